@@ -1,0 +1,6 @@
+package plumb
+
+// verbs lists the plumbing commands; each entry has its own file.
+func verbs() []verb {
+	return []verb{}
+}

@@ -1,0 +1,157 @@
+package rollout
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Kind is the closed set of failure causes. A Kind is itself an error, so
+// errors.Is(err, rollout.KindTemplate) works on anything this module returns;
+// each failure has exactly one Kind.
+type Kind uint8
+
+// The kinds. The zero value is no kind and matches nothing.
+const (
+	KindInput     Kind = iota + 1 // the caller's or the dump's data is wrong
+	KindTemplate                  // a chat template cannot be compiled or rendered
+	KindTokenizer                 // a tokenizer cannot be loaded or cannot encode
+	KindDrift                     // recorded ids contradict each other and the policy refuses repair
+	KindLimit                     // a declared bound was exceeded
+	KindScorer                    // an outcome scorer could not decide
+	KindJudge                     // a process reward judge failed
+	KindFormat                    // bytes are not the file format they claim to be
+	KindInternal                  // a broken invariant of this module: please report
+)
+
+var kindNames = [...]string{"", "input", "template", "tokenizer", "drift", "limit", "scorer", "judge", "format", "internal"}
+
+// String returns the lower-case name used in JSON reports.
+func (k Kind) String() string {
+	if k == 0 || int(k) >= len(kindNames) {
+		return "kind(" + strconv.Itoa(int(k)) + ")"
+	}
+	return kindNames[k]
+}
+
+// Error makes a Kind usable as the target of errors.Is.
+func (k Kind) Error() string { return k.String() + " error" }
+
+// Index is an optional 0-based position whose zero value means "not known".
+type Index int
+
+// At returns the Index of position i (0-based).
+func At(i int) Index { return Index(i + 1) }
+
+// Get returns the 0-based position and whether it is known.
+func (x Index) Get() (int, bool) { return int(x) - 1, x > 0 }
+
+// Where locates a failure. Unknown parts keep their zero value.
+type Where struct {
+	File    string
+	Line    int    // 1-based
+	Column  int    // 1-based, in characters
+	Rollout string // rollout id
+	Message Index  // message index in the rollout
+	Turn    Index  // turn index in the rollout
+	Token   Index  // token offset in the sequence
+	Byte    Index  // byte offset in the named file, line or field
+	Field   string // JSON pointer or column name
+}
+
+// String prints the known parts, outermost first.
+func (w Where) String() string {
+	var b strings.Builder
+	part := func(s string) {
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(s)
+	}
+	if w.File != "" {
+		s := w.File
+		if w.Line > 0 {
+			s += ":" + strconv.Itoa(w.Line)
+			if w.Column > 0 {
+				s += ":" + strconv.Itoa(w.Column)
+			}
+		}
+		part(s)
+	} else if w.Line > 0 {
+		s := "line " + strconv.Itoa(w.Line)
+		if w.Column > 0 {
+			s += ":" + strconv.Itoa(w.Column)
+		}
+		part(s)
+	}
+	if w.Rollout != "" {
+		part("rollout " + strconv.Quote(w.Rollout))
+	}
+	for _, x := range []struct {
+		name string
+		at   Index
+	}{{"message", w.Message}, {"turn", w.Turn}, {"token", w.Token}, {"byte", w.Byte}} {
+		if i, ok := x.at.Get(); ok {
+			part(x.name + " " + strconv.Itoa(i))
+		}
+	}
+	if w.Field != "" {
+		part(w.Field)
+	}
+	return b.String()
+}
+
+// Error is the located detail of a failure: what was expected and found (Msg),
+// where, and what to do (Fix). errors.As gives it, errors.Is matches its Kind
+// and its cause.
+type Error struct {
+	Kind  Kind
+	Where Where
+	Msg   string
+	Fix   string // imperative sentence, may be empty
+	Err   error  // cause, may be nil
+}
+
+// Errorf builds an Error. A %w verb in format sets the cause.
+func Errorf(kind Kind, where Where, format string, args ...any) *Error {
+	wrapped := fmt.Errorf(format, args...)
+	e := &Error{Kind: kind, Where: where, Msg: wrapped.Error()}
+	if u, ok := wrapped.(interface{ Unwrap() error }); ok {
+		e.Err = u.Unwrap()
+	}
+	return e
+}
+
+// WithFix returns e with the remedy set.
+func (e *Error) WithFix(format string, args ...any) *Error {
+	c := *e
+	c.Fix = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// Error prints "where: message (fix)".
+func (e *Error) Error() string {
+	s := e.Msg
+	if w := e.Where.String(); w != "" {
+		s = w + ": " + s
+	}
+	if e.Fix != "" {
+		s += " (" + e.Fix + ")"
+	}
+	return s
+}
+
+// Is matches the Kind.
+func (e *Error) Is(target error) bool {
+	k, ok := target.(Kind)
+	return ok && k == e.Kind
+}
+
+// Unwrap returns the cause. A cause that carries a Kind of its own is cut off,
+// so that each failure matches exactly one Kind.
+func (e *Error) Unwrap() error {
+	if _, ok := e.Err.(*Error); ok {
+		return nil
+	}
+	return e.Err
+}
