@@ -1,0 +1,41 @@
+// Package kit finds the shared conformance material that lies beside a
+// checkout. Tests that need it run when it is there and say so when it is not.
+package kit
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Dir returns the path of elem under the shared folder beside the module root,
+// and skips the test, naming what is missing, when it is not there.
+func Dir(t testing.TB, elem ...string) string {
+	t.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(append([]string{root, "..", "shared"}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("SKIPPED FOR LACK OF SHARED MATERIAL: %s is not beside the checkout; put the shared folder there to run this test", filepath.Join(elem...))
+	}
+	return path
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", os.ErrNotExist
+		}
+		dir = up
+	}
+}
