@@ -1,0 +1,4 @@
+package rollout
+
+// TokenID is a vocabulary index.
+type TokenID = int32
