@@ -2,3 +2,189 @@ package rollout
 
 // TokenID is a vocabulary index.
 type TokenID = int32
+
+// Flag is a bit set of facts about one token.
+type Flag uint8
+
+// The facts.
+const (
+	FlagSampled   Flag = 1 << iota // the policy sampled it
+	FlagContent                    // it holds bytes of a message's content
+	FlagReasoning                  // it holds bytes of a message's reasoning
+	FlagToolCall                   // it holds bytes of a tool call
+	FlagSpecial                    // it is an added token that was honoured as such
+	FlagStop                       // it is the stop token of a completion
+	FlagRepaired                   // its spelling was changed by a declared drift repair
+)
+
+var flagNames = []string{"sampled", "content", "reasoning", "tool_call", "special", "stop", "repaired"}
+
+// Names lists the set flags in declaration order.
+func (f Flag) Names() []string {
+	var out []string
+	for i, n := range flagNames {
+		if f&(1<<i) != 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Fidelity says how a sequence's ids are known.
+type Fidelity uint8
+
+// The levels, best first; the zero value is not computed.
+const (
+	FidelityUnknown  Fidelity = iota
+	FidelityCaptured          // every sampled token is the engine's own id
+	FidelityRepaired          // captured, with declared drift repairs
+	FidelityRendered          // ids were computed from text
+)
+
+var fidelityNames = []string{"unknown", "captured", "repaired", "rendered"}
+
+// String returns the name used in files.
+func (f Fidelity) String() string { return enumName(fidelityNames, int(f), "fidelity") }
+
+// MarshalText writes the name used in files.
+func (f Fidelity) MarshalText() ([]byte, error) { return enumText(fidelityNames, int(f), "fidelity") }
+
+// UnmarshalText reads a name written by MarshalText.
+func (f *Fidelity) UnmarshalText(b []byte) error {
+	return enumParse(fidelityNames, b, "fidelity", f)
+}
+
+// Identity says what a sequence was made from.
+type Identity struct {
+	Rollout     string
+	Group       string
+	SampleIndex int // 0-based order inside the rollout
+	// FirstTurn and LastTurn bound the turns whose sampled tokens it owns; both −1
+	// when it owns none.
+	FirstTurn, LastTurn int
+	// FirstStep and LastStep are the agent steps of those turns.
+	FirstStep, LastStep int
+	Fidelity            Fidelity
+	Tokenizer, Template string // digests, "sha256:<hex>"
+}
+
+// Sequence is one linear token sequence, a struct of arrays. IDs, Source, Flags
+// and Turn have one entry per token; Logprob, Version, Weight and Credit are
+// nil ("not computed") or have one entry per token. Columns are shared between
+// sequences and must not be changed; a SequenceBuilder makes one, Slice cuts
+// one, WithWeight and WithCredit add a column.
+type Sequence struct {
+	IDs    []TokenID
+	Source []int32 // index into Rollout.Messages, −1 = scaffold
+	Flags  []Flag
+	Turn   []int32 // turn whose completion the token belongs to, −1 = context
+
+	Logprob []float32 // behaviour log probability, 0 where not sampled
+	Version []int32   // policy version, −1 where not sampled
+	Weight  []float32 // loss weight, 0 = masked
+	Credit  []float32 // advantage or step reward
+
+	Identity
+}
+
+// Len is the number of tokens.
+func (s *Sequence) Len() int { return len(s.IDs) }
+
+// Check states every invariant and returns the first violation, a
+// KindInternal error with the token offset.
+func (s *Sequence) Check() error {
+	n := len(s.IDs)
+	at := func(i int, field string) Where {
+		return Where{Rollout: s.Rollout, Token: At(i), Field: field}
+	}
+	for _, c := range []struct {
+		name     string
+		len      int
+		optional bool
+	}{
+		{"Source", len(s.Source), false}, {"Flags", len(s.Flags), false}, {"Turn", len(s.Turn), false},
+		{"Logprob", len(s.Logprob), s.Logprob == nil}, {"Version", len(s.Version), s.Version == nil},
+		{"Weight", len(s.Weight), s.Weight == nil}, {"Credit", len(s.Credit), s.Credit == nil},
+	} {
+		if c.len != n && !c.optional {
+			return Errorf(KindInternal, Where{Rollout: s.Rollout, Field: c.name}, "column has %d entries, IDs has %d", c.len, n)
+		}
+	}
+	for i := range n {
+		sampled := s.Flags[i]&FlagSampled != 0
+		switch {
+		case s.IDs[i] < 0:
+			return Errorf(KindInternal, at(i, "IDs"), "token id %d is negative", s.IDs[i])
+		case s.Source[i] < -1:
+			return Errorf(KindInternal, at(i, "Source"), "message index %d is below -1", s.Source[i])
+		case sampled && s.Turn[i] < 0:
+			return Errorf(KindInternal, at(i, "Turn"), "a sampled token belongs to no turn")
+		case !sampled && s.Flags[i]&FlagStop != 0:
+			return Errorf(KindInternal, at(i, "Flags"), "a stop token is not marked sampled")
+		case s.Logprob != nil && !sampled && s.Logprob[i] != 0:
+			return Errorf(KindInternal, at(i, "Logprob"), "a token that was not sampled has log probability %g", s.Logprob[i])
+		case s.Logprob != nil && !(s.Logprob[i] <= 0):
+			return Errorf(KindInternal, at(i, "Logprob"), "log probability %g is not in (-inf, 0]", s.Logprob[i])
+		case s.Version != nil && !sampled && s.Version[i] != -1:
+			return Errorf(KindInternal, at(i, "Version"), "a token that was not sampled has policy version %d", s.Version[i])
+		case s.Weight != nil && s.Weight[i] != 0 && i == 0:
+			return Errorf(KindInternal, at(i, "Weight"), "the first token has nothing before it and cannot be trained")
+		case s.Weight != nil && !(s.Weight[i] >= 0 && s.Weight[i] < 1e30):
+			return Errorf(KindInternal, at(i, "Weight"), "loss weight %g is not a finite number >= 0", s.Weight[i])
+		case s.Credit != nil && s.Credit[i]-s.Credit[i] != 0:
+			return Errorf(KindInternal, at(i, "Credit"), "credit %g is not finite", s.Credit[i])
+		}
+	}
+	return nil
+}
+
+// Slice returns tokens [from, to) of s with every column cut alike. The columns
+// stay shared with s.
+func (s *Sequence) Slice(from, to int) (Sequence, error) {
+	if from < 0 || to < from || to > len(s.IDs) {
+		return Sequence{}, Errorf(KindInput, Where{Rollout: s.Rollout}, "cannot slice tokens [%d, %d) of %d", from, to, len(s.IDs))
+	}
+	out := *s
+	out.IDs, out.Source, out.Flags, out.Turn = cut(s.IDs, from, to), cut(s.Source, from, to), cut(s.Flags, from, to), cut(s.Turn, from, to)
+	out.Logprob, out.Version = cut(s.Logprob, from, to), cut(s.Version, from, to)
+	out.Weight, out.Credit = cut(s.Weight, from, to), cut(s.Credit, from, to)
+	return out, nil
+}
+
+func cut[T any](column []T, from, to int) []T {
+	if column == nil {
+		return nil
+	}
+	return column[from:to:to]
+}
+
+// WithWeight returns s with the loss weights set; w is kept, not copied.
+func (s *Sequence) WithWeight(w []float32) (Sequence, error) {
+	out := *s
+	if len(w) != len(s.IDs) {
+		return out, Errorf(KindInput, Where{Rollout: s.Rollout, Field: "Weight"}, "got %d weights for %d tokens", len(w), len(s.IDs))
+	}
+	out.Weight = w
+	return out, nil
+}
+
+// WithCredit returns s with the credit set; c is kept, not copied.
+func (s *Sequence) WithCredit(c []float32) (Sequence, error) {
+	out := *s
+	if len(c) != len(s.IDs) {
+		return out, Errorf(KindInput, Where{Rollout: s.Rollout, Field: "Credit"}, "got %d credits for %d tokens", len(c), len(s.IDs))
+	}
+	out.Credit = c
+	return out, nil
+}
+
+// Trained counts the tokens with a positive loss weight; without weights none.
+func (s *Sequence) Trained() int {
+	n := 0
+	for _, w := range s.Weight {
+		if w > 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,110 @@
+package rollout
+
+// Token is one token with all it is known by; a SequenceBuilder takes it apart.
+type Token struct {
+	ID     TokenID
+	Source int32 // message index, −1 = scaffold
+	Turn   int32 // turn, −1 = context
+	Flags  Flag
+}
+
+// SequenceBuilder makes sequences. The zero value is ready; Build resets it and
+// hands its memory to the sequence.
+type SequenceBuilder struct {
+	seq        Sequence
+	hasLogprob bool
+	hasVersion bool
+	reserved   int
+}
+
+// Grow makes room for n more tokens.
+func (b *SequenceBuilder) Grow(n int) {
+	b.reserved = n + len(b.seq.IDs)
+	b.seq.IDs = grow(b.seq.IDs, n)
+	b.seq.Source = grow(b.seq.Source, n)
+	b.seq.Flags = grow(b.seq.Flags, n)
+	b.seq.Turn = grow(b.seq.Turn, n)
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	return append(make([]T, 0, len(s)+n), s...)
+}
+
+// Len is the number of tokens added so far.
+func (b *SequenceBuilder) Len() int { return len(b.seq.IDs) }
+
+// Add appends one token.
+func (b *SequenceBuilder) Add(t Token) {
+	b.seq.IDs = append(b.seq.IDs, t.ID)
+	b.seq.Source = append(b.seq.Source, t.Source)
+	b.seq.Flags = append(b.seq.Flags, t.Flags)
+	b.seq.Turn = append(b.seq.Turn, t.Turn)
+	if b.hasLogprob {
+		b.seq.Logprob = append(b.seq.Logprob, 0)
+	}
+	if b.hasVersion {
+		b.seq.Version = append(b.seq.Version, -1)
+	}
+}
+
+// AddColumns appends whole columns of equal length, copying them.
+func (b *SequenceBuilder) AddColumns(ids []TokenID, source []int32, flags []Flag, turn []int32) {
+	b.seq.IDs = append(b.seq.IDs, ids...)
+	b.seq.Source = append(b.seq.Source, source...)
+	b.seq.Flags = append(b.seq.Flags, flags...)
+	b.seq.Turn = append(b.seq.Turn, turn...)
+	if b.hasLogprob {
+		b.seq.Logprob = append(b.seq.Logprob, make([]float32, len(ids))...)
+	}
+	if b.hasVersion {
+		b.seq.Version = padVersion(b.seq.Version, len(b.seq.IDs))
+	}
+}
+
+// SetLogprobs records the behaviour log probabilities of the tokens from offset
+// at on, opening the column if needed (0 elsewhere).
+func (b *SequenceBuilder) SetLogprobs(at int, lp []float32) {
+	if !b.hasLogprob {
+		b.hasLogprob = true
+		b.seq.Logprob = make([]float32, len(b.seq.IDs), max(b.reserved, len(b.seq.IDs)))
+	}
+	copy(b.seq.Logprob[at:], lp)
+}
+
+// SetVersion records the policy version of n tokens from offset at on, opening
+// the column if needed (−1 elsewhere).
+func (b *SequenceBuilder) SetVersion(at, n int, version int32) {
+	if !b.hasVersion {
+		b.hasVersion = true
+		b.seq.Version = padVersion(nil, len(b.seq.IDs))
+	}
+	for i := at; i < at+n; i++ {
+		b.seq.Version[i] = version
+	}
+}
+
+func padVersion(v []int32, n int) []int32 {
+	for len(v) < n {
+		v = append(v, -1)
+	}
+	return v
+}
+
+// Build checks the sequence and returns it; the builder is empty afterwards.
+func (b *SequenceBuilder) Build(id Identity) (Sequence, error) {
+	out := b.seq
+	out.Identity = id
+	*b = SequenceBuilder{}
+	for _, c := range []*[]int32{&out.IDs, &out.Source, &out.Turn} {
+		if *c == nil {
+			*c = []int32{}
+		}
+	}
+	if out.Flags == nil {
+		out.Flags = []Flag{}
+	}
+	return out, out.Check()
+}

@@ -1,0 +1,232 @@
+package rollout
+
+import "encoding/json"
+
+// Rollout is what happened in one attempt at one task: the messages, the model
+// calls and how it ended. It is never edited after reading; verbs return new
+// values.
+type Rollout struct {
+	ID       string // unique within a batch
+	Group    string // GRPO group: rollouts of the same prompt or task share it
+	Index    int    // 0-based index inside its group
+	Instance string // task instance id, joins rewards and reports; "" unknown
+
+	Messages []Message
+	Tools    []Tool
+	// Turns are the model calls in the order recorded. nil means that the dump has
+	// none: TurnsOf derives one turn per sampled assistant message.
+	Turns []Turn
+
+	Outcome    Outcome
+	Status     Status
+	ExitStatus string   // the harness's own word, "" unknown
+	Failure    *Failure // set when something other than the policy went wrong
+	Steps      []StepScore
+
+	// Temperature of sampling, nil unknown.
+	Temperature *float32
+	// TemplateKwargs are chat-template variables the engine was called with.
+	TemplateKwargs map[string]json.RawMessage
+	// Metadata is free and travels to the exported row.
+	Metadata map[string]json.RawMessage
+	// Notes are facts about the record a user should know, set by importers.
+	Notes  []Note
+	Origin Origin
+	// Extra holds recorded keys without a field of their own (native format only).
+	Extra map[string]json.RawMessage
+}
+
+// Origin says where a rollout was read.
+type Origin struct {
+	File   string
+	Line   int    // 1-based line of a JSONL file, 0 otherwise
+	Format string // importer name
+}
+
+// Note is one remark of an importer: a stable code and a sentence.
+type Note struct {
+	Code    string `json:"code"`
+	Message Index  `json:"-"`
+	Text    string `json:"text"`
+}
+
+// Turn is one model call.
+type Turn struct {
+	ID string // response id, "" unknown
+	// Message is the index of the assistant message that holds the completion, −1
+	// when only token ids were recorded.
+	Message int
+	// Step is the 0-based agent step; several turns may share one step.
+	Step int
+	// Context is what the model saw.
+	Context Context
+	// Prompt and Output are the engine's own token ids; Output nil means not
+	// captured. An empty recorded list counts as absent.
+	Prompt PromptIDs
+	Output []TokenID
+	// Logprobs has one natural-log probability per Output token, or is nil.
+	Logprobs     []float32
+	FinishReason string // stop, length, tool_calls, abort, …; "" unknown
+	Version      *int32 // policy version, nil unknown
+	Agent        string // name of the agent that called, "" for the only one
+}
+
+// PromptIDs stores a captured prompt against an earlier turn, so that n turns
+// of a growing conversation need memory for the distinct ids only: the full
+// ids (prompt and output) of turn Base, cut to Keep, followed by Add. The zero
+// value means not captured.
+type PromptIDs struct {
+	Base Index // earlier turn, none = Keep is 0
+	Keep int
+	Add  []TokenID
+}
+
+// Captured reports whether the prompt was recorded.
+func (p PromptIDs) Captured() bool { return p.Keep > 0 || len(p.Add) > 0 }
+
+// Context says which messages the model saw at a turn.
+type Context struct {
+	// Parts in order; nil = every message before the turn's own, exit messages
+	// aside.
+	Parts []ContextPart
+	// Unknown is true when the record proves that the model did not see the plain
+	// history but not what it saw instead.
+	Unknown bool
+}
+
+// ContextPart is the half-open range [From, To) of Rollout.Messages or, with
+// Message set, a message shown in place of that range: an omission note, a
+// shortened observation, a summary.
+type ContextPart struct {
+	From, To int
+	Message  *Message
+}
+
+// Status is how a rollout ended, as the trainers know it.
+type Status uint8
+
+// The statuses. The zero value is unknown: the dump does not say.
+const (
+	StatusUnknown   Status = iota
+	StatusCompleted        // the policy ended it
+	StatusTruncated        // a token, step or time limit ended it
+	StatusAborted          // it was stopped from outside
+	StatusFailed           // the infrastructure failed
+)
+
+var statusNames = []string{"unknown", "completed", "truncated", "aborted", "failed"}
+
+// String returns the name used in files.
+func (s Status) String() string { return enumName(statusNames, int(s), "status") }
+
+// MarshalText writes the name used in files.
+func (s Status) MarshalText() ([]byte, error) { return enumText(statusNames, int(s), "status") }
+
+// UnmarshalText reads a name written by MarshalText.
+func (s *Status) UnmarshalText(b []byte) error { return enumParse(statusNames, b, "status", s) }
+
+// Failure says what went wrong outside the policy's control.
+type Failure struct {
+	Reason string `json:"reason"` // short stable word, for example infra_error
+	Detail string `json:"detail,omitempty"`
+}
+
+// Outcome is what was recorded about success. Unknown stays nil: a format that
+// cannot tell is never read as success or failure.
+type Outcome struct {
+	Resolved   *bool
+	Reward     *float64 // recorded scalar, in the recorder's own scale
+	Verdict    Verdict
+	Reason     string  // why, in the recorder's words
+	Submission *string // patch or answer text; "" is a recorded empty one
+}
+
+// Verdict is a graded outcome with its reason.
+type Verdict uint8
+
+// The verdicts. Those after VerdictGraded are unresolved with a reason, except
+// VerdictInfraError and VerdictOOM, which say nothing about the policy.
+const (
+	VerdictUnknown Verdict = iota
+	VerdictResolved
+	VerdictUnresolved
+	VerdictGraded // a scalar grade without a yes or no
+	VerdictNoPatch
+	VerdictApplyFailed
+	VerdictResetFailed
+	VerdictNoMarkers
+	VerdictTestsError
+	VerdictTestsTimeout
+	VerdictAgentTimeout
+	VerdictInfraError
+	VerdictOOM
+)
+
+var verdictNames = []string{"unknown", "resolved", "unresolved", "graded", "no_patch", "apply_failed", "reset_failed", "no_markers", "tests_error", "tests_timeout", "agent_timeout", "infra_error", "oom"}
+
+// String returns the name used in files.
+func (v Verdict) String() string { return enumName(verdictNames, int(v), "verdict") }
+
+// MarshalText writes the name used in files.
+func (v Verdict) MarshalText() ([]byte, error) { return enumText(verdictNames, int(v), "verdict") }
+
+// UnmarshalText reads a name written by MarshalText.
+func (v *Verdict) UnmarshalText(b []byte) error { return enumParse(verdictNames, b, "verdict", v) }
+
+// Infra reports whether the verdict is about the infrastructure, not the
+// policy. Such a rollout has no reward and leaves the statistics.
+func (v Verdict) Infra() bool { return v == VerdictInfraError || v == VerdictOOM }
+
+// Reward is the scored outcome of one rollout.
+type Reward struct {
+	// Total is the value to train on: Outcome + coefficient × mean step score.
+	Total   float64
+	Outcome float64
+	Step    *float64 // mean step score of the rollout, nil = not computed
+	Verdict Verdict
+	Reason  string
+	// Excluded is why the rollout has no reward and leaves the statistics, "" if it
+	// takes part.
+	Excluded string
+}
+
+// StepScore is one process-reward score, keyed by step.
+type StepScore struct {
+	Step  int      `json:"step"`            // 0-based agent step
+	Score *float64 `json:"score,omitempty"` // nil = not computed, with Reason
+	Votes []Vote   `json:"votes,omitempty"` // raw votes, in order
+	// Reason says why Score is nil or how it was decided.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Vote is one judge answer.
+type Vote struct {
+	Text   string   `json:"text,omitempty"`
+	Score  *float64 `json:"score,omitempty"` // nil = unparsed or failed
+	Error  string   `json:"error,omitempty"`
+	Millis int64    `json:"latency_ms,omitempty"`
+	Tokens int      `json:"tokens,omitempty"`
+}
+
+// Group is a set of rollouts of the same prompt, in index order.
+type Group struct {
+	Key      string
+	Rollouts []*Rollout
+}
+
+// TurnsOf returns r.Turns or, when the dump recorded none, one turn per
+// policy-sampled assistant message, each a step of its own with the plain
+// history as context. The result must not be changed.
+func TurnsOf(r *Rollout) []Turn {
+	if r.Turns != nil {
+		return r.Turns
+	}
+	var turns []Turn
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if m.Role == RoleAssistant && m.Sampled == SampledByPolicy {
+			turns = append(turns, Turn{Message: i, Step: len(turns)})
+		}
+	}
+	return turns
+}
