@@ -1,0 +1,76 @@
+package lossmask
+
+import "github.com/turnpack/turnpack/rollout"
+
+// Apply returns seq with the loss weights that p gives it. The weights are a
+// new slice; the other columns stay shared. Faults of p are KindInput errors.
+func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
+	if err := p.Validate(); err != nil {
+		return seq, err
+	}
+	w := make([]float32, seq.Len())
+	last := int32(-1)
+	if p.Select == SelectLastTurn {
+		for _, t := range seq.Turn {
+			last = max(last, t)
+		}
+	}
+	// 0 = not after a trained stop token; else the weight of that token.
+	var separator float32
+	var turn int32 = -2
+	var turnWeight float32
+	for i := 1; i < len(w); i++ {
+		if separator != 0 {
+			if scaffold := seq.Source[i] < 0 && seq.Turn[i] < 0 && seq.Flags[i]&rollout.FlagSpecial == 0; scaffold {
+				w[i] = separator
+				continue
+			}
+			separator = 0
+		}
+		if !p.takes(&seq, i, last) {
+			continue
+		}
+		if seq.Turn[i] != turn {
+			turn, turnWeight = seq.Turn[i], 1
+			if p.TurnWeight != nil {
+				turnWeight = p.TurnWeight(int(turn))
+			}
+			if !(turnWeight >= 0) || turnWeight > 1e30 {
+				return seq, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Turn: rollout.At(int(turn)), Field: "lossmask.Policy.TurnWeight"}, "weight %g is not a finite number >= 0", turnWeight)
+			}
+		}
+		w[i] = turnWeight
+		if p.TrainSeparator && seq.Flags[i]&rollout.FlagStop != 0 {
+			separator = turnWeight
+		}
+	}
+	return seq.WithWeight(w)
+}
+
+// Zero returns seq with every token masked.
+func Zero(seq rollout.Sequence) (rollout.Sequence, error) {
+	return seq.WithWeight(make([]float32, seq.Len()))
+}
+
+func (p *Policy) takes(seq *rollout.Sequence, i int, last int32) bool {
+	f := seq.Flags[i]
+	switch p.Select {
+	case SelectSampled:
+		if f&rollout.FlagSampled == 0 {
+			return false
+		}
+	case SelectLastTurn:
+		if f&rollout.FlagSampled == 0 || seq.Turn[i] != last {
+			return false
+		}
+	case SelectAssistant:
+		holdsText := f&(rollout.FlagContent|rollout.FlagReasoning|rollout.FlagToolCall) != 0 && p.Assistant(int(seq.Source[i]))
+		if f&rollout.FlagSampled == 0 && !holdsText {
+			return false
+		}
+	}
+	return (p.Turns == nil || p.Turns(int(seq.Turn[i]))) &&
+		(p.Messages == nil || p.Messages(int(seq.Source[i]))) &&
+		(!p.NoReasoning || f&rollout.FlagReasoning == 0) &&
+		(!p.NoToolCalls || f&rollout.FlagToolCall == 0)
+}

@@ -1,0 +1,178 @@
+package lossmask_test
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Names of the tokens used here, so that tests read as text.
+const (
+	open, user, nl, question, assistant, think, answer, call, stop rollout.TokenID = 1, 2, 3, 4, 5, 6, 7, 8, 9
+)
+
+const sampled = rollout.FlagSampled
+
+// conversation is two turns of ChatML shape: prompt, completion, separator.
+func conversation(t testing.TB) rollout.Sequence {
+	var b rollout.SequenceBuilder
+	special := rollout.FlagSpecial
+	for _, tok := range []rollout.Token{
+		{ID: open, Source: -1, Turn: -1, Flags: special},
+		{ID: user, Source: -1, Turn: -1},
+		{ID: question, Source: 0, Turn: -1, Flags: rollout.FlagContent},
+		{ID: stop, Source: -1, Turn: -1, Flags: special},
+		{ID: nl, Source: -1, Turn: -1},
+		{ID: open, Source: -1, Turn: -1, Flags: special},
+		{ID: assistant, Source: -1, Turn: -1},
+		{ID: think, Source: 1, Turn: 0, Flags: sampled | rollout.FlagReasoning},
+		{ID: answer, Source: 1, Turn: 0, Flags: sampled | rollout.FlagContent},
+		{ID: stop, Source: 1, Turn: 0, Flags: sampled | special | rollout.FlagStop},
+		{ID: nl, Source: -1, Turn: -1},
+		{ID: open, Source: -1, Turn: -1, Flags: special},
+		{ID: assistant, Source: -1, Turn: -1},
+		{ID: call, Source: 2, Turn: 1, Flags: sampled | rollout.FlagToolCall},
+		{ID: stop, Source: 2, Turn: 1, Flags: sampled | special | rollout.FlagStop},
+		{ID: nl, Source: -1, Turn: -1},
+	} {
+		b.Add(tok)
+	}
+	seq, err := b.Build(rollout.Identity{Rollout: "r"})
+	require.NoError(t, err)
+	return seq
+}
+
+func spell(id rollout.TokenID) string {
+	return []string{"", "<open>", "user", "\n", "question", "assistant", "think", "answer", "call", "<stop>"}[id]
+}
+
+func trained(seq rollout.Sequence) string {
+	var out []string
+	for i, w := range seq.Weight {
+		if w > 0 {
+			out = append(out, strings.ReplaceAll(spell(seq.IDs[i]), "\n", "NL"))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestPolicies(t *testing.T) {
+	roles := []rollout.Message{{Role: rollout.RoleUser}, {Role: rollout.RoleAssistant}, {Role: rollout.RoleAssistant}}
+	for _, c := range []struct {
+		name, reason string
+		policy       lossmask.Policy
+		want         string
+	}{
+		{"Sampled", "stop tokens train, headers and separators do not", lossmask.Sampled(), "think answer <stop> call <stop>"},
+		{"LastTurn", "earlier turns are context", lossmask.LastTurn(), "call <stop>"},
+		{"Turns", "a turn filter", lossmask.Turns(func(i int) bool { return i == 0 }), "think answer <stop>"},
+		{"Messages", "a message filter", lossmask.Messages(func(i int) bool { return i == 2 }), "call <stop>"},
+		{"NoReasoning", "thinking off, its turn stays", lossmask.Policy{NoReasoning: true}, "answer <stop> call <stop>"},
+		{"NoToolCalls", "calls off, the stop token stays", lossmask.Policy{NoToolCalls: true}, "think answer <stop> <stop>"},
+		{"TrainSeparator", "the newline after a trained stop only", lossmask.Policy{TrainSeparator: true}, "think answer <stop> NL call <stop> NL"},
+		{"Assistant", "equal to sampled when all was sampled", lossmask.Assistant(roles), "think answer <stop> call <stop>"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := lossmask.Apply(conversation(t), c.policy)
+			require.NoError(t, err)
+			require.Equal(t, c.want, trained(got), c.reason)
+			require.NoError(t, got.Check())
+		})
+	}
+}
+
+func TestAssistantTrainsUnsampledText(t *testing.T) {
+	var b rollout.SequenceBuilder
+	b.Add(rollout.Token{ID: open, Source: -1, Turn: -1})
+	b.Add(rollout.Token{ID: question, Source: 0, Turn: -1, Flags: rollout.FlagContent})
+	b.Add(rollout.Token{ID: answer, Source: 1, Turn: -1, Flags: rollout.FlagContent})
+	seq, err := b.Build(rollout.Identity{})
+	require.NoError(t, err)
+	got, err := lossmask.Apply(seq, lossmask.Assistant([]rollout.Message{{Role: rollout.RoleUser}, {Role: rollout.RoleAssistant}}))
+	require.NoError(t, err)
+	require.Equal(t, "answer", trained(got))
+	got, err = lossmask.Apply(seq, lossmask.Sampled())
+	require.NoError(t, err)
+	require.Zero(t, got.Trained(), "nothing was sampled")
+}
+
+func TestFirstTokenNeverTrains(t *testing.T) {
+	var b rollout.SequenceBuilder
+	b.Add(rollout.Token{ID: answer, Source: 0, Turn: 0, Flags: sampled})
+	b.Add(rollout.Token{ID: stop, Source: 0, Turn: 0, Flags: sampled | rollout.FlagStop})
+	seq, err := b.Build(rollout.Identity{})
+	require.NoError(t, err)
+	got, err := lossmask.Apply(seq, lossmask.Sampled())
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 1}, got.Weight)
+}
+
+func TestTurnWeight(t *testing.T) {
+	p := lossmask.Policy{TurnWeight: func(turn int) float32 { return float32(turn) / 2 }}
+	got, err := lossmask.Apply(conversation(t), p)
+	require.NoError(t, err)
+	require.Equal(t, "call <stop>", trained(got), "turn 0 has weight 0")
+	require.Equal(t, float32(0.5), got.Weight[13])
+	p.TurnWeight = func(int) float32 { return float32(math.NaN()) }
+	_, err = lossmask.Apply(conversation(t), p)
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+func TestRowReason(t *testing.T) {
+	p := lossmask.Policy{MaxTokens: 10}
+	require.Equal(t, "overlong", p.RowReason(11, rollout.StatusCompleted))
+	require.Equal(t, "", p.RowReason(10, rollout.StatusTruncated))
+	require.Equal(t, "aborted", p.RowReason(1, rollout.StatusAborted))
+	require.Equal(t, "failed", p.RowReason(1, rollout.StatusFailed))
+	p.MaskStatus = []rollout.Status{}
+	require.Equal(t, "", p.RowReason(1, rollout.StatusAborted), "an empty list masks none")
+}
+
+func TestValidateReportsAllFaults(t *testing.T) {
+	err := lossmask.Policy{Select: 9, MaxTokens: -1}.Validate()
+	require.ErrorContains(t, err, "Select")
+	require.ErrorContains(t, err, "MaxTokens")
+	require.ErrorIs(t, lossmask.Policy{Select: lossmask.SelectAssistant}.Validate(), rollout.KindInput)
+}
+
+// The mask is a pure function of sequence and policy: the input keeps its own.
+func TestApplyLeavesInputAlone(t *testing.T) {
+	seq := conversation(t)
+	first, err := lossmask.Apply(seq, lossmask.Sampled())
+	require.NoError(t, err)
+	_, err = lossmask.Apply(first, lossmask.LastTurn())
+	require.NoError(t, err)
+	require.Nil(t, seq.Weight)
+	require.Equal(t, 5, first.Trained())
+}
+
+func Example() {
+	var b rollout.SequenceBuilder
+	b.Add(rollout.Token{ID: assistant, Source: -1, Turn: -1})
+	b.Add(rollout.Token{ID: answer, Source: 1, Turn: 0, Flags: sampled | rollout.FlagContent})
+	b.Add(rollout.Token{ID: stop, Source: 1, Turn: 0, Flags: sampled | rollout.FlagSpecial | rollout.FlagStop})
+	b.Add(rollout.Token{ID: nl, Source: -1, Turn: -1})
+	seq, err := b.Build(rollout.Identity{Rollout: "demo"})
+	if err != nil {
+		panic(err)
+	}
+	seq, err = lossmask.Apply(seq, lossmask.Sampled())
+	if err != nil {
+		panic(err)
+	}
+	if err := lossmask.Explain(os.Stdout, &seq, spell); err != nil {
+		panic(err)
+	}
+	// Output:
+	//   pos      id  token                  source  turn  weight  flags
+	//     0       5  assistant            scaffold     -       0
+	//     1       7  answer                      1     0       1  sampled,content
+	//     2       9  <stop>                      1     0       1  sampled,special,stop
+	//     3       3  \n                   scaffold     -       0
+}

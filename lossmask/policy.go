@@ -1,0 +1,111 @@
+package lossmask
+
+import (
+	"errors"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Select is the set of tokens a policy starts from.
+type Select uint8
+
+// The sets.
+const (
+	// SelectSampled takes the tokens the policy model sampled.
+	SelectSampled Select = iota
+	// SelectAssistant takes every token that holds reasoning, content or tool-call
+	// text of an assistant message, sampled or not, and the sampled stop tokens:
+	// imitation of demonstrations.
+	SelectAssistant
+	// SelectLastTurn takes the sampled tokens of the last turn in the row.
+	SelectLastTurn
+)
+
+// Policy says which tokens train. The zero value is [Sampled]. Fields combine:
+// a token must pass every one of them.
+type Policy struct {
+	Select Select
+	// Assistant reports whether message i is an assistant message; needed by
+	// SelectAssistant, which cannot see roles.
+	Assistant func(message int) bool
+	// Turns and Messages, when set, must accept the token's turn and message.
+	Turns    func(turn int) bool
+	Messages func(message int) bool
+	// NoReasoning and NoToolCalls leave those parts of a completion out.
+	NoReasoning bool
+	NoToolCalls bool
+	// TrainSeparator also trains the scaffold between a trained stop token and the
+	// next added token (the newline of ChatML). The model never sampled it; some
+	// supervised recipes train it.
+	TrainSeparator bool
+	// TurnWeight gives the loss weight of a turn's tokens, a finite number >= 0;
+	// nil = 1. Turn −1 stands for tokens without a turn.
+	TurnWeight func(turn int) float32
+	// MaxTokens masks a whole row longer than this many tokens; 0 = no limit.
+	MaxTokens int
+	// MaskStatus masks whole rows of rollouts that ended so. nil = aborted and
+	// failed rollouts; an empty slice masks none.
+	MaskStatus []rollout.Status
+}
+
+// Sampled trains exactly what the policy model sampled.
+func Sampled() Policy { return Policy{} }
+
+// LastTurn trains the sampled tokens of the last turn of each row.
+func LastTurn() Policy { return Policy{Select: SelectLastTurn} }
+
+// Assistant trains every assistant message of the conversation.
+func Assistant(messages []rollout.Message) Policy {
+	return Policy{Select: SelectAssistant, Assistant: func(i int) bool {
+		return i >= 0 && i < len(messages) && messages[i].Role == rollout.RoleAssistant
+	}}
+}
+
+// Turns trains the sampled tokens of the turns that keep accepts.
+func Turns(keep func(turn int) bool) Policy { return Policy{Turns: keep} }
+
+// Messages trains the sampled tokens of the messages that keep accepts.
+func Messages(keep func(message int) bool) Policy { return Policy{Messages: keep} }
+
+// Validate reports all faults of p.
+func (p Policy) Validate() error {
+	var errs []error
+	fault := func(field, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "lossmask.Policy." + field}, format, args...))
+	}
+	if p.Select > SelectLastTurn {
+		fault("Select", "value %d is none of the known sets", p.Select)
+	}
+	if p.Select == SelectAssistant && p.Assistant == nil {
+		fault("Assistant", "SelectAssistant needs to know which messages are the assistant's")
+	}
+	if p.MaxTokens < 0 {
+		fault("MaxTokens", "limit %d is negative", p.MaxTokens)
+	}
+	return errors.Join(errs...)
+}
+
+// The reasons for which a whole row is masked.
+const (
+	ReasonOverlong = "overlong"
+	ReasonAborted  = "aborted"
+	ReasonFailed   = "failed"
+)
+
+// RowReason says why p masks a whole row of n tokens of a rollout that ended
+// with status st, "" if it does not.
+func (p Policy) RowReason(n int, st rollout.Status) string {
+	if p.MaxTokens > 0 && n > p.MaxTokens {
+		return ReasonOverlong
+	}
+	masked := p.MaskStatus
+	if masked == nil {
+		masked = []rollout.Status{rollout.StatusAborted, rollout.StatusFailed}
+	}
+	for _, m := range masked {
+		if m == st {
+			return st.String()
+		}
+	}
+	return ""
+}
