@@ -2,5 +2,7 @@ package plumb
 
 // verbs lists the plumbing commands; each entry has its own file.
 func verbs() []verb {
-	return []verb{}
+	return []verb{
+		votesVerb(),
+	}
 }

@@ -1,0 +1,211 @@
+package prm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Method says how the valid votes of a step become one score.
+type Method uint8
+
+// The methods.
+const (
+	MeanValid Method = iota // mean over the votes that have a score
+	MeanAll                 // mean over all votes asked for, those without a score counting 0
+	Majority                // the value most votes have
+)
+
+var methodNames = [...]string{"mean_valid", "mean_all", "majority"}
+
+// String returns the name used on command lines.
+func (m Method) String() string {
+	if int(m) < len(methodNames) {
+		return methodNames[m]
+	}
+	return "method(" + strconv.Itoa(int(m)) + ")"
+}
+
+// ParseMethod reads a name written by String.
+func ParseMethod(name string) (Method, error) {
+	for i, n := range methodNames {
+		if n == name {
+			return Method(i), nil
+		}
+	}
+	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "method"}, "found %q, expected one of %s", name, strings.Join(methodNames[:], ", "))
+}
+
+// Tie says what a majority does when several values lead together.
+type Tie uint8
+
+// The rules.
+const (
+	TieZero Tie = iota // the score is 0 (OpenClaw-RL@0d034dd5e)
+	TieNone            // the step has no score
+	TieLow             // the lowest leading value
+	TieHigh            // the highest leading value
+)
+
+// Aggregate says how votes become a score. The zero value is the mean of the
+// valid votes, at least one.
+type Aggregate struct {
+	Method Method
+	Tie    Tie
+	// Quorum is the least number of valid votes for a score; 0 means 1.
+	Quorum int
+}
+
+// Validate reports all faults at once.
+func (a Aggregate) Validate() error {
+	var faults []error
+	if int(a.Method) >= len(methodNames) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Method"}, "value %d is none of the %d known methods", a.Method, len(methodNames)))
+	}
+	if a.Tie > TieHigh {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Tie"}, "value %d is none of the known tie rules", a.Tie))
+	}
+	if a.Quorum < 0 {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Quorum"}, "%d votes is negative", a.Quorum))
+	}
+	return errors.Join(faults...)
+}
+
+func (a Aggregate) quorum() int { return max(a.Quorum, 1) }
+
+// Score aggregates the votes of a step of which asked were planned (at least
+// len(votes); fewer votes than asked happen after an early stop). A nil score
+// comes with the reason why there is none; a score may come with a remark.
+func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reason string) {
+	t := count(votes)
+	if t.valid < a.quorum() {
+		return nil, fmt.Sprintf("%d of %d votes are valid, the quorum is %d: %s", t.valid, len(votes), a.quorum(), faultsOf(votes))
+	}
+	var v float64
+	switch a.Method {
+	case MeanAll:
+		v = t.sum / float64(max(asked, len(votes)))
+	case Majority:
+		leaders := t.leaders()
+		switch {
+		case len(leaders) == 1:
+			v = leaders[0]
+		case a.Tie == TieNone:
+			return nil, fmt.Sprintf("%d values lead together", len(leaders))
+		case a.Tie == TieLow:
+			v, reason = leaders[0], "tie"
+		case a.Tie == TieHigh:
+			v, reason = leaders[len(leaders)-1], "tie"
+		default:
+			reason = "tie"
+		}
+	default:
+		v = t.sum / float64(t.valid)
+	}
+	return &v, reason
+}
+
+// Needed is the least number of further valid votes that could fix the outcome
+// of a step with m planned votes, 0 when no further vote can change it. Asking
+// in waves of that size never changes a score, only its price.
+func (a Aggregate) Needed(votes []rollout.Vote, m int) int {
+	left := m - len(votes)
+	if left <= 0 {
+		return 0
+	}
+	t := count(votes)
+	if t.valid+left < a.quorum() {
+		return 0
+	}
+	if a.Method != Majority {
+		return left
+	}
+	first, second := t.top()
+	for k := range left {
+		// k votes for the leader leave left−k for one rival; a draw is not decided.
+		if t.valid+k >= a.quorum() && first+k > second+left-k {
+			return k
+		}
+	}
+	return left
+}
+
+type ballot struct {
+	value float64
+	n     int
+}
+
+type tally struct {
+	ballots []ballot // by value
+	valid   int
+	sum     float64
+}
+
+func count(votes []rollout.Vote) tally {
+	var t tally
+	for _, v := range votes {
+		if v.Score == nil {
+			continue
+		}
+		t.valid++
+		t.sum += *v.Score
+		i, ok := slices.BinarySearchFunc(t.ballots, *v.Score, func(b ballot, x float64) int { return cmp.Compare(b.value, x) })
+		if !ok {
+			t.ballots = slices.Insert(t.ballots, i, ballot{value: *v.Score})
+		}
+		t.ballots[i].n++
+	}
+	return t
+}
+
+// top returns the two largest counts.
+func (t tally) top() (first, second int) {
+	for _, b := range t.ballots {
+		switch {
+		case b.n > first:
+			first, second = b.n, first
+		case b.n > second:
+			second = b.n
+		}
+	}
+	return first, second
+}
+
+// leaders returns the values with the largest count, ascending.
+func (t tally) leaders() []float64 {
+	first, _ := t.top()
+	var out []float64
+	for _, b := range t.ballots {
+		if b.n == first {
+			out = append(out, b.value)
+		}
+	}
+	return out
+}
+
+// faultsOf sums up why votes have no score, most frequent first.
+func faultsOf(votes []rollout.Vote) string {
+	if len(votes) == 0 {
+		return "no vote was asked for"
+	}
+	counts := map[string]int{}
+	for _, v := range votes {
+		if v.Score == nil {
+			counts[cmp.Or(v.Error, "no reason recorded")]++
+		}
+	}
+	keys := make([]string, 0, len(counts))
+	for k := range counts {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(x, y string) int { return cmp.Or(counts[y]-counts[x], cmp.Compare(x, y)) })
+	for i, k := range keys {
+		keys[i] = fmt.Sprintf("%d× %s", counts[k], k)
+	}
+	return strings.Join(keys, "; ")
+}

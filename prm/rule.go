@@ -1,0 +1,398 @@
+package prm
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// RuleKind says where a vote stands in a judge's text.
+type RuleKind uint8
+
+// The kinds. All limits and cuts count code points, never bytes.
+const (
+	BoxedFirst RuleKind = iota // the first \boxed{…} decides, even when unusable
+	BoxedLast                  // the last one
+	BoxedTail                  // the first one inside the last Rule.Tail code points
+	Regex                      // group "score", else group 1, of the last match of Rule.Pattern
+	JSONField                  // member Rule.Field of the last JSON object that has it
+)
+
+var ruleNames = [...]string{"boxed-first", "boxed-last", "tail", "regex", "json"}
+
+// String returns the name used on command lines.
+func (k RuleKind) String() string {
+	if int(k) < len(ruleNames) {
+		return ruleNames[k]
+	}
+	return "rule(" + strconv.Itoa(int(k)) + ")"
+}
+
+// ParseRuleKind reads a name written by String.
+func ParseRuleKind(name string) (RuleKind, error) {
+	for i, n := range ruleNames {
+		if n == name {
+			return RuleKind(i), nil
+		}
+	}
+	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "rule"}, "found %q, expected one of %s", name, strings.Join(ruleNames[:], ", "))
+}
+
+// BoxForm says what counts as a box.
+type BoxForm uint8
+
+// The forms. Digits are decimal digits of any script.
+const (
+	// BoxDecimal is \boxed{…} with at most one inner brace level, white space
+	// stripped, holding digits with an optional sign and fraction.
+	BoxDecimal BoxForm = iota
+	// BoxDigit is \boxed{ sign? digit } without blanks; everything else is not seen.
+	BoxDigit
+)
+
+// Scale says which numbers are votes. The zero value accepts −1 and 1.
+type Scale struct {
+	// Values are the numbers accepted, each within 1e-9, and returned exactly.
+	Values []float64
+	// Min and Max bound an inclusive range when Values is empty and Min < Max.
+	Min, Max float64
+}
+
+// Sign accepts −1 and 1; Ternary also 0; Range any number from min to max.
+func Sign() Scale                  { return Scale{Values: []float64{-1, 1}} }
+func Ternary() Scale               { return Scale{Values: []float64{-1, 0, 1}} }
+func Range(min, max float64) Scale { return Scale{Min: min, Max: max} }
+
+const scaleTolerance = 1e-9
+
+func (s Scale) accept(v float64) (float64, bool) {
+	values := s.Values
+	if len(values) == 0 {
+		if s.Min < s.Max {
+			return v, v >= s.Min && v <= s.Max
+		}
+		values = []float64{-1, 1}
+	}
+	for _, want := range values {
+		if math.Abs(v-want) < scaleTolerance {
+			return want, true
+		}
+	}
+	return 0, false
+}
+
+func (s Scale) String() string {
+	if len(s.Values) == 0 && s.Min < s.Max {
+		return "[" + strconv.FormatFloat(s.Min, 'g', -1, 64) + ", " + strconv.FormatFloat(s.Max, 'g', -1, 64) + "]"
+	}
+	values := s.Values
+	if len(values) == 0 {
+		values = []float64{-1, 1}
+	}
+	parts := make([]string, len(values))
+	for i, v := range values {
+		parts[i] = strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// Rule says how a judge's text becomes a number. The zero value is the rule of
+// the swe-rl judge: the first decimal box, −1 or 1.
+type Rule struct {
+	Kind RuleKind
+	Box  BoxForm
+	// Tail is how many code points from the end [BoxedTail] looks at; 0 means 50.
+	Tail int
+	// Pattern is an RE2 expression for [Regex].
+	Pattern string
+	// Field is a dotted path for [JSONField]; "" means "score".
+	Field string
+	Scale Scale
+}
+
+// The rules of the judges that OpenClaw-RL ships (OpenClaw-RL@0d034dd5e).
+func RuleSWE() Rule      { return Rule{} }
+func RuleChat() Rule     { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Ternary()} }
+func RuleOPD() Rule      { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Sign()} }
+func RuleTerminal() Rule { return Rule{Kind: BoxedTail} }
+
+// Validate reports all faults at once.
+func (r Rule) Validate() error {
+	_, err := r.Compile()
+	return err
+}
+
+// Parser reads the vote in a text. The error, a [rollout.KindJudge], says why
+// there is none. Safe for concurrent use.
+type Parser func(text string) (float64, error)
+
+const defaultTail = 50
+
+// Compile checks the rule and returns its parser.
+func (r Rule) Compile() (Parser, error) {
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
+	}
+	if int(r.Kind) >= len(ruleNames) {
+		fault("Rule.Kind", "value %d is none of the %d known kinds", r.Kind, len(ruleNames))
+	}
+	if r.Box > BoxDigit {
+		fault("Rule.Box", "value %d is neither BoxDecimal nor BoxDigit", r.Box)
+	}
+	if r.Tail < 0 {
+		fault("Rule.Tail", "%d code points is negative", r.Tail)
+	}
+	for _, v := range append([]float64{r.Scale.Min, r.Scale.Max}, r.Scale.Values...) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			fault("Rule.Scale", "%g is not finite", v)
+		}
+	}
+	if len(r.Scale.Values) == 0 && r.Scale.Min > r.Scale.Max {
+		fault("Rule.Scale", "minimum %g is above maximum %g", r.Scale.Min, r.Scale.Max)
+	}
+	var find func(string) (string, error)
+	switch r.Kind {
+	case BoxedFirst:
+		find = func(t string) (string, error) { return r.firstBox(t) }
+	case BoxedLast:
+		find = r.lastBox
+	case BoxedTail:
+		n := r.Tail
+		if n == 0 {
+			n = defaultTail
+		}
+		find = func(t string) (string, error) { return r.firstBox(tail(t, n)) }
+	case Regex:
+		re, err := regexp.Compile(r.Pattern)
+		switch {
+		case r.Pattern == "":
+			fault("Rule.Pattern", "a regex rule needs a pattern with a group that holds the score")
+		case err != nil:
+			fault("Rule.Pattern", "%w", err)
+		case re.NumSubexp() == 0:
+			fault("Rule.Pattern", "%q has no group that holds the score", r.Pattern)
+		default:
+			find = regexFinder(re)
+		}
+	case JSONField:
+		path := strings.Split(r.Field, ".")
+		if r.Field == "" {
+			path = []string{"score"}
+		}
+		find = func(t string) (string, error) { return jsonField(t, path) }
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return func(text string) (float64, error) {
+		found, err := find(text)
+		if err != nil {
+			return 0, err
+		}
+		v, ok := decimal(found)
+		if !ok {
+			return 0, noVote("found %q, which is no plain decimal", clip(found))
+		}
+		if v, ok = r.Scale.accept(v); !ok {
+			return 0, noVote("found %s, expected one of %s", clip(found), r.Scale)
+		}
+		return v, nil
+	}, nil
+}
+
+func noVote(format string, args ...any) error {
+	return rollout.Errorf(rollout.KindJudge, rollout.Where{}, format, args...)
+}
+
+const clipRunes = 40
+
+// clip keeps foreign text short inside messages.
+func clip(s string) string {
+	if utf8.RuneCountInString(s) <= clipRunes {
+		return s
+	}
+	return string([]rune(s)[:clipRunes]) + "…"
+}
+
+// One inner brace level: a box in a box is text of the outer one.
+var (
+	boxDecimal = regexp.MustCompile(`\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}`)
+	boxDigit   = regexp.MustCompile(`\\boxed\{([-+]?\p{Nd})\}`)
+)
+
+func (r Rule) boxes() *regexp.Regexp {
+	if r.Box == BoxDigit {
+		return boxDigit
+	}
+	return boxDecimal
+}
+
+func (r Rule) firstBox(text string) (string, error) {
+	if i := strings.Index(text, `\boxed{`); i >= 0 {
+		if m := r.boxes().FindStringSubmatchIndex(text[i:]); m != nil {
+			return strip(text[i+m[2] : i+m[3]]), nil
+		}
+	}
+	return "", noVote(`found no \boxed{…}`)
+}
+
+func (r Rule) lastBox(text string) (string, error) {
+	all := r.boxes().FindAllStringSubmatchIndex(text, -1)
+	if len(all) == 0 {
+		return "", noVote(`found no \boxed{…}`)
+	}
+	m := all[len(all)-1]
+	return strip(text[m[2]:m[3]]), nil
+}
+
+func regexFinder(re *regexp.Regexp) func(string) (string, error) {
+	group := max(re.SubexpIndex("score"), 1)
+	return func(text string) (string, error) {
+		all := re.FindAllStringSubmatchIndex(text, -1)
+		for i := len(all) - 1; i >= 0; i-- {
+			if m := all[i]; m[2*group] >= 0 {
+				return strip(text[m[2*group]:m[2*group+1]]), nil
+			}
+		}
+		return "", noVote("found no match of %q", clip(re.String()))
+	}
+}
+
+// tail returns the last n code points of s.
+func tail(s string, n int) string {
+	i := len(s)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:i])
+		i -= size
+	}
+	return s[i:]
+}
+
+// strip removes white space as Python's str.strip does: Unicode's and the four
+// information separators.
+func strip(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
+}
+
+// decimal reads an optional sign, digits of any script and an optional
+// fraction; no exponent, no bare point.
+func decimal(s string) (float64, bool) {
+	buf := make([]byte, 0, len(s))
+	digits, point := 0, false
+	for i, r := range s {
+		switch {
+		case (r == '+' || r == '-') && i == 0:
+			buf = append(buf, byte(r))
+			continue
+		case r == '.' && digits > 0 && !point:
+			buf = append(buf, '.')
+			point, digits = true, 0
+			continue
+		}
+		d, ok := digit(r)
+		if !ok {
+			return 0, false
+		}
+		buf = append(buf, '0'+d)
+		digits++
+	}
+	if digits == 0 {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(buf), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, false
+	}
+	return v, true
+}
+
+// digit returns the value of a decimal digit: Unicode lays each script's ten
+// out in order.
+func digit(r rune) (byte, bool) {
+	if r < utf8.RuneSelf {
+		return byte(r - '0'), r >= '0' && r <= '9'
+	}
+	for _, x := range unicode.Nd.R16 {
+		if r <= rune(x.Hi) {
+			return byte((r - rune(x.Lo)) % 10), r >= rune(x.Lo)
+		}
+	}
+	for _, x := range unicode.Nd.R32 {
+		if r <= rune(x.Hi) {
+			return byte((r - rune(x.Lo)) % 10), r >= rune(x.Lo)
+		}
+	}
+	return 0, false
+}
+
+// Bounds of the search for a JSON object in a text that is mostly prose.
+const (
+	jsonTail     = 64 << 10 // bytes from the end
+	jsonAttempts = 256      // opening braces that lead nowhere
+)
+
+// jsonField returns the number at path in the last JSON object that has it.
+func jsonField(text string, path []string) (string, error) {
+	if len(text) > jsonTail {
+		text = text[len(text)-jsonTail:]
+	}
+	found, objects := "", 0
+	for attempts := 0; attempts < jsonAttempts; {
+		i := strings.IndexByte(text, '{')
+		if i < 0 {
+			break
+		}
+		text = text[i:]
+		dec := json.NewDecoder(strings.NewReader(text))
+		dec.UseNumber()
+		var obj map[string]any
+		if dec.Decode(&obj) != nil {
+			attempts++
+			text = text[1:]
+			continue
+		}
+		objects++
+		text = text[dec.InputOffset():]
+		if v, ok := lookup(obj, path); ok {
+			found = v
+		}
+	}
+	switch {
+	case found != "":
+		return found, nil
+	case objects == 0:
+		return "", noVote("found no JSON object")
+	}
+	return "", noVote("found no number at %q in %d JSON objects", strings.Join(path, "."), objects)
+}
+
+func lookup(obj map[string]any, path []string) (string, bool) {
+	for i, key := range path {
+		v, ok := obj[key]
+		if !ok {
+			return "", false
+		}
+		if i == len(path)-1 {
+			switch v := v.(type) {
+			case json.Number:
+				f, err := v.Float64()
+				return strconv.FormatFloat(f, 'f', -1, 64), err == nil
+			case string:
+				return strip(v), strip(v) != ""
+			}
+			return "", false
+		}
+		if obj, ok = v.(map[string]any); !ok {
+			return "", false
+		}
+	}
+	return "", false
+}
