@@ -1,0 +1,69 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+SHELL := /bin/sh
+GO ?= go
+BIN := bin/turnpack
+TURNPACK := ./examples/turnpack
+# Only tokenize/hf links the static library; the tag keeps it out of every other build.
+LIBDIR = $$(sh internal/libtokenizers/build.sh)
+HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
+FUZZTIME ?= 5s
+
+.PHONY: demo test check bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test clean help
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
+
+build: ## build the command without cgo into bin/
+	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) $(TURNPACK)
+
+lib: ## build or download libtokenizers.a into the user cache directory
+	@sh internal/libtokenizers/build.sh
+
+build-hf: lib ## build the command with the Hugging Face engine into bin/turnpack-hf
+	@$(HF) $(GO) build -tags turnpack_hf -o $(BIN)-hf $(TURNPACK)
+
+demo: build ## the main job on the embedded tokenizer and sample dump
+	@$(BIN) demo
+
+test: ## all tests
+	@CGO_ENABLED=0 $(GO) test ./...
+	@$(MAKE) --no-print-directory hf-test
+
+hf-test: lib ## the tests that link libtokenizers.a
+	@$(HF) $(GO) test -tags turnpack_hf ./tokenize/hf/...
+
+check: fmt vet staticcheck test race fuzz benchonce cross consumer ## everything CI runs
+
+fmt: ## fail on files that gofmt would change
+	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+
+vet:
+	@CGO_ENABLED=0 $(GO) vet ./...
+
+staticcheck: ## the pinned linter of internal/devtools
+	@CGO_ENABLED=0 $(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
+
+race: ## concurrent packages under the race detector
+	@CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list ./... | grep -v -e /tokenize/hf -e /internal/lint)
+
+fuzz: ## every fuzz target for FUZZTIME
+	@sh internal/devtools/fuzz.sh $(FUZZTIME)
+
+benchonce: ## every benchmark once
+	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+
+bench: build ## ratios against the named peers, in one run (needs PyPI)
+	@sh internal/oracle/bench.sh
+
+conformance: build ## re-derive the goldens with the real systems (needs PyPI)
+	@sh internal/oracle/conformance.sh
+
+cross: ## cross-builds without cgo
+	@for t in linux/arm64 darwin/arm64 windows/amd64; do \
+	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... || { echo "cross-build failed: $$t"; exit 1; }; done
+
+consumer: ## a module that imports the library as a user would
+	@cd internal/testdata/consumer && CGO_ENABLED=0 $(GO) test ./...
+
+clean:
+	@rm -rf bin batch
