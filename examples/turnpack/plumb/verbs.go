@@ -4,5 +4,6 @@ package plumb
 func verbs() []verb {
 	return []verb{
 		votesVerb(),
+		advantageVerb(),
 	}
 }

@@ -1,0 +1,428 @@
+package reward
+
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Accumulator is the streaming form of Advantages for a job in two passes: Add
+// every rollout in the first, Finish, and ask the Statistics in the second. It
+// keeps sums per group and nothing per rollout; the results are those of
+// Advantages, bit for bit. It does not see whether a rollout was added twice.
+type Accumulator struct {
+	e      Estimator
+	index  map[string]int
+	groups []groupState
+	batch  moments
+	bare   moments // rows beyond the last slice, already in batch
+	report Report
+	// baseline is the running mean per group, CenterEMA only.
+	baseline []float64
+}
+
+type groupState struct {
+	key      string
+	m        moments
+	sd       float64 // divisor when it is one number for the group
+	constant bool
+	dropped  bool
+}
+
+// NewAccumulator returns an empty accumulator. Estimators defined by the order
+// of rows (GroupByPosition, CenterEMA) or by a second look at the advantages
+// (Normalize) cannot stream and are errors of KindInput.
+func NewAccumulator(e Estimator) (*Accumulator, error) {
+	a, err := newAccumulator(e)
+	if err != nil {
+		return nil, err
+	}
+	if e.Grouping == GroupByPosition || e.Center == CenterEMA || e.Normalize {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{},
+			"the estimator %q needs all rows in order and cannot stream", e.Name).WithFix("use Advantages")
+	}
+	return a, nil
+}
+
+func newAccumulator(e Estimator) (*Accumulator, error) {
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	return &Accumulator{e: e, index: map[string]int{}}, nil
+}
+
+// Add counts one rollout. group is ignored with GroupWholeBatch.
+func (a *Accumulator) Add(group string, r RolloutReward) error {
+	g := 0
+	if a.e.Grouping == GroupWholeBatch {
+		g = a.numbered(0)
+	} else {
+		g = a.group(group)
+	}
+	return a.add(group, g, r)
+}
+
+func (a *Accumulator) group(key string) int {
+	g, ok := a.index[key]
+	if !ok {
+		g = len(a.groups)
+		a.index[key] = g
+		a.groups = append(a.groups, groupState{key: key})
+		if a.e.Center == CenterEMA {
+			a.baseline = append(a.baseline, 0)
+		}
+	}
+	return g
+}
+
+func (a *Accumulator) numbered(i int) int {
+	for len(a.groups) <= i {
+		a.groups = append(a.groups, groupState{})
+		if a.e.Center == CenterEMA {
+			a.baseline = append(a.baseline, 0)
+		}
+	}
+	return i
+}
+
+func (a *Accumulator) add(key string, g int, r RolloutReward) error {
+	a.report.Rollouts++
+	if r.Excluded != "" {
+		if a.report.Excluded == nil {
+			a.report.Excluded = map[string]int{}
+		}
+		a.report.Excluded[r.Excluded]++
+	}
+	if !a.e.takesPart(r) {
+		return nil
+	}
+	if err := checkReward(key, r); err != nil {
+		return err
+	}
+	a.report.Used++
+	k := a.e.count(r)
+	if a.e.usesBatch() {
+		a.batch.add(r.Reward, k)
+	}
+	if g == bare {
+		a.bare.add(r.Reward, k)
+		return nil
+	}
+	m := &a.groups[g].m
+	m.add(r.Reward, k)
+	if a.e.Center == CenterLengthWeighted {
+		m.addLength(r.Reward, r.Length)
+		if a.e.CenterOver == LevelBatch {
+			a.batch.addLength(r.Reward, r.Length)
+		}
+	}
+	return nil
+}
+
+func (e *Estimator) takesPart(r RolloutReward) bool {
+	return r.Excluded == "" || e.Population == PopulationAll
+}
+
+func (e *Estimator) count(r RolloutReward) int {
+	if e.Unit == UnitRow && r.Rows > 0 {
+		return r.Rows
+	}
+	return 1
+}
+
+func (e *Estimator) usesBatch() bool {
+	return e.CenterOver == LevelBatch || e.ScaleOver == LevelBatch || e.Factor != FactorOne
+}
+
+// Finish ends the first pass. The accumulator must not be used afterwards.
+func (a *Accumulator) Finish() *Statistics {
+	s := &Statistics{e: a.e, index: a.index, groups: a.groups, batch: a.batch, bare: a.bare, report: a.report, baseline: a.baseline, factor: 1}
+	*a = Accumulator{}
+	kept := 0
+	for i := range s.groups {
+		g := &s.groups[i]
+		if g.m.n == 0 {
+			continue
+		}
+		s.report.Groups++
+		g.constant = g.m.spread() <= s.e.tolerance()
+		switch {
+		case g.m.n == 1:
+			s.report.Singletons++
+		case g.constant:
+			s.report.Constant++
+		}
+		g.dropped = g.constant && s.e.Constant == ConstantDrop
+		if !g.dropped {
+			kept++
+		}
+	}
+	if kept == 0 {
+		s.keepFirst(s.e.KeepConstant)
+	}
+	if s.e.Factor == FactorNonzero {
+		s.factor = float64(s.batch.n) / float64(max(s.batch.nonzero, 1))
+	}
+	s.divisors()
+	return s
+}
+
+// keepFirst takes back the dropping of the first n groups.
+func (s *Statistics) keepFirst(n int) {
+	for i := 0; i < len(s.groups) && n > 0; i++ {
+		if g := &s.groups[i]; g.dropped {
+			g.dropped = false
+			n--
+		}
+	}
+}
+
+// divisors computes what advantages are divided by, per group and batch.
+func (s *Statistics) divisors() {
+	if s.e.Scale != DivideStd && s.e.Scale != DivideStd0 {
+		return
+	}
+	ddof := 1
+	if s.e.Scale == DivideStd0 {
+		ddof = 0
+	}
+	if s.e.ScaleOver == LevelGroup {
+		for i := range s.groups {
+			m := &s.groups[i].m
+			switch {
+			case !s.e.ScaleAboutCenter:
+				s.groups[i].sd = math.Sqrt(m.variance(ddof))
+			case m.n > ddof:
+				s.groups[i].sd = math.Sqrt(s.aboutCenter(m, m) / float64(m.n-ddof))
+			}
+		}
+		return
+	}
+	if !s.e.ScaleAboutCenter {
+		s.batchSD = math.Sqrt(s.batch.variance(ddof))
+		return
+	}
+	total := 0.0
+	if s.e.CenterOver == LevelBatch || s.e.Center == CenterNone {
+		total = s.aboutCenter(&s.batch, &s.batch)
+	} else {
+		var sum exact
+		for i := range s.groups {
+			sum.add(s.aboutCenter(&s.groups[i].m, &s.groups[i].m))
+		}
+		sum.add(s.bare.square.round())
+		total = sum.round()
+	}
+	if s.batch.n > ddof {
+		s.batchSD = math.Sqrt(total / float64(s.batch.n-ddof))
+	}
+}
+
+// aboutCenter is the sum over m of squared deviations from the centre that the
+// estimator subtracts, which is own's unless it is the batch's.
+func (s *Statistics) aboutCenter(m, own *moments) float64 {
+	if s.e.Center == CenterNone {
+		return m.square.round()
+	}
+	c := own
+	if s.e.CenterOver == LevelBatch {
+		c = &s.batch
+	}
+	if c.n == 0 {
+		return 0
+	}
+	// Σ(r − c̄)² over m, exact up to one rounding of the sums.
+	n, k := float64(c.n), float64(m.n)
+	var d exact // n²·Σr² − 2n·Σr·S + k·S², S and n those of the centre
+	d.addScaled(n*n, &m.square)
+	for i := range m.sum.n {
+		for j := range c.sum.n {
+			d.addProduct(-2*n*m.sum.at(i), c.sum.at(j))
+		}
+	}
+	var sq exact
+	for i := range c.sum.n {
+		for j := range c.sum.n {
+			sq.addProduct(c.sum.at(i), c.sum.at(j))
+		}
+	}
+	d.addScaled(k, &sq)
+	ss := d.round() / (n * n)
+	if s.e.Center == CenterLeaveOneOut && c.n > 1 {
+		f := n / (n - 1)
+		ss *= f * f
+	}
+	return max(ss, 0)
+}
+
+// Statistics answers for the advantages of the rollouts that were added.
+type Statistics struct {
+	e        Estimator
+	index    map[string]int
+	groups   []groupState
+	batch    moments
+	bare     moments
+	batchSD  float64
+	factor   float64
+	baseline []float64
+	report   Report
+}
+
+// Report counts what was added. Dropped and Zero are counted by Advantages
+// only.
+func (s *Statistics) Report() Report { return s.report }
+
+// Advantage is the advantage of a rollout that was added to group, with the
+// reward it was added with. It is safe for concurrent use.
+func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error) {
+	g := 0
+	if s.e.Grouping != GroupWholeBatch {
+		var ok bool
+		if g, ok = s.index[group]; !ok {
+			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+				"group %q was not added in the first pass", group)
+		}
+	}
+	a, err := s.advantage(group, g, r)
+	if err != nil {
+		return Advantage{}, err
+	}
+	a.Value = s.e.Clip.clip(a.Value)
+	if !finite(a.Value) {
+		return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+			"the advantage in group %q is %g: the estimator divides by a vanishing %s", group, a.Value, s.e.Scale).
+			WithFix("give the estimator an epsilon")
+	}
+	return a, nil
+}
+
+func (s *Statistics) takesPart(r RolloutReward) bool { return s.e.takesPart(r) }
+
+// advantage is the value before normalisation and clip.
+func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, error) {
+	if !s.e.takesPart(r) {
+		if s.e.Population == PopulationZero {
+			return Advantage{}, nil
+		}
+		return excluded(r.Excluded), nil
+	}
+	if err := checkReward(key, r); err != nil {
+		return Advantage{}, err
+	}
+	var none groupState
+	g := &none
+	if at != bare {
+		g = &s.groups[at]
+		if g.m.n == 0 {
+			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+				"no reward of group %q was added in the first pass", key)
+		}
+	}
+	if s.e.Center == CenterEMA {
+		v := r.Reward - s.baseline[at]
+		s.baseline[at] = s.e.Decay*s.baseline[at] + (1-s.e.Decay)*r.Reward
+		return Advantage{Value: v * s.factor}, nil
+	}
+	switch {
+	case g.dropped:
+		return dropped(DroppedConstant), nil
+	case g.m.n == 1 && s.e.Singleton != SingletonAsIs:
+		switch s.e.Singleton {
+		case SingletonZero:
+			return Advantage{}, nil
+		case SingletonDrop:
+			return dropped(DroppedSingleton), nil
+		case SingletonError:
+			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+				"group %q has one rollout, and the estimator %q refuses such groups", key, s.e.Name)
+		}
+		return Advantage{Value: s.e.divide(r.Reward, 1) * s.factor}, nil
+	case g.constant && s.e.Constant == ConstantZero && s.e.centersGroup():
+		return Advantage{}, nil
+	}
+	return Advantage{Value: s.e.divide(s.centered(g, r), s.divisor(g, r)) * s.factor}, nil
+}
+
+// centersGroup reports whether a constant group has advantage 0 but for
+// rounding.
+func (e *Estimator) centersGroup() bool {
+	switch e.Center {
+	case CenterMean, CenterLeaveOneOut, CenterLengthWeighted, CenterSecondBest:
+		return e.CenterOver == LevelGroup
+	}
+	return false
+}
+
+func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
+	m := &g.m
+	if s.e.CenterOver == LevelBatch {
+		m = &s.batch
+	}
+	if m.n == 0 {
+		return r.Reward
+	}
+	switch s.e.Center {
+	case CenterMean:
+		return m.deviation(r.Reward)
+	case CenterLeaveOneOut:
+		if m.n == 1 {
+			return 0
+		}
+		return m.looDeviation(r.Reward)
+	case CenterLengthWeighted:
+		return m.lengthDeviation(r.Reward)
+	case CenterBaseline:
+		return r.Reward - r.Baseline
+	case CenterSecondBest:
+		if r.Reward < m.max || m.second == m.max {
+			return 0
+		}
+		return m.max - m.second
+	}
+	return r.Reward
+}
+
+func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
+	m := &g.m
+	if s.e.ScaleOver == LevelBatch {
+		m = &s.batch
+	}
+	switch s.e.Scale {
+	case DivideNone:
+		return 1
+	case DivideMean:
+		return m.mean()
+	case DivideOthersStd:
+		o := m.without(r.Reward)
+		return math.Sqrt(o.variance(1))
+	}
+	if s.e.ScaleOver == LevelBatch {
+		return s.batchSD
+	}
+	return g.sd
+}
+
+// divide applies scale and epsilon. What would divide by nothing has no spread
+// and gives 0.
+func (e *Estimator) divide(x, scale float64) float64 {
+	if e.Scale == DivideNone {
+		return x
+	}
+	eps := e.epsilon()
+	switch e.Place {
+	case EpsilonNone:
+		if scale <= 0 {
+			return 0
+		}
+		return x / scale
+	case EpsilonUnderRoot:
+		return x / math.Sqrt(scale*scale+eps)
+	case EpsilonFloor:
+		return x / math.Max(scale, eps)
+	case EpsilonIfSpread:
+		if scale <= 0 {
+			return x
+		}
+	}
+	return x / (scale + eps)
+}

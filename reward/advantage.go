@@ -1,0 +1,221 @@
+package reward
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// RolloutReward is what an estimator knows of one rollout.
+type RolloutReward struct {
+	ID     string // unique inside its group
+	Reward float64
+	// Excluded is why the rollout has no usable reward, "" if it takes part (see
+	// rollout.Reward).
+	Excluded string
+	Rows     int     // training rows, 0 = 1; counts with UnitRow
+	Length   int     // trained tokens; weighs with CenterLengthWeighted
+	Baseline float64 // with CenterBaseline
+}
+
+// GroupRewards are the rewards of one group. Groups of the same key are one.
+type GroupRewards struct {
+	Key      string
+	Rollouts []RolloutReward
+}
+
+// Advantage is what a rollout gets. A dropped one must not be trained.
+type Advantage struct {
+	Value   float64
+	Dropped string // why the rollout leaves the batch, "" if it stays
+}
+
+// Reasons for which a rollout is dropped. DroppedExcluded is followed by a
+// colon and the reason of the exclusion.
+const (
+	DroppedExcluded  = "excluded"
+	DroppedSingleton = "only rollout of its group"
+	DroppedConstant  = "all rewards of the group are alike"
+)
+
+// maxReward bounds rewards so that their squares and sums stay finite.
+const maxReward = 1e100
+
+// Advantages estimates the advantage of every rollout. The result has the shape
+// of groups. Apart from GroupByPosition, CenterEMA and KeepConstant, which are
+// defined by input order, the order of groups and rollouts changes nothing, bit
+// for bit. Rewards that are not finite, ids that repeat inside a group and
+// records that fail Validate are errors of KindInput.
+func Advantages(groups []GroupRewards, e Estimator) ([][]Advantage, Report, error) {
+	a, err := newAccumulator(e)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	if err := uniqueIDs(groups); err != nil {
+		return nil, Report{}, err
+	}
+	assigned, err := a.assign(groups)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	for i, g := range groups {
+		for j, r := range g.Rollouts {
+			if err := a.add(g.Key, assigned[i][j], r); err != nil {
+				return nil, Report{}, err
+			}
+		}
+	}
+	s := a.Finish()
+	out := make([][]Advantage, len(groups))
+	for i, g := range groups {
+		out[i] = make([]Advantage, len(g.Rollouts))
+		for j, r := range g.Rollouts {
+			if out[i][j], err = s.advantage(g.Key, assigned[i][j], r); err != nil {
+				return nil, Report{}, err
+			}
+		}
+	}
+	if e.Normalize {
+		s.normalize(groups, out)
+	}
+	for i, g := range groups {
+		for j := range out[i] {
+			v := &out[i][j]
+			v.Value = e.Clip.clip(v.Value)
+			if !finite(v.Value) {
+				return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: g.Rollouts[j].ID},
+					"the advantage in group %q is %g: the estimator divides by a vanishing %s", g.Key, v.Value, e.Scale).
+					WithFix("give the estimator an epsilon")
+			}
+			s.report.count(*v)
+		}
+	}
+	return out, s.report, nil
+}
+
+func uniqueIDs(groups []GroupRewards) error {
+	type id struct{ group, rollout string }
+	seen := map[id]struct{}{}
+	for _, g := range groups {
+		for _, r := range g.Rollouts {
+			if r.ID == "" {
+				continue
+			}
+			k := id{g.Key, r.ID}
+			if _, dup := seen[k]; dup {
+				return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+					"the rollout comes twice in group %q: a rollout has one reward, however many rows it has", g.Key).
+					WithFix("give each rollout once, with Rows set where rows must count")
+			}
+			seen[k] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// bare marks rows beyond the last slice under RemainderBare.
+const bare = -1
+
+// assign gives each rollout the index of its group of comparison.
+func (a *Accumulator) assign(groups []GroupRewards) ([][]int, error) {
+	out := make([][]int, len(groups))
+	total := 0
+	for i, g := range groups {
+		out[i] = make([]int, len(g.Rollouts))
+		total += len(g.Rollouts)
+	}
+	size := a.e.Size
+	sliced := a.e.Grouping == GroupByPosition
+	if sliced && a.e.Remainder == RemainderOneGroup && total != size*len(groups) {
+		sliced = false
+	}
+	if sliced && a.e.Remainder == RemainderError && total%size != 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{},
+			"%d rows do not fill slices of %d, and the estimator groups by position", total, size).
+			WithFix("group by key, or complete the groups")
+	}
+	at := 0
+	for i, g := range groups {
+		for j := range g.Rollouts {
+			switch {
+			case a.e.Grouping == GroupByKey:
+				out[i][j] = a.group(g.Key)
+			case sliced && at/size >= total/size:
+				out[i][j] = bare
+			case sliced:
+				out[i][j] = a.numbered(at / size)
+			default:
+				out[i][j] = a.numbered(0)
+			}
+			at++
+		}
+	}
+	return out, nil
+}
+
+// Report counts what an estimator did.
+type Report struct {
+	Groups     int
+	Rollouts   int
+	Used       int            // rollouts that take part in the statistics
+	Singletons int            // groups with one observation
+	Constant   int            // groups whose spread is within the tolerance, singletons not counted
+	Excluded   map[string]int // rollouts by reason of exclusion
+	Dropped    map[string]int // rollouts by reason of dropping
+	Zero       int            // rollouts kept with advantage 0
+}
+
+func (r *Report) count(a Advantage) {
+	switch {
+	case a.Dropped != "":
+		if r.Dropped == nil {
+			r.Dropped = map[string]int{}
+		}
+		r.Dropped[a.Dropped]++
+	case a.Value == 0:
+		r.Zero++
+	}
+}
+
+// normalize makes the advantages of the rows that take part a batch z-score.
+func (s *Statistics) normalize(groups []GroupRewards, out [][]Advantage) {
+	var m moments
+	for i, g := range groups {
+		for j, r := range g.Rollouts {
+			if s.takesPart(r) && out[i][j].Dropped == "" {
+				m.add(out[i][j].Value, s.e.count(r))
+			}
+		}
+	}
+	sd := math.Sqrt(m.variance(1))
+	for i, g := range groups {
+		for j, r := range g.Rollouts {
+			if s.takesPart(r) && out[i][j].Dropped == "" {
+				out[i][j].Value = m.deviation(out[i][j].Value) / (sd + s.e.epsilon())
+			}
+		}
+	}
+}
+
+func checkReward(group string, r RolloutReward) error {
+	at := rollout.Where{Rollout: r.ID}
+	switch {
+	case !finite(r.Reward):
+		return rollout.Errorf(rollout.KindInput, at, "the reward in group %q is %g, expected a finite number", group, r.Reward).
+			WithFix("set Excluded with a reason for a rollout without a usable reward")
+	case math.Abs(r.Reward) > maxReward:
+		return rollout.Errorf(rollout.KindInput, at, "the reward %g in group %q is beyond %g", r.Reward, group, maxReward)
+	case !finite(r.Baseline):
+		return rollout.Errorf(rollout.KindInput, at, "the baseline in group %q is %g, expected a finite number", group, r.Baseline)
+	case r.Rows < 0 || r.Length < 0:
+		return rollout.Errorf(rollout.KindInput, at, "%d rows and length %d in group %q, expected counts >= 0", r.Rows, r.Length, group)
+	}
+	return nil
+}
+
+func dropped(reason string) Advantage { return Advantage{Dropped: reason} }
+
+func excluded(reason string) Advantage {
+	return dropped(fmt.Sprintf("%s: %s", DroppedExcluded, reason))
+}

@@ -1,0 +1,182 @@
+package reward
+
+import "strconv"
+
+// Grouping says which rewards are compared with each other.
+type Grouping uint8
+
+// The groupings.
+const (
+	GroupByKey      Grouping = iota // rollouts that carry the same group key
+	GroupByPosition                 // slices of Size rows in input order, as some trainers do; a dropped row shifts all that follow
+	GroupWholeBatch                 // everything is one group
+)
+
+var groupingNames = []string{"key", "position", "whole_batch"}
+
+// String returns the name used in reports.
+func (g Grouping) String() string { return name(groupingNames, int(g), "grouping") }
+
+// Remainder says what GroupByPosition does with rows that fill no slice.
+type Remainder uint8
+
+// The remainder rules.
+const (
+	RemainderError    Remainder = iota // refuse the batch
+	RemainderOneGroup                  // unless every group has its slice, the whole batch becomes one group
+	RemainderBare                      // the rows beyond the last slice have mean 0 and deviation 0
+)
+
+var remainderNames = []string{"error", "one_group", "bare"}
+
+// String returns the name used in reports.
+func (r Remainder) String() string { return name(remainderNames, int(r), "remainder") }
+
+// Unit says what one observation of the statistics is.
+type Unit uint8
+
+// The units.
+const (
+	UnitRollout Unit = iota // each rollout counts once, however many rows it has
+	UnitRow                 // each rollout counts once per training row
+)
+
+var unitNames = []string{"rollout", "row"}
+
+// String returns the name used in reports.
+func (u Unit) String() string { return name(unitNames, int(u), "unit") }
+
+// Population says whether excluded rollouts take part.
+type Population uint8
+
+// The populations.
+const (
+	PopulationValid Population = iota // excluded rollouts leave the statistics and are dropped
+	PopulationZero                    // excluded rollouts leave the statistics and get advantage 0
+	PopulationAll                     // excluded rollouts count with the reward they carry
+)
+
+var populationNames = []string{"valid", "valid, excluded get 0", "all"}
+
+// String returns the name used in reports.
+func (p Population) String() string { return name(populationNames, int(p), "population") }
+
+// Level says over which set a centre or a scale is taken.
+type Level uint8
+
+// The levels.
+const (
+	LevelGroup Level = iota
+	LevelBatch
+)
+
+var levelNames = []string{"group", "batch"}
+
+// String returns the name used in reports.
+func (l Level) String() string { return name(levelNames, int(l), "level") }
+
+// Center says what is subtracted from a reward.
+type Center uint8
+
+// The centres.
+const (
+	CenterMean           Center = iota // the mean
+	CenterNone                         // nothing
+	CenterLeaveOneOut                  // the mean of the others
+	CenterLengthWeighted               // Σ length·r / Σ length
+	CenterEMA                          // a running mean of the key's earlier rewards, in input order
+	CenterBaseline                     // the rollout's own given baseline
+	CenterSecondBest                   // the second best reward, for the best row only; the others get 0
+)
+
+var centerNames = []string{"mean", "none", "leave_one_out", "length_weighted", "ema", "baseline", "second_best"}
+
+// String returns the name used in reports.
+func (c Center) String() string { return name(centerNames, int(c), "center") }
+
+// Divisor says what a centred reward is divided by.
+type Divisor uint8
+
+// The divisors.
+const (
+	DivideStd       Divisor = iota // σ₁, the deviation with n − 1
+	DivideStd0                     // σ₀, the deviation with n
+	DivideNone                     // 1
+	DivideMean                     // the mean reward; a mean of 0 or less gives advantage 0 where no epsilon is added
+	DivideOthersStd                // σ₁ of the other rewards
+)
+
+var divisorNames = []string{"σ₁", "σ₀", "none", "mean", "σ₁ of the others"}
+
+// String returns the name used in reports.
+func (d Divisor) String() string { return name(divisorNames, int(d), "divisor") }
+
+// EpsilonPlace says where the epsilon goes.
+type EpsilonPlace uint8
+
+// The places.
+const (
+	EpsilonAdded     EpsilonPlace = iota // x / (s + ε)
+	EpsilonNone                          // x / s
+	EpsilonUnderRoot                     // x / √(s² + ε)
+	EpsilonFloor                         // x / max(s, ε)
+	EpsilonIfSpread                      // x / (s + ε) where s > 0, else x unscaled
+)
+
+var epsilonNames = []string{"added", "none", "under_root", "floor", "added where the divisor > 0, else unscaled"}
+
+// String returns the name used in reports.
+func (p EpsilonPlace) String() string { return name(epsilonNames, int(p), "epsilon place") }
+
+// Singleton says what a group of one observation gives.
+type Singleton uint8
+
+// The singleton rules.
+const (
+	SingletonZero  Singleton = iota // advantage 0
+	SingletonRaw                    // centre 0 and divisor 1: the reward, or reward / (1 + ε)
+	SingletonDrop                   // the row leaves the batch
+	SingletonError                  // the batch is refused
+	SingletonAsIs                   // no special case: the formulas with n = 1
+)
+
+var singletonNames = []string{"zero", "raw", "drop", "error", "as is"}
+
+// String returns the name used in reports.
+func (s Singleton) String() string { return name(singletonNames, int(s), "singleton") }
+
+// Constant says what a group gives whose rewards are all alike.
+type Constant uint8
+
+// The constant-group rules.
+const (
+	ConstantZero Constant = iota // exactly 0, found by spread ≤ Tolerance before any scaling
+	ConstantDrop                 // its rows leave the batch, except the KeepConstant first such groups while none other is left
+	ConstantAsIs                 // no special case: the formulas, rounding noise included
+)
+
+var constantNames = []string{"zero", "drop", "as is"}
+
+// String returns the name used in reports.
+func (c Constant) String() string { return name(constantNames, int(c), "constant") }
+
+// Factor multiplies every advantage of a batch.
+type Factor uint8
+
+// The factors.
+const (
+	FactorOne     Factor = iota
+	FactorNonzero        // rows of the batch / rows with a reward other than 0
+)
+
+var factorNames = []string{"1", "rows / nonzero rows"}
+
+// String returns the name used in reports.
+func (f Factor) String() string { return name(factorNames, int(f), "factor") }
+
+func name(names []string, i int, what string) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return what + "(" + strconv.Itoa(i) + ")"
+}

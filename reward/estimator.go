@@ -1,0 +1,159 @@
+package reward
+
+import "math"
+
+// Defaults that a zero Estimator stands for.
+const (
+	DefaultEpsilon = 1e-6
+	// DefaultTolerance is the spread up to which a group counts as constant. It
+	// lies above what float32 arithmetic leaves on equal rewards near 1 and at the
+	// default epsilon, below which a divisor no longer scales anything.
+	DefaultTolerance = 1e-6
+)
+
+// Estimator is a record of independent choices that turn rewards into
+// advantages:
+//
+//	advantage = clip(factor × (reward − centre) / (scale ⊕ ε))
+//
+// The zero value is GRPO as this module does it by default; GRPO names it, and
+// Presets has those of the trainers, by system and revision.
+type Estimator struct {
+	Name string // preset name, "" for a custom record
+
+	Grouping  Grouping
+	Size      int       // rows per slice, GroupByPosition only
+	Remainder Remainder // GroupByPosition only
+
+	Unit       Unit
+	Population Population
+
+	Center     Center
+	CenterOver Level
+	Decay      float64 // CenterEMA: baseline ← Decay·baseline + (1 − Decay)·reward, in (0, 1)
+
+	Scale     Divisor
+	ScaleOver Level
+	// ScaleAboutCenter takes the deviation about the centres actually subtracted
+	// (leave-one-out means, 0, or those of the other level) instead of about the
+	// mean of its own set.
+	ScaleAboutCenter bool
+
+	Epsilon float64 // 0 = DefaultEpsilon; EpsilonNone has none
+	Place   EpsilonPlace
+
+	Singleton Singleton
+	Constant  Constant
+	// KeepConstant groups survive ConstantDrop when every group is constant.
+	KeepConstant int
+	Tolerance    float64 // spread of a constant group, 0 = DefaultTolerance
+
+	// Normalize subtracts the batch mean of the advantages and divides by their
+	// batch σ₁ + ε afterwards.
+	Normalize bool
+	Factor    Factor
+
+	// Override replaces the credit of flagged messages after normalisation and
+	// before Clip; see CreditMessages.
+	Override Override
+	Clip     *Range // nil = none
+}
+
+// Range is a closed interval; an infinite end is open.
+type Range struct{ Low, High float64 }
+
+func (r *Range) clip(x float64) float64 {
+	if r == nil {
+		return x
+	}
+	return math.Min(math.Max(x, r.Low), r.High)
+}
+
+// Override gives flagged sampled messages an advantage of their own. nil leaves
+// them alone. An invalid tool call wins over malformed thinking.
+type Override struct {
+	InvalidToolCall   *float64
+	MalformedThinking *float64
+}
+
+// GRPO is the default estimator: groups by key, one reward per rollout,
+// (r − mean) / (σ₁ + 1e-6), constant groups and single rollouts 0.
+func GRPO() Estimator { return Estimator{Name: "grpo"} }
+
+// Validate reports every fault of e at once.
+func (e Estimator) Validate() error {
+	var f faults
+	f.enum("Grouping", int(e.Grouping), len(groupingNames))
+	f.enum("Remainder", int(e.Remainder), len(remainderNames))
+	f.enum("Unit", int(e.Unit), len(unitNames))
+	f.enum("Population", int(e.Population), len(populationNames))
+	f.enum("Center", int(e.Center), len(centerNames))
+	f.enum("CenterOver", int(e.CenterOver), len(levelNames))
+	f.enum("Scale", int(e.Scale), len(divisorNames))
+	f.enum("ScaleOver", int(e.ScaleOver), len(levelNames))
+	f.enum("Place", int(e.Place), len(epsilonNames))
+	f.enum("Singleton", int(e.Singleton), len(singletonNames))
+	f.enum("Constant", int(e.Constant), len(constantNames))
+	f.enum("Factor", int(e.Factor), len(factorNames))
+	f.nonNegative("Epsilon", e.Epsilon)
+	f.nonNegative("Tolerance", e.Tolerance)
+	if e.Grouping == GroupByPosition && e.Size < 1 {
+		f.add("Size", "groups by position need Size >= 1 rows per slice, found %d", e.Size)
+	}
+	if e.Grouping != GroupByPosition && e.Size != 0 {
+		f.add("Size", "Size is %d, which has a meaning with GroupByPosition only", e.Size)
+	}
+	if e.Place == EpsilonNone && e.Epsilon != 0 {
+		f.add("Epsilon", "Epsilon is %g, but Place says that there is none", e.Epsilon)
+	}
+	if e.Center == CenterEMA && !(e.Decay > 0 && e.Decay < 1) {
+		f.add("Decay", "CenterEMA needs a Decay between 0 and 1, found %g", e.Decay)
+	}
+	if e.Center != CenterEMA && e.Decay != 0 {
+		f.add("Decay", "Decay is %g, which has a meaning with CenterEMA only", e.Decay)
+	}
+	if e.Center == CenterEMA && (e.Scale != DivideNone || e.Normalize) {
+		f.add("Scale", "CenterEMA looks at one reward after the other and has no set to scale by: use DivideNone")
+	}
+	if e.CenterOver == LevelBatch && (e.Center == CenterEMA || e.Center == CenterSecondBest || e.Center == CenterBaseline) {
+		f.add("CenterOver", "the centre %s is defined per group or row only", e.Center)
+	}
+	if e.Scale == DivideOthersStd && e.ScaleOver == LevelBatch {
+		f.add("ScaleOver", "the deviation of the others is defined per group only")
+	}
+	if e.ScaleAboutCenter && e.Center != CenterLeaveOneOut && e.Center != CenterMean && e.Center != CenterNone {
+		f.add("ScaleAboutCenter", "a deviation about the centre %s is not defined here", e.Center)
+	}
+	if e.KeepConstant < 0 || e.KeepConstant > 0 && e.Constant != ConstantDrop {
+		f.add("KeepConstant", "%d groups to keep, which has a meaning >= 0 with ConstantDrop only", e.KeepConstant)
+	}
+	if e.Clip != nil && !(e.Clip.Low <= e.Clip.High) {
+		f.add("Clip", "[%g, %g] is no interval", e.Clip.Low, e.Clip.High)
+	}
+	for _, o := range []struct {
+		field string
+		value *float64
+	}{{"Override.InvalidToolCall", e.Override.InvalidToolCall}, {"Override.MalformedThinking", e.Override.MalformedThinking}} {
+		if o.value != nil {
+			f.finite(o.field, *o.value)
+		}
+	}
+	return f.err()
+}
+
+func (e *Estimator) epsilon() float64 {
+	switch {
+	case e.Place == EpsilonNone:
+		return 0
+	case e.Epsilon == 0:
+		return DefaultEpsilon
+	}
+	return e.Epsilon
+}
+
+func (e *Estimator) tolerance() float64 {
+	if e.Tolerance == 0 {
+		return DefaultTolerance
+	}
+	return e.Tolerance
+}

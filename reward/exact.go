@@ -1,0 +1,122 @@
+package reward
+
+import "math"
+
+// exact is a sum without rounding error: a non-overlapping expansion of
+// partials in increasing magnitude (Shewchuk 1997). The order in which terms
+// arrive changes neither its value nor anything rounded from it, which is what
+// makes every estimator independent of row order bit for bit.
+//
+// The zero value is 0. Copying one that never spilled is safe; see clone.
+type exact struct {
+	first [3]float64
+	spill []float64 // partials beyond first; rewards of similar size never need it
+	n     int
+}
+
+func (s *exact) at(i int) float64 {
+	if i < len(s.first) {
+		return s.first[i]
+	}
+	return s.spill[i-len(s.first)]
+}
+
+func (s *exact) set(i int, x float64) {
+	switch {
+	case i < len(s.first):
+		s.first[i] = x
+	case i-len(s.first) < len(s.spill):
+		s.spill[i-len(s.first)] = x
+	default:
+		s.spill = append(s.spill, x)
+	}
+}
+
+func (s *exact) clone() exact {
+	c := *s
+	if s.n > len(s.first) {
+		c.spill = append([]float64(nil), s.spill[:s.n-len(s.first)]...)
+	} else {
+		c.spill = nil
+	}
+	return c
+}
+
+func (s *exact) add(x float64) {
+	k := 0
+	for i := range s.n {
+		y := s.at(i)
+		hi := x + y
+		b := hi - x
+		lo := (x - (hi - b)) + (y - b)
+		if lo != 0 {
+			s.set(k, lo)
+			k++
+		}
+		x = hi
+	}
+	if x != 0 {
+		s.set(k, x)
+		k++
+	}
+	s.n = k
+}
+
+// addProduct adds a·b.
+func (s *exact) addProduct(a, b float64) {
+	p := a * b
+	if e := math.FMA(a, b, -p); e != 0 {
+		s.add(e)
+	}
+	s.add(p)
+}
+
+// addScaledSquare adds k·x².
+func (s *exact) addScaledSquare(k, x float64) {
+	p := x * x
+	if e := math.FMA(x, x, -p); e != 0 {
+		s.addProduct(k, e)
+	}
+	s.addProduct(k, p)
+}
+
+// addScaled adds k·t.
+func (s *exact) addScaled(k float64, t *exact) {
+	for i := range t.n {
+		s.addProduct(k, t.at(i))
+	}
+}
+
+// addNegSquare subtracts t².
+func (s *exact) addNegSquare(t *exact) {
+	for i := range t.n {
+		for j := range t.n {
+			s.addProduct(-t.at(i), t.at(j))
+		}
+	}
+}
+
+// round is the sum rounded once, half to even.
+func (s *exact) round() float64 {
+	i := s.n - 1
+	if i < 0 {
+		return 0
+	}
+	hi, lo := s.at(i), 0.0
+	for i > 0 {
+		i--
+		x, y := hi, s.at(i)
+		hi = x + y
+		if lo = y - (hi - x); lo != 0 {
+			break
+		}
+	}
+	// hi may be a tie broken by lo alone; the partials below decide it.
+	if i > 0 && (lo < 0) == (s.at(i-1) < 0) && s.at(i-1) != 0 {
+		y := lo * 2
+		if x := hi + y; y == x-hi {
+			hi = x
+		}
+	}
+	return hi
+}

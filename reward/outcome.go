@@ -1,0 +1,197 @@
+package reward
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// OutcomeScale says which number an outcome becomes.
+type OutcomeScale uint8
+
+// The scales.
+const (
+	ScaleSigned   OutcomeScale = iota // resolved +1, unresolved −1
+	ScaleBinary                       // resolved 1, unresolved 0
+	ScalePartial                      // the recorded grade in [0, 1]; without one as ScaleBinary
+	ScaleRecorded                     // the recorded reward, whatever its range
+)
+
+var scaleNames = []string{"signed", "binary", "partial", "recorded"}
+
+// String returns the name used in reports.
+func (s OutcomeScale) String() string { return name(scaleNames, int(s), "scale") }
+
+// Scale turns what was recorded about a rollout into a reward. The zero value
+// gives +1 and −1 and ignores step scores.
+type Scale struct {
+	Outcome OutcomeScale
+	// StepCoef multiplies the mean step score in the total: outcome + StepCoef ×
+	// mean. 0 leaves step scores out of the total (they are still reported).
+	StepCoef float64
+	// StepsOptional lets a rollout without any step score keep its outcome as
+	// total when StepCoef is not 0. By default it is excluded: a judge that
+	// failed is not a mean of 0.
+	StepsOptional bool
+	// InfraUnresolved counts infrastructure failures as unresolved, as some
+	// trainers do. By default they leave the statistics.
+	InfraUnresolved bool
+}
+
+// Validate reports every fault of s at once.
+func (s Scale) Validate() error {
+	var f faults
+	f.enum("Scale.Outcome", int(s.Outcome), len(scaleNames))
+	f.finite("Scale.StepCoef", s.StepCoef)
+	return f.err()
+}
+
+// Reasons for which Score excludes a rollout. Each is a prefix of
+// rollout.Reward.Excluded; a colon and the particulars may follow.
+const (
+	ExcludedInfra         = "infrastructure failure"
+	ExcludedAborted       = "aborted"
+	ExcludedNoOutcome     = "no outcome recorded"
+	ExcludedNoReward      = "no reward recorded"
+	ExcludedContradiction = "contradictory outcome"
+	ExcludedBadReward     = "unusable reward"
+	ExcludedNoSteps       = "no step score computed"
+)
+
+// Score scores one rollout from its recorded results. It never fails: what it
+// cannot score comes back with Excluded saying why, and leaves the statistics.
+// An infrastructure failure (failed or aborted status, Failure set, an
+// infrastructure verdict) is never turned into a low reward.
+func Score(r *rollout.Rollout, s Scale) rollout.Reward {
+	out := rollout.Reward{Verdict: verdict(r.Outcome), Reason: r.Outcome.Reason}
+	if out.Reason == "" && out.Verdict != rollout.VerdictUnknown {
+		out.Reason = out.Verdict.String()
+	}
+	mean, steps := MeanStep(r.Steps)
+	if steps > 0 {
+		out.Step = &mean
+	}
+	infra := infrastructure(r)
+	if infra != "" && !s.InfraUnresolved {
+		out.Excluded = infra
+		return out
+	}
+	value, why := outcomeValue(r.Outcome, out.Verdict, s.Outcome)
+	if infra != "" {
+		out.Reason, why = infra, ""
+		value = unresolved(s.Outcome)
+	}
+	if why != "" {
+		out.Excluded = why
+		return out
+	}
+	out.Outcome, out.Total = value, value
+	if s.StepCoef == 0 {
+		return out
+	}
+	switch {
+	case steps > 0 && finite(mean):
+		out.Total += s.StepCoef * mean
+	case steps > 0:
+		out.Excluded = fmt.Sprintf("%s: mean step score is %g", ExcludedBadReward, mean)
+	case !s.StepsOptional:
+		out.Excluded = ExcludedNoSteps
+	}
+	if out.Excluded == "" && !finite(out.Total) {
+		out.Excluded = fmt.Sprintf("%s: total is %g", ExcludedBadReward, out.Total)
+	}
+	return out
+}
+
+// MeanStep is the mean over the steps that have a score, and their number.
+func MeanStep(steps []rollout.StepScore) (mean float64, n int) {
+	var sum exact
+	for _, s := range steps {
+		if s.Score == nil {
+			continue
+		}
+		if !finite(*s.Score) {
+			return math.NaN(), len(steps)
+		}
+		sum.add(*s.Score)
+		n++
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	return sum.round() / float64(n), n
+}
+
+func infrastructure(r *rollout.Rollout) string {
+	detail := func(prefix string) string {
+		switch {
+		case r.Failure != nil && r.Failure.Reason != "":
+			return prefix + ": " + r.Failure.Reason
+		case r.Outcome.Verdict.Infra():
+			return prefix + ": " + r.Outcome.Verdict.String()
+		case r.ExitStatus != "":
+			return prefix + ": " + r.ExitStatus
+		}
+		return prefix
+	}
+	switch {
+	case r.Status == rollout.StatusAborted:
+		return detail(ExcludedAborted)
+	case r.Status == rollout.StatusFailed, r.Failure != nil, r.Outcome.Verdict.Infra():
+		return detail(ExcludedInfra)
+	}
+	return ""
+}
+
+// verdict is the recorded verdict, or the one that the recorded flag implies.
+func verdict(o rollout.Outcome) rollout.Verdict {
+	if (o.Verdict == rollout.VerdictUnknown || o.Verdict == rollout.VerdictGraded) && o.Resolved != nil {
+		if *o.Resolved {
+			return rollout.VerdictResolved
+		}
+		return rollout.VerdictUnresolved
+	}
+	return o.Verdict
+}
+
+func outcomeValue(o rollout.Outcome, v rollout.Verdict, s OutcomeScale) (value float64, excluded string) {
+	if o.Resolved != nil && *o.Resolved != (v == rollout.VerdictResolved) {
+		return 0, fmt.Sprintf("%s: resolved is %t, verdict is %s", ExcludedContradiction, *o.Resolved, v)
+	}
+	if o.Reward != nil && !finite(*o.Reward) {
+		return 0, fmt.Sprintf("%s: recorded reward is %g", ExcludedBadReward, *o.Reward)
+	}
+	switch s {
+	case ScaleRecorded:
+		if o.Reward == nil {
+			return 0, ExcludedNoReward
+		}
+		return *o.Reward, ""
+	case ScalePartial:
+		if o.Reward != nil {
+			if *o.Reward < 0 || *o.Reward > 1 {
+				return 0, fmt.Sprintf("%s: recorded reward %g is not a grade in [0, 1]", ExcludedBadReward, *o.Reward)
+			}
+			return *o.Reward, ""
+		}
+	}
+	switch {
+	case v == rollout.VerdictResolved:
+		return 1, ""
+	case v == rollout.VerdictUnknown && o.Reward == nil:
+		return 0, ExcludedNoOutcome
+	case v == rollout.VerdictUnknown, v == rollout.VerdictGraded:
+		return 0, ExcludedNoOutcome + ": only a scalar, which the scale " + s.String() + " cannot read"
+	}
+	return unresolved(s), ""
+}
+
+func unresolved(s OutcomeScale) float64 {
+	if s == ScaleSigned {
+		return -1
+	}
+	return 0
+}
+
+func finite(x float64) bool { return x-x == 0 }

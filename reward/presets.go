@@ -1,0 +1,180 @@
+package reward
+
+import "strings"
+
+// Revisions of the systems that the presets reproduce.
+const (
+	slimeRevision    = "624b824a8"
+	openclawRevision = "0d034dd5e"
+	verlRevision     = "1dda039b9"
+	skyrlRevision    = "a9564572e"
+	nemoRevision     = "7ea279abf"
+	primeRevision    = "559b44772"
+	arealRevision    = "4aef98d8d"
+	trlRevision      = "1.16.0"
+)
+
+// Presets lists the estimators of trainers, each named system_formula@revision,
+// after GRPO, the default of this module. They reproduce the formulas,
+// shortcomings included: most count rows rather than rollouts, keep the noise of
+// constant groups, or group by position. A preset with GroupByPosition needs
+// Size set to the number of rollouts per prompt.
+func Presets() []Estimator {
+	all := []Estimator{GRPO()}
+	for _, system := range []struct {
+		revision string
+		presets  []Estimator
+	}{
+		{slimeRevision, slimePresets()},
+		{openclawRevision, openclawPresets()},
+		{verlRevision, verlPresets()},
+		{skyrlRevision, skyrlPresets()},
+		{nemoRevision, nemoPresets()},
+		{trlRevision, trlPresets()},
+		{primeRevision, primePresets()},
+		{arealRevision, []Estimator{areal()}},
+	} {
+		for _, e := range system.presets {
+			e.Name += "@" + system.revision
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Preset returns the estimator of that name, with or without its revision.
+func Preset(name string) (Estimator, bool) {
+	for _, e := range Presets() {
+		base, _, _ := strings.Cut(e.Name, "@")
+		if e.Name == name || base == name {
+			return e, true
+		}
+	}
+	return Estimator{}, false
+}
+
+// parity is what the presets share: rows count, nothing is excluded, and
+// constant groups keep what rounding leaves.
+func parity(e Estimator) Estimator {
+	e.Unit, e.Population, e.Constant = UnitRow, PopulationAll, ConstantAsIs
+	return e
+}
+
+func slimePresets() []Estimator {
+	sliced := func(e Estimator) Estimator {
+		e.Grouping, e.Remainder = GroupByPosition, RemainderOneGroup
+		return parity(e)
+	}
+	return []Estimator{
+		// A single sample per prompt is NaN in the source.
+		sliced(Estimator{Name: "slime_grpo", Singleton: SingletonDrop}),
+		sliced(Estimator{Name: "slime_grpo_nostd", Scale: DivideNone}),
+	}
+}
+
+func openclawPresets() []Estimator {
+	return []Estimator{
+		parity(Estimator{Name: "openclaw_grpo"}),
+		parity(Estimator{Name: "openclaw_grpo_nostd", Scale: DivideNone}),
+		{
+			Name: "openclaw_grpo_drop_constant", Unit: UnitRow, Population: PopulationAll,
+			Constant: ConstantDrop, KeepConstant: 1, Tolerance: 1e-12,
+		},
+		{Name: "openclaw_grpo_dynamic_history", Population: PopulationAll, Constant: ConstantAsIs},
+	}
+}
+
+func verlPresets() []Estimator {
+	none := func(e Estimator) Estimator {
+		e.Scale = DivideNone
+		return parity(e)
+	}
+	return []Estimator{
+		parity(Estimator{Name: "verl_grpo", Singleton: SingletonRaw}),
+		parity(Estimator{Name: "verl_grpo_vectorized", Singleton: SingletonRaw}),
+		none(Estimator{Name: "verl_drgrpo", Singleton: SingletonRaw}),
+		none(Estimator{Name: "verl_rloo", Center: CenterLeaveOneOut, Singleton: SingletonRaw}),
+		none(Estimator{Name: "verl_rloo_vectorized", Center: CenterLeaveOneOut}),
+		none(Estimator{Name: "verl_opo", Center: CenterLengthWeighted, Singleton: SingletonRaw}),
+		none(Estimator{Name: "verl_gpg", Factor: FactorNonzero, Singleton: SingletonRaw}),
+		parity(Estimator{Name: "verl_grpo_passk", Center: CenterSecondBest, Singleton: SingletonError}),
+	}
+}
+
+func skyrlPresets() []Estimator {
+	return []Estimator{
+		parity(Estimator{Name: "skyrl_grpo", Singleton: SingletonRaw}),
+		parity(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonRaw}),
+		parity(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
+		parity(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonRaw}),
+	}
+}
+
+func nemoPresets() []Estimator {
+	return []Estimator{
+		parity(Estimator{Name: "nemo_grpo_loo_std", Center: CenterLeaveOneOut, Scale: DivideOthersStd, Place: EpsilonIfSpread}),
+		parity(Estimator{Name: "nemo_grpo_loo_nostd", Center: CenterLeaveOneOut, Scale: DivideNone}),
+		parity(Estimator{Name: "nemo_grpo_group_std", Place: EpsilonIfSpread}),
+		parity(Estimator{Name: "nemo_grpo_group_nostd", Scale: DivideNone}),
+	}
+}
+
+func trlPresets() []Estimator {
+	scorable := func(e Estimator) Estimator {
+		e.Grouping, e.Unit, e.Population, e.Constant = GroupByPosition, UnitRow, PopulationZero, ConstantAsIs
+		if e.Scale != DivideNone || e.Normalize {
+			e.Epsilon = 1e-4
+		}
+		return e
+	}
+	return []Estimator{
+		scorable(Estimator{Name: "trl_grpo_group"}),
+		scorable(Estimator{Name: "trl_grpo_batch", ScaleOver: LevelBatch}),
+		scorable(Estimator{Name: "trl_grpo_none", Scale: DivideNone}),
+		scorable(Estimator{Name: "trl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
+		scorable(Estimator{Name: "trl_rloo_batchnorm", Center: CenterLeaveOneOut, Scale: DivideNone, Normalize: true}),
+		{
+			Name: "trl_async_grpo", Unit: UnitRow, Population: PopulationZero, Constant: ConstantAsIs,
+			Scale: DivideStd0, Epsilon: 1e-8,
+		},
+	}
+}
+
+func primePresets() []Estimator {
+	return []Estimator{
+		parity(Estimator{Name: "prime_grpo", Scale: DivideNone}),
+		parity(Estimator{Name: "prime_max_rl", Scale: DivideMean, Place: EpsilonNone}),
+		parity(Estimator{Name: "prime_rae", Center: CenterEMA, Decay: 0.95, Scale: DivideNone}),
+	}
+}
+
+func areal() Estimator {
+	e := parity(Estimator{Name: "areal_norm", Grouping: GroupByPosition, Remainder: RemainderBare, Epsilon: 1e-5, ScaleAboutCenter: true})
+	e.Singleton = SingletonAsIs
+	return e
+}
+
+// ArealNorm builds AReaL's Normalization record. A level of nil is none.
+func ArealNorm(groupSize int, mean, std *Level, leaveOneOut, unbiased bool) Estimator {
+	e := areal()
+	e.Name += "@" + arealRevision
+	e.Size = groupSize
+	switch {
+	case mean == nil:
+		e.Center = CenterNone
+	case leaveOneOut:
+		e.Center, e.CenterOver = CenterLeaveOneOut, *mean
+	default:
+		e.CenterOver = *mean
+	}
+	switch {
+	case std == nil:
+		e.Scale, e.Epsilon = DivideNone, 0
+	default:
+		e.ScaleOver = *std
+		if !unbiased {
+			e.Scale = DivideStd0
+		}
+	}
+	return e
+}
