@@ -65,7 +65,7 @@ func advantageLine(_ context.Context, line []byte) (any, error) {
 		c.Estimator = "slime_grpo"
 	}
 	e, ok := reward.Preset(c.Estimator)
-	if !ok {
+	if !ok || c.Estimator == "trl_async_grpo" || c.Estimator == "prime_rae" {
 		return nil, unsupported("estimator " + c.Estimator)
 	}
 	return c.scalar(e)
