@@ -1,0 +1,67 @@
+package export
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+
+	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Keys of the column metadata.
+const (
+	fieldUnit = "turnpack.unit"
+	fieldDoc  = "turnpack.doc"
+)
+
+// arrowSchema is the row schema as Arrow has it, with file metadata kv and, for
+// each column, its unit and meaning.
+func arrowSchema(kv []pq.KV) *arrow.Schema {
+	var fields []arrow.Field
+	for _, c := range columns() {
+		t := arrowType(c.Kind)
+		if c.List {
+			t = arrow.ListOfField(arrow.Field{Name: "element", Type: t})
+		}
+		fields = append(fields, arrow.Field{Name: c.Name, Type: t, Nullable: c.Nullable,
+			Metadata: arrow.NewMetadata([]string{fieldUnit, fieldDoc}, []string{c.unit, c.doc})})
+	}
+	var keys, values []string
+	for _, e := range kv {
+		keys, values = append(keys, e.Key), append(values, e.Value)
+	}
+	meta := arrow.NewMetadata(keys, values)
+	return arrow.NewSchema(fields, &meta)
+}
+
+func arrowType(k pq.Kind) arrow.DataType {
+	switch k {
+	case pq.Bool:
+		return arrow.FixedWidthTypes.Boolean
+	case pq.Int8:
+		return arrow.PrimitiveTypes.Int8
+	case pq.Int32:
+		return arrow.PrimitiveTypes.Int32
+	case pq.Int64:
+		return arrow.PrimitiveTypes.Int64
+	case pq.Float32:
+		return arrow.PrimitiveTypes.Float32
+	}
+	return arrow.BinaryTypes.String
+}
+
+// arrowSchemaBytes is the value of ARROW:schema, from which readers take the
+// column metadata: the schema message of an IPC stream, in base64.
+func arrowSchemaBytes(kv []pq.KV) (string, error) {
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(arrowSchema(kv)))
+	if err := w.Close(); err != nil {
+		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "%s", fmt.Sprintf("serialise the schema: %v", err))
+	}
+	const endOfStream = 8
+	return base64.StdEncoding.EncodeToString(buf.Bytes()[:buf.Len()-endOfStream]), nil
+}

@@ -1,0 +1,225 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// refuse builds the error of a refused row. token is the offset or −1.
+func refuse(s *rollout.Sample, column string, rule Rule, token int, fix, format string, args ...any) error {
+	where := rollout.Where{Rollout: s.Rollout, Field: column}
+	if token >= 0 {
+		where.Token = rollout.At(token)
+	}
+	e := rollout.Errorf(rollout.KindInput, where, "row %q: %s [%s]", s.ID, fmt.Sprintf(format, args...), rule).WithFix("%s", fix)
+	e.Err = &RefusedError{Sample: s.ID, Column: column, Rule: rule}
+	return e
+}
+
+// SampleID is the id of row index of a rollout.
+func SampleID(rolloutID string, index int) string {
+	return rolloutID + "#" + strconv.Itoa(index)
+}
+
+// check states the rules that concern one row alone, under o, for a file with
+// the optional columns of c. It returns the first violation.
+func (o *Options) check(s *rollout.Sample, c Columns) error {
+	if err := checkIdentity(s); err != nil {
+		return err
+	}
+	if err := o.checkLengths(s, c); err != nil {
+		return err
+	}
+	first, last, err := checkMask(s)
+	if err != nil {
+		return err
+	}
+	switch {
+	case first < 0 && !o.KeepUntrained:
+		return refuse(s, ColLossMask, RuleTrained, -1, "leave the row out (Settle does) or set Options.KeepUntrained for a file that is only looked at",
+			"none of its %d tokens is trained", s.Len())
+	case first >= 0 && last != s.Len()-1 && !o.KeepTail:
+		return refuse(s, ColInputIDs, RuleTail, last, "cut the row after its last trained token (Settle does) or set Options.KeepTail",
+			"%d tokens follow the last trained one", s.Len()-1-last)
+	}
+	limit := s.Len()
+	if first >= 0 {
+		limit = first
+	}
+	if s.PromptLen < 1 || s.PromptLen > limit {
+		return refuse(s, ColPromptLen, RulePrompt, -1, "set it to the number of tokens before the first trained one (Settle does)",
+			"prompt_len is %d, expected 1 to %d", s.PromptLen, limit)
+	}
+	if err := checkTokens(s, c); err != nil {
+		return err
+	}
+	return o.checkScalars(s, c)
+}
+
+func checkIdentity(s *rollout.Sample) error {
+	for _, id := range []struct{ column, value string }{{ColGroupID, s.Group}, {ColRolloutID, s.Rollout}} {
+		if id.value == "" {
+			return refuse(s, id.column, RuleIdentity, -1, "give every rollout an id and a group", "it is empty")
+		}
+	}
+	for _, text := range []struct{ column, value string }{
+		{ColGroupID, s.Group}, {ColRolloutID, s.Rollout}, {ColFinishReason, s.FinishReason}, {ColMaskReason, s.MaskReason}, {ColMetadata, string(s.Metadata)},
+	} {
+		if !utf8.ValidString(text.value) {
+			return refuse(s, text.column, RuleIdentity, -1, "replace the bytes that are not UTF-8", "%q is not valid UTF-8", text.value)
+		}
+	}
+	if s.SampleIndex < 0 || s.SampleIndex > math.MaxInt32 {
+		return refuse(s, ColSampleIndex, RuleIdentity, -1, "number the rows of a rollout from 0", "it is %d", s.SampleIndex)
+	}
+	if want := SampleID(s.Rollout, s.SampleIndex); s.ID != want {
+		return refuse(s, ColSampleID, RuleIdentity, -1, "leave Sample.ID empty to have it made", "expected %q", want)
+	}
+	if s.RolloutIndex < 0 || s.RolloutIndex > math.MaxInt32 {
+		return refuse(s, ColRolloutIndex, RuleIdentity, -1, "number the rollouts of a group from 0", "it is %d", s.RolloutIndex)
+	}
+	if a, b := s.FirstStep, s.LastStep; (a < 0 || b < a || b > math.MaxInt32) && (a != -1 || b != -1) {
+		return refuse(s, ColStepFirst, RuleIdentity, -1, "give the first and the last step that the row trains, or -1 for both", "steps %d to %d are no range", a, b)
+	}
+	return nil
+}
+
+func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
+	n := s.Len()
+	if n == 0 {
+		return refuse(s, ColInputIDs, RuleTrained, -1, "leave the row out", "it has no tokens")
+	}
+	if n > math.MaxInt32 {
+		return refuse(s, ColInputIDs, RuleAligned, -1, "split the rollout", "%d tokens are more than a list holds", n)
+	}
+	has := ColumnsOf(s)
+	for i, col := range []struct {
+		name string
+		len  int
+	}{{ColLogprobs, len(s.Logprob)}, {ColWeights, len(s.Weight)}, {ColAdvantages, len(s.Credit)}, {ColVersions, len(s.Version)}, {ColAdvantage, n}} {
+		on, here := c.flags()[i], has.flags()[i]
+		if here && !on && o.Columns == nil {
+			return refuse(s, col.name, RuleColumns, -1, "name the file's columns in Options.Columns", "the row has this column and the first row of the file has not")
+		}
+		if col.name == ColWeights {
+			if s.Weight == nil {
+				return refuse(s, ColLossMask, RuleAligned, -1, "apply a loss mask policy first", "the row has no loss weights")
+			}
+			on, here = true, true
+		}
+		switch {
+		case on && !here:
+			return refuse(s, col.name, RuleColumns, -1, "give it to every row or to none; Options.Columns says which a file has",
+				"the file has this column and the row does not")
+		case here && col.len != n:
+			return refuse(s, col.name, RuleAligned, -1, "give one value per token", "it has %d values for %d tokens", col.len, n)
+		}
+	}
+	if s.Flags != nil && len(s.Flags) != n {
+		return refuse(s, ColInputIDs, RuleAligned, -1, "give one flag set per token", "there are %d flag sets for %d tokens", len(s.Flags), n)
+	}
+	return nil
+}
+
+// checkMask returns the first and the last trained token, −1 for none.
+func checkMask(s *rollout.Sample) (first, last int, err error) {
+	first, last = -1, -1
+	for t, w := range s.Weight {
+		switch {
+		case !(w >= 0) || w > math.MaxFloat32:
+			return 0, 0, refuse(s, ColWeights, RuleWeights, t, "use finite weights, 0 for masked tokens", "weight %g is not a finite number >= 0", w)
+		case w > 0:
+			if first < 0 {
+				first = t
+			}
+			last = t
+		}
+	}
+	if first == 0 {
+		return 0, 0, refuse(s, ColLossMask, RulePrompt, 0, "put a context token before it or mask it", "the first token is trained: nothing before it predicts it")
+	}
+	return first, last, nil
+}
+
+func checkTokens(s *rollout.Sample, c Columns) error {
+	for t, id := range s.IDs {
+		if id < 0 {
+			return refuse(s, ColInputIDs, RuleIdentity, t, "encode the row again", "token id %d is negative", id)
+		}
+	}
+	if c.Logprobs {
+		for t, lp := range s.Logprob {
+			if s.Weight[t] > 0 && !(lp <= 0 && lp >= -math.MaxFloat32) {
+				return refuse(s, ColLogprobs, RuleSampling, t, "record natural-log probabilities of the sampled tokens or leave the column out",
+					"log probability %g is not in (-inf, 0]", lp)
+			}
+		}
+	}
+	if c.Advantages {
+		for t, a := range s.Credit {
+			if a-a != 0 {
+				return refuse(s, ColAdvantages, RuleAdvantage, t, "exclude the rollout from the group statistics", "advantage %g is not finite", a)
+			}
+		}
+	}
+	if c.Versions {
+		for t, v := range s.Version {
+			if v < -1 {
+				return refuse(s, ColVersions, RuleSampling, t, "use -1 where a token was not sampled", "policy version %d is below -1", v)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkScalars(s *rollout.Sample, c Columns) error {
+	if t := s.Temperature; !(t >= 0 && t <= math.MaxFloat32) {
+		return refuse(s, ColTemperature, RuleSampling, -1, "set the temperature the row was sampled with", "temperature %g is not a finite number >= 0", t)
+	}
+	finite := func(column string, rule Rule, v float64) error {
+		if f := float32(v); f-f != 0 {
+			return refuse(s, column, rule, -1, "exclude the rollout or repair its score", "%g is not a finite 32-bit number", v)
+		}
+		return nil
+	}
+	if err := finite(ColReward, RuleIdentity, s.Reward); err != nil {
+		return err
+	}
+	if err := finite(ColOutcomeReward, RuleIdentity, s.OutcomeReward); err != nil {
+		return err
+	}
+	if s.StepReward != nil {
+		if err := finite(ColStepReward, RuleIdentity, *s.StepReward); err != nil {
+			return err
+		}
+	}
+	if s.Advantage != nil {
+		if err := finite(ColAdvantage, RuleAdvantage, *s.Advantage); err != nil {
+			return err
+		}
+	}
+	if c.Advantages && !c.Advantage {
+		return refuse(s, ColAdvantage, RuleAdvantage, -1, "set Sample.Advantage: most trainers take nothing else", "the row has per-token advantages and no scalar one")
+	}
+	if o.status(s) == rollout.StatusUnknown || s.Status > rollout.StatusFailed {
+		return refuse(s, ColStatus, RuleIdentity, -1, "set Options.UnknownStatus to say how such rollouts count",
+			"status %v is none of completed, truncated, aborted, failed", s.Status)
+	}
+	if len(s.Metadata) > 0 && (!json.Valid(s.Metadata) || bytes.TrimLeft(s.Metadata, " \t\r\n")[0] != '{') {
+		return refuse(s, ColMetadata, RuleIdentity, -1, "give a JSON object", "%.40q is not a JSON object", s.Metadata)
+	}
+	return nil
+}
+
+func (o *Options) status(s *rollout.Sample) rollout.Status {
+	if s.Status == rollout.StatusUnknown {
+		return o.UnknownStatus
+	}
+	return s.Status
+}

@@ -1,0 +1,208 @@
+package pq
+
+import (
+	"slices"
+
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/schema"
+)
+
+// Kind is the value type of a column.
+type Kind uint8
+
+// The value types. Int8 is stored as a 32-bit integer annotated INT(8, signed).
+const (
+	Bool Kind = iota
+	Int8
+	Int32
+	Int64
+	Float32
+	Text
+)
+
+var kindNames = [...]string{"bool", "int8", "int32", "int64", "float32", "text"}
+
+// String returns the name used in messages.
+func (k Kind) String() string { return kindNames[k] }
+
+func (k Kind) physical() parquet.Type {
+	switch k {
+	case Bool:
+		return parquet.Types.Boolean
+	case Int64:
+		return parquet.Types.Int64
+	case Float32:
+		return parquet.Types.Float
+	case Text:
+		return parquet.Types.ByteArray
+	}
+	return parquet.Types.Int32
+}
+
+// Encoding is how the values of a column are laid out before compression.
+type Encoding uint8
+
+// The encodings. Dictionary falls back to Plain for a chunk whose distinct
+// values are more than a quarter of its values.
+const (
+	Plain Encoding = iota
+	Dictionary
+	Split // BYTE_STREAM_SPLIT, Float32 only
+)
+
+// byteStreamSplit is the number of BYTE_STREAM_SPLIT in the Parquet format.
+const byteStreamSplit = parquet.Encoding(9)
+
+// Column describes one column. A list has three levels, name.list.element, and
+// its elements are never null.
+type Column struct {
+	Name     string
+	Kind     Kind
+	List     bool
+	Nullable bool
+	Encoding Encoding
+	// Stats asks for minimum, maximum and null count in each row group.
+	Stats bool
+}
+
+// Path is the dotted path of the column's leaf.
+func (c Column) Path() string {
+	if c.List {
+		return c.Name + ".list.element"
+	}
+	return c.Name
+}
+
+// maxDef is the definition level of a value that is there.
+func (c Column) maxDef() int {
+	n := 0
+	if c.Nullable {
+		n++
+	}
+	if c.List {
+		n++
+	}
+	return n
+}
+
+func repetition(nullable bool) parquet.Repetition {
+	if nullable {
+		return parquet.Repetitions.Optional
+	}
+	return parquet.Repetitions.Required
+}
+
+func (c Column) node() (schema.Node, error) {
+	var logical schema.LogicalType
+	switch c.Kind {
+	case Text:
+		logical = schema.StringLogicalType{}
+	case Int8:
+		logical = schema.NewIntLogicalType(8, true)
+	}
+	name, rep := c.Name, repetition(c.Nullable)
+	if c.List {
+		name, rep = "element", parquet.Repetitions.Required
+	}
+	leaf, err := schema.NewPrimitiveNodeLogical(name, rep, logical, c.Kind.physical(), -1, -1)
+	if err != nil || !c.List {
+		return leaf, err
+	}
+	return schema.ListOfWithName(c.Name, leaf, repetition(c.Nullable), -1)
+}
+
+func schemaOf(columns []Column) (*schema.GroupNode, error) {
+	fields := make(schema.FieldList, len(columns))
+	for i, c := range columns {
+		var err error
+		if fields[i], err = c.node(); err != nil {
+			return nil, err
+		}
+	}
+	return schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
+}
+
+// Values holds the values of one column in one row group. Which slice is used
+// follows from the column's Kind; null rows have no value in it, except that a
+// scalar column keeps one value per row and ignores those of null rows.
+type Values struct {
+	Bools  []bool
+	Bytes  []int8 // Int8
+	Ints   []int32
+	Longs  []int64
+	Floats []float32
+	Texts  []string
+	// Lens has one entry per row of a list column: its length, −1 = null.
+	Lens []int32
+	// Nulls has one entry per row of a nullable scalar column.
+	Nulls []bool
+}
+
+// Reset empties v and keeps its memory.
+func (v *Values) Reset() {
+	v.Bools, v.Bytes, v.Ints, v.Longs = v.Bools[:0], v.Bytes[:0], v.Ints[:0], v.Longs[:0]
+	clear(v.Texts)
+	v.Floats, v.Texts, v.Lens, v.Nulls = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0]
+}
+
+// Len is the number of values of kind k.
+func (v *Values) Len(k Kind) int {
+	switch k {
+	case Bool:
+		return len(v.Bools)
+	case Int8:
+		return len(v.Bytes)
+	case Int32:
+		return len(v.Ints)
+	case Int64:
+		return len(v.Longs)
+	case Float32:
+		return len(v.Floats)
+	}
+	return len(v.Texts)
+}
+
+// slice returns values [from, to) of kind k, levels left out.
+func (v *Values) slice(k Kind, from, to int) *Values {
+	switch k {
+	case Bool:
+		return &Values{Bools: v.Bools[from:to]}
+	case Int8:
+		return &Values{Bytes: v.Bytes[from:to]}
+	case Int32:
+		return &Values{Ints: v.Ints[from:to]}
+	case Int64:
+		return &Values{Longs: v.Longs[from:to]}
+	case Float32:
+		return &Values{Floats: v.Floats[from:to]}
+	}
+	return &Values{Texts: v.Texts[from:to]}
+}
+
+// dense returns v without the values of null rows.
+func (v *Values) dense(k Kind) *Values {
+	if !slices.Contains(v.Nulls, true) {
+		return v
+	}
+	var out Values
+	for i, null := range v.Nulls {
+		if null {
+			continue
+		}
+		switch k {
+		case Bool:
+			out.Bools = append(out.Bools, v.Bools[i])
+		case Int8:
+			out.Bytes = append(out.Bytes, v.Bytes[i])
+		case Int32:
+			out.Ints = append(out.Ints, v.Ints[i])
+		case Int64:
+			out.Longs = append(out.Longs, v.Longs[i])
+		case Float32:
+			out.Floats = append(out.Floats, v.Floats[i])
+		case Text:
+			out.Texts = append(out.Texts, v.Texts[i])
+		}
+	}
+	return &out
+}

@@ -1,0 +1,150 @@
+package pq
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// appendPlain writes values in PLAIN encoding.
+func appendPlain(dst []byte, k Kind, v *Values) []byte {
+	switch k {
+	case Bool:
+		for i := 0; i < len(v.Bools); i += 8 {
+			var b byte
+			for j, set := range v.Bools[i:min(i+8, len(v.Bools))] {
+				if set {
+					b |= 1 << j
+				}
+			}
+			dst = append(dst, b)
+		}
+	case Int8:
+		dst, at := extend(dst, 4*len(v.Bytes))
+		for i, x := range v.Bytes {
+			binary.LittleEndian.PutUint32(at[4*i:], uint32(int32(x)))
+		}
+		return dst
+	case Int32:
+		dst, at := extend(dst, 4*len(v.Ints))
+		for i, x := range v.Ints {
+			binary.LittleEndian.PutUint32(at[4*i:], uint32(x))
+		}
+		return dst
+	case Int64:
+		for _, x := range v.Longs {
+			dst = binary.LittleEndian.AppendUint64(dst, uint64(x))
+		}
+	case Float32:
+		dst, at := extend(dst, 4*len(v.Floats))
+		for i, x := range v.Floats {
+			binary.LittleEndian.PutUint32(at[4*i:], math.Float32bits(x))
+		}
+		return dst
+	case Text:
+		for _, s := range v.Texts {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(len(s)))
+			dst = append(dst, s...)
+		}
+	}
+	return dst
+}
+
+// extend makes dst n bytes longer and returns it with the new part.
+func extend(dst []byte, n int) (all, added []byte) {
+	dst = slices.Grow(dst, n)[:len(dst)+n]
+	return dst, dst[len(dst)-n:]
+}
+
+// appendSplit writes floats in BYTE_STREAM_SPLIT encoding: all first bytes, all
+// second bytes, and so on.
+func appendSplit(dst []byte, v []float32) []byte {
+	n := len(v)
+	dst, at := extend(dst, 4*n)
+	b0, b1, b2, b3 := at[:n], at[n:2*n], at[2*n:3*n], at[3*n:4*n]
+	for i, x := range v {
+		u := math.Float32bits(x)
+		b0[i], b1[i], b2[i], b3[i] = byte(u), byte(u>>8), byte(u>>16), byte(u>>24)
+	}
+	return dst
+}
+
+// A dictionary is the distinct values of a chunk and the runs of their indices.
+type dictionary struct {
+	values Values // the distinct values in order of first appearance
+	n      int
+	// run[i] is the index of values [start[i], start[i+1]) of the chunk.
+	run   []uint32
+	start []int
+}
+
+// dictionaryOf returns the dictionary of the values, or nil when it does not
+// pay.
+func dictionaryOf(k Kind, v *Values) *dictionary {
+	d := &dictionary{}
+	ok := false
+	switch k {
+	case Int8:
+		d.values.Bytes, ok = index(d, v.Bytes)
+	case Int32:
+		d.values.Ints, ok = index(d, v.Ints)
+	case Int64:
+		d.values.Longs, ok = index(d, v.Longs)
+	case Float32:
+		// Bit patterns keep −0 apart from 0 and would keep any NaN.
+		bits := make([]uint32, len(v.Floats))
+		for i, x := range v.Floats {
+			bits[i] = math.Float32bits(x)
+		}
+		var distinct []uint32
+		distinct, ok = index(d, bits)
+		for _, u := range distinct {
+			d.values.Floats = append(d.values.Floats, math.Float32frombits(u))
+		}
+	case Text:
+		d.values.Texts, ok = index(d, v.Texts)
+	}
+	if !ok {
+		return nil
+	}
+	d.n = d.values.Len(k)
+	return d
+}
+
+func index[T comparable](d *dictionary, v []T) (distinct []T, ok bool) {
+	seen := make(map[T]uint32)
+	limit := max(len(v)/4, 16)
+	for i := 0; i < len(v); {
+		j := i + 1
+		for j < len(v) && v[j] == v[i] {
+			j++
+		}
+		at, known := seen[v[i]]
+		if !known {
+			at = uint32(len(distinct))
+			seen[v[i]] = at
+			if distinct = append(distinct, v[i]); len(distinct) > limit {
+				return nil, false
+			}
+		}
+		d.run, d.start = append(d.run, at), append(d.start, i)
+		i = j
+	}
+	d.start = append(d.start, len(v))
+	return distinct, len(distinct) > 0
+}
+
+// appendIndices writes the indices of values [from, to).
+func (d *dictionary) appendIndices(dst []byte, from, to int) []byte {
+	width := indexWidth(d.n)
+	h := hybrid{out: append(dst, byte(width)), width: width}
+	first, exact := slices.BinarySearch(d.start, from)
+	if !exact {
+		first--
+	}
+	for i := first; i < len(d.run) && d.start[i] < to; i++ {
+		h.run(d.run[i], min(d.start[i+1], to)-max(d.start[i], from))
+	}
+	h.flush()
+	return h.out
+}

@@ -1,0 +1,71 @@
+package pq
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v17/parquet/metadata"
+)
+
+// longestStat bounds the text kept as a minimum or maximum; longer ones are
+// left out rather than shortened.
+const longestStat = 256
+
+// statistics returns minimum, maximum and null count of the values, null rows
+// left out before.
+func statistics(k Kind, v *Values, rows int) metadata.EncodedStatistics {
+	out := metadata.EncodedStatistics{Signed: k != Text}
+	n := v.Len(k)
+	out.SetNullCount(int64(rows - n))
+	if n == 0 {
+		return out
+	}
+	var lo, hi []byte
+	le := binary.LittleEndian
+	switch k {
+	case Bool:
+		all, some := byte(1), byte(0)
+		for _, b := range v.Bools {
+			if b {
+				some = 1
+			} else {
+				all = 0
+			}
+		}
+		lo, hi = []byte{all}, []byte{some}
+	case Int8:
+		a, b := bounds(v.Bytes)
+		lo, hi = le.AppendUint32(nil, uint32(int32(a))), le.AppendUint32(nil, uint32(int32(b)))
+	case Int32:
+		a, b := bounds(v.Ints)
+		lo, hi = le.AppendUint32(nil, uint32(a)), le.AppendUint32(nil, uint32(b))
+	case Int64:
+		a, b := bounds(v.Longs)
+		lo, hi = le.AppendUint64(nil, uint64(a)), le.AppendUint64(nil, uint64(b))
+	case Float32:
+		a, b := bounds(v.Floats)
+		if a != a || b != b {
+			return out
+		}
+		// The format wants −0 as a lower and +0 as an upper bound.
+		if a == 0 {
+			a = float32(math.Copysign(0, -1))
+		}
+		if b == 0 {
+			b = 0
+		}
+		lo, hi = le.AppendUint32(nil, math.Float32bits(a)), le.AppendUint32(nil, math.Float32bits(b))
+	case Text:
+		a, b := bounds(v.Texts)
+		lo, hi = []byte(a), []byte(b)
+	}
+	if len(lo) <= longestStat && len(hi) <= longestStat {
+		out.SetMin(lo)
+		out.SetMax(hi)
+	}
+	return out
+}
+
+func bounds[T cmp.Ordered](v []T) (lo, hi T) { return slices.Min(v), slices.Max(v) }

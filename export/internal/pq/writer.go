@@ -1,0 +1,286 @@
+package pq
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/compress"
+	"github.com/apache/arrow/go/v17/parquet/metadata"
+	"github.com/apache/arrow/go/v17/parquet/schema"
+	"github.com/klauspost/compress/zstd"
+)
+
+const magic = "PAR1"
+
+// createdBy stands in every file's footer; it never changes with the machine
+// or the time.
+const createdBy = "turnpack version 1.0.0"
+
+// Config says how a file is laid out.
+type Config struct {
+	// Level is the zstd level, 1 … 22; 0 is 3 and −1 writes uncompressed pages.
+	Level int
+	// PageBytes is where a data page is cut, at the next row; 0 is 8 MiB.
+	PageBytes int
+}
+
+// Writer writes one Parquet file to a stream. Its methods must not be called
+// concurrently.
+type Writer struct {
+	out     *counter
+	columns []Column
+	cfg     Config
+	meta    *metadata.FileMetaDataBuilder
+	enc     *zstd.Encoder
+	groups  int
+	err     error
+	closed  bool
+
+	raw, packed, header []byte
+}
+
+// counter counts the bytes of a destination and keeps its first error.
+type counter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	c.err = err
+	return n, err
+}
+
+// NewWriter starts a file on w.
+func NewWriter(w io.Writer, columns []Column, cfg Config) (*Writer, error) {
+	if cfg.PageBytes <= 0 {
+		cfg.PageBytes = 8 << 20
+	}
+	if cfg.Level == 0 {
+		cfg.Level = 3
+	}
+	root, err := schemaOf(columns)
+	if err != nil {
+		return nil, fmt.Errorf("build the schema: %w", err)
+	}
+	codec := compress.Codecs.Zstd
+	if cfg.Level < 0 {
+		codec = compress.Codecs.Uncompressed
+	}
+	props := parquet.NewWriterProperties(
+		parquet.WithVersion(parquet.V2_6), parquet.WithCompression(codec),
+		parquet.WithCreatedBy(createdBy), parquet.WithDictionaryDefault(false))
+	out := &Writer{out: &counter{w: w}, columns: columns, cfg: cfg}
+	out.meta = metadata.NewFileMetadataBuilder(schema.NewSchema(root), props, nil)
+	if cfg.Level > 0 {
+		out.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(cfg.Level)),
+			zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
+		if err != nil {
+			return nil, fmt.Errorf("start zstd: %w", err)
+		}
+	}
+	_, err = io.WriteString(out.out, magic)
+	out.err = err
+	return out, err
+}
+
+// Written is the number of bytes handed to the destination so far.
+func (w *Writer) Written() int64 { return w.out.n }
+
+// RowGroups is the number of row groups written so far.
+func (w *Writer) RowGroups() int { return w.groups }
+
+// WriteRowGroup writes one row group of the given number of rows; values holds
+// one entry per column.
+func (w *Writer) WriteRowGroup(rows int, values []Values) error {
+	if w.err != nil {
+		return w.err
+	}
+	w.err = w.writeRowGroup(rows, values)
+	return w.err
+}
+
+func (w *Writer) writeRowGroup(rows int, values []Values) error {
+	if w.groups > math.MaxInt16 {
+		return errors.New("a Parquet file holds at most 32768 row groups")
+	}
+	rg := w.meta.AppendRowGroup()
+	var total int64
+	for i, c := range w.columns {
+		chunk, err := w.writeChunk(c, &values[i], rows, rg.NextColumnChunk())
+		if err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		total += chunk
+	}
+	rg.SetNumRows(rows)
+	err := rg.Finish(total, int16(w.groups))
+	w.groups++
+	return err
+}
+
+// writeChunk writes one column of a row group and returns its uncompressed
+// size.
+func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.ColumnChunkMetaDataBuilder) (int64, error) {
+	if err := checkShape(c, v, rows); err != nil {
+		return 0, err
+	}
+	pages := cuts(c, v, rows, w.cfg.PageBytes)
+	vals := v
+	if c.Nullable && !c.List {
+		vals = v.dense(c.Kind)
+	}
+	info := metadata.ChunkMetaInfo{IndexPageOffset: -1}
+	start := w.out.n
+	enc := parquet.Encodings.Plain
+	var dict *dictionary
+	switch c.Encoding {
+	case Split:
+		enc = byteStreamSplit
+	case Dictionary:
+		if dict = dictionaryOf(c.Kind, vals); dict != nil {
+			enc = parquet.Encodings.RLEDict
+			info.DictPageOffset = start
+			w.raw = appendPlain(w.raw[:0], c.Kind, &dict.values)
+			n, err := w.page(true, dict.n, parquet.Encodings.Plain)
+			if err != nil {
+				return 0, err
+			}
+			info.UncompressedSize += n
+		}
+	}
+	info.DataPageOffset = w.out.n
+	for _, p := range pages {
+		w.raw = w.raw[:0]
+		switch {
+		case c.List:
+			w.raw = listLevels(w.raw, v.Lens[p.fromRow:p.toRow], c.maxDef())
+		case c.Nullable:
+			w.raw = nullLevels(w.raw, v.Nulls[p.fromRow:p.toRow])
+		}
+		switch {
+		case dict != nil:
+			w.raw = dict.appendIndices(w.raw, p.from, p.to)
+		case enc == byteStreamSplit:
+			w.raw = appendSplit(w.raw, vals.Floats[p.from:p.to])
+		default:
+			w.raw = appendPlain(w.raw, c.Kind, vals.slice(c.Kind, p.from, p.to))
+		}
+		n, err := w.page(false, p.levels, enc)
+		if err != nil {
+			return 0, err
+		}
+		info.UncompressedSize += n
+		info.NumValues += int64(p.levels)
+	}
+	info.CompressedSize = w.out.n - start
+	if c.Stats {
+		meta.SetStats(statistics(c.Kind, vals, rows))
+	}
+	if err := meta.Finish(info, dict != nil, false, metadata.EncodingStats{}, nil); err != nil {
+		return 0, err
+	}
+	// Finish knows encodings by column and file; ours may differ by chunk.
+	if dict == nil {
+		meta.Contents().MetaData.Encodings[0] = 0
+		if enc == byteStreamSplit {
+			meta.Contents().MetaData.Encodings[0] = 9
+		}
+	}
+	return info.UncompressedSize, nil
+}
+
+func checkShape(c Column, v *Values, rows int) error {
+	want := rows
+	if c.List {
+		if len(v.Lens) != rows {
+			return fmt.Errorf("got %d list lengths for %d rows", len(v.Lens), rows)
+		}
+		want = 0
+		for i, n := range v.Lens {
+			if n < 0 && !c.Nullable {
+				return fmt.Errorf("row %d is null and the column may not be", i)
+			}
+			want += max(0, int(n))
+		}
+	} else if c.Nullable && len(v.Nulls) != rows {
+		return fmt.Errorf("got %d null marks for %d rows", len(v.Nulls), rows)
+	}
+	if got := v.Len(c.Kind); got != want {
+		return fmt.Errorf("got %d values, expected %d", got, want)
+	}
+	return nil
+}
+
+// page writes w.raw as one page and returns its size before compression.
+func (w *Writer) page(dict bool, values int, enc parquet.Encoding) (int64, error) {
+	if len(w.raw) > math.MaxInt32 || values > math.MaxInt32 {
+		return 0, fmt.Errorf("a page of %d bytes is over the 2 GiB that Parquet allows; split the row", len(w.raw))
+	}
+	body := w.raw
+	if w.enc != nil {
+		w.packed = w.enc.EncodeAll(w.raw, w.packed[:0])
+		body = w.packed
+	}
+	w.header = pageHeader(w.header[:0], dict, len(w.raw), len(body), values, enc)
+	if _, err := w.out.Write(w.header); err != nil {
+		return 0, err
+	}
+	if _, err := w.out.Write(body); err != nil {
+		return 0, err
+	}
+	return int64(len(w.header) + len(w.raw)), nil
+}
+
+// KV is one entry of the file metadata.
+type KV struct{ Key, Value string }
+
+// Close writes the footer with the given metadata, in order. It does not close
+// the destination. Only the first call writes.
+func (w *Writer) Close(kv []KV) error {
+	if w.closed || w.err != nil {
+		return w.err
+	}
+	w.closed = true
+	w.err = w.finish(kv)
+	if w.enc != nil {
+		w.enc.Close()
+	}
+	return w.err
+}
+
+func (w *Writer) finish(kv []KV) error {
+	m, err := w.meta.Snapshot()
+	if err != nil {
+		return err
+	}
+	var footer bytes.Buffer
+	pairs := metadata.NewKeyValueMetadata()
+	for _, e := range kv {
+		if err := pairs.Append(e.Key, e.Value); err != nil {
+			return err
+		}
+	}
+	m.FileMetaData.KeyValueMetadata = pairs
+	if _, err := m.WriteTo(&footer, nil); err != nil {
+		return err
+	}
+	n := footer.Len()
+	footer.Write(binary.LittleEndian.AppendUint32(nil, uint32(n)))
+	footer.WriteString(magic)
+	_, err = w.out.Write(footer.Bytes())
+	return err
+}

@@ -1,0 +1,161 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Columns names the optional columns of a file that every row must have. A
+// column that is not named is written as null in every row, with its full type.
+type Columns struct {
+	Logprobs, Weights, Advantages, Versions, Advantage bool
+}
+
+var columnNames = []string{ColLogprobs, ColWeights, ColAdvantages, ColVersions, ColAdvantage}
+
+func (c Columns) flags() []bool {
+	return []bool{c.Logprobs, c.Weights, c.Advantages, c.Versions, c.Advantage}
+}
+
+// String lists the names, comma separated.
+func (c Columns) String() string {
+	var out []string
+	for i, on := range c.flags() {
+		if on {
+			out = append(out, columnNames[i])
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// ColumnsOf returns the optional columns that a row has. Weights counts when a
+// loss weight is neither 0 nor 1: others say no more than the loss mask.
+func ColumnsOf(s *rollout.Sample) Columns {
+	return Columns{
+		Logprobs:   s.Logprob != nil,
+		Weights:    slices.ContainsFunc(s.Weight, func(w float32) bool { return w != 0 && w != 1 }),
+		Advantages: s.Credit != nil,
+		Versions:   s.Version != nil,
+		Advantage:  s.Advantage != nil,
+	}
+}
+
+// Options says how rows are checked and written. The zero value is the default:
+// schema version 1, every rule on, zstd level 3.
+type Options struct {
+	// Columns are the optional columns of the file; nil takes those of the first
+	// row, and a later row that has more or fewer is refused.
+	Columns *Columns
+	// Force replaces an output that exists.
+	Force bool
+	// KeepTail accepts rows with tokens after their last trained one.
+	KeepTail bool
+	// KeepUntrained accepts rows without a trained token. Such a file is for
+	// looking at, not for training.
+	KeepUntrained bool
+	// UnknownStatus is written for rows whose record does not say how the rollout
+	// ended; unknown, the zero value, refuses them.
+	UnknownStatus rollout.Status
+	// Tokenizer, Template and Estimator are the file's digests and estimator
+	// record. Empty digests are taken from the first row; a row with another one is
+	// refused either way.
+	Tokenizer, Template, Estimator string
+	// Metadata is added to the file metadata; keys starting with "turnpack." are
+	// reserved.
+	Metadata map[string]string
+	// ZstdLevel is 1 … 22, 0 is 3, -1 writes uncompressed pages.
+	ZstdLevel int
+	// GroupTokens and GroupRows are where a row group is cut, at the next GRPO
+	// group: 0 is 524288 tokens and 64 rows. Both double after every 1024 row
+	// groups of a file, so that its footer stays small. A row group never holds
+	// more than four times either.
+	GroupTokens, GroupRows int
+	// PageBytes is where a data page is cut, at the next row; 0 is 8 MiB.
+	PageBytes int
+}
+
+const (
+	defaultGroupTokens = 1 << 19
+	defaultGroupRows   = 64
+	reservedPrefix     = "turnpack."
+)
+
+// Validate reports all faults of o at once.
+func (o *Options) Validate() error {
+	var faults []error
+	bad := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))
+	}
+	if o.ZstdLevel < -1 || o.ZstdLevel > 22 {
+		bad("ZstdLevel", "found %d, expected -1 (none), 0 (default) or 1 to 22", o.ZstdLevel)
+	}
+	for name, v := range map[string]int{"GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows, "PageBytes": o.PageBytes} {
+		if v < 0 {
+			bad(name, "found %d, expected 0 (default) or more", v)
+		}
+	}
+	if o.UnknownStatus > rollout.StatusFailed {
+		bad("UnknownStatus", "found %v, expected a status", o.UnknownStatus)
+	}
+	for k := range o.Metadata {
+		if strings.HasPrefix(k, reservedPrefix) {
+			bad("Metadata", "key %q is reserved", k)
+		}
+	}
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(faults...)
+}
+
+func (o *Options) defaults() {
+	if o.GroupTokens == 0 {
+		o.GroupTokens = defaultGroupTokens
+	}
+	if o.GroupRows == 0 {
+		o.GroupRows = defaultGroupRows
+	}
+}
+
+// A Rule is one rule of the row schema, numbered as in docs/format.md. Errors
+// name it.
+type Rule int
+
+// The rules.
+const (
+	RuleAligned   Rule = iota + 1 // one value per token, token-aligned
+	RuleTail                      // a row ends on its last trained token
+	RuleTrained                   // a row has a trained token
+	RuleColumns                   // optional columns are there for all rows or for none
+	RuleOrder                     // groups and rollouts are contiguous, is_last exact
+	RulePrompt                    // prompt_len is at least 1 and the first token never trained
+	RuleSampling                  // one temperature per row, log probabilities at most 0
+	RuleAdvantage                 // a scalar advantage stands beside per-token ones
+	RuleWeights                   // weights are finite and at least 0
+	RuleIdentity                  // ids, indices, status and metadata are well formed
+)
+
+var ruleNames = [...]string{"", "aligned", "tail", "trained", "columns", "order", "prompt", "sampling", "advantage", "weights", "identity"}
+
+// String returns "rule 5 (order)".
+func (r Rule) String() string {
+	if r <= 0 || int(r) >= len(ruleNames) {
+		return fmt.Sprintf("rule %d", int(r))
+	}
+	return fmt.Sprintf("rule %d (%s)", int(r), ruleNames[r])
+}
+
+// RefusedError is the cause of a refused row: which row, column and rule.
+// errors.As finds it behind the located error that Write returns.
+type RefusedError struct {
+	Sample string
+	Column string
+	Rule   Rule
+}
+
+// Error names row, column and rule.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("row %q, column %s, %s", e.Sample, e.Column, e.Rule)
+}

@@ -1,0 +1,112 @@
+package export
+
+import (
+	"crypto/sha256"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// order checks what rows owe to each other: contiguous groups, contiguous
+// rollouts inside them, rows numbered from 0, is_last and rollout_mask_sum
+// exact. Memory: 16 bytes and a map slot per group and per rollout.
+type order struct {
+	groups, rollouts map[[16]byte]struct{}
+	indices          map[int]string // rollout_index → rollout of the open group
+
+	group string
+	open  *rollout.Sample // last row seen, its columns dropped
+	sum   int64           // trained tokens of the open rollout so far
+}
+
+func newOrder() *order {
+	return &order{groups: map[[16]byte]struct{}{}, rollouts: map[[16]byte]struct{}{}}
+}
+
+func key(s string) [16]byte {
+	h := sha256.Sum256([]byte(s))
+	return [16]byte(h[:16])
+}
+
+// add checks s after the rows seen before.
+func (o *order) add(s *rollout.Sample) error {
+	if o.open == nil || o.open.Rollout != s.Rollout {
+		if err := o.end(); err != nil {
+			return err
+		}
+		if err := o.begin(s); err != nil {
+			return err
+		}
+	} else if err := o.next(s); err != nil {
+		return err
+	}
+	o.sum += int64(s.Trained())
+	row := *s
+	row.Sequence = rollout.Sequence{Identity: s.Identity}
+	o.open = &row
+	return nil
+}
+
+func (o *order) begin(s *rollout.Sample) error {
+	if o.open == nil || o.group != s.Group {
+		k := key(s.Group)
+		if _, seen := o.groups[k]; seen {
+			return refuse(s, ColGroupID, RuleOrder, -1, "write the rollouts of a group one after the other", "group %q was closed by another group before", s.Group)
+		}
+		o.groups[k] = struct{}{}
+		o.group = s.Group
+		o.indices = map[int]string{}
+	}
+	k := key(s.Rollout)
+	if _, seen := o.rollouts[k]; seen {
+		return refuse(s, ColRolloutID, RuleOrder, -1, "write the rows of a rollout one after the other and give rollouts unique ids",
+			"rollout %q was closed by another rollout before", s.Rollout)
+	}
+	o.rollouts[k] = struct{}{}
+	if other, taken := o.indices[s.RolloutIndex]; taken {
+		return refuse(s, ColRolloutIndex, RuleOrder, -1, "number the rollouts of a group from 0", "index %d belongs to rollout %q of the same group", s.RolloutIndex, other)
+	}
+	o.indices[s.RolloutIndex] = s.Rollout
+	o.sum = 0
+	if s.SampleIndex != 0 {
+		return refuse(s, ColSampleIndex, RuleOrder, -1, "number the rows that remain from 0 (Settle does)", "the first row of the rollout has index %d", s.SampleIndex)
+	}
+	return nil
+}
+
+func (o *order) next(s *rollout.Sample) error {
+	p := o.open
+	const fix = "the rows of a rollout share it; Settle sets what depends on the others"
+	switch {
+	case s.Group != p.Group:
+		return refuse(s, ColGroupID, RuleOrder, -1, fix, "row %q of the same rollout is in group %q", p.ID, p.Group)
+	case s.RolloutIndex != p.RolloutIndex:
+		return refuse(s, ColRolloutIndex, RuleOrder, -1, fix, "it is %d, in row %q %d", s.RolloutIndex, p.ID, p.RolloutIndex)
+	case s.SampleIndex != p.SampleIndex+1:
+		return refuse(s, ColSampleIndex, RuleOrder, -1, fix, "it is %d after %d", s.SampleIndex, p.SampleIndex)
+	case p.IsLast:
+		return refuse(s, ColIsLast, RuleOrder, -1, fix, "row %q before it already says it is the last of the rollout", p.ID)
+	case s.RolloutMaskSum != p.RolloutMaskSum:
+		return refuse(s, ColRolloutMaskSum, RuleOrder, -1, fix, "it is %d, in row %q %d", s.RolloutMaskSum, p.ID, p.RolloutMaskSum)
+	case float32(s.Reward) != float32(p.Reward):
+		return refuse(s, ColReward, RuleOrder, -1, fix, "it is %g, in row %q %g", s.Reward, p.ID, p.Reward)
+	case float32(s.OutcomeReward) != float32(p.OutcomeReward):
+		return refuse(s, ColOutcomeReward, RuleOrder, -1, fix, "it is %g, in row %q %g", s.OutcomeReward, p.ID, p.OutcomeReward)
+	}
+	return nil
+}
+
+// end checks the rollout that is open, if any.
+func (o *order) end() error {
+	p := o.open
+	if p == nil {
+		return nil
+	}
+	if !p.IsLast {
+		return refuse(p, ColIsLast, RuleOrder, -1, "mark exactly the last row of each rollout (Settle does)", "the rollout ends with it and it is not marked last")
+	}
+	if p.RolloutMaskSum != o.sum {
+		return refuse(p, ColRolloutMaskSum, RuleOrder, -1, "count the trained tokens over the rows that are written (Settle does)",
+			"it is %d, the rows of the rollout train %d tokens", p.RolloutMaskSum, o.sum)
+	}
+	return nil
+}

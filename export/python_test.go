@@ -1,0 +1,51 @@
+package export_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+)
+
+// python runs a script of internal/oracle with the interpreter named by
+// TURNPACK_PYTHON, and skips without one.
+func python(t testing.TB, args ...string) string {
+	t.Helper()
+	bin := os.Getenv("TURNPACK_PYTHON")
+	if bin == "" {
+		t.Skip("set TURNPACK_PYTHON to a Python with pyarrow, polars, duckdb and datasets to run this test")
+	}
+	args[0] = filepath.Join("..", "internal", "oracle", args[0])
+	out, err := exec.Command(bin, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// Four readers agree on every cell, on one file and on several with different
+// unused columns, and a file written again by pyarrow gives the same rows.
+func TestPythonReaders(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	rows := fixture(t, 21, 30)
+	for i, o := range []export.Options{
+		{GroupRows: 5}, {Columns: &export.Columns{}}, {ZstdLevel: -1, Columns: &export.Columns{Logprobs: true, Weights: true}}, {PageBytes: 200},
+	} {
+		path := filepath.Join(dir, string(rune('a'+i))+".parquet")
+		require.NoError(t, os.WriteFile(path, write(t, rows, o), 0o600))
+		paths = append(paths, path)
+	}
+	t.Log(python(t, append([]string{"read_parquet.py"}, paths...)...))
+
+	back := filepath.Join(dir, "back")
+	python(t, "read_parquet.py", "--copy", paths[0], back)
+	want, info, err := export.ReadAll(paths[0])
+	require.NoError(t, err)
+	got, infoBack, err := export.ReadAll(back)
+	require.NoError(t, err)
+	require.Equal(t, info, infoBack)
+	require.Equal(t, want, got)
+}

@@ -1,0 +1,363 @@
+package export
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v17/parquet"
+
+	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Reader gives back the rows of a file in order. Memory is bounded by one row
+// group. It must not be used concurrently.
+type Reader struct {
+	file   *pq.File
+	where  rollout.Where
+	closer io.Closer
+	info   Info
+	group  int // next row group to load
+	rows   []rollout.Sample
+}
+
+// Info is what a file says about itself.
+type Info struct {
+	SchemaVersion                  string
+	Columns                        Columns
+	Tokenizer, Template, Estimator string
+	// Metadata holds the other keys of the file metadata.
+	Metadata map[string]string
+	Rows     int64
+}
+
+// Open opens the file path. Close closes it.
+func Open(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "open: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "open: %w", err), f.Close())
+	}
+	r, err := newReader(f, info.Size(), rollout.Where{File: path})
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r.closer = f
+	return r, nil
+}
+
+// NewReader reads a Parquet file of the row schema, of this or an older
+// version, from r, which holds size bytes.
+func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
+	return newReader(r, size, rollout.Where{})
+}
+
+func newReader(r io.ReaderAt, size int64, where rollout.Where) (*Reader, error) {
+	f, err := pq.Open(r, size)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, where, "not a complete Parquet file: %v", err).
+			WithFix("write the file again: the writer that made it was stopped, or it is another format")
+	}
+	out := &Reader{file: f, where: where}
+	for g := range f.RowGroups() {
+		out.info.Rows += int64(f.Rows(g))
+	}
+	if err := out.describe(f.Metadata()); err != nil {
+		return nil, err
+	}
+	return out, out.checkSchema()
+}
+
+func (r *Reader) describe(kv []pq.KV) error {
+	names := ""
+	info := &r.info
+	known := map[string]*string{
+		MetaSchemaVersion: &info.SchemaVersion, MetaTokenizer: &info.Tokenizer, MetaTemplate: &info.Template,
+		MetaEstimator: &info.Estimator, MetaColumns: &names, "ARROW:schema": new(string),
+	}
+	for _, e := range kv {
+		if to := known[e.Key]; to != nil {
+			*to = e.Value
+			continue
+		}
+		if info.Metadata == nil {
+			info.Metadata = map[string]string{}
+		}
+		info.Metadata[e.Key] = e.Value
+	}
+	if v := info.SchemaVersion; v != SchemaVersion {
+		return rollout.Errorf(rollout.KindFormat, r.at(MetaSchemaVersion), "the schema version is %q, expected %q", v, SchemaVersion).
+			WithFix("read it with the release that wrote it; audit reads files by anyone")
+	}
+	on := strings.Split(names, ",")
+	for i, to := range []*bool{&info.Columns.Logprobs, &info.Columns.Weights, &info.Columns.Advantages, &info.Columns.Versions, &info.Columns.Advantage} {
+		*to = slices.Contains(on, columnNames[i])
+	}
+	return nil
+}
+
+func (r *Reader) at(field string) rollout.Where {
+	w := r.where
+	w.Field = field
+	return w
+}
+
+// checkSchema refuses a file whose columns are not those of the schema. A
+// column that may be null may be missing: older files lack later ones.
+func (r *Reader) checkSchema() error {
+	physical := map[pq.Kind]parquet.Type{
+		pq.Bool: parquet.Types.Boolean, pq.Int8: parquet.Types.Int32, pq.Int32: parquet.Types.Int32,
+		pq.Int64: parquet.Types.Int64, pq.Float32: parquet.Types.Float, pq.Text: parquet.Types.ByteArray,
+	}
+	for _, c := range columns() {
+		leaf, ok := r.file.Leaf(c.Name)
+		switch {
+		case !ok && !c.Nullable:
+			return rollout.Errorf(rollout.KindFormat, r.at(c.Name), "the column is missing").WithFix("write the file with schema version %s", SchemaVersion)
+		case ok && (leaf.Type != physical[c.Kind] || leaf.List != c.List):
+			return rollout.Errorf(rollout.KindFormat, r.at(c.Name), "the column holds %s (list: %v), expected %s (list: %v)", leaf.Type, leaf.List, c.Kind, c.List)
+		}
+	}
+	return nil
+}
+
+// Info returns what the file says about itself.
+func (r *Reader) Info() Info { return r.info }
+
+// Read returns the next row, or io.EOF after the last. The row shares memory
+// with rows of the same row group and with nothing else; it may be kept.
+//
+// A row says less than the sequence it was made from: Source is −1 everywhere,
+// Flags know only which tokens were sampled (trained, or with a policy
+// version), and Turn is the agent step, which is exact when the row holds one
+// run of trained tokens per step and the row's first step otherwise. Weight is
+// the weights column or, without one, the loss mask.
+func (r *Reader) Read() (rollout.Sample, error) {
+	for len(r.rows) == 0 {
+		if r.group >= r.file.RowGroups() {
+			return rollout.Sample{}, io.EOF
+		}
+		rows, err := r.load(r.group)
+		if err != nil {
+			return rollout.Sample{}, err
+		}
+		r.group++
+		r.rows = rows
+	}
+	s := r.rows[0]
+	r.rows = r.rows[1:]
+	return s, nil
+}
+
+// Close closes the file if Open opened it.
+func (r *Reader) Close() error {
+	if r.closer == nil {
+		return nil
+	}
+	return r.closer.Close()
+}
+
+// ReadAll returns all rows of a file.
+func ReadAll(path string) (rows []rollout.Sample, info Info, err error) {
+	r, err := Open(path)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for {
+		s, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return rows, r.info, nil
+		}
+		if err != nil {
+			return rows, r.info, err
+		}
+		rows = append(rows, s)
+	}
+}
+
+// load decodes row group g.
+func (r *Reader) load(g int) ([]rollout.Sample, error) {
+	n := r.file.Rows(g)
+	var chunks [numColumns]*pq.Chunk
+	for i, c := range columns() {
+		leaf, ok := r.file.Leaf(c.Name)
+		if !ok {
+			continue
+		}
+		chunk, err := r.file.Read(g, leaf)
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d: %v", g, err).WithFix("the file is damaged: write it again")
+		}
+		if chunk.NullElements > 0 {
+			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d holds %d null elements inside lists", g, chunk.NullElements)
+		}
+		if !c.Nullable && (slices.Contains(chunk.Nulls, true) || slices.Contains(chunk.Lens, -1)) {
+			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d holds null rows in a column without nulls", g)
+		}
+		chunks[i] = chunk
+	}
+	rows := make([]rollout.Sample, n)
+	cursor := rowCursor{chunks: chunks}
+	for i := range rows {
+		if err := cursor.row(i, &rows[i]); err != nil {
+			var located *rollout.Error
+			if errors.As(err, &located) {
+				located.Where.File = r.where.File
+				located.Where.Rollout = rows[i].Rollout
+			}
+			return nil, err
+		}
+		rows[i].Tokenizer, rows[i].Template = r.info.Tokenizer, r.info.Template
+	}
+	return rows, nil
+}
+
+// rowCursor walks the dense values of a row group.
+type rowCursor struct {
+	chunks [numColumns]*pq.Chunk
+	at     [numColumns]int // next dense value
+}
+
+// take returns the range of dense values of row i in column c; ok is false for
+// null and for a column that the file lacks.
+func (k *rowCursor) take(c, i int) (from, to int, ok bool) {
+	chunk := k.chunks[c]
+	if chunk == nil {
+		return 0, 0, false
+	}
+	n := 1
+	if chunk.Lens != nil {
+		n = int(chunk.Lens[i])
+	} else if chunk.Nulls[i] {
+		n = -1
+	}
+	if n < 0 {
+		return 0, 0, false
+	}
+	from = k.at[c]
+	k.at[c] += n
+	return from, from + n, true
+}
+
+func (k *rowCursor) text(c, i int) string {
+	from, _, ok := k.take(c, i)
+	if !ok {
+		return ""
+	}
+	return k.chunks[c].Texts[from]
+}
+
+func (k *rowCursor) int(c, i int) int {
+	from, _, _ := k.take(c, i)
+	return int(k.chunks[c].Ints[from])
+}
+
+func (k *rowCursor) float(c, i int) *float64 {
+	from, _, ok := k.take(c, i)
+	if !ok {
+		return nil
+	}
+	v := float64(k.chunks[c].Floats[from])
+	return &v
+}
+
+func (k *rowCursor) ints(c, i int) []int32 {
+	from, to, ok := k.take(c, i)
+	if !ok {
+		return nil
+	}
+	return k.chunks[c].Ints[from:to:to]
+}
+
+func (k *rowCursor) floats(c, i int) []float32 {
+	from, to, ok := k.take(c, i)
+	if !ok {
+		return nil
+	}
+	return k.chunks[c].Floats[from:to:to]
+}
+
+// row fills s with row i.
+func (k *rowCursor) row(i int, s *rollout.Sample) error {
+	s.ID, s.Group, s.Rollout = k.text(iSampleID, i), k.text(iGroupID, i), k.text(iRolloutID, i)
+	s.RolloutIndex, s.SampleIndex = k.int(iRolloutIndex, i), k.int(iSampleIndex, i)
+	last, _, _ := k.take(iIsLast, i)
+	s.IsLast = k.chunks[iIsLast].Bools[last]
+	s.FirstStep, s.LastStep = k.int(iStepFirst, i), k.int(iStepLast, i)
+	s.FirstTurn, s.LastTurn = s.FirstStep, s.LastStep
+	s.PromptLen = k.int(iPromptLen, i)
+	s.IDs = k.ints(iInputIDs, i)
+	mask := k.ints(iLossMask, i)
+	s.Logprob, s.Weight, s.Credit = k.floats(iLogprobs, i), k.floats(iWeights, i), k.floats(iAdvantages, i)
+	s.Version = k.ints(iVersions, i)
+	s.Reward, s.OutcomeReward = *k.float(iReward, i), *k.float(iOutcomeReward, i)
+	s.StepReward, s.Advantage = k.float(iStepReward, i), k.float(iAdvantage, i)
+	if err := s.Status.UnmarshalText([]byte(k.text(iStatus, i))); err != nil {
+		return err
+	}
+	s.FinishReason, s.MaskReason = k.text(iFinishReason, i), k.text(iMaskReason, i)
+	sum, _, _ := k.take(iRolloutMaskSum, i)
+	s.RolloutMaskSum = k.chunks[iRolloutMaskSum].Longs[sum]
+	s.Temperature = float32(*k.float(iTemperature, i))
+	if m := k.text(iMetadata, i); m != "" {
+		s.Metadata = json.RawMessage(m)
+	}
+	return derive(s, mask)
+}
+
+// derive checks lengths and fills what follows from the mask.
+func derive(s *rollout.Sample, mask []int32) error {
+	n := len(s.IDs)
+	for _, c := range []struct {
+		name string
+		len  int
+		null bool
+	}{
+		{ColLossMask, len(mask), false}, {ColLogprobs, len(s.Logprob), s.Logprob == nil}, {ColWeights, len(s.Weight), s.Weight == nil},
+		{ColAdvantages, len(s.Credit), s.Credit == nil}, {ColVersions, len(s.Version), s.Version == nil},
+	} {
+		if !c.null && c.len != n {
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{Field: c.name}, "row %q has %d values for %d tokens", s.ID, c.len, n)
+		}
+	}
+	weights := s.Weight != nil
+	if !weights {
+		s.Weight = make([]float32, n)
+	}
+	s.Source, s.Turn, s.Flags = make([]int32, n), make([]int32, n), make([]rollout.Flag, n)
+	runs := 0
+	for t, m := range mask {
+		if m != 0 && m != 1 || weights && (s.Weight[t] > 0) != (m == 1) {
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{Field: ColLossMask, Token: rollout.At(t)}, "row %q: the mask is %d and does not fit 0, 1 or the weight", s.ID, m)
+		}
+		if !weights {
+			s.Weight[t] = float32(m)
+		}
+		if m == 1 && (t == 0 || mask[t-1] == 0) {
+			runs++
+		}
+		s.Source[t], s.Turn[t] = -1, -1
+		if m == 1 || s.Version != nil && s.Version[t] >= 0 {
+			s.Flags[t] = rollout.FlagSampled
+		}
+	}
+	step := max(0, s.FirstStep) - 1
+	exact := runs == s.LastStep-s.FirstStep+1
+	for t := range s.Turn {
+		if exact && mask[t] == 1 && (t == 0 || mask[t-1] == 0) {
+			step++
+		}
+		if s.Flags[t] != 0 {
+			s.Turn[t] = int32(max(step, s.FirstStep, 0))
+		}
+	}
+	return nil
+}
