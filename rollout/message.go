@@ -36,7 +36,9 @@ type Message struct {
 	// Sampled says whether the policy produced this message and why that is known.
 	// It has a meaning for assistant messages only.
 	Sampled Sampled `json:"sampled,omitempty"`
-	// Extra holds recorded keys without a field of their own, values verbatim.
+	// Extra holds recorded keys without a field of their own, values verbatim. It
+	// also holds those that a zero field cannot tell from an absent key: a null or
+	// empty name, tool_call_id, reasoning or tool_calls.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
@@ -62,7 +64,11 @@ type ToolCall struct {
 	Arguments string `json:"arguments"`
 	// ArgumentsText is true when the dump held the arguments as a JSON string.
 	ArgumentsText bool `json:"-"`
-	// Extra holds recorded keys without a field of their own.
+	// Flat is true when the dump held name and arguments on the call itself, not
+	// in a "function" object.
+	Flat bool `json:"-"`
+	// Extra holds recorded keys without a field of their own; those of the
+	// "function" object are under that key.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 

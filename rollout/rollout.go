@@ -32,7 +32,8 @@ type Rollout struct {
 	// Notes are facts about the record a user should know, set by importers.
 	Notes  []Note
 	Origin Origin
-	// Extra holds recorded keys without a field of their own (native format only).
+	// Extra holds recorded keys without a field of their own (native format only);
+	// those of a nested object are under its key.
 	Extra map[string]json.RawMessage
 }
 
@@ -69,6 +70,8 @@ type Turn struct {
 	FinishReason string // stop, length, tool_calls, abort, …; "" unknown
 	Version      *int32 // policy version, nil unknown
 	Agent        string // name of the agent that called, "" for the only one
+	// Extra holds recorded keys without a field of their own (native format only).
+	Extra map[string]json.RawMessage
 }
 
 // PromptIDs stores a captured prompt against an earlier turn, so that n turns
@@ -197,6 +200,8 @@ type StepScore struct {
 	Votes []Vote   `json:"votes,omitempty"` // raw votes, in order
 	// Reason says why Score is nil or how it was decided.
 	Reason string `json:"reason,omitempty"`
+	// Extra holds recorded keys without a field of their own (native format only).
+	Extra map[string]json.RawMessage `json:"-"`
 }
 
 // Vote is one judge answer.

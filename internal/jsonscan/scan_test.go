@@ -1,0 +1,242 @@
+package jsonscan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+)
+
+// tree rebuilds what encoding/json gives with UseNumber.
+func tree(v jsonscan.Value) any {
+	switch v.Kind() {
+	case jsonscan.Bool:
+		b, _ := v.Bool()
+		return b
+	case jsonscan.Number:
+		return json.Number(v.Raw())
+	case jsonscan.String:
+		return v.String()
+	case jsonscan.Array:
+		out := []any{}
+		for i, m := range v.Items() {
+			if i != len(out) {
+				return "index out of step"
+			}
+			out = append(out, tree(m))
+		}
+		if v.Len() != len(out) {
+			return "length differs"
+		}
+		return out
+	case jsonscan.Object:
+		out := map[string]any{}
+		for k, m := range v.Members() {
+			out[k] = tree(m)
+		}
+		return out
+	}
+	return nil
+}
+
+func std(src []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(src))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if !json.Valid(src) {
+		return nil, errors.New("text after the value")
+	}
+	return v, nil
+}
+
+var seeds = []string{
+	`null`, `true`, `false`, `0`, `-1.5e+3`, `""`, `"a"`, `[]`, `{}`, `[1,2,3]`, `[1, 2 ,"x"]`, `[1,[2,3],{"a":[4]}]`,
+	`{"a":{"b":[{"c":"\u00e9\ud83d\ude00\n"}]},"d":[]}`, ` [ 1 , 2 ] `, `"\ud800"`, `"\ud800\u0041"`, `"abcdefgh\"ijklmnop"`,
+	`{"a":1,"a":2}`, "\"\x80\"", "\"caf\u00e9 caf\u00e9\"", `01`, `1.`, `1e`, `-`, `[1,]`, `{"a"}`, `{"a":}`, `"a`, `"\x"`, `tru`, `[1 2]`, `1 2`, "\"\t\"", `[-0,0.5,1E9]`,
+}
+
+func TestAgreesWithEncodingJSON(t *testing.T) {
+	for _, s := range seeds {
+		agree(t, []byte(s))
+	}
+}
+
+func agree(t *testing.T, src []byte) {
+	t.Helper()
+	var d jsonscan.Doc
+	v, err := d.Parse(src, jsonscan.Options{Depth: 9000})
+	want, werr := std(src)
+	if !utf8.Valid(src) {
+		if err == nil {
+			t.Fatalf("%q: invalid UTF-8 accepted", src)
+		}
+		return
+	}
+	if (err == nil) != (werr == nil) {
+		t.Fatalf("%q: got error %v, encoding/json %v", src, err, werr)
+	}
+	if err == nil && !reflect.DeepEqual(tree(v), want) {
+		t.Fatalf("%q: got %#v, want %#v", src, tree(v), want)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, src []byte) { agree(t, src) })
+}
+
+func TestRandomDocuments(t *testing.T) {
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range 3000 {
+		b, err := json.Marshal(random(rng, 4))
+		require.NoError(t, err)
+		agree(t, b)
+		for _, n := range []int{1, len(b) / 2, len(b) - 1} {
+			agree(t, b[:n])
+		}
+		if len(b) > 0 {
+			b[rng.IntN(len(b))] = byte(rng.IntN(256))
+			agree(t, b)
+		}
+	}
+	t.Logf("seed %d", seed)
+}
+
+func random(rng *rand.Rand, depth int) any {
+	switch n := rng.IntN(8); {
+	case n == 0:
+		return nil
+	case n == 1:
+		return rng.Float64() * 1e6
+	case n == 2:
+		return rng.IntN(2) == 0
+	case n < 5 || depth == 0:
+		var b strings.Builder
+		for range rng.IntN(30) {
+			b.WriteRune([]rune{'a', '"', '\\', '\n', 0x1f, 'é', '漢', '😀', ' ', 0x2028}[rng.IntN(10)])
+		}
+		return b.String()
+	case n < 7:
+		out := []any{}
+		for range rng.IntN(5) {
+			out = append(out, random(rng, depth-1))
+		}
+		return out
+	}
+	out := map[string]any{}
+	for i := range rng.IntN(20) {
+		out[fmt.Sprint(i)] = random(rng, depth-1)
+	}
+	return out
+}
+
+func TestEveryStrictPrefixIsTruncated(t *testing.T) {
+	src := []byte(`{"a":[1,2.5e1,"x\u00e9\n é",true,null],"b":{"c":[[],{}]}}`)
+	for n := range src {
+		var d jsonscan.Doc
+		_, err := d.Parse(src[:n], jsonscan.Options{})
+		var e *jsonscan.SyntaxError
+		require.ErrorAs(t, err, &e, "prefix %d", n)
+		require.Equal(t, jsonscan.Truncated, e.Class, "prefix %d %q: %v", n, src[:n], e)
+	}
+}
+
+func TestErrorsSayWhereAndWhat(t *testing.T) {
+	for _, c := range []struct {
+		src, reason string
+		offset      int
+		class       int
+	}{
+		{`{"a":1,}`, "a trailing comma leaves no key", 7, jsonscan.Malformed},
+		{"\"ab\x01\"", "a raw control character", 3, jsonscan.Malformed},
+		{"\"ab\xff\"", "a byte that is not UTF-8", 3, jsonscan.BadUTF8},
+		{`[1,2`, "the end is missing", 4, jsonscan.Truncated},
+		{strings.Repeat("[", 600), "a nesting bomb", 512, jsonscan.TooDeep},
+		{`[NaN]`, "NaN is not JSON unless asked for", 1, jsonscan.Malformed},
+	} {
+		var d jsonscan.Doc
+		_, err := d.Parse([]byte(c.src), jsonscan.Options{})
+		var e *jsonscan.SyntaxError
+		require.ErrorAs(t, err, &e, c.reason)
+		require.Equal(t, c.offset, e.Offset, c.reason)
+		require.Equal(t, c.class, e.Class, c.reason)
+	}
+}
+
+func TestNonFiniteNumbers(t *testing.T) {
+	var d jsonscan.Doc
+	v, err := d.Parse([]byte(`{"a":[NaN,1],"b":-Infinity,"c":[1,2]}`), jsonscan.Options{NonFinite: true})
+	require.NoError(t, err)
+	require.True(t, d.NonFinite)
+	require.Equal(t, `{"a":[null,1],"b":null,"c":[1,2]}`, string(v.Clone()))
+	_, ok := v.Get("b").Float()
+	require.False(t, ok, "an infinity is no finite number")
+}
+
+func TestAccessors(t *testing.T) {
+	var d jsonscan.Doc
+	v, err := d.Parse([]byte(`{"a":1,"a":2.0,"s":"x\u0079","l":"\ud800","f":"\ufffd","n":null}`), jsonscan.Options{})
+	require.NoError(t, err)
+	i, ok := v.Get("a").Int()
+	require.True(t, ok)
+	require.Equal(t, 2, i, "the last of two equal keys counts")
+	k, dup := v.DuplicateKey()
+	require.True(t, dup)
+	require.Equal(t, 7, k.Offset())
+	require.True(t, v.Get("s").Is("xy"))
+	require.True(t, v.Get("l").LoneSurrogate())
+	require.False(t, v.Get("f").LoneSurrogate(), "a written U+FFFD is not a lone surrogate")
+	require.Equal(t, jsonscan.Absent, v.Get("zz").Kind())
+	require.Nil(t, v.Get("zz").Get("y").Raw())
+	require.True(t, v.Get("n").IsNull())
+}
+
+func BenchmarkParse(b *testing.B) {
+	text := strings.Repeat("def f(x):\n    return \"x\" + x\n", 60)
+	var msgs []map[string]string
+	for range 40 {
+		msgs = append(msgs, map[string]string{"role": "user", "content": text})
+	}
+	src, _ := json.Marshal(map[string]any{"messages": msgs})
+	b.Run("scan+decode", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		var d jsonscan.Doc
+		for range b.N {
+			v, err := d.Parse(src, jsonscan.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, m := range v.Get("messages").Items() {
+				if m.Get("content").String() == "" {
+					b.Fatal()
+				}
+			}
+		}
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		b.SetBytes(int64(len(src)))
+		for range b.N {
+			var v struct {
+				Messages []struct{ Role, Content string }
+			}
+			if err := json.Unmarshal(src, &v); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package rollout
+
+import "errors"
+
+// Limits bounds what a reader accepts. The zero value of each field is its
+// default; a negative one is refused by Validate.
+type Limits struct {
+	// LineBytes is the longest line, the newline aside; default 1 GiB. The longest
+	// recorded message known is under 1 MB, a rollout of 145 steps under 2 MB.
+	LineBytes int
+	// Depth is the deepest nesting of JSON values; default 512.
+	Depth int
+	// Messages and Turns bound one rollout; default 1,000,000 each.
+	Messages int
+	Turns    int
+	// Tokens bounds the recorded ids of one rollout, counted as written, so that a
+	// short file cannot ask for much memory; default 256 Mi.
+	Tokens int
+}
+
+// The defaults of Limits.
+const (
+	DefaultLineBytes = 1 << 30
+	DefaultDepth     = 512
+	DefaultMessages  = 1_000_000
+	DefaultTurns     = 1_000_000
+	DefaultTokens    = 256 << 20
+)
+
+// Validate reports every field that is out of range.
+func (l Limits) Validate() error {
+	var errs []error
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"LineBytes", l.LineBytes}, {"Depth", l.Depth}, {"Messages", l.Messages}, {"Turns", l.Turns}, {"Tokens", l.Tokens}} {
+		if f.value < 0 {
+			errs = append(errs, Errorf(KindInput, Where{Field: "Limits." + f.name}, "limit is %d, expected 0 (default) or more", f.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, f := range []struct {
+		field *int
+		value int
+	}{{&l.LineBytes, DefaultLineBytes}, {&l.Depth, DefaultDepth}, {&l.Messages, DefaultMessages}, {&l.Turns, DefaultTurns}, {&l.Tokens, DefaultTokens}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	return l
+}

@@ -1,0 +1,101 @@
+package rollout
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// Line is one line of a text stream.
+type Line struct {
+	Text   []byte // without the line ending; valid until the next call
+	Number int    // 1-based
+	Offset int64  // byte offset of Text in the stream
+	Ended  bool   // a newline followed it
+}
+
+// Lines reads lines of bounded length. A byte order mark at the start of the
+// stream and a carriage return before a newline are not part of a line; empty
+// lines are returned like others. It is not safe for concurrent use.
+type Lines struct {
+	r      *bufio.Reader
+	max    int
+	number int
+	offset int64
+	buf    []byte
+	err    error
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// NewLines returns a reader of lines up to max bytes; 0 means DefaultLineBytes.
+func NewLines(r io.Reader, max int) *Lines {
+	if max <= 0 {
+		max = DefaultLineBytes
+	}
+	return &Lines{r: bufio.NewReaderSize(r, 256<<10), max: max}
+}
+
+// Next returns the next line. After the last one it returns io.EOF. A line that
+// is too long is skipped and reported as a KindLimit error; the next call goes
+// on behind it. An error of the underlying reader is returned once the lines
+// before it have been.
+func (l *Lines) Next() (Line, error) {
+	if l.err != nil {
+		return Line{}, l.err
+	}
+	if l.number == 0 {
+		if b, _ := l.r.Peek(len(byteOrderMark)); bytes.Equal(b, byteOrderMark) {
+			n, _ := l.r.Discard(len(byteOrderMark))
+			l.offset = int64(n)
+		}
+	}
+	l.number++
+	line := Line{Number: l.number, Offset: l.offset}
+	l.buf = l.buf[:0]
+	tooLong := false
+	for {
+		part, err := l.r.ReadSlice('\n')
+		l.offset += int64(len(part))
+		ended := err == nil
+		if ended {
+			part = part[:len(part)-1]
+		}
+		switch {
+		case tooLong:
+		case len(l.buf)+len(part) > l.max+1: // one more for a carriage return
+			tooLong = true
+		case ended && len(l.buf) == 0:
+			line.Text = part // still in the buffer of the reader: no copy
+		default:
+			l.buf = append(l.buf, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		line.Ended = ended
+		if err != nil {
+			if err != io.EOF {
+				l.err = Errorf(KindInput, Where{Line: line.Number}, "the line cannot be read: %w", err)
+				return Line{}, l.err
+			}
+			l.err = io.EOF
+			if line.Offset == l.offset {
+				return Line{}, io.EOF
+			}
+		}
+		break
+	}
+	if line.Text == nil {
+		line.Text = l.buf
+	}
+	if line.Ended && bytes.HasSuffix(line.Text, []byte{'\r'}) {
+		line.Text = line.Text[:len(line.Text)-1]
+	}
+	if tooLong || len(line.Text) > l.max {
+		return line, Errorf(KindLimit, Where{Line: line.Number}, "the line is longer than %d bytes", l.max).
+			WithFix("raise Limits.LineBytes or split the record")
+	}
+	return line, nil
+}

@@ -1,0 +1,230 @@
+package rollout
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+)
+
+// Check returns the first fault of r, nil when there is none. See Validate.
+func (r *Rollout) Check() error {
+	v := validator{r: r, first: true}
+	v.run()
+	return errors.Join(v.errs...)
+}
+
+// Validate reports every fault of r at once (errors.Join of located KindInput
+// errors): a missing id, messages without a role, sampled marks on what no
+// policy can sample, tool results without a call, equal ids, turns and contexts
+// that point outside, token columns of unequal length, scores that are not
+// finite and a status that contradicts the outcome. It never changes r.
+func (r *Rollout) Validate() error {
+	v := validator{r: r}
+	v.run()
+	return errors.Join(v.errs...)
+}
+
+type validator struct {
+	r     *Rollout
+	errs  []error
+	first bool
+}
+
+// fault records one fault and reports whether the search goes on.
+func (v *validator) fault(w Where, format string, args ...any) {
+	if v.first && len(v.errs) > 0 {
+		return
+	}
+	w.Rollout = v.r.ID
+	v.errs = append(v.errs, Errorf(KindInput, w, format, args...))
+}
+
+func (v *validator) done() bool { return v.first && len(v.errs) > 0 }
+
+func (v *validator) run() {
+	r := v.r
+	if r.ID == "" {
+		v.fault(Where{Field: "/id"}, "the rollout has no id")
+	}
+	if r.Index < 0 {
+		v.fault(Where{Field: "/index"}, "index is %d, expected 0 or more", r.Index)
+	}
+	v.messages()
+	if !v.done() {
+		v.turns()
+	}
+	if !v.done() {
+		v.ending()
+	}
+}
+
+func (v *validator) messages() {
+	calls := map[string]bool{}
+	for i := range v.r.Messages {
+		if v.done() {
+			return
+		}
+		v.message(i, calls)
+	}
+}
+
+func (v *validator) message(i int, calls map[string]bool) {
+	m, at := &v.r.Messages[i], Where{Message: At(i)}
+	if m.Role == "" {
+		v.fault(at, "the message has no role")
+	}
+	if m.Role != RoleAssistant && m.Sampled == SampledByPolicy {
+		v.fault(at, "a message of role %q is marked sampled, only an assistant's can be", m.Role)
+	}
+	if m.NoContent && (m.Content != "" || m.Parts != nil) {
+		v.fault(at, "NoContent is set on a message with content")
+	}
+	if m.Parts != nil && JoinText(m.Parts) != m.Content {
+		v.fault(at, "Content is not the text of Parts")
+	}
+	if len(m.ToolCalls) > 0 && m.Role != RoleAssistant {
+		v.fault(at, "a message of role %q has tool calls", m.Role)
+	}
+	own := map[string]bool{}
+	for k, c := range m.ToolCalls {
+		w := at
+		w.Field = "/tool_calls/" + strconv.Itoa(k)
+		if c.Name == "" {
+			v.fault(w, "the tool call has no name")
+		}
+		if !c.ArgumentsText && c.Arguments != "" && !json.Valid([]byte(c.Arguments)) {
+			v.fault(w, "the arguments are not JSON and not marked as text")
+		}
+		if c.ID != "" && own[c.ID] {
+			v.fault(w, "two calls of one message have the id %q", c.ID)
+		}
+		own[c.ID], calls[c.ID] = true, true
+	}
+	if m.Role == RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] {
+		v.fault(at, "the tool result answers call %q, which no earlier message made", m.ToolCallID)
+	}
+}
+
+func (v *validator) turns() {
+	owner := map[int]int{}
+	ids := map[string]int{}
+	full := make([]int, len(v.r.Turns))
+	for i := range v.r.Turns {
+		if v.done() {
+			return
+		}
+		t, at := &v.r.Turns[i], Where{Turn: At(i)}
+		switch {
+		case t.Message < -1 || t.Message >= len(v.r.Messages):
+			v.fault(at, "the turn names message %d of %d", t.Message, len(v.r.Messages))
+		case t.Message == -1 && t.Output == nil:
+			v.fault(at, "the turn has neither a message nor output ids")
+		case t.Message >= 0:
+			if role := v.r.Messages[t.Message].Role; role != RoleAssistant {
+				v.fault(at, "the turn's message %d has role %q, expected assistant", t.Message, role)
+			}
+			if j, dup := owner[t.Message]; dup {
+				v.fault(at, "message %d is already that of turn %d", t.Message, j)
+			}
+			owner[t.Message] = i
+		}
+		if j, dup := ids[t.ID]; dup && t.ID != "" {
+			v.fault(at, "turn %d has the same response id %q", j, t.ID)
+		}
+		ids[t.ID] = i
+		if t.Step < 0 {
+			v.fault(at, "step is %d, expected 0 or more", t.Step)
+		}
+		v.context(t, at)
+		v.tokens(i, t, at, full)
+	}
+}
+
+func (v *validator) context(t *Turn, at Where) {
+	at.Field = "/context"
+	if t.Context.Unknown && t.Context.Parts != nil {
+		v.fault(at, "the context is unknown and has parts")
+	}
+	end := len(v.r.Messages)
+	if t.Message >= 0 && t.Message < end {
+		end = t.Message
+	}
+	for _, p := range t.Context.Parts {
+		if p.From < 0 || p.To < p.From || p.To > end {
+			v.fault(at, "range [%d, %d) is outside the %d messages before the turn", p.From, p.To, end)
+		}
+		if p.Message != nil && p.Message.Role == "" {
+			v.fault(at, "a message shown in place has no role")
+		}
+	}
+}
+
+func (v *validator) tokens(i int, t *Turn, at Where, full []int) {
+	p := &t.Prompt
+	base, ok := p.Base.Get()
+	switch {
+	case p.Keep < 0 || p.Keep > 0 && !ok:
+		v.fault(at, "the prompt keeps %d ids of no turn", p.Keep)
+	case ok && base >= i:
+		v.fault(at, "the prompt is stored against turn %d, expected an earlier one", base)
+	case ok && p.Keep > full[base]:
+		v.fault(at, "the prompt keeps %d ids of turn %d, which has %d", p.Keep, base, full[base])
+	}
+	full[i] = max(p.Keep, 0) + len(p.Add) + len(t.Output)
+	for _, ids := range [][]TokenID{p.Add, t.Output} {
+		for k, id := range ids {
+			if id < 0 {
+				v.fault(at, "token id %d at position %d is negative", id, k)
+				break
+			}
+		}
+	}
+	if t.Output != nil && len(t.Output) == 0 {
+		v.fault(at, "output ids are empty, expected nil when none were captured")
+	}
+	if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
+		v.fault(at, "%d logprobs for %d output ids", len(t.Logprobs), len(t.Output))
+	}
+	for k, lp := range t.Logprobs {
+		if !(lp <= 0) {
+			v.fault(at, "logprob %g at position %d is not in [-inf, 0]", lp, k)
+			break
+		}
+	}
+}
+
+func (v *validator) ending() {
+	r, o := v.r, &v.r.Outcome
+	if r.Status == StatusCompleted && r.Failure != nil {
+		v.fault(Where{Field: "/status"}, "status is completed and a failure (%s) is recorded", r.Failure.Reason)
+	}
+	if o.Resolved != nil && o.Verdict != VerdictUnknown && o.Verdict != VerdictGraded && *o.Resolved != (o.Verdict == VerdictResolved) {
+		v.fault(Where{Field: "/outcome"}, "resolved is %t and the verdict is %s", *o.Resolved, o.Verdict)
+	}
+	if o.Reward != nil && (math.IsNaN(*o.Reward) || math.IsInf(*o.Reward, 0)) {
+		v.fault(Where{Field: "/outcome/reward"}, "reward %g is not finite", *o.Reward)
+	}
+	if t := r.Temperature; t != nil && !(*t >= 0 && *t < math.MaxFloat32) {
+		v.fault(Where{Field: "/temperature"}, "temperature %g is not a finite number >= 0", *t)
+	}
+	seen := map[int]bool{}
+	for i, s := range r.Steps {
+		w := Where{Field: "/steps/" + strconv.Itoa(i)}
+		if s.Step < 0 {
+			v.fault(w, "step is %d, expected 0 or more", s.Step)
+		}
+		if seen[s.Step] {
+			v.fault(w, "step %d is scored twice", s.Step)
+		}
+		seen[s.Step] = true
+		if s.Score != nil && (math.IsNaN(*s.Score) || math.IsInf(*s.Score, 0)) {
+			v.fault(w, "score %g is not finite", *s.Score)
+		}
+	}
+	for i, t := range r.Tools {
+		if !json.Valid(t) {
+			v.fault(Where{Field: "/tools/" + strconv.Itoa(i)}, "the tool definition is not JSON")
+		}
+	}
+}
