@@ -5,5 +5,6 @@ func verbs() []verb {
 	return []verb{
 		votesVerb(),
 		advantageVerb(),
+		gradeVerb(),
 	}
 }

@@ -1,0 +1,389 @@
+package logparse
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// startsWithStatus reports whether line begins with one of the five words.
+func startsWithStatus(line string) bool {
+	if len(line) < 5 {
+		return false
+	}
+	switch line[0] {
+	case 'P':
+		return strings.HasPrefix(line, "PASSED")
+	case 'F':
+		return strings.HasPrefix(line, "FAILED")
+	case 'S':
+		return strings.HasPrefix(line, "SKIPPED")
+	case 'E':
+		return strings.HasPrefix(line, "ERROR")
+	case 'X':
+		return strings.HasPrefix(line, "XFAIL")
+	}
+	return false
+}
+
+func endsWithStatus(line string) bool {
+	if len(line) < 5 {
+		return false
+	}
+	switch line[len(line)-1] {
+	case 'D':
+		return strings.HasSuffix(line, "PASSED") || strings.HasSuffix(line, "FAILED") || strings.HasSuffix(line, "SKIPPED")
+	case 'R':
+		return strings.HasSuffix(line, "ERROR")
+	case 'L':
+		return strings.HasSuffix(line, "XFAIL")
+	}
+	return false
+}
+
+// skipSummary reports whether a result line is pytest's "SKIPPED [3] file:line:
+// reason", in which [3] is a count. Only SKIPPED: "PASSED [100%]" is a test id
+// that two published instances list.
+func skipSummary(status, name string) bool {
+	if status != string(Skipped) || len(name) < 3 || name[0] != '[' || name[len(name)-1] != ']' {
+		return false
+	}
+	return digitsPrefix(name[1:]) == len(name)-2
+}
+
+// shortSummary reads "STATUS test" from a line known to begin with a status.
+// The " - message" tail of a FAILED line is split off by replacing every " - "
+// by one blank, as the reference does.
+func shortSummary(line string) (status, test string, ok bool) {
+	status, rest := nextField(line)
+	test, _ = nextField(rest)
+	if test == "-" && strings.HasPrefix(line, "FAILED") {
+		// Only here does the replacement change the first two words.
+		line = strings.ReplaceAll(line, " - ", " ")
+		status, rest = nextField(line)
+		test, _ = nextField(rest)
+	}
+	return status, test, test != "" && !skipSummary(status, test)
+}
+
+func parsePytest(log string, _ Context) (Statuses, error) {
+	var m Statuses
+	for line := range lines(log) {
+		if startsWithStatus(line) {
+			if status, test, ok := shortSummary(line); ok {
+				m.Set(test, Status(status))
+			}
+		}
+	}
+	return m, nil
+}
+
+func parsePytestOptions(log string, _ Context) (Statuses, error) {
+	var m Statuses
+	for line := range lines(log) {
+		if startsWithStatus(line) {
+			if status, test, ok := shortSummary(line); ok {
+				m.Set(shortenOption(test), Status(status))
+			}
+		}
+	}
+	return m, nil
+}
+
+// shortenOption reduces a path used as a parameter to its last component:
+// test_x[/a/b/c] becomes test_x[/c]. What follows the last bracket is dropped.
+func shortenOption(test string) string {
+	open := strings.IndexByte(test, '[')
+	if open < 0 {
+		return test
+	}
+	end := strings.LastIndexByte(test, ']')
+	if end < open {
+		return test
+	}
+	option := test[open+1 : end]
+	if strings.HasPrefix(option, "/") && !strings.HasPrefix(option, "//") && !strings.Contains(option, "*") {
+		option = option[strings.LastIndexByte(option, '/'):]
+	}
+	return test[:open] + "[" + option + "]"
+}
+
+func parseMatplotlib(log string, _ Context) (Statuses, error) {
+	var m Statuses
+	mouse := strings.NewReplacer("MouseButton.LEFT", "1", "MouseButton.RIGHT", "3")
+	for line := range lines(log) {
+		if strings.Contains(line, "MouseButton.") {
+			line = mouse.Replace(line)
+		}
+		if startsWithStatus(line) {
+			if status, test, ok := shortSummary(line); ok {
+				m.Set(test, Status(status))
+			}
+		}
+	}
+	return m, nil
+}
+
+func parsePytestV2(log string, _ Context) (Statuses, error) {
+	var m Statuses
+	var scratch []byte
+	for line := range lines(log) {
+		if decorated(line) {
+			scratch = undecorate(scratch[:0], line)
+			line = string(scratch)
+		}
+		switch {
+		case startsWithStatus(line):
+			if strings.HasPrefix(line, "FAILED") {
+				line, _, _ = strings.Cut(line, " - ")
+			}
+			status, rest := nextField(line)
+			test, _ := nextField(rest)
+			if test != "" && !skipSummary(status, test) {
+				m.Set(squeeze(rest), Status(status))
+			}
+		case endsWithStatus(line):
+			before, status := lastField(line)
+			if test := squeeze(before); test != "" {
+				m.Set(test, Status(status))
+			}
+		}
+	}
+	return m, nil
+}
+
+// decorated reports whether a line may hold colour codes or control characters.
+func decorated(line string) bool {
+	for i := 0; i < len(line); i++ {
+		if c := line[i]; c == '[' || c < 0x20 && c != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// undecorate appends line without "[<digits>m" and without the control
+// characters 1..31, in that order: what the first step leaves is not searched
+// again.
+func undecorate(dst []byte, line string) []byte {
+	for i := 0; i < len(line); {
+		c := line[i]
+		if c == '[' {
+			if n := digitsPrefix(line[i+1:]); n > 0 && i+1+n < len(line) && line[i+1+n] == 'm' {
+				i += n + 2
+				continue
+			}
+		}
+		if c >= 0x20 || c == 0 {
+			dst = append(dst, c)
+		}
+		i++
+	}
+	return dst
+}
+
+func parseSeaborn(log string, _ Context) (Statuses, error) {
+	var m Statuses
+	for line := range lines(log) {
+		failed := strings.HasPrefix(line, "FAILED")
+		inner := !failed && strings.Contains(line, " PASSED ")
+		if !failed && !inner && !strings.HasPrefix(line, "PASSED") {
+			continue
+		}
+		first, rest := nextField(line)
+		second, _ := nextField(rest)
+		switch {
+		case second == "":
+		case failed:
+			m.Set(second, Failed)
+		case inner:
+			if second == string(Passed) {
+				m.Set(first, Passed)
+			}
+		default:
+			m.Set(second, Passed)
+		}
+	}
+	return m, nil
+}
+
+func parseSympy(log string, _ Context) (Statuses, error) {
+	var m Statuses
+	// Failure headings, "____ path/test_x.py:test_name ____": everything between
+	// the first and the last blank of the line.
+	if strings.Contains(log, ".py:") {
+		for line := range lines(log) {
+			if first := strings.IndexByte(line, ' '); first >= 0 {
+				last := strings.LastIndexByte(line, ' ')
+				if first < last && strings.Contains(line[first+1:last], ".py:") {
+					m.Set(line[first+1:last], Failed)
+				}
+			}
+		}
+	}
+	for line := range lines(log) {
+		line = trim(line)
+		if !strings.HasPrefix(line, "test_") {
+			continue
+		}
+		var status Status
+		switch {
+		case strings.HasSuffix(line, " E"):
+			status = Errored
+		case strings.HasSuffix(line, " F"):
+			status = Failed
+		case strings.HasSuffix(line, " ok"):
+			status = Passed
+		default:
+			continue
+		}
+		test, _ := nextField(line)
+		m.Set(test, status)
+	}
+	return m, nil
+}
+
+func parseDjango(log string, _ Context) (Statuses, error) {
+	const (
+		versionTest = "--version is equivalent to version"
+		siteNoise   = "Applying sites.0002_alter_domain_unique...test_no_migrations"
+	)
+	var m Statuses
+	previous, havePrevious := "", false
+	at := 0
+	for line := range lines(log) {
+		at++
+		line = trim(line)
+		if strings.Contains(line, versionTest) {
+			m.Set(versionTest, Passed)
+		}
+		if i := strings.Index(line, " ... "); i >= 0 {
+			previous, havePrevious = line[:i], true
+		}
+		for _, suffix := range [...]string{" ... ok", " ... OK", " ...  OK"} {
+			if strings.HasSuffix(line, suffix) {
+				if strings.HasPrefix(line, siteNoise) {
+					_, line, _ = strings.Cut(line, "...")
+					line = trim(line)
+				}
+				m.Set(strings.TrimSuffix(line, suffix), Passed)
+				break
+			}
+		}
+		if i := strings.Index(line, " ... skipped"); i >= 0 {
+			m.Set(line[:i], Skipped)
+		}
+		if strings.HasSuffix(line, " ... FAIL") {
+			m.Set(line[:strings.Index(line, " ... FAIL")], Failed)
+		}
+		if strings.HasPrefix(line, "FAIL:") {
+			test, err := secondWord(line, at)
+			if err != nil {
+				return Statuses{}, err
+			}
+			m.Set(test, Failed)
+		}
+		if strings.HasSuffix(line, " ... ERROR") {
+			m.Set(line[:strings.Index(line, " ... ERROR")], Errored)
+		}
+		if strings.HasPrefix(line, "ERROR:") {
+			test, err := secondWord(line, at)
+			if err != nil {
+				return Statuses{}, err
+			}
+			m.Set(test, Errored)
+		}
+		if havePrevious && strings.HasPrefix(line, "ok") {
+			m.Set(previous, Passed)
+		}
+	}
+	djangoInterrupted(log, &m)
+	return m, nil
+}
+
+func secondWord(line string, at int) (string, error) {
+	_, rest := nextField(line)
+	word, _ := nextField(rest)
+	if word == "" {
+		return "", rollout.Errorf(rollout.KindScorer, rollout.Where{Line: at}, "expected a test name after %q, found the end of the line", line).
+			WithFix("the reference raises IndexError on such a log; grade the instance as an error or repair the log")
+	}
+	return word, nil
+}
+
+// djangoInterrupted finds the tests whose "... ok" was torn apart by another
+// message: the test name and " ... MESSAGE" on one line, "ok" on a later one.
+func djangoInterrupted(log string, m *Statuses) {
+	const (
+		testing  = "Testing against Django installed in "
+		server   = "Internal Server Error: /"
+		sysCheck = "System check identified no issues (0 silenced)"
+	)
+	exhausted := false // no end further on, whatever the beginning
+	interrupted(log, testing, m, func(after int) int {
+		for from := after; !exhausted; {
+			i := strings.Index(log[from:], " silenced).\nok")
+			if i < 0 {
+				exhausted = true
+				break
+			}
+			end := from + i + len(" silenced).\nok")
+			if end == len(log) || log[end] == '\n' {
+				return end
+			}
+			from += i + 1
+		}
+		return -1
+	})
+	interrupted(log, server, m, func(after int) int {
+		eol := endOfLine(log, after)
+		if eol == after || log[eol-1] != '/' {
+			return -1
+		}
+		return okLine(log, eol)
+	})
+	interrupted(log, sysCheck, m, func(after int) int { return okLine(log, after) })
+}
+
+// okLine returns the end of "\nok" at i when that ends its line, else -1.
+func okLine(log string, i int) int {
+	if !strings.HasPrefix(log[i:], "\nok") {
+		return -1
+	}
+	if end := i + 3; end == len(log) || log[end] == '\n' {
+		return end
+	}
+	return -1
+}
+
+// interrupted marks as passed every test whose line holds
+// <test><space>...<space>message, when tail, given the offset behind message,
+// returns the end of the whole construct (or -1). Matches do not overlap.
+func interrupted(log, message string, m *Statuses, tail func(after int) int) {
+	done := 0
+	for pos := 0; ; {
+		i := strings.Index(log[pos:], message)
+		if i < 0 {
+			return
+		}
+		at := pos + i
+		pos = at + 1
+		head, ok := cutLastSpace(log[:at])
+		if !ok || !strings.HasSuffix(head, "...") {
+			continue
+		}
+		head, ok = cutLastSpace(head[:len(head)-3])
+		if !ok {
+			continue
+		}
+		start := startOfLine(log, len(head))
+		if start < done {
+			continue
+		}
+		if end := tail(at + len(message)); end >= 0 {
+			m.Set(head[start:], Passed)
+			done = end
+			pos = max(pos, end)
+		}
+	}
+}

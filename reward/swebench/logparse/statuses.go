@@ -1,0 +1,92 @@
+package logparse
+
+import (
+	"iter"
+	"strings"
+)
+
+// Status is what a log says about one test. The five named values have a
+// meaning in grading; a parser may store any other word it found in the log,
+// which then counts as neither passed nor failed.
+type Status string
+
+// The statuses with a meaning.
+const (
+	Passed  Status = "PASSED"
+	Failed  Status = "FAILED"
+	Errored Status = "ERROR"
+	Skipped Status = "SKIPPED"
+	XFail   Status = "XFAIL"
+)
+
+// Statuses maps test ids to statuses in the order of first insertion. The zero
+// value is empty and ready to use.
+type Statuses struct {
+	order []string
+	of    map[string]Status
+}
+
+// Set stores the status of test. A later call for the same test replaces the
+// status and keeps the place.
+func (s *Statuses) Set(test string, status Status) {
+	if _, known := s.of[test]; known {
+		s.of[test] = status
+		return
+	}
+	if s.of == nil {
+		s.of = make(map[string]Status)
+	}
+	// A clone, so that a few names do not hold a whole log in memory.
+	test = strings.Clone(test)
+	s.of[test] = internStatus(status)
+	s.order = append(s.order, test)
+}
+
+func internStatus(s Status) Status {
+	switch s {
+	case Passed:
+		return Passed
+	case Failed:
+		return Failed
+	case Errored:
+		return Errored
+	case Skipped:
+		return Skipped
+	case XFail:
+		return XFail
+	}
+	return Status(strings.Clone(string(s)))
+}
+
+// Get returns the status of test and whether the log named it.
+func (s *Statuses) Get(test string) (Status, bool) {
+	st, ok := s.of[test]
+	return st, ok
+}
+
+// Len is the number of tests.
+func (s *Statuses) Len() int { return len(s.order) }
+
+// Order returns the test ids in the order of first insertion. The slice is
+// shared: do not change it.
+func (s *Statuses) Order() []string { return s.order }
+
+// Map returns a fresh map of all statuses, never nil.
+func (s *Statuses) Map() map[string]Status {
+	m := make(map[string]Status, len(s.order))
+	for k, v := range s.of {
+		m[k] = v
+	}
+	return m
+}
+
+// All yields every test with its status, in order.
+func (s *Statuses) All() iter.Seq2[string, Status] {
+	return func(yield func(string, Status) bool) {
+		for _, test := range s.order {
+			if !yield(test, s.of[test]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package swebench
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"sort"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Report is one instance's entry in the official report.json.
+type Report struct {
+	PatchIsNone        bool        `json:"patch_is_None"`
+	PatchExists        bool        `json:"patch_exists"`
+	PatchApplied       bool        `json:"patch_successfully_applied"` // in fact: the log is a run
+	Resolved           bool        `json:"resolved"`
+	InfraFailure       bool        `json:"infra_failure"`
+	InfraFailureReason string      `json:"infra_failure_reason,omitempty"`
+	Tests              *TestReport `json:"tests_status,omitempty"`
+}
+
+// TestReport lists the judged tests. The last two lists are always empty in
+// reports of the reference.
+type TestReport struct {
+	FailToPass Outcome `json:"FAIL_TO_PASS"`
+	PassToPass Outcome `json:"PASS_TO_PASS"`
+	FailToFail Outcome `json:"FAIL_TO_FAIL"`
+	PassToFail Outcome `json:"PASS_TO_FAIL"`
+}
+
+// MarshalJSON writes absent lists as [], as the reference does.
+func (o Outcome) MarshalJSON() ([]byte, error) {
+	type plain struct {
+		Success []string `json:"success"`
+		Failure []string `json:"failure"`
+	}
+	return marshal(plain{orEmpty(o.Success), orEmpty(o.Failure)})
+}
+
+func orEmpty(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// maxReportBytes bounds a report file; the largest known is under 1 MB per
+// instance.
+const maxReportBytes = 1 << 30
+
+// ReadReports reads a report.json: instance id → report. Unknown fields are
+// ignored, so that reports of other versions can be read.
+func ReadReports(r io.Reader) (map[string]Report, error) {
+	data, err := readAll(r, maxReportBytes)
+	if err != nil {
+		return nil, err
+	}
+	reports := map[string]*Report{}
+	if err := json.Unmarshal(data, &reports); err != nil {
+		return nil, jsonError("a report is an object {instance_id: {…}}", err)
+	}
+	out := make(map[string]Report, len(reports))
+	for id, report := range reports {
+		if report == nil {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "/" + id}, "expected a report object, found null")
+		}
+		out[id] = *report
+	}
+	return out, nil
+}
+
+// WriteReports writes a report.json, indented by four as the reference does,
+// instances in the order of their ids.
+func WriteReports(w io.Writer, reports map[string]Report) error {
+	return writeIndented(w, reports)
+}
+
+func writeIndented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "    ")
+	return enc.Encode(v)
+}
+
+// Summary is the official report of a whole run (schema version 2).
+type Summary struct {
+	Total             int               `json:"total_instances"`
+	Submitted         int               `json:"submitted_instances"`
+	Completed         int               `json:"completed_instances"`
+	Resolved          int               `json:"resolved_instances"`
+	Unresolved        int               `json:"unresolved_instances"`
+	InfraFailures     int               `json:"infra_failure_instances"`
+	AmbiguousFailures int               `json:"ambiguous_failure_instances"`
+	EmptyPatches      int               `json:"empty_patch_instances"`
+	Errors            int               `json:"error_instances"`
+	CompletedIDs      []string          `json:"completed_ids"`
+	IncompleteIDs     []string          `json:"incomplete_ids"`
+	EmptyPatchIDs     []string          `json:"empty_patch_ids"`
+	SubmittedIDs      []string          `json:"submitted_ids"`
+	ResolvedIDs       []string          `json:"resolved_ids"`
+	UnresolvedIDs     []string          `json:"unresolved_ids"`
+	InfraFailureIDs   []string          `json:"infra_failure_ids"`
+	AmbiguousIDs      []string          `json:"ambiguous_failure_ids"`
+	FailureReasons    map[string]string `json:"failure_reasons"`
+	ErrorIDs          []string          `json:"error_ids"`
+	SchemaVersion     int               `json:"schema_version"`
+}
+
+// Summarize builds the summary of a run over instances. Instances without a
+// prediction are incomplete, those with a missing or empty patch have an empty
+// patch, and those without a report are errors. logs gives the test log of an
+// instance, "" if none, from which infrastructure failures of the unresolved
+// ones are told; nil means no logs.
+func Summarize(instances []Instance, predictions []Prediction, reports map[string]Report, logs func(id string) string) Summary {
+	byID := make(map[string]Prediction, len(predictions))
+	for _, p := range predictions {
+		byID[p.InstanceID] = p
+	}
+	s := Summary{Total: len(instances), Submitted: len(byID), FailureReasons: map[string]string{}, SchemaVersion: 2}
+	for id := range byID {
+		s.SubmittedIDs = append(s.SubmittedIDs, id)
+	}
+	for _, in := range instances {
+		p, ok := byID[in.InstanceID]
+		report, ran := reports[in.InstanceID]
+		switch {
+		case !ok:
+			s.IncompleteIDs = append(s.IncompleteIDs, in.InstanceID)
+			continue
+		case p.Patch == nil || *p.Patch == "":
+			s.EmptyPatchIDs = append(s.EmptyPatchIDs, in.InstanceID)
+			continue
+		case !ran:
+			s.ErrorIDs = append(s.ErrorIDs, in.InstanceID)
+		default:
+			s.CompletedIDs = append(s.CompletedIDs, in.InstanceID)
+			if report.Resolved {
+				s.ResolvedIDs = append(s.ResolvedIDs, in.InstanceID)
+				continue
+			}
+			s.UnresolvedIDs = append(s.UnresolvedIDs, in.InstanceID)
+		}
+		if logs == nil {
+			continue
+		}
+		if infra, broken := ClassifyInfra(logs(in.InstanceID)); broken {
+			s.FailureReasons[in.InstanceID] = infra.Reason
+			if infra.Certain {
+				s.InfraFailureIDs = append(s.InfraFailureIDs, in.InstanceID)
+			} else {
+				s.AmbiguousIDs = append(s.AmbiguousIDs, in.InstanceID)
+			}
+		}
+	}
+	for _, l := range []struct {
+		ids   *[]string
+		count *int
+	}{
+		{&s.CompletedIDs, &s.Completed}, {&s.IncompleteIDs, nil}, {&s.EmptyPatchIDs, &s.EmptyPatches}, {&s.SubmittedIDs, nil},
+		{&s.ResolvedIDs, &s.Resolved}, {&s.UnresolvedIDs, &s.Unresolved}, {&s.InfraFailureIDs, &s.InfraFailures},
+		{&s.AmbiguousIDs, &s.AmbiguousFailures}, {&s.ErrorIDs, &s.Errors},
+	} {
+		*l.ids = sortedSet(*l.ids)
+		if l.count != nil {
+			*l.count = len(*l.ids)
+		}
+	}
+	return s
+}
+
+func sortedSet(ids []string) []string {
+	sort.Strings(ids)
+	out := []string{}
+	for i, id := range ids {
+		if i == 0 || id != ids[i-1] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Write writes the summary as the reference does.
+func (s Summary) Write(w io.Writer) error { return writeIndented(w, s) }
+
+// ReadSummary reads the report of a whole run.
+func ReadSummary(r io.Reader) (Summary, error) {
+	data, err := readAll(r, maxReportBytes)
+	if err != nil {
+		return Summary{}, err
+	}
+	var s Summary
+	if err := json.Unmarshal(data, &s); err != nil {
+		return Summary{}, jsonError("a run report is one object", err)
+	}
+	return s, nil
+}

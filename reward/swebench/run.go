@@ -1,0 +1,222 @@
+package swebench
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Marker lines that the evaluation script prints.
+const (
+	markerStart        = ">>>>> Start Test Output"
+	markerEnd          = ">>>>> End Test Output"
+	markerApplyFailed  = ">>>>> Patch Apply Failed"
+	markerResetFailed  = ">>>>> Reset Failed"
+	markerTestsErrored = ">>>>> Tests Errored"
+	markerTestsTimeout = ">>>>> Tests Timed Out"
+	markerExitCode     = ">>>>> Test Exit Code:"
+)
+
+// Cause says why a log is not a run. The zero value means that it is one.
+type Cause string
+
+// The causes, in the order in which they are looked for.
+const (
+	CauseNone         Cause = ""
+	CauseApplyFailed  Cause = "apply_failed"  // the patch did not apply
+	CauseResetFailed  Cause = "reset_failed"  // the test files could not be reset
+	CauseTestsError   Cause = "tests_error"   // the test command could not run
+	CauseTestsTimeout Cause = "tests_timeout" // the test command ran out of time
+	CauseNoMarkers    Cause = "no_markers"    // the start or the end of the output is missing
+	CauseNoResults    Cause = "no_results"    // no test is named and no runner left a trace
+	CauseExitCode     Cause = "exit_code"     // non-zero exit status, yet no failure reported
+)
+
+// Run is what a log says.
+type Run struct {
+	// Found reports that the log counts as a run; Cause says why not.
+	Found bool
+	Cause Cause
+	// Statuses are the tests in the order of their first appearance; empty when
+	// Found is false.
+	Statuses logparse.Statuses
+	// Fallback reports that the statuses come from the whole log, since nothing
+	// was recognised between the markers.
+	Fallback bool
+	// ExitCode is the recorded status of the test command, nil if none was.
+	ExitCode *int
+}
+
+// Spec is what grading needs to know of an instance.
+type Spec struct {
+	InstanceID string
+	Version    string // used by two JavaScript parsers only
+	Parser     string // name in logparse, "parse_log_pytest"
+	EvalType   EvalType
+	FailToPass []string
+	PassToPass []string
+}
+
+// EvalType is how the absence of a test in the log counts.
+type EvalType string
+
+// The evaluation types. The empty string means PassAndFail.
+const (
+	PassAndFail EvalType = "pass_and_fail" // absent is failed
+	FailOnly    EvalType = "fail_only"     // everything not seen FAILED has passed
+)
+
+// Validate reports every fault of the spec.
+func (s Spec) Validate() error {
+	var errs []error
+	if _, ok := logparse.Lookup(s.Parser); !ok {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "log_parser"}, "instance %q: no log parser %q", s.InstanceID, s.Parser).
+			WithFix("use one of logparse.Names()"))
+	}
+	switch s.EvalType {
+	case "", PassAndFail, FailOnly:
+	default:
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "eval_type"}, "instance %q: expected pass_and_fail or fail_only, found %q", s.InstanceID, s.EvalType))
+	}
+	return errors.Join(errs...)
+}
+
+// ReadLog reads an evaluation log. CRLF and lone CR end lines like LF. The
+// result is a value for any log; an error means that the spec is invalid (kind
+// input) or that the parser cannot read the log at all (kind scorer).
+// Bytes that are not UTF-8 are kept as they are; the reference refuses to open
+// such a file.
+func (s Spec) ReadLog(log string) (Run, error) {
+	if err := s.Validate(); err != nil {
+		return Run{}, err
+	}
+	log = unifyLines(log)
+	if cause := badCode(log); cause != CauseNone {
+		return Run{Cause: cause}, nil
+	}
+	start := strings.Index(log, markerStart)
+	if start < 0 || !strings.Contains(log, markerEnd) {
+		return Run{Cause: CauseNoMarkers}, nil
+	}
+	region := log[start+len(markerStart):]
+	if i := strings.Index(region, markerStart); i >= 0 {
+		region = region[:i]
+	}
+	if i := strings.Index(region, markerEnd); i >= 0 {
+		region = region[:i]
+	}
+
+	parse, _ := logparse.Lookup(s.Parser)
+	context := logparse.Context{InstanceID: s.InstanceID, Version: s.Version}
+	run := Run{Found: true}
+	var err error
+	if run.Statuses, err = parse(region, context); err != nil {
+		return Run{}, err
+	}
+	if run.Statuses.Len() == 0 {
+		run.Fallback = true
+		if run.Statuses, err = parse(log, context); err != nil {
+			return Run{}, err
+		}
+		if run.Statuses.Len() == 0 && !suiteRan(log) {
+			return Run{Cause: CauseNoResults}, nil
+		}
+	}
+	run.ExitCode = exitCode(log)
+	if run.ExitCode != nil && *run.ExitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
+		return Run{Cause: CauseExitCode, ExitCode: run.ExitCode}, nil
+	}
+	return run, nil
+}
+
+// unifyLines makes LF the only line end.
+func unifyLines(log string) string {
+	if strings.IndexByte(log, '\r') < 0 {
+		return log
+	}
+	log = strings.ReplaceAll(log, "\r\n", "\n")
+	return strings.ReplaceAll(log, "\r", "\n")
+}
+
+func badCode(log string) Cause {
+	for _, c := range [...]struct {
+		marker string
+		cause  Cause
+	}{
+		{markerApplyFailed, CauseApplyFailed},
+		{markerResetFailed, CauseResetFailed},
+		{markerTestsErrored, CauseTestsError},
+		{markerTestsTimeout, CauseTestsTimeout},
+	} {
+		if strings.Contains(log, c.marker) {
+			return c.cause
+		}
+	}
+	return CauseNone
+}
+
+func anyFailure(s *logparse.Statuses) bool {
+	for _, status := range s.All() {
+		if status == logparse.Failed || status == logparse.Errored {
+			return true
+		}
+	}
+	return false
+}
+
+// maxExitCode bounds what a recorded exit code can be, whatever its digits.
+const maxExitCode = 1 << 31
+
+// exitCode reads the first trailer ">>>>> Test Exit Code: N".
+func exitCode(log string) *int {
+	for pos := 0; ; {
+		i := strings.Index(log[pos:], markerExitCode)
+		if i < 0 {
+			return nil
+		}
+		pos += i + len(markerExitCode)
+		digits := strings.TrimLeftFunc(log[pos:], isSpace)
+		digits, negative := strings.CutPrefix(digits, "-")
+		code, n := 0, 0
+		for _, r := range digits {
+			d, ok := digitValue(r)
+			if !ok {
+				break
+			}
+			code = min(code*10+d, maxExitCode)
+			n++
+		}
+		if n == 0 {
+			continue
+		}
+		if negative {
+			code = -code
+		}
+		return &code
+	}
+}
+
+func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
+
+// digitValue is the value of a decimal digit of any script. Each script's
+// digits stand together in ascending order.
+func digitValue(r rune) (int, bool) {
+	if r < utf8.RuneSelf {
+		return int(r - '0'), r >= '0' && r <= '9'
+	}
+	for _, t := range unicode.Nd.R16 {
+		if r >= rune(t.Lo) && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10, true
+		}
+	}
+	for _, t := range unicode.Nd.R32 {
+		if r >= rune(t.Lo) && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10, true
+		}
+	}
+	return 0, false
+}
