@@ -33,7 +33,7 @@ func compareKit(t *testing.T, verb string, tolerance float64, expect func(row ma
 		require.Equal(t, row["id"], answer["id"])
 		for key, want := range expect(row) {
 			got, present := answer[key]
-			if !present || !near(want, got, tolerance) {
+			if !present || !matches(want, got, tolerance) {
 				t.Errorf("%v: %s: want %v, got %v (error %v)", row["id"], key, want, got, answer["error"])
 			}
 		}
@@ -49,7 +49,7 @@ func expectedFields(row map[string]any) map[string]any {
 	return map[string]any{"expected": row["expected"]}
 }
 
-func near(want, got any, tolerance float64) bool {
+func matches(want, got any, tolerance float64) bool {
 	switch w := want.(type) {
 	case float64:
 		g, ok := got.(float64)
@@ -60,7 +60,7 @@ func near(want, got any, tolerance float64) bool {
 			return false
 		}
 		for i := range w {
-			if !near(w[i], g[i], tolerance) {
+			if !matches(w[i], g[i], tolerance) {
 				return false
 			}
 		}
@@ -71,7 +71,7 @@ func near(want, got any, tolerance float64) bool {
 			return false
 		}
 		for k := range w {
-			if v, present := g[k]; !present || !near(w[k], v, tolerance) {
+			if v, present := g[k]; !present || !matches(w[k], v, tolerance) {
 				return false
 			}
 		}
