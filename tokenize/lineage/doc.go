@@ -1,0 +1,48 @@
+// Package lineage turns the recorded engine calls of one rollout into training
+// rows: every sampled token is trained exactly once, in the context the model
+// saw, with its own log-probability, in as few rows as that allows.
+//
+// # Terms
+//
+// A turn is one engine call: prompt ids P and sampled output ids C. Its full ids
+// are P + C. Turn j extends turn i when the full ids of i begin the prompt of j.
+// A row is a chain of turns, each joined to the one before; an exact join is an
+// extension. A row's first turn is its head, its last its tail.
+//
+// # Algorithm
+//
+// Attach: turns come by prompt length, and each continues the longest row end
+// that begins its prompt. That gives the fewest exact rows there can be (a
+// minimum chain cover). Interleaved agents, retries, branches, stripped thinking
+// and compaction are no special cases. A radix tree over the distinct ids answers
+// which row ends begin a prompt; each id is compared once.
+//
+// Repair, for policies other than DriftFork: rows end where a harness re-tokenised
+// a response, cut its tail or rewrote history. A splice goes on through another
+// spelling of the same text and declares it; a realign gives up the end of the
+// response, declares it and goes on in the engine's ids. A maximum matching of
+// row ends to row starts makes the most joins at the least cost.
+//
+// Emit: rows are lists of views of the recorded ids. Nothing is put together
+// until [Row.AppendIDs].
+//
+// # Which policy
+//
+//   - DriftFork loses nothing and trains in the engine's own context. It is the
+//     default, and the one for trainers with tree attention ([Result.Tree]).
+//   - DriftSplice makes fewer rows for trainers that correct off-policy ratios:
+//     tokens behind a substitution were sampled in another spelling of the same
+//     text. Their spans say so ([Span.Subs]).
+//   - DriftRealign loses the end of a response, always with its stop token. Keep
+//     the budget small and watch [Report.StopsLost]; Options.MaxStopLossShare
+//     bounds it.
+//   - DriftAuto splices, else realigns, else forks. DriftRefuse is for pipelines
+//     in which drift is a fault.
+//
+// # Weights
+//
+// How many rows a rollout makes depends on drift, so a loss averaged per row
+// would weight rollouts by their drift. [Result.RolloutMean] and
+// [Result.TokenWeight] make each rollout count once; [Result.TrainedPerRow] has
+// the counts for any other aggregation.
+package lineage

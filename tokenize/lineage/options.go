@@ -1,0 +1,107 @@
+package lineage
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// The limits that a zero field of Options stands for.
+const (
+	DefaultMaxDropTokens    = 8
+	DefaultMaxDropFrac      = 1.0
+	DefaultMaxSubTokens     = 64
+	DefaultMaxStopLossShare = 1.0
+)
+
+// Options chooses the drift policy and its limits. The zero value forks at every
+// divergence. In each limit 0 stands for the default and a negative value for none.
+type Options struct {
+	Drift DriftPolicy
+
+	// MaxDropTokens is the most sampled tokens one realigned join may give up.
+	// Default 8; negative allows none.
+	MaxDropTokens int
+	// MaxDropFrac is the largest share of a response, 0…1, that one realigned
+	// join may give up. Default 1.
+	MaxDropFrac float64
+	// MaxSubTokens bounds the tokens that one spliced join may respell: the sum
+	// over its differing runs of the longer side. Default 64.
+	MaxSubTokens int
+	// AllowErase lets a realigned join give up every sampled token of a turn.
+	// The divergence may then lie before the response; MaxDropTokens counts all
+	// positions given up. For parity with mergers that delete turns.
+	AllowErase bool
+	// MaxStopLossShare is the largest share, 0…1, of turns that ended by
+	// themselves and lose their stop token to realigned joins. Beyond it the
+	// cheapest realigned joins become forks again. It holds over what one call
+	// merges: a rollout in Merge, all of them in MergeBatch. Default 1.
+	MaxStopLossShare float64
+	// MaxRowTokens cuts longer rows. What falls off is declared as DropTooLong:
+	// no row of that length could train it in its context. 0 means no limit.
+	MaxRowTokens int
+
+	// Text returns the text of one token; DriftSplice and DriftAuto need it. The
+	// texts of a token run, put together, must be the text of the run. Give
+	// control tokens a text that ordinary tokens cannot spell, or a spelled-out
+	// marker passes for the marker. It may be called from several goroutines.
+	Text func(rollout.TokenID) string
+}
+
+// ParseDriftPolicy reads a policy name as String writes it.
+func ParseDriftPolicy(name string) (DriftPolicy, error) {
+	if i := slices.Index(driftNames[:], name); i >= 0 {
+		return DriftPolicy(i), nil
+	}
+	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "drift"}, "unknown drift policy %q", name).
+		WithFix("use one of %s", strings.Join(driftNames[:], ", "))
+}
+
+// Validate reports every fault at once, each of kind input and located by field.
+func (o Options) Validate() error {
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
+	}
+	if int(o.Drift) >= len(driftNames) {
+		fault("Drift", "unknown drift policy %d, want 0…%d", o.Drift, len(driftNames)-1)
+	}
+	if math.IsNaN(o.MaxDropFrac) || o.MaxDropFrac > 1 {
+		fault("MaxDropFrac", "is %v, want a share of at most 1", o.MaxDropFrac)
+	}
+	if math.IsNaN(o.MaxStopLossShare) || o.MaxStopLossShare > 1 {
+		fault("MaxStopLossShare", "is %v, want a share of at most 1", o.MaxStopLossShare)
+	}
+	if o.MaxRowTokens < 0 {
+		fault("MaxRowTokens", "is %d, want 0 (no limit) or more", o.MaxRowTokens)
+	}
+	if o.splices() && o.Text == nil {
+		fault("Text", "policy %s compares texts but Text is nil", o.Drift)
+	}
+	return errors.Join(faults...)
+}
+
+func (o Options) splices() bool  { return o.Drift == DriftSplice || o.Drift == DriftAuto }
+func (o Options) realigns() bool { return o.Drift == DriftRealign || o.Drift == DriftAuto }
+
+// withDefaults resolves 0 to the default and negatives to none.
+func (o Options) withDefaults() Options {
+	o.MaxDropTokens = limit(o.MaxDropTokens, DefaultMaxDropTokens)
+	o.MaxSubTokens = limit(o.MaxSubTokens, DefaultMaxSubTokens)
+	o.MaxDropFrac = limit(o.MaxDropFrac, DefaultMaxDropFrac)
+	o.MaxStopLossShare = limit(o.MaxStopLossShare, DefaultMaxStopLossShare)
+	return o
+}
+
+func limit[T int | float64](v, def T) T {
+	switch {
+	case v == 0:
+		return def
+	case v < 0:
+		return 0
+	}
+	return v
+}

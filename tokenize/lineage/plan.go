@@ -1,0 +1,51 @@
+package lineage
+
+import "github.com/turnpack/turnpack/rollout"
+
+// TreeNode is one run of distinct ids of a rollout: the ids that follow its
+// parent's on some full sequence, until another sequence branches off or an
+// output begins or ends.
+type TreeNode struct {
+	Parent int               // index of the node before, -1 for a start
+	Start  int               // ids before this run on its sequence
+	IDs    []rollout.TokenID // a view, not to be changed
+	// Turns sampled this run, by record index: none for context, more than one
+	// where several calls sampled the same ids after the same context. The run
+	// then stands for as many trained copies, each with its own logprobs.
+	Turns []int
+}
+
+// Tree returns the prefix-tree plan: each distinct prefix of the rollout once,
+// parents before children, for trainers with tree attention. Repairs do not
+// touch it: every sampled token stands in the engine's own context. Turns
+// excluded from training appear as context.
+func (res *Result) Tree() []TreeNode {
+	m := res.merge
+	index := filled(len(m.trie.nodes), none)
+	out := make([]TreeNode, 0, len(m.trie.nodes))
+	var way []int32
+	for i := range m.turns {
+		if m.turns[i].empty() {
+			continue
+		}
+		// Climb to the first node already placed, then place downwards.
+		way = way[:0]
+		x := m.turns[i].full
+		for x != 0 && index[x] == none {
+			way = append(way, x)
+			x = m.trie.nodes[x].parent
+		}
+		for k := len(way) - 1; k >= 0; k-- {
+			n := &m.trie.nodes[way[k]]
+			node := TreeNode{Parent: int(index[n.parent]), Start: n.depth - len(n.ids), IDs: n.ids}
+			for o := m.owner[way[k]]; o != none; o = m.owners[o].next {
+				if t := m.owners[o].turn; !m.turns[t].excluded {
+					node.Turns = append(node.Turns, int(t))
+				}
+			}
+			index[way[k]] = int32(len(out))
+			out = append(out, node)
+		}
+	}
+	return out
+}

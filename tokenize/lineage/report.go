@@ -1,0 +1,175 @@
+package lineage
+
+// Result is one merged rollout.
+type Result struct {
+	// Rows in the order of the record index of their first turn.
+	Rows []Row
+	// Dropped lists every sampled token that no row trains, by turn and offset.
+	Dropped []Drop
+	// EmptyTurns are the turns without output, by record index.
+	EmptyTurns []int
+	Report     Report
+
+	merge *merge
+}
+
+// Drop is a run of sampled ids that is trained in no row.
+type Drop struct {
+	Turn   int
+	From   int // output offset
+	Len    int
+	Reason DropReason
+}
+
+// Report counts what a merge did. Reports add up over a batch.
+type Report struct {
+	Turns      int `json:"turns"`
+	EmptyTurns int `json:"empty_turns"`
+	Rows       int `json:"rows"`
+
+	Joins  map[JoinKind]int    `json:"joins"`  // between turns, by kind
+	Breaks map[BreakReason]int `json:"breaks"` // row starts, by reason
+
+	Sampled     int                `json:"sampled_tokens"` // = Trained + Dropped
+	Trained     int                `json:"trained_tokens"`
+	Dropped     int                `json:"dropped_tokens"`
+	DroppedBy   map[DropReason]int `json:"dropped_by_reason"`
+	Substituted int                `json:"substituted_tokens"`     // respelled by spliced joins
+	SubContext  int                `json:"sub_context_tokens"`     // trained behind a declared substitution
+	Stops       int                `json:"stop_tokens"`            // turns that ended by themselves
+	StopsLost   int                `json:"stop_tokens_lost"`       // of them, without their stop token trained
+	RowTokens   int                `json:"row_tokens"`             // what a trainer processes
+	PerTurn     int                `json:"per_turn_tokens"`        // what one row per turn would take
+	Distinct    int                `json:"distinct_prefix_tokens"` // what tree attention would take
+}
+
+// Add adds o to r.
+func (r *Report) Add(o Report) {
+	r.Turns += o.Turns
+	r.EmptyTurns += o.EmptyTurns
+	r.Rows += o.Rows
+	r.Joins = addCounts(r.Joins, o.Joins)
+	r.Breaks = addCounts(r.Breaks, o.Breaks)
+	r.Sampled += o.Sampled
+	r.Trained += o.Trained
+	r.Dropped += o.Dropped
+	r.DroppedBy = addCounts(r.DroppedBy, o.DroppedBy)
+	r.Substituted += o.Substituted
+	r.SubContext += o.SubContext
+	r.Stops += o.Stops
+	r.StopsLost += o.StopsLost
+	r.RowTokens += o.RowTokens
+	r.PerTurn += o.PerTurn
+	r.Distinct += o.Distinct
+}
+
+func addCounts[K comparable](to, from map[K]int) map[K]int {
+	if to == nil && len(from) > 0 {
+		to = make(map[K]int, len(from))
+	}
+	for k, n := range from {
+		to[k] += n
+	}
+	return to
+}
+
+// Fidelity returns the share of sampled tokens, 0…1, that are trained in exactly
+// the engine's context: neither dropped nor behind a substitution. Without
+// sampled tokens it is 1.
+func (r Report) Fidelity() float64 {
+	if r.Sampled == 0 {
+		return 1
+	}
+	return float64(r.Trained-r.SubContext) / float64(r.Sampled)
+}
+
+// StopLossShare returns the share of self-ended turns, 0…1, whose stop token is
+// not trained; 0 where no turn ended by itself.
+func (r Report) StopLossShare() float64 {
+	if r.Stops == 0 {
+		return 0
+	}
+	return float64(r.StopsLost) / float64(r.Stops)
+}
+
+func (res *Result) account() {
+	m := res.merge
+	rep := Report{Turns: len(m.turns), EmptyTurns: len(res.EmptyTurns), Rows: len(res.Rows),
+		Joins: map[JoinKind]int{}, Breaks: map[BreakReason]int{}, DroppedBy: map[DropReason]int{}}
+	for k := range res.Rows {
+		row := &res.Rows[k]
+		rep.RowTokens += row.n
+		rep.Breaks[row.Break]++
+		for _, j := range row.Joins {
+			rep.Joins[j.Kind]++
+			rep.Substituted += j.Substituted
+		}
+		for _, s := range row.Spans {
+			rep.Trained += s.Len
+			if len(s.Subs) > 0 {
+				rep.SubContext += s.Len
+			}
+		}
+	}
+	lastLost := make([]bool, len(m.turns))
+	for _, d := range res.Dropped {
+		rep.Dropped += d.Len
+		rep.DroppedBy[d.Reason] += d.Len
+		if d.From+d.Len == len(m.turns[d.Turn].output) {
+			lastLost[d.Turn] = true
+		}
+	}
+	for i := range m.turns {
+		r := &m.turns[i]
+		rep.Sampled += len(r.output)
+		if r.empty() {
+			continue
+		}
+		rep.PerTurn += r.fLen()
+		if r.stopped {
+			rep.Stops++
+			if lastLost[i] {
+				rep.StopsLost++
+			}
+		}
+	}
+	for x := range m.trie.nodes {
+		if m.below[x] > 0 {
+			rep.Distinct += len(m.trie.nodes[x].ids)
+		}
+	}
+	res.Report = rep
+}
+
+// RolloutMean returns one weight per row: the row's share of the rollout's
+// trained tokens. A loss that is a mean over each row's trained tokens, weighted
+// so and summed, is the mean over the rollout's trained tokens, however many
+// rows drift made of it. The weights sum to 1; without trained tokens they are 0.
+func (res *Result) RolloutMean() []float64 {
+	w := make([]float64, len(res.Rows))
+	if res.Report.Trained == 0 {
+		return w
+	}
+	for k := range res.Rows {
+		w[k] = float64(res.Rows[k].Trained()) / float64(res.Report.Trained)
+	}
+	return w
+}
+
+// TokenWeight returns the weight per trained token under which the tokens of the
+// rollout sum to 1: RolloutMean for losses that sum over tokens.
+func (res *Result) TokenWeight() float64 {
+	if res.Report.Trained == 0 {
+		return 0
+	}
+	return 1 / float64(res.Report.Trained)
+}
+
+// TrainedPerRow returns the number of trained tokens of each row.
+func (res *Result) TrainedPerRow() []int {
+	n := make([]int, len(res.Rows))
+	for k := range res.Rows {
+		n[k] = res.Rows[k].Trained()
+	}
+	return n
+}

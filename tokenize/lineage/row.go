@@ -1,0 +1,201 @@
+package lineage
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Row is one training row: a chain of turns over one token sequence. Its ids are
+// views of the recorded turns; AppendIDs puts them together.
+type Row struct {
+	// Spans are the trained positions, in order. Every other position has mask 0.
+	Spans []Span
+	// Joins are the joins between the turns of the row, in order.
+	Joins []Join
+	// Break says why the row starts.
+	Break BreakReason
+
+	merge *merge
+	links []link
+	n     int
+}
+
+// link is one turn of a row: its prompt from offset from on, then its output,
+// beginning at row position start and cut where the next link begins.
+type link struct {
+	turn      int32
+	from      int
+	start     int
+	realigned int // ids from offset from on that stand for dropped ones
+}
+
+// Span is a run of trained ids: output ids From…From+Len of turn Turn stand at
+// row positions Start…Start+Len.
+type Span struct {
+	Turn, From, Start, Len int
+	// Subs are the places before Start where the row spells the same text
+	// otherwise than the engine's context of this turn, in row order. Where there
+	// are none, the ids before Start are the engine's context. Spans may share
+	// the slice; do not change it.
+	Subs []Sub
+}
+
+// Sub says that Len row ids from row position At stand where the engine had
+// EngineLen other ids of the same text.
+type Sub struct{ At, Len, EngineLen int }
+
+// Join is one join of a row.
+type Join struct {
+	Prev, Turn  int // the turn before and the turn that goes on
+	Kind        JoinKind
+	Dropped     int // sampled tokens that a realigned join gave up
+	Substituted int // tokens that a spliced join respelled
+}
+
+// Piece is a run of row ids of one origin.
+type Piece struct {
+	IDs   []rollout.TokenID // a view, not to be changed
+	Kind  SegmentKind
+	Turn  int // who sampled the ids, for SegSampled and SegReplay; else -1
+	From  int // output offset of the first id in Turn; -1 where Turn is
+	Start int // row position of the first id
+}
+
+// Segment is a maximal run of row positions of one kind and turn.
+type Segment struct {
+	Kind       SegmentKind
+	Turn       int // as in Piece
+	Start, Len int
+}
+
+// Len returns the number of ids in the row.
+func (r *Row) Len() int { return r.n }
+
+// Trained returns the number of trained ids.
+func (r *Row) Trained() int {
+	n := 0
+	for _, s := range r.Spans {
+		n += s.Len
+	}
+	return n
+}
+
+// Pieces yields the ids of the row in order without copying them.
+func (r *Row) Pieces() iter.Seq[Piece] { return r.piecesFrom(0) }
+
+// piecesFrom begins with the link that holds row position from.
+func (r *Row) piecesFrom(from int) iter.Seq[Piece] {
+	return func(yield func(Piece) bool) {
+		var way []int32
+		first, found := slices.BinarySearchFunc(r.links, from, func(l link, at int) int { return l.start - at })
+		if !found && first > 0 {
+			first--
+		}
+		for k := first; k < len(r.links); k++ {
+			end := r.n
+			if k+1 < len(r.links) {
+				end = r.links[k+1].start
+			}
+			kind := SegContext
+			if k == 0 {
+				kind = SegPrompt
+			}
+			if way = r.link(&r.links[k], kind, end, way, yield); way == nil {
+				return
+			}
+		}
+	}
+}
+
+// link yields the pieces of one link up to row position end. It returns scratch
+// space, nil when the consumer stopped.
+func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(Piece) bool) []int32 {
+	m := r.merge
+	t := &m.turns[l.turn]
+	at := l.start
+	put := func(p Piece) bool {
+		p.Start = at
+		p.IDs = p.IDs[:min(len(p.IDs), end-at)]
+		at += len(p.IDs)
+		return len(p.IDs) == 0 || yield(p)
+	}
+	realigned := l.realigned
+	way = m.trie.path(way[:0], t.prompt, l.from)
+	for _, x := range way {
+		n := &m.trie.nodes[x]
+		start := max(l.from, n.depth-len(n.ids))
+		ids := n.ids[len(n.ids)-(n.depth-start):]
+		if k := min(len(ids), realigned); k > 0 {
+			if !put(Piece{IDs: ids[:k], Kind: SegRealigned, Turn: -1, From: -1}) {
+				return nil
+			}
+			realigned -= k
+			start += k
+			ids = ids[k:]
+		}
+		p := Piece{IDs: ids, Kind: kind, Turn: -1, From: -1}
+		if o := m.owner[x]; o != none {
+			p.Kind, p.Turn = SegReplay, int(m.owners[o].turn)
+			p.From = start - m.turns[p.Turn].pLen
+		}
+		if !put(p) {
+			return nil
+		}
+	}
+	if !put(Piece{IDs: t.output, Kind: SegSampled, Turn: int(l.turn)}) {
+		return nil
+	}
+	if way == nil {
+		way = []int32{}
+	}
+	return way
+}
+
+// Segments returns the partition of the row.
+func (r *Row) Segments() []Segment {
+	var out []Segment
+	for p := range r.Pieces() {
+		if k := len(out) - 1; k >= 0 && out[k].Kind == p.Kind && out[k].Turn == p.Turn {
+			out[k].Len += len(p.IDs)
+			continue
+		}
+		out = append(out, Segment{Kind: p.Kind, Turn: p.Turn, Start: p.Start, Len: len(p.IDs)})
+	}
+	return out
+}
+
+// AppendIDs appends the ids of the row to dst.
+func (r *Row) AppendIDs(dst []rollout.TokenID) []rollout.TokenID {
+	dst = slices.Grow(dst, r.n)
+	for p := range r.Pieces() {
+		dst = append(dst, p.IDs...)
+	}
+	return dst
+}
+
+// AppendMask appends one byte per id: 1 where it is trained.
+func (r *Row) AppendMask(dst []uint8) []uint8 {
+	base := len(dst)
+	dst = append(dst, make([]uint8, r.n)...)
+	for _, s := range r.Spans {
+		for k := range s.Len {
+			dst[base+s.Start+k] = 1
+		}
+	}
+	return dst
+}
+
+// AppendLogprobs appends one value per id: the recorded log-probability where
+// the id is trained and its turn has them, 0 elsewhere.
+func (r *Row) AppendLogprobs(dst []float32) []float32 {
+	base := len(dst)
+	dst = append(dst, make([]float32, r.n)...)
+	for _, s := range r.Spans {
+		if lp := r.merge.turns[s.Turn].logprobs; lp != nil {
+			copy(dst[base+s.Start:base+s.Start+s.Len], lp[s.From:])
+		}
+	}
+	return dst
+}

@@ -1,0 +1,112 @@
+package lineage
+
+import "github.com/turnpack/turnpack/rollout"
+
+// idCursor walks ids that lie in several pieces.
+type idCursor struct {
+	pieces [][]rollout.TokenID // none empty
+	off    int                 // into the first
+}
+
+// rest returns what is left of the current piece, nil at the end.
+func (c *idCursor) rest() []rollout.TokenID {
+	if len(c.pieces) == 0 {
+		return nil
+	}
+	return c.pieces[0][c.off:]
+}
+
+func (c *idCursor) advance(n int) {
+	if c.off += n; c.off == len(c.pieces[0]) {
+		c.pieces, c.off = c.pieces[1:], 0
+	}
+}
+
+// next takes one id.
+func (c *idCursor) next() (rollout.TokenID, bool) {
+	ids := c.rest()
+	if len(ids) == 0 {
+		return 0, false
+	}
+	c.advance(1)
+	return ids[0], true
+}
+
+// alignment is the outcome of align.
+type alignment struct {
+	subs   []Sub // from the place where align began
+	engine int   // engine ids used up when the row ended
+	size   int   // tokens respelled: the longer side of each run
+	over   bool  // texts agree as far as the budget reached
+	ok     bool
+}
+
+// align walks row against engine until the row is used up. Where ids differ it
+// grows both runs, the shorter text first, until their texts are equal, and goes
+// on behind them. It fails when the texts differ, when the row ends inside an
+// engine token, or when more than budget tokens (negative: no bound) differ in
+// spelling. Positions in subs count from rowAt.
+func align(row, engine idCursor, rowAt int, text func(rollout.TokenID) string, budget int) alignment {
+	var a alignment
+	pos := rowAt
+	for {
+		r, e := row.rest(), engine.rest()
+		if len(r) == 0 {
+			a.ok = true
+			return a
+		}
+		if k := commonPrefix(r, e); k > 0 {
+			row.advance(k)
+			engine.advance(k)
+			pos += k
+			a.engine += k
+			continue
+		}
+		rowLen, engineLen, over, ok := alignRun(&row, &engine, text, budget-a.size, budget >= 0)
+		if !ok {
+			a.over = over
+			return a
+		}
+		a.size += max(rowLen, engineLen)
+		a.subs = append(a.subs, Sub{At: pos, Len: rowLen, EngineLen: engineLen})
+		pos += rowLen
+		a.engine += engineLen
+	}
+}
+
+// alignRun takes the smallest runs of equal text from both sides.
+func alignRun(row, engine *idCursor, text func(rollout.TokenID) string, budget int, bounded bool) (rowLen, engineLen int, over, ok bool) {
+	var rowText, engineText string // at most one is left over
+	takeRow, takeEngine := true, true
+	for {
+		if takeRow {
+			id, more := row.next()
+			if !more {
+				return 0, 0, false, false
+			}
+			rowText += text(id)
+			rowLen++
+		}
+		if takeEngine {
+			id, more := engine.next()
+			if !more {
+				return 0, 0, false, false
+			}
+			engineText += text(id)
+			engineLen++
+		}
+		k := min(len(rowText), len(engineText))
+		if rowText[:k] != engineText[:k] {
+			return 0, 0, false, false
+		}
+		rowText, engineText = rowText[k:], engineText[k:]
+		if rowText == "" && engineText == "" {
+			over = bounded && max(rowLen, engineLen) > budget
+			return rowLen, engineLen, over, !over
+		}
+		if bounded && max(rowLen, engineLen) > budget {
+			return 0, 0, true, false
+		}
+		takeRow, takeEngine = rowText == "", engineText == ""
+	}
+}

@@ -1,0 +1,157 @@
+package lineage
+
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+const none = int32(-1)
+
+// trie is a radix tree over the full ids of all turns. Edges are views of the
+// input. A node stands for one distinct prefix; every prompt end and every
+// output end is a node, so "F_i begins P_j" is "node F_i is on the way from the
+// root to node P_j".
+type trie struct {
+	nodes []node
+	kids  map[uint64]int32
+}
+
+type node struct {
+	ids    []rollout.TokenID // edge from the parent, at least one id but for the root
+	parent int32
+	jump   int32 // some ancestor, far away for most nodes: finds a depth in few hops
+	level  int32 // hops from the root when the node was made; steers jump only
+	depth  int   // ids from the root
+}
+
+// position is a place on the edge into node, depth ids from the root.
+type position struct {
+	node  int32
+	depth int
+}
+
+func newTrie() *trie {
+	return &trie{nodes: []node{{parent: none}}, kids: make(map[uint64]int32)}
+}
+
+func edgeKey(parent int32, first rollout.TokenID) uint64 {
+	return uint64(uint32(parent))<<32 | uint64(uint32(first))
+}
+
+func (t *trie) add(parent int32, ids []rollout.TokenID) int32 {
+	p := &t.nodes[parent]
+	j := &t.nodes[p.jump]
+	n := node{ids: ids, parent: parent, jump: parent, level: p.level + 1, depth: p.depth + len(ids)}
+	// Skew-binary jumps: two neighbouring jumps of equal length make one of twice
+	// the length. Later splits only make them uneven, never wrong.
+	if p.level-j.level == j.level-t.nodes[j.jump].level {
+		n.jump = j.jump
+	}
+	at := int32(len(t.nodes))
+	t.nodes = append(t.nodes, n)
+	t.kids[edgeKey(parent, ids[0])] = at
+	return at
+}
+
+// split makes p a node. The node below keeps its number.
+func (t *trie) split(p position) int32 {
+	low := t.nodes[p.node]
+	if p.depth == low.depth {
+		return p.node
+	}
+	cut := len(low.ids) - (low.depth - p.depth)
+	mid := t.add(low.parent, low.ids[:cut:cut])
+	n := &t.nodes[p.node]
+	n.ids, n.parent = low.ids[cut:], mid
+	if n.jump == low.parent {
+		n.jump = mid
+	}
+	t.kids[edgeKey(mid, n.ids[0])] = p.node
+	return mid
+}
+
+// walk follows ids from p, adding what the tree lacks, and returns the place
+// after the last id. With own the added edge is a copy, which lets a long prompt
+// array go of which only the end is new.
+func (t *trie) walk(p position, ids []rollout.TokenID, own bool) position {
+	for len(ids) > 0 {
+		n := &t.nodes[p.node]
+		if p.depth == n.depth {
+			child, ok := t.kids[edgeKey(p.node, ids[0])]
+			if !ok {
+				return t.leaf(p.node, ids, own)
+			}
+			p.node = child
+			n = &t.nodes[child]
+		}
+		edge := n.ids[len(n.ids)-(n.depth-p.depth):]
+		k := commonPrefix(edge, ids)
+		p.depth += k
+		ids = ids[k:]
+		if k < len(edge) && len(ids) > 0 {
+			return t.leaf(t.split(p), ids, own)
+		}
+	}
+	return p
+}
+
+func (t *trie) leaf(parent int32, ids []rollout.TokenID, own bool) position {
+	if own {
+		ids = slices.Clone(ids)
+	}
+	at := t.add(parent, ids)
+	return position{at, t.nodes[at].depth}
+}
+
+// locate finds depth on the way from the root to node.
+func (t *trie) locate(at int32, depth int) position {
+	for {
+		n := &t.nodes[at]
+		switch {
+		case n.parent == none || t.nodes[n.parent].depth < depth:
+			return position{at, depth}
+		case t.nodes[n.jump].depth >= depth:
+			at = n.jump
+		default:
+			at = n.parent
+		}
+	}
+}
+
+// idAt returns the id at offset depth on the way to node.
+func (t *trie) idAt(at int32, depth int) rollout.TokenID {
+	p := t.locate(at, depth+1)
+	n := &t.nodes[p.node]
+	return n.ids[len(n.ids)-(n.depth-depth)]
+}
+
+// path appends the nodes between depth from (exclusive) and node, top first.
+// The edge of the first may begin before from.
+func (t *trie) path(dst []int32, at int32, from int) []int32 {
+	start := len(dst)
+	for at != 0 && t.nodes[at].depth > from {
+		dst = append(dst, at)
+		at = t.nodes[at].parent
+	}
+	slices.Reverse(dst[start:])
+	return dst
+}
+
+// commonPrefix compares block by block, which the compiler turns into the
+// platform's memory compare.
+func commonPrefix(a, b []rollout.TokenID) int {
+	n := min(len(a), len(b))
+	if n == 0 || &a[0] == &b[0] {
+		return n
+	}
+	const block = 128
+	i := 0
+	for i+block <= n && *(*[block]rollout.TokenID)(a[i:]) == *(*[block]rollout.TokenID)(b[i:]) {
+		i += block
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,46 @@
+package lineage
+
+import "github.com/turnpack/turnpack/rollout"
+
+// Turn is one engine call. Its slices are borrowed: they must not change while
+// the Builder or a Result that saw them is in use.
+type Turn struct {
+	// Prompt is what the engine was given: the first Keep ids of an earlier turn's
+	// full ids (prompt and output), then Add. Without Base it is plain ids. Prompts
+	// stored against earlier turns keep n calls at the size of their distinct ids.
+	Prompt rollout.PromptIDs
+	// Output is what the policy sampled, its stop token included where the engine
+	// returned it. A turn without output is listed as empty and makes no row.
+	Output []rollout.TokenID
+	// Logprobs is nil or one behaviour log-probability per output id.
+	Logprobs []float32
+	// Stopped says that the call ended by itself, so that the last output id is
+	// its stop token.
+	Stopped bool
+	// Excluded keeps the turn out of training: it stands as context where later
+	// prompts repeat it and its tokens are declared as DropPolicy.
+	Excluded bool
+}
+
+func (t *Turn) check(index int, fullLen func(int) int) error {
+	where := rollout.Where{Turn: rollout.At(index)}
+	base, ok := t.Prompt.Base.Get()
+	switch {
+	case ok && base >= index:
+		where.Field = "Prompt.Base"
+		return rollout.Errorf(rollout.KindInput, where, "prompt builds on turn %d, want an earlier turn", base).
+			WithFix("record base turns first, or give the prompt in plain ids")
+	case ok && (t.Prompt.Keep < 0 || t.Prompt.Keep > fullLen(base)):
+		where.Field = "Prompt.Keep"
+		return rollout.Errorf(rollout.KindInput, where, "prompt keeps %d ids of turn %d, which has %d", t.Prompt.Keep, base, fullLen(base))
+	case !ok && t.Prompt.Keep != 0:
+		where.Field = "Prompt.Keep"
+		return rollout.Errorf(rollout.KindInput, where, "prompt keeps %d ids of no turn", t.Prompt.Keep).
+			WithFix("set Prompt.Base, or Keep to 0")
+	case t.Logprobs != nil && len(t.Logprobs) != len(t.Output):
+		where.Field = "Logprobs"
+		return rollout.Errorf(rollout.KindInput, where, "%d logprobs for %d output ids", len(t.Logprobs), len(t.Output)).
+			WithFix("give one logprob per output id, or none")
+	}
+	return nil
+}
