@@ -7,5 +7,6 @@ func verbs() []verb {
 		votesVerb(),
 		advantageVerb(),
 		gradeVerb(),
+		pivotVerb(),
 	}
 }

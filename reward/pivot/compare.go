@@ -1,0 +1,319 @@
+package pivot
+
+import (
+	"errors"
+	"math"
+	"sort"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Category is why a step got its reward.
+type Category string
+
+// The categories, named as the reference's enumeration.
+const (
+	NoActionFound         Category = "NO_ACTION_FOUND"
+	NoExpectedToolCall    Category = "NO_EXPECTED_TOOL_CALL"
+	ExpectedMessageFound  Category = "EXPECTED_CHAT_MESSAGE_FOUND"
+	NoExpectedMessage     Category = "NO_EXPECTED_CHAT_MESSAGE"
+	UnexpectedTool        Category = "UNEXPECTED_TOOL"
+	ArgumentsDecodeError  Category = "ARGUMENTS_DECODE_ERROR"
+	ArgumentTypeDiffers   Category = "ARGUMENT_VALUE_TYPE_DIFFERENT"
+	ArgumentKeysDiffer    Category = "ARGUMENT_OBJECT_KEYS_DIFFERENT"
+	ArgumentLengthDiffers Category = "ARGUMENT_LIST_LENGTH_DIFFERENT"
+	ArgumentValueDiffers  Category = "ARGUMENT_VALUE_DIFFERENT"
+	ExpectedCall          Category = "EXPECTED_TOOL_CALL"
+	BatchLengthDiffers    Category = "FUNCTION_CALL_BATCH_LENGTH_DIFFERENT"
+	ExpectedBatch         Category = "EXPECTED_TOOL_CALL_BATCH"
+)
+
+// ParallelMode turns matched calls into a reward.
+type ParallelMode string
+
+// The modes. The empty string means BinaryStrict.
+const (
+	BinaryStrict ParallelMode = "binary_strict" // 1 when every required call matched
+	Fractional   ParallelMode = "fractional"    // matched / required
+	F1           ParallelMode = "f1"            // 2·matched / (expected + actual)
+)
+
+// Comparator compares actions by tool and arguments. The zero value is the
+// configuration that Nemotron used for SWE pivots: any two strings of two words
+// or more match, and surplus calls are free.
+type Comparator struct {
+	// WordThreshold is the least |A∩B| / (|A|+|B|) of two strings with at least
+	// two words each, as bags of lower-case words. Equal strings reach 0.5, so
+	// anything above rejects every such string.
+	WordThreshold float64 `json:"word_count_similarity_threshold"`
+	// FloatTolerance is the bound (exclusive) of |a−b| for floats; 0 means 1e-6.
+	FloatTolerance float64 `json:"floating_point_comparison_threshold"`
+	// CountCalls makes the number of calls part of the verdict. The three fields
+	// below have a meaning only with it.
+	CountCalls    bool         `json:"parallel_tool_call_rewarding"`
+	AllowSubset   bool         `json:"allow_subset"`   // fewer calls than expected are admissible
+	AllowSuperset bool         `json:"allow_superset"` // more calls than expected are admissible
+	Mode          ParallelMode `json:"parallel_tool_call_reward_mode"`
+}
+
+// Validate reports every fault of the configuration.
+func (c Comparator) Validate() error {
+	var errs []error
+	if math.IsNaN(c.WordThreshold) || c.WordThreshold < 0 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "word_count_similarity_threshold"}, "expected 0 to 0.5, found %v", c.WordThreshold))
+	}
+	if math.IsNaN(c.FloatTolerance) || c.FloatTolerance < 0 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "floating_point_comparison_threshold"}, "expected a positive number, found %v", c.FloatTolerance))
+	}
+	switch c.Mode {
+	case "", BinaryStrict, Fractional, F1:
+	default:
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "parallel_tool_call_reward_mode"}, "expected binary_strict, fractional or f1, found %q", c.Mode))
+	}
+	return errors.Join(errs...)
+}
+
+// Comparison is the reward of one step, 0 to 1, and its reason.
+type Comparison struct {
+	Reward   float64  `json:"reward"`
+	Category Category `json:"category"`
+}
+
+// Compare scores actual against expected. The only errors are faults of the
+// data, not of the answer: an invalid configuration, an expected action that is
+// none (kind input), or expected arguments that are not JSON (kind format).
+func (c Comparator) Compare(expected, actual Action) (Comparison, error) {
+	if err := c.Validate(); err != nil {
+		return Comparison{}, err
+	}
+	if actual.Kind == NoAction {
+		return Comparison{0, NoActionFound}, nil
+	}
+	switch expected.Kind {
+	case Message:
+		if actual.Kind == Message {
+			return Comparison{1, ExpectedMessageFound}, nil
+		}
+		return Comparison{0, NoExpectedMessage}, nil
+	case OneCall, Batch:
+		if actual.Kind == Message {
+			return Comparison{0, NoExpectedToolCall}, nil
+		}
+		return c.calls(expected.Calls, actual.Calls)
+	}
+	return Comparison{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "expected_action"}, "expected a message or a tool call to compare with, found %q", expected.Kind)
+}
+
+func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
+	if len(expected) == 1 && len(actual) == 1 {
+		return c.call(expected[0], actual[0])
+	}
+	if c.CountCalls && (len(actual) < len(expected) && !c.AllowSubset || len(actual) > len(expected) && !c.AllowSuperset) {
+		return Comparison{0, BatchLengthDiffers}, nil
+	}
+
+	// Which actual calls could stand for which expected call, and for the others
+	// the first reason beyond the tool name.
+	candidates := make([][]int, len(expected))
+	failures := make([]Category, len(expected))
+	for i, e := range expected {
+		failures[i] = UnexpectedTool
+		for j, a := range actual {
+			r, err := c.call(e, a)
+			if err != nil {
+				return Comparison{}, err
+			}
+			if r.Reward == 1 {
+				candidates[i] = append(candidates[i], j)
+			} else if failures[i] == UnexpectedTool {
+				failures[i] = r.Category
+			}
+		}
+	}
+	matched := match(candidates, len(actual))
+	count := 0
+	unmatched := -1
+	for i, ok := range matched {
+		if ok {
+			count++
+		} else if unmatched < 0 {
+			unmatched = i
+		}
+	}
+
+	reward := c.reward(count, len(expected), len(actual))
+	switch {
+	case reward == 1 && len(expected) == 1:
+		return Comparison{1, ExpectedCall}, nil
+	case reward == 1:
+		return Comparison{1, ExpectedBatch}, nil
+	case unmatched < 0 || count == len(actual):
+		// All that is wrong is the number of calls.
+		return Comparison{reward, BatchLengthDiffers}, nil
+	}
+	return Comparison{reward, failures[unmatched]}, nil
+}
+
+func (c Comparator) reward(matched, expected, actual int) float64 {
+	required := expected
+	switch {
+	case !c.CountCalls:
+	case c.Mode == F1:
+		if expected+actual == 0 {
+			return 0
+		}
+		return 2 * float64(matched) / float64(expected+actual)
+	case c.AllowSubset:
+		required = min(expected, actual)
+	}
+	if c.CountCalls && c.Mode == Fractional {
+		if required == 0 {
+			return 0
+		}
+		return float64(matched) / float64(required)
+	}
+	if matched == required {
+		return 1
+	}
+	return 0
+}
+
+// match finds a maximum matching by augmenting paths, the expected calls with
+// the fewest candidates first, and reports which expected calls are in it. The
+// order is part of the contract: it decides which call is named as the failure
+// when several maximum matchings exist.
+func match(candidates [][]int, actual int) []bool {
+	order := make([]int, len(candidates))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return len(candidates[order[a]]) < len(candidates[order[b]]) })
+	owner := make([]int, actual)
+	for j := range owner {
+		owner[j] = -1
+	}
+	var visited []bool
+	var augment func(i int) bool
+	augment = func(i int) bool {
+		for _, j := range candidates[i] {
+			if visited[j] {
+				continue
+			}
+			visited[j] = true
+			if owner[j] < 0 || augment(owner[j]) {
+				owner[j] = i
+				return true
+			}
+		}
+		return false
+	}
+	matched := make([]bool, len(candidates))
+	for _, i := range order {
+		visited = make([]bool, actual)
+		augment(i)
+	}
+	for _, i := range owner {
+		if i >= 0 {
+			matched[i] = true
+		}
+	}
+	return matched
+}
+
+func (c Comparator) call(expected, actual Call) (Comparison, error) {
+	if expected.Name != actual.Name {
+		return Comparison{0, UnexpectedTool}, nil
+	}
+	want, err := decode(expected.Arguments)
+	if err != nil {
+		return Comparison{}, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "expected_action"}, "the expected arguments of %s are not JSON: %v", expected.Name, err).
+			WithFix("repair the data set: the reference raises JSONDecodeError")
+	}
+	got, err := decode(actual.Arguments)
+	if err != nil {
+		return Comparison{0, ArgumentsDecodeError}, nil
+	}
+	if category := c.values(want, got); category != "" {
+		return Comparison{0, category}, nil
+	}
+	return Comparison{1, ExpectedCall}, nil
+}
+
+// values compares two argument values; "" means that they match.
+func (c Comparator) values(want, got value) Category {
+	// A boolean is an integer, but an integer is no boolean.
+	if want.kind != got.kind && !(want.kind == integer && got.kind == boolean) {
+		return ArgumentTypeDiffers
+	}
+	switch want.kind {
+	case object:
+		if len(want.keys) != len(got.keys) {
+			return ArgumentKeysDiffer
+		}
+		for _, k := range want.keys {
+			if _, ok := got.of[k]; !ok {
+				return ArgumentKeysDiffer
+			}
+		}
+		for _, k := range want.keys {
+			if category := c.values(want.of[k], got.of[k]); category != "" {
+				return category
+			}
+		}
+		return ""
+	case list:
+		if len(want.list) != len(got.list) {
+			return ArgumentLengthDiffers
+		}
+		for i := range want.list {
+			if category := c.values(want.list[i], got.list[i]); category != "" {
+				return category
+			}
+		}
+		return ""
+	}
+	if c.scalarsMatch(want, got) {
+		return ""
+	}
+	return ArgumentValueDiffers
+}
+
+func (c Comparator) scalarsMatch(want, got value) bool {
+	switch want.kind {
+	case float:
+		tolerance := c.FloatTolerance
+		if tolerance == 0 {
+			tolerance = 1e-6
+		}
+		return math.Abs(got.float-want.float) < tolerance
+	case text:
+		return c.textsMatch(want.text, got.text)
+	case integer:
+		if got.kind == boolean {
+			return want.int.IsInt64() && (want.int.Int64() == 1 && got.bool || want.int.Int64() == 0 && !got.bool)
+		}
+		return want.int.Cmp(got.int) == 0
+	case boolean:
+		return want.bool == got.bool
+	}
+	return true // null
+}
+
+func (c Comparator) textsMatch(want, got string) bool {
+	a, b := fields(lower(trim(want))), fields(lower(trim(got)))
+	if len(a) < 2 || len(b) < 2 {
+		return want == got
+	}
+	left := make(map[string]int, len(a))
+	for _, w := range a {
+		left[w]++
+	}
+	common := 0
+	for _, w := range b {
+		if left[w] > 0 {
+			left[w]--
+			common++
+		}
+	}
+	return float64(common)/float64(len(a)+len(b)) >= c.WordThreshold
+}

@@ -1,0 +1,26 @@
+// Package pivot scores one step of an agent against the step a reference
+// trajectory took there: the rewards of pivot training, in which a policy is
+// asked for a single turn from the middle of a recorded trajectory.
+//
+// Two verifiers of NVIDIA NeMo Gym (revision 07d6b0d07) are here, each
+// reproduced rule by rule:
+//
+//   - [Comparator] is single_step_tool_use_with_argument_comparison: the tool
+//     and the structure of its arguments must be the expected ones, strings are
+//     compared as bags of words, several calls are matched as a set.
+//   - [SWE] is swe_pivot: tool category, target (file, command, view range),
+//     similarity of the edit or command, and a penalty on long edits.
+//
+// Both are pure functions of two actions and never run anything:
+//
+//	result, err := pivot.Comparator{}.Compare(expected, pivot.ActionOf(output))
+//	score := pivot.SWE{}.Verify(expectedCall, actualCall)
+//
+// [Candidates] lists the turns of a demonstration that can serve as pivots, and
+// [Select] keeps those on which sampled answers disagree, which are the only
+// ones that carry a group-relative learning signal.
+//
+// Arguments are read as Python's json module reads them (NaN and Infinity are
+// numbers, integers have any size, the last of two equal keys wins) because the
+// reference compares the values that module returns.
+package pivot

@@ -1,0 +1,457 @@
+package pivot
+
+import (
+	"errors"
+	"math/big"
+	"regexp"
+	"strings"
+)
+
+// category is a family of tools that do the same thing under different names;
+// "" is unknown and never equal to another.
+type category string
+
+const (
+	catEdit     category = "edit"
+	catBash     category = "bash"
+	catSearch   category = "search"
+	catRead     category = "read"
+	catFinish   category = "finish"
+	catThink    category = "think"
+	catPlanning category = "planning"
+)
+
+var toolNames = []struct {
+	category category
+	names    string
+}{
+	{catEdit, "str_replace_editor text_editor file_editor code_editor edit_file modify_file update_file file_edit edit modify apply_patch patch_file apply_diff apply_changes write write_file save_file create_file"},
+	{catBash, "execute_bash run_bash bash_exec shell_run shell bash terminal shell_command shell_cmd run_shell_cmd exec_command exec_cmd"},
+	{catSearch, "grep search_text find_pattern text_search glob find_files file_glob match_files grep_files search_files find_in_files code_search list_dir ls show_dir ls_dir list_directory"},
+	{catRead, "read read_file view_file cat_file view file_view inspect show_file read_file_content"},
+	{catFinish, "finish submit"},
+	{catThink, "think"},
+	{catPlanning, "task_tracker todo_tracker plan_tracker todo_read todo_write update_plan list_tasks update_tasks read_todos write_todos edit_plan modify_plan"},
+}
+
+// toolCategory looks a lower-case name up, with or without its underscores.
+func toolCategory(name string) category {
+	for _, t := range toolNames {
+		for known := range strings.FieldsSeq(t.names) {
+			if name == known || name == strings.ReplaceAll(known, "_", "") {
+				return t.category
+			}
+		}
+	}
+	return ""
+}
+
+// errShape marks arguments on which the reference raises an exception.
+var errShape = errors.New("arguments of an unexpected shape")
+
+// step is a call made ready for comparison. args is usually an object; any
+// other JSON value behaves as in the reference, which means that most lookups
+// fail.
+type step struct {
+	name     string // lower case
+	category category
+	args     value
+}
+
+func newStep(c Call) step {
+	name := lower(c.Name)
+	args, err := decode(c.Arguments)
+	if err != nil {
+		args = emptyObject()
+	}
+	return step{name, toolCategory(name), args}
+}
+
+// has is Python's `key in args`.
+func (s step) has(key string) (bool, error) {
+	switch s.args.kind {
+	case object:
+		_, ok := s.args.of[key]
+		return ok, nil
+	case list:
+		for _, e := range s.args.list {
+			if e.kind == text && e.text == key {
+				return true, nil
+			}
+		}
+		return false, nil
+	case text:
+		return strings.Contains(s.args.text, key), nil
+	}
+	return false, errShape
+}
+
+// index is Python's args[key] for a key that is there.
+func (s step) index(key string) (value, error) {
+	if s.args.kind != object {
+		return value{}, errShape
+	}
+	return s.args.of[key], nil
+}
+
+// get is Python's str(args.get(key, "")).
+func (s step) get(key string) (string, error) {
+	if s.args.kind != object {
+		return "", errShape
+	}
+	if v, ok := s.args.of[key]; ok {
+		return v.str(), nil
+	}
+	return "", nil
+}
+
+// firstOf is the trimmed text of the first of keys that is there, else "".
+func (s step) firstOf(keys ...string) (string, error) {
+	for _, k := range keys {
+		ok, err := s.has(k)
+		if err != nil {
+			return "", err
+		}
+		if ok {
+			v, err := s.index(k)
+			return trim(v.str()), err
+		}
+	}
+	return "", nil
+}
+
+func (s step) file() (string, error) {
+	return s.firstOf("path", "file", "file_path", "filename", "file_name")
+}
+
+func (s step) command() (string, error) { return s.firstOf("command", "cmd") }
+
+// edit is the text that an edit writes, old text included.
+func (s step) edit() (string, error) {
+	for _, k := range []string{"new_str", "patch", "diff"} {
+		ok, err := s.has(k)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			continue
+		}
+		old := ""
+		if k == "new_str" {
+			if old, err = s.get("old_str"); err != nil {
+				return "", err
+			}
+			old += "\n"
+		}
+		v, err := s.index(k)
+		return old + v.str(), err
+	}
+	for _, k := range []string{"content", "file_text"} {
+		ok, err := s.has(k)
+		if err != nil {
+			return "", err
+		}
+		if ok {
+			return s.get(k)
+		}
+	}
+	return "", nil
+}
+
+// pathSuffix is the last n components of a path, which survives different
+// roots of the same repository.
+func pathSuffix(path string, n int) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	return strings.Join(parts[max(0, len(parts)-n):], "/")
+}
+
+// verb is the program of a shell command without its directory.
+func verb(command string) string {
+	words := fields(command)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0][strings.LastIndexByte(words[0], '/')+1:]
+}
+
+var commandPath = func() *regexp.Regexp {
+	const (
+		space = `\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}`
+		part  = `\p{L}\p{N}_.\-`
+	)
+	return regexp.MustCompile(`(?:^|[` + space + `='"(])((?:/[` + part + `]+)+|\.\.?/[` + part + `/]+|[` + part + `]+/[` + part + `/]+)`)
+}()
+
+// pathSuffixes is the set of path suffixes in a shell command, and whether it
+// holds any path.
+func pathSuffixes(command string) (set map[string]bool, any bool) {
+	set = map[string]bool{}
+	for _, m := range commandPath.FindAllStringSubmatch(command, -1) {
+		path := m[1]
+		if strings.HasPrefix(path, "--") || len(runes(path)) <= 2 {
+			continue
+		}
+		any = true
+		if suffix := pathSuffix(path, 3); suffix != "" {
+			set[suffix] = true
+		}
+	}
+	return set, any
+}
+
+// minBashSimilarity keeps commands that only share their verb apart.
+const minBashSimilarity = 0.3
+
+// maxSimilarityChars bounds the texts that are compared, in code points.
+const maxSimilarityChars = 2000
+
+func cappedRatio(a, b string) float64 {
+	x, y := runes(a), runes(b)
+	return ratio(x[:min(len(x), maxSimilarityChars)], y[:min(len(y), maxSimilarityChars)])
+}
+
+// sameTarget asks whether two calls of the same family act on the same thing.
+func sameTarget(want, got step) (bool, error) {
+	searches := func(c category) bool { return c == catSearch || c == catRead }
+	switch {
+	case got.category == catEdit && want.category == catEdit:
+		return sameEditTarget(want, got)
+	case got.category == catBash && want.category == catBash:
+		return sameCommandTarget(want, got)
+	case searches(got.category) && searches(want.category):
+		g, err := got.file()
+		if err != nil {
+			return false, err
+		}
+		w, err := want.file()
+		return g == "" || w == "" || pathSuffix(g, 3) == pathSuffix(w, 3), err
+	}
+	return true, nil
+}
+
+func sameEditTarget(want, got step) (bool, error) {
+	gc, err := got.get("command")
+	if err != nil {
+		return false, err
+	}
+	wc, err := want.get("command")
+	if err != nil {
+		return false, err
+	}
+	if gc != "" && wc != "" && gc != wc {
+		return false, nil
+	}
+	gf, err := got.file()
+	if err != nil {
+		return false, err
+	}
+	wf, err := want.file()
+	if err != nil {
+		return false, err
+	}
+	if gf != "" && wf != "" && pathSuffix(gf, 2) != pathSuffix(wf, 2) {
+		return false, nil
+	}
+	if gc != "view" || wc != "view" {
+		return true, nil
+	}
+	gr, err := viewRange(got)
+	if err != nil {
+		return false, err
+	}
+	wr, err := viewRange(want)
+	if err != nil || gr == nil || wr == nil {
+		return err == nil, err
+	}
+	return covers(gr, wr), nil
+}
+
+func sameCommandTarget(want, got step) (bool, error) {
+	g, err := got.command()
+	if err != nil {
+		return false, err
+	}
+	w, err := want.command()
+	if err != nil {
+		return false, err
+	}
+	if gv, wv := verb(g), verb(w); gv != "" && wv != "" && gv != wv {
+		return false, nil
+	}
+	gs, gAny := pathSuffixes(g)
+	ws, wAny := pathSuffixes(w)
+	if gAny && wAny && len(gs) > 0 && len(ws) > 0 {
+		shared := false
+		for s := range gs {
+			shared = shared || ws[s]
+		}
+		if !shared {
+			return false, nil
+		}
+	}
+	return g == "" || w == "" || cappedRatio(g, w) >= minBashSimilarity, nil
+}
+
+// viewRange reads view_range: a list of two numbers, or a string with one. nil
+// means that there is none that can be read.
+func viewRange(s step) ([]*big.Int, error) {
+	raw := s.args.of["view_range"]
+	if raw.kind == text {
+		parsed, err := decode(raw.text)
+		if err != nil {
+			return nil, nil
+		}
+		raw = parsed
+	}
+	if raw.kind != list || len(raw.list) != 2 {
+		return nil, nil
+	}
+	bounds := make([]*big.Int, 2)
+	for i, e := range raw.list {
+		n, err := toInt(e)
+		if err != nil || n == nil {
+			return nil, err
+		}
+		bounds[i] = n
+	}
+	return bounds, nil
+}
+
+// toInt is Python's int(): nil when it raises ValueError or TypeError, an error
+// when it raises OverflowError.
+func toInt(v value) (*big.Int, error) {
+	switch v.kind {
+	case boolean:
+		if v.bool {
+			return big.NewInt(1), nil
+		}
+		return new(big.Int), nil
+	case integer:
+		return v.int, nil
+	case float:
+		f := new(big.Float)
+		switch {
+		case v.float != v.float:
+			return nil, nil
+		case v.float-v.float != 0:
+			return nil, errShape
+		}
+		n, _ := f.SetFloat64(v.float).Int(nil)
+		return n, nil
+	case text:
+		return parseInt(trim(v.text)), nil
+	}
+	return nil, nil
+}
+
+// parseInt reads decimal digits with single underscores between them.
+func parseInt(s string) *big.Int {
+	digits := strings.TrimLeft(s, "+-")
+	if len(s)-len(digits) > 1 || digits == "" || digits[0] == '_' || digits[len(digits)-1] == '_' || strings.Contains(digits, "__") {
+		return nil
+	}
+	digits = strings.ReplaceAll(digits, "_", "")
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return nil
+		}
+	}
+	n, ok := new(big.Int).SetString(digits, 10)
+	if !ok {
+		return nil
+	}
+	if s[0] == '-' {
+		n.Neg(n)
+	}
+	return n
+}
+
+// covers reports whether got shows at least 80 % of want.
+func covers(got, want []*big.Int) bool {
+	larger := func(a, b *big.Int) *big.Int {
+		if a.Cmp(b) >= 0 {
+			return a
+		}
+		return b
+	}
+	start, end := larger(got[0], want[0]), got[1]
+	if want[1].Cmp(end) < 0 {
+		end = want[1]
+	}
+	overlap := larger(new(big.Int), new(big.Int).Sub(end, start))
+	size := larger(big.NewInt(1), new(big.Int).Sub(want[1], want[0]))
+	share, _ := new(big.Rat).SetFrac(overlap, size).Float64()
+	return share >= 0.8
+}
+
+// stepSimilarity is how alike the edits or commands are, 1 where neither is.
+func stepSimilarity(want, got step) (float64, error) {
+	switch {
+	case got.category == catEdit && want.category == catEdit:
+		return editSimilarity(want, got)
+	case got.category == catBash && want.category == catBash:
+		g, err := got.command()
+		if err != nil {
+			return 0, err
+		}
+		w, err := want.command()
+		if err != nil || g == "" || w == "" {
+			return 1, err
+		}
+		return cappedRatio(g, w), nil
+	}
+	return 1, nil
+}
+
+// editSimilarity is the lesser of "found the place" (old text) and "wrote the
+// same" (new text), or the similarity of the written content.
+func editSimilarity(want, got step) (float64, error) {
+	var texts [4]string
+	for i, p := range []struct {
+		s   step
+		key string
+	}{{got, "old_str"}, {want, "old_str"}, {got, "new_str"}, {want, "new_str"}} {
+		var err error
+		if texts[i], err = p.s.get(p.key); err != nil {
+			return 0, err
+		}
+	}
+	gOld, wOld, gNew, wNew := texts[0], texts[1], texts[2], texts[3]
+	if gOld+gNew != "" && wOld+wNew != "" {
+		return min(partSimilarity(gOld, wOld), partSimilarity(gNew, wNew)), nil
+	}
+	g, err := got.edit()
+	if err != nil {
+		return 0, err
+	}
+	w, err := want.edit()
+	if err != nil {
+		return 0, err
+	}
+	return partSimilarity(g, w), nil
+}
+
+// partSimilarity compares two texts of which an empty one equals only itself.
+func partSimilarity(got, want string) float64 {
+	switch {
+	case got != "" && want != "":
+		return cappedRatio(got, want)
+	case got == want:
+		return 1
+	}
+	return 0
+}
+
+// fullPenaltyChars is the length of an edit that earns the whole penalty.
+const fullPenaltyChars = 500
+
+func diffPenalty(got step, alpha float64) (float64, error) {
+	if got.category != catEdit {
+		return 0, nil
+	}
+	content, err := got.edit()
+	if err != nil {
+		return 0, err
+	}
+	return alpha * min(float64(len(runes(content)))/fullPenaltyChars, 1), nil
+}

@@ -1,0 +1,151 @@
+package pivot
+
+import (
+	"errors"
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Failure is why a step of [SWE] did not pass. The values are the reference's.
+type Failure string
+
+// The failures. FailureUnknown stands where the reference catches an exception:
+// arguments of a shape that its rules cannot read.
+const (
+	FailureNone            Failure = "none"
+	FailureExpectedInvalid Failure = "expected_action_invalid"
+	FailureOutputInvalid   Failure = "model_output_invalid"
+	FailureToolName        Failure = "tool_name_mismatch"
+	FailureTarget          Failure = "target_mismatch"
+	FailureSimilarity      Failure = "similarity_below_threshold"
+	FailureUnknown         Failure = "unknown_error"
+)
+
+// RewardMode is how similarity becomes a reward.
+type RewardMode string
+
+// The modes. The empty string means Binary.
+const (
+	Binary     RewardMode = "binary"     // 1 from FullCredit on, else 0
+	Continuous RewardMode = "continuous" // 0.5 to 1 between Threshold and FullCredit
+)
+
+// SWE is the layered verifier for steps of coding agents. The zero value is the
+// reference's default configuration.
+type SWE struct {
+	Mode RewardMode
+	// Threshold earns half a reward and FullCredit a whole one, similarities from
+	// 0 to 1; nil means 0.4 and 0.8. Threshold counts in Continuous mode only.
+	Threshold  *float64
+	FullCredit *float64
+	// DiffSizeAlpha is the largest penalty, reached by edits of 500 characters;
+	// nil means 0.1. It applies in Continuous mode only.
+	DiffSizeAlpha *float64
+	// Levels that are switched off.
+	SkipTarget     bool
+	SkipSimilarity bool
+	SkipDiffSize   bool
+}
+
+// Validate reports every fault of the configuration.
+func (v SWE) Validate() error {
+	var errs []error
+	for _, p := range []struct {
+		name  string
+		value *float64
+	}{{"similarity_threshold", v.Threshold}, {"similarity_full_credit", v.FullCredit}, {"diff_size_alpha", v.DiffSizeAlpha}} {
+		if p.value != nil && (math.IsNaN(*p.value) || math.IsInf(*p.value, 0)) {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: p.name}, "expected a number from 0 to 1, found %v", *p.value))
+		}
+	}
+	switch v.Mode {
+	case "", Binary, Continuous:
+	default:
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "reward_mode"}, "expected binary or continuous, found %q", v.Mode))
+	}
+	return errors.Join(errs...)
+}
+
+// Score is the reward of one step and what each level found. A nil pointer
+// means that the level was not reached or is switched off.
+type Score struct {
+	Reward        float64  `json:"reward"`
+	ToolNameMatch bool     `json:"tool_name_match"`
+	TargetMatch   *bool    `json:"target_match"`
+	Similarity    *float64 `json:"similarity"`
+	DiffPenalty   *float64 `json:"diff_size_penalty"`
+	Failure       Failure  `json:"failure"`
+}
+
+// Verify scores the call of an answer against the expected call. A nil expected
+// or actual call is a failure of its own, not an error.
+func (v SWE) Verify(expected, actual *Call) (Score, error) {
+	if err := v.Validate(); err != nil {
+		return Score{}, err
+	}
+	if expected == nil {
+		return Score{Failure: FailureExpectedInvalid}, nil
+	}
+	if actual == nil {
+		return Score{Failure: FailureOutputInvalid}, nil
+	}
+	s := Score{Failure: FailureNone}
+	if err := v.levels(newStep(*expected), newStep(*actual), &s); err != nil {
+		s.Reward, s.Failure = 0, FailureUnknown
+	}
+	return s, nil
+}
+
+func orDefault(p *float64, otherwise float64) float64 {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// levels runs the levels, cheap ones first, and stops at the first failure.
+func (v SWE) levels(want, got step, s *Score) error {
+	s.ToolNameMatch = want.name == got.name || want.category == got.category && want.category != ""
+	if !s.ToolNameMatch {
+		s.Failure = FailureToolName
+		return nil
+	}
+	if !v.SkipTarget {
+		same, err := sameTarget(want, got)
+		if err != nil {
+			return err
+		}
+		s.TargetMatch = &same
+		if !same {
+			s.Failure = FailureTarget
+			return nil
+		}
+	}
+	s.Reward = 1
+	if !v.SkipSimilarity {
+		similarity, err := stepSimilarity(want, got)
+		if err != nil {
+			return err
+		}
+		s.Similarity = &similarity
+		full, threshold := orDefault(v.FullCredit, 0.8), orDefault(v.Threshold, 0.4)
+		switch {
+		case similarity >= full:
+		case v.Mode == Continuous && similarity >= threshold:
+			s.Reward = 0.5 + 0.5*(similarity-threshold)/(full-threshold)
+		default:
+			s.Reward, s.Failure = 0, FailureSimilarity
+			return nil
+		}
+	}
+	if !v.SkipDiffSize && v.Mode == Continuous {
+		penalty, err := diffPenalty(got, orDefault(v.DiffSizeAlpha, 0.1))
+		if err != nil {
+			return err
+		}
+		s.DiffPenalty = &penalty
+		s.Reward *= 1 - penalty
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package pivot
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
+)
+
+type kind uint8
+
+const (
+	null kind = iota
+	boolean
+	integer
+	float
+	text
+	list
+	object
+)
+
+// value is a JSON value with Python's types: integers and floats are told apart
+// by their spelling, and an object keeps the order of first insertion.
+type value struct {
+	kind  kind
+	bool  bool
+	int   *big.Int
+	float float64
+	text  string // generalised UTF-8: unpaired surrogates are three bytes
+	list  []value
+	keys  []string
+	of    map[string]value
+}
+
+func textValue(s string) value { return value{kind: text, text: s} }
+
+func emptyObject() value { return value{kind: object} }
+
+// runes decodes generalised UTF-8.
+func runes(s string) []rune {
+	out := make([]rune, 0, len(s))
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if n == 1 && r == utf8.RuneError {
+			if sr, ok := surrogate(s[i:]); ok {
+				out = append(out, sr)
+				i += 3
+				continue
+			}
+		}
+		out = append(out, r)
+		i += n
+	}
+	return out
+}
+
+func surrogate(s string) (rune, bool) {
+	if len(s) < 3 || s[0] != 0xed || s[1] < 0xa0 || s[1] > 0xbf || s[2]&0xc0 != 0x80 {
+		return 0, false
+	}
+	return 0xd000 | rune(s[1]&0x3f)<<6 | rune(s[2]&0x3f), true
+}
+
+func appendRune(b []byte, r rune) []byte {
+	if r >= 0xd800 && r <= 0xdfff {
+		return append(b, 0xed, 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
+	}
+	return utf8.AppendRune(b, r)
+}
+
+func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
+
+func fields(s string) []string { return strings.FieldsFunc(s, isSpace) }
+
+func trim(s string) string { return strings.TrimFunc(s, isSpace) }
+
+// lower is Unicode's full lower-casing, final sigma included.
+func lower(s string) string {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			if !utf8.ValidString(s) {
+				return lowerParts(s)
+			}
+			return cases.Lower(language.Und).String(s)
+		}
+	}
+	return strings.ToLower(s)
+}
+
+// lowerParts lower-cases the valid stretches between unpaired surrogates.
+func lowerParts(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		n := 0
+		for n < len(s) {
+			r, size := utf8.DecodeRuneInString(s[n:])
+			if r == utf8.RuneError && size == 1 {
+				break
+			}
+			n += size
+		}
+		b.WriteString(cases.Lower(language.Und).String(s[:n]))
+		if n < len(s) {
+			b.WriteByte(s[n])
+			n++
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// str is Python's str(): a string is itself, everything else its repr.
+func (v value) str() string {
+	if v.kind == text {
+		return v.text
+	}
+	return string(v.repr(nil))
+}
+
+func (v value) repr(b []byte) []byte {
+	switch v.kind {
+	case null:
+		return append(b, "None"...)
+	case boolean:
+		if v.bool {
+			return append(b, "True"...)
+		}
+		return append(b, "False"...)
+	case integer:
+		return v.int.Append(b, 10)
+	case float:
+		return appendFloat(b, v.float)
+	case text:
+		return appendQuoted(b, v.text)
+	case list:
+		b = append(b, '[')
+		for i, e := range v.list {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = e.repr(b)
+		}
+		return append(b, ']')
+	}
+	b = append(b, '{')
+	for i, k := range v.keys {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(appendQuoted(b, k), ": "...)
+		b = v.of[k].repr(b)
+	}
+	return append(b, '}')
+}
+
+// appendFloat writes the shortest form that reads back, with an exponent below
+// 1e-4 and from 1e16 on.
+func appendFloat(b []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "nan"...)
+	case math.IsInf(f, 1):
+		return append(b, "inf"...)
+	case math.IsInf(f, -1):
+		return append(b, "-inf"...)
+	}
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e16) {
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
+	from := len(b)
+	b = strconv.AppendFloat(b, f, 'f', -1, 64)
+	if !strings.Contains(string(b[from:]), ".") {
+		b = append(b, ".0"...)
+	}
+	return b
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	quote := byte('\'')
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		quote = '"'
+	}
+	const hex = "0123456789abcdef"
+	b = append(b, quote)
+	for _, r := range runes(s) {
+		switch {
+		case r == rune(quote) || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case unicode.IsPrint(r):
+			b = utf8.AppendRune(b, r)
+		case r < 0x100:
+			b = append(b, '\\', 'x', hex[r>>4], hex[r&15])
+		case r < 0x10000:
+			b = append(b, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		default:
+			b = append(b, '\\', 'U')
+			for shift := 28; shift >= 0; shift -= 4 {
+				b = append(b, hex[r>>shift&15])
+			}
+		}
+	}
+	return append(b, quote)
+}
