@@ -1,0 +1,333 @@
+package bpe
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/rx"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// component is a normalizer, pre-tokenizer, post-processor or decoder with the
+// fields of all of them.
+type component struct {
+	Type string `json:"type"`
+
+	Normalizers   []json.RawMessage `json:"normalizers"`
+	PreTokenizers []json.RawMessage `json:"pretokenizers"`
+	Processors    []json.RawMessage `json:"processors"`
+	Decoders      []json.RawMessage `json:"decoders"`
+
+	Pattern  *patternFile `json:"pattern"`
+	Content  *string      `json:"content"`
+	Prepend  *string      `json:"prepend"`
+	Left     *bool        `json:"strip_left"`
+	Right    *bool        `json:"strip_right"`
+	Start    int          `json:"start"`
+	Stop     int          `json:"stop"`
+	Suffix   *string      `json:"suffix"`
+	Behavior *string      `json:"behavior"`
+	Invert   bool         `json:"invert"`
+
+	AddPrefixSpace *bool   `json:"add_prefix_space"`
+	UseRegex       *bool   `json:"use_regex"`
+	TrimOffsets    *bool   `json:"trim_offsets"`
+	Replacement    *string `json:"replacement"`
+	PrependScheme  *string `json:"prepend_scheme"`
+	Split          *bool   `json:"split"`
+	Individual     *bool   `json:"individual_digits"`
+	Delimiter      *string `json:"delimiter"`
+}
+
+type patternFile struct {
+	String *string `json:"String"`
+	Regex  *string `json:"Regex"`
+}
+
+func (l *loader) component(field string, raw json.RawMessage) (*component, error) {
+	c := &component{}
+	if err := json.Unmarshal(raw, c); err != nil {
+		return nil, l.damaged(field, "the component cannot be read: %w", err)
+	}
+	return c, nil
+}
+
+func or[T any](p *T, def T) T {
+	if p == nil {
+		return def
+	}
+	return *p
+}
+
+// normalizer returns nil for none.
+func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	c, err := l.component(field, raw)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Type {
+	case "Sequence":
+		var seq norm.Sequence
+		for i, r := range c.Normalizers {
+			n, err := l.normalizer(fmt.Sprintf("%s/normalizers/%d", field, i), r)
+			if err != nil {
+				return nil, err
+			}
+			if n != nil {
+				seq = append(seq, n)
+			}
+		}
+		switch len(seq) {
+		case 0:
+			return nil, nil
+		case 1:
+			return seq[0], nil
+		}
+		return seq, nil
+	case "NFC", "NFD", "NFKC", "NFKD":
+		return norm.Form{Compat: len(c.Type) == 4, Compose: c.Type[len(c.Type)-1] == 'C'}, nil
+	case "Lowercase":
+		return norm.Lowercase{}, nil
+	case "StripAccents":
+		return norm.StripAccents{}, nil
+	case "Strip":
+		return norm.Strip{Left: or(c.Left, true), Right: or(c.Right, true)}, nil
+	case "Prepend":
+		return norm.Prepend(or(c.Prepend, "")), nil
+	case "ByteLevel":
+		return norm.ByteSpelling{}, nil
+	case "Replace":
+		return l.replace(field, c)
+	}
+	return nil, l.refuse(field, "the normalizer %q", c.Type)
+}
+
+func (l *loader) replace(field string, c *component) (norm.Normalizer, error) {
+	if c.Pattern == nil || c.Content == nil {
+		return nil, l.damaged(field, "Replace needs pattern and content")
+	}
+	switch {
+	case c.Pattern.String != nil && *c.Pattern.String != "":
+		return norm.ReplaceString{Old: *c.Pattern.String, New: *c.Content}, nil
+	case c.Pattern.Regex != nil:
+		re, err := rx.Compile(l.u, *c.Pattern.Regex, rx.Onig)
+		if err != nil {
+			return nil, l.refuse(field+"/pattern", "the regular expression %q: %w", *c.Pattern.Regex, err)
+		}
+		return norm.ReplacePattern{Pattern: re, New: *c.Content}, nil
+	}
+	return nil, l.refuse(field, "a Replace without a pattern")
+}
+
+// cutter collects the pre-tokenizer's stages.
+type cutter struct {
+	stages   []pretok.Stage
+	patterns []string // of the first stages, while all are isolating splits
+	flavor   rx.Flavor
+	spelled  bool // ByteLevel was among the stages
+	after    bool // and something came after it
+}
+
+func (c *cutter) add(s pretok.Stage) {
+	c.after = c.spelled
+	c.stages = append(c.stages, s)
+}
+
+// splitter returns one scanner for all the stages, or nil.
+func (c *cutter) splitter(u *uni.Tables) pretok.Splitter {
+	if len(c.patterns) == 0 || len(c.patterns) != len(c.stages)-1 {
+		return nil
+	}
+	return pretok.KnownSequence(u, c.patterns, c.flavor)
+}
+
+func (l *loader) preTokenizer(field string, raw json.RawMessage, out *cutter) error {
+	if isNull(raw) {
+		return nil
+	}
+	c, err := l.component(field, raw)
+	if err != nil {
+		return err
+	}
+	switch c.Type {
+	case "Sequence":
+		for i, r := range c.PreTokenizers {
+			if err := l.preTokenizer(fmt.Sprintf("%s/pretokenizers/%d", field, i), r, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "Split":
+		return l.split(field, c, out)
+	case "ByteLevel":
+		l.byteLevel(c, out)
+		return nil
+	case "Metaspace":
+		return l.metaspace(field, c, out)
+	case "Digits":
+		b := pretok.Contiguous
+		if or(c.Individual, false) {
+			b = pretok.Isolated
+		}
+		out.add(pretok.Chars{Flags: uni.Number, Behavior: b})
+	case "Punctuation":
+		b, ok := pretok.BehaviorOf(or(c.Behavior, "Isolated"))
+		if !ok {
+			return l.damaged(field+"/behavior", "the behavior %q is unknown", *c.Behavior)
+		}
+		out.add(pretok.Chars{Flags: uni.Punct, Behavior: b})
+	case "Whitespace":
+		out.add(pretok.Whitespace{})
+	case "WhitespaceSplit":
+		out.add(pretok.Chars{Flags: uni.Space, Behavior: pretok.Removed})
+	case "CharDelimiterSplit":
+		d := or(c.Delimiter, "")
+		if utf8.RuneCountInString(d) != 1 {
+			return l.damaged(field+"/delimiter", "the delimiter %q is not one character", d)
+		}
+		out.add(pretok.Delimiter{Char: d})
+	default:
+		return l.refuse(field, "the pre-tokenizer %q", c.Type)
+	}
+	return nil
+}
+
+func (l *loader) split(field string, c *component, out *cutter) error {
+	b, ok := pretok.BehaviorOf(or(c.Behavior, ""))
+	if !ok {
+		return l.damaged(field+"/behavior", "the behavior %q is unknown", or(c.Behavior, ""))
+	}
+	if c.Pattern == nil || c.Pattern.String == nil && c.Pattern.Regex == nil {
+		return l.damaged(field+"/pattern", "Split needs a pattern, a String or a Regex")
+	}
+	if c.Pattern.String != nil {
+		if *c.Pattern.String == "" {
+			return l.refuse(field+"/pattern", "a Split at the empty string")
+		}
+		out.add(pretok.Literal{Text: *c.Pattern.String, Behavior: b, Invert: c.Invert})
+		return nil
+	}
+	pattern := *c.Pattern.Regex
+	if b == pretok.Isolated {
+		if len(out.patterns) == len(out.stages) {
+			out.patterns = append(out.patterns, pattern)
+		}
+		if s := pretok.Known(l.u, pattern, rx.Onig); s != nil {
+			out.add(pretok.Pieces{Splitter: s})
+			return nil
+		}
+	}
+	re, err := rx.Compile(l.u, pattern, rx.Onig)
+	if err != nil {
+		return l.refuse(field+"/pattern", "the regular expression %q: %w", pattern, err)
+	}
+	out.add(pretok.Split{Pattern: re, Behavior: b, Invert: c.Invert})
+	return nil
+}
+
+// byteLevel adds the three steps of ByteLevel, the spelling last.
+func (l *loader) byteLevel(c *component, out *cutter) {
+	if or(c.AddPrefixSpace, true) {
+		out.add(pretok.PrefixSpace{})
+	}
+	if or(c.UseRegex, true) {
+		if len(out.patterns) == len(out.stages) {
+			out.patterns = append(out.patterns, pretok.GPT2Pattern)
+		}
+		out.add(pretok.Pieces{Splitter: pretok.Known(l.u, pretok.GPT2Pattern, rx.Onig)})
+	}
+	out.add(pretok.Spell{})
+	out.spelled = true
+}
+
+func (l *loader) metaspace(field string, c *component, out *cutter) error {
+	mark, prefix, err := l.metaspaceFields(field, c)
+	if err != nil {
+		return err
+	}
+	out.add(pretok.Metaspace{Mark: mark, Prefix: prefix, Split: or(c.Split, true)})
+	return nil
+}
+
+func (l *loader) metaspaceFields(field string, c *component) (mark string, prefix pretok.Prefix, err error) {
+	mark = or(c.Replacement, "\u2581")
+	if utf8.RuneCountInString(mark) != 1 {
+		return "", 0, l.damaged(field+"/replacement", "the replacement %q is not one character", mark)
+	}
+	scheme := or(c.PrependScheme, "always")
+	if c.AddPrefixSpace != nil && !*c.AddPrefixSpace {
+		if c.PrependScheme != nil && scheme != "never" {
+			return "", 0, l.damaged(field, "add_prefix_space is false and prepend_scheme is %q", scheme)
+		}
+		scheme = "never"
+	}
+	switch scheme {
+	case "always":
+		return mark, pretok.Always, nil
+	case "never":
+		return mark, pretok.Never, nil
+	case "first":
+		return mark, pretok.First, nil
+	}
+	return "", 0, l.damaged(field+"/prepend_scheme", "the scheme %q is unknown", scheme)
+}
+
+// trimmer is the part of a post-processor that changes offsets.
+type trimmer struct {
+	prefixSpace bool
+}
+
+// postProcessor reads what is left of a post-processor when no tokens are put in
+// front or behind: ByteLevel and Roberta may trim offsets.
+func (l *loader) postProcessor(field string, raw json.RawMessage) ([]trimmer, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	c, err := l.component(field, raw)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Type {
+	case "Sequence":
+		var all []trimmer
+		for i, r := range c.Processors {
+			t, err := l.postProcessor(fmt.Sprintf("%s/processors/%d", field, i), r)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, t...)
+		}
+		return all, nil
+	case "ByteLevel", "RobertaProcessing":
+		if or(c.TrimOffsets, true) {
+			return []trimmer{{prefixSpace: or(c.AddPrefixSpace, true)}}, nil
+		}
+	case "TemplateProcessing", "BertProcessing":
+	default:
+		return nil, l.refuse(field, "the post-processor %q", c.Type)
+	}
+	return nil, nil
+}
+
+// spells reports whether a normalizer writes bytes as characters.
+func (l *loader) spells(raw json.RawMessage) bool {
+	if isNull(raw) {
+		return false
+	}
+	c, err := l.component("", raw)
+	if err != nil {
+		return false
+	}
+	for _, r := range c.Normalizers {
+		if l.spells(r) {
+			return true
+		}
+	}
+	return c.Type == "ByteLevel"
+}

@@ -1,0 +1,455 @@
+package bpe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
+)
+
+// Decode implements [tokenize.Tokenizer]. Bytes that are not valid UTF-8 come
+// out as U+FFFD, as in the reference.
+func (t *Tokenizer) Decode(ids []rollout.TokenID) (string, error) {
+	if t.bytes != nil {
+		buf, err := t.bytes.append(nil, ids)
+		if err != nil {
+			return "", err
+		}
+		return lossy(buf), nil
+	}
+	tokens := make([]string, len(ids))
+	for i, id := range ids {
+		b, ok := t.facts.spelling(id)
+		if !ok {
+			return "", unknownID(id, i)
+		}
+		tokens[i] = string(b)
+	}
+	return t.decoder.decode(tokens), nil
+}
+
+func unknownID(id rollout.TokenID, i int) error {
+	return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Token: rollout.At(i)}, "id %d is not in the vocabulary", id).
+		WithFix("check that the ids come from this tokenizer")
+}
+
+func lossy(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return string(norm.Lossy(b).Buf)
+}
+
+// byteTable holds the bytes of every id.
+type byteTable struct {
+	data []byte
+	at   []uint32 // 2 per id: begin, end+1; 0, 0 for none
+}
+
+func newByteTable(t *Tokenizer) *byteTable {
+	n := t.facts.Size()
+	b := &byteTable{at: make([]uint32, 2*n)}
+	for id := range n {
+		s, ok := t.facts.spelling(rollout.TokenID(id))
+		if !ok {
+			continue
+		}
+		begin := len(b.data)
+		if raw, ok := unspell(s); ok && len(t.decoder) > 0 {
+			s = raw
+		}
+		b.data = append(b.data, s...)
+		b.at[2*id], b.at[2*id+1] = uint32(begin), uint32(len(b.data)+1)
+	}
+	return b
+}
+
+func (b *byteTable) append(dst []byte, ids []rollout.TokenID) ([]byte, error) {
+	for i, id := range ids {
+		if id < 0 || 2*int(id) >= len(b.at) || b.at[2*id+1] == 0 {
+			return nil, unknownID(id, i)
+		}
+		dst = append(dst, b.data[b.at[2*id]:b.at[2*id+1]-1]...)
+	}
+	return dst, nil
+}
+
+// step turns a list of tokens into another.
+type step interface {
+	apply(tokens []string) []string
+}
+
+// chain is a decoder; an empty one joins tokens with spaces.
+type chain []step
+
+func (c chain) decode(tokens []string) string {
+	if len(c) == 0 {
+		return strings.Join(tokens, " ")
+	}
+	for _, s := range c {
+		tokens = s.apply(tokens)
+	}
+	return strings.Join(tokens, "")
+}
+
+// spells reports whether the chain takes byte-level spellings.
+func (c chain) spells() bool {
+	for _, s := range c {
+		if _, ok := s.(byteLevelStep); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// plainBytes reports whether decoding is joining the bytes of each id.
+func (c chain) plainBytes() bool {
+	for i, s := range c {
+		switch s.(type) {
+		case byteLevelStep:
+			if i > 0 {
+				return false
+			}
+		case fuseStep:
+			if i == 0 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return len(c) > 0
+}
+
+type (
+	byteLevelStep    struct{}
+	byteFallbackStep struct{}
+	fuseStep         struct{}
+	stripStep        struct {
+		content     rune
+		start, stop int
+	}
+	replaceStep struct{ n norm.Normalizer }
+	metaStep    struct {
+		mark  string
+		strip bool
+	}
+	suffixStep struct{ suffix string }
+)
+
+func (byteLevelStep) apply(tokens []string) []string {
+	var buf []byte
+	for _, s := range tokens {
+		if raw, ok := unspell([]byte(s)); ok {
+			buf = append(buf, raw...)
+		} else {
+			buf = append(buf, s...)
+		}
+	}
+	return []string{lossy(buf)}
+}
+
+func fallbackByte(s string) (byte, bool) {
+	if len(s) != 6 || !strings.HasPrefix(s, "<0x") || s[5] != '>' {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(strings.TrimPrefix(s[3:5], "+"), 16, 8)
+	return byte(v), err == nil
+}
+
+func (byteFallbackStep) apply(tokens []string) []string {
+	out := make([]string, 0, len(tokens))
+	var group []byte
+	flush := func() {
+		out = append(out, fallbackText(group)...)
+		group = group[:0]
+	}
+	for _, s := range tokens {
+		if b, ok := fallbackByte(s); ok {
+			group = append(group, b)
+			continue
+		}
+		flush()
+		out = append(out, s)
+	}
+	flush()
+	return out
+}
+
+// fallbackText is what a run of byte tokens stands for: its text, or one U+FFFD
+// for each where that is not valid UTF-8.
+func fallbackText(group []byte) []string {
+	if len(group) == 0 {
+		return nil
+	}
+	if utf8.Valid(group) {
+		return []string{string(group)}
+	}
+	bad := make([]string, len(group))
+	for i := range bad {
+		bad[i] = "\uFFFD"
+	}
+	return bad
+}
+
+func (fuseStep) apply(tokens []string) []string { return []string{strings.Join(tokens, "")} }
+
+func (s stripStep) apply(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, t := range tokens {
+		for n := 0; n < s.start; n++ {
+			r, size := utf8.DecodeRuneInString(t)
+			if size == 0 || r != s.content {
+				break
+			}
+			t = t[size:]
+		}
+		for n := 0; n < s.stop; n++ {
+			r, size := utf8.DecodeLastRuneInString(t)
+			if size == 0 || r != s.content {
+				break
+			}
+			t = t[:len(t)-size]
+		}
+		out[i] = t
+	}
+	return out
+}
+
+func (r replaceStep) apply(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, t := range tokens {
+		out[i] = t
+		text := norm.Text{Buf: []byte(t)}
+		if err := r.n.Apply(nil, &text); err == nil {
+			out[i] = string(text.Buf)
+		}
+	}
+	return out
+}
+
+func (m metaStep) apply(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, t := range tokens {
+		with := " "
+		if i == 0 && m.strip {
+			with = ""
+		}
+		out[i] = strings.ReplaceAll(t, m.mark, with)
+	}
+	return out
+}
+
+func (s suffixStep) apply(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, t := range tokens {
+		with := " "
+		if i == len(tokens)-1 {
+			with = ""
+		}
+		out[i] = strings.ReplaceAll(t, s.suffix, with)
+	}
+	return out
+}
+
+func (l *loader) decoder(field string, raw json.RawMessage) (chain, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	c, err := l.component(field, raw)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Type {
+	case "Sequence":
+		var all chain
+		for i, r := range c.Decoders {
+			d, err := l.decoder(fmt.Sprintf("%s/decoders/%d", field, i), r)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, d...)
+		}
+		if len(all) == 0 {
+			all = chain{fuseStep{}} // an empty sequence joins without spaces
+		}
+		return all, nil
+	case "ByteLevel":
+		return chain{byteLevelStep{}}, nil
+	case "ByteFallback":
+		return chain{byteFallbackStep{}}, nil
+	case "Fuse":
+		return chain{fuseStep{}}, nil
+	case "Metaspace":
+		mark, prefix, err := l.metaspaceFields(field, c)
+		if err != nil {
+			return nil, err
+		}
+		return chain{metaStep{mark: mark, strip: prefix != pretok.Never}}, nil
+	case "BPEDecoder":
+		return chain{suffixStep{or(c.Suffix, "</w>")}}, nil
+	case "Strip":
+		content := []rune(or(c.Content, ""))
+		if len(content) != 1 || c.Start < 0 || c.Stop < 0 {
+			return nil, l.damaged(field, "Strip needs one character of content and counts that are not negative")
+		}
+		return chain{stripStep{content[0], c.Start, c.Stop}}, nil
+	case "Replace":
+		n, err := l.replace(field, c)
+		if err != nil {
+			return nil, err
+		}
+		return chain{replaceStep{n}}, nil
+	}
+	return nil, l.refuse(field, "the decoder %q", c.Type)
+}
+
+// Stream decodes ids as they arrive. What Write returns, joined, and then Close,
+// is what Decode returns for all the ids; bytes that may be the beginning of a
+// character are held back.
+type Stream struct {
+	t     *Tokenizer
+	n     int
+	held  []byte            // bytes of an unfinished character
+	wait  []rollout.TokenID // ids whose text is not settled yet
+	steps []step
+	group []byte
+	strip *stripStep
+	left  int
+}
+
+// NewStream begins a stream.
+func (t *Tokenizer) NewStream() *Stream {
+	s := &Stream{t: t}
+	s.plan()
+	return s
+}
+
+// Write takes the next ids and returns the text that is settled by now. An id
+// outside the vocabulary is an error; the ids before it count.
+func (s *Stream) Write(ids ...rollout.TokenID) (string, error) {
+	var out bytes.Buffer
+	for _, id := range ids {
+		spelling, ok := s.t.facts.spelling(id)
+		if !ok {
+			return out.String(), unknownID(id, s.n)
+		}
+		s.n++
+		switch {
+		case s.t.bytes != nil:
+			s.held, _ = s.t.bytes.append(s.held, []rollout.TokenID{id})
+			done := len(s.held) - unfinished(s.held)
+			out.WriteString(lossy(s.held[:done]))
+			s.held = append(s.held[:0], s.held[done:]...)
+		case s.steps != nil:
+			out.WriteString(s.token(string(spelling)))
+		default:
+			s.wait = append(s.wait, id)
+		}
+	}
+	return out.String(), nil
+}
+
+// Close returns what was held back and makes s ready for another text.
+func (s *Stream) Close() string {
+	var text string
+	switch {
+	case s.t.bytes != nil:
+		text = lossy(s.held)
+	case s.steps != nil:
+		text = s.settle(strings.Join(fallbackText(s.group), ""))
+	default:
+		text, _ = s.t.Decode(s.wait) // Write has looked up every id
+	}
+	*s = Stream{t: s.t}
+	s.plan()
+	return text
+}
+
+// unfinished is the length of the beginning of a character at the end of b.
+func unfinished(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// plan finds out whether the decoder works token by token: replacements, then
+// byte fallback, fusing and stripping at the start.
+func (s *Stream) plan() {
+	steps := []step{}
+	fused := false
+	for _, d := range s.t.decoder {
+		switch d := d.(type) {
+		case replaceStep:
+			if fused || len(steps) > 0 && isFallback(steps[len(steps)-1]) {
+				return
+			}
+		case byteFallbackStep:
+			if fused {
+				return
+			}
+		case fuseStep:
+			fused = true
+			continue
+		case stripStep:
+			if !fused || d.stop != 0 || s.strip != nil {
+				return
+			}
+			s.strip, s.left = &d, d.start
+			continue
+		default:
+			return
+		}
+		steps = append(steps, d)
+	}
+	if len(s.t.decoder) > 0 {
+		s.steps = steps
+	}
+}
+
+func isFallback(s step) bool {
+	_, ok := s.(byteFallbackStep)
+	return ok
+}
+
+func (s *Stream) token(token string) string {
+	for _, d := range s.steps {
+		if isFallback(d) {
+			if b, ok := fallbackByte(token); ok {
+				s.group = append(s.group, b)
+				return ""
+			}
+			token = strings.Join(fallbackText(s.group), "") + token
+			s.group = s.group[:0]
+			continue
+		}
+		token = d.apply([]string{token})[0]
+	}
+	return s.settle(token)
+}
+
+// settle strips the start of the whole text.
+func (s *Stream) settle(text string) string {
+	for s.strip != nil && s.left > 0 && text != "" {
+		r, size := utf8.DecodeRuneInString(text)
+		if r != s.strip.content {
+			s.left = 0
+			break
+		}
+		text = text[size:]
+		s.left--
+	}
+	return text
+}

@@ -1,0 +1,295 @@
+package bpe
+
+import (
+	"math"
+	"slices"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// Encode implements [tokenize.Tokenizer].
+func (t *Tokenizer) Encode(dst *tokenize.Encoding, text string, opts tokenize.EncodeOptions) error {
+	e := t.pool.Get().(*encoder)
+	defer e.release()
+	e.ids, e.offsets, e.wide = dst.IDs, dst.Offsets, opts.Offsets
+	if err := e.run(text, opts.Added); err != nil {
+		return err
+	}
+	first := len(dst.IDs)
+	dst.IDs = e.ids
+	if opts.Offsets {
+		trimOffsets(t, text, dst.IDs[first:], e.offsets[len(dst.Offsets):])
+		dst.Offsets = e.offsets
+	}
+	return nil
+}
+
+// AppendIDs appends the ids of text to dst, with every added token honoured. It
+// allocates nothing where dst has room.
+func (t *Tokenizer) AppendIDs(dst []rollout.TokenID, text string) ([]rollout.TokenID, error) {
+	e := t.pool.Get().(*encoder)
+	defer e.release()
+	e.ids = dst
+	if err := e.run(text, nil); err != nil {
+		return dst, err
+	}
+	return e.ids, nil
+}
+
+// Count returns the number of ids of text, with every added token honoured. It
+// keeps no ids.
+func (t *Tokenizer) Count(text string) (int, error) {
+	e := t.pool.Get().(*encoder)
+	defer e.release()
+	e.ids, e.counting = e.own[:0], true
+	err := e.run(text, nil)
+	e.own = e.ids[:0]
+	return e.count + len(e.ids), err
+}
+
+// encoder is the working memory of one call.
+type encoder struct {
+	t        *Tokenizer
+	ids      []rollout.TokenID
+	offsets  []int32
+	wide     bool // offsets are asked for
+	counting bool // ids are thrown away now and then
+	count    int
+	own      []rollout.TokenID
+
+	src, seg    norm.Text
+	early, late []tokenize.AddedSpan
+	pieces      []norm.Text
+	words       []model.Word
+}
+
+func (e *encoder) release() {
+	t := e.t
+	clear(e.pieces[:cap(e.pieces)])
+	*e = encoder{t: t, own: e.own, early: e.early[:0], late: e.late[:0], pieces: e.pieces[:0], words: e.words[:0]}
+	t.pool.Put(e)
+}
+
+// keeper adapts a caller's filter to positions in a text.
+func keeper(tokens []tokenize.AddedToken, text *norm.Text, added func(tokenize.AddedMatch) bool) func(token, start, end int) bool {
+	if added == nil {
+		return nil
+	}
+	return func(token, start, end int) bool {
+		a, b := text.Range(start, end)
+		return added(tokenize.AddedMatch{Token: tokens[token], Start: a, End: b})
+	}
+}
+
+func (e *encoder) run(text string, added func(tokenize.AddedMatch) bool) error {
+	if len(text) > math.MaxInt32 {
+		return rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the text has %d bytes, more than offsets can say (%d)", len(text), math.MaxInt32).
+			WithFix("encode it in parts")
+	}
+	t := e.t
+	b := unsafe.Slice(unsafe.StringData(text), len(text))
+	if utf8.ValidString(text) {
+		e.src = norm.Text{Buf: b}
+	} else {
+		e.src = norm.Lossy(b)
+	}
+	e.early = t.earlyMatcher.Append(e.early[:0], e.src.Buf, keeper(t.early, &e.src, added))
+	at := 0
+	for _, s := range e.early {
+		if err := e.between(at, s.Start, added); err != nil {
+			return err
+		}
+		e.token(t.early[s.Token].ID, &e.src, s)
+		at = s.End
+	}
+	return e.between(at, len(e.src.Buf), added)
+}
+
+func (e *encoder) token(id rollout.TokenID, text *norm.Text, s tokenize.AddedSpan) {
+	e.ids = append(e.ids, id)
+	if e.wide {
+		a, b := text.Range(s.Start, s.End)
+		e.offsets = append(e.offsets, int32(a), int32(b))
+	}
+}
+
+// between encodes the source from a to b, which holds no early token.
+func (e *encoder) between(a, b int, added func(tokenize.AddedMatch) bool) error {
+	if a >= b {
+		return nil
+	}
+	t := e.t
+	e.seg = e.src.Slice(a, b)
+	if t.normalizer != nil {
+		if err := t.normalizer.Apply(t.u, &e.seg); err != nil {
+			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Byte: rollout.At(a)}, "the text cannot be normalised: %w", err)
+		}
+	}
+	if t.lateMatcher.Len() == 0 {
+		return e.encode(e.seg)
+	}
+	e.late = t.lateMatcher.Append(e.late[:0], e.seg.Buf, keeper(t.late, &e.seg, added))
+	at := 0
+	for _, s := range e.late {
+		if at < s.Start {
+			if err := e.encode(e.seg.Slice(at, s.Start)); err != nil {
+				return err
+			}
+		}
+		e.token(t.late[s.Token].ID, &e.seg, s)
+		at = s.End
+	}
+	if at < len(e.seg.Buf) {
+		return e.encode(e.seg.Slice(at, len(e.seg.Buf)))
+	}
+	return nil
+}
+
+// encode cuts a text without added tokens into pieces and encodes each.
+func (e *encoder) encode(text norm.Text) error {
+	t := e.t
+	if t.splitter != nil {
+		e.scan(&text)
+		return nil
+	}
+	e.pieces = append(e.pieces[:0], text)
+	var err error
+	for _, s := range t.stages {
+		if e.pieces, err = s.Apply(t.u, e.pieces); err != nil {
+			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "the text cannot be split: %w", err)
+		}
+	}
+	for i := range e.pieces {
+		p := &e.pieces[i]
+		if len(p.Buf) == 0 {
+			continue
+		}
+		if t.raw {
+			e.piece(p, 0, len(p.Buf))
+			continue
+		}
+		if e.words, err = t.model.AppendWord(e.words[:0], p.Buf); err != nil {
+			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "%w", err)
+		}
+		pos := 0
+		for _, w := range e.words {
+			e.ids = append(e.ids, w.ID)
+			if e.wide {
+				a, b := p.Range(pos, pos+int(w.Bytes))
+				e.offsets = append(e.offsets, int32(a), int32(b))
+			}
+			pos += int(w.Bytes)
+		}
+		e.spill()
+	}
+	return nil
+}
+
+// scan encodes text with one scanner.
+func (e *encoder) scan(text *norm.Text) {
+	s, t := text.Buf, e.t
+	if e.wide {
+		for i := 0; i < len(s); {
+			j := t.splitter.Next(s, i)
+			e.piece(text, i, j)
+			i = j
+		}
+		return
+	}
+	ids := e.ids
+	for i := 0; i < len(s); {
+		j := t.splitter.Next(s, i)
+		ids = t.model.AppendRaw(ids, s, i, j)
+		i = j
+		if e.counting && len(ids) > spillLen {
+			e.count += len(ids)
+			ids = ids[:0]
+		}
+	}
+	e.ids = ids
+}
+
+// piece encodes text.Buf[i:j], plain bytes.
+func (e *encoder) piece(text *norm.Text, i, j int) {
+	first := len(e.ids)
+	e.ids = e.t.model.AppendRaw(e.ids, text.Buf, i, j)
+	if !e.wide {
+		e.spill()
+		return
+	}
+	for _, id := range e.ids[first:] {
+		end := i + e.t.model.Width(id)
+		a, b := text.Base+i, text.Base+end
+		if !e.t.exact || text.Al != nil {
+			a, b = text.Range(i, end)
+		}
+		e.offsets = append(e.offsets, int32(a), int32(b))
+		i = end
+	}
+}
+
+// spillLen is how many ids a counting call holds before it forgets them.
+const spillLen = 4096
+
+func (e *encoder) spill() {
+	if e.counting && len(e.ids) > spillLen {
+		e.count += len(e.ids)
+		e.ids = e.ids[:0]
+	}
+}
+
+// trimOffsets applies the offset rule of post-processors: white space at the
+// ends of a token is left out of its range.
+func trimOffsets(t *Tokenizer, text string, ids []rollout.TokenID, offsets []int32) {
+	for _, rule := range t.trim {
+		for i, id := range ids {
+			b, _ := t.facts.spelling(id)
+			lead, trail := spacesAround(t.u, b)
+			o := offsets[2*i : 2*i+2]
+			if lead > 0 {
+				if rule.prefixSpace && (i == 0 || o[0] == 0) {
+					lead = 0
+				}
+				for ; lead > 0 && o[0] < o[1]; lead-- {
+					_, size := utf8.DecodeRuneInString(text[o[0]:])
+					o[0] += int32(size)
+				}
+			}
+			for ; trail > 0 && o[1] > o[0]; trail-- {
+				_, size := utf8.DecodeLastRuneInString(text[:o[1]])
+				o[1] -= int32(size)
+			}
+		}
+	}
+}
+
+// spacesAround counts the characters for white space at the ends of a spelling.
+func spacesAround(u *uni.Tables, b []byte) (lead, trail int) {
+	space := func(r rune) bool { return r == norm.ByteChar(' ') || u.Flags(r)&uni.Space != 0 }
+	n := 0
+	counting := true
+	for i := 0; i < len(b); {
+		r, size := uni.DecodeRune(b[i:])
+		i += size
+		n++
+		if space(r) {
+			if counting {
+				lead = n
+			}
+			trail++
+			continue
+		}
+		counting, trail = false, 0
+	}
+	return lead, trail
+}
+
+func sortAdded(list []tokenize.AddedToken) {
+	slices.SortStableFunc(list, func(a, b tokenize.AddedToken) int { return int(a.ID) - int(b.ID) })
+}

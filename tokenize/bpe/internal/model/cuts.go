@@ -1,0 +1,90 @@
+package model
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// cuts knows places where a piece can be cut without changing its tokens: every
+// merge puts two neighbouring characters into one token, so between characters
+// that are neighbours in no token's spelling nothing can ever merge. Models that
+// see whole texts as one piece (SentencePiece style) profit: a text falls into
+// words, which repeat, and the cache serves them.
+type cuts struct {
+	// before holds the characters after which mark begins a new part.
+	mark string
+	glue map[rune]bool
+}
+
+// wordMark is the character that stands for a space in SentencePiece models.
+const wordMark = "\u2581"
+
+// newCuts returns nil where the conditions do not hold: unknown characters must
+// all be spelled as bytes, so that a token's width follows from its id, and no
+// merge may involve a byte token, whose spelling is not its text.
+func newCuts(m *Model) *cuts {
+	if m.Prefix != "" || m.Suffix != "" || m.IgnoreMerges && m.ByteFallback {
+		return nil
+	}
+	bytes := map[int32]bool{}
+	if m.ByteFallback {
+		for _, id := range m.fallback {
+			if id < 0 {
+				return nil
+			}
+			bytes[id] = true
+		}
+	} else {
+		return nil
+	}
+	c := &cuts{mark: wordMark, glue: map[rune]bool{}}
+	for i := range m.Pairs.slots {
+		s := &m.Pairs.slots[i]
+		if s.key == noKey {
+			continue
+		}
+		if bytes[int32(s.key>>32)] || bytes[int32(uint32(s.key))] || bytes[int32(s.into)] {
+			return nil
+		}
+		text, _ := m.Vocab.Bytes(int(s.into))
+		for t := string(text); ; {
+			k := strings.Index(t[min(1, len(t)):], wordMark)
+			if k < 0 {
+				break
+			}
+			k++
+			if r, _ := utf8.DecodeLastRuneInString(t[:k]); true {
+				c.glue[r] = true
+			}
+			t = t[k:]
+		}
+	}
+	return c
+}
+
+// next returns the length of the first part of piece, which is not empty.
+func (c *cuts) next(piece []byte) int {
+	_, p := uni.DecodeRune(piece)
+	for {
+		k := indexMark(piece[p:])
+		if k < 0 {
+			return len(piece)
+		}
+		p += k
+		if r, _ := utf8.DecodeLastRune(piece[:p]); !c.glue[r] {
+			return p
+		}
+		p += len(wordMark)
+	}
+}
+
+func indexMark(b []byte) int {
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == wordMark[0] && b[i+1] == wordMark[1] && b[i+2] == wordMark[2] {
+			return i
+		}
+	}
+	return -1
+}

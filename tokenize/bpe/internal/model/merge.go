@@ -1,0 +1,265 @@
+package model
+
+// sym is a token under construction: id, how many initial symbols it spans and
+// how many bytes of the piece.
+type sym struct {
+	id, n, w int32
+}
+
+// merger holds the working memory of merging; it is not safe for concurrent use.
+type merger struct {
+	pairs *Pairs
+	rank  []uint32
+	into  []int32
+	prev  []int32
+	next  []int32
+	heap  []uint64
+	chunk []sym
+	probe []sym
+}
+
+const (
+	// shortLen is the number of symbols up to which scanning for the best pair
+	// beats a heap.
+	shortLen = 24
+	// chunkLen is the number of symbols that are merged at once; longer pieces
+	// are merged in overlapping chunks, whose working memory stays in cache.
+	chunkLen = 1024
+	overlap  = 48
+)
+
+// merge applies the merges to s, lowest rank first, leftmost among equals, and
+// returns the tokens, in s's memory.
+func (m *merger) merge(s []sym) []sym {
+	switch {
+	case len(s) < 2:
+		return s
+	case len(s) <= shortLen:
+		return m.short(s)
+	case len(s) <= 2*chunkLen:
+		return m.queue(s)
+	}
+	return m.long(s)
+}
+
+// short looks at every pair for each merge.
+func (m *merger) short(s []sym) []sym {
+	var rankBuf [shortLen]uint32
+	var intoBuf [shortLen]int32
+	rank, into := rankBuf[:len(s)], intoBuf[:len(s)]
+	n := len(s)
+	for i := 0; i+1 < n; i++ {
+		rank[i], into[i] = m.pairs.find(s[i].id, s[i+1].id)
+	}
+	for n > 1 {
+		best, at := uint32(noRank), -1
+		for i, r := range rank[:n-1] {
+			if r < best {
+				best, at = r, i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		s[at].id = into[at]
+		s[at].n += s[at+1].n
+		s[at].w += s[at+1].w
+		copy(s[at+1:n-1], s[at+2:n])
+		n--
+		if at+1 < n {
+			copy(rank[at+1:n-1], rank[at+2:n])
+			copy(into[at+1:n-1], into[at+2:n])
+			rank[at], into[at] = m.pairs.find(s[at].id, s[at+1].id)
+		}
+		if at > 0 {
+			rank[at-1], into[at-1] = m.pairs.find(s[at-1].id, s[at].id)
+		}
+	}
+	return s[:n]
+}
+
+// queue keeps the pairs in a heap ordered by rank, then place. An entry is stale
+// when the pair at its place has another rank by now.
+func (m *merger) queue(s []sym) []sym {
+	n := len(s)
+	if cap(m.rank) < n {
+		c := max(n, 2*chunkLen)
+		m.rank, m.into = make([]uint32, c), make([]int32, c)
+		m.prev, m.next = make([]int32, c), make([]int32, c)
+	}
+	rank, into, prev, next := m.rank[:n], m.into[:n], m.prev[:n], m.next[:n]
+	h := m.heap[:0]
+	for i := range s {
+		prev[i], next[i] = int32(i-1), int32(i+1)
+		rank[i] = noRank
+		if i+1 < n {
+			rank[i], into[i] = m.pairs.find(s[i].id, s[i+1].id)
+			if rank[i] != noRank {
+				h = append(h, uint64(rank[i])<<32|uint64(i))
+			}
+		}
+	}
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		down(h, i)
+	}
+	for len(h) > 0 {
+		top := h[0]
+		i := int32(uint32(top))
+		if rank[i] != uint32(top>>32) {
+			h = pop(h)
+			continue
+		}
+		j := next[i]
+		s[i].id = into[i]
+		s[i].n += s[j].n
+		s[i].w += s[j].w
+		s[j].n = 0
+		rank[j] = noRank
+		next[i] = next[j]
+		rank[i] = noRank
+		placed := false
+		if k := next[i]; int(k) < n {
+			prev[k] = i
+			rank[i], into[i] = m.pairs.find(s[i].id, s[k].id)
+			if rank[i] != noRank {
+				// the new pair takes the place of the entry just used
+				h[0] = uint64(rank[i])<<32 | uint64(i)
+				down(h, 0)
+				placed = true
+			}
+		}
+		if !placed {
+			h = pop(h)
+		}
+		if k := prev[i]; k >= 0 {
+			rank[k], into[k] = m.pairs.find(s[k].id, s[i].id)
+			if rank[k] != noRank {
+				h = push(h, uint64(rank[k])<<32|uint64(k))
+			}
+		}
+	}
+	m.heap = h
+	out := s[:0]
+	for i := int32(0); int(i) < n; i = next[i] {
+		out = append(out, s[i])
+	}
+	return out
+}
+
+// long merges chunk after chunk. Two facts make that exact for any table of
+// merges. Adjacent tokens of an encoding are the encoding of the text they span;
+// and a sequence is the encoding of its text if each two neighbours are the
+// encoding of theirs: merges inside a token do not depend on what surrounds it
+// until some merge crosses a boundary, and the first to cross one would cross it
+// in the two neighbours alone, too. So a chunk may be joined to what is there at
+// any common boundary whose two sides are such neighbours.
+func (m *merger) long(s []sym) []sym {
+	initial := append([]sym(nil), s...)
+	out := s[:0]
+	end := 0 // initial symbols covered by out
+	for over := overlap; end < len(initial); {
+		keep, at := len(out), end
+		for keep > 0 && end-at < over {
+			keep--
+			at -= int(out[keep].n)
+		}
+		to := min(len(initial), end+chunkLen)
+		chunk := append(m.chunk[:0], initial[at:to]...)
+		m.chunk = chunk
+		chunk = m.queue(chunk)
+		cut, pos, ok := m.join(initial, out, chunk, keep, at, end)
+		if !ok {
+			over *= 4
+			continue
+		}
+		over = overlap
+		out = append(out[:cut], chunk[pos:]...)
+		end = to
+	}
+	return out
+}
+
+// join finds a boundary common to out (from its token keep, which begins at
+// initial symbol at) and chunk (which begins there, too) that may be a boundary
+// of the whole. It returns how much of out to keep and where chunk goes on.
+func (m *merger) join(initial, out, chunk []sym, keep, at, end int) (cut, pos int, ok bool) {
+	a, b := at, at
+	i, j := keep, 0
+	for {
+		if a == b {
+			if i == 0 || j == len(chunk) || m.neighbours(initial, out[i-1], chunk[j], a) {
+				return i, j, j < len(chunk)
+			}
+		}
+		switch {
+		case a <= b && i < len(out):
+			a += int(out[i].n)
+			i++
+		case b < a && j < len(chunk):
+			b += int(chunk[j].n)
+			j++
+		default:
+			return 0, 0, false
+		}
+		if b > end {
+			return 0, 0, false
+		}
+	}
+}
+
+// neighbours reports whether x, which ends at initial symbol p, and y, which
+// begins there, are the encoding of what they span.
+func (m *merger) neighbours(initial []sym, x, y sym, p int) bool {
+	m.probe = append(m.probe[:0], initial[p-int(x.n):p+int(y.n)]...)
+	var got []sym
+	if len(m.probe) <= shortLen {
+		got = m.short(m.probe)
+	} else {
+		got = m.queue(m.probe)
+	}
+	return len(got) == 2 && got[0].n == x.n && got[0].id == x.id && got[1].id == y.id
+}
+
+func down(h []uint64, i int) {
+	v := h[i]
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			break
+		}
+		if c+1 < len(h) && h[c+1] < h[c] {
+			c++
+		}
+		if h[c] >= v {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = v
+}
+
+func pop(h []uint64) []uint64 {
+	last := len(h) - 1
+	h[0] = h[last]
+	h = h[:last]
+	if last > 0 {
+		down(h, 0)
+	}
+	return h
+}
+
+func push(h []uint64, v uint64) []uint64 {
+	h = append(h, v)
+	i := len(h) - 1
+	for i > 0 {
+		p := (i - 1) / 2
+		if h[p] <= v {
+			break
+		}
+		h[i] = h[p]
+		i = p
+	}
+	h[i] = v
+	return h
+}

@@ -1,0 +1,184 @@
+// Package model is byte pair encoding itself: the vocabulary, the merges, the
+// merging of a piece and the cache of pieces.
+package model
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// MaxID bounds token ids: a larger one in a file is taken for damage, because
+// tables indexed by id are allocated up to the largest.
+const MaxID = 1 << 24
+
+// Vocab maps spellings to ids and back. It is filled once and then read-only.
+type Vocab struct {
+	arena []byte
+	pos   []uint64 // by id: offset<<32 | length, +1 in the length for presence
+	table []uint32 // open addressing, id+1
+	count int
+}
+
+const (
+	mix1 = 0x9E3779B97F4A7C15
+	mix2 = 0xD6E8FEB86659FD93
+)
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+func hashBytes(b []byte) uint64 {
+	h := uint64(len(b)) * mix1
+	for len(b) >= 8 {
+		h = mix(h^binary.LittleEndian.Uint64(b), mix2)
+		b = b[8:]
+	}
+	var w uint64
+	for i, c := range b {
+		w |= uint64(c) << (8 * i)
+	}
+	return mix(h^w, mix1)
+}
+
+// NewVocab makes an empty vocabulary with room for n entries of bytes in all.
+func NewVocab(n, bytes int) *Vocab {
+	size := 1 << max(4, bits.Len(uint(2*n)))
+	return &Vocab{arena: make([]byte, 0, bytes), pos: make([]uint64, 0, n), table: make([]uint32, size)}
+}
+
+// Add sets the id of a spelling. A spelling that is there already moves to the
+// new id, as in the reference, whose vocabulary is a map.
+func (v *Vocab) Add(spelling []byte, id int) error {
+	if id < 0 || id >= MaxID {
+		return fmt.Errorf("token id %d is outside [0, %d)", id, MaxID)
+	}
+	if v.count*2 >= len(v.table) {
+		v.grow()
+	}
+	for id >= len(v.pos) {
+		v.pos = append(v.pos, 0)
+	}
+	slot := v.find(spelling)
+	if v.table[slot] == 0 {
+		v.count++
+	}
+	v.table[slot] = uint32(id + 1)
+	v.pos[id] = uint64(len(v.arena))<<32 | uint64(len(spelling)+1)
+	v.arena = append(v.arena, spelling...)
+	return nil
+}
+
+func (v *Vocab) grow() {
+	old := v.table
+	v.table = make([]uint32, 2*len(old))
+	for _, e := range old {
+		if e != 0 {
+			b, _ := v.Bytes(int(e - 1))
+			v.table[v.find(b)] = e
+		}
+	}
+}
+
+// find returns the slot of a spelling, or the free slot where it would go.
+func (v *Vocab) find(spelling []byte) int {
+	mask := uint64(len(v.table) - 1)
+	for i := hashBytes(spelling) & mask; ; i = (i + 1) & mask {
+		e := v.table[i]
+		if e == 0 {
+			return int(i)
+		}
+		p := v.pos[e-1]
+		if int(uint32(p))-1 == len(spelling) && bytes.Equal(v.arena[p>>32:][:len(spelling)], spelling) {
+			return int(i)
+		}
+	}
+}
+
+// Find returns the id of a spelling, −1 for none.
+func (v *Vocab) Find(spelling []byte) int32 { return int32(v.table[v.find(spelling)]) - 1 }
+
+// Bytes returns the spelling of id; the caller must not change it.
+func (v *Vocab) Bytes(id int) ([]byte, bool) {
+	if id < 0 || id >= len(v.pos) || v.pos[id] == 0 {
+		return nil, false
+	}
+	p := v.pos[id]
+	n := int(uint32(p)) - 1
+	return v.arena[p>>32:][:n:n], true
+}
+
+// Len returns the number of spellings, Size one more than the largest id.
+func (v *Vocab) Len() int  { return v.count }
+func (v *Vocab) Size() int { return len(v.pos) }
+
+// Pairs maps two adjacent tokens to their merge.
+type Pairs struct {
+	slots []pairSlot
+	count int
+}
+
+type pairSlot struct {
+	key        uint64
+	rank, into uint32
+}
+
+const noKey = ^uint64(0)
+
+// noRank is the rank of a pair that does not merge.
+const noRank = ^uint32(0)
+
+// NewPairs makes a table with room for n merges.
+func NewPairs(n int) *Pairs {
+	p := &Pairs{slots: make([]pairSlot, 1<<max(4, bits.Len(uint(n+n/2))))}
+	for i := range p.slots {
+		p.slots[i].key = noKey
+	}
+	return p
+}
+
+func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
+
+// Add sets the merge of a and b. A pair that is there already takes the new rank.
+func (p *Pairs) Add(a, b, into int32, rank uint32) {
+	if 4*p.count >= 3*len(p.slots) {
+		old := p.slots
+		*p = *NewPairs(2 * len(old))
+		for _, s := range old {
+			if s.key != noKey {
+				p.Add(int32(s.key>>32), int32(uint32(s.key)), int32(s.into), s.rank)
+			}
+		}
+	}
+	s := p.slot(pairKey(a, b))
+	if s.key == noKey {
+		p.count++
+	}
+	*s = pairSlot{pairKey(a, b), rank, uint32(into)}
+}
+
+func (p *Pairs) slot(key uint64) *pairSlot {
+	mask := uint64(len(p.slots) - 1)
+	for i := (key * mix1) >> 32 & mask; ; i = (i + 1) & mask {
+		if s := &p.slots[i]; s.key == key || s.key == noKey {
+			return s
+		}
+	}
+}
+
+// find returns the rank and the product of a and b, noRank for none.
+func (p *Pairs) find(a, b int32) (rank uint32, into int32) {
+	s := p.slot(pairKey(a, b))
+	if s.key == noKey {
+		return noRank, -1
+	}
+	return s.rank, int32(s.into)
+}
+
+// ID is the id type of results.
+type ID = rollout.TokenID

@@ -1,0 +1,144 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// Word is a token of a spelled piece: its id and how many bytes of the piece it
+// covers.
+type Word struct {
+	ID    ID
+	Bytes int32
+}
+
+// AppendWord appends the tokens of a piece in the vocabulary's own spelling.
+func (m *Model) AppendWord(dst []Word, piece []byte) ([]Word, error) {
+	if m.IgnoreMerges {
+		if id := m.Vocab.Find(piece); id >= 0 {
+			return append(dst, Word{id, int32(len(piece))}), nil
+		}
+	}
+	if m.cuts == nil {
+		return m.appendWord(dst, piece)
+	}
+	var err error
+	for len(piece) > 0 {
+		n := m.cuts.next(piece)
+		if dst, err = m.appendPart(dst, piece[:n]); err != nil {
+			return dst, err
+		}
+		piece = piece[n:]
+	}
+	return dst, nil
+}
+
+// appendPart is appendWord through the cache; only models whose widths follow
+// from the ids have cuts.
+func (m *Model) appendPart(dst []Word, part []byte) ([]Word, error) {
+	if len(part) > maxLongKey {
+		return m.appendWord(dst, part)
+	}
+	start := len(dst)
+	h := hashBytes(part)
+	if e := m.cache.findLong(part, h); e != nil {
+		for _, id := range e.ids {
+			dst = append(dst, Word{id, m.width[id]})
+		}
+		return dst, nil
+	}
+	dst, err := m.appendWord(dst, part)
+	if err != nil {
+		return dst, err
+	}
+	ids := make([]ID, 0, len(dst)-start)
+	for _, w := range dst[start:] {
+		ids = append(ids, w.ID)
+	}
+	m.cache.putLong(part, h, ids)
+	return dst, nil
+}
+
+// appendWord builds the initial symbols of piece and merges them.
+func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
+	sc := m.pool.Get().(*scratch)
+	defer m.pool.Put(sc)
+	syms := sc.syms[:0]
+	unk, unkBytes := false, 0
+	flush := func() {
+		if unk {
+			syms = append(syms, sym{id: m.Unk, n: 1, w: int32(unkBytes)})
+			unk = false
+		}
+	}
+	for i := 0; i < len(piece); {
+		_, size := uni.DecodeRune(piece[i:])
+		id := m.symbol(sc, piece, i, size)
+		switch {
+		case id >= 0:
+			flush()
+			syms = append(syms, sym{id: id, n: 1, w: int32(size)})
+		case m.ByteFallback && m.spelled(piece[i:i+size]):
+			// a pending unknown token stays pending: that is what the reference does
+			for _, b := range piece[i : i+size] {
+				syms = append(syms, sym{id: m.fallback[b], n: 1, w: 1})
+			}
+		case m.Unk >= 0:
+			if unk && !m.FuseUnk {
+				flush()
+			}
+			if !unk {
+				unk, unkBytes = true, 0
+			}
+			unkBytes += size
+		case m.Unk == missingUnk:
+			return dst, fmt.Errorf("the piece %q holds a character outside the vocabulary, and the unknown token that should stand for it is not in the vocabulary", piece)
+		}
+		i += size
+	}
+	flush()
+	sc.syms = syms
+	for _, t := range sc.merge(syms) {
+		dst = append(dst, Word{t.id, t.w})
+	}
+	return dst, nil
+}
+
+// missingUnk marks an unknown token that the vocabulary lacks.
+const missingUnk = -2
+
+// MissingUnk is the value of Unk for an unknown token that the vocabulary lacks:
+// text that needs it is an error.
+const MissingUnk = missingUnk
+
+// symbol returns the id of the initial symbol at piece[i:i+size], −1 for none.
+func (m *Model) symbol(sc *scratch, piece []byte, i, size int) int32 {
+	first, last := i == 0, i+size == len(piece)
+	if (first || m.Prefix == "") && (!last || m.Suffix == "") {
+		if size == 1 {
+			return m.ascii[piece[i]]
+		}
+		return m.Vocab.Find(piece[i : i+size])
+	}
+	b := sc.text[:0]
+	if !first {
+		b = append(b, m.Prefix...)
+	}
+	b = append(b, piece[i:i+size]...)
+	if last {
+		b = append(b, m.Suffix...)
+	}
+	sc.text = b
+	return m.Vocab.Find(b)
+}
+
+// spelled reports whether every byte of c has a fallback token.
+func (m *Model) spelled(c []byte) bool {
+	for _, b := range c {
+		if m.fallback[b] < 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,264 @@
+// Package norm holds text that remembers where each of its bytes came from, and
+// the normalizers, with the reference's rules for both.
+package norm
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// Text is a run of valid UTF-8 with its origin. The origin of a byte is the byte
+// range of the character (or characters) in the text given to Encode.
+type Text struct {
+	Buf []byte
+	// Al holds 2 values per byte of Buf, begin and end; nil means that Buf is the
+	// original text from Base on, and each byte belongs to its own character.
+	Al   []int32
+	Base int
+}
+
+// Range returns the origin of the bytes [a, b) of t, a < b.
+func (t *Text) Range(a, b int) (int, int) {
+	if t.Al != nil {
+		return int(t.Al[2*a]), int(t.Al[2*b-1])
+	}
+	for a > 0 && t.Buf[a]&0xC0 == 0x80 {
+		a--
+	}
+	for b < len(t.Buf) && t.Buf[b]&0xC0 == 0x80 {
+		b++
+	}
+	return t.Base + a, t.Base + b
+}
+
+// Slice returns the part [a, b); it shares memory with t.
+func (t *Text) Slice(a, b int) Text {
+	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a}
+	if t.Al != nil {
+		s.Al = t.Al[2*a : 2*b : 2*b]
+	}
+	return s
+}
+
+// Align makes the origins explicit.
+func (t *Text) Align() {
+	if t.Al != nil {
+		return
+	}
+	t.Al = make([]int32, 2*len(t.Buf))
+	for i := 0; i < len(t.Buf); {
+		_, size := uni.DecodeRune(t.Buf[i:])
+		for k := i; k < i+size; k++ {
+			t.Al[2*k], t.Al[2*k+1] = int32(t.Base+i), int32(t.Base+i+size)
+		}
+		i += size
+	}
+}
+
+// Lossy returns s with every maximal invalid subpart replaced by U+FFFD.
+func Lossy(s []byte) Text {
+	t := Text{Buf: make([]byte, 0, len(s)+8), Al: make([]int32, 0, 2*len(s)+16)}
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRune(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			size = invalidLen(s[i:])
+		}
+		n := len(t.Buf)
+		t.Buf = utf8.AppendRune(t.Buf, r)
+		for range t.Buf[n:] {
+			t.Al = append(t.Al, int32(i), int32(i+size))
+		}
+		i += size
+	}
+	return t
+}
+
+// invalidLen is the length of the maximal subpart of an ill-formed sequence at
+// the start of s (Unicode 3.9, table 3-8): 1 to 3 bytes.
+func invalidLen(s []byte) int {
+	lo, hi, need := byte(0x80), byte(0xBF), 0
+	switch c := s[0]; {
+	case c >= 0xC2 && c <= 0xDF:
+		need = 1
+	case c >= 0xE0 && c <= 0xEF:
+		need = 2
+		if c == 0xE0 {
+			lo = 0xA0
+		} else if c == 0xED {
+			hi = 0x9F
+		}
+	case c >= 0xF0 && c <= 0xF4:
+		need = 3
+		if c == 0xF0 {
+			lo = 0x90
+		} else if c == 0xF4 {
+			hi = 0x8F
+		}
+	}
+	n := 1
+	for n <= need && n < len(s) && s[n] >= lo && s[n] <= hi {
+		lo, hi = 0x80, 0xBF
+		n++
+	}
+	return n
+}
+
+// transform replaces the whole text by chars, whose Change says how each relates
+// to the characters that were there; skip leading characters are dropped first.
+func (t *Text) transform(chars []uni.Char, skip int) {
+	t.Align()
+	at := 0
+	next := func() int {
+		if at >= len(t.Buf) {
+			return 0
+		}
+		_, size := uni.DecodeRune(t.Buf[at:])
+		return size
+	}
+	for range skip {
+		at += next()
+	}
+	buf := make([]byte, 0, len(t.Buf))
+	al := make([]int32, 0, len(t.Al))
+	for _, c := range chars {
+		var b, e int32
+		switch {
+		case c.Change > 0 && at > 0:
+			b, e = t.Al[2*at-2], t.Al[2*at-1]
+		case c.Change <= 0 && at < len(t.Buf):
+			b, e = t.Al[2*at], t.Al[2*at+1]
+		}
+		if c.Change <= 0 {
+			at += next()
+			for range -c.Change {
+				at += next()
+			}
+		}
+		n := len(buf)
+		buf = utf8.AppendRune(buf, c.R)
+		for range buf[n:] {
+			al = append(al, b, e)
+		}
+	}
+	t.Buf, t.Al = buf, al
+}
+
+// Prepend puts s in front, with the origin of the first character.
+func (t *Text) Prepend(s string) {
+	if len(t.Buf) == 0 || s == "" {
+		return
+	}
+	t.Align()
+	n := len(s)
+	buf := make([]byte, 0, len(t.Buf)+n)
+	buf = append(append(buf, s...), t.Buf...)
+	al := make([]int32, 0, len(t.Al)+2*n)
+	for range n {
+		al = append(al, t.Al[0], t.Al[1])
+	}
+	t.Buf, t.Al = buf, append(al, t.Al...)
+}
+
+// Replace puts content in place of each match; find returns the next match at
+// or after a position. Content has the origin of the last character replaced.
+func (t *Text) Replace(content string, find func(buf []byte, from int) (int, int, bool, error)) error {
+	var buf []byte
+	var al []int32
+	last, from := 0, 0
+	for {
+		a, b, ok, err := find(t.Buf, from)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		if buf == nil {
+			t.Align()
+			buf = make([]byte, 0, len(t.Buf)+len(content))
+			al = make([]int32, 0, len(t.Al)+2*len(content))
+		}
+		buf = append(append(buf, t.Buf[last:a]...), content...)
+		al = append(al, t.Al[2*last:2*a]...)
+		var ob, oe int32
+		if b > 0 {
+			ob, oe = t.Al[2*b-2], t.Al[2*b-1]
+		}
+		for range len(content) {
+			al = append(al, ob, oe)
+		}
+		last, from = b, b
+		if a == b {
+			if b == len(t.Buf) {
+				break
+			}
+			_, size := uni.DecodeRune(t.Buf[b:])
+			from = b + size
+		}
+	}
+	if buf != nil {
+		t.Buf, t.Al = append(buf, t.Buf[last:]...), append(al, t.Al[2*last:]...)
+	}
+	return nil
+}
+
+// ReplaceString is Replace for a literal, with a fast way for one byte.
+func (t *Text) ReplaceString(old, content string) error {
+	if bytes.Index(t.Buf, []byte(old)) < 0 {
+		return nil
+	}
+	return t.Replace(content, func(buf []byte, from int) (int, int, bool, error) {
+		k := bytes.Index(buf[from:], []byte(old))
+		return from + k, from + k + len(old), k >= 0, nil
+	})
+}
+
+// byteChars maps a byte to the character that spells it in byte-level vocabularies.
+var byteChars = func() (m [256]rune) {
+	n := rune(0)
+	for b := range m {
+		switch {
+		case b >= '!' && b <= '~', b >= 0xA1 && b <= 0xAC, b >= 0xAE:
+			m[b] = rune(b)
+		default:
+			m[b] = 256 + n
+			n++
+		}
+	}
+	return m
+}()
+
+// ByteChar returns the character that spells byte b.
+func ByteChar(b byte) rune { return byteChars[b] }
+
+// CharByte is the inverse of ByteChar.
+func CharByte(r rune) (byte, bool) {
+	switch {
+	case r >= '!' && r <= '~', r >= 0xA1 && r <= 0xAC, r >= 0xAE && r <= 0xFF:
+		return byte(r), true
+	case r >= 256 && r <= 256+32:
+		return byte(r - 256), true
+	case r >= 256+33 && r < 256+33+34:
+		return byte(r-256-33) + 0x7F, true
+	case r == 256+67:
+		return 0xAD, true
+	}
+	return 0, false
+}
+
+// Spell turns every byte into its character.
+func (t *Text) Spell() {
+	t.Align()
+	buf := make([]byte, 0, 2*len(t.Buf))
+	al := make([]int32, 0, 2*len(t.Al))
+	for i, b := range t.Buf {
+		n := len(buf)
+		buf = utf8.AppendRune(buf, byteChars[b])
+		for range buf[n:] {
+			al = append(al, t.Al[2*i], t.Al[2*i+1])
+		}
+	}
+	t.Buf, t.Al = buf, al
+}

@@ -1,0 +1,102 @@
+package pretok
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/rx"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+const (
+	folded     = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
+	upperClass = `\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}`
+	lowerClass = `\p{Ll}\p{Lm}\p{Lo}\p{M}`
+	tail       = `|\s*[\r\n]+|\s+(?!\S)|\s+`
+
+	// GPT2Pattern is the split of GPT-2, which ByteLevel applies by itself.
+	GPT2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+	deepseekNumbers = `\p{N}{1,3}`
+	deepseekKana    = `[一-龥぀-ゟ゠-ヿ]+`
+	deepseekWords   = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+)
+
+func wordsPattern(w words) string {
+	letters, plus := `\p{L}`, `\p{L}+`
+	if w.letters&uni.M != 0 {
+		letters, plus = `\p{L}\p{M}`, `[\p{L}\p{M}]+`
+	}
+	head := folded
+	return head + `|[^\r\n\p{L}\p{N}]?` + plus + `|` + digitsPattern(w.digits) + `| ?[^\s` + letters + `\p{N}]+[\r\n]*` + tail
+}
+
+func digitsPattern(n int) string {
+	switch n {
+	case 0:
+		return `\p{N}+`
+	case 1:
+		return `\p{N}`
+	}
+	return fmt.Sprintf(`\p{N}{1,%d}`, n)
+}
+
+func casedPattern(c cased) string {
+	upper, lower, head, suffix, slash := "["+upperClass+"]", "["+lowerClass+"]", "", "", ""
+	if c.han {
+		upper, lower = "["+upperClass+`&&[^\p{Han}]]`, "["+lowerClass+`&&[^\p{Han}]]`
+		head = `[\p{Han}]+|`
+	}
+	if c.suffix {
+		suffix = folded + "?"
+	}
+	if c.slash {
+		slash = "/"
+	}
+	front := `[^\r\n\p{L}\p{N}]?`
+	return head + front + upper + "*" + lower + "+" + suffix + "|" + front + upper + "+" + lower + "*" + suffix +
+		"|" + digitsPattern(c.digits) + `| ?[^\s\p{L}\p{N}]+[\r\n` + slash + `]*` + tail
+}
+
+// Known returns the scanner of a published pattern, recognised by its exact
+// text, or nil.
+func Known(u *uni.Tables, pattern string, flavor rx.Flavor) Splitter {
+	b := newBase(u)
+	// spellings of one and the same language
+	same := []string{`'(?i:[sdmt]|ll|ve|re)|`, folded + "|", `?+\p{L}++|`, `?\p{L}+|`, `]++[\r\n]*+|`, `]+[\r\n]*|`}
+	if flavor == rx.Rust {
+		same = append(same, `{1,3}+|`, `{1,3}|`)
+	}
+	pattern = strings.NewReplacer(same...).Replace(pattern)
+	if pattern == GPT2Pattern {
+		return &gpt2{b}
+	}
+	for _, letters := range []uint16{uni.L, uni.L | uni.M} {
+		for _, digits := range []int{0, 1, 2, 3} {
+			if w := (words{base: b, letters: letters, digits: digits, fold: true}); wordsPattern(w) == pattern {
+				return &w
+			}
+		}
+	}
+	for mask := range 8 {
+		for _, digits := range []int{0, 1, 2, 3} {
+			c := cased{base: b, digits: digits, suffix: mask&1 != 0, slash: mask&2 != 0, han: mask&4 != 0}
+			if casedPattern(c) == pattern {
+				return &c
+			}
+		}
+	}
+	return nil
+}
+
+// KnownSequence returns the scanner of several splits applied one after the
+// other, or nil.
+func KnownSequence(u *uni.Tables, patterns []string, flavor rx.Flavor) Splitter {
+	if len(patterns) == 1 {
+		return Known(u, patterns[0], flavor)
+	}
+	if len(patterns) == 3 && patterns[0] == deepseekNumbers && patterns[1] == deepseekKana && patterns[2] == deepseekWords {
+		return &deepseek{newBase(u)}
+	}
+	return nil
+}

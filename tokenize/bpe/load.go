@@ -1,0 +1,270 @@
+package bpe
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/tjson"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// LoadFile loads a tokenizer.json file from the file system of the machine.
+func LoadFile(path string) (*Tokenizer, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path}, "the tokenizer cannot be read: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// LoadFS loads a tokenizer.json file from fsys.
+func LoadFS(fsys fs.FS, name string) (*Tokenizer, error) {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the tokenizer cannot be read: %w", err)
+	}
+	return Parse(name, data)
+}
+
+// Parse makes a tokenizer from the content of a tokenizer.json file. name is
+// used in errors only, and data is not kept. A component that this engine cannot
+// reproduce exactly is a KindTokenizer error that names it.
+func Parse(name string, data []byte) (*Tokenizer, error) {
+	l := &loader{file: name, u: uni.Load()}
+	sum := sha256.Sum256(data)
+	t, err := l.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	t.digest = "sha256:" + hex.EncodeToString(sum[:])
+	return t, nil
+}
+
+// loader builds a tokenizer from its description.
+type loader struct {
+	file string
+	u    *uni.Tables
+}
+
+// sections are the parts of tokenizer.json, unread but for the model.
+type sections struct {
+	added, normalizer, preTokenizer, postProcessor, decoder json.RawMessage
+	model                                                   *modelFile
+}
+
+func (l *loader) where(field string) rollout.Where {
+	return rollout.Where{File: l.file, Field: field}
+}
+
+// damaged reports a file that is not what it claims to be.
+func (l *loader) damaged(field string, format string, args ...any) error {
+	return rollout.Errorf(rollout.KindTokenizer, l.where(field), format, args...)
+}
+
+// refuse reports a component that this engine does not reproduce.
+func (l *loader) refuse(field, format string, args ...any) error {
+	return rollout.Errorf(rollout.KindTokenizer, l.where(field), "the bpe engine does not have "+format, args...).
+		WithFix("load this tokenizer with the hf engine (tokenize/hf), which has every component of Hugging Face tokenizers")
+}
+
+func (l *loader) parse(data []byte) (*Tokenizer, error) {
+	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
+	if !utf8.Valid(data) {
+		return nil, l.damaged("", "the file is not valid UTF-8")
+	}
+	s := tjson.New(data)
+	var sec sections
+	var merr error
+	s.Object(func(key []byte) {
+		switch string(key) {
+		case "added_tokens":
+			sec.added = s.Raw()
+		case "normalizer":
+			sec.normalizer = s.Raw()
+		case "pre_tokenizer":
+			sec.preTokenizer = s.Raw()
+		case "post_processor":
+			sec.postProcessor = s.Raw()
+		case "decoder":
+			sec.decoder = s.Raw()
+		case "model":
+			sec.model, merr = l.readModel(s)
+			if merr != nil {
+				s.Fail("%v", merr)
+			}
+		default:
+			s.Raw()
+		}
+	})
+	s.End()
+	if merr != nil {
+		return nil, merr
+	}
+	if err := s.Err(); err != nil {
+		return nil, l.damaged("", "the file is not a tokenizer.json: %w", err)
+	}
+	if sec.model == nil {
+		return nil, l.damaged("/model", "the file has no model")
+	}
+	return l.build(&sec)
+}
+
+// build joins the parts.
+func (l *loader) build(sec *sections) (*Tokenizer, error) {
+	t := &Tokenizer{u: l.u}
+	var err error
+	if t.normalizer, err = l.normalizer("/normalizer", sec.normalizer); err != nil {
+		return nil, err
+	}
+	var c cutter
+	if err = l.preTokenizer("/pre_tokenizer", sec.preTokenizer, &c); err != nil {
+		return nil, err
+	}
+	if t.trim, err = l.postProcessor("/post_processor", sec.postProcessor); err != nil {
+		return nil, err
+	}
+	if t.decoder, err = l.decoder("/decoder", sec.decoder); err != nil {
+		return nil, err
+	}
+	spelled := c.spelled || l.spells(sec.normalizer) || t.decoder.spells()
+	if t.model, err = l.model(sec.model, spelled); err != nil {
+		return nil, err
+	}
+	if t.model.Raw() && c.spelled && !c.after {
+		t.raw, t.splitter, t.stages = true, c.splitter(l.u), c.stages[:len(c.stages)-1]
+	} else {
+		t.stages = c.stages
+	}
+	if err = l.added(t, sec.added); err != nil {
+		return nil, err
+	}
+	t.finish()
+	return t, nil
+}
+
+// finish derives what is looked up while encoding and decoding.
+func (t *Tokenizer) finish() {
+	t.facts = newFacts(t)
+	t.pool.New = func() any { return &encoder{t: t} }
+	if t.decoder.plainBytes() {
+		t.bytes = newByteTable(t)
+	}
+}
+
+// addedFile is an entry of added_tokens.
+type addedFile struct {
+	ID         int64   `json:"id"`
+	Content    *string `json:"content"`
+	SingleWord bool    `json:"single_word"`
+	LStrip     bool    `json:"lstrip"`
+	RStrip     bool    `json:"rstrip"`
+	Normalized *bool   `json:"normalized"`
+	Special    bool    `json:"special"`
+}
+
+// added gives the added tokens their ids, as the reference does: an entry of the
+// model's vocabulary keeps its id, any other takes the next free one, whatever
+// the file says.
+func (l *loader) added(t *Tokenizer, raw json.RawMessage) error {
+	if isNull(raw) {
+		return nil
+	}
+	var files []addedFile
+	if err := json.Unmarshal(raw, &files); err != nil {
+		return l.damaged("/added_tokens", "the added tokens cannot be read: %w", err)
+	}
+	list := make([]tokenize.AddedToken, 0, len(files))
+	for i, f := range files {
+		if f.Content == nil {
+			return l.damaged(fmt.Sprintf("/added_tokens/%d", i), "the token has no content")
+		}
+		normalized := !f.Special
+		if f.Normalized != nil {
+			normalized = *f.Normalized
+		}
+		list = append(list, tokenize.AddedToken{ID: rollout.TokenID(f.ID), Content: *f.Content, Special: f.Special,
+			LStrip: f.LStrip, RStrip: f.RStrip, SingleWord: f.SingleWord, Normalized: normalized})
+	}
+	return l.place(t, list)
+}
+
+// place numbers the tokens and builds the two matchers.
+func (l *loader) place(t *Tokenizer, list []tokenize.AddedToken) error {
+	ids := map[string]rollout.TokenID{}
+	byID := map[rollout.TokenID]tokenize.AddedToken{}
+	special := map[string]bool{}
+	size := rollout.TokenID(t.model.Vocab.Len())
+	last := rollout.TokenID(-1)
+	var specials, others []string
+	for _, a := range list {
+		if a.Content == "" {
+			continue
+		}
+		if a.Special && !special[a.Content] {
+			special[a.Content] = true
+			specials = append(specials, a.Content)
+		}
+		if _, again := ids[a.Content]; again {
+			continue // the first entry counts
+		}
+		if !special[a.Content] {
+			others = append(others, a.Content)
+		}
+		id := rollout.TokenID(t.model.Vocab.Find([]byte(a.Content)))
+		if id < 0 {
+			if id = size; last >= size || size == 0 {
+				id = last + 1
+			}
+		}
+		if id >= model.MaxID {
+			return l.damaged("/added_tokens", "token id %d is outside [0, %d)", id, model.MaxID)
+		}
+		last = max(last, id)
+		a.ID = id
+		ids[a.Content], byID[id] = id, a
+	}
+	t.setAdded(specials, others, ids, byID)
+	return t.buildMatchers(l)
+}
+
+// setAdded fixes the order in which tokens of equal spelling would count.
+func (t *Tokenizer) setAdded(specials, others []string, ids map[string]rollout.TokenID, byID map[rollout.TokenID]tokenize.AddedToken) {
+	for _, group := range [][]string{specials, others} {
+		for _, content := range group {
+			a := byID[ids[content]]
+			if a.Normalized {
+				t.late = append(t.late, a)
+			} else {
+				t.early = append(t.early, a)
+			}
+		}
+	}
+}
+
+func (t *Tokenizer) buildMatchers(l *loader) error {
+	t.earlyMatcher = tokenize.NewAddedMatcher(t.early, nil)
+	contents := make([]string, len(t.late))
+	for i, a := range t.late {
+		text := norm.Text{Buf: []byte(a.Content)}
+		if t.normalizer != nil {
+			if err := t.normalizer.Apply(t.u, &text); err != nil {
+				return l.damaged("/added_tokens", "the token %q cannot be normalised: %w", a.Content, err)
+			}
+		}
+		contents[i] = string(text.Buf)
+	}
+	t.lateMatcher = tokenize.NewAddedMatcher(t.late, contents)
+	return nil
+}
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -1,0 +1,95 @@
+package bpe
+
+import (
+	"sync"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// Tokenizer is a byte pair encoding tokenizer. It is safe for concurrent use and
+// shares what it learns about pieces of text between all callers.
+type Tokenizer struct {
+	u          *uni.Tables
+	normalizer norm.Normalizer // nil: none
+	model      *model.Model
+	splitter   pretok.Splitter // one scanner for the whole pre-tokenizer, or nil
+	stages     []pretok.Stage  // used where splitter is nil
+	raw        bool            // pieces are given to the model as plain bytes
+	exact      bool            // offsets are not widened to whole characters
+	trim       []trimmer
+	decoder    chain
+	digest     string
+
+	// added tokens looked for in the text itself, and in the normalised text
+	early, late               []tokenize.AddedToken
+	earlyMatcher, lateMatcher *tokenize.AddedMatcher
+
+	facts *facts
+	bytes *byteTable // what each id decodes to, where that is a matter of bytes
+	pool  sync.Pool
+}
+
+var _ tokenize.Tokenizer = (*Tokenizer)(nil)
+
+// Digest returns "sha256:<hex>" of the file that t was loaded from; for a
+// tiktoken model, of its ranks, patterns and special tokens.
+func (t *Tokenizer) Digest() string { return t.digest }
+
+// Vocab returns the vocabulary.
+func (t *Tokenizer) Vocab() tokenize.Vocab { return t.facts }
+
+// facts implements tokenize.Vocab.
+type facts struct {
+	vocab   *model.Vocab
+	added   []tokenize.AddedToken
+	byID    map[rollout.TokenID]int
+	content map[string]rollout.TokenID
+	size    int
+}
+
+func newFacts(t *Tokenizer) *facts {
+	f := &facts{vocab: t.model.Vocab, size: t.model.Vocab.Size(), byID: map[rollout.TokenID]int{}, content: map[string]rollout.TokenID{}}
+	for _, list := range [][]tokenize.AddedToken{t.early, t.late} {
+		f.added = append(f.added, list...)
+	}
+	sortAdded(f.added)
+	for i, a := range f.added {
+		f.byID[a.ID] = i
+		f.content[a.Content] = a.ID
+		f.size = max(f.size, int(a.ID)+1)
+	}
+	return f
+}
+
+// Size implements tokenize.Vocab.
+func (f *facts) Size() int { return f.size }
+
+// Added implements tokenize.Vocab.
+func (f *facts) Added() []tokenize.AddedToken { return f.added }
+
+// ID implements tokenize.Vocab.
+func (f *facts) ID(token string) (rollout.TokenID, bool) {
+	if id, ok := f.content[token]; ok {
+		return id, true
+	}
+	id := f.vocab.Find([]byte(token))
+	return id, id >= 0
+}
+
+// Token implements tokenize.Vocab.
+func (f *facts) Token(id rollout.TokenID) (string, bool) {
+	b, ok := f.spelling(id)
+	return string(b), ok
+}
+
+func (f *facts) spelling(id rollout.TokenID) ([]byte, bool) {
+	if i, ok := f.byID[id]; ok {
+		return []byte(f.added[i].Content), true
+	}
+	return f.vocab.Bytes(int(id))
+}

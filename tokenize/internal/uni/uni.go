@@ -1,0 +1,310 @@
+// Package uni holds the character facts of the reference tokenizer: general
+// categories, the predicates its stages use, canonical and compatibility
+// mappings. They differ from package unicode, whose Unicode version is another;
+// internal/oracle/unicode_tables.py asks the reference for every one of them.
+package uni
+
+import (
+	_ "embed"
+	"sort"
+	"sync"
+	"unicode/utf8"
+)
+
+//go:generate python3 ../../../internal/oracle/unicode_tables.py tables.bin
+
+//go:embed tables.bin
+var packed string
+
+// Flags of a code point, as the scanners need them.
+const (
+	L      uint16 = 1 << iota // letter
+	N                         // number
+	M                         // mark
+	P                         // punctuation
+	S                         // symbol
+	Space                     // \s of the regex engine, White_Space
+	Upper                     // Lu, Lt, Lm, Lo, M
+	Lower                     // Ll, Lm, Lo, M
+	Han                       // script Han
+	Word                      // \w of added tokens and of the Whitespace pre-tokenizer
+	Number                    // the Digits pre-tokenizer
+	Punct                     // the Punctuation pre-tokenizer
+	Kana                      // U+4E00..9FA5, U+3040..30FF: the second split of DeepSeek
+	NFCNo                     // may change, or take part in a change, under NFC
+	NFKCNo                    // the same under NFKC
+	Accent                    // what StripAccents removes
+)
+
+const (
+	blockBits = 7
+	blockSize = 1 << blockBits
+	maxRune   = 0x10FFFF
+)
+
+// Tables is the unpacked form; it is read-only.
+type Tables struct {
+	index [(maxRune + 1) >> blockBits]uint16
+	flags []uint16
+	cats  []catRun
+	sets  map[string]Set
+	nfd   map[rune][]rune
+	nfkd  map[rune][]rune
+	lower map[rune][]rune
+	ccc   map[rune]uint8
+	pairs map[[2]rune]rune
+}
+
+type catRun struct {
+	first rune
+	cat   uint8
+}
+
+// Range is an inclusive range of code points.
+type Range struct{ Lo, Hi rune }
+
+// Set is a sorted list of disjoint ranges.
+type Set []Range
+
+// Contains reports whether r is in the set.
+func (s Set) Contains(r rune) bool {
+	i := sort.Search(len(s), func(i int) bool { return s[i].Hi >= r })
+	return i < len(s) && s[i].Lo <= r
+}
+
+// Load unpacks the tables at the first call and returns the same value ever after.
+var Load = sync.OnceValue(unpack)
+
+// Categories lists the two-letter general categories in table order.
+var categories = []string{
+	"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe",
+	"Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cn", "Cs",
+}
+
+// Flags returns the flags of r; r must be a valid code point.
+func (t *Tables) Flags(r rune) uint16 {
+	return t.flags[uint32(t.index[uint32(r)>>blockBits])<<blockBits|uint32(r)&(blockSize-1)]
+}
+
+// Set returns a named predicate set (a script, "Alphabetic", "word", …).
+func (t *Tables) Set(name string) (Set, bool) {
+	s, ok := t.sets[name]
+	return s, ok
+}
+
+// Category returns the code points of a general category ("Lu") or of a group
+// ("L"), and whether the name is one.
+func (t *Tables) Category(name string) (Set, bool) {
+	if len(name) == 0 || len(name) > 2 {
+		return nil, false
+	}
+	var out Set
+	known := false
+	for i, run := range t.cats {
+		cat := categories[run.cat]
+		if cat[:len(name)] != name {
+			continue
+		}
+		known = true
+		hi := rune(maxRune)
+		if i+1 < len(t.cats) {
+			hi = t.cats[i+1].first - 1
+		}
+		if k := len(out); k > 0 && out[k-1].Hi+1 == run.first {
+			out[k-1].Hi = hi
+		} else {
+			out = append(out, Range{run.first, hi})
+		}
+	}
+	return out, known
+}
+
+// ToLower returns the lower-case form of r, nil where it is r itself.
+func (t *Tables) ToLower(r rune) []rune { return t.lower[r] }
+
+type reader struct {
+	s string
+}
+
+func (r *reader) num() int {
+	n, shift := 0, 0
+	for {
+		b := r.s[0]
+		r.s = r.s[1:]
+		n |= int(b&0x7F) << shift
+		if b < 0x80 {
+			return n
+		}
+		shift += 7
+	}
+}
+
+func (r *reader) str() string {
+	n := r.num()
+	s := r.s[:n]
+	r.s = r.s[n:]
+	return s
+}
+
+func unpack() *Tables {
+	t := &Tables{sets: map[string]Set{}, ccc: map[rune]uint8{}, pairs: map[[2]rune]rune{}}
+	top := reader{packed[len("TPU1"):]}
+	for len(top.s) > 0 {
+		name := top.str()
+		body := reader{top.str()}
+		switch {
+		case name == "gc":
+			for at := 0; len(body.s) > 0; {
+				n := body.num()
+				t.cats = append(t.cats, catRun{rune(at), uint8(body.num())})
+				at += n
+			}
+		case name == "map:nfd":
+			t.nfd = mapping(body)
+		case name == "map:nfkd":
+			t.nfkd = mapping(body)
+		case name == "map:lower":
+			t.lower = mapping(body)
+		case name == "ccc":
+			for at := 0; len(body.s) > 0; {
+				n, class := body.num(), body.num()
+				for r := at; class != 0 && r < at+n; r++ {
+					t.ccc[rune(r)] = uint8(class)
+				}
+				at += n
+			}
+		case name == "compose":
+			for len(body.s) > 0 {
+				a, b, c := body.num(), body.num(), body.num()
+				t.pairs[[2]rune{rune(a), rune(b)}] = rune(c)
+			}
+		default:
+			t.sets[name[len("set:"):]] = ranges(body)
+		}
+	}
+	t.buildFlags()
+	return t
+}
+
+func ranges(body reader) Set {
+	var s Set
+	end := 0
+	for len(body.s) > 0 {
+		lo := end + body.num()
+		end = lo + body.num()
+		s = append(s, Range{rune(lo), rune(end - 1)})
+	}
+	return s
+}
+
+func mapping(body reader) map[rune][]rune {
+	m := map[rune][]rune{}
+	c := 0
+	for len(body.s) > 0 {
+		c += body.num()
+		to := make([]rune, body.num())
+		for i := range to {
+			to[i] = rune(body.num())
+		}
+		m[rune(c)] = to
+	}
+	return m
+}
+
+func (t *Tables) buildFlags() {
+	byCat := make([]uint16, len(categories))
+	for i, c := range categories {
+		switch c[0] {
+		case 'L':
+			byCat[i] = L
+		case 'N':
+			byCat[i] = N
+		case 'M':
+			byCat[i] = M | Upper | Lower
+		case 'P':
+			byCat[i] = P
+		case 'S':
+			byCat[i] = S
+		}
+		switch c {
+		case "Lu", "Lt":
+			byCat[i] |= Upper
+		case "Ll":
+			byCat[i] |= Lower
+		case "Lm", "Lo":
+			byCat[i] |= Upper | Lower
+		}
+	}
+	all := make([]uint16, maxRune+1)
+	for i, run := range t.cats {
+		end := maxRune + 1
+		if i+1 < len(t.cats) {
+			end = int(t.cats[i+1].first)
+		}
+		for r := int(run.first); r < end; r++ {
+			all[r] = byCat[run.cat]
+		}
+	}
+	mark := func(s Set, bit uint16) {
+		for _, x := range s {
+			for r := x.Lo; r <= x.Hi; r++ {
+				all[r] |= bit
+			}
+		}
+	}
+	mark(t.sets["White_Space"], Space)
+	mark(t.sets["Han"], Han)
+	mark(t.sets["added_word"], Word)
+	mark(t.sets["numeric"], Number)
+	mark(t.sets["punctuation"], Punct)
+	mark(t.sets["mark"], Accent)
+	mark(Set{{0x4E00, 0x9FA5}, {0x3040, 0x30FF}}, Kana)
+	for r := range t.ccc {
+		all[r] |= NFCNo | NFKCNo
+	}
+	for p := range t.pairs {
+		all[p[1]] |= NFCNo | NFKCNo
+	}
+	for r, d := range t.nfd {
+		if t.Compose(d) != r {
+			all[r] |= NFCNo | NFKCNo
+		}
+	}
+	for r := range t.nfkd {
+		all[r] |= NFKCNo
+	}
+	mark(Set{{0x1161, 0x1175}, {0x11A8, 0x11C2}}, NFCNo|NFKCNo)
+	seen := map[[blockSize]uint16]uint16{}
+	for b := range t.index {
+		block := [blockSize]uint16(all[b<<blockBits:])
+		k, ok := seen[block]
+		if !ok {
+			k = uint16(len(seen))
+			seen[block] = k
+			t.flags = append(t.flags, block[:]...)
+		}
+		t.index[b] = k
+	}
+}
+
+// Compose folds a full canonical decomposition back as NFC would; it returns
+// the single character that results, or -1.
+func (t *Tables) Compose(d []rune) rune {
+	r := d[0]
+	for _, c := range d[1:] {
+		next, ok := t.pair(r, c)
+		if !ok {
+			return -1
+		}
+		r = next
+	}
+	return r
+}
+
+// DecodeRune is utf8.DecodeRune for text known to be valid and not empty.
+func DecodeRune(b []byte) (rune, int) {
+	if c := b[0]; c < utf8.RuneSelf {
+		return rune(c), 1
+	}
+	return utf8.DecodeRune(b)
+}

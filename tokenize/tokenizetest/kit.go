@@ -1,0 +1,151 @@
+package tokenizetest
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Case is one line of the tokenizers kit.
+type Case struct {
+	ID      string            `json:"id"`
+	Kind    string            `json:"kind"`
+	Text    string            `json:"text"`
+	IDs     []rollout.TokenID `json:"ids"`
+	Literal []rollout.TokenID `json:"ids_literal"` // nil: as IDs
+	Plain   []rollout.TokenID `json:"ids_plain"`   // nil: as IDs
+	Offsets []int32           `json:"offsets"`
+	Decoded *string           `json:"decoded"` // nil: as Text
+}
+
+// ReadKit reads a file of cases, compressed with gzip.
+func ReadKit(path string) ([]Case, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var cases []Case
+	r := bufio.NewReader(z)
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 1 {
+			var c Case
+			if err := json.Unmarshal(line, &c); err != nil {
+				return nil, fmt.Errorf("%s: line %d: %w", path, len(cases)+1, err)
+			}
+			cases = append(cases, c)
+		}
+		if err == io.EOF {
+			return cases, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+}
+
+// maxReports is how many differences of one kind are printed.
+const maxReports = 5
+
+// RunKit compares tok with every case of a kit file: ids with all added tokens,
+// with those that are special refused, with none, byte offsets and decoded text.
+func RunKit(t *testing.T, tok tokenize.Tokenizer, path string) {
+	t.Helper()
+	cases, err := ReadKit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) == 0 {
+		t.Fatalf("%s holds no case", path)
+	}
+	notSpecial := func(m tokenize.AddedMatch) bool { return !m.Token.Special }
+	bad := map[string]int{}
+	report := func(c Case, field, detail string) {
+		if bad[field]++; bad[field] <= maxReports {
+			t.Errorf("%s (%s) %s of %.200q: %s", c.ID, c.Kind, field, c.Text, detail)
+		}
+	}
+	var e tokenize.Encoding
+	for _, c := range cases {
+		for _, v := range []struct {
+			field string
+			added func(tokenize.AddedMatch) bool
+			want  []rollout.TokenID
+		}{{"ids", nil, c.IDs}, {"ids_literal", notSpecial, c.Literal}, {"ids_plain", tokenize.NoAdded, c.Plain}} {
+			want := v.want
+			if want == nil {
+				want = c.IDs
+			}
+			e.Reset()
+			if err := tok.Encode(&e, c.Text, tokenize.EncodeOptions{Added: v.added, Offsets: v.added == nil}); err != nil {
+				report(c, v.field, err.Error())
+				continue
+			}
+			if d := diff(tok, e.IDs, want); d != "" {
+				report(c, v.field, d)
+			}
+			if v.added == nil {
+				if d := diffOffsets(e.Offsets, c.Offsets); d != "" {
+					report(c, "offsets", d)
+				}
+			}
+		}
+		want := c.Text
+		if c.Decoded != nil {
+			want = *c.Decoded
+		}
+		got, err := tok.Decode(c.IDs)
+		if err != nil {
+			report(c, "decoded", err.Error())
+		} else if got != want {
+			report(c, "decoded", fmt.Sprintf("%.200q, want %.200q", got, want))
+		}
+	}
+	for field, n := range bad {
+		t.Errorf("%s: %d of %d cases differ", field, n, len(cases))
+	}
+}
+
+// diff describes the first difference, with the tokens around it.
+func diff(tok tokenize.Tokenizer, got, want []rollout.TokenID) string {
+	i := 0
+	for i < len(got) && i < len(want) && got[i] == want[i] {
+		i++
+	}
+	if i == len(got) && i == len(want) {
+		return ""
+	}
+	show := func(ids []rollout.TokenID) string {
+		s := ""
+		for k := max(0, i-1); k < min(len(ids), i+4); k++ {
+			name, _ := tok.Vocab().Token(ids[k])
+			s += fmt.Sprintf(" %d:%q", ids[k], name)
+		}
+		return s
+	}
+	return fmt.Sprintf("token %d (of %d, want %d): got%s, want%s", i, len(got), len(want), show(got), show(want))
+}
+
+func diffOffsets(got, want []int32) string {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return fmt.Sprintf("offset %d of token %d is %d, want %d", i%2, i/2, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d offsets, want %d", len(got), len(want))
+	}
+	return ""
+}
