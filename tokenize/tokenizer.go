@@ -1,81 +1,31 @@
 package tokenize
 
-import "github.com/turnpack/turnpack/rollout"
+import "github.com/turnpack/turnpack/tokenize/engine"
 
-// Tokenizer is what every engine offers. Implementations are safe for
-// concurrent use and never keep or change their arguments after returning.
-type Tokenizer interface {
-	// Encode appends the tokens of text to dst. Nothing is put in front or
-	// behind (no BOS, no EOS). Text that is not valid UTF-8 is encoded as if each
-	// maximal invalid subpart were U+FFFD; NUL is an ordinary character. On error
-	// dst is left as it was.
-	Encode(dst *Encoding, text string, opts EncodeOptions) error
-	// Decode returns the text of ids, added tokens included. An id outside the
-	// vocabulary is a KindTokenizer error that names its position.
-	Decode(ids []rollout.TokenID) (string, error)
-	// Vocab returns the facts of the vocabulary, the same value at each call.
-	Vocab() Vocab
-	// Digest is "sha256:<hex>" of the definition the engine was loaded from.
-	Digest() string
-}
-
-// Vocab answers questions about a vocabulary.
-type Vocab interface {
-	// Size is one more than the largest id.
-	Size() int
-	// ID returns the id whose vocabulary entry is exactly token (for byte-level
-	// models the entry's mapped spelling, as in tokenizer.json).
-	ID(token string) (rollout.TokenID, bool)
-	// Token is the inverse of ID.
-	Token(id rollout.TokenID) (string, bool)
-	// Added returns the added tokens in ascending id order. The caller must not
-	// change the slice.
-	Added() []AddedToken
-}
-
-// AddedToken is an entry that is cut out of the text before the model sees it,
-// with the matching rules of Hugging Face tokenizers.
-type AddedToken struct {
-	ID         rollout.TokenID
-	Content    string
-	Special    bool // hidden by skip_special_tokens; false for <think>, <tool_call>, …
-	LStrip     bool // takes white space on its left with it
-	RStrip     bool // takes white space on its right with it
-	SingleWord bool // counts only between non-word characters
-	Normalized bool // looked for in the normalised text
-}
-
-// Encoding receives tokens; reuse one to avoid allocation.
-type Encoding struct {
-	IDs []rollout.TokenID
-	// Offsets holds the byte range [Offsets[2i], Offsets[2i+1]) of token i in the
-	// text, where asked for. A token that holds a part of a character carries the
-	// range of the whole character (the Hugging Face rule), except in tiktoken
-	// models, whose ranges are exact.
-	Offsets []int32
-}
-
-// Reset empties e and keeps its memory.
-func (e *Encoding) Reset() { e.IDs, e.Offsets = e.IDs[:0], e.Offsets[:0] }
-
-// EncodeOptions selects what Encode does. The zero value honours every added
-// token and computes no offsets.
-type EncodeOptions struct {
-	// Added decides, for each occurrence of an added token, whether it counts.
-	// A refused occurrence is plain text, exactly as if that token were not in the
-	// table there; the search goes on as if it had not matched. nil accepts all.
-	Added func(m AddedMatch) bool
-	// Offsets asks for byte ranges.
-	Offsets bool
-}
-
-// AddedMatch is one occurrence of an added token in the text given to Encode.
-// Start and End are byte offsets of the token's own content, without white
-// space that LStrip or RStrip would take along.
-type AddedMatch struct {
-	Token      AddedToken
-	Start, End int
-}
+// The contract of engines, documented in [engine].
+type (
+	// Tokenizer is what every engine offers.
+	Tokenizer = engine.Tokenizer
+	// Vocab answers questions about a vocabulary.
+	Vocab = engine.Vocab
+	// AddedToken is an entry that is cut out of the text before the model sees it.
+	AddedToken = engine.AddedToken
+	// Encoding receives tokens; reuse one to avoid allocation.
+	Encoding = engine.Encoding
+	// EncodeOptions selects what Encode does.
+	EncodeOptions = engine.EncodeOptions
+	// AddedMatch is one occurrence of an added token in a text.
+	AddedMatch = engine.AddedMatch
+	// AddedMatcher finds added tokens in a text.
+	AddedMatcher = engine.AddedMatcher
+	// AddedSpan is an occurrence found by an AddedMatcher.
+	AddedSpan = engine.AddedSpan
+)
 
 // NoAdded refuses every added token: the encoding that untrusted text needs.
-func NoAdded(AddedMatch) bool { return false }
+func NoAdded(m AddedMatch) bool { return engine.NoAdded(m) }
+
+// NewAddedMatcher is [engine.NewAddedMatcher].
+func NewAddedMatcher(tokens []AddedToken, contents []string) *AddedMatcher {
+	return engine.NewAddedMatcher(tokens, contents)
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
 )
 
-// Decode implements [tokenize.Tokenizer]. Bytes that are not valid UTF-8 come
+// Decode implements [engine.Tokenizer]. Bytes that are not valid UTF-8 come
 // out as U+FFFD, as in the reference.
 func (t *Tokenizer) Decode(ids []rollout.TokenID) (string, error) {
 	if t.bytes != nil {

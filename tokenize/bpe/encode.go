@@ -7,14 +7,14 @@ import (
 	"unsafe"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Encode implements [tokenize.Tokenizer].
-func (t *Tokenizer) Encode(dst *tokenize.Encoding, text string, opts tokenize.EncodeOptions) error {
+// Encode implements [engine.Tokenizer].
+func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.EncodeOptions) error {
 	e := t.pool.Get().(*encoder)
 	defer e.release()
 	e.ids, e.offsets, e.wide = dst.IDs, dst.Offsets, opts.Offsets
@@ -64,7 +64,7 @@ type encoder struct {
 	own      []rollout.TokenID
 
 	src, seg    norm.Text
-	early, late []tokenize.AddedSpan
+	early, late []engine.AddedSpan
 	pieces      []norm.Text
 	words       []model.Word
 }
@@ -77,17 +77,17 @@ func (e *encoder) release() {
 }
 
 // keeper adapts a caller's filter to positions in a text.
-func keeper(tokens []tokenize.AddedToken, text *norm.Text, added func(tokenize.AddedMatch) bool) func(token, start, end int) bool {
+func keeper(tokens []engine.AddedToken, text *norm.Text, added func(engine.AddedMatch) bool) func(token, start, end int) bool {
 	if added == nil {
 		return nil
 	}
 	return func(token, start, end int) bool {
 		a, b := text.Range(start, end)
-		return added(tokenize.AddedMatch{Token: tokens[token], Start: a, End: b})
+		return added(engine.AddedMatch{Token: tokens[token], Start: a, End: b})
 	}
 }
 
-func (e *encoder) run(text string, added func(tokenize.AddedMatch) bool) error {
+func (e *encoder) run(text string, added func(engine.AddedMatch) bool) error {
 	if len(text) > math.MaxInt32 {
 		return rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the text has %d bytes, more than offsets can say (%d)", len(text), math.MaxInt32).
 			WithFix("encode it in parts")
@@ -111,7 +111,7 @@ func (e *encoder) run(text string, added func(tokenize.AddedMatch) bool) error {
 	return e.between(at, len(e.src.Buf), added)
 }
 
-func (e *encoder) token(id rollout.TokenID, text *norm.Text, s tokenize.AddedSpan) {
+func (e *encoder) token(id rollout.TokenID, text *norm.Text, s engine.AddedSpan) {
 	e.ids = append(e.ids, id)
 	if e.wide {
 		a, b := text.Range(s.Start, s.End)
@@ -120,7 +120,7 @@ func (e *encoder) token(id rollout.TokenID, text *norm.Text, s tokenize.AddedSpa
 }
 
 // between encodes the source from a to b, which holds no early token.
-func (e *encoder) between(a, b int, added func(tokenize.AddedMatch) bool) error {
+func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 	if a >= b {
 		return nil
 	}
@@ -290,6 +290,6 @@ func spacesAround(u *uni.Tables, b []byte) (lead, trail int) {
 	return lead, trail
 }
 
-func sortAdded(list []tokenize.AddedToken) {
-	slices.SortStableFunc(list, func(a, b tokenize.AddedToken) int { return int(a.ID) - int(b.ID) })
+func sortAdded(list []engine.AddedToken) {
+	slices.SortStableFunc(list, func(a, b engine.AddedToken) int { return int(a.ID) - int(b.ID) })
 }

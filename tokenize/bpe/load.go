@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/tjson"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
@@ -183,7 +183,7 @@ func (l *loader) added(t *Tokenizer, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &files); err != nil {
 		return l.damaged("/added_tokens", "the added tokens cannot be read: %w", err)
 	}
-	list := make([]tokenize.AddedToken, 0, len(files))
+	list := make([]engine.AddedToken, 0, len(files))
 	for i, f := range files {
 		if f.Content == nil {
 			return l.damaged(fmt.Sprintf("/added_tokens/%d", i), "the token has no content")
@@ -192,16 +192,16 @@ func (l *loader) added(t *Tokenizer, raw json.RawMessage) error {
 		if f.Normalized != nil {
 			normalized = *f.Normalized
 		}
-		list = append(list, tokenize.AddedToken{ID: rollout.TokenID(f.ID), Content: *f.Content, Special: f.Special,
+		list = append(list, engine.AddedToken{ID: rollout.TokenID(f.ID), Content: *f.Content, Special: f.Special,
 			LStrip: f.LStrip, RStrip: f.RStrip, SingleWord: f.SingleWord, Normalized: normalized})
 	}
 	return l.place(t, list)
 }
 
 // place numbers the tokens and builds the two matchers.
-func (l *loader) place(t *Tokenizer, list []tokenize.AddedToken) error {
+func (l *loader) place(t *Tokenizer, list []engine.AddedToken) error {
 	ids := map[string]rollout.TokenID{}
-	byID := map[rollout.TokenID]tokenize.AddedToken{}
+	byID := map[rollout.TokenID]engine.AddedToken{}
 	special := map[string]bool{}
 	size := rollout.TokenID(t.model.Vocab.Len())
 	last := rollout.TokenID(-1)
@@ -238,7 +238,7 @@ func (l *loader) place(t *Tokenizer, list []tokenize.AddedToken) error {
 }
 
 // setAdded fixes the order in which tokens of equal spelling would count.
-func (t *Tokenizer) setAdded(specials, others []string, ids map[string]rollout.TokenID, byID map[rollout.TokenID]tokenize.AddedToken) {
+func (t *Tokenizer) setAdded(specials, others []string, ids map[string]rollout.TokenID, byID map[rollout.TokenID]engine.AddedToken) {
 	for _, group := range [][]string{specials, others} {
 		for _, content := range group {
 			a := byID[ids[content]]
@@ -252,7 +252,7 @@ func (t *Tokenizer) setAdded(specials, others []string, ids map[string]rollout.T
 }
 
 func (t *Tokenizer) buildMatchers(l *loader) error {
-	t.earlyMatcher = tokenize.NewAddedMatcher(t.early, nil)
+	t.earlyMatcher = engine.NewAddedMatcher(t.early, nil)
 	contents := make([]string, len(t.late))
 	for i, a := range t.late {
 		text := norm.Text{Buf: []byte(a.Content)}
@@ -263,7 +263,7 @@ func (t *Tokenizer) buildMatchers(l *loader) error {
 		}
 		contents[i] = string(text.Buf)
 	}
-	t.lateMatcher = tokenize.NewAddedMatcher(t.late, contents)
+	t.lateMatcher = engine.NewAddedMatcher(t.late, contents)
 	return nil
 }
 

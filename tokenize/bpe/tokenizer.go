@@ -4,10 +4,10 @@ import (
 	"sync"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
@@ -26,27 +26,27 @@ type Tokenizer struct {
 	digest     string
 
 	// added tokens looked for in the text itself, and in the normalised text
-	early, late               []tokenize.AddedToken
-	earlyMatcher, lateMatcher *tokenize.AddedMatcher
+	early, late               []engine.AddedToken
+	earlyMatcher, lateMatcher *engine.AddedMatcher
 
 	facts *facts
 	bytes *byteTable // what each id decodes to, where that is a matter of bytes
 	pool  sync.Pool
 }
 
-var _ tokenize.Tokenizer = (*Tokenizer)(nil)
+var _ engine.Tokenizer = (*Tokenizer)(nil)
 
 // Digest returns "sha256:<hex>" of the file that t was loaded from; for a
 // tiktoken model, of its ranks, patterns and special tokens.
 func (t *Tokenizer) Digest() string { return t.digest }
 
 // Vocab returns the vocabulary.
-func (t *Tokenizer) Vocab() tokenize.Vocab { return t.facts }
+func (t *Tokenizer) Vocab() engine.Vocab { return t.facts }
 
-// facts implements tokenize.Vocab.
+// facts implements engine.Vocab.
 type facts struct {
 	vocab   *model.Vocab
-	added   []tokenize.AddedToken
+	added   []engine.AddedToken
 	byID    map[rollout.TokenID]int
 	content map[string]rollout.TokenID
 	size    int
@@ -54,7 +54,7 @@ type facts struct {
 
 func newFacts(t *Tokenizer) *facts {
 	f := &facts{vocab: t.model.Vocab, size: t.model.Vocab.Size(), byID: map[rollout.TokenID]int{}, content: map[string]rollout.TokenID{}}
-	for _, list := range [][]tokenize.AddedToken{t.early, t.late} {
+	for _, list := range [][]engine.AddedToken{t.early, t.late} {
 		f.added = append(f.added, list...)
 	}
 	sortAdded(f.added)
@@ -66,13 +66,13 @@ func newFacts(t *Tokenizer) *facts {
 	return f
 }
 
-// Size implements tokenize.Vocab.
+// Size implements engine.Vocab.
 func (f *facts) Size() int { return f.size }
 
-// Added implements tokenize.Vocab.
-func (f *facts) Added() []tokenize.AddedToken { return f.added }
+// Added implements engine.Vocab.
+func (f *facts) Added() []engine.AddedToken { return f.added }
 
-// ID implements tokenize.Vocab.
+// ID implements engine.Vocab.
 func (f *facts) ID(token string) (rollout.TokenID, bool) {
 	if id, ok := f.content[token]; ok {
 		return id, true
@@ -81,7 +81,7 @@ func (f *facts) ID(token string) (rollout.TokenID, bool) {
 	return id, id >= 0
 }
 
-// Token implements tokenize.Vocab.
+// Token implements engine.Vocab.
 func (f *facts) Token(id rollout.TokenID) (string, bool) {
 	b, ok := f.spelling(id)
 	return string(b), ok
