@@ -62,6 +62,5 @@ func arrowSchemaBytes(kv []pq.KV) (string, error) {
 	if err := w.Close(); err != nil {
 		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "%s", fmt.Sprintf("serialise the schema: %v", err))
 	}
-	const endOfStream = 8
-	return base64.StdEncoding.EncodeToString(buf.Bytes()[:buf.Len()-endOfStream]), nil
+	return base64.StdEncoding.EncodeToString(buf.Bytes()[:buf.Len()-len(endOfStream)]), nil
 }

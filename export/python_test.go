@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,14 @@ func TestPythonReaders(t *testing.T) {
 		paths = append(paths, path)
 	}
 	t.Log(python(t, append([]string{"read_parquet.py"}, paths...)...))
+
+	var arrow []string
+	for _, f := range []export.Format{export.FormatArrowFile, export.FormatArrowStream} {
+		path := filepath.Join(dir, fmt.Sprintf("%d.arrow", f))
+		require.NoError(t, os.WriteFile(path, write(t, rows, export.Options{Format: f, GroupRows: 5}), 0o600))
+		arrow = append(arrow, path)
+	}
+	python(t, "read_parquet.py", "--arrow", paths[0], arrow[0], arrow[1])
 
 	back := filepath.Join(dir, "back")
 	python(t, "read_parquet.py", "--copy", paths[0], back)

@@ -1,8 +1,10 @@
 package export
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -17,12 +19,73 @@ import (
 // Reader gives back the rows of a file in order. Memory is bounded by one row
 // group. It must not be used concurrently.
 type Reader struct {
-	file   *pq.File
+	src    source
 	where  rollout.Where
 	closer io.Closer
 	info   Info
-	group  int // next row group to load
+	group  int // row groups loaded
 	rows   []rollout.Sample
+}
+
+// A source gives row groups of one file format.
+type source interface {
+	metadata() []pq.KV
+	// rows is the number of rows of the file, −1 when only its end tells.
+	rows() int64
+	// check compares a column of the file with the schema's.
+	check(c column) (missing bool, mismatch string)
+	// next decodes the named columns of the next row group; a column that the file
+	// lacks is nil. The end is io.EOF.
+	next(names []string) (chunks []*pq.Chunk, rows int, err error)
+}
+
+// parquetSource reads Parquet files.
+type parquetSource struct {
+	*pq.File
+	at int
+}
+
+func (s *parquetSource) metadata() []pq.KV { return s.Metadata() }
+
+func (s *parquetSource) rows() (n int64) {
+	for g := range s.RowGroups() {
+		n += int64(s.Rows(g))
+	}
+	return n
+}
+
+func (s *parquetSource) check(c column) (missing bool, mismatch string) {
+	leaf, ok := s.Leaf(c.Name)
+	if !ok {
+		return true, ""
+	}
+	physical := map[pq.Kind]parquet.Type{
+		pq.Bool: parquet.Types.Boolean, pq.Int8: parquet.Types.Int32, pq.Int32: parquet.Types.Int32,
+		pq.Int64: parquet.Types.Int64, pq.Float32: parquet.Types.Float, pq.Text: parquet.Types.ByteArray,
+	}
+	if leaf.Type != physical[c.Kind] || leaf.List != c.List {
+		return false, fmt.Sprintf("the column holds %s (list: %v), expected %s (list: %v)", leaf.Type, leaf.List, c.Kind, c.List)
+	}
+	return false, ""
+}
+
+func (s *parquetSource) next(names []string) ([]*pq.Chunk, int, error) {
+	if s.at == s.RowGroups() {
+		return nil, 0, io.EOF
+	}
+	out := make([]*pq.Chunk, len(names))
+	for i, name := range names {
+		leaf, ok := s.Leaf(name)
+		if !ok {
+			continue
+		}
+		var err error
+		if out[i], err = s.Read(s.at, leaf); err != nil {
+			return nil, 0, fmt.Errorf("column %s: %v", name, err) // a cut chunk must not read as io.EOF
+		}
+	}
+	s.at++
+	return out, s.Rows(s.at - 1), nil
 }
 
 // Info is what a file says about itself.
@@ -53,26 +116,43 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads a Parquet file of the row schema, of this or an older
-// version, from r, which holds size bytes.
+// NewReader reads a Parquet file, an Arrow file or an Arrow stream of the row
+// schema, of this or an older version, from r, which holds size bytes.
 func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
 	return newReader(r, size, rollout.Where{})
 }
 
 func newReader(r io.ReaderAt, size int64, where rollout.Where) (*Reader, error) {
-	f, err := pq.Open(r, size)
+	src, err := openSource(r, size)
 	if err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, where, "not a complete Parquet file: %v", err).
+		return nil, rollout.Errorf(rollout.KindFormat, where, "not a complete Parquet or Arrow file: %v", err).
 			WithFix("write the file again: the writer that made it was stopped, or it is another format")
 	}
-	out := &Reader{file: f, where: where}
-	for g := range f.RowGroups() {
-		out.info.Rows += int64(f.Rows(g))
-	}
-	if err := out.describe(f.Metadata()); err != nil {
+	out := &Reader{src: src, where: where}
+	out.info.Rows = src.rows()
+	if err := out.describe(src.metadata()); err != nil {
 		return nil, err
 	}
 	return out, out.checkSchema()
+}
+
+func openSource(r io.ReaderAt, size int64) (source, error) {
+	head := make([]byte, 6)
+	n, _ := r.ReadAt(head, 0)
+	switch head = head[:min(n, int(min(size, 6)))]; {
+	case bytes.HasPrefix(head, []byte(arrowMagic)) || bytes.HasPrefix(head, endOfStream[:4]):
+		src, err := openArrow(r, size)
+		if err != nil {
+			return nil, err
+		}
+		return src, nil
+	default:
+		f, err := pq.Open(r, size)
+		if err != nil {
+			return nil, err
+		}
+		return &parquetSource{File: f}, nil
+	}
 }
 
 func (r *Reader) describe(kv []pq.KV) error {
@@ -112,17 +192,13 @@ func (r *Reader) at(field string) rollout.Where {
 // checkSchema refuses a file whose columns are not those of the schema. A
 // column that may be null may be missing: older files lack later ones.
 func (r *Reader) checkSchema() error {
-	physical := map[pq.Kind]parquet.Type{
-		pq.Bool: parquet.Types.Boolean, pq.Int8: parquet.Types.Int32, pq.Int32: parquet.Types.Int32,
-		pq.Int64: parquet.Types.Int64, pq.Float32: parquet.Types.Float, pq.Text: parquet.Types.ByteArray,
-	}
 	for _, c := range columns() {
-		leaf, ok := r.file.Leaf(c.Name)
+		missing, mismatch := r.src.check(c)
 		switch {
-		case !ok && !c.Nullable:
+		case missing && !c.Nullable:
 			return rollout.Errorf(rollout.KindFormat, r.at(c.Name), "the column is missing").WithFix("write the file with schema version %s", SchemaVersion)
-		case ok && (leaf.Type != physical[c.Kind] || leaf.List != c.List):
-			return rollout.Errorf(rollout.KindFormat, r.at(c.Name), "the column holds %s (list: %v), expected %s (list: %v)", leaf.Type, leaf.List, c.Kind, c.List)
+		case mismatch != "":
+			return rollout.Errorf(rollout.KindFormat, r.at(c.Name), "%s", mismatch).WithFix("write the file with schema version %s", SchemaVersion)
 		}
 	}
 	return nil
@@ -141,14 +217,10 @@ func (r *Reader) Info() Info { return r.info }
 // the weights column or, without one, the loss mask.
 func (r *Reader) Read() (rollout.Sample, error) {
 	for len(r.rows) == 0 {
-		if r.group >= r.file.RowGroups() {
-			return rollout.Sample{}, io.EOF
-		}
-		rows, err := r.load(r.group)
+		rows, err := r.load()
 		if err != nil {
 			return rollout.Sample{}, err
 		}
-		r.group++
 		r.rows = rows
 	}
 	s := r.rows[0]
@@ -183,27 +255,30 @@ func ReadAll(path string) (rows []rollout.Sample, info Info, err error) {
 	}
 }
 
-// load decodes row group g.
-func (r *Reader) load(g int) ([]rollout.Sample, error) {
-	n := r.file.Rows(g)
-	var chunks [numColumns]*pq.Chunk
-	for i, c := range columns() {
-		leaf, ok := r.file.Leaf(c.Name)
-		if !ok {
-			continue
-		}
-		chunk, err := r.file.Read(g, leaf)
-		if err != nil {
-			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d: %v", g, err).WithFix("the file is damaged: write it again")
-		}
-		if chunk.NullElements > 0 {
-			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d holds %d null elements inside lists", g, chunk.NullElements)
-		}
-		if !c.Nullable && (slices.Contains(chunk.Nulls, true) || slices.Contains(chunk.Lens, -1)) {
-			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d holds null rows in a column without nulls", g)
-		}
-		chunks[i] = chunk
+// load decodes the next row group.
+func (r *Reader) load() ([]rollout.Sample, error) {
+	all := columns()
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.Name
 	}
+	chunks, n, err := r.src.next(names)
+	if err == io.EOF {
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, r.where, "row group %d: %v", r.group, err).WithFix("the file is damaged: write it again")
+	}
+	for i, c := range all {
+		switch chunk := chunks[i]; {
+		case chunk == nil:
+		case chunk.NullElements > 0:
+			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d holds %d null elements inside lists", r.group, chunk.NullElements)
+		case !c.Nullable && (slices.Contains(chunk.Nulls, true) || slices.Contains(chunk.Lens, -1)):
+			return nil, rollout.Errorf(rollout.KindFormat, r.at(c.Name), "row group %d holds null rows in a column without nulls", r.group)
+		}
+	}
+	r.group++
 	rows := make([]rollout.Sample, n)
 	cursor := rowCursor{chunks: chunks}
 	for i := range rows {
@@ -222,7 +297,7 @@ func (r *Reader) load(g int) ([]rollout.Sample, error) {
 
 // rowCursor walks the dense values of a row group.
 type rowCursor struct {
-	chunks [numColumns]*pq.Chunk
+	chunks []*pq.Chunk
 	at     [numColumns]int // next dense value
 }
 

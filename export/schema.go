@@ -61,7 +61,14 @@ func columns() []column {
 		return column{pq.Column{Name: name, Kind: k, Nullable: nullable, Stats: true}, unit, doc}
 	}
 	list := func(name string, k pq.Kind, nullable bool, enc pq.Encoding, unit, doc string) column {
-		return column{pq.Column{Name: name, Kind: k, List: true, Nullable: nullable, Encoding: enc}, unit, doc}
+		level := 0
+		switch {
+		case enc == pq.Split:
+			level = 1 // mantissas do not compress: a higher level only costs time
+		case enc == pq.Plain:
+			level = 9
+		}
+		return column{pq.Column{Name: name, Kind: k, List: true, Nullable: nullable, Encoding: enc, Level: level}, unit, doc}
 	}
 	const perToken = "one per token"
 	return []column{

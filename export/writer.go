@@ -13,7 +13,7 @@ import (
 // ErrClosed is returned by Write after Close or Abort.
 var ErrClosed = errors.New("the writer is closed")
 
-// Writer writes rows to one Parquet file. Every row is checked against the
+// Writer writes rows to one Parquet or Arrow file. Every row is checked against the
 // rules of the schema before it is taken; the first refused row ends the file:
 // later calls return the same error and Close leaves nothing behind.
 //
@@ -25,7 +25,7 @@ type Writer struct {
 	started bool
 	order   *order
 	buf     *buffer
-	pq      *pq.Writer
+	out     encoder
 	sink    sink
 	stats   Stats
 	err     error
@@ -44,6 +44,13 @@ type plain struct{ io.Writer }
 
 func (plain) commit() error { return nil }
 func (plain) abort() error  { return nil }
+
+// An encoder lays row groups out in one file format.
+type encoder interface {
+	WriteRowGroup(rows int, values []pq.Values) error
+	Close(kv []pq.KV) error
+	Written() int64
+}
 
 // Stats counts what a writer has taken.
 type Stats struct {
@@ -64,6 +71,12 @@ func newWriter(s sink, o Options) (*Writer, error) {
 		return nil, err
 	}
 	o.defaults()
+	w := &Writer{opts: o, order: newOrder(), buf: &buffer{}, sink: s}
+	if o.Format != FormatParquet {
+		w.out = &arrowEncoder{out: &byteCounter{w: s}, file: o.Format == FormatArrowFile, zstd: o.ZstdLevel >= 0,
+			kv: func() []pq.KV { return fileMetadata(w.opts, w.columns) }}
+		return w, nil
+	}
 	all := columns()
 	physical := make([]pq.Column, len(all))
 	for i, c := range all {
@@ -73,7 +86,8 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, writeError(err)
 	}
-	return &Writer{opts: o, order: newOrder(), buf: &buffer{}, pq: file, sink: s}, nil
+	w.out = file
+	return w, nil
 }
 
 // Write checks s and adds it to the file. Sample.ID may be empty; it is made
@@ -163,11 +177,11 @@ func (w *Writer) flush() error {
 	if w.buf.rows == 0 {
 		return nil
 	}
-	if err := w.pq.WriteRowGroup(w.buf.rows, w.buf.cols[:]); err != nil {
+	if err := w.out.WriteRowGroup(w.buf.rows, w.buf.cols[:]); err != nil {
 		return writeError(err)
 	}
 	w.stats.RowGroups++
-	w.stats.Bytes = w.pq.Written()
+	w.stats.Bytes = w.out.Written()
 	w.buf.reset()
 	return nil
 }
@@ -203,10 +217,10 @@ func (w *Writer) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := w.pq.Close(kv); err != nil {
+	if err := w.out.Close(kv); err != nil {
 		return writeError(err)
 	}
-	w.stats.Bytes = w.pq.Written()
+	w.stats.Bytes = w.out.Written()
 	return w.sink.commit()
 }
 
@@ -222,6 +236,9 @@ func (w *Writer) Abort() error {
 
 func (w *Writer) metadata() ([]pq.KV, error) {
 	meta := fileMetadata(w.opts, w.columns)
+	if w.opts.Format != FormatParquet {
+		return meta, nil
+	}
 	schema, err := arrowSchemaBytes(meta)
 	if err != nil {
 		return nil, err

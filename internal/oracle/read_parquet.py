@@ -1,6 +1,7 @@
 """Reads export files with pyarrow, polars, duckdb and datasets and says where they disagree.
 
 usage: read_parquet.py FILE...          compare the readers, one file and all files together
+       read_parquet.py --arrow PARQUET FILE STREAM   the Arrow file and stream hold the same rows
        read_parquet.py --copy IN OUT    write IN again with pyarrow (for Go -> Python -> Go)
 """
 import json
@@ -77,5 +78,12 @@ def main(paths):
 if __name__ == "__main__":
     if sys.argv[1] == "--copy":
         pq.write_table(pq.read_table(sys.argv[2]), sys.argv[3], row_group_size=7)
+    elif sys.argv[1] == "--arrow":
+        want = pq.read_table(sys.argv[2])
+        for got in (pa.ipc.open_file(sys.argv[3]).read_all(), pa.ipc.open_stream(sys.argv[4]).read_all()):
+            got.validate(full=True)
+            assert got.schema == want.schema, got.schema
+            assert got.schema.field("input_ids").metadata == want.schema.field("input_ids").metadata
+            same(want.to_pylist(), got.to_pylist(), "arrow")
     else:
         main(sys.argv[1:])

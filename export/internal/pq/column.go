@@ -61,6 +61,8 @@ type Column struct {
 	List     bool
 	Nullable bool
 	Encoding Encoding
+	// Level is the zstd level of the column where Config.Level is 0; 0 is 3.
+	Level int
 	// Stats asks for minimum, maximum and null count in each row group.
 	Stats bool
 }

@@ -72,7 +72,7 @@ func Open(r io.ReaderAt, size int64) (out *File, err error) {
 	if _, err := r.ReadAt(head, 0); err != nil || string(head) != magic {
 		return nil, fmt.Errorf("not a Parquet file: it does not start with %s", magic)
 	}
-	fr, err := file.NewParquetReader(io.NewSectionReader(r, 0, size))
+	fr, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(parquet.NewReaderProperties(NewLimited(size))))
 	if err != nil {
 		return nil, err
 	}
@@ -181,15 +181,11 @@ func (f *File) Read(g int, leaf Leaf) (out *Chunk, err error) {
 	}
 	out = &Chunk{}
 	var levels levelSink
-	if slices.Contains(meta.Encodings(), byteStreamSplit) {
-		err = readSplit(rg, leaf, out, &levels)
-	} else {
-		var col file.ColumnChunkReader
-		if col, err = rg.Column(leaf.index); err == nil {
-			err = readTyped(col, out, &levels, leaf, meta.NumValues())
-		}
-	}
+	pages, err := rg.GetColumnPageReader(leaf.index)
 	if err != nil {
+		return nil, err
+	}
+	if err := readPages(pages, leaf, meta.NumValues(), out, &levels); err != nil {
 		return nil, err
 	}
 	if err := levels.shape(leaf, out); err != nil {
@@ -218,74 +214,17 @@ func (f *File) checkExtent(meta *metadata.ColumnChunkMetaData) error {
 	return nil
 }
 
-// levelSink gathers the levels of a chunk.
-type levelSink struct{ def, rep []int16 }
-
-const batch = 1 << 16
-
-// readTyped decodes a chunk with arrow's reader.
-func readTyped(col file.ColumnChunkReader, out *Chunk, levels *levelSink, leaf Leaf, total int64) error {
-	def, rep := make([]int16, batch), make([]int16, batch)
-	if leaf.maxDef == 0 {
-		def = nil
-	}
-	if !leaf.List {
-		rep = nil
-	}
-	for seen := int64(0); seen < total; {
-		var n int64
-		var err error
-		switch c := col.(type) {
-		case *file.BooleanColumnChunkReader:
-			n, err = readBatch(&out.Bools, c.ReadBatch, def, rep)
-		case *file.Int32ColumnChunkReader:
-			n, err = readBatch(&out.Ints, c.ReadBatch, def, rep)
-		case *file.Int64ColumnChunkReader:
-			n, err = readBatch(&out.Longs, c.ReadBatch, def, rep)
-		case *file.Float32ColumnChunkReader:
-			n, err = readBatch(&out.Floats, c.ReadBatch, def, rep)
-		case *file.Float64ColumnChunkReader:
-			n, err = readBatch(&out.Doubles, c.ReadBatch, def, rep)
-		case *file.ByteArrayColumnChunkReader:
-			var raw []parquet.ByteArray
-			n, err = readBatch(&raw, c.ReadBatch, def, rep)
-			for _, b := range raw {
-				out.Texts = append(out.Texts, string(b))
-			}
-		default:
-			return fmt.Errorf("type %s is not read", col.Type())
-		}
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return fmt.Errorf("the data end after %d of %d values", seen, total)
-		}
-		seen += n
-		if def != nil {
-			levels.def = append(levels.def, def[:n]...)
-		} else {
-			levels.def = append(levels.def, make([]int16, n)...)
-		}
-		if rep != nil {
-			levels.rep = append(levels.rep, rep[:n]...)
-		}
-	}
-	return nil
-}
-
-func readBatch[T any](dst *[]T, read func(int64, []T, []int16, []int16) (int64, int, error), def, rep []int16) (int64, error) {
-	at := len(*dst)
-	*dst = slices.Grow(*dst, batch)[:at+batch]
-	n, values, err := read(batch, (*dst)[at:], def, rep)
-	*dst = (*dst)[:at+max(0, values)]
-	return n, err
+// levelSink gathers the levels of a chunk; a stream that the column does not
+// have stays empty.
+type levelSink struct {
+	def, rep []int16
+	n        int
 }
 
 // shape turns levels into list lengths or null marks.
 func (l *levelSink) shape(leaf Leaf, out *Chunk) error {
 	if !leaf.List {
-		out.Nulls = make([]bool, len(l.def))
+		out.Nulls = make([]bool, l.n)
 		for i, d := range l.def {
 			out.Nulls[i] = d < leaf.maxDef
 		}

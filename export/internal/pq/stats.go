@@ -16,7 +16,7 @@ const longestStat = 256
 // statistics returns minimum, maximum and null count of the values, null rows
 // left out before.
 func statistics(k Kind, v *Values, rows int) metadata.EncodedStatistics {
-	out := metadata.EncodedStatistics{Signed: k != Text}
+	var out metadata.EncodedStatistics // Signed stays off: it would add the deprecated fields
 	n := v.Len(k)
 	out.SetNullCount(int64(rows - n))
 	if n == 0 {

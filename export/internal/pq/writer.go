@@ -23,7 +23,8 @@ const createdBy = "turnpack version 1.0.0"
 
 // Config says how a file is laid out.
 type Config struct {
-	// Level is the zstd level, 1 … 22; 0 is 3 and −1 writes uncompressed pages.
+	// Level is the zstd level, 1 … 22; 0 takes each column's own and −1 writes
+	// uncompressed pages.
 	Level int
 	// PageBytes is where a data page is cut, at the next row; 0 is 8 MiB.
 	PageBytes int
@@ -36,7 +37,8 @@ type Writer struct {
 	columns []Column
 	cfg     Config
 	meta    *metadata.FileMetaDataBuilder
-	enc     *zstd.Encoder
+	encs    map[zstd.EncoderLevel]*zstd.Encoder
+	enc     *zstd.Encoder // of the column being written, nil = uncompressed
 	groups  int
 	err     error
 	closed  bool
@@ -69,9 +71,6 @@ func NewWriter(w io.Writer, columns []Column, cfg Config) (*Writer, error) {
 	if cfg.PageBytes <= 0 {
 		cfg.PageBytes = 8 << 20
 	}
-	if cfg.Level == 0 {
-		cfg.Level = 3
-	}
 	root, err := schemaOf(columns)
 	if err != nil {
 		return nil, fmt.Errorf("build the schema: %w", err)
@@ -83,15 +82,8 @@ func NewWriter(w io.Writer, columns []Column, cfg Config) (*Writer, error) {
 	props := parquet.NewWriterProperties(
 		parquet.WithVersion(parquet.V2_6), parquet.WithCompression(codec),
 		parquet.WithCreatedBy(createdBy), parquet.WithDictionaryDefault(false))
-	out := &Writer{out: &counter{w: w}, columns: columns, cfg: cfg}
+	out := &Writer{out: &counter{w: w}, columns: columns, cfg: cfg, encs: map[zstd.EncoderLevel]*zstd.Encoder{}}
 	out.meta = metadata.NewFileMetadataBuilder(schema.NewSchema(root), props, nil)
-	if cfg.Level > 0 {
-		out.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(cfg.Level)),
-			zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
-		if err != nil {
-			return nil, fmt.Errorf("start zstd: %w", err)
-		}
-	}
 	_, err = io.WriteString(out.out, magic)
 	out.err = err
 	return out, err
@@ -136,6 +128,9 @@ func (w *Writer) writeRowGroup(rows int, values []Values) error {
 // size.
 func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.ColumnChunkMetaDataBuilder) (int64, error) {
 	if err := checkShape(c, v, rows); err != nil {
+		return 0, err
+	}
+	if err := w.useEncoder(c); err != nil {
 		return 0, err
 	}
 	pages := cuts(c, v, rows, w.cfg.PageBytes)
@@ -203,6 +198,30 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 	return info.UncompressedSize, nil
 }
 
+// useEncoder sets the encoder for column c.
+func (w *Writer) useEncoder(c Column) error {
+	level := w.cfg.Level
+	if level == 0 {
+		if level = c.Level; level == 0 {
+			level = 3
+		}
+	}
+	if level < 0 {
+		return nil
+	}
+	speed := zstd.EncoderLevelFromZstd(level)
+	if w.encs[speed] == nil {
+		enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(speed), zstd.WithEncoderConcurrency(1),
+			zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
+		if err != nil {
+			return fmt.Errorf("start zstd: %w", err)
+		}
+		w.encs[speed] = enc
+	}
+	w.enc = w.encs[speed]
+	return nil
+}
+
 func checkShape(c Column, v *Values, rows int) error {
 	want := rows
 	if c.List {
@@ -256,8 +275,8 @@ func (w *Writer) Close(kv []KV) error {
 	}
 	w.closed = true
 	w.err = w.finish(kv)
-	if w.enc != nil {
-		w.enc.Close()
+	for _, enc := range w.encs {
+		_ = enc.Close()
 	}
 	return w.err
 }
