@@ -61,8 +61,10 @@ func newByteTable(t *Tokenizer) *byteTable {
 			continue
 		}
 		begin := len(b.data)
-		if raw, ok := unspell(s); ok && len(t.decoder) > 0 {
-			s = raw
+		if _, added := t.facts.byID[rollout.TokenID(id)]; !added || !t.exact {
+			if raw, ok := unspell(s); ok {
+				s = raw
+			}
 		}
 		b.data = append(b.data, s...)
 		b.at[2*id], b.at[2*id+1] = uint32(begin), uint32(len(b.data)+1)

@@ -2,7 +2,9 @@ package bpe_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,4 +63,13 @@ func TestKit(t *testing.T) {
 			tokenizetest.RunKit(t, load(t, name), kit.Dir(t, "conformance", "tokenizers", name+".jsonl.gz"))
 		})
 	}
+}
+
+func TestKitKimi(t *testing.T) {
+	tok, err := bpe.LoadTiktokenFS(os.DirFS(fetched(t)), "kimi_k2")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("SKIPPED FOR LACK OF A TOKENIZER: kimi_k2 is not there; run internal/oracle/tokenizers.sh to fetch it")
+	}
+	require.NoError(t, err)
+	tokenizetest.RunKit(t, tok, kit.Dir(t, "conformance", "tokenizers", "kimi_k2.jsonl.gz"))
 }

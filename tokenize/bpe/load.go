@@ -67,12 +67,12 @@ func (l *loader) where(field string) rollout.Where {
 }
 
 // damaged reports a file that is not what it claims to be.
-func (l *loader) damaged(field string, format string, args ...any) error {
+func (l *loader) damaged(field string, format string, args ...any) *rollout.Error {
 	return rollout.Errorf(rollout.KindTokenizer, l.where(field), format, args...)
 }
 
 // refuse reports a component that this engine does not reproduce.
-func (l *loader) refuse(field, format string, args ...any) error {
+func (l *loader) refuse(field, format string, args ...any) *rollout.Error {
 	return rollout.Errorf(rollout.KindTokenizer, l.where(field), "the bpe engine does not have "+format, args...).
 		WithFix("load this tokenizer with the hf engine (tokenize/hf), which has every component of Hugging Face tokenizers")
 }

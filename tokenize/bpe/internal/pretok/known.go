@@ -17,6 +17,9 @@ const (
 	// GPT2Pattern is the split of GPT-2, which ByteLevel applies by itself.
 	GPT2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
+	// gpt2Possessive is how tiktoken writes it.
+	gpt2Possessive = `'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`
+
 	deepseekNumbers = `\p{N}{1,3}`
 	deepseekKana    = `[一-龥぀-ゟ゠-ヿ]+`
 	deepseekWords   = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
@@ -27,8 +30,11 @@ func wordsPattern(w words) string {
 	if w.letters&uni.M != 0 {
 		letters, plus = `\p{L}\p{M}`, `[\p{L}\p{M}]+`
 	}
-	head := folded
-	return head + `|[^\r\n\p{L}\p{N}]?` + plus + `|` + digitsPattern(w.digits) + `| ?[^\s` + letters + `\p{N}]+[\r\n]*` + tail
+	tail := tail
+	if w.final {
+		tail = `|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+	}
+	return folded + `|[^\r\n\p{L}\p{N}]?` + plus + `|` + digitsPattern(w.digits) + `| ?[^\s` + letters + `\p{N}]+[\r\n]*` + tail
 }
 
 func digitsPattern(n int) string {
@@ -68,13 +74,15 @@ func Known(u *uni.Tables, pattern string, flavor rx.Flavor) Splitter {
 		same = append(same, `{1,3}+|`, `{1,3}|`)
 	}
 	pattern = strings.NewReplacer(same...).Replace(pattern)
-	if pattern == GPT2Pattern {
+	if pattern == GPT2Pattern || pattern == gpt2Possessive {
 		return &gpt2{b}
 	}
 	for _, letters := range []uint16{uni.L, uni.L | uni.M} {
 		for _, digits := range []int{0, 1, 2, 3} {
-			if w := (words{base: b, letters: letters, digits: digits, fold: true}); wordsPattern(w) == pattern {
-				return &w
+			for _, final := range []bool{false, true} {
+				if w := (words{base: b, letters: letters, digits: digits, final: final}); wordsPattern(w) == pattern {
+					return &w
+				}
 			}
 		}
 	}

@@ -152,11 +152,13 @@ func (b *base) spaces(s []byte, i int, lines bool) int {
 // words scans the cl100k family:
 //
 //	contractions|[^\r\n\p{L}\p{N}]?LETTERS+|\p{N}{1,digits}| ?[^\s LETTERS \p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//
+// where final is set, with \s++$ before the white space alternatives.
 type words struct {
 	base
 	letters uint16 // uni.L, or uni.L|uni.M
 	digits  int
-	fold    bool
+	final   bool
 }
 
 func (w *words) Next(s []byte, i int) int {
@@ -166,7 +168,7 @@ func (w *words) Next(s []byte, i int) int {
 		return w.while(s, i+size, w.letters)
 	}
 	if c == '\'' {
-		if p := contraction(s, i, w.fold); p > i {
+		if p := contraction(s, i, true); p > i {
 			return p
 		}
 	}
@@ -184,6 +186,11 @@ func (w *words) Next(s []byte, i int) int {
 	}
 	if g, n := w.at(s, p); n > 0 && g&(uni.Space|w.letters|uni.N) == 0 {
 		return newlines(s, w.until(s, p+n, uni.Space|w.letters|uni.N), false)
+	}
+	if w.final {
+		if end := w.while(s, i, uni.Space); end == len(s) {
+			return end
+		}
 	}
 	return w.spaces(s, i, true)
 }

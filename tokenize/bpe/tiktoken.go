@@ -1,0 +1,209 @@
+package bpe
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/rx"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// Split patterns of published tiktoken encodings.
+const (
+	PatternR50K   = `'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`
+	PatternCL100K = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`
+	PatternLlama3 = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	PatternO200K  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	PatternKimi   = `[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+)
+
+// knownRanks names the pattern that belongs to a published rank file, by sha256.
+var knownRanks = map[string]string{
+	"306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": PatternR50K,
+	"94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": PatternR50K,
+	"223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": PatternCL100K,
+	"446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": PatternO200K,
+	"82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55": PatternLlama3,
+	"b6c497a7469b33ced9c38afb1ad6e47f03f5e5dc05f15930799210ec050c5103": PatternKimi,
+}
+
+// Tiktoken describes a tiktoken model.
+type Tiktoken struct {
+	// Ranks is the content of the rank file: lines of base64 text and rank.
+	Ranks []byte
+	// Pattern is the split pattern. Empty: that of the published encoding with
+	// these ranks, or of the family that Config names.
+	Pattern string
+	// Config is the content of tokenizer_config.json, whose added_tokens_decoder
+	// gives the added tokens; it may be nil.
+	Config []byte
+	// Added are added tokens beyond those of Config.
+	Added []engine.AddedToken
+}
+
+// LoadTiktokenFS loads dir/tiktoken.model with dir/tokenizer_config.json.
+func LoadTiktokenFS(fsys fs.FS, dir string) (*Tokenizer, error) {
+	name := path.Join(dir, "tiktoken.model")
+	ranks, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the tokenizer cannot be read: %w", err)
+	}
+	config, err := fs.ReadFile(fsys, path.Join(dir, "tokenizer_config.json"))
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path.Join(dir, "tokenizer_config.json")}, "the added tokens cannot be read: %w", err)
+	}
+	return ParseTiktoken(name, Tiktoken{Ranks: ranks, Config: config})
+}
+
+// ParseTiktoken makes a tokenizer from a tiktoken model. Offsets are exact byte
+// ranges, also inside characters. name is used in errors only.
+func ParseTiktoken(name string, k Tiktoken) (*Tokenizer, error) {
+	l := &loader{file: name, u: uni.Load()}
+	sum := sha256.Sum256(k.Ranks)
+	added, family, err := l.tiktokenConfig(k.Config)
+	if err != nil {
+		return nil, err
+	}
+	added = append(added, k.Added...)
+	pattern := k.Pattern
+	if pattern == "" {
+		pattern = knownRanks[hex.EncodeToString(sum[:])]
+	}
+	if pattern == "" && family {
+		pattern = PatternKimi
+	}
+	if pattern == "" {
+		return nil, l.damaged("", "the split pattern of these ranks is not known").
+			WithFix("give it in Tiktoken.Pattern: the model's own tokenizer code has it as pat_str")
+	}
+	t := &Tokenizer{u: l.u, raw: true, exact: true, decoder: chain{byteLevelStep{}}}
+	if t.model, err = l.ranks(k.Ranks); err != nil {
+		return nil, err
+	}
+	if t.splitter = pretok.Known(l.u, pattern, rx.Rust); t.splitter == nil {
+		re, err := rx.Compile(l.u, pattern, rx.Rust)
+		if err != nil {
+			return nil, l.refuse("", "the regular expression %q: %w", pattern, err)
+		}
+		// what no match covers is lost, as in tiktoken
+		t.stages = []pretok.Stage{pretok.Split{Pattern: re, Behavior: pretok.Removed, Invert: true}}
+	}
+	if err := l.tiktokenAdded(t, added); err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "tiktoken\n%x\n%s\n", sum, pattern)
+	for _, a := range added {
+		fmt.Fprintf(h, "%d %q %v\n", a.ID, a.Content, a.Special)
+	}
+	t.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	t.finish()
+	return t, nil
+}
+
+// tiktokenConfig reads the added tokens, in id order, and whether the
+// configuration names the Kimi tokenizer.
+func (l *loader) tiktokenConfig(config []byte) (added []engine.AddedToken, kimi bool, err error) {
+	if config == nil {
+		return nil, false, nil
+	}
+	var c struct {
+		Added   map[string]addedFile       `json:"added_tokens_decoder"`
+		AutoMap map[string]json.RawMessage `json:"auto_map"`
+	}
+	if err := json.Unmarshal(config, &c); err != nil {
+		return nil, false, l.damaged("/added_tokens_decoder", "the tokenizer configuration cannot be read: %w", err)
+	}
+	for key, f := range c.Added {
+		id, err := strconv.Atoi(key)
+		if err != nil || f.Content == nil || id < 0 || id >= model.MaxID {
+			return nil, false, l.damaged("/added_tokens_decoder/"+key, "the entry needs content, and an id in [0, %d)", model.MaxID)
+		}
+		added = append(added, engine.AddedToken{ID: rollout.TokenID(id), Content: *f.Content, Special: f.Special})
+	}
+	sortAdded(added)
+	return added, bytes.Contains(c.AutoMap["AutoTokenizer"], []byte("tokenization_kimi.")), nil
+}
+
+func (l *loader) tiktokenAdded(t *Tokenizer, added []engine.AddedToken) error {
+	seen := map[string]bool{}
+	for _, a := range added {
+		if a.ID < 0 || a.ID >= model.MaxID || a.Content == "" || seen[a.Content] {
+			return l.damaged("", "the added token %d %q has an id outside [0, %d), no content, or the content of another", a.ID, a.Content, model.MaxID)
+		}
+		seen[a.Content] = true
+		a.LStrip, a.RStrip, a.SingleWord, a.Normalized = false, false, false, false
+		t.early = append(t.early, a)
+	}
+	return t.buildMatchers(l)
+}
+
+// ranks reads the rank file. tiktoken joins any two neighbours whose text is a
+// token, lowest rank first, so every way to cut a token in two is a merge.
+func (l *loader) ranks(data []byte) (*model.Model, error) {
+	v := model.NewVocab(bytes.Count(data, []byte{'\n'})+1, 2*len(data))
+	type entry struct{ id, n int }
+	var entries []entry
+	var raw, spelled []byte
+	for n, line := range bytes.Split(data, []byte{'\n'}) {
+		line = bytes.TrimRight(line, "\r")
+		if len(line) == 0 {
+			continue
+		}
+		text, rank, ok := bytes.Cut(line, []byte{' '})
+		id, err := strconv.Atoi(string(rank))
+		if ok && err == nil {
+			raw, err = base64.StdEncoding.AppendDecode(raw[:0], text)
+		}
+		if !ok || err != nil || len(raw) == 0 {
+			return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: l.file, Line: n + 1}, "expected base64 text, a space and a rank, found %.60q", line)
+		}
+		spelled = spelled[:0]
+		for _, b := range raw {
+			spelled = utf8.AppendRune(spelled, norm.ByteChar(b))
+		}
+		if err := v.Add(spelled, id); err != nil {
+			return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: l.file, Line: n + 1}, "%w", err)
+		}
+		entries = append(entries, entry{id, len(raw)})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return a.id - b.id })
+	pairs := model.NewPairs(2 * len(entries))
+	for i, e := range entries {
+		if i > 0 && entries[i-1].id == e.id {
+			return nil, l.damaged("", "rank %d occurs twice", e.id)
+		}
+		text, _ := v.Bytes(e.id)
+		for k := 0; k < len(text); {
+			_, size := uni.DecodeRune(text[k:])
+			if k += size; k == len(text) {
+				break
+			}
+			if a := v.Find(text[:k]); a >= 0 {
+				if b := v.Find(text[k:]); b >= 0 {
+					pairs.Add(a, b, int32(e.id), uint32(e.id))
+				}
+			}
+		}
+	}
+	m := &model.Model{Vocab: v, Pairs: pairs, IgnoreMerges: true, Unk: -1}
+	m.Init(norm.ByteChar, unspell)
+	if !m.Raw() {
+		return nil, l.damaged("", "the ranks lack some single byte, so some text could not be encoded")
+	}
+	return m, nil
+}
