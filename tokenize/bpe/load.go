@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -18,13 +20,37 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// LoadFile loads a tokenizer.json file from the file system of the machine.
-func LoadFile(path string) (*Tokenizer, error) {
-	data, err := os.ReadFile(path)
+// Open loads a tokenizer from a tokenizer.json file, from a rank file of
+// tiktoken (*.model, *.tiktoken, with tokenizer_config.json beside it), or from a
+// model folder that has one of them; tokenizer.json goes first.
+func Open(name string) (*Tokenizer, error) {
+	info, err := os.Stat(name)
 	if err != nil {
-		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path}, "the tokenizer cannot be read: %w", err)
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the tokenizer cannot be read: %w", err)
 	}
-	return Parse(path, data)
+	if info.IsDir() {
+		fsys := os.DirFS(name)
+		if _, err := fs.Stat(fsys, "tokenizer.json"); err == nil {
+			return Open(filepath.Join(name, "tokenizer.json"))
+		}
+		if _, err := fs.Stat(fsys, "tiktoken.model"); err != nil {
+			return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the folder has neither tokenizer.json nor tiktoken.model")
+		}
+		return LoadTiktokenFS(fsys, ".")
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the tokenizer cannot be read: %w", err)
+	}
+	switch filepath.Ext(name) {
+	case ".model", ".tiktoken":
+		config, err := os.ReadFile(filepath.Join(filepath.Dir(name), "tokenizer_config.json"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the added tokens cannot be read: %w", err)
+		}
+		return ParseTiktoken(name, Tiktoken{Ranks: data, Config: config})
+	}
+	return Parse(name, data)
 }
 
 // LoadFS loads a tokenizer.json file from fsys.

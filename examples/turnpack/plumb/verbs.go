@@ -8,5 +8,7 @@ func verbs() []verb {
 		advantageVerb(),
 		gradeVerb(),
 		pivotVerb(),
+		idsVerb(),
+		decodeVerb(),
 	}
 }
