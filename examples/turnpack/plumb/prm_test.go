@@ -111,3 +111,9 @@ func TestVotesRefusesForeignLine(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, out.String(), `"kind":"input"`)
 }
+
+// The complete prompts of the kit are another system's words; only its sections
+// are compared.
+func TestJudgePromptKit(t *testing.T) {
+	runPRMKit(t, "prompts.jsonl.gz", "judge-prompt", 20, "user_prompt_len", "user_prompt_sha256")
+}

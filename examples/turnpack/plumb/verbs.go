@@ -10,5 +10,6 @@ func verbs() []verb {
 		pivotVerb(),
 		idsVerb(),
 		decodeVerb(),
+		judgePromptVerb(),
 	}
 }

@@ -1,0 +1,118 @@
+package prm
+
+import (
+	"math"
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Agreement says how far the votes on the same step agree.
+type Agreement struct {
+	Steps     int // steps with at least two valid votes
+	Votes     int // their valid votes
+	Unanimous int // steps whose votes are all equal
+	// Kappa is Fleiss' κ over the vote values, with the mean over steps of the
+	// pairwise agreement, so that steps may have different numbers of votes
+	// (Fleiss 1971; Conger 1980 for unequal numbers). 1 is full agreement, 0 what
+	// chance gives. nil when there is no step, or every vote has the same value and
+	// chance alone explains everything.
+	Kappa *float64
+	// Spread is max − min of the votes of a step: its mean and its largest value.
+	MeanSpread, MaxSpread float64
+	// Failed and Unparsed count votes without a score, over all steps.
+	Failed, Unparsed int
+	// NotComputed counts the steps without a score; skipped ones are not counted.
+	NotComputed int
+}
+
+// Spread is max − min of the valid votes of a step and how many there are.
+func Spread(votes []rollout.Vote) (spread float64, valid int) {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, v := range votes {
+		if v.Score != nil {
+			lo, hi, valid = min(lo, *v.Score), max(hi, *v.Score), valid+1
+		}
+	}
+	if valid == 0 {
+		return 0, 0
+	}
+	return hi - lo, valid
+}
+
+// Tally collects Agreement over many rollouts in constant memory per distinct
+// vote value. The zero value is ready; it is not safe for concurrent use.
+type Tally struct {
+	a       Agreement
+	pairs   float64 // Σ over steps of the pairwise agreement
+	spread  float64
+	byValue map[float64]int
+}
+
+// Add takes the steps of a rollout.
+func (t *Tally) Add(scores []rollout.StepScore) {
+	for _, s := range scores {
+		if s.Score == nil && !Skipped(s) {
+			t.a.NotComputed++
+		}
+		for _, v := range s.Votes {
+			switch {
+			case v.Score != nil:
+			case v.Text == "":
+				t.a.Failed++
+			default:
+				t.a.Unparsed++
+			}
+		}
+		t.step(s.Votes)
+	}
+}
+
+func (t *Tally) step(votes []rollout.Vote) {
+	spread, valid := Spread(votes)
+	if valid < 2 {
+		return
+	}
+	c := count(votes)
+	if t.byValue == nil {
+		t.byValue = map[float64]int{}
+	}
+	agreeing := 0
+	for _, b := range c.ballots {
+		agreeing += b.n * (b.n - 1)
+		t.byValue[b.value] += b.n
+	}
+	t.a.Steps++
+	t.a.Votes += valid
+	t.pairs += float64(agreeing) / float64(valid*(valid-1))
+	t.spread += spread
+	t.a.MaxSpread = max(t.a.MaxSpread, spread)
+	if len(c.ballots) == 1 {
+		t.a.Unanimous++
+	}
+}
+
+// Agreement returns the statistics so far.
+func (t *Tally) Agreement() Agreement {
+	a := t.a
+	if a.Steps == 0 {
+		return a
+	}
+	a.MeanSpread = t.spread / float64(a.Steps)
+	values := make([]float64, 0, len(t.byValue))
+	for v := range t.byValue {
+		values = append(values, v)
+	}
+	slices.Sort(values)
+	chance := 0.0
+	for _, v := range values {
+		share := float64(t.byValue[v]) / float64(a.Votes)
+		chance += share * share
+	}
+	if chance < 1 {
+		observed := t.pairs / float64(a.Steps)
+		kappa := (observed - chance) / (1 - chance)
+		a.Kappa = &kappa
+	}
+	return a
+}

@@ -1,0 +1,102 @@
+package prm
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Counter measures text in the unit of a budget: tokens of a judge, or code
+// points where it is nil. It must not shrink when text is added at an end.
+type Counter func(text string) int
+
+func (c Counter) of(text string) int {
+	if c == nil {
+		return utf8.RuneCountInString(text)
+	}
+	return c(text)
+}
+
+// maxUnitBytes is how long one unit of a budget can be: a text with more bytes
+// per unit of its limit is cut without being counted whole.
+const maxUnitBytes = 256
+
+// Cut shortens text to at most limit units: its head and its tail, equally
+// long, around a line that says how many characters are gone. The end is
+// always kept; where not even the line fits, only the end is. A negative limit
+// cuts nothing.
+func Cut(text string, limit int, count Counter) string {
+	if limit < 0 || len(text) <= limit && count == nil {
+		return text
+	}
+	n := utf8.RuneCountInString(text)
+	if n <= limit && count == nil || len(text)/maxUnitBytes <= limit && count.of(text) <= limit {
+		return text
+	}
+	keep := func(k int) string {
+		return head(text, k-k/2) + fmt.Sprintf("\n[%d characters omitted]\n", n-k) + tail(text, k/2)
+	}
+	fits := func(s string) bool { return count.of(s) <= limit }
+	if k := largest(n-1, limit, func(k int) bool { return fits(keep(k)) }); k > 0 {
+		return keep(k)
+	}
+	return tail(text, max(0, largest(n, limit, func(k int) bool { return fits(tail(text, k)) })))
+}
+
+// largest returns the largest k in [0, n] that is ok, or −1, for an ok that
+// turns false once. It gallops from a guess, so its cost follows the answer and
+// not n.
+func largest(n, guess int, ok func(int) bool) int {
+	if !ok(0) {
+		return -1
+	}
+	lo, step := 0, min(max(guess, 1), n)
+	for lo < n && ok(min(lo+step, n)) {
+		lo = min(lo+step, n)
+		step *= 2
+	}
+	hi := min(lo+step, n+1)
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; ok(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// head returns the first n code points of s.
+func head(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// Limits of the swe-rl judge (OpenClaw-RL@0d034dd5e), in code points.
+const (
+	sweLog     = 2000 // each end of an output that its log keeps
+	sweHistory = 1000
+	sweCurrent = 4000
+	sweIssue   = 8000
+	sweSteps   = 8
+)
+
+// sweOutput shows an output as the swe-rl judge does: both ends of the log,
+// then a second cut that keeps the head only.
+func sweOutput(text string, limit int) string {
+	if n := utf8.RuneCountInString(text); n > 2*sweLog {
+		text = head(text, sweLog) + fmt.Sprintf("\n... (%d characters omitted) ...\n", n-2*sweLog) + tail(text, sweLog)
+	}
+	return headOnly(text, limit, fmt.Sprintf("\n... (truncated to %d chars)", limit))
+}
+
+func headOnly(text string, limit int, note string) string {
+	if limit < 0 || utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return head(text, limit) + note
+}

@@ -1,0 +1,331 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Options tune a journal. The zero value is the right default.
+type Options struct {
+	// SyncEvery votes an fsync is started; 0 means 256.
+	SyncEvery int
+	// SyncInterval bounds how long a vote waits for its fsync; 0 means 500 ms.
+	SyncInterval time.Duration
+}
+
+// Validate reports all faults at once.
+func (o Options) Validate() error {
+	var faults []error
+	if o.SyncEvery < 0 {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "SyncEvery"}, "%d votes is negative", o.SyncEvery))
+	}
+	if o.SyncInterval < 0 {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "SyncInterval"}, "%s is negative", o.SyncInterval))
+	}
+	return errors.Join(faults...)
+}
+
+// Stats says what a journal holds.
+type Stats struct {
+	Votes  int   // votes with a text, found or appended
+	Failed int   // votes without one, as lines
+	Torn   int64 // bytes cut off the end on Open
+}
+
+// Journal is an open journal. All methods are safe for concurrent use.
+type Journal struct {
+	path      string
+	syncEvery int
+
+	mu    sync.Mutex
+	file  *os.File
+	end   int64 // offset after the last whole line
+	index map[digest]int64
+	stats Stats
+	dirty int
+	fault error // sticky
+	shut  bool
+
+	wake chan struct{}
+	done chan struct{}
+	idle sync.WaitGroup
+}
+
+// Open opens or makes the journal at path and locks it against other
+// processes. The file is read once, from start to end.
+func Open(path string, o Options) (*Journal, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.SyncEvery == 0 {
+		o.SyncEvery = 256
+	}
+	if o.SyncInterval == 0 {
+		o.SyncInterval = 500 * time.Millisecond
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "open the vote journal: %w", err)
+	}
+	j := &Journal{
+		path: path, syncEvery: o.SyncEvery, file: file, index: map[digest]int64{},
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if err := j.load(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	j.idle.Add(1)
+	go j.syncLoop(o.SyncInterval)
+	return j, nil
+}
+
+func (j *Journal) where() rollout.Where { return rollout.Where{File: j.path} }
+
+func (j *Journal) load() error {
+	if err := lock(j.file); err != nil {
+		return rollout.Errorf(rollout.KindInput, j.where(), "lock the vote journal: %w", err).WithFix("wait for the other process or use another file")
+	}
+	end, err := j.scan(bufio.NewReaderSize(j.file, 1<<20))
+	if err != nil {
+		return err
+	}
+	size, err := j.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, j.where(), "%w", err)
+	}
+	if j.stats.Torn = size - end; j.stats.Torn > 0 {
+		if err := j.file.Truncate(end); err != nil {
+			return rollout.Errorf(rollout.KindInput, j.where(), "cut off a torn end: %w", err)
+		}
+	}
+	if j.end = end; end > 0 {
+		return nil
+	}
+	first, err := appendLine(nil, fileHeader)
+	if err != nil {
+		return err
+	}
+	if err := j.write(first); err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// scan reads the lines, fills the index and returns the offset after the last
+// whole one.
+func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
+	var offset, bad int64 = 0, -1
+	for line := 1; ; line++ {
+		raw, rerr := r.ReadBytes('\n')
+		if rerr != nil && rerr != io.EOF {
+			return 0, rollout.Errorf(rollout.KindInput, j.where(), "%w", rerr)
+		}
+		if rerr == io.EOF {
+			if line == 1 && !headerPrefix(raw) {
+				return 0, j.foreign()
+			}
+			return end, nil
+		}
+		body := parseLine(raw[:len(raw)-1])
+		switch {
+		case line == 1:
+			var h header
+			if body == nil || json.Unmarshal(body, &h) != nil || h != fileHeader {
+				return 0, j.foreign()
+			}
+		case body == nil:
+			if bad < 0 {
+				bad = offset
+			}
+		case bad >= 0:
+			return 0, rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Byte: rollout.At(int(bad))},
+				"the journal is damaged before line %d, where it goes on whole", line).WithFix("restore the file, or delete the damaged lines to ask for their votes again")
+		default:
+			if err := j.note(body, offset, line); err != nil {
+				return 0, err
+			}
+		}
+		if offset += int64(len(raw)); bad < 0 {
+			end = offset
+		}
+	}
+}
+
+// headerPrefix reports whether b is what a crash leaves of a first write.
+func headerPrefix(b []byte) bool {
+	first, err := appendLine(nil, fileHeader)
+	return err == nil && bytes.HasPrefix(first, b)
+}
+
+func (j *Journal) foreign() error {
+	return rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Line: 1}, "expected the header of a vote journal, version %d", fileHeader.Version).WithFix("name another file; this one is left as it is")
+}
+
+// note takes a good line into the index.
+func (j *Journal) note(body []byte, offset int64, line int) error {
+	var r Record
+	if err := json.Unmarshal(body, &r); err != nil {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Line: line}, "the line is whole but no vote: %w", err)
+	}
+	j.keep(r, offset)
+	return nil
+}
+
+func (j *Journal) keep(r Record, offset int64) {
+	if r.Error != "" {
+		j.stats.Failed++
+		return
+	}
+	if d := r.clean().digest(); !j.has(d) {
+		j.index[d] = offset
+		j.stats.Votes++
+	}
+}
+
+func (j *Journal) has(d digest) bool {
+	_, ok := j.index[d]
+	return ok
+}
+
+// Lookup returns the recorded vote with that key. A vote that failed is not
+// found: it is asked again.
+func (j *Journal) Lookup(k Key) (Record, bool, error) {
+	k = k.clean()
+	j.mu.Lock()
+	offset, ok := j.index[k.digest()]
+	j.mu.Unlock()
+	if !ok {
+		return Record{}, false, nil
+	}
+	raw, err := bufio.NewReader(io.NewSectionReader(j.file, offset, 1<<62)).ReadBytes('\n')
+	if err != nil {
+		return Record{}, false, rollout.Errorf(rollout.KindInput, rollout.Where{File: j.path, Byte: rollout.At(int(offset))}, "read a vote back: %w", err)
+	}
+	var r Record
+	body := parseLine(raw[:len(raw)-1])
+	if body == nil || json.Unmarshal(body, &r) != nil || r.Key != k {
+		return Record{}, false, rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Byte: rollout.At(int(offset))}, "the line is no longer the vote it was").WithFix("no other program may write the journal while it is open")
+	}
+	return r, true, nil
+}
+
+// Append records votes, all or none. After an error the file ends with its last
+// whole line, or the journal refuses all further work.
+func (j *Journal) Append(records ...Record) error {
+	var buf []byte
+	offsets := make([]int64, len(records))
+	var err error
+	for i, r := range records {
+		offsets[i] = int64(len(buf))
+		r.Key = r.clean()
+		if buf, err = appendLine(buf, r); err != nil {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.shut {
+		return rollout.Errorf(rollout.KindInput, j.where(), "the journal is closed")
+	}
+	if j.fault != nil {
+		return j.fault
+	}
+	start := j.end
+	if err := j.write(buf); err != nil {
+		return err
+	}
+	for i, r := range records {
+		j.keep(r, start+offsets[i])
+	}
+	if j.dirty += len(records); j.dirty >= j.syncEvery {
+		select {
+		case j.wake <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// write appends whole lines and takes a part back if they do not all fit.
+func (j *Journal) write(lines []byte) error {
+	n, err := j.file.WriteAt(lines, j.end)
+	if err == nil {
+		j.end += int64(n)
+		return nil
+	}
+	fault := rollout.Errorf(rollout.KindInput, j.where(), "append to the vote journal: %w", err).WithFix("make room and start again: the votes recorded so far are kept")
+	if cut := j.file.Truncate(j.end); cut != nil {
+		j.fault = fault
+	}
+	return fault
+}
+
+// Sync returns when every appended vote is on stable storage.
+func (j *Journal) Sync() error {
+	j.mu.Lock()
+	if j.fault != nil || j.dirty == 0 {
+		defer j.mu.Unlock()
+		return j.fault
+	}
+	n := j.dirty
+	j.mu.Unlock()
+	err := j.file.Sync()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil {
+		// A failed fsync may have dropped the pages: no later success can vouch for them.
+		j.fault = rollout.Errorf(rollout.KindInput, j.where(), "fsync the vote journal: %w", err)
+		return j.fault
+	}
+	j.dirty = max(0, j.dirty-n)
+	return nil
+}
+
+// syncLoop runs the batches. Its errors are sticky and meet the next caller.
+func (j *Journal) syncLoop(interval time.Duration) {
+	defer j.idle.Done()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-j.done:
+			return
+		case <-tick.C:
+		case <-j.wake:
+		}
+		_ = j.Sync()
+	}
+}
+
+// Stats returns counts so far.
+func (j *Journal) Stats() Stats {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.stats
+}
+
+// Close syncs and closes the file. A second Close does nothing.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.shut {
+		j.mu.Unlock()
+		return nil
+	}
+	j.shut = true
+	j.mu.Unlock()
+	close(j.done)
+	j.idle.Wait()
+	err := j.Sync()
+	if cerr := j.file.Close(); cerr != nil {
+		err = errors.Join(err, rollout.Errorf(rollout.KindInput, j.where(), "close the vote journal: %w", cerr))
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package prm
+
+import (
+	"context"
+	"iter"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// ScoreAll scores a stream of rollouts with one bound on votes in flight and
+// hands each one over, with its scores, in input order. Votes start in order
+// too: rollout by rollout, step by step, all votes of a step together, so that
+// a judge's prefix cache sees each prompt once.
+//
+// At most Options.Concurrency rollouts wait behind the oldest one in work. With a journal, a
+// rollout is handed over only after its votes are on stable storage. An error
+// from the stream or from emit ends the run; rollouts before it have been
+// handed over.
+func (s *Scorer) ScoreAll(ctx context.Context, rollouts iter.Seq2[*rollout.Rollout, error], emit func(*rollout.Rollout, []rollout.StepScore) error) error {
+	outer := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	queue := make(chan *pending, s.o.Concurrency)
+	var readErr error
+	go func() {
+		defer close(queue)
+		for r, err := range rollouts {
+			if err != nil {
+				readErr = err
+				return
+			}
+			p := s.start(ctx, cancel, r)
+			// A cancelled run still hands over what it started, so that nothing is
+			// left running when ScoreAll returns.
+			queue <- p
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}()
+	var failed error
+	for p := range queue {
+		scores, err := p.finish(ctx)
+		if failed != nil {
+			continue
+		}
+		if err == nil && s.o.Journal != nil {
+			err = s.o.Journal.Sync()
+		}
+		if err == nil {
+			err = emit(p.r, scores)
+		}
+		if err != nil {
+			failed = err
+			cancel(err)
+		}
+	}
+	if failed == nil {
+		failed = readErr
+	}
+	if failed == nil && outer.Err() != nil {
+		return rollout.Errorf(rollout.KindJudge, rollout.Where{}, "scoring stopped: %w", context.Cause(outer))
+	}
+	return failed
+}

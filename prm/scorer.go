@@ -1,0 +1,425 @@
+package prm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/turnpack/turnpack/prm/journal"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Options say how a Scorer works. The zero value asks three votes per step with
+// the built-in prompt and takes the mean of the valid ones.
+type Options struct {
+	Prompt    Prompt
+	Rule      Rule
+	Aggregate Aggregate
+	Steps     StepOptions
+	// Votes per step; 0 means 3.
+	Votes int
+	// Concurrency is the greatest number of votes in flight over all rollouts and
+	// all calls of the Scorer; 0 means 64.
+	Concurrency int
+	// Seed is the base of all vote seeds.
+	Seed int64
+	// Identity names everything else an answer depends on: model, temperature,
+	// server. Votes in a journal under another identity are not used.
+	Identity string
+	// Journal keeps the votes; nil keeps them in memory only.
+	Journal *journal.Journal
+	// NoBatch asks each vote on its own even where the judge could draw several.
+	NoBatch bool
+	// StopAfter this many failed votes in a row, over all rollouts, the run ends
+	// with an error instead of failing every step; 0 never stops.
+	StopAfter int
+	// OnVote is told of every vote as it is known, from many goroutines at once.
+	OnVote func(id VoteID, v rollout.Vote, resumed bool)
+}
+
+const (
+	defaultVotes       = 3
+	defaultConcurrency = 64
+)
+
+// Validate reports all faults at once.
+func (o Options) Validate() error {
+	faults := []error{o.Prompt.Validate(), o.Rule.Validate(), o.Aggregate.Validate(), o.Steps.Validate()}
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"Votes", o.Votes}, {"Concurrency", o.Concurrency}, {"StopAfter", o.StopAfter}} {
+		if f.value < 0 {
+			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + f.name}, "%d is negative", f.value))
+		}
+	}
+	if votes := o.votes(); o.Aggregate.Quorum > votes {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Aggregate.Quorum"}, "%d valid votes can never come from %d votes", o.Aggregate.Quorum, votes))
+	}
+	return errors.Join(faults...)
+}
+
+func (o Options) votes() int {
+	if o.Votes == 0 {
+		return defaultVotes
+	}
+	return o.Votes
+}
+
+// Scorer asks a judge for the votes of every step. It is safe for concurrent
+// use; all its calls share one bound on votes in flight.
+type Scorer struct {
+	judge  Judge
+	batch  BatchJudge // nil when votes are asked one by one
+	o      Options
+	prompt *Builder
+	parse  Parser
+	slots  *semaphore.Weighted
+	size   int64
+
+	failedInRow atomic.Int64
+}
+
+// NewScorer checks the options.
+func NewScorer(judge Judge, o Options) (*Scorer, error) {
+	if judge == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "judge"}, "expected a judge, found nil")
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o.Votes = o.votes()
+	if o.Concurrency == 0 {
+		o.Concurrency = defaultConcurrency
+	}
+	s := &Scorer{judge: judge, o: o, size: int64(o.Concurrency), slots: semaphore.NewWeighted(int64(o.Concurrency))}
+	if b, ok := judge.(BatchJudge); ok && !o.NoBatch {
+		s.batch = b
+	}
+	var err error
+	if s.prompt, err = o.Prompt.Compile(); err != nil {
+		return nil, err
+	}
+	s.parse, err = o.Rule.Compile()
+	return s, err
+}
+
+// Score returns one score per step of r, by step number. Votes that fail are
+// part of the result; the error is a cancelled context, a journal that cannot
+// be written, a prompt that cannot be built, or StopAfter.
+func (s *Scorer) Score(ctx context.Context, r *rollout.Rollout) ([]rollout.StepScore, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p := s.start(ctx, cancel, r)
+	return p.finish(ctx)
+}
+
+// pending is a rollout whose steps are on their way.
+type pending struct {
+	r      *rollout.Rollout
+	scores []rollout.StepScore
+	wait   sync.WaitGroup
+}
+
+// start puts the steps of a rollout under way, in order, and returns when the
+// last one has its first votes in flight.
+func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *rollout.Rollout) *pending {
+	steps := StepsOf(r, s.o.Steps)
+	p := &pending{r: r, scores: make([]rollout.StepScore, len(steps))}
+	for i := range steps {
+		out := &p.scores[i]
+		out.Step = steps[i].Index
+		if settle(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
+			continue
+		}
+		messages, err := s.prompt.Build(r, steps, i)
+		if err != nil {
+			cancel(err)
+			return p
+		}
+		t := &task{s: s, id: VoteID{Rollout: r.ID, Step: steps[i].Index}, messages: messages, digest: s.digest(messages), out: out}
+		wave, err := t.next()
+		if err == nil && len(wave) > 0 {
+			err = s.slots.Acquire(ctx, s.weight(len(wave)))
+		}
+		if err != nil {
+			cancel(err)
+			return p
+		}
+		if len(wave) == 0 {
+			t.close()
+			continue
+		}
+		p.wait.Go(func() {
+			if err := t.run(ctx, wave); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	return p
+}
+
+// finish waits for the votes of a rollout.
+func (p *pending) finish(ctx context.Context) ([]rollout.StepScore, error) {
+	p.wait.Wait()
+	if ctx.Err() != nil {
+		return nil, stopped(ctx, p.r)
+	}
+	return p.scores, nil
+}
+
+// stopped says why a run ended early.
+func stopped(ctx context.Context, r *rollout.Rollout) error {
+	cause := context.Cause(ctx)
+	if e, ok := errors.AsType[*rollout.Error](cause); ok {
+		return e
+	}
+	return rollout.Errorf(rollout.KindJudge, rollout.Where{Rollout: r.ID}, "scoring stopped: %w", cause)
+}
+
+// settle decides the steps that no judge is asked about.
+func settle(out *rollout.StepScore, step *Step, p Policy) bool {
+	switch {
+	case p == Skip:
+		out.Reason = skippedPrefix + step.Class.String() + " step"
+	case p == Neutral:
+		out.Score, out.Reason = new(0.0), "neutral: "+step.Class.String()+" step"
+	case step.Unrecorded:
+		out.Reason = "the text of this step was not recorded"
+	default:
+		return false
+	}
+	return true
+}
+
+// digest names the prompt and all that shapes the answer to it but the seed's
+// vote number.
+func (s *Scorer) digest(messages []Message) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	if err := errors.Join(enc.Encode(s.o.Identity), enc.Encode(s.o.Seed), enc.Encode(messages)); err != nil {
+		return "" // a hash takes every write and these types always encode
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// weight is how many slots a wave of n votes takes at once.
+func (s *Scorer) weight(n int) int64 { return min(int64(n), s.size) }
+
+// task is one step in work.
+type task struct {
+	s        *Scorer
+	id       VoteID // Vote unused
+	messages []Message
+	digest   string
+	votes    []rollout.Vote
+	out      *rollout.StepScore
+}
+
+func (t *task) key(vote int) journal.Key {
+	return journal.Key{Rollout: t.id.Rollout, Step: t.id.Step, Vote: vote, Prompt: t.digest}
+}
+
+// next takes what the journal knows and returns the numbers of the votes to ask
+// now, none when the step is decided. The numbers are consecutive.
+func (t *task) next() ([]int, error) {
+	for {
+		need := t.s.o.Aggregate.Needed(t.votes, t.s.o.Votes)
+		if need == 0 {
+			return nil, nil
+		}
+		var ask []int
+		for v := len(t.votes); v < len(t.votes)+need; v++ {
+			ask = append(ask, v)
+		}
+		if t.s.o.Journal == nil {
+			return ask, nil
+		}
+		rec, ok, err := t.s.o.Journal.Lookup(t.key(ask[0]))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return ask, nil
+		}
+		t.count(rec, true)
+	}
+}
+
+// count takes a record as the next vote.
+func (t *task) count(rec journal.Record, resumed bool) {
+	v := rollout.Vote{Text: rec.Text, Error: rec.Error, Millis: rec.Millis, Tokens: rec.CompletionTokens}
+	if rec.Error == "" {
+		switch score, err := t.s.parse(rec.Text); {
+		case err == nil:
+			v.Score = &score
+		case rec.FinishReason == "length":
+			v.Error = "the answer was cut off by its length limit: " + err.Error()
+		default:
+			v.Error = err.Error()
+		}
+	}
+	t.votes = append(t.votes, v)
+	if t.s.o.OnVote != nil {
+		id := t.id
+		id.Vote = rec.Vote
+		t.s.o.OnVote(id, v, resumed)
+	}
+}
+
+// run asks wave after wave until the step is decided. It holds the slots of the
+// first wave on entry.
+func (t *task) run(ctx context.Context, wave []int) error {
+	for {
+		records, known, err := t.ask(ctx, wave)
+		t.s.slots.Release(t.s.weight(len(wave)))
+		if err != nil {
+			return err
+		}
+		for i, rec := range records {
+			t.count(rec, known[i])
+		}
+		if wave, err = t.next(); err != nil {
+			return err
+		}
+		if len(wave) == 0 {
+			t.close()
+			return nil
+		}
+		if err := t.s.slots.Acquire(ctx, t.s.weight(len(wave))); err != nil {
+			return err
+		}
+	}
+}
+
+func (t *task) close() {
+	t.out.Votes = t.votes
+	t.out.Score, t.out.Reason = t.s.o.Aggregate.Score(t.votes, t.s.o.Votes)
+}
+
+// ask gets the votes of a wave, together, and journals them in vote order. What
+// another wave already journaled ahead is not asked again.
+func (t *task) ask(ctx context.Context, wave []int) (records []journal.Record, known []bool, err error) {
+	records = make([]journal.Record, len(wave))
+	known = make([]bool, len(wave))
+	var missing []int // positions in wave
+	for i, vote := range wave {
+		if j := t.s.o.Journal; j != nil {
+			rec, ok, err := j.Lookup(t.key(vote))
+			if err != nil {
+				return nil, nil, err
+			}
+			if records[i], known[i] = rec, ok; ok {
+				continue
+			}
+		}
+		missing = append(missing, i)
+	}
+	if t.s.batch != nil && len(missing) > 1 {
+		return records, known, t.askBatch(ctx, wave, missing, records)
+	}
+	errs := make([]error, len(missing))
+	var wg sync.WaitGroup
+	// A wave wider than the bound goes through it in slices.
+	width := int(t.s.weight(len(wave)))
+	for from := 0; from < len(missing); from += width {
+		for k := from; k < min(from+width, len(missing)); k++ {
+			one := func() { errs[k] = t.askOne(ctx, wave[missing[k]], &records[missing[k]]) }
+			if len(missing) == 1 {
+				one()
+			} else {
+				wg.Go(one)
+			}
+		}
+		wg.Wait()
+	}
+	return records, known, errors.Join(errs...)
+}
+
+func (t *task) request(vote int) Request {
+	id := t.id
+	id.Vote = vote
+	return Request{Messages: t.messages, Seed: Seed(t.s.o.Seed, id), ID: id}
+}
+
+func (t *task) askOne(ctx context.Context, vote int, rec *journal.Record) error {
+	req := t.request(vote)
+	began := time.Now()
+	reply, err := t.s.judge.Judge(ctx, req)
+	if ctx.Err() != nil && err != nil {
+		return context.Cause(ctx)
+	}
+	*rec = t.record(req, reply, err, time.Since(began))
+	return t.keep(*rec)
+}
+
+// askBatch draws several votes from one call and asks again, once per round,
+// for what a reply lacks. A batch is journaled as a whole.
+func (t *task) askBatch(ctx context.Context, wave, missing []int, records []journal.Record) error {
+	for len(missing) > 0 {
+		req := t.request(wave[missing[0]])
+		began := time.Now()
+		replies, err := t.s.batch.JudgeN(ctx, req, len(missing))
+		if ctx.Err() != nil && err != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil && len(replies) == 0 {
+			err = rollout.Errorf(rollout.KindJudge, rollout.Where{Rollout: t.id.Rollout}, "expected 1 to %d replies, found none", len(missing))
+		}
+		n := min(len(replies), len(missing))
+		if err != nil {
+			n = len(missing)
+			replies = make([]Reply, n)
+		}
+		fresh := make([]journal.Record, n)
+		for i := range fresh {
+			fresh[i] = t.record(req, replies[i], err, time.Since(began))
+			fresh[i].Vote = wave[missing[i]]
+			records[missing[i]] = fresh[i]
+		}
+		if err := t.keep(fresh...); err != nil {
+			return err
+		}
+		missing = missing[n:]
+	}
+	return nil
+}
+
+func (t *task) record(req Request, reply Reply, err error, took time.Duration) journal.Record {
+	rec := journal.Record{Key: t.key(req.ID.Vote), Seed: req.Seed}
+	if reply.Latency > 0 {
+		took = reply.Latency
+	}
+	rec.Millis = took.Milliseconds()
+	if err != nil {
+		rec.Error = err.Error()
+		return rec
+	}
+	rec.Text, rec.FinishReason = reply.Text, reply.FinishReason
+	rec.PromptTokens, rec.CompletionTokens = reply.PromptTokens, reply.CompletionTokens
+	return rec
+}
+
+// keep journals fresh votes and watches for a judge that is gone.
+func (t *task) keep(records ...journal.Record) error {
+	for _, rec := range records {
+		if rec.Error == "" {
+			t.s.failedInRow.Store(0)
+			continue
+		}
+		if n := t.s.failedInRow.Add(1); t.s.o.StopAfter > 0 && n >= int64(t.s.o.StopAfter) {
+			return rollout.Errorf(rollout.KindJudge, rollout.Where{Rollout: rec.Rollout, Field: "StopAfter"}, "%d votes in a row failed, the last one with: %s", n, rec.Error).WithFix("check the judge's address, model and key, then start again: votes in the journal are kept")
+		}
+	}
+	if t.s.o.Journal == nil {
+		return nil
+	}
+	return t.s.o.Journal.Append(records...)
+}

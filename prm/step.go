@@ -1,0 +1,228 @@
+package prm
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Class sorts steps by what the policy did in them.
+type Class uint8
+
+// The classes.
+const (
+	StepCommand     Class = iota // it called a tool or ran a command
+	StepCommandLess              // it did neither: prose, or a command the harness rejected
+	StepSubmit                   // it handed in its work
+)
+
+var classNames = [...]string{"command", "command-less", "submit"}
+
+// String returns the name used in reasons.
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return "class(" + strconv.Itoa(int(c)) + ")"
+}
+
+// Policy says what to do with a class of steps.
+type Policy uint8
+
+// The policies.
+const (
+	Ask     Policy = iota // put it before the judge like any other
+	Skip                  // no score, a reason that starts with "skipped: "
+	Neutral               // score 0 without a judge
+)
+
+// Step is one agent step as a judge sees it. Index is the agent step number
+// and, with the rollout id, the stable name of the step.
+type Step struct {
+	Rollout string
+	Index   int
+	Turns   []int // indices into TurnsOf(r), ascending
+	// Response is all the assistant text of the step, Action its commands or tool
+	// calls, "" for none.
+	Response, Action string
+	// Result is what came back: the messages up to the next assistant message.
+	Result string
+	// ReturnCode is the exit status of the command, nil unknown.
+	ReturnCode *int
+	Class      Class
+	// Unrecorded is true when only token ids were kept: there is no text to judge.
+	Unrecorded bool
+}
+
+// StepOptions say how steps are read. The zero value judges every step.
+type StepOptions struct {
+	CommandLess, Submit Policy
+	// Commands returns the commands of an assistant message; nil uses tool calls
+	// and, without any, fenced shell blocks.
+	Commands func(m *rollout.Message) []string
+	// IsSubmit tells a command that hands in the work; nil knows the submit
+	// commands of common harnesses.
+	IsSubmit func(command string) bool
+}
+
+// Validate reports all faults at once.
+func (o StepOptions) Validate() error {
+	var faults []error
+	for _, p := range []struct {
+		field string
+		value Policy
+	}{{"StepOptions.CommandLess", o.CommandLess}, {"StepOptions.Submit", o.Submit}} {
+		if p.value > Neutral {
+			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: p.field}, "value %d is none of the known policies", p.value))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (o StepOptions) policy(c Class) Policy {
+	switch c {
+	case StepCommandLess:
+		return o.CommandLess
+	case StepSubmit:
+		return o.Submit
+	}
+	return Ask
+}
+
+// StepsOf returns the steps that the policy took, by agent step number: every
+// turn whose message it sampled, command-less and submit turns included. Turns
+// that share a step are one step.
+func StepsOf(r *rollout.Rollout, o StepOptions) []Step {
+	if o.Commands == nil {
+		o.Commands = commandsOf
+	}
+	if o.IsSubmit == nil {
+		o.IsSubmit = isSubmit
+	}
+	turns := rollout.TurnsOf(r)
+	at := map[int]int{}
+	var steps []Step
+	for i := range turns {
+		t := &turns[i]
+		if !taken(r, t) {
+			continue
+		}
+		k, ok := at[t.Step]
+		if !ok {
+			k = len(steps)
+			at[t.Step] = k
+			steps = append(steps, Step{Rollout: r.ID, Index: t.Step, Class: StepCommandLess})
+		}
+		o.add(&steps[k], r, i, t.Message)
+	}
+	slices.SortStableFunc(steps, func(a, b Step) int { return a.Index - b.Index })
+	return steps
+}
+
+// taken reports whether a turn is the policy's own. A recorded turn is a model
+// call, so an unknown origin is the policy's there.
+func taken(r *rollout.Rollout, t *rollout.Turn) bool {
+	if t.Message < 0 || t.Message >= len(r.Messages) {
+		return true
+	}
+	s := r.Messages[t.Message].Sampled
+	return s == rollout.SampledByPolicy || s == rollout.SampledUnknown
+}
+
+func (o StepOptions) add(s *Step, r *rollout.Rollout, turn, message int) {
+	s.Turns = append(s.Turns, turn)
+	if message < 0 || message >= len(r.Messages) {
+		s.Unrecorded = len(s.Turns) == 1 && s.Response == ""
+		return
+	}
+	s.Unrecorded = false
+	m := &r.Messages[message]
+	s.Response = joinLines(s.Response, m.Reasoning, m.Content)
+	for _, c := range o.Commands(m) {
+		s.Action = joinLines(s.Action, c)
+		if o.IsSubmit(c) {
+			s.Class = StepSubmit
+		} else if s.Class == StepCommandLess {
+			s.Class = StepCommand
+		}
+	}
+	for i := message + 1; i < len(r.Messages); i++ {
+		reply := &r.Messages[i]
+		if reply.Role == rollout.RoleAssistant || reply.Role == rollout.RoleExit {
+			break
+		}
+		s.Result = joinLines(s.Result, reply.Content)
+		if code := returnCode(reply); code != nil {
+			s.ReturnCode = code
+		}
+	}
+}
+
+// joinLines joins the non-empty parts with line breaks.
+func joinLines(parts ...string) string {
+	out := parts[0]
+	for _, p := range parts[1:] {
+		switch {
+		case p == "":
+		case out == "":
+			out = p
+		default:
+			out += "\n" + p
+		}
+	}
+	return out
+}
+
+var shellBlock = regexp.MustCompile("(?s)```(?:bash|sh|shell|console|mswea_bash_command)[^\\S\\n]*\\n(.*?)\\n?```")
+
+func commandsOf(m *rollout.Message) []string {
+	var out []string
+	for _, c := range m.ToolCalls {
+		out = append(out, c.Name+" "+c.Arguments)
+	}
+	if out != nil {
+		return out
+	}
+	for _, b := range shellBlock.FindAllStringSubmatch(m.Content, -1) {
+		if cmd := strings.TrimSpace(b[1]); cmd != "" {
+			out = append(out, cmd)
+		}
+	}
+	return out
+}
+
+var submitCommand = regexp.MustCompile(`COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT|^(?:submit|finish)\b`)
+
+func isSubmit(command string) bool { return submitCommand.MatchString(command) }
+
+var returnCodeTag = regexp.MustCompile(`<returncode>\s*(-?\d{1,9})\s*</returncode>`)
+
+// returnCode reads an exit status where harnesses put it: an extra key, or a
+// tag in the observation text.
+func returnCode(m *rollout.Message) *int {
+	for _, raw := range []json.RawMessage{m.Extra["returncode"], member(m.Extra["extra"], "returncode")} {
+		var code *int
+		if json.Unmarshal(raw, &code) == nil && code != nil {
+			return code
+		}
+	}
+	if all := returnCodeTag.FindAllStringSubmatch(m.Content, -1); all != nil {
+		if code, err := strconv.Atoi(all[len(all)-1][1]); err == nil {
+			return &code
+		}
+	}
+	return nil
+}
+
+func member(raw json.RawMessage, key string) json.RawMessage {
+	var obj map[string]json.RawMessage
+	if json.Unmarshal(raw, &obj) != nil {
+		return nil
+	}
+	return obj[key]
+}
