@@ -1,0 +1,330 @@
+package openai
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	oai "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Client asks one or more servers of the same model. It is a
+// [prm.BatchJudge], safe for concurrent use.
+type Client struct {
+	o      Options
+	pool   *pool
+	slots  chan struct{}
+	hosted bool // a server of OpenAI's own is among the endpoints
+	keys   []string
+	meter  meter
+	idle   interface{ CloseIdleConnections() }
+}
+
+// New checks the options and reads the API key from the environment. It opens
+// no connection.
+func New(o Options) (*Client, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	if o.Transport == nil {
+		o.Transport = newTransport(o.Concurrency)
+	}
+	c := &Client{
+		o: o, slots: make(chan struct{}, o.Concurrency),
+		pool: &pool{ejectAfter: o.EjectAfter, ejectFor: o.EjectFor, ejectMax: max(o.EjectMax, o.EjectFor)},
+	}
+	c.idle, _ = o.Transport.(interface{ CloseIdleConnections() })
+	// A redirect would carry the key to an address nobody named.
+	hc := &http.Client{
+		Transport:     capped{next: o.Transport, limit: o.MaxReply},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for _, raw := range o.Endpoints {
+		raw = strings.TrimRight(raw, "/")
+		opts := []option.RequestOption{option.WithBaseURL(raw), option.WithHTTPClient(hc), option.WithMaxRetries(0)}
+		if key := c.key(raw); key != "" {
+			c.keys = append(c.keys, key)
+			opts = append(opts, option.WithAPIKey(key))
+		}
+		// The service is made without the library's environment defaults, which would
+		// send a general key, organisation and headers to any server.
+		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, chat: oai.NewChatCompletionService(opts...), oneByOne: o.OneByOne})
+	}
+	return c, nil
+}
+
+func newTransport(concurrency int) *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConnsPerHost:   concurrency,
+		MaxConnsPerHost:       concurrency,
+		ForceAttemptHTTP2:     true,
+	}
+}
+
+// key reads the API key for an endpoint.
+func (c *Client) key(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	hosted := err == nil && u.Hostname() == openAIHost
+	c.hosted = c.hosted || hosted
+	switch {
+	case c.o.KeyEnv != "":
+		return os.Getenv(c.o.KeyEnv)
+	case os.Getenv(defaultKeyEnv) != "":
+		return os.Getenv(defaultKeyEnv)
+	case hosted:
+		return os.Getenv(openAIKeyEnv)
+	}
+	return ""
+}
+
+// Close drops idle connections. Requests under way are not touched.
+func (c *Client) Close() error {
+	if c.idle != nil {
+		c.idle.CloseIdleConnections()
+	}
+	return nil
+}
+
+// Identity names the model and its sampling, for prm.Options.Identity. It does
+// not depend on endpoints.
+func (c *Client) Identity() string {
+	show := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprint(*v)
+	}
+	// Maps print in key order.
+	return fmt.Sprintf("%s temperature=%s top_p=%s max_tokens=%d schema=%v extra=%v", c.o.Model, show(c.o.Temperature), show(c.o.TopP), c.o.MaxTokens, c.o.Schema, c.o.Extra)
+}
+
+// Judge asks for one vote.
+func (c *Client) Judge(ctx context.Context, req prm.Request) (prm.Reply, error) {
+	replies, err := c.ask(ctx, req, 1)
+	if err != nil {
+		return prm.Reply{}, err
+	}
+	return replies[0], nil
+}
+
+// JudgeN asks for n votes: in one request where an endpoint draws several from
+// one prompt, in n requests at a time elsewhere, with seeds from req.Seed on. It
+// returns between 1 and n replies, or the first error.
+func (c *Client) JudgeN(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
+	if n < 1 {
+		return nil, rollout.Errorf(rollout.KindInput, where(req), "expected a positive number of votes, found %d", n)
+	}
+	if n == 1 || !c.pool.single() {
+		return c.ask(ctx, req, n)
+	}
+	replies := make([]prm.Reply, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			one := req
+			one.Seed = (req.Seed + int64(i)) & (1<<31 - 1)
+			one.ID.Vote += i
+			replies[i], errs[i] = c.Judge(ctx, one)
+		})
+	}
+	wg.Wait()
+	var got []prm.Reply
+	for i := range n {
+		if errs[i] == nil {
+			got = append(got, replies[i])
+		}
+	}
+	if len(got) == 0 {
+		return nil, errs[0]
+	}
+	return got, nil
+}
+
+func where(req prm.Request) rollout.Where {
+	return rollout.Where{Rollout: req.ID.Rollout, Field: fmt.Sprintf("step %d vote %d", req.ID.Step, req.ID.Vote)}
+}
+
+// ask tries until there is a reply, a failure that stays, or no patience left.
+func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
+	outer := ctx
+	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
+	defer cancel()
+	body := c.params(req)
+	var last *failure
+	failed, limited := 0, 0
+	var suspect *endpoint // refused a request for several votes
+	for try := 0; ; try++ {
+		e, replies, fail, err := c.attempt(ctx, req, body, n, try)
+		if err != nil {
+			return nil, c.impatient(outer, req, last, try)
+		}
+		if fail == nil {
+			if suspect != nil {
+				c.pool.setOneByOne(suspect)
+			}
+			return replies, nil
+		}
+		last = fail
+		if n > 1 && refusesMany(fail.status) {
+			n, suspect = 1, e
+			continue
+		}
+		if fail.limited {
+			limited++ // a full queue is no failure: only patience bounds it
+		} else if failed++; !fail.retry || failed > c.o.Retries {
+			return nil, c.giveUp(req, fail, try+1)
+		}
+		pause := c.backoff(failed + limited)
+		// The server's own wish counts where it is longer, spread a little so that
+		// those who wait do not come back together.
+		if fail.pause > pause {
+			pause = fail.pause + time.Duration(rand.Int64N(int64(fail.pause)/10+1))
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
+			return nil, c.impatient(outer, req, last, try+1)
+		}
+		c.meter.add(func(s *Stats) { s.Retries++ })
+		if sleep(ctx, pause) != nil {
+			return nil, c.impatient(outer, req, last, try+1)
+		}
+	}
+}
+
+// backoff is the wait before retry number n ≥ 1: doubled each time, less up to
+// half of it at random.
+func (c *Client) backoff(n int) time.Duration {
+	d := c.o.BackoffMax
+	if shift := n - 1; shift < 30 && c.o.BackoffMin<<shift < d {
+		d = c.o.BackoffMin << shift
+	}
+	return d - time.Duration(rand.Int64N(int64(d)/2+1))
+}
+
+// attempt makes one request under the bound. The error is the context's: no
+// request was made.
+func (c *Client) attempt(ctx context.Context, req prm.Request, body oai.ChatCompletionNewParams, n, try int) (*endpoint, []prm.Reply, *failure, error) {
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, nil, ctx.Err()
+	}
+	defer func() { <-c.slots }()
+	e, err := c.pool.acquire(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if c.pool.isOneByOne(e) {
+		n = 1
+	}
+	rctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	done := func(Outcome) {}
+	if c.o.Hook != nil {
+		rctx, done = c.o.Hook.Start(rctx, Attempt{Endpoint: e.url, Model: c.o.Model, ID: req.ID, Votes: n, Try: try})
+	}
+	began := time.Now()
+	replies, status, fail := send(rctx, e, body, n)
+	took := time.Since(began)
+	if fail == nil && len(replies) < n {
+		c.pool.setOneByOne(e)
+	}
+	if fail != nil && ctx.Err() == nil && errors.Is(rctx.Err(), context.DeadlineExceeded) {
+		fail.err = fmt.Errorf("no whole reply within %s", c.o.Timeout)
+	}
+	c.settle(ctx, e, fail)
+	out := Outcome{Status: status, Votes: len(replies), Duration: took}
+	for i := range replies {
+		replies[i].Latency = took
+		out.PromptTokens += replies[i].PromptTokens
+		out.CompletionTokens += replies[i].CompletionTokens
+	}
+	if fail != nil {
+		out.Err = errors.New(c.redact(fail.err.Error()))
+	}
+	c.meter.add(func(s *Stats) {
+		s.Requests++
+		s.Votes += int64(out.Votes)
+		s.PromptTokens += int64(out.PromptTokens)
+		s.CompletionTokens += int64(out.CompletionTokens)
+		switch {
+		case fail == nil:
+		case fail.limited:
+			s.RateLimited++
+		default:
+			s.Failures++
+		}
+	})
+	done(out)
+	return e, replies, fail, nil
+}
+
+// refusesMany reports whether a status may mean that the server knows no n > 1.
+// Only an answer to the same prompt with one vote proves it.
+func refusesMany(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusNotImplemented
+}
+
+// settle gives the endpoint back. A request that its own caller broke off says
+// nothing about the server.
+func (c *Client) settle(ctx context.Context, e *endpoint, fail *failure) {
+	switch {
+	case fail == nil:
+		c.pool.release(e, healthy, 0)
+	case ctx.Err() != nil:
+		c.pool.release(e, neutral, 0)
+	default:
+		c.pool.release(e, fail.health, fail.pause)
+	}
+}
+
+func (c *Client) giveUp(req prm.Request, fail *failure, tries int) error {
+	text := c.redact(fail.err.Error())
+	e := rollout.Errorf(rollout.KindJudge, where(req), "no vote after %d tries: %s", tries, text)
+	switch fail.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return e.WithFix("set the environment variable %s to a valid key", cmp.Or(c.o.KeyEnv, defaultKeyEnv))
+	case http.StatusNotFound:
+		return e.WithFix("check that the endpoint ends with its version, such as /v1, and serves model %q", c.o.Model)
+	}
+	return e
+}
+
+// impatient is the end of a call whose time ran out, or whose caller left.
+func (c *Client) impatient(outer context.Context, req prm.Request, last *failure, tries int) error {
+	if outer.Err() != nil {
+		return rollout.Errorf(rollout.KindJudge, where(req), "the call was broken off: %w", context.Cause(outer))
+	}
+	reason := "no endpoint became free"
+	if last != nil {
+		reason = c.redact(last.err.Error())
+	}
+	return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s and %d tries: %s", c.o.Patience, tries, reason)
+}
+
+// redact removes keys that a server may repeat.
+func (c *Client) redact(text string) string {
+	for _, k := range c.keys {
+		text = strings.ReplaceAll(text, k, "[key]")
+	}
+	return text
+}

@@ -1,0 +1,165 @@
+package openai
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	oai "github.com/openai/openai-go/v3"
+)
+
+// endpoint is one server with its health. The pool's mutex guards the mutable
+// part.
+type endpoint struct {
+	url  string
+	chat oai.ChatCompletionService
+
+	inFlight  int
+	failures  int           // in a row
+	ejected   time.Duration // length of the current ejection, 0 in service
+	until     time.Time     // end of the ejection
+	probing   bool          // a single request tests an ejected endpoint
+	notBefore time.Time     // asked for by a 429
+	oneByOne  bool          // it does not do n > 1
+	requests  int64
+	ejections int64
+}
+
+// pool chooses endpoints.
+type pool struct {
+	mu         sync.Mutex
+	endpoints  []*endpoint
+	next       int // where the search starts, so that equals take turns
+	ejectAfter int
+	ejectFor   time.Duration
+	ejectMax   time.Duration
+}
+
+// acquire takes the healthy endpoint with the fewest requests in flight. While
+// there is none it waits for the first one that may be tried; the error is the
+// context's.
+func (p *pool) acquire(ctx context.Context) (*endpoint, error) {
+	for {
+		e, wait := p.choose(time.Now())
+		if e != nil {
+			return e, nil
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// probePoll is how often a caller looks again while another one probes the only
+// endpoint.
+const probePoll = 20 * time.Millisecond
+
+func (p *pool) choose(now time.Time) (*endpoint, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *endpoint
+	wait := time.Duration(-1)
+	later := func(d time.Duration) {
+		if wait < 0 || d < wait {
+			wait = d
+		}
+	}
+	for i := range p.endpoints {
+		e := p.endpoints[(p.next+i)%len(p.endpoints)]
+		switch {
+		case e.notBefore.After(now):
+			later(e.notBefore.Sub(now))
+		case e.ejected > 0 && e.until.After(now):
+			later(e.until.Sub(now))
+		case e.ejected > 0 && e.probing:
+			later(probePoll)
+		case best == nil || e.inFlight < best.inFlight:
+			best = e
+		}
+	}
+	if best == nil {
+		return nil, wait
+	}
+	p.next++
+	best.inFlight++
+	best.requests++
+	best.probing = best.ejected > 0
+	return best, 0
+}
+
+// verdict is what an attempt says about the health of its endpoint.
+type verdict uint8
+
+const (
+	healthy verdict = iota
+	failing
+	neutral // the request was at fault, or nobody was
+)
+
+// release gives an endpoint back with what was learnt about it.
+func (p *pool) release(e *endpoint, v verdict, pause time.Duration) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.inFlight--
+	e.probing = false
+	if pause > 0 {
+		if t := now.Add(pause); t.After(e.notBefore) {
+			e.notBefore = t
+		}
+	}
+	switch v {
+	case healthy:
+		e.failures, e.ejected = 0, 0
+	case failing:
+		e.failures++
+		// A failure during an ejection belongs to a request from before it, unless the
+		// ejection has ended: then it was the probe.
+		switch {
+		case e.ejected > 0 && !now.Before(e.until):
+			p.eject(e, min(2*e.ejected, p.ejectMax), now)
+		case e.ejected == 0 && e.failures >= p.ejectAfter:
+			p.eject(e, p.ejectFor, now)
+		}
+	}
+}
+
+func (p *pool) eject(e *endpoint, d time.Duration, now time.Time) {
+	e.ejected, e.until = d, now.Add(d)
+	e.ejections++
+}
+
+func (p *pool) setOneByOne(e *endpoint) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.oneByOne = true
+}
+
+// single reports whether no endpoint is known to do n > 1.
+func (p *pool) single() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.endpoints {
+		if !e.oneByOne {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pool) isOneByOne(e *endpoint) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return e.oneByOne
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

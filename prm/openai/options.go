@@ -1,0 +1,141 @@
+package openai
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Price is what a million tokens cost, in any currency.
+type Price struct{ Prompt, Completion float64 }
+
+// Options say which server is asked and how. Endpoints and Model are required;
+// every other zero value takes the default in brackets.
+type Options struct {
+	// Endpoints are base URLs up to and including the version, for example
+	// http://judge-0:8000/v1. They must serve the same model.
+	Endpoints []string
+	Model     string
+	// KeyEnv names the environment variable that holds the API key
+	// [TURNPACK_JUDGE_KEY, and OPENAI_API_KEY for api.openai.com]. An unset one
+	// means no key.
+	KeyEnv string
+
+	Temperature *float64 // [the server's]
+	TopP        *float64 // [the server's]
+	MaxTokens   int      // of an answer [the server's]
+	// Schema is a JSON schema the answer must follow, where the server supports
+	// structured output.
+	Schema map[string]any
+	// Extra are further fields of the request body, such as chat_template_kwargs.
+	Extra map[string]any
+	// OneByOne never asks for several votes in one request (the n parameter). It is
+	// found out per endpoint otherwise.
+	OneByOne bool
+
+	Concurrency int           // requests in flight over all callers [64]
+	Timeout     time.Duration // of one request, from first byte sent to last received [2m]
+	Retries     int           // further tries after a failure; −1 none [5]
+	// Patience bounds one vote, all tries and waits included [10m].
+	Patience   time.Duration
+	BackoffMin time.Duration // wait before the first retry, doubled for each further one [250ms]
+	BackoffMax time.Duration // longest such wait [20s]
+	// EjectAfter failures in a row take an endpoint out [8], for EjectFor [1s],
+	// doubled while it stays bad up to EjectMax [1m].
+	EjectAfter         int
+	EjectFor, EjectMax time.Duration
+	MaxReply           int64 // bytes of one reply [16 MiB]
+
+	Price Price
+	Hook  Hook
+	// Transport carries the requests [a pool of its own with Concurrency idle
+	// connections per endpoint].
+	Transport http.RoundTripper
+}
+
+const (
+	defaultKeyEnv = "TURNPACK_JUDGE_KEY"
+	openAIKeyEnv  = "OPENAI_API_KEY"
+	openAIHost    = "api.openai.com"
+)
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.Timeout, 2 * time.Minute}, {&o.Patience, 10 * time.Minute}, {&o.BackoffMin, 250 * time.Millisecond},
+		{&o.BackoffMax, 20 * time.Second}, {&o.EjectFor, time.Second}, {&o.EjectMax, time.Minute},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&o.Concurrency, 64}, {&o.Retries, 5}, {&o.EjectAfter, 8}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.MaxReply == 0 {
+		o.MaxReply = 16 << 20
+	}
+	return o
+}
+
+// Validate reports all faults at once.
+func (o Options) Validate() error {
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))
+	}
+	if len(o.Endpoints) == 0 {
+		fault("Endpoints", "expected at least one base URL such as http://host:8000/v1")
+	}
+	for _, e := range o.Endpoints {
+		u, err := url.Parse(e)
+		switch {
+		case err != nil:
+			// The URL itself may hold a secret: it is not repeated.
+			fault("Endpoints", "one of them is not a URL")
+		case u.User != nil || u.RawQuery != "":
+			fault("Endpoints", "%s holds a user or a query: keys come from the environment only", u.Host)
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			fault("Endpoints", "found %q, expected http://host… or https://host…", e)
+		}
+	}
+	if o.Model == "" {
+		fault("Model", "expected the name of the judge model")
+	}
+	for _, n := range []struct {
+		field string
+		value int64
+		least int64
+	}{
+		{"MaxTokens", int64(o.MaxTokens), 0}, {"Concurrency", int64(o.Concurrency), 0}, {"Retries", int64(o.Retries), -1},
+		{"EjectAfter", int64(o.EjectAfter), 0}, {"MaxReply", o.MaxReply, 0}, {"Timeout", int64(o.Timeout), 0},
+		{"Patience", int64(o.Patience), 0}, {"BackoffMin", int64(o.BackoffMin), 0}, {"BackoffMax", int64(o.BackoffMax), 0},
+		{"EjectFor", int64(o.EjectFor), 0}, {"EjectMax", int64(o.EjectMax), 0},
+	} {
+		if n.value < n.least {
+			fault(n.field, "%d is below %d", n.value, n.least)
+		}
+	}
+	if d := o.withDefaults(); d.BackoffMin > d.BackoffMax {
+		fault("BackoffMin", "%s is above BackoffMax, %s", d.BackoffMin, d.BackoffMax)
+	}
+	for _, p := range []struct {
+		field string
+		value float64
+	}{{"Price.Prompt", o.Price.Prompt}, {"Price.Completion", o.Price.Completion}} {
+		if !(p.value >= 0 && p.value < 1e12) {
+			fault(p.field, "%g is not a finite price", p.value)
+		}
+	}
+	return errors.Join(faults...)
+}
