@@ -51,11 +51,14 @@ type Judge interface {
 }
 
 // BatchJudge is a Judge that can draw several votes from one prompt in one
-// call. JudgeN returns between 1 and n replies, or an error; the scorer asks
-// again for what is missing.
+// call. JudgeN returns between 1 and n replies, or an error; what is missing is
+// asked for one by one, each vote with its own seed. Batches says whether
+// JudgeN is worth calling now: a judge may learn that its server draws one vote
+// at a time.
 type BatchJudge interface {
 	Judge
 	JudgeN(ctx context.Context, req Request, n int) ([]Reply, error)
+	Batches() bool
 }
 
 // JudgeFunc makes a function a Judge.

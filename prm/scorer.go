@@ -187,12 +187,12 @@ func stopped(ctx context.Context, r *rollout.Rollout) error {
 // settle decides the steps that no judge is asked about.
 func settle(out *rollout.StepScore, step *Step, p Policy) bool {
 	switch {
+	case step.Unrecorded: // its class is not known either
+		out.Reason = "the text of this step was not recorded"
 	case p == Skip:
 		out.Reason = skippedPrefix + step.Class.String() + " step"
 	case p == Neutral:
 		out.Score, out.Reason = new(0.0), "neutral: "+step.Class.String()+" step"
-	case step.Unrecorded:
-		out.Reason = "the text of this step was not recorded"
 	default:
 		return false
 	}
@@ -322,8 +322,12 @@ func (t *task) ask(ctx context.Context, wave []int) (records []journal.Record, k
 		}
 		missing = append(missing, i)
 	}
-	if t.s.batch != nil && len(missing) > 1 {
-		return records, known, t.askBatch(ctx, wave, missing, records)
+	if t.s.batch != nil && len(missing) > 1 && t.s.batch.Batches() {
+		n, err := t.askBatch(ctx, wave, missing, records)
+		if err != nil {
+			return nil, nil, err
+		}
+		missing = missing[n:]
 	}
 	errs := make([]error, len(missing))
 	var wg sync.WaitGroup
@@ -360,36 +364,30 @@ func (t *task) askOne(ctx context.Context, vote int, rec *journal.Record) error 
 	return t.keep(*rec)
 }
 
-// askBatch draws several votes from one call and asks again, once per round,
-// for what a reply lacks. A batch is journaled as a whole.
-func (t *task) askBatch(ctx context.Context, wave, missing []int, records []journal.Record) error {
-	for len(missing) > 0 {
-		req := t.request(wave[missing[0]])
-		began := time.Now()
-		replies, err := t.s.batch.JudgeN(ctx, req, len(missing))
-		if ctx.Err() != nil && err != nil {
-			return context.Cause(ctx)
-		}
-		if err == nil && len(replies) == 0 {
-			err = rollout.Errorf(rollout.KindJudge, rollout.Where{Rollout: t.id.Rollout}, "expected 1 to %d replies, found none", len(missing))
-		}
-		n := min(len(replies), len(missing))
-		if err != nil {
-			n = len(missing)
-			replies = make([]Reply, n)
-		}
-		fresh := make([]journal.Record, n)
-		for i := range fresh {
-			fresh[i] = t.record(req, replies[i], err, time.Since(began))
-			fresh[i].Vote = wave[missing[i]]
-			records[missing[i]] = fresh[i]
-		}
-		if err := t.keep(fresh...); err != nil {
-			return err
-		}
-		missing = missing[n:]
+// askBatch draws votes from one call, journals them as a whole and returns how
+// many of the missing ones they are.
+func (t *task) askBatch(ctx context.Context, wave, missing []int, records []journal.Record) (int, error) {
+	req := t.request(wave[missing[0]])
+	began := time.Now()
+	replies, err := t.s.batch.JudgeN(ctx, req, len(missing))
+	if ctx.Err() != nil && err != nil {
+		return 0, context.Cause(ctx)
 	}
-	return nil
+	if err == nil && len(replies) == 0 {
+		err = rollout.Errorf(rollout.KindJudge, rollout.Where{Rollout: t.id.Rollout}, "expected 1 to %d replies, found none", len(missing))
+	}
+	n := min(len(replies), len(missing))
+	if err != nil {
+		n = len(missing)
+		replies = make([]Reply, n)
+	}
+	fresh := make([]journal.Record, n)
+	for i := range fresh {
+		fresh[i] = t.record(req, replies[i], err, time.Since(began))
+		fresh[i].Vote = wave[missing[i]]
+		records[missing[i]] = fresh[i]
+	}
+	return n, t.keep(fresh...)
 }
 
 func (t *task) record(req Request, reply Reply, err error, took time.Duration) journal.Record {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	oai "github.com/openai/openai-go/v3"
@@ -126,39 +125,18 @@ func (c *Client) Judge(ctx context.Context, req prm.Request) (prm.Reply, error) 
 	return replies[0], nil
 }
 
-// JudgeN asks for n votes: in one request where an endpoint draws several from
-// one prompt, in n requests at a time elsewhere, with seeds from req.Seed on. It
-// returns between 1 and n replies, or the first error.
+// JudgeN asks for n votes in one request. It returns between 1 and n replies:
+// fewer where the server draws fewer from one prompt.
 func (c *Client) JudgeN(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
 	if n < 1 {
 		return nil, rollout.Errorf(rollout.KindInput, where(req), "expected a positive number of votes, found %d", n)
 	}
-	if n == 1 || !c.pool.single() {
-		return c.ask(ctx, req, n)
-	}
-	replies := make([]prm.Reply, n)
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			one := req
-			one.Seed = (req.Seed + int64(i)) & (1<<31 - 1)
-			one.ID.Vote += i
-			replies[i], errs[i] = c.Judge(ctx, one)
-		})
-	}
-	wg.Wait()
-	var got []prm.Reply
-	for i := range n {
-		if errs[i] == nil {
-			got = append(got, replies[i])
-		}
-	}
-	if len(got) == 0 {
-		return nil, errs[0]
-	}
-	return got, nil
+	return c.ask(ctx, req, n)
 }
+
+// Batches reports whether an endpoint may draw several votes from one request:
+// none is known to refuse, or not all of them are.
+func (c *Client) Batches() bool { return !c.pool.single() }
 
 func where(req prm.Request) rollout.Where {
 	return rollout.Where{Rollout: req.ID.Rollout, Field: fmt.Sprintf("step %d vote %d", req.ID.Step, req.ID.Vote)}
