@@ -65,9 +65,13 @@ type Scale struct {
 	Min, Max float64
 }
 
-// Sign accepts −1 and 1; Ternary also 0; Range any number from min to max.
-func Sign() Scale                  { return Scale{Values: []float64{-1, 1}} }
-func Ternary() Scale               { return Scale{Values: []float64{-1, 0, 1}} }
+// Sign accepts −1 and 1.
+func Sign() Scale { return Scale{Values: []float64{-1, 1}} }
+
+// Ternary accepts −1, 0 and 1.
+func Ternary() Scale { return Scale{Values: []float64{-1, 0, 1}} }
+
+// Range accepts any number from min to max, both included.
 func Range(min, max float64) Scale { return Scale{Min: min, Max: max} }
 
 const scaleTolerance = 1e-9
@@ -88,6 +92,7 @@ func (s Scale) accept(v float64) (float64, bool) {
 	return 0, false
 }
 
+// String writes the accepted numbers.
 func (s Scale) String() string {
 	if len(s.Values) == 0 && s.Min < s.Max {
 		return "[" + strconv.FormatFloat(s.Min, 'g', -1, 64) + ", " + strconv.FormatFloat(s.Max, 'g', -1, 64) + "]"
@@ -117,10 +122,20 @@ type Rule struct {
 	Scale Scale
 }
 
-// The rules of the judges that OpenClaw-RL ships (OpenClaw-RL@0d034dd5e).
-func RuleSWE() Rule      { return Rule{} }
-func RuleChat() Rule     { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Ternary()} }
-func RuleOPD() Rule      { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Sign()} }
+// RuleSWE is the rule of the swe-rl judge (OpenClaw-RL@0d034dd5e): the first
+// decimal box, −1 or 1.
+func RuleSWE() Rule { return Rule{} }
+
+// RuleChat is the rule of the chat judge (OpenClaw-RL@0d034dd5e): the last
+// one-digit box, −1, 0 or 1.
+func RuleChat() Rule { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Ternary()} }
+
+// RuleOPD is the rule of the hindsight judge (OpenClaw-RL@0d034dd5e): the last
+// one-digit box, −1 or 1. [Hint] reads its hint.
+func RuleOPD() Rule { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Sign()} }
+
+// RuleTerminal is the rule of the terminal judge (OpenClaw-RL@0d034dd5e): the
+// first decimal box inside the last 50 code points, −1 or 1.
 func RuleTerminal() Rule { return Rule{Kind: BoxedTail} }
 
 // Validate reports all faults at once.
