@@ -24,20 +24,21 @@ type Accumulator struct {
 type groupState struct {
 	key      string
 	m        moments
-	sd       float64 // divisor when it is one number for the group
+	values   []float64 // the rewards in order, unless the arithmetic is exact
+	sd       float64   // divisor when it is one number for the group
 	constant bool
 	dropped  bool
 }
 
 // NewAccumulator returns an empty accumulator. Estimators defined by the order
-// of rows (GroupByPosition, CenterEMA) or by a second look at the advantages
+// of rows (GroupByPosition, CenterEMA, an Arithmetic but the exact one) or by a second look at the advantages
 // (Normalize) cannot stream and are errors of KindInput.
 func NewAccumulator(e Estimator) (*Accumulator, error) {
 	a, err := newAccumulator(e)
 	if err != nil {
 		return nil, err
 	}
-	if e.Grouping == GroupByPosition || e.Center == CenterEMA || e.Normalize {
+	if e.Grouping == GroupByPosition || e.Center == CenterEMA || e.Normalize || e.Arithmetic != ArithmeticExact {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{},
 			"the estimator %q needs all rows in order and cannot stream", e.Name).WithFix("use Advantages")
 	}
@@ -110,6 +111,11 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 	}
 	m := &a.groups[g].m
 	m.add(r.Reward, k)
+	if a.e.Arithmetic != ArithmeticExact {
+		for range k {
+			a.groups[g].values = append(a.groups[g].values, r.Reward)
+		}
+	}
 	if a.e.Center == CenterLengthWeighted {
 		m.addLength(r.Reward, r.Length)
 		if a.e.CenterOver == LevelBatch {
@@ -145,14 +151,14 @@ func (a *Accumulator) Finish() *Statistics {
 			continue
 		}
 		s.report.Groups++
-		g.constant = g.m.spread() <= s.e.tolerance()
+		g.constant = s.constant(g)
 		switch {
 		case g.m.n == 1:
 			s.report.Singletons++
 		case g.constant:
 			s.report.Constant++
 		}
-		g.dropped = g.constant && s.e.Constant == ConstantDrop
+		g.dropped = g.constant && s.e.dropsConstant() && (g.m.n > 1 || s.e.Constant == ConstantDrop)
 		if !g.dropped {
 			kept++
 		}
@@ -165,6 +171,17 @@ func (a *Accumulator) Finish() *Statistics {
 	}
 	s.divisors()
 	return s
+}
+
+func (s *Statistics) constant(g *groupState) bool {
+	switch {
+	case s.e.ToleranceOf == ToleranceSpread:
+		return g.m.spread() <= s.e.tolerance()
+	case s.e.Arithmetic == ArithmeticMeanOfSquares:
+		v := meanOfSquaresVariance(g.values, 0)
+		return !(v > s.e.tolerance())
+	}
+	return g.m.variance(0) <= s.e.tolerance()
 }
 
 // keepFirst takes back the dropping of the first n groups.
@@ -190,6 +207,10 @@ func (s *Statistics) divisors() {
 		for i := range s.groups {
 			m := &s.groups[i].m
 			switch {
+			case s.e.Arithmetic == ArithmeticPairwise:
+				s.groups[i].sd = math.Sqrt(pairwiseVariance(s.groups[i].values, ddof))
+			case s.e.Arithmetic == ArithmeticMeanOfSquares:
+				s.groups[i].sd = math.Sqrt(meanOfSquaresVariance(s.groups[i].values, ddof))
 			case !s.e.ScaleAboutCenter:
 				s.groups[i].sd = math.Sqrt(m.variance(ddof))
 			case m.n > ddof:
@@ -336,6 +357,9 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"group %q has one rollout, and the estimator %q refuses such groups", key, s.e.Name)
 		}
+		if s.e.Singleton == SingletonReward {
+			return Advantage{Value: r.Reward * s.factor}, nil
+		}
 		return Advantage{Value: s.e.divide(r.Reward, 1) * s.factor}, nil
 	case g.constant && s.e.Constant == ConstantZero && s.e.centersGroup():
 		return Advantage{}, nil
@@ -360,6 +384,9 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 	}
 	if m.n == 0 {
 		return r.Reward
+	}
+	if s.e.Arithmetic != ArithmeticExact {
+		return r.Reward - roundedCenter(s.e.Center, g.values, r.Reward)
 	}
 	switch s.e.Center {
 	case CenterMean:
@@ -393,6 +420,9 @@ func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
 	case DivideMean:
 		return m.mean()
 	case DivideOthersStd:
+		if s.e.Arithmetic == ArithmeticMeanOfSquares {
+			return math.Sqrt(meanOfSquaresVariance(masked(g.values, r.Reward), 1))
+		}
 		o := m.without(r.Reward)
 		return math.Sqrt(o.variance(1))
 	}

@@ -133,14 +133,15 @@ type Singleton uint8
 
 // The singleton rules.
 const (
-	SingletonZero  Singleton = iota // advantage 0
-	SingletonRaw                    // centre 0 and divisor 1: the reward, or reward / (1 + ε)
-	SingletonDrop                   // the row leaves the batch
-	SingletonError                  // the batch is refused
-	SingletonAsIs                   // no special case: the formulas with n = 1
+	SingletonZero   Singleton = iota // advantage 0
+	SingletonReward                  // the reward itself
+	SingletonUnit                    // centre 0 and divisor 1: reward / (1 + ε)
+	SingletonDrop                    // the row leaves the batch
+	SingletonError                   // the batch is refused
+	SingletonAsIs                    // no special case: the formulas with n = 1
 )
 
-var singletonNames = []string{"zero", "raw", "drop", "error", "as is"}
+var singletonNames = []string{"zero", "reward", "reward / (1 + ε)", "drop", "error", "as is"}
 
 // String returns the name used in reports.
 func (s Singleton) String() string { return name(singletonNames, int(s), "singleton") }
@@ -150,15 +151,46 @@ type Constant uint8
 
 // The constant-group rules.
 const (
-	ConstantZero Constant = iota // exactly 0, found by spread ≤ Tolerance before any scaling
-	ConstantDrop                 // its rows leave the batch, except the KeepConstant first such groups while none other is left
-	ConstantAsIs                 // no special case: the formulas, rounding noise included
+	ConstantZero       Constant = iota // exactly 0, found by spread ≤ Tolerance before any scaling
+	ConstantDrop                       // its rows leave the batch, except the KeepConstant first such groups while none other is left; a single rollout counts as constant
+	ConstantDropPlural                 // as ConstantDrop, but a single rollout does not count
+	ConstantAsIs                       // no special case: the formulas, rounding noise included
 )
 
-var constantNames = []string{"zero", "drop", "as is"}
+var constantNames = []string{"zero", "drop", "drop, singletons kept", "as is"}
 
 // String returns the name used in reports.
 func (c Constant) String() string { return name(constantNames, int(c), "constant") }
+
+// Arithmetic says how sums are formed.
+type Arithmetic uint8
+
+// The arithmetics. All but the first look at the rewards of a group together
+// and depend on their order, as the systems they reproduce do.
+const (
+	ArithmeticExact         Arithmetic = iota // sums without rounding error
+	ArithmeticPairwise                        // numpy's pairwise sums, deviations from a rounded mean
+	ArithmeticMeanOfSquares                   // variance as mean of squares − square of mean, which loses digits; NaN gives 0
+)
+
+var arithmeticNames = []string{"exact", "pairwise", "mean of squares"}
+
+// String returns the name used in reports.
+func (a Arithmetic) String() string { return name(arithmeticNames, int(a), "arithmetic") }
+
+// ToleranceOf says what Tolerance bounds.
+type ToleranceOf uint8
+
+// The bounded quantities.
+const (
+	ToleranceSpread   ToleranceOf = iota // max − min
+	ToleranceVariance                    // σ₀²
+)
+
+var toleranceNames = []string{"spread", "variance"}
+
+// String returns the name used in reports.
+func (t ToleranceOf) String() string { return name(toleranceNames, int(t), "tolerance of") }
 
 // Factor multiplies every advantage of a batch.
 type Factor uint8

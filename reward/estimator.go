@@ -46,12 +46,15 @@ type Estimator struct {
 	Constant  Constant
 	// KeepConstant groups survive ConstantDrop when every group is constant.
 	KeepConstant int
-	Tolerance    float64 // spread of a constant group, 0 = DefaultTolerance
+	Tolerance    float64 // up to which a group is constant, 0 = DefaultTolerance
+	ToleranceOf  ToleranceOf
 
 	// Normalize subtracts the batch mean of the advantages and divides by their
 	// batch σ₁ + ε afterwards.
 	Normalize bool
 	Factor    Factor
+
+	Arithmetic Arithmetic
 
 	// Override replaces the credit of flagged messages after normalisation and
 	// before Clip; see CreditMessages.
@@ -94,7 +97,14 @@ func (e Estimator) Validate() error {
 	f.enum("Place", int(e.Place), len(epsilonNames))
 	f.enum("Singleton", int(e.Singleton), len(singletonNames))
 	f.enum("Constant", int(e.Constant), len(constantNames))
+	f.enum("ToleranceOf", int(e.ToleranceOf), len(toleranceNames))
 	f.enum("Factor", int(e.Factor), len(factorNames))
+	f.enum("Arithmetic", int(e.Arithmetic), len(arithmeticNames))
+	if e.Arithmetic != ArithmeticExact && (e.CenterOver == LevelBatch || e.ScaleOver == LevelBatch || e.ScaleAboutCenter ||
+		e.Center != CenterMean && e.Center != CenterLeaveOneOut && e.Center != CenterNone || e.Scale == DivideMean ||
+		e.Arithmetic == ArithmeticPairwise && (e.Center == CenterLeaveOneOut || e.Scale == DivideOthersStd)) {
+		f.add("Arithmetic", "the arithmetic %q is not defined for this centre and scale", e.Arithmetic)
+	}
 	f.nonNegative("Epsilon", e.Epsilon)
 	f.nonNegative("Tolerance", e.Tolerance)
 	if e.Grouping == GroupByPosition && e.Size < 1 {
@@ -124,8 +134,8 @@ func (e Estimator) Validate() error {
 	if e.ScaleAboutCenter && e.Center != CenterLeaveOneOut && e.Center != CenterMean && e.Center != CenterNone {
 		f.add("ScaleAboutCenter", "a deviation about the centre %s is not defined here", e.Center)
 	}
-	if e.KeepConstant < 0 || e.KeepConstant > 0 && e.Constant != ConstantDrop {
-		f.add("KeepConstant", "%d groups to keep, which has a meaning >= 0 with ConstantDrop only", e.KeepConstant)
+	if e.KeepConstant < 0 || e.KeepConstant > 0 && !e.dropsConstant() {
+		f.add("KeepConstant", "%d groups to keep, which has a meaning >= 0 where constant groups are dropped only", e.KeepConstant)
 	}
 	if e.Clip != nil && !(e.Clip.Low <= e.Clip.High) {
 		f.add("Clip", "[%g, %g] is no interval", e.Clip.Low, e.Clip.High)
@@ -139,6 +149,10 @@ func (e Estimator) Validate() error {
 		}
 	}
 	return f.err()
+}
+
+func (e *Estimator) dropsConstant() bool {
+	return e.Constant == ConstantDrop || e.Constant == ConstantDropPlural
 }
 
 func (e *Estimator) epsilon() float64 {

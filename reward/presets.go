@@ -45,13 +45,22 @@ func Presets() []Estimator {
 // Preset returns the estimator of that name, with or without its revision.
 func Preset(name string) (Estimator, bool) {
 	for _, e := range Presets() {
-		base, _, _ := strings.Cut(e.Name, "@")
-		if e.Name == name || base == name {
+		if sameName(e.Name, name) {
 			return e, true
 		}
 	}
 	return Estimator{}, false
 }
+
+func sameName(full, name string) bool {
+	base, _, _ := strings.Cut(full, "@")
+	return full == name || base == name
+}
+
+// ProposerKey is the group key of the rollouts that wrote the problems, for
+// estimators that compare solvers within a problem and proposers over all
+// problems of a batch (prime-rl's hierarchical GRPO, self-play).
+const ProposerKey = "\x00proposer"
 
 // parity is what the presets share: rows count, nothing is excluded, and
 // constant groups keep what rounding leaves.
@@ -81,6 +90,11 @@ func openclawPresets() []Estimator {
 			Constant: ConstantDrop, KeepConstant: 1, Tolerance: 1e-12,
 		},
 		{Name: "openclaw_grpo_dynamic_history", Population: PopulationAll, Constant: ConstantAsIs},
+		{
+			Name: "openclaw_step_wise", Unit: UnitRow, Population: PopulationAll, Scale: DivideStd0, Singleton: SingletonReward,
+			Constant: ConstantDropPlural, KeepConstant: 1, Tolerance: 1e-12, ToleranceOf: ToleranceVariance,
+			Arithmetic: ArithmeticMeanOfSquares,
+		},
 	}
 }
 
@@ -90,31 +104,31 @@ func verlPresets() []Estimator {
 		return parity(e)
 	}
 	return []Estimator{
-		parity(Estimator{Name: "verl_grpo", Singleton: SingletonRaw}),
-		parity(Estimator{Name: "verl_grpo_vectorized", Singleton: SingletonRaw}),
-		none(Estimator{Name: "verl_drgrpo", Singleton: SingletonRaw}),
-		none(Estimator{Name: "verl_rloo", Center: CenterLeaveOneOut, Singleton: SingletonRaw}),
+		parity(Estimator{Name: "verl_grpo", Singleton: SingletonUnit}),
+		parity(Estimator{Name: "verl_grpo_vectorized", Singleton: SingletonUnit}),
+		none(Estimator{Name: "verl_drgrpo", Singleton: SingletonUnit}),
+		none(Estimator{Name: "verl_rloo", Center: CenterLeaveOneOut, Singleton: SingletonUnit}),
 		none(Estimator{Name: "verl_rloo_vectorized", Center: CenterLeaveOneOut}),
-		none(Estimator{Name: "verl_opo", Center: CenterLengthWeighted, Singleton: SingletonRaw}),
-		none(Estimator{Name: "verl_gpg", Factor: FactorNonzero, Singleton: SingletonRaw}),
+		none(Estimator{Name: "verl_opo", Center: CenterLengthWeighted, Singleton: SingletonUnit}),
+		none(Estimator{Name: "verl_gpg", Factor: FactorNonzero, Singleton: SingletonUnit}),
 		parity(Estimator{Name: "verl_grpo_passk", Center: CenterSecondBest, Singleton: SingletonError}),
 	}
 }
 
 func skyrlPresets() []Estimator {
 	return []Estimator{
-		parity(Estimator{Name: "skyrl_grpo", Singleton: SingletonRaw}),
-		parity(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonRaw}),
+		parity(Estimator{Name: "skyrl_grpo", Singleton: SingletonUnit}),
+		parity(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonUnit}),
 		parity(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
-		parity(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonRaw}),
+		parity(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonUnit}),
 	}
 }
 
 func nemoPresets() []Estimator {
 	return []Estimator{
-		parity(Estimator{Name: "nemo_grpo_loo_std", Center: CenterLeaveOneOut, Scale: DivideOthersStd, Place: EpsilonIfSpread}),
+		parity(Estimator{Name: "nemo_grpo_loo_std", Arithmetic: ArithmeticMeanOfSquares, Center: CenterLeaveOneOut, Scale: DivideOthersStd, Place: EpsilonIfSpread}),
 		parity(Estimator{Name: "nemo_grpo_loo_nostd", Center: CenterLeaveOneOut, Scale: DivideNone}),
-		parity(Estimator{Name: "nemo_grpo_group_std", Place: EpsilonIfSpread}),
+		parity(Estimator{Name: "nemo_grpo_group_std", Arithmetic: ArithmeticMeanOfSquares, Place: EpsilonIfSpread}),
 		parity(Estimator{Name: "nemo_grpo_group_nostd", Scale: DivideNone}),
 	}
 }
@@ -135,7 +149,7 @@ func trlPresets() []Estimator {
 		scorable(Estimator{Name: "trl_rloo_batchnorm", Center: CenterLeaveOneOut, Scale: DivideNone, Normalize: true}),
 		{
 			Name: "trl_async_grpo", Unit: UnitRow, Population: PopulationZero, Constant: ConstantAsIs,
-			Scale: DivideStd0, Epsilon: 1e-8,
+			Scale: DivideStd0, Epsilon: 1e-8, Arithmetic: ArithmeticPairwise,
 		},
 	}
 }
@@ -144,6 +158,9 @@ func primePresets() []Estimator {
 	return []Estimator{
 		parity(Estimator{Name: "prime_grpo", Scale: DivideNone}),
 		parity(Estimator{Name: "prime_max_rl", Scale: DivideMean, Place: EpsilonNone}),
+		// One group per problem for its solvers, one over all problems for the
+		// proposers: see ProposerKey.
+		parity(Estimator{Name: "prime_hierarchical_grpo", Scale: DivideNone}),
 		parity(Estimator{Name: "prime_rae", Center: CenterEMA, Decay: 0.95, Scale: DivideNone}),
 	}
 }

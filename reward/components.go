@@ -1,0 +1,52 @@
+package reward
+
+import "github.com/turnpack/turnpack/rollout"
+
+// ComponentGroup holds several rewards per rollout: Rewards[rollout][component],
+// nil where a reward function gave nothing.
+type ComponentGroup struct {
+	Key     string
+	Rewards [][]*float64
+}
+
+// NormalizeThenSum estimates each component alone with e, sums the results with
+// the weights, and makes the sum a batch z-score with e's epsilon (TRL's
+// normalize_then_sum). A component that is nil adds nothing.
+func NormalizeThenSum(groups []ComponentGroup, weights []float64, e Estimator) ([][]Advantage, error) {
+	sums := make([]GroupRewards, len(groups))
+	for i, g := range groups {
+		sums[i] = GroupRewards{Key: g.Key, Rollouts: make([]RolloutReward, len(g.Rewards))}
+		for j, c := range g.Rewards {
+			if len(c) != len(weights) {
+				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "rollout %d of group %q has %d rewards for %d weights", j, g.Key, len(c), len(weights))
+			}
+		}
+	}
+	e.Population = PopulationZero
+	for k, w := range weights {
+		one := make([]GroupRewards, len(groups))
+		for i, g := range groups {
+			one[i] = GroupRewards{Key: g.Key, Rollouts: make([]RolloutReward, len(g.Rewards))}
+			for j, c := range g.Rewards {
+				if c[k] == nil {
+					one[i].Rollouts[j].Excluded = ExcludedNoReward
+				} else {
+					one[i].Rollouts[j].Reward = *c[k]
+				}
+			}
+		}
+		advantages, _, err := Advantages(one, e)
+		if err != nil {
+			return nil, err
+		}
+		for i := range advantages {
+			for j, a := range advantages[i] {
+				sums[i].Rollouts[j].Reward += w * a.Value
+			}
+		}
+	}
+	out, _, err := Advantages(sums, Estimator{
+		Grouping: GroupWholeBatch, Epsilon: e.Epsilon, Place: e.Place, Constant: ConstantAsIs, Clip: e.Clip,
+	})
+	return out, err
+}

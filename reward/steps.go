@@ -1,0 +1,129 @@
+package reward
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// StepValue is what one agent step earned.
+type StepValue struct {
+	Step  int // 0-based agent step
+	Value float64
+}
+
+// StepScale combines the outcome of a rollout with the scores of its steps.
+type StepScale struct {
+	Coef     float64 // weight of the step score, 0 = 1
+	Discount float64 // the outcome reaches a step k before the last as outcome·Discountᵏ, 0 = 1
+}
+
+// StepValues gives each scored step outcome·Discountᵏ + Coef·score. Steps
+// without a score are left out: a judge that failed says nothing. last is the
+// rollout's last step, from which k is counted.
+func StepValues(outcome float64, last int, steps []rollout.StepScore, s StepScale) []StepValue {
+	coef, discount := s.Coef, s.Discount
+	if coef == 0 {
+		coef = 1
+	}
+	if discount == 0 {
+		discount = 1
+	}
+	var out []StepValue
+	for _, x := range steps {
+		if x.Score == nil {
+			continue
+		}
+		k := float64(max(last-x.Step, 0))
+		out = append(out, StepValue{Step: x.Step, Value: outcome*math.Pow(discount, k) + coef**x.Score})
+	}
+	return out
+}
+
+// RolloutSteps are the step values of one rollout.
+type RolloutSteps struct {
+	ID       string
+	Excluded string // as in RolloutReward
+	Steps    []StepValue
+}
+
+// StepGroup is one group of rollouts.
+type StepGroup struct {
+	Key      string
+	Rollouts []RolloutSteps
+}
+
+// StepAdvantages compares each step with the steps of the same index of the
+// other rollouts of its group: the buckets of comparison are (group, step),
+// keyed by the step itself, so a missing step shifts nothing. The result has the
+// shape of groups, one advantage per step value. e must group by key; the preset
+// openclaw_step_wise is OpenClaw-RL's.
+func StepAdvantages(groups []StepGroup, e Estimator) ([][][]Advantage, Report, error) {
+	if e.Grouping != GroupByKey {
+		return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Grouping"},
+			"step advantages are compared by step, found grouping by %s", e.Grouping).WithFix("use GroupByKey")
+	}
+	// Every step is a set of its own, so that Advantages sees the buckets in the
+	// order of their first step.
+	var flat []GroupRewards
+	for _, g := range groups {
+		prefix := strconv.Quote(g.Key) + "/"
+		for _, r := range g.Rollouts {
+			for _, s := range r.Steps {
+				flat = append(flat, GroupRewards{prefix + strconv.Itoa(s.Step), []RolloutReward{{
+					ID: r.ID, Reward: s.Value, Excluded: r.Excluded,
+				}}})
+			}
+		}
+	}
+	values, report, err := Advantages(flat, e)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	out := make([][][]Advantage, len(groups))
+	at := 0
+	for i, g := range groups {
+		out[i] = make([][]Advantage, len(g.Rollouts))
+		for j, r := range g.Rollouts {
+			out[i][j] = make([]Advantage, len(r.Steps))
+			for k := range r.Steps {
+				out[i][j][k] = values[at][0]
+				at++
+			}
+		}
+	}
+	return out, report, nil
+}
+
+// CreditSteps spreads step advantages over the trained tokens of one sequence
+// of r: each token gets the advantage of the agent step whose turn sampled it.
+// Tokens of steps that are dropped, or that advantages does not hold, get weight
+// 0 and credit 0, for nothing is known about them; left out counts those tokens.
+func CreditSteps(seq rollout.Sequence, r *rollout.Rollout, advantages map[int]Advantage) (out rollout.Sequence, leftOut int, err error) {
+	turns := rollout.TurnsOf(r)
+	weight := append([]float32(nil), seq.Weight...)
+	for i, w := range weight {
+		if w <= 0 {
+			continue
+		}
+		t := seq.Turn[i]
+		if t < 0 || int(t) >= len(turns) {
+			return seq, 0, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Token: rollout.At(i), Field: "Turn"},
+				"a trained token belongs to turn %d, and the rollout has %d turns", t, len(turns))
+		}
+		if a, ok := advantages[turns[t].Step]; !ok || a.Dropped != "" {
+			weight[i] = 0
+			leftOut++
+		}
+	}
+	if leftOut > 0 {
+		if seq, err = seq.WithWeight(weight); err != nil {
+			return seq, 0, err
+		}
+	}
+	out, err = credit(seq, func(token int) float64 {
+		return advantages[turns[seq.Turn[token]].Step].Value
+	})
+	return out, leftOut, err
+}

@@ -1,0 +1,200 @@
+package reward
+
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// TokenEstimator gives every trained token an advantage of its own: a return,
+// discounted back from the rollout's reward on its last trained token, less a
+// baseline, whitened over all trained tokens of the batch. The zero value is
+// REINFORCE++ without discount.
+type TokenEstimator struct {
+	Name string // preset name, "" for a custom record
+	// Center is CenterNone (zero value of a preset is explicit), CenterMean (the
+	// group mean) or CenterBaseline (given per rollout), subtracted from the reward
+	// before it becomes a return.
+	Center Center
+	// Discount per trained token, 0 = 1. It is not applied after Center.
+	Discount float64
+	// ResetAtMask forgets the return at tokens that are not trained, so that
+	// nothing flows back over tool output.
+	ResetAtMask bool
+	// SingletonZero makes the mean of a group of one its reward; otherwise it is 0.
+	SingletonZero bool
+	Whiten        Whiten
+}
+
+// Whiten says how returns become advantages.
+type Whiten struct {
+	Off          bool
+	Population   bool    // σ₀ instead of σ₁
+	Epsilon      float64 // 0 = 1e-8
+	Floor        bool    // √max(σ², ε) instead of √(σ² + ε)
+	CountEpsilon float64 // added to the count of tokens in mean and variance
+}
+
+// TokenRollout is one rollout with the mask of its response.
+type TokenRollout struct {
+	ID       string
+	Reward   float64
+	Baseline float64
+	Mask     []bool // true = trained
+}
+
+// TokenGroup is one group of rollouts.
+type TokenGroup struct {
+	Key      string
+	Rollouts []TokenRollout
+}
+
+// TokenPresets lists the token estimators of trainers, named as in Presets.
+func TokenPresets() []TokenEstimator {
+	verl := Whiten{CountEpsilon: 1e-8}
+	nemo := Whiten{Population: true, Floor: true}
+	return []TokenEstimator{
+		{Name: "verl_reinforce_pp@" + verlRevision, Center: CenterNone, Whiten: verl},
+		{Name: "verl_reinforce_pp_baseline@" + verlRevision, Center: CenterMean, Whiten: verl},
+		{Name: "verl_remax@" + verlRevision, Center: CenterBaseline, Whiten: Whiten{Off: true}},
+		{Name: "skyrl_reinforce_pp@" + skyrlRevision, Center: CenterNone, ResetAtMask: true},
+		{Name: "nemo_reinforce_pp@" + nemoRevision, Center: CenterNone, Whiten: nemo},
+		{Name: "nemo_reinforce_pp_baseline@" + nemoRevision, Center: CenterMean, SingletonZero: true, Whiten: nemo},
+	}
+}
+
+// TokenPreset returns the token estimator of that name, with or without its
+// revision.
+func TokenPreset(name string) (TokenEstimator, bool) {
+	for _, e := range TokenPresets() {
+		if sameName(e.Name, name) {
+			return e, true
+		}
+	}
+	return TokenEstimator{}, false
+}
+
+// Validate reports every fault of e at once.
+func (e TokenEstimator) Validate() error {
+	var f faults
+	if e.Center != CenterNone && e.Center != CenterMean && e.Center != CenterBaseline {
+		f.add("Center", "%s is not defined for tokens: use none, mean or baseline", e.Center)
+	}
+	if e.Discount != 0 && !(e.Discount > 0 && e.Discount <= 1) {
+		f.add("Discount", "%g is not in (0, 1]", e.Discount)
+	}
+	f.nonNegative("Whiten.Epsilon", e.Whiten.Epsilon)
+	f.nonNegative("Whiten.CountEpsilon", e.Whiten.CountEpsilon)
+	return f.err()
+}
+
+// TokenAdvantages gives one value per token of every mask, 0 where the mask is
+// false. Rewards that are not finite are errors of KindInput.
+func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, error) {
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	means := map[string]*moments{}
+	for _, g := range groups {
+		for _, r := range g.Rollouts {
+			if err := checkReward(g.Key, RolloutReward{ID: r.ID, Reward: r.Reward, Baseline: r.Baseline}); err != nil {
+				return nil, err
+			}
+			if means[g.Key] == nil {
+				means[g.Key] = new(moments)
+			}
+			means[g.Key].add(r.Reward, 1)
+		}
+	}
+	out := make([][][]float64, len(groups))
+	for i, g := range groups {
+		out[i] = make([][]float64, len(g.Rollouts))
+		for j, r := range g.Rollouts {
+			out[i][j] = e.returns(r, e.centered(r, means[g.Key]))
+		}
+	}
+	if !e.Whiten.Off {
+		if err := e.Whiten.apply(groups, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (e *TokenEstimator) centered(r TokenRollout, m *moments) float64 {
+	switch {
+	case e.Center == CenterBaseline:
+		return r.Reward - r.Baseline
+	case e.Center == CenterMean && (m.n > 1 || e.SingletonZero):
+		return m.deviation(r.Reward)
+	}
+	return r.Reward
+}
+
+func (e *TokenEstimator) returns(r TokenRollout, value float64) []float64 {
+	out := make([]float64, len(r.Mask))
+	discount := e.Discount
+	if discount == 0 || e.Center != CenterNone {
+		discount = 1
+	}
+	running, paid := 0.0, false
+	for t := len(out) - 1; t >= 0; t-- {
+		switch {
+		case !r.Mask[t] && e.ResetAtMask:
+			running = 0
+		case r.Mask[t] && !paid:
+			running, paid = value, true
+			out[t] = running
+		case r.Mask[t]:
+			running *= discount
+			out[t] = running
+		}
+	}
+	return out
+}
+
+func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
+	var sum exact
+	n := 0
+	each := func(visit func(*float64)) {
+		for i, g := range groups {
+			for j, r := range g.Rollouts {
+				for t, on := range r.Mask {
+					if on {
+						visit(&values[i][j][t])
+					}
+				}
+			}
+		}
+	}
+	each(func(v *float64) { sum.add(*v); n++ })
+	if n == 0 {
+		return nil
+	}
+	if n == 1 && !w.Population {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{},
+			"the batch has one trained token, and the deviation with n - 1 of one value does not exist").
+			WithFix("whiten a larger batch")
+	}
+	count := float64(n) + w.CountEpsilon
+	mean := sum.round() / count
+	var square exact
+	each(func(v *float64) {
+		d := *v - mean
+		square.addProduct(d, d)
+	})
+	variance := square.round() / count
+	if !w.Population {
+		variance *= float64(n) / float64(n-1)
+	}
+	eps := w.Epsilon
+	if eps == 0 {
+		eps = 1e-8
+	}
+	sd := math.Sqrt(variance + eps)
+	if w.Floor {
+		sd = math.Sqrt(math.Max(variance, eps))
+	}
+	each(func(v *float64) { *v = (*v - mean) / sd })
+	return nil
+}
