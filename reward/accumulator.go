@@ -216,11 +216,16 @@ func (s *Statistics) divisors() {
 			case m.n > ddof:
 				s.groups[i].sd = math.Sqrt(s.aboutCenter(m, m) / float64(m.n-ddof))
 			}
+			if m.n == 1 && ddof == 1 {
+				s.groups[i].sd = 1 // σ₁ of one value does not exist
+			}
 		}
 		return
 	}
 	if !s.e.ScaleAboutCenter {
-		s.batchSD = math.Sqrt(s.batch.variance(ddof))
+		if s.batchSD = math.Sqrt(s.batch.variance(ddof)); s.batch.n == 1 && ddof == 1 {
+			s.batchSD = 1
+		}
 		return
 	}
 	total := 0.0
@@ -231,10 +236,12 @@ func (s *Statistics) divisors() {
 		for i := range s.groups {
 			sum.add(s.aboutCenter(&s.groups[i].m, &s.groups[i].m))
 		}
-		sum.add(s.bare.square.round())
+		sum.add(s.bare.square.round()) // their centre is 0
 		total = sum.round()
 	}
-	if s.batch.n > ddof {
+	if s.batch.n == 1 && ddof == 1 {
+		s.batchSD = 1
+	} else if s.batch.n > ddof {
 		s.batchSD = math.Sqrt(total / float64(s.batch.n-ddof))
 	}
 }
@@ -269,7 +276,10 @@ func (s *Statistics) aboutCenter(m, own *moments) float64 {
 	}
 	d.addScaled(k, &sq)
 	ss := d.round() / (n * n)
-	if s.e.Center == CenterLeaveOneOut && c.n > 1 {
+	if s.e.Center == CenterLeaveOneOut {
+		if c.n == 1 {
+			return m.square.round()
+		}
 		f := n / (n - 1)
 		ss *= f * f
 	}
@@ -393,7 +403,7 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 		return m.deviation(r.Reward)
 	case CenterLeaveOneOut:
 		if m.n == 1 {
-			return 0
+			return r.Reward // no others: their mean is taken for 0
 		}
 		return m.looDeviation(r.Reward)
 	case CenterLengthWeighted:

@@ -134,7 +134,7 @@ func byID(t *testing.T, gs []GroupRewards, e Estimator) map[string]Advantage {
 }
 
 func ordered(e Estimator) bool {
-	return e.Grouping == GroupByPosition || e.Center == CenterEMA || e.KeepConstant > 0 || e.Singleton == SingletonError
+	return e.Grouping == GroupByPosition || e.Center == CenterEMA || e.KeepConstant > 0 || e.Arithmetic != ArithmeticExact || e.Singleton == SingletonError
 }
 
 // The order of groups and of rollouts inside them changes no bit, and groups

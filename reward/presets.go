@@ -120,7 +120,7 @@ func skyrlPresets() []Estimator {
 		parity(Estimator{Name: "skyrl_grpo", Singleton: SingletonUnit}),
 		parity(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonUnit}),
 		parity(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
-		parity(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonUnit}),
+		parity(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonReward}),
 	}
 }
 

@@ -101,3 +101,11 @@ func TestAdvantageKit(t *testing.T) {
 		}
 	})
 }
+
+func TestWeightsKit(t *testing.T) {
+	rewardKit(t, "weights", "advantages/loss_weights.jsonl", func(t *testing.T, in, out map[string]any) {
+		if !within(in["weights"], out["weights"], 1e-9) {
+			t.Errorf("%s:\n want %v\n got  %v", in["id"], in["weights"], out)
+		}
+	})
+}

@@ -11,5 +11,6 @@ func verbs() []verb {
 		idsVerb(),
 		decodeVerb(),
 		judgePromptVerb(),
+		weightsVerb(),
 	}
 }
