@@ -109,3 +109,22 @@ func TestWeightsKit(t *testing.T) {
 		}
 	})
 }
+
+func TestShapingKit(t *testing.T) {
+	for verb, files := range map[string][]string{
+		"shape":  {"length", "truncation", "override_clip", "offpolicy"},
+		"filter": {"group_filters"},
+	} {
+		for _, file := range files {
+			rewardKit(t, verb, "shaping/"+file+".jsonl", func(t *testing.T, in, out map[string]any) {
+				var got any = out
+				if _, object := in["expected"].(map[string]any); !object {
+					got = out["expected"]
+				}
+				if !within(in["expected"], got, 1e-9) {
+					t.Errorf("%s:\n want %.1500v\n got  %.1500v", in["id"], fmt.Sprint(in["expected"]), fmt.Sprint(got))
+				}
+			})
+		}
+	}
+}

@@ -12,5 +12,7 @@ func verbs() []verb {
 		decodeVerb(),
 		judgePromptVerb(),
 		weightsVerb(),
+		shapeVerb(),
+		filterVerb(),
 	}
 }

@@ -1,0 +1,259 @@
+// Package filter decides which groups of rollouts are worth training: those
+// whose rewards differ, which are neither solved always nor never, and in which
+// enough rollouts are valid. Every decision comes with its reason and is
+// counted.
+//
+// The tests of trainers disagree on about three groups in ten; each is here
+// under its system's name. Those that ask for "deviation > 0" keep constant
+// groups such as 8 × 0.7, whose deviation is rounding noise. The rule of this
+// package asks for spread beyond a tolerance.
+package filter
+
+import (
+	"errors"
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// DefaultTolerance is the spread up to which rewards count as alike.
+const DefaultTolerance = 1e-6
+
+// Test says how a group is found to have no signal.
+type Test uint8
+
+// The tests. All but Spread reproduce a system, with its rounding.
+const (
+	Spread            Test = iota // max − min <= Tolerance
+	Deviation                     // not σ₁ > Tolerance; one reward has no σ₁
+	DeviationFloat32              // not σ₁ > 0 of float32 rewards about a float32 mean
+	DeviationPairwise             // σ₀ = 0 with numpy's sums
+	RowDeviation                  // per row: the deviation of the others is 0, from float32 sums of squares
+	RowDeviationGroup             // per row, the deviation of all
+)
+
+// Rule is a group filter. The zero value drops groups whose rewards lie within
+// DefaultTolerance, single rewards included.
+type Rule struct {
+	Name      string // preset name, "" for a custom rule
+	Test      Test
+	Tolerance float64 // 0 = DefaultTolerance for Spread and Deviation
+	Exact     bool    // Tolerance is 0, not the default
+	// LiveOnly looks at live rewards only.
+	LiveOnly bool
+	// KeepSingle keeps groups with one reward or none.
+	KeepSingle bool
+	// MinLive drops groups with fewer live rewards.
+	MinLive int
+	// Band drops groups whose mean live reward lies outside it; nil = none.
+	Band *Band
+	// KeepAtLeast takes back the dropping of the first groups until so many are
+	// kept.
+	KeepAtLeast int
+}
+
+// Band is a closed interval of the mean reward, usually of a 0/1 scale: groups
+// below are too hard, groups above too easy.
+type Band struct{ Low, High float64 }
+
+// Presets lists the filters of trainers, named system@revision.
+func Presets() []Rule {
+	return []Rule{
+		{Name: "default"},
+		{Name: "slime@624b824a8", Test: Deviation},
+		{Name: "openclaw@0d034dd5e", Test: DeviationFloat32},
+		{Name: "verl@1dda039b9", Test: DeviationPairwise, KeepSingle: true},
+		{Name: "nemo_loo@7ea279abf", Test: RowDeviation},
+		{Name: "nemo_group@7ea279abf", Test: RowDeviationGroup},
+		{Name: "skyrl@a9564572e", Test: Spread, Exact: true, KeepSingle: true},
+		{Name: "openclaw_drop_constant@0d034dd5e", Test: Spread, Tolerance: 1e-12, KeepAtLeast: 1},
+	}
+}
+
+// Group is what a rule looks at. Live is nil when all rewards are live.
+type Group struct {
+	Key     string
+	Rewards []float64
+	Live    []bool
+}
+
+func (g *Group) live(i int) bool { return g.Live == nil || g.Live[i] }
+
+// Reasons for dropping.
+const (
+	ReasonAlike   = "all rewards are alike"
+	ReasonFewLive = "too few live rollouts"
+	ReasonTooHard = "mean reward below the band"
+	ReasonTooEasy = "mean reward above the band"
+	ReasonRow     = "the other rewards are alike"
+)
+
+// Decision says what becomes of a group.
+type Decision struct {
+	Keep   bool
+	Reason string // why it is dropped, "" if kept
+	// Rows says which rows stay, for tests that decide per row; nil otherwise.
+	Rows []bool
+}
+
+// Report counts decisions.
+type Report struct {
+	Kept, Dropped int
+	Reasons       map[string]int // dropped groups by reason
+	DroppedRows   int            // rows dropped from groups that stay
+	TakenBack     int            // dropped groups that KeepAtLeast kept
+}
+
+// Validate reports every fault of r at once.
+func (r Rule) Validate() error {
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
+	}
+	if r.Test > RowDeviationGroup {
+		fault("Test", "%d is none of the known tests", r.Test)
+	}
+	if !(r.Tolerance >= 0) || math.IsInf(r.Tolerance, 0) {
+		fault("Tolerance", "%g is not a finite number >= 0", r.Tolerance)
+	}
+	if r.Exact && r.Tolerance != 0 {
+		fault("Tolerance", "%g, but Exact says 0", r.Tolerance)
+	}
+	if r.MinLive < 0 || r.KeepAtLeast < 0 {
+		fault("MinLive", "counts are %d and %d, expected >= 0", r.MinLive, r.KeepAtLeast)
+	}
+	if r.Band != nil && !(r.Band.Low <= r.Band.High) {
+		fault("Band", "[%g, %g] is no interval", r.Band.Low, r.Band.High)
+	}
+	return errors.Join(faults...)
+}
+
+// Apply decides on every group. Rewards that are not finite are errors of
+// KindInput where they are live.
+func Apply(groups []Group, r Rule) ([]Decision, Report, error) {
+	if err := r.Validate(); err != nil {
+		return nil, Report{}, err
+	}
+	out := make([]Decision, len(groups))
+	kept := 0
+	for i := range groups {
+		g := &groups[i]
+		if g.Live != nil && len(g.Live) != len(g.Rewards) {
+			return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
+				"group %q has %d rewards and %d live flags", g.Key, len(g.Rewards), len(g.Live))
+		}
+		for j, x := range g.Rewards {
+			if x-x != 0 && (g.live(j) || !r.LiveOnly) {
+				return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
+					"reward %d of group %q is %g, expected a finite number", j, g.Key, x)
+			}
+		}
+		if out[i] = r.decide(g); out[i].Keep {
+			kept++
+		}
+	}
+	report := Report{}
+	for i := 0; i < len(out) && kept < r.KeepAtLeast; i++ {
+		if !out[i].Keep {
+			out[i] = Decision{Keep: true}
+			kept++
+			report.TakenBack++
+		}
+	}
+	for _, d := range out {
+		report.count(d)
+	}
+	return out, report, nil
+}
+
+func (r *Report) count(d Decision) {
+	if !d.Keep {
+		r.Dropped++
+		if r.Reasons == nil {
+			r.Reasons = map[string]int{}
+		}
+		r.Reasons[d.Reason]++
+		return
+	}
+	r.Kept++
+	for _, stays := range d.Rows {
+		if !stays {
+			r.DroppedRows++
+		}
+	}
+}
+
+func (r *Rule) decide(g *Group) Decision {
+	var live []float64
+	for i, x := range g.Rewards {
+		if g.live(i) {
+			live = append(live, x)
+		}
+	}
+	if len(live) < r.MinLive {
+		return Decision{Reason: ReasonFewLive}
+	}
+	if r.Band != nil && len(live) > 0 {
+		mean := 0.0
+		for _, x := range live {
+			mean += x / float64(len(live))
+		}
+		switch {
+		case mean < r.Band.Low:
+			return Decision{Reason: ReasonTooHard}
+		case mean > r.Band.High:
+			return Decision{Reason: ReasonTooEasy}
+		}
+	}
+	x := g.Rewards
+	if r.LiveOnly {
+		x = live
+	}
+	if r.KeepSingle && len(x) <= 1 {
+		return Decision{Keep: true}
+	}
+	if r.Test == RowDeviation || r.Test == RowDeviationGroup {
+		return r.rows(x)
+	}
+	if r.alike(x) {
+		return Decision{Reason: ReasonAlike}
+	}
+	return Decision{Keep: true}
+}
+
+func (r *Rule) rows(x []float64) Decision {
+	d := Decision{Rows: make([]bool, len(x)), Reason: ReasonRow}
+	for i := range x {
+		skip := -1
+		if r.Test == RowDeviation {
+			skip = i
+		}
+		if d.Rows[i] = rowVaries(x, skip); d.Rows[i] {
+			d.Keep, d.Reason = true, ""
+		}
+	}
+	return d
+}
+
+func (r *Rule) alike(x []float64) bool {
+	tolerance := r.Tolerance
+	if tolerance == 0 && !r.Exact {
+		tolerance = DefaultTolerance
+	}
+	switch r.Test {
+	case Deviation:
+		return !(deviation(x) > tolerance)
+	case DeviationFloat32:
+		return !(deviationFloat32(x) > 0)
+	case DeviationPairwise:
+		return deviationPairwise(x) == 0
+	}
+	if len(x) == 0 {
+		return true
+	}
+	low, high := x[0], x[0]
+	for _, v := range x {
+		low, high = math.Min(low, v), math.Max(high, v)
+	}
+	return high-low <= tolerance
+}

@@ -1,0 +1,155 @@
+package filter
+
+import "math"
+
+// The deviations of systems, with the order of their sums: whether a deviation
+// is 0 depends on it.
+
+// deviation is σ₁ about the mean, NaN for fewer than two values.
+func deviation(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	mean := 0.0
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	square := 0.0
+	for _, v := range x {
+		square += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(square / float64(len(x)-1))
+}
+
+// deviationFloat32 is torch's: the mean is a float32 sum divided, the squares are
+// float64.
+func deviationFloat32(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = float32(v)
+	}
+	mean := float64(vectorSum(y) / float32(len(y)))
+	square := 0.0
+	for _, v := range y {
+		d := float64(v) - mean
+		square += d * d
+	}
+	return math.Sqrt(square / float64(len(y)-1))
+}
+
+// vectorSum adds as torch does on a contiguous float32 tensor: four vectors of
+// eight lanes, joined, the tail first, then lane by lane.
+func vectorSum(x []float32) float32 {
+	const lanes, unroll = 8, 4
+	var acc [unroll][lanes]float32
+	vectors := len(x) / lanes
+	full := vectors / unroll * unroll
+	for v := range vectors {
+		k := 0
+		if v < full {
+			k = v % unroll
+		}
+		for l := range lanes {
+			acc[k][l] += x[v*lanes+l]
+		}
+	}
+	for k := 1; k < unroll; k++ {
+		for l := range lanes {
+			acc[0][l] += acc[k][l]
+		}
+	}
+	sum := float32(0)
+	for _, v := range x[vectors*lanes:] {
+		sum += v
+	}
+	for _, v := range acc[0] {
+		sum += v
+	}
+	return sum
+}
+
+// deviationPairwise is numpy's σ₀ of float64.
+func deviationPairwise(x []float64) float64 {
+	n := float64(len(x))
+	if n == 0 {
+		return math.NaN()
+	}
+	mean := pairwiseSum(x) / n
+	square := make([]float64, len(x))
+	for i, v := range x {
+		d := v - mean
+		square[i] = float64(d * d)
+	}
+	return math.Sqrt(pairwiseSum(square) / n)
+}
+
+func pairwiseSum(x []float64) float64 {
+	n := len(x)
+	if n > 128 {
+		half := n / 2
+		half -= half % 8
+		return pairwiseSum(x[:half]) + pairwiseSum(x[half:])
+	}
+	sum, i := 0.0, 0
+	if n >= 8 {
+		var r [8]float64
+		copy(r[:], x)
+		for i = 8; i < n-n%8; i += 8 {
+			for j := range r {
+				r[j] += x[i+j]
+			}
+		}
+		sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))
+	}
+	for ; i < n; i++ {
+		sum += x[i]
+	}
+	return sum
+}
+
+// rowVaries reports whether the float32 variance of x without entry skip (−1 =
+// of all) is positive when formed as mean of squares − square of mean, which is
+// how NeMo RL finds its baselines.
+func rowVaries(x []float64, skip int) bool {
+	values, squares := make([]float32, len(x)), make([]float32, len(x))
+	n := len(x)
+	for i, v := range x {
+		if i == skip {
+			n--
+			continue
+		}
+		values[i] = float32(v)
+		squares[i] = values[i] * values[i]
+	}
+	if n < 2 {
+		return false
+	}
+	mean := dotSum(values) / float32(n)
+	square := float32(mean * mean)
+	return dotSum(squares)/float32(n)-square > 0
+}
+
+// dotSum adds in the order of the matrix-vector product behind those means: four
+// entries in one accumulator, the rest in four that start from it, joined
+// crosswise.
+func dotSum(x []float32) float32 {
+	var acc [4]float32
+	i := 0
+	for ; i < min(4, len(x)); i++ {
+		acc[0] += x[i]
+	}
+	for ; i+4 <= len(x); i += 4 {
+		for l := range acc {
+			acc[l] += x[i+l]
+		}
+	}
+	sum := (acc[0] + acc[2]) + (acc[1] + acc[3])
+	for ; i < len(x); i++ {
+		sum += x[i]
+	}
+	return sum
+}

@@ -1,0 +1,30 @@
+package reward
+
+import "github.com/turnpack/turnpack/rollout"
+
+// MessageFlags are findings about one sampled assistant message.
+type MessageFlags struct {
+	InvalidToolCall   bool
+	MalformedThinking bool
+}
+
+// MessageAdvantage is the advantage of a message's tokens: the rollout's, or the
+// override for the message's flags, then clipped.
+func (e Estimator) MessageAdvantage(advantage float64, m MessageFlags) float64 {
+	switch {
+	case m.InvalidToolCall && e.Override.InvalidToolCall != nil:
+		advantage = *e.Override.InvalidToolCall
+	case m.MalformedThinking && e.Override.MalformedThinking != nil:
+		advantage = *e.Override.MalformedThinking
+	}
+	return e.Clip.clip(advantage)
+}
+
+// CreditMessages is Credit with the overrides of e: trained tokens of a flagged
+// message get the override, all others the advantage. flags is keyed by message
+// index in the rollout.
+func CreditMessages(seq rollout.Sequence, advantage float64, flags map[int]MessageFlags, e Estimator) (rollout.Sequence, error) {
+	return credit(seq, func(token int) float64 {
+		return e.MessageAdvantage(advantage, flags[int(seq.Source[token])])
+	})
+}

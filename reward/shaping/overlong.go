@@ -1,0 +1,45 @@
+package shaping
+
+import (
+	"errors"
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Overlong is the soft overlong punishment of DAPO (arXiv:2503.14476, eq. 13):
+// free up to Max − Cache tokens, then falling linearly to −Penalty at Max.
+type Overlong struct {
+	Max, Cache int     // tokens; 0 < Cache <= Max
+	Penalty    float64 // at Max tokens
+	// Unbounded lets the punishment fall on beyond Max, as verl (1dda039b9) and
+	// NeMo RL (7ea279abf) do. By default it stays at −Penalty, as in the paper and
+	// TRL (1.16.0, where Penalty is 1).
+	Unbounded bool
+}
+
+// Validate reports every fault of o at once.
+func (o Overlong) Validate() error {
+	var faults []error
+	if o.Cache < 1 || o.Cache > o.Max {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Cache"},
+			"cache of %d tokens below a limit of %d, expected 1 to the limit", o.Cache, o.Max))
+	}
+	if !(o.Penalty >= 0) || math.IsInf(o.Penalty, 0) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Penalty"}, "%g is not a finite number >= 0", o.Penalty))
+	}
+	return errors.Join(faults...)
+}
+
+// Punishment is what to add to the reward of a response of so many tokens, 0 or
+// less.
+func (o Overlong) Punishment(length int) float64 {
+	over := float64(length - (o.Max - o.Cache))
+	if over <= 0 {
+		return 0
+	}
+	if !o.Unbounded && length > o.Max {
+		return -o.Penalty
+	}
+	return math.Min(-over/float64(o.Cache)*o.Penalty, 0)
+}
