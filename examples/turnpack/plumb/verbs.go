@@ -14,5 +14,6 @@ func verbs() []verb {
 		weightsVerb(),
 		shapeVerb(),
 		filterVerb(),
+		ssrVerb(),
 	}
 }

@@ -1,0 +1,14 @@
+// Package patch reads, checks, applies and reverses unified diffs in memory. It
+// is what the outcome scorers use to look at a model's patch without a
+// repository on disk:
+//
+//	p, err := patch.Parse(text)            // git or plain unified diff
+//	next, err := p.Apply(tree)             // tree: path → content, unchanged
+//	p.Touched()                            // every path it reads or writes
+//	p.Reverse()                            // undoes it
+//
+// Parsing is done by github.com/bluekeyes/go-gitdiff. Applying is done here, by
+// the rules of `git apply` without options: every hunk must match exactly, but
+// may have moved. Nothing runs and nothing is written; a hostile patch costs
+// time in proportion to its size and the size of the files it names.
+package patch

@@ -1,0 +1,222 @@
+package patch
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Kind is what a patch does to a file.
+type Kind string
+
+// The kinds of change.
+const (
+	Modify Kind = "modify"
+	Add    Kind = "add"
+	Delete Kind = "delete"
+	Rename Kind = "rename"
+	Copy   Kind = "copy"
+)
+
+// Change is the effect of a patch on one file.
+type Change struct {
+	Kind    Kind
+	Old     string // path before, "" for Add
+	New     string // path after, "" for Delete
+	Added   int    // lines
+	Deleted int    // lines
+	Binary  bool
+}
+
+// Path is the path after the change, or before it for a deletion.
+func (c Change) Path() string {
+	if c.New != "" {
+		return c.New
+	}
+	return c.Old
+}
+
+// Patch is a parsed patch. It is immutable.
+type Patch struct {
+	files []*gitdiff.File
+}
+
+// MaxBytes bounds the text of a patch.
+const MaxBytes = 256 << 20
+
+// Parse reads a patch made by git or another diff tool. Text before the first
+// file is ignored; a missing line end at the very end is added, as
+// answers are often cut there. A text without any file, a path that leaves the
+// repository, or a malformed hunk is an error of kind format.
+func Parse(text string) (*Patch, error) {
+	if len(text) > MaxBytes {
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch has %d bytes, the limit is %d", len(text), MaxBytes)
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	files, _, err := gitdiff.Parse(strings.NewReader(text))
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "expected a unified diff: %w", err)
+	}
+	if len(files) == 0 {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "expected a unified diff, found no file in it").
+			WithFix("make it with git diff")
+	}
+	fromGit := strings.HasPrefix(text, "diff --git ") || strings.Contains(text, "\ndiff --git ")
+	for _, f := range files {
+		if !fromGit {
+			f.OldName, f.NewName = dropFirst(f.OldName), dropFirst(f.NewName)
+		}
+		for _, name := range []string{f.OldName, f.NewName} {
+			if name != "" && !safe(name) {
+				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: name}, "expected a path inside the repository, found %q", name)
+			}
+		}
+		for _, fragment := range f.TextFragments {
+			if err := fragment.Validate(); err != nil {
+				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: f.NewName}, "hunk %s: %w", strings.TrimSpace(fragment.Header()), err)
+			}
+		}
+	}
+	return &Patch{files}, nil
+}
+
+// dropFirst removes the a/ or b/ that plain diffs keep.
+func dropFirst(name string) string {
+	if rest, ok := strings.CutPrefix(name, "a/"); ok {
+		return rest
+	}
+	return strings.TrimPrefix(name, "b/")
+}
+
+// safe reports whether name stays inside the directory it is relative to.
+func safe(name string) bool {
+	return !strings.HasPrefix(name, "/") && !strings.ContainsRune(name, 0) && name != ".." &&
+		path.Clean(name) == name && !strings.HasPrefix(name, "../")
+}
+
+// Changes lists what the patch does, in its order.
+func (p *Patch) Changes() []Change {
+	changes := make([]Change, len(p.files))
+	for i, f := range p.files {
+		c := Change{Kind: Modify, Old: f.OldName, New: f.NewName, Binary: f.IsBinary}
+		switch {
+		case f.IsNew:
+			c.Kind, c.Old = Add, ""
+		case f.IsDelete:
+			c.Kind, c.New = Delete, ""
+		case f.IsRename:
+			c.Kind = Rename
+		case f.IsCopy:
+			c.Kind = Copy
+		}
+		for _, t := range f.TextFragments {
+			c.Added += int(t.LinesAdded)
+			c.Deleted += int(t.LinesDeleted)
+		}
+		changes[i] = c
+	}
+	return changes
+}
+
+// Touched lists every path that the patch changes, creates or removes, each
+// once, in the order of the patch. The source of a copy is not touched.
+func (p *Patch) Touched() []string {
+	var paths []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(paths, name) {
+			paths = append(paths, name)
+		}
+	}
+	for _, c := range p.Changes() {
+		if c.Kind != Copy {
+			add(c.Old)
+		}
+		add(c.New)
+	}
+	return paths
+}
+
+// Only returns the part of the patch for which keep, given a path it touches,
+// holds; nil when nothing is left.
+func (p *Patch) Only(keep func(path string) bool) *Patch {
+	var files []*gitdiff.File
+	for i, c := range p.Changes() {
+		if c.New != "" && keep(c.New) || c.Old != "" && c.Kind != Copy && keep(c.Old) {
+			files = append(files, p.files[i])
+		}
+	}
+	if files == nil {
+		return nil
+	}
+	return &Patch{files}
+}
+
+// String writes the patch in git's format.
+func (p *Patch) String() string {
+	var b strings.Builder
+	for _, f := range p.files {
+		b.WriteString(f.String())
+	}
+	return b.String()
+}
+
+// Reverse returns the patch that undoes p. A copy, and a binary change without
+// the data to go back, cannot be undone: an error of kind input.
+func (p *Patch) Reverse() (*Patch, error) {
+	files := make([]*gitdiff.File, len(p.files))
+	for i, f := range p.files {
+		r := *f
+		if f.IsCopy || f.IsBinary && f.BinaryFragment != nil && f.ReverseBinaryFragment == nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: f.NewName}, "expected a change that can be undone, found a copy or a binary change without its reverse").
+				WithFix("make the patch with git diff --binary --no-renames")
+		}
+		r.OldName, r.NewName = f.NewName, f.OldName
+		r.OldMode, r.NewMode = f.NewMode, f.OldMode
+		r.IsNew, r.IsDelete = f.IsDelete, f.IsNew
+		r.OldOIDPrefix, r.NewOIDPrefix = f.NewOIDPrefix, f.OldOIDPrefix
+		r.BinaryFragment, r.ReverseBinaryFragment = f.ReverseBinaryFragment, f.BinaryFragment
+		if !f.IsNew && !f.IsDelete && f.NewMode == 0 {
+			r.OldMode, r.NewMode = f.OldMode, 0 // unchanged mode from the index line
+		}
+		r.TextFragments = make([]*gitdiff.TextFragment, len(f.TextFragments))
+		for k, t := range f.TextFragments {
+			r.TextFragments[k] = reverseFragment(t)
+		}
+		files[len(files)-1-i] = &r
+	}
+	return &Patch{files}, nil
+}
+
+func reverseFragment(t *gitdiff.TextFragment) *gitdiff.TextFragment {
+	r := *t
+	r.OldPosition, r.NewPosition = t.NewPosition, t.OldPosition
+	r.OldLines, r.NewLines = t.NewLines, t.OldLines
+	r.LinesAdded, r.LinesDeleted = t.LinesDeleted, t.LinesAdded
+	r.Lines = make([]gitdiff.Line, 0, len(t.Lines))
+	// Deletions stand before additions in every run of changes.
+	var added []gitdiff.Line
+	flush := func() {
+		r.Lines = append(r.Lines, added...)
+		added = added[:0]
+	}
+	for _, l := range t.Lines {
+		switch l.Op {
+		case gitdiff.OpAdd:
+			// Placed before what a deletion of the same run becomes.
+			r.Lines = append(r.Lines, gitdiff.Line{Op: gitdiff.OpDelete, Line: l.Line})
+		case gitdiff.OpDelete:
+			added = append(added, gitdiff.Line{Op: gitdiff.OpAdd, Line: l.Line})
+		default:
+			flush()
+			r.Lines = append(r.Lines, l)
+		}
+	}
+	flush()
+	return &r
+}

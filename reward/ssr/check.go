@@ -1,0 +1,300 @@
+package ssr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Settings are the thresholds of the checks. The paper publishes none, so all
+// three must be set.
+type Settings struct {
+	MinPassingTests *int `json:"min_passing_tests"` // the original suite must have more tests than this
+	MinChangedFiles *int `json:"min_changed_files"` // the bug must change at least as many files
+	MinFailingTests *int `json:"min_failing_tests"` // the bug must break at least as many tests
+}
+
+// Validate reports every threshold that is missing or negative.
+func (s Settings) Validate() error {
+	var errs []error
+	for _, t := range []struct {
+		name  string
+		value *int
+	}{{"min_passing_tests", s.MinPassingTests}, {"min_changed_files", s.MinChangedFiles}, {"min_failing_tests", s.MinFailingTests}} {
+		switch {
+		case t.value == nil:
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: t.name}, "expected a threshold, found none").
+				WithFix("the paper publishes no value: choose one"))
+		case *t.value < 0:
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: t.name}, "expected a number that is not negative, found %d", *t.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Facts is what the checks use of an artifact.
+type Facts struct {
+	TestFiles    []string // listed, in order
+	WeakenFiles  []string // touched by the weakening patch
+	ChangedFiles []string // touched by the bug, in order
+}
+
+// StateKind names a state of the repository in which the tests are run.
+type StateKind string
+
+// The states. In all of them but Weakened the listed test files are the original
+// ones.
+const (
+	Original StateKind = "original" // as it was
+	Buggy    StateKind = "buggy"    // with the bug
+	Weakened StateKind = "weakened" // with the bug and the weakened tests
+	Inverse  StateKind = "inverse"  // with the bug, but one file as it was
+	Repaired StateKind = "repaired" // with the bug, then a solver's patch
+)
+
+// State is a state of the repository.
+type State struct {
+	Kind StateKind
+	File string // the file taken back, for Inverse
+	Fix  string // the solver's patch, for Repaired
+}
+
+// String names the state in evidence.
+func (s State) String() string {
+	if s.File != "" {
+		return string(s.Kind) + " " + s.File
+	}
+	return string(s.Kind)
+}
+
+// Env is a repository in which tests can be run.
+type Env interface {
+	// HasFile reports whether the original repository holds the file.
+	HasFile(ctx context.Context, path string) (bool, error)
+	// Run puts the repository into a state, runs the artifact's test script there
+	// and returns what the artifact's parser printed. An output of any kind is an
+	// answer; an error means that the infrastructure failed, and then there is no
+	// verdict. Each run starts from the original repository.
+	Run(ctx context.Context, state State) (parserOutput string, err error)
+}
+
+// CheckResult is the outcome of one check.
+type CheckResult struct {
+	Number int    `json:"number"` // 1 to 7
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason"` // "" when OK
+	// Evidence is what the check saw, in sentences.
+	Evidence []string `json:"evidence"`
+}
+
+// Verdict is the outcome of all checks that were run.
+type Verdict struct {
+	// FirstFailing is the number of the check that failed, 0 if the artifact is
+	// valid. Later checks are not run.
+	FirstFailing int
+	Reason       string
+	Checks       []CheckResult
+	// Broken lists the tests that the bug broke, sorted; nil before check 5.
+	Broken []string
+}
+
+// Valid reports whether every check passed.
+func (v Verdict) Valid() bool { return v.FirstFailing == 0 }
+
+var checkNames = [...]string{"", "test files exist", "parser is valid", "original tests pass", "bug scope", "bug breaks tests", "weakening hides the bug", "every file matters"}
+
+// Check runs the seven consistency checks in their fixed order and stops at the
+// first that fails. An error is one of the settings (kind input) or of the
+// environment (its own): then the artifact has not been judged.
+func Check(ctx context.Context, env Env, facts Facts, settings Settings) (Verdict, error) {
+	if err := settings.Validate(); err != nil {
+		return Verdict{}, err
+	}
+	c := checker{ctx: ctx, env: env, facts: facts, settings: settings}
+	for _, check := range [...]func() error{c.files, c.parser, c.originalRun, c.scope, c.bug, c.weakening, c.inverse} {
+		c.current = CheckResult{Number: len(c.verdict.Checks) + 1}
+		c.current.Name = checkNames[c.current.Number]
+		if err := check(); err != nil {
+			return Verdict{}, notJudged(c.current, err)
+		}
+		c.current.OK = c.current.Reason == ""
+		c.verdict.Checks = append(c.verdict.Checks, c.current)
+		if !c.current.OK {
+			c.verdict.FirstFailing, c.verdict.Reason = c.current.Number, c.current.Reason
+			break
+		}
+	}
+	return c.verdict, nil
+}
+
+// notJudged gives a failure of the environment the kind scorer, unless it has a
+// kind of its own.
+func notJudged(at CheckResult, err error) error {
+	if e, ok := errors.AsType[*rollout.Error](err); ok {
+		return e
+	}
+	return rollout.Errorf(rollout.KindScorer, rollout.Where{}, "check %d (%s): the environment failed: %w", at.Number, at.Name, err).
+		WithFix("run the checks again: the artifact has not been judged")
+}
+
+type checker struct {
+	ctx      context.Context
+	env      Env
+	facts    Facts
+	settings Settings
+	verdict  Verdict
+	current  CheckResult
+	original Results
+}
+
+func (c *checker) saw(format string, args ...any) {
+	c.current.Evidence = append(c.current.Evidence, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) fail(reason string) {
+	if c.current.Reason == "" {
+		c.current.Reason = reason
+	}
+}
+
+func (c *checker) files() error {
+	if len(c.facts.TestFiles) == 0 {
+		c.saw("no test file is listed")
+		c.fail("test_file_missing")
+	}
+	for _, name := range c.facts.TestFiles {
+		there, err := c.env.HasFile(c.ctx, name)
+		if err != nil {
+			return err
+		}
+		if !there {
+			c.saw("%s is listed and not in the repository", name)
+			c.fail("test_file_missing")
+		}
+	}
+	for _, name := range c.facts.WeakenFiles {
+		if !slices.Contains(c.facts.TestFiles, name) {
+			c.saw("the weakening patch touches %s, which is not listed", name)
+			c.fail("weaken_touches_other_file")
+		}
+	}
+	if c.current.Reason == "" {
+		c.saw("%d test files listed, %d of them weakened", len(c.facts.TestFiles), len(c.facts.WeakenFiles))
+	}
+	return nil
+}
+
+func (c *checker) parser() error {
+	output, err := c.env.Run(c.ctx, State{Kind: Original})
+	if err != nil {
+		return err
+	}
+	results, reason := ParseResults(output)
+	if reason != "" {
+		c.saw("the parser answered %.120q", output)
+		c.fail(reason)
+		return nil
+	}
+	c.original = results
+	c.saw("%d tests", len(results))
+	return nil
+}
+
+func (c *checker) originalRun() error {
+	for _, test := range c.original.tests() {
+		if !c.original.passing(test) {
+			c.saw("%s fails in the original repository", test)
+			c.fail("original_test_fails")
+		}
+	}
+	c.saw("%d tests, more than %d are needed", len(c.original), *c.settings.MinPassingTests)
+	if len(c.original) <= *c.settings.MinPassingTests {
+		c.fail("too_few_passing")
+	}
+	return nil
+}
+
+func (c *checker) scope() error {
+	c.saw("the bug changes %d files, at least %d are needed", len(c.facts.ChangedFiles), *c.settings.MinChangedFiles)
+	if len(c.facts.ChangedFiles) < *c.settings.MinChangedFiles {
+		c.fail("too_few_files")
+	}
+	return nil
+}
+
+// run returns the results in a state. Output that is no map stands for a run in
+// which no test passed: a bug may well keep the suite from starting.
+func (c *checker) run(state State) (Results, error) {
+	output, err := c.env.Run(c.ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	results, reason := looseResults(output)
+	if reason != "" {
+		c.saw("%s: the parser answered %.120q, so no test passes", state, output)
+	}
+	return results, nil
+}
+
+func (c *checker) bug() error {
+	results, err := c.run(State{Kind: Buggy})
+	if err != nil {
+		return err
+	}
+	c.verdict.Broken = []string{}
+	for _, test := range c.original.tests() {
+		if c.original.passing(test) && !results.passing(test) {
+			c.verdict.Broken = append(c.verdict.Broken, test)
+		}
+	}
+	c.saw("%d tests pass no more, at least %d are needed", len(c.verdict.Broken), *c.settings.MinFailingTests)
+	if len(c.verdict.Broken) < *c.settings.MinFailingTests {
+		c.fail("too_few_failing")
+	}
+	return nil
+}
+
+// revived lists the broken tests that pass in results.
+func (c *checker) revived(results Results) []string {
+	var tests []string
+	for _, test := range c.verdict.Broken {
+		if results.passing(test) {
+			tests = append(tests, test)
+		}
+	}
+	return tests
+}
+
+func (c *checker) weakening() error {
+	results, err := c.run(State{Kind: Weakened})
+	if err != nil {
+		return err
+	}
+	revived := c.revived(results)
+	c.saw("%d of %d broken tests pass when weakened", len(revived), len(c.verdict.Broken))
+	if len(revived) == 0 {
+		c.fail("weakening_hides_nothing")
+	}
+	return nil
+}
+
+func (c *checker) inverse() error {
+	for _, name := range c.facts.ChangedFiles {
+		results, err := c.run(State{Kind: Inverse, File: name})
+		if err != nil {
+			return err
+		}
+		revived := c.revived(results)
+		if len(revived) == 0 {
+			c.saw("taking back %s alone repairs no broken test", name)
+			c.fail(name)
+			return nil
+		}
+		c.saw("taking back %s alone repairs %d broken tests", name, len(revived))
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package ssr
+
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// DefaultAlpha is the paper's weight α of bugs that nobody or everybody solves.
+const DefaultAlpha = 0.8
+
+// InvalidReward is the injector's reward for an artifact that fails a check.
+const InvalidReward = -1.0
+
+// InjectReward is the injector's reward: −1 for an invalid artifact; −α when none
+// or all of the attempts solved it; else 1 − (1+α)·s with s = solved/attempts
+// (paper, eq. 1). The ends are told by comparing integers. For a valid artifact
+// attempts must be positive and solved within it.
+func InjectReward(solved, attempts int, valid bool, alpha float64) (float64, error) {
+	if err := checkAlpha(alpha); err != nil {
+		return 0, err
+	}
+	if !valid {
+		return InvalidReward, nil
+	}
+	if attempts <= 0 || solved < 0 || solved > attempts {
+		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "solved"}, "expected 0 ≤ solved ≤ attempts and attempts > 0, found %d of %d", solved, attempts)
+	}
+	return injectReward(solved, attempts, alpha), nil
+}
+
+func injectReward(solved, attempts int, alpha float64) float64 {
+	if solved == 0 || solved == attempts {
+		return -alpha
+	}
+	return 1 - (1+alpha)*float64(solved)/float64(attempts)
+}
+
+func checkAlpha(alpha float64) error {
+	if math.IsNaN(alpha) || alpha < 0 || alpha > 1 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "alpha"}, "expected 0 to 1, found %v", alpha).
+			WithFix("the paper uses 0.8")
+	}
+	return nil
+}
+
+// SolveReward is the solver's reward: +1 if every test of the original suite
+// passed, else −1. An empty suite proves nothing and is an error of kind input.
+func SolveReward(tests []TestResult) (float64, error) {
+	if len(tests) == 0 {
+		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tests"}, "expected the result of at least one test, found none")
+	}
+	for _, t := range tests {
+		if t != Passed {
+			return -1, nil
+		}
+	}
+	return 1, nil
+}
+
+// Attempt is how a solver attempt ended.
+type Attempt string
+
+// The ends of an attempt. Only the first two say something about the bug.
+const (
+	Solved     Attempt = "solved"
+	Unsolved   Attempt = "failed"
+	Aborted    Attempt = "aborted"
+	InfraError Attempt = "infra_error"
+)
+
+// Settlement is the outcome of one group of solver attempts.
+type Settlement struct {
+	Solved int // attempts that solved the bug
+	Live   int // attempts that ended on their own: the denominator of s
+	// Inject is the injector's reward, nil when too few attempts are live to tell:
+	// such a case has no reward rather than a bad one.
+	Inject *float64
+	// Solve is the solver's reward of each attempt, nil for those not live.
+	Solve []*float64
+}
+
+// Settle computes the rewards of an injector and of the attempts at its bug.
+// Attempts lost to the infrastructure are outside s and get no reward (the paper
+// is silent on them). minLive is the least number of live attempts, 0 means 1.
+func Settle(attempts []Attempt, minLive int, alpha float64) (Settlement, error) {
+	if err := checkAlpha(alpha); err != nil {
+		return Settlement{}, err
+	}
+	if minLive < 0 {
+		return Settlement{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "min_live_attempts"}, "expected a number that is not negative, found %d", minLive)
+	}
+	s := Settlement{Solve: make([]*float64, len(attempts))}
+	for i, a := range attempts {
+		reward := -1.0
+		switch a {
+		case Solved:
+			reward = 1
+			s.Solved++
+		case Unsolved:
+		case Aborted, InfraError:
+			continue
+		default:
+			return Settlement{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "attempts"}, "attempt %d: expected solved, failed, aborted or infra_error, found %q", i, a)
+		}
+		s.Live++
+		s.Solve[i] = &reward
+	}
+	if s.Live >= max(minLive, 1) {
+		reward := injectReward(s.Solved, s.Live, alpha)
+		s.Inject = &reward
+	}
+	return s, nil
+}
+
+// Expectation is what both roles earn on average when each of n independent
+// attempts solves the bug with probability p.
+type Expectation struct {
+	Attempts int
+	Alpha    float64
+}
+
+// Inject is the injector's expected reward at p.
+func (e Expectation) Inject(p float64) float64 {
+	sum := 0.0
+	for k := 0; k <= e.Attempts; k++ {
+		sum += binomial(e.Attempts, k, p) * injectReward(k, e.Attempts, e.Alpha)
+	}
+	return sum
+}
+
+// Solve is the solver's expected reward at p.
+func (e Expectation) Solve(p float64) float64 { return 2*p - 1 }
+
+// Best is the p on the grid 0, 1/steps … 1 with the largest Inject, the smallest
+// such p if several share it. ok is false when no p is better than another,
+// which is so for a single attempt.
+func (e Expectation) Best(steps int) (p, value float64, ok bool) {
+	if e.Attempts < 2 || steps < 1 {
+		return 0, 0, false
+	}
+	value = math.Inf(-1)
+	for i := 0; i <= steps; i++ {
+		at := float64(i) / float64(steps)
+		if v := e.Inject(at); v > value {
+			p, value = at, v
+		}
+	}
+	return p, value, true
+}
+
+// binomial is the probability of k successes in n trials.
+func binomial(n, k int, p float64) float64 {
+	switch {
+	case p <= 0:
+		return boolFloat(k == 0)
+	case p >= 1:
+		return boolFloat(k == n)
+	}
+	coefficient := 1.0
+	small := min(k, n-k)
+	for i := 1; i <= small; i++ {
+		coefficient = coefficient * float64(n-small+i) / float64(i)
+	}
+	if math.IsInf(coefficient, 0) {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(k + 1))
+		c, _ := math.Lgamma(float64(n - k + 1))
+		return math.Exp(a - b - c + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+	}
+	return coefficient * math.Pow(p, float64(k)) * math.Pow(1-p, float64(n-k))
+}
+
+func boolFloat(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
