@@ -1,0 +1,35 @@
+// Package ctxwindow says what the model sees at each turn under a token budget.
+//
+// [Plan] takes a recorded rollout and a [Policy] and returns one
+// [rollout.Context] per turn; [Fit] does the same for one list of messages before
+// a call. Tokens are counted by the caller's [Counter], so a budget is exact when
+// the counter is the encoder that will encode the context.
+//
+//   - [None] shows everything.
+//   - [HeadTail] keeps the task, the first turns, a note and the latest turns;
+//     [Tail] the task, a note and the latest turns.
+//   - [Refill] cuts to 60 % when the budget is full and then only appends.
+//     [Compaction] does so with a summary in place of the note.
+//   - [SWERL] repeats the swe-rl reference with its faults, for parity.
+//
+// All but SWERL keep three promises: no context exceeds the budget; the latest
+// turn is in it, its content shortened in the middle at rune boundaries if it
+// must be; turns stay whole, tool results with the call they answer. Where even
+// messages without content exceed the budget, the answer is an error of kind
+// limit.
+//
+// # Rows
+//
+// A window that moves at every step changes the start of every context, so every
+// step becomes a training row of its own: a rollout of 200 steps in a window of
+// some 33 makes 145 rows under HeadTail and 12 under Refill, for the same budget.
+// [Report].Rows counts them.
+//
+// # Cost
+//
+// What one history turn adds is counted once. On top of that each context is
+// counted as a whole, which keeps the promise for counters whose counts do not
+// add up (a template that drops old reasoning, say). An [AdditiveCounter] counts
+// each message once and nothing else, so that a rollout is planned in time linear
+// in its messages.
+package ctxwindow

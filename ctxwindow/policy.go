@@ -1,0 +1,177 @@
+package ctxwindow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Policy decides what a turn sees. The policies of this package are plain values.
+type Policy interface {
+	// Name identifies the policy in reports.
+	Name() string
+	// Validate reports every fault at once, each of kind input.
+	Validate() error
+	// start returns the planning of one rollout.
+	start(p *planner) strategy
+}
+
+// strategy plans the turns of one rollout in order. n is the number of history
+// messages before the turn. A nil view means the plain history.
+type strategy interface {
+	view(ctx context.Context, n int) ([]unit, step, error)
+}
+
+// Share defaults.
+const (
+	DefaultHead   = 0.3 // share of the free budget for the first turns
+	DefaultTarget = 0.6 // share of the budget a cut leaves filled
+)
+
+// None shows each turn the whole history.
+type None struct{}
+
+// HeadTail is the window to choose when a window is all that is asked for: the
+// fixed first messages, the first turns within the head share of what they
+// leave free, a note, and the latest turns within the rest. Turns stay whole, tool results with the call they
+// answer. The latest turn is always kept, its content shortened in the middle if
+// it must be, and no context exceeds the budget.
+//
+// A window that moves at every step makes about one training row per step; see
+// Refill.
+type HeadTail struct {
+	Budget int // tokens of the model's input, generation prompt included
+	// Head is the share, 0…1, of the free budget that the first turns may take.
+	// 0 means the default 0.3, negative none.
+	Head float64
+	// Fixed is the number of first messages always shown. 0 means all before the
+	// first assistant message.
+	Fixed int
+	// Note makes the message that stands where turns were omitted. nil means a
+	// user message that names their number.
+	Note func(omitted int) rollout.Message
+}
+
+// Tail is HeadTail without a head: the fixed first messages, a note, the latest
+// turns.
+type Tail struct {
+	Budget int
+	Fixed  int                               // as in HeadTail
+	Note   func(omitted int) rollout.Message // as in HeadTail
+}
+
+// Refill lets the context grow until the budget is full, then cuts it to a
+// share of the budget and lets it grow again. Between two cuts each context
+// begins with the one before, so the turns of that stretch make one training
+// row. The guarantees are those of HeadTail.
+type Refill struct {
+	Budget int
+	// Target is the share of the budget, 0…1, that a cut leaves filled at most
+	// (the latest turn aside). 0 means the default 0.6.
+	Target float64
+	Fixed  int                               // as in HeadTail
+	Note   func(omitted int) rollout.Message // as in HeadTail
+}
+
+// Compaction is Refill with a summary of what was cut in place of the note. The
+// summary is part of the turn's recorded context.
+type Compaction struct {
+	Budget int
+	Target float64 // as in Refill
+	Fixed  int     // as in HeadTail
+	// Summarize writes one message that stands for omitted messages. They begin
+	// with the summary before, if there was one. A summary that does not fit is
+	// shortened.
+	Summarize func(ctx context.Context, omitted []rollout.Message) (rollout.Message, error)
+}
+
+// Name returns "none".
+func (None) Name() string { return "none" }
+
+// Name returns "head_tail".
+func (HeadTail) Name() string { return "head_tail" }
+
+// Name returns "tail".
+func (Tail) Name() string { return "tail" }
+
+// Name returns "refill".
+func (Refill) Name() string { return "refill" }
+
+// Name returns "compaction".
+func (Compaction) Name() string { return "compaction" }
+
+// Validate accepts every None.
+func (None) Validate() error { return nil }
+
+// Validate checks the budget, the share and the number of fixed messages.
+func (p HeadTail) Validate() error {
+	return errors.Join(checkBudget(p.Budget), checkShare("Head", p.Head), checkFixed(p.Fixed))
+}
+
+// Validate checks the budget and the number of fixed messages.
+func (p Tail) Validate() error { return errors.Join(checkBudget(p.Budget), checkFixed(p.Fixed)) }
+
+// Validate checks the budget, the share and the number of fixed messages.
+func (p Refill) Validate() error {
+	return errors.Join(checkBudget(p.Budget), checkTarget(p.Target), checkFixed(p.Fixed))
+}
+
+// Validate checks the budget, the share, the number of fixed messages and that
+// there is a summarizer.
+func (p Compaction) Validate() error {
+	err := errors.Join(checkBudget(p.Budget), checkTarget(p.Target), checkFixed(p.Fixed))
+	if p.Summarize == nil {
+		err = errors.Join(err, fault("Summarize", "is nil, want a function that writes summaries"))
+	}
+	return err
+}
+
+func fault(field, format string, args ...any) *rollout.Error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...)
+}
+
+func checkBudget(n int) error {
+	if n <= 0 {
+		return fault("Budget", "is %d tokens, want at least 1", n).WithFix("use None for no limit")
+	}
+	return nil
+}
+
+func checkFixed(n int) error {
+	if n < 0 {
+		return fault("Fixed", "is %d messages, want 0 (all before the first assistant message) or more", n)
+	}
+	return nil
+}
+
+func checkShare(field string, v float64) error {
+	if math.IsNaN(v) || v > 1 {
+		return fault(field, "is %v, want a share of at most 1", v)
+	}
+	return nil
+}
+
+func checkTarget(v float64) error {
+	if math.IsNaN(v) || v < 0 || v > 1 {
+		return fault("Target", "is %v, want a share of 0 (default) to 1", v)
+	}
+	return nil
+}
+
+func omissionNote(omitted int) rollout.Message {
+	turns := "turns"
+	if omitted == 1 {
+		turns = "turn"
+	}
+	return rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprintf("[%d earlier %s left out to fit the context window]", omitted, turns)}
+}
+
+func noteOr(note func(int) rollout.Message) func(int) rollout.Message {
+	if note == nil {
+		return omissionNote
+	}
+	return note
+}

@@ -1,0 +1,179 @@
+package ctxwindow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// The order in which messages give up content when the fixed messages and the
+// latest turn alone exceed the budget.
+const (
+	giveObservation = iota // what stands in for omitted turns, and what answers the model
+	giveAssistant          // the model's own latest message
+	giveFixed              // the task
+	giveStages
+)
+
+// piece is one message of a context that is being shortened.
+type piece struct {
+	unit
+	stage int
+	note  bool // may go altogether
+}
+
+// squeeze shortens the fixed messages [0, fixed), what stands for omitted turns
+// and the latest turn into the budget, as little as the order above allows.
+func (p *planner) squeeze(ctx context.Context, budget, fixed int, middle []unit, latest block) ([]unit, step, error) {
+	var pieces []piece
+	for k := range fixed {
+		stage := giveFixed
+		if latest.from == latest.to && p.history[k].Role != rollout.RoleSystem {
+			stage = giveObservation // there is no turn yet: the task is the latest
+		}
+		pieces = append(pieces, piece{unit: unit{from: k, to: k + 1}, stage: stage})
+	}
+	for _, u := range middle {
+		pieces = append(pieces, piece{unit: u, stage: giveObservation, note: true})
+	}
+	for k := latest.from; k < latest.to; k++ {
+		stage := giveObservation
+		if p.history[k].Role == rollout.RoleAssistant {
+			stage = giveAssistant
+		}
+		pieces = append(pieces, piece{unit: unit{from: k, to: k + 1}, stage: stage})
+	}
+	// First with a marker that says what is missing, then bare.
+	for _, marked := range []bool{true, false} {
+		for stage := range giveStages {
+			view, st, ok, err := p.fit(ctx, budget, pieces, stage, marked)
+			if err != nil || ok {
+				return view, st, err
+			}
+		}
+	}
+	n, err := p.meter.count(ctx, p.render(pieces, giveStages, 0, false))
+	if err != nil {
+		return nil, step{}, err
+	}
+	return nil, step{}, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the first messages and the latest turn take %d tokens without any content, the budget is %d", n, budget).
+		WithFix("raise the budget")
+}
+
+// fit finds the most content, in bytes per message, that messages of stage may
+// keep when those of earlier stages keep none.
+func (p *planner) fit(ctx context.Context, budget int, pieces []piece, stage int, marked bool) ([]unit, step, bool, error) {
+	longest := 0
+	for _, pc := range pieces {
+		if pc.stage == stage {
+			m := p.message(pc.unit)
+			longest = max(longest, len(m.Content), len(m.Reasoning))
+		}
+	}
+	best := []unit(nil)
+	tokens := 0
+	for lo, hi := 0, longest; lo <= hi; {
+		limit := (lo + hi) / 2
+		if best == nil {
+			limit = 0 // nothing is known to fit before the least does
+		}
+		view := p.render(pieces, stage, limit, marked)
+		n, err := p.meter.count(ctx, view)
+		if err != nil {
+			return nil, step{}, false, err
+		}
+		if n <= budget {
+			best, tokens, lo = view, n, limit+1
+		} else if best == nil {
+			return nil, step{}, false, nil
+		} else {
+			hi = limit - 1
+		}
+	}
+	st := step{tokens: tokens}
+	for _, u := range best {
+		if u.msg != nil && u.from+1 == u.to {
+			st.shortened++
+		}
+	}
+	return best, st, true, nil
+}
+
+func (p *planner) message(u unit) *rollout.Message {
+	if u.msg != nil {
+		return u.msg
+	}
+	return &p.history[u.from]
+}
+
+// render makes a view in which pieces of earlier stages keep nothing and those
+// of stage keep at most limit bytes. Unmarked, a note goes altogether.
+func (p *planner) render(pieces []piece, stage, limit int, marked bool) []unit {
+	var view []unit
+	for _, pc := range pieces {
+		keep := limit
+		switch {
+		case pc.stage < stage:
+			keep = 0
+		case pc.stage > stage:
+			keep = -1
+		}
+		if pc.note && !marked && keep == 0 {
+			continue
+		}
+		u := pc.unit
+		if keep >= 0 {
+			if m, changed := shorten(p.message(u), keep, marked); changed {
+				u.msg = m
+			}
+		}
+		if last := len(view) - 1; last >= 0 && u.msg == nil && view[last].msg == nil && view[last].to == u.from {
+			view[last].to = u.to
+			continue
+		}
+		view = append(view, u)
+	}
+	return view
+}
+
+// shorten returns m with at most keep bytes of its content, and of its
+// reasoning, beside the marker. Messages with parts that are not text stay.
+func shorten(m *rollout.Message, keep int, marked bool) (*rollout.Message, bool) {
+	if slices.ContainsFunc(m.Parts, func(part rollout.Part) bool { return !part.IsText() }) {
+		return m, false
+	}
+	content, c := cutMiddle(m.Content, keep, marked)
+	reasoning, r := cutMiddle(m.Reasoning, keep, marked)
+	if !c && !r {
+		return m, false
+	}
+	short := *m
+	short.Content, short.Reasoning, short.Parts = content, reasoning, nil
+	return &short, true
+}
+
+// cutMiddle keeps the first and last bytes of s, keep in all, at rune
+// boundaries. It returns s itself where the marker would save nothing.
+func cutMiddle(s string, keep int, marked bool) (string, bool) {
+	if len(s) <= keep {
+		return s, false
+	}
+	head, tail := keep/2, len(s)-(keep-keep/2)
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	if !marked {
+		return s[:head] + s[tail:], true
+	}
+	out := fmt.Sprintf("%s\n[%d characters left out]\n%s", s[:head], utf8.RuneCountInString(s[head:tail]), s[tail:])
+	if len(out) >= len(s) {
+		return s, false
+	}
+	return out, true
+}

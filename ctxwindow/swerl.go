@@ -1,0 +1,268 @@
+package ctxwindow
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Reference reproduces the context manager of OpenClaw-RL's swe-rl at commit
+// 0d034dd, for runs that must be repeated as they were. [SWERL] makes one.
+//
+// It differs from HeadTail in what it does wrong: turn costs are measured out of
+// place, a context can exceed the budget or lose the latest turn, and content is
+// never shortened. Report.OverBudget and Report.LostLatest count how often.
+type Reference struct {
+	Budget int
+	Head   float64 // share of the free budget for the first turns, 0…1, as it stands
+	// Note makes the omission note; nil means the reference's own text.
+	Note func(omitted int) rollout.Message
+}
+
+// SWERL returns the parity preset for swe-rl at commit 0d034dd with its head
+// share of 0.3.
+func SWERL(budget int) Reference { return Reference{Budget: budget, Head: 0.3} }
+
+// Name returns "swe-rl@0d034dd".
+func (Reference) Name() string { return "swe-rl@0d034dd" }
+
+// Validate checks the budget and the share.
+func (p Reference) Validate() error {
+	if err := checkBudget(p.Budget); err != nil {
+		return err
+	}
+	if p.Head < 0 {
+		return fault("Head", "is %v, want a share of 0 to 1", p.Head)
+	}
+	return checkShare("Head", p.Head)
+}
+
+// referenceFixed is how many first messages the reference always keeps.
+const referenceFixed = 2
+
+func referenceNote(omitted int) rollout.Message {
+	return rollout.Message{Role: rollout.RoleUser,
+		Content: fmt.Sprintf("[... %d turn(s) of interaction history omitted due to context window limit ...]", omitted)}
+}
+
+// Decision is what the reference computes for one list of messages.
+type Decision struct {
+	Total       int   // count of all messages
+	Fixed       int   // count of the first two and a note
+	TurnLengths []int // messages per turn
+	TurnCosts   []int // cost of each turn, measured behind two one-letter messages
+	Kept        []int // message indices in order, -1 is the note
+	Unchanged   bool
+	Omitted     int // turns the note names; 0 if Unchanged
+	After       int // count of what is kept
+}
+
+// Decide runs the reference on one list of messages and returns every
+// intermediate value.
+func (p Reference) Decide(ctx context.Context, messages []rollout.Message, counter Counter) (Decision, error) {
+	if err := p.Validate(); err != nil {
+		return Decision{}, err
+	}
+	pl, err := newPlanner(ctx, &rollout.Rollout{Messages: messages}, counter)
+	if err != nil {
+		return Decision{}, err
+	}
+	s := p.start(pl).(*reference)
+	d := Decision{TurnLengths: []int{}, TurnCosts: []int{}}
+	turns := s.turns(len(pl.history))
+	for _, b := range turns {
+		n, err := s.cost(ctx, b)
+		if err != nil {
+			return Decision{}, err
+		}
+		d.TurnLengths = append(d.TurnLengths, b.to-b.from)
+		d.TurnCosts = append(d.TurnCosts, n)
+	}
+	if d.Fixed, err = s.fixedCost(ctx, len(pl.history)); err != nil {
+		return Decision{}, err
+	}
+	view, st, err := s.view(ctx, len(pl.history))
+	if err != nil {
+		return Decision{}, err
+	}
+	d.Total, d.Unchanged, d.Omitted, d.After = s.total, view == nil, st.omitted, st.tokens
+	if view == nil {
+		view = []unit{{from: 0, to: len(pl.history)}}
+	}
+	for _, u := range view {
+		if u.msg != nil {
+			d.Kept = append(d.Kept, -1)
+			continue
+		}
+		for k := u.from; k < u.to; k++ {
+			d.Kept = append(d.Kept, pl.index[k])
+		}
+	}
+	return d, nil
+}
+
+type reference struct {
+	*planner
+	budget int
+	head   float64
+	note   func(int) rollout.Message
+
+	total     int     // of the last view
+	list      []block // turns of the longest history asked for
+	costs     map[block]int
+	empty     int // count of the two one-letter messages
+	emptyDone bool
+	fixed     map[int]int
+}
+
+func (p Reference) start(pl *planner) strategy {
+	note := p.Note
+	if note == nil {
+		note = referenceNote
+	}
+	return &reference{planner: pl, budget: p.Budget, head: p.Head, note: note, costs: make(map[block]int), fixed: make(map[int]int)}
+}
+
+// turns cuts the messages behind the first two into turns: an assistant message
+// directly followed by a user message, or any other message by itself. n does
+// not shrink between calls, so only the last turn can still change.
+func (s *reference) turns(n int) []block {
+	k := min(referenceFixed, n)
+	if last := len(s.list) - 1; last >= 0 {
+		k = s.list[last].from
+		s.list = s.list[:last]
+	}
+	for k < n {
+		end := k + 1
+		if s.history[k].Role == rollout.RoleAssistant && end < n && s.history[end].Role == rollout.RoleUser {
+			end++
+		}
+		s.list = append(s.list, block{k, end})
+		k = end
+	}
+	return s.list
+}
+
+// placeholders stand in front of a turn while its cost is measured.
+func placeholders() []rollout.Message {
+	return []rollout.Message{{Role: rollout.RoleSystem, Content: "S"}, {Role: rollout.RoleUser, Content: "U"}}
+}
+
+func (s *reference) cost(ctx context.Context, b block) (int, error) {
+	if n, ok := s.costs[b]; ok {
+		return n, nil
+	}
+	if s.meter.additive != nil {
+		n, err := s.meter.block(ctx, 0, b)
+		return max(0, n), err
+	}
+	if !s.emptyDone {
+		n, err := s.meter.call(ctx, placeholders())
+		if err != nil {
+			return 0, err
+		}
+		s.empty, s.emptyDone = n, true
+	}
+	with, err := s.meter.call(ctx, append(placeholders(), s.history[b.from:b.to]...))
+	if err != nil {
+		return 0, err
+	}
+	s.costs[b] = max(0, with-s.empty)
+	return s.costs[b], nil
+}
+
+// fixedCost counts the first two messages and a note that names no turns.
+func (s *reference) fixedCost(ctx context.Context, n int) (int, error) {
+	first := min(referenceFixed, n)
+	if c, ok := s.fixed[first]; ok {
+		return c, nil
+	}
+	c, err := s.meter.count(ctx, s.compose(n, nil, 0, 0, 0))
+	if err != nil {
+		return 0, err
+	}
+	s.fixed[first] = c
+	return c, nil
+}
+
+// compose shows the first two messages, the first head turns, a note that names
+// omitted turns, and the turns from tail on.
+func (s *reference) compose(n int, turns []block, head, tail, omitted int) []unit {
+	start := min(referenceFixed, n)
+	end := start
+	if head > 0 {
+		start = turns[head-1].to
+	}
+	if tail > 0 {
+		end = turns[tail-1].to
+	}
+	var view []unit
+	if start > 0 {
+		view = append(view, unit{from: 0, to: start})
+	}
+	note := s.note(omitted)
+	view = append(view, unit{from: start, to: max(start, end), msg: &note})
+	if tail < len(turns) {
+		view = append(view, unit{from: turns[tail].from, to: n})
+	}
+	return view
+}
+
+func (s *reference) view(ctx context.Context, n int) ([]unit, step, error) {
+	s.total = 0
+	if n == 0 {
+		return nil, step{}, nil
+	}
+	total, err := s.meter.count(ctx, []unit{{from: 0, to: n}})
+	if err != nil {
+		return nil, step{}, err
+	}
+	s.total = total
+	whole := step{tokens: total, over: total > s.budget}
+	turns := s.turns(n)
+	if total <= s.budget || len(turns) <= 1 {
+		return nil, whole, nil
+	}
+	fixed, err := s.fixedCost(ctx, n)
+	if err != nil {
+		return nil, step{}, err
+	}
+	head, tail := 0, len(turns)
+	if free := s.budget - fixed; free > 0 {
+		headFree := int(float64(free) * s.head)
+		if head, tail, err = s.choose(ctx, turns, headFree, free-headFree); err != nil {
+			return nil, step{}, err
+		}
+	}
+	if head == tail {
+		return nil, whole, nil
+	}
+	view := s.compose(n, turns, head, tail, tail-head)
+	after, err := s.meter.count(ctx, view)
+	return view, step{tokens: after, omitted: tail - head, over: after > s.budget, lost: tail == len(turns)}, err
+}
+
+// choose walks from both ends while turns fit; one big turn ends a walk.
+func (s *reference) choose(ctx context.Context, turns []block, headFree, tailFree int) (head, tail int, err error) {
+	for sum := 0; head < len(turns); head++ {
+		n, err := s.cost(ctx, turns[head])
+		if err != nil {
+			return 0, 0, err
+		}
+		if sum += n; sum > headFree {
+			break
+		}
+	}
+	tail = len(turns)
+	for sum := 0; tail > head; tail-- {
+		n, err := s.cost(ctx, turns[tail-1])
+		if err != nil {
+			return 0, 0, err
+		}
+		if sum += n; sum > tailFree {
+			break
+		}
+	}
+	return head, tail, nil
+}

@@ -1,0 +1,197 @@
+package ctxwindow
+
+import (
+	"context"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// plainStrategy is None.
+type plainStrategy struct{}
+
+func (None) start(*planner) strategy { return plainStrategy{} }
+
+func (plainStrategy) view(context.Context, int) ([]unit, step, error) { return nil, step{}, nil }
+
+// headTail plans each turn from the whole history.
+type headTail struct {
+	*planner
+	budget, fixed int
+	head          float64
+	note          func(int) rollout.Message
+	// full is set when the plain history has exceeded the budget. It only grows
+	// from there, so it is not counted again.
+	full bool
+}
+
+func (p HeadTail) start(pl *planner) strategy {
+	head := p.Head
+	if head == 0 {
+		head = DefaultHead
+	}
+	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note)}
+}
+
+func (p Tail) start(pl *planner) strategy {
+	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note)}
+}
+
+func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
+	if n == 0 {
+		return nil, step{}, nil
+	}
+	if !s.full {
+		total, err := s.meter.count(ctx, []unit{{from: 0, to: n}})
+		if err != nil || total <= s.budget {
+			return nil, step{tokens: total}, err
+		}
+		s.full = true
+	}
+	fixed, blocks := s.split(n, s.fixed)
+	if len(blocks) == 0 {
+		return s.squeeze(ctx, s.budget, fixed, nil, block{n, n})
+	}
+	c, err := s.open(ctx, fixed, blocks, s.note)
+	if err != nil {
+		return nil, step{}, err
+	}
+	// The latest turn comes first: it is in whatever the shares say.
+	latest, err := c.cost(ctx, len(blocks)-1)
+	if err != nil {
+		return nil, step{}, err
+	}
+	free := s.budget - c.base
+	share := int(float64(free) * s.head)
+	head, err := c.upTo(ctx, min(share, free-latest))
+	if err != nil {
+		return nil, step{}, err
+	}
+	tail, err := c.backTo(ctx, head, free-share)
+	if err != nil {
+		return nil, step{}, err
+	}
+	return c.settle(ctx, head, tail, s.budget, s.budget)
+}
+
+// cut is the state of choosing which blocks stay.
+type cut struct {
+	*planner
+	fixed  int
+	blocks []block
+	base   int // count of the fixed messages and a note
+	note   func(omitted int) rollout.Message
+}
+
+func (p *planner) open(ctx context.Context, fixed int, blocks []block, note func(int) rollout.Message) (*cut, error) {
+	c := &cut{planner: p, fixed: fixed, blocks: blocks, note: note}
+	var err error
+	c.base, err = p.meter.count(ctx, c.compose(0, len(blocks)))
+	return c, err
+}
+
+// cost is the marginal cost of a block.
+func (c *cut) cost(ctx context.Context, k int) (int, error) {
+	return c.meter.block(ctx, c.fixed, c.blocks[k])
+}
+
+// upTo returns how many of the first blocks fit into free. The latest is not
+// among them.
+func (c *cut) upTo(ctx context.Context, free int) (int, error) {
+	for k := range len(c.blocks) - 1 {
+		n, err := c.cost(ctx, k)
+		if err != nil {
+			return 0, err
+		}
+		if free -= n; free < 0 {
+			return k, nil
+		}
+	}
+	return len(c.blocks) - 1, nil
+}
+
+// backTo returns the first block of a tail that reaches back as far as its cost
+// fits into free, not into the first head blocks. The latest block is in.
+func (c *cut) backTo(ctx context.Context, head, free int) (int, error) {
+	last := len(c.blocks) - 1
+	for k := last; k >= head; k-- {
+		n, err := c.cost(ctx, k)
+		if err != nil {
+			return 0, err
+		}
+		if free -= n; free < 0 {
+			return min(k+1, last), nil
+		}
+	}
+	return head, nil
+}
+
+// compose shows the fixed messages, blocks [0, head), a note for those up to
+// tail, and the rest.
+func (c *cut) compose(head, tail int) []unit {
+	start := c.fixed
+	if head > 0 {
+		start = c.blocks[head-1].to
+	}
+	view := make([]unit, 0, 3)
+	if start > 0 {
+		view = append(view, unit{from: 0, to: start})
+	}
+	if tail > head {
+		msg := c.note(tail - head)
+		view = append(view, unit{from: start, to: c.blocks[tail-1].to, msg: &msg})
+	}
+	if tail < len(c.blocks) {
+		view = append(view, unit{from: c.blocks[tail].from, to: c.blocks[len(c.blocks)-1].to})
+	}
+	return view
+}
+
+// settle counts the choice exactly and drops blocks, the tail's oldest first,
+// until it fits want; the latest block alone may take up to budget, and is
+// shortened beyond.
+func (c *cut) settle(ctx context.Context, head, tail, want, budget int) ([]unit, step, error) {
+	last := len(c.blocks) - 1
+	if tail == head && last > 0 { // estimates say that all fits: the exact count said no
+		if tail < last {
+			tail++
+		} else {
+			head--
+		}
+	}
+	for {
+		view := c.compose(head, tail)
+		n, err := c.meter.count(ctx, view)
+		if err != nil {
+			return nil, step{}, err
+		}
+		alone := head == 0 && tail == last
+		if n <= want || alone && n <= budget {
+			return view, step{tokens: n, omitted: tail - head}, nil
+		}
+		if alone {
+			var middle []unit
+			for _, u := range view {
+				if u.msg != nil {
+					middle = append(middle, u)
+				}
+			}
+			view, st, err := c.squeeze(ctx, budget, c.fixed, middle, c.blocks[last])
+			st.omitted = tail - head
+			return view, st, err
+		}
+		for over := n - want; over > 0 && !(head == 0 && tail == last); {
+			dropped := tail
+			if tail < last {
+				tail++
+			} else {
+				head--
+				dropped = head
+			}
+			cost, err := c.cost(ctx, dropped)
+			if err != nil {
+				return nil, step{}, err
+			}
+			over -= max(1, cost)
+		}
+	}
+}
