@@ -1,0 +1,16 @@
+// Package capture finds the token ids and log probabilities that inference
+// engines and harnesses return beside the text. [Decode] takes one recorded
+// JSON object and knows these spellings, wherever a choice, a message or the
+// response itself carries them:
+//
+//   - vLLM with return_token_ids: prompt_token_ids, choices[0].token_ids, and
+//     logprobs.content[].logprob; also tokens written as "token_id:<n>"
+//   - SGLang: output_ids and meta_info.output_token_logprobs, triples of log
+//     probability, id and text; input_token_logprobs for the prompt
+//   - OpenAI: logprobs.content, which has no ids
+//   - NeMo-Gym: prompt_token_ids, generation_token_ids, generation_log_probs
+//   - ATIF: metrics.prompt_token_ids, completion_token_ids, logprobs
+//
+// Fields that are present but empty count as absent and are reported, since
+// "has the key" is not "has tokens". Nothing here touches a network.
+package capture
