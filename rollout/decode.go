@@ -250,6 +250,8 @@ func (d *decoder) rollout(v jsonscan.Value) (*Rollout, error) {
 					r.Origin.File = d.text(m, "/origin/file")
 				case "line":
 					r.Origin.Line = d.integer(m, "/origin/line")
+				case "index":
+					r.Origin.Index = d.integer(m, "/origin/index")
 				case "format":
 					r.Origin.Format = d.text(m, "/origin/format")
 				default:
@@ -275,7 +277,7 @@ func (d *decoder) rollout(v jsonscan.Value) (*Rollout, error) {
 	if !hasOrigin {
 		r.Origin = Origin{File: d.where.File, Line: d.where.Line, Format: "native"}
 	}
-	if r.ID == "" {
+	if r.ID == "" && d.where.Line > 0 {
 		r.ID = "line-" + strconv.Itoa(d.where.Line)
 		d.note("id_missing", 0, "the record has no id; its line number was taken")
 	}

@@ -246,8 +246,11 @@ func (e *encoder) rollout(r *Rollout) {
 		if o.Line != 0 {
 			e.int("line", o.Line)
 		}
+		if o.Index != 0 {
+			e.int("index", o.Index)
+		}
 		e.str("format", o.Format)
-		e.rest(r.Extra, "origin", "file", "line", "format")
+		e.rest(r.Extra, "origin", "file", "line", "index", "format")
 		e.b = append(e.b, '}')
 	}
 	var written []string

@@ -79,6 +79,17 @@ func (r *Reader) All() iter.Seq2[*Rollout, error] {
 	}
 }
 
+// ParseJSON reads one native rollout from text that holds nothing else. Where a
+// record has no id, ID stays empty.
+func ParseJSON(text []byte, opt ReaderOptions) (*Rollout, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	opt.Limits = opt.Limits.withDefaults()
+	r := &Reader{opt: opt}
+	return r.decode(Line{Text: text, Ended: true})
+}
+
 func (r *Reader) decode(line Line) (*Rollout, error) {
 	where := Where{File: r.opt.File, Line: line.Number}
 	text, replaced := line.Text, false

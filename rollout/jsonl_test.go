@@ -29,7 +29,7 @@ const full = `{"turnpack_version":1,"id":"r1","group":"g","index":2,"instance":"
 	`"status":"truncated","exit_status":"LimitsExceeded","failure":{"reason":"infra_error","detail":"d"},` +
 	`"steps":[{"step":0,"score":0.5,"votes":[{"text":"1","score":1,"latency_ms":3,"tokens":4},{"error":"e"}],"reason":"mean","k":{}}],` +
 	`"temperature":0.7,"template_kwargs":{"enable_thinking":false},"metadata":{"m":"n"},"notes":[{"code":"c","message":1,"text":"t"}],` +
-	`"origin":{"file":"f","line":3,"format":"atif"},"unknown":{"kept": true}}`
+	`"origin":{"file":"f","line":3,"index":2,"format":"atif"},"unknown":{"kept": true}}`
 
 func readAll(t *testing.T, text string, opt rollout.ReaderOptions) ([]*rollout.Rollout, []error) {
 	t.Helper()

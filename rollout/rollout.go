@@ -41,6 +41,7 @@ type Rollout struct {
 type Origin struct {
 	File   string
 	Line   int    // 1-based line of a JSONL file, 0 otherwise
+	Index  int    // 0-based index of the rollout among those of the file
 	Format string // importer name
 }
 

@@ -1,0 +1,356 @@
+package traj
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// fail builds a located KindInput error about a message of the rollout being
+// read.
+func (j *job) fail(message rollout.Index, field, format string, args ...any) error {
+	w := j.where
+	w.Message, w.Field = message, field
+	return rollout.Errorf(rollout.KindInput, w, format, args...)
+}
+
+// want is the error for a value of the wrong kind.
+func (j *job) want(v value, message rollout.Index, field, what string) error {
+	w := j.where
+	w.Message, w.Field = message, field
+	return rollout.Errorf(rollout.KindFormat, w, "found %s, expected %s", v.Kind(), what)
+}
+
+// text reads a string whose lone surrogates are noted.
+func (j *job) text(v value, message rollout.Index, field string) string {
+	s := v.String()
+	if v.LoneSurrogate() {
+		j.note("lone_surrogate", message, "%s: an escape that is half of a surrogate pair was read as U+FFFD", field)
+	}
+	return s
+}
+
+// chatKeys are the message keys with a meaning here; all else goes to Extra.
+// Null values other than content are dropped: exports of tables write every key
+// on every message.
+func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
+	at := rollout.At(i)
+	m := rollout.Message{NoContent: true}
+	if v.Kind() != jsonscan.Object {
+		return m, j.want(v, at, "", "a message object")
+	}
+	var refusal, legacy value
+	for key, x := range v.Members() {
+		var err error
+		switch key {
+		case "role":
+			role, ok := x.Text()
+			if !ok {
+				return m, j.want(x, at, "/role", "a string")
+			}
+			m.Role = rollout.Role(role)
+		case "content":
+			err = j.content(&m, x, i)
+		case "name":
+			m.Name = x.String()
+		case "tool_call_id":
+			m.ToolCallID = x.String()
+		case "tool_calls":
+			for k, c := range x.Items() {
+				call, cerr := j.toolCall(c, i, k)
+				if cerr != nil {
+					return m, cerr
+				}
+				m.ToolCalls = append(m.ToolCalls, call)
+			}
+			if !x.IsNull() && x.Kind() != jsonscan.Array {
+				err = j.want(x, at, "/tool_calls", "a list")
+			}
+		case "function_call":
+			legacy = x
+		case "refusal":
+			refusal = x
+		case "reasoning", "reasoning_content":
+			if s, ok := x.Text(); ok && m.Reasoning == "" {
+				m.Reasoning = s
+			} else if !x.IsNull() && !x.Is(m.Reasoning) {
+				keep(&m.Extra, key, x)
+			}
+		default:
+			if !x.IsNull() {
+				keep(&m.Extra, key, x)
+			}
+		}
+		if err != nil {
+			return m, err
+		}
+	}
+	if m.Role == "" {
+		return m, j.fail(at, "/role", "the message has no role")
+	}
+	if m.Role == "function" {
+		m.Role = rollout.RoleTool
+		keepText(&m.Extra, "role", "function")
+	}
+	if legacy.Kind() == jsonscan.Object && len(m.ToolCalls) == 0 {
+		call, err := j.toolCall(legacy, i, 0)
+		if err != nil {
+			return m, err
+		}
+		m.ToolCalls = []rollout.ToolCall{call}
+		keepText(&m.Extra, "function_call", "legacy")
+	}
+	if s, ok := refusal.Text(); ok && s != "" {
+		keep(&m.Extra, "refusal", refusal)
+		j.note("refusal", at, "the message is a refusal of %d bytes beside its content", len(s))
+	}
+	return m, nil
+}
+
+func keep(extra *map[string]json.RawMessage, key string, v value) {
+	if *extra == nil {
+		*extra = map[string]json.RawMessage{}
+	}
+	(*extra)[key] = v.Clone()
+}
+
+func keepText(extra *map[string]json.RawMessage, key, s string) {
+	if *extra == nil {
+		*extra = map[string]json.RawMessage{}
+	}
+	(*extra)[key] = quote(s)
+}
+
+// content reads a content: string, null, or a list of parts.
+func (j *job) content(m *rollout.Message, v value, i int) error {
+	switch v.Kind() {
+	case jsonscan.Null, jsonscan.Absent:
+		m.NoContent = true
+	case jsonscan.String:
+		m.NoContent = false
+		m.Content = j.text(v, rollout.At(i), "/content")
+	case jsonscan.Array:
+		m.NoContent = false
+		m.Parts = []rollout.Part{}
+		for _, x := range v.Items() {
+			p := rollout.Part{Raw: x.Clone()}
+			switch x.Kind() {
+			case jsonscan.String:
+				p.Type, p.Text = "text", j.text(x, rollout.At(i), "/content")
+			case jsonscan.Object:
+				p.Type = x.Get("type").String()
+				if p.IsText() {
+					p.Text = j.text(x.Get("text"), rollout.At(i), "/content/text")
+				}
+			default:
+				return j.want(x, rollout.At(i), "/content", "a part: an object or a string")
+			}
+			m.Parts = append(m.Parts, p)
+		}
+		m.Content = rollout.JoinText(m.Parts)
+	default:
+		return j.want(v, rollout.At(i), "/content", "a string, null or a list of parts")
+	}
+	return nil
+}
+
+// toolCall reads one call: name and arguments in a "function" object or on the
+// call itself, arguments as text or as any JSON value.
+func (j *job) toolCall(v value, i, k int) (rollout.ToolCall, error) {
+	field := "/tool_calls/" + strconv.Itoa(k)
+	c := rollout.ToolCall{ID: v.Get("id").String()}
+	if v.Kind() != jsonscan.Object {
+		return c, j.want(v, rollout.At(i), field, "an object")
+	}
+	f := v.Get("function")
+	if f.Kind() != jsonscan.Object {
+		f, c.Flat = v, true
+	}
+	name := f.Get("name")
+	if s, ok := v.Get("function").Text(); ok && name.IsNull() {
+		c.Name = s
+	} else {
+		c.Name = name.String()
+	}
+	if c.Name == "" {
+		return c, j.fail(rollout.At(i), field, "the tool call has no name")
+	}
+	setArguments(&c, f.Get("arguments"))
+	for key, x := range v.Members() {
+		if key != "id" && key != "function" && !x.IsNull() && (!c.Flat || key != "name" && key != "arguments") {
+			keep(&c.Extra, key, x)
+		}
+	}
+	return c, nil
+}
+
+func setArguments(c *rollout.ToolCall, v value) {
+	if s, ok := v.Text(); ok {
+		c.Arguments, c.ArgumentsText = s, true
+		return
+	}
+	c.Arguments = string(v.Clone())
+}
+
+// chatMessages reads a list of messages.
+func (j *job) chatMessages(v value, field string) ([]rollout.Message, error) {
+	if v.Kind() != jsonscan.Array {
+		return nil, j.want(v, 0, field, "a list of messages")
+	}
+	out := make([]rollout.Message, 0, v.Len())
+	for i, x := range v.Items() {
+		m, err := j.chatMessage(x, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// tools keeps tool definitions verbatim; anything but a list is none.
+func tools(v value) []rollout.Tool {
+	var out []rollout.Tool
+	for _, t := range v.Items() {
+		out = append(out, t.Clone())
+	}
+	return out
+}
+
+// IsImage reports whether a part is a picture of any spelling. Pictures are kept
+// in Parts and do not count as text.
+func IsImage(p rollout.Part) bool {
+	return p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
+}
+
+// noteImages says how many pictures a rollout holds: they are kept, not
+// rendered.
+func (j *job) noteImages(r *rollout.Rollout) {
+	for i := range r.Messages {
+		n := 0
+		for _, p := range r.Messages[i].Parts {
+			if IsImage(p) {
+				n++
+			}
+		}
+		if n > 0 {
+			j.note("images", rollout.At(i), "%d images, kept but not text", n)
+		}
+	}
+}
+
+// quote is s as JSON.
+func quote(s string) json.RawMessage {
+	b, _ := json.Marshal(s) // a string always marshals
+	return b
+}
+
+// metadataBytes bounds one metadata value; longer ones stay in the dump.
+const metadataBytes = 4 << 10
+
+// leftover keeps the keys of a record that no field took, small ones only.
+func (j *job) leftover(r *rollout.Rollout, v value, taken ...string) {
+	for key, x := range v.Members() {
+		if x.IsNull() || contains(taken, key) {
+			continue
+		}
+		if n := len(x.Raw()); n > metadataBytes {
+			j.note("not_kept", 0, "key %q of %d bytes was left in the dump", key, n)
+			continue
+		}
+		keep(&r.Metadata, key, x)
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// sampleAll marks every assistant message with one reason.
+func sampleAll(messages []rollout.Message, why rollout.Sampled) {
+	for i := range messages {
+		if messages[i].Role == rollout.RoleAssistant {
+			messages[i].Sampled = why
+		}
+	}
+}
+
+// turns makes one turn and step of each sampled message.
+func turns(messages []rollout.Message) []rollout.Turn {
+	out := []rollout.Turn{}
+	for i := range messages {
+		if messages[i].Role == rollout.RoleAssistant && messages[i].Sampled == rollout.SampledByPolicy {
+			out = append(out, rollout.Turn{Message: i, Step: len(out)})
+		}
+	}
+	return out
+}
+
+func number(v value) *float64 {
+	if f, ok := v.Float(); ok {
+		return &f
+	}
+	return nil
+}
+
+func boolean(v value) *bool {
+	if b, ok := v.Bool(); ok {
+		return &b
+	}
+	return nil
+}
+
+func text(v value) *string {
+	if s, ok := v.Text(); ok {
+		return &s
+	}
+	return nil
+}
+
+func temperature(v value) *float32 {
+	if f, ok := v.Float(); ok {
+		t := float32(f)
+		return &t
+	}
+	return nil
+}
+
+// identifier is a string or number as text.
+func identifier(v value) string {
+	if v.Kind() == jsonscan.Number {
+		return string(v.Raw())
+	}
+	return v.String()
+}
+
+// status maps the words harnesses end with. What is not listed stays unknown.
+var statuses = map[string]rollout.Status{
+	"submitted": rollout.StatusCompleted, "Submitted": rollout.StatusCompleted,
+	"end_turn": rollout.StatusCompleted, "stop": rollout.StatusCompleted, "stop_sequence": rollout.StatusCompleted,
+	"LimitsExceeded": rollout.StatusTruncated, "max_steps": rollout.StatusTruncated, "max_tokens": rollout.StatusTruncated,
+	"length": rollout.StatusTruncated, "exit_cost": rollout.StatusTruncated, "exit_context": rollout.StatusTruncated,
+	"exit_total_execution_time": rollout.StatusTruncated, "exit_command_timeout": rollout.StatusTruncated,
+	"submitted (exit_cost)": rollout.StatusTruncated, "submitted (exit_context)": rollout.StatusTruncated,
+	"submitted (exit_total_execution_time)": rollout.StatusTruncated, "submitted (exit_command_timeout)": rollout.StatusTruncated,
+	"early_exit": rollout.StatusTruncated, "TimeExceeded": rollout.StatusTruncated, "ContextWindowExceededError": rollout.StatusTruncated,
+	"exit_environment_error": rollout.StatusFailed, "exit_api": rollout.StatusFailed,
+	"UserInterruption": rollout.StatusAborted, "abort": rollout.StatusAborted,
+}
+
+func statusOf(word string) rollout.Status { return statuses[word] }
+
+// metadataInts makes metadata of alternating names and integers.
+func metadataInts(pairs ...any) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out[pairs[i].(string)] = json.RawMessage(strconv.Itoa(pairs[i+1].(int)))
+	}
+	return out
+}

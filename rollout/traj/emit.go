@@ -1,0 +1,214 @@
+package traj
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// indices hands out places in one group.
+type indices struct {
+	used map[int]struct{}
+	next int
+}
+
+func (x *indices) take(want int) (got int, free bool) {
+	if want >= 0 {
+		if _, taken := x.used[want]; !taken {
+			x.used[want] = struct{}{}
+			return want, true
+		}
+	}
+	for {
+		if _, taken := x.used[x.next]; !taken {
+			x.used[x.next] = struct{}{}
+			return x.next, want < 0
+		}
+		x.next++
+	}
+}
+
+// note adds a remark to the next rollout emitted.
+func (j *job) note(code string, message rollout.Index, format string, args ...any) {
+	j.notes = append(j.notes, rollout.Note{Code: code, Message: message, Text: fmt.Sprintf(format, args...)})
+}
+
+// noIndex is the Index of a rollout whose dump does not number it.
+const noIndex = -1
+
+// emit completes a rollout and hands it to the consumer: origin, id, group and
+// index, joined rewards, duplicates, validation. An importer sets Index to
+// noIndex when the data has none.
+func (j *job) emit(r *rollout.Rollout) error {
+	rd := j.r
+	index := j.count
+	j.count++
+	r.Notes = append(r.Notes, j.notes...)
+	j.notes = nil
+	if r.Origin.Format == "" {
+		r.Origin = rollout.Origin{File: j.file.Name, Line: j.where.Line, Index: index, Format: j.imp.name}
+	}
+	here := rollout.Origin{File: j.file.Name, Line: j.where.Line, Index: index, Format: j.imp.name}
+	if len(r.Messages) > rd.opt.Limits.Messages {
+		return rollout.Errorf(rollout.KindLimit, j.where, "%d messages, at most %d are read", len(r.Messages), rd.opt.Limits.Messages)
+	}
+	if here.Format != "native" {
+		compact(r.Turns)
+	}
+	if rd.opt.Dedup {
+		d := Digest(r)
+		if first, dup := rd.seen[d]; dup {
+			rd.report.Duplicates++
+			if len(rd.report.Repeats) < maxListed {
+				rd.report.Repeats = append(rd.report.Repeats, Repeat{Of: first, This: here})
+			}
+			return nil
+		}
+		rd.seen[d] = here
+	}
+	rd.identify(r, here)
+	if err := rd.join(r); err != nil {
+		return err
+	}
+	if err := rd.group(r); err != nil {
+		return err
+	}
+	if rd.opt.Strict {
+		if err := r.Validate(); err != nil {
+			return located(err, here)
+		}
+	}
+	rd.report.Rollouts++
+	rd.report.Formats[here.Format]++
+	if !rd.yield(r, nil) {
+		return errStop
+	}
+	return nil
+}
+
+// compact stores full prompts against earlier turns.
+func compact(turns []rollout.Turn) {
+	captured := 0
+	for i := range turns {
+		if turns[i].Prompt.Captured() {
+			captured++
+		}
+	}
+	if captured < 2 {
+		return
+	}
+	var x rollout.PromptIndex
+	for i := range turns {
+		turns[i].Prompt = x.Add(turns[i].Prompt.Add, turns[i].Output)
+	}
+}
+
+func located(err error, at rollout.Origin) error {
+	return &rollout.Error{Kind: rollout.KindInput, Where: rollout.Where{File: at.File, Line: at.Line}, Msg: err.Error()}
+}
+
+// identify gives the rollout an id that no other has.
+func (rd *Reader) identify(r *rollout.Rollout, at rollout.Origin) {
+	place := at.File + "#" + strconv.Itoa(at.Index)
+	if r.ID == "" {
+		r.ID = place
+	}
+	if _, taken := rd.ids[r.ID]; taken {
+		r.Notes = append(r.Notes, rollout.Note{Code: "id_repeated", Text: fmt.Sprintf("the id %q of the data occurred before; file and index were taken", r.ID)})
+		r.ID = place
+		for n := 2; ; n++ {
+			if _, taken := rd.ids[r.ID]; !taken {
+				break
+			}
+			r.ID = place + "@" + strconv.Itoa(n)
+		}
+	}
+	rd.ids[r.ID] = struct{}{}
+}
+
+func (rd *Reader) group(r *rollout.Rollout) error {
+	want := r.Index
+	switch key := rd.opt.GroupBy; key {
+	case "":
+		if r.Group == "" {
+			r.Group, want = r.Instance, noIndex
+		}
+	case "none":
+		r.Group, want = "", noIndex
+	case "instance":
+		r.Group, want = r.Instance, noIndex
+	case "file":
+		r.Group, want = r.Origin.File, noIndex
+	case "prompt":
+		r.Group, want = promptKey(r), noIndex
+	default:
+		name := strings.TrimPrefix(key, "metadata:")
+		raw, ok := r.Metadata[name]
+		if !ok {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Field: "metadata." + name}, "there is no such key to group by")
+		}
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			s = string(raw)
+		}
+		r.Group, want = s, noIndex
+	}
+	if r.Group == "" {
+		r.Group = r.ID
+	}
+	x := rd.groups[r.Group]
+	if x == nil {
+		x = &indices{used: map[int]struct{}{}}
+		rd.groups[r.Group] = x
+	}
+	got, free := x.take(want)
+	if !free {
+		r.Notes = append(r.Notes, rollout.Note{Code: "index_repeated", Text: fmt.Sprintf("index %d of group %q occurred before; %d was taken", want, r.Group, got)})
+	}
+	r.Index = got
+	return nil
+}
+
+// promptKey digests the messages before the first sampled one.
+func promptKey(r *rollout.Rollout) string {
+	n := 0
+	for n < len(r.Messages) && (r.Messages[n].Role != rollout.RoleAssistant || r.Messages[n].Sampled != rollout.SampledByPolicy) {
+		n++
+	}
+	d := digest(r.Messages[:n])
+	return "prompt-" + hex.EncodeToString(d[:8])
+}
+
+// Digest is the content of a rollout in 16 bytes: roles, texts, and names and
+// arguments of tool calls. Ids, times and outcomes do not count, so a rollout
+// that was logged twice has the same digest.
+func Digest(r *rollout.Rollout) [16]byte { return digest(r.Messages) }
+
+func digest(messages []rollout.Message) [16]byte {
+	h := sha256.New()
+	var size [8]byte
+	put := func(s string) {
+		binary.LittleEndian.PutUint64(size[:], uint64(len(s)))
+		h.Write(size[:])
+		h.Write([]byte(s))
+	}
+	for i := range messages {
+		m := &messages[i]
+		put(string(m.Role))
+		put(m.Content)
+		put(strconv.Itoa(len(m.ToolCalls)))
+		for _, c := range m.ToolCalls {
+			put(c.Name)
+			put(c.Arguments)
+		}
+	}
+	var out [16]byte
+	copy(out[:], h.Sum(nil))
+	return out
+}

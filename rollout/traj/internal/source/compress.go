@@ -1,0 +1,237 @@
+package source
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"sort"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+var (
+	magicGzip = []byte{0x1f, 0x8b}
+	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
+	magicZip  = []byte("PK\x03\x04")
+	magicNone = []byte("PK\x05\x06") // an archive without members
+)
+
+func zipMagic(p string) (bool, error) {
+	f, err := os.Open(p)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var head [4]byte
+	n, err := io.ReadFull(f, head[:])
+	if err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return bytes.Equal(head[:n], magicZip) || bytes.Equal(head[:n], magicNone), nil
+}
+
+// plain undoes one layer of gzip or zstd, told by content, and bounds the
+// result. It takes over r.
+func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, error) {
+	in := &counter{r: r}
+	br := bufio.NewReaderSize(in, 64<<10)
+	head, err := br.Peek(4)
+	if err != nil && err != io.EOF {
+		r.Close()
+		return nil, ioError(name, err)
+	}
+	bound := &bounded{name: name, in: in, lim: w.Limits, close: r.Close}
+	switch {
+	case bytes.HasPrefix(head, magicGzip):
+		z, err := gzip.NewReader(br)
+		if err != nil {
+			r.Close()
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "not a gzip stream: %w", err)
+		}
+		bound.r, bound.packed = z, "gzip"
+	case bytes.HasPrefix(head, magicZstd):
+		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			r.Close()
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "not a zstd stream: %w", err)
+		}
+		bound.r, bound.packed = z, "zstd"
+		bound.close = func() error { z.Close(); return r.Close() }
+	case bytes.Equal(head, magicZip) && (layer > 0 || name == Stdin):
+		r.Close()
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "an archive inside another stream is not unpacked").WithFix("unpack it into a file first")
+	default:
+		bound.r = br
+		return bound, nil
+	}
+	if layer > 0 {
+		return bound, nil
+	}
+	inner := bufio.NewReaderSize(bound, 64<<10)
+	head, err = inner.Peek(4)
+	if err == nil && (bytes.HasPrefix(head, magicGzip) || bytes.Equal(head, magicZstd) || bytes.Equal(head, magicZip)) {
+		bound.Close()
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "compressed more than once").WithFix("undo the outer layer first")
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{inner, bound}, nil
+}
+
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// bounded reads r and stops a stream that grows beyond the limits.
+type bounded struct {
+	name   string
+	r      io.Reader
+	in     *counter
+	lim    Limits
+	packed string
+	out    int64
+	close  func() error
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.out += int64(n)
+	switch {
+	case b.out > b.lim.FileBytes:
+		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "more than %d bytes", b.lim.FileBytes)
+	case b.packed != "" && b.out > b.lim.RatioFrom && b.out/b.lim.Ratio > b.in.n:
+		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "%d bytes of %s unfold into more than %d times as many", b.in.n, b.packed, b.lim.Ratio)
+	case err != nil && err != io.EOF && b.packed != "":
+		if _, ok := errors.AsType[*rollout.Error](err); !ok {
+			return n, rollout.Errorf(rollout.KindFormat, rollout.Where{File: b.name}, "the %s stream is broken: %w", b.packed, err)
+		}
+	}
+	return n, err
+}
+
+func (b *bounded) Close() error { return b.close() }
+
+// members yields the members of a zip archive in lexical order. Names that
+// point outside the archive are refused although nothing is written to disk: a
+// member that lies about its name is not to be trusted.
+func (w *Walker) members(f *File, yield func(*File, error) bool) bool {
+	z, files, err := w.archive(f.Path)
+	if err != nil {
+		return yield(nil, err)
+	}
+	defer z.Close()
+	for _, m := range files {
+		name := f.Name + "!" + m.Name
+		if why := badName(m.Name); why != "" {
+			if !yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: name}, "%s", why)) {
+				return false
+			}
+			continue
+		}
+		if !known[(&File{Name: m.Name}).Ext()] || strings.HasPrefix(path.Base(m.Name), ".") {
+			w.ignore(name, "not a file name of a dump")
+			continue
+		}
+		file := &File{Name: name, Path: f.Path, open: func() (io.ReadCloser, error) { return w.member(name, m) }}
+		if !yield(file, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+func badName(name string) string {
+	switch {
+	case strings.HasPrefix(name, "/") || strings.Contains(name, `\`) || strings.Contains(name, ":"):
+		return "the member name is not a relative path"
+	case path.Clean(name) != name || strings.HasPrefix(name, "../") || name == "..":
+		return "the member name points outside the archive"
+	case strings.ContainsRune(name, 0):
+		return "the member name holds a NUL byte"
+	}
+	return ""
+}
+
+func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, error) {
+	z, err := zip.OpenReader(p)
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return nil, nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err)
+	}
+	if len(z.File) > w.Limits.Members {
+		z.Close()
+		return nil, nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "%d members, at most %d are read", len(z.File), w.Limits.Members)
+	}
+	var files []*zip.File
+	for _, m := range z.File {
+		if !strings.HasSuffix(m.Name, "/") {
+			files = append(files, m)
+		}
+	}
+	sort.Slice(files, func(i, k int) bool { return files[i].Name < files[k].Name })
+	return z, files, nil
+}
+
+func (w *Walker) member(name string, m *zip.File) (io.ReadCloser, error) {
+	r, err := m.Open()
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "the member cannot be read: %w", err)
+	}
+	in := &counter{n: int64(m.CompressedSize64)}
+	b := &bounded{name: name, r: r, in: in, lim: w.Limits, packed: "zip", close: r.Close}
+	return w.plain(name, b, 1)
+}
+
+// Archive is an open zip file whose members are read by name.
+type Archive struct {
+	w     *Walker
+	name  string
+	z     *zip.ReadCloser
+	files []*zip.File
+}
+
+// OpenArchive opens the zip file behind f.
+func (w *Walker) OpenArchive(f *File) (*Archive, error) {
+	z, files, err := w.archive(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &Archive{w: w, name: f.Name, z: z, files: files}, nil
+}
+
+// Names lists the members in lexical order.
+func (a *Archive) Names() []string {
+	out := make([]string, len(a.files))
+	for i, f := range a.files {
+		out[i] = f.Name
+	}
+	return out
+}
+
+// Open opens a member by its index in Names.
+func (a *Archive) Open(i int) (io.ReadCloser, error) {
+	m := a.files[i]
+	name := a.name + "!" + m.Name
+	if why := badName(m.Name); why != "" {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: name}, "%s", why)
+	}
+	return a.w.member(name, m)
+}
+
+// Close closes the archive.
+func (a *Archive) Close() error { return a.z.Close() }

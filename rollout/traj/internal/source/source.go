@@ -1,0 +1,239 @@
+// Package source finds files and gives their bytes: files, folders, globs and
+// standard input, decompressed by content, archive members one by one, all of
+// it bounded.
+package source
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Limits bounds what a file may unfold into; zero fields take the defaults.
+type Limits struct {
+	FileBytes int64 // decompressed bytes of one file or member, default 64 GiB
+	// Ratio is the greatest decompressed size as a multiple of the compressed one,
+	// once RatioFrom bytes are out; default 500 from 64 MiB. Dumps compress 5 to 60
+	// times, bombs 1,000 times and more.
+	Ratio     int64
+	RatioFrom int64
+	Members   int // members of one archive, default 1,000,000
+	Depth     int // folders below a named one, default 64
+}
+
+// WithDefaults fills in zero fields.
+func (l Limits) WithDefaults() Limits {
+	set := func(f *int64, v int64) {
+		if *f == 0 {
+			*f = v
+		}
+	}
+	set(&l.FileBytes, 64<<30)
+	set(&l.Ratio, 500)
+	set(&l.RatioFrom, 64<<20)
+	if l.Members == 0 {
+		l.Members = 1_000_000
+	}
+	if l.Depth == 0 {
+		l.Depth = 64
+	}
+	return l
+}
+
+// File is one readable thing: a file, or a member of an archive.
+type File struct {
+	Name  string // path as given; a member is "archive!member"
+	Path  string // path of the file on disk, "" for standard input
+	Named bool   // the caller named it, so it must be readable and known
+	open  func() (io.ReadCloser, error)
+}
+
+// Open returns the plain bytes of the file.
+func (f *File) Open() (io.ReadCloser, error) { return f.open() }
+
+// Ext is the lower-case extension below those of compression.
+func (f *File) Ext() string {
+	name := strings.ToLower(f.Name)
+	for _, z := range []string{".gz", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, z)
+	}
+	return filepath.Ext(name)
+}
+
+// Stdin is the name that stands for standard input.
+const Stdin = "-"
+
+// known are the extensions looked at in folders.
+var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".zip": true}
+
+// Walker enumerates files.
+type Walker struct {
+	Limits Limits
+	Stdin  io.Reader
+	// Ignored is told about files and folders that are passed over, and why.
+	Ignored func(path, why string)
+}
+
+// Files yields the files behind paths, in the order given, folders in lexical
+// order. An error is about the path it names; the walk goes on after it.
+func (w *Walker) Files(paths []string) iter.Seq2[*File, error] {
+	return func(yield func(*File, error) bool) {
+		for _, p := range paths {
+			for f, err := range w.path(p) {
+				if !yield(f, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (w *Walker) path(p string) iter.Seq2[*File, error] {
+	return func(yield func(*File, error) bool) {
+		if p == Stdin {
+			yield(w.stdin(), nil)
+			return
+		}
+		info, err := os.Stat(p)
+		if err != nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(p, "*?[") {
+			found, gerr := filepath.Glob(p)
+			if gerr != nil || len(found) == 0 {
+				yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "no file matches the pattern"))
+				return
+			}
+			for _, q := range found {
+				info, err := os.Stat(q)
+				if err != nil {
+					if !yield(nil, ioError(q, err)) {
+						return
+					}
+					continue
+				}
+				for f, err := range w.entry(q, info, false, 0) {
+					if !yield(f, err) {
+						return
+					}
+				}
+			}
+			return
+		}
+		if err != nil {
+			yield(nil, ioError(p, err))
+			return
+		}
+		for f, err := range w.entry(p, info, true, 0) {
+			if !yield(f, err) {
+				return
+			}
+		}
+	}
+}
+
+func ioError(path string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+}
+
+func (w *Walker) entry(p string, info fs.FileInfo, named bool, depth int) iter.Seq2[*File, error] {
+	return func(yield func(*File, error) bool) {
+		switch {
+		case info.IsDir():
+			w.folder(p, depth, yield)
+		case !info.Mode().IsRegular():
+			yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "not a regular file (%s)", info.Mode().Type()))
+		default:
+			w.file(p, named, yield)
+		}
+	}
+}
+
+func (w *Walker) folder(p string, depth int, yield func(*File, error) bool) bool {
+	if depth > w.Limits.Depth {
+		return yield(nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "folders nested deeper than %d", w.Limits.Depth))
+	}
+	entries, err := os.ReadDir(p)
+	if err != nil {
+		return yield(nil, ioError(p, err))
+	}
+	for _, e := range entries {
+		q := filepath.Join(p, e.Name())
+		if strings.HasPrefix(e.Name(), ".") {
+			w.ignore(q, "hidden")
+			continue
+		}
+		info, err := os.Stat(q)
+		if err != nil {
+			if !yield(nil, ioError(q, err)) {
+				return false
+			}
+			continue
+		}
+		switch {
+		case info.IsDir() && e.Type()&fs.ModeSymlink != 0:
+			w.ignore(q, "a link to a folder is not followed")
+		case info.IsDir():
+			if !w.folder(q, depth+1, yield) {
+				return false
+			}
+		case !info.Mode().IsRegular():
+			w.ignore(q, "not a regular file")
+		case !known[(&File{Name: q}).Ext()]:
+			w.ignore(q, "not a file name of a dump")
+		default:
+			if !w.file(q, false, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *Walker) ignore(path, why string) {
+	if w.Ignored != nil {
+		w.Ignored(path, why)
+	}
+}
+
+func (w *Walker) file(p string, named bool, yield func(*File, error) bool) bool {
+	isZip, err := zipMagic(p)
+	if err != nil {
+		return yield(nil, ioError(p, err))
+	}
+	f := &File{Name: p, Path: p, Named: named}
+	if isZip && f.Ext() != ".eval" {
+		return w.members(f, yield)
+	}
+	f.open = func() (io.ReadCloser, error) {
+		file, err := os.Open(p)
+		if err != nil {
+			return nil, ioError(p, err)
+		}
+		return w.plain(p, file, 0)
+	}
+	return yield(f, nil)
+}
+
+func (w *Walker) stdin() *File {
+	return &File{Name: Stdin, Named: true, open: func() (io.ReadCloser, error) {
+		if w.Stdin == nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: Stdin}, "there is no standard input here")
+		}
+		return w.plain(Stdin, io.NopCloser(w.Stdin), 0)
+	}}
+}
+
+// Reader gives a stream the treatment of a named file.
+func (w *Walker) Reader(name string, r io.Reader) *File {
+	return &File{Name: name, Named: true, open: func() (io.ReadCloser, error) {
+		return w.plain(name, io.NopCloser(r), 0)
+	}}
+}

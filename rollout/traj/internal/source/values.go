@@ -1,0 +1,278 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Value is the text of one JSON value of a stream.
+type Value struct {
+	Text   []byte // valid until the next call
+	Line   int    // 1-based line on which it begins
+	Offset int64  // byte offset in the stream
+	InList bool   // an element of the list the stream consists of
+	Ended  bool   // it is followed by something: not cut off at the end
+}
+
+// Values splits a stream into JSON values without parsing them: the lines of
+// JSONL, the elements of one big list, or one value over many lines. A value is
+// held in memory, the stream is not.
+type Values struct {
+	r     *bufio.Reader
+	max   int
+	lines *rollout.Lines // set in line mode
+
+	line   int
+	offset int64
+	list   bool // inside the list
+	buf    []byte
+	err    error
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// NewValues looks at the start of r and picks the mode. lined says that the
+// name promises JSONL.
+func NewValues(r io.Reader, lined bool, max int) (*Values, error) {
+	if max <= 0 {
+		max = rollout.DefaultLineBytes
+	}
+	v := &Values{r: bufio.NewReaderSize(r, 256<<10), max: max, line: 1}
+	if lined || v.firstLineIsWhole() {
+		v.lines = rollout.NewLines(v.r, max)
+		return v, nil
+	}
+	if b, _ := v.r.Peek(len(byteOrderMark)); bytes.Equal(b, byteOrderMark) {
+		v.skip(len(byteOrderMark))
+	}
+	c, err := v.space()
+	if err == nil && c == '[' {
+		v.skip(1)
+		v.list = true
+		err = nil
+	}
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Lined reports whether each line is a value of its own, so that reading can go
+// on behind a broken one.
+func (v *Values) Lined() bool { return v.lines != nil }
+
+// firstLineIsWhole decides between JSONL and one value over many lines: the
+// brackets of the first line balance, or it is not the start of an object or
+// list at all. A list is never taken for a line, since a file that is one list
+// can be one very long line.
+func (v *Values) firstLineIsWhole() bool {
+	for n := 4 << 10; ; n *= 2 {
+		b, err := v.r.Peek(n)
+		b = bytes.TrimLeft(bytes.TrimPrefix(b, byteOrderMark), " \t\r\n")
+		if len(b) == 0 {
+			if err != nil {
+				return false
+			}
+			if n >= 256<<10 {
+				return false
+			}
+			continue
+		}
+		if b[0] == '[' {
+			return false
+		}
+		if b[0] != '{' {
+			return true
+		}
+		if end := bytes.IndexByte(b, '\n'); end >= 0 {
+			var s span
+			return s.end(b[:end]) > 0
+		}
+		if err != nil {
+			return true // one line altogether
+		}
+		if n >= 256<<10 {
+			// The first line is longer than the buffer. Texts with line breaks between
+			// the brackets break early, so this is a line.
+			return true
+		}
+	}
+}
+
+func (v *Values) skip(n int) {
+	b, _ := v.r.Peek(n)
+	v.line += bytes.Count(b, []byte{'\n'})
+	n, _ = v.r.Discard(n)
+	v.offset += int64(n)
+}
+
+// space skips white space and returns the next byte without reading it.
+func (v *Values) space() (byte, error) {
+	for {
+		b, err := v.r.Peek(1)
+		if err != nil {
+			if err == io.EOF {
+				return 0, io.EOF
+			}
+			return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Line: v.line}, "cannot be read: %w", err)
+		}
+		if c := b[0]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return c, nil
+		}
+		v.skip(1)
+	}
+}
+
+// Next returns the next value, io.EOF at the end. In line mode other errors are
+// about one line and the next call goes on; else they are final.
+func (v *Values) Next() (Value, error) {
+	if v.err != nil {
+		return Value{}, v.err
+	}
+	if v.lines == nil {
+		out, err := v.next()
+		v.err = err
+		return out, err
+	}
+	for {
+		l, err := v.lines.Next()
+		if err != nil {
+			return Value{Line: l.Number, Offset: l.Offset}, err
+		}
+		if len(bytes.TrimSpace(l.Text)) > 0 {
+			return Value{Text: l.Text, Line: l.Number, Offset: l.Offset, Ended: l.Ended}, nil
+		}
+	}
+}
+
+func (v *Values) fail(kind rollout.Kind, format string, args ...any) *rollout.Error {
+	return rollout.Errorf(kind, rollout.Where{Line: v.line, Byte: rollout.At(int(v.offset))}, format, args...)
+}
+
+func (v *Values) next() (Value, error) {
+	c, err := v.space()
+	if err == io.EOF && v.list {
+		return Value{}, v.fail(rollout.KindFormat, "the list is cut off: expected ',' or ']', found the end").WithFix("fetch the file again")
+	}
+	if err != nil {
+		return Value{}, err
+	}
+	for v.list && (c == ',' || c == ']') {
+		v.skip(1)
+		if c == ']' {
+			v.list = false
+			c, err = v.space()
+			if err == nil {
+				err = v.fail(rollout.KindFormat, "expected the end after the list, found %q", c)
+			}
+			return Value{}, err
+		}
+		if c, err = v.space(); err != nil {
+			if err == io.EOF {
+				err = v.fail(rollout.KindFormat, "the list is cut off: expected a value, found the end").WithFix("fetch the file again")
+			}
+			return Value{}, err
+		}
+		if c == ',' || c == ']' {
+			return Value{}, v.fail(rollout.KindFormat, "expected a value, found %q", c)
+		}
+	}
+	out := Value{Line: v.line, Offset: v.offset, InList: v.list}
+	var s span
+	v.buf = v.buf[:0]
+	for {
+		if v.r.Buffered() == 0 {
+			if _, err := v.r.Peek(1); err != nil {
+				if !errors.Is(err, io.EOF) {
+					return Value{}, v.fail(rollout.KindInput, "cannot be read: %w", err)
+				}
+				break
+			}
+		}
+		b, _ := v.r.Peek(v.r.Buffered())
+		end := s.end(b)
+		n := end
+		if end == 0 {
+			n = len(b)
+		}
+		if len(v.buf)+n > v.max {
+			return Value{}, v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.LineBytes")
+		}
+		v.buf = append(v.buf, b[:n]...)
+		v.skip(n)
+		if end > 0 {
+			out.Ended = true
+			break
+		}
+	}
+	out.Text = v.buf
+	return out, nil
+}
+
+// span finds the end of a JSON value by its brackets and quotes.
+type span struct {
+	depth  int
+	quoted bool
+	escape bool
+	scalar bool
+}
+
+// end returns the length of the value's rest in b, 0 when it goes on after b.
+func (s *span) end(b []byte) int {
+	quote := -1 // next quotation mark at or after i, kept so that no byte is searched twice
+	for i := 0; i < len(b); i++ {
+		if s.quoted {
+			if s.escape {
+				s.escape = false
+				continue
+			}
+			if quote < i {
+				if quote = bytes.IndexByte(b[i:], '"'); quote < 0 {
+					quote = len(b)
+				} else {
+					quote += i
+				}
+			}
+			if e := bytes.IndexByte(b[i:quote], '\\'); e >= 0 {
+				i += e
+				s.escape = true
+				continue
+			}
+			if quote == len(b) {
+				return 0
+			}
+			i = quote
+			s.quoted = false
+			if s.depth == 0 {
+				return i + 1
+			}
+			continue
+		}
+		switch b[i] {
+		case '"':
+			s.quoted = true
+		case '{', '[':
+			s.depth++
+		case '}', ']':
+			if s.scalar || s.depth == 0 {
+				return max(i, 1)
+			}
+			if s.depth--; s.depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\n', '\r', '\t':
+			if s.scalar {
+				return i
+			}
+		default:
+			if s.depth == 0 {
+				s.scalar = true
+			}
+		}
+	}
+	return 0
+}

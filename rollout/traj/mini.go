@@ -1,0 +1,185 @@
+package traj
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/capture"
+)
+
+// mini-swe-agent writes three generations of *.traj.json: v0 is a bare list of
+// messages, v1 an object whose messages are text, v2 has native tool calls or
+// Responses objects and closes with a message of role exit.
+
+func isMini(v value, _ *job) bool {
+	if v.Get("messages").Kind() != jsonscan.Array {
+		return false
+	}
+	if strings.HasPrefix(v.Get("trajectory_format").String(), "mini-swe-agent") {
+		return true
+	}
+	info := v.Get("info")
+	return info.Get("mini_version").Kind() == jsonscan.String ||
+		info.Get("model_stats").Kind() == jsonscan.Object && info.Get("exit_status").Kind() != jsonscan.Absent ||
+		strings.HasPrefix(info.Path("config", "agent_type").String(), "minisweagent.")
+}
+
+// isMiniList knows a v0 file, which is one list of messages.
+func isMiniList(v value, j *job) bool {
+	return j.inList && v.Get("role").Kind() == jsonscan.String && v.Get("content").Kind() != jsonscan.Absent
+}
+
+type miniList struct {
+	j        *job
+	messages []rollout.Message
+}
+
+func foldMiniList(j *job) folder { return &miniList{j: j} }
+
+func (f *miniList) add(v value) error {
+	m, err := f.j.chatMessage(v, len(f.messages))
+	if err != nil {
+		return err
+	}
+	f.messages = append(f.messages, m)
+	return nil
+}
+
+func (f *miniList) finish() error {
+	sampleAll(f.messages, rollout.SampledByPolicy)
+	return f.j.emit(&rollout.Rollout{Messages: f.messages, Turns: turns(f.messages), Index: noIndex})
+}
+
+func readMini(j *job, v value) error {
+	info := v.Get("info")
+	r := &rollout.Rollout{
+		Instance:    identifier(v.Get("instance_id")),
+		Index:       noIndex,
+		ExitStatus:  info.Get("exit_status").String(),
+		Temperature: temperature(info.Path("config", "model", "model_kwargs", "temperature")),
+		Outcome:     rollout.Outcome{Submission: text(info.Get("submission"))},
+		Turns:       []rollout.Turn{},
+	}
+	r.Status = statusOf(r.ExitStatus)
+	if v.Get("messages").Kind() != jsonscan.Array {
+		return j.want(v.Get("messages"), 0, "/messages", "a list of messages")
+	}
+	for i, x := range v.Get("messages").Items() {
+		if err := j.miniMessage(r, x, i); err != nil {
+			return err
+		}
+	}
+	if n := len(r.Messages) - 1; n > 0 && r.ExitStatus == "Submitted" && r.Messages[n].Role == rollout.RoleUser {
+		j.note("submission_echo", rollout.At(n), "the last message is the submission echoed back, not an observation: no model saw it")
+	}
+	if calls, ok := info.Path("model_stats", "api_calls").Int(); ok && calls > len(r.Turns) {
+		j.note("calls_without_message", 0, "%d model calls are counted, %d have a message: retries and malformed replies are not recorded", calls, len(r.Turns))
+	}
+	for _, x := range []struct {
+		key string
+		v   value
+	}{
+		{"model", info.Path("config", "model", "model_name")}, {"mini_version", info.Get("mini_version")},
+		{"instance_cost", info.Path("model_stats", "instance_cost")}, {"api_calls", info.Path("model_stats", "api_calls")},
+	} {
+		if !x.v.IsNull() {
+			keep(&r.Metadata, x.key, x.v)
+		}
+	}
+	j.noteImages(r)
+	return j.emit(r)
+}
+
+func (j *job) miniMessage(r *rollout.Rollout, v value, i int) error {
+	var m rollout.Message
+	var err error
+	turn := rollout.Turn{Message: i, Step: len(r.Turns)}
+	response := v.Path("extra", "response")
+	switch {
+	case v.Get("object").Is("response"):
+		response = v
+		m, err = j.responseMessage(v.Get("output"), i)
+	case v.Get("type").Is("function_call_output"):
+		m = rollout.Message{Role: rollout.RoleTool, ToolCallID: v.Get("call_id").String()}
+		err = j.content(&m, v.Get("output"), i)
+	default:
+		m, err = j.chatMessage(v, i)
+		delete(m.Extra, "extra")
+		delete(m.Extra, "type")
+		if m.Reasoning == "" && m.Role == rollout.RoleAssistant {
+			m.Reasoning = reasoningOf(firstChoice(response).Get("message"))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if m.Role == rollout.RoleAssistant {
+		m.Sampled = rollout.SampledByPolicy
+		turn.ID = response.Get("id").String()
+		turn.FinishReason = firstChoice(response).Get("finish_reason").String()
+		if err := j.capture(&turn, response, i); err != nil {
+			return err
+		}
+		r.Turns = append(r.Turns, turn)
+	}
+	r.Messages = append(r.Messages, m)
+	return nil
+}
+
+// firstChoice is the first choice of a chat completion.
+func firstChoice(response value) value {
+	for _, c := range response.Get("choices").Items() {
+		return c
+	}
+	return value{}
+}
+
+// reasoningOf is the readable thinking of a completion's message.
+func reasoningOf(m value) string {
+	for _, key := range []string{"reasoning_content", "reasoning"} {
+		if s, ok := m.Get(key).Text(); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// capture takes over the token fields of v. Prompts are kept in full until
+// emit compacts them.
+func (j *job) capture(t *rollout.Turn, v value, message int) error {
+	if v.Kind() != jsonscan.Object {
+		return nil
+	}
+	tok, err := capture.FromValue(v)
+	if err != nil {
+		e := err.(*rollout.Error)
+		w := j.where
+		w.Message, w.Field = rollout.At(message), e.Where.Field
+		return &rollout.Error{Kind: e.Kind, Where: w, Msg: e.Msg}
+	}
+	j.take(t, tok, message)
+	return nil
+}
+
+// take moves token fields into a turn and notes what cannot be used.
+func (j *job) take(t *rollout.Turn, tok capture.Tokens, message int) {
+	at := rollout.At(message)
+	if tok.FinishReason != "" {
+		t.FinishReason = tok.FinishReason
+	}
+	if tok.Present && tok.Prompt == nil && tok.Output == nil && tok.Logprobs == nil {
+		j.note("empty_tokens", at, "the token fields are present and empty; taken as absent")
+		return
+	}
+	if tok.Clamped > 0 {
+		j.note("logprob_clamped", at, "%d log probabilities above 0 by rounding were set to 0", tok.Clamped)
+	}
+	t.Prompt = rollout.PromptIDs{Add: tok.Prompt}
+	t.Output = tok.Output
+	if tok.Output != nil {
+		t.Logprobs = tok.Logprobs
+	} else if tok.Logprobs != nil {
+		j.note("logprobs_without_ids", at, "%d log probabilities without token ids cannot be used", len(tok.Logprobs))
+	}
+}

@@ -1,0 +1,173 @@
+package traj
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// OpenClaw-RL's swe-rl writes one folder per rollout: traj.json, meta.json,
+// patch.diff, and one results.jsonl per evaluation beside the folders.
+
+func isOpenClaw(v value, _ *job) bool {
+	return v.Get("messages").Kind() == jsonscan.Array &&
+		(strings.HasPrefix(v.Get("trajectory_format").String(), "slime-mini-swe") || v.Get("step_debug").Kind() == jsonscan.Array)
+}
+
+func readOpenClaw(j *job, v value) error {
+	info := v.Get("info")
+	messages, err := j.chatMessages(v.Get("messages"), "/messages")
+	if err != nil {
+		return err
+	}
+	sampleAll(messages, rollout.SampledByPolicy)
+	r := &rollout.Rollout{
+		Instance:   identifier(info.Get("instance_id")),
+		Index:      noIndex,
+		Messages:   messages,
+		Turns:      turns(messages),
+		ExitStatus: info.Get("exit_status").String(),
+		Outcome: rollout.Outcome{
+			Reward:   number(info.Get("reward")),
+			Resolved: boolean(info.Path("eval_result", "resolved")),
+		},
+	}
+	r.Status = statusOf(r.ExitStatus)
+	if group := info.Get("group_index"); !group.IsNull() {
+		r.Group = "group-" + identifier(group)
+		r.ID = r.Instance + "__g" + identifier(group) + "__i" + identifier(info.Get("index"))
+	}
+	if detail, ok := info.Get("error").Text(); ok && detail != "" {
+		r.Failure = &rollout.Failure{Reason: "harness_error", Detail: detail}
+		if r.ExitStatus == "" {
+			// The harness writes no exit status when the environment could not be had.
+			r.Failure.Reason = "infra_error"
+			r.Status = rollout.StatusFailed
+			r.Outcome.Verdict = rollout.VerdictInfraError
+			r.Outcome.Reason = detail
+		}
+	}
+	if b := r.Outcome.Resolved; b != nil && r.Outcome.Verdict == rollout.VerdictUnknown {
+		r.Outcome.Verdict = rollout.VerdictUnresolved
+		if *b {
+			r.Outcome.Verdict = rollout.VerdictResolved
+		}
+	}
+	if len(r.Turns) > 0 {
+		j.note("context_not_stored", 0, "the full history is stored; a run with dynamic history showed the model a head and tail cut of it: run the window again to get each step's context")
+	}
+	for _, key := range []string{"steps", "patch_source", "index"} {
+		if x := info.Get(key); !x.IsNull() {
+			keep(&r.Metadata, key, x)
+		}
+	}
+	if !j.r.opt.Alone {
+		if err := j.openClawFolder(r); err != nil {
+			return err
+		}
+	}
+	return j.emit(r)
+}
+
+// neighbourBytes bounds a file read beside a trajectory.
+const neighbourBytes = 64 << 20
+
+// neighbour reads a file of the folder the trajectory lies in, nil when there is
+// none.
+func (j *job) neighbour(name string) ([]byte, error) {
+	if j.file.Path == "" || j.file.Path != j.file.Name {
+		return nil, nil // a stream or an archive member has no neighbours
+	}
+	path := filepath.Join(filepath.Dir(j.file.Path), name)
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if info.Size() > neighbourBytes {
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: path}, "%d bytes, at most %d are read beside a trajectory", info.Size(), neighbourBytes)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, neighbourBytes))
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+	}
+	return b, nil
+}
+
+// openClawFolder joins patch.diff, meta.json and the row of results.jsonl that
+// names this folder.
+func (j *job) openClawFolder(r *rollout.Rollout) error {
+	patch, err := j.neighbour("patch.diff")
+	if err != nil {
+		return err
+	}
+	if patch != nil {
+		s := strings.ToValidUTF8(string(patch), "\uFFFD")
+		r.Outcome.Submission = &s
+		j.note("joined", 0, "the submission comes from patch.diff")
+	}
+	meta, err := j.neighbour("meta.json")
+	if err != nil {
+		return err
+	}
+	if meta != nil {
+		var d jsonscan.Doc
+		m, err := d.Parse(meta, jsonscan.Options{NonFinite: true})
+		if err != nil {
+			j.note("meta_unreadable", 0, "meta.json is not JSON: %s", err)
+		} else {
+			r.Temperature = temperature(m.Path("sampling_params", "temperature"))
+			for _, key := range []string{"model", "sampling_params", "step_limit", "max_tokens"} {
+				if x := m.Get(key); !x.IsNull() && len(x.Raw()) <= metadataBytes {
+					keep(&r.Metadata, key, x)
+				}
+			}
+		}
+	}
+	return j.openClawResults(r)
+}
+
+// openClawResults looks for the row of this folder in results.jsonl, one folder
+// up. A row names its folder in run_dir; without that it must be the only one
+// of the instance.
+func (j *job) openClawResults(r *rollout.Rollout) error {
+	results, err := j.neighbour(filepath.Join("..", "results.jsonl"))
+	if err != nil || results == nil {
+		return err
+	}
+	dir := filepath.Base(filepath.Dir(j.file.Path))
+	var d jsonscan.Doc
+	var resolved *bool
+	same := 0
+	for line := range bytes.Lines(results) {
+		row, err := d.Parse(bytes.TrimSpace(line), jsonscan.Options{NonFinite: true})
+		if err != nil || !row.Get("instance_id").Is(r.Instance) {
+			continue
+		}
+		run := row.Get("run_dir").String()
+		if run != "" && filepath.Base(filepath.FromSlash(run)) == dir {
+			resolved, same = boolean(row.Get("resolved")), 1
+			break
+		}
+		same++
+		resolved = boolean(row.Get("resolved"))
+	}
+	switch have := r.Outcome.Resolved; {
+	case same != 1 || resolved == nil:
+	case have == nil && !r.Outcome.Verdict.Infra():
+		r.Outcome.Resolved = resolved
+		j.note("joined", 0, "resolved comes from results.jsonl")
+	case have != nil && *have != *resolved:
+		j.note("outcome_contradicted", 0, "traj.json says resolved %t, results.jsonl says %t; traj.json counts", *have, *resolved)
+	}
+	return nil
+}

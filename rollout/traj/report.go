@@ -1,0 +1,40 @@
+package traj
+
+import "github.com/turnpack/turnpack/rollout"
+
+// maxListed bounds the lists of a Report; the counts go on.
+const maxListed = 1000
+
+// Report tells what became of the input.
+type Report struct {
+	Files    int            // files and archive members looked at
+	Rollouts int            // rollouts returned
+	Formats  map[string]int // rollouts by format
+	// Skipped counts failures passed over; Errors lists the first 1,000.
+	Skipped int
+	Errors  []error
+	// Ignored lists the first 1,000 of the IgnoredCount files in folders that are
+	// not dumps.
+	Ignored      []Ignored
+	IgnoredCount int
+	// Duplicates counts rollouts left out by Dedup; Repeats lists the first 1,000.
+	Duplicates int
+	Repeats    []Repeat
+	// Unmatched lists the first 1,000 of the UnmatchedCount joined rewards that no
+	// rollout asked for.
+	Unmatched      []string
+	UnmatchedCount int
+}
+
+// Ignored is a file that was passed over.
+type Ignored struct{ Path, Why string }
+
+// Repeat is a rollout left out because an earlier one equals it.
+type Repeat struct{ Of, This rollout.Origin }
+
+func (r *Report) skip(err error) {
+	r.Skipped++
+	if len(r.Errors) < maxListed {
+		r.Errors = append(r.Errors, err)
+	}
+}

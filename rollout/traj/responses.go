@@ -1,0 +1,78 @@
+package traj
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// addItem adds one model item of the Responses API (reasoning, message,
+// function_call) to an assistant message. It reports whether the item is one.
+func (j *job) addItem(m *rollout.Message, item value, i int) (bool, error) {
+	switch kind := item.Get("type"); {
+	case kind.Is("reasoning"):
+		m.Reasoning += summary(item)
+	case kind.Is("function_call"):
+		c := rollout.ToolCall{ID: item.Get("call_id").String(), Name: item.Get("name").String()}
+		if c.Name == "" {
+			return true, j.fail(rollout.At(i), "/name", "the function call has no name")
+		}
+		setArguments(&c, item.Get("arguments"))
+		m.ToolCalls = append(m.ToolCalls, c)
+	case kind.Is("message") || kind.Kind() == jsonscan.Absent && item.Get("role").Kind() == jsonscan.String:
+		var one rollout.Message
+		if err := j.content(&one, item.Get("content"), i); err != nil {
+			return true, err
+		}
+		m.Content += one.Content
+		m.NoContent = false
+		if !plainParts(one.Parts) || m.Parts != nil {
+			m.Parts = append(m.Parts, one.Parts...)
+		}
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// plainParts reports whether a list of parts says no more than its text.
+func plainParts(parts []rollout.Part) bool {
+	for _, p := range parts {
+		if !p.IsText() {
+			return false
+		}
+	}
+	return true
+}
+
+// summary is the readable text of a reasoning item; encrypted reasoning has
+// none.
+func summary(item value) string {
+	var parts []string
+	for _, key := range []string{"summary", "content"} {
+		for _, s := range item.Get(key).Items() {
+			if t, ok := s.Get("text").Text(); ok {
+				parts = append(parts, t)
+			}
+		}
+		if len(parts) > 0 {
+			break
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// responseMessage makes one assistant message of the items of one response.
+func (j *job) responseMessage(items value, i int) (rollout.Message, error) {
+	m := rollout.Message{Role: rollout.RoleAssistant}
+	if items.Kind() != jsonscan.Array {
+		return m, j.want(items, rollout.At(i), "/output", "a list of items")
+	}
+	for _, item := range items.Items() {
+		if _, err := j.addItem(&m, item, i); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,330 @@
+package traj
+
+import (
+	"bytes"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// SWE-agent writes .traj files: "history" is the chat, "trajectory" the steps.
+// From 1.0 on a step also holds the context of its call, which history
+// processors may have shortened.
+
+func isSWEAgent(v value, _ *job) bool {
+	h := v.Get("history")
+	if h.Kind() != jsonscan.Array || v.Get("messages").Kind() != jsonscan.Absent {
+		return false
+	}
+	for _, first := range h.Items() {
+		return first.Get("role").Kind() == jsonscan.String
+	}
+	return v.Get("trajectory").Kind() == jsonscan.Array && v.Get("info").Kind() == jsonscan.Object
+}
+
+// sweRun is one file while it is read.
+type sweRun struct {
+	j       *job
+	r       *rollout.Rollout
+	history []value // as recorded, parallel to r.Messages
+	agents  []string
+	main    string
+	// shown are messages that a context has in place of a recorded one, so that a
+	// shortened observation is kept once, not once a step.
+	shown map[shownKey]*rollout.Message
+}
+
+type shownKey struct {
+	at   int
+	text string
+}
+
+func readSWEAgent(j *job, v value) error {
+	info := v.Get("info")
+	s := &sweRun{j: j, shown: map[shownKey]*rollout.Message{}, r: &rollout.Rollout{
+		Index:      noIndex,
+		ExitStatus: info.Get("exit_status").String(),
+		Outcome:    rollout.Outcome{Submission: text(info.Get("submission"))},
+		Turns:      []rollout.Turn{},
+	}}
+	s.r.Status = statusOf(s.r.ExitStatus)
+	if env := v.Get("environment").String(); env != "swe_main" && env != "main" {
+		s.r.Instance = env // 0.x writes the name of its environment class, 1.x the instance
+	}
+	if config, err := j.inner(v.Get("replay_config"), "/replay_config"); err == nil && s.r.Instance == "" {
+		s.r.Instance = config.Path("problem_statement", "id").String()
+	}
+	demos, err := s.messages(v.Get("history"))
+	if err != nil {
+		return err
+	}
+	steps := v.Get("trajectory").Len()
+	s.steps(v.Get("trajectory"))
+	s.r.Metadata = metadataInts("trajectory_len", steps, "demo_messages", demos)
+	if x := v.Get("environment"); !x.IsNull() {
+		keep(&s.r.Metadata, "environment", x)
+	}
+	for _, key := range []string{"swe_agent_version", "model_stats"} {
+		if x := info.Get(key); !x.IsNull() {
+			keep(&s.r.Metadata, key, x)
+		}
+	}
+	j.noteImages(s.r)
+	return j.emit(s.r)
+}
+
+// messages reads the history and marks what the main agent sampled.
+func (s *sweRun) messages(history value) (demos int, err error) {
+	if history.Kind() != jsonscan.Array {
+		return 0, s.j.want(history, 0, "/history", "a list of messages")
+	}
+	for i, x := range history.Items() {
+		m, err := s.j.chatMessage(x, i)
+		if err != nil {
+			return demos, err
+		}
+		for _, id := range x.Get("tool_call_ids").Items() {
+			if m.ToolCallID == "" {
+				m.ToolCallID = id.String()
+			}
+		}
+		for _, key := range []string{"tool_call_ids", "agent", "message_type", "is_demo", "thought", "action", "thinking_blocks"} {
+			if key != "tool_call_ids" || x.Get(key).Len() <= 1 {
+				delete(m.Extra, key)
+			}
+		}
+		s.r.Messages = append(s.r.Messages, m)
+		s.history = append(s.history, x)
+		s.agents = append(s.agents, x.Get("agent").String())
+	}
+	s.main = mainAgent(s.agents)
+	for i := range s.r.Messages {
+		m, x := &s.r.Messages[i], s.history[i]
+		demo, _ := x.Get("is_demo").Bool()
+		demo = demo || x.Get("message_type").Is("demonstration")
+		if demo {
+			demos++
+		}
+		if m.Role != rollout.RoleAssistant {
+			continue
+		}
+		switch {
+		case demo:
+			m.Sampled = rollout.SampledDemonstration
+		case s.agents[i] != s.main:
+			m.Sampled = rollout.SampledOtherAgent
+		default:
+			m.Sampled = rollout.SampledByPolicy
+			s.r.Turns = append(s.r.Turns, rollout.Turn{Message: i, Step: len(s.r.Turns), Context: s.plain(i)})
+		}
+	}
+	return demos, nil
+}
+
+func mainAgent(agents []string) string {
+	for _, name := range []string{"main", "primary"} {
+		if contains(agents, name) {
+			return name
+		}
+	}
+	if len(agents) > 0 {
+		return agents[0]
+	}
+	return ""
+}
+
+// plain is the context of message i when nothing shortened it: the earlier
+// messages of the main agent.
+func (s *sweRun) plain(i int) rollout.Context {
+	var parts []rollout.ContextPart
+	for _, k := range s.before(i) {
+		parts = extend(parts, k)
+	}
+	if len(parts) == 0 || len(parts) == 1 && parts[0].From == 0 && parts[0].To == i {
+		return rollout.Context{}
+	}
+	return rollout.Context{Parts: parts}
+}
+
+func extend(parts []rollout.ContextPart, k int) []rollout.ContextPart {
+	if n := len(parts); n > 0 && parts[n-1].Message == nil && parts[n-1].To == k {
+		parts[n-1].To++
+		return parts
+	}
+	return append(parts, rollout.ContextPart{From: k, To: k + 1})
+}
+
+// before lists the main agent's messages before i.
+func (s *sweRun) before(i int) []int {
+	out := make([]int, 0, i)
+	for k := range i {
+		if s.agents[k] == s.main {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// steps joins the recorded steps to the turns by what was said, never by index:
+// either list can lack an entry of the other.
+func (s *sweRun) steps(list value) {
+	next, joined, contexts := 0, 0, 0
+	for n, step := range list.Items() {
+		k := next
+		for k < len(s.r.Turns) && !s.says(step, s.r.Turns[k].Message) {
+			k++
+		}
+		if k == len(s.r.Turns) {
+			s.j.note("step_without_message", 0, "step %d of the trajectory has no reply in the history", n)
+			continue
+		}
+		next = k + 1
+		joined++
+		t := &s.r.Turns[k]
+		if query := s.query(step, t.Message); query != nil {
+			contexts++
+			t.Context = s.context(query, t.Message)
+		}
+	}
+	if missing := len(s.r.Turns) - joined; missing > 0 && list.Kind() == jsonscan.Array {
+		s.j.note("message_without_step", 0, "%d replies of the history have no step in the trajectory", missing)
+	}
+	if contexts < len(s.r.Turns) {
+		s.j.note("context_not_recorded", 0, "%d of %d steps do not record what the model saw; the plain history is taken, which history processors may have shortened", len(s.r.Turns)-contexts, len(s.r.Turns))
+	}
+}
+
+// says reports whether a step is the reply in message i: by the ids of its tool
+// calls if both have them, else by its text, else by thought and action.
+func (s *sweRun) says(step value, i int) bool {
+	h := s.history[i]
+	if a, b := firstCallID(step), firstCallID(h); a != "" && b != "" {
+		return a == b
+	}
+	response := step.Get("response")
+	if c := h.Get("content"); c.Kind() == jsonscan.String && response.Kind() == jsonscan.String && !response.Is("") {
+		return same(c, response)
+	}
+	return same(h.Get("action"), step.Get("action")) && same(h.Get("thought"), step.Get("thought"))
+}
+
+func firstCallID(v value) string {
+	for _, c := range v.Get("tool_calls").Items() {
+		return c.Get("id").String()
+	}
+	return ""
+}
+
+// same compares two values by their text.
+func same(a, b value) bool {
+	return bytes.Equal(a.Raw(), b.Raw()) || a.Kind() == jsonscan.String && b.Kind() == jsonscan.String && a.String() == b.String()
+}
+
+// query returns the messages the model saw at a step, nil when not recorded:
+// "query" as it is, or of "messages" those before the reply.
+func (s *sweRun) query(step value, message int) []value {
+	if q := step.Get("query"); q.Kind() == jsonscan.Array && q.Len() > 0 {
+		var out []value
+		for _, m := range q.Items() {
+			out = append(out, m)
+		}
+		return out
+	}
+	var out []value
+	reply := -1
+	for i, m := range step.Get("messages").Items() {
+		if m.Get("role").Is("assistant") && s.says(m, message) && same(m.Get("content"), s.history[message].Get("content")) {
+			reply = i
+		}
+		out = append(out, m)
+	}
+	if reply < 0 {
+		return nil
+	}
+	return out[:reply]
+}
+
+// context expresses the messages of a query as ranges of the history with other
+// messages in place where they differ.
+func (s *sweRun) context(query []value, message int) rollout.Context {
+	have := s.before(message)
+	var parts []rollout.ContextPart
+	k := 0 // next entry of have
+	for qi, q := range query {
+		at := -1
+		if len(query) == len(have) {
+			at = qi
+		} else {
+			for n := k; n < len(have); n++ {
+				if s.equal(q, have[n]) {
+					at = n
+					break
+				}
+			}
+		}
+		switch {
+		case at >= 0 && s.equal(q, have[at]):
+			parts = extend(parts, have[at])
+			k = at + 1
+		default:
+			from, to := 0, 0
+			switch {
+			case at >= 0:
+				from, to = have[at], have[at]+1
+				k = at + 1
+			case k > 0:
+				from = have[k-1] + 1
+				to = from
+			}
+			m, err := s.inPlace(q, from, qi)
+			if err != nil {
+				return rollout.Context{Unknown: true}
+			}
+			parts = append(parts, rollout.ContextPart{From: from, To: to, Message: m})
+		}
+	}
+	if len(parts) == 1 && parts[0].From == 0 && parts[0].To == message && parts[0].Message == nil {
+		return rollout.Context{}
+	}
+	if len(parts) == 0 {
+		return rollout.Context{Unknown: message > 0}
+	}
+	return rollout.Context{Parts: parts}
+}
+
+func (s *sweRun) equal(q value, k int) bool {
+	h := s.history[k]
+	return same(q.Get("role"), h.Get("role")) && (same(q.Get("content"), h.Get("content")) || s.sameText(q, k))
+}
+
+// sameText compares contents of different shapes: a list of one text part is
+// the text.
+func (s *sweRun) sameText(q value, k int) bool {
+	c := q.Get("content")
+	if c.Kind() == s.history[k].Get("content").Kind() && c.Kind() != jsonscan.Array {
+		return false
+	}
+	var m rollout.Message
+	return s.j.content(&m, c, k) == nil && m.Content == s.r.Messages[k].Content && plainParts(m.Parts)
+}
+
+func (s *sweRun) inPlace(q value, from, i int) (*rollout.Message, error) {
+	key := shownKey{from, string(q.Get("role").Raw()) + string(q.Get("content").Raw())}
+	if m, ok := s.shown[key]; ok {
+		return m, nil
+	}
+	m, err := s.j.chatMessage(q, i)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"agent", "message_type", "is_demo", "thought", "action", "tool_call_ids", "thinking_blocks"} {
+		delete(m.Extra, key)
+	}
+	for _, id := range q.Get("tool_call_ids").Items() {
+		if m.ToolCallID == "" {
+			m.ToolCallID = id.String()
+		}
+	}
+	s.shown[key] = &m
+	return &m, nil
+}

@@ -1,0 +1,70 @@
+package traj
+
+import "github.com/turnpack/turnpack/internal/jsonscan"
+
+type value = jsonscan.Value
+
+// importer reads one dump format. To add a format, write one file with its
+// functions and one entry in table.
+type importer struct {
+	name string
+	// match reports whether a value is of this format. It looks at a few keys only,
+	// and must be true for every value of the format, not just the first.
+	match func(v value, j *job) bool
+	// read turns one value into rollouts and hands each to j.emit.
+	read func(j *job, v value) error
+	// fold is set instead of read when all values of a file make one rollout.
+	fold func(j *job) folder
+}
+
+// folder collects the values of a file.
+type folder interface {
+	add(v value) error
+	finish() error
+}
+
+// table lists the importers. The first match wins, so narrow ones come first.
+func table() []importer {
+	return []importer{
+		{name: "native", match: isNative, read: readNative},
+		{name: "openclaw-rl", match: isOpenClaw, read: readOpenClaw},
+		{name: "mini-swe-agent", match: isMini, read: readMini},
+		{name: "mini-swe-agent", match: isMiniList, fold: foldMiniList},
+		{name: "swe-agent", match: isSWEAgent, read: readSWEAgent},
+		{name: "openai-chat", match: isChat, read: readChat},
+	}
+}
+
+// Formats lists the names of the importers.
+func Formats() []string {
+	var out []string
+	for _, imp := range table() {
+		if len(out) == 0 || out[len(out)-1] != imp.name {
+			out = append(out, imp.name)
+		}
+	}
+	return out
+}
+
+// find picks the importer of a value: by content or, when the caller chose a
+// format, that one.
+func (r *Reader) find(v value, j *job) *importer {
+	all := table()
+	chosen := r.opt.Format
+	if chosen == "auto" {
+		chosen = ""
+	}
+	var fallback *importer
+	for i := range all {
+		if chosen != "" && all[i].name != chosen {
+			continue
+		}
+		if all[i].match(v, j) {
+			return &all[i]
+		}
+		if chosen != "" && fallback == nil && v.Kind() == jsonscan.Object {
+			fallback = &all[i]
+		}
+	}
+	return fallback
+}

@@ -1,0 +1,411 @@
+package traj
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/source"
+)
+
+// OnError says what a failure does to the batch.
+type OnError uint8
+
+// The choices.
+const (
+	Stop OnError = iota // the first failure ends the stream
+	Skip                // failures are counted, located, listed in the Report, and passed over
+)
+
+// Limits bounds what is read. Zero fields take the defaults.
+type Limits struct {
+	ValueBytes int   // longest JSON value (a line, a list element, a file), default 1 GiB
+	Depth      int   // deepest nesting, default 512
+	Messages   int   // messages of one rollout, default 1,000,000
+	FileBytes  int64 // decompressed bytes of one file or archive member, default 64 GiB
+	Ratio      int64 // decompressed by compressed size beyond 64 MiB, default 500
+	Members    int   // members of one archive, default 1,000,000
+	Folders    int   // folders below a named one, default 64
+}
+
+// Options of Open. The zero value is the right default.
+type Options struct {
+	// Format is the name of the importer to use, "" or "auto" to tell by content.
+	Format  string
+	OnError OnError
+	Limits  Limits
+	// Alone reads each file by itself: neighbours such as patch.diff or
+	// results.jsonl are not looked at.
+	Alone bool
+	// Strict makes every fault that Rollout.Validate finds a failure of that rollout.
+	Strict bool
+	// GroupBy overrides the group key: "" as the data says, "instance", "file",
+	// "prompt" (equal messages before the first sampled one), "none" (each its own)
+	// or "metadata:<key>".
+	GroupBy string
+	// Dedup passes over rollouts whose roles, texts and arguments equal those of an
+	// earlier one; the Report lists them.
+	Dedup bool
+	// Rewards join outcomes recorded elsewhere.
+	Rewards []*Rewards
+	// Stdin is what the path "-" reads; nil means os.Stdin.
+	Stdin io.Reader
+}
+
+// groupKeys are the words GroupBy knows.
+var groupKeys = []string{"", "instance", "file", "prompt", "none"}
+
+// Validate reports every option that is out of range.
+func (o Options) Validate() error {
+	var errs []error
+	if o.Format != "" && o.Format != "auto" && !slices.Contains(Formats(), o.Format) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Format"}, "no format %q, expected one of %s", o.Format, strings.Join(Formats(), ", ")))
+	}
+	if o.OnError > Skip {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "value %d is neither Stop nor Skip", o.OnError))
+	}
+	if !slices.Contains(groupKeys, o.GroupBy) && !strings.HasPrefix(o.GroupBy, "metadata:") {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.GroupBy"}, "found %q, expected instance, file, prompt, none or metadata:<key>", o.GroupBy))
+	}
+	l := o.Limits
+	for name, v := range map[string]int64{"ValueBytes": int64(l.ValueBytes), "Depth": int64(l.Depth), "Messages": int64(l.Messages), "FileBytes": l.FileBytes, "Ratio": l.Ratio, "Members": int64(l.Members), "Folders": int64(l.Folders)} {
+		if v < 0 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits." + name}, "limit is %d, expected 0 (default) or more", v))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// Reader streams rollouts from dumps. It is not safe for concurrent use; the
+// rollouts it returns are the caller's.
+type Reader struct {
+	opt    Options
+	walk   source.Walker
+	paths  []string
+	single *source.File
+
+	report Report
+	ids    map[string]struct{}
+	groups map[string]*indices
+	seen   map[[16]byte]rollout.Origin
+	yield  func(*rollout.Rollout, error) bool
+	err    error // ends the stream
+
+	next func() (*rollout.Rollout, error, bool)
+	stop func()
+}
+
+// Open prepares to read paths: files, folders (walked in lexical order), globs,
+// and "-" for standard input. Files may be compressed with gzip or zstd, zip
+// archives are read member by member. Nothing is read before the first Next.
+func Open(paths []string, opt Options) (*Reader, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "no files to read").WithFix("name a file, a folder, a pattern or - for standard input")
+	}
+	return newReader(paths, opt), nil
+}
+
+// NewReader reads one stream, which may be compressed; name is used in errors
+// and for telling JSONL by its extension.
+func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	out := newReader(nil, opt)
+	out.single = out.walk.Reader(name, r)
+	return out, nil
+}
+
+func newReader(paths []string, opt Options) *Reader {
+	r := &Reader{opt: opt, paths: paths, ids: map[string]struct{}{}, groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}}
+	l := opt.Limits
+	r.walk = source.Walker{
+		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),
+		Stdin:   opt.Stdin,
+		Ignored: r.ignore,
+	}
+	if r.walk.Stdin == nil {
+		r.walk.Stdin = os.Stdin
+	}
+	r.opt.Limits.Messages = cmp.Or(l.Messages, rollout.DefaultMessages)
+	r.report.Formats = map[string]int{}
+	return r
+}
+
+// Next returns the next rollout and io.EOF after the last. With Stop, any other
+// error ends the stream and is returned again; with Skip, only errors that no
+// later rollout can follow are returned.
+func (r *Reader) Next() (*rollout.Rollout, error) {
+	if r.next == nil {
+		r.next, r.stop = iter.Pull2(r.run)
+	}
+	out, err, ok := r.next()
+	if !ok {
+		if r.err != nil {
+			return nil, r.err
+		}
+		return nil, io.EOF
+	}
+	return out, err
+}
+
+// All yields every rollout and, last, the error that ended the stream, if any.
+func (r *Reader) All() iter.Seq2[*rollout.Rollout, error] { return r.run }
+
+// Close releases what the reader holds. It may be called at any time.
+func (r *Reader) Close() error {
+	if r.stop != nil {
+		r.stop()
+	}
+	return nil
+}
+
+// Report tells what has been read so far.
+func (r *Reader) Report() *Report {
+	r.report.unmatched(r.opt.Rewards)
+	return &r.report
+}
+
+var errStop = errors.New("the consumer stopped")
+
+func (r *Reader) run(yield func(*rollout.Rollout, error) bool) {
+	r.yield = yield
+	err := r.readAll()
+	if err == nil || errors.Is(err, errStop) {
+		return
+	}
+	r.err = err
+	yield(nil, err)
+}
+
+func (r *Reader) readAll() error {
+	if r.single != nil {
+		return r.file(r.single)
+	}
+	for f, err := range r.walk.Files(r.paths) {
+		if err == nil {
+			err = r.file(f)
+		} else {
+			err = r.failed(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.report.Rollouts == 0 && r.report.Skipped == 0 && r.report.Duplicates == 0 {
+		e := rollout.Errorf(rollout.KindInput, rollout.Where{File: strings.Join(r.paths, ", ")}, "no rollout found in %d files", r.report.Files)
+		if len(r.report.Ignored) > 0 {
+			e = e.WithFix("the first file passed over is %s: %s", r.report.Ignored[0].Path, r.report.Ignored[0].Why)
+		}
+		return e
+	}
+	return nil
+}
+
+// failed handles one failure: with Skip it is counted and nil is returned.
+func (r *Reader) failed(err error) error {
+	if errors.Is(err, errStop) {
+		return err
+	}
+	if r.opt.OnError == Skip {
+		r.report.skip(err)
+		return nil
+	}
+	return err
+}
+
+func (r *Reader) file(f *source.File) error {
+	r.report.Files++
+	j := &job{r: r, file: f, where: rollout.Where{File: f.Name}}
+	if err := j.run(); err != nil {
+		return r.failed(err)
+	}
+	return nil
+}
+
+// job reads one file.
+type job struct {
+	r      *Reader
+	file   *source.File
+	where  rollout.Where // of the value being read
+	doc    jsonscan.Doc
+	imp    *importer // of the values so far
+	fold   folder    // open when the whole file is one rollout
+	count  int       // rollouts emitted
+	lined  bool
+	inList bool
+	notes  []rollout.Note
+}
+
+// run reads the file; an error is final for it.
+func (j *job) run() error {
+	if j.file.Ext() == ".eval" {
+		return j.archive()
+	}
+	in, err := j.file.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return j.stream(in)
+}
+
+func (j *job) stream(in io.Reader) error {
+	ext := j.file.Ext()
+	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", j.r.opt.Limits.ValueBytes)
+	if err != nil {
+		return j.locate(err)
+	}
+	j.lined = values.Lined()
+	for {
+		v, err := values.Next()
+		if err == io.EOF {
+			return j.finish()
+		}
+		j.where = rollout.Where{File: j.file.Name}
+		if j.lined {
+			j.where.Line = v.Line
+		}
+		if err == nil {
+			j.inList = v.InList
+			err = j.value(v)
+			if errors.Is(err, errIgnored) {
+				return nil
+			}
+		} else if e, ok := errors.AsType[*rollout.Error](err); !ok || !j.lined || e.Err != nil {
+			return j.locate(err)
+		}
+		if err == nil {
+			continue
+		}
+		err = j.locate(err)
+		if j.fold != nil && !errors.Is(err, errStop) {
+			j.note("event_skipped", 0, "%s", err)
+		}
+		if err = j.r.failed(err); err != nil {
+			return err
+		}
+	}
+}
+
+// locate adds what an error does not say about its place.
+func (j *job) locate(err error) error {
+	e, ok := errors.AsType[*rollout.Error](err)
+	if !ok {
+		return err
+	}
+	c := *e
+	if c.Where.File == "" {
+		c.Where.File = j.file.Name
+	}
+	if c.Where.Line == 0 {
+		c.Where.Line = j.where.Line
+	}
+	return &c
+}
+
+// errIgnored ends the reading of a file that is no dump and was not named.
+var errIgnored = errors.New("not a dump")
+
+func (j *job) value(v source.Value) error {
+	doc, err := j.doc.Parse(v.Text, jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true})
+	if err != nil {
+		return j.syntax(err, v)
+	}
+	if j.fold != nil {
+		return j.fold.add(doc)
+	}
+	if j.imp == nil || !j.imp.match(doc, j) {
+		imp := j.r.find(doc, j)
+		if imp == nil {
+			return j.unknown(doc)
+		}
+		j.imp = imp
+	}
+	if j.imp.fold != nil {
+		j.fold = j.imp.fold(j)
+		return j.fold.add(doc)
+	}
+	return j.imp.read(j, doc)
+}
+
+func (j *job) syntax(err error, v source.Value) error {
+	e, ok := errors.AsType[*jsonscan.SyntaxError](err)
+	if !ok {
+		return rollout.Errorf(rollout.KindInternal, j.where, "%w", err)
+	}
+	w := j.where
+	w.Byte = rollout.At(e.Offset)
+	if !j.lined {
+		w.Line = 0
+		w.Byte = rollout.At(int(v.Offset) + e.Offset)
+	}
+	switch {
+	case e.Class == jsonscan.TooDeep || e.Class == jsonscan.TooBig:
+		return rollout.Errorf(rollout.KindLimit, w, "%s", e.Msg)
+	case e.Class == jsonscan.Truncated && !v.Ended:
+		return rollout.Errorf(rollout.KindFormat, w, "the file is cut off: %s", e.Msg).WithFix("fetch it again")
+	}
+	return rollout.Errorf(rollout.KindFormat, w, "not JSON: %s", e.Msg)
+}
+
+func (j *job) unknown(v value) error {
+	why := "no known format: " + shape(v)
+	if !j.file.Named && j.imp == nil && j.count == 0 {
+		j.r.ignore(j.file.Name, why)
+		return errIgnored
+	}
+	return rollout.Errorf(rollout.KindFormat, j.where, "%s", why).
+		WithFix("known are %s; choose one to get its own message", strings.Join(Formats(), ", "))
+}
+
+// shape describes a value for messages.
+func shape(v value) string {
+	if v.Kind() != jsonscan.Object {
+		return v.Kind().String()
+	}
+	var keys []string
+	for k := range v.Members() {
+		if len(keys) == 8 {
+			keys = append(keys, "…")
+			break
+		}
+		keys = append(keys, strconv.Quote(k))
+	}
+	return "an object with keys " + strings.Join(keys, ", ")
+}
+
+func (j *job) finish() error {
+	if j.fold == nil {
+		return nil
+	}
+	f := j.fold
+	j.fold = nil
+	return f.finish()
+}
+
+func (j *job) archive() error {
+	if j.file.Path == "" {
+		return rollout.Errorf(rollout.KindInput, j.where, "an archive cannot be read from a stream").WithFix("name the file")
+	}
+	return rollout.Errorf(rollout.KindFormat, j.where, "archives of this kind are not read: %s", filepath.Base(j.file.Name))
+}
+
+func (r *Reader) ignore(path, why string) {
+	r.report.IgnoredCount++
+	if len(r.report.Ignored) < maxListed {
+		r.report.Ignored = append(r.report.Ignored, Ignored{path, why})
+	}
+}
