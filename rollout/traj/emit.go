@@ -72,7 +72,7 @@ func (j *job) emit(r *rollout.Rollout) error {
 		}
 		rd.seen[d] = here
 	}
-	rd.identify(r, here)
+	rd.identify(r, j.file.Rel, here)
 	if err := rd.join(r); err != nil {
 		return err
 	}
@@ -114,10 +114,13 @@ func located(err error, at rollout.Origin) error {
 }
 
 // identify gives the rollout an id that no other has.
-func (rd *Reader) identify(r *rollout.Rollout, at rollout.Origin) {
-	place := at.File + "#" + strconv.Itoa(at.Index)
+func (rd *Reader) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
+	place := rel + "#" + strconv.Itoa(at.Index)
 	if r.ID == "" {
 		r.ID = place
+	}
+	if _, taken := rd.ids[r.ID]; taken && r.ID == place {
+		r.ID = at.File + "#" + strconv.Itoa(at.Index) // equal names below different folders
 	}
 	if _, taken := rd.ids[r.ID]; taken {
 		r.Notes = append(r.Notes, rollout.Note{Code: "id_repeated", Text: fmt.Sprintf("the id %q of the data occurred before; file and index were taken", r.ID)})

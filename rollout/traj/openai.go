@@ -17,7 +17,7 @@ func isChat(v value, _ *job) bool {
 		return false
 	}
 	for _, first := range m.Items() {
-		return first.Get("role").Kind() == jsonscan.String
+		return first.Get("role").Kind() == jsonscan.String || first.Get("content").Kind() != jsonscan.Absent
 	}
 	return true
 }

@@ -329,10 +329,14 @@ func (j *job) value(v source.Value) error {
 	}
 	if j.imp == nil || !j.imp.match(doc, j) {
 		imp := j.r.find(doc, j)
-		if imp == nil {
+		switch {
+		case imp != nil:
+			j.imp = imp
+		case j.imp == nil || doc.Kind() != jsonscan.Object:
 			return j.unknown(doc)
 		}
-		j.imp = imp
+		// Else a record is too broken to be told: the importer of the ones before it
+		// says what is wrong.
 	}
 	if j.imp.fold != nil {
 		j.fold = j.imp.fold(j)

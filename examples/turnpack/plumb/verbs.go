@@ -3,6 +3,7 @@ package plumb
 // verbs lists the plumbing commands; each entry has its own file.
 func verbs() []verb {
 	return []verb{
+		importVerb(),
 		mergeVerb(),
 		windowVerb(),
 		votesVerb(),

@@ -148,7 +148,7 @@ func (w *Walker) members(f *File, yield func(*File, error) bool) bool {
 			w.ignore(name, "not a file name of a dump")
 			continue
 		}
-		file := &File{Name: name, Path: f.Path, open: func() (io.ReadCloser, error) { return w.member(name, m) }}
+		file := &File{Name: name, Path: f.Path, Rel: f.Rel + "!" + m.Name, open: func() (io.ReadCloser, error) { return w.member(name, m) }}
 		if !yield(file, nil) {
 			return false
 		}

@@ -50,6 +50,7 @@ func (l Limits) WithDefaults() Limits {
 type File struct {
 	Name  string // path as given; a member is "archive!member"
 	Path  string // path of the file on disk, "" for standard input
+	Rel   string // Name below the folder the caller named, its last element otherwise
 	Named bool   // the caller named it, so it must be readable and known
 	open  func() (io.ReadCloser, error)
 }
@@ -115,7 +116,7 @@ func (w *Walker) path(p string) iter.Seq2[*File, error] {
 					}
 					continue
 				}
-				for f, err := range w.entry(q, info, false, 0) {
+				for f, err := range w.entry(q, info, false) {
 					if !yield(f, err) {
 						return
 					}
@@ -127,7 +128,7 @@ func (w *Walker) path(p string) iter.Seq2[*File, error] {
 			yield(nil, ioError(p, err))
 			return
 		}
-		for f, err := range w.entry(p, info, true, 0) {
+		for f, err := range w.entry(p, info, true) {
 			if !yield(f, err) {
 				return
 			}
@@ -143,20 +144,20 @@ func ioError(path string, err error) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
 }
 
-func (w *Walker) entry(p string, info fs.FileInfo, named bool, depth int) iter.Seq2[*File, error] {
+func (w *Walker) entry(p string, info fs.FileInfo, named bool) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
 		switch {
 		case info.IsDir():
-			w.folder(p, depth, yield)
+			w.folder(p, p, 0, yield)
 		case !info.Mode().IsRegular():
 			yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "not a regular file (%s)", info.Mode().Type()))
 		default:
-			w.file(p, named, yield)
+			w.file(p, filepath.Base(p), named, yield)
 		}
 	}
 }
 
-func (w *Walker) folder(p string, depth int, yield func(*File, error) bool) bool {
+func (w *Walker) folder(root, p string, depth int, yield func(*File, error) bool) bool {
 	if depth > w.Limits.Depth {
 		return yield(nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "folders nested deeper than %d", w.Limits.Depth))
 	}
@@ -181,7 +182,7 @@ func (w *Walker) folder(p string, depth int, yield func(*File, error) bool) bool
 		case info.IsDir() && e.Type()&fs.ModeSymlink != 0:
 			w.ignore(q, "a link to a folder is not followed")
 		case info.IsDir():
-			if !w.folder(q, depth+1, yield) {
+			if !w.folder(root, q, depth+1, yield) {
 				return false
 			}
 		case !info.Mode().IsRegular():
@@ -189,7 +190,11 @@ func (w *Walker) folder(p string, depth int, yield func(*File, error) bool) bool
 		case !known[(&File{Name: q}).Ext()]:
 			w.ignore(q, "not a file name of a dump")
 		default:
-			if !w.file(q, false, yield) {
+			rel, err := filepath.Rel(root, q)
+			if err != nil {
+				rel = q
+			}
+			if !w.file(q, filepath.ToSlash(rel), false, yield) {
 				return false
 			}
 		}
@@ -203,12 +208,12 @@ func (w *Walker) ignore(path, why string) {
 	}
 }
 
-func (w *Walker) file(p string, named bool, yield func(*File, error) bool) bool {
+func (w *Walker) file(p, rel string, named bool, yield func(*File, error) bool) bool {
 	isZip, err := zipMagic(p)
 	if err != nil {
 		return yield(nil, ioError(p, err))
 	}
-	f := &File{Name: p, Path: p, Named: named}
+	f := &File{Name: p, Path: p, Rel: rel, Named: named}
 	if isZip && f.Ext() != ".eval" {
 		return w.members(f, yield)
 	}
@@ -223,7 +228,7 @@ func (w *Walker) file(p string, named bool, yield func(*File, error) bool) bool 
 }
 
 func (w *Walker) stdin() *File {
-	return &File{Name: Stdin, Named: true, open: func() (io.ReadCloser, error) {
+	return &File{Name: Stdin, Rel: Stdin, Named: true, open: func() (io.ReadCloser, error) {
 		if w.Stdin == nil {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: Stdin}, "there is no standard input here")
 		}
@@ -233,7 +238,7 @@ func (w *Walker) stdin() *File {
 
 // Reader gives a stream the treatment of a named file.
 func (w *Walker) Reader(name string, r io.Reader) *File {
-	return &File{Name: name, Named: true, open: func() (io.ReadCloser, error) {
+	return &File{Name: name, Rel: filepath.Base(name), Named: true, open: func() (io.ReadCloser, error) {
 		return w.plain(name, io.NopCloser(r), 0)
 	}}
 }
