@@ -1,0 +1,224 @@
+package chat
+
+import (
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Field is a place in a conversation: a string, a number, a constant, or a dict
+// key. Within one Conversation equal pointers mean the same place. Path gives
+// the JSON pointer into {messages, tools, documents} (suffix "#key" for a dict
+// key), Message the message index or -1, Elements the path elements.
+type Field = value.Field
+
+// ConversationOptions configures NewConversation.
+type ConversationOptions struct {
+	// KeepNull keeps message keys whose value is null; transformers drops them
+	// from the top level of each message.
+	KeepNull bool
+	// NoProvenance renders without recording where bytes come from.
+	NoProvenance bool
+}
+
+// Conversation is the data of a rendering, prepared as transformers prepares it:
+// null message keys dropped, and the reasoning of a message made available as
+// thinking (in front) and reasoning_content. It never changes and is safe for
+// concurrent use; render it with many templates and inputs.
+type Conversation struct {
+	messages         *value.List
+	tools, documents value.Value
+	tracked          bool
+}
+
+// NewConversation prepares messages, a list of objects. tools and documents are
+// lists of objects or null. Anything else is a KindInput error.
+func NewConversation(messages, tools, documents Value, opts ConversationOptions) (*Conversation, error) {
+	list, ok := messages.v.(*value.List)
+	if !ok {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "/messages"},
+			"messages is a %s, want a list of objects", messages.get().TypeName())
+	}
+	for i, m := range list.Items {
+		if _, ok := m.(*value.Dict); !ok {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Message: rollout.At(i)},
+				"a message is a %s, want an object", m.TypeName())
+		}
+	}
+	for _, x := range []struct {
+		name string
+		v    value.Value
+	}{{"/tools", tools.get()}, {"/documents", documents.get()}} {
+		if err := listOfObjects(x.name, x.v); err != nil {
+			return nil, err
+		}
+	}
+	c := &Conversation{tracked: !opts.NoProvenance}
+	l := &locator{on: c.tracked}
+	root := l.root("messages")
+	items := make([]value.Value, len(list.Items))
+	for i, m := range list.Items {
+		src := m.(*value.Dict)
+		if !opts.KeepNull {
+			src = withoutNulls(src)
+		}
+		f := l.field(Field{Parent: root, Index: int32(i), Message: int32(i)})
+		items[i] = aliasReasoning(l.dict(src, f))
+	}
+	c.messages = &value.List{Items: items, F: root}
+	c.tools = l.value(tools.get(), l.root("tools"))
+	c.documents = l.value(documents.get(), l.root("documents"))
+	return c, nil
+}
+
+func listOfObjects(name string, v value.Value) error {
+	switch l := v.(type) {
+	case *value.None:
+		return nil
+	case *value.List:
+		for _, it := range l.Items {
+			if _, ok := it.(*value.Dict); !ok {
+				return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "an item is a %s, want an object", it.TypeName())
+			}
+		}
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "value is a %s, want a list of objects or null", v.TypeName())
+}
+
+// Len is the number of messages.
+func (c *Conversation) Len() int { return len(c.messages.Items) }
+
+// Prefix returns the conversation of the first n messages, which shares its
+// data (and its Fields) with c.
+func (c *Conversation) Prefix(n int) *Conversation {
+	p := *c
+	p.messages = &value.List{Items: c.messages.Items[:n:n], F: c.messages.F}
+	return &p
+}
+
+// Role returns the role of message i, or "" when it has none.
+func (c *Conversation) Role(i int) string {
+	d, _ := c.messages.Items[i].(*value.Dict)
+	if s, ok := d.GetString("role").(*value.Str); ok {
+		return s.S
+	}
+	return ""
+}
+
+func withoutNulls(d *value.Dict) *value.Dict {
+	nulls := 0
+	for i := range d.Len() {
+		if _, ok := d.Val(i).(*value.None); ok {
+			nulls++
+		}
+	}
+	if nulls == 0 {
+		return d
+	}
+	out := value.NewDict(d.Len() - nulls)
+	for i := range d.Len() {
+		if _, ok := d.Val(i).(*value.None); !ok {
+			key, _ := d.KeyString(i)
+			out.SetString(key, d.Val(i))
+		}
+	}
+	return out
+}
+
+// aliasReasoning gives a message {"thinking": r, …, "reasoning_content": r},
+// where r is the first of its reasoning fields that is not null. A thinking of
+// its own keeps its value.
+func aliasReasoning(d *value.Dict) *value.Dict {
+	for _, name := range reasoningFields {
+		r := d.GetString(name)
+		if r == nil {
+			continue
+		}
+		if _, none := r.(*value.None); none {
+			continue
+		}
+		out := value.NewDict(d.Len() + 2)
+		out.F = d.F
+		out.SetString("thinking", r)
+		for i := range d.Len() {
+			out.CopyEntry(d, i)
+		}
+		out.SetString("reasoning_content", r)
+		return out
+	}
+	return d
+}
+
+// locator copies values and notes in each copy where it stands.
+type locator struct {
+	on     bool
+	fields []Field
+	strs   []value.Str
+}
+
+// field stores a Field; slabs keep the number of allocations low.
+func (l *locator) field(f Field) *Field {
+	if !l.on {
+		return nil
+	}
+	if len(l.fields) == cap(l.fields) {
+		l.fields = make([]Field, 0, 256)
+	}
+	l.fields = append(l.fields, f)
+	return &l.fields[len(l.fields)-1]
+}
+
+func (l *locator) str(s string, f *Field) *value.Str {
+	if len(l.strs) == cap(l.strs) {
+		l.strs = make([]value.Str, 0, 128)
+	}
+	l.strs = append(l.strs, value.Str{S: s, F: f})
+	return &l.strs[len(l.strs)-1]
+}
+
+func (l *locator) root(name string) *Field {
+	return l.field(Field{Key: name, Index: -1, Message: -1})
+}
+
+func (l *locator) value(v value.Value, f *Field) value.Value {
+	if !l.on {
+		return v
+	}
+	switch v := v.(type) {
+	case *value.None:
+		return &value.None{F: f}
+	case *value.Bool:
+		return &value.Bool{V: v.V, F: f}
+	case *value.Int:
+		return &value.Int{V: v.V, Big: v.Big, F: f}
+	case *value.Float:
+		return &value.Float{V: v.V, F: f}
+	case *value.Str:
+		return l.str(v.S, f)
+	case *value.List:
+		out := &value.List{Items: make([]value.Value, len(v.Items)), F: f}
+		for i, it := range v.Items {
+			out.Items[i] = l.value(it, l.field(Field{Parent: f, Index: int32(i), Message: f.Message}))
+		}
+		return out
+	case *value.Dict:
+		return l.dict(v, f)
+	}
+	return v
+}
+
+func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
+	if !l.on {
+		return d
+	}
+	out := value.NewDict(d.Len())
+	out.F = f
+	for i := range d.Len() {
+		key, _ := d.KeyString(i)
+		at := Field{Parent: f, Key: key, Index: -1, Message: f.Message}
+		v := l.value(d.Val(i), l.field(at))
+		at.IsKey = true
+		out.SetKey(l.str(key, l.field(at)), v)
+	}
+	return out
+}

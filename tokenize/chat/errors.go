@@ -1,0 +1,91 @@
+package chat
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Class says why a template failed, in the terms of Jinja and Python.
+type Class string
+
+// The classes.
+const (
+	RaiseException Class = "raise_exception" // the template refused the conversation
+	UndefinedError Class = "undefined"       // something missing was used
+	TypeError      Class = "type"            // an operation on the wrong type
+	SecurityError  Class = "security"        // the sandbox forbids it
+	SyntaxError    Class = "syntax"          // the template is malformed
+	OtherError     Class = "other"           // any other Python error
+	LimitError     Class = "limit"           // one of Limits, or the context
+)
+
+var classes = map[value.Class]Class{
+	value.Raised: RaiseException, value.UndefinedUse: UndefinedError, value.Type: TypeError,
+	value.Security: SecurityError, value.Syntax: SyntaxError, value.Other: OtherError, value.Limit: LimitError,
+}
+
+// Error is the detail of a template failure, found with errors.As. The error
+// that wraps it is KindTemplate, or KindLimit for LimitError, and carries the
+// same place.
+type Error struct {
+	Class Class
+	// Message is Jinja's message; for RaiseException exactly the text that the
+	// template gave.
+	Message string
+	// Line and Column are 1-based; Column counts characters. 0: no place.
+	Line, Column int
+	// Text is the source line, or the part of it around the place.
+	Text string
+}
+
+// Error returns the class, the message and the offending text.
+func (e *Error) Error() string {
+	s := string(e.Class) + ": " + e.Message
+	if e.Text != "" {
+		s += " at " + strconv.Quote(e.Text)
+	}
+	return s
+}
+
+// fail makes the error of a fault at a place of the source (-1: none).
+func (t *Template) fail(f value.Fault, pos syntax.Pos) error {
+	e := &Error{Class: classes[f.Class], Message: f.Msg}
+	where := rollout.Where{File: t.name}
+	if pos >= 0 && int(pos) <= len(t.source) {
+		before := t.source[:pos]
+		start := strings.LastIndexByte(before, '\n') + 1
+		e.Line = strings.Count(before, "\n") + 1
+		e.Column = utf8.RuneCountInString(before[start:]) + 1
+		e.Text = excerpt(t.source, start, int(pos))
+		where.Line, where.Column = e.Line, e.Column
+	}
+	kind := rollout.KindTemplate
+	if e.Class == LimitError {
+		kind = rollout.KindLimit
+	}
+	return rollout.Errorf(kind, where, "%w", e)
+}
+
+func (t *Template) failf(c value.Class, format string, args ...any) error {
+	return t.fail(*value.Faultf(c, format, args...), -1)
+}
+
+// excerpt is the line from start on, at most a screen line around pos.
+func excerpt(source string, start, pos int) string {
+	end := len(source)
+	if i := strings.IndexByte(source[pos:], '\n'); i >= 0 {
+		end = pos + i
+	}
+	for start < pos-30 || !utf8.RuneStart(source[min(start, len(source)-1)]) && start < pos {
+		start++
+	}
+	for end > pos+50 || end < len(source) && !utf8.RuneStart(source[end]) && end > pos {
+		end--
+	}
+	return strings.TrimSpace(source[start:end])
+}

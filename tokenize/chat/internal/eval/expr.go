@@ -1,0 +1,547 @@
+package eval
+
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// expr is an expression. eval never returns nil.
+type expr interface{ eval(x *exec) value.Value }
+
+type (
+	constExpr struct{ v value.Value }
+	nameExpr  struct {
+		slot, depth int
+		missing     *value.Undefined
+	}
+	listExpr struct {
+		items []expr
+		tuple bool
+	}
+	dictExpr struct {
+		pos          syntax.Pos
+		keys, values []expr
+	}
+	condExpr  struct{ test, then, els expr }
+	logicExpr struct {
+		or          bool
+		left, right expr
+	}
+	notExpr   struct{ x expr }
+	unaryExpr struct {
+		pos syntax.Pos
+		op  string
+		x   expr
+	}
+	binaryExpr struct {
+		pos         syntax.Pos
+		op          string
+		left, right expr
+	}
+	// sumExpr is a + b + c…
+	sumExpr struct {
+		terms []expr
+		pos   []syntax.Pos
+	}
+	concatExpr struct {
+		pos   syntax.Pos
+		items []expr
+	}
+	compareExpr struct {
+		pos  syntax.Pos
+		x    expr
+		ops  []string
+		rest []expr
+	}
+	attrExpr struct {
+		pos   syntax.Pos
+		x     expr
+		name  string
+		key   *value.Str
+		plain bool // no dict has an attribute of this name: look for the key only
+	}
+	itemExpr struct {
+		pos      syntax.Pos
+		x, index expr
+	}
+	sliceExpr struct {
+		pos   syntax.Pos
+		x     expr
+		parts [3]expr
+	}
+	callExpr struct {
+		pos    syntax.Pos
+		fn     expr
+		method *attrExpr // fn, when it is an attribute
+		args   argList
+		caller *macroCode // of a call block
+	}
+	filterExpr struct {
+		pos  syntax.Pos
+		x    expr // nil: applied to a captured body
+		name string
+		fn   filterFunc // nil: unknown
+		args argList
+	}
+	testExpr struct {
+		pos  syntax.Pos
+		name string
+		fn   testFunc // nil: unknown
+		x    expr
+		args argList
+	}
+	argList struct {
+		pos         []expr
+		names       []string
+		kw          []expr
+		star, star2 expr
+		simple      bool // positional only
+	}
+)
+
+func (e *constExpr) eval(*exec) value.Value { return e.v }
+
+func (e *nameExpr) eval(x *exec) value.Value {
+	a := x.act
+	if e.depth > 0 {
+		a = a.outer(e.depth)
+	}
+	if v := a.slots[e.slot]; v != nil {
+		return v
+	}
+	return e.missing
+}
+
+func (e *listExpr) eval(x *exec) value.Value {
+	items := make([]value.Value, len(e.items))
+	for i, it := range e.items {
+		items[i] = it.eval(x)
+	}
+	return &value.List{Items: items, Tuple: e.tuple}
+}
+
+func (e *dictExpr) eval(x *exec) value.Value {
+	d := value.NewDict(len(e.keys))
+	for i, k := range e.keys {
+		key := k.eval(x)
+		x.fail(d.Set(key, e.values[i].eval(x)))
+	}
+	x.at(e.pos)
+	return d
+}
+
+func (e *condExpr) eval(x *exec) value.Value {
+	if value.Truth(e.test.eval(x)) {
+		return e.then.eval(x)
+	}
+	return e.els.eval(x)
+}
+
+func (e *logicExpr) eval(x *exec) value.Value {
+	v := e.left.eval(x)
+	if value.Truth(v) == e.or || x.err != nil {
+		return v
+	}
+	return e.right.eval(x)
+}
+
+func (e *notExpr) eval(x *exec) value.Value { return value.NewBool(!value.Truth(e.x.eval(x))) }
+
+func (e *unaryExpr) eval(x *exec) value.Value {
+	v, fault := value.Sign(e.op, e.x.eval(x))
+	if fault != nil {
+		x.fail(fault)
+		x.at(e.pos)
+		return undefined
+	}
+	return v
+}
+
+func (e *binaryExpr) eval(x *exec) value.Value {
+	return x.arith(e.op, e.left.eval(x), e.right.eval(x), e.pos)
+}
+
+func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
+	if x.err != nil {
+		return undefined
+	}
+	v, fault := value.Arith(&x.lim.Limits, op, a, b)
+	if fault != nil {
+		x.fail(fault)
+		x.at(pos)
+		return undefined
+	}
+	return v
+}
+
+// prefix evaluates the leading terms that are plain strings. rest is the index
+// of the first other term, whose value is v, or len(terms).
+func (e *sumExpr) prefix(x *exec, strs []*value.Str) (_ []*value.Str, rest int, v value.Value) {
+	for i, t := range e.terms {
+		v := t.eval(x)
+		s, ok := v.(*value.Str)
+		if !ok || s.Markup || x.err != nil {
+			return strs, i, v
+		}
+		strs = append(strs, s)
+	}
+	return strs, len(e.terms), nil
+}
+
+func (e *sumExpr) eval(x *exec) value.Value {
+	var buf [8]*value.Str
+	strs, i, v := e.prefix(x, buf[:0])
+	if x.err != nil {
+		return undefined
+	}
+	if i > 0 {
+		s, fault := value.Concat(&x.lim.Limits, strs...)
+		if fault != nil {
+			x.fail(fault)
+			x.at(e.pos[0])
+			return undefined
+		}
+		if i == len(e.terms) {
+			return s
+		}
+		v = x.arith("+", s, v, e.pos[i])
+	}
+	for i++; i < len(e.terms) && x.err == nil; i++ {
+		v = x.arith("+", v, e.terms[i].eval(x), e.pos[i])
+	}
+	return v
+}
+
+func (e *concatExpr) eval(x *exec) value.Value {
+	strs := make([]*value.Str, len(e.items))
+	markup := false
+	for i, it := range e.items {
+		s := x.softStr(it.eval(x))
+		markup = markup || s.Markup
+		strs[i] = s
+	}
+	x.at(e.pos)
+	if x.escape && markup {
+		for i, s := range strs {
+			strs[i] = s.Escape()
+		}
+	}
+	s, fault := value.Concat(&x.lim.Limits, strs...)
+	if fault != nil {
+		x.fail(fault)
+		x.at(e.pos)
+		return undefined
+	}
+	if x.escape && markup {
+		return s.Safe()
+	}
+	return s
+}
+
+func (e *compareExpr) eval(x *exec) value.Value {
+	left := e.x.eval(x)
+	for i, op := range e.ops {
+		right := e.rest[i].eval(x)
+		if x.err != nil {
+			return undefined
+		}
+		ok, fault := x.compare(op, left, right)
+		if fault != nil {
+			x.fail(fault)
+			x.at(e.pos)
+			return undefined
+		}
+		if !ok {
+			return value.False
+		}
+		left = right
+	}
+	return value.True
+}
+
+func (x *exec) compare(op string, a, b value.Value) (bool, *value.Fault) {
+	switch op {
+	case "==":
+		return value.Equal(&x.lim.Limits, a, b)
+	case "!=":
+		eq, fault := value.Equal(&x.lim.Limits, a, b)
+		return !eq, fault
+	case "in":
+		return value.Contains(&x.lim.Limits, b, a)
+	case "notin":
+		in, fault := value.Contains(&x.lim.Limits, b, a)
+		return !in, fault
+	}
+	return value.Compare(&x.lim.Limits, op, a, b)
+}
+
+func (e *attrExpr) eval(x *exec) value.Value {
+	v := e.x.eval(x)
+	if d, ok := v.(*value.Dict); ok && e.plain {
+		if r := d.GetString(e.name); r != nil {
+			return r
+		}
+		return &value.Undefined{Obj: d, Name: e.key}
+	}
+	r := x.getattr(v, e.name, e.key)
+	x.at(e.pos)
+	return r
+}
+
+func (e *itemExpr) eval(x *exec) value.Value {
+	v := e.x.eval(x)
+	r := x.getitem(v, e.index.eval(x))
+	x.at(e.pos)
+	return r
+}
+
+func (e *sliceExpr) eval(x *exec) value.Value {
+	v := e.x.eval(x)
+	var parts [3]value.Value
+	for i, p := range e.parts {
+		if p != nil {
+			parts[i] = p.eval(x)
+		}
+	}
+	r := x.slice(v, parts)
+	x.at(e.pos)
+	return r
+}
+
+func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
+	if x.err != nil {
+		return undefined
+	}
+	switch v := v.(type) {
+	case *value.Str, *value.List, *value.Range, *value.Bytes:
+	case *value.Undefined:
+		return x.fail(v.Use())
+	case *value.Dict:
+		return x.failf(value.Type, "unhashable type: 'slice'")
+	default:
+		return x.failf(value.Type, "'%s' object is not subscriptable", v.TypeName())
+	}
+	var bounds [3]*int64
+	var nums [3]int64
+	for i, p := range parts {
+		if p == nil {
+			continue
+		}
+		if _, ok := p.(*value.None); ok {
+			continue
+		}
+		if !value.IsInt(p) {
+			return x.failf(value.Type, "slice indices must be integers or None or have an __index__ method")
+		}
+		n, ok := value.AsInt(p)
+		if !ok { // beyond 64 bits: as good as the largest
+			n = 1<<63 - 1
+			if p.(*value.Int).Big.Sign() < 0 {
+				n = -(1<<63 - 1)
+			}
+		}
+		nums[i] = n
+		bounds[i] = &nums[i]
+	}
+	step := int64(1)
+	if bounds[2] != nil {
+		step = nums[2]
+	}
+	if step == 0 {
+		return x.failf(value.Other, "slice step cannot be zero")
+	}
+	switch v := v.(type) {
+	case *value.Str:
+		return v.Substring(bounds[0], bounds[1], step)
+	case *value.List:
+		first, n := value.SliceIndices(len(v.Items), bounds[0], bounds[1], step)
+		if step == 1 {
+			return &value.List{Items: v.Items[first : first+n : first+n], Tuple: v.Tuple}
+		}
+		items := make([]value.Value, n)
+		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
+			items[k] = v.Items[i]
+		}
+		return &value.List{Items: items, Tuple: v.Tuple}
+	case *value.Bytes:
+		first, n := value.SliceIndices(len(v.B), bounds[0], bounds[1], step)
+		b := make([]byte, 0, n)
+		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
+			b = append(b, v.B[i])
+		}
+		return &value.Bytes{B: string(b)}
+	}
+	r := v.(*value.Range)
+	first, n := value.SliceIndices(r.Len(), bounds[0], bounds[1], step)
+	start := r.Start + int64(first)*r.Step
+	return &value.Range{Start: start, Stop: start + int64(n)*r.Step*step, Step: r.Step * step}
+}
+
+func (e *filterExpr) eval(x *exec) value.Value { return e.apply(x, e.x.eval(x)) }
+
+func (e *filterExpr) apply(x *exec, v value.Value) value.Value {
+	if x.err != nil {
+		return undefined
+	}
+	if e.fn == nil {
+		x.failf(value.Other, "No filter named '%s' found.", e.name)
+		x.at(e.pos)
+		return undefined
+	}
+	mark := len(x.stack)
+	a := e.args.eval(x)
+	if x.err == nil {
+		v = e.fn(x, v, a)
+	}
+	x.stack = x.stack[:mark]
+	if x.err != nil {
+		x.at(e.pos)
+		return undefined
+	}
+	return v
+}
+
+func (e *testExpr) eval(x *exec) value.Value {
+	v := e.x.eval(x)
+	if x.err != nil {
+		return undefined
+	}
+	if e.fn == nil {
+		x.failf(value.Other, "No test named '%s' found.", e.name)
+		x.at(e.pos)
+		return undefined
+	}
+	var a args
+	mark := len(x.stack)
+	if len(e.args.pos) > 0 || !e.args.simple {
+		a = e.args.eval(x)
+	}
+	r := e.fn(x, v, a)
+	x.stack = x.stack[:mark]
+	x.at(e.pos)
+	return value.NewBool(r)
+}
+
+// eval pushes positional arguments on the stack of the run; the caller pops
+// them when the call is over, so callees copy what they keep.
+func (l *argList) eval(x *exec) args {
+	if len(l.pos) == 0 && l.simple {
+		return args{}
+	}
+	mark := len(x.stack)
+	for _, e := range l.pos {
+		v := e.eval(x)
+		x.stack = append(x.stack, v)
+	}
+	if l.simple {
+		return args{pos: x.stack[mark:len(x.stack):len(x.stack)]}
+	}
+	if l.star != nil {
+		items, fault := value.Elements(l.star.eval(x), x.lim.Items)
+		x.fail(fault)
+		x.stack = append(x.stack, items...)
+	}
+	a := args{pos: x.stack[mark:len(x.stack):len(x.stack)]}
+	for i, e := range l.kw {
+		a.kw = append(a.kw, kwarg{l.names[i], e.eval(x)})
+	}
+	if l.star2 != nil {
+		d, ok := l.star2.eval(x).(*value.Dict)
+		if !ok {
+			x.failf(value.Type, "argument after ** must be a mapping")
+			return a
+		}
+		for i := 0; i < d.Len(); i++ {
+			k, ok := d.KeyString(i)
+			if !ok {
+				x.failf(value.Type, "keywords must be strings")
+				return a
+			}
+			if a.get(k) != nil {
+				x.failf(value.Type, "got multiple values for keyword argument '%s'", k)
+				return a
+			}
+			a.kw = append(a.kw, kwarg{k, d.Val(i)})
+		}
+	}
+	return a
+}
+
+// emit evaluates an expression and prints it, where possible without building
+// the text in between.
+func (x *exec) emit(e expr) {
+	if x.escape {
+		x.write(e.eval(x))
+		return
+	}
+	switch e := e.(type) {
+	case *sumExpr:
+		var buf [8]*value.Str
+		strs, i, v := e.prefix(x, buf[:0])
+		if i < len(e.terms) { // not all strings: compute it properly
+			if x.err != nil {
+				return
+			}
+			if i > 0 {
+				s, fault := value.Concat(&x.lim.Limits, strs...)
+				if fault != nil {
+					x.fail(fault)
+					return
+				}
+				v = x.arith("+", s, v, e.pos[i])
+			}
+			for i++; i < len(e.terms) && x.err == nil; i++ {
+				v = x.arith("+", v, e.terms[i].eval(x), e.pos[i])
+			}
+			x.write(v)
+			return
+		}
+		for _, s := range strs {
+			x.out.Str(s)
+		}
+	case *concatExpr:
+		for _, it := range e.items {
+			x.emit(it)
+		}
+		x.at(e.pos)
+	case *condExpr:
+		if value.Truth(e.test.eval(x)) {
+			x.emit(e.then)
+		} else {
+			x.emit(e.els)
+		}
+	case *filterExpr:
+		if e.name == "tojson" && e.x != nil {
+			v := e.x.eval(x)
+			mark := len(x.stack)
+			a := e.args.eval(x)
+			if x.err == nil {
+				writeJSON(x, x.out, v, a)
+			}
+			x.stack = x.stack[:mark]
+			x.at(e.pos)
+			return
+		}
+		x.write(e.eval(x))
+	case *callExpr:
+		e.emit(x)
+	default:
+		x.write(e.eval(x))
+	}
+}
+
+// write prints a value.
+func (x *exec) write(v value.Value) {
+	if x.err != nil {
+		return
+	}
+	if x.escape {
+		x.out.Str(x.softStr(v).Escape())
+		return
+	}
+	if s, ok := v.(*value.Str); ok {
+		x.out.Str(s)
+		return
+	}
+	x.fail(value.WriteStr(x.out, &x.lim.Limits, v))
+}

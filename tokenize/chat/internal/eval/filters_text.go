@@ -1,0 +1,423 @@
+package eval
+
+import (
+	"sort"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// titleWords is the title filter: a word starts after one of - ( { [ < or white
+// space, unlike in str.title.
+func titleWords(s *value.Str) *value.Str {
+	start := true
+	return s.Map(func(_ string, r rune, _ bool) string {
+		out := value.Lit(string(r))
+		if start {
+			out = out.Upper()
+		} else {
+			out = out.Lower()
+		}
+		start = strings.ContainsRune("-({[<", r) || value.IsSpace(r)
+		return out.S
+	})
+}
+
+func filterIndent(x *exec, v value.Value, a args) value.Value {
+	p, ok := x.bind(a, "do_indent", 0, "width", "first", "blank")
+	if !ok {
+		return undefined
+	}
+	s, ok := v.(*value.Str)
+	if !ok {
+		if u, ok := v.(*value.Undefined); ok {
+			return x.fail(u.Use())
+		}
+		return x.val(value.Arith(&x.lim.Limits, "+", v, value.Lit("\n")))
+	}
+	unit := value.Lit("    ")
+	switch w := p[0].(type) {
+	case nil:
+	case *value.Str:
+		unit = w
+	default:
+		n, ok := x.intArg(w)
+		if !ok {
+			return undefined
+		}
+		if n > int64(x.lim.Bytes) {
+			return x.failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.lim.Bytes)
+		}
+		unit = value.Lit(strings.Repeat(" ", int(max(n, 0))))
+	}
+	if s.Markup {
+		unit = unit.Escape()
+	}
+	lines, fault := s.Lines(&x.lim.Limits, false)
+	if fault != nil {
+		return x.fail(fault)
+	}
+	// Jinja adds a newline before it splits, so a final newline gives a last,
+	// empty line.
+	if s.S == "" || endsLine(s.S) {
+		lines = append(lines, value.Empty)
+	}
+	if n := len(unit.S); n > 0 && len(lines) > (x.lim.Bytes-min(len(s.S), x.lim.Bytes))/n {
+		return x.failf(value.Limit, "indent makes more than %d bytes", x.lim.Bytes)
+	}
+	first := p[1] != nil && value.Truth(p[1])
+	blank := p[2] != nil && value.Truth(p[2])
+	t := x.buffer()
+	defer func() { x.buffers = append(x.buffers, t) }()
+	for i, l := range lines {
+		line := l.(*value.Str)
+		if i > 0 {
+			t.Lit("\n")
+		}
+		if (i == 0 && first) || (i > 0 && (blank || line.S != "")) {
+			t.Str(unit)
+		}
+		t.Str(line)
+	}
+	out := t.Value()
+	out.Markup = s.Markup
+	return out
+}
+
+func endsLine(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	switch r {
+	case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
+		return true
+	}
+	return false
+}
+
+func filterTruncate(x *exec, v value.Value, a args) value.Value {
+	p, ok := x.bind(a, "do_truncate", 0, "length", "killwords", "end", "leeway")
+	if !ok {
+		return undefined
+	}
+	length, leeway, end := int64(255), int64(5), value.Lit("...")
+	if p[0] != nil {
+		if length, ok = x.intArg(p[0]); !ok {
+			return undefined
+		}
+	}
+	if p[2] != nil {
+		if end, ok = x.strArg(p[2]); !ok {
+			return undefined
+		}
+	}
+	if !isNone(p[3]) {
+		if leeway, ok = x.intArg(p[3]); !ok {
+			return undefined
+		}
+	}
+	n := int64(end.RuneCount())
+	if length < n {
+		return x.failf(value.Other, "expected length >= %d, got %d", n, length)
+	}
+	if leeway < 0 {
+		return x.failf(value.Other, "expected leeway >= 0, got %d", leeway)
+	}
+	size, fault := value.Len(v)
+	if fault != nil {
+		return x.fail(fault)
+	}
+	if int64(size) <= length+leeway {
+		return v
+	}
+	s, ok := v.(*value.Str)
+	if !ok {
+		return x.failf(value.Type, "can only truncate text, not %s", v.TypeName())
+	}
+	keep := length - n
+	cut := s.Substring(nil, &keep, 1)
+	if p[1] == nil || !value.Truth(p[1]) {
+		if i := strings.LastIndex(cut.S, " "); i >= 0 {
+			cut = cut.Slice(0, i)
+		}
+	}
+	return x.val(value.Arith(&x.lim.Limits, "+", cut, end))
+}
+
+func filterWordcount(x *exec, v value.Value, a args) value.Value {
+	if _, ok := x.bind(a, "do_wordcount", 0); !ok {
+		return undefined
+	}
+	n, in := int64(0), false
+	for _, r := range x.softStr(v).S {
+		w := r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r)
+		if w && !in {
+			n++
+		}
+		in = w
+	}
+	return value.NewInt(n)
+}
+
+func filterStriptags(x *exec, v value.Value, a args) value.Value {
+	if _, ok := x.bind(a, "do_striptags", 0); !ok {
+		return undefined
+	}
+	s := x.str(v)
+	text := s.S
+	for { // comments first, then tags
+		i := strings.Index(text, "<!--")
+		if i < 0 {
+			break
+		}
+		j := strings.Index(text[i:], "-->")
+		if j < 0 {
+			break
+		}
+		text = text[:i] + text[i+j+3:]
+	}
+	for {
+		i := strings.IndexByte(text, '<')
+		if i < 0 {
+			break
+		}
+		j := strings.IndexByte(text[i:], '>')
+		if j < 0 {
+			break
+		}
+		text = text[:i] + text[i+j+1:]
+	}
+	text = strings.Join(strings.FieldsFunc(text, value.IsSpace), " ")
+	t := value.NewText(s)
+	t.Changed(unescapeHTML(text), s, 0, len(s.S))
+	return t.Value()
+}
+
+func filterURLEncode(x *exec, v value.Value, a args) value.Value {
+	if _, ok := x.bind(a, "do_urlencode", 0); !ok {
+		return undefined
+	}
+	if _, ok := v.(*value.Str); ok || !iterable(v) {
+		return quoteURL(x.str(v), "/")
+	}
+	items := []value.Value{}
+	if d, ok := v.(*value.Dict); ok {
+		view := &value.View{D: d, Kind: "dict_items"}
+		for i := range d.Len() {
+			items = append(items, view.At(i))
+		}
+	} else {
+		var ok bool
+		if items, ok = elements(x, v); !ok {
+			return undefined
+		}
+	}
+	var parts []*value.Str
+	for _, it := range items {
+		kv, fault := value.Elements(it, x.lim.Items)
+		if fault != nil {
+			return x.fail(fault)
+		}
+		if len(kv) != 2 {
+			return x.failf(value.Other, "not enough values to unpack (expected 2, got %d)", len(kv))
+		}
+		pair, fault := value.Concat(&x.lim.Limits, plus(quoteURL(x.str(kv[0]), "")), value.Lit("="), plus(quoteURL(x.str(kv[1]), "")))
+		if fault != nil {
+			return x.fail(fault)
+		}
+		parts = append(parts, pair)
+	}
+	return x.strFault(value.Join(&x.lim.Limits, value.Lit("&"), parts))
+}
+
+func plus(s *value.Str) *value.Str {
+	out, fault := s.Replace(&value.Limits{Bytes: 1 << 30}, value.Lit("%20"), value.Lit("+"), -1)
+	if fault != nil {
+		return s
+	}
+	return out
+}
+
+// quoteURL is urllib's quote.
+func quoteURL(s *value.Str, safe string) *value.Str {
+	return s.Map(func(rest string, r rune, _ bool) string {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-~"+safe, r)) {
+			return string(r)
+		}
+		out := ""
+		_, n := utf8.DecodeRuneInString(rest)
+		for i := range n {
+			out += sprintf("%%%02X", rest[i])
+		}
+		return out
+	})
+}
+
+func filterXMLAttr(x *exec, v value.Value, a args) value.Value {
+	p, ok := x.bind(a, "do_xmlattr", 0, "autospace")
+	if !ok {
+		return undefined
+	}
+	d, ok := v.(*value.Dict)
+	if !ok {
+		if u, ok := v.(*value.Undefined); ok {
+			return x.fail(u.Use())
+		}
+		return x.failf(value.Other, "'%s' object has no attribute 'items'", v.TypeName())
+	}
+	t := x.buffer()
+	defer func() { x.buffers = append(x.buffers, t) }()
+	space := p[0] == nil || value.Truth(p[0])
+	for i := 0; i < d.Len(); i++ {
+		val := d.Val(i)
+		if isNone(val) || isUndefined(val) {
+			continue
+		}
+		key, ok := d.Key(i).(*value.Str)
+		if !ok {
+			return x.failf(value.Type, "expected string or bytes-like object, got '%s'", d.Key(i).TypeName())
+		}
+		if strings.ContainsAny(key.S, " \t\n\r\f\v/>=") {
+			return x.failf(value.Other, "Invalid character in attribute name: %s", value.ReprString(key))
+		}
+		if space || len(t.B) > 0 {
+			t.Lit(" ")
+		}
+		t.Str(key.Escape())
+		t.Lit(`="`)
+		t.Str(x.softStr(val).Escape())
+		t.Lit(`"`)
+	}
+	out := t.Value()
+	out.Markup = x.escape
+	return out
+}
+
+// strftime formats a time with the directives of C in the C locale.
+func strftime(t time.Time, format string) string {
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' || i+1 >= len(format) {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		pad := byte(0)
+		if format[i] == '-' || format[i] == '_' || format[i] == '0' || format[i] == '^' {
+			if i+1 < len(format) {
+				pad = format[i]
+				i++
+			}
+		}
+		text := strftimeField(t, format[i])
+		switch pad {
+		case '-':
+			if trimmed := strings.TrimLeft(text, "0 "); trimmed != "" {
+				text = trimmed
+			} else if text != "" {
+				text = "0"
+			}
+		case '_':
+			n := len(text) - len(strings.TrimLeft(text, "0"))
+			if n == len(text) && n > 0 {
+				n--
+			}
+			text = strings.Repeat(" ", n) + text[n:]
+		case '^':
+			text = strings.ToUpper(text)
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+func strftimeField(t time.Time, c byte) string {
+	hour12 := (t.Hour()+11)%12 + 1
+	isoYear, isoWeek := t.ISOWeek()
+	switch c {
+	case 'Y':
+		return sprintf("%d", t.Year())
+	case 'C':
+		return sprintf("%02d", t.Year()/100)
+	case 'y':
+		return sprintf("%02d", t.Year()%100)
+	case 'm':
+		return sprintf("%02d", int(t.Month()))
+	case 'd':
+		return sprintf("%02d", t.Day())
+	case 'e':
+		return sprintf("%2d", t.Day())
+	case 'H':
+		return sprintf("%02d", t.Hour())
+	case 'k':
+		return sprintf("%2d", t.Hour())
+	case 'I':
+		return sprintf("%02d", hour12)
+	case 'l':
+		return sprintf("%2d", hour12)
+	case 'M':
+		return sprintf("%02d", t.Minute())
+	case 'S':
+		return sprintf("%02d", t.Second())
+	case 'f':
+		return sprintf("%06d", t.Nanosecond()/1000)
+	case 'j':
+		return sprintf("%03d", t.YearDay())
+	case 'B':
+		return t.Month().String()
+	case 'b', 'h':
+		return t.Month().String()[:3]
+	case 'A':
+		return t.Weekday().String()
+	case 'a':
+		return t.Weekday().String()[:3]
+	case 'p':
+		return t.Format("PM")
+	case 'P':
+		return t.Format("pm")
+	case 'w':
+		return sprintf("%d", int(t.Weekday()))
+	case 'u':
+		return sprintf("%d", (int(t.Weekday())+6)%7+1)
+	case 'U':
+		return sprintf("%02d", (t.YearDay()+6-int(t.Weekday()))/7)
+	case 'W':
+		return sprintf("%02d", (t.YearDay()+6-(int(t.Weekday())+6)%7)/7)
+	case 'V':
+		return sprintf("%02d", isoWeek)
+	case 'G':
+		return sprintf("%d", isoYear)
+	case 'g':
+		return sprintf("%02d", isoYear%100)
+	case 'D', 'x':
+		return t.Format("01/02/06")
+	case 'T', 'X':
+		return t.Format("15:04:05")
+	case 'R':
+		return t.Format("15:04")
+	case 'r':
+		return t.Format("03:04:05 PM")
+	case 'F':
+		return t.Format("2006-01-02")
+	case 'c':
+		return t.Format("Mon Jan _2 15:04:05 2006")
+	case 's':
+		return sprintf("%d", t.Unix())
+	case 'n':
+		return "\n"
+	case 't':
+		return "\t"
+	case '%':
+		return "%"
+	case 'z', 'Z': // the clock of transformers has no time zone
+		return ""
+	}
+	return "%" + string(c)
+}
+
+// seps are sorted for the message of urlize.
+func sortedSet(names []string) []string {
+	sort.Strings(names)
+	return names
+}

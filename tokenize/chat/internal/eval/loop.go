@@ -1,0 +1,275 @@
+package eval
+
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+type forStmt struct {
+	pos       syntax.Pos
+	iter      expr
+	test      *testCode
+	target    target
+	single    int // slot of a plain name as target, else -1
+	loopSlot  int // slot of the loop object, -1 when the body does not use it
+	recursive bool
+	fn        *function // of the body
+	loads     []loadCode
+	clear     []int
+	body      []stmt
+	elsLoads  []loadCode
+	els       []stmt
+}
+
+// testCode is the condition of "for … if …".
+type testCode struct {
+	fn     *function
+	loads  []loadCode
+	target target
+	test   expr
+}
+
+func (s *forStmt) exec(x *exec) signal {
+	v := s.iter.eval(x)
+	if s.recursive {
+		text, sig := x.capture(func() signal { return s.recurse(x, v, x.act, 0) })
+		x.out.Str(text)
+		return sig
+	}
+	return s.loop(x, v, 0, nil)
+}
+
+// recurse runs the loop as the function that loop(…) calls again.
+func (s *forStmt) recurse(x *exec, v value.Value, up *activation, depth int) signal {
+	if !x.descend() {
+		return halt
+	}
+	saved := x.act
+	x.act = &activation{slots: make([]value.Value, len(s.fn.order)), up: up}
+	sig := s.loop(x, v, depth, up)
+	x.act = saved
+	x.depth--
+	return sig
+}
+
+func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal {
+	if x.err != nil {
+		return halt
+	}
+	l := Loop{depth: int64(depth)}
+	if s.recursive {
+		l.code, l.up = s, up
+	}
+	switch it := v.(type) {
+	case *value.List:
+		l.items = it.Items
+	case *value.Iter:
+		l.next = it.Next
+	default:
+		items, fault := value.Elements(v, x.lim.Items)
+		if fault != nil {
+			x.fail(fault)
+			x.at(s.pos)
+			return halt
+		}
+		l.items = items
+	}
+	if s.test != nil {
+		l.filter(x, s.test)
+	}
+	messages := !x.inLoop && x.out == x.root
+	var loopValue *Loop
+	if s.loopSlot >= 0 {
+		loopValue = &l
+	}
+	sig := s.iterate(x, loopValue, &l, messages)
+	if sig != next {
+		return sig
+	}
+	return next
+}
+
+func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
+	slots := x.act.slots
+	completed := false
+	for l.i = 0; l.has(l.i); l.i++ {
+		if !x.step(1) {
+			return halt
+		}
+		item := l.items[l.i]
+		if s.single >= 0 {
+			slots[s.single] = item
+		} else {
+			s.target.assign(x, item)
+		}
+		if loopValue != nil {
+			slots[s.loopSlot] = loopValue
+		}
+		x.enter(s.loads)
+		var sig signal
+		if messages {
+			sig = x.message(item, s.body)
+		} else {
+			sig = x.run(s.body)
+		}
+		if sig == halt {
+			return halt
+		}
+		if sig == breakLoop {
+			break
+		}
+		completed = completed || sig == next
+	}
+	if x.err != nil {
+		x.at(s.pos)
+		return halt
+	}
+	for _, c := range s.clear {
+		slots[c] = nil
+	}
+	if !completed && s.els != nil {
+		x.enter(s.elsLoads)
+		return x.run(s.els)
+	}
+	return next
+}
+
+// message runs one pass of a loop and notes what it wrote, if item is a message.
+func (x *exec) message(item value.Value, body []stmt) signal {
+	d, ok := item.(*value.Dict)
+	if !ok || d.F == nil || d.F.Message < 0 || d.F.Index != d.F.Message {
+		return x.run(body)
+	}
+	start := len(x.out.B)
+	x.inLoop = true
+	sig := x.run(body)
+	x.inLoop = false
+	if len(x.out.B) > start {
+		x.extents = append(x.extents, Extent{int(d.F.Message), start, len(x.out.B)})
+	}
+	return sig
+}
+
+// Loop is the loop object. Items are read ahead of the pass only as far as
+// something asks for them.
+type Loop struct {
+	items   []value.Value
+	next    func() value.Value // source of more items; nil when all are there
+	i       int
+	depth   int64
+	code    *forStmt // of a recursive loop
+	up      *activation
+	changed value.Value
+}
+
+// has reads items up to index i and reports whether there is one.
+func (l *Loop) has(i int) bool {
+	for l.next != nil && i >= len(l.items) {
+		v := l.next()
+		if v == nil {
+			l.next = nil
+			break
+		}
+		l.items = append(l.items, v)
+	}
+	return i < len(l.items)
+}
+
+// filter keeps the items for which the condition holds.
+func (l *Loop) filter(x *exec, t *testCode) {
+	source := *l
+	up := x.act
+	i := 0
+	l.items = nil
+	l.next = func() value.Value {
+		for source.has(i) && x.step(1) {
+			item := source.items[i]
+			i++
+			saved := x.act
+			x.act = &activation{slots: make([]value.Value, len(t.fn.order)), up: up}
+			x.enter(t.loads)
+			t.target.assign(x, item)
+			ok := value.Truth(t.test.eval(x))
+			x.act = saved
+			if ok && x.err == nil {
+				return item
+			}
+		}
+		return nil
+	}
+}
+
+// TypeName implements value.Value.
+func (l *Loop) TypeName() string { return "LoopContext" }
+
+// Len is the number of items, which reads them all.
+func (l *Loop) Len() (int, *value.Fault) {
+	for l.next != nil {
+		l.has(len(l.items))
+	}
+	return len(l.items), nil
+}
+
+// Repr implements value.Reprer.
+func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
+	n, _ := l.Len()
+	t.Lit(sprintf("<LoopContext %d/%d>", l.i+1, n))
+	return nil
+}
+
+func (l *Loop) attr(name string) value.Value {
+	i := int64(l.i)
+	switch name {
+	case "index":
+		return value.NewInt(i + 1)
+	case "index0":
+		return value.NewInt(i)
+	case "first":
+		return value.NewBool(i == 0)
+	case "last":
+		return value.NewBool(!l.has(l.i + 1))
+	case "length":
+		n, _ := l.Len()
+		return value.NewInt(int64(n))
+	case "revindex":
+		n, _ := l.Len()
+		return value.NewInt(int64(n) - i)
+	case "revindex0":
+		n, _ := l.Len()
+		return value.NewInt(int64(n) - i - 1)
+	case "depth":
+		return value.NewInt(l.depth + 1)
+	case "depth0":
+		return value.NewInt(l.depth)
+	case "previtem":
+		if l.i == 0 {
+			return &value.Undefined{Hint: "there is no previous item"}
+		}
+		return l.items[l.i-1]
+	case "nextitem":
+		if !l.has(l.i + 1) {
+			return &value.Undefined{Hint: "there is no next item"}
+		}
+		return l.items[l.i+1]
+	case "cycle":
+		return &Func{Name: "cycle", Fn: func(x *exec, a args) value.Value {
+			if len(a.pos) == 0 {
+				return x.failf(value.Type, "no items for cycling given")
+			}
+			return a.pos[l.i%len(a.pos)]
+		}}
+	case "changed":
+		return &Func{Name: "changed", Fn: func(x *exec, a args) value.Value {
+			now := &value.List{Items: append([]value.Value(nil), a.pos...), Tuple: true}
+			if l.changed != nil {
+				if eq, fault := value.Equal(&x.lim.Limits, l.changed, now); eq || fault != nil {
+					x.fail(fault)
+					return value.False
+				}
+			}
+			l.changed = now
+			return value.True
+		}}
+	}
+	return nil
+}

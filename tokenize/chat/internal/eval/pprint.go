@@ -1,0 +1,196 @@
+package eval
+
+import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+
+// filterPprint is Python's pprint.pformat for what fits into a line of 80
+// characters, and one item per line otherwise.
+func filterPprint(x *exec, v value.Value, a args) value.Value {
+	if _, ok := x.bind(a, "do_pprint", 0); !ok {
+		return undefined
+	}
+	t := x.buffer()
+	defer func() { x.buffers = append(x.buffers, t) }()
+	x.pprint(t, v, 0, 0, 0)
+	if x.err != nil {
+		return undefined
+	}
+	return t.Value()
+}
+
+const pprintWidth = 80
+
+func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int) {
+	if depth > x.lim.Depth {
+		x.failf(value.Other, "maximum recursion depth exceeded")
+		return
+	}
+	line := &value.Text{Track: t.Track}
+	v = x.sortedDicts(v, depth)
+	x.fail(value.WriteRepr(line, &x.lim.Limits, v, x.lim.Depth))
+	if x.err != nil {
+		return
+	}
+	if len([]rune(string(line.B))) <= pprintWidth-indent-allowance {
+		t.Text(line)
+		return
+	}
+	newline := func(n int) {
+		t.Lit("\n")
+		for range n {
+			t.Byte(' ')
+		}
+	}
+	switch c := v.(type) {
+	case *value.List:
+		open, end := "[", "]"
+		if c.Tuple {
+			open, end = "(", ")"
+			if len(c.Items) == 1 {
+				end = ",)"
+			}
+		}
+		t.Lit(open)
+		for i, it := range c.Items {
+			if i > 0 {
+				t.Lit(",")
+				newline(indent + 1)
+			}
+			rest := 1
+			if i == len(c.Items)-1 {
+				rest = allowance + len(end)
+			}
+			x.pprint(t, it, indent+1, rest, depth+1)
+		}
+		t.Lit(end)
+	case *value.Dict:
+		t.Lit("{")
+		for i := 0; i < c.Len(); i++ {
+			if i > 0 {
+				t.Lit(",")
+				newline(indent + 1)
+			}
+			before := len(t.B)
+			x.fail(value.WriteRepr(t, &x.lim.Limits, c.Key(i), x.lim.Depth))
+			t.Lit(": ")
+			width := len([]rune(string(t.B[before:])))
+			rest := 1
+			if i == c.Len()-1 {
+				rest = allowance + 1
+			}
+			x.pprint(t, c.Val(i), indent+1+width, rest, depth+1)
+		}
+		t.Lit("}")
+	case *value.Str:
+		x.pprintStr(t, c, indent, allowance, depth)
+	default:
+		t.Text(line)
+	}
+}
+
+// sortedDicts sorts the keys of dicts, as pprint does, when they can be sorted.
+func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
+	if depth > x.lim.Depth {
+		return v
+	}
+	switch c := v.(type) {
+	case *value.Dict:
+		keys := make([]value.Value, c.Len())
+		for i := range keys {
+			keys[i] = c.Key(i)
+		}
+		sorted, fault := value.Sort(&x.lim.Limits, keys, keys, false)
+		if fault != nil {
+			sorted = keys
+		}
+		d := value.NewDict(c.Len())
+		for _, k := range sorted {
+			item, _ := c.Get(k)
+			x.fail(d.Set(k, x.sortedDicts(item, depth+1)))
+		}
+		return d
+	case *value.List:
+		items := make([]value.Value, len(c.Items))
+		for i, it := range c.Items {
+			items[i] = x.sortedDicts(it, depth+1)
+		}
+		return &value.List{Items: items, Tuple: c.Tuple}
+	}
+	return v
+}
+
+// pprintStr breaks a long string into adjacent literals at white space.
+func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth int) {
+	lines, fault := s.Lines(&x.lim.Limits, true)
+	if fault != nil {
+		x.fail(fault)
+		return
+	}
+	if len(lines) == 0 {
+		x.fail(value.WriteRepr(t, &x.lim.Limits, s, 2))
+		return
+	}
+	if depth == 0 {
+		indent++
+		allowance++
+	}
+	repr := func(v value.Value) *value.Text {
+		r := &value.Text{Track: t.Track}
+		x.fail(value.WriteRepr(r, &x.lim.Limits, v, 2))
+		return r
+	}
+	runes := func(r *value.Text) int { return len([]rune(string(r.B))) }
+	var chunks []*value.Text
+	for i, l := range lines {
+		line := l.(*value.Str)
+		width := pprintWidth - indent
+		if i == len(lines)-1 {
+			width -= allowance
+		}
+		whole := repr(line)
+		if runes(whole) <= width {
+			chunks = append(chunks, whole)
+			continue
+		}
+		from, end := 0, 0
+		for pos := 0; pos < len(line.S); {
+			word := pos
+			for word < len(line.S) && !isSpaceByte(line.S[word]) {
+				word++
+			}
+			for word < len(line.S) && isSpaceByte(line.S[word]) {
+				word++
+			}
+			w := pprintWidth - indent
+			if word == len(line.S) && i == len(lines)-1 {
+				w -= allowance
+			}
+			if r := repr(line.Slice(from, word)); runes(r) > w && end > from {
+				chunks = append(chunks, repr(line.Slice(from, end)))
+				from = end
+			}
+			end, pos = word, word
+		}
+		chunks = append(chunks, repr(line.Slice(from, len(line.S))))
+	}
+	if len(chunks) == 1 {
+		t.Text(chunks[0])
+		return
+	}
+	if depth == 0 {
+		t.Lit("(")
+	}
+	for i, c := range chunks {
+		if i > 0 {
+			t.Lit("\n")
+			for range indent {
+				t.Byte(' ')
+			}
+		}
+		t.Text(c)
+	}
+	if depth == 0 {
+		t.Lit(")")
+	}
+}
+
+func isSpaceByte(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

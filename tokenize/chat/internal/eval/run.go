@@ -1,0 +1,269 @@
+// Package eval compiles the tree of a chat template and runs it: scopes as
+// Jinja's, values as Python's, output with the origin of every byte.
+package eval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// Limits bounds one run.
+type Limits struct {
+	value.Limits
+	Output int // bytes of the rendered text
+	Steps  int // statements, iterations and items that builtins walk over
+	Macros int // depth of calls
+	Range  int // items of range()
+}
+
+// Input is what one run sees.
+type Input struct {
+	Vars   func(name string) value.Value // nil: no such variable
+	Now    func() time.Time
+	Track  bool // record where bytes come from
+	Limits *Limits
+}
+
+// Output is what one run wrote.
+type Output struct {
+	Text     value.Text
+	Messages []Extent
+}
+
+// Extent is the part of the output that one pass of a loop over messages wrote.
+type Extent struct{ Message, Start, End int }
+
+// Error is a failure at a place of the template.
+type Error struct {
+	value.Fault
+	Pos syntax.Pos // -1: not at a place
+}
+
+// activation holds the variables of one call of a function.
+type activation struct {
+	slots []value.Value // nil: not set
+	up    *activation
+}
+
+func (a *activation) outer(depth int) *activation {
+	for ; depth > 0; depth-- {
+		a = a.up
+	}
+	return a
+}
+
+// exec is the state of one run. The first failure is kept in err; from then on
+// expressions give meaningless values and statements stop, so code may go on
+// after a failure as long as it ends.
+type exec struct {
+	prog     *Program
+	in       *Input
+	lib      *library
+	lim      *Limits
+	ctx      context.Context
+	act      *activation
+	out      *value.Text
+	root     *value.Text // out, when nothing is being captured
+	err      *value.Fault
+	errPos   syntax.Pos
+	steps    int
+	depth    int
+	escape   bool
+	inputs   []value.Value
+	exported map[string]value.Value
+	extents  []Extent
+	inLoop   bool // inside a loop over messages
+	stack    []value.Value
+	buffers  []*value.Text
+}
+
+// Run renders the program.
+func (p *Program) Run(ctx context.Context, in Input) (*Output, *Error) {
+	o := &Output{}
+	o.Text.Track = in.Track
+	x := &exec{prog: p, lib: builtins, in: &in, lim: in.Limits, ctx: ctx, errPos: -1}
+	x.out, x.root = &o.Text, &o.Text
+	x.inputs = make([]value.Value, len(p.resolve))
+	for i, name := range p.resolve {
+		if v := in.Vars(name); v != nil {
+			x.inputs[i] = v
+		} else {
+			x.inputs[i] = x.lib.globals[name]
+		}
+	}
+	if len(p.blocks) > 0 {
+		x.exported = map[string]value.Value{}
+	}
+	x.function(p.root, nil)
+	x.checkOutput()
+	if x.err != nil {
+		return nil, &Error{*x.err, x.errPos}
+	}
+	o.Messages = x.extents
+	return o, nil
+}
+
+// function runs code in a new activation.
+func (x *exec) function(code *functionCode, up *activation) signal {
+	a := &activation{slots: make([]value.Value, len(code.fn.order)), up: up}
+	return x.call(code, a)
+}
+
+func (x *exec) call(code *functionCode, a *activation) signal {
+	saved := x.act
+	x.act = a
+	x.enter(code.loads)
+	sig := x.run(code.body)
+	x.act = saved
+	return sig
+}
+
+// enter sets the variables of a scope to what they start as.
+func (x *exec) enter(loads []loadCode) {
+	slots := x.act.slots
+	for i := range loads {
+		l := &loads[i]
+		switch l.kind {
+		case loadResolve:
+			slots[l.slot] = x.lookup(l.from)
+		case loadAlias:
+			slots[l.slot] = x.act.outer(l.depth).slots[l.from]
+		default:
+			slots[l.slot] = nil
+		}
+	}
+}
+
+func (x *exec) lookup(i int) value.Value {
+	if x.exported != nil {
+		if v, ok := x.exported[x.prog.resolve[i]]; ok {
+			return v
+		}
+	}
+	return x.inputs[i]
+}
+
+func (x *exec) leave(slots []int) {
+	for _, s := range slots {
+		x.act.slots[s] = nil
+	}
+}
+
+func (x *exec) fail(f *value.Fault) value.Value {
+	if x.err == nil && f != nil {
+		x.err = f
+	}
+	return undefined
+}
+
+func (x *exec) failf(c value.Class, format string, args ...any) value.Value {
+	return x.fail(value.Faultf(c, format, args...))
+}
+
+// at says where the failure happened, if there is one and nobody said so yet.
+func (x *exec) at(pos syntax.Pos) {
+	if x.err != nil && x.errPos < 0 {
+		x.errPos = pos
+	}
+}
+
+var undefined = &value.Undefined{Hint: "evaluation stopped"}
+
+// must passes a value through, or records the fault.
+func must[T any](x *exec, v T, f *value.Fault) T {
+	if f != nil {
+		x.fail(f)
+	}
+	return v
+}
+
+// val is must for Values, which are never nil.
+func (x *exec) val(v value.Value, f *value.Fault) value.Value {
+	if f != nil {
+		return x.fail(f)
+	}
+	return v
+}
+
+// step counts n units of work and reports whether the run may go on.
+func (x *exec) step(n int) bool {
+	if x.err != nil {
+		return false
+	}
+	before := x.steps
+	x.steps += n
+	if x.steps > x.lim.Steps {
+		x.failf(value.Limit, "more than %d evaluation steps", x.lim.Steps)
+		return false
+	}
+	if x.steps>>10 != before>>10 {
+		if err := x.ctx.Err(); err != nil {
+			x.failf(value.Limit, "rendering was stopped: %v", err)
+			return false
+		}
+		return x.checkOutput()
+	}
+	return true
+}
+
+func (x *exec) checkOutput() bool {
+	limit := x.lim.Bytes
+	if x.out == x.root {
+		limit = x.lim.Output
+	}
+	if len(x.out.B) > limit {
+		x.failf(value.Limit, "output of more than %d bytes", limit)
+		return false
+	}
+	return true
+}
+
+// capture runs f with a fresh output and returns what it wrote.
+func (x *exec) capture(f func() signal) (*value.Str, signal) {
+	saved := x.out
+	t := x.buffer()
+	x.out = t
+	sig := f()
+	x.checkOutput()
+	s := t.Value()
+	x.out = saved
+	x.buffers = append(x.buffers, t)
+	return s, sig
+}
+
+func (x *exec) buffer() *value.Text {
+	if n := len(x.buffers); n > 0 {
+		t := x.buffers[n-1]
+		x.buffers = x.buffers[:n-1]
+		t.Reset()
+		return t
+	}
+	return &value.Text{Track: x.in.Track}
+}
+
+// str is Python's str().
+func (x *exec) str(v value.Value) *value.Str {
+	if s, ok := v.(*value.Str); ok && !s.Markup {
+		return s
+	}
+	s, fault := value.ToStr(&x.lim.Limits, v, x.in.Track)
+	if fault != nil {
+		x.fail(fault)
+		return value.Empty
+	}
+	return s
+}
+
+// softStr is markupsafe.soft_str: str() that keeps Markup.
+func (x *exec) softStr(v value.Value) *value.Str {
+	if s, ok := v.(*value.Str); ok {
+		return s
+	}
+	return x.str(v)
+}

@@ -1,0 +1,357 @@
+package eval
+
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// signal says how a statement ended.
+type signal uint8
+
+const (
+	next signal = iota
+	breakLoop
+	continueLoop
+	halt // a failure
+)
+
+type stmt interface{ exec(x *exec) signal }
+
+func (x *exec) run(body []stmt) signal {
+	for _, s := range body {
+		if sig := s.exec(x); sig != next {
+			return sig
+		}
+		if !x.step(1) {
+			return halt
+		}
+	}
+	return next
+}
+
+type (
+	dataStmt    struct{ text string }
+	outputStmt  struct{ e expr }
+	setNameStmt struct {
+		slot int
+		e    expr
+	}
+	setStmt struct {
+		target target
+		e      expr
+		export []string
+	}
+	ifStmt struct {
+		tests  []expr
+		bodies [][]stmt
+		els    []stmt
+	}
+	jumpStmt signal
+	// scopeCode is the body of a scope inside a function.
+	scopeCode struct {
+		loads []loadCode
+		clear []int
+		body  []stmt
+	}
+	setBlockStmt struct {
+		scopeCode
+		target target
+		filter *filterExpr
+		export []string
+	}
+	filterBlockStmt struct {
+		scopeCode
+		filter *filterExpr
+	}
+	withStmt struct {
+		scopeCode
+		targets []target
+		values  []expr
+	}
+	autoescapeStmt struct {
+		scopeCode
+		on expr
+	}
+	generationStmt struct{ functionCode }
+	macroStmt      struct {
+		code        *macroCode
+		slot, depth int
+		export      string
+	}
+	blockStmt struct {
+		name   string
+		locals map[string]*nameExpr // of a scoped block
+	}
+	selfStmt   struct{ slot int }
+	loaderStmt struct {
+		pos      syntax.Pos
+		template expr
+	}
+)
+
+func (s *dataStmt) exec(x *exec) signal {
+	x.out.Lit(s.text)
+	return next
+}
+
+func (s *outputStmt) exec(x *exec) signal {
+	x.emit(s.e)
+	return next
+}
+
+func (s *setNameStmt) exec(x *exec) signal {
+	x.act.slots[s.slot] = s.e.eval(x)
+	return next
+}
+
+func (s *setStmt) exec(x *exec) signal {
+	if !s.target.check(x) {
+		return halt
+	}
+	s.target.assign(x, s.e.eval(x))
+	x.export(s.export)
+	return next
+}
+
+func (x *exec) export(names []string) {
+	for _, name := range names {
+		if v := x.prog.root.fn.vars[varKey{0, name}]; v != nil {
+			x.exported[name] = x.act.slots[v.slot]
+		}
+	}
+}
+
+func (s *ifStmt) exec(x *exec) signal {
+	for i, t := range s.tests {
+		if value.Truth(t.eval(x)) {
+			return x.run(s.bodies[i])
+		}
+		if x.err != nil {
+			return halt
+		}
+	}
+	return x.run(s.els)
+}
+
+func (s jumpStmt) exec(*exec) signal { return signal(s) }
+
+func (s *setBlockStmt) exec(x *exec) signal {
+	x.enter(s.loads)
+	text, sig := x.capture(func() signal { return x.run(s.body) })
+	if sig != next {
+		return sig
+	}
+	if !s.target.check(x) {
+		return halt
+	}
+	if x.escape {
+		text = text.Safe()
+	}
+	var v value.Value = text
+	if s.filter != nil {
+		v = s.filter.apply(x, text)
+	}
+	s.target.assign(x, v)
+	x.export(s.export)
+	x.leave(s.clear)
+	return next
+}
+
+func (s *filterBlockStmt) exec(x *exec) signal {
+	x.enter(s.loads)
+	text, sig := x.capture(func() signal { return x.run(s.body) })
+	if sig != next {
+		return sig
+	}
+	if x.escape {
+		text = text.Safe()
+	}
+	x.write(s.filter.apply(x, text))
+	x.leave(s.clear)
+	return next
+}
+
+func (s *withStmt) exec(x *exec) signal {
+	x.enter(s.loads)
+	for i, t := range s.targets {
+		t.assign(x, s.values[i].eval(x))
+	}
+	sig := x.run(s.body)
+	x.leave(s.clear)
+	return sig
+}
+
+func (s *autoescapeStmt) exec(x *exec) signal {
+	x.enter(s.loads)
+	saved := x.escape
+	x.escape = value.Truth(s.on.eval(x))
+	sig := x.run(s.body)
+	x.escape = saved
+	x.leave(s.clear)
+	return sig
+}
+
+func (s *generationStmt) exec(x *exec) signal {
+	start := len(x.out.B)
+	if !x.descend() {
+		return halt
+	}
+	sig := x.function(&s.functionCode, x.act)
+	x.depth--
+	x.out.Gens = append(x.out.Gens, [2]int{start, len(x.out.B)})
+	return sig
+}
+
+// descend counts a call; the caller undoes it with x.depth--.
+func (x *exec) descend() bool {
+	x.depth++
+	if x.depth > x.lim.Macros {
+		x.failf(value.Limit, "calls nested deeper than %d", x.lim.Macros)
+		x.depth--
+		return false
+	}
+	return true
+}
+
+func (s *macroStmt) exec(x *exec) signal {
+	m := &Macro{code: s.code, act: x.act}
+	x.act.outer(s.depth).slots[s.slot] = m
+	if s.export != "" {
+		x.exported[s.export] = m
+	}
+	return next
+}
+
+func (s *selfStmt) exec(x *exec) signal {
+	x.act.slots[s.slot] = &selfRef{}
+	return next
+}
+
+func (s *blockStmt) exec(x *exec) signal {
+	saved := x.exported
+	if s.locals != nil {
+		x.exported = make(map[string]value.Value, len(saved)+len(s.locals))
+		for k, v := range saved {
+			x.exported[k] = v
+		}
+		for k, e := range s.locals {
+			if v := x.act.outer(e.depth).slots[e.slot]; v != nil {
+				x.exported[k] = v
+			}
+		}
+	}
+	x.block(s.name)
+	x.exported = saved
+	return next
+}
+
+func (x *exec) block(name string) {
+	b := x.prog.blocks[name]
+	if !x.descend() {
+		return
+	}
+	a := &activation{slots: make([]value.Value, len(b.fn.order))}
+	if b.self != nil {
+		a.slots[b.self.slot] = &selfRef{}
+	}
+	if b.super != nil {
+		a.slots[b.super.slot] = &value.Undefined{Hint: "there is no parent block called '" + name + "'.", Name: value.Lit("super")}
+	}
+	x.call(&b.functionCode, a)
+	x.depth--
+}
+
+func (s *loaderStmt) exec(x *exec) signal {
+	s.template.eval(x)
+	x.failf(value.Type, "no loader for this environment specified")
+	x.at(s.pos)
+	return halt
+}
+
+// target is the left side of an assignment.
+type target interface {
+	// check refuses attributes of anything but namespaces, before the right
+	// side is evaluated.
+	check(x *exec) bool
+	assign(x *exec, v value.Value)
+}
+
+type (
+	nameTarget struct {
+		slot, depth int
+		name        string
+	}
+	attrTarget struct {
+		pos  syntax.Pos
+		ns   *nameExpr
+		attr string
+	}
+	tupleTarget struct {
+		pos   syntax.Pos
+		items []target
+	}
+)
+
+func (t *nameTarget) check(*exec) bool { return true }
+func (t *nameTarget) assign(x *exec, v value.Value) {
+	x.act.outer(t.depth).slots[t.slot] = v
+}
+
+func (t *attrTarget) check(x *exec) bool {
+	if _, ok := t.ns.eval(x).(*Namespace); ok {
+		return true
+	}
+	x.failf(value.Other, "cannot assign attribute on non-namespace object")
+	x.at(t.pos)
+	return false
+}
+
+func (t *attrTarget) assign(x *exec, v value.Value) {
+	if ns, ok := t.ns.eval(x).(*Namespace); ok {
+		x.fail(ns.set(t.attr, v))
+		x.at(t.pos)
+	}
+}
+
+func (t *tupleTarget) check(x *exec) bool {
+	for _, i := range t.items {
+		if !i.check(x) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *tupleTarget) assign(x *exec, v value.Value) {
+	defer x.at(t.pos)
+	if l, ok := v.(*value.List); ok && len(l.Items) == len(t.items) {
+		for i, it := range t.items {
+			it.assign(x, l.Items[i])
+		}
+		return
+	}
+	nextItem, _, fault := value.Iterate(v)
+	if fault != nil {
+		x.failf(value.Type, "cannot unpack non-iterable %s object", v.TypeName())
+		return
+	}
+	items := make([]value.Value, 0, len(t.items))
+	for len(items) <= len(t.items) {
+		item := nextItem()
+		if item == nil {
+			break
+		}
+		items = append(items, item)
+	}
+	if len(items) < len(t.items) {
+		x.failf(value.Other, "not enough values to unpack (expected %d, got %d)", len(t.items), len(items))
+		return
+	}
+	if len(items) > len(t.items) {
+		x.failf(value.Other, "too many values to unpack (expected %d)", len(t.items))
+		return
+	}
+	for i, it := range t.items {
+		it.assign(x, items[i])
+	}
+}

@@ -1,0 +1,142 @@
+package eval
+
+import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+
+// testFunc answers "v is name(args)".
+type testFunc func(x *exec, v value.Value, a args) bool
+
+// tests are the tests of Jinja. Adding one is adding an entry.
+var tests = newTests()
+
+func newTests() map[string]testFunc {
+	cmp := func(op string) testFunc {
+		return func(x *exec, v value.Value, a args) bool {
+			p, ok := x.bind(a, op, 1, "other")
+			if !ok {
+				return false
+			}
+			r, fault := x.compare(op, v, p[0])
+			x.fail(fault)
+			return r
+		}
+	}
+	plain := func(name string, f func(value.Value) bool) testFunc {
+		return func(x *exec, v value.Value, a args) bool {
+			if len(a.pos)+len(a.kw) > 0 {
+				x.failf(value.Type, "test_%s() takes 1 positional argument but %d were given", name, 1+len(a.pos))
+				return false
+			}
+			return f(v)
+		}
+	}
+	mod := func(name string, want int64) testFunc {
+		return func(x *exec, v value.Value, a args) bool {
+			if _, ok := x.bind(a, name, 0); !ok {
+				return false
+			}
+			r := x.val(value.Arith(&x.lim.Limits, "%", v, value.NewInt(2)))
+			eq, fault := value.Equal(&x.lim.Limits, r, value.NewInt(want))
+			x.fail(fault)
+			return eq
+		}
+	}
+	named := func(known func(lib *library, name string) bool) testFunc {
+		return func(x *exec, v value.Value, a args) bool {
+			x.fail(value.Hashable(v))
+			s, ok := v.(*value.Str)
+			return ok && known(x.lib, s.S)
+		}
+	}
+	m := map[string]testFunc{
+		"odd":  mod("odd", 1),
+		"even": mod("even", 0),
+		"divisibleby": func(x *exec, v value.Value, a args) bool {
+			p, ok := x.bind(a, "divisibleby", 1, "num")
+			if !ok {
+				return false
+			}
+			r := x.val(value.Arith(&x.lim.Limits, "%", v, p[0]))
+			eq, fault := value.Equal(&x.lim.Limits, r, value.NewInt(0))
+			x.fail(fault)
+			return eq
+		},
+		"defined":   plain("defined", func(v value.Value) bool { _, u := v.(*value.Undefined); return !u }),
+		"undefined": plain("undefined", func(v value.Value) bool { _, u := v.(*value.Undefined); return u }),
+		"filter":    named(func(lib *library, s string) bool { return lib.filters[s] != nil }),
+		"test":      named(func(lib *library, s string) bool { return lib.tests[s] != nil }),
+		"none":      plain("none", func(v value.Value) bool { _, ok := v.(*value.None); return ok }),
+		"boolean":   plain("boolean", func(v value.Value) bool { _, ok := v.(*value.Bool); return ok }),
+		"true":      plain("true", func(v value.Value) bool { b, ok := v.(*value.Bool); return ok && b.V }),
+		"false":     plain("false", func(v value.Value) bool { b, ok := v.(*value.Bool); return ok && !b.V }),
+		"integer":   plain("integer", func(v value.Value) bool { _, ok := v.(*value.Int); return ok }),
+		"float":     plain("float", func(v value.Value) bool { _, ok := v.(*value.Float); return ok }),
+		"number": plain("number", func(v value.Value) bool {
+			switch v.(type) {
+			case *value.Int, *value.Bool, *value.Float:
+				return true
+			}
+			return false
+		}),
+		"string":   plain("string", func(v value.Value) bool { _, ok := v.(*value.Str); return ok }),
+		"mapping":  plain("mapping", func(v value.Value) bool { _, ok := v.(*value.Dict); return ok }),
+		"escaped":  plain("escaped", func(v value.Value) bool { s, ok := v.(*value.Str); return ok && s.Markup }),
+		"callable": plain("callable", callable),
+		"iterable": plain("iterable", iterable),
+		"sequence": plain("sequence", func(v value.Value) bool {
+			switch v.(type) {
+			case *value.Str, *value.List, *value.Dict, *value.Range, *value.Bytes, *value.Undefined:
+				return true
+			}
+			return false
+		}),
+		"sameas": func(x *exec, v value.Value, a args) bool {
+			p, ok := x.bind(a, "sameas", 1, "other")
+			return ok && value.Same(v, p[0])
+		},
+		"in": func(x *exec, v value.Value, a args) bool {
+			p, ok := x.bind(a, "in", 1, "seq")
+			if !ok {
+				return false
+			}
+			r, fault := x.compare("in", v, p[0])
+			x.fail(fault)
+			return r
+		},
+		"lower": func(x *exec, v value.Value, a args) bool {
+			x.bind(a, "lower", 0)
+			r, _ := x.str(v).Is("islower")
+			return r
+		},
+		"upper": func(x *exec, v value.Value, a args) bool {
+			x.bind(a, "upper", 0)
+			r, _ := x.str(v).Is("isupper")
+			return r
+		},
+	}
+	for op, names := range map[string][]string{
+		"==": {"==", "eq", "equalto"}, "!=": {"!=", "ne"},
+		">": {">", "gt", "greaterthan"}, ">=": {">=", "ge"},
+		"<": {"<", "lt", "lessthan"}, "<=": {"<=", "le"},
+	} {
+		for _, n := range names {
+			m[n] = cmp(op)
+		}
+	}
+	return m
+}
+
+func callable(v value.Value) bool {
+	switch v.(type) {
+	case *Func, *Macro, *Joiner, *blockRef, *dictType, *value.Undefined, *Loop:
+		return true
+	}
+	return false
+}
+
+func iterable(v value.Value) bool {
+	if _, ok := v.(*Loop); ok {
+		return true
+	}
+	_, _, fault := value.Iterate(v)
+	return fault == nil
+}

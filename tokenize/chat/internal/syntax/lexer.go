@@ -1,0 +1,533 @@
+// Package syntax turns the source of a chat template into a tree: one lexer,
+// one parser. The language is that of Jinja 3.1 with trim_blocks and
+// lstrip_blocks on, the loop control tags and the generation tag.
+package syntax
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// kind is a token type; operators and delimiters are their own text.
+type kind string
+
+const (
+	tokData     kind = "data"
+	tokVarBegin kind = "variable_begin"
+	tokVarEnd   kind = "variable_end"
+	tokBegin    kind = "block_begin"
+	tokEnd      kind = "block_end"
+	tokName     kind = "name"
+	tokString   kind = "string"
+	tokInt      kind = "integer"
+	tokFloat    kind = "float"
+	tokEOF      kind = "eof"
+)
+
+type token struct {
+	kind  kind
+	text  string // name, unescaped string, data, or the source of a number
+	int   *big.Int
+	float float64
+	pos   Pos
+}
+
+// Error is a syntax error at a place of the source.
+type Error struct {
+	Pos Pos
+	Msg string
+	// Python is set when Jinja accepts the template and the Python compiler then
+	// refuses the generated code (a stray break, a repeated argument).
+	Python bool
+	// Limit is set when a bound of ours was exceeded.
+	Limit bool
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+func errorAt(pos Pos, format string, args ...any) *Error {
+	return &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Normalize maps all newlines to \n and drops one final newline, as Jinja does
+// before it reads a template.
+func Normalize(source string) string {
+	if strings.IndexByte(source, '\r') >= 0 {
+		source = strings.ReplaceAll(source, "\r\n", "\n")
+		source = strings.ReplaceAll(source, "\r", "\n")
+	}
+	return strings.TrimSuffix(source, "\n")
+}
+
+// lexer works on a normalised source.
+type lexer struct {
+	src    string
+	pos    int
+	tokens []token
+}
+
+func lex(src string) ([]token, error) {
+	l := &lexer{src: src}
+	for l.pos < len(src) {
+		if err := l.root(); err != nil {
+			return nil, err
+		}
+	}
+	l.emit(token{kind: tokEOF, pos: Pos(len(src))})
+	return l.tokens, nil
+}
+
+func (l *lexer) emit(t token) { l.tokens = append(l.tokens, t) }
+
+func (l *lexer) data(text string, pos int) {
+	if text != "" {
+		l.emit(token{kind: tokData, text: text, pos: Pos(pos)})
+	}
+}
+
+// root reads text up to the next tag, then the tag.
+func (l *lexer) root() error {
+	start := l.pos
+	i := start
+	for {
+		j := strings.IndexByte(l.src[i:], '{')
+		if j < 0 || i+j+1 >= len(l.src) {
+			l.data(l.src[start:], start)
+			l.pos = len(l.src)
+			return nil
+		}
+		i += j
+		if c := l.src[i+1]; c == '%' || c == '{' || c == '#' {
+			break
+		}
+		i++
+	}
+	tag := l.src[i+1]
+	after := i + 2
+	sign := byte(0)
+	if after < len(l.src) && (l.src[after] == '-' || l.src[after] == '+') {
+		sign = l.src[after]
+		after++
+	}
+	rawEnd := -1
+	if tag == '%' {
+		rawEnd = l.rawBegin(after)
+	}
+	text := l.src[start:i]
+	switch {
+	case sign == '-':
+		text = strings.TrimRightFunc(text, isSpace)
+	case sign != '+' && (tag != '{' || rawEnd >= 0):
+		text = lstripLine(text, start == 0 || l.src[start-1] == '\n')
+	}
+	l.data(text, start)
+	l.pos = after
+	switch {
+	case rawEnd >= 0:
+		l.pos = rawEnd
+		return l.raw(i)
+	case tag == '#':
+		return l.comment(i)
+	case tag == '{':
+		l.emit(token{kind: tokVarBegin, pos: Pos(i)})
+		return l.inside(tokVarEnd, "}}")
+	default:
+		l.emit(token{kind: tokBegin, pos: Pos(i)})
+		return l.inside(tokEnd, "%}")
+	}
+}
+
+// lstripLine removes the blanks between the last newline of text and the tag
+// that follows, if nothing else stands there.
+func lstripLine(text string, lineStart bool) string {
+	nl := strings.LastIndexByte(text, '\n') + 1
+	if nl == 0 && !lineStart {
+		return text
+	}
+	if strings.TrimFunc(text[nl:], isSpace) == "" {
+		return text[:nl]
+	}
+	return text
+}
+
+// rawBegin returns the offset behind "raw %}" when it stands at i, else -1.
+func (l *lexer) rawBegin(i int) int {
+	i = l.skipSpace(i)
+	if !strings.HasPrefix(l.src[i:], "raw") {
+		return -1
+	}
+	i = l.skipSpace(i + 3)
+	if strings.HasPrefix(l.src[i:], "-%}") {
+		return l.skipSpace(i + 3)
+	}
+	if strings.HasPrefix(l.src[i:], "%}") {
+		return i + 2
+	}
+	return -1
+}
+
+func (l *lexer) skipSpace(i int) int {
+	for i < len(l.src) {
+		r, n := utf8.DecodeRuneInString(l.src[i:])
+		if !isSpace(r) {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+func (l *lexer) raw(begin int) error {
+	start := l.pos
+	for i := start; ; {
+		j := strings.Index(l.src[i:], "{%")
+		if j < 0 {
+			return errorAt(Pos(begin), "Missing end of raw directive")
+		}
+		i += j
+		k := i + 2
+		sign := byte(0)
+		if k < len(l.src) && (l.src[k] == '-' || l.src[k] == '+') {
+			sign = l.src[k]
+			k++
+		}
+		k = l.skipSpace(k)
+		if !strings.HasPrefix(l.src[k:], "endraw") {
+			i += 2
+			continue
+		}
+		end, ok := l.tagEnd(l.skipSpace(k+len("endraw")), "%}")
+		if !ok {
+			i += 2
+			continue
+		}
+		text := l.src[start:i]
+		switch sign {
+		case '-':
+			text = strings.TrimRightFunc(text, isSpace)
+		case 0:
+			text = lstripLine(text, l.src[start-1] == '\n')
+		}
+		l.data(text, start)
+		l.pos = end
+		return nil
+	}
+}
+
+// tagEnd reads a closing tag with its white space control.
+func (l *lexer) tagEnd(i int, closing string) (end int, ok bool) {
+	if strings.HasPrefix(l.src[i:], "-"+closing) {
+		return l.skipSpace(i + 1 + len(closing)), true
+	}
+	block := closing != "}}"
+	if block && strings.HasPrefix(l.src[i:], "+"+closing) {
+		return i + 1 + len(closing), true
+	}
+	if !strings.HasPrefix(l.src[i:], closing) {
+		return 0, false
+	}
+	i += len(closing)
+	if block && i < len(l.src) && l.src[i] == '\n' {
+		i++
+	}
+	return i, true
+}
+
+func (l *lexer) comment(begin int) error {
+	i := l.pos
+	for {
+		j := strings.Index(l.src[i:], "#}")
+		if j < 0 {
+			return errorAt(Pos(begin), "Missing end of comment tag")
+		}
+		i += j
+		if i > l.pos && (l.src[i-1] == '-' || l.src[i-1] == '+') {
+			l.pos, _ = l.tagEnd(i-1, "#}")
+			return nil
+		}
+		l.pos, _ = l.tagEnd(i, "#}")
+		return nil
+	}
+}
+
+var operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"}
+
+// inside reads the tokens of one tag.
+func (l *lexer) inside(endKind kind, closing string) error {
+	var open []byte
+	for {
+		if len(open) == 0 {
+			if end, ok := l.tagEnd(l.pos, closing); ok {
+				l.emit(token{kind: endKind, pos: Pos(l.pos)})
+				l.pos = end
+				return nil
+			}
+		}
+		if l.pos >= len(l.src) {
+			return nil // the parser reports the end of the template
+		}
+		if n := l.skipSpace(l.pos); n > l.pos {
+			l.pos = n
+			continue
+		}
+		c := l.src[l.pos]
+		if c >= '0' && c <= '9' {
+			if err := l.number(); err != nil {
+				return err
+			}
+			continue
+		}
+		if c == '\'' || c == '"' {
+			if ok, err := l.str(c); ok || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if r, _ := utf8.DecodeRuneInString(l.src[l.pos:]); isWord(r) {
+			if err := l.name(); err != nil {
+				return err
+			}
+			continue
+		}
+		op := ""
+		for _, o := range operators {
+			if strings.HasPrefix(l.src[l.pos:], o) {
+				op = o
+				break
+			}
+		}
+		if op == "" {
+			r, _ := utf8.DecodeRuneInString(l.src[l.pos:])
+			return errorAt(Pos(l.pos), "unexpected char %q", string(r))
+		}
+		switch op {
+		case "{":
+			open = append(open, '}')
+		case "(":
+			open = append(open, ')')
+		case "[":
+			open = append(open, ']')
+		case "}", ")", "]":
+			if len(open) == 0 {
+				return errorAt(Pos(l.pos), "unexpected '%s'", op)
+			}
+			if want := open[len(open)-1]; want != op[0] {
+				return errorAt(Pos(l.pos), "unexpected '%s', expected '%c'", op, want)
+			}
+			open = open[:len(open)-1]
+		}
+		l.emit(token{kind: kind(op), text: op, pos: Pos(l.pos)})
+		l.pos += len(op)
+	}
+}
+
+func (l *lexer) name() error {
+	start := l.pos
+	for l.pos < len(l.src) {
+		r, n := utf8.DecodeRuneInString(l.src[l.pos:])
+		if !isWord(r) {
+			break
+		}
+		l.pos += n
+	}
+	text := l.src[start:l.pos]
+	if r, _ := utf8.DecodeRuneInString(text); !(r == '_' || unicode.IsLetter(r) || unicode.Is(unicode.Nl, r)) {
+		return errorAt(Pos(start), "Invalid character in identifier")
+	}
+	l.emit(token{kind: tokName, text: text, pos: Pos(start)})
+	return nil
+}
+
+func isWord(r rune) bool {
+	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r)
+}
+
+// digits reads digits of a class with single underscores between them.
+func (l *lexer) digits(i int, ok func(byte) bool) int {
+	for i < len(l.src) {
+		switch {
+		case ok(l.src[i]):
+			i++
+		case l.src[i] == '_' && i+1 < len(l.src) && ok(l.src[i+1]):
+			i += 2
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+func (l *lexer) number() error {
+	start := l.pos
+	dec := func(c byte) bool { return c >= '0' && c <= '9' }
+	// A dot before the number makes it an index (a.0.1), never a float.
+	afterDot := start > 0 && l.src[start-1] == '.'
+	i := l.digits(start, dec)
+	float := false
+	if !afterDot {
+		if i+1 < len(l.src) && l.src[i] == '.' && dec(l.src[i+1]) {
+			i = l.digits(i+1, dec)
+			float = true
+		}
+		if i < len(l.src) && (l.src[i] == 'e' || l.src[i] == 'E') {
+			j := i + 1
+			if j < len(l.src) && (l.src[j] == '+' || l.src[j] == '-') {
+				j++
+			}
+			if j < len(l.src) && dec(l.src[j]) {
+				i = l.digits(j, dec)
+				float = true
+			}
+		}
+	}
+	if float {
+		text := strings.ReplaceAll(l.src[start:i], "_", "")
+		f, _ := strconv.ParseFloat(text, 64) // out of range gives ±Inf, as in Python
+		l.emit(token{kind: tokFloat, text: text, float: f, pos: Pos(start)})
+		l.pos = i
+		return nil
+	}
+	base := 10
+	digits := ""
+	if l.src[start] == '0' && start+1 < len(l.src) {
+		for _, b := range []struct {
+			mark byte
+			base int
+			ok   func(byte) bool
+		}{
+			{'b', 2, func(c byte) bool { return c == '0' || c == '1' }},
+			{'o', 8, func(c byte) bool { return c >= '0' && c <= '7' }},
+			{'x', 16, func(c byte) bool { return dec(c) || (c|0x20 >= 'a' && c|0x20 <= 'f') }},
+		} {
+			if l.src[start+1]|0x20 != b.mark {
+				continue
+			}
+			j := start + 2
+			if j < len(l.src) && l.src[j] == '_' {
+				j++
+			}
+			if end := l.digits(j, b.ok); end > j {
+				base, i, digits = b.base, end, l.src[j:end]
+			}
+		}
+	}
+	if digits == "" {
+		digits = l.src[start:i]
+		if digits[0] == '0' { // only zeros count as one number: 012 is 0 then 12
+			j := start
+			for j < i && (l.src[j] == '0' || (l.src[j] == '_' && j+1 < i && l.src[j+1] == '0')) {
+				j++
+			}
+			i, digits = j, l.src[start:j]
+		}
+	}
+	digits = strings.ReplaceAll(digits, "_", "")
+	if base == 10 && len(digits) > 4300 {
+		return errorAt(Pos(start), "Exceeds the limit (4300 digits) for integer string conversion")
+	}
+	n, ok := new(big.Int).SetString(digits, base)
+	if !ok {
+		return errorAt(Pos(start), "invalid number %q", l.src[start:i])
+	}
+	l.emit(token{kind: tokInt, text: l.src[start:i], int: n, pos: Pos(start)})
+	l.pos = i
+	return nil
+}
+
+func (l *lexer) str(quote byte) (bool, error) {
+	start := l.pos
+	for i := start + 1; i < len(l.src); i++ {
+		switch l.src[i] {
+		case '\\':
+			i++
+		case quote:
+			text, msg := unescape(l.src[start+1 : i])
+			if msg != "" {
+				return false, errorAt(Pos(start), "%s", msg)
+			}
+			l.emit(token{kind: tokString, text: text, pos: Pos(start)})
+			l.pos = i + 1
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// unescape decodes a Python string literal body. msg is not empty on a
+// malformed escape.
+func unescape(s string) (text, msg string) {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s, ""
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		if i >= len(s) {
+			return "", "\\ at end of string"
+		}
+		switch c := s[i]; c {
+		case '\n':
+		case '\\', '\'', '"':
+			b.WriteByte(c)
+		case 'a':
+			b.WriteByte(7)
+		case 'b':
+			b.WriteByte(8)
+		case 'f':
+			b.WriteByte(12)
+		case 'n':
+			b.WriteByte(10)
+		case 'r':
+			b.WriteByte(13)
+		case 't':
+			b.WriteByte(9)
+		case 'v':
+			b.WriteByte(11)
+		case 'x', 'u', 'U':
+			n := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
+			if i+n > len(s)-1 {
+				return "", "truncated \\" + string(c) + " escape"
+			}
+			v, err := strconv.ParseUint(s[i+1:i+1+n], 16, 32)
+			if err != nil {
+				return "", "truncated \\" + string(c) + " escape"
+			}
+			if v > unicode.MaxRune {
+				return "", "illegal Unicode character"
+			}
+			b.WriteRune(rune(v))
+			i += n
+		case 'N':
+			return "", "unknown Unicode character name"
+		default:
+			if c >= '0' && c <= '7' {
+				v, n := 0, 0
+				for n < 3 && i+n < len(s) && s[i+n] >= '0' && s[i+n] <= '7' {
+					v = v*8 + int(s[i+n]-'0')
+					n++
+				}
+				b.WriteRune(rune(v))
+				i += n - 1
+				continue
+			}
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
+// isSpace is Python's white space for str: Unicode's, and U+001C to U+001F.
+func isSpace(r rune) bool {
+	return unicode.IsSpace(r) || (r >= 0x1c && r <= 0x1f)
+}

@@ -1,0 +1,211 @@
+package value
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
+	"golang.org/x/text/unicode/norm"
+)
+
+// special holds what full case mapping does to characters whose mapping is
+// longer than one character.
+func upperRune(r rune) string {
+	if r < 0x80 {
+		if r >= 'a' && r <= 'z' {
+			return string(r - 32)
+		}
+		return string(r)
+	}
+	return cases.Upper(language.Und).String(string(r))
+}
+
+func titleRune(r rune) string {
+	if r < 0x80 {
+		return upperRune(r)
+	}
+	return cases.Title(language.Und, cases.NoLower).String(string(r))
+}
+
+func lowerRune(r rune) string {
+	if r < 0x80 {
+		if r >= 'A' && r <= 'Z' {
+			return string(r + 32)
+		}
+		return string(r)
+	}
+	if r == 'İ' {
+		return "i̇"
+	}
+	return string(unicode.ToLower(r))
+}
+
+// lowerAt is lowerRune with the rule for the final sigma: rest starts with the
+// character, before is what stands left of it.
+func lowerAt(before, rest string, r rune) string {
+	if r != 'Σ' {
+		return lowerRune(r)
+	}
+	if cased(before, true) && !cased(rest[len("Σ"):], false) {
+		return "ς"
+	}
+	return "σ"
+}
+
+// cased says whether the nearest character that is not case-ignorable is cased.
+func cased(s string, fromEnd bool) bool {
+	rs := []rune(s)
+	for i := range rs {
+		r := rs[i]
+		if fromEnd {
+			r = rs[len(rs)-1-i]
+		}
+		if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:^`’", r) {
+			continue
+		}
+		return unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r)
+	}
+	return false
+}
+
+// Upper is str.upper.
+func (s *Str) Upper() *Str {
+	return s.Map(func(_ string, r rune, _ bool) string { return upperRune(r) })
+}
+
+// Lower is str.lower.
+func (s *Str) Lower() *Str {
+	return s.Map(func(rest string, r rune, _ bool) string {
+		return lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
+	})
+}
+
+// Casefold is str.casefold.
+func (s *Str) Casefold() *Str {
+	fold := cases.Fold()
+	return s.Map(func(_ string, r rune, _ bool) string {
+		if r < 0x80 {
+			return lowerRune(r)
+		}
+		return fold.String(string(r))
+	})
+}
+
+// Capitalize is str.capitalize.
+func (s *Str) Capitalize() *Str {
+	return s.Map(func(rest string, r rune, first bool) string {
+		if first {
+			return titleRune(r)
+		}
+		return lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
+	})
+}
+
+// SwapCase is str.swapcase.
+func (s *Str) SwapCase() *Str {
+	return s.Map(func(rest string, r rune, _ bool) string {
+		switch {
+		case unicode.IsUpper(r):
+			return lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
+		case unicode.IsLower(r):
+			return upperRune(r)
+		}
+		return string(r)
+	})
+}
+
+// Title is str.title: a letter starts a word after anything uncased.
+func (s *Str) Title() *Str {
+	inWord := false
+	return s.Map(func(rest string, r rune, _ bool) string {
+		out := titleRune(r)
+		if inWord {
+			out = lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
+		}
+		inWord = unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r)
+		return out
+	})
+}
+
+// Is answers the is… methods of str; ok is false for other names.
+func (s *Str) Is(method string) (result, ok bool) {
+	all := func(f func(rune) bool) bool {
+		for _, r := range s.S {
+			if !f(r) {
+				return false
+			}
+		}
+		return s.S != ""
+	}
+	numeric := func(r rune) bool { return unicode.IsNumber(r) }
+	digit := func(r rune) bool {
+		return unicode.IsDigit(r) || (unicode.Is(unicode.No, r) && isSuperDigit(r))
+	}
+	switch method {
+	case "isalpha":
+		return all(unicode.IsLetter), true
+	case "isdecimal":
+		return all(unicode.IsDigit), true
+	case "isdigit":
+		return all(digit), true
+	case "isnumeric":
+		return all(numeric), true
+	case "isalnum":
+		return all(func(r rune) bool { return unicode.IsLetter(r) || numeric(r) }), true
+	case "isspace":
+		return all(IsSpace), true
+	case "isascii":
+		return isASCII(s.S), true
+	case "isprintable":
+		return s.S == "" || all(unicode.IsPrint), true
+	case "isidentifier":
+		first := true
+		return all(func(r rune) bool {
+			start := first
+			first = false
+			return r == '_' || unicode.IsLetter(r) || unicode.Is(unicode.Nl, r) || (!start && (unicode.IsDigit(r) || unicode.IsMark(r)))
+		}), true
+	case "isupper", "islower":
+		upper := method == "isupper"
+		seen := false
+		for _, r := range s.S {
+			if unicode.IsTitle(r) || (upper && unicode.IsLower(r)) || (!upper && unicode.IsUpper(r)) {
+				return false, true
+			}
+			seen = seen || unicode.IsUpper(r) || unicode.IsLower(r)
+		}
+		return seen, true
+	case "istitle":
+		seen, inWord := false, false
+		for _, r := range s.S {
+			switch {
+			case unicode.IsUpper(r) || unicode.IsTitle(r):
+				if inWord {
+					return false, true
+				}
+				inWord, seen = true, true
+			case unicode.IsLower(r):
+				if !inWord {
+					return false, true
+				}
+			default:
+				inWord = false
+			}
+		}
+		return seen, true
+	}
+	return false, false
+}
+
+// isSuperDigit says whether a character of category No is a digit to Python:
+// superscripts, subscripts, circled and parenthesised single digits decompose
+// to one.
+func isSuperDigit(r rune) bool {
+	for _, d := range norm.NFKD.String(string(r)) {
+		if digitValue(d) >= 0 {
+			return len([]rune(strings.Trim(norm.NFKD.String(string(r)), "().,"))) == 1
+		}
+	}
+	return false
+}

@@ -1,0 +1,284 @@
+package value
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"sort"
+	"strings"
+)
+
+func identity(v Value) string { return fmt.Sprintf("%p", v) }
+
+// Same is Python's "is". Small integers and equal strings of the template are
+// one object in CPython; here equal ones always are.
+func Same(a, b Value) bool {
+	switch x := a.(type) {
+	case *None:
+		_, ok := b.(*None)
+		return ok
+	case *Bool:
+		y, ok := b.(*Bool)
+		return ok && x.V == y.V
+	case *Int:
+		y, ok := b.(*Int)
+		return ok && x.Big == nil && y.Big == nil && x.V == y.V
+	case *Str:
+		y, ok := b.(*Str)
+		return ok && x.S == y.S && x.Markup == y.Markup
+	}
+	return a == b
+}
+
+// Equal is Python's ==. depth bounds the nesting.
+func Equal(l *Limits, a, b Value) (bool, *Fault) { return equal(a, b, l.Depth) }
+
+func equal(a, b Value, depth int) (bool, *Fault) {
+	if depth <= 0 {
+		return false, valueError("maximum recursion depth exceeded in comparison")
+	}
+	switch x := a.(type) {
+	case *Str:
+		y, ok := b.(*Str)
+		return ok && x.S == y.S, nil
+	case *None:
+		_, ok := b.(*None)
+		return ok, nil
+	case *Undefined:
+		_, ok := b.(*Undefined)
+		return ok, nil
+	case *Bool, *Int, *Float:
+		n, m := numberOf(a), numberOf(b)
+		if !m.ok() {
+			return false, nil
+		}
+		c, ordered := compareNumbers(n, m)
+		return ordered && c == 0, nil
+	case *List:
+		y, ok := b.(*List)
+		if !ok || x.Tuple != y.Tuple || len(x.Items) != len(y.Items) {
+			return false, nil
+		}
+		for i := range x.Items {
+			if Same(x.Items[i], y.Items[i]) {
+				continue
+			}
+			if eq, fault := equal(x.Items[i], y.Items[i], depth-1); !eq || fault != nil {
+				return false, fault
+			}
+		}
+		return true, nil
+	case *Dict:
+		y, ok := b.(*Dict)
+		if !ok || x.Len() != y.Len() {
+			return false, nil
+		}
+		for i := range x.entries {
+			j := y.find(x.entries[i].h)
+			if j < 0 {
+				return false, nil
+			}
+			if eq, fault := equal(x.entries[i].val, y.entries[j].val, depth-1); !eq || fault != nil {
+				return false, fault
+			}
+		}
+		return true, nil
+	case *Range:
+		y, ok := b.(*Range)
+		if !ok || x.Len() != y.Len() {
+			return false, nil
+		}
+		n := x.Len()
+		return n == 0 || (x.Start == y.Start && (n == 1 || x.Step == y.Step)), nil
+	case *Bytes:
+		y, ok := b.(*Bytes)
+		return ok && x.B == y.B, nil
+	case *View:
+		y, ok := b.(*View)
+		if !ok || x.Kind == "dict_values" || y.Kind == "dict_values" || x.D.Len() != y.D.Len() {
+			return a == b, nil
+		}
+		for i := 0; i < x.D.Len(); i++ {
+			if in, fault := contains(y, x.At(i), depth-1); !in || fault != nil {
+				return false, fault
+			}
+		}
+		return true, nil
+	}
+	return a == b, nil
+}
+
+func compareNumbers(n, m number) (c int, ordered bool) {
+	switch {
+	case n.isInt && m.isInt:
+		if n.b == nil && m.b == nil {
+			switch {
+			case n.i < m.i:
+				return -1, true
+			case n.i > m.i:
+				return 1, true
+			}
+			return 0, true
+		}
+		return n.big().Cmp(m.big()), true
+	case n.isFloat && m.isFloat:
+		switch {
+		case n.f < m.f:
+			return -1, true
+		case n.f > m.f:
+			return 1, true
+		}
+		return 0, n.f == m.f
+	case n.isFloat:
+		c, ordered = compareNumbers(m, n)
+		return -c, ordered
+	}
+	if math.IsNaN(m.f) {
+		return 0, false
+	}
+	if math.IsInf(m.f, 0) {
+		if m.f > 0 {
+			return -1, true
+		}
+		return 1, true
+	}
+	return new(big.Float).SetInt(n.big()).Cmp(big.NewFloat(m.f)), true
+}
+
+// Compare applies one of < <= > >=.
+func Compare(l *Limits, op string, a, b Value) (bool, *Fault) { return compare(op, a, b, l.Depth) }
+
+func compare(op string, a, b Value, depth int) (bool, *Fault) {
+	if depth <= 0 {
+		return false, valueError("maximum recursion depth exceeded in comparison")
+	}
+	decide := func(c int) bool {
+		switch op {
+		case "<":
+			return c < 0
+		case "<=":
+			return c <= 0
+		case ">":
+			return c > 0
+		}
+		return c >= 0
+	}
+	for _, v := range []Value{a, b} {
+		if u, ok := v.(*Undefined); ok {
+			return false, u.Use()
+		}
+	}
+	switch x := a.(type) {
+	case *Str:
+		if y, ok := b.(*Str); ok {
+			return decide(strings.Compare(x.S, y.S)), nil
+		}
+	case *Bool, *Int, *Float:
+		if m := numberOf(b); m.ok() {
+			c, ordered := compareNumbers(numberOf(a), m)
+			return ordered && decide(c), nil
+		}
+	case *Bytes:
+		if y, ok := b.(*Bytes); ok {
+			return decide(strings.Compare(x.B, y.B)), nil
+		}
+	case *List:
+		y, ok := b.(*List)
+		if !ok || x.Tuple != y.Tuple {
+			break
+		}
+		for i := 0; i < len(x.Items) && i < len(y.Items); i++ {
+			if Same(x.Items[i], y.Items[i]) {
+				continue
+			}
+			eq, fault := equal(x.Items[i], y.Items[i], depth-1)
+			if fault != nil {
+				return false, fault
+			}
+			if !eq {
+				return compare(op, x.Items[i], y.Items[i], depth-1)
+			}
+		}
+		return decide(len(x.Items) - len(y.Items)), nil
+	}
+	return false, typeError("'%s' not supported between instances of '%s' and '%s'", op, a.TypeName(), b.TypeName())
+}
+
+// Contains is Python's "x in container".
+func Contains(l *Limits, container, x Value) (bool, *Fault) { return contains(container, x, l.Depth) }
+
+func contains(container, x Value, depth int) (bool, *Fault) {
+	switch c := container.(type) {
+	case *Str:
+		s, ok := x.(*Str)
+		if !ok {
+			return false, typeError("'in <string>' requires string as left operand, not %s", x.TypeName())
+		}
+		return strings.Contains(c.S, s.S), nil
+	case *Dict:
+		v, fault := c.Get(x)
+		return v != nil, fault
+	case *View:
+		if c.Kind == "dict_keys" {
+			v, fault := c.D.Get(x)
+			return v != nil, fault
+		}
+	case *Range:
+		n := numberOf(x)
+		if n.isFloat && n.f == math.Trunc(n.f) && math.Abs(n.f) < 1<<62 {
+			n = number{isInt: true, i: int64(n.f)}
+		}
+		if !n.isInt || n.b != nil || c.Len() == 0 {
+			return false, nil
+		}
+		d := n.i - c.Start
+		return d%c.Step == 0 && d/c.Step >= 0 && d/c.Step < int64(c.Len()), nil
+	}
+	next, _, fault := Iterate(container)
+	if fault != nil {
+		return false, typeError("argument of type '%s' is not iterable", container.TypeName())
+	}
+	for v := next(); v != nil; v = next() {
+		if Same(v, x) {
+			return true, nil
+		}
+		if eq, fault := equal(v, x, depth-1); eq || fault != nil {
+			return eq, fault
+		}
+	}
+	return false, nil
+}
+
+// Sort returns the items in ascending order of keys, stable; with reverse in
+// descending order, stable too.
+func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
+	order := make([]int, len(items))
+	for i := range order {
+		order[i] = i
+	}
+	var fault *Fault
+	less := func(a, b Value) bool {
+		if fault != nil {
+			return false
+		}
+		lt, f := Compare(l, "<", a, b)
+		if f != nil {
+			fault = f
+		}
+		return lt
+	}
+	sort.SliceStable(order, func(i, j int) bool {
+		if reverse {
+			i, j = j, i
+		}
+		return less(keys[order[i]], keys[order[j]])
+	})
+	if fault != nil {
+		return nil, fault
+	}
+	out := make([]Value, len(items))
+	for i, k := range order {
+		out[i] = items[k]
+	}
+	return out, nil
+}

@@ -1,0 +1,202 @@
+package value
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Dict is a dict that keeps the order of insertion.
+type Dict struct {
+	entries []entry
+	index   map[hash]int32 // nil while the dict is small
+	F       *Field         // set for dicts of the input
+}
+
+type entry struct {
+	h   hash
+	key Value // nil for a string without origin: made when asked for
+	val Value
+}
+
+// hash identifies a key: equal Python keys have equal hashes.
+type hash struct {
+	kind byte // 's' string, 'n' number, 'o' None, 't' tuple, 'u' undefined
+	s    string
+}
+
+const smallDict = 8
+
+// NewDict returns an empty dict with room for n entries.
+func NewDict(n int) *Dict { return &Dict{entries: make([]entry, 0, n)} }
+
+// Len is the number of entries.
+func (d *Dict) Len() int { return len(d.entries) }
+
+// Key returns key i in insertion order.
+func (d *Dict) Key(i int) Value {
+	e := &d.entries[i]
+	if e.key == nil {
+		return Lit(e.h.s)
+	}
+	return e.key
+}
+
+// KeyString returns key i when it is a string.
+func (d *Dict) KeyString(i int) (string, bool) {
+	return d.entries[i].h.s, d.entries[i].h.kind == 's'
+}
+
+// Val returns value i in insertion order.
+func (d *Dict) Val(i int) Value { return d.entries[i].val }
+
+func (d *Dict) find(h hash) int {
+	if d.index != nil {
+		if i, ok := d.index[h]; ok {
+			return int(i)
+		}
+		return -1
+	}
+	for i := range d.entries {
+		if e := &d.entries[i]; e.h.kind == h.kind && e.h.s == h.s {
+			return i
+		}
+	}
+	return -1
+}
+
+// GetString returns the value of a string key, or nil.
+func (d *Dict) GetString(key string) Value {
+	if d.index == nil {
+		for i := range d.entries {
+			if e := &d.entries[i]; len(e.h.s) == len(key) && e.h.s == key && e.h.kind == 's' {
+				return e.val
+			}
+		}
+		return nil
+	}
+	if i := d.find(hash{'s', key}); i >= 0 {
+		return d.entries[i].val
+	}
+	return nil
+}
+
+// Get returns the value of a key, or nil. An unhashable key is a fault.
+func (d *Dict) Get(key Value) (Value, *Fault) {
+	if s, ok := key.(*Str); ok {
+		return d.GetString(s.S), nil
+	}
+	h, fault := hashOf(key)
+	if fault != nil {
+		return nil, fault
+	}
+	if i := d.find(h); i >= 0 {
+		return d.entries[i].val, nil
+	}
+	return nil, nil
+}
+
+// SetString stores a value under a string key.
+func (d *Dict) SetString(key string, v Value) { d.put(hash{'s', key}, nil, v) }
+
+// Set stores a value. An existing key keeps its place and its first spelling,
+// as in Python.
+func (d *Dict) Set(key, v Value) *Fault {
+	h, fault := hashOf(key)
+	if fault != nil {
+		return fault
+	}
+	d.put(h, key, v)
+	return nil
+}
+
+func (d *Dict) put(h hash, key, v Value) {
+	if i := d.find(h); i >= 0 {
+		d.entries[i].val = v
+		return
+	}
+	d.entries = append(d.entries, entry{h, key, v})
+	if d.index != nil {
+		d.index[h] = int32(len(d.entries) - 1)
+	} else if len(d.entries) > smallDict {
+		d.index = make(map[hash]int32, 2*len(d.entries))
+		for i := range d.entries {
+			d.index[d.entries[i].h] = int32(i)
+		}
+	}
+}
+
+// Clone returns a copy with room for n more entries.
+func (d *Dict) Clone(n int) *Dict {
+	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+n), F: d.F}
+	copy(c.entries, d.entries)
+	if d.index != nil {
+		c.index = make(map[hash]int32, len(d.index)+n)
+		for h, i := range d.index {
+			c.index[h] = i
+		}
+	}
+	return c
+}
+
+// Hashable reports whether v can be a dict key.
+func Hashable(v Value) *Fault {
+	_, fault := hashOf(v)
+	return fault
+}
+
+func hashOf(v Value) (hash, *Fault) {
+	switch v := v.(type) {
+	case *Str:
+		return hash{'s', v.S}, nil
+	case *None:
+		return hash{'o', ""}, nil
+	case *Bool:
+		if v.V {
+			return hash{'n', "1"}, nil
+		}
+		return hash{'n', "0"}, nil
+	case *Int:
+		return hash{'n', v.String()}, nil
+	case *Float:
+		if v.V == math.Trunc(v.V) && !math.IsInf(v.V, 0) {
+			b, _ := new(big.Float).SetFloat64(v.V).Int(nil)
+			return hash{'n', b.String()}, nil
+		}
+		return hash{'n', strconv.FormatFloat(v.V, 'g', -1, 64)}, nil
+	case *Undefined:
+		return hash{'u', ""}, nil
+	case *Bytes:
+		return hash{'b', v.B}, nil
+	case *Range:
+		return hash{'r', ReprString(v)}, nil
+	case *List:
+		if v.Tuple {
+			var b strings.Builder
+			for _, x := range v.Items {
+				h, fault := hashOf(x)
+				if fault != nil {
+					return hash{}, fault
+				}
+				b.WriteByte(h.kind)
+				b.WriteString(strconv.Itoa(len(h.s)))
+				b.WriteByte(':')
+				b.WriteString(h.s)
+			}
+			return hash{'t', b.String()}, nil
+		}
+		return hash{}, typeError("unhashable type: 'list'")
+	case *Dict:
+		return hash{}, typeError("unhashable type: 'dict'")
+	case *View:
+		return hash{}, typeError("unhashable type: '%s'", v.Kind)
+	}
+	return hash{'p', v.TypeName() + identity(v)}, nil
+}
+
+// SetKey stores a value under a string key that has an origin.
+func (d *Dict) SetKey(key *Str, v Value) { d.put(hash{'s', key.S}, key, v) }
+
+// CopyEntry stores entry i of another dict.
+func (d *Dict) CopyEntry(o *Dict, i int) { d.put(o.entries[i].h, o.entries[i].key, o.entries[i].val) }

@@ -1,0 +1,43 @@
+package value
+
+import "fmt"
+
+// Class is the cause of a template failure, as Python would name it.
+type Class uint8
+
+// The classes.
+const (
+	Other Class = iota
+	Raised
+	UndefinedUse
+	Type
+	Security
+	Syntax
+	Limit
+)
+
+// Fault is a failure of an operation on values.
+type Fault struct {
+	Class Class
+	Msg   string
+}
+
+func (f *Fault) Error() string { return f.Msg }
+
+// Faultf builds a Fault.
+func Faultf(c Class, format string, args ...any) *Fault {
+	return &Fault{c, fmt.Sprintf(format, args...)}
+}
+
+func typeError(format string, args ...any) *Fault  { return Faultf(Type, format, args...) }
+func valueError(format string, args ...any) *Fault { return Faultf(Other, format, args...) }
+func limitError(format string, args ...any) *Fault { return Faultf(Limit, format, args...) }
+
+// Limits bounds what operations may build. All sizes are checked before memory
+// is allocated.
+type Limits struct {
+	Bytes    int // of any string
+	Items    int // of any list
+	IntBytes int // of any integer
+	Depth    int // of nested values when they are printed or compared
+}

@@ -1,0 +1,517 @@
+package value
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// maxDigits is Python's bound on integer to text conversion.
+const maxDigits = 4300
+
+// String returns the decimal text.
+func (v *Int) String() string {
+	if v.Big != nil {
+		return v.Big.String()
+	}
+	return strconv.FormatInt(v.V, 10)
+}
+
+func (v *Int) text() (string, *Fault) {
+	if v.Big != nil && v.Big.BitLen() > maxDigits*3321928/1000000 {
+		s := v.Big.String()
+		if len(strings.TrimPrefix(s, "-")) > maxDigits {
+			return "", valueError("Exceeds the limit (%d digits) for integer string conversion", maxDigits)
+		}
+		return s, nil
+	}
+	return v.String(), nil
+}
+
+// FormatFloat is Python's repr of a float.
+func FormatFloat(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	case math.IsNaN(f):
+		return "nan"
+	}
+	exp := 0
+	if f != 0 {
+		e := strconv.FormatFloat(f, 'e', -1, 64)
+		exp, _ = strconv.Atoi(e[strings.IndexByte(e, 'e')+1:])
+	}
+	if exp < -4 || exp >= 16 {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+// number is an operand: an integer (i, or b when it is large) or a float.
+type number struct {
+	isFloat bool
+	isInt   bool
+	f       float64
+	i       int64
+	b       *big.Int
+}
+
+func numberOf(v Value) number {
+	switch v := v.(type) {
+	case *Int:
+		return number{isInt: true, i: v.V, b: v.Big}
+	case *Bool:
+		if v.V {
+			return number{isInt: true, i: 1}
+		}
+		return number{isInt: true}
+	case *Float:
+		return number{isFloat: true, f: v.V}
+	}
+	return number{}
+}
+
+func (n number) ok() bool { return n.isInt || n.isFloat }
+
+func (n number) big() *big.Int {
+	if n.b != nil {
+		return n.b
+	}
+	return big.NewInt(n.i)
+}
+
+func (n number) float() (float64, *Fault) {
+	if n.isFloat {
+		return n.f, nil
+	}
+	if n.b == nil {
+		return float64(n.i), nil
+	}
+	f, _ := new(big.Float).SetInt(n.b).Float64()
+	if math.IsInf(f, 0) {
+		return 0, valueError("int too large to convert to float")
+	}
+	return f, nil
+}
+
+// AsInt returns the value of an int or bool that fits into 64 bits.
+func AsInt(v Value) (int64, bool) {
+	n := numberOf(v)
+	return n.i, n.isInt && n.b == nil
+}
+
+// IsInt reports whether v is an int or a bool, of any size.
+func IsInt(v Value) bool { return numberOf(v).isInt }
+
+// ToFloat is Python's float() of a number.
+func ToFloat(v Value) (float64, *Fault) {
+	n := numberOf(v)
+	if !n.ok() {
+		return 0, typeError("must be real number, not %s", v.TypeName())
+	}
+	return n.float()
+}
+
+// Arith applies one of + - * / // % **.
+func Arith(l *Limits, op string, a, b Value) (Value, *Fault) {
+	if op == "+" {
+		if x, ok := a.(*Str); ok {
+			if y, ok := b.(*Str); ok {
+				return addStr(l, x, y)
+			}
+		}
+	}
+	x, y := numberOf(a), numberOf(b)
+	if x.isInt && y.isInt {
+		return intArith(l, op, x, y)
+	}
+	if x.ok() && y.ok() {
+		f, fault := x.float()
+		if fault != nil {
+			return nil, fault
+		}
+		g, fault := y.float()
+		if fault != nil {
+			return nil, fault
+		}
+		return floatArith(op, f, g)
+	}
+	if u, ok := a.(*Undefined); ok {
+		return nil, u.Use()
+	}
+	if s, ok := a.(*Str); ok && op == "%" {
+		return Percent(l, s, b)
+	}
+	if u, ok := b.(*Undefined); ok {
+		return nil, u.Use()
+	}
+	if op == "*" {
+		if n, ok := AsInt(b); ok {
+			if v, fault := repeat(l, a, n); v != nil || fault != nil {
+				return v, fault
+			}
+		} else if n, ok := AsInt(a); ok {
+			if v, fault := repeat(l, b, n); v != nil || fault != nil {
+				return v, fault
+			}
+		}
+	}
+	if op == "+" {
+		return add(l, a, b)
+	}
+	if op == "**" {
+		op = "** or pow()"
+	}
+	return nil, typeError("unsupported operand type(s) for %s: '%s' and '%s'", op, a.TypeName(), b.TypeName())
+}
+
+func addStr(l *Limits, x, y *Str) (Value, *Fault) {
+	if !x.Markup && !y.Markup {
+		return Concat(l, x, y)
+	}
+	s, fault := Concat(l, x.Escape(), y.Escape())
+	if fault != nil {
+		return nil, fault
+	}
+	return s.Safe(), nil
+}
+
+func add(l *Limits, a, b Value) (Value, *Fault) {
+	switch x := a.(type) {
+	case *Str:
+		return nil, typeError("can only concatenate str (not \"%s\") to str", b.TypeName())
+	case *List:
+		y, ok := b.(*List)
+		if !ok || x.Tuple != y.Tuple {
+			return nil, typeError("can only concatenate %s (not \"%s\") to %s", a.TypeName(), b.TypeName(), a.TypeName())
+		}
+		if len(x.Items)+len(y.Items) > l.Items {
+			return nil, limitError("list of %d items, more than %d", len(x.Items)+len(y.Items), l.Items)
+		}
+		out := make([]Value, 0, len(x.Items)+len(y.Items))
+		return &List{Items: append(append(out, x.Items...), y.Items...), Tuple: x.Tuple}, nil
+	case *Bytes:
+		if y, ok := b.(*Bytes); ok {
+			return &Bytes{x.B + y.B}, nil
+		}
+	}
+	return nil, typeError("unsupported operand type(s) for +: '%s' and '%s'", a.TypeName(), b.TypeName())
+}
+
+// repeat is sequence * n; it returns nil when v is no sequence.
+func repeat(l *Limits, v Value, n int64) (Value, *Fault) {
+	n = max(n, 0)
+	switch v := v.(type) {
+	case *Str:
+		if v.S != "" && n > int64(l.Bytes)/int64(len(v.S)) {
+			return nil, limitError("string of %d times %d bytes, more than %d", n, len(v.S), l.Bytes)
+		}
+		if !v.tracked() {
+			return &Str{S: strings.Repeat(v.S, int(n)), Markup: v.Markup}, nil
+		}
+		if v.S == "" {
+			return v, nil
+		}
+		t := NewText(v)
+		for ; n > 0; n-- {
+			t.Str(v)
+		}
+		return v.like(t), nil
+	case *List:
+		if len(v.Items) > 0 && n > int64(l.Items)/int64(len(v.Items)) {
+			return nil, limitError("list of %d times %d items, more than %d", n, len(v.Items), l.Items)
+		}
+		out := &List{Tuple: v.Tuple, Items: []Value{}}
+		if len(v.Items) > 0 {
+			for ; n > 0; n-- {
+				out.Items = append(out.Items, v.Items...)
+			}
+		}
+		return out, nil
+	}
+	return nil, nil
+}
+
+func intArith(l *Limits, op string, x, y number) (Value, *Fault) {
+	if x.b == nil && y.b == nil {
+		a, b := x.i, y.i
+		switch op {
+		case "+":
+			if s := a + b; (s > a) == (b > 0) {
+				return NewInt(s), nil
+			}
+		case "-":
+			if s := a - b; (s < a) == (b > 0) {
+				return NewInt(s), nil
+			}
+		case "*":
+			if a == 0 || b == 0 {
+				return NewInt(0), nil
+			}
+			if p := a * b; p/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64) {
+				return NewInt(p), nil
+			}
+		case "//", "%":
+			if b == 0 {
+				return nil, valueError("integer division or modulo by zero")
+			}
+			if a == math.MinInt64 && b == -1 {
+				break
+			}
+			q, r := a/b, a%b
+			if r != 0 && (r < 0) != (b < 0) {
+				q, r = q-1, r+b
+			}
+			if op == "%" {
+				return NewInt(r), nil
+			}
+			return NewInt(q), nil
+		}
+	}
+	a, b := x.big(), y.big()
+	bits := 0
+	switch op {
+	case "*":
+		bits = a.BitLen() + b.BitLen()
+	case "**":
+		if b.Sign() >= 0 && a.BitLen() > 1 {
+			if !b.IsInt64() || b.Int64() > int64(8*l.IntBytes) {
+				return nil, limitError("integer power of more than %d bytes", l.IntBytes)
+			}
+			bits = int(b.Int64()) * a.BitLen()
+		}
+	default:
+		bits = max(a.BitLen(), b.BitLen()) + 1
+	}
+	if bits/8 > l.IntBytes {
+		return nil, limitError("integer of about %d bytes, more than %d", bits/8, l.IntBytes)
+	}
+	switch op {
+	case "+":
+		return NewBig(new(big.Int).Add(a, b)), nil
+	case "-":
+		return NewBig(new(big.Int).Sub(a, b)), nil
+	case "*":
+		return NewBig(new(big.Int).Mul(a, b)), nil
+	case "/":
+		if b.Sign() == 0 {
+			return nil, valueError("division by zero")
+		}
+		f, _ := new(big.Rat).SetFrac(a, b).Float64()
+		if math.IsInf(f, 0) {
+			return nil, valueError("integer division result too large for a float")
+		}
+		return &Float{V: f}, nil
+	case "//", "%":
+		if b.Sign() == 0 {
+			return nil, valueError("integer division or modulo by zero")
+		}
+		q, r := new(big.Int).QuoRem(a, b, new(big.Int))
+		if r.Sign() != 0 && (r.Sign() < 0) != (b.Sign() < 0) {
+			q.Sub(q, big.NewInt(1))
+			r.Add(r, b)
+		}
+		if op == "%" {
+			return NewBig(r), nil
+		}
+		return NewBig(q), nil
+	}
+	if b.Sign() < 0 {
+		f, fault := x.float()
+		if fault != nil {
+			return nil, fault
+		}
+		g, fault := y.float()
+		if fault != nil {
+			return nil, fault
+		}
+		return floatArith(op, f, g)
+	}
+	return NewBig(new(big.Int).Exp(a, b, nil)), nil
+}
+
+func floatArith(op string, a, b float64) (Value, *Fault) {
+	switch op {
+	case "+":
+		return &Float{V: a + b}, nil
+	case "-":
+		return &Float{V: a - b}, nil
+	case "*":
+		return &Float{V: a * b}, nil
+	case "/":
+		if b == 0 {
+			return nil, valueError("float division by zero")
+		}
+		return &Float{V: a / b}, nil
+	case "//", "%":
+		if b == 0 {
+			return nil, valueError("float floor division by zero")
+		}
+		q, r := floatDivmod(a, b)
+		if op == "%" {
+			return &Float{V: r}, nil
+		}
+		return &Float{V: q}, nil
+	}
+	if a == 0 && b < 0 {
+		return nil, valueError("0.0 cannot be raised to a negative power")
+	}
+	if a < 0 && b != math.Trunc(b) && !math.IsInf(b, 0) && !math.IsInf(a, 0) {
+		return nil, valueError("complex numbers are not supported: %s ** %s", FormatFloat(a), FormatFloat(b))
+	}
+	p := math.Pow(a, b)
+	if math.IsInf(p, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
+		return nil, valueError("(34, 'Numerical result out of range')")
+	}
+	return &Float{V: p}, nil
+}
+
+// floatDivmod follows CPython's float_divmod.
+func floatDivmod(a, b float64) (q, r float64) {
+	r = math.Mod(a, b)
+	div := (a - r) / b
+	if r != 0 {
+		if (b < 0) != (r < 0) {
+			r += b
+			div--
+		}
+	} else {
+		r = math.Copysign(0, b)
+	}
+	if div == 0 {
+		return math.Copysign(0, a/b), r
+	}
+	q = math.Floor(div)
+	if div-q > 0.5 {
+		q++
+	}
+	return q, r
+}
+
+// Sign applies unary + or -.
+func Sign(op string, v Value) (Value, *Fault) {
+	if u, ok := v.(*Undefined); ok {
+		return nil, u.Use()
+	}
+	n := numberOf(v)
+	switch {
+	case n.isFloat && op == "-":
+		return &Float{V: -n.f}, nil
+	case n.isInt && op == "-":
+		if n.b == nil && n.i != math.MinInt64 {
+			return NewInt(-n.i), nil
+		}
+		return NewBig(new(big.Int).Neg(n.big())), nil
+	case n.isFloat:
+		return v, nil
+	case n.isInt:
+		if b, ok := v.(*Bool); ok {
+			if b.V {
+				return NewInt(1), nil
+			}
+			return NewInt(0), nil
+		}
+		return v, nil
+	}
+	return nil, typeError("bad operand type for unary %s: '%s'", op, v.TypeName())
+}
+
+// ParseInt is Python's int(text, base): white space around, one underscore
+// between digits, a sign, and for base 0 or the matching one a prefix.
+func ParseInt(text string, base int) (*Int, bool) {
+	s := strings.TrimFunc(text, IsSpace)
+	neg := false
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		neg = s[0] == '-'
+		s = s[1:]
+	}
+	prefixed := false
+	if len(s) > 1 && s[0] == '0' {
+		p := map[byte]int{'x': 16, 'o': 8, 'b': 2}[s[1]|0x20]
+		if p != 0 && (base == 0 || base == p) {
+			base, s, prefixed = p, s[2:], true
+			s = strings.TrimPrefix(s, "_")
+		}
+	}
+	if base == 0 {
+		base = 10
+		if len(s) > 1 && s[0] == '0' && strings.Trim(s, "0_") != "" {
+			return nil, false
+		}
+	}
+	_ = prefixed
+	s, ok := asciiDigits(s)
+	if !ok || s == "" || s[0] == '_' || s[len(s)-1] == '_' || strings.Contains(s, "__") || s[0] == '+' || s[0] == '-' {
+		return nil, false
+	}
+	s = strings.ReplaceAll(s, "_", "")
+	if len(s) > maxDigits && base&(base-1) != 0 {
+		return nil, false
+	}
+	b, ok := new(big.Int).SetString(s, base)
+	if !ok {
+		return nil, false
+	}
+	if neg {
+		b.Neg(b)
+	}
+	return NewBig(b), true
+}
+
+// asciiDigits maps decimal digits of any script to ASCII.
+func asciiDigits(s string) (string, bool) {
+	if isASCII(s) {
+		return s, true
+	}
+	var b strings.Builder
+	for _, r := range s {
+		d := digitValue(r)
+		if r >= 128 && d < 0 {
+			return "", false
+		}
+		if d >= 0 {
+			b.WriteByte(byte('0' + d))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String(), true
+}
+
+// ParseFloat is Python's float(text).
+func ParseFloat(text string) (float64, bool) {
+	s, ok := asciiDigits(strings.TrimFunc(text, IsSpace))
+	if !ok || s == "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
+		return 0, false
+	}
+	switch strings.ToLower(strings.TrimLeft(s, "+-")) {
+	case "inf", "infinity", "nan":
+		if len(s)-len(strings.TrimLeft(s, "+-")) > 1 {
+			return 0, false
+		}
+	default:
+		for i := 0; i < len(s); i++ {
+			c := s[i]
+			if c == '_' && !(isDigit(s[i-1]) && isDigit(s[i+1])) {
+				return 0, false
+			}
+			if !isDigit(c) && !strings.ContainsRune("+-.eE_", rune(c)) {
+				return 0, false
+			}
+		}
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	if err != nil && !math.IsInf(f, 0) {
+		return 0, false
+	}
+	return f, true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,313 @@
+package value
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Str is a string that knows where its bytes come from: all of them from the
+// bytes of one field starting at Off (or from the template where F is nil), or,
+// with Runs, piece by piece.
+type Str struct {
+	S      string
+	F      *Field
+	Off    int
+	Runs   []Run
+	Markup bool     // what the safe and escape filters give
+	Gens   [][2]int // generation blocks inside
+}
+
+// Lit returns a string of the template.
+func Lit(s string) *Str { return &Str{S: s} }
+
+// tracked says whether s has any origin but the template.
+func (s *Str) tracked() bool { return s.F != nil || s.Runs != nil }
+
+// NewText returns an empty Text that records origins if one of the strings has
+// any.
+func NewText(of ...*Str) *Text {
+	t := &Text{}
+	for _, s := range of {
+		t.Track = t.Track || s.tracked()
+	}
+	return t
+}
+
+func (s *Str) eachRun(i, j int, f func(Run)) {
+	if s.Runs == nil {
+		if s.F == nil {
+			f(Run{N: int32(j - i)})
+			return
+		}
+		f(Run{F: s.F, N: int32(j - i), Off: int32(s.Off + i), End: int32(s.Off + j)})
+		return
+	}
+	at := 0
+	for _, r := range s.Runs {
+		n := int(r.N)
+		if at >= j {
+			return
+		}
+		a, b := max(i-at, 0), min(j-at, n)
+		at += n
+		if a >= b {
+			continue
+		}
+		if !r.Changed && r.F != nil {
+			r.Off, r.End = r.Off+int32(a), r.Off+int32(b)
+		}
+		r.N = int32(b - a)
+		f(r)
+	}
+}
+
+// Slice returns the bytes [i, j).
+func (s *Str) Slice(i, j int) *Str {
+	if i == 0 && j == len(s.S) {
+		return s
+	}
+	if i >= j {
+		if s.Markup {
+			return &Str{Markup: true}
+		}
+		return Empty
+	}
+	out := &Str{S: s.S[i:j], Markup: s.Markup}
+	if s.Runs == nil {
+		out.F, out.Off = s.F, s.Off
+		if s.F != nil {
+			out.Off += i
+		}
+		return out
+	}
+	s.eachRun(i, j, func(r Run) { out.Runs = append(out.Runs, r) })
+	out.simplify()
+	return out
+}
+
+// simplify turns a single unchanged run into the short form.
+func (s *Str) simplify() {
+	if len(s.Runs) == 1 && !s.Runs[0].Changed {
+		s.F, s.Off, s.Runs = s.Runs[0].F, int(s.Runs[0].Off), nil
+	}
+}
+
+// Plain returns s as a str proper, never Markup.
+func (s *Str) Plain() *Str {
+	if !s.Markup {
+		return s
+	}
+	c := *s
+	c.Markup = false
+	return &c
+}
+
+// Safe returns s as Markup.
+func (s *Str) Safe() *Str {
+	if s.Markup {
+		return s
+	}
+	c := *s
+	c.Markup = true
+	return &c
+}
+
+// like gives t's text the kind (str or Markup) of s.
+func (s *Str) like(t *Text) *Str {
+	v := t.Value()
+	v.Markup = s.Markup
+	return v
+}
+
+// Concat joins strings; the result is a plain str.
+func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
+	n := 0
+	tracked := 0
+	for _, p := range parts {
+		n += len(p.S)
+		if p.tracked() || p.Gens != nil {
+			tracked++
+		}
+	}
+	if n > l.Bytes {
+		return nil, limitError("string of %d bytes, more than %d", n, l.Bytes)
+	}
+	if tracked == 0 {
+		if len(parts) == 2 {
+			return &Str{S: parts[0].S + parts[1].S}, nil
+		}
+		var b strings.Builder
+		b.Grow(n)
+		for _, p := range parts {
+			b.WriteString(p.S)
+		}
+		return &Str{S: b.String()}, nil
+	}
+	t := Text{B: make([]byte, 0, n), Track: true}
+	for _, p := range parts {
+		t.Str(p)
+	}
+	return t.Value(), nil
+}
+
+// Escape is markupsafe.escape.
+func (s *Str) Escape() *Str {
+	if s.Markup {
+		return s
+	}
+	if !strings.ContainsAny(s.S, `&<>'"`) {
+		return s.Safe()
+	}
+	t := NewText(s)
+	from := 0
+	for i := 0; i < len(s.S); i++ {
+		var r string
+		switch s.S[i] {
+		case '&':
+			r = "&amp;"
+		case '<':
+			r = "&lt;"
+		case '>':
+			r = "&gt;"
+		case '\'':
+			r = "&#39;"
+		case '"':
+			r = "&#34;"
+		default:
+			continue
+		}
+		t.Part(s, from, i)
+		t.Changed(r, s, i, i+1)
+		from = i + 1
+	}
+	t.Part(s, from, len(s.S))
+	return t.Value().Safe()
+}
+
+func runeLen(s string) int {
+	if s[0] < utf8.RuneSelf {
+		return 1
+	}
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// RuneCount is Python's len().
+func (s *Str) RuneCount() int { return utf8.RuneCountInString(s.S) }
+
+// forward returns the offset n characters after byte i.
+func forward(s string, i, n int) int {
+	for ; n > 0 && i < len(s); n-- {
+		i += runeLen(s[i:])
+	}
+	return i
+}
+
+// backward returns the offset n characters before byte i and how many
+// characters were missing.
+func backward(s string, i, n int) (int, int) {
+	for ; n > 0 && i > 0; n-- {
+		if s[i-1] < utf8.RuneSelf {
+			i--
+			continue
+		}
+		_, w := utf8.DecodeLastRuneInString(s[:i])
+		i -= w
+	}
+	return i, n
+}
+
+// Char returns the character with index n, which counts from the end when
+// negative; nil when there is none.
+func (s *Str) Char(n int64) *Str {
+	if n >= int64(len(s.S)) || n < -int64(len(s.S)) {
+		return nil
+	}
+	if n >= 0 {
+		i := forward(s.S, 0, int(n))
+		if i >= len(s.S) {
+			return nil
+		}
+		return s.Slice(i, i+runeLen(s.S[i:]))
+	}
+	i, missing := backward(s.S, len(s.S), int(-n))
+	if missing > 0 {
+		return nil
+	}
+	return s.Slice(i, i+runeLen(s.S[i:]))
+}
+
+// bound is the byte offset of slice bound n.
+func bound(s string, n int64) int {
+	if n >= 0 {
+		return forward(s, 0, int(min(n, int64(len(s)))))
+	}
+	i, _ := backward(s, len(s), int(min(-n, int64(len(s)))))
+	return i
+}
+
+// Substring is s[start:stop:step]; nil bounds are open. step is not 0.
+func (s *Str) Substring(start, stop *int64, step int64) *Str {
+	if step == 1 {
+		i, j := 0, len(s.S)
+		if start != nil {
+			i = bound(s.S, *start)
+		}
+		if stop != nil {
+			j = bound(s.S, *stop)
+		}
+		return s.Slice(i, max(i, j))
+	}
+	offs := make([]int, 0, len(s.S)+1)
+	for i := 0; i < len(s.S); i += runeLen(s.S[i:]) {
+		offs = append(offs, i)
+	}
+	offs = append(offs, len(s.S))
+	t := NewText(s)
+	first, n := SliceIndices(len(offs)-1, start, stop, step)
+	for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
+		t.Part(s, offs[i], offs[i+1])
+	}
+	return s.like(t)
+}
+
+// SliceIndices returns the first index and the number of items of a Python
+// slice of a sequence of length n.
+func SliceIndices(n int, start, stop *int64, step int64) (first, count int) {
+	clamp := func(p *int64, open, lo, hi int64) int64 {
+		if p == nil {
+			return open
+		}
+		v := *p
+		if v < 0 {
+			v += int64(n)
+		}
+		return min(max(v, lo), hi)
+	}
+	if step > 0 {
+		a := clamp(start, 0, 0, int64(n))
+		b := clamp(stop, int64(n), 0, int64(n))
+		if a >= b {
+			return 0, 0
+		}
+		return int(a), int((b-a-1)/step) + 1
+	}
+	a := clamp(start, int64(n)-1, -1, int64(n)-1)
+	b := clamp(stop, -1, -1, int64(n)-1)
+	if a <= b {
+		return 0, 0
+	}
+	if step == -1<<63 {
+		return int(a), 1
+	}
+	return int(a), int((a-b-1)/-step) + 1
+}

@@ -1,0 +1,168 @@
+package value
+
+// Run says where the next N bytes of a text come from: from the template (F is
+// nil) or from the bytes [Off, End) of a field. Changed is set unless they are
+// those bytes, unchanged.
+type Run struct {
+	F       *Field
+	N       int32
+	Off     int32
+	End     int32
+	Changed bool
+}
+
+// Text collects bytes together with their origin. The zero value records no
+// origin; set Track for that.
+type Text struct {
+	B     []byte
+	Runs  []Run // lengths add up to len(B), when Track is set
+	Track bool
+	Gens  [][2]int // generation blocks, as byte ranges
+}
+
+// Reset empties t and keeps its memory.
+func (t *Text) Reset() { t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil }
+
+// Lit appends bytes of the template.
+func (t *Text) Lit(s string) {
+	t.B = append(t.B, s...)
+	if t.Track {
+		t.scaffold(len(s))
+	}
+}
+
+// Byte appends one byte of the template.
+func (t *Text) Byte(c byte) {
+	t.B = append(t.B, c)
+	if t.Track {
+		t.scaffold(1)
+	}
+}
+
+func (t *Text) scaffold(n int) {
+	if k := len(t.Runs); k > 0 && t.Runs[k-1].F == nil {
+		t.Runs[k-1].N += int32(n)
+	} else if n > 0 {
+		t.Runs = append(t.Runs, Run{N: int32(n)})
+	}
+}
+
+func (t *Text) run(r Run) {
+	if r.N == 0 {
+		return
+	}
+	if k := len(t.Runs); k > 0 {
+		last := &t.Runs[k-1]
+		if last.F == r.F && last.Changed == r.Changed && (r.F == nil || last.End == r.Off) {
+			last.N += r.N
+			last.End = r.End
+			return
+		}
+	}
+	t.Runs = append(t.Runs, r)
+}
+
+// From appends bytes that stand for the bytes [off, end) of f without being
+// those bytes; f may be nil.
+func (t *Text) From(s string, f *Field, off, end int) {
+	t.B = append(t.B, s...)
+	if t.Track {
+		if f == nil {
+			t.scaffold(len(s))
+			return
+		}
+		t.run(Run{F: f, N: int32(len(s)), Off: int32(off), End: int32(end), Changed: true})
+	}
+}
+
+// Str appends a string with its origin.
+func (t *Text) Str(s *Str) {
+	if s.Gens != nil {
+		for _, g := range s.Gens {
+			t.Gens = append(t.Gens, [2]int{len(t.B) + g[0], len(t.B) + g[1]})
+		}
+	}
+	t.B = append(t.B, s.S...)
+	if !t.Track {
+		return
+	}
+	if s.Runs == nil {
+		if s.F == nil {
+			t.scaffold(len(s.S))
+		} else {
+			t.run(Run{F: s.F, N: int32(len(s.S)), Off: int32(s.Off), End: int32(s.Off + len(s.S))})
+		}
+		return
+	}
+	for _, r := range s.Runs {
+		t.run(r)
+	}
+}
+
+// Part appends the bytes [i, j) of s with their origin.
+func (t *Text) Part(s *Str, i, j int) {
+	if i >= j {
+		return
+	}
+	t.B = append(t.B, s.S[i:j]...)
+	if t.Track {
+		s.eachRun(i, j, t.run)
+	}
+}
+
+// Changed appends text made out of the bytes [i, j) of s.
+func (t *Text) Changed(text string, s *Str, i, j int) {
+	if text == s.S[i:j] {
+		t.Part(s, i, j)
+		return
+	}
+	t.B = append(t.B, text...)
+	if !t.Track || text == "" {
+		return
+	}
+	if s.Runs == nil {
+		if s.F == nil {
+			t.scaffold(len(text))
+		} else {
+			t.run(Run{F: s.F, N: int32(len(text)), Off: int32(s.Off + i), End: int32(s.Off + j), Changed: true})
+		}
+		return
+	}
+	// The origin of made-up bytes is the first field that took part in them.
+	var from Run
+	s.eachRun(i, j, func(r Run) {
+		if from.F == nil {
+			from = r
+		} else if r.F == from.F && r.Off == from.End {
+			from.End = r.End
+		}
+	})
+	from.N, from.Changed = int32(len(text)), from.F != nil
+	t.run(from)
+}
+
+// Text appends another text.
+func (t *Text) Text(o *Text) {
+	for _, g := range o.Gens {
+		t.Gens = append(t.Gens, [2]int{len(t.B) + g[0], len(t.B) + g[1]})
+	}
+	t.B = append(t.B, o.B...)
+	if t.Track {
+		for _, r := range o.Runs {
+			t.run(r)
+		}
+	}
+}
+
+// Value returns what was collected as a string and leaves t unchanged.
+func (t *Text) Value() *Str {
+	s := &Str{S: string(t.B), Gens: t.Gens}
+	switch {
+	case len(t.Runs) == 0 || (len(t.Runs) == 1 && t.Runs[0].F == nil):
+	case len(t.Runs) == 1 && !t.Runs[0].Changed:
+		s.F, s.Off = t.Runs[0].F, int(t.Runs[0].Off)
+	default:
+		s.Runs = append([]Run(nil), t.Runs...)
+	}
+	return s
+}

@@ -1,0 +1,251 @@
+package value
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+	"unicode/utf8"
+)
+
+// JSON are the options of json.dumps.
+type JSON struct {
+	EnsureASCII bool
+	SortKeys    bool
+	Indent      *string // nil: one line
+	Item, Key   string  // separators; Key "" means the defaults of json.dumps
+}
+
+// NewJSON returns the default options for an indent (nil for none).
+func NewJSON(indent *string) JSON {
+	if indent != nil {
+		return JSON{Indent: indent, Item: ",", Key: ": "}
+	}
+	return JSON{Item: ", ", Key: ": "}
+}
+
+// Write appends json.dumps(v).
+func (j *JSON) Write(t *Text, l *Limits, v Value) *Fault { return j.write(t, l, v, 0) }
+
+func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
+	if depth > l.Depth {
+		return valueError("maximum recursion depth exceeded while encoding a JSON object")
+	}
+	if len(t.B) > l.Bytes {
+		return limitError("JSON text of more than %d bytes", l.Bytes)
+	}
+	switch v := v.(type) {
+	case *None:
+		scalar(t, "null", v.F)
+	case *Bool:
+		if v.V {
+			scalar(t, "true", v.F)
+		} else {
+			scalar(t, "false", v.F)
+		}
+	case *Int:
+		s, fault := v.text()
+		if fault != nil {
+			return fault
+		}
+		scalar(t, s, v.F)
+	case *Float:
+		scalar(t, jsonFloat(v.V), v.F)
+	case *Str:
+		j.str(t, v)
+	case *List:
+		if len(v.Items) == 0 {
+			t.Lit("[]")
+			return nil
+		}
+		t.Byte('[')
+		for i, x := range v.Items {
+			if i > 0 {
+				t.Lit(j.Item)
+			}
+			if fault := j.newline(t, l, depth+1); fault != nil {
+				return fault
+			}
+			if fault := j.write(t, l, x, depth+1); fault != nil {
+				return fault
+			}
+		}
+		if fault := j.newline(t, l, depth); fault != nil {
+			return fault
+		}
+		t.Byte(']')
+	case *Dict:
+		return j.dict(t, l, v, depth)
+	default:
+		return typeError("Object of type %s is not JSON serializable", v.TypeName())
+	}
+	return nil
+}
+
+func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
+	if d.Len() == 0 {
+		t.Lit("{}")
+		return nil
+	}
+	order := make([]Value, 0, 8)
+	if j.SortKeys {
+		keys := make([]Value, d.Len())
+		pos := make([]Value, d.Len())
+		for i := range keys {
+			keys[i], pos[i] = d.Key(i), NewInt(int64(i))
+		}
+		sorted, fault := Sort(l, pos, keys, false)
+		if fault != nil {
+			return fault
+		}
+		order = sorted
+	}
+	t.Byte('{')
+	for n := range d.entries {
+		i := n
+		if j.SortKeys {
+			k, _ := AsInt(order[n])
+			i = int(k)
+		}
+		if n > 0 {
+			t.Lit(j.Item)
+		}
+		if fault := j.newline(t, l, depth+1); fault != nil {
+			return fault
+		}
+		e := &d.entries[i]
+		switch k := e.key.(type) {
+		case nil:
+			j.str(t, &Str{S: e.h.s})
+		case *Str:
+			j.str(t, k)
+		case *None:
+			t.Lit(`"null"`)
+		case *Bool:
+			t.Lit(map[bool]string{true: `"true"`, false: `"false"`}[k.V])
+		case *Int:
+			s, fault := k.text()
+			if fault != nil {
+				return fault
+			}
+			t.Lit(`"` + s + `"`)
+		case *Float:
+			t.Lit(`"` + jsonFloat(k.V) + `"`)
+		default:
+			return typeError("keys must be str, int, float, bool or None, not %s", k.TypeName())
+		}
+		t.Lit(j.Key)
+		if fault := j.write(t, l, e.val, depth+1); fault != nil {
+			return fault
+		}
+	}
+	if fault := j.newline(t, l, depth); fault != nil {
+		return fault
+	}
+	t.Byte('}')
+	return nil
+}
+
+func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
+	if j.Indent == nil {
+		return nil
+	}
+	if len(*j.Indent) > 0 && depth > (l.Bytes-min(len(t.B), l.Bytes))/len(*j.Indent) {
+		return limitError("JSON text of more than %d bytes", l.Bytes)
+	}
+	t.Byte('\n')
+	t.Lit(strings.Repeat(*j.Indent, depth))
+	return nil
+}
+
+func jsonFloat(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "Infinity"
+	case math.IsInf(f, -1):
+		return "-Infinity"
+	case math.IsNaN(f):
+		return "NaN"
+	}
+	return FormatFloat(f)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// str appends a JSON string; only the bytes between the quotes have the origin
+// of s.
+func (j *JSON) str(t *Text, s *Str) {
+	t.Byte('"')
+	text := s.S
+	from := 0
+	for i := 0; i < len(text); {
+		if !j.EnsureASCII {
+			i += safePrefix(text[i:])
+			if i >= len(text) {
+				break
+			}
+		}
+		c := text[i]
+		n := 1
+		var buf [12]byte
+		esc := buf[:0]
+		switch {
+		case c == '"' || c == '\\':
+			esc = append(esc, '\\', c)
+		case c == '\n':
+			esc = append(esc, `\n`...)
+		case c == '\r':
+			esc = append(esc, `\r`...)
+		case c == '\t':
+			esc = append(esc, `\t`...)
+		case c == '\b':
+			esc = append(esc, `\b`...)
+		case c == '\f':
+			esc = append(esc, `\f`...)
+		case c < ' ' || (c == 0x7f && j.EnsureASCII):
+			esc = append(esc, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		case c >= utf8.RuneSelf && j.EnsureASCII:
+			var r rune
+			r, n = utf8.DecodeRuneInString(text[i:])
+			if r >= 0x10000 {
+				r -= 0x10000
+				esc = fmt.Appendf(esc, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+			} else {
+				esc = fmt.Appendf(esc, `\u%04x`, r)
+			}
+		default:
+			i++
+			continue
+		}
+		t.Part(s, from, i)
+		t.Changed(string(esc), s, i, i+n)
+		i += n
+		from = i
+	}
+	t.Part(s, from, len(text))
+	t.Byte('"')
+}
+
+// safePrefix is the number of leading bytes that need no escape, found eight
+// bytes at a time.
+func safePrefix(s string) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		control := (w - ones*0x20) & ^w
+		q := w ^ ones*'"'
+		b := w ^ ones*'\\'
+		hit := (control | ((q - ones) & ^q) | ((b - ones) & ^b)) & highs
+		if hit != 0 {
+			return i + bits.TrailingZeros64(hit)>>3
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
+			break
+		}
+	}
+	return i
+}

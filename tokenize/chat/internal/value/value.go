@@ -1,0 +1,336 @@
+// Package value holds what a chat template computes with: a small closed set
+// of types that behave as Python's do, and strings that know which part of the
+// input each of their bytes came from.
+package value
+
+import "math/big"
+
+// Value is one of the types of this package, or a callable or context object of
+// the evaluator. Values never change once a template can see them, except
+// namespaces, loops, cyclers and one-shot iterators.
+type Value interface {
+	// TypeName is Python's name of the type.
+	TypeName() string
+}
+
+// Scalars carry the Field they were read from, or nil.
+type (
+	None struct{ F *Field }
+	Bool struct {
+		V bool
+		F *Field
+	}
+	// Int is V, or Big where it does not fit.
+	Int struct {
+		V   int64
+		Big *big.Int
+		F   *Field
+	}
+	Float struct {
+		V float64
+		F *Field
+	}
+)
+
+// Undefined stands for what is not there. It prints as nothing and fails with
+// its own message when used.
+type Undefined struct {
+	Hint   string // the whole message, if not empty
+	Obj    Value  // what lacks it; nil for a variable
+	Name   Value  // variable, attribute or key
+	Unsafe bool   // forbidden rather than missing
+}
+
+// List is a list or, with Tuple set, a tuple.
+type List struct {
+	Items []Value
+	Tuple bool
+	Group bool   // a tuple of groupby, with the names grouper and list
+	F     *Field // set for lists of the input
+}
+
+// Range is Python's range object.
+type Range struct{ Start, Stop, Step int64 }
+
+// View is dict.keys(), dict.values() or dict.items().
+type View struct {
+	D    *Dict
+	Kind string // "dict_keys", "dict_values" or "dict_items"
+}
+
+// Iter is a one-shot iterator: Next returns nil at the end.
+type Iter struct {
+	Name string // Python's type name
+	Next func() Value
+}
+
+// Bytes is what str.encode gives.
+type Bytes struct{ B string }
+
+func (*None) TypeName() string      { return "NoneType" }
+func (*Bool) TypeName() string      { return "bool" }
+func (*Int) TypeName() string       { return "int" }
+func (*Float) TypeName() string     { return "float" }
+func (*Str) TypeName() string       { return "str" }
+func (*Undefined) TypeName() string { return "Undefined" }
+func (*Dict) TypeName() string      { return "dict" }
+func (*Range) TypeName() string     { return "range" }
+func (*Bytes) TypeName() string     { return "bytes" }
+func (v *View) TypeName() string    { return v.Kind }
+func (v *Iter) TypeName() string    { return v.Name }
+func (v *List) TypeName() string {
+	if v.Tuple {
+		return "tuple"
+	}
+	return "list"
+}
+
+// The constants without origin.
+var (
+	Nil   = &None{}
+	True  = &Bool{V: true}
+	False = &Bool{V: false}
+	Empty = &Str{}
+)
+
+var smallInts = func() (t [1280]Int) {
+	for i := range t {
+		t[i].V = int64(i - 256)
+	}
+	return t
+}()
+
+// NewBool returns True or False.
+func NewBool(b bool) Value {
+	if b {
+		return True
+	}
+	return False
+}
+
+// NewInt returns an integer without origin.
+func NewInt(i int64) *Int {
+	if i >= -256 && i < 1024 {
+		return &smallInts[i+256]
+	}
+	return &Int{V: i}
+}
+
+// NewBig returns an integer without origin; it keeps b.
+func NewBig(b *big.Int) *Int {
+	if b.IsInt64() {
+		return NewInt(b.Int64())
+	}
+	return &Int{Big: b}
+}
+
+// BigInt returns the value as a big.Int that the caller must not change.
+func (v *Int) BigInt() *big.Int {
+	if v.Big != nil {
+		return v.Big
+	}
+	return big.NewInt(v.V)
+}
+
+// Origin returns the Field of a scalar, or nil.
+func Origin(v Value) *Field {
+	switch v := v.(type) {
+	case *None:
+		return v.F
+	case *Bool:
+		return v.F
+	case *Int:
+		return v.F
+	case *Float:
+		return v.F
+	}
+	return nil
+}
+
+// Truth is Python's bool().
+func Truth(v Value) bool {
+	switch v := v.(type) {
+	case *None, *Undefined:
+		return false
+	case *Bool:
+		return v.V
+	case *Int:
+		return v.V != 0 || v.Big != nil
+	case *Float:
+		return v.V != 0
+	case *Str:
+		return v.S != ""
+	case *List:
+		return len(v.Items) > 0
+	case *Dict:
+		return v.Len() > 0
+	case *Range:
+		return v.Len() > 0
+	case *View:
+		return v.D.Len() > 0
+	case *Bytes:
+		return v.B != ""
+	case interface{ Truth() bool }:
+		return v.Truth()
+	}
+	return true
+}
+
+// Len is Python's len().
+func Len(v Value) (int, *Fault) {
+	switch v := v.(type) {
+	case *Str:
+		return v.RuneCount(), nil
+	case *List:
+		return len(v.Items), nil
+	case *Dict:
+		return v.Len(), nil
+	case *Undefined:
+		return 0, nil
+	case *Range:
+		return v.Len(), nil
+	case *View:
+		return v.D.Len(), nil
+	case *Bytes:
+		return len(v.B), nil
+	case interface{ Len() (int, *Fault) }:
+		return v.Len()
+	}
+	return 0, typeError("object of type '%s' has no len()", v.TypeName())
+}
+
+// Len is the number of integers in the range.
+func (r *Range) Len() int {
+	var n uint64
+	switch {
+	case r.Step > 0 && r.Start < r.Stop:
+		n = (uint64(r.Stop)-uint64(r.Start)-1)/uint64(r.Step) + 1
+	case r.Step < 0 && r.Start > r.Stop:
+		n = (uint64(r.Start)-uint64(r.Stop)-1)/(-uint64(r.Step)) + 1
+	}
+	if n > 1<<62 {
+		n = 1 << 62
+	}
+	return int(n)
+}
+
+// At returns element i, 0 <= i < Len.
+func (r *Range) At(i int) Value { return NewInt(r.Start + int64(i)*r.Step) }
+
+// Use is the error of using an undefined value.
+func (u *Undefined) Use() *Fault {
+	c := UndefinedUse
+	if u.Unsafe {
+		c = Security
+	}
+	return &Fault{c, u.Message()}
+}
+
+// Message is jinja's message for u.
+func (u *Undefined) Message() string {
+	if u.Hint != "" {
+		return u.Hint
+	}
+	name := "None"
+	if u.Name != nil {
+		name = ReprString(u.Name)
+	}
+	if u.Obj == nil {
+		return name + " is undefined"
+	}
+	obj := "None"
+	if _, ok := u.Obj.(*None); !ok {
+		obj = u.Obj.TypeName() + " object"
+	}
+	if _, ok := u.Name.(*Str); ok {
+		return "'" + obj + "' has no attribute " + name
+	}
+	return obj + " has no element " + name
+}
+
+// Elements returns the items of any iterable as a slice, which the caller must
+// not change. A one-shot iterator is used up; at most limit items are read.
+func Elements(v Value, limit int) ([]Value, *Fault) {
+	switch v := v.(type) {
+	case *List:
+		return v.Items, nil
+	case *Undefined:
+		return nil, nil
+	case *Iter:
+		var out []Value
+		for x := v.Next(); x != nil; x = v.Next() {
+			if len(out) >= limit {
+				return nil, limitError("more than %d items", limit)
+			}
+			out = append(out, x)
+		}
+		return out, nil
+	}
+	next, n, fault := Iterate(v)
+	if fault != nil {
+		return nil, fault
+	}
+	if n > limit {
+		return nil, limitError("%d items, more than %d", n, limit)
+	}
+	out := make([]Value, 0, n)
+	for x := next(); x != nil; x = next() {
+		if len(out) >= limit {
+			return nil, limitError("more than %d items", limit)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// Iterate is Python's iter(): next returns nil at the end. n is a hint.
+func Iterate(v Value) (next func() Value, n int, fault *Fault) {
+	i := 0
+	index := func(n int, at func(int) Value) func() Value {
+		return func() Value {
+			if i >= n {
+				return nil
+			}
+			i++
+			return at(i - 1)
+		}
+	}
+	switch v := v.(type) {
+	case *List:
+		return index(len(v.Items), func(i int) Value { return v.Items[i] }), len(v.Items), nil
+	case *Str:
+		return func() Value {
+			if i >= len(v.S) {
+				return nil
+			}
+			j := i + runeLen(v.S[i:])
+			s := v.Slice(i, j)
+			i = j
+			return s
+		}, len(v.S), nil
+	case *Dict:
+		return index(v.Len(), v.Key), v.Len(), nil
+	case *Range:
+		return index(v.Len(), v.At), v.Len(), nil
+	case *View:
+		return index(v.D.Len(), v.At), v.D.Len(), nil
+	case *Undefined:
+		return func() Value { return nil }, 0, nil
+	case *Iter:
+		return v.Next, 0, nil
+	case *Bytes:
+		return index(len(v.B), func(i int) Value { return NewInt(int64(v.B[i])) }), len(v.B), nil
+	}
+	return nil, 0, typeError("'%s' object is not iterable", v.TypeName())
+}
+
+// At returns element i of the view.
+func (v *View) At(i int) Value {
+	switch v.Kind {
+	case "dict_keys":
+		return v.D.Key(i)
+	case "dict_values":
+		return v.D.Val(i)
+	}
+	return &List{Items: []Value{v.D.Key(i), v.D.Val(i)}, Tuple: true}
+}

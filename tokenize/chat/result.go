@@ -1,0 +1,103 @@
+package chat
+
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Span says where the bytes [Start, End) of the rendered text come from. Field
+// is nil for scaffold: text that the template or a kwarg wrote. Otherwise they
+// come from the bytes [FieldStart, FieldEnd) of the field's text: exactly these
+// bytes when Exact is set; else they stand for them (an escape, a changed case,
+// a number).
+type Span struct {
+	Start, End           int
+	Field                *Field
+	FieldStart, FieldEnd int
+	Exact                bool
+}
+
+// Extent is the part of the text that one pass of the template's outer loop over
+// the messages wrote for a message.
+type Extent struct {
+	Message    int
+	Start, End int
+}
+
+// Result is a rendered conversation.
+type Result struct {
+	Text string
+	// Spans cover every byte of Text once, in order; nil without provenance.
+	Spans []Span
+	// Generation holds the byte ranges of the {% generation %} blocks, in the
+	// order in which they ended.
+	Generation [][2]int
+	// Extents are in order of the text. A message that the loop wrote nothing
+	// for, or that was not rendered by a loop over messages, has none.
+	Extents []Extent
+}
+
+func newResult(out *eval.Output) *Result {
+	r := &Result{Text: string(out.Text.B), Generation: out.Text.Gens}
+	if out.Text.Track {
+		r.Spans = make([]Span, len(out.Text.Runs))
+		at := 0
+		for i, run := range out.Text.Runs {
+			r.Spans[i] = spanOf(run, at)
+			at = r.Spans[i].End
+		}
+	}
+	if len(out.Messages) > 0 {
+		r.Extents = make([]Extent, len(out.Messages))
+		for i, e := range out.Messages {
+			r.Extents[i] = Extent(e)
+		}
+	}
+	return r
+}
+
+func spanOf(run value.Run, at int) Span {
+	s := Span{Start: at, End: at + int(run.N), Field: run.F}
+	if run.F != nil {
+		s.FieldStart, s.FieldEnd, s.Exact = int(run.Off), int(run.End), !run.Changed
+	}
+	return s
+}
+
+// truncate cuts the text at byte n.
+func (r *Result) truncate(n int) {
+	r.Text = r.Text[:n]
+	for i := range r.Spans {
+		s := &r.Spans[i]
+		if s.End <= n {
+			continue
+		}
+		if s.Start < n {
+			if s.Exact {
+				s.FieldEnd -= s.End - n
+			}
+			s.End = n
+			i++
+		}
+		r.Spans = r.Spans[:i]
+		break
+	}
+	clip := func(start, end *int) bool {
+		*end = min(*end, n)
+		return *start < n
+	}
+	gens := r.Generation[:0:0]
+	for _, g := range r.Generation {
+		if clip(&g[0], &g[1]) {
+			gens = append(gens, g)
+		}
+	}
+	r.Generation = gens
+	var extents []Extent
+	for _, e := range r.Extents {
+		if clip(&e.Start, &e.End) {
+			extents = append(extents, e)
+		}
+	}
+	r.Extents = extents
+}

@@ -1,0 +1,335 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Options configures Compile. The zero value is right for published templates.
+type Options struct {
+	// Name is how errors call the template: a file or model name.
+	Name string
+	// Limits bounds compilation and rendering.
+	Limits Limits
+}
+
+// Limits bounds what a template may use. A zero field means its default, which
+// real templates stay below by a factor of at least 100. Sizes are checked
+// before memory is allocated. Exceeding one is a KindLimit error.
+type Limits struct {
+	Source  int // bytes of template source; default 1 MiB
+	Nesting int // depth of expressions and blocks; default 200
+	Output  int // bytes of rendered text; default 64 MiB
+	Bytes   int // bytes of any other string; default 64 MiB
+	Items   int // items of any list; default 1,000,000
+	Range   int // items of range(); default 100,000, as in Jinja's sandbox
+	Steps   int // statements, iterations and items walked; default 10,000,000
+	Calls   int // depth of macro calls; default 200
+	Integer int // bytes of any integer; default 16 KiB
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, f := range []struct {
+		p   *int
+		def int
+	}{
+		{&l.Source, 1 << 20}, {&l.Nesting, 200}, {&l.Output, 64 << 20}, {&l.Bytes, 64 << 20}, {&l.Items, 1_000_000},
+		{&l.Range, 100_000}, {&l.Steps, 10_000_000}, {&l.Calls, 200}, {&l.Integer, 16 << 10},
+	} {
+		if *f.p == 0 {
+			*f.p = f.def
+		}
+	}
+	return l
+}
+
+// Validate reports all limits that make no sense.
+func (o Options) Validate() error {
+	var errs []error
+	l := o.Limits
+	for _, f := range []struct {
+		name string
+		v    int
+	}{
+		{"Source", l.Source}, {"Nesting", l.Nesting}, {"Output", l.Output}, {"Bytes", l.Bytes}, {"Items", l.Items},
+		{"Range", l.Range}, {"Steps", l.Steps}, {"Calls", l.Calls}, {"Integer", l.Integer},
+	} {
+		if f.v < 0 || f.v > math.MaxInt32 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits." + f.name},
+				"limit is %d, want 0 (default) to %d", f.v, math.MaxInt32))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Template is a compiled chat template. It never changes and is safe for
+// concurrent use.
+type Template struct {
+	name   string
+	source string // newlines normalised
+	prog   *eval.Program
+	limits Limits
+	eval   eval.Limits
+}
+
+// Compile reads the source of a chat template. Errors are KindTemplate (class
+// Syntax or Other), or KindLimit, with line and column; see Error.
+func Compile(source string, opts Options) (*Template, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Template{name: opts.Name, limits: opts.Limits.withDefaults()}
+	if len(source) > t.limits.Source {
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: t.name},
+			"template source is %d bytes, the limit is %d", len(source), t.limits.Source)
+	}
+	t.source = syntax.Normalize(source)
+	body, err := syntax.Parse(t.source, syntax.Options{MaxDepth: t.limits.Nesting})
+	if err == nil {
+		t.prog, err = eval.Compile(body)
+	}
+	if se, ok := errors.AsType[*syntax.Error](err); ok {
+		f := value.Fault{Class: value.Syntax, Msg: se.Msg}
+		switch {
+		case se.Limit:
+			f.Class = value.Limit
+		case se.Python:
+			f.Class = value.Other
+		}
+		return nil, t.fail(f, se.Pos)
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInternal, rollout.Where{File: t.name}, "compile: %w", err)
+	}
+	l := t.limits
+	t.eval = eval.Limits{
+		Limits: value.Limits{Bytes: l.Bytes, Items: l.Items, IntBytes: l.Integer, Depth: 200},
+		Output: l.Output, Steps: l.Steps, Macros: l.Calls, Range: l.Range,
+	}
+	return t, nil
+}
+
+// Source returns the template text as Jinja reads it: newlines are \n and one
+// final newline is gone.
+func (t *Template) Source() string { return t.source }
+
+// Input is what one rendering gets besides the conversation.
+type Input struct {
+	// AddGenerationPrompt asks for the opening of the next assistant turn.
+	AddGenerationPrompt bool
+	// ContinueFinalMessage leaves the last message open, so that a model can go
+	// on with it.
+	ContinueFinalMessage bool
+	// ContinueField is the field of the last message that is left open; empty
+	// means "content".
+	ContinueField string
+	// Kwargs are further variables: special tokens (bos_token, …) and template
+	// arguments (enable_thinking, …). Their text counts as scaffold.
+	Kwargs map[string]Value
+	// Now is what strftime_now sees; the zero time means the clock.
+	Now time.Time
+}
+
+// Render renders a conversation. It is the text that transformers'
+// apply_chat_template(tokenize=False) gives, byte for byte. Errors are
+// KindTemplate, or KindLimit, and wrap an *Error; ctx stops a long rendering
+// with a KindLimit error.
+func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Result, error) {
+	messages := c.messages
+	var cont continuation
+	if in.ContinueFinalMessage {
+		var err error
+		if messages, cont, err = t.continued(c, in.ContinueField); err != nil {
+			return nil, err
+		}
+	}
+	run := eval.Input{
+		Vars: func(name string) value.Value {
+			switch name {
+			case "messages":
+				return messages
+			case "tools":
+				return c.tools
+			case "documents":
+				return c.documents
+			case "add_generation_prompt":
+				return value.NewBool(in.AddGenerationPrompt)
+			}
+			if v, ok := in.Kwargs[name]; ok {
+				return v.get()
+			}
+			return nil
+		},
+		Now:    clock(in.Now),
+		Track:  c.tracked,
+		Limits: &t.eval,
+	}
+	out, failure := t.prog.Run(ctx, run)
+	if failure != nil {
+		return nil, t.fail(failure.Fault, failure.Pos)
+	}
+	r := newResult(out)
+	if in.ContinueFinalMessage {
+		if err := t.cut(r, cont); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// RenderVars renders with arbitrary variables, the members of an object, in
+// place of a conversation: for template snippets. Their strings have paths
+// relative to the object.
+func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Result, error) {
+	d, ok := vars.get().(*value.Dict)
+	if !ok {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: t.name}, "variables are a %s, want an object", vars.get().TypeName())
+	}
+	l := &locator{on: true}
+	located := value.NewDict(d.Len())
+	for i := range d.Len() {
+		name, _ := d.KeyString(i)
+		located.SetString(name, l.value(d.Val(i), l.root(name)))
+	}
+	out, failure := t.prog.Run(ctx, eval.Input{
+		Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: &t.eval,
+	})
+	if failure != nil {
+		return nil, t.fail(failure.Fault, failure.Pos)
+	}
+	return newResult(out), nil
+}
+
+// clock returns a clock that stands still: at now, or at the first look.
+func clock(now time.Time) func() time.Time {
+	return func() time.Time {
+		if now.IsZero() {
+			now = time.Now()
+		}
+		return now
+	}
+}
+
+const continueTag = "CONTINUE_FINAL_MESSAGE_TAG "
+
+var reasoningFields = []string{"reasoning_content", "thinking", "reasoning"}
+
+// continuation is the text that must stay open at the end of the rendering.
+type continuation struct{ text string }
+
+// continued returns the messages with a tag behind the text to continue.
+func (t *Template) continued(c *Conversation, field string) (*value.List, continuation, error) {
+	var cont continuation
+	if field == "" {
+		field = "content"
+	}
+	n := len(c.messages.Items)
+	if n == 0 {
+		return nil, cont, t.failf(value.Other, "continue_final_message is set but the conversation is empty!")
+	}
+	last := c.messages.Items[n-1].(*value.Dict)
+	final := last.GetString(field)
+	if _, none := final.(*value.None); final == nil || none {
+		return nil, cont, t.failf(value.Other, "continue_final_message is set but the final message has no %q to continue!", field)
+	}
+	fields := []string{field}
+	for _, f := range reasoningFields {
+		if f != field {
+			continue
+		}
+		fields = nil
+		for _, f := range reasoningFields {
+			if v := last.GetString(f); v != nil {
+				if same, _ := value.Equal(&t.eval.Limits, v, final); same {
+					fields = append(fields, f)
+				}
+			}
+		}
+	}
+	accepted := false
+	for _, f := range fields {
+		accepted = accepted || strings.Contains(t.source, f)
+	}
+	if !accepted {
+		return nil, cont, t.failf(value.Other, "continue_final_message is set to %q but this is not an accepted field in the chat_template", field)
+	}
+	tagged := last.Clone(0)
+	if list, ok := final.(*value.List); ok {
+		open, text, err := t.tagLastText(list)
+		if err != nil {
+			return nil, cont, err
+		}
+		cont.text = text
+		tagged.SetString(field, open)
+	} else {
+		for _, f := range fields {
+			v := last.GetString(f)
+			open, fault := value.Arith(&t.eval.Limits, "+", v, value.Lit(continueTag))
+			if fault != nil {
+				return nil, cont, t.fail(*fault, -1)
+			}
+			tagged.SetString(f, open)
+		}
+		s, ok := final.(*value.Str)
+		if !ok {
+			return nil, cont, t.failf(value.Other, "'%s' object has no attribute 'strip'", final.TypeName())
+		}
+		cont.text = s.S
+	}
+	items := append([]value.Value(nil), c.messages.Items...)
+	items[n-1] = tagged
+	return &value.List{Items: items, F: c.messages.F}, cont, nil
+}
+
+// tagLastText tags the last text block of a content list.
+func (t *Template) tagLastText(list *value.List) (*value.List, string, error) {
+	items := append([]value.Value(nil), list.Items...)
+	for i := len(items) - 1; i >= 0; i-- {
+		has, fault := value.Contains(&t.eval.Limits, items[i], value.Lit("text"))
+		if fault != nil {
+			return nil, "", t.fail(*fault, -1)
+		}
+		if !has {
+			continue
+		}
+		d, ok := items[i].(*value.Dict)
+		if !ok {
+			return nil, "", t.failf(value.Type, "content block is a %s, not a mapping", items[i].TypeName())
+		}
+		s, ok := d.GetString("text").(*value.Str)
+		if !ok {
+			return nil, "", t.failf(value.Type, "unsupported operand type(s) for +: '%s' and 'str'", d.GetString("text").TypeName())
+		}
+		open, fault := value.Concat(&t.eval.Limits, s, value.Lit(continueTag))
+		if fault != nil {
+			return nil, "", t.fail(*fault, -1)
+		}
+		d = d.Clone(0)
+		d.SetString("text", open)
+		items[i] = d
+		return &value.List{Items: items, F: list.F}, s.S, nil
+	}
+	return nil, "", t.failf(value.Other, "continue_final_message is set but we could not find any text to continue in the final message!")
+}
+
+// cut removes the tag and all behind it.
+func (t *Template) cut(r *Result, cont continuation) error {
+	tag := strings.TrimSpace(continueTag)
+	i := strings.LastIndex(r.Text, tag)
+	if i < 0 || !strings.Contains(r.Text, strings.TrimFunc(cont.text, value.IsSpace)) {
+		return t.failf(value.Other, "continue_final_message is set but the final message does not appear in the chat after applying the chat template! This can happen if the chat template deletes portions of the final message. Please verify the chat template and final message in your chat to ensure they are compatible.")
+	}
+	if !strings.HasPrefix(r.Text[i:], continueTag) {
+		i = len(strings.TrimRightFunc(r.Text[:i], value.IsSpace))
+	}
+	r.truncate(i)
+	return nil
+}
