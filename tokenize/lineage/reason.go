@@ -150,9 +150,9 @@ func (m *merge) explain() {
 			continue
 		}
 		if quotes == nil {
-			quotes = newQuoteIndex(m.turns)
+			quotes = newQuoteIndex(m)
 		}
-		if quotes.repeats(m, j, m.trie.nodes[at].depth) {
+		if quotes.repeats(j, at) {
 			m.reason[j] = BreakRewrite
 			continue
 		}
@@ -204,24 +204,28 @@ func (m *merge) refuse() error {
 
 // quoteIndex finds in a prompt what turns sampled, wherever it stands.
 type quoteIndex struct {
-	ends  map[[quoteKey]rollout.TokenID][]int32
-	turns []record
+	*merge
+	ends   map[[quoteKey]rollout.TokenID][]int32
+	filter [1 << 10]uint64    // which keys are worth a look into ends
+	seen   map[[2]int32]int32 // by prompt node and where it was left: the turn found
+	ids    []rollout.TokenID  // scratch
 }
 
 const (
-	quoteKey = 3  // ids looked up
-	quoteMin = 16 // ids that must agree, or the whole output without its stop token
+	quoteKey   = 3  // ids looked up
+	quoteMin   = 16 // ids that must agree, or the whole output without its stop token
+	quoteAlike = 4  // outputs of one ending that are looked at
 )
 
-func newQuoteIndex(turns []record) *quoteIndex {
-	q := &quoteIndex{ends: make(map[[quoteKey]rollout.TokenID][]int32), turns: turns}
-	for i := range turns {
-		if out := quoted(&turns[i]); len(out) >= quoteKey {
+func newQuoteIndex(m *merge) *quoteIndex {
+	q := &quoteIndex{merge: m, ends: make(map[[quoteKey]rollout.TokenID][]int32), seen: make(map[[2]int32]int32)}
+	for i := range m.turns {
+		if out := quoted(&m.turns[i]); len(out) >= quoteKey {
 			key := [quoteKey]rollout.TokenID(out[len(out)-quoteKey:])
-			// A few outputs with the same end are enough to look at; more would make
-			// an adversarial rollout quadratic.
-			if len(q.ends[key]) < 4 {
+			if len(q.ends[key]) < quoteAlike {
 				q.ends[key] = append(q.ends[key], int32(i))
+				word, bit := filterBit(key)
+				q.filter[word] |= bit
 			}
 		}
 	}
@@ -233,18 +237,40 @@ func quoted(r *record) []rollout.TokenID {
 	return r.output[:max(0, len(r.output)-1)]
 }
 
-// repeats says whether prompt j, from offset from on, holds another turn's output.
-func (q *quoteIndex) repeats(m *merge, j int32, from int) bool {
-	r := &m.turns[j]
-	ids := m.trie.appendIDs(make([]rollout.TokenID, 0, r.pLen-from), r.prompt, from)
-	for end := quoteKey; end <= len(ids); end++ {
-		for _, i := range q.ends[[quoteKey]rollout.TokenID(ids[end-quoteKey:end])] {
+func filterBit(key [quoteKey]rollout.TokenID) (word int, bit uint64) {
+	h := uint32(key[0])*0x9e3779b1 ^ uint32(key[1])*0x85ebca77 ^ uint32(key[2])*0xc2b2ae3d
+	h ^= h >> 15
+	return int(h >> 6 & (1<<10 - 1)), 1 << (h & 63)
+}
+
+// repeats says whether prompt j, behind node at, holds another turn's output.
+// Retries ask the same of the same prompt.
+func (q *quoteIndex) repeats(j, at int32) bool {
+	key := [2]int32{q.turns[j].prompt, at}
+	found, ok := q.seen[key]
+	if !ok || found == j {
+		found = q.find(j, q.trie.nodes[at].depth)
+		q.seen[key] = found
+	}
+	return found != none
+}
+
+// find returns a turn other than j whose output stands in prompt j behind
+// offset from, or none.
+func (q *quoteIndex) find(j int32, from int) int32 {
+	q.ids = q.trie.appendIDs(q.ids[:0], q.turns[j].prompt, from)
+	for end := quoteKey; end <= len(q.ids); end++ {
+		key := [quoteKey]rollout.TokenID(q.ids[end-quoteKey : end])
+		if word, bit := filterBit(key); q.filter[word]&bit == 0 {
+			continue
+		}
+		for _, i := range q.ends[key] {
 			out := quoted(&q.turns[i])
 			need := min(quoteMin, len(out))
-			if i != j && need <= end && slices.Equal(ids[end-need:end], out[len(out)-need:]) {
-				return true
+			if i != j && need <= end && slices.Equal(q.ids[end-need:end], out[len(out)-need:]) {
+				return i
 			}
 		}
 	}
-	return false
+	return none
 }
