@@ -367,3 +367,15 @@ func TestBuilderKeepsDistinctIDsOnly(t *testing.T) {
 	checkInvariants(t, flats, res)
 	require.Len(t, res.Rows, 1)
 }
+
+func TestFromTurns(t *testing.T) {
+	turns := FromTurns([]rollout.Turn{
+		{Prompt: rollout.PromptIDs{Add: ask}, Output: answer, Logprobs: make([]float32, 6), FinishReason: "stop"},
+		{Prompt: rollout.PromptIDs{Base: rollout.At(0), Keep: len(ask) + 6, Add: more}, Output: answer, FinishReason: "length"},
+		{FinishReason: "tool_calls"},
+	})
+	res, err := Merge(turns, Options{})
+	require.NoError(t, err)
+	require.Equal(t, [3]int{1, 1, 12}, [3]int{res.Report.Rows, res.Report.Stops, res.Report.Trained})
+	require.Equal(t, []int{2}, res.EmptyTurns)
+}
