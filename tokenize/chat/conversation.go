@@ -28,6 +28,13 @@ type Conversation struct {
 	messages         *value.List
 	tools, documents value.Value
 	tracked          bool
+	links            []link
+}
+
+// link is a tool message that names the function of the call that it answers.
+type link struct {
+	call, own *Field
+	message   int32
 }
 
 // NewConversation prepares messages, a list of objects. tools and documents are
@@ -67,7 +74,48 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 	c.messages = &value.List{Items: items, F: root}
 	c.tools = l.value(tools.get(), l.root("tools"))
 	c.documents = l.value(documents.get(), l.root("documents"))
+	if c.tracked {
+		c.links = links(items)
+	}
 	return c, nil
+}
+
+// links finds the tool messages that carry the id of an earlier call and the
+// name of its function.
+func links(messages []value.Value) []link {
+	names := map[string]*value.Str{}
+	var out []link
+	str := func(d *value.Dict, key string) *value.Str {
+		if d == nil {
+			return nil
+		}
+		s, _ := d.GetString(key).(*value.Str)
+		return s
+	}
+	for i, m := range messages {
+		d := m.(*value.Dict)
+		id, own := str(d, "tool_call_id"), str(d, "name")
+		if id != nil && own != nil {
+			if call := names[id.S]; call != nil && call.S == own.S && own.S != "" {
+				out = append(out, link{call.F, own.F, int32(i)})
+			}
+		}
+		calls, _ := d.GetString("tool_calls").(*value.List)
+		if calls == nil {
+			continue
+		}
+		for _, c := range calls.Items {
+			call, _ := c.(*value.Dict)
+			if call == nil {
+				continue
+			}
+			fn, _ := call.GetString("function").(*value.Dict)
+			if id, name := str(call, "id"), str(fn, "name"); id != nil && name != nil {
+				names[id.S] = name
+			}
+		}
+	}
+	return out
 }
 
 func listOfObjects(name string, v value.Value) error {
@@ -103,6 +151,13 @@ func (c *Conversation) Role(i int) string {
 		return s.S
 	}
 	return ""
+}
+
+// has reports whether message i has a value under key that is not empty.
+func (c *Conversation) has(i int, key string) bool {
+	d, _ := c.messages.Items[i].(*value.Dict)
+	v := d.GetString(key)
+	return v != nil && value.Truth(v)
 }
 
 func withoutNulls(d *value.Dict) *value.Dict {
@@ -183,6 +238,10 @@ func (l *locator) root(name string) *Field {
 func (l *locator) value(v value.Value, f *Field) value.Value {
 	if !l.on {
 		return v
+	}
+	switch v.(type) {
+	case *value.None, *value.Bool, *value.Int, *value.Float:
+		f.Scalar = true
 	}
 	switch v := v.(type) {
 	case *value.None:

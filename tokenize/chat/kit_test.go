@@ -41,6 +41,7 @@ type kitCase struct {
 	kitSetting
 	Template        string    `json:"template"`
 	Conversation    string    `json:"conversation"`
+	Setting         string    `json:"setting"`
 	OK              bool      `json:"ok"`
 	Text            string    `json:"text"`
 	Error           *kitError `json:"error"`

@@ -101,3 +101,45 @@ func (r *Result) truncate(n int) {
 	}
 	r.Extents = extents
 }
+
+// relink gives a function name that stands beside the text of a tool message to
+// that message, where the template fetched it from the call that the message
+// answers: it is part of what the model reads there, not of what it sampled. The
+// message holds the same name, so the bytes are its own, too.
+func (r *Result) relink(links []link) {
+	if len(links) == 0 {
+		return
+	}
+	first := map[*Field]int{} // the call's own text
+	byCall := map[*Field]bool{}
+	for _, l := range links {
+		byCall[l.call] = true
+	}
+	for i, s := range r.Spans {
+		if byCall[s.Field] {
+			if _, ok := first[s.Field]; !ok {
+				first[s.Field] = i
+			}
+		}
+	}
+	for _, l := range links {
+		for i := range r.Spans {
+			s := &r.Spans[i]
+			if s.Field == l.call && i > first[l.call] && r.beside(i, l.message) {
+				s.Field = l.own
+				break
+			}
+		}
+	}
+}
+
+// beside reports whether the next data behind span i is of the message, or, if
+// the message has no text, of a later one.
+func (r *Result) beside(i int, message int32) bool {
+	for _, s := range r.Spans[i+1:] {
+		if s.Field != nil {
+			return s.Field.Message >= message
+		}
+	}
+	return true
+}

@@ -177,6 +177,9 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		return nil, t.fail(failure.Fault, failure.Pos)
 	}
 	r := newResult(out)
+	if strings.Contains(t.source, "tool_call_id") {
+		r.relink(c.links)
+	}
 	if in.ContinueFinalMessage {
 		if err := t.cut(r, cont); err != nil {
 			return nil, err

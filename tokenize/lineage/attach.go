@@ -3,6 +3,8 @@ package lineage
 import (
 	"cmp"
 	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // merge is the state of one rollout between the passes. Arrays named by turn are
@@ -148,3 +150,156 @@ func (m *merge) unlink(j int32) {
 
 func (m *merge) isHead(j int32) bool { return m.pred[j] == none && m.turns[j].trained() }
 func (m *merge) isTail(i int32) bool { return m.succ[i] == none && m.turns[i].trained() }
+
+// shared returns the deepest node on the way to turn j's prompt that some other
+// turn passes through as well: their longest common prefix.
+func (m *merge) shared(j int32) int32 {
+	x := m.turns[j].prompt
+	for x != 0 && m.below[x] <= 1 {
+		x = m.trie.nodes[x].parent
+	}
+	return x
+}
+
+// explain sets the reason of each row start, before repairs.
+func (m *merge) explain() {
+	var heads []int32
+	for j := range m.turns {
+		if m.isHead(int32(j)) {
+			heads = append(heads, int32(j))
+		}
+	}
+	if len(heads) < 2 {
+		return
+	}
+	// sampledOn is, by node, the turn whose output goes on below it, a row end
+	// where there is one: what a prompt that leaves the tree there diverges from.
+	sampledOn := filled(len(m.trie.nodes), none)
+	exact := make([]bool, len(m.trie.nodes)) // a turn's full ids end here
+	for i := range m.turns {
+		r := &m.turns[i]
+		if r.empty() {
+			continue
+		}
+		exact[r.full] = true
+		for x := r.full; x != r.prompt; x = m.trie.nodes[x].parent {
+			p := m.trie.nodes[x].parent
+			if old := sampledOn[p]; old == none || m.succ[old] != none && m.succ[i] == none {
+				sampledOn[p] = int32(i)
+			}
+		}
+	}
+	var quotes *quoteIndex
+	for _, j := range heads {
+		x := m.shared(j)
+		if k := m.divergedFrom(sampledOn, x, j); k != none {
+			m.reason[j] = BreakDriftLast
+			if m.succ[k] != none {
+				m.reason[j] = BreakDriftEarlier
+			}
+			continue
+		}
+		if quotes == nil {
+			quotes = newQuoteIndex(m.turns)
+		}
+		if quotes.repeats(m, j, m.trie.nodes[x].depth) {
+			m.reason[j] = BreakRewrite
+			continue
+		}
+		for y := x; y != none; y = m.trie.nodes[y].parent {
+			if exact[y] {
+				m.reason[j] = BreakSibling
+				break
+			}
+		}
+	}
+}
+
+// divergedFrom returns the turn inside whose output prompt j leaves the tree at
+// node x, or none when it leaves in context or is used up there.
+func (m *merge) divergedFrom(sampledOn []int32, x, j int32) int32 {
+	if m.trie.nodes[x].depth == m.turns[j].pLen {
+		return none
+	}
+	return sampledOn[x]
+}
+
+// refuse reports the first divergence inside a sampled response, by record index.
+func (m *merge) refuse() error {
+	for j := range m.turns {
+		if !m.isHead(int32(j)) || m.reason[j] != BreakDriftLast && m.reason[j] != BreakDriftEarlier {
+			continue
+		}
+		x := m.shared(int32(j))
+		at := m.trie.nodes[x].depth
+		k := none
+		for i := range m.turns {
+			r := &m.turns[i]
+			if i != j && !r.empty() && r.pLen <= at && at < r.fLen() && m.trie.locate(r.full, at).node == x {
+				k = int32(i)
+				break
+			}
+		}
+		found := m.trie.idAt(m.turns[j].prompt, at)
+		return rollout.Errorf(rollout.KindDrift, rollout.Where{Turn: rollout.At(j), Token: rollout.At(at)},
+			"prompt has id %d where turn %d sampled id %d", found, k, m.turns[k].output[at-m.turns[k].pLen]).
+			WithFix("record the engine's own ids, or choose another drift policy")
+	}
+	return nil
+}
+
+// quoteIndex finds in a prompt what turns sampled, wherever it stands.
+type quoteIndex struct {
+	ends  map[[quoteKey]rollout.TokenID][]int32
+	turns []record
+}
+
+const (
+	quoteKey = 3  // ids looked up
+	quoteMin = 16 // ids that must agree, or the whole output without its stop token
+)
+
+func newQuoteIndex(turns []record) *quoteIndex {
+	q := &quoteIndex{ends: make(map[[quoteKey]rollout.TokenID][]int32), turns: turns}
+	for i := range turns {
+		if out := quoted(&turns[i]); len(out) >= quoteKey {
+			key := [quoteKey]rollout.TokenID(out[len(out)-quoteKey:])
+			// A few outputs with the same end are enough to look at; more would make
+			// an adversarial rollout quadratic.
+			if len(q.ends[key]) < 4 {
+				q.ends[key] = append(q.ends[key], int32(i))
+			}
+		}
+	}
+	return q
+}
+
+// quoted is an output without its last id, which histories may lack.
+func quoted(r *record) []rollout.TokenID {
+	return r.output[:max(0, len(r.output)-1)]
+}
+
+// repeats says whether prompt j, from offset from on, holds another turn's output.
+func (q *quoteIndex) repeats(m *merge, j int32, from int) bool {
+	r := &m.turns[j]
+	ids := m.trie.appendIDs(make([]rollout.TokenID, 0, r.pLen-from), r.prompt, from)
+	for end := quoteKey; end <= len(ids); end++ {
+		for _, i := range q.ends[[quoteKey]rollout.TokenID(ids[end-quoteKey:end])] {
+			out := quoted(&q.turns[i])
+			need := min(quoteMin, len(out))
+			if i != j && need <= end && slices.Equal(ids[end-need:end], out[len(out)-need:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// appendIDs appends the ids from offset from to node at.
+func (t *trie) appendIDs(dst []rollout.TokenID, at int32, from int) []rollout.TokenID {
+	for _, x := range t.path(nil, at, from) {
+		n := &t.nodes[x]
+		dst = append(dst, n.ids[max(0, from-(n.depth-len(n.ids))):]...)
+	}
+	return dst
+}

@@ -4,7 +4,6 @@ package plumb
 func verbs() []verb {
 	return []verb{
 		importVerb(),
-		encodeVerb(),
 		mergeVerb(),
 		windowVerb(),
 		votesVerb(),
@@ -18,5 +17,6 @@ func verbs() []verb {
 		shapeVerb(),
 		filterVerb(),
 		ssrVerb(),
+		renderVerb(),
 	}
 }

@@ -247,6 +247,10 @@ func (lib *library) method(v value.Value, name string) methodFunc {
 		return lib.float[name]
 	case *value.Bytes:
 		return lib.bytes[name]
+	case *dictType:
+		if name == "fromkeys" {
+			return lib.dict[name]
+		}
 	case *value.View:
 		if name == "isdisjoint" && v.Kind != "dict_values" {
 			return viewIsDisjoint

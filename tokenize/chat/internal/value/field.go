@@ -13,6 +13,7 @@ type Field struct {
 	Key    string // of the parent dict, where Index < 0
 	Index  int32  // in the parent list, or -1
 	IsKey  bool   // the dict key itself, not its value
+	Scalar bool   // a number, true, false or null rather than text
 	// Message is the index of the message this belongs to, or -1.
 	Message int32
 }

@@ -1,0 +1,393 @@
+package chat
+
+import (
+	"context"
+	"sort"
+	"strings"
+	"unicode"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Turn is the completion of one assistant message in a rendered conversation:
+// the bytes [Start, End) are what a model samples when it is asked for this
+// message. Start is right behind the generation prompt, which includes a
+// prefilled reasoning opener; End is behind the stop marker, in front of the
+// separator that follows it.
+type Turn struct {
+	Message    int
+	Start, End int
+	// Stop is where the stop marker starts; End when none was found.
+	Stop int
+}
+
+// TurnOptions tells Turns what only the model knows. The zero value works from
+// the template alone.
+type TurnOptions struct {
+	// Stops are the texts of the stop tokens (<|im_end|>; for GLM the next role
+	// marker, <|user|>, …). The first one behind the last byte of the message ends
+	// the turn. Without any, the turn ends where the template ends the message,
+	// less trailing white space.
+	Stops []string
+}
+
+// Turns finds the completion of every assistant message of a rendering r of c
+// with input in. It needs no generation marks: it works from the origin of the
+// bytes, in this way.
+//
+// The text of a message begins with its first byte of content, reasoning or tool
+// call. Between the last byte of earlier messages and there stand the end of
+// what came before, the role header, and text the template writes in front of
+// the data (an empty <think> block, <tool_call>). Where the sampled part of that
+// begins is what the template says itself when it is asked for a generation
+// prompt: the conversation up to the first assistant message (once for each kind
+// of message in front of it) is rendered with the prompt, and the text that then
+// follows the last data is looked for here. If the prompt ends in a reasoning
+// opener that this turn lacks, the part up to that marker counts. If the prompt
+// is not found (a message without a header of its own, an earlier message
+// without text), the last place where the generation prompt alone stands is
+// taken, and failing that the place where the loop over messages began to write
+// this message.
+//
+// The turn ends with the first stop marker behind the last byte of the message;
+// without Stops, with what the template writes there when the conversation ends
+// with such a message, as far as it stands here, too, less trailing white space.
+// Messages whose text the template left out have no turn unless the header is
+// found. The cost is a few renderings of short prefixes, however long the
+// conversation is.
+func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) ([]Turn, error) {
+	f := &turnFinder{t: t, ctx: ctx, c: c, in: in, r: r, opts: opts, openings: map[bool]opening{}, closings: map[[2]bool]string{}, extents: map[int]Extent{}}
+	for _, e := range r.Extents {
+		if old, ok := f.extents[e.Message]; ok {
+			e.Start = min(e.Start, old.Start)
+		}
+		f.extents[e.Message] = e
+	}
+	f.index()
+	var turns []Turn
+	at := 0
+	for i := range c.Len() {
+		if c.Role(i) != "assistant" {
+			continue
+		}
+		turn, ok := f.turn(i, at)
+		if err := ctx.Err(); err != nil {
+			return nil, t.failf(value.Limit, "rendering was stopped: %v", err)
+		}
+		if ok {
+			turns = append(turns, turn)
+			at = turn.End
+		}
+	}
+	return turns, nil
+}
+
+// Sampled returns the byte ranges of the turns.
+func Sampled(turns []Turn) [][2]int {
+	out := make([][2]int, len(turns))
+	for i, t := range turns {
+		out[i] = [2]int{t.Start, t.End}
+	}
+	return out
+}
+
+// opening is what follows the last data of a prefix that is rendered with the
+// generation prompt; prompt is the generation prompt alone, a suffix of it.
+type opening struct{ tail, prompt string }
+
+type turnFinder struct {
+	t        *Template
+	ctx      context.Context
+	c        *Conversation
+	in       Input
+	r        *Result
+	opts     TurnOptions
+	openings map[bool]opening // by: does the message before come from a tool
+	closings map[[2]bool]string
+	extents  map[int]Extent
+	data     []dataRange // by message
+}
+
+// dataRange is where the text of a message stands. first < 0: nowhere.
+type dataRange struct{ first, last int }
+
+// header says whether a field is part of the header of a message.
+func header(f *Field) bool {
+	return f.Parent != nil && f.Parent.Parent != nil && f.Parent.Parent.Parent == nil && f.Key == "role"
+}
+
+func (f *turnFinder) index() {
+	f.data = make([]dataRange, f.c.Len())
+	for i := range f.data {
+		f.data[i].first = -1
+	}
+	newest := -1
+	quoted := map[*Field]bool{}
+	for _, s := range f.r.Spans {
+		if s.Field == nil || s.Field.Message < 0 || int(s.Field.Message) >= len(f.data) || header(s.Field) {
+			continue
+		}
+		m := int(s.Field.Message)
+		d := &f.data[m]
+		if m < newest && d.first >= 0 {
+			continue // quoted again in a later message
+		}
+		if s.Field.Key == "name" || s.Field.Key == "id" {
+			if quoted[s.Field] {
+				continue // of a call, beside its result
+			}
+			quoted[s.Field] = true
+		}
+		newest = max(newest, m)
+		if d.first < 0 {
+			d.first = s.Start
+		}
+		d.last = s.End
+	}
+}
+
+// bounds returns the end of the last data in front of message i and the start
+// of the first byte of a later message behind it.
+func (f *turnFinder) bounds(i int) (lo, hi int) {
+	spans := f.r.Spans
+	own := f.data[i]
+	hi = len(f.r.Text)
+	if own.first < 0 {
+		for j := i - 1; j >= 0 && lo == 0; j-- {
+			if f.data[j].first >= 0 {
+				lo = f.data[j].last
+			}
+		}
+		own.first, own.last = lo, lo
+	}
+	k := sort.Search(len(spans), func(k int) bool { return spans[k].Start >= own.first })
+	for b := k - 1; b >= 0 && lo == 0; b-- {
+		if d := spans[b].Field; d != nil && int(d.Message) != i {
+			lo = spans[b].End
+		}
+	}
+	for ; k < len(spans); k++ {
+		if d := spans[k].Field; d != nil && int(d.Message) > i && spans[k].Start >= own.last {
+			return lo, spans[k].Start
+		}
+	}
+	return lo, hi
+}
+
+func (f *turnFinder) turn(i, at int) (Turn, bool) {
+	lo, hi := f.bounds(i)
+	lo = max(lo, at)
+	own := f.data[i]
+	limit := own.first
+	e, looped := f.extents[i]
+	if own.first < 0 {
+		limit = hi
+		if looped {
+			limit = min(hi, e.End)
+			lo = max(lo, min(e.Start, limit))
+		}
+	}
+	if limit < lo {
+		return Turn{}, false
+	}
+	tool := i > 0 && f.c.Role(i-1) == "tool"
+	start, ok := f.start(lo, limit, f.opening(tool, i), own.first >= 0)
+	if tool && !ok {
+		start, ok = f.start(lo, limit, f.opening(false, i), own.first >= 0)
+	} else if tool {
+		// A header behind a tool result is scaffold even where the generation
+		// prompt has none there.
+		if o := f.opening(false, i); o.prompt != "" {
+			for _, p := range cuts(o.prompt) {
+				if ok && strings.HasPrefix(f.r.Text[start:limit], p) {
+					start += len(p)
+					break
+				}
+			}
+		}
+	}
+	if !ok {
+		switch {
+		case own.first < 0:
+			return Turn{}, false
+		case looped && e.Start >= lo && e.Start <= own.first:
+			start = e.Start
+		default:
+			start = own.first
+		}
+	}
+	last := max(own.last, start)
+	if own.first < 0 {
+		last = start
+	}
+	turn := Turn{Message: i, Start: start}
+	turn.Stop, turn.End = f.end(i, last, max(hi, last), looped, e)
+	return turn, true
+}
+
+// start finds the end of the generation prompt between lo and limit.
+func (f *turnFinder) start(lo, limit int, o opening, data bool) (int, bool) {
+	text := f.r.Text
+	between := text[lo:limit]
+	if strings.HasPrefix(between, o.tail) && (o.tail != "" || data) {
+		return lo + len(o.tail), true
+	}
+	for _, p := range cuts(o.prompt) {
+		if strings.HasPrefix(between, strings.TrimSuffix(o.tail, o.prompt)+p) {
+			return lo + len(o.tail) - len(o.prompt) + len(p), true
+		}
+	}
+	for _, p := range cuts(o.prompt) {
+		j := strings.LastIndex(between, p)
+		if !data {
+			j = strings.Index(between, p)
+		}
+		if j >= 0 {
+			return lo + j + len(p), true
+		}
+	}
+	return 0, false
+}
+
+// cuts returns the prompt and its beginnings that end in front of a marker
+// (<think>, [THINK]), longest first; a beginning holds at least one marker.
+func cuts(prompt string) []string {
+	if prompt == "" {
+		return nil
+	}
+	out := []string{prompt}
+	for i := len(prompt) - 1; i > 0; i-- {
+		if prompt[i] == '<' || prompt[i] == '[' {
+			out = append(out, prompt[:i])
+		}
+	}
+	if trimmed := strings.TrimRightFunc(prompt, unicode.IsSpace); trimmed != prompt && trimmed != "" {
+		out = append(out, trimmed)
+	}
+	return out
+}
+
+// opening renders the conversation up to the first assistant message with the
+// same kind of message in front of it, or, where the template refuses that, all
+// of it.
+func (f *turnFinder) opening(tool bool, i int) opening {
+	if o, ok := f.openings[tool]; ok {
+		return o
+	}
+	n := i
+	for k := 1; k < i; k++ {
+		if f.c.Role(k) == "assistant" && (f.c.Role(k-1) == "tool") == tool {
+			n = k
+			break
+		}
+	}
+	var o opening
+	if n > 0 {
+		o = f.ask(n)
+	}
+	if o.tail == "" && !tool {
+		o = f.ask(f.c.Len())
+		o.tail = o.prompt
+	}
+	f.openings[tool] = o
+	return o
+}
+
+// ask renders the first n messages with and without the generation prompt.
+func (f *turnFinder) ask(n int) (o opening) {
+	with, err := f.prefix(n, true)
+	if err != nil {
+		return o
+	}
+	o.tail = tail(with)
+	without, err := f.prefix(n, false)
+	if err != nil {
+		return o
+	}
+	o.prompt = with.Text[commonText(with.Text, without.Text):]
+	if !strings.HasSuffix(o.tail, o.prompt) {
+		o.prompt = o.tail
+	}
+	return o
+}
+
+func (f *turnFinder) prefix(n int, prompt bool) (*Result, error) {
+	in := f.in
+	in.ContinueFinalMessage, in.AddGenerationPrompt = false, prompt
+	return f.t.Render(f.ctx, f.c.Prefix(n), in)
+}
+
+// tail is what follows the last data.
+func tail(r *Result) string {
+	for k := len(r.Spans) - 1; k >= 0; k-- {
+		if r.Spans[k].Field != nil && !header(r.Spans[k].Field) {
+			return r.Text[r.Spans[k].End:]
+		}
+	}
+	return r.Text
+}
+
+// closing is what the template writes behind the last data of message i where
+// the conversation ends with it; for the first message of its kind.
+func (f *turnFinder) closing(i int) string {
+	kind := func(k int) [2]bool {
+		return [2]bool{f.c.has(k, "tool_calls"), k+1 < f.c.Len() && f.c.Role(k+1) == "tool"}
+	}
+	key := kind(i)
+	if c, ok := f.closings[key]; ok {
+		return c
+	}
+	c := ""
+	for k := range i + 1 {
+		if f.c.Role(k) == "assistant" && kind(k) == key && f.data[k].first >= 0 {
+			if r, err := f.prefix(k+1, false); err == nil {
+				c = tail(r)
+			}
+			break
+		}
+	}
+	f.closings[key] = c
+	return c
+}
+
+// end finds the stop marker behind last.
+func (f *turnFinder) end(i, last, hi int, looped bool, e Extent) (stop, end int) {
+	rest := f.r.Text[last:hi]
+	best := -1
+	n := 0
+	for _, s := range f.opts.Stops {
+		if j := strings.Index(rest, s); s != "" && j >= 0 && (best < 0 || j < best || j == best && len(s) > n) {
+			best, n = j, len(s)
+		}
+	}
+	if best >= 0 {
+		return last + best, last + best + n
+	}
+	rest = f.r.Text[last:]
+	common := commonText(f.closing(i), rest)
+	if n := len(strings.TrimRightFunc(rest[:common], unicode.IsSpace)); n > 0 {
+		return last + n, last + n
+	}
+	limit := hi
+	if looped && e.End >= last && e.End < limit {
+		limit = e.End
+	}
+	end = last + len(strings.TrimRightFunc(f.r.Text[last:limit], unicode.IsSpace))
+	return end, end
+}
+
+// commonText is the length of the common beginning of two texts; where the first
+// goes on, it does not end inside a marker.
+func commonText(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	if n == len(a) || n == len(b) {
+		return n
+	}
+	if i := strings.LastIndexAny(a[:n], "<["); i >= 0 && !strings.ContainsAny(a[i:n], ">]") {
+		return i
+	}
+	return n
+}
