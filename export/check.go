@@ -22,6 +22,17 @@ func refuse(s *rollout.Sample, column string, rule Rule, token int, fix, format 
 	return e
 }
 
+// Refuse builds the error that packages over this one return for a row that
+// breaks a rule: it names row, column and rule, and fix says what to do.
+func Refuse(s *rollout.Sample, column string, rule Rule, fix, format string, args ...any) error {
+	if s.ID == "" {
+		c := *s
+		c.ID = SampleID(s.Rollout, s.SampleIndex)
+		s = &c
+	}
+	return refuse(s, column, rule, -1, fix, format, args...)
+}
+
 // SampleID is the id of row index of a rollout.
 func SampleID(rolloutID string, index int) string {
 	return rolloutID + "#" + strconv.Itoa(index)

@@ -44,6 +44,17 @@ func ColumnsOf(s *rollout.Sample) Columns {
 	}
 }
 
+// Missing names the columns of has that c lacks.
+func (c Columns) Missing(has Columns) []string {
+	var out []string
+	for i, on := range has.flags() {
+		if on && !c.flags()[i] {
+			out = append(out, columnNames[i])
+		}
+	}
+	return out
+}
+
 // Format is the file format.
 type Format uint8
 
@@ -151,9 +162,10 @@ const (
 	RuleAdvantage                 // a scalar advantage stands beside per-token ones
 	RuleWeights                   // weights are finite and at least 0
 	RuleIdentity                  // ids, indices, status and metadata are well formed
+	RuleTarget                    // the trainer named as target cannot take the row
 )
 
-var ruleNames = [...]string{"", "aligned", "tail", "trained", "columns", "order", "prompt", "sampling", "advantage", "weights", "identity"}
+var ruleNames = [...]string{"", "aligned", "tail", "trained", "columns", "order", "prompt", "sampling", "advantage", "weights", "identity", "target"}
 
 // String returns "rule 5 (order)".
 func (r Rule) String() string {

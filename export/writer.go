@@ -20,30 +20,27 @@ var ErrClosed = errors.New("the writer is closed")
 // Memory is bounded by one row group plus 16 bytes and a map slot for each
 // group and rollout seen. A Writer must not be used concurrently.
 type Writer struct {
-	opts    Options
-	columns Columns
-	started bool
-	order   *order
-	buf     *buffer
-	out     encoder
-	sink    sink
-	stats   Stats
-	err     error
-	closed  bool
+	check  Checker
+	buf    *buffer
+	out    encoder
+	sink   sink
+	stats  Stats
+	err    error
+	closed bool
 }
 
 // A sink is where the bytes of a file go, and how the file becomes visible.
 type sink interface {
 	io.Writer
-	commit() error
-	abort() error
+	Commit() error
+	Abort() error
 }
 
 // plain is a sink that somebody else makes visible.
 type plain struct{ io.Writer }
 
-func (plain) commit() error { return nil }
-func (plain) abort() error  { return nil }
+func (plain) Commit() error { return nil }
+func (plain) Abort() error  { return nil }
 
 // An encoder lays row groups out in one file format.
 type encoder interface {
@@ -71,10 +68,10 @@ func newWriter(s sink, o Options) (*Writer, error) {
 		return nil, err
 	}
 	o.defaults()
-	w := &Writer{opts: o, order: newOrder(), buf: &buffer{}, sink: s}
+	w := &Writer{check: Checker{opts: o, order: newOrder()}, buf: &buffer{}, sink: s}
 	if o.Format != FormatParquet {
 		w.out = &arrowEncoder{out: &byteCounter{w: s}, file: o.Format == FormatArrowFile, zstd: o.ZstdLevel >= 0,
-			kv: func() []pq.KV { return fileMetadata(w.opts, w.columns) }}
+			kv: func() []pq.KV { return fileMetadata(w.check.opts, w.check.columns) }}
 		return w, nil
 	}
 	all := columns()
@@ -103,21 +100,9 @@ func (w *Writer) Write(s rollout.Sample) error {
 }
 
 func (w *Writer) write(s *rollout.Sample) error {
-	if s.ID == "" {
-		s.ID = SampleID(s.Rollout, s.SampleIndex)
-	}
-	if !w.started {
-		w.start(s)
-	}
-	if err := w.opts.check(s, w.columns); err != nil {
-		return err
-	}
-	if err := w.checkDigests(s); err != nil {
-		return err
-	}
-	newGroup := w.order.open == nil || w.order.group != s.Group
-	newRollout := w.order.open == nil || w.order.open.Rollout != s.Rollout
-	if err := w.order.add(s); err != nil {
+	newGroup := w.check.order.open == nil || w.check.order.group != s.Group
+	newRollout := w.check.order.open == nil || w.check.order.open.Rollout != s.Rollout
+	if err := w.check.Check(s); err != nil {
 		return err
 	}
 	if w.full(newGroup, newRollout) {
@@ -125,7 +110,7 @@ func (w *Writer) write(s *rollout.Sample) error {
 			return err
 		}
 	}
-	w.buf.add(s, w.columns, w.opts.status(s))
+	w.buf.add(s, w.check.columns, w.check.opts.status(s))
 	w.stats.Rows++
 	if newRollout {
 		w.stats.Rollouts++
@@ -138,37 +123,11 @@ func (w *Writer) write(s *rollout.Sample) error {
 	return nil
 }
 
-// start fixes what the first row decides.
-func (w *Writer) start(s *rollout.Sample) {
-	w.started = true
-	w.columns = ColumnsOf(s)
-	if w.opts.Columns != nil {
-		w.columns = *w.opts.Columns
-	}
-	if w.opts.Tokenizer == "" {
-		w.opts.Tokenizer = s.Tokenizer
-	}
-	if w.opts.Template == "" {
-		w.opts.Template = s.Template
-	}
-}
-
-func (w *Writer) checkDigests(s *rollout.Sample) error {
-	for _, d := range []struct{ what, file, row string }{
-		{MetaTokenizer, w.opts.Tokenizer, s.Tokenizer}, {MetaTemplate, w.opts.Template, s.Template},
-	} {
-		if d.row != "" && d.row != d.file {
-			return refuse(s, ColInputIDs, RuleIdentity, -1, "write one file per tokenizer and template", "%s is %s and the file has %q", d.what, d.row, d.file)
-		}
-	}
-	return nil
-}
-
 // full says whether the buffered rows are to be written before the next one,
 // which starts a group or a rollout or neither.
 func (w *Writer) full(newGroup, newRollout bool) bool {
 	grow := 1 << min(w.stats.RowGroups/1024, 4)
-	tokens, rows := w.opts.GroupTokens*grow, w.opts.GroupRows*grow
+	tokens, rows := w.check.opts.GroupTokens*grow, w.check.opts.GroupRows*grow
 	reached := func(times int) bool { return w.buf.tokens >= times*tokens || w.buf.rows >= times*rows }
 	return newGroup && reached(1) || newRollout && reached(2) || reached(4)
 }
@@ -201,13 +160,13 @@ func (w *Writer) Close() error {
 		w.err = w.finish()
 	}
 	if w.err != nil {
-		return errors.Join(w.err, w.sink.abort())
+		return errors.Join(w.err, w.sink.Abort())
 	}
 	return nil
 }
 
 func (w *Writer) finish() error {
-	if err := w.order.end(); err != nil {
+	if err := w.check.End(); err != nil {
 		return err
 	}
 	if err := w.flush(); err != nil {
@@ -221,7 +180,7 @@ func (w *Writer) finish() error {
 		return writeError(err)
 	}
 	w.stats.Bytes = w.out.Written()
-	return w.sink.commit()
+	return w.sink.Commit()
 }
 
 // Abort drops the file. Calling it after Close does nothing, so that it can be
@@ -231,12 +190,12 @@ func (w *Writer) Abort() error {
 		return nil
 	}
 	w.closed = true
-	return w.sink.abort()
+	return w.sink.Abort()
 }
 
 func (w *Writer) metadata() ([]pq.KV, error) {
-	meta := fileMetadata(w.opts, w.columns)
-	if w.opts.Format != FormatParquet {
+	meta := fileMetadata(w.check.opts, w.check.columns)
+	if w.check.opts.Format != FormatParquet {
 		return meta, nil
 	}
 	schema, err := arrowSchemaBytes(meta)

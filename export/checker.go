@@ -1,0 +1,72 @@
+package export
+
+import "github.com/turnpack/turnpack/rollout"
+
+// Checker checks rows in order against the rules of the schema, for writers of
+// other formats. It must not be used concurrently.
+type Checker struct {
+	opts    Options
+	columns Columns
+	started bool
+	order   *order
+}
+
+// NewChecker starts a checker. Of o, what concerns rows counts.
+func NewChecker(o Options) (*Checker, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Checker{opts: o, order: newOrder()}, nil
+}
+
+// Check checks the next row. An empty Sample.ID is set.
+func (c *Checker) Check(s *rollout.Sample) error {
+	if s.ID == "" {
+		s.ID = SampleID(s.Rollout, s.SampleIndex)
+	}
+	if !c.started {
+		c.start(s)
+	}
+	if err := c.opts.check(s, c.columns); err != nil {
+		return err
+	}
+	if err := c.checkDigests(s); err != nil {
+		return err
+	}
+	return c.order.add(s)
+}
+
+// End checks the last rollout.
+func (c *Checker) End() error { return c.order.end() }
+
+// Columns are the optional columns of the rows.
+func (c *Checker) Columns() Columns { return c.columns }
+
+// Status is the status that is written for s.
+func (c *Checker) Status(s *rollout.Sample) rollout.Status { return c.opts.status(s) }
+
+// start fixes what the first row decides.
+func (c *Checker) start(s *rollout.Sample) {
+	c.started = true
+	c.columns = ColumnsOf(s)
+	if c.opts.Columns != nil {
+		c.columns = *c.opts.Columns
+	}
+	if c.opts.Tokenizer == "" {
+		c.opts.Tokenizer = s.Tokenizer
+	}
+	if c.opts.Template == "" {
+		c.opts.Template = s.Template
+	}
+}
+
+func (c *Checker) checkDigests(s *rollout.Sample) error {
+	for _, d := range []struct{ what, file, row string }{
+		{MetaTokenizer, c.opts.Tokenizer, s.Tokenizer}, {MetaTemplate, c.opts.Template, s.Template},
+	} {
+		if d.row != "" && d.row != d.file {
+			return refuse(s, ColInputIDs, RuleIdentity, -1, "write one file per tokenizer and template", "%s is %s and the file has %q", d.what, d.row, d.file)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// Package atomic writes files that are either absent (or as they were) or
+// complete: under a temporary name, flushed to the disk, then moved into place.
+package atomic
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// TempSuffix ends the name of a file that is being written.
+const TempSuffix = ".partial"
+
+// File is a temporary file that Commit turns into its path.
+type File struct {
+	f    *os.File
+	path string
+	done bool
+}
+
+// Create starts path. An output that exists is refused unless force is set.
+func Create(path string, force bool) (*File, error) {
+	where := rollout.Where{File: path}
+	if path == "" {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the output has no name").WithFix("give a path")
+	}
+	switch info, err := os.Lstat(path); {
+	case err == nil && info.IsDir():
+		return nil, rollout.Errorf(rollout.KindInput, where, "the output is a folder").WithFix("give the path of a file")
+	case err == nil && !force:
+		return nil, rollout.Errorf(rollout.KindInput, where, "the output exists").WithFix("choose another name or force it")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, Locate(where, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+TempSuffix)
+	if err != nil {
+		return nil, Locate(where, err)
+	}
+	return &File{f: f, path: path}, nil
+}
+
+// Write appends b.
+func (f *File) Write(b []byte) (int, error) {
+	n, err := f.f.Write(b)
+	if err != nil {
+		err = Locate(rollout.Where{File: f.path}, err)
+	}
+	return n, err
+}
+
+// Commit flushes the file and moves it to its path; on an error it removes it.
+func (f *File) Commit() error {
+	if f.done {
+		return nil
+	}
+	if err := f.finish(); err != nil {
+		return errors.Join(Locate(rollout.Where{File: f.path}, err), f.Abort())
+	}
+	f.done = true
+	return nil
+}
+
+func (f *File) finish() error {
+	if err := f.f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.f.Sync(); err != nil {
+		return err
+	}
+	if err := f.f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.f.Name(), f.path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(f.path))
+}
+
+// Abort removes the temporary file; after Commit it does nothing.
+func (f *File) Abort() error {
+	if f.done {
+		return nil
+	}
+	f.done = true
+	_ = f.f.Close()
+	if err := os.Remove(f.f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Locate(rollout.Where{File: f.f.Name()}, err)
+	}
+	return nil
+}
+
+// WriteFile writes data to path.
+func WriteFile(path string, data []byte, force bool) error {
+	f, err := Create(path, force)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Abort())
+	}
+	return f.Commit()
+}
+
+// SyncDir makes a rename in dir survive a power loss.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		err = nil // a file system without folder flushing
+	}
+	return errors.Join(err, d.Close())
+}
+
+// Locate turns an error of the file system into one that says what to do.
+func Locate(where rollout.Where, err error) error {
+	var located *rollout.Error
+	if errors.As(err, &located) {
+		return err
+	}
+	e := rollout.Errorf(rollout.KindInput, where, "write: %w", err)
+	switch {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		return e.WithFix("free space or choose another folder, then run again; nothing incomplete was left under the output's name")
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
+		return e.WithFix("make the folder writable or choose another")
+	case errors.Is(err, fs.ErrNotExist):
+		return e.WithFix("make the folder first")
+	case errors.Is(err, syscall.ENOTDIR):
+		return e.WithFix("choose a path whose parent is a folder")
+	}
+	return e
+}

@@ -1,0 +1,155 @@
+package shard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Names of the files beside the shards.
+const (
+	ManifestName = "manifest.json"
+	ProgressName = "progress.json"
+	lockName     = ".turnpack.lock"
+)
+
+// Manifest describes a complete folder.
+type Manifest struct {
+	SchemaVersion string  `json:"schema_version"`
+	Tokenizer     string  `json:"tokenizer,omitempty"`
+	Template      string  `json:"template,omitempty"`
+	Estimator     string  `json:"estimator,omitempty"`
+	Columns       string  `json:"columns"` // optional columns in use
+	Options       string  `json:"options"` // digest of the options that decide the bytes
+	Rows          int     `json:"rows"`
+	Rollouts      int     `json:"rollouts"`
+	Groups        int     `json:"groups"`
+	Tokens        int64   `json:"tokens"`
+	Trained       int64   `json:"trained_tokens"`
+	Shards        []Shard `json:"shards"`
+}
+
+// Shard describes one file.
+type Shard struct {
+	File     string `json:"file"`
+	Bytes    int64  `json:"bytes"`
+	SHA256   string `json:"sha256"` // hex
+	Rows     int    `json:"rows"`
+	Rollouts int    `json:"rollouts"`
+	Groups   int    `json:"groups"`
+	Tokens   int64  `json:"tokens"`
+	Trained  int64  `json:"trained_tokens"`
+	First    string `json:"first_sample"`
+	Last     string `json:"last_sample"`
+	Length   Range  `json:"length"`
+	Reward   Range  `json:"reward"`
+	// Input is a checksum of the rows as given, by which a later run knows that it
+	// has the same input.
+	Input string `json:"input_crc32c"`
+}
+
+// Range is a minimum and a maximum.
+type Range struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
+
+func (r *Range) add(v float64, first bool) {
+	if first {
+		r.Min, r.Max = v, v
+		return
+	}
+	r.Min, r.Max = min(r.Min, v), max(r.Max, v)
+}
+
+// progress is the state of an unfinished folder.
+type progress struct {
+	Options string  `json:"options"`
+	Columns string  `json:"columns"`
+	Shards  []Shard `json:"shards"`
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return rollout.Errorf(rollout.KindInternal, rollout.Where{File: path}, "%v", err)
+	}
+	return atomic.WriteFile(path, append(data, '\n'), true)
+}
+
+// readJSON fills v from path; found is false when there is no such file.
+func readJSON(path string, v any) (found bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "read: %w", err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return false, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path}, "not the JSON it should be: %v", err).
+			WithFix("start again in another folder, or with Options.Force")
+	}
+	return true, nil
+}
+
+// Read returns the manifest of a complete folder.
+func Read(dir string) (*Manifest, error) {
+	m := &Manifest{}
+	found, err := readJSON(filepath.Join(dir, ManifestName), m)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "there is no %s: the folder is not complete", ManifestName).
+			WithFix("run the job again with the same input and options; it goes on where it stopped")
+	}
+	return m, nil
+}
+
+// Verify reads every shard of a complete folder and compares it with the
+// manifest. All faults are reported.
+func Verify(dir string) error {
+	m, err := Read(dir)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, s := range m.Shards {
+		if err := s.verify(dir); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (s *Shard) verify(dir string) error {
+	path := filepath.Join(dir, s.File)
+	where := rollout.Where{File: path}
+	if s.File != filepath.Base(s.File) {
+		return rollout.Errorf(rollout.KindFormat, where, "a shard lies outside its folder")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, where, "open: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, where, "read: %w", err)
+	}
+	if sum := hex.EncodeToString(h.Sum(nil)); n != s.Bytes || sum != s.SHA256 {
+		return rollout.Errorf(rollout.KindInput, where, "%d bytes with SHA-256 %s, the manifest says %d and %s", n, sum, s.Bytes, s.SHA256).
+			WithFix("write the set again")
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package shard_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// rows makes a fixed input: groups of 1 to 4 rollouts of 1 to 3 rows.
+func rows(groups int) []rollout.Sample {
+	r := rand.New(rand.NewPCG(11, 12))
+	var out []rollout.Sample
+	for g := range groups {
+		for i := range 1 + r.IntN(4) {
+			var of []rollout.Sample
+			for k := range 1 + r.IntN(3) {
+				n, m := 1+r.IntN(60), 1+r.IntN(30)
+				s := rollout.Sample{RolloutIndex: i, Reward: float64((g + i) % 3), Status: rollout.StatusCompleted, Temperature: 1}
+				s.Identity = rollout.Identity{Group: fmt.Sprintf("g%d", g), Rollout: fmt.Sprintf("g%d/%d", g, i), FirstStep: k, LastStep: k, Tokenizer: "sha256:t"}
+				for t := range n + m {
+					s.IDs = append(s.IDs, int32(r.IntN(1000)))
+					w := float32(0)
+					if t >= n {
+						w = 1
+					}
+					s.Weight = append(s.Weight, w)
+				}
+				of = append(of, s)
+			}
+			out = append(out, export.Settle(of)...)
+		}
+	}
+	return out
+}
+
+func run(dir string, in []rollout.Sample, o shard.Options) (*shard.Set, error) {
+	s, err := shard.Create(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range in {
+		if err := s.Write(row); err != nil {
+			return s, fmt.Errorf("%w (close: %v)", err, s.Close())
+		}
+	}
+	return s, s.Close()
+}
+
+func contents(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		out[e.Name()] = string(data)
+	}
+	return out
+}
+
+var small = shard.Options{RowsPerShard: 12}
+
+func TestShards(t *testing.T) {
+	in := rows(30)
+	dir := t.TempDir()
+	s, err := run(dir, in, small)
+	require.NoError(t, err)
+	m := s.Manifest()
+	read, err := shard.Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, m, *read)
+	require.NoError(t, shard.Verify(dir))
+	require.Greater(t, len(m.Shards), 4)
+	require.Equal(t, len(in), m.Rows)
+	require.Equal(t, 30, m.Groups)
+	require.Equal(t, "sha256:t", m.Tokenizer)
+	var got []rollout.Sample
+	group := ""
+	for _, sh := range m.Shards {
+		part, _, err := export.ReadAll(filepath.Join(dir, sh.File))
+		require.NoError(t, err)
+		require.Equal(t, sh.Rows, len(part))
+		require.NotEqual(t, group, part[0].Group, "a group lies in one shard")
+		require.Equal(t, sh.First, part[0].ID)
+		require.Equal(t, sh.Last, part[len(part)-1].ID)
+		group = part[len(part)-1].Group
+		got = append(got, part...)
+	}
+	require.Equal(t, len(in), len(got))
+	for i := range in {
+		require.Equal(t, in[i].IDs, got[i].IDs)
+		require.Equal(t, in[i].ID, got[i].ID)
+	}
+	require.Len(t, contents(t, dir), len(m.Shards)+1, "shards and manifest, nothing else")
+}
+
+func TestOneFileAStep(t *testing.T) {
+	dir := t.TempDir()
+	s, err := run(dir, rows(10), shard.Options{GroupsPerShard: 4, Name: func(i int) string { return fmt.Sprintf("step_%d.parquet", i) }})
+	require.NoError(t, err)
+	var groups []int
+	for _, sh := range s.Manifest().Shards {
+		groups = append(groups, sh.Groups)
+	}
+	require.Equal(t, []int{4, 4, 2}, groups)
+	require.FileExists(t, filepath.Join(dir, "step_2.parquet"))
+}
+
+func TestBytesPerShard(t *testing.T) {
+	dir := t.TempDir()
+	o := shard.Options{BytesPerShard: 4000}
+	o.Export.GroupRows = 4
+	s, err := run(dir, rows(40), o)
+	require.NoError(t, err)
+	require.Greater(t, len(s.Manifest().Shards), 3)
+}
+
+func TestStates(t *testing.T) {
+	in := rows(12)
+	dir := t.TempDir()
+	s, err := shard.Create(dir, small)
+	require.NoError(t, err)
+	_, err = shard.Create(dir, small)
+	require.ErrorContains(t, err, "another writer")
+	_, err = shard.Create(dir, shard.Options{RowsPerShard: 12, Force: true})
+	require.ErrorContains(t, err, "another writer", "not even by force")
+	for _, row := range in[:len(in)/2] {
+		require.NoError(t, s.Write(row))
+	}
+	_, err = shard.Read(dir)
+	require.ErrorContains(t, err, "not complete")
+	require.NoError(t, s.Abort())
+	require.NoError(t, s.Abort())
+
+	_, err = run(dir, in, shard.Options{RowsPerShard: 13})
+	require.ErrorContains(t, err, "other options")
+
+	changed := append([]rollout.Sample{}, in...)
+	changed[3].FinishReason = "stop"
+	_, err = run(dir, changed, small)
+	require.ErrorContains(t, err, "rows differ")
+	_, err = run(dir, in[:2], small)
+	require.ErrorContains(t, err, "rows differ", "the input ends early")
+
+	s, err = run(dir, in, small)
+	require.NoError(t, err)
+	require.Positive(t, s.Resumed())
+	require.NoError(t, shard.Verify(dir))
+
+	_, err = run(dir, in, small)
+	require.ErrorContains(t, err, "complete")
+	want := contents(t, dir)
+	_, err = run(dir, in, shard.Options{RowsPerShard: 12, Force: true})
+	require.NoError(t, err)
+	require.Equal(t, want, contents(t, dir))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "part-00000.parquet"), []byte("x"), 0o600))
+	require.ErrorContains(t, shard.Verify(dir), "part-00000")
+	require.NoError(t, os.Remove(filepath.Join(dir, shard.ManifestName)))
+	_, err = run(dir, in, small)
+	require.ErrorContains(t, err, "belongs to no run")
+}
+
+func TestRefusedRowsKeepWhatIsDone(t *testing.T) {
+	in := rows(12)
+	dir := t.TempDir()
+	back := append(append([]rollout.Sample{}, in...), in[0])
+	_, err := run(dir, back, small)
+	var refused *export.RefusedError
+	require.ErrorAs(t, err, &refused, "a group of an earlier shard comes back")
+	require.Equal(t, export.RuleOrder, refused.Rule)
+	adv := 1.0
+	more := append([]rollout.Sample{}, in...)
+	more[len(more)-1].Advantage = &adv
+	_, err = run(dir, more, small)
+	require.ErrorAs(t, err, &refused, "a column in the last shard only")
+	require.Equal(t, export.ColAdvantage, refused.Column)
+	s, err := run(dir, in, small)
+	require.NoError(t, err)
+	require.Positive(t, s.Resumed())
+}
+
+func TestDamagedShardIsWrittenAgain(t *testing.T) {
+	in := rows(20)
+	want, dir := t.TempDir(), t.TempDir()
+	_, err := run(want, in, small)
+	require.NoError(t, err)
+	s, err := shard.Create(dir, small)
+	require.NoError(t, err)
+	for _, row := range in {
+		require.NoError(t, s.Write(row))
+	}
+	require.NoError(t, s.Abort())
+	require.NoError(t, os.Truncate(filepath.Join(dir, "part-00001.parquet"), 100))
+	s, err = run(dir, in, small)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Resumed())
+	require.Equal(t, contents(t, want), contents(t, dir))
+}
+
+// childDir makes the test binary write the set and nothing else.
+const childDir = "TURNPACK_SHARD_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		if _, err := run(dir, rows(60), small); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A writer killed at random moments, again and again, leaves after one run to
+// the end the bytes of a run without a stop.
+func TestKilledWriters(t *testing.T) {
+	child := func(dir string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), childDir+"="+dir)
+		return cmd
+	}
+	reference := t.TempDir()
+	start := time.Now()
+	out, err := child(reference).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	took := time.Since(start)
+	want := contents(t, reference)
+
+	points := 56
+	if testing.Short() {
+		points = 6
+	}
+	if v, err := strconv.Atoi(os.Getenv("TURNPACK_KILLS")); err == nil {
+		points = v
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, a run takes %v", seed, took)
+	r := rand.New(rand.NewPCG(seed, 0))
+	killed, early := 0, 0
+	dir := ""
+	for killed < points {
+		if dir == "" {
+			dir = t.TempDir()
+		}
+		cmd := child(dir)
+		require.NoError(t, cmd.Start())
+		time.Sleep(time.Duration(r.Float64() * float64(took)))
+		_ = cmd.Process.Kill()
+		err := cmd.Wait()
+		state := contents(t, dir)
+		if err == nil {
+			require.Equal(t, want, state)
+			early, dir = early+1, ""
+			require.Less(t, early, 20*points, "kills come too late")
+			continue
+		}
+		killed++
+		for name := range state { // nothing that looks whole is not
+			if filepath.Ext(name) == ".parquet" {
+				require.Equal(t, want[name], state[name], "after kill %d", killed)
+			}
+		}
+		if _, whole := state[shard.ManifestName]; whole && len(state) == len(want) || r.IntN(3) == 0 {
+			if _, unfinished := state[shard.ProgressName]; unfinished || state[shard.ManifestName] == "" {
+				out, err := child(dir).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				state = contents(t, dir)
+			}
+			delete(state, ".turnpack.lock") // killed after the set was complete
+			require.Equal(t, want, state)
+			dir = ""
+		}
+	}
+	t.Logf("%d kills, %d runs ended before theirs", killed, early)
+}
+
+// A folder without room loses nothing that is done.
+func TestFolderThatCannotBeWritten(t *testing.T) {
+	_, err := shard.Create(filepath.Join(t.TempDir(), "none"), small)
+	require.ErrorContains(t, err, "make the folder first")
+	require.ErrorIs(t, err, rollout.KindInput)
+	if os.Getuid() == 0 {
+		t.Skip("root writes everywhere")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o500))
+	_, err = shard.Create(dir, small)
+	require.ErrorContains(t, err, "writable")
+}

@@ -1,0 +1,21 @@
+// Package target prepares rows for one trainer and refuses those that the
+// trainer would crash on, drop, or train wrongly on without a word. Every rule
+// was taken from a run of the trainer's own code.
+//
+// A [Target] takes the rows of one GRPO group and returns what to write; the
+// file is then written by package export or, where the trainer has a format of
+// its own, by export/slime, export/primerl or export/megatron. Loaders for the
+// others stand in examples/trainers.
+//
+//	target    reads                         refused or changed
+//	slime     scalar advantage, mask        weights; advantages that vary inside a row; truncated only on a rollout's last row
+//	megatron  mask (SFT)                    weights, rows over the pack size, endings that padding would hide
+//	verl      scalar advantage, logprobs    aborted rollouts left out; as slime
+//	skyrl     logprobs, reward, is_last     stop reason "length" on truncated rollouts
+//	prime-rl  logprobs, advantages, weights temperature 0; rows over the sequence length
+//	trl       logprobs, advantages          more than one row per rollout, unequal groups
+//	trl-async logprobs, scalar advantage    as slime
+//	areal     logprobs, versions, advantage aborted rollouts left out; as slime
+//	nemo-rl   logprobs, advantage           as slime
+//	none      everything                    nothing
+package target

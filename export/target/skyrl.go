@@ -1,0 +1,32 @@
+package target
+
+import (
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// skyrlSpec: SkyRL a9564572. Rollouts are found by (group, rollout_index), rows
+// must be contiguous with is_last on the final one, and the stop reason is what
+// it reads about truncation.
+func skyrlSpec() spec {
+	return spec{name: "skyrl", logprobs: true, keepAborted: true, mean: meanAdvantage,
+		row: func(_ *Target, s *rollout.Sample) error {
+			if s.Status == rollout.StatusTruncated && s.IsLast {
+				s.FinishReason = "length"
+			} else if s.FinishReason == "" {
+				s.FinishReason = "stop"
+			}
+			return nil
+		},
+		group: func(t *Target, rows []rollout.Sample) error {
+			seen := map[int]string{}
+			for i := range rows {
+				s := &rows[i]
+				if other, there := seen[s.RolloutIndex]; there && other != s.Rollout {
+					return t.refuse(s, export.ColRolloutIndex, "number the rollouts of a group from 0", "it finds rollouts by group and index; %q has the same", other)
+				}
+				seen[s.RolloutIndex] = s.Rollout
+			}
+			return nil
+		}}
+}

@@ -1,0 +1,280 @@
+package target
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Options holds what targets need to know beyond the rows.
+type Options struct {
+	// MaxTokens is the longest row that the trainer takes; 0 is no limit.
+	MaxTokens int
+	// GroupSize is the number of rollouts that each group must have where the
+	// trainer wants equal groups (trl); 0 takes the first group's.
+	GroupSize int
+	// DefaultVersion is the policy version of trained tokens in rows without
+	// versions, for trainers that need one; nil refuses such rows.
+	DefaultVersion *int32
+	// MeanOverRollouts makes the loss a mean over rollouts instead of the
+	// trainer's own unit, by weights of N_trained / (rollouts × rollout_mask_sum).
+	// Totals must hold the counts of the batch that is one optimizer step.
+	MeanOverRollouts bool
+	Totals           Totals
+	// EOS is the tokenizer's end-of-sequence id and PadMultiple the multiple that
+	// segments are padded to (megatron).
+	EOS         int32
+	PadMultiple int
+}
+
+// Totals are the counts of one optimizer step.
+type Totals struct {
+	Trained  int64
+	Rollouts int
+}
+
+// Validate reports all faults of o at once.
+func (o *Options) Validate() error {
+	var faults []error
+	bad := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target.Options." + field}, format, args...))
+	}
+	if o.MaxTokens < 0 {
+		bad("MaxTokens", "found %d, expected 0 (no limit) or more", o.MaxTokens)
+	}
+	if o.GroupSize < 0 {
+		bad("GroupSize", "found %d, expected 0 (as the first group) or more", o.GroupSize)
+	}
+	if o.PadMultiple < 0 {
+		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
+	}
+	if o.MeanOverRollouts && (o.Totals.Trained <= 0 || o.Totals.Rollouts <= 0) {
+		bad("Totals", "found %+v, expected the counts of the batch: MeanOverRollouts needs them", o.Totals)
+	}
+	return errors.Join(faults...)
+}
+
+// means says how a trainer can be made to take the mean over rollouts.
+type means uint8
+
+const (
+	meanNever     means = iota // it cannot
+	meanNative                 // it does so anyway
+	meanWeights                // by the weights column
+	meanAdvantage              // by scaling the advantages
+)
+
+// A spec is what one trainer takes. Each target's file holds one.
+type spec struct {
+	name string
+	// logprobs, advantage, advantages and versions are columns that the trainer's
+	// loader reads in every row. Missing advantages are made from the scalar.
+	logprobs, advantage, advantages, versions bool
+	// scalar is true when nothing but the row's scalar advantage is read.
+	scalar bool
+	// weights is true when per-token weights are read.
+	weights bool
+	// keepAborted is false when aborted rollouts must not reach the trainer.
+	keepAborted bool
+	mean        means
+	// row maps and checks one row, group the rows of a GRPO group; nil does
+	// nothing.
+	row   func(t *Target, s *rollout.Sample) error
+	group func(t *Target, rows []rollout.Sample) error
+}
+
+func specs() []spec {
+	return []spec{slimeSpec(), megatronSpec(), verlSpec(), skyrlSpec(), primeRLSpec(), trlSpec(), trlAsyncSpec(), arealSpec(), nemoRLSpec(), {
+		name: "none", weights: true, keepAborted: true, mean: meanWeights}}
+}
+
+// Names lists the targets.
+func Names() []string {
+	var out []string
+	for _, s := range specs() {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// Target prepares rows for one trainer.
+type Target struct {
+	spec
+	opts    Options
+	size    int // rollouts in each group, 0 = not known yet
+	Dropped map[string]int
+}
+
+// New returns the target of that name.
+func New(name string, o Options) (*Target, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	all := specs()
+	i := slices.IndexFunc(all, func(s spec) bool { return s.name == name })
+	if i < 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target"}, "%q is no target", name).
+			WithFix("choose one of %s", strings.Join(Names(), ", "))
+	}
+	t := &Target{spec: all[i], opts: o, size: o.GroupSize, Dropped: map[string]int{}}
+	if o.MeanOverRollouts && t.mean == meanNever {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target.Options.MeanOverRollouts"}, "%s cannot take a mean over rollouts: its mask holds whole numbers", name).
+			WithFix("leave the option off, or train with slime")
+	}
+	return t, nil
+}
+
+// Name is the target's name.
+func (t *Target) Name() string { return t.name }
+
+// Group takes all rows of one GRPO group and returns those to be written:
+// ordered by rollout and row, trimmed and numbered by export.Settle, with
+// statuses, advantages and weights as the trainer reads them. A row that the
+// trainer cannot take, or would train wrongly on, is refused; rollouts left out
+// are counted in Dropped. The input is not changed.
+func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b rollout.Sample) int {
+		return cmp.Or(cmp.Compare(a.RolloutIndex, b.RolloutIndex), cmp.Compare(a.SampleIndex, b.SampleIndex))
+	})
+	var out []rollout.Sample
+	for i := 0; i < len(rows); {
+		j := i + 1
+		for j < len(rows) && rows[j].Rollout == rows[i].Rollout {
+			j++
+		}
+		if rows[i].Group != rows[0].Group {
+			return nil, t.refuse(&rows[i], export.ColGroupID, "give the rows of one group", "rollouts of groups %q and %q came together", rows[0].Group, rows[i].Group)
+		}
+		kept, err := t.rollout(rows[i:j])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, kept...)
+		i = j
+	}
+	if t.group != nil && len(out) > 0 {
+		if err := t.group(t, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (t *Target) rollout(rows []rollout.Sample) ([]rollout.Sample, error) {
+	if !t.keepAborted && rows[0].Status == rollout.StatusAborted {
+		t.Dropped["aborted rollout"]++
+		return nil, nil
+	}
+	kept := export.Settle(rows)
+	if len(kept) == 0 {
+		t.Dropped["rollout without a trained token"]++
+		return nil, nil
+	}
+	t.Dropped["row without a trained token"] += len(rows) - len(kept)
+	for i := range kept {
+		if err := t.adapt(&kept[i]); err != nil {
+			return nil, err
+		}
+	}
+	return kept, nil
+}
+
+// adapt maps and checks one settled row.
+func (t *Target) adapt(s *rollout.Sample) error {
+	if t.opts.MaxTokens > 0 && s.Len() > t.opts.MaxTokens {
+		return t.refuse(s, export.ColInputIDs, "raise the trainer's limit, or cut the context before encoding", "the row has %d tokens, the limit is %d", s.Len(), t.opts.MaxTokens)
+	}
+	if t.logprobs && s.Logprob == nil {
+		return t.refuse(s, export.ColLogprobs, "record log probabilities while sampling", "its loader reads log probabilities and the row has none")
+	}
+	if (t.advantage || t.advantages) && s.Advantage == nil {
+		return t.refuse(s, export.ColAdvantage, "run an advantage estimator first", "its loader reads the advantage and the row has none")
+	}
+	if t.scalar && s.Credit != nil {
+		for i, w := range s.Weight {
+			if w > 0 && s.Credit[i] != float32(*s.Advantage) {
+				return t.refuse(s, export.ColAdvantages, "encode one row per step, with the step's advantage as the row's own, or use an estimator by rollout",
+					"it reads one advantage per row; token %d has %g and the row %g", i, s.Credit[i], *s.Advantage)
+			}
+		}
+	}
+	if err := t.fillVersions(s); err != nil {
+		return err
+	}
+	if err := t.weigh(s); err != nil {
+		return err
+	}
+	if t.advantages && s.Credit == nil {
+		credit := make([]float32, s.Len())
+		for i, w := range s.Weight {
+			if w > 0 {
+				credit[i] = float32(*s.Advantage)
+			}
+		}
+		s.Credit = credit
+	}
+	if t.row != nil {
+		return t.row(t, s)
+	}
+	return nil
+}
+
+func (t *Target) fillVersions(s *rollout.Sample) error {
+	if !t.versions || s.Version != nil {
+		return nil
+	}
+	if t.opts.DefaultVersion == nil {
+		return t.refuse(s, export.ColVersions, "set DefaultVersion to the version of the policy that sampled the batch", "its loader reads policy versions and the row has none")
+	}
+	v := make([]int32, s.Len())
+	for i, w := range s.Weight {
+		v[i] = -1
+		if w > 0 {
+			v[i] = *t.opts.DefaultVersion
+		}
+	}
+	s.Version = v
+	return nil
+}
+
+// weigh brings per-token weights into the form that the trainer reads.
+func (t *Target) weigh(s *rollout.Sample) error {
+	if !t.weights && export.ColumnsOf(s).Weights {
+		return t.refuse(s, export.ColWeights, "leave the weights at 0 and 1, or set MeanOverRollouts", "it reads a mask of 0 and 1 and no weights")
+	}
+	if !t.opts.MeanOverRollouts || t.mean == meanNative {
+		return nil
+	}
+	w := float64(t.opts.Totals.Trained) / (float64(t.opts.Totals.Rollouts) * float64(s.RolloutMaskSum))
+	if t.mean == meanWeights {
+		s.Weight = scaled(s.Weight, w)
+		return nil
+	}
+	if s.Advantage != nil {
+		a := *s.Advantage * w
+		s.Advantage = &a
+	}
+	if s.Credit != nil {
+		s.Credit = scaled(s.Credit, w)
+	}
+	return nil
+}
+
+func scaled(v []float32, by float64) []float32 {
+	out := make([]float32, len(v))
+	for i, x := range v {
+		out[i] = float32(float64(x) * by)
+	}
+	return out
+}
+
+// refuse names the trainer, the row, the column and the remedy.
+func (t *Target) refuse(s *rollout.Sample, column, fix, format string, args ...any) error {
+	return export.Refuse(s, column, export.RuleTarget, fix, "%s: %s", t.name, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,206 @@
+package target_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// row makes one row: context and trained runs in turn.
+func row(group, id string, index, sample int, runs ...int) rollout.Sample {
+	adv := 0.5
+	s := rollout.Sample{RolloutIndex: index, Reward: 1, OutcomeReward: 1, Advantage: &adv, Status: rollout.StatusCompleted, FinishReason: "stop", Temperature: 1}
+	s.Identity = rollout.Identity{Group: group, Rollout: id, SampleIndex: sample, FirstStep: sample, LastStep: sample}
+	for i, n := range runs {
+		for range n {
+			w := float32(i % 2)
+			s.IDs = append(s.IDs, int32(10+len(s.IDs)))
+			s.Weight = append(s.Weight, w)
+			s.Logprob = append(s.Logprob, -0.5*w)
+		}
+	}
+	return s
+}
+
+// group has two rollouts, the first with three rows of which the second trains
+// nothing.
+func group() []rollout.Sample {
+	return []rollout.Sample{row("g", "g/1", 1, 0, 3, 2), row("g", "g/0", 0, 0, 3, 2, 4), row("g", "g/0", 0, 1, 5), row("g", "g/0", 0, 2, 3, 1, 2, 2)}
+}
+
+func TestOrdersTrimsAndNumbers(t *testing.T) {
+	tg, err := target.New("slime", target.Options{})
+	require.NoError(t, err)
+	in := group()
+	got, err := tg.Group(in)
+	require.NoError(t, err)
+	require.Equal(t, group(), in, "the input stays")
+	var text []string
+	for _, s := range got {
+		text = append(text, fmt.Sprintf("%s len %d last %v sum %d", s.ID, s.Len(), s.IsLast, s.RolloutMaskSum))
+	}
+	require.Equal(t, []string{"g/0#0 len 5 last false sum 5", "g/0#1 len 8 last true sum 5", "g/1#0 len 5 last true sum 2"}, text)
+	require.Equal(t, 1, tg.Dropped["row without a trained token"])
+	var buf bytes.Buffer
+	w, err := export.NewWriter(&buf, export.Options{})
+	require.NoError(t, err)
+	for _, s := range got {
+		require.NoError(t, w.Write(s))
+	}
+	require.NoError(t, w.Close())
+}
+
+func TestRefusals(t *testing.T) {
+	var v int32 = 4
+	for _, c := range []struct {
+		target string
+		opts   target.Options
+		change func(rows []rollout.Sample)
+		column string // "" = taken
+	}{
+		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, export.ColAdvantage},
+		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, export.ColWeights},
+		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Credit = []float32{0, 0, 0, .5, .25} }, export.ColAdvantages},
+		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Credit = []float32{0, 0, 0, .5, .5} }, ""},
+		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
+		{"verl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].RolloutIndex = 0; r[0].SampleIndex = 9 }, export.ColRolloutIndex},
+		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, ""},
+		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Temperature = 0 }, export.ColTemperature},
+		{"prime-rl", target.Options{MaxTokens: 4}, nil, export.ColInputIDs},
+		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, ""},
+		{"trl", target.Options{}, nil, export.ColSampleIndex},
+		{"trl-async", target.Options{}, nil, ""},
+		{"trl-async", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"areal", target.Options{}, nil, export.ColVersions},
+		{"areal", target.Options{DefaultVersion: &v}, nil, ""},
+		{"nemo-rl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"megatron", target.Options{}, func(r []rollout.Sample) { r[0].Logprob, r[0].Advantage = nil, nil }, ""},
+		{"megatron", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, export.ColWeights},
+		{"megatron", target.Options{PadMultiple: 4, EOS: 2}, func(r []rollout.Sample) { r[0].IDs = []int32{5, 6, 7, 2, 2} }, export.ColLossMask},
+		{"megatron", target.Options{PadMultiple: 4, EOS: 2}, func(r []rollout.Sample) { r[0].IDs = []int32{5, 6, 7, 2, 9} }, export.ColLossMask},
+		{"megatron", target.Options{PadMultiple: 4, EOS: 2}, func(r []rollout.Sample) { r[0].IDs = []int32{5, 6, 2, 7, 2} }, ""},
+		{"megatron", target.Options{PadMultiple: 1, EOS: 2}, func(r []rollout.Sample) { r[0].IDs = []int32{5, 6, 7, 2, 2} }, ""},
+		{"none", target.Options{}, func(r []rollout.Sample) { r[0].Logprob, r[0].Advantage = nil, nil }, ""},
+		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Group = "h" }, export.ColGroupID},
+	} {
+		t.Run(c.target+"/"+c.column, func(t *testing.T) {
+			tg, err := target.New(c.target, c.opts)
+			require.NoError(t, err)
+			in := group()
+			if c.change != nil {
+				c.change(in)
+			}
+			_, err = tg.Group(in)
+			if c.column == "" {
+				require.NoError(t, err)
+				return
+			}
+			var refused *export.RefusedError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, c.column, refused.Column, err.Error())
+			require.ErrorContains(t, err, c.target)
+			require.NotEmpty(t, refused.Sample)
+			var located *rollout.Error
+			require.ErrorAs(t, err, &located)
+			require.NotEmpty(t, located.Fix)
+		})
+	}
+}
+
+func TestStatusesAndReasons(t *testing.T) {
+	cut := group()
+	for i := range cut {
+		cut[i].Status, cut[i].FinishReason = rollout.StatusTruncated, ""
+	}
+	tg, err := target.New("slime", target.Options{})
+	require.NoError(t, err)
+	got, err := tg.Group(cut)
+	require.NoError(t, err)
+	require.Equal(t, rollout.StatusCompleted, got[0].Status, "only the last row of a cut rollout is truncated")
+	require.Equal(t, rollout.StatusTruncated, got[1].Status)
+	tg, err = target.New("skyrl", target.Options{})
+	require.NoError(t, err)
+	got, err = tg.Group(cut)
+	require.NoError(t, err)
+	require.Equal(t, []string{"stop", "length", "length"}, []string{got[0].FinishReason, got[1].FinishReason, got[2].FinishReason})
+
+	aborted := group()
+	aborted[0].Status = rollout.StatusAborted
+	for name, want := range map[string]int{"verl": 2, "areal": 2, "slime": 3} {
+		var v int32
+		tg, err = target.New(name, target.Options{DefaultVersion: &v})
+		require.NoError(t, err)
+		got, err = tg.Group(aborted)
+		require.NoError(t, err)
+		require.Len(t, got, want, name)
+	}
+}
+
+func TestEqualGroups(t *testing.T) {
+	one := func(g string, n int) (rows []rollout.Sample) {
+		for i := range n {
+			rows = append(rows, row(g, fmt.Sprintf("%s/%d", g, i), i, 0, 2, 2))
+		}
+		return rows
+	}
+	tg, err := target.New("trl", target.Options{})
+	require.NoError(t, err)
+	got, err := tg.Group(one("a", 3))
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 0, .5, .5}, got[0].Credit, "advantages are made from the scalar")
+	_, err = tg.Group(one("b", 2))
+	require.ErrorContains(t, err, "2 rollouts to train, the others 3")
+}
+
+// Under the token mean of the trainer, the weights give every rollout the same
+// share: the factor times the rollout's trained tokens is N / rollouts.
+func TestMeanOverRollouts(t *testing.T) {
+	opts := target.Options{MeanOverRollouts: true, Totals: target.Totals{Trained: 7, Rollouts: 2}}
+	for _, name := range target.Names() {
+		var v int32
+		opts.DefaultVersion = &v
+		tg, err := target.New(name, opts)
+		if name == "megatron" {
+			require.ErrorContains(t, err, "whole numbers")
+			continue
+		}
+		require.NoError(t, err)
+		in := group()
+		if name == "trl" {
+			in = in[:2]
+		}
+		got, err := tg.Group(in)
+		require.NoError(t, err)
+		share := map[string]float64{}
+		for _, s := range got {
+			for _, w := range s.Weight {
+				if w > 0 {
+					share[s.Rollout] += *s.Advantage / 0.5 * float64(w)
+				}
+			}
+		}
+		for id, sum := range share {
+			if name == "slime" || name == "trl" {
+				continue // native; other totals in the fixture
+			}
+			require.InDelta(t, 3.5, sum, 1e-5, "%s %s", name, id)
+		}
+	}
+}
+
+func TestUnknownTargetAndOptions(t *testing.T) {
+	_, err := target.New("nope", target.Options{})
+	require.ErrorContains(t, err, "slime")
+	_, err = target.New("slime", target.Options{MaxTokens: -1, GroupSize: -1, PadMultiple: -1, MeanOverRollouts: true})
+	for _, want := range []string{"MaxTokens", "GroupSize", "PadMultiple", "Totals"} {
+		require.ErrorContains(t, err, want)
+	}
+}
