@@ -1,0 +1,156 @@
+package slime_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func fixture(n int) []rollout.Sample {
+	var out []rollout.Sample
+	for g := range n {
+		for i := range 2 {
+			var rows []rollout.Sample
+			for k := range 1 + i {
+				adv := float64(i) - 0.5
+				s := rollout.Sample{RolloutIndex: i, Reward: float64(i), OutcomeReward: float64(i), Advantage: &adv, Status: rollout.StatusTruncated, Temperature: 1}
+				s.Identity = rollout.Identity{Group: fmt.Sprintf("g%d", g), Rollout: fmt.Sprintf("g%d/%d", g, i), FirstStep: k, LastStep: k}
+				for t := range 6 + g%5 {
+					trained := t >= 3 && t != 4
+					s.IDs = append(s.IDs, int32(t*70_000))
+					s.Weight, s.Logprob = append(s.Weight, 0), append(s.Logprob, 0)
+					if trained {
+						s.Weight[t], s.Logprob[t] = 1, -0.25*float32(t)
+					}
+				}
+				rows = append(rows, s)
+			}
+			out = append(out, export.Settle(rows)...)
+		}
+	}
+	return out
+}
+
+func write(t testing.TB, rows []rollout.Sample) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w, err := slime.NewWriter(&buf, slime.Options{Step: 7})
+	require.NoError(t, err)
+	for _, s := range rows {
+		require.NoError(t, w.Write(s))
+	}
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+func TestRoundTrip(t *testing.T) {
+	rows := fixture(700) // 2,100 samples: several batches of the list
+	data := write(t, rows)
+	require.Equal(t, data, write(t, rows), "the bytes follow from the rows")
+	step, got, err := slime.Read(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	require.Equal(t, 7, step)
+	require.Len(t, got, len(rows))
+	first := 0
+	for i, s := range rows {
+		if s.SampleIndex == 0 {
+			first = i
+		}
+		n := s.Len() - s.PromptLen
+		want := slime.Sample{GroupIndex: i / 3, Index: i, RolloutID: first, Tokens: s.IDs, ResponseLength: n, Reward: s.Reward, HasReward: true, Status: "truncated",
+			Metadata: map[string]any{"advantage": *s.Advantage, "sample_id": s.ID, "group_id": s.Group}}
+		for k := range n {
+			want.LossMask = append(want.LossMask, int32(s.Weight[s.PromptLen+k]))
+			want.Logprobs = append(want.Logprobs, float64(s.Logprob[s.PromptLen+k]))
+		}
+		require.Equal(t, want, got[i])
+	}
+}
+
+func TestRefusesWhatTheSchemaRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.pt")
+	w, err := slime.Create(path, slime.Options{})
+	require.NoError(t, err)
+	rows := fixture(1)
+	rows[1].SampleIndex, rows[1].ID = 1, ""
+	require.NoError(t, w.Write(rows[0]))
+	require.ErrorIs(t, w.Write(rows[1]), rollout.KindInput)
+	require.Error(t, w.Close())
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestPrefixesFail(t *testing.T) {
+	data := write(t, fixture(2))
+	for n := range data {
+		_, _, err := slime.Read(bytes.NewReader(data[:n]), int64(n))
+		require.ErrorIs(t, err, rollout.KindFormat, "prefix of %d bytes", n)
+	}
+}
+
+// torch writes a file that is read here, and loads ours with weights_only.
+func TestTorch(t *testing.T) {
+	bin := os.Getenv("TURNPACK_PYTHON")
+	if bin == "" {
+		t.Skip("set TURNPACK_PYTHON to a Python with torch to run this test")
+	}
+	if exec.Command(bin, "-c", "import torch").Run() != nil {
+		t.Skip("the Python named by TURNPACK_PYTHON has no torch")
+	}
+	script := filepath.Join("..", "..", "internal", "oracle", "read_slime.py")
+	path := filepath.Join(t.TempDir(), "torch.pt")
+	out, err := exec.Command(bin, script, "--save", path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	step, got, err := slime.Read(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	require.Equal(t, 7, step)
+	require.Len(t, got, 1203)
+	require.Equal(t, []int32{0, 1, 2, 3, 4}, got[1202].Tokens)
+	require.Equal(t, []float64{-0.5, -1, 0}, got[1202].Logprobs)
+
+	rows := fixture(700)
+	ours := filepath.Join(t.TempDir(), "ours.pt")
+	require.NoError(t, os.WriteFile(ours, write(t, rows), 0o600))
+	out, err = exec.Command(bin, script, ours).Output()
+	require.NoError(t, err)
+	var loaded struct {
+		Step    int `json:"rollout_id"`
+		Samples []struct {
+			Tokens   []int32   `json:"tokens"`
+			Mask     []int32   `json:"loss_mask"`
+			Logprobs []float64 `json:"rollout_log_probs"`
+			Response int       `json:"response_length"`
+			Status   string    `json:"status"`
+			Metadata struct {
+				Advantage float64 `json:"advantage"`
+			} `json:"metadata"`
+		} `json:"samples"`
+	}
+	require.NoError(t, json.Unmarshal(out, &loaded))
+	require.Len(t, loaded.Samples, len(rows))
+	for i, s := range loaded.Samples {
+		require.Equal(t, rows[i].IDs, s.Tokens)
+		require.Len(t, s.Mask, s.Response)
+		require.Len(t, s.Logprobs, s.Response)
+		require.Equal(t, *rows[i].Advantage, s.Metadata.Advantage)
+		require.Equal(t, "truncated", s.Status)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(write(f, fixture(1)))
+	f.Fuzz(func(_ *testing.T, data []byte) { _, _, _ = slime.Read(bytes.NewReader(data), int64(len(data))) })
+}

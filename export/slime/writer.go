@@ -1,0 +1,215 @@
+package slime
+
+import (
+	"archive/zip"
+	"bufio"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Options says how a file is written.
+type Options struct {
+	// Export holds the rules that rows are checked by; of the rest Force counts.
+	Export export.Options
+	// Step is the rollout_id of the file: slime's number of the training step.
+	Step int
+}
+
+// Writer writes one file, row by row. It must not be used concurrently.
+type Writer struct {
+	check   *export.Checker
+	file    *atomic.File // nil = the caller's stream
+	zip     *zip.Writer
+	p       *pickler
+	group   string
+	groups  int
+	rollout string
+	first   int // index of the rollout's first sample
+	n       int
+	err     error
+	closed  bool
+}
+
+// Create starts the file path; it appears on Close.
+func Create(path string, o Options) (*Writer, error) {
+	f, err := atomic.Create(path, o.Export.Force)
+	if err != nil {
+		return nil, err
+	}
+	w, err := NewWriter(f, o)
+	if err != nil {
+		return nil, errors.Join(err, f.Abort())
+	}
+	w.file = f
+	return w, nil
+}
+
+// NewWriter starts a file on w, which Close does not close.
+func NewWriter(w io.Writer, o Options) (*Writer, error) {
+	check, err := export.NewChecker(o.Export)
+	if err != nil {
+		return nil, err
+	}
+	out := &Writer{check: check, zip: zip.NewWriter(w)}
+	out.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
+	for _, part := range []struct{ name, text string }{{"archive/version", "3\n"}, {"archive/byteorder", "little"}} {
+		e, err := out.zip.CreateHeader(&zip.FileHeader{Name: part.name, Method: zip.Store})
+		if err != nil {
+			return nil, atomic.Locate(rollout.Where{}, err)
+		}
+		if _, err := io.WriteString(e, part.text); err != nil {
+			return nil, atomic.Locate(rollout.Where{}, err)
+		}
+	}
+	e, err := out.zip.CreateHeader(&zip.FileHeader{Name: "archive/data.pkl", Method: zip.Deflate})
+	if err != nil {
+		return nil, atomic.Locate(rollout.Where{}, err)
+	}
+	out.p = &pickler{w: bufio.NewWriterSize(e, 1<<16), memo: map[string]int{}}
+	out.p.op(0x80, 2, '}', '(')
+	out.p.text("rollout_id")
+	out.p.int(int64(o.Step))
+	out.p.text("samples")
+	out.p.op(']', '(')
+	return out, nil
+}
+
+// Write checks s and adds it.
+func (w *Writer) Write(s rollout.Sample) error {
+	if w.err == nil && w.closed {
+		return export.ErrClosed
+	}
+	if w.err == nil {
+		w.err = w.write(&s)
+	}
+	return w.err
+}
+
+func (w *Writer) write(s *rollout.Sample) error {
+	if err := w.check.Check(s); err != nil {
+		return err
+	}
+	if w.n == 0 || s.Group != w.group {
+		w.group, w.groups = s.Group, w.groups+1
+	}
+	if w.n == 0 || s.Rollout != w.rollout {
+		w.rollout, w.first = s.Rollout, w.n
+	}
+	if w.n > 0 && w.n%batch == 0 {
+		w.p.op('e', '(')
+	}
+	w.sample(s)
+	w.n++
+	// bufio gives its first error back from every later call.
+	if _, err := w.p.w.Write(nil); err != nil {
+		return atomic.Locate(rollout.Where{}, err)
+	}
+	return nil
+}
+
+func (w *Writer) sample(s *rollout.Sample) {
+	p := w.p
+	response := s.Weight[s.PromptLen:]
+	p.op('}', '(')
+	for _, f := range []struct {
+		key string
+		v   int
+	}{{"group_index", w.groups - 1}, {"index", w.n}, {"rollout_id", w.first}, {"response_length", len(response)}} {
+		p.word(f.key)
+		p.int(int64(f.v))
+	}
+	p.word("prompt")
+	p.word("")
+	p.word("tokens")
+	p.list(len(s.IDs), func(i int) { p.int(int64(s.IDs[i])) })
+	p.word("response")
+	p.word("")
+	p.word("reward")
+	p.float(float64(float32(s.Reward)))
+	p.word("loss_mask")
+	p.list(len(response), func(i int) {
+		if response[i] > 0 {
+			p.int(1)
+			return
+		}
+		p.int(0)
+	})
+	p.word("rollout_log_probs")
+	if w.check.Columns().Logprobs {
+		p.list(len(response), func(i int) {
+			if response[i] > 0 {
+				p.float(float64(s.Logprob[s.PromptLen+i]))
+				return
+			}
+			p.float(0)
+		})
+	} else {
+		p.none()
+	}
+	p.word("remove_sample")
+	p.bool(false)
+	p.word("status")
+	p.word(w.check.Status(s).String())
+	p.word("metadata")
+	p.op('}', '(')
+	if s.Advantage != nil {
+		p.word("advantage")
+		p.float(float64(float32(*s.Advantage)))
+	}
+	for _, f := range []struct{ key, v string }{{"sample_id", s.ID}, {"group_id", s.Group}} {
+		p.word(f.key)
+		p.text(f.v)
+	}
+	p.op('u', 'u')
+}
+
+// Close ends the file and makes it visible; after an error it removes it.
+func (w *Writer) Close() error {
+	if w.closed {
+		return w.err
+	}
+	w.closed = true
+	if w.err == nil {
+		w.err = w.finish()
+	}
+	if w.file == nil {
+		return w.err
+	}
+	if w.err != nil {
+		return errors.Join(w.err, w.file.Abort())
+	}
+	w.err = w.file.Commit()
+	return w.err
+}
+
+func (w *Writer) finish() error {
+	if err := w.check.End(); err != nil {
+		return err
+	}
+	w.p.op('e', 'u', '.')
+	if err := w.p.w.Flush(); err != nil {
+		return atomic.Locate(rollout.Where{}, err)
+	}
+	if err := w.zip.Close(); err != nil {
+		return atomic.Locate(rollout.Where{}, err)
+	}
+	return nil
+}
+
+// Abort drops the file; after Close it does nothing.
+func (w *Writer) Abort() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	if w.file == nil {
+		return nil
+	}
+	return w.file.Abort()
+}
