@@ -1,0 +1,269 @@
+// Package megatron writes packed Parquet for supervised training with
+// Megatron-Bridge (NVIDIA-NeMo/Megatron-Bridge@067f987d): one Parquet row is a
+// pack of segments, one segment an export row. Prepare the rows with target
+// "megatron".
+//
+// The stored mask is aligned to labels: inside each segment stored[t] =
+// mask[t+1], the last value 0. Inputs are segment[:L−1], so a row of L tokens
+// takes L − 1 positions of a pack, padded to a multiple where context or
+// sequence parallelism asks for one.
+package megatron
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/export/pack"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Suffix is how the names of packed files end, by which the trainer knows them.
+const Suffix = ".idx.parquet"
+
+// Options says how rows are packed. PackSize is required.
+type Options struct {
+	// PackSize is the number of positions of a pack: packed_sequence_size.
+	PackSize int
+	// PadMultiple is pad_seq_to_mult: segments are padded with EOS until (L − 1) is
+	// a multiple. 0 and 1 pad nothing. For context parallelism CP and tensor
+	// parallelism TP it is lcm(2·CP, CP·TP).
+	PadMultiple int
+	// EOS is the tokenizer's eos_id, the only id that the reader takes for padding.
+	EOS rollout.TokenID
+	// Keep keeps the rows of a rollout or group in one pack.
+	Keep pack.Keep
+	// PacksPerGroup is the number of packs in a Parquet row group, 0 is 32; the
+	// reader holds one at a time.
+	PacksPerGroup int
+	Force         bool
+	ZstdLevel     int // as export.Options.ZstdLevel
+}
+
+// Validate reports all faults of o at once.
+func (o *Options) Validate() error {
+	var faults []error
+	bad := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "megatron.Options." + field}, format, args...))
+	}
+	if o.PackSize < 1 {
+		bad("PackSize", "found %d, expected at least 1", o.PackSize)
+	}
+	if o.PadMultiple < 0 {
+		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
+	}
+	if m := o.multiple(); o.PackSize%m != 0 {
+		bad("PackSize", "%d is no multiple of PadMultiple %d, so the tail of a pack would be misaligned", o.PackSize, m)
+	} else if m > 1 && o.PackSize%lcm(16, m) != 0 {
+		bad("PackSize", "%d is no multiple of %d = lcm(16, PadMultiple): the reader rounds the tail to 16", o.PackSize, lcm(16, m))
+	}
+	if o.EOS < 0 {
+		bad("EOS", "token id %d is negative", o.EOS)
+	}
+	if o.PacksPerGroup < 0 {
+		bad("PacksPerGroup", "found %d, expected 0 (default) or more", o.PacksPerGroup)
+	}
+	return errors.Join(faults...)
+}
+
+func (o *Options) multiple() int { return max(1, o.PadMultiple) }
+
+func lcm(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+// Metadata is what the trainer's packed_metadata_path holds, as a list of one:
+// the extremes over a file set.
+type Metadata struct {
+	MaxSamplesPerBin int `json:"max_samples_per_bin"`
+	DatasetMaxSeqlen int `json:"dataset_max_seqlen"` // largest L − 1, pads included
+	MinPackedSeqlen  int `json:"min_packed_seqlen"`  // smallest sum in a pack
+}
+
+// Stats counts what was written.
+type Stats struct {
+	Rows, Packs      int
+	Positions, Fill  float64 // used positions and their share of the packs
+	Trained          int64
+	Metadata         Metadata
+	PaddedTokens     int
+	LargestRowTokens int
+}
+
+func columns() []pq.Column {
+	list := func(name string, k pq.Kind, enc pq.Encoding, level int) pq.Column {
+		return pq.Column{Name: name, Kind: k, List: true, Encoding: enc, Level: level}
+	}
+	return []pq.Column{list("input_ids", pq.Int32, pq.Plain, 9), list("loss_mask", pq.Int8, pq.Dictionary, 0),
+		list("seq_start_id", pq.Int32, pq.Plain, 0), list("sample_ids", pq.Text, pq.Plain, 0)}
+}
+
+// Segment is the stored form of one row: padded ids and the mask shifted to
+// labels. Both slices are new.
+func (o *Options) Segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int8, err error) {
+	n := s.Len()
+	refuse := func(column, fix, format string, args ...any) error {
+		return export.Refuse(s, column, export.RuleTarget, fix, "megatron: %s", fmt.Sprintf(format, args...))
+	}
+	switch {
+	case n < 2:
+		return nil, nil, refuse(export.ColInputIDs, "leave the row out", "a row of %d tokens makes an empty segment", n)
+	case len(s.Weight) != n:
+		return nil, nil, refuse(export.ColLossMask, "apply a loss mask policy first", "%d weights for %d tokens", len(s.Weight), n)
+	case s.Weight[0] != 0:
+		return nil, nil, refuse(export.ColLossMask, "mask it", "the first token is trained and has no label position")
+	}
+	m := o.multiple()
+	used := (n - 1 + m - 1) / m * m
+	if used > o.PackSize {
+		return nil, nil, refuse(export.ColInputIDs, "raise PackSize or leave the row out", "the row takes %d positions, a pack has %d", used, o.PackSize)
+	}
+	ids = append(make([]rollout.TokenID, 0, used+1), s.IDs...)
+	mask = make([]int8, used+1)
+	for t, w := range s.Weight[1:] {
+		switch w {
+		case 0:
+		case 1:
+			mask[t] = 1
+		default:
+			return nil, nil, refuse(export.ColWeights, "leave the weights at 0 and 1", "token %d has weight %g; the trainer cuts weights to whole numbers", t+1, w)
+		}
+	}
+	if m > 1 {
+		if at := hidden(s.IDs[:n-1], mask, o.EOS); at >= 0 {
+			return nil, nil, refuse(export.ColLossMask, "mask the token, cut the row before it, or pack with PadMultiple 1",
+				"trained token %d follows an end-of-sequence id in the closing run of such ids, which the reader takes for padding", at+1)
+		}
+	}
+	for len(ids) < used+1 {
+		ids = append(ids, o.EOS)
+	}
+	return ids, mask, nil
+}
+
+// hidden returns the first input whose label is trained and that lies in the
+// closing run of eos ids, −1 for none.
+func hidden(inputs []rollout.TokenID, mask []int8, eos rollout.TokenID) int {
+	at := len(inputs)
+	for at > 0 && inputs[at-1] == eos {
+		at--
+	}
+	for ; at < len(inputs); at++ {
+		if mask[at] == 1 {
+			return at
+		}
+	}
+	return -1
+}
+
+// Write packs rows into the file path, whose name must end in Suffix, and, with
+// metadata not "", writes the packing metadata there. Rows are packed best-fit
+// decreasing; segments keep their order inside a pack.
+func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, error) {
+	var st Stats
+	if err := o.Validate(); err != nil {
+		return st, err
+	}
+	if !strings.HasSuffix(filepath.Base(path), Suffix) {
+		return st, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "the name does not end in %s", Suffix).WithFix("rename the output: the trainer finds packs by that ending")
+	}
+	if len(rows) == 0 {
+		return st, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "there are no rows to pack").WithFix("give rows with trained tokens")
+	}
+	type segment struct {
+		ids  []rollout.TokenID
+		mask []int8
+	}
+	segments := make([]segment, len(rows))
+	items := make([]pack.Item, len(rows))
+	for i := range rows {
+		s := &rows[i]
+		ids, mask, err := o.Segment(s)
+		if err != nil {
+			return st, err
+		}
+		segments[i] = segment{ids, mask}
+		items[i] = pack.Item{Size: len(ids) - 1, Rollout: s.Rollout, Group: s.Group}
+		st.PaddedTokens += len(ids) - s.Len()
+		st.LargestRowTokens = max(st.LargestRowTokens, s.Len())
+		st.Trained += int64(s.Trained())
+	}
+	bins, err := pack.BestFit(items, pack.Options{Capacity: o.PackSize, Keep: o.Keep})
+	if err != nil {
+		return st, err
+	}
+	f, err := atomic.Create(path, o.Force)
+	if err != nil {
+		return st, err
+	}
+	err = func() error {
+		w, err := pq.NewWriter(f, columns(), pq.Config{Level: o.ZstdLevel})
+		if err != nil {
+			return err
+		}
+		per := o.PacksPerGroup
+		if per == 0 {
+			per = 32
+		}
+		for group := range slices.Chunk(bins, per) {
+			v := make([]pq.Values, 4)
+			for _, b := range group {
+				at := int32(0)
+				for _, i := range b.Items {
+					v[0].Ints = append(v[0].Ints, segments[i].ids...)
+					v[1].Bytes = append(v[1].Bytes, segments[i].mask...)
+					v[2].Ints = append(v[2].Ints, at)
+					id := rows[i].ID
+					if id == "" {
+						id = export.SampleID(rows[i].Rollout, rows[i].SampleIndex)
+					}
+					v[3].Texts = append(v[3].Texts, id)
+					at += int32(len(segments[i].ids))
+				}
+				n := int32(len(b.Items))
+				for c, lens := range []int32{at, at, n, n} {
+					v[c].Lens = append(v[c].Lens, lens)
+				}
+			}
+			if err := w.WriteRowGroup(len(group), v); err != nil {
+				return err
+			}
+		}
+		return w.Close([]pq.KV{{Key: "turnpack.pack_size", Value: fmt.Sprint(o.PackSize)}, {Key: "turnpack.pad_multiple", Value: fmt.Sprint(o.multiple())}})
+	}()
+	if err != nil {
+		return st, errors.Join(atomic.Locate(rollout.Where{File: path}, err), f.Abort())
+	}
+	if err := f.Commit(); err != nil {
+		return st, err
+	}
+	st.Rows, st.Packs = len(rows), len(bins)
+	st.Fill = pack.Fill(bins, o.PackSize)
+	st.Metadata.MinPackedSeqlen = bins[0].Size
+	for _, b := range bins {
+		st.Positions += float64(b.Size)
+		st.Metadata.MaxSamplesPerBin = max(st.Metadata.MaxSamplesPerBin, len(b.Items))
+		st.Metadata.MinPackedSeqlen = min(st.Metadata.MinPackedSeqlen, b.Size)
+	}
+	for _, it := range items {
+		st.Metadata.DatasetMaxSeqlen = max(st.Metadata.DatasetMaxSeqlen, it.Size)
+	}
+	if metadata == "" {
+		return st, nil
+	}
+	data, err := json.Marshal([]Metadata{st.Metadata})
+	if err != nil {
+		return st, rollout.Errorf(rollout.KindInternal, rollout.Where{File: metadata}, "%v", err)
+	}
+	return st, atomic.WriteFile(metadata, append(data, '\n'), o.Force)
+}
