@@ -1,0 +1,310 @@
+// Package primerl writes the rank files that prime-rl's trainer reads
+// (PrimeIntellect-ai/prime-rl@559b4477, filesystem transport): for step N the
+// files rollouts/step_N/rank_r.bin, one per data-parallel rank, each a
+// MessagePack array of micro-batches of packed sequences. Prepare the rows with
+// target "prime-rl".
+//
+// Every rank gets the same number of micro-batches; missing ones are copies
+// that train nothing. Weights (the mean over rollouts, for example) go out as
+// rl_weights, which scale a token's loss and count it once.
+package primerl
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/export/pack"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Options says how a step is packed. SeqLen is required.
+type Options struct {
+	// SeqLen is the trainer's sequence length: the tokens of a micro-batch.
+	SeqLen int
+	// Ranks is the number of data-parallel ranks, 0 is 1.
+	Ranks int
+	// PadMultiple is pad_to_multiple_of; 0 and 1 pad nothing.
+	PadMultiple int
+	// EnvName stands for every token, "" is "turnpack". "all" is reserved.
+	EnvName string
+	Keep    pack.Keep
+	Force   bool
+}
+
+// Validate reports all faults of o at once.
+func (o *Options) Validate() error {
+	var faults []error
+	bad := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "primerl.Options." + field}, format, args...))
+	}
+	if o.SeqLen < 1 {
+		bad("SeqLen", "found %d, expected at least 1", o.SeqLen)
+	}
+	if o.Ranks < 0 {
+		bad("Ranks", "found %d, expected 0 (one) or more", o.Ranks)
+	}
+	if o.PadMultiple < 0 || o.PadMultiple > 1 && o.SeqLen%o.PadMultiple != 0 {
+		bad("PadMultiple", "found %d, expected a divisor of SeqLen %d", o.PadMultiple, o.SeqLen)
+	}
+	if o.EnvName == "all" {
+		bad("EnvName", `"all" is reserved by the trainer`)
+	}
+	return errors.Join(faults...)
+}
+
+// Stats counts what was written for one step.
+type Stats struct {
+	Rows, MicroBatches, Fillers int
+	Fill                        float64 // share of the micro-batches' tokens that rows take, fillers left out
+	Files                       []string
+}
+
+// padID is the id of padding tokens.
+const padID = 1
+
+// WriteStep packs rows and writes the files of one step, numbered from 1, under
+// dir/rollouts. A file appears whole under its name, as the trainer expects.
+func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, error) {
+	var st Stats
+	if err := o.Validate(); err != nil {
+		return st, err
+	}
+	if o.Ranks == 0 {
+		o.Ranks = 1
+	}
+	if o.EnvName == "" {
+		o.EnvName = "turnpack"
+	}
+	if step < 1 {
+		return st, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "step"}, "found %d, the trainer counts from 1", step)
+	}
+	if len(rows) == 0 {
+		return st, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "there are no rows for step %d", step).WithFix("give rows with trained tokens")
+	}
+	weighted, err := check(rows, &o)
+	if err != nil {
+		return st, err
+	}
+	items := make([]pack.Item, len(rows))
+	for i := range rows {
+		items[i] = pack.ItemOf(&rows[i])
+	}
+	bins, err := pack.BestFit(items, pack.Options{Capacity: o.SeqLen, Keep: o.Keep})
+	if err != nil {
+		return st, err
+	}
+	costs := make([]int64, len(bins))
+	for i, b := range bins {
+		costs[i] = int64(b.Size)
+	}
+	ranks, err := pack.Balance(costs, o.Ranks, true)
+	if err != nil {
+		return st, err
+	}
+	folder := filepath.Join(dir, "rollouts", fmt.Sprintf("step_%d", step))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return st, atomic.Locate(rollout.Where{File: folder}, err)
+	}
+	most := (len(bins) + o.Ranks - 1) / o.Ranks
+	st = Stats{Rows: len(rows), MicroBatches: len(bins), Fill: pack.Fill(bins, o.SeqLen), Fillers: most*o.Ranks - len(bins)}
+	var files []*atomic.File
+	abort := func(err error) error {
+		for _, f := range files {
+			err = errors.Join(err, f.Abort())
+		}
+		return err
+	}
+	for r, of := range ranks {
+		path := filepath.Join(folder, fmt.Sprintf("rank_%d.bin", r))
+		f, err := atomic.Create(path, o.Force)
+		if err != nil {
+			return st, abort(err)
+		}
+		files = append(files, f)
+		st.Files = append(st.Files, path)
+		// A rank without work of its own repeats the first micro-batch.
+		filler := bins[0]
+		if len(of) > 0 {
+			filler = bins[of[0]]
+		}
+		w := bufio.NewWriterSize(f, 1<<16)
+		e := &encoder{e: msgpack.NewEncoder(w), rows: rows, o: &o, weighted: weighted}
+		e.length(most)
+		for i := range most {
+			if i < len(of) {
+				e.batch(bins[of[i]], true)
+			} else {
+				e.batch(filler, false)
+			}
+		}
+		if err := errors.Join(e.err, w.Flush()); err != nil {
+			return st, abort(atomic.Locate(rollout.Where{File: path}, err))
+		}
+	}
+	for _, f := range files {
+		if err := f.Commit(); err != nil {
+			return st, abort(err)
+		}
+	}
+	return st, nil
+}
+
+// check refuses rows that the trainer cannot take; weighted says whether any
+// has weights other than 0 and 1.
+func check(rows []rollout.Sample, o *Options) (weighted bool, err error) {
+	checker, err := export.NewChecker(export.Options{UnknownStatus: rollout.StatusCompleted,
+		Columns: &export.Columns{Logprobs: true, Advantages: true, Advantage: true}})
+	if err != nil {
+		return false, err
+	}
+	for _, s := range rows {
+		if err := checker.Check(&s); err != nil {
+			return false, err
+		}
+		refuse := func(column, fix, format string, args ...any) error {
+			return export.Refuse(&s, column, export.RuleTarget, fix, "prime-rl: %s", fmt.Sprintf(format, args...))
+		}
+		switch {
+		case s.Len() > o.SeqLen:
+			return false, refuse(export.ColInputIDs, "raise SeqLen or leave the row out", "the row has %d tokens, a micro-batch takes %d", s.Len(), o.SeqLen)
+		case !(s.Temperature > 0):
+			return false, refuse(export.ColTemperature, "record the temperature the rollout was sampled with", "logits are divided by the temperature, which is %g", s.Temperature)
+		}
+		weighted = weighted || slices.ContainsFunc(s.Weight, func(w float32) bool { return w != 0 && w != 1 })
+	}
+	return weighted, checker.End()
+}
+
+// encoder writes micro-batches, keeping the first error.
+type encoder struct {
+	e        *msgpack.Encoder
+	rows     []rollout.Sample
+	o        *Options
+	weighted bool
+	err      error
+}
+
+func (e *encoder) keep(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+func (e *encoder) length(n int) { e.keep(e.e.EncodeArrayLen(n)) }
+func (e *encoder) int(v int)    { e.keep(e.e.EncodeInt(int64(v))) }
+func (e *encoder) null()        { e.keep(e.e.EncodeNil()) }
+
+// batch writes one micro-batch: an array of 16 fields. A filler has the shape of
+// a batch and trains nothing.
+func (e *encoder) batch(b pack.Bin, train bool) {
+	m := max(1, e.o.PadMultiple)
+	total := (b.Size + m - 1) / m * m
+	pads := total - b.Size
+	// each walks the tokens in order; pad stands for padding.
+	each := func(row func(s *rollout.Sample, t int), pad func(i int)) {
+		e.length(total)
+		for _, i := range b.Items {
+			s := &e.rows[i]
+			for t := range s.IDs {
+				row(s, t)
+			}
+		}
+		for i := range pads {
+			pad(i)
+		}
+	}
+	zero := func(int) { e.keep(e.e.EncodeFloat32(0)) }
+	float := func(v float32) { e.keep(e.e.EncodeFloat32(v)) }
+	trained := func(s *rollout.Sample, v float32, t int) float32 {
+		if !train || s.Weight[t] <= 0 {
+			return 0
+		}
+		return v
+	}
+
+	e.length(16)
+	each(func(s *rollout.Sample, t int) { e.int(int(s.IDs[t])) }, func(int) { e.int(padID) })
+	each(func(s *rollout.Sample, t int) { e.keep(e.e.EncodeBool(train && s.Weight[t] > 0)) }, func(int) { e.keep(e.e.EncodeBool(false)) })
+	each(func(s *rollout.Sample, t int) { float(trained(s, s.Credit[t], t)) }, zero)
+	each(func(s *rollout.Sample, t int) {
+		lp := float32(0)
+		if s.Weight[t] > 0 {
+			lp = s.Logprob[t]
+		}
+		float(lp)
+	}, zero)
+	each(func(_ *rollout.Sample, t int) { e.int(t) }, e.int)
+	e.lengths(b, pads)
+	each(func(s *rollout.Sample, _ int) { float(s.Temperature) }, func(int) { float(1) })
+	each(func(*rollout.Sample, int) { e.keep(e.e.EncodeString(e.o.EnvName)) }, func(int) { e.keep(e.e.EncodeString("")) })
+	e.lengths(b, pads)
+	for range 4 { // ref_logprobs, routed_experts, mm_kwargs, mm_token_type_ids
+		e.null()
+	}
+	if e.weighted && train {
+		each(func(s *rollout.Sample, t int) { float(s.Weight[t]) }, zero)
+	} else {
+		e.null()
+	}
+	e.null() // ce_weights
+	e.null() // ref_kl_weights
+}
+
+// lengths writes the lengths of the sequences; padding belongs to the last.
+func (e *encoder) lengths(b pack.Bin, pads int) {
+	e.length(len(b.Items))
+	for k, i := range b.Items {
+		n := e.rows[i].Len()
+		if k == len(b.Items)-1 {
+			n += pads
+		}
+		e.int(n)
+	}
+}
+
+// MicroBatch is one micro-batch as the trainer decodes it.
+type MicroBatch struct {
+	_msgpack          struct{} `msgpack:",as_array"`
+	InputIDs          []int32
+	LossMask          []bool
+	Advantages        []float32
+	InferenceLogprobs []float32
+	PositionIDs       []int32
+	SequenceLengths   []int32
+	Temperatures      []float32
+	EnvNames          []string
+	SeqLens           []int32
+	RefLogprobs       []float32
+	RoutedExperts     any
+	MMKwargs          any
+	MMTokenTypeIDs    []int32
+	RLWeights         []float32
+	CEWeights         []float32
+	RefKLWeights      []float32
+}
+
+// Read decodes a rank file.
+func Read(r io.Reader) ([]MicroBatch, error) {
+	var out []MicroBatch
+	d := msgpack.NewDecoder(r)
+	n, err := d.DecodeArrayLen()
+	for i := 0; err == nil && i < n; i++ {
+		var b MicroBatch
+		if err = d.Decode(&b); err == nil {
+			out = append(out, b)
+		}
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "not a rank file: %v", err).WithFix("write the step again")
+	}
+	return out, nil
+}

@@ -1,0 +1,30 @@
+"""Decodes rank files with msgspec, typed as prime-rl types them, and prints them as JSON.
+
+usage: read_primerl.py FILE...
+"""
+import json
+import sys
+
+import msgspec
+
+
+class MicroBatch(msgspec.Struct, array_like=True):
+    input_ids: list[int]
+    loss_mask: list[bool]
+    advantages: list[float]
+    inference_logprobs: list[float]
+    position_ids: list[int]
+    sequence_lengths: list[int]
+    temperatures: list[float]
+    env_names: list[str]
+    seq_lens: list[int]
+    ref_logprobs: list[float] | None = None
+    routed_experts: tuple | None = None
+    mm_kwargs: dict | None = None
+    mm_token_type_ids: list[int] | None = None
+    rl_weights: list[float] | None = None
+    ce_weights: list[float] | None = None
+    ref_kl_weights: list[float] | None = None
+
+
+json.dump([msgspec.to_builtins(msgspec.msgpack.decode(open(p, "rb").read(), type=list[MicroBatch])) for p in sys.argv[1:]], sys.stdout)
