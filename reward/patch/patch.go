@@ -220,3 +220,34 @@ func reverseFragment(t *gitdiff.TextFragment) *gitdiff.TextFragment {
 	flush()
 	return &r
 }
+
+// Edit is what a patch takes from and adds to one file, without context.
+type Edit struct {
+	Path    string // as in Change.Path
+	Deleted []string
+	Added   []string // lines, white space trimmed at both ends
+}
+
+// Edits lists the changed lines of every file, in the order of the patch. A
+// binary change is one added line with its compressed data.
+func (p *Patch) Edits() []Edit {
+	edits := make([]Edit, len(p.files))
+	for i, c := range p.Changes() {
+		e := Edit{Path: c.Path()}
+		for _, t := range p.files[i].TextFragments {
+			for _, l := range t.Lines {
+				switch l.Op {
+				case gitdiff.OpDelete:
+					e.Deleted = append(e.Deleted, strings.TrimSpace(l.Line))
+				case gitdiff.OpAdd:
+					e.Added = append(e.Added, strings.TrimSpace(l.Line))
+				}
+			}
+		}
+		if b := p.files[i].BinaryFragment; b != nil {
+			e.Added = append(e.Added, "binary "+string(b.RawData))
+		}
+		edits[i] = e
+	}
+	return edits
+}

@@ -1,0 +1,273 @@
+package ssr
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/reward/patch"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Artifact is what an injector submits: a bug and all that is needed to show it.
+type Artifact struct {
+	TestScript string   // shell script that runs the suite
+	TestFiles  []string // test files the script covers, restored before grading
+	TestParser string   // program that turns the script's output into a JSON map
+	Bug        string   // patch that injects the bug
+	Weaken     string   // patch that weakens the tests so that they miss it
+	// Attempts are failed solver patches on top of the bug, oldest first: a bug of
+	// order 1+len(Attempts). Empty for an injected bug.
+	Attempts []string
+}
+
+// The file names of the five parts: as in the paper's figures, and as in its
+// prompts.
+var artifactFiles = []struct {
+	names [2]string
+	of    func(*Artifact) *string
+}{
+	{[2]string{"test_script.sh", "test_script.sh"}, func(a *Artifact) *string { return &a.TestScript }},
+	{[2]string{"test_files.txt", "test_files.txt"}, nil},
+	{[2]string{"test_parser.py", "parse_test_output.py"}, func(a *Artifact) *string { return &a.TestParser }},
+	{[2]string{"bug_inject.diff", "bug_patch.diff"}, func(a *Artifact) *string { return &a.Bug }},
+	{[2]string{"test_weaken.diff", "test_patch.diff"}, func(a *Artifact) *string { return &a.Weaken }},
+}
+
+// maxPartBytes bounds one file of an artifact.
+const maxPartBytes = 64 << 20
+
+// Load reads the five files of an artifact from a directory, under either name
+// of each. Every missing, oversized or ambiguous file is reported (kind input);
+// what the files hold is for [Artifact.Validate] to judge.
+func Load(dir fs.FS) (Artifact, error) {
+	var a Artifact
+	var errs []error
+	for _, part := range artifactFiles {
+		content, err := loadPart(dir, part.names)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if part.of != nil {
+			*part.of(&a) = content
+		} else {
+			a.TestFiles = listedFiles(content)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Artifact{}, err
+	}
+	return a, nil
+}
+
+func loadPart(dir fs.FS, names [2]string) (string, error) {
+	var found []byte
+	var from string
+	for i, name := range names {
+		if i == 1 && name == names[0] {
+			break
+		}
+		info, err := fs.Stat(dir, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && info.Size() > maxPartBytes {
+			return "", rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "the file has %d bytes, the limit is %d", info.Size(), maxPartBytes)
+		}
+		content, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: name}, "%w", err)
+		}
+		if from != "" && !bytes.Equal(found, content) {
+			return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: name}, "the artifact holds both %s and %s, and they differ", from, name).
+				WithFix("keep one of them")
+		}
+		found, from = content, name
+	}
+	if from == "" {
+		both := names[0]
+		if names[1] != names[0] {
+			both += " or " + names[1]
+		}
+		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: names[0]}, "expected %s in the artifact, found neither", both)
+	}
+	return string(found), nil
+}
+
+// listedFiles reads test_files.txt: one path a line, blank lines and # comments
+// ignored, a leading ./ dropped.
+func listedFiles(content string) []string {
+	var files []string
+	for line := range strings.Lines(content) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		files = append(files, strings.TrimPrefix(line, "./"))
+	}
+	return files
+}
+
+// Validate reports every fault that needs no run to be seen: empty parts,
+// patches that do not parse, test paths that are listed twice or leave the
+// repository, a bug that touches a listed test file (it would be restored), an
+// order above [MaxOrder]. It leaves the seven checks to [Check].
+func (a Artifact) Validate() error {
+	var errs []error
+	fault := func(file, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, format, args...))
+	}
+	for i, part := range artifactFiles {
+		if part.of != nil && strings.TrimSpace(*part.of(&a)) == "" {
+			fault(artifactFiles[i].names[0], "the file is empty")
+		}
+	}
+	if len(a.TestFiles) == 0 {
+		fault("test_files.txt", "no test file is listed")
+	}
+	for i, name := range a.TestFiles {
+		switch {
+		case slices.Contains(a.TestFiles[:i], name):
+			fault("test_files.txt", "%s is listed twice", name)
+		case path.Clean(name) != name || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../"):
+			fault("test_files.txt", "expected a path inside the repository, found %q", name)
+		}
+	}
+	for _, p := range append([]string{a.Bug}, a.Attempts...) {
+		if strings.TrimSpace(p) == "" {
+			continue
+		}
+		bug, err := patch.Parse(p)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if p != a.Bug {
+			continue // attempts lose their changes to test files when those are restored
+		}
+		for _, name := range bug.Touched() {
+			if slices.Contains(a.TestFiles, name) {
+				fault("bug_inject.diff", "the bug touches the test file %s, which is restored before grading", name)
+			}
+		}
+	}
+	if strings.TrimSpace(a.Weaken) != "" {
+		if _, err := patch.Parse(a.Weaken); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if a.Order() > MaxOrder {
+		fault("", "the bug has order %d, the limit is %d", a.Order(), MaxOrder)
+	}
+	return errors.Join(errs...)
+}
+
+// Facts reads what the checks use out of the patches. The files that failed
+// attempts changed count as changed by the bug; listed test files do not, since
+// they are restored.
+func (a Artifact) Facts() (Facts, error) {
+	f := Facts{TestFiles: a.TestFiles}
+	weaken, err := patch.Parse(a.Weaken)
+	if err != nil {
+		return Facts{}, err
+	}
+	f.WeakenFiles = weaken.Touched()
+	for _, text := range append([]string{a.Bug}, a.Attempts...) {
+		p, err := patch.Parse(text)
+		if err != nil {
+			return Facts{}, err
+		}
+		for _, name := range p.Touched() {
+			if !slices.Contains(f.ChangedFiles, name) && !slices.Contains(a.TestFiles, name) {
+				f.ChangedFiles = append(f.ChangedFiles, name)
+			}
+		}
+	}
+	return f, nil
+}
+
+// Spec is the solver's specification: the weakening patch reversed. It shows
+// which expectations the repaired code must meet, in the form of a patch to the
+// tests.
+func (a Artifact) Spec() (string, error) {
+	weaken, err := patch.Parse(a.Weaken)
+	if err != nil {
+		return "", err
+	}
+	reversed, err := weaken.Reverse()
+	if err != nil {
+		return "", err
+	}
+	return reversed.String(), nil
+}
+
+// Tree builds a state of the repository from its original files. The bug, the
+// weakening and the failed attempts are applied in that order, which is how they
+// arose; then the listed test files are put into the form that the state asks
+// for. original stays as it is.
+func (a Artifact) Tree(original patch.Tree, state State) (patch.Tree, error) {
+	if state.Kind == Original {
+		return maps.Clone(original), nil
+	}
+	tree, err := applyText(original, "the bug", a.Bug)
+	if err != nil {
+		return nil, err
+	}
+	weakened := tree
+	// Only where something was made on top of it does the weakening matter now.
+	if state.Kind == Weakened || state.Kind == Repaired || len(a.Attempts) > 0 {
+		if weakened, err = applyText(tree, "the weakening", a.Weaken); err != nil {
+			return nil, err
+		}
+		tree = weakened
+	}
+	for _, attempt := range a.Attempts {
+		if tree, err = applyText(tree, "a failed attempt", attempt); err != nil {
+			return nil, err
+		}
+	}
+	if state.Kind == Repaired {
+		if tree, err = applyText(tree, "the solver's patch", state.Fix); err != nil {
+			return nil, err
+		}
+	}
+	if state.Kind == Weakened {
+		restore(tree, weakened, a.TestFiles)
+		return tree, nil
+	}
+	restore(tree, original, a.TestFiles)
+	if weaken, err := patch.Parse(a.Weaken); err == nil && state.Kind != Repaired {
+		restore(tree, original, weaken.Touched())
+	}
+	if state.Kind == Inverse {
+		restore(tree, original, []string{state.File})
+	}
+	return tree, nil
+}
+
+func applyText(tree patch.Tree, what, text string) (patch.Tree, error) {
+	p, err := patch.Parse(text)
+	if err == nil {
+		tree, err = p.Apply(tree)
+	}
+	if err == nil {
+		return tree, nil
+	}
+	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "%s does not apply: %v", what, err)
+}
+
+// restore puts files back to what they are in from, in place.
+func restore(tree, from patch.Tree, files []string) {
+	for _, name := range files {
+		if content, there := from[name]; there {
+			tree[name] = content
+		} else {
+			delete(tree, name)
+		}
+	}
+}

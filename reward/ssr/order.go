@@ -1,0 +1,112 @@
+package ssr
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/reward/patch"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// MaxOrder is the highest order of a bug: an injected one, and one that a failed
+// repair left behind. The paper stops there because later ones overlap.
+const MaxOrder = 2
+
+// Order is 1 for an injected bug, plus one for each failed attempt in it.
+func (a Artifact) Order() int { return 1 + len(a.Attempts) }
+
+// Harder returns the bug of the next order: the repository as a failed attempt
+// left it, with the same suite and specification. It must pass the checks again
+// before it is used. An attempt without a patch, one that only touches tests, or
+// a bug of order MaxOrder is an error of kind input.
+func (a Artifact) Harder(failedPatch string) (Artifact, error) {
+	if a.Order() >= MaxOrder {
+		return Artifact{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the bug has order %d already, the limit is %d", a.Order(), MaxOrder)
+	}
+	p, err := patch.Parse(failedPatch)
+	if err != nil {
+		return Artifact{}, err
+	}
+	if p.Only(func(path string) bool { return !slices.Contains(a.TestFiles, path) }) == nil {
+		return Artifact{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the attempt touches test files only, which are restored: it leaves the same bug")
+	}
+	a.Attempts = append(slices.Clone(a.Attempts), failedPatch)
+	return a, nil
+}
+
+// Fingerprint identifies the change that a bug makes: the paths and the added
+// and removed lines of its patches, without positions, context and the white
+// space around lines. Listed test files are left out. Two artifacts with one
+// fingerprint pose the same task.
+func (a Artifact) Fingerprint() (string, error) {
+	h := sha256.New()
+	for _, text := range append([]string{a.Bug}, a.Attempts...) {
+		p, err := patch.Parse(text)
+		if err != nil {
+			return "", err
+		}
+		var parts []string
+		for _, e := range p.Edits() {
+			if !slices.Contains(a.TestFiles, e.Path) {
+				parts = append(parts, e.Path+"\x00"+strings.Join(e.Deleted, "\n")+"\x00"+strings.Join(e.Added, "\n"))
+			}
+		}
+		sort.Strings(parts)
+		h.Write([]byte(strings.Join(parts, "\x01") + "\x02"))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// Dedup finds artifacts that make the same change within the same repository.
+// repos names the repository of each artifact. The answer holds, for each, the
+// index of the first one that is the same, which is its own index if it is new.
+func Dedup(repos []string, artifacts []Artifact) ([]int, error) {
+	if len(repos) != len(artifacts) {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "repos"}, "expected one repository for each of %d artifacts, found %d", len(artifacts), len(repos))
+	}
+	first := make(map[string]int, len(artifacts))
+	same := make([]int, len(artifacts))
+	for i, a := range artifacts {
+		print, err := a.Fingerprint()
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: "artifact " + strconv.Itoa(i)}, "%w", err)
+		}
+		key := repos[i] + "\x00" + print
+		if _, known := first[key]; !known {
+			first[key] = i
+		}
+		same[i] = first[key]
+	}
+	return same, nil
+}
+
+// InjectKey names the group of injector rollouts that share a prompt: same
+// repository and commit, same strategy, same round of self-play.
+func InjectKey(repo, commit, strategy string, round int) string {
+	return joinKey("inject", repo, commit, strategy, strconv.Itoa(round))
+}
+
+// SolveKey names the group of solver attempts at one bug. It extends the key of
+// the injector's group by the bug, so that both roles' groups form a tree and
+// never mix.
+func SolveKey(injectKey string, a Artifact) (string, error) {
+	print, err := a.Fingerprint()
+	if err != nil {
+		return "", err
+	}
+	return injectKey + "/" + joinKey("solve", print, strconv.Itoa(a.Order())), nil
+}
+
+// joinKey joins parts by slashes; slashes and percent signs inside are escaped,
+// so that different parts never give one key.
+func joinKey(parts ...string) string {
+	escape := strings.NewReplacer("%", "%25", "/", "%2F")
+	for i, p := range parts {
+		parts[i] = escape.Replace(p)
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,183 @@
+package logparse_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// reference is one line of testdata/reference.jsonl, written by
+// testdata/reference.py with the published swebench 5.0.2.
+type reference struct {
+	Parser     string
+	InstanceID string `json:"instance_id"`
+	Version    string
+	Log        string
+	Tests      [][2]string
+	Error      string
+}
+
+func references(t testing.TB) []reference {
+	f, err := os.Open("testdata/reference.jsonl")
+	require.NoError(t, err)
+	defer f.Close()
+	var all []reference
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 1<<20)
+	for sc.Scan() {
+		var r reference
+		require.NoError(t, json.Unmarshal(sc.Bytes(), &r))
+		all = append(all, r)
+	}
+	require.NoError(t, sc.Err())
+	return all
+}
+
+func TestReference(t *testing.T) {
+	seen := map[string]int{}
+	for i, r := range references(t) {
+		parse, ok := logparse.Lookup(r.Parser)
+		require.True(t, ok, r.Parser)
+		got, err := parse(r.Log, logparse.Context{InstanceID: r.InstanceID, Version: r.Version})
+		if r.Error != "" {
+			require.ErrorIs(t, err, rollout.KindScorer, "line %d: %s raises %s on %q", i+1, r.Parser, r.Error, r.Log)
+			continue
+		}
+		require.NoError(t, err, "line %d: %s on %q", i+1, r.Parser, r.Log)
+		var pairs [][2]string
+		for test, status := range got.All() {
+			pairs = append(pairs, [2]string{test, string(status)})
+		}
+		require.Equal(t, append([][2]string(nil), r.Tests...), pairs, "line %d: %s on %q", i+1, r.Parser, r.Log)
+		if len(pairs) > 0 {
+			seen[r.Parser]++
+		}
+	}
+	for _, name := range logparse.Names() {
+		require.GreaterOrEqual(t, seen[name], 3, "too few logs with results for %s", name)
+	}
+}
+
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		reason, parser, log string
+		want                [][2]string
+	}{
+		{"a count of skipped tests is no test", "parse_log_pytest", "SKIPPED [3] a.py:1: why", nil},
+		{"a progress mark is one", "parse_log_pytest", "PASSED [100%]", [][2]string{{"[100%]", "PASSED"}}},
+		{"ids end at the first blank", "parse_log_pytest", "PASSED a.py::t[x y]", [][2]string{{"a.py::t[x", "PASSED"}}},
+		{"but not in v2", "parse_log_pytest_v2", "PASSED a.py::t[x y]", [][2]string{{"a.py::t[x y]", "PASSED"}}},
+		{"XPASS is no status", "parse_log_pytest", "XPASS a.py::t", nil},
+		{"the last status wins, the first place stays", "parse_log_pytest", "PASSED a\nPASSED b\nFAILED a - x", [][2]string{{"a", "FAILED"}, {"b", "PASSED"}}},
+		{"any word that begins with a status is stored", "parse_log_pytest", "ERROR: file not found", [][2]string{{"file", "ERROR:"}}},
+		{"words are split on Unicode space", "parse_log_pytest", "PASSED\u2003a.py::t\u00a0x", [][2]string{{"a.py::t", "PASSED"}}},
+		{"path options are shortened", "parse_log_requests", "PASSED t[/a/b/c]", [][2]string{{"t[/c]", "PASSED"}}},
+		{"URLs and globs are not", "parse_log_requests", "PASSED t[//h/x]\nPASSED t[/x/*/y]", [][2]string{{"t[//h/x]", "PASSED"}, {"t[/x/*/y]", "PASSED"}}},
+		{"colours are removed before matching", "parse_log_pytest_v2", "\x1b[31mFAILED\x1b[0m a.py::t - boom", [][2]string{{"a.py::t", "FAILED"}}},
+		{"old pytest puts the status last", "parse_log_sphinx", "a.py::t PASSED", [][2]string{{"a.py::t", "PASSED"}}},
+		{"a torn ok still counts", "parse_log_django", "test_m (a.B) ... System check identified no issues (0 silenced)\nok", [][2]string{{"test_m (a.B)", "PASSED"}}},
+		{"f is no failure in sympy", "parse_log_sympy", "test_a f", nil},
+		{"builds and tests pair up in order", "parse_log_maven", "BUILD FAILURE\n+ mvn -Dtest=A\n+ mvn -Dtest=B", [][2]string{{"A", "FAILED"}}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			parse, ok := logparse.Lookup(c.parser)
+			require.True(t, ok)
+			got, err := parse(c.log, logparse.Context{})
+			require.NoError(t, err)
+			var pairs [][2]string
+			for test, status := range got.All() {
+				pairs = append(pairs, [2]string{test, string(status)})
+			}
+			require.Equal(t, c.want, pairs)
+		})
+	}
+}
+
+func TestTables(t *testing.T) {
+	names := logparse.Names()
+	require.Len(t, names, 57, "the registry of swebench 5.0.2 has 57 names")
+	require.Len(t, set(names), 57)
+	for _, repo := range []string{"django/django", "Django/Django", "psf/requests", "tokio-rs/axum", "chartjs/Chart.js"} {
+		name, ok := logparse.ForRepo(repo)
+		require.True(t, ok, repo)
+		_, ok = logparse.Lookup(name)
+		require.True(t, ok, name)
+	}
+	_, ok := logparse.ForRepo("nobody/nothing")
+	require.False(t, ok)
+	_, ok = logparse.Lookup("parse_log_cobol")
+	require.False(t, ok)
+	require.True(t, logparse.FailOnly("eslint/eslint"))
+	require.False(t, logparse.FailOnly("django/django"))
+}
+
+func set(names []string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+// TestLinesAreIndependent: parsers that judge line by line give the same map
+// for a log and for its lines taken in any grouping.
+func TestLinesAreIndependent(t *testing.T) {
+	perLine := []string{"parse_log_pytest", "parse_log_pytest_options", "parse_log_pytest_v2", "parse_log_matplotlib", "parse_log_seaborn", "parse_log_gotest",
+		"parse_log_cargo", "parse_log_ant", "parse_log_redis", "parse_log_jq", "parse_log_tap", "parse_log_jest", "parse_log_vitest", "parse_log_carbon", "parse_log_googletest"}
+	for _, r := range references(t) {
+		if !set(perLine)[r.Parser] {
+			continue
+		}
+		parse, _ := logparse.Lookup(r.Parser)
+		whole, err := parse(r.Log, logparse.Context{})
+		require.NoError(t, err)
+		var joined logparse.Statuses
+		for line := range strings.SplitSeq(r.Log, "\n") {
+			part, err := parse(line, logparse.Context{})
+			require.NoError(t, err)
+			for test, status := range part.All() {
+				joined.Set(test, status)
+			}
+		}
+		require.Equal(t, whole.Order(), joined.Order(), r.Log)
+		require.Equal(t, whole.Map(), joined.Map(), r.Log)
+	}
+}
+
+// FuzzParse: no parser panics, none is slow without bound, all are functions of
+// their input, and every error is of kind scorer.
+func FuzzParse(f *testing.F) {
+	for i, r := range references(f) {
+		if i%10 == 3 {
+			f.Add(r.Log, r.InstanceID, r.Version)
+		}
+	}
+	f.Fuzz(func(t *testing.T, log, id, version string) {
+		if len(log) > 1<<14 {
+			return
+		}
+		for _, name := range logparse.Names() {
+			parse, _ := logparse.Lookup(name)
+			c := logparse.Context{InstanceID: id, Version: version}
+			a, err := parse(log, c)
+			if err != nil {
+				if !errors.Is(err, rollout.KindScorer) {
+					t.Fatalf("%s: %v", name, err)
+				}
+				continue
+			}
+			b, _ := parse(log, c)
+			require.Equal(t, a.Order(), b.Order(), name)
+			require.Equal(t, a.Map(), b.Map(), name)
+			require.Len(t, a.Map(), a.Len(), name)
+		}
+	})
+}
