@@ -209,23 +209,22 @@ func parseSeaborn(log string, _ Context) (Statuses, error) {
 
 func parseSympy(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	// Failure headings, "____ path/test_x.py:test_name ____": everything between
-	// the first and the last blank of the line.
-	if strings.Contains(log, ".py:") {
-		for line := range lines(log) {
-			if first := strings.IndexByte(line, ' '); first >= 0 {
-				last := strings.LastIndexByte(line, ' ')
-				if first < last && strings.Contains(line[first+1:last], ".py:") {
-					m.Set(line[first+1:last], Failed)
-				}
+	// Result lines count after all failure headings, wherever they stand.
+	var results []string
+	for line := range lines(log) {
+		// Failure headings, "____ path/test_x.py:test_name ____": everything between
+		// the first and the last blank of the line.
+		if first := strings.IndexByte(line, ' '); first >= 0 {
+			last := strings.LastIndexByte(line, ' ')
+			if first < last && strings.Contains(line[first+1:last], ".py:") {
+				m.Set(line[first+1:last], Failed)
 			}
 		}
-	}
-	for line := range lines(log) {
-		line = trim(line)
-		if !strings.HasPrefix(line, "test_") {
-			continue
+		if line = trim(line); strings.HasPrefix(line, "test_") {
+			results = append(results, line)
 		}
+	}
+	for _, line := range results {
 		var status Status
 		switch {
 		case strings.HasSuffix(line, " E"):

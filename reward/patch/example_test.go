@@ -1,0 +1,28 @@
+package patch_test
+
+import (
+	"fmt"
+
+	"github.com/turnpack/turnpack/reward/patch"
+)
+
+func ExampleCheck() {
+	tree := patch.Tree{"calc.py": "def add(a, b):\n    return a - b\n"}
+	report := patch.Check(`--- a/calc.py
++++ b/calc.py
+@@ -1,2 +1,2 @@
+ def add(a, b):
+-    return a - b
++    return a + b
+`, tree, nil)
+	fmt.Println(report.Parses, report.Applies, report.Files, report.TestFiles)
+	// Output: true true [calc.py] []
+}
+
+func ExamplePatch_Reverse() {
+	p, _ := patch.Parse("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
+	back, _ := p.Reverse()
+	tree, _ := back.Apply(patch.Tree{"x": "new\n"})
+	fmt.Printf("%q\n", tree["x"])
+	// Output: "old\n"
+}

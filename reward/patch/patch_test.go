@@ -1,0 +1,266 @@
+package patch_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/reward/patch"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+const modify = `diff --git a/src/a.go b/src/a.go
+index 1111111..2222222 100644
+--- a/src/a.go
++++ b/src/a.go
+@@ -1,4 +1,5 @@
+ one
+-two
++TWO
++two and a half
+ three
+ four
+`
+
+func parse(t *testing.T, text string) *patch.Patch {
+	p, err := patch.Parse(text)
+	require.NoError(t, err)
+	return p
+}
+
+func TestApply(t *testing.T) {
+	tree := patch.Tree{"src/a.go": "one\ntwo\nthree\nfour\nfive\n", "b": "x"}
+	after, err := parse(t, modify).Apply(tree)
+	require.NoError(t, err)
+	require.Equal(t, patch.Tree{"src/a.go": "one\nTWO\ntwo and a half\nthree\nfour\nfive\n", "b": "x"}, after)
+	require.Equal(t, "one\ntwo\nthree\nfour\nfive\n", tree["src/a.go"], "the tree that was given stays")
+
+	back, err := parse(t, modify).Reverse()
+	require.NoError(t, err)
+	again, err := back.Apply(after)
+	require.NoError(t, err)
+	require.Equal(t, tree, again)
+}
+
+func TestPlace(t *testing.T) {
+	hunk := func(position int, context string) string {
+		return fmt.Sprintf("--- a/f\n+++ b/f\n@@ -%d,3 +%d,3 @@\n %s\n-x\n+y\n %s\n", position, position, context, context)
+	}
+	for _, c := range []struct {
+		reason, file, patch, want string
+	}{
+		{"where it says", "p\nc\nx\nc\nq\n", hunk(2, "c"), "p\nc\ny\nc\nq\n"},
+		{"moved down", "p\np\np\nc\nx\nc\nq\n", hunk(2, "c"), "p\np\np\nc\ny\nc\nq\n"},
+		{"moved up", "p\nc\nx\nc\nq\n", hunk(90, "c"), "p\nc\ny\nc\nq\n"},
+		{"the nearest of two", "c\nx\nc\np\np\nc\nx\nc\nq\n", hunk(5, "c"), "c\nx\nc\np\np\nc\ny\nc\nq\n"},
+		{"a hunk at line 1 must match at the start", "p\nc\nx\nc\n", hunk(1, "c"), ""},
+		{"without trailing context it must match at the end", "c\nx\nq\n", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n c\n-x\n+y\n", ""},
+		{"no match", "c\nz\nc\n", hunk(1, "c"), ""},
+		{"white space counts", "c \nx\nc\n", hunk(1, "c"), ""},
+		{"no end of line at the end", "c\nx", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n c\n-x\n\\ No newline at end of file\n+y\n\\ No newline at end of file\n", "c\ny"},
+		{"an end of line that the file lacks", "c\nx", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n c\n-x\n+y\n", ""},
+		{"positions beyond all files", "c\nx\nc\nq\n", hunk(1<<60, "c"), "c\ny\nc\nq\n"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			after, err := parse(t, c.patch).Apply(patch.Tree{"f": c.file})
+			if c.want == "" {
+				require.ErrorIs(t, err, rollout.KindInput)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.want, after["f"])
+		})
+	}
+}
+
+func TestKinds(t *testing.T) {
+	const many = `diff --git a/new.txt b/new.txt
+new file mode 100644
+--- /dev/null
++++ b/new.txt
+@@ -0,0 +1,2 @@
++hello
++world
+diff --git a/gone.txt b/gone.txt
+deleted file mode 100644
+--- a/gone.txt
++++ /dev/null
+@@ -1 +0,0 @@
+-bye
+diff --git a/old.py b/tests/moved_test.py
+similarity index 60%
+rename from old.py
+rename to tests/moved_test.py
+--- a/old.py
++++ b/tests/moved_test.py
+@@ -1,2 +1,2 @@
+ a
+-b
++B
+diff --git a/run.sh b/run.sh
+old mode 100644
+new mode 100755
+`
+	p := parse(t, many)
+	tree := patch.Tree{"gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": "ls\n"}
+	after, err := p.Apply(tree)
+	require.NoError(t, err)
+	require.Equal(t, patch.Tree{"new.txt": "hello\nworld\n", "tests/moved_test.py": "a\nB\n", "run.sh": "ls\n"}, after)
+	require.Equal(t, []string{"new.txt", "gone.txt", "old.py", "tests/moved_test.py", "run.sh"}, p.Touched())
+	require.Equal(t, []patch.Change{
+		{Kind: patch.Add, New: "new.txt", Added: 2},
+		{Kind: patch.Delete, Old: "gone.txt", Deleted: 1},
+		{Kind: patch.Rename, Old: "old.py", New: "tests/moved_test.py", Added: 1, Deleted: 1},
+		{Kind: patch.Modify, Old: "run.sh", New: "run.sh"},
+	}, p.Changes())
+
+	back, err := p.Reverse()
+	require.NoError(t, err)
+	again, err := back.Apply(after)
+	require.NoError(t, err)
+	require.Equal(t, tree, again)
+	printed, err := parse(t, back.String()).Apply(after)
+	require.NoError(t, err)
+	require.Equal(t, tree, printed, "the printed reverse does the same")
+
+	for _, c := range []struct {
+		reason string
+		tree   patch.Tree
+	}{
+		{"a file to add exists", patch.Tree{"new.txt": "", "gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": ""}},
+		{"a file to delete is missing", patch.Tree{"old.py": "a\nb\n", "run.sh": ""}},
+		{"a file to delete has more lines", patch.Tree{"gone.txt": "bye\nbye\n", "old.py": "a\nb\n", "run.sh": ""}},
+		{"a rename's target exists", patch.Tree{"gone.txt": "bye\n", "old.py": "a\nb\n", "tests/moved_test.py": "", "run.sh": ""}},
+	} {
+		_, err := p.Apply(c.tree)
+		require.ErrorIs(t, err, rollout.KindInput, c.reason)
+	}
+	only := p.Only(patch.IsTest)
+	require.Equal(t, []string{"old.py", "tests/moved_test.py"}, only.Touched())
+	require.Nil(t, p.Only(func(string) bool { return false }))
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct{ reason, text string }{
+		{"empty", ""},
+		{"prose", "I fixed the bug by adding a check.\n"},
+		{"no hunk body", "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n"},
+		{"hunk too short", "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n"},
+		{"negative counts", "--- a/f\n+++ b/f\n@@ -1,-1 +1,1 @@\n+c\n"},
+		{"leaves the repository", "--- a/../f\n+++ b/../f\n@@ -1 +1 @@\n-b\n+c\n"},
+	} {
+		_, err := patch.Parse(c.text)
+		require.ErrorIs(t, err, rollout.KindFormat, c.reason)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	tree := patch.Tree{"src/a.go": "one\ntwo\nthree\nfour\n"}
+	r := patch.Check(strings.TrimSuffix(modify, "\n"), tree, nil)
+	require.NoError(t, r.Err)
+	require.True(t, r.Parses && r.Applies)
+	require.Equal(t, []string{"src/a.go"}, r.Files)
+	require.Empty(t, r.TestFiles)
+	require.Equal(t, [2]int{2, 1}, [2]int{r.Added, r.Deleted})
+
+	r = patch.Check(modify, patch.Tree{}, func(string) bool { return true })
+	require.True(t, r.Parses && !r.Applies && r.OnlyTests())
+	require.ErrorIs(t, r.Err, rollout.KindInput)
+	r = patch.Check(" \n", nil, nil)
+	require.True(t, r.Empty && !r.Parses)
+
+	for path, want := range map[string]bool{
+		"tests/data.json": true, "pkg/Test/x.java": true, "src/a_test.go": true, "src/a.spec.ts": true, "test_a.py": true, "conftest.py": true,
+		"src/WidgetTest.java": true, "web/__tests__/x.js": true, "src/contest.py": false, "src/latest/x.py": false, "src/testimony.py": false, "attest.go": false,
+	} {
+		require.Equal(t, want, patch.IsTest(path), path)
+	}
+}
+
+// TestRandomEdits: for random files and edits the patch made of them applies,
+// its reverse undoes it, also when the file was shifted, and printing keeps it.
+func TestRandomEdits(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	for range 300 {
+		before := make([]string, 20+rng.IntN(30))
+		for i := range before {
+			before[i] = fmt.Sprintf("line %d %d", i, rng.IntN(3))
+		}
+		text, after := randomPatch(rng, before)
+		if text == "" {
+			continue
+		}
+		p := parse(t, text)
+		old := strings.Join(before, "\n") + "\n"
+		got, err := p.Apply(patch.Tree{"f": old})
+		require.NoError(t, err, "seed %d\n%s", seed, text)
+		require.Equal(t, strings.Join(after, "\n")+"\n", got["f"], "seed %d\n%s", seed, text)
+		r, err := p.Reverse()
+		require.NoError(t, err)
+		for _, q := range []*patch.Patch{r, parse(t, r.String())} {
+			back, err := q.Apply(got)
+			require.NoError(t, err, "seed %d\n%s", seed, r)
+			require.Equal(t, old, back["f"], "seed %d", seed)
+		}
+		rr, err := r.Reverse()
+		require.NoError(t, err)
+		require.Equal(t, p.String(), rr.String(), "reversing twice is nothing")
+		if !strings.Contains(text, "@@ -1,") {
+			shifted, err := p.Apply(patch.Tree{"f": "head\nhead\n" + old})
+			require.NoError(t, err, "seed %d\n%s", seed, text)
+			require.Equal(t, "head\nhead\n"+got["f"], shifted["f"])
+		}
+	}
+}
+
+// randomPatch replaces single lines, each with one line of context around it.
+func randomPatch(rng *rand.Rand, before []string) (text string, after []string) {
+	after = append(after, before...)
+	var b strings.Builder
+	for i := 1 + rng.IntN(5); i+1 < len(before); i += 4 + rng.IntN(9) {
+		after[i] = "changed " + before[i]
+		fmt.Fprintf(&b, "@@ -%d,3 +%d,3 @@\n %s\n-%s\n+%s\n %s\n", i, i, before[i-1], before[i], after[i], before[i+1])
+	}
+	if b.Len() == 0 {
+		return "", nil
+	}
+	return "diff --git a/f b/f\n--- a/f\n+++ b/f\n" + b.String(), after
+}
+
+// FuzzPatch: no text panics; what parses can be printed and parsed again with
+// the same effect; a reverse that applies leads back.
+func FuzzPatch(f *testing.F) {
+	f.Add(modify, "one\ntwo\nthree\nfour\n")
+	f.Add("--- a/f\n+++ b/f\n@@ -9223372036854775807,1 +1,1 @@\n-a\n+b\n", "a\n")
+	f.Add("diff --git a/x b/x\nnew file mode 100644\nindex 0000000..e69de29\n", "")
+	f.Add("diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n", "")
+	f.Fuzz(func(t *testing.T, text, content string) {
+		if len(text) > 1<<12 || len(content) > 1<<12 {
+			return
+		}
+		_ = patch.Check(text, patch.Tree{"src/a.go": content}, nil)
+		p, err := patch.Parse(text)
+		if err != nil {
+			return
+		}
+		tree := patch.Tree{}
+		for _, c := range p.Changes() {
+			if c.Kind != patch.Add {
+				tree[c.Old] = content
+			}
+		}
+		after, err := p.Apply(tree)
+		if err != nil {
+			return
+		}
+		if r, err := p.Reverse(); err == nil {
+			if back, err := r.Apply(after); err == nil && len(p.Changes()) == 1 {
+				require.Equal(t, tree, back)
+			}
+		}
+	})
+}

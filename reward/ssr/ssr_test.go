@@ -1,0 +1,420 @@
+package ssr_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/reward/patch"
+	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// repo is a tiny repository whose "suite" holds one test per line of a test
+// file, "function want", that passes when the function's file holds "want".
+var repo = patch.Tree{
+	"src/add.txt":   "plus\n",
+	"src/mul.txt":   "times\n",
+	"src/neg.txt":   "minus\n",
+	"tests/t_a.txt": "add plus\nmul times\n",
+	"tests/t_b.txt": "neg minus\n",
+}
+
+func suite(_ context.Context, tree patch.Tree) (string, error) {
+	results := map[string]string{}
+	for name, content := range tree {
+		if !strings.HasPrefix(name, "tests/") {
+			continue
+		}
+		for line := range strings.Lines(content) {
+			f := strings.Fields(line)
+			if len(f) != 2 {
+				continue
+			}
+			results[name+"::"+f[0]] = "failed"
+			if strings.TrimSpace(tree["src/"+f[0]+".txt"]) == f[1] {
+				results[name+"::"+f[0]] = "passed"
+			}
+		}
+	}
+	b, err := json.Marshal(results)
+	return string(b), err
+}
+
+func replace(path, from, to string) string {
+	return "--- a/" + path + "\n+++ b/" + path + "\n@@ -1 +1 @@\n-" + from + "\n+" + to + "\n"
+}
+
+func artifact() ssr.Artifact {
+	return ssr.Artifact{
+		TestScript: "run", TestParser: "parse", TestFiles: []string{"tests/t_a.txt", "tests/t_b.txt"},
+		Bug:    replace("src/add.txt", "plus", "broken") + replace("src/mul.txt", "times", "broken"),
+		Weaken: "--- a/tests/t_a.txt\n+++ b/tests/t_a.txt\n@@ -1,2 +1,2 @@\n-add plus\n+add broken\n mul times\n",
+	}
+}
+
+func settings(passing, files, failing int) ssr.Settings {
+	return ssr.Settings{MinPassingTests: &passing, MinChangedFiles: &files, MinFailingTests: &failing}
+}
+
+func judge(t *testing.T, a ssr.Artifact, s ssr.Settings) ssr.Verdict {
+	v, err := ssr.Judge(context.Background(), &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}, a, s)
+	require.NoError(t, err)
+	return v
+}
+
+func TestChecksInOrder(t *testing.T) {
+	v := judge(t, artifact(), settings(2, 2, 2))
+	require.True(t, v.Valid(), v)
+	require.Len(t, v.Checks, 7)
+	require.Equal(t, []string{"tests/t_a.txt::add", "tests/t_a.txt::mul"}, v.Broken)
+	for i, c := range v.Checks {
+		require.Equal(t, i+1, c.Number)
+		require.True(t, c.OK)
+		require.NotEmpty(t, c.Evidence, "check %d says what it saw", c.Number)
+	}
+
+	for _, c := range []struct {
+		reason string
+		change func(*ssr.Artifact)
+		s      ssr.Settings
+		number int
+		why    string
+	}{
+		{"a listed file is missing", func(a *ssr.Artifact) { a.TestFiles = append(a.TestFiles, "tests/t_c.txt") }, settings(2, 2, 2), 1, "test_file_missing"},
+		{"weakening outside the list", func(a *ssr.Artifact) { a.TestFiles = a.TestFiles[1:] }, settings(2, 2, 2), 1, "weaken_touches_other_file"},
+		{"not more tests than asked", func(*ssr.Artifact) {}, settings(3, 2, 2), 3, "too_few_passing"},
+		{"too few files", func(*ssr.Artifact) {}, settings(2, 3, 2), 4, "too_few_files"},
+		{"too few failures", func(*ssr.Artifact) {}, settings(2, 2, 3), 5, "too_few_failing"},
+		{"weakening of another test", func(a *ssr.Artifact) { a.Weaken = replace("tests/t_b.txt", "neg minus", "neg other") }, settings(2, 2, 2), 6, "weakening_hides_nothing"},
+		{"deleted tests do not pass", func(a *ssr.Artifact) {
+			a.Weaken = "--- a/tests/t_a.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-add plus\n-mul times\n"
+		}, settings(2, 2, 2), 6, "weakening_hides_nothing"},
+		{"a changed file that no test needs", func(a *ssr.Artifact) {
+			a.Bug += "--- /dev/null\n+++ b/src/extra.txt\n@@ -0,0 +1 @@\n+x\n"
+		}, settings(2, 2, 2), 7, "src/extra.txt"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			a := artifact()
+			c.change(&a)
+			v := judge(t, a, c.s)
+			require.Equal(t, c.number, v.FirstFailing)
+			require.Equal(t, c.why, v.Reason)
+			require.Len(t, v.Checks, c.number, "later checks are not run")
+			require.False(t, v.Checks[c.number-1].OK)
+			require.NotEmpty(t, v.Checks[c.number-1].Evidence)
+		})
+	}
+}
+
+func TestParserOutput(t *testing.T) {
+	for output, reason := range map[string]string{
+		`{"a":"passed"}`:              "",
+		`{"a":"failed","a":"passed"}`: "",
+		`3 passed`:                    "not_json",
+		``:                            "not_json",
+		`{"a":"passed"} x`:            "not_json",
+		`[["a","passed"]]`:            "bad_map",
+		`NaN`:                         "bad_map",
+		`{}`:                          "bad_map",
+		`{"a":true}`:                  "bad_map",
+		`{"a":"PASSED"}`:              "bad_map",
+		`{"a":null}`:                  "bad_map",
+	} {
+		_, got := ssr.ParseResults(output)
+		require.Equal(t, reason, got, output)
+	}
+}
+
+func TestFailingEnvironmentIsNoVerdict(t *testing.T) {
+	a := artifact()
+	boom := errors.New("container lost")
+	env := &ssr.MemoryEnv{Files: repo, Artifact: a, Test: func(context.Context, patch.Tree) (string, error) { return "", boom }}
+	_, err := ssr.Judge(context.Background(), env, a, settings(2, 2, 2))
+	require.ErrorIs(t, err, rollout.KindScorer)
+	require.ErrorIs(t, err, boom)
+	attempt, _, err := ssr.Grade(context.Background(), env, replace("src/add.txt", "broken", "plus"), ssr.Results{"x": ssr.Passed})
+	require.ErrorIs(t, err, boom)
+	require.Equal(t, ssr.InfraError, attempt)
+	_, err = ssr.Judge(context.Background(), env, a, ssr.Settings{})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "min_passing_tests")
+	require.ErrorContains(t, err, "min_failing_tests", "all missing thresholds at once")
+}
+
+func TestSolver(t *testing.T) {
+	a := artifact()
+	env := &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}
+	output, err := env.Run(context.Background(), ssr.State{Kind: ssr.Original})
+	require.NoError(t, err)
+	original, reason := ssr.ParseResults(output)
+	require.Empty(t, reason)
+
+	fixAdd, fixMul := replace("src/add.txt", "broken", "plus"), replace("src/mul.txt", "broken", "times")
+	for _, c := range []struct {
+		reason, fix string
+		want        ssr.Attempt
+	}{
+		{"both files repaired", fixAdd + fixMul, ssr.Solved},
+		{"one file repaired", fixAdd, ssr.Unsolved},
+		{"a patch that does not apply", replace("src/add.txt", "nothing", "plus"), ssr.Unsolved},
+		{"no patch", "", ssr.Unsolved},
+		{"weakening the tests further changes nothing", fixAdd + replace("tests/t_b.txt", "neg minus", "x y"), ssr.Unsolved},
+	} {
+		got, _, err := ssr.Grade(context.Background(), env, c.fix, original)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, c.reason)
+	}
+
+	spec, err := a.Spec()
+	require.NoError(t, err)
+	weakened, err := a.Tree(repo, ssr.State{Kind: ssr.Weakened})
+	require.NoError(t, err)
+	p, err := patch.Parse(spec)
+	require.NoError(t, err)
+	after, err := p.Apply(weakened)
+	require.NoError(t, err)
+	require.Equal(t, repo["tests/t_a.txt"], after["tests/t_a.txt"], "the specification restores the tests")
+}
+
+func TestHigherOrder(t *testing.T) {
+	a := artifact()
+	failed := replace("src/add.txt", "broken", "plus") + replace("src/neg.txt", "minus", "worse")
+	harder, err := a.Harder(failed)
+	require.NoError(t, err)
+	require.Equal(t, 2, harder.Order())
+	require.Equal(t, 1, a.Order(), "the first bug stays")
+
+	tree, err := harder.Tree(repo, ssr.State{Kind: ssr.Buggy})
+	require.NoError(t, err)
+	require.Equal(t, "plus\n", tree["src/add.txt"])
+	require.Equal(t, "worse\n", tree["src/neg.txt"])
+	require.Equal(t, repo["tests/t_a.txt"], tree["tests/t_a.txt"])
+	facts, err := harder.Facts()
+	require.NoError(t, err)
+	require.Equal(t, []string{"src/add.txt", "src/mul.txt", "src/neg.txt"}, facts.ChangedFiles)
+
+	v := judge(t, harder, settings(2, 1, 1))
+	require.Equal(t, 6, v.FirstFailing, "this one breaks other tests than the weakening hides: %v", v)
+
+	_, err = harder.Harder(failed)
+	require.ErrorIs(t, err, rollout.KindInput, "order 2 is the limit")
+	_, err = a.Harder(replace("tests/t_b.txt", "neg minus", "x y"))
+	require.ErrorIs(t, err, rollout.KindInput, "test files are restored, so this is the same bug")
+	_, err = a.Harder("no patch")
+	require.ErrorIs(t, err, rollout.KindFormat)
+}
+
+func TestFingerprintsAndKeys(t *testing.T) {
+	a, b, c := artifact(), artifact(), artifact()
+	b.Bug = replace("src/mul.txt", "times", "broken") + replace("src/add.txt", "plus", "  broken")
+	b.TestScript, b.Weaken = "other", replace("tests/t_b.txt", "neg minus", "neg other")
+	c.Bug = replace("src/add.txt", "plus", "otherwise")
+	same, err := ssr.Dedup([]string{"r", "r", "r", "s"}, []ssr.Artifact{a, b, c, a})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 0, 2, 3}, same, "order, indentation and test parts do not make a bug new; another repository does")
+
+	inject := ssr.InjectKey("org/repo", "abc", "removal", 3)
+	ka, err := ssr.SolveKey(inject, a)
+	require.NoError(t, err)
+	kb, err := ssr.SolveKey(inject, b)
+	require.NoError(t, err)
+	kc, err := ssr.SolveKey(inject, c)
+	require.NoError(t, err)
+	require.Equal(t, ka, kb)
+	require.NotEqual(t, ka, kc)
+	require.True(t, strings.HasPrefix(ka, inject+"/"))
+	require.NotEqual(t, ssr.InjectKey("a/b", "c", "d", 1), ssr.InjectKey("a", "b/c", "d", 1))
+	harder, err := a.Harder(replace("src/neg.txt", "minus", "worse"))
+	require.NoError(t, err)
+	kh, err := ssr.SolveKey(inject, harder)
+	require.NoError(t, err)
+	require.NotEqual(t, ka, kh)
+}
+
+func TestLoad(t *testing.T) {
+	a := artifact()
+	files := func(parser, bug, weaken string) fstest.MapFS {
+		return fstest.MapFS{
+			"test_script.sh": {Data: []byte(a.TestScript)},
+			"test_files.txt": {Data: []byte("# tests\n./tests/t_a.txt\n\ntests/t_b.txt\n")},
+			parser:           {Data: []byte(a.TestParser)},
+			bug:              {Data: []byte(a.Bug)},
+			weaken:           {Data: []byte(a.Weaken)},
+		}
+	}
+	for _, dir := range []fstest.MapFS{
+		files("test_parser.py", "bug_inject.diff", "test_weaken.diff"),
+		files("parse_test_output.py", "bug_patch.diff", "test_patch.diff"),
+		files("test_parser.py", "bug_patch.diff", "test_weaken.diff"),
+	} {
+		got, err := ssr.Load(dir)
+		require.NoError(t, err)
+		require.Equal(t, a, got)
+		require.NoError(t, got.Validate())
+	}
+	_, err := ssr.Load(fstest.MapFS{"test_script.sh": {}})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "test_parser.py or parse_test_output.py")
+	require.ErrorContains(t, err, "test_weaken.diff or test_patch.diff", "all missing files at once")
+
+	both := files("test_parser.py", "bug_inject.diff", "test_weaken.diff")
+	both["bug_patch.diff"] = &fstest.MapFile{Data: []byte("other")}
+	_, err = ssr.Load(both)
+	require.ErrorContains(t, err, "differ")
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		change func(*ssr.Artifact)
+		says   string
+	}{
+		{"no script", func(a *ssr.Artifact) { a.TestScript = " \n" }, "test_script.sh"},
+		{"no tests", func(a *ssr.Artifact) { a.TestFiles = nil }, "no test file"},
+		{"a test listed twice", func(a *ssr.Artifact) { a.TestFiles = []string{"a", "a"} }, "twice"},
+		{"a test outside", func(a *ssr.Artifact) { a.TestFiles = []string{"../a"} }, "inside the repository"},
+		{"a bug that is no patch", func(a *ssr.Artifact) { a.Bug = "oops" }, "unified diff"},
+		{"a weakening that is no patch", func(a *ssr.Artifact) { a.Weaken = "oops" }, "unified diff"},
+		{"a bug in the tests", func(a *ssr.Artifact) { a.Bug = replace("tests/t_a.txt", "add plus", "x") }, "restored"},
+		{"order three", func(a *ssr.Artifact) { a.Attempts = []string{a.Bug, a.Bug} }, "order 3"},
+	} {
+		a := artifact()
+		c.change(&a)
+		err := a.Validate()
+		require.Error(t, err, c.reason)
+		require.ErrorContains(t, err, c.says, c.reason)
+	}
+	err := ssr.Artifact{}.Validate()
+	for _, part := range []string{"test_script.sh", "test_parser.py", "bug_inject.diff", "test_weaken.diff", "test_files.txt"} {
+		require.ErrorContains(t, err, part, "all faults at once")
+	}
+}
+
+func TestRewards(t *testing.T) {
+	for _, bad := range [][2]int{{0, 0}, {-1, 4}, {5, 4}} {
+		_, err := ssr.InjectReward(bad[0], bad[1], true, 0.8)
+		require.ErrorIs(t, err, rollout.KindInput)
+	}
+	_, err := ssr.InjectReward(1, 2, true, math.NaN())
+	require.ErrorIs(t, err, rollout.KindInput)
+	r, err := ssr.InjectReward(0, 0, false, 0.8)
+	require.NoError(t, err, "an invalid artifact is never attempted")
+	require.Equal(t, -1.0, r)
+	_, err = ssr.SolveReward(nil)
+	require.ErrorIs(t, err, rollout.KindInput, "no test, no proof")
+	r, err = ssr.SolveReward([]ssr.TestResult{ssr.Passed, "skipped"})
+	require.NoError(t, err)
+	require.Equal(t, -1.0, r)
+
+	s, err := ssr.Settle([]ssr.Attempt{ssr.Aborted, ssr.InfraError}, 0, 0.8)
+	require.NoError(t, err)
+	require.Nil(t, s.Inject, "nothing live: no reward, not a bad one")
+	require.Equal(t, []*float64{nil, nil}, s.Solve)
+	_, err = ssr.Settle([]ssr.Attempt{"won"}, 1, 0.8)
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+// TestRewardShape: between its ends the injector's reward falls with s, the ends
+// are the same, and the expectation at p = 0 and 1 is the ends' reward.
+func TestRewardShape(t *testing.T) {
+	for _, alpha := range []float64{0, 0.3, 0.8, 1} {
+		for n := 1; n <= 70; n++ {
+			last := math.Inf(1)
+			for k := 1; k < n; k++ {
+				r, err := ssr.InjectReward(k, n, true, alpha)
+				require.NoError(t, err)
+				require.Less(t, r, last)
+				require.GreaterOrEqual(t, r, -alpha, "no inner share is worse than an end")
+				last = r
+			}
+			e := ssr.Expectation{Attempts: n, Alpha: alpha}
+			for _, p := range []float64{0, 1} {
+				require.InDelta(t, -alpha, e.Inject(p), 1e-12)
+			}
+			p, value, ok := e.Best(1000)
+			require.Equal(t, n > 1, ok)
+			if ok {
+				require.GreaterOrEqual(t, value, e.Inject(0.5))
+				require.Equal(t, value, e.Inject(p))
+			}
+		}
+	}
+	require.InDelta(t, 1, ssr.Expectation{Attempts: 3000, Alpha: 0.8}.Inject(0.01), 0.02, "large groups stay finite")
+}
+
+func TestMonitor(t *testing.T) {
+	m, err := ssr.NewMonitor(ssr.Limits{Window: 4, NGram: 3})
+	require.NoError(t, err)
+	good := "read the failing test, find the function it calls, and repair the branch that drops the last element of each page"
+	for range 4 {
+		require.True(t, m.Add(good).Stable())
+	}
+	require.Equal(t, 1.0, m.Health().Growth)
+
+	var h ssr.Health
+	for range 4 {
+		h = m.Add(strings.Repeat("again and again ", 400))
+	}
+	var what []string
+	for _, a := range h.Alarms {
+		what = append(what, a.What)
+	}
+	require.Equal(t, []string{"repetition", "entropy", "length"}, what)
+
+	for range 4 {
+		h = m.Add(good + strings.Repeat("\x00\ue000\ufffd", 10))
+	}
+	require.Len(t, h.Alarms, 1)
+	require.Equal(t, "non_text", h.Alarms[0].What)
+	for range 4 {
+		h = m.Add(good)
+	}
+	require.True(t, h.Stable(), "a window forgets")
+
+	require.Equal(t, 0.0, ssr.Measure("def f(x):\n\treturn x – “é漢”\r\n", 0).NonText)
+	require.Equal(t, 1.0, ssr.Measure("a b c d e", 2).Entropy)
+	require.Equal(t, 0.0, ssr.Measure("a a a a a", 2).Entropy)
+	require.Equal(t, 0.75, ssr.Measure("a a a a a", 2).Repetition)
+
+	_, err = ssr.NewMonitor(ssr.Limits{Window: -1, MaxGrowth: math.NaN()})
+	require.ErrorContains(t, err, "Window")
+	require.ErrorContains(t, err, "MaxGrowth")
+
+	h = m.AddRollout(&rollout.Rollout{Messages: []rollout.Message{
+		{Role: rollout.RoleUser, Content: strings.Repeat("noise ", 1000)},
+		{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy, Reasoning: good, ToolCalls: []rollout.ToolCall{{Name: "bash", Arguments: `{"command":"ls"}`}}},
+	}})
+	require.True(t, h.Stable(), "what the user wrote does not count")
+}
+
+// FuzzChecks: any recorded outputs give a verdict whose number and evidence fit,
+// and a valid verdict really has broken and revived tests.
+func FuzzChecks(f *testing.F) {
+	f.Add(`{"a":"passed"}`, `{"a":"failed"}`, `{"a":"passed"}`, `{"a":"passed"}`)
+	f.Add(`{"a":"passed"}`, `crash`, `{}`, `[]`)
+	f.Fuzz(func(t *testing.T, original, buggy, weakened, inverse string) {
+		env := outputs{ssr.Original: original, ssr.Buggy: buggy, ssr.Weakened: weakened, ssr.Inverse: inverse}
+		v, err := ssr.Check(context.Background(), env, ssr.Facts{TestFiles: []string{"t"}, WeakenFiles: []string{"t"}, ChangedFiles: []string{"s"}}, settings(0, 1, 1))
+		require.NoError(t, err)
+		if v.Valid() {
+			require.Len(t, v.Checks, 7)
+			require.NotEmpty(t, v.Broken)
+			return
+		}
+		require.NotEmpty(t, v.Reason)
+		require.Equal(t, v.FirstFailing, v.Checks[len(v.Checks)-1].Number)
+	})
+}
+
+type outputs map[ssr.StateKind]string
+
+func (o outputs) HasFile(context.Context, string) (bool, error) { return true, nil }
+
+func (o outputs) Run(_ context.Context, s ssr.State) (string, error) { return o[s.Kind], nil }
