@@ -169,21 +169,32 @@ func (a Artifact) Validate() error {
 
 // Facts reads what the checks use out of the patches. The files that failed
 // attempts changed count as changed by the bug; listed test files do not, since
-// they are restored.
-func (a Artifact) Facts() (Facts, error) {
+// they are restored. original is the repository, nil if not at hand: with it,
+// files that an attempt brought back to what they were are left out.
+func (a Artifact) Facts(original patch.Tree) (Facts, error) {
 	f := Facts{TestFiles: a.TestFiles}
 	weaken, err := patch.Parse(a.Weaken)
 	if err != nil {
 		return Facts{}, err
 	}
 	f.WeakenFiles = weaken.Touched()
+	var buggy patch.Tree
+	if original != nil {
+		// A patch that does not apply has changed nothing that could be left out.
+		buggy, _ = a.Tree(original, State{Kind: Buggy})
+	}
+	unchanged := func(name string) bool {
+		before, was := original[name]
+		after, is := buggy[name]
+		return buggy != nil && was == is && before == after
+	}
 	for _, text := range append([]string{a.Bug}, a.Attempts...) {
 		p, err := patch.Parse(text)
 		if err != nil {
 			return Facts{}, err
 		}
 		for _, name := range p.Touched() {
-			if !slices.Contains(f.ChangedFiles, name) && !slices.Contains(a.TestFiles, name) {
+			if !slices.Contains(f.ChangedFiles, name) && !slices.Contains(a.TestFiles, name) && !unchanged(name) {
 				f.ChangedFiles = append(f.ChangedFiles, name)
 			}
 		}

@@ -93,8 +93,11 @@ type CheckResult struct {
 
 // Verdict is the outcome of all checks that were run.
 type Verdict struct {
-	// FirstFailing is the number of the check that failed, 0 if the artifact is
-	// valid. Later checks are not run.
+	// Malformed is why the artifact could not be checked at all, nil if it was:
+	// set by [Judge] only.
+	Malformed error
+	// FirstFailing is the number of the check that failed, 0 if none did. Later
+	// checks are not run.
 	FirstFailing int
 	Reason       string
 	Checks       []CheckResult
@@ -103,7 +106,7 @@ type Verdict struct {
 }
 
 // Valid reports whether every check passed.
-func (v Verdict) Valid() bool { return v.FirstFailing == 0 }
+func (v Verdict) Valid() bool { return v.FirstFailing == 0 && v.Malformed == nil }
 
 var checkNames = [...]string{"", "test files exist", "parser is valid", "original tests pass", "bug scope", "bug breaks tests", "weakening hides the bug", "every file matters"}
 

@@ -11,7 +11,7 @@ func ExampleCheck() {
 	one := 1
 	a := artifact() // breaks two functions, weakens one test
 	env := &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}
-	verdict, err := ssr.Judge(context.Background(), env, a, ssr.Settings{MinPassingTests: &one, MinChangedFiles: &one, MinFailingTests: &one})
+	verdict, err := ssr.Judge(context.Background(), env, a, repo, ssr.Settings{MinPassingTests: &one, MinChangedFiles: &one, MinFailingTests: &one})
 	fmt.Println(verdict.Valid(), verdict.Broken, err)
 	for _, c := range verdict.Checks[3:] {
 		fmt.Println(c.Number, c.Name+":", c.Evidence[0])

@@ -46,14 +46,19 @@ func (m *MemoryEnv) Run(ctx context.Context, state State) (string, error) {
 	return m.Test(ctx, tree)
 }
 
-// Judge checks an artifact: its faults first, then the seven checks in env.
-func Judge(ctx context.Context, env Env, a Artifact, settings Settings) (Verdict, error) {
-	if err := a.Validate(); err != nil {
+// Judge checks an artifact: what needs no run first, then the seven checks in
+// env. A malformed artifact is the injector's fault and gives a verdict, not an
+// error. original is the repository for [Artifact.Facts], nil if not at hand.
+func Judge(ctx context.Context, env Env, a Artifact, original patch.Tree, settings Settings) (Verdict, error) {
+	if err := settings.Validate(); err != nil {
 		return Verdict{}, err
 	}
-	facts, err := a.Facts()
+	if err := a.Validate(); err != nil {
+		return Verdict{Malformed: err, Reason: "malformed"}, nil
+	}
+	facts, err := a.Facts(original)
 	if err != nil {
-		return Verdict{}, err
+		return Verdict{Malformed: err, Reason: "malformed"}, nil
 	}
 	return Check(ctx, env, facts, settings)
 }

@@ -64,7 +64,7 @@ func settings(passing, files, failing int) ssr.Settings {
 }
 
 func judge(t *testing.T, a ssr.Artifact, s ssr.Settings) ssr.Verdict {
-	v, err := ssr.Judge(context.Background(), &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}, a, s)
+	v, err := ssr.Judge(context.Background(), &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}, a, repo, s)
 	require.NoError(t, err)
 	return v
 }
@@ -113,6 +113,20 @@ func TestChecksInOrder(t *testing.T) {
 	}
 }
 
+func TestMalformedArtifactsAreInvalid(t *testing.T) {
+	a := artifact()
+	a.Bug = "I broke it"
+	v := judge(t, a, settings(2, 2, 2))
+	require.False(t, v.Valid())
+	require.ErrorIs(t, v.Malformed, rollout.KindFormat)
+	require.Equal(t, "malformed", v.Reason)
+
+	a = artifact()
+	a.Bug = replace("src/add.txt", "something else", "broken")
+	v = judge(t, a, settings(2, 1, 1))
+	require.Equal(t, 6, v.FirstFailing, "a bug that does not apply breaks everything and nothing hides it")
+}
+
 func TestParserOutput(t *testing.T) {
 	for output, reason := range map[string]string{
 		`{"a":"passed"}`:              "",
@@ -136,13 +150,13 @@ func TestFailingEnvironmentIsNoVerdict(t *testing.T) {
 	a := artifact()
 	boom := errors.New("container lost")
 	env := &ssr.MemoryEnv{Files: repo, Artifact: a, Test: func(context.Context, patch.Tree) (string, error) { return "", boom }}
-	_, err := ssr.Judge(context.Background(), env, a, settings(2, 2, 2))
+	_, err := ssr.Judge(context.Background(), env, a, nil, settings(2, 2, 2))
 	require.ErrorIs(t, err, rollout.KindScorer)
 	require.ErrorIs(t, err, boom)
 	attempt, _, err := ssr.Grade(context.Background(), env, replace("src/add.txt", "broken", "plus"), ssr.Results{"x": ssr.Passed})
 	require.ErrorIs(t, err, boom)
 	require.Equal(t, ssr.InfraError, attempt)
-	_, err = ssr.Judge(context.Background(), env, a, ssr.Settings{})
+	_, err = ssr.Judge(context.Background(), env, a, nil, ssr.Settings{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, "min_passing_tests")
 	require.ErrorContains(t, err, "min_failing_tests", "all missing thresholds at once")
@@ -196,9 +210,12 @@ func TestHigherOrder(t *testing.T) {
 	require.Equal(t, "plus\n", tree["src/add.txt"])
 	require.Equal(t, "worse\n", tree["src/neg.txt"])
 	require.Equal(t, repo["tests/t_a.txt"], tree["tests/t_a.txt"])
-	facts, err := harder.Facts()
+	facts, err := harder.Facts(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"src/add.txt", "src/mul.txt", "src/neg.txt"}, facts.ChangedFiles)
+	facts, err = harder.Facts(repo)
+	require.NoError(t, err)
+	require.Equal(t, []string{"src/mul.txt", "src/neg.txt"}, facts.ChangedFiles, "the attempt repaired add")
 
 	v := judge(t, harder, settings(2, 1, 1))
 	require.Equal(t, 6, v.FirstFailing, "this one breaks other tests than the weakening hides: %v", v)
