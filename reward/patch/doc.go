@@ -9,6 +9,8 @@
 //
 // Parsing is done by github.com/bluekeyes/go-gitdiff. Applying is done here, by
 // the rules of `git apply` without options: every hunk must match exactly, but
-// may have moved. Nothing runs and nothing is written; a hostile patch costs
-// time in proportion to its size and the size of the files it names.
+// may have moved. (Where git matches a last line without line end against the
+// beginning of a longer text and glues lines together, this package refuses.)
+// Nothing runs and nothing is written. Time is bounded by hunks × lines of the
+// file.
 package patch
