@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -84,52 +85,54 @@ func applyBinary(before string, f *gitdiff.File) (string, error) {
 	return out.String(), err
 }
 
+// line is a line of a file that hunks are being applied to.
+type line struct {
+	text string
+	done bool // written by a hunk, context included: no other hunk may match it
+}
+
 // applyText applies the hunks in order. Each goes where it fits exactly,
 // nearest to where its header says.
 func applyText(before string, hunks []*gitdiff.TextFragment) (string, error) {
 	if len(hunks) == 0 {
 		return before, nil
 	}
-	lines := splitLines(before)
+	var lines []line
+	for text := range strings.Lines(before) {
+		lines = append(lines, line{text: text})
+	}
 	for _, h := range hunks {
-		var oldLines, newLines []string
+		var old []string
+		var next []line
 		for _, l := range h.Lines {
 			if l.Old() {
-				oldLines = append(oldLines, l.Line)
+				old = append(old, l.Line)
 			}
 			if l.New() {
-				newLines = append(newLines, l.Line)
+				next = append(next, line{l.Line, true})
 			}
 		}
-		at, ok := place(lines, oldLines, h)
+		at, ok := place(lines, old, h)
 		if !ok {
 			return "", rollout.Errorf(rollout.KindInput, rollout.Where{Line: int(min(h.OldPosition, math.MaxInt32))}, "hunk %s does not match the file", strings.TrimSpace(h.Header()))
 		}
-		next := make([]string, 0, len(lines)-len(oldLines)+len(newLines))
-		next = append(append(append(next, lines[:at]...), newLines...), lines[at+len(oldLines):]...)
-		lines = next
+		lines = slices.Replace(lines, at, at+len(old), next...)
 	}
-	// A line that lost its end must be the last one.
-	for _, l := range lines[:max(0, len(lines)-1)] {
-		if !strings.HasSuffix(l, "\n") {
-			return "", rollout.Errorf(rollout.KindInput, rollout.Where{}, "the patch leaves a line without its end in the middle of the file")
+	var b strings.Builder
+	for i, l := range lines {
+		// A line that lost its end must be the last one.
+		if i < len(lines)-1 && !strings.HasSuffix(l.text, "\n") {
+			return "", rollout.Errorf(rollout.KindInput, rollout.Where{Line: i + 1}, "the patch leaves a line without its end in the middle of the file")
 		}
+		b.WriteString(l.text)
 	}
-	return strings.Join(lines, ""), nil
-}
-
-func splitLines(s string) []string {
-	lines := strings.SplitAfter(s, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
+	return b.String(), nil
 }
 
 // place finds where a hunk applies. A hunk at the first line must match at the
 // beginning and one without trailing context at the end, since its context ends
 // there because the file does; any other may have moved.
-func place(lines, old []string, h *gitdiff.TextFragment) (int, bool) {
+func place(lines []line, old []string, h *gitdiff.TextFragment) (int, bool) {
 	last := len(lines) - len(old)
 	if last < 0 {
 		return 0, false
@@ -140,8 +143,8 @@ func place(lines, old []string, h *gitdiff.TextFragment) (int, bool) {
 		if atStart && at != 0 || atEnd && at != last {
 			return false
 		}
-		for i, l := range old {
-			if lines[at+i] != l {
+		for i, text := range old {
+			if l := lines[at+i]; l.done || l.text != text {
 				return false
 			}
 		}
