@@ -1,0 +1,262 @@
+package turnpack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+)
+
+// rows is a sink in memory; after fail rows it returns an error.
+type rows struct {
+	got  []rollout.Sample
+	fail int
+}
+
+var errFull = errors.New("the disk is full")
+
+func (r *rows) Write(s rollout.Sample) error {
+	if r.fail > 0 && len(r.got) == r.fail {
+		return errFull
+	}
+	r.got = append(r.got, s)
+	return nil
+}
+
+func model(t testing.TB) *tokenize.Model {
+	t.Helper()
+	m, err := embedded.Model()
+	require.NoError(t, err)
+	return m
+}
+
+// attempt is a rollout of two turns with an outcome.
+func attempt(group string, i int, resolved bool) *rollout.Rollout {
+	return &rollout.Rollout{ID: fmt.Sprintf("%s/%d", group, i), Group: group, Status: rollout.StatusCompleted,
+		Outcome: rollout.Outcome{Resolved: &resolved},
+		Messages: []rollout.Message{
+			{Role: rollout.RoleUser, Content: "task " + group},
+			{Role: rollout.RoleAssistant, Content: fmt.Sprintf("try %d", i), Sampled: rollout.SampledByPolicy},
+			{Role: rollout.RoleUser, Content: "result"},
+			{Role: rollout.RoleAssistant, Content: "done", Sampled: rollout.SampledByPolicy},
+		}}
+}
+
+// batch interleaves three groups of four.
+func batch() turnpack.Slice {
+	var out turnpack.Slice
+	for i := range 4 {
+		for _, g := range []string{"a", "b", "c"} {
+			out = append(out, attempt(g, i, (g == "a" && i < 2) || (g == "b" && i == 0) || g == "c"))
+		}
+	}
+	return out
+}
+
+func TestRun(t *testing.T) {
+	var dst rows
+	report, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), batch(), &dst)
+	require.NoError(t, err)
+	require.Equal(t, 12, report.Rollouts)
+	require.Equal(t, 3, report.Groups)
+	require.Equal(t, 12, report.Rows)
+	require.Equal(t, 1, report.Reward.Constant, "all of group c are resolved")
+	var order []string
+	for _, s := range dst.got {
+		require.NoError(t, s.Check())
+		order = append(order, s.Sequence.Rollout)
+		require.True(t, s.IsLast)
+		require.Positive(t, s.PromptLen)
+	}
+	require.Equal(t, []string{"a/0", "a/1", "a/2", "a/3", "b/0", "b/1", "b/2", "b/3", "c/0", "c/1", "c/2", "c/3"}, order, "groups are contiguous although the input interleaves them")
+	// Group a: rewards 1 1 −1 −1, σ₁ = 2/√3.
+	want := 1 / (2/math.Sqrt(3) + 1e-6)
+	require.InDelta(t, want, *dst.got[0].Advantage, 1e-12)
+	require.InDelta(t, -want, *dst.got[3].Advantage, 1e-12)
+	require.Zero(t, *dst.got[8].Advantage, "equal rewards carry no signal")
+}
+
+// The rows do not depend on the number of workers.
+func TestWorkersChangeNothing(t *testing.T) {
+	m := model(t)
+	var one rows
+	_, err := turnpack.Pipeline{Model: m, Workers: 1}.Run(t.Context(), batch(), &one)
+	require.NoError(t, err)
+	for _, n := range []int{2, 7} {
+		var many rows
+		_, err := turnpack.Pipeline{Model: m, Workers: n}.Run(t.Context(), batch(), &many)
+		require.NoError(t, err)
+		require.Equal(t, one.got, many.got)
+	}
+}
+
+func TestBadRecords(t *testing.T) {
+	m := model(t)
+	src := batch()
+	src = append(src, attempt("a", 0, true)) // the id is taken
+	bad := attempt("b", 9, true)
+	bad.Turns = []rollout.Turn{{Message: 1, Context: rollout.Context{Unknown: true}}}
+	src = append(src, bad)
+	_, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &rows{})
+	require.ErrorIs(t, err, rollout.KindInput)
+	var dst rows
+	report, err := turnpack.Pipeline{Model: m, OnError: turnpack.OnErrorSkip}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, 14, report.Read)
+	require.Len(t, report.Skips, 2)
+	require.Equal(t, 12, report.Rows)
+	require.Equal(t, 1, report.WithoutRows["could not be encoded"])
+}
+
+func TestOutcomesThatAreNoReward(t *testing.T) {
+	m := model(t)
+	src := batch()
+	src[0].Outcome.Resolved = nil
+	src[3].Status = rollout.StatusFailed
+	src[6].Status = rollout.StatusAborted
+	var dst rows
+	report, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, 9, report.Rows)
+	total := 0
+	for _, n := range report.WithoutRows {
+		total += n
+	}
+	require.Equal(t, 3, total, "each is counted with its reason: %v", report.WithoutRows)
+	for _, s := range dst.got {
+		require.GreaterOrEqual(t, s.Reward, -1.0)
+	}
+	for _, r := range src {
+		r.Outcome.Resolved = nil
+	}
+	_, err = turnpack.Pipeline{Model: m}.Run(t.Context(), src, &rows{})
+	require.ErrorIs(t, err, rollout.KindInput, "no reward at all is an error, not a batch of zeros")
+	dst = rows{}
+	report, err = turnpack.Pipeline{Model: m, NoAdvantages: true}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, 10, report.Rows, "the failed and the aborted one stay masked: %v", report.MaskedRows)
+	require.Nil(t, dst.got[0].Advantage)
+}
+
+func TestOverlongRowsAreMaskedWithAReason(t *testing.T) {
+	report, err := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{MaxTokens: 5}}.Run(t.Context(), batch(), &rows{})
+	require.NoError(t, err)
+	require.Zero(t, report.Rows)
+	require.Equal(t, 12, report.MaskedRows["overlong"])
+	require.Equal(t, 12, report.WithoutRows["masked: overlong"])
+}
+
+func TestPerStepRowsShareTheirRollout(t *testing.T) {
+	var dst rows
+	_, err := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: tokenize.PerStep}}.Run(t.Context(), batch()[:3], &dst)
+	require.NoError(t, err)
+	require.Len(t, dst.got, 6)
+	require.Equal(t, []bool{false, true}, []bool{dst.got[0].IsLast, dst.got[1].IsLast})
+	require.Equal(t, dst.got[0].RolloutMaskSum, dst.got[1].RolloutMaskSum)
+	require.EqualValues(t, dst.got[0].Sequence.Trained()+dst.got[1].Sequence.Trained(), dst.got[0].RolloutMaskSum)
+}
+
+func TestWindow(t *testing.T) {
+	var plain, cut rows
+	_, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), long(), &plain)
+	require.NoError(t, err)
+	_, err = turnpack.Pipeline{Model: model(t), Window: ctxwindow.Refill{Budget: 120}}.Run(t.Context(), long(), &cut)
+	require.NoError(t, err)
+	require.Less(t, len(plain.got), len(cut.got))
+	sum := func(r rows) (n int) {
+		for _, s := range r.got {
+			n += s.Sequence.Trained()
+		}
+		return n
+	}
+	require.Equal(t, sum(plain), sum(cut), "a window changes contexts, not what was sampled")
+}
+
+// long is one group of two rollouts of twelve turns.
+func long() turnpack.Slice {
+	var out turnpack.Slice
+	for i := range 2 {
+		r := attempt("long", i, i == 0)
+		for k := range 10 {
+			r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprintf("output number %d", k)},
+				rollout.Message{Role: rollout.RoleAssistant, Content: fmt.Sprintf("command %d", k), Sampled: rollout.SampledByPolicy})
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestFailingSinkEndsTheRun(t *testing.T) {
+	dst := rows{fail: 2}
+	_, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), batch(), &dst)
+	require.ErrorIs(t, err, errFull)
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := 0
+	_, err := turnpack.Pipeline{Model: model(t), Progress: func(p turnpack.Progress) {
+		if seen++; p.Pass == 2 {
+			cancel()
+		}
+	}}.Run(ctx, batch(), &rows{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Positive(t, seen)
+}
+
+// shrinking gives one rollout fewer the second time.
+type shrinking struct {
+	turnpack.Slice
+	passes int
+}
+
+func (s *shrinking) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error] {
+	s.passes++
+	if s.passes > 1 {
+		return s.Slice[1:].Rollouts(ctx)
+	}
+	return s.Slice.Rollouts(ctx)
+}
+
+func TestSourceThatChanges(t *testing.T) {
+	_, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), &shrinking{Slice: batch()}, &rows{})
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+func TestValidateReportsAllFaults(t *testing.T) {
+	p := turnpack.Pipeline{Workers: -1, Temperature: -1}
+	err := p.Validate()
+	for _, field := range []string{"Model", "Workers", "Temperature"} {
+		require.ErrorContains(t, err, field)
+	}
+	_, err = turnpack.Pipeline{Model: model(t)}.Run(t.Context(), turnpack.Slice{}, &rows{})
+	require.ErrorIs(t, err, rollout.KindInput, "an empty source")
+}
+
+func Example() {
+	m, err := embedded.Model()
+	if err != nil {
+		panic(err)
+	}
+	var dst rows
+	report, err := turnpack.Pipeline{Model: m}.Run(context.Background(), batch(), &dst)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%d rollouts, %d rows, %d of %d tokens trained\n", report.Rollouts, report.Rows, report.Trained, report.Tokens)
+	fmt.Printf("%s: reward %+g, advantage %+.3f\n", dst.got[0].ID, dst.got[0].Reward, *dst.got[0].Advantage)
+	// Output:
+	// 12 rollouts, 12 rows, 84 of 348 tokens trained
+	// a/0#0: reward +1, advantage +0.866
+}
