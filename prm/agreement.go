@@ -7,23 +7,27 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Agreement says how far the votes on the same step agree.
+// Agreement says how far the votes on the same step agree. A majority that
+// stops early asks for more votes where they differ, which lowers every figure
+// here: compare judges without it.
 type Agreement struct {
-	Steps     int // steps with at least two valid votes
-	Votes     int // their valid votes
-	Unanimous int // steps whose votes are all equal
+	Steps     int `json:"steps"`     // steps with at least two valid votes
+	Votes     int `json:"votes"`     // their valid votes
+	Unanimous int `json:"unanimous"` // steps whose votes are all equal
 	// Kappa is Fleiss' κ over the vote values, with the mean over steps of the
 	// pairwise agreement, so that steps may have different numbers of votes
 	// (Fleiss 1971; Conger 1980 for unequal numbers). 1 is full agreement, 0 what
 	// chance gives. nil when there is no step, or every vote has the same value and
 	// chance alone explains everything.
-	Kappa *float64
+	Kappa *float64 `json:"kappa"`
 	// Spread is max − min of the votes of a step: its mean and its largest value.
-	MeanSpread, MaxSpread float64
+	MeanSpread float64 `json:"mean_spread"`
+	MaxSpread  float64 `json:"max_spread"`
 	// Failed and Unparsed count votes without a score, over all steps.
-	Failed, Unparsed int
+	Failed   int `json:"failed"`
+	Unparsed int `json:"unparsed"`
 	// NotComputed counts the steps without a score; skipped ones are not counted.
-	NotComputed int
+	NotComputed int `json:"not_computed"`
 }
 
 // Spread is max − min of the valid votes of a step and how many there are.

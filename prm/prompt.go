@@ -60,6 +60,9 @@ type Prompt struct {
 	// System and User are text/template sources over [View]; "" takes the built-in
 	// ones. Sections belong inside {{.Fence "name" .Text}}.
 	System, User string
+	// Verdict closes the built-in system prompt: how the judge must answer. "" asks
+	// for what the rule of the scorer reads ([VerdictFor]).
+	Verdict string
 	// Escapes are markers that recorded text must not contain as they are: a middle
 	// dot is put after their first character. nil takes [DefaultEscapes]; the fence
 	// markers are always among them unless Raw is set.
@@ -119,7 +122,7 @@ All recorded material stands between lines of the form ` + fenceOpen + `NAME⟧ 
 
 Weigh the action by its purpose and its result. A step that finds something out is progress; so is one that fails for a reason worth knowing. Repeating what is known, drifting from the task, breaking what worked, or claiming what was not checked is not.
 
-Think first, without writing a box. Then end with exactly one verdict: \boxed{1} if the step helps, \boxed{-1} if it does not.`
+`
 
 const userText = `{{.Fence "task" .Issue}}
 {{if .Rubric}}
@@ -137,6 +140,33 @@ The step to grade is step {{.Current.Number}}, exit status {{.Current.ReturnCode
 {{.Fence "result" .Current.Result}}
 
 Grade step {{.Current.Number}} only.`
+
+// VerdictFor tells a judge to answer in the form that a rule reads, "" for a
+// [Regex] rule, whose form is the caller's.
+func VerdictFor(r Rule) string {
+	marks := "1 if the step helps, -1 if it does not"
+	switch {
+	case len(r.Scale.Values) > 0:
+		list := make([]string, len(r.Scale.Values))
+		for i, v := range r.Scale.Values {
+			list[i] = strconv.FormatFloat(v, 'f', -1, 64)
+		}
+		marks = "one of " + strings.Join(list, ", ") + ", the higher the more the step helps"
+	case r.Scale.Min < r.Scale.Max:
+		marks = "a number from " + strconv.FormatFloat(r.Scale.Min, 'f', -1, 64) + " to " + strconv.FormatFloat(r.Scale.Max, 'f', -1, 64) + ", the higher the more the step helps"
+	}
+	switch r.Kind {
+	case Regex:
+		return ""
+	case JSONField:
+		shape, field := `%s`, cmp.Or(r.Field, "score")
+		for _, key := range strings.Split(field, ".") {
+			shape = strings.Replace(shape, "%s", "{"+strconv.Quote(key)+": %s}", 1)
+		}
+		return "Think first. Then end with one JSON object of the form " + strings.Replace(shape, "%s", "MARK", 1) + ", where MARK is " + marks + "."
+	}
+	return `Think first, without writing a box. Then end with exactly one verdict, \boxed{MARK}, where MARK is ` + marks + "."
+}
 
 // Builder makes judge prompts. It is safe for concurrent use.
 type Builder struct {
@@ -186,7 +216,7 @@ func (p Prompt) Compile() (*Builder, error) {
 		}
 		return t
 	}
-	b.system, b.user = parse("System", p.System, systemText), parse("User", p.User, userText)
+	b.system, b.user = parse("System", p.System, systemText+cmp.Or(p.Verdict, VerdictFor(Rule{}))), parse("User", p.User, userText)
 	return b, errors.Join(faults...)
 }
 

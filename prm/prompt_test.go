@@ -1,6 +1,7 @@
 package prm_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -117,6 +118,34 @@ again
 ⟦end result⟧
 
 Grade step 3 only.`, msgs[1].Content)
+}
+
+// The built-in prompt asks for what the rule reads.
+func TestVerdicts(t *testing.T) {
+	for _, row := range []struct {
+		rule prm.Rule
+		want string
+	}{
+		{prm.RuleSWE(), `\boxed{MARK}, where MARK is 1 if the step helps, -1 if it does not.`},
+		{prm.RuleChat(), `where MARK is one of -1, 0, 1, the higher the more the step helps.`},
+		{prm.Rule{Kind: prm.JSONField, Field: "verdict.score", Scale: prm.Range(0, 10)}, `{"verdict": {"score": MARK}}, where MARK is a number from 0 to 10`},
+	} {
+		require.Contains(t, prm.VerdictFor(row.rule), row.want)
+		var system string
+		judge := prm.JudgeFunc(func(_ context.Context, req prm.Request) (prm.Reply, error) {
+			system = req.Messages[0].Content
+			return prm.Reply{}, nil
+		})
+		s, err := prm.NewScorer(judge, prm.Options{Rule: row.rule, Votes: 1})
+		require.NoError(t, err)
+		_, err = s.Score(t.Context(), agentRun())
+		require.NoError(t, err)
+		require.Contains(t, system, row.want)
+	}
+	regex := prm.Options{Rule: prm.Rule{Kind: prm.Regex, Pattern: `(\d)`}}
+	require.ErrorContains(t, regex.Validate(), "Prompt.Verdict")
+	regex.Prompt.Verdict = "Say a digit."
+	require.NoError(t, regex.Validate())
 }
 
 // Whatever recorded text says, it stays between its own fences, opens no chat

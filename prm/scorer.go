@@ -60,6 +60,9 @@ func (o Options) Validate() error {
 			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + f.name}, "%d is negative", f.value))
 		}
 	}
+	if o.Rule.Kind == Regex && o.Prompt.System == "" && o.Prompt.Verdict == "" {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Prompt.Verdict"}, "a regex rule needs a prompt that asks for what it matches").WithFix("say in Prompt.Verdict how the judge must answer, or set Prompt.System"))
+	}
 	if votes := o.votes(); o.Aggregate.Quorum > votes {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Aggregate.Quorum"}, "%d valid votes can never come from %d votes", o.Aggregate.Quorum, votes))
 	}
@@ -102,6 +105,9 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	s := &Scorer{judge: judge, o: o, size: int64(o.Concurrency), slots: semaphore.NewWeighted(int64(o.Concurrency))}
 	if b, ok := judge.(BatchJudge); ok && !o.NoBatch {
 		s.batch = b
+	}
+	if o.Prompt.Verdict == "" {
+		o.Prompt.Verdict = VerdictFor(o.Rule)
 	}
 	var err error
 	if s.prompt, err = o.Prompt.Compile(); err != nil {

@@ -17,15 +17,19 @@ type Accumulator struct {
 	batch  moments
 	bare   moments // rows beyond the last slice, already in batch
 	report Report
+	// values are the rewards of each group in order, unless the arithmetic is exact.
+	values  [][]float64
+	nonzero int // rewards other than 0
+	// lastKey is the key of group last: rollouts mostly arrive group by group.
+	lastKey string
+	last    int
 	// baseline is the running mean per group, CenterEMA only.
 	baseline []float64
 }
 
 type groupState struct {
-	key      string
 	m        moments
-	values   []float64 // the rewards in order, unless the arithmetic is exact
-	sd       float64   // divisor when it is one number for the group
+	sd       float64 // divisor when it is one number for the group
 	constant bool
 	dropped  bool
 }
@@ -64,11 +68,15 @@ func (a *Accumulator) Add(group string, r RolloutReward) error {
 }
 
 func (a *Accumulator) group(key string) int {
+	if key == a.lastKey && a.last < len(a.groups) {
+		return a.last
+	}
 	g, ok := a.index[key]
-	if !ok {
+	if a.lastKey, a.last = key, g; !ok {
+		a.last = len(a.groups)
 		g = len(a.groups)
 		a.index[key] = g
-		a.groups = append(a.groups, groupState{key: key})
+		a.groups = append(a.groups, groupState{})
 		if a.e.Center == CenterEMA {
 			a.baseline = append(a.baseline, 0)
 		}
@@ -104,6 +112,9 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 	k := a.e.count(r)
 	if a.e.usesBatch() {
 		a.batch.add(r.Reward, k)
+		if r.Reward != 0 {
+			a.nonzero += k
+		}
 	}
 	if g == bare {
 		a.bare.add(r.Reward, k)
@@ -112,8 +123,11 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 	m := &a.groups[g].m
 	m.add(r.Reward, k)
 	if a.e.Arithmetic != ArithmeticExact {
+		for len(a.values) < len(a.groups) {
+			a.values = append(a.values, nil)
+		}
 		for range k {
-			a.groups[g].values = append(a.groups[g].values, r.Reward)
+			a.values[g] = append(a.values[g], r.Reward)
 		}
 	}
 	if a.e.Center == CenterLengthWeighted {
@@ -142,8 +156,14 @@ func (e *Estimator) usesBatch() bool {
 
 // Finish ends the first pass. The accumulator must not be used afterwards.
 func (a *Accumulator) Finish() *Statistics {
-	s := &Statistics{e: a.e, index: a.index, groups: a.groups, batch: a.batch, bare: a.bare, report: a.report, baseline: a.baseline, factor: 1}
+	s := &Statistics{e: a.e, index: a.index, groups: a.groups, batch: a.batch, bare: a.bare, values: a.values,
+		report: a.report, baseline: a.baseline, factor: 1}
+	nonzero := a.nonzero
 	*a = Accumulator{}
+	s.batch.freeze()
+	for len(s.values) < len(s.groups) && s.e.Arithmetic != ArithmeticExact {
+		s.values = append(s.values, nil)
+	}
 	kept := 0
 	for i := range s.groups {
 		g := &s.groups[i]
@@ -151,7 +171,8 @@ func (a *Accumulator) Finish() *Statistics {
 			continue
 		}
 		s.report.Groups++
-		g.constant = s.constant(g)
+		g.m.freeze()
+		g.constant = s.constant(i)
 		switch {
 		case g.m.n == 1:
 			s.report.Singletons++
@@ -167,18 +188,19 @@ func (a *Accumulator) Finish() *Statistics {
 		s.keepFirst(s.e.KeepConstant)
 	}
 	if s.e.Factor == FactorNonzero {
-		s.factor = float64(s.batch.n) / float64(max(s.batch.nonzero, 1))
+		s.factor = float64(s.batch.n) / float64(max(nonzero, 1))
 	}
 	s.divisors()
 	return s
 }
 
-func (s *Statistics) constant(g *groupState) bool {
+func (s *Statistics) constant(i int) bool {
+	g := &s.groups[i]
 	switch {
 	case s.e.ToleranceOf == ToleranceSpread:
 		return g.m.spread() <= s.e.tolerance()
 	case s.e.Arithmetic == ArithmeticMeanOfSquares:
-		v := meanOfSquaresVariance(g.values, 0)
+		v := meanOfSquaresVariance(s.values[i], 0)
 		return !(v > s.e.tolerance())
 	}
 	return g.m.variance(0) <= s.e.tolerance()
@@ -208,9 +230,9 @@ func (s *Statistics) divisors() {
 			m := &s.groups[i].m
 			switch {
 			case s.e.Arithmetic == ArithmeticPairwise:
-				s.groups[i].sd = math.Sqrt(pairwiseVariance(s.groups[i].values, ddof))
+				s.groups[i].sd = math.Sqrt(pairwiseVariance(s.values[i], ddof))
 			case s.e.Arithmetic == ArithmeticMeanOfSquares:
-				s.groups[i].sd = math.Sqrt(meanOfSquaresVariance(s.groups[i].values, ddof))
+				s.groups[i].sd = math.Sqrt(meanOfSquaresVariance(s.values[i], ddof))
 			case !s.e.ScaleAboutCenter:
 				s.groups[i].sd = math.Sqrt(m.variance(ddof))
 			case m.n > ddof:
@@ -293,6 +315,7 @@ type Statistics struct {
 	groups   []groupState
 	batch    moments
 	bare     moments
+	values   [][]float64
 	batchSD  float64
 	factor   float64
 	baseline []float64
@@ -325,6 +348,31 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 			WithFix("give the estimator an epsilon")
 	}
 	return a, nil
+}
+
+// GroupStatistics describes the rewards of one group.
+type GroupStatistics struct {
+	Rewards   int // observations
+	Mean, Std float64
+	Min, Max  float64
+	Constant  bool // within the estimator's tolerance
+	Dropped   bool
+}
+
+// Group describes the rewards added under key; false if there were none.
+func (s *Statistics) Group(key string) (GroupStatistics, bool) {
+	i, ok := s.index[key]
+	if s.e.Grouping == GroupWholeBatch {
+		i, ok = 0, len(s.groups) > 0
+	}
+	if !ok || s.groups[i].m.n == 0 {
+		return GroupStatistics{}, false
+	}
+	g := &s.groups[i]
+	return GroupStatistics{
+		Rewards: g.m.n, Mean: g.m.mean(), Std: math.Sqrt(g.m.variance(1)),
+		Min: g.m.min, Max: g.m.max, Constant: g.constant, Dropped: g.dropped,
+	}, true
 }
 
 func (s *Statistics) takesPart(r RolloutReward) bool { return s.e.takesPart(r) }
@@ -374,7 +422,7 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 	case g.constant && s.e.Constant == ConstantZero && s.e.centersGroup():
 		return Advantage{}, nil
 	}
-	return Advantage{Value: s.e.divide(s.centered(g, r), s.divisor(g, r)) * s.factor}, nil
+	return Advantage{Value: s.e.divide(s.centered(g, at, r), s.divisor(g, at, r)) * s.factor}, nil
 }
 
 // centersGroup reports whether a constant group has advantage 0 but for
@@ -387,7 +435,7 @@ func (e *Estimator) centersGroup() bool {
 	return false
 }
 
-func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
+func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 	m := &g.m
 	if s.e.CenterOver == LevelBatch {
 		m = &s.batch
@@ -396,7 +444,7 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 		return r.Reward
 	}
 	if s.e.Arithmetic != ArithmeticExact {
-		return r.Reward - roundedCenter(s.e.Center, g.values, r.Reward)
+		return r.Reward - roundedCenter(s.e.Center, s.values[at], r.Reward)
 	}
 	switch s.e.Center {
 	case CenterMean:
@@ -419,7 +467,7 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 	return r.Reward
 }
 
-func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
+func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 	m := &g.m
 	if s.e.ScaleOver == LevelBatch {
 		m = &s.batch
@@ -431,7 +479,7 @@ func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
 		return m.mean()
 	case DivideOthersStd:
 		if s.e.Arithmetic == ArithmeticMeanOfSquares {
-			return math.Sqrt(meanOfSquaresVariance(masked(g.values, r.Reward), 1))
+			return math.Sqrt(meanOfSquaresVariance(masked(s.values[at], r.Reward), 1))
 		}
 		o := m.without(r.Reward)
 		return math.Sqrt(o.variance(1))

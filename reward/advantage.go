@@ -188,6 +188,7 @@ func (s *Statistics) normalize(groups []GroupRewards, out [][]Advantage) {
 			}
 		}
 	}
+	m.freeze()
 	sd := math.Sqrt(m.variance(1))
 	for i, g := range groups {
 		for j, r := range g.Rollouts {

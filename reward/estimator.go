@@ -134,6 +134,9 @@ func (e Estimator) Validate() error {
 	if e.ScaleAboutCenter && e.Center != CenterLeaveOneOut && e.Center != CenterMean && e.Center != CenterNone {
 		f.add("ScaleAboutCenter", "a deviation about the centre %s is not defined here", e.Center)
 	}
+	if e.Arithmetic != ArithmeticExact && e.Grouping == GroupByPosition && e.Remainder == RemainderBare {
+		f.add("Remainder", "rows without a group have no %s", e.Arithmetic)
+	}
 	if e.KeepConstant < 0 || e.KeepConstant > 0 && !e.dropsConstant() {
 		f.add("KeepConstant", "%d groups to keep, which has a meaning >= 0 where constant groups are dropped only", e.KeepConstant)
 	}

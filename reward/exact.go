@@ -10,56 +10,88 @@ import "math"
 // The zero value is 0. Copying one that never spilled is safe; see clone.
 type exact struct {
 	first [3]float64
-	spill []float64 // partials beyond first; rewards of similar size never need it
 	n     int
+	spill *[]float64 // partials beyond first; rewards of similar size never need it
 }
 
 func (s *exact) at(i int) float64 {
 	if i < len(s.first) {
 		return s.first[i]
 	}
-	return s.spill[i-len(s.first)]
+	return (*s.spill)[i-len(s.first)]
 }
 
 func (s *exact) set(i int, x float64) {
-	switch {
-	case i < len(s.first):
+	if i < len(s.first) {
 		s.first[i] = x
-	case i-len(s.first) < len(s.spill):
-		s.spill[i-len(s.first)] = x
-	default:
-		s.spill = append(s.spill, x)
+		return
+	}
+	if s.spill == nil {
+		s.spill = new([]float64)
+	}
+	if i -= len(s.first); i < len(*s.spill) {
+		(*s.spill)[i] = x
+	} else {
+		*s.spill = append(*s.spill, x)
 	}
 }
 
 func (s *exact) clone() exact {
 	c := *s
-	if s.n > len(s.first) {
-		c.spill = append([]float64(nil), s.spill[:s.n-len(s.first)]...)
-	} else {
-		c.spill = nil
+	if s.spill != nil {
+		kept := append([]float64(nil), *s.spill...)
+		c.spill = &kept
 	}
 	return c
 }
 
+// twoSum is a + b as a rounded sum and what rounding lost (Knuth).
+func twoSum(a, b float64) (sum, lost float64) {
+	sum = a + b
+	v := sum - a
+	return sum, (a - (sum - v)) + (b - v)
+}
+
 func (s *exact) add(x float64) {
 	k := 0
-	for i := range s.n {
-		y := s.at(i)
-		hi := x + y
-		b := hi - x
-		lo := (x - (hi - b)) + (y - b)
-		if lo != 0 {
-			s.set(k, lo)
+	if s.n < len(s.first) { // room for one more partial: the usual case
+		for i := 0; i < s.n; i++ {
+			sum, lost := twoSum(x, s.first[i])
+			if lost != 0 {
+				s.first[k] = lost
+				k++
+			}
+			x = sum
+		}
+		if x != 0 {
+			s.first[k] = x
 			k++
 		}
-		x = hi
+		s.n = k
+		return
+	}
+	for i := range s.n {
+		sum, lost := twoSum(x, s.at(i))
+		if lost != 0 {
+			s.set(k, lost)
+			k++
+		}
+		x = sum
 	}
 	if x != 0 {
 		s.set(k, x)
 		k++
 	}
 	s.n = k
+}
+
+// pair is the sum as a rounded value and the rounded rest: about 106 bits,
+// whatever the order of terms.
+func (s *exact) pair() (hi, lo float64) {
+	hi = s.round()
+	rest := s.clone()
+	rest.add(-hi)
+	return hi, rest.round()
 }
 
 // addProduct adds a·b.

@@ -9,9 +9,12 @@ type moments struct {
 	sum, square exact
 	min, max    float64
 	second      float64 // second largest, counted with multiplicity
-	nonzero     int
+	hi, lo      float64 // the sum, once frozen
 	length      *lengths
 }
+
+// freeze makes the sum ready for deviations; no reward may be added afterwards.
+func (m *moments) freeze() { m.hi, m.lo = m.sum.pair() }
 
 // lengths are the sums behind a length-weighted mean.
 type lengths struct{ total, weighted exact }
@@ -40,7 +43,6 @@ func (m *moments) add(r float64, k int) {
 	if r == 0 {
 		return
 	}
-	m.nonzero += k
 	if k == 1 {
 		m.sum.add(r)
 		m.square.addProduct(r, r)
@@ -64,11 +66,11 @@ func (m *moments) mean() float64 {
 	if m.n == 0 {
 		return 0
 	}
-	return m.sum.round() / float64(m.n)
+	return m.hi / float64(m.n)
 }
 
-// deviation is r − mean, rounded once before the division: no digits are lost
-// however far the rewards lie from zero.
+// deviation is r − mean, from a numerator of twice the precision: no digits are
+// lost however far the rewards lie from zero.
 func (m *moments) deviation(r float64) float64 {
 	return m.excess(r) / float64(m.n)
 }
@@ -80,10 +82,10 @@ func (m *moments) looDeviation(r float64) float64 {
 
 // excess is n·r − sum.
 func (m *moments) excess(r float64) float64 {
-	var d exact
-	d.addScaled(-1, &m.sum)
-	d.addProduct(float64(m.n), r)
-	return d.round()
+	p := float64(m.n) * r
+	e := math.FMA(float64(m.n), r, -p)
+	d, lost := twoSum(p, -m.hi)
+	return d + (lost + (e - m.lo))
 }
 
 // lengthDeviation is r minus the length-weighted mean; without any length the

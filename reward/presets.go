@@ -62,10 +62,11 @@ func sameName(full, name string) bool {
 // problems of a batch (prime-rl's hierarchical GRPO, self-play).
 const ProposerKey = "\x00proposer"
 
-// parity is what the presets share: rows count, nothing is excluded, and
-// constant groups keep what rounding leaves.
+// parity is what the presets share: rows count, and constant groups keep what
+// rounding leaves. Excluded rollouts leave the statistics here too: the systems
+// have no word for them, and would have to be given a made-up reward.
 func parity(e Estimator) Estimator {
-	e.Unit, e.Population, e.Constant = UnitRow, PopulationAll, ConstantAsIs
+	e.Unit, e.Constant = UnitRow, ConstantAsIs
 	return e
 }
 
@@ -86,12 +87,12 @@ func openclawPresets() []Estimator {
 		parity(Estimator{Name: "openclaw_grpo"}),
 		parity(Estimator{Name: "openclaw_grpo_nostd", Scale: DivideNone}),
 		{
-			Name: "openclaw_grpo_drop_constant", Unit: UnitRow, Population: PopulationAll,
+			Name: "openclaw_grpo_drop_constant", Unit: UnitRow,
 			Constant: ConstantDrop, KeepConstant: 1, Tolerance: 1e-12,
 		},
-		{Name: "openclaw_grpo_dynamic_history", Population: PopulationAll, Constant: ConstantAsIs},
+		{Name: "openclaw_grpo_dynamic_history", Constant: ConstantAsIs},
 		{
-			Name: "openclaw_step_wise", Unit: UnitRow, Population: PopulationAll, Scale: DivideStd0, Singleton: SingletonReward,
+			Name: "openclaw_step_wise", Unit: UnitRow, Scale: DivideStd0, Singleton: SingletonReward,
 			Constant: ConstantDropPlural, KeepConstant: 1, Tolerance: 1e-12, ToleranceOf: ToleranceVariance,
 			Arithmetic: ArithmeticMeanOfSquares,
 		},
@@ -106,11 +107,11 @@ func verlPresets() []Estimator {
 	return []Estimator{
 		parity(Estimator{Name: "verl_grpo", Singleton: SingletonUnit}),
 		parity(Estimator{Name: "verl_grpo_vectorized", Singleton: SingletonUnit}),
-		none(Estimator{Name: "verl_drgrpo", Singleton: SingletonUnit}),
-		none(Estimator{Name: "verl_rloo", Center: CenterLeaveOneOut, Singleton: SingletonUnit}),
+		none(Estimator{Name: "verl_drgrpo", Singleton: SingletonReward}),
+		none(Estimator{Name: "verl_rloo", Center: CenterLeaveOneOut, Singleton: SingletonReward}),
 		none(Estimator{Name: "verl_rloo_vectorized", Center: CenterLeaveOneOut}),
-		none(Estimator{Name: "verl_opo", Center: CenterLengthWeighted, Singleton: SingletonUnit}),
-		none(Estimator{Name: "verl_gpg", Factor: FactorNonzero, Singleton: SingletonUnit}),
+		none(Estimator{Name: "verl_opo", Center: CenterLengthWeighted, Singleton: SingletonReward}),
+		none(Estimator{Name: "verl_gpg", Factor: FactorNonzero, Singleton: SingletonReward}),
 		parity(Estimator{Name: "verl_grpo_passk", Center: CenterSecondBest, Singleton: SingletonError}),
 	}
 }
@@ -118,7 +119,7 @@ func verlPresets() []Estimator {
 func skyrlPresets() []Estimator {
 	return []Estimator{
 		parity(Estimator{Name: "skyrl_grpo", Singleton: SingletonUnit}),
-		parity(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonUnit}),
+		parity(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonReward}),
 		parity(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
 		parity(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonReward}),
 	}

@@ -9,14 +9,13 @@ import (
 // TokenEstimator gives every trained token an advantage of its own: a return,
 // discounted back from the rollout's reward on its last trained token, less a
 // baseline, whitened over all trained tokens of the batch. The zero value is
-// REINFORCE++ without discount.
+// REINFORCE++ with the group mean as baseline.
 type TokenEstimator struct {
 	Name string // preset name, "" for a custom record
-	// Center is CenterNone (zero value of a preset is explicit), CenterMean (the
-	// group mean) or CenterBaseline (given per rollout), subtracted from the reward
-	// before it becomes a return.
+	// Center is CenterMean (the group mean), CenterNone or CenterBaseline (given
+	// per rollout), subtracted from the reward before it becomes a return.
 	Center Center
-	// Discount per trained token, 0 = 1. It is not applied after Center.
+	// Discount per trained token, 0 = 1. It applies with CenterNone only.
 	Discount float64
 	// ResetAtMask forgets the return at tokens that are not trained, so that
 	// nothing flows back over tool output.
@@ -83,6 +82,9 @@ func (e TokenEstimator) Validate() error {
 	if e.Discount != 0 && !(e.Discount > 0 && e.Discount <= 1) {
 		f.add("Discount", "%g is not in (0, 1]", e.Discount)
 	}
+	if e.Discount != 0 && e.Discount != 1 && e.Center != CenterNone {
+		f.add("Discount", "%g with the centre %s, which makes a return without discount", e.Discount, e.Center)
+	}
 	f.nonNegative("Whiten.Epsilon", e.Whiten.Epsilon)
 	f.nonNegative("Whiten.CountEpsilon", e.Whiten.CountEpsilon)
 	return f.err()
@@ -105,6 +107,9 @@ func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, erro
 			}
 			means[g.Key].add(r.Reward, 1)
 		}
+	}
+	for _, m := range means {
+		m.freeze()
 	}
 	out := make([][][]float64, len(groups))
 	for i, g := range groups {
@@ -134,7 +139,7 @@ func (e *TokenEstimator) centered(r TokenRollout, m *moments) float64 {
 func (e *TokenEstimator) returns(r TokenRollout, value float64) []float64 {
 	out := make([]float64, len(r.Mask))
 	discount := e.Discount
-	if discount == 0 || e.Center != CenterNone {
+	if discount == 0 {
 		discount = 1
 	}
 	running, paid := 0.0, false
@@ -197,4 +202,14 @@ func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
 	}
 	each(func(v *float64) { *v = (*v - mean) / sd })
 	return nil
+}
+
+// CreditTokens sets the credit of a sequence from per-token values: values[i] is
+// the advantage of token i, used where Weight > 0.
+func CreditTokens(seq rollout.Sequence, values []float64) (rollout.Sequence, error) {
+	if len(values) != seq.Len() {
+		return seq, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: "Credit"},
+			"got %d values for %d tokens", len(values), seq.Len())
+	}
+	return credit(seq, func(token int) float64 { return values[token] })
 }

@@ -3,24 +3,101 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/turnpack/turnpack/examples/turnpack/plumb"
 )
 
+// Exit codes of every command.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the input or the result is bad
+	exitUsage  = 2 // the command line is bad
+)
+
+// cli is the command line.
+type cli struct {
+	Convert convertCmd `cmd:"" help:"Turn a folder of dumps into trainer-ready Parquet."`
+	Show    showCmd    `cmd:"" help:"Print one row of a batch, coloured by its loss mask."`
+	Demo    demoCmd    `cmd:"" help:"Run the main job on the built-in tokenizer and sample dump."`
+}
+
+// program is where a command reads and writes.
+type program struct {
+	ctx    context.Context
+	in     io.Reader
+	out    io.Writer
+	errOut io.Writer
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(ctx, os.Args[1:])
+	code := run(&program{ctx, os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, args []string) int {
-	if len(args) > 0 && args[0] == "plumb" {
-		return plumb.Main(ctx, args[1:], os.Stdin, os.Stdout, os.Stderr)
+// filters are the commands with a command line of their own.
+func filters() map[string]func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	return map[string]func(context.Context, []string, io.Reader, io.Writer, io.Writer) int{
+		"plumb": plumb.Main,
 	}
-	fmt.Fprintln(os.Stderr, "usage: turnpack plumb NAME")
-	return 2
+}
+
+func run(p *program, args []string) int {
+	if len(args) > 0 {
+		if f, ok := filters()[args[0]]; ok {
+			return f(p.ctx, args[1:], p.in, p.out, p.errOut)
+		}
+	}
+	exit := -1
+	parser, err := kong.New(&cli{}, kong.Name("turnpack"),
+		kong.Description("Turns multi-turn agent rollouts into training batches.\n\nFurther commands with their own --help: "+strings.Join(filterNames(), ", ")+"."),
+		kong.Writers(p.out, p.errOut), kong.Exit(func(code int) { exit = code }), kong.UsageOnError())
+	if err != nil {
+		fmt.Fprintf(p.errOut, "turnpack: %v\n", err)
+		return exitUsage
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(p.errOut, "turnpack: %v\n", err)
+		return exitUsage
+	}
+	if err := ctx.Run(p); err != nil {
+		for _, line := range flatten(err) {
+			fmt.Fprintf(p.errOut, "turnpack: %v\n", line)
+		}
+		return exitFailed
+	}
+	return exitOK
+}
+
+func filterNames() []string { return []string{"plumb"} }
+
+// flatten lists the errors that errors.Join put together.
+func flatten(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range many.Unwrap() {
+			out = append(out, flatten(e)...)
+		}
+		return out
+	}
+	if errors.Is(err, context.Canceled) {
+		return []error{errors.New("interrupted")}
+	}
+	return []error{err}
 }

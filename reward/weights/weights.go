@@ -128,107 +128,125 @@ func (a Aggregation) Validate() error {
 	return errors.Join(faults...)
 }
 
+// RowOf describes a sequence; Group is its prompt.
+func RowOf(seq *rollout.Sequence) Row {
+	return Row{Trained: seq.Trained(), Length: seq.Len(), Prompt: seq.Group, Rollout: seq.Rollout}
+}
+
 // PerRow returns the weight of each trained token of each row; 0 for a row
 // without any. All other tokens weigh 0.
 func PerRow(rows []Row, a Aggregation) ([]float64, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
-	var c counts
+	var t Totals
 	for i, r := range rows {
-		if r.Trained < 0 || r.Length < 0 || r.RolloutTrained < 0 || r.RolloutTrained > 0 && r.RolloutTrained < r.Trained {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.Rollout},
-				"row %d has %d trained tokens of %d, its rollout %d", i, r.Trained, r.Length, r.RolloutTrained)
+		if err := t.Add(r); err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.Rollout}, "row %d: %w", i, err)
 		}
-		c.add(r, a.CountEmpty)
 	}
 	out := make([]float64, len(rows))
 	for i, r := range rows {
-		if r.Trained == 0 {
+		if a.MicroBatch == 0 {
+			out[i] = t.Weight(r, a)
 			continue
 		}
-		if d := a.divisor(i, r, rows, &c); d > 0 {
-			out[i] = 1 / d
-		}
-		if a.PerToken {
-			out[i] *= float64(c.tokens)
+		runs := len(rows) / a.MicroBatch
+		if run := i / a.MicroBatch; run < runs {
+			n := 0
+			for _, x := range rows[run*a.MicroBatch : (run+1)*a.MicroBatch] {
+				n += x.Trained
+			}
+			out[i] = a.scaled(r, float64(runs)*float64(n), &t)
 		}
 	}
 	return out, nil
 }
 
-type counts struct {
-	tokens, rows, width int
-	prompt, rollout     map[string]int // trained tokens by key
-	prompts, rollouts   int
+// Totals counts rows in a first pass, so that a second pass can ask for weights
+// row by row. It keeps a number per prompt and per rollout. The zero value is
+// ready; after the last Add, Weight is safe for concurrent use.
+type Totals struct {
+	tokens, rows, trained, width int
+	prompt, rollout              map[string]int // trained tokens by key
+	prompts, rollouts            int            // keys with a trained token
 }
 
-func (c *counts) add(r Row, empty bool) {
-	if c.prompt == nil {
-		c.prompt, c.rollout = map[string]int{}, map[string]int{}
+// Add counts one row. Counts that contradict each other are errors of KindInput.
+func (t *Totals) Add(r Row) error {
+	if r.Trained < 0 || r.Length < r.Trained || r.RolloutTrained < 0 || r.RolloutTrained > 0 && r.RolloutTrained < r.Trained {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.Rollout},
+			"%d trained tokens of %d, %d in the whole rollout", r.Trained, r.Length, r.RolloutTrained)
 	}
-	c.tokens += r.Trained
-	c.width = max(c.width, r.Length)
-	if r.Trained > 0 || empty {
-		c.rows++
+	if t.prompt == nil {
+		t.prompt, t.rollout = map[string]int{}, map[string]int{}
+	}
+	t.tokens += r.Trained
+	t.width = max(t.width, r.Length)
+	t.rows++
+	if r.Trained > 0 {
+		t.trained++
 	}
 	count := func(m map[string]int, key string, n *int) {
-		before, seen := m[key]
-		if empty && !seen || !empty && before == 0 && r.Trained > 0 {
+		before := m[key]
+		if before == 0 && r.Trained > 0 {
 			*n++
 		}
 		m[key] = before + r.Trained
 	}
-	count(c.prompt, r.Prompt, &c.prompts)
-	count(c.rollout, r.Rollout, &c.rollouts)
+	count(t.prompt, r.Prompt, &t.prompts)
+	count(t.rollout, r.Rollout, &t.rollouts)
+	return nil
 }
 
-// divisor is the inverse of the weight of row i, 0 for no weight.
-func (a *Aggregation) divisor(i int, r Row, rows []Row, c *counts) float64 {
-	sequences := float64(c.rows)
-	if a.Sequences > 0 {
-		sequences = float64(a.Sequences)
+// Weight is the weight of each trained token of a row that was added. An
+// aggregation with MicroBatch needs its neighbours: use PerRow.
+func (t *Totals) Weight(r Row, a Aggregation) float64 {
+	rows, prompts, rollouts := float64(t.trained), float64(t.prompts), float64(t.rollouts)
+	if a.CountEmpty {
+		rows, prompts, rollouts = float64(t.rows), float64(len(t.prompt)), float64(len(t.rollout))
 	}
-	whole := c.rollout[r.Rollout]
+	if a.Sequences > 0 {
+		rows = float64(a.Sequences)
+	}
+	whole := t.rollout[r.Rollout]
 	if r.RolloutTrained > 0 {
 		whole = r.RolloutTrained
 	}
+	divisor := float64(t.tokens)
 	switch a.Mode {
-	case TokenSum:
-		return 1
-	case SequenceMean:
-		return sequences * (float64(r.Trained) + a.Epsilon)
-	case SequenceSum:
-		return sequences
-	case Constant:
-		d := a.Divisor
-		if d == 0 {
-			d = float64(c.width)
-		}
-		return sequences * d
-	case PromptMean:
-		return float64(c.prompts) * float64(c.prompt[r.Prompt])
 	case RolloutMean:
-		return float64(c.rollouts) * float64(whole)
+		divisor = rollouts * float64(whole)
 	case RolloutSum:
-		return float64(whole)
-	}
-	if a.MicroBatch > 0 {
-		runs := len(rows) / a.MicroBatch
-		from := i / a.MicroBatch * a.MicroBatch
-		if i/a.MicroBatch >= runs {
-			return 0
+		divisor = float64(whole)
+	case PromptMean:
+		divisor = prompts * float64(t.prompt[r.Prompt])
+	case SequenceMean:
+		divisor = rows * (float64(r.Trained) + a.Epsilon)
+	case SequenceSum:
+		divisor = rows
+	case Constant:
+		if divisor = rows * a.Divisor; a.Divisor == 0 {
+			divisor = rows * float64(t.width)
 		}
-		n := 0
-		for _, x := range rows[from : from+a.MicroBatch] {
-			n += x.Trained
+	case TokenSum:
+		divisor = 1
+	default:
+		if a.Tokens > 0 {
+			divisor = float64(a.Tokens)
 		}
-		return float64(runs) * float64(n)
 	}
-	if a.Tokens > 0 {
-		return float64(a.Tokens)
+	return a.scaled(r, divisor, t)
+}
+
+func (a *Aggregation) scaled(r Row, divisor float64, t *Totals) float64 {
+	switch {
+	case r.Trained == 0 || divisor <= 0:
+		return 0
+	case a.PerToken:
+		return float64(t.tokens) / divisor
 	}
-	return float64(c.tokens)
+	return 1 / divisor
 }
 
 // Apply multiplies the loss weights of a sequence by its row's weight.

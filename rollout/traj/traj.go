@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -398,13 +397,6 @@ func (j *job) finish() error {
 	f := j.fold
 	j.fold = nil
 	return f.finish()
-}
-
-func (j *job) archive() error {
-	if j.file.Path == "" {
-		return rollout.Errorf(rollout.KindInput, j.where, "an archive cannot be read from a stream").WithFix("name the file")
-	}
-	return rollout.Errorf(rollout.KindFormat, j.where, "archives of this kind are not read: %s", filepath.Base(j.file.Name))
 }
 
 func (r *Reader) ignore(path, why string) {

@@ -37,9 +37,9 @@ func cat(parts ...any) ids {
 func said(prompt, output ids) flat { return flat{prompt: prompt, output: output, stopped: true} }
 
 var (
-	ask    = cat(open, user, 1, 2, stop, open, model) // a first prompt
-	answer = cat(10, 11, 12, 13, 14, stop)            // a response to it
-	more   = cat(sep, open, user, 20, 21, stop, open, model)
+	ask    = cat(open, user, sep, 1, 2, stop, sep, open, model, sep) // a first prompt
+	answer = cat(10, 11, 12, 13, 14, stop)                           // a response to it
+	more   = cat(sep, open, user, sep, 20, 21, stop, sep, open, model, sep)
 )
 
 func merged(t *testing.T, opts Options, flats ...flat) *Result {
@@ -69,7 +69,7 @@ func TestBreakReasons(t *testing.T) {
 	}{
 		{"linear", "an exact join is no break", Options{}, []flat{said(ask, answer), said(follow, answer)}, []BreakReason{BreakRoot}},
 		{"two agents", "a shared system prompt is no sampled prefix", Options{},
-			[]flat{said(cat(open, 1, 2), cat(10, stop)), said(cat(open, 1, 3), cat(11, stop))}, []BreakReason{BreakRoot, BreakRoot}},
+			[]flat{said(cat(open, user, sep, 1, 2, stop, sep, open, model, sep), cat(10, stop)), said(cat(open, user, sep, 1, 3, stop, sep, open, model, sep), cat(11, stop))}, []BreakReason{BreakRoot, BreakRoot}},
 		{"drift last", "the last response of a row respelled", Options{},
 			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{BreakRoot, BreakDriftLast}},
 		{"drift earlier", "a response respelled that the row has gone on from", Options{},
@@ -79,11 +79,17 @@ func TestBreakReasons(t *testing.T) {
 		{"retry", "the exact predecessor has gone on with the first try", Options{},
 			[]flat{said(ask, answer), said(follow, cat(30, 31, stop)), said(follow, cat(40, 41, stop))}, []BreakReason{BreakRoot, BreakSibling}},
 		{"branch", "other context behind the same predecessor", Options{},
-			[]flat{said(ask, answer), said(follow, cat(30, 31, stop)), said(cat(ask, answer, sep, open, user, 50, stop, open, model), cat(40, stop))}, []BreakReason{BreakRoot, BreakSibling}},
+			[]flat{said(ask, answer), said(follow, cat(30, 31, stop)), said(cat(ask, answer, sep, open, user, sep, 50, stop, sep, open, model, sep), cat(40, stop))}, []BreakReason{BreakRoot, BreakSibling}},
 		{"volatile header", "the history stands behind another header", Options{},
-			[]flat{said(ask, answer), said(cat(open, user, 99, 2, stop, open, model, answer, more), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
-		{"compaction", "a summary that a turn sampled replaces the history", Options{},
-			[]flat{said(ask, answer), said(follow, cat(60, 61, 62, 63, stop)), said(cat(open, user, 60, 61, 62, 63, stop, open, model), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
+			[]flat{said(ask, answer), said(cat(open, user, sep, 99, 2, stop, sep, open, model, sep, answer, more), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
+		{"compaction", "a summary that a turn sampled replaces the history, task included", Options{},
+			[]flat{said(ask, answer), said(follow, cat(60, 61, 62, 63, stop)), said(cat(open, user, sep, 60, 61, 62, 63, stop, sep, open, model, sep), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
+		{"compaction behind the task", "all messages of the first call are there, its response is not", Options{},
+			[]flat{said(ask, answer), said(follow, answer), said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
+		{"retry behind a compaction", "what was rewritten before the exact predecessor does not matter", Options{},
+			[]flat{said(ask, answer), said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep), answer),
+				said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep, answer, more), cat(30, stop)),
+				said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep, answer, more), cat(31, stop))}, []BreakReason{BreakRoot, BreakRewrite, BreakSibling}},
 		{"over budget", "a realign existed but exceeded its limit", Options{Drift: DriftRealign, MaxDropTokens: 2},
 			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{BreakRoot, BreakBudget}},
 		{"over splice budget", "same text, too many tokens", Options{Drift: DriftSplice, MaxSubTokens: 1, Text: toyText},
@@ -360,4 +366,16 @@ func TestBuilderKeepsDistinctIDsOnly(t *testing.T) {
 	require.NoError(t, err)
 	checkInvariants(t, flats, res)
 	require.Len(t, res.Rows, 1)
+}
+
+func TestFromTurns(t *testing.T) {
+	turns := FromTurns([]rollout.Turn{
+		{Prompt: rollout.PromptIDs{Add: ask}, Output: answer, Logprobs: make([]float32, 6), FinishReason: "stop"},
+		{Prompt: rollout.PromptIDs{Base: rollout.At(0), Keep: len(ask) + 6, Add: more}, Output: answer, FinishReason: "length"},
+		{FinishReason: "tool_calls"},
+	})
+	res, err := Merge(turns, Options{})
+	require.NoError(t, err)
+	require.Equal(t, [3]int{1, 1, 12}, [3]int{res.Report.Rows, res.Report.Stops, res.Report.Trained})
+	require.Equal(t, []int{2}, res.EmptyTurns)
 }

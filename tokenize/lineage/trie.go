@@ -138,6 +138,15 @@ func (t *trie) path(dst []int32, at int32, from int) []int32 {
 	return dst
 }
 
+// appendIDs appends the ids from offset from to node at.
+func (t *trie) appendIDs(dst []rollout.TokenID, at int32, from int) []rollout.TokenID {
+	for _, x := range t.path(nil, at, from) {
+		n := &t.nodes[x]
+		dst = append(dst, n.ids[max(0, from-(n.depth-len(n.ids))):]...)
+	}
+	return dst
+}
+
 // commonPrefix compares block by block, which the compiler turns into the
 // platform's memory compare.
 func commonPrefix(a, b []rollout.TokenID) int {

@@ -44,3 +44,24 @@ func (t *Turn) check(index int, fullLen func(int) int) error {
 	}
 	return nil
 }
+
+// FromTurns converts captured turns one for one, so that base indices stay
+// valid. A turn without captured output becomes an empty one. Slices are shared.
+func FromTurns(turns []rollout.Turn) []Turn {
+	out := make([]Turn, len(turns))
+	for i := range turns {
+		t := &turns[i]
+		out[i] = Turn{Prompt: t.Prompt, Output: t.Output, Logprobs: t.Logprobs, Stopped: selfEnded(t.FinishReason)}
+	}
+	return out
+}
+
+// selfEnded knows the finish reasons by which engines say that the model ended
+// its response.
+func selfEnded(reason string) bool {
+	switch reason {
+	case "stop", "tool_calls", "function_call", "tool_use", "end_turn", "eos_token":
+		return true
+	}
+	return false
+}

@@ -12,7 +12,7 @@ import (
 // advantageCase is one line of the advantages kit.
 type advantageCase struct {
 	Estimator        string           `json:"estimator"`
-	Kind             string           `json:"kind"`
+	Params           estimatorParams  `json:"params"`
 	SamplesPerPrompt int              `json:"n_samples_per_prompt"`
 	GroupSize        int              `json:"group_size"`
 	MeanLevel        *string          `json:"mean_level"`
@@ -26,6 +26,25 @@ type advantageCase struct {
 	Decay            float64          `json:"decay"`
 	LengthPenalty    *lengthPenalty   `json:"length_penalty"`
 	Groups           []advantageGroup `json:"groups"`
+}
+
+// estimatorParams are the numbers behind a preset; where they differ from the
+// preset's they win.
+type estimatorParams struct {
+	Eps  float64 `json:"eps"`
+	DDoF *int    `json:"ddof"`
+}
+
+func (p estimatorParams) apply(e *reward.Estimator) {
+	std := e.Scale == reward.DivideStd || e.Scale == reward.DivideStd0
+	if p.Eps > 0 && e.Place != reward.EpsilonNone && (e.Scale != reward.DivideNone || e.Normalize) {
+		e.Epsilon = p.Eps
+	}
+	if p.DDoF != nil && std {
+		if e.Scale = reward.DivideStd; *p.DDoF == 0 {
+			e.Scale = reward.DivideStd0
+		}
+	}
 }
 
 type lengthPenalty struct {
@@ -100,9 +119,13 @@ func (c *advantageCase) answer() (any, error) {
 	if e.Grouping == reward.GroupByPosition {
 		e.Size = c.SamplesPerPrompt
 	}
+	c.Params.apply(&e)
 	switch c.Estimator {
 	case "areal_norm":
 		e = reward.ArealNorm(c.GroupSize, level(c.MeanLevel), level(c.StdLevel), c.MeanLeaveOneOut, c.StdUnbiased)
+		if c.Params.Eps > 0 && e.Scale != reward.DivideNone {
+			e.Epsilon = c.Params.Eps
+		}
 	case "openclaw_step_wise":
 		return c.stepwise(e)
 	case "trl_normalize_then_sum":
@@ -253,8 +276,14 @@ func (c *advantageCase) components(e reward.Estimator) (any, error) {
 }
 
 func (c *advantageCase) tokens(e reward.TokenEstimator) (any, error) {
-	if c.Gamma != nil {
+	if c.Gamma != nil && e.Center == reward.CenterNone {
 		e.Discount = *c.Gamma
+	}
+	if c.Params.Eps > 0 && !e.Whiten.Off {
+		e.Whiten.Epsilon = c.Params.Eps
+	}
+	if c.Params.DDoF != nil {
+		e.Whiten.Population = *c.Params.DDoF == 0
 	}
 	groups := make([]reward.TokenGroup, len(c.Groups))
 	row := 0

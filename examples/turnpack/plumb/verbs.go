@@ -4,6 +4,7 @@ package plumb
 func verbs() []verb {
 	return []verb{
 		importVerb(),
+		encodeVerb(),
 		mergeVerb(),
 		windowVerb(),
 		votesVerb(),

@@ -1,0 +1,36 @@
+package ctxwindow
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Parse reads a policy as command lines write it: "none", or a name and a token
+// budget: "headtail:32768", "tail:32768", "refill:32768", "swe-rl:32768".
+// Compaction needs a summariser and has no such form.
+func Parse(s string) (Policy, error) {
+	name, number, budgeted := strings.Cut(s, ":")
+	if name == "none" || s == "" {
+		return None{}, nil
+	}
+	budget, err := strconv.Atoi(number)
+	if !budgeted || err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "window"}, "found %q, expected none, or headtail, tail, refill or swe-rl with a budget, as in refill:32768", s)
+	}
+	var p Policy
+	switch name {
+	case "headtail":
+		p = HeadTail{Budget: budget}
+	case "tail":
+		p = Tail{Budget: budget}
+	case "refill":
+		p = Refill{Budget: budget}
+	case "swe-rl":
+		p = SWERL(budget)
+	default:
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "window"}, "no window is named %q, expected none, headtail, tail, refill or swe-rl", name)
+	}
+	return p, p.Validate()
+}

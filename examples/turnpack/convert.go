@@ -1,0 +1,218 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+)
+
+type convertCmd struct {
+	Model string   `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
+	In    []string `help:"Dump files or folders." required:"" type:"path"`
+	Out   string   `help:"Output folder; the batch is batch.parquet in it." type:"path" default:"batch"`
+	Force bool     `help:"Replace an output that exists."`
+
+	Format  string `help:"Dump format; auto looks at the content." default:"auto"`
+	OnError string `help:"A bad record: stop ends the run, skip lists it." enum:"stop,skip" default:"stop"`
+	GroupBy string `help:"Group key: auto (recorded group, else task instance), instance, or rollout." enum:"auto,instance,rollout" default:"auto"`
+
+	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged"`
+	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard"`
+	Edges       string `help:"Token edges: sampled or document." enum:"sampled,document" default:"sampled"`
+	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." default:"fork"`
+	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none"`
+	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit."`
+	NoReasoning bool   `help:"Do not train reasoning."`
+
+	Estimator string  `help:"Advantage estimator: a preset name, or none for rows without advantages." default:"grpo"`
+	Scale     string  `help:"Outcome to reward: signed, binary, partial or recorded." enum:"signed,binary,partial,recorded" default:"signed"`
+	StepCoef  float64 `help:"Coefficient of the mean step score."`
+
+	UnknownStatus string `help:"Status written where the dump does not say how a rollout ended." enum:"refuse,completed,truncated,aborted,failed" default:"completed"`
+	Engine        string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe"`
+	Workers       int    `help:"Parallel encoders; 0 = one per processor."`
+	DryRun        bool   `help:"Do everything but write."`
+	JSON          bool   `help:"Print the summary as JSON." name:"json"`
+	Quiet         bool   `help:"No progress bar."`
+
+	MinFidelity float64 `help:"Fail when a smaller share of sampled tokens is trained in the exact recorded context." default:"0"`
+	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1"`
+}
+
+// Run converts.
+func (c *convertCmd) Run(p *program) error {
+	model, err := loadModel(c.Model, c.Engine)
+	if err != nil {
+		return err
+	}
+	src, err := traj.NewSource(c.In, c.dumps())
+	if err != nil {
+		return err
+	}
+	s, err := c.convert(p, model, src)
+	if err != nil {
+		return err
+	}
+	s.addReading(src.Report())
+	if c.JSON {
+		return s.json(p.out)
+	}
+	return s.table(p.out)
+}
+
+// dumps translates the flags about reading.
+func (c *convertCmd) dumps() traj.Options {
+	o := traj.Options{Format: c.Format}
+	if c.OnError == "skip" {
+		o.OnError = traj.Skip
+	}
+	return o
+}
+
+// pipeline translates the flags.
+func (c *convertCmd) pipeline(model *tokenize.Model) (turnpack.Pipeline, error) {
+	p := turnpack.Pipeline{Model: model, Workers: c.Workers, Scale: reward.Scale{StepCoef: c.StepCoef},
+		Mask: lossmask.Policy{MaxTokens: c.MaxTokens, NoReasoning: c.NoReasoning}}
+	var errs []error
+	mode, err := tokenize.ParseMode(c.Mode)
+	errs = append(errs, err)
+	drift, err := lineage.ParseDriftPolicy(c.Drift)
+	errs = append(errs, err)
+	specials, err := tokenize.ParseSpecials(c.Specials)
+	errs = append(errs, err)
+	edges, err := tokenize.ParseEdges(c.Edges)
+	errs = append(errs, err)
+	window, err := ctxwindow.Parse(c.Window)
+	errs = append(errs, err)
+	if _, none := window.(ctxwindow.None); !none {
+		p.Window = window
+	}
+	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, Drift: lineage.Options{Drift: drift}}
+	for s := reward.ScaleSigned; s <= reward.ScaleRecorded; s++ {
+		if s.String() == c.Scale {
+			p.Scale.Outcome = s
+		}
+	}
+	switch c.Estimator {
+	case "grpo":
+	case "none":
+		p.NoAdvantages = true
+	default:
+		e, ok := reward.Preset(c.Estimator)
+		if !ok {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, "unknown preset %q", c.Estimator).WithFix("see docs/estimators.md"))
+		}
+		p.Estimator = &e
+	}
+	if c.OnError == "skip" {
+		p.OnError = turnpack.OnErrorSkip
+	}
+	switch c.GroupBy {
+	case "instance":
+		p.GroupBy = func(r *rollout.Rollout) string { return r.Instance }
+	case "rollout":
+		p.GroupBy = func(r *rollout.Rollout) string { return r.ID }
+	}
+	return p, errors.Join(errs...)
+}
+
+// discard is the sink of a dry run.
+type discard struct{}
+
+func (discard) Write(rollout.Sample) error { return nil }
+
+func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Source) (summary, error) {
+	pipe, err := c.pipeline(model)
+	if err != nil {
+		return summary{}, err
+	}
+	done := func() {}
+	if !c.Quiet && !c.JSON {
+		pipe.Progress, done = progress(p.errOut)
+	}
+	start := time.Now()
+	if c.DryRun {
+		report, err := pipe.Run(p.ctx, src, discard{})
+		done()
+		return summarize(report, time.Since(start), ""), errors.Join(err, c.gate(report))
+	}
+	if err := os.MkdirAll(c.Out, 0o777); err != nil {
+		return summary{}, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.Out}, "the output folder cannot be made: %w", err)
+	}
+	path := filepath.Join(c.Out, "batch.parquet")
+	opts := export.Options{Force: c.Force, Estimator: c.Estimator, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
+	for s := rollout.StatusCompleted; s <= rollout.StatusFailed; s++ {
+		if s.String() == c.UnknownStatus {
+			opts.UnknownStatus = s
+		}
+	}
+	dst, err := export.Create(path, opts)
+	if err != nil {
+		return summary{}, err
+	}
+	report, err := pipe.Run(p.ctx, src, dst)
+	done()
+	if err == nil {
+		err = c.gate(report)
+	}
+	if err == nil && report.Rows == 0 {
+		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout gave a row: %s", counts(report.WithoutRows))
+	}
+	if err != nil {
+		return summary{}, errors.Join(err, dst.Abort())
+	}
+	if err := dst.Close(); err != nil {
+		return summary{}, err
+	}
+	return summarize(report, time.Since(start), path), nil
+}
+
+// gate fails a run whose drift is beyond what the user allows.
+func (c *convertCmd) gate(r turnpack.Report) error {
+	var errs []error
+	if f := r.Encode.Fidelity(); f < c.MinFidelity {
+		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--min-fidelity"}, "%.4f of the sampled tokens are trained in the exact recorded context, the limit is %g", f, c.MinFidelity))
+	}
+	if s := r.Encode.StopLossShare(); s > c.MaxStopLoss {
+		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--max-stop-loss"}, "%.4f of the stop tokens are lost, the limit is %g", s, c.MaxStopLoss))
+	}
+	return errors.Join(errs...)
+}
+
+// progress draws a bar on a terminal and is silent elsewhere.
+func progress(w io.Writer) (func(turnpack.Progress), func()) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(w), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionShowCount(), progressbar.OptionSetDescription("reading rewards"), progressbar.OptionClearOnFinish())
+	pass := 1
+	return func(p turnpack.Progress) {
+		if p.Pass != pass {
+			pass = p.Pass
+			bar.Reset()
+			bar.ChangeMax(p.Total)
+		}
+		if pass == 2 {
+			bar.Describe(fmt.Sprintf("encoding, %s tokens", number(p.Token)))
+		}
+		_ = bar.Set(p.Done) // a bar that cannot be drawn is no reason to stop
+	}, func() { _ = bar.Finish() }
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+)
+
+//go:embed demo/dumps
+var demoDumps embed.FS
+
+type demoCmd struct {
+	Out string `help:"Folder for the sample dump and the batch." default:"batch/demo" type:"path"`
+}
+
+// Run converts the sample dump with the embedded model and shows a row.
+func (c *demoCmd) Run(p *program) error {
+	dumps := filepath.Join(c.Out, "dumps")
+	if err := copyDumps(dumps); err != nil {
+		return err
+	}
+	model, err := embeddedModel()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "turnpack convert --model <embedded> --in %s --out %s\n\n", dumps, c.Out)
+	src, err := traj.NewSource([]string{dumps}, traj.Options{})
+	if err != nil {
+		return err
+	}
+	convert := convertCmd{Out: c.Out, Force: true, Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Estimator: "grpo", Scale: "signed", UnknownStatus: "completed", GroupBy: "auto", OnError: "stop", MaxStopLoss: 1}
+	s, err := convert.convert(p, model, src)
+	if err != nil {
+		return err
+	}
+	path := s.Output
+	s.Output = ""
+	if err := s.table(p.out); err != nil {
+		return err
+	}
+	rows, _, err := export.ReadAll(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.out)
+	show := showCmd{Color: "auto"}
+	if err := (view{color: show.color(p.out), width: show.width(p.out)}).row(p.out, model, &rows[0]); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "\nThe batch: %s\n", path)
+	return nil
+}
+
+func copyDumps(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(demoDumps, "demo/dumps")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		b, err := demoDumps.ReadFile("demo/dumps/" + e.Name())
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, e.Name()), b, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func embeddedModel() (*tokenize.Model, error) { return embedded.Model() }

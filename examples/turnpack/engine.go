@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// engines are the tokenizer engines beside the default one; a build with the
+// tag turnpack_hf adds hf.
+func engines() map[string]func(name string, tokenizerJSON []byte) (tokenize.Tokenizer, error) {
+	m := map[string]func(string, []byte) (tokenize.Tokenizer, error){"bpe": nil}
+	addHF(m)
+	return m
+}
+
+// loadModel reads a model folder with the named engine.
+func loadModel(dir, engine string) (*tokenize.Model, error) {
+	all := engines()
+	load, ok := all[engine]
+	if !ok {
+		var names []string
+		for n := range all {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--engine"}, "engine %q is not part of this build, which has %s", engine, strings.Join(names, ", ")).
+			WithFix("build with 'make build-hf' for the Hugging Face engine")
+	}
+	return tokenize.LoadWith(os.DirFS(dir), ".", tokenize.LoadOptions{Engine: load})
+}

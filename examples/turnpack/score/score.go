@@ -1,0 +1,220 @@
+// Package score is the subcommand that puts the steps of rollouts before an
+// LLM judge and writes the rollouts back with their step scores.
+package score
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/prm/journal"
+	"github.com/turnpack/turnpack/prm/openai"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+// Main runs the subcommand and returns the exit status: 0 every step has a
+// score, 1 some input or some step failed, 2 usage or the run itself failed.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "turnpack score: %v\nrun 'turnpack score -h' for the flags\n", err)
+		return 2
+	}
+	s, err := c.run(ctx, stdin, stdout, stderr)
+	if s != nil {
+		s.print(stderr)
+		if c.summary != "" {
+			err = errors.Join(err, s.write(c.summary))
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "turnpack score: %v\n", err)
+		if ctx.Err() != nil && c.journal != "" {
+			fmt.Fprintln(stderr, "the votes so far are in the journal; the same command goes on from there")
+		}
+		return 2
+	}
+	if s.SkippedInput > 0 || s.Agreement.NotComputed > 0 {
+		return 1
+	}
+	return 0
+}
+
+func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (_ *summary, err error) {
+	client, err := openai.New(c.judge)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	o := c.options
+	o.Identity = client.Identity()
+	if c.journal != "" {
+		if o.Journal, err = journal.Open(c.journal, journal.Options{}); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, o.Journal.Close()) }()
+		if torn := o.Journal.Stats().Torn; torn > 0 {
+			fmt.Fprintf(stderr, "cut %d torn bytes off the end of %s; their votes are asked again\n", torn, c.journal)
+		}
+	}
+	total, err := c.planned(stdin)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(stderr, isTerminal(stderr), c.every, total, client.Stats)
+	defer p.close()
+	o.OnVote = func(_ prm.VoteID, _ rollout.Vote, resumed bool) { p.vote(resumed) }
+	scorer, err := prm.NewScorer(client, o)
+	if err != nil {
+		return nil, err
+	}
+	in, err := c.open(stdin)
+	if err != nil {
+		return nil, err
+	}
+	out, err := create(c.out, stdout)
+	if err != nil {
+		return nil, err
+	}
+	s := &summary{Model: c.judge.Model, combine: c.combine}
+	began := time.Now()
+	err = scorer.ScoreAll(ctx, in.All(), func(r *rollout.Rollout, steps []rollout.StepScore) error {
+		for _, step := range steps {
+			if step.Votes != nil {
+				p.spare(o.Votes - len(step.Votes))
+			}
+		}
+		scored := *r
+		scored.Steps = steps
+		s.add(&scored)
+		return out.w.Write(&scored)
+	})
+	report := in.Report()
+	s.SkippedInput = report.Skipped
+	for _, e := range report.Errors {
+		fmt.Fprintf(stderr, "skipped: %v\n", e)
+	}
+	if err == nil && s.Rollouts == 0 && s.SkippedInput > 0 {
+		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout could be read")
+	}
+	s.finish(client.Stats(), p, time.Since(began))
+	return s, errors.Join(err, in.Close(), out.close(err == nil))
+}
+
+func (c *config) open(stdin io.Reader) (*traj.Reader, error) {
+	return traj.Open(c.in, traj.Options{Format: c.format, OnError: traj.Skip, Stdin: stdin})
+}
+
+// planned counts the votes that the input asks for, −1 when it can be read only
+// once.
+func (c *config) planned(stdin io.Reader) (int64, error) {
+	for _, path := range c.in {
+		if path == "-" {
+			return -1, nil
+		}
+	}
+	in, err := c.open(stdin)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	for r, err := range in.All() {
+		if err != nil {
+			break // met again, and told, by the run itself
+		}
+		for range asked(r, c.options.Steps) {
+			n += int64(c.options.Votes)
+		}
+	}
+	return n, in.Close()
+}
+
+// asked yields the steps that a judge is asked about.
+func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
+	return func(yield func(prm.Step) bool) {
+		for _, s := range prm.StepsOf(r, o) {
+			out := s.Unrecorded || s.Class == prm.StepCommandLess && o.CommandLess != prm.Ask || s.Class == prm.StepSubmit && o.Submit != prm.Ask
+			if !out && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// output is where rollouts go: standard output, or a file that appears under
+// its name only when it is whole.
+type output struct {
+	w    *rollout.Writer
+	buf  *bufio.Writer
+	file *os.File
+	path string
+}
+
+func create(path string, stdout io.Writer) (*output, error) {
+	o := &output{path: path}
+	if path == "-" {
+		o.buf = bufio.NewWriterSize(stdout, 1<<20)
+	} else {
+		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".part-*")
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "create the output: %w", err)
+		}
+		o.file = f
+		o.buf = bufio.NewWriterSize(f, 1<<20)
+	}
+	o.w = rollout.NewWriter(o.buf)
+	return o, nil
+}
+
+// close finishes the output; one that is not whole is taken away.
+func (o *output) close(whole bool) error {
+	err := o.buf.Flush()
+	if o.file == nil {
+		return err
+	}
+	if whole && err == nil {
+		err = errors.Join(o.file.Sync(), o.file.Chmod(0o644))
+	}
+	if cerr := o.file.Close(); err == nil {
+		err = cerr
+	}
+	if !whole || err != nil {
+		return errors.Join(err, os.Remove(o.file.Name()))
+	}
+	return os.Rename(o.file.Name(), o.path)
+}
+
+// text reads a metadata value as text: a string as it is, anything else as its
+// JSON.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// voteSchema is the JSON schema of --structured for a dotted field.
+func voteSchema(field string) map[string]any {
+	return nested(splitField(field), map[string]any{"type": "number"})
+}

@@ -1,0 +1,150 @@
+package score
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/examples/judge/fake"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func server(t *testing.T, h http.Handler) string {
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL + "/v1"
+}
+
+func sample(t *testing.T) string {
+	path, err := filepath.Abs(filepath.Join("..", "..", "judge", "testdata", "rollouts.jsonl"))
+	require.NoError(t, err)
+	return path
+}
+
+func runScore(t *testing.T, ctx context.Context, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Main(ctx, args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestScoreFileWithJournal(t *testing.T) {
+	f := fake.New(fake.Options{})
+	url, dir := server(t, f), t.TempDir()
+	out, votes, sum := filepath.Join(dir, "scored.jsonl"), filepath.Join(dir, "votes.journal"), filepath.Join(dir, "summary.json")
+	args := []string{"--judge", url, "--model", "m", "--votes", "3", "--in", sample(t), "--out", out, "--journal", votes, "--summary", sum,
+		"--price-prompt", "2", "--price-completion", "10", "--command-less", "skip"}
+	code, stdout, stderr := runScore(t, t.Context(), "", args...)
+	require.Zero(t, code, stderr)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "2 rollouts, 8 steps: 7 scored, 1 skipped")
+	require.Contains(t, stderr, "votes: 21 asked, 0 from the journal")
+	require.Contains(t, stderr, "Fleiss' kappa")
+	require.Contains(t, stderr, "mean reward")
+	require.Equal(t, int64(7), f.Requests(), "three votes per request")
+
+	file, err := os.Open(out)
+	require.NoError(t, err)
+	defer file.Close()
+	r, err := rollout.NewReader(file, rollout.ReaderOptions{}).Next()
+	require.NoError(t, err)
+	require.Equal(t, "pager-17#0", r.ID)
+	require.Len(t, r.Steps, 5)
+	require.Equal(t, "skipped: command-less step", r.Steps[1].Reason)
+	require.Len(t, r.Steps[0].Votes, 3)
+	require.NotNil(t, r.Steps[0].Score)
+
+	var s summary
+	b, err := os.ReadFile(sum)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &s))
+	require.Equal(t, int64(21), s.VotesAsked)
+	require.Positive(t, s.Cost)
+
+	first, err := os.ReadFile(out)
+	require.NoError(t, err)
+	code, _, stderr = runScore(t, t.Context(), "", args...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "votes: 0 asked, 21 from the journal")
+	require.Equal(t, int64(7), f.Requests(), "nothing is asked twice")
+	again, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(again), "same inputs and journal, same bytes")
+}
+
+func TestScoreStandardStreamsAndModes(t *testing.T) {
+	url := server(t, fake.New(fake.Options{}))
+	in, err := os.ReadFile(sample(t))
+	require.NoError(t, err)
+	for _, extra := range [][]string{
+		nil, {"--structured"}, {"--rule", "regex", "--pattern", `boxed\{(-?\d)\}`}, {"--prompt", "swe-rl", "--aggregate", "majority", "--votes", "5"},
+		{"--rule", "tail", "--scale", "ternary", "--one-by-one", "--submit", "neutral"},
+	} {
+		code, stdout, stderr := runScore(t, t.Context(), string(in), append([]string{"--judge", url, "--model", "m"}, extra...)...)
+		require.Zero(t, code, "%v: %s", extra, stderr)
+		require.Equal(t, 2, strings.Count(stdout, "\n"))
+	}
+}
+
+func TestScoreFailures(t *testing.T) {
+	url := server(t, fake.New(fake.Options{}))
+	in, err := os.ReadFile(sample(t))
+	require.NoError(t, err)
+	down := server(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
+	out := filepath.Join(t.TempDir(), "scored.jsonl")
+	for _, row := range []struct {
+		reason string
+		stdin  string
+		args   []string
+		code   int
+		says   string
+	}{
+		{"no judge", "", nil, 2, "Options.Endpoints"},
+		{"all usage faults at once", "", []string{"--scale", "odd", "--submit", "later", "--rule", "boxed-first"}, 2, "--submit"},
+		{"unknown flag", "", []string{"--nonsense"}, 2, "nonsense"},
+		{"a bad line is skipped and told", string(in) + "{\"broken\n" + string(in), []string{"--judge", url, "--model", "m"}, 1, "skipped: "},
+		{"a judge that refuses ends the run", string(in), []string{"--judge", down, "--model", "m", "--stop-after", "2", "--out", out}, 2, "votes in a row failed"},
+		{"steps without a score show in the status", string(in), []string{"--judge", down, "--model", "m", "--stop-after", "0"}, 1, "8 without a score"},
+		{"missing input", "", []string{"--judge", url, "--model", "m", "--in", "/does/not/exist"}, 2, "exist"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			code, _, stderr := runScore(t, t.Context(), row.stdin, row.args...)
+			require.Contains(t, stderr, row.says)
+			require.Equal(t, row.code, code, stderr)
+		})
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(out), "*"))
+	require.NoError(t, err)
+	require.Empty(t, left, "a run that failed leaves no output behind")
+	code, _, stderr := runScore(t, t.Context(), "", "-h")
+	require.Zero(t, code)
+	require.Contains(t, stderr, "usage: turnpack score")
+}
+
+func TestScoreStopsAndGoesOn(t *testing.T) {
+	f := fake.New(fake.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	url := server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.Requests() == 4 {
+			cancel()
+		}
+		f.ServeHTTP(w, r)
+	}))
+	args := []string{"--judge", url, "--model", "m", "--concurrency", "3", "--in", sample(t), "--journal", filepath.Join(t.TempDir(), "votes")}
+	code, _, stderr := runScore(t, ctx, "", args...)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "the same command goes on from there")
+	code, stdout, stderr := runScore(t, t.Context(), "", args...)
+	require.Zero(t, code, stderr)
+	require.Equal(t, 2, strings.Count(stdout, "\n"))
+	require.NotContains(t, stderr, " 0 from the journal")
+}

@@ -1,0 +1,149 @@
+package score
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/prm/openai"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// summary is what a run did. Its JSON is the --summary file.
+type summary struct {
+	Model            string        `json:"model"`
+	Rollouts         int           `json:"rollouts"`
+	SkippedInput     int           `json:"skipped_input"`
+	Steps            int           `json:"steps"`
+	SkippedSteps     int           `json:"skipped_steps"`
+	VotesAsked       int64         `json:"votes_asked"`
+	VotesResumed     int64         `json:"votes_resumed"`
+	VotesSpared      int64         `json:"votes_spared"`
+	MeanStepScore    *float64      `json:"mean_step_score"`
+	MeanReward       *float64      `json:"mean_reward"`
+	Agreement        prm.Agreement `json:"agreement"`
+	Requests         int64         `json:"requests"`
+	Retries          int64         `json:"retries"`
+	RateLimited      int64         `json:"rate_limited"`
+	FailedRequests   int64         `json:"failed_requests"`
+	PromptTokens     int64         `json:"prompt_tokens"`
+	CompletionTokens int64         `json:"completion_tokens"`
+	Cost             float64       `json:"cost"`
+	Seconds          float64       `json:"seconds"`
+
+	combine   prm.Combination
+	tally     prm.Tally
+	scored    int
+	scoreSum  float64
+	rewarded  int
+	rewardSum float64
+}
+
+// add takes one scored rollout. Rewards are summed up where the dump knows the
+// outcome, on its own scale or, for a bare verdict, ±1.
+func (s *summary) add(r *rollout.Rollout) {
+	s.Rollouts++
+	s.tally.Add(r.Steps)
+	for _, step := range r.Steps {
+		s.Steps++
+		if prm.Skipped(step) {
+			s.SkippedSteps++
+		}
+		if step.Score != nil {
+			s.scored++
+			s.scoreSum += *step.Score
+		}
+	}
+	outcome, known := 0.0, true
+	switch o := r.Outcome; {
+	case o.Reward != nil:
+		outcome = *o.Reward
+	case o.Resolved != nil && *o.Resolved:
+		outcome = 1
+	case o.Resolved != nil:
+		outcome = -1
+	default:
+		known = false
+	}
+	if known {
+		if reward := s.combine.Combine(outcome, r.Steps); reward.Excluded == "" {
+			s.rewarded++
+			s.rewardSum += reward.Total
+		}
+	}
+}
+
+func (s *summary) finish(st openai.Stats, p *progress, took time.Duration) {
+	s.Agreement = s.tally.Agreement()
+	s.VotesAsked, s.VotesResumed, s.VotesSpared = p.asked, p.resumed, p.spared
+	s.Requests, s.Retries, s.RateLimited, s.FailedRequests = st.Requests, st.Retries, st.RateLimited, st.Failures
+	s.PromptTokens, s.CompletionTokens, s.Cost = st.PromptTokens, st.CompletionTokens, st.Cost
+	s.Seconds = took.Seconds()
+	if s.scored > 0 {
+		s.MeanStepScore = new(s.scoreSum / float64(s.scored))
+	}
+	if s.rewarded > 0 {
+		s.MeanReward = new(s.rewardSum / float64(s.rewarded))
+	}
+}
+
+// print writes the summary for a reader.
+func (s *summary) print(w io.Writer) {
+	fmt.Fprintf(w, "%d rollouts, %d steps: %d scored", s.Rollouts, s.Steps, s.scored)
+	if s.SkippedSteps > 0 {
+		fmt.Fprintf(w, ", %d skipped", s.SkippedSteps)
+	}
+	if s.Agreement.NotComputed > 0 {
+		fmt.Fprintf(w, ", %d without a score", s.Agreement.NotComputed)
+	}
+	fmt.Fprintf(w, "\nvotes: %d asked, %d from the journal, %d spared; %d failed, %d without a verdict\n",
+		s.VotesAsked, s.VotesResumed, s.VotesSpared, s.Agreement.Failed, s.Agreement.Unparsed)
+	if s.MeanStepScore != nil {
+		fmt.Fprintf(w, "mean step score %.4g", *s.MeanStepScore)
+		if s.MeanReward != nil {
+			fmt.Fprintf(w, ", mean reward %.4g over %d rollouts with an outcome", *s.MeanReward, s.rewarded)
+		}
+		fmt.Fprintln(w)
+	}
+	if a := s.Agreement; a.Steps > 0 {
+		kappa := "not defined"
+		if a.Kappa != nil {
+			kappa = fmt.Sprintf("%.3f", *a.Kappa)
+		}
+		fmt.Fprintf(w, "agreement: Fleiss' kappa %s, %d of %d steps unanimous, spread %.3g on average, %.3g at most\n", kappa, a.Unanimous, a.Steps, a.MeanSpread, a.MaxSpread)
+	}
+	fmt.Fprintf(w, "requests: %d, %d retries, %d rate limited, %d failed; tokens %d in, %d out; cost %.4g; %.1f s, %.1f votes/s\n",
+		s.Requests, s.Retries, s.RateLimited, s.FailedRequests, s.PromptTokens, s.CompletionTokens, s.Cost, s.Seconds, float64(s.VotesAsked)/max(s.Seconds, 1e-3))
+}
+
+func (s *summary) write(path string) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return rollout.Errorf(rollout.KindInternal, rollout.Where{File: path}, "%w", err)
+	}
+	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "write the summary: %w", err)
+	}
+	return nil
+}
+
+func splitField(field string) []string { return strings.Split(cmp.Or(field, "score"), ".") }
+
+// nested is the schema of an object that holds a reason and, at path, leaf.
+func nested(path []string, leaf map[string]any) map[string]any {
+	inner := leaf
+	if len(path) > 1 {
+		inner = nested(path[1:], leaf)
+	}
+	return map[string]any{
+		"type":                 "object",
+		"properties":           map[string]any{"reason": map[string]any{"type": "string"}, path[0]: inner},
+		"required":             []string{"reason", path[0]},
+		"additionalProperties": false,
+	}
+}

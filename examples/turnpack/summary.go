@@ -1,0 +1,190 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+// summary is what a conversion prints at its end.
+type summary struct {
+	Read         int            `json:"records"`
+	Rollouts     int            `json:"rollouts"`
+	Groups       int            `json:"groups"`
+	ZeroSpread   int            `json:"groups_zero_spread"`
+	Singletons   int            `json:"groups_singleton"`
+	Rows         int            `json:"rows"`
+	Tokens       int64          `json:"tokens"`
+	Trained      int64          `json:"trained_tokens"`
+	Formats      map[string]int `json:"formats,omitempty"`
+	Ignored      int            `json:"files_ignored"`
+	Duplicates   int            `json:"duplicates"`
+	Unmatched    []string       `json:"unmatched_rewards,omitempty"`
+	Status       map[string]int `json:"status"`
+	WithoutRows  map[string]int `json:"rollouts_without_rows,omitempty"`
+	MaskedRows   map[string]int `json:"masked_rows,omitempty"`
+	Notes        map[string]int `json:"notes,omitempty"`
+	Skipped      []skipLine     `json:"skipped,omitempty"`
+	Joins        map[string]int `json:"joins,omitempty"`
+	Breaks       map[string]int `json:"breaks,omitempty"`
+	Dropped      int            `json:"dropped_tokens"`
+	Substituted  int            `json:"substituted_tokens"`
+	StopsLost    int            `json:"stop_tokens_lost"`
+	Captured     int            `json:"captured_tokens"`
+	Rendered     int            `json:"rendered_tokens"`
+	LostColumns  []string       `json:"columns_left_out,omitempty"`
+	Seconds      float64        `json:"seconds"`
+	TokensPerSec float64        `json:"tokens_per_second"`
+	Output       string         `json:"output,omitempty"`
+}
+
+type skipLine struct {
+	Rollout string `json:"rollout,omitempty"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Reason  string `json:"reason"`
+	Error   string `json:"error"`
+}
+
+func summarize(r turnpack.Report, took time.Duration, output string) summary {
+	s := summary{
+		Read: r.Read, Rollouts: r.Rollouts, Groups: r.Groups, ZeroSpread: r.Reward.Constant, Singletons: r.Reward.Singletons,
+		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
+		Joins: map[string]int{}, Breaks: map[string]int{}, Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, StopsLost: r.Encode.StopsLost,
+		Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Seconds: took.Seconds(), Output: output,
+	}
+	for k, n := range r.Encode.Joins {
+		s.Joins[k.String()] = n
+	}
+	for k, n := range r.Encode.Breaks {
+		s.Breaks[k.String()] = n
+	}
+	if r.DroppedLogprobs {
+		s.LostColumns = append(s.LostColumns, "logprobs")
+	}
+	if r.DroppedVersions {
+		s.LostColumns = append(s.LostColumns, "versions")
+	}
+	for _, k := range r.Skips {
+		s.Skipped = append(s.Skipped, skipLine{k.Rollout, k.File, k.Line, k.Reason, k.Error.Error()})
+	}
+	if took > 0 {
+		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
+	}
+	return s
+}
+
+// addReading adds what the dump reader passed over.
+func (s *summary) addReading(r *traj.Report) {
+	s.Formats, s.Ignored, s.Duplicates, s.Unmatched = r.Formats, r.IgnoredCount, r.Duplicates, r.Unmatched
+	for _, err := range r.Errors {
+		k := skipLine{Reason: "error", Error: err.Error()}
+		if e, ok := errors.AsType[*rollout.Error](err); ok {
+			k = skipLine{e.Where.Rollout, e.Where.File, e.Where.Line, e.Kind.Error(), err.Error()}
+		}
+		s.Skipped = append(s.Skipped, k)
+	}
+}
+
+func (s summary) json(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(s)
+}
+
+// maxListed bounds the skips that the table lists; --json has all of them.
+const maxListed = 20
+
+func (s summary) table(w io.Writer) error {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-22s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("rollouts", "%s in %s groups", number(s.Rollouts), number(s.Groups))
+	if len(s.Formats) > 0 {
+		row("formats", "%s", counts(s.Formats))
+	}
+	if s.Ignored+s.Duplicates+len(s.Unmatched) > 0 {
+		row("passed over", "%s files that are no dumps, %s duplicates, %s rewards without a rollout", number(s.Ignored), number(s.Duplicates), number(len(s.Unmatched)))
+	}
+	row("status", "%s", counts(s.Status))
+	if s.ZeroSpread > 0 || s.Singletons > 0 {
+		row("groups without signal", "%s with equal rewards, %s with one rollout", number(s.ZeroSpread), number(s.Singletons))
+	}
+	row("rows", "%s", number(s.Rows))
+	row("tokens", "%s", number(s.Tokens))
+	row("trained tokens", "%s (%.1f %%)", number(s.Trained), 100*float64(s.Trained)/float64(max(s.Tokens, 1)))
+	if len(s.Breaks) > 0 {
+		row("turn joins", "%s", counts(s.Joins))
+		row("row starts", "%s", counts(s.Breaks))
+	}
+	row("sampled tokens", "%s captured, %s rendered from text", number(s.Captured), number(s.Rendered))
+	if s.Dropped+s.Substituted+s.StopsLost > 0 {
+		row("drift repairs", "%s tokens given up, %s respelled, %s stop tokens lost", number(s.Dropped), number(s.Substituted), number(s.StopsLost))
+	}
+	if len(s.WithoutRows) > 0 {
+		row("rollouts without rows", "%s", counts(s.WithoutRows))
+	}
+	if len(s.MaskedRows) > 0 {
+		row("rows masked", "%s", counts(s.MaskedRows))
+	}
+	if len(s.LostColumns) > 0 {
+		row("columns left out", "%s (not recorded for every turn)", strings.Join(s.LostColumns, ", "))
+	}
+	if len(s.Notes) > 0 {
+		row("importer notes", "%s", counts(s.Notes))
+	}
+	if len(s.Skipped) > 0 {
+		row("records skipped", "%s", number(len(s.Skipped)))
+		for i, k := range s.Skipped {
+			if i == maxListed {
+				row("", "… and %d more (--json lists all)", len(s.Skipped)-i)
+				break
+			}
+			row("", "%s", strings.ReplaceAll(k.Error, "\n", "; "))
+		}
+	}
+	row("time", "%.2f s, %s tokens/s", s.Seconds, number(int64(s.TokensPerSec)))
+	if s.Output != "" {
+		row("output", "%s", s.Output)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// counts prints a histogram, most frequent first.
+func counts(m map[string]int) string {
+	keys := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, k := range keys {
+		if m[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", number(m[k]), k))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// number prints an integer with thousands apart.
+func number[T int | int64](n T) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

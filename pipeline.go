@@ -1,0 +1,159 @@
+package turnpack
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Source yields rollouts in a stable order. Each call starts from the
+// beginning; a yielded error is about one record, and iteration may go on.
+type Source interface {
+	Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error]
+}
+
+// Slice is a Source over rollouts in memory.
+type Slice []*rollout.Rollout
+
+// Rollouts yields the elements in order.
+func (s Slice) Rollouts(context.Context) iter.Seq2[*rollout.Rollout, error] {
+	return func(yield func(*rollout.Rollout, error) bool) {
+		for _, r := range s {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Sink takes the rows: groups contiguous, rollouts contiguous inside them.
+// *export.Writer is one.
+type Sink interface {
+	Write(rollout.Sample) error
+}
+
+// OnError says what a bad record does to a run.
+type OnError uint8
+
+// The choices.
+const (
+	// OnErrorStop ends the run with the first error.
+	OnErrorStop OnError = iota
+	// OnErrorSkip leaves the record out and lists it in the report.
+	OnErrorSkip
+)
+
+// Pipeline turns rollouts into rows. The zero value of every field but Model is
+// the right default.
+type Pipeline struct {
+	Model  *tokenize.Model
+	Encode tokenize.Options
+	// Window plans what the model saw at each turn, for dumps that do not record
+	// it; nil keeps the contexts as recorded.
+	Window ctxwindow.Policy
+	Mask   lossmask.Policy
+	Scale  reward.Scale
+	// Estimator turns rewards into advantages; nil = reward.GRPO().
+	Estimator *reward.Estimator
+	// NoAdvantages writes rows without rewards or advantages (supervised use):
+	// rollouts without an outcome are kept.
+	NoAdvantages bool
+	// GroupBy overrides the group key; nil takes Rollout.Group, else the task
+	// instance, else the rollout alone.
+	GroupBy func(*rollout.Rollout) string
+	OnError OnError
+	// Workers encodes in parallel; 0 = one per processor. The rows do not depend
+	// on it.
+	Workers int
+	// Temperature stands for rollouts that do not record theirs; 0 = 1.
+	Temperature float32
+	// Progress, when set, is called from one goroutine after each rollout of each
+	// pass.
+	Progress func(Progress)
+}
+
+// Progress tells how far a run is.
+type Progress struct {
+	Pass int // 1 reads rewards, 2 encodes and writes
+	Done int // records seen in this pass
+	// Total is the number of records, known in pass 2, else 0.
+	Total int
+	Rows  int
+	Token int64
+}
+
+// Validate reports all faults of p.
+func (p *Pipeline) Validate() error {
+	var errs []error
+	if p.Model == nil {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Model"}, "a pipeline needs a model").WithFix("use tokenize.Load"))
+	}
+	if p.Workers < 0 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Workers"}, "found %d, expected 0 or more", p.Workers))
+	}
+	if p.Temperature < 0 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Temperature"}, "found %g, expected 0 or more", p.Temperature))
+	}
+	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate())
+	if p.Estimator != nil {
+		errs = append(errs, p.Estimator.Validate())
+	}
+	if p.Window != nil {
+		errs = append(errs, p.Window.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Pipeline) workers() int {
+	if p.Workers > 0 {
+		return p.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+func (p *Pipeline) estimator() reward.Estimator {
+	if p.Estimator != nil {
+		return *p.Estimator
+	}
+	return reward.GRPO()
+}
+
+func (p *Pipeline) group(r *rollout.Rollout) string {
+	switch {
+	case p.GroupBy != nil:
+		return p.GroupBy(r)
+	case r.Group != "":
+		return r.Group
+	case r.Instance != "":
+		return r.Instance
+	}
+	return r.ID
+}
+
+// Run reads src twice and writes its rows to dst, which it does not close. On
+// an error the report holds what was done so far.
+func (p Pipeline) Run(ctx context.Context, src Source, dst Sink) (Report, error) {
+	var report Report
+	if err := p.Validate(); err != nil {
+		return report, err
+	}
+	if src == nil || dst == nil {
+		return report, rollout.Errorf(rollout.KindInput, rollout.Where{}, "a run needs a source and a sink")
+	}
+	enc, err := tokenize.NewEncoder(p.Model, p.Encode)
+	if err != nil {
+		return report, err
+	}
+	run := &run{Pipeline: &p, enc: enc, report: &report}
+	if err := run.score(ctx, src); err != nil {
+		return report, err
+	}
+	return report, run.write(ctx, src, dst)
+}

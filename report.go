@@ -1,0 +1,55 @@
+package turnpack
+
+import (
+	"errors"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Report says what a run did. Nothing is left out in silence: every record is
+// counted in Rollouts or listed in Skips, and every rollout without rows is
+// counted in WithoutRows by reason.
+type Report struct {
+	Read     int // records seen
+	Rollouts int // of them usable
+	Groups   int
+	Rows     int
+	Tokens   int64 // over all rows
+	Trained  int64
+	// Status counts rollouts by how they ended.
+	Status map[string]int
+	// WithoutRows counts usable rollouts that gave no row, by reason.
+	WithoutRows map[string]int
+	// MaskedRows counts rows left out because their whole mask was zeroed, by
+	// reason.
+	MaskedRows map[string]int
+	Skips      []Skip
+	Reward     reward.Report
+	Encode     tokenize.Report
+	// Notes counts importer remarks by code.
+	Notes map[string]int
+	// Dropped columns: recorded for some rows only, so written for none.
+	DroppedLogprobs, DroppedVersions bool
+}
+
+// Skip is one record that was left out.
+type Skip struct {
+	Rollout string
+	File    string
+	Line    int
+	Reason  string
+	Error   error
+}
+
+func (r *Report) skip(s Skip) { r.Skips = append(r.Skips, s) }
+
+func count(m *map[string]int, key string, n int) {
+	if *m == nil {
+		*m = map[string]int{}
+	}
+	(*m)[key] += n
+}
+
+func asDetail(err error) (*rollout.Error, bool) { return errors.AsType[*rollout.Error](err) }

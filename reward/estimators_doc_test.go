@@ -1,0 +1,196 @@
+package reward
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEstimatorsDoc keeps docs/estimators.md in step with the code. Run with
+// UPDATE_GOLDEN=1 to write it.
+func TestEstimatorsDoc(t *testing.T) {
+	path := filepath.Join("..", "docs", "estimators.md")
+	want := estimatorsDoc(t)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+	}
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, string(got), "run UPDATE_GOLDEN=1 go test ./reward")
+}
+
+const docHead = `# Advantage estimators
+
+<!-- Written by go test ./reward with UPDATE_GOLDEN=1. Do not edit. -->
+
+An estimator is a record of independent choices (package ` + "`reward`, type `Estimator`" + `):
+
+    advantage = clip(factor × (reward − centre) / (scale ⊕ ε))
+
+Presets are named after system and revision, because formulas change between revisions. ` + "`grpo`" + ` is this module's default; the others reproduce a system, its shortcomings included. In every preset a rollout without a usable reward leaves the statistics.
+
+## Choices
+
+- **group**: *key* compares rollouts that carry the same key. *position* cuts the batch into slices of fixed size, so one dropped row shifts every later group.
+- **unit**: *rollout* counts each rollout once, *row* once per training row, so that rollouts cut into many rows weigh more.
+- **centre**: what is subtracted. **scale**: what it is divided by. Both over the group unless the batch is named.
+- **single**: a group of one. **constant**: a group whose rewards are all alike. *zero* finds it by spread before any division; *as is* leaves what rounding makes of it.
+
+| preset | group | unit | centre | scale | ε | single | constant | also |
+|---|---|---|---|---|---|---|---|---|
+`
+
+func estimatorsDoc(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString(docHead)
+	for _, e := range Presets() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, e.Grouping, e.Unit,
+			over(e.Center.String(), e.CenterOver), over(e.Scale.String(), e.ScaleOver), docEpsilon(e), e.Singleton, docConstant(e), docAlso(e))
+	}
+	b.WriteString(`
+AReaL's record has its own builder, ` + "`ArealNorm`" + `: mean and deviation each over the group, the batch or not at all, leave-one-out or not, σ₀ or σ₁, and the deviation is taken about the mean actually subtracted.
+
+## Golden numbers
+
+One group of n rollouts, the first quarter solved (reward 1), the rest not (reward 0), rows of 10, 20, 30 … tokens; the value of a solved and of an unsolved rollout. Positional presets have slices of n. ` + "`verl_grpo_passk`" + ` gives every rollout 0 where two are best.
+
+| preset | n = 4 | n = 8 | n = 16 | n = 32 |
+|---|---|---|---|---|
+`)
+	for _, e := range Presets() {
+		fmt.Fprintf(&b, "| `%s` |", e.Name)
+		for _, n := range []int{4, 8, 16, 32} {
+			solved, unsolved := golden(t, e, n)
+			fmt.Fprintf(&b, " %s / %s |", number(solved), number(unsolved))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(`
+## Token estimators
+
+These give every trained token a value of its own (type ` + "`TokenEstimator`" + `): the reward less the centre, paid on the last trained token, discounted back, and whitened over all trained tokens of the batch.
+
+| preset | centre | tool tokens | whitening |
+|---|---|---|---|
+`)
+	for _, e := range TokenPresets() {
+		flow := "carry the return"
+		if e.ResetAtMask {
+			flow = "reset it"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, e.Center, flow, docWhiten(e.Whiten))
+	}
+	return b.String()
+}
+
+func over(what string, l Level) string {
+	if l == LevelBatch {
+		return what + " of the batch"
+	}
+	return what
+}
+
+func docEpsilon(e Estimator) string {
+	if e.Scale == DivideNone && !e.Normalize || e.Place == EpsilonNone {
+		return "–"
+	}
+	return number(e.epsilon()) + " " + e.Place.String()
+}
+
+func docConstant(e Estimator) string {
+	s := e.Constant.String()
+	if e.Constant != ConstantAsIs {
+		s += " (" + e.ToleranceOf.String() + " ≤ " + number(e.tolerance()) + ")"
+	}
+	return s
+}
+
+func docAlso(e Estimator) string {
+	var also []string
+	if e.KeepConstant > 0 {
+		also = append(also, fmt.Sprintf("at least %d group stays", e.KeepConstant))
+	}
+	if e.Grouping == GroupByPosition {
+		also = append(also, "rows beyond the slices: "+e.Remainder.String())
+	}
+	if e.Population != PopulationValid {
+		also = append(also, "population "+e.Population.String())
+	}
+	if e.Normalize {
+		also = append(also, "then a batch z-score")
+	}
+	if e.Factor != FactorOne {
+		also = append(also, "factor "+e.Factor.String())
+	}
+	if e.Decay != 0 {
+		also = append(also, "decay "+number(e.Decay))
+	}
+	if e.ScaleAboutCenter {
+		also = append(also, "scale about the centre")
+	}
+	if e.Arithmetic != ArithmeticExact {
+		also = append(also, "sums "+e.Arithmetic.String())
+	}
+	return strings.Join(also, "; ")
+}
+
+func docWhiten(w Whiten) string {
+	if w.Off {
+		return "–"
+	}
+	s, eps := "σ₁, ε 1e-08 under the root", ""
+	if w.Population {
+		s = "σ₀"
+	}
+	if w.Floor {
+		s += ", variance at least 1e-08"
+	}
+	if w.CountEpsilon > 0 {
+		eps = ", token count + " + number(w.CountEpsilon)
+	}
+	return s + eps
+}
+
+func golden(t *testing.T, e Estimator, n int) (solved, unsolved float64) {
+	if e.Grouping == GroupByPosition {
+		e.Size = n
+	}
+	g := GroupRewards{Key: "g"}
+	for i := range n {
+		r := RolloutReward{ID: strconv.Itoa(i), Length: 10 * (i + 1)}
+		if i < n/4 {
+			r.Reward = 1
+		}
+		g.Rollouts = append(g.Rollouts, r)
+	}
+	got, _, err := Advantages([]GroupRewards{g}, e)
+	require.NoError(t, err, e.Name)
+	return got[0][0].Value, got[0][n-1].Value
+}
+
+func number(x float64) string {
+	if x == 0 {
+		return "0"
+	}
+	if a := math.Abs(x); a < 1e-3 {
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(math.Round(x*1e6)/1e6, 'f', -1, 64)
+}
+
+// The golden numbers of the default, by hand: mean ¼, σ₁² = n/(n − 1) · 3/16.
+func TestGoldenNumbersByHand(t *testing.T) {
+	for _, n := range []int{4, 8, 16, 32} {
+		sd := math.Sqrt(float64(n) / float64(n-1) * 3 / 16)
+		solved, unsolved := golden(t, GRPO(), n)
+		require.InDelta(t, 0.75/(sd+1e-6), solved, 1e-14)
+		require.InDelta(t, -0.25/(sd+1e-6), unsolved, 1e-14)
+	}
+}

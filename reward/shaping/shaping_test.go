@@ -1,0 +1,80 @@
+package shaping
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func TestOverlong(t *testing.T) {
+	soft, hard := Overlong{Max: 100, Cache: 20, Penalty: 1}, Overlong{Max: 100, Cache: 20, Penalty: 1, Unbounded: true}
+	for _, c := range []struct {
+		length           int
+		bounded, falling float64
+	}{{0, 0, 0}, {80, 0, 0}, {85, -0.25, -0.25}, {100, -1, -1}, {120, -1, -2}} {
+		require.Equal(t, c.bounded, soft.Punishment(c.length), c.length)
+		require.Equal(t, c.falling, hard.Punishment(c.length), c.length)
+	}
+	for _, o := range []Overlong{{}, {Max: 1, Cache: 2}, {Max: 2, Cache: 1, Penalty: -1}, {Max: 2, Cache: 1, Penalty: math.NaN()}} {
+		require.ErrorIs(t, o.Validate(), rollout.KindInput)
+	}
+	require.NoError(t, soft.Validate())
+}
+
+func TestTruncation(t *testing.T) {
+	require.Equal(t, 0.5, Truncated(1, true, 0.5))
+	require.Equal(t, 1.0, Truncated(1, false, 0.5))
+	for _, reason := range []string{"", "complete", "tool_calls", "STOP", "length"} {
+		r, m := ZeroOnNonStop(reason, []float64{1}, []bool{true, false})
+		require.Equal(t, []float64{0}, r, reason)
+		require.Equal(t, []bool{false, false}, m, reason)
+	}
+	r, m := ZeroOnNonStop("stop", []float64{1}, []bool{true})
+	require.Equal(t, []float64{1}, r)
+	require.Equal(t, []bool{true}, m)
+}
+
+func TestOverlongFilter(t *testing.T) {
+	seq := rollout.Sequence{IDs: []int32{1, 2}, Weight: []float32{0, 1}}
+	got, reason, err := OverlongFilter(rollout.StatusCompleted, seq)
+	require.NoError(t, err)
+	require.Empty(t, reason)
+	require.Equal(t, 1, got.Trained())
+	got, reason, err = OverlongFilter(rollout.StatusTruncated, seq)
+	require.NoError(t, err)
+	require.Equal(t, MaskOverlong, reason)
+	require.Zero(t, got.Trained())
+	require.Equal(t, 1, seq.Trained(), "the input keeps its weights")
+}
+
+func TestRepetition(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		ids    []rollout.TokenID
+		n      int
+		want   float64
+	}{
+		{"no repetition", []rollout.TokenID{1, 2, 3}, 2, 0},
+		{"one bigram in three is new", []rollout.TokenID{5, 5, 5, 5}, 2, -2. / 3},
+		{"unigrams", []rollout.TokenID{1, 2, 1, 2}, 1, -0.5},
+		{"trigrams repeat only as a whole", []rollout.TokenID{1, 2, 3, 1, 2, 4}, 3, 0},
+		{"shorter than n", []rollout.TokenID{1, 1}, 3, 0},
+		{"empty", nil, 1, 0},
+		{"no n", []rollout.TokenID{1, 1}, 0, 0},
+	} {
+		require.InDelta(t, c.want, Repetition(c.ids, c.n, -1), 1e-15, c.reason)
+	}
+}
+
+func TestSpending(t *testing.T) {
+	p := Spending{Output: 0.5, Input: 0.25, Turns: 0.25}
+	usage := []Usage{{OutputTokens: 10, TotalTokens: 30, Turns: 2}, {OutputTokens: 5, TotalTokens: 15, Turns: 4}}
+	// mean reward 0.5; shares 0.5+0.25+0.125 and 0.25+0.125+0.25
+	require.InDeltaSlice(t, []float64{1 - 0.4375, 0 - 0.3125}, p.Apply([]float64{1, 0}, usage), 1e-15)
+	require.Equal(t, []float64{0, 0}, p.Apply([]float64{0, 0}, usage), "a group that solves nothing pays nothing")
+	require.Empty(t, p.Apply(nil, nil))
+	require.Equal(t, []float64{1}, p.Apply([]float64{1}, nil), "unknown usage costs nothing")
+}

@@ -1,0 +1,159 @@
+package reward
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func TestStepValues(t *testing.T) {
+	steps := []rollout.StepScore{{Step: 0, Score: ptr(1.0)}, {Step: 1}, {Step: 2, Score: ptr(0.5)}}
+	require.Equal(t, []StepValue{{0, 0}, {2, -0.5}}, StepValues(-1, 2, steps, StepScale{}), "a step without a score is left out")
+	require.Equal(t, []StepValue{{0, 0.25 + 2}, {2, 1 + 1}}, StepValues(1, 2, steps, StepScale{Coef: 2, Discount: 0.5}))
+}
+
+// Steps are compared by their index: a rollout that lacks a step shifts no other.
+func TestStepsAreKeyed(t *testing.T) {
+	e, ok := Preset("openclaw_step_wise")
+	require.True(t, ok)
+	whole := StepGroup{Key: "g", Rollouts: []RolloutSteps{
+		{ID: "a", Steps: []StepValue{{0, 1}, {1, 1}, {2, 0}}},
+		{ID: "b", Steps: []StepValue{{0, 0}, {2, 1}}},
+	}}
+	got, _, err := StepAdvantages([]StepGroup{whole}, e)
+	require.NoError(t, err)
+	require.InDelta(t, 1, got[0][0][0].Value, 1e-5)
+	require.Equal(t, 1.0, got[0][0][1].Value, "the only step 1 keeps its reward")
+	require.InDelta(t, -1, got[0][0][2].Value, 1e-5)
+	require.InDelta(t, 1, got[0][1][1].Value, 1e-5, "step 2 of b meets step 2 of a")
+
+	other := StepGroup{Key: "h", Rollouts: []RolloutSteps{{ID: "a", Steps: []StepValue{{2, 7}}}}}
+	both, _, err := StepAdvantages([]StepGroup{other, whole}, e)
+	require.NoError(t, err)
+	require.Equal(t, got[0], both[1], "groups never mix")
+
+	_, _, err = StepAdvantages(nil, Estimator{Grouping: GroupWholeBatch})
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+func TestConstantBucketsAreDropped(t *testing.T) {
+	e, _ := Preset("openclaw_step_wise")
+	dull := StepGroup{Key: "g", Rollouts: []RolloutSteps{{ID: "a", Steps: []StepValue{{0, 1}, {1, 1}}}, {ID: "b", Steps: []StepValue{{0, 1}, {1, 1}}}}}
+	got, report, err := StepAdvantages([]StepGroup{dull}, e)
+	require.NoError(t, err)
+	require.Equal(t, [][]Advantage{{{}, {Dropped: DroppedConstant}}, {{}, {Dropped: DroppedConstant}}}, got[0], "the first bucket is kept when none is left")
+	require.Equal(t, map[string]int{DroppedConstant: 2}, report.Dropped)
+}
+
+func turns() (rollout.Sequence, *rollout.Rollout) {
+	var b rollout.SequenceBuilder
+	b.Add(rollout.Token{ID: 1, Turn: -1})
+	for turn := range int32(3) {
+		b.Add(rollout.Token{ID: 2, Turn: turn, Source: 1 + turn, Flags: rollout.FlagSampled})
+	}
+	seq, err := b.Build(rollout.Identity{Rollout: "r"})
+	if err != nil {
+		panic(err)
+	}
+	seq, _ = seq.WithWeight([]float32{0, 1, 1, 1})
+	return seq, &rollout.Rollout{Turns: []rollout.Turn{{Step: 0}, {Step: 4}, {Step: 7}}}
+}
+
+func TestCreditSteps(t *testing.T) {
+	seq, r := turns()
+	got, leftOut, err := CreditSteps(seq, r, map[int]Advantage{0: {Value: 2}, 4: {Dropped: DroppedConstant}})
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 2, 0, 0}, got.Credit)
+	require.Equal(t, []float32{0, 1, 0, 0}, got.Weight, "steps of which nothing is known are not trained")
+	require.Equal(t, 2, leftOut)
+	require.Equal(t, []float32{0, 1, 1, 1}, seq.Weight)
+	_, _, err = CreditSteps(seq, &rollout.Rollout{Turns: r.Turns[:1]}, map[int]Advantage{0: {}})
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+func TestCreditMessages(t *testing.T) {
+	seq, _ := turns()
+	e := Estimator{Override: Override{InvalidToolCall: ptr(-5.0), MalformedThinking: ptr(-2.0)}, Clip: &Range{-3, 3}}
+	got, err := CreditMessages(seq, 7, map[int]MessageFlags{2: {InvalidToolCall: true, MalformedThinking: true}, 3: {MalformedThinking: true}}, e)
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 3, -3, -2}, got.Credit, "override first, then clip")
+	require.Equal(t, 7.0, Estimator{}.MessageAdvantage(7, MessageFlags{InvalidToolCall: true}), "no override set")
+}
+
+func TestTokenAdvantages(t *testing.T) {
+	groups := []TokenGroup{{Key: "g", Rollouts: []TokenRollout{
+		{Reward: 1, Mask: []bool{true, false, true, false}}, {Reward: 0, Baseline: 0.5, Mask: []bool{true}}, {Reward: 3, Mask: []bool{false}},
+	}}}
+	raw := Whiten{Off: true}
+	for _, c := range []struct {
+		reason string
+		e      TokenEstimator
+		want   [][]float64
+	}{
+		{"the return flows back over tool tokens", TokenEstimator{Center: CenterNone, Discount: 0.5, Whiten: raw}, [][]float64{{0.5, 0, 1, 0}, {0}, {0}}},
+		{"unless it is reset", TokenEstimator{Center: CenterNone, ResetAtMask: true, Whiten: raw}, [][]float64{{0, 0, 1, 0}, {0}, {0}}},
+		{"a given baseline", TokenEstimator{Center: CenterBaseline, Whiten: raw}, [][]float64{{1, 0, 1, 0}, {-0.5}, {0}}},
+		{"the group mean", TokenEstimator{Whiten: raw}, [][]float64{{1 - 4./3, 0, 1 - 4./3, 0}, {-4. / 3}, {0}}},
+	} {
+		got, err := TokenAdvantages(groups, c.e)
+		require.NoError(t, err)
+		for i := range c.want {
+			require.InDeltaSlice(t, c.want[i], got[0][i], 1e-15, c.reason)
+		}
+	}
+	white, err := TokenAdvantages(groups, TokenEstimator{Center: CenterNone})
+	require.NoError(t, err)
+	require.InDelta(t, 0, 2*white[0][0][0]+white[0][1][0], 1e-12, "whitened values sum to 0 over trained tokens")
+	for _, bad := range []TokenEstimator{{Center: CenterEMA}, {Discount: 2}, {Discount: 0.5}, {Whiten: Whiten{Epsilon: math.NaN()}}} {
+		_, err := TokenAdvantages(groups, bad)
+		require.ErrorIs(t, err, rollout.KindInput)
+	}
+	_, err = TokenAdvantages([]TokenGroup{{Rollouts: []TokenRollout{{Reward: math.NaN()}}}}, TokenEstimator{})
+	require.ErrorIs(t, err, rollout.KindInput)
+	for _, e := range TokenPresets() {
+		require.NoError(t, e.Validate(), e.Name)
+		_, ok := TokenPreset(e.Name)
+		require.True(t, ok)
+	}
+	seq, _ := turns()
+	credited, err := CreditTokens(seq, []float64{9, 1, 2, 3})
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 1, 2, 3}, credited.Credit)
+	_, err = CreditTokens(seq, nil)
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+func TestNormalizeThenSum(t *testing.T) {
+	groups := []ComponentGroup{{Key: "a", Rewards: [][]*float64{{ptr(1.0), nil}, {ptr(0.0), ptr(2.0)}}}}
+	got, err := NormalizeThenSum(groups, []float64{1, 5}, Estimator{})
+	require.NoError(t, err)
+	require.InDelta(t, -got[0][1].Value, got[0][0].Value, 1e-12)
+	require.Positive(t, got[0][0].Value, "the second component is given once and compares with nothing")
+	_, err = NormalizeThenSum(groups, []float64{1}, Estimator{})
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+// AReaL's edge cases: a leave-one-out mean of nobody is 0, a deviation with n − 1
+// of one value is 1, rows beyond the last slice have neither.
+func TestArealEdges(t *testing.T) {
+	levels := []Level{LevelGroup, LevelBatch}
+	one := advantages(t, ArealNorm(1, &levels[0], &levels[0], true, true), group("a", 3), group("b", -2))
+	require.InDelta(t, 3/(1+1e-5), one[0][0], 1e-12)
+	require.InDelta(t, -2/(1+1e-5), one[1][0], 1e-12)
+	plain := advantages(t, ArealNorm(1, &levels[0], &levels[0], false, false), group("a", 3))
+	require.Zero(t, plain[0][0])
+	tail := advantages(t, ArealNorm(2, &levels[0], &levels[0], false, true), group("a", 1, 0), group("b", 0.5))
+	require.InDelta(t, 0.5/1e-5, tail[1][0], 1e-6)
+}
+
+func TestEMA(t *testing.T) {
+	e, _ := Preset("prime_rae")
+	stream := []GroupRewards{{"a", []RolloutReward{{ID: "1", Reward: 1}}}, {"b", []RolloutReward{{ID: "2", Reward: 4}}}, {"a", []RolloutReward{{ID: "3", Reward: 1}}}}
+	got := advantages(t, e, stream...)
+	require.Equal(t, []float64{1}, got[0], "the first reward meets a baseline of 0")
+	require.Equal(t, []float64{4}, got[1], "each key has a baseline of its own")
+	require.InDelta(t, 1-0.05, got[2][0], 1e-15)
+}

@@ -1,0 +1,246 @@
+package traj
+
+import (
+	"io"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/source"
+)
+
+// inspect_ai writes a log per evaluation: one JSON object with samples, or the
+// same as a zip archive (.eval) with one member per sample. Epochs of a sample
+// are a group.
+
+func isInspect(v value, _ *job) bool {
+	return v.Get("eval").Kind() == jsonscan.Object && v.Get("samples").Kind() == jsonscan.Array && v.Get("version").Kind() == jsonscan.Number
+}
+
+func isInspectSample(v value, _ *job) bool {
+	return v.Get("epoch").Kind() == jsonscan.Number && v.Get("messages").Kind() == jsonscan.Array &&
+		v.Get("target").Kind() != jsonscan.Absent && v.Get("input").Kind() != jsonscan.Absent
+}
+
+func readInspect(j *job, v value) error {
+	log := inspectLog(v)
+	for _, s := range v.Get("samples").Items() {
+		if err := j.inspectSample(log, s); err != nil {
+			if err = j.r.failed(j.locate(err)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func readInspectSample(j *job, v value) error { return j.inspectSample(inspectFacts{}, v) }
+
+// inspectFacts are what the samples of a log share.
+type inspectFacts struct {
+	run, task, model string
+}
+
+func inspectLog(v value) inspectFacts {
+	e := v.Get("eval")
+	return inspectFacts{run: firstID(e, "eval_id", "run_id"), task: e.Get("task").String(), model: e.Get("model").String()}
+}
+
+func (j *job) inspectSample(log inspectFacts, v value) error {
+	id := identifier(v.Get("id"))
+	epoch := v.Get("epoch")
+	r := &rollout.Rollout{
+		Instance: id,
+		Group:    strings.TrimPrefix(log.task+"/sample-"+id, "/"),
+		ID:       strings.TrimPrefix(log.run+"/"+id+"/"+identifier(epoch), "/"),
+		Index:    noIndex,
+	}
+	if n, ok := epoch.Int(); ok && n >= 1 {
+		r.Index = n - 1
+	}
+	if v.Get("messages").Kind() != jsonscan.Array {
+		return j.want(v.Get("messages"), 0, "/messages", "a list of messages")
+	}
+	for i, x := range v.Get("messages").Items() {
+		m, err := j.inspectMessage(x, i, v.Get("attachments"))
+		if err != nil {
+			return err
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	r.Turns = turns(r.Messages)
+	for _, s := range v.Get("scores").Members() {
+		r.Outcome.Reward = scoreOf(s.Get("value"))
+		r.Outcome.Reason = s.Get("explanation").String()
+		break
+	}
+	j.inspectEnding(r, v)
+	for _, e := range v.Get("events").Items() {
+		if e.Get("event").Is("model") {
+			r.Tools = functionTools(e.Get("tools"))
+			r.Temperature = temperature(e.Path("config", "temperature"))
+			break
+		}
+	}
+	if log.model != "" {
+		keepText(&r.Metadata, "model", log.model)
+	}
+	j.leftover(r, v, "id", "epoch", "input", "target", "messages", "output", "scores", "events", "attachments", "message_pool", "transcript", "store", "error", "limit", "model_usage", "uuid")
+	j.noteImages(r)
+	return j.emit(r)
+}
+
+func (j *job) inspectEnding(r *rollout.Rollout, v value) {
+	switch stop := firstChoice(v.Get("output")).Get("stop_reason").String(); {
+	case v.Get("error").Kind() == jsonscan.Object:
+		r.Status = rollout.StatusFailed
+		r.Failure = &rollout.Failure{Reason: "sample_error", Detail: v.Path("error", "message").String()}
+	case v.Get("limit").Kind() == jsonscan.Object:
+		r.Status = rollout.StatusTruncated
+		r.Outcome.Reason = strings.TrimSpace("limit: " + v.Path("limit", "type").String())
+	case stop == "stop":
+		r.Status = rollout.StatusCompleted
+	case stop == "max_tokens" || stop == "model_length":
+		r.Status = rollout.StatusTruncated
+	}
+}
+
+// inspectMessage is a chat message whose reasoning is a part of the content and
+// whose long texts may be attachments.
+func (j *job) inspectMessage(x value, i int, attachments value) (rollout.Message, error) {
+	m, err := j.chatMessage(x, i)
+	if err != nil {
+		return m, err
+	}
+	if s, ok := attached(m.Content, attachments); ok && m.Parts == nil {
+		m.Content = s
+	}
+	var thinking []string
+	var parts []rollout.Part
+	for _, p := range m.Parts {
+		if s, ok := attached(p.Text, attachments); ok {
+			p.Text, p.Raw = s, []byte(`{"type":"text","text":`+string(quote(s))+`}`)
+		}
+		if p.Type != "reasoning" {
+			parts = append(parts, p)
+		}
+	}
+	for _, p := range x.Get("content").Items() {
+		if s, ok := p.Get("reasoning").Text(); ok && p.Get("type").Is("reasoning") {
+			if redacted, _ := p.Get("redacted").Bool(); !redacted {
+				thinking = append(thinking, s)
+			}
+		}
+	}
+	if m.Parts != nil {
+		m.Parts = parts
+		m.Content = rollout.JoinText(parts)
+		if plainParts(parts) && m.Role == rollout.RoleAssistant {
+			m.Parts = nil
+		}
+	}
+	if m.Reasoning == "" {
+		m.Reasoning = strings.Join(thinking, "\n")
+	}
+	if f, ok := x.Get("function").Text(); ok && m.Role == rollout.RoleTool {
+		m.Name = f
+	}
+	if m.Role == rollout.RoleAssistant {
+		m.Sampled = rollout.SampledByPolicy
+		if s := x.Get("source"); !s.IsNull() && !s.Is("generate") {
+			m.Sampled = rollout.SampledPrefilled
+		}
+	}
+	for _, key := range []string{"id", "source", "model", "function"} {
+		delete(m.Extra, key)
+	}
+	return m, nil
+}
+
+// attached resolves "attachment://<digest>".
+func attached(s string, attachments value) (string, bool) {
+	key, ok := strings.CutPrefix(s, "attachment://")
+	if !ok {
+		return "", false
+	}
+	return attachments.Get(key).Text()
+}
+
+// scoreOf is the number of a score: letters as inspect_ai counts them, numbers
+// as they are; anything else has none.
+func scoreOf(v value) *float64 {
+	letters := map[string]float64{"C": 1, "I": 0, "P": 0.5, "N": 0}
+	if f, ok := letters[v.String()]; ok && v.Kind() == jsonscan.String {
+		return &f
+	}
+	if b, ok := v.Bool(); ok {
+		f := 0.0
+		if b {
+			f = 1
+		}
+		return &f
+	}
+	return number(v)
+}
+
+// archive reads a .eval file: header.json for the facts all share, then the
+// samples in the order of their member names.
+func (j *job) archive() error {
+	if j.file.Path == "" {
+		return rollout.Errorf(rollout.KindInput, j.where, "an .eval archive cannot be read from a stream or another archive").WithFix("name the file itself")
+	}
+	a, err := j.r.walk.OpenArchive(j.file)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	j.imp = &importer{name: "inspect-ai", match: isInspectSample, read: readInspectSample}
+	var log inspectFacts
+	names := a.Names()
+	for i, name := range names {
+		if name == "header.json" {
+			if err := j.member(a, i, func(v value) error { log = inspectLog(v); return nil }); err != nil {
+				return err
+			}
+		}
+	}
+	for i, name := range names {
+		if !strings.HasPrefix(name, "samples/") || !strings.HasSuffix(name, ".json") {
+			continue
+		}
+		err := j.member(a, i, func(v value) error { return j.inspectSample(log, v) })
+		if err != nil {
+			e := j.locate(err)
+			if err = j.r.failed(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// member parses one archive member whole.
+func (j *job) member(a *source.Archive, i int, use func(v value) error) error {
+	in, err := a.Open(i)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	limit := j.r.opt.Limits.ValueBytes
+	if limit <= 0 {
+		limit = rollout.DefaultLineBytes
+	}
+	b, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
+	if err != nil {
+		return err
+	}
+	name := j.file.Name + "!" + a.Names()[i]
+	if len(b) > limit {
+		return rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "the member is longer than %d bytes", limit).WithFix("raise Limits.ValueBytes")
+	}
+	v, err := j.doc.Parse(b, jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true})
+	if err != nil {
+		return j.syntax(err, source.Value{Text: b, Ended: false})
+	}
+	return use(v)
+}

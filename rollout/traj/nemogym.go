@@ -1,0 +1,207 @@
+package traj
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/capture"
+)
+
+// NeMo-Gym writes one JSON object per rollout: responses_create_params (the
+// task), response.output (Responses-API items of all model calls and of the
+// environment) and a reward.
+
+func isNeMoGym(v value, _ *job) bool {
+	return v.Get("responses_create_params").Kind() == jsonscan.Object && v.Get("response").Kind() == jsonscan.Object
+}
+
+// itemRun turns a flat list of Responses items into messages. A model turn is a
+// run of model items: a new one begins when the kind falls back (reasoning,
+// message, function_call), when a message follows a message, or when a second
+// item carries token fields, since only one item of a turn does.
+type itemRun struct {
+	j       *job
+	r       *rollout.Rollout
+	sampled rollout.Sampled
+	open    bool // the last message is a model turn that may grow
+	rank    int
+	tokens  bool // the open turn has its token fields
+}
+
+func (x *itemRun) add(item value) error {
+	i := len(x.r.Messages)
+	if item.Kind() != jsonscan.Object {
+		return x.j.want(item, rollout.At(i), "/output", "an item object")
+	}
+	kind := item.Get("type").String()
+	role := item.Get("role").String()
+	rank := 0
+	switch {
+	case kind == "function_call_output":
+		x.open = false
+		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: item.Get("call_id").String()}
+		if err := x.j.content(&m, item.Get("output"), i); err != nil {
+			return err
+		}
+		x.r.Messages = append(x.r.Messages, m)
+		return nil
+	case kind == "reasoning":
+	case kind == "function_call":
+		rank = 2
+	case role == "assistant":
+		rank = 1
+	case role != "" && (kind == "message" || kind == ""):
+		x.open = false
+		m := rollout.Message{Role: rollout.Role(role)}
+		if err := x.j.content(&m, item.Get("content"), i); err != nil {
+			return err
+		}
+		x.r.Messages = append(x.r.Messages, m)
+		return nil
+	default:
+		x.j.note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", kind)
+		return nil
+	}
+	tok, err := capture.FromValue(item)
+	if err != nil {
+		e := err.(*rollout.Error)
+		return x.j.fail(rollout.At(i), e.Where.Field, "%s", e.Msg)
+	}
+	if !x.open || rank < x.rank || rank == 1 && x.rank == 1 || tok.Present && x.tokens {
+		x.begin()
+	}
+	x.rank = rank
+	last := len(x.r.Messages) - 1
+	if _, err := x.j.addItem(&x.r.Messages[last], item, last); err != nil {
+		return err
+	}
+	if tok.Present && x.sampled == rollout.SampledByPolicy {
+		x.tokens = true
+		x.j.take(&x.r.Turns[len(x.r.Turns)-1], tok, last)
+	}
+	return nil
+}
+
+func (x *itemRun) begin() {
+	x.open, x.rank, x.tokens = true, 0, false
+	x.r.Messages = append(x.r.Messages, rollout.Message{Role: rollout.RoleAssistant, Sampled: x.sampled})
+	if x.sampled == rollout.SampledByPolicy {
+		x.r.Turns = append(x.r.Turns, rollout.Turn{Message: len(x.r.Messages) - 1, Step: len(x.r.Turns)})
+	}
+}
+
+func readNeMoGym(j *job, v value) error {
+	params, response := v.Get("responses_create_params"), v.Get("response")
+	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
+	if s, ok := params.Get("instructions").Text(); ok && s != "" {
+		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleSystem, Content: s})
+	}
+	x := &itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
+	switch input := params.Get("input"); input.Kind() {
+	case jsonscan.String:
+		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: j.text(input, rollout.At(len(r.Messages)), "/input")})
+	case jsonscan.Array:
+		for _, item := range input.Items() {
+			if err := x.add(item); err != nil {
+				return err
+			}
+		}
+	case jsonscan.Null, jsonscan.Absent:
+	default:
+		return j.want(input, 0, "/responses_create_params/input", "a string or a list of items")
+	}
+	if output := response.Get("output"); output.Kind() != jsonscan.Array {
+		return j.want(output, 0, "/response/output", "a list of items")
+	}
+	x.open, x.sampled = false, rollout.SampledByPolicy
+	for _, item := range response.Get("output").Items() {
+		if err := x.add(item); err != nil {
+			return err
+		}
+	}
+	r.Tools = functionTools(params.Get("tools"))
+	r.Temperature = temperature(params.Get("temperature"))
+	j.nemoIdentity(r, v)
+	j.nemoOutcome(r, v)
+	j.leftover(r, v, "responses_create_params", "response", "reward", "resolved", "model_patch", "_ng_task_index", "_ng_rollout_index", "instance_id")
+	j.noteImages(r)
+	return j.emit(r)
+}
+
+func (j *job) nemoIdentity(r *rollout.Rollout, v value) {
+	agent := v.Path("agent_ref", "name").String()
+	r.Instance = firstID(v, "instance_id", "task_id", "problem_id")
+	for _, m := range []value{v.Get("metadata"), v.Path("responses_create_params", "metadata")} {
+		if r.Instance == "" {
+			r.Instance = identifier(m.Get("instance_id"))
+		}
+	}
+	task, n := v.Get("_ng_task_index"), v.Get("_ng_rollout_index")
+	if task.IsNull() {
+		return
+	}
+	r.Group = strings.TrimPrefix(agent+"/task-"+identifier(task), "/")
+	if i, ok := n.Int(); ok && i >= 0 {
+		r.Index = i
+		r.ID = r.Group + "/rollout-" + identifier(n)
+	}
+}
+
+func (j *job) nemoOutcome(r *rollout.Rollout, v value) {
+	r.Outcome.Reward = number(v.Get("reward"))
+	r.Outcome.Resolved = boolean(v.Get("resolved"))
+	r.Outcome.Submission = text(v.Get("model_patch"))
+	if r.Outcome.Submission == nil {
+		r.Outcome.Submission = text(v.Path("metadata", "model_patch"))
+	}
+	r.ExitStatus = v.Path("response", "status").String()
+	yes := func(key string) bool { b, _ := v.Get(key).Bool(); return b }
+	switch {
+	case r.ExitStatus == "incomplete" || yes("truncated") || yes("agent_timed_out") || yes("container_timed_out"):
+		r.Status = rollout.StatusTruncated
+	case r.ExitStatus == "failed":
+		r.Status = rollout.StatusFailed
+	case r.ExitStatus == "cancelled":
+		r.Status = rollout.StatusAborted
+	case r.ExitStatus == "completed" || yes("terminated"):
+		r.Status = rollout.StatusCompleted
+	}
+	if yes("mask_sample") {
+		detail := v.Get("error_kind").String()
+		r.Failure = &rollout.Failure{Reason: "masked_by_framework", Detail: detail}
+		if r.Status == rollout.StatusCompleted {
+			r.Status = rollout.StatusFailed
+		}
+		j.note("masked_by_framework", 0, "the framework dropped this sample (mask_sample)")
+	}
+}
+
+// functionTools brings tool definitions of the Responses and Messages APIs into
+// the shape chat templates expect; others are kept verbatim.
+func functionTools(v value) []rollout.Tool {
+	var out []rollout.Tool
+	for _, t := range v.Items() {
+		if t.Get("function").Kind() == jsonscan.Object || t.Get("name").Kind() != jsonscan.String {
+			out = append(out, t.Clone())
+			continue
+		}
+		b := []byte(`{"type":"function","function":{`)
+		comma := ""
+		for key, x := range t.Members() {
+			switch key {
+			case "type", "cache_control":
+				continue
+			case "input_schema":
+				key = "parameters"
+			}
+			if x.IsNull() {
+				continue
+			}
+			b = append(append(append(append(b, comma...), quote(key)...), ':'), x.Clone()...)
+			comma = ","
+		}
+		out = append(out, append(b, "}}"...))
+	}
+	return out
+}

@@ -1,0 +1,65 @@
+package traj
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Source reads the same dumps each time it is asked, as a job in two passes
+// needs. It is safe for concurrent use.
+type Source struct {
+	paths []string
+	opt   Options
+
+	mu     sync.Mutex
+	report *Report
+}
+
+// NewSource checks the options of Open for paths. Standard input is refused: it
+// can be read only once.
+func NewSource(paths []string, opt Options) (*Source, error) {
+	if slices.Contains(paths, "-") {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: "-"}, "standard input can be read only once, and this job reads its input twice").WithFix("write it to a file first")
+	}
+	r, err := Open(paths, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{paths: slices.Clone(paths), opt: opt, report: r.Report()}, nil
+}
+
+// Rollouts yields every rollout and, last, the error that ended the stream, if
+// any. It ends early, with the context's error, when ctx is done.
+func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error] {
+	return func(yield func(*rollout.Rollout, error) bool) {
+		r, err := Open(s.paths, s.opt)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer r.Close()
+		for out, err := range r.All() {
+			if ctx.Err() != nil {
+				yield(nil, ctx.Err())
+				return
+			}
+			if !yield(out, err) {
+				return
+			}
+		}
+		s.mu.Lock()
+		s.report = r.Report()
+		s.mu.Unlock()
+	}
+}
+
+// Report tells what the latest complete reading read and passed over.
+func (s *Source) Report() *Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.report
+}

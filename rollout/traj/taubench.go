@@ -1,0 +1,37 @@
+package traj
+
+import (
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// tau-bench keeps one object per attempt: "traj" is an OpenAI chat with a
+// simulated user, task and trial make natural groups.
+
+func isTauBench(v value, _ *job) bool {
+	return v.Get("traj").Kind() == jsonscan.Array && v.Get("task_id").Kind() != jsonscan.Absent && v.Get("reward").Kind() != jsonscan.Absent
+}
+
+func readTauBench(j *job, v value) error {
+	messages, err := j.chatMessages(v.Get("traj"), "/traj")
+	if err != nil {
+		return err
+	}
+	sampleAll(messages, rollout.SampledByPolicy)
+	task := identifier(v.Get("task_id"))
+	r := &rollout.Rollout{
+		Group:    "task-" + task,
+		Instance: task,
+		Index:    noIndex,
+		Messages: messages,
+		Turns:    turns(messages),
+		Outcome:  rollout.Outcome{Reward: number(v.Get("reward"))},
+	}
+	if n, ok := v.Get("trial").Int(); ok && n >= 0 {
+		r.Index = n
+		r.ID = "task-" + task + "/trial-" + identifier(v.Get("trial"))
+	}
+	j.note("tools_not_recorded", 0, "the tools the model saw are not in the file")
+	j.leftover(r, v, "traj", "task_id", "reward", "trial")
+	return j.emit(r)
+}

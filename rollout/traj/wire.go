@@ -1,0 +1,162 @@
+package traj
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Recorded exchanges of one model call: the request is context, only the
+// response is sampled.
+
+func isCompletionLog(v value, _ *job) bool {
+	return v.Get("messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array
+}
+
+func isOpenAIWire(v value, _ *job) bool {
+	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array
+}
+
+func isAnthropic(v value, _ *job) bool {
+	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "content").Kind() == jsonscan.Array
+}
+
+func readCompletionLog(j *job, v value) error {
+	if v.Get("raw_messages").Kind() == jsonscan.Array {
+		j.note("emulated_tools", 0, "tool calling was emulated in text; messages and response are the emulated form the model saw, raw_messages and raw_response the converted one")
+	}
+	return j.completion(v.Get("messages"), v.Get("tools"), v.Get("kwargs"), v.Get("response"))
+}
+
+func readOpenAIWire(j *job, v value) error {
+	q := v.Get("request")
+	return j.completion(q.Get("messages"), q.Get("tools"), q, v.Get("response"))
+}
+
+// completion makes a rollout of one chat completion.
+func (j *job) completion(list, defs, params, response value) error {
+	messages, err := j.chatMessages(list, "/messages")
+	if err != nil {
+		return err
+	}
+	sampleAll(messages, rollout.SampledPrefilled)
+	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Messages: messages, Tools: tools(defs), Temperature: temperature(params.Get("temperature"))}
+	if n := response.Get("choices").Len(); n > 1 {
+		j.note("other_choices", 0, "%d choices were sampled, the first was taken", n)
+	}
+	choice := firstChoice(response)
+	i := len(r.Messages)
+	m, err := j.chatMessage(choice.Get("message"), i)
+	if err != nil {
+		return err
+	}
+	m.Sampled = rollout.SampledByPolicy
+	r.Messages = append(r.Messages, m)
+	r.ExitStatus = choice.Get("finish_reason").String()
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus}
+	if err := j.capture(&t, response, i); err != nil {
+		return err
+	}
+	r.Turns = []rollout.Turn{t}
+	r.Status = statusOf(r.ExitStatus)
+	if x := response.Get("model"); !x.IsNull() {
+		keep(&r.Metadata, "model", x)
+	}
+	j.noteImages(r)
+	return j.emit(r)
+}
+
+func readAnthropic(j *job, v value) error {
+	q, a := v.Get("request"), v.Get("response")
+	r := &rollout.Rollout{ID: identifier(a.Get("id")), Index: noIndex, Tools: functionTools(q.Get("tools")), Temperature: temperature(q.Get("temperature"))}
+	if s := q.Get("system"); !s.IsNull() {
+		m := rollout.Message{Role: rollout.RoleSystem}
+		if err := j.content(&m, s, 0); err != nil {
+			return err
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	for _, x := range q.Get("messages").Items() {
+		if err := j.anthropicMessage(r, x); err != nil {
+			return err
+		}
+	}
+	sampleAll(r.Messages, rollout.SampledPrefilled)
+	if err := j.anthropicMessage(r, a); err != nil {
+		return err
+	}
+	i := len(r.Messages) - 1
+	r.Messages[i].Sampled = rollout.SampledByPolicy
+	r.ExitStatus = a.Get("stop_reason").String()
+	r.Status = statusOf(r.ExitStatus)
+	r.Turns = []rollout.Turn{{ID: r.ID, Message: i, FinishReason: r.ExitStatus}}
+	if x := a.Get("model"); !x.IsNull() {
+		keep(&r.Metadata, "model", x)
+	}
+	j.noteImages(r)
+	return j.emit(r)
+}
+
+// anthropicMessage adds one Messages-API message: tool results first, one tool
+// message each, then what else a user said; thinking becomes reasoning,
+// tool_use a call whose arguments are an object.
+func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
+	role, ok := v.Get("role").Text()
+	if !ok {
+		return j.fail(rollout.At(len(r.Messages)), "/role", "the message has no role")
+	}
+	m := rollout.Message{Role: rollout.Role(role)}
+	body := v.Get("content")
+	if body.Kind() != jsonscan.Array {
+		if err := j.content(&m, body, len(r.Messages)); err != nil {
+			return err
+		}
+		r.Messages = append(r.Messages, m)
+		return nil
+	}
+	results, plain := 0, true
+	var thinking []string
+	for _, b := range body.Items() {
+		i := len(r.Messages)
+		switch kind := b.Get("type").String(); kind {
+		case "tool_result":
+			results++
+			t := rollout.Message{Role: rollout.RoleTool, ToolCallID: b.Get("tool_use_id").String()}
+			if err := j.content(&t, b.Get("content"), i); err != nil {
+				return err
+			}
+			if bad, _ := b.Get("is_error").Bool(); bad {
+				keep(&t.Extra, "is_error", b.Get("is_error"))
+			}
+			r.Messages = append(r.Messages, t)
+		case "tool_use":
+			c := rollout.ToolCall{ID: b.Get("id").String(), Name: b.Get("name").String()}
+			if c.Name == "" {
+				return j.fail(rollout.At(i), "/content", "the tool_use block has no name")
+			}
+			setArguments(&c, b.Get("input"))
+			m.ToolCalls = append(m.ToolCalls, c)
+		case "thinking":
+			thinking = append(thinking, b.Get("thinking").String())
+		case "redacted_thinking":
+			j.note("redacted_thinking", rollout.At(i), "the model thought here and the text is not readable")
+		default:
+			p := rollout.Part{Type: kind, Raw: b.Clone()}
+			if p.IsText() {
+				p.Text = j.text(b.Get("text"), rollout.At(i), "/content/text")
+			}
+			plain = plain && p.IsText()
+			m.Parts = append(m.Parts, p)
+		}
+	}
+	m.Reasoning = strings.Join(thinking, "\n")
+	m.Content = rollout.JoinText(m.Parts)
+	if plain && m.Role == rollout.RoleAssistant {
+		m.Parts = nil // templates want the text of a reply, not a list of blocks
+	}
+	if results == 0 || m.Parts != nil || m.Content != "" {
+		r.Messages = append(r.Messages, m)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package turnpack
+
+import (
+	"context"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// run is the state of one Run.
+type run struct {
+	*Pipeline
+	enc    *tokenize.Encoder
+	report *Report
+
+	stats   *reward.Statistics
+	groups  []groupPlan    // in order of first appearance
+	groupOf map[string]int // key → index in groups
+	seen    map[string]int // rollout id → index inside its group
+	// Columns a file has for all rows or for none.
+	logprobs, versions bool
+}
+
+// groupPlan is what the first pass learnt about a group.
+type groupPlan struct {
+	key   string
+	count int // rollouts to expect in the second pass
+}
+
+// score is the first pass: rewards and group sizes.
+func (x *run) score(ctx context.Context, src Source) error {
+	acc, err := reward.NewAccumulator(x.estimator())
+	if err != nil {
+		return err
+	}
+	x.groupOf, x.seen = map[string]int{}, map[string]int{}
+	var turns, withLogprobs, withVersion int
+	for r, err := range src.Rollouts(ctx) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		x.report.Read++
+		if err == nil {
+			err = x.first(r)
+		}
+		if err != nil {
+			if err := x.bad(r, err); err != nil {
+				return err
+			}
+			continue
+		}
+		key := x.group(r)
+		at, ok := x.groupOf[key]
+		if !ok {
+			at = len(x.groups)
+			x.groupOf[key] = at
+			x.groups = append(x.groups, groupPlan{key: key})
+		}
+		x.seen[r.ID] = x.groups[at].count
+		x.groups[at].count++
+		for _, t := range rollout.TurnsOf(r) {
+			turns++
+			if t.Logprobs != nil {
+				withLogprobs++
+			}
+			if t.Version != nil {
+				withVersion++
+			}
+		}
+		if err := acc.Add(key, x.rolloutReward(r, reward.Score(r, x.Scale))); err != nil {
+			return err
+		}
+		x.progress(Progress{Pass: 1, Done: x.report.Read})
+	}
+	x.logprobs, x.versions = turns > 0 && withLogprobs == turns, turns > 0 && withVersion == turns
+	x.report.DroppedLogprobs = withLogprobs > 0 && !x.logprobs
+	x.report.DroppedVersions = withVersion > 0 && !x.versions
+	x.stats = acc.Finish()
+	x.report.Reward = x.stats.Report()
+	x.report.Groups = len(x.groups)
+	x.report.Rollouts = len(x.seen)
+	if x.report.Read == 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source holds no rollout").WithFix("check the input path and the format")
+	}
+	if !x.NoAdvantages && x.report.Rollouts > 0 && x.report.Reward.Used == 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "none of the %d rollouts has a usable outcome, so there is no reward to train on", x.report.Rollouts).
+			WithFix("join recorded results, or ask for rows without advantages")
+	}
+	return nil
+}
+
+// first checks a record on its own and against those before it.
+func (x *run) first(r *rollout.Rollout) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if _, ok := x.seen[r.ID]; ok {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, File: r.Origin.File, Line: r.Origin.Line}, "another rollout has the same id").
+			WithFix("give every rollout its own id")
+	}
+	return nil
+}
+
+func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.RolloutReward {
+	return reward.RolloutReward{ID: r.ID, Reward: got.Total, Excluded: got.Excluded}
+}
+
+// bad books a record that cannot be used, or returns the error that ends the
+// run.
+func (x *run) bad(r *rollout.Rollout, err error) error {
+	if r != nil {
+		err = inSource(err, r.Origin)
+	}
+	if x.OnError == OnErrorStop {
+		return err
+	}
+	s := Skip{Error: err, Reason: "error"}
+	if e, ok := asDetail(err); ok {
+		s.Reason = e.Kind.Error()
+	}
+	if r != nil {
+		s.Rollout, s.File, s.Line = r.ID, r.Origin.File, r.Origin.Line
+	}
+	x.report.skip(s)
+	return nil
+}
+
+// inSource adds the file a rollout was read from to an error that names none.
+func inSource(err error, from rollout.Origin) error {
+	e, ok := err.(*rollout.Error)
+	if !ok || e.Where.File != "" {
+		return err
+	}
+	c := *e
+	// A line without a file is one of the template; the message quotes it.
+	c.Where.File, c.Where.Line, c.Where.Column = from.File, from.Line, 0
+	return &c
+}
+
+func (x *run) progress(p Progress) {
+	if x.Progress != nil {
+		x.Progress(p)
+	}
+}

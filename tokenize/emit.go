@@ -1,0 +1,294 @@
+package tokenize
+
+import (
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+)
+
+// merged joins the turns along shared prefixes.
+func (j *job) merged() ([]rollout.Sequence, error) {
+	res, err := lineage.Merge(j.plan, j.opts.Drift)
+	if err != nil {
+		return nil, err
+	}
+	j.report.Report = res.Report
+	out := make([]rollout.Sequence, 0, len(res.Rows))
+	for k := range res.Rows {
+		seq, err := j.row(&res.Rows[k])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, seq)
+	}
+	return out, nil
+}
+
+// row makes the sequence of one merged row.
+func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
+	var b rollout.SequenceBuilder
+	b.Grow(row.Len())
+	ids := row.AppendIDs(nil)
+	source := make([]int32, len(ids))
+	flags := make([]rollout.Flag, len(ids))
+	turn := make([]int32, len(ids))
+	for i := range ids {
+		source[i], turn[i] = -1, -1
+	}
+	from := 0
+	for _, s := range row.Spans {
+		j.attributeContext(s.Turn, s.Start, from, ids, source, flags)
+		from = s.Start + s.Len
+	}
+	for p := range row.Pieces() {
+		if p.Turn < 0 {
+			continue
+		}
+		c := &j.completions[p.Turn].cols
+		for k := range p.IDs {
+			source[p.Start+k] = c.source[p.From+k]
+			flags[p.Start+k] = c.flags[p.From+k]
+			if p.Kind != lineage.SegSampled {
+				flags[p.Start+k] &^= rollout.FlagSampled | rollout.FlagStop
+			}
+		}
+	}
+	for _, s := range row.Spans {
+		for k := range s.Len {
+			turn[s.Start+k] = int32(s.Turn)
+		}
+		for _, sub := range s.Subs {
+			for k := sub.At; k < sub.At+sub.Len; k++ {
+				flags[k] |= rollout.FlagRepaired
+			}
+		}
+	}
+	b.AddColumns(ids, source, flags, turn)
+	id := j.identity()
+	repaired := false
+	for _, join := range row.Joins {
+		repaired = repaired || join.Kind != lineage.JoinExact
+	}
+	for k, s := range row.Spans {
+		t := &j.turns[s.Turn]
+		if k == 0 {
+			id.FirstTurn, id.FirstStep = s.Turn, t.Step
+		}
+		id.FirstTurn, id.LastTurn = min(id.FirstTurn, s.Turn), max(id.LastTurn, s.Turn)
+		id.FirstStep, id.LastStep = min(id.FirstStep, t.Step), max(id.LastStep, t.Step)
+		j.setRecorded(&b, s.Turn, s.From, s.Start, s.Len)
+	}
+	id.Fidelity = j.fidelity(row.Spans, repaired)
+	return b.Build(id)
+}
+
+// attributeContext fills source and flags of the context before a span of turn
+// t that starts at row position start, from row position from on. The context's
+// end and the end of the turn's prompt coincide.
+func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source []int32, flags []rollout.Flag) {
+	if !j.attributed[t] {
+		return
+	}
+	end := j.promptLen(t)
+	// Walk the stored runs backwards from the prompt's end.
+	for at := t; at >= 0 && end > 0 && start > from; at-- {
+		p := &j.prompts[at]
+		if end > p.keep {
+			n := min(end-p.keep, start-from)
+			for k := 1; k <= n; k++ {
+				if row, src := start-k, end-k-p.keep; ids[row] == p.add.ids[src] {
+					source[row], flags[row] = p.add.source[src], p.add.flags[src]
+				}
+			}
+			start, end = start-n, end-n
+		}
+		if p.keep == 0 {
+			return
+		}
+	}
+}
+
+// promptLen is the number of tokens of the rendered prompt of turn t.
+func (j *job) promptLen(t int) int { return j.prompts[t].keep + j.prompts[t].add.len() }
+
+// setRecorded copies what the engine recorded of output ids [from, from+n) of a
+// turn to sequence position at.
+func (j *job) setRecorded(b *rollout.SequenceBuilder, turn, from, at, n int) {
+	t := &j.turns[turn]
+	if t.Logprobs != nil {
+		b.SetLogprobs(at, t.Logprobs[from:from+n])
+	}
+	if t.Version != nil {
+		b.SetVersion(at, n, *t.Version)
+	}
+}
+
+func (j *job) identity() rollout.Identity {
+	return rollout.Identity{Rollout: j.r.ID, Group: j.r.Group, FirstTurn: -1, LastTurn: -1, FirstStep: -1, LastStep: -1,
+		Tokenizer: j.model.Tokenizer.Digest(), Template: j.model.TemplateDigest()}
+}
+
+func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {
+	for _, s := range spans {
+		if j.turns[s.Turn].Output == nil {
+			return rollout.FidelityRendered
+		}
+	}
+	if repaired {
+		return rollout.FidelityRepaired
+	}
+	return rollout.FidelityCaptured
+}
+
+// perStep makes one sequence per turn with output.
+func (j *job) perStep() ([]rollout.Sequence, error) {
+	var out []rollout.Sequence
+	var ctx columns // the rendered prompt of the turn at hand
+	for i := range j.turns {
+		p, c := &j.prompts[i], &j.completions[i].cols
+		if p.keep+p.add.len() > 0 {
+			ctx.truncate(p.keep)
+			ctx.append(p.add)
+		}
+		j.report.Turns++
+		if c.len() == 0 {
+			j.report.EmptyTurns++
+			continue
+		}
+		prompt := ctx
+		if !j.attributed[i] {
+			ids := j.captured(i)
+			prompt = columns{ids: ids, source: make([]int32, len(ids)), flags: make([]rollout.Flag, len(ids))}
+			for k := range prompt.source {
+				prompt.source[k] = -1
+			}
+		}
+		var b rollout.SequenceBuilder
+		n := prompt.len()
+		b.Grow(n + c.len())
+		turn := make([]int32, n+c.len())
+		for k := range n {
+			turn[k] = -1
+		}
+		for k := n; k < len(turn); k++ {
+			turn[k] = int32(i)
+		}
+		b.AddColumns(prompt.ids, prompt.source, prompt.flags, turn[:n])
+		b.AddColumns(c.ids, c.source, c.flags, turn[n:])
+		j.setRecorded(&b, i, 0, n, c.len())
+		id := j.identity()
+		id.FirstTurn, id.LastTurn = i, i
+		id.FirstStep, id.LastStep = j.turns[i].Step, j.turns[i].Step
+		id.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
+		seq, err := b.Build(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, seq)
+		j.report.Rows++
+		j.report.Sampled += c.len()
+		j.report.Trained += c.len()
+		j.report.RowTokens += seq.Len()
+		j.report.PerTurn += seq.Len()
+		if j.completions[i].stopped(j.model) {
+			j.report.Stops++
+		}
+	}
+	return out, nil
+}
+
+// whole renders the conversation once and marks what the policy sampled in it.
+func (j *job) whole() ([]rollout.Sequence, error) {
+	if len(j.turns) == 0 {
+		return nil, nil
+	}
+	if j.render == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but the model has no chat template").WithFix("use Merged or PerStep with captured ids, or add chat_template.jinja")
+	}
+	doc, err := j.render.document()
+	if err != nil {
+		return nil, err
+	}
+	var cols columns
+	id := j.identity()
+	id.Fidelity = rollout.FidelityRendered
+	type span struct{ start, end, turn int }
+	var spans []span
+	at := 0
+	for i := range j.turns {
+		t := &j.turns[i]
+		first, last, ok := doc.extent(int32(t.Message), partScaffold)
+		if t.Message < 0 || !ok || first < at {
+			continue
+		}
+		m := &j.r.Messages[t.Message]
+		start, end := j.model.reply.locate(m, &doc, first, last)
+		if stoppedByLimit(t.FinishReason) {
+			end = last
+		}
+		if j.opts.Edges == EdgesSampled {
+			if err := j.pieces.encode(&cols, &doc, at, start, nil); err != nil {
+				return nil, err
+			}
+			n := cols.len()
+			if err := j.pieces.encode(&cols, &doc, start, end, nil); err != nil {
+				return nil, err
+			}
+			spans, at = append(spans, span{n, cols.len(), i}), end
+		} else {
+			spans = append(spans, span{start, end, i})
+		}
+	}
+	n := cols.len()
+	if err := j.pieces.encode(&cols, &doc, at, len(doc.text), nil); err != nil {
+		return nil, err
+	}
+	turn := make([]int32, cols.len())
+	for k := range turn {
+		turn[k] = -1
+	}
+	for _, s := range spans {
+		from, to := s.start, s.end
+		if j.opts.Edges == EdgesDocument {
+			from, to = tokensWithin(j.pieces.buf.Offsets, n, from, to)
+		}
+		if from >= to {
+			continue
+		}
+		c := completion{message: int32(j.turns[s.turn].Message), cols: cols.slice(from, to)}
+		c.mark(j.model)
+		for k := from; k < to; k++ {
+			turn[k] = int32(s.turn)
+		}
+		step := j.turns[s.turn].Step
+		if id.FirstTurn < 0 {
+			id.FirstTurn, id.FirstStep = s.turn, step
+		}
+		id.LastTurn, id.LastStep = s.turn, step
+		j.report.Sampled += to - from
+		j.report.Trained += to - from
+		j.report.Rendered += to - from
+	}
+	j.report.Turns, j.report.Rows, j.report.RowTokens = len(j.turns), 1, cols.len()
+	var b rollout.SequenceBuilder
+	b.AddColumns(cols.ids, cols.source, cols.flags, turn)
+	seq, err := b.Build(id)
+	return []rollout.Sequence{seq}, err
+}
+
+// tokensWithin returns the range of tokens, counted from base, that lie wholly
+// inside bytes [from, to). A token across an edge belongs to neither side.
+func tokensWithin(offsets []int32, base, from, to int) (int, int) {
+	first, last := -1, -1
+	for i := 0; i+1 < len(offsets); i += 2 {
+		if int(offsets[i]) >= from && int(offsets[i+1]) <= to && offsets[i] < offsets[i+1] {
+			if first < 0 {
+				first = i / 2
+			}
+			last = i/2 + 1
+		}
+	}
+	if first < 0 {
+		return 0, 0
+	}
+	return base + first, base + last
+}

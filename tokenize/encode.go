@@ -1,0 +1,408 @@
+package tokenize
+
+import (
+	"context"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+)
+
+// Encoder turns rollouts into sequences. It is safe for concurrent use.
+type Encoder struct {
+	model *Model
+	opts  Options
+}
+
+// NewEncoder checks opts and returns an Encoder over model.
+func NewEncoder(model *Model, opts Options) (*Encoder, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	if model == nil || model.Tokenizer == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "an encoder needs a model with a tokenizer").WithFix("use tokenize.Load")
+	}
+	if opts.Drift.Text == nil {
+		opts.Drift.Text = func(id rollout.TokenID) string {
+			s, err := model.Tokenizer.Decode([]rollout.TokenID{id})
+			if err != nil {
+				return ""
+			}
+			return s
+		}
+	}
+	return &Encoder{model: model, opts: opts}, nil
+}
+
+// Report says what encoding one rollout did.
+type Report struct {
+	lineage.Report
+	// Captured and Rendered count sampled tokens by how their ids are known.
+	Captured int `json:"captured_tokens"`
+	Rendered int `json:"rendered_tokens"`
+	// RewrittenContext counts turns whose prompt was captured but could not be
+	// attributed to messages.
+	Unattributed int `json:"unattributed_turns"`
+}
+
+// Add adds o to r.
+func (r *Report) Add(o Report) {
+	r.Report.Add(o.Report)
+	r.Captured += o.Captured
+	r.Rendered += o.Rendered
+	r.Unattributed += o.Unattributed
+}
+
+// Encode returns the sequences of r in order, without loss weights. A rollout
+// without a sampled turn gives none. The sequences share memory with each other
+// but not with r.
+func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, error) {
+	seqs, _, err := e.EncodeReport(ctx, r)
+	return seqs, err
+}
+
+// EncodeReport is Encode with a report.
+func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, Report, error) {
+	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}}
+	seqs, err := j.run()
+	if err != nil {
+		return nil, Report{}, located(err, r.ID)
+	}
+	for i := range seqs {
+		seqs[i].SampleIndex = i
+	}
+	return seqs, j.report, nil
+}
+
+// within adds the turn and message to an error that does not name them.
+func within(err error, where rollout.Where) error {
+	e, ok := err.(*rollout.Error)
+	if !ok {
+		return err
+	}
+	c := *e
+	if _, ok := c.Where.Turn.Get(); !ok {
+		c.Where.Turn = where.Turn
+	}
+	if _, ok := c.Where.Message.Get(); !ok {
+		c.Where.Message = where.Message
+	}
+	return &c
+}
+
+// located adds the rollout to an error that does not name one.
+func located(err error, id string) error {
+	if e, ok := err.(*rollout.Error); ok && e.Where.Rollout == "" {
+		c := *e
+		c.Where.Rollout = id
+		return &c
+	}
+	return err
+}
+
+// job encodes one rollout.
+type job struct {
+	*Encoder
+	ctx    context.Context
+	r      *rollout.Rollout
+	turns  []rollout.Turn
+	owner  map[int32]int32 // message → turn that sampled it
+	pieces *pieceEncoder
+	render *renderer
+	report Report
+	encoded
+}
+
+// encoded is what is known of the turns after encoding: prompts against the
+// turn before, completions, and what lineage needs.
+type encoded struct {
+	prompts     []prompt // rendered prompts, each against the one before
+	attributed  []bool   // prompts[i] says where the ids of turn i come from
+	completions []completion
+	plan        []lineage.Turn
+}
+
+func (j *job) run() ([]rollout.Sequence, error) {
+	for i := range j.turns {
+		t := &j.turns[i]
+		if t.Message >= len(j.r.Messages) {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Turn: rollout.At(i)}, "turn refers to message %d of %d", t.Message, len(j.r.Messages))
+		}
+		if t.Message >= 0 {
+			j.owner[int32(t.Message)] = int32(i)
+		}
+	}
+	j.pieces = newPieceEncoder(j.model.Tokenizer, j.opts.Specials, func(m int32) bool { _, ok := j.owner[m]; return ok })
+	var err error
+	if j.render, err = j.newRenderer(); err != nil {
+		return nil, err
+	}
+	if j.opts.Mode == Whole {
+		return j.whole()
+	}
+	if err := j.encodeTurns(); err != nil {
+		return nil, err
+	}
+	if j.opts.Mode == PerStep {
+		return j.perStep()
+	}
+	return j.merged()
+}
+
+// encodeTurns fills j.encoded.
+func (j *job) encodeTurns() error {
+	prompts := &promptEncoder{pieces: j.pieces, edges: j.opts.Edges, done: map[int32]*completion{}}
+	var plain *frame
+	n := len(j.turns)
+	j.encoded = encoded{make([]prompt, n), make([]bool, n), make([]completion, n), make([]lineage.Turn, n)}
+	for i := range j.turns {
+		if err := j.ctx.Err(); err != nil {
+			return err
+		}
+		t := &j.turns[i]
+		where := rollout.Where{Turn: rollout.At(i)}
+		if t.Message >= 0 {
+			where.Message = rollout.At(t.Message)
+		}
+		c := &j.completions[i]
+		*c = completion{message: int32(t.Message), turn: int32(i)}
+		captured := t.Prompt.Captured() && t.Output != nil
+		if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
+			return rollout.Errorf(rollout.KindInput, where, "turn has %d log probabilities for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("record one per output id, or none")
+		}
+		if err := checkIDs(t.Output, j.model.Tokenizer.Vocab().Size(), where, "output"); err != nil {
+			return err
+		}
+		if err := checkIDs(t.Prompt.Add, j.model.Tokenizer.Vocab().Size(), where, "prompt"); err != nil {
+			return err
+		}
+		var text rendering
+		rendered := false
+		if t.Message >= 0 && j.render != nil && !t.Context.Unknown {
+			var err error
+			text, err = j.render.prompt(t)
+			if err != nil && !captured {
+				return within(err, where)
+			}
+			if rendered = err == nil; rendered {
+				if j.prompts[i], err = prompts.encode(text); err != nil {
+					return err
+				}
+			}
+		}
+		if !captured && !rendered {
+			if t.Context.Unknown {
+				return rollout.Errorf(rollout.KindInput, where, "the record shows that the model did not see the plain history here, but not what it saw").
+					WithFix("give the turn's context, or its captured prompt ids")
+			}
+			return rollout.Errorf(rollout.KindInput, where, "turn has neither captured prompt ids nor messages to render").
+				WithFix("record prompt_ids, or load a model with a chat template")
+		}
+		if err := j.completion(t, c, &text, rendered, &plain); err != nil {
+			return within(err, where)
+		}
+		lt := lineage.Turn{Output: c.cols.ids, Logprobs: t.Logprobs, Stopped: c.stopped(j.model)}
+		switch {
+		case t.Prompt.Captured():
+			lt.Prompt = t.Prompt
+			j.attributed[i] = rendered && j.promptEqual(i, prompts)
+			if rendered && !j.attributed[i] {
+				j.report.Unattributed++
+			}
+		case i > 0 && j.renderedBase(i):
+			lt.Prompt = rollout.PromptIDs{Base: rollout.At(i - 1), Keep: j.prompts[i].keep, Add: j.prompts[i].add.ids}
+			j.attributed[i] = true
+		default:
+			lt.Prompt = rollout.PromptIDs{Add: prompts.cols.clone().ids}
+			j.attributed[i] = true
+		}
+		if t.Output != nil {
+			j.report.Captured += len(t.Output)
+		} else {
+			j.report.Rendered += len(c.cols.ids)
+		}
+		j.plan[i] = lt
+		if t.Message >= 0 {
+			prompts.done[c.message] = c
+		}
+	}
+	return nil
+}
+
+// renderedBase reports whether turn i-1's full ids begin with its rendered
+// prompt, so that turn i can be stored against it.
+func (j *job) renderedBase(i int) bool {
+	return !j.turns[i-1].Prompt.Captured() && j.attributed[i-1]
+}
+
+// promptEqual reports whether the rendered prompt of turn i has exactly the
+// captured ids.
+func (j *job) promptEqual(i int, p *promptEncoder) bool {
+	ids := j.captured(i)
+	if len(ids) != p.cols.len() {
+		return false
+	}
+	for k, id := range ids {
+		if p.cols.ids[k] != id {
+			return false
+		}
+	}
+	return true
+}
+
+// captured expands the recorded prompt of turn i.
+func (j *job) captured(i int) []rollout.TokenID {
+	var chain []int
+	for k := i; ; {
+		chain = append(chain, k)
+		base, ok := j.turns[k].Prompt.Base.Get()
+		if !ok || base >= k {
+			break
+		}
+		k = base
+	}
+	var ids []rollout.TokenID
+	for c := len(chain) - 1; c >= 0; c-- {
+		p := &j.turns[chain[c]].Prompt
+		if c < len(chain)-1 {
+			ids = append(ids, j.turns[chain[c+1]].Output...)
+			ids = ids[:min(p.Keep, len(ids))]
+		}
+		ids = append(ids, p.Add...)
+	}
+	return ids
+}
+
+// completion fills c with the ids and the text that turn t sampled.
+func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rendered bool, plainFrame **frame) error {
+	var reply rendering
+	if t.Message >= 0 && rendered {
+		m := &j.r.Messages[t.Message]
+		var err error
+		if reply, c.stop, err = j.reply(t, m, prompt, plainFrame); err != nil {
+			if t.Output == nil {
+				return err
+			}
+			reply = rendering{}
+		}
+		if stoppedByLimit(t.FinishReason) {
+			c.stop = ""
+		}
+		if len(reply.fields) > 0 {
+			c.first = reply.fields[0].start
+		}
+	}
+	c.text = reply.text
+	if t.Output != nil {
+		return j.capturedCompletion(t, c, &reply)
+	}
+	whole := reply
+	whole.text += c.stop
+	if err := j.pieces.encode(&c.cols, &whole, 0, len(whole.text), nil); err != nil {
+		return err
+	}
+	c.mark(j.model)
+	return nil
+}
+
+// capturedCompletion takes the engine's ids and attributes them by text.
+func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *rendering) error {
+	text, err := j.model.Tokenizer.Decode(t.Output)
+	if err != nil {
+		return err
+	}
+	if strip := trimStop(text, c.stop); c.stop != "" && strip != text {
+		text = strip
+	} else {
+		c.stop = ""
+	}
+	var try columns
+	if text == reply.text {
+		whole := *reply
+		whole.text += c.stop
+		if err := j.pieces.encode(&try, &whole, 0, len(whole.text), nil); err != nil {
+			return err
+		}
+	}
+	same := len(try.ids) == len(t.Output)
+	for k := 0; same && k < len(try.ids); k++ {
+		same = try.ids[k] == t.Output[k]
+	}
+	if same {
+		c.cols = try
+	} else {
+		for _, id := range t.Output {
+			f := rollout.Flag(0)
+			if _, ok := j.pieces.added[id]; ok {
+				f = rollout.FlagSpecial
+			} else if t.Message >= 0 {
+				f = rollout.FlagContent
+			}
+			c.cols.add(id, int32(t.Message), f)
+		}
+		c.text = text
+		c.first = 0
+	}
+	c.mark(j.model)
+	return nil
+}
+
+func trimStop(text, stop string) string {
+	if n := len(text) - len(stop); n >= 0 && text[n:] == stop {
+		return text[:n]
+	}
+	return text
+}
+
+// reply derives the text that turn t sampled, and the text of its stop marker.
+func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, plainFrame **frame) (rendering, string, error) {
+	if plain(m) && *plainFrame != nil {
+		f := **plainFrame
+		return f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message)), f.stop, nil
+	}
+	with, err := j.render.answered(t)
+	if err != nil {
+		return rendering{}, "", err
+	}
+	out, f := j.model.reply.sampledText(m, int32(t.Message), prompt.text, &with)
+	if plain(m) && len(out.fields) > 0 {
+		*plainFrame = &f
+	}
+	return out, f.stop, nil
+}
+
+// stoppedByLimit reports whether a finish reason says that no stop token was
+// sampled.
+func stoppedByLimit(reason string) bool {
+	return reason == "length" || reason == "max_tokens" || reason == "abort" || reason == "limit"
+}
+
+func checkIDs(ids []rollout.TokenID, size int, where rollout.Where, what string) error {
+	for k, id := range ids {
+		if id < 0 || int(id) >= size {
+			where.Token = rollout.At(k)
+			return rollout.Errorf(rollout.KindInput, where, "%s id %d is outside the vocabulary of %d", what, id, size).
+				WithFix("use the tokenizer the engine served")
+		}
+	}
+	return nil
+}
+
+// mark flags the columns of a completion as sampled, and its stop token.
+func (c *completion) mark(m *Model) {
+	partFlags(&c.cols)
+	for k := range c.cols.flags {
+		c.cols.flags[k] |= rollout.FlagSampled
+		c.cols.source[k] = c.message
+	}
+	if c.stopped(m) {
+		const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
+		k := c.cols.len() - 1
+		c.cols.flags[k] = c.cols.flags[k]&^parts | rollout.FlagStop
+	}
+}
+
+// stopped reports whether the completion ends with a stop token.
+func (c *completion) stopped(m *Model) bool {
+	n := c.cols.len()
+	return n > 0 && (m.IsStop(c.cols.ids[n-1]) || c.stop != "")
+}

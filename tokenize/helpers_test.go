@@ -1,0 +1,133 @@
+package tokenize_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+)
+
+func embeddedModel(t testing.TB) *tokenize.Model {
+	t.Helper()
+	m, err := embedded.Model()
+	require.NoError(t, err)
+	return m
+}
+
+// qwen3 assembles the Qwen3 model folder from the tokenizers kit.
+func qwen3(t testing.TB) *tokenize.Model {
+	t.Helper()
+	dir := kit.Dir(t, "conformance", "tokenizers")
+	f, err := os.Open(filepath.Join(dir, "qwen3.tokenizer.json.zst"))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	require.NoError(t, err)
+	defer z.Close()
+	tok, err := io.ReadAll(z)
+	require.NoError(t, err)
+	config, err := os.ReadFile(filepath.Join(dir, "qwen3.tokenizer_config.json"))
+	require.NoError(t, err)
+	m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: tok}, "tokenizer_config.json": {Data: config}}, ".")
+	require.NoError(t, err)
+	return m
+}
+
+// kitLines decodes a gzipped JSONL file of a kit.
+func kitLines[T any](t testing.TB, elem ...string) []T {
+	t.Helper()
+	f, err := os.Open(kit.Dir(t, elem...))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	var out []T
+	r := bufio.NewReaderSize(z, 1<<20)
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 1 {
+			var v T
+			require.NoError(t, json.Unmarshal(line, &v))
+			out = append(out, v)
+		}
+		if err == io.EOF {
+			return out
+		}
+		require.NoError(t, err)
+	}
+}
+
+// say builds messages from "role: text" lines; assistant ones are sampled.
+func say(lines ...string) []rollout.Message {
+	var out []rollout.Message
+	for _, l := range lines {
+		role, text, _ := strings.Cut(l, ": ")
+		m := rollout.Message{Role: rollout.Role(role), Content: text}
+		if m.Role == rollout.RoleAssistant {
+			m.Sampled = rollout.SampledByPolicy
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// encode encodes one rollout and checks what holds for every result.
+func encode(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Rollout) []rollout.Sequence {
+	t.Helper()
+	enc, err := tokenize.NewEncoder(m, o)
+	require.NoError(t, err)
+	seqs, err := enc.Encode(t.Context(), r)
+	require.NoError(t, err)
+	for i := range seqs {
+		require.NoError(t, seqs[i].Check())
+		require.Equal(t, i, seqs[i].SampleIndex)
+	}
+	return seqs
+}
+
+// sampled returns the text of each turn's sampled run in a sequence.
+func sampled(t testing.TB, m *tokenize.Model, seq *rollout.Sequence) []string {
+	t.Helper()
+	var out []string
+	for i := 0; i < seq.Len(); {
+		if seq.Flags[i]&rollout.FlagSampled == 0 {
+			i++
+			continue
+		}
+		end := i
+		for end < seq.Len() && seq.Flags[end]&rollout.FlagSampled != 0 && seq.Turn[end] == seq.Turn[i] {
+			end++
+		}
+		out = append(out, decode(t, m, seq.IDs[i:end]))
+		i = end
+	}
+	return out
+}
+
+func decode(t testing.TB, m *tokenize.Model, ids []rollout.TokenID) string {
+	t.Helper()
+	s, err := m.Tokenizer.Decode(ids)
+	require.NoError(t, err)
+	return s
+}
+
+// plainIDs encodes text with the added tokens that keep accepts.
+func plainIDs(t testing.TB, m *tokenize.Model, text string, keep func(tokenize.AddedMatch) bool) []rollout.TokenID {
+	t.Helper()
+	var e tokenize.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, text, tokenize.EncodeOptions{Added: keep}))
+	return e.IDs
+}

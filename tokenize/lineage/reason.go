@@ -1,0 +1,276 @@
+package lineage
+
+import (
+	"math"
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// leaves returns the deepest node at which some other turn leaves the way to turn
+// j's prompt, or ends on it, and the next node on that way: what the prompt has
+// in common with turns it does not begin. Both are none where there is no such
+// turn.
+func (m *merge) leaves(j int32) (at, next int32) {
+	next = m.turns[j].prompt
+	for next != 0 {
+		at = m.trie.nodes[next].parent
+		if m.below[at] > m.below[next] {
+			return at, next
+		}
+		next = at
+	}
+	return none, none
+}
+
+// branch is a turn whose output goes on from a node to child.
+type branch struct{ turn, child int32 }
+
+// branches returns, by node, up to two turns whose outputs go on below it, by
+// different children and row ends first: what a prompt that leaves the output
+// there diverges from, whichever child the prompt itself takes.
+func (m *merge) branches() [][2]branch {
+	out := filled(len(m.trie.nodes), [2]branch{{none, none}, {none, none}})
+	better := func(a, b branch) bool {
+		return b.turn == none || m.succ[b.turn] != none && m.succ[a.turn] == none
+	}
+	for i := range m.turns {
+		r := &m.turns[i]
+		for x := r.full; x != r.prompt; x = m.trie.nodes[x].parent {
+			b := &out[m.trie.nodes[x].parent]
+			c := branch{int32(i), x}
+			switch {
+			case b[0].child == x:
+				if better(c, b[0]) {
+					b[0] = c
+				}
+			case better(c, b[0]):
+				b[0], b[1] = c, b[0]
+			case b[1].child == x || better(c, b[1]):
+				if better(c, b[1]) {
+					b[1] = c
+				}
+			}
+		}
+	}
+	return out
+}
+
+// generationPrompt is the most ids that a template puts between the last message
+// and the response (three to five in the known ones, the first of which any
+// message begins with). A prompt that leaves another one that close to its end
+// has all its messages in common with it, and goes on otherwise: a history
+// rewritten behind them.
+const generationPrompt = 4
+
+// nearest holds the length of the shortest prompt that ends below a node, and
+// of the shortest that does so below another child.
+type nearest [2]struct {
+	pLen  int
+	child int32
+}
+
+// other returns the length of the shortest prompt that ends below a child other
+// than next.
+func (n nearest) other(next int32) int {
+	if n[0].child != next {
+		return n[0].pLen
+	}
+	return n[1].pLen
+}
+
+func (n *nearest) add(pLen int, child int32) {
+	switch {
+	case n[0].child == child:
+		n[0].pLen = min(n[0].pLen, pLen)
+	case pLen < n[0].pLen:
+		n[0], n[1] = struct {
+			pLen  int
+			child int32
+		}{pLen, child}, n[0]
+	case pLen < n[1].pLen:
+		n[1].pLen, n[1].child = pLen, child
+	}
+}
+
+// promptsBelow returns, by node, the nearest prompt ends below it.
+func (m *merge) promptsBelow() []nearest {
+	const far = math.MaxInt
+	var nothing nearest
+	for k := range nothing {
+		nothing[k].pLen, nothing[k].child = far, none
+	}
+	own := filled(len(m.trie.nodes), far) // shortest prompt that ends at or below
+	out := filled(len(m.trie.nodes), nothing)
+	for i := range m.turns {
+		if r := &m.turns[i]; !r.empty() {
+			own[r.prompt] = r.pLen
+		}
+	}
+	for _, x := range m.trie.leavesFirst() {
+		p := m.trie.nodes[x].parent
+		if p == none || own[x] == far {
+			continue
+		}
+		own[p] = min(own[p], own[x])
+		out[p].add(own[x], x)
+	}
+	return out
+}
+
+// explain sets the reason of each row start, before repairs.
+func (m *merge) explain() {
+	var heads []int32
+	for j := range m.turns {
+		if m.isHead(int32(j)) {
+			heads = append(heads, int32(j))
+		}
+	}
+	if len(heads) < 2 {
+		return
+	}
+	outputs, prompts := m.branches(), m.promptsBelow()
+	ends := make([]bool, len(m.trie.nodes)) // a turn's full ids end here
+	for i := range m.turns {
+		if !m.turns[i].empty() {
+			ends[m.turns[i].full] = true
+		}
+	}
+	var quotes *quoteIndex
+	for _, j := range heads {
+		at, next := m.leaves(j)
+		if at == none {
+			continue
+		}
+		if k := divergedFrom(outputs[at], next); k != none {
+			m.reason[j] = BreakDriftLast
+			if m.succ[k] != none {
+				m.reason[j] = BreakDriftEarlier
+			}
+			continue
+		}
+		if quotes == nil {
+			quotes = newQuoteIndex(m)
+		}
+		if quotes.repeats(j, at) {
+			m.reason[j] = BreakRewrite
+			continue
+		}
+		if ends[m.turns[j].prompt] {
+			m.reason[j] = BreakSibling
+			continue
+		}
+		for x := at; x != none; next, x = x, m.trie.nodes[x].parent {
+			if prompts[x].other(next)-m.trie.nodes[x].depth <= generationPrompt {
+				m.reason[j] = BreakRewrite
+				break
+			}
+			if ends[x] {
+				m.reason[j] = BreakSibling
+				break
+			}
+		}
+	}
+}
+
+// divergedFrom returns the turn of a branch that the way to next does not take.
+func divergedFrom(outputs [2]branch, next int32) int32 {
+	if outputs[0].child != next {
+		return outputs[0].turn
+	}
+	return outputs[1].turn
+}
+
+// refuse reports the first divergence inside a sampled response, by record index.
+func (m *merge) refuse() error {
+	var outputs [][2]branch
+	for j := range m.turns {
+		if !m.isHead(int32(j)) || m.reason[j] != BreakDriftLast && m.reason[j] != BreakDriftEarlier {
+			continue
+		}
+		if outputs == nil {
+			outputs = m.branches()
+		}
+		node, next := m.leaves(int32(j))
+		k := divergedFrom(outputs[node], next)
+		at := m.trie.nodes[node].depth
+		found := m.trie.idAt(m.turns[j].prompt, at)
+		return rollout.Errorf(rollout.KindDrift, rollout.Where{Turn: rollout.At(j), Token: rollout.At(at)},
+			"prompt has id %d where turn %d sampled id %d", found, k, m.turns[k].output[at-m.turns[k].pLen]).
+			WithFix("record the engine's own ids, or choose another drift policy")
+	}
+	return nil
+}
+
+// quoteIndex finds in a prompt what turns sampled, wherever it stands.
+type quoteIndex struct {
+	*merge
+	ends   map[[quoteKey]rollout.TokenID][]int32
+	filter [1 << 10]uint64    // which keys are worth a look into ends
+	seen   map[[2]int32]int32 // by prompt node and where it was left: the turn found
+	ids    []rollout.TokenID  // scratch
+}
+
+const (
+	quoteKey   = 3  // ids looked up
+	quoteMin   = 16 // ids that must agree, or the whole output without its stop token
+	quoteAlike = 4  // outputs of one ending that are looked at
+)
+
+func newQuoteIndex(m *merge) *quoteIndex {
+	q := &quoteIndex{merge: m, ends: make(map[[quoteKey]rollout.TokenID][]int32), seen: make(map[[2]int32]int32)}
+	for i := range m.turns {
+		if out := quoted(&m.turns[i]); len(out) >= quoteKey {
+			key := [quoteKey]rollout.TokenID(out[len(out)-quoteKey:])
+			if len(q.ends[key]) < quoteAlike {
+				q.ends[key] = append(q.ends[key], int32(i))
+				word, bit := filterBit(key)
+				q.filter[word] |= bit
+			}
+		}
+	}
+	return q
+}
+
+// quoted is an output without its last id, which histories may lack.
+func quoted(r *record) []rollout.TokenID {
+	return r.output[:max(0, len(r.output)-1)]
+}
+
+func filterBit(key [quoteKey]rollout.TokenID) (word int, bit uint64) {
+	h := uint32(key[0])*0x9e3779b1 ^ uint32(key[1])*0x85ebca77 ^ uint32(key[2])*0xc2b2ae3d
+	h ^= h >> 15
+	return int(h >> 6 & (1<<10 - 1)), 1 << (h & 63)
+}
+
+// repeats says whether prompt j, behind node at, holds another turn's output.
+// Retries ask the same of the same prompt.
+func (q *quoteIndex) repeats(j, at int32) bool {
+	key := [2]int32{q.turns[j].prompt, at}
+	found, ok := q.seen[key]
+	if !ok || found == j {
+		found = q.find(j, q.trie.nodes[at].depth)
+		q.seen[key] = found
+	}
+	return found != none
+}
+
+// find returns a turn other than j whose output stands in prompt j behind
+// offset from, or none.
+func (q *quoteIndex) find(j int32, from int) int32 {
+	q.ids = q.trie.appendIDs(q.ids[:0], q.turns[j].prompt, from)
+	for end := quoteKey; end <= len(q.ids); end++ {
+		key := [quoteKey]rollout.TokenID(q.ids[end-quoteKey : end])
+		if word, bit := filterBit(key); q.filter[word]&bit == 0 {
+			continue
+		}
+		for _, i := range q.ends[key] {
+			out := quoted(&q.turns[i])
+			need := min(quoteMin, len(out))
+			if i != j && need <= end && slices.Equal(q.ids[end-need:end], out[len(out)-need:]) {
+				return i
+			}
+		}
+	}
+	return none
+}

@@ -1,0 +1,319 @@
+package tokenize
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/chat"
+)
+
+// Model is what a Hugging Face model folder says about text and tokens. It is
+// safe for concurrent use and must not be changed.
+type Model struct {
+	Tokenizer Tokenizer
+	// Template is the default chat template, nil when the folder has none.
+	Template *chat.Template
+	// Stops are the ids that end a completion: the eos ids of
+	// generation_config.json, else of config.json, with the tokenizer's eos_token.
+	Stops []rollout.TokenID
+	// SpecialTokens are the named tokens a template may print (bos_token, …).
+	SpecialTokens map[string]string
+
+	templateDigest string
+	reply          *replyRule
+}
+
+// LoadOptions chooses how a folder is read. The zero value is the default.
+type LoadOptions struct {
+	// Engine makes the tokenizer from the content of tokenizer.json; nil is the
+	// pure-Go engine (tokenize/bpe). tokenize/hf has the other one.
+	Engine func(name string, tokenizerJSON []byte) (Tokenizer, error)
+	// Template names the chat template of a folder that has several; "" is the
+	// default one.
+	Template string
+	// Chat bounds what a template may do.
+	Chat chat.Options
+}
+
+// Load reads a Hugging Face model folder with the pure-Go engine:
+// tokenizer.json (or tiktoken.model), tokenizer_config.json, the chat template
+// (chat_template.jinja, chat_templates/NAME.jinja or the chat_template of the
+// configuration) and generation_config.json. A folder without a template loads;
+// it can encode captured token ids only.
+func Load(dir string) (*Model, error) { return LoadWith(os.DirFS(dir), ".", LoadOptions{}) }
+
+// LoadFS is Load over a file system.
+func LoadFS(fsys fs.FS, dir string) (*Model, error) { return LoadWith(fsys, dir, LoadOptions{}) }
+
+// LoadWith is LoadFS with options.
+func LoadWith(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
+	l := &folder{fsys: fsys, dir: dir, opts: opts}
+	tok, err := l.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Tokenizer: tok, SpecialTokens: map[string]string{}}
+	var config tokenizerConfig
+	if err := l.json("tokenizer_config.json", &config); err != nil {
+		return nil, err
+	}
+	if err := l.special(m, &config); err != nil {
+		return nil, err
+	}
+	source, name, err := l.template(&config)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		if m.Template, err = chat.Compile(source, opts.Chat); err != nil {
+			return nil, inFile(err, name)
+		}
+		sum := sha256.Sum256([]byte(source))
+		m.templateDigest = "sha256:" + hex.EncodeToString(sum[:])
+	}
+	if err := l.stops(m); err != nil {
+		return nil, err
+	}
+	m.finish()
+	return m, nil
+}
+
+// TemplateDigest is "sha256:<hex>" of the template's text, "" without one.
+func (m *Model) TemplateDigest() string { return m.templateDigest }
+
+// IsStop reports whether id ends a completion.
+func (m *Model) IsStop(id rollout.TokenID) bool { return slices.Contains(m.Stops, id) }
+
+func (m *Model) finish() {
+	m.reply = &replyRule{specials: m.Tokenizer.Vocab().Added(), stops: map[string]rollout.TokenID{}}
+	for _, a := range m.reply.specials {
+		if m.IsStop(a.ID) {
+			m.reply.stops[a.Content] = a.ID
+		}
+	}
+}
+
+func inFile(err error, name string) error {
+	if e, ok := errors.AsType[*rollout.Error](err); ok && e.Where.File == "" {
+		c := *e
+		c.Where.File = name
+		return &c
+	}
+	return err
+}
+
+// folder reads one model folder.
+type folder struct {
+	fsys fs.FS
+	dir  string
+	opts LoadOptions
+}
+
+// read returns the content of a file, nil when it is not there.
+func (l *folder) read(name string) ([]byte, error) {
+	b, err := fs.ReadFile(l.fsys, path.Join(l.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the model folder cannot be read: %w", err)
+	}
+	return b, nil
+}
+
+// json decodes a file into v; a missing file leaves v alone.
+func (l *folder) json(name string, v any) error {
+	b, err := l.read(name)
+	if err != nil || b == nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the file is not the JSON it should be: %w", err)
+	}
+	return nil
+}
+
+func (l *folder) tokenizer() (Tokenizer, error) {
+	b, err := l.read("tokenizer.json")
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		if ranks, err := l.read("tiktoken.model"); err != nil || ranks != nil {
+			if err != nil {
+				return nil, err
+			}
+			return l.tiktoken(ranks)
+		}
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path.Join(l.dir, "tokenizer.json")}, "the model folder has no tokenizer.json").
+			WithFix("name the folder of a Hugging Face model")
+	}
+	if l.opts.Engine != nil {
+		return l.opts.Engine("tokenizer.json", b)
+	}
+	return bpe.Parse("tokenizer.json", b)
+}
+
+// tiktoken makes a tokenizer from a rank file.
+func (l *folder) tiktoken(ranks []byte) (Tokenizer, error) {
+	return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: "tiktoken.model"}, "pending")
+}
+
+// tokenizerConfig is what counts here of tokenizer_config.json.
+type tokenizerConfig struct {
+	ChatTemplate json.RawMessage `json:"chat_template"`
+	Rest         map[string]json.RawMessage
+}
+
+func (c *tokenizerConfig) UnmarshalJSON(b []byte) error {
+	if err := json.Unmarshal(b, &c.Rest); err != nil {
+		return err
+	}
+	c.ChatTemplate = c.Rest["chat_template"]
+	return nil
+}
+
+// tokenText reads a token given as a string or as an object with content.
+func tokenText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var o struct {
+		Content string `json:"content"`
+	}
+	if json.Unmarshal(raw, &o) == nil {
+		return o.Content
+	}
+	return ""
+}
+
+// special fills the named tokens: special_tokens_map.json, then the tokenizer's
+// own configuration.
+func (l *folder) special(m *Model, config *tokenizerConfig) error {
+	var older map[string]json.RawMessage
+	if err := l.json("special_tokens_map.json", &older); err != nil {
+		return err
+	}
+	for _, src := range []map[string]json.RawMessage{older, config.Rest} {
+		for k, raw := range src {
+			if strings.HasSuffix(k, "_token") {
+				if text := tokenText(raw); text != "" {
+					m.SpecialTokens[k] = text
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// template returns the text of the chat template and the file it stands in.
+func (l *folder) template(config *tokenizerConfig) (source, file string, err error) {
+	want := l.opts.Template
+	if want == "" || want == "default" {
+		b, err := l.read("chat_template.jinja")
+		if b != nil || err != nil {
+			return string(b), "chat_template.jinja", err
+		}
+	} else {
+		name := "chat_templates/" + want + ".jinja"
+		if !fs.ValidPath(name) {
+			return "", "", rollout.Errorf(rollout.KindInput, rollout.Where{}, "the template name %q is not a file name", want)
+		}
+		b, err := l.read(name)
+		if b != nil || err != nil {
+			return string(b), name, err
+		}
+	}
+	var older struct {
+		ChatTemplate json.RawMessage `json:"chat_template"`
+	}
+	raw := config.ChatTemplate
+	file = "tokenizer_config.json"
+	if raw == nil {
+		if err := l.json("chat_template.json", &older); err != nil {
+			return "", "", err
+		}
+		raw, file = older.ChatTemplate, "chat_template.json"
+	}
+	if raw == nil || string(raw) == "null" {
+		if want != "" {
+			return "", "", rollout.Errorf(rollout.KindTemplate, rollout.Where{File: l.dir}, "the model folder has no chat template named %q", want)
+		}
+		return "", "", nil
+	}
+	if json.Unmarshal(raw, &source) == nil {
+		return source, file, nil
+	}
+	var named []struct{ Name, Template string }
+	if err := json.Unmarshal(raw, &named); err != nil {
+		return "", "", rollout.Errorf(rollout.KindTemplate, rollout.Where{File: file, Field: "/chat_template"}, "expected a string or a list of named templates: %w", err)
+	}
+	if want == "" {
+		want = "default"
+	}
+	var names []string
+	for _, n := range named {
+		if n.Name == want {
+			return n.Template, file, nil
+		}
+		names = append(names, n.Name)
+	}
+	return "", "", rollout.Errorf(rollout.KindTemplate, rollout.Where{File: file, Field: "/chat_template"}, "no template is named %q, found %s", want, strings.Join(names, ", "))
+}
+
+// stops finds the ids that end a completion.
+func (l *folder) stops(m *Model) error {
+	add := func(id rollout.TokenID) {
+		if _, known := m.Tokenizer.Vocab().Token(id); known && !slices.Contains(m.Stops, id) {
+			m.Stops = append(m.Stops, id)
+		}
+	}
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		var c struct {
+			EOS json.RawMessage `json:"eos_token_id"`
+		}
+		if err := l.json(name, &c); err != nil {
+			return err
+		}
+		var one rollout.TokenID
+		var many []rollout.TokenID
+		switch {
+		case len(c.EOS) == 0 || string(c.EOS) == "null":
+			continue
+		case json.Unmarshal(c.EOS, &one) == nil:
+			add(one)
+		case json.Unmarshal(c.EOS, &many) == nil:
+			for _, id := range many {
+				add(id)
+			}
+		default:
+			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name, Field: "/eos_token_id"}, "expected an id or a list of ids, found %.40s", c.EOS)
+		}
+		break
+	}
+	if text := m.SpecialTokens["eos_token"]; text != "" {
+		if id, ok := addedID(m.Tokenizer, text); ok {
+			add(id)
+		}
+	}
+	return nil
+}
+
+func addedID(t Tokenizer, text string) (rollout.TokenID, bool) {
+	for _, a := range t.Vocab().Added() {
+		if a.Content == text {
+			return a.ID, true
+		}
+	}
+	return t.Vocab().ID(text)
+}

@@ -1,0 +1,115 @@
+package tokenize
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+)
+
+// Mode says how turns become sequences.
+type Mode uint8
+
+// The modes.
+const (
+	// Merged joins turns along shared prefixes: the fewest rows in which every
+	// sampled token stands once, in the context the model saw.
+	Merged Mode = iota
+	// PerStep makes one sequence per turn (dynamic history).
+	PerStep
+	// Whole makes one sequence of the whole conversation, rendered once.
+	Whole
+)
+
+var modeNames = []string{"merged", "perstep", "whole"}
+
+// String returns the name used on command lines.
+func (m Mode) String() string { return nameOf(modeNames, int(m)) }
+
+// ParseMode reads a name that String wrote.
+func ParseMode(s string) (Mode, error) { return parseName[Mode](modeNames, s, "mode") }
+
+func nameOf(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "?"
+}
+
+func parseName[E ~uint8](names []string, s, what string) (E, error) {
+	for i, n := range names {
+		if n == s {
+			return E(i), nil
+		}
+	}
+	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: what}, "found %q, expected one of %s", s, strings.Join(names, ", "))
+}
+
+// Edges says whether tokens may cross from a prompt into a completion.
+type Edges uint8
+
+// The rules.
+const (
+	// EdgesSampled cuts the text where a completion begins: the model sampled it
+	// after the generation prompt, so no token spans both.
+	EdgesSampled Edges = iota
+	// EdgesDocument encodes the rendered conversation as one document.
+	EdgesDocument
+)
+
+var edgesNames = []string{"sampled", "document"}
+
+// String returns the name used on command lines.
+func (e Edges) String() string { return nameOf(edgesNames, int(e)) }
+
+// ParseEdges reads a name that String wrote.
+func ParseEdges(s string) (Edges, error) { return parseName[Edges](edgesNames, s, "edges") }
+
+// Options chooses how an Encoder works. The zero value is the right default:
+// merged rows, guarded special tokens, sampled edges, no drift repair.
+type Options struct {
+	Mode     Mode
+	Specials Specials
+	Edges    Edges
+	// Drift is the policy for captured ids that do not repeat exactly; only
+	// Merged uses it. Text may be left nil.
+	Drift lineage.Options
+	// Kwargs are template variables (enable_thinking, …) as JSON values; a
+	// rollout's own TemplateKwargs win.
+	Kwargs map[string]json.RawMessage
+	// Now is the clock of templates that print a date. The zero value is the Unix
+	// epoch, so that output does not depend on when it is made.
+	Now time.Time
+}
+
+// Validate reports all faults of o.
+func (o Options) Validate() error {
+	var errs []error
+	fault := func(field, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tokenize.Options." + field}, format, args...))
+	}
+	if o.Mode > Whole {
+		fault("Mode", "value %d is none of Merged, PerStep, Whole", o.Mode)
+	}
+	if o.Specials > SpecialsParity {
+		fault("Specials", "value %d is none of the known rules", o.Specials)
+	}
+	if o.Edges > EdgesDocument {
+		fault("Edges", "value %d is none of the known rules", o.Edges)
+	}
+	if o.Mode == Merged && o.Edges == EdgesDocument {
+		fault("Edges", "EdgesDocument lets tokens cross turns, which merged rows cannot hold: use PerStep or Whole")
+	}
+	for k, v := range o.Kwargs {
+		if !json.Valid(v) {
+			fault("Kwargs", "%q is not a JSON value: %.40s", k, v)
+		}
+	}
+	if o.Drift.Text == nil {
+		o.Drift.Text = func(rollout.TokenID) string { return "" }
+	}
+	return errors.Join(append(errs, o.Drift.Validate())...)
+}

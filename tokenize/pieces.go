@@ -1,0 +1,113 @@
+package tokenize
+
+import (
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Specials says which occurrences of added tokens count.
+type Specials uint8
+
+// The rules.
+const (
+	// SpecialsGuard honours an added token only where the template wrote it and,
+	// for tokens that are not special (<think>, <tool_call>), where the policy
+	// itself wrote it into content or reasoning that it sampled. Text of users,
+	// tools, tool schemas, names and arguments never makes one.
+	SpecialsGuard Specials = iota
+	// SpecialsParity honours every occurrence, as transformers' tokenize=True does,
+	// injections included.
+	SpecialsParity
+)
+
+var specialsNames = []string{"guard", "parity"}
+
+// String returns the name used on command lines.
+func (s Specials) String() string { return nameOf(specialsNames, int(s)) }
+
+// ParseSpecials reads a name that String wrote.
+func ParseSpecials(s string) (Specials, error) {
+	return parseName[Specials](specialsNames, s, "specials")
+}
+
+// pieceEncoder turns rendered text into columns. It belongs to one goroutine.
+type pieceEncoder struct {
+	tok      Tokenizer
+	specials Specials
+	added    map[rollout.TokenID]AddedToken
+	// longest is the longest added token in bytes: how far a match may look ahead.
+	longest int
+	// sampled reports whether the policy wrote message m.
+	sampled func(m int32) bool
+	buf     Encoding
+}
+
+func newPieceEncoder(tok Tokenizer, specials Specials, sampled func(int32) bool) *pieceEncoder {
+	p := &pieceEncoder{tok: tok, specials: specials, added: map[rollout.TokenID]AddedToken{}, sampled: sampled}
+	for _, a := range tok.Vocab().Added() {
+		p.added[a.ID] = a
+		p.longest = max(p.longest, len(a.Content))
+	}
+	return p
+}
+
+// encode appends the tokens of r.text[from:to] to dst and reports, through
+// cut, byte and token positions after which the encoding of the rest does not
+// depend on what went before.
+func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, cut func(at, tokens int)) error {
+	p.buf.Reset()
+	cursor := r.after(from)
+	opts := EncodeOptions{Offsets: true}
+	if p.specials == SpecialsGuard {
+		opts.Added = func(m AddedMatch) bool {
+			return p.trusted(r, from+m.Start, from+m.End, m.Token)
+		}
+	}
+	if err := p.tok.Encode(&p.buf, r.text[from:to], opts); err != nil {
+		return err
+	}
+	for i, id := range p.buf.IDs {
+		start, end := from+int(p.buf.Offsets[2*i]), from+int(p.buf.Offsets[2*i+1])
+		for cursor < len(r.fields) && r.fields[cursor].end <= start {
+			cursor++
+		}
+		source, flags := int32(-1), rollout.Flag(0)
+		if cursor < len(r.fields) && r.fields[cursor].start < end {
+			f := r.fields[cursor]
+			source, flags = f.message, f.part.flag()
+		}
+		token, special := p.added[id]
+		if special {
+			flags |= rollout.FlagSpecial
+		}
+		dst.add(id, source, flags)
+		// White space behind a token that strips it is gone from the offsets.
+		if special && cut != nil && !token.RStrip {
+			cut(end, dst.len())
+		}
+	}
+	return nil
+}
+
+func (p part) flag() rollout.Flag {
+	switch p {
+	case partContent:
+		return rollout.FlagContent
+	case partReasoning:
+		return rollout.FlagReasoning
+	case partToolCall:
+		return rollout.FlagToolCall
+	}
+	return 0
+}
+
+// trusted applies the guard to an occurrence at [start, end).
+func (p *pieceEncoder) trusted(r *rendering, start, end int, t AddedToken) bool {
+	for i := r.after(start); i < len(r.fields) && r.fields[i].start < end; i++ {
+		f := r.fields[i]
+		policyText := !t.Special && f.message >= 0 && (f.part == partContent || f.part == partReasoning) && p.sampled(f.message)
+		if !policyText {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package tokenize
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// completion is what the policy sampled in one turn.
+type completion struct {
+	message int32 // −1 = token ids only
+	turn    int32
+	// text is the sampled text without its stop marker; "" when only ids are known.
+	text string
+	// first is the offset in text of the first byte that came from the message.
+	first int
+	stop  string // the stop marker's text, "" when none was sampled
+	cols  columns
+}
+
+// prompt is an encoded prompt: the first keep tokens of the turn before it,
+// then add.
+type prompt struct {
+	keep int
+	add  columns
+}
+
+// boundary is a place in a prompt after which the encoding of the rest is
+// independent of what went before.
+type boundary struct{ at, tokens int }
+
+// promptEncoder encodes the prompts of one rollout in order and encodes again
+// only what differs from the prompt before.
+type promptEncoder struct {
+	pieces *pieceEncoder
+	edges  Edges
+	last   rendering
+	cols   columns // tokens of last
+	bounds []boundary
+	done   map[int32]*completion // completions so far, by message
+}
+
+// encode encodes r. Completions of earlier turns that stand in it keep the ids
+// that were sampled.
+func (e *promptEncoder) encode(r rendering) (prompt, error) {
+	common := commonPrefix(&e.last, &r)
+	// The last boundary that both prompts share.
+	n := sort.Search(len(e.bounds), func(i int) bool { return e.bounds[i].at+e.pieces.longest > common })
+	keep := boundary{}
+	if n > 0 {
+		keep = e.bounds[n-1]
+	}
+	e.bounds = e.bounds[:n]
+	e.cols.truncate(keep.tokens)
+	at := keep.at
+	encodeTo := func(to int) error {
+		if at >= to {
+			return nil
+		}
+		err := e.pieces.encode(&e.cols, &r, at, to, func(at, tokens int) {
+			e.bounds = append(e.bounds, boundary{at, tokens})
+		})
+		at = to
+		return err
+	}
+	if e.edges == EdgesSampled {
+		for i := r.after(at); i < len(r.fields); i++ {
+			c := e.done[r.fields[i].message]
+			if c == nil || r.fields[i].start < at || !r.opens(i) {
+				continue
+			}
+			start := c.begin(&r, r.fields[i].start)
+			if start < at {
+				continue
+			}
+			if err := encodeTo(start); err != nil {
+				return prompt{}, err
+			}
+			whole := c.text + c.stop
+			if c.cols.len() > 0 && strings.HasPrefix(r.text[start:], whole) {
+				for i, id := range c.cols.ids {
+					e.cols.add(id, c.cols.source[i], c.cols.flags[i]&^(rollout.FlagSampled|rollout.FlagStop))
+				}
+				at = start + len(whole)
+				e.bounds = append(e.bounds, boundary{at, e.cols.len()})
+			}
+		}
+	}
+	if err := encodeTo(len(r.text)); err != nil {
+		return prompt{}, err
+	}
+	e.last = r
+	return prompt{keep: keep.tokens, add: e.cols.slice(keep.tokens, e.cols.len()).clone()}, nil
+}
+
+// begin returns where the completion begins in r, given the first byte of its
+// message there: at its own text or, where the template rewrote it, at that byte.
+func (c *completion) begin(r *rendering, first int) int {
+	if start := first - c.first; start >= 0 && strings.HasPrefix(r.text[start:], c.text) {
+		return start
+	}
+	return first
+}

@@ -1,0 +1,278 @@
+package tokenize
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
+)
+
+// renderer renders the contexts of one rollout.
+type renderer struct {
+	ctx      context.Context
+	template *chat.Template
+	kwargs   map[string]chat.Value
+	now      time.Time
+	r        *rollout.Rollout
+	tools    chat.Value
+	values   []chat.Value // message values, made when first needed
+	made     []bool
+
+	// all is the plain history; index maps its messages to those of the rollout,
+	// place the other way (−1: not in it).
+	all   *chat.Conversation
+	index []int32
+	place []int
+}
+
+// newRenderer prepares the rollout's messages; nil when the model has no
+// template.
+func (j *job) newRenderer() (*renderer, error) {
+	if j.model.Template == nil || len(j.r.Messages) == 0 {
+		return nil, nil
+	}
+	return newRenderer(j.ctx, j.model, j.r, j.opts.Kwargs, j.opts.Now)
+}
+
+func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[string]json.RawMessage, now time.Time) (*renderer, error) {
+	x := &renderer{ctx: ctx, template: m.Template, r: r, kwargs: map[string]chat.Value{}, now: now,
+		values: make([]chat.Value, len(r.Messages)), made: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
+	if x.now.IsZero() {
+		x.now = time.Unix(0, 0).UTC()
+	}
+	for k, text := range m.SpecialTokens {
+		x.kwargs[k] = chat.String(text)
+	}
+	for _, set := range []map[string]json.RawMessage{kwargs, r.TemplateKwargs} {
+		for k, raw := range set {
+			v, err := chat.ParseJSON(raw)
+			if err != nil {
+				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "template_kwargs/" + k}, "not a JSON value: %w", err)
+			}
+			x.kwargs[k] = v
+		}
+	}
+	if len(r.Tools) > 0 {
+		tools := make([]chat.Value, len(r.Tools))
+		for i, raw := range r.Tools {
+			v, err := chat.ParseJSON(raw)
+			if err != nil {
+				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tools"}, "tool %d is not JSON: %w", i, err)
+			}
+			tools[i] = v
+		}
+		x.tools = chat.List(tools...)
+	}
+	var history []chat.Value
+	for i := range r.Messages {
+		x.place[i] = -1
+		if r.Messages[i].Role == rollout.RoleExit {
+			continue
+		}
+		v, err := x.value(i)
+		if err != nil {
+			return nil, err
+		}
+		x.place[i] = len(history)
+		history = append(history, v)
+		x.index = append(x.index, int32(i))
+	}
+	var err error
+	x.all, err = chat.NewConversation(chat.List(history...), x.tools, chat.Null(), chat.ConversationOptions{})
+	return x, err
+}
+
+// value is message i as templates see it.
+func (x *renderer) value(i int) (chat.Value, error) {
+	if !x.made[i] {
+		v, err := messageValue(&x.r.Messages[i])
+		if err != nil {
+			if e, ok := err.(*rollout.Error); ok {
+				e.Where.Message = rollout.At(i)
+			}
+			return chat.Value{}, err
+		}
+		x.values[i], x.made[i] = v, true
+	}
+	return x.values[i], nil
+}
+
+// messageValue makes the dict that a Hugging Face user would pass.
+func messageValue(m *rollout.Message) (chat.Value, error) {
+	members := make([]chat.Member, 0, 8)
+	add := func(key string, v chat.Value) { members = append(members, chat.Member{Key: key, Value: v}) }
+	add("role", chat.String(string(m.Role)))
+	switch {
+	case m.NoContent:
+		// Templates test for an empty text far more often than for a missing one.
+		add("content", chat.String(""))
+	case m.Parts != nil:
+		for i, p := range m.Parts {
+			if !p.IsText() {
+				return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "content"}, "part %d is of type %q: only text can be turned into tokens", i, p.Type).
+					WithFix("leave the rollout out (on-error skip)")
+			}
+		}
+		// Many templates know strings only, and those that know lists write text
+		// parts one after the other.
+		add("content", chat.String(m.Content))
+	default:
+		add("content", chat.String(m.Content))
+	}
+	if m.Reasoning != "" {
+		add("reasoning_content", chat.String(m.Reasoning))
+	}
+	if len(m.ToolCalls) > 0 {
+		calls := make([]chat.Value, len(m.ToolCalls))
+		for i, c := range m.ToolCalls {
+			args := chat.String(c.Arguments)
+			if !c.ArgumentsText {
+				var err error
+				if args, err = chat.ParseJSON([]byte(c.Arguments)); err != nil {
+					return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON: %w", i, err)
+				}
+			}
+			function := chat.Object(chat.Member{Key: "name", Value: chat.String(c.Name)}, chat.Member{Key: "arguments", Value: args})
+			call := []chat.Member{{Key: "type", Value: chat.String("function")}}
+			if c.ID != "" {
+				call = append(call, chat.Member{Key: "id", Value: chat.String(c.ID)})
+			}
+			calls[i] = chat.Object(append(call, chat.Member{Key: "function", Value: function})...)
+		}
+		add("tool_calls", chat.List(calls...))
+	}
+	if m.ToolCallID != "" {
+		add("tool_call_id", chat.String(m.ToolCallID))
+	}
+	if m.Name != "" {
+		add("name", chat.String(m.Name))
+	}
+	return chat.Object(members...), nil
+}
+
+// context returns the conversation of a turn's context, the message indices
+// behind its entries (−1 for notes), and whether it is the plain history.
+func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error) {
+	if t.Context.Parts == nil {
+		n := x.before(t.Message)
+		return x.all.Prefix(n), x.index[:n], nil
+	}
+	var list []chat.Value
+	var index []int32
+	for _, p := range t.Context.Parts {
+		if p.Message != nil {
+			v, err := messageValue(p.Message)
+			if err != nil {
+				return nil, nil, err
+			}
+			source := int32(-1)
+			if p.To == p.From+1 {
+				source = int32(p.From) // a shortened message stands for its original
+			}
+			list, index = append(list, v), append(index, source)
+			continue
+		}
+		if p.From < 0 || p.To > len(x.r.Messages) || p.From > p.To {
+			return nil, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "context"}, "the context names messages [%d, %d) of %d", p.From, p.To, len(x.r.Messages))
+		}
+		for i := p.From; i < p.To; i++ {
+			if x.place[i] < 0 {
+				continue
+			}
+			v, err := x.value(i)
+			if err != nil {
+				return nil, nil, err
+			}
+			list, index = append(list, v), append(index, int32(i))
+		}
+	}
+	c, err := chat.NewConversation(chat.List(list...), x.tools, chat.Null(), chat.ConversationOptions{})
+	return c, index, err
+}
+
+// before is the number of messages of the plain history in front of message i.
+func (x *renderer) before(i int) int {
+	for ; i < len(x.place); i++ {
+		if x.place[i] >= 0 {
+			return x.place[i]
+		}
+	}
+	return x.all.Len()
+}
+
+// prompt renders what the model saw at turn t, generation prompt included.
+func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
+	c, index, err := x.context(t)
+	if err != nil {
+		return rendering{}, err
+	}
+	return x.run(c, index, true)
+}
+
+// answered renders the same conversation with the turn's reply as its last
+// message.
+func (x *renderer) answered(t *rollout.Turn) (rendering, error) {
+	if t.Context.Parts == nil {
+		n := x.before(t.Message) + 1
+		return x.run(x.all.Prefix(n), x.index[:n], false)
+	}
+	with := *t
+	with.Context.Parts = append(append([]rollout.ContextPart(nil), t.Context.Parts...), rollout.ContextPart{From: t.Message, To: t.Message + 1})
+	c, index, err := x.context(&with)
+	if err != nil {
+		return rendering{}, err
+	}
+	return x.run(c, index, false)
+}
+
+// document renders the whole conversation.
+func (x *renderer) document() (rendering, error) { return x.run(x.all, x.index, false) }
+
+func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt bool) (rendering, error) {
+	res, err := x.template.Render(x.ctx, c, chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now})
+	if err != nil {
+		return rendering{}, err
+	}
+	out := rendering{text: res.Text, fields: make([]field, 0, len(res.Spans)/2+1)}
+	for i := range res.Spans {
+		s := &res.Spans[i]
+		if s.Field == nil || s.Start == s.End {
+			continue
+		}
+		f := field{s.Start, s.End, -1, partOther}
+		if s.Field.Message >= 0 {
+			f.message, f.part = index[s.Field.Message], partOf(s.Field)
+			if f.message < 0 {
+				f.part = partOther
+			}
+		}
+		if n := len(out.fields); n > 0 && out.fields[n-1].end == f.start && out.fields[n-1].message == f.message && out.fields[n-1].part == f.part {
+			out.fields[n-1].end = f.end
+			continue
+		}
+		out.fields = append(out.fields, f)
+	}
+	return out, nil
+}
+
+// partOf tells which part of a message a field belongs to: by the key below the
+// message.
+func partOf(f *chat.Field) part {
+	for f.Parent != nil && f.Parent.Parent != nil && f.Parent.Parent.Parent != nil {
+		f = f.Parent
+	}
+	if f.IsKey {
+		return partOther
+	}
+	switch f.Key {
+	case "content":
+		return partContent
+	case "reasoning_content", "thinking", "reasoning":
+		return partReasoning
+	case "tool_calls":
+		return partToolCall
+	}
+	return partOther
+}

@@ -1,0 +1,99 @@
+package tokenize
+
+import "sort"
+
+// part is the kind of message text that a byte belongs to.
+type part uint8
+
+const (
+	partScaffold  part = iota // the template's own text
+	partContent               // a message's content
+	partReasoning             // a message's thinking text
+	partToolCall              // name, id or arguments of a tool call
+	partOther                 // any other recorded text: tool schemas, names, documents
+)
+
+// field is a run of bytes of a rendering that came from the recorded data.
+type field struct {
+	start, end int
+	message    int32 // index into Rollout.Messages, −1 = none (schemas, notes)
+	part       part
+}
+
+// rendering is a text and the origin of its bytes: ascending fields without
+// overlap, everything between them scaffold.
+type rendering struct {
+	text   string
+	fields []field
+}
+
+// after returns the index of the first field that ends behind byte at.
+func (r *rendering) after(at int) int {
+	return sort.Search(len(r.fields), func(i int) bool { return r.fields[i].end > at })
+}
+
+// extent returns the byte range from the first to the last field of message m
+// that holds its text (content, reasoning, tool calls; with only set, that part
+// alone), and whether there is one.
+func (r *rendering) extent(m int32, only part) (start, end int, ok bool) {
+	for _, f := range r.fields {
+		if f.message == m && f.part != partOther && (only == partScaffold || f.part == only) {
+			if !ok {
+				start, ok = f.start, true
+			}
+			end = f.end
+		}
+	}
+	return start, end, ok
+}
+
+// opens reports whether field i is the first that holds text of its message.
+func (r *rendering) opens(i int) bool {
+	if r.fields[i].part == partOther {
+		return false
+	}
+	for k := i - 1; k >= 0 && r.fields[k].message == r.fields[i].message; k-- {
+		if r.fields[k].part != partOther {
+			return false
+		}
+	}
+	return true
+}
+
+// commonPrefix is the number of leading bytes in which a and b agree, text and
+// origin alike.
+func commonPrefix(a, b *rendering) int {
+	n := commonText(a.text, b.text)
+	for i := 0; i < len(a.fields) || i < len(b.fields); i++ {
+		switch {
+		case i >= len(a.fields):
+			return min(n, b.fields[i].start)
+		case i >= len(b.fields):
+			return min(n, a.fields[i].start)
+		}
+		x, y := a.fields[i], b.fields[i]
+		if x.start >= n && y.start >= n {
+			return n
+		}
+		if x.start != y.start || x.message != y.message || x.part != y.part {
+			return min(n, x.start, y.start)
+		}
+		if x.end != y.end {
+			return min(n, x.end, y.end)
+		}
+	}
+	return n
+}
+
+func commonText(a, b string) int {
+	n := min(len(a), len(b))
+	const step = 256
+	i := 0
+	for i+step <= n && a[i:i+step] == b[i:i+step] {
+		i += step
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}

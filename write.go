@@ -1,0 +1,342 @@
+package turnpack
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"sync"
+
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// result is what a worker made of one rollout.
+type result struct {
+	group  int
+	rows   []rollout.Sample
+	report tokenize.Report
+	masked map[string]int
+	why    string // why there are no rows
+	status rollout.Status
+	notes  []rollout.Note
+	err    error
+	r      *rollout.Rollout
+}
+
+// write is the second pass: workers encode, one goroutine writes in order.
+func (x *run) write(ctx context.Context, src Source, dst Sink) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type task struct {
+		r   *rollout.Rollout
+		out chan result
+	}
+	workers := x.workers()
+	tasks := make(chan task)
+	// The queue bounds how far reading runs ahead of writing and keeps the order.
+	queue := make(chan chan result, 2*workers)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(queue)
+		defer close(tasks)
+		done := map[string]bool{}
+		for r, err := range src.Rollouts(ctx) {
+			if err != nil || ctx.Err() != nil {
+				continue // booked in the first pass
+			}
+			if _, ok := x.seen[r.ID]; !ok || done[r.ID] {
+				continue
+			}
+			if r.Validate() != nil {
+				continue
+			}
+			done[r.ID] = true
+			out := make(chan result, 1)
+			select {
+			case queue <- out:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case tasks <- task{r, out}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for range workers {
+		wg.Go(func() {
+			for t := range tasks {
+				t.out <- x.encode(ctx, t.r)
+			}
+		})
+	}
+	err := x.collect(ctx, queue, dst)
+	cancel()
+	for range queue {
+	}
+	wg.Wait()
+	return err
+}
+
+// collect writes results in order; groups that come interleaved are held back
+// until the groups before them are complete.
+func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) error {
+	held := map[int][]rollout.Sample{}
+	left := make([]int, len(x.groups))
+	for i, g := range x.groups {
+		left[i] = g.count
+	}
+	current, done := 0, 0
+	for out := range queue {
+		var res result
+		select {
+		case res = <-out:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		done++
+		if res.err != nil {
+			if err := x.bad(res.r, res.err); err != nil {
+				return err
+			}
+			res.why = "could not be encoded"
+		}
+		x.book(&res)
+		left[res.group]--
+		if res.group != current {
+			held[res.group] = append(held[res.group], res.rows...)
+		} else if err := x.emit(dst, res.rows); err != nil {
+			return err
+		}
+		for current < len(left) && left[current] == 0 {
+			if err := x.emit(dst, held[current]); err != nil {
+				return err
+			}
+			delete(held, current)
+			current++
+			if current < len(left) {
+				if err := x.emit(dst, held[current]); err != nil {
+					return err
+				}
+				delete(held, current)
+			}
+		}
+		x.progress(Progress{Pass: 2, Done: done, Total: x.report.Rollouts, Rows: x.report.Rows, Token: x.report.Tokens})
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if done != x.report.Rollouts {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source gave %d rollouts in the first pass and %d in the second", x.report.Rollouts, done).
+			WithFix("do not change the input while it is converted")
+	}
+	return nil
+}
+
+func (x *run) emit(dst Sink, rows []rollout.Sample) error {
+	for i := range rows {
+		if err := dst.Write(rows[i]); err != nil {
+			return err
+		}
+		x.report.Rows++
+		x.report.Tokens += int64(rows[i].Len())
+		x.report.Trained += int64(rows[i].Sequence.Trained())
+	}
+	return nil
+}
+
+func (x *run) book(res *result) {
+	count(&x.report.Status, res.status.String(), 1)
+	x.report.Encode.Add(res.report)
+	for reason, n := range res.masked {
+		count(&x.report.MaskedRows, reason, n)
+	}
+	if len(res.rows) == 0 {
+		count(&x.report.WithoutRows, res.why, 1)
+	}
+	for _, n := range res.notes {
+		count(&x.report.Notes, n.Code, 1)
+	}
+}
+
+// encode makes the rows of one rollout.
+func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
+	key := x.group(r)
+	res := result{group: x.groupOf[key], status: r.Status, notes: r.Notes, r: r}
+	got := reward.Score(r, x.Scale)
+	var adv reward.Advantage
+	if !x.NoAdvantages {
+		var err error
+		if adv, err = x.stats.Advantage(key, x.rolloutReward(r, got)); err != nil {
+			res.err = err
+			return res
+		}
+		if adv.Dropped != "" {
+			res.why = adv.Dropped
+			return res
+		}
+	}
+	if x.Window != nil {
+		windowed, err := x.windowed(ctx, r)
+		if err != nil {
+			res.err = err
+			return res
+		}
+		r = windowed
+	}
+	seqs, report, err := x.enc.EncodeReport(ctx, r)
+	if err != nil {
+		res.err = err
+		return res
+	}
+	res.report = report
+	rows := make([]rollout.Sample, 0, len(seqs))
+	reason := ""
+	for _, seq := range seqs {
+		if reason = x.Mask.RowReason(seq.Len(), r.Status); reason != "" {
+			count(&res.masked, reason, 1)
+			continue
+		}
+		row, err := x.sample(r, key, seq, got, adv)
+		if err != nil {
+			res.err = err
+			return res
+		}
+		rows = append(rows, row)
+	}
+	res.rows = export.Settle(rows)
+	if len(res.rows) == 0 {
+		switch {
+		case len(seqs) == 0:
+			res.why = "no sampled turn"
+		case reason != "":
+			res.why = "masked: " + reason
+		default:
+			res.why = "no trained token"
+		}
+	}
+	return res
+}
+
+// windowed plans the contexts of r's turns.
+func (x *run) windowed(ctx context.Context, r *rollout.Rollout) (*rollout.Rollout, error) {
+	counter := ctxwindow.CounterFunc(func(ctx context.Context, shown []rollout.Message) (int, error) {
+		return x.enc.Count(ctx, r, shown)
+	})
+	contexts, _, err := ctxwindow.Plan(ctx, r, x.Window, counter)
+	if err != nil {
+		return nil, err
+	}
+	return ctxwindow.Apply(r, contexts)
+}
+
+func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got rollout.Reward, adv reward.Advantage) (rollout.Sample, error) {
+	seq, err := lossmask.Apply(seq, x.Mask)
+	if err != nil {
+		return rollout.Sample{}, err
+	}
+	if !x.logprobs {
+		seq.Logprob = nil
+	}
+	if !x.versions {
+		seq.Version = nil
+	}
+	seq.Group = key
+	s := rollout.Sample{
+		RolloutIndex: x.seen[r.ID], Reward: got.Total, OutcomeReward: got.Outcome,
+		Status: r.Status, FinishReason: finishReason(r, seq.LastTurn), Temperature: x.temperature(r),
+		StepReward: stepReward(r, &seq),
+	}
+	if !x.NoAdvantages {
+		if seq, err = reward.Credit(seq, adv.Value); err != nil {
+			return s, err
+		}
+		s.Advantage = &adv.Value
+	}
+	s.Sequence = seq
+	if s.Metadata, err = metadata(r, &seq); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+func (x *run) temperature(r *rollout.Rollout) float32 {
+	switch {
+	case r.Temperature != nil:
+		return *r.Temperature
+	case x.Temperature > 0:
+		return x.Temperature
+	}
+	return 1
+}
+
+// finishReason is the recorded reason of the row's last turn, else what the
+// rollout's end says of its last turn.
+func finishReason(r *rollout.Rollout, turn int) string {
+	turns := rollout.TurnsOf(r)
+	if turn < 0 || turn >= len(turns) {
+		return "unknown"
+	}
+	if why := turns[turn].FinishReason; why != "" {
+		return why
+	}
+	if turn == len(turns)-1 && r.Status == rollout.StatusTruncated {
+		return "limit"
+	}
+	return "stop"
+}
+
+// stepReward is the mean score of the steps whose tokens the row trains.
+func stepReward(r *rollout.Rollout, seq *rollout.Sequence) *float64 {
+	if len(r.Steps) == 0 {
+		return nil
+	}
+	turns := rollout.TurnsOf(r)
+	owned := map[int]bool{}
+	for _, t := range seq.Turn {
+		if t >= 0 && int(t) < len(turns) {
+			owned[turns[t].Step] = true
+		}
+	}
+	var scores []rollout.StepScore
+	for _, s := range r.Steps {
+		if owned[s.Step] {
+			scores = append(scores, s)
+		}
+	}
+	mean, n := reward.MeanStep(scores)
+	if n == 0 || math.IsNaN(mean) {
+		return nil
+	}
+	return &mean
+}
+
+// metadata is the recorded object with what the row knows of itself.
+func metadata(r *rollout.Rollout, seq *rollout.Sequence) (json.RawMessage, error) {
+	m := maps.Clone(r.Metadata)
+	if m == nil {
+		m = map[string]json.RawMessage{}
+	}
+	own := map[string]string{"fidelity": seq.Fidelity.String()}
+	if r.Origin.Format != "" {
+		own["format"] = r.Origin.Format
+	}
+	if r.Instance != "" {
+		own["instance"] = r.Instance
+	}
+	if r.Outcome.Reason != "" {
+		own["outcome_reason"] = r.Outcome.Reason
+	}
+	b, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	m["turnpack"] = b
+	return json.Marshal(m)
+}
