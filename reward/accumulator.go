@@ -375,8 +375,6 @@ func (s *Statistics) Group(key string) (GroupStatistics, bool) {
 	}, true
 }
 
-func (s *Statistics) takesPart(r RolloutReward) bool { return s.e.takesPart(r) }
-
 // advantage is the value before normalisation and clip.
 func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, error) {
 	if !s.e.takesPart(r) {

@@ -77,7 +77,7 @@ func Advantages(groups []GroupRewards, e Estimator) ([][]Advantage, Report, erro
 		}
 	}
 	if e.Normalize {
-		s.normalize(groups, out)
+		s.normalize(groups, assigned, out)
 	}
 	for i, g := range groups {
 		for j := range out[i] {
@@ -179,11 +179,18 @@ func (r *Report) count(a Advantage) {
 }
 
 // normalize makes the advantages of the rows that take part a batch z-score.
-func (s *Statistics) normalize(groups []GroupRewards, out [][]Advantage) {
+// A row alone in its group has nothing to be compared with: under SingletonZero
+// it stays 0 and out of the batch's mean and deviation.
+func (s *Statistics) normalize(groups []GroupRewards, assigned [][]int, out [][]Advantage) {
+	compared := func(i, j int, r RolloutReward) bool {
+		at := assigned[i][j]
+		alone := at != bare && s.groups[at].m.n == 1 && s.e.Singleton == SingletonZero
+		return s.e.takesPart(r) && out[i][j].Dropped == "" && !alone
+	}
 	var m moments
 	for i, g := range groups {
 		for j, r := range g.Rollouts {
-			if s.takesPart(r) && out[i][j].Dropped == "" {
+			if compared(i, j, r) {
 				m.add(out[i][j].Value, s.e.count(r))
 			}
 		}
@@ -192,7 +199,7 @@ func (s *Statistics) normalize(groups []GroupRewards, out [][]Advantage) {
 	sd := math.Sqrt(m.variance(1))
 	for i, g := range groups {
 		for j, r := range g.Rollouts {
-			if s.takesPart(r) && out[i][j].Dropped == "" {
+			if compared(i, j, r) {
 				out[i][j].Value = m.deviation(out[i][j].Value) / (sd + s.e.epsilon())
 			}
 		}

@@ -1,6 +1,10 @@
 package reward
 
-import "github.com/turnpack/turnpack/rollout"
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
 
 // ComponentGroup holds several rewards per rollout: Rewards[rollout][component],
 // nil where a reward function gave nothing.
@@ -11,7 +15,8 @@ type ComponentGroup struct {
 
 // NormalizeThenSum estimates each component alone with e, sums the results with
 // the weights, and makes the sum a batch z-score with e's epsilon (TRL's
-// normalize_then_sum). A component that is nil adds nothing.
+// normalize_then_sum, 1.16.0). A component that is nil adds nothing; a rollout with
+// nil alone leaves the statistics and gets 0.
 func NormalizeThenSum(groups []ComponentGroup, weights []float64, e Estimator) ([][]Advantage, error) {
 	sums := make([]GroupRewards, len(groups))
 	for i, g := range groups {
@@ -19,6 +24,9 @@ func NormalizeThenSum(groups []ComponentGroup, weights []float64, e Estimator) (
 		for j, c := range g.Rewards {
 			if len(c) != len(weights) {
 				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "rollout %d of group %q has %d rewards for %d weights", j, g.Key, len(c), len(weights))
+			}
+			if !slices.ContainsFunc(c, func(x *float64) bool { return x != nil }) {
+				sums[i].Rollouts[j].Excluded = ExcludedNoReward
 			}
 		}
 	}
@@ -46,7 +54,7 @@ func NormalizeThenSum(groups []ComponentGroup, weights []float64, e Estimator) (
 		}
 	}
 	out, _, err := Advantages(sums, Estimator{
-		Grouping: GroupWholeBatch, Epsilon: e.Epsilon, Place: e.Place, Constant: ConstantAsIs, Clip: e.Clip,
+		Grouping: GroupWholeBatch, Population: PopulationZero, Epsilon: e.Epsilon, Place: e.Place, Constant: ConstantAsIs, Clip: e.Clip,
 	})
 	return out, err
 }

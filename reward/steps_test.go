@@ -132,6 +132,11 @@ func TestNormalizeThenSum(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, -got[0][1].Value, got[0][0].Value, 1e-12)
 	require.Positive(t, got[0][0].Value, "the second component is given once and compares with nothing")
+	without := got[0]
+	groups[0].Rewards = append(groups[0].Rewards, []*float64{nil, nil})
+	got, err = NormalizeThenSum(groups, []float64{1, 5}, Estimator{})
+	require.NoError(t, err)
+	require.Equal(t, append(without, Advantage{}), got[0], "a rollout without any reward moves no other")
 	_, err = NormalizeThenSum(groups, []float64{1}, Estimator{})
 	require.ErrorIs(t, err, rollout.KindInput)
 }
@@ -156,4 +161,14 @@ func TestEMA(t *testing.T) {
 	require.Equal(t, []float64{1}, got[0], "the first reward meets a baseline of 0")
 	require.Equal(t, []float64{4}, got[1], "each key has a baseline of its own")
 	require.InDelta(t, 1-0.05, got[2][0], 1e-15)
+}
+
+// A row alone in its group is not compared and must not pull the batch's
+// deviation towards 0.
+func TestNormalizeLeavesSingletonsOut(t *testing.T) {
+	e := Estimator{Center: CenterLeaveOneOut, Scale: DivideNone, Normalize: true}
+	without := advantages(t, e, group("a", 1, 0, 0))
+	with := advantages(t, e, group("a", 1, 0, 0), group("b", 5))
+	require.Equal(t, without[0], with[0])
+	require.Equal(t, []float64{0}, with[1])
 }

@@ -18,7 +18,11 @@ func TestOverlong(t *testing.T) {
 		require.Equal(t, c.bounded, soft.Punishment(c.length), c.length)
 		require.Equal(t, c.falling, hard.Punishment(c.length), c.length)
 	}
-	for _, o := range []Overlong{{}, {Max: 1, Cache: 2}, {Max: 2, Cache: 1, Penalty: -1}, {Max: 2, Cache: 1, Penalty: math.NaN()}} {
+	cliff := Overlong{Max: 100, Penalty: 1}
+	require.NoError(t, cliff.Validate())
+	require.Zero(t, cliff.Punishment(100))
+	require.Equal(t, -1.0, cliff.Punishment(101))
+	for _, o := range []Overlong{{}, {Max: 1, Unbounded: true}, {Max: 1, Cache: 2}, {Max: 2, Cache: 1, Penalty: -1}, {Max: 2, Cache: 1, Penalty: math.NaN()}} {
 		require.ErrorIs(t, o.Validate(), rollout.KindInput)
 	}
 	require.NoError(t, soft.Validate())
