@@ -1,0 +1,298 @@
+package reward
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// plain is the estimator's definition in the simplest words: lists, loops and
+// rounded float64 sums, one entry per observation.
+type plain struct {
+	e     Estimator
+	group []float64
+	batch []float64
+	// centres[i] is what is subtracted from batch[i], for deviations about it.
+	centres []float64
+}
+
+func mean(x []float64) float64 {
+	s := 0.0
+	for _, v := range x {
+		s += v
+	}
+	return s / float64(len(x))
+}
+
+func spreadAbout(x, about []float64, ddof int) float64 {
+	s := 0.0
+	for i, v := range x {
+		s += (v - about[i]) * (v - about[i])
+	}
+	return math.Sqrt(s / float64(len(x)-ddof))
+}
+
+func constantly(c float64, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = c
+	}
+	return out
+}
+
+func (e Estimator) plainCenter(set []float64, r float64) float64 {
+	switch e.Center {
+	case CenterMean:
+		return mean(set)
+	case CenterLeaveOneOut:
+		return (mean(set)*float64(len(set)) - r) / float64(len(set)-1)
+	}
+	return 0
+}
+
+func (p plain) value(r float64) float64 {
+	set := p.group
+	if p.e.CenterOver == LevelBatch {
+		set = p.batch
+	}
+	x := r - p.e.plainCenter(set, r)
+	ddof := 1
+	if p.e.Scale == DivideStd0 {
+		ddof = 0
+	}
+	over, about := p.group, []float64(nil)
+	for _, v := range over {
+		about = append(about, p.e.plainCenter(set, v))
+	}
+	if p.e.ScaleOver == LevelBatch {
+		over, about = p.batch, p.centres
+	}
+	s := 1.0
+	switch {
+	case p.e.Scale == DivideMean:
+		s = mean(over)
+	case p.e.Scale == DivideOthersStd:
+		others := append([]float64(nil), p.group...)
+		for i, v := range others {
+			if v == r {
+				others = append(others[:i], others[i+1:]...)
+				break
+			}
+		}
+		s = spreadAbout(others, constantly(mean(others), len(others)), 1)
+	case p.e.Scale == DivideNone:
+		return x
+	case p.e.ScaleAboutCenter:
+		s = spreadAbout(over, about, ddof)
+	default:
+		s = spreadAbout(over, constantly(mean(over), len(over)), ddof)
+	}
+	const eps = 0.25 // large, so that its place shows
+	switch p.e.Place {
+	case EpsilonNone:
+		return x / s
+	case EpsilonUnderRoot:
+		return x / math.Sqrt(s*s+eps)
+	case EpsilonFloor:
+		return x / math.Max(s, eps)
+	}
+	return x / (s + eps)
+}
+
+func TestAgainstPlainDefinition(t *testing.T) {
+	rnd := seeded(t)
+	tried := map[Divisor]int{}
+	for range 3000 {
+		e := Estimator{
+			Unit: Unit(rnd.IntN(2)), Center: []Center{CenterMean, CenterNone, CenterLeaveOneOut}[rnd.IntN(3)],
+			CenterOver: Level(rnd.IntN(2)), Scale: Divisor(rnd.IntN(len(divisorNames))), ScaleOver: Level(rnd.IntN(2)),
+			ScaleAboutCenter: rnd.IntN(2) == 0, Place: EpsilonPlace(rnd.IntN(len(epsilonNames))), Constant: ConstantAsIs,
+		}
+		if e.Place != EpsilonNone {
+			e.Epsilon = 0.25
+		}
+		if e.Validate() != nil {
+			continue
+		}
+		tried[e.Scale]++
+		var groups []GroupRewards
+		var p plain
+		p.e = e
+		expand := func(g GroupRewards) (out []float64) {
+			for _, r := range g.Rollouts {
+				for range e.count(r) {
+					out = append(out, r.Reward)
+				}
+			}
+			return out
+		}
+		for _, key := range []string{"a", "b", "c"} {
+			g := GroupRewards{Key: key}
+			for range 3 + rnd.IntN(4) {
+				g.Rollouts = append(g.Rollouts, RolloutReward{Reward: 1 + rnd.Float64(), Rows: rnd.IntN(4)})
+			}
+			groups = append(groups, g)
+			p.batch = append(p.batch, expand(g)...)
+		}
+		for _, g := range groups {
+			set := expand(g)
+			if e.CenterOver == LevelBatch {
+				set = p.batch
+			}
+			for _, r := range expand(g) {
+				p.centres = append(p.centres, e.plainCenter(set, r))
+			}
+		}
+		got, _, err := Advantages(groups, e)
+		require.NoError(t, err)
+		for i, g := range groups {
+			p.group = expand(g)
+			for j, r := range g.Rollouts {
+				require.InDelta(t, p.value(r.Reward), got[i][j].Value, 1e-9, "%+v", e)
+			}
+		}
+	}
+	for d := range divisorNames {
+		require.Positive(t, tried[Divisor(d)], "no record with the divisor %s was tried", Divisor(d))
+	}
+}
+
+// The exact sum is the rational sum, rounded once, whatever the order and however
+// far the terms lie apart.
+func TestExactAgainstRationals(t *testing.T) {
+	rnd := seeded(t)
+	for range 500 {
+		terms := make([]float64, rnd.IntN(40))
+		want := new(big.Rat)
+		for i := range terms {
+			terms[i] = math.Ldexp(rnd.Float64()-0.5, rnd.IntN(400)-200)
+			want.Add(want, new(big.Rat).SetFloat64(terms[i]))
+		}
+		wanted, _ := want.Float64()
+		for range 3 {
+			rnd.Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
+			var s exact
+			for _, x := range terms {
+				s.add(x)
+			}
+			require.Equal(t, wanted, s.round())
+			c := s.clone()
+			c.add(1)
+			require.Equal(t, wanted, s.round(), "a clone shares nothing")
+			hi, lo := s.pair()
+			rest := new(big.Rat).Sub(want, new(big.Rat).SetFloat64(hi))
+			wantLo, _ := rest.Float64()
+			require.Equal(t, [2]float64{wanted, wantLo}, [2]float64{hi, lo})
+		}
+	}
+}
+
+func TestVarianceAgainstRationals(t *testing.T) {
+	rnd := seeded(t)
+	for range 300 {
+		var m moments
+		sum, square := new(big.Rat), new(big.Rat)
+		n := int64(0)
+		offset := math.Ldexp(1, rnd.IntN(40))
+		for range 2 + rnd.IntN(20) {
+			r, k := offset+rnd.Float64(), 1+rnd.IntN(3)
+			m.add(r, k)
+			x := new(big.Rat).SetFloat64(r)
+			times := new(big.Rat).SetInt64(int64(k))
+			sum.Add(sum, new(big.Rat).Mul(times, x))
+			square.Add(square, new(big.Rat).Mul(times, new(big.Rat).Mul(x, x)))
+			n += int64(k)
+		}
+		// (Σr² − (Σr)²/n)/(n − 1)
+		v := new(big.Rat).Sub(square, new(big.Rat).Quo(new(big.Rat).Mul(sum, sum), new(big.Rat).SetInt64(n)))
+		want, _ := v.Quo(v, new(big.Rat).SetInt64(n-1)).Float64()
+		require.InEpsilon(t, want, m.variance(1), 1e-14, "no digit is lost to an offset of %g", offset)
+		require.GreaterOrEqual(t, m.variance(0), 0.0)
+	}
+}
+
+func TestLengthWeightedByHand(t *testing.T) {
+	g := GroupRewards{Rollouts: []RolloutReward{{Reward: 1, Length: 10}, {Reward: 0, Length: 30}}}
+	got := advantages(t, Estimator{Center: CenterLengthWeighted, Scale: DivideNone}, g)
+	require.Equal(t, []float64{0.75, -0.25}, got[0])
+	got = advantages(t, Estimator{Center: CenterLengthWeighted, CenterOver: LevelBatch, Scale: DivideNone, Constant: ConstantAsIs}, g)
+	require.Equal(t, []float64{0.75, -0.25}, got[0])
+	none := GroupRewards{Rollouts: []RolloutReward{{Reward: 1}, {Reward: 0}}}
+	require.Equal(t, []float64{1, 0}, advantages(t, Estimator{Center: CenterLengthWeighted, Scale: DivideNone}, none)[0], "no length, no centre")
+}
+
+func TestStatisticsDescribe(t *testing.T) {
+	a, err := NewAccumulator(GRPO())
+	require.NoError(t, err)
+	for _, r := range []float64{1, 0, 0, 0} {
+		require.NoError(t, a.Add("g", RolloutReward{Reward: r}))
+	}
+	require.NoError(t, a.Add("h", RolloutReward{Excluded: "aborted"}))
+	require.ErrorIs(t, a.Add("g", RolloutReward{Reward: math.Inf(1)}), rollout.KindInput)
+	s := a.Finish()
+	got, ok := s.Group("g")
+	require.True(t, ok)
+	require.Equal(t, GroupStatistics{Rewards: 4, Mean: 0.25, Std: 0.5, Min: 0, Max: 1}, got)
+	_, ok = s.Group("h")
+	require.False(t, ok, "nothing that counts was added")
+	require.Equal(t, map[string]int{"aborted": 1}, s.Report().Excluded)
+	dropped, err := s.Advantage("h", RolloutReward{Excluded: "aborted"})
+	require.NoError(t, err)
+	require.Equal(t, "excluded: aborted", dropped.Dropped)
+	_, err = s.Advantage("h", RolloutReward{Reward: 1})
+	require.ErrorIs(t, err, rollout.KindInput)
+
+	whole, err := NewAccumulator(Estimator{Grouping: GroupWholeBatch, Scale: DivideNone})
+	require.NoError(t, err)
+	require.NoError(t, whole.Add("x", RolloutReward{Reward: 1}))
+	require.NoError(t, whole.Add("y", RolloutReward{Reward: 0}))
+	v, err := whole.Finish().Advantage("x", RolloutReward{Reward: 1})
+	require.NoError(t, err)
+	require.Equal(t, 0.5, v.Value)
+}
+
+func TestMeanStepOf(t *testing.T) {
+	steps := []rollout.StepScore{{Step: 0, Score: ptr(1.0)}, {Step: 1, Score: ptr(0.5)}, {Step: 2}, {Step: 3, Score: ptr(0.0)}}
+	for _, c := range []struct {
+		first, last, n int
+		mean           float64
+	}{{0, 1, 2, 0.75}, {1, 2, 1, 0.5}, {2, 2, 0, 0}, {0, 9, 3, 0.5}} {
+		mean, n := MeanStepOf(steps, c.first, c.last)
+		require.Equal(t, c.mean, mean)
+		require.Equal(t, c.n, n)
+	}
+}
+
+// Whatever the numbers, nothing panics and what comes back is finite.
+func FuzzAdvantages(f *testing.F) {
+	f.Add(uint64(1), 1.0, 0.0, -1e-7, uint8(3))
+	f.Add(uint64(9), 1e99, -1e99, 5e-324, uint8(1))
+	f.Fuzz(func(t *testing.T, seed uint64, a, b, c float64, n uint8) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		presets := Presets()
+		e := presets[r.IntN(len(presets))]
+		if e.Grouping == GroupByPosition {
+			e.Size = 1 + r.IntN(4)
+		}
+		gs := []GroupRewards{{Key: "x"}, {Key: "y"}}
+		for range n % 16 {
+			g := &gs[r.IntN(2)]
+			g.Rollouts = append(g.Rollouts, RolloutReward{Reward: []float64{a, b, c}[r.IntN(3)], Length: r.IntN(3), Rows: r.IntN(3)})
+		}
+		out, _, err := Advantages(gs, e)
+		if err != nil {
+			require.ErrorIs(t, err, rollout.KindInput)
+			return
+		}
+		for i := range out {
+			for _, v := range out[i] {
+				require.True(t, finite(v.Value), "%s: %+v", e.Name, gs)
+			}
+		}
+	})
+}
