@@ -12,7 +12,7 @@ import (
 // Advantages, bit for bit. It does not see whether a rollout was added twice.
 type Accumulator struct {
 	e      Estimator
-	index  map[string]int
+	index  keyIndex
 	groups []groupState
 	batch  moments
 	bare   moments // rows beyond the last slice, already in batch
@@ -53,7 +53,7 @@ func newAccumulator(e Estimator) (*Accumulator, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	return &Accumulator{e: e, index: map[string]int{}}, nil
+	return &Accumulator{e: e, index: newKeyIndex()}, nil
 }
 
 // Add counts one rollout. group is ignored with GroupWholeBatch.
@@ -71,11 +71,8 @@ func (a *Accumulator) group(key string) int {
 	if key == a.lastKey && a.last < len(a.groups) {
 		return a.last
 	}
-	g, ok := a.index[key]
-	if a.lastKey, a.last = key, g; !ok {
-		a.last = len(a.groups)
-		g = len(a.groups)
-		a.index[key] = g
+	g, isNew := a.index.add(key)
+	if a.lastKey, a.last = key, g; isNew {
 		a.groups = append(a.groups, groupState{})
 		if a.e.Center == CenterEMA {
 			a.baseline = append(a.baseline, 0)
@@ -311,7 +308,7 @@ func (s *Statistics) aboutCenter(m, own *moments) float64 {
 // Statistics answers for the advantages of the rollouts that were added.
 type Statistics struct {
 	e        Estimator
-	index    map[string]int
+	index    keyIndex
 	groups   []groupState
 	batch    moments
 	bare     moments
@@ -332,7 +329,7 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	g := 0
 	if s.e.Grouping != GroupWholeBatch {
 		var ok bool
-		if g, ok = s.index[group]; !ok {
+		if g, ok = s.index.get(group); !ok {
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"group %q was not added in the first pass", group)
 		}
@@ -361,7 +358,7 @@ type GroupStatistics struct {
 
 // Group describes the rewards added under key; false if there were none.
 func (s *Statistics) Group(key string) (GroupStatistics, bool) {
-	i, ok := s.index[key]
+	i, ok := s.index.get(key)
 	if s.e.Grouping == GroupWholeBatch {
 		i, ok = 0, len(s.groups) > 0
 	}
