@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+)
+
+// call runs the command line and returns exit code, stdout and stderr.
+func call(t *testing.T, args ...string) (int, string, string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := run(&program{t.Context(), strings.NewReader(""), &out, &errOut}, args)
+	return code, out.String(), errOut.String()
+}
+
+// modelDir writes the embedded model as a folder and changes it with edit.
+func modelDir(t *testing.T, edit func(dir string)) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"} {
+		b, err := os.ReadFile(filepath.Join("..", "..", "tokenize", "embedded", f))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, f), b, 0o644))
+	}
+	if edit != nil {
+		edit(dir)
+	}
+	return dir
+}
+
+// dump writes lines as a dump folder.
+func dump(t *testing.T, lines ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "dump.jsonl"), []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+	return dir
+}
+
+func chatLine(id string, resolved bool) string {
+	b, _ := json.Marshal(map[string]any{"instance_id": "task", "traj_id": id, "resolved": resolved, "messages": []map[string]string{
+		{"role": "user", "content": "do it"}, {"role": "assistant", "content": "done by " + id}}})
+	return string(b)
+}
+
+func goodDump(t *testing.T) string { return dump(t, chatLine("a", true), chatLine("b", false)) }
+
+func TestDemo(t *testing.T) {
+	out := t.TempDir()
+	code, stdout, stderr := call(t, "demo", "--out", out)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "24 in 6 groups")
+	require.Contains(t, stdout, "1 with equal rewards")
+	require.Contains(t, stdout, "1 aborted")
+	require.Contains(t, stdout, "1 truncated")
+	require.True(t, strings.HasSuffix(strings.TrimSpace(stdout), filepath.Join(out, "batch.parquet")))
+	rows, info, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	require.EqualValues(t, len(rows), info.Rows)
+	for _, r := range rows {
+		require.NoError(t, r.Check())
+	}
+}
+
+func TestConvert(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "batch")
+	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "2 in 1 groups")
+	rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.InDelta(t, -*rows[1].Advantage, *rows[0].Advantage, 1e-12)
+
+	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
+	require.Equal(t, exitFailed, code, "an output that exists is refused")
+	require.Contains(t, stderr, "exists")
+	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out, "--force")
+	require.Zero(t, code, stderr)
+
+	code, stdout, _ = call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out, "--dry-run", "--json")
+	require.Zero(t, code)
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
+	require.Equal(t, 2, s.Rollouts)
+	require.Empty(t, s.Output)
+}
+
+// The same input gives the same bytes, whatever the number of workers.
+func TestConvertIsDeterministic(t *testing.T) {
+	model, in := modelDir(t, nil), filepath.Join("demo", "dumps")
+	var first []byte
+	for _, workers := range []string{"1", "2", "5"} {
+		out := t.TempDir()
+		code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", out, "--workers", workers)
+		require.Zero(t, code, stderr)
+		b, err := os.ReadFile(filepath.Join(out, "batch.parquet"))
+		require.NoError(t, err)
+		if first == nil {
+			first = b
+		}
+		require.Equal(t, first, b, "with %s workers", workers)
+	}
+}
+
+// Each bad input gives one clear error and leaves no file that looks whole.
+func TestBadInput(t *testing.T) {
+	good := goodDump(t)
+	for _, c := range []struct {
+		name  string
+		model func(dir string)
+		in    string
+		want  []string // parts of the message: what, where, what to do
+	}{
+		{"empty folder", nil, t.TempDir(), []string{"no rollout found"}},
+		{"missing folder", nil, filepath.Join(t.TempDir(), "nowhere"), []string{"nowhere"}},
+		{"unknown format", nil, dump(t, `{"hello": "world"}`), []string{"dump.jsonl"}},
+		{"broken JSON in line 3", nil, dump(t, chatLine("a", true), chatLine("b", false), `{"messages": [`), []string{"dump.jsonl:3"}},
+		{"a message without a role", nil, dump(t, `{"messages": [{"content": "x"}]}`), []string{"dump.jsonl:1", "role"}},
+		{"a tool result without a call", nil, dump(t, `{"messages": [{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "c9", "content": "y"}, {"role": "assistant", "content": "z"}]}`), []string{"c9"}},
+		{"no template", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja"))) }, good, []string{"template"}},
+		{"a broken template", func(dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("{% for m in messages %}"), 0o644))
+		}, good, []string{"chat_template.jinja:1"}},
+		{"a broken tokenizer", func(dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("{"), 0o644))
+		}, good, []string{"tokenizer.json"}},
+		{"no tokenizer", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, good, []string{"tokenizer.json", "Hugging Face"}},
+		{"no outcome", nil, dump(t, `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "z"}]}`), []string{"outcome"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "batch")
+			code, stdout, stderr := call(t, "convert", "--model", modelDir(t, c.model), "--in", c.in, "--out", out)
+			require.Equal(t, exitFailed, code, stdout)
+			for _, part := range c.want {
+				require.Contains(t, stderr, part)
+			}
+			require.NotContains(t, stderr, "goroutine")
+			left, err := filepath.Glob(filepath.Join(out, "*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+// With --on-error=skip bad records are counted and listed, the rest is written.
+func TestSkip(t *testing.T) {
+	in := dump(t, chatLine("a", true), `{"messages": [`, chatLine("b", false), `{"messages": [{"content": "x"}]}`)
+	out := t.TempDir()
+	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", out, "--on-error", "skip", "--json")
+	require.Zero(t, code, stderr)
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
+	require.Equal(t, 2, s.Rows)
+	require.Len(t, s.Skipped, 2)
+	require.Equal(t, []int{2, 4}, []int{s.Skipped[0].Line, s.Skipped[1].Line})
+}
+
+func TestReadOnlyOutput(t *testing.T) {
+	if syscall.Geteuid() == 0 {
+		// Permissions do not bind the superuser; a file in the folder's place does.
+		file := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", filepath.Join(file, "batch"))
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "cannot be made")
+		return
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o500))
+	code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", filepath.Join(dir, "batch"))
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "permission")
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"convert"}, {"nonsense"}, {"convert", "--model", "x", "--in", "y", "--mode", "sideways"}} {
+		code, _, stderr := call(t, args...)
+		require.Equal(t, exitUsage, code, args)
+		require.NotEmpty(t, stderr)
+	}
+	code, stdout, _ := call(t)
+	require.Zero(t, code)
+	require.Contains(t, stdout, "convert")
+}
+
+func TestShow(t *testing.T) {
+	out := t.TempDir()
+	code, _, stderr := call(t, "demo", "--out", out)
+	require.Zero(t, code, stderr)
+	file := filepath.Join(out, "batch.parquet")
+	code, stdout, stderr := call(t, "show", file, "1")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "«")
+	require.NotContains(t, stdout, "\x1b", "no colour when it is not a terminal")
+	require.Contains(t, stdout, "── message 0")
+	code, stdout, _ = call(t, "show", file, "1", "--color", "always")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "\x1b[1;32m")
+	code, _, stderr = call(t, "show", file, "999")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "rows 0 to")
+}
