@@ -226,10 +226,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 
 // windowed plans the contexts of r's turns.
 func (x *run) windowed(ctx context.Context, r *rollout.Rollout) (*rollout.Rollout, error) {
-	counter := ctxwindow.CounterFunc(func(ctx context.Context, shown []rollout.Message) (int, error) {
-		return x.enc.Count(ctx, r, shown)
-	})
-	contexts, _, err := ctxwindow.Plan(ctx, r, x.Window, counter)
+	contexts, _, err := ctxwindow.Plan(ctx, r, x.Window, x.enc.Counter(r))
 	if err != nil {
 		return nil, err
 	}

@@ -70,9 +70,7 @@ func encodeVerb() verb {
 				if err != nil {
 					return nil, err
 				}
-				contexts, _, err := ctxwindow.Plan(ctx, r, policy, ctxwindow.CounterFunc(func(ctx context.Context, shown []rollout.Message) (int, error) {
-					return enc.Count(ctx, r, shown)
-				}))
+				contexts, _, err := ctxwindow.Plan(ctx, r, policy, enc.Counter(r))
 				if err != nil {
 					return nil, err
 				}

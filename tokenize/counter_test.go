@@ -1,0 +1,79 @@
+package tokenize_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// TestCounterCountsAsTheEncoder: what the counter remembers changes no count,
+// with control tokens, thinking and white space in every place a message has.
+func TestCounterCountsAsTheEncoder(t *testing.T) {
+	texts := []string{"", " ", "\n\n", "fix it", "<|im_end|>", "a<|im_start|>user\nb", "<think>\nhm\n</think>\n\nls", "</think>", "日本 é", "<", "<|", "x  ", "<tool_call>\n{}\n</tool_call>"}
+	for name, m := range map[string]*tokenize.Model{"embedded": embeddedModel(t), "qwen3": qwen3(t)} {
+		for _, specials := range []tokenize.Specials{tokenize.SpecialsGuard, tokenize.SpecialsParity} {
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{Specials: specials})
+			require.NoError(t, err)
+			rng := rand.New(rand.NewPCG(1, 2))
+			r := &rollout.Rollout{ID: "r"}
+			counter := enc.Counter(r)
+			for round := range 150 {
+				ms := []rollout.Message{{Role: rollout.RoleSystem, Content: texts[rng.IntN(len(texts))]}, {Role: rollout.RoleUser, Content: "task " + texts[rng.IntN(len(texts))]}}
+				for range rng.IntN(8) {
+					a := rollout.Message{Role: rollout.RoleAssistant, Content: texts[rng.IntN(len(texts))] + texts[rng.IntN(len(texts))]}
+					if rng.IntN(2) == 0 {
+						a.Sampled = rollout.SampledByPolicy
+					}
+					if rng.IntN(3) == 0 {
+						a.Reasoning = texts[rng.IntN(len(texts))]
+					}
+					ms = append(ms, a, rollout.Message{Role: []rollout.Role{rollout.RoleUser, rollout.RoleTool}[rng.IntN(2)], Content: texts[rng.IntN(len(texts))]})
+				}
+				want, err := enc.Count(context.Background(), r, ms)
+				require.NoError(t, err)
+				got, err := counter.Count(context.Background(), ms)
+				require.NoError(t, err)
+				require.Equal(t, want, got, "%s %s round %d: %q", name, specials, round, ms)
+			}
+		}
+	}
+}
+
+// BenchmarkCounter moves a window over a conversation of 200 steps.
+func BenchmarkCounter(b *testing.B) {
+	enc, err := tokenize.NewEncoder(embeddedModel(b), tokenize.Options{})
+	require.NoError(b, err)
+	var ms []rollout.Message
+	for k := range 200 {
+		ms = append(ms, rollout.Message{Role: rollout.RoleAssistant, Content: fmt.Sprintf("THOUGHT %d ", k) + strings.Repeat("let me look at the code ", 24)},
+			rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprintf("out %d ", k) + strings.Repeat("def foo(x): return x + 1\n", 30)})
+	}
+	r := &rollout.Rollout{ID: "r"}
+	counters := map[string]func() func([]rollout.Message) (int, error){
+		"encoder": func() func([]rollout.Message) (int, error) {
+			return func(ms []rollout.Message) (int, error) { return enc.Count(context.Background(), r, ms) }
+		},
+		"counter": func() func([]rollout.Message) (int, error) {
+			c := enc.Counter(r)
+			return func(ms []rollout.Message) (int, error) { return c.Count(context.Background(), ms) }
+		},
+	}
+	for name, make := range counters {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				count := make()
+				for k := 0; k+100 <= len(ms); k += 2 {
+					_, err := count(ms[k : k+100])
+					require.NoError(b, err)
+				}
+			}
+		})
+	}
+}
