@@ -18,6 +18,12 @@
 // Sums are exact, so the order of rollouts changes no bit of any result, and
 // the streaming form agrees with the one in memory.
 //
+// Around these: shaping changes rewards and masks before they are compared,
+// filter drops groups without a signal, weights makes the aggregation of the
+// loss explicit per token, offpolicy corrects for a sampling policy that is not
+// the trained one. Rewards per step go through StepValues, StepAdvantages and
+// CreditSteps, rewards per token through TokenAdvantages and CreditTokens.
+//
 // A rollout without a usable reward is never given a low one: it is excluded
 // with a reason, leaves every statistic, and is counted in the Report.
 package reward

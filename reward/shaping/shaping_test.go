@@ -52,6 +52,8 @@ func TestOverlongFilter(t *testing.T) {
 	require.Equal(t, MaskOverlong, reason)
 	require.Zero(t, got.Trained())
 	require.Equal(t, 1, seq.Trained(), "the input keeps its weights")
+	require.Equal(t, MaskOverlong, OverlongExclusion(rollout.StatusTruncated))
+	require.Empty(t, OverlongExclusion(rollout.StatusCompleted))
 }
 
 func TestRepetition(t *testing.T) {

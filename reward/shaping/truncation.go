@@ -26,14 +26,23 @@ func ZeroOnNonStop(finishReason string, rewards []float64, mask []bool) ([]float
 const MaskOverlong = "overlong"
 
 // OverlongFilter is DAPO's overlong filtering: a rollout that was cut off by a
-// limit is not trained. The masked rollout stays in the baseline of its group;
-// to take it out, exclude its reward.
+// limit is not trained. The masked rollout stays in the baseline of its group,
+// unless its reward is excluded too: see OverlongExclusion.
 func OverlongFilter(status rollout.Status, seq rollout.Sequence) (out rollout.Sequence, maskReason string, err error) {
 	if status != rollout.StatusTruncated {
 		return seq, "", nil
 	}
 	out, err = seq.WithWeight(make([]float32, seq.Len()))
 	return out, MaskOverlong, err
+}
+
+// OverlongExclusion is the reason for which a cut-off rollout leaves the baseline
+// of its group (an estimator's Excluded field), "" for any other.
+func OverlongExclusion(status rollout.Status) string {
+	if status == rollout.StatusTruncated {
+		return MaskOverlong
+	}
+	return ""
 }
 
 // Repetition is the n-gram repetition penalty of arXiv:2502.03373, appendix C.2,

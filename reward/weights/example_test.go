@@ -1,0 +1,26 @@
+package weights_test
+
+import (
+	"fmt"
+
+	"github.com/turnpack/turnpack/reward/weights"
+)
+
+// A rollout that was cut into two rows counts as much as one that was not.
+func ExamplePerRow() {
+	rows := []weights.Row{
+		{Rollout: "a", Trained: 10, Length: 40}, {Rollout: "a", Trained: 30, Length: 60},
+		{Rollout: "b", Trained: 20, Length: 50},
+	}
+	for _, mode := range []weights.Mode{weights.RolloutMean, weights.TokenMean, weights.SequenceMean} {
+		w, err := weights.PerRow(rows, weights.Aggregation{Mode: mode})
+		if err != nil {
+			fmt.Println(err)
+		}
+		fmt.Printf("%-13s a has %.3f of the loss, b %.3f\n", mode, 10*w[0]+30*w[1], 20*w[2])
+	}
+	// Output:
+	// rollout_mean  a has 0.500 of the loss, b 0.500
+	// token_mean    a has 0.667 of the loss, b 0.333
+	// sequence_mean a has 0.667 of the loss, b 0.333
+}
