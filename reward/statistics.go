@@ -1,0 +1,326 @@
+package reward
+
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Statistics answers for the advantages of the rollouts that were added.
+type Statistics struct {
+	e        Estimator
+	index    keyIndex
+	groups   []groupState
+	batch    moments
+	bare     moments
+	values   [][]float64
+	batchSD  float64
+	factor   float64
+	baseline []float64
+	report   Report
+}
+
+func (s *Statistics) constant(i int) bool {
+	g := &s.groups[i]
+	switch {
+	case s.e.ToleranceOf == ToleranceSpread:
+		return g.m.spread() <= s.e.tolerance()
+	case s.e.Arithmetic == ArithmeticMeanOfSquares:
+		v := meanOfSquaresVariance(s.values[i], 0)
+		return !(v > s.e.tolerance())
+	}
+	return g.m.variance(0) <= s.e.tolerance()
+}
+
+// keepFirst takes back the dropping of the first n groups.
+func (s *Statistics) keepFirst(n int) {
+	for i := 0; i < len(s.groups) && n > 0; i++ {
+		if g := &s.groups[i]; g.dropped {
+			g.dropped = false
+			n--
+		}
+	}
+}
+
+// divisors computes what advantages are divided by, per group and batch.
+func (s *Statistics) divisors() {
+	if s.e.Scale != DivideStd && s.e.Scale != DivideStd0 {
+		return
+	}
+	ddof := 1
+	if s.e.Scale == DivideStd0 {
+		ddof = 0
+	}
+	if s.e.ScaleOver == LevelGroup {
+		for i := range s.groups {
+			m := &s.groups[i].m
+			switch {
+			case s.e.Arithmetic == ArithmeticPairwise:
+				s.groups[i].sd = math.Sqrt(pairwiseVariance(s.values[i], ddof))
+			case s.e.Arithmetic == ArithmeticMeanOfSquares:
+				s.groups[i].sd = math.Sqrt(meanOfSquaresVariance(s.values[i], ddof))
+			case !s.e.ScaleAboutCenter:
+				s.groups[i].sd = math.Sqrt(m.variance(ddof))
+			case m.n > ddof:
+				s.groups[i].sd = math.Sqrt(s.aboutCenter(m, m) / float64(m.n-ddof))
+			}
+			if m.n == 1 && ddof == 1 {
+				s.groups[i].sd = 1 // σ₁ of one value does not exist
+			}
+		}
+		return
+	}
+	if !s.e.ScaleAboutCenter {
+		if s.batchSD = math.Sqrt(s.batch.variance(ddof)); s.batch.n == 1 && ddof == 1 {
+			s.batchSD = 1
+		}
+		return
+	}
+	total := 0.0
+	if s.e.CenterOver == LevelBatch || s.e.Center == CenterNone {
+		total = s.aboutCenter(&s.batch, &s.batch)
+	} else {
+		var sum exact
+		for i := range s.groups {
+			sum.add(s.aboutCenter(&s.groups[i].m, &s.groups[i].m))
+		}
+		sum.add(s.bare.square.round()) // their centre is 0
+		total = sum.round()
+	}
+	if s.batch.n == 1 && ddof == 1 {
+		s.batchSD = 1
+	} else if s.batch.n > ddof {
+		s.batchSD = math.Sqrt(total / float64(s.batch.n-ddof))
+	}
+}
+
+// aboutCenter is the sum over m of squared deviations from the centre that the
+// estimator subtracts, which is own's unless it is the batch's.
+func (s *Statistics) aboutCenter(m, own *moments) float64 {
+	if s.e.Center == CenterNone {
+		return m.square.round()
+	}
+	c := own
+	if s.e.CenterOver == LevelBatch {
+		c = &s.batch
+	}
+	if c.n == 0 {
+		return 0
+	}
+	// Σ(r − c̄)² over m, exact up to one rounding of the sums.
+	n, k := float64(c.n), float64(m.n)
+	var d exact // n²·Σr² − 2n·Σr·S + k·S², S and n those of the centre
+	d.addScaled(n*n, &m.square)
+	for i := range m.sum.n {
+		for j := range c.sum.n {
+			d.addProduct(-2*n*m.sum.at(i), c.sum.at(j))
+		}
+	}
+	var sq exact
+	for i := range c.sum.n {
+		for j := range c.sum.n {
+			sq.addProduct(c.sum.at(i), c.sum.at(j))
+		}
+	}
+	d.addScaled(k, &sq)
+	ss := d.round() / (n * n)
+	if s.e.Center == CenterLeaveOneOut {
+		if c.n == 1 {
+			return m.square.round()
+		}
+		f := n / (n - 1)
+		ss *= f * f
+	}
+	return max(ss, 0)
+}
+
+// Report counts what was added. Dropped and Zero are counted by Advantages
+// only.
+func (s *Statistics) Report() Report { return s.report }
+
+// Advantage is the advantage of a rollout that was added to group, with the
+// reward it was added with. It is safe for concurrent use.
+func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error) {
+	g := 0
+	if s.e.Grouping != GroupWholeBatch {
+		var ok bool
+		if g, ok = s.index.get(group); !ok {
+			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+				"group %q was not added in the first pass", group)
+		}
+	}
+	a, err := s.advantage(group, g, r)
+	if err != nil {
+		return Advantage{}, err
+	}
+	a.Value = s.e.Clip.clip(a.Value)
+	if !finite(a.Value) {
+		return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+			"the advantage in group %q is %g: the estimator divides by a vanishing %s", group, a.Value, s.e.Scale).
+			WithFix("give the estimator an epsilon")
+	}
+	return a, nil
+}
+
+// GroupStatistics describes the rewards of one group.
+type GroupStatistics struct {
+	Rewards   int // observations
+	Mean, Std float64
+	Min, Max  float64
+	Constant  bool // within the estimator's tolerance
+	Dropped   bool
+}
+
+// Group describes the rewards added under key; false if there were none.
+func (s *Statistics) Group(key string) (GroupStatistics, bool) {
+	i, ok := s.index.get(key)
+	if s.e.Grouping == GroupWholeBatch {
+		i, ok = 0, len(s.groups) > 0
+	}
+	if !ok || s.groups[i].m.n == 0 {
+		return GroupStatistics{}, false
+	}
+	g := &s.groups[i]
+	return GroupStatistics{
+		Rewards: g.m.n, Mean: g.m.mean(), Std: math.Sqrt(g.m.variance(1)),
+		Min: g.m.min, Max: g.m.max, Constant: g.constant, Dropped: g.dropped,
+	}, true
+}
+
+// advantage is the value before normalisation and clip.
+func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, error) {
+	if !s.e.takesPart(r) {
+		if s.e.Population == PopulationZero {
+			return Advantage{}, nil
+		}
+		return excluded(r.Excluded), nil
+	}
+	if err := checkReward(key, r); err != nil {
+		return Advantage{}, err
+	}
+	var none groupState
+	g := &none
+	if at != bare {
+		g = &s.groups[at]
+		if g.m.n == 0 {
+			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+				"no reward of group %q was added in the first pass", key)
+		}
+	}
+	if s.e.Center == CenterEMA {
+		v := r.Reward - s.baseline[at]
+		s.baseline[at] = s.e.Decay*s.baseline[at] + (1-s.e.Decay)*r.Reward
+		return Advantage{Value: v * s.factor}, nil
+	}
+	switch {
+	case g.dropped:
+		return dropped(DroppedConstant), nil
+	case g.m.n == 1 && s.e.Singleton != SingletonAsIs:
+		switch s.e.Singleton {
+		case SingletonZero:
+			return Advantage{}, nil
+		case SingletonDrop:
+			return dropped(DroppedSingleton), nil
+		case SingletonError:
+			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+				"group %q has one rollout, and the estimator %q refuses such groups", key, s.e.Name)
+		}
+		if s.e.Singleton == SingletonReward {
+			return Advantage{Value: r.Reward * s.factor}, nil
+		}
+		return Advantage{Value: s.e.divide(r.Reward, 1) * s.factor}, nil
+	case g.constant && s.e.Constant == ConstantZero && s.e.centersGroup():
+		return Advantage{}, nil
+	}
+	return Advantage{Value: s.e.divide(s.centered(g, at, r), s.divisor(g, at, r)) * s.factor}, nil
+}
+
+// centersGroup reports whether a constant group has advantage 0 but for
+// rounding.
+func (e *Estimator) centersGroup() bool {
+	switch e.Center {
+	case CenterMean, CenterLeaveOneOut, CenterLengthWeighted, CenterSecondBest:
+		return e.CenterOver == LevelGroup
+	}
+	return false
+}
+
+func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
+	m := &g.m
+	if s.e.CenterOver == LevelBatch {
+		m = &s.batch
+	}
+	if m.n == 0 {
+		return r.Reward
+	}
+	if s.e.Arithmetic != ArithmeticExact {
+		return r.Reward - roundedCenter(s.e.Center, s.values[at], r.Reward)
+	}
+	switch s.e.Center {
+	case CenterMean:
+		return m.deviation(r.Reward)
+	case CenterLeaveOneOut:
+		if m.n == 1 {
+			return r.Reward // no others: their mean is taken for 0
+		}
+		return m.looDeviation(r.Reward)
+	case CenterLengthWeighted:
+		return m.lengthDeviation(r.Reward)
+	case CenterBaseline:
+		return r.Reward - r.Baseline
+	case CenterSecondBest:
+		if r.Reward < m.max || m.second == m.max {
+			return 0
+		}
+		return m.max - m.second
+	}
+	return r.Reward
+}
+
+func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
+	m := &g.m
+	if s.e.ScaleOver == LevelBatch {
+		m = &s.batch
+	}
+	switch s.e.Scale {
+	case DivideNone:
+		return 1
+	case DivideMean:
+		return m.mean()
+	case DivideOthersStd:
+		if s.e.Arithmetic == ArithmeticMeanOfSquares {
+			return math.Sqrt(meanOfSquaresVariance(masked(s.values[at], r.Reward), 1))
+		}
+		o := m.without(r.Reward)
+		return math.Sqrt(o.variance(1))
+	}
+	if s.e.ScaleOver == LevelBatch {
+		return s.batchSD
+	}
+	return g.sd
+}
+
+// divide applies scale and epsilon. What would divide by nothing has no spread
+// and gives 0.
+func (e *Estimator) divide(x, scale float64) float64 {
+	if e.Scale == DivideNone {
+		return x
+	}
+	eps := e.epsilon()
+	switch e.Place {
+	case EpsilonNone:
+		if scale <= 0 {
+			return 0
+		}
+		return x / scale
+	case EpsilonUnderRoot:
+		return x / math.Sqrt(scale*scale+eps)
+	case EpsilonFloor:
+		return x / math.Max(scale, eps)
+	case EpsilonIfSpread:
+		if scale <= 0 {
+			return x
+		}
+	}
+	return x / (scale + eps)
+}
