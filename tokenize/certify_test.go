@@ -1,0 +1,93 @@
+package tokenize_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// withTemplate is the embedded model with another template.
+func withTemplate(t testing.TB, template string) *tokenize.Model {
+	t.Helper()
+	fs := fstest.MapFS{"chat_template.jinja": {Data: []byte(template)}}
+	for _, f := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		b, err := os.ReadFile(filepath.Join("embedded", f))
+		require.NoError(t, err)
+		fs[f] = &fstest.MapFile{Data: b}
+	}
+	m, err := tokenize.LoadFS(fs, ".")
+	require.NoError(t, err)
+	return m
+}
+
+const chatML = `{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`
+
+func TestCertify(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		model *tokenize.Model
+		want  map[tokenize.Property]tokenize.Verdict
+	}{
+		{"embedded", embeddedModel(t), map[tokenize.Property]tokenize.Verdict{
+			tokenize.PropAppendOnly: tokenize.Holds, tokenize.PropGenerationPrompt: tokenize.Holds, tokenize.PropStopToken: tokenize.Holds,
+			tokenize.PropReasoningKept: tokenize.Holds, tokenize.PropToolCalls: tokenize.Holds, tokenize.PropToolRunsApart: tokenize.Holds,
+			tokenize.PropSystemRole: tokenize.Holds, tokenize.PropNothingInjected: tokenize.Holds, tokenize.PropNoClock: tokenize.Holds, tokenize.PropContentVerbatim: tokenize.Holds}},
+		{"plain ChatML", withTemplate(t, chatML), map[tokenize.Property]tokenize.Verdict{
+			tokenize.PropAppendOnly: tokenize.Holds, tokenize.PropReasoningWritten: tokenize.Fails, tokenize.PropToolCalls: tokenize.Fails}},
+		{"no generation prompt", withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}`), map[tokenize.Property]tokenize.Verdict{tokenize.PropGenerationPrompt: tokenize.Fails}},
+		{"no stop token", withTemplate(t, `{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}`), map[tokenize.Property]tokenize.Verdict{tokenize.PropStopToken: tokenize.Fails}},
+		{"trims and dates", withTemplate(t, `{{ strftime_now("%Y-%m-%d") }}{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content | trim }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`), map[tokenize.Property]tokenize.Verdict{tokenize.PropNoClock: tokenize.Fails, tokenize.PropContentVerbatim: tokenize.Fails}},
+		{"refuses system", withTemplate(t, `{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`), map[tokenize.Property]tokenize.Verdict{tokenize.PropSystemRole: tokenize.NotApplicable, tokenize.PropNoClock: tokenize.Holds}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cert, err := tokenize.Certify(t.Context(), c.model)
+			require.NoError(t, err)
+			for p, want := range c.want {
+				require.Equal(t, want, cert.Verdict(p), "%s: %+v", p, cert.Findings)
+			}
+			for _, f := range cert.Findings {
+				if f.Verdict == tokenize.Fails {
+					require.NotEmpty(t, f.Witness, f.Property)
+					require.NotEmpty(t, f.Detail, f.Property)
+				}
+			}
+		})
+	}
+}
+
+func TestCertifyQwen3(t *testing.T) {
+	cert, err := tokenize.Certify(t.Context(), qwen3(t))
+	require.NoError(t, err)
+	require.Equal(t, tokenize.Fails, cert.Verdict(tokenize.PropAppendOnly), "a user message takes earlier reasoning away")
+	require.Equal(t, tokenize.Fails, cert.Verdict(tokenize.PropReasoningKept))
+	require.Equal(t, tokenize.Fails, cert.Verdict(tokenize.PropToolRunsApart))
+	require.Equal(t, tokenize.Holds, cert.Verdict(tokenize.PropStopToken))
+	require.Empty(t, cert.Missing(tokenize.Merged))
+}
+
+func TestCertifyNeedsATemplate(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
+	require.NoError(t, err)
+	m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: b}}, ".")
+	require.NoError(t, err)
+	_, err = tokenize.Certify(t.Context(), m)
+	require.ErrorIs(t, err, rollout.KindTemplate)
+}
