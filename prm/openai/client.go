@@ -29,6 +29,7 @@ type Client struct {
 	hosted bool // a server of OpenAI's own is among the endpoints
 	keys   []string
 	meter  meter
+	common []byte // of all request bodies
 	idle   interface{ CloseIdleConnections() }
 }
 
@@ -62,6 +63,10 @@ func New(o Options) (*Client, error) {
 		// The service is made without the library's environment defaults, which would
 		// send a general key, organisation and headers to any server.
 		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, chat: oai.NewChatCompletionService(opts...), oneByOne: o.OneByOne})
+	}
+	var err error
+	if c.common, err = c.fixed(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -147,12 +152,11 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
-	body := c.params(req)
 	var last *failure
 	failed, limited := 0, 0
 	var suspect *endpoint // refused a request for several votes
 	for try := 0; ; try++ {
-		e, replies, fail, err := c.attempt(ctx, req, body, n, try)
+		e, replies, fail, err := c.attempt(ctx, req, n, try)
 		if err != nil {
 			return nil, c.impatient(outer, req, last, try)
 		}
@@ -200,7 +204,7 @@ func (c *Client) backoff(n int) time.Duration {
 
 // attempt makes one request under the bound. The error is the context's: no
 // request was made.
-func (c *Client) attempt(ctx context.Context, req prm.Request, body oai.ChatCompletionNewParams, n, try int) (*endpoint, []prm.Reply, *failure, error) {
+func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*endpoint, []prm.Reply, *failure, error) {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -213,6 +217,11 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, body oai.ChatComp
 	}
 	if c.pool.isOneByOne(e) {
 		n = 1
+	}
+	body, err := c.body(req, n)
+	if err != nil {
+		c.pool.release(e, neutral, 0)
+		return e, nil, &failure{err: err}, nil
 	}
 	rctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()

@@ -21,21 +21,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// params writes a request; it is the same for every try.
-func (c *Client) params(req prm.Request) oai.ChatCompletionNewParams {
-	p := oai.ChatCompletionNewParams{Model: c.o.Model, Seed: oai.Int(req.Seed)}
-	for _, m := range req.Messages {
-		switch m.Role {
-		case rollout.RoleSystem:
-			p.Messages = append(p.Messages, oai.SystemMessage(m.Content))
-		case rollout.RoleDeveloper:
-			p.Messages = append(p.Messages, oai.DeveloperMessage(m.Content))
-		case rollout.RoleAssistant:
-			p.Messages = append(p.Messages, oai.AssistantMessage(m.Content))
-		default:
-			p.Messages = append(p.Messages, oai.UserMessage(m.Content))
-		}
-	}
+// fixed writes what all requests have in common, as one JSON object. The client
+// library encodes it once: per vote, its encoder would cost more than all the
+// rest of the client.
+func (c *Client) fixed() ([]byte, error) {
+	p := oai.ChatCompletionNewParams{Model: c.o.Model}
 	if c.o.Temperature != nil {
 		p.Temperature = oai.Float(*c.o.Temperature)
 	}
@@ -58,7 +48,30 @@ func (c *Client) params(req prm.Request) oai.ChatCompletionNewParams {
 	if len(c.o.Extra) > 0 {
 		p.SetExtraFields(c.o.Extra)
 	}
-	return p
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options"}, "the request fields do not encode: %w", err)
+	}
+	return body, nil
+}
+
+// body writes a request for n votes.
+func (c *Client) body(req prm.Request, n int) ([]byte, error) {
+	messages, err := json.Marshal(req.Messages)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInternal, where(req), "the messages do not encode: %w", err)
+	}
+	b := make([]byte, 0, len(c.common)+len(messages)+64)
+	b = append(b, c.common[:len(c.common)-1]...)
+	b = append(b, `,"messages":`...)
+	b = append(b, messages...)
+	b = append(b, `,"seed":`...)
+	b = strconv.AppendInt(b, req.Seed, 10)
+	if n > 1 {
+		b = append(b, `,"n":`...)
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return append(b, '}'), nil
 }
 
 // completion is the part of a reply that is read.
@@ -86,13 +99,10 @@ type failure struct {
 }
 
 // send makes one request and reads its reply.
-func send(ctx context.Context, e *endpoint, p oai.ChatCompletionNewParams, n int) (replies []prm.Reply, status int, fail *failure) {
-	if n > 1 {
-		p.N = oai.Int(int64(n))
-	}
+func send(ctx context.Context, e *endpoint, request []byte, n int) (replies []prm.Reply, status int, fail *failure) {
 	var raw []byte
 	var resp *http.Response
-	_, err := e.chat.New(ctx, p, option.WithResponseBodyInto(&raw), option.WithResponseInto(&resp))
+	_, err := e.chat.New(ctx, oai.ChatCompletionNewParams{}, option.WithRequestBody("application/json", request), option.WithResponseBodyInto(&raw), option.WithResponseInto(&resp))
 	if resp != nil {
 		status = resp.StatusCode
 	}
