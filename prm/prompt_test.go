@@ -136,7 +136,7 @@ func TestVerdicts(t *testing.T) {
 			system = req.Messages[0].Content
 			return prm.Reply{}, nil
 		})
-		s, err := prm.NewScorer(judge, prm.Options{Rule: row.rule, Votes: 1})
+		s, err := prm.NewScorer(judge, prm.Options{Rule: row.rule, Votes: 1, Concurrency: 1})
 		require.NoError(t, err)
 		_, err = s.Score(t.Context(), agentRun())
 		require.NoError(t, err)

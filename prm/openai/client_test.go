@@ -421,3 +421,71 @@ func TestOptionFaultsAllAtOnce(t *testing.T) {
 	}
 	require.NotContains(t, err.Error(), "hunter2")
 }
+
+// Over a server at its worst, every step of every rollout ends with votes that
+// say what their seeds say, or with reasons.
+func TestScoringOverABadServer(t *testing.T) {
+	checkGoroutines(t)
+	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, req seen) bool {
+		switch req.Number % 10 {
+		case 0:
+			status(w, 500, "")
+		case 1:
+			reset(w)
+		case 2:
+			choices(w, 1, verdictOf(req.Seed)) // fewer than asked, or just one
+		case 3:
+			status(w, 429, "{}")
+		default:
+			if req.Seed%5 == 0 {
+				status(w, 200, `{"choices":[]}`)
+				return true
+			}
+			return false
+		}
+		return true
+	})
+	o := quick(f.url())
+	o.Retries = 3
+	s, err := prm.NewScorer(client(t, o), prm.Options{Concurrency: 16})
+	require.NoError(t, err)
+	steps := 0
+	err = s.ScoreAll(t.Context(), func(yield func(*rollout.Rollout, error) bool) {
+		for i := 0; i < jobRuns && yield(jobRun(i), nil); i++ {
+		}
+	}, func(r *rollout.Rollout, scores []rollout.StepScore) error {
+		require.Len(t, scores, jobSteps)
+		for k, sc := range scores {
+			steps++
+			require.Equal(t, k, sc.Step)
+			require.Len(t, sc.Votes, 3)
+			for _, v := range sc.Votes {
+				require.True(t, v.Score != nil || v.Error != "", "a vote is a score or a reason")
+				require.Equal(t, v.Score == nil, v.Text == "")
+			}
+			if sc.Score == nil {
+				require.NotEmpty(t, sc.Reason)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, jobRuns*jobSteps, steps)
+}
+
+func TestDeadServer(t *testing.T) {
+	f := newFake(t, nil)
+	url := f.url()
+	f.Close()
+	o := quick(url)
+	o.Patience = 100 * time.Millisecond
+	c := client(t, o)
+	began := time.Now()
+	for i := range 8 {
+		_, err := c.Judge(t.Context(), request(int64(i)))
+		require.ErrorIs(t, err, rollout.KindJudge)
+		require.ErrorContains(t, err, "no vote")
+	}
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.True(t, c.Stats().Endpoints[0].Ejections > 0, "the dead endpoint is ejected and probed, not hammered")
+}
