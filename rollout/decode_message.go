@@ -76,8 +76,8 @@ func (d *decoder) part(v jsonscan.Value) Part {
 		p.Type, p.Text = "text", d.text(v, "/content")
 	case jsonscan.Object:
 		p.Type = v.Get("type").String()
-		if p.IsText() {
-			p.Text = d.text(v.Get("text"), "/content/text")
+		if t := v.Get("text"); p.IsText() && !t.IsNull() {
+			p.Text = d.text(t, "/content/text")
 		}
 	default:
 		d.want(v, "/content", "a part: an object or a string")

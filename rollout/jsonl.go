@@ -60,7 +60,9 @@ func (r *Reader) Next() (*Rollout, error) {
 func (r *Reader) located(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		c := *e
-		c.Where.File = r.opt.File
+		if c.Where.File == "" {
+			c.Where.File = r.opt.File
+		}
 		return &c
 	}
 	return err
@@ -72,7 +74,7 @@ func (r *Reader) All() iter.Seq2[*Rollout, error] {
 	return func(yield func(*Rollout, error) bool) {
 		for {
 			out, err := r.Next()
-			if err == io.EOF || !yield(out, err) || r.err != nil || err != nil && r.lines.err != nil && r.lines.err != io.EOF {
+			if err == io.EOF || !yield(out, err) || r.err != nil || r.lines.Failed() {
 				return
 			}
 		}

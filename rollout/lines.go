@@ -37,6 +37,9 @@ func NewLines(r io.Reader, max int) *Lines {
 	return &Lines{r: bufio.NewReaderSize(r, 256<<10), max: max}
 }
 
+// Failed reports whether the underlying reader failed, which ends the stream.
+func (l *Lines) Failed() bool { return l.err != nil && l.err != io.EOF }
+
 // Next returns the next line. After the last one it returns io.EOF. A line that
 // is too long is skipped and reported as a KindLimit error; the next call goes
 // on behind it. An error of the underlying reader is returned once the lines
@@ -77,8 +80,11 @@ func (l *Lines) Next() (Line, error) {
 		line.Ended = ended
 		if err != nil {
 			if err != io.EOF {
-				l.err = Errorf(KindInput, Where{Line: line.Number}, "the line cannot be read: %w", err)
-				return Line{}, l.err
+				l.err = err
+				if _, located := errors.AsType[*Error](err); !located {
+					l.err = Errorf(KindInput, Where{Line: line.Number}, "the line cannot be read: %w", err)
+				}
+				return line, l.err
 			}
 			l.err = io.EOF
 			if line.Offset == l.offset {

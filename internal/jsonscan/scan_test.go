@@ -188,6 +188,18 @@ func TestNonFiniteNumbers(t *testing.T) {
 	require.False(t, ok, "an infinity is no finite number")
 }
 
+func TestCloneFitsOnALine(t *testing.T) {
+	for _, c := range []struct{ reason, src, want string }{
+		{"spaces alone are kept", `{ "b" : 1.0, "a": [1, 2] }`, `{ "b" : 1.0, "a": [1, 2] }`},
+		{"a line break takes white space between tokens with it", "{\n \"b\" : 1.0,\r\n \"a\": [\n1, 2,\"x\\n y\"] }", `{"b":1.0,"a":[1,2,"x\n y"]}`},
+	} {
+		var d jsonscan.Doc
+		v, err := d.Parse([]byte(c.src), jsonscan.Options{})
+		require.NoError(t, err, c.reason)
+		require.Equal(t, c.want, string(v.Clone()), c.reason)
+	}
+}
+
 func TestAccessors(t *testing.T) {
 	var d jsonscan.Doc
 	v, err := d.Parse([]byte(`{"a":1,"a":2.0,"s":"x\u0079","l":"\ud800","f":"\ufffd","n":null}`), jsonscan.Options{})

@@ -37,19 +37,21 @@ func (v Value) Raw() []byte {
 	return v.d.src[v.n.start:v.n.end:v.n.end]
 }
 
-// Clone returns a copy of the source text. Numbers that are not finite become
-// null, so that the copy is JSON.
+// Clone returns a copy of the source text that fits on one line: white space
+// between tokens goes where a line break is among it. Numbers that are not finite
+// become null, so that the copy is JSON.
 func (v Value) Clone() []byte {
 	if v.d == nil {
 		return nil
 	}
-	if !v.d.NonFinite {
-		return bytes.Clone(v.Raw())
+	raw := v.Raw()
+	if !v.d.NonFinite && bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return bytes.Clone(raw)
 	}
-	return v.appendFinite(nil)
+	return v.appendCompact(make([]byte, 0, len(raw)))
 }
 
-func (v Value) appendFinite(dst []byte) []byte {
+func (v Value) appendCompact(dst []byte) []byte {
 	switch {
 	case v.n.kind == Number && v.n.flags&flagNotFinit != 0:
 		return append(dst, "null"...)
@@ -60,16 +62,16 @@ func (v Value) appendFinite(dst []byte) []byte {
 				dst = append(dst, ',')
 			}
 			dst = append(append(dst, k.Raw()...), ':')
-			dst = m.appendFinite(dst)
+			dst = m.appendCompact(dst)
 		}
 		return append(dst, '}')
-	case v.n.kind == Array && v.n.flags&flagPacked == 0:
+	case v.n.kind == Array:
 		dst = append(dst, '[')
 		for i, m := range v.Items() {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = m.appendFinite(dst)
+			dst = m.appendCompact(dst)
 		}
 		return append(dst, ']')
 	}

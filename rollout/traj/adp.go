@@ -52,7 +52,12 @@ func (j *job) adpMessage(x value, i int) (rollout.Message, error) {
 		}
 	case "image_observation":
 		j.adpSource(&m, x)
-		m.Parts = []rollout.Part{{Type: "image", Raw: x.Clone()}}
+		var o object
+		o.text("type", "image")
+		if !body.IsNull() {
+			o.raw("image", body.Clone())
+		}
+		m.Parts = []rollout.Part{{Type: "image", Raw: o.end()}}
 		return m, nil
 	case "api_action":
 		m.Role, m.Sampled = rollout.RoleAssistant, rollout.SampledByPolicy

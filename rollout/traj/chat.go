@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -92,7 +93,7 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 	}
 	if m.Role == "function" {
 		m.Role = rollout.RoleTool
-		keepText(&m.Extra, "role", "function")
+		keepText(&m.Extra, "legacy", "function")
 	}
 	if legacy.Kind() == jsonscan.Object && len(m.ToolCalls) == 0 {
 		call, err := j.toolCall(legacy, i, 0)
@@ -100,7 +101,7 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 			return m, err
 		}
 		m.ToolCalls = []rollout.ToolCall{call}
-		keepText(&m.Extra, "function_call", "legacy")
+		keepText(&m.Extra, "legacy", "function_call")
 	}
 	if s, ok := refusal.Text(); ok && s != "" {
 		keep(&m.Extra, "refusal", refusal)
@@ -114,6 +115,16 @@ func keep(extra *map[string]json.RawMessage, key string, v value) {
 		*extra = map[string]json.RawMessage{}
 	}
 	(*extra)[key] = v.Clone()
+}
+
+// drop removes keys that an importer has used.
+func drop(extra *map[string]json.RawMessage, keys ...string) {
+	for _, k := range keys {
+		delete(*extra, k)
+	}
+	if len(*extra) == 0 {
+		*extra = nil
+	}
 }
 
 func keepText(extra *map[string]json.RawMessage, key, s string) {
@@ -141,8 +152,11 @@ func (j *job) content(m *rollout.Message, v value, i int) error {
 				p.Type, p.Text = "text", j.text(x, rollout.At(i), "/content")
 			case jsonscan.Object:
 				p.Type = x.Get("type").String()
-				if p.IsText() {
-					p.Text = j.text(x.Get("text"), rollout.At(i), "/content/text")
+				if t := x.Get("text"); p.IsText() && !t.IsNull() {
+					if t.Kind() != jsonscan.String {
+						return j.want(t, rollout.At(i), "/content/text", "a string")
+					}
+					p.Text = j.text(t, rollout.At(i), "/content/text")
 				}
 			default:
 				return j.want(x, rollout.At(i), "/content", "a part: an object or a string")
@@ -243,8 +257,13 @@ func (j *job) noteImages(r *rollout.Rollout) {
 
 // quote is s as JSON.
 func quote(s string) json.RawMessage {
-	b, _ := json.Marshal(s) // a string always marshals
-	return b
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		return json.RawMessage(`""`) // a string always encodes
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
 
 // metadataBytes bounds one metadata value; longer ones stay in the dump.

@@ -151,9 +151,7 @@ func (j *job) inspectMessage(x value, i int, attachments value) (rollout.Message
 			m.Sampled = rollout.SampledPrefilled
 		}
 	}
-	for _, key := range []string{"id", "source", "model", "function"} {
-		delete(m.Extra, key)
-	}
+	drop(&m.Extra, "id", "source", "model", "function")
 	return m, nil
 }
 

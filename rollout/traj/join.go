@@ -1,10 +1,109 @@
 package traj
 
-import "github.com/turnpack/turnpack/rollout"
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
 
-// Rewards are outcomes recorded apart from the trajectories.
-type Rewards struct{}
+	"github.com/turnpack/turnpack/rollout"
+)
 
-func (rd *Reader) join(*rollout.Rollout) error { return nil }
+// join gives a rollout the outcome recorded for it elsewhere: by rollout id,
+// then by the folder of its file, then by instance. An outcome named by instance
+// only belongs to one attempt, so a second rollout of that instance is a
+// failure, not a copy.
+func (rd *Reader) join(r *rollout.Rollout) error {
+	for _, x := range rd.opt.Rewards {
+		e, by := x.find(r)
+		if by == "" {
+			continue
+		}
+		where := rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID}
+		if e == nil {
+			return rollout.Errorf(rollout.KindInput, where, "instance %q has several recorded outcomes and nothing tells which is this rollout's", r.Instance).
+				WithFix("name rollouts by id in the rewards")
+		}
+		if first, used := rd.joined[e]; used {
+			return rollout.Errorf(rollout.KindInput, where, "the outcome at %s was given to rollout %q already", e.where, first).
+				WithFix("name rollouts by id in the rewards")
+		}
+		rd.joined[e] = r.ID
+		e.apply(r, by)
+	}
+	return nil
+}
 
-func (r *Report) unmatched([]*Rewards) {}
+// find returns the outcome and the key that matched, "" when none did; the
+// outcome is nil when the key does not tell which.
+func (x *Rewards) find(r *rollout.Rollout) (e *entry, by string) {
+	if e, ok := x.byID[r.ID]; ok {
+		return e, "id"
+	}
+	if e, ok := x.byRun[filepath.Base(filepath.Dir(r.Origin.File))]; ok && (e.instance == "" || e.instance == r.Instance) {
+		return e, "run_dir"
+	}
+	if r.Instance == "" {
+		return nil, ""
+	}
+	if e, ok := x.byID[r.Instance]; ok && e.instance == "" {
+		return e, "instance" // a table whose only key is called id
+	}
+	e, ok := x.byInstance[r.Instance]
+	if !ok || e != nil && e.id != "" {
+		return nil, "" // the row is about a rollout of its own id
+	}
+	return e, "instance"
+}
+
+func (e *entry) apply(r *rollout.Rollout, by string) {
+	o := &r.Outcome
+	replaced := o.Resolved != nil && e.resolved != nil && *o.Resolved != *e.resolved || o.Reward != nil && e.reward != nil && *o.Reward != *e.reward
+	if e.resolved != nil {
+		b := *e.resolved
+		o.Resolved = &b
+		o.Verdict = rollout.VerdictUnresolved
+		if b {
+			o.Verdict = rollout.VerdictResolved
+		}
+	}
+	if e.reward != nil {
+		f := *e.reward
+		o.Reward = &f
+	}
+	if e.verdict != rollout.VerdictUnknown {
+		o.Verdict = e.verdict
+	}
+	if e.reason != "" {
+		o.Reason = e.reason
+	}
+	n := rollout.Note{Code: "joined", Text: fmt.Sprintf("the outcome comes from %s, by %s", e.where, by)}
+	if replaced {
+		n = rollout.Note{Code: "outcome_replaced", Text: fmt.Sprintf("the outcome at %s, joined by %s, differs from the dump's and replaces it", e.where, by)}
+	}
+	r.Notes = append(r.Notes, n)
+}
+
+// unmatched lists the outcomes that no rollout took.
+func (rd *Reader) unmatched() {
+	for _, x := range rd.opt.Rewards {
+		for _, e := range x.entries {
+			if _, used := rd.joined[e]; used {
+				continue
+			}
+			rd.report.UnmatchedCount++
+			if len(rd.report.Unmatched) < maxListed {
+				rd.report.Unmatched = append(rd.report.Unmatched, e.where.String()+": "+firstWord(e.id, e.run, e.instance))
+			}
+		}
+	}
+	sort.Strings(rd.report.Unmatched)
+}
+
+func firstWord(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}

@@ -105,8 +105,7 @@ func (j *job) miniMessage(r *rollout.Rollout, v value, i int) error {
 		err = j.content(&m, v.Get("output"), i)
 	default:
 		m, err = j.chatMessage(v, i)
-		delete(m.Extra, "extra")
-		delete(m.Extra, "type")
+		drop(&m.Extra, "extra", "type")
 		if m.Reasoning == "" && m.Role == rollout.RoleAssistant {
 			m.Reasoning = reasoningOf(firstChoice(response).Get("message"))
 		}

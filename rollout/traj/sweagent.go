@@ -34,6 +34,9 @@ type sweRun struct {
 	shown map[shownKey]*rollout.Message
 }
 
+// sweKeys are message keys that the importer has used or that repeat the content.
+var sweKeys = []string{"agent", "message_type", "is_demo", "thought", "action", "thinking_blocks"}
+
 type shownKey struct {
 	at   int
 	text string
@@ -88,11 +91,10 @@ func (s *sweRun) messages(history value) (demos int, err error) {
 				m.ToolCallID = id.String()
 			}
 		}
-		for _, key := range []string{"tool_call_ids", "agent", "message_type", "is_demo", "thought", "action", "thinking_blocks"} {
-			if key != "tool_call_ids" || x.Get(key).Len() <= 1 {
-				delete(m.Extra, key)
-			}
+		if x.Get("tool_call_ids").Len() <= 1 {
+			drop(&m.Extra, "tool_call_ids")
 		}
+		drop(&m.Extra, sweKeys...)
 		s.r.Messages = append(s.r.Messages, m)
 		s.history = append(s.history, x)
 		s.agents = append(s.agents, x.Get("agent").String())
@@ -317,9 +319,7 @@ func (s *sweRun) inPlace(q value, from, i int) (*rollout.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range []string{"agent", "message_type", "is_demo", "thought", "action", "tool_call_ids", "thinking_blocks"} {
-		delete(m.Extra, key)
-	}
+	drop(&m.Extra, append(sweKeys, "tool_call_ids")...)
 	for _, id := range q.Get("tool_call_ids").Items() {
 		if m.ToolCallID == "" {
 			m.ToolCallID = id.String()

@@ -96,6 +96,7 @@ type Reader struct {
 	ids    map[string]struct{}
 	groups map[string]*indices
 	seen   map[[16]byte]rollout.Origin
+	joined map[*entry]string // outcome → id of the rollout that took it
 	yield  func(*rollout.Rollout, error) bool
 	err    error // ends the stream
 
@@ -128,7 +129,7 @@ func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
 }
 
 func newReader(paths []string, opt Options) *Reader {
-	r := &Reader{opt: opt, paths: paths, ids: map[string]struct{}{}, groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}}
+	r := &Reader{opt: opt, paths: paths, ids: map[string]struct{}{}, groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
 		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),
@@ -171,9 +172,8 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Report tells what has been read so far.
+// Report tells what has been read so far; Unmatched is filled at the end.
 func (r *Reader) Report() *Report {
-	r.report.unmatched(r.opt.Rewards)
 	return &r.report
 }
 
@@ -190,6 +190,7 @@ func (r *Reader) run(yield func(*rollout.Rollout, error) bool) {
 }
 
 func (r *Reader) readAll() error {
+	defer r.unmatched()
 	if r.single != nil {
 		return r.file(r.single)
 	}
@@ -283,7 +284,7 @@ func (j *job) stream(in io.Reader) error {
 			if errors.Is(err, errIgnored) {
 				return nil
 			}
-		} else if e, ok := errors.AsType[*rollout.Error](err); !ok || !j.lined || e.Err != nil {
+		} else if values.Failed() {
 			return j.locate(err)
 		}
 		if err == nil {

@@ -143,8 +143,11 @@ func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
 			j.note("redacted_thinking", rollout.At(i), "the model thought here and the text is not readable")
 		default:
 			p := rollout.Part{Type: kind, Raw: b.Clone()}
-			if p.IsText() {
-				p.Text = j.text(b.Get("text"), rollout.At(i), "/content/text")
+			if t := b.Get("text"); p.IsText() && !t.IsNull() {
+				if t.Kind() != jsonscan.String {
+					return j.want(t, rollout.At(i), "/content/text", "a string")
+				}
+				p.Text = j.text(t, rollout.At(i), "/content/text")
 			}
 			plain = plain && p.IsText()
 			m.Parts = append(m.Parts, p)

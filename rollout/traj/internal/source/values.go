@@ -118,13 +118,21 @@ func (v *Values) space() (byte, error) {
 			if err == io.EOF {
 				return 0, io.EOF
 			}
-			return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Line: v.line}, "cannot be read: %w", err)
+			return 0, v.unreadable(err)
 		}
 		if c := b[0]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
 			return c, nil
 		}
 		v.skip(1)
 	}
+}
+
+// Failed reports whether no value can follow an error.
+func (v *Values) Failed() bool {
+	if v.lines != nil {
+		return v.lines.Failed()
+	}
+	return v.err != nil && v.err != io.EOF
 }
 
 // Next returns the next value, io.EOF at the end. In line mode other errors are
@@ -151,6 +159,14 @@ func (v *Values) Next() (Value, error) {
 
 func (v *Values) fail(kind rollout.Kind, format string, args ...any) *rollout.Error {
 	return rollout.Errorf(kind, rollout.Where{Line: v.line, Byte: rollout.At(int(v.offset))}, format, args...)
+}
+
+// unreadable passes on an error of the stream that says its own kind and place.
+func (v *Values) unreadable(err error) error {
+	if _, ok := errors.AsType[*rollout.Error](err); ok {
+		return err
+	}
+	return v.fail(rollout.KindInput, "cannot be read: %w", err)
 }
 
 func (v *Values) next() (Value, error) {
@@ -188,7 +204,7 @@ func (v *Values) next() (Value, error) {
 		if v.r.Buffered() == 0 {
 			if _, err := v.r.Peek(1); err != nil {
 				if !errors.Is(err, io.EOF) {
-					return Value{}, v.fail(rollout.KindInput, "cannot be read: %w", err)
+					return Value{}, v.unreadable(err)
 				}
 				break
 			}

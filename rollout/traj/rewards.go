@@ -1,0 +1,337 @@
+package traj
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Rewards are outcomes recorded apart from the trajectories. It is not changed
+// by reading and may be shared by readers.
+type Rewards struct {
+	entries []*entry
+	byID    map[string]*entry
+	byRun   map[string]*entry // base name of the run's folder
+	// byInstance holds nil where an instance has several outcomes that nothing tells
+	// apart.
+	byInstance map[string]*entry
+}
+
+// entry is one recorded outcome.
+type entry struct {
+	id, run, instance string
+	resolved          *bool
+	reward            *float64
+	verdict           rollout.Verdict
+	reason            string
+	where             rollout.Where
+}
+
+// Len is the number of outcomes.
+func (x *Rewards) Len() int { return len(x.entries) }
+
+// rewardBytes bounds one file of outcomes, which is read whole.
+const rewardBytes = 1 << 30
+
+// LoadRewards reads outcomes from files and folders:
+//
+//   - JSONL, or a JSON list, of rows with instance_id or id (also rollout_id,
+//     traj_id, run_dir) and resolved, reward, verdict or reason
+//   - CSV with a header of those names
+//   - a SWE-bench report: bare, in which case the instance is the name of the
+//     file (<instance>.report.json) or of its folder (<instance>/report.json),
+//     or wrapped as {instance: report}
+//   - a SWE-bench summary with resolved_ids, unresolved_ids, empty_patch_ids
+//
+// Two rows of the same rollout id are refused.
+func LoadRewards(paths []string) (*Rewards, error) {
+	x := &Rewards{byID: map[string]*entry{}, byRun: map[string]*entry{}, byInstance: map[string]*entry{}}
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be read: %w", err)
+		}
+		if !info.IsDir() {
+			if err := x.load(p); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		err = filepath.WalkDir(p, func(q string, d os.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || !isRewardFile(d.Name()) {
+				return err
+			}
+			return x.load(q)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(x.entries) == 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: strings.Join(paths, ", ")}, "no outcome found").
+			WithFix("give JSONL or CSV rows with instance_id or id and resolved or reward, or SWE-bench reports")
+	}
+	return x, nil
+}
+
+func isRewardFile(name string) bool {
+	return name == "report.json" || strings.HasSuffix(name, ".report.json") || strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".csv")
+}
+
+func (x *Rewards) load(p string) error {
+	f, err := os.Open(p)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be read: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, rewardBytes+1))
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be read: %w", err)
+	}
+	if len(b) > rewardBytes {
+		return rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "longer than %d bytes", rewardBytes)
+	}
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if strings.HasSuffix(strings.ToLower(p), ".csv") {
+		return x.csv(p, b)
+	}
+	var d jsonscan.Doc
+	if v, err := d.Parse(b, jsonscan.Options{NonFinite: true}); err == nil {
+		return x.value(rollout.Where{File: p}, v)
+	} else if !strings.HasSuffix(strings.ToLower(p), "l") {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not JSON: %s", err)
+	}
+	n := 0
+	for line := range bytes.Lines(b) {
+		n++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		w := rollout.Where{File: p, Line: n}
+		v, err := d.Parse(line, jsonscan.Options{NonFinite: true})
+		if err != nil {
+			return rollout.Errorf(rollout.KindFormat, w, "not JSON: %s", err)
+		}
+		if err := x.row(w, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value reads a JSON file: a list of rows, one row, a report or a summary.
+func (x *Rewards) value(w rollout.Where, v value) error {
+	if v.Kind() == jsonscan.Array {
+		for _, row := range v.Items() {
+			if err := x.row(w, row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if isReport(v) {
+		if firstID(v, "instance_id", "id", "rollout_id", "traj_id") != "" {
+			return x.row(w, v)
+		}
+		return x.add(reportEntry(w, reportName(w.File), v))
+	}
+	if v.Get("resolved_ids").Kind() == jsonscan.Array {
+		return x.summary(w, v)
+	}
+	known := false
+	for instance, report := range v.Members() {
+		if isReport(report) {
+			known = true
+			if err := x.add(reportEntry(w, instance, report)); err != nil {
+				return err
+			}
+		}
+	}
+	if known {
+		return nil
+	}
+	return x.row(w, v)
+}
+
+// isReport knows a SWE-bench report of one instance.
+func isReport(v value) bool {
+	return v.Get("resolved").Kind() == jsonscan.Bool &&
+		(v.Get("patch_exists").Kind() == jsonscan.Bool || v.Get("tests_status").Kind() == jsonscan.Object || v.Get("patch_successfully_applied").Kind() == jsonscan.Bool)
+}
+
+func reportName(p string) string {
+	base := filepath.Base(p)
+	if base == "report.json" {
+		return filepath.Base(filepath.Dir(p))
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(base, ".json"), ".report")
+}
+
+func reportEntry(w rollout.Where, instance string, v value) *entry {
+	e := &entry{instance: instance, where: w, resolved: boolean(v.Get("resolved")), verdict: rollout.VerdictUnresolved}
+	is := func(key string, want bool) bool { b, ok := v.Get(key).Bool(); return ok && b == want }
+	switch {
+	case *e.resolved:
+		e.verdict = rollout.VerdictResolved
+	case is("patch_is_None", true) || is("patch_exists", false):
+		e.verdict = rollout.VerdictNoPatch
+	case is("patch_successfully_applied", false):
+		e.verdict = rollout.VerdictApplyFailed
+	}
+	return e
+}
+
+func (x *Rewards) summary(w rollout.Where, v value) error {
+	yes, no := true, false
+	for _, c := range []struct {
+		key      string
+		resolved *bool
+		verdict  rollout.Verdict
+	}{
+		{"resolved_ids", &yes, rollout.VerdictResolved},
+		{"unresolved_ids", &no, rollout.VerdictUnresolved},
+		{"empty_patch_ids", &no, rollout.VerdictNoPatch},
+	} {
+		for _, id := range v.Get(c.key).Items() {
+			if err := x.add(&entry{instance: identifier(id), where: w, resolved: c.resolved, verdict: c.verdict}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// row reads one row of keys and outcome.
+func (x *Rewards) row(w rollout.Where, v value) error {
+	if v.Kind() != jsonscan.Object {
+		return rollout.Errorf(rollout.KindFormat, w, "found %s, expected an object with instance_id or id and an outcome", v.Kind())
+	}
+	e := &entry{where: w}
+	if isReport(v) {
+		e = reportEntry(w, "", v)
+	}
+	e.id, e.instance = firstID(v, "rollout_id", "traj_id", "id"), firstID(v, "instance_id", "instance")
+	if run, ok := v.Get("run_dir").Text(); ok && run != "" {
+		e.run = path.Base(strings.ReplaceAll(run, `\`, "/"))
+	}
+	e.resolved = boolean(v.Get("resolved"))
+	for _, key := range []string{"reward", "score"} {
+		if e.reward == nil {
+			e.reward = number(v.Get(key))
+		}
+	}
+	if s, ok := v.Get("verdict").Text(); ok {
+		if err := e.verdict.UnmarshalText([]byte(s)); err != nil {
+			return rollout.Errorf(rollout.KindFormat, w, "verdict: %s", err)
+		}
+	}
+	e.reason = v.Get("reason").String()
+	return x.add(e)
+}
+
+// csvKeys are the columns with a meaning; others are not read.
+var csvKeys = []string{"instance_id", "instance", "id", "rollout_id", "traj_id", "reward", "score", "resolved", "verdict", "reason"}
+
+func (x *Rewards) csv(p string, b []byte) error {
+	r := csv.NewReader(bytes.NewReader(b))
+	header, err := r.Read()
+	if err != nil {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: 1}, "the CSV has no header: %w", err)
+	}
+	for i := range header {
+		header[i] = strings.ToLower(strings.TrimSpace(header[i]))
+	}
+	if !slices.ContainsFunc(header, func(h string) bool { return contains(csvKeys[:5], h) }) || !slices.ContainsFunc(header, func(h string) bool { return contains(csvKeys[5:], h) }) {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: 1}, "found columns %s, expected a key (%s) and an outcome (%s)",
+			strings.Join(header, ", "), strings.Join(csvKeys[:5], ", "), strings.Join(csvKeys[5:], ", "))
+	}
+	for {
+		row, err := r.Read()
+		if err == io.EOF {
+			return nil
+		}
+		line, _ := r.FieldPos(0)
+		if err != nil {
+			var pe *csv.ParseError
+			if errors.As(err, &pe) {
+				line = pe.Line
+			}
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: line}, "not CSV: %w", err)
+		}
+		e := &entry{where: rollout.Where{File: p, Line: line}}
+		for i, h := range header {
+			if err := e.set(h, strings.TrimSpace(row[i])); err != nil {
+				return err
+			}
+		}
+		if err := x.add(e); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *entry) set(column, s string) error {
+	if s == "" {
+		return nil
+	}
+	w := e.where
+	w.Field = column
+	switch column {
+	case "instance_id", "instance":
+		e.instance = s
+	case "id", "rollout_id", "traj_id":
+		e.id = s
+	case "reward", "score":
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || f-f != 0 {
+			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected a finite number", s)
+		}
+		e.reward = &f
+	case "resolved":
+		b, err := strconv.ParseBool(strings.ToLower(s))
+		if err != nil {
+			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected true or false", s)
+		}
+		e.resolved = &b
+	case "verdict":
+		if err := e.verdict.UnmarshalText([]byte(s)); err != nil {
+			return rollout.Errorf(rollout.KindFormat, w, "%s", err)
+		}
+	case "reason":
+		e.reason = s
+	}
+	return nil
+}
+
+func (x *Rewards) add(e *entry) error {
+	if e.id == "" && e.instance == "" && e.run == "" {
+		return rollout.Errorf(rollout.KindFormat, e.where, "the row names neither a rollout nor an instance")
+	}
+	x.entries = append(x.entries, e)
+	if e.id != "" {
+		if first, dup := x.byID[e.id]; dup {
+			return rollout.Errorf(rollout.KindInput, e.where, "rollout %q has an outcome already, at %s", e.id, first.where)
+		}
+		x.byID[e.id] = e
+	}
+	if e.run != "" {
+		x.byRun[e.run] = e
+	}
+	if name := e.instance; name != "" {
+		if _, dup := x.byInstance[name]; dup {
+			e = nil
+		}
+		x.byInstance[name] = e
+	}
+	return nil
+}

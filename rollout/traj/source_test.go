@@ -1,0 +1,405 @@
+package traj_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+const chatLine = `{"id":%q,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":%q}]}`
+
+func chat(id string) string { return fmt.Sprintf(chatLine, id, "answer of "+id) }
+
+func write(t testing.TB, dir, name string, b []byte) string {
+	t.Helper()
+	p := filepath.Join(dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(p), 0o700))
+	require.NoError(t, os.WriteFile(p, b, 0o600))
+	return p
+}
+
+func gz(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Write(b)
+	w.Close()
+	return out.Bytes()
+}
+
+func zst(b []byte) []byte {
+	w, _ := zstd.NewWriter(nil)
+	return w.EncodeAll(b, nil)
+}
+
+func zipped(t testing.TB, members ...string) []byte {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i := 0; i < len(members); i += 2 {
+		f, err := w.Create(members[i])
+		require.NoError(t, err)
+		_, err = f.Write([]byte(members[i+1]))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func ids(t testing.TB, opt traj.Options, paths ...string) (string, *traj.Report, error) {
+	t.Helper()
+	r, err := traj.Open(paths, opt)
+	require.NoError(t, err)
+	var out []string
+	for {
+		x, err := r.Next()
+		if err == io.EOF {
+			return strings.Join(out, " "), r.Report(), nil
+		}
+		if err != nil {
+			return strings.Join(out, " "), r.Report(), err
+		}
+		out = append(out, x.ID)
+	}
+}
+
+func TestSources(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a/1.jsonl", []byte(chat("a")+"\n"+chat("b")))
+	write(t, dir, "a/2.jsonl.gz", gz([]byte(chat("c"))))
+	write(t, dir, "a/3.jsonl.zst", zst([]byte(chat("d"))))
+	write(t, dir, "a/4.zip", zipped(t, "z.jsonl", chat("f"), "in/y.jsonl.gz", string(gz([]byte(chat("e")))), "readme.txt", "no"))
+	write(t, dir, "a/.hidden/x.jsonl", []byte(chat("hidden")))
+	write(t, dir, "a/notes.txt", []byte("no dump"))
+	write(t, dir, "a/other.json", []byte(`{"meta":1}`))
+	write(t, dir, "b/x.bin", gz([]byte("["+chat("g")+",\n"+chat("h")+"]")))
+	for _, c := range []struct {
+		reason string
+		paths  []string
+		stdin  string
+		want   string
+	}{
+		{"a folder in lexical order, archives by member", []string{"a"}, "", "a b c d e f"},
+		{"a named file of any name, told by content", []string{"b/x.bin"}, "", "g h"},
+		{"a glob", []string{"a/*.jsonl*"}, "", "a b c d"},
+		{"the order of the arguments", []string{"a/3.jsonl.zst", "a/1.jsonl"}, "", "d a b"},
+		{"standard input", []string{"-"}, chat("s") + "\n" + chat("t"), "s t"},
+		{"compressed standard input", []string{"-"}, string(zst([]byte(chat("s")))), "s"},
+	} {
+		var paths []string
+		for _, p := range c.paths {
+			if p != "-" {
+				p = filepath.Join(dir, p)
+			}
+			paths = append(paths, p)
+		}
+		got, report, err := ids(t, traj.Options{Stdin: strings.NewReader(c.stdin)}, paths...)
+		require.NoError(t, err, c.reason)
+		require.Equal(t, c.want, got, c.reason)
+		if c.paths[0] == "a" {
+			var why []string
+			for _, i := range report.Ignored {
+				why = append(why, filepath.Base(i.Path)+": "+i.Why)
+			}
+			require.Equal(t, []string{".hidden: hidden", "4.zip!readme.txt: not a file name of a dump", "notes.txt: not a file name of a dump", `other.json: no known format: an object with keys "meta"`}, why, "nothing is passed over in silence")
+		}
+	}
+}
+
+func TestHostileInput(t *testing.T) {
+	dir := t.TempDir()
+	big := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 80<<20) + `"}]}`)
+	bomb := gz(big)
+	for _, c := range []struct {
+		reason string
+		name   string
+		data   []byte
+		kind   error
+		says   string
+	}{
+		{"a decompression bomb", "b.jsonl.gz", bomb, rollout.KindLimit, "unfold into more than"},
+		{"a zstd bomb", "b.jsonl.zst", zst(big), rollout.KindLimit, "unfold into more than"},
+		{"a zip bomb", "b.zip", zipped(t, "x.jsonl", string(big)), rollout.KindLimit, "unfold into more than"},
+		{"compressed twice", "c.jsonl.gz", gz(gz([]byte(chat("a")))), rollout.KindLimit, "compressed more than once"},
+		{"an archive in an archive", "c.zip", zipped(t, "x.zip", string(zipped(t, "a.jsonl", chat("a")))), rollout.KindLimit, "archive inside"},
+		{"a member that climbs out", "d.zip", zipped(t, "../../etc/x.jsonl", chat("a")), rollout.KindInput, "points outside"},
+		{"a member with an absolute name", "e.zip", zipped(t, "/etc/x.jsonl", chat("a")), rollout.KindInput, "not a relative path"},
+		{"a nesting bomb", "f.jsonl", []byte(`{"messages":` + strings.Repeat("[", 1<<20)), rollout.KindLimit, "nested deeper"},
+		{"a nesting bomb in a list", "f.json", []byte(`[` + strings.Repeat("[", 1<<20)), rollout.KindLimit, "nested deeper"},
+		{"a broken gzip stream", "g.jsonl.gz", gz([]byte(strings.Repeat(chat("a")+"\n", 99)))[:60], rollout.KindFormat, "gzip stream is broken"},
+		{"a file cut in a list", "h.json", []byte("[" + chat("a") + ","), rollout.KindFormat, "cut off"},
+		{"a file cut in an object", "i.json", []byte("{\n\"messages\": ["), rollout.KindFormat, "cut off"},
+		{"text after the list", "j.json", []byte("[" + chat("a") + "] x"), rollout.KindFormat, "after the list"},
+		{"a value that is too long", "k.jsonl", []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 2000) + `"}]}`), rollout.KindLimit, "longer than"},
+		{"an unknown format", "l.json", []byte(`{"what":1}`), rollout.KindFormat, `no known format: an object with keys "what"`},
+		{"an empty file", "m.json", nil, rollout.KindInput, "no rollout found"},
+		{"not JSON at all", "n.txt", []byte("hello"), rollout.KindFormat, "not JSON"},
+	} {
+		p := write(t, dir, c.name, c.data)
+		opt := traj.Options{}
+		if c.name == "k.jsonl" {
+			opt.Limits.ValueBytes = 1000
+		}
+		_, _, err := ids(t, opt, p)
+		require.ErrorIs(t, err, c.kind, c.reason)
+		require.ErrorContains(t, err, c.says, c.reason)
+		require.ErrorContains(t, err, c.name, "%s: the file is named", c.reason)
+	}
+	_, _, err := ids(t, traj.Options{}, filepath.Join(dir, "missing"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, _, err = ids(t, traj.Options{}, filepath.Join(dir, "missing*"))
+	require.ErrorContains(t, err, "no file matches")
+	empty := t.TempDir()
+	_, _, err = ids(t, traj.Options{}, empty)
+	require.ErrorContains(t, err, "no rollout found")
+	if runtime.GOOS != "windows" {
+		require.NoError(t, os.Symlink("/dev/zero", filepath.Join(empty, "zero.json")))
+		_, report, err := ids(t, traj.Options{}, empty)
+		require.ErrorContains(t, err, "not a regular file", "a device is not read")
+		require.Equal(t, 1, report.IgnoredCount)
+	}
+}
+
+func TestBadRecordsAreSkippedAndListed(t *testing.T) {
+	text := chat("a") + "\n<PLACEHOLDER ROW>\n" + chat("b") + "\n{\"messages\":[{\"role\":\"user\"\n{\"messages\":[{\"content\":1}]}\n" + chat("c")
+	got, report, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Skip})
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	require.Equal(t, 3, report.Skipped)
+	var lines []int
+	for _, err := range report.Errors {
+		e, ok := errors.AsType[*rollout.Error](err)
+		require.True(t, ok)
+		lines = append(lines, e.Where.Line)
+	}
+	require.Equal(t, []int{2, 4, 5}, lines)
+	require.Equal(t, []int{1, 3, 6}, []int{got[0].Origin.Line, got[1].Origin.Line, got[2].Origin.Line})
+
+	got, _, err = read(t, "x.jsonl", text, traj.Options{})
+	require.Len(t, got, 1)
+	require.ErrorContains(t, err, "x.jsonl:2")
+
+	r, err := traj.NewReader(strings.NewReader(text), "x.jsonl", traj.Options{})
+	require.NoError(t, err)
+	_, err = r.Next()
+	require.NoError(t, err)
+	for range 2 {
+		_, err = r.Next()
+		require.ErrorContains(t, err, "x.jsonl:2", "a stopped stream stays stopped")
+	}
+
+	got, report, err = read(t, "x.json", "[\n"+chat("a")+",\n{\"messages\":\"x\"},\n"+chat("b")+"]", traj.Options{OnError: traj.Skip})
+	require.NoError(t, err)
+	require.Len(t, got, 2, "elements of a list are records too")
+	require.Equal(t, 1, report.Skipped)
+}
+
+func TestStrictRefusesFaults(t *testing.T) {
+	text := `{"id":"a","messages":[{"role":"assistant","content":"x"},{"role":"tool","tool_call_id":"c","content":"y"}]}`
+	_, _, err := read(t, "x.jsonl", text, traj.Options{Strict: true})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "which no earlier message made")
+	_, _, err = read(t, "x.jsonl", text, traj.Options{})
+	require.NoError(t, err)
+}
+
+func TestMixedFormatsInOneFile(t *testing.T) {
+	got, report, err := read(t, "x.jsonl", chat("a")+"\n"+`{"id":"b","conversations":[{"from":"human","value":"q"}]}`+"\n"+chat("c"), traj.Options{})
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	require.Equal(t, map[string]int{"openai-chat": 2, "sharegpt": 1}, report.Formats)
+}
+
+func TestGroups(t *testing.T) {
+	row := func(id, instance, question, kind string) string {
+		return fmt.Sprintf(`{"id":%q,"instance_id":%q,"kind":%q,"messages":[{"role":"user","content":%q},{"role":"assistant","content":%q}]}`, id, instance, kind, question, id)
+	}
+	text := row("a", "i", "q1", "k") + "\n" + row("b", "i", "q1", "l") + "\n" + row("c", "j", "q1", "k") + "\n" + row("d", "", "q2", "k")
+	for _, c := range []struct{ by, groups, indices string }{
+		{"", "i i j d", "0 1 0 0"},
+		{"instance", "i i j d", "0 1 0 0"},
+		{"none", "a b c d", "0 0 0 0"},
+		{"file", "x.jsonl x.jsonl x.jsonl x.jsonl", "0 1 2 3"},
+		{"metadata:kind", "k l k k", "0 0 1 2"},
+	} {
+		got, _, err := read(t, "x.jsonl", text, traj.Options{GroupBy: c.by})
+		require.NoError(t, err)
+		var groups, indices []string
+		for _, r := range got {
+			groups, indices = append(groups, r.Group), append(indices, fmt.Sprint(r.Index))
+		}
+		require.Equal(t, c.groups, strings.Join(groups, " "), c.by)
+		require.Equal(t, c.indices, strings.Join(indices, " "), c.by)
+	}
+	got, _, err := read(t, "x.jsonl", text, traj.Options{GroupBy: "prompt"})
+	require.NoError(t, err)
+	require.Equal(t, got[0].Group, got[2].Group, "equal prompts")
+	require.NotEqual(t, got[0].Group, got[3].Group)
+	_, _, err = read(t, "x.jsonl", text, traj.Options{GroupBy: "metadata:no"})
+	require.ErrorContains(t, err, "metadata.no")
+}
+
+func TestOptionsReportAllFaults(t *testing.T) {
+	_, err := traj.Open(nil, traj.Options{})
+	require.ErrorContains(t, err, "no files")
+	_, err = traj.Open([]string{"x"}, traj.Options{Format: "nope", GroupBy: "moon", OnError: 9, Limits: traj.Limits{Depth: -1}})
+	for _, s := range []string{"Options.Format", "Options.GroupBy", "Options.OnError", "Limits.Depth"} {
+		require.ErrorContains(t, err, s)
+	}
+}
+
+// TestBigListIsStreamed: memory does not grow with the number of elements.
+func TestBigListIsStreamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 200 MB")
+	}
+	text := strings.Repeat("lorem ipsum\\n", 4000)
+	row := fmt.Sprintf(`{"task_id":1,"trial":0,"reward":1,"traj":[{"role":"user","content":"%s"}]}`, text)
+	const rows = 4000
+	in, w := io.Pipe()
+	go func() {
+		io.WriteString(w, "[")
+		for i := range rows {
+			if i > 0 {
+				io.WriteString(w, ",")
+			}
+			io.WriteString(w, row)
+		}
+		io.WriteString(w, "]")
+		w.Close()
+	}()
+	r, err := traj.NewReader(in, "x.json", traj.Options{})
+	require.NoError(t, err)
+	n, top := 0, uint64(0)
+	for _, err := range r.All() {
+		require.NoError(t, err)
+		if n++; n%500 == 0 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			top = max(top, m.HeapAlloc)
+		}
+	}
+	require.Equal(t, rows, n)
+	require.Less(t, top, uint64(64<<20), "%d MB were read", rows*len(row)>>20)
+}
+
+func TestRewards(t *testing.T) {
+	dir := t.TempDir()
+	load := func(name, text string) *traj.Rewards {
+		x, err := traj.LoadRewards([]string{write(t, dir, name, []byte(text))})
+		require.NoError(t, err, name)
+		return x
+	}
+	row := func(id, instance string) string {
+		return fmt.Sprintf(`{"id":%q,"instance_id":%q,"resolved":false,"messages":[{"role":"user","content":"q"}]}`, id, instance)
+	}
+	text := row("a", "i") + "\n" + row("b", "j")
+	for _, c := range []struct {
+		reason, name, rewards string
+		a, b                  string // resolved and reward of the two rollouts
+		unmatched             int
+	}{
+		{"JSONL by rollout id", "1.jsonl", `{"id":"a","reward":0.25}` + "\n" + `{"id":"zz","reward":1}`, "false 0.25", "false -", 1},
+		{"JSONL by instance", "2.jsonl", `{"instance_id":"j","resolved":true}`, "false -", "true -", 0},
+		{"CSV", "3.csv", "instance_id,reward,resolved,comment\ni,-1,FALSE,x\nj,1,true,\n", "false -1", "true 1", 0},
+		{"a table whose only key is called id", "4.csv", "id,score\ni,3\n", "false 3", "false -", 0},
+		{"a wrapped report", "5.json", `{"i":{"resolved":true,"patch_exists":true},"k":{"resolved":false,"patch_is_None":true,"patch_exists":false}}`, "true -", "false -", 1},
+		{"a summary", "6.json", `{"resolved_ids":["i"],"unresolved_ids":["j"],"error_ids":["k"]}`, "true -", "false -", 0},
+		{"a bare report named after the instance", "i.report.json", `{"resolved":true,"patch_exists":true}`, "true -", "false -", 0},
+		{"a bare report in the folder of the instance", "j/report.json", `{"resolved":true,"tests_status":{}}`, "false -", "true -", 0},
+	} {
+		got, report, err := read(t, "x.jsonl", text, traj.Options{Rewards: []*traj.Rewards{load(c.name, c.rewards)}})
+		require.NoError(t, err, c.reason)
+		require.Equal(t, c.a, outcome(got[0]), c.reason)
+		require.Equal(t, c.b, outcome(got[1]), c.reason)
+		require.Equal(t, c.unmatched, report.UnmatchedCount, c.reason)
+		require.Len(t, report.Unmatched, c.unmatched, c.reason)
+	}
+	x := load("v.jsonl", `{"instance_id":"i","verdict":"tests_timeout","reason":"600 s","resolved":false}`)
+	got, _, err := read(t, "x.jsonl", text, traj.Options{Rewards: []*traj.Rewards{x}})
+	require.NoError(t, err)
+	require.Equal(t, rollout.VerdictTestsTimeout, got[0].Outcome.Verdict)
+	require.Equal(t, "600 s", got[0].Outcome.Reason)
+
+	two := row("a", "i") + "\n" + row("b", "i")
+	_, _, err = read(t, "x.jsonl", two, traj.Options{Rewards: []*traj.Rewards{x}})
+	require.ErrorContains(t, err, "was given to rollout \"a\" already", "one outcome is not two rollouts'")
+	_, _, err = read(t, "x.jsonl", two, traj.Options{Rewards: []*traj.Rewards{load("w.jsonl", `{"instance_id":"i","resolved":true}`+"\n"+`{"instance_id":"i","resolved":false}`)}})
+	require.ErrorContains(t, err, "several recorded outcomes")
+
+	for reason, c := range map[string][2]string{
+		"no key":              {"bad.jsonl", `{"reward":1}`},
+		"not JSON":            {"bad2.jsonl", "{\"id\":\"a\",\"reward\":1}\nx"},
+		"a repeated id":       {"bad3.jsonl", "{\"id\":\"a\",\"reward\":1}\n{\"id\":\"a\",\"reward\":0}"},
+		"a bad number":        {"bad4.csv", "id,reward\na,much"},
+		"columns without key": {"bad5.csv", "x,reward\na,1"},
+		"an unknown verdict":  {"bad6.jsonl", `{"id":"a","verdict":"fine"}`},
+		"nothing in it":       {"bad7.jsonl", ""},
+	} {
+		_, err := traj.LoadRewards([]string{write(t, dir, c[0], []byte(c[1]))})
+		require.Error(t, err, reason)
+		require.ErrorContains(t, err, c[0], reason)
+	}
+}
+
+func outcome(r *rollout.Rollout) string {
+	s := "-"
+	if r.Outcome.Reward != nil {
+		s = fmt.Sprint(*r.Outcome.Reward)
+	}
+	return fmt.Sprint(*r.Outcome.Resolved, " ", s)
+}
+
+func TestResultsOfAFolderOfRuns(t *testing.T) {
+	dir := t.TempDir()
+	run := `{"trajectory_format":"slime-mini-swe-remote-eval-1","step_debug":[],"messages":[{"role":"user","content":"q"}],"info":{"instance_id":"i","exit_status":"submitted","reward":0,"eval_result":null}}`
+	write(t, dir, "i__1/traj.json", []byte(run))
+	write(t, dir, "i__2/traj.json", []byte(run))
+	write(t, dir, "results.jsonl", []byte(`{"instance_id":"i","resolved":true,"run_dir":"/runs/i__2"}`+"\n"+`{"instance_id":"i","resolved":false,"run_dir":"/runs/i__1"}`))
+	got := all(t, traj.Options{}, dir)
+	require.Len(t, got, 2)
+	require.False(t, *got[0].Outcome.Resolved)
+	require.True(t, *got[1].Outcome.Resolved, "the row of the own folder counts")
+}
+
+func BenchmarkImport(b *testing.B) {
+	text := strings.Repeat("def f(x):\n    return \"x\" + x  # naïve\n", 60)
+	var messages []string
+	for i := range 60 {
+		role := []string{"user", "assistant"}[i%2]
+		messages = append(messages, fmt.Sprintf(`{"role":%q,"content":%q}`, role, text))
+	}
+	line := `{"instance_id":"i","messages":[` + strings.Join(messages, ",") + "]}\n"
+	src := strings.Repeat(line, 50)
+	for _, c := range []struct{ name, file string }{{"jsonl", "x.jsonl"}, {"list", "x.json"}} {
+		in := src
+		if c.name == "list" {
+			in = "[" + strings.TrimSuffix(strings.ReplaceAll(src, "}\n", "},"), ",") + "]"
+		}
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(in)))
+			for range b.N {
+				r, err := traj.NewReader(strings.NewReader(in), c.file, traj.Options{})
+				require.NoError(b, err)
+				for _, err := range r.All() {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
