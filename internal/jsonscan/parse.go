@@ -32,6 +32,7 @@ const (
 	flagPacked               // the array holds numbers only and has no nodes of its own
 	flagTrue                 // the boolean is true
 	flagNotFinit             // the number is NaN, Infinity or -Infinity
+	flagUnicode              // the string holds a \u escape
 )
 
 // node is one value (or object key). An object's children are key, value, key,
@@ -364,6 +365,9 @@ func (d *Doc) str(i int) (int, error) {
 			n, err := d.escape(i)
 			if err != nil {
 				return i, err
+			}
+			if n > 2 {
+				d.nodes[at].flags |= flagUnicode
 			}
 			i += n
 		case c < 0x20:

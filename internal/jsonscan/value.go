@@ -136,7 +136,7 @@ func (v Value) Is(s string) bool {
 // LoneSurrogate reports whether the string holds an escape that is half of a
 // surrogate pair.
 func (v Value) LoneSurrogate() bool {
-	if v.n.kind != String || v.n.flags&flagEscaped == 0 {
+	if v.n.kind != String || v.n.flags&flagUnicode == 0 {
 		return false
 	}
 	b := v.d.src[v.n.start+1 : v.n.end-1]

@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
@@ -399,6 +400,42 @@ func BenchmarkImport(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkImportKit reads recorded dumps, decompressed beforehand.
+func BenchmarkImportKit(b *testing.B) {
+	dir := b.TempDir()
+	root := kit.Dir(b, "data", "trajectories")
+	for _, format := range []string{"mini-swe-agent", "swe-agent", "openai-chat", "nemo-gym", "tau-bench", "openhands-output", "swe-agent-nebius"} {
+		var size int64
+		var paths []string
+		files, err := filepath.Glob(filepath.Join(root, format, "*"))
+		require.NoError(b, err)
+		for _, p := range files {
+			if strings.HasSuffix(p, ".md") || strings.HasSuffix(p, "reports") {
+				continue
+			}
+			name := strings.TrimSuffix(filepath.Base(p), ".gz")
+			text := plain(b, p)
+			if strings.HasSuffix(name, ".jsonl") {
+				if !strings.HasSuffix(text, "\n") {
+					text += "\n"
+				}
+				text = strings.Repeat(text, 20)
+			}
+			q := filepath.Join(dir, format+"-"+name)
+			require.NoError(b, os.WriteFile(q, []byte(text), 0o600))
+			size += int64(len(text))
+			paths = append(paths, q)
+		}
+		b.Run(format, func(b *testing.B) {
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for range b.N {
+				all(b, traj.Options{}, paths...)
 			}
 		})
 	}

@@ -24,20 +24,42 @@ func importVerb() verb {
 	return verb{name: "import", help: "dump files -> one line of facts per trajectory", setup: func(fs *flag.FlagSet) starter {
 		format := fs.String("format", "auto", "importer to use; auto tells by content")
 		root := fs.String("root", "", "folder that ids are relative to; default: paths as given, below a folder called trajectories if there is one")
+		to := fs.String("to", "facts", "what to print: facts, or the rollouts as native, chat or atif")
 		neighbours := fs.Bool("neighbours", false, "also read files beside a trajectory (patch.diff, results.jsonl)")
 		return func(context.Context) (running, error) {
 			opt := traj.Options{Format: *format, OnError: traj.Skip, Alone: !*neighbours}
 			if err := opt.Validate(); err != nil {
 				return running{}, err
 			}
+			form, ok := importForms[*to]
+			if !ok {
+				return running{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--to"}, "found %q, expected facts, native, chat or atif", *to)
+			}
 			return running{files: func(ctx context.Context, paths []string, emit func(any) error) error {
-				return importFiles(ctx, opt, *root, paths, emit)
+				return importFiles(ctx, opt, form, *root, paths, emit)
 			}}, nil
 		}
 	}}
 }
 
-func importFiles(ctx context.Context, opt traj.Options, root string, paths []string, emit func(any) error) error {
+// importForms turn a rollout into the line to print.
+var importForms = map[string]func(r *rollout.Rollout, root string) (any, error){
+	"facts": func(r *rollout.Rollout, root string) (any, error) { return factsOf(r, root), nil },
+	"native": func(r *rollout.Rollout, _ string) (any, error) {
+		b, err := rollout.AppendJSON(nil, r)
+		return json.RawMessage(b), err
+	},
+	"chat": func(r *rollout.Rollout, _ string) (any, error) {
+		b, _, err := traj.AppendChat(nil, r)
+		return json.RawMessage(b), err
+	},
+	"atif": func(r *rollout.Rollout, _ string) (any, error) {
+		b, _, err := traj.AppendATIF(nil, r)
+		return json.RawMessage(b), err
+	},
+}
+
+func importFiles(ctx context.Context, opt traj.Options, form func(*rollout.Rollout, string) (any, error), root string, paths []string, emit func(any) error) error {
 	if len(paths) == 0 {
 		paths = []string{"-"}
 	}
@@ -61,7 +83,11 @@ func importFiles(ctx context.Context, opt traj.Options, root string, paths []str
 		if err != nil {
 			return ignoreEOF(err)
 		}
-		if err := emit(factsOf(out, root)); err != nil {
+		line, err := form(out, root)
+		if err != nil {
+			line = importFailure(err, root)
+		}
+		if err := emit(line); err != nil {
 			return err
 		}
 	}

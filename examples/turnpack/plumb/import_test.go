@@ -96,3 +96,19 @@ func TestImportNamesWhatItCannotRead(t *testing.T) {
 	require.Contains(t, lines[1], `{"id":"x.jsonl:2","error":{"kind":"format"`)
 	require.Contains(t, lines[2], `{"id":"x.jsonl:3","error":{"kind":"input"`)
 }
+
+func TestImportConverts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"id":"a","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"<b>"}]}`), 0o600))
+	for to, want := range map[string]string{
+		"native": `"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"<b>","sampled":"sampled"}]`,
+		"chat":   `"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"<b>"}]`,
+		"atif":   `"steps":[{"step_id":1,"source":"user","message":"q"},{"step_id":2,"source":"agent","message":"<b>"}]`,
+	} {
+		var out, errs bytes.Buffer
+		require.Zero(t, Main(context.Background(), []string{"import", "--to", to, file}, nil, &out, &errs), errs.String())
+		require.Contains(t, out.String(), want)
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, 2, Main(context.Background(), []string{"import", "--to", "verse", file}, nil, &out, &errs))
+}
