@@ -2,7 +2,7 @@ package tokenize
 
 import (
 	"context"
-	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
@@ -220,7 +220,7 @@ func (c *certifier) breaks(p *probe) (string, error) {
 			return "", err
 		}
 		if !strings.HasPrefix(prompt.text, before) {
-			return "the prompt of turn " + itoa(i) + " says " + excerpt(prompt.text, commonText(prompt.text, before)) + " where it said " + excerpt(before, commonText(prompt.text, before)), nil
+			return "the prompt of turn " + strconv.Itoa(i) + " says " + excerpt(prompt.text, commonText(prompt.text, before)) + " where it said " + excerpt(before, commonText(prompt.text, before)), nil
 		}
 		with, err := p.render.answered(t)
 		if err != nil {
@@ -232,12 +232,9 @@ func (c *certifier) breaks(p *probe) (string, error) {
 	return "", nil
 }
 
-func itoa(i int) string { b, _ := json.Marshal(i); return string(b) }
-
 // excerpt quotes a few characters of s from byte at on.
 func excerpt(s string, at int) string {
-	b, _ := json.Marshal(strings.ToValidUTF8(s[at:min(len(s), at+24)], ""))
-	return string(b)
+	return strconv.Quote(strings.ToValidUTF8(s[at:min(len(s), at+24)], ""))
 }
 
 func (c *certifier) simple() (*probe, rendering, rendering, error) {
@@ -282,6 +279,8 @@ func (c *certifier) stopToken() Finding {
 	}
 	_, f := c.m.reply.sampledText(&p.messages[1], 1, prompt.text, &with)
 	switch _, known := c.m.reply.stops[f.stop]; {
+	case f.stop != "" && len(c.m.Stops) == 0:
+		return p.finding(PropStopToken, Holds, f.stop+", as the template writes it: the model folder names none")
 	case f.stop == "":
 		return p.finding(PropStopToken, Fails, "no token follows the reply")
 	case !known:

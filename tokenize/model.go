@@ -69,6 +69,9 @@ func LoadWith(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
 	if err := l.special(m, &config); err != nil {
 		return nil, err
 	}
+	if err := l.bosFromTokenizer(m); err != nil {
+		return nil, err
+	}
 	source, name, err := l.template(&config)
 	if err != nil {
 		return nil, err
@@ -148,11 +151,10 @@ func (l *folder) tokenizer() (Tokenizer, error) {
 		return nil, err
 	}
 	if b == nil {
-		if ranks, err := l.read("tiktoken.model"); err != nil || ranks != nil {
-			if err != nil {
-				return nil, err
-			}
-			return l.tiktoken(ranks)
+		if ranks, err := l.read("tiktoken.model"); err != nil {
+			return nil, err
+		} else if ranks != nil {
+			return bpe.LoadTiktokenFS(l.fsys, l.dir)
 		}
 		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path.Join(l.dir, "tokenizer.json")}, "the model folder has no tokenizer.json").
 			WithFix("name the folder of a Hugging Face model")
@@ -161,11 +163,6 @@ func (l *folder) tokenizer() (Tokenizer, error) {
 		return l.opts.Engine("tokenizer.json", b)
 	}
 	return bpe.Parse("tokenizer.json", b)
-}
-
-// tiktoken makes a tokenizer from a rank file.
-func (l *folder) tiktoken(ranks []byte) (Tokenizer, error) {
-	return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: "tiktoken.model"}, "pending")
 }
 
 // tokenizerConfig is what counts here of tokenizer_config.json.
@@ -211,6 +208,35 @@ func (l *folder) special(m *Model, config *tokenizerConfig) error {
 					m.SpecialTokens[k] = text
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// bosFromTokenizer fills bos_token, where the folder does not name it, with the
+// token that tokenizer.json puts in front of a text.
+func (l *folder) bosFromTokenizer(m *Model) error {
+	if _, ok := m.SpecialTokens["bos_token"]; ok {
+		return nil
+	}
+	type processor struct {
+		Single []struct {
+			SpecialToken *struct{ ID string }
+		}
+		Processors []processor
+	}
+	var f struct {
+		Post *processor `json:"post_processor"`
+	}
+	if b, err := l.read("tokenizer_config.json"); b != nil || err != nil {
+		return err // a folder with a configuration says all it has to say
+	}
+	if err := l.json("tokenizer.json", &f); err != nil || f.Post == nil {
+		return err
+	}
+	for _, p := range append(f.Post.Processors, *f.Post) {
+		if len(p.Single) > 0 && p.Single[0].SpecialToken != nil {
+			m.SpecialTokens["bos_token"] = p.Single[0].SpecialToken.ID
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ const (
 // cli is the command line.
 type cli struct {
 	Convert convertCmd `cmd:"" help:"Turn a folder of dumps into trainer-ready Parquet."`
+	Certify certifyCmd `cmd:"" help:"Say what a model's chat template does, with a witness each."`
 	Show    showCmd    `cmd:"" help:"Print one row of a batch, coloured by its loss mask."`
 	Demo    demoCmd    `cmd:"" help:"Run the main job on the built-in tokenizer and sample dump."`
 }
