@@ -19,7 +19,7 @@ func tenMegabytes(result func(i int) string) string {
 			fmt.Fprintf(&b, "    lib/module_%d.py:%d: in call  self.apply(value, *args) [step %d/%d] ok = False\n", k, i, k, i)
 		}
 	}
-	b.WriteString("+ : '>>>>> End Test Output'\n>>>>> Test Exit Code: 1\n")
+	b.WriteString("+ : '>>>>> End Test Output'\n>>>>> Test Exit Code: 0\n")
 	return b.String()
 }
 
@@ -52,7 +52,12 @@ func BenchmarkGrade(b *testing.B) {
 		{"parse_log_jest", func(i int) string { return fmt.Sprintf("    ✓ does thing %d (5 ms)\n", i) }},
 		{"parse_log_vitest", func(i int) string { return fmt.Sprintf(" ✓ a/b.spec.ts > thing %d 3ms\n", i) }},
 		{"parse_log_eslint", func(i int) string { return fmt.Sprintf("  %d) rule %d\n     AssertionError: no\n", i, i) }},
-		{"parse_log_karma", func(i int) string { return fmt.Sprintf("  ✔ case %d\n", i) }},
+		{"parse_log_karma", func(i int) string {
+			if i == 0 {
+				return "Starting browser Chrome\n"
+			}
+			return fmt.Sprintf("  ✔ case %d\n", i)
+		}},
 	} {
 		log := tenMegabytes(c.result)
 		spec := swebench.Spec{Parser: c.parser, FailToPass: []string{"a"}, PassToPass: []string{"b"}}

@@ -95,20 +95,14 @@ func (s Spec) ReadLog(log string) (Run, error) {
 		return Run{}, err
 	}
 	log = unifyLines(log)
-	if cause := badCode(log); cause != CauseNone {
-		return Run{Cause: cause}, nil
+	marks := findMarkers(log)
+	if marks.bad != CauseNone {
+		return Run{Cause: marks.bad}, nil
 	}
-	start := strings.Index(log, markerStart)
-	if start < 0 || !strings.Contains(log, markerEnd) {
+	if marks.start < 0 || marks.end < 0 {
 		return Run{Cause: CauseNoMarkers}, nil
 	}
-	region := log[start+len(markerStart):]
-	if i := strings.Index(region, markerStart); i >= 0 {
-		region = region[:i]
-	}
-	if i := strings.Index(region, markerEnd); i >= 0 {
-		region = region[:i]
-	}
+	region := log[marks.start:marks.regionEnd]
 
 	parse, _ := logparse.Lookup(s.Parser)
 	context := logparse.Context{InstanceID: s.InstanceID, Version: s.Version}
@@ -126,7 +120,7 @@ func (s Spec) ReadLog(log string) (Run, error) {
 			return Run{Cause: CauseNoResults}, nil
 		}
 	}
-	run.ExitCode = exitCode(log)
+	run.ExitCode = marks.exitCode
 	if run.ExitCode != nil && *run.ExitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
 		return Run{Cause: CauseExitCode, ExitCode: run.ExitCode}, nil
 	}
@@ -142,21 +136,67 @@ func unifyLines(log string) string {
 	return strings.ReplaceAll(log, "\r", "\n")
 }
 
-func badCode(log string) Cause {
-	for _, c := range [...]struct {
-		marker string
-		cause  Cause
-	}{
-		{markerApplyFailed, CauseApplyFailed},
-		{markerResetFailed, CauseResetFailed},
-		{markerTestsErrored, CauseTestsError},
-		{markerTestsTimeout, CauseTestsTimeout},
-	} {
-		if strings.Contains(log, c.marker) {
-			return c.cause
+// markers is what the evaluation script's own lines say.
+type markers struct {
+	bad       Cause // the first failure code in the order of the causes
+	start     int   // offset behind the first start marker, -1 if there is none
+	end       int   // offset of the first end marker anywhere, -1 if there is none
+	regionEnd int   // where the first region ends: an end or a start marker, or the log's end
+	exitCode  *int
+}
+
+// failureMarkers are in the order of the causes.
+var failureMarkers = [...]struct {
+	text  string
+	cause Cause
+}{
+	{markerApplyFailed, CauseApplyFailed},
+	{markerResetFailed, CauseResetFailed},
+	{markerTestsErrored, CauseTestsError},
+	{markerTestsTimeout, CauseTestsTimeout},
+}
+
+// findMarkers finds all of them in one pass: a log is long and '>' is rare.
+func findMarkers(log string) markers {
+	m := markers{start: -1, end: -1, regionEnd: len(log)}
+	worst := len(failureMarkers)
+	for pos := 0; ; pos++ {
+		i := strings.IndexByte(log[pos:], '>')
+		if i < 0 {
+			break
+		}
+		pos += i
+		rest := log[pos:]
+		if !strings.HasPrefix(rest, ">>>>> ") {
+			continue
+		}
+		closes := m.start >= 0 && pos >= m.start && m.regionEnd == len(log)
+		switch {
+		case strings.HasPrefix(rest, markerStart):
+			if m.start < 0 {
+				m.start = pos + len(markerStart)
+			} else if closes {
+				m.regionEnd = pos
+			}
+		case strings.HasPrefix(rest, markerEnd):
+			if m.end < 0 {
+				m.end = pos
+			}
+			if closes {
+				m.regionEnd = pos
+			}
+		case strings.HasPrefix(rest, markerExitCode):
+			if m.exitCode == nil {
+				m.exitCode = exitCode(rest[len(markerExitCode):])
+			}
+		}
+		for k, f := range failureMarkers[:worst] {
+			if strings.HasPrefix(rest, f.text) {
+				worst, m.bad = k, f.cause
+			}
 		}
 	}
-	return CauseNone
+	return m
 }
 
 func anyFailure(s *logparse.Statuses) bool {
@@ -171,33 +211,25 @@ func anyFailure(s *logparse.Statuses) bool {
 // maxExitCode bounds what a recorded exit code can be, whatever its digits.
 const maxExitCode = 1 << 31
 
-// exitCode reads the first trailer ">>>>> Test Exit Code: N".
-func exitCode(log string) *int {
-	for pos := 0; ; {
-		i := strings.Index(log[pos:], markerExitCode)
-		if i < 0 {
-			return nil
+// exitCode reads the number behind the trailer's marker, nil if there is none.
+func exitCode(s string) *int {
+	digits, negative := strings.CutPrefix(strings.TrimLeftFunc(s, isSpace), "-")
+	code, n := 0, 0
+	for _, r := range digits {
+		d, ok := digitValue(r)
+		if !ok {
+			break
 		}
-		pos += i + len(markerExitCode)
-		digits := strings.TrimLeftFunc(log[pos:], isSpace)
-		digits, negative := strings.CutPrefix(digits, "-")
-		code, n := 0, 0
-		for _, r := range digits {
-			d, ok := digitValue(r)
-			if !ok {
-				break
-			}
-			code = min(code*10+d, maxExitCode)
-			n++
-		}
-		if n == 0 {
-			continue
-		}
-		if negative {
-			code = -code
-		}
-		return &code
+		code = min(code*10+d, maxExitCode)
+		n++
 	}
+	if n == 0 {
+		return nil
+	}
+	if negative {
+		code = -code
+	}
+	return &code
 }
 
 func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }

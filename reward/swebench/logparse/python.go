@@ -1,6 +1,7 @@
 package logparse
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -130,6 +131,9 @@ func parsePytestV2(log string, _ Context) (Statuses, error) {
 	for line := range lines(log) {
 		if decorated(line) {
 			scratch = undecorate(scratch[:0], line)
+			if !mayBeResult(scratch) {
+				continue
+			}
 			line = string(scratch)
 		}
 		switch {
@@ -150,6 +154,12 @@ func parsePytestV2(log string, _ Context) (Statuses, error) {
 		}
 	}
 	return m, nil
+}
+
+// mayBeResult is a cheap necessary condition: results begin or end in the letter
+// of a status.
+func mayBeResult(line []byte) bool {
+	return len(line) >= 5 && (bytes.IndexByte([]byte("PFSEX"), line[0]) >= 0 || bytes.IndexByte([]byte("DRL"), line[len(line)-1]) >= 0)
 }
 
 // decorated reports whether a line may hold colour codes or control characters.
@@ -249,15 +259,18 @@ func parseDjango(log string, _ Context) (Statuses, error) {
 	)
 	var m Statuses
 	previous, havePrevious := "", false
+	hasVersionTest := strings.Contains(log, versionTest)
 	at := 0
 	for line := range lines(log) {
 		at++
 		line = trim(line)
-		if strings.Contains(line, versionTest) {
+		if hasVersionTest && strings.Contains(line, versionTest) {
 			m.Set(versionTest, Passed)
 		}
 		if i := strings.Index(line, " ... "); i >= 0 {
 			previous, havePrevious = line[:i], true
+		} else if !hasAnyPrefix(line, "FAIL:", "ERROR:", "ok") {
+			continue
 		}
 		for _, suffix := range [...]string{" ... ok", " ... OK", " ...  OK"} {
 			if strings.HasSuffix(line, suffix) {

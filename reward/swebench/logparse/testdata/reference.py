@@ -3,35 +3,16 @@ read out of them. Usage, in an environment where that wheel is unpacked or
 installed:  python reference.py [SEED] > reference.jsonl
 
 Each line is {parser, instance_id, version, log, tests: [[id, status]...]}, or
-error instead of tests where the reference raises. Modules the parsers do not
-need (docker, network) are replaced by stand-ins.
+error instead of tests where the reference raises. 
 """
 import contextlib
-import importlib.abc
-import importlib.machinery
 import io
 import json
 import random
 import sys
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 
-
-class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands in for any missing third-party module."""
-
-    def find_spec(self, name, path, target=None):
-        if name.split(".")[0] not in sys.stdlib_module_names | {"swebench"}:
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def create_module(self, spec):
-        module = MagicMock(name=spec.name)
-        module.__path__, module.__spec__ = [], spec
-        return module
-
-    def exec_module(self, module):
-        pass
-
+from standin import StandIn
 
 sys.meta_path.append(StandIn())
 from swebench.harness.log_parsers import PARSER_REGISTRY  # noqa: E402
