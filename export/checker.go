@@ -70,3 +70,6 @@ func (c *Checker) checkDigests(s *rollout.Sample) error {
 	}
 	return nil
 }
+
+// Started reports whether a row was checked.
+func (c *Checker) Started() bool { return c.started }

@@ -1,0 +1,67 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	command "github.com/turnpack/turnpack/examples/turnpack/audit"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func file(t *testing.T, ids ...[]int32) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	w, err := export.Create(path, export.Options{})
+	require.NoError(t, err)
+	for i, of := range ids {
+		s := rollout.Sample{Status: rollout.StatusCompleted, RolloutIndex: i, Reward: float64(i)}
+		s.Group, s.Rollout, s.IDs = "g", string(rune('a'+i)), of
+		s.Weight = make([]float32, len(of))
+		s.Weight[len(of)-1] = 1
+		require.NoError(t, w.Write(export.Settle([]rollout.Sample{s})[0]))
+	}
+	require.NoError(t, w.Close())
+	return path
+}
+
+func TestAudit(t *testing.T) {
+	var out, errs bytes.Buffer
+	good := file(t, []int32{1, 2, 3}, []int32{1, 2, 4})
+	require.Equal(t, 0, command.Main(context.Background(), []string{good}, nil, &out, &errs), errs.String())
+	require.Contains(t, out.String(), "no findings")
+
+	bad := filepath.Join(t.TempDir(), "bad.jsonl")
+	require.NoError(t, os.WriteFile(bad, []byte(`{"input_ids":[1,2],"loss_mask":[1,1]}`), 0o600))
+	out.Reset()
+	require.Equal(t, 1, command.Main(context.Background(), []string{"--json", bad}, nil, &out, &errs))
+	var r map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
+	require.Equal(t, "first-token-trained", r["findings"].([]any)[0].(map[string]any)["rule"])
+
+	require.Equal(t, 2, command.Main(context.Background(), []string{"none.parquet"}, nil, &out, &errs))
+	require.Contains(t, errs.String(), "none.parquet")
+	require.Equal(t, 2, command.Main(context.Background(), nil, nil, &out, &errs))
+	require.Equal(t, 2, command.Main(context.Background(), []string{"--fail-on", "x", good}, nil, &out, &errs))
+	require.Equal(t, 2, command.Main(context.Background(), []string{"--model", "m", good}, func(string) (audit.Model, error) { return nil, errors.New("no folder") }, &out, &errs))
+	require.Contains(t, errs.String(), "no folder")
+	require.Equal(t, 1, command.Main(context.Background(), []string{"--model", "m", good}, func(string) (audit.Model, error) { return &audit.Facts{Vocab: 2}, nil }, &out, &errs))
+}
+
+func TestDiff(t *testing.T) {
+	a, b := file(t, []int32{1, 2, 3, 4, 5, 6, 7, 8}, []int32{9, 9}), file(t, []int32{1, 2, 3, 4, 5, 0, 7, 8}, []int32{9, 9}, []int32{3, 3})
+	var out, errs bytes.Buffer
+	require.Equal(t, 1, command.Diff(context.Background(), []string{"--context", "2", a, b}, &out, &errs))
+	require.Equal(t, "a#0:\n  input_ids differ from token 5 on\n    4 5 [6] 7 8\n    4 5 [0] 7 8\nc#0: only in "+b+"\n1 rows equal, 1 differ, 0 only in "+a+", 1 only in "+b+"\n", out.String())
+	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
+	require.Equal(t, 2, command.Diff(context.Background(), []string{a, "none"}, &out, &errs))
+	require.Equal(t, 2, command.Diff(context.Background(), []string{a}, &out, &errs))
+}

@@ -1,0 +1,204 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+const diffUsage = `usage: turnpack diff [--context N] A B
+
+Compares two export files row by row, rows matched by sample_id, and shows the
+first differing token of each differing row with its surroundings. Exit code 1
+means that they differ.
+`
+
+// Diff runs "diff" and returns the exit code.
+func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("diff", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Usage = func() { fmt.Fprint(stderr, diffUsage) }
+	around := fs.Int("context", 4, "tokens shown on each side")
+	if err := fs.Parse(args); err != nil {
+		return exitUsage
+	}
+	if fs.NArg() != 2 || *around < 0 {
+		fs.Usage()
+		return exitUsage
+	}
+	d := differ{out: stdout, around: *around}
+	if err := d.files(ctx, fs.Arg(0), fs.Arg(1)); err != nil {
+		fmt.Fprintln(stderr, "turnpack diff:", err)
+		return exitUsage
+	}
+	fmt.Fprintf(stdout, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, fs.Arg(0), d.onlyB, fs.Arg(1))
+	if d.differ+d.onlyA+d.onlyB > 0 {
+		return exitFindings
+	}
+	return exitClean
+}
+
+type differ struct {
+	out                         io.Writer
+	around                      int
+	equal, differ, onlyA, onlyB int
+}
+
+// files walks both files; rows that come in different orders wait for their
+// partner, so that equal orders need no memory.
+func (d *differ) files(ctx context.Context, a, b string) (err error) {
+	ra, err := export.Open(a)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ra.Close()) }()
+	rb, err := export.Open(b)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rb.Close()) }()
+	waitA, waitB := map[string]rollout.Sample{}, map[string]rollout.Sample{}
+	var orderA, orderB []string
+	for moreA, moreB := true, true; moreA || moreB; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if moreA {
+			if moreA, err = d.step(ra, waitA, waitB, &orderA, true); err != nil {
+				return err
+			}
+		}
+		if moreB {
+			if moreB, err = d.step(rb, waitB, waitA, &orderB, false); err != nil {
+				return err
+			}
+		}
+	}
+	d.onlyA, d.onlyB = len(waitA), len(waitB)
+	for _, side := range []struct {
+		name  string
+		order []string
+		wait  map[string]rollout.Sample
+	}{{a, orderA, waitA}, {b, orderB, waitB}} {
+		for _, id := range side.order {
+			if _, left := side.wait[id]; left {
+				fmt.Fprintf(d.out, "%s: only in %s\n", id, side.name)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *differ) step(r *export.Reader, mine, others map[string]rollout.Sample, order *[]string, first bool) (bool, error) {
+	s, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	other, there := others[s.ID]
+	if !there {
+		mine[s.ID] = s
+		*order = append(*order, s.ID)
+		return true, nil
+	}
+	delete(others, s.ID)
+	if first {
+		d.rows(&s, &other)
+	} else {
+		d.rows(&other, &s)
+	}
+	return true, nil
+}
+
+// rows compares two rows of one id.
+func (d *differ) rows(a, b *rollout.Sample) {
+	var said []string
+	if t := firstDifference(a.IDs, b.IDs); t >= 0 {
+		said = append(said, fmt.Sprintf("input_ids differ from token %d on\n    %s\n    %s", t, d.window(a.IDs, t), d.window(b.IDs, t)))
+	}
+	for _, c := range []struct {
+		name string
+		a, b []float32
+	}{{"weights (loss mask)", a.Weight, b.Weight}, {"logprobs", a.Logprob, b.Logprob}, {"advantages", a.Credit, b.Credit}} {
+		if (c.a == nil) != (c.b == nil) {
+			said = append(said, fmt.Sprintf("%s: null in one of them", c.name))
+		} else if t := firstDifference(c.a, c.b); t >= 0 {
+			said = append(said, fmt.Sprintf("%s differ from token %d on: %s, %s", c.name, t, at(c.a, t), at(c.b, t)))
+		}
+	}
+	if t := firstDifference(a.Version, b.Version); t >= 0 {
+		said = append(said, fmt.Sprintf("versions differ from token %d on: %s, %s", t, at(a.Version, t), at(b.Version, t)))
+	}
+	for _, c := range []struct {
+		name string
+		a, b any
+	}{
+		{"group_id", a.Group, b.Group}, {"rollout_index", a.RolloutIndex, b.RolloutIndex}, {"is_last", a.IsLast, b.IsLast}, {"step_first", a.FirstStep, b.FirstStep},
+		{"step_last", a.LastStep, b.LastStep}, {"prompt_len", a.PromptLen, b.PromptLen}, {"reward", a.Reward, b.Reward}, {"outcome_reward", a.OutcomeReward, b.OutcomeReward},
+		{"step_reward", value(a.StepReward), value(b.StepReward)}, {"advantage", value(a.Advantage), value(b.Advantage)}, {"status", a.Status, b.Status},
+		{"finish_reason", a.FinishReason, b.FinishReason}, {"mask_reason", a.MaskReason, b.MaskReason}, {"rollout_mask_sum", a.RolloutMaskSum, b.RolloutMaskSum},
+		{"temperature", a.Temperature, b.Temperature}, {"metadata", string(a.Metadata), string(b.Metadata)},
+	} {
+		if c.a != c.b {
+			said = append(said, fmt.Sprintf("%s: %v, %v", c.name, c.a, c.b))
+		}
+	}
+	if len(said) == 0 {
+		d.equal++
+		return
+	}
+	d.differ++
+	fmt.Fprintf(d.out, "%s:\n  %s\n", a.ID, strings.Join(said, "\n  "))
+}
+
+func value(p *float64) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// firstDifference is the first position where a and b differ, −1 if they are
+// equal; a shorter one differs where it ends.
+func firstDifference[T comparable](a, b []T) int {
+	for t := range min(len(a), len(b)) {
+		if a[t] != b[t] {
+			return t
+		}
+	}
+	if len(a) != len(b) {
+		return min(len(a), len(b))
+	}
+	return -1
+}
+
+func at[T any](v []T, t int) string {
+	if t >= len(v) {
+		return "ended"
+	}
+	return fmt.Sprint(v[t])
+}
+
+// window shows the ids around token t, which stands in brackets.
+func (d *differ) window(ids []rollout.TokenID, t int) string {
+	var out []string
+	for i := max(0, t-d.around); i < min(len(ids), t+d.around+1); i++ {
+		if i == t {
+			out = append(out, fmt.Sprintf("[%d]", ids[i]))
+			continue
+		}
+		out = append(out, fmt.Sprint(ids[i]))
+	}
+	if t >= len(ids) {
+		out = append(out, "[end]")
+	}
+	return strings.Join(out, " ")
+}

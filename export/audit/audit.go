@@ -1,0 +1,346 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Options says how files are looked at. The zero value needs nothing.
+type Options struct {
+	// Model makes the rules about headers, stops and control tokens speak.
+	Model Model
+	// Examples is the number of places shown per rule, 0 is 3.
+	Examples int
+}
+
+// Run reads the files and returns what was found. An unreadable file is an
+// error; findings are not.
+func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
+	if o.Examples == 0 {
+		o.Examples = 3
+	}
+	if len(paths) == 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "no file was given").WithFix("name the files to look at")
+	}
+	a := &auditor{opts: o, out: &Report{Model: o.Model != nil},
+		found: collector{keep: o.Examples, groups: map[string]*Group{}, last: map[string][2]any{}},
+		rows:  map[[32]byte]string{}, groups: map[string]*groupFacts{}}
+	for _, path := range paths {
+		if err := a.file(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	a.finish()
+	a.out.Findings = a.found.sorted()
+	return a.out, nil
+}
+
+// auditor holds the state of one run. Rows stream; of each only a digest is
+// kept, and the rows of the rollout that is open.
+type auditor struct {
+	opts  Options
+	out   *Report
+	found collector
+
+	path     string
+	checker  *export.Checker
+	schemaOK bool
+	rows     map[[32]byte]string
+	groups   map[string]*groupFacts
+	order    []string
+	open     []*Row // rows of the open rollout
+	group    string // open group
+	closed   map[string]bool
+	left     string    // rollout that was open last
+	rewards  []float64 // first and a differing one
+}
+
+// groupFacts are the rewards of a group, one per rollout.
+type groupFacts struct {
+	file    string
+	rewards map[string]float64
+}
+
+func (a *auditor) file(ctx context.Context, path string) (err error) {
+	src, format, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.close()) }()
+	a.path, a.open, a.group, a.closed = path, nil, "", map[string]bool{}
+	a.schemaOK = true
+	if a.checker, err = export.NewChecker(export.Options{KeepTail: true, KeepUntrained: true}); err != nil {
+		return err
+	}
+	rows := 0
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		row, err := src.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		row.Index = rows
+		rows++
+		a.row(row)
+	}
+	a.endRollout()
+	if a.schemaOK && rows > 0 && a.lastWasSchema() {
+		if err := a.checker.End(); err != nil {
+			a.schema(rows-1, err)
+		}
+	}
+	a.out.Files = append(a.out.Files, File{Path: path, Format: format, Rows: rows})
+	return nil
+}
+
+func (a *auditor) lastWasSchema() bool { return a.checker.Started() }
+
+func (a *auditor) report(r *Row, rule, column string, token, tokens int, format string, args ...any) {
+	a.found.add(Finding{Rule: rule, File: a.path, Row: r.Index, Sample: r.ID, Column: column, Token: token, Tokens: tokens, Text: fmt.Sprintf(format, args...)})
+}
+
+func (a *auditor) row(r *Row) {
+	a.out.Rows++
+	a.out.Tokens += int64(len(r.IDs))
+	for t := range r.Mask {
+		if r.trained(t) {
+			a.out.Trained++
+		}
+	}
+	for _, f := range r.Faults {
+		a.report(r, "lengths", f.Column, -1, 0, "%s", f.Text)
+	}
+	a.lengths(r)
+	if len(r.Mask) > len(r.IDs) {
+		r.Mask = r.Mask[:len(r.IDs)] // said; the rest has no token
+	}
+	a.values(r)
+	a.maskShape(r)
+	a.logprobs(r)
+	a.advantages(r)
+	a.status(r)
+	a.duplicate(r)
+	a.grouping(r)
+	a.sample(r)
+	if a.opts.Model != nil {
+		a.model(r)
+	}
+}
+
+func (a *auditor) lengths(r *Row) {
+	if r.Mask == nil {
+		a.report(r, "no-mask", export.ColLossMask, -1, len(r.IDs), "the row has no mask of any known name")
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+		none bool
+	}{{"mask", len(r.Mask), r.Mask == nil}, {"log probabilities", len(r.Logprobs), r.Logprobs == nil}, {"advantages", len(r.Advantages), r.Advantages == nil}} {
+		if !c.none && c.n != len(r.IDs) {
+			a.report(r, "lengths", c.name, -1, 0, "%d %s for %d tokens", c.n, c.name, len(r.IDs))
+		}
+	}
+}
+
+// count returns how many of the first n positions satisfy f, and the first.
+func count(n int, f func(t int) bool) (first, times int) {
+	first = -1
+	for t := range n {
+		if f(t) {
+			if first < 0 {
+				first = t
+			}
+			times++
+		}
+	}
+	return first, times
+}
+
+func (a *auditor) values(r *Row) {
+	if t, n := count(len(r.IDs), func(t int) bool { return r.IDs[t] < 0 }); n > 0 {
+		a.report(r, "negative-id", export.ColInputIDs, t, n, "id %d", r.IDs[t])
+	}
+	if t, n := count(len(r.Mask), func(t int) bool { return !(r.Mask[t] >= 0) || r.Mask[t] > math.MaxFloat32 }); n > 0 {
+		a.report(r, "mask-values", export.ColLossMask, t, n, "value %g", r.Mask[t])
+	}
+}
+
+func (a *auditor) maskShape(r *Row) {
+	if r.Mask == nil {
+		return
+	}
+	first, n := count(len(r.Mask), r.trained)
+	switch {
+	case n == 0:
+		a.report(r, "no-trained-token", export.ColLossMask, -1, 0, "none of %d tokens is trained", len(r.IDs))
+		return
+	case first == 0:
+		a.report(r, "first-token-trained", export.ColLossMask, 0, 1, "mask %g on token 0", r.Mask[0])
+	}
+	last := len(r.Mask) - 1
+	for !r.trained(last) {
+		last--
+	}
+	if tail := len(r.IDs) - 1 - last; tail > 0 {
+		a.report(r, "tail-untrained", export.ColLossMask, last+1, tail, "%d tokens after the last trained one", tail)
+	}
+	if r.PromptLen > 0 {
+		if t, k := count(min(r.PromptLen, len(r.Mask)), r.trained); k > 0 && (t > 0 || k > 1) {
+			a.report(r, "prompt-trained", export.ColLossMask, t, k, "%d of the %d prompt tokens are trained", k, r.PromptLen)
+		}
+	}
+}
+
+func (a *auditor) logprobs(r *Row) {
+	if r.Logprobs == nil {
+		return
+	}
+	n := min(len(r.Logprobs), len(r.IDs))
+	if t, k := count(n, func(t int) bool { lp := r.Logprobs[t]; return !(lp <= 0) || math.IsInf(lp, 0) }); k > 0 {
+		a.report(r, "logprob-range", export.ColLogprobs, t, k, "log probability %g", r.Logprobs[t])
+	}
+	if r.Mask == nil {
+		return
+	}
+	if a.shiftedLogprobs(r, n) {
+		return // the two rules below would only repeat it
+	}
+	if t, k := count(n, func(t int) bool { return !r.trained(t) && r.Logprobs[t] != 0 }); k > 0 {
+		a.report(r, "logprob-on-masked", export.ColLogprobs, t, k, "log probability %g on a masked token", r.Logprobs[t])
+	}
+	// Greedy and near-certain tokens have exactly 0 now and then: one in ten is
+	// taken as chance.
+	_, trained := count(n, r.trained)
+	if t, k := count(n, func(t int) bool { return r.trained(t) && r.Logprobs[t] == 0 }); k > 0 && 10*k > trained {
+		a.report(r, "logprob-zero", export.ColLogprobs, t, k, "%d of %d trained tokens have log probability 0", k, trained)
+	}
+}
+
+// shiftedLogprobs finds rows whose log probabilities fit the mask only when one
+// is moved by a token.
+func (a *auditor) shiftedLogprobs(r *Row, n int) bool {
+	fits := func(by int) (same, total int) {
+		for t := range n {
+			lp := r.Logprobs[t] != 0
+			m := t+by >= 0 && t+by < n && r.trained(t+by)
+			if lp || m {
+				total++
+				if lp && m {
+					same++
+				}
+			}
+		}
+		return same, total
+	}
+	same, total := fits(0)
+	if total < 2 || same == total {
+		return false
+	}
+	for _, by := range []int{1, -1} {
+		// Allow for the tokens at the ends of runs that fall off the row.
+		if moved, all := fits(by); moved > same && 20*moved >= 19*all {
+			dir := "later"
+			if by < 0 {
+				dir = "earlier"
+			}
+			a.report(r, "mask-shifted", export.ColLossMask, -1, total-same, "the mask fits the log probabilities when it is read one token %s (%d of %d tokens instead of %d of %d)", dir, moved, all, same, total)
+			return true
+		}
+	}
+	return false
+}
+
+func (a *auditor) advantages(r *Row) {
+	n := min(len(r.Advantages), len(r.IDs))
+	if t, k := count(n, func(t int) bool { return r.Advantages[t]-r.Advantages[t] != 0 }); k > 0 {
+		a.report(r, "advantage-not-finite", export.ColAdvantages, t, k, "advantage %g", r.Advantages[t])
+	}
+	if r.Mask == nil {
+		return
+	}
+	if t, k := count(n, func(t int) bool { return !r.trained(t) && r.Advantages[t] != 0 }); k > 0 {
+		a.report(r, "advantage-on-masked", export.ColAdvantages, t, k, "advantage %g on a masked token", r.Advantages[t])
+	}
+}
+
+func (a *auditor) status(r *Row) {
+	if r.Status == "completed" && (r.FinishReason == "length" || r.FinishReason == "limit" || r.FinishReason == "max_tokens") {
+		a.report(r, "truncated-complete", export.ColStatus, -1, 0, "status completed with finish reason %q", r.FinishReason)
+	}
+}
+
+func (a *auditor) duplicate(r *Row) {
+	h := sha256.New()
+	var b []byte
+	for t, id := range r.IDs {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+		if r.trained(t) {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	h.Write([]byte(r.Group + "\x00"))
+	h.Write(b)
+	k := [32]byte(h.Sum(nil))
+	here := fmt.Sprintf("%s row %d", a.path, r.Index)
+	if other, seen := a.rows[k]; seen {
+		a.report(r, "duplicate-row", export.ColInputIDs, -1, len(r.IDs), "ids and mask equal %s", other)
+		return
+	}
+	a.rows[k] = here
+}
+
+// grouping follows rollouts and groups.
+func (a *auditor) grouping(r *Row) {
+	if r.Rollout != "" {
+		if len(a.open) > 0 && (a.open[0].Rollout != r.Rollout || a.open[0].Group != r.Group) {
+			a.endRollout()
+			a.closed["r"+a.group+"\x00"+a.openRollout()] = true
+		}
+		if a.closed["r"+r.Group+"\x00"+r.Rollout] && len(a.open) == 0 {
+			a.report(r, "group-split", export.ColRolloutID, -1, 0, "rollout %q was closed by another before", r.Rollout)
+		}
+		a.open = append(a.open, r)
+	}
+	if r.Group == "" {
+		return
+	}
+	if a.group != "" && a.group != r.Group {
+		a.closed["g"+a.group] = true
+	}
+	if a.group != r.Group && a.closed["g"+r.Group] {
+		a.report(r, "group-split", export.ColGroupID, -1, 0, "group %q was closed by another before", r.Group)
+	}
+	a.group = r.Group
+	if r.Reward == nil {
+		return
+	}
+	g := a.groups[r.Group]
+	if g == nil {
+		g = &groupFacts{file: a.path, rewards: map[string]float64{}}
+		a.groups[r.Group] = g
+		a.order = append(a.order, r.Group)
+	}
+	id := r.Rollout
+	if id == "" {
+		id = fmt.Sprintf("%s %d", a.path, r.Index)
+	}
+	g.rewards[id] = *r.Reward
+	if len(a.rewards) == 0 || len(a.rewards) == 1 && *r.Reward != a.rewards[0] {
+		a.rewards = append(a.rewards, *r.Reward)
+	}
+}

@@ -1,0 +1,368 @@
+package audit_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// The vocabulary of the examples; other ids are words.
+var vocabulary = []string{"<|im_start|>", "<|im_end|>", "assistant", "user", "\n", "<think>", "</think>", "\n\n"}
+
+func facts() *audit.Facts {
+	return &audit.Facts{Vocab: 100, SpecialIDs: map[rollout.TokenID]bool{0: true, 1: true}, StopIDs: []rollout.TokenID{1},
+		HeaderIDs: [][]rollout.TokenID{{0, 2, 4}}, DecodeToken: func(ids []rollout.TokenID) (string, error) {
+			var b strings.Builder
+			for _, id := range ids {
+				if int(id) < len(vocabulary) {
+					b.WriteString(vocabulary[id])
+				} else {
+					fmt.Fprintf(&b, "w%d ", id)
+				}
+			}
+			return b.String(), nil
+		}}
+}
+
+// good is a row without findings: a user turn, then an assistant turn whose
+// words and stop token are trained.
+const good = `{"input_ids":[0,3,4,20,21,1,4,0,2,4,30,31,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,1,1,1],"group_id":"g","rollout_id":"a","reward":1}` + "\n" +
+	`{"input_ids":[0,3,4,20,21,1,4,0,2,4,32,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,1,1],"group_id":"g","rollout_id":"b","reward":0}` + "\n"
+
+// examples hold, for each rule, lines that break it.
+var examples = []struct{ rule, lines string }{
+	{"lengths", `{"input_ids":[9,10,11],"loss_mask":[0,1]}`},
+	{"no-mask", `{"input_ids":[9,10,11]}`},
+	{"mask-values", `{"input_ids":[9,10,11],"loss_mask":[0,-1,1]}`},
+	{"negative-id", `{"input_ids":[9,-100,11],"loss_mask":[0,0,1]}`},
+	{"outside-vocabulary", `{"input_ids":[9,100,11],"loss_mask":[0,0,1]}`},
+	{"first-token-trained", `{"input_ids":[9,10],"loss_mask":[1,1]}`},
+	{"no-trained-token", `{"input_ids":[9,10],"loss_mask":[0,0]}`},
+	{"tail-untrained", `{"input_ids":[9,10,11],"loss_mask":[0,1,0]}`},
+	{"prompt-trained", `{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"prompt_len":3}`},
+	{"mask-shifted", `{"input_ids":[9,10,11,12,13,14,15],"loss_mask":[0,0,0,0,1,1,1],"logprobs":[0,0,0,-0.5,-0.1,-0.2,0]}`},
+	{"logprob-on-masked", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"logprobs":[-0.4,0,-0.5]}`},
+	{"logprob-zero", `{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"logprobs":[0,0,0,-0.5]}`},
+	{"logprob-range", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"logprobs":[0,0,0.7]}`},
+	{"advantage-on-masked", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"advantages":[1,1,1]}`},
+	{"advantage-not-finite", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"advantages":[0,0,null]}`},
+	{"trained-twice", `{"input_ids":[9,10,11],"loss_mask":[0,1,1],"group_id":"g","rollout_id":"a"}` + "\n" + `{"input_ids":[9,10,11,12,13],"loss_mask":[0,1,1,0,1],"group_id":"g","rollout_id":"a"}`},
+	{"duplicate-row", `{"input_ids":[9,10],"loss_mask":[0,1]}` + "\n" + `{"input_ids":[9,10],"loss_mask":[0,1]}`},
+	{"group-split", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g"}` + "\n" + `{"input_ids":[9,11],"loss_mask":[0,1],"group_id":"h"}` + "\n" + `{"input_ids":[9,12],"loss_mask":[0,1],"group_id":"g"}`},
+	{"single-rollout", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g","rollout_id":"a","reward":1}`},
+	{"group-sizes", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g","rollout_id":"a","reward":1}` + "\n" + `{"input_ids":[9,11],"loss_mask":[0,1],"group_id":"g","rollout_id":"b","reward":0}` + "\n" + `{"input_ids":[9,12],"loss_mask":[0,1],"group_id":"h","rollout_id":"c","reward":1}`},
+	{"zero-spread", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g","rollout_id":"a","reward":1}` + "\n" + `{"input_ids":[9,11],"loss_mask":[0,1],"group_id":"g","rollout_id":"b","reward":1}`},
+	{"constant-reward", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g","rollout_id":"a","reward":0}` + "\n" + `{"input_ids":[9,11],"loss_mask":[0,1],"group_id":"h","rollout_id":"b","reward":0}`},
+	{"truncated-complete", `{"input_ids":[9,10],"loss_mask":[0,1],"status":"completed","finish_reason":"length"}`},
+	{"no-stop", `{"input_ids":[0,2,4,30,31],"loss_mask":[0,0,0,1,1],"status":"completed"}`},
+	{"doubled-header", `{"input_ids":[0,2,4,0,2,4,30,1],"loss_mask":[0,0,0,0,0,0,1,1]}`},
+	{"header-trained", `{"input_ids":[0,3,4,20,1,4,0,2,4,30,1],"loss_mask":[0,0,0,0,0,0,1,1,1,1,1]}`},
+	{"empty-think-trained", `{"input_ids":[0,2,4,5,7,6,7,30,1],"loss_mask":[0,0,0,1,1,1,1,1,1]}`},
+	{"stop-untrained", `{"input_ids":[0,2,4,30,31,1],"loss_mask":[0,0,0,1,1,0]}`},
+	{"separator-trained", `{"input_ids":[0,2,4,30,1,4],"loss_mask":[0,0,0,1,1,1]}`},
+	{"special-trained", `{"input_ids":[0,2,4,30,0,3,4,31,1],"loss_mask":[0,0,0,1,1,1,1,1,1]}`},
+	{"special-in-content", `{"input_ids":[0,3,4,20,1,21,1,4,0,2,4,30,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,0,1,1]}`},
+}
+
+func run(t testing.TB, name string, data []byte, model audit.Model) *audit.Report {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	r, err := audit.Run(context.Background(), []string{path}, audit.Options{Model: model})
+	require.NoError(t, err)
+	for i := range r.Findings { // places must not depend on the folder
+		for j := range r.Findings[i].Examples {
+			r.Findings[i].Examples[j].File = name
+			r.Findings[i].Examples[j].Text = strings.ReplaceAll(r.Findings[i].Examples[j].Text, path, name)
+		}
+	}
+	return r
+}
+
+func found(r *audit.Report) (ids []string) {
+	for _, g := range r.Findings {
+		ids = append(ids, g.Rule)
+	}
+	return ids
+}
+
+func group(t testing.TB, r *audit.Report, rule string) audit.Group {
+	t.Helper()
+	for _, g := range r.Findings {
+		if g.Rule == rule {
+			return g
+		}
+	}
+	t.Fatalf("no finding %s among %v", rule, found(r))
+	return audit.Group{}
+}
+
+func TestGoodRowsHaveNoFindings(t *testing.T) {
+	require.Empty(t, found(run(t, "rows.jsonl", []byte(good), facts())))
+}
+
+// Each rule strikes its example, is silent on good rows, and stands in
+// docs/audit.md with what it prints. UPDATE_GOLDEN=1 writes the page.
+func TestEveryRuleHasAnExample(t *testing.T) {
+	var page strings.Builder
+	page.WriteString("# Audit rules\n\nWhat `turnpack audit` looks for. Each example breaks the rule; the page is made and checked by the tests of `export/audit`.\n" +
+		"Rules marked *model* need `--model`. In the examples `0` is `<|im_start|>`, `1` is `<|im_end|>`, `2` is `assistant`, `3` is `user`, `4` is a line feed, `5` and `6` are `<think>` and `</think>`.\n\n")
+	seen := map[string]bool{"schema": true} // has a test of its own
+	for _, e := range examples {
+		seen[e.rule] = true
+		r := run(t, "rows.jsonl", []byte(e.lines), facts())
+		g := group(t, r, e.rule)
+		require.Contains(t, found(r), e.rule)
+		for _, rule := range audit.Rules() {
+			if rule.ID != e.rule {
+				continue
+			}
+			mark := ""
+			if rule.NeedsModel {
+				mark = ", *model*"
+				require.NotContains(t, found(run(t, "rows.jsonl", []byte(e.lines), nil)), e.rule, "it needs a model")
+			}
+			fmt.Fprintf(&page, "## %s (%s%s)\n\n%s.\n\n- harm: %s\n- fix: %s\n\n```json\n%s\n```\n\n", rule.ID, rule.Severity, mark, rule.Title, rule.Harm, rule.Fix, e.lines)
+			for _, f := range g.Examples {
+				fmt.Fprintf(&page, "    %s: %s\n", f.Where(), f.Text)
+			}
+			page.WriteString("\n")
+		}
+	}
+	for _, rule := range audit.Rules() {
+		require.True(t, seen[rule.ID], "rule %s has no example", rule.ID)
+	}
+	path := filepath.Join("..", "..", "docs", "audit.md")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.WriteFile(path, []byte(page.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), page.String(), "run with UPDATE_GOLDEN=1")
+}
+
+// Shifts by one in either direction are seen, from log probabilities and from
+// turns; an aligned row is not taken for shifted.
+func TestShifts(t *testing.T) {
+	ids := `[0,3,4,20,1,4,0,2,4,30,31,1,4,0,3,4,22,1,4,0,2,4,32,33,1,4]`
+	aligned := []int{9, 10, 11, 22, 23, 24}
+	for by := -1; by <= 1; by++ {
+		mask := make([]int, 26)
+		for _, t := range aligned {
+			mask[t+by] = 1
+		}
+		text, err := json.Marshal(mask)
+		require.NoError(t, err)
+		got := found(run(t, "a.jsonl", []byte(`{"input_ids":`+ids+`,"loss_mask":`+string(text)+`}`), facts()))
+		require.Equal(t, by != 0, strings.Contains(strings.Join(got, " "), "mask-shifted"), "by %d: %v", by, got)
+		lp := make([]float64, 26)
+		for _, t := range aligned {
+			lp[t] = -0.5
+		}
+		logs, err := json.Marshal(lp)
+		require.NoError(t, err)
+		got = found(run(t, "a.jsonl", []byte(`{"input_ids":`+ids+`,"loss_mask":`+string(text)+`,"logprobs":`+string(logs)+`}`), nil))
+		require.Equal(t, by != 0, strings.Contains(strings.Join(got, " "), "mask-shifted"), "by %d: %v", by, got)
+	}
+}
+
+func sample(id string, index int, trained ...int) rollout.Sample {
+	s := rollout.Sample{Status: rollout.StatusCompleted, RolloutIndex: index, Reward: float64(index)}
+	s.Group, s.Rollout = "g", id
+	for t := range 8 {
+		s.IDs, s.Weight = append(s.IDs, int32(10+t+index)), append(s.Weight, 0)
+	}
+	for _, t := range trained {
+		s.Weight[t] = 1
+	}
+	return s
+}
+
+// The same rows in every format give the same findings.
+func TestFormats(t *testing.T) {
+	var rows []rollout.Sample
+	for i, id := range []string{"a", "b"} {
+		rows = append(rows, export.Settle([]rollout.Sample{sample(id, i, 4, 5, 7)})...)
+	}
+	for _, format := range []export.Format{export.FormatParquet, export.FormatArrowFile, export.FormatArrowStream} {
+		var buf bytes.Buffer
+		w, err := export.NewWriter(&buf, export.Options{Format: format})
+		require.NoError(t, err)
+		for _, s := range rows {
+			require.NoError(t, w.Write(s))
+		}
+		require.NoError(t, w.Close())
+		r := run(t, "x.bin", buf.Bytes(), nil)
+		require.Empty(t, found(r))
+		require.Contains(t, r.Files[0].Format, "turnpack schema 1")
+		require.EqualValues(t, 6, r.Trained)
+	}
+	var pt bytes.Buffer
+	w, err := slime.NewWriter(&pt, slime.Options{})
+	require.NoError(t, err)
+	for _, s := range rows {
+		require.NoError(t, w.Write(s))
+	}
+	require.NoError(t, w.Close())
+	r := run(t, "0.pt", pt.Bytes(), nil)
+	require.Empty(t, found(r))
+	require.EqualValues(t, 6, r.Trained)
+	require.EqualValues(t, 16, r.Tokens)
+}
+
+// Parquet by others: verl-style prompt and response columns with 64-bit ids,
+// and a mask that covers the response and is one short in the second row.
+func TestForeignParquet(t *testing.T) {
+	cols := []pq.Column{{Name: "prompt_ids", Kind: pq.Int64, List: true, Nullable: true}, {Name: "response_ids", Kind: pq.Int64, List: true, Nullable: true},
+		{Name: "response_mask", Kind: pq.Int64, List: true, Nullable: true, Encoding: pq.Dictionary}, {Name: "response_logprobs", Kind: pq.Float32, List: true, Nullable: true, Encoding: pq.Split},
+		{Name: "uid", Kind: pq.Text, Nullable: true, Encoding: pq.Dictionary}, {Name: "reward_score", Kind: pq.Float32}}
+	v := []pq.Values{
+		{Longs: []int64{9, 10, 9, 10}, Lens: []int32{2, 2}}, {Longs: []int64{11, 12, 13, 14, 15}, Lens: []int32{2, 3}},
+		{Longs: []int64{1, 1, 1, 1}, Lens: []int32{2, 2}}, {Floats: []float32{-1, -1, -1, -1, -1}, Lens: []int32{2, 3}},
+		{Texts: []string{"g", "g"}, Nulls: []bool{false, false}}, {Floats: []float32{0, 1}},
+	}
+	var buf bytes.Buffer
+	w, err := pq.NewWriter(&buf, cols, pq.Config{})
+	require.NoError(t, err)
+	require.NoError(t, w.WriteRowGroup(2, v))
+	require.NoError(t, w.Close(nil))
+	r := run(t, "verl.parquet", buf.Bytes(), nil)
+	require.Equal(t, "Parquet with prompt_ids, response_ids, response_mask, response_logprobs", r.Files[0].Format)
+	g := group(t, r, "lengths")
+	require.Equal(t, 1, g.Rows)
+	require.Equal(t, 1, g.Examples[0].Row)
+	require.Contains(t, g.Examples[0].Text, "response_mask has 2 values for 3 response tokens")
+}
+
+// A file of this module's schema that another writer made wrong.
+func TestSchemaRule(t *testing.T) {
+	s := sample("a", 0, 4, 5, 7)
+	s.IsLast, s.PromptLen, s.RolloutMaskSum = true, 4, 3
+	var buf bytes.Buffer
+	w, err := export.NewWriter(&buf, export.Options{ZstdLevel: -1})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(s))
+	require.NoError(t, w.Close())
+	require.NotContains(t, found(run(t, "a.parquet", buf.Bytes(), nil)), "schema")
+	renamed := bytes.ReplaceAll(buf.Bytes(), []byte("a#0"), []byte("b#0"))
+	require.Contains(t, group(t, run(t, "b.parquet", renamed, nil), "schema").Examples[0].Text, `expected "a#0"`)
+	for _, name := range []string{"ragged.parquet"} { // pyarrow wrote rows without trained tokens
+		data, err := os.ReadFile(filepath.Join(kit.Dir(t, "trainers", "examples"), name))
+		require.NoError(t, err)
+		got := found(run(t, name, data, nil))
+		require.Contains(t, got, "no-trained-token")
+		require.Contains(t, got, "single-rollout")
+		require.Contains(t, got, "zero-spread")
+	}
+}
+
+func TestReportAndErrors(t *testing.T) {
+	r := run(t, "rows.jsonl", []byte(examples[0].lines), nil)
+	require.Equal(t, audit.Error, r.Worst())
+	var table, text bytes.Buffer
+	require.NoError(t, r.Table(&table))
+	require.Contains(t, table.String(), "rows.jsonl row 0: 2 mask for 3 tokens")
+	require.NoError(t, r.JSON(&text))
+	var back map[string]any
+	require.NoError(t, json.Unmarshal(text.Bytes(), &back))
+	require.Equal(t, "error", back["findings"].([]any)[0].(map[string]any)["severity"])
+	for name, c := range map[string]struct{ data, want string }{
+		"empty.bin":  {"", "expected a Parquet"},
+		"a.parquet":  {"PAR1garbage", "not a complete Parquet"},
+		"a.pt":       {"PK\x03\x04", "torch"},
+		"broken.txt": {"{\"input_ids\":[1]}\n{oops", ":2"},
+		"other.json": {`{"a":1}`, "no token ids"},
+		"frac.json":  {`{"input_ids":[1.5],"loss_mask":[1]}`, "no 32-bit integer"},
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(c.data), 0o600))
+		_, err := audit.Run(context.Background(), []string{path}, audit.Options{})
+		require.Error(t, err, name)
+		require.ErrorContains(t, err, c.want, name)
+		require.ErrorContains(t, err, name)
+	}
+	_, err := audit.Run(context.Background(), nil, audit.Options{})
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+// The reference encoder that this project replaces has known defects; its own
+// samples light up the rules that name them.
+func TestReferenceDefects(t *testing.T) {
+	f, err := os.Open(filepath.Join(kit.Dir(t, "conformance", "seed_parity"), "seed_parity.jsonl.gz"))
+	require.NoError(t, err)
+	defer f.Close() //nolint:errcheck // only read
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	var lines bytes.Buffer
+	steps := 0
+	for d := json.NewDecoder(z); d.More(); {
+		var c struct {
+			ID    string `json:"id"`
+			Steps []struct {
+				Tokens   []int32 `json:"tokens"`
+				Response int     `json:"response_length"`
+				Mask     []int   `json:"loss_mask"`
+				Status   string  `json:"status"`
+			} `json:"steps"`
+		}
+		require.NoError(t, d.Decode(&c))
+		for _, s := range c.Steps {
+			steps++
+			row, err := json.Marshal(map[string]any{"input_ids": s.Tokens, "response_length": s.Response, "loss_mask": s.Mask, "rollout_id": c.ID, "status": s.Status})
+			require.NoError(t, err)
+			lines.Write(append(row, '\n'))
+		}
+	}
+	// Qwen3: <|im_start|> assistant \n, <|im_end|>, <think>, </think>.
+	names := map[int32]string{151644: "<|im_start|>", 77091: "assistant", 198: "\n", 271: "\n\n", 151645: "<|im_end|>", 151667: "<think>", 151668: "</think>"}
+	qwen := &audit.Facts{Vocab: 151936, SpecialIDs: map[rollout.TokenID]bool{151643: true, 151644: true, 151645: true}, StopIDs: []rollout.TokenID{151645},
+		HeaderIDs: [][]rollout.TokenID{{151644, 77091, 198}}, DecodeToken: func(ids []rollout.TokenID) (string, error) {
+			var b strings.Builder
+			for _, id := range ids {
+				if n, ok := names[id]; ok {
+					b.WriteString(n)
+				} else {
+					b.WriteString("x")
+				}
+			}
+			return b.String(), nil
+		}}
+	r := run(t, "reference.jsonl", lines.Bytes(), qwen)
+	require.Equal(t, steps, r.Rows)
+	require.Greater(t, group(t, r, "doubled-header").Rows, steps*9/10)
+	require.GreaterOrEqual(t, group(t, r, "empty-think-trained").Rows, 232, "the kit counts the fabricated ones")
+	require.Greater(t, group(t, r, "tail-untrained").Rows, steps/2)
+	require.NotEmpty(t, group(t, r, "special-in-content").Rows)
+}
+
+func FuzzRun(f *testing.F) {
+	f.Add([]byte(good))
+	for _, e := range examples {
+		f.Add([]byte(e.lines))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		if bytes.HasPrefix(data, []byte("ARROW1")) || bytes.HasPrefix(data, []byte{0xff, 0xff, 0xff, 0xff}) {
+			return // Arrow metadata is read by arrow, which trusts it
+		}
+		path := filepath.Join(dir, "x")
+		if os.WriteFile(path, data, 0o600) == nil {
+			_, _ = audit.Run(context.Background(), []string{path}, audit.Options{Model: facts()})
+		}
+	})
+}

@@ -1,0 +1,362 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// names are the columns of a file by anyone, under the names in use; "" is
+// missing.
+type names struct {
+	ids, prompt, response, mask, labels, logprobs, advantages        string
+	id, group, rollout, reward, status, finish, promptLen, response1 string
+}
+
+// known lists, for each part of a row, the names it goes by.
+var known = []struct {
+	to    func(n *names) *string
+	names []string
+}{
+	{func(n *names) *string { return &n.ids }, []string{"input_ids", "tokens", "token_ids"}},
+	{func(n *names) *string { return &n.prompt }, []string{"prompt_ids", "prompt_token_ids", "prompts"}},
+	{func(n *names) *string { return &n.response }, []string{"response_ids", "completion_ids", "responses", "response_token_ids"}},
+	{func(n *names) *string { return &n.mask }, []string{"loss_mask", "loss_masks", "response_mask", "completion_mask", "env_mask", "assistant_masks", "mask"}},
+	{func(n *names) *string { return &n.labels }, []string{"labels"}},
+	{func(n *names) *string { return &n.logprobs }, []string{"logprobs", "rollout_logprobs", "rollout_log_probs", "response_logprobs", "old_log_probs", "inference_logprobs"}},
+	{func(n *names) *string { return &n.advantages }, []string{"advantages"}},
+	{func(n *names) *string { return &n.id }, []string{"sample_id", "id"}},
+	{func(n *names) *string { return &n.group }, []string{"group_id", "uid", "instance_id", "group_index", "prompt_id"}},
+	{func(n *names) *string { return &n.rollout }, []string{"rollout_id", "trajectory_id", "session_id"}},
+	{func(n *names) *string { return &n.reward }, []string{"reward", "rewards", "reward_score", "score", "total_reward"}},
+	{func(n *names) *string { return &n.status }, []string{"status"}},
+	{func(n *names) *string { return &n.finish }, []string{"finish_reason", "stop_reason", "stop_reasons"}},
+	{func(n *names) *string { return &n.promptLen }, []string{"prompt_len", "prompt_length"}},
+	{func(n *names) *string { return &n.response1 }, []string{"response_length"}},
+}
+
+func namesOf(has func(string) bool) names {
+	var n names
+	for _, k := range known {
+		for _, name := range k.names {
+			if has(name) {
+				*k.to(&n) = name
+				break
+			}
+		}
+	}
+	return n
+}
+
+func (n names) String() string {
+	var out []string
+	for _, s := range []string{n.ids, n.prompt, n.response, n.mask, n.labels, n.logprobs} {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (n names) complete() bool { return n.ids != "" || n.prompt != "" && n.response != "" }
+
+func noIDs(where rollout.Where, what string) error {
+	return rollout.Errorf(rollout.KindFormat, where, "%s has no token ids", what).
+		WithFix("give a file with input_ids (or tokens, or prompt_ids and response_ids) and a loss mask")
+}
+
+// cells gives the values of one row of any source.
+type cells interface {
+	numbers(name string) ([]float64, bool) // false = missing or null
+	number(name string) (float64, bool)
+	text(name string) string
+}
+
+// row puts a row together.
+func (n names) row(c cells) (*Row, error) {
+	r := &Row{PromptLen: -1}
+	list := func(name string) []float64 {
+		if name == "" {
+			return nil
+		}
+		v, ok := c.numbers(name)
+		if !ok {
+			return nil
+		}
+		if v == nil {
+			v = []float64{}
+		}
+		return v
+	}
+	ids := list(n.ids)
+	response := -1
+	if n.ids == "" || ids == nil {
+		prompt, answer := list(n.prompt), list(n.response)
+		ids = append(append([]float64{}, prompt...), answer...)
+		r.PromptLen, response = len(prompt), len(answer)
+	}
+	for t, v := range ids {
+		if v != math.Trunc(v) || v > math.MaxInt32 || v < math.MinInt32 {
+			return nil, fmt.Errorf("token %d has id %v, which is no 32-bit integer", t, v)
+		}
+		r.IDs = append(r.IDs, rollout.TokenID(v))
+	}
+	if v, ok := c.number(n.promptLen); ok && n.promptLen != "" {
+		r.PromptLen = int(v)
+	}
+	if v, ok := c.number(n.response1); ok && n.response1 != "" {
+		response = int(v)
+		r.PromptLen = len(r.IDs) - response
+	}
+	place := func(v []float64, name string) []float64 {
+		switch {
+		case v == nil || len(v) == len(r.IDs):
+			return v
+		case response >= 0:
+			return r.full(v, name, response)
+		case r.PromptLen >= 0 && len(v) == len(r.IDs)-r.PromptLen:
+			return r.full(v, name, len(v))
+		}
+		return v // reported by the rule on lengths
+	}
+	mask := list(n.mask)
+	if mask == nil && n.labels != "" {
+		for _, l := range list(n.labels) {
+			m := 1.0
+			if l < 0 {
+				m = 0
+			}
+			mask = append(mask, m)
+		}
+	}
+	r.Mask = place(mask, n.mask)
+	r.Logprobs, r.Advantages = place(list(n.logprobs), n.logprobs), place(list(n.advantages), n.advantages)
+	r.ID, r.Group, r.Rollout = c.text(n.id), c.text(n.group), c.text(n.rollout)
+	r.Status, r.FinishReason = c.text(n.status), c.text(n.finish)
+	if v, ok := c.number(n.reward); ok && n.reward != "" {
+		r.Reward = &v
+	}
+	return r, nil
+}
+
+// parquetSource reads Parquet by anyone.
+type parquetSource struct {
+	p      *pq.File
+	f      *os.File
+	where  rollout.Where
+	names  names
+	group  int
+	row    int // next row of the loaded group
+	rows   int // rows of the loaded group
+	chunks map[string]*pq.Chunk
+	at     map[string][]int // start of each row's values
+}
+
+func newParquet(p *pq.File, f *os.File, where rollout.Where) (*parquetSource, error) {
+	n := namesOf(func(name string) bool { _, ok := p.Leaf(name); return ok })
+	if !n.complete() {
+		return nil, noIDs(where, "the file")
+	}
+	return &parquetSource{p: p, f: f, where: where, names: n}, nil
+}
+
+func (s *parquetSource) close() error { return s.f.Close() }
+
+func (s *parquetSource) next() (*Row, error) {
+	for s.row == s.rows {
+		if s.group == s.p.RowGroups() {
+			return nil, io.EOF
+		}
+		if err := s.load(); err != nil {
+			return nil, err
+		}
+	}
+	r, err := s.names.row(s)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, s.where, "row group %d, row %d: %v", s.group-1, s.row, err)
+	}
+	s.row++
+	return r, nil
+}
+
+func (s *parquetSource) load() error {
+	s.chunks, s.at = map[string]*pq.Chunk{}, map[string][]int{}
+	for _, k := range known {
+		name := *k.to(&s.names)
+		leaf, ok := s.p.Leaf(name)
+		if !ok {
+			continue
+		}
+		c, err := s.p.Read(s.group, leaf)
+		if err != nil {
+			w := s.where
+			w.Field = name
+			return rollout.Errorf(rollout.KindFormat, w, "row group %d: %v", s.group, err).WithFix("the file is damaged: write it again")
+		}
+		at, sum := make([]int, 0, s.p.Rows(s.group)+1), 0
+		for i := range s.p.Rows(s.group) {
+			at = append(at, sum)
+			switch {
+			case c.Lens != nil:
+				sum += int(max(0, c.Lens[i]))
+			case !c.Nulls[i]:
+				sum++
+			}
+		}
+		s.chunks[name], s.at[name] = c, append(at, sum)
+	}
+	s.row, s.rows = 0, s.p.Rows(s.group)
+	s.group++
+	return nil
+}
+
+func (s *parquetSource) values(name string) (c *pq.Chunk, from, to int, ok bool) {
+	c = s.chunks[name]
+	if c == nil || c.Lens != nil && c.Lens[s.row] < 0 || c.Lens == nil && c.Nulls[s.row] {
+		return nil, 0, 0, false
+	}
+	return c, s.at[name][s.row], s.at[name][s.row+1], true
+}
+
+func (s *parquetSource) numbers(name string) ([]float64, bool) {
+	c, from, to, ok := s.values(name)
+	if !ok {
+		return nil, false
+	}
+	out := make([]float64, 0, to-from)
+	for i := from; i < to; i++ {
+		switch {
+		case c.Ints != nil:
+			out = append(out, float64(c.Ints[i]))
+		case c.Longs != nil:
+			out = append(out, float64(c.Longs[i]))
+		case c.Floats != nil:
+			out = append(out, float64(c.Floats[i]))
+		case c.Doubles != nil:
+			out = append(out, c.Doubles[i])
+		case c.Bools != nil:
+			v := 0.0
+			if c.Bools[i] {
+				v = 1
+			}
+			out = append(out, v)
+		}
+	}
+	return out, true
+}
+
+func (s *parquetSource) number(name string) (float64, bool) {
+	v, ok := s.numbers(name)
+	if !ok || len(v) != 1 {
+		return 0, false
+	}
+	return v[0], true
+}
+
+func (s *parquetSource) text(name string) string {
+	c, from, to, ok := s.values(name)
+	if !ok || to != from+1 {
+		return ""
+	}
+	if c.Texts != nil {
+		return c.Texts[from]
+	}
+	if v, ok := s.number(name); ok {
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+// jsonSource reads JSON Lines.
+type jsonSource struct {
+	f     *os.File
+	r     *bufio.Reader
+	where rollout.Where
+	line  int
+	names *names
+}
+
+func (s *jsonSource) close() error { return s.f.Close() }
+
+func (s *jsonSource) next() (*Row, error) {
+	for {
+		line, err := s.r.ReadBytes('\n')
+		if len(line) == 0 && err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil, io.EOF
+			}
+			return nil, rollout.Errorf(rollout.KindInput, s.where, "read: %w", err)
+		}
+		s.line++
+		where := s.where
+		where.Line = s.line
+		if line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\ufeff")); len(line) == 0 {
+			continue
+		}
+		var cells jsonCells
+		if err := json.Unmarshal(line, &cells); err != nil {
+			return nil, rollout.Errorf(rollout.KindFormat, where, "not a JSON object: %v", err).WithFix("give one row a line")
+		}
+		n := namesOf(func(name string) bool { _, ok := cells[name]; return ok })
+		if !n.complete() {
+			return nil, noIDs(where, "the row")
+		}
+		r, err := n.row(cells)
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err)
+		}
+		return r, nil
+	}
+}
+
+// jsonCells is one line's object.
+type jsonCells map[string]json.RawMessage
+
+func (c jsonCells) numbers(name string) ([]float64, bool) {
+	var mixed []any
+	if json.Unmarshal(c[name], &mixed) != nil || mixed == nil {
+		return nil, false
+	}
+	out := make([]float64, len(mixed))
+	for i, v := range mixed {
+		switch v := v.(type) {
+		case float64:
+			out[i] = v
+		case bool:
+			if v {
+				out[i] = 1
+			}
+		default:
+			out[i] = math.NaN()
+		}
+	}
+	return out, true
+}
+
+func (c jsonCells) number(name string) (float64, bool) {
+	var v *float64
+	if json.Unmarshal(c[name], &v) != nil || v == nil {
+		return 0, false
+	}
+	return *v, true
+}
+
+func (c jsonCells) text(name string) string {
+	var s string
+	if json.Unmarshal(c[name], &s) == nil {
+		return s
+	}
+	if v, ok := c.number(name); ok {
+		return fmt.Sprint(v)
+	}
+	return ""
+}

@@ -1,0 +1,101 @@
+package audit
+
+import (
+	"fmt"
+
+	"github.com/turnpack/turnpack/export"
+)
+
+// openRollout is the id of the rollout that endRollout has just left.
+func (a *auditor) openRollout() string { return a.left }
+
+// endRollout looks at the rows of one rollout together.
+func (a *auditor) endRollout() {
+	rows := a.open
+	a.open = nil
+	if len(rows) == 0 {
+		return
+	}
+	a.left = rows[0].Rollout
+	for i, r := range rows {
+		for _, p := range rows[:i] {
+			a.twice(p, r)
+		}
+	}
+}
+
+// twice finds tokens that two rows of a rollout both train after the same
+// tokens.
+func (a *auditor) twice(p, r *Row) {
+	first, n := -1, 0
+	for t := 0; t < len(p.IDs) && t < len(r.IDs) && p.IDs[t] == r.IDs[t]; t++ {
+		if p.trained(t) && r.trained(t) {
+			if first < 0 {
+				first = t
+			}
+			n++
+		}
+	}
+	if n > 0 {
+		a.report(r, "trained-twice", export.ColLossMask, first, n, "%d tokens are trained after the same context in row %d too", n, p.Index)
+	}
+}
+
+// finish looks at groups and at the whole.
+func (a *auditor) finish() {
+	sizes := map[int]int{}
+	for _, id := range a.order {
+		g := a.groups[id]
+		n := len(g.rewards)
+		sizes[n]++
+		where := Finding{File: g.file, Row: -1, Token: -1, Sample: id}
+		if n == 1 {
+			where.Rule, where.Text = "single-rollout", "one rollout"
+			a.found.add(where)
+			continue
+		}
+		var one float64
+		first, spread := true, false
+		for _, v := range g.rewards {
+			if first {
+				one, first = v, false
+			}
+			spread = spread || v != one
+		}
+		if !spread {
+			where.Rule, where.Text = "zero-spread", fmt.Sprintf("%d rollouts with reward %g", n, one)
+			a.found.add(where)
+		}
+	}
+	if len(sizes) > 1 {
+		least, most := 0, 0
+		for n := range sizes {
+			if least == 0 || n < least {
+				least = n
+			}
+			most = max(most, n)
+		}
+		a.found.add(Finding{Rule: "group-sizes", File: a.path, Row: -1, Token: -1, Text: fmt.Sprintf("from %d to %d rollouts", least, most)})
+	}
+	if len(a.rewards) == 1 && a.out.Rows > 1 {
+		a.found.add(Finding{Rule: "constant-reward", File: a.path, Row: -1, Token: -1, Text: fmt.Sprintf("every reward is %g", a.rewards[0])})
+	}
+}
+
+// sample checks a row of this module's schema against its rules.
+func (a *auditor) sample(r *Row) {
+	if r.Sample == nil || !a.schemaOK {
+		return
+	}
+	s := *r.Sample
+	if err := a.checker.Check(&s); err != nil {
+		a.schema(r.Index, err)
+	}
+}
+
+// schema reports the first refusal of a file; the checker's state is of no use
+// after it.
+func (a *auditor) schema(row int, err error) {
+	a.schemaOK = false
+	a.found.add(Finding{Rule: "schema", File: a.path, Row: row, Token: -1, Text: err.Error()})
+}

@@ -1,0 +1,234 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// model applies the rules that need the tokenizer.
+func (a *auditor) model(r *Row) {
+	m := a.opts.Model
+	if size := m.VocabSize(); size > 0 {
+		if t, n := count(len(r.IDs), func(t int) bool { return int(r.IDs[t]) >= size }); n > 0 {
+			a.report(r, "outside-vocabulary", export.ColInputIDs, t, n, "id %d in a vocabulary of %d", r.IDs[t], size)
+		}
+	}
+	headers := a.headers(r)
+	a.doubledHeaders(r, headers)
+	a.emptyThink(r)
+	if r.Mask == nil {
+		return
+	}
+	if a.shiftedTurns(r, headers) {
+		return // header, stop and separator rules would only repeat it
+	}
+	a.headerTrained(r, headers)
+	a.stops(r)
+	a.specials(r, headers)
+	a.ending(r)
+}
+
+// span is a half-open range of tokens.
+type span struct{ from, to int }
+
+// headers finds the assistant headers of a row.
+func (a *auditor) headers(r *Row) []span {
+	var out []span
+	for t := 0; t < len(r.IDs); {
+		n := 0
+		for _, h := range a.opts.Model.AssistantHeaders() {
+			if len(h) > n && t+len(h) <= len(r.IDs) && slices.Equal(r.IDs[t:t+len(h)], h) {
+				n = len(h)
+			}
+		}
+		if n > 0 {
+			out = append(out, span{t, t + n})
+			t += n
+			continue
+		}
+		t++
+	}
+	return out
+}
+
+func (a *auditor) doubledHeaders(r *Row, headers []span) {
+	for i := 1; i < len(headers); i++ {
+		if headers[i-1].to == headers[i].from {
+			h := headers[i]
+			a.report(r, "doubled-header", export.ColInputIDs, h.from, h.to-h.from, "%q comes twice in a row", a.text(r.IDs[h.from:h.to]))
+		}
+	}
+}
+
+func (a *auditor) text(ids []rollout.TokenID) string {
+	s, err := a.opts.Model.Decode(ids)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// emptyThink finds trained <think></think> pairs with white space between.
+func (a *auditor) emptyThink(r *Row) {
+	const window = 6 // tokens that an empty block can take
+	for t := range r.IDs {
+		if !r.trained(t) || strings.TrimSpace(a.text(r.IDs[t:t+1])) != "<think>" {
+			continue
+		}
+		for end := t + 2; end <= min(t+window, len(r.IDs)); end++ {
+			inner, closed := strings.CutSuffix(strings.TrimRight(a.text(r.IDs[t:end]), " \n"), "</think>")
+			if !closed {
+				continue
+			}
+			if body := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(inner), "<think>")); body == "" && r.trained(end-1) {
+				a.report(r, "empty-think-trained", export.ColLossMask, t, end-t, "%q is trained", a.text(r.IDs[t:end]))
+			}
+			break
+		}
+	}
+}
+
+func (a *auditor) stop(id rollout.TokenID) bool { return slices.Contains(a.opts.Model.Stops(), id) }
+
+// runs are the ranges of trained tokens.
+func runs(r *Row) []span {
+	var out []span
+	for t := range r.Mask {
+		if !r.trained(t) {
+			continue
+		}
+		if t > 0 && r.trained(t-1) {
+			out[len(out)-1].to = t + 1
+			continue
+		}
+		out = append(out, span{t, t + 1})
+	}
+	return out
+}
+
+// shiftedTurns finds masks that are moved by one against headers and stops in
+// every turn.
+func (a *auditor) shiftedTurns(r *Row, headers []span) bool {
+	ends := map[int]bool{}
+	for _, h := range headers {
+		ends[h.to] = true
+	}
+	all := runs(r)
+	early, late, n := 0, 0, 0
+	for _, s := range all {
+		if s.to >= len(r.IDs) {
+			continue
+		}
+		n++
+		if ends[s.from+1] && a.stop(r.IDs[s.to]) {
+			early++
+		}
+		if ends[s.from-1] && s.to-s.from > 1 && a.stop(r.IDs[s.to-2]) && !a.stop(r.IDs[s.to-1]) {
+			late++
+		}
+	}
+	switch {
+	case n > 0 && early == n:
+		a.report(r, "mask-shifted", export.ColLossMask, all[0].from, n, "every turn is trained from the last token of its header to the token before its stop token")
+	case n > 0 && late == n:
+		a.report(r, "mask-shifted", export.ColLossMask, all[0].from, n, "every turn is trained from its second token to the token after its stop token")
+	default:
+		return false
+	}
+	return true
+}
+
+func (a *auditor) headerTrained(r *Row, headers []span) {
+	for _, h := range headers {
+		if t, n := count(h.to-h.from, func(i int) bool { return r.trained(h.from + i) }); n > 0 {
+			a.report(r, "header-trained", export.ColLossMask, h.from+t, n, "%q is trained", a.text(r.IDs[h.from:h.to]))
+		}
+	}
+}
+
+// stops looks at what follows each trained run and each trained stop token.
+func (a *auditor) stops(r *Row) {
+	for _, s := range runs(r) {
+		if s.to < len(r.IDs) && a.stop(r.IDs[s.to]) {
+			a.report(r, "stop-untrained", export.ColLossMask, s.to, 1, "%q after the trained tokens %d to %d", a.text(r.IDs[s.to:s.to+1]), s.from, s.to-1)
+		}
+		for t := s.from; t+1 < s.to; t++ {
+			if !a.stop(r.IDs[t]) {
+				continue
+			}
+			end := t + 1
+			for end < s.to && strings.TrimSpace(a.text(r.IDs[end:end+1])) == "" && !a.opts.Model.Special(r.IDs[end]) {
+				end++
+			}
+			if end > t+1 {
+				a.report(r, "separator-trained", export.ColLossMask, t+1, end-t-1, "%q after %q is trained", a.text(r.IDs[t+1:end]), a.text(r.IDs[t:t+1]))
+			}
+		}
+	}
+}
+
+// specials finds control tokens where text should be: inside trained runs, and
+// stop tokens that close a turn which goes on.
+func (a *auditor) specials(r *Row, headers []span) {
+	inHeader := make([]bool, len(r.IDs)+1)
+	for _, h := range headers {
+		for t := h.from; t < h.to; t++ {
+			inHeader[t] = true
+		}
+	}
+	m := a.opts.Model
+	for t, id := range r.IDs {
+		if !m.Special(id) || inHeader[t] {
+			continue
+		}
+		switch {
+		case r.trained(t) && !a.stop(id):
+			a.report(r, "special-trained", export.ColLossMask, t, 1, "%q is trained inside a turn", a.text(r.IDs[t:t+1]))
+		case a.stop(id) && t+1 < len(r.IDs) && !a.turnFollows(r, t+1):
+			a.report(r, "special-in-content", export.ColInputIDs, t, 1, "%q is followed by %.40q, which opens no turn", a.text(r.IDs[t:t+1]), a.text(r.IDs[t+1:min(t+9, len(r.IDs))]))
+		}
+	}
+}
+
+// turnFollows says whether the tokens from t on may stand after a stop token:
+// white space, then a control token or the end.
+func (a *auditor) turnFollows(r *Row, t int) bool {
+	for ; t < len(r.IDs); t++ {
+		if a.opts.Model.Special(r.IDs[t]) {
+			return true
+		}
+		if strings.TrimSpace(a.text(r.IDs[t:t+1])) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// ending finds completed rows whose last trained token is no stop token.
+func (a *auditor) ending(r *Row) {
+	if r.Status != "completed" || len(a.opts.Model.Stops()) == 0 || r.Sample != nil && !r.Sample.IsLast {
+		return
+	}
+	all := runs(r)
+	if len(all) == 0 {
+		return
+	}
+	last := all[len(all)-1].to - 1
+	if last+1 < len(r.IDs) && a.stop(r.IDs[last+1]) {
+		return // stop-untrained says more
+	}
+	if last < len(r.IDs) && !a.stop(r.IDs[last]) {
+		// White space from the template may follow the stop token.
+		t := last
+		for t > 0 && strings.TrimSpace(a.text(r.IDs[t:t+1])) == "" {
+			t--
+		}
+		if a.stop(r.IDs[t]) {
+			return
+		}
+		a.report(r, "no-stop", export.ColInputIDs, last, 1, "the last trained token is %q", a.text(r.IDs[last:last+1]))
+	}
+}

@@ -1,0 +1,156 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Finding is one place where a rule strikes.
+type Finding struct {
+	Rule   string `json:"rule"`
+	File   string `json:"file"`
+	Row    int    `json:"row"` // 0-based row of the file, −1 = the whole file
+	Sample string `json:"sample,omitempty"`
+	Column string `json:"column,omitempty"`
+	Token  int    `json:"token"` // 0-based, −1 = the whole row
+	Tokens int    `json:"tokens,omitempty"`
+	Text   string `json:"text"`
+}
+
+// Where prints the place.
+func (f *Finding) Where() string {
+	var parts []string
+	if f.Row >= 0 {
+		parts = append(parts, fmt.Sprintf("row %d", f.Row))
+	}
+	if f.Sample != "" {
+		parts = append(parts, fmt.Sprintf("(%s)", f.Sample))
+	}
+	if f.Token >= 0 {
+		parts = append(parts, fmt.Sprintf("token %d", f.Token))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Group is what one rule found.
+type Group struct {
+	Rule     string    `json:"rule"`
+	Severity Severity  `json:"severity"`
+	Title    string    `json:"title"`
+	Harm     string    `json:"harm"`
+	Fix      string    `json:"fix"`
+	Rows     int       `json:"rows"`   // rows (or groups, or files) it strikes
+	Tokens   int       `json:"tokens"` // tokens it strikes
+	Examples []Finding `json:"examples"`
+}
+
+// File is what was read of one file.
+type File struct {
+	Path   string `json:"path"`
+	Format string `json:"format"`
+	Rows   int    `json:"rows"`
+}
+
+// Report is the result of an audit.
+type Report struct {
+	Files    []File  `json:"files"`
+	Rows     int     `json:"rows"`
+	Tokens   int64   `json:"tokens"`
+	Trained  int64   `json:"trained_tokens"`
+	Model    bool    `json:"model"` // whether a Model was given
+	Findings []Group `json:"findings"`
+}
+
+// Worst is the highest severity found, 0 without findings.
+func (r *Report) Worst() Severity {
+	var worst Severity
+	for _, g := range r.Findings {
+		worst = max(worst, g.Severity)
+	}
+	return worst
+}
+
+// JSON writes the report as one indented object.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Table writes the report for people.
+func (r *Report) Table(w io.Writer) error {
+	var b strings.Builder
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "%s: %s, %d rows\n", f.Path, f.Format, f.Rows)
+	}
+	share := 0.0
+	if r.Tokens > 0 {
+		share = 100 * float64(r.Trained) / float64(r.Tokens)
+	}
+	fmt.Fprintf(&b, "%d rows, %d tokens, %d trained (%.1f%%)\n", r.Rows, r.Tokens, r.Trained, share)
+	if !r.Model {
+		b.WriteString("without a model folder: headers, stop tokens and control tokens are not looked at\n")
+	}
+	if len(r.Findings) == 0 {
+		b.WriteString("no findings\n")
+	} else {
+		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "\nSEVERITY\tRULE\tROWS\tTOKENS\tWHAT")
+		for _, g := range r.Findings {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", g.Severity, g.Rule, g.Rows, g.Tokens, g.Title)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		for _, g := range r.Findings {
+			fmt.Fprintf(&b, "\n%s: %s\n  harm: %s\n  fix:  %s\n", g.Rule, g.Title, g.Harm, g.Fix)
+			for _, f := range g.Examples {
+				fmt.Fprintf(&b, "  %s %s: %s\n", f.File, f.Where(), f.Text)
+			}
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// collector groups findings by rule.
+type collector struct {
+	keep   int // examples per rule
+	groups map[string]*Group
+	last   map[string][2]any // file and row of a rule's last finding
+}
+
+func (c *collector) add(f Finding) {
+	g := c.groups[f.Rule]
+	if g == nil {
+		i := slices.IndexFunc(Rules(), func(r Rule) bool { return r.ID == f.Rule })
+		rule := Rules()[i]
+		g = &Group{Rule: f.Rule, Severity: rule.Severity, Title: rule.Title, Harm: rule.Harm, Fix: rule.Fix}
+		c.groups[f.Rule] = g
+	}
+	g.Tokens += f.Tokens
+	at := [2]any{f.File, f.Row}
+	if f.Row < 0 || c.last[f.Rule] != at {
+		g.Rows++
+		if len(g.Examples) < c.keep {
+			g.Examples = append(g.Examples, f)
+		}
+	}
+	c.last[f.Rule] = at
+}
+
+func (c *collector) sorted() []Group {
+	var out []Group
+	for _, r := range Rules() {
+		if g := c.groups[r.ID]; g != nil {
+			out = append(out, *g)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Group) int { return int(b.Severity) - int(a.Severity) })
+	return out
+}

@@ -1,0 +1,78 @@
+package audit
+
+import "github.com/turnpack/turnpack/rollout"
+
+// Row is one training row in a form that every source can give. Per-token
+// slices are nil when the source has none; their lengths are as found.
+type Row struct {
+	Index   int // 0-based row of the file
+	ID      string
+	Group   string // "" unknown
+	Rollout string // "" unknown
+	IDs     []rollout.TokenID
+	// Mask is the loss mask or weight of each token; nil means that no mask column
+	// was found.
+	Mask       []float64
+	Logprobs   []float64
+	Advantages []float64
+	// PromptLen is the number of leading prompt tokens, −1 unknown.
+	PromptLen    int
+	Reward       *float64
+	Status       string
+	FinishReason string
+	// Sample is set for rows of this module's schema.
+	Sample *rollout.Sample
+	// Faults are shapes that the source had to repair to make the row: column and
+	// text.
+	Faults []Fault
+}
+
+// Fault is a shape fault that a source found.
+type Fault struct{ Column, Text string }
+
+func (r *Row) trained(t int) bool { return t < len(r.Mask) && r.Mask[t] > 0 }
+
+// Model is what the rules want to know about the tokenizer. Sequences are token
+// ids.
+type Model interface {
+	// VocabSize is one more than the largest id, 0 unknown.
+	VocabSize() int
+	// Special reports control tokens: those that text must not contain.
+	Special(id rollout.TokenID) bool
+	// Stops are the tokens that end a turn.
+	Stops() []rollout.TokenID
+	// AssistantHeaders are the token sequences that open an assistant turn, for
+	// example <|im_start|> assistant \n.
+	AssistantHeaders() [][]rollout.TokenID
+	// Decode returns the text of ids; an error counts as no text.
+	Decode(ids []rollout.TokenID) (string, error)
+}
+
+// Facts is a Model made of plain values. Nil fields are unknown.
+type Facts struct {
+	Vocab       int
+	SpecialIDs  map[rollout.TokenID]bool
+	StopIDs     []rollout.TokenID
+	HeaderIDs   [][]rollout.TokenID
+	DecodeToken func(ids []rollout.TokenID) (string, error)
+}
+
+// VocabSize is f.Vocab.
+func (f *Facts) VocabSize() int { return f.Vocab }
+
+// Special looks id up in f.SpecialIDs.
+func (f *Facts) Special(id rollout.TokenID) bool { return f.SpecialIDs[id] }
+
+// Stops is f.StopIDs.
+func (f *Facts) Stops() []rollout.TokenID { return f.StopIDs }
+
+// AssistantHeaders is f.HeaderIDs.
+func (f *Facts) AssistantHeaders() [][]rollout.TokenID { return f.HeaderIDs }
+
+// Decode calls f.DecodeToken, or returns "" without one.
+func (f *Facts) Decode(ids []rollout.TokenID) (string, error) {
+	if f.DecodeToken == nil {
+		return "", nil
+	}
+	return f.DecodeToken(ids)
+}

@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// source gives the rows of one file. The end is io.EOF.
+type source interface {
+	next() (*Row, error)
+	close() error
+}
+
+// open finds out what a file is by its content.
+func open(path string) (source, string, error) {
+	where := rollout.Where{File: path}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, "", rollout.Errorf(rollout.KindInput, where, "open: %w", err)
+	}
+	fail := func(err error) (source, string, error) { return nil, "", errors.Join(err, f.Close()) }
+	info, err := f.Stat()
+	if err != nil {
+		return fail(rollout.Errorf(rollout.KindInput, where, "open: %w", err))
+	}
+	if info.IsDir() {
+		return fail(rollout.Errorf(rollout.KindInput, where, "it is a folder").WithFix("name the files in it"))
+	}
+	head := make([]byte, 8)
+	n, _ := f.ReadAt(head, 0)
+	head = head[:n]
+	switch {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		if r, err := export.Open(path); err == nil {
+			return &schemaSource{r: r}, "turnpack schema " + r.Info().SchemaVersion + ", Parquet", f.Close()
+		}
+		p, err := pq.Open(f, info.Size())
+		if err != nil {
+			return fail(rollout.Errorf(rollout.KindFormat, where, "not a complete Parquet file: %v", err).WithFix("write the file again"))
+		}
+		src, err := newParquet(p, f, where)
+		if err != nil {
+			return fail(err)
+		}
+		return src, "Parquet with " + src.names.String(), nil
+	case bytes.HasPrefix(head, []byte("ARROW1")) || bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
+		r, err := export.Open(path)
+		if err != nil {
+			return fail(err)
+		}
+		return &schemaSource{r: r}, "turnpack schema " + r.Info().SchemaVersion + ", Arrow", f.Close()
+	case bytes.HasPrefix(head, []byte("PK")):
+		_, samples, err := slime.Read(f, info.Size())
+		if err != nil {
+			var located *rollout.Error
+			if errors.As(err, &located) {
+				located.Where.File = path
+			}
+			return fail(err)
+		}
+		return &slimeSource{samples: samples}, "slime debug rollout data", f.Close()
+	case len(bytes.TrimLeft(head, " \t\r\n\ufeff")) > 0 && bytes.TrimLeft(head, " \t\r\n\ufeff")[0] == '{':
+		return &jsonSource{f: f, r: bufio.NewReaderSize(f, 1<<20), where: where}, "JSON Lines", nil
+	}
+	return fail(rollout.Errorf(rollout.KindFormat, where, "found %.8q at the start, expected a Parquet, Arrow, .pt or JSON Lines file", head).
+		WithFix("give one of these; %s is none", filepath.Base(path)))
+}
+
+// schemaSource reads this module's files.
+type schemaSource struct{ r *export.Reader }
+
+func (s *schemaSource) close() error { return s.r.Close() }
+
+func (s *schemaSource) next() (*Row, error) {
+	smp, err := s.r.Read()
+	if err != nil {
+		return nil, err
+	}
+	return RowOf(smp), nil
+}
+
+// RowOf is the row of a sample.
+func RowOf(s rollout.Sample) *Row {
+	reward := s.Reward
+	r := &Row{ID: s.ID, Group: s.Group, Rollout: s.Rollout, IDs: s.IDs, Mask: widen(s.Weight), Logprobs: widen(s.Logprob), Advantages: widen(s.Credit),
+		PromptLen: s.PromptLen, Reward: &reward, Status: s.Status.String(), FinishReason: s.FinishReason, Sample: &s}
+	return r
+}
+
+func widen(v []float32) []float64 {
+	if v == nil {
+		return nil
+	}
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+// slimeSource reads slime's samples. Their masks cover the response.
+type slimeSource struct {
+	samples []slime.Sample
+	at      int
+}
+
+func (s *slimeSource) close() error { return nil }
+
+func (s *slimeSource) next() (*Row, error) {
+	if s.at == len(s.samples) {
+		return nil, io.EOF
+	}
+	m := &s.samples[s.at]
+	s.at++
+	r := &Row{Group: fmt.Sprint(m.GroupIndex), Rollout: fmt.Sprint(m.RolloutID), IDs: m.Tokens, Status: m.Status, PromptLen: len(m.Tokens) - m.ResponseLength}
+	if id, ok := m.Metadata["sample_id"].(string); ok {
+		r.ID = id
+	}
+	if m.HasReward {
+		v := m.Reward
+		r.Reward = &v
+	}
+	if m.LossMask == nil {
+		// slime trains the whole response then.
+		m.LossMask = make([]int32, max(0, m.ResponseLength))
+		for i := range m.LossMask {
+			m.LossMask[i] = 1
+		}
+	}
+	mask := make([]float64, len(m.LossMask))
+	for i, v := range m.LossMask {
+		mask[i] = float64(v)
+		if m.RemoveSample {
+			mask[i] = 0
+		}
+	}
+	r.Mask = r.full(mask, "loss_mask", m.ResponseLength)
+	if m.Logprobs != nil {
+		r.Logprobs = r.full(m.Logprobs, "rollout_log_probs", m.ResponseLength)
+	}
+	return r, nil
+}
+
+// full puts zeros for the prompt before a column of the response and records a
+// length that does not fit.
+func (r *Row) full(v []float64, column string, response int) []float64 {
+	if len(v) == len(r.IDs) && len(v) != response {
+		return v
+	}
+	if len(v) != response {
+		r.Faults = append(r.Faults, Fault{column, fmt.Sprintf("%s has %d values for %d response tokens", column, len(v), response)})
+	}
+	out := make([]float64, len(r.IDs))
+	copy(out[max(0, min(len(out), len(r.IDs)-response)):], v)
+	return out
+}
