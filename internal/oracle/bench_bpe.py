@@ -1,0 +1,113 @@
+"""Measures tokenizer engines on the same texts in one run, one thread each.
+
+usage: bench_bpe.py CORPUS_DIR TOKENIZER_JSON [GO_TEST_BINARY] [SECONDS]
+
+CORPUS_DIR is filled with code.txt, logs.txt, prose.txt and cjk.txt where it is
+empty. Peers: PyPI tokenizers, tiktoken (the same ranks and pattern), fastokens
+(its flat batch call, which makes no Python objects). GO_TEST_BINARY is
+`go test -c ./tokenize/bpe`; its BenchmarkEncode runs between the peers. Each
+figure is the median of the passes, MB/s of UTF-8, with the spread.
+"""
+import os
+os.environ.update(RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_RS_NUM_THREADS="1")
+import glob, json, re, statistics, subprocess, sys, time
+
+
+def gather(patterns, limit):
+    out, size = [], 0
+    for p in patterns:
+        for f in sorted(glob.glob(p, recursive=True)):
+            try:
+                t = open(f, encoding="utf-8").read()
+            except (UnicodeDecodeError, OSError):
+                continue
+            out.append(t)
+            size += len(t.encode())
+            if size > limit:
+                return "".join(out)
+    return "".join(out)
+
+
+def fill(d):
+    os.makedirs(d, exist_ok=True)
+    root = subprocess.check_output(["go", "env", "GOROOT"], text=True).strip()
+    shared = "../shared/data/trajectories"
+    sets = {
+        "code": [root + "/src/net/http/*.go", os.path.dirname(os.__file__) + "/[a-m]*.py"],
+        "logs": [shared + "/swe-agent/**/*", shared + "/openhands-*/**/*", shared + "/mini-swe-agent/**/*"],
+        "prose": [os.path.expanduser("~/.cargo/registry/src/*/*/[CR]*.md"), "/usr/share/doc/*/README*", "/usr/share/doc/*/copyright"],
+        "cjk": ["/usr/share/vim/vim*/tutor/tutor.%s.utf-8" % l for l in ("ja", "ko", "zh_cn", "zh_tw", "zh")],
+    }
+    for name, patterns in sets.items():
+        path = os.path.join(d, name + ".txt")
+        if not os.path.exists(path):
+            open(path, "w", encoding="utf-8").write(gather(patterns, 2 << 20))
+
+
+def parts(text, size):
+    b = text.encode()
+    out, i = [], 0
+    while i < len(b):
+        j = min(i + size, len(b))
+        while j < len(b) and b[j] & 0xC0 == 0x80:
+            j += 1
+        out.append(b[i:j].decode())
+        i = j
+    return out, len(b)
+
+
+def measure(fn, items, size, seconds):
+    fn(items)
+    rates, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(rates) < 3:
+        t = time.perf_counter()
+        fn(items)
+        rates.append(size / (time.perf_counter() - t) / 1e6)
+    return statistics.median(rates), min(rates), max(rates)
+
+
+def tiktoken_of(path):
+    import tiktoken
+    d = json.load(open(path))
+    chars = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    table = {chr(c): c for c in chars}
+    table.update({chr(256 + i): b for i, b in enumerate(b for b in range(256) if b not in chars)})
+    ranks = {bytes(table[c] for c in tok): i for tok, i in d["model"]["vocab"].items() if all(c in table for c in tok)}
+    pattern = next(p["pattern"]["Regex"] for p in d["pre_tokenizer"]["pretokenizers"] if p["type"] == "Split")
+    return tiktoken.Encoding("bench", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
+def main():
+    corpus, definition = sys.argv[1], sys.argv[2]
+    binary = sys.argv[3] if len(sys.argv) > 3 else None
+    seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 2
+    fill(corpus)
+    import fastokens, tiktoken, tokenizers
+    hf = tokenizers.Tokenizer.from_file(definition)
+    tk = tiktoken_of(definition)
+    ft = fastokens.Tokenizer.from_file(definition)
+    print("load average", os.getloadavg(), "tokenizers", tokenizers.__version__, "tiktoken", tiktoken.__version__)
+    for name in ("code", "logs", "prose", "cjk"):
+        text = open(os.path.join(corpus, name + ".txt"), encoding="utf-8").read()
+        for size in (64, 1 << 10, 16 << 10, 1 << 20):
+            items, n = parts(text, size)
+            few, m = parts(text[: len(text) // 8], size)
+            row = {
+                "fastokens flat": measure(lambda x: ft.encode_batch_flat(x), items, n, seconds),
+                "fastokens encode": measure(lambda x: [ft.encode(s) for s in x], items, n, seconds),
+                "tiktoken": measure(lambda x: [tk.encode_ordinary(s) for s in x], few, m, seconds / 2),
+                "tokenizers": measure(lambda x: [hf.encode(s, add_special_tokens=False) for s in x], few, m, seconds / 2),
+            }
+            if binary:
+                env = dict(os.environ, TURNPACK_CORPUS=os.path.abspath(corpus), GOMAXPROCS="1")
+                out = subprocess.check_output([os.path.abspath(binary), "-test.run=xxx", f"-test.bench=BenchmarkEncode/{name}/{size}/",
+                                               "-test.count=3", f"-test.benchtime={seconds / 3}s"], text=True, env=env, cwd="tokenize/bpe")
+                for flag in ("false", "true"):
+                    r = [float(x) for x in re.findall(rf"offsets={flag}\S*\s.*?([\d.]+) MB/s", out)]
+                    row["bpe" + (" +offsets" if flag == "true" else "")] = (statistics.median(r), min(r), max(r))
+            cells = "  ".join(f"{k} {v[0]:.1f} ({v[1]:.1f}-{v[2]:.1f})" for k, v in row.items())
+            print(f"{name:6} {size:8}  {cells}", flush=True)
+    print("load average", os.getloadavg())
+
+
+main()
