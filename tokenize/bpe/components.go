@@ -99,7 +99,10 @@ func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer,
 	case "Strip":
 		return norm.Strip{Left: or(c.Left, true), Right: or(c.Right, true)}, nil
 	case "Prepend":
-		return norm.Prepend(or(c.Prepend, "")), nil
+		if or(c.Prepend, "") == "" {
+			return nil, l.refuse(field, "a Prepend of nothing, which the reference gives odd offsets")
+		}
+		return norm.Prepend(*c.Prepend), nil
 	case "ByteLevel":
 		return norm.ByteSpelling{}, nil
 	case "Replace":

@@ -25,7 +25,7 @@ func (t *Tokenizer) Decode(ids []rollout.TokenID) (string, error) {
 	}
 	tokens := make([]string, len(ids))
 	for i, id := range ids {
-		b, ok := t.facts.spelling(id)
+		b, ok := t.facts.printing(id)
 		if !ok {
 			return "", unknownID(id, i)
 		}
@@ -56,7 +56,7 @@ func newByteTable(t *Tokenizer) *byteTable {
 	n := t.facts.Size()
 	b := &byteTable{at: make([]uint32, 2*n)}
 	for id := range n {
-		s, ok := t.facts.spelling(rollout.TokenID(id))
+		s, ok := t.facts.printing(rollout.TokenID(id))
 		if !ok {
 			continue
 		}
@@ -338,7 +338,7 @@ func (t *Tokenizer) NewStream() *Stream {
 func (s *Stream) Write(ids ...rollout.TokenID) (string, error) {
 	var out bytes.Buffer
 	for _, id := range ids {
-		spelling, ok := s.t.facts.spelling(id)
+		spelling, ok := s.t.facts.printing(id)
 		if !ok {
 			return out.String(), unknownID(id, s.n)
 		}

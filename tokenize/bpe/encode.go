@@ -17,14 +17,12 @@ import (
 func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.EncodeOptions) error {
 	e := t.pool.Get().(*encoder)
 	defer e.release()
-	e.ids, e.offsets, e.wide = dst.IDs, dst.Offsets, opts.Offsets
+	e.ids, e.offsets, e.wide, e.first = dst.IDs, dst.Offsets, opts.Offsets, len(dst.IDs)
 	if err := e.run(text, opts.Added); err != nil {
 		return err
 	}
-	first := len(dst.IDs)
 	dst.IDs = e.ids
 	if opts.Offsets {
-		trimOffsets(t, text, dst.IDs[first:], e.offsets[len(dst.Offsets):])
 		dst.Offsets = e.offsets
 	}
 	return nil
@@ -61,6 +59,8 @@ type encoder struct {
 	wide     bool // offsets are asked for
 	counting bool // ids are thrown away now and then
 	count    int
+	first    int    // len(ids) when the call began
+	text     string // given to Encode
 	own      []rollout.TokenID
 
 	src, seg    norm.Text
@@ -93,6 +93,7 @@ func (e *encoder) run(text string, added func(engine.AddedMatch) bool) error {
 			WithFix("encode it in parts")
 	}
 	t := e.t
+	e.text = text
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	if utf8.ValidString(text) {
 		e.src = norm.Text{Buf: b}
@@ -115,8 +116,20 @@ func (e *encoder) token(id rollout.TokenID, text *norm.Text, s engine.AddedSpan)
 	e.ids = append(e.ids, id)
 	if e.wide {
 		a, b := text.Range(s.Start, s.End)
-		e.offsets = append(e.offsets, int32(a), int32(b))
+		e.offset(a, b, text.Buf[s.Start:s.End])
 	}
+}
+
+// offset appends the range of the last id, whose spelling matters only to
+// post-processors that trim offsets; nil stands for the vocabulary's.
+func (e *encoder) offset(a, b int, spelling []byte) {
+	if len(e.t.trim) > 0 {
+		if spelling == nil {
+			spelling, _ = e.t.model.Vocab.Bytes(int(e.ids[len(e.ids)-1]))
+		}
+		a, b = e.trimmed(a, b, spelling)
+	}
+	e.offsets = append(e.offsets, int32(a), int32(b))
 }
 
 // between encodes the source from a to b, which holds no early token.
@@ -182,7 +195,7 @@ func (e *encoder) encode(text norm.Text) error {
 			e.ids = append(e.ids, w.ID)
 			if e.wide {
 				a, b := p.Range(pos, pos+int(w.Bytes))
-				e.offsets = append(e.offsets, int32(a), int32(b))
+				e.offset(a, b, nil)
 			}
 			pos += int(w.Bytes)
 		}
@@ -223,13 +236,16 @@ func (e *encoder) piece(text *norm.Text, i, j int) {
 		e.spill()
 		return
 	}
-	for _, id := range e.ids[first:] {
+	fresh := e.ids[first:]
+	e.ids = e.ids[:first]
+	for _, id := range fresh {
+		e.ids = append(e.ids, id)
 		end := i + e.t.model.Width(id)
 		a, b := text.Base+i, text.Base+end
 		if !e.t.exact || text.Al != nil {
 			a, b = text.Range(i, end)
 		}
-		e.offsets = append(e.offsets, int32(a), int32(b))
+		e.offset(a, b, nil)
 		i = end
 	}
 }
@@ -244,29 +260,27 @@ func (e *encoder) spill() {
 	}
 }
 
-// trimOffsets applies the offset rule of post-processors: white space at the
-// ends of a token is left out of its range.
-func trimOffsets(t *Tokenizer, text string, ids []rollout.TokenID, offsets []int32) {
-	for _, rule := range t.trim {
-		for i, id := range ids {
-			b, _ := t.facts.spelling(id)
-			lead, trail := spacesAround(t.u, b)
-			o := offsets[2*i : 2*i+2]
-			if lead > 0 {
-				if rule.prefixSpace && (i == 0 || o[0] == 0) {
-					lead = 0
-				}
-				for ; lead > 0 && o[0] < o[1]; lead-- {
-					_, size := utf8.DecodeRuneInString(text[o[0]:])
-					o[0] += int32(size)
-				}
-			}
-			for ; trail > 0 && o[1] > o[0]; trail-- {
-				_, size := utf8.DecodeLastRuneInString(text[:o[1]])
-				o[1] -= int32(size)
-			}
+// trimmed applies the offset rule of post-processors to the last token: white
+// space at the ends of its spelling is left out of its range.
+func (e *encoder) trimmed(a, b int, spelling []byte) (int, int) {
+	for _, rule := range e.t.trim {
+		lead, trail := spacesAround(e.t.u, spelling)
+		if rule.prefixSpace && lead == 1 && (len(e.ids)-1 == e.first || a == 0) {
+			lead = 0 // the space put in front, which the text does not have
+		}
+		for ; lead > 0 && a < b; lead-- {
+			_, size := utf8.DecodeRuneInString(e.text[a:])
+			a += size
+		}
+		if b < utf8.UTFMax*trail && utf8.RuneCountInString(e.text[:b]) < trail {
+			trail = 0
+		}
+		for ; trail > 0 && b > a; trail-- {
+			_, size := utf8.DecodeLastRuneInString(e.text[:b])
+			b -= size
 		}
 	}
+	return a, b
 }
 
 // spacesAround counts the characters for white space at the ends of a spelling.

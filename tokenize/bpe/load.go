@@ -277,9 +277,10 @@ func (t *Tokenizer) setAdded(specials, others []string, ids map[string]rollout.T
 	}
 }
 
+// buildMatchers prepares the search; late tokens are looked for normalised.
 func (t *Tokenizer) buildMatchers(l *loader) error {
 	t.earlyMatcher = engine.NewAddedMatcher(t.early, nil)
-	contents := make([]string, len(t.late))
+	t.lateContent = make([]string, len(t.late))
 	for i, a := range t.late {
 		text := norm.Text{Buf: []byte(a.Content)}
 		if t.normalizer != nil {
@@ -287,9 +288,12 @@ func (t *Tokenizer) buildMatchers(l *loader) error {
 				return l.damaged("/added_tokens", "the token %q cannot be normalised: %w", a.Content, err)
 			}
 		}
-		contents[i] = string(text.Buf)
+		if len(text.Buf) == 0 {
+			return l.refuse("/added_tokens", "the added token %q, which the normalizer makes empty: the reference fails on it", a.Content)
+		}
+		t.lateContent[i] = string(text.Buf)
 	}
-	t.lateMatcher = engine.NewAddedMatcher(t.late, contents)
+	t.lateMatcher = engine.NewAddedMatcher(t.late, t.lateContent)
 	return nil
 }
 

@@ -101,6 +101,9 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 	if f.Suffix != nil {
 		m.Suffix = *f.Suffix
 	}
+	if m.ByteFallback && (m.Prefix != "" || m.Suffix != "") {
+		return nil, l.refuse("/model/byte_fallback", "byte_fallback together with a subword prefix or word suffix")
+	}
 	if f.UnkToken != nil {
 		if m.Unk = f.vocab.Find([]byte(*f.UnkToken)); m.Unk < 0 {
 			m.Unk = model.MissingUnk

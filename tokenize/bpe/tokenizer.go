@@ -28,6 +28,7 @@ type Tokenizer struct {
 	// added tokens looked for in the text itself, and in the normalised text
 	early, late               []engine.AddedToken
 	earlyMatcher, lateMatcher *engine.AddedMatcher
+	lateContent               []string // normalised
 
 	facts *facts
 	bytes *byteTable // what each id decodes to, where that is a matter of bytes
@@ -45,15 +46,18 @@ func (t *Tokenizer) Vocab() engine.Vocab { return t.facts }
 
 // facts implements engine.Vocab.
 type facts struct {
-	vocab   *model.Vocab
-	added   []engine.AddedToken
-	byID    map[rollout.TokenID]int
+	vocab *model.Vocab
+	added []engine.AddedToken
+	byID  map[rollout.TokenID]int
+	// printed is what an added token decodes to, where that is not its content:
+	// the reference prints a normalised token in its normalised form
+	printed map[rollout.TokenID]string
 	content map[string]rollout.TokenID
 	size    int
 }
 
 func newFacts(t *Tokenizer) *facts {
-	f := &facts{vocab: t.model.Vocab, size: t.model.Vocab.Size(), byID: map[rollout.TokenID]int{}, content: map[string]rollout.TokenID{}}
+	f := &facts{vocab: t.model.Vocab, size: t.model.Vocab.Size(), byID: map[rollout.TokenID]int{}, printed: map[rollout.TokenID]string{}, content: map[string]rollout.TokenID{}}
 	for _, list := range [][]engine.AddedToken{t.early, t.late} {
 		f.added = append(f.added, list...)
 	}
@@ -62,6 +66,11 @@ func newFacts(t *Tokenizer) *facts {
 		f.byID[a.ID] = i
 		f.content[a.Content] = a.ID
 		f.size = max(f.size, int(a.ID)+1)
+	}
+	for i, a := range t.late {
+		if t.lateContent[i] != a.Content {
+			f.printed[a.ID] = t.lateContent[i]
+		}
 	}
 	return f
 }
@@ -92,4 +101,12 @@ func (f *facts) spelling(id rollout.TokenID) ([]byte, bool) {
 		return []byte(f.added[i].Content), true
 	}
 	return f.vocab.Bytes(int(id))
+}
+
+// printing is the spelling that decoders see.
+func (f *facts) printing(id rollout.TokenID) ([]byte, bool) {
+	if s, ok := f.printed[id]; ok {
+		return []byte(s), true
+	}
+	return f.spelling(id)
 }

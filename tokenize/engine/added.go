@@ -38,7 +38,7 @@ type AddedSpan struct {
 
 // NewAddedMatcher makes a matcher for tokens; contents, where not nil, holds the
 // spelling to look for instead of each token's own (its normalised form). Of
-// two tokens with the same spelling the first counts; empty ones never match.
+// two tokens with the same spelling the last counts; empty ones never match.
 func NewAddedMatcher(tokens []AddedToken, contents []string) *AddedMatcher {
 	m := &AddedMatcher{u: uni.Load(), tokens: slices.Clone(tokens), nodes: make([]addedNode, 1)}
 	for i, t := range tokens {
@@ -67,9 +67,7 @@ func NewAddedMatcher(tokens []AddedToken, contents []string) *AddedMatcher {
 			}
 			at = n.next[j]
 		}
-		if m.nodes[at].token < 0 {
-			m.nodes[at].token = int32(i)
-		}
+		m.nodes[at].token = int32(i)
 	}
 	return m
 }
@@ -122,8 +120,10 @@ func (m *AddedMatcher) Append(dst []AddedSpan, text []byte, keep func(token, sta
 				span.End += size
 			}
 		}
-		dst = append(dst, span)
 		done = span.End
+		if span.Start < span.End { // empty: white space that the token before took
+			dst = append(dst, span)
+		}
 		at = m.candidate(text, end)
 	}
 	return dst

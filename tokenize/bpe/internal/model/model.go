@@ -28,7 +28,7 @@ type Model struct {
 	// fallback holds the <0xNN> tokens, −1 for none.
 	fallback [256]int32
 	ascii    [128]int32
-	width    []int32 // bytes of the text that a token stands for, by id
+	width    []int32 // by id, bytes of a piece that the token covers: of raw bytes where raw, else of the spelling
 	cuts     *cuts
 	cache    *cache
 	pool     sync.Pool
@@ -67,7 +67,7 @@ func (m *Model) Init(spell func(byte) rune, unspell func([]byte) ([]byte, bool))
 		if !ok {
 			continue
 		}
-		if unspell != nil {
+		if m.raw {
 			if r, ok := unspell(b); ok {
 				b = r
 			}

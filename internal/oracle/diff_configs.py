@@ -1,0 +1,215 @@
+"""Compares the bpe engine with PyPI tokenizers on random tokenizer definitions.
+
+usage: diff_configs.py TURNPACK BASE_DEFINITION CONFIGS TEXTS [SEED]
+
+Each configuration takes the model of BASE_DEFINITION and random normalizers,
+pre-tokenizers, post-processors, decoders, added tokens and model flags. One that
+the engine refuses at load is counted by the component it names; one that only
+the reference refuses is a difference.
+"""
+import collections, copy, json, os, random, subprocess, sys, tempfile
+os.environ.update(TOKENIZERS_PARALLELISM="false", RUST_BACKTRACE="0")
+import tokenizers
+
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+QWEN35 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+O200K = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+TEKKEN = O200K.replace(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace(r"\p{N}{1,3}", r"\p{N}")
+CL100K = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+REGEXES = [LLAMA3, QWEN35, O200K, TEKKEN, CL100K, GPT2, r"\s+", r"\p{N}", r"\d+", r"\w+|[^\w\s]+", r"[0-9][0-9][0-9]", r"[\p{P}\$\+<=>\^~\|`]+", r" ?[^(\s|.,!?…。，、।۔،)]+",
+           r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"[A-Za-z]+?", r"(?<=\s)\S+", r"(?<!a)b*c", r"\bthe\b", r"^.", r".$", r"(?>ab|a)c", r"x*", r"(?:ab){2,3}", r"[^\S\n]+", r"\h+", r"(?i)the", r"[a-f&&[^c]]+",
+           r"'(?i:[sdmt]|ll|ve|re)", r"(a|b|[cd])+e", r"\p{Han}+", r"\p{^L}", r"\P{L}+", r"[\s\S]", r"(?=[A-Z])"]
+BEHAVIORS = ["Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+
+
+class Maker:
+    def __init__(self, base, r):
+        self.base, self.r = base, r
+
+    def pattern(self):
+        r = self.r
+        return {"Regex": r.choice(REGEXES)} if r.random() < 0.8 else {"String": r.choice([" ", "a", "the", "\n", "\u2581", "é"])}
+
+    def normalizer(self, depth=0):
+        r = self.r
+        k = r.choice(["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents", "Prepend", "Replace", "Sequence", "Replace"])
+        n = {"type": k}
+        if k == "Strip":
+            n.update(strip_left=r.random() < 0.5, strip_right=r.random() < 0.5)
+        if k == "Prepend":
+            n["prepend"] = r.choice(["\u2581", " ", "ab", ""])
+        if k == "Replace":
+            n.update(pattern=self.pattern(), content=r.choice(["\u2581", " ", "", "xy", "é"]))
+        if k == "Sequence":
+            n["normalizers"] = [self.normalizer(1) for _ in range(r.randint(0, 3))] if depth == 0 else []
+        return n
+
+    def pretok(self, depth=0):
+        r = self.r
+        k = r.choice(["Split", "Split", "Split", "ByteLevel", "ByteLevel", "Metaspace", "Digits", "Whitespace", "WhitespaceSplit", "Punctuation", "CharDelimiterSplit", "Sequence", "Sequence"])
+        p = {"type": k}
+        if k == "Split":
+            p.update(pattern=self.pattern(), behavior=r.choice(BEHAVIORS + ["Isolated"] * 4), invert=r.random() < 0.2)
+        if k == "ByteLevel":
+            p.update(add_prefix_space=r.random() < 0.4, trim_offsets=True, use_regex=r.random() < 0.5)
+        if k == "Metaspace":
+            p.update(replacement="\u2581", prepend_scheme=r.choice(["always", "never", "first"]), split=r.random() < 0.5)
+        if k == "Digits":
+            p["individual_digits"] = r.random() < 0.5
+        if k == "Punctuation":
+            p["behavior"] = r.choice(BEHAVIORS)
+        if k == "CharDelimiterSplit":
+            p["delimiter"] = r.choice(["a", " ", "é"])
+        if k == "Sequence":
+            p["pretokenizers"] = [self.pretok(1) for _ in range(r.randint(0, 3))] if depth == 0 else [{"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]
+        return p
+
+    def decoder(self, depth=0):
+        r = self.r
+        k = r.choice(["ByteLevel", "ByteFallback", "Fuse", "Strip", "Replace", "Metaspace", "BPEDecoder", "Sequence"])
+        d = {"type": k}
+        if k == "Strip":
+            d.update(content=r.choice([" ", "a"]), start=r.randint(0, 2), stop=0)
+        if k == "Replace":
+            d.update(pattern={"String": r.choice(["\u2581", "a"])}, content=r.choice([" ", ""]))
+        if k == "Metaspace":
+            d.update(replacement="\u2581", prepend_scheme=r.choice(["always", "never", "first"]), split=True)
+        if k == "BPEDecoder":
+            d["suffix"] = "a"
+        if k == "ByteLevel":
+            d.update(add_prefix_space=True, trim_offsets=True, use_regex=True)
+        if k == "Sequence":
+            d["decoders"] = [self.decoder(1) for _ in range(r.randint(1, 3))] if depth == 0 else [{"type": "Fuse"}]
+        return d
+
+    def added(self):
+        r = self.r
+        out = []
+        names = ["<s>", "</s>", "<|im|>", "[X]", "the", "ab", "abc", "  ", "\n\n", "é", "A B", "Ab", "<|", "x y", "\u2581\u2581", "e\u0301"]
+        for i, n in enumerate(r.sample(names, r.randint(0, 6))):
+            out.append({"id": 5000 + i * r.choice([1, 1, 2]), "content": n, "single_word": r.random() < 0.3, "lstrip": r.random() < 0.3,
+                        "rstrip": r.random() < 0.3, "normalized": r.random() < 0.5, "special": r.random() < 0.5})
+        return out
+
+    def post(self):
+        r = self.r
+        k = r.choice([None, "ByteLevel", "ByteLevel", "Template", "Roberta"])
+        if k is None:
+            return None
+        if k == "ByteLevel":
+            return {"type": k, "add_prefix_space": r.random() < 0.5, "trim_offsets": r.random() < 0.7, "use_regex": True}
+        if k == "Roberta":
+            return {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1], "trim_offsets": r.random() < 0.7, "add_prefix_space": r.random() < 0.5}
+        return {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}], "special_tokens": {}}
+
+    def config(self):
+        r = self.r
+        d = copy.deepcopy(self.base)
+        m = d["model"]
+        if r.random() < 0.5:
+            d["normalizer"] = self.normalizer() if r.random() < 0.7 else None
+        if r.random() < 0.7:
+            d["pre_tokenizer"] = self.pretok() if r.random() < 0.9 else None
+        if r.random() < 0.5:
+            d["decoder"] = self.decoder() if r.random() < 0.9 else None
+        d["post_processor"] = self.post()
+        d["added_tokens"] = self.added()
+        m["ignore_merges"] = r.random() < 0.3
+        m["fuse_unk"] = r.random() < 0.5
+        if r.random() < 0.3:
+            m["byte_fallback"] = not m.get("byte_fallback")
+        if r.random() < 0.3:
+            m["unk_token"] = r.choice([None, "<unk>", "a", "nope"])
+        if r.random() < 0.1:
+            for k in r.sample([k for k in m["vocab"] if k.startswith("<0x")], 3) if any(k.startswith("<0x") for k in m["vocab"]) else []:
+                del m["vocab"][k]
+        if r.random() < 0.1:
+            m["end_of_word_suffix"] = "a"
+        if r.random() < 0.3 and m["merges"] and isinstance(m["merges"][0], list) and not any(" " in p for x in m["merges"] for p in x):
+            m["merges"] = [" ".join(x) for x in m["merges"]]
+        return d
+
+
+def byte_offsets(text, pairs):
+    at = [0]
+    for c in text:
+        at.append(at[-1] + len(c.encode()))
+    return [at[x] for p in pairs for x in p]
+
+
+def main():
+    binary, base, configs, texts = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    seed = int(sys.argv[5]) if len(sys.argv) > 5 else 1
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    from diff_ids import Texts
+    r = random.Random(seed)
+    maker = Maker(json.load(open(base, encoding="utf-8")), r)
+    refused, bad, same, skipped = collections.Counter(), 0, 0, 0
+    with tempfile.TemporaryDirectory() as tmp:
+        for c in range(configs):
+            d = maker.config()
+            path, lines = os.path.join(tmp, "tokenizer.json"), os.path.join(tmp, "in.jsonl")
+            json.dump(d, open(path, "w", encoding="utf-8"), ensure_ascii=r.random() < 0.5)
+            try:
+                tok = tokenizers.Tokenizer.from_file(path)
+            except BaseException as e:
+                skipped += 1
+                continue
+            gen = Texts(path, None, r.random())
+            gen.long = False
+            gen.cases = ["The quick brown fox; don't  panic\n\n\tcafe\u0301 123 4567", "a b c abc the the  A B Ab x y"]
+            rows = []
+            for i in range(texts):
+                t = gen.text()
+                try:
+                    e = tok.encode(t, add_special_tokens=False)
+                    rows.append((t, e.ids, byte_offsets(t, e.offsets), None))
+                except BaseException as e:
+                    rows.append((t, None, None, str(e)))
+            back = []
+            for t, ids, _, _ in rows:
+                try:
+                    back.append(tok.decode(ids, skip_special_tokens=False) if ids is not None else None)
+                except BaseException:
+                    back.append(None)
+            with open(lines, "w", encoding="utf-8") as f:
+                for i, (t, ids, _, _) in enumerate(rows):
+                    f.write(json.dumps({"id": i, "text": t, "ids": ids or []}) + "\n")
+            p = subprocess.run([binary, "plumb", "ids", "--errors=data", "--offsets", "--tokenizer", path, lines], capture_output=True)
+            if p.returncode:
+                err = p.stderr.decode()
+                refused[err.split(": ", 3)[-1].strip()[:110] if "does not have" in err else "DAMAGED " + err.strip()[:300]] += 1
+                continue
+            q = subprocess.run([binary, "plumb", "decode", "--errors=data", "--tokenizer", path, lines], capture_output=True, check=True)
+            ours = [json.loads(l) for l in p.stdout.split(b"\n") if l]
+            dec = [json.loads(l) for l in q.stdout.split(b"\n") if l]
+            wrong = None
+            for i, (t, ids, offs, err) in enumerate(rows):
+                o = ours[i]
+                if err is not None:
+                    continue  # the reference panics or raises here: nothing to equal
+                if o.get("ids") != ids:
+                    wrong = ("ids", t, o, ids)
+                elif o.get("offsets") != offs:
+                    wrong = ("offsets", t, o["offsets"], offs)
+                elif back[i] is not None and dec[i].get("text") != back[i]:
+                    wrong = ("decoded", t, dec[i], back[i])
+                if wrong:
+                    break
+            if wrong:
+                bad += 1
+                if bad <= 3:
+                    show = {k: v for k, v in d.items() if k not in ("model", "truncation", "padding", "version")}
+                    show["model"] = {k: v for k, v in d["model"].items() if k not in ("vocab", "merges")}
+                    print(f"{wrong[0]} of {wrong[1]!r}\n  got  {str(wrong[2])[:400]}\n  want {str(wrong[3])[:400]}\n  {json.dumps(show, ensure_ascii=False)}")
+            else:
+                same += 1
+    print(f"{same} configurations equal, {bad} differ, {sum(refused.values())} refused, {skipped} invalid for the reference; seed {seed}")
+    for k, n in refused.most_common():
+        print(f"  {n:4} {k}")
+    sys.exit(bad > 0)
+
+
+main()
