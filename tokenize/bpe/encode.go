@@ -204,28 +204,79 @@ func (e *encoder) encode(text norm.Text) error {
 	return nil
 }
 
+// segmenter is a scanner that knows stretches that stand for themselves.
+type segmenter interface {
+	Segment(s []byte, i, max int) int
+}
+
+// pieceRun is how far pieces are encoded one by one where no segment begins.
+const pieceRun = 64
+
 // scan encodes text with one scanner.
 func (e *encoder) scan(text *norm.Text) {
 	s, t := text.Buf, e.t
-	if e.wide {
-		for i := 0; i < len(s); {
-			j := t.splitter.Next(s, i)
-			e.piece(text, i, j)
-			i = j
+	segments := t.segmenter != nil && (!e.wide || text.Al == nil && len(t.trim) == 0)
+	for i := 0; i < len(s); {
+		end := 0
+		if segments && len(s)-i > minSegment {
+			end = t.segmenter.Segment(s, i, model.MaxSegment)
 		}
+		if end > 0 {
+			e.segment(text, i, end)
+			i = end
+		} else {
+			i = e.pieceByPiece(text, i, min(len(s), i+pieceRun))
+		}
+		e.spill()
+	}
+}
+
+// minSegment is how much text must be left for a segment to be looked for.
+const minSegment = 32
+
+// segment encodes text.Buf[i:end], a segment, by its own entry where it has one.
+func (e *encoder) segment(text *norm.Text, i, end int) {
+	b := text.Buf[i:end]
+	h := model.Hash(b)
+	store := e.t.segments
+	hit := store.Find(b, h)
+	if hit == nil {
+		if !store.Met(h) || store.Full(h) {
+			e.pieceByPiece(text, i, end)
+			return
+		}
+		// met before: worth an entry, offsets included
+		x := encoder{t: e.t, wide: true}
+		plain := norm.Text{Buf: b}
+		x.pieceByPiece(&plain, 0, len(b))
+		hit = store.Put(b, h, x.ids, x.offsets)
+	}
+	e.ids = append(e.ids, hit.IDs()...)
+	if !e.wide {
 		return
 	}
-	ids := e.ids
-	for i := 0; i < len(s); {
-		j := t.splitter.Next(s, i)
-		ids = t.model.AppendRaw(ids, s, i, j)
-		i = j
-		if e.counting && len(ids) > spillLen {
-			e.count += len(ids)
-			ids = ids[:0]
-		}
+	base := int32(text.Base + i)
+	ends, n := hit.Ends(), len(e.offsets)
+	e.offsets = slices.Grow(e.offsets, len(ends))[:n+len(ends)]
+	out := e.offsets[n:][:len(ends)]
+	for k, x := range ends {
+		out[k] = base + int32(x)
 	}
-	e.ids = ids
+}
+
+// pieceByPiece encodes pieces from i up to the first boundary at or behind end, which
+// it returns.
+func (e *encoder) pieceByPiece(text *norm.Text, i, end int) int {
+	if !e.wide {
+		e.ids, i = e.t.model.AppendPieces(e.ids, text.Buf, i, end, e.t.splitter)
+		return i
+	}
+	for i < end {
+		j := e.t.splitter.Next(text.Buf, i)
+		e.piece(text, i, j)
+		i = j
+	}
+	return i
 }
 
 // piece encodes text.Buf[i:j], plain bytes.

@@ -181,6 +181,9 @@ func (l *loader) build(sec *sections) (*Tokenizer, error) {
 // finish derives what is looked up while encoding and decoding.
 func (t *Tokenizer) finish() {
 	t.facts = newFacts(t)
+	if s, ok := t.splitter.(segmenter); ok {
+		t.segmenter, t.segments = s, model.NewSegments()
+	}
 	t.pool.New = func() any { return &encoder{t: t} }
 	if t.decoder.plainBytes() {
 		t.bytes = newByteTable(t)

@@ -18,9 +18,11 @@ type Tokenizer struct {
 	normalizer norm.Normalizer // nil: none
 	model      *model.Model
 	splitter   pretok.Splitter // one scanner for the whole pre-tokenizer, or nil
-	stages     []pretok.Stage  // used where splitter is nil
-	raw        bool            // pieces are given to the model as plain bytes
-	exact      bool            // offsets are not widened to whole characters
+	segmenter  segmenter       // splitter, where it knows segments
+	segments   *model.Segments
+	stages     []pretok.Stage // used where splitter is nil
+	raw        bool           // pieces are given to the model as plain bytes
+	exact      bool           // offsets are not widened to whole characters
 	trim       []trimmer
 	decoder    chain
 	digest     string

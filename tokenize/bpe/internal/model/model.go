@@ -104,13 +104,16 @@ func (m *Model) AppendRaw(dst []ID, s []byte, i, j int) []ID {
 			}
 			return dst
 		}
+		if e := m.cache.findLong(s[i:j], h); e != nil {
+			return append(dst, e.ids...)
+		}
 		start := len(dst)
 		dst = m.encodeRaw(dst, s[i:j])
 		if ids := dst[start:]; len(ids) <= maxShortIDs && m.Vocab.Size() < 1<<idBits {
 			m.cache.putShort(k, n, h, ids)
 			return dst
 		}
-		m.cache.putLong(s[i:j], hashBytes(s[i:j]), dst[start:])
+		m.cache.putLong(s[i:j], h, dst[start:])
 		return dst
 	}
 	return m.appendLong(dst, s[i:j])

@@ -1,6 +1,9 @@
 package norm
 
 import (
+	"encoding/binary"
+	"unicode/utf8"
+
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
@@ -27,44 +30,75 @@ type Form struct{ Compat, Compose bool }
 
 // Apply implements [Normalizer].
 func (f Form) Apply(u *uni.Tables, t *Text) error {
-	if f.Compose && Settled(u, t.Buf, f.Compat) {
+	if f.Compose && f.settled(u, t.Buf) {
 		return nil
 	}
-	chars := u.Decompose(make([]uni.Char, 0, len(t.Buf)), t.Buf, f.Compat)
-	if f.Compose {
-		chars = u.Recompose(chars)
-	}
-	t.transform(chars, 0)
+	t.transform(f.chars(u, make([]uni.Char, 0, len(t.Buf)), t.Buf), 0)
 	return nil
 }
 
-// Settled reports whether no character of b can change under NFC (NFKC). It
-// errs only towards false.
-func Settled(u *uni.Tables, b []byte, compat bool) bool {
+func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte) []uni.Char {
+	dst = u.Decompose(dst, b, f.Compat)
+	if f.Compose {
+		dst = u.Recompose(dst)
+	}
+	return dst
+}
+
+// settled reports whether b is in the composed form f. Where a character may
+// change or take part in a change, the stretch between the characters around it
+// that never do is normalised and compared.
+func (f Form) settled(u *uni.Tables, b []byte) bool {
 	flag, first := uni.NFCNo, byte(0xCC) // no character below U+0300 changes under NFC
-	if compat {
+	if f.Compat {
 		flag, first = uni.NFKCNo, 0xC2
 	}
+	start := 0 // of the last character without the flag
+	var buf []uni.Char
 	for i := 0; i < len(b); {
-		if len(b)-i >= 8 {
-			w := uint64(b[i]) | uint64(b[i+1])<<8 | uint64(b[i+2])<<16 | uint64(b[i+3])<<24 |
-				uint64(b[i+4])<<32 | uint64(b[i+5])<<40 | uint64(b[i+6])<<48 | uint64(b[i+7])<<56
-			if w&0x8080808080808080 == 0 {
-				i += 8
-				continue
-			}
+		if len(b)-i >= 8 && binary.LittleEndian.Uint64(b[i:])&0x8080808080808080 == 0 {
+			start = i + 7
+			i += 8
+			continue
 		}
-		if b[i] < first {
+		if c := b[i]; c < first {
+			if c < 0x80 || c >= 0xC0 {
+				start = i
+			}
 			i++
 			continue
 		}
 		r, size := uni.DecodeRune(b[i:])
-		if u.Flags(r)&flag != 0 {
+		if u.Flags(r)&flag == 0 {
+			start = i
+			i += size
+			continue
+		}
+		end := i + size
+		for end < len(b) {
+			r, size := uni.DecodeRune(b[end:])
+			if u.Flags(r)&flag == 0 {
+				break
+			}
+			end += size
+		}
+		if buf = f.chars(u, buf[:0], b[start:end]); !same(buf, b[start:end]) {
 			return false
 		}
-		i += size
+		i = end
 	}
 	return true
+}
+
+func same(chars []uni.Char, b []byte) bool {
+	for _, c := range chars {
+		r, size := utf8.DecodeRune(b)
+		if r != c.R || size == 0 {
+			return false
+		}
+		b = b[size:]
+	}
+	return len(b) == 0
 }
 
 // Lowercase maps each character to its full lower-case form.

@@ -3,6 +3,10 @@
 package pretok
 
 import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
@@ -118,6 +122,64 @@ func contraction(s []byte, p int, fold bool) int {
 	return p
 }
 
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// notLetters sets the high bit of each byte that is no ASCII letter.
+func notLetters(x uint64) uint64 { return notLower(x|0x20*ones) | x&highs }
+
+// notLower sets the high bit of each byte that is no ASCII lower-case letter.
+func notLower(x uint64) uint64 {
+	low := x &^ highs
+	from := low + (0x80-'a')*ones // high bit: at least 'a'
+	past := low + (0x7F-'z')*ones // high bit: past 'z'
+	return ^from&highs | past&highs | x&highs
+}
+
+// A segment should be long enough to be worth a look-up of its own.
+const (
+	segmentMin  = 64
+	segmentLine = 40 // the same, up to the end of a line
+)
+
+// Segment returns the end of a stretch of at least 40 and at most max bytes from
+// i, a piece boundary, whose pieces depend on nothing outside it: up to a line's
+// end that no white space with another line's end follows, or up to a space
+// between two ASCII letters. It returns 0 for none. This holds for every scanner
+// of this package but gpt2, whose line ends join the white space behind them.
+func (b *base) Segment(s []byte, i, max int) int {
+	window := s[i:min(len(s), i+max)]
+	for p := 0; ; {
+		k := bytes.IndexByte(window[p:], '\n')
+		if k < 0 {
+			break
+		}
+		if p += k + 1; p >= segmentLine && b.lineEnds(s, i+p) {
+			return i + p
+		}
+	}
+	for p := segmentMin; p+1 < len(window); p++ {
+		if window[p] == ' ' && isLetter(window[p-1]) && isLetter(window[p+1]) {
+			return i + p
+		}
+	}
+	return 0
+}
+
+// lineEnds reports whether the text from p begins with blanks and then something
+// that is neither white space nor a slash, which can belong to the line's end.
+func (b *base) lineEnds(s []byte, p int) bool {
+	for p < len(s) && (s[p] == ' ' || s[p] == '\t') {
+		p++
+	}
+	f, size := b.at(s, p)
+	return size > 0 && f&uni.Space == 0 && s[p] != '/'
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
 func newlines(s []byte, p int, slash bool) int {
 	for p < len(s) && (s[p] == '\n' || s[p] == '\r' || slash && s[p] == '/') {
 		p++
@@ -162,6 +224,15 @@ type words struct {
 }
 
 func (w *words) Next(s []byte, i int) int {
+	if c := s[i]; c < 0x80 && i+9 <= len(s) {
+		// most pieces: up to 8 ASCII letters behind a letter, a space or a mark
+		stop := notLetters(binary.LittleEndian.Uint64(s[i+1:]))
+		if n := bits.TrailingZeros64(stop) >> 3; stop != 0 && s[i+1+n] < 0x80 {
+			if f := w.ascii[c]; f&uni.L != 0 || n > 0 && f&uni.N == 0 && c != '\'' && c != '\n' && c != '\r' {
+				return i + 1 + n
+			}
+		}
+	}
 	f, size := w.at(s, i)
 	c := s[i]
 	if f&w.letters != 0 {
@@ -196,7 +267,7 @@ func (w *words) Next(s []byte, i int) int {
 }
 
 // gpt2 scans 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-type gpt2 struct{ base }
+type gpt2 struct{ b base }
 
 func (g *gpt2) Next(s []byte, i int) int {
 	if p := contraction(s, i, false); p > i {
@@ -206,16 +277,16 @@ func (g *gpt2) Next(s []byte, i int) int {
 	if s[i] == ' ' {
 		p++
 	}
-	f, size := g.at(s, p)
+	f, size := g.b.at(s, p)
 	switch {
 	case size == 0 || f&uni.Space != 0:
-		return g.spaces(s, i, false)
+		return g.b.spaces(s, i, false)
 	case f&uni.L != 0:
-		return g.while(s, p+size, uni.L)
+		return g.b.while(s, p+size, uni.L)
 	case f&uni.N != 0:
-		return g.while(s, p+size, uni.N)
+		return g.b.while(s, p+size, uni.N)
 	}
-	return g.until(s, p+size, uni.Space|uni.L|uni.N)
+	return g.b.until(s, p+size, uni.Space|uni.L|uni.N)
 }
 
 // cased scans the o200k family, whose words end where lower case turns to upper:
@@ -233,6 +304,21 @@ type cased struct {
 }
 
 func (c *cased) Next(s []byte, i int) int {
+	if a := s[i]; a < 0x80 && i+9 <= len(s) {
+		// most pieces: up to 8 ASCII letters behind a letter, a space or a mark
+		x := binary.LittleEndian.Uint64(s[i+1:])
+		if f := c.ascii[a]; f&uni.L == 0 {
+			x |= 0x20 // the first letter may be upper case
+		}
+		stop := notLower(x)
+		if n := bits.TrailingZeros64(stop) >> 3; n > 0 && stop != 0 && s[i+1+n] < 0x80 && s[i+1+n] != '\'' &&
+			notLetters(uint64(s[i+1]))&0x80 == 0 {
+			f := c.ascii[a]
+			if small := s[i+1] >= 'a'; f&uni.N == 0 && a != '\n' && a != '\r' && (small || n > 1) {
+				return i + 1 + n
+			}
+		}
+	}
 	f, size := c.at(s, i)
 	if c.han && f&uni.Han != 0 {
 		return c.while(s, i+size, uni.Han)

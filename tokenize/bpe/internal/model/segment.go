@@ -1,0 +1,132 @@
+package model
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Segments remembers the ids of stretches of text that hold several pieces: a
+// line or two, or some words of a long one. Rollouts repeat themselves (each
+// step's context holds the one before), and one look-up per line costs a
+// fraction of one per piece. It is safe for concurrent use, takes no lock and is
+// bounded.
+type Segments struct {
+	buckets []bucket
+	// seen holds hashes of segments met once: only the second meeting stores one,
+	// so that text that never repeats costs no memory
+	seen []atomic.Uint32
+	turn atomic.Uint32
+}
+
+// bucket is a cache line: tags tell most entries apart without touching them.
+type bucket struct {
+	tags    [segmentWays]atomic.Uint32
+	entries [segmentWays]atomic.Pointer[Segment]
+	_       [16]byte
+}
+
+// Segment is an immutable entry: this header and behind it, in the same
+// allocation, the ids (4 bytes each), the ends (2 bytes per id: begin and end of
+// its range) and the text.
+type Segment struct {
+	hash uint64
+	n    uint32 // ids
+	size uint32 // bytes of text
+}
+
+const (
+	bucketBits  = 14
+	segmentWays = 4
+	seenBits    = 16
+	headerSize  = int(unsafe.Sizeof(Segment{}))
+
+	// MaxSegment is the length up to which text is stored as one segment; its
+	// offsets fit a byte.
+	MaxSegment = 192
+)
+
+// NewSegments makes an empty store.
+func NewSegments() *Segments {
+	return &Segments{buckets: make([]bucket, 1<<bucketBits), seen: make([]atomic.Uint32, 1<<seenBits)}
+}
+
+// IDs returns the ids of the segment, which must not be changed.
+func (e *Segment) IDs() []ID {
+	return unsafe.Slice((*ID)(unsafe.Add(unsafe.Pointer(e), headerSize)), e.n)
+}
+
+// Ends returns begin and end of each id's range in the segment.
+func (e *Segment) Ends() []uint8 {
+	return unsafe.Slice((*uint8)(unsafe.Add(unsafe.Pointer(e), headerSize+4*int(e.n))), 2*e.n)
+}
+
+func (e *Segment) text() string {
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(e), headerSize+6*int(e.n))), e.size)
+}
+
+// Hash returns the hash of a segment of at least 16 bytes.
+func Hash(b []byte) uint64 {
+	h := uint64(len(b)) * mix1
+	last := b[len(b)-16:]
+	for len(b) > 16 {
+		h = mix(binary.LittleEndian.Uint64(b)^mix2, binary.LittleEndian.Uint64(b[8:])^h)
+		b = b[16:]
+	}
+	return mix(binary.LittleEndian.Uint64(last)^mix1, binary.LittleEndian.Uint64(last[8:])^h)
+}
+
+func (s *Segments) bucket(h uint64) *bucket { return &s.buckets[h&(1<<bucketBits-1)] }
+
+func tagOf(h uint64) uint32 { return uint32(h>>32) | 1 }
+
+// Find returns the entry of b, nil for none.
+func (s *Segments) Find(b []byte, h uint64) *Segment {
+	k := s.bucket(h)
+	for w := range segmentWays {
+		if k.tags[w].Load() != tagOf(h) {
+			continue
+		}
+		if e := k.entries[w].Load(); e != nil && e.hash == h && e.text() == string(b) {
+			return e
+		}
+	}
+	return nil
+}
+
+// Met records that b was met and reports whether it was met before. One in
+// eight passes for met, or two that share a place would hide each other for ever.
+func (s *Segments) Met(h uint64) bool {
+	return s.seen[h>>16&(1<<seenBits-1)].Swap(tagOf(h)) == tagOf(h) || s.turn.Add(1)%8 == 0
+}
+
+// Full reports whether an entry for h would have to displace another. Most are
+// kept then, lest text that exceeds the store passes through it in vain.
+func (s *Segments) Full(h uint64) bool {
+	return s.bucket(h).tags[segmentWays-1].Load() != 0 && s.turn.Add(1)%16 != 0
+}
+
+// Put stores an entry and returns it; offsets are relative to the segment.
+func (s *Segments) Put(b []byte, h uint64, ids []ID, offsets []int32) *Segment {
+	// whole words, without pointers: the collector does not look inside
+	words := make([]uint64, (headerSize+6*len(ids)+len(b)+7)/8)
+	e := (*Segment)(unsafe.Pointer(&words[0]))
+	*e = Segment{hash: h, n: uint32(len(ids)), size: uint32(len(b))}
+	copy(e.IDs(), ids)
+	ends := e.Ends()
+	for i, o := range offsets {
+		ends[i] = uint8(o)
+	}
+	copy(unsafe.Slice(unsafe.StringData(e.text()), len(b)), b)
+	k := s.bucket(h)
+	way := int(h >> 62)
+	for w := range segmentWays {
+		if k.tags[w].Load() == 0 {
+			way = w
+			break
+		}
+	}
+	k.entries[way].Store(e)
+	k.tags[way].Store(tagOf(h))
+	return e
+}
