@@ -13,8 +13,7 @@ import (
 // see whole texts as one piece (SentencePiece style) profit: a text falls into
 // words, which repeat, and the cache serves them.
 type cuts struct {
-	// before holds the characters after which mark begins a new part.
-	mark string
+	// glue holds the characters after which wordMark does not begin a new part.
 	glue map[rune]bool
 }
 
@@ -25,43 +24,42 @@ const wordMark = "\u2581"
 // all be spelled as bytes, so that a token's width follows from its id, and no
 // merge may involve a byte token, whose spelling is not its text.
 func newCuts(m *Model) *cuts {
-	if m.Prefix != "" || m.Suffix != "" || m.IgnoreMerges && m.ByteFallback {
+	if m.Prefix != "" || m.Suffix != "" || m.IgnoreMerges || !m.ByteFallback {
 		return nil
 	}
 	bytes := map[int32]bool{}
-	if m.ByteFallback {
-		for _, id := range m.fallback {
-			if id < 0 {
-				return nil
-			}
-			bytes[id] = true
-		}
-	} else {
-		return nil
-	}
-	c := &cuts{mark: wordMark, glue: map[rune]bool{}}
-	for i := range m.Pairs.slots {
-		s := &m.Pairs.slots[i]
-		if s.key == noKey {
-			continue
-		}
-		if bytes[int32(s.key>>32)] || bytes[int32(uint32(s.key))] || bytes[int32(s.into)] {
+	for _, id := range m.fallback {
+		if id < 0 {
 			return nil
 		}
-		text, _ := m.Vocab.Bytes(int(s.into))
-		for t := string(text); ; {
-			k := strings.Index(t[min(1, len(t)):], wordMark)
-			if k < 0 {
-				break
-			}
-			k++
-			if r, _ := utf8.DecodeLastRuneInString(t[:k]); true {
-				c.glue[r] = true
-			}
-			t = t[k:]
+		bytes[id] = true
+	}
+	c := &cuts{glue: map[rune]bool{}}
+	usable := true
+	m.Pairs.each(func(s *pairSlot) {
+		if bytes[int32(s.key>>32)] || bytes[int32(uint32(s.key))] || bytes[int32(s.into)] {
+			usable = false
 		}
+		text, _ := m.Vocab.Bytes(int(s.into))
+		c.learn(string(text))
+	})
+	if !usable {
+		return nil
 	}
 	return c
+}
+
+// learn notes the characters before a mark inside a token.
+func (c *cuts) learn(token string) {
+	for at := 1; at < len(token); {
+		k := strings.Index(token[at:], wordMark)
+		if k < 0 {
+			return
+		}
+		r, _ := utf8.DecodeLastRuneInString(token[:at+k])
+		c.glue[r] = true
+		at += k + len(wordMark)
+	}
 }
 
 // next returns the length of the first part of piece, which is not empty.

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // sym is a token under construction: id, how many initial symbols it spans and
 // how many bytes of the piece.
 type sym struct {
@@ -15,7 +17,9 @@ type merger struct {
 	next  []int32
 	heap  []uint64
 	chunk []sym
+	given []sym // the initial symbols it was merged from
 	probe []sym
+	out   []sym
 }
 
 const (
@@ -24,12 +28,12 @@ const (
 	shortLen = 24
 	// chunkLen is the number of symbols that are merged at once; longer pieces
 	// are merged in overlapping chunks, whose working memory stays in cache.
-	chunkLen = 1024
+	chunkLen = 256
 	overlap  = 48
 )
 
 // merge applies the merges to s, lowest rank first, leftmost among equals, and
-// returns the tokens, in s's memory.
+// returns the tokens, in s's memory or m's.
 func (m *merger) merge(s []sym) []sym {
 	switch {
 	case len(s) < 2:
@@ -154,8 +158,7 @@ func (m *merger) queue(s []sym) []sym {
 // in the two neighbours alone, too. So a chunk may be joined to what is there at
 // any common boundary whose two sides are such neighbours.
 func (m *merger) long(s []sym) []sym {
-	initial := append([]sym(nil), s...)
-	out := s[:0]
+	initial, out := s, m.out[:0]
 	end := 0 // initial symbols covered by out
 	for over := overlap; end < len(initial); {
 		keep, at := len(out), end
@@ -164,9 +167,7 @@ func (m *merger) long(s []sym) []sym {
 			at -= int(out[keep].n)
 		}
 		to := min(len(initial), end+chunkLen)
-		chunk := append(m.chunk[:0], initial[at:to]...)
-		m.chunk = chunk
-		chunk = m.queue(chunk)
+		chunk := m.repeated(initial[at:to])
 		cut, pos, ok := m.join(initial, out, chunk, keep, at, end)
 		if !ok {
 			over *= 4
@@ -176,7 +177,19 @@ func (m *merger) long(s []sym) []sym {
 		out = append(out[:cut], chunk[pos:]...)
 		end = to
 	}
+	m.out = out
 	return out
+}
+
+// repeated merges one chunk, or takes the last one's tokens where the symbols are
+// the same: long pieces are often one character over and over.
+func (m *merger) repeated(initial []sym) []sym {
+	if !slices.Equal(initial, m.given) {
+		m.given = append(m.given[:0], initial...)
+		m.chunk = append(m.chunk[:0], initial...)
+		m.chunk = m.queue(m.chunk)
+	}
+	return m.chunk
 }
 
 // join finds a boundary common to out (from its token keep, which begins at

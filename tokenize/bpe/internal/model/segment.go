@@ -43,7 +43,7 @@ const (
 
 	// MaxSegment is the length up to which text is stored as one segment; its
 	// offsets fit a byte.
-	MaxSegment = 192
+	MaxSegment = 255
 )
 
 // NewSegments makes an empty store.

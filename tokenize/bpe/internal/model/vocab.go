@@ -117,8 +117,11 @@ func (v *Vocab) Bytes(id int) ([]byte, bool) {
 func (v *Vocab) Len() int  { return v.count }
 func (v *Vocab) Size() int { return len(v.pos) }
 
-// Pairs maps two adjacent tokens to their merge.
+// Pairs maps two adjacent tokens to their merge. Most look-ups find nothing; the
+// tags, one byte per slot, answer those without touching the slots, and they are
+// small enough to stay in cache.
 type Pairs struct {
+	tags  []uint8 // 0 for a free slot
 	slots []pairSlot
 	count int
 }
@@ -128,18 +131,13 @@ type pairSlot struct {
 	rank, into uint32
 }
 
-const noKey = ^uint64(0)
-
 // noRank is the rank of a pair that does not merge.
 const noRank = ^uint32(0)
 
 // NewPairs makes a table with room for n merges.
 func NewPairs(n int) *Pairs {
-	p := &Pairs{slots: make([]pairSlot, 1<<max(4, bits.Len(uint(n+n/2))))}
-	for i := range p.slots {
-		p.slots[i].key = noKey
-	}
-	return p
+	size := 1 << max(4, bits.Len(uint(n+n/2)))
+	return &Pairs{tags: make([]uint8, size), slots: make([]pairSlot, size)}
 }
 
 func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
@@ -147,36 +145,45 @@ func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b
 // Add sets the merge of a and b. A pair that is there already takes the new rank.
 func (p *Pairs) Add(a, b, into int32, rank uint32) {
 	if 4*p.count >= 3*len(p.slots) {
-		old := p.slots
-		*p = *NewPairs(2 * len(old))
-		for _, s := range old {
-			if s.key != noKey {
-				p.Add(int32(s.key>>32), int32(uint32(s.key)), int32(s.into), s.rank)
-			}
-		}
+		old := *p
+		*p = *NewPairs(2 * len(old.slots))
+		old.each(func(s *pairSlot) { p.Add(int32(s.key>>32), int32(uint32(s.key)), int32(s.into), s.rank) })
 	}
-	s := p.slot(pairKey(a, b))
-	if s.key == noKey {
+	key := pairKey(a, b)
+	i, tag := p.slot(key)
+	if p.tags[i] == 0 {
 		p.count++
 	}
-	*s = pairSlot{pairKey(a, b), rank, uint32(into)}
+	p.tags[i], p.slots[i] = tag, pairSlot{key, rank, uint32(into)}
 }
 
-func (p *Pairs) slot(key uint64) *pairSlot {
-	mask := uint64(len(p.slots) - 1)
-	for i := (key * mix1) >> 32 & mask; ; i = (i + 1) & mask {
-		if s := &p.slots[i]; s.key == key || s.key == noKey {
-			return s
+func (p *Pairs) each(visit func(*pairSlot)) {
+	for i, tag := range p.tags {
+		if tag != 0 {
+			visit(&p.slots[i])
+		}
+	}
+}
+
+// slot returns the slot of a key, or the free one where it would go, and its tag.
+func (p *Pairs) slot(key uint64) (int, uint8) {
+	h := mix(key^mix2, mix1)
+	tag := uint8(h>>56) | 1
+	mask := uint64(len(p.tags) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		if t := p.tags[i]; t == 0 || t == tag && p.slots[i].key == key {
+			return int(i), tag
 		}
 	}
 }
 
 // find returns the rank and the product of a and b, noRank for none.
 func (p *Pairs) find(a, b int32) (rank uint32, into int32) {
-	s := p.slot(pairKey(a, b))
-	if s.key == noKey {
+	i, _ := p.slot(pairKey(a, b))
+	if p.tags[i] == 0 {
 		return noRank, -1
 	}
+	s := &p.slots[i]
 	return s.rank, int32(s.into)
 }
 

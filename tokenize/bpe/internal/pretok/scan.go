@@ -140,11 +140,11 @@ func notLower(x uint64) uint64 {
 
 // A segment should be long enough to be worth a look-up of its own.
 const (
-	segmentMin  = 64
-	segmentLine = 40 // the same, up to the end of a line
+	segmentMin  = 96
+	segmentLine = 64 // the same, up to the end of a line
 )
 
-// Segment returns the end of a stretch of at least 40 and at most max bytes from
+// Segment returns the end of a stretch of at least 64 and at most max bytes from
 // i, a piece boundary, whose pieces depend on nothing outside it: up to a line's
 // end that no white space with another line's end follows, or up to a space
 // between two ASCII letters. It returns 0 for none. This holds for every scanner
