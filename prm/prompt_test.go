@@ -73,6 +73,37 @@ func TestSteps(t *testing.T) {
 	require.Empty(t, prm.StepsOf(&rollout.Rollout{}, prm.StepOptions{}))
 }
 
+func TestCommandsInText(t *testing.T) {
+	for _, row := range []struct {
+		reason, text string
+		class        prm.Class
+		action       string
+	}{
+		{"a shell block", "look\n```bash\nls -l\n```\nand wait", prm.StepCommand, "ls -l"},
+		{"two of them", "```sh\na\n```\n```bash\nb\n```", prm.StepCommand, "a\nb"},
+		{"an empty one", "```bash\n\n```", prm.StepCommandLess, ""},
+		{"a closing block without a language", "It is a binary.\n```\n./rock\n```\n", prm.StepCommand, "./rock"},
+		{"an illustration", "Like so:\n```\nx = 1\n```\nis what I mean.", prm.StepCommandLess, ""},
+		{"code of another language", "```cpp\nint main() {}\n```", prm.StepCommandLess, ""},
+		{"a fence left open", "```\nls", prm.StepCommandLess, ""},
+		{"a function tag", "go\n<function=bash>\n<parameter=command>ls</parameter>\n</function>", prm.StepCommand, "bash\n<parameter=command>ls</parameter>"},
+		{"a finish function", "<function=finish>\n</function>", prm.StepSubmit, "finish"},
+		{"a command tag", "x\n<command>\nsubmit\n</command>", prm.StepSubmit, "submit"},
+		{"an execute tag", "<execute>\nprint(1)\n</execute>", prm.StepCommand, "print(1)"},
+		{"a finish tag", "<finish> done </finish>", prm.StepSubmit, "finish"},
+		{"keystrokes", "I go.\n{\"commands\": [{\"keystrokes\": \"ls\\n\", \"duration\": 0.1}]}", prm.StepCommand, "ls"},
+		{"no keystrokes", "{\"commands\": [], \"task_complete\": false}", prm.StepCommandLess, ""},
+		{"completion", "{\"commands\": [\"cat x\"], \"task_complete\": true}", prm.StepSubmit, "cat x\nfinish"},
+		{"prose", "The submit button is what finish means.", prm.StepCommandLess, ""},
+	} {
+		r := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy, Content: row.text}}}
+		steps := prm.StepsOf(r, prm.StepOptions{})
+		require.Len(t, steps, 1)
+		require.Equal(t, row.class.String(), steps[0].Class.String(), row.reason)
+		require.Equal(t, row.action, steps[0].Action, row.reason)
+	}
+}
+
 func TestPromptGolden(t *testing.T) {
 	b, err := prm.Prompt{Rubric: func(*rollout.Rollout) string { return "the gold patch" }}.Compile()
 	require.NoError(t, err)

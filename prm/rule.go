@@ -348,38 +348,15 @@ func digit(r rune) (byte, bool) {
 	return 0, false
 }
 
-// Bounds of the search for a JSON object in a text that is mostly prose.
-const (
-	jsonTail     = 64 << 10 // bytes from the end
-	jsonAttempts = 256      // opening braces that lead nowhere
-)
-
 // jsonField returns the number at path in the last JSON object that has it.
 func jsonField(text string, path []string) (string, error) {
-	if len(text) > jsonTail {
-		text = text[len(text)-jsonTail:]
-	}
 	found, objects := "", 0
-	for attempts := 0; attempts < jsonAttempts; {
-		i := strings.IndexByte(text, '{')
-		if i < 0 {
-			break
-		}
-		text = text[i:]
-		dec := json.NewDecoder(strings.NewReader(text))
-		dec.UseNumber()
-		var obj map[string]any
-		if dec.Decode(&obj) != nil {
-			attempts++
-			text = text[1:]
-			continue
-		}
+	eachObject(text, func(obj map[string]any) {
 		objects++
-		text = text[dec.InputOffset():]
 		if v, ok := lookup(obj, path); ok {
 			found = v
 		}
-	}
+	})
 	switch {
 	case found != "":
 		return found, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ScoreAll scores a stream of rollouts with one bound on votes in flight and
+// ScoreAll scores a stream of rollouts with one bound on judge calls in flight and
 // hands each one over, with its scores, in input order. Votes start in order
 // too: rollout by rollout, step by step, all votes of a step together, so that
 // a judge's prefix cache sees each prompt once.
@@ -15,7 +15,8 @@ import (
 // At most Options.Concurrency rollouts wait behind the oldest one in work. With a journal, a
 // rollout is handed over only after its votes are on stable storage. An error
 // from the stream or from emit ends the run; rollouts before it have been
-// handed over.
+// handed over. It waits for the stream to yield: a stream that can block for
+// good must end with ctx.
 func (s *Scorer) ScoreAll(ctx context.Context, rollouts iter.Seq2[*rollout.Rollout, error], emit func(*rollout.Rollout, []rollout.StepScore) error) error {
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -25,8 +25,8 @@ type Options struct {
 	Steps     StepOptions
 	// Votes per step; 0 means 3.
 	Votes int
-	// Concurrency is the greatest number of votes in flight over all rollouts and
-	// all calls of the Scorer; 0 means 64.
+	// Concurrency is the greatest number of judge calls in flight over all rollouts
+	// and all uses of the Scorer; 0 means 64. A batch of votes is one call.
 	Concurrency int
 	// Seed is the base of all vote seeds.
 	Seed int64
@@ -77,7 +77,7 @@ func (o Options) votes() int {
 }
 
 // Scorer asks a judge for the votes of every step. It is safe for concurrent
-// use; all its calls share one bound on votes in flight.
+// use; all its uses share one bound on judge calls in flight.
 type Scorer struct {
 	judge  Judge
 	batch  BatchJudge // nil when votes are asked one by one
@@ -153,7 +153,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 		t := &task{s: s, id: VoteID{Rollout: r.ID, Step: steps[i].Index}, messages: messages, digest: s.digest(messages), out: out}
 		wave, err := t.next()
 		if err == nil && len(wave) > 0 {
-			err = s.slots.Acquire(ctx, s.weight(len(wave)))
+			err = t.acquire(ctx, len(wave))
 		}
 		if err != nil {
 			cancel(err)
@@ -216,9 +216,6 @@ func (s *Scorer) digest(messages []Message) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// weight is how many slots a wave of n votes takes at once.
-func (s *Scorer) weight(n int) int64 { return min(int64(n), s.size) }
-
 // task is one step in work.
 type task struct {
 	s        *Scorer
@@ -227,6 +224,28 @@ type task struct {
 	digest   string
 	votes    []rollout.Vote
 	out      *rollout.StepScore
+	batch    bool  // the wave in work is asked as a batch
+	held     int64 // slots held
+}
+
+// acquire takes the slots for n votes: one for a batch, else one each, as far
+// as the bound goes.
+func (t *task) acquire(ctx context.Context, n int) error {
+	t.batch = t.s.batch != nil && n > 1 && t.s.batch.Batches()
+	want := min(int64(n), t.s.size)
+	if t.batch {
+		want = 1
+	}
+	if err := t.s.slots.Acquire(ctx, want); err != nil {
+		return err
+	}
+	t.held = want
+	return nil
+}
+
+func (t *task) release() {
+	t.s.slots.Release(t.held)
+	t.held = 0
 }
 
 func (t *task) key(vote int) journal.Key {
@@ -285,7 +304,7 @@ func (t *task) count(rec journal.Record, resumed bool) {
 func (t *task) run(ctx context.Context, wave []int) error {
 	for {
 		records, known, err := t.ask(ctx, wave)
-		t.s.slots.Release(t.s.weight(len(wave)))
+		t.release()
 		if err != nil {
 			return err
 		}
@@ -299,7 +318,7 @@ func (t *task) run(ctx context.Context, wave []int) error {
 			t.close()
 			return nil
 		}
-		if err := t.s.slots.Acquire(ctx, t.s.weight(len(wave))); err != nil {
+		if err := t.acquire(ctx, len(wave)); err != nil {
 			return err
 		}
 	}
@@ -328,17 +347,25 @@ func (t *task) ask(ctx context.Context, wave []int) (records []journal.Record, k
 		}
 		missing = append(missing, i)
 	}
-	if t.s.batch != nil && len(missing) > 1 && t.s.batch.Batches() {
+	if t.batch && len(missing) > 1 {
 		n, err := t.askBatch(ctx, wave, missing, records)
 		if err != nil {
 			return nil, nil, err
 		}
-		missing = missing[n:]
+		if missing = missing[n:]; len(missing) > 0 {
+			// One slot was enough for the batch; the rest needs one each.
+			t.release()
+			want := min(int64(len(missing)), t.s.size)
+			if err := t.s.slots.Acquire(ctx, want); err != nil {
+				return nil, nil, err
+			}
+			t.held = want
+		}
 	}
 	errs := make([]error, len(missing))
 	var wg sync.WaitGroup
 	// A wave wider than the bound goes through it in slices.
-	width := int(t.s.weight(len(wave)))
+	width := int(max(t.held, 1))
 	for from := 0; from < len(missing); from += width {
 		for k := from; k < min(from+width, len(missing)); k++ {
 			one := func() { errs[k] = t.askOne(ctx, wave[missing[k]], &records[missing[k]]) }

@@ -242,6 +242,34 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// A batch is one call; what it lacks is asked within the bound too.
+func TestBoundHoldsForBatches(t *testing.T) {
+	b := &slowBatcher{batcher: batcher{short: true}}
+	s := scorer(t, b, prm.Options{Concurrency: 3, Votes: 4})
+	collect(t, s, madeRuns(6, 3))
+	require.Equal(t, int64(3), b.peak.Load())
+}
+
+// slowBatcher watches how many of its calls overlap.
+type slowBatcher struct {
+	batcher
+	now, peak atomic.Int64
+}
+
+func (b *slowBatcher) Judge(ctx context.Context, req prm.Request) (prm.Reply, error) {
+	r, err := b.JudgeN(ctx, req, 1)
+	return r[0], err
+}
+
+func (b *slowBatcher) JudgeN(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
+	now := b.now.Add(1)
+	defer b.now.Add(-1)
+	for p := b.peak.Load(); now > p && !b.peak.CompareAndSwap(p, now); p = b.peak.Load() {
+	}
+	time.Sleep(200 * time.Microsecond)
+	return b.batcher.JudgeN(ctx, req, n)
+}
+
 func TestVotesOfAStepTogetherStepsInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var order []string

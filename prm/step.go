@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -63,7 +62,7 @@ type Step struct {
 type StepOptions struct {
 	CommandLess, Submit Policy
 	// Commands returns the commands of an assistant message; nil uses tool calls
-	// and, without any, fenced shell blocks.
+	// and, without any, what common harnesses mark as a command in the text.
 	Commands func(m *rollout.Message) []string
 	// IsSubmit tells a command that hands in the work; nil knows the submit
 	// commands of common harnesses.
@@ -177,28 +176,6 @@ func joinLines(parts ...string) string {
 	}
 	return out
 }
-
-var shellBlock = regexp.MustCompile("(?s)```(?:bash|sh|shell|console|mswea_bash_command)[^\\S\\n]*\\n(.*?)\\n?```")
-
-func commandsOf(m *rollout.Message) []string {
-	var out []string
-	for _, c := range m.ToolCalls {
-		out = append(out, c.Name+" "+c.Arguments)
-	}
-	if out != nil {
-		return out
-	}
-	for _, b := range shellBlock.FindAllStringSubmatch(m.Content, -1) {
-		if cmd := strings.TrimSpace(b[1]); cmd != "" {
-			out = append(out, cmd)
-		}
-	}
-	return out
-}
-
-var submitCommand = regexp.MustCompile(`COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT|^(?:submit|finish)\b`)
-
-func isSubmit(command string) bool { return submitCommand.MatchString(command) }
 
 var returnCodeTag = regexp.MustCompile(`<returncode>\s*(-?\d{1,9})\s*</returncode>`)
 

@@ -1,0 +1,139 @@
+package prm
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// The ways in which harnesses without tool calls write a command, tried in
+// order; the first that is there counts.
+var (
+	functionTag   = regexp.MustCompile(`(?s)<function=([^<>\s]+)>(.*?)</function>`)
+	commandTag    = regexp.MustCompile(`(?s)<(?:command|execute|execute_bash|execute_ipython|action)>(.*?)</(?:command|execute|execute_bash|execute_ipython|action)>`)
+	finishTag     = regexp.MustCompile(`(?s)<(?:finish|submit)>.*</(?:finish|submit)>`)
+	shellBlock    = regexp.MustCompile("(?s)```(?:bash|sh|shell|console|mswea_bash_command)[^\\S\\n]*\\n(.*?)\\n?```")
+	fence         = regexp.MustCompile("(?m)^[^\\S\\n]*```[^\\n]*$")
+	submitCommand = regexp.MustCompile(`COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT|^(?:submit|finish)\b`)
+)
+
+// commandsOf returns the commands of an assistant message: its tool calls and,
+// without any, what its text marks as one.
+func commandsOf(m *rollout.Message) []string {
+	var out []string
+	for _, c := range m.ToolCalls {
+		out = append(out, c.Name+" "+c.Arguments)
+	}
+	if out != nil {
+		return out
+	}
+	for _, f := range functionTag.FindAllStringSubmatch(m.Content, -1) {
+		out = append(out, strings.TrimSpace(f[1]+"\n"+strings.TrimSpace(f[2])))
+	}
+	out = append(out, inner(commandTag, m.Content)...)
+	if finishTag.MatchString(m.Content) {
+		out = append(out, "finish")
+	}
+	if out == nil {
+		out = inner(shellBlock, m.Content)
+	}
+	if out == nil {
+		out = closingBlock(m.Content)
+	}
+	if out == nil {
+		out = jsonCommands(m.Content)
+	}
+	return out
+}
+
+// inner returns what group 1 of re holds, blank matches left out.
+func inner(re *regexp.Regexp, text string) []string {
+	var out []string
+	for _, b := range re.FindAllStringSubmatch(text, -1) {
+		if cmd := strings.TrimSpace(b[1]); cmd != "" {
+			out = append(out, cmd)
+		}
+	}
+	return out
+}
+
+// closingBlock returns the fenced block without a language that ends a text:
+// SWE-agent's form of a command. A block in the middle is an illustration.
+func closingBlock(text string) []string {
+	text = strings.TrimRight(text, " \t\r\n")
+	marks := fence.FindAllStringIndex(text, -1)
+	if len(marks) < 2 || len(marks)%2 != 0 || marks[len(marks)-1][1] != len(text) {
+		return nil
+	}
+	open, end := marks[len(marks)-2], marks[len(marks)-1]
+	if strings.TrimSpace(text[open[0]:open[1]]) != "```" {
+		return nil
+	}
+	if cmd := strings.TrimSpace(text[open[1]:end[0]]); cmd != "" {
+		return []string{cmd}
+	}
+	return nil
+}
+
+// jsonCommands reads the answers of terminal agents: the last JSON object with
+// a list of commands, strings or keystrokes, and a mark of completion.
+func jsonCommands(text string) []string {
+	if !strings.Contains(text, `"commands"`) && !strings.Contains(text, `"task_complete"`) {
+		return nil
+	}
+	var out []string
+	eachObject(text, func(obj map[string]any) {
+		list, hasList := obj["commands"].([]any)
+		complete, _ := obj["task_complete"].(bool)
+		if !hasList && !complete {
+			return
+		}
+		out = nil
+		for _, c := range list {
+			if o, ok := c.(map[string]any); ok {
+				c = o["keystrokes"]
+			}
+			if s, ok := c.(string); ok && strings.TrimSpace(s) != "" {
+				out = append(out, strings.TrimSpace(s))
+			}
+		}
+		if complete {
+			out = append(out, "finish")
+		}
+	})
+	return out
+}
+
+func isSubmit(command string) bool { return submitCommand.MatchString(command) }
+
+// Bounds of the search for JSON objects in a text that is mostly prose.
+const (
+	jsonTail     = 64 << 10 // bytes from the end
+	jsonAttempts = 256      // opening braces that lead nowhere
+)
+
+// eachObject visits the outermost JSON objects of a text, in order.
+func eachObject(text string, visit func(map[string]any)) {
+	if len(text) > jsonTail {
+		text = text[len(text)-jsonTail:]
+	}
+	for attempts := 0; attempts < jsonAttempts; {
+		i := strings.IndexByte(text, '{')
+		if i < 0 {
+			return
+		}
+		text = text[i:]
+		dec := json.NewDecoder(strings.NewReader(text))
+		dec.UseNumber()
+		var obj map[string]any
+		if dec.Decode(&obj) != nil {
+			attempts++
+			text = text[1:]
+			continue
+		}
+		text = text[dec.InputOffset():]
+		visit(obj)
+	}
+}
