@@ -433,6 +433,14 @@ var floatMethods = map[string]methodFunc{
 		return value.NewBool(f == math.Trunc(f) && !math.IsInf(f, 0))
 	},
 	"conjugate": func(_ *exec, self value.Value, _ args) value.Value { return self },
+	"as_integer_ratio": func(x *exec, self value.Value, a args) value.Value {
+		x.bind(a, "as_integer_ratio", 0)
+		r := new(big.Rat).SetFloat64(self.(*value.Float).V)
+		if r == nil {
+			return x.failf(value.Other, "cannot convert Infinity or NaN to integer ratio")
+		}
+		return &value.List{Items: []value.Value{value.NewBig(r.Num()), value.NewBig(r.Denom())}, Tuple: true}
+	},
 	"hex": func(_ *exec, self value.Value, _ args) value.Value {
 		f := self.(*value.Float).V
 		if math.IsInf(f, 0) || math.IsNaN(f) {
@@ -493,6 +501,14 @@ func (x *exec) intArg(v value.Value) (int64, bool) {
 		x.failf(value.Other, "Python int too large to convert to C ssize_t")
 	}
 	return n, ok
+}
+
+// noAttr is the failure of a builtin that uses an attribute its value lacks.
+func (x *exec) noAttr(v value.Value, name string) value.Value {
+	if u, ok := v.(*value.Undefined); ok {
+		return x.fail(u.Use())
+	}
+	return x.failf(value.Other, "'%s' object has no attribute '%s'", v.TypeName(), name)
 }
 
 // strArg is a string argument.

@@ -372,12 +372,19 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 		return &value.Bytes{B: string(b)}
 	}
 	r := v.(*value.Range)
-	first, n := value.SliceIndices(r.Len(), bounds[0], bounds[1], step)
-	start := r.Start + int64(first)*r.Step
-	return &value.Range{Start: start, Stop: start + int64(n)*r.Step*step, Step: r.Step * step}
+	a, b := value.SliceBounds(r.Len(), bounds[0], bounds[1], step)
+	return &value.Range{Start: r.Start + a*r.Step, Stop: r.Start + b*r.Step, Step: r.Step * step}
 }
 
 func (e *filterExpr) eval(x *exec) value.Value { return e.apply(x, e.x.eval(x)) }
+
+// body applies a chain of filters to a captured text.
+func (e *filterExpr) body(x *exec, text value.Value) value.Value {
+	if inner, ok := e.x.(*filterExpr); ok {
+		text = inner.body(x, text)
+	}
+	return e.apply(x, text)
+}
 
 func (e *filterExpr) apply(x *exec, v value.Value) value.Value {
 	if x.err != nil {

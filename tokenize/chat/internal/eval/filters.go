@@ -58,7 +58,7 @@ var filters = map[string]filterFunc{
 	"string":         filterString,
 	"striptags":      filterStriptags,
 	"sum":            filterSum,
-	"title":          strFilter("title", titleWords),
+	"title":          strFilter("title", (*value.Str).TitleWords),
 	"tojson":         filterToJSON,
 	"trim":           filterTrim,
 	"truncate":       filterTruncate,
@@ -115,7 +115,7 @@ func filterAttr(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return x.failf(value.Type, "attribute name must be string, not '%s'", p[0].TypeName())
 	}
-	if u, ok := v.(*value.Undefined); ok {
+	if u, ok := v.(*value.Undefined); ok && !objectAttrs[name.S] {
 		return x.fail(u.Use())
 	}
 	if r := x.attribute(v, name.S, name); r != nil {
@@ -450,6 +450,9 @@ func filterFilesize(x *exec, v value.Value, a args) value.Value {
 	case size == 1:
 		return value.Lit("1 Byte")
 	case size < base:
+		if size > -1 && size < 1 {
+			size = 0 // never -0
+		}
 		return value.Lit(strconv.FormatFloat(math.Trunc(size), 'f', 0, 64) + " Bytes")
 	}
 	for i, name := range names {

@@ -11,35 +11,51 @@ func filterBatch(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
+	return deferred(func() []value.Value { return x.batches(v, p[0], p[1]) })
+}
+
+func (x *exec) batches(v, size, fill value.Value) []value.Value {
 	items, ok := elements(x, v)
 	if !ok {
-		return undefined
+		return nil
 	}
 	var groups []value.Value
 	var row []value.Value
 	for _, it := range items {
-		if eq, _ := value.Equal(&x.lim.Limits, value.NewInt(int64(len(row))), p[0]); eq {
+		if eq, _ := value.Equal(&x.lim.Limits, value.NewInt(int64(len(row))), size); eq {
 			groups = append(groups, &value.List{Items: row})
 			row = nil
 		}
 		row = append(row, it)
 	}
 	if len(row) > 0 {
-		if !isNone(p[1]) {
-			n, ok := x.intArg(p[0])
+		if !isNone(fill) {
+			n, ok := x.intArg(size)
 			if !ok {
-				return undefined
+				return nil
 			}
 			if n > int64(x.lim.Items) {
-				return x.failf(value.Limit, "batch of %d items, more than %d", n, x.lim.Items)
+				x.failf(value.Limit, "batch of %d items, more than %d", n, x.lim.Items)
+				return nil
 			}
 			for int64(len(row)) < n {
-				row = append(row, p[1])
+				row = append(row, fill)
 			}
 		}
 		groups = append(groups, &value.List{Items: row})
 	}
-	return generator(groups)
+	return groups
+}
+
+// deferred is a generator whose items are made when the first one is asked for.
+func deferred(make func() []value.Value) *value.Iter {
+	var g *value.Iter
+	return &value.Iter{Name: "generator", Next: func() value.Value {
+		if g == nil {
+			g = generator(make())
+		}
+		return g.Next()
+	}}
 }
 
 // generator is a one-shot iterator over items.
@@ -59,16 +75,22 @@ func filterSlice(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
+	return deferred(func() []value.Value { return x.slices(v, p[0], p[1]) })
+}
+
+func (x *exec) slices(v, count, fill value.Value) []value.Value {
 	seq, ok1 := elements(x, v)
-	n, ok2 := x.intArg(p[0])
+	n, ok2 := x.intArg(count)
 	if !ok1 || !ok2 {
-		return undefined
+		return nil
 	}
 	if n == 0 {
-		return x.failf(value.Other, "integer division or modulo by zero")
+		x.failf(value.Other, "integer division or modulo by zero")
+		return nil
 	}
 	if n > int64(x.lim.Items) {
-		return x.failf(value.Limit, "%d slices, more than %d", n, x.lim.Items)
+		x.failf(value.Limit, "%d slices, more than %d", n, x.lim.Items)
+		return nil
 	}
 	var out []value.Value
 	for i := int64(0); i < n; i++ {
@@ -76,12 +98,12 @@ func filterSlice(x *exec, v value.Value, a args) value.Value {
 		start := i*per + min(i, extra)
 		end := (i+1)*per + min(i+1, extra)
 		part := append([]value.Value{}, seq[start:end]...)
-		if !isNone(p[1]) && i >= extra {
-			part = append(part, p[1])
+		if !isNone(fill) && i >= extra {
+			part = append(part, fill)
 		}
 		out = append(out, &value.List{Items: part})
 	}
-	return generator(out)
+	return out
 }
 
 func filterFirst(x *exec, v value.Value, a args) value.Value {
@@ -115,6 +137,7 @@ func filterLast(x *exec, v value.Value, a args) value.Value {
 		if len(items) > 0 {
 			return items[len(items)-1]
 		}
+	case *value.Undefined:
 	default:
 		return x.failf(value.Type, "'%s' object is not reversible", v.TypeName())
 	}
@@ -455,13 +478,13 @@ func filterMap(x *exec, v value.Value, a args) value.Value {
 	if at := a.get("attribute"); len(pos) == 0 && at != nil {
 		for _, k := range a.kw {
 			if k.name != "attribute" && k.name != "default" {
-				return failingIter(x, value.Other, "Unexpected keyword argument '"+k.name+"'")
+				return failingIter(x, v, value.Other, "Unexpected keyword argument '"+k.name+"'")
 			}
 		}
 		each = x.attrGetter(at, false, a.get("default"))
 	} else {
 		if len(pos) == 0 {
-			return failingIter(x, value.Other, "map requires a filter argument")
+			return failingIter(x, v, value.Other, "map requires a filter argument")
 		}
 		name, ok := pos[0].(*value.Str)
 		rest := args{pos: pos[1:], kw: a.kw}
@@ -479,10 +502,13 @@ func filterMap(x *exec, v value.Value, a args) value.Value {
 	return x.lazy(v, func(it value.Value) value.Value { return each(it) })
 }
 
-// failingIter is a generator that fails when it is first asked for an item.
-func failingIter(x *exec, c value.Class, msg string) *value.Iter {
+// failingIter is a generator over v that fails when it is first asked for an
+// item, if there are any.
+func failingIter(x *exec, v value.Value, c value.Class, msg string) *value.Iter {
 	return &value.Iter{Name: "generator", Next: func() value.Value {
-		x.fail(&value.Fault{Class: c, Msg: msg})
+		if value.Truth(v) {
+			x.fail(&value.Fault{Class: c, Msg: msg})
+		}
 		return nil
 	}}
 }
@@ -523,7 +549,7 @@ func selection(byAttr, keep bool) filterFunc {
 		get := func(it value.Value) value.Value { return it }
 		if byAttr {
 			if len(pos) == 0 {
-				return failingIter(x, value.Other, "Missing parameter for attribute name")
+				return failingIter(x, v, value.Other, "Missing parameter for attribute name")
 			}
 			get = x.attrGetter(pos[0], false, nil)
 			pos = pos[1:]

@@ -10,22 +10,6 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// titleWords is the title filter: a word starts after one of - ( { [ < or white
-// space, unlike in str.title.
-func titleWords(s *value.Str) *value.Str {
-	start := true
-	return s.Map(func(_ string, r rune, _ bool) string {
-		out := value.Lit(string(r))
-		if start {
-			out = out.Upper()
-		} else {
-			out = out.Lower()
-		}
-		start = strings.ContainsRune("-({[<", r) || value.IsSpace(r)
-		return out.S
-	})
-}
-
 func filterIndent(x *exec, v value.Value, a args) value.Value {
 	p, ok := x.bind(a, "do_indent", 0, "width", "first", "blank")
 	if !ok {
@@ -35,6 +19,9 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		if u, ok := v.(*value.Undefined); ok {
 			return x.fail(u.Use())
+		}
+		if l, ok := v.(*value.List); ok && !l.Tuple { // list += "\n" works in Python
+			return x.noAttr(v, "splitlines")
 		}
 		return x.val(value.Arith(&x.lim.Limits, "+", v, value.Lit("\n")))
 	}

@@ -139,12 +139,12 @@ func filterWordwrap(x *exec, v value.Value, a args) value.Value {
 			return undefined
 		}
 	}
+	s, ok := v.(*value.Str)
+	if !ok {
+		return x.noAttr(v, "splitlines")
+	}
 	if width <= 0 {
 		return x.failf(value.Other, "invalid width %d (must be > 0)", width)
-	}
-	s, ok := x.strArg(v)
-	if !ok {
-		return undefined
 	}
 	sep := value.Lit("\n")
 	if !isNone(p[2]) {

@@ -1,6 +1,11 @@
 package eval
 
-import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
 
 // filterPprint is Python's pprint.pformat for what fits into a line of 80
 // characters, and one item per line otherwise.
@@ -98,10 +103,8 @@ func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
 		for i := range keys {
 			keys[i] = c.Key(i)
 		}
-		sorted, fault := value.Sort(&x.lim.Limits, keys, keys, false)
-		if fault != nil {
-			sorted = keys
-		}
+		sorted := slices.Clone(keys)
+		slices.SortStableFunc(sorted, x.safeOrder)
 		d := value.NewDict(c.Len())
 		for _, k := range sorted {
 			item, _ := c.Get(k)
@@ -116,6 +119,21 @@ func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
 		return &value.List{Items: items, Tuple: c.Tuple}
 	}
 	return v
+}
+
+// safeOrder orders keys by value or, where Python cannot, by the name of their
+// type.
+func (x *exec) safeOrder(a, b value.Value) int {
+	if lt, fault := value.Compare(&x.lim.Limits, "<", a, b); fault == nil {
+		if lt {
+			return -1
+		}
+		if gt, _ := value.Compare(&x.lim.Limits, ">", a, b); gt {
+			return 1
+		}
+		return 0
+	}
+	return strings.Compare(a.TypeName(), b.TypeName())
 }
 
 // pprintStr breaks a long string into adjacent literals at white space.

@@ -149,7 +149,7 @@ func (s *setBlockStmt) exec(x *exec) signal {
 	}
 	var v value.Value = text
 	if s.filter != nil {
-		v = s.filter.apply(x, text)
+		v = s.filter.body(x, text)
 	}
 	s.target.assign(x, v)
 	x.export(s.export)
@@ -166,7 +166,7 @@ func (s *filterBlockStmt) exec(x *exec) signal {
 	if x.escape {
 		text = text.Safe()
 	}
-	x.write(s.filter.apply(x, text))
+	x.write(s.filter.body(x, text))
 	x.leave(s.clear)
 	return next
 }

@@ -128,6 +128,26 @@ func (s *Str) Title() *Str {
 	})
 }
 
+// TitleWords is the title filter: a word starts behind one of - ( { [ < or white
+// space, unlike in Title.
+func (s *Str) TitleWords() *Str {
+	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || IsSpace(r) }
+	start := true
+	word := 0 // where the lower-cased rest of the word starts
+	return s.Map(func(rest string, r rune, _ bool) string {
+		at := len(s.S) - len(rest)
+		if start || breaks(r) {
+			start = breaks(r)
+			word = at + len(string(r))
+			return upperRune(r)
+		}
+		if end := strings.IndexFunc(rest, breaks); end >= 0 {
+			rest = rest[:end]
+		}
+		return lowerAt(s.S[word:at], rest, r)
+	})
+}
+
 // Is answers the is… methods of str; ok is false for other names.
 func (s *Str) Is(method string) (result, ok bool) {
 	all := func(f func(rune) bool) bool {

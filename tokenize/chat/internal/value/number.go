@@ -161,6 +161,8 @@ func Arith(l *Limits, op string, a, b Value) (Value, *Fault) {
 			if v, fault := repeat(l, b, n); v != nil || fault != nil {
 				return v, fault
 			}
+		} else if x.isInt && isSequence(b) || y.isInt && isSequence(a) {
+			return nil, valueError("cannot fit 'int' into an index-sized integer")
 		}
 	}
 	if op == "+" {
@@ -203,6 +205,14 @@ func add(l *Limits, a, b Value) (Value, *Fault) {
 		}
 	}
 	return nil, typeError("unsupported operand type(s) for +: '%s' and '%s'", a.TypeName(), b.TypeName())
+}
+
+func isSequence(v Value) bool {
+	switch v.(type) {
+	case *Str, *List, *Bytes:
+		return true
+	}
+	return false
 }
 
 // repeat is sequence * n; it returns nil when v is no sequence.
@@ -304,6 +314,9 @@ func intArith(l *Limits, op string, x, y number) (Value, *Fault) {
 		if b.Sign() == 0 {
 			return nil, valueError("division by zero")
 		}
+		if a.BitLen() <= 53 && b.BitLen() <= 53 {
+			return &Float{V: float64(a.Int64()) / float64(b.Int64())}, nil
+		}
 		f, _ := new(big.Rat).SetFrac(a, b).Float64()
 		if math.IsInf(f, 0) {
 			return nil, valueError("integer division result too large for a float")
@@ -366,11 +379,47 @@ func floatArith(op string, a, b float64) (Value, *Fault) {
 	if a < 0 && b != math.Trunc(b) && !math.IsInf(b, 0) && !math.IsInf(a, 0) {
 		return nil, valueError("complex numbers are not supported: %s ** %s", FormatFloat(a), FormatFloat(b))
 	}
-	p := math.Pow(a, b)
+	p := pow(a, b)
 	if math.IsInf(p, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
 		return nil, valueError("(34, 'Numerical result out of range')")
 	}
 	return &Float{V: p}, nil
+}
+
+// pow is the correctly rounded a**b for exponents that are a small multiple of
+// 1/64, and otherwise what the library gives: C's pow is nearly always correctly
+// rounded, and math.Pow is not.
+func pow(a, b float64) float64 {
+	k := b * 64
+	if a <= 0 || math.IsInf(a, 0) || math.IsNaN(a) || k != math.Trunc(k) || math.Abs(b) > 1024 {
+		return math.Pow(a, b)
+	}
+	if p := math.Pow(a, b); p == 0 || math.IsInf(p, 0) {
+		return p
+	}
+	root := new(big.Float).SetPrec(512).SetFloat64(a)
+	n := int64(math.Abs(k))
+	for i := 0; i < 6 && n != 0; i++ { // a**(n/64): halve n or take a root
+		if n%2 == 0 {
+			n /= 2
+			continue
+		}
+		for ; i < 6; i++ {
+			root.Sqrt(root)
+		}
+	}
+	out := new(big.Float).SetPrec(512).SetInt64(1)
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			out.Mul(out, root)
+		}
+		root.Mul(root, root)
+	}
+	if k < 0 {
+		out.Quo(new(big.Float).SetPrec(512).SetInt64(1), out)
+	}
+	f, _ := out.Float64()
+	return f
 }
 
 // floatDivmod follows CPython's float_divmod.
@@ -432,11 +481,10 @@ func ParseInt(text string, base int) (*Int, bool) {
 		neg = s[0] == '-'
 		s = s[1:]
 	}
-	prefixed := false
 	if len(s) > 1 && s[0] == '0' {
 		p := map[byte]int{'x': 16, 'o': 8, 'b': 2}[s[1]|0x20]
 		if p != 0 && (base == 0 || base == p) {
-			base, s, prefixed = p, s[2:], true
+			base, s = p, s[2:]
 			s = strings.TrimPrefix(s, "_")
 		}
 	}
@@ -446,7 +494,6 @@ func ParseInt(text string, base int) (*Int, bool) {
 			return nil, false
 		}
 	}
-	_ = prefixed
 	s, ok := asciiDigits(s)
 	if !ok || s == "" || s[0] == '_' || s[len(s)-1] == '_' || strings.Contains(s, "__") || s[0] == '+' || s[0] == '-' {
 		return nil, false

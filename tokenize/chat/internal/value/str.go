@@ -283,6 +283,24 @@ func (s *Str) Substring(start, stop *int64, step int64) *Str {
 // SliceIndices returns the first index and the number of items of a Python
 // slice of a sequence of length n.
 func SliceIndices(n int, start, stop *int64, step int64) (first, count int) {
+	a, b := SliceBounds(n, start, stop, step)
+	if step > 0 {
+		if a >= b {
+			return 0, 0
+		}
+		return int(a), int((b-a-1)/step) + 1
+	}
+	if a <= b {
+		return 0, 0
+	}
+	if step == -1<<63 {
+		return int(a), 1
+	}
+	return int(a), int((a-b-1)/-step) + 1
+}
+
+// SliceBounds is Python's slice.indices for a sequence of length n.
+func SliceBounds(n int, start, stop *int64, step int64) (a, b int64) {
 	clamp := func(p *int64, open, lo, hi int64) int64 {
 		if p == nil {
 			return open
@@ -294,20 +312,7 @@ func SliceIndices(n int, start, stop *int64, step int64) (first, count int) {
 		return min(max(v, lo), hi)
 	}
 	if step > 0 {
-		a := clamp(start, 0, 0, int64(n))
-		b := clamp(stop, int64(n), 0, int64(n))
-		if a >= b {
-			return 0, 0
-		}
-		return int(a), int((b-a-1)/step) + 1
+		return clamp(start, 0, 0, int64(n)), clamp(stop, int64(n), 0, int64(n))
 	}
-	a := clamp(start, int64(n)-1, -1, int64(n)-1)
-	b := clamp(stop, -1, -1, int64(n)-1)
-	if a <= b {
-		return 0, 0
-	}
-	if step == -1<<63 {
-		return int(a), 1
-	}
-	return int(a), int((a-b-1)/-step) + 1
+	return clamp(start, int64(n)-1, -1, int64(n)-1), clamp(stop, -1, -1, int64(n)-1)
 }

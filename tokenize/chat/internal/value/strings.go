@@ -80,7 +80,7 @@ func (s *Str) Fields(l *Limits, max int64, fromRight bool) (*List, *Fault) {
 			return nil, limitError("list of more than %d items", l.Items)
 		}
 		if max >= 0 && int64(len(out)) == max {
-			out = append(out, rest.Strip(nil, fromRight, !fromRight))
+			out = append(out, rest)
 			break
 		}
 		if fromRight {

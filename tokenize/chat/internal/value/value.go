@@ -304,7 +304,7 @@ func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 				return nil
 			}
 			j := i + runeLen(v.S[i:])
-			s := v.Slice(i, j)
+			s := v.Slice(i, j).Plain()
 			i = j
 			return s
 		}, len(v.S), nil

@@ -1,0 +1,285 @@
+package value
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Percent is the % operator of strings.
+func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
+	tuple, isTuple := arg.(*List)
+	isTuple = isTuple && tuple.Tuple
+	args := []Value{arg}
+	if isTuple {
+		args = tuple.Items
+	}
+	dict, isDict := arg.(*Dict)
+	t := &Text{Track: true}
+	next := 0
+	take := func() (Value, *Fault) {
+		if next >= len(args) {
+			return nil, typeError("not enough arguments for format string")
+		}
+		next++
+		return args[next-1], nil
+	}
+	takeInt := func() (int, *Fault) {
+		v, fault := take()
+		if fault != nil {
+			return 0, fault
+		}
+		n, ok := AsInt(v)
+		if !ok {
+			return 0, typeError("* wants int")
+		}
+		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
+	}
+	keyed := false
+	for i := 0; i < len(s.S); {
+		j := strings.IndexByte(s.S[i:], '%')
+		if j < 0 {
+			t.Part(s, i, len(s.S))
+			break
+		}
+		t.Part(s, i, i+j)
+		i += j + 1
+		p := spec{fill: " ", prec: -1}
+		var v Value
+		if i < len(s.S) && s.S[i] == '(' {
+			depth, k := 1, i+1
+			for k < len(s.S) && depth > 0 {
+				switch s.S[k] {
+				case '(':
+					depth++
+				case ')':
+					depth--
+				}
+				k++
+			}
+			if depth > 0 {
+				return nil, valueError("incomplete format key")
+			}
+			if !isDict {
+				return nil, typeError("format requires a mapping")
+			}
+			name := s.S[i+1 : k-1]
+			if v = dict.GetString(name); v == nil {
+				return nil, Faultf(Other, "'%s'", name)
+			}
+			keyed = true
+			i = k
+		}
+		left := false
+		for i < len(s.S) && strings.IndexByte("#0- +", s.S[i]) >= 0 {
+			switch s.S[i] {
+			case '#':
+				p.alt = true
+			case '0':
+				p.zero = true
+			case '-':
+				left = true
+			case '+':
+				p.sign = '+'
+			case ' ':
+				if p.sign == 0 {
+					p.sign = ' '
+				}
+			}
+			i++
+		}
+		number := func() (int, *Fault) {
+			if i < len(s.S) && s.S[i] == '*' {
+				i++
+				return takeInt()
+			}
+			k := i
+			for i < len(s.S) && isDigit(s.S[i]) {
+				i++
+			}
+			if k == i {
+				return 0, nil
+			}
+			n, err := strconv.Atoi(s.S[k:i])
+			if err != nil || n > math.MaxInt32 {
+				return 0, valueError("width too big")
+			}
+			return n, nil
+		}
+		var fault *Fault
+		if p.width, fault = number(); fault != nil {
+			return nil, fault
+		}
+		if p.width < 0 {
+			left, p.width = true, -p.width
+		}
+		if i < len(s.S) && s.S[i] == '.' {
+			i++
+			if p.prec, fault = number(); fault != nil {
+				return nil, fault
+			}
+			p.prec = max(p.prec, 0)
+		}
+		for i < len(s.S) && strings.IndexByte("hlL", s.S[i]) >= 0 {
+			i++
+		}
+		if i >= len(s.S) {
+			return nil, valueError("incomplete format")
+		}
+		conv := s.S[i]
+		i++
+		if conv == '%' {
+			t.Lit("%")
+			continue
+		}
+		if v == nil {
+			if v, fault = take(); fault != nil {
+				return nil, fault
+			}
+		}
+		piece, fault := percentPiece(l, p, conv, v, s.Markup)
+		if fault != nil {
+			return nil, fault
+		}
+		p.fill, p.align = " ", '>'
+		if left {
+			p.align = '<'
+		}
+		if piece, fault = align(l, p, piece, '>'); fault != nil {
+			return nil, fault
+		}
+		t.Str(piece)
+		if len(t.B) > l.Bytes {
+			return nil, limitError("string of more than %d bytes", l.Bytes)
+		}
+	}
+	if next < len(args) && !keyed && !isDict {
+		switch arg.(type) {
+		case *Str:
+		case *List, *Range, *Undefined, *Bytes: // they could be indexed by a key
+			if !isTuple {
+				return s.like(t), nil
+			}
+		}
+		return nil, typeError("not all arguments converted during string formatting")
+	}
+	return s.like(t), nil
+}
+
+func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fault) {
+	switch conv {
+	case 's', 'r', 'a':
+		t := &Text{Track: true}
+		var fault *Fault
+		if conv == 's' {
+			fault = WriteStr(t, l, v)
+		} else {
+			fault = WriteRepr(t, l, v, l.Depth)
+		}
+		if fault != nil {
+			return nil, fault
+		}
+		piece := t.Value()
+		if markup {
+			if x, ok := v.(*Str); !ok || !x.Markup {
+				piece = piece.Escape().Plain()
+			}
+		}
+		if p.prec >= 0 {
+			piece = piece.Slice(0, forward(piece.S, 0, p.prec))
+		}
+		return piece, nil
+	case 'c':
+		if x, ok := v.(*Str); ok && x.RuneCount() == 1 {
+			return x, nil
+		}
+		if n, ok := AsInt(v); ok && n >= 0 && n <= utf8.MaxRune {
+			return Lit(string(rune(n))), nil
+		}
+		if IsInt(v) {
+			return nil, valueError("%%c arg not in range(0x110000)")
+		}
+		return nil, typeError("%%c requires int or char")
+	}
+	if u, ok := v.(*Undefined); ok {
+		return nil, u.Use()
+	}
+	n := numberOf(v)
+	switch conv {
+	case 'd', 'i', 'u', 'o', 'x', 'X':
+		if !n.ok() || (n.isFloat && conv != 'd' && conv != 'i' && conv != 'u') {
+			return nil, typeError("%%%c format: a real number is required, not %s", conv, v.TypeName())
+		}
+		if n.isFloat {
+			if math.IsNaN(n.f) || math.IsInf(n.f, 0) {
+				return nil, valueError("cannot convert float %s to integer", FormatFloat(n.f))
+			}
+			b, _ := big.NewFloat(math.Trunc(n.f)).Int(nil)
+			n = number{isInt: true, b: b}
+		}
+		if p.prec >= 0 {
+			digits := new(big.Int).Abs(n.big()).Text(map[byte]int{'o': 8, 'x': 16, 'X': 16}[conv] + map[bool]int{true: 10}[conv == 'd' || conv == 'i' || conv == 'u'])
+			if p.prec > l.Bytes {
+				return nil, limitError("precision of %d digits, more than %d bytes", p.prec, l.Bytes)
+			}
+			if pad := p.prec - len(digits); pad > 0 {
+				q := p
+				q.prec, q.align, q.fill = -1, '=', "0"
+				q.width = p.prec
+				if n.big().Sign() < 0 || p.sign != 0 {
+					q.width++
+				}
+				if p.alt && conv != 'd' && conv != 'i' && conv != 'u' {
+					q.width += 2
+				}
+				return percentInt(l, q, conv, n, v)
+			}
+			p.prec = -1
+		}
+		if p.zero {
+			p.align, p.fill = '=', "0"
+		}
+		return percentInt(l, p, conv, n, v)
+	case 'e', 'E', 'f', 'F', 'g', 'G':
+		if !n.ok() {
+			return nil, typeError("must be real number, not %s", v.TypeName())
+		}
+		f, fault := n.float()
+		if fault != nil {
+			return nil, fault
+		}
+		if p.zero {
+			p.align, p.fill = '=', "0"
+		}
+		p.typ = conv
+		text, fault := formatFloatSpec(l, p, f)
+		if fault != nil {
+			return nil, fault
+		}
+		return fromScalar(text, v), nil
+	}
+	return nil, valueError("unsupported format character '%c' (0x%x)", conv, conv)
+}
+
+func percentInt(l *Limits, p spec, conv byte, n number, v Value) (*Str, *Fault) {
+	p.typ = conv
+	if conv == 'i' || conv == 'u' {
+		p.typ = 'd'
+	}
+	p.prec = -1
+	text, fault := formatInt(l, p, n)
+	if fault != nil {
+		return nil, fault
+	}
+	return fromScalar(text, v), nil
+}
+
+func fromScalar(text string, v Value) *Str {
+	s := &Str{S: text}
+	if f := Origin(v); f != nil {
+		s.Runs = []Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}
+	}
+	return s
+}

@@ -1,0 +1,322 @@
+package value
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// spec is a Python format specification.
+type spec struct {
+	fill      string
+	align     byte // < > = ^ or 0
+	sign      byte // + - space or 0
+	alt, zero bool
+	width     int
+	comma     byte // , or _ or 0
+	prec      int  // -1: none
+	typ       byte // 0: none
+}
+
+func parseSpec(s string) (spec, *Fault) {
+	p := spec{prec: -1}
+	isAlign := func(c byte) bool { return c == '<' || c == '>' || c == '=' || c == '^' }
+	if s != "" {
+		if n := runeLen(s); len(s) > n && isAlign(s[n]) {
+			p.fill, p.align, s = s[:n], s[n], s[n+1:]
+		} else if isAlign(s[0]) {
+			p.align, s = s[0], s[1:]
+		}
+	}
+	if s != "" && (s[0] == '+' || s[0] == '-' || s[0] == ' ') {
+		p.sign, s = s[0], s[1:]
+	}
+	if strings.HasPrefix(s, "z") {
+		s = s[1:]
+	}
+	if strings.HasPrefix(s, "#") {
+		p.alt, s = true, s[1:]
+	}
+	if strings.HasPrefix(s, "0") {
+		p.zero, s = true, s[1:]
+		if p.fill == "" {
+			p.fill = "0"
+		}
+		if p.align == 0 {
+			p.align = '='
+		}
+	}
+	if p.fill == "" {
+		p.fill = " "
+	}
+	num := func() (int, bool) {
+		n := 0
+		for n < len(s) && isDigit(s[n]) {
+			n++
+		}
+		v, err := strconv.Atoi(s[:n])
+		ok := n > 0
+		if err != nil && ok {
+			v = math.MaxInt32
+		}
+		s = s[n:]
+		return v, ok
+	}
+	p.width, _ = num()
+	if s != "" && (s[0] == ',' || s[0] == '_') {
+		p.comma, s = s[0], s[1:]
+	}
+	if strings.HasPrefix(s, ".") {
+		s = s[1:]
+		n, ok := num()
+		if !ok {
+			return p, valueError("Format specifier missing precision")
+		}
+		p.prec = n
+	}
+	if len(s) > 1 {
+		return p, valueError("Invalid format specifier")
+	}
+	if s != "" {
+		p.typ = s[0]
+	}
+	return p, nil
+}
+
+// FormatValue is Python's format(v, spec).
+func FormatValue(l *Limits, v Value, specText string, track bool) (*Str, *Fault) {
+	if specText == "" {
+		return ToStr(l, v, track)
+	}
+	switch x := v.(type) {
+	case *Str:
+		p, fault := parseSpec(specText)
+		if fault != nil {
+			return nil, fault
+		}
+		if p.typ != 0 && p.typ != 's' {
+			return nil, valueError("Unknown format code '%c' for object of type 'str'", p.typ)
+		}
+		if p.sign != 0 || p.comma != 0 || p.alt || (p.align == '=' && !p.zero) {
+			return nil, valueError("format specifier not allowed in string format specifier")
+		}
+		s := x.Plain()
+		if p.prec >= 0 {
+			s = s.Slice(0, forward(s.S, 0, p.prec))
+		}
+		return align(l, p, s, '<')
+	case *Bool, *Int, *Float:
+		p, fault := parseSpec(specText)
+		if fault != nil {
+			return nil, fault
+		}
+		n := numberOf(v)
+		if _, ok := v.(*Bool); ok && p.typ == 0 {
+			p.typ = 'd'
+		}
+		var text string
+		if n.isInt && (p.typ == 0 || strings.IndexByte("bcdoxXn", p.typ) >= 0) {
+			text, fault = formatInt(l, p, n)
+		} else {
+			var f float64
+			if f, fault = n.float(); fault == nil {
+				text, fault = formatFloatSpec(l, p, f)
+			}
+		}
+		if fault != nil {
+			return nil, fault
+		}
+		s := &Str{S: text}
+		if f := Origin(v); f != nil && track {
+			s.Runs = []Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}
+		}
+		if p.align == '=' {
+			return s, nil
+		}
+		return align(l, p, s, '>')
+	}
+	return nil, typeError("unsupported format string passed to %s.__format__", v.TypeName())
+}
+
+func align(l *Limits, p spec, s *Str, def byte) (*Str, *Fault) {
+	a := p.align
+	if a == 0 || (a == '=' && def == '<') {
+		a = def
+	}
+	pad := int64(p.width - s.RuneCount())
+	fill := Lit(p.fill)
+	switch a {
+	case '<':
+		return s.Pad(l, fill, 0, pad)
+	case '^':
+		return s.Pad(l, fill, pad/2, pad-pad/2)
+	}
+	return s.Pad(l, fill, pad, 0)
+}
+
+// number puts sign, prefix, grouping and zero padding around digits.
+func (p spec) number(l *Limits, neg bool, prefix, digits, rest string, group int) (string, *Fault) {
+	sign := ""
+	switch {
+	case neg:
+		sign = "-"
+	case p.sign == '+' || p.sign == ' ':
+		sign = string(p.sign)
+	}
+	if p.width > l.Bytes {
+		return "", limitError("width of %d characters, more than %d bytes", p.width, l.Bytes)
+	}
+	if p.align == '=' {
+		room := p.width - len(sign) - len(prefix) - len(rest)
+		if p.comma != 0 && p.fill == "0" {
+			for len(grouped(digits, p.comma, group)) < room {
+				digits = "0" + digits
+			}
+			digits = grouped(digits, p.comma, group)
+		} else {
+			if p.comma != 0 {
+				digits = grouped(digits, p.comma, group)
+			}
+			if n := room - utf8.RuneCountInString(digits); n > 0 {
+				digits = strings.Repeat(p.fill, n) + digits
+			}
+		}
+	} else if p.comma != 0 {
+		digits = grouped(digits, p.comma, group)
+	}
+	return sign + prefix + digits + rest, nil
+}
+
+func grouped(digits string, sep byte, n int) string {
+	for i := len(digits) - n; i > 0; i -= n {
+		digits = digits[:i] + string(sep) + digits[i:]
+	}
+	return digits
+}
+
+func formatInt(l *Limits, p spec, n number) (string, *Fault) {
+	if p.prec >= 0 {
+		return "", valueError("Precision not allowed in integer format specifier")
+	}
+	b := new(big.Int).Abs(n.big())
+	neg := n.big().Sign() < 0
+	base, prefix, group := 10, "", 3
+	switch p.typ {
+	case 'b':
+		base, prefix, group = 2, "0b", 4
+	case 'o':
+		base, prefix, group = 8, "0o", 4
+	case 'x':
+		base, prefix, group = 16, "0x", 4
+	case 'X':
+		base, prefix, group = 16, "0X", 4
+	case 'c':
+		if !n.big().IsInt64() || n.i < 0 || n.i > utf8.MaxRune {
+			return "", valueError("%%c arg not in range(0x110000)")
+		}
+		return string(rune(n.i)), nil
+	default:
+		if b.BitLen() > maxDigits*4 {
+			return "", valueError("Exceeds the limit (%d digits) for integer string conversion", maxDigits)
+		}
+	}
+	if !p.alt {
+		prefix = ""
+	}
+	digits := b.Text(base)
+	if p.typ == 'X' {
+		digits = strings.ToUpper(digits)
+	}
+	return p.number(l, neg, prefix, digits, "", group)
+}
+
+func formatFloatSpec(l *Limits, p spec, f float64) (string, *Fault) {
+	neg := math.Signbit(f) && !math.IsNaN(f)
+	f = math.Abs(f)
+	prec := p.prec
+	if prec > l.Bytes {
+		return "", limitError("precision of %d digits, more than %d bytes", prec, l.Bytes)
+	}
+	var text string
+	typ := p.typ
+	percent := ""
+	switch {
+	case math.IsInf(f, 0) || math.IsNaN(f):
+		text = map[bool]string{true: "nan", false: "inf"}[math.IsNaN(f)]
+		if typ == 'F' || typ == 'E' || typ == 'G' {
+			text = strings.ToUpper(text)
+		}
+		if typ == '%' {
+			percent = "%"
+		}
+		return p.number(l, neg, "", text, percent, 3)
+	case typ == 0 && prec < 0:
+		text = FormatFloat(f)
+	case typ == 0:
+		text = general(f, max(prec, 1), p.alt, true)
+	case typ == 'e' || typ == 'E' || typ == 'f' || typ == 'F' || typ == '%':
+		if prec < 0 {
+			prec = 6
+		}
+		format := byte('f')
+		if typ|0x20 == 'e' {
+			format = 'e'
+		}
+		if typ == '%' {
+			f *= 100
+			percent = "%"
+		}
+		text = strconv.FormatFloat(f, format, prec, 64)
+		if p.alt && prec == 0 {
+			text += "."
+		}
+	case typ == 'g' || typ == 'G' || typ == 'n':
+		if prec < 0 {
+			prec = 6
+		}
+		text = general(f, max(prec, 1), p.alt, false)
+	default:
+		return "", valueError("Unknown format code '%c' for object of type 'float'", typ)
+	}
+	if typ == 'E' || typ == 'G' {
+		text = strings.ToUpper(text)
+	}
+	n := 0
+	for n < len(text) && isDigit(text[n]) {
+		n++
+	}
+	return p.number(l, neg, "", text[:n], text[n:]+percent, 3)
+}
+
+// general is the g format; repr asks for a ".0" on whole numbers.
+func general(f float64, prec int, alt, repr bool) string {
+	e := strconv.FormatFloat(f, 'e', prec-1, 64)
+	i := strings.IndexByte(e, 'e')
+	exp, _ := strconv.Atoi(e[i+1:])
+	limit := prec
+	if repr && exp == prec-1 && prec > 1 {
+		// format(12.0, '.2') is 1.2e+01: the repr style leaves room for ".0"
+		limit = prec - 1
+	}
+	if exp < -4 || exp >= limit {
+		mant := e[:i]
+		if !alt && strings.Contains(mant, ".") {
+			mant = strings.TrimRight(strings.TrimRight(mant, "0"), ".")
+		}
+		return mant + e[i:]
+	}
+	s := strconv.FormatFloat(f, 'f', max(prec-1-exp, 0), 64)
+	if !alt && strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	switch {
+	case strings.Contains(s, "."):
+	case repr:
+		s += ".0"
+	case alt:
+		s += "."
+	}
+	return s
+}

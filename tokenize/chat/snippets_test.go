@@ -1,0 +1,85 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestBuiltinsAgainstJinja compares every filter, test, method, operator and
+// statement with what transformers' environment gives (testdata/snippets.jsonl,
+// made by internal/oracle/chat_snippets.py). TURNPACK_SNIPPETS names another
+// file of that form, such as a fuzzing run.
+func TestBuiltinsAgainstJinja(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
+	require.NoError(t, err)
+	if f := os.Getenv("TURNPACK_SNIPPETS"); f != "" {
+		files = []string{f}
+	}
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) { compareSnippets(t, f) })
+	}
+}
+
+func compareSnippets(t *testing.T, file string) {
+	var context Value
+	n, bad := 0, 0
+	lines(t, file, func(line []byte) {
+		var c struct {
+			Context  json.RawMessage
+			Template string
+			Text     *string
+			Error    string
+			Message  string
+		}
+		require.NoError(t, json.Unmarshal(line, &c))
+		if c.Context != nil {
+			context = parse(t, c.Context)
+			return
+		}
+		n++
+		var r *Result
+		tmpl, err := Compile(c.Template, Options{})
+		if err == nil {
+			r, err = tmpl.RenderVars(t.Context(), context, Input{Now: kitClock})
+		}
+		ok := true
+		got := ""
+		if c.Text == nil {
+			e, isError := errors.AsType[*Error](err)
+			ok = isError && string(e.Class) == c.Error
+			if isError {
+				got = string(e.Class) + ": " + e.Message
+			} else if r != nil {
+				got = r.Text
+			}
+			if !ok {
+				bad++
+				if bad < 1000 {
+					t.Errorf("%s\nwant %s: %s\ngot  %s", c.Template, c.Error, c.Message, got)
+				}
+			}
+			return
+		}
+		if err != nil || r.Text != *c.Text {
+			bad++
+			if bad < 1000 {
+				if err != nil {
+					t.Errorf("%s\nwant %q\ngot  %v", c.Template, *c.Text, err)
+				} else {
+					t.Errorf("%s\nwant %q\ngot  %q", c.Template, *c.Text, r.Text)
+				}
+			}
+			return
+		}
+		checkCover(t, c.Template, r)
+	})
+	assert.NotZero(t, n)
+	t.Logf("%d snippets, %d differ", n, bad)
+}
