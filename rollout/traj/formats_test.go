@@ -210,6 +210,31 @@ func TestEmbeddedSubagentsAreRolloutsOfTheirOwn(t *testing.T) {
 	require.Equal(t, 1, out[1].Origin.Index)
 }
 
+func TestLogIsReadSampleBySample(t *testing.T) {
+	sample := func(id, epoch string) string {
+		return `{"id":"` + id + `","epoch":` + epoch + `,"input":"q","target":"x","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"score":{"value":"C"}}`
+	}
+	head := "{\n \"version\": 2, \"status\": \"success\",\n \"eval\": {\"run_id\": \"R\", \"task\": \"T\"},\n \"samples\": [\n"
+	out, report, err := read(t, "x.json", head+sample("a", "1")+",\n{\"id\":\"bad\",\"epoch\":1,\"messages\":5},\n"+sample("a", "2")+"\n],\n\"reductions\": [1]\n}\n", traj.Options{OnError: traj.Skip})
+	require.NoError(t, err)
+	require.Len(t, out, 2)
+	require.Equal(t, 1, report.Skipped)
+	require.Equal(t, "R/a/2", out[1].ID)
+	require.Equal(t, "T/sample-a", out[1].Group)
+	require.Equal(t, 1.0, *out[0].Outcome.Reward)
+	for reason, text := range map[string]string{
+		"cut in the head":       head[:40],
+		"cut in a sample":       head + sample("a", "1")[:30],
+		"cut behind the sample": head + sample("a", "1"),
+		"cut behind the list":   head + sample("a", "1") + "]",
+	} {
+		_, _, err := read(t, "x.json", text, traj.Options{})
+		require.ErrorContains(t, err, "cut off", reason)
+	}
+	_, _, err = read(t, "x.json", "{\n \"version\": 1, \"status\": \"error\", \"eval\": {}, \"x\": NaN }", traj.Options{})
+	require.ErrorContains(t, err, "no rollout found", "a log without samples is known and empty")
+}
+
 func TestFaultsAreLocated(t *testing.T) {
 	for _, c := range []struct{ reason, name, text, where string }{
 		{"a message without role", "x.jsonl", `{"messages":[{"role":"user","content":"q"},{"content":"x"}]}`, "x.jsonl:1, message 1, /role"},

@@ -14,7 +14,8 @@ import (
 // are a group.
 
 func isInspect(v value, _ *job) bool {
-	return v.Get("eval").Kind() == jsonscan.Object && v.Get("samples").Kind() == jsonscan.Array && v.Get("version").Kind() == jsonscan.Number
+	return v.Get("eval").Kind() == jsonscan.Object && v.Get("version").Kind() == jsonscan.Number &&
+		(v.Get("samples").Kind() == jsonscan.Array || v.Get("status").Kind() == jsonscan.String)
 }
 
 func isInspectSample(v value, _ *job) bool {
@@ -22,10 +23,15 @@ func isInspectSample(v value, _ *job) bool {
 		v.Get("target").Kind() != jsonscan.Absent && v.Get("input").Kind() != jsonscan.Absent
 }
 
+// readInspect reads a log. One that is longer than a line arrives as its head,
+// then sample by sample.
 func readInspect(j *job, v value) error {
-	log := inspectLog(v)
+	if v.Get("eval").Kind() == jsonscan.Absent {
+		return j.inspectSample(j.log, v)
+	}
+	j.log = inspectLog(v)
 	for _, s := range v.Get("samples").Items() {
-		if err := j.inspectSample(log, s); err != nil {
+		if err := j.inspectSample(j.log, s); err != nil {
 			if err = j.r.failed(j.locate(err)); err != nil {
 				return err
 			}
@@ -34,7 +40,7 @@ func readInspect(j *job, v value) error {
 	return nil
 }
 
-func readInspectSample(j *job, v value) error { return j.inspectSample(inspectFacts{}, v) }
+func readInspectSample(j *job, v value) error { return j.inspectSample(j.log, v) }
 
 // inspectFacts are what the samples of a log share.
 type inspectFacts struct {
@@ -69,11 +75,13 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 		r.Messages = append(r.Messages, m)
 	}
 	r.Turns = turns(r.Messages)
+	score := v.Get("score") // of the first version
 	for _, s := range v.Get("scores").Members() {
-		r.Outcome.Reward = scoreOf(s.Get("value"))
-		r.Outcome.Reason = s.Get("explanation").String()
+		score = s
 		break
 	}
+	r.Outcome.Reward = scoreOf(score.Get("value"))
+	r.Outcome.Reason = score.Get("explanation").String()
 	j.inspectEnding(r, v)
 	for _, e := range v.Get("events").Items() {
 		if e.Get("event").Is("model") {
@@ -85,7 +93,7 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 	if log.model != "" {
 		keepText(&r.Metadata, "model", log.model)
 	}
-	j.leftover(r, v, "id", "epoch", "input", "target", "messages", "output", "scores", "events", "attachments", "message_pool", "transcript", "store", "error", "limit", "model_usage", "uuid")
+	j.leftover(r, v, "id", "epoch", "input", "target", "messages", "output", "score", "scores", "events", "attachments", "message_pool", "transcript", "store", "error", "limit", "model_usage", "uuid")
 	j.noteImages(r)
 	return j.emit(r)
 }

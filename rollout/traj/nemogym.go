@@ -13,7 +13,10 @@ import (
 // environment) and a reward.
 
 func isNeMoGym(v value, _ *job) bool {
-	return v.Get("responses_create_params").Kind() == jsonscan.Object && v.Get("response").Kind() == jsonscan.Object
+	if v.Get("responses_create_params").Kind() != jsonscan.Object {
+		return false // an input of the same name without a response is a task, not a rollout
+	}
+	return v.Get("response").Kind() == jsonscan.Object || v.Get("response").Kind() == jsonscan.Null && v.Get("reward").Kind() == jsonscan.Number
 }
 
 // itemRun turns a flat list of Responses items into messages. A model turn is a
@@ -111,7 +114,11 @@ func readNeMoGym(j *job, v value) error {
 	default:
 		return j.want(input, 0, "/responses_create_params/input", "a string or a list of items")
 	}
-	if output := response.Get("output"); output.Kind() != jsonscan.Array {
+	switch output := response.Get("output"); output.Kind() {
+	case jsonscan.Array:
+	case jsonscan.Null, jsonscan.Absent:
+		j.note("no_output", 0, "the response has no output")
+	default:
 		return j.want(output, 0, "/response/output", "a list of items")
 	}
 	x.open, x.sampled = false, rollout.SampledByPolicy
@@ -131,7 +138,7 @@ func readNeMoGym(j *job, v value) error {
 
 func (j *job) nemoIdentity(r *rollout.Rollout, v value) {
 	agent := v.Path("agent_ref", "name").String()
-	r.Instance = firstID(v, "instance_id", "task_id", "problem_id")
+	r.Instance = firstID(v, "instance_id", "task_id", "problem_id", "id", "uuid")
 	for _, m := range []value{v.Get("metadata"), v.Path("responses_create_params", "metadata")} {
 		if r.Instance == "" {
 			r.Instance = identifier(m.Get("instance_id"))

@@ -191,8 +191,12 @@ func (r *Reader) run(yield func(*rollout.Rollout, error) bool) {
 
 func (r *Reader) readAll() error {
 	defer r.unmatched()
+	names := strings.Join(r.paths, ", ")
 	if r.single != nil {
-		return r.file(r.single)
+		names = r.single.Name
+		if err := r.file(r.single); err != nil {
+			return err
+		}
 	}
 	for f, err := range r.walk.Files(r.paths) {
 		if err == nil {
@@ -204,14 +208,14 @@ func (r *Reader) readAll() error {
 			return err
 		}
 	}
-	if r.report.Rollouts == 0 && r.report.Skipped == 0 && r.report.Duplicates == 0 {
-		e := rollout.Errorf(rollout.KindInput, rollout.Where{File: strings.Join(r.paths, ", ")}, "no rollout found in %d files", r.report.Files)
-		if len(r.report.Ignored) > 0 {
-			e = e.WithFix("the first file passed over is %s: %s", r.report.Ignored[0].Path, r.report.Ignored[0].Why)
-		}
-		return e
+	if r.report.Rollouts+r.report.Skipped+r.report.Duplicates > 0 {
+		return nil
 	}
-	return nil
+	e := rollout.Errorf(rollout.KindInput, rollout.Where{File: names}, "no rollout found in %d files", r.report.Files)
+	if len(r.report.Ignored) > 0 {
+		e = e.WithFix("the first file passed over is %s: %s", r.report.Ignored[0].Path, r.report.Ignored[0].Why)
+	}
+	return e
 }
 
 // failed handles one failure: with Skip it is counted and nil is returned.
@@ -247,6 +251,7 @@ type job struct {
 	lined  bool
 	inList bool
 	notes  []rollout.Note
+	log    inspectFacts // of the evaluation log whose samples follow
 }
 
 // run reads the file; an error is final for it.

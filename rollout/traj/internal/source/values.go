@@ -29,6 +29,7 @@ type Values struct {
 	line   int
 	offset int64
 	list   bool // inside the list
+	tail   bool // the list is a member of an object whose rest follows
 	buf    []byte
 	err    error
 }
@@ -181,6 +182,9 @@ func (v *Values) next() (Value, error) {
 		v.skip(1)
 		if c == ']' {
 			v.list = false
+			if v.tail {
+				return Value{}, v.skipTail()
+			}
 			c, err = v.space()
 			if err == nil {
 				err = v.fail(rollout.KindFormat, "expected the end after the list, found %q", c)
@@ -198,35 +202,32 @@ func (v *Values) next() (Value, error) {
 		}
 	}
 	out := Value{Line: v.line, Offset: v.offset, InList: v.list}
-	var s span
-	v.buf = v.buf[:0]
-	for {
-		if v.r.Buffered() == 0 {
-			if _, err := v.r.Peek(1); err != nil {
-				if !errors.Is(err, io.EOF) {
-					return Value{}, v.unreadable(err)
-				}
-				break
-			}
-		}
-		b, _ := v.r.Peek(v.r.Buffered())
-		end := s.end(b)
-		n := end
-		if end == 0 {
-			n = len(b)
-		}
-		if len(v.buf)+n > v.max {
-			return Value{}, v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.LineBytes")
-		}
-		v.buf = append(v.buf, b[:n]...)
-		v.skip(n)
-		if end > 0 {
-			out.Ended = true
-			break
-		}
+	if c == '{' && !v.list {
+		return v.object(out)
 	}
-	out.Text = v.buf
+	v.buf = v.buf[:0]
+	if err := v.copy(); err != nil {
+		return v.cut(out, err)
+	}
+	out.Text, out.Ended = v.buf, true
 	return out, nil
+}
+
+// skipTail passes over the members after the samples and returns io.EOF at the
+// end of the object, or what is wrong with it.
+func (v *Values) skipTail() error {
+	v.buf = append(v.buf[:0], '{')
+	if c, err := v.space(); err == nil && c == ',' {
+		v.skip(1)
+	}
+	if _, err := v.rest(Value{}); err != nil {
+		return err
+	}
+	v.tail = false
+	if !bytes.HasSuffix(bytes.TrimSpace(v.buf), []byte{'}'}) {
+		return v.fail(rollout.KindFormat, "the object is cut off after its samples").WithFix("fetch the file again")
+	}
+	return io.EOF
 }
 
 // span finds the end of a JSON value by its brackets and quotes.

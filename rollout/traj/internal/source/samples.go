@@ -1,0 +1,128 @@
+package source
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// samplesKey is the member of a top-level object whose elements are records of
+// their own: an evaluation log keeps all its samples in one object, which can be
+// larger than memory.
+const samplesKey = `"samples"`
+
+// headKeys must come before it, or the object is something else and is read
+// whole.
+var headKeys = [][]byte{[]byte(`"version"`), []byte(`"eval"`)}
+
+// object reads the top-level object at the start of the stream. It returns the
+// whole object, or, when it reaches the list of samples of a log, the object
+// read so far with an empty list in its place; the samples follow as elements.
+func (v *Values) object(out Value) (Value, error) {
+	v.buf = append(v.buf[:0], '{')
+	v.skip(1)
+	for first := true; ; first = false {
+		c, err := v.space()
+		if err != nil {
+			return v.cut(out, err)
+		}
+		if c == '}' {
+			v.buf = append(v.buf, '}')
+			v.skip(1)
+			out.Text, out.Ended = v.buf, true
+			return out, nil
+		}
+		if !first {
+			if c != ',' {
+				return v.rest(out) // broken: the parser says how
+			}
+			v.buf = append(v.buf, ',')
+			v.skip(1)
+			if c, err = v.space(); err != nil {
+				return v.cut(out, err)
+			}
+		}
+		key := len(v.buf)
+		if c != '"' {
+			return v.rest(out)
+		}
+		if err := v.copy(); err != nil {
+			return v.cut(out, err)
+		}
+		name := v.buf[key:]
+		if c, err = v.space(); err != nil {
+			return v.cut(out, err)
+		}
+		if c != ':' {
+			return v.rest(out)
+		}
+		isSamples := string(name) == samplesKey && bytes.Contains(v.buf, headKeys[0]) && bytes.Contains(v.buf, headKeys[1])
+		v.buf = append(v.buf, ':')
+		v.skip(1)
+		if c, err = v.space(); err != nil {
+			return v.cut(out, err)
+		}
+		if isSamples && c == '[' {
+			v.buf = append(v.buf, "[]}"...)
+			v.skip(1)
+			v.list, v.tail = true, true
+			out.Text, out.Ended = v.buf, true
+			return out, nil
+		}
+		if err := v.copy(); err != nil {
+			return v.cut(out, err)
+		}
+	}
+}
+
+// copy appends the next value of the stream to the buffer.
+func (v *Values) copy() error {
+	var s span
+	for {
+		if _, err := v.r.Peek(1); err != nil {
+			return err
+		}
+		b, _ := v.r.Peek(v.r.Buffered())
+		end := s.end(b)
+		n := end
+		if end == 0 {
+			n = len(b)
+		}
+		if len(v.buf)+n > v.max {
+			return v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.ValueBytes")
+		}
+		v.buf = append(v.buf, b[:n]...)
+		v.skip(n)
+		if end > 0 {
+			return nil
+		}
+	}
+}
+
+// cut is what an object that ends early gives: the text as far as it goes.
+func (v *Values) cut(out Value, err error) (Value, error) {
+	if err != io.EOF {
+		return out, v.unreadable(err)
+	}
+	out.Text = v.buf
+	return out, nil
+}
+
+// rest appends the remainder of a broken object, so that the parser can say
+// what is wrong where.
+func (v *Values) rest(out Value) (Value, error) {
+	for {
+		b, err := v.r.Peek(1)
+		if err != nil {
+			break
+		}
+		if b, _ = v.r.Peek(v.r.Buffered()); len(v.buf)+len(b) > v.max {
+			return out, v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.ValueBytes")
+		}
+		v.buf = append(v.buf, b...)
+		v.skip(len(b))
+	}
+	out.Text = v.buf
+	return out, nil
+}
