@@ -74,9 +74,14 @@ type Pipeline struct {
 	Workers int
 	// Temperature stands for rollouts that do not record theirs; 0 = 1.
 	Temperature float32
+	// TempDir is where rows wait when groups come interleaved and more than 64 MiB
+	// of them are not yet due; "" = the system's folder.
+	TempDir string
 	// Progress, when set, is called from one goroutine after each rollout of each
 	// pass.
 	Progress func(Progress)
+
+	heldLimit int64 // for tests, 0 = the constant
 }
 
 // Progress tells how far a run is.

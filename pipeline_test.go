@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,6 +86,21 @@ func TestRun(t *testing.T) {
 	require.InDelta(t, want, *dst.got[0].Advantage, 1e-12)
 	require.InDelta(t, -want, *dst.got[3].Advantage, 1e-12)
 	require.Zero(t, *dst.got[8].Advantage, "equal rewards carry no signal")
+}
+
+// Rows that wait in a file come back as they were.
+func TestInterleavedGroupsThroughAFile(t *testing.T) {
+	m := model(t)
+	var memory, file rows
+	_, err := turnpack.Pipeline{Model: m}.Run(t.Context(), batch(), &memory)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	_, err = turnpack.WithHeldLimit(turnpack.Pipeline{Model: m, TempDir: dir}, 1).Run(t.Context(), batch(), &file)
+	require.NoError(t, err)
+	require.Equal(t, memory.got, file.got)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // The rows do not depend on the number of workers.

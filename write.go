@@ -87,7 +87,13 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 // collect writes results in order; groups that come interleaved are held back
 // until the groups before them are complete.
 func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) error {
-	held := map[int][]rollout.Sample{}
+	limit := x.heldLimit
+	if limit == 0 {
+		limit = heldLimit
+	}
+	later := newSpool(x.TempDir, limit)
+	defer later.close()
+	one := func(s rollout.Sample) error { return x.emit(dst, []rollout.Sample{s}) }
 	left := make([]int, len(x.groups))
 	for i, g := range x.groups {
 		left[i] = g.count
@@ -110,21 +116,18 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 		x.book(&res)
 		left[res.group]--
 		if res.group != current {
-			held[res.group] = append(held[res.group], res.rows...)
+			if err := later.add(res.group, res.rows); err != nil {
+				return err
+			}
 		} else if err := x.emit(dst, res.rows); err != nil {
 			return err
 		}
 		for current < len(left) && left[current] == 0 {
-			if err := x.emit(dst, held[current]); err != nil {
-				return err
+			if current++; current == len(left) {
+				break
 			}
-			delete(held, current)
-			current++
-			if current < len(left) {
-				if err := x.emit(dst, held[current]); err != nil {
-					return err
-				}
-				delete(held, current)
+			if err := later.each(current, one); err != nil {
+				return err
 			}
 		}
 		x.progress(Progress{Pass: 2, Done: done, Total: x.report.Rollouts, Rows: x.report.Rows, Token: x.report.Tokens})

@@ -1,0 +1,77 @@
+"""Times the main job against the Python path of the same job, in one run.
+
+    python3 internal/oracle/bench_convert.py MODEL_DIR MINI_SWE_DUMPS [copies]
+
+Needs PyPI transformers and pyarrow, and bin/turnpack (make build). Both sides
+read the same chat JSONL and write Parquet. The Python side renders and encodes
+each conversation once with apply_chat_template (batched over nothing, as
+data-preparation scripts do) and writes ids with pyarrow; it makes no loss mask,
+no reward and no advantage, so it does less work than turnpack.
+"""
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from transformers import AutoTokenizer
+
+model, dumps = sys.argv[1], Path(sys.argv[2])
+copies = int(sys.argv[3]) if len(sys.argv) > 3 else 20
+
+
+def conversations():
+    for f in sorted(dumps.glob("v1-*.traj.json.gz")):
+        d = json.load(gzip.open(f))
+        yield [{"role": m["role"], "content": m["content"]} for m in d["messages"]]
+
+
+def write(path, n):
+    with open(path, "w") as out:
+        for k in range(n):
+            for i, messages in enumerate(conversations()):
+                first = dict(messages[0], content="Run %d of task %d.\n%s" % (k, i, messages[0]["content"]))
+                out.write(json.dumps({"instance_id": "task-%d" % i, "traj_id": "%d/%d" % (i, k), "resolved": (k + i) % 2 == 0, "messages": [first] + messages[1:]}) + "\n")
+
+
+def turnpack(src, out):
+    start = time.perf_counter()
+    p = subprocess.Popen(["bin/turnpack", "convert", "--model", model, "--in", src, "--out", out, "--force", "--json", "--format", "openai-chat"], stdout=subprocess.PIPE)
+    text = p.stdout.read()
+    _, status, usage = os.wait4(p.pid, 0)
+    if status:
+        sys.exit("turnpack failed")
+    return time.perf_counter() - start, json.loads(text), usage.ru_maxrss / 1024
+
+
+def python(src, out):
+    start = time.perf_counter()
+    tok = AutoTokenizer.from_pretrained(model)
+    loaded = time.perf_counter() - start
+    rows = []
+    for line in open(src):
+        rows.append(tok.encode(tok.apply_chat_template(json.loads(line)["messages"], tokenize=False), add_special_tokens=False))
+    pq.write_table(pa.table({"input_ids": pa.array(rows, pa.list_(pa.int32()))}), out, compression="zstd")
+    return time.perf_counter() - start, loaded, sum(map(len, rows))
+
+
+with tempfile.TemporaryDirectory() as tmp:
+    small, large = tmp + "/small.jsonl", tmp + "/large.jsonl"
+    write(small, copies)
+    write(large, copies * 10)
+    ratios = []
+    for _ in range(3):
+        t, s, rss = turnpack(small, tmp + "/batch")
+        p, loaded, n = python(small, tmp + "/py.parquet")
+        ratios.append(p / t)
+        print("turnpack %.2f s (%d rows, %d tokens, peak %.0f MiB)   python %.2f s (%d tokens, %.2f s of it loading)   ratio %.1f" % (t, s["rows"], s["tokens"], rss, p, n, loaded, p / t))
+    print("median ratio %.1f" % sorted(ratios)[1])
+    _, s1, rss1 = turnpack(small, tmp + "/batch")
+    t, s10, rss10 = turnpack(large, tmp + "/batch")
+    print("memory: %d rollouts %.0f MiB, %d rollouts %.0f MiB, ratio %.2f; %.0f tokens/s" % (s1["rollouts"], rss1, s10["rollouts"], rss10, rss10 / rss1, s10["tokens"] / t))

@@ -1,0 +1,73 @@
+package turnpack
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// sampleRow is a row with every column set or, when bare, with none that is
+// optional.
+func sampleRow(t *testing.T, id string, n int, bare bool) rollout.Sample {
+	t.Helper()
+	var b rollout.SequenceBuilder
+	for i := range n {
+		b.Add(rollout.Token{ID: int32(i + 7), Source: int32(i) - 1, Turn: 0, Flags: rollout.FlagSampled})
+	}
+	if !bare {
+		lp := make([]float32, n)
+		for i := range lp {
+			lp[i] = -float32(i) / 3
+		}
+		b.SetLogprobs(0, lp)
+		b.SetVersion(0, n, 3)
+	}
+	seq, err := b.Build(rollout.Identity{Rollout: id, Group: "g", FirstTurn: 0, Fidelity: rollout.FidelityCaptured})
+	require.NoError(t, err)
+	s := rollout.Sample{ID: id + "#0", Sequence: seq, Status: rollout.StatusTruncated, Reward: 0.1, Metadata: []byte(`{"a":1}`)}
+	if !bare {
+		w := make([]float32, n)
+		w[n-1] = 0.25
+		s.Sequence, err = s.WithWeight(w)
+		require.NoError(t, err)
+		zero := 0.0
+		s.Advantage = &zero // zero is not absent
+	}
+	return s
+}
+
+func TestSpoolKeepsRowsAndOrder(t *testing.T) {
+	for _, limit := range []int64{0, 1, 2000, 1 << 30} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			dir := t.TempDir()
+			s := newSpool(dir, limit)
+			want := map[int][]rollout.Sample{}
+			for k := range 12 {
+				g := k % 3
+				row := sampleRow(t, fmt.Sprintf("r%d", k), 5+k, k%2 == 0)
+				want[g] = append(want[g], row)
+				require.NoError(t, s.add(g, []rollout.Sample{row}))
+			}
+			for g := range 3 {
+				var got []rollout.Sample
+				require.NoError(t, s.each(g, func(r rollout.Sample) error { got = append(got, r); return nil }))
+				require.Equal(t, want[g], got)
+				require.NoError(t, s.each(g, func(rollout.Sample) error { t.Error("a row came twice"); return nil }))
+			}
+			s.close()
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+func TestSpoolSaysWhereItFails(t *testing.T) {
+	s := newSpool("/nonexistent/folder", 0)
+	err := s.add(1, []rollout.Sample{sampleRow(t, "r", 3, true)})
+	require.ErrorIs(t, err, rollout.KindInput)
+}
