@@ -40,17 +40,26 @@ func SampleID(rolloutID string, index int) string {
 
 // check states the rules that concern one row alone, under o, for a file with
 // the optional columns of c. It returns the first violation.
-func (o *Options) check(s *rollout.Sample, c Columns) error {
+func (o *Options) check(s *rollout.Sample, c Columns) (maskFacts, error) {
 	if err := checkIdentity(s); err != nil {
-		return err
+		return maskFacts{}, err
 	}
 	if err := o.checkLengths(s, c); err != nil {
-		return err
+		return maskFacts{}, err
 	}
-	first, last, err := checkMask(s)
+	m, err := checkMask(s)
 	if err != nil {
-		return err
+		return m, err
 	}
+	if m.weighted && !c.Weights && o.Columns == nil {
+		return m, refuse(s, ColWeights, RuleColumns, -1, "name the file's columns in Options.Columns", "the row has weights other than 0 and 1 and the first row of the file has not")
+	}
+	return m, o.checkRest(s, c, m)
+}
+
+// checkRest states the rules that follow the mask's.
+func (o *Options) checkRest(s *rollout.Sample, c Columns, m maskFacts) error {
+	first, last := m.first, m.last
 	switch {
 	case first < 0 && !o.KeepUntrained:
 		return refuse(s, ColLossMask, RuleTrained, -1, "leave the row out (Settle does) or set Options.KeepUntrained for a file that is only looked at",
@@ -109,7 +118,11 @@ func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
 	if n > math.MaxInt32 {
 		return refuse(s, ColInputIDs, RuleAligned, -1, "split the rollout", "%d tokens are more than a list holds", n)
 	}
-	has := ColumnsOf(s)
+	if s.Weight == nil {
+		return refuse(s, ColLossMask, RuleAligned, -1, "apply a loss mask policy first", "the row has no loss weights")
+	}
+	has := columnsOf(s)
+	has.Weights, c.Weights = true, true // checkMask sees to the column
 	for i, col := range []struct {
 		name string
 		len  int
@@ -117,12 +130,6 @@ func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
 		on, here := c.flags()[i], has.flags()[i]
 		if here && !on && o.Columns == nil {
 			return refuse(s, col.name, RuleColumns, -1, "name the file's columns in Options.Columns", "the row has this column and the first row of the file has not")
-		}
-		if col.name == ColWeights {
-			if s.Weight == nil {
-				return refuse(s, ColLossMask, RuleAligned, -1, "apply a loss mask policy first", "the row has no loss weights")
-			}
-			on, here = true, true
 		}
 		switch {
 		case on && !here:
@@ -138,29 +145,47 @@ func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
 	return nil
 }
 
-// checkMask returns the first and the last trained token, −1 for none.
-func checkMask(s *rollout.Sample) (first, last int, err error) {
-	first, last = -1, -1
+// maskFacts are what one walk over the weights tells.
+type maskFacts struct {
+	first, last int // trained tokens, −1 = none
+	trained     int
+	weighted    bool // a weight is neither 0 nor 1
+}
+
+func checkMask(s *rollout.Sample) (maskFacts, error) {
+	m := maskFacts{first: -1, last: -1}
 	for t, w := range s.Weight {
-		switch {
-		case !(w >= 0) || w > math.MaxFloat32:
-			return 0, 0, refuse(s, ColWeights, RuleWeights, t, "use finite weights, 0 for masked tokens", "weight %g is not a finite number >= 0", w)
-		case w > 0:
-			if first < 0 {
-				first = t
-			}
-			last = t
+		if w == 0 {
+			continue
+		}
+		if !(w > 0) || w > math.MaxFloat32 {
+			return m, refuse(s, ColWeights, RuleWeights, t, "use finite weights, 0 for masked tokens", "weight %g is not a finite number >= 0", w)
+		}
+		if m.first < 0 {
+			m.first = t
+		}
+		m.last = t
+		m.trained++
+		if w != 1 {
+			m.weighted = true
 		}
 	}
-	if first == 0 {
-		return 0, 0, refuse(s, ColLossMask, RulePrompt, 0, "put a context token before it or mask it", "the first token is trained: nothing before it predicts it")
+	if m.first == 0 {
+		return m, refuse(s, ColLossMask, RulePrompt, 0, "put a context token before it or mask it", "the first token is trained: nothing before it predicts it")
 	}
-	return first, last, nil
+	return m, nil
 }
 
 func checkTokens(s *rollout.Sample, c Columns) error {
-	for t, id := range s.IDs {
-		if id < 0 {
+	var sign int32
+	for _, id := range s.IDs {
+		sign |= id
+	}
+	if sign < 0 {
+		for t, id := range s.IDs {
+			if id >= 0 {
+				continue
+			}
 			return refuse(s, ColInputIDs, RuleIdentity, t, "encode the row again", "token id %d is negative", id)
 		}
 	}

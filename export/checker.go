@@ -9,6 +9,7 @@ type Checker struct {
 	columns Columns
 	started bool
 	order   *order
+	trained int // tokens of the last row
 }
 
 // NewChecker starts a checker. Of o, what concerns rows counts.
@@ -27,13 +28,15 @@ func (c *Checker) Check(s *rollout.Sample) error {
 	if !c.started {
 		c.start(s)
 	}
-	if err := c.opts.check(s, c.columns); err != nil {
+	m, err := c.opts.check(s, c.columns)
+	if err != nil {
 		return err
 	}
 	if err := c.checkDigests(s); err != nil {
 		return err
 	}
-	return c.order.add(s)
+	c.trained = m.trained
+	return c.order.add(s, m.trained)
 }
 
 // End checks the last rollout.

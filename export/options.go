@@ -35,9 +35,15 @@ func (c Columns) String() string {
 // ColumnsOf returns the optional columns that a row has. Weights counts when a
 // loss weight is neither 0 nor 1: others say no more than the loss mask.
 func ColumnsOf(s *rollout.Sample) Columns {
+	c := columnsOf(s)
+	c.Weights = slices.ContainsFunc(s.Weight, func(w float32) bool { return w != 0 && w != 1 })
+	return c
+}
+
+// columnsOf leaves the weights out.
+func columnsOf(s *rollout.Sample) Columns {
 	return Columns{
 		Logprobs:   s.Logprob != nil,
-		Weights:    slices.ContainsFunc(s.Weight, func(w float32) bool { return w != 0 && w != 1 }),
 		Advantages: s.Credit != nil,
 		Versions:   s.Version != nil,
 		Advantage:  s.Advantage != nil,

@@ -28,7 +28,7 @@ func key(s string) [16]byte {
 }
 
 // add checks s after the rows seen before.
-func (o *order) add(s *rollout.Sample) error {
+func (o *order) add(s *rollout.Sample, trained int) error {
 	if o.open == nil || o.open.Rollout != s.Rollout {
 		if err := o.end(); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (o *order) add(s *rollout.Sample) error {
 	} else if err := o.next(s); err != nil {
 		return err
 	}
-	o.sum += int64(s.Trained())
+	o.sum += int64(trained)
 	row := *s
 	row.Sequence = rollout.Sequence{Identity: s.Identity}
 	o.open = &row

@@ -119,7 +119,7 @@ func (w *Writer) write(s *rollout.Sample) error {
 		w.stats.Groups++
 	}
 	w.stats.Tokens += int64(s.Len())
-	w.stats.Trained += int64(s.Trained())
+	w.stats.Trained += int64(w.check.trained)
 	return nil
 }
 

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/endian"
 )
 
 // appendPlain writes values in PLAIN encoding.
@@ -26,6 +29,9 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 		}
 		return dst
 	case Int32:
+		if !endian.IsBigEndian {
+			return append(dst, arrow.Int32Traits.CastToBytes(v.Ints)...)
+		}
 		dst, at := extend(dst, 4*len(v.Ints))
 		for i, x := range v.Ints {
 			binary.LittleEndian.PutUint32(at[4*i:], uint32(x))
@@ -36,6 +42,9 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(x))
 		}
 	case Float32:
+		if !endian.IsBigEndian {
+			return append(dst, arrow.Float32Traits.CastToBytes(v.Floats)...)
+		}
 		dst, at := extend(dst, 4*len(v.Floats))
 		for i, x := range v.Floats {
 			binary.LittleEndian.PutUint32(at[4*i:], math.Float32bits(x))
