@@ -1,0 +1,173 @@
+// Package blobstore writes and reads export files in object stores, through
+// gocloud.dev/blob. The caller opens the bucket, by URL with the driver it
+// imports ("file:///dir", "mem://", "s3://bucket", "gs://bucket"), so that no
+// driver is linked that is not used.
+//
+// An object appears when it is whole: stores show it on Close only.
+package blobstore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+
+	"gocloud.dev/blob"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Writer writes one object. It must not be used concurrently.
+type Writer struct {
+	*export.Writer
+	obj    *blob.Writer
+	cancel context.CancelFunc
+	key    string
+	done   bool
+	err    error
+}
+
+// Create starts the object key. One that exists is refused unless
+// Options.Force is set.
+func Create(ctx context.Context, b *blob.Bucket, key string, o export.Options) (*Writer, error) {
+	where := rollout.Where{File: key}
+	if !o.Force {
+		there, err := b.Exists(ctx, key)
+		if err != nil {
+			return nil, storeError(where, "look up", err)
+		}
+		if there {
+			return nil, rollout.Errorf(rollout.KindInput, where, "the object exists").WithFix("choose another name or set Options.Force")
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	obj, err := b.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/vnd.apache.parquet"})
+	if err != nil {
+		cancel()
+		return nil, storeError(where, "write", err)
+	}
+	w, err := export.NewWriter(obj, o)
+	if err != nil {
+		cancel()
+		_ = obj.Close()
+		return nil, err
+	}
+	return &Writer{Writer: w, obj: obj, cancel: cancel, key: key}, nil
+}
+
+// Close ends the file and makes the object visible; after an error nothing is
+// stored.
+func (w *Writer) Close() error {
+	if w.done {
+		return w.err
+	}
+	w.done = true
+	defer w.cancel()
+	if w.err = w.Writer.Close(); w.err != nil {
+		w.cancel() // a store that sees a cancelled context stores nothing
+		_ = w.obj.Close()
+		return w.err
+	}
+	if err := w.obj.Close(); err != nil {
+		w.err = storeError(rollout.Where{File: w.key}, "store", err)
+	}
+	return w.err
+}
+
+// Abort drops the object; after Close it does nothing.
+func (w *Writer) Abort() error {
+	if w.done {
+		return nil
+	}
+	w.done = true
+	w.cancel()
+	_ = w.obj.Close()
+	return w.Writer.Abort()
+}
+
+func storeError(where rollout.Where, what string, err error) error {
+	return rollout.Errorf(rollout.KindInput, where, "%s: %w", what, err).WithFix("check the bucket's name, the rights and the connection, then run again")
+}
+
+// Open reads the object key; it is fetched in ranges as row groups are asked
+// for. ctx is used by every later read.
+func Open(ctx context.Context, b *blob.Bucket, key string) (*export.Reader, error) {
+	a, err := b.Attributes(ctx, key)
+	if err != nil {
+		return nil, storeError(rollout.Where{File: key}, "open", err)
+	}
+	return export.NewReader(&ranges{ctx: ctx, b: b, key: key, size: a.Size}, a.Size)
+}
+
+// ranges reads parts of an object.
+type ranges struct {
+	ctx  context.Context
+	b    *blob.Bucket
+	key  string
+	size int64
+}
+
+// ReadAt reads len(p) bytes from offset at on.
+func (r *ranges) ReadAt(p []byte, at int64) (int, error) {
+	if at < 0 || at > r.size {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), r.size-at)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	in, err := r.b.NewRangeReader(r.ctx, r.key, at, n, nil)
+	if err != nil {
+		return 0, err
+	}
+	got, err := io.ReadFull(in, p[:n])
+	if err = errors.Join(err, in.Close()); err == nil && got < len(p) {
+		err = io.EOF
+	}
+	return got, err
+}
+
+// Upload copies a complete shard folder under prefix, the manifest last: who
+// finds the manifest finds every shard. Objects that are there already with the
+// manifest's size are sent again only with force.
+func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool) error {
+	if err := shard.Verify(dir); err != nil {
+		return err
+	}
+	m, err := shard.Read(dir)
+	if err != nil {
+		return err
+	}
+	manifest := path.Join(prefix, shard.ManifestName)
+	if there, err := b.Exists(ctx, manifest); err != nil {
+		return storeError(rollout.Where{File: manifest}, "look up", err)
+	} else if there && !force {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: manifest}, "the folder is complete").WithFix("choose another prefix or force it")
+	}
+	for _, s := range m.Shards {
+		key := path.Join(prefix, s.File)
+		if a, err := b.Attributes(ctx, key); err == nil && a.Size == s.Bytes && !force {
+			continue
+		}
+		if err := put(ctx, b, key, filepath.Join(dir, s.File)); err != nil {
+			return err
+		}
+	}
+	return put(ctx, b, manifest, filepath.Join(dir, shard.ManifestName))
+}
+
+func put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "open: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if err := b.Upload(ctx, key, f, &blob.WriterOptions{ContentType: "application/octet-stream"}); err != nil {
+		return storeError(rollout.Where{File: key}, "store", err)
+	}
+	return nil
+}
