@@ -47,6 +47,11 @@ const noIndex = -1
 // noIndex when the data has none.
 func (j *job) emit(r *rollout.Rollout) error {
 	rd := j.r
+	if !j.joined {
+		if took, err := j.collect(r); took {
+			return err
+		}
+	}
 	index := j.count
 	j.count++
 	r.Notes = append(r.Notes, j.notes...)
@@ -58,7 +63,7 @@ func (j *job) emit(r *rollout.Rollout) error {
 	if len(r.Messages) > rd.opt.Limits.Messages {
 		return rollout.Errorf(rollout.KindLimit, j.where, "%d messages, at most %d are read", len(r.Messages), rd.opt.Limits.Messages)
 	}
-	if here.Format != "native" {
+	if here.Format != "native" && !j.joined {
 		compact(r.Turns)
 	}
 	if rd.opt.Dedup {

@@ -254,3 +254,28 @@ func TestFaultsAreLocated(t *testing.T) {
 		require.Equal(t, c.where, e.Where.String(), c.reason)
 	}
 }
+
+func TestCallsOfAFolderJoin(t *testing.T) {
+	dir := t.TempDir()
+	call := func(messages, reply string) []byte {
+		return []byte(`{"messages":[` + messages + `],"response":{"id":"` + reply + `","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"` + reply + `"}}]}}`)
+	}
+	user, a1, obs, summary := `{"role":"user","content":"task"}`, `{"role":"assistant","content":[{"type":"text","text":"a1"}]}`, `{"role":"user","content":"obs"}`, `{"role":"user","content":"summary"}`
+	write(t, dir, "run/m-1.json", call(user, "a1"))
+	write(t, dir, "run/m-2.json", call(user+","+a1+","+obs, "a2"))
+	write(t, dir, "run/m-3.json", call(user+","+summary+","+obs, "a3"))
+	write(t, dir, "other/m-1.json", call(user, "b1"))
+	got := all(t, traj.Options{JoinCalls: true}, dir)
+	require.Len(t, got, 2)
+	r := got[1]
+	require.NoError(t, r.Validate())
+	require.Equal(t, "user assistant user assistant user assistant", roles(r))
+	require.Equal(t, "sampled sampled sampled", reasons(r), "a repeated reply stays the sampled one")
+	require.Equal(t, rollout.Context{}, r.Turns[0].Context)
+	require.Equal(t, rollout.Context{}, r.Turns[1].Context, "the plain history")
+	require.Equal(t, []rollout.ContextPart{{From: 0, To: 1}, {From: 4, To: 5}, {From: 2, To: 3}}, r.Turns[2].Context.Parts, "the condensed one")
+	require.Equal(t, []int{1, 3, 5}, []int{r.Turns[0].Message, r.Turns[1].Message, r.Turns[2].Message})
+	require.Len(t, all(t, traj.Options{}, dir), 4)
+	_, err := traj.JoinCalls([]*rollout.Rollout{r})
+	require.ErrorIs(t, err, rollout.KindInput)
+}

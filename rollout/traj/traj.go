@@ -53,6 +53,10 @@ type Options struct {
 	// Dedup passes over rollouts whose roles, texts and arguments equal those of an
 	// earlier one; the Report lists them.
 	Dedup bool
+	// JoinCalls makes one rollout of the recorded calls in a folder (completion
+	// logs, exchanges) that share the first user message, in the order of their
+	// files; see JoinCalls. By default each call is a rollout of its own.
+	JoinCalls bool
 	// Rewards join outcomes recorded elsewhere.
 	Rewards []*Rewards
 	// Stdin is what the path "-" reads; nil means os.Stdin.
@@ -96,6 +100,7 @@ type Reader struct {
 	ids    map[string]struct{}
 	groups map[string]*indices
 	seen   map[[16]byte]rollout.Origin
+	calls  *callRun          // being collected
 	joined map[*entry]string // outcome → id of the rollout that took it
 	yield  func(*rollout.Rollout, error) bool
 	err    error // ends the stream
@@ -208,6 +213,9 @@ func (r *Reader) readAll() error {
 			return err
 		}
 	}
+	if err := r.flushCalls(); err != nil {
+		return err
+	}
 	if r.report.Rollouts+r.report.Skipped+r.report.Duplicates > 0 {
 		return nil
 	}
@@ -251,6 +259,7 @@ type job struct {
 	lined  bool
 	inList bool
 	notes  []rollout.Note
+	joined bool         // it emits a run of joined calls
 	log    inspectFacts // of the evaluation log whose samples follow
 }
 

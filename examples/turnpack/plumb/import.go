@@ -26,8 +26,19 @@ func importVerb() verb {
 		root := fs.String("root", "", "folder that ids are relative to; default: paths as given, below a folder called trajectories if there is one")
 		to := fs.String("to", "facts", "what to print: facts, or the rollouts as native, chat or atif")
 		neighbours := fs.Bool("neighbours", false, "also read files beside a trajectory (patch.diff, results.jsonl)")
+		rewards := fs.String("rewards", "", "files or folders of outcomes to join, separated by commas")
+		groupBy := fs.String("group-by", "", "group key: instance, file, prompt, none or metadata:<key>; default: the data's own")
+		dedup := fs.Bool("dedup", false, "pass over rollouts equal to an earlier one")
+		joinCalls := fs.Bool("join-calls", false, "make one rollout of the recorded calls in a folder")
 		return func(context.Context) (running, error) {
-			opt := traj.Options{Format: *format, OnError: traj.Skip, Alone: !*neighbours}
+			opt := traj.Options{Format: *format, OnError: traj.Skip, Alone: !*neighbours, GroupBy: *groupBy, Dedup: *dedup, JoinCalls: *joinCalls}
+			if *rewards != "" {
+				x, err := traj.LoadRewards(strings.Split(*rewards, ","))
+				if err != nil {
+					return running{}, err
+				}
+				opt.Rewards = []*traj.Rewards{x}
+			}
 			if err := opt.Validate(); err != nil {
 				return running{}, err
 			}
@@ -97,6 +108,9 @@ type importError struct {
 	ID    string        `json:"id"`
 	Error failureDetail `json:"error"`
 }
+
+// failed makes the run answer with exit status 1.
+func (importError) failed() bool { return true }
 
 func ignoreEOF(err error) error {
 	if err == io.EOF {

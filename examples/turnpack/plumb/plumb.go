@@ -127,7 +127,13 @@ func parseInterleaved(fs *flag.FlagSet, args []string) ([]string, error) {
 
 func pump(ctx context.Context, run running, paths []string, stdin io.Reader, out *bufio.Writer) (failed int, err error) {
 	if run.files != nil {
-		return 0, run.files(ctx, paths, func(v any) error { return writeLine(out, nil, v) })
+		err := run.files(ctx, paths, func(v any) error {
+			if f, ok := v.(interface{ failed() bool }); ok && f.failed() {
+				failed++
+			}
+			return writeLine(out, nil, v)
+		})
+		return failed, err
 	}
 	if len(paths) == 0 {
 		return pumpLines(ctx, run.lines, stdin, out)

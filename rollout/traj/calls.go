@@ -1,0 +1,166 @@
+package traj
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// JoinCalls makes one rollout of recorded model calls of one run, in order, each
+// as read from a completion log or an exchange: its request as messages and one
+// sampled reply. Every call becomes a turn whose context is exactly its request,
+// as ranges of a message list in which each distinct message occurs once; a
+// reply that later requests repeat stays the one sampled message it was. So
+// condensed, edited and forked histories keep what the model saw.
+//
+// Identity, tools and settings are those of the first call. It returns a
+// KindInput error when a rollout is not one call.
+func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
+	if len(calls) == 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "no calls to join")
+	}
+	out := *calls[0]
+	out.Messages, out.Turns, out.Notes = nil, []rollout.Turn{}, nil
+	var index rollout.PromptIndex
+	j := callJoin{out: &out, at: map[[16]byte][]int{}}
+	for i, c := range calls {
+		if len(c.Turns) != 1 || c.Turns[0].Message != len(c.Messages)-1 {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.Origin.File, Rollout: c.ID}, "the rollout has %d turns, expected one call whose reply comes last", len(c.Turns))
+		}
+		t := c.Turns[0]
+		t.Step = i
+		prompt, err := c.PromptTokens(nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		t.Prompt = index.Add(prompt, t.Output)
+		j.call(c.Messages, t)
+		for _, n := range c.Notes {
+			n.Message = 0
+			out.Notes = append(out.Notes, n)
+		}
+	}
+	last := calls[len(calls)-1]
+	out.Outcome, out.Status, out.ExitStatus = last.Outcome, last.Status, last.ExitStatus
+	return &out, nil
+}
+
+type callJoin struct {
+	out *rollout.Rollout
+	at  map[[16]byte][]int // digest of a message → where it occurs
+}
+
+func (j *callJoin) call(messages []rollout.Message, t rollout.Turn) {
+	var parts []rollout.ContextPart
+	used := map[int]bool{}
+	next := 0 // the message expected if the history simply goes on
+	for i := range messages[:len(messages)-1] {
+		k := j.find(&messages[i], next, used)
+		used[k] = true
+		next = k + 1
+		parts = extend(parts, k)
+	}
+	t.Message = j.add(&messages[len(messages)-1])
+	if len(parts) == 1 && parts[0].From == 0 && parts[0].To == t.Message {
+		parts = nil
+	}
+	t.Context = rollout.Context{Parts: parts}
+	j.out.Turns = append(j.out.Turns, t)
+}
+
+// find returns where a message of a request is in the list, adding it when it is
+// new. Of equal ones the expected place is taken, else the first not used by
+// this request.
+func (j *callJoin) find(m *rollout.Message, next int, used map[int]bool) int {
+	places := j.at[callDigest(m)]
+	if slices.Contains(places, next) && !used[next] {
+		return next
+	}
+	for _, k := range places {
+		if !used[k] {
+			return k
+		}
+	}
+	return j.add(m)
+}
+
+func (j *callJoin) add(m *rollout.Message) int {
+	d := callDigest(m)
+	k := len(j.out.Messages)
+	j.at[d] = append(j.at[d], k)
+	j.out.Messages = append(j.out.Messages, *m)
+	return k
+}
+
+// callDigest tells messages apart by what a template would render, so that a
+// reply and its repetition in a later request are equal although one is a string
+// and the other a list of one text.
+func callDigest(m *rollout.Message) [16]byte {
+	c := *m
+	c.Content = c.Content + "\x00" + c.ToolCallID
+	for _, p := range c.Parts {
+		if !p.IsText() {
+			c.Content += "\x00" + string(p.Raw)
+		}
+	}
+	return digest([]rollout.Message{c})
+}
+
+// callFormats are the importers whose records are single calls.
+var callFormats = []string{"llm-completion-log", "openai-wire", "anthropic-messages"}
+
+// callRun is the run that calls are collected for.
+type callRun struct {
+	folder, task string
+	calls        []*rollout.Rollout
+	job          *job
+}
+
+// collect takes a call when Options.JoinCalls asks for it and reports whether it
+// did. Calls belong together while their files lie in one folder and the first
+// message of a user is the same.
+func (j *job) collect(r *rollout.Rollout) (bool, error) {
+	rd := j.r
+	if !rd.opt.JoinCalls || !slices.Contains(callFormats, j.imp.name) {
+		return false, nil
+	}
+	folder, task := filepath.Dir(j.file.Name), ""
+	for i := range r.Messages {
+		if r.Messages[i].Role == rollout.RoleUser {
+			task = r.Messages[i].Content
+			break
+		}
+	}
+	if run := rd.calls; run != nil && (run.folder != folder || run.task != task) {
+		if err := rd.flushCalls(); err != nil {
+			return true, err
+		}
+	}
+	if rd.calls == nil {
+		rd.calls = &callRun{folder: folder, task: task, job: &job{r: rd, file: j.file, where: j.where, imp: j.imp, joined: true}}
+	}
+	r.Notes = append(r.Notes, j.notes...)
+	j.notes = nil
+	r.Origin = rollout.Origin{File: j.file.Name, Line: j.where.Line, Format: j.imp.name}
+	rd.calls.calls = append(rd.calls.calls, r)
+	return true, nil
+}
+
+// flushCalls emits the run collected so far.
+func (rd *Reader) flushCalls() error {
+	run := rd.calls
+	if run == nil {
+		return nil
+	}
+	rd.calls = nil
+	r, err := JoinCalls(run.calls)
+	if err != nil {
+		return rd.failed(err)
+	}
+	run.job.note("calls_joined", 0, "%d recorded calls were joined to one run", len(run.calls))
+	if err := run.job.emit(r); err != nil {
+		return rd.failed(run.job.locate(err))
+	}
+	return nil
+}
