@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/turnpack/turnpack/examples/turnpack/plumb"
+	"github.com/turnpack/turnpack/examples/turnpack/score"
 )
 
 // Exit codes of every command.
@@ -49,6 +50,7 @@ func main() {
 func filters() map[string]func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	return map[string]func(context.Context, []string, io.Reader, io.Writer, io.Writer) int{
 		"plumb": plumb.Main,
+		"score": score.Main,
 	}
 }
 
@@ -86,7 +88,7 @@ func run(p *program, args []string) int {
 	return exitOK
 }
 
-func filterNames() []string { return []string{"plumb"} }
+func filterNames() []string { return []string{"plumb", "score"} }
 
 // flatten lists the errors that errors.Join put together.
 func flatten(err error) []error {
