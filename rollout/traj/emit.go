@@ -6,31 +6,40 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// indices hands out places in one group.
+// indices hands out places in one group. Groups that are numbered in order, which
+// is nearly all, need no memory per rollout.
 type indices struct {
-	used map[int]struct{}
-	next int
+	next  int              // every place below is taken
+	ahead map[int]struct{} // taken places from next on
 }
 
-func (x *indices) take(want int) (got int, free bool) {
-	if want >= 0 {
-		if _, taken := x.used[want]; !taken {
-			x.used[want] = struct{}{}
-			return want, true
-		}
+// take returns the place wanted, or the next free one when it is taken or
+// negative, and whether the wish was met.
+func (x *indices) take(want int) (got int, met bool) {
+	got, met = want, true
+	if _, taken := x.ahead[want]; taken || want < x.next {
+		got, met = x.next, want < 0
 	}
-	for {
-		if _, taken := x.used[x.next]; !taken {
-			x.used[x.next] = struct{}{}
-			return x.next, want < 0
+	if got > x.next {
+		if x.ahead == nil {
+			x.ahead = map[int]struct{}{}
 		}
-		x.next++
+		x.ahead[got] = struct{}{}
+		return got, met
+	}
+	for x.next++; ; x.next++ {
+		if _, taken := x.ahead[x.next]; !taken {
+			return got, met
+		}
+		delete(x.ahead, x.next)
 	}
 }
 
@@ -118,26 +127,41 @@ func located(err error, at rollout.Origin) error {
 	return &rollout.Error{Kind: rollout.KindInput, Where: rollout.Where{File: at.File, Line: at.Line}, Msg: err.Error()}
 }
 
-// identify gives the rollout an id that no other has.
+// identify gives the rollout an id that no other has. Ids are remembered by their
+// hash, so that many rollouts need little memory; two ids of one hash would only
+// cost the second its own name.
 func (rd *Reader) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
 	place := rel + "#" + strconv.Itoa(at.Index)
 	if r.ID == "" {
 		r.ID = place
 	}
-	if _, taken := rd.ids[r.ID]; taken && r.ID == place {
-		r.ID = at.File + "#" + strconv.Itoa(at.Index) // equal names below different folders
+	if rd.newID(r.ID) {
+		return
 	}
-	if _, taken := rd.ids[r.ID]; taken {
+	if r.ID != place {
 		r.Notes = append(r.Notes, rollout.Note{Code: "id_repeated", Text: fmt.Sprintf("the id %q of the data occurred before; file and index were taken", r.ID)})
-		r.ID = place
-		for n := 2; ; n++ {
-			if _, taken := rd.ids[r.ID]; !taken {
-				break
-			}
-			r.ID = place + "@" + strconv.Itoa(n)
+	}
+	for n, id := 1, place; ; n++ {
+		if rd.newID(id) {
+			r.ID = id
+			return
+		}
+		if id = at.File + "#" + strconv.Itoa(at.Index); n > 1 { // equal names below different folders
+			id += "@" + strconv.Itoa(n)
 		}
 	}
-	rd.ids[r.ID] = struct{}{}
+}
+
+// newID remembers an id and reports whether it is new.
+func (rd *Reader) newID(id string) bool {
+	h := fnv.New64a()
+	io.WriteString(h, id)
+	sum := h.Sum64()
+	if _, taken := rd.ids[sum]; taken {
+		return false
+	}
+	rd.ids[sum] = struct{}{}
+	return true
 }
 
 func (rd *Reader) group(r *rollout.Rollout) error {
@@ -172,7 +196,7 @@ func (rd *Reader) group(r *rollout.Rollout) error {
 	}
 	x := rd.groups[r.Group]
 	if x == nil {
-		x = &indices{used: map[int]struct{}{}}
+		x = &indices{}
 		rd.groups[r.Group] = x
 	}
 	got, free := x.take(want)

@@ -252,6 +252,24 @@ func TestGroups(t *testing.T) {
 	require.ErrorContains(t, err, "metadata.no")
 }
 
+func TestRecordedIndices(t *testing.T) {
+	row := func(trial int) string {
+		return fmt.Sprintf(`{"task_id":1,"trial":%d,"reward":1,"traj":[{"role":"assistant","content":"%d"}]}`, trial, trial)
+	}
+	got, _, err := read(t, "x.jsonl", strings.Join([]string{row(2), row(0), row(0), row(2), row(3), row(1)}, "\n"), traj.Options{})
+	require.NoError(t, err)
+	var have []string
+	for _, r := range got {
+		have = append(have, fmt.Sprint(r.Index, strings.Contains(codes(r), "index_repeated")))
+	}
+	require.Equal(t, []string{"2 false", "0 false", "1 true", "3 true", "4 true", "5 true"}, have, "a place is the first one's; others get the next free and say so")
+	seen := map[string]bool{}
+	for _, r := range got {
+		require.False(t, seen[r.ID])
+		seen[r.ID] = true
+	}
+}
+
 func TestOptionsReportAllFaults(t *testing.T) {
 	_, err := traj.Open(nil, traj.Options{})
 	require.ErrorContains(t, err, "no files")
