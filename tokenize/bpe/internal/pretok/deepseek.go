@@ -3,52 +3,51 @@ package pretok
 import "github.com/turnpack/turnpack/tokenize/internal/uni"
 
 // deepseek scans the three splits of DeepSeek-V3 at once: \p{N}{1,3}, then runs
-// of CJK and kana, then in what is left
+// of CJK and kana, then in each part
 //
 //	[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// where characters that begin no match gather into pieces of their own. Each
-// split sees only its own segment, so look-ahead stops at the segment's end.
+// where characters that begin no match gather into pieces of their own. The last
+// split sees one segment at a time, kana or not, and looks no further than its end.
 type deepseek struct{ base }
 
 func (d *deepseek) Next(s []byte, i int) int {
 	f, size := d.at(s, i)
-	switch {
-	case f&uni.N != 0:
+	if f&uni.N != 0 {
 		return d.number(s, i, 3)
-	case f&uni.Kana != 0:
-		return d.while(s, i+size, uni.Kana)
 	}
-	if p := d.match(s, i); p > 0 {
+	kana := f & uni.Kana
+	if p := d.match(s, i, kana); p > 0 {
 		return p
 	}
-	// a gap: up to the next place where a segment ends or a match begins
+	// a gap: up to the next place where the segment ends or a match begins
 	for p := i + size; ; {
 		f, size := d.at(s, p)
-		if size == 0 || f&(uni.N|uni.Kana) != 0 || d.match(s, p) > 0 {
+		if size == 0 || f&(uni.N|uni.Kana) != kana || d.match(s, p, kana) > 0 {
 			return p
 		}
 		p += size
 	}
 }
 
-func (d *deepseek) word(s []byte, p int) int {
+// run skips characters with one of the flags in the same kind of segment.
+func (d *deepseek) run(s []byte, p int, flags, kana uint16) int {
 	for {
 		f, size := d.at(s, p)
-		if f&(uni.L|uni.M) == 0 || f&uni.Kana != 0 {
+		if f&flags == 0 || f&uni.Kana != kana {
 			return p
 		}
 		p += size
 	}
 }
 
-// match returns the end of the third split's match at p, 0 for none.
-func (d *deepseek) match(s []byte, p int) int {
+// match returns the end of the last split's match at p, 0 for none.
+func (d *deepseek) match(s []byte, p int, kana uint16) int {
 	f, size := d.at(s, p)
 	c := s[p]
 	if f&(uni.P|uni.S) != 0 && c < 0x80 {
 		q := p + 1
-		for q < len(s) && (s[q]|0x20) >= 'a' && (s[q]|0x20) <= 'z' {
+		for q < len(s) && isLetter(s[q]) {
 			q++
 		}
 		if q > p+1 {
@@ -56,10 +55,10 @@ func (d *deepseek) match(s []byte, p int) int {
 		}
 	}
 	if f&(uni.L|uni.M) != 0 {
-		return d.word(s, p+size)
+		return d.run(s, p+size, uni.L|uni.M, kana)
 	}
 	if f&(uni.P|uni.S) == 0 && c != '\r' && c != '\n' {
-		if q := d.word(s, p+size); q > p+size {
+		if q := d.run(s, p+size, uni.L|uni.M, kana); q > p+size {
 			return q
 		}
 	}
@@ -67,23 +66,16 @@ func (d *deepseek) match(s []byte, p int) int {
 	if c == ' ' {
 		q++
 	}
-	if end := d.marks(s, q); end > q {
+	if end := d.run(s, q, uni.P|uni.S, kana); end > q {
+		if kana != 0 {
+			return end // the line ends behind it are another segment's
+		}
 		return newlines(s, end, false)
 	}
 	if f&uni.Space == 0 {
 		return 0
 	}
 	return d.spaces(s[:d.segment(s, p)], p, true)
-}
-
-func (d *deepseek) marks(s []byte, p int) int {
-	for {
-		f, size := d.at(s, p)
-		if f&(uni.P|uni.S) == 0 || f&uni.Kana != 0 {
-			return p
-		}
-		p += size
-	}
 }
 
 // segment returns the end of the white space at p, which is where the segment

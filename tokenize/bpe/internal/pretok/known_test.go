@@ -1,0 +1,213 @@
+package pretok
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/rx"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// published are the split patterns that have scanners, by model family.
+var published = []struct {
+	family   string
+	flavor   rx.Flavor
+	patterns []string
+}{
+	{"gpt2", rx.Onig, []string{GPT2Pattern}},
+	{"gpt2 in tiktoken", rx.Rust, []string{gpt2Possessive}},
+	{"cl100k in tiktoken", rx.Rust, []string{`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`}},
+	{"llama3, glm4", rx.Onig, []string{wordsPattern(words{letters: uni.L, digits: 3})}},
+	{"qwen2, qwen2.5, qwen3", rx.Onig, []string{wordsPattern(words{letters: uni.L, digits: 1})}},
+	{"qwen3.5", rx.Onig, []string{wordsPattern(words{letters: uni.L | uni.M, digits: 1})}},
+	{"all digits", rx.Onig, []string{wordsPattern(words{letters: uni.L})}},
+	{"o200k, gpt-oss", rx.Onig, []string{casedPattern(cased{digits: 3, suffix: true, slash: true})}},
+	{"tekken", rx.Onig, []string{casedPattern(cased{digits: 1, slash: true})}},
+	{"kimi", rx.Rust, []string{casedPattern(cased{digits: 3, suffix: true, han: true})}},
+	{"deepseek v3", rx.Onig, []string{deepseekNumbers, deepseekKana, deepseekWords}},
+}
+
+// parts that patterns care about; random texts are made of them.
+var parts = []string{
+	" ", "  ", "\n", "\r", "\r\n", "\t", "\u00a0", "\u3000", "\u0085", "\v", "a", "Z", "the", "The", "iPhone", "HTTP", "\u01c5", "\u02b0", "\u00aa", "\u00df",
+	"\u0301", "\u0488", "\u0903", "1", "42", "12345", "\u00b2", "\u0661", "\u2167", "'", "'s", "'S", "'\u017f", "'re", "'LL", "'d", "''", "'x", "!", "/", "//\n", "\u3002", "$", "+", "\u20ac",
+	"\u4f60", "\u597d\u5417", "\u3007", "\u3005", "\u2e80", "\u3042", "\u30a2", "\u30fb", "\u309b", "\ud55c", "\U0001F468", "\u200d", "\uFE0F", "\u0000", "\u0007", "\uFFFD", "\U000E0001", "\u0378", "\U00020000", "\u9fa6", "_", "<|", "camelCaseWord", "abcdefgh", "abcdefghi", "ABCDEFGHij", "x'sy", "word'S ",
+}
+
+func randomText(r *rand.Rand) string {
+	var b strings.Builder
+	for range r.IntN(30) {
+		if r.IntN(6) == 0 {
+			b.WriteRune(rune(r.IntN(utf8.MaxRune)))
+		} else {
+			b.WriteString(parts[r.IntN(len(parts))])
+		}
+	}
+	return b.String()
+}
+
+func pieces(s Splitter, text string) []string {
+	var out []string
+	for i := 0; i < len(text); {
+		j := s.Next([]byte(text), i)
+		out = append(out, text[i:j])
+		i = j
+	}
+	return out
+}
+
+// byRegexp cuts by the general matcher, as an unknown pattern would be.
+func byRegexp(t testing.TB, u *uni.Tables, patterns []*rx.Regexp, text string) []string {
+	in := []norm.Text{{Buf: []byte(text)}}
+	for _, re := range patterns {
+		var err error
+		in, err = Split{Pattern: re}.Apply(u, in)
+		require.NoError(t, err)
+	}
+	var out []string
+	for _, x := range in {
+		out = append(out, string(x.Buf))
+	}
+	return out
+}
+
+func compile(t testing.TB, u *uni.Tables, patterns []string, flavor rx.Flavor) (all []*rx.Regexp) {
+	for _, p := range patterns {
+		re, err := rx.Compile(u, p, flavor)
+		require.NoError(t, err)
+		all = append(all, re)
+	}
+	return all
+}
+
+// TestScannersEqualRegexp: each scanner cuts as the matcher cuts by the pattern's text.
+func TestScannersEqualRegexp(t *testing.T) {
+	u := uni.Load()
+	for _, p := range published {
+		t.Run(p.family, func(t *testing.T) {
+			s := KnownSequence(u, p.patterns, p.flavor)
+			require.NotNil(t, s, "the pattern is recognised")
+			all := compile(t, u, p.patterns, p.flavor)
+			r := rand.New(rand.NewPCG(1, 2))
+			for range 3000 {
+				text := randomText(r)
+				require.Equal(t, byRegexp(t, u, all, text), pieces(s, text), "seed 1,2: %q", text)
+			}
+		})
+	}
+}
+
+// TestMatcherEqualsRegexp2 holds the matcher to an independent engine, in the
+// part of Unicode on which their tables agree.
+func TestMatcherEqualsRegexp2(t *testing.T) {
+	u := uni.Load()
+	patterns := []string{
+		wordsPattern(words{letters: uni.L, digits: 3}), casedPattern(cased{digits: 1}), GPT2Pattern, `\s+`, `(a|b|[cd])+e`, `(?<=\s)\S+`, `x*`,
+		`(?:ab){2,3}`, `(?>ab|a)c`, `[a-f]+?\d`, `\bthe\b`, `a{2}|b{0,2}c`, `(?=[A-Z]).`, `[^\S\n]+`,
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, p := range patterns {
+		ours, err := rx.Compile(u, p, rx.Onig)
+		require.NoError(t, err)
+		theirs := regexp2.MustCompile(p, regexp2.None)
+		for range 400 {
+			var b strings.Builder
+			for range r.IntN(30) {
+				b.WriteString([]string{"a", "b", "ab", "c", "d", "e", "the", " ", "\n", "X", "1", "23", "'s", "!", "x", "\u00e9", "\u4f60"}[r.IntN(17)])
+			}
+			text := b.String()
+			got, err := ours.All(nil, []byte(text))
+			require.NoError(t, err)
+			var want [][2]int
+			at := func(runes int) int { return len(string([]rune(text)[:runes])) }
+			last := -1
+			for m, err := theirs.FindStringMatch(text); m != nil; m, err = theirs.FindNextMatch(m) {
+				require.NoError(t, err)
+				x := [2]int{at(m.Index), at(m.Index + m.Length)}
+				if x[0] != x[1] || x[0] != last { // an empty match behind a match does not count
+					want = append(want, x)
+				}
+				last = x[1]
+			}
+			require.Equal(t, want, got, "%s on %q", p, text)
+		}
+	}
+}
+
+// TestSegments: a segment's pieces are the same alone and in the text.
+func TestSegments(t *testing.T) {
+	u := uni.Load()
+	for _, p := range published {
+		s := KnownSequence(u, p.patterns, p.flavor)
+		seg, ok := s.(interface {
+			Segment(s []byte, i, max int) int
+		})
+		if !ok {
+			continue
+		}
+		r := rand.New(rand.NewPCG(5, 6))
+		found := 0
+		for range 2000 {
+			text := randomText(r) + randomText(r) + randomText(r) + " some plain words to cut between " + randomText(r)
+			for i := 0; i < len(text); {
+				end := seg.Segment([]byte(text), i, 255)
+				if end == 0 {
+					i = s.Next([]byte(text), i)
+					continue
+				}
+				found++
+				var inside []string
+				at := i
+				for at < end {
+					j := s.Next([]byte(text), at)
+					inside = append(inside, text[at:j])
+					at = j
+				}
+				require.Equal(t, end, at, "%s: the segment %q of %q ends at a piece's end", p.family, text[i:end], text)
+				require.Equal(t, pieces(s, text[i:end]), inside, "%s: %q in %q", p.family, text[i:end], text)
+				i = end
+			}
+		}
+		require.Positive(t, found, p.family)
+	}
+}
+
+func TestRefusedPatterns(t *testing.T) {
+	for pattern, reason := range map[string]string{
+		`(?i)straSS`: "ss folds to a single letter", `(?i:\u00e9)`: "case outside ASCII", `(a)\1`: "a back reference", `[[:alpha:]]`: "a POSIX class",
+		`(a*)*`: "a loop that can be empty", `a{2,1}`: "a count", `(?<n>a)`: "a named group", `(`: "not closed", `[a`: "not closed", `\p{Nope}`: "no such class",
+		`(?<=a+)b`: "look-behind of varying width", `*a`: "nothing to repeat", `\Q`: "an unknown escape", strings.Repeat("(", 300): "too deep",
+		`((a{1000}){1000}){1000}`: "too big",
+	} {
+		_, err := rx.Compile(uni.Load(), pattern, rx.Onig)
+		require.Error(t, err, reason)
+	}
+}
+
+func FuzzScanners(f *testing.F) {
+	u := uni.Load()
+	for _, p := range parts {
+		f.Add(uint8(len(p)), "The quick "+p+" fox's\n\n"+p)
+	}
+	var all [][]*rx.Regexp
+	var scanners []Splitter
+	for _, p := range published {
+		all = append(all, compile(f, u, p.patterns, p.flavor))
+		scanners = append(scanners, KnownSequence(u, p.patterns, p.flavor))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, text string) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+		k := int(which) % len(published)
+		want := byRegexp(t, u, all[k], text)
+		if got := pieces(scanners[k], text); !slices.Equal(got, want) {
+			t.Fatalf("%s: %q, want %q", published[k].family, got, want)
+		}
+	})
+}

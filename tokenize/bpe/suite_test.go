@@ -1,0 +1,56 @@
+package bpe_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/tokenizetest"
+)
+
+func TestSuite(t *testing.T) {
+	for name, opts := range map[string]tokenizetest.Options{
+		"tiny_bytelevel": {RoundTrip: true}, "tiny_spm": {}, "qwen3": {RoundTrip: true}, "llama3": {RoundTrip: true},
+		"gptoss": {RoundTrip: true}, "deepseek_v3": {RoundTrip: true}, "llama2": {}, "gemma3": {},
+	} {
+		t.Run(name, func(t *testing.T) { tokenizetest.Run(t, load(t, name), opts) })
+	}
+	t.Run("kimi_k2", func(t *testing.T) {
+		tok, err := bpe.LoadTiktokenFS(os.DirFS(fetched(t)), "kimi_k2")
+		if err != nil {
+			t.Skip("SKIPPED FOR LACK OF A TOKENIZER: run internal/oracle/tokenizers.sh to fetch kimi_k2")
+		}
+		tokenizetest.Run(t, tok, tokenizetest.Options{RoundTrip: true, ExactOffsets: true})
+	})
+}
+
+func TestCountAndAppend(t *testing.T) {
+	tok := load(t, "tiny_bytelevel")
+	for _, text := range []string{"", "one two", strings.Repeat("many words, ", 20000), "<|im_start|>x"} {
+		ids, err := tok.AppendIDs(nil, text)
+		require.NoError(t, err)
+		n, err := tok.Count(text)
+		require.NoError(t, err)
+		require.Equal(t, len(ids), n, "%.40q", text)
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	tok := load(t, "tiny_bytelevel")
+	text := strings.Repeat("if err != nil {\n\t\treturn fmt.Errorf(\"it's %d\", n)\n}\n", 50)
+	ids, err := tok.AppendIDs(nil, text)
+	require.NoError(t, err)
+	for range 20 { // every line is stored by now
+		ids, err = tok.AppendIDs(ids[:0], text)
+		require.NoError(t, err)
+	}
+	got := testing.AllocsPerRun(100, func() {
+		if ids, err = tok.AppendIDs(ids[:0], text); err != nil {
+			t.Fatal(err)
+		}
+	})
+	require.Zero(t, got, "a call with room in its buffer allocates nothing")
+}

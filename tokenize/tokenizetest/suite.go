@@ -1,0 +1,352 @@
+package tokenizetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Options tells the suite what a tokenizer promises beyond the contract. The
+// zero value promises nothing more.
+type Options struct {
+	// RoundTrip says that decoding gives back any text that the normalizer leaves
+	// as it is: byte-level models without a normalizer, or with NFC.
+	RoundTrip bool
+	// ExactOffsets says that ranges are not widened to whole characters.
+	ExactOffsets bool
+	// NoNUL says that the engine cannot see characters from the first NUL on.
+	NoNUL bool
+	// NoInvalid says that the engine has no defined result for invalid UTF-8.
+	NoInvalid bool
+	// Texts are further texts to try.
+	Texts []string
+	// Seed of the random texts; 0 is a fixed one.
+	Seed uint64
+}
+
+// Run holds tok to the contract of [tokenize.Tokenizer].
+func Run(t *testing.T, tok tokenize.Tokenizer, opts Options) {
+	s := &suite{tok: tok, opts: opts}
+	s.texts = append(s.fixed(), opts.Texts...)
+	s.texts = append(s.texts, s.random(200)...)
+	t.Run("vocabulary", s.vocabulary)
+	t.Run("offsets", s.offsets)
+	t.Run("append", s.appends)
+	t.Run("added", s.added)
+	t.Run("literal", s.literal)
+	t.Run("invalid", s.invalid)
+	t.Run("nul", s.nul)
+	t.Run("decode", s.decode)
+	t.Run("concurrent", s.concurrent)
+}
+
+type suite struct {
+	tok   tokenize.Tokenizer
+	opts  Options
+	texts []string
+}
+
+// fixed texts each hold something that has gone wrong in some tokenizer.
+func (s *suite) fixed() []string {
+	texts := []string{
+		"", " ", "\n", "a", "\u00e9", "e\u0301", "\U0001F468\u200D\U0001F469", "\u4f60\u597d", "\uFFFD", "\uFEFFx",
+		"Hello, world! It's 12345.", "  leading", "trailing  ", "\t\tx := y\n\n\n", "a\r\nb\r\n", "\u3000\u00a0 x",
+		strings.Repeat("a", 3000), strings.Repeat(" ", 3000), strings.Repeat("\u0301", 300), "\u1100\u1161\u11a8", "don't DON'T '\u017f",
+	}
+	for _, a := range s.tok.Vocab().Added() {
+		if len(texts) > 60 {
+			break
+		}
+		texts = append(texts, a.Content, "x"+a.Content+"y", " "+a.Content+" \n"+a.Content, a.Content[:len(a.Content)/2])
+	}
+	return slices.DeleteFunc(texts, func(x string) bool { return !utf8.ValidString(x) })
+}
+
+func (s *suite) random(n int) []string {
+	r := rand.New(rand.NewPCG(s.opts.Seed, 1))
+	added := s.tok.Vocab().Added()
+	texts := make([]string, n)
+	for i := range texts {
+		var b strings.Builder
+		for range r.IntN(12) {
+			switch k := r.IntN(8); {
+			case k < 4:
+				b.WriteString([]string{" ", "\n", "word", "The", "'s", "42", "++", "\t", "\u00fc", "\u6f22"}[r.IntN(10)])
+			case k < 5 && len(added) > 0:
+				b.WriteString(added[r.IntN(len(added))].Content)
+			default:
+				c := rune(r.IntN(0x3000))
+				if k == 7 {
+					c = rune(r.IntN(utf8.MaxRune))
+				}
+				b.WriteRune(c) // a surrogate becomes U+FFFD
+			}
+		}
+		texts[i] = b.String()
+	}
+	return texts
+}
+
+func (s *suite) encode(t *testing.T, text string, opts tokenize.EncodeOptions) tokenize.Encoding {
+	t.Helper()
+	var e tokenize.Encoding
+	if err := s.tok.Encode(&e, text, opts); err != nil {
+		t.Fatalf("Encode(%.100q): %v (seed %d)", text, err, s.opts.Seed)
+	}
+	return e
+}
+
+// vocabulary: ID and Token are inverses, ids are below Size, Added is sorted.
+func (s *suite) vocabulary(t *testing.T) {
+	v := s.tok.Vocab()
+	last := rollout.TokenID(-1)
+	for _, a := range v.Added() {
+		if a.ID < last {
+			t.Errorf("added token %d comes after %d", a.ID, last)
+		}
+		last = a.ID
+		if id, ok := v.ID(a.Content); !ok || id != a.ID {
+			t.Errorf("ID(%q) is %d, %v; the added token has id %d", a.Content, id, ok, a.ID)
+		}
+		if int(a.ID) >= v.Size() {
+			t.Errorf("added token %d is not below Size %d", a.ID, v.Size())
+		}
+	}
+	step := max(1, v.Size()/2000)
+	for id := rollout.TokenID(0); int(id) < v.Size(); id += rollout.TokenID(step) {
+		if token, ok := v.Token(id); ok {
+			if back, ok := v.ID(token); !ok || back != id {
+				t.Errorf("Token(%d) is %q, whose ID is %d, %v", id, token, back, ok)
+			}
+		}
+	}
+	for _, id := range []rollout.TokenID{-1, rollout.TokenID(v.Size()), 1 << 30} {
+		if token, ok := v.Token(id); ok {
+			t.Errorf("Token(%d) is %q, outside the vocabulary", id, token)
+		}
+	}
+	if d := s.tok.Digest(); !strings.HasPrefix(d, "sha256:") || len(d) != len("sha256:")+64 {
+		t.Errorf("Digest is %q, want sha256: and 64 digits", d)
+	}
+}
+
+// offsets: 2 per id, in the text, ordered, on character boundaries; asking for
+// them changes no id.
+func (s *suite) offsets(t *testing.T) {
+	for _, text := range s.texts {
+		plain := s.encode(t, text, tokenize.EncodeOptions{})
+		e := s.encode(t, text, tokenize.EncodeOptions{Offsets: true})
+		if !slices.Equal(plain.IDs, e.IDs) {
+			t.Errorf("%.100q: ids with offsets differ from ids without", text)
+		}
+		if len(plain.Offsets) != 0 || len(e.Offsets) != 2*len(e.IDs) {
+			t.Fatalf("%.100q: %d offsets unasked, %d for %d ids", text, len(plain.Offsets), len(e.Offsets), len(e.IDs))
+		}
+		begin := int32(0)
+		for i := range e.IDs {
+			a, b := e.Offsets[2*i], e.Offsets[2*i+1]
+			if a < begin || b < a || int(b) > len(text) {
+				t.Fatalf("%.100q: token %d has range [%d, %d) after one that begins at %d, text of %d bytes", text, i, a, b, begin, len(text))
+			}
+			if !s.opts.ExactOffsets && (!boundary(text, a) || !boundary(text, b)) {
+				t.Fatalf("%.100q: token %d has range [%d, %d), inside a character", text, i, a, b)
+			}
+			begin = a
+		}
+	}
+}
+
+func boundary(s string, i int32) bool { return int(i) == len(s) || utf8.RuneStart(s[i]) }
+
+// appends: Encode appends, and a reused Encoding gives the same.
+func (s *suite) appends(t *testing.T) {
+	var reused tokenize.Encoding
+	for _, text := range s.texts {
+		want := s.encode(t, text, tokenize.EncodeOptions{Offsets: true})
+		reused.Reset()
+		reused.IDs, reused.Offsets = append(reused.IDs, 7), append(reused.Offsets, 8, 9)
+		if err := s.tok.Encode(&reused, text, tokenize.EncodeOptions{Offsets: true}); err != nil {
+			t.Fatal(err)
+		}
+		if reused.IDs[0] != 7 || !slices.Equal(reused.Offsets[:2], []int32{8, 9}) {
+			t.Fatalf("%.100q: Encode changed what was in the encoding", text)
+		}
+		if !slices.Equal(reused.IDs[1:], want.IDs) || !slices.Equal(reused.Offsets[2:], want.Offsets) {
+			t.Fatalf("%.100q: appending gives another encoding than starting afresh", text)
+		}
+	}
+}
+
+// added: the filter sees every occurrence with its text; accepting all is the default.
+func (s *suite) added(t *testing.T) {
+	for _, text := range s.texts {
+		want := s.encode(t, text, tokenize.EncodeOptions{})
+		seen := 0
+		got := s.encode(t, text, tokenize.EncodeOptions{Added: func(m tokenize.AddedMatch) bool {
+			seen++
+			if m.Start < 0 || m.End > len(text) || m.Start >= m.End {
+				t.Fatalf("%.100q: match of %q at [%d, %d)", text, m.Token.Content, m.Start, m.End)
+			}
+			if !m.Token.Normalized && text[m.Start:m.End] != m.Token.Content {
+				t.Fatalf("%.100q: match of %q at %q", text, m.Token.Content, text[m.Start:m.End])
+			}
+			return true
+		}})
+		if !slices.Equal(got.IDs, want.IDs) {
+			t.Errorf("%.100q: a filter that accepts all changes the ids", text)
+		}
+	}
+	for _, a := range s.tok.Vocab().Added() {
+		if a.Normalized || a.SingleWord {
+			continue
+		}
+		if e := s.encode(t, a.Content, tokenize.EncodeOptions{}); !slices.Contains(e.IDs, a.ID) && len(e.IDs) > 1 {
+			t.Errorf("%q does not become its id %d but %v", a.Content, a.ID, e.IDs)
+		}
+	}
+}
+
+// literal: with every added token refused none appears, and refusing one leaves
+// the others.
+func (s *suite) literal(t *testing.T) {
+	ids := map[rollout.TokenID]bool{}
+	for _, a := range s.tok.Vocab().Added() {
+		ids[a.ID] = a.Special
+	}
+	for _, text := range s.texts {
+		e := s.encode(t, text, tokenize.EncodeOptions{Added: tokenize.NoAdded})
+		for _, id := range e.IDs {
+			// an added token that is an entry of the model, too, may come from merges
+			if name, _ := s.tok.Vocab().Token(id); ids[id] && strings.Contains(text, name) && len(name) > 8 {
+				t.Errorf("%.100q: the special token %q appears although all are refused", text, name)
+			}
+		}
+		one := s.encode(t, text, tokenize.EncodeOptions{Added: func(m tokenize.AddedMatch) bool { return m.Start > 0 }})
+		if _, err := s.tok.Decode(one.IDs); err != nil {
+			t.Errorf("%.100q: %v", text, err)
+		}
+	}
+}
+
+// invalid: each maximal invalid subpart counts as U+FFFD, and ranges stay in the text.
+func (s *suite) invalid(t *testing.T) {
+	if s.opts.NoInvalid {
+		t.Skip("the engine has no defined result for invalid UTF-8")
+	}
+	for _, c := range []struct{ text, as, reason string }{
+		{"\xff", "\uFFFD", "a byte that never occurs"},
+		{"a\xc3", "a\uFFFD", "a cut-off character of two bytes"},
+		{"\xe2\x82x", "\uFFFDx", "two bytes of three are one subpart"},
+		{"\xf0\x9f\x98", "\uFFFD", "three bytes of four are one subpart"},
+		{"\xe0\x80\x80", "\uFFFD\uFFFD\uFFFD", "overlong: no byte continues the first"},
+		{"\xed\xa0\x80", "\uFFFD\uFFFD\uFFFD", "a surrogate"},
+		{"\xf4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD", "above the last code point"},
+		{"\x80\x80", "\uFFFD\uFFFD", "continuation bytes alone"},
+		{"\xc3\xc3\xa9", "\uFFFD\u00e9", "a lead byte before a whole character"},
+	} {
+		got := s.encode(t, c.text, tokenize.EncodeOptions{Offsets: true})
+		want := s.encode(t, c.as, tokenize.EncodeOptions{})
+		if !slices.Equal(got.IDs, want.IDs) {
+			t.Errorf("%s: %q gives %v, and %q gives %v", c.reason, c.text, got.IDs, c.as, want.IDs)
+		}
+		for _, o := range got.Offsets {
+			if o < 0 || int(o) > len(c.text) {
+				t.Errorf("%s: %q has offset %d", c.reason, c.text, o)
+			}
+		}
+		if n := len(got.Offsets); n > 0 && int(got.Offsets[n-1]) != len(c.text) && s.opts.RoundTrip {
+			t.Errorf("%s: %q ends at %d", c.reason, c.text, got.Offsets[n-1])
+		}
+	}
+}
+
+// nul: an ordinary character.
+func (s *suite) nul(t *testing.T) {
+	if s.opts.NoNUL {
+		t.Skip("the engine's texts end at a NUL")
+	}
+	cut, whole := s.encode(t, "ab", tokenize.EncodeOptions{}), s.encode(t, "ab\x00cd\x00", tokenize.EncodeOptions{})
+	if len(whole.IDs) <= len(cut.IDs) {
+		t.Errorf("the text after a NUL is lost: %v", whole.IDs)
+	}
+	if s.opts.RoundTrip {
+		if got, err := s.tok.Decode(whole.IDs); err != nil || got != "ab\x00cd\x00" {
+			t.Errorf("Decode gives %q, %v", got, err)
+		}
+	}
+}
+
+// decode: the inverse where promised; foreign ids are located errors.
+func (s *suite) decode(t *testing.T) {
+	for _, text := range s.texts {
+		e := s.encode(t, text, tokenize.EncodeOptions{})
+		got, err := s.tok.Decode(e.IDs)
+		if err != nil {
+			t.Fatalf("%.100q: %v", text, err)
+		}
+		again := s.encode(t, got, tokenize.EncodeOptions{})
+		if s.opts.RoundTrip && got != text {
+			// a normalizer may have changed the text; then the new one must be stable
+			if twice, err := s.tok.Decode(again.IDs); err != nil || twice != got || isASCII(text) {
+				t.Errorf("%.100q comes back as %.100q, then %.100q (%v)", text, got, twice, err)
+			}
+		}
+	}
+	for _, ids := range [][]rollout.TokenID{{-1}, {0, rollout.TokenID(s.tok.Vocab().Size())}, {1 << 30}} {
+		_, err := s.tok.Decode(ids)
+		if !errors.Is(err, rollout.KindTokenizer) {
+			t.Errorf("Decode(%v): error is %v, want a KindTokenizer error", ids, err)
+		}
+		if e, ok := errors.AsType[*rollout.Error](err); ok {
+			if at, known := e.Where.Token.Get(); !known || at != len(ids)-1 {
+				t.Errorf("Decode(%v): the error is at token %d, %v", ids, at, known)
+			}
+		}
+	}
+	if got, err := s.tok.Decode(nil); got != "" || err != nil {
+		t.Errorf("Decode(nil) is %q, %v", got, err)
+	}
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+}
+
+// concurrent: many callers, one result.
+func (s *suite) concurrent(t *testing.T) {
+	want := make([][]rollout.TokenID, len(s.texts))
+	for i, text := range s.texts {
+		want[i] = s.encode(t, text, tokenize.EncodeOptions{}).IDs
+	}
+	faults := make(chan string, 8)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			var e tokenize.Encoding
+			for k := range s.texts {
+				i := (k*7 + w*13) % len(s.texts)
+				e.Reset()
+				err := s.tok.Encode(&e, s.texts[i], tokenize.EncodeOptions{Offsets: w%2 == 0})
+				if err != nil || !slices.Equal(e.IDs, want[i]) {
+					select {
+					case faults <- fmt.Sprintf("%.100q: %v, %v", s.texts[i], e.IDs, err):
+					default:
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(faults)
+	for f := range faults {
+		t.Error("another result among concurrent callers: " + f)
+	}
+}
