@@ -189,6 +189,17 @@ func BenchmarkPathological(b *testing.B) {
 	}
 }
 
+func BenchmarkLoadCompiled(b *testing.B) {
+	data, err := load(b, "qwen3").AppendCompiled(nil)
+	require.NoError(b, err)
+	b.ReportMetric(float64(len(data)), "file-bytes")
+	for b.Loop() {
+		if _, err := bpe.ParseCompiled("qwen3", data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkLoad(b *testing.B) {
 	for _, name := range []string{"qwen3", "gptoss"} {
 		def := definition(b, name)

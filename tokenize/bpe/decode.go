@@ -61,12 +61,14 @@ func newByteTable(t *Tokenizer) *byteTable {
 			continue
 		}
 		begin := len(b.data)
-		if _, added := t.facts.byID[rollout.TokenID(id)]; !added || !t.exact {
-			if raw, ok := unspell(s); ok {
-				s = raw
-			}
+		_, added := t.facts.byID[rollout.TokenID(id)]
+		raw := false
+		if !added || !t.exact {
+			b.data, raw = unspell(b.data, s)
 		}
-		b.data = append(b.data, s...)
+		if !raw {
+			b.data = append(b.data, s...)
+		}
 		b.at[2*id], b.at[2*id+1] = uint32(begin), uint32(len(b.data)+1)
 	}
 	return b
@@ -148,9 +150,8 @@ type (
 func (byteLevelStep) apply(tokens []string) []string {
 	var buf []byte
 	for _, s := range tokens {
-		if raw, ok := unspell([]byte(s)); ok {
-			buf = append(buf, raw...)
-		} else {
+		var ok bool
+		if buf, ok = unspell(buf, []byte(s)); !ok {
 			buf = append(buf, s...)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Open loads a tokenizer from a tokenizer.json file, from a rank file of
+// Open loads a tokenizer from a tokenizer.json or compiled file, from a rank file of
 // tiktoken (*.model, *.tiktoken, with tokenizer_config.json beside it), or from a
 // model folder that has one of them; tokenizer.json goes first.
 func Open(name string) (*Tokenizer, error) {
@@ -50,6 +50,9 @@ func Open(name string) (*Tokenizer, error) {
 		}
 		return ParseTiktoken(name, Tiktoken{Ranks: data, Config: config})
 	}
+	if IsCompiled(data) {
+		return ParseCompiled(name, data)
+	}
 	return Parse(name, data)
 }
 
@@ -68,24 +71,13 @@ func LoadFS(fsys fs.FS, name string) (*Tokenizer, error) {
 func Parse(name string, data []byte) (*Tokenizer, error) {
 	l := &loader{file: name, u: uni.Load()}
 	sum := sha256.Sum256(data)
-	t, err := l.parse(data)
-	if err != nil {
-		return nil, err
-	}
-	t.digest = "sha256:" + hex.EncodeToString(sum[:])
-	return t, nil
+	return l.parse(data, "sha256:"+hex.EncodeToString(sum[:]))
 }
 
 // loader builds a tokenizer from its description.
 type loader struct {
 	file string
 	u    *uni.Tables
-}
-
-// sections are the parts of tokenizer.json, unread but for the model.
-type sections struct {
-	added, normalizer, preTokenizer, postProcessor, decoder json.RawMessage
-	model                                                   *modelFile
 }
 
 func (l *loader) where(field string) rollout.Where {
@@ -103,28 +95,28 @@ func (l *loader) refuse(field, format string, args ...any) *rollout.Error {
 		WithFix("load this tokenizer with the hf engine (tokenize/hf), which has every component of Hugging Face tokenizers")
 }
 
-func (l *loader) parse(data []byte) (*Tokenizer, error) {
+func (l *loader) parse(data []byte, digest string) (*Tokenizer, error) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
 	if !utf8.Valid(data) {
 		return nil, l.damaged("", "the file is not valid UTF-8")
 	}
 	s := tjson.New(data)
-	var sec sections
+	var sec source
 	var merr error
 	s.Object(func(key []byte) {
 		switch string(key) {
 		case "added_tokens":
-			sec.added = s.Raw()
+			sec.Added = bytes.Clone(s.Raw())
 		case "normalizer":
-			sec.normalizer = s.Raw()
+			sec.Normalizer = bytes.Clone(s.Raw())
 		case "pre_tokenizer":
-			sec.preTokenizer = s.Raw()
+			sec.PreTokenizer = bytes.Clone(s.Raw())
 		case "post_processor":
-			sec.postProcessor = s.Raw()
+			sec.PostProcessor = bytes.Clone(s.Raw())
 		case "decoder":
-			sec.decoder = s.Raw()
+			sec.Decoder = bytes.Clone(s.Raw())
 		case "model":
-			sec.model, merr = l.readModel(s)
+			sec.Model, merr = l.readModel(s)
 			if merr != nil {
 				s.Fail("%v", merr)
 			}
@@ -139,31 +131,32 @@ func (l *loader) parse(data []byte) (*Tokenizer, error) {
 	if err := s.Err(); err != nil {
 		return nil, l.damaged("", "the file is not a tokenizer.json: %w", err)
 	}
-	if sec.model == nil {
+	if sec.Model == nil {
 		return nil, l.damaged("/model", "the file has no model")
 	}
-	return l.build(&sec)
+	sec.Digest = digest
+	return l.build(sec)
 }
 
 // build joins the parts.
-func (l *loader) build(sec *sections) (*Tokenizer, error) {
-	t := &Tokenizer{u: l.u}
+func (l *loader) build(sec source) (*Tokenizer, error) {
+	t := &Tokenizer{u: l.u, digest: sec.Digest, source: sec}
 	var err error
-	if t.normalizer, err = l.normalizer("/normalizer", sec.normalizer); err != nil {
+	if t.normalizer, err = l.normalizer("/normalizer", sec.Normalizer); err != nil {
 		return nil, err
 	}
 	var c cutter
-	if err = l.preTokenizer("/pre_tokenizer", sec.preTokenizer, &c); err != nil {
+	if err = l.preTokenizer("/pre_tokenizer", sec.PreTokenizer, &c); err != nil {
 		return nil, err
 	}
-	if t.trim, err = l.postProcessor("/post_processor", sec.postProcessor); err != nil {
+	if t.trim, err = l.postProcessor("/post_processor", sec.PostProcessor); err != nil {
 		return nil, err
 	}
-	if t.decoder, err = l.decoder("/decoder", sec.decoder); err != nil {
+	if t.decoder, err = l.decoder("/decoder", sec.Decoder); err != nil {
 		return nil, err
 	}
-	spelled := c.spelled || l.spells(sec.normalizer) || t.decoder.spells()
-	if t.model, err = l.model(sec.model, spelled); err != nil {
+	spelled := c.spelled || l.spells(sec.Normalizer) || t.decoder.spells()
+	if t.model, err = l.model(sec.Model, spelled); err != nil {
 		return nil, err
 	}
 	if t.model.Raw() && c.spelled && !c.after {
@@ -171,9 +164,10 @@ func (l *loader) build(sec *sections) (*Tokenizer, error) {
 	} else {
 		t.stages = c.stages
 	}
-	if err = l.added(t, sec.added); err != nil {
+	if err = l.added(t, sec.Added); err != nil {
 		return nil, err
 	}
+	t.source.Model.release()
 	t.finish()
 	return t, nil
 }

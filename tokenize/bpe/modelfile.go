@@ -22,9 +22,13 @@ type modelFile struct {
 	ByteFallback bool     `json:"byte_fallback"`
 	IgnoreMerges bool     `json:"ignore_merges"`
 
-	vocab  *model.Vocab
-	merges []byte // raw
+	vocab    *model.Vocab
+	merges   []byte       // raw
+	compiled *model.Model // instead of both
 }
+
+// release drops the tables once the model has them.
+func (f *modelFile) release() { f.vocab, f.merges, f.compiled = nil, nil, nil }
 
 func (l *loader) readModel(s *tjson.Scanner) (*modelFile, error) {
 	if s.Peek() != '{' {
@@ -85,16 +89,20 @@ func (l *loader) readVocab(s *tjson.Scanner) (*model.Vocab, error) {
 // model checks the description and builds the model. spelled says that pieces
 // come in the byte-level spelling.
 func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
-	if f.Type != "BPE" && !(f.Type == "" && f.merges != nil) {
+	if f.Type != "BPE" && !(f.Type == "" && (f.merges != nil || f.compiled != nil)) {
 		return nil, l.refuse("/model/type", "the model %q, only BPE", f.Type)
 	}
 	if f.Dropout != nil && *f.Dropout != 0 {
 		return nil, l.refuse("/model/dropout", "dropout (here %v), which gives random ids", *f.Dropout)
 	}
-	if f.vocab == nil || f.merges == nil {
-		return nil, l.damaged("/model", "a BPE model needs vocab and merges")
+	m := f.compiled
+	if m == nil {
+		if f.vocab == nil || f.merges == nil {
+			return nil, l.damaged("/model", "a BPE model needs vocab and merges")
+		}
+		m = &model.Model{Vocab: f.vocab}
 	}
-	m := &model.Model{Vocab: f.vocab, IgnoreMerges: f.IgnoreMerges, FuseUnk: f.FuseUnk, ByteFallback: f.ByteFallback, Unk: -1}
+	m.IgnoreMerges, m.FuseUnk, m.ByteFallback, m.Unk = f.IgnoreMerges, f.FuseUnk, f.ByteFallback, -1
 	if f.Prefix != nil {
 		m.Prefix = *f.Prefix
 	}
@@ -105,13 +113,15 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 		return nil, l.refuse("/model/byte_fallback", "byte_fallback together with a subword prefix or word suffix")
 	}
 	if f.UnkToken != nil {
-		if m.Unk = f.vocab.Find([]byte(*f.UnkToken)); m.Unk < 0 {
+		if m.Unk = m.Vocab.Find([]byte(*f.UnkToken)); m.Unk < 0 {
 			m.Unk = model.MissingUnk
 		}
 	}
-	var err error
-	if m.Pairs, err = l.readMerges(f.merges, f.vocab, len(m.Prefix)); err != nil {
-		return nil, err
+	if m.Pairs == nil {
+		var err error
+		if m.Pairs, err = l.readMerges(f.merges, f.vocab, len(m.Prefix)); err != nil {
+			return nil, err
+		}
 	}
 	if spelled {
 		m.Init(norm.ByteChar, unspell)
@@ -183,18 +193,18 @@ func (l *loader) readMerges(raw []byte, v *model.Vocab, prefix int) (*model.Pair
 	return pairs, nil
 }
 
-// unspell turns a byte-level spelling back to bytes; false where it holds a
-// character that spells no byte.
-func unspell(b []byte) ([]byte, bool) {
-	out := make([]byte, 0, len(b))
+// unspell appends the bytes of a byte-level spelling to dst; false, and dst as it
+// was, where it holds a character that spells no byte.
+func unspell(dst, b []byte) ([]byte, bool) {
+	n := len(dst)
 	for i := 0; i < len(b); {
 		r, size := uni.DecodeRune(b[i:])
 		c, ok := norm.CharByte(r)
 		if !ok {
-			return nil, false
+			return dst[:n], false
 		}
-		out = append(out, c)
+		dst = append(dst, c)
 		i += size
 	}
-	return out, true
+	return dst, true
 }

@@ -90,19 +90,8 @@ func ParseTiktoken(name string, k Tiktoken) (*Tokenizer, error) {
 		return nil, l.damaged("", "the split pattern of these ranks is not known").
 			WithFix("give it in Tiktoken.Pattern: the model's own tokenizer code has it as pat_str")
 	}
-	t := &Tokenizer{u: l.u, raw: true, exact: true, decoder: chain{byteLevelStep{}}}
-	if t.model, err = l.ranks(k.Ranks); err != nil {
-		return nil, err
-	}
-	if t.splitter = pretok.Known(l.u, pattern, rx.Rust); t.splitter == nil {
-		re, err := rx.Compile(l.u, pattern, rx.Rust)
-		if err != nil {
-			return nil, l.refuse("", "the regular expression %q: %w", pattern, err)
-		}
-		// what no match covers is lost, as in tiktoken
-		t.stages = []pretok.Stage{pretok.Split{Pattern: re, Behavior: pretok.Removed, Invert: true}}
-	}
-	if err := l.tiktokenAdded(t, added); err != nil {
+	m, err := l.ranks(k.Ranks)
+	if err != nil {
 		return nil, err
 	}
 	h := sha256.New()
@@ -110,7 +99,26 @@ func ParseTiktoken(name string, k Tiktoken) (*Tokenizer, error) {
 	for _, a := range added {
 		fmt.Fprintf(h, "%d %q %v\n", a.ID, a.Content, a.Special)
 	}
-	t.digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return l.tiktoken(m, source{Digest: "sha256:" + hex.EncodeToString(h.Sum(nil)), Pattern: pattern, Tokens: added})
+}
+
+// tiktoken joins the parts.
+func (l *loader) tiktoken(m *model.Model, src source) (*Tokenizer, error) {
+	if !m.Raw() {
+		return nil, l.damaged("", "the ranks lack some single byte, so some text could not be encoded")
+	}
+	t := &Tokenizer{u: l.u, raw: true, exact: true, decoder: chain{byteLevelStep{}}, model: m, digest: src.Digest, source: src}
+	if t.splitter = pretok.Known(l.u, src.Pattern, rx.Rust); t.splitter == nil {
+		re, err := rx.Compile(l.u, src.Pattern, rx.Rust)
+		if err != nil {
+			return nil, l.refuse("", "the regular expression %q: %w", src.Pattern, err)
+		}
+		// what no match covers is lost, as in tiktoken
+		t.stages = []pretok.Stage{pretok.Split{Pattern: re, Behavior: pretok.Removed, Invert: true}}
+	}
+	if err := l.tiktokenAdded(t, src.Tokens); err != nil {
+		return nil, err
+	}
 	t.finish()
 	return t, nil
 }
@@ -202,8 +210,5 @@ func (l *loader) ranks(data []byte) (*model.Model, error) {
 	}
 	m := &model.Model{Vocab: v, Pairs: pairs, IgnoreMerges: true, Unk: -1}
 	m.Init(norm.ByteChar, unspell)
-	if !m.Raw() {
-		return nil, l.damaged("", "the ranks lack some single byte, so some text could not be encoded")
-	}
 	return m, nil
 }

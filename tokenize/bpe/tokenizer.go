@@ -26,6 +26,7 @@ type Tokenizer struct {
 	trim       []trimmer
 	decoder    chain
 	digest     string
+	source     source // what AppendCompiled writes
 
 	// added tokens looked for in the text itself, and in the normalised text
 	early, late               []engine.AddedToken

@@ -43,8 +43,8 @@ type scratch struct {
 
 // Init prepares lookups after the vocabulary and merges are complete. spell, not
 // nil for byte-level models, gives the characters that stand for bytes, and
-// unspell turns a spelling back to bytes.
-func (m *Model) Init(spell func(byte) rune, unspell func([]byte) ([]byte, bool)) {
+// unspell appends a spelling's bytes.
+func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool)) {
 	m.cache = newCache()
 	m.pool.New = func() any { return &scratch{merger: merger{pairs: m.Pairs}} }
 	m.raw = spell != nil && m.Prefix == "" && m.Suffix == ""
@@ -61,26 +61,34 @@ func (m *Model) Init(spell func(byte) rune, unspell func([]byte) ([]byte, bool))
 	for c := range m.ascii {
 		m.ascii[c] = m.Vocab.Find([]byte{byte(c)})
 	}
+	if m.width == nil {
+		m.measure(unspell)
+	}
+	if !m.raw {
+		m.cuts = newCuts(m)
+	}
+}
+
+// measure fills width.
+func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 	m.width = make([]int32, m.Vocab.Size())
+	var scratch []byte
 	for id := range m.width {
 		b, ok := m.Vocab.Bytes(id)
 		if !ok {
 			continue
 		}
 		if m.raw {
-			if r, ok := unspell(b); ok {
-				b = r
+			if raw, ok := unspell(scratch[:0], b); ok {
+				b, scratch = raw, raw
 			}
 		}
 		m.width[id] = int32(len(b))
 	}
-	if !m.raw {
-		for _, id := range m.fallback {
-			if id >= 0 && m.ByteFallback {
-				m.width[id] = 1
-			}
+	for _, id := range m.fallback {
+		if !m.raw && m.ByteFallback && id >= 0 {
+			m.width[id] = 1
 		}
-		m.cuts = newCuts(m)
 	}
 }
 

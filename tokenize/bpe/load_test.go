@@ -1,0 +1,244 @@
+package bpe_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/tokenizetest"
+)
+
+// small is a definition in which tests change one thing.
+func small(change func(d map[string]any)) []byte {
+	var d map[string]any
+	text := `{"version":"1.0","added_tokens":[{"id":4,"content":"<s>","special":true,"normalized":false}],
+		"normalizer":null,"pre_tokenizer":null,"post_processor":null,"decoder":null,
+		"model":{"type":"BPE","unk_token":null,"vocab":{"a":0,"b":1,"ab":2,"c":3},"merges":[["a","b"]]}}`
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		panic(err)
+	}
+	if change != nil {
+		change(d)
+	}
+	out, err := json.Marshal(d)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func model(d map[string]any) map[string]any { return d["model"].(map[string]any) }
+
+func TestRefusals(t *testing.T) {
+	_, err := bpe.Parse("t.json", small(nil))
+	require.NoError(t, err, "the unchanged definition loads")
+	for _, c := range []struct {
+		reason string
+		names  string // what the message must name
+		hf     bool   // another engine can
+		change func(d map[string]any)
+	}{
+		{"another model", "/model/type", true, func(d map[string]any) { model(d)["type"] = "WordPiece" }},
+		{"random ids", "/model/dropout", true, func(d map[string]any) { model(d)["dropout"] = 0.1 }},
+		{"an unknown normalizer", "Precompiled", true, func(d map[string]any) { d["normalizer"] = map[string]any{"type": "Precompiled"} }},
+		{"one inside a sequence", "/normalizer/normalizers/0", true, func(d map[string]any) {
+			d["normalizer"] = map[string]any{"type": "Sequence", "normalizers": []any{map[string]any{"type": "Nmt"}}}
+		}},
+		{"an unknown pre-tokenizer", "UnicodeScripts", true, func(d map[string]any) { d["pre_tokenizer"] = map[string]any{"type": "UnicodeScripts"} }},
+		{"a pattern beyond the matcher", "back", true, func(d map[string]any) {
+			d["pre_tokenizer"] = map[string]any{"type": "Split", "pattern": map[string]any{"Regex": `(back)\1`}, "behavior": "Isolated", "invert": false}
+		}},
+		{"an unknown decoder", "CTC", true, func(d map[string]any) { d["decoder"] = map[string]any{"type": "CTC"} }},
+		{"an unknown post-processor", "Nope", true, func(d map[string]any) { d["post_processor"] = map[string]any{"type": "Nope"} }},
+		{"a merge of unknown parts", "merge 0", false, func(d map[string]any) { model(d)["merges"] = []any{[]any{"a", "x"}} }},
+		{"a merge into nothing", "merge 0", false, func(d map[string]any) { model(d)["merges"] = []any{[]any{"b", "a"}} }},
+		{"a merge of one part", "merge 0", false, func(d map[string]any) { model(d)["merges"] = []any{"ab"} }},
+		{"no vocabulary", "vocab", false, func(d map[string]any) { delete(model(d), "vocab") }},
+		{"a huge id", "/model/vocab", false, func(d map[string]any) { model(d)["vocab"] = map[string]any{"a": 999999999} }},
+		{"no model", "model", false, func(d map[string]any) { delete(d, "model") }},
+	} {
+		_, err := bpe.Parse("t.json", small(c.change))
+		require.ErrorIs(t, err, rollout.KindTokenizer, c.reason)
+		require.Contains(t, err.Error(), c.names, c.reason)
+		require.Contains(t, err.Error(), "t.json", c.reason)
+		require.Equal(t, c.hf, strings.Contains(err.Error(), "hf engine"), "%s: %v", c.reason, err)
+	}
+}
+
+func TestMergeForms(t *testing.T) {
+	pairs, err := bpe.Parse("pairs", small(nil))
+	require.NoError(t, err)
+	lines, err := bpe.Parse("lines", small(func(d map[string]any) { model(d)["merges"] = []any{"#version: 0.2", "a b"} }))
+	require.NoError(t, err)
+	for _, tok := range []*bpe.Tokenizer{pairs, lines} {
+		ids, err := tok.AppendIDs(nil, "abcab<s>")
+		require.NoError(t, err)
+		require.Equal(t, []rollout.TokenID{2, 3, 2, 4}, ids)
+	}
+	require.NotEqual(t, pairs.Digest(), lines.Digest(), "the digest is the file's")
+}
+
+func TestEveryPrefixFails(t *testing.T) {
+	def := small(nil)
+	for n := range def {
+		_, err := bpe.Parse("cut", def[:n])
+		require.ErrorIs(t, err, rollout.KindTokenizer, "%d bytes of %d", n, len(def))
+	}
+}
+
+func TestCompiled(t *testing.T) {
+	for _, name := range []string{"tiny_bytelevel", "tiny_spm", "qwen3"} {
+		t.Run(name, func(t *testing.T) {
+			tok := load(t, name)
+			data, err := tok.AppendCompiled(nil)
+			require.NoError(t, err)
+			again, err := bpe.ParseCompiled(name, data)
+			require.NoError(t, err)
+			require.Equal(t, tok.Digest(), again.Digest())
+			tokenizetest.RunKit(t, again, kit.Dir(t, "conformance", "tokenizers", name+".jsonl.gz"))
+			twice, err := again.AppendCompiled(nil)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(data, twice), "compiling what was compiled gives the same bytes")
+		})
+	}
+	data, err := load(t, "tiny_spm").AppendCompiled(nil)
+	require.NoError(t, err)
+	for n := 0; n < len(data); n += 1 + n/8 {
+		_, err := bpe.ParseCompiled("cut", data[:n])
+		require.ErrorIs(t, err, rollout.KindTokenizer, "%d bytes of %d", n, len(data))
+	}
+	for _, at := range []int{0, 4, 40, 60, len(data) / 2, len(data) - 1} {
+		broken := bytes.Clone(data)
+		broken[at] ^= 4
+		_, err := bpe.ParseCompiled("broken", broken)
+		require.ErrorIs(t, err, rollout.KindTokenizer, "byte %d changed", at)
+	}
+}
+
+func TestTiktoken(t *testing.T) {
+	tok, err := bpe.LoadTiktokenFS(os.DirFS(fetched(t)), "llama3_tiktoken")
+	if err != nil {
+		t.Skip("SKIPPED FOR LACK OF A TOKENIZER: run internal/oracle/tokenizers.sh to fetch llama3_tiktoken")
+	}
+	json := load(t, "llama3")
+	cases, err := tokenizetest.ReadKit(kit.Dir(t, "conformance", "tokenizers", "llama3.jsonl.gz"))
+	require.NoError(t, err)
+	compiled, err := tok.AppendCompiled(nil)
+	require.NoError(t, err)
+	again, err := bpe.ParseCompiled("llama3", compiled)
+	require.NoError(t, err)
+	for _, c := range cases {
+		want, err := json.AppendIDs(nil, c.Text)
+		require.NoError(t, err)
+		got, err := tok.AppendIDs(nil, c.Text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "ranks and tokenizer.json of one model: %q", c.Text)
+		got, err = again.AppendIDs(nil, c.Text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "compiled: %q", c.Text)
+	}
+	_, err = bpe.ParseTiktoken("x", bpe.Tiktoken{Ranks: []byte("YQ== 0\n"), Pattern: bpe.PatternLlama3})
+	require.ErrorContains(t, err, "single byte")
+	_, err = bpe.ParseTiktoken("x", bpe.Tiktoken{Ranks: []byte("YQ== 0\n")})
+	require.ErrorContains(t, err, "Tiktoken.Pattern")
+	_, err = bpe.ParseTiktoken("x", bpe.Tiktoken{Ranks: []byte("YQ== 0\nnonsense\n"), Pattern: bpe.PatternLlama3})
+	require.ErrorContains(t, err, "x:2")
+}
+
+// TestStream: whatever the cuts between writes, the pieces join to Decode.
+func TestStream(t *testing.T) {
+	for _, name := range []string{"tiny_bytelevel", "tiny_spm"} {
+		tok := load(t, name)
+		cases, err := tokenizetest.ReadKit(kit.Dir(t, "conformance", "tokenizers", name+".jsonl.gz"))
+		require.NoError(t, err)
+		s := tok.NewStream()
+		for i, c := range cases {
+			ids := c.IDs
+			if i%3 == 0 && len(ids) > 3 {
+				ids = ids[1 : len(ids)-1] // cut through characters
+			}
+			want, err := tok.Decode(ids)
+			require.NoError(t, err)
+			var got strings.Builder
+			for k := 0; k < len(ids); {
+				n := min(len(ids), k+1+k%3)
+				text, err := s.Write(ids[k:n]...)
+				require.NoError(t, err)
+				got.WriteString(text)
+				k = n
+			}
+			got.WriteString(s.Close())
+			require.Equal(t, want, got.String(), "%s %s", name, c.ID)
+		}
+	}
+}
+
+func TestStreamHoldsBack(t *testing.T) {
+	tok := load(t, "tiny_bytelevel")
+	ids, err := tok.AppendIDs(nil, "\U0001F9D9")
+	require.NoError(t, err)
+	require.Greater(t, len(ids), 1, "the vocabulary has no token for the character")
+	s := tok.NewStream()
+	for _, id := range ids[:len(ids)-1] {
+		text, err := s.Write(id)
+		require.NoError(t, err)
+		require.Empty(t, text, "an unfinished character")
+	}
+	text, err := s.Write(ids[len(ids)-1])
+	require.NoError(t, err)
+	require.Equal(t, "\U0001F9D9", text)
+	_, err = s.Write(1 << 20)
+	require.ErrorIs(t, err, rollout.KindTokenizer)
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(small(nil), "abc <s>")
+	f.Add(small(func(d map[string]any) {
+		d["pre_tokenizer"] = map[string]any{"type": "Metaspace", "replacement": "c"}
+		model(d)["byte_fallback"] = true
+	}), "a b")
+	f.Add(small(func(d map[string]any) {
+		d["pre_tokenizer"] = map[string]any{"type": "Split", "pattern": map[string]any{"Regex": `a*?b|\s+(?!\S)`}, "behavior": "MergedWithNext"}
+		d["normalizer"] = map[string]any{"type": "Sequence", "normalizers": []any{map[string]any{"type": "NFKD"}, map[string]any{"type": "StripAccents"}}}
+		d["decoder"] = map[string]any{"type": "Strip", "content": "a", "start": 1, "stop": 1}
+	}), "e\u0301 ab")
+	f.Fuzz(func(t *testing.T, def []byte, text string) {
+		tok, err := bpe.Parse("fuzz", def)
+		if err != nil {
+			return
+		}
+		var e engine.Encoding
+		if err := tok.Encode(&e, text, engine.EncodeOptions{Offsets: true}); err != nil {
+			return
+		}
+		if len(e.Offsets) != 2*len(e.IDs) {
+			t.Fatalf("%d offsets for %d ids", len(e.Offsets), len(e.IDs))
+		}
+		if _, err := tok.Decode(e.IDs); err != nil {
+			t.Fatalf("the ids of %q do not decode: %v", text, err)
+		}
+	})
+}
+
+func FuzzRoundTrip(f *testing.F) {
+	tok := load(f, "gptoss")
+	f.Add("hello\x00 \u00e9e\u0301\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		ids, err := tok.AppendIDs(nil, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tok.Decode(ids)
+		if want := strings.ToValidUTF8(text, "\uFFFD"); err != nil || strings.ToValidUTF8(text, "") == text && got != want {
+			t.Fatalf("%q comes back as %q, %v", text, got, err)
+		}
+	})
+}
