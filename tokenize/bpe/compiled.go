@@ -1,8 +1,6 @@
 package bpe
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -17,12 +15,13 @@ import (
 // tables as they lie in memory:
 //
 //	magic     4 bytes, little-endian 'TPK1'
-//	checksum  32 bytes, SHA-256 of all that follows
+//	checksum  8 bytes, of all that follows; it tells damage, not forgery, which
+//	          the checks of the tables have to bear
 //	header    8 bytes length, then JSON
 //	tables    vocabulary, merges, widths
 const (
 	compiledMagic  = 'T' | 'P'<<8 | 'K'<<16 | '1'<<24
-	compiledPrefix = 4 + sha256.Size
+	compiledPrefix = 4 + 8
 )
 
 // source is the description of a tokenizer without its tables.
@@ -50,10 +49,9 @@ func (t *Tokenizer) AppendCompiled(dst []byte) ([]byte, error) {
 	}
 	body := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	body = t.model.Tables(append(body, header...))
-	sum := sha256.Sum256(body)
-	var magic [4]byte
-	binary.NativeEndian.PutUint32(magic[:], compiledMagic)
-	return append(append(append(dst, magic[:]...), sum[:]...), body...), nil
+	dst = binary.NativeEndian.AppendUint32(dst, compiledMagic)
+	dst = binary.LittleEndian.AppendUint64(dst, model.Hash(body))
+	return append(dst, body...), nil
 }
 
 // IsCompiled reports whether data begins as a compiled tokenizer.
@@ -70,7 +68,7 @@ func ParseCompiled(name string, data []byte) (*Tokenizer, error) {
 		return nil, l.damaged("", "the file is not a compiled tokenizer of this machine's byte order").WithFix("compile the tokenizer again, here")
 	}
 	body := data[compiledPrefix:]
-	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], data[4:compiledPrefix]) {
+	if len(body) < 16 || model.Hash(body) != binary.LittleEndian.Uint64(data[4:]) {
 		return nil, l.damaged("", "the compiled tokenizer does not have its own checksum").WithFix("compile the tokenizer again")
 	}
 	n := uint64(math.MaxUint64)

@@ -17,7 +17,7 @@ import (
 // out as U+FFFD, as in the reference.
 func (t *Tokenizer) Decode(ids []rollout.TokenID) (string, error) {
 	if t.bytes != nil {
-		buf, err := t.bytes.append(nil, ids)
+		buf, err := t.bytes().append(nil, ids)
 		if err != nil {
 			return "", err
 		}
@@ -346,7 +346,7 @@ func (s *Stream) Write(ids ...rollout.TokenID) (string, error) {
 		s.n++
 		switch {
 		case s.t.bytes != nil:
-			s.held, _ = s.t.bytes.append(s.held, []rollout.TokenID{id})
+			s.held, _ = s.t.bytes().append(s.held, []rollout.TokenID{id})
 			done := len(s.held) - unfinished(s.held)
 			out.WriteString(lossy(s.held[:done]))
 			s.held = append(s.held[:0], s.held[done:]...)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -180,7 +181,7 @@ func (t *Tokenizer) finish() {
 	}
 	t.pool.New = func() any { return &encoder{t: t} }
 	if t.decoder.plainBytes() {
-		t.bytes = newByteTable(t)
+		t.bytes = sync.OnceValue(func() *byteTable { return newByteTable(t) })
 	}
 }
 

@@ -34,7 +34,7 @@ type Tokenizer struct {
 	lateContent               []string // normalised
 
 	facts *facts
-	bytes *byteTable // what each id decodes to, where that is a matter of bytes
+	bytes func() *byteTable // what each id decodes to, where that is a matter of bytes; made at first use
 	pool  sync.Pool
 }
 
