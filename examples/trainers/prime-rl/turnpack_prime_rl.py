@@ -1,0 +1,29 @@
+"""Hands export rows to prime-rl's own packer and file sender (Go's export/primerl packs and writes the files without Python)."""
+import asyncio
+import pathlib
+
+import pyarrow.parquet as pq
+from prime_rl.trainer.batch import build_bin_cost, prepare_batch
+from prime_rl.transports.rollouts import FileSystemMicroBatchSender, TrainingSample
+
+
+def training_samples(path, env_name="turnpack"):
+    for row in pq.read_table(path).to_pylist():
+        tokens = row["input_ids"]
+        yield TrainingSample(
+            token_ids=tokens,
+            mask=[bool(m) for m in row["loss_mask"]],  # 0/1 integers are refused
+            logprobs=row["logprobs"],
+            temperatures=[row["temperature"]] * len(tokens),  # also on context: logits are divided before the sampled token
+            env_name=env_name,
+            advantages=row["advantages"],
+        )
+
+
+def send_step(path, output_dir, step, seq_len, ranks, multiple=1):
+    batch = list(training_samples(path))
+    longest = max(len(s.token_ids) for s in batch)
+    if longest > seq_len:
+        raise ValueError(f"a row of {longest} tokens would be cut at {seq_len}")
+    grid = prepare_batch(batch, seq_len, ranks, build_bin_cost(None), multiple)
+    asyncio.run(FileSystemMicroBatchSender(pathlib.Path(output_dir), ranks, step).send(grid))

@@ -1,0 +1,32 @@
+"""TRL rollout worker that hands out the rows of export files: AsyncGRPOTrainer(rollout_worker=ReplayWorker(path), ...)."""
+import queue
+
+import numpy as np
+import pyarrow.parquet as pq
+from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
+
+
+class ReplayWorker:
+    """rollout_worker of AsyncGRPOTrainer: queues every row, and the last file twice, since the loader fetches ahead."""
+
+    def __init__(self, *paths):
+        self.paths = [*paths, paths[-1]]
+        self.rollout_buffer, self.metrics_queue, self.version = queue.Queue(), queue.Queue(), 0
+
+    def start(self):
+        numbers = {}
+        for row in (r for p in self.paths for r in pq.read_table(p).to_pylist()):
+            self.rollout_buffer.put(RolloutSample(
+                prompt=[], completion=[], input_ids=np.asarray(row["input_ids"]), completion_mask=np.asarray(row["loss_mask"]),
+                old_log_probs=np.asarray(row["logprobs"], np.float32), advantage=float(row["advantage"]), model_version=self.version,
+                group_id=numbers.setdefault(row["group_id"], len(numbers)), metrics={"reward": float(row["reward"])}))
+
+    def update_model_version(self, version):
+        self.version = version
+
+    def check_health(self, stale_after_s):
+        if self.rollout_buffer.empty():
+            raise RuntimeError("the export files are used up")
+
+    def stop(self):
+        pass
