@@ -28,9 +28,11 @@ type convertCmd struct {
 	Out   string   `help:"Output folder; the batch is batch.parquet in it." type:"path" default:"batch"`
 	Force bool     `help:"Replace an output that exists."`
 
-	Format  string `help:"Dump format; auto looks at the content." default:"auto"`
-	OnError string `help:"A bad record: stop ends the run, skip lists it." enum:"stop,skip" default:"stop"`
-	GroupBy string `help:"Group key: auto (recorded group, else task instance), instance, or rollout." enum:"auto,instance,rollout" default:"auto"`
+	Format  string   `help:"Dump format; auto looks at the content." default:"auto"`
+	OnError string   `help:"A bad record: stop ends the run, skip lists it." enum:"stop,skip" default:"stop"`
+	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto"`
+	Dedup   bool     `help:"Leave out rollouts that equal an earlier one."`
+	Rewards []string `help:"Files of recorded results to join: results.jsonl, evaluation reports, CSV or JSONL." type:"path"`
 
 	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged"`
 	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard"`
@@ -61,7 +63,11 @@ func (c *convertCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	src, err := traj.NewSource(c.In, c.dumps())
+	dumps, err := c.dumps()
+	if err != nil {
+		return err
+	}
+	src, err := traj.NewSource(c.In, dumps)
 	if err != nil {
 		return err
 	}
@@ -77,12 +83,22 @@ func (c *convertCmd) Run(p *program) error {
 }
 
 // dumps translates the flags about reading.
-func (c *convertCmd) dumps() traj.Options {
-	o := traj.Options{Format: c.Format}
+func (c *convertCmd) dumps() (traj.Options, error) {
+	o := traj.Options{Format: c.Format, Dedup: c.Dedup}
+	if c.GroupBy != "auto" {
+		o.GroupBy = c.GroupBy
+	}
 	if c.OnError == "skip" {
 		o.OnError = traj.Skip
 	}
-	return o
+	if len(c.Rewards) > 0 {
+		r, err := traj.LoadRewards(c.Rewards)
+		if err != nil {
+			return o, err
+		}
+		o.Rewards = []*traj.Rewards{r}
+	}
+	return o, nil
 }
 
 // pipeline translates the flags.
@@ -122,12 +138,6 @@ func (c *convertCmd) pipeline(model *tokenize.Model) (turnpack.Pipeline, error) 
 	}
 	if c.OnError == "skip" {
 		p.OnError = turnpack.OnErrorSkip
-	}
-	switch c.GroupBy {
-	case "instance":
-		p.GroupBy = func(r *rollout.Rollout) string { return r.Instance }
-	case "rollout":
-		p.GroupBy = func(r *rollout.Rollout) string { return r.ID }
 	}
 	return p, errors.Join(errs...)
 }
