@@ -20,7 +20,6 @@ var thinkTag = regexp.MustCompile(`(?i)[<\[]/?(seed:)?(think|thinking|thought|re
 // replyRule derives what the policy sampled from how a template writes an
 // assistant message.
 type replyRule struct {
-	tok      Tokenizer
 	stops    map[string]rollout.TokenID // texts of the stop tokens
 	specials []AddedToken
 }

@@ -113,11 +113,11 @@ func (v *Values) cut(out Value, err error) (Value, error) {
 // what is wrong where.
 func (v *Values) rest(out Value) (Value, error) {
 	for {
-		b, err := v.r.Peek(1)
-		if err != nil {
+		if _, err := v.r.Peek(1); err != nil {
 			break
 		}
-		if b, _ = v.r.Peek(v.r.Buffered()); len(v.buf)+len(b) > v.max {
+		b, _ := v.r.Peek(v.r.Buffered())
+		if len(v.buf)+len(b) > v.max {
 			return out, v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.ValueBytes")
 		}
 		v.buf = append(v.buf, b...)
