@@ -209,3 +209,38 @@ func TestShow(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "rows 0 to")
 }
+
+func TestTargets(t *testing.T) {
+	model, in := modelDir(t, nil), filepath.Join("demo", "dumps")
+	for _, c := range []struct {
+		name  string
+		flags []string
+		files []string
+	}{
+		{"one file", []string{"--target", "slime"}, []string{"batch.parquet"}},
+		{"a file a step", []string{"--target", "slime", "--groups-per-step", "4"}, []string{"manifest.json", "step_0.parquet", "step_1.parquet"}},
+		{"shards by rows", []string{"--rows-per-shard", "10"}, []string{"manifest.json", "part-00000.parquet", "part-00001.parquet"}},
+		{"slime pt", []string{"--target", "slime", "--pt", "--groups-per-step", "4"}, []string{"0.pt", "1.pt"}},
+		{"megatron", []string{"--target", "megatron", "--seq-len", "4096", "--estimator", "none"}, []string{"train-00000.idx.parquet", "train-00000.metadata.json"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := t.TempDir()
+			code, _, stderr := call(t, append([]string{"convert", "--model", model, "--in", in, "--out", out}, c.flags...)...)
+			require.Zero(t, code, stderr)
+			entries, err := os.ReadDir(out)
+			require.NoError(t, err)
+			var names []string
+			for _, e := range entries {
+				if !strings.HasPrefix(e.Name(), ".") {
+					names = append(names, e.Name())
+				}
+			}
+			require.Equal(t, c.files, names)
+		})
+	}
+	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--target", "verl")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "log probabilities", "the target's rule says what is missing")
+	code, _, _ = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--target", "nobody")
+	require.Equal(t, exitFailed, code)
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -25,7 +24,7 @@ import (
 type convertCmd struct {
 	Model string   `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
 	In    []string `help:"Dump files or folders." required:"" type:"path"`
-	Out   string   `help:"Output folder; the batch is batch.parquet in it." type:"path" default:"batch"`
+	Out   string   `help:"Output folder; a batch of one file is batch.parquet in it." type:"path" default:"batch"`
 	Force bool     `help:"Replace an output that exists."`
 
 	Format  string   `help:"Dump format; auto looks at the content." default:"auto"`
@@ -52,6 +51,8 @@ type convertCmd struct {
 	DryRun        bool   `help:"Do everything but write."`
 	JSON          bool   `help:"Print the summary as JSON." name:"json"`
 	Quiet         bool   `help:"No progress bar."`
+
+	outputFlags `embed:""`
 
 	MinFidelity float64 `help:"Fail when a smaller share of sampled tokens is trained in the exact recorded context." default:"0"`
 	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1"`
@@ -165,14 +166,13 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	if err := os.MkdirAll(c.Out, 0o777); err != nil {
 		return summary{}, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.Out}, "the output folder cannot be made: %w", err)
 	}
-	path := filepath.Join(c.Out, "batch.parquet")
 	opts := export.Options{Force: c.Force, Estimator: c.Estimator, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
 	for s := rollout.StatusCompleted; s <= rollout.StatusFailed; s++ {
 		if s.String() == c.UnknownStatus {
 			opts.UnknownStatus = s
 		}
 	}
-	dst, err := export.Create(path, opts)
+	dst, path, err := c.open(c.Out, opts, model)
 	if err != nil {
 		return summary{}, err
 	}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/megatron"
+	"github.com/turnpack/turnpack/export/primerl"
+	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// sink is where the rows of a conversion go. Close makes the output visible,
+// Abort leaves none that looks whole.
+type sink interface {
+	Write(rollout.Sample) error
+	Close() error
+	Abort() error
+}
+
+// outputFlags say what is written.
+type outputFlags struct {
+	Target        string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
+	RowsPerShard  int    `help:"Start a new file after so many rows, at the next group."`
+	BytesPerShard int64  `help:"Start a new file after so many bytes, at the next group."`
+	GroupsPerStep int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
+	SeqLen        int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
+	PadMultiple   int    `help:"Multiple that packed segments are padded to."`
+	Ranks         int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
+	Pt            bool   `help:"With --target slime: write the .pt file of --load-debug-rollout-data."`
+	PolicyVersion int32  `help:"Policy version of rows that record none; -1 = unknown." default:"-1"`
+}
+
+// open makes the sink under dir and names the output for the summary.
+func (f *outputFlags) open(dir string, opts export.Options, model *tokenize.Model) (sink, string, error) {
+	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple}
+	if len(model.Stops) > 0 {
+		o.EOS = model.Stops[len(model.Stops)-1]
+	}
+	if f.PolicyVersion >= 0 {
+		o.DefaultVersion = &f.PolicyVersion
+	}
+	t, err := target.New(f.Target, o)
+	if err != nil {
+		return nil, "", err
+	}
+	if f.Pt && f.Target != "slime" {
+		return nil, "", rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--pt"}, "a .pt file is read by slime only, the target is %s", f.Target)
+	}
+	switch {
+	case f.Target == "prime-rl":
+		return &stepSink{target: t, perStep: f.GroupsPerStep, write: func(step int, rows []rollout.Sample) error {
+			_, err := primerl.WriteStep(dir, step+1, rows, primerl.Options{SeqLen: f.SeqLen, Ranks: f.Ranks, PadMultiple: f.PadMultiple, Force: opts.Force})
+			return err
+		}}, filepath.Join(dir, "rollouts"), nil
+	case f.Target == "megatron":
+		return &stepSink{target: t, perStep: f.GroupsPerStep, write: func(step int, rows []rollout.Sample) error {
+			name := fmt.Sprintf("train-%05d", step)
+			_, err := megatron.Write(filepath.Join(dir, name+megatron.Suffix), filepath.Join(dir, name+".metadata.json"), rows, megatron.Options{PackSize: f.SeqLen, PadMultiple: f.PadMultiple, EOS: o.EOS, Force: opts.Force})
+			return err
+		}}, dir, nil
+	case f.Pt:
+		return &stepSink{target: t, perStep: f.GroupsPerStep, write: func(step int, rows []rollout.Sample) error {
+			w, err := slime.Create(filepath.Join(dir, fmt.Sprintf("%d.pt", step)), slime.Options{Export: opts, Step: step})
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				if err := w.Write(r); err != nil {
+					return errors.Join(err, w.Abort())
+				}
+			}
+			return w.Close()
+		}}, dir, nil
+	}
+	var base sink
+	path := filepath.Join(dir, "batch.parquet")
+	if f.RowsPerShard == 0 && f.BytesPerShard == 0 && f.GroupsPerStep == 0 {
+		base, err = export.Create(path, opts)
+	} else {
+		path = dir
+		so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Force: opts.Force}
+		if f.GroupsPerStep > 0 {
+			so.Name = func(i int) string { return fmt.Sprintf("step_%d.parquet", i) }
+		}
+		base, err = shard.Create(dir, so)
+	}
+	if err != nil || f.Target == "none" {
+		return base, path, err
+	}
+	return &groupSink{target: t, to: base}, path, nil
+}
+
+// groupSink prepares each group for a trainer before it is written.
+type groupSink struct {
+	target *target.Target
+	to     sink
+	group  []rollout.Sample
+}
+
+func (g *groupSink) Write(s rollout.Sample) error {
+	if len(g.group) > 0 && g.group[0].Group != s.Group {
+		if err := g.flush(); err != nil {
+			return err
+		}
+	}
+	g.group = append(g.group, s)
+	return nil
+}
+
+func (g *groupSink) flush() error {
+	rows, err := g.target.Group(g.group)
+	g.group = nil
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := g.to.Write(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close writes the last group and ends the output.
+func (g *groupSink) Close() error {
+	if len(g.group) > 0 {
+		if err := g.flush(); err != nil {
+			return errors.Join(err, g.to.Abort())
+		}
+	}
+	return g.to.Close()
+}
+
+// Abort drops the output.
+func (g *groupSink) Abort() error { return g.to.Abort() }
+
+// stepSink collects the groups of a training step and writes it at once.
+type stepSink struct {
+	target  *target.Target
+	perStep int // 0 = one step
+	write   func(step int, rows []rollout.Sample) error
+
+	group, rows  []rollout.Sample
+	groups, step int
+}
+
+func (s *stepSink) Write(row rollout.Sample) error {
+	if len(s.group) > 0 && s.group[0].Group != row.Group {
+		if err := s.endGroup(); err != nil {
+			return err
+		}
+	}
+	s.group = append(s.group, row)
+	return nil
+}
+
+func (s *stepSink) endGroup() error {
+	rows, err := s.target.Group(s.group)
+	s.group = nil
+	if err != nil {
+		return err
+	}
+	s.rows = append(s.rows, rows...)
+	if s.groups++; s.groups == s.perStep {
+		return s.endStep()
+	}
+	return nil
+}
+
+func (s *stepSink) endStep() error {
+	rows := s.rows
+	s.rows, s.groups = nil, 0
+	if len(rows) == 0 {
+		return nil
+	}
+	s.step++
+	return s.write(s.step-1, rows)
+}
+
+// Close writes the last step.
+func (s *stepSink) Close() error {
+	if len(s.group) > 0 {
+		if err := s.endGroup(); err != nil {
+			return err
+		}
+	}
+	return s.endStep()
+}
+
+// Abort forgets the step that is not complete; steps that were written stay.
+func (s *stepSink) Abort() error { return nil }
