@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"slices"
+
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -9,12 +11,13 @@ import (
 // is nil for scaffold: text that the template or a kwarg wrote. Otherwise they
 // come from the bytes [FieldStart, FieldEnd) of the field's text: exactly these
 // bytes when Exact is set; else they stand for them (an escape, a changed case,
-// a number).
+// a number; a text with JSON escapes, which Traced takes apart).
 type Span struct {
 	Start, End           int
 	Field                *Field
 	FieldStart, FieldEnd int
 	Exact                bool
+	json                 bool
 }
 
 // Extent is the part of the text that one pass of the template's outer loop over
@@ -38,7 +41,7 @@ type Result struct {
 }
 
 func newResult(out *eval.Output) *Result {
-	r := &Result{Text: string(out.Text.B), Generation: out.Text.Gens}
+	r := &Result{Text: string(out.Text.B), Generation: slices.Clone(out.Text.Gens)}
 	if out.Text.Track {
 		r.Spans = make([]Span, len(out.Text.Runs))
 		at := 0
@@ -59,9 +62,29 @@ func newResult(out *eval.Output) *Result {
 func spanOf(run value.Run, at int) Span {
 	s := Span{Start: at, End: at + int(run.N), Field: run.F}
 	if run.F != nil {
-		s.FieldStart, s.FieldEnd, s.Exact = int(run.Off), int(run.End), !run.Changed
+		s.FieldStart, s.FieldEnd, s.Exact = int(run.Off), int(run.End), !run.Changed && !run.JSON
+		s.json = run.JSON
 	}
 	return s
+}
+
+// Traced returns the spans with JSON-escaped text split into the pieces that are
+// there byte for byte and the single escapes between them.
+func (r *Result) Traced() []Span {
+	out := make([]Span, 0, len(r.Spans))
+	for _, s := range r.Spans {
+		if !s.json {
+			out = append(out, s)
+			continue
+		}
+		at := s.Start
+		run := value.Run{F: s.Field, N: int32(s.End - s.Start), Off: int32(s.FieldStart), End: int32(s.FieldEnd), JSON: true}
+		run.Pieces(r.Text[s.Start:s.End], func(p value.Run) {
+			out = append(out, spanOf(p, at))
+			at += int(p.N)
+		})
+	}
+	return out
 }
 
 // truncate cuts the text at byte n.
@@ -75,6 +98,11 @@ func (r *Result) truncate(n int) {
 		if s.Start < n {
 			if s.Exact {
 				s.FieldEnd -= s.End - n
+			}
+			if s.json {
+				s.FieldEnd = s.FieldStart
+				run := value.Run{N: int32(n - s.Start), Off: int32(s.FieldStart), JSON: true}
+				run.Pieces(r.Text[s.Start:n], func(p value.Run) { s.FieldEnd = int(p.End) })
 			}
 			s.End = n
 			i++

@@ -172,11 +172,10 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		Track:  c.tracked,
 		Limits: &t.eval,
 	}
-	out, failure := t.prog.Run(ctx, run)
-	if failure != nil {
-		return nil, t.fail(failure.Fault, failure.Pos)
+	r, err := t.run(ctx, run)
+	if err != nil {
+		return nil, err
 	}
-	r := newResult(out)
 	if strings.Contains(t.source, "tool_call_id") {
 		r.relink(c.links)
 	}
@@ -202,13 +201,15 @@ func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Resul
 		name, _ := d.KeyString(i)
 		located.SetString(name, l.value(d.Val(i), l.root(name)))
 	}
-	out, failure := t.prog.Run(ctx, eval.Input{
-		Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: &t.eval,
-	})
-	if failure != nil {
+	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: &t.eval})
+}
+
+func (t *Template) run(ctx context.Context, in eval.Input) (*Result, error) {
+	var r *Result
+	if failure := t.prog.Run(ctx, in, func(out *eval.Output) { r = newResult(out) }); failure != nil {
 		return nil, t.fail(failure.Fault, failure.Pos)
 	}
-	return newResult(out), nil
+	return r, nil
 }
 
 // clock returns a clock that stands still: at now, or at the first look.

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -12,7 +13,8 @@ import (
 type Program struct {
 	root    *functionCode
 	blocks  map[string]*blockCode
-	resolve []string // names looked up in the inputs, once per run
+	resolve []string  // names looked up in the inputs, once per run
+	idle    sync.Pool // of *exec: memory for the next run
 }
 
 // functionCode is the code of one function (see scope.go).

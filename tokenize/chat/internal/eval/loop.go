@@ -145,7 +145,7 @@ func (x *exec) message(item value.Value, body []stmt) signal {
 	sig := x.run(body)
 	x.inLoop = false
 	if len(x.out.B) > start {
-		x.extents = append(x.extents, Extent{int(d.F.Message), start, len(x.out.B)})
+		x.output.Messages = append(x.output.Messages, Extent{int(d.F.Message), start, len(x.out.B)})
 	}
 	return sig
 }

@@ -77,36 +77,62 @@ type exec struct {
 	escape   bool
 	inputs   []value.Value
 	exported map[string]value.Value
-	extents  []Extent
 	inLoop   bool // inside a loop over messages
 	stack    []value.Value
+	output   Output
 	buffers  []*value.Text
 }
 
-// Run renders the program.
-func (p *Program) Run(ctx context.Context, in Input) (*Output, *Error) {
-	o := &Output{}
-	o.Text.Track = in.Track
-	x := &exec{prog: p, lib: builtins, in: &in, lim: in.Limits, ctx: ctx, errPos: -1}
-	x.out, x.root = &o.Text, &o.Text
-	x.inputs = make([]value.Value, len(p.resolve))
-	for i, name := range p.resolve {
-		if v := in.Vars(name); v != nil {
-			x.inputs[i] = v
-		} else {
+// Run renders the program and hands what it wrote to done, which must not keep
+// it: the memory is used again.
+func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error {
+	x, _ := p.idle.Get().(*exec)
+	if x == nil {
+		x = &exec{prog: p, lib: builtins, inputs: make([]value.Value, len(p.resolve))}
+	}
+	x.start(ctx, &in)
+	x.function(p.root, nil)
+	x.checkOutput()
+	var failure *Error
+	if x.err != nil {
+		failure = &Error{*x.err, x.errPos}
+	} else {
+		done(&x.output)
+	}
+	x.forget()
+	p.idle.Put(x)
+	return failure
+}
+
+func (x *exec) start(ctx context.Context, in *Input) {
+	x.ctx, x.in, x.lim = ctx, in, in.Limits
+	x.err, x.errPos = nil, -1
+	x.steps, x.depth, x.escape, x.inLoop = 0, 0, false, false
+	x.root = &x.output.Text
+	x.root.Track = in.Track
+	x.out = x.root
+	x.exported = nil
+	if len(x.prog.blocks) > 0 {
+		x.exported = map[string]value.Value{}
+	}
+	for i, name := range x.prog.resolve {
+		if x.inputs[i] = in.Vars(name); x.inputs[i] == nil {
 			x.inputs[i] = x.lib.globals[name]
 		}
 	}
-	if len(p.blocks) > 0 {
-		x.exported = map[string]value.Value{}
+}
+
+// forget drops all references to the data of the run.
+func (x *exec) forget() {
+	x.ctx, x.in, x.act, x.exported = nil, nil, nil, nil
+	clear(x.inputs)
+	clear(x.stack[:cap(x.stack)])
+	x.stack = x.stack[:0]
+	x.output.Messages = x.output.Messages[:0]
+	for _, t := range append(x.buffers, x.root) {
+		clear(t.Runs[:cap(t.Runs)])
+		t.Reset()
 	}
-	x.function(p.root, nil)
-	x.checkOutput()
-	if x.err != nil {
-		return nil, &Error{*x.err, x.errPos}
-	}
-	o.Messages = x.extents
-	return o, nil
 }
 
 // function runs code in a new activation.

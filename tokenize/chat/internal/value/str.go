@@ -53,6 +53,17 @@ func (s *Str) eachRun(i, j int, f func(Run)) {
 		if a >= b {
 			continue
 		}
+		if r.JSON {
+			if b-a < n {
+				start := at - n
+				part := Str{S: s.S[start:at]}
+				r.Pieces(part.S, func(p Run) { part.Runs = append(part.Runs, p) })
+				part.eachRun(a, b, f)
+				continue
+			}
+			f(r)
+			continue
+		}
 		if !r.Changed && r.F != nil {
 			r.Off, r.End = r.Off+int32(a), r.Off+int32(b)
 		}
@@ -87,7 +98,7 @@ func (s *Str) Slice(i, j int) *Str {
 
 // simplify turns a single unchanged run into the short form.
 func (s *Str) simplify() {
-	if len(s.Runs) == 1 && !s.Runs[0].Changed {
+	if len(s.Runs) == 1 && !s.Runs[0].Changed && !s.Runs[0].JSON {
 		s.F, s.Off, s.Runs = s.Runs[0].F, int(s.Runs[0].Off), nil
 	}
 }

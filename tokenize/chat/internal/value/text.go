@@ -1,5 +1,11 @@
 package value
 
+import (
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
 // Run says where the next N bytes of a text come from: from the template (F is
 // nil) or from the bytes [Off, End) of a field. Changed is set unless they are
 // those bytes, unchanged.
@@ -9,6 +15,7 @@ type Run struct {
 	Off     int32
 	End     int32
 	Changed bool
+	JSON    bool // the bytes are JSON string escapes of the field's bytes: see Pieces
 }
 
 // Text collects bytes together with their origin. The zero value records no
@@ -53,7 +60,7 @@ func (t *Text) run(r Run) {
 	}
 	if k := len(t.Runs); k > 0 {
 		last := &t.Runs[k-1]
-		if last.F == r.F && last.Changed == r.Changed && (r.F == nil || last.End == r.Off) {
+		if last.F == r.F && last.Changed == r.Changed && !last.JSON && !r.JSON && (r.F == nil || last.End == r.Off) {
 			last.N += r.N
 			last.End = r.End
 			return
@@ -159,10 +166,55 @@ func (t *Text) Value() *Str {
 	s := &Str{S: string(t.B), Gens: t.Gens}
 	switch {
 	case len(t.Runs) == 0 || (len(t.Runs) == 1 && t.Runs[0].F == nil):
-	case len(t.Runs) == 1 && !t.Runs[0].Changed:
+	case len(t.Runs) == 1 && !t.Runs[0].Changed && !t.Runs[0].JSON:
 		s.F, s.Off = t.Runs[0].F, int(t.Runs[0].Off)
 	default:
 		s.Runs = append([]Run(nil), t.Runs...)
 	}
 	return s
+}
+
+// Pieces splits a run of JSON escapes, whose text is given, into unchanged runs
+// and escapes. Any other run is one piece.
+func (r Run) Pieces(text string, f func(Run)) {
+	if !r.JSON {
+		f(r)
+		return
+	}
+	off := r.Off
+	piece := func(n, field int, changed bool) {
+		if n > 0 {
+			f(Run{F: r.F, N: int32(n), Off: off, End: off + int32(field), Changed: changed})
+			off += int32(field)
+		}
+	}
+	from := 0
+	for i := 0; i < len(text); {
+		if text[i] != '\\' {
+			i++
+			continue
+		}
+		piece(i-from, i-from, false)
+		n, bytes := escapeSize(text[i:])
+		piece(n, bytes, true)
+		i += n
+		from = i
+	}
+	piece(len(text)-from, len(text)-from, false)
+}
+
+// escapeSize returns the length of the JSON escape at the start of s and of the
+// UTF-8 text it stands for.
+func escapeSize(s string) (n, bytes int) {
+	if len(s) < 6 || s[1] != 'u' {
+		return min(2, len(s)), 1
+	}
+	v, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return 6, 1
+	}
+	if utf16.IsSurrogate(rune(v)) {
+		return min(12, len(s)), 4
+	}
+	return 6, utf8.RuneLen(rune(v))
 }

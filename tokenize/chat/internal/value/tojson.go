@@ -175,55 +175,88 @@ const hexDigits = "0123456789abcdef"
 // str appends a JSON string; only the bytes between the quotes have the origin
 // of s.
 func (j *JSON) str(t *Text, s *Str) {
+	if s.Runs == nil && (s.F != nil || !t.Track) {
+		j.plainStr(t, s)
+		return
+	}
 	t.Byte('"')
 	text := s.S
 	from := 0
+	var buf [12]byte
 	for i := 0; i < len(text); {
 		if !j.EnsureASCII {
-			i += safePrefix(text[i:])
-			if i >= len(text) {
+			if i += safePrefix(text[i:]); i >= len(text) {
 				break
 			}
 		}
-		c := text[i]
-		n := 1
-		var buf [12]byte
-		esc := buf[:0]
-		switch {
-		case c == '"' || c == '\\':
-			esc = append(esc, '\\', c)
-		case c == '\n':
-			esc = append(esc, `\n`...)
-		case c == '\r':
-			esc = append(esc, `\r`...)
-		case c == '\t':
-			esc = append(esc, `\t`...)
-		case c == '\b':
-			esc = append(esc, `\b`...)
-		case c == '\f':
-			esc = append(esc, `\f`...)
-		case c < ' ' || (c == 0x7f && j.EnsureASCII):
-			esc = append(esc, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		case c >= utf8.RuneSelf && j.EnsureASCII:
-			var r rune
-			r, n = utf8.DecodeRuneInString(text[i:])
-			if r >= 0x10000 {
-				r -= 0x10000
-				esc = fmt.Appendf(esc, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-			} else {
-				esc = fmt.Appendf(esc, `\u%04x`, r)
-			}
-		default:
-			i++
-			continue
+		esc, n := j.appendEscape(buf[:0], text[i:])
+		if string(esc) != text[i:i+n] {
+			t.Part(s, from, i)
+			t.Changed(string(esc), s, i, i+n)
+			from = i + n
 		}
-		t.Part(s, from, i)
-		t.Changed(string(esc), s, i, i+n)
 		i += n
-		from = i
 	}
 	t.Part(s, from, len(text))
 	t.Byte('"')
+}
+
+// plainStr appends a JSON string that comes from one field, as one run.
+func (j *JSON) plainStr(t *Text, s *Str) {
+	t.Byte('"')
+	start := len(t.B)
+	t.B = j.appendEscaped(t.B, s.S)
+	if t.Track && len(s.S) > 0 {
+		n := len(t.B) - start
+		t.run(Run{F: s.F, N: int32(n), Off: int32(s.Off), End: int32(s.Off + len(s.S)), JSON: n != len(s.S)})
+	}
+	t.Byte('"')
+}
+
+func (j *JSON) appendEscaped(dst []byte, text string) []byte {
+	for i := 0; i < len(text); {
+		if !j.EnsureASCII {
+			n := safePrefix(text[i:])
+			dst = append(dst, text[i:i+n]...)
+			if i += n; i >= len(text) {
+				break
+			}
+		}
+		n := 0
+		dst, n = j.appendEscape(dst, text[i:])
+		i += n
+	}
+	return dst
+}
+
+// appendEscape appends the first character of s, escaped where it must be, and
+// returns its length.
+func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
+	c := s[0]
+	switch {
+	case c == '"' || c == '\\':
+		return append(dst, '\\', c), 1
+	case c == '\n':
+		return append(dst, '\\', 'n'), 1
+	case c == '\r':
+		return append(dst, '\\', 'r'), 1
+	case c == '\t':
+		return append(dst, '\\', 't'), 1
+	case c == '\b':
+		return append(dst, '\\', 'b'), 1
+	case c == '\f':
+		return append(dst, '\\', 'f'), 1
+	case c < ' ' || (c == 0x7f && j.EnsureASCII):
+		return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]), 1
+	case c < utf8.RuneSelf || !j.EnsureASCII:
+		return append(dst, c), 1
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	if r >= 0x10000 {
+		r -= 0x10000
+		return fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff), n
+	}
+	return fmt.Appendf(dst, `\u%04x`, r), n
 }
 
 // safePrefix is the number of leading bytes that need no escape, found eight

@@ -1,0 +1,77 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// agentConversation is a tool conversation of 30 assistant turns, about 33 kB of
+// text; internal/oracle/bench_chat.py makes the same.
+func agentConversation(t testing.TB, opts ConversationOptions) *Conversation {
+	t.Helper()
+	m := func(k string, v Value) Member { return Member{k, v} }
+	messages := []Value{Object(m("role", String("system")), m("content", String(strings.Repeat("You are a software engineering agent. ", 8))))}
+	for i := range 30 {
+		if i%5 == 0 {
+			text := fmt.Sprintf("Turn %d: please look at file src/module_%d.py and tell me what is wrong. ", i, i)
+			messages = append(messages, Object(m("role", String("user")), m("content", String(strings.Repeat(text, 3)))))
+		} else {
+			messages = append(messages, Object(m("role", String("tool")), m("tool_call_id", String(fmt.Sprintf("call%05d", i))), m("name", String("bash")),
+				m("content", String(strings.Repeat(fmt.Sprintf("line %d: def f(x): return x + 1\n", i), 30)))))
+		}
+		if i%5 == 4 {
+			messages = append(messages, Object(m("role", String("assistant")), m("content", String(strings.Repeat("The bug is in the loop. ", 10)))))
+			continue
+		}
+		arguments := Object(m("command", String(fmt.Sprintf("cat src/module_%d.py | head -50", i))), m("timeout", Int(30)))
+		call := Object(m("id", String(fmt.Sprintf("call%05d", i+1))), m("type", String("function")),
+			m("function", Object(m("name", String("bash")), m("arguments", arguments))))
+		messages = append(messages, Object(m("role", String("assistant")), m("content", String(strings.Repeat("I will look at it now. ", 4))), m("tool_calls", List(call))))
+	}
+	tools, err := ParseJSON([]byte(`[{"type":"function","function":{"name":"bash","description":"Run a shell command","parameters":{"type":"object","properties":{"command":{"type":"string","description":"the command"},"timeout":{"type":"integer"}},"required":["command"]}}}]`))
+	require.NoError(t, err)
+	c, err := NewConversation(List(messages...), tools, Null(), opts)
+	require.NoError(t, err)
+	return c
+}
+
+func BenchmarkRender(b *testing.B) {
+	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
+		tmpl := kitTemplate(b, name)
+		in := Input{AddGenerationPrompt: true, Now: kitClock, Kwargs: map[string]Value{"bos_token": String("<s>"), "eos_token": String("</s>")}}
+		for _, mode := range []struct {
+			name string
+			opts ConversationOptions
+		}{{"provenance", ConversationOptions{}}, {"plain", ConversationOptions{NoProvenance: true}}} {
+			b.Run(name+"/"+mode.name, func(b *testing.B) {
+				c := agentConversation(b, mode.opts)
+				b.ReportAllocs()
+				for b.Loop() {
+					r, err := tmpl.Render(b.Context(), c, in)
+					if err != nil || len(r.Text) < 30000 {
+						b.Fatal(err, len(r.Text))
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkNewConversation(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		agentConversation(b, ConversationOptions{})
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	src := kitTemplate(b, "gptoss").Source()
+	for b.Loop() {
+		if _, err := Compile(src, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
