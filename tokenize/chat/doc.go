@@ -1,4 +1,83 @@
 // Package chat renders Hugging Face chat templates byte for byte as
 // transformers does, and knows for every byte of the result which part of the
 // conversation it came from.
+//
+//	tmpl, err := chat.Compile(source, chat.Options{Name: "Qwen3-8B"})
+//	conv, err := chat.NewConversation(messages, tools, chat.Null(), chat.ConversationOptions{})
+//	res, err := tmpl.Render(ctx, conv, chat.Input{AddGenerationPrompt: true})
+//
+// res.Text is what apply_chat_template(tokenize=False) gives; res.Spans cover it
+// once, in order; [Template.Turns] finds what the model sampled. A Template and a
+// Conversation never change: use them from any number of goroutines.
+//
+// # The language
+//
+// Templates are Jinja programs. The package has one lexer, one parser
+// (internal/syntax) and one evaluator (internal/eval) for all of the language as
+// transformers configures it: trim_blocks and lstrip_blocks on, the immutable
+// sandbox, loop controls, generation blocks, tojson as json.dumps without HTML
+// escapes, raise_exception, strftime_now. Values print, compare and compute as
+// Python's do. It follows Jinja where it differs from Python: which variable a
+// name means is decided per scope, as Jinja's compiler decides it
+// (internal/eval/scope.go tells the rules).
+//
+// Left out: complex numbers, set operations on dict views, the filters and globals
+// that give random results (they are errors), and the one effect of Jinja's
+// constant folding that can be seen (a bad slice of a constant prints nothing).
+//
+// # Values and origins
+//
+// internal/value holds a small closed set of types: None, Bool, Int (any size),
+// Float, Str, List (also tuples), Dict (in order of insertion), Range, dict views,
+// one-shot iterators, Undefined. Each scalar of the input carries its [Field], the
+// place in {messages, tools, documents} that it was read from. A string is its
+// text together with runs of (field, byte range); literals of the template have no
+// field: they are scaffold.
+//
+// Operations keep the origin: a slice, a strip or a split shares the text and
+// narrows the range; concatenation, join, replace, capture by a macro, call, set or
+// filter block put runs one behind the other. Text that is made out of field bytes
+// without being them (a changed case, an HTML escape, a number) keeps the field with
+// Exact unset. A string inside tojson is one span for the whole escaped text;
+// [Result.Traced] takes it apart. Keyword arguments such as bos_token are scaffold.
+//
+// One rule goes beyond that: when a template fetches a function name through
+// tool_call_id from the call that a tool message answers, and the tool message
+// holds the same name, the bytes count as the tool message's own. They are part of
+// what the model reads there, not of what it sampled.
+//
+// # Sampled text
+//
+// [Template.Turns] needs no generation marks. It documents its rule; on the
+// training templates of trl it agrees with their marks but for listed differences.
+//
+// # Errors and limits
+//
+// Every failure is a *rollout.Error of KindTemplate (or KindLimit) with line and
+// column, and wraps an [*Error] with Python's class of error and the offending text;
+// the message of raise_exception is exact. [Limits] bounds everything a template can
+// use, before memory is allocated, so a hostile template can neither hang nor exhaust
+// a job; it sees nothing but its inputs.
+//
+// # Adding a builtin
+//
+// A filter is one entry in the table of internal/eval/filters.go, a test one in
+// tests.go, a method of str one in strmethods.go:
+//
+//	"shout": func(x *exec, v value.Value, a args) value.Value {
+//		p, ok := x.bind(a, "shout", 0, "mark")     // parameters as Python binds them
+//		if !ok {
+//			return undefined                        // the failure is in x
+//		}
+//		mark := value.Lit("!")
+//		if p[0] != nil {
+//			mark = x.softStr(p[0])
+//		}
+//		return x.strFault(value.Concat(&x.lim.Limits, x.softStr(v).Upper(), mark))
+//	},
+//
+// The first failure is kept in x and stops the run at the next statement, so a
+// builtin may return anything after it. Build strings with value.Text or the methods
+// of Str, which carry origins; check sizes against x.lim before making large ones and
+// count items with x.step. Then add the builtin to internal/oracle/chat_snippets.py.
 package chat

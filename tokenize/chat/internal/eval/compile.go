@@ -516,6 +516,9 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Not:
 		return &notExpr{c.expr(n.X, f)}
 	case *syntax.Compare:
+		if k, ok := n.Rest[0].(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "==" || n.Ops[0] == "!=") {
+			return &equalsExpr{c.expr(n.X, f), k.Str, n.Ops[0] == "!="}
+		}
 		return &compareExpr{n.At(), c.expr(n.X, f), n.Ops, c.exprs(n.Rest, f)}
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}

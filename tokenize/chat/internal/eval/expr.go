@@ -47,6 +47,12 @@ type (
 		pos   syntax.Pos
 		items []expr
 	}
+	// equalsExpr is x == "text" or x != "text".
+	equalsExpr struct {
+		x    expr
+		text string
+		not  bool
+	}
 	compareExpr struct {
 		pos  syntax.Pos
 		x    expr
@@ -257,6 +263,14 @@ func (e *compareExpr) eval(x *exec) value.Value {
 		left = right
 	}
 	return value.True
+}
+
+func (e *equalsExpr) eval(x *exec) value.Value {
+	s, ok := e.x.eval(x).(*value.Str)
+	if (ok && s.S == e.text) != e.not {
+		return value.True
+	}
+	return value.False
 }
 
 func (x *exec) compare(op string, a, b value.Value) (bool, *value.Fault) {

@@ -149,11 +149,12 @@ func Origin(v Value) *Field {
 
 // Truth is Python's bool().
 func Truth(v Value) bool {
+	if b, ok := v.(*Bool); ok { // by far the most frequent
+		return b.V
+	}
 	switch v := v.(type) {
 	case *None, *Undefined:
 		return false
-	case *Bool:
-		return v.V
 	case *Int:
 		return v.V != 0 || v.Big != nil
 	case *Float:
