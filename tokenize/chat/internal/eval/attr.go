@@ -24,6 +24,7 @@ var typeAttrs = map[string]map[string]bool{
 	"int":         set("__abs__ __add__ __and__ __bool__ __ceil__ __divmod__ __float__ __floor__ __floordiv__ __index__ __int__ __invert__ __mod__ __mul__ __neg__ __or__ __pos__ __pow__ __round__ __sub__ __truediv__ __trunc__"),
 	"float":       set("__abs__ __add__ __bool__ __ceil__ __divmod__ __float__ __floor__ __floordiv__ __int__ __mod__ __mul__ __neg__ __pos__ __pow__ __round__ __sub__ __truediv__ __trunc__"),
 	"bool":        set("__abs__ __add__ __and__ __bool__ __float__ __index__ __int__ __or__ __sub__"),
+	"Undefined":   set("__add__ __bool__ __call__ __float__ __floordiv__ __getattr__ __getitem__ __int__ __iter__ __len__ __mod__ __mul__ __neg__ __pos__ __pow__ __sub__ __truediv__ __module__"),
 	"NoneType":    set("__bool__"),
 	"Namespace":   set("_Namespace__attrs __setitem__ __dict__ __module__ __weakref__"),
 	"Macro":       set("__call__ __dict__ __module__ __weakref__ _func _environment _argument_count _default_autoescape _invoke _async_invoke"),
@@ -131,6 +132,9 @@ func (x *exec) getattr(v value.Value, name string, key *value.Str) value.Value {
 		}
 	}
 	if u, ok := v.(*value.Undefined); ok {
+		if objectAttrs[name] || typeAttrs["Undefined"][name] {
+			return unsafe(v, key)
+		}
 		return x.fail(u.Use())
 	}
 	if r := x.attribute(v, name, key); r != nil {
