@@ -215,7 +215,7 @@ const childDir = "TURNPACK_SHARD_CHILD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		if _, err := run(dir, rows(60), small); err != nil {
+		if _, err := run(dir, rows(24), small); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
