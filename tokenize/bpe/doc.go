@@ -1,4 +1,42 @@
-// Package bpe is a pure Go byte pair encoding engine whose ids, offsets and
-// decoded text are those of Hugging Face tokenizers and, for rank files, of
-// tiktoken.
+// Package bpe is a byte pair encoding engine in Go alone. Its ids, byte offsets
+// and decoded text are those of Hugging Face tokenizers and, for rank files, of
+// tiktoken; what it cannot reproduce exactly it refuses at load, naming the
+// component and the engine that can.
+//
+// [Open] takes a tokenizer.json, a tiktoken.model or a model folder; [Parse] and
+// [ParseTiktoken] take bytes. [Tokenizer.Encode] is the contract of package
+// engine; [Tokenizer.AppendIDs], [Tokenizer.Count], [Tokenizer.Decode] and
+// [Tokenizer.NewStream] are shorter ways. A Tokenizer is safe for concurrent use,
+// and callers should share one: it remembers what it has encoded.
+//
+// # How text becomes ids
+//
+//	text ─ added tokens ─▶ normalizer ─ normalised added tokens ─▶ pieces ─▶ merges ─▶ ids
+//
+// Bytes that are not UTF-8 count as U+FFFD, one for each maximal invalid subpart.
+// NUL is an ordinary character. Pieces are cut by a scanner where the
+// tokenizer.json has a published pattern, and by a backtracking matcher (package
+// rx inside) where it has another. Character classes are the reference's, not
+// those of package unicode.
+//
+// # What it has
+//
+//   - models: BPE, byte-level or with byte fallback; unknown tokens, fused or
+//     not; ignore_merges; subword prefix and word suffix
+//   - normalizers: NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend,
+//     Replace, ByteLevel, Sequence
+//   - pre-tokenizers: Split, ByteLevel, Metaspace, Digits, Punctuation,
+//     Whitespace, WhitespaceSplit, CharDelimiterSplit, Sequence
+//   - decoders: ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace,
+//     BPEDecoder, Sequence
+//   - post-processors: their effect on offsets; no token is put in front or behind
+//
+// # Why it is fast
+//
+// Text repeats. A piece met before costs one look-up, and a line met twice costs
+// one look-up for all its pieces; both stores are bounded, shared by all callers
+// and free of locks. A piece not met before is merged by a scan where it is
+// short, by a heap where it is long, and in overlapping chunks where it is longer
+// still, so that no text takes quadratic time. A call whose buffer has room
+// allocates nothing once its text has been seen.
 package bpe
