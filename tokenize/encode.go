@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/lineage"
@@ -42,6 +43,10 @@ type Report struct {
 	// RewrittenContext counts turns whose prompt was captured but could not be
 	// attributed to messages.
 	Unattributed int `json:"unattributed_turns"`
+	// LostReasoning and LostContent count rendered completions whose template
+	// left out reasoning, or text beside tool calls, that the policy sampled.
+	LostReasoning int `json:"lost_reasoning_turns"`
+	LostContent   int `json:"lost_content_turns"`
 }
 
 // Add adds o to r.
@@ -50,6 +55,8 @@ func (r *Report) Add(o Report) {
 	r.Captured += o.Captured
 	r.Rendered += o.Rendered
 	r.Unattributed += o.Unattributed
+	r.LostReasoning += o.LostReasoning
+	r.LostContent += o.LostContent
 }
 
 // Encode returns the sequences of r in order, without loss weights. A rollout
@@ -367,7 +374,27 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, plai
 	if plain(m) && len(out.fields) > 0 {
 		*plainFrame = &f
 	}
-	return out, f.stop, nil
+	if t.Output != nil {
+		return out, f.stop, nil
+	}
+	return out, f.stop, j.complete(m, int32(t.Message), &out)
+}
+
+// complete checks that a rendered reply holds what the policy sampled: a tool
+// call that the template does not write is an error, since the completion cannot
+// be known; lost reasoning and text are counted.
+func (j *job) complete(m *rollout.Message, i int32, reply *rendering) error {
+	if len(m.ToolCalls) > 0 && !hasFields(reply, i, partToolCall) {
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template does not write the message's tool calls, so what the model sampled is not known").
+			WithFix("use a template with tools, or record the engine's token ids")
+	}
+	if m.Reasoning != "" && !hasFields(reply, i, partReasoning) {
+		j.report.LostReasoning++
+	}
+	if strings.TrimSpace(m.Content) != "" && !hasFields(reply, i, partContent) {
+		j.report.LostContent++
+	}
+	return nil
 }
 
 // stoppedByLimit reports whether a finish reason says that no stop token was

@@ -341,6 +341,20 @@ func TestOptionsReportAllFaults(t *testing.T) {
 	require.Error(t, tokenize.Options{Edges: tokenize.EdgesDocument}.Validate())
 }
 
+// What a template leaves out of a reply is told, never lost in silence.
+func TestTemplateThatLosesParts(t *testing.T) {
+	m := withTemplate(t, chatML)
+	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+	require.NoError(t, err)
+	_, err = enc.Encode(t.Context(), toolRollout())
+	require.ErrorIs(t, err, rollout.KindTemplate, "the tool call is not written")
+	r := &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: hello")}
+	r.Messages[1].Reasoning = "a thought"
+	_, report, err := enc.EncodeReport(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.LostReasoning)
+}
+
 func TestNoTurns(t *testing.T) {
 	m := embeddedModel(t)
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {

@@ -18,34 +18,36 @@ import (
 
 // summary is what a conversion prints at its end.
 type summary struct {
-	Read         int            `json:"records"`
-	Rollouts     int            `json:"rollouts"`
-	Groups       int            `json:"groups"`
-	ZeroSpread   int            `json:"groups_zero_spread"`
-	Singletons   int            `json:"groups_singleton"`
-	Rows         int            `json:"rows"`
-	Tokens       int64          `json:"tokens"`
-	Trained      int64          `json:"trained_tokens"`
-	Formats      map[string]int `json:"formats,omitempty"`
-	Ignored      int            `json:"files_ignored"`
-	Duplicates   int            `json:"duplicates"`
-	Unmatched    []string       `json:"unmatched_rewards,omitempty"`
-	Status       map[string]int `json:"status"`
-	WithoutRows  map[string]int `json:"rollouts_without_rows,omitempty"`
-	MaskedRows   map[string]int `json:"masked_rows,omitempty"`
-	Notes        map[string]int `json:"notes,omitempty"`
-	Skipped      []skipLine     `json:"skipped,omitempty"`
-	Joins        map[string]int `json:"joins,omitempty"`
-	Breaks       map[string]int `json:"breaks,omitempty"`
-	Dropped      int            `json:"dropped_tokens"`
-	Substituted  int            `json:"substituted_tokens"`
-	StopsLost    int            `json:"stop_tokens_lost"`
-	Captured     int            `json:"captured_tokens"`
-	Rendered     int            `json:"rendered_tokens"`
-	LostColumns  []string       `json:"columns_left_out,omitempty"`
-	Seconds      float64        `json:"seconds"`
-	TokensPerSec float64        `json:"tokens_per_second"`
-	Output       string         `json:"output,omitempty"`
+	Read          int            `json:"records"`
+	Rollouts      int            `json:"rollouts"`
+	Groups        int            `json:"groups"`
+	ZeroSpread    int            `json:"groups_zero_spread"`
+	Singletons    int            `json:"groups_singleton"`
+	Rows          int            `json:"rows"`
+	Tokens        int64          `json:"tokens"`
+	Trained       int64          `json:"trained_tokens"`
+	Formats       map[string]int `json:"formats,omitempty"`
+	Ignored       int            `json:"files_ignored"`
+	Duplicates    int            `json:"duplicates"`
+	Unmatched     []string       `json:"unmatched_rewards,omitempty"`
+	Status        map[string]int `json:"status"`
+	WithoutRows   map[string]int `json:"rollouts_without_rows,omitempty"`
+	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
+	Notes         map[string]int `json:"notes,omitempty"`
+	Skipped       []skipLine     `json:"skipped,omitempty"`
+	Joins         map[string]int `json:"joins,omitempty"`
+	Breaks        map[string]int `json:"breaks,omitempty"`
+	Dropped       int            `json:"dropped_tokens"`
+	Substituted   int            `json:"substituted_tokens"`
+	StopsLost     int            `json:"stop_tokens_lost"`
+	Captured      int            `json:"captured_tokens"`
+	Rendered      int            `json:"rendered_tokens"`
+	LostReasoning int            `json:"lost_reasoning_turns"`
+	LostContent   int            `json:"lost_content_turns"`
+	LostColumns   []string       `json:"columns_left_out,omitempty"`
+	Seconds       float64        `json:"seconds"`
+	TokensPerSec  float64        `json:"tokens_per_second"`
+	Output        string         `json:"output,omitempty"`
 }
 
 type skipLine struct {
@@ -61,7 +63,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) summary {
 		Read: r.Read, Rollouts: r.Rollouts, Groups: r.Groups, ZeroSpread: r.Reward.Constant, Singletons: r.Reward.Singletons,
 		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
 		Joins: map[string]int{}, Breaks: map[string]int{}, Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, StopsLost: r.Encode.StopsLost,
-		Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Seconds: took.Seconds(), Output: output,
+		Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, Seconds: took.Seconds(), Output: output,
 	}
 	for k, n := range r.Encode.Joins {
 		s.Joins[k.String()] = n
@@ -132,6 +134,9 @@ func (s summary) table(w io.Writer) error {
 	row("sampled tokens", "%s captured, %s rendered from text", number(s.Captured), number(s.Rendered))
 	if s.Dropped+s.Substituted+s.StopsLost > 0 {
 		row("drift repairs", "%s tokens given up, %s respelled, %s stop tokens lost", number(s.Dropped), number(s.Substituted), number(s.StopsLost))
+	}
+	if s.LostReasoning+s.LostContent > 0 {
+		row("template left out", "the reasoning of %s turns, the text beside tool calls of %s", number(s.LostReasoning), number(s.LostContent))
 	}
 	if len(s.WithoutRows) > 0 {
 		row("rollouts without rows", "%s", counts(s.WithoutRows))
