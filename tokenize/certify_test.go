@@ -91,3 +91,13 @@ func TestCertifyNeedsATemplate(t *testing.T) {
 	_, err = tokenize.Certify(t.Context(), m)
 	require.ErrorIs(t, err, rollout.KindTemplate)
 }
+
+func TestGenerationPrompt(t *testing.T) {
+	m := embeddedModel(t)
+	ids, err := m.GenerationPrompt(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "<|im_start|>assistant\n", decode(t, m, ids))
+	ids, err = withTemplate(t, `{% for m in messages %}{{ m.content }}{% endfor %}`).GenerationPrompt(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, ids)
+}

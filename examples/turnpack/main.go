@@ -49,6 +49,8 @@ func main() {
 // filters are the commands with a command line of their own.
 func filters() map[string]func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	return map[string]func(context.Context, []string, io.Reader, io.Writer, io.Writer) int{
+		"audit": auditMain,
+		"diff":  diffMain,
 		"plumb": plumb.Main,
 		"score": score.Main,
 	}
@@ -88,7 +90,7 @@ func run(p *program, args []string) int {
 	return exitOK
 }
 
-func filterNames() []string { return []string{"plumb", "score"} }
+func filterNames() []string { return []string{"audit", "diff", "plumb", "score"} }
 
 // flatten lists the errors that errors.Join put together.
 func flatten(err error) []error {

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/turnpack/turnpack/examples/turnpack/audit"
+	rules "github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// auditMain runs "turnpack audit" with the facts of a model folder.
+func auditMain(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+	return audit.Main(ctx, args, func(dir string) (rules.Model, error) { return modelFacts(ctx, dir) }, out, errOut)
+}
+
+func diffMain(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+	return audit.Diff(ctx, args, out, errOut)
+}
+
+// modelFacts is what the audit rules want to know of a model.
+func modelFacts(ctx context.Context, dir string) (rules.Model, error) {
+	m, err := loadModel(dir, "bpe")
+	if err != nil {
+		return nil, err
+	}
+	header, err := m.GenerationPrompt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &rules.Facts{Vocab: m.Tokenizer.Vocab().Size(), SpecialIDs: map[rollout.TokenID]bool{}, StopIDs: m.Stops, DecodeToken: m.Tokenizer.Decode}
+	for _, a := range m.Tokenizer.Vocab().Added() {
+		if a.Special {
+			f.SpecialIDs[a.ID] = true
+		}
+	}
+	if len(header) > 0 {
+		f.HeaderIDs = [][]rollout.TokenID{header}
+	}
+	return f, nil
+}

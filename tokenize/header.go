@@ -1,0 +1,37 @@
+package tokenize
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// GenerationPrompt is the token sequence with which the chat template opens an
+// assistant turn, nil when the model has no template or it writes none.
+func (m *Model) GenerationPrompt(ctx context.Context) ([]rollout.TokenID, error) {
+	if m.Template == nil {
+		return nil, nil
+	}
+	r := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "x"}}}
+	x, err := newRenderer(ctx, m, r, nil, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	bare, err := x.document()
+	if err != nil {
+		return nil, err
+	}
+	with, err := x.run(x.all, x.index, true)
+	if err != nil {
+		return nil, err
+	}
+	text, ok := strings.CutPrefix(with.text, bare.text)
+	if !ok || text == "" {
+		return nil, nil
+	}
+	var e Encoding
+	err = m.Tokenizer.Encode(&e, text, EncodeOptions{})
+	return e.IDs, err
+}
