@@ -282,7 +282,6 @@ type jsonSource struct {
 	r     *bufio.Reader
 	where rollout.Where
 	line  int
-	names *names
 }
 
 func (s *jsonSource) close() error { return s.f.Close() }

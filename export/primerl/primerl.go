@@ -273,6 +273,7 @@ func (e *encoder) lengths(b pack.Bin, pads int) {
 
 // MicroBatch is one micro-batch as the trainer decodes it.
 type MicroBatch struct {
+	//lint:ignore U1000 the msgpack library reads the tag of this field
 	_msgpack          struct{} `msgpack:",as_array"`
 	InputIDs          []int32
 	LossMask          []bool

@@ -111,7 +111,6 @@ type current struct {
 	w     *export.Writer // nil = skipped
 	file  *atomic.File
 	sum   hash.Hash
-	bytes int64
 	crc   hash.Hash32
 	buf   []byte
 }

@@ -25,7 +25,6 @@ type unpickler struct {
 	stack []any
 	marks []int
 	memo  map[int]any
-	next  int
 }
 
 type fault string
