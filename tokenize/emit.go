@@ -139,63 +139,6 @@ func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {
 	return rollout.FidelityCaptured
 }
 
-// perStep makes one sequence per turn with output.
-func (j *job) perStep() ([]rollout.Sequence, error) {
-	var out []rollout.Sequence
-	var ctx columns // the rendered prompt of the turn at hand
-	for i := range j.turns {
-		p, c := &j.prompts[i], &j.completions[i].cols
-		if p.keep+p.add.len() > 0 {
-			ctx.truncate(p.keep)
-			ctx.append(p.add)
-		}
-		j.report.Turns++
-		if c.len() == 0 {
-			j.report.EmptyTurns++
-			continue
-		}
-		prompt := ctx
-		if !j.attributed[i] {
-			ids := j.captured(i)
-			prompt = columns{ids: ids, source: make([]int32, len(ids)), flags: make([]rollout.Flag, len(ids))}
-			for k := range prompt.source {
-				prompt.source[k] = -1
-			}
-		}
-		var b rollout.SequenceBuilder
-		n := prompt.len()
-		b.Grow(n + c.len())
-		turn := make([]int32, n+c.len())
-		for k := range n {
-			turn[k] = -1
-		}
-		for k := n; k < len(turn); k++ {
-			turn[k] = int32(i)
-		}
-		b.AddColumns(prompt.ids, prompt.source, prompt.flags, turn[:n])
-		b.AddColumns(c.ids, c.source, c.flags, turn[n:])
-		j.setRecorded(&b, i, 0, n, c.len())
-		id := j.identity()
-		id.FirstTurn, id.LastTurn = i, i
-		id.FirstStep, id.LastStep = j.turns[i].Step, j.turns[i].Step
-		id.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
-		seq, err := b.Build(id)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, seq)
-		j.report.Rows++
-		j.report.Sampled += c.len()
-		j.report.Trained += c.len()
-		j.report.RowTokens += seq.Len()
-		j.report.PerTurn += seq.Len()
-		if j.completions[i].stopped(j.model) {
-			j.report.Stops++
-		}
-	}
-	return out, nil
-}
-
 // whole renders the conversation once and marks what the policy sampled in it.
 func (j *job) whole() ([]rollout.Sequence, error) {
 	if len(j.turns) == 0 {

@@ -25,6 +25,7 @@ type renderer struct {
 	all   *chat.Conversation
 	index []int32
 	place []int
+	last  *chat.Result // the rendering before, whose text the next may share
 }
 
 // newRenderer prepares the rollout's messages; nil when the model has no
@@ -231,10 +232,11 @@ func (x *renderer) answered(t *rollout.Turn) (rendering, error) {
 func (x *renderer) document() (rendering, error) { return x.run(x.all, x.index, false) }
 
 func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt bool) (rendering, error) {
-	res, err := x.template.Render(x.ctx, c, chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now})
+	res, err := x.template.Render(x.ctx, c, chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now, After: x.last})
 	if err != nil {
 		return rendering{}, err
 	}
+	x.last = res
 	out := rendering{text: res.Text, fields: make([]field, 0, len(res.Spans)/2+1)}
 	for i := range res.Spans {
 		s := &res.Spans[i]
@@ -247,6 +249,9 @@ func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt boo
 			if f.message < 0 {
 				f.part = partOther
 			}
+			if isRole(s.Field) {
+				f.message = -1
+			}
 		}
 		if n := len(out.fields); n > 0 && out.fields[n-1].end == f.start && out.fields[n-1].message == f.message && out.fields[n-1].part == f.part {
 			out.fields[n-1].end = f.end
@@ -255,6 +260,13 @@ func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt boo
 		out.fields = append(out.fields, f)
 	}
 	return out, nil
+}
+
+// isRole reports whether f is the role of a message: recorded text, but a part
+// of the frame around a message wherever a template writes it, and written by
+// the template itself in a generation prompt.
+func isRole(f *chat.Field) bool {
+	return f.Key == "role" && !f.IsKey && f.Parent != nil && f.Parent.Index == f.Message && f.Parent.Parent != nil && f.Parent.Parent.Parent == nil
 }
 
 // partOf tells which part of a message a field belongs to: by the key below the

@@ -87,6 +87,9 @@ func commonPrefix(a, b *rendering) int {
 
 func commonText(a, b string) int {
 	n := min(len(a), len(b))
+	if a[:n] == b[:n] { // at once where they share memory
+		return n
+	}
 	const step = 256
 	i := 0
 	for i+step <= n && a[i:i+step] == b[i:i+step] {

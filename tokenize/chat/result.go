@@ -38,10 +38,13 @@ type Result struct {
 	// Extents are in order of the text. A message that the loop wrote nothing
 	// for, or that was not rendered by a loop over messages, has none.
 	Extents []Extent
+
+	shared *value.Shared // all of the text that was written
 }
 
 func newResult(out *eval.Output) *Result {
-	r := &Result{Text: string(out.Text.B), Generation: slices.Clone(out.Text.Gens)}
+	shared := out.Text.Share()
+	r := &Result{Text: shared.String(), Generation: slices.Clone(out.Text.Gens), shared: shared}
 	if out.Text.Track {
 		r.Spans = make([]Span, len(out.Text.Runs))
 		at := 0

@@ -136,6 +136,10 @@ type Input struct {
 	Kwargs map[string]Value
 	// Now is what strftime_now sees; the zero time means the clock.
 	Now time.Time
+	// After is an earlier result that this one may begin like, nil for none. It
+	// changes nothing but the memory: bytes that both texts begin with are held
+	// once, so that rendering a growing conversation writes each byte once.
+	After *Result
 }
 
 // Render renders a conversation. It is the text that transformers'
@@ -171,6 +175,9 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		Now:    clock(in.Now),
 		Track:  c.tracked,
 		Limits: &t.eval,
+	}
+	if in.After != nil {
+		run.Base = in.After.shared
 	}
 	r, err := t.run(ctx, run)
 	if err != nil {

@@ -26,7 +26,8 @@ type Limits struct {
 type Input struct {
 	Vars   func(name string) value.Value // nil: no such variable
 	Now    func() time.Time
-	Track  bool // record where bytes come from
+	Track  bool          // record where bytes come from
+	Base   *value.Shared // a text that the output may begin like; nil for none
 	Limits *Limits
 }
 
@@ -110,6 +111,9 @@ func (x *exec) start(ctx context.Context, in *Input) {
 	x.steps, x.depth, x.escape, x.inLoop = 0, 0, false, false
 	x.root = &x.output.Text
 	x.root.Track = in.Track
+	if in.Base != nil {
+		x.root.Repeat(in.Base)
+	}
 	x.out = x.root
 	x.exported = nil
 	if len(x.prog.blocks) > 0 {

@@ -2,8 +2,10 @@ package value
 
 import (
 	"strconv"
+	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Run says where the next N bytes of a text come from: from the template (F is
@@ -25,14 +27,83 @@ type Text struct {
 	Runs  []Run // lengths add up to len(B), when Track is set
 	Track bool
 	Gens  [][2]int // generation blocks, as byte ranges
+
+	// A text that is expected to repeat another: as long as it does, base is set,
+	// B is a part of it and nothing is copied.
+	repeats bool
+	base    *Shared
+	idle    []byte // the memory that B had before
+}
+
+// Shared is a finished text whose memory a later text that begins like it may
+// use. It is safe for concurrent use.
+type Shared struct {
+	b     []byte
+	taken atomic.Bool // the memory behind b belongs to a later text
+}
+
+// String returns the bytes, which never change.
+func (s *Shared) String() string { return unsafe.String(unsafe.SliceData(s.b), len(s.b)) }
+
+// Share ends the writing of t and returns its bytes; t is to be Reset.
+func (t *Text) Share() *Shared {
+	if !t.repeats {
+		return &Shared{b: append([]byte(nil), t.B...)}
+	}
+	s := &Shared{b: t.B}
+	s.taken.Store(t.base != nil) // t ends inside base
+	return s
+}
+
+// Repeat makes t, which is empty, expect the text of base.
+func (t *Text) Repeat(base *Shared) {
+	t.repeats, t.base, t.idle = true, base, t.B
+	t.B = base.b[:0:0]
+}
+
+// Detach gives t memory of its own, for appending to B.
+func (t *Text) Detach() {
+	if t.base != nil {
+		t.B, t.base = append([]byte(nil), t.B...), nil
+	}
+}
+
+// put appends bytes.
+func (t *Text) put(s string) {
+	if t.base == nil {
+		t.B = append(t.B, s...)
+		return
+	}
+	n, b := len(t.B), t.base.b
+	if end := n + len(s); end <= len(b) && string(b[n:end]) == s {
+		t.B = b[:end:end]
+		return
+	}
+	k := 0
+	for n+k < len(b) && k < len(s) && b[n+k] == s[k] {
+		k++
+	}
+	same := n + k
+	if same == len(b) && t.base.taken.CompareAndSwap(false, true) {
+		t.B = b
+	} else {
+		t.B = append(make([]byte, 0, same+same/8+len(s)), b[:same]...)
+	}
+	t.base = nil
+	t.B = append(t.B, s[k:]...)
 }
 
 // Reset empties t and keeps its memory.
-func (t *Text) Reset() { t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil }
+func (t *Text) Reset() {
+	if t.repeats {
+		t.B, t.repeats, t.base, t.idle = t.idle, false, nil, nil
+	}
+	t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil
+}
 
 // Lit appends bytes of the template.
 func (t *Text) Lit(s string) {
-	t.B = append(t.B, s...)
+	t.put(s)
 	if t.Track {
 		t.scaffold(len(s))
 	}
@@ -40,7 +111,7 @@ func (t *Text) Lit(s string) {
 
 // Byte appends one byte of the template.
 func (t *Text) Byte(c byte) {
-	t.B = append(t.B, c)
+	t.put(string([]byte{c}))
 	if t.Track {
 		t.scaffold(1)
 	}
@@ -72,7 +143,7 @@ func (t *Text) run(r Run) {
 // From appends bytes that stand for the bytes [off, end) of f without being
 // those bytes; f may be nil.
 func (t *Text) From(s string, f *Field, off, end int) {
-	t.B = append(t.B, s...)
+	t.put(s)
 	if t.Track {
 		if f == nil {
 			t.scaffold(len(s))
@@ -89,7 +160,7 @@ func (t *Text) Str(s *Str) {
 			t.Gens = append(t.Gens, [2]int{len(t.B) + g[0], len(t.B) + g[1]})
 		}
 	}
-	t.B = append(t.B, s.S...)
+	t.put(s.S)
 	if !t.Track {
 		return
 	}
@@ -111,7 +182,7 @@ func (t *Text) Part(s *Str, i, j int) {
 	if i >= j {
 		return
 	}
-	t.B = append(t.B, s.S[i:j]...)
+	t.put(s.S[i:j])
 	if t.Track {
 		s.eachRun(i, j, t.run)
 	}
@@ -123,7 +194,7 @@ func (t *Text) Changed(text string, s *Str, i, j int) {
 		t.Part(s, i, j)
 		return
 	}
-	t.B = append(t.B, text...)
+	t.put(text)
 	if !t.Track || text == "" {
 		return
 	}
@@ -153,7 +224,7 @@ func (t *Text) Text(o *Text) {
 	for _, g := range o.Gens {
 		t.Gens = append(t.Gens, [2]int{len(t.B) + g[0], len(t.B) + g[1]})
 	}
-	t.B = append(t.B, o.B...)
+	t.put(unsafe.String(unsafe.SliceData(o.B), len(o.B)))
 	if t.Track {
 		for _, r := range o.Runs {
 			t.run(r)

@@ -205,6 +205,7 @@ func (j *JSON) str(t *Text, s *Str) {
 func (j *JSON) plainStr(t *Text, s *Str) {
 	t.Byte('"')
 	start := len(t.B)
+	t.Detach()
 	t.B = j.appendEscaped(t.B, s.S)
 	if t.Track && len(s.S) > 0 {
 		n := len(t.B) - start
