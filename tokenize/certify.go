@@ -222,11 +222,11 @@ func (c *certifier) breaks(p *probe) (string, error) {
 		if !strings.HasPrefix(prompt.text, before) {
 			return "the prompt of turn " + strconv.Itoa(i) + " says " + excerpt(prompt.text, commonText(prompt.text, before)) + " where it said " + excerpt(before, commonText(prompt.text, before)), nil
 		}
-		with, err := p.render.answered(t)
+		with, err := p.render.answered(t, nil)
 		if err != nil {
 			return "", err
 		}
-		reply, f := c.m.reply.sampledText(&p.messages[t.Message], int32(t.Message), prompt.text, &with)
+		reply, f := c.m.reply.sampledText(&p.messages[t.Message], int32(t.Message), &prompt, &with)
 		before = prompt.text + reply.text + f.stop
 	}
 	return "", nil
@@ -246,7 +246,7 @@ func (c *certifier) simple() (*probe, rendering, rendering, error) {
 	if err != nil {
 		return nil, rendering{}, rendering{}, err
 	}
-	with, err := p.render.answered(&p.turns[0])
+	with, err := p.render.answered(&p.turns[0], nil)
 	return p, prompt, with, err
 }
 
@@ -277,7 +277,7 @@ func (c *certifier) stopToken() Finding {
 	if err != nil {
 		return refused(PropStopToken, err)
 	}
-	_, f := c.m.reply.sampledText(&p.messages[1], 1, prompt.text, &with)
+	_, f := c.m.reply.sampledText(&p.messages[1], 1, &prompt, &with)
 	switch _, known := c.m.reply.stops[f.stop]; {
 	case f.stop != "" && len(c.m.Stops) == 0:
 		return p.finding(PropStopToken, Holds, f.stop+", as the template writes it: the model folder names none")
@@ -310,7 +310,7 @@ func (c *certifier) reasoningWritten() Finding {
 	if err != nil {
 		return refused(PropReasoningWritten, err)
 	}
-	with, err := p.render.answered(&p.turns[0])
+	with, err := p.render.answered(&p.turns[0], nil)
 	if err != nil {
 		return refused(PropReasoningWritten, err)
 	}

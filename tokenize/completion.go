@@ -32,18 +32,14 @@ type replyRule struct {
 // for two things the model cannot have sampled: a reasoning block around
 // nothing, which templates put before a final message without reasoning, and
 // the trimming of content, which is taken as recorded.
-func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt string, with *rendering) (rendering, frame) {
+func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rendering) (rendering, frame) {
 	first, last, ok := with.extent(i, partScaffold)
-	start := first
-	if strings.HasPrefix(with.text, prompt) {
-		start = len(prompt)
+	if !ok {
+		first = len(with.text)
 	}
+	start := behindPrompt(prompt, with, first)
 	if !ok {
 		// Nothing of the reply is written: it is empty, or was trimmed away.
-		start = min(start, len(with.text))
-		if !strings.HasPrefix(with.text, prompt) {
-			start = len(with.text)
-		}
 		stop := rr.stopIn(with.text[start:], m)
 		lead, _, _ := strings.Cut(with.text[start:], stop)
 		if stop == "" || emptyThink(lead) || strings.TrimSpace(lead) == "" {
@@ -51,13 +47,11 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt string, wit
 		}
 		f := frame{lead: lead, stop: stop}
 		if plain(m) {
-			return f.wrap(openerTrimmed(prompt, m.Content), i), f
+			return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
 		}
 		return rendering{text: lead}, f
 	}
-	if start > first {
-		start = first
-	}
+	start = min(start, first)
 	f := frame{lead: with.text[start:first], stop: rr.stopIn(with.text[last:], m)}
 	f.tail, _, _ = strings.Cut(with.text[last:], f.stop)
 	if f.stop == "" {
@@ -67,7 +61,7 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt string, wit
 		f.lead = withoutThink(f.lead, plain(m))
 	}
 	if plain(m) {
-		return f.wrap(openerTrimmed(prompt, m.Content), i), f
+		return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
 	}
 	out := rendering{text: f.lead}
 	add := func(text string, p part) {
@@ -86,6 +80,21 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt string, wit
 	}
 	out.text += f.tail
 	return out, f
+}
+
+// behindPrompt returns where the reply begins in with, whose first byte from the
+// reply's message is at first. Where the reply changes how the template writes
+// the history, that is behind the generation prompt's text, if the same text
+// follows the last message before the reply; else at first.
+func behindPrompt(prompt, with *rendering, first int) int {
+	if strings.HasPrefix(with.text, prompt.text) {
+		return len(prompt.text)
+	}
+	saw, shown := prompt.lastMessage(len(prompt.text)), with.lastMessage(first)
+	if saw.message != shown.message || !strings.HasPrefix(with.text[shown.end:first], prompt.text[saw.end:]) {
+		return first
+	}
+	return shown.end + len(prompt.text) - saw.end
 }
 
 // wrap frames a plain reply of message i.

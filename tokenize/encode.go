@@ -361,19 +361,27 @@ func trimStop(text, stop string) string {
 }
 
 // reply derives the text that turn t sampled, and the text of its stop marker.
+// What frames a reply of text alone is the same for all of them, so it is asked
+// once, with a text that no template rewrites.
 func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, plainFrame **frame) (rendering, string, error) {
-	if plain(m) && *plainFrame != nil {
+	if plain(m) {
+		if *plainFrame == nil {
+			probe := rollout.Message{Role: m.Role, Name: m.Name, Content: "Reply."}
+			with, err := j.render.answered(t, &probe)
+			if err != nil {
+				return rendering{}, "", err
+			}
+			_, f := j.model.reply.sampledText(&probe, int32(t.Message), prompt, &with)
+			*plainFrame = &f
+		}
 		f := **plainFrame
 		return f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message)), f.stop, nil
 	}
-	with, err := j.render.answered(t)
+	with, err := j.render.answered(t, nil)
 	if err != nil {
 		return rendering{}, "", err
 	}
-	out, f := j.model.reply.sampledText(m, int32(t.Message), prompt.text, &with)
-	if plain(m) && len(out.fields) > 0 {
-		*plainFrame = &f
-	}
+	out, f := j.model.reply.sampledText(m, int32(t.Message), prompt, &with)
 	if t.Output != nil {
 		return out, f.stop, nil
 	}

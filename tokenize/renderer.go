@@ -3,6 +3,7 @@ package tokenize
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -213,14 +214,19 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 }
 
 // answered renders the same conversation with the turn's reply as its last
-// message.
-func (x *renderer) answered(t *rollout.Turn) (rendering, error) {
-	if t.Context.Parts == nil {
+// message, or with instead in its place.
+func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (rendering, error) {
+	with := *t
+	switch {
+	case t.Context.Parts != nil:
+		with.Context.Parts = slices.Clip(t.Context.Parts)
+	case instead == nil:
 		n := x.before(t.Message) + 1
 		return x.run(x.all.Prefix(n), x.index[:n], false)
+	default:
+		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
 	}
-	with := *t
-	with.Context.Parts = append(append([]rollout.ContextPart(nil), t.Context.Parts...), rollout.ContextPart{From: t.Message, To: t.Message + 1})
+	with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
 	c, index, err := x.context(&with)
 	if err != nil {
 		return rendering{}, err

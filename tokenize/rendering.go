@@ -47,6 +47,17 @@ func (r *rendering) extent(m int32, only part) (start, end int, ok bool) {
 	return start, end, ok
 }
 
+// lastMessage returns the last field in front of byte at that belongs to a
+// message; message −1 at byte 0 for none.
+func (r *rendering) lastMessage(at int) field {
+	for i := r.after(at) - 1; i >= 0; i-- {
+		if f := r.fields[i]; f.message >= 0 {
+			return f
+		}
+	}
+	return field{message: -1}
+}
+
 // opens reports whether field i is the first that holds text of its message.
 func (r *rendering) opens(i int) bool {
 	if r.fields[i].part == partOther {

@@ -1,0 +1,180 @@
+package tokenize_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// randomRollout draws a conversation with the things that make templates
+// rewrite history: reasoning, tool calls, user turns in between, empty texts,
+// text with white space at its ends, and control tokens typed by users.
+func randomRollout(rng *rand.Rand, tools bool) *rollout.Rollout {
+	words := []string{"look", " at", "\n", "the files", "</think>", "<think>", "<|im_end|>", "é", "🙂", "x = 1\n\n", " ", "done"}
+	text := func(most int) string {
+		s := ""
+		for range rng.IntN(most + 1) {
+			s += words[rng.IntN(len(words))]
+		}
+		return s
+	}
+	r := &rollout.Rollout{ID: "random"}
+	if rng.IntN(2) == 0 {
+		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleSystem, Content: "be brief" + text(3)})
+	}
+	r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: "task" + text(6)})
+	for k := range 1 + rng.IntN(6) {
+		m := rollout.Message{Role: rollout.RoleAssistant, Content: text(6), Sampled: rollout.SampledByPolicy}
+		if rng.IntN(3) == 0 {
+			m.Reasoning = "so" + text(4)
+		}
+		next := rollout.Message{Role: rollout.RoleUser, Content: "seen" + text(8)}
+		if tools && rng.IntN(2) == 0 {
+			id := fmt.Sprintf("call%05d", k)
+			m.ToolCalls = []rollout.ToolCall{{ID: id, Name: "bash", Arguments: fmt.Sprintf(`{"command": %q}`, text(3))}}
+			next = rollout.Message{Role: rollout.RoleTool, Content: text(8), ToolCallID: id, Name: "bash"}
+		}
+		r.Turns = append(r.Turns, rollout.Turn{Message: len(r.Messages), Step: k})
+		r.Messages = append(r.Messages, m, next)
+	}
+	if tools {
+		r.Tools = []rollout.Tool{rollout.Tool(`{"type":"function","function":{"name":"bash","description":"run","parameters":{"type":"object","properties":{"command":{"type":"string"}}}}}`)}
+	}
+	return r
+}
+
+// window hides messages from some turns, as a context manager does.
+func window(rng *rand.Rand, r *rollout.Rollout) {
+	head := 1
+	if r.Messages[0].Role == rollout.RoleSystem {
+		head = 2
+	}
+	for i := range r.Turns {
+		m := r.Turns[i].Message
+		if m <= head+2 || rng.IntN(2) == 0 {
+			continue
+		}
+		from := head + 2*rng.IntN((m-head)/2)
+		note := &rollout.Message{Role: rollout.RoleUser, Content: "some turns are left out"}
+		r.Turns[i].Context.Parts = []rollout.ContextPart{{From: 0, To: head}, {From: head, To: from, Message: note}, {From: from, To: m}}
+	}
+}
+
+// rows are the sequences of r, or the error in words.
+func rows(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Rollout) ([]rollout.Sequence, string) {
+	t.Helper()
+	enc, err := tokenize.NewEncoder(m, o)
+	require.NoError(t, err)
+	seqs, err := enc.Encode(t.Context(), r)
+	if err != nil {
+		return nil, err.Error()
+	}
+	for i := range seqs {
+		require.NoError(t, seqs[i].Check())
+	}
+	return seqs, ""
+}
+
+// Rows share memory and prompts lean on the prompt before; each must still be
+// what it is in a rollout that ends there, and what it is when turns are
+// encoded without any before.
+func checkRowsStandAlone(t *testing.T, m *tokenize.Model, r *rollout.Rollout, note string) int {
+	t.Helper()
+	o := tokenize.Options{Mode: tokenize.PerStep}
+	all, failure := rows(t, m, o, r)
+	if failure != "" {
+		return 0
+	}
+	k := 0
+	for i, turn := range r.Turns {
+		part := *r
+		part.Messages = r.Messages[:turn.Message+1]
+		part.Turns = r.Turns[:i+1]
+		short, failure := rows(t, m, o, &part)
+		require.Empty(t, failure, note)
+		if k == len(all) || all[k].FirstTurn != i {
+			require.Len(t, short, k, "%s: turn %d", note, i)
+			continue
+		}
+		require.Len(t, short, k+1, "%s: turn %d", note, i)
+		want, got := short[k], all[k]
+		require.Equal(t, want, got, "%s: row %d", note, k)
+		// Without earlier turns nothing is spliced, so ids may be spelled otherwise.
+		part.Turns = slices.Clone(r.Turns[i : i+1])
+		alone, failure := rows(t, m, o, &part)
+		require.Empty(t, failure, note)
+		require.Len(t, alone, 1)
+		require.Equal(t, decode(t, m, alone[0].IDs), decode(t, m, got.IDs), "%s: row %d", note, k)
+		n := completionLen(&got)
+		require.Equal(t, alone[0].IDs[alone[0].Len()-n:], got.IDs[got.Len()-n:], "%s: row %d", note, k)
+		require.Equal(t, alone[0].Flags[alone[0].Len()-n:], got.Flags[got.Len()-n:], "%s: row %d", note, k)
+		k++
+	}
+	require.Len(t, all, k)
+	return k
+}
+
+func completionLen(s *rollout.Sequence) int {
+	n := 0
+	for _, f := range s.Flags {
+		if f&rollout.FlagSampled != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRowsStandAlone(t *testing.T) {
+	const seed = 61
+	for name, m := range map[string]*tokenize.Model{"embedded": embeddedModel(t), "qwen3": qwen3(t)} {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		n := 0
+		for k := range 60 {
+			r := randomRollout(rng, k%2 == 0)
+			if k%3 == 0 {
+				window(rng, r)
+			}
+			n += checkRowsStandAlone(t, m, r, fmt.Sprintf("%s, seed %d, rollout %d", name, seed, k))
+		}
+		require.Greater(t, n, 100, name)
+	}
+}
+
+func TestRowsStandAloneUnderKitTemplates(t *testing.T) {
+	dir := os.Getenv("TURNPACK_TEMPLATES")
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		require.NoError(t, err)
+		dir = filepath.Join(cache, "turnpack", "templates-kit")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh, or name a folder of templates in TURNPACK_TEMPLATES")
+	}
+	const seed = 62
+	rng := rand.New(rand.NewPCG(seed, 0))
+	count := 0
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		require.NoError(t, err)
+		m := withTemplate(t, string(src))
+		for k := range 3 {
+			r := randomRollout(rng, k%2 == 0)
+			if k%3 == 0 {
+				window(rng, r)
+			}
+			count += checkRowsStandAlone(t, m, r, fmt.Sprintf("%s, seed %d, rollout %d", filepath.Base(file), seed, k))
+		}
+	}
+	t.Logf("%d rows under %d templates", count, len(files))
+	require.Greater(t, count, 4*len(files))
+}
