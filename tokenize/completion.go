@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
 // frame is how a template surrounds a reply: the text it puts between the
@@ -29,15 +30,16 @@ type replyRule struct {
 // prompt is the text the model saw; with is the same conversation with m as its
 // last message, rendered without a generation prompt. The reply is what with
 // says behind the generation prompt, up to and including the stop marker, save
-// for two things the model cannot have sampled: a reasoning block around
-// nothing, which templates put before a final message without reasoning, and
-// the trimming of content, which is taken as recorded.
+// for what the model cannot have sampled: a reasoning block around nothing,
+// which templates put before a message without reasoning; the trimming of
+// content, which is taken as recorded; and the stop marker behind a reply whose
+// end (a tool call, mostly) the template does not write.
 func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rendering) (rendering, frame) {
 	first, last, ok := with.extent(i, partScaffold)
-	if !ok {
-		first = len(with.text)
+	if !ok && !plain(m) {
+		return rendering{}, frame{}
 	}
-	start := behindPrompt(prompt, with, first)
+	start := begin(prompt.text, with, first, ok)
 	if !ok {
 		// Nothing of the reply is written: it is empty, or was trimmed away.
 		stop := rr.stopIn(with.text[start:], m)
@@ -46,22 +48,30 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 			lead = ""
 		}
 		f := frame{lead: lead, stop: stop}
-		if plain(m) {
-			return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
-		}
-		return rendering{text: lead}, f
+		return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
 	}
-	start = min(start, first)
 	f := frame{lead: with.text[start:first], stop: rr.stopIn(with.text[last:], m)}
 	f.tail, _, _ = strings.Cut(with.text[last:], f.stop)
 	if f.stop == "" {
 		f.tail = strings.TrimRight(with.text[last:], " \t\r\n")
 	}
-	if m.Reasoning == "" && !hasFields(with, i, partReasoning) {
-		f.lead = withoutThink(f.lead, plain(m))
+	if !hasFields(with, i, partReasoning) {
+		if head, rest, made := madeUp(f.lead); made && plain(m) {
+			f.lead = head
+		} else if made {
+			f.lead = head + rest
+		} else if plain(m) {
+			// The opener of text that holds its own.
+			if at := thinkTag.FindStringIndex(f.lead); at != nil {
+				f.lead = f.lead[:at[0]]
+			}
+		}
 	}
 	if plain(m) {
 		return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
+	}
+	if !hasFields(with, i, lastPart(m)) {
+		f.tail, f.stop = "", ""
 	}
 	out := rendering{text: f.lead}
 	add := func(text string, p part) {
@@ -82,19 +92,39 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 	return out, f
 }
 
-// behindPrompt returns where the reply begins in with, whose first byte from the
-// reply's message is at first. Where the reply changes how the template writes
-// the history, that is behind the generation prompt's text, if the same text
-// follows the last message before the reply; else at first.
-func behindPrompt(prompt, with *rendering, first int) int {
-	if strings.HasPrefix(with.text, prompt.text) {
-		return len(prompt.text)
+// begin returns where the reply that ends with begins: behind the prompt, where
+// with goes on from it, and behind the header that some templates write in front
+// of a reply to a tool result but not in the prompt.
+func begin(prompt string, with *rendering, first int, written bool) int {
+	start := len(with.text)
+	if written {
+		start = first
 	}
-	saw, shown := prompt.lastMessage(len(prompt.text)), with.lastMessage(first)
-	if saw.message != shown.message || !strings.HasPrefix(with.text[shown.end:first], prompt.text[saw.end:]) {
-		return first
+	goesOn := strings.HasPrefix(with.text, prompt)
+	if goesOn {
+		start = min(start, len(prompt))
 	}
-	return shown.end + len(prompt.text) - saw.end
+	for _, t := range with.turns {
+		if !goesOn || t.Start > start {
+			start = t.Start
+		}
+	}
+	if written {
+		start = min(start, first)
+	}
+	return start
+}
+
+// lastPart is the part that ends a reply.
+func lastPart(m *rollout.Message) part {
+	switch {
+	case len(m.ToolCalls) > 0:
+		return partToolCall
+	case strings.TrimSpace(m.Content) != "":
+		return partContent
+	default:
+		return partReasoning
+	}
 }
 
 // wrap frames a plain reply of message i.
@@ -116,20 +146,22 @@ func hasFields(r *rendering, m int32, p part) bool {
 	return ok
 }
 
-// withoutThink removes the reasoning markers from a lead. Before a plain reply
-// all from the first one on goes: a block around nothing, or the opener of text
-// that holds its own. Otherwise what follows the block (the opener of a tool
-// call) was sampled and stays.
-func withoutThink(lead string, plain bool) string {
+// madeUp finds a reasoning block around nothing in a lead, which the template
+// made up, and returns what stands before and behind it. Its opener may be part
+// of the generation prompt.
+func madeUp(lead string) (head, rest string, ok bool) {
 	tags := thinkTag.FindAllStringIndex(lead, -1)
 	if tags == nil {
-		return lead
+		return "", "", false
 	}
-	head := lead[:tags[0][0]]
-	if plain {
-		return head
+	begin, end := tags[0], tags[len(tags)-1]
+	if lead[end[0]+1] != '/' {
+		return "", "", false
 	}
-	return head + strings.TrimLeft(lead[tags[len(tags)-1][1]:], "\n")
+	if lead[begin[0]+1] != '/' {
+		head = lead[:begin[0]]
+	}
+	return head, strings.TrimLeft(lead[end[1]:], "\n"), true
 }
 
 func emptyThink(lead string) bool { return thinkTag.MatchString(lead) }
@@ -233,54 +265,42 @@ func partFlags(c *columns) {
 	}
 }
 
-// locate returns the byte range of a reply in a rendered document, given the
-// first and last byte that came from its message.
-func (rr *replyRule) locate(m *rollout.Message, doc *rendering, first, last int) (start, end int) {
-	start, end = first, last
-	if stop := rr.stopIn(upToNext(doc, last), m); stop != "" {
-		if at := indexFrom(doc.text, stop, last); at >= 0 {
-			end = at + len(stop)
+// span returns the byte range of turn's reply in a rendered document, by the
+// same rule as sampledText, but as the document writes it: content may be
+// trimmed, and reasoning left out.
+func (rr *replyRule) span(m *rollout.Message, doc *rendering, turn chat.Turn, cut bool) (start, end int) {
+	i := int32(turn.Message)
+	start, end = turn.Start, turn.End
+	first, last := -1, start
+	var written [partOther + 1]bool
+	for k := doc.after(start); k < len(doc.fields) && doc.fields[k].start < turn.Stop; k++ {
+		if f := doc.fields[k]; f.message == i && f.part != partOther {
+			if first < 0 {
+				first = f.start
+			}
+			last = f.end
+			written[f.part] = true
 		}
 	}
-	if lead := rr.leadBefore(doc, first); m.Reasoning != "" || len(m.ToolCalls) > 0 {
-		start = first - len(lead)
+	if first < 0 {
+		if !plain(m) || strings.TrimSpace(m.Content) != "" || cut {
+			return start, start
+		}
+		if lead := doc.text[start:turn.Stop]; emptyThink(lead) || strings.TrimSpace(lead) == "" {
+			start = turn.Stop
+		}
+		return start, end
+	}
+	if !written[partReasoning] {
+		if head, rest, ok := madeUp(doc.text[start:first]); ok {
+			start = first - len(rest)
+			if strings.HasSuffix(doc.text[turn.Start:start], head) {
+				start -= len(head)
+			}
+		}
+	}
+	if cut || !written[lastPart(m)] {
+		end = last
 	}
 	return start, end
-}
-
-// upToNext is the scaffold behind a reply, through the first marker of what
-// follows.
-func upToNext(doc *rendering, last int) string {
-	end := len(doc.text)
-	if i := doc.after(last); i < len(doc.fields) {
-		end = doc.fields[i].start
-	}
-	return doc.text[last:end]
-}
-
-func indexFrom(s, sub string, from int) int {
-	if i := strings.Index(s[from:], sub); i >= 0 {
-		return from + i
-	}
-	return -1
-}
-
-// leadBefore is the opening marker that stands directly before a reply's first
-// own byte: an added token that is not special, with the text behind it.
-func (rr *replyRule) leadBefore(doc *rendering, first int) string {
-	begin := 0
-	if i := doc.after(first - 1); i > 0 {
-		begin = doc.fields[i-1].end
-	}
-	gap := doc.text[begin:first]
-	best := ""
-	for _, a := range rr.specials {
-		if a.Special {
-			continue
-		}
-		if at := strings.LastIndex(gap, a.Content); at >= 0 && len(gap)-at > len(best) {
-			best = gap[at:]
-		}
-	}
-	return best
 }

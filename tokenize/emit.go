@@ -157,16 +157,15 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	type span struct{ start, end, turn int }
 	var spans []span
 	at := 0
-	for i := range j.turns {
-		t := &j.turns[i]
-		first, last, ok := doc.extent(int32(t.Message), partScaffold)
-		if t.Message < 0 || !ok || first < at {
+	for _, reply := range doc.turns {
+		owner, ok := j.owner[int32(reply.Message)]
+		if !ok || reply.Start < at {
 			continue
 		}
-		m := &j.r.Messages[t.Message]
-		start, end := j.model.reply.locate(m, &doc, first, last)
-		if stoppedByLimit(t.FinishReason) {
-			end = last
+		i := int(owner)
+		start, end := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, stoppedByLimit(j.turns[i].FinishReason))
+		if start >= end {
+			continue
 		}
 		if j.opts.Edges == EdgesSampled {
 			if err := j.pieces.encode(&cols, &doc, at, start, nil); err != nil {

@@ -158,7 +158,7 @@ func (j *job) run() ([]rollout.Sequence, error) {
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
 	prompts := &promptEncoder{pieces: j.pieces, edges: j.opts.Edges, done: map[int32]*completion{}}
-	var plain *frame
+	frames := map[string]frame{}
 	n := len(j.turns)
 	j.encoded = encoded{make([]prompt, n), make([]bool, n), make([]completion, n), make([]lineage.Turn, n)}
 	for i := range j.turns {
@@ -204,7 +204,7 @@ func (j *job) encodeTurns() error {
 			return rollout.Errorf(rollout.KindInput, where, "turn has neither captured prompt ids nor messages to render").
 				WithFix("record prompt_ids, or load a model with a chat template")
 		}
-		if err := j.completion(t, c, &text, rendered, &plain); err != nil {
+		if err := j.completion(t, c, &text, rendered, frames); err != nil {
 			return within(err, where)
 		}
 		lt := lineage.Turn{Output: c.cols.ids, Logprobs: t.Logprobs, Stopped: c.stopped(j.model)}
@@ -280,12 +280,12 @@ func (j *job) captured(i int) []rollout.TokenID {
 }
 
 // completion fills c with the ids and the text that turn t sampled.
-func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rendered bool, plainFrame **frame) error {
+func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rendered bool, frames map[string]frame) error {
 	var reply rendering
 	if t.Message >= 0 && rendered {
 		m := &j.r.Messages[t.Message]
 		var err error
-		if reply, c.stop, err = j.reply(t, m, prompt, plainFrame); err != nil {
+		if reply, c.stop, err = j.reply(t, m, prompt, frames); err != nil {
 			if t.Output == nil {
 				return err
 			}
@@ -361,20 +361,21 @@ func trimStop(text, stop string) string {
 }
 
 // reply derives the text that turn t sampled, and the text of its stop marker.
-// What frames a reply of text alone is the same for all of them, so it is asked
-// once, with a text that no template rewrites.
-func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, plainFrame **frame) (rendering, string, error) {
+// What frames a reply of text alone is the same behind the same generation
+// prompt, so it is asked once for each, with a text that no template rewrites.
+func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, frames map[string]frame) (rendering, string, error) {
 	if plain(m) {
-		if *plainFrame == nil {
+		asked := prompt.tail()
+		f, ok := frames[asked]
+		if !ok {
 			probe := rollout.Message{Role: m.Role, Name: m.Name, Content: "Reply."}
 			with, err := j.render.answered(t, &probe)
 			if err != nil {
 				return rendering{}, "", err
 			}
-			_, f := j.model.reply.sampledText(&probe, int32(t.Message), prompt, &with)
-			*plainFrame = &f
+			_, f = j.model.reply.sampledText(&probe, int32(t.Message), prompt, &with)
+			frames[asked] = f
 		}
-		f := **plainFrame
 		return f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message)), f.stop, nil
 	}
 	with, err := j.render.answered(t, nil)

@@ -27,6 +27,9 @@ type renderer struct {
 	index []int32
 	place []int
 	last  *chat.Result // the rendering before, whose text the next may share
+
+	stops []string
+	turns chat.TurnCache // of the plain history
 }
 
 // newRenderer prepares the rollout's messages; nil when the model has no
@@ -43,6 +46,9 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 		values: make([]chat.Value, len(r.Messages)), made: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
 	if x.now.IsZero() {
 		x.now = time.Unix(0, 0).UTC()
+	}
+	for text := range m.reply.stops {
+		x.stops = append(x.stops, text)
 	}
 	for k, text := range m.SpecialTokens {
 		x.kwargs[k] = chat.String(text)
@@ -216,33 +222,74 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 // answered renders the same conversation with the turn's reply as its last
 // message, or with instead in its place.
 func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (rendering, error) {
-	with := *t
-	switch {
-	case t.Context.Parts != nil:
+	n := x.before(t.Message) + 1
+	c, index, cache := x.all, x.index, &x.turns
+	if t.Context.Parts == nil && instead == nil {
+		c, index = x.all.Prefix(n), x.index[:n]
+	} else {
+		with := *t
 		with.Context.Parts = slices.Clip(t.Context.Parts)
-	case instead == nil:
-		n := x.before(t.Message) + 1
-		return x.run(x.all.Prefix(n), x.index[:n], false)
-	default:
-		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
+		if t.Context.Parts == nil {
+			with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
+		}
+		with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
+		var err error
+		if c, index, err = x.context(&with); err != nil {
+			return rendering{}, err
+		}
+		cache = nil
 	}
-	with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
-	c, index, err := x.context(&with)
+	res, err := x.result(c, false)
 	if err != nil {
 		return rendering{}, err
 	}
-	return x.run(c, index, false)
+	out := rendered(res, index)
+	turn, ok, err := x.template.LastTurn(x.ctx, c, x.input(false), res, chat.TurnOptions{Stops: x.stops, Cache: cache})
+	if ok {
+		turn.Message = t.Message
+		out.turns = []chat.Turn{turn}
+	}
+	return out, err
 }
 
 // document renders the whole conversation.
-func (x *renderer) document() (rendering, error) { return x.run(x.all, x.index, false) }
-
-func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt bool) (rendering, error) {
-	res, err := x.template.Render(x.ctx, c, chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now, After: x.last})
+func (x *renderer) document() (rendering, error) {
+	res, err := x.result(x.all, false)
 	if err != nil {
 		return rendering{}, err
 	}
-	x.last = res
+	out := rendered(res, x.index)
+	out.turns, err = x.template.Turns(x.ctx, x.all, x.input(false), res, chat.TurnOptions{Stops: x.stops})
+	for i := range out.turns {
+		out.turns[i].Message = int(x.index[out.turns[i].Message])
+	}
+	return out, err
+}
+
+func (x *renderer) input(generationPrompt bool) chat.Input {
+	return chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now}
+}
+
+func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt bool) (rendering, error) {
+	res, err := x.result(c, generationPrompt)
+	if err != nil {
+		return rendering{}, err
+	}
+	return rendered(res, index), nil
+}
+
+func (x *renderer) result(c *chat.Conversation, generationPrompt bool) (*chat.Result, error) {
+	in := x.input(generationPrompt)
+	in.After = x.last
+	res, err := x.template.Render(x.ctx, c, in)
+	if err == nil {
+		x.last = res
+	}
+	return res, err
+}
+
+// rendered takes over a result; index maps its messages to those of the rollout.
+func rendered(res *chat.Result, index []int32) rendering {
 	out := rendering{text: res.Text, fields: make([]field, 0, len(res.Spans)/2+1)}
 	for i := range res.Spans {
 		s := &res.Spans[i]
@@ -265,7 +312,7 @@ func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt boo
 		}
 		out.fields = append(out.fields, f)
 	}
-	return out, nil
+	return out
 }
 
 // isRole reports whether f is the role of a message: recorded text, but a part

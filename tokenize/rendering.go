@@ -1,6 +1,10 @@
 package tokenize
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/turnpack/turnpack/tokenize/chat"
+)
 
 // part is the kind of message text that a byte belongs to.
 type part uint8
@@ -25,6 +29,17 @@ type field struct {
 type rendering struct {
 	text   string
 	fields []field
+	// turns are the replies found in the text where that was asked for, by index
+	// into Rollout.Messages.
+	turns []chat.Turn
+}
+
+// tail is the scaffold at the end of r.
+func (r *rendering) tail() string {
+	if n := len(r.fields); n > 0 {
+		return r.text[r.fields[n-1].end:]
+	}
+	return r.text
 }
 
 // after returns the index of the first field that ends behind byte at.
@@ -45,17 +60,6 @@ func (r *rendering) extent(m int32, only part) (start, end int, ok bool) {
 		}
 	}
 	return start, end, ok
-}
-
-// lastMessage returns the last field in front of byte at that belongs to a
-// message; message −1 at byte 0 for none.
-func (r *rendering) lastMessage(at int) field {
-	for i := r.after(at) - 1; i >= 0; i-- {
-		if f := r.fields[i]; f.message >= 0 {
-			return f
-		}
-	}
-	return field{message: -1}
 }
 
 // opens reports whether field i is the first that holds text of its message.

@@ -29,6 +29,16 @@ type TurnOptions struct {
 	// the turn. Without any, the turn ends where the template ends the message,
 	// less trailing white space.
 	Stops []string
+	// Cache may be given to calls whose conversations share their beginning and
+	// whose inputs are the same; it saves them rendering prefixes again.
+	Cache *TurnCache
+}
+
+// TurnCache holds what Turns learnt of a template's generation prompts and
+// message ends. The zero value is empty. It belongs to one goroutine.
+type TurnCache struct {
+	openings map[bool]opening // by: does the message before come from a tool
+	closings map[[2]bool]string
 }
 
 // Turns finds the completion of every assistant message of a rendering r of c
@@ -56,14 +66,7 @@ type TurnOptions struct {
 // found. The cost is a few renderings of short prefixes, however long the
 // conversation is.
 func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) ([]Turn, error) {
-	f := &turnFinder{t: t, ctx: ctx, c: c, in: in, r: r, opts: opts, openings: map[bool]opening{}, closings: map[[2]bool]string{}, extents: map[int]Extent{}}
-	for _, e := range r.Extents {
-		if old, ok := f.extents[e.Message]; ok {
-			e.Start = min(e.Start, old.Start)
-		}
-		f.extents[e.Message] = e
-	}
-	f.index()
+	f := newTurnFinder(ctx, t, c, in, r, opts)
 	var turns []Turn
 	at := 0
 	for i := range c.Len() {
@@ -82,6 +85,18 @@ func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Resu
 	return turns, nil
 }
 
+// LastTurn is Turns for the last message alone, whatever its role.
+func (t *Template) LastTurn(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) (Turn, bool, error) {
+	if c.Len() == 0 {
+		return Turn{}, false, nil
+	}
+	turn, ok := newTurnFinder(ctx, t, c, in, r, opts).turn(c.Len()-1, 0)
+	if err := ctx.Err(); err != nil {
+		return Turn{}, false, t.failf(value.Limit, "rendering was stopped: %v", err)
+	}
+	return turn, ok, nil
+}
+
 // Sampled returns the byte ranges of the turns.
 func Sampled(turns []Turn) [][2]int {
 	out := make([][2]int, len(turns))
@@ -96,16 +111,33 @@ func Sampled(turns []Turn) [][2]int {
 type opening struct{ tail, prompt string }
 
 type turnFinder struct {
-	t        *Template
-	ctx      context.Context
-	c        *Conversation
-	in       Input
-	r        *Result
-	opts     TurnOptions
-	openings map[bool]opening // by: does the message before come from a tool
-	closings map[[2]bool]string
-	extents  map[int]Extent
-	data     []dataRange // by message
+	*TurnCache
+	t       *Template
+	ctx     context.Context
+	c       *Conversation
+	in      Input
+	r       *Result
+	opts    TurnOptions
+	extents map[int]Extent
+	data    []dataRange // by message
+}
+
+func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, r *Result, opts TurnOptions) *turnFinder {
+	f := &turnFinder{TurnCache: opts.Cache, t: t, ctx: ctx, c: c, in: in, r: r, opts: opts, extents: map[int]Extent{}}
+	if f.TurnCache == nil {
+		f.TurnCache = &TurnCache{}
+	}
+	if f.openings == nil {
+		f.openings, f.closings = map[bool]opening{}, map[[2]bool]string{}
+	}
+	for _, e := range r.Extents {
+		if old, ok := f.extents[e.Message]; ok {
+			e.Start = min(e.Start, old.Start)
+		}
+		f.extents[e.Message] = e
+	}
+	f.index()
+	return f
 }
 
 // dataRange is where the text of a message stands. first < 0: nowhere.
