@@ -1,0 +1,105 @@
+// Package tokens reads the rows of a batch with the tokenizer they were made
+// with: the bytes of each token and where messages begin.
+package tokens
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+)
+
+// ModelOf loads the tokenizer a batch was made with: the model folder dir, or
+// the embedded model when dir is empty. digest is the batch's tokenizer digest;
+// another tokenizer is an error, "" accepts any.
+func ModelOf(dir, digest string) (*tokenize.Model, error) {
+	var m *tokenize.Model
+	var err error
+	if dir != "" {
+		m, err = tokenize.Load(dir)
+	} else {
+		m, err = embedded.Model()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if digest != "" && m.Tokenizer.Digest() != digest {
+		e := rollout.Errorf(rollout.KindInput, rollout.Where{}, "the batch was made with tokenizer %s, this one is %s", digest, m.Tokenizer.Digest())
+		return nil, e.WithFix("name the model folder with --model")
+	}
+	return m, nil
+}
+
+// Speller gives the bytes of single tokens, for any engine.
+type Speller struct {
+	t     tokenize.Tokenizer
+	bytes map[rune]byte
+}
+
+// NewSpeller returns a speller over t.
+func NewSpeller(t tokenize.Tokenizer) *Speller {
+	return &Speller{t: t, bytes: byteAlphabet()}
+}
+
+// Bytes returns the bytes that id adds to a text when it is not the first
+// token. ok is false for an id outside the vocabulary.
+func (s *Speller) Bytes(id rollout.TokenID) (b []byte, ok bool) {
+	one, err := s.t.Decode([]rollout.TokenID{id})
+	if err != nil {
+		return nil, false
+	}
+	if strings.ContainsRune(one, utf8.RuneError) {
+		if raw, ok := s.raw(id); ok {
+			return raw, true
+		}
+	}
+	// Decoders of the sentencepiece kind drop a blank in front of the first token.
+	if two, err := s.t.Decode([]rollout.TokenID{id, id}); err == nil {
+		if rest, ok := strings.CutPrefix(two, one); ok {
+			return []byte(rest), true
+		}
+	}
+	return []byte(one), true
+}
+
+// raw reads the bytes of a part of a character off the token's spelling: the
+// byte-level alphabet, or <0xNN>.
+func (s *Speller) raw(id rollout.TokenID) ([]byte, bool) {
+	spelling, ok := s.t.Vocab().Token(id)
+	if !ok {
+		return nil, false
+	}
+	if hex, ok := strings.CutPrefix(spelling, "<0x"); ok && len(hex) == 3 && hex[2] == '>' {
+		n, err := strconv.ParseUint(hex[:2], 16, 8)
+		return []byte{byte(n)}, err == nil
+	}
+	out := make([]byte, 0, len(spelling))
+	for _, r := range spelling {
+		b, ok := s.bytes[r]
+		if !ok {
+			return nil, false
+		}
+		out = append(out, b)
+	}
+	return out, true
+}
+
+// byteAlphabet is the printable stand-in of every byte in byte-level
+// vocabularies: printable Latin-1 characters stand for themselves, the others
+// follow from U+0100 in order.
+func byteAlphabet() map[rune]byte {
+	m := make(map[rune]byte, 256)
+	next := rune(256)
+	for b := range 256 {
+		if r := rune(b); r >= '!' && r <= '~' || r >= '¡' && r <= '¬' || r >= '®' && r <= 'ÿ' {
+			m[r] = byte(b)
+			continue
+		}
+		m[next] = byte(b)
+		next++
+	}
+	return m
+}

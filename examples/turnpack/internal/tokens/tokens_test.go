@@ -1,0 +1,118 @@
+package tokens_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+func encode(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
+	t.Helper()
+	var e tokenize.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, text, tokenize.EncodeOptions{}))
+	return e.IDs
+}
+
+// The bytes of the tokens of a text are the text, also where a token holds a
+// part of a character.
+func TestBytes(t *testing.T) {
+	m, err := tokens.ModelOf("", "")
+	require.NoError(t, err)
+	s := tokens.NewSpeller(m.Tokenizer)
+	for _, text := range []string{"plain", " leading blank", "naïve 漢字 🙂 \u202e\x00\ufffd", "<|im_start|>user\nx<|im_end|>", strings.Repeat("é", 40)} {
+		var got []byte
+		for _, id := range encode(t, m, text) {
+			b, ok := s.Bytes(id)
+			require.True(t, ok)
+			got = append(got, b...)
+		}
+		require.Equal(t, text, string(got))
+	}
+	for _, id := range []rollout.TokenID{-1, 1 << 30} {
+		_, ok := s.Bytes(id)
+		require.False(t, ok, "id %d is no token", id)
+	}
+}
+
+func TestModelOfOther(t *testing.T) {
+	_, err := tokens.ModelOf("", "sha256:00")
+	require.ErrorIs(t, err, rollout.KindInput)
+	_, err = tokens.ModelOf(t.TempDir(), "")
+	require.Error(t, err)
+}
+
+// withSpecials is the embedded model with other special tokens; the first ends
+// completions.
+func withSpecials(t *testing.T, names ...string) *tokenize.Model {
+	t.Helper()
+	dir, from := t.TempDir(), filepath.Join("..", "..", "..", "..", "tokenize", "embedded")
+	b, err := os.ReadFile(filepath.Join(from, "tokenizer.json"))
+	require.NoError(t, err)
+	var def map[string]any
+	require.NoError(t, json.Unmarshal(b, &def))
+	var added []any
+	for i, n := range names {
+		added = append(added, map[string]any{"id": 10_000 + i, "content": n, "special": true, "lstrip": false, "rstrip": false, "single_word": false, "normalized": false})
+	}
+	def["added_tokens"] = added
+	b, err = json.Marshal(def)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), b, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), fmt.Appendf(nil, `{"eos_token": %q}`, names[0]), 0o644))
+	m, err := tokenize.Load(dir)
+	require.NoError(t, err)
+	return m
+}
+
+func TestMessages(t *testing.T) {
+	for _, c := range []struct {
+		reason   string
+		specials []string // the first ends completions
+		text     string
+		want     []string // role: text
+	}{
+		{"ChatML names the role on the header's line", []string{"<|im_end|>", "<|im_start|>"},
+			"<|im_start|>system\nBe.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nYes.<|im_end|>\n",
+			[]string{"system: <|im_start|>system\nBe.<|im_end|>\n", "user: <|im_start|>user\nHi<|im_end|>\n", "assistant: <|im_start|>assistant\nYes.<|im_end|>\n"}},
+		{"the closing token of a header begins nothing", []string{"<|eot_id|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>"},
+			"<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi there<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nYes<|eot_id|>",
+			[]string{"user: <|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi there<|eot_id|>", "assistant: <|start_header_id|>assistant<|end_header_id|>\n\nYes<|eot_id|>"}},
+		{"tokens that are the role themselves", []string{"<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"},
+			"<｜begin▁of▁sentence｜>Be kind to everyone who comes along here today.<｜User｜>Where is the file that I wrote, do you know?<｜Assistant｜>Here.<｜end▁of▁sentence｜><｜User｜>Ok<｜Assistant｜>Bye<｜end▁of▁sentence｜>",
+			[]string{"begin▁of▁sentence: <｜begin▁of▁sentence｜>Be kind to everyone who comes along here today.", "user: <｜User｜>Where is the file that I wrote, do you know?", "assistant: <｜Assistant｜>Here.<｜end▁of▁sentence｜>", "user: <｜User｜>Ok", "assistant: <｜Assistant｜>Bye<｜end▁of▁sentence｜>"}},
+		{"text without special tokens is one message", []string{"</s>"}, "just text", []string{": just text"}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			m := withSpecials(t, c.specials...)
+			ids := encode(t, m, c.text)
+			b := tokens.NewBoundaries(m)
+			b.Learn(ids)
+			var got []string
+			end := 0
+			for _, msg := range b.Messages(ids) {
+				require.Equal(t, end, msg.From, "messages cover the row")
+				end = msg.To
+				text, err := m.Tokenizer.Decode(ids[msg.From:msg.To])
+				require.NoError(t, err)
+				got = append(got, msg.Role+": "+text)
+			}
+			require.Equal(t, len(ids), end)
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestMessagesOfNothing(t *testing.T) {
+	m, err := tokens.ModelOf("", "")
+	require.NoError(t, err)
+	require.Empty(t, tokens.NewBoundaries(m).Messages(nil))
+}
