@@ -51,7 +51,7 @@ func (c *demoCmd) Run(p *program) error {
 	}
 	fmt.Fprintln(p.out)
 	show := showCmd{Color: "auto"}
-	if err := (view{color: show.color(p.out), width: show.width(p.out)}).row(p.out, model, &rows[0]); err != nil {
+	if err := (printer{by: "mask", color: show.color(p.out), width: show.width(p.out)}).row(p.out, model, &rows[0]); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.out, "\nThe batch: %s\n", path)

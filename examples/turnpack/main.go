@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/turnpack/turnpack/examples/turnpack/plumb"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
+	"github.com/turnpack/turnpack/examples/turnpack/view"
 )
 
 // Exit codes of every command.
@@ -53,6 +56,7 @@ func filters() map[string]func(ctx context.Context, args []string, in io.Reader,
 		"diff":  diffMain,
 		"plumb": plumb.Main,
 		"score": score.Main,
+		"view":  view.Main,
 	}
 }
 
@@ -90,7 +94,7 @@ func run(p *program, args []string) int {
 	return exitOK
 }
 
-func filterNames() []string { return []string{"audit", "diff", "plumb", "score"} }
+func filterNames() []string { return slices.Sorted(maps.Keys(filters())) }
 
 // flatten lists the errors that errors.Join put together.
 func flatten(err error) []error {

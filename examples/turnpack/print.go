@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// printer prints rows for a terminal or a pager.
+type printer struct {
+	by    string // what colours a token: mask, logprob, advantage
+	color bool
+	width int
+}
+
+const (
+	styleNone    = "\x1b[0m"
+	styleContext = "\x1b[90m"
+	styleTrained = "\x1b[1;32m"
+	styleRule    = "\x1b[36m"
+)
+
+// heat are the styles of a log probability of at most 0 and above each bound,
+// the last one below all.
+var heat = []struct {
+	above float64
+	style string
+}{{-0.1, "\x1b[1;32m"}, {-0.7, "\x1b[30;48;5;229m"}, {-2, "\x1b[30;48;5;221m"}, {-4, "\x1b[30;48;5;208m"}, {math.Inf(-1), "\x1b[97;48;5;160m"}}
+
+func (v printer) paint(style, s string) string {
+	if !v.color || s == "" {
+		return s
+	}
+	return style + s + styleNone
+}
+
+// row prints the facts of a row and its text: trained tokens coloured, or
+// between «» without colour, with a rule before each message.
+func (v printer) row(w io.Writer, m *tokenize.Model, s *rollout.Sample) error {
+	if v.by == "logprob" && s.Logprob == nil || v.by == "advantage" && s.Credit == nil && s.Advantage == nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: "--by"}, "the batch holds no %s", v.by).WithFix("use --by mask")
+	}
+	out := bufio.NewWriter(w)
+	adv := "none"
+	if s.Advantage != nil {
+		adv = fmt.Sprintf("%+.4f", *s.Advantage)
+	}
+	fmt.Fprintln(out, v.wrap(fmt.Sprintf("row %s  group %s  steps %d to %d  status %s (%s)", visible(s.ID), visible(s.Group), s.FirstStep, s.LastStep, s.Status, visible(s.FinishReason))))
+	fmt.Fprintln(out, v.wrap(fmt.Sprintf("%d tokens, %d trained  reward %g  advantage %s", s.Len(), s.Trained(), s.Reward, adv)))
+	cut := tokens.NewBoundaries(m)
+	cut.Learn(s.IDs)
+	spell := tokens.NewSpeller(m.Tokenizer)
+	for n, message := range cut.Messages(s.IDs) {
+		fmt.Fprintln(out, v.rule(n, message, s))
+		if err := v.message(out, spell, message, s); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// message prints the tokens of a message, runs of one style at a time.
+func (v printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Message, s *rollout.Sample) error {
+	var text []byte
+	for i := m.From; i < m.To; {
+		style := v.style(s, i)
+		text = text[:0]
+		end := i
+		// A run goes on to the end of its last character.
+		for ; end < m.To && (end == i || v.style(s, end) == style || !utf8.Valid(text)); end++ {
+			b, ok := spell.Bytes(s.IDs[end])
+			if !ok {
+				return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Rollout: s.Rollout, Token: rollout.At(end)}, "id %d is not in the vocabulary", s.IDs[end]).
+					WithFix("name the model folder of the batch with --model")
+			}
+			text = append(text, b...)
+		}
+		line := string(text)
+		if end == m.To {
+			line = strings.TrimSuffix(line, "\n")
+		}
+		v.run(out, style, line, s.Weight[i] > 0)
+		i = end
+	}
+	return out.WriteByte('\n')
+}
+
+// run prints text in one style. Line breaks stay outside the escapes, so that a
+// pager that cuts lines keeps the colours right.
+func (v printer) run(out *bufio.Writer, style, text string, trained bool) {
+	if !v.color && trained {
+		text = "«" + text + "»"
+	}
+	for k, line := range strings.Split(text, "\n") {
+		if k > 0 {
+			out.WriteByte('\n')
+		}
+		out.WriteString(v.paint(style, visible(line)))
+	}
+}
+
+// style is the style of token i.
+func (v printer) style(s *rollout.Sample, i int) string {
+	if s.Weight[i] <= 0 {
+		return styleContext
+	}
+	switch {
+	case !v.color:
+	case v.by == "logprob":
+		for _, h := range heat {
+			if float64(s.Logprob[i]) > h.above {
+				return h.style
+			}
+		}
+		return heat[len(heat)-1].style
+	case v.by == "advantage":
+		switch a := advantage(s, i); {
+		case a > 0:
+			return "\x1b[1;94m"
+		case a < 0:
+			return "\x1b[1;38;5;208m"
+		}
+		return "\x1b[1m"
+	}
+	return styleTrained
+}
+
+// advantage is the advantage of token i: its own or else the row's.
+func advantage(s *rollout.Sample, i int) float64 {
+	if s.Credit != nil {
+		return float64(s.Credit[i])
+	}
+	if s.Advantage != nil {
+		return *s.Advantage
+	}
+	return 0
+}
+
+// rule is the line before a message. It fills the width; a longer one wraps.
+func (v printer) rule(n int, m tokens.Message, s *rollout.Sample) string {
+	head := fmt.Sprintf("── message %d, token %d%s ", n, m.From, v.spread(m, s))
+	lines := strings.Split(v.wrap(head), "\n")
+	last := len(lines) - 1
+	lines[last] += strings.Repeat("─", max(0, v.width-utf8.RuneCountInString(lines[last])))
+	for i := range lines {
+		lines[i] = v.paint(styleRule, lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// spread tells the values that colour the trained tokens of a message.
+func (v printer) spread(m tokens.Message, s *rollout.Sample) string {
+	if v.by != "logprob" && v.by != "advantage" {
+		return ""
+	}
+	n, sum, lo, hi := 0, 0.0, math.Inf(1), math.Inf(-1)
+	for i := m.From; i < m.To; i++ {
+		if s.Weight[i] <= 0 {
+			continue
+		}
+		x := advantage(s, i)
+		if v.by == "logprob" {
+			x = float64(s.Logprob[i])
+		}
+		n, sum, lo, hi = n+1, sum+x, min(lo, x), max(hi, x)
+	}
+	switch {
+	case n == 0:
+		return ""
+	case v.by == "logprob":
+		return fmt.Sprintf(", logprob mean %.3f, least %.3f", sum/float64(n), lo)
+	case lo == hi:
+		return fmt.Sprintf(", advantage %+.4f", lo)
+	}
+	return fmt.Sprintf(", advantage %+.4f to %+.4f", lo, hi)
+}
+
+// wrap breaks a line at blanks so that it fits the width, a word that is longer
+// stays whole.
+func (v printer) wrap(s string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.SplitAfterSeq(s, " ") {
+		n := utf8.RuneCountInString(strings.TrimRight(word, " "))
+		if column > 0 && n > 0 && column+n > v.width {
+			b.WriteByte('\n')
+			column = 0
+		}
+		b.WriteString(word)
+		column += utf8.RuneCountInString(word)
+	}
+	return b.String()
+}
+
+// visible spells control characters, so that recorded text cannot steer the
+// terminal, and replaces what is not UTF-8.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return r
+		case r < ' ':
+			return '␀' + r
+		case r == 0x7f:
+			return '␡'
+		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\ufffd"))
+}

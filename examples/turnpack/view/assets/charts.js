@@ -1,0 +1,114 @@
+// The batch page: cards, distributions and findings.
+
+const MEASURES = {
+  tokens: { title: "Length", unit: "tokens per row", of: (r) => r.tokens, whole: true },
+  trained: { title: "Trained share", unit: "% of a row's tokens", of: (r) => (r.tokens ? (100 * r.trained) / r.tokens : 0) },
+  reward: { title: "Reward", unit: "per row", of: (r) => r.reward },
+  adv: { title: "Advantage", unit: "per row", of: (r) => r.adv },
+  steps: { title: "Steps", unit: "agent steps per row", of: (r) => r.last - r.first + 1, whole: true },
+};
+
+// bins cuts values into at most 30 equal intervals, one per value where values
+// are few whole numbers. The last one is closed.
+function bins(values, whole) {
+  let lo = Infinity, hi = -Infinity;
+  for (const v of values) {
+    lo = Math.min(lo, v);
+    hi = Math.max(hi, v);
+  }
+  let n = 30, size = (hi - lo) / n;
+  if (lo === hi) {
+    n = 1;
+    size = whole ? 1 : Math.max(Math.abs(lo), 1) * 1e-9;
+  } else if (whole) {
+    size = Math.max(1, Math.ceil((hi - lo + 1) / 30));
+    n = Math.ceil((hi - lo + 1) / size);
+  }
+  const out = Array.from({ length: n }, (_, i) => ({ lo: lo + i * size, hi: i === n - 1 && !whole ? hi : lo + (i + 1) * size, last: i === n - 1 && !whole, n: 0 }));
+  for (const v of values) out[Math.min(n - 1, Math.floor((v - lo) / size))].n++;
+  return out;
+}
+
+// inside reports whether v lies in a bin, as bins counted it.
+const inside = (v, b) => v >= b.lo && (v < b.hi || (b.last && v <= b.hi));
+
+// short is a number of four digits; whole ones in full, dust as 0.
+function short(v) {
+  if (Number.isInteger(v)) return count(v);
+  return Math.abs(v) < 1e-6 ? "0" : num(+v.toPrecision(4));
+}
+
+function quantile(sorted, q) {
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
+}
+
+function histogram(key) {
+  const m = MEASURES[key];
+  const values = HEAD.rows.map(m.of).filter((v) => v !== null && v !== undefined);
+  const title = el("h2", {}, m.title);
+  if (values.length === 0) return el("div", { class: "chart" }, title, el("p", {}, "no row has a value"));
+  const sorted = Float64Array.from(values).sort();
+  const mean = values.reduce((a, b) => a + b, 0) / values.length;
+  const all = bins(values, m.whole);
+  const top = Math.max(...all.map((b) => b.n));
+  const label = (b) => (m.whole ? (b.hi - b.lo > 1 ? `${count(b.lo)} to ${count(b.hi - 1)}` : count(b.lo)) : b.lo === b.hi || all.length === 1 ? num(b.lo) : `${short(b.lo)} to ${short(b.hi)}`);
+  const bars = el("div", { class: "bars", "data-measure": key });
+  for (const b of all) {
+    const bar = el("i", {});
+    bar.style.height = b.n ? `max(2px, ${(100 * b.n) / top}%)` : "0";
+    bars.append(el("button", { type: "button", title: `${label(b)}: ${plural(b.n, "row")}`, onclick: () => setRange({ key, bin: b, label: `${m.title} ${label(b)}` }) }, bar));
+  }
+  const missing = HEAD.rows.length - values.length;
+  return el("div", { class: "chart" }, title,
+    el("p", {}, `${m.unit} · mean ${short(mean)} · median ${short(quantile(sorted, 0.5))} · p95 ${short(quantile(sorted, 0.95))}` + (missing ? ` · ${plural(missing, "row")} without` : "")),
+    bars, el("div", { class: "scale" }, el("span", {}, short(sorted[0])), el("span", {}, `highest bar ${plural(top, "row")}`), el("span", {}, short(sorted[sorted.length - 1]))));
+}
+
+function shares(title, of) {
+  const n = new Map();
+  for (const r of HEAD.rows) n.set(of(r), (n.get(of(r)) || 0) + 1);
+  const all = [...n].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, 12);
+  const grid = el("div", { class: "shares" });
+  for (const [name, k] of all) {
+    const bar = el("i", {});
+    bar.style.width = `${(100 * k) / all[0][1]}%`;
+    grid.append(el("span", { title: plain(name) }, plain(name) || "(none)"), el("div", {}, bar), el("em", {}, count(k)));
+  }
+  return el("div", { class: "chart" }, el("h2", {}, title), el("p", {}, n.size > all.length ? `the ${all.length} most frequent of ${n.size}` : "rows"), grid);
+}
+
+function drawBatch() {
+  const rows = HEAD.rows, groups = new Map(), rollouts = new Set();
+  let tokens = 0, trained = 0;
+  for (const r of rows) {
+    tokens += r.tokens;
+    trained += r.trained;
+    rollouts.add(JSON.stringify([r.group, r.rollout]));
+    if (!groups.has(r.group)) groups.set(r.group, new Set());
+    groups.get(r.group).add(r.reward);
+  }
+  let equal = 0;
+  for (const g of groups.values()) if (g.size === 1) equal++;
+  const card = (value, name) => el("div", { class: "card" }, el("b", {}, value), el("span", {}, name));
+  $("batch").replaceChildren(
+    el("div", { class: "cards" }, card(count(rows.length), "rows"), card(count(rollouts.size), "rollouts"), card(count(groups.size), "groups"),
+      card(count(equal), "groups of equal rewards"), card(count(tokens), "tokens"), card(count(trained), "trained tokens"), card(percent(trained, tokens), "trained share"),
+      card(count(HEAD.vocab), "distinct tokens")),
+    el("div", { class: "charts" }, ...Object.keys(MEASURES).map(histogram), shares("Status", (r) => r.status), shares("Finish reason", (r) => r.finish)),
+    ...drawFindings());
+}
+
+function drawFindings() {
+  const title = el("h2", {}, "Findings");
+  if (!HEAD.audited) return [title, el("p", {}, "The batch was not audited for this page.")];
+  if (HEAD.findings.length === 0) return [title, el("p", {}, "The audit found nothing.")];
+  return [title, ...HEAD.findings.map((f) => {
+    const places = el("div", { class: "places" });
+    for (const p of f.places.slice(0, 40)) {
+      if (p.row < 0) places.append(el("span", {}, p.text));
+      else places.append(el("button", { type: "button", title: plain(p.text), onclick: () => openRow(p.row - HEAD.from, p.token) }, `row ${p.row}` + (p.token >= 0 ? `, token ${count(p.token)}` : "") + `: ${plain(p.text)}`));
+    }
+    return el("div", { class: `finding ${f.severity}` }, el("b", {}, `${f.severity}: ${f.title}`), ` (${f.rule}, ${plural(f.rows, "row")}` + (f.tokens ? `, ${plural(f.tokens, "token")})` : ")"),
+      el("p", {}, `Harm: ${f.harm}`), el("p", {}, `Fix: ${f.fix}`), places);
+  })];
+}

@@ -1,0 +1,220 @@
+package view
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// A block is base64 of raw deflate of
+//
+//	uint32   length of the description
+//	…        description: JSON with "columns", then the block's own members
+//	…        the columns, each from the next offset that is a multiple of 4
+//
+// all little-endian. A column is named with its element type and length.
+
+// column is one typed array of a block.
+type column struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // u8, u16, u32, i32, f32
+	Len  int    `json:"len"`
+	data []byte
+}
+
+func pack(describe func([]column) any, columns []column) (string, error) {
+	text, err := json.Marshal(describe(columns))
+	if err != nil {
+		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "description of a block: %w", err)
+	}
+	buf := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
+	buf = append(buf, text...)
+	for _, c := range columns {
+		for len(buf)%4 != 0 {
+			buf = append(buf, 0)
+		}
+		buf = append(buf, c.data...)
+	}
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, 6)
+	if err != nil {
+		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "deflate: %w", err)
+	}
+	if _, err = w.Write(buf); err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "deflate: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
+}
+
+func u8(name string, v []byte) column { return column{name, "u8", len(v), v} }
+
+func u16(name string, v []int) column {
+	c := column{Name: name, Type: "u16", Len: len(v)}
+	for _, x := range v {
+		c.data = binary.LittleEndian.AppendUint16(c.data, uint16(x))
+	}
+	return c
+}
+
+func u32(name string, v []int) column {
+	c := column{Name: name, Type: "u32", Len: len(v)}
+	for _, x := range v {
+		c.data = binary.LittleEndian.AppendUint32(c.data, uint32(x))
+	}
+	return c
+}
+
+func i32(name string, v []int32) column {
+	c := column{Name: name, Type: "i32", Len: len(v)}
+	for _, x := range v {
+		c.data = binary.LittleEndian.AppendUint32(c.data, uint32(x))
+	}
+	return c
+}
+
+func f32(name string, v []float32) column {
+	c := column{Name: name, Type: "f32", Len: len(v)}
+	for _, x := range v {
+		c.data = binary.LittleEndian.AppendUint32(c.data, math.Float32bits(x))
+	}
+	return c
+}
+
+// Facts of a vocabulary entry.
+const (
+	entrySpecial = 1 << iota
+	entryStop
+	entryUnknown // not in the vocabulary
+)
+
+// vocabulary numbers the ids in use, ascending, and packs id, facts and bytes
+// of each.
+func (b *Builder) vocabulary() (string, error) {
+	ids := slices.Sorted(maps.Keys(b.used))
+	var text, facts []byte
+	at := make([]int, 1, len(ids)+1)
+	for n, id := range ids {
+		b.used[id] = n
+		spelling, ok := b.spell.Bytes(id)
+		var fact byte
+		if !ok {
+			fact |= entryUnknown
+		}
+		if b.cut.Special(id) {
+			fact |= entrySpecial
+		}
+		if b.model.IsStop(id) {
+			fact |= entryStop
+		}
+		text, facts = append(text, spelling...), append(facts, fact)
+		at = append(at, len(text))
+	}
+	return pack(func(c []column) any {
+		return struct {
+			Columns []column `json:"columns"`
+		}{c}
+	}, []column{i32("ids", ids), u32("at", at), u8("facts", facts), u8("bytes", text)})
+}
+
+// message is an entry of a row's outline.
+type message struct {
+	From    int    `json:"from"`
+	Role    string `json:"role"`
+	Trained int    `json:"trained"`
+	Step    int    `json:"step"` // −1 where nothing was sampled
+}
+
+// row packs the columns of a row and its outline.
+func (b *Builder) row(s *rollout.Sample) (string, error) {
+	numbers := make([]int, s.Len())
+	for t, id := range s.IDs {
+		numbers[t] = b.used[id]
+	}
+	columns := make([]column, 0, 6)
+	if len(b.used) <= 1<<16 {
+		columns = append(columns, u16("tokens", numbers))
+	} else {
+		columns = append(columns, u32("tokens", numbers))
+	}
+	columns = append(columns, weights(s.Weight))
+	if s.Logprob != nil {
+		columns = append(columns, f32("logprob", s.Logprob))
+	}
+	if s.Credit != nil {
+		columns = append(columns, f32("advantage", s.Credit))
+	}
+	if s.Version != nil {
+		columns = append(columns, i32("version", s.Version))
+	}
+	columns = append(columns, i32("step", s.Turn))
+	outline := []message{}
+	for _, m := range b.cut.Messages(s.IDs) {
+		outline = append(outline, outlined(s, m))
+	}
+	return pack(func(c []column) any {
+		return struct {
+			Columns     []column        `json:"columns"`
+			Messages    []message       `json:"messages"`
+			PromptLen   int             `json:"prompt"`
+			Temperature *float64        `json:"temperature"`
+			IsLast      bool            `json:"last"`
+			SampleIndex int             `json:"index"`
+			Metadata    json.RawMessage `json:"metadata,omitempty"`
+		}{c, outline, s.PromptLen, finite32(s.Temperature), s.IsLast, s.SampleIndex, validJSON(s.Metadata)}
+	}, columns)
+}
+
+func finite32(v float32) *float64 {
+	wide := float64(v)
+	return finite(&wide)
+}
+
+// validJSON is raw, or raw as a string where it is not JSON.
+func validJSON(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || json.Valid(raw) {
+		return raw
+	}
+	quoted, err := json.Marshal(string(raw))
+	if err != nil {
+		return nil
+	}
+	return quoted
+}
+
+// weights is a column of bytes where all weights are 0 or 1.
+func weights(v []float32) column {
+	flags := make([]byte, len(v))
+	for t, w := range v {
+		switch w {
+		case 0:
+		case 1:
+			flags[t] = 1
+		default:
+			return f32("weight", v)
+		}
+	}
+	return u8("weight", flags)
+}
+
+func outlined(s *rollout.Sample, m tokens.Message) message {
+	out := message{From: m.From, Role: m.Role, Step: -1}
+	for t := m.From; t < m.To; t++ {
+		if s.Weight[t] > 0 {
+			out.Trained++
+		}
+		out.Step = max(out.Step, int(s.Turn[t]))
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package view_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/examples/turnpack/view"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+)
+
+// hostile is text that would break out of the page, hide or reorder if it were
+// put there as it is.
+const hostile = "</script><script>document.title='taken'</script><!-- <img src=x onerror=alert(1)> \u2028\u2029 \u202eevil\u202c {{script}} <!--rows--> \x1b[31m \x00 'a' \"b\""
+
+// batch writes rows: rollouts of a few turns in groups of four. Row long, where
+// it is not −1, has at least 100,000 tokens.
+func batch(t *testing.T, rows, long int) (path string, ids []string) {
+	t.Helper()
+	m, err := embedded.Model()
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), "batch.parquet")
+	w, err := export.Create(path, export.Options{Tokenizer: m.Tokenizer.Digest()})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range rows {
+		s := sample(t, m, rng, i, i == long)
+		settled := export.Settle([]rollout.Sample{s})
+		require.Len(t, settled, 1)
+		require.NoError(t, w.Write(settled[0]))
+		ids = append(ids, settled[0].ID)
+	}
+	require.NoError(t, w.Close())
+	return path, ids
+}
+
+func sample(t *testing.T, m *tokenize.Model, rng *rand.Rand, i int, long bool) rollout.Sample {
+	adv := rng.NormFloat64()
+	s := rollout.Sample{Status: rollout.StatusCompleted, FinishReason: "stop", RolloutIndex: i % 4, Reward: float64(rng.IntN(3)) - 1, Advantage: &adv, Temperature: 1,
+		Metadata: json.RawMessage(`{"note": "</script><b>\u2028"}`)}
+	s.Group = fmt.Sprintf("task-%04d", i/4)
+	s.Rollout = fmt.Sprintf("%s/%d %s", s.Group, i%4, []string{"</script>", "<!--", "漢字", "plain"}[i%4])
+	add := func(text string, trained bool) {
+		var e tokenize.Encoding
+		require.NoError(t, m.Tokenizer.Encode(&e, text, tokenize.EncodeOptions{}))
+		for _, id := range e.IDs {
+			lp, weight, version := float32(0), float32(0), int32(-1)
+			if trained {
+				lp, weight, version = float32(-rng.ExpFloat64()), 1, 7
+			}
+			s.IDs, s.Logprob, s.Weight, s.Version = append(s.IDs, id), append(s.Logprob, lp), append(s.Weight, weight), append(s.Version, version)
+			s.Credit = append(s.Credit, weight*float32(adv)*float32(0.5+rng.Float64()))
+		}
+	}
+	add("<|im_start|>system\nYou repair bugs. "+hostile+"<|im_end|>\n<|im_start|>user\nZeile mit Ümläuten, 漢字かな交じり文, 🙂👩‍👩‍👧 and\ttabs\r\n<|im_end|>\n", false)
+	turns := 1 + rng.IntN(6)
+	for turn := 0; turn < turns || long && len(s.IDs) < 100_000; turn++ {
+		add("<|im_start|>assistant\n", false)
+		add(fmt.Sprintf("<think>\nstep %d: needle%d lies in file %d\n</think>\n\n%s<|im_end|>", turn, i, rng.IntN(99), strings.Repeat("for i in range(n): total += xs[i]\n", 1+rng.IntN(12))), true)
+		if turn+1 < turns || long {
+			add("\n<|im_start|>tool\n"+strings.Repeat("0123456789abcdef", rng.IntN(60))+"\n<|im_end|>\n", false)
+		}
+	}
+	if long && s.Weight[len(s.Weight)-1] == 0 {
+		add("<|im_start|>assistant\n", false)
+		add("the end<|im_end|>", true)
+	}
+	n := len(s.IDs)
+	s.Source, s.Turn, s.Flags = make([]int32, n), make([]int32, n), make([]rollout.Flag, n)
+	s.FirstStep, s.LastStep = 0, turns-1
+	return s
+}
+
+// page runs the command and returns the page.
+func page(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	require.Zero(t, view.Main(t.Context(), append(args, "--out", "-"), nil, &out, &errs), errs.String())
+	return out.String()
+}
+
+var blocks = regexp.MustCompile(`<script type="([a-z/]+)" id="([a-z0-9-]+)">([^<]*)</script>\n`)
+
+// contents gives the text of each data block of a page.
+func contents(p string) map[string]string {
+	out := map[string]string{}
+	for _, m := range blocks.FindAllStringSubmatch(p, -1) {
+		out[m[2]] = m[3]
+	}
+	return out
+}
+
+// unpacked is a block as the page's script reads it, written again from the
+// description in encode.go.
+type unpacked struct {
+	Messages []struct {
+		From, Trained, Step int
+		Role                string
+	}
+	Columns []struct {
+		Name, Type string
+		Len        int
+	}
+	values map[string][]float64
+}
+
+func unpack(t *testing.T, text string) unpacked {
+	t.Helper()
+	packed, err := base64.StdEncoding.DecodeString(text)
+	require.NoError(t, err)
+	b, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	require.NoError(t, err)
+	n := int(binary.LittleEndian.Uint32(b))
+	var u unpacked
+	require.NoError(t, json.Unmarshal(b[4:4+n], &u))
+	u.values = map[string][]float64{}
+	at := 4 + n
+	for _, c := range u.Columns {
+		at = (at + 3) / 4 * 4
+		v := make([]float64, c.Len)
+		for i := range v {
+			switch c.Type {
+			case "u8":
+				v[i] = float64(b[at])
+				at++
+			case "u16":
+				v[i] = float64(binary.LittleEndian.Uint16(b[at:]))
+				at += 2
+			case "u32":
+				v[i] = float64(binary.LittleEndian.Uint32(b[at:]))
+				at += 4
+			case "i32":
+				v[i] = float64(int32(binary.LittleEndian.Uint32(b[at:])))
+				at += 4
+			case "f32":
+				v[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b[at:])))
+				at += 4
+			default:
+				t.Fatalf("column %s has the unknown type %q", c.Name, c.Type)
+			}
+		}
+		u.values[c.Name] = v
+	}
+	require.Equal(t, len(b), at, "the columns fill the block")
+	return u
+}

@@ -1,0 +1,211 @@
+// Package view is the subcommand that writes a batch as one HTML page to look
+// at: the rows, coloured token by token, and the distributions over the batch.
+//
+// The page needs no network and no server. Its data stands in script elements
+// that no browser runs: one JSON object for the batch, one deflated block for
+// the vocabulary in use and one per row, which the page inflates when the row
+// is opened. The same batch gives the same bytes.
+package view
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+const usage = `usage: turnpack view BATCH.parquet [--model DIR] [--out page.html] [--rows FROM:TO] [--no-audit] [--force]
+
+Writes the batch as one self-contained page: rows with their tokens coloured by
+mask, log probability, advantage or weight, and the distributions of the batch.
+What turnpack audit finds is marked in place.
+
+`
+
+// config is a parsed command line.
+type config struct {
+	batch, model, out string
+	from, to          int // rows [from, to), to −1 = all
+	audit, force      bool
+}
+
+// Main runs "view" and returns the exit code.
+func Main(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	c, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "turnpack view: %v\nrun 'turnpack view -h' for the flags\n", err)
+		return exitUsage
+	}
+	if err := c.run(ctx, stdout); err != nil {
+		fmt.Fprintf(stderr, "turnpack view: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func parse(args []string, stderr io.Writer) (*config, error) {
+	c := &config{to: -1}
+	var rows string
+	var noAudit bool
+	fs := flag.NewFlagSet("view", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&c.model, "model", "", "model `folder` with the tokenizer the batch was made with (default: the embedded one)")
+	fs.StringVar(&c.out, "out", "", "`file` for the page, - for standard output (default: the batch's name with .html)")
+	fs.StringVar(&rows, "rows", "", "only the rows `FROM:TO`, counted from 0, TO not included")
+	fs.BoolVar(&noAudit, "no-audit", false, "do not look for findings")
+	fs.BoolVar(&c.force, "force", false, "replace a page that exists")
+	var files []string
+	for len(args) > 0 { // flags may follow the file
+		if err := fs.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				fmt.Fprint(stderr, usage)
+				fs.SetOutput(stderr)
+				fs.PrintDefaults()
+			}
+			return nil, err
+		}
+		if args = fs.Args(); len(args) > 0 {
+			files, args = append(files, args[0]), args[1:]
+		}
+	}
+	if len(files) != 1 {
+		return nil, fmt.Errorf("expected one batch file, found %d", len(files))
+	}
+	c.batch, c.audit = files[0], !noAudit
+	if c.out == "" {
+		c.out = strings.TrimSuffix(c.batch, filepath.Ext(c.batch)) + ".html"
+	}
+	if rows == "" {
+		return c, nil
+	}
+	from, to, ok := strings.Cut(rows, ":")
+	var errFrom, errTo error
+	if c.from, errFrom = strconv.Atoi(from); from == "" {
+		c.from, errFrom = 0, nil
+	}
+	if to != "" {
+		c.to, errTo = strconv.Atoi(to)
+	}
+	if !ok || errFrom != nil || errTo != nil || c.from < 0 || to != "" && c.to <= c.from {
+		return nil, fmt.Errorf("--rows is %q, expected FROM:TO such as 0:100", rows)
+	}
+	return c, nil
+}
+
+func (c *config) run(ctx context.Context, stdout io.Writer) error {
+	batch := func() (*export.Reader, error) { return export.Open(c.batch) }
+	r, err := batch()
+	if err != nil {
+		return err
+	}
+	info := r.Info()
+	if err := r.Close(); err != nil {
+		return err
+	}
+	model, err := tokens.ModelOf(c.model, info.Tokenizer)
+	if err != nil {
+		return err
+	}
+	b := NewBuilder(model, Options{Title: filepath.Base(c.batch), From: c.from, To: c.to})
+	if err := c.each(ctx, batch, b.Scan); err != nil {
+		return err
+	}
+	if c.audit {
+		report, err := audit.Run(ctx, []string{c.batch}, audit.Options{Examples: maxFindings})
+		if err != nil {
+			return err
+		}
+		b.Findings(findingsOf(report))
+	}
+	if c.out == "-" {
+		return c.page(ctx, b, batch, stdout)
+	}
+	if err := c.file(func(w io.Writer) error { return c.page(ctx, b, batch, w) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s: %d rows\n", c.out, b.Rows())
+	return nil
+}
+
+func (c *config) page(ctx context.Context, b *Builder, batch func() (*export.Reader, error), w io.Writer) error {
+	if err := b.Begin(w); err != nil {
+		return err
+	}
+	if err := c.each(ctx, batch, b.Row); err != nil {
+		return err
+	}
+	return b.End()
+}
+
+// each gives the rows asked for to f, in order.
+func (c *config) each(ctx context.Context, open func() (*export.Reader, error), f func(*rollout.Sample) error) (err error) {
+	r, err := open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for i := 0; c.to < 0 || i < c.to; i++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			if i <= c.from {
+				return rollout.Errorf(rollout.KindInput, rollout.Where{File: c.batch}, "no row to show: the file has %d rows, the first asked for is %d", i, c.from).
+					WithFix("choose others with --rows FROM:TO")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if i < c.from {
+			continue
+		}
+		if err := f(&s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file writes the page under its name only when it is whole.
+func (c *config) file(write func(io.Writer) error) (err error) {
+	where := rollout.Where{File: c.out}
+	if _, err := os.Lstat(c.out); err == nil && !c.force {
+		return rollout.Errorf(rollout.KindInput, where, "the page exists").WithFix("choose another --out, or replace it with --force")
+	}
+	f, err := os.CreateTemp(filepath.Dir(c.out), "."+filepath.Base(c.out)+".part-*")
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, where, "create the page: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err := errors.Join(write(f), f.Sync(), f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), c.out)
+}
