@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"github.com/turnpack/turnpack/examples/turnpack/audit"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	rules "github.com/turnpack/turnpack/export/audit"
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // auditMain runs "turnpack audit" with the facts of a model folder.
@@ -24,18 +24,5 @@ func modelFacts(ctx context.Context, dir string) (rules.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	header, err := m.GenerationPrompt(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f := &rules.Facts{Vocab: m.Tokenizer.Vocab().Size(), SpecialIDs: map[rollout.TokenID]bool{}, StopIDs: m.Stops, DecodeToken: m.Tokenizer.Decode}
-	for _, a := range m.Tokenizer.Vocab().Added() {
-		if a.Special {
-			f.SpecialIDs[a.ID] = true
-		}
-	}
-	if len(header) > 0 {
-		f.HeaderIDs = [][]rollout.TokenID{header}
-	}
-	return f, nil
+	return tokens.Facts(ctx, m)
 }

@@ -3,15 +3,19 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
 // call runs the command line and returns exit code, stdout and stderr.
@@ -243,4 +247,67 @@ func TestTargets(t *testing.T) {
 	require.Contains(t, stderr, "log probabilities", "the target's rule says what is missing")
 	code, _, _ = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--target", "nobody")
 	require.Equal(t, exitFailed, code)
+}
+
+// The colour modes of show: what colours a token, and what the rules tell where
+// there is no colour.
+func TestShowModes(t *testing.T) {
+	out := t.TempDir()
+	code, _, stderr := call(t, "demo", "--out", out)
+	require.Zero(t, code, stderr)
+	file := filepath.Join(out, "batch.parquet")
+	code, stdout, stderr := call(t, "show", file, "2", "--by", "advantage")
+	require.Zero(t, code, stderr)
+	require.NotContains(t, stdout, "\x1b")
+	require.Contains(t, stdout, "advantage -1.5000 ─")
+	code, stdout, _ = call(t, "show", file, "2", "--by", "advantage", "--color", "always")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "\x1b[1;38;5;208m", "negative advantages are orange")
+	require.NotContains(t, stdout, "\x1b[1;32m")
+	code, _, stderr = call(t, "show", file, "2", "--by", "logprob")
+	require.Equal(t, exitFailed, code, "the demo has no log probabilities")
+	require.Contains(t, stderr, "--by mask")
+}
+
+// Printing the same row with logprobs, control characters, and a narrow
+// terminal.
+func TestPrinter(t *testing.T) {
+	m, err := embeddedModel()
+	require.NoError(t, err)
+	var e tokenize.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\n\x1b[31mred 🙂\x07\u202e<|im_end|>\n<|im_start|>assistant\nok 🙂<|im_end|>", tokenize.EncodeOptions{}))
+	s := rollout.Sample{ID: "a-rather-long-row-name#0", Status: rollout.StatusCompleted}
+	s.IDs = e.IDs
+	s.Weight, s.Logprob = make([]float32, len(e.IDs)), make([]float32, len(e.IDs))
+	for i := len(e.IDs) - 4; i < len(e.IDs); i++ {
+		s.Weight[i], s.Logprob[i] = 1, -3
+	}
+	print := func(v printer) string {
+		var b bytes.Buffer
+		require.NoError(t, v.row(&b, m, &s))
+		return b.String()
+	}
+	plain := print(printer{by: "logprob", width: 30})
+	require.Contains(t, plain, "␛[31mred 🙂␇\ufffd<|im_end|>\n", "recorded text does not steer the terminal")
+	require.Contains(t, plain, "token 20, \nlogprob mean -3.000, least \n-3.000 ─")
+	for _, line := range strings.Split(plain, "\n") {
+		if strings.HasPrefix(line, "──") {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, " ")), 30)
+		}
+	}
+	coloured := print(printer{by: "logprob", color: true, width: 80})
+	require.Contains(t, coloured, "\x1b[30;48;5;208m")
+	require.True(t, utf8.ValidString(coloured), "no escape stands inside a character")
+	require.NotContains(t, coloured, "\x1b[31m")
+	for _, line := range strings.Split(coloured, "\n") {
+		require.Equal(t, strings.Count(line, "\x1b["), 2*strings.Count(line, styleNone), "colours end on their line: %q", line)
+	}
+	require.Error(t, printer{by: "advantage"}.row(io.Discard, m, &s))
+}
+
+func TestHelpListsEveryCommand(t *testing.T) {
+	_, stdout, _ := call(t, "--help")
+	for name := range filters() {
+		require.Contains(t, stdout, name)
+	}
 }

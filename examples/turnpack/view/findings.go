@@ -32,7 +32,11 @@ func findingsOf(r *audit.Report) []Finding {
 	for _, g := range r.Findings {
 		f := Finding{Rule: g.Rule, Severity: g.Severity.String(), Title: g.Title, Harm: g.Harm, Fix: g.Fix, Rows: g.Rows, Tokens: g.Tokens}
 		for _, e := range g.Examples {
-			f.Places = append(f.Places, Place{Row: e.Row, Token: e.Token, Text: e.Text})
+			p := Place{Row: e.Row, Token: e.Token, Text: e.Text}
+			if e.Row < 0 && e.Sample != "" {
+				p.Text = e.Sample + ": " + e.Text
+			}
+			f.Places = append(f.Places, p)
 		}
 		out = append(out, f)
 	}

@@ -131,7 +131,11 @@ func (c *config) run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	if c.audit {
-		report, err := audit.Run(ctx, []string{c.batch}, audit.Options{Examples: maxFindings})
+		facts, err := tokens.Facts(ctx, model)
+		if err != nil {
+			return err
+		}
+		report, err := audit.Run(ctx, []string{c.batch}, audit.Options{Model: facts, Examples: maxFindings})
 		if err != nil {
 			return err
 		}

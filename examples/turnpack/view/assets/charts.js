@@ -8,14 +8,19 @@ const MEASURES = {
   steps: { title: "Steps", unit: "agent steps per row", of: (r) => r.last - r.first + 1, whole: true },
 };
 
-// bins cuts values into at most 30 equal intervals, one per value where values
-// are few whole numbers. The last one is closed.
+// bins cuts sorted values into about 30 equal intervals, one per value where
+// values are few whole numbers. The last one is closed. Where few values lie far
+// above the others, one wider interval at the end holds them.
 function bins(values, whole) {
-  let lo = Infinity, hi = -Infinity;
-  for (const v of values) {
-    lo = Math.min(lo, v);
-    hi = Math.max(hi, v);
+  const most = values[values.length - 1], usual = quantile(values, 0.99);
+  if (whole && values[0] >= 0 && most > 3 * usual + 30) {
+    const out = bins(values.filter((v) => v <= usual), whole);
+    const end = out[out.length - 1];
+    end.n = values.filter((v) => v >= end.lo && v < end.hi).length;
+    return [...out, { lo: end.hi, hi: most + 1, last: false, n: values.filter((v) => v >= end.hi).length }];
   }
+  const lo = values[0];
+  const hi = most;
   let n = 30, size = (hi - lo) / n;
   if (lo === hi) {
     n = 1;
@@ -49,7 +54,7 @@ function histogram(key) {
   if (values.length === 0) return el("div", { class: "chart" }, title, el("p", {}, "no row has a value"));
   const sorted = Float64Array.from(values).sort();
   const mean = values.reduce((a, b) => a + b, 0) / values.length;
-  const all = bins(values, m.whole);
+  const all = bins(sorted, m.whole);
   const top = Math.max(...all.map((b) => b.n));
   const label = (b) => (m.whole ? (b.hi - b.lo > 1 ? `${count(b.lo)} to ${count(b.hi - 1)}` : count(b.lo)) : b.lo === b.hi || all.length === 1 ? num(b.lo) : `${short(b.lo)} to ${short(b.hi)}`);
   const bars = el("div", { class: "bars", "data-measure": key });
@@ -89,11 +94,11 @@ function drawBatch() {
   }
   let equal = 0;
   for (const g of groups.values()) if (g.size === 1) equal++;
-  const card = (value, name) => el("div", { class: "card" }, el("b", {}, value), el("span", {}, name));
+  const card = (value, name) => el("div", { class: "card" }, el("b", { title: String(value) }, typeof value === "number" ? (value < 1e6 ? count(value) : `${(value / 1e6).toFixed(2)} M`) : value), el("span", {}, name));
   $("batch").replaceChildren(
-    el("div", { class: "cards" }, card(count(rows.length), "rows"), card(count(rollouts.size), "rollouts"), card(count(groups.size), "groups"),
-      card(count(equal), "groups of equal rewards"), card(count(tokens), "tokens"), card(count(trained), "trained tokens"), card(percent(trained, tokens), "trained share"),
-      card(count(HEAD.vocab), "distinct tokens")),
+    el("div", { class: "cards" }, card(rows.length, "rows"), card(rollouts.size, "rollouts"), card(groups.size, "groups"),
+      card(equal, "groups of equal rewards"), card(tokens, "tokens"), card(trained, "trained tokens"), card(percent(trained, tokens), "trained share"),
+      card(HEAD.vocab, "distinct tokens")),
     el("div", { class: "charts" }, ...Object.keys(MEASURES).map(histogram), shares("Status", (r) => r.status), shares("Finish reason", (r) => r.finish)),
     ...drawFindings());
 }

@@ -93,6 +93,8 @@ function applyFilters() {
   $("range").querySelector("span").textContent = names.join(", ");
   $("count").textContent = listed.length === HEAD.rows.length ? plural(listed.length, "row") : `${count(listed.length)} of ${plural(HEAD.rows.length, "row")}`;
   $("list").firstElementChild.style.height = `${listed.length * ITEM}px`;
+  $("list").scrollTop = 0;
+  reveal();
   drawList();
 }
 

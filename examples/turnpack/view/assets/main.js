@@ -54,7 +54,10 @@ function wire() {
   });
   $("tab-row").addEventListener("click", () => openRow(chosen >= 0 ? chosen : listed.length ? listed[0] : 0));
   $("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
-  $("text").addEventListener("scroll", drawLines);
+  $("text").addEventListener("scroll", () => {
+    $("tip").hidden = true;
+    drawLines();
+  });
   const lines = $("lines");
   lines.addEventListener("mousemove", (e) => {
     const token = e.target.closest(".tk");

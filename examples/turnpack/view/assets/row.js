@@ -234,13 +234,14 @@ function drawToken(t, text, current) {
 }
 
 // drawMap paints the whole row, one stripe per line, beside the scroll bar.
-let picture = null;
+const picture = document.createElement("canvas");
 function drawMap() {
-  const map = $("map"), plan = row.plan;
-  const h = Math.max(1, map.clientHeight), style = getComputedStyle(document.documentElement);
-  map.width = 16;
-  map.height = h;
-  const g = map.getContext("2d");
+  const plan = row.plan, h = Math.max(1, $("map").clientHeight), style = getComputedStyle(document.documentElement);
+  for (const c of [picture, $("map")]) {
+    c.width = 16;
+    c.height = h;
+  }
+  const g = picture.getContext("2d");
   for (let y = 0; y < h; y++) {
     const from = Math.floor((y * plan.lines) / h), to = Math.max(from + 1, Math.floor(((y + 1) * plan.lines) / h));
     let best = null, mark = false;
@@ -260,15 +261,15 @@ function drawMap() {
       g.fillRect(9, y, 7, 2);
     }
   }
-  picture = g.getImageData(0, 0, 16, h);
+  drawFrame();
 }
 
 // drawFrame shows on the map which part is on the screen.
 function drawFrame() {
   const map = $("map"), box = $("text");
-  if (!picture || picture.height !== map.height) return;
   const g = map.getContext("2d"), k = map.height / Math.max(1, box.scrollHeight);
-  g.putImageData(picture, 0, 0);
+  g.clearRect(0, 0, 16, map.height);
+  g.drawImage(picture, 0, 0);
   g.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--text");
   g.strokeRect(0.5, box.scrollTop * k + 0.5, 15, Math.max(4, box.clientHeight * k) - 1);
 }
