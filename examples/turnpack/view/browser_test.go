@@ -323,6 +323,12 @@ func (b *browser) hostileText(file string) {
 	for _, want := range []string{"</script><script>document.title='taken'</script>", "<!--", "⟨U+2028⟩", "⟨U+202E⟩", "␛[31m", "␀", "漢字かな交じり文", "Ümläuten", "🙂", "→   tabs␍↵"} {
 		require.Contains(t, strings.ReplaceAll(shown, "·", ""), want)
 	}
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 700, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.until(`document.getElementById("text").clientWidth < 710 && [...document.querySelectorAll(".tk")].every(e => e.getBoundingClientRect().right <= innerWidth)`)
+	require.Zero(t, b.number(`document.getElementById("text").scrollTop`), "a narrower window keeps the place")
+	require.LessOrEqual(t, b.number(`document.documentElement.scrollWidth`), 700.0, "nothing sticks out of a narrow window")
+	b.shot("narrow")
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	require.Zero(t, b.number(`document.querySelectorAll("#row img, #side img, #row script").length`))
 }
 

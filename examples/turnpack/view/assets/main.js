@@ -100,9 +100,10 @@ function wire() {
     waiting = requestAnimationFrame(() => {
       drawList();
       if (tab !== "row" || !row) return;
-      const t = row.plan.token[row.plan.first[Math.min(row.plan.lines - 1, Math.floor($("text").scrollTop / LINE))]] || 0;
+      const line = Math.min(row.plan.lines - 1, Math.floor($("text").scrollTop / LINE));
+      const t = row.plan.token[row.plan.first[line]] || 0, rule = row.plan.rule[line] >= 0;
       relayout();
-      $("text").scrollTop = row.plan.lineOf[t] * LINE;
+      $("text").scrollTop = (row.plan.lineOf[t] - (rule ? 1 : 0)) * LINE;
       drawLines();
     });
   });
