@@ -93,5 +93,5 @@ func TestRealignedJoinsAreTheMostAndTheCheapest(t *testing.T) {
 		require.Equal(t, cost, res.Report.DroppedBy[DropRealign], "seed %d budget %d", seed, budget)
 		repaired += joins
 	}
-	require.Greater(t, repaired, 500)
+	require.Greater(t, repaired, int(rounds)/8, "the generator makes something to repair")
 }
