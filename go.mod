@@ -8,19 +8,21 @@ require (
 	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/daulet/tokenizers v1.27.0
 	github.com/dlclark/regexp2 v1.12.0
-	github.com/goccy/go-json v0.10.3
 	github.com/google/go-cmp v0.7.0
-	github.com/google/renameio/v2 v2.0.2
 	github.com/klauspost/compress v1.20.3
 	github.com/openai/openai-go/v3 v3.95.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/stretchr/testify v1.12.1
-	github.com/tidwall/gjson v1.20.0
 	github.com/vmihailenco/msgpack/v5 v5.4.1
 	gocloud.dev v0.47.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/term v0.47.0
 	golang.org/x/text v0.43.0
+)
+
+require (
+	github.com/goccy/go-json v0.10.3 // indirect
+	github.com/tidwall/gjson v1.20.0 // indirect
 )
 
 require (
