@@ -5,6 +5,7 @@ package bpe_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -36,7 +37,9 @@ func corpus(b *testing.B) map[string]string {
 		}
 		return texts
 	}
-	files, err := filepath.Glob(filepath.Join(runtime.GOROOT(), "src", "net", "http", "*.go"))
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(b, err)
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src", "net", "http", "*.go"))
 	require.NoError(b, err)
 	var code strings.Builder
 	for _, f := range files {
@@ -122,13 +125,18 @@ func BenchmarkEncodeCold(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			var e tokenize.Encoding
+			var spent time.Duration
 			for range b.N {
 				b.StopTimer()
 				tok, err := bpe.Parse("qwen3", def)
 				require.NoError(b, err)
+				runtime.GC() // of the definition's rubbish, else it is done below
 				b.StartTimer()
+				start := cpuTime(b)
 				encodeAll(b, tok, &e, parts, tokenize.EncodeOptions{})
+				spent += cpuTime(b) - start
 			}
+			b.ReportMetric(float64(len(text))*float64(b.N)/spent.Seconds()/1e6, "MB/cpu-s")
 		})
 	}
 }
@@ -182,21 +190,36 @@ func BenchmarkPathological(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			var e tokenize.Encoding
+			start := cpuTime(b)
 			for range b.N {
 				encodeAll(b, tok, &e, []string{text}, tokenize.EncodeOptions{})
 			}
+			b.ReportMetric(float64(len(text))*float64(b.N)/(cpuTime(b)-start).Seconds()/1e6, "MB/cpu-s")
 		})
 	}
 }
 
+// BenchmarkLoadCompiled measures the compiled form in memory and in a file.
 func BenchmarkLoadCompiled(b *testing.B) {
 	data, err := load(b, "qwen3").AppendCompiled(nil)
 	require.NoError(b, err)
-	b.ReportMetric(float64(len(data)), "file-bytes")
-	for b.Loop() {
-		if _, err := bpe.ParseCompiled("qwen3", data); err != nil {
-			b.Fatal(err)
-		}
+	file := filepath.Join(b.TempDir(), "qwen3.tpk")
+	require.NoError(b, os.WriteFile(file, data, 0o600))
+	for name, open := range map[string]func() error{
+		"memory": func() error { _, err := bpe.ParseCompiled("qwen3", data); return err },
+		"file":   func() error { _, err := bpe.Open(file); return err },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			start := cpuTime(b)
+			for range b.N {
+				if err := open(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric((cpuTime(b)-start).Seconds()*1e3/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(float64(len(data)), "file-bytes")
+		})
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 // A compiled tokenizer (.tpk) is the description of its parts as JSON and the big
 // tables as they lie in memory:
 //
-//	magic     4 bytes, little-endian 'TPK1'
+//	magic     8 bytes, little-endian 'TPK2' and zeros
 //	checksum  8 bytes, of all that follows; it tells damage, not forgery, which
 //	          the checks of the tables have to bear
-//	header    8 bytes length, then JSON
+//	header    8 bytes length, then JSON, with spaces up to 8 bytes
 //	tables    vocabulary, merges, widths
 const (
-	compiledMagic  = 'T' | 'P'<<8 | 'K'<<16 | '1'<<24
-	compiledPrefix = 4 + 8
+	compiledMagic  = 'T' | 'P'<<8 | 'K'<<16 | '2'<<24
+	compiledPrefix = 8 + 8
 )
 
 // source is the description of a tokenizer without its tables.
@@ -47,28 +47,31 @@ func (t *Tokenizer) AppendCompiled(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	header = append(header, "       "[:-len(header)&7]...)
 	body := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	body = t.model.Tables(append(body, header...))
-	dst = binary.NativeEndian.AppendUint32(dst, compiledMagic)
-	dst = binary.LittleEndian.AppendUint64(dst, model.Hash(body))
+	dst = binary.NativeEndian.AppendUint64(dst, compiledMagic)
+	dst = binary.LittleEndian.AppendUint64(dst, model.Checksum(body))
 	return append(dst, body...), nil
 }
 
 // IsCompiled reports whether data begins as a compiled tokenizer.
 func IsCompiled(data []byte) bool {
-	return len(data) >= compiledPrefix && binary.NativeEndian.Uint32(data) == compiledMagic
+	return len(data) >= compiledPrefix && binary.NativeEndian.Uint64(data) == compiledMagic
 }
 
 // ParseCompiled makes a tokenizer from its compiled form, after checking its
 // checksum and every index in its tables. The digest of the result is that of
-// the tokenizer that was compiled. name is used in errors only; data is not kept.
+// the tokenizer that was compiled. name is used in errors only. The tables stay
+// in data, which the tokenizer keeps: it must not change afterwards.
 func ParseCompiled(name string, data []byte) (*Tokenizer, error) {
 	l := &loader{file: name, u: uni.Load()}
 	if !IsCompiled(data) {
 		return nil, l.damaged("", "the file is not a compiled tokenizer of this machine's byte order").WithFix("compile the tokenizer again, here")
 	}
+	data = model.Aligned(data)
 	body := data[compiledPrefix:]
-	if len(body) < 16 || model.Hash(body) != binary.LittleEndian.Uint64(data[4:]) {
+	if model.Checksum(body) != binary.LittleEndian.Uint64(data[8:]) {
 		return nil, l.damaged("", "the compiled tokenizer does not have its own checksum").WithFix("compile the tokenizer again")
 	}
 	n := uint64(math.MaxUint64)
@@ -76,7 +79,7 @@ func ParseCompiled(name string, data []byte) (*Tokenizer, error) {
 		n = binary.LittleEndian.Uint64(body)
 		body = body[8:]
 	}
-	if n > uint64(len(body)) {
+	if n > uint64(len(body)) || n%8 != 0 {
 		return nil, l.damaged("", "the compiled tokenizer is cut off")
 	}
 	var src source

@@ -111,6 +111,11 @@ func TestCompiled(t *testing.T) {
 	}
 	data, err := load(t, "tiny_spm").AppendCompiled(nil)
 	require.NoError(t, err)
+	for shift := range 9 {
+		moved := append(make([]byte, shift, shift+len(data)), data...)
+		_, err := bpe.ParseCompiled("moved", moved[shift:])
+		require.NoError(t, err, "an address that is %d more than a multiple of 8", shift)
+	}
 	for n := 0; n < len(data); n += 1 + n/8 {
 		_, err := bpe.ParseCompiled("cut", data[:n])
 		require.ErrorIs(t, err, rollout.KindTokenizer, "%d bytes of %d", n, len(data))

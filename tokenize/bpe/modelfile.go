@@ -135,7 +135,7 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 // one counts, as in the reference.
 func (l *loader) readMerges(raw []byte, v *model.Vocab, prefix int) (*model.Pairs, error) {
 	s := tjson.New(raw)
-	pairs := model.NewPairs(len(raw) / 16)
+	pairs := model.NewPairs(v.Len()) // few vocabularies have more merges than entries
 	var rank uint32
 	var joined []byte
 	var err error

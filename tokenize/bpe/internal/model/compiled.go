@@ -7,7 +7,8 @@ import (
 )
 
 // Tables appends the vocabulary, the merges and the widths in the form that
-// [ReadTables] takes: sections of a length (8 bytes) and little-endian elements.
+// [ReadTables] takes: sections of a length (8 bytes) and little-endian elements,
+// filled up to 8 bytes. len(dst) must be a multiple of 8.
 func (m *Model) Tables(dst []byte) []byte {
 	dst = appendTable(dst, m.Vocab.arena)
 	dst = appendTable(dst, m.Vocab.pos)
@@ -21,7 +22,8 @@ func (m *Model) Tables(dst []byte) []byte {
 var errTables = errors.New("the tables contradict each other")
 
 // ReadTables fills the vocabulary, merges and widths, and checks that every
-// index in them is in range. It copies.
+// index in them is in range. The tables stay where they are: data, which must be
+// aligned to 8 bytes, belongs to m from now on.
 func (m *Model) ReadTables(data []byte) error {
 	v, p := &Vocab{}, &Pairs{}
 	var width []int32
@@ -36,13 +38,14 @@ func (m *Model) ReadTables(data []byte) error {
 			return errTables
 		}
 	}
+	// an entry whose id has no spelling equals no spelling, and does no harm
+	last := uint32(0)
 	for _, e := range v.table {
-		if e == 0 {
-			continue
-		}
-		if v.count++; int(e) > len(v.pos) || v.pos[e-1] == 0 {
-			return errTables
-		}
+		v.count += int((e | -e) >> 31) // 1 for any but 0
+		last = max(last, e)
+	}
+	if uint64(last) > uint64(len(v.pos)) {
+		return errTables
 	}
 	size := uint64(len(v.pos))
 	for i, tag := range p.tags {
@@ -50,7 +53,7 @@ func (m *Model) ReadTables(data []byte) error {
 			continue
 		}
 		p.count++
-		if s := &p.slots[i]; s.key>>32 >= size || uint64(uint32(s.key)) >= size || uint64(s.into) >= size || s.rank == noRank {
+		if s := &p.slots[i]; max(s.key>>32, uint64(uint32(s.key)), uint64(s.into)) >= size || s.rank == noRank {
 			return errTables
 		}
 	}
@@ -73,7 +76,8 @@ func bytesOf[T any](t []T) []byte {
 
 func appendTable[T any](dst []byte, t []T) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(len(t)))
-	return append(dst, bytesOf(t)...)
+	dst = append(dst, bytesOf(t)...)
+	return append(dst, make([]byte, -len(dst)&7)...)
 }
 
 func readTable[T any](data *[]byte, t *[]T) bool {
@@ -87,8 +91,42 @@ func readTable[T any](data *[]byte, t *[]T) bool {
 	if n > uint64(len(d))/uint64(unsafe.Sizeof(zero)) {
 		return false
 	}
-	*t = make([]T, n)
-	copy(bytesOf(*t), d)
-	*data = d[len(bytesOf(*t)):]
+	*t = unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(d))), n)
+	size := len(bytesOf(*t))
+	size += -size & 7
+	if size > len(d) {
+		return false
+	}
+	*data = d[size:]
 	return true
+}
+
+// Aligned returns data, or a copy of it, at an address that suits [ReadTables].
+func Aligned(data []byte) []byte {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))&7 == 0 {
+		return data
+	}
+	words := make([]uint64, (len(data)+7)/8)
+	copied := bytesOf(words)[:len(data)]
+	copy(copied, data)
+	return copied
+}
+
+// Checksum tells damage. Four sums that do not wait for each other run at the
+// speed of memory.
+func Checksum(b []byte) uint64 {
+	const lane = 16
+	sums := [4]uint64{mix1, mix2, mix1 ^ mix2, uint64(len(b))}
+	for ; len(b) >= 4*lane; b = b[4*lane:] {
+		c := (*[4 * lane]byte)(b)
+		sums[0] = mix(binary.LittleEndian.Uint64(c[0:])^mix1, binary.LittleEndian.Uint64(c[8:])^sums[0])
+		sums[1] = mix(binary.LittleEndian.Uint64(c[16:])^mix1, binary.LittleEndian.Uint64(c[24:])^sums[1])
+		sums[2] = mix(binary.LittleEndian.Uint64(c[32:])^mix1, binary.LittleEndian.Uint64(c[40:])^sums[2])
+		sums[3] = mix(binary.LittleEndian.Uint64(c[48:])^mix1, binary.LittleEndian.Uint64(c[56:])^sums[3])
+	}
+	h := hashBytes(b)
+	for _, s := range sums {
+		h = mix(h^s, mix2) + s
+	}
+	return h
 }

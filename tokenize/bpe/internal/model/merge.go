@@ -16,6 +16,7 @@ type merger struct {
 	prev  []int32
 	next  []int32
 	heap  []uint64
+	block blocks
 	chunk []sym
 	given []sym // the initial symbols it was merged from
 	probe []sym
@@ -24,12 +25,12 @@ type merger struct {
 
 const (
 	// shortLen is the number of symbols up to which scanning for the best pair
-	// beats a heap.
+	// beats the blocks.
 	shortLen = 24
 	// chunkLen is the number of symbols that are merged at once; longer pieces
 	// are merged in overlapping chunks, whose working memory stays in cache.
-	chunkLen = 256
-	overlap  = 48
+	chunkLen = 160
+	overlap  = 24
 )
 
 // merge applies the merges to s, lowest rank first, leftmost among equals, and
@@ -40,10 +41,21 @@ func (m *merger) merge(s []sym) []sym {
 		return s
 	case len(s) <= shortLen:
 		return m.short(s)
-	case len(s) <= 2*chunkLen:
-		return m.queue(s)
+	case len(s) <= blocksLen:
+		return m.inBlocks(s)
 	}
 	return m.long(s)
+}
+
+// whole merges s at once, whatever its length.
+func (m *merger) whole(s []sym) []sym {
+	switch {
+	case len(s) <= shortLen:
+		return m.short(s)
+	case len(s) <= blocksLen:
+		return m.inBlocks(s)
+	}
+	return m.queue(s)
 }
 
 // short looks at every pair for each merge.
@@ -52,8 +64,9 @@ func (m *merger) short(s []sym) []sym {
 	var intoBuf [shortLen]int32
 	rank, into := rankBuf[:len(s)], intoBuf[:len(s)]
 	n := len(s)
+	first := m.pairs.first()
 	for i := 0; i+1 < n; i++ {
-		rank[i], into[i] = m.pairs.find(s[i].id, s[i+1].id)
+		rank[i], into[i] = m.pairs.findFirst(first, s[i].id, s[i+1].id)
 	}
 	for n > 1 {
 		best, at := uint32(noRank), -1
@@ -87,7 +100,7 @@ func (m *merger) short(s []sym) []sym {
 func (m *merger) queue(s []sym) []sym {
 	n := len(s)
 	if cap(m.rank) < n {
-		c := max(n, 2*chunkLen)
+		c := max(n, 4*blocksLen)
 		m.rank, m.into = make([]uint32, c), make([]int32, c)
 		m.prev, m.next = make([]int32, c), make([]int32, c)
 	}
@@ -187,7 +200,7 @@ func (m *merger) repeated(initial []sym) []sym {
 	if !slices.Equal(initial, m.given) {
 		m.given = append(m.given[:0], initial...)
 		m.chunk = append(m.chunk[:0], initial...)
-		m.chunk = m.queue(m.chunk)
+		m.chunk = m.whole(m.chunk)
 	}
 	return m.chunk
 }
@@ -224,12 +237,7 @@ func (m *merger) join(initial, out, chunk []sym, keep, at, end int) (cut, pos in
 // begins there, are the encoding of what they span.
 func (m *merger) neighbours(initial []sym, x, y sym, p int) bool {
 	m.probe = append(m.probe[:0], initial[p-int(x.n):p+int(y.n)]...)
-	var got []sym
-	if len(m.probe) <= shortLen {
-		got = m.short(m.probe)
-	} else {
-		got = m.queue(m.probe)
-	}
+	got := m.whole(m.probe)
 	return len(got) == 2 && got[0].n == x.n && got[0].id == x.id && got[1].id == y.id
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -124,6 +125,10 @@ type Pairs struct {
 	tags  []uint8 // 0 for a free slot
 	slots []pairSlot
 	count int
+
+	// firstTable answers for the pairs of the first 256 ids, which in byte-level
+	// vocabularies are the bytes, with one access: rank<<32 | into, or noPair.
+	firstTable atomic.Pointer[[1 << 16]uint64]
 }
 
 type pairSlot struct {
@@ -145,8 +150,9 @@ func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b
 // Add sets the merge of a and b. A pair that is there already takes the new rank.
 func (p *Pairs) Add(a, b, into int32, rank uint32) {
 	if 4*p.count >= 3*len(p.slots) {
-		old := *p
-		*p = *NewPairs(2 * len(old.slots))
+		old := &Pairs{tags: p.tags, slots: p.slots}
+		grown := NewPairs(len(old.slots)) // twice the slots
+		p.tags, p.slots, p.count = grown.tags, grown.slots, 0
 		old.each(func(s *pairSlot) { p.Add(int32(s.key>>32), int32(uint32(s.key)), int32(s.into), s.rank) })
 	}
 	key := pairKey(a, b)
@@ -185,6 +191,43 @@ func (p *Pairs) find(a, b int32) (rank uint32, into int32) {
 	}
 	s := &p.slots[i]
 	return s.rank, int32(s.into)
+}
+
+// key returns what a place holds for the pair of a and b, and their product.
+func (p *Pairs) key(a, b int32, place uint32) (uint64, int32) {
+	rank, into := p.find(a, b)
+	if rank == noRank {
+		return noPair, -1
+	}
+	return uint64(rank)<<32 | uint64(place), into
+}
+
+// first returns the table of the first 256 ids. It is made at first use, lest
+// loading pay for it; two callers at once make the same one.
+func (p *Pairs) first() *[1 << 16]uint64 {
+	if t := p.firstTable.Load(); t != nil {
+		return t
+	}
+	t := new([1 << 16]uint64)
+	for i := range t {
+		t[i] = noPair
+	}
+	p.each(func(s *pairSlot) {
+		if a, b := s.key>>32, uint64(uint32(s.key)); a < 256 && b < 256 {
+			t[a<<8|b] = uint64(s.rank)<<32 | uint64(s.into)
+		}
+	})
+	p.firstTable.Store(t)
+	return t
+}
+
+// findFirst is find by way of the table that first returned.
+func (p *Pairs) findFirst(t *[1 << 16]uint64, a, b int32) (rank uint32, into int32) {
+	if uint32(a) < 256 && uint32(b) < 256 {
+		x := t[uint16(a)<<8|uint16(b)]
+		return uint32(x >> 32), int32(uint32(x))
+	}
+	return p.find(a, b)
 }
 
 // ID is the id type of results.

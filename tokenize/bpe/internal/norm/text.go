@@ -206,7 +206,7 @@ func (t *Text) Replace(content string, find func(buf []byte, from int) (int, int
 
 // ReplaceString is Replace for a literal, with a fast way for one byte.
 func (t *Text) ReplaceString(old, content string) error {
-	if bytes.Index(t.Buf, []byte(old)) < 0 {
+	if !bytes.Contains(t.Buf, []byte(old)) {
 		return nil
 	}
 	return t.Replace(content, func(buf []byte, from int) (int, int, bool, error) {
