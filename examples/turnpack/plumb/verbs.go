@@ -19,5 +19,6 @@ func verbs() []verb {
 		filterVerb(),
 		ssrVerb(),
 		renderVerb(),
+		seedParityVerb(),
 	}
 }

@@ -1,0 +1,157 @@
+package turnpack_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// qwen3 is the Qwen3 model folder, from the tokenizers kit.
+func qwen3(t testing.TB) *tokenize.Model {
+	t.Helper()
+	dir := kit.Dir(t, "conformance", "tokenizers")
+	f, err := os.Open(filepath.Join(dir, "qwen3.tokenizer.json.zst"))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	require.NoError(t, err)
+	defer z.Close()
+	tok, err := io.ReadAll(z)
+	require.NoError(t, err)
+	config, err := os.ReadFile(filepath.Join(dir, "qwen3.tokenizer_config.json"))
+	require.NoError(t, err)
+	m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: tok}, "tokenizer_config.json": {Data: config}}, ".")
+	require.NoError(t, err)
+	return m
+}
+
+// kitLines calls each for every line of a gzipped JSONL file of a kit.
+func kitLines[T any](t testing.TB, each func(T), elem ...string) {
+	t.Helper()
+	f, err := os.Open(kit.Dir(t, elem...))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	sc := bufio.NewScanner(z)
+	sc.Buffer(nil, 1<<26)
+	for sc.Scan() {
+		var v T
+		require.NoError(t, json.Unmarshal(sc.Bytes(), &v))
+		each(v)
+	}
+	require.NoError(t, sc.Err())
+}
+
+// trajectory is a run of the mini-swe shape: a task, then steps of a reply and
+// an observation, about 740 tokens each. Texts come from the seed_parity kit in
+// order, so internal/oracle/bench_encode.py can make the same.
+func trajectory(t testing.TB, steps int) *rollout.Rollout {
+	t.Helper()
+	var task [2]string
+	var replies, outputs []string
+	type seedCase struct {
+		Flavour  string
+		Messages []struct{ Role, Content string }
+	}
+	kitLines(t, func(c seedCase) {
+		if !slices.Contains([]string{"plain", "context", "context_small", "unicode", "truncate"}, c.Flavour) {
+			return
+		}
+		for i, m := range c.Messages {
+			switch {
+			case i < 2:
+				task[i] = m.Content
+			case m.Role == "assistant":
+				replies = append(replies, m.Content)
+			default:
+				outputs = append(outputs, m.Content)
+			}
+		}
+	}, "conformance", "seed_parity", "seed_parity.jsonl.gz")
+	text := func(from []string, step, n int) string {
+		parts := []string{fmt.Sprintf("Step %d.", step)}
+		for k := range n {
+			parts = append(parts, from[(step*n+k)%len(from)])
+		}
+		return strings.Join(parts, "\n")
+	}
+	r := &rollout.Rollout{ID: fmt.Sprint(steps, " steps"), Messages: []rollout.Message{
+		{Role: rollout.RoleSystem, Content: task[0]}, {Role: rollout.RoleUser, Content: task[1]}}}
+	for k := range steps {
+		r.Turns = append(r.Turns, rollout.Turn{Message: len(r.Messages), Step: k})
+		r.Messages = append(r.Messages,
+			rollout.Message{Role: rollout.RoleAssistant, Content: text(replies, k, 2), Sampled: rollout.SampledByPolicy},
+			rollout.Message{Role: rollout.RoleUser, Content: text(outputs, k, 5)})
+	}
+	return r
+}
+
+// benchmarkEncode plans the contexts, unless policy is nil, and encodes.
+func benchmarkEncode(b *testing.B, o tokenize.Options, policy ctxwindow.Policy, r *rollout.Rollout) {
+	enc, err := tokenize.NewEncoder(qwen3(b), o)
+	require.NoError(b, err)
+	ctx := context.Background()
+	emitted := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		shown := r
+		if policy != nil {
+			contexts, _, err := ctxwindow.Plan(ctx, r, policy, enc.Counter(r))
+			require.NoError(b, err)
+			shown, err = ctxwindow.Apply(r, contexts)
+			require.NoError(b, err)
+		}
+		seqs, err := enc.Encode(ctx, shown)
+		require.NoError(b, err)
+		emitted = 0
+		for i := range seqs {
+			emitted += seqs[i].Len()
+		}
+	}
+	b.ReportMetric(float64(emitted), "tokens")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(emitted), "ns/token")
+}
+
+// benchWindow is the budget of the benchmarks with a context window.
+const benchWindow = 28672
+
+var encodeBenches = []struct {
+	name   string
+	policy ctxwindow.Policy
+}{{"plain", nil}, {"window", ctxwindow.HeadTail{Budget: benchWindow}}, {"swe-rl", ctxwindow.SWERL(benchWindow)}}
+
+func BenchmarkPerStep(b *testing.B) {
+	for _, c := range encodeBenches {
+		for _, steps := range []int{5, 20, 50, 200} {
+			b.Run(fmt.Sprint(c.name, "/", steps), func(b *testing.B) {
+				benchmarkEncode(b, tokenize.Options{Mode: tokenize.PerStep}, c.policy, trajectory(b, steps))
+			})
+		}
+	}
+}
+
+func BenchmarkMerged(b *testing.B) {
+	for _, c := range encodeBenches {
+		b.Run(c.name+"/200", func(b *testing.B) {
+			benchmarkEncode(b, tokenize.Options{}, c.policy, trajectory(b, 200))
+		})
+	}
+}

@@ -1,0 +1,261 @@
+package swerl
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/chat"
+)
+
+// Name is the name of the preset.
+const Name = "swe-rl@0d034dd"
+
+// Options are the settings of a run. The zero value cuts nothing.
+type Options struct {
+	// MaxContext is max_context_len, the most tokens of a sample; 0 for no limit.
+	MaxContext int
+	// Kwargs are template variables as JSON values.
+	Kwargs map[string]json.RawMessage
+}
+
+// Validate reports all faults of o.
+func (o Options) Validate() error {
+	if o.MaxContext < 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "swerl.Options.MaxContext"}, "is %d, want 0 (no limit) or more", o.MaxContext)
+	}
+	return nil
+}
+
+// Sample is a training sample: tokens end with the response, and LossMask has
+// one entry (0 or 1) per response token.
+type Sample struct {
+	Tokens         []rollout.TokenID
+	LossMask       []int8
+	ResponseLength int
+	Status         rollout.Status // completed, or truncated when the single sample was cut
+}
+
+// Step is the sample of one reply (dynamic_history).
+type Step struct {
+	Index   int               // position among the replies
+	Context []rollout.Message // what the model saw; nil: all messages before, untouched
+	Shown   int               // messages that the model saw
+	Text    string            // the reply
+	Sample
+}
+
+// Result is what the reference makes of one rollout. The caller owns it.
+type Result struct {
+	PromptIDs   []rollout.TokenID // the first two messages with the generation prompt
+	ResponseIDs []rollout.TokenID // the rest without trailing user turns, before any cut
+	LossMask    []int8            // one entry per response id
+	Response    string            // the replies, joined with newlines
+	Default     Sample            // the single sample
+	Steps       []Step
+}
+
+// fixed is the number of messages that make the prompt.
+const fixed = 2
+
+// Encode encodes r, whose messages are a system and a user message, then replies
+// with user messages between. A turn's Context.Parts say what a step's model saw.
+// Errors are of KindInput when the rollout has another shape or the model no
+// template or stop token, else those of the template.
+func Encode(ctx context.Context, model *tokenize.Model, r *rollout.Rollout, o Options) (*Result, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if len(r.Messages) < fixed {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the rollout has %d messages, the reference needs a system and a user message", len(r.Messages))
+	}
+	e, err := newEncoder(ctx, model, o)
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{}
+	if out.PromptIDs, err = e.ids(r.Messages[:fixed], true); err != nil {
+		return nil, err
+	}
+	last := len(r.Messages)
+	for last > fixed && r.Messages[last-1].Role == rollout.RoleUser {
+		last--
+	}
+	out.ResponseIDs, out.LossMask = []rollout.TokenID{}, []int8{}
+	for i := fixed; i < last; i++ {
+		if err := e.response(&out.ResponseIDs, &out.LossMask, &r.Messages[i]); err != nil {
+			return nil, err
+		}
+	}
+	var replies []string
+	for _, m := range r.Messages[fixed:last] {
+		if m.Role == rollout.RoleAssistant {
+			replies = append(replies, m.Content)
+		}
+	}
+	out.Response = strings.Join(replies, "\n")
+	var cut bool
+	out.Default, cut = e.sample(out.PromptIDs, out.ResponseIDs, out.LossMask)
+	if cut {
+		out.Default.Status = rollout.StatusTruncated
+	}
+	for i, t := range rollout.TurnsOf(r) {
+		s, err := e.step(r, i, &t)
+		if err != nil {
+			return nil, err
+		}
+		out.Steps = append(out.Steps, s)
+	}
+	return out, nil
+}
+
+// encoder holds what is the same for all messages.
+type encoder struct {
+	ctx    context.Context
+	model  *tokenize.Model
+	max    int
+	kwargs map[string]chat.Value
+	stock  []rollout.Message // the conversation that single messages are rendered behind
+	behind int               // its tokens
+	opener []rollout.TokenID // the generation prompt
+	stop   rollout.TokenID
+}
+
+func newEncoder(ctx context.Context, model *tokenize.Model, o Options) (*encoder, error) {
+	if model == nil || model.Tokenizer == nil || model.Template == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "the model has no tokenizer or no chat template")
+	}
+	e := &encoder{ctx: ctx, model: model, max: o.MaxContext, kwargs: map[string]chat.Value{}, stop: -1,
+		stock: []rollout.Message{{Role: rollout.RoleSystem, Content: "You are a helpful assistant."}, {Role: rollout.RoleUser, Content: "I am a user."}}}
+	for _, a := range model.Tokenizer.Vocab().Added() {
+		if a.Content == model.SpecialTokens["eos_token"] {
+			e.stop = a.ID
+		}
+	}
+	if e.stop < 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "the model names no eos_token among its added tokens").WithFix("add eos_token to tokenizer_config.json")
+	}
+	for k, text := range model.SpecialTokens {
+		e.kwargs[k] = chat.String(text)
+	}
+	for k, raw := range o.Kwargs {
+		v, err := chat.ParseJSON(raw)
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "kwargs/" + k}, "not a JSON value: %w", err)
+		}
+		e.kwargs[k] = v
+	}
+	stock, err := e.ids(e.stock, false)
+	if err != nil {
+		return nil, err
+	}
+	e.behind = len(stock)
+	empty := []rollout.Message{{Role: rollout.RoleUser}}
+	bare, err := e.ids(empty, false)
+	if err != nil {
+		return nil, err
+	}
+	open, err := e.ids(empty, true)
+	if err != nil {
+		return nil, err
+	}
+	e.opener = open[min(len(bare), len(open)):]
+	return e, nil
+}
+
+// ids renders and encodes messages, control tokens in their text included.
+func (e *encoder) ids(messages []rollout.Message, generationPrompt bool) ([]rollout.TokenID, error) {
+	list := make([]chat.Value, len(messages))
+	for i, m := range messages {
+		list[i] = chat.Object(chat.Member{Key: "role", Value: chat.String(string(m.Role))}, chat.Member{Key: "content", Value: chat.String(m.Content)})
+	}
+	c, err := chat.NewConversation(chat.List(list...), chat.Null(), chat.Null(), chat.ConversationOptions{NoProvenance: true})
+	if err != nil {
+		return nil, err
+	}
+	text, err := e.model.Template.Render(e.ctx, c, chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: e.kwargs})
+	if err != nil {
+		return nil, err
+	}
+	var enc tokenize.Encoding
+	err = e.model.Tokenizer.Encode(&enc, text.Text, tokenize.EncodeOptions{})
+	return enc.IDs, err
+}
+
+// response appends one message as the reference encodes it.
+func (e *encoder) response(ids *[]rollout.TokenID, mask *[]int8, m *rollout.Message) error {
+	all, err := e.ids(append(slices.Clip(e.stock), *m), false)
+	if err != nil {
+		return err
+	}
+	own := all[min(e.behind, len(all)):]
+	n := len(*mask)
+	*ids = append(*ids, own...)
+	*mask = append(*mask, make([]int8, len(own))...)
+	if m.Role != rollout.RoleAssistant {
+		return nil
+	}
+	if len(own) < len(e.opener) || !slices.Equal(own[:len(e.opener)], e.opener) {
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "a reply does not begin with the generation prompt, which the reference asserts").
+			WithFix("use a template whose assistant turns do, or the default encoding")
+	}
+	end := len(own)
+	for k := end - 1; k >= len(e.opener); k-- {
+		if own[k] == e.stop {
+			end = k + 1
+			break
+		}
+	}
+	for k := len(e.opener); k < end; k++ {
+		(*mask)[n+k] = 1
+	}
+	return nil
+}
+
+// sample joins prompt and response and cuts the response to the budget, of which
+// one token stays however long the prompt is.
+func (e *encoder) sample(prompt, response []rollout.TokenID, mask []int8) (Sample, bool) {
+	n := len(response)
+	if e.max > 0 && len(prompt)+n > e.max {
+		n = min(n, max(1, e.max-len(prompt)))
+	}
+	return Sample{Tokens: slices.Concat(prompt, response[:n]), LossMask: slices.Clone(mask[:n]), ResponseLength: n, Status: rollout.StatusCompleted}, n < len(response)
+}
+
+func (e *encoder) step(r *rollout.Rollout, i int, t *rollout.Turn) (Step, error) {
+	where := rollout.Where{Rollout: r.ID, Turn: rollout.At(i)}
+	if t.Message < fixed || t.Message >= len(r.Messages) {
+		return Step{}, rollout.Errorf(rollout.KindInput, where, "the turn's reply is message %d of %d, behind the first %d expected", t.Message, len(r.Messages), fixed)
+	}
+	m := &r.Messages[t.Message]
+	s := Step{Index: i, Text: m.Content, Shown: t.Message}
+	shown := r.Messages[:t.Message]
+	if t.Context.Parts != nil {
+		s.Context = []rollout.Message{}
+		for _, p := range t.Context.Parts {
+			switch {
+			case p.Message != nil:
+				s.Context = append(s.Context, *p.Message)
+			case p.From < 0 || p.From > p.To || p.To > len(r.Messages):
+				return Step{}, rollout.Errorf(rollout.KindInput, where, "the context names messages [%d, %d) of %d", p.From, p.To, len(r.Messages))
+			default:
+				s.Context = append(s.Context, r.Messages[p.From:p.To]...)
+			}
+		}
+		shown, s.Shown = s.Context, len(s.Context)
+	}
+	prompt, err := e.ids(shown, true)
+	if err != nil {
+		return Step{}, err
+	}
+	var ids []rollout.TokenID
+	var mask []int8
+	if err := e.response(&ids, &mask, m); err != nil {
+		return Step{}, err
+	}
+	s.Sample, _ = e.sample(prompt, ids, mask)
+	return s, nil
+}
