@@ -108,3 +108,27 @@ func (b *SequenceBuilder) Build(id Identity) (Sequence, error) {
 	}
 	return out, out.Check()
 }
+
+// Columns are the columns of a sequence that exist already: an encoder whose
+// rows share memory hands them over instead of adding tokens one by one.
+type Columns struct {
+	IDs     []TokenID
+	Source  []int32
+	Flags   []Flag
+	Turn    []int32
+	Logprob []float32 // nil = not recorded
+	Version []int32   // nil = not recorded
+}
+
+// Sequence makes a sequence of the columns, which it keeps and which must not be
+// changed afterwards. It checks them from token checked on: those before are
+// known to hold the invariants, as a shared beginning of an earlier sequence
+// does.
+func (c Columns) Sequence(id Identity, checked int) (Sequence, error) {
+	s := Sequence{IDs: c.IDs, Source: c.Source, Flags: c.Flags, Turn: c.Turn, Logprob: c.Logprob, Version: c.Version, Identity: id}
+	part, err := s.Slice(checked, len(c.IDs))
+	if err == nil {
+		err = part.Check()
+	}
+	return s, err
+}

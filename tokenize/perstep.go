@@ -64,31 +64,28 @@ func (j *job) perStep() ([]rollout.Sequence, error) {
 		for len(outside) < end {
 			outside = append(outside, -1)
 		}
-		seq := rollout.Sequence{IDs: row.ids[:end:end], Source: row.source[:end:end],
+		cols := rollout.Columns{IDs: row.ids[:end:end], Source: row.source[:end:end],
 			Flags: append([]rollout.Flag(nil), row.flags[:end]...), Turn: append([]int32(nil), outside[:end]...)}
 		for k := n; k < end; k++ {
-			seq.Turn[k] = int32(i)
+			cols.Turn[k] = int32(i)
 		}
 		t := &j.turns[i]
 		if t.Logprobs != nil {
-			seq.Logprob = make([]float32, end)
-			copy(seq.Logprob[n:], t.Logprobs)
+			cols.Logprob = make([]float32, end)
+			copy(cols.Logprob[n:], t.Logprobs)
 		}
 		if t.Version != nil {
-			seq.Version = append([]int32(nil), outside[:end]...)
+			cols.Version = append([]int32(nil), outside[:end]...)
 			for k := n; k < end; k++ {
-				seq.Version[k] = *t.Version
+				cols.Version[k] = *t.Version
 			}
 		}
-		seq.Identity = j.identity()
-		seq.FirstTurn, seq.LastTurn = i, i
-		seq.FirstStep, seq.LastStep = t.Step, t.Step
-		seq.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
+		id := j.identity()
+		id.FirstTurn, id.LastTurn = i, i
+		id.FirstStep, id.LastStep = t.Step, t.Step
+		id.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
 		// What stands before was checked in an earlier row.
-		part, err := seq.Slice(fresh, end)
-		if err == nil {
-			err = part.Check()
-		}
+		seq, err := cols.Sequence(id, fresh)
 		if err != nil {
 			return nil, err
 		}
