@@ -1,0 +1,50 @@
+#!/bin/sh
+# Runs the measurements that have a named peer, each pair in one run, and prints
+# their ratios. What a machine lacks is skipped by name.
+#
+#   TURNPACK_PYTHON   use this Python instead of a virtual environment in the cache
+#   SECONDS_EACH      seconds a Go benchmark runs (default 0.3)
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+python=$(sh "$here/python.sh")
+each=${SECONDS_EACH:-0.3}
+export CGO_ENABLED=0
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+title() { printf '\n== %s\n' "$1"; }
+has() { "$python" -c "import $1" 2>/dev/null || { echo "skipped: no Python package $1"; return 1; }; }
+
+go version
+uptime
+
+title "rollouts to batches: turnpack against transformers and pyarrow"
+dumps=../shared/data/trajectories/mini-swe-agent
+if [ -d "$dumps" ] && has transformers && has pyarrow; then
+  mkdir "$tmp/qwen3"
+  zstd -dqf ../shared/conformance/tokenizers/qwen3.tokenizer.json.zst -o "$tmp/qwen3/tokenizer.json"
+  cp ../shared/conformance/tokenizers/qwen3.tokenizer_config.json "$tmp/qwen3/tokenizer_config.json"
+  "$python" "$here/bench_convert.py" "$tmp/qwen3" "$dumps" 5
+else
+  echo "skipped: the recorded dumps are not beside the checkout"
+fi
+
+title "encoding: the bpe engine against fastokens, tiktoken and tokenizers"
+if [ -s "$tmp/qwen3/tokenizer.json" ] && has fastokens && has tiktoken; then
+  go test -c -o "$tmp/bpe.test" ./tokenize/bpe
+  "$python" "$here/bench_bpe.py" "$tmp/corpus" "$tmp/qwen3/tokenizer.json" "$tmp/bpe.test" "$each"
+fi
+
+title "Parquet: the writer against bare arrow/go, then pyarrow on the same rows"
+GOMAXPROCS=1 go test ./export -run '^$' -bench 'Write|Bare|Read' -benchtime "${each}s" | grep -e Benchmark -e '^cpu'
+if has pyarrow; then
+  TURNPACK_BENCH_FILE="$tmp/rows.parquet" go test -count=1 ./export -run WriteBenchFile >/dev/null
+  "$python" "$here/bench_parquet.py" "$tmp/rows.parquet"
+fi
+
+title "advantages: exact sums against plain ones"
+GOMAXPROCS=1 go test ./reward -run '^$' -bench 'Streaming|PlainSums' -benchtime 1x | grep -e Benchmark -e '^cpu'
+
+title "log grading and importing (figures of the peers: docs/bench)"
+go test ./reward/swebench -run '^$' -bench Grade -benchtime "${each}s" | grep -e Benchmark
+go test ./rollout/traj -run '^$' -bench Import -benchtime "${each}s" -cpu 1 | grep -e Benchmark

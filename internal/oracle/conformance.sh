@@ -1,0 +1,18 @@
+#!/bin/sh
+# Compares bin/turnpack with the real systems: every kit beside the checkout, the
+# kits' goldens made again by the pinned packages, and files read by other readers.
+# One line a step; exit status 1 on any difference.
+#
+#   TURNPACK_PYTHON    use this Python instead of a virtual environment in the cache
+#   TURNPACK_TORCH=1   also what needs torch and trl
+#   TURNPACK_ONLY      run only the steps whose names contain this
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.."
+python=$(sh "$here/python.sh")
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/turnpack
+if [ -d ../shared/conformance ]; then
+  [ "$(find "$cache/templates-kit" -name '*.jinja' 2>/dev/null | wc -l)" -ge 72 ] || sh "$here/templates.sh" >/dev/null
+  sh "$here/tokenizers.sh" >/dev/null
+fi
+exec "$python" "$here/conformance.py" bin/turnpack ../shared "$cache"
