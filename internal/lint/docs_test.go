@@ -1,0 +1,83 @@
+package lint
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	out := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md", "examples/*/*/*.md"} {
+		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		require.NoError(t, err)
+		for _, p := range paths {
+			b, err := os.ReadFile(p)
+			require.NoError(t, err)
+			out[p] = string(b)
+		}
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+var (
+	mdLink  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	command = regexp.MustCompile(`(?m)^\s*(?:\$ )?(?:go run \./examples/)?turnpack ([a-z][a-z-]*)(.*)$`)
+	option  = regexp.MustCompile(`\s--([a-z][a-z0-9-]*)`)
+	fence   = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
+)
+
+// TestLinks: every relative link of a page leads somewhere.
+func TestLinks(t *testing.T) {
+	for page, text := range pages(t) {
+		for _, m := range mdLink.FindAllStringSubmatch(text, -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if target == "" || strings.Contains(target, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+}
+
+// TestCommands: the commands that pages show in fences name subcommands and
+// flags that the command's source defines.
+func TestCommands(t *testing.T) {
+	_, all := sources(t)
+	var src strings.Builder
+	for _, s := range all {
+		if strings.HasPrefix(s.dir, "examples/turnpack") && !s.test {
+			b, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(s.path)))
+			require.NoError(t, err)
+			src.Write(b)
+		}
+	}
+	code, seen := src.String(), 0
+	field := func(flag string) string { return "(?i)\\b" + strings.ReplaceAll(flag, "-", "") + "\\s+\\S+\\s+`" }
+	for page, text := range pages(t) {
+		for _, f := range fence.FindAllStringSubmatch(text, -1) {
+			for _, m := range command.FindAllStringSubmatch(strings.ReplaceAll(f[1], "\\\n", " "), -1) {
+				seen++
+				verb := m[1]
+				if !strings.Contains(code, `"`+verb+`":`) && !regexp.MustCompile("(?i)\\b"+verb+"\\s+\\w+\\s+`cmd").MatchString(code) {
+					t.Errorf("%s: turnpack has no command %q", page, verb)
+				}
+				for _, o := range option.FindAllStringSubmatch(m[2], -1) {
+					if !strings.Contains(code, `"`+o[1]+`"`) && !strings.Contains(code, `name:"`+o[1]+`"`) && !regexp.MustCompile(field(o[1])).MatchString(code) {
+						t.Errorf("%s: turnpack %s: nothing defines --%s", page, verb, o[1])
+					}
+				}
+			}
+		}
+	}
+	require.NotZero(t, seen, "no page shows a command")
+}
