@@ -7,18 +7,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Span says where the bytes [Start, End) of the rendered text come from. Field
-// is nil for scaffold: text that the template or a kwarg wrote. Otherwise they
-// come from the bytes [FieldStart, FieldEnd) of the field's text: exactly these
-// bytes when Exact is set; else they stand for them (an escape, a changed case,
-// a number; a text with JSON escapes, which Traced takes apart).
-type Span struct {
-	Start, End           int
-	Field                *Field
-	FieldStart, FieldEnd int
-	Exact                bool
-	json                 bool
-}
+// Span says where the bytes [Start, End) of the rendered text come from. Field is
+// nil for scaffold: text that the template or a kwarg wrote. Otherwise they come
+// from the bytes [FieldStart, FieldEnd) of the field's text: exactly these bytes
+// when Exact is set; else they stand for them (an escape, a changed case, a
+// number; with Escaped a text with JSON escapes, which Traced takes apart).
+type Span = value.Span
 
 // Extent is the part of the text that one pass of the template's outer loop over
 // the messages wrote for a message.
@@ -46,11 +40,9 @@ func newResult(out *eval.Output) *Result {
 	shared := out.Text.Share()
 	r := &Result{Text: shared.String(), Generation: slices.Clone(out.Text.Gens), shared: shared}
 	if out.Text.Track {
-		r.Spans = make([]Span, len(out.Text.Runs))
-		at := 0
-		for i, run := range out.Text.Runs {
-			r.Spans[i] = spanOf(run, at)
-			at = r.Spans[i].End
+		r.Spans = out.Text.Spans
+		if spare := cap(r.Spans) - len(r.Spans); spare > 64+len(r.Spans)/4 {
+			r.Spans = append(make([]Span, 0, len(r.Spans)), r.Spans...)
 		}
 	}
 	if len(out.Messages) > 0 {
@@ -62,28 +54,19 @@ func newResult(out *eval.Output) *Result {
 	return r
 }
 
-func spanOf(run value.Run, at int) Span {
-	s := Span{Start: at, End: at + int(run.N), Field: run.F}
-	if run.F != nil {
-		s.FieldStart, s.FieldEnd, s.Exact = int(run.Off), int(run.End), !run.Changed && !run.JSON
-		s.json = run.JSON
-	}
-	return s
-}
-
 // Traced returns the spans with JSON-escaped text split into the pieces that are
 // there byte for byte and the single escapes between them.
 func (r *Result) Traced() []Span {
 	out := make([]Span, 0, len(r.Spans))
 	for _, s := range r.Spans {
-		if !s.json {
+		if !s.Escaped {
 			out = append(out, s)
 			continue
 		}
 		at := s.Start
 		run := value.Run{F: s.Field, N: int32(s.End - s.Start), Off: int32(s.FieldStart), End: int32(s.FieldEnd), JSON: true}
 		run.Pieces(r.Text[s.Start:s.End], func(p value.Run) {
-			out = append(out, spanOf(p, at))
+			out = append(out, p.Span(at))
 			at += int(p.N)
 		})
 	}
@@ -102,7 +85,7 @@ func (r *Result) truncate(n int) {
 			if s.Exact {
 				s.FieldEnd -= s.End - n
 			}
-			if s.json {
+			if s.Escaped {
 				s.FieldEnd = s.FieldStart
 				run := value.Run{N: int32(n - s.Start), Off: int32(s.FieldStart), JSON: true}
 				run.Pieces(r.Text[s.Start:n], func(p value.Run) { s.FieldEnd = int(p.End) })

@@ -81,11 +81,12 @@ type exec struct {
 	inLoop   bool // inside a loop over messages
 	stack    []value.Value
 	output   Output
+	spans    int // of the run before
 	buffers  []*value.Text
 }
 
-// Run renders the program and hands what it wrote to done, which must not keep
-// it: the memory is used again.
+// Run renders the program and hands what it wrote to done, which may keep the
+// spans and nothing else: the other memory is used again.
 func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error {
 	x, _ := p.idle.Get().(*exec)
 	if x == nil {
@@ -110,7 +111,10 @@ func (x *exec) start(ctx context.Context, in *Input) {
 	x.err, x.errPos = nil, -1
 	x.steps, x.depth, x.escape, x.inLoop = 0, 0, false, false
 	x.root = &x.output.Text
-	x.root.Track = in.Track
+	x.root.Track, x.root.Final = in.Track, true
+	if in.Track {
+		x.root.Spans = make([]value.Span, 0, min(x.spans+x.spans/8, 4096)+16)
+	}
 	if in.Base != nil {
 		x.root.Repeat(in.Base)
 	}
@@ -133,6 +137,7 @@ func (x *exec) forget() {
 	clear(x.stack[:cap(x.stack)])
 	x.stack = x.stack[:0]
 	x.output.Messages = x.output.Messages[:0]
+	x.spans, x.root.Spans = len(x.root.Spans), nil
 	for _, t := range append(x.buffers, x.root) {
 		clear(t.Runs[:cap(t.Runs)])
 		t.Reset()

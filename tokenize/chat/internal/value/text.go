@@ -20,12 +20,29 @@ type Run struct {
 	JSON    bool // the bytes are JSON string escapes of the field's bytes: see Pieces
 }
 
+// Span says where the bytes [Start, End) of a finished text come from. Field is
+// nil for scaffold: text that the template or a kwarg wrote. Otherwise they come
+// from the bytes [FieldStart, FieldEnd) of the field's text: exactly these bytes
+// when Exact is set; else they stand for them (an escape, a changed case, a
+// number).
+type Span struct {
+	Start, End           int
+	Field                *Field
+	FieldStart, FieldEnd int
+	Exact                bool
+	// Escaped is set for a text with JSON escapes as a whole, which is not Exact;
+	// Result.Traced takes it apart.
+	Escaped bool
+}
+
 // Text collects bytes together with their origin. The zero value records no
 // origin; set Track for that.
 type Text struct {
 	B     []byte
-	Runs  []Run // lengths add up to len(B), when Track is set
+	Runs  []Run // lengths add up to len(B), when Track is set and Final is not
+	Spans []Span
 	Track bool
+	Final bool     // the text is nobody's input: record Spans, not Runs
 	Gens  [][2]int // generation blocks, as byte ranges
 
 	// A text that is expected to repeat another: as long as it does, base is set,
@@ -101,6 +118,16 @@ func (t *Text) Reset() {
 	t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil
 }
 
+// Span returns the span of r for the bytes that start at at.
+func (r Run) Span(at int) Span {
+	s := Span{Start: at, End: at + int(r.N), Field: r.F}
+	if r.F != nil {
+		s.FieldStart, s.FieldEnd = int(r.Off), int(r.End)
+		s.Exact, s.Escaped = !r.Changed && !r.JSON, r.JSON
+	}
+	return s
+}
+
 // Lit appends bytes of the template.
 func (t *Text) Lit(s string) {
 	t.put(s)
@@ -118,6 +145,15 @@ func (t *Text) Byte(c byte) {
 }
 
 func (t *Text) scaffold(n int) {
+	if t.Final {
+		if k := len(t.Spans); k > 0 && t.Spans[k-1].Field == nil {
+			t.Spans[k-1].End += n
+		} else if n > 0 {
+			at := t.spanned()
+			t.Spans = append(t.Spans, Span{Start: at, End: at + n})
+		}
+		return
+	}
 	if k := len(t.Runs); k > 0 && t.Runs[k-1].F == nil {
 		t.Runs[k-1].N += int32(n)
 	} else if n > 0 {
@@ -125,8 +161,35 @@ func (t *Text) scaffold(n int) {
 	}
 }
 
+// spanned is the number of bytes that have spans.
+func (t *Text) spanned() int {
+	if k := len(t.Spans); k > 0 {
+		return t.Spans[k-1].End
+	}
+	return 0
+}
+
+// span is run for a final text.
+func (t *Text) span(r Run) {
+	if k := len(t.Spans); k > 0 {
+		last := &t.Spans[k-1]
+		if last.Field == r.F && (r.F == nil || (last.FieldEnd == int(r.Off) && !r.JSON && !last.Escaped && last.Exact == !r.Changed)) {
+			last.End += int(r.N)
+			if r.F != nil {
+				last.FieldEnd = int(r.End)
+			}
+			return
+		}
+	}
+	t.Spans = append(t.Spans, r.Span(t.spanned()))
+}
+
 func (t *Text) run(r Run) {
 	if r.N == 0 {
+		return
+	}
+	if t.Final {
+		t.span(r)
 		return
 	}
 	if k := len(t.Runs); k > 0 {

@@ -1,9 +1,11 @@
 package value
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -217,8 +219,8 @@ func (j *JSON) plainStr(t *Text, s *Str) {
 func (j *JSON) appendEscaped(dst []byte, text string) []byte {
 	for i := 0; i < len(text); {
 		if !j.EnsureASCII {
-			n := safePrefix(text[i:])
-			dst = append(dst, text[i:i+n]...)
+			n := 0
+			dst, n = appendSafe(dst, text[i:])
 			if i += n; i >= len(text) {
 				break
 			}
@@ -228,6 +230,44 @@ func (j *JSON) appendEscaped(dst []byte, text string) []byte {
 		i += n
 	}
 	return dst
+}
+
+// appendSafe appends text up to the first byte that needs an escape other than a
+// backslash and the byte or an n, and returns how much of text that was. Eight
+// bytes are tested and copied at a time.
+func appendSafe(dst []byte, text string) ([]byte, int) {
+	const room = 16 // a word and an escape
+	dst = slices.Grow(dst, len(text)+len(text)/8+room)
+	buf := dst[:cap(dst)]
+	i, d := 0, len(dst)
+	for i+8 <= len(text) {
+		if d+room > len(buf) {
+			dst = slices.Grow(buf[:d], len(text)-i+room)
+			buf = dst[:cap(dst)]
+		}
+		w := word(text[i:])
+		binary.LittleEndian.PutUint64(buf[d:], w)
+		hit := unsafeBytes(w)
+		if hit == 0 {
+			i, d = i+8, d+8
+			continue
+		}
+		n := bits.TrailingZeros64(hit) >> 3
+		i, d = i+n, d+n
+		c := text[i]
+		switch c {
+		case '\n':
+			c = 'n'
+		case '"', '\\':
+		default:
+			return buf[:d], i
+		}
+		buf[d], buf[d+1] = '\\', c
+		i, d = i+1, d+2
+	}
+	dst = buf[:d]
+	n := safePrefix(text[i:])
+	return append(dst, text[i:i+n]...), i + n
 }
 
 // appendEscape appends the first character of s, escaped where it must be, and
@@ -260,19 +300,28 @@ func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
 	return fmt.Appendf(dst, `\u%04x`, r), n
 }
 
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// unsafeBytes has the high bit of the first byte of w that needs an escape as
+// its lowest bit.
+func unsafeBytes(w uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	control := (w - ones*0x20) & ^w
+	q := w ^ ones*'"'
+	b := w ^ ones*'\\'
+	return (control | ((q - ones) & ^q) | ((b - ones) & ^b)) & highs
+}
+
 // safePrefix is the number of leading bytes that need no escape, found eight
 // bytes at a time.
 func safePrefix(s string) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		control := (w - ones*0x20) & ^w
-		q := w ^ ones*'"'
-		b := w ^ ones*'\\'
-		hit := (control | ((q - ones) & ^q) | ((b - ones) & ^b)) & highs
-		if hit != 0 {
+		if hit := unsafeBytes(word(s[i:])); hit != 0 {
 			return i + bits.TrailingZeros64(hit)>>3
 		}
 	}
