@@ -186,10 +186,15 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 	case *syntax.Output:
 		for _, e := range n.Nodes {
 			if d, ok := e.(*syntax.Data); ok {
-				out = append(out, &dataStmt{d.Text})
+				out = join(out, &dataStmt{text: d.Text})
 				continue
 			}
-			out = append(out, &outputStmt{c.expr(e, f)})
+			x := c.expr(e, f)
+			if s := constStr(x); s != nil {
+				out = join(out, &dataStmt{s.S, []*value.Str{s}})
+				continue
+			}
+			out = append(out, &outputStmt{x})
 		}
 		return out
 	case *syntax.Set:
@@ -211,7 +216,7 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 		b := f.branch()
 		st := &ifStmt{}
 		for _, x := range append([]*syntax.If{n}, n.Elifs...) {
-			st.tests = append(st.tests, c.expr(x.Test, b))
+			st.tests = append(st.tests, condition(c.expr(x.Test, b)))
 			st.bodies = append(st.bodies, c.body(x.Body, b))
 		}
 		st.els = c.body(n.Else, b)
@@ -497,7 +502,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		return &dictExpr{n.At(), c.exprs(n.Keys, f), c.exprs(n.Values, f)}
 	case *syntax.Cond:
 		b := f.branch()
-		out := &condExpr{test: c.expr(n.Test, b), then: c.expr(n.Then, b)}
+		out := &condExpr{test: condition(c.expr(n.Test, b)), then: c.expr(n.Then, b)}
 		if n.Else != nil {
 			out.els = c.expr(n.Else, b)
 		} else {
@@ -510,14 +515,18 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		}
 		return &binaryExpr{n.At(), n.Op, c.expr(n.Left, f), c.expr(n.Right, f)}
 	case *syntax.Logic:
-		return &logicExpr{n.Or, c.expr(n.Left, f), c.expr(n.Right, f)}
+		l, r := c.expr(n.Left, f), c.expr(n.Right, f)
+		return &logicExpr{n.Or, l, r, condition(l), condition(r)}
 	case *syntax.Unary:
 		return &unaryExpr{n.At(), n.Op, c.expr(n.X, f)}
 	case *syntax.Not:
-		return &notExpr{c.expr(n.X, f)}
+		return &notExpr{condition(c.expr(n.X, f))}
 	case *syntax.Compare:
 		if k, ok := n.Rest[0].(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "==" || n.Ops[0] == "!=") {
 			return &equalsExpr{c.expr(n.X, f), k.Str, n.Ops[0] == "!="}
+		}
+		if k, ok := n.X.(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "in" || n.Ops[0] == "notin") {
+			return &containsExpr{n.At(), c.expr(n.Rest[0], f), value.Lit(k.Str), n.Ops[0] == "notin"}
 		}
 		return &compareExpr{n.At(), c.expr(n.X, f), n.Ops, c.exprs(n.Rest, f)}
 	case *syntax.Concat:
@@ -548,6 +557,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		return c.filter(n, f)
 	case *syntax.Test:
 		out := &testExpr{pos: n.At(), name: n.Name, fn: builtins.tests[n.Name], x: c.expr(n.X, f), args: c.args(&n.Args, f)}
+		out.alone = out.args.simple && len(out.args.pos) == 0
 		if out.fn == nil && !f.soft {
 			c.fail(n.At(), "No test named '%s'.", n.Name)
 		}
@@ -556,22 +566,44 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	return &constExpr{value.Nil}
 }
 
-// sum flattens a + b + c, which is evaluated from the left.
+// sum flattens a + b + c, which is evaluated from the left. Neighbouring
+// constant strings become one: whatever stands before them, adding them one by
+// one gives the same text or the same failure.
 func (c *compiler) sum(n *syntax.Binary, f frame) expr {
 	out := &sumExpr{}
-	var add func(e syntax.Expr)
-	add = func(e syntax.Expr) {
+	add := func(e expr, pos syntax.Pos) {
+		if k := len(out.terms); k > 0 {
+			if a, b := constStr(out.terms[k-1]), constStr(e); a != nil && b != nil && len(a.S)+len(b.S) <= maxJoined {
+				out.terms[k-1] = &constExpr{value.Lit(a.S + b.S)}
+				return
+			}
+		}
+		out.terms = append(out.terms, e)
+		out.pos = append(out.pos, pos)
+	}
+	var flatten func(e syntax.Expr)
+	flatten = func(e syntax.Expr) {
 		if b, ok := e.(*syntax.Binary); ok && b.Op == "+" {
-			add(b.Left)
-			out.terms = append(out.terms, c.expr(b.Right, f))
-			out.pos = append(out.pos, b.At())
+			flatten(b.Left)
+			add(c.expr(b.Right, f), b.At())
 			return
 		}
-		out.terms = append(out.terms, c.expr(e, f))
-		out.pos = append(out.pos, e.At())
+		add(c.expr(e, f), e.At())
 	}
-	add(n)
+	flatten(n)
+	if len(out.terms) == 1 {
+		return out.terms[0]
+	}
 	return out
+}
+
+// constStr is the string of a constant, or nil.
+func constStr(e expr) *value.Str {
+	if k, ok := e.(*constExpr); ok {
+		s, _ := k.v.(*value.Str)
+		return s
+	}
+	return nil
 }
 
 func constant(n *syntax.Const) value.Value {

@@ -22,12 +22,16 @@ type (
 		pos          syntax.Pos
 		keys, values []expr
 	}
-	condExpr  struct{ test, then, els expr }
-	logicExpr struct {
-		or          bool
-		left, right expr
+	condExpr struct {
+		test      cond
+		then, els expr
 	}
-	notExpr   struct{ x expr }
+	logicExpr struct {
+		or                  bool
+		left, right         expr
+		leftCond, rightCond cond
+	}
+	notExpr   struct{ x cond }
 	unaryExpr struct {
 		pos syntax.Pos
 		op  string
@@ -51,6 +55,13 @@ type (
 	equalsExpr struct {
 		x    expr
 		text string
+		not  bool
+	}
+	// containsExpr is "text" in x or "text" not in x.
+	containsExpr struct {
+		pos  syntax.Pos
+		x    expr
+		text *value.Str
 		not  bool
 	}
 	compareExpr struct {
@@ -90,11 +101,12 @@ type (
 		args argList
 	}
 	testExpr struct {
-		pos  syntax.Pos
-		name string
-		fn   testFunc // nil: unknown
-		x    expr
-		args argList
+		pos   syntax.Pos
+		name  string
+		fn    testFunc // nil: unknown
+		x     expr
+		args  argList
+		alone bool // without arguments
 	}
 	argList struct {
 		pos         []expr
@@ -137,7 +149,7 @@ func (e *dictExpr) eval(x *exec) value.Value {
 }
 
 func (e *condExpr) eval(x *exec) value.Value {
-	if value.Truth(e.test.eval(x)) {
+	if e.test.truth(x) {
 		return e.then.eval(x)
 	}
 	return e.els.eval(x)
@@ -151,7 +163,7 @@ func (e *logicExpr) eval(x *exec) value.Value {
 	return e.right.eval(x)
 }
 
-func (e *notExpr) eval(x *exec) value.Value { return value.NewBool(!value.Truth(e.x.eval(x))) }
+func (e *notExpr) eval(x *exec) value.Value { return value.NewBool(!e.x.truth(x)) }
 
 func (e *unaryExpr) eval(x *exec) value.Value {
 	v, fault := value.Sign(e.op, e.x.eval(x))
@@ -245,32 +257,21 @@ func (e *concatExpr) eval(x *exec) value.Value {
 }
 
 func (e *compareExpr) eval(x *exec) value.Value {
-	left := e.x.eval(x)
-	for i, op := range e.ops {
-		right := e.rest[i].eval(x)
-		if x.err != nil {
-			return undefined
-		}
-		ok, fault := x.compare(op, left, right)
-		if fault != nil {
-			x.fail(fault)
-			x.at(e.pos)
-			return undefined
-		}
-		if !ok {
-			return value.False
-		}
-		left = right
+	ok := e.truth(x)
+	if x.err != nil {
+		return undefined
 	}
-	return value.True
+	return value.NewBool(ok)
 }
 
-func (e *equalsExpr) eval(x *exec) value.Value {
-	s, ok := e.x.eval(x).(*value.Str)
-	if (ok && s.S == e.text) != e.not {
-		return value.True
+func (e *equalsExpr) eval(x *exec) value.Value { return value.NewBool(e.truth(x)) }
+
+func (e *containsExpr) eval(x *exec) value.Value {
+	ok := e.truth(x)
+	if x.err != nil {
+		return undefined
 	}
-	return value.False
+	return value.NewBool(ok)
 }
 
 func (x *exec) compare(op string, a, b value.Value) (bool, *value.Fault) {
@@ -297,6 +298,11 @@ func (e *attrExpr) eval(x *exec) value.Value {
 		}
 		return &value.Undefined{Obj: d, Name: e.key}
 	}
+	return e.of(x, v)
+}
+
+// of is the attribute of any value.
+func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 	r := x.getattr(v, e.name, e.key)
 	x.at(e.pos)
 	return r
@@ -423,24 +429,11 @@ func (e *filterExpr) apply(x *exec, v value.Value) value.Value {
 }
 
 func (e *testExpr) eval(x *exec) value.Value {
-	v := e.x.eval(x)
+	ok := e.truth(x)
 	if x.err != nil {
 		return undefined
 	}
-	if e.fn == nil {
-		x.failf(value.Other, "No test named '%s' found.", e.name)
-		x.at(e.pos)
-		return undefined
-	}
-	var a args
-	mark := len(x.stack)
-	if len(e.args.pos) > 0 || !e.args.simple {
-		a = e.args.eval(x)
-	}
-	r := e.fn(x, v, a)
-	x.stack = x.stack[:mark]
-	x.at(e.pos)
-	return value.NewBool(r)
+	return value.NewBool(ok)
 }
 
 // eval pushes positional arguments on the stack of the run; the caller pops
@@ -526,7 +519,7 @@ func (x *exec) emit(e expr) {
 		}
 		x.at(e.pos)
 	case *condExpr:
-		if value.Truth(e.test.eval(x)) {
+		if e.test.truth(x) {
 			x.emit(e.then)
 		} else {
 			x.emit(e.els)

@@ -78,7 +78,8 @@ type exec struct {
 	escape   bool
 	inputs   []value.Value
 	exported map[string]value.Value
-	inLoop   bool // inside a loop over messages
+	missing  value.Undefined // see operand
+	inLoop   bool            // inside a loop over messages
 	stack    []value.Value
 	output   Output
 	spans    int // of the run before
@@ -133,6 +134,7 @@ func (x *exec) start(ctx context.Context, in *Input) {
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
 	x.ctx, x.in, x.act, x.exported = nil, nil, nil, nil
+	x.missing = value.Undefined{}
 	clear(x.inputs)
 	clear(x.stack[:cap(x.stack)])
 	x.stack = x.stack[:0]

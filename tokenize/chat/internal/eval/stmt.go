@@ -30,7 +30,12 @@ func (x *exec) run(body []stmt) signal {
 }
 
 type (
-	dataStmt    struct{ text string }
+	// dataStmt prints text of the template: data, and {{ "constants" }} where
+	// parts is not nil.
+	dataStmt struct {
+		text  string
+		parts []*value.Str // of text; constants are escaped in an autoescape block
+	}
 	outputStmt  struct{ e expr }
 	setNameStmt struct {
 		slot int
@@ -42,7 +47,7 @@ type (
 		export []string
 	}
 	ifStmt struct {
-		tests  []expr
+		tests  []cond
 		bodies [][]stmt
 		els    []stmt
 	}
@@ -90,8 +95,43 @@ type (
 )
 
 func (s *dataStmt) exec(x *exec) signal {
+	if x.escape {
+		for _, p := range s.parts {
+			x.out.Str(p.Escape())
+		}
+		if s.parts != nil {
+			return next
+		}
+	}
 	x.out.Lit(s.text)
 	return next
+}
+
+// maxJoined bounds the constant text that is joined at compile time, which takes
+// quadratic time.
+const maxJoined = 1 << 12
+
+// join appends a dataStmt, as one with the dataStmt before it.
+func join(out []stmt, d *dataStmt) []stmt {
+	if len(out) == 0 {
+		return append(out, d)
+	}
+	before, ok := out[len(out)-1].(*dataStmt)
+	if !ok || len(before.text)+len(d.text) > maxJoined || len(before.parts) > maxJoined/64 {
+		return append(out, d)
+	}
+	parts := func(d *dataStmt) []*value.Str {
+		if d.parts == nil {
+			return []*value.Str{value.Lit(d.text).Safe()}
+		}
+		return d.parts
+	}
+	both := &dataStmt{text: before.text + d.text}
+	if before.parts != nil || d.parts != nil {
+		both.parts = append(parts(before)[:len(parts(before)):len(parts(before))], parts(d)...)
+	}
+	out[len(out)-1] = both
+	return out
 }
 
 func (s *outputStmt) exec(x *exec) signal {
@@ -123,7 +163,7 @@ func (x *exec) export(names []string) {
 
 func (s *ifStmt) exec(x *exec) signal {
 	for i, t := range s.tests {
-		if value.Truth(t.eval(x)) {
+		if t.truth(x) {
 			return x.run(s.bodies[i])
 		}
 		if x.err != nil {

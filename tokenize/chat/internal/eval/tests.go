@@ -134,7 +134,8 @@ func callable(v value.Value) bool {
 }
 
 func iterable(v value.Value) bool {
-	if _, ok := v.(*Loop); ok {
+	switch v.(type) {
+	case *Loop, *value.Str, *value.List, *value.Dict:
 		return true
 	}
 	_, _, fault := value.Iterate(v)

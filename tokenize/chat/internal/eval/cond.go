@@ -1,0 +1,136 @@
+package eval
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// cond is an expression of which only the truth matters. truth gives the same
+// answer, effects and failures as value.Truth(eval(x)), without making a value.
+type cond interface{ truth(x *exec) bool }
+
+// anyCond is a cond out of any expression.
+type anyCond struct{ expr }
+
+func (c anyCond) truth(x *exec) bool { return value.Truth(c.eval(x)) }
+
+func condition(e expr) cond {
+	if c, ok := e.(cond); ok {
+		return c
+	}
+	return anyCond{e}
+}
+
+func (e *nameExpr) truth(x *exec) bool { return value.Truth(e.eval(x)) }
+
+func (e *attrExpr) truth(x *exec) bool {
+	v := e.x.eval(x)
+	if d, ok := v.(*value.Dict); ok && e.plain {
+		r := d.GetString(e.name)
+		return r != nil && value.Truth(r)
+	}
+	return value.Truth(e.of(x, v))
+}
+
+func (e *logicExpr) truth(x *exec) bool {
+	left := e.leftCond.truth(x)
+	if left == e.or || x.err != nil {
+		return left
+	}
+	return e.rightCond.truth(x)
+}
+
+func (e *notExpr) truth(x *exec) bool { return !e.x.truth(x) }
+
+func (e *equalsExpr) truth(x *exec) bool {
+	s, ok := operand(x, e.x).(*value.Str)
+	return (ok && s.S == e.text) != e.not
+}
+
+func (e *containsExpr) truth(x *exec) bool {
+	switch c := e.x.eval(x).(type) {
+	case *value.Dict:
+		return (c.GetString(e.text.S) != nil) != e.not
+	case *value.Str:
+		return strings.Contains(c.S, e.text.S) != e.not
+	default:
+		if x.err != nil {
+			return false
+		}
+		in, fault := value.Contains(&x.lim.Limits, c, e.text)
+		if fault != nil {
+			x.fail(fault)
+			x.at(e.pos)
+			return false
+		}
+		return in != e.not
+	}
+}
+
+func (e *compareExpr) truth(x *exec) bool {
+	left := e.x.eval(x)
+	for i, op := range e.ops {
+		right := e.rest[i].eval(x)
+		if x.err != nil {
+			return false
+		}
+		ok, fault := x.compare(op, left, right)
+		if fault != nil {
+			x.fail(fault)
+			x.at(e.pos)
+			return false
+		}
+		if !ok {
+			return false
+		}
+		left = right
+	}
+	return true
+}
+
+func (e *testExpr) truth(x *exec) bool {
+	var v value.Value
+	if e.alone {
+		v = operand(x, e.x)
+	} else {
+		v = e.x.eval(x)
+	}
+	if x.err != nil {
+		return false
+	}
+	if e.fn == nil {
+		x.failf(value.Other, "No test named '%s' found.", e.name)
+		x.at(e.pos)
+		return false
+	}
+	if e.alone {
+		r := e.fn(x, v, args{})
+		x.at(e.pos)
+		return r
+	}
+	mark := len(x.stack)
+	r := e.fn(x, v, e.args.eval(x))
+	x.stack = x.stack[:mark]
+	x.at(e.pos)
+	return r
+}
+
+// operand evaluates an expression whose value is looked at only until the next
+// operand is: an undefined attribute needs no memory of its own then.
+func operand(x *exec, e expr) value.Value {
+	a, ok := e.(*attrExpr)
+	if !ok || !a.plain {
+		return e.eval(x)
+	}
+	v := a.x.eval(x)
+	d, ok := v.(*value.Dict)
+	if !ok {
+		return a.of(x, v)
+	}
+	if r := d.GetString(a.name); r != nil {
+		return r
+	}
+	x.missing = value.Undefined{Obj: d, Name: a.key}
+	return &x.missing
+}
