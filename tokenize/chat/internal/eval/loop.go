@@ -56,7 +56,8 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	if x.err != nil {
 		return halt
 	}
-	l := Loop{depth: int64(depth)}
+	l := s.newLoop(x)
+	l.depth = int64(depth)
 	if s.recursive {
 		l.code, l.up = s, up
 	}
@@ -80,13 +81,27 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	messages := !x.inLoop && x.out == x.root
 	var loopValue *Loop
 	if s.loopSlot >= 0 {
-		loopValue = &l
+		loopValue = l
 	}
-	sig := s.iterate(x, loopValue, &l, messages)
-	if sig != next {
-		return sig
+	sig := s.iterate(x, loopValue, l, messages)
+	if s.private() {
+		x.loops = append(x.loops, l)
 	}
-	return next
+	return sig
+}
+
+// private reports whether nothing can hold the loop object when the loop is over.
+func (s *forStmt) private() bool { return s.loopSlot < 0 && s.test == nil && !s.recursive }
+
+func (s *forStmt) newLoop(x *exec) *Loop {
+	n := len(x.loops)
+	if n == 0 || !s.private() {
+		return &Loop{}
+	}
+	l := x.loops[n-1]
+	x.loops = x.loops[:n-1]
+	*l = Loop{}
+	return l
 }
 
 func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {

@@ -173,6 +173,16 @@ func globalRange(x *exec, a args) value.Value {
 }
 
 func globalNamespace(x *exec, a args) value.Value {
+	if len(a.pos) == 0 {
+		ns := &Namespace{attrs: value.NewDict(max(len(a.kw), 2))}
+		for _, k := range a.kw {
+			x.fail(ns.set(k.name, k.v))
+		}
+		if x.err != nil {
+			return undefined
+		}
+		return ns
+	}
 	d := x.newDict(a)
 	if x.err != nil {
 		return undefined

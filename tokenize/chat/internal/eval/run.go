@@ -84,6 +84,7 @@ type exec struct {
 	output   Output
 	spans    int // of the run before
 	buffers  []*value.Text
+	loops    []*Loop // free
 }
 
 // Run renders the program and hands what it wrote to done, which may keep the
@@ -136,6 +137,9 @@ func (x *exec) forget() {
 	x.ctx, x.in, x.act, x.exported = nil, nil, nil, nil
 	x.missing = value.Undefined{}
 	clear(x.inputs)
+	for _, l := range x.loops {
+		*l = Loop{}
+	}
 	clear(x.stack[:cap(x.stack)])
 	x.stack = x.stack[:0]
 	x.output.Messages = x.output.Messages[:0]
@@ -212,15 +216,7 @@ func (x *exec) at(pos syntax.Pos) {
 
 var undefined = &value.Undefined{Hint: "evaluation stopped"}
 
-// must passes a value through, or records the fault.
-func must[T any](x *exec, v T, f *value.Fault) T {
-	if f != nil {
-		x.fail(f)
-	}
-	return v
-}
-
-// val is must for Values, which are never nil.
+// val passes a value through, or records the fault.
 func (x *exec) val(v value.Value, f *value.Fault) value.Value {
 	if f != nil {
 		return x.fail(f)

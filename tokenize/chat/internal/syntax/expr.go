@@ -54,7 +54,6 @@ func (p *parser) not() Expr {
 }
 
 func (p *parser) compare() Expr {
-	pos := p.cur().pos
 	x := p.sum()
 	var c *Compare
 	for {
@@ -75,8 +74,7 @@ func (p *parser) compare() Expr {
 		}
 		at := p.next().pos
 		if c == nil {
-			pos = at
-			c = &Compare{node: node{pos}, X: x}
+			c = &Compare{node: node{at}, X: x}
 		}
 		c.Ops = append(c.Ops, op)
 		c.Rest = append(c.Rest, p.sum())

@@ -238,20 +238,16 @@ func (l *lexer) tagEnd(i int, closing string) (end int, ok bool) {
 }
 
 func (l *lexer) comment(begin int) error {
-	i := l.pos
-	for {
-		j := strings.Index(l.src[i:], "#}")
-		if j < 0 {
-			return errorAt(Pos(begin), "Missing end of comment tag")
-		}
-		i += j
-		if i > l.pos && (l.src[i-1] == '-' || l.src[i-1] == '+') {
-			l.pos, _ = l.tagEnd(i-1, "#}")
-			return nil
-		}
-		l.pos, _ = l.tagEnd(i, "#}")
-		return nil
+	j := strings.Index(l.src[l.pos:], "#}")
+	if j < 0 {
+		return errorAt(Pos(begin), "Missing end of comment tag")
 	}
+	i := l.pos + j
+	if i > l.pos && (l.src[i-1] == '-' || l.src[i-1] == '+') {
+		i--
+	}
+	l.pos, _ = l.tagEnd(i, "#}")
+	return nil
 }
 
 var operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"}

@@ -33,9 +33,7 @@ func parseSpec(s string) (spec, *Fault) {
 	if s != "" && (s[0] == '+' || s[0] == '-' || s[0] == ' ') {
 		p.sign, s = s[0], s[1:]
 	}
-	if strings.HasPrefix(s, "z") {
-		s = s[1:]
-	}
+	s = strings.TrimPrefix(s, "z")
 	if strings.HasPrefix(s, "#") {
 		p.alt, s = true, s[1:]
 	}
