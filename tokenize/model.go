@@ -30,6 +30,7 @@ type Model struct {
 
 	templateDigest string
 	reply          *replyRule
+	arguments      form
 }
 
 // LoadOptions chooses how a folder is read. The zero value is the default.
@@ -103,6 +104,7 @@ func (m *Model) finish() {
 			m.reply.stops[a.Content] = a.ID
 		}
 	}
+	m.arguments = argumentsOf(m)
 }
 
 func inFile(err error, name string) error {

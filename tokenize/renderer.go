@@ -18,8 +18,10 @@ type renderer struct {
 	now      time.Time
 	r        *rollout.Rollout
 	tools    chat.Value
-	values   []chat.Value // message values, made when first needed
-	made     []bool
+	// arguments is the form in which the template takes tool-call arguments.
+	arguments form
+	values    []chat.Value // message values, made when first needed
+	made      []bool
 
 	// all is the plain history; index maps its messages to those of the rollout,
 	// place the other way (−1: not in it).
@@ -42,7 +44,7 @@ func (j *job) newRenderer() (*renderer, error) {
 }
 
 func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[string]json.RawMessage, now time.Time) (*renderer, error) {
-	x := &renderer{ctx: ctx, template: m.Template, r: r, kwargs: map[string]chat.Value{}, now: now,
+	x := &renderer{ctx: ctx, template: m.Template, arguments: m.arguments, r: r, kwargs: map[string]chat.Value{}, now: now,
 		values: make([]chat.Value, len(r.Messages)), made: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
 	if x.now.IsZero() {
 		x.now = time.Unix(0, 0).UTC()
@@ -95,7 +97,7 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 // value is message i as templates see it.
 func (x *renderer) value(i int) (chat.Value, error) {
 	if !x.made[i] {
-		v, err := messageValue(&x.r.Messages[i])
+		v, err := messageValue(&x.r.Messages[i], x.arguments)
 		if err != nil {
 			if e, ok := err.(*rollout.Error); ok {
 				e.Where.Message = rollout.At(i)
@@ -108,27 +110,20 @@ func (x *renderer) value(i int) (chat.Value, error) {
 }
 
 // messageValue makes the dict that a Hugging Face user would pass.
-func messageValue(m *rollout.Message) (chat.Value, error) {
+func messageValue(m *rollout.Message, arguments form) (chat.Value, error) {
 	members := make([]chat.Member, 0, 8)
 	add := func(key string, v chat.Value) { members = append(members, chat.Member{Key: key, Value: v}) }
 	add("role", chat.String(string(m.Role)))
-	switch {
-	case m.NoContent:
-		// Templates test for an empty text far more often than for a missing one.
-		add("content", chat.String(""))
-	case m.Parts != nil:
-		for i, p := range m.Parts {
-			if !p.IsText() {
-				return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "content"}, "part %d is of type %q: only text can be turned into tokens", i, p.Type).
-					WithFix("leave the rollout out (on-error skip)")
-			}
+	for i, p := range m.Parts {
+		if !p.IsText() {
+			return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "content"}, "part %d is of type %q: only text can be turned into tokens", i, p.Type).
+				WithFix("leave the rollout out (on-error skip)")
 		}
-		// Many templates know strings only, and those that know lists write text
-		// parts one after the other.
-		add("content", chat.String(m.Content))
-	default:
-		add("content", chat.String(m.Content))
 	}
+	// Many templates know strings only, and most that know lists write text parts
+	// one after the other; templates also test for an empty text far more often
+	// than for a missing one.
+	add("content", chat.String(m.Content))
 	if m.Reasoning != "" {
 		add("reasoning_content", chat.String(m.Reasoning))
 	}
@@ -136,7 +131,7 @@ func messageValue(m *rollout.Message) (chat.Value, error) {
 		calls := make([]chat.Value, len(m.ToolCalls))
 		for i, c := range m.ToolCalls {
 			args := chat.String(c.Arguments)
-			if !c.ArgumentsText {
+			if arguments == asObject || arguments == asRecorded && !c.ArgumentsText {
 				var err error
 				if args, err = chat.ParseJSON([]byte(c.Arguments)); err != nil {
 					return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON: %w", i, err)
@@ -171,7 +166,7 @@ func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error)
 	var index []int32
 	for _, p := range t.Context.Parts {
 		if p.Message != nil {
-			v, err := messageValue(p.Message)
+			v, err := messageValue(p.Message, x.arguments)
 			if err != nil {
 				return nil, nil, err
 			}

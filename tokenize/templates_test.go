@@ -228,8 +228,20 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// renderWire renders the first n messages as a user of transformers would.
+// renderWire renders the first n messages as a user of transformers would, with
+// arguments in the other form where the template refuses the recorded one.
 func renderWire(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prompt bool) string {
+	t.Helper()
+	var text string
+	var err error
+	if text, err = renderForm(t, m, r, n, prompt, false); err != nil {
+		text, err = renderForm(t, m, r, n, prompt, true)
+	}
+	require.NoError(t, err)
+	return text
+}
+
+func renderForm(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prompt, other bool) (string, error) {
 	t.Helper()
 	type object = map[string]any
 	messages := []object{}
@@ -240,7 +252,7 @@ func renderWire(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prom
 		}
 		for _, c := range msg.ToolCalls {
 			args := any(json.RawMessage(c.Arguments))
-			if c.ArgumentsText {
+			if c.ArgumentsText != other {
 				args = c.Arguments
 			}
 			calls, _ := o["tool_calls"].([]object)
@@ -269,8 +281,10 @@ func renderWire(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prom
 		kwargs[k] = chat.String(v)
 	}
 	res, err := m.Template.Render(t.Context(), conv, chat.Input{AddGenerationPrompt: prompt, Kwargs: kwargs, Now: time.Unix(0, 0).UTC()})
-	require.NoError(t, err)
-	return res.Text
+	if err != nil {
+		return "", err
+	}
+	return res.Text, nil
 }
 
 // byTurn returns the sampled text of each turn, over all sequences.
