@@ -72,7 +72,13 @@ func (t *Tables) Decompose(dst []Char, text []byte, compat bool) []Char {
 	return dst
 }
 
+// firstJoining is the first character that can be the second of a pair.
+const firstJoining = 0x300
+
 func (t *Tables) pair(a, b rune) (rune, bool) {
+	if b < firstJoining {
+		return 0, false
+	}
 	if a >= hangulL && a < hangulL+countL && b >= hangulV && b < hangulV+countV {
 		return hangulS + ((a-hangulL)*countV+(b-hangulV))*countT, true
 	}

@@ -2,7 +2,7 @@ package model
 
 const (
 	// blocksLen is the number of symbols up to which blocks beat a heap.
-	blocksLen = 256
+	blocksLen = 512
 	blockLen  = 8
 	// noPair is the key of a place whose pair does not merge.
 	noPair = ^uint64(0)

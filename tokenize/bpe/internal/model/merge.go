@@ -29,8 +29,8 @@ const (
 	shortLen = 24
 	// chunkLen is the number of symbols that are merged at once; longer pieces
 	// are merged in overlapping chunks, whose working memory stays in cache.
-	chunkLen = 160
-	overlap  = 24
+	chunkLen = 256
+	overlap  = 48
 )
 
 // merge applies the merges to s, lowest rank first, leftmost among equals, and
