@@ -38,7 +38,7 @@ type renderData struct {
 type renderAnswer struct {
 	OK              bool           `json:"ok"`
 	Text            *string        `json:"text,omitempty"`
-	Fields          []renderField  `json:"fields,omitempty"`
+	Fields          *[]renderField `json:"fields,omitempty"`
 	OtherFields     []renderField  `json:"other_fields,omitempty"`
 	Sampled         *[][2]int      `json:"sampled,omitempty"`
 	GenerationSpans *[][2]int      `json:"generation_spans,omitempty"`
@@ -263,7 +263,7 @@ func refusal(err error) (any, error) {
 // answerOf lists fields in the order in which they appear first; those that
 // main does not accept go to other_fields.
 func answerOf(r *chat.Result, main func(*chat.Field) bool) renderAnswer {
-	a := renderAnswer{OK: true, Text: &r.Text, GenerationSpans: &[][2]int{}}
+	a := renderAnswer{OK: true, Text: &r.Text, Fields: &[]renderField{}, GenerationSpans: &[][2]int{}}
 	*a.GenerationSpans = append(*a.GenerationSpans, r.Generation...)
 	type place struct {
 		list *[]renderField
@@ -278,7 +278,7 @@ func answerOf(r *chat.Result, main func(*chat.Field) bool) renderAnswer {
 		if !ok {
 			p.list = &a.OtherFields
 			if main(s.Field) {
-				p.list = &a.Fields
+				p.list = a.Fields
 			}
 			p.i = len(*p.list)
 			*p.list = append(*p.list, renderField{Path: s.Field.Path()})

@@ -1,0 +1,190 @@
+package eval
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+func (c *compiler) name(name string, pos syntax.Pos, f frame) *nameExpr {
+	v := f.find(name)
+	if v == nil { // not seen by the analysis: an input
+		f.load(name)
+		v = f.find(name)
+	}
+	return &nameExpr{slot: v.slot, depth: distance(f.fn, v.fn), missing: &value.Undefined{Name: value.Lit(name)}}
+}
+
+func (c *compiler) exprs(list []syntax.Expr, f frame) []expr {
+	out := make([]expr, len(list))
+	for i, e := range list {
+		out[i] = c.expr(e, f)
+	}
+	return out
+}
+
+func (c *compiler) args(a *syntax.Args, f frame) argList {
+	out := argList{pos: c.exprs(a.List, f)}
+	for _, k := range a.Kw {
+		out.names = append(out.names, k.Name)
+		out.kw = append(out.kw, c.expr(k.Value, f))
+	}
+	if a.Star != nil {
+		out.star = c.expr(a.Star, f)
+	}
+	if a.Star2 != nil {
+		out.star2 = c.expr(a.Star2, f)
+	}
+	out.simple = len(out.kw) == 0 && out.star == nil && out.star2 == nil
+	return out
+}
+
+func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
+	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtins.filters[n.Name], args: c.args(&n.Args, f)}
+	if n.X != nil {
+		if x, ok := n.X.(*syntax.Filter); ok {
+			out.x = c.filter(x, f)
+		} else {
+			out.x = c.expr(n.X, f)
+		}
+	}
+	if out.fn == nil && !f.soft {
+		c.fail(n.At(), "No filter named '%s'.", n.Name)
+	}
+	return out
+}
+
+func (c *compiler) expr(e syntax.Expr, f frame) expr {
+	switch n := e.(type) {
+	case *syntax.Name:
+		return c.name(n.Name, n.At(), f)
+	case *syntax.Const:
+		return &constExpr{constant(n)}
+	case *syntax.Tuple:
+		return &listExpr{c.exprs(n.Items, f), true}
+	case *syntax.List:
+		return &listExpr{c.exprs(n.Items, f), false}
+	case *syntax.Dict:
+		return &dictExpr{n.At(), c.exprs(n.Keys, f), c.exprs(n.Values, f)}
+	case *syntax.Cond:
+		b := f.branch()
+		out := &condExpr{test: condition(c.expr(n.Test, b)), then: c.expr(n.Then, b)}
+		if n.Else != nil {
+			out.els = c.expr(n.Else, b)
+		} else {
+			out.els = &constExpr{&value.Undefined{Hint: "the inline if-expression evaluated to false and no else section was defined."}}
+		}
+		return out
+	case *syntax.Binary:
+		if n.Op == "+" {
+			return c.sum(n, f)
+		}
+		return &binaryExpr{n.At(), n.Op, c.expr(n.Left, f), c.expr(n.Right, f)}
+	case *syntax.Logic:
+		l, r := c.expr(n.Left, f), c.expr(n.Right, f)
+		return &logicExpr{n.Or, l, r, condition(l), condition(r)}
+	case *syntax.Unary:
+		return &unaryExpr{n.At(), n.Op, c.expr(n.X, f)}
+	case *syntax.Not:
+		return &notExpr{condition(c.expr(n.X, f))}
+	case *syntax.Compare:
+		if k, ok := n.Rest[0].(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "==" || n.Ops[0] == "!=") {
+			return &equalsExpr{c.expr(n.X, f), k.Str, n.Ops[0] == "!="}
+		}
+		if k, ok := n.X.(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "in" || n.Ops[0] == "notin") {
+			return &containsExpr{n.At(), c.expr(n.Rest[0], f), value.Lit(k.Str), n.Ops[0] == "notin"}
+		}
+		return &compareExpr{n.At(), c.expr(n.X, f), n.Ops, c.exprs(n.Rest, f)}
+	case *syntax.Concat:
+		return &concatExpr{n.At(), c.exprs(n.Items, f)}
+	case *syntax.Getattr:
+		return &attrExpr{pos: n.At(), x: c.expr(n.X, f), name: n.Attr, key: value.Lit(n.Attr),
+			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
+	case *syntax.Getitem:
+		if s, ok := n.Index.(*syntax.Slice); ok {
+			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f)}
+			for i, part := range []syntax.Expr{s.Start, s.Stop, s.Step} {
+				if part != nil {
+					out.parts[i] = c.expr(part, f)
+				}
+			}
+			return out
+		}
+		return &itemExpr{n.At(), c.expr(n.X, f), c.expr(n.Index, f)}
+	case *syntax.Slice:
+		c.failPython(n.At(), "invalid syntax")
+	case *syntax.Call:
+		out := &callExpr{pos: n.At(), fn: c.expr(n.Fn, f), args: c.args(&n.Args, f)}
+		if a, ok := out.fn.(*attrExpr); ok {
+			out.method = a
+		}
+		return out
+	case *syntax.Filter:
+		return c.filter(n, f)
+	case *syntax.Test:
+		out := &testExpr{pos: n.At(), name: n.Name, fn: builtins.tests[n.Name], x: c.expr(n.X, f), args: c.args(&n.Args, f)}
+		out.alone = out.args.simple && len(out.args.pos) == 0
+		if out.fn == nil && !f.soft {
+			c.fail(n.At(), "No test named '%s'.", n.Name)
+		}
+		return out
+	}
+	return &constExpr{value.Nil}
+}
+
+// sum flattens a + b + c, which is evaluated from the left. Neighbouring
+// constant strings become one: whatever stands before them, adding them one by
+// one gives the same text or the same failure.
+func (c *compiler) sum(n *syntax.Binary, f frame) expr {
+	out := &sumExpr{}
+	add := func(e expr, pos syntax.Pos) {
+		if k := len(out.terms); k > 0 {
+			if a, b := constStr(out.terms[k-1]), constStr(e); a != nil && b != nil && len(a.S)+len(b.S) <= maxJoined {
+				out.terms[k-1] = &constExpr{value.Lit(a.S + b.S)}
+				return
+			}
+		}
+		out.terms = append(out.terms, e)
+		out.pos = append(out.pos, pos)
+	}
+	var flatten func(e syntax.Expr)
+	flatten = func(e syntax.Expr) {
+		if b, ok := e.(*syntax.Binary); ok && b.Op == "+" {
+			flatten(b.Left)
+			add(c.expr(b.Right, f), b.At())
+			return
+		}
+		add(c.expr(e, f), e.At())
+	}
+	flatten(n)
+	if len(out.terms) == 1 {
+		return out.terms[0]
+	}
+	return out
+}
+
+// constStr is the string of a constant, or nil.
+func constStr(e expr) *value.Str {
+	if k, ok := e.(*constExpr); ok {
+		s, _ := k.v.(*value.Str)
+		return s
+	}
+	return nil
+}
+
+func constant(n *syntax.Const) value.Value {
+	switch n.Kind {
+	case syntax.ConstTrue:
+		return value.True
+	case syntax.ConstFalse:
+		return value.False
+	case syntax.ConstStr:
+		return value.Lit(n.Str)
+	case syntax.ConstInt:
+		return value.NewBig(n.Int)
+	case syntax.ConstFloat:
+		return &value.Float{V: n.Float}
+	}
+	return value.Nil
+}
