@@ -218,10 +218,8 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 // message, or with instead in its place.
 func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (rendering, error) {
 	n := x.before(t.Message) + 1
-	c, index, cache := x.all, x.index, &x.turns
-	if t.Context.Parts == nil && instead == nil {
-		c, index = x.all.Prefix(n), x.index[:n]
-	} else {
+	c, index, cache := x.all.Prefix(n), x.index[:n], &x.turns
+	if t.Context.Parts != nil || instead != nil {
 		with := *t
 		with.Context.Parts = slices.Clip(t.Context.Parts)
 		if t.Context.Parts == nil {

@@ -104,7 +104,8 @@ func checkProvenance(t *testing.T, path string, answers map[string]*renderAnswer
 		}
 		require.NoError(t, json.Unmarshal(line, &p))
 		got := map[string][][4]int{}
-		for _, f := range answers[p.ID].Fields {
+		require.NotNil(t, answers[p.ID].Fields, p.ID)
+		for _, f := range *answers[p.ID].Fields {
 			got[f.Path] = f.Spans
 		}
 		listed := map[string]bool{}
