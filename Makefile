@@ -6,7 +6,8 @@ TURNPACK := ./examples/turnpack
 # Only tokenize/hf links the static library; the tag keeps it out of every other build.
 LIBDIR = $$(sh internal/libtokenizers/build.sh)
 HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
-FUZZTIME ?= 5s
+# A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
+FUZZTIME ?= 500x
 
 .PHONY: demo test check bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test clean help
 

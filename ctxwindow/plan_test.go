@@ -338,9 +338,11 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		for k, turn := range rollout.TurnsOf(r) {
-			n, err := c.Count(context.Background(), shown(r, contexts[k], turn.Message))
+			view := shown(r, contexts[k], turn.Message)
+			n, err := c.Count(context.Background(), view)
 			require.NoError(t, err)
-			if int(which)%len(policies) < len(policies)-2 && turn.Message > 0 {
+			// Without history there is nothing to cut: the prompt is what it is.
+			if int(which)%len(policies) < len(policies)-2 && len(view) > 0 {
 				require.LessOrEqual(t, n, limit, "turn %d of %s", k, policy.Name())
 			}
 		}

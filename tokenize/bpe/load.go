@@ -201,7 +201,7 @@ type addedFile struct {
 // the file says.
 func (l *loader) added(t *Tokenizer, raw json.RawMessage) error {
 	if isNull(raw) {
-		return nil
+		return l.place(t, nil)
 	}
 	var files []addedFile
 	if err := json.Unmarshal(raw, &files); err != nil {
