@@ -29,6 +29,9 @@ func facts() *audit.Facts {
 		HeaderIDs: [][]rollout.TokenID{{0, 2, 4}}, DecodeToken: func(ids []rollout.TokenID) (string, error) {
 			var b strings.Builder
 			for _, id := range ids {
+				if id < 0 {
+					return "", fmt.Errorf("id %d is negative", id)
+				}
 				if int(id) < len(vocabulary) {
 					b.WriteString(vocabulary[id])
 				} else {
