@@ -30,7 +30,7 @@ func TestInMemory(t *testing.T) {
 func TestInProcesses(t *testing.T) {
 	for _, tool := range []string{"sh", "awk", "grep"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
+			t.Skipf("SKIPPED: %s is not installed; install it to run the process environment", tool)
 		}
 	}
 	var out bytes.Buffer

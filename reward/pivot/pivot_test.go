@@ -206,7 +206,7 @@ func TestSWE(t *testing.T) {
 		{"camel case too", edit("a/b.py", "x", "y"), c("StrReplaceEditor", edit("a/b.py", "x", "y").Arguments), pivot.FailureNone},
 		{"unknown tools match by name only", c("foo", `{}`), c("bar", `{}`), pivot.FailureToolName},
 		{"families differ", c("bash", `{}`), c("edit", `{}`), pivot.FailureToolName},
-		{"another root is the same file", edit("/repo/a/b.py", "x", "y"), edit("/work/a/b.py", "x", "y"), pivot.FailureNone},
+		{"another root is the same file", edit("/repo/a/b.py", "x", "y"), edit("/src/a/b.py", "x", "y"), pivot.FailureNone},
 		{"another directory is not", edit("/repo/a/b.py", "x", "y"), edit("/repo/c/b.py", "x", "y"), pivot.FailureTarget},
 		{"another editor command", edit("a.py", "x", "y"), c("str_replace_editor", `{"command":"create","path":"a.py"}`), pivot.FailureTarget},
 		{"another program", c("bash", `{"command":"ls src"}`), c("bash", `{"command":"cat src"}`), pivot.FailureTarget},
