@@ -92,6 +92,9 @@ func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 	if len(src) >= math.MaxUint32 {
 		return Value{}, &SyntaxError{0, TooBig, "the text is longer than 4 GiB"}
 	}
+	if d.nodes == nil {
+		d.nodes = make([]node, 0, 8+min(len(src)/16, 1<<10))
+	}
 	i, err := d.value(skipSpace(src, 0), 1)
 	if err != nil {
 		return Value{}, err

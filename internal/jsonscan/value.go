@@ -57,7 +57,7 @@ func (v Value) appendCompact(dst []byte) []byte {
 		return append(dst, "null"...)
 	case v.n.kind == Object:
 		dst = append(dst, '{')
-		for k, m := range v.rawMembers() {
+		for k, m := range v.Fields() {
 			if dst[len(dst)-1] != '{' {
 				dst = append(dst, ',')
 			}
@@ -117,6 +117,15 @@ func (v Value) Text() (string, bool) {
 		return string(inner), true
 	}
 	return view(unescape(inner)), true
+}
+
+// TextIn is Text for a caller who holds the parsed text as a string: the result
+// shares that where nothing is escaped.
+func (v Value) TextIn(text string) (string, bool) {
+	if v.n.kind != String || v.n.flags&flagEscaped != 0 {
+		return v.Text()
+	}
+	return text[v.n.start+1 : v.n.end-1], true
 }
 
 // String returns the decoded string, "" when it is none.
@@ -216,7 +225,7 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // most readers do; absent when v is no object.
 func (v Value) Get(key string) Value {
 	var found Value
-	for k, m := range v.rawMembers() {
+	for k, m := range v.Fields() {
 		if k.Is(key) {
 			found = m
 		}
@@ -235,7 +244,7 @@ func (v Value) Path(keys ...string) Value {
 // Members yields the decoded keys and values of an object in source order.
 func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
-		for k, m := range v.rawMembers() {
+		for k, m := range v.Fields() {
 			if !yield(k.String(), m) {
 				return
 			}
@@ -243,7 +252,9 @@ func (v Value) Members() iter.Seq2[string, Value] {
 	}
 }
 
-func (v Value) rawMembers() iter.Seq2[Value, Value] {
+// Fields yields the keys, which are strings, and values of an object in source
+// order.
+func (v Value) Fields() iter.Seq2[Value, Value] {
 	return func(yield func(Value, Value) bool) {
 		if v.n.kind != Object {
 			return
@@ -305,7 +316,7 @@ func (v Value) packedItems(yield func(int, Value) bool) {
 func (v Value) Len() int {
 	n := 0
 	if v.n.kind == Object {
-		for range v.rawMembers() {
+		for range v.Fields() {
 			n++
 		}
 		return n
@@ -332,8 +343,8 @@ func (v Value) DuplicateKey() (Value, bool) {
 		return Value{}, false
 	}
 	if v.Len() <= 16 {
-		for k := range v.rawMembers() {
-			for o := range v.rawMembers() {
+		for k := range v.Fields() {
+			for o := range v.Fields() {
 				if o.n.start >= k.n.start {
 					break
 				}
@@ -345,7 +356,7 @@ func (v Value) DuplicateKey() (Value, bool) {
 		return Value{}, false
 	}
 	seen := map[string]bool{}
-	for k := range v.rawMembers() {
+	for k := range v.Fields() {
 		s := k.String()
 		if seen[s] {
 			return k, true

@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -67,7 +68,7 @@ func ParseJSON(data []byte) (Value, error) {
 	v, err := value.ParseJSON(data)
 	if err != nil {
 		var where rollout.Where
-		if je, ok := errors.AsType[*value.JSONError](err); ok {
+		if je, ok := errors.AsType[*jsonscan.SyntaxError](err); ok {
 			where.Byte = rollout.At(je.Offset)
 		}
 		return Value{}, rollout.Errorf(rollout.KindFormat, where, "malformed JSON: %w", err)

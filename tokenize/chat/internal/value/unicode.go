@@ -1,14 +1,6 @@
 package value
 
-import (
-	"math"
-	"unicode"
-)
-
-var (
-	nan = math.NaN()
-	inf = math.Inf(1)
-)
+import "unicode"
 
 // IsSpace is str.isspace for one character: Unicode white space, and U+001C to
 // U+001F.
