@@ -188,9 +188,36 @@ func TestFractionsInBrackets(t *testing.T) {
 	require.Equal(t, [][2]int{{0, 4}, {4, 5}, {6, 9}}, matches)
 }
 
+// TestCaseInsensitive has what the reference (Oniguruma in tokenizers 0.23.3)
+// matches: a property by itself knows no case, in brackets its variants count.
+func TestCaseInsensitive(t *testing.T) {
+	for _, c := range []struct{ pattern, text, want string }{
+		{`(?i:\p{Lu})`, "aAb", "A"},
+		{`(?i:\P{Lu})`, "aA1", "a1"},
+		{`(?i:[^a])`, "aAbB", "bB"},
+		{`(?i:[s])`, "sSſk", "sSſ"},
+		{`(?i:[^s])`, "sSſk", "k"},
+		{`(?i:\x6B)`, "kK\u212a", "kK\u212a"},
+		{`(?i:[a-f&&[^c]])`, "aAcCfF", "aAfF"},
+		{`(?i:[^\s\d]|\.)`, "a. 1", "a."},
+		{`(?i:\w.)`, "aß!", "aß"},
+	} {
+		re, err := rx.Compile(uni.Load(), c.pattern, rx.Onig)
+		require.NoError(t, err, c.pattern)
+		matches, err := re.All(nil, []byte(c.text))
+		require.NoError(t, err)
+		got := ""
+		for _, m := range matches {
+			got += c.text[m[0]:m[1]]
+		}
+		require.Equal(t, c.want, got, "%s on %q", c.pattern, c.text)
+	}
+}
+
 func TestRefusedPatterns(t *testing.T) {
 	for pattern, reason := range map[string]string{
-		`(?i)straSS`: "ss folds to a single letter", `(?i:\u00e9)`: "case outside ASCII", `(a)\1`: "a back reference", `[[:alpha:]]`: "a POSIX class",
+		`(?i)straSS`: "ss folds to a single letter", `(?i:\u00e9)`: "case outside ASCII",
+		`(?i)s(?:s)`: "neighbours join across a group", `(?i:[^\p{Lu}])`: "case outside ASCII, in a class", `(?i:[ß])`: "also matches ss", `(a)\1`: "a back reference", `[[:alpha:]]`: "a POSIX class",
 		`(a*)*`: "a loop that can be empty", `a{2,1}`: "a count", `(?<n>a)`: "a named group", `(`: "not closed", `[a`: "not closed", `\p{Nope}`: "no such class",
 		`(?<=a+)b`: "look-behind of varying width", `*a`: "nothing to repeat", `\Q`: "an unknown escape", strings.Repeat("(", 300): "too deep",
 		`((a{1000}){1000}){1000}`: "too big",

@@ -13,13 +13,12 @@ var latinFractions = uni.Set{{Lo: 0xB2, Hi: 0xB3}, {Lo: 0xB9, Hi: 0xB9}, {Lo: 0x
 
 func single(r rune) uni.Set { return uni.Set{{Lo: r, Hi: r}} }
 
-// class parses a bracket expression after its [.
+// class parses a bracket expression after its [ and, where there is one, its ^.
 func (p *parser) class() uni.Set {
 	if p.depth++; p.depth > maxDepth {
 		p.fail("classes nest deeper than %d", maxDepth)
 	}
 	defer func() { p.depth-- }()
-	negate := p.accept("^")
 	var parts []uni.Set // operands of &&
 	var cur uni.Set
 	first := true
@@ -46,9 +45,6 @@ func (p *parser) class() uni.Set {
 	for _, s := range parts {
 		cur = cur.Intersect(s)
 	}
-	if negate {
-		cur = cur.Negate()
-	}
 	return cur
 }
 
@@ -56,6 +52,9 @@ func (p *parser) classItem() uni.Set {
 	if p.looking("[:") {
 		p.fail("a POSIX bracket")
 		return nil
+	}
+	if p.accept("[^") {
+		return p.class().Negate()
 	}
 	if p.accept("[") {
 		return p.class()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
@@ -45,6 +46,7 @@ const (
 type node struct {
 	kind     kind
 	set      uni.Set
+	letter   rune // the lower-case letter that set stands for under case folding, or 0
 	subs     []*node
 	min, max int
 	lazy     bool
@@ -109,24 +111,23 @@ func (p *parser) alternatives() *node {
 
 func (p *parser) sequence() *node {
 	cat := &node{kind: kCat}
-	prev := rune(0) // the literal letter just before, under case folding
 	for p.more() && !p.looking("|") && !p.looking(")") {
-		start := p.at
 		n := p.atom()
 		if n == nil {
 			continue
 		}
-		letter := rune(0)
-		if p.fold && n.kind == kSet && p.at == start+1 {
-			letter = rune(p.s[start] | 0x20)
-			switch string([]rune{prev, letter}) {
-			case "ss", "st", "ff", "fi", "fl":
-				return p.fail("case-insensitive %q also matches a ligature in the reference engine", p.s[start-1:p.at])
-			}
-		}
-		prev = letter
 		n = p.quantifiers(n)
-		cat.subs = append(cat.subs, n)
+		if n.kind == kCat {
+			cat.subs = append(cat.subs, n.subs...)
+		} else {
+			cat.subs = append(cat.subs, n)
+		}
+	}
+	for i := 1; i < len(cat.subs) && p.flavor == Onig; i++ {
+		switch pair := string([]rune{cat.subs[i-1].letter, cat.subs[i].letter}); pair {
+		case "ss", "st", "ff", "fi", "fl":
+			return p.fail("case-insensitive %q also matches a ligature in the reference engine", pair)
+		}
 	}
 	if len(cat.subs) == 1 {
 		return cat.subs[0]
@@ -159,7 +160,7 @@ func (p *parser) quantifiers(n *node) *node {
 		case kEmpty, kLook, kBegin, kEnd, kBeginLine, kEndLine, kWordEdge:
 			return p.fail("a repeat of something without width")
 		}
-		n = &node{kind: kRepeat, subs: []*node{n}, min: lo, max: hi}
+		n = &node{kind: kRepeat, subs: []*node{n}, min: lo, max: hi, letter: n.letter}
 		switch {
 		case p.looking("?"):
 			if interval && p.flavor == Onig && lo == hi {
@@ -169,7 +170,7 @@ func (p *parser) quantifiers(n *node) *node {
 			n.lazy = true
 		case p.looking("+") && !(interval && p.flavor == Onig):
 			p.at++
-			n = &node{kind: kAtomic, subs: []*node{n}}
+			n = &node{kind: kAtomic, subs: []*node{n}, letter: n.letter}
 		}
 	}
 	return n
@@ -206,10 +207,10 @@ func (p *parser) atom() *node {
 		return p.group()
 	case '[':
 		p.at++
-		return p.charNode(p.class())
+		return p.bracket()
 	case '.':
 		p.at++
-		return p.charNode(uni.Set{{Lo: '\n', Hi: '\n'}}.Negate())
+		return &node{kind: kSet, set: single('\n').Negate()}
 	case '^':
 		p.at++
 		if p.flavor == Rust {
@@ -228,19 +229,46 @@ func (p *parser) atom() *node {
 		p.at++
 		return p.escape()
 	}
-	r := p.rune()
-	return p.charNode(uni.Set{{Lo: r, Hi: r}})
+	return p.literal(p.rune())
 }
 
-// charNode makes a one-character node, with case variants where asked.
-func (p *parser) charNode(s uni.Set) *node {
+// literal makes a node for one character, with its case variants where asked.
+func (p *parser) literal(r rune) *node {
+	n := &node{kind: kSet, set: single(r)}
 	if p.fold {
-		if len(s) == 1 && s[0].Lo == s[0].Hi && s[0].Lo >= 0x80 {
+		if r >= utf8.RuneSelf {
 			return p.fail("a case-insensitive character outside ASCII")
 		}
-		s = s.Fold()
+		n.set, n.letter = n.set.Fold(), unicode.ToLower(r)
 	}
-	return &node{kind: kSet, set: s}
+	return n
+}
+
+// bracket makes a node for a bracket expression after its [. Case variants are
+// added before the expression is negated.
+func (p *parser) bracket() *node {
+	negate := p.accept("^")
+	set := p.class()
+	if p.fold {
+		if len(set.Intersect(p.cased())) > 0 {
+			return p.fail("a case-insensitive class with letters outside ASCII")
+		}
+		set = set.Fold()
+	}
+	if negate {
+		set = set.Negate()
+	}
+	return &node{kind: kSet, set: set}
+}
+
+// cased is a set that holds every character outside ASCII with case variants.
+func (p *parser) cased() uni.Set {
+	sets := []uni.Set{single('\u0345')} // the one mark that is a form of a letter
+	for _, name := range []string{"Lu", "Ll", "Lt", "Nl", "So"} {
+		s, _ := p.u.Category(name)
+		sets = append(sets, s)
+	}
+	return uni.Union(sets...).Intersect(uni.Set{{Lo: 0, Hi: unicode.MaxASCII}}.Negate())
 }
 
 func (p *parser) group() *node {
@@ -295,5 +323,15 @@ func (p *parser) escape() *node {
 		p.at++
 		return &node{kind: kEnd}
 	}
-	return p.charNode(p.escapedSet(false))
+	name := p.s[p.at]
+	set := p.escapedSet(false)
+	switch {
+	case p.err != nil:
+		return &node{kind: kEmpty}
+	case strings.IndexByte("sSdDwWhHpP", name) < 0:
+		return p.literal(set[0].Lo)
+	case p.fold && p.flavor == Rust && (name == 'p' || name == 'P') && len(set.Intersect(p.cased())) > 0:
+		return p.fail("a case-insensitive class with letters outside ASCII")
+	}
+	return &node{kind: kSet, set: set}
 }
