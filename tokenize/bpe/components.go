@@ -73,6 +73,12 @@ func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer,
 		return nil, err
 	}
 	switch c.Type {
+	case "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Strip", "ByteLevel":
+		if err := l.rewrites(field, c); err != nil {
+			return nil, err
+		}
+	}
+	switch c.Type {
 	case "Sequence":
 		var seq norm.Sequence
 		for i, r := range c.Normalizers {
@@ -107,9 +113,22 @@ func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer,
 	case "ByteLevel":
 		return norm.ByteSpelling{}, nil
 	case "Replace":
-		return l.replace(field, c)
+		n, err := l.replace(field, c)
+		if p, ok := n.(norm.ReplacePattern); ok && p.Pattern.MayBeEmpty() {
+			l.inserts = true
+		}
+		return n, err
 	}
 	return nil, l.refuse(field, "the normalizer %q", c.Type)
+}
+
+// rewrites refuses a component that goes over all characters behind a Replace
+// that may put some where the text has none.
+func (l *loader) rewrites(field string, c *component) error {
+	if l.inserts {
+		return l.refuse(field, "%s behind a Replace of what can be nothing: the reference loses count of the characters, and some texts", c.Type)
+	}
+	return nil
 }
 
 func (l *loader) replace(field string, c *component) (norm.Normalizer, error) {
@@ -170,8 +189,10 @@ func (l *loader) preTokenizer(field string, raw json.RawMessage, out *cutter) er
 	case "Split":
 		return l.split(field, c, out)
 	case "ByteLevel":
+		if err := l.rewrites(field, c); err != nil {
+			return err
+		}
 		l.byteLevel(c, out)
-		return nil
 	case "Metaspace":
 		return l.metaspace(field, c, out)
 	case "Digits":
@@ -227,14 +248,15 @@ func (l *loader) split(field string, c *component, out *cutter) error {
 		return nil
 	}
 	pattern := *c.Pattern.Regex
-	if b == pretok.Isolated {
-		if len(out.patterns) == len(out.stages) {
-			out.patterns = append(out.patterns, pattern)
-		}
-		if s := pretok.Known(l.u, pattern, rx.Onig); s != nil {
-			out.add(pretok.Pieces{Splitter: s})
-			return nil
-		}
+	// the known patterns leave no gap, so most behaviours come to the same
+	alone := b != pretok.Contiguous && (b != pretok.Removed || c.Invert)
+	known := pretok.Known(l.u, pattern, rx.Onig)
+	if (b == pretok.Isolated || alone && known != nil) && len(out.patterns) == len(out.stages) {
+		out.patterns = append(out.patterns, pattern)
+	}
+	if alone && known != nil {
+		out.add(pretok.Pieces{Splitter: known})
+		return nil
 	}
 	re, err := rx.Compile(l.u, pattern, rx.Onig)
 	if err != nil {

@@ -79,8 +79,9 @@ func Parse(name string, data []byte) (*Tokenizer, error) {
 
 // loader builds a tokenizer from its description.
 type loader struct {
-	file string
-	u    *uni.Tables
+	file    string
+	u       *uni.Tables
+	inserts bool // the normalizer may insert characters that have no origin
 }
 
 func (l *loader) where(field string) rollout.Where {

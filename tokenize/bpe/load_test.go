@@ -56,6 +56,10 @@ func TestRefusals(t *testing.T) {
 		{"a pattern beyond the matcher", "back", true, func(d map[string]any) {
 			d["pre_tokenizer"] = map[string]any{"type": "Split", "pattern": map[string]any{"Regex": `(back)\1`}, "behavior": "Isolated", "invert": false}
 		}},
+		{"bytes spelled behind characters without an origin", "ByteLevel behind a Replace", true, func(d map[string]any) {
+			d["normalizer"] = map[string]any{"type": "Replace", "pattern": map[string]any{"Regex": "x*"}, "content": "a"}
+			d["pre_tokenizer"] = map[string]any{"type": "ByteLevel"}
+		}},
 		{"an unknown decoder", "CTC", true, func(d map[string]any) { d["decoder"] = map[string]any{"type": "CTC"} }},
 		{"an unknown post-processor", "Nope", true, func(d map[string]any) { d["post_processor"] = map[string]any{"type": "Nope"} }},
 		{"tokens that the reference takes at random", "spells alike", true, func(d map[string]any) {

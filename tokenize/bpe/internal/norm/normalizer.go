@@ -202,6 +202,7 @@ func (r ReplaceString) Apply(_ *uni.Tables, t *Text) error { return t.ReplaceStr
 // Finder finds matches of a pattern.
 type Finder interface {
 	Find(b []byte, from int) (start, end int, ok bool, err error)
+	MayBeEmpty() bool // whether a match may have no character
 }
 
 // ReplacePattern replaces the matches of a pattern.

@@ -104,6 +104,31 @@ func TestScannersEqualRegexp(t *testing.T) {
 	}
 }
 
+// TestKnownPatternsLeaveNoGap: every behaviour that takes matches one by one gives
+// the same pieces.
+func TestKnownPatternsLeaveNoGap(t *testing.T) {
+	u := uni.Load()
+	for _, p := range published {
+		if len(p.patterns) > 1 {
+			continue
+		}
+		s, re := Known(u, p.patterns[0], p.flavor), compile(t, u, p.patterns, p.flavor)[0]
+		r := rand.New(rand.NewPCG(7, 8))
+		for range 300 {
+			text := randomText(r)
+			for _, split := range []Split{{re, Removed, true}, {re, MergedWithPrevious, false}, {re, MergedWithPrevious, true}, {re, MergedWithNext, false}, {re, MergedWithNext, true}} {
+				parts, err := split.Apply(u, []norm.Text{{Buf: []byte(text)}})
+				require.NoError(t, err)
+				var got []string
+				for _, x := range parts {
+					got = append(got, string(x.Buf))
+				}
+				require.Equal(t, pieces(s, text), got, "%s, %d %v: %q", p.family, split.Behavior, split.Invert, text)
+			}
+		}
+	}
+}
+
 // TestMatcherEqualsRegexp2 holds the matcher to an independent engine, in the
 // part of Unicode on which their tables agree.
 func TestMatcherEqualsRegexp2(t *testing.T) {

@@ -52,9 +52,13 @@ func (c *charset) has(r rune) bool {
 // Regexp is a compiled pattern, safe for concurrent use.
 type Regexp struct {
 	prog  []inst
+	empty bool
 	word  *charset
 	stack sync.Pool
 }
+
+// MayBeEmpty reports whether a match may have no character.
+func (re *Regexp) MayBeEmpty() bool { return re.empty }
 
 const maxProgram = 100_000
 
@@ -81,7 +85,7 @@ func Compile(u *uni.Tables, pattern string, flavor Flavor) (*Regexp, error) {
 	if flavor == Rust {
 		word, _ = u.Set("added_word")
 	}
-	c := &compiler{re: &Regexp{word: newCharset(word)}}
+	c := &compiler{re: &Regexp{word: newCharset(word), empty: empty(tree)}}
 	c.emit(tree)
 	c.add(inst{op: opMatch})
 	if c.err != nil {
