@@ -281,16 +281,32 @@ def tokenizers_stored(name):
 def tokenizers_live(name):
     """The kit's ids made again by PyPI tokenizers, then random texts against it."""
     def run():
-        need_module("tokenizers")
         path, cases = definition(name), KITS / "tokenizers" / (name + ".jsonl.gz")
         if path.is_dir():
-            raise Skip("a tiktoken definition: tiktoken's ids are the kit's")
+            need_module("tiktoken")
+            pattern = KITS / "tokenizers" / (name + ".pattern.txt")
+            need(pattern)
+            return random_texts(path, cases, pattern)
+        need_module("tokenizers")
         import tokenizers
         hf, c = tokenizers.Tokenizer.from_file(str(path)), Count()
         for want in rows(cases):
             c.add(hf.encode(want["text"], add_special_tokens=False).ids == want["ids"]
                   and hf.decode(want["ids"], skip_special_tokens=False) == want.get("decoded", want["text"]), want["id"])
-        return c.done(f" (tokenizers {tokenizers.__version__}); random: " + script("diff_ids.py", TURNPACK, path, os.environ.get("TURNPACK_TEXTS", "2000"), 1, cases))
+        return c.done(f" (tokenizers {tokenizers.__version__}); random: " + random_texts(path, cases))
+    return run
+
+
+def random_texts(path, *args):
+    return script("diff_ids.py", TURNPACK, path, os.environ.get("TURNPACK_TEXTS", "2000"), 1, *args)
+
+
+def published_ranks(name):
+    def run():
+        need_module("tiktoken")
+        path = TOKENIZERS / "tiktoken" / (name + ".tiktoken")
+        need(path)
+        return random_texts(path, KITS / "tokenizers" / "qwen3.jsonl.gz")
     return run
 
 
@@ -360,6 +376,8 @@ def steps():
     for name in tokenizer_names():
         yield f"tokenizer {name}, kit", tokenizers_stored(name)
         yield f"tokenizer {name}, live", tokenizers_live(name)
+    for name in ("r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "o200k_harmony"):
+        yield f"tokenizer {name}, live", published_ranks(name)
     yield "tokenizers, random definitions", random_definitions
     yield "merge, fork", merge("exact", "--drift", "fork")
     yield "merge, splice", merge("repair", "--drift", "splice", "--max-sub-tokens", "64")

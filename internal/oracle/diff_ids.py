@@ -1,15 +1,17 @@
-"""Compares `turnpack plumb ids` and `decode` with PyPI tokenizers on random text.
+"""Compares `turnpack plumb ids` and `decode` with the reference on random text.
 
-usage: diff_ids.py TURNPACK DEFINITION COUNT [SEED] [CASES_JSONL_GZ]
+usage: diff_ids.py TURNPACK DEFINITION COUNT [SEED] [CASES_JSONL_GZ] [PATTERN_FILE]
 
-DEFINITION is a tokenizer.json. Texts are random characters of many classes,
-pieces of the vocabulary and of the added tokens, and mutations of CASES. All of
-ids, literal ids, plain ids, byte offsets and decoded text are compared; the
-first differences are printed with their texts, and the exit status is 1.
+DEFINITION is a tokenizer.json (the reference is PyPI tokenizers), or for PyPI
+tiktoken a rank file named as its encoding (cl100k_base.tiktoken) or a folder with
+tiktoken.model and tokenizer_config.json, whose split pattern PATTERN_FILE holds.
+Texts are random characters of many classes, pieces of the vocabulary and of the
+added tokens, and mutations of CASES. All of ids, literal ids, plain ids, byte
+offsets and decoded text are compared; the first differences are printed with
+their texts, and the exit status is 1.
 """
-import gzip, json, os, random, subprocess, sys, tempfile, time
+import gzip, json, os, random, shutil, subprocess, sys, tempfile, time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-import tokenizers
 
 ODD = list("\u017f\u212a\u0130\u0131\ufb06\ufb00\u00df\u1e9e\u00a0\u0085\u2028\u2029\u3000\u200b\u200c\u200d\ufeff\u00ad\ufffd\ufffe\U0010ffff\u0000\u0001\u001c\u001f\u007f\u0300\u0301\u0327\u0338\u0345\u05b0\u0e38\u1100\u1161\u11a8\uac00\uac01\u0f71\u0f72\u0344\u212b\u2126\u0958\u2adc\U0001d15e\U00011938\U00011935\U00011930\U0001f468\U0001f3fd\u2581\u0120\u010a\uff5c\u3042\u30a2\u4e00\u9fa5\u9fa6\u3007\u3005\u2e80\u1cd0\u0488\u02bc\u1e0b\u0323\u0307\u1d15e")
 RANGES = [(0x20, 0x7E)] * 6 + [(0, 0x1F), (0x80, 0x24F), (0x250, 0x36F), (0x370, 0x52F), (0x590, 0x6FF), (0x900, 0xDFF), (0xE00, 0xEFF), (0x1100, 0x11FF),
@@ -18,11 +20,9 @@ WORDS = ["'s", "'S", "'re", "'LL", "'\u017f", " ", "  ", "\n", "\r\n", "\n\n", "
 
 
 class Texts:
-    def __init__(self, definition, cases, seed):
+    def __init__(self, vocab, added, cases, seed):
         self.r, self.long = random.Random(seed), True
-        d = json.load(open(definition, encoding="utf-8"))
-        self.added = [a["content"] for a in d.get("added_tokens") or []]
-        self.vocab = list(d["model"]["vocab"])
+        self.vocab, self.added = vocab, added
         self.cases = [json.loads(l)["text"] for l in gzip.open(cases, "rt", encoding="utf-8")] if cases else ["x"]
 
     def char(self):
@@ -82,54 +82,97 @@ def byte_offsets(text, pairs):
     return [at[x] for p in pairs for x in p]
 
 
+class HuggingFace:
+    def __init__(self, definition):
+        import tokenizers
+        self.name, self.definition = "tokenizers " + tokenizers.__version__, definition
+        raw = json.load(open(definition, encoding="utf-8"))
+        self.vocab, self.added = list(raw["model"]["vocab"]), [a["content"] for a in raw.get("added_tokens") or []]
+        self.tok = tokenizers.Tokenizer.from_str(json.dumps(raw))
+        raw["added_tokens"] = []
+        pp = raw.get("post_processor")
+        if pp and pp["type"] == "TemplateProcessing":
+            raw["post_processor"] = None
+        elif pp and pp["type"] == "Sequence":
+            pp["processors"] = [p for p in pp["processors"] if p["type"] != "TemplateProcessing"]
+        self.bare = tokenizers.Tokenizer.from_str(json.dumps(raw))
+        for t in (self.tok, self.bare):
+            t.no_truncation(), t.no_padding()
+
+    def answers(self, texts):
+        enc = self.tok.encode_batch(texts, add_special_tokens=False)
+        self.tok.encode_special_tokens = True
+        literal = self.tok.encode_batch(texts, add_special_tokens=False)
+        self.tok.encode_special_tokens = False
+        plain = self.bare.encode_batch(texts, add_special_tokens=False)
+        back = self.tok.decode_batch([e.ids for e in enc], skip_special_tokens=False)
+        return [{"ids": e.ids, "offsets": byte_offsets(t, e.offsets), "ids_literal": l.ids, "ids_plain": p.ids, "decoded": d}
+                for t, e, l, p, d in zip(texts, enc, literal, plain, back)]
+
+
+class Ranks:
+    def __init__(self, definition, pattern, tmp):
+        import tiktoken, tiktoken.load
+        if os.path.isdir(definition):
+            config = json.load(open(os.path.join(definition, "tokenizer_config.json"), encoding="utf-8"))
+            added = {int(i): (a["content"], a["special"]) for i, a in config["added_tokens_decoder"].items()}
+            ranks, pattern = tiktoken.load.load_tiktoken_bpe(os.path.join(definition, "tiktoken.model")), open(pattern, encoding="utf-8").read().rstrip("\n")
+        else:
+            # the published encoding, from this file instead of from the net
+            from tiktoken_ext import openai_public
+            openai_public.load_tiktoken_bpe = lambda _, expected_hash: tiktoken.load.load_tiktoken_bpe(definition, expected_hash)
+            published = openai_public.ENCODING_CONSTRUCTORS[os.path.basename(definition).removesuffix(".tiktoken")]()
+            added, ranks, pattern = {i: (c, True) for c, i in published["special_tokens"].items()}, published["mergeable_ranks"], published["pat_str"]
+            shutil.copy(definition, os.path.join(tmp, "tiktoken.model"))
+            with open(os.path.join(tmp, "tokenizer_config.json"), "w") as f:
+                json.dump({"added_tokens_decoder": {i: {"content": c, "special": s} for i, (c, s) in added.items()}}, f)
+            definition = tmp
+        self.name, self.definition = "tiktoken " + tiktoken.__version__, definition
+        self.vocab, self.added = [b.decode(errors="ignore") for b in ranks], [c for c, _ in added.values()]
+        self.ordinary = {c for c, special in added.values() if not special}
+        self.enc = tiktoken.Encoding("diff", pat_str=pattern, mergeable_ranks=ranks, special_tokens={c: i for i, (c, _) in added.items()})
+
+    def answers(self, texts):
+        out = []
+        for t in texts:
+            ids, at = self.enc.encode(t, allowed_special="all"), [0]
+            for b in self.enc.decode_tokens_bytes(ids):
+                at.append(at[-1] + len(b))
+            out.append({"ids": ids, "offsets": [x for pair in zip(at, at[1:]) for x in pair], "ids_plain": self.enc.encode_ordinary(t),
+                        "ids_literal": self.enc.encode(t, allowed_special=self.ordinary, disallowed_special=()), "decoded": self.enc.decode(ids)})
+        return out
+
+
 def main():
     binary, definition, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     seed = int(sys.argv[4]) if len(sys.argv) > 4 else int(time.time())
-    gen = Texts(definition, sys.argv[5] if len(sys.argv) > 5 else None, seed)
-    raw = json.load(open(definition, encoding="utf-8"))
-    tok = tokenizers.Tokenizer.from_str(json.dumps(raw))
-    raw["added_tokens"] = []
-    pp = raw.get("post_processor")
-    if pp and pp["type"] == "TemplateProcessing":
-        raw["post_processor"] = None
-    elif pp and pp["type"] == "Sequence":
-        pp["processors"] = [p for p in pp["processors"] if p["type"] != "TemplateProcessing"]
-    bare = tokenizers.Tokenizer.from_str(json.dumps(raw))
-    for t in (tok, bare):
-        t.no_truncation(), t.no_padding()
     bad, done = 0, 0
     with tempfile.TemporaryDirectory() as tmp:
+        reference = HuggingFace(definition) if definition.endswith(".json") else Ranks(definition, sys.argv[6] if len(sys.argv) > 6 else None, tmp)
+        gen = Texts(reference.vocab, reference.added, sys.argv[5] if len(sys.argv) > 5 else None, seed)
+        path = os.path.join(tmp, "in.jsonl")
+
+        def run(verb, *flags):
+            p = subprocess.run([binary, "plumb", verb, "--errors=data", "--tokenizer", reference.definition, *flags, path], capture_output=True, check=True)
+            return [json.loads(l) for l in p.stdout.split(b"\n") if l]
+
         while done < count:
-            n = min(20000, count - done)
-            texts = [gen.text() for _ in range(n)]
-            done += n
-            path = os.path.join(tmp, "in.jsonl")
-            enc = tok.encode_batch(texts, add_special_tokens=False)
+            texts = [gen.text() for _ in range(min(20000, count - done))]
+            done += len(texts)
+            want = reference.answers(texts)
             with open(path, "w", encoding="utf-8") as f:
                 for i, t in enumerate(texts):
-                    f.write(json.dumps({"id": i, "text": t, "ids": enc[i].ids}) + "\n")
-
-            def run(verb, *flags):
-                p = subprocess.run([binary, "plumb", verb, "--errors=data", "--tokenizer", definition, *flags, path], capture_output=True, check=True)
-                return [json.loads(l) for l in p.stdout.split(b"\n") if l]
-
+                    f.write(json.dumps({"id": i, "text": t, "ids": want[i]["ids"]}) + "\n")
             ours, literal, plain, decoded = run("ids", "--offsets"), run("ids", "--literal"), run("ids", "--plain"), run("decode")
-            bare_enc = bare.encode_batch(texts, add_special_tokens=False)
-            tok.encode_special_tokens = True
-            literal_enc = tok.encode_batch(texts, add_special_tokens=False)
-            tok.encode_special_tokens = False
-            texts_back = tok.decode_batch([e.ids for e in enc], skip_special_tokens=False)
             for i, t in enumerate(texts):
-                checks = [("ids", ours[i].get("ids"), enc[i].ids), ("offsets", ours[i].get("offsets"), byte_offsets(t, enc[i].offsets)),
-                          ("ids_literal", literal[i].get("ids"), literal_enc[i].ids), ("ids_plain", plain[i].get("ids"), bare_enc[i].ids),
-                          ("decoded", decoded[i].get("text"), texts_back[i])]
-                for field, got, want in checks:
-                    if got != want:
-                        bad += 1
-                        if bad <= 10:
-                            print(f"{field} of {t!r}:\n  got  {str(got)[:600]}\n  want {str(want)[:600]}\n  {ours[i].get('error')}")
-                        break
-    print(f"{os.path.basename(os.path.dirname(definition)) or definition}: {done} texts, seed {seed}, {bad} differ (tokenizers {tokenizers.__version__})")
+                got = {"ids": ours[i].get("ids"), "offsets": ours[i].get("offsets"), "ids_literal": literal[i].get("ids"), "ids_plain": plain[i].get("ids"), "decoded": decoded[i].get("text")}
+                if got != want[i]:
+                    bad += 1
+                    if bad <= 10:
+                        field = next(k for k in got if got[k] != want[i][k])
+                        print(f"{field} of {t!r}:\n  got  {str(got[field])[:600]}\n  want {str(want[i][field])[:600]}\n  {ours[i].get('error')}")
+    name = os.path.basename(definition)
+    print(f"{os.path.basename(os.path.dirname(definition)) if name == 'tokenizer.json' else name}: {done} texts, seed {seed}, {bad} differ ({reference.name})")
     sys.exit(bad > 0)
 
 

@@ -21,6 +21,20 @@ for name in deepseek_v3 llama2 gemma3; do
   }
   check "$name" "$out/$name/tokenizer.json"
 done
+# tiktoken's own rank files; its package checks their hashes when it loads them
+ranks=$out/tiktoken
+[ -s "$ranks/o200k_harmony.tiktoken" ] || {
+  mkdir -p "$ranks"
+  (cd "$tmp" && npm pack --silent tiktoken@1.0.22 >/dev/null)
+  for name in r50k_base p50k_base p50k_edit cl100k_base o200k_base; do
+    tar -xzOf "$tmp/tiktoken-1.0.22.tgz" "package/encoders/$name.json" | python3 -c 'import json,sys
+for line in json.load(sys.stdin)["bpe_ranks"].splitlines():
+    _, first, *tokens = line.split()
+    for i, token in enumerate(tokens):
+        print(token, int(first) + i)' > "$ranks/$name.tiktoken"
+  done
+  cp "$ranks/o200k_base.tiktoken" "$ranks/o200k_harmony.tiktoken"
+}
 data=$(go list -m -f '{{.Dir}}' github.com/daulet/tokenizers)/test/data
 mkdir -p "$out/llama3" "$out/kimi_k2" "$out/llama3_tiktoken"
 cp -f "$data/Meta-Llama-3-8B-Instruct.json" "$out/llama3/tokenizer.json"
