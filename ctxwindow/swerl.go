@@ -69,7 +69,7 @@ func (p Reference) Decide(ctx context.Context, messages []rollout.Message, count
 		return Decision{}, err
 	}
 	s := p.start(pl).(*reference)
-	d := Decision{TurnLengths: []int{}, TurnCosts: []int{}}
+	d := Decision{TurnLengths: []int{}, TurnCosts: []int{}, Kept: []int{}}
 	turns := s.turns(len(pl.history))
 	for _, b := range turns {
 		n, err := s.cost(ctx, b)
@@ -85,6 +85,12 @@ func (p Reference) Decide(ctx context.Context, messages []rollout.Message, count
 	view, st, err := s.view(ctx, len(pl.history))
 	if err != nil {
 		return Decision{}, err
+	}
+	if len(pl.history) == 0 { // a view of nothing is not counted
+		if s.total, err = pl.meter.count(ctx, nil); err != nil {
+			return Decision{}, err
+		}
+		st.tokens = s.total
 	}
 	d.Total, d.Unchanged, d.Omitted, d.After = s.total, view == nil, st.omitted, st.tokens
 	if view == nil {

@@ -350,6 +350,19 @@ def readers():
         return script("read_parquet.py", *files)
 
 
+def merge_random():
+    need(KITS / "lineage" / "check.py")
+    return script("diff_lineage.py", TURNPACK, KITS / "lineage", 300, 1)
+
+
+def swerl_random():
+    """The context manager and the sample building of swe-rl@0d034dd by the kits' rules."""
+    need_module("transformers")
+    need(KITS / "context_manager", KITS / "seed_parity")
+    with tempfile.TemporaryDirectory() as tmp:
+        return script("diff_swerl.py", TURNPACK, KITS, 1000, model_folder(tmp))
+
+
 def go_tests(package, pattern, *modules):
     def run():
         need_module(*modules)
@@ -382,7 +395,9 @@ def steps():
     yield "merge, fork", merge("exact", "--drift", "fork")
     yield "merge, splice", merge("repair", "--drift", "splice", "--max-sub-tokens", "64")
     yield "merge, auto", merge("repair", "--drift", "auto")
+    yield "merge, random", merge_random
     yield "window", kit("window", "context_manager/cases.jsonl", tol=lambda c: 0)
+    yield "window and samples, random", swerl_random
     yield "advantage", kit("advantage", "advantages/cases.jsonl", lambda c: {"expected": c["expected64"]}, advantage_tolerance)
     yield "weights", kit("weights", "advantages/loss_weights.jsonl", lambda c: {"weights": c["weights"]})
     for file in ("length", "truncation", "override_clip", "offpolicy"):

@@ -140,6 +140,9 @@ func mergeLine(line []byte, opts lineage.Options) (any, error) {
 	if err := json.Unmarshal(line, &c); err != nil {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "turns"}, "not a merge case: %w", err)
 	}
+	if c.Turns == nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "turns"}, "a merge case lists its turns, this one has none")
+	}
 	turns := make([]lineage.Turn, len(c.Turns))
 	for i, t := range c.Turns {
 		turns[i] = t.turn()

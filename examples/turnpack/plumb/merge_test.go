@@ -66,6 +66,9 @@ func TestMergePlainPromptsAndFailures(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, 1, Main(context.Background(), []string{"merge", "--drift", "fail"}, strings.NewReader(line), &out, &errs))
 	require.Contains(t, out.String(), `"kind":"drift"`)
+	out.Reset()
+	require.Equal(t, 1, Main(context.Background(), []string{"merge"}, strings.NewReader(`{"id":"b"}`), &out, &errs))
+	require.Contains(t, out.String(), `"kind":"format"`, "a case without turns is not an empty rollout")
 	require.Equal(t, 2, Main(context.Background(), []string{"merge", "--drift", "guess"}, strings.NewReader(line), &out, &errs))
 	require.Equal(t, 2, Main(context.Background(), []string{"merge", "--max-drop-frac", "2"}, strings.NewReader(line), &out, &errs))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/ctxwindow"
@@ -45,10 +46,14 @@ func (c windowCounter) Count(_ context.Context, ms []rollout.Message) (int, erro
 	return c.count(b.String()), nil
 }
 
+// pythonSpace is the white space of the kit's counter: to Python's split the
+// four separator controls are some as well.
+func pythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
+
 func newWindowCounter(name string) (ctxwindow.Counter, error) {
 	switch name {
 	case "ws":
-		return windowCounter{func(s string) int { return len(strings.Fields(s)) }}, nil
+		return windowCounter{func(s string) int { return len(strings.FieldsFunc(s, pythonSpace)) }}, nil
 	case "chars4":
 		return windowCounter{func(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }}, nil
 	}

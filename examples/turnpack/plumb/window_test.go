@@ -42,6 +42,17 @@ func TestWindowKit(t *testing.T) {
 	require.False(t, got.Scan())
 }
 
+func TestWindowCountsAsTheReferenceDoes(t *testing.T) {
+	for _, tc := range []struct{ line, want, reason string }{
+		{`{"counter":"ws","budget":9,"head_ratio":0.3,"messages":[]}`, `"total_tokens":1,"fixed_tokens":16,`, "no messages: the generation prompt alone"},
+		{`{"counter":"ws","budget":9,"head_ratio":0.3,"messages":[{"role":"user","content":"a\u001cb\u0085c"}]}`, `"total_tokens":6,`, "what Python's split takes for white space"},
+	} {
+		var out, errs bytes.Buffer
+		require.Zero(t, Main(context.Background(), []string{"window"}, strings.NewReader(tc.line), &out, &errs), out.String())
+		require.Contains(t, out.String(), tc.want, tc.reason)
+	}
+}
+
 func TestWindowPoliciesStayInBudget(t *testing.T) {
 	path := kit.Dir(t, "conformance", "context_manager", "cases.jsonl")
 	for _, policy := range []string{"head_tail", "tail", "refill"} {
