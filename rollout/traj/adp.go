@@ -31,7 +31,7 @@ func readADP(j *job, v value) error {
 	}
 	r.Turns = turns(r.Messages)
 	j.leftover(r, v, "id", "content")
-	j.noteImages(r)
+	j.noteParts(r)
 	return j.emit(r)
 }
 

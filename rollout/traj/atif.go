@@ -61,7 +61,7 @@ func (j *job) atif(v value, parent string, depth int) error {
 	if ref, ok := v.Get("continued_trajectory_ref").Text(); ok && ref != "" {
 		j.note("continued", 0, "the run goes on in %s", ref)
 	}
-	j.noteImages(r)
+	j.noteParts(r)
 	id := r.ID
 	if err := j.emit(r); err != nil {
 		return err

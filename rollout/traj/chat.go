@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -152,11 +153,8 @@ func (j *job) content(m *rollout.Message, v value, i int) error {
 				p.Type, p.Text = "text", j.text(x, rollout.At(i), "/content")
 			case jsonscan.Object:
 				p.Type = x.Get("type").String()
-				if t := x.Get("text"); p.IsText() && !t.IsNull() {
-					if t.Kind() != jsonscan.String {
-						return j.want(t, rollout.At(i), "/content/text", "a string")
-					}
-					p.Text = j.text(t, rollout.At(i), "/content/text")
+				if err := j.partText(&p, x, i); err != nil {
+					return err
 				}
 			default:
 				return j.want(x, rollout.At(i), "/content", "a part: an object or a string")
@@ -168,6 +166,38 @@ func (j *job) content(m *rollout.Message, v value, i int) error {
 		return j.want(v, rollout.At(i), "/content", "a string, null or a list of parts")
 	}
 	return nil
+}
+
+// partText reads the text of a text part, which some recorders call content.
+func (j *job) partText(p *rollout.Part, x value, i int) error {
+	if !p.IsText() {
+		return nil
+	}
+	t := x.Get("text")
+	if other := x.Get("content"); t.Kind() == jsonscan.Absent && other.Kind() == jsonscan.String {
+		t = other
+		p.Raw = renamed(x, "content", "text")
+	}
+	if t.IsNull() {
+		return nil
+	}
+	if t.Kind() != jsonscan.String {
+		return j.want(t, rollout.At(i), "/content/text", "a string")
+	}
+	p.Text = j.text(t, rollout.At(i), "/content/text")
+	return nil
+}
+
+// renamed is an object with one key under another name.
+func renamed(v value, from, to string) []byte {
+	var o object
+	for key, x := range v.Members() {
+		if key == from {
+			key = to
+		}
+		o.raw(key, x.Clone())
+	}
+	return o.end()
 }
 
 // toolCall reads one call: name and arguments in a "function" object or on the
@@ -239,18 +269,25 @@ func IsImage(p rollout.Part) bool {
 	return p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
 }
 
-// noteImages says how many pictures a rollout holds: they are kept, not
+// noteParts says which parts of messages are no text: they are kept, not
 // rendered.
-func (j *job) noteImages(r *rollout.Rollout) {
+func (j *job) noteParts(r *rollout.Rollout) {
 	for i := range r.Messages {
-		n := 0
+		images := 0
+		var others []string
 		for _, p := range r.Messages[i].Parts {
-			if IsImage(p) {
-				n++
+			switch {
+			case IsImage(p):
+				images++
+			case !p.IsText():
+				others = append(others, strconv.Quote(p.Type))
 			}
 		}
-		if n > 0 {
-			j.note("images", rollout.At(i), "%d images, kept but not text", n)
+		if images > 0 {
+			j.note("images", rollout.At(i), "%d images, kept but not text", images)
+		}
+		if others != nil {
+			j.note("not_text", rollout.At(i), "parts of type %s, kept but not text", strings.Join(others, ", "))
 		}
 	}
 }

@@ -16,8 +16,10 @@ import (
 // OpenHands keeps a conversation as a folder with one file an event:
 // events/event-00012-<id>.json (the agent SDK, base_state.json beside the
 // folder) or events/12.json (V0). The files of a folder are one rollout, in the
-// order of their numbers.
+// order of their numbers. V0 also keeps pages of them, event_cache/0-25.json.
 var eventName = regexp.MustCompile(`^(?:event-)?(\d+)(?:-.*)?\.json$`)
+
+const pageFolder = "event_cache"
 
 // eventFile is one event, kept until the folder is complete.
 type eventFile struct {
@@ -30,6 +32,7 @@ type eventFile struct {
 type eventFiles struct {
 	folder string
 	sdk    bool
+	pages  bool // its files are pages of events
 	files  []eventFile
 }
 
@@ -38,7 +41,9 @@ type eventFiles struct {
 // and gives the first one back.
 func (j *job) collectEvent(v value) (bool, error) {
 	rd := j.r
-	if e := rd.events; e != nil && e.files[len(e.files)-1].job == j {
+	name := filepath.ToSlash(j.file.Name)
+	pages := path.Base(path.Dir(name)) == pageFolder
+	if e := rd.events; e != nil && !pages && e.files[len(e.files)-1].job == j {
 		first := e.files[len(e.files)-1]
 		if e.files = e.files[:len(e.files)-1]; len(e.files) == 0 {
 			rd.events = nil
@@ -52,13 +57,12 @@ func (j *job) collectEvent(v value) (bool, error) {
 		return false, j.record(before)
 	}
 	sdk := isSDKEvent(v, j)
-	if j.listed || j.inList || !sdk && (v.Kind() != jsonscan.Object || !isEvent(v)) {
+	if !pages && (j.listed || j.inList) || !sdk && (v.Kind() != jsonscan.Object || !isEvent(v)) {
 		return false, nil
 	}
 	if f := rd.opt.Format; f != "" && f != "auto" && !strings.HasPrefix(f, "openhands") {
 		return false, nil
 	}
-	name := filepath.ToSlash(j.file.Name)
 	match := eventName.FindStringSubmatch(path.Base(name))
 	if match == nil {
 		return false, nil
@@ -68,18 +72,38 @@ func (j *job) collectEvent(v value) (bool, error) {
 		return false, nil
 	}
 	if rd.events == nil {
-		rd.events = &eventFiles{folder: path.Dir(name), sdk: sdk}
+		rd.events = &eventFiles{folder: path.Dir(name), sdk: sdk, pages: pages}
 	}
 	rd.events.files = append(rd.events.files, eventFile{number, j, bytes.Clone(v.Raw())})
 	return true, nil
 }
 
-// leaveEvents closes the folder of events when a file lies elsewhere.
+// leaveEvents closes the folder of events when a file lies elsewhere. Pages hold
+// the full ones of the events beside them only, so the events count.
 func (rd *Reader) leaveEvents(name string) error {
-	if rd.events == nil || rd.events.folder == path.Dir(filepath.ToSlash(name)) {
+	folder := path.Dir(filepath.ToSlash(name))
+	if rd.events == nil || rd.events.folder == folder {
+		return nil
+	}
+	if rd.events.pages && folder == path.Join(path.Dir(rd.events.folder), "events") {
+		for _, page := range rd.events.jobs() {
+			rd.ignore(page.file.Name, "pages of the events in the folder beside it")
+		}
+		rd.events = nil
 		return nil
 	}
 	return rd.flushEvents()
+}
+
+// jobs lists the files, each once.
+func (e *eventFiles) jobs() []*job {
+	var out []*job
+	for _, f := range e.files {
+		if len(out) == 0 || out[len(out)-1] != f.job {
+			out = append(out, f.job)
+		}
+	}
+	return out
 }
 
 // flushEvents reads the events collected so far as one rollout.

@@ -42,6 +42,31 @@ func TestEventFilesAreOneRollout(t *testing.T) {
 	require.Equal(t, rollout.StatusUnknown, alone[0].Status)
 }
 
+// TestPagesOfEvents: V0 keeps full pages of the events beside them. They are the
+// run only where the events are missing.
+func TestPagesOfEvents(t *testing.T) {
+	dir := t.TempDir()
+	var events []string
+	for i := range 3 {
+		e := fmt.Sprintf(`{"id":%d,"source":"user","action":"message","args":{"content":"m%d"}}`, i, i)
+		write(t, dir, fmt.Sprintf("a/events/%d.json", i), []byte(e))
+		events = append(events, e)
+	}
+	for _, conversation := range []string{"a", "b"} {
+		write(t, dir, conversation+"/event_cache/0-2.json", []byte("["+events[0]+","+events[1]+"]"))
+		write(t, dir, conversation+"/event_cache/2-4.json", []byte("["+events[2]+"]"))
+	}
+	r, err := traj.Open([]string{dir}, traj.Options{})
+	require.NoError(t, err)
+	var got []string
+	for x, err := range r.All() {
+		require.NoError(t, err)
+		got = append(got, roles(x))
+	}
+	require.Equal(t, []string{"user user user", "user user user"}, got)
+	require.Equal(t, 2, r.Report().IgnoredCount, "the pages beside events")
+}
+
 func TestEventFileWithSeveralEvents(t *testing.T) {
 	dir := t.TempDir()
 	p := write(t, dir, "1.json", []byte(sdkMessage("1", "user", "q")+"\n"+sdkMessage("2", "assistant", "a")+"\n"+sdkMessage("3", "user", "r")))

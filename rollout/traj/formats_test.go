@@ -1,6 +1,7 @@
 package traj_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -248,6 +249,11 @@ func TestLogIsReadSampleBySample(t *testing.T) {
 	require.Equal(t, "R/a/2", out[1].ID)
 	require.Equal(t, "T/sample-a", out[1].Group)
 	require.Equal(t, 1.0, *out[0].Outcome.Reward)
+	log := head + sample("a", "1") + "],\n\"stats\": {\"n\": [1, 2]}\n}\n"
+	out, _, err = read(t, "x.json", log+strings.Replace(log, `"R"`, `"S"`, 1), traj.Options{})
+	require.NoError(t, err)
+	require.Len(t, out, 2, "logs one after the other")
+	require.Equal(t, "S/a/1", out[1].ID)
 	for reason, text := range map[string]string{
 		"cut in the head":       head[:40],
 		"cut in a sample":       head + sample("a", "1")[:30],
@@ -266,7 +272,9 @@ func TestFaultsAreLocated(t *testing.T) {
 		{"a message without role", "x.jsonl", `{"messages":[{"role":"user","content":"q"},{"content":"x"}]}`, "x.jsonl:1, message 1, /role"},
 		{"a tool call without name", "x.jsonl", `{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"c"}]}]}`, "x.jsonl:1, message 0, /tool_calls/0"},
 		{"content of the wrong kind", "x.jsonl", `{"messages":[{"role":"user","content":{"a":1}}]}`, "x.jsonl:1, message 0, /content"},
-		{"an output that is a list of lists", "x.jsonl", `{"responses_create_params":{"input":[]},"response":{"output":[[]]},"reward":1}`, "x.jsonl:1, message 0, /output"},
+		{"transitions that do not go on where the last one ended", "x.jsonl", `{"responses_create_params":{"input":[]},"response":{"output":[[{"role":"user","content":"q"}],[{"role":"user","content":"p"}]]},"reward":1}`, "x.jsonl:1, /response/output"},
+		{"an item that is a list", "x.jsonl", `{"responses_create_params":{"input":[]},"response":{"output":[[],5]},"reward":1}`, "x.jsonl:1, message 0, /output"},
+		{"a filtered reply", "x.json", `{"request":{"messages":[]},"response":{"choices":[{"finish_reason":"content_filter"}]}}`, "x.json:1, message 0, /response/choices"},
 		{"log probabilities of another length", "x.json", `{"schema_version":"ATIF-v1.5","agent":{},"steps":[{"step_id":1,"source":"agent","message":"a","metrics":{"completion_token_ids":[1,2],"logprobs":[-1]}}]}`, "x.json:1, message 0, logprobs"},
 		{"a step from nowhere", "x.json", `{"schema_version":"ATIF-v1.5","agent":{},"steps":[{"step_id":1,"source":"robot","message":"a"}]}`, "x.json:1, message 0, /source"},
 		{"a speaker without a role", "x.jsonl", `{"conversations":[{"from":"narrator","value":"x"}]}`, "x.jsonl:1, message 0, /from"},

@@ -84,7 +84,7 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 		keepText(&r.Metadata, "model", log.model)
 	}
 	j.leftover(r, v, "id", "epoch", "input", "target", "messages", "output", "score", "scores", "events", "attachments", "message_pool", "transcript", "store", "error", "limit", "model_usage", "uuid")
-	j.noteImages(r)
+	j.noteParts(r)
 	return j.emit(r)
 }
 

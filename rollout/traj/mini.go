@@ -87,7 +87,7 @@ func readMini(j *job, v value) error {
 			keep(&r.Metadata, x.key, x.v)
 		}
 	}
-	j.noteImages(r)
+	j.noteParts(r)
 	return j.emit(r)
 }
 

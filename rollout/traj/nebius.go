@@ -15,7 +15,8 @@ func isNebius(v value, _ *job) bool {
 		return false
 	}
 	for _, m := range t.Items() {
-		return m.Get("role").Kind() == jsonscan.String && m.Get("text").Kind() != jsonscan.Absent && m.Get("system_prompt").Kind() != jsonscan.Absent
+		return m.Get("role").Kind() == jsonscan.String && m.Get("content").Kind() == jsonscan.Absent &&
+			(m.Get("text").Kind() != jsonscan.Absent || m.Get("system_prompt").Kind() != jsonscan.Absent)
 	}
 	return v.Get("generated_patch").Kind() != jsonscan.Absent && v.Get("eval_logs").Kind() != jsonscan.Absent
 }

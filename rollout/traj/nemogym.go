@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -94,16 +95,15 @@ func (x *itemRun) begin() {
 	}
 }
 
-func readNeMoGym(j *job, v value) error {
-	params, response := v.Get("responses_create_params"), v.Get("response")
-	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
+// request adds what a model was given: instructions, and input as a text or as
+// items.
+func (x *itemRun) request(params value) error {
 	if s, ok := params.Get("instructions").Text(); ok && s != "" {
-		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleSystem, Content: s})
+		x.r.Messages = append(x.r.Messages, rollout.Message{Role: rollout.RoleSystem, Content: s})
 	}
-	x := &itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
 	switch input := params.Get("input"); input.Kind() {
 	case jsonscan.String:
-		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: j.text(input, rollout.At(len(r.Messages)), "/input")})
+		x.r.Messages = append(x.r.Messages, rollout.Message{Role: rollout.RoleUser, Content: x.j.text(input, rollout.At(len(x.r.Messages)), "/input")})
 	case jsonscan.Array:
 		for _, item := range input.Items() {
 			if err := x.add(item); err != nil {
@@ -112,7 +112,17 @@ func readNeMoGym(j *job, v value) error {
 		}
 	case jsonscan.Null, jsonscan.Absent:
 	default:
-		return j.want(input, 0, "/responses_create_params/input", "a string or a list of items")
+		return x.j.want(input, 0, "/input", "a string or a list of items")
+	}
+	return nil
+}
+
+func readNeMoGym(j *job, v value) error {
+	params, response := v.Get("responses_create_params"), v.Get("response")
+	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
+	x := &itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
+	if err := x.request(params); err != nil {
+		return err
 	}
 	switch output := response.Get("output"); output.Kind() {
 	case jsonscan.Array:
@@ -121,9 +131,13 @@ func readNeMoGym(j *job, v value) error {
 	default:
 		return j.want(output, 0, "/response/output", "a list of items")
 	}
+	output, err := j.lastTransition(response.Get("output"))
+	if err != nil {
+		return err
+	}
 	given := len(r.Messages)
 	x.open, x.sampled = false, rollout.SampledByPolicy
-	for _, item := range response.Get("output").Items() {
+	for _, item := range output.Items() {
 		if err := x.add(item); err != nil {
 			return err
 		}
@@ -134,8 +148,42 @@ func readNeMoGym(j *job, v value) error {
 	j.nemoIdentity(r, v)
 	j.nemoOutcome(r, v)
 	j.leftover(r, v, "responses_create_params", "response", "reward", "resolved", "model_patch", "_ng_task_index", "_ng_rollout_index", "instance_id")
-	j.noteImages(r)
+	j.noteParts(r)
 	return j.emit(r)
+}
+
+// lastTransition returns the list that holds the whole conversation when an
+// output is a list of transitions, each of which repeats the conversation so far
+// and adds a step to it. Other outputs pass.
+func (j *job) lastTransition(output value) (value, error) {
+	last := output
+	for i, next := range output.Items() {
+		if next.Kind() != jsonscan.Array {
+			return output, nil // what is wrong with later ones is said as of any item
+		}
+		if i > 0 && !begins(next, last) {
+			return output, j.fail(0, "/response/output", "transition %d does not go on where the one before it ends, so what the model saw is not known", i)
+		}
+		last = next
+	}
+	return last, nil
+}
+
+// begins reports whether a list begins with all items of another.
+func begins(list, start value) bool {
+	if list.Len() < start.Len() {
+		return false
+	}
+	var want []value
+	for _, item := range start.Items() {
+		want = append(want, item)
+	}
+	for i, item := range list.Items() {
+		if i < len(want) && !bytes.Equal(item.Raw(), want[i].Raw()) {
+			return false
+		}
+	}
+	return true
 }
 
 // repeatedPrompt handles environments that write the messages given to them once
@@ -184,14 +232,11 @@ func (j *job) nemoOutcome(r *rollout.Rollout, v value) {
 	}
 	r.ExitStatus = v.Path("response", "status").String()
 	yes := func(key string) bool { b, _ := v.Get(key).Bool(); return b }
+	r.Status = responseStatus(r.ExitStatus)
 	switch {
-	case r.ExitStatus == "incomplete" || yes("truncated") || yes("agent_timed_out") || yes("container_timed_out"):
+	case yes("truncated") || yes("agent_timed_out") || yes("container_timed_out"):
 		r.Status = rollout.StatusTruncated
-	case r.ExitStatus == "failed":
-		r.Status = rollout.StatusFailed
-	case r.ExitStatus == "cancelled":
-		r.Status = rollout.StatusAborted
-	case r.ExitStatus == "completed" || yes("terminated"):
+	case r.Status == rollout.StatusUnknown && yes("terminated"):
 		r.Status = rollout.StatusCompleted
 	}
 	if yes("mask_sample") {

@@ -88,7 +88,7 @@ func readChat(j *job, v value) error {
 		}
 	}
 	j.leftover(r, v, "messages", "tools", "available_tools", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status")
-	j.noteImages(r)
+	j.noteParts(r)
 	return j.emit(r)
 }
 

@@ -230,6 +230,6 @@ func (x *sdkRun) observation(v value) error {
 }
 
 func (x *sdkRun) finish() error {
-	x.j.noteImages(x.r)
+	x.j.noteParts(x.r)
 	return x.j.emit(x.r)
 }

@@ -40,6 +40,21 @@ func (j *job) addItem(m *rollout.Message, item value, i int) (bool, error) {
 	return true, nil
 }
 
+// responseStatus is how a response of the Responses API ended.
+func responseStatus(word string) rollout.Status {
+	switch word {
+	case "completed":
+		return rollout.StatusCompleted
+	case "incomplete":
+		return rollout.StatusTruncated
+	case "failed":
+		return rollout.StatusFailed
+	case "cancelled":
+		return rollout.StatusAborted
+	}
+	return rollout.StatusUnknown
+}
+
 // plainParts reports whether a list of parts says no more than its text.
 func plainParts(parts []rollout.Part) bool {
 	for _, p := range parts {
@@ -74,8 +89,12 @@ func (j *job) responseMessage(items value, i int) (rollout.Message, error) {
 		return m, j.want(items, rollout.At(i), "/output", "a list of items")
 	}
 	for _, item := range items.Items() {
-		if _, err := j.addItem(&m, item, i); err != nil {
+		known, err := j.addItem(&m, item, i)
+		if err != nil {
 			return m, err
+		}
+		if !known {
+			j.note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", item.Get("type").String())
 		}
 	}
 	return m, nil

@@ -237,6 +237,9 @@ func TestFraming(t *testing.T) {
 		{"objects over many lines", "{\n" + pretty(a)[1:] + "\n{\n" + pretty(b)[1:], "a b"},
 		{"objects without a break between them", a + b + a, "a b F#2"},
 		{"a list on each line", "[" + a + "]\n[" + b + "]", "a b"},
+		{"lists one after the other, over many lines", "[\n" + pretty(a) + "\n]\n[\n" + pretty(b) + "\n]", "a b"},
+		{"lists of messages one after the other, over many lines", "[\n" + pretty(message)[1:] + "\n[\n" + pretty(message)[1:], "F#0 F#1"},
+		{"a list and an object", "[\n" + a + "\n]\n{\n" + pretty(b)[1:], "a b"},
 		{"lists in a list", "[[" + a + "],[" + b + "]]", "a b"},
 		{"a table of records", `{"i":` + a + `,"j":` + b + `}`, "a b"},
 		{"a table of message lists", `{"i":` + message + `,"j":` + message + `}`, "F#0 F#1"},
@@ -252,7 +255,11 @@ func TestFraming(t *testing.T) {
 			require.Equal(t, strings.ReplaceAll(c.want, "F", name), strings.Join(ids, " "), "%s as %s", c.reason, name)
 		}
 	}
-	got, _, err := read(t, "x.json", `{"i":`+message+`}`, traj.Options{})
+	long := `[{"role":"user","content":"` + strings.Repeat("q", 300<<10) + `"}]`
+	got, _, err := read(t, "x.json", long+"\n"+long, traj.Options{})
+	require.NoError(t, err)
+	require.Len(t, got, 2, "lists on lines that are longer than what is looked at")
+	got, _, err = read(t, "x.json", `{"i":`+message+`}`, traj.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "i", got[0].Instance, "the key of a table names the instance")
 	_, _, err = read(t, "x.json", `{"i":`+a+`,"config":{"x":1}}`, traj.Options{})

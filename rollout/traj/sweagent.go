@@ -17,7 +17,9 @@ func isSWEAgent(v value, _ *job) bool {
 		return false
 	}
 	for _, first := range h.Items() {
-		return first.Get("role").Kind() == jsonscan.String
+		// Demonstrations hold only the history, whose messages name their agent.
+		return first.Get("role").Kind() == jsonscan.String &&
+			(v.Get("trajectory").Kind() == jsonscan.Array || first.Get("agent").Kind() == jsonscan.String || first.Get("message_type").Kind() == jsonscan.String)
 	}
 	return v.Get("trajectory").Kind() == jsonscan.Array && v.Get("info").Kind() == jsonscan.Object
 }
@@ -72,7 +74,7 @@ func readSWEAgent(j *job, v value) error {
 			keep(&s.r.Metadata, key, x)
 		}
 	}
-	j.noteImages(s.r)
+	j.noteParts(s.r)
 	return j.emit(s.r)
 }
 
@@ -93,6 +95,10 @@ func (s *sweRun) messages(history value) (demos int, err error) {
 		}
 		if x.Get("tool_call_ids").Len() <= 1 {
 			drop(&m.Extra, "tool_call_ids")
+		}
+		if thought, ok := x.Get("thought").Text(); ok && m.Content == "" && thought != "" {
+			keep(&m.Extra, "said_as_thought", x.Get("thought"))
+			s.j.note("thought_beside_content", rollout.At(i), "the content is empty and %d bytes stand under thought; they are kept aside, not rendered", len(thought))
 		}
 		drop(&m.Extra, sweKeys...)
 		s.r.Messages = append(s.r.Messages, m)

@@ -305,6 +305,13 @@ func (j *job) stream(in io.Reader) error {
 		if j.lined {
 			j.where.Line = v.Line
 		}
+		if v.Begins {
+			if ferr := j.finish(); ferr != nil {
+				if ferr = j.failed(ferr); ferr != nil {
+					return ferr
+				}
+			}
+		}
 		if err == nil {
 			j.inList = v.InList
 			err = j.value(v)

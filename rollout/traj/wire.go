@@ -15,7 +15,12 @@ func isCompletionLog(v value, _ *job) bool {
 }
 
 func isOpenAIWire(v value, _ *job) bool {
-	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array
+	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array || isResponsesWire(v)
+}
+
+// isResponsesWire knows an exchange of the Responses API.
+func isResponsesWire(v value) bool {
+	return !v.Path("request", "input").IsNull() && v.Path("response", "output").Kind() == jsonscan.Array
 }
 
 func isAnthropic(v value, _ *job) bool {
@@ -31,6 +36,9 @@ func readCompletionLog(j *job, v value) error {
 
 func readOpenAIWire(j *job, v value) error {
 	q := v.Get("request")
+	if isResponsesWire(v) {
+		return j.responsesCall(q, v.Get("response"))
+	}
 	return j.completion(q.Get("messages"), q.Get("tools"), q, v.Get("response"))
 }
 
@@ -47,6 +55,9 @@ func (j *job) completion(list, defs, params, response value) error {
 	}
 	choice := firstChoice(response)
 	i := len(r.Messages)
+	if choice.Get("message").IsNull() {
+		return j.fail(rollout.At(i), "/response/choices", "the first choice has no message (finish reason %q): the reply is not in the record", choice.Get("finish_reason").String())
+	}
 	m, err := j.chatMessage(choice.Get("message"), i)
 	if err != nil {
 		return err
@@ -63,7 +74,40 @@ func (j *job) completion(list, defs, params, response value) error {
 	if x := response.Get("model"); !x.IsNull() {
 		keep(&r.Metadata, "model", x)
 	}
-	j.noteImages(r)
+	j.noteParts(r)
+	return j.emit(r)
+}
+
+// responsesCall makes a rollout of one call of the Responses API: all items of
+// its output are one reply.
+func (j *job) responsesCall(params, response value) error {
+	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Tools: functionTools(params.Get("tools")), Temperature: temperature(params.Get("temperature"))}
+	x := itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
+	if err := x.request(params); err != nil {
+		return err
+	}
+	i := len(r.Messages)
+	if id := params.Get("previous_response_id").String(); id != "" {
+		j.note("continues_response", rollout.At(i), "the call goes on from response %s, whose messages are not in this record", id)
+	}
+	m, err := j.responseMessage(response.Get("output"), i)
+	if err != nil {
+		return err
+	}
+	m.Sampled = rollout.SampledByPolicy
+	r.Messages = append(r.Messages, m)
+	r.ExitStatus = response.Get("status").String()
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: firstWord(response.Path("incomplete_details", "reason").String(), r.ExitStatus)}
+	t.Context.Unknown = !params.Get("previous_response_id").IsNull()
+	if err := j.capture(&t, response, i); err != nil {
+		return err
+	}
+	r.Turns = []rollout.Turn{t}
+	r.Status = responseStatus(r.ExitStatus)
+	if x := response.Get("model"); !x.IsNull() {
+		keep(&r.Metadata, "model", x)
+	}
+	j.noteParts(r)
 	return j.emit(r)
 }
 
@@ -94,7 +138,7 @@ func readAnthropic(j *job, v value) error {
 	if x := a.Get("model"); !x.IsNull() {
 		keep(&r.Metadata, "model", x)
 	}
-	j.noteImages(r)
+	j.noteParts(r)
 	return j.emit(r)
 }
 
@@ -143,11 +187,8 @@ func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
 			j.note("redacted_thinking", rollout.At(i), "the model thought here and the text is not readable")
 		default:
 			p := rollout.Part{Type: kind, Raw: b.Clone()}
-			if t := b.Get("text"); p.IsText() && !t.IsNull() {
-				if t.Kind() != jsonscan.String {
-					return j.want(t, rollout.At(i), "/content/text", "a string")
-				}
-				p.Text = j.text(t, rollout.At(i), "/content/text")
+			if err := j.partText(&p, b, i); err != nil {
+				return err
 			}
 			plain = plain && p.IsText()
 			m.Parts = append(m.Parts, p)

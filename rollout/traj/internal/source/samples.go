@@ -20,9 +20,15 @@ var headKeys = [][]byte{[]byte(`"version"`), []byte(`"eval"`)}
 // whole object, or, when it reaches the list of samples of a log, the object
 // read so far with an empty list in its place; the samples follow as elements.
 func (v *Values) object(out Value) (Value, error) {
-	v.buf = append(v.buf[:0], '{')
 	v.skip(1)
-	for first := true; ; first = false {
+	v.buf = append(v.buf, '{')
+	return v.members(out)
+}
+
+// members reads the rest of the object in the buffer, which holds its opening
+// bracket and perhaps the first members.
+func (v *Values) members(out Value) (Value, error) {
+	for first := len(v.buf) == 1; ; first = false {
 		c, err := v.space()
 		if err != nil {
 			return v.cut(out, err)

@@ -14,7 +14,8 @@ type Value struct {
 	Text   []byte // valid until the next call
 	Line   int    // 1-based line on which it begins
 	Offset int64  // byte offset in the stream
-	InList bool   // an element of the list the stream consists of
+	InList bool   // an element of a list the stream consists of
+	Begins bool   // a list began or ended before it: it belongs to no value before
 	Ended  bool   // it is followed by something: not cut off at the end
 }
 
@@ -28,8 +29,9 @@ type Values struct {
 
 	line   int
 	offset int64
-	list   bool // inside the list
+	list   bool // inside a list
 	tail   bool // the list is a member of an object whose rest follows
+	closed bool // a list has ended, so only lists and objects may follow
 	buf    []byte
 	err    error
 }
@@ -50,13 +52,7 @@ func NewValues(r io.Reader, lined bool, max int) (*Values, error) {
 	if b, _ := v.r.Peek(len(byteOrderMark)); bytes.Equal(b, byteOrderMark) {
 		v.skip(len(byteOrderMark))
 	}
-	c, err := v.space()
-	if err == nil && c == '[' {
-		v.skip(1)
-		v.list = true
-		err = nil
-	}
-	if err != nil && err != io.EOF {
+	if _, err := v.space(); err != nil && err != io.EOF {
 		return nil, err
 	}
 	return v, nil
@@ -174,41 +170,40 @@ func (v *Values) unreadable(err error) error {
 }
 
 func (v *Values) next() (Value, error) {
+	begins := false
 	c, err := v.space()
-	if err == io.EOF && v.list {
-		return Value{}, v.fail(rollout.KindFormat, "the list is cut off: expected ',' or ']', found the end").WithFix("fetch the file again")
-	}
-	if err != nil {
-		return Value{}, err
-	}
-	for v.list && (c == ',' || c == ']') {
+	for err == nil && (c == '[' && !v.list || (c == ',' || c == ']') && v.list) {
 		v.skip(1)
-		if c == ']' {
-			v.list = false
+		switch c {
+		case '[':
+			v.list, begins = true, true
+		case ']':
+			v.list, v.closed, begins = false, true, true
 			if v.tail {
-				return Value{}, v.skipTail()
+				if err := v.skipTail(); err != nil {
+					return Value{}, err
+				}
 			}
-			c, err = v.space()
-			if err == nil {
-				err = v.fail(rollout.KindFormat, "expected the end after the list, found %q", c)
+		case ',':
+			if next, err := v.space(); err == nil && (next == ',' || next == ']') {
+				return Value{}, v.fail(rollout.KindFormat, "expected a value, found %q", next)
 			}
-			return Value{}, err
 		}
-		if c, err = v.space(); err != nil {
-			if err == io.EOF {
-				err = v.fail(rollout.KindFormat, "the list is cut off: expected a value, found the end").WithFix("fetch the file again")
-			}
-			return Value{}, err
-		}
-		if c == ',' || c == ']' {
-			return Value{}, v.fail(rollout.KindFormat, "expected a value, found %q", c)
-		}
+		c, err = v.space()
 	}
-	out := Value{Line: v.line, Offset: v.offset, InList: v.list}
+	switch {
+	case err == io.EOF && v.list:
+		return Value{}, v.fail(rollout.KindFormat, "the list is cut off: expected a value, ',' or ']', found the end").WithFix("fetch the file again")
+	case err != nil:
+		return Value{}, err
+	case v.closed && !v.list && c != '{':
+		return Value{}, v.fail(rollout.KindFormat, "expected the end after the list, found %q", c)
+	}
+	out := Value{Line: v.line, Offset: v.offset, InList: v.list, Begins: begins}
+	v.buf = v.buf[:0]
 	if c == '{' && !v.list {
 		return v.object(out)
 	}
-	v.buf = v.buf[:0]
 	if err := v.copy(); err != nil {
 		return v.cut(out, err)
 	}
@@ -216,21 +211,16 @@ func (v *Values) next() (Value, error) {
 	return out, nil
 }
 
-// skipTail passes over the members after the samples and returns io.EOF at the
-// end of the object, or what is wrong with it.
+// skipTail passes over the members after the samples, or says what is wrong
+// with them.
 func (v *Values) skipTail() error {
-	v.buf = append(v.buf[:0], '{')
-	if c, err := v.space(); err == nil && c == ',' {
-		v.skip(1)
-	}
-	if _, err := v.rest(Value{}); err != nil {
-		return err
-	}
 	v.tail = false
-	if !bytes.HasSuffix(bytes.TrimSpace(v.buf), []byte{'}'}) {
-		return v.fail(rollout.KindFormat, "the object is cut off after its samples").WithFix("fetch the file again")
+	v.buf = append(v.buf[:0], `{"samples":[]`...)
+	rest, err := v.members(Value{})
+	if err == nil && !rest.Ended {
+		err = v.fail(rollout.KindFormat, "the object is cut off after its samples").WithFix("fetch the file again")
 	}
-	return io.EOF
+	return err
 }
 
 // span finds the end of a JSON value by its brackets and quotes.
