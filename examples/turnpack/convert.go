@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -198,7 +199,19 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	if err := dst.Close(); err != nil {
 		return summary{}, err
 	}
-	return summarize(report, time.Since(start), path), nil
+	return summarize(report, time.Since(start), relative(path)), nil
+}
+
+// relative is path as seen from the working folder, where it lies in it.
+func relative(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }
 
 // gate fails a run whose drift is beyond what the user allows.

@@ -11,6 +11,7 @@ import importlib.util
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -363,6 +364,22 @@ def swerl_random():
         return script("diff_swerl.py", TURNPACK, KITS, 1000, model_folder(tmp))
 
 
+def trained_step():
+    """The tutorial to its end: captured rollouts, one GRPO step of TRL, and the policy they were sampled from."""
+    need_module("torch", "trl", "datasets", "pyarrow")
+    tutorial = HERE.parents[1] / "examples" / "tutorial"
+    with tempfile.TemporaryDirectory() as tmp:
+        subprocess.run([TURNPACK, "convert", "--model", tutorial / "model", "--in", tutorial / "dumps", "--out", tmp, "--target", "trl", "--json"], stdout=subprocess.DEVNULL, check=True)
+        p = subprocess.run([sys.executable, tutorial / "train.py", Path(tmp) / "batch.parquet", tutorial / "model"], capture_output=True, text=True)
+    if p.returncode:
+        raise AssertionError(p.stderr[-600:])
+    said = p.stdout
+    facts = dict(re.findall(r"(at most|loss|norm|probability:|step,) (-?[\d.e-]+)", said))
+    if float(facts["at most"]) > 1e-4 or float(facts["norm"]) <= 0 or float(facts["step,"]) <= float(facts["probability:"]):
+        raise AssertionError(said)
+    return f"loss {facts['loss']}, recorded log probabilities within {facts['at most']} of the trainer's, objective {facts['probability:']} -> {facts['step,']}"
+
+
 def go_tests(package, pattern, *modules):
     def run():
         need_module(*modules)
@@ -419,6 +436,7 @@ def steps():
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")
     yield "trl loader", go_tests("./export/target", "TRL", "trl", "torch")
+    yield "tutorial, trained step", trained_step
     yield "patches against git", go_tests("./reward/patch", "Git")
 
 

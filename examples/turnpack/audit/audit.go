@@ -3,10 +3,11 @@ package audit
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/audit"
 )
 
@@ -15,67 +16,59 @@ import (
 // its own.
 type ModelLoader func(dir string) (audit.Model, error)
 
-// Exit codes.
-const (
-	exitClean    = 0
-	exitFindings = 1
-	exitUsage    = 2
-)
-
-const auditUsage = `usage: turnpack audit [--model DIR] [--json] [--examples N] [--fail-on error|warn|info] FILE...
+const auditUsage = `audit [--model DIR] [--json] [--examples N] [--fail-on SEVERITY] FILE...
 
 Reads training batches by anyone (Parquet and Arrow of this module, slime .pt,
 SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids and a mask) and
-says what would crash a trainer or train wrongly. Exit code 1 means findings of
-the --fail-on severity or worse (default: error).
-`
+says what would crash a trainer or train wrongly. Exit status 1 means findings
+of the --fail-on severity or worse, 2 that the audit could not be made.`
 
 // Main runs "audit" and returns the exit code.
 func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("audit", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, auditUsage) }
-	model := fs.String("model", "", "model folder")
-	asJSON := fs.Bool("json", false, "write JSON")
-	examples := fs.Int("examples", 3, "places shown per rule")
-	failOn := fs.String("fail-on", "error", "severity that makes the exit code 1")
-	if err := fs.Parse(args); err != nil {
-		return exitUsage
+	fs := cli.New("audit", auditUsage)
+	model := fs.String("model", "", "model `FOLDER`: also looks for what only a tokenizer shows")
+	asJSON := fs.Bool("json", false, "write the report as JSON")
+	examples := fs.Int("examples", 3, "`N` places shown per rule")
+	failOn := fs.String("fail-on", "error", "`SEVERITY` that makes the exit status 1: error, warn or info")
+	files, code, done := cli.Parse(fs, args, stdout, stderr)
+	if done {
+		return code
 	}
 	limits := map[string]audit.Severity{"info": audit.Info, "warn": audit.Warn, "error": audit.Error}
 	limit, known := limits[*failOn]
-	if fs.NArg() == 0 || !known {
-		fs.Usage()
-		return exitUsage
+	switch {
+	case len(files) == 0:
+		return cli.Mistake(fs, stderr, errors.New("no batch file is named"))
+	case !known:
+		return cli.Mistake(fs, stderr, fmt.Errorf("--fail-on is %q, expected error, warn or info", *failOn))
 	}
-	o := audit.Options{Examples: *examples}
-	if *model != "" {
-		if load == nil {
-			fmt.Fprintln(stderr, "turnpack audit: --model is not available in this build")
-			return exitUsage
-		}
-		m, err := load(*model)
+	worst, err := run(ctx, files, *model, *examples, load, *asJSON, stdout)
+	if err != nil {
+		fmt.Fprintln(stderr, "turnpack audit:", err)
+		return cli.Usage
+	}
+	if worst >= limit {
+		return cli.Failed
+	}
+	return cli.OK
+}
+
+// run audits files and prints the report.
+func run(ctx context.Context, files []string, model string, examples int, load ModelLoader, asJSON bool, stdout io.Writer) (audit.Severity, error) {
+	o := audit.Options{Examples: examples}
+	if model != "" {
+		m, err := load(model)
 		if err != nil {
-			fmt.Fprintln(stderr, "turnpack audit:", err)
-			return exitUsage
+			return 0, err
 		}
 		o.Model = m
 	}
-	r, err := audit.Run(ctx, fs.Args(), o)
+	r, err := audit.Run(ctx, files, o)
 	if err != nil {
-		fmt.Fprintln(stderr, "turnpack audit:", err)
-		return exitUsage
+		return 0, err
 	}
-	write := r.Table
-	if *asJSON {
-		write = r.JSON
+	if asJSON {
+		return r.Worst(), r.JSON(stdout)
 	}
-	if err := write(stdout); err != nil {
-		fmt.Fprintln(stderr, "turnpack audit:", err)
-		return exitUsage
-	}
-	if r.Worst() >= limit {
-		return exitFindings
-	}
-	return exitClean
+	return r.Worst(), r.Table(stdout)
 }

@@ -3,45 +3,45 @@ package audit
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-const diffUsage = `usage: turnpack diff [--context N] A B
+const diffUsage = `diff [--context N] A B
 
 Compares two export files row by row, rows matched by sample_id, and shows the
-first differing token of each differing row with its surroundings. Exit code 1
-means that they differ.
-`
+first differing token of each differing row with its surroundings. Exit
+status 1 means that they differ, 2 that they could not be compared.`
 
 // Diff runs "diff" and returns the exit code.
 func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("diff", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprint(stderr, diffUsage) }
-	around := fs.Int("context", 4, "tokens shown on each side")
-	if err := fs.Parse(args); err != nil {
-		return exitUsage
+	fs := cli.New("diff", diffUsage)
+	around := fs.Int("context", 4, "`N` tokens shown on each side")
+	files, code, done := cli.Parse(fs, args, stdout, stderr)
+	if done {
+		return code
 	}
-	if fs.NArg() != 2 || *around < 0 {
-		fs.Usage()
-		return exitUsage
+	if len(files) != 2 {
+		return cli.Mistake(fs, stderr, fmt.Errorf("expected two files, found %d", len(files)))
+	}
+	if *around < 0 {
+		return cli.Mistake(fs, stderr, fmt.Errorf("--context is %d, expected 0 or more", *around))
 	}
 	d := differ{out: stdout, around: *around}
-	if err := d.files(ctx, fs.Arg(0), fs.Arg(1)); err != nil {
+	if err := d.files(ctx, files[0], files[1]); err != nil {
 		fmt.Fprintln(stderr, "turnpack diff:", err)
-		return exitUsage
+		return cli.Usage
 	}
-	fmt.Fprintf(stdout, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, fs.Arg(0), d.onlyB, fs.Arg(1))
+	fmt.Fprintf(stdout, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, files[0], d.onlyB, files[1])
 	if d.differ+d.onlyA+d.onlyB > 0 {
-		return exitFindings
+		return cli.Failed
 	}
-	return exitClean
+	return cli.OK
 }
 
 type differ struct {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -85,7 +86,7 @@ func runVerb(ctx context.Context, v verb, args []string, stdin io.Reader, stdout
 	fs.SetOutput(stderr)
 	errorsAs := fs.String("errors", "exit", "exit: status 1 if any line failed; data: failures are data, status 0")
 	start := v.setup(fs)
-	paths, err := parseInterleaved(fs, args)
+	paths, err := cli.Interleaved(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -115,21 +116,6 @@ func runVerb(ctx context.Context, v verb, args []string, stdin io.Reader, stdout
 		return 1
 	}
 	return 0
-}
-
-// parseInterleaved lets flags follow file names.
-func parseInterleaved(fs *flag.FlagSet, args []string) ([]string, error) {
-	var paths []string
-	for {
-		if err := fs.Parse(args); err != nil {
-			return nil, err
-		}
-		if fs.NArg() == 0 {
-			return paths, nil
-		}
-		paths = append(paths, fs.Arg(0))
-		args = fs.Args()[1:]
-	}
 }
 
 func pump(ctx context.Context, run running, paths []string, stdin io.Reader, out *bufio.Writer) (failed int, err error) {

@@ -2,14 +2,13 @@ package score
 
 import (
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/rollout"
@@ -43,8 +42,15 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// parse reads the command line. flag.ErrHelp means that help was printed.
-func parse(args []string, stderr io.Writer) (*config, error) {
+const usage = `score --judge URL --model NAME [flags] [FILES]
+
+Scores every step of every rollout with an LLM judge. API keys come from the
+environment (--key-env). With --journal, the same command goes on where a
+stopped one was. Exit status 0: every step has a score, 1: some have none, 2:
+the command line is wrong or the run failed.`
+
+// parse reads the command line. done says that the command ends with code.
+func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done bool) {
 	var (
 		c                                        config
 		endpoints, in                            list
@@ -54,12 +60,7 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 		structured                               bool
 		pattern, field                           string
 	)
-	fs := flag.NewFlagSet("score", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() {
-		fmt.Fprintf(stderr, "usage: turnpack score --judge URL --model NAME [flags] [FILES]\n\nScores every step of every rollout with an LLM judge. API keys come from the\nenvironment (--key-env). With --journal, the same command goes on where a\nstopped one was.\n\n")
-		fs.PrintDefaults()
-	}
+	fs := cli.New("score", usage)
 	fs.Var(&endpoints, "judge", "base `URL` of an OpenAI-compatible server, such as http://host:8000/v1; again or with commas for several")
 	fs.StringVar(&c.judge.Model, "model", "", "`name` of the judge model")
 	fs.StringVar(&c.judge.KeyEnv, "key-env", "", "environment `variable` with the API key (default TURNPACK_JUDGE_KEY)")
@@ -96,10 +97,11 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 	fs.Float64Var(&c.judge.Price.Completion, "price-completion", 0, "price of a million completion tokens")
 	fs.Var(&coef, "coef", "weight of the mean step score in the summary's rewards (default 1)")
 	fs.DurationVar(&c.every, "progress", 30*time.Second, "time between progress lines off a terminal; 0 none")
-	if err := fs.Parse(args); err != nil {
-		return nil, err
+	files, code, done := cli.Parse(fs, args, stdout, stderr)
+	if done {
+		return nil, code, true
 	}
-	c.in = append(in, fs.Args()...)
+	c.in = append(in, files...)
 	if len(c.in) == 0 {
 		c.in = []string{"-"}
 	}
@@ -120,10 +122,13 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 	if structured {
 		c.judge.Schema = voteSchema(field)
 	}
-	if err = errors.Join(err, merr); err != nil {
-		return nil, err
+	if err = errors.Join(err, merr); err == nil {
+		err = errors.Join(c.judge.Validate(), c.options.Validate(), c.combine.Validate())
 	}
-	return &c, errors.Join(c.judge.Validate(), c.options.Validate(), c.combine.Validate())
+	if err != nil {
+		return nil, cli.Mistake(fs, stderr, err), true
+	}
+	return &c, 0, false
 }
 
 func wrong(flagName, found, expected string) error {

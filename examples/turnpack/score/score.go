@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -27,13 +26,9 @@ import (
 // Main runs the subcommand and returns the exit status: 0 every step has a
 // score, 1 some input or some step failed, 2 usage or the run itself failed.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "turnpack score: %v\nrun 'turnpack score -h' for the flags\n", err)
-		return 2
+	c, code, done := parse(args, stdout, stderr)
+	if done {
+		return code
 	}
 	s, err := c.run(ctx, stdin, stdout, stderr)
 	if s != nil {

@@ -124,9 +124,9 @@ func TestScoreFailures(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(out), "*"))
 	require.NoError(t, err)
 	require.Empty(t, left, "a run that failed leaves no output behind")
-	code, _, stderr := runScore(t, t.Context(), "", "-h")
+	code, stdout, _ := runScore(t, t.Context(), "", "-h")
 	require.Zero(t, code)
-	require.Contains(t, stderr, "usage: turnpack score")
+	require.Contains(t, stdout, "usage: turnpack score")
 }
 
 func TestScoreStopsAndGoesOn(t *testing.T) {

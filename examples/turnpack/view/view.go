@@ -10,7 +10,6 @@ package view
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,25 +17,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
-
-const usage = `usage: turnpack view BATCH.parquet [--model DIR] [--out page.html] [--rows FROM:TO] [--no-audit] [--force]
+const usage = `view BATCH.parquet [--model DIR] [--out PAGE.html] [--rows FROM:TO]
 
 Writes the batch as one self-contained page: rows with their tokens coloured by
 mask, log probability, advantage or weight, and the distributions of the batch.
-What turnpack audit finds is marked in place.
-
-`
+What turnpack audit finds is marked in place. docs/view.md describes the page.`
 
 // config is a parsed command line.
 type config struct {
@@ -47,55 +38,41 @@ type config struct {
 
 // Main runs "view" and returns the exit code.
 func Main(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	c, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "turnpack view: %v\nrun 'turnpack view -h' for the flags\n", err)
-		return exitUsage
-	}
-	if err := c.run(ctx, stdout); err != nil {
-		fmt.Fprintf(stderr, "turnpack view: %v\n", err)
-		return exitFailed
-	}
-	return exitOK
-}
-
-func parse(args []string, stderr io.Writer) (*config, error) {
 	c := &config{to: -1}
 	var rows string
 	var noAudit bool
-	fs := flag.NewFlagSet("view", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	fs.StringVar(&c.model, "model", "", "model `folder` with the tokenizer the batch was made with (default: the embedded one)")
-	fs.StringVar(&c.out, "out", "", "`file` for the page, - for standard output (default: the batch's name with .html)")
+	fs := cli.New("view", usage)
+	fs.StringVar(&c.model, "model", "", "model `FOLDER` with the tokenizer the batch was made with (default: the embedded one)")
+	fs.StringVar(&c.out, "out", "", "`FILE` for the page, - for standard output (default: the batch's name with .html)")
 	fs.StringVar(&rows, "rows", "", "only the rows `FROM:TO`, counted from 0, TO not included")
 	fs.BoolVar(&noAudit, "no-audit", false, "do not look for findings")
 	fs.BoolVar(&c.force, "force", false, "replace a page that exists")
-	var files []string
-	for len(args) > 0 { // flags may follow the file
-		if err := fs.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				fmt.Fprint(stderr, usage)
-				fs.SetOutput(stderr)
-				fs.PrintDefaults()
-			}
-			return nil, err
-		}
-		if args = fs.Args(); len(args) > 0 {
-			files, args = append(files, args[0]), args[1:]
-		}
+	files, code, done := cli.Parse(fs, args, stdout, stderr)
+	if done {
+		return code
 	}
+	c.audit = !noAudit
+	if err := c.set(files, rows); err != nil {
+		return cli.Mistake(fs, stderr, err)
+	}
+	if err := c.run(ctx, stdout); err != nil {
+		fmt.Fprintf(stderr, "turnpack view: %v\n", err)
+		return cli.Failed
+	}
+	return cli.OK
+}
+
+// set takes the file and the range of rows.
+func (c *config) set(files []string, rows string) error {
 	if len(files) != 1 {
-		return nil, fmt.Errorf("expected one batch file, found %d", len(files))
+		return fmt.Errorf("expected one batch file, found %d", len(files))
 	}
-	c.batch, c.audit = files[0], !noAudit
+	c.batch = files[0]
 	if c.out == "" {
 		c.out = strings.TrimSuffix(c.batch, filepath.Ext(c.batch)) + ".html"
 	}
 	if rows == "" {
-		return c, nil
+		return nil
 	}
 	from, to, ok := strings.Cut(rows, ":")
 	var errFrom, errTo error
@@ -106,9 +83,9 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 		c.to, errTo = strconv.Atoi(to)
 	}
 	if !ok || errFrom != nil || errTo != nil || c.from < 0 || to != "" && c.to <= c.from {
-		return nil, fmt.Errorf("--rows is %q, expected FROM:TO such as 0:100", rows)
+		return fmt.Errorf("--rows is %q, expected FROM:TO such as 0:100", rows)
 	}
-	return c, nil
+	return nil
 }
 
 func (c *config) run(ctx context.Context, stdout io.Writer) error {

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var fence = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
+
+// The commands of a page run word by word in a checkout, and print what the
+// page shows behind them. A line "…" stands for any lines.
+func TestDocs(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	for _, page := range []struct {
+		file     string
+		commands int // that must be found, so that no block is passed over
+		there    map[string]string
+	}{
+		{"docs/tutorial.md", 5, nil},
+		{"docs/view.md", 2, nil},
+		{"README.md", 3, map[string]string{"Qwen3-8B": "examples/tutorial/model", "dumps": "examples/tutorial/dumps"}},
+	} {
+		t.Run(page.file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page.file)))
+			require.NoError(t, err)
+			dir := t.TempDir()
+			require.NoError(t, os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")))
+			for name, at := range page.there {
+				require.NoError(t, os.Symlink(filepath.Join(root, filepath.FromSlash(at)), filepath.Join(dir, name)))
+			}
+			t.Chdir(dir)
+			if page.file == "docs/view.md" { // it looks at the tutorial's batch
+				code, _, stderr := call(t, "convert", "--model", "examples/tutorial/model", "--in", "examples/tutorial/dumps", "--out", "batch")
+				require.Zero(t, code, stderr)
+			}
+			ran, printed := 0, ""
+			for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
+				if lines := commands(block[1]); len(lines) > 0 {
+					for _, line := range lines {
+						code, stdout, stderr := call(t, strings.Fields(line)[1:]...)
+						require.Zero(t, code, "%s\n%s", line, stderr)
+						ran, printed = ran+1, stdout
+					}
+				} else if printed != "" {
+					shows(t, block[1], printed)
+					printed = ""
+				}
+			}
+			require.Equal(t, page.commands, ran)
+		})
+	}
+}
+
+// commands are the lines of a block that call turnpack.
+func commands(block string) []string {
+	var out []string
+	for line := range strings.Lines(block) {
+		line, _, _ = strings.Cut(strings.TrimPrefix(line, "go run ./examples/"), "    #")
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "turnpack ") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// shows fails where printed is not what block shows.
+func shows(t *testing.T, block, printed string) {
+	t.Helper()
+	have := strings.Split(strings.TrimRight(printed, "\n"), "\n")
+	gap := false
+	for want := range strings.Lines(block) {
+		want = strings.TrimRight(want, " \n")
+		if gap = gap || strings.TrimSpace(want) == "…"; strings.TrimSpace(want) == "…" {
+			continue
+		}
+		for gap && len(have) > 0 && clean(have[0]) != want {
+			have = have[1:]
+		}
+		require.NotEmpty(t, have, "nothing prints %q in\n%s", want, printed)
+		require.Equal(t, want, clean(have[0]))
+		have, gap = have[1:], false
+	}
+	require.True(t, gap || len(have) == 0, "more is printed: %q", have)
+}
+
+// clean is a printed line without the rule that fills it.
+func clean(line string) string { return strings.TrimRight(line, "─ ") }
