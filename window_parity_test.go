@@ -5,8 +5,10 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,4 +77,47 @@ func TestWindowParity(t *testing.T) {
 	}
 	require.NoError(t, sc.Err())
 	require.Equal(t, 63, managed)
+}
+
+// A template that wants user and assistant in turn refuses the preset's contexts
+// and takes those of every other policy, whose note is part of a user message.
+func TestNoteUnderAlternatingRoles(t *testing.T) {
+	const alternating = `{% for m in messages %}{% set user = m.role == 'user' %}{% if user != (loop.index0 % 2 == 1) and loop.index0 > 0 %}{{ raise_exception('roles must alternate') }}{% endif %}` +
+		`<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`
+	files := kit.Qwen3(t)
+	files["chat_template.jinja"] = &fstest.MapFile{Data: []byte(alternating)}
+	model, err := tokenize.LoadFS(files, ".")
+	require.NoError(t, err)
+	enc, err := tokenize.NewEncoder(model, tokenize.Options{Mode: tokenize.PerStep})
+	require.NoError(t, err)
+	r := trajectory(t, 20)
+	const budget = 4000
+	_, _, err = ctxwindow.Plan(t.Context(), r, ctxwindow.SWERL(budget), enc.Counter(r))
+	require.ErrorIs(t, err, rollout.KindTemplate)
+	summary := func(_ context.Context, omitted []rollout.Message) (rollout.Message, error) {
+		return rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprint("Done so far: ", len(omitted))}, nil
+	}
+	for _, policy := range []ctxwindow.Policy{ctxwindow.HeadTail{Budget: budget}, ctxwindow.Tail{Budget: budget}, ctxwindow.Refill{Budget: budget}, ctxwindow.Compaction{Budget: budget, Summarize: summary}} {
+		contexts, rep, err := ctxwindow.Plan(t.Context(), r, policy, enc.Counter(r))
+		require.NoError(t, err, policy.Name())
+		require.Positive(t, rep.Omitted)
+		shown, err := ctxwindow.Apply(r, contexts)
+		require.NoError(t, err)
+		seqs, err := enc.Encode(t.Context(), shown)
+		require.NoError(t, err)
+		require.Len(t, seqs, 20)
+		for k := range seqs {
+			seq, trained := &seqs[k], 0
+			for i, f := range seq.Flags {
+				if f&rollout.FlagSampled != 0 {
+					trained++
+					require.Equal(t, int32(r.Turns[k].Message), seq.Source[i], "a note is nobody's reply")
+				}
+			}
+			require.LessOrEqual(t, seq.Len()-trained, budget, "%s turn %d: budgets are exact", policy.Name(), k)
+		}
+	}
 }

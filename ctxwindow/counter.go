@@ -40,6 +40,7 @@ type AdditiveCounter interface {
 type unit struct {
 	from, to int
 	msg      *rollout.Message
+	note     bool // msg stands for omitted turns
 }
 
 // meter counts views of one history and keeps what it counted.

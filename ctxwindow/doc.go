@@ -16,7 +16,9 @@
 // turn is in it, its content shortened in the middle at rune boundaries if it
 // must be; turns stay whole, tool results with the call they answer. Where even
 // messages without content exceed the budget, the answer is an error of kind
-// limit.
+// limit. Where turns are left out, what says so ends the user or tool message
+// before it: two user turns in a row, which the preset makes, are refused by
+// templates with alternating roles and taken for a new task by others.
 //
 // # Rows
 //

@@ -48,6 +48,6 @@ func ExamplePlan() {
 	// Output:
 	// turn 0:
 	// turn 1:
-	// turn 2: [0,2) [2,4) as "[1 earlier turn left out to fit the context window]" [4,5) [5,6) as "line line line line line line [139 characters left out] line line line line line line"
+	// turn 2: [0,1) [1,2) as "Fix the test. [1 earlier turn left out to fit the context window]" [4,5) [5,6) as "line line line line line line l [138 characters left out] line line line line line line"
 	// rows 2 largest 40 shortened 1
 }

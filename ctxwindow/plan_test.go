@@ -129,24 +129,53 @@ func TestHeadTailShape(t *testing.T) {
 	contexts, rep := plan(t, r, HeadTail{Budget: 260}, &words{})
 	last := contexts[11]
 	require.Len(t, last.Parts, 3)
-	require.Equal(t, 0, last.Parts[0].From)
-	require.Greater(t, last.Parts[0].To, 2, "the head holds more than the fixed messages")
-	note := last.Parts[1]
-	require.Equal(t, last.Parts[0].To, note.From)
-	require.Equal(t, rollout.RoleUser, note.Message.Role)
+	head, noted, tail := last.Parts[0], last.Parts[1], last.Parts[2]
+	require.Equal(t, 0, head.From)
+	require.Greater(t, head.To, 2, "the head holds more than the fixed messages")
+	require.Equal(t, []int{head.To, head.To + 1}, []int{noted.From, noted.To})
+	before := r.Messages[noted.From]
+	require.Equal(t, before.Role, noted.Message.Role)
 	omitted := 0
-	for _, m := range r.Messages[note.From:note.To] {
+	for _, m := range r.Messages[noted.To:tail.From] {
 		if m.Role == rollout.RoleAssistant {
 			omitted++
 		}
 	}
-	require.Equal(t, fmt.Sprintf("[%d earlier turns left out to fit the context window]", omitted), note.Message.Content)
+	require.Equal(t, fmt.Sprintf("%s\n\n[%d earlier turns left out to fit the context window]", before.Content, omitted), noted.Message.Content)
 	require.Positive(t, rep.Windowed)
 
 	own := func(int) rollout.Message { return rollout.Message{Role: rollout.RoleSystem, Content: "cut"} }
 	contexts, _ = plan(t, r, Tail{Budget: 150, Note: own}, &words{})
 	require.Equal(t, 2, contexts[11].Parts[0].To)
 	require.Equal(t, "cut", contexts[11].Parts[1].Message.Content)
+}
+
+// The preset's note is a second user message behind the first (TestNoteUnderAlternatingRoles
+// at the module root shows a template that refuses it); no other policy makes one.
+func TestNotesKeepTheOrderOfRoles(t *testing.T) {
+	answers := func(m rollout.Message) bool { return m.Role == rollout.RoleUser || m.Role == rollout.RoleTool }
+	doubled := func(policy Policy, r *rollout.Rollout) (n int) {
+		contexts, _ := plan(t, r, policy, &chars{})
+		for k, turn := range rollout.TurnsOf(r) {
+			view := shown(r, contexts[k], turn.Message)
+			for i := 1; i < len(view); i++ {
+				if answers(view[i-1]) && view[i].Role == rollout.RoleUser {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	preset := 0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		r := agent(rng, 12, func(int) int { return rng.IntN(40) })
+		preset += doubled(SWERL(260), r)
+		for _, policy := range safePolicies(260) {
+			require.Zero(t, doubled(policy, r), "seed %d %#v", seed, policy)
+		}
+	}
+	require.Positive(t, preset)
 }
 
 func TestLatestTurnIsShortenedInTheMiddle(t *testing.T) {

@@ -3,7 +3,6 @@ package ctxwindow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -50,8 +49,10 @@ type HeadTail struct {
 	// Fixed is the number of first messages always shown. 0 means all before the
 	// first assistant message.
 	Fixed int
-	// Note makes the message that stands where turns were omitted. nil means a
-	// user message that names their number.
+	// Note makes what is said where turns were omitted. nil means one line that
+	// names their number. A user message becomes the end of the user or tool
+	// message before it, since many templates refuse two user turns in a row or take
+	// the second for a new task; a message of another role stands by itself.
 	Note func(omitted int) rollout.Message
 }
 
@@ -82,9 +83,9 @@ type Compaction struct {
 	Budget int
 	Target float64 // as in Refill
 	Fixed  int     // as in HeadTail
-	// Summarize writes one message that stands for omitted messages. They begin
-	// with the summary before, if there was one. A summary that does not fit is
-	// shortened.
+	// Summarize writes one message that stands for omitted messages, shown as a
+	// Note of HeadTail is. They begin with the summary before, if there was one. A
+	// summary that does not fit is shortened.
 	Summarize func(ctx context.Context, omitted []rollout.Message) (rollout.Message, error)
 }
 
@@ -159,19 +160,4 @@ func checkTarget(v float64) error {
 		return fault("Target", "is %v, want a share of 0 (default) to 1", v)
 	}
 	return nil
-}
-
-func omissionNote(omitted int) rollout.Message {
-	turns := "turns"
-	if omitted == 1 {
-		turns = "turn"
-	}
-	return rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprintf("[%d earlier %s left out to fit the context window]", omitted, turns)}
-}
-
-func noteOr(note func(int) rollout.Message) func(int) rollout.Message {
-	if note == nil {
-		return omissionNote
-	}
-	return note
 }

@@ -121,10 +121,10 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, e
 		view = append(view, unit{from: 0, to: c.fixed})
 	}
 	if s.summary != nil {
-		middle = []unit{{from: c.fixed, to: s.gone, msg: s.summary}}
+		middle = []unit{{from: c.fixed, to: s.gone, msg: s.summary, note: true}}
 	}
 	kept := block{start, c.blocks[last].to}
-	view = append(append(view, middle...), unit{from: kept.from, to: kept.to})
+	view = s.join(append(append(view, middle...), unit{from: kept.from, to: kept.to}))
 	n, err := s.meter.count(ctx, view)
 	if err != nil || n <= s.budget {
 		return view, step{tokens: n, omitted: tail}, err

@@ -22,7 +22,6 @@ const (
 type piece struct {
 	unit
 	stage int
-	note  bool // may go altogether
 }
 
 // squeeze shortens the fixed messages [0, fixed), what stands for omitted turns
@@ -37,7 +36,7 @@ func (p *planner) squeeze(ctx context.Context, budget, fixed int, middle []unit,
 		pieces = append(pieces, piece{unit: unit{from: k, to: k + 1}, stage: stage})
 	}
 	for _, u := range middle {
-		pieces = append(pieces, piece{unit: u, stage: giveObservation, note: true})
+		pieces = append(pieces, piece{unit: u, stage: giveObservation})
 	}
 	for k := latest.from; k < latest.to; k++ {
 		stage := giveObservation
@@ -55,7 +54,7 @@ func (p *planner) squeeze(ctx context.Context, budget, fixed int, middle []unit,
 			}
 		}
 	}
-	n, err := p.meter.count(ctx, p.render(pieces, giveStages, 0, false))
+	n, err := p.meter.count(ctx, p.join(p.render(pieces, giveStages, 0, false)))
 	if err != nil {
 		return nil, step{}, err
 	}
@@ -73,33 +72,39 @@ func (p *planner) fit(ctx context.Context, budget int, pieces []piece, stage int
 			longest = max(longest, len(m.Content), len(m.Reasoning))
 		}
 	}
-	best := []unit(nil)
-	tokens := 0
+	var best []unit
+	var st step
 	for lo, hi := 0, longest; lo <= hi; {
 		limit := (lo + hi) / 2
 		if best == nil {
 			limit = 0 // nothing is known to fit before the least does
 		}
-		view := p.render(pieces, stage, limit, marked)
+		parts := p.render(pieces, stage, limit, marked)
+		view := p.join(parts)
 		n, err := p.meter.count(ctx, view)
 		if err != nil {
 			return nil, step{}, false, err
 		}
 		if n <= budget {
-			best, tokens, lo = view, n, limit+1
+			best, lo = view, limit+1
+			st = step{tokens: n, shortened: shortened(parts)}
 		} else if best == nil {
 			return nil, step{}, false, nil
 		} else {
 			hi = limit - 1
 		}
 	}
-	st := step{tokens: tokens}
-	for _, u := range best {
-		if u.msg != nil && u.from+1 == u.to {
-			st.shortened++
+	return best, st, true, nil
+}
+
+// shortened counts the messages that stand in for longer ones.
+func shortened(view []unit) (n int) {
+	for _, u := range view {
+		if u.msg != nil && !u.note {
+			n++
 		}
 	}
-	return best, st, true, nil
+	return n
 }
 
 func (p *planner) message(u unit) *rollout.Message {
@@ -110,7 +115,7 @@ func (p *planner) message(u unit) *rollout.Message {
 }
 
 // render makes a view in which pieces of earlier stages keep nothing and those
-// of stage keep at most limit bytes. Unmarked, a note goes altogether.
+// of stage keep at most limit bytes. Unmarked, a note may go altogether.
 func (p *planner) render(pieces []piece, stage, limit int, marked bool) []unit {
 	var view []unit
 	for _, pc := range pieces {
@@ -142,7 +147,7 @@ func (p *planner) render(pieces []piece, stage, limit int, marked bool) []unit {
 // shorten returns m with at most keep bytes of its content, and of its
 // reasoning, beside the marker. Messages with parts that are not text stay.
 func shorten(m *rollout.Message, keep int, marked bool) (*rollout.Message, bool) {
-	if slices.ContainsFunc(m.Parts, func(part rollout.Part) bool { return !part.IsText() }) {
+	if !textOnly(m) {
 		return m, false
 	}
 	content, c := cutMiddle(m.Content, keep, marked)
@@ -153,6 +158,10 @@ func shorten(m *rollout.Message, keep int, marked bool) (*rollout.Message, bool)
 	short := *m
 	short.Content, short.Reasoning, short.Parts = content, reasoning, nil
 	return &short, true
+}
+
+func textOnly(m *rollout.Message) bool {
+	return !slices.ContainsFunc(m.Parts, func(part rollout.Part) bool { return !part.IsText() })
 }
 
 // cutMiddle keeps the first and last bytes of s, keep in all, at rune

@@ -85,7 +85,7 @@ type cut struct {
 func (p *planner) open(ctx context.Context, fixed int, blocks []block, note func(int) rollout.Message) (*cut, error) {
 	c := &cut{planner: p, fixed: fixed, blocks: blocks, note: note}
 	var err error
-	c.base, err = p.meter.count(ctx, c.compose(0, len(blocks)))
+	c.base, err = p.meter.count(ctx, p.join(c.compose(0, len(blocks))))
 	return c, err
 }
 
@@ -138,7 +138,7 @@ func (c *cut) compose(head, tail int) []unit {
 	}
 	if tail > head {
 		msg := c.note(tail - head)
-		view = append(view, unit{from: start, to: c.blocks[tail-1].to, msg: &msg})
+		view = append(view, unit{from: start, to: c.blocks[tail-1].to, msg: &msg, note: true})
 	}
 	if tail < len(c.blocks) {
 		view = append(view, unit{from: c.blocks[tail].from, to: c.blocks[len(c.blocks)-1].to})
@@ -159,7 +159,8 @@ func (c *cut) settle(ctx context.Context, head, tail, want, budget int) ([]unit,
 		}
 	}
 	for {
-		view := c.compose(head, tail)
+		parts := c.compose(head, tail)
+		view := c.join(parts)
 		n, err := c.meter.count(ctx, view)
 		if err != nil {
 			return nil, step{}, err
@@ -170,8 +171,8 @@ func (c *cut) settle(ctx context.Context, head, tail, want, budget int) ([]unit,
 		}
 		if alone {
 			var middle []unit
-			for _, u := range view {
-				if u.msg != nil {
+			for _, u := range parts {
+				if u.note {
 					middle = append(middle, u)
 				}
 			}

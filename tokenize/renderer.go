@@ -186,8 +186,8 @@ func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error)
 				return nil, nil, err
 			}
 			source := int32(-1)
-			if p.To == p.From+1 {
-				source = int32(p.From) // a shortened message stands for its original
+			if x.stands(&p) {
+				source = int32(p.From)
 			}
 			list, index = append(list, v), append(index, source)
 			continue
@@ -208,6 +208,15 @@ func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error)
 	}
 	c, err := chat.NewConversation(chat.List(list...), x.tools, chat.Null(), chat.ConversationOptions{})
 	return c, index, err
+}
+
+// stands reports whether a part's message is its original, shortened or with a
+// note, or one of those that a Counter numbers behind the rollout's.
+func (x *renderer) stands(p *rollout.ContextPart) bool {
+	if p.To != p.From+1 || p.From < 0 {
+		return false
+	}
+	return p.From >= len(x.r.Messages) || x.r.Messages[p.From].Role == p.Message.Role
 }
 
 // before is the number of messages of the plain history in front of message i.
