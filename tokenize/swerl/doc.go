@@ -19,5 +19,6 @@
 //     "completed".
 //
 // Contexts come from the turns of the rollout: apply the swe-rl policy of package
-// ctxwindow first.
+// ctxwindow first. Its contexts can exceed their budget, and their omission note is
+// a second user turn behind the first; ctxwindow's other policies do neither.
 package swerl
