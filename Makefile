@@ -9,7 +9,7 @@ HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo test check bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test clean help
+.PHONY: demo test check bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -65,6 +65,9 @@ cross: ## cross-builds without cgo
 
 consumer: ## a module that imports the library as a user would
 	@cd internal/testdata/consumer && CGO_ENABLED=0 $(GO) test ./...
+
+beam: ## the tests of the Beam example, a module of its own (Beam takes minutes to compile, so not in check)
+	@cd examples/beam && CGO_ENABLED=0 $(GO) test ./...
 
 clean:
 	@rm -rf bin batch
