@@ -122,7 +122,7 @@ func TestBadRecords(t *testing.T) {
 	src := batch()
 	src = append(src, attempt("a", 0, true)) // the id is taken
 	bad := attempt("b", 9, true)
-	bad.Turns = []rollout.Turn{{Message: 1, Context: rollout.Context{Unknown: true}}}
+	bad.Turns = []rollout.Turn{{Message: 1, Output: []rollout.TokenID{1 << 30}}}
 	src = append(src, bad)
 	_, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput)
@@ -133,6 +133,27 @@ func TestBadRecords(t *testing.T) {
 	require.Len(t, report.Skips, 2)
 	require.Equal(t, 12, report.Rows)
 	require.Equal(t, 1, report.WithoutRows["could not be encoded"])
+}
+
+// A turn in a context that nobody knows is left out and listed; the turns around
+// it are trained.
+func TestTurnsOfUnknownContext(t *testing.T) {
+	m := model(t)
+	src := batch()
+	unknown := rollout.Turn{Message: 1, Context: rollout.Context{Unknown: true}}
+	src[0].Turns = []rollout.Turn{unknown, {Message: 3, Step: 1}}
+	src[1].Turns = []rollout.Turn{unknown}
+	var dst rows
+	report, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Encode.UnknownContext)
+	require.Len(t, report.Untrained, 2)
+	require.Equal(t, src[0].ID, report.Untrained[0].Rollout)
+	require.ErrorIs(t, report.Untrained[0].Error, rollout.KindInput)
+	require.ErrorContains(t, report.Untrained[0].Error, "so the turn is not trained")
+	require.Equal(t, map[string]int{"what the model saw is not known": 1}, report.WithoutRows)
+	require.Equal(t, []int{1, 1}, []int{dst.got[0].FirstTurn, dst.got[0].LastTurn})
+	require.Empty(t, report.Skips)
 }
 
 func TestOutcomesThatAreNoReward(t *testing.T) {

@@ -26,8 +26,12 @@ type Report struct {
 	// reason.
 	MaskedRows map[string]int
 	Skips      []Skip
-	Reward     reward.Report
-	Encode     tokenize.Report
+	// Untrained lists rollouts of which turns were left out because what the model
+	// saw at them is not known; Error locates the first. Their other turns have
+	// rows.
+	Untrained []Skip
+	Reward    reward.Report
+	Encode    tokenize.Report
 	// Notes counts importer remarks by code.
 	Notes map[string]int
 	// Dropped columns: recorded for some rows only, so written for none.

@@ -115,15 +115,20 @@ func (x *run) bad(r *rollout.Rollout, err error) error {
 	if x.OnError == OnErrorStop {
 		return err
 	}
-	s := Skip{Error: err, Reason: "error"}
+	reason := "error"
 	if e, ok := asDetail(err); ok {
-		s.Reason = e.Kind.Error()
+		reason = e.Kind.Error()
 	}
+	x.report.skip(skipOf(r, err, reason))
+	return nil
+}
+
+func skipOf(r *rollout.Rollout, err error, reason string) Skip {
+	s := Skip{Error: err, Reason: reason}
 	if r != nil {
 		s.Rollout, s.File, s.Line = r.ID, r.Origin.File, r.Origin.Line
 	}
-	x.report.skip(s)
-	return nil
+	return s
 }
 
 // inSource adds the file a rollout was read from to an error that names none.

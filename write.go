@@ -163,6 +163,9 @@ func (x *run) book(res *result) {
 	if len(res.rows) == 0 {
 		count(&x.report.WithoutRows, res.why, 1)
 	}
+	if err := res.report.FirstUnknown; err != nil {
+		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "context unknown"))
+	}
 	for _, n := range res.notes {
 		count(&x.report.Notes, n.Code, 1)
 	}
@@ -216,6 +219,8 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	res.rows = export.Settle(rows)
 	if len(res.rows) == 0 {
 		switch {
+		case len(seqs) == 0 && report.UnknownContext > 0:
+			res.why = "what the model saw is not known"
 		case len(seqs) == 0:
 			res.why = "no sampled turn"
 		case reason != "":

@@ -12,6 +12,7 @@ func (j *job) merged() ([]rollout.Sequence, error) {
 		return nil, err
 	}
 	j.report.Report = res.Report
+	j.report.EmptyTurns -= j.report.UnknownContext
 	out := make([]rollout.Sequence, 0, len(res.Rows))
 	for k := range res.Rows {
 		seq, err := j.row(&res.Rows[k])

@@ -48,6 +48,11 @@ type Report struct {
 	// left out reasoning, or text beside tool calls, that the policy sampled.
 	LostReasoning int `json:"lost_reasoning_turns"`
 	LostContent   int `json:"lost_content_turns"`
+	// UnknownContext counts turns that Merged and PerStep leave untrained: the
+	// record shows that the model did not see the plain history, but not what it
+	// saw. FirstUnknown locates the first.
+	UnknownContext int   `json:"unknown_context_turns"`
+	FirstUnknown   error `json:"-"`
 }
 
 // Add adds o to r.
@@ -58,10 +63,14 @@ func (r *Report) Add(o Report) {
 	r.Unattributed += o.Unattributed
 	r.LostReasoning += o.LostReasoning
 	r.LostContent += o.LostContent
+	r.UnknownContext += o.UnknownContext
+	if r.FirstUnknown == nil {
+		r.FirstUnknown = o.FirstUnknown
+	}
 }
 
 // Encode returns the sequences of r in order, without loss weights. A rollout
-// without a sampled turn gives none. The sequences share memory with each other
+// without a sampled turn whose context is known gives none. The sequences share memory with each other
 // but not with r.
 func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, error) {
 	seqs, _, err := e.EncodeReport(ctx, r)
@@ -183,6 +192,10 @@ func (j *job) encodeTurns() error {
 		if err := checkIDs(t.Prompt.Add, j.model.Tokenizer.Vocab().Size(), where, "prompt"); err != nil {
 			return err
 		}
+		if t.Context.Unknown && !captured {
+			j.leaveOut(i, where)
+			continue
+		}
 		var text rendering
 		rendered := false
 		if t.Message >= 0 && j.render != nil && !t.Context.Unknown {
@@ -198,10 +211,6 @@ func (j *job) encodeTurns() error {
 			}
 		}
 		if !captured && !rendered {
-			if t.Context.Unknown {
-				return rollout.Errorf(rollout.KindInput, where, "the record shows that the model did not see the plain history here, but not what it saw").
-					WithFix("give the turn's context, or its captured prompt ids")
-			}
 			return rollout.Errorf(rollout.KindInput, where, "turn has neither captured prompt ids nor messages to render").
 				WithFix("record prompt_ids, or load a model with a chat template")
 		}
@@ -234,6 +243,20 @@ func (j *job) encodeTurns() error {
 		}
 	}
 	return nil
+}
+
+// leaveOut makes turn i an empty one: nothing tells in which context its tokens
+// stand, so they are not trained.
+func (j *job) leaveOut(i int, where rollout.Where) {
+	if i > 0 {
+		j.prompts[i].keep = j.promptLen(i - 1)
+	}
+	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
+	j.report.UnknownContext++
+	if j.report.FirstUnknown == nil {
+		j.report.FirstUnknown = located(rollout.Errorf(rollout.KindInput, where, "the record shows that the model did not see the plain history here, but not what it saw, so the turn is not trained").
+			WithFix("give the turn's context, or its captured prompt ids"), j.r.ID)
+	}
 }
 
 // renderedBase reports whether turn i-1's full ids begin with its rendered

@@ -99,6 +99,7 @@ func (j *job) perStep() ([]rollout.Sequence, error) {
 			j.report.Stops++
 		}
 	}
+	j.report.EmptyTurns -= j.report.UnknownContext // which have no columns either
 	if len(out) == 0 {
 		return nil, nil
 	}

@@ -178,3 +178,73 @@ func TestRowsStandAloneUnderKitTemplates(t *testing.T) {
 	t.Logf("%d rows under %d templates", count, len(files))
 	require.Greater(t, count, 4*len(files))
 }
+
+// Turns whose context is unknown give no token to train; the others keep what
+// they have without them.
+func TestTurnsOfUnknownContext(t *testing.T) {
+	const seed = 62
+	m := embeddedModel(t)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	left, out := 0, 0
+	for k := range 80 {
+		note := fmt.Sprintf("seed %d, rollout %d", seed, k)
+		r := randomRollout(rng, k%2 == 0)
+		if k%3 == 0 {
+			window(rng, r)
+		}
+		all, failure := rows(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
+		if failure != "" {
+			continue
+		}
+		want := map[int]rollout.Sequence{}
+		for _, s := range all {
+			want[s.FirstTurn] = s
+		}
+		unknown := 0
+		for i := range r.Turns {
+			if rng.IntN(3) == 0 {
+				r.Turns[i].Context = rollout.Context{Unknown: true}
+				delete(want, i)
+				unknown++
+			}
+		}
+		for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged} {
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+			require.NoError(t, err)
+			got, report, err := enc.EncodeReport(t.Context(), r)
+			require.NoError(t, err, note)
+			require.Equal(t, unknown, report.UnknownContext, note)
+			require.Equal(t, unknown > 0, report.FirstUnknown != nil, note)
+			seen := 0
+			for _, s := range got {
+				require.NoError(t, s.Check(), note)
+				for from := 0; from < s.Len(); from++ {
+					turn := int(s.Turn[from])
+					if turn < 0 {
+						continue
+					}
+					end := from
+					for end < s.Len() && int(s.Turn[end]) == turn {
+						end++
+					}
+					one, ok := want[turn]
+					require.True(t, ok, "%s: %s trains turn %d", note, mode, turn)
+					require.Equal(t, decode(t, m, one.IDs), decode(t, m, s.IDs[:end]), "%s: %s turn %d", note, mode, turn)
+					n := completionLen(&one)
+					require.Equal(t, one.IDs[one.Len()-n:], s.IDs[from:end], note)
+					for k, message := range one.Source {
+						if slices.Equal(one.IDs, s.IDs[:end]) && message >= 0 && s.Source[k] >= 0 {
+							require.Equal(t, message, s.Source[k], "%s: %s turn %d", note, mode, turn)
+						}
+					}
+					seen++
+					from = end - 1
+				}
+			}
+			require.Len(t, want, seen, "%s: %s", note, mode)
+			left, out = left+seen, out+unknown
+		}
+	}
+	require.Greater(t, left, 100)
+	require.Greater(t, out, 50)
+}

@@ -35,6 +35,8 @@ type summary struct {
 	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
 	Notes         map[string]int `json:"notes,omitempty"`
 	Skipped       []skipLine     `json:"skipped,omitempty"`
+	Untrained     []skipLine     `json:"turns_with_unknown_context,omitempty"`
+	Unknown       int            `json:"unknown_context_turns"`
 	Joins         map[string]int `json:"joins,omitempty"`
 	Breaks        map[string]int `json:"breaks,omitempty"`
 	Dropped       int            `json:"dropped_tokens"`
@@ -79,13 +81,19 @@ func summarize(r turnpack.Report, took time.Duration, output string) summary {
 	if r.DroppedVersions {
 		s.LostColumns = append(s.LostColumns, "versions")
 	}
-	for _, k := range r.Skips {
-		s.Skipped = append(s.Skipped, skipLine{k.Rollout, k.File, k.Line, k.Reason, k.Error.Error()})
-	}
+	s.Skipped, s.Untrained, s.Unknown = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
 	}
 	return s
+}
+
+func skipLines(skips []turnpack.Skip) []skipLine {
+	var out []skipLine
+	for _, k := range skips {
+		out = append(out, skipLine{k.Rollout, k.File, k.Line, k.Reason, k.Error.Error()})
+	}
+	return out
 }
 
 // addReading adds what the dump reader passed over.
@@ -152,15 +160,22 @@ func (s summary) table(w io.Writer) error {
 	if len(s.Notes) > 0 {
 		row("importer notes", "%s", counts(s.Notes))
 	}
-	if len(s.Skipped) > 0 {
-		row("records skipped", "%s", number(len(s.Skipped)))
-		for i, k := range s.Skipped {
+	list := func(lines []skipLine) {
+		for i, k := range lines {
 			if i == maxListed {
-				row("", "… and %d more (--json lists all)", len(s.Skipped)-i)
+				row("", "… and %d more (--json lists all)", len(lines)-i)
 				break
 			}
 			row("", "%s", firstFault(k.Error))
 		}
+	}
+	if len(s.Untrained) > 0 {
+		row("turns left untrained", "%s of %s rollouts: what the model saw is not known, first of each", number(s.Unknown), number(len(s.Untrained)))
+		list(s.Untrained)
+	}
+	if len(s.Skipped) > 0 {
+		row("records skipped", "%s", number(len(s.Skipped)))
+		list(s.Skipped)
 	}
 	for i, hint := range s.hints() {
 		row([]string{"you may want", ""}[min(i, 1)], "%s", hint)
