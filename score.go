@@ -26,6 +26,8 @@ type run struct {
 type groupPlan struct {
 	key   string
 	count int // rollouts to expect in the second pass
+	// How the rewards of an automatic scale came about.
+	byVerdict, byNumber bool
 }
 
 // score is the first pass: rewards and group sizes.
@@ -68,7 +70,13 @@ func (x *run) score(ctx context.Context, src Source) error {
 				withVersion++
 			}
 		}
-		if err := acc.Add(key, x.rolloutReward(r, reward.Score(r, x.Scale))); err != nil {
+		got := reward.Score(r, x.Scale)
+		if got.Excluded == "" {
+			number := reward.OnlyScalar(got.Verdict)
+			x.groups[at].byNumber = x.groups[at].byNumber || number
+			x.groups[at].byVerdict = x.groups[at].byVerdict || !number
+		}
+		if err := acc.Add(key, x.rolloutReward(r, got)); err != nil {
 			return err
 		}
 		x.progress(Progress{Pass: 1, Done: x.report.Read})
@@ -83,9 +91,27 @@ func (x *run) score(ctx context.Context, src Source) error {
 	if x.report.Read == 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source holds no rollout").WithFix("check the input path and the format")
 	}
+	if err := x.mixed(); err != nil {
+		return err
+	}
 	if !x.NoAdvantages && x.report.Rollouts > 0 && x.report.Reward.Used == 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "none of the %d rollouts has a usable outcome, so there is no reward to train on", x.report.Rollouts).
 			WithFix("join recorded results, or ask for rows without advantages")
+	}
+	return nil
+}
+
+// mixed refuses a group in which an automatic scale would compare verdicts with
+// numbers of another range.
+func (x *run) mixed() error {
+	if x.Scale.Outcome != reward.ScaleAuto || x.NoAdvantages {
+		return nil
+	}
+	for _, g := range x.groups {
+		if g.byVerdict && g.byNumber {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", g.key).
+				WithFix("choose the scale: recorded takes the numbers, signed the verdicts")
+		}
 	}
 	return nil
 }

@@ -16,9 +16,12 @@ const (
 	ScaleBinary                       // resolved 1, unresolved 0
 	ScalePartial                      // the recorded grade in [0, 1]; without one as ScaleBinary
 	ScaleRecorded                     // the recorded reward, whatever its range
+	// ScaleAuto is ScaleSigned where a verdict is recorded and ScaleRecorded where
+	// only a number is. One group should not hold both.
+	ScaleAuto
 )
 
-var scaleNames = []string{"signed", "binary", "partial", "recorded"}
+var scaleNames = []string{"signed", "binary", "partial", "recorded", "auto"}
 
 // String returns the name used in reports.
 func (s OutcomeScale) String() string { return name(scaleNames, int(s), "scale") }
@@ -199,14 +202,22 @@ func outcomeValue(o rollout.Outcome, v rollout.Verdict, s OutcomeScale) (value f
 		return 1, ""
 	case v == rollout.VerdictUnknown && o.Reward == nil:
 		return 0, ExcludedNoOutcome
-	case v == rollout.VerdictUnknown, v == rollout.VerdictGraded:
+	case OnlyScalar(v) && s == ScaleAuto && o.Reward != nil:
+		return *o.Reward, ""
+	case OnlyScalar(v):
 		return 0, ExcludedOnlyScalar + ", which the scale " + s.String() + " cannot read"
 	}
 	return unresolved(s), ""
 }
 
+// OnlyScalar reports whether a scored rollout's verdict says no more than that
+// there may be a number.
+func OnlyScalar(v rollout.Verdict) bool {
+	return v == rollout.VerdictUnknown || v == rollout.VerdictGraded
+}
+
 func unresolved(s OutcomeScale) float64 {
-	if s == ScaleSigned {
+	if s == ScaleSigned || s == ScaleAuto {
 		return -1
 	}
 	return 0

@@ -127,7 +127,7 @@ func TestBadInput(t *testing.T) {
 		{"empty folder", nil, t.TempDir(), []string{"no rollout found"}},
 		{"missing folder", nil, filepath.Join(t.TempDir(), "nowhere"), []string{"nowhere"}},
 		{"unknown format", nil, dump(t, `{"hello": "world"}`), []string{"dump.jsonl"}},
-		{"broken JSON in line 3", nil, dump(t, chatLine("a", true), chatLine("b", false), `{"messages": [`), []string{"dump.jsonl:3"}},
+		{"broken JSON in line 3", nil, dump(t, chatLine("a", true), chatLine("b", false), `{"messages": [`), []string{"dump.jsonl:3", "--on-error skip"}},
 		{"a message without a role", nil, dump(t, `{"messages": [{"content": "x"}]}`), []string{"dump.jsonl:1", "role"}},
 		{"a tool result without a call", nil, dump(t, `{"messages": [{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "c9", "content": "y"}, {"role": "assistant", "content": "z"}]}`), []string{"c9"}},
 		{"no template", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja"))) }, good, []string{"template"}},
@@ -189,6 +189,18 @@ func TestSkip(t *testing.T) {
 	require.Equal(t, []int{2, 4}, []int{s.Skipped[0].Line, s.Skipped[1].Line})
 }
 
+// Verdicts and plain numbers in one group are on no common scale.
+func TestMixedScale(t *testing.T) {
+	number := `{"instance_id": "task", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "reward": 0.5}`
+	verdict := strings.Replace(number, `"reward": 0.5`, `"resolved": true`, 1)
+	in, model := dump(t, number, verdict), modelDir(t, nil)
+	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir())
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, `group "task" holds rollouts with a verdict`)
+	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--scale", "signed")
+	require.Zero(t, code, stderr)
+}
+
 // The summary says what would keep rollouts that gave no row, and shows the
 // first of a record's faults.
 func TestSummaryHelps(t *testing.T) {
@@ -197,10 +209,14 @@ func TestSummaryHelps(t *testing.T) {
 		`{"messages": [{"role": "tool", "tool_call_id": "c1", "content": "x"}, {"role": "tool", "tool_call_id": "c2", "content": "y"}]}`)
 	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--on-error", "skip")
 	require.Zero(t, code, stderr)
-	for _, part := range []string{"1 rollouts record a number as their reward: --scale recorded", "1 rollouts record no result: join one with --rewards", `"c1"`, "(and 1 more: --json has them)"} {
+	for _, part := range []string{"1 rollouts record no result: join one with --rewards", "dump.jsonl, rollout", `"c1"`, "(and 1 more: --json has them)"} {
 		require.Contains(t, stdout, part)
 	}
 	require.NotContains(t, stdout, `"c2"`)
+	require.Regexp(t, `rows +3\n`, stdout, "a recorded number is a reward")
+	code, stdout, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--on-error", "skip", "--scale", "signed")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "1 rollouts record a number as their reward: --scale auto")
 }
 
 func TestReadOnlyOutput(t *testing.T) {

@@ -45,7 +45,7 @@ type convertCmd struct {
 	NoReasoning bool   `help:"Do not train reasoning."`
 
 	Estimator string  `help:"Advantage estimator: a preset name, or none for rows without advantages." default:"grpo"`
-	Scale     string  `help:"Outcome to reward: signed, binary, partial or recorded." enum:"signed,binary,partial,recorded" default:"signed"`
+	Scale     string  `help:"Outcome to reward: signed, binary, partial, recorded, or auto: signed where a verdict is recorded, else the recorded number." enum:"auto,signed,binary,partial,recorded" default:"auto"`
 	StepCoef  float64 `help:"Coefficient of the mean step score."`
 
 	UnknownStatus string `help:"Status written where the dump does not say how a rollout ended." enum:"refuse,completed,truncated,aborted,failed" default:"completed"`
@@ -130,7 +130,7 @@ func (c *convertCmd) pipeline(model *tokenize.Model) (turnpack.Pipeline, error) 
 		p.Window = window
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, Drift: lineage.Options{Drift: drift}}
-	for s := reward.ScaleSigned; s <= reward.ScaleRecorded; s++ {
+	for s := reward.ScaleSigned; s <= reward.ScaleAuto; s++ {
 		if s.String() == c.Scale {
 			p.Scale.Outcome = s
 		}
@@ -170,7 +170,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	if c.DryRun {
 		report, err := pipe.Run(p.ctx, src, discard{})
 		done()
-		return summarize(report, time.Since(start), ""), errors.Join(err, c.gate(report))
+		return summarize(report, time.Since(start), ""), errors.Join(c.skippable(err), c.gate(report))
 	}
 	if err := os.MkdirAll(c.Out, 0o777); err != nil {
 		return summary{}, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.Out}, "the output folder cannot be made: %w", err)
@@ -187,6 +187,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	}
 	report, err := pipe.Run(p.ctx, src, dst)
 	done()
+	err = c.skippable(err)
 	if err == nil {
 		err = c.gate(report)
 	}
@@ -212,6 +213,15 @@ func relative(path string) string {
 		return rel
 	}
 	return path
+}
+
+// skippable adds to the error of one record how to go on without it.
+func (c *convertCmd) skippable(err error) error {
+	e, ok := errors.AsType[*rollout.Error](err)
+	if !ok || c.OnError == "skip" || e.Where.Rollout == "" && e.Where.Line == 0 {
+		return err
+	}
+	return fmt.Errorf("%w\n--on-error skip leaves such records out and lists them", err)
 }
 
 // gate fails a run whose drift is beyond what the user allows.

@@ -21,7 +21,7 @@ func (s *summary) hints() []string {
 	}
 	var out []string
 	if scalar > 0 {
-		out = append(out, fmt.Sprintf("%s rollouts record a number as their reward: --scale recorded takes it", number(scalar)))
+		out = append(out, fmt.Sprintf("%s rollouts record a number as their reward: --scale auto takes it", number(scalar)))
 	}
 	if none > 0 {
 		out = append(out, fmt.Sprintf("%s rollouts record no result: join one with --rewards FILE, or write rows without advantages with --estimator none", number(none)))

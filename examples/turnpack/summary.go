@@ -88,6 +88,16 @@ func summarize(r turnpack.Report, took time.Duration, output string) summary {
 	return s
 }
 
+// shown is the first fault of a record, with its file where the fault names
+// none.
+func (k skipLine) shown() string {
+	text := firstFault(k.Error)
+	if k.File != "" && !strings.Contains(text, k.File) {
+		return k.File + ", " + text
+	}
+	return text
+}
+
 func skipLines(skips []turnpack.Skip) []skipLine {
 	var out []skipLine
 	for _, k := range skips {
@@ -166,7 +176,7 @@ func (s summary) table(w io.Writer) error {
 				row("", "… and %d more (--json lists all)", len(lines)-i)
 				break
 			}
-			row("", "%s", firstFault(k.Error))
+			row("", "%s", k.shown())
 		}
 	}
 	if len(s.Untrained) > 0 {

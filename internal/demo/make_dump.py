@@ -65,24 +65,27 @@ def steps(task, kind):
     return {
         "quick": [look, fix, again],
         "careful": [look, test, fix, again],
+        "tests first": [test, look, fix, again],
         "recovers": [look, bad, still, ("That was not enough: " + task["why"], fix[1].replace(repr(task["before"]), repr(task["wrong"])), ""), again],
         "wrong": [look, bad, still],
+        "wrong again": [look, test, bad, still],
         "loops": [look, test, test, test, test],
         "aborted": [look],
     }[kind]
 
 
-# Per task the four attempts; the last group is alike in every reward.
+# Per task the four attempts, no two of them alike; the last group is alike in
+# every reward.
 PLAN = [
     ["quick", "careful", "wrong", "recovers"],
-    ["careful", "wrong", "wrong", "quick"],
+    ["careful", "wrong", "wrong again", "quick"],
     ["quick", "loops", "wrong", "careful"],
     ["careful", "aborted", "quick", "wrong"],
     ["quick", "wrong", "recovers", "careful"],
-    ["quick", "careful", "quick", "recovers"],
+    ["quick", "careful", "tests first", "recovers"],
 ]
 
-SOLVED = {"quick", "careful", "recovers"}
+SOLVED = {"quick", "careful", "tests first", "recovers"}
 
 
 def prompt(task):
@@ -95,7 +98,7 @@ def native(task, index, kind):
         call = {"id": "call_%d" % n, "type": "function", "function": {"name": "bash", "arguments": {"command": command}}}
         messages.append({"role": "assistant", "content": "", "reasoning": thought, "tool_calls": [call], "sampled": "sampled"})
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": output})
-    if kind in SOLVED or kind == "wrong":
+    if kind in SOLVED or kind.startswith("wrong"):
         call = {"id": "call_end", "type": "function", "function": {"name": "submit", "arguments": {"summary": task["why"] if kind in SOLVED else "Changed the line that looked wrong."}}}
         messages.append({"role": "assistant", "content": "", "tool_calls": [call], "sampled": "sampled"})
     else:
