@@ -63,6 +63,15 @@ func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
 			}
 		}
 	}
+	next := 0 // the span that the context at hand leads to
+	for _, s := range row.Segments(func(at int) bool {
+		for row.Spans[next].Start < at {
+			next++
+		}
+		return source[at] < 0 && j.attributed[row.Spans[next].Turn]
+	}) {
+		j.report.segment(s.Kind, s.Len)
+	}
 	b.AddColumns(ids, source, flags, turn)
 	id := j.identity()
 	repaired := false
@@ -77,6 +86,9 @@ func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
 		id.FirstTurn, id.LastTurn = min(id.FirstTurn, s.Turn), max(id.LastTurn, s.Turn)
 		id.FirstStep, id.LastStep = min(id.FirstStep, t.Step), max(id.LastStep, t.Step)
 		j.setRecorded(&b, s.Turn, s.From, s.Start, s.Len)
+		if j.recorded(s.Turn) && len(s.Subs) == 0 {
+			j.report.Exact += s.Len
+		}
 	}
 	id.Fidelity = j.fidelity(row.Spans, repaired)
 	return b.Build(id)

@@ -35,40 +35,6 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	return &Encoder{model: model, opts: opts, added: newAddedTokens(model.Tokenizer.Vocab())}, nil
 }
 
-// Report says what encoding one rollout did.
-type Report struct {
-	lineage.Report
-	// Captured and Rendered count sampled tokens by how their ids are known.
-	Captured int `json:"captured_tokens"`
-	Rendered int `json:"rendered_tokens"`
-	// Unattributed counts turns whose prompt was captured but could not be
-	// attributed to messages.
-	Unattributed int `json:"unattributed_turns"`
-	// LostReasoning and LostContent count rendered completions whose template
-	// left out reasoning, or text beside tool calls, that the policy sampled.
-	LostReasoning int `json:"lost_reasoning_turns"`
-	LostContent   int `json:"lost_content_turns"`
-	// UnknownContext counts turns that Merged and PerStep leave untrained: the
-	// record shows that the model did not see the plain history, but not what it
-	// saw. FirstUnknown locates the first.
-	UnknownContext int   `json:"unknown_context_turns"`
-	FirstUnknown   error `json:"-"`
-}
-
-// Add adds o to r.
-func (r *Report) Add(o Report) {
-	r.Report.Add(o.Report)
-	r.Captured += o.Captured
-	r.Rendered += o.Rendered
-	r.Unattributed += o.Unattributed
-	r.LostReasoning += o.LostReasoning
-	r.LostContent += o.LostContent
-	r.UnknownContext += o.UnknownContext
-	if r.FirstUnknown == nil {
-		r.FirstUnknown = o.FirstUnknown
-	}
-}
-
 // Encode returns the sequences of r in order, without loss weights. A rollout
 // without a sampled turn whose context is known gives none. The sequences share memory with each other
 // but not with r.
@@ -182,7 +148,7 @@ func (j *job) encodeTurns() error {
 		}
 		c := &j.completions[i]
 		*c = completion{message: int32(t.Message), turn: int32(i)}
-		captured := t.Prompt.Captured() && t.Output != nil
+		captured := j.recorded(i)
 		if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
 			return rollout.Errorf(rollout.KindInput, where, "turn has %d log probabilities for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("record one per output id, or none")
 		}
@@ -264,6 +230,9 @@ func (j *job) leaveOut(i int, where rollout.Where) {
 func (j *job) renderedBase(i int) bool {
 	return !j.turns[i-1].Prompt.Captured() && j.attributed[i-1]
 }
+
+// recorded reports whether the engine recorded what turn i saw and sampled.
+func (j *job) recorded(i int) bool { return j.turns[i].Prompt.Captured() && j.turns[i].Output != nil }
 
 // promptEqual reports whether the rendered prompt of turn i has exactly the
 // captured ids.

@@ -259,6 +259,30 @@ func spelled(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
 	return out
 }
 
+// The report says what the tokens of merged rows are; what the template wrote
+// between turns is known only where prompts are attributed to messages.
+func TestSegmentsOfMergedRows(t *testing.T) {
+	m := qwen3(t)
+	r := &rollout.Rollout{ID: "two", Messages: say("user: a", "assistant: b", "user: c", "assistant: d")}
+	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+	require.NoError(t, err)
+	_, text, err := enc.EncodeReport(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, map[lineage.SegmentKind]int{
+		lineage.SegPrompt:   len(plainIDs(t, m, "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n", nil)),
+		lineage.SegSampled:  len(plainIDs(t, m, "b<|im_end|>d<|im_end|>", nil)),
+		lineage.SegScaffold: len(plainIDs(t, m, "\n<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n", nil)),
+		lineage.SegContext:  len(plainIDs(t, m, "c", nil)),
+	}, text.Segments)
+	other := captured(t, m, r)
+	other.Messages[2].Content = "not what the engine was shown"
+	_, report, err := enc.EncodeReport(t.Context(), other)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Unattributed)
+	require.Zero(t, report.Segments[lineage.SegScaffold])
+	require.Equal(t, text.Segments[lineage.SegScaffold]+text.Segments[lineage.SegContext], report.Segments[lineage.SegContext])
+}
+
 func TestMixedTurns(t *testing.T) {
 	m := embeddedModel(t)
 	r := captured(t, m, toolRollout())

@@ -93,6 +93,9 @@ func (j *job) perStep() ([]rollout.Sequence, error) {
 		j.report.Rows++
 		j.report.Sampled += c.len()
 		j.report.Trained += c.len()
+		if j.recorded(i) {
+			j.report.Exact += c.len()
+		}
 		j.report.RowTokens += end
 		j.report.PerTurn += end
 		if j.completions[i].stopped(j.model) {

@@ -57,7 +57,7 @@ type convertCmd struct {
 
 	outputFlags `embed:""`
 
-	MinFidelity float64 `help:"Fail when a smaller share of sampled tokens is trained in the exact recorded context." default:"0"`
+	MinFidelity float64 `help:"Fail when a smaller share of sampled tokens is trained exactly as the engine recorded them; tokens rendered from text are not." default:"0"`
 	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1"`
 }
 
@@ -149,6 +149,11 @@ func (c *convertCmd) pipeline(model *tokenize.Model) (turnpack.Pipeline, error) 
 	if c.OnError == "skip" {
 		p.OnError = turnpack.OnErrorSkip
 	}
+	for flag, share := range map[string]float64{"--min-fidelity": c.MinFidelity, "--max-stop-loss": c.MaxStopLoss} {
+		if !(share >= 0 && share <= 1) {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "is %g, want a share of 0 to 1", share))
+		}
+	}
 	return p, errors.Join(errs...)
 }
 
@@ -226,12 +231,18 @@ func (c *convertCmd) skippable(err error) error {
 
 // gate fails a run whose drift is beyond what the user allows.
 func (c *convertCmd) gate(r turnpack.Report) error {
+	e := &r.Encode
 	var errs []error
-	if f := r.Encode.Fidelity(); f < c.MinFidelity {
-		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--min-fidelity"}, "%.4f of the sampled tokens are trained in the exact recorded context, the limit is %g", f, c.MinFidelity))
+	if f := e.Fidelity(); f < c.MinFidelity {
+		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--min-fidelity"},
+			"%s of %s sampled tokens are trained exactly as recorded, a share of %.4f where %g is the least (%s were rendered from text, %s given up, %s trained behind a respelling)",
+			number(e.Exact), number(e.Sampled), f, c.MinFidelity, number(e.Rendered), number(e.Dropped), number(e.SubContext)).
+			WithFix("record the engine's token ids, choose --drift fork, or lower the share"))
 	}
-	if s := r.Encode.StopLossShare(); s > c.MaxStopLoss {
-		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--max-stop-loss"}, "%.4f of the stop tokens are lost, the limit is %g", s, c.MaxStopLoss))
+	if s := e.StopLossShare(); s > c.MaxStopLoss {
+		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--max-stop-loss"},
+			"%s of %s stop tokens are lost, a share of %.4f where %g is the most", number(e.StopsLost), number(e.Stops), s, c.MaxStopLoss).
+			WithFix("choose --drift fork or splice, which lose none, or raise the share"))
 	}
 	return errors.Join(errs...)
 }

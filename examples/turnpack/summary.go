@@ -39,11 +39,15 @@ type summary struct {
 	Unknown       int            `json:"unknown_context_turns"`
 	Joins         map[string]int `json:"joins,omitempty"`
 	Breaks        map[string]int `json:"breaks,omitempty"`
-	Dropped       int            `json:"dropped_tokens"`
-	Substituted   int            `json:"substituted_tokens"`
-	StopsLost     int            `json:"stop_tokens_lost"`
+	Segments      map[string]int `json:"tokens_by_segment,omitempty"`
+	Sampled       int            `json:"sampled_tokens"`
 	Captured      int            `json:"captured_tokens"`
 	Rendered      int            `json:"rendered_tokens"`
+	Exact         int            `json:"exact_tokens"`
+	Dropped       int            `json:"dropped_tokens"`
+	Substituted   int            `json:"substituted_tokens"`
+	Stops         int            `json:"stop_tokens"`
+	StopsLost     int            `json:"stop_tokens_lost"`
 	LostReasoning int            `json:"lost_reasoning_turns"`
 	LostContent   int            `json:"lost_content_turns"`
 	LostColumns   []string       `json:"columns_left_out,omitempty"`
@@ -66,14 +70,9 @@ func summarize(r turnpack.Report, took time.Duration, output string) summary {
 	s := summary{
 		Read: r.Read, Rollouts: r.Rollouts, Groups: r.Groups, ZeroSpread: r.Reward.Constant, Singletons: r.Reward.Singletons,
 		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
-		Joins: map[string]int{}, Breaks: map[string]int{}, Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, StopsLost: r.Encode.StopsLost,
-		Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, Seconds: took.Seconds(), Output: output,
-	}
-	for k, n := range r.Encode.Joins {
-		s.Joins[k.String()] = n
-	}
-	for k, n := range r.Encode.Breaks {
-		s.Breaks[k.String()] = n
+		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
+		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
+		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, Seconds: took.Seconds(), Output: output,
 	}
 	if r.DroppedLogprobs {
 		s.LostColumns = append(s.LostColumns, "logprobs")
@@ -102,6 +101,17 @@ func skipLines(skips []turnpack.Skip) []skipLine {
 	var out []skipLine
 	for _, k := range skips {
 		out = append(out, skipLine{k.Rollout, k.File, k.Line, k.Reason, k.Error.Error()})
+	}
+	return out
+}
+
+func named[K interface {
+	comparable
+	fmt.Stringer
+}](counts map[K]int) map[string]int {
+	out := make(map[string]int, len(counts))
+	for k, n := range counts {
+		out[k.String()] = n
 	}
 	return out
 }
@@ -145,15 +155,18 @@ func (s summary) table(w io.Writer) error {
 		row("groups without signal", "%s with equal rewards, %s with one rollout", number(s.ZeroSpread), number(s.Singletons))
 	}
 	row("rows", "%s", number(s.Rows))
-	row("tokens", "%s", number(s.Tokens))
-	row("trained tokens", "%s (%.1f %%)", number(s.Trained), 100*float64(s.Trained)/float64(max(s.Tokens, 1)))
 	if len(s.Breaks) > 0 {
-		row("turn joins", "%s", counts(s.Joins))
 		row("row starts", "%s", counts(s.Breaks))
+		row("turn joins", "%s", counts(s.Joins))
+	}
+	row("tokens", "%s, %s of them trained (%s)", number(s.Tokens), number(s.Trained), share(s.Trained, s.Tokens))
+	if len(s.Segments) > 0 {
+		row("", "%s", counts(s.Segments))
 	}
 	row("sampled tokens", "%s captured, %s rendered from text", number(s.Captured), number(s.Rendered))
+	row("fidelity", "%s of them trained exactly as recorded", share(s.Exact, s.Sampled))
 	if s.Dropped+s.Substituted+s.StopsLost > 0 {
-		row("drift repairs", "%s tokens given up, %s respelled, %s stop tokens lost", number(s.Dropped), number(s.Substituted), number(s.StopsLost))
+		row("drift repairs", "%s tokens given up, %s respelled, %s of %s stop tokens lost", number(s.Dropped), number(s.Substituted), number(s.StopsLost), number(s.Stops))
 	}
 	if s.LostReasoning+s.LostContent > 0 {
 		row("template left out", "the reasoning of %s turns, the text beside tool calls of %s", number(s.LostReasoning), number(s.LostContent))
@@ -222,6 +235,16 @@ func counts(m map[string]int) string {
 		return "none"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// share prints part of whole in per cent, and no share of nothing or of all but
+// for exactly that.
+func share[T int | int64](part, whole T) string {
+	p := 100 * float64(part) / float64(max(whole, 1))
+	if part > 0 && part < whole {
+		p = min(max(p, 0.1), 99.9)
+	}
+	return fmt.Sprintf("%.1f %%", p)
 }
 
 // number prints an integer with thousands apart.

@@ -238,7 +238,7 @@ func checkPartition(t testing.TB, flats []flat, row *Row, ids []rollout.TokenID,
 	}
 	require.Equal(t, len(ids), at)
 	n := 0
-	for _, s := range row.Segments() {
+	for _, s := range row.Segments(nil) {
 		require.Equal(t, n, s.Start)
 		n += s.Len
 	}

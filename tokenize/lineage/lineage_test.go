@@ -174,7 +174,7 @@ func TestRealign(t *testing.T) {
 			require.Equal(t, []Segment{
 				{SegPrompt, -1, 0, n}, {SegSampled, 0, n, 4}, {SegRealigned, -1, n + 4, 3},
 				{SegContext, -1, n + 7, len(more)}, {SegSampled, 1, n + 7 + len(more), 6},
-			}, res.Rows[0].Segments())
+			}, res.Rows[0].Segments(nil))
 			require.Equal(t, 1, res.Report.StopsLost)
 			require.Equal(t, 0.5, res.Report.StopLossShare())
 		})
@@ -187,7 +187,7 @@ func TestRealign(t *testing.T) {
 	t.Run("a cut tail has no respelling", func(t *testing.T) {
 		res := merged(t, Options{Drift: DriftRealign, Text: toyText}, said(ask, cat(10, 11, 12)), said(cat(ask, 10, open, user, 5, stop, open, model), answer))
 		require.Len(t, res.Rows, 1)
-		require.Equal(t, SegContext, res.Rows[0].Segments()[2].Kind)
+		require.Equal(t, SegContext, res.Rows[0].Segments(nil)[2].Kind)
 	})
 	t.Run("a retry is not deleted", func(t *testing.T) {
 		require.Len(t, merged(t, Options{Drift: DriftRealign, MaxDropTokens: 100}, said(ask, answer), said(ask, cat(15, stop))).Rows, 2)
@@ -199,13 +199,28 @@ func TestRealign(t *testing.T) {
 	})
 }
 
+func TestScaffoldIsTheCallersToSay(t *testing.T) {
+	row := merged(t, Options{}, said(ask, answer), said(cat(ask, answer, more), cat(30, stop))).Rows[0]
+	n, asked := len(ask)+len(answer), 0
+	got := row.Segments(func(at int) bool {
+		asked++
+		require.True(t, at >= n && at < n+len(more), "only ids between turns are in question")
+		return at == n+1
+	})
+	require.Equal(t, []Segment{
+		{SegPrompt, -1, 0, len(ask)}, {SegSampled, 0, len(ask), len(answer)}, {SegContext, -1, n, 1}, {SegScaffold, -1, n + 1, 1},
+		{SegContext, -1, n + 2, len(more) - 2}, {SegSampled, 1, n + len(more), 2},
+	}, got)
+	require.Equal(t, len(more), asked)
+}
+
 func TestReplayNamesItsTurn(t *testing.T) {
 	follow := cat(ask, answer, more)
 	res := merged(t, Options{}, said(ask, answer), said(follow, cat(30, stop)), said(follow, cat(31, stop)))
 	n := len(ask)
 	require.Equal(t, []Segment{
 		{SegPrompt, -1, 0, n}, {SegReplay, 0, n, 6}, {SegPrompt, -1, n + 6, len(more)}, {SegSampled, 2, n + 6 + len(more), 2},
-	}, res.Rows[1].Segments())
+	}, res.Rows[1].Segments(nil))
 }
 
 func TestExcludedTurnIsContext(t *testing.T) {
@@ -214,7 +229,7 @@ func TestExcludedTurnIsContext(t *testing.T) {
 	res := merged(t, Options{}, bad, said(cat(ask, answer, more), cat(30, stop)))
 	require.Len(t, res.Rows, 1)
 	require.Equal(t, []Drop{{Turn: 0, Len: 6, Reason: DropPolicy}}, res.Dropped)
-	require.Equal(t, SegReplay, res.Rows[0].Segments()[1].Kind)
+	require.Equal(t, SegReplay, res.Rows[0].Segments(nil)[1].Kind)
 }
 
 func TestMaxRowTokens(t *testing.T) {

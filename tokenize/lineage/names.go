@@ -66,9 +66,7 @@ const (
 	SegContext                      // between two turns: separator, tool output, headers
 	SegReplay                       // sampled by a turn that another row owns (or none)
 	SegRealigned                    // the engine's spelling where sampled tokens were dropped
-	// SegScaffold is for renderers, which can tell template text from content
-	// inside SegContext. This package sees ids only and never emits it.
-	SegScaffold
+	SegScaffold                     // between two turns, written by the template: only where the caller knows it
 )
 
 // DropReason says why a sampled token is trained in no row.
@@ -116,6 +114,9 @@ func (r DropReason) String() string { return nameOf(dropNames[:], "drop", uint8(
 
 // MarshalText writes String, so that reports read as words.
 func (k JoinKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// MarshalText writes String, so that reports read as words.
+func (k SegmentKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // MarshalText writes String, so that reports read as words.
 func (r BreakReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -153,15 +153,30 @@ func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(P
 	return way
 }
 
-// Segments returns the partition of the row.
-func (r *Row) Segments() []Segment {
+// Segments returns the partition of the row. Ids between turns are SegContext,
+// or SegScaffold where scaffold, if it is not nil, says that the template wrote
+// the id at a row position.
+func (r *Row) Segments(scaffold func(at int) bool) []Segment {
 	var out []Segment
+	add := func(kind SegmentKind, turn, start, n int) {
+		if k := len(out) - 1; k >= 0 && out[k].Kind == kind && out[k].Turn == turn {
+			out[k].Len += n
+			return
+		}
+		out = append(out, Segment{Kind: kind, Turn: turn, Start: start, Len: n})
+	}
 	for p := range r.Pieces() {
-		if k := len(out) - 1; k >= 0 && out[k].Kind == p.Kind && out[k].Turn == p.Turn {
-			out[k].Len += len(p.IDs)
+		if p.Kind != SegContext || scaffold == nil {
+			add(p.Kind, p.Turn, p.Start, len(p.IDs))
 			continue
 		}
-		out = append(out, Segment{Kind: p.Kind, Turn: p.Turn, Start: p.Start, Len: len(p.IDs)})
+		for at := p.Start; at < p.Start+len(p.IDs); at++ {
+			kind := SegContext
+			if scaffold(at) {
+				kind = SegScaffold
+			}
+			add(kind, -1, at, 1)
+		}
 	}
 	return out
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+)
+
+// driftingDump holds two rollouts of two calls each, ids alone. In "b" the second
+// prompt spells the end of the first reply otherwise, so that a realigned row
+// loses two of its six sampled tokens, a stop token among them.
+func driftingDump(t *testing.T) string {
+	t.Helper()
+	m, err := embedded.Model()
+	require.NoError(t, err)
+	stop := m.Stops[0]
+	line := func(id string, again ...rollout.TokenID) string {
+		b, err := json.Marshal(map[string]any{"turnpack_version": 1, "id": id, "group": "g", "outcome": map[string]any{"resolved": id == "a"}, "turns": []map[string]any{
+			{"prompt_ids": []rollout.TokenID{1, 2}, "output_ids": []rollout.TokenID{3, 4, stop}, "finish_reason": "stop"},
+			{"prompt_ids": append([]rollout.TokenID{1, 2, 3}, again...), "output_ids": []rollout.TokenID{8, 9, stop}, "finish_reason": "stop"},
+		}})
+		require.NoError(t, err)
+		return string(b)
+	}
+	return dump(t, line("a", 4, stop, 7), line("b", 5, 6, stop, 7))
+}
+
+func TestGates(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		in    string
+		flags []string
+		code  int
+		says  []string
+	}{
+		{"no drift repair, nothing lost", driftingDump(t), []string{"--min-fidelity", "1", "--max-stop-loss", "0"}, exitOK,
+			[]string{"fidelity               100.0 % of them trained exactly as recorded", "row starts             2 root, 1 drift_last"}},
+		{"a repair without a limit", driftingDump(t), []string{"--drift", "realign"}, exitOK,
+			[]string{"fidelity               83.3 % of them", "2 tokens given up, 0 respelled, 1 of 4 stop tokens lost", "1 exact, 1 realign"}},
+		{"fidelity under the least", driftingDump(t), []string{"--drift", "realign", "--min-fidelity", "0.9"}, exitFailed,
+			[]string{"--min-fidelity", "10 of 12 sampled tokens are trained exactly as recorded, a share of 0.8333 where 0.9 is the least (0 were rendered from text, 2 given up", "--drift fork"}},
+		{"stop tokens over the most", driftingDump(t), []string{"--drift", "realign", "--max-stop-loss", "0.2"}, exitFailed,
+			[]string{"--max-stop-loss", "1 of 4 stop tokens are lost, a share of 0.2500 where 0.2 is the most"}},
+		{"both at once", driftingDump(t), []string{"--drift", "realign", "--min-fidelity", "0.9", "--max-stop-loss", "0.2"}, exitFailed,
+			[]string{"--min-fidelity", "--max-stop-loss"}},
+		{"text was recorded by no engine", goodDump(t), []string{"--min-fidelity", "0.01"}, exitFailed, []string{"0 of", "rendered from text", "record the engine's token ids"}},
+		{"per cent are no share", goodDump(t), []string{"--min-fidelity", "95"}, exitFailed, []string{"--min-fidelity", "want a share of 0 to 1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out := t.TempDir()
+			code, stdout, stderr := call(t, append([]string{"convert", "--model", modelDir(t, nil), "--in", tc.in, "--out", out}, tc.flags...)...)
+			require.Equal(t, tc.code, code, stderr)
+			for _, part := range tc.says {
+				require.Contains(t, stdout+stderr, part)
+			}
+			_, err := os.Stat(filepath.Join(out, "batch.parquet"))
+			require.Equal(t, tc.code == exitOK, err == nil, "a gate that fails leaves no batch")
+		})
+	}
+}

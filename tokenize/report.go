@@ -1,0 +1,63 @@
+package tokenize
+
+import "github.com/turnpack/turnpack/tokenize/lineage"
+
+// Report says what encoding one rollout did.
+type Report struct {
+	lineage.Report
+	// Captured and Rendered count sampled tokens by how their ids are known.
+	Captured int `json:"captured_tokens"`
+	Rendered int `json:"rendered_tokens"`
+	// Exact counts trained tokens whose ids and whole context the engine recorded,
+	// with every id as recorded.
+	Exact int `json:"exact_tokens"`
+	// Unattributed counts turns whose prompt was captured but could not be
+	// attributed to messages.
+	Unattributed int `json:"unattributed_turns"`
+	// LostReasoning and LostContent count rendered completions whose template
+	// left out reasoning, or text beside tool calls, that the policy sampled.
+	LostReasoning int `json:"lost_reasoning_turns"`
+	LostContent   int `json:"lost_content_turns"`
+	// UnknownContext counts turns that Merged and PerStep leave untrained: the
+	// record shows that the model did not see the plain history, but not what it
+	// saw. FirstUnknown locates the first.
+	UnknownContext int   `json:"unknown_context_turns"`
+	FirstUnknown   error `json:"-"`
+	// Segments counts the tokens of merged rows by what they are.
+	Segments map[lineage.SegmentKind]int `json:"segment_tokens,omitempty"`
+}
+
+// Add adds o to r.
+func (r *Report) Add(o Report) {
+	r.Report.Add(o.Report)
+	r.Captured += o.Captured
+	r.Rendered += o.Rendered
+	r.Exact += o.Exact
+	r.Unattributed += o.Unattributed
+	r.LostReasoning += o.LostReasoning
+	r.LostContent += o.LostContent
+	r.UnknownContext += o.UnknownContext
+	if r.FirstUnknown == nil {
+		r.FirstUnknown = o.FirstUnknown
+	}
+	for kind, n := range o.Segments {
+		r.segment(kind, n)
+	}
+}
+
+// Fidelity returns the share of sampled tokens, 0…1, that are trained exactly as
+// the engine recorded them, context included. What is rendered from text has no
+// part in it. Without sampled tokens it is 1.
+func (r Report) Fidelity() float64 {
+	if r.Sampled == 0 {
+		return 1
+	}
+	return float64(r.Exact) / float64(r.Sampled)
+}
+
+func (r *Report) segment(kind lineage.SegmentKind, n int) {
+	if r.Segments == nil {
+		r.Segments = map[lineage.SegmentKind]int{}
+	}
+	r.Segments[kind] += n
+}
