@@ -336,9 +336,6 @@ func TestErrorsAreLocated(t *testing.T) {
 		{"nothing to make ids from", func(r *rollout.Rollout) {
 			r.Turns[0] = rollout.Turn{Message: -1}
 		}},
-		{"an unknown context without ids", func(r *rollout.Rollout) {
-			r.Turns[0] = rollout.Turn{Message: 1, Context: rollout.Context{Unknown: true}}
-		}},
 		{"an image", func(r *rollout.Rollout) { r.Messages[0].Parts = []rollout.Part{{Type: "image"}} }},
 		{"arguments that are no JSON", func(r *rollout.Rollout) { r.Messages[1].ToolCalls[0].Arguments = "{" }},
 	} {
