@@ -364,6 +364,17 @@ def swerl_random():
         return script("diff_swerl.py", TURNPACK, KITS, 1000, model_folder(tmp))
 
 
+def advantages_random():
+    need_module("torch")
+    need(CACHE / "peers", KITS / "advantages")
+    return script("diff_advantages.py", TURNPACK, CACHE / "peers", KITS / "advantages" / "cases.jsonl", 500, 1)
+
+
+def grades_random():
+    need(CACHE / "peers", KITS / "swebench_grading")
+    return script("diff_grades.py", TURNPACK, CACHE / "peers", KITS / "swebench_grading" / "cases.jsonl", 4000, 1)
+
+
 def trained_step():
     """The tutorial to its end: captured rollouts, one GRPO step of TRL, and the policy they were sampled from."""
     need_module("torch", "trl", "datasets", "pyarrow")
@@ -417,10 +428,12 @@ def steps():
     yield "window and samples, random", swerl_random
     yield "advantage", kit("advantage", "advantages/cases.jsonl", lambda c: {"expected": c["expected64"]}, advantage_tolerance)
     yield "weights", kit("weights", "advantages/loss_weights.jsonl", lambda c: {"weights": c["weights"]})
+    yield "advantage and weights, random", advantages_random
     for file in ("length", "truncation", "override_clip", "offpolicy"):
         yield "shape, " + file, kit("shape", f"shaping/{file}.jsonl")
     yield "filter", kit("filter", "shaping/group_filters.jsonl")
     yield "grade", kit("grade", "swebench_grading/cases.jsonl", tol=lambda c: 0)
+    yield "grade, random", grades_random
     for file in ("argument_comparison", "swe_pivot"):
         yield "pivot, " + file, kit("pivot", f"pivot/{file}.jsonl")
     for file in ("rewards", "checks"):
