@@ -78,6 +78,7 @@ type Template struct {
 	prog   *eval.Program
 	limits Limits
 	eval   eval.Limits
+	links  bool // it may fetch the name of a tool from the call: see relink
 }
 
 // Compile reads the source of a chat template. Errors are KindTemplate (class
@@ -92,6 +93,7 @@ func Compile(source string, opts Options) (*Template, error) {
 			"template source is %d bytes, the limit is %d", len(source), t.limits.Source)
 	}
 	t.source = syntax.Normalize(source)
+	t.links = strings.Contains(t.source, "tool_call_id")
 	body, err := syntax.Parse(t.source, syntax.Options{MaxDepth: t.limits.Nesting})
 	if err == nil {
 		t.prog, err = eval.Compile(body)
@@ -183,7 +185,7 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(t.source, "tool_call_id") {
+	if t.links {
 		r.relink(c.links)
 	}
 	if in.ContinueFinalMessage {

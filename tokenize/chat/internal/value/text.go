@@ -47,7 +47,12 @@ func (s *Shared) String() string { return unsafe.String(unsafe.SliceData(s.b), l
 // Share ends the writing of t and returns its bytes; t is to be Reset.
 func (t *Text) Share() *Shared {
 	if !t.repeats {
-		return &Shared{b: append([]byte(nil), t.B...)}
+		// In this form nothing of the copy is cleared first: not even, as by append,
+		// what a large size is rounded up to.
+		from := t.B
+		b := make([]byte, len(from))
+		copy(b, from)
+		return &Shared{b: b}
 	}
 	s := &Shared{b: t.B}
 	s.taken.Store(t.base != nil) // t ends inside base
