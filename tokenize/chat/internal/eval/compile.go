@@ -14,6 +14,7 @@ type Program struct {
 	blocks  map[string]*blockCode
 	resolve []string  // names looked up in the inputs, once per run
 	lookups int       // how many lookup the code has
+	markup  bool      // a value may be Markup
 	idle    sync.Pool // of *exec: memory for the next run
 }
 
@@ -265,6 +266,7 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 		in := f.inner()
 		in.exprs(n.Autoescape)
 		in.stmts(n.Body)
+		c.prog.markup = true
 		st := &autoescapeStmt{on: c.expr(n.Autoescape, in)}
 		st.body = c.body(n.Body, in)
 		st.loads, st.clear = c.loads(in.scope), slots(in.scope)

@@ -41,7 +41,8 @@ func (c *compiler) args(a *syntax.Args, f frame) argList {
 }
 
 func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
-	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtins.filters[n.Name], args: c.args(&n.Args, f)}
+	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtins.filters[n.Name], json: n.Name == "tojson" && n.X != nil, args: c.args(&n.Args, f)}
+	c.prog.markup = c.prog.markup || makesMarkup(n)
 	if n.X != nil {
 		if x, ok := n.X.(*syntax.Filter); ok {
 			out.x = c.filter(x, f)
@@ -53,6 +54,25 @@ func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
 		c.fail(n.At(), "No filter named '%s'.", n.Name)
 	}
 	return out
+}
+
+// makesMarkup reports whether a filter may give Markup for a str.
+func makesMarkup(n *syntax.Filter) bool {
+	name := n.Name
+	if name == "map" && len(n.Args.List) > 0 {
+		k, ok := n.Args.List[0].(*syntax.Const)
+		if !ok {
+			return true
+		}
+		name = k.Str
+	} else if name == "map" && n.Args.Star != nil {
+		return true
+	}
+	switch name {
+	case "e", "escape", "forceescape", "safe":
+		return true
+	}
+	return false
 }
 
 func (c *compiler) expr(e syntax.Expr, f frame) expr {
@@ -99,7 +119,9 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
-		return &attrExpr{pos: n.At(), x: c.expr(n.X, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
+		x := c.expr(n.X, f)
+		local, _ := x.(*nameExpr)
+		return &attrExpr{pos: n.At(), x: x, local: local, name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
 			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
@@ -110,6 +132,9 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 				}
 			}
 			return out
+		}
+		if k, ok := n.Index.(*syntax.Const); ok && k.Kind == syntax.ConstStr {
+			return &keyExpr{n.At(), c.expr(n.X, f), value.Lit(k.Str), c.lookup(k.Str)}
 		}
 		return &itemExpr{n.At(), c.expr(n.X, f), c.expr(n.Index, f)}
 	case *syntax.Slice:

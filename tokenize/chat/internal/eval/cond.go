@@ -25,7 +25,7 @@ func condition(e expr) cond {
 func (e *nameExpr) truth(x *exec) bool { return value.Truth(e.eval(x)) }
 
 func (e *attrExpr) truth(x *exec) bool {
-	r := e.of(x, e.x.eval(x))
+	_, r := e.find(x)
 	return r != nil && value.Truth(r)
 }
 
@@ -122,8 +122,8 @@ func operand(x *exec, e expr) value.Value {
 	if !ok {
 		return e.eval(x)
 	}
-	v := a.x.eval(x)
-	if r := a.of(x, v); r != nil {
+	v, r := a.find(x)
+	if r != nil {
 		return r
 	}
 	x.missing = value.Undefined{Obj: v, Name: a.key}

@@ -74,6 +74,7 @@ type (
 	attrExpr struct {
 		pos    syntax.Pos
 		x      expr
+		local  *nameExpr // x, when it is a name
 		name   string
 		key    *value.Str
 		plain  bool                    // no dict or namespace has an attribute of this name: look for the key only
@@ -88,6 +89,13 @@ type (
 	itemExpr struct {
 		pos      syntax.Pos
 		x, index expr
+	}
+	// keyExpr is x["text"].
+	keyExpr struct {
+		pos    syntax.Pos
+		x      expr
+		key    *value.Str
+		lookup lookup // of the key
 	}
 	sliceExpr struct {
 		pos   syntax.Pos
@@ -106,6 +114,7 @@ type (
 		x    expr // nil: applied to a captured body
 		name string
 		fn   filterFunc // nil: unknown
+		json bool       // it is tojson, of x
 		args argList
 	}
 	testExpr struct {
@@ -201,39 +210,36 @@ func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
 	return v
 }
 
-// prefix evaluates the leading terms that are plain strings. rest is the index
-// of the first other term, whose value is v, or len(terms).
-func (e *sumExpr) prefix(x *exec, strs []*value.Str) (_ []*value.Str, rest int, v value.Value) {
+func (e *sumExpr) eval(x *exec) value.Value {
+	var buf [8]*value.Str
+	strs := buf[:0]
 	for i, t := range e.terms {
 		v := t.eval(x)
 		s, ok := v.(*value.Str)
 		if !ok || s.Markup || x.err != nil {
-			return strs, i, v
+			if i > 0 {
+				v = x.arith("+", e.concat(x, strs), v, e.pos[i])
+			}
+			return e.add(x, v, i+1)
 		}
 		strs = append(strs, s)
 	}
-	return strs, len(e.terms), nil
+	return e.concat(x, strs)
 }
 
-func (e *sumExpr) eval(x *exec) value.Value {
-	var buf [8]*value.Str
-	strs, i, v := e.prefix(x, buf[:0])
-	if x.err != nil {
+func (e *sumExpr) concat(x *exec, strs []*value.Str) value.Value {
+	s, fault := value.Concat(&x.lim.Limits, strs...)
+	if fault != nil {
+		x.fail(fault)
+		x.at(e.pos[0])
 		return undefined
 	}
-	if i > 0 {
-		s, fault := value.Concat(&x.lim.Limits, strs...)
-		if fault != nil {
-			x.fail(fault)
-			x.at(e.pos[0])
-			return undefined
-		}
-		if i == len(e.terms) {
-			return s
-		}
-		v = x.arith("+", s, v, e.pos[i])
-	}
-	for i++; i < len(e.terms) && x.err == nil; i++ {
+	return s
+}
+
+// add adds the terms from i on to v.
+func (e *sumExpr) add(x *exec, v value.Value, i int) value.Value {
+	for ; i < len(e.terms) && x.err == nil; i++ {
 		v = x.arith("+", v, e.terms[i].eval(x), e.pos[i])
 	}
 	return v
@@ -300,20 +306,29 @@ func (x *exec) compare(op string, a, b value.Value) (bool, *value.Fault) {
 }
 
 func (e *attrExpr) eval(x *exec) value.Value {
-	v := e.x.eval(x)
-	if r := e.of(x, v); r != nil {
-		return r
+	v, r := e.find(x)
+	if r == nil {
+		return &value.Undefined{Obj: v, Name: e.key}
 	}
-	return &value.Undefined{Obj: v, Name: e.key}
+	return r
+}
+
+// find evaluates x and returns it with its attribute, nil where it has none.
+func (e *attrExpr) find(x *exec) (v, attr value.Value) {
+	if e.local != nil {
+		v = e.local.eval(x)
+	} else {
+		v = e.x.eval(x)
+	}
+	if d, ok := v.(*value.Dict); ok && e.plain {
+		return v, e.lookup.in(x, d)
+	}
+	return v, e.of(x, v)
 }
 
 // of is the attribute of a value, or nil where it has none.
 func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 	switch v := v.(type) {
-	case *value.Dict:
-		if e.plain {
-			return e.lookup.in(x, v)
-		}
 	case *Namespace:
 		if e.plain {
 			return e.lookup.in(x, v.attrs)
@@ -337,85 +352,16 @@ func (e *itemExpr) eval(x *exec) value.Value {
 	return r
 }
 
-func (e *sliceExpr) eval(x *exec) value.Value {
+func (e *keyExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
-	var parts [3]value.Value
-	for i, p := range e.parts {
-		if p != nil {
-			parts[i] = p.eval(x)
+	if d, ok := v.(*value.Dict); ok {
+		if r := e.lookup.in(x, d); r != nil {
+			return r
 		}
 	}
-	r := x.slice(v, parts)
+	r := x.getitem(v, e.key)
 	x.at(e.pos)
 	return r
-}
-
-func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
-	if x.err != nil {
-		return undefined
-	}
-	switch v := v.(type) {
-	case *value.Str, *value.List, *value.Range, *value.Bytes:
-	case *value.Undefined:
-		return x.fail(v.Use())
-	case *value.Dict:
-		return x.failf(value.Type, "unhashable type: 'slice'")
-	default:
-		return x.failf(value.Type, "'%s' object is not subscriptable", v.TypeName())
-	}
-	var bounds [3]*int64
-	var nums [3]int64
-	for i, p := range parts {
-		if p == nil {
-			continue
-		}
-		if _, ok := p.(*value.None); ok {
-			continue
-		}
-		if !value.IsInt(p) {
-			return x.failf(value.Type, "slice indices must be integers or None or have an __index__ method")
-		}
-		n, ok := value.AsInt(p)
-		if !ok { // beyond 64 bits: as good as the largest
-			n = 1<<63 - 1
-			if p.(*value.Int).Big.Sign() < 0 {
-				n = -(1<<63 - 1)
-			}
-		}
-		nums[i] = n
-		bounds[i] = &nums[i]
-	}
-	step := int64(1)
-	if bounds[2] != nil {
-		step = nums[2]
-	}
-	if step == 0 {
-		return x.failf(value.Other, "slice step cannot be zero")
-	}
-	switch v := v.(type) {
-	case *value.Str:
-		return v.Substring(bounds[0], bounds[1], step)
-	case *value.List:
-		first, n := value.SliceIndices(len(v.Items), bounds[0], bounds[1], step)
-		if step == 1 {
-			return &value.List{Items: v.Items[first : first+n : first+n], Tuple: v.Tuple}
-		}
-		items := make([]value.Value, n)
-		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
-			items[k] = v.Items[i]
-		}
-		return &value.List{Items: items, Tuple: v.Tuple}
-	case *value.Bytes:
-		first, n := value.SliceIndices(len(v.B), bounds[0], bounds[1], step)
-		b := make([]byte, 0, n)
-		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
-			b = append(b, v.B[i])
-		}
-		return &value.Bytes{B: string(b)}
-	}
-	r := v.(*value.Range)
-	a, b := value.SliceBounds(r.Len(), bounds[0], bounds[1], step)
-	return &value.Range{Start: r.Start + a*r.Step, Stop: r.Start + b*r.Step, Step: r.Step * step}
 }
 
 func (e *filterExpr) eval(x *exec) value.Value { return e.apply(x, e.x.eval(x)) }
@@ -501,83 +447,4 @@ func (l *argList) eval(x *exec) args {
 		}
 	}
 	return a
-}
-
-// emit evaluates an expression and prints it, where possible without building
-// the text in between.
-func (x *exec) emit(e expr) {
-	if x.escape {
-		x.write(e.eval(x))
-		return
-	}
-	switch e := e.(type) {
-	case *sumExpr:
-		var buf [8]*value.Str
-		strs, i, v := e.prefix(x, buf[:0])
-		if i < len(e.terms) { // not all strings: compute it properly
-			if x.err != nil {
-				return
-			}
-			if i > 0 {
-				s, fault := value.Concat(&x.lim.Limits, strs...)
-				if fault != nil {
-					x.fail(fault)
-					return
-				}
-				v = x.arith("+", s, v, e.pos[i])
-			}
-			for i++; i < len(e.terms) && x.err == nil; i++ {
-				v = x.arith("+", v, e.terms[i].eval(x), e.pos[i])
-			}
-			x.write(v)
-			return
-		}
-		for _, s := range strs {
-			x.out.Str(s)
-		}
-	case *concatExpr:
-		for _, it := range e.items {
-			x.emit(it)
-		}
-		x.at(e.pos)
-	case *condExpr:
-		if e.test.truth(x) {
-			x.emit(e.then)
-		} else {
-			x.emit(e.els)
-		}
-	case *filterExpr:
-		if e.name == "tojson" && e.x != nil {
-			v := e.x.eval(x)
-			mark := len(x.stack)
-			a := e.args.eval(x)
-			if x.err == nil {
-				x.emitJSON(v, a)
-			}
-			x.stack = x.stack[:mark]
-			x.at(e.pos)
-			return
-		}
-		x.write(e.eval(x))
-	case *callExpr:
-		e.emit(x)
-	default:
-		x.write(e.eval(x))
-	}
-}
-
-// write prints a value.
-func (x *exec) write(v value.Value) {
-	if x.err != nil {
-		return
-	}
-	if x.escape {
-		x.out.Str(x.softStr(v).Escape())
-		return
-	}
-	if s, ok := v.(*value.Str); ok {
-		x.out.Str(s)
-		return
-	}
-	x.fail(value.WriteStr(x.out, &x.lim.Limits, v))
 }

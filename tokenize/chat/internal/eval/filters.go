@@ -472,8 +472,8 @@ func filterRandom(x *exec, v value.Value, _ args) value.Value {
 }
 
 func filterToJSON(x *exec, v value.Value, a args) value.Value {
-	j, ok := x.jsonForm(a)
-	if !ok {
+	j := x.jsonForm(a)
+	if j == nil {
 		return undefined
 	}
 	if s := j.Known(&x.lim.Limits, v); s != nil {
@@ -490,8 +490,8 @@ func filterToJSON(x *exec, v value.Value, a args) value.Value {
 
 // emitJSON prints v|tojson(a).
 func (x *exec) emitJSON(v value.Value, a args) {
-	j, ok := x.jsonForm(a)
-	if !ok {
+	j := x.jsonForm(a)
+	if j == nil {
 		return
 	}
 	if s := j.Known(&x.lim.Limits, v); s != nil && len(x.out.B)+len(s.S) <= x.lim.Bytes {
@@ -501,39 +501,41 @@ func (x *exec) emitJSON(v value.Value, a args) {
 	x.fail(j.Write(x.out, &x.lim.Limits, v))
 }
 
-// jsonForm reads the arguments of tojson.
-func (x *exec) jsonForm(a args) (j value.JSON, ok bool) {
+var plainJSON = value.NewJSON(nil)
+
+// jsonForm reads the arguments of tojson; nil after a failure.
+func (x *exec) jsonForm(a args) *value.JSON {
 	if len(a.pos)+len(a.kw) == 0 {
-		return value.NewJSON(nil), true
+		return plainJSON
 	}
 	p, ok := x.bind(a, "tojson", 0, "ensure_ascii", "indent", "separators", "sort_keys")
 	if !ok {
-		return j, false
+		return nil
 	}
 	indent, ok := x.indentArg(p[1])
 	if !ok {
-		return j, false
+		return nil
 	}
-	j = value.NewJSON(indent)
+	j := value.NewJSON(indent)
 	j.EnsureASCII = p[0] != nil && value.Truth(p[0])
 	j.SortKeys = p[3] != nil && value.Truth(p[3])
 	if !isNone(p[2]) {
 		sep, ok := elements(x, p[2])
 		if !ok {
-			return j, false
+			return nil
 		}
 		if len(sep) != 2 {
 			x.failf(value.Other, "separators must have 2 items, not %d", len(sep))
-			return j, false
+			return nil
 		}
 		item, ok1 := x.strArg(sep[0])
 		key, ok2 := x.strArg(sep[1])
 		if !ok1 || !ok2 {
-			return j, false
+			return nil
 		}
 		j.Item, j.Key = item.S, key.S
 	}
-	return j, true
+	return j
 }
 
 // indentArg reads the indent of tojson: a number of blanks or a string.

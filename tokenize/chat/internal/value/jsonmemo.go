@@ -8,7 +8,7 @@ import "sync/atomic"
 type jsonMemo struct{ at atomic.Pointer[jsonText] }
 
 type jsonText struct {
-	as   JSON
+	as   *JSON
 	text *Str
 }
 
@@ -45,10 +45,10 @@ func (j *JSON) Known(l *Limits, v Value) *Str {
 		if j.write(&t, l, v, 0) != nil {
 			return nil
 		}
-		known = &jsonText{*j, t.Value()}
+		known = &jsonText{j, t.Value()}
 		memo.at.Store(known)
 	}
-	if known.as != *j || len(known.text.S) > l.Bytes {
+	if known.as != j && *known.as != *j || len(known.text.S) > l.Bytes {
 		return nil
 	}
 	return known.text

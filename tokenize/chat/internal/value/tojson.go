@@ -20,11 +20,11 @@ type JSON struct {
 }
 
 // NewJSON returns the default options for an indent (nil for none).
-func NewJSON(indent *string) JSON {
+func NewJSON(indent *string) *JSON {
 	if indent != nil {
-		return JSON{Lines: true, Indent: *indent, Item: ",", Key: ": "}
+		return &JSON{Lines: true, Indent: *indent, Item: ",", Key: ": "}
 	}
-	return JSON{Item: ", ", Key: ": "}
+	return &JSON{Item: ", ", Key: ": "}
 }
 
 // Write appends json.dumps(v).

@@ -1,0 +1,93 @@
+package eval
+
+import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+
+// emit evaluates an expression and prints it, where possible without building
+// the text in between.
+func (x *exec) emit(e expr) {
+	if x.escape {
+		x.write(e.eval(x))
+		return
+	}
+	switch e := e.(type) {
+	case *sumExpr:
+		e.emit(x)
+	case *concatExpr:
+		for _, it := range e.items {
+			x.emit(it)
+		}
+		x.at(e.pos)
+	case *condExpr:
+		if e.test.truth(x) {
+			x.emit(e.then)
+		} else {
+			x.emit(e.els)
+		}
+	case *filterExpr:
+		e.emit(x)
+	case *callExpr:
+		e.emit(x)
+	default:
+		x.write(e.eval(x))
+	}
+}
+
+// emit prints the terms one by one if they are strings. A string that follows
+// Markup, or that Markup follows, is escaped by the sum.
+func (e *sumExpr) emit(x *exec) {
+	if x.prog.markup {
+		x.write(e.eval(x))
+		return
+	}
+	v := e.terms[0].eval(x)
+	s, ok := v.(*value.Str)
+	if !ok {
+		x.write(e.add(x, v, 1))
+		return
+	}
+	x.out.Str(s)
+	for i, t := range e.terms[1:] {
+		if f, ok := t.(*filterExpr); ok && f.json {
+			f.emit(x)
+			continue
+		}
+		v := t.eval(x)
+		s, ok := v.(*value.Str)
+		if !ok || x.err != nil {
+			x.arith("+", value.Empty, v, e.pos[i+1]) // fails
+			return
+		}
+		x.out.Str(s)
+	}
+}
+
+func (e *filterExpr) emit(x *exec) {
+	if !e.json {
+		x.write(e.eval(x))
+		return
+	}
+	v := e.x.eval(x)
+	mark := len(x.stack)
+	a := e.args.eval(x)
+	if x.err == nil {
+		x.emitJSON(v, a)
+	}
+	x.stack = x.stack[:mark]
+	x.at(e.pos)
+}
+
+// write prints a value.
+func (x *exec) write(v value.Value) {
+	if x.err != nil {
+		return
+	}
+	if x.escape {
+		x.out.Str(x.softStr(v).Escape())
+		return
+	}
+	if s, ok := v.(*value.Str); ok {
+		x.out.Str(s)
+		return
+	}
+	x.fail(value.WriteStr(x.out, &x.lim.Limits, v))
+}

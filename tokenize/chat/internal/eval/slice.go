@@ -1,0 +1,84 @@
+package eval
+
+import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+
+func (e *sliceExpr) eval(x *exec) value.Value {
+	v := e.x.eval(x)
+	var parts [3]value.Value
+	for i, p := range e.parts {
+		if p != nil {
+			parts[i] = p.eval(x)
+		}
+	}
+	r := x.slice(v, parts)
+	x.at(e.pos)
+	return r
+}
+
+func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
+	if x.err != nil {
+		return undefined
+	}
+	switch v := v.(type) {
+	case *value.Str, *value.List, *value.Range, *value.Bytes:
+	case *value.Undefined:
+		return x.fail(v.Use())
+	case *value.Dict:
+		return x.failf(value.Type, "unhashable type: 'slice'")
+	default:
+		return x.failf(value.Type, "'%s' object is not subscriptable", v.TypeName())
+	}
+	var bounds [3]*int64
+	var nums [3]int64
+	for i, p := range parts {
+		if p == nil {
+			continue
+		}
+		if _, ok := p.(*value.None); ok {
+			continue
+		}
+		if !value.IsInt(p) {
+			return x.failf(value.Type, "slice indices must be integers or None or have an __index__ method")
+		}
+		n, ok := value.AsInt(p)
+		if !ok { // beyond 64 bits: as good as the largest
+			n = 1<<63 - 1
+			if p.(*value.Int).Big.Sign() < 0 {
+				n = -(1<<63 - 1)
+			}
+		}
+		nums[i] = n
+		bounds[i] = &nums[i]
+	}
+	step := int64(1)
+	if bounds[2] != nil {
+		step = nums[2]
+	}
+	if step == 0 {
+		return x.failf(value.Other, "slice step cannot be zero")
+	}
+	switch v := v.(type) {
+	case *value.Str:
+		return v.Substring(bounds[0], bounds[1], step)
+	case *value.List:
+		first, n := value.SliceIndices(len(v.Items), bounds[0], bounds[1], step)
+		if step == 1 {
+			return &value.List{Items: v.Items[first : first+n : first+n], Tuple: v.Tuple}
+		}
+		items := make([]value.Value, n)
+		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
+			items[k] = v.Items[i]
+		}
+		return &value.List{Items: items, Tuple: v.Tuple}
+	case *value.Bytes:
+		first, n := value.SliceIndices(len(v.B), bounds[0], bounds[1], step)
+		b := make([]byte, 0, n)
+		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
+			b = append(b, v.B[i])
+		}
+		return &value.Bytes{B: string(b)}
+	}
+	r := v.(*value.Range)
+	a, b := value.SliceBounds(r.Len(), bounds[0], bounds[1], step)
+	return &value.Range{Start: r.Start + a*r.Step, Stop: r.Start + b*r.Step, Step: r.Step * step}
+}
