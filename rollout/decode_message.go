@@ -20,8 +20,8 @@ func (d *decoder) message(v jsonscan.Value, track bool) Message {
 			return d.filled(&m.Name, x, "/name")
 		case "content":
 			d.content(&m, x)
-		case "reasoning", "reasoning_content":
-			if m.Reasoning != "" {
+		case "reasoning", "reasoning_content", "thinking":
+			if m.Reasoning != "" || key == "thinking" && x.Kind() != jsonscan.String {
 				return false
 			}
 			return d.filled(&m.Reasoning, x, "/"+key)
@@ -42,6 +42,9 @@ func (d *decoder) message(v jsonscan.Value, track bool) Message {
 		}
 		return true
 	})
+	if m.Reasoning != "" {
+		delete(m.Extra, "reasoning") // empty beside another spelling that is not
+	}
 	if m.Role == "" && d.err == nil {
 		d.fail(KindInput, v, "/role", "the message has no role")
 	}

@@ -76,6 +76,18 @@ func TestMessageShapesAreKept(t *testing.T) {
 	require.Equal(t, []rollout.TokenID{1, 2, 3, 4, 5, 6}, prompt(t, r, 1))
 }
 
+func TestReasoningHasThreeSpellings(t *testing.T) {
+	for _, keys := range []string{`"reasoning":"r"`, `"reasoning_content":"r"`, `"thinking":"r"`, `"thinking":"r","reasoning_content":null`, `"reasoning":"","thinking":"r"`, `"reasoning_content":"r","reasoning":null`} {
+		r := one(t, `{"id":"a","messages":[{"role":"assistant","content":"x",`+keys+`}]}`)
+		require.Equal(t, "r", r.Messages[0].Reasoning, keys)
+		_, err := rollout.AppendJSON(nil, r)
+		require.NoError(t, err, keys)
+	}
+	r := one(t, `{"id":"a","messages":[{"role":"assistant","content":"x","thinking":{"budget":1}}]}`)
+	require.Empty(t, r.Messages[0].Reasoning, "a setting is no text")
+	require.Equal(t, `{"budget":1}`, string(r.Messages[0].Extra["thinking"]))
+}
+
 func prompt(t *testing.T, r *rollout.Rollout, turn int) []rollout.TokenID {
 	t.Helper()
 	ids, err := r.PromptTokens(nil, turn)

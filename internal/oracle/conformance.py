@@ -238,6 +238,13 @@ def templates_random():
     return script("diff_templates.py", TURNPACK, os.environ.get("TURNPACK_RANDOM_TEMPLATES", "4000"), 6, TEMPLATES, KITS / "templates" / "conversations.json")
 
 
+def rollouts():
+    """Ids of every template with three tokenizers, under parity and under the guard."""
+    need_module("transformers", "jinja2")
+    need(TEMPLATES, KITS / "templates" / "conversations.json")
+    return script("diff_rollouts.py", TURNPACK, TEMPLATES, KITS / "templates" / "conversations.json", *map(definition, ("qwen3", "llama3", "gptoss")))
+
+
 def certificates():
     """docs/templates.md says what the command says today."""
     need(TEMPLATES)
@@ -412,6 +419,7 @@ def steps():
     yield "templates, provenance", provenance
     yield "templates, certificates", certificates
     yield "templates, random", templates_random
+    yield "templates, ids", rollouts
     yield "snippets, kit", snippets
     yield "snippets, live", snippets_live
     for name in tokenizer_names():
