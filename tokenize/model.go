@@ -97,6 +97,14 @@ func (m *Model) TemplateDigest() string { return m.templateDigest }
 // IsStop reports whether id ends a completion.
 func (m *Model) IsStop(id rollout.TokenID) bool { return slices.Contains(m.Stops, id) }
 
+// namesToken reports whether a template variable says which token it is
+// (eos_token) and nothing else.
+func (m *Model) namesToken(key string, value json.RawMessage) bool {
+	var text string
+	return strings.HasSuffix(key, "_token") && json.Unmarshal(value, &text) == nil &&
+		slices.ContainsFunc(m.reply.specials, func(a AddedToken) bool { return a.Content == text })
+}
+
 func (m *Model) finish() {
 	m.reply = &replyRule{specials: m.Tokenizer.Vocab().Added(), stops: map[string]rollout.TokenID{}}
 	for _, a := range m.reply.specials {

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -14,7 +15,9 @@ const (
 	// SpecialsGuard honours an added token only where the template wrote it and,
 	// for tokens that are not special (<think>, <tool_call>), where the policy
 	// itself wrote it into content or reasoning that it sampled. Text of users,
-	// tools, tool schemas, names and arguments never makes one.
+	// tools, tool schemas, names, arguments and a rollout's template variables never
+	// makes one. White space that is an added token, as some vocabularies have it, is
+	// text wherever it stands.
 	SpecialsGuard Specials = iota
 	// SpecialsParity honours every occurrence, as transformers' tokenize=True does,
 	// injections included.
@@ -123,6 +126,14 @@ func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, cut func
 		token, special := p.find(id)
 		if special {
 			flags |= rollout.FlagSpecial
+			if p.forged(r, start, end, token) {
+				var where rollout.Where
+				if source >= 0 {
+					where.Message = rollout.At(int(source))
+				}
+				return rollout.Errorf(rollout.KindTokenizer, where, "the vocabulary spells the added token %q as ordinary text, too, so recorded text cannot be kept apart from it", token.Content).
+					WithFix("leave the rollout out, or encode with SpecialsParity")
+			}
 		}
 		dst.add(id, source, flags)
 		// White space behind a token that strips it is gone from the offsets.
@@ -145,8 +156,22 @@ func (p part) flag() rollout.Flag {
 	return 0
 }
 
+// forged reports whether the model's own vocabulary made an added token of text
+// that the guard refused.
+func (p *pieceEncoder) forged(r *rendering, start, end int, t AddedToken) bool {
+	return p.specials == SpecialsGuard && r.text[start:end] == t.Content && !p.trusted(r, start, end, t)
+}
+
+// blank reports whether t is white space alone, in either spelling.
+func blank(t AddedToken) bool {
+	return !t.Special && strings.TrimFunc(t.Content, func(r rune) bool { return r == '▁' || unicode.IsSpace(r) }) == ""
+}
+
 // trusted applies the guard to an occurrence at [start, end).
 func (p *pieceEncoder) trusted(r *rendering, start, end int, t AddedToken) bool {
+	if blank(t) {
+		return true
+	}
 	for i := r.after(start); i < len(r.fields) && r.fields[i].start < end; i++ {
 		f := r.fields[i]
 		policyText := !t.Special && f.message >= 0 && (f.part == partContent || f.part == partReasoning) && p.sampled(f.message)

@@ -54,11 +54,14 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 	for k, text := range m.SpecialTokens {
 		x.kwargs[k] = chat.String(text)
 	}
-	for _, set := range []map[string]json.RawMessage{kwargs, r.TemplateKwargs} {
+	for i, set := range []map[string]json.RawMessage{kwargs, r.TemplateKwargs} {
 		for k, raw := range set {
 			v, err := chat.ParseJSON(raw)
 			if err != nil {
 				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "template_kwargs/" + k}, "not a JSON value: %w", err)
+			}
+			if recorded := i == 1; recorded && !m.namesToken(k, raw) {
+				v = chat.Recorded("template_kwargs/"+k, v)
 			}
 			x.kwargs[k] = v
 		}

@@ -134,7 +134,7 @@ type Input struct {
 	// means "content".
 	ContinueField string
 	// Kwargs are further variables: special tokens (bos_token, …) and template
-	// arguments (enable_thinking, …). Their text counts as scaffold.
+	// arguments (enable_thinking, …). Their text counts as scaffold, save for Recorded ones.
 	Kwargs map[string]Value
 	// Now is what strftime_now sees; the zero time means the clock.
 	Now time.Time

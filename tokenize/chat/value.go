@@ -41,6 +41,13 @@ func Int(i int64) Value { return Value{value.NewInt(i)} }
 // Float returns a floating point number.
 func Float(f float64) Value { return Value{&value.Float{V: f}} }
 
+// Recorded returns v as recorded data: what a template writes of it has a Field
+// with a Path of /name, where the text of other variables counts as scaffold.
+func Recorded(name string, v Value) Value {
+	l := &locator{on: true}
+	return Value{l.value(v.get(), l.root(name))}
+}
+
 // List returns a list of the items.
 func List(items ...Value) Value {
 	l := &value.List{Items: make([]value.Value, len(items))}

@@ -181,7 +181,7 @@ func (x *exec) getitem(v, key value.Value) value.Value {
 		}
 	case *value.Bytes:
 		if i, ok := index(key, len(c.B)); ok {
-			return value.NewInt(int64(c.B[i]))
+			return c.At(i)
 		}
 	case *selfRef:
 		if s, ok := key.(*value.Str); ok && x.prog.blocks[s.S] != nil {
@@ -470,13 +470,15 @@ var bytesMethods = map[string]methodFunc{
 		if _, ok := x.bind(a, "decode", 0, "encoding", "errors"); !ok {
 			return undefined
 		}
-		return value.Lit(strings.ToValidUTF8(self.(*value.Bytes).B, "\uFFFD"))
+		b := self.(*value.Bytes)
+		return b.Made(strings.ToValidUTF8(b.B, "\uFFFD"))
 	},
 	"hex": func(x *exec, self value.Value, a args) value.Value {
 		if _, ok := x.bind(a, "hex", 0); !ok {
 			return undefined
 		}
-		return value.Lit(sprintf("%x", self.(*value.Bytes).B))
+		b := self.(*value.Bytes)
+		return b.Made(sprintf("%x", b.B))
 	},
 }
 

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"strconv"
@@ -534,6 +535,10 @@ func (x *exec) jsonForm(a args) *value.JSON {
 			return nil
 		}
 		j.Item, j.Key = item.S, key.S
+		j.From = cmp.Or(item.Field(), key.Field())
+	}
+	if s, ok := p[1].(*value.Str); ok {
+		j.From = cmp.Or(s.Field(), j.From)
 	}
 	return j
 }

@@ -138,7 +138,9 @@ var globals = map[string]value.Value{
 		if !ok {
 			return x.failf(value.Type, "strftime() argument 1 must be str, not %s", p[0].TypeName())
 		}
-		return value.Lit(strftime(x.in.Now(), f.S))
+		t := value.NewText(f)
+		t.Changed(strftime(x.in.Now(), f.S), f, 0, len(f.S))
+		return t.Value()
 	}},
 }
 

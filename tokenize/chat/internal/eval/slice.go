@@ -76,7 +76,7 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
 			b = append(b, v.B[i])
 		}
-		return &value.Bytes{B: string(b)}
+		return &value.Bytes{B: string(b), F: v.F}
 	}
 	r := v.(*value.Range)
 	a, b := value.SliceBounds(r.Len(), bounds[0], bounds[1], step)

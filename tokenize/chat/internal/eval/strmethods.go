@@ -2,6 +2,8 @@ package eval
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -203,27 +205,13 @@ var strMethods = map[string]methodFunc{
 				return x.failf(value.Other, "unknown encoding: %s", e.S)
 			}
 		}
-		return &value.Bytes{B: s.S}
+		return &value.Bytes{B: s.S, F: s.Field()}
 	}),
 	"translate": method(func(x *exec, s *value.Str, a args) value.Value {
 		if !x.positional(a, "translate", 1, 1) {
 			return undefined
 		}
-		return s.Map(func(_ string, r rune, _ bool) string {
-			v := x.getitem(a.pos[0], value.NewInt(int64(r)))
-			switch v := v.(type) {
-			case *value.Str:
-				return v.S
-			case *value.None:
-				return ""
-			case *value.Int:
-				if n, ok := value.AsInt(v); ok && n >= 0 && n < 0x110000 {
-					return string(rune(n))
-				}
-				x.failf(value.Other, "character mapping must be in range(0x110000)")
-			}
-			return string(r)
-		})
+		return x.translate(s, a.pos[0])
 	}),
 	"maketrans": func(x *exec, _ value.Value, a args) value.Value { return x.makeTrans(a) },
 	"format": method(func(x *exec, s *value.Str, a args) value.Value {
@@ -284,23 +272,63 @@ func (x *exec) makeTrans(a args) value.Value {
 		return d
 	}
 	var sets [3][]rune
+	var by *value.Field
 	for i, p := range a.pos {
 		s, ok := x.strArg(p)
 		if !ok {
 			return undefined
 		}
 		sets[i] = []rune(s.S)
+		if i == 1 {
+			by = s.Field()
+		}
 	}
 	if len(sets[0]) != len(sets[1]) {
 		return x.failf(value.Other, "the first two maketrans arguments must have equal length")
 	}
 	for i, r := range sets[0] {
-		x.fail(d.Set(value.NewInt(int64(r)), value.NewInt(int64(sets[1][i]))))
+		x.fail(d.Set(value.NewInt(int64(r)), &value.Int{V: int64(sets[1][i]), F: by}))
 	}
 	for _, r := range sets[2] {
 		x.fail(d.Set(value.NewInt(int64(r)), value.Nil))
 	}
 	return d
+}
+
+// translate replaces the characters of s that table has an entry for.
+func (x *exec) translate(s *value.Str, table value.Value) value.Value {
+	t := value.Text{Track: true}
+	for i, end := 0, 0; i < len(s.S); i = end {
+		r, n := utf8.DecodeRuneInString(s.S[i:])
+		end = i + n
+		switch v := x.getitem(table, value.NewInt(int64(r))).(type) {
+		case *value.Str:
+			if v.Field() != nil {
+				t.Str(v)
+			} else {
+				t.Changed(v.S, s, i, end)
+			}
+		case *value.None:
+		case *value.Int:
+			n, ok := value.AsInt(v)
+			if !ok || n < 0 || n > unicode.MaxRune {
+				return x.failf(value.Other, "character mapping must be in range(0x110000)")
+			}
+			if v.F != nil {
+				t.From(string(rune(n)), v.F, 0, 1)
+			} else {
+				t.Changed(string(rune(n)), s, i, end)
+			}
+		default:
+			t.Part(s, i, end)
+		}
+		if len(t.B) > x.lim.Bytes {
+			return x.failf(value.Limit, "translate makes more than %d bytes", x.lim.Bytes)
+		}
+	}
+	out := t.Value()
+	out.Markup = s.Markup
+	return out
 }
 
 // strFault passes a string through, or records the fault.

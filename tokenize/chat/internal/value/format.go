@@ -116,16 +116,16 @@ func formatField(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *i
 	default:
 		return valueError("Unknown conversion specifier %c", conv)
 	}
-	specText := ""
+	spec := Empty
 	if rest != "" {
-		inner := &Text{}
+		inner := &Text{Track: true}
 		at := j - len(rest) + 1
 		if fault := format(inner, l, s, at, j, args, auto, depth-1); fault != nil {
 			return fault
 		}
-		specText = string(inner.B)
+		spec = inner.Value()
 	}
-	out, fault := FormatValue(l, v, specText, true)
+	out, fault := FormatValue(l, v, spec)
 	if fault != nil {
 		return fault
 	}

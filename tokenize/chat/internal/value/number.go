@@ -1,6 +1,7 @@
 package value
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"strconv"
@@ -223,7 +224,7 @@ func add(l *Limits, a, b Value) (Value, *Fault) {
 		return &List{Items: append(append(out, x.Items...), y.Items...), Tuple: x.Tuple}, nil
 	case *Bytes:
 		if y, ok := b.(*Bytes); ok {
-			return &Bytes{x.B + y.B}, nil
+			return &Bytes{x.B + y.B, cmp.Or(x.F, y.F)}, nil
 		}
 	}
 	return nil, typeError("unsupported operand type(s) for +: '%s' and '%s'", a.TypeName(), b.TypeName())

@@ -147,7 +147,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 		if left {
 			p.align = '<'
 		}
-		if piece, fault = align(l, p, piece, '>'); fault != nil {
+		if piece, fault = align(l, p, Lit(p.fill), piece, '>'); fault != nil {
 			return nil, fault
 		}
 		t.Str(piece)
@@ -196,7 +196,9 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 			return x, nil
 		}
 		if n, ok := AsInt(v); ok && n >= 0 && n <= utf8.MaxRune {
-			return Lit(string(rune(n))), nil
+			t := Text{Track: true}
+			t.From(string(rune(n)), Origin(v), 0, 1)
+			return t.Value(), nil
 		}
 		if IsInt(v) {
 			return nil, valueError("%%c arg not in range(0x110000)")

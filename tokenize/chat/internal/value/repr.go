@@ -113,7 +113,7 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 	case *View:
 		return writeItems(t, l, v.Kind+"([", "])", v.D.Len(), depth, v.At)
 	case *Bytes:
-		t.Lit(reprBytes(v.B))
+		t.From(reprBytes(v.B), v.F, 0, len(v.B))
 	case Reprer:
 		return v.Repr(t, l, depth-1)
 	default:

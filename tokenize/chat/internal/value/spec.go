@@ -1,6 +1,7 @@
 package value
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"strconv"
@@ -84,13 +85,13 @@ func parseSpec(s string) (spec, *Fault) {
 }
 
 // FormatValue is Python's format(v, spec).
-func FormatValue(l *Limits, v Value, specText string, track bool) (*Str, *Fault) {
-	if specText == "" {
-		return ToStr(l, v, track)
+func FormatValue(l *Limits, v Value, spec *Str) (*Str, *Fault) {
+	if spec.S == "" {
+		return ToStr(l, v, true)
 	}
 	switch x := v.(type) {
 	case *Str:
-		p, fault := parseSpec(specText)
+		p, fault := parseSpec(spec.S)
 		if fault != nil {
 			return nil, fault
 		}
@@ -104,9 +105,9 @@ func FormatValue(l *Limits, v Value, specText string, track bool) (*Str, *Fault)
 		if p.prec >= 0 {
 			s = s.Slice(0, forward(s.S, 0, p.prec))
 		}
-		return align(l, p, s, '<')
+		return align(l, p, p.filler(spec), s, '<')
 	case *Bool, *Int, *Float:
-		p, fault := parseSpec(specText)
+		p, fault := parseSpec(spec.S)
 		if fault != nil {
 			return nil, fault
 		}
@@ -127,24 +128,32 @@ func FormatValue(l *Limits, v Value, specText string, track bool) (*Str, *Fault)
 			return nil, fault
 		}
 		s := &Str{S: text}
-		if f := Origin(v); f != nil && track {
+		if f := cmp.Or(Origin(v), spec.Field()); f != nil {
 			s.Runs = []Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}
 		}
 		if p.align == '=' {
 			return s, nil
 		}
-		return align(l, p, s, '>')
+		return align(l, p, p.filler(spec), s, '>')
 	}
 	return nil, typeError("unsupported format string passed to %s.__format__", v.TypeName())
 }
 
-func align(l *Limits, p spec, s *Str, def byte) (*Str, *Fault) {
+// filler is the fill character with its origin, which stands first in text where
+// the specification names one.
+func (p spec) filler(text *Str) *Str {
+	if strings.HasPrefix(text.S, p.fill) {
+		return text.Slice(0, len(p.fill))
+	}
+	return Lit(p.fill)
+}
+
+func align(l *Limits, p spec, fill, s *Str, def byte) (*Str, *Fault) {
 	a := p.align
 	if a == 0 || (a == '=' && def == '<') {
 		a = def
 	}
 	pad := int64(p.width - s.RuneCount())
-	fill := Lit(p.fill)
 	switch a {
 	case '<':
 		return s.Pad(l, fill, 0, pad)

@@ -24,6 +24,14 @@ func Lit(s string) *Str { return &Str{S: s} }
 // tracked says whether s has any origin but the template.
 func (s *Str) tracked() bool { return s.F != nil || s.Runs != nil }
 
+// Field returns the first field that s has bytes from, nil for none.
+func (s *Str) Field() *Field {
+	if s.Runs != nil {
+		return s.Runs[0].F
+	}
+	return s.F
+}
+
 // NewText returns an empty Text that records origins if one of the strings has
 // any.
 func NewText(of ...*Str) *Text {

@@ -17,6 +17,8 @@ type JSON struct {
 	Lines       bool // a line for each item, indented by Indent
 	Indent      string
 	Item, Key   string // separators
+	// From is the origin of indent and separators; nil for the template.
+	From *Field
 }
 
 // NewJSON returns the default options for an indent (nil for none).
@@ -64,7 +66,7 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 		t.Byte('[')
 		for i, x := range v.Items {
 			if i > 0 {
-				t.Lit(j.Item)
+				t.From(j.Item, j.From, 0, 0)
 			}
 			if fault := j.newline(t, l, depth+1); fault != nil {
 				return fault
@@ -111,7 +113,7 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 			i = int(k)
 		}
 		if n > 0 {
-			t.Lit(j.Item)
+			t.From(j.Item, j.From, 0, 0)
 		}
 		if fault := j.newline(t, l, depth+1); fault != nil {
 			return fault
@@ -137,7 +139,7 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 		default:
 			return typeError("keys must be str, int, float, bool or None, not %s", k.TypeName())
 		}
-		t.Lit(j.Key)
+		t.From(j.Key, j.From, 0, 0)
 		if fault := j.write(t, l, e.val, depth+1); fault != nil {
 			return fault
 		}
@@ -157,7 +159,7 @@ func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
 		return limitError("JSON text of more than %d bytes", l.Bytes)
 	}
 	t.Byte('\n')
-	t.Lit(strings.Repeat(j.Indent, depth))
+	t.From(strings.Repeat(j.Indent, depth), j.From, 0, 0)
 	return nil
 }
 

@@ -66,7 +66,25 @@ type Iter struct {
 }
 
 // Bytes is what str.encode gives.
-type Bytes struct{ B string }
+type Bytes struct {
+	B string
+	F *Field // that bytes come from, nil for none
+}
+
+// At is byte i as a number.
+func (b *Bytes) At(i int) Value {
+	if b.F == nil {
+		return NewInt(int64(b.B[i]))
+	}
+	return &Int{V: int64(b.B[i]), F: b.F}
+}
+
+// Made is text made out of the bytes.
+func (b *Bytes) Made(text string) *Str {
+	t := Text{Track: b.F != nil}
+	t.From(text, b.F, 0, len(b.B))
+	return t.Value()
+}
 
 func (*None) TypeName() string      { return "NoneType" }
 func (*Bool) TypeName() string      { return "bool" }
@@ -321,7 +339,7 @@ func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 	case *Iter:
 		return v.Next, 0, nil
 	case *Bytes:
-		return index(len(v.B), func(i int) Value { return NewInt(int64(v.B[i])) }), len(v.B), nil
+		return index(len(v.B), v.At), len(v.B), nil
 	}
 	return nil, 0, typeError("'%s' object is not iterable", v.TypeName())
 }
