@@ -230,7 +230,7 @@ func (t *Target) fillVersions(s *rollout.Sample) error {
 		return nil
 	}
 	if t.opts.DefaultVersion == nil {
-		return t.refuse(s, export.ColVersions, "set DefaultVersion to the version of the policy that sampled the batch", "its loader reads policy versions and the row has none")
+		return t.refuse(s, export.ColVersions, "set DefaultVersion (convert --policy-version) to the version of the policy that sampled the batch", "its loader reads policy versions and the row has none")
 	}
 	v := make([]int32, s.Len())
 	for i, w := range s.Weight {

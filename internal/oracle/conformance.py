@@ -382,6 +382,20 @@ def grades_random():
     return script("diff_grades.py", TURNPACK, CACHE / "peers", KITS / "swebench_grading" / "cases.jsonl", 4000, 1)
 
 
+def trainer_loaders():
+    """The tutorial's rollouts, written for three trainers and taken by their own classes."""
+    need_module("torch", "pydantic", "pyarrow")
+    need(CACHE / "peers")
+    root = HERE.parents[1]
+    tutorial = root / "examples" / "tutorial"
+    with tempfile.TemporaryDirectory() as tmp:
+        for name in ("verl", "skyrl", "areal"):
+            out = Path(tmp) / name
+            subprocess.run([TURNPACK, "convert", "--model", tutorial / "model", "--in", tutorial / "dumps", "--out", out, "--target", name, "--policy-version", "3", "--json"], stdout=subprocess.DEVNULL, check=True)
+            (out / "batch.parquet").rename(Path(tmp) / f"{name}.parquet")
+        return script("read_trainers.py", CACHE / "peers", root / "examples" / "trainers", tmp)
+
+
 def trained_step():
     """The tutorial to its end: captured rollouts, one GRPO step of TRL, and the policy they were sampled from."""
     need_module("torch", "trl", "datasets", "pyarrow")
@@ -457,6 +471,7 @@ def steps():
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")
     yield "trl loader", go_tests("./export/target", "TRL", "trl", "torch")
+    yield "verl, skyrl, areal loaders", trainer_loaders
     yield "tutorial, trained step", trained_step
     yield "patches against git", go_tests("./reward/patch", "Git")
 

@@ -23,26 +23,6 @@ torch.set_default_dtype(torch.float64)
 rand = random.Random(SEED)
 
 
-def load_verl():
-    """verl's core_algos, its imports of configurations stood in."""
-    for name, folder in (("verl", ""), ("verl.trainer", "trainer"), ("verl.trainer.ppo", "trainer/ppo"), ("verl.workers", "workers"), ("verl.utils", "utils")):
-        peers.package(name, PEERS / "verl" / folder)
-    peers.inert("omegaconf", "tensordict", "verl.trainer.config", "verl.workers.config", "verl.utils.device", "verl.utils.import_utils")
-    import verl.utils as utils
-    from verl.utils import import_utils
-    import_utils.deprecated = lambda *_, **__: lambda f: f
-    source = PEERS / "verl" / "utils"
-    module = sys.modules["verl.utils.torch_functional"] = types.ModuleType("torch_functional")
-    module.__dict__.update(peers.definitions(source / "torch_functional.py", lambda n: n.startswith("masked_"), torch=torch))
-    utils.torch_functional = module
-    # Its group statistics are float32 whatever they are given.
-    groupwise = {}
-    exec((source / "groupwise.py").read_text(encoding="utf-8").replace("float32", "float64"), groupwise)
-    utils.as_torch_index, utils.group_mean_std = groupwise["as_torch_index"], groupwise["group_mean_std"]
-    from verl.trainer.ppo import core_algos
-    return core_algos
-
-
 class Config(dict):
     __getattr__ = dict.get
 
@@ -146,9 +126,9 @@ def main():
     for line in open(CASES, encoding="utf-8"):
         case = json.loads(line)
         models.setdefault(case["estimator"], case)
-    algos = load_verl()
+    algos = peers.verl_algorithms(PEERS)
     offline = types.SimpleNamespace(is_initialized=lambda: False)
-    normalization = peers.definitions(PEERS / "areal" / "utils" / "data.py", lambda n: n == "Normalization", torch=torch, np=np, dist=offline)["Normalization"]
+    normalization = peers.module("areal_data", PEERS / "areal" / "utils" / "data.py", lambda n: n == "Normalization", torch=torch, np=np, dist=offline).Normalization
     torch.Tensor.float = torch.Tensor.double  # its last step
     verl = [n for n in models if n.startswith("verl_")]
     cases = []
