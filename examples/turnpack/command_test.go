@@ -189,6 +189,22 @@ func TestSkip(t *testing.T) {
 	require.Equal(t, []int{2, 4}, []int{s.Skipped[0].Line, s.Skipped[1].Line})
 }
 
+// Rewards are counted as they are joined; those that fit nothing are shown.
+func TestRewards(t *testing.T) {
+	in := dump(t, `{"id": "run/a1.traj", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}`)
+	file := filepath.Join(t.TempDir(), "r.csv")
+	convert := func(rewards string) (int, string, string) {
+		require.NoError(t, os.WriteFile(file, []byte("id,reward\n"+rewards), 0o600))
+		return call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--rewards", file)
+	}
+	code, _, stderr := convert("a1.traj,1\n")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, `none of 1 rewards names a rollout: `+file+`:2: a1.traj (the rollout "run/a1.traj" looks alike`)
+	code, stdout, stderr := convert("run/a1.traj,1\nzz,1\n")
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `rewards joined +1\n.*without a rollout +1: .*: zz\n`, stdout)
+}
+
 // Verdicts and plain numbers in one group are on no common scale.
 func TestMixedScale(t *testing.T) {
 	number := `{"instance_id": "task", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "reward": 0.5}`

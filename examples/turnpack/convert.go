@@ -81,7 +81,7 @@ func (c *convertCmd) Run(p *program) error {
 	}
 	s, err := c.convert(p, model, src)
 	if err != nil {
-		return err
+		return errors.Join(err, unjoined(src.Report()))
 	}
 	s.windowed = c.Window != "none"
 	s.addReading(src.Report())
@@ -89,6 +89,15 @@ func (c *convertCmd) Run(p *program) error {
 		return s.json(p.out)
 	}
 	return s.table(p.out)
+}
+
+// unjoined says that rewards were given and fit no rollout.
+func unjoined(r *traj.Report) error {
+	if r.Joined > 0 || r.UnmatchedCount == 0 {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--rewards"}, "none of %d rewards names a rollout: %s", r.UnmatchedCount, firstOf(r.Unmatched)).
+		WithFix("rollouts are %s", firstOf(r.Unrewarded))
 }
 
 // dumps translates the flags about reading.

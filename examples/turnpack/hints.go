@@ -26,9 +26,6 @@ func (s *summary) hints() []string {
 	if none > 0 {
 		out = append(out, fmt.Sprintf("%s rollouts record no result: join one with --rewards FILE, or write rows without advantages with --estimator none", number(none)))
 	}
-	if n := len(s.Unmatched); n > 0 {
-		out = append(out, fmt.Sprintf("%s rewards name no rollout that was read (--json lists them)", number(n)))
-	}
 	if n := s.Notes["context_not_stored"]; n > 0 && !s.windowed {
 		out = append(out, fmt.Sprintf("%s rollouts do not store the window that the model saw: --window swe-rl:N runs it again", number(n)))
 	}

@@ -29,7 +29,10 @@ type summary struct {
 	Formats       map[string]int `json:"formats,omitempty"`
 	Ignored       int            `json:"files_ignored"`
 	Duplicates    int            `json:"duplicates"`
+	Repeats       []string       `json:"duplicates_listed,omitempty"`
+	Joined        int            `json:"rewards_joined,omitempty"`
 	Unmatched     []string       `json:"unmatched_rewards,omitempty"`
+	Unrewarded    []string       `json:"rollouts_without_reward,omitempty"`
 	Status        map[string]int `json:"status"`
 	WithoutRows   map[string]int `json:"rollouts_without_rows,omitempty"`
 	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
@@ -118,7 +121,11 @@ func named[K interface {
 
 // addReading adds what the dump reader passed over.
 func (s *summary) addReading(r *traj.Report) {
-	s.Formats, s.Ignored, s.Duplicates, s.Unmatched = r.Formats, r.IgnoredCount, r.Duplicates, r.Unmatched
+	s.Formats, s.Ignored, s.Duplicates = r.Formats, r.IgnoredCount, r.Duplicates
+	s.Joined, s.Unmatched, s.Unrewarded = r.Joined, r.Unmatched, r.Unrewarded
+	for _, x := range r.Repeats {
+		s.Repeats = append(s.Repeats, fmt.Sprintf("%s equals %s", place(x.This), place(x.Of)))
+	}
 	for _, err := range r.Errors {
 		k := skipLine{Reason: "error", Error: err.Error()}
 		if e, ok := errors.AsType[*rollout.Error](err); ok {
@@ -127,6 +134,8 @@ func (s *summary) addReading(r *traj.Report) {
 		s.Skipped = append(s.Skipped, k)
 	}
 }
+
+func place(o rollout.Origin) string { return fmt.Sprintf("%s#%d", o.File, o.Index) }
 
 func (s summary) json(w io.Writer) error {
 	e := json.NewEncoder(w)
@@ -147,8 +156,19 @@ func (s summary) table(w io.Writer) error {
 	if len(s.Formats) > 0 {
 		row("formats", "%s", counts(s.Formats))
 	}
-	if s.Ignored+s.Duplicates+len(s.Unmatched) > 0 {
-		row("passed over", "%s files that are no dumps, %s duplicates, %s rewards without a rollout", number(s.Ignored), number(s.Duplicates), number(len(s.Unmatched)))
+	few := func(name string, list []string) {
+		if len(list) > 0 {
+			row(name, "%s: %s", number(len(list)), firstOf(list))
+		}
+	}
+	if s.Ignored > 0 {
+		row("passed over", "%s files that are no dumps", number(s.Ignored))
+	}
+	few("duplicates left out", s.Repeats)
+	if s.Joined+len(s.Unmatched)+len(s.Unrewarded) > 0 {
+		row("rewards joined", "%s", number(s.Joined))
+		few("… without a rollout", s.Unmatched)
+		few("rollouts without one", s.Unrewarded)
 	}
 	row("status", "%s", counts(s.Status))
 	if s.ZeroSpread > 0 || s.Singletons > 0 {
@@ -209,6 +229,15 @@ func (s summary) table(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// firstOf shows the start of a list of names.
+func firstOf(list []string) string {
+	const few = 5
+	if len(list) <= few {
+		return strings.Join(list, ", ")
+	}
+	return strings.Join(list[:few], ", ") + ", … (--json has all)"
 }
 
 // firstFault shortens a list of faults, which are a line each.

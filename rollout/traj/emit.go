@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -207,7 +209,8 @@ func (rd *Reader) group(r *rollout.Rollout) error {
 		name := strings.TrimPrefix(key, "metadata:")
 		raw, ok := r.Metadata[name]
 		if !ok {
-			return rollout.Errorf(rollout.KindInput, rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Field: "metadata." + name}, "there is no such key to group by")
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Field: "metadata." + name}, "there is no such key to group by").
+				WithFix("its keys are %s", strings.Join(slices.Sorted(maps.Keys(r.Metadata)), ", "))
 		}
 		var s string
 		if json.Unmarshal(raw, &s) != nil {

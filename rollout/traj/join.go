@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sort"
+	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -13,6 +14,7 @@ import (
 // only belongs to one attempt, so a second rollout of that instance is a
 // failure, not a copy.
 func (rd *Reader) join(r *rollout.Rollout) error {
+	joined := len(rd.opt.Rewards) == 0
 	for _, x := range rd.opt.Rewards {
 		e, by := x.find(r)
 		if by == "" {
@@ -29,6 +31,14 @@ func (rd *Reader) join(r *rollout.Rollout) error {
 		}
 		rd.joined[e] = r.ID
 		e.apply(r, by)
+		rd.report.Joined++
+		joined = true
+	}
+	if !joined {
+		rd.report.UnrewardedCount++
+		if len(rd.report.Unrewarded) < maxListed {
+			rd.report.Unrewarded = append(rd.report.Unrewarded, r.ID)
+		}
 	}
 	return nil
 }
@@ -92,12 +102,26 @@ func (rd *Reader) unmatched() {
 			}
 			rd.report.UnmatchedCount++
 			if len(rd.report.Unmatched) < maxListed {
-				rd.report.Unmatched = append(rd.report.Unmatched, e.where.String()+": "+firstWord(e.id, e.run, e.instance))
+				rd.report.Unmatched = append(rd.report.Unmatched, e.where.String()+": "+rd.alike(firstWord(e.id, e.run, e.instance)))
 			}
 		}
 	}
 	sort.Strings(rd.report.Unmatched)
 }
+
+// alike adds to the name of a reward the rollout without one whose id holds the
+// name, or is held by it: often a path or an extension is all that differs.
+func (rd *Reader) alike(name string) string {
+	for _, id := range rd.report.Unrewarded {
+		if short := min(len(id), len(name)); short >= alikeBytes && (strings.Contains(id, name) || strings.Contains(name, id)) {
+			return fmt.Sprintf("%s (the rollout %q looks alike: name it so, or by its instance)", name, id)
+		}
+	}
+	return name
+}
+
+// alikeBytes is the shortest name that tells anything by standing in another.
+const alikeBytes = 4
 
 func firstWord(words ...string) string {
 	for _, w := range words {

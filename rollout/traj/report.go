@@ -20,10 +20,14 @@ type Report struct {
 	// Duplicates counts rollouts left out by Dedup; Repeats lists the first 1,000.
 	Duplicates int
 	Repeats    []Repeat
-	// Unmatched lists the first 1,000 of the UnmatchedCount joined rewards that no
-	// rollout asked for.
-	Unmatched      []string
-	UnmatchedCount int
+	// Joined counts the rollouts that took a recorded reward. Unmatched lists the
+	// first 1,000 of the UnmatchedCount rewards that no rollout took, Unrewarded the
+	// first 1,000 of the UnrewardedCount rollouts for which none is recorded.
+	Joined          int
+	Unmatched       []string
+	UnmatchedCount  int
+	Unrewarded      []string
+	UnrewardedCount int
 }
 
 // Ignored is a file that was passed over.

@@ -51,7 +51,8 @@ const rewardBytes = 1 << 30
 //   - a SWE-bench report: bare, in which case the instance is the name of the
 //     file (<instance>.report.json) or of its folder (<instance>/report.json),
 //     or wrapped as {instance: report}
-//   - a SWE-bench summary with resolved_ids, unresolved_ids, empty_patch_ids
+//   - a SWE-bench summary with resolved_ids, unresolved_ids, empty_patch_ids and
+//     error_ids, or with a list under resolved
 //
 // Two rows of the same rollout id are refused.
 func LoadRewards(paths []string) (*Rewards, error) {
@@ -145,7 +146,7 @@ func (x *Rewards) value(w rollout.Where, v value) error {
 		}
 		return x.add(reportEntry(w, reportName(w.File), v))
 	}
-	if v.Get("resolved_ids").Kind() == jsonscan.Array {
+	if v.Get("resolved_ids").Kind() == jsonscan.Array || v.Get("resolved").Kind() == jsonscan.Array {
 		return x.summary(w, v)
 	}
 	known := false
@@ -191,20 +192,25 @@ func reportEntry(w rollout.Where, instance string, v value) *entry {
 	return e
 }
 
+// summary reads the lists of a run: those of an instance say what became of it.
 func (x *Rewards) summary(w rollout.Where, v value) error {
 	yes, no := true, false
 	for _, c := range []struct {
-		key      string
-		resolved *bool
-		verdict  rollout.Verdict
+		keys []string
+		e    entry
 	}{
-		{"resolved_ids", &yes, rollout.VerdictResolved},
-		{"unresolved_ids", &no, rollout.VerdictUnresolved},
-		{"empty_patch_ids", &no, rollout.VerdictNoPatch},
+		{[]string{"resolved_ids", "resolved"}, entry{resolved: &yes, verdict: rollout.VerdictResolved}},
+		{[]string{"unresolved_ids", "failed_ids"}, entry{resolved: &no, verdict: rollout.VerdictUnresolved}},
+		{[]string{"empty_patch_ids", "no_generation"}, entry{resolved: &no, verdict: rollout.VerdictNoPatch}},
+		{[]string{"error_ids"}, entry{reason: "the evaluation ended with an error"}},
 	} {
-		for _, id := range v.Get(c.key).Items() {
-			if err := x.add(&entry{instance: identifier(id), where: w, resolved: c.resolved, verdict: c.verdict}); err != nil {
-				return err
+		for _, key := range c.keys {
+			for _, id := range v.Get(key).Items() {
+				e := c.e
+				e.instance, e.where = identifier(id), w
+				if err := x.add(&e); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -220,30 +226,57 @@ func (x *Rewards) row(w rollout.Where, v value) error {
 	if isReport(v) {
 		e = reportEntry(w, "", v)
 	}
-	e.id, e.instance = firstID(v, "rollout_id", "traj_id", "id"), firstID(v, "instance_id", "instance")
 	if run, ok := v.Get("run_dir").Text(); ok && run != "" {
 		e.run = path.Base(strings.ReplaceAll(run, `\`, "/"))
 	}
-	e.resolved = boolean(v.Get("resolved"))
-	for _, key := range []string{"reward", "score"} {
-		if e.reward == nil {
-			e.reward = number(v.Get(key))
+	said := false
+	for _, key := range rewardKeys {
+		x := v.Get(key)
+		said = said || x.Kind() != jsonscan.Absent && contains(outcomeKeys, key)
+		if x.IsNull() {
+			continue
+		}
+		if err := e.set(key, plainText(x)); err != nil {
+			return err
 		}
 	}
-	if s, ok := v.Get("verdict").Text(); ok {
-		if err := e.verdict.UnmarshalText([]byte(s)); err != nil {
-			return rollout.Errorf(rollout.KindFormat, w, "verdict: %s", err)
-		}
+	if !said {
+		return rollout.Errorf(rollout.KindFormat, w, "the row has no outcome, only %s", shape(v)).WithFix("give it one of %s", strings.Join(outcomeKeys, ", "))
 	}
-	e.reason = v.Get("reason").String()
 	return x.add(e)
 }
 
-// csvKeys are the columns with a meaning; others are not read.
-var csvKeys = []string{"instance_id", "instance", "id", "rollout_id", "traj_id", "reward", "score", "resolved", "verdict", "reason"}
+// plainText is a string, or the literal of any other value.
+func plainText(v value) string {
+	if s, ok := v.Text(); ok {
+		return s
+	}
+	return string(v.Raw())
+}
+
+// Keys and columns with a meaning; others are not read. Of several that mean the
+// same the first counts.
+var (
+	nameKeys    = []string{"rollout_id", "traj_id", "id", "instance_id", "instance"}
+	outcomeKeys = []string{"resolved", "reward", "score", "verdict", "reason"}
+	rewardKeys  = slices.Concat(nameKeys, outcomeKeys)
+)
+
+// delimiter is what separates the columns of a header: commas, or semicolons or
+// tabs as spreadsheets write them.
+func delimiter(b []byte) rune {
+	header, _, _ := bytes.Cut(b, []byte{'\n'})
+	for _, c := range ";\t" {
+		if bytes.ContainsRune(header, c) && !bytes.ContainsRune(header, ',') {
+			return c
+		}
+	}
+	return ','
+}
 
 func (x *Rewards) csv(p string, b []byte) error {
 	r := csv.NewReader(bytes.NewReader(b))
+	r.Comma = delimiter(b)
 	header, err := r.Read()
 	if err != nil {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: 1}, "the CSV has no header: %w", err)
@@ -251,9 +284,12 @@ func (x *Rewards) csv(p string, b []byte) error {
 	for i := range header {
 		header[i] = strings.ToLower(strings.TrimSpace(header[i]))
 	}
-	if !slices.ContainsFunc(header, func(h string) bool { return contains(csvKeys[:5], h) }) || !slices.ContainsFunc(header, func(h string) bool { return contains(csvKeys[5:], h) }) {
+	known := func(keys []string) bool {
+		return slices.ContainsFunc(header, func(h string) bool { return contains(keys, h) })
+	}
+	if !known(nameKeys) || !known(outcomeKeys) {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: 1}, "found columns %s, expected a key (%s) and an outcome (%s)",
-			strings.Join(header, ", "), strings.Join(csvKeys[:5], ", "), strings.Join(csvKeys[5:], ", "))
+			strings.Join(header, ", "), strings.Join(nameKeys, ", "), strings.Join(outcomeKeys, ", ")).WithFix("rename the columns")
 	}
 	for {
 		row, err := r.Read()
@@ -266,12 +302,14 @@ func (x *Rewards) csv(p string, b []byte) error {
 			if errors.As(err, &pe) {
 				line = pe.Line
 			}
-			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: line}, "not CSV: %w", err)
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: line}, "not CSV: %w", err).WithFix("put texts with separators, quotes or line breaks in quotes")
 		}
 		e := &entry{where: rollout.Where{File: p, Line: line}}
-		for i, h := range header {
-			if err := e.set(h, strings.TrimSpace(row[i])); err != nil {
-				return err
+		for _, key := range rewardKeys {
+			if i := slices.Index(header, key); i >= 0 {
+				if err := e.set(key, strings.TrimSpace(row[i])); err != nil {
+					return err
+				}
 			}
 		}
 		if err := x.add(e); err != nil {
@@ -280,29 +318,33 @@ func (x *Rewards) csv(p string, b []byte) error {
 	}
 }
 
-func (e *entry) set(column, s string) error {
+// set takes over one field as text; what an earlier key of the same meaning said
+// stays.
+func (e *entry) set(key, s string) error {
 	if s == "" {
 		return nil
 	}
 	w := e.where
-	w.Field = column
-	switch column {
+	w.Field = key
+	switch key {
 	case "instance_id", "instance":
-		e.instance = s
+		e.instance = firstWord(e.instance, s)
 	case "id", "rollout_id", "traj_id":
-		e.id = s
+		e.id = firstWord(e.id, s)
 	case "reward", "score":
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || f-f != 0 {
-			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected a finite number", s)
+			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected a finite number", s).WithFix("leave it empty where there is none")
 		}
-		e.reward = &f
+		if e.reward == nil {
+			e.reward = &f
+		}
 	case "resolved":
-		b, err := strconv.ParseBool(strings.ToLower(s))
-		if err != nil {
-			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected true or false", s)
+		yes := slices.Contains([]string{"true", "yes", "1", "1.0"}, strings.ToLower(s))
+		if !yes && !slices.Contains([]string{"false", "no", "0", "0.0"}, strings.ToLower(s)) {
+			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected true or false", s).WithFix("leave it empty where it is not known")
 		}
-		e.resolved = &b
+		e.resolved = &yes
 	case "verdict":
 		if err := e.verdict.UnmarshalText([]byte(s)); err != nil {
 			return rollout.Errorf(rollout.KindFormat, w, "%s", err)
@@ -315,12 +357,12 @@ func (e *entry) set(column, s string) error {
 
 func (x *Rewards) add(e *entry) error {
 	if e.id == "" && e.instance == "" && e.run == "" {
-		return rollout.Errorf(rollout.KindFormat, e.where, "the row names neither a rollout nor an instance")
+		return rollout.Errorf(rollout.KindFormat, e.where, "the row names neither a rollout nor an instance").WithFix("give it one of %s", strings.Join(nameKeys, ", "))
 	}
 	x.entries = append(x.entries, e)
 	if e.id != "" {
 		if first, dup := x.byID[e.id]; dup {
-			return rollout.Errorf(rollout.KindInput, e.where, "rollout %q has an outcome already, at %s", e.id, first.where)
+			return rollout.Errorf(rollout.KindInput, e.where, "rollout %q has an outcome already, at %s", e.id, first.where).WithFix("keep one row of each rollout")
 		}
 		x.byID[e.id] = e
 	}

@@ -382,7 +382,13 @@ func TestRewards(t *testing.T) {
 		{"CSV", "3.csv", "instance_id,reward,resolved,comment\ni,-1,FALSE,x\nj,1,true,\n", "false -1", "true 1", 0},
 		{"a table whose only key is called id", "4.csv", "id,score\ni,3\n", "false 3", "false -", 0},
 		{"a wrapped report", "5.json", `{"i":{"resolved":true,"patch_exists":true},"k":{"resolved":false,"patch_is_None":true,"patch_exists":false}}`, "true -", "false -", 1},
-		{"a summary", "6.json", `{"resolved_ids":["i"],"unresolved_ids":["j"],"error_ids":["k"]}`, "true -", "false -", 0},
+		{"a summary", "6.json", `{"resolved_ids":["i"],"unresolved_ids":["j"],"error_ids":["k"]}`, "true -", "false -", 1},
+		{"a list under resolved", "6b.json", `{"no_generation":["j"],"no_logs":[],"resolved":["i"]}`, "true -", "false -", 0},
+		{"a mark, semicolons, quotes and carriage returns", "7.csv", "\ufeffinstance_id;reward;comment\r\ni;0.5;\"a \"\"b\"\"; c\"\r\nj;1;\r\n", "false 0.5", "false 1", 0},
+		{"tabs", "8.csv", "instance_id\treward\ni\t2\n", "false 2", "false -", 0},
+		{"columns in any case, of several the first that counts", "9.csv", "Reward,id,Rollout_ID\n4,zz,a\n", "false 4", "false -", 0},
+		{"numbers and truth values as text", "10.jsonl", `{"instance_id":"i","reward":"0.25","resolved":"True"}` + "\n" + `{"instance_id":"j","reward":"1e-1","resolved":0}`, "true 0.25", "false 0.1", 0},
+		{"a reward that is null", "11.jsonl", `{"instance_id":"i","reward":null,"resolved":1.0}`, "true -", "false -", 0},
 		{"a bare report named after the instance", "i.report.json", `{"resolved":true,"patch_exists":true}`, "true -", "false -", 0},
 		{"a bare report in the folder of the instance", "j/report.json", `{"resolved":true,"tests_status":{}}`, "false -", "true -", 0},
 	} {
@@ -406,18 +412,42 @@ func TestRewards(t *testing.T) {
 	require.ErrorContains(t, err, "several recorded outcomes")
 
 	for reason, c := range map[string][2]string{
-		"no key":              {"bad.jsonl", `{"reward":1}`},
-		"not JSON":            {"bad2.jsonl", "{\"id\":\"a\",\"reward\":1}\nx"},
-		"a repeated id":       {"bad3.jsonl", "{\"id\":\"a\",\"reward\":1}\n{\"id\":\"a\",\"reward\":0}"},
-		"a bad number":        {"bad4.csv", "id,reward\na,much"},
-		"columns without key": {"bad5.csv", "x,reward\na,1"},
-		"an unknown verdict":  {"bad6.jsonl", `{"id":"a","verdict":"fine"}`},
-		"nothing in it":       {"bad7.jsonl", ""},
+		"no key":                {"bad.jsonl", `{"reward":1}`},
+		"not JSON":              {"bad2.jsonl", "{\"id\":\"a\",\"reward\":1}\nx"},
+		"a repeated id":         {"bad3.jsonl", "{\"id\":\"a\",\"reward\":1}\n{\"id\":\"a\",\"reward\":0}"},
+		"a bad number":          {"bad4.csv", "id,reward\na,much"},
+		"columns without key":   {"bad5.csv", "x,reward\na,1"},
+		"an unknown verdict":    {"bad6.jsonl", `{"id":"a","verdict":"fine"}`},
+		"nothing in it":         {"bad7.jsonl", ""},
+		"no outcome":            {"bad8.jsonl", `{"id":"a","rewrad":1}`},
+		"a number that is none": {"bad9.jsonl", `{"id":"a","reward":NaN}`},
+		"a truth that is none":  {"bad10.jsonl", `{"id":"a","resolved":"maybe"}`},
+		"an object as reward":   {"bad11.jsonl", `{"id":"a","reward":{"value":1}}`},
 	} {
 		_, err := traj.LoadRewards([]string{write(t, dir, c[0], []byte(c[1]))})
 		require.Error(t, err, reason)
 		require.ErrorContains(t, err, c[0], reason)
+		require.Regexp(t, `\(.*\)$|verdict|not JSON`, err.Error(), "%s: what to do is said", reason)
 	}
+}
+
+// TestUnmatchedBothWays: rewards without a rollout and rollouts without a reward
+// are listed, and what differs by a path or an ending is pointed at.
+func TestUnmatchedBothWays(t *testing.T) {
+	text := chat("run_7/astropy-1.traj") + "\n" + chat("django-2")
+	x, err := traj.LoadRewards([]string{write(t, t.TempDir(), "r.csv", []byte("id,reward\nastropy-1,1\ndjango-2,0\nzz,1\n"))})
+	require.NoError(t, err)
+	_, report, err := read(t, "x.jsonl", text, traj.Options{Rewards: []*traj.Rewards{x}})
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Joined)
+	require.Equal(t, []string{"run_7/astropy-1.traj"}, report.Unrewarded)
+	require.Equal(t, 1, report.UnrewardedCount)
+	require.Len(t, report.Unmatched, 2)
+	require.Contains(t, report.Unmatched[0], `r.csv:2: astropy-1 (the rollout "run_7/astropy-1.traj" looks alike`)
+	require.Contains(t, report.Unmatched[1], "r.csv:4: zz")
+	_, report, err = read(t, "x.jsonl", text, traj.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Unrewarded, "nothing was to be joined")
 }
 
 func outcome(r *rollout.Rollout) string {
