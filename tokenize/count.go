@@ -22,7 +22,7 @@ func (e *Encoder) Count(ctx context.Context, r *rollout.Rollout, messages []roll
 	}
 	p := e.pieces(func(m int32) bool { return messages[m].Sampled == rollout.SampledByPolicy })
 	var c columns
-	err = p.encode(&c, &text, 0, len(text.text), nil)
+	err = p.encode(&c, &text, 0, len(text.text), AfterNothing)
 	return c.len(), err
 }
 

@@ -188,11 +188,11 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 			continue
 		}
 		if j.opts.Edges == EdgesSampled {
-			if err := j.pieces.encode(&cols, &doc, at, start, nil); err != nil {
+			if err := j.pieces.encode(&cols, &doc, at, start, j.pieces.after(&doc, at)); err != nil {
 				return nil, err
 			}
 			n := cols.len()
-			if err := j.pieces.encode(&cols, &doc, start, end, nil); err != nil {
+			if err := j.pieces.encode(&cols, &doc, start, end, j.pieces.after(&doc, start)); err != nil {
 				return nil, err
 			}
 			spans, at = append(spans, span{n, cols.len(), i}), end
@@ -201,7 +201,7 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		}
 	}
 	n := cols.len()
-	if err := j.pieces.encode(&cols, &doc, at, len(doc.text), nil); err != nil {
+	if err := j.pieces.encode(&cols, &doc, at, len(doc.text), j.pieces.after(&doc, at)); err != nil {
 		return nil, err
 	}
 	turn := make([]int32, cols.len())

@@ -284,6 +284,7 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 			}
 			reply = rendering{}
 		}
+		reply.behind = prompt
 		if stoppedByLimit(t.FinishReason) {
 			c.stop = ""
 		}
@@ -297,7 +298,7 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 	}
 	whole := reply
 	whole.text += c.stop
-	if err := j.pieces.encode(&c.cols, &whole, 0, len(whole.text), nil); err != nil {
+	if err := j.pieces.encode(&c.cols, &whole, 0, len(whole.text), j.pieces.after(&whole, 0)); err != nil {
 		return err
 	}
 	c.mark(j.model)
@@ -319,7 +320,7 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *renderin
 	if text == reply.text {
 		whole := *reply
 		whole.text += c.stop
-		if err := j.pieces.encode(&try, &whole, 0, len(whole.text), nil); err != nil {
+		if err := j.pieces.encode(&try, &whole, 0, len(whole.text), j.pieces.after(&whole, 0)); err != nil {
 			return err
 		}
 	}

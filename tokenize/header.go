@@ -32,6 +32,7 @@ func (m *Model) GenerationPrompt(ctx context.Context) ([]rollout.TokenID, error)
 		return nil, nil
 	}
 	var e Encoding
-	err = m.Tokenizer.Encode(&e, text, EncodeOptions{})
+	p := &pieceEncoder{addedTokens: newAddedTokens(m.Tokenizer.Vocab()), specials: SpecialsParity}
+	err = m.Tokenizer.Encode(&e, text, EncodeOptions{After: p.after(&with, len(bare.text))})
 	return e.IDs, err
 }

@@ -40,18 +40,22 @@ type addedTokens struct {
 	is   []uint64 // bit set of ids: nearly all tokens are not added ones
 	// longest is the longest added token in bytes: how far a match may look ahead.
 	longest int
+	byEnd   map[byte][]AddedToken // by last byte
 	// cuts finds the tokens behind which text is encoded by itself.
 	cuts *AddedMatcher
 }
 
 func newAddedTokens(v Vocab) *addedTokens {
-	t := &addedTokens{byID: map[rollout.TokenID]AddedToken{}, is: make([]uint64, v.Size()/64+1)}
+	t := &addedTokens{byID: map[rollout.TokenID]AddedToken{}, is: make([]uint64, v.Size()/64+1), byEnd: map[byte][]AddedToken{}}
 	added := v.Added()
 	var cuts []AddedToken
 	for _, a := range added {
 		t.byID[a.ID] = a
 		t.is[a.ID/64] |= 1 << (a.ID % 64)
 		t.longest = max(t.longest, len(a.Content))
+		if n := len(a.Content); n > 0 {
+			t.byEnd[a.Content[n-1]] = append(t.byEnd[a.Content[n-1]], a)
+		}
 		if a.Special && !a.RStrip && !a.SingleWord && !a.Normalized && standsAlone(a, added) {
 			cuts = append(cuts, a)
 		}
@@ -97,13 +101,12 @@ func (e *Encoder) pieces(sampled func(int32) bool) *pieceEncoder {
 	return &pieceEncoder{addedTokens: e.added, tok: e.model.Tokenizer, specials: e.opts.Specials, sampled: sampled}
 }
 
-// encode appends the tokens of r.text[from:to] to dst and reports, through
-// cut, byte and token positions after which the encoding of the rest does not
-// depend on what went before.
-func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, cut func(at, tokens int)) error {
+// encode appends the tokens of r.text[from:to], which stands after what after
+// says, to dst.
+func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, after After) error {
 	p.buf.Reset()
 	cursor := r.after(from)
-	opts := EncodeOptions{Offsets: true}
+	opts := EncodeOptions{Offsets: true, After: after}
 	if p.specials == SpecialsGuard {
 		opts.Added = func(m AddedMatch) bool {
 			return p.trusted(r, from+m.Start, from+m.End, m.Token)
@@ -123,8 +126,7 @@ func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, cut func
 			f := r.fields[cursor]
 			source, flags = f.message, f.part.flag()
 		}
-		token, special := p.find(id)
-		if special {
+		if token, special := p.find(id); special {
 			flags |= rollout.FlagSpecial
 			if p.forged(r, start, end, token) {
 				var where rollout.Where
@@ -136,12 +138,35 @@ func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, cut func
 			}
 		}
 		dst.add(id, source, flags)
-		// White space behind a token that strips it is gone from the offsets.
-		if special && cut != nil && !token.RStrip {
-			cut(end, dst.len())
-		}
 	}
 	return nil
+}
+
+// after is what stands in front of byte at of r.
+func (p *pieceEncoder) after(r *rendering, at int) After {
+	switch {
+	case at == 0 && r.behind == nil:
+		return AfterNothing
+	case at == 0:
+		return p.after(r.behind, len(r.behind.text))
+	case p.tokenBefore(r, at, false), p.tokenBefore(r, len(strings.TrimRightFunc(r.text[:at], unicode.IsSpace)), true):
+		return AfterToken
+	}
+	return AfterText
+}
+
+// tokenBefore reports whether an added token ends at byte at of r; with strips
+// set, one that takes the white space behind it along.
+func (p *pieceEncoder) tokenBefore(r *rendering, at int, strips bool) bool {
+	if at == 0 {
+		return false
+	}
+	for _, t := range p.byEnd[r.text[at-1]] {
+		if (t.RStrip || !strips) && strings.HasSuffix(r.text[:at], t.Content) && (p.specials == SpecialsParity || p.trusted(r, at-len(t.Content), at, t)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p part) flag() rollout.Flag {

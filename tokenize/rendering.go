@@ -29,6 +29,8 @@ type field struct {
 type rendering struct {
 	text   string
 	fields []field
+	// behind is what the model saw in front of the text, nil for nothing.
+	behind *rendering
 	// turns are the replies found in the text where that was asked for, by index
 	// into Rollout.Messages.
 	turns []chat.Turn

@@ -21,6 +21,7 @@ type stretchEncoder struct {
 // stretch is a text with the origin of its bytes, and its tokens.
 type stretch struct {
 	text    string
+	after   After
 	fields  []field // from the start of the text
 	sampled []bool  // by field
 	cols    columns
@@ -34,11 +35,12 @@ func newStretchEncoder(p *pieceEncoder) *stretchEncoder {
 // each calls visit for the stretches of r.text[from:to] in order, with the byte
 // at which each ends. Only the last may end elsewhere than behind a control token.
 func (e *stretchEncoder) each(r *rendering, from, to int, visit func(cols *columns, end int)) error {
+	after := e.after(r, from)
 	next := func(end int) error {
-		s, err := e.stretch(r, from, end)
+		s, err := e.stretch(r, from, end, after)
 		if err == nil {
 			visit(&s.cols, end)
-			from = end
+			from, after = end, AfterToken
 		}
 		return err
 	}
@@ -67,7 +69,7 @@ func (e *stretchEncoder) each(r *rendering, from, to int, visit func(cols *colum
 }
 
 // stretch returns the tokens of r.text[from:to].
-func (e *stretchEncoder) stretch(r *rendering, from, to int) (*stretch, error) {
+func (e *stretchEncoder) stretch(r *rendering, from, to int, after After) (*stretch, error) {
 	text, first := r.text[from:to], r.after(from)
 	last := first
 	for last < len(r.fields) && r.fields[last].start < to {
@@ -76,15 +78,15 @@ func (e *stretchEncoder) stretch(r *rendering, from, to int) (*stretch, error) {
 	fields := r.fields[first:last]
 	hash := maphash.String(e.seed, text)
 	for s := e.known[hash]; s != nil; s = s.next {
-		if s.text == text && e.sameOrigin(s, fields, from, to) {
+		if s.text == text && s.after == after && e.sameOrigin(s, fields, from, to) {
 			return s, nil
 		}
 	}
-	s := &stretch{text: strings.Clone(text), next: e.known[hash], fields: make([]field, len(fields)), sampled: make([]bool, len(fields))}
+	s := &stretch{text: strings.Clone(text), after: after, next: e.known[hash], fields: make([]field, len(fields)), sampled: make([]bool, len(fields))}
 	for k, f := range fields {
 		s.fields[k], s.sampled[k] = f.within(from, to), e.byPolicy(f)
 	}
-	if err := e.encode(&s.cols, r, from, to, nil); err != nil {
+	if err := e.encode(&s.cols, r, from, to, after); err != nil {
 		return nil, err
 	}
 	e.known[hash] = s

@@ -14,12 +14,21 @@ type (
 	Encoding = engine.Encoding
 	// EncodeOptions selects what Encode does.
 	EncodeOptions = engine.EncodeOptions
+	// After is what stands in front of a text.
+	After = engine.After
 	// AddedMatch is one occurrence of an added token in a text.
 	AddedMatch = engine.AddedMatch
 	// AddedMatcher finds added tokens in a text.
 	AddedMatcher = engine.AddedMatcher
 	// AddedSpan is an occurrence found by an AddedMatcher.
 	AddedSpan = engine.AddedSpan
+)
+
+// What may stand in front of a text.
+const (
+	AfterNothing = engine.AfterNothing
+	AfterToken   = engine.AfterToken
+	AfterText    = engine.AfterText
 )
 
 // NoAdded refuses every added token: the encoding that untrusted text needs.

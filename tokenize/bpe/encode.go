@@ -18,7 +18,7 @@ func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.Encode
 	e := t.pool.Get().(*encoder)
 	defer e.release()
 	e.ids, e.offsets, e.wide, e.first = dst.IDs, dst.Offsets, opts.Offsets, len(dst.IDs)
-	if err := e.run(text, opts.Added); err != nil {
+	if err := e.run(text, opts); err != nil {
 		return err
 	}
 	dst.IDs = e.ids
@@ -34,7 +34,7 @@ func (t *Tokenizer) AppendIDs(dst []rollout.TokenID, text string) ([]rollout.Tok
 	e := t.pool.Get().(*encoder)
 	defer e.release()
 	e.ids = dst
-	if err := e.run(text, nil); err != nil {
+	if err := e.run(text, engine.EncodeOptions{}); err != nil {
 		return dst, err
 	}
 	return e.ids, nil
@@ -46,7 +46,7 @@ func (t *Tokenizer) Count(text string) (int, error) {
 	e := t.pool.Get().(*encoder)
 	defer e.release()
 	e.ids, e.counting = e.own[:0], true
-	err := e.run(text, nil)
+	err := e.run(text, engine.EncodeOptions{})
 	e.own = e.ids[:0]
 	return e.count + len(e.ids), err
 }
@@ -87,7 +87,7 @@ func keeper(tokens []engine.AddedToken, text *norm.Text, added func(engine.Added
 	}
 }
 
-func (e *encoder) run(text string, added func(engine.AddedMatch) bool) error {
+func (e *encoder) run(text string, opts engine.EncodeOptions) error {
 	if len(text) > math.MaxInt32 {
 		return rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the text has %d bytes, more than offsets can say (%d)", len(text), math.MaxInt32).
 			WithFix("encode it in parts")
@@ -100,6 +100,8 @@ func (e *encoder) run(text string, added func(engine.AddedMatch) bool) error {
 	} else {
 		e.src = norm.Lossy(b)
 	}
+	e.src.After = opts.After
+	added := opts.Added
 	e.early = t.earlyMatcher.Append(e.early[:0], e.src.Buf, keeper(t.early, &e.src, added))
 	at := 0
 	for _, s := range e.early {
@@ -349,7 +351,7 @@ func (e *encoder) spill() {
 func (e *encoder) trimmed(a, b int, spelling []byte) (int, int) {
 	for _, rule := range e.t.trim {
 		lead, trail := spacesAround(e.t.u, spelling)
-		if rule.prefixSpace && lead == 1 && (len(e.ids)-1 == e.first || a == 0) {
+		if rule.prefixSpace && lead == 1 && e.src.After == engine.AfterNothing && (len(e.ids)-1 == e.first || a == 0) {
 			lead = 0 // the space put in front, which the text does not have
 		}
 		for ; lead > 0 && a < b; lead-- {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 	"github.com/turnpack/turnpack/tokenize/tokenizetest"
 )
@@ -53,4 +54,16 @@ func TestNoAllocations(t *testing.T) {
 		}
 	})
 	require.Zero(t, got, "a call with room in its buffer allocates nothing")
+}
+
+// TestMarkedBeginnings: the suite, texts in parts above all, with every way in
+// which a SentencePiece style model marks what begins.
+func TestMarkedBeginnings(t *testing.T) {
+	for _, scheme := range []string{"first", "always", "never"} {
+		t.Run(scheme, func(t *testing.T) {
+			tok, err := bpe.Parse(scheme, kit.WithMetaspace(t, definition(t, "tiny_spm"), scheme))
+			require.NoError(t, err)
+			tokenizetest.Run(t, tok, tokenizetest.Options{})
+		})
+	}
 }

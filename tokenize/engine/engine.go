@@ -67,7 +67,22 @@ type EncodeOptions struct {
 	Added func(m AddedMatch) bool
 	// Offsets asks for byte ranges.
 	Offsets bool
+	// After says what stands in front of the text where it is a part of a longer one.
+	After After
 }
+
+// After is what stands in front of a text. Models that mark the beginning of
+// words (SentencePiece style: Metaspace, Prepend, add_prefix_space) put their mark
+// in front of what begins a text or a section between added tokens, and nothing
+// in front of what goes on.
+type After uint8
+
+// What may stand in front.
+const (
+	AfterNothing After = iota // the text begins here
+	AfterToken                // an added token: a section begins here
+	AfterText                 // other text of the same section
+)
 
 // AddedMatch is one occurrence of an added token in the text given to Encode.
 // Start and End are byte offsets of the token's own content, without white

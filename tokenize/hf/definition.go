@@ -23,12 +23,14 @@ type definition struct {
 	known []bool
 	// byteLevel models write each byte as a letter (GPT-2).
 	byteLevel bool
+	// marks holds whether something else than AfterNothing makes a difference.
+	marks [engine.AfterText + 1]bool
 }
 
 // variant selects a changed copy of the definition.
 type variant struct {
 	plain bool // no added tokens
-	inner bool // text that is not the beginning: nothing is put in front
+	after engine.After
 	swap  byte // control character exchanged with NUL, 0 = none
 }
 
@@ -46,9 +48,10 @@ func parse(name string, data []byte) (*definition, error) {
 			SingleWord bool            `json:"single_word"`
 			Normalized bool            `json:"normalized"`
 		} `json:"added_tokens"`
-		Decoder json.RawMessage `json:"decoder"`
-		Pre     json.RawMessage `json:"pre_tokenizer"`
-		Model   struct {
+		Decoder    json.RawMessage `json:"decoder"`
+		Normalizer json.RawMessage `json:"normalizer"`
+		Pre        json.RawMessage `json:"pre_tokenizer"`
+		Model      struct {
 			Vocab json.RawMessage `json:"vocab"`
 		} `json:"model"`
 	}
@@ -60,6 +63,9 @@ func parse(name string, data []byte) (*definition, error) {
 	}
 	d := &definition{name: name, raw: data, ids: map[string]rollout.TokenID{},
 		byteLevel: bytes.Contains(f.Decoder, []byte(`"ByteLevel"`)) || bytes.Contains(f.Pre, []byte(`"ByteLevel"`))}
+	for after := range d.marks {
+		d.marks[after] = marks(f.Normalizer, engine.After(after)) || marks(f.Pre, engine.After(after))
+	}
 	var pairs [][2]any
 	if err := json.Unmarshal(f.Model.Vocab, &d.ids); err != nil {
 		if err := json.Unmarshal(f.Model.Vocab, &pairs); err != nil {
@@ -148,8 +154,9 @@ func (d *definition) variant(v variant) ([]byte, error) {
 		f["added_tokens"] = []any{}
 		f["post_processor"] = nil
 	}
-	if v.inner {
-		f["pre_tokenizer"] = withoutFirst(f["pre_tokenizer"])
+	if v.after != engine.AfterNothing {
+		f["normalizer"] = unmarked(f["normalizer"], v.after)
+		f["pre_tokenizer"] = unmarked(f["pre_tokenizer"], v.after)
 	}
 	if v.swap > 0 {
 		if m, ok := f["model"].(map[string]any); ok {
@@ -162,23 +169,44 @@ func (d *definition) variant(v variant) ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// withoutFirst makes a Metaspace pre-tokenizer that marks the beginning of a
-// text mark nothing.
-func withoutFirst(v any) any {
+// unmarked makes a normalizer or pre-tokenizer that marks a beginning where
+// nothing begins: behind an added token no text does, behind text no section.
+func unmarked(v any, after engine.After) any {
 	switch v := v.(type) {
 	case map[string]any:
-		if v["type"] == "Metaspace" && v["prepend_scheme"] == "first" {
+		behindText := after == engine.AfterText
+		switch {
+		case after == engine.AfterNothing:
+			return v
+		case v["type"] == "Metaspace" && (behindText || v["prepend_scheme"] == "first"):
 			v["prepend_scheme"] = "never"
+			delete(v, "add_prefix_space")
+		case v["type"] == "ByteLevel" && behindText && v["add_prefix_space"] != nil:
+			v["add_prefix_space"] = false
+		case v["type"] == "Prepend" && behindText:
+			return map[string]any{"type": "Sequence", "normalizers": []any{}}
 		}
 		for k := range v {
-			v[k] = withoutFirst(v[k])
+			v[k] = unmarked(v[k], after)
 		}
 	case []any:
 		for i := range v {
-			v[i] = withoutFirst(v[i])
+			v[i] = unmarked(v[i], after)
 		}
 	}
 	return v
+}
+
+// marks reports whether a component puts a mark where after says that nothing
+// begins.
+func marks(component json.RawMessage, after engine.After) bool {
+	var v any
+	if json.Unmarshal(component, &v) != nil {
+		return false
+	}
+	was, _ := json.Marshal(v)
+	is, _ := json.Marshal(unmarked(v, after))
+	return !bytes.Equal(was, is)
 }
 
 // respell exchanges spellings in every string, keys included.

@@ -113,18 +113,19 @@ func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.Encode
 
 func (t *Tokenizer) encode(dst *engine.Encoding, text string, opts engine.EncodeOptions) error {
 	valid, back := toValid(text)
-	if opts.Added == nil {
+	after := t.behind(opts.After)
+	if opts.Added == nil && after == engine.AfterNothing {
 		return t.segment(dst, valid, 0, variant{}, opts.Offsets, back)
 	}
 	spans := t.match.Append(nil, []byte(valid), func(token, start, end int) bool {
-		return opts.Added(engine.AddedMatch{Token: t.def.added[token], Start: back.to(start), End: back.to(end)})
+		return opts.Added == nil || opts.Added(engine.AddedMatch{Token: t.def.added[token], Start: back.to(start), End: back.to(end)})
 	})
 	at := 0
 	part := func(to int) error {
 		if at == to {
 			return nil
 		}
-		return t.segment(dst, valid[at:to], at, variant{plain: true, inner: at > 0}, opts.Offsets, back)
+		return t.segment(dst, valid[at:to], at, variant{plain: true, after: after}, opts.Offsets, back)
 	}
 	for _, s := range spans {
 		if err := part(s.Start); err != nil {
@@ -134,9 +135,17 @@ func (t *Tokenizer) encode(dst *engine.Encoding, text string, opts engine.Encode
 		if opts.Offsets {
 			dst.Offsets = append(dst.Offsets, int32(back.to(s.Start)), int32(back.to(s.End)))
 		}
-		at = s.End
+		at, after = s.End, t.behind(engine.AfterToken)
 	}
 	return part(len(valid))
+}
+
+// behind is after, or AfterNothing where that makes no difference.
+func (t *Tokenizer) behind(after engine.After) engine.After {
+	if t.def.marks[after] {
+		return after
+	}
+	return engine.AfterNothing
 }
 
 // segment encodes valid UTF-8 with one native tokenizer.

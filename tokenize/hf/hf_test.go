@@ -80,34 +80,51 @@ func TestKit(t *testing.T) {
 var hostile = []string{
 	"", "\x00", "a\x00b", "\x00\x00\x01\x01\x00", "\x01", "\x00\x01\x02\x03", "x\x00<|im_end|>\x00y",
 	"\xff", "a\xf0\x9f\x98", "\xed\xa0\x80", "\xc3(", "ok \xe2\x82", "é\x00\xc3",
-	"<|im_start|>user\nhi<|im_end|>", "<think>x</think>", strings.Repeat(" ", 300), strings.Repeat("ab", 500),
+	"<|im_start|>user\nhi<|im_end|>", " a </s> b<s>c", "two words", "<think>x</think>", strings.Repeat(" ", 300), strings.Repeat("ab", 500),
 }
 
 // The two engines agree wherever both can be asked.
 func TestEqualsBPE(t *testing.T) {
+	definitions := map[string][]byte{}
 	for _, name := range []string{"embedded", "tiny_bytelevel", "tiny_spm"} {
+		definitions[name] = definition(t, name)
+	}
+	for _, scheme := range []string{"first", "always"} {
+		definitions[scheme] = kit.WithMetaspace(t, definitions["tiny_spm"], scheme)
+	}
+	for name, data := range definitions {
 		t.Run(name, func(t *testing.T) {
-			reference := load(t, name)
-			own, err := bpe.Parse(name, definition(t, name))
+			reference, err := hf.Load(name, data)
+			require.NoError(t, err)
+			defer reference.Close()
+			own, err := bpe.Parse(name, data)
 			require.NoError(t, err)
 			require.Equal(t, reference.Digest(), own.Digest())
 			require.Equal(t, reference.Vocab().Added(), own.Vocab().Added())
 			require.Equal(t, reference.Vocab().Size(), own.Vocab().Size())
 			for _, text := range hostile {
-				for _, opts := range []engine.EncodeOptions{{Offsets: true}, {Added: engine.NoAdded, Offsets: true}, {Added: func(m engine.AddedMatch) bool { return !m.Token.Special }, Offsets: true}} {
-					var a, b engine.Encoding
-					require.NoError(t, reference.Encode(&a, text, opts))
-					require.NoError(t, own.Encode(&b, text, opts))
-					require.Equal(t, a, b, "text %q", text)
-					x, err := reference.Decode(a.IDs)
-					require.NoError(t, err)
-					y, err := own.Decode(b.IDs)
-					require.NoError(t, err)
-					require.Equal(t, x, y, "text %q", text)
+				for _, opts := range []engine.EncodeOptions{{}, {Added: engine.NoAdded}, {Added: func(m engine.AddedMatch) bool { return !m.Token.Special }}} {
+					for _, opts.After = range []engine.After{engine.AfterNothing, engine.AfterToken, engine.AfterText} {
+						opts.Offsets = true
+						sameEncoding(t, reference, own, text, opts)
+					}
 				}
 			}
 		})
 	}
+}
+
+func sameEncoding(t *testing.T, reference, own engine.Tokenizer, text string, opts engine.EncodeOptions) {
+	t.Helper()
+	var a, b engine.Encoding
+	require.NoError(t, reference.Encode(&a, text, opts))
+	require.NoError(t, own.Encode(&b, text, opts))
+	require.Equal(t, a, b, "text %q after %d", text, opts.After)
+	x, err := reference.Decode(a.IDs)
+	require.NoError(t, err)
+	y, err := own.Decode(b.IDs)
+	require.NoError(t, err)
+	require.Equal(t, x, y, "text %q", text)
 }
 
 func TestErrors(t *testing.T) {

@@ -42,6 +42,7 @@ func Run(t *testing.T, tok tokenize.Tokenizer, opts Options) {
 	t.Run("append", s.appends)
 	t.Run("added", s.added)
 	t.Run("literal", s.literal)
+	t.Run("parts", s.parts)
 	t.Run("invalid", s.invalid)
 	t.Run("nul", s.nul)
 	t.Run("decode", s.decode)
@@ -210,6 +211,34 @@ func (s *suite) added(t *testing.T) {
 		}
 		if e := s.encode(t, a.Content, tokenize.EncodeOptions{}); !slices.Contains(e.IDs, a.ID) && len(e.IDs) > 1 {
 			t.Errorf("%q does not become its id %d but %v", a.Content, a.ID, e.IDs)
+		}
+	}
+}
+
+// parts: a text in two parts, told where the second stands, is the text in one.
+func (s *suite) parts(t *testing.T) {
+	const text = " Two words,  then more: it goes on."
+	for _, a := range s.tok.Vocab().Added() {
+		if !a.Special || a.Normalized || a.LStrip || a.RStrip || a.SingleWord {
+			continue
+		}
+		for cut := range len(text) {
+			first := text[:cut] + a.Content
+			got := append(s.encode(t, first, tokenize.EncodeOptions{}).IDs, s.encode(t, text[cut:], tokenize.EncodeOptions{After: tokenize.AfterToken}).IDs...)
+			if want := s.encode(t, first+text[cut:], tokenize.EncodeOptions{}).IDs; !slices.Equal(got, want) {
+				t.Fatalf("%q, then %q: %v, want %v", first, text[cut:], got, want)
+			}
+		}
+		break
+	}
+	want, err := s.tok.Decode(s.encode(t, text, tokenize.EncodeOptions{}).IDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 1; cut < len(text); cut++ {
+		ids := append(s.encode(t, text[:cut], tokenize.EncodeOptions{}).IDs, s.encode(t, text[cut:], tokenize.EncodeOptions{After: tokenize.AfterText}).IDs...)
+		if got, err := s.tok.Decode(ids); err != nil || got != want {
+			t.Fatalf("%q, then %q, decodes to %q (%v), want %q", text[:cut], text[cut:], got, err, want)
 		}
 	}
 }

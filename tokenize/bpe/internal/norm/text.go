@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
@@ -19,7 +20,20 @@ type Text struct {
 	// Base is where the text begins in the original, the origin of what is put in
 	// front of all its characters.
 	Base int
+	// After says what stands in front of the text that was given to Encode.
+	After engine.After
 }
+
+// opens reports whether t begins where the text given to Encode does.
+func (t *Text) opens() bool {
+	if t.Al != nil && len(t.Buf) > 0 {
+		return t.Al[0] == 0
+	}
+	return t.Base == 0
+}
+
+// First reports whether t is the beginning of a text.
+func (t *Text) First() bool { return t.After == engine.AfterNothing && t.opens() }
 
 // Range returns the origin of the bytes [a, b) of t, a < b.
 func (t *Text) Range(a, b int) (int, int) {
@@ -37,7 +51,7 @@ func (t *Text) Range(a, b int) (int, int) {
 
 // Slice returns the part [a, b); it shares memory with t.
 func (t *Text) Slice(a, b int) Text {
-	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a}
+	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After}
 	if t.Al != nil {
 		s.Al = t.Al[2*a : 2*b : 2*b]
 		s.Base = t.Base
@@ -151,9 +165,10 @@ func (t *Text) transform(chars []uni.Char, skip int) {
 	t.Buf, t.Al = buf, al
 }
 
-// Prepend puts s in front, with the origin of the first character.
+// Prepend puts s in front, with the origin of the first character; not where t
+// goes on from other text.
 func (t *Text) Prepend(s string) {
-	if len(t.Buf) == 0 || s == "" {
+	if len(t.Buf) == 0 || s == "" || t.After == engine.AfterText && t.opens() {
 		return
 	}
 	t.Align()

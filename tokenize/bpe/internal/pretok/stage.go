@@ -274,11 +274,11 @@ func (m Metaspace) Apply(u *uni.Tables, in []norm.Text) (out []norm.Text, err er
 		if len(t.Buf) == 0 {
 			continue
 		}
-		start, _ := t.Range(0, 1)
+		first := t.First()
 		if err := t.ReplaceString(" ", m.Mark); err != nil {
 			return nil, err
 		}
-		if !bytes.HasPrefix(t.Buf, []byte(m.Mark)) && (m.Prefix == Always || m.Prefix == First && start == 0) {
+		if !bytes.HasPrefix(t.Buf, []byte(m.Mark)) && (m.Prefix == Always || m.Prefix == First && first) {
 			t.Prepend(m.Mark)
 		}
 		if !m.Split {

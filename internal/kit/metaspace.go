@@ -1,0 +1,29 @@
+package kit
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// WithMetaspace returns a SentencePiece style tokenizer.json that marks
+// beginnings by the pre-tokenizer Metaspace with the given prepend_scheme, in
+// place of its normalizer.
+func WithMetaspace(t testing.TB, definition []byte, scheme string) []byte {
+	t.Helper()
+	var d map[string]any
+	if err := json.Unmarshal(definition, &d); err != nil {
+		t.Fatal(err)
+	}
+	d["normalizer"] = nil
+	d["pre_tokenizer"] = map[string]any{"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": false}
+	if scheme == "never" {
+		d["decoder"] = map[string]any{"type": "Sequence", "decoders": []any{
+			map[string]any{"type": "Replace", "pattern": map[string]any{"String": "\u2581"}, "content": " "},
+			map[string]any{"type": "ByteFallback"}, map[string]any{"type": "Fuse"}}}
+	}
+	out, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
