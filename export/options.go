@@ -147,6 +147,16 @@ func (o *Options) Validate() error {
 	return errors.Join(faults...)
 }
 
+// InUse names the optional columns of a file that has c, comma separated, those
+// of Trace included.
+func (o *Options) InUse(c Columns) string {
+	names := c.String()
+	if o.Trace {
+		names = strings.TrimPrefix(names+","+ColSources+","+ColFlags, ",")
+	}
+	return names
+}
+
 func (o *Options) defaults() {
 	if o.GroupTokens == 0 {
 		o.GroupTokens = defaultGroupTokens

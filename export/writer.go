@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/rollout"
@@ -211,7 +210,7 @@ func (w *Writer) metadata() ([]pq.KV, error) {
 
 // fileMetadata is the metadata of a file in a fixed order.
 func fileMetadata(o Options, c Columns) []pq.KV {
-	kv := []pq.KV{{Key: MetaSchemaVersion, Value: SchemaVersion}, {Key: MetaColumns, Value: inUse(o, c)}}
+	kv := []pq.KV{{Key: MetaSchemaVersion, Value: SchemaVersion}, {Key: MetaColumns, Value: o.InUse(c)}}
 	for _, e := range []pq.KV{{Key: MetaTokenizer, Value: o.Tokenizer}, {Key: MetaTemplate, Value: o.Template}, {Key: MetaEstimator, Value: o.Estimator}} {
 		if e.Value != "" {
 			kv = append(kv, e)
@@ -221,13 +220,4 @@ func fileMetadata(o Options, c Columns) []pq.KV {
 		kv = append(kv, pq.KV{Key: k, Value: o.Metadata[k]})
 	}
 	return kv
-}
-
-// inUse names the optional columns of a file, comma separated.
-func inUse(o Options, c Columns) string {
-	names := c.String()
-	if o.Trace {
-		names = strings.TrimPrefix(names+","+ColSources+","+ColFlags, ",")
-	}
-	return names
 }

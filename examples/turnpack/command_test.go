@@ -79,6 +79,7 @@ func TestConvert(t *testing.T) {
 	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "2 in 1 groups")
+	require.NoError(t, os.Remove(filepath.Join(out, recordName)))
 	rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
 	require.NoError(t, err)
 	require.Len(t, rows, 2)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -26,7 +25,7 @@ type convertCmd struct {
 	Model string   `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
 	In    []string `help:"Dump files or folders; more may follow as arguments." type:"path"`
 	More  []string `arg:"" optional:"" name:"dumps" help:"Dump files or folders." type:"path"`
-	Out   string   `help:"Output folder; a batch of one file is batch.parquet in it." type:"path" default:"batch"`
+	Out   string   `help:"Output folder, or s3://BUCKET/PREFIX; a batch of one file is batch.parquet in it." default:"batch"`
 	Force bool     `help:"Replace an output that exists."`
 
 	Format  string   `help:"Dump format; auto looks at the content." default:"auto"`
@@ -79,12 +78,10 @@ func (c *convertCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.convert(p, model, src)
-	if err != nil {
+	s, err := c.into(p, model, src, in)
+	if err != nil || s == nil {
 		return errors.Join(err, unjoined(src.Report()))
 	}
-	s.windowed = c.Window != "none"
-	s.addReading(src.Report())
 	if c.JSON {
 		return s.json(p.out)
 	}
@@ -98,6 +95,54 @@ func unjoined(r *traj.Report) error {
 	}
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--rewards"}, "none of %d rewards names a rollout: %s", r.UnmatchedCount, firstOf(r.Unmatched)).
 		WithFix("rollouts are %s", firstOf(r.Unrewarded))
+}
+
+// into makes the batch where --out says, unless the same run has made it
+// already; then there is no summary.
+func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, in []string) (*summary, error) {
+	if c.DryRun {
+		s, _, err := c.convert(p, model, src, "")
+		return s.read(src, c), err
+	}
+	dst, err := open(p.ctx, c.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer dst.close() //nolint:errcheck // what it holds is whole or the run has failed
+	rec, err := c.record(model, in)
+	if err != nil {
+		return nil, err
+	}
+	if !c.Force {
+		made, err := rec.complete(dst)
+		if err != nil {
+			return nil, err
+		}
+		if made != nil {
+			return nil, c.nothingToDo(p, made, dst)
+		}
+	}
+	s, files, err := c.convert(p, model, src, dst.dir())
+	if err != nil {
+		return nil, err
+	}
+	s.read(src, c)
+	if err := rec.finish(dst.dir(), files, *s); err != nil {
+		return nil, err
+	}
+	s.Output = dst.join(s.Output)
+	return s, dst.publish(files)
+}
+
+// nothingToDo tells that the batch is there.
+func (c *convertCmd) nothingToDo(p *program, made *record, dst destination) error {
+	if c.JSON {
+		made.Summary.Output, made.Summary.Complete = dst.String(), true
+		return made.Summary.json(p.out)
+	}
+	_, err := fmt.Fprintf(p.out, "%s is already complete: %s rows, %s trained tokens, same options and input. Nothing to do; --force makes it again.\n",
+		dst, number(made.Summary.Rows), number(made.Summary.Trained))
+	return err
 }
 
 // dumps translates the flags about reading.
@@ -171,10 +216,16 @@ type discard struct{}
 
 func (discard) Write(rollout.Sample) error { return nil }
 
-func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Source) (summary, error) {
+// convert writes the batch into dir, nothing on a dry run, and returns what was
+// made; the summary's output is named as seen from dir.
+func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Source, dir string) (*summary, []string, error) {
 	pipe, err := c.pipeline(model)
 	if err != nil {
-		return summary{}, err
+		return nil, nil, err
+	}
+	trainer, rules, err := c.target(model)
+	if err != nil {
+		return nil, nil, err
 	}
 	done := func() {}
 	if !c.Quiet && !c.JSON {
@@ -184,20 +235,16 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	if c.DryRun {
 		report, err := pipe.Run(p.ctx, src, discard{})
 		done()
-		return summarize(report, time.Since(start), ""), errors.Join(c.skippable(err), c.gate(report))
+		return summarize(report, time.Since(start), ""), nil, errors.Join(c.skippable(err), c.gate(report))
 	}
-	if err := os.MkdirAll(c.Out, 0o777); err != nil {
-		return summary{}, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.Out}, "the output folder cannot be made: %w", err)
-	}
-	opts := export.Options{Force: c.Force, Estimator: c.Estimator, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
-	for s := rollout.StatusCompleted; s <= rollout.StatusFailed; s++ {
-		if s.String() == c.UnknownStatus {
-			opts.UnknownStatus = s
-		}
-	}
-	dst, path, err := c.open(c.Out, opts, model)
+	undo, err := makeFolder(dir)
 	if err != nil {
-		return summary{}, err
+		return nil, nil, err
+	}
+	dst, err := c.open(dir, trainer, rules, c.exported(model))
+	if err != nil {
+		undo()
+		return nil, nil, err
 	}
 	report, err := pipe.Run(p.ctx, src, dst)
 	done()
@@ -209,24 +256,26 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout gave a row: %s", counts(report.WithoutRows))
 	}
 	if err != nil {
-		return summary{}, errors.Join(err, dst.Abort())
+		err = errors.Join(err, dst.Abort())
+	} else {
+		err = dst.Close()
 	}
-	if err := dst.Close(); err != nil {
-		return summary{}, err
+	if err != nil {
+		undo()
+		return nil, nil, err
 	}
-	return summarize(report, time.Since(start), relative(path)), nil
+	return summarize(report, time.Since(start), dst.name), dst.files(), nil
 }
 
-// relative is path as seen from the working folder, where it lies in it.
-func relative(path string) string {
-	here, err := os.Getwd()
-	if err != nil {
-		return path
+// exported translates the flags about files.
+func (c *convertCmd) exported(model *tokenize.Model) export.Options {
+	opts := export.Options{Force: c.Force, Estimator: c.Estimator, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
+	for s := rollout.StatusCompleted; s <= rollout.StatusFailed; s++ {
+		if s.String() == c.UnknownStatus {
+			opts.UnknownStatus = s
+		}
 	}
-	if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
+	return opts
 }
 
 // skippable adds to the error of one record how to go on without it.

@@ -17,7 +17,7 @@ import (
 var demoDumps embed.FS
 
 type demoCmd struct {
-	Out string `help:"Folder for the sample dump and the batch." default:"batch/demo" type:"path"`
+	Out string `help:"Folder for the sample dump and the batch." default:"batch/demo"`
 }
 
 // Run converts the sample dump with the embedded model and shows a row.
@@ -36,11 +36,11 @@ func (c *demoCmd) Run(p *program) error {
 		return err
 	}
 	convert := convertCmd{Out: c.Out, Force: true, Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Estimator: "grpo", Scale: "auto", UnknownStatus: "completed", GroupBy: "auto", OnError: "stop", MaxStopLoss: 1, outputFlags: outputFlags{Target: "none", Trace: "auto"}}
-	s, err := convert.convert(p, model, src)
+	s, _, err := convert.convert(p, model, src, c.Out)
 	if err != nil {
 		return err
 	}
-	path := s.Output
+	path := filepath.Join(c.Out, s.Output)
 	s.Output = ""
 	if err := s.table(p.out); err != nil {
 		return err

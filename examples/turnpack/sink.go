@@ -43,65 +43,94 @@ func (f *outputFlags) traced() bool {
 	return f.Trace == "on" || f.Trace == "auto" && f.Target == "none"
 }
 
-// open makes the sink under dir and names the output for the summary.
-func (f *outputFlags) open(dir string, opts export.Options, model *tokenize.Model) (sink, string, error) {
+// output is a sink with what it makes: name stands for the batch in the
+// summary, files are its files once it is closed, both as seen from the folder.
+type output struct {
+	sink
+	name  string
+	files func() []string
+}
+
+// target is the trainer that --target names, with the rules of its rows.
+func (f *outputFlags) target(model *tokenize.Model) (*target.Target, target.Options, error) {
 	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple}
 	if len(model.Stops) > 0 {
 		o.EOS = model.Stops[len(model.Stops)-1]
 	}
-	opts.Trace = f.traced()
 	if f.PolicyVersion >= 0 {
 		o.DefaultVersion = &f.PolicyVersion
 	}
-	t, err := target.New(f.Target, o)
-	if err != nil {
-		return nil, "", err
-	}
 	if f.Pt && f.Target != "slime" {
-		return nil, "", rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--pt"}, "a .pt file is read by slime only, the target is %s", f.Target)
+		return nil, o, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--pt"}, "a .pt file is read by slime only, the target is %s", f.Target)
+	}
+	t, err := target.New(f.Target, o)
+	return t, o, err
+}
+
+// open makes the sink under dir.
+func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
+	opts.Trace = f.traced()
+	steps := func(name string, write func(step int, rows []rollout.Sample) ([]string, error)) (output, error) {
+		s := &stepSink{target: t, perStep: f.GroupsPerStep, write: write}
+		return output{s, name, func() []string { return s.files }}, nil
 	}
 	switch {
 	case f.Target == "prime-rl":
-		return &stepSink{target: t, perStep: f.GroupsPerStep, write: func(step int, rows []rollout.Sample) error {
+		return steps("rollouts", func(step int, rows []rollout.Sample) ([]string, error) {
 			_, err := primerl.WriteStep(dir, step+1, rows, primerl.Options{SeqLen: f.SeqLen, Ranks: f.Ranks, PadMultiple: f.PadMultiple, Force: opts.Force})
-			return err
-		}}, filepath.Join(dir, "rollouts"), nil
+			var files []string
+			for rank := range f.Ranks {
+				files = append(files, fmt.Sprintf("rollouts/step_%d/rank_%d.bin", step+1, rank))
+			}
+			return files, err
+		})
 	case f.Target == "megatron":
-		return &stepSink{target: t, perStep: f.GroupsPerStep, write: func(step int, rows []rollout.Sample) error {
-			name := fmt.Sprintf("train-%05d", step)
-			_, err := megatron.Write(filepath.Join(dir, name+megatron.Suffix), filepath.Join(dir, name+".metadata.json"), rows, megatron.Options{PackSize: f.SeqLen, PadMultiple: f.PadMultiple, EOS: o.EOS, Force: opts.Force})
-			return err
-		}}, dir, nil
+		return steps("", func(step int, rows []rollout.Sample) ([]string, error) {
+			files := []string{fmt.Sprintf("train-%05d%s", step, megatron.Suffix), fmt.Sprintf("train-%05d.metadata.json", step)}
+			_, err := megatron.Write(filepath.Join(dir, files[0]), filepath.Join(dir, files[1]), rows, megatron.Options{PackSize: f.SeqLen, PadMultiple: f.PadMultiple, EOS: o.EOS, Force: opts.Force})
+			return files, err
+		})
 	case f.Pt:
-		return &stepSink{target: t, perStep: f.GroupsPerStep, write: func(step int, rows []rollout.Sample) error {
-			w, err := slime.Create(filepath.Join(dir, fmt.Sprintf("%d.pt", step)), slime.Options{Export: opts, Step: step})
+		return steps("", func(step int, rows []rollout.Sample) ([]string, error) {
+			name := fmt.Sprintf("%d.pt", step)
+			w, err := slime.Create(filepath.Join(dir, name), slime.Options{Export: opts, Step: step})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, r := range rows {
 				if err := w.Write(r); err != nil {
-					return errors.Join(err, w.Abort())
+					return nil, errors.Join(err, w.Abort())
 				}
 			}
-			return w.Close()
-		}}, dir, nil
+			return []string{name}, w.Close()
+		})
 	}
-	var base sink
-	path := filepath.Join(dir, "batch.parquet")
+	out, err := f.rows(dir, opts)
+	if err == nil && f.Target != "none" {
+		out.sink = &groupSink{target: t, to: out.sink}
+	}
+	return out, err
+}
+
+// rows makes the sink of files of the row schema: one, or one for each shard.
+func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
 	if f.RowsPerShard == 0 && f.BytesPerShard == 0 && f.GroupsPerStep == 0 {
-		base, err = export.Create(path, opts)
-	} else {
-		path = dir
-		so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Force: opts.Force}
-		if f.GroupsPerStep > 0 {
-			so.Name = func(i int) string { return fmt.Sprintf("step_%d.parquet", i) }
+		const name = "batch.parquet"
+		w, err := export.Create(filepath.Join(dir, name), opts)
+		return output{w, name, func() []string { return []string{name} }}, err
+	}
+	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Force: opts.Force}
+	if f.GroupsPerStep > 0 {
+		so.Name = func(i int) string { return fmt.Sprintf("step_%d.parquet", i) }
+	}
+	set, err := shard.Create(dir, so)
+	return output{set, "", func() []string {
+		var files []string
+		for _, s := range set.Manifest().Shards {
+			files = append(files, s.File)
 		}
-		base, err = shard.Create(dir, so)
-	}
-	if err != nil || f.Target == "none" {
-		return base, path, err
-	}
-	return &groupSink{target: t, to: base}, path, nil
+		return append(files, shard.ManifestName)
+	}}, err
 }
 
 // groupSink prepares each group for a trainer before it is written.
@@ -152,10 +181,11 @@ func (g *groupSink) Abort() error { return g.to.Abort() }
 type stepSink struct {
 	target  *target.Target
 	perStep int // 0 = one step
-	write   func(step int, rows []rollout.Sample) error
+	write   func(step int, rows []rollout.Sample) (files []string, err error)
 
 	group, rows  []rollout.Sample
 	groups, step int
+	files        []string
 }
 
 func (s *stepSink) Write(row rollout.Sample) error {
@@ -188,7 +218,9 @@ func (s *stepSink) endStep() error {
 		return nil
 	}
 	s.step++
-	return s.write(s.step-1, rows)
+	files, err := s.write(s.step-1, rows)
+	s.files = append(s.files, files...)
+	return err
 }
 
 // Close writes the last step.

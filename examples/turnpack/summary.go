@@ -57,6 +57,8 @@ type summary struct {
 	Seconds       float64        `json:"seconds"`
 	TokensPerSec  float64        `json:"tokens_per_second"`
 	Output        string         `json:"output,omitempty"`
+	// Complete says that an earlier run made the batch and this one nothing.
+	Complete bool `json:"already_complete,omitempty"`
 
 	windowed bool // contexts were planned in this run
 }
@@ -69,8 +71,8 @@ type skipLine struct {
 	Error   string `json:"error"`
 }
 
-func summarize(r turnpack.Report, took time.Duration, output string) summary {
-	s := summary{
+func summarize(r turnpack.Report, took time.Duration, output string) *summary {
+	s := &summary{
 		Read: r.Read, Rollouts: r.Rollouts, Groups: r.Groups, ZeroSpread: r.Reward.Constant, Singletons: r.Reward.Singletons,
 		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
 		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
@@ -119,8 +121,13 @@ func named[K interface {
 	return out
 }
 
-// addReading adds what the dump reader passed over.
-func (s *summary) addReading(r *traj.Report) {
+// read adds what the dump reader passed over.
+func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
+	if s == nil {
+		return nil
+	}
+	r := src.Report()
+	s.windowed = c.Window != "none"
 	s.Formats, s.Ignored, s.Duplicates = r.Formats, r.IgnoredCount, r.Duplicates
 	s.Joined, s.Unmatched, s.Unrewarded = r.Joined, r.Unmatched, r.Unrewarded
 	for _, x := range r.Repeats {
@@ -133,11 +140,12 @@ func (s *summary) addReading(r *traj.Report) {
 		}
 		s.Skipped = append(s.Skipped, k)
 	}
+	return s
 }
 
 func place(o rollout.Origin) string { return fmt.Sprintf("%s#%d", o.File, o.Index) }
 
-func (s summary) json(w io.Writer) error {
+func (s *summary) json(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
@@ -147,7 +155,7 @@ func (s summary) json(w io.Writer) error {
 // maxListed bounds the skips that the table lists; --json has all of them.
 const maxListed = 20
 
-func (s summary) table(w io.Writer) error {
+func (s *summary) table(w io.Writer) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-22s %s\n", name, fmt.Sprintf(format, args...))

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
@@ -147,14 +148,15 @@ func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool)
 		if a, err := b.Attributes(ctx, key); err == nil && a.Size == s.Bytes && !force {
 			continue
 		}
-		if err := put(ctx, b, key, filepath.Join(dir, s.File)); err != nil {
+		if err := Put(ctx, b, key, filepath.Join(dir, s.File)); err != nil {
 			return err
 		}
 	}
-	return put(ctx, b, manifest, filepath.Join(dir, shard.ManifestName))
+	return Put(ctx, b, manifest, filepath.Join(dir, shard.ManifestName))
 }
 
-func put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
+// Put stores a file as the object key, replacing one that exists.
+func Put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "open: %w", err)
@@ -164,4 +166,43 @@ func put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
 		return storeError(rollout.Where{File: key}, "store", err)
 	}
 	return nil
+}
+
+// Read returns the bytes of the object key, nil when there is none.
+func Read(ctx context.Context, b *blob.Bucket, key string) ([]byte, error) {
+	text, err := b.ReadAll(ctx, key)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, storeError(rollout.Where{File: key}, "read", err)
+	}
+	return text, nil
+}
+
+// Size returns the bytes that the object key has, −1 when there is none.
+func Size(ctx context.Context, b *blob.Bucket, key string) (int64, error) {
+	a, err := b.Attributes(ctx, key)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, storeError(rollout.Where{File: key}, "look up", err)
+	}
+	return a.Size, nil
+}
+
+// First returns the key of an object below prefix, "" when there is none.
+func First(ctx context.Context, b *blob.Bucket, prefix string) (string, error) {
+	if prefix != "" {
+		prefix += "/"
+	}
+	o, err := b.List(&blob.ListOptions{Prefix: prefix}).Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return "", nil
+	}
+	if err != nil {
+		return "", storeError(rollout.Where{File: prefix}, "list", err)
+	}
+	return o.Key, nil
 }

@@ -403,7 +403,7 @@ func (s *Set) finish() error {
 	c.shard.Bytes, c.shard.SHA256 = st.Bytes, hex.EncodeToString(c.sum.Sum(nil))
 	c.shard.Rollouts, c.shard.Groups, c.shard.Tokens, c.shard.Trained = st.Rollouts, st.Groups, st.Tokens, st.Trained
 	s.progress.Shards = append(s.progress.Shards, c.shard)
-	s.progress.Columns = s.columns.String()
+	s.progress.Columns = s.opts.Export.InUse(*s.columns)
 	s.next++
 	return writeJSON(s.path(ProgressName), s.progress)
 }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/s3blob" // s3://, with endpoint=… any store that speaks S3
+
+	"github.com/turnpack/turnpack/export/blobstore"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// destination is where a batch ends up.
+type destination interface {
+	// dir is the local folder that the run writes to.
+	dir() string
+	// read gives a file of the place, nil when there is none.
+	read(name string) ([]byte, error)
+	// holds says whether a file is there as it was made.
+	holds(f madeFile) (bool, error)
+	// vacant refuses a place without a record that holds other things.
+	vacant() error
+	// publish makes the files of dir, the record last, part of the place.
+	publish(files []string) error
+	close() error
+	// join names a file of the place, "" the place.
+	join(name string) string
+	String() string
+}
+
+// open returns the destination that --out names, a folder or a URL of an object store.
+func open(ctx context.Context, out string) (destination, error) {
+	if !strings.Contains(out, "://") {
+		return folder(out), nil
+	}
+	where := rollout.Where{Field: "--out"}
+	u, err := url.Parse(out)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, where, "%q is no URL: %w", out, err)
+	}
+	if u.Scheme != "s3" {
+		return nil, rollout.Errorf(rollout.KindInput, where, "%q names a store of kind %s, this command writes to folders and s3://", out, u.Scheme).
+			WithFix("name other stores by their S3 endpoint: s3://BUCKET/PREFIX?endpoint=HOST")
+	}
+	bucket := *u
+	bucket.Path = ""
+	if q := bucket.Query(); !q.Has(checksums) {
+		q.Set(checksums, "when_required") // stores that speak S3 need not answer with one
+		bucket.RawQuery = q.Encode()
+	}
+	b, err := blob.OpenBucket(ctx, bucket.String())
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, where, "the bucket of %q cannot be opened: %w", out, err).WithFix("check its name and the credentials in the environment")
+	}
+	stage, err := os.MkdirTemp("", "turnpack-")
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return &bucketPlace{ctx: ctx, bucket: b, prefix: strings.Trim(u.Path, "/"), stage: stage, name: "s3://" + path.Join(u.Host, u.Path)}, nil
+}
+
+const checksums = "response_checksum_validation"
+
+// folder is a place on this machine.
+type folder string
+
+func (f folder) dir() string             { return string(f) }
+func (f folder) String() string          { return string(f) }
+func (f folder) join(name string) string { return filepath.Join(string(f), name) }
+func (f folder) publish([]string) error  { return nil }
+func (f folder) close() error            { return nil }
+func (f folder) vacant() error           { return nil } // each writer knows what it may go on with
+
+func (f folder) read(name string) ([]byte, error) {
+	if info, err := os.Stat(string(f)); err != nil || !info.IsDir() {
+		return nil, nil // whether it can be made is seen when it is
+	}
+	text, err := os.ReadFile(filepath.Join(string(f), name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+func (f folder) holds(made madeFile) (bool, error) {
+	is, err := digest(string(f), made.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return is == made, err
+}
+
+// bucketPlace is a prefix in an object store. Files are made on this machine and
+// sent when all are whole, the record last: who finds it finds them all.
+type bucketPlace struct {
+	ctx    context.Context
+	bucket *blob.Bucket
+	prefix string
+	stage  string
+	name   string
+}
+
+func (b *bucketPlace) dir() string             { return b.stage }
+func (b *bucketPlace) String() string          { return b.name }
+func (b *bucketPlace) join(name string) string { return b.name + strings.TrimSuffix("/"+name, "/") }
+func (b *bucketPlace) close() error            { return errors.Join(os.RemoveAll(b.stage), b.bucket.Close()) }
+
+func (b *bucketPlace) read(name string) ([]byte, error) {
+	return blobstore.Read(b.ctx, b.bucket, path.Join(b.prefix, name))
+}
+
+func (b *bucketPlace) vacant() error {
+	key, err := blobstore.First(b.ctx, b.bucket, b.prefix)
+	if err != nil || key == "" {
+		return err
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{File: b.name}, "%s is there and no complete run made it", key).
+		WithFix("choose another --out, or write over it with --force")
+}
+
+func (b *bucketPlace) holds(made madeFile) (bool, error) {
+	size, err := blobstore.Size(b.ctx, b.bucket, path.Join(b.prefix, made.File))
+	return size == made.Bytes, err
+}
+
+func (b *bucketPlace) publish(files []string) error {
+	for _, name := range append(files, recordName) {
+		if err := blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.stage, filepath.FromSlash(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeFolder makes dir and the folders above it. undo removes those it made that
+// are empty again.
+func makeFolder(dir string) (undo func(), err error) {
+	var made []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		made = append(made, d)
+	}
+	undo = func() {
+		for _, d := range made {
+			if os.Remove(d) != nil {
+				return
+			}
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		undo()
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "the output folder cannot be made: %w", err).WithFix("choose another --out, or make the folder above it writable")
+	}
+	return undo, nil
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// recordName is the file beside a batch that says what made it. It is hidden, so
+// that neither trainers nor dump readers take it for theirs.
+const recordName = ".turnpack.json"
+
+// record says what made a batch: a later run with the same record has nothing
+// to do.
+type record struct {
+	Version   int            `json:"version"`
+	Options   map[string]any `json:"options"` // flag → value
+	Tokenizer string         `json:"tokenizer"`
+	Template  string         `json:"template"`
+	Inputs    []input        `json:"inputs"`
+	Files     []madeFile     `json:"files"`
+	Summary   summary        `json:"summary"` // without times and places
+}
+
+// input is a path that was read.
+type input struct {
+	Path   string `json:"path"`
+	Files  int    `json:"files"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// madeFile is a file of the batch, named as seen from the record.
+type madeFile struct {
+	File   string `json:"file"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// record describes what this run would make of in.
+func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error) {
+	r := &record{Version: 1, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest(), Options: map[string]any{}}
+	decides := *c
+	// What names places or decides how a run looks, not what it makes.
+	decides.Model, decides.In, decides.More, decides.Out, decides.Rewards = "", nil, nil, "", nil
+	decides.Force, decides.Workers, decides.DryRun, decides.JSON, decides.Quiet = false, 0, false, false, false
+	text, err := json.Marshal(decides)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &r.Options); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(r.Options, func(_ string, v any) bool { return v == nil || v == "" || v == false || v == 0.0 })
+	out, err := filepath.Abs(c.Out) // as paths of --in are, which may lie around it
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range slices.Concat(in, c.Rewards) {
+		p, err := traj.Fingerprint(path, out)
+		if err != nil {
+			return nil, err
+		}
+		r.Inputs = append(r.Inputs, input{path, p.Files, p.Bytes, p.SHA256})
+	}
+	return r, nil
+}
+
+// differs says in words how the run that made a batch differs from r.
+func (r *record) differs(made *record) []string {
+	var out []string
+	keys := maps.Clone(r.Options)
+	maps.Copy(keys, made.Options)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if was, is := made.Options[key], r.Options[key]; !reflect.DeepEqual(was, is) {
+			out = append(out, fmt.Sprintf("%s was %s, is %s", flagName(key), value(was), value(is)))
+		}
+	}
+	if r.Tokenizer != made.Tokenizer {
+		out = append(out, "--model has another tokenizer")
+	}
+	if r.Template != made.Template {
+		out = append(out, "--model has another chat template")
+	}
+	if len(r.Inputs) != len(made.Inputs) {
+		return append(out, fmt.Sprintf("--in and --rewards named %d paths, now %d", len(made.Inputs), len(r.Inputs)))
+	}
+	for i, is := range r.Inputs {
+		was := made.Inputs[i]
+		switch {
+		case is.SHA256 == was.SHA256:
+		case is.Files != was.Files || is.Bytes != was.Bytes:
+			out = append(out, fmt.Sprintf("%s held %s bytes in %d files, now %s in %d", is.Path, number(was.Bytes), was.Files, number(is.Bytes), is.Files))
+		default:
+			out = append(out, is.Path+" has other contents")
+		}
+	}
+	return out
+}
+
+// flagName spells a field as its flag: GroupBy is --group-by.
+func flagName(field string) string {
+	var b strings.Builder
+	for _, r := range field {
+		if r >= 'A' && r <= 'Z' {
+			b.WriteByte('-')
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return "-" + b.String()
+}
+
+func value(v any) string {
+	if v == nil || v == "" {
+		return "unset"
+	}
+	return fmt.Sprint(v)
+}
+
+// complete returns the record of the batch at dst when the run that made it is
+// r's, nil when there is none, and an error when it is the batch of another run
+// or no longer as it was made.
+func (r *record) complete(dst destination) (*record, error) {
+	text, err := dst.read(recordName)
+	if err != nil {
+		return nil, err
+	}
+	if text == nil {
+		return nil, dst.vacant()
+	}
+	where := rollout.Where{File: dst.String()}
+	made := &record{}
+	if err := json.Unmarshal(text, made); err != nil || made.Version != r.Version {
+		return nil, rollout.Errorf(rollout.KindFormat, where, "%s cannot be read, so nothing tells what made the batch", recordName).WithFix("choose another --out, or replace the batch with --force")
+	}
+	if d := r.differs(made); len(d) > 0 {
+		return nil, rollout.Errorf(rollout.KindInput, where, "another run made the batch that is there: %s", strings.Join(d, "; ")).
+			WithFix("choose another --out, or replace the batch with --force")
+	}
+	for _, f := range made.Files {
+		same, err := dst.holds(f)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			return nil, rollout.Errorf(rollout.KindInput, where, "this run made the batch before, but %s is missing or was changed", f.File).WithFix("make it again with --force")
+		}
+	}
+	return made, nil
+}
+
+// finish adds what the run made in dir.
+func (r *record) finish(dir string, files []string, s summary) error {
+	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
+	r.Summary = s
+	for _, name := range files {
+		f, err := digest(dir, name)
+		if err != nil {
+			return err
+		}
+		r.Files = append(r.Files, f)
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, recordName), append(text, '\n'), 0o666)
+}
+
+func digest(dir, name string) (madeFile, error) {
+	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		return madeFile{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	return madeFile{name, n, hex.EncodeToString(h.Sum(nil))}, err
+}
