@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ type convertCmd struct {
 	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard"`
 	Edges       string `help:"Token edges: sampled or document." enum:"sampled,document" default:"sampled"`
 	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." default:"fork"`
+	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)."`
 	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none"`
 	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit."`
 	NoReasoning bool   `help:"Do not train reasoning."`
@@ -165,7 +167,7 @@ func (c *convertCmd) dumps() (traj.Options, error) {
 }
 
 // pipeline translates the flags.
-func (c *convertCmd) pipeline(model *tokenize.Model) (turnpack.Pipeline, error) {
+func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnpack.Pipeline, error) {
 	p := turnpack.Pipeline{Model: model, Workers: c.Workers, Scale: reward.Scale{StepCoef: c.StepCoef},
 		Trace: c.traced(),
 		Mask:  lossmask.Policy{MaxTokens: c.MaxTokens, NoReasoning: c.NoReasoning}}
@@ -184,6 +186,13 @@ func (c *convertCmd) pipeline(model *tokenize.Model) (turnpack.Pipeline, error) 
 		p.Window = window
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, Drift: lineage.Options{Drift: drift}}
+	if c.StopRewrite {
+		if drift != lineage.DriftSplice && drift != lineage.DriftAuto {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--stop-rewrite"}, "does nothing with --drift %s", drift).WithFix("add --drift splice or auto"))
+		}
+		p.Encode.Drift.StopRewrites, err = model.StopRewrites(ctx)
+		errs = append(errs, err)
+	}
 	for s := reward.ScaleSigned; s <= reward.ScaleAuto; s++ {
 		if s.String() == c.Scale {
 			p.Scale.Outcome = s
@@ -219,7 +228,7 @@ func (discard) Write(rollout.Sample) error { return nil }
 // convert writes the batch into dir, nothing on a dry run, and returns what was
 // made; the summary's output is named as seen from dir.
 func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Source, dir string) (*summary, []string, error) {
-	pipe, err := c.pipeline(model)
+	pipe, err := c.pipeline(p.ctx, model)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,7 +42,7 @@ func TestGates(t *testing.T) {
 		{"no drift repair, nothing lost", driftingDump(t), []string{"--min-fidelity", "1", "--max-stop-loss", "0"}, exitOK,
 			[]string{"fidelity               100.0 % of them trained exactly as recorded", "row starts             2 root, 1 drift_last"}},
 		{"a repair without a limit", driftingDump(t), []string{"--drift", "realign"}, exitOK,
-			[]string{"fidelity               83.3 % of them", "2 tokens given up, 0 respelled, 1 of 4 stop tokens lost", "1 exact, 1 realign"}},
+			[]string{"fidelity               83.3 % of them", "2 tokens given up, 0 respelled (0 stop tokens among them), 1 of 4 stop tokens lost", "1 exact, 1 realign"}},
 		{"fidelity under the least", driftingDump(t), []string{"--drift", "realign", "--min-fidelity", "0.9"}, exitFailed,
 			[]string{"--min-fidelity", "10 of 12 sampled tokens are trained exactly as recorded, a share of 0.8333 where 0.9 is the least (0 were rendered from text, 2 given up", "--drift fork"}},
 		{"stop tokens over the most", driftingDump(t), []string{"--drift", "realign", "--max-stop-loss", "0.2"}, exitFailed,
@@ -50,6 +50,7 @@ func TestGates(t *testing.T) {
 		{"both at once", driftingDump(t), []string{"--drift", "realign", "--min-fidelity", "0.9", "--max-stop-loss", "0.2"}, exitFailed,
 			[]string{"--min-fidelity", "--max-stop-loss"}},
 		{"text was recorded by no engine", goodDump(t), []string{"--min-fidelity", "0.01"}, exitFailed, []string{"0 of", "rendered from text", "record the engine's token ids"}},
+		{"a flag that would do nothing", goodDump(t), []string{"--stop-rewrite"}, exitFailed, []string{"--stop-rewrite", "add --drift splice or auto"}},
 		{"per cent are no share", goodDump(t), []string{"--min-fidelity", "95"}, exitFailed, []string{"--min-fidelity", "want a share of 0 to 1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

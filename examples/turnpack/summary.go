@@ -49,6 +49,7 @@ type summary struct {
 	Exact         int            `json:"exact_tokens"`
 	Dropped       int            `json:"dropped_tokens"`
 	Substituted   int            `json:"substituted_tokens"`
+	Rewrites      int            `json:"stop_rewrites"`
 	Stops         int            `json:"stop_tokens"`
 	StopsLost     int            `json:"stop_tokens_lost"`
 	LostReasoning int            `json:"lost_reasoning_turns"`
@@ -77,7 +78,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
 		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
 		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
-		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, Seconds: took.Seconds(), Output: output,
+		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, Seconds: took.Seconds(), Output: output,
 	}
 	if r.DroppedLogprobs {
 		s.LostColumns = append(s.LostColumns, "logprobs")
@@ -194,7 +195,8 @@ func (s *summary) table(w io.Writer) error {
 	row("sampled tokens", "%s captured, %s rendered from text", number(s.Captured), number(s.Rendered))
 	row("fidelity", "%s of them trained exactly as recorded", share(s.Exact, s.Sampled))
 	if s.Dropped+s.Substituted+s.StopsLost > 0 {
-		row("drift repairs", "%s tokens given up, %s respelled, %s of %s stop tokens lost", number(s.Dropped), number(s.Substituted), number(s.StopsLost), number(s.Stops))
+		row("drift repairs", "%s tokens given up, %s respelled (%s stop tokens among them), %s of %s stop tokens lost",
+			number(s.Dropped), number(s.Substituted), number(s.Rewrites), number(s.StopsLost), number(s.Stops))
 	}
 	if s.LostReasoning+s.LostContent > 0 {
 		row("template left out", "the reasoning of %s turns, the text beside tool calls of %s", number(s.LostReasoning), number(s.LostContent))

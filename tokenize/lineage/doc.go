@@ -33,6 +33,14 @@
 //   - DriftSplice makes fewer rows for trainers that correct off-policy ratios:
 //     tokens behind a substitution were sampled in another spelling of the same
 //     text. Their spans say so ([Span.Subs]).
+//   - A template can show another stop token in history than the one that was
+//     sampled: gpt-oss writes <|end|> where a plain reply ended with <|return|>, so
+//     every later turn forks. That is right where the trainer must see the engine's
+//     context, since <|return|> is never part of a prompt, and stays the default.
+//     DriftRealign 1 joins such rows and loses every stop token but the last;
+//     DriftSplice with Options.StopRewrites keeps them, in the row and trained, and
+//     declares them to later spans ([Sub].Stop). Replies with reasoning fork all
+//     the same: the history leaves it out.
 //   - DriftRealign loses the end of a response, always with its stop token. Keep
 //     the budget small and watch [Report.StopsLost]; Options.MaxStopLossShare
 //     bounds it.

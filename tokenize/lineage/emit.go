@@ -148,8 +148,26 @@ func (w *writer) splice(j int32, at int) int {
 	if keep < len(w.subs) {
 		w.subs = slices.Clone(w.subs[:keep]) // earlier spans keep the list they have
 	}
+	w.markStops(a.subs)
 	w.subs = append(w.subs, a.subs...)
 	return at + a.engine
+}
+
+// markStops finds the substitutions that are stop ids shown as others.
+func (w *writer) markStops(subs []Sub) {
+	if len(w.opts.StopRewrites) == 0 {
+		return
+	}
+	for k := range subs {
+		s := &subs[k]
+		if s.Len != 1 || s.EngineLen != 1 {
+			continue
+		}
+		id := w.row.at(s.At)
+		for sampled, shown := range w.opts.StopRewrites {
+			s.Stop = s.Stop || id == sampled || id == shown
+		}
+	}
 }
 
 // respelled returns how many ids of prompt j from offset at spell what turn i

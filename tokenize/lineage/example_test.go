@@ -61,5 +61,5 @@ func ExampleMerge_splice() {
 	fmt.Printf("%+v\n", row.Spans[1].Subs)
 	// Output:
 	// 1 [1 10 11 2 1 13 2] [0 1 1 1 0 1 1]
-	// [{At:1 Len:2 EngineLen:1}]
+	// [{At:1 Len:2 EngineLen:1 Stop:false}]
 }

@@ -163,6 +163,37 @@ func TestSpliceNeedsTheSameText(t *testing.T) {
 	}
 }
 
+// The history shows another id than the stop that was sampled, as gpt-oss does.
+func TestStopRewrites(t *testing.T) {
+	const shown rollout.TokenID = 4
+	first, second := said(ask, answer), said(cat(ask, answer[:len(answer)-1], shown, more), cat(30, stop))
+	third := said(cat(second.prompt, 30, shown, more), cat(31, stop))
+	rewrites := map[rollout.TokenID]rollout.TokenID{stop: shown}
+	for name, o := range map[string]Options{
+		"fork":            {StopRewrites: rewrites},
+		"splice, unnamed": {Drift: DriftSplice, Text: toyText},
+		"realign":         {Drift: DriftRealign, MaxDropTokens: -1, StopRewrites: rewrites},
+	} {
+		require.Len(t, merged(t, o, first, second, third).Rows, 3, name)
+	}
+	for _, drift := range []DriftPolicy{DriftSplice, DriftAuto} {
+		res := merged(t, Options{Drift: drift, Text: toyText, StopRewrites: rewrites}, first, second, third)
+		require.Len(t, res.Rows, 1)
+		row := &res.Rows[0]
+		at := []int{len(ask) + len(answer) - 1, len(second.prompt) + 1}
+		require.Equal(t, cat(third.prompt[:at[0]], stop, third.prompt[at[0]+1:at[1]], stop, third.prompt[at[1]+1:], third.output), row.AppendIDs(nil))
+		require.Equal(t, []Sub{{at[0], 1, 1, true}, {at[1], 1, 1, true}}, row.Spans[2].Subs, "every stop that history shows as another is declared")
+		for k, s := range row.Spans {
+			require.Equal(t, Span{Turn: k, Start: s.Start, Len: len([]flat{first, second, third}[k].output), Subs: s.Subs}, s, "nothing sampled is lost")
+		}
+		require.Equal(t, 2, res.Report.Rewrites)
+		require.Zero(t, res.Report.StopsLost)
+		require.Less(t, res.Report.Fidelity(), 1.0, "later spans were sampled behind the other id")
+	}
+	other := said(cat(ask, answer[:len(answer)-1], user, more), cat(30, stop))
+	require.Len(t, merged(t, Options{Drift: DriftSplice, Text: toyText, StopRewrites: rewrites}, first, other).Rows, 2, "only the named id")
+}
+
 func TestRealign(t *testing.T) {
 	respelled := cat(10, 11, 12, 13, halves(14), stop)
 	flats := []flat{said(ask, answer), said(cat(ask, respelled, more), answer)}

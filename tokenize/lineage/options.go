@@ -44,6 +44,14 @@ type Options struct {
 	// no row of that length could train it in its context. 0 means no limit.
 	MaxRowTokens int
 
+	// StopRewrites says which id a template shows in history in place of a sampled
+	// stop id (gpt-oss: <|end|> for <|return|>). DriftSplice and DriftAuto take the
+	// two for the same text: the sampled id is trained with its own log-probability
+	// and stays in the row, and the spans behind it declare it as a Sub. Off (nil)
+	// by default, since they were sampled behind the other id. See
+	// tokenize.Model.StopRewrites.
+	StopRewrites map[rollout.TokenID]rollout.TokenID
+
 	// Text returns the text of one token; DriftSplice and DriftAuto need it. The
 	// texts of a token run, put together, must be the text of the run. Give
 	// control tokens a text that ordinary tokens cannot spell, or a spelled-out
@@ -93,6 +101,14 @@ func (o Options) withDefaults() Options {
 	o.MaxSubTokens = limit(o.MaxSubTokens, DefaultMaxSubTokens)
 	o.MaxDropFrac = limit(o.MaxDropFrac, DefaultMaxDropFrac)
 	o.MaxStopLossShare = limit(o.MaxStopLossShare, DefaultMaxStopLossShare)
+	if text := o.Text; text != nil && len(o.StopRewrites) > 0 {
+		o.Text = func(id rollout.TokenID) string {
+			if shown, ok := o.StopRewrites[id]; ok {
+				id = shown
+			}
+			return text(id)
+		}
+	}
 	return o
 }
 

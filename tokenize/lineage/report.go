@@ -34,8 +34,9 @@ type Report struct {
 	Trained     int                `json:"trained_tokens"`
 	Dropped     int                `json:"dropped_tokens"`
 	DroppedBy   map[DropReason]int `json:"dropped_by_reason"`
-	Substituted int                `json:"substituted_tokens"`     // respelled by spliced joins
+	Substituted int                `json:"substituted_tokens"`     // respelled by spliced joins, Rewrites among them
 	SubContext  int                `json:"sub_context_tokens"`     // trained behind a declared substitution
+	Rewrites    int                `json:"stop_rewrites"`          // stop tokens in rows that history shows as another
 	Stops       int                `json:"stop_tokens"`            // turns that ended by themselves
 	StopsLost   int                `json:"stop_tokens_lost"`       // of them, without their stop token trained
 	RowTokens   int                `json:"row_tokens"`             // what a trainer processes
@@ -56,6 +57,7 @@ func (r *Report) Add(o Report) {
 	r.DroppedBy = addCounts(r.DroppedBy, o.DroppedBy)
 	r.Substituted += o.Substituted
 	r.SubContext += o.SubContext
+	r.Rewrites += o.Rewrites
 	r.Stops += o.Stops
 	r.StopsLost += o.StopsLost
 	r.RowTokens += o.RowTokens
@@ -108,6 +110,11 @@ func (res *Result) account() {
 			rep.Trained += s.Len
 			if len(s.Subs) > 0 {
 				rep.SubContext += s.Len
+			}
+		}
+		for _, sub := range row.Spans[len(row.Spans)-1].Subs {
+			if sub.Stop {
+				rep.Rewrites++
 			}
 		}
 	}

@@ -44,7 +44,12 @@ type Span struct {
 
 // Sub says that Len row ids from row position At stand where the engine had
 // EngineLen other ids of the same text.
-type Sub struct{ At, Len, EngineLen int }
+type Sub struct {
+	At, Len, EngineLen int
+	// Stop says that a sampled stop id stands where the engine had another
+	// (Options.StopRewrites).
+	Stop bool
+}
 
 // Join is one join of a row.
 type Join struct {
@@ -107,6 +112,16 @@ func (r *Row) piecesFrom(from int) iter.Seq[Piece] {
 			}
 		}
 	}
+}
+
+// at returns the id at a row position.
+func (r *Row) at(position int) rollout.TokenID {
+	for p := range r.piecesFrom(position) {
+		if k := position - p.Start; k < len(p.IDs) {
+			return p.IDs[k]
+		}
+	}
+	return -1
 }
 
 // link yields the pieces of one link up to row position end. It returns scratch

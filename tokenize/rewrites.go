@@ -1,0 +1,49 @@
+package tokenize
+
+import (
+	"context"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// StopRewrites says which token the chat template shows in history in place of
+// the stop token that the model samples, for lineage.Options.StopRewrites; nil
+// where it shows the same. The template is asked with a plain reply.
+func (m *Model) StopRewrites(ctx context.Context) (map[rollout.TokenID]rollout.TokenID, error) {
+	if m.Template == nil {
+		return nil, nil
+	}
+	reply := rollout.Message{Role: rollout.RoleAssistant, Content: "Reply."}
+	r := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "x"}, reply, {Role: rollout.RoleUser, Content: "y"}}}
+	x, err := newRenderer(ctx, m, r, nil, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	behind := func(messages int) (string, error) {
+		text, err := x.run(x.all.Prefix(messages), x.index[:messages], false)
+		if err != nil {
+			return "", err
+		}
+		_, end, _ := text.extent(1, partContent)
+		return m.reply.stopIn(text.text[end:], &reply), nil
+	}
+	sampled, err := behind(2)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := behind(3)
+	if err != nil {
+		return nil, err
+	}
+	stop, ok := m.reply.stops[sampled]
+	if !ok || shown == "" || shown == sampled {
+		return nil, nil
+	}
+	for _, a := range m.reply.specials {
+		if a.Content == shown {
+			return map[rollout.TokenID]rollout.TokenID{stop: a.ID}, nil
+		}
+	}
+	return nil, nil
+}
