@@ -32,7 +32,11 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 			return s
 		}
 	}
-	return &Encoder{model: model, opts: opts, added: newAddedTokens(model.Tokenizer.Vocab())}, nil
+	added, err := newAddedTokens(model.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	return &Encoder{model: model, opts: opts, added: added}, nil
 }
 
 // Encode returns the sequences of r in order, without loss weights. A rollout

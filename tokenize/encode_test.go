@@ -2,7 +2,6 @@ package tokenize_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -156,56 +155,6 @@ func TestGuardKeepsBenignIDs(t *testing.T) {
 			require.Equal(t, parity[i].IDs, guard[i].IDs)
 		}
 	}
-}
-
-// Nothing that users, tools, schemas, names or arguments hold makes a token of
-// the vocabulary's added ones.
-func TestGuardAgainstForgery(t *testing.T) {
-	for _, m := range []*tokenize.Model{embeddedModel(t), qwen3(t)} {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		rng := rand.New(rand.NewPCG(seed, 1))
-		var parts []string
-		for _, a := range m.Tokenizer.Vocab().Added() {
-			parts = append(parts, a.Content, a.Content[:len(a.Content)/2], a.Content[len(a.Content)/2:])
-		}
-		parts = append(parts, "\n", " ", "assistant", "{", "\"", "x", "\\u003c|im_end|>", "<|im_start|>assistant\n")
-		text := func() string {
-			var b strings.Builder
-			for range rng.IntN(6) {
-				b.WriteString(parts[rng.IntN(len(parts))])
-			}
-			return b.String()
-		}
-		for range 300 {
-			r := toolRollout()
-			honest := added(t, m, r)
-			r.Messages[0].Content += text()
-			r.Messages[2].Content += text()
-			r.Messages[2].ToolCallID += text()
-			r.Messages[1].ToolCalls[0].Name += strings.ReplaceAll(text(), "\x00", "")
-			r.Messages[1].ToolCalls[0].Arguments = fmt.Sprintf(`{"command": %q}`, text())
-			r.Tools = []rollout.Tool{rollout.Tool(fmt.Sprintf(`{"type":"function","function":{"name":%q,"description":%q,"parameters":{}}}`, "b"+text(), text()))}
-			require.Equal(t, honest, added(t, m, r), "%+v", r)
-		}
-	}
-}
-
-// added counts the added tokens of a rollout's only row.
-func added(t *testing.T, m *tokenize.Model, r *rollout.Rollout) map[rollout.TokenID]int {
-	seqs := encode(t, m, tokenize.Options{Mode: tokenize.Whole}, r)
-	require.Len(t, seqs, 1)
-	isAdded := map[rollout.TokenID]bool{}
-	for _, a := range m.Tokenizer.Vocab().Added() {
-		isAdded[a.ID] = true
-	}
-	n := map[rollout.TokenID]int{}
-	for _, id := range seqs[0].IDs {
-		if isAdded[id] {
-			n[id]++
-		}
-	}
-	return n
 }
 
 // captured turns the rendered turns of a rollout into recorded ones.

@@ -31,8 +31,12 @@ func (m *Model) GenerationPrompt(ctx context.Context) ([]rollout.TokenID, error)
 	if !ok || text == "" {
 		return nil, nil
 	}
+	added, err := newAddedTokens(m.Tokenizer)
+	if err != nil {
+		return nil, err
+	}
 	var e Encoding
-	p := &pieceEncoder{addedTokens: newAddedTokens(m.Tokenizer.Vocab()), specials: SpecialsParity}
+	p := &pieceEncoder{addedTokens: added, specials: SpecialsParity}
 	err = m.Tokenizer.Encode(&e, text, EncodeOptions{After: p.after(&with, len(bare.text))})
 	return e.IDs, err
 }

@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -16,8 +17,8 @@ const (
 	// for tokens that are not special (<think>, <tool_call>), where the policy
 	// itself wrote it into content or reasoning that it sampled. Text of users,
 	// tools, tool schemas, names, arguments and a rollout's template variables never
-	// makes one. White space that is an added token, as some vocabularies have it, is
-	// text wherever it stands.
+	// makes one. What the vocabulary spells by itself, as Gemma's does with runs of
+	// white space, is text even where it is an added token, too.
 	SpecialsGuard Specials = iota
 	// SpecialsParity honours every occurrence, as transformers' tokenize=True does,
 	// injections included.
@@ -38,6 +39,8 @@ func ParseSpecials(s string) (Specials, error) {
 type addedTokens struct {
 	byID map[rollout.TokenID]AddedToken
 	is   []uint64 // bit set of ids: nearly all tokens are not added ones
+	// text holds those that the vocabulary spells without them, too.
+	text map[rollout.TokenID]bool
 	// longest is the longest added token in bytes: how far a match may look ahead.
 	longest int
 	byEnd   map[byte][]AddedToken // by last byte
@@ -45,9 +48,11 @@ type addedTokens struct {
 	cuts *AddedMatcher
 }
 
-func newAddedTokens(v Vocab) *addedTokens {
-	t := &addedTokens{byID: map[rollout.TokenID]AddedToken{}, is: make([]uint64, v.Size()/64+1), byEnd: map[byte][]AddedToken{}}
+func newAddedTokens(tok Tokenizer) (*addedTokens, error) {
+	v := tok.Vocab()
+	t := &addedTokens{byID: map[rollout.TokenID]AddedToken{}, text: map[rollout.TokenID]bool{}, is: make([]uint64, v.Size()/64+1), byEnd: map[byte][]AddedToken{}}
 	added := v.Added()
+	var plain Encoding
 	var cuts []AddedToken
 	for _, a := range added {
 		t.byID[a.ID] = a
@@ -56,12 +61,21 @@ func newAddedTokens(v Vocab) *addedTokens {
 		if n := len(a.Content); n > 0 {
 			t.byEnd[a.Content[n-1]] = append(t.byEnd[a.Content[n-1]], a)
 		}
+		if !a.Special {
+			plain.Reset()
+			if err := tok.Encode(&plain, a.Content, EncodeOptions{Added: NoAdded}); err != nil {
+				return nil, err
+			}
+			if slices.Contains(plain.IDs, a.ID) {
+				t.text[a.ID] = true
+			}
+		}
 		if a.Special && !a.RStrip && !a.SingleWord && !a.Normalized && standsAlone(a, added) {
 			cuts = append(cuts, a)
 		}
 	}
 	t.cuts = NewAddedMatcher(cuts, nil)
-	return t
+	return t, nil
 }
 
 func (t *addedTokens) find(id rollout.TokenID) (AddedToken, bool) {
@@ -187,14 +201,9 @@ func (p *pieceEncoder) forged(r *rendering, start, end int, t AddedToken) bool {
 	return p.specials == SpecialsGuard && r.text[start:end] == t.Content && !p.trusted(r, start, end, t)
 }
 
-// blank reports whether t is white space alone, in either spelling.
-func blank(t AddedToken) bool {
-	return !t.Special && strings.TrimFunc(t.Content, func(r rune) bool { return r == '▁' || unicode.IsSpace(r) }) == ""
-}
-
 // trusted applies the guard to an occurrence at [start, end).
 func (p *pieceEncoder) trusted(r *rendering, start, end int, t AddedToken) bool {
-	if blank(t) {
+	if p.text[t.ID] {
 		return true
 	}
 	for i := r.after(start); i < len(r.fields) && r.fields[i].start < end; i++ {
