@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -378,4 +380,107 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	for name := range filters() {
 		require.Contains(t, stdout, name)
 	}
+}
+
+// Rank files of prime-rl are shown, audited and put on a page like other files;
+// their rows are those that were packed.
+func TestRankFiles(t *testing.T) {
+	tutorial := filepath.Join("..", "tutorial")
+	model, out, plain := filepath.Join(tutorial, "model"), t.TempDir(), t.TempDir()
+	for dir, flags := range map[string][]string{out: {"--target", "prime-rl", "--seq-len", "2048", "--pad-multiple", "512"}, plain: nil} {
+		code, _, stderr := call(t, append([]string{"convert", "--model", model, "--in", filepath.Join(tutorial, "dumps"), "--out", dir}, flags...)...)
+		require.Zero(t, code, stderr)
+	}
+	bin := filepath.Join(out, "rollouts", "step_1", "rank_0.bin")
+	packed, err := tokens.OpenRows(bin)
+	require.NoError(t, err)
+	defer packed.Close()
+	rows, _, err := export.ReadAll(filepath.Join(plain, "batch.parquet"))
+	require.NoError(t, err)
+	left := map[string]rollout.Sample{}
+	for _, r := range rows {
+		left[fmt.Sprint(r.IDs)] = r
+	}
+	for range rows {
+		s, err := packed.Read()
+		require.NoError(t, err)
+		want, ok := left[fmt.Sprint(s.IDs)]
+		require.True(t, ok, "%s is no row of the batch", s.ID)
+		require.Equal(t, want.Weight, s.Weight)
+		require.InDeltaSlice(t, want.Logprob, s.Logprob, 1e-6)
+		require.InDeltaSlice(t, want.Credit, s.Credit, 1e-6)
+	}
+	_, err = packed.Read()
+	require.ErrorIs(t, err, io.EOF)
+	code, stdout, stderr := call(t, "show", bin, "1", "--model", model, "--by", "logprob")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "row batch 0, sequence 1")
+	require.Contains(t, stderr, "prime-rl rank file")
+	code, stdout, _ = call(t, "audit", bin, "--model", model)
+	require.Zero(t, code, stdout)
+	require.Contains(t, stdout, "16 rows, 6198 tokens, 2456 trained")
+	code, stdout, stderr = call(t, "view", bin, "--model", model)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "rank_0.html: 16 rows")
+}
+
+// Weights make the mean over the trained tokens of each step the mean that was
+// asked for.
+func TestWeights(t *testing.T) {
+	tutorial := filepath.Join("..", "tutorial")
+	convert := func(flags ...string) (string, string) {
+		out := t.TempDir()
+		code, _, stderr := call(t, append([]string{"convert", "--model", filepath.Join(tutorial, "model"), "--in", filepath.Join(tutorial, "dumps"), "--mode", "perstep", "--out", out}, flags...)...)
+		if code != 0 {
+			return "", stderr
+		}
+		return out, ""
+	}
+	for _, c := range []struct {
+		weights string
+		unit    func(s *rollout.Sample) string
+	}{
+		{"rollout-mean", func(s *rollout.Sample) string { return s.Rollout }},
+		{"prompt-mean", func(s *rollout.Sample) string { return s.Group }},
+		{"sequence-mean", func(s *rollout.Sample) string { return s.ID }},
+	} {
+		out, stderr := convert("--weights", c.weights, "--groups-per-step", "2")
+		require.Empty(t, stderr)
+		for _, file := range []string{"step_0.parquet", "step_1.parquet"} {
+			rows, _, err := export.ReadAll(filepath.Join(out, file))
+			require.NoError(t, err)
+			sums, trained, all := map[string]float64{}, 0, 0.0
+			for _, s := range rows {
+				trained += s.Trained()
+				for _, w := range s.Weight {
+					sums[c.unit(&s)] += float64(w)
+					all += float64(w)
+				}
+			}
+			require.InDelta(t, 1, all/float64(trained), 1e-5, "%s of %s", c.weights, file)
+			for unit, sum := range sums {
+				require.InDelta(t, all/float64(len(sums)), sum, 1e-3, "%s counts %s once", c.weights, unit)
+			}
+		}
+	}
+	// A trainer without weights gets the mean over rollouts by its advantages.
+	scaled, stderr := convert("--weights", "rollout-mean", "--target", "areal", "--policy-version", "3")
+	require.Empty(t, stderr)
+	plain, _ := convert("--target", "areal", "--policy-version", "3")
+	a, _, err := export.ReadAll(filepath.Join(scaled, "batch.parquet"))
+	require.NoError(t, err)
+	b, _, err := export.ReadAll(filepath.Join(plain, "batch.parquet"))
+	require.NoError(t, err)
+	trained, rollouts := int64(0), map[string]bool{}
+	for _, s := range b {
+		trained += int64(s.Trained())
+		rollouts[s.Rollout] = true
+	}
+	for i, s := range b {
+		require.InDelta(t, *s.Advantage*float64(trained)/float64(int64(len(rollouts))*s.RolloutMaskSum), *a[i].Advantage, 1e-5)
+	}
+	_, stderr = convert("--weights", "sequence-mean", "--target", "areal", "--policy-version", "3")
+	require.Contains(t, stderr, "convert --weights rollout-mean")
+	_, stderr = convert("--weights", "rollouts")
+	require.Contains(t, stderr, "rollout-mean, prompt-mean, sequence-mean")
 }

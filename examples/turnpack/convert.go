@@ -232,7 +232,11 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	if err != nil {
 		return nil, nil, err
 	}
-	trainer, rules, err := c.target(model)
+	weigh, err := newWeigher(c.Weights, c.GroupsPerStep)
+	if err != nil {
+		return nil, nil, err
+	}
+	trainer, rules, err := c.target(model, weigh)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -246,11 +250,21 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		done()
 		return summarize(report, time.Since(start), ""), nil, errors.Join(c.skippable(err), c.gate(report))
 	}
+	opts := c.exported(model)
+	if weigh != nil {
+		if err := weigh.count(p.ctx, pipe, src); err != nil {
+			done()
+			return nil, nil, err
+		}
+		if c.Target == "none" { // a target decides itself what its rows have
+			opts.Columns = weigh.columns
+		}
+	}
 	undo, err := makeFolder(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	dst, err := c.open(dir, trainer, rules, c.exported(model))
+	dst, err := c.open(dir, trainer, rules, opts, weigh)
 	if err != nil {
 		undo()
 		return nil, nil, err

@@ -34,6 +34,7 @@ type outputFlags struct {
 	Ranks         int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
 	Pt            bool   `help:"With --target slime: write the .pt file of --load-debug-rollout-data."`
 	Trace         string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
+	Weights       string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
 	PolicyVersion int32  `help:"Policy version of rows that record none; -1 = unknown." default:"-1"`
 }
 
@@ -52,8 +53,11 @@ type output struct {
 }
 
 // target is the trainer that --target names, with the rules of its rows.
-func (f *outputFlags) target(model *tokenize.Model) (*target.Target, target.Options, error) {
+func (f *outputFlags) target(model *tokenize.Model, w *weigher) (*target.Target, target.Options, error) {
 	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple}
+	if w.mean() {
+		o.MeanOverRollouts, o.TotalsOf = true, w.totals
+	}
 	if len(model.Stops) > 0 {
 		o.EOS = model.Stops[len(model.Stops)-1]
 	}
@@ -68,7 +72,16 @@ func (f *outputFlags) target(model *tokenize.Model) (*target.Target, target.Opti
 }
 
 // open makes the sink under dir.
-func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
+func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigher) (output, error) {
+	out, err := f.plain(dir, t, o, opts)
+	if err == nil && w != nil && !w.mean() {
+		out.sink = weighing{w, out.sink}
+	}
+	return out, err
+}
+
+// plain makes the sink of rows that have their weights, or get them from t.
+func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
 	opts.Trace = f.traced()
 	steps := func(name string, write func(step int, rows []rollout.Sample) ([]string, error)) (output, error) {
 		s := &stepSink{target: t, perStep: f.GroupsPerStep, write: write}
@@ -106,7 +119,7 @@ func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts 
 		})
 	}
 	out, err := f.rows(dir, opts)
-	if err == nil && f.Target != "none" {
+	if err == nil && (f.Target != "none" || o.MeanOverRollouts) {
 		out.sink = &groupSink{target: t, to: out.sink}
 	}
 	return out, err

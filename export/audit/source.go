@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/export/primerl"
 	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -70,10 +71,16 @@ func open(path string) (source, string, error) {
 			return fail(err)
 		}
 		return &slimeSource{samples: samples}, "slime debug rollout data", f.Close()
+	case primerlHead(head):
+		batches, err := primerl.Read(bufio.NewReaderSize(f, 1<<20))
+		if err != nil {
+			return fail(rollout.Errorf(rollout.KindFormat, where, "%w", err))
+		}
+		return &primerlSource{batches: batches}, "prime-rl rank file", f.Close()
 	case len(bytes.TrimLeft(head, " \t\r\n\ufeff")) > 0 && bytes.TrimLeft(head, " \t\r\n\ufeff")[0] == '{':
 		return &jsonSource{f: f, r: bufio.NewReaderSize(f, 1<<20), where: where}, "JSON Lines", nil
 	}
-	return fail(rollout.Errorf(rollout.KindFormat, where, "found %.8q at the start, expected a Parquet, Arrow, .pt or JSON Lines file", head).
+	return fail(rollout.Errorf(rollout.KindFormat, where, "found %.8q at the start, expected a Parquet, Arrow, .pt, prime-rl .bin or JSON Lines file", head).
 		WithFix("give one of these; %s is none", filepath.Base(path)))
 }
 

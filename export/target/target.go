@@ -23,9 +23,11 @@ type Options struct {
 	DefaultVersion *int32
 	// MeanOverRollouts makes the loss a mean over rollouts instead of the
 	// trainer's own unit, by weights of N_trained / (rollouts × rollout_mask_sum).
-	// Totals must hold the counts of the batch that is one optimizer step.
+	// Totals must hold the counts of the batch that is one optimizer step, or
+	// TotalsOf give those of the step that a group belongs to.
 	MeanOverRollouts bool
 	Totals           Totals
+	TotalsOf         func(group string) Totals
 	// EOS is the tokenizer's end-of-sequence id and PadMultiple the multiple that
 	// segments are padded to (megatron).
 	EOS         int32
@@ -53,7 +55,7 @@ func (o *Options) Validate() error {
 	if o.PadMultiple < 0 {
 		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
 	}
-	if o.MeanOverRollouts && (o.Totals.Trained <= 0 || o.Totals.Rollouts <= 0) {
+	if o.MeanOverRollouts && o.TotalsOf == nil && (o.Totals.Trained <= 0 || o.Totals.Rollouts <= 0) {
 		bad("Totals", "found %+v, expected the counts of the batch: MeanOverRollouts needs them", o.Totals)
 	}
 	return errors.Join(faults...)
@@ -246,12 +248,16 @@ func (t *Target) fillVersions(s *rollout.Sample) error {
 // weigh brings per-token weights into the form that the trainer reads.
 func (t *Target) weigh(s *rollout.Sample) error {
 	if !t.weights && export.ColumnsOf(s).Weights {
-		return t.refuse(s, export.ColWeights, "leave the weights at 0 and 1, or set MeanOverRollouts", "it reads a mask of 0 and 1 and no weights")
+		return t.refuse(s, export.ColWeights, "leave the weights at 0 and 1, or set MeanOverRollouts (convert --weights rollout-mean)", "it reads a mask of 0 and 1 and no weights")
 	}
 	if !t.opts.MeanOverRollouts || t.mean == meanNative {
 		return nil
 	}
-	w := float64(t.opts.Totals.Trained) / (float64(t.opts.Totals.Rollouts) * float64(s.RolloutMaskSum))
+	totals := t.opts.Totals
+	if t.opts.TotalsOf != nil {
+		totals = t.opts.TotalsOf(s.Group)
+	}
+	w := float64(totals.Trained) / (float64(totals.Rollouts) * float64(s.RolloutMaskSum))
 	if t.mean == meanWeights {
 		s.Weight = scaled(s.Weight, w)
 		return nil

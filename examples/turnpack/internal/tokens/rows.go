@@ -21,7 +21,7 @@ type Rows struct {
 }
 
 // OpenRows opens a file of rows: one of the row schema, another Parquet file
-// with token ids, slime's .pt file, or JSON Lines. Close closes it.
+// with token ids, slime's .pt file, a rank file of prime-rl, or JSON Lines. Close closes it.
 func OpenRows(path string) (*Rows, error) {
 	r, err := audit.Open(path)
 	if err != nil {
