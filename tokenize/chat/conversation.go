@@ -68,8 +68,7 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 		if !opts.KeepNull {
 			src = withoutNulls(src)
 		}
-		f := l.field(Field{Parent: root, Index: int32(i), Message: int32(i)})
-		items[i] = aliasReasoning(l.dict(src, f))
+		items[i] = aliasReasoning(l.message(src, i, root))
 	}
 	c.messages = &value.List{Items: items, F: root}
 	c.tools = l.value(tools.get(), l.root("tools"))
@@ -193,7 +192,7 @@ func aliasReasoning(d *value.Dict) *value.Dict {
 			continue
 		}
 		out := value.NewDict(d.Len() + 2)
-		out.F = d.F
+		out.F, out.Message = d.F, d.Message
 		out.SetString("thinking", r)
 		for i := range d.Len() {
 			out.CopyEntry(d, i)
@@ -204,31 +203,18 @@ func aliasReasoning(d *value.Dict) *value.Dict {
 	return d
 }
 
-// locator copies values and notes in each copy where it stands.
+// locator copies values and notes in each copy where it stands. Keys, which
+// templates seldom read, lie apart from the values.
 type locator struct {
-	on     bool
-	fields []Field
-	strs   []value.Str
+	on           bool
+	values, keys value.Arena
 }
 
-// field stores a Field; slabs keep the number of allocations low.
 func (l *locator) field(f Field) *Field {
 	if !l.on {
 		return nil
 	}
-	if len(l.fields) == cap(l.fields) {
-		l.fields = make([]Field, 0, 256)
-	}
-	l.fields = append(l.fields, f)
-	return &l.fields[len(l.fields)-1]
-}
-
-func (l *locator) str(s string, f *Field) *value.Str {
-	if len(l.strs) == cap(l.strs) {
-		l.strs = make([]value.Str, 0, 128)
-	}
-	l.strs = append(l.strs, value.Str{S: s, F: f})
-	return &l.strs[len(l.strs)-1]
+	return l.values.Field(f)
 }
 
 func (l *locator) root(name string) *Field {
@@ -253,9 +239,9 @@ func (l *locator) value(v value.Value, f *Field) value.Value {
 	case *value.Float:
 		return &value.Float{V: v.V, F: f}
 	case *value.Str:
-		return l.str(v.S, f)
+		return l.values.Str(v.S, f)
 	case *value.List:
-		out := &value.List{Items: make([]value.Value, len(v.Items)), F: f}
+		out := l.values.List(len(v.Items), f)
 		for i, it := range v.Items {
 			out.Items[i] = l.value(it, l.field(Field{Parent: f, Index: int32(i), Message: f.Message}))
 		}
@@ -270,14 +256,22 @@ func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
 	if !l.on {
 		return d
 	}
-	out := value.NewDict(d.Len())
-	out.F = f
+	out := l.values.Dict(d.Len(), f)
 	for i := range d.Len() {
 		key, _ := d.KeyString(i)
 		at := Field{Parent: f, Key: key, Index: -1, Message: f.Message}
 		v := l.value(d.Val(i), l.field(at))
 		at.IsKey = true
-		out.SetKey(l.str(key, l.field(at)), v)
+		out.SetKey(l.keys.Str(key, l.keys.Field(at)), v)
 	}
 	return out
+}
+
+// message copies message i.
+func (l *locator) message(src *value.Dict, i int, messages *Field) *value.Dict {
+	d := l.dict(src, l.field(Field{Parent: messages, Index: int32(i), Message: int32(i)}))
+	if l.on {
+		d.Message = int32(i) + 1
+	}
+	return d
 }

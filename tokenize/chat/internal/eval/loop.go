@@ -152,7 +152,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 // message runs one pass of a loop and notes what it wrote, if item is a message.
 func (x *exec) message(item value.Value, body []stmt) signal {
 	d, ok := item.(*value.Dict)
-	if !ok || d.F == nil || d.F.Message < 0 || d.F.Index != d.F.Message {
+	if !ok || d.Message == 0 {
 		return x.run(body)
 	}
 	start := len(x.out.B)
@@ -160,7 +160,7 @@ func (x *exec) message(item value.Value, body []stmt) signal {
 	sig := x.run(body)
 	x.inLoop = false
 	if len(x.out.B) > start {
-		x.output.Messages = append(x.output.Messages, Extent{int(d.F.Message), start, len(x.out.B)})
+		x.output.Messages = append(x.output.Messages, Extent{int(d.Message) - 1, start, len(x.out.B)})
 	}
 	return sig
 }

@@ -14,6 +14,8 @@ type Dict struct {
 	index   map[hash]int32 // nil while the dict is small
 	F       *Field         // set for dicts of the input
 	json    jsonMemo
+	// Message is 1 + the index of the message that this is, or 0.
+	Message int32
 }
 
 type entry struct {
@@ -184,7 +186,7 @@ func (d *Dict) put(h hash, key, v Value) {
 
 // Clone returns a copy with room for n more entries.
 func (d *Dict) Clone(n int) *Dict {
-	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+n), marks: d.marks, F: d.F}
+	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+n), marks: d.marks, F: d.F, Message: d.Message}
 	copy(c.entries, d.entries)
 	if d.index != nil {
 		c.index = make(map[hash]int32, len(d.index)+n)

@@ -284,7 +284,7 @@ func percentInt(l *Limits, p spec, conv byte, n number, v Value) (*Str, *Fault) 
 func fromScalar(text string, v Value) *Str {
 	s := &Str{S: text}
 	if f := Origin(v); f != nil {
-		s.Runs = []Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}
+		s.compose([]Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}, nil)
 	}
 	return s
 }

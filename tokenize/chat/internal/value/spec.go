@@ -129,7 +129,7 @@ func FormatValue(l *Limits, v Value, spec *Str) (*Str, *Fault) {
 		}
 		s := &Str{S: text}
 		if f := cmp.Or(Origin(v), spec.Field()); f != nil {
-			s.Runs = []Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}
+			s.compose([]Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}, nil)
 		}
 		if p.align == '=' {
 			return s, nil

@@ -6,28 +6,59 @@ import (
 )
 
 // Str is a string that knows where its bytes come from: all of them from the
-// bytes of one field starting at Off (or from the template where F is nil), or,
-// with Runs, piece by piece.
+// bytes of one field starting at Off (or from the template where F is nil), or
+// piece by piece.
 type Str struct {
 	S      string
 	F      *Field
-	Off    int
-	Runs   []Run
-	Markup bool     // what the safe and escape filters give
-	Gens   [][2]int // generation blocks inside
+	Off    int32
+	Markup bool // what the safe and escape filters give
+	parts  *parts
 	json   jsonMemo
+}
+
+// parts are what only computed strings have.
+type parts struct {
+	runs []Run
+	gens [][2]int // generation blocks inside
+}
+
+// runs are the origins of s piece by piece; nil for a string that has none or one.
+func (s *Str) runs() []Run {
+	if s.parts == nil {
+		return nil
+	}
+	return s.parts.runs
+}
+
+func (s *Str) gens() [][2]int {
+	if s.parts == nil {
+		return nil
+	}
+	return s.parts.gens
+}
+
+// compose gives s, which is new, the origins of its pieces and its generation
+// blocks. It keeps both.
+func (s *Str) compose(runs []Run, gens [][2]int) {
+	if len(runs) == 1 && int(runs[0].N) == len(s.S) && !runs[0].Changed && !runs[0].JSON {
+		s.F, s.Off, runs = runs[0].F, runs[0].Off, nil
+	}
+	if len(runs)+len(gens) > 0 {
+		s.parts = &parts{runs, gens}
+	}
 }
 
 // Lit returns a string of the template.
 func Lit(s string) *Str { return &Str{S: s} }
 
 // tracked says whether s has any origin but the template.
-func (s *Str) tracked() bool { return s.F != nil || s.Runs != nil }
+func (s *Str) tracked() bool { return s.F != nil || s.runs() != nil }
 
 // Field returns the first field that s has bytes from, nil for none.
 func (s *Str) Field() *Field {
-	if s.Runs != nil {
-		return s.Runs[0].F
+	if runs := s.runs(); runs != nil {
+		return runs[0].F
 	}
 	return s.F
 }
@@ -45,13 +76,14 @@ func NewText(of ...*Str) *Text {
 // eachRun calls f for what the bytes [i, j) have from fields, with places that
 // count from i.
 func (s *Str) eachRun(i, j int, f func(Run)) {
-	if s.Runs == nil {
+	runs := s.runs()
+	if runs == nil {
 		if s.F != nil && i < j {
-			f(Run{F: s.F, N: int32(j - i), Off: int32(s.Off + i), End: int32(s.Off + j)})
+			f(Run{F: s.F, N: int32(j - i), Off: s.Off + int32(i), End: s.Off + int32(j)})
 		}
 		return
 	}
-	for _, r := range s.Runs {
+	for _, r := range runs {
 		at, end := int(r.At), int(r.At+r.N)
 		if end <= i {
 			continue
@@ -99,23 +131,17 @@ func (s *Str) Slice(i, j int) *Str {
 		return Empty
 	}
 	out := &Str{S: s.S[i:j], Markup: s.Markup}
-	if s.Runs == nil {
+	if s.runs() == nil {
 		out.F, out.Off = s.F, s.Off
 		if s.F != nil {
-			out.Off += i
+			out.Off += int32(i)
 		}
 		return out
 	}
-	s.eachRun(i, j, func(r Run) { out.Runs = append(out.Runs, r) })
-	out.simplify()
+	var runs []Run
+	s.eachRun(i, j, func(r Run) { runs = append(runs, r) })
+	out.compose(runs, nil)
 	return out
-}
-
-// simplify turns a single unchanged run of the whole text into the short form.
-func (s *Str) simplify() {
-	if len(s.Runs) == 1 && int(s.Runs[0].N) == len(s.S) && !s.Runs[0].Changed && !s.Runs[0].JSON {
-		s.F, s.Off, s.Runs = s.Runs[0].F, int(s.Runs[0].Off), nil
-	}
 }
 
 // Plain returns s as a str proper, never Markup.
@@ -123,7 +149,7 @@ func (s *Str) Plain() *Str {
 	if !s.Markup {
 		return s
 	}
-	return &Str{S: s.S, F: s.F, Off: s.Off, Runs: s.Runs, Gens: s.Gens}
+	return &Str{S: s.S, F: s.F, Off: s.Off, parts: s.parts}
 }
 
 // Safe returns s as Markup.
@@ -131,7 +157,7 @@ func (s *Str) Safe() *Str {
 	if s.Markup {
 		return s
 	}
-	return &Str{S: s.S, F: s.F, Off: s.Off, Runs: s.Runs, Gens: s.Gens, Markup: true}
+	return &Str{S: s.S, F: s.F, Off: s.Off, parts: s.parts, Markup: true}
 }
 
 // like gives t's text the kind (str or Markup) of s.
@@ -147,7 +173,7 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 	tracked := 0
 	for _, p := range parts {
 		n += len(p.S)
-		if p.tracked() || p.Gens != nil {
+		if p.tracked() || p.gens() != nil {
 			tracked++
 		}
 	}

@@ -145,12 +145,13 @@ func (t *Text) From(s string, f *Field, off, end int) {
 
 // Str appends a string with its origin.
 func (t *Text) Str(s *Str) {
-	t.gens(s.Gens)
+	t.gens(s.gens())
 	if t.Track {
-		if s.Runs != nil {
-			t.runs(s.Runs)
-		} else if s.F != nil && s.S != "" {
-			t.run(Run{F: s.F, At: int32(len(t.B)), N: int32(len(s.S)), Off: int32(s.Off), End: int32(s.Off + len(s.S))})
+		if s.F != nil && s.S != "" {
+			n := int32(len(s.S))
+			t.run(Run{F: s.F, At: int32(len(t.B)), N: n, Off: s.Off, End: s.Off + n})
+		} else if runs := s.runs(); runs != nil {
+			t.runs(runs)
 		}
 	}
 	t.put(s.S)
@@ -185,8 +186,8 @@ func (t *Text) Changed(text string, s *Str, i, j int) {
 	}
 	if t.Track && text != "" {
 		// The origin of made-up bytes is the first field that took part in them.
-		from := Run{F: s.F, Off: int32(s.Off + i), End: int32(s.Off + j)}
-		if s.Runs != nil {
+		from := Run{F: s.F, Off: s.Off + int32(i), End: s.Off + int32(j)}
+		if s.runs() != nil {
 			from = Run{}
 			s.eachRun(i, j, func(r Run) {
 				if from.F == nil {
@@ -215,11 +216,8 @@ func (t *Text) Text(o *Text) {
 
 // Value returns what was collected as a string and leaves t unchanged.
 func (t *Text) Value() *Str {
-	s := &Str{S: string(t.B), Gens: t.Gens}
-	if len(t.Runs) > 0 {
-		s.Runs = append([]Run(nil), t.Runs...)
-		s.simplify()
-	}
+	s := &Str{S: string(t.B)}
+	s.compose(append([]Run(nil), t.Runs...), t.Gens)
 	return s
 }
 

@@ -180,7 +180,7 @@ const hexDigits = "0123456789abcdef"
 // str appends a JSON string; only the bytes between the quotes have the origin
 // of s.
 func (j *JSON) str(t *Text, s *Str) {
-	if s.Runs == nil {
+	if s.runs() == nil {
 		j.plainStr(t, s)
 		return
 	}
@@ -214,7 +214,7 @@ func (j *JSON) plainStr(t *Text, s *Str) {
 	t.B = j.appendEscaped(t.B, s.S)
 	if t.Track && s.F != nil && s.S != "" {
 		n := len(t.B) - start
-		t.run(Run{F: s.F, At: int32(start), N: int32(n), Off: int32(s.Off), End: int32(s.Off + len(s.S)), JSON: n != len(s.S)})
+		t.run(Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
 	}
 	t.Byte('"')
 }
@@ -313,10 +313,9 @@ func word(s string) uint64 {
 // its lowest bit.
 func unsafeBytes(w uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	control := (w - ones*0x20) & ^w
-	q := w ^ ones*'"'
-	b := w ^ ones*'\\'
-	return (control | ((q - ones) & ^q) | ((b - ones) & ^b)) & highs
+	quote := (w ^ ones*2) - ones*0x21 // and control: with bit 1 turned the quote is 0x20
+	slash := (w ^ ones*'\\') - ones
+	return (quote | slash) & ^w & highs
 }
 
 // safePrefix is the number of leading bytes that need no escape, found eight
