@@ -138,6 +138,7 @@ func (j *job) run() ([]rollout.Sequence, error) {
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
 	prompts := &promptEncoder{stretches: newStretchEncoder(j.pieces), edges: j.opts.Edges, done: map[int32]*completion{}}
+	recall := &recall{job: j, turn: -1}
 	frames := map[string]frame{}
 	n := len(j.turns)
 	j.encoded = encoded{make([]prompt, n), make([]bool, n), make([]completion, n), make([]lineage.Turn, n)}
@@ -178,6 +179,7 @@ func (j *job) encodeTurns() error {
 				if j.prompts[i], err = prompts.encode(text); err != nil {
 					return err
 				}
+				recall.equal = min(recall.equal, j.prompts[i].keep)
 			}
 		}
 		if !captured && !rendered {
@@ -191,7 +193,7 @@ func (j *job) encodeTurns() error {
 		switch {
 		case t.Prompt.Captured():
 			lt.Prompt = t.Prompt
-			j.attributed[i] = rendered && j.promptEqual(i, prompts)
+			j.attributed[i] = rendered && recall.same(i, &prompts.cols)
 			if rendered && !j.attributed[i] {
 				j.report.Unattributed++
 			}
@@ -233,47 +235,6 @@ func (j *job) leaveOut(i int, where rollout.Where) {
 // prompt, so that turn i can be stored against it.
 func (j *job) renderedBase(i int) bool {
 	return !j.turns[i-1].Prompt.Captured() && j.attributed[i-1]
-}
-
-// recorded reports whether the engine recorded what turn i saw and sampled.
-func (j *job) recorded(i int) bool { return j.turns[i].Prompt.Captured() && j.turns[i].Output != nil }
-
-// promptEqual reports whether the rendered prompt of turn i has exactly the
-// captured ids.
-func (j *job) promptEqual(i int, p *promptEncoder) bool {
-	ids := j.captured(i)
-	if len(ids) != p.cols.len() {
-		return false
-	}
-	for k, id := range ids {
-		if p.cols.ids[k] != id {
-			return false
-		}
-	}
-	return true
-}
-
-// captured expands the recorded prompt of turn i.
-func (j *job) captured(i int) []rollout.TokenID {
-	var chain []int
-	for k := i; ; {
-		chain = append(chain, k)
-		base, ok := j.turns[k].Prompt.Base.Get()
-		if !ok || base >= k {
-			break
-		}
-		k = base
-	}
-	var ids []rollout.TokenID
-	for c := len(chain) - 1; c >= 0; c-- {
-		p := &j.turns[chain[c]].Prompt
-		if c < len(chain)-1 {
-			ids = append(ids, j.turns[chain[c+1]].Output...)
-			ids = ids[:min(p.Keep, len(ids))]
-		}
-		ids = append(ids, p.Add...)
-	}
-	return ids
 }
 
 // completion fills c with the ids and the text that turn t sampled.

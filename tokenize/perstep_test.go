@@ -119,7 +119,35 @@ func checkRowsStandAlone(t *testing.T, m *tokenize.Model, r *rollout.Rollout, no
 		k++
 	}
 	require.Len(t, all, k)
+	checkMergedContexts(t, m, r, all, note)
 	return k
+}
+
+// checkMergedContexts: whatever stands before and in a turn of a merged row is
+// that turn's row of its own.
+func checkMergedContexts(t *testing.T, m *tokenize.Model, r *rollout.Rollout, own []rollout.Sequence, note string) {
+	t.Helper()
+	merged, failure := rows(t, m, tokenize.Options{}, r)
+	require.Empty(t, failure, note)
+	trained := 0
+	for i := range merged {
+		seq := &merged[i]
+		for k := range seq.Turn {
+			if seq.Turn[k] < 0 {
+				continue
+			}
+			trained++
+			if end := k + 1; end == seq.Len() || seq.Turn[end] != seq.Turn[k] {
+				at := slices.IndexFunc(own, func(s rollout.Sequence) bool { return s.FirstTurn == int(seq.Turn[k]) })
+				require.GreaterOrEqual(t, at, 0, note)
+				require.Equal(t, own[at].IDs, seq.IDs[:end], "%s: turn %d", note, seq.Turn[k])
+			}
+		}
+	}
+	for i := range own {
+		trained -= completionLen(&own[i])
+	}
+	require.Zero(t, trained, "%s: every sampled token is trained once", note)
 }
 
 func completionLen(s *rollout.Sequence) int {

@@ -1,0 +1,105 @@
+package tokenize_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// recordings makes r a recorded rollout twice: with prompts as plain lists, which
+// are compared from their start, and stored against earlier turns. Some turns
+// stay text, and some prompts differ from what the template gives.
+func recordings(rng *rand.Rand, r *rollout.Rollout, rows []rollout.Sequence) (plain, compact *rollout.Rollout) {
+	a, b := *r, *r
+	a.Turns, b.Turns = slices.Clone(r.Turns), slices.Clone(r.Turns)
+	full := map[int][]rollout.TokenID{}
+	wrong := 1 << 30
+	for k := range rows {
+		i, n := rows[k].FirstTurn, rows[k].Len()-completionLen(&rows[k])
+		prompt := slices.Clone(rows[k].IDs[:n])
+		switch rng.IntN(6) {
+		case 0:
+			continue
+		case 1: // from here on
+			wrong = min(wrong, rng.IntN(n))
+		case 2:
+			prompt[rng.IntN(n)] = 0
+		case 3:
+			copy(prompt, full[i-1]) // history that the template has rewritten since
+		}
+		if wrong < n {
+			prompt[wrong] = 0
+		}
+		a.Turns[i].Prompt = rollout.PromptIDs{Add: prompt}
+		b.Turns[i].Prompt = a.Turns[i].Prompt
+		if base := i - 1 - rng.IntN(3)/2; full[base] != nil {
+			keep := 0
+			for keep < min(n, len(full[base])) && full[base][keep] == prompt[keep] {
+				keep++
+			}
+			if keep > 0 {
+				b.Turns[i].Prompt = rollout.PromptIDs{Base: rollout.At(base), Keep: keep, Add: prompt[keep:]}
+			}
+		}
+		a.Turns[i].Output, b.Turns[i].Output = rows[k].IDs[n:], rows[k].IDs[n:]
+		full[i] = slices.Concat(prompt, rows[k].IDs[n:])
+	}
+	return &a, &b
+}
+
+func TestStoredPromptsAreComparedAsPlainOnes(t *testing.T) {
+	const seed = 63
+	m := qwen3(t)
+	unattributed, attributed := 0, 0
+	for k := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, k))
+		r := randomRollout(rng, k%2 == 0)
+		if k%3 == 0 {
+			window(rng, r)
+		}
+		own, failure := rows(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
+		require.Empty(t, failure)
+		plain, compact := recordings(rng, r, own)
+		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+			require.NoError(t, err)
+			want, told, err := enc.EncodeReport(t.Context(), plain)
+			require.NoError(t, err, "seed %d %d", seed, k)
+			got, report, err := enc.EncodeReport(t.Context(), compact)
+			require.NoError(t, err, "seed %d %d", seed, k)
+			require.Equal(t, want, got, "seed %d %d", seed, k)
+			require.Equal(t, told, report, "seed %d %d", seed, k)
+			unattributed += report.Unattributed
+			attributed += report.Turns - report.Unattributed
+		}
+	}
+	require.Greater(t, unattributed, 40)
+	require.Greater(t, attributed, 200)
+}
+
+// The context says that a message was shown changed; the engine's ids say that it
+// was not. As many tokens either way: only a comparison from there finds out.
+func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
+	m := qwen3(t)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: cat", "assistant: yes", "user: go on", "assistant: done")}
+	r.Turns = []rollout.Turn{{Message: 1}, {Message: 3, Step: 1}}
+	rows := encode(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
+	first := rows[0].Len() - completionLen(&rows[0])
+	last := rows[1].Len() - completionLen(&rows[1])
+	r.Turns[0].Prompt, r.Turns[0].Output = rollout.PromptIDs{Add: rows[0].IDs[:first]}, rows[0].IDs[first:]
+	r.Turns[1].Prompt = rollout.PromptIDs{Base: rollout.At(0), Keep: rows[0].Len(), Add: rows[1].IDs[rows[0].Len():last]}
+	r.Turns[1].Output = rows[1].IDs[last:]
+	for text, want := range map[string]int{"cat": 0, "dog": 1} {
+		r.Turns[1].Context.Parts = []rollout.ContextPart{{From: 0, To: 1, Message: &rollout.Message{Role: rollout.RoleUser, Content: text}}, {From: 1, To: 3}}
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+		require.NoError(t, err)
+		_, report, err := enc.EncodeReport(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, want, report.Unattributed, text)
+	}
+}
