@@ -239,6 +239,11 @@ const minSegment = 32
 // segment encodes text.Buf[i:end], a segment, by its own entry where it has one.
 func (e *encoder) segment(text *norm.Text, i, end int) {
 	b := text.Buf[i:end]
+	base, plain := text.Unchanged(i, end)
+	if e.wide && !plain {
+		e.pieceByPiece(text, i, end)
+		return
+	}
 	h := model.Hash(b)
 	store := e.t.segments
 	hit := store.Find(b, h)
@@ -249,18 +254,16 @@ func (e *encoder) segment(text *norm.Text, i, end int) {
 		}
 		// met before: worth an entry, offsets included
 		x := encoder{t: e.t, wide: true}
-		plain := norm.Text{Buf: b}
-		x.pieceByPiece(&plain, 0, len(b))
+		x.pieceByPiece(&norm.Text{Buf: b}, 0, len(b))
 		hit = store.Put(b, h, x.ids, x.offsets)
 	}
 	e.ids = append(e.ids, hit.IDs()...)
 	if !e.wide {
 		return
 	}
-	base := int32(text.Base + i)
 	ends, n := hit.Ends(), len(e.offsets)
 	e.offsets = slices.Grow(e.offsets, len(ends))[:n+len(ends)]
-	widen(e.offsets[n:][:len(ends)], ends, base)
+	widen(e.offsets[n:][:len(ends)], ends, int32(base))
 }
 
 // widen sets out[k] to base + ends[k]; eight at once, which halves the time that
@@ -301,33 +304,31 @@ func (e *encoder) piece(text *norm.Text, i, j int) {
 		return
 	}
 	fresh := e.ids[first:]
-	if text.Al == nil && len(e.t.trim) == 0 {
-		e.plainOffsets(text, fresh, i, j)
+	base, plain := text.Unchanged(i, j)
+	if plain && len(e.t.trim) == 0 {
+		e.plainOffsets(text, fresh, i, j, base-i)
 		return
 	}
 	e.ids = e.ids[:first]
 	for _, id := range fresh {
 		e.ids = append(e.ids, id)
 		end := i + e.t.model.Width(id)
-		a, b := text.Base+i, text.Base+end
-		if !e.t.exact || text.Al != nil {
-			a, b = text.Range(i, end)
-		}
+		a, b := text.Range(i, end)
 		e.offset(a, b, nil)
 		i = end
 	}
 }
 
-// plainOffsets appends the ranges of the ids of the piece text.Buf[i:j], where
-// the text is as it was given and nothing is trimmed. The last id ends with the
-// piece, and most pieces are one id.
-func (e *encoder) plainOffsets(text *norm.Text, ids []rollout.TokenID, i, j int) {
+// plainOffsets appends the ranges of the ids of the piece text.Buf[i:j], which
+// stands as it is in the original, shift further on, and where nothing is
+// trimmed. The last id ends with the piece, and most pieces are one id.
+func (e *encoder) plainOffsets(text *norm.Text, ids []rollout.TokenID, i, j, shift int) {
 	for k, id := range ids {
 		end := j
 		if k+1 < len(ids) {
 			end = i + e.t.model.Width(id)
 		}
-		a, b := text.Base+i, text.Base+end
+		a, b := shift+i, shift+end
 		if !e.t.exact && len(ids) > 1 {
 			a, b = text.Range(i, end)
 		}

@@ -30,10 +30,13 @@ type Form struct{ Compat, Compose bool }
 
 // Apply implements [Normalizer].
 func (f Form) Apply(u *uni.Tables, t *Text) error {
-	if f.Compose && f.settled(u, t.Buf) {
+	if !f.Compose || t.Al != nil || t.patches != nil {
+		t.transform(f.chars(u, make([]uni.Char, 0, len(t.Buf)), t.Buf), 0)
 		return nil
 	}
-	t.transform(f.chars(u, make([]uni.Char, 0, len(t.Buf)), t.Buf), 0)
+	p := patcher{t: t}
+	f.unsettled(u, t.Buf, p.replace)
+	p.finish()
 	return nil
 }
 
@@ -45,10 +48,11 @@ func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte) []uni.Char {
 	return dst
 }
 
-// settled reports whether b is in the composed form f. Where a character may
-// change or take part in a change, the stretch between the characters around it
-// that never do is normalised and compared.
-func (f Form) settled(u *uni.Tables, b []byte) bool {
+// unsettled calls change, in order, for the stretches of b that are not in the
+// composed form f, with what they become. Where a character may change or take
+// part in a change, the stretch between the characters around it that never do is
+// normalised and compared.
+func (f Form) unsettled(u *uni.Tables, b []byte, change func(from, to int, chars []uni.Char)) {
 	flag, first := uni.NFCNo, byte(0xCC) // no character below U+0300 changes under NFC
 	if f.Compat {
 		flag, first = uni.NFKCNo, 0xC2
@@ -83,11 +87,10 @@ func (f Form) settled(u *uni.Tables, b []byte) bool {
 			end += size
 		}
 		if buf = f.chars(u, buf[:0], b[start:end]); !same(buf, b[start:end]) {
-			return false
+			change(start, end, buf)
 		}
-		i = end
+		i, start = end, end
 	}
-	return true
 }
 
 func same(chars []uni.Char, b []byte) bool {

@@ -14,22 +14,27 @@ import (
 // range of the character (or characters) in the text given to Encode.
 type Text struct {
 	Buf []byte
-	// Al holds 2 values per byte of Buf, begin and end; nil means that Buf is the
-	// original text from Base on, and each byte belongs to its own character.
+	// Al holds 2 values per byte of Buf, begin and end. nil means that Buf is the
+	// original text from Base on, but for patches, and each byte belongs to its
+	// own character.
 	Al []int32
 	// Base is where the text begins in the original, the origin of what is put in
 	// front of all its characters.
 	Base int
 	// After says what stands in front of the text that was given to Encode.
 	After engine.After
+
+	patches []patch
+	at      int // of Buf in the text that patches speak of
 }
 
 // opens reports whether t begins where the text given to Encode does.
 func (t *Text) opens() bool {
-	if t.Al != nil && len(t.Buf) > 0 {
-		return t.Al[0] == 0
+	if len(t.Buf) == 0 {
+		return t.Base == 0
 	}
-	return t.Base == 0
+	first, _ := t.Range(0, 1)
+	return first == 0
 }
 
 // First reports whether t is the beginning of a text.
@@ -46,17 +51,40 @@ func (t *Text) Range(a, b int) (int, int) {
 	for b < len(t.Buf) && t.Buf[b]&0xC0 == 0x80 {
 		b++
 	}
+	if t.patches != nil {
+		first, _ := t.patched(a)
+		_, last := t.patched(b - 1)
+		return first, last
+	}
 	return t.Base + a, t.Base + b
+}
+
+// Unchanged returns where the bytes [a, b) stand in the original, and whether
+// they stand there as they are.
+func (t *Text) Unchanged(a, b int) (int, bool) {
+	switch {
+	case t.Al != nil:
+		return 0, false
+	case t.patches != nil:
+		return t.unpatched(a, b)
+	}
+	return t.Base + a, true
 }
 
 // Slice returns the part [a, b); it shares memory with t.
 func (t *Text) Slice(a, b int) Text {
-	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After}
-	if t.Al != nil {
+	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, patches: t.patches, at: t.at + a}
+	switch {
+	case t.Al != nil:
 		s.Al = t.Al[2*a : 2*b : 2*b]
 		s.Base = t.Base
 		if a < b {
 			s.Base = int(t.Al[2*a])
+		}
+	case t.patches != nil:
+		s.Base = t.Base
+		if a < b {
+			s.Base, _ = t.Range(a, a+1)
 		}
 	}
 	return s
@@ -68,6 +96,10 @@ func (t *Text) Align() {
 		return
 	}
 	t.Al = make([]int32, 2*len(t.Buf))
+	if t.patches != nil {
+		t.alignPatched()
+		return
+	}
 	for i := 0; i < len(t.Buf); {
 		_, size := uni.DecodeRune(t.Buf[i:])
 		for k := i; k < i+size; k++ {
