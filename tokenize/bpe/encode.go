@@ -118,18 +118,18 @@ func (e *encoder) token(id rollout.TokenID, text *norm.Text, s engine.AddedSpan)
 	e.ids = append(e.ids, id)
 	if e.wide {
 		a, b := text.Range(s.Start, s.End)
-		e.offset(a, b, text.Buf[s.Start:s.End])
+		e.offset(len(e.ids)-1, a, b, text.Buf[s.Start:s.End])
 	}
 }
 
-// offset appends the range of the last id, whose spelling matters only to
+// offset appends the range of id k, whose spelling matters only to
 // post-processors that trim offsets; nil stands for the vocabulary's.
-func (e *encoder) offset(a, b int, spelling []byte) {
+func (e *encoder) offset(k, a, b int, spelling []byte) {
 	if len(e.t.trim) > 0 {
 		if spelling == nil {
-			spelling, _ = e.t.model.Vocab.Bytes(int(e.ids[len(e.ids)-1]))
+			spelling, _ = e.t.model.Vocab.Bytes(int(e.ids[k]))
 		}
-		a, b = e.trimmed(a, b, spelling)
+		a, b = e.trimmed(k, a, b, spelling)
 	}
 	e.offsets = append(e.offsets, int32(a), int32(b))
 }
@@ -197,7 +197,7 @@ func (e *encoder) encode(text norm.Text) error {
 			e.ids = append(e.ids, w.ID)
 			if e.wide {
 				a, b := p.Range(pos, pos+int(w.Bytes))
-				e.offset(a, b, nil)
+				e.offset(len(e.ids)-1, a, b, nil)
 			}
 			pos += int(w.Bytes)
 		}
@@ -283,14 +283,10 @@ func widen(out []int32, ends []uint8, base int32) {
 // pieceByPiece encodes pieces from i up to the first boundary at or behind end, which
 // it returns.
 func (e *encoder) pieceByPiece(text *norm.Text, i, end int) int {
-	if !e.wide {
-		e.ids, i = e.t.model.AppendPieces(e.ids, text.Buf, i, end, e.t.splitter)
-		return i
-	}
-	for i < end {
-		j := e.t.splitter.Next(text.Buf, i)
-		e.piece(text, i, j)
-		i = j
+	first, at := len(e.ids), i
+	e.ids, i = e.t.model.AppendPieces(e.ids, text.Buf, i, end, e.t.splitter)
+	if e.wide {
+		e.ranges(text, first, at, i)
 	}
 	return i
 }
@@ -299,43 +295,43 @@ func (e *encoder) pieceByPiece(text *norm.Text, i, end int) int {
 func (e *encoder) piece(text *norm.Text, i, j int) {
 	first := len(e.ids)
 	e.ids = e.t.model.AppendRaw(e.ids, text.Buf, i, j)
-	if !e.wide {
-		e.spill()
-		return
+	if e.wide {
+		e.ranges(text, first, i, j)
 	}
-	fresh := e.ids[first:]
+	e.spill()
+}
+
+// ranges appends the offsets of the ids from first on, those of text.Buf[i:j].
+func (e *encoder) ranges(text *norm.Text, first, i, j int) {
+	s, m := text.Buf, e.t.model
 	base, plain := text.Unchanged(i, j)
-	if plain && len(e.t.trim) == 0 {
-		e.plainOffsets(text, fresh, i, j, base-i)
+	if !plain || len(e.t.trim) > 0 {
+		for k := first; k < len(e.ids); k++ {
+			end := i + m.Width(e.ids[k])
+			a, b := text.Range(i, end)
+			e.offset(k, a, b, nil)
+			i = end
+		}
 		return
 	}
-	e.ids = e.ids[:first]
-	for _, id := range fresh {
-		e.ids = append(e.ids, id)
-		end := i + e.t.model.Width(id)
-		a, b := text.Range(i, end)
-		e.offset(a, b, nil)
+	for shift := base - i; first < len(e.ids); first++ {
+		end := i + m.Width(e.ids[first])
+		a, b := i, end
+		if !e.t.exact { // the range of whole characters
+			for inside(s, a) {
+				a--
+			}
+			for inside(s, b) {
+				b++
+			}
+		}
+		e.offsets = append(e.offsets, int32(shift+a), int32(shift+b))
 		i = end
 	}
 }
 
-// plainOffsets appends the ranges of the ids of the piece text.Buf[i:j], which
-// stands as it is in the original, shift further on, and where nothing is
-// trimmed. The last id ends with the piece, and most pieces are one id.
-func (e *encoder) plainOffsets(text *norm.Text, ids []rollout.TokenID, i, j, shift int) {
-	for k, id := range ids {
-		end := j
-		if k+1 < len(ids) {
-			end = i + e.t.model.Width(id)
-		}
-		a, b := shift+i, shift+end
-		if !e.t.exact && len(ids) > 1 {
-			a, b = text.Range(i, end)
-		}
-		e.offsets = append(e.offsets, int32(a), int32(b))
-		i = end
-	}
-}
+// inside reports whether byte i of s is in the middle of a character.
+func inside(s []byte, i int) bool { return i < len(s) && s[i]&0xC0 == 0x80 }
 
 // spillLen is how many ids a counting call holds before it forgets them.
 const spillLen = 4096
@@ -347,12 +343,12 @@ func (e *encoder) spill() {
 	}
 }
 
-// trimmed applies the offset rule of post-processors to the last token: white
-// space at the ends of its spelling is left out of its range.
-func (e *encoder) trimmed(a, b int, spelling []byte) (int, int) {
+// trimmed applies the offset rule of post-processors to id k: white space at the
+// ends of its spelling is left out of its range.
+func (e *encoder) trimmed(k, a, b int, spelling []byte) (int, int) {
 	for _, rule := range e.t.trim {
 		lead, trail := spacesAround(e.t.u, spelling)
-		if rule.prefixSpace && lead == 1 && e.src.After == engine.AfterNothing && (len(e.ids)-1 == e.first || a == 0) {
+		if rule.prefixSpace && lead == 1 && e.src.After == engine.AfterNothing && (k == e.first || a == 0) {
 			lead = 0 // the space put in front, which the text does not have
 		}
 		for ; lead > 0 && a < b; lead-- {

@@ -36,9 +36,9 @@ type Segment struct {
 }
 
 const (
-	bucketBits  = 14
+	bucketBits  = 15
 	segmentWays = 4
-	seenBits    = 16
+	seenBits    = 17
 	headerSize  = int(unsafe.Sizeof(Segment{}))
 
 	// MaxSegment is the length up to which text is stored as one segment; its
