@@ -123,6 +123,7 @@ func TestHostileInput(t *testing.T) {
 	dir := t.TempDir()
 	big := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 80<<20) + `"}]}`)
 	bomb := gz(big)
+	half := `{"messages":[{"role":"user","content":"` + strings.Repeat("a", 30<<20) + `"}]}`
 	for _, c := range []struct {
 		reason string
 		name   string
@@ -133,6 +134,7 @@ func TestHostileInput(t *testing.T) {
 		{"a decompression bomb", "b.jsonl.gz", bomb, rollout.KindLimit, "unfold into more than"},
 		{"a zstd bomb", "b.jsonl.zst", zst(big), rollout.KindLimit, "unfold into more than"},
 		{"a zip bomb", "b.zip", zipped(t, "x.jsonl", string(big)), rollout.KindLimit, "unfold into more than"},
+		{"a bomb in parts", "b2.zip", zipped(t, "x.jsonl", half, "y.jsonl", half, "z.jsonl", half), rollout.KindLimit, "the members of an archive"},
 		{"compressed twice", "c.jsonl.gz", gz(gz([]byte(chat("a")))), rollout.KindLimit, "compressed more than once"},
 		{"an archive in an archive", "c.zip", zipped(t, "x.zip", string(zipped(t, "a.jsonl", chat("a")))), rollout.KindLimit, "archive inside"},
 		{"a member that climbs out", "d.zip", zipped(t, "../../etc/x.jsonl", chat("a")), rollout.KindInput, "points outside"},
@@ -267,6 +269,21 @@ func TestFraming(t *testing.T) {
 	_, report, err := read(t, "x.jsonl", a+` {"messages":[{]`+"\n"+b, traj.Options{OnError: traj.Skip})
 	require.NoError(t, err)
 	require.Equal(t, [2]int{2, 1}, [2]int{report.Rollouts, report.Skipped}, "what is whole on a broken line is read")
+}
+
+// TestLongFirstLine: an object whose first line is longer than what is looked at
+// is not taken for a line.
+func TestLongFirstLine(t *testing.T) {
+	sample := `{"id":1,"epoch":%d,"input":"q","target":"t","messages":[{"role":"assistant","content":"` + strings.Repeat("a", 300<<10) + `"}]}`
+	log := `{"version":2,"status":"success","eval":{"run_id":"r"},"samples":[` + fmt.Sprintf(sample, 1) + ",\n" + fmt.Sprintf(sample, 2) + `],"stats":{}}`
+	got, _, err := read(t, "x.json", log, traj.Options{})
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	long := strings.Replace(chat("a"), `"q"`, `"`+strings.Repeat("q", 17<<20)+`"`, 1)
+	got, _, err = read(t, "x.json", long+"\n"+chat("b"), traj.Options{})
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	require.Equal(t, "b", got[1].ID)
 }
 
 func TestGroups(t *testing.T) {

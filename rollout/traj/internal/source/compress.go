@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -106,17 +106,30 @@ type bounded struct {
 	lim    Limits
 	packed string
 	out    int64
+	whole  *archiveSize // of the archive that a member is in
 	close  func() error
+}
+
+// archiveSize compares what all members of an archive unfold into with its size
+// on disk: members can share their bytes and lie about their sizes.
+type archiveSize struct {
+	name      string
+	disk, out int64
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.out += int64(n)
+	if w := b.whole; w != nil {
+		if w.out += int64(n); w.out > b.lim.RatioFrom && w.out/b.lim.Ratio > w.disk {
+			return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: w.name}, "the members of an archive of %d bytes unfold into more than %d times as many", w.disk, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
+		}
+	}
 	switch {
 	case b.out > b.lim.FileBytes:
 		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "more than %d bytes", b.lim.FileBytes)
 	case b.packed != "" && b.out > b.lim.RatioFrom && b.out/b.lim.Ratio > b.in.n:
-		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "%d bytes of %s unfold into more than %d times as many", b.in.n, b.packed, b.lim.Ratio)
+		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "%d bytes of %s unfold into more than %d times as many", b.in.n, b.packed, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
 	case err != nil && err != io.EOF && b.packed != "":
 		if _, ok := errors.AsType[*rollout.Error](err); !ok {
 			return n, rollout.Errorf(rollout.KindFormat, rollout.Where{File: b.name}, "the %s stream is broken: %w", b.packed, err)
@@ -131,7 +144,7 @@ func (b *bounded) Close() error { return b.close() }
 // point outside the archive are refused although nothing is written to disk: a
 // member that lies about its name is not to be trusted.
 func (w *Walker) members(f *File, yield func(*File, error) bool) bool {
-	z, files, err := w.archive(f.Path)
+	z, files, size, err := w.archive(f.Path)
 	if err != nil {
 		return yield(nil, err)
 	}
@@ -148,7 +161,7 @@ func (w *Walker) members(f *File, yield func(*File, error) bool) bool {
 			w.ignore(name, "not a file name of a dump")
 			continue
 		}
-		file := &File{Name: name, Path: f.Path, Rel: f.Rel + "!" + m.Name, open: func() (io.ReadCloser, error) { return w.member(name, m) }}
+		file := &File{Name: name, Path: f.Path, Rel: f.Rel + "!" + m.Name, open: func() (io.ReadCloser, error) { return w.member(name, m, size) }}
 		if !yield(file, nil) {
 			return false
 		}
@@ -168,16 +181,20 @@ func badName(name string) string {
 	return ""
 }
 
-func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, error) {
+func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, *archiveSize, error) {
+	info, err := os.Stat(p)
+	if err != nil {
+		return nil, nil, nil, ioError(p, err)
+	}
 	z, err := zip.OpenReader(p)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return nil, nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err)
+		return nil, nil, nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err)
 	}
 	// Archives may also be packed with zstd, which newer evaluation logs are.
 	z.RegisterDecompressor(zstd.ZipMethodWinZip, zstd.ZipDecompressor(zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderLowmem(true)))
 	if len(z.File) > w.Limits.Members {
 		z.Close()
-		return nil, nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "%d members, at most %d are read", len(z.File), w.Limits.Members)
+		return nil, nil, nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "%d members, at most %d are read", len(z.File), w.Limits.Members)
 	}
 	var files []*zip.File
 	for _, m := range z.File {
@@ -186,16 +203,16 @@ func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, error) {
 		}
 	}
 	sort.Slice(files, func(i, k int) bool { return files[i].Name < files[k].Name })
-	return z, files, nil
+	return z, files, &archiveSize{name: p, disk: info.Size()}, nil
 }
 
-func (w *Walker) member(name string, m *zip.File) (io.ReadCloser, error) {
+func (w *Walker) member(name string, m *zip.File, size *archiveSize) (io.ReadCloser, error) {
 	r, err := m.Open()
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "the member cannot be read: %w", err)
 	}
 	in := &counter{n: int64(m.CompressedSize64)}
-	b := &bounded{name: name, r: r, in: in, lim: w.Limits, packed: "zip", close: r.Close}
+	b := &bounded{name: name, r: r, in: in, lim: w.Limits, packed: "zip", whole: size, close: r.Close}
 	return w.plain(name, b, 1)
 }
 
@@ -205,15 +222,16 @@ type Archive struct {
 	name  string
 	z     *zip.ReadCloser
 	files []*zip.File
+	size  *archiveSize
 }
 
 // OpenArchive opens the zip file behind f.
 func (w *Walker) OpenArchive(f *File) (*Archive, error) {
-	z, files, err := w.archive(f.Path)
+	z, files, size, err := w.archive(f.Path)
 	if err != nil {
 		return nil, err
 	}
-	return &Archive{w: w, name: f.Name, z: z, files: files}, nil
+	return &Archive{w: w, name: f.Name, z: z, files: files, size: size}, nil
 }
 
 // Names lists the members in lexical order.
@@ -232,7 +250,7 @@ func (a *Archive) Open(i int) (io.ReadCloser, error) {
 	if why := badName(m.Name); why != "" {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: name}, "%s", why)
 	}
-	return a.w.member(name, m)
+	return a.w.member(name, m, a.size)
 }
 
 // Close closes the archive.

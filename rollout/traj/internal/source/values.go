@@ -72,6 +72,11 @@ func (v *Values) opensBare() bool {
 	return ended && len(line) > 0 && len(bytes.Trim(line, "[{ \t")) == 0
 }
 
+// lineLook is how far the end of a first line that begins an object is looked
+// for. One that is longer is read as an object, which does for a line too, but
+// cannot go on behind one that is broken.
+const lineLook = 16 << 20
+
 // firstLineIsWhole decides between JSONL and one value over many lines: the
 // brackets of the first line balance, or it is not the start of an object or
 // list at all. A list is taken for a line only when another one follows on the
@@ -79,7 +84,7 @@ func (v *Values) opensBare() bool {
 func (v *Values) firstLineIsWhole() bool {
 	for n := 4 << 10; ; n *= 2 {
 		b, err := v.r.Peek(n)
-		full := err != nil || n >= 256<<10
+		full := err != nil || n >= v.r.Size()
 		b = bytes.TrimLeft(bytes.TrimPrefix(b, byteOrderMark), " \t\r\n")
 		line, rest, ended := bytes.Cut(b, []byte{'\n'})
 		rest = bytes.TrimLeft(rest, " \t\r\n")
@@ -91,14 +96,14 @@ func (v *Values) firstLineIsWhole() bool {
 			if ended && len(rest) > 0 || full {
 				return bytes.HasPrefix(rest, []byte{'['}) && new(span).end(line) > 0
 			}
-		case b[0] != '{':
+		case b[0] != '{' || err != nil && !ended: // no object, or one line altogether
 			return true
 		case ended:
 			return new(span).end(line) > 0
+		case n >= lineLook:
+			return false
 		case full:
-			// One line altogether, or a first line that is longer than the buffer. Texts
-			// with line breaks between the brackets break early, so this is a line.
-			return true
+			v.r = bufio.NewReaderSize(v.r, lineLook)
 		}
 	}
 }
