@@ -164,13 +164,6 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range j.turns {
-		if m := j.turns[i].Message; m >= 0 {
-			if err := writesCalls(&j.r.Messages[m], int32(m), &doc); err != nil {
-				return nil, within(err, rollout.Where{Turn: rollout.At(i), Message: rollout.At(m)})
-			}
-		}
-	}
 	var cols columns
 	id := j.identity()
 	id.Fidelity = rollout.FidelityRendered
@@ -183,6 +176,9 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 			continue
 		}
 		i := int(owner)
+		if j.turns[i].Context.Unknown {
+			continue
+		}
 		start, end := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, stoppedByLimit(j.turns[i].FinishReason))
 		if start >= end {
 			continue
@@ -204,6 +200,28 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	if err := j.pieces.encode(&cols, &doc, at, len(doc.text), j.pieces.after(&doc, at)); err != nil {
 		return nil, err
 	}
+	for i := range j.turns {
+		m := j.turns[i].Message
+		where := rollout.Where{Turn: rollout.At(i)}
+		if m >= 0 {
+			where.Message = rollout.At(m)
+		}
+		if j.turns[i].Context.Unknown {
+			j.unknownContext(where)
+			continue
+		}
+		if m < 0 {
+			continue
+		}
+		if err := j.complete(&j.r.Messages[m], func(p part) bool { return j.pieces.wrote(m, p) }); err != nil {
+			return nil, within(err, where)
+		}
+	}
+	if len(spans) == 0 && j.report.UnknownContext > 0 {
+		return nil, nil
+	}
+	j.unwritten()
+	j.report.EmptyTurns = len(j.turns) - len(spans) - j.report.UnknownContext
 	turn := make([]int32, cols.len())
 	for k := range turn {
 		turn[k] = -1

@@ -123,12 +123,14 @@ func (j *job) run() ([]rollout.Sequence, error) {
 	if j.render, err = j.newRenderer(); err != nil {
 		return nil, err
 	}
+	j.pieces.written = make([]uint8, len(j.r.Messages))
 	if j.opts.Mode == Whole {
 		return j.whole()
 	}
 	if err := j.encodeTurns(); err != nil {
 		return nil, err
 	}
+	j.unwritten()
 	if j.opts.Mode == PerStep {
 		return j.perStep()
 	}
@@ -217,13 +219,18 @@ func (j *job) encodeTurns() error {
 	return nil
 }
 
-// leaveOut makes turn i an empty one: nothing tells in which context its tokens
-// stand, so they are not trained.
+// leaveOut makes turn i an empty one.
 func (j *job) leaveOut(i int, where rollout.Where) {
 	if i > 0 {
 		j.prompts[i].keep = j.promptLen(i - 1)
 	}
 	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
+	j.unknownContext(where)
+}
+
+// unknownContext reports a turn that is not trained, since nothing tells in which
+// context its tokens stand.
+func (j *job) unknownContext(where rollout.Where) {
 	j.report.UnknownContext++
 	if j.report.FirstUnknown == nil {
 		j.report.FirstUnknown = located(rollout.Errorf(rollout.KindInput, where, "the record shows that the model did not see the plain history here, but not what it saw, so the turn is not trained").
@@ -345,29 +352,21 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 	if t.Output != nil {
 		return out, f.stop, nil
 	}
-	return out, f.stop, j.complete(m, int32(t.Message), &out)
+	return out, f.stop, j.complete(m, func(p part) bool { return hasFields(&out, int32(t.Message), p) })
 }
 
-// writesCalls checks that text holds the tool calls of message i: where the
-// template leaves them out, what the model sampled cannot be known.
-func writesCalls(m *rollout.Message, i int32, text *rendering) error {
-	if len(m.ToolCalls) > 0 && !hasFields(text, i, partToolCall) {
+// complete checks that what was written of message m, the parts that has knows,
+// holds what the policy sampled: without the tool calls nobody knows that; lost
+// reasoning and text are counted.
+func (j *job) complete(m *rollout.Message, has func(part) bool) error {
+	if len(m.ToolCalls) > 0 && !has(partToolCall) {
 		return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template does not write the message's tool calls, so what the model sampled is not known").
 			WithFix("use a template with tools, or record the engine's token ids")
 	}
-	return nil
-}
-
-// complete checks that a rendered reply holds what the policy sampled; lost
-// reasoning and text are counted.
-func (j *job) complete(m *rollout.Message, i int32, reply *rendering) error {
-	if err := writesCalls(m, i, reply); err != nil {
-		return err
-	}
-	if m.Reasoning != "" && !hasFields(reply, i, partReasoning) {
+	if m.Reasoning != "" && !has(partReasoning) {
 		j.report.LostReasoning++
 	}
-	if strings.TrimSpace(m.Content) != "" && !hasFields(reply, i, partContent) {
+	if strings.TrimSpace(m.Content) != "" && !has(partContent) {
 		j.report.LostContent++
 	}
 	return nil

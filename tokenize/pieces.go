@@ -108,6 +108,8 @@ type pieceEncoder struct {
 	specials Specials
 	// sampled reports whether the policy wrote message m.
 	sampled func(m int32) bool
+	// written has a bit for each part that was met, by message; nil when nobody asks.
+	written []uint8
 	buf     Encoding
 }
 
@@ -120,6 +122,11 @@ func (e *Encoder) pieces(sampled func(int32) bool) *pieceEncoder {
 func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, after After) error {
 	p.buf.Reset()
 	cursor := r.after(from)
+	for i := cursor; p.written != nil && i < len(r.fields) && r.fields[i].start < to; i++ {
+		if f := r.fields[i]; f.message >= 0 && int(f.message) < len(p.written) {
+			p.written[f.message] |= 1 << f.part
+		}
+	}
 	opts := EncodeOptions{Offsets: true, After: after}
 	if p.specials == SpecialsGuard {
 		opts.Added = func(m AddedMatch) bool {

@@ -21,6 +21,7 @@ type renderer struct {
 	shape    shape
 	values   []chat.Value // message values, made when first needed
 	made     []bool
+	shown    []bool // messages that stood in a context or the document
 
 	// all is the plain history; index maps its messages to those of the rollout,
 	// place the other way (−1: not in it).
@@ -44,7 +45,7 @@ func (j *job) newRenderer() (*renderer, error) {
 
 func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[string]json.RawMessage, now time.Time) (*renderer, error) {
 	x := &renderer{ctx: ctx, template: m.Template, shape: m.shape, r: r, kwargs: map[string]chat.Value{}, now: now,
-		values: make([]chat.Value, len(r.Messages)), made: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
+		values: make([]chat.Value, len(r.Messages)), made: make([]bool, len(r.Messages)), shown: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
 	if x.now.IsZero() {
 		x.now = time.Unix(0, 0).UTC()
 	}
@@ -238,7 +239,11 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	return x.run(c, index, true)
+	out, err := x.run(c, index, true)
+	if err == nil {
+		x.show(index)
+	}
+	return out, err
 }
 
 // answered renders the same conversation with the turn's reply as its last
@@ -278,6 +283,7 @@ func (x *renderer) document() (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
+	x.show(x.index)
 	out := rendered(res, x.index)
 	out.turns, err = x.template.Turns(x.ctx, x.all, x.input(false), res, chat.TurnOptions{Stops: x.stops})
 	for i := range out.turns {

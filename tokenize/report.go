@@ -18,8 +18,13 @@ type Report struct {
 	// left out reasoning, or text beside tool calls, that the policy sampled.
 	LostReasoning int `json:"lost_reasoning_turns"`
 	LostContent   int `json:"lost_content_turns"`
-	// UnknownContext counts turns that Merged and PerStep leave untrained: the
-	// record shows that the model did not see the plain history, but not what it
+	// Unwritten counts parts of messages that the template left out although they
+	// were shown and the policy did not sample them: an unknown role, a second
+	// system message, results under a template without tools. UnwrittenAt lists the
+	// first 100.
+	Unwritten   int         `json:"unwritten_messages"`
+	UnwrittenAt []Unwritten `json:"unwritten_at,omitempty"`
+	// UnknownContext counts turns that are left untrained: the record shows that the model did not see the plain history, but not what it
 	// saw. FirstUnknown locates the first.
 	UnknownContext int   `json:"unknown_context_turns"`
 	FirstUnknown   error `json:"-"`
@@ -36,6 +41,8 @@ func (r *Report) Add(o Report) {
 	r.Unattributed += o.Unattributed
 	r.LostReasoning += o.LostReasoning
 	r.LostContent += o.LostContent
+	r.leaveOut(o.UnwrittenAt...)
+	r.Unwritten += o.Unwritten - len(o.UnwrittenAt)
 	r.UnknownContext += o.UnknownContext
 	if r.FirstUnknown == nil {
 		r.FirstUnknown = o.FirstUnknown

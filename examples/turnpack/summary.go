@@ -14,6 +14,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
 // summary is what a conversion prints at its end.
@@ -54,10 +55,13 @@ type summary struct {
 	StopsLost     int            `json:"stop_tokens_lost"`
 	LostReasoning int            `json:"lost_reasoning_turns"`
 	LostContent   int            `json:"lost_content_turns"`
+	Unwritten     int            `json:"unwritten_messages"`
 	LostColumns   []string       `json:"columns_left_out,omitempty"`
 	Seconds       float64        `json:"seconds"`
 	TokensPerSec  float64        `json:"tokens_per_second"`
 	Output        string         `json:"output,omitempty"`
+	// UnwrittenAt lists the first messages that the template left out.
+	UnwrittenAt []tokenize.Unwritten `json:"unwritten_at,omitempty"`
 	// Complete says that an earlier run made the batch and this one nothing.
 	Complete bool `json:"already_complete,omitempty"`
 
@@ -78,7 +82,8 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
 		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
 		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
-		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, Seconds: took.Seconds(), Output: output,
+		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent,
+		Unwritten: r.Encode.Unwritten, UnwrittenAt: r.Encode.UnwrittenAt, Seconds: took.Seconds(), Output: output,
 	}
 	if r.DroppedLogprobs {
 		s.LostColumns = append(s.LostColumns, "logprobs")
@@ -200,6 +205,10 @@ func (s *summary) table(w io.Writer) error {
 	}
 	if s.LostReasoning+s.LostContent > 0 {
 		row("template left out", "the reasoning of %s turns, the text beside tool calls of %s", number(s.LostReasoning), number(s.LostContent))
+	}
+	if s.Unwritten > 0 {
+		first := s.UnwrittenAt[0]
+		row("messages left out", "%s that the template does not write (first: %s message %d of %s)", number(s.Unwritten), first.Role, first.Message, first.Rollout)
 	}
 	if len(s.WithoutRows) > 0 {
 		row("rollouts without rows", "%s", counts(s.WithoutRows))

@@ -1,0 +1,56 @@
+package tokenize
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Unwritten is a part of a message that the template leaves out.
+type Unwritten struct {
+	Rollout string       `json:"rollout"`
+	Message int          `json:"message"`
+	Role    rollout.Role `json:"role"`
+	Part    string       `json:"part"` // content or tool_calls
+}
+
+// maxUnwritten is how many are listed; all are counted.
+const maxUnwritten = 100
+
+// unwritten reports what the contexts of r lack of messages that the policy did
+// not sample. Nothing of them is trained, but neither did a model that was asked
+// with this template see them.
+func (j *job) unwritten() {
+	if j.render == nil {
+		return
+	}
+	for i := range j.r.Messages {
+		m := &j.r.Messages[i]
+		if _, own := j.owner[int32(i)]; own || !j.render.shown[i] {
+			continue
+		}
+		if strings.TrimSpace(m.Content) != "" && !j.pieces.wrote(i, partContent) {
+			j.report.leaveOut(Unwritten{j.r.ID, i, m.Role, "content"})
+		}
+		if len(m.ToolCalls) > 0 && !j.pieces.wrote(i, partToolCall) {
+			j.report.leaveOut(Unwritten{j.r.ID, i, m.Role, "tool_calls"})
+		}
+	}
+}
+
+// show notes that messages stood in what was rendered.
+func (x *renderer) show(index []int32) {
+	for _, m := range index {
+		if m >= 0 && int(m) < len(x.shown) {
+			x.shown[m] = true
+		}
+	}
+}
+
+func (r *Report) leaveOut(list ...Unwritten) {
+	r.Unwritten += len(list)
+	r.UnwrittenAt = append(r.UnwrittenAt, list[:min(len(list), maxUnwritten-len(r.UnwrittenAt))]...)
+}
+
+// wrote reports whether the text encoded so far holds some of a part of message i.
+func (p *pieceEncoder) wrote(i int, part part) bool { return p.written[i]&(1<<part) != 0 }
