@@ -20,15 +20,19 @@ func (c *columns) truncate(n int) {
 	c.ids, c.source, c.flags = c.ids[:n], c.source[:n], c.flags[:n]
 }
 
-// grow makes room for n more tokens.
-func (c *columns) grow(n int) {
-	c.ids, c.source, c.flags = slices.Grow(c.ids, n), slices.Grow(c.source, n), slices.Grow(c.flags, n)
-}
-
 func (c *columns) add(id rollout.TokenID, source int32, flags rollout.Flag) {
 	c.ids = append(c.ids, id)
 	c.source = append(c.source, source)
 	c.flags = append(c.flags, flags)
+}
+
+// extend appends ids and returns where their sources and flags go, which are
+// still to be set.
+func (c *columns) extend(ids []rollout.TokenID) (source []int32, flags []rollout.Flag) {
+	from, n := len(c.ids), len(c.ids)+len(ids)
+	c.ids = append(c.ids, ids...)
+	c.source, c.flags = slices.Grow(c.source, len(ids))[:n], slices.Grow(c.flags, len(ids))[:n]
+	return c.source[from:], c.flags[from:]
 }
 
 func (c *columns) append(o columns) {

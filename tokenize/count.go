@@ -21,6 +21,7 @@ func (e *Encoder) Count(ctx context.Context, r *rollout.Rollout, messages []roll
 		return 0, err
 	}
 	p := e.pieces(func(m int32) bool { return messages[m].Sampled == rollout.SampledByPolicy })
+	defer e.release(p)
 	var c columns
 	err = p.encode(&c, &text, 0, len(text.text), AfterNothing)
 	return c.len(), err

@@ -121,7 +121,9 @@ func (s *documentSides) encode(b *testing.B, list []*renderer) documentTimes {
 	guarded := func(e *Encoder, i int, x *renderer) columns {
 		var cols columns
 		sampled := func(m int32) bool { return x.r.Messages[m].Sampled == rollout.SampledByPolicy }
-		require.NoError(b, e.pieces(sampled).encode(&cols, &texts[i], 0, len(texts[i].text), AfterNothing))
+		p := e.pieces(sampled)
+		require.NoError(b, p.encode(&cols, &texts[i], 0, len(texts[i].text), AfterNothing))
+		e.release(p)
 		return cols
 	}
 	return documentTimes{

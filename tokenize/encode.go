@@ -3,6 +3,7 @@ package tokenize
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/lineage"
@@ -13,6 +14,7 @@ type Encoder struct {
 	model *Model
 	opts  Options
 	added *addedTokens
+	idle  sync.Pool // of *pieceEncoder
 }
 
 // NewEncoder checks opts and returns an Encoder over model.
@@ -119,6 +121,7 @@ func (j *job) run() ([]rollout.Sequence, error) {
 		}
 	}
 	j.pieces = j.Encoder.pieces(func(m int32) bool { _, ok := j.owner[m]; return ok })
+	defer j.release(j.pieces)
 	var err error
 	if j.render, err = j.newRenderer(); err != nil {
 		return nil, err

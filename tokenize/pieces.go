@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -113,54 +114,79 @@ type pieceEncoder struct {
 	buf     Encoding
 }
 
+// pieces returns an encoder of pieces; release it when it is not used any more.
 func (e *Encoder) pieces(sampled func(int32) bool) *pieceEncoder {
-	return &pieceEncoder{addedTokens: e.added, tok: e.model.Tokenizer, specials: e.opts.Specials, sampled: sampled}
+	p, _ := e.idle.Get().(*pieceEncoder)
+	if p == nil {
+		p = &pieceEncoder{addedTokens: e.added, tok: e.model.Tokenizer, specials: e.opts.Specials}
+	}
+	p.sampled = sampled
+	return p
+}
+
+// release keeps the memory of p for the next rollout.
+func (e *Encoder) release(p *pieceEncoder) {
+	p.sampled, p.written = nil, nil
+	e.idle.Put(p)
 }
 
 // encode appends the tokens of r.text[from:to], which stands after what after
 // says, to dst.
 func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, after After) error {
 	p.buf.Reset()
-	cursor := r.after(from)
-	for i := cursor; p.written != nil && i < len(r.fields) && r.fields[i].start < to; i++ {
+	for i := r.after(from); p.written != nil && i < len(r.fields) && r.fields[i].start < to; i++ {
 		if f := r.fields[i]; f.message >= 0 && int(f.message) < len(p.written) {
 			p.written[f.message] |= 1 << f.part
 		}
 	}
 	opts := EncodeOptions{Offsets: true, After: after}
 	if p.specials == SpecialsGuard {
+		at := r.after(from)
 		opts.Added = func(m AddedMatch) bool {
-			return p.trusted(r, from+m.Start, from+m.End, m.Token)
+			at = r.afterNear(at, from+m.Start)
+			return p.trusted(r, at, from+m.End, m.Token)
 		}
 	}
 	if err := p.tok.Encode(&p.buf, r.text[from:to], opts); err != nil {
 		return err
 	}
-	dst.grow(len(p.buf.IDs))
-	for i, id := range p.buf.IDs {
-		start, end := from+int(p.buf.Offsets[2*i]), from+int(p.buf.Offsets[2*i+1])
-		for cursor < len(r.fields) && r.fields[cursor].end <= start {
-			cursor++
+	ids, offsets := p.buf.IDs, p.buf.Offsets
+	source, flags := dst.extend(ids)
+	at := r.after(from)
+	for i := 0; i < len(ids); {
+		at = r.afterNear(at, from+int(offsets[2*i]))
+		f := field{start: math.MaxInt, end: math.MaxInt} // behind the last
+		if at < len(r.fields) {
+			f = r.fields[at]
 		}
-		source, flags := int32(-1), rollout.Flag(0)
-		if cursor < len(r.fields) && r.fields[cursor].start < end {
-			f := r.fields[cursor]
-			source, flags = f.message, f.part.flag()
-		}
-		if token, special := p.find(id); special {
-			flags |= rollout.FlagSpecial
-			if p.forged(r, start, end, token) {
-				var where rollout.Where
-				if source >= 0 {
-					where.Message = rollout.At(int(source))
+		flag := f.part.flag()
+		for ; i < len(ids); i++ { // tokens in front of f and in it
+			start, end := from+int(offsets[2*i]), from+int(offsets[2*i+1])
+			if start >= f.end {
+				break
+			}
+			source[i], flags[i] = -1, 0
+			if end > f.start {
+				source[i], flags[i] = f.message, flag
+			}
+			if token, special := p.find(ids[i]); special {
+				flags[i] |= rollout.FlagSpecial
+				if end > f.start && p.forged(r, at, start, end, token) {
+					return forgedError(token, source[i])
 				}
-				return rollout.Errorf(rollout.KindTokenizer, where, "the vocabulary spells the added token %q as ordinary text, too, so recorded text cannot be kept apart from it", token.Content).
-					WithFix("leave the rollout out, or encode with SpecialsParity")
 			}
 		}
-		dst.add(id, source, flags)
 	}
 	return nil
+}
+
+func forgedError(token AddedToken, message int32) error {
+	var where rollout.Where
+	if message >= 0 {
+		where.Message = rollout.At(int(message))
+	}
+	return rollout.Errorf(rollout.KindTokenizer, where, "the vocabulary spells the added token %q as ordinary text, too, so recorded text cannot be kept apart from it", token.Content).
+		WithFix("leave the rollout out, or encode with SpecialsParity")
 }
 
 // after is what stands in front of byte at of r.
@@ -183,7 +209,7 @@ func (p *pieceEncoder) tokenBefore(r *rendering, at int, strips bool) bool {
 		return false
 	}
 	for _, t := range p.byEnd[r.text[at-1]] {
-		if (t.RStrip || !strips) && strings.HasSuffix(r.text[:at], t.Content) && (p.specials == SpecialsParity || p.trusted(r, at-len(t.Content), at, t)) {
+		if (t.RStrip || !strips) && strings.HasSuffix(r.text[:at], t.Content) && (p.specials == SpecialsParity || p.trusted(r, r.after(at-len(t.Content)), at, t)) {
 			return true
 		}
 	}
@@ -203,17 +229,18 @@ func (p part) flag() rollout.Flag {
 }
 
 // forged reports whether the model's own vocabulary made an added token of text
-// that the guard refused.
-func (p *pieceEncoder) forged(r *rendering, start, end int, t AddedToken) bool {
-	return p.specials == SpecialsGuard && r.text[start:end] == t.Content && !p.trusted(r, start, end, t)
+// that the guard refused. at is the first field that ends behind start.
+func (p *pieceEncoder) forged(r *rendering, at, start, end int, t AddedToken) bool {
+	return p.specials == SpecialsGuard && r.text[start:end] == t.Content && !p.trusted(r, at, end, t)
 }
 
-// trusted applies the guard to an occurrence at [start, end).
-func (p *pieceEncoder) trusted(r *rendering, start, end int, t AddedToken) bool {
-	if p.text[t.ID] {
+// trusted applies the guard to an occurrence that ends at byte end. at is the
+// first field that ends behind its start.
+func (p *pieceEncoder) trusted(r *rendering, at, end int, t AddedToken) bool {
+	if !t.Special && p.text[t.ID] {
 		return true
 	}
-	for i := r.after(start); i < len(r.fields) && r.fields[i].start < end; i++ {
+	for i := at; i < len(r.fields) && r.fields[i].start < end; i++ {
 		f := r.fields[i]
 		policyText := !t.Special && f.message >= 0 && (f.part == partContent || f.part == partReasoning) && p.sampled(f.message)
 		if !policyText {

@@ -49,6 +49,17 @@ func (r *rendering) after(at int) int {
 	return sort.Search(len(r.fields), func(i int) bool { return r.fields[i].end > at })
 }
 
+// afterNear is after(at), looked for from field i on.
+func (r *rendering) afterNear(i, at int) int {
+	if i > 0 && r.fields[i-1].end > at {
+		return r.after(at)
+	}
+	for i < len(r.fields) && r.fields[i].end <= at {
+		i++
+	}
+	return i
+}
+
 // extent returns the byte range from the first to the last field of message m
 // that holds its text (content, reasoning, tool calls; with only set, that part
 // alone), and whether there is one.
