@@ -361,7 +361,12 @@ func partOf(f *chat.Field) part {
 	if f.IsKey {
 		return partOther
 	}
-	switch f.Key {
+	return partNamed(f.Key)
+}
+
+// partNamed is the part that a key of a message holds.
+func partNamed(key string) part {
+	switch key {
 	case "content":
 		return partContent
 	case "reasoning_content", "thinking", "reasoning":

@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) {
 		there    map[string]string
 	}{
 		{"docs/tutorial.md", 5, nil},
-		{"docs/view.md", 2, nil},
+		{"docs/view.md", 4, nil},
 		{"README.md", 3, map[string]string{"Qwen3-8B": "examples/tutorial/model", "dumps": "examples/tutorial/dumps"}},
 	} {
 		t.Run(page.file, func(t *testing.T) {

@@ -11,12 +11,14 @@ import (
 )
 
 type showCmd struct {
-	File  string `arg:"" help:"Parquet file of a batch, or another file with token ids."`
-	Row   int    `arg:"" help:"Row number, from 0." default:"0"`
-	Model string `help:"Model folder with the tokenizer the batch was made with; the embedded one is recognised."`
-	By    string `help:"Colour tokens by: mask, source, logprob, advantage." enum:"mask,source,logprob,advantage" default:"mask"`
-	Color string `help:"Colour: auto, always, never." enum:"auto,always,never" default:"auto"`
-	Width int    `help:"Columns of the terminal; 0 asks it." default:"0"`
+	File  string   `arg:"" help:"Parquet file of a batch, or another file with token ids."`
+	Row   int      `arg:"" help:"Row number, from 0." default:"0"`
+	Model string   `help:"Model folder with the tokenizer the batch was made with; the embedded one is recognised."`
+	By    string   `help:"Colour tokens by: mask, source, logprob, advantage." enum:"mask,source,logprob,advantage" default:"mask"`
+	Token int      `help:"Print what is known of one token, counted from 0: its bytes, the message, field and bytes it is recorded in, and why it is trained or not." default:"-1"`
+	In    []string `help:"With --token: the dumps that the batch was made of, where its record does not name them." type:"path"`
+	Color string   `help:"Colour: auto, always, never." enum:"auto,always,never" default:"auto"`
+	Width int      `help:"Columns of the terminal; 0 asks it." default:"0"`
 }
 
 // Run prints one row.
@@ -37,7 +39,14 @@ func (c *showCmd) Run(p *program) error {
 	if note := rows.Note(c.Model); note != "" {
 		fmt.Fprintln(p.errOut, note)
 	}
-	return printer{by: c.By, color: c.color(p.out), width: c.width(p.out)}.row(p.out, model, &row)
+	if c.Token < 0 {
+		return printer{by: c.By, color: c.color(p.out), width: c.width(p.out)}.row(p.out, model, &row)
+	}
+	src, err := sourceOf(p.ctx, model, c.File, c.In, &row)
+	if err != nil {
+		return err
+	}
+	return printToken(p.ctx, p.out, model, &row, c.Token, src)
 }
 
 func (c *showCmd) color(w io.Writer) bool {

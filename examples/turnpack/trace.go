@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// source is the rollout that a row was made of, encoded as it was then.
+type source struct {
+	tracer *tokens.Tracer
+	r      *rollout.Rollout
+	seq    rollout.Sequence
+}
+
+// recordOf reads what made the batch that file belongs to; nil without a record.
+func recordOf(file string) (*record, error) {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), recordName))
+	if err != nil {
+		return nil, nil // batches of others have none
+	}
+	r := &record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: file}, "%s beside it cannot be read: %w", recordName, err)
+	}
+	return r, nil
+}
+
+// sourceOf finds the rollout of row in the dumps and encodes it again, with the
+// options that made the batch. It is nil when no dumps are known.
+func sourceOf(ctx context.Context, model *tokenize.Model, file string, in []string, row *rollout.Sample) (*source, error) {
+	c := convertCmd{Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Window: "none", Estimator: "none"}
+	made, err := recordOf(file)
+	if err != nil {
+		return nil, err
+	}
+	if made != nil {
+		options, err := json.Marshal(made.Options)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(options, &c); err != nil {
+			return nil, err
+		}
+		for _, i := range made.Inputs {
+			if _, err := os.Stat(i.Path); len(in) == 0 && err == nil {
+				c.In = append(c.In, i.Path)
+			}
+		}
+	}
+	if c.In = append(c.In, in...); len(c.In) == 0 {
+		return nil, nil
+	}
+	pipe, err := c.pipeline(ctx, model)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.find(row.Rollout)
+	if err != nil {
+		return nil, err
+	}
+	return encoded(ctx, pipe, r, row)
+}
+
+// find reads the dumps up to the rollout id.
+func (c *convertCmd) find(id string) (*rollout.Rollout, error) {
+	o, err := c.dumps()
+	if err != nil {
+		return nil, err
+	}
+	o.OnError = traj.Skip
+	in, err := traj.Open(c.In, o)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	for r, err := range in.All() {
+		if err == nil && r.ID == id {
+			return r, nil
+		}
+	}
+	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "the rollout of the row is not in %s", strings.Join(c.In, ", ")).WithFix("name the dumps that the batch was made of with --in")
+}
+
+// encoded encodes r as a conversion does and takes the sequence that is row.
+func encoded(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *rollout.Sample) (*source, error) {
+	enc, err := tokenize.NewEncoder(p.Model, p.Encode)
+	if err != nil {
+		return nil, err
+	}
+	if p.Window != nil {
+		contexts, _, err := ctxwindow.Plan(ctx, r, p.Window, enc.Counter(r))
+		if err != nil {
+			return nil, err
+		}
+		if r, err = ctxwindow.Apply(r, contexts); err != nil {
+			return nil, err
+		}
+	}
+	seqs, err := enc.Encode(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for i := range seqs { // rows end on their last trained token
+		if n := row.Len(); seqs[i].Len() >= n && slices.Equal(seqs[i].IDs[:n], row.IDs) {
+			s := &source{r: r, seq: seqs[i]}
+			s.tracer = tokens.NewTracer(enc, p.Encode.Mode, tokens.NewSpeller(p.Model.Tokenizer), r, &s.seq)
+			return s, nil
+		}
+	}
+	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the rollout gives other rows than the batch holds").WithFix("name the dumps and the model that the batch was made of")
+}
+
+// printToken prints what is known of token t of a row; src may be nil.
+func printToken(ctx context.Context, w io.Writer, m *tokenize.Model, s *rollout.Sample, t int, src *source) error {
+	if t < 0 || t >= s.Len() {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: "--token"}, "token %d asked for, the row has tokens 0 to %d", t, s.Len()-1)
+	}
+	text, ok := tokens.NewSpeller(m.Tokenizer).Bytes(s.IDs[t])
+	if !ok {
+		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Rollout: s.Rollout, Token: rollout.At(t)}, "id %d is not in the vocabulary", s.IDs[t]).WithFix("name the model folder of the batch with --model")
+	}
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(&b, "token %d of row %s\n", t, visible(s.ID))
+	line("id", "%d", s.IDs[t])
+	line("text", "%q", text)
+	line("bytes", "% x", text)
+	if err := printRecorded(ctx, line, s, t, src); err != nil {
+		return err
+	}
+	line("weight", "%g, %s", s.Weight[t], why(s, t, src))
+	if s.Logprob != nil && s.Weight[t] > 0 {
+		line("logprob", "%.6g (p %.3g)", s.Logprob[t], math.Exp(float64(s.Logprob[t])))
+	} else {
+		line("logprob", "none")
+	}
+	if s.Weight[t] > 0 && (s.Credit != nil || s.Advantage != nil) {
+		line("advantage", "%+.4f", advantage(s, t))
+	}
+	if s.Version != nil && s.Version[t] >= 0 {
+		line("version", "%d", s.Version[t])
+	}
+	if names := s.Flags[t].Names(); len(names) > 0 {
+		line("flags", "%s", strings.Join(names, ", "))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printRecorded prints where the text of token t is recorded.
+func printRecorded(ctx context.Context, line func(name, format string, args ...any), s *rollout.Sample, t int, src *source) error {
+	from := s.Source[t]
+	if src != nil {
+		from = src.seq.Source[t]
+	}
+	switch {
+	case from >= 0 && src != nil:
+		line("message", "%d, %s, of %s", from, visible(string(src.r.Messages[from].Role)), place(src.r.Origin))
+	case from >= 0:
+		line("message", "%d", from)
+	case tokens.Traced(s) || src != nil:
+		line("message", "none: the chat template wrote it")
+	default:
+		line("message", "unknown: the batch does not tell")
+	}
+	if src == nil {
+		line("field", "unknown: name the dumps with --in")
+		return nil
+	}
+	origins, known, err := src.tracer.At(ctx, t)
+	if err != nil || !known {
+		line("field", "unknown: the engine's ids spell another text than the template gives for the record")
+		return nil //nolint:nilerr // the rest is known all the same
+	}
+	if len(origins) == 0 && from >= 0 {
+		line("field", "none: a marker that the policy wrote and the record leaves out")
+	}
+	for _, o := range origins {
+		where, how := "", ""
+		if o.Message >= 0 && o.Message != int(from) {
+			where = fmt.Sprintf("of message %d, ", o.Message)
+		}
+		if !o.Exact {
+			how = ", spelled otherwise there"
+		}
+		line("field", "%s%s, bytes %d to %d%s", where, visible(o.Field), o.From, o.To, how)
+	}
+	return nil
+}
+
+// why says why token t is trained or not.
+func why(s *rollout.Sample, t int, src *source) string {
+	sampled := s.Flags[t]&rollout.FlagSampled != 0
+	from := s.Source[t]
+	if src != nil {
+		sampled, from = src.seq.Flags[t]&rollout.FlagSampled != 0, src.seq.Source[t]
+	}
+	known := src != nil || tokens.Traced(s)
+	switch {
+	case s.Weight[t] > 0 && sampled && src != nil:
+		turn := src.seq.Turn[t]
+		return fmt.Sprintf("trained: the policy sampled it at step %d", rollout.TurnsOf(src.r)[turn].Step)
+	case s.Weight[t] > 0 && sampled:
+		return "trained: the policy sampled it"
+	case s.Weight[t] > 0:
+		return "trained"
+	case sampled:
+		return "not trained: sampled, and left out by the loss mask"
+	case from < 0 && known:
+		return "not trained: the chat template wrote it"
+	case src == nil || src.r.Messages[from].Role != rollout.RoleAssistant:
+		return "not trained: the policy read it"
+	case src.r.Messages[from].Sampled == rollout.SampledByPolicy:
+		return "not trained here: the policy sampled the message in another turn, and reads it in this one"
+	}
+	return "not trained: the message was not sampled (" + src.r.Messages[from].Sampled.String() + ")"
+}

@@ -1,0 +1,181 @@
+package tokenize
+
+import (
+	"context"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
+)
+
+// Text is a rendered text and where its bytes are recorded: ascending origins
+// without overlap, everything between them written by the chat template.
+type Text struct {
+	Text    string
+	Origins []Origin
+}
+
+// Origin says that the bytes [Start, End) of a text are recorded: they are the
+// bytes [From, To) of a field. Where Exact is not set they stand for them: an
+// escape, a changed case, a number, the note of a window for what it left out.
+type Origin struct {
+	Start, End int
+	Message    int // index into Rollout.Messages, −1 = tool schemas and notes
+	// Field is the place in the message as templates see it, such as content or
+	// tool_calls/0/function/arguments/command; outside of messages the place in
+	// {messages, tools}.
+	Field    string
+	From, To int
+	Exact    bool
+}
+
+// Texts renders again what the model read at a turn and what it answered there,
+// as Encode does: prompt with its generation prompt, reply as the policy sampled
+// it, stop marker included. With Whole, prompt is the whole conversation. A turn
+// of captured ids has the text that the template gives, which need not be the
+// one that was sampled: compare before trusting it.
+func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prompt, reply Text, err error) {
+	turns := rollout.TurnsOf(r)
+	if turn < 0 || turn >= len(turns) {
+		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "turn %d asked for, the rollout has %d", turn, len(turns))
+	}
+	j := &job{Encoder: e, ctx: ctx, r: r, turns: turns}
+	x, err := j.newRenderer()
+	if err != nil {
+		return prompt, reply, located(err, r.ID)
+	}
+	t := &turns[turn]
+	if x == nil || t.Message < 0 || t.Context.Unknown {
+		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Turn: rollout.At(turn)}, "the turn has token ids only: no message or context to render")
+	}
+	if e.opts.Mode == Whole {
+		res, err := x.result(x.all, x.index, false)
+		if err != nil {
+			return prompt, reply, located(err, r.ID)
+		}
+		return textOf(res, x.index, 0, len(res.Text)), reply, nil
+	}
+	c, index, err := x.context(t)
+	if err != nil {
+		return prompt, reply, located(err, r.ID)
+	}
+	res, err := x.result(c, index, true)
+	if err != nil {
+		return prompt, reply, located(err, r.ID)
+	}
+	prompt = textOf(res, index, 0, len(res.Text))
+	for _, p := range t.Context.Parts {
+		if p.Message != nil && p.From < len(r.Messages) && x.stands(&p) {
+			prompt.shortened(p.From, p.Message, &r.Messages[p.From])
+		}
+	}
+	with := *t
+	if with.Context.Parts == nil {
+		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
+	}
+	with.Context.Parts = append(with.Context.Parts[:len(with.Context.Parts):len(with.Context.Parts)], rollout.ContextPart{From: t.Message, To: t.Message + 1})
+	if c, index, err = x.context(&with); err != nil {
+		return prompt, reply, located(err, r.ID)
+	}
+	if res, err = x.result(c, index, false); err != nil {
+		return prompt, reply, located(err, r.ID)
+	}
+	at, ok, err := x.template.LastTurn(ctx, c, x.input(false), res, chat.TurnOptions{Stops: x.stops})
+	if err != nil || !ok {
+		return prompt, reply, located(err, r.ID)
+	}
+	at.Message = t.Message
+	answered := rendered(res, index)
+	start, end := e.model.reply.span(&r.Messages[t.Message], &answered, at, stoppedByLimit(t.FinishReason))
+	return prompt, textOf(res, index, start, max(start, end)), nil
+}
+
+// textOf cuts [from, to) out of a result; index maps its messages to those of
+// the rollout.
+func textOf(res *chat.Result, index []int32, from, to int) Text {
+	out := Text{Text: res.Text[from:to]}
+	for s := range res.Traced() {
+		if s.Field == nil || s.End <= from || s.Start >= to {
+			continue
+		}
+		o := Origin{Start: s.Start, End: s.End, Message: -1, Field: strings.TrimPrefix(s.Field.Path(), "/"), From: s.FieldStart, To: s.FieldEnd, Exact: s.Exact}
+		if o.Exact { // such spans may be cut
+			o.Start, o.End = max(o.Start, from), min(o.End, to)
+			o.From, o.To = o.From+o.Start-s.Start, o.To-(s.End-o.End)
+		}
+		if m := int(s.Field.Message); m >= 0 {
+			o.Message = int(index[m])
+			if parts := strings.SplitN(o.Field, "/", 3); len(parts) == 3 {
+				o.Field = parts[2]
+			}
+		}
+		o.Start, o.End = max(o.Start, from)-from, min(o.End, to)-from
+		out.Origins = append(out.Origins, o)
+	}
+	return out
+}
+
+// shortened makes the origins in message m, of which the model saw shown, those
+// in the message as it is recorded.
+func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
+	var out []Origin
+	for _, o := range t.Origins {
+		has, had := shown.Content, recorded.Content
+		switch {
+		case o.Message != m || !o.Exact:
+			out = append(out, o)
+			continue
+		case partOfMessage(o.Field) == partReasoning:
+			has, had = shown.Reasoning, recorded.Reasoning
+		case partOfMessage(o.Field) != partContent:
+			out = append(out, o)
+			continue
+		}
+		head := commonText(has, had)
+		tail := 0
+		for tail < min(len(has), len(had))-head && has[len(has)-1-tail] == had[len(had)-1-tail] {
+			tail++
+		}
+		for _, piece := range []struct {
+			from, to, moved int
+			exact           bool
+		}{{0, head, 0, true}, {head, len(has) - tail, 0, false}, {len(has) - tail, len(has), len(had) - len(has), true}} {
+			from, to := max(o.From, piece.from), min(o.To, piece.to)
+			if from >= to {
+				continue
+			}
+			cut := o
+			cut.Start, cut.End, cut.Exact = o.Start+from-o.From, o.Start+to-o.From, piece.exact
+			cut.From, cut.To = from+piece.moved, to+piece.moved
+			if !piece.exact { // the note stands for all that is left out
+				cut.From, cut.To = head, len(had)-tail
+			}
+			out = append(out, cut)
+		}
+	}
+	t.Origins = out
+}
+
+// partOfMessage is the part that a field of a message belongs to.
+func partOfMessage(field string) part {
+	key, _, _ := strings.Cut(field, "/")
+	return partNamed(key)
+}
+
+// At returns the origins of the bytes [start, end) of t, cut to them where they
+// are exact.
+func (t *Text) At(start, end int) []Origin {
+	var out []Origin
+	for _, o := range t.Origins {
+		if o.End <= start || o.Start >= end {
+			continue
+		}
+		if o.Exact {
+			from, to := max(o.Start, start), min(o.End, end)
+			o.From, o.To = o.From+from-o.Start, o.To-(o.End-to)
+			o.Start, o.End = from, to
+		}
+		out = append(out, o)
+	}
+	return out
+}
