@@ -16,6 +16,7 @@
 // recorded about success. What a format cannot tell stays unknown: nothing is
 // guessed. Remarks a user should know are [rollout.Note] values.
 //
-// To add a format, write one file with a match and a read function, put one
-// fixture under testdata, and add one line to the table in table.go.
+// To add a format, write one file with a match and a read function, add one line
+// to the table in table.go and one fixture to formats_test.go; docs/formats.md
+// has the recipe.
 package traj

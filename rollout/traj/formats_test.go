@@ -1,6 +1,7 @@
 package traj_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -225,6 +226,15 @@ func TestRulesOfTheFormats(t *testing.T) {
 				c.check(t, r)
 			}
 		})
+	}
+}
+
+// TestFormatsAreDocumented: docs/formats.md says of each format what it reads.
+func TestFormatsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/formats.md")
+	require.NoError(t, err)
+	for _, name := range traj.Formats() {
+		require.Contains(t, string(doc), "\n| `"+name+"` | ")
 	}
 }
 
