@@ -83,7 +83,7 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 	if log.model != "" {
 		keepText(&r.Metadata, "model", log.model)
 	}
-	j.leftover(r, v, "id", "epoch", "input", "target", "messages", "output", "score", "scores", "events", "attachments", "message_pool", "transcript", "store", "error", "limit", "model_usage", "uuid")
+	j.leftover(r, v, "id", "epoch", "input", "target", "messages", "output", "score", "scores", "events", "attachments", "message_pool", "events_data", "transcript", "store", "error", "limit", "model_usage", "uuid")
 	j.noteParts(r)
 	return j.emit(r)
 }

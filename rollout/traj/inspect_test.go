@@ -53,7 +53,7 @@ func TestInspectContexts(t *testing.T) {
 		return `{"event":"model",` + input + `,"output":{"choices":[{"message":` + reply + `,"stop_reason":"stop"}]},"call":{"response":{"id":"r-` + reply[7:9] + `"}}}`
 	}
 	sample := func(second, pool string) string {
-		return `{"id":"s","epoch":1,"input":"q","target":"x","messages":[` + q + `,` + a1 + `,` + o1 + `,` + a2 + `],"message_pool":[` + pool + `],"events":[` + event(a1, `"input":[`+q+`]`) + `,` + event(a2, second) + `]}`
+		return `{"id":"s","epoch":1,"input":"q","target":"x","messages":[` + q + `,` + a1 + `,` + o1 + `,` + a2 + `],` + pool + `,"events":[` + event(a1, `"input":[`+q+`]`) + `,` + event(a2, second) + `]}`
 	}
 	message := func(content string) *rollout.Message {
 		return &rollout.Message{Role: rollout.RoleUser, Content: content}
@@ -66,15 +66,20 @@ func TestInspectContexts(t *testing.T) {
 		{"the plain history by reference", `"input":[],"input_refs":[[0,3]]`, q + `,` + a1 + `,` + o1, nil},
 		{"a shortened message in place", `"input":[` + q + `,` + a1 + `,` + short + `]`, ``, []rollout.ContextPart{{From: 0, To: 2}, {From: 2, To: 3, Message: message("cut")}}},
 		{"a summary for what was left out", `"input":[` + q + `,` + note + `]`, ``, []rollout.ContextPart{{From: 0, To: 1}, {From: 1, To: 1, Message: message("summary")}}},
-		{"a reference beyond the pool", `"input":[` + q + `],"input_refs":[[0,9]]`, q, []rollout.ContextPart{{From: 0, To: 1}}},
 	} {
-		r := one(t, "x.json", inspectLog(sample(c.second, c.pool)))
+		r := one(t, "x.json", inspectLog(sample(c.second, `"message_pool":[`+c.pool+`]`)))
+		later := one(t, "x.json", inspectLog(sample(c.second, `"events_data":{"messages":[`+c.pool+`],"calls":[]}`)))
+		require.Equal(t, r, later, "the pool of later versions")
 		require.NoError(t, r.Validate(), c.reason)
 		require.Equal(t, rollout.Context{}, r.Turns[0].Context, c.reason)
 		require.Equal(t, c.want, r.Turns[1].Context.Parts, c.reason)
 		require.Equal(t, "r-a2", r.Turns[1].ID)
 		require.Equal(t, "stop", r.Turns[1].FinishReason)
 	}
+	r := one(t, "x.json", inspectLog(sample(`"input":[],"input_refs":[[0,9]]`, `"message_pool":[`+q+`]`)))
+	require.True(t, r.Turns[1].Context.Unknown, "a reference beyond the pool")
+	require.Equal(t, "input_missing", codes(r))
+	require.NoError(t, r.Validate())
 }
 
 // TestInspectArchive: samples come in the order of their names, packed with

@@ -30,8 +30,10 @@ func (x *inspectRun) events(sample value) error {
 			x.index[id] = i
 		}
 	}
-	for _, m := range sample.Get("message_pool").Items() {
-		x.pool = append(x.pool, m)
+	for _, pool := range []value{sample.Get("message_pool"), sample.Path("events_data", "messages")} {
+		for _, m := range pool.Items() {
+			x.pool = append(x.pool, m)
+		}
 	}
 	first := true
 	for _, events := range []value{sample.Get("events"), sample.Path("transcript", "events")} {
@@ -70,14 +72,20 @@ func (x *inspectRun) call(e value) error {
 		if err := x.j.capture(t, e.Path("call", "response"), message); err != nil {
 			return err
 		}
-		return x.context(t, x.input(e))
+		input, whole := x.input(e)
+		if !whole {
+			t.Context.Unknown = true
+			x.j.note("input_missing", rollout.At(message), "the call refers to messages that the log does not hold: what the model saw is not known")
+			return nil
+		}
+		return x.context(t, input)
 	}
 	return nil
 }
 
-// input lists the messages of a call: in place or as ranges of the pool.
-func (x *inspectRun) input(e value) []value {
-	var out []value
+// input lists the messages of a call, in place or as ranges of the pool, and
+// reports whether the pool holds them all.
+func (x *inspectRun) input(e value) (out []value, whole bool) {
 	for _, m := range e.Get("input").Items() {
 		out = append(out, m)
 	}
@@ -88,11 +96,12 @@ func (x *inspectRun) input(e value) []value {
 				ends = append(ends, k)
 			}
 		}
-		if len(ends) == 2 && 0 <= ends[0] && ends[0] <= ends[1] && ends[1] <= len(x.pool) {
-			out = append(out, x.pool[ends[0]:ends[1]]...)
+		if len(ends) != 2 || ends[0] < 0 || ends[1] < ends[0] || ends[1] > len(x.pool) {
+			return nil, false
 		}
+		out = append(out, x.pool[ends[0]:ends[1]]...)
 	}
-	return out
+	return out, true
 }
 
 // context says what the call saw: ranges of the messages, with others in place

@@ -67,7 +67,10 @@ func (x *sdkRun) event(v value) (message int, err error) {
 		x.view.noteCondensed(x.j)
 	case "TokenEvent":
 		return outside, x.tokens(v)
-	case "ConversationStateUpdateEvent", "PauseEvent", "CondensationRequest", "CondensationSummaryEvent":
+	case "ConversationErrorEvent":
+		x.r.Status = rollout.StatusFailed
+		x.r.Failure = &rollout.Failure{Reason: firstWord(v.Get("code").String(), "conversation_error"), Detail: v.Get("detail").String()}
+	case "ConversationStateUpdateEvent", "PauseEvent", "InterruptEvent", "HookExecutionEvent", "SecurityAnalysisEvent", "StreamingDeltaEvent", "CondensationRequest", "CondensationSummaryEvent":
 	default:
 		x.j.note("event_unknown", rollout.At(i), "an event of kind %q was left in the dump", kind)
 	}

@@ -138,6 +138,9 @@ var traps = []struct {
 	{"openhands-sdk-events", "no system or user event, state updates between", "goal_events.jsonl#0", func(r *rollout.Rollout) bool {
 		return roles(r) == "assistant tool tool assistant tool" && reasoned(r) == 2
 	}},
+	{"openhands-sdk-events", "a run may end with an error that no model saw", `{"id":"1","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":"q"}}` + "\n" + `{"id":"2","source":"environment","kind":"ConversationErrorEvent","code":"Boom","detail":"d"}`, func(r *rollout.Rollout) bool {
+		return r.Status == rollout.StatusFailed && r.Failure.Reason == "Boom" && roles(r) == "user"
+	}},
 
 	{"llm-completion-log", "only the response is sampled", "fncall-6.json#0", func(r *rollout.Rollout) bool {
 		return steps(1)(r) && strings.HasSuffix(reasons(r), "prefilled sampled")
