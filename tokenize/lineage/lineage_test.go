@@ -425,3 +425,21 @@ func TestFromTurns(t *testing.T) {
 	require.Equal(t, [3]int{1, 1, 12}, [3]int{res.Report.Rows, res.Report.Stops, res.Report.Trained})
 	require.Equal(t, []int{2}, res.EmptyTurns)
 }
+
+// Replies that all end with the same words (a closing fence, a call's end) must
+// not hide what a windowed prompt repeats.
+func TestRewriteAmongRepliesThatEndAlike(t *testing.T) {
+	var flats []flat
+	prompt := ask
+	for k := range 12 {
+		said := said(prompt, cat(100+k, 200+k, 10, 11, 12, 13, stop))
+		flats = append(flats, said)
+		prompt = cat(prompt, said.output, more)
+	}
+	last := flats[11]
+	note := cat(ask[:3], 300, 301, 302, 303, 304, 305, stop, open, model)
+	cut := cat(note, last.output, more)
+	require.Equal(t, BreakRewrite, merged(t, Options{}, append(flats, said(cut, answer))...).Rows[1].Break)
+	other := cat(note, cat(100, 200, 10, 11, 12, 14, stop), more)
+	require.Equal(t, BreakRoot, merged(t, Options{}, append(flats, said(other, answer))...).Rows[1].Break, "no turn said that")
+}

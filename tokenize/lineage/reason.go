@@ -205,29 +205,49 @@ func (m *merge) refuse() error {
 // quoteIndex finds in a prompt what turns sampled, wherever it stands.
 type quoteIndex struct {
 	*merge
-	ends   map[[quoteKey]rollout.TokenID][]int32
-	filter [1 << 10]uint64    // which keys are worth a look into ends
-	seen   map[[2]int32]int32 // by prompt node and where it was left: the turn found
-	ids    []rollout.TokenID  // scratch
+	ends   map[quoteEnd][2]int32 // by how outputs end: the first two turns
+	lens   []int                 // of the endings, each once
+	filter [1 << 10]uint64       // by the last ids of endings: which are worth a look
+	seen   map[[2]int32]int32    // by prompt node and where it was left: the turn found
+	ids    []rollout.TokenID     // scratch
 }
 
 const (
-	quoteKey   = 3  // ids looked up
-	quoteMin   = 16 // ids that must agree, or the whole output without its stop token
-	quoteAlike = 4  // outputs of one ending that are looked at
+	quoteKey = 3  // ids that the filter holds; shorter outputs are not looked for
+	quoteMin = 16 // ids that must agree, or the whole output without its stop token
 )
 
+// quoteEnd is the end of an output; a shorter one is padded in front.
+type quoteEnd [quoteMin]rollout.TokenID
+
+func newQuoteEnd(ids []rollout.TokenID) (e quoteEnd) {
+	for k := range quoteMin - len(ids) {
+		e[k] = -1
+	}
+	copy(e[quoteMin-len(ids):], ids)
+	return e
+}
+
 func newQuoteIndex(m *merge) *quoteIndex {
-	q := &quoteIndex{merge: m, ends: make(map[[quoteKey]rollout.TokenID][]int32), seen: make(map[[2]int32]int32)}
+	q := &quoteIndex{merge: m, ends: make(map[quoteEnd][2]int32), seen: make(map[[2]int32]int32)}
 	for i := range m.turns {
-		if out := quoted(&m.turns[i]); len(out) >= quoteKey {
-			key := [quoteKey]rollout.TokenID(out[len(out)-quoteKey:])
-			if len(q.ends[key]) < quoteAlike {
-				q.ends[key] = append(q.ends[key], int32(i))
-				word, bit := filterBit(key)
-				q.filter[word] |= bit
-			}
+		out := quoted(&m.turns[i])
+		n := min(quoteMin, len(out))
+		if n < quoteKey {
+			continue
 		}
+		end := newQuoteEnd(out[len(out)-n:])
+		switch turns, ok := q.ends[end]; {
+		case !ok:
+			q.ends[end] = [2]int32{int32(i), none}
+		case turns[1] == none:
+			q.ends[end] = [2]int32{turns[0], int32(i)}
+		}
+		if !slices.Contains(q.lens, n) {
+			q.lens = append(q.lens, n)
+		}
+		word, bit := filterBit([quoteKey]rollout.TokenID(out[len(out)-quoteKey:]))
+		q.filter[word] |= bit
 	}
 	return q
 }
@@ -264,11 +284,16 @@ func (q *quoteIndex) find(j int32, from int) int32 {
 		if word, bit := filterBit(key); q.filter[word]&bit == 0 {
 			continue
 		}
-		for _, i := range q.ends[key] {
-			out := quoted(&q.turns[i])
-			need := min(quoteMin, len(out))
-			if i != j && need <= end && slices.Equal(q.ids[end-need:end], out[len(out)-need:]) {
-				return i
+		for _, n := range q.lens {
+			if n > end {
+				continue
+			}
+			turns, ok := q.ends[newQuoteEnd(q.ids[end-n:end])]
+			switch {
+			case ok && turns[0] != j:
+				return turns[0]
+			case ok && turns[1] != none:
+				return turns[1]
 			}
 		}
 	}
