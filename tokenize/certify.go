@@ -59,6 +59,8 @@ type Finding struct {
 	Verdict  Verdict  `json:"verdict"`
 	// Detail says what was seen.
 	Detail string `json:"detail,omitempty"`
+	// Advice says, where it fails, what that means for rows and what to do.
+	Advice string `json:"advice,omitempty"`
 	// Witness is the conversation that decided.
 	Witness []rollout.Message `json:"witness,omitempty"`
 }
@@ -80,21 +82,6 @@ func (c *Certificate) Verdict(p Property) Verdict {
 	return ""
 }
 
-// Needed lists the properties without which rows of a mode are wrong rather
-// than merely more.
-func Needed(Mode) []Property { return []Property{PropStopToken, PropGenerationPrompt} }
-
-// Missing returns the needed properties of a mode that fail.
-func (c *Certificate) Missing(m Mode) []Property {
-	var out []Property
-	for _, p := range Needed(m) {
-		if c.Verdict(p) == Fails {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // Certify renders probe conversations with the model's template and says what
 // holds. Each finding carries the conversation that decided it; a property
 // that holds does so for the probes. A model without a template is a
@@ -111,7 +98,11 @@ func Certify(ctx context.Context, m *Model) (*Certificate, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c.out.Findings = append(c.out.Findings, check())
+		f := check()
+		if f.Verdict == Fails {
+			f.Advice = advice[f.Property]
+		}
+		c.out.Findings = append(c.out.Findings, f)
 	}
 	return c.out, nil
 }
@@ -220,7 +211,8 @@ func (c *certifier) breaks(p *probe) (string, error) {
 			return "", err
 		}
 		if !strings.HasPrefix(prompt.text, before) {
-			return "the prompt of turn " + strconv.Itoa(i) + " says " + excerpt(prompt.text, commonText(prompt.text, before)) + " where it said " + excerpt(before, commonText(prompt.text, before)), nil
+			at := differ(prompt.text, before)
+			return "the prompt of turn " + strconv.Itoa(i) + " says " + excerpt(prompt.text, at) + " where it said " + excerpt(before, at), nil
 		}
 		with, err := p.render.answered(t, nil)
 		if err != nil {
@@ -230,6 +222,16 @@ func (c *certifier) breaks(p *probe) (string, error) {
 		before = prompt.text + reply.text + f.stop
 	}
 	return "", nil
+}
+
+// differ returns where two texts part, at the beginning of the marker if inside
+// one.
+func differ(a, b string) int {
+	at := commonText(a, b)
+	if i := strings.LastIndexAny(a[:at], "<["); i >= 0 && !strings.ContainsAny(a[i:at], ">]\n") {
+		return i
+	}
+	return at
 }
 
 // excerpt quotes a few characters of s from byte at on.
@@ -265,8 +267,8 @@ func (c *certifier) generationPrompt() Finding {
 	case strings.HasPrefix(with.text, prompt.text):
 		return p.finding(PropGenerationPrompt, Holds, "")
 	}
-	at := commonText(with.text, prompt.text)
-	if thinkTag.MatchString(prompt.text[at:]) {
+	at := differ(with.text, prompt.text)
+	if opener := strings.LastIndexAny(prompt.text, "<["); opener >= 0 && thinkTag.MatchString(prompt.text[min(opener, at):]) {
 		return p.finding(PropGenerationPrompt, Holds, "it opens reasoning that a reply without any does not have")
 	}
 	return p.finding(PropGenerationPrompt, Fails, "the prompt says "+excerpt(prompt.text, at)+" where the turn says "+excerpt(with.text, at))

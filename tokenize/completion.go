@@ -82,7 +82,7 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 		out.text += text
 	}
 	at := first
-	for k := with.after(first - 1); k < len(with.fields) && with.fields[k].start < last; k++ {
+	for k := with.after(first); k < len(with.fields) && with.fields[k].start < last; k++ {
 		fd := with.fields[k]
 		out.text += with.text[at:fd.start]
 		add(with.text[fd.start:fd.end], fd.part)

@@ -4,16 +4,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
 
 type certifyCmd struct {
-	Model  string `help:"Model folder." required:"" type:"path"`
-	Mode   string `help:"Mode whose needed properties decide the exit code." enum:"merged,perstep,whole" default:"merged"`
+	Model  string `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
+	Mode   string `help:"Rows that are to be made: merged, perstep or whole. What they need decides the exit code." enum:"merged,perstep,whole" default:"merged"`
 	Engine string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe"`
-	JSON   bool   `help:"Print the certificate with its witnesses as JSON." name:"json"`
+	JSON   bool   `help:"Print the certificate with its probe conversations as JSON." name:"json"`
+}
+
+// Help is the long help.
+func (c *certifyCmd) Help() string {
+	return "Exit code 0: what the mode needs holds. 1: it does not. 2: there is nothing to certify (a folder, tokenizer or template that cannot be read)."
 }
 
 // Run certifies a model's chat template; a needed property that fails is an
@@ -21,11 +28,15 @@ type certifyCmd struct {
 func (c *certifyCmd) Run(p *program) error {
 	model, err := loadModel(c.Model, c.Engine)
 	if err != nil {
-		return err
+		return &usageError{err}
 	}
 	mode, err := tokenize.ParseMode(c.Mode)
 	if err != nil {
 		return err
+	}
+	if model.Template == nil {
+		return &usageError{rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "the folder has no chat template").
+			WithFix("put chat_template.jinja into it")}
 	}
 	cert, err := tokenize.Certify(p.ctx, model)
 	if err != nil {
@@ -35,24 +46,72 @@ func (c *certifyCmd) Run(p *program) error {
 		e := json.NewEncoder(p.out)
 		e.SetIndent("", "  ")
 		e.SetEscapeHTML(false)
-		if err := e.Encode(cert); err != nil {
-			return err
-		}
-	} else if err := certifyTable(p.out, cert); err != nil {
+		err = e.Encode(cert)
+	} else {
+		_, err = io.WriteString(p.out, certificate(cert, mode))
+	}
+	if err != nil {
 		return err
 	}
 	if missing := cert.Missing(mode); len(missing) > 0 {
-		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "mode %s needs %v, which fails", mode, missing).
-			WithFix("see the witness in --json")
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what this template lacks: %s", mode, joined(missing))
 	}
 	return nil
 }
 
-func certifyTable(w io.Writer, cert *tokenize.Certificate) error {
+func joined(list []tokenize.Property) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ", ")
+}
+
+// certificate is the table for a terminal of 80 columns: what was seen, and where
+// a property fails the conversation that shows it and what to do.
+func certificate(cert *tokenize.Certificate, mode tokenize.Mode) string {
+	const indent = 31
+	text := printer{width: 80 - indent}
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %-17s   %-7s  what was seen\n", "property", "")
 	for _, f := range cert.Findings {
-		if _, err := fmt.Fprintf(w, "  %-18s %-6s %s\n", f.Property, f.Verdict, f.Detail); err != nil {
-			return err
+		needed := " "
+		if slices.Contains(tokenize.Needed(mode), f.Property) {
+			needed = "*"
+		}
+		lines := []string{visible(f.Detail)}
+		if f.Verdict == tokenize.Fails {
+			lines = append(lines, "shown by: "+witness(f.Witness), "advice: "+f.Advice)
+		}
+		var said []string
+		for _, l := range lines {
+			said = append(said, strings.Split(text.wrap(l), "\n")...)
+		}
+		head := fmt.Sprintf("  %-17s %s %-7s  ", f.Property, needed, f.Verdict)
+		for _, l := range said {
+			fmt.Fprintln(&b, strings.TrimRight(head+l, " "))
+			head = strings.Repeat(" ", indent)
 		}
 	}
-	return nil
+	fmt.Fprintf(&b, "  * %s rows need it\n", mode)
+	return b.String()
+}
+
+// witness spells a probe conversation in short.
+func witness(messages []rollout.Message) string {
+	var out []string
+	for _, m := range messages {
+		said := []string{string(m.Role)}
+		if m.Reasoning != "" {
+			said = append(said, fmt.Sprintf("thinking %q", m.Reasoning))
+		}
+		if m.Content != "" {
+			said = append(said, fmt.Sprintf("%q", m.Content))
+		}
+		for _, c := range m.ToolCalls {
+			said = append(said, "calling "+c.Name)
+		}
+		out = append(out, strings.Join(said, " "))
+	}
+	return strings.Join(out, ", ")
 }

@@ -26,10 +26,15 @@ const (
 	exitUsage  = 2 // the command line is bad
 )
 
+// usageError is a mistake that only shows when the command runs.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
 // cli is the command line.
 type cli struct {
 	Convert convertCmd `cmd:"" help:"Turn a folder of dumps into trainer-ready Parquet."`
-	Certify certifyCmd `cmd:"" help:"Say what a model's chat template does, with a witness each."`
+	Certify certifyCmd `cmd:"" help:"Say what a model's chat template does to rollouts, with a witness each."`
 	Show    showCmd    `cmd:"" help:"Print one row of a batch, coloured by its loss mask."`
 	Demo    demoCmd    `cmd:"" help:"Run the main job on the built-in tokenizer and sample dump."`
 }
@@ -88,6 +93,9 @@ func run(p *program, args []string) int {
 	if err := ctx.Run(p); err != nil {
 		for _, line := range flatten(err) {
 			fmt.Fprintf(p.errOut, "turnpack: %v\n", line)
+		}
+		if _, ok := errors.AsType[*usageError](err); ok {
+			return exitUsage
 		}
 		return exitFailed
 	}

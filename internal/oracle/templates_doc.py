@@ -46,7 +46,7 @@ def main(turnpack, templates, tokenizer):
     print("Each template stands beside the Qwen3 tokenizer with the control tokens of all templates added to it, and with the template's own stop token as `eos_token`. "
           "A folder with other special tokens can get other verdicts: certify the folder you train.\n")
     print("yes: holds for all probes. **no**: the probe named below shows it. –: the template refuses the probe. "
-          "Only `stop_token` and `generation_prompt` make rows wrong; `append_only` costs rows, and the others say what a prompt holds.\n")
+          "Only `stop_token` and, for merged and per-step rows, `generation_prompt` make rows wrong; `append_only` costs rows, and the others say what a prompt holds.\n")
     print("| template | " + " | ".join("`" + n + "`" for n in names) + " |")
     print("|---" * (len(names) + 1) + "|")
     for name, verdicts in table:

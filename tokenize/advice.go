@@ -1,0 +1,37 @@
+package tokenize
+
+// Needed lists the properties without which rows of a mode are wrong rather
+// than merely more: what ends a reply, and, where each reply is rendered behind
+// its own prompt, what begins one.
+func Needed(m Mode) []Property {
+	if m == Whole {
+		return []Property{PropStopToken}
+	}
+	return []Property{PropStopToken, PropGenerationPrompt}
+}
+
+// Missing returns the needed properties of a mode that fail.
+func (c *Certificate) Missing(m Mode) []Property {
+	var out []Property
+	for _, p := range Needed(m) {
+		if c.Verdict(p) == Fails {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// advice says what a property that fails means for rows, and what to do.
+var advice = map[Property]string{
+	PropAppendOnly:       "rows fork at such turns and nothing is lost; a template that keeps the history makes fewer rows",
+	PropGenerationPrompt: "where a reply begins is guessed; use the template that the engine served, which writes a generation prompt",
+	PropStopToken:        "name the token that ends a reply in generation_config.json (eos_token_id), or use a template that writes one",
+	PropReasoningKept:    "later turns are trained without it, as the model saw them if the engine used this template",
+	PropReasoningWritten: "record the engine's token ids, or use a template that writes reasoning_content; rows from text count it as lost",
+	PropToolCalls:        "record the engine's token ids, or use a template with tools; rollouts with tool calls are refused otherwise",
+	PropToolRunsApart:    "nothing to do; the results stand one after the other, as the model saw them",
+	PropSystemRole:       "put it into the first user message if the model saw it there; the report lists what was left out",
+	PropNothingInjected:  "record the system message that the engine used, if it was another one",
+	PropNoClock:          "set the clock to the day of the rollouts (tokenize.Options.Now)",
+	PropContentVerbatim:  "nothing to do; replies are trained as recorded, contexts are as the template writes them",
+}
