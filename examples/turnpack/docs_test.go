@@ -24,7 +24,7 @@ func TestDocs(t *testing.T) {
 	}{
 		{"docs/tutorial.md", 5, nil},
 		{"docs/view.md", 4, nil},
-		{"README.md", 3, map[string]string{"Qwen3-8B": "examples/tutorial/model", "dumps": "examples/tutorial/dumps"}},
+		{"README.md", 4, map[string]string{"Qwen3-8B": "examples/tutorial/model", "dumps": "examples/tutorial/dumps"}},
 	} {
 		t.Run(page.file, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page.file)))
