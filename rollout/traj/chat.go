@@ -92,6 +92,11 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 	if m.Role == "" {
 		return m, j.fail(at, "/role", "the message has no role")
 	}
+	if m.Reasoning == "" && m.Role == rollout.RoleAssistant {
+		for _, b := range v.Get("thinking_blocks").Items() {
+			m.Reasoning += b.Get("thinking").String()
+		}
+	}
 	if m.Role == "function" {
 		m.Role = rollout.RoleTool
 		keepText(&m.Extra, "legacy", "function")

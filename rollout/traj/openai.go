@@ -6,10 +6,21 @@ import (
 )
 
 // OpenAI-style chat JSONL as used for fine-tuning: "messages" is a list or a
-// JSON string of one.
+// JSON string of one; some sets call the list "trajectory", and some hold blocks
+// of the Messages API.
+
+func chatList(v value) (list value, key string) {
+	if m := v.Get("messages"); m.Kind() != jsonscan.Absent {
+		return m, "messages"
+	}
+	return v.Get("trajectory"), "trajectory"
+}
 
 func isChat(v value, _ *job) bool {
-	m := v.Get("messages")
+	m, key := chatList(v)
+	if key == "trajectory" && m.Len() == 0 {
+		return false
+	}
 	if m.Kind() == jsonscan.String {
 		return true
 	}
@@ -17,7 +28,7 @@ func isChat(v value, _ *job) bool {
 		return false
 	}
 	for _, first := range m.Items() {
-		return first.Get("role").Kind() == jsonscan.String || first.Get("content").Kind() != jsonscan.Absent
+		return first.Get("role").Kind() == jsonscan.String || key == "messages" && first.Get("content").Kind() != jsonscan.Absent
 	}
 	return true
 }
@@ -40,11 +51,13 @@ func (j *job) inner(v value, field string) (value, error) {
 
 // readChat reads messages, tools, ids and outcome under the names in use.
 func readChat(j *job, v value) error {
-	list, err := j.inner(v.Get("messages"), "/messages")
+	list, key := chatList(v)
+	list, err := j.inner(list, "/"+key)
 	if err != nil {
 		return err
 	}
-	messages, err := j.chatMessages(list, "/messages")
+	blocks := holdsBlocks(list)
+	messages, err := j.chatOrBlocks(list, "/"+key, blocks)
 	if err != nil {
 		return err
 	}
@@ -62,17 +75,25 @@ func readChat(j *job, v value) error {
 			r.ID += "/" + identifier(v.Get("run_id"))
 		}
 	}
-	if err := j.captureMessages(r, list); err != nil {
-		return err
+	if !blocks { // else messages and entries of the list do not correspond
+		if err := j.captureMessages(r, list); err != nil {
+			return err
+		}
 	}
 	for _, key := range []string{"resolved", "verified"} {
-		if b := boolean(v.Get(key)); b != nil && r.Outcome.Resolved == nil {
+		b := boolean(v.Get(key))
+		if n, ok := v.Get(key).Float(); ok && (n == 0 || n == 1) {
+			yes := n == 1
+			b = &yes
+		}
+		if b != nil && r.Outcome.Resolved == nil {
 			r.Outcome.Resolved = b
 		}
 	}
-	r.Outcome.Submission = text(v.Get("patch"))
-	if r.Outcome.Submission == nil {
-		r.Outcome.Submission = text(v.Path("test_result", "git_patch"))
+	for _, patch := range []value{v.Get("patch"), v.Path("test_result", "git_patch"), v.Get("model_patch")} {
+		if r.Outcome.Submission == nil {
+			r.Outcome.Submission = text(patch)
+		}
 	}
 	if word, ok := v.Get("exit_status").Text(); ok {
 		r.ExitStatus, r.Status = word, statusOf(word)
@@ -87,9 +108,35 @@ func readChat(j *job, v value) error {
 			r.Tools = tools(defs)
 		}
 	}
-	j.leftover(r, v, "messages", "tools", "available_tools", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status")
+	j.leftover(r, v, key, "model_patch", "tools", "available_tools", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status")
 	j.noteParts(r)
 	return j.emit(r)
+}
+
+// holdsBlocks reports whether a list of messages has blocks of the Messages API
+// as contents.
+func holdsBlocks(list value) bool {
+	for _, m := range list.Items() {
+		for _, b := range m.Get("content").Items() {
+			if kind := b.Get("type"); kind.Is("tool_use") || kind.Is("tool_result") || kind.Is("thinking") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (j *job) chatOrBlocks(list value, field string, blocks bool) ([]rollout.Message, error) {
+	if !blocks {
+		return j.chatMessages(list, field)
+	}
+	var r rollout.Rollout
+	for _, m := range list.Items() {
+		if err := j.anthropicMessage(&r, m); err != nil {
+			return nil, err
+		}
+	}
+	return r.Messages, nil
 }
 
 // captureMessages takes the token fields that some recorders write on the

@@ -53,6 +53,9 @@ func (x *sdkRun) event(v value) (message int, err error) {
 			return i, err
 		}
 		if m.Role == rollout.RoleAssistant {
+			if m.Reasoning == "" {
+				m.Reasoning = sdkReasoning(v.Get("llm_message"))
+			}
 			x.turn(m, v)
 			return i, nil
 		}
@@ -175,22 +178,29 @@ func (x *sdkRun) turn(m rollout.Message, v value) {
 	x.r.Messages = append(x.r.Messages, m)
 }
 
+// sdkReasoning is the readable thinking of an action or message, under the name
+// of the interface that it came through.
+func sdkReasoning(v value) string {
+	text := v.Get("reasoning_content").String()
+	if text == "" {
+		for _, b := range v.Get("thinking_blocks").Items() {
+			text += b.Get("thinking").String()
+		}
+	}
+	return firstWord(text, summary(v.Get("responses_reasoning_item")))
+}
+
 func (x *sdkRun) action(v value) (int, error) {
 	i, joins := x.responses[v.Get("llm_response_id").String()]
 	if !joins {
 		i = len(x.r.Messages)
-		m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: v.Get("reasoning_content").String()}
+		m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: sdkReasoning(v)}
 		if err := x.j.content(&m, v.Get("thought"), i); err != nil {
 			return i, err
 		}
 		m.NoContent = false
 		if plainParts(m.Parts) {
 			m.Parts = nil
-		}
-		if m.Reasoning == "" {
-			for _, b := range v.Get("thinking_blocks").Items() {
-				m.Reasoning += b.Get("thinking").String()
-			}
 		}
 		x.turn(m, v)
 	}

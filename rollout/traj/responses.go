@@ -73,6 +73,8 @@ func summary(item value) string {
 		for _, s := range item.Get(key).Items() {
 			if t, ok := s.Get("text").Text(); ok {
 				parts = append(parts, t)
+			} else if t, ok := s.Text(); ok {
+				parts = append(parts, t)
 			}
 		}
 		if len(parts) > 0 {

@@ -138,6 +138,9 @@ var traps = []struct {
 	{"openhands-sdk-events", "no system or user event, state updates between", "goal_events.jsonl#0", func(r *rollout.Rollout) bool {
 		return roles(r) == "assistant tool tool assistant tool" && reasoned(r) == 2
 	}},
+	{"openhands-sdk-events", "reasoning of the Responses interface", `{"id":"1","source":"agent","kind":"ActionEvent","thought":[],"tool_name":"f","tool_call_id":"c","tool_call":{"id":"c","name":"f","arguments":"{}"},"llm_response_id":"r","responses_reasoning_item":{"id":"x","summary":["I look"],"encrypted_content":"g"}}`, func(r *rollout.Rollout) bool {
+		return r.Messages[0].Reasoning == "I look"
+	}},
 	{"openhands-sdk-events", "a run may end with an error that no model saw", `{"id":"1","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":"q"}}` + "\n" + `{"id":"2","source":"environment","kind":"ConversationErrorEvent","code":"Boom","detail":"d"}`, func(r *rollout.Rollout) bool {
 		return r.Status == rollout.StatusFailed && r.Failure.Reason == "Boom" && roles(r) == "user"
 	}},
@@ -204,6 +207,13 @@ var traps = []struct {
 	{"openai-chat", "calls as XML in the text are text", "swesmith_ft_xml.jsonl.gz#0", func(r *rollout.Rollout) bool { return called(r) == 0 && steps(37)(r) }},
 	{"openai-chat", "messages may be a JSON string", `{"messages":"[{\"role\":\"assistant\",\"content\":\"a\"}]"}`, steps(1)},
 	{"openai-chat", "the patch may be test_result.git_patch", `{"messages":[],"test_result":{"git_patch":"p"}}`, func(r *rollout.Rollout) bool { return *r.Outcome.Submission == "p" }},
+	{"openai-chat", "the list may be called trajectory, the verdict 1", `{"trajectory_id":"t","instance_id":"i","trajectory":[{"role":"user","content":"q"},{"role":"assistant","content":"","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}],"resolved":1,"model_patch":"p","exit_status":"submit"}`, func(r *rollout.Rollout) bool {
+		return r.ID == "t" && steps(1)(r) && *r.Outcome.Resolved && *r.Outcome.Submission == "p"
+	}},
+	{"openai-chat", "contents may be blocks of another interface", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"h"},{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{"x":1.0}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"o"},{"type":"text","text":"go on"}]},{"role":"assistant","content":"b"}]}`, func(r *rollout.Rollout) bool {
+		return roles(r) == "user assistant tool user assistant" && reasons(r) == "sampled sampled" && called(r) == 1 && reasoned(r) == 1 && r.Turns[1].Message == 4
+	}},
+	{"openai-chat", "thinking may stand in blocks beside the content", `{"messages":[{"role":"assistant","content":"a","thinking_blocks":[{"type":"thinking","thinking":"h","signature":"s"}]}]}`, func(r *rollout.Rollout) bool { return r.Messages[0].Reasoning == "h" }},
 	{"openai-chat", "a text part may be called content", `{"messages":[{"role":"user","content":[{"type":"text","content":"q"}]}]}`, func(r *rollout.Rollout) bool { return r.Messages[0].Content == "q" }},
 }
 
