@@ -151,7 +151,6 @@ func (x *eventRun) action(v value) (int, error) {
 		if first, taken := x.responses[id]; taken && id != "" {
 			return first, nil // another call of that response
 		}
-		x.responses[id] = i
 		m, err := x.j.chatMessage(firstChoice(response).Get("message"), i)
 		if err != nil {
 			return i, err
@@ -161,6 +160,7 @@ func (x *eventRun) action(v value) (int, error) {
 		if err := x.j.capture(&t, response, i); err != nil {
 			return i, err
 		}
+		x.responses[id] = i
 		x.turn(m, t)
 		return i, nil
 	}
