@@ -25,18 +25,12 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if model == nil || model.Tokenizer == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "an encoder needs a model with a tokenizer").WithFix("use tokenize.Load")
 	}
-	if opts.Drift.Text == nil {
-		opts.Drift.Text = func(id rollout.TokenID) string {
-			s, err := model.Tokenizer.Decode([]rollout.TokenID{id})
-			if err != nil {
-				return ""
-			}
-			return s
-		}
-	}
 	added, err := newAddedTokens(model.Tokenizer)
 	if err != nil {
 		return nil, err
+	}
+	if opts.Drift.Text == nil {
+		opts.Drift.Text = spelling(model.Tokenizer.Vocab(), added)
 	}
 	return &Encoder{model: model, opts: opts, added: added}, nil
 }
