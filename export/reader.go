@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -99,11 +100,19 @@ type Info struct {
 	Rows     int64
 }
 
+// pathless is what went wrong, without the path that errors name anyway.
+func pathless(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
 // Open opens the file path. Close closes it.
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "open: %w", err)
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be opened: %w", pathless(err))
 	}
 	info, err := f.Stat()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,7 +51,25 @@ type LoadOptions struct {
 // (chat_template.jinja, chat_templates/NAME.jinja or the chat_template of the
 // configuration) and generation_config.json. A folder without a template loads;
 // it can encode captured token ids only.
-func Load(dir string) (*Model, error) { return LoadWith(os.DirFS(dir), ".", LoadOptions{}) }
+func Load(dir string) (*Model, error) { return LoadDir(dir, LoadOptions{}) }
+
+// LoadDir is Load with options. Errors name the files in dir.
+func LoadDir(dir string, opts LoadOptions) (*Model, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		why := "it is a file"
+		if err != nil {
+			why = "there is no such folder"
+		}
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "no model can be loaded: %s", why).WithFix("name the folder of a Hugging Face model, with tokenizer.json in it")
+	}
+	m, err := LoadWith(os.DirFS(dir), ".", opts)
+	if e, ok := err.(*rollout.Error); ok && e.Where.File != "" {
+		c := *e
+		c.Where.File = filepath.Join(dir, c.Where.File)
+		return nil, &c
+	}
+	return m, err
+}
 
 // LoadFS is Load over a file system.
 func LoadFS(fsys fs.FS, dir string) (*Model, error) { return LoadWith(fsys, dir, LoadOptions{}) }

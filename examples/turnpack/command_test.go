@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/rivo/uniseg"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
@@ -483,4 +484,63 @@ func TestWeights(t *testing.T) {
 	require.Contains(t, stderr, "convert --weights rollout-mean")
 	_, stderr = convert("--weights", "rollouts")
 	require.Contains(t, stderr, "rollout-mean, prompt-mean, sequence-mean")
+}
+
+// A mistake is answered with what was expected, what was found and what to do,
+// and with the exit status of its kind.
+func TestMistakes(t *testing.T) {
+	model, in := modelDir(t, nil), goodDump(t)
+	batch := filepath.Join(t.TempDir(), "batch")
+	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", batch, "--rows-per-shard", "1", "--group-by", "none", "--estimator", "none")
+	require.Zero(t, code, stderr)
+	file := filepath.Join(t.TempDir(), "notes.txt")
+	require.NoError(t, os.WriteFile(file, []byte("text\n"), 0o600))
+	for _, c := range []struct {
+		args string
+		code int
+		want []string
+	}{
+		{"convert --model nowhere --in x", exitFailed, []string{"nowhere", "no such folder", "tokenizer.json"}},
+		{"convert --model " + filepath.Dir(file) + " --in x", exitFailed, []string{filepath.Join(filepath.Dir(file), "tokenizer.json"), "Hugging Face"}},
+		{"convert --model " + model + " --in " + in + " --estimator grpp", exitFailed, []string{"--estimator", `"grpp"`, "rloo"}},
+		{"convert --model " + model + " --in " + in + " --format swe", exitFailed, []string{"--format", `"swe"`, "swe-agent"}},
+		{"convert --model x --mode sideways", exitUsage, []string{"--mode", "merged", "sideways", "convert --help"}},
+		{"conver", exitUsage, []string{"convert", "turnpack --help"}},
+		{"show nowhere.parquet", exitFailed, []string{"nowhere.parquet", "cannot be opened: no such file"}},
+		{"show " + file, exitFailed, []string{"expected a Parquet", `"text`}},
+		{"show " + batch, exitFailed, []string{"2 batch files", "part-00000.parquet"}},
+		{"show " + filepath.Dir(file), exitFailed, []string{"holds no batch"}},
+		{"audit nowhere.parquet", exitUsage, []string{"nowhere.parquet", "no such file"}},
+		{"view", exitUsage, []string{"expected one batch file, found 0", "view --help"}},
+	} {
+		code, stdout, stderr := call(t, strings.Fields(c.args)...)
+		require.Equal(t, c.code, code, c.args)
+		require.Empty(t, stdout, c.args)
+		for _, w := range c.want {
+			require.Contains(t, stderr, w, c.args)
+		}
+		require.NotContains(t, stderr, "open: open", c.args)
+	}
+	code, stdout, stderr := call(t, "audit", batch, "--model", model)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "2 rows", "a folder stands for its files")
+}
+
+// No line that show lays out is wider than the terminal, whatever the script.
+func TestWidths(t *testing.T) {
+	m, err := embeddedModel()
+	require.NoError(t, err)
+	var e tokenize.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\nhi<|im_end|>", tokenize.EncodeOptions{}))
+	s := rollout.Sample{ID: "漢字かな 👩‍👩‍👧‍👦 交じり文 e\u0301te\u0301#0", Status: rollout.StatusCompleted, FinishReason: "stop"}
+	s.Group, s.IDs, s.Weight = "組 分け 🙂 グループ", e.IDs, make([]float32, len(e.IDs))
+	for width := 20; width <= 200; width++ {
+		var b bytes.Buffer
+		require.NoError(t, printer{by: "mask", width: width}.row(&b, m, &s))
+		for line := range strings.Lines(b.String()) {
+			if line = strings.TrimRight(line, " \n"); strings.Contains(line, " ") && !strings.HasPrefix(line, "<") {
+				require.LessOrEqual(t, uniseg.StringWidth(line), max(width, 28), "%q", line)
+			}
+		}
+	}
 }

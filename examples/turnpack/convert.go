@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -29,37 +31,37 @@ type convertCmd struct {
 	Out   string   `help:"Output folder, or s3://BUCKET/PREFIX; a batch of one file is batch.parquet in it." default:"batch"`
 	Force bool     `help:"Replace an output that exists."`
 
-	Format  string   `help:"Dump format; auto looks at the content." default:"auto"`
-	OnError string   `help:"A bad record: stop ends the run, skip lists it." enum:"stop,skip" default:"stop"`
-	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto"`
-	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls"`
-	Dedup   bool     `help:"Leave out rollouts that equal an earlier one."`
-	Rewards []string `help:"Files of recorded results to join: results.jsonl, evaluation reports, CSV or JSONL." type:"path"`
+	Format  string   `help:"Dump format; auto looks at the content." default:"auto" group:"Reading:"`
+	OnError string   `help:"A bad record: stop ends the run, skip lists it." enum:"stop,skip" default:"stop" group:"Reading:"`
+	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto" group:"Reading:"`
+	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls" group:"Reading:"`
+	Dedup   bool     `help:"Leave out rollouts that equal an earlier one." group:"Reading:"`
+	Rewards []string `help:"Files of recorded results to join: results.jsonl, evaluation reports, CSV or JSONL." type:"path" group:"Reading:"`
 
-	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged"`
-	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard"`
-	Edges       string `help:"Token edges: sampled or document." enum:"sampled,document" default:"sampled"`
-	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." default:"fork"`
-	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)."`
-	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none"`
-	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit."`
-	NoReasoning bool   `help:"Do not train reasoning."`
+	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged" group:"Rows:"`
+	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard" group:"Rows:"`
+	Edges       string `help:"Token edges: sampled or document." enum:"sampled,document" default:"sampled" group:"Rows:"`
+	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." default:"fork" group:"Rows:"`
+	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)." group:"Rows:"`
+	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none" group:"Rows:"`
+	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit." group:"Rows:"`
+	NoReasoning bool   `help:"Do not train reasoning." group:"Rows:"`
 
-	Estimator string  `help:"Advantage estimator: a preset name, or none for rows without advantages." default:"grpo"`
-	Scale     string  `help:"Outcome to reward: signed, binary, partial, recorded, or auto: signed where a verdict is recorded, else the recorded number." enum:"auto,signed,binary,partial,recorded" default:"auto"`
-	StepCoef  float64 `help:"Coefficient of the mean step score."`
+	Estimator string  `help:"Advantage estimator: a preset name, or none for rows without advantages." default:"grpo" group:"Rewards:"`
+	Scale     string  `help:"Outcome to reward: signed, binary, partial, recorded, or auto: signed where a verdict is recorded, else the recorded number." enum:"auto,signed,binary,partial,recorded" default:"auto" group:"Rewards:"`
+	StepCoef  float64 `help:"Coefficient of the mean step score." group:"Rewards:"`
 
-	UnknownStatus string `help:"Status written where the dump does not say how a rollout ended." enum:"refuse,completed,truncated,aborted,failed" default:"completed"`
-	Engine        string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe"`
-	Workers       int    `help:"Parallel encoders; 0 = one per processor."`
-	DryRun        bool   `help:"Do everything but write."`
-	JSON          bool   `help:"Print the summary as JSON." name:"json"`
-	Quiet         bool   `help:"No progress bar."`
+	UnknownStatus string `help:"Status written where the dump does not say how a rollout ended." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
+	Engine        string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
+	Workers       int    `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
+	DryRun        bool   `help:"Do everything but write." group:"Running:"`
+	JSON          bool   `help:"Print the summary as JSON." name:"json" group:"Running:"`
+	Quiet         bool   `help:"No progress bar." group:"Running:"`
 
-	outputFlags `embed:""`
+	outputFlags `embed:"" group:"Output:"`
 
-	MinFidelity float64 `help:"Fail when a smaller share of sampled tokens is trained exactly as the engine recorded them; tokens rendered from text are not." default:"0"`
-	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1"`
+	MinFidelity float64 `help:"Fail when a smaller share of sampled tokens is trained exactly as the engine recorded them; tokens rendered from text are not." default:"0" group:"Running:"`
+	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1" group:"Running:"`
 }
 
 // Run converts.
@@ -149,6 +151,9 @@ func (c *convertCmd) nothingToDo(p *program, made *record, dst destination) erro
 
 // dumps translates the flags about reading.
 func (c *convertCmd) dumps() (traj.Options, error) {
+	if all := append(traj.Formats(), "auto"); !slices.Contains(all, c.Format) {
+		return traj.Options{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--format"}, "no dump format is named %q", c.Format).WithFix("choose one of %s", strings.Join(all, ", "))
+	}
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
 	if c.GroupBy != "auto" {
 		o.GroupBy = c.GroupBy
@@ -205,7 +210,7 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 	default:
 		e, ok := reward.Preset(c.Estimator)
 		if !ok {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, "unknown preset %q", c.Estimator).WithFix("see docs/estimators.md"))
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, "no preset is named %q", c.Estimator).WithFix("choose none, %s", strings.Join(estimators(), ", ")))
 		}
 		p.Estimator = &e
 	}
@@ -218,6 +223,16 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 		}
 	}
 	return p, errors.Join(errs...)
+}
+
+// estimators are the presets by their short names.
+func estimators() []string {
+	var out []string
+	for _, e := range reward.Presets() {
+		name, _, _ := strings.Cut(e.Name, "@")
+		out = append(out, name)
+	}
+	return out
 }
 
 // discard is the sink of a dry run.

@@ -59,7 +59,7 @@ func (c *demoCmd) Run(p *program) error {
 }
 
 func copyDumps(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if _, err := makeFolder(dir); err != nil {
 		return err
 	}
 	entries, err := fs.ReadDir(demoDumps, "demo/dumps")

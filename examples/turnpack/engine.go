@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -30,5 +29,5 @@ func loadModel(dir, engine string) (*tokenize.Model, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--engine"}, "engine %q is not part of this build, which has %s", engine, strings.Join(names, ", ")).
 			WithFix("build with 'make build-hf' for the Hugging Face engine")
 	}
-	return tokenize.LoadWith(os.DirFS(dir), ".", tokenize.LoadOptions{Engine: load})
+	return tokenize.LoadDir(dir, tokenize.LoadOptions{Engine: load})
 }

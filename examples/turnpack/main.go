@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -31,8 +29,8 @@ type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
-// cli is the command line.
-type cli struct {
+// commandLine is what kong parses.
+type commandLine struct {
 	Convert convertCmd `cmd:"" help:"Turn a folder of dumps into trainer-ready Parquet."`
 	Certify certifyCmd `cmd:"" help:"Say what a model's chat template does to rollouts, with a witness each."`
 	Show    showCmd    `cmd:"" help:"Print one row of a batch, coloured by its loss mask."`
@@ -72,8 +70,8 @@ func run(p *program, args []string) int {
 		}
 	}
 	exit := -1
-	parser, err := kong.New(&cli{}, kong.Name("turnpack"),
-		kong.Description("Turns multi-turn agent rollouts into training batches.\n\nFurther commands with their own --help: "+strings.Join(filterNames(), ", ")+"."),
+	parser, err := kong.New(&commandLine{}, kong.Name("turnpack"),
+		kong.Description("Turns multi-turn agent rollouts into training batches."), kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
 		kong.Writers(p.out, p.errOut), kong.Exit(func(code int) { exit = code }), kong.UsageOnError())
 	if err != nil {
 		fmt.Fprintf(p.errOut, "turnpack: %v\n", err)
@@ -87,7 +85,12 @@ func run(p *program, args []string) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintf(p.errOut, "turnpack: %v\n", err)
+		command := ""
+		if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context.Command() != "" {
+			command, _, _ = strings.Cut(p.Context.Command(), " ")
+			command += " "
+		}
+		fmt.Fprintf(p.errOut, "turnpack: %v\nrun 'turnpack %s--help' for what there is\n", err, command)
 		return exitUsage
 	}
 	if err := ctx.Run(p); err != nil {
@@ -102,7 +105,27 @@ func run(p *program, args []string) int {
 	return exitOK
 }
 
-func filterNames() []string { return slices.Sorted(maps.Keys(filters())) }
+// about says in a line what each filter does.
+var about = [][2]string{
+	{"view", "Write a batch as one page for the browser."},
+	{"audit", "Say what would crash a trainer or train wrongly, for batches by anyone."},
+	{"diff", "Compare two batches row by row."},
+	{"score", "Score every step of every rollout with an LLM judge."},
+	{"plumb", "Single steps as filters over JSON Lines, for tests and scripts."},
+}
+
+// help is that of kong; the list of commands goes on with the filters.
+func help(o kong.HelpOptions, ctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(o, ctx); err != nil || ctx.Selected() != nil {
+		return err
+	}
+	w := ctx.Stdout
+	fmt.Fprintln(w, "\nFurther commands, each with its own --help:")
+	for _, c := range about {
+		fmt.Fprintf(w, "  %-8s %s\n", c[0], c[1])
+	}
+	return nil
+}
 
 // flatten lists the errors that errors.Join put together.
 func flatten(err error) []error {

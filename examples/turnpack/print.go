@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rivo/uniseg"
+
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -198,7 +200,7 @@ func (v printer) rule(n int, m tokens.Message, s *rollout.Sample) string {
 	head := fmt.Sprintf("── %s, token %d%s ", title(n, m), m.From, v.spread(m, s))
 	lines := strings.Split(v.wrap(head), "\n")
 	last := len(lines) - 1
-	lines[last] += strings.Repeat("─", max(0, v.width-utf8.RuneCountInString(lines[last])))
+	lines[last] += strings.Repeat("─", max(0, v.width-uniseg.StringWidth(lines[last])))
 	for i := range lines {
 		lines[i] = v.paint(styleRule, lines[i])
 	}
@@ -238,13 +240,13 @@ func (v printer) wrap(s string) string {
 	var b strings.Builder
 	column := 0
 	for word := range strings.SplitAfterSeq(s, " ") {
-		n := utf8.RuneCountInString(strings.TrimRight(word, " "))
+		n := uniseg.StringWidth(strings.TrimRight(word, " "))
 		if column > 0 && n > 0 && column+n > v.width {
 			b.WriteByte('\n')
 			column = 0
 		}
 		b.WriteString(word)
-		column += utf8.RuneCountInString(word)
+		column += uniseg.StringWidth(word)
 	}
 	return b.String()
 }

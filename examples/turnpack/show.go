@@ -7,11 +7,12 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 )
 
 type showCmd struct {
-	File  string   `arg:"" help:"Parquet file of a batch, or another file with token ids."`
+	File  string   `arg:"" help:"Parquet file of a batch, the folder it is in, or another file with token ids."`
 	Row   int      `arg:"" help:"Row number, from 0." default:"0"`
 	Model string   `help:"Model folder with the tokenizer the batch was made with; the embedded one is recognised."`
 	By    string   `help:"Colour tokens by: mask, source, logprob, advantage." enum:"mask,source,logprob,advantage" default:"mask"`
@@ -23,6 +24,10 @@ type showCmd struct {
 
 // Run prints one row.
 func (c *showCmd) Run(p *program) error {
+	var err error
+	if c.File, err = cli.One(c.File); err != nil {
+		return err
+	}
 	rows, err := tokens.OpenRows(c.File)
 	if err != nil {
 		return err

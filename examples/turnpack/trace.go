@@ -42,7 +42,7 @@ func recordOf(file string) (*record, error) {
 // sourceOf finds the rollout of row in the dumps and encodes it again, with the
 // options that made the batch. It is nil when no dumps are known.
 func sourceOf(ctx context.Context, model *tokenize.Model, file string, in []string, row *rollout.Sample) (*source, error) {
-	c := convertCmd{Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Window: "none", Estimator: "none"}
+	c := convertCmd{Format: "auto", GroupBy: "auto", Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Window: "none", Estimator: "none"}
 	made, err := recordOf(file)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,7 @@ func open(path string) (source, string, error) {
 	where := rollout.Where{File: path}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", rollout.Errorf(rollout.KindInput, where, "open: %w", err)
+		return nil, "", rollout.Errorf(rollout.KindInput, where, "cannot be opened: %w", cause(err))
 	}
 	fail := func(err error) (source, string, error) { return nil, "", errors.Join(err, f.Close()) }
 	info, err := f.Stat()
@@ -82,6 +83,14 @@ func open(path string) (source, string, error) {
 	}
 	return fail(rollout.Errorf(rollout.KindFormat, where, "found %.8q at the start, expected a Parquet, Arrow, .pt, prime-rl .bin or JSON Lines file", head).
 		WithFix("give one of these; %s is none", filepath.Base(path)))
+}
+
+// cause is what went wrong, without the path that errors name anyway.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }
 
 // schemaSource reads this module's files.

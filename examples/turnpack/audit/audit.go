@@ -16,7 +16,7 @@ import (
 // its own.
 type ModelLoader func(dir string) (audit.Model, error)
 
-const auditUsage = `audit [--model DIR] [--json] [--examples N] [--fail-on SEVERITY] FILE...
+const auditUsage = `audit [--model DIR] [--json] [--examples N] [--fail-on SEVERITY] FILE|FOLDER...
 
 Reads training batches by anyone (Parquet and Arrow of this module, slime .pt,
 prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids
@@ -62,6 +62,10 @@ func run(ctx context.Context, files []string, model string, examples int, load M
 			return 0, err
 		}
 		o.Model = m
+	}
+	files, err := cli.Batches(files)
+	if err != nil {
+		return 0, err
 	}
 	r, err := audit.Run(ctx, files, o)
 	if err != nil {

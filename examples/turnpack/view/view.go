@@ -67,7 +67,10 @@ func (c *config) set(files []string, rows string) error {
 	if len(files) != 1 {
 		return fmt.Errorf("expected one batch file, found %d", len(files))
 	}
-	c.batch = files[0]
+	var err error
+	if c.batch, err = cli.One(files[0]); err != nil {
+		return err
+	}
 	if c.out == "" {
 		c.out = strings.TrimSuffix(c.batch, filepath.Ext(c.batch)) + ".html"
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -22,7 +23,12 @@ type Rows struct {
 
 // OpenRows opens a file of rows: one of the row schema, another Parquet file
 // with token ids, slime's .pt file, a rank file of prime-rl, or JSON Lines. Close closes it.
+// A folder stands for the one batch in it.
 func OpenRows(path string) (*Rows, error) {
+	path, err := cli.One(path)
+	if err != nil {
+		return nil, err
+	}
 	r, err := audit.Open(path)
 	if err != nil {
 		return nil, err
