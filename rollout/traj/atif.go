@@ -113,6 +113,9 @@ func (a *atifRun) step(i int, s value) error {
 		return err
 	}
 	m.Reasoning = s.Get("reasoning_content").String()
+	if err := a.j.listOrNothing(s.Get("tool_calls"), at, "/tool_calls"); err != nil {
+		return err
+	}
 	for k, c := range s.Get("tool_calls").Items() {
 		call, err := a.toolCall(c, k)
 		if err != nil {
@@ -142,6 +145,9 @@ func (a *atifRun) toolCall(v value, k int) (rollout.ToolCall, error) {
 
 // observation adds one tool message per result.
 func (a *atifRun) observation(v value, source string, copied bool) error {
+	if err := a.j.listOrNothing(v.Get("results"), rollout.At(len(a.r.Messages)-1), "/observation/results"); err != nil {
+		return err
+	}
 	for _, x := range v.Get("results").Items() {
 		i := len(a.r.Messages)
 		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: x.Get("source_call_id").String()}

@@ -25,6 +25,14 @@ func (j *job) want(v value, message rollout.Index, field, what string) error {
 	return rollout.Errorf(rollout.KindFormat, w, "found %s, expected %s", v.Kind(), what)
 }
 
+// listOrNothing is the error for a value that is there and no list.
+func (j *job) listOrNothing(v value, message rollout.Index, field string) error {
+	if v.IsNull() || v.Kind() == jsonscan.Array {
+		return nil
+	}
+	return j.want(v, message, field, "a list")
+}
+
 // text reads a string whose lone surrogates are noted.
 func (j *job) text(v value, message rollout.Index, field string) string {
 	s := v.String()
@@ -67,9 +75,7 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 				}
 				m.ToolCalls = append(m.ToolCalls, call)
 			}
-			if !x.IsNull() && x.Kind() != jsonscan.Array {
-				err = j.want(x, at, "/tool_calls", "a list")
-			}
+			err = j.listOrNothing(x, at, "/tool_calls")
 		case "function_call":
 			legacy = x
 		case "refusal":

@@ -234,6 +234,9 @@ func (f eventList) finish() error {
 
 func readOpenHandsOutput(j *job, v value) error {
 	x := newEventRun(j)
+	if err := j.listOrNothing(v.Get("history"), 0, "/history"); err != nil {
+		return err
+	}
 	for _, e := range v.Get("history").Items() {
 		if err := x.add(e); err != nil {
 			return err

@@ -147,7 +147,7 @@ func readAnthropic(j *job, v value) error {
 // tool_use a call whose arguments are an object.
 func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
 	role, ok := v.Get("role").Text()
-	if !ok {
+	if !ok || role == "" {
 		return j.fail(rollout.At(len(r.Messages)), "/role", "the message has no role")
 	}
 	m := rollout.Message{Role: rollout.Role(role)}
@@ -163,6 +163,9 @@ func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
 	var thinking []string
 	for _, b := range body.Items() {
 		i := len(r.Messages)
+		if b.Kind() != jsonscan.Object {
+			return j.want(b, rollout.At(i), "/content", "a block object")
+		}
 		switch kind := b.Get("type").String(); kind {
 		case "tool_result":
 			results++
