@@ -280,8 +280,8 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *renderin
 	if err != nil {
 		return err
 	}
-	if strip := trimStop(text, c.stop); c.stop != "" && strip != text {
-		text = strip
+	if c.stop != "" && j.endsWith(t.Output, c.stop) {
+		text = strings.TrimSuffix(text, c.stop)
 	} else {
 		c.stop = ""
 	}
@@ -316,11 +316,14 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *renderin
 	return nil
 }
 
-func trimStop(text, stop string) string {
-	if n := len(text) - len(stop); n >= 0 && text[n:] == stop {
-		return text[:n]
+// endsWith reports whether ids end with the added token of that text, which
+// other tokens could spell as well.
+func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
+	if len(ids) == 0 {
+		return false
 	}
-	return text
+	a, ok := j.added.find(ids[len(ids)-1])
+	return ok && a.Content == stop
 }
 
 // reply derives the text that turn t sampled, and the text of its stop marker.

@@ -208,6 +208,25 @@ func spelled(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
 	return out
 }
 
+// A stop marker that the policy spelled out in other tokens is text: it did not
+// sample the stop token.
+func TestStopMarkerSpelledOut(t *testing.T) {
+	m := qwen3(t)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: a", "assistant: b<|im_end|>")}
+	text := captured(t, m, r)
+	text.Turns[0].Output = plainIDs(t, m, "b<|im_end|>", func(tokenize.AddedMatch) bool { return false })
+	text.Turns[0].Logprobs = nil
+	require.Greater(t, len(text.Turns[0].Output), 2)
+	for what, stops := range map[*rollout.Rollout]int{text: 0, r: 1} {
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+		require.NoError(t, err)
+		seqs, report, err := enc.EncodeReport(t.Context(), what)
+		require.NoError(t, err)
+		require.Equal(t, stops, report.Stops)
+		require.Equal(t, stops == 1, seqs[0].Flags[seqs[0].Len()-1]&rollout.FlagStop != 0)
+	}
+}
+
 // The report says what the tokens of merged rows are; what the template wrote
 // between turns is known only where prompts are attributed to messages.
 func TestSegmentsOfMergedRows(t *testing.T) {

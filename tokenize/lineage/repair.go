@@ -189,8 +189,8 @@ func (s *search) tryRealign(r *record, at int) (joint, bool) {
 }
 
 // match joins row ends in order of their cheapest candidate, each along an
-// augmenting path. What a join costs hardly depends on the start it leads to,
-// so this gives the most joins at the least cost.
+// augmenting path. That gives the most joins, and those of the least cost as far
+// as a join costs the same whichever start it leads to, which it nearly always does.
 func (m *merge) match(byTail [][]candidate) {
 	var order []int32
 	for i, c := range byTail {
