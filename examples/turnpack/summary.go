@@ -222,9 +222,9 @@ func (s *summary) table(w io.Writer) error {
 	if len(s.Notes) > 0 {
 		row("importer notes", "%s", counts(s.Notes))
 	}
-	list := func(lines []skipLine) {
+	list := func(lines []skipLine, most int) {
 		for i, k := range lines {
-			if i == maxListed {
+			if i == most {
 				row("", "… and %d more (--json lists all)", len(lines)-i)
 				break
 			}
@@ -233,11 +233,11 @@ func (s *summary) table(w io.Writer) error {
 	}
 	if len(s.Untrained) > 0 {
 		row("turns left untrained", "%s of %s rollouts: what the model saw is not known, first of each", number(s.Unknown), number(len(s.Untrained)))
-		list(s.Untrained)
+		list(s.Untrained, 3) // they say the same
 	}
 	if len(s.Skipped) > 0 {
 		row("records skipped", "%s", number(len(s.Skipped)))
-		list(s.Skipped)
+		list(s.Skipped, maxListed)
 	}
 	for i, hint := range s.hints() {
 		row([]string{"you may want", ""}[min(i, 1)], "%s", hint)
