@@ -119,9 +119,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
-		x := c.expr(n.X, f)
-		local, _ := x.(*nameExpr)
-		return &attrExpr{pos: n.At(), x: x, local: local, name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
+		return &attrExpr{pos: n.At(), x: c.expr(n.X, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
 			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {

@@ -74,7 +74,6 @@ type (
 	attrExpr struct {
 		pos    syntax.Pos
 		x      expr
-		local  *nameExpr // x, when it is a name
 		name   string
 		key    *value.Str
 		plain  bool                    // no dict or namespace has an attribute of this name: look for the key only
@@ -315,11 +314,7 @@ func (e *attrExpr) eval(x *exec) value.Value {
 
 // find evaluates x and returns it with its attribute, nil where it has none.
 func (e *attrExpr) find(x *exec) (v, attr value.Value) {
-	if e.local != nil {
-		v = e.local.eval(x)
-	} else {
-		v = e.x.eval(x)
-	}
+	v = e.x.eval(x)
 	if d, ok := v.(*value.Dict); ok && e.plain {
 		return v, e.lookup.in(x, d)
 	}

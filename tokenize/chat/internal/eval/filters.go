@@ -1,11 +1,9 @@
 package eval
 
 import (
-	"cmp"
 	"math"
 	"math/big"
 	"strconv"
-	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -470,95 +468,4 @@ func filterRandom(x *exec, v value.Value, _ args) value.Value {
 		return &value.Undefined{Hint: "No random item, sequence was empty."}
 	}
 	return x.failf(value.Other, "the random filter has no place in a reproducible batch")
-}
-
-func filterToJSON(x *exec, v value.Value, a args) value.Value {
-	j := x.jsonForm(a)
-	if j == nil {
-		return undefined
-	}
-	if s := j.Known(&x.lim.Limits, v); s != nil {
-		return s
-	}
-	t := x.buffer()
-	defer func() { x.buffers = append(x.buffers, t) }()
-	x.fail(j.Write(t, &x.lim.Limits, v))
-	if x.err != nil {
-		return undefined
-	}
-	return t.Value()
-}
-
-// emitJSON prints v|tojson(a).
-func (x *exec) emitJSON(v value.Value, a args) {
-	j := x.jsonForm(a)
-	if j == nil {
-		return
-	}
-	if s := j.Known(&x.lim.Limits, v); s != nil && len(x.out.B)+len(s.S) <= x.lim.Bytes {
-		x.out.Str(s)
-		return
-	}
-	x.fail(j.Write(x.out, &x.lim.Limits, v))
-}
-
-var plainJSON = value.NewJSON(nil)
-
-// jsonForm reads the arguments of tojson; nil after a failure.
-func (x *exec) jsonForm(a args) *value.JSON {
-	if len(a.pos)+len(a.kw) == 0 {
-		return plainJSON
-	}
-	p, ok := x.bind(a, "tojson", 0, "ensure_ascii", "indent", "separators", "sort_keys")
-	if !ok {
-		return nil
-	}
-	indent, ok := x.indentArg(p[1])
-	if !ok {
-		return nil
-	}
-	j := value.NewJSON(indent)
-	j.EnsureASCII = p[0] != nil && value.Truth(p[0])
-	j.SortKeys = p[3] != nil && value.Truth(p[3])
-	if !isNone(p[2]) {
-		sep, ok := elements(x, p[2])
-		if !ok {
-			return nil
-		}
-		if len(sep) != 2 {
-			x.failf(value.Other, "separators must have 2 items, not %d", len(sep))
-			return nil
-		}
-		item, ok1 := x.strArg(sep[0])
-		key, ok2 := x.strArg(sep[1])
-		if !ok1 || !ok2 {
-			return nil
-		}
-		j.Item, j.Key = item.S, key.S
-		j.From = cmp.Or(item.Field(), key.Field())
-	}
-	if s, ok := p[1].(*value.Str); ok {
-		j.From = cmp.Or(s.Field(), j.From)
-	}
-	return j
-}
-
-// indentArg reads the indent of tojson: a number of blanks or a string.
-func (x *exec) indentArg(v value.Value) (*string, bool) {
-	if isNone(v) {
-		return nil, true
-	}
-	if s, ok := v.(*value.Str); ok {
-		return &s.S, true
-	}
-	n, ok := x.operandArg(v)
-	if !ok {
-		return nil, false
-	}
-	if n > int64(x.lim.Bytes) {
-		x.failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.lim.Bytes)
-		return nil, false
-	}
-	s := strings.Repeat(" ", int(max(n, 0)))
-	return &s, true
 }
