@@ -62,6 +62,11 @@ func (j *job) atif(v value, parent string, depth int) error {
 		j.note("continued", 0, "the run goes on in %s", ref)
 	}
 	j.noteParts(r)
+	if parent == "" {
+		if err := j.harborTrial(r); err != nil {
+			return err
+		}
+	}
 	id := r.ID
 	if err := j.emit(r); err != nil {
 		return err

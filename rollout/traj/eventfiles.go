@@ -153,15 +153,9 @@ func (x *sdkRun) baseState() error {
 	if x.j.r.opt.Alone {
 		return nil
 	}
-	text, err := x.j.neighbour(filepath.Join("..", "base_state.json"))
-	if err != nil || text == nil {
+	v, err := x.j.neighbourJSON(filepath.Join("..", "base_state.json"))
+	if err != nil || v.Kind() == jsonscan.Absent {
 		return err
-	}
-	var d jsonscan.Doc
-	v, err := d.Parse(text, jsonscan.Options{NonFinite: true})
-	if err != nil {
-		x.j.note("meta_unreadable", 0, "base_state.json is not JSON: %s", err)
-		return nil
 	}
 	if id := v.Get("id").String(); id != "" {
 		x.r.ID = id

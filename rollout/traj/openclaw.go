@@ -115,22 +115,16 @@ func (j *job) openClawFolder(r *rollout.Rollout) error {
 		r.Outcome.Submission = &s
 		j.note("joined", 0, "the submission comes from patch.diff")
 	}
-	meta, err := j.neighbour("meta.json")
+	meta, err := j.neighbourJSON("meta.json")
 	if err != nil {
 		return err
 	}
-	if meta != nil {
-		var d jsonscan.Doc
-		m, err := d.Parse(meta, jsonscan.Options{NonFinite: true})
-		if err != nil {
-			j.note("meta_unreadable", 0, "meta.json is not JSON: %s", err)
-		} else {
-			r.Temperature = temperature(m.Path("sampling_params", "temperature"))
-			for _, key := range []string{"model", "sampling_params", "step_limit", "max_tokens"} {
-				if x := m.Get(key); !x.IsNull() && len(x.Raw()) <= metadataBytes {
-					keep(&r.Metadata, key, x)
-				}
-			}
+	if t := temperature(meta.Path("sampling_params", "temperature")); t != nil {
+		r.Temperature = t
+	}
+	for _, key := range []string{"model", "sampling_params", "step_limit", "max_tokens"} {
+		if x := meta.Get(key); !x.IsNull() && len(x.Raw()) <= metadataBytes {
+			keep(&r.Metadata, key, x)
 		}
 	}
 	return j.openClawResults(r)
