@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"sort"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -166,9 +167,10 @@ func partOfMessage(field string) part {
 // are exact.
 func (t *Text) At(start, end int) []Origin {
 	var out []Origin
-	for _, o := range t.Origins {
-		if o.End <= start || o.Start >= end {
-			continue
+	first := sort.Search(len(t.Origins), func(i int) bool { return t.Origins[i].End > start })
+	for _, o := range t.Origins[first:] {
+		if o.Start >= end {
+			break
 		}
 		if o.Exact {
 			from, to := max(o.Start, start), min(o.End, end)

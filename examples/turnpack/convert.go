@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -128,6 +130,9 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 	}
 	s, files, err := c.convert(p, model, src, dst.dir())
 	if err != nil {
+		if _, cut := os.Stat(filepath.Join(dst.join(""), shard.ProgressName)); cut == nil && p.ctx.Err() != nil {
+			fmt.Fprintln(p.errOut, "the shards that are done stay: the same command goes on from there")
+		}
 		return nil, err
 	}
 	s.read(src, c)

@@ -15,15 +15,66 @@ import (
 type Tracer struct {
 	enc   *tokenize.Encoder
 	whole bool
-	spell *Speller
 	r     *rollout.Rollout
 	seq   *rollout.Sequence
-	texts map[int][2]tokenize.Text // prompt and reply by turn
+	text  string   // of all tokens
+	at    []int    // byte at which each token's text begins, and the end
+	turns []int    // turn whose prompt or reply each token stands in
+	runs  [][2]int // tokens around each that are of the same message and turn
+	seen  map[side]*rendered
+}
+
+// side is the prompt or the reply of a turn.
+type side struct {
+	turn  int
+	reply bool
+}
+
+// rendered is the text of a side, and how it agrees with the sequence.
+type rendered struct {
+	tokenize.Text
+	common int            // leading bytes that are alike
+	moved  map[[2]int]int // run of a message's tokens → its byte in the text, −1 for none
 }
 
 // NewTracer returns a tracer of seq, which enc made of r.
 func NewTracer(enc *tokenize.Encoder, mode tokenize.Mode, spell *Speller, r *rollout.Rollout, seq *rollout.Sequence) *Tracer {
-	return &Tracer{enc: enc, whole: mode == tokenize.Whole, spell: spell, r: r, seq: seq, texts: map[int][2]tokenize.Text{}}
+	x := &Tracer{enc: enc, whole: mode == tokenize.Whole, r: r, seq: seq, at: make([]int, 0, seq.Len()+1), seen: map[side]*rendered{}}
+	var text []byte
+	for _, id := range seq.IDs {
+		x.at = append(x.at, len(text))
+		b, _ := spell.Bytes(id)
+		text = append(text, b...)
+	}
+	x.at, x.text = append(x.at, len(text)), string(text)
+	x.lay()
+	return x
+}
+
+// lay finds turns and runs.
+func (x *Tracer) lay() {
+	n := x.seq.Len()
+	x.turns, x.runs = make([]int, n), make([][2]int, n)
+	last := -1 // whole rows go on behind the last reply
+	for _, turn := range x.seq.Turn {
+		last = max(last, int(turn))
+	}
+	for t := n - 1; t >= 0; t-- { // a context leads to the reply behind it
+		if turn := int(x.seq.Turn[t]); turn >= 0 {
+			last = turn
+		}
+		x.turns[t] = last
+	}
+	for from := 0; from < n; {
+		to := from + 1
+		for to < n && x.seq.Source[to] == x.seq.Source[from] && x.seq.Turn[to] == x.seq.Turn[from] {
+			to++
+		}
+		for t := from; t < to; t++ {
+			x.runs[t] = [2]int{from, to}
+		}
+		from = to
+	}
 }
 
 // At returns the recorded fields that token t is text of, none for text of the
@@ -34,63 +85,63 @@ func (x *Tracer) At(ctx context.Context, t int) (origins []tokenize.Origin, know
 	if err != nil {
 		return nil, false, err
 	}
-	before, token := x.bytes(from, t), x.bytes(t, t+1)
-	if strings.HasPrefix(text.Text, before+token) {
-		return text.At(len(before), len(before)+len(token)), true, nil
+	if end := x.at[t+1] - x.at[from]; end <= text.common {
+		return text.At(x.at[t]-x.at[from], end), true, nil
 	}
 	// Something before differs: the message alone may not.
 	m := x.seq.Source[t]
 	if m < 0 {
 		return nil, false, nil
 	}
-	first, last := t, t+1
-	for first > from && x.seq.Source[first-1] == m {
-		first--
-	}
-	for last < x.seq.Len() && x.seq.Source[last] == m {
-		last++
-	}
-	run, within := x.bytes(first, last), len(x.bytes(first, t))
-	i := strings.Index(text.Text, run)
-	if i < 0 || strings.Contains(text.Text[i+1:], run) {
+	run := x.runs[t]
+	begin := text.find(run, x.text[x.at[run[0]]:x.at[run[1]]])
+	if begin < 0 {
 		return nil, false, nil
 	}
-	origins = text.At(i+within, i+within+len(token))
+	begin -= x.at[run[0]]
+	origins = text.At(begin+x.at[t], begin+x.at[t+1])
 	ours := slices.ContainsFunc(origins, func(o tokenize.Origin) bool { return o.Message == int(m) })
 	return origins, ours, nil
 }
 
-// around returns the text that token t stands in and the token that the text
-// begins with.
-func (x *Tracer) around(ctx context.Context, t int) (tokenize.Text, int, error) {
-	turn, from, reply := int(x.seq.Turn[t]), 0, 0
-	if turn >= 0 && !x.whole {
-		reply = 1
-		for from = t; from > 0 && int(x.seq.Turn[from-1]) == turn; from-- {
-		}
+// find returns the one place of run in the text, −1 for none or several.
+func (r *rendered) find(key [2]int, run string) int {
+	if at, ok := r.moved[key]; ok {
+		return at
 	}
-	for k := t; turn < 0 && k < x.seq.Len(); k++ {
-		turn = int(x.seq.Turn[k])
+	at := strings.Index(r.Text.Text, run)
+	if at >= 0 && strings.Contains(r.Text.Text[at+1:], run) {
+		at = -1
 	}
-	for k := t; turn < 0 && k >= 0; k-- { // whole rows go on behind the last reply
-		turn = int(x.seq.Turn[k])
-	}
-	both, ok := x.texts[turn]
-	if !ok {
-		var err error
-		if both[0], both[1], err = x.enc.Texts(ctx, x.r, turn); err != nil {
-			return tokenize.Text{}, 0, err
-		}
-		x.texts[turn] = both
-	}
-	return both[reply], from, nil
+	r.moved[key] = at
+	return at
 }
 
-func (x *Tracer) bytes(from, to int) string {
-	var b []byte
-	for _, id := range x.seq.IDs[from:to] {
-		text, _ := x.spell.Bytes(id)
-		b = append(b, text...)
+// around returns the text that token t stands in and the token that the text
+// begins with.
+func (x *Tracer) around(ctx context.Context, t int) (*rendered, int, error) {
+	s, from := side{turn: x.turns[t]}, 0
+	if x.seq.Turn[t] >= 0 && !x.whole {
+		s.reply, from = true, x.runs[t][0]
 	}
-	return string(b)
+	if x.whole {
+		s.turn = 0 // all turns stand in one text
+	}
+	if out, ok := x.seen[s]; ok {
+		return out, from, nil
+	}
+	prompt, reply, err := x.enc.Texts(ctx, x.r, s.turn)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := &rendered{Text: prompt, moved: map[[2]int]int{}}
+	if s.reply {
+		out.Text = reply
+	}
+	ours := x.text[x.at[from]:]
+	for out.common < min(len(ours), len(out.Text.Text)) && ours[out.common] == out.Text.Text[out.common] {
+		out.common++
+	}
+	x.seen[s] = out
+	return out, from, nil
 }
