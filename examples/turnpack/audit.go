@@ -6,12 +6,18 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/audit"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/examples/turnpack/view"
 	rules "github.com/turnpack/turnpack/export/audit"
 )
 
 // auditMain runs "turnpack audit" with the facts of a model folder.
 func auditMain(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
 	return audit.Main(ctx, args, func(dir string) (rules.Model, error) { return modelFacts(ctx, dir) }, out, errOut)
+}
+
+// viewMain runs "turnpack view" with the dumps that the batch was made of.
+func viewMain(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+	return view.Main(ctx, args, tracersOf, out, errOut)
 }
 
 func diffMain(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/plumb"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
-	"github.com/turnpack/turnpack/examples/turnpack/view"
 )
 
 // Exit codes of every command.
@@ -59,7 +58,7 @@ func filters() map[string]func(ctx context.Context, args []string, in io.Reader,
 		"diff":  diffMain,
 		"plumb": plumb.Main,
 		"score": score.Main,
-		"view":  view.Main,
+		"view":  viewMain,
 	}
 }
 

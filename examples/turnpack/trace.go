@@ -42,7 +42,57 @@ func recordOf(file string) (*record, error) {
 // sourceOf finds the rollout of row in the dumps and encodes it again, with the
 // options that made the batch. It is nil when no dumps are known.
 func sourceOf(ctx context.Context, model *tokenize.Model, file string, in []string, row *rollout.Sample) (*source, error) {
-	c := convertCmd{Format: "auto", GroupBy: "auto", Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Window: "none", Estimator: "none"}
+	c, err := conversionOf(file, in)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	pipe, err := c.pipeline(ctx, model)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.find(func(id string) bool { return id == row.Rollout }, 1)
+	if err != nil {
+		return nil, err
+	}
+	r, ok := found[row.Rollout]
+	if !ok {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: row.Rollout}, "the rollout of the row is not in %s", strings.Join(c.In, ", ")).WithFix("name the dumps that the batch was made of with --in")
+	}
+	return encoded(ctx, pipe, r, row)
+}
+
+// tracersOf does for many rows what sourceOf does for one. Rows whose rollout is
+// gone, or gives other rows now, have no tracer.
+func tracersOf(ctx context.Context, model *tokenize.Model, file string, in []string, rollouts map[string]bool) (func(*rollout.Sample) *tokens.Tracer, error) {
+	c, err := conversionOf(file, in)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	pipe, err := c.pipeline(ctx, model)
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.find(func(id string) bool { return rollouts[id] }, len(rollouts))
+	if err != nil {
+		return nil, err
+	}
+	return func(row *rollout.Sample) *tokens.Tracer {
+		r, ok := found[row.Rollout]
+		if !ok {
+			return nil
+		}
+		src, err := encoded(ctx, pipe, r, row)
+		if err != nil {
+			return nil
+		}
+		return src.tracer
+	}, nil
+}
+
+// conversionOf is the conversion that made the batch that file belongs to, as
+// far as its record and in tell; nil when no dumps are known.
+func conversionOf(file string, in []string) (*convertCmd, error) {
+	c := &convertCmd{Format: "auto", GroupBy: "auto", Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Window: "none", Estimator: "none"}
 	made, err := recordOf(file)
 	if err != nil {
 		return nil, err
@@ -52,7 +102,7 @@ func sourceOf(ctx context.Context, model *tokenize.Model, file string, in []stri
 		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(options, &c); err != nil {
+		if err := json.Unmarshal(options, c); err != nil {
 			return nil, err
 		}
 		for _, i := range made.Inputs {
@@ -64,19 +114,11 @@ func sourceOf(ctx context.Context, model *tokenize.Model, file string, in []stri
 	if c.In = append(c.In, in...); len(c.In) == 0 {
 		return nil, nil
 	}
-	pipe, err := c.pipeline(ctx, model)
-	if err != nil {
-		return nil, err
-	}
-	r, err := c.find(row.Rollout)
-	if err != nil {
-		return nil, err
-	}
-	return encoded(ctx, pipe, r, row)
+	return c, nil
 }
 
-// find reads the dumps up to the rollout id.
-func (c *convertCmd) find(id string) (*rollout.Rollout, error) {
+// find reads the dumps until it has n wanted rollouts.
+func (c *convertCmd) find(wanted func(id string) bool, n int) (map[string]*rollout.Rollout, error) {
 	o, err := c.dumps()
 	if err != nil {
 		return nil, err
@@ -87,12 +129,15 @@ func (c *convertCmd) find(id string) (*rollout.Rollout, error) {
 		return nil, err
 	}
 	defer in.Close() //nolint:errcheck // only read
+	found := map[string]*rollout.Rollout{}
 	for r, err := range in.All() {
-		if err == nil && r.ID == id {
-			return r, nil
+		if err == nil && wanted(r.ID) && found[r.ID] == nil {
+			if found[r.ID] = r; len(found) == n {
+				break
+			}
 		}
 	}
-	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "the rollout of the row is not in %s", strings.Join(c.In, ", ")).WithFix("name the dumps that the batch was made of with --in")
+	return found, nil
 }
 
 // encoded encodes r as a conversion does and takes the sequence that is row.

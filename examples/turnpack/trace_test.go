@@ -190,3 +190,23 @@ func TestShowToken(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "the row has tokens 0 to")
 }
+
+// A page names the recorded field and bytes of its tokens where the dumps are
+// known, as show does.
+func TestPageFields(t *testing.T) {
+	tutorial := filepath.Join("..", "tutorial")
+	model, out := filepath.Join(tutorial, "model"), t.TempDir()
+	code, _, stderr := call(t, "convert", "--model", model, "--in", filepath.Join(tutorial, "dumps"), "--out", out)
+	require.Zero(t, code, stderr)
+	size := func() int {
+		code, stdout, stderr := call(t, "view", out, "--model", model, "--out", "-")
+		require.Zero(t, code, stderr)
+		return len(stdout)
+	}
+	with := size()
+	require.NoError(t, os.Remove(filepath.Join(out, recordName)))
+	require.Greater(t, with, size(), "the record names the dumps")
+	code, stdout, stderr := call(t, "view", out, "--model", model, "--out", "-", "--in", filepath.Join(tutorial, "dumps"))
+	require.Zero(t, code, stderr)
+	require.Len(t, stdout, with)
+}

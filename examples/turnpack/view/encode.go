@@ -2,9 +2,11 @@ package view
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
 // A block is base64 of raw deflate of
@@ -138,7 +141,7 @@ type message struct {
 }
 
 // row packs the columns of a row and its outline.
-func (b *Builder) row(s *rollout.Sample) (string, error) {
+func (b *Builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	numbers := make([]int, s.Len())
 	for t, id := range s.IDs {
 		numbers[t] = b.used[id]
@@ -160,8 +163,18 @@ func (b *Builder) row(s *rollout.Sample) (string, error) {
 		columns = append(columns, i32("version", s.Version))
 	}
 	columns = append(columns, i32("step", s.Turn))
+	var fields []string
 	if tokens.Traced(s) {
-		columns = append(columns, i32("source", s.Source), i32("offset", tokens.Offsets(s, b.spell)), flags(s.Flags))
+		columns = append(columns, i32("source", s.Source), flags(s.Flags))
+		exact, names, err := b.recorded(ctx, s)
+		if err != nil {
+			return "", err
+		}
+		if fields = names; fields != nil {
+			columns = append(columns, exact...)
+		} else {
+			columns = append(columns, i32("offset", tokens.Offsets(s, b.spell)))
+		}
 	}
 	outline := []message{}
 	for _, m := range b.cut.Messages(s) {
@@ -175,9 +188,59 @@ func (b *Builder) row(s *rollout.Sample) (string, error) {
 			Temperature *float64        `json:"temperature"`
 			IsLast      bool            `json:"last"`
 			SampleIndex int             `json:"index"`
+			Fields      []string        `json:"fields,omitempty"`
 			Metadata    json.RawMessage `json:"metadata,omitempty"`
-		}{c, outline, s.PromptLen, finite32(s.Temperature), s.IsLast, s.SampleIndex, validJSON(s.Metadata)}
+		}{c, outline, s.PromptLen, finite32(s.Temperature), s.IsLast, s.SampleIndex, fields, validJSON(s.Metadata)}
 	}, columns)
+}
+
+// Names of fields that are none.
+const (
+	noField      = ""  // the chat template's own text, or a marker of the policy
+	unknownField = "?" // the row holds other text than the record gives
+)
+
+// recorded gives for each token the field it is recorded in, by its number among
+// names, and the bytes [offset, until) there. A name in "~" stands for bytes
+// that are spelled otherwise. names is nil where the record is not known.
+func (b *Builder) recorded(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
+	var tracer *tokens.Tracer
+	if b.trace != nil {
+		tracer = b.trace(s)
+	}
+	if tracer == nil {
+		return nil, nil, nil
+	}
+	names = []string{noField, unknownField}
+	number := map[string]int{}
+	field, offset, until := make([]int, s.Len()), make([]int32, s.Len()), make([]int32, s.Len())
+	for t := range s.IDs {
+		origins, known, err := tracer.At(ctx, t)
+		if err != nil || !known {
+			if ctx.Err() != nil {
+				return nil, nil, ctx.Err()
+			}
+			field[t] = 1
+			continue
+		}
+		if len(origins) == 0 {
+			continue
+		}
+		most := slices.MaxFunc(origins, func(a, b tokenize.Origin) int { return (a.End - a.Start) - (b.End - b.Start) })
+		name := most.Field
+		if most.Message != int(s.Source[t]) && most.Message >= 0 {
+			name = fmt.Sprintf("%s of message %d", name, most.Message)
+		}
+		if !most.Exact {
+			name = "~" + name
+		}
+		if number[name] == 0 {
+			number[name] = len(names)
+			names = append(names, name)
+		}
+		field[t], offset[t], until[t] = number[name], int32(most.From), int32(most.To)
+	}
+	return []column{u32("field", field), i32("offset", offset), i32("until", until)}, names, nil
 }
 
 func finite32(v float32) *float64 {

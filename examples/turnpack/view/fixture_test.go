@@ -131,6 +131,7 @@ type unpacked struct {
 		From, Trained, Step int
 		Role                string
 	}
+	Fields  []string
 	Columns []struct {
 		Name, Type string
 		Len        int

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -42,6 +43,8 @@ type Builder struct {
 	out     *bufio.Writer
 	written int64
 	at      int // rows written
+	// trace gives the tracer of a row, nil for none; nil when no dumps are known.
+	trace func(*rollout.Sample) *tokens.Tracer
 }
 
 // head is what the page knows of the batch without opening a row.
@@ -81,6 +84,15 @@ func NewBuilder(model *tokenize.Model, o Options) *Builder {
 
 // Rows is the number of rows scanned.
 func (b *Builder) Rows() int { return len(b.head.Rows) }
+
+// rollouts are those of the rows scanned.
+func (b *Builder) rollouts() map[string]bool {
+	out := map[string]bool{}
+	for _, r := range b.head.Rows {
+		out[r.Rollout] = true
+	}
+	return out
+}
 
 // Scan takes the facts of the next row.
 func (b *Builder) Scan(s *rollout.Sample) error {
@@ -140,8 +152,8 @@ func (b *Builder) Begin(w io.Writer) error {
 }
 
 // Row writes the next row.
-func (b *Builder) Row(s *rollout.Sample) error {
-	data, err := b.row(s)
+func (b *Builder) Row(ctx context.Context, s *rollout.Sample) error {
+	data, err := b.row(ctx, s)
 	if err != nil {
 		return err
 	}

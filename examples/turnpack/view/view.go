@@ -21,9 +21,11 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
 const usage = `view BATCH.parquet [--model DIR] [--out PAGE.html] [--rows FROM:TO]
+            [--in DUMPS]
 
 Writes the batch as one self-contained page: rows with their tokens coloured by
 mask, log probability, advantage or weight, and the distributions of the batch.
@@ -34,17 +36,28 @@ type config struct {
 	batch, model, out string
 	from, to          int // rows [from, to), to −1 = all
 	audit, force      bool
+	in                []string
+	tracers           Tracers
 }
 
+// Tracers gives tracers for the rows of a batch whose rollouts are named, from
+// the dumps in or those that the batch's record names; nil when none are known.
+// The command that wires this package gives one, which may be nil.
+type Tracers func(ctx context.Context, model *tokenize.Model, batch string, in []string, rollouts map[string]bool) (func(*rollout.Sample) *tokens.Tracer, error)
+
 // Main runs "view" and returns the exit code.
-func Main(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-	c := &config{to: -1}
+func Main(ctx context.Context, args []string, tracers Tracers, stdout, stderr io.Writer) int {
+	c := &config{to: -1, tracers: tracers}
 	var rows string
 	var noAudit bool
 	fs := cli.New("view", usage)
 	fs.StringVar(&c.model, "model", "", "model `FOLDER` with the tokenizer the batch was made with (default: the embedded one)")
 	fs.StringVar(&c.out, "out", "", "`FILE` for the page, - for standard output (default: the batch's name with .html)")
 	fs.StringVar(&rows, "rows", "", "only the rows `FROM:TO`, counted from 0, TO not included")
+	fs.Func("in", "`DUMPS` that the batch was made of, where its record does not name them; for the field that each token is recorded in", func(s string) error {
+		c.in = append(c.in, s)
+		return nil
+	})
 	fs.BoolVar(&noAudit, "no-audit", false, "do not look for findings")
 	fs.BoolVar(&c.force, "force", false, "replace a page that exists")
 	files, code, done := cli.Parse(fs, args, stdout, stderr)
@@ -110,6 +123,11 @@ func (c *config) run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	b.Note(note)
+	if c.tracers != nil {
+		if b.trace, err = c.tracers(ctx, model, c.batch, c.in, b.rollouts()); err != nil {
+			return err
+		}
+	}
 	if c.audit {
 		facts, err := tokens.Facts(ctx, model)
 		if err != nil {
@@ -138,7 +156,7 @@ func (c *config) page(ctx context.Context, b *Builder, w io.Writer) error {
 	if err := b.Begin(w); err != nil {
 		return err
 	}
-	if _, err := c.each(ctx, b.Row); err != nil {
+	if _, err := c.each(ctx, func(s *rollout.Sample) error { return b.Row(ctx, s) }); err != nil {
 		return err
 	}
 	return b.End()

@@ -44,9 +44,20 @@ function nameOf(n) {
 function sourceOf(t, size) {
   const name = nameOf(messageOf(t));
   if (!row.source) return `in ${name} (this file keeps no source)`;
+  if (row.fields) return recordedAs(t, name);
   if (row.source[t] < 0) return `chat template, in ${name}`;
   const part = partOf(t), at = row.offset[t];
-  return `message ${row.source[t]}` + (part ? `, ${part}` : "") + (at >= 0 && size ? `, bytes ${count(at)} to ${count(at + size)}` : "");
+  return `message ${row.source[t]}` + (part ? `, ${part}` : "") + (at >= 0 && size ? `, bytes ${count(at)} to ${count(at + size)} as the row writes it` : "");
+}
+
+// recordedAs names the field and the bytes that token t is recorded in.
+function recordedAs(t, name) {
+  const from = row.source[t], field = row.fields[row.field[t]];
+  if (field === "") return from < 0 ? `chat template, in ${name}` : `message ${from}, a marker the record leaves out`;
+  const where = from < 0 ? `chat template, in ${name}` : `message ${from}`;
+  if (field === "?") return `${where} (the record gives other text)`;
+  const other = field.startsWith("~");
+  return `${where}, ${plain(other ? field.slice(1) : field)}, bytes ${count(row.offset[t])} to ${count(row.until[t])}${other ? ", spelled otherwise there" : ""}`;
 }
 
 // largest values of the row, for the scales
