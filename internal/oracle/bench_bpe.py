@@ -1,13 +1,15 @@
 """Measures tokenizer engines on the same texts in one run, one thread each.
 
-usage: bench_bpe.py CORPUS_DIR TOKENIZER_JSON [GO_TEST_BINARY] [SECONDS]
+usage: bench_bpe.py CORPUS_DIR TOKENIZER_JSON [GO_TEST_BINARY] [SECONDS] [HF_TEST_BINARY]
 
 CORPUS_DIR is filled with code.txt, logs.txt, prose.txt and cjk.txt where it is
 empty. Peers: PyPI tokenizers, tiktoken (the same ranks and pattern), fastokens
-(its flat batch call, which makes no Python objects). GO_TEST_BINARY is
-`go test -c ./tokenize/bpe`; its BenchmarkEncode runs between the peers. Each
-figure is the median of the passes, MB of UTF-8 per second of processor time (on
-a shared machine that tells more than time), with the spread.
+(its flat batch call, which makes no Python objects, and its plain call). Go's
+side are BenchmarkEncode and BenchmarkEncodeCold of `go test -c ./tokenize/bpe`,
+and BenchmarkEngines of ./tokenize/hf, the cgo binding. "new" is a text that a
+freshly loaded tokenizer sees once, all else has been seen. Each figure is the
+median of the passes, MB of UTF-8 per second of processor time (on a shared
+machine that tells more than time), with the spread.
 """
 import os
 os.environ.update(RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_RS_NUM_THREADS="1")
@@ -60,14 +62,33 @@ def parts(text, size):
     return out, len(b)
 
 
+def rate(fn, items, size):
+    t = time.process_time()
+    fn(items)
+    return size / (time.process_time() - t) / 1e6
+
+
+def spread(rates):
+    return (statistics.median(rates), min(rates), max(rates)) if rates else (0, 0, 0)
+
+
 def measure(fn, items, size, seconds):
     fn(items)
     rates, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(rates) < 3:
-        t = time.process_time()
-        fn(items)
-        rates.append(size / (time.process_time() - t) / 1e6)
-    return statistics.median(rates), min(rates), max(rates)
+        rates.append(rate(fn, items, size))
+    return spread(rates)
+
+
+def go(binary, folder, bench, seconds, corpus, count=3):
+    """The lines of a Go benchmark."""
+    env = dict(os.environ, TURNPACK_CORPUS=os.path.abspath(corpus), GOMAXPROCS="1")
+    return subprocess.check_output([os.path.abspath(binary), "-test.run=xxx", "-test.bench=" + bench, f"-test.count={count}", f"-test.benchtime={seconds}"],
+                                   text=True, env=env, cwd=folder).splitlines()
+
+
+def rates_of(lines, mark=""):
+    return spread([float(m[1]) for l in lines if mark in l and (m := re.search(r"([\d.]+) MB/cpu-s", l))])
 
 
 def tiktoken_of(path):
@@ -85,6 +106,7 @@ def main():
     corpus, definition = sys.argv[1], sys.argv[2]
     binary = sys.argv[3] if len(sys.argv) > 3 else None
     seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 2
+    cgo = sys.argv[5] if len(sys.argv) > 5 else None
     fill(corpus)
     import fastokens, tiktoken, tokenizers
     hf = tokenizers.Tokenizer.from_file(definition)
@@ -96,21 +118,24 @@ def main():
         for size in SIZES:
             items, n = parts(text, size)
             few, m = parts(text[: len(text) // 8], size)
-            row = {
-                "fastokens flat": measure(lambda x: ft.encode_batch_flat(x), items, n, seconds),
-                "fastokens encode": measure(lambda x: [ft.encode(s) for s in x], items, n, seconds),
-                "tiktoken": measure(lambda x: [tk.encode_ordinary(s) for s in x], few, m, seconds / 2),
-                "tokenizers": measure(lambda x: [hf.encode(s, add_special_tokens=False) for s in x], few, m, seconds / 2),
-            }
+            row = {}
             if binary:
-                env = dict(os.environ, TURNPACK_CORPUS=os.path.abspath(corpus), GOMAXPROCS="1")
-                out = subprocess.check_output([os.path.abspath(binary), "-test.run=xxx", f"-test.bench=BenchmarkEncode/{name}/{size}/",
-                                               "-test.count=3", f"-test.benchtime={seconds / 3}s"], text=True, env=env, cwd="tokenize/bpe")
-                for flag in ("false", "true"):
-                    r = [float(x) for x in re.findall(rf"offsets={flag}\S*\s.*?([\d.]+) MB/cpu-s", out)]
-                    row["bpe" + (" +offsets" if flag == "true" else "")] = (statistics.median(r), min(r), max(r))
-            cells = "  ".join(f"{k} {v[0]:.1f} ({v[1]:.1f}-{v[2]:.1f})" for k, v in row.items())
-            print(f"{name:6} {size:8}  {cells}", flush=True)
+                lines = go(binary, "tokenize/bpe", f"BenchmarkEncode/{name}/{size}/", f"{seconds}s", corpus)
+                row["bpe"], row["bpe +offsets"] = rates_of(lines, "offsets=false"), rates_of(lines, "offsets=true")
+                row["bpe new"] = rates_of(go(binary, "tokenize/bpe", f"BenchmarkEncodeCold/{name}/{size}$", "1x", corpus))
+            row["fastokens flat"] = measure(lambda x: ft.encode_batch_flat(x), items, n, seconds)
+            row["fastokens encode"] = measure(lambda x: [ft.encode(s) for s in x], items, n, seconds)
+            row["fastokens flat new"] = spread([rate(fastokens.Tokenizer.from_file(definition).encode_batch_flat, items, n) for _ in range(3)])
+            row["tiktoken"] = measure(lambda x: [tk.encode_ordinary(s) for s in x], few, m, seconds / 2)
+            row["tokenizers"] = measure(lambda x: [hf.encode(s, add_special_tokens=False) for s in x], few, m, seconds / 2)
+            if cgo:
+                row["hf through cgo"] = rates_of(go(cgo, "tokenize/hf", f"BenchmarkEngines/{name}/{size}/hf", "1x", corpus))
+            print(f"{name:6} {size:8}  " + "  ".join(f"{k} {v[0]:.1f} ({v[1]:.1f}-{v[2]:.1f})" for k, v in row.items()), flush=True)
+            if binary:
+                least = [min(int(re.search(r"(\d+) allocs/op", l)[1]) for l in lines if "offsets=" + flag in l) for flag in ("false", "true")]
+                print(" " * 17 + "allocations per pass over the text: %d, with offsets %d" % tuple(least))
+    if binary:
+        print("\n".join(l for l in go(binary, "tokenize/bpe", "Pathological|Load|Parallel/code", f"{seconds}s", corpus, 1) if l.startswith("Benchmark")))
     print("load average", os.getloadavg())
 
 

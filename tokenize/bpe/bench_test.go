@@ -73,11 +73,14 @@ func benchTokenizer(b *testing.B) *bpe.Tokenizer {
 	return load(b, name)
 }
 
+// partSizes are the lengths of texts that are measured.
+var partSizes = []int{64, 1 << 10, 16 << 10, 1 << 20}
+
 // BenchmarkEncode measures a warm cache: the texts have been seen before.
 func BenchmarkEncode(b *testing.B) {
 	tok := benchTokenizer(b)
 	for name, text := range corpus(b) {
-		for _, size := range []int{64, 1 << 10, 16 << 10, 1 << 20} {
+		for _, size := range partSizes {
 			parts := cut(text, size)
 			for _, offsets := range []bool{false, true} {
 				label := fmt.Sprintf("%s/%d/offsets=%v", name, size, offsets)
@@ -121,23 +124,25 @@ func encodeAll(b *testing.B, tok *bpe.Tokenizer, e *tokenize.Encoding, parts []s
 func BenchmarkEncodeCold(b *testing.B) {
 	def := definition(b, "qwen3")
 	for name, text := range corpus(b) {
-		parts := cut(text, 16<<10)
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			var e tokenize.Encoding
-			var spent time.Duration
-			for range b.N {
-				b.StopTimer()
-				tok, err := bpe.Parse("qwen3", def)
-				require.NoError(b, err)
-				runtime.GC() // of the definition's rubbish, else it is done below
-				b.StartTimer()
-				start := cpuTime(b)
-				encodeAll(b, tok, &e, parts, tokenize.EncodeOptions{})
-				spent += cpuTime(b) - start
-			}
-			b.ReportMetric(float64(len(text))*float64(b.N)/spent.Seconds()/1e6, "MB/cpu-s")
-		})
+		for _, size := range partSizes {
+			parts := cut(text, size)
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				var e tokenize.Encoding
+				var spent time.Duration
+				for range b.N {
+					b.StopTimer()
+					tok, err := bpe.Parse("qwen3", def)
+					require.NoError(b, err)
+					runtime.GC() // of the definition's rubbish, else it is done below
+					b.StartTimer()
+					start := cpuTime(b)
+					encodeAll(b, tok, &e, parts, tokenize.EncodeOptions{})
+					spent += cpuTime(b) - start
+				}
+				b.ReportMetric(float64(len(text))*float64(b.N)/spent.Seconds()/1e6, "MB/cpu-s")
+			})
+		}
 	}
 }
 
