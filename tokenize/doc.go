@@ -18,7 +18,8 @@
 //   - Text between added tokens is encoded as one piece, so benign text has
 //     exactly the ids of Hugging Face.
 //   - A completion is encoded apart from its prompt ([EdgesSampled]): the model
-//     sampled it after the generation prompt, so no token spans both.
+//     sampled it after the generation prompt, so no token spans both, and models
+//     that mark the beginning of a text (SentencePiece style) put no mark between.
 //
 // What the policy sampled in a turn is the text behind the generation prompt, up
 // to and including the stop token. The separator behind that (a newline in

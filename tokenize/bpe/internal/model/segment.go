@@ -94,10 +94,20 @@ func (s *Segments) Find(b []byte, h uint64) *Segment {
 	return nil
 }
 
-// Met records that b was met and reports whether it was met before. One in
-// eight passes for met, or two that share a place would hide each other for ever.
+// Met records that a segment was met and reports whether it was met before.
 func (s *Segments) Met(h uint64) bool {
-	return s.seen[h>>16&(1<<seenBits-1)].Swap(tagOf(h)) == tagOf(h) || s.turn.Add(1)%8 == 0
+	ways := s.seen[h>>16&(1<<seenBits-1)&^(segmentWays-1):][:segmentWays]
+	way := int(h >> 62)
+	for w := range ways {
+		switch ways[w].Load() {
+		case tagOf(h):
+			return true
+		case 0:
+			way = w
+		}
+	}
+	ways[way].Store(tagOf(h))
+	return false
 }
 
 // Full reports whether an entry for h would have to displace another. Most are

@@ -35,7 +35,11 @@ func (f Form) Apply(u *uni.Tables, t *Text) error {
 		return nil
 	}
 	p := patcher{t: t}
-	f.unsettled(u, t.Buf, p.replace)
+	var chars []uni.Char
+	for _, s := range f.unsettled(u, t.Buf) {
+		chars = f.chars(u, chars[:0], t.Buf[s[0]:s[1]])
+		p.replace(s[0], s[1], chars)
+	}
 	p.finish()
 	return nil
 }
@@ -48,11 +52,13 @@ func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte) []uni.Char {
 	return dst
 }
 
-// unsettled calls change, in order, for the stretches of b that are not in the
-// composed form f, with what they become. Where a character may change or take
-// part in a change, the stretch between the characters around it that never do is
-// normalised and compared.
-func (f Form) unsettled(u *uni.Tables, b []byte, change func(from, to int, chars []uni.Char)) {
+// near is the distance up to which two stretches that change are taken as one.
+const near = 32
+
+// unsettled returns the stretches of b that are not in the composed form f. Where
+// a character may change or take part in a change, the stretch between the
+// characters around it that never do is normalised and compared.
+func (f Form) unsettled(u *uni.Tables, b []byte) (spans [][2]int) {
 	flag, first := uni.NFCNo, byte(0xCC) // no character below U+0300 changes under NFC
 	if f.Compat {
 		flag, first = uni.NFKCNo, 0xC2
@@ -86,11 +92,14 @@ func (f Form) unsettled(u *uni.Tables, b []byte, change func(from, to int, chars
 			}
 			end += size
 		}
-		if buf = f.chars(u, buf[:0], b[start:end]); !same(buf, b[start:end]) {
-			change(start, end, buf)
+		if n := len(spans); n > 0 && start-spans[n-1][1] <= near {
+			spans[n-1][1] = end
+		} else if buf = f.chars(u, buf[:0], b[start:end]); !same(buf, b[start:end]) {
+			spans = append(spans, [2]int{start, end})
 		}
 		i, start = end, end
 	}
+	return spans
 }
 
 func same(chars []uni.Char, b []byte) bool {
