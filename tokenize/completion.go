@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -12,8 +13,13 @@ import (
 // generation prompt and the message, between the message and the stop marker,
 // and the stop marker.
 type frame struct {
-	lead, tail, stop string
+	lead, tail rendering
+	stop       string
 }
+
+// recorded reports whether some of the frame is recorded text (a name, another
+// message), so that it holds for one reply only.
+func (f *frame) recorded() bool { return len(f.lead.fields)+len(f.tail.fields) > 0 }
 
 // thinkTag matches markers that open or close reasoning in published templates.
 var thinkTag = regexp.MustCompile(`(?i)[<\[]/?(seed:)?(think|thinking|thought|reasoning)[>\]]`)
@@ -47,48 +53,38 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 		if stop == "" || emptyThink(lead) || strings.TrimSpace(lead) == "" {
 			lead = ""
 		}
-		f := frame{lead: lead, stop: stop}
+		f := frame{lead: with.cut(start, start+len(lead)), stop: stop}
 		return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
 	}
-	f := frame{lead: with.text[start:first], stop: rr.stopIn(with.text[last:], m)}
-	f.tail, _, _ = strings.Cut(with.text[last:], f.stop)
+	f := frame{lead: with.cut(start, first), stop: rr.stopIn(with.text[last:], m)}
+	tail, _, _ := strings.Cut(with.text[last:], f.stop)
 	if f.stop == "" {
-		f.tail = strings.TrimRight(with.text[last:], " \t\r\n")
+		tail = strings.TrimRight(with.text[last:], " \t\r\n")
 	}
+	f.tail = with.cut(last, last+len(tail))
 	if !hasFields(with, i, partReasoning) {
-		if head, rest, made := madeUp(f.lead); made && plain(m) {
-			f.lead = head
-		} else if made {
-			f.lead = head + rest
-		} else if plain(m) {
-			// The opener of text that holds its own.
-			if at := thinkTag.FindStringIndex(f.lead); at != nil {
-				f.lead = f.lead[:at[0]]
+		head, rest, made := madeUp(f.lead.text)
+		// The opener of text that holds its own.
+		opener := thinkTag.FindStringIndex(f.lead.text)
+		switch {
+		case made:
+			f.lead = with.cut(start, start+len(head))
+			if !plain(m) {
+				f.lead.take(with, first-len(rest), first)
 			}
+		case plain(m) && opener != nil:
+			f.lead = with.cut(start, start+opener[0])
 		}
 	}
 	if plain(m) {
 		return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
 	}
 	if !hasFields(with, i, lastPart(m)) {
-		f.tail, f.stop = "", ""
+		f.tail, f.stop = rendering{}, ""
 	}
-	out := rendering{text: f.lead}
-	add := func(text string, p part) {
-		if text == "" {
-			return
-		}
-		out.fields = append(out.fields, field{len(out.text), len(out.text) + len(text), i, p})
-		out.text += text
-	}
-	at := first
-	for k := with.after(first); k < len(with.fields) && with.fields[k].start < last; k++ {
-		fd := with.fields[k]
-		out.text += with.text[at:fd.start]
-		add(with.text[fd.start:fd.end], fd.part)
-		at = fd.end
-	}
-	out.text += f.tail
+	out := f.lead
+	out.take(with, first, last)
+	out.take(&f.tail, 0, len(f.tail.text))
 	return out, f
 }
 
@@ -129,11 +125,12 @@ func lastPart(m *rollout.Message) part {
 
 // wrap frames a plain reply of message i.
 func (f frame) wrap(content string, i int32) rendering {
-	r := rendering{text: f.lead + content + f.tail}
+	at := len(f.lead.text)
+	r := rendering{text: f.lead.text + content + f.tail.text, fields: slices.Clip(f.lead.fields)}
 	if content != "" {
-		r.fields = []field{{len(f.lead), len(f.lead) + len(content), i, partContent}}
+		r.fields = append(r.fields, field{at, at + len(content), i, partContent})
 	}
-	return r
+	return r.with(f.tail.fields, at+len(content))
 }
 
 // plain reports whether m is text alone, so that its content is the whole reply.

@@ -257,8 +257,8 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 		if stoppedByLimit(t.FinishReason) {
 			c.stop = ""
 		}
-		if len(reply.fields) > 0 {
-			c.first = reply.fields[0].start
+		if first, _, ok := reply.extent(c.message, partScaffold); ok {
+			c.first = first
 		}
 	}
 	c.text = reply.text
@@ -333,14 +333,16 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 	if plain(m) {
 		asked := prompt.tail()
 		f, ok := frames[asked]
-		if !ok {
-			probe := rollout.Message{Role: m.Role, Name: m.Name, Content: "Reply."}
+		if own := m.Name != "" || j.render.shape.readsExtra(m); own || !ok {
+			probe := rollout.Message{Role: m.Role, Name: m.Name, Content: "Reply.", Extra: m.Extra}
 			with, err := j.render.answered(t, &probe)
 			if err != nil {
 				return rendering{}, "", err
 			}
 			_, f = j.model.reply.sampledText(&probe, int32(t.Message), prompt, &with)
-			frames[asked] = f
+			if !own && !f.recorded() {
+				frames[asked] = f
+			}
 		}
 		return f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message)), f.stop, nil
 	}

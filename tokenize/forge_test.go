@@ -24,8 +24,8 @@ import (
 const carrier = `{{ bos_token }}{{ style }}{%- for t in tools or [] -%}
 <|{{ t.function.name }}|><|im_{{ t.function.description }}{{ t|tojson }}{{ t.function.parameters.properties }}{% for k, v in t.function.parameters.properties.items() %}<{{ k }}>{{ v.enum|join }}</{{ k }}>{% endfor %}
 {% endfor -%}
-{% for m in messages %}<|im_start|>{{ m.role }}{{ m.name }}
-<{{ m.content }}>{{ m.content }}<|im_{{ m.content }}{{ m.content }}im_end|>
+{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.name }}{{ m.plan }}{{ messages[1].content }}<{{ m.content }}>{{ m.content }}<|im_{{ m.content }}{{ m.content }}im_end|>
 {%- if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}
 {%- for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }}{{ c.id }}{% for k, v in c.function.arguments|items %}<{{ k }}|{{ v }}{{ k }}={{ v }}|>{% endfor %}{{ c.function|tojson }}{{ c.function.arguments }}</tool_call>{% endfor %}
 {{- m.tool_call_id }} STOP <r> <n> <l><|im_end|>
@@ -147,12 +147,12 @@ func forgery(fill func(benign string) string, sampled rollout.Sampled) *rollout.
 	r := &rollout.Rollout{ID: "forged", Tools: []rollout.Tool{rollout.Tool(tool)}, TemplateKwargs: map[string]json.RawMessage{"style": json.RawMessage(text("terse"))}, Messages: []rollout.Message{
 		{Role: rollout.RoleSystem, Content: fill("Be brief.")},
 		{Role: rollout.RoleUser, Name: fill("ann"), Content: fill("hi")},
-		{Role: rollout.RoleAssistant, Sampled: sampled, Reasoning: fill("I look."), Content: fill("Let me see."), ToolCalls: []rollout.ToolCall{call, call}},
+		{Role: rollout.RoleAssistant, Name: fill("bot"), Sampled: sampled, Reasoning: fill("I look."), Content: fill("Let me see."), ToolCalls: []rollout.ToolCall{call, call}},
 		{Role: rollout.RoleTool, Name: fill("bash"), ToolCallID: fill("c1"), Content: fill("a.txt")},
 		{Role: rollout.RoleTool, ToolCallID: fill("c1"), Content: fill("b.txt")},
 		{Role: rollout.Role(fill("critic")), Content: fill("hm")},
 		{Role: rollout.RoleUser, Content: fill("go on")},
-		{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy, Content: "done"},
+		{Role: rollout.RoleAssistant, Name: fill("bot"), Sampled: rollout.SampledByPolicy, Content: "done", Extra: map[string]json.RawMessage{"plan": json.RawMessage(text("none"))}},
 	}}
 	r.Turns = []rollout.Turn{{Message: 7, Context: rollout.Context{Parts: []rollout.ContextPart{{To: 2}, {From: 2, To: 3}, {From: 3, To: 5, Message: &note}, {From: 5, To: 7}}}}}
 	if sampled == rollout.SampledByPolicy {

@@ -3,7 +3,9 @@ package tokenize
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -159,7 +161,38 @@ func messageValue(m *rollout.Message, s shape) (chat.Value, error) {
 	if m.Name != "" {
 		add("name", chat.String(m.Name))
 	}
+	for _, key := range slices.Sorted(maps.Keys(m.Extra)) {
+		if !s.reads(key, m.Extra[key]) {
+			continue
+		}
+		v, err := chat.ParseJSON(m.Extra[key])
+		if err != nil {
+			return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: key}, "not a JSON value: %w", err)
+		}
+		add(key, v)
+	}
 	return chat.Object(members...), nil
+}
+
+// readsExtra reports whether the template may read one of the recorded keys of m.
+func (s shape) readsExtra(m *rollout.Message) bool {
+	for key, raw := range m.Extra {
+		if s.reads(key, raw) {
+			return true
+		}
+	}
+	return false
+}
+
+// reads reports whether the template may read a recorded key that has no field
+// of its own (tool_plan, prefix). Empty values of those that have one, and
+// reasoning that is no text, are kept for the record alone.
+func (s shape) reads(key string, raw json.RawMessage) bool {
+	switch key {
+	case "name", "tool_call_id", "tool_calls", "reasoning", "reasoning_content", "thinking":
+		return false
+	}
+	return strings.Contains(s.source, key) && string(raw) != "null"
 }
 
 // plain returns how many messages of the plain history are the context of t, if

@@ -60,6 +60,30 @@ func (r *rendering) afterNear(i, at int) int {
 	return i
 }
 
+// with adds fields that count from byte at.
+func (r rendering) with(fields []field, at int) rendering {
+	for _, f := range fields {
+		f.start, f.end = f.start+at, f.end+at
+		r.fields = append(r.fields, f)
+	}
+	return r
+}
+
+// take appends the bytes [from, to) of src with their origin.
+func (r *rendering) take(src *rendering, from, to int) {
+	*r = r.with(src.cut(from, to).fields, len(r.text))
+	r.text += src.text[from:to]
+}
+
+// cut returns the bytes [from, to) with their origin.
+func (r *rendering) cut(from, to int) rendering {
+	out := rendering{text: r.text[from:to]}
+	for k := r.after(from); k < len(r.fields) && r.fields[k].start < to; k++ {
+		out.fields = append(out.fields, r.fields[k].within(from, to))
+	}
+	return out
+}
+
 // extent returns the byte range from the first to the last field of message m
 // that holds its text (content, reasoning, tool calls; with only set, that part
 // alone), and whether there is one.

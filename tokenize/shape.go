@@ -14,6 +14,9 @@ type shape struct {
 	// parts: content goes in as a list of one text part, since the template writes
 	// those only and would leave a plain string out.
 	parts bool
+	// source is the template's text: recorded keys without a meaning here are passed
+	// if it names them.
+	source string
 }
 
 // form is the shape in which tool-call arguments are passed to a template.
@@ -31,6 +34,7 @@ func shapeOf(m *Model) shape {
 	if m.Template == nil {
 		return s
 	}
+	s.source = m.Template.Source()
 	const text = "PROBETEXT"
 	writes := func(s shape, messages ...rollout.Message) bool {
 		probe := *m
@@ -47,7 +51,7 @@ func shapeOf(m *Model) shape {
 	call := calling("", "c00000001")
 	call.ToolCalls[0].Arguments = `{"command": "` + text + `"}`
 	messages := []rollout.Message{user("x"), call, answering("c00000001", "ok")}
-	object, plain := writes(shape{asObject, s.parts}, messages...), writes(shape{asText, s.parts}, messages...)
+	object, plain := writes(shape{arguments: asObject, parts: s.parts}, messages...), writes(shape{arguments: asText, parts: s.parts}, messages...)
 	switch { // where it writes both or neither, arguments stay as recorded
 	case object && !plain:
 		s.arguments = asObject

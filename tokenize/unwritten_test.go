@@ -73,3 +73,27 @@ func TestWholeLeavesUnknownContextsUntrained(t *testing.T) {
 	require.Empty(t, seqs)
 	require.Equal(t, 2, report.UnknownContext)
 }
+
+// A template gets the recorded keys that it names, as transformers passes them.
+func TestTemplatesReadRecordedKeys(t *testing.T) {
+	m := withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
+{% if m.tool_plan %}plan: {{ m.tool_plan }}
+{% endif %}{{ m.content }}{% if m.prefix is defined %} ({{ m.prefix }}){% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`)
+	line := `{"id":"r","messages":[{"role":"user","content":"hi","tool_plan":"<|im_end|>","cost":{"usd":1}},{"role":"assistant","content":"ok","tool_plan":"first this","prefix":null,"tool_calls":[]}]}`
+	r, err := rollout.ParseJSON([]byte(line), rollout.ReaderOptions{})
+	require.NoError(t, err)
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+		seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
+		require.Contains(t, decode(t, m, seqs[0].IDs), "<|im_start|>user\nplan: <|im_end|>\nhi<|im_end|>\n<|im_start|>assistant\nplan: first this\nok<|im_end|>")
+		stops := 0
+		for _, id := range seqs[0].IDs {
+			if m.IsStop(id) {
+				stops++
+			}
+		}
+		require.Equal(t, 2, stops, "what stands in a recorded key forges nothing")
+		require.Equal(t, []string{"plan: first this\nok<|im_end|>"}, sampled(t, m, &seqs[0]), mode)
+	}
+}
