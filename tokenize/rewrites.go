@@ -36,14 +36,12 @@ func (m *Model) StopRewrites(ctx context.Context) (map[rollout.TokenID]rollout.T
 	if err != nil {
 		return nil, err
 	}
-	stop, ok := m.reply.stops[sampled]
-	if !ok || shown == "" || shown == sampled {
+	if sampled == "" || shown == "" || shown == sampled {
 		return nil, nil
 	}
+	ids := map[string]rollout.TokenID{}
 	for _, a := range m.reply.specials {
-		if a.Content == shown {
-			return map[rollout.TokenID]rollout.TokenID{stop: a.ID}, nil
-		}
+		ids[a.Content] = a.ID
 	}
-	return nil, nil
+	return map[rollout.TokenID]rollout.TokenID{ids[sampled]: ids[shown]}, nil
 }
