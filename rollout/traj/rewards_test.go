@@ -1,0 +1,120 @@
+package traj_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+func TestRewards(t *testing.T) {
+	dir := t.TempDir()
+	load := func(name, text string) *traj.Rewards {
+		x, err := traj.LoadRewards([]string{write(t, dir, name, []byte(text))})
+		require.NoError(t, err, name)
+		return x
+	}
+	row := func(id, instance string) string {
+		return fmt.Sprintf(`{"id":%q,"instance_id":%q,"resolved":false,"messages":[{"role":"user","content":"q"}]}`, id, instance)
+	}
+	text := row("a", "i") + "\n" + row("b", "j")
+	for _, c := range []struct {
+		reason, name, rewards string
+		a, b                  string // resolved and reward of the two rollouts
+		unmatched             int
+	}{
+		{"JSONL by rollout id", "1.jsonl", `{"id":"a","reward":0.25}` + "\n" + `{"id":"zz","reward":1}`, "false 0.25", "false -", 1},
+		{"JSONL by instance", "2.jsonl", `{"instance_id":"j","resolved":true}`, "false -", "true -", 0},
+		{"CSV", "3.csv", "instance_id,reward,resolved,comment\ni,-1,FALSE,x\nj,1,true,\n", "false -1", "true 1", 0},
+		{"a table whose only key is called id", "4.csv", "id,score\ni,3\n", "false 3", "false -", 0},
+		{"a wrapped report", "5.json", `{"i":{"resolved":true,"patch_exists":true},"k":{"resolved":false,"patch_is_None":true,"patch_exists":false}}`, "true -", "false -", 1},
+		{"a summary", "6.json", `{"resolved_ids":["i"],"unresolved_ids":["j"],"error_ids":["k"]}`, "true -", "false -", 1},
+		{"a list under resolved", "6b.json", `{"no_generation":["j"],"no_logs":[],"resolved":["i"]}`, "true -", "false -", 0},
+		{"a mark, semicolons, quotes and carriage returns", "7.csv", "\ufeffinstance_id;reward;comment\r\ni;0.5;\"a \"\"b\"\"; c\"\r\nj;1;\r\n", "false 0.5", "false 1", 0},
+		{"tabs", "8.csv", "instance_id\treward\ni\t2\n", "false 2", "false -", 0},
+		{"columns in any case, of several the first that counts", "9.csv", "Reward,id,Rollout_ID\n4,zz,a\n", "false 4", "false -", 0},
+		{"numbers and truth values as text", "10.jsonl", `{"instance_id":"i","reward":"0.25","resolved":"True"}` + "\n" + `{"instance_id":"j","reward":"1e-1","resolved":0}`, "true 0.25", "false 0.1", 0},
+		{"a reward that is null", "11.jsonl", `{"instance_id":"i","reward":null,"resolved":1.0}`, "true -", "false -", 0},
+		{"a bare report named after the instance", "i.report.json", `{"resolved":true,"patch_exists":true}`, "true -", "false -", 0},
+		{"a bare report in the folder of the instance", "j/report.json", `{"resolved":true,"tests_status":{}}`, "false -", "true -", 0},
+	} {
+		got, report, err := read(t, "x.jsonl", text, traj.Options{Rewards: []*traj.Rewards{load(c.name, c.rewards)}})
+		require.NoError(t, err, c.reason)
+		require.Equal(t, c.a, outcome(got[0]), c.reason)
+		require.Equal(t, c.b, outcome(got[1]), c.reason)
+		require.Equal(t, c.unmatched, report.UnmatchedCount, c.reason)
+		require.Len(t, report.Unmatched, c.unmatched, c.reason)
+	}
+	x := load("v.jsonl", `{"instance_id":"i","verdict":"tests_timeout","reason":"600 s","resolved":false}`)
+	got, _, err := read(t, "x.jsonl", text, traj.Options{Rewards: []*traj.Rewards{x}})
+	require.NoError(t, err)
+	require.Equal(t, rollout.VerdictTestsTimeout, got[0].Outcome.Verdict)
+	require.Equal(t, "600 s", got[0].Outcome.Reason)
+
+	two := row("a", "i") + "\n" + row("b", "i")
+	_, _, err = read(t, "x.jsonl", two, traj.Options{Rewards: []*traj.Rewards{x}})
+	require.ErrorContains(t, err, "was given to rollout \"a\" already", "one outcome is not two rollouts'")
+	_, _, err = read(t, "x.jsonl", two, traj.Options{Rewards: []*traj.Rewards{load("w.jsonl", `{"instance_id":"i","resolved":true}`+"\n"+`{"instance_id":"i","resolved":false}`)}})
+	require.ErrorContains(t, err, "several recorded outcomes")
+
+	for reason, c := range map[string][2]string{
+		"no key":                {"bad.jsonl", `{"reward":1}`},
+		"not JSON":              {"bad2.jsonl", "{\"id\":\"a\",\"reward\":1}\nx"},
+		"a repeated id":         {"bad3.jsonl", "{\"id\":\"a\",\"reward\":1}\n{\"id\":\"a\",\"reward\":0}"},
+		"a bad number":          {"bad4.csv", "id,reward\na,much"},
+		"columns without key":   {"bad5.csv", "x,reward\na,1"},
+		"an unknown verdict":    {"bad6.jsonl", `{"id":"a","verdict":"fine"}`},
+		"nothing in it":         {"bad7.jsonl", ""},
+		"no outcome":            {"bad8.jsonl", `{"id":"a","rewrad":1}`},
+		"a number that is none": {"bad9.jsonl", `{"id":"a","reward":NaN}`},
+		"a truth that is none":  {"bad10.jsonl", `{"id":"a","resolved":"maybe"}`},
+		"an object as reward":   {"bad11.jsonl", `{"id":"a","reward":{"value":1}}`},
+	} {
+		_, err := traj.LoadRewards([]string{write(t, dir, c[0], []byte(c[1]))})
+		require.Error(t, err, reason)
+		require.ErrorContains(t, err, c[0], reason)
+		require.Regexp(t, `\(.*\)$|verdict|not JSON`, err.Error(), "%s: what to do is said", reason)
+	}
+}
+
+// TestUnmatchedBothWays: rewards without a rollout and rollouts without a reward
+// are listed, and what differs by a path or an ending is pointed at.
+func TestUnmatchedBothWays(t *testing.T) {
+	text := chat("run_7/astropy-1.traj") + "\n" + chat("django-2")
+	x, err := traj.LoadRewards([]string{write(t, t.TempDir(), "r.csv", []byte("id,reward\nastropy-1,1\ndjango-2,0\nzz,1\n"))})
+	require.NoError(t, err)
+	_, report, err := read(t, "x.jsonl", text, traj.Options{Rewards: []*traj.Rewards{x}})
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Joined)
+	require.Equal(t, []string{"run_7/astropy-1.traj"}, report.Unrewarded)
+	require.Equal(t, 1, report.UnrewardedCount)
+	require.Len(t, report.Unmatched, 2)
+	require.Contains(t, report.Unmatched[0], `r.csv:2: astropy-1 (the rollout "run_7/astropy-1.traj" looks alike`)
+	require.Contains(t, report.Unmatched[1], "r.csv:4: zz")
+	_, report, err = read(t, "x.jsonl", text, traj.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Unrewarded, "nothing was to be joined")
+}
+
+func outcome(r *rollout.Rollout) string {
+	s := "-"
+	if r.Outcome.Reward != nil {
+		s = fmt.Sprint(*r.Outcome.Reward)
+	}
+	return fmt.Sprint(*r.Outcome.Resolved, " ", s)
+}
+
+func TestResultsOfAFolderOfRuns(t *testing.T) {
+	dir := t.TempDir()
+	run := `{"trajectory_format":"slime-mini-swe-remote-eval-1","step_debug":[],"messages":[{"role":"user","content":"q"}],"info":{"instance_id":"i","exit_status":"submitted","reward":0,"eval_result":null}}`
+	write(t, dir, "i__1/traj.json", []byte(run))
+	write(t, dir, "i__2/traj.json", []byte(run))
+	write(t, dir, "results.jsonl", []byte(`{"instance_id":"i","resolved":true,"run_dir":"/runs/i__2"}`+"\n"+`{"instance_id":"i","resolved":false,"run_dir":"/runs/i__1"}`))
+	got := all(t, traj.Options{}, dir)
+	require.Len(t, got, 2)
+	require.False(t, *got[0].Outcome.Resolved)
+	require.True(t, *got[1].Outcome.Resolved, "the row of the own folder counts")
+}
