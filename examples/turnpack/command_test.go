@@ -524,6 +524,12 @@ func TestMistakes(t *testing.T) {
 	code, stdout, stderr := call(t, "audit", batch, "--model", model)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "2 rows", "a folder stands for its files")
+	one := t.TempDir()
+	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", one)
+	require.Zero(t, code, stderr)
+	code, stdout, stderr = call(t, "diff", one, filepath.Join(one, "batch.parquet"))
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "2 rows equal, 0 differ")
 }
 
 // No line that show lays out is wider than the terminal, whatever the script.
@@ -541,6 +547,17 @@ func TestWidths(t *testing.T) {
 			if line = strings.TrimRight(line, " \n"); strings.Contains(line, " ") && !strings.HasPrefix(line, "<") {
 				require.LessOrEqual(t, uniseg.StringWidth(line), max(width, 28), "%q", line)
 			}
+		}
+	}
+}
+
+// The help of every command fits a terminal of 80 columns.
+func TestHelpWidth(t *testing.T) {
+	for _, name := range []string{"", "convert", "certify", "show", "demo", "audit", "diff", "score", "view"} {
+		code, stdout, _ := call(t, strings.Fields(name+" --help")...)
+		require.Zero(t, code, name)
+		for line := range strings.Lines(stdout) {
+			require.LessOrEqual(t, uniseg.StringWidth(strings.TrimRight(line, "\n")), 80, "turnpack %s --help: %s", name, line)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func run(p *program, args []string) int {
 	}
 	exit := -1
 	parser, err := kong.New(&commandLine{}, kong.Name("turnpack"),
-		kong.Description("Turns multi-turn agent rollouts into training batches."), kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
+		kong.Description("Turns multi-turn agent rollouts into training batches."), kong.Help(help),
 		kong.Writers(p.out, p.errOut), kong.Exit(func(code int) { exit = code }), kong.UsageOnError())
 	if err != nil {
 		fmt.Fprintf(p.errOut, "turnpack: %v\n", err)
@@ -107,7 +107,7 @@ func run(p *program, args []string) int {
 // about says in a line what each filter does.
 var about = [][2]string{
 	{"view", "Write a batch as one page for the browser."},
-	{"audit", "Say what would crash a trainer or train wrongly, for batches by anyone."},
+	{"audit", "Say what would crash a trainer or train wrongly, in any batch."},
 	{"diff", "Compare two batches row by row."},
 	{"score", "Score every step of every rollout with an LLM judge."},
 	{"plumb", "Single steps as filters over JSON Lines, for tests and scripts."},

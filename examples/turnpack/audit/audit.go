@@ -16,12 +16,13 @@ import (
 // its own.
 type ModelLoader func(dir string) (audit.Model, error)
 
-const auditUsage = `audit [--model DIR] [--json] [--examples N] [--fail-on SEVERITY] FILE|FOLDER...
+const auditUsage = `audit [flags] FILE|FOLDER...
 
 Reads training batches by anyone (Parquet and Arrow of this module, slime .pt,
 prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids
-and a mask) and says what would crash a trainer or train wrongly. Exit status 1 means findings
-of the --fail-on severity or worse, 2 that the audit could not be made.`
+and a mask) and says what would crash a trainer or train wrongly. Exit status 1
+means findings of the --fail-on severity or worse, 2 that the audit could not be
+made.`
 
 // Main runs "audit" and returns the exit code.
 func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr io.Writer) int {

@@ -14,9 +14,10 @@ import (
 
 const diffUsage = `diff [--context N] A B
 
-Compares two export files row by row, rows matched by sample_id, and shows the
-first differing token of each differing row with its surroundings. Exit
-status 1 means that they differ, 2 that they could not be compared.`
+Compares two export files, or those of two folders, row by row, rows matched by
+sample_id, and shows the first differing token of each differing row with its
+surroundings. Exit status 1 means that they differ, 2 that they could not be
+compared.`
 
 // Diff runs "diff" and returns the exit code.
 func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -33,7 +34,13 @@ func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return cli.Mistake(fs, stderr, fmt.Errorf("--context is %d, expected 0 or more", *around))
 	}
 	d := differ{out: stdout, around: *around}
-	if err := d.files(ctx, files[0], files[1]); err != nil {
+	a, errA := cli.One(files[0])
+	b, errB := cli.One(files[1])
+	err := errors.Join(errA, errB)
+	if err == nil {
+		err = d.files(ctx, a, b)
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, "turnpack diff:", err)
 		return cli.Usage
 	}

@@ -24,8 +24,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-const usage = `view BATCH.parquet [--model DIR] [--out PAGE.html] [--rows FROM:TO]
-            [--in DUMPS]
+const usage = `view [flags] BATCH
 
 Writes the batch as one self-contained page: rows with their tokens coloured by
 mask, log probability, advantage or weight, and the distributions of the batch.
