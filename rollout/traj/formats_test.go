@@ -213,6 +213,11 @@ var fixtures = []struct {
 		}},
 	{"native: the origin of the first import is kept", "x.jsonl", `{"turnpack_version":1,"id":"a","messages":[],"origin":{"file":"f.traj","format":"swe-agent"}}`,
 		"swe-agent", "", "", nil},
+	{"native without a version, known by its turns", "x.jsonl", `{"id":"a","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"turns":[{"message":1,"prompt_ids":[1],"output_ids":[2]}]}`,
+		"native", "user assistant", "sampled", func(t *testing.T, r *rollout.Rollout) {
+			require.Equal(t, []rollout.TokenID{2}, r.Turns[0].Output)
+		}},
+	{"native without messages", "x.jsonl", `{"id":"a","turns":[{"prompt_ids":[1],"output_ids":[2]}]}`, "native", "", "", nil},
 }
 
 func TestRulesOfTheFormats(t *testing.T) {

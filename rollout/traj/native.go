@@ -5,7 +5,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-func isNative(v value, _ *job) bool { return v.Get("turnpack_version").Kind() == jsonscan.Number }
+// isNative knows the version or, since that may be absent, recorded turns. An
+// OpenAI chat with such turns would lose them elsewhere.
+func isNative(v value, _ *job) bool {
+	if v.Get("turnpack_version").Kind() == jsonscan.Number {
+		return true
+	}
+	for _, t := range v.Get("turns").Items() {
+		return t.Get("output_ids").Kind() == jsonscan.Array || t.Get("message").Kind() == jsonscan.Number
+	}
+	return false
+}
 
 // readNative hands a line to the native reader. A rollout that was imported
 // before keeps the origin of that time.
