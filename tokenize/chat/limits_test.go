@@ -46,6 +46,9 @@ var hostile = []struct{ source, reason string }{
 }
 
 func TestHostileTemplatesStop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("bounded by the clock, which the race detector slows tenfold")
+	}
 	for _, h := range hostile {
 		t.Run(h.reason, func(t *testing.T) {
 			tmpl, err := Compile(h.source, Options{})
