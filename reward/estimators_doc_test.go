@@ -47,6 +47,12 @@ Presets are named after system and revision, because formulas change between rev
 |---|---|---|---|---|---|---|---|---|
 `
 
+const docWeights = `
+## Loss weights
+
+` + "`turnpack convert --weights`" + ` writes weights by which a trainer's mean over tokens becomes another mean over the same tokens: ` + "`rollout-mean`" + ` (a rollout counts once, however many rows a window or drift made of it), ` + "`prompt-mean`, `sequence-mean`" + `. Weights of an optimizer step average to 1; a step is ` + "`--groups-per-step`" + ` groups, else the whole batch. For a trainer that reads no weights, ` + "`rollout-mean`" + ` goes into its advantages, and the others are refused. The aggregations of trainers stand under their own names, such as ` + "`slime_rollout_mean@624b824a8`" + `.
+`
+
 func estimatorsDoc(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(docHead)
@@ -87,6 +93,7 @@ These give every trained token a value of its own (type ` + "`TokenEstimator`" +
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, e.Center, flow, docWhiten(e.Whiten))
 	}
+	b.WriteString(docWeights)
 	return b.String()
 }
 
