@@ -334,6 +334,7 @@ const ownReasoning = "closes reasoning"
 // behind the generation prompt, up to and including the stop token, once, in
 // every mode alike.
 func TestEveryTemplateTrainsWhatWasSampled(t *testing.T) {
+	kit.OneGoroutine(t)
 	rendered, refused := 0, 0
 	for name, m := range templateModels(t) {
 		for _, c := range templateConversations() {

@@ -26,6 +26,15 @@ func Dir(t testing.TB, elem ...string) string {
 	return path
 }
 
+// OneGoroutine skips a slow test in short runs, as those under the race detector
+// are: it has nothing to race, and takes eight times as long there.
+func OneGoroutine(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs on one goroutine: left out of short runs")
+	}
+}
+
 // Qwen3 is the Qwen3 model folder of the tokenizers kit.
 func Qwen3(t testing.TB) fstest.MapFS {
 	t.Helper()

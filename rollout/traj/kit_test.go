@@ -88,6 +88,7 @@ func reasons(r *rollout.Rollout) string {
 // TestKitThroughTheNativeFormat: whatever is imported is stored and comes back
 // equal, to the last literal.
 func TestKitThroughTheNativeFormat(t *testing.T) {
+	kit.OneGoroutine(t)
 	dumps := all(t, traj.Options{}, kit.Dir(t, "data", "trajectories"))
 	var file bytes.Buffer
 	w := rollout.NewWriter(&file)

@@ -93,6 +93,7 @@ var sameRollout = cmp.Options{
 
 // TestKitReframed: how records are written down changes nothing that they say.
 func TestKitReframed(t *testing.T) {
+	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
 	paths, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	require.NoError(t, err)

@@ -58,6 +58,7 @@ func load(t testing.TB, name string) *bpe.Tokenizer {
 }
 
 func TestKit(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, name := range strings.Fields("tiny_bytelevel tiny_spm qwen3 llama3 gptoss deepseek_v3 llama2 gemma3") {
 		t.Run(name, func(t *testing.T) {
 			tokenizetest.RunKit(t, load(t, name), kit.Dir(t, "conformance", "tokenizers", name+".jsonl.gz"))

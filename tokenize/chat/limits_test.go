@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -46,9 +47,7 @@ var hostile = []struct{ source, reason string }{
 }
 
 func TestHostileTemplatesStop(t *testing.T) {
-	if testing.Short() {
-		t.Skip("bounded by the clock, which the race detector slows tenfold")
-	}
+	kit.OneGoroutine(t)
 	for _, h := range hostile {
 		t.Run(h.reason, func(t *testing.T) {
 			tmpl, err := Compile(h.source, Options{})

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 func TestKitExact(t *testing.T) {
@@ -62,6 +64,7 @@ func checkTree(t *testing.T, flats []flat, res *Result) {
 }
 
 func TestKitRealign(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, c := range kitCases(t) {
 		for d, want := range c.Expect.Realign {
 			budget, err := strconv.Atoi(d)
@@ -76,6 +79,7 @@ func TestKitRealign(t *testing.T) {
 }
 
 func TestKitSpliceAndAuto(t *testing.T) {
+	kit.OneGoroutine(t)
 	var splice, auto Report
 	for _, c := range kitCases(t) {
 		res, err := Merge(c.compact, Options{Drift: DriftSplice, MaxSubTokens: 64, Text: toyText})
@@ -99,6 +103,7 @@ func TestKitSpliceAndAuto(t *testing.T) {
 }
 
 func TestKitRecordOrderIsIrrelevant(t *testing.T) {
+	kit.OneGoroutine(t)
 	rng := rand.New(rand.NewPCG(11, 4))
 	for _, opts := range []Options{{}, {Drift: DriftRealign}, {Drift: DriftAuto, Text: toyText}} {
 		for _, c := range kitCases(t) {
@@ -119,6 +124,7 @@ func TestKitRecordOrderIsIrrelevant(t *testing.T) {
 }
 
 func TestKitEraseDeclaresWhatItDrops(t *testing.T) {
+	kit.OneGoroutine(t)
 	erased := 0
 	for _, c := range kitCases(t) {
 		for _, opts := range []Options{

@@ -25,6 +25,7 @@ func runMerge(t *testing.T, in string, args ...string) []byte {
 
 // TestMergeKit has the kit's own checker judge the verb's output.
 func TestMergeKit(t *testing.T) {
+	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "conformance", "lineage")
 	cases := filepath.Join(dir, "cases.jsonl.gz")
 	python, err := exec.LookPath("python3")
