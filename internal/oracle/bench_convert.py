@@ -10,8 +10,6 @@ no reward and no advantage, so it does less work than turnpack.
 """
 import gzip
 import json
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,14 +38,25 @@ def write(path, n):
                 out.write(json.dumps({"instance_id": "task-%d" % i, "traj_id": "%d/%d" % (i, k), "resolved": (k + i) % 2 == 0, "messages": [first] + messages[1:]}) + "\n")
 
 
+def peak(pid):
+    """Peak resident MiB of a running process; its rusage would begin with ours."""
+    try:
+        with open("/proc/%d/status" % pid) as f:
+            return next(int(l.split()[1]) / 1024 for l in f if l.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return 0
+
+
 def turnpack(src, out):
-    start = time.perf_counter()
+    start, rss = time.perf_counter(), 0
     p = subprocess.Popen(["bin/turnpack", "convert", "--model", model, "--in", src, "--out", out, "--force", "--json", "--format", "openai-chat"], stdout=subprocess.PIPE)
-    text = p.stdout.read()
-    _, status, usage = os.wait4(p.pid, 0)
-    if status:
+    while p.poll() is None:
+        rss = max(rss, peak(p.pid))
+        time.sleep(0.005)
+    took = time.perf_counter() - start
+    if p.returncode:
         sys.exit("turnpack failed")
-    return time.perf_counter() - start, json.loads(text), usage.ru_maxrss / 1024
+    return took, json.loads(p.stdout.read()), rss
 
 
 def python(src, out):
