@@ -96,7 +96,7 @@ func benchmarkEncode(b *testing.B, o tokenize.Options, policy ctxwindow.Policy, 
 	ctx := context.Background()
 	emitted := 0
 	b.ReportAllocs()
-	used := cpuTime()
+	used := kit.CPUTime()
 	for b.Loop() {
 		shown := r
 		if policy != nil {
@@ -112,7 +112,7 @@ func benchmarkEncode(b *testing.B, o tokenize.Options, policy ctxwindow.Policy, 
 			emitted += seqs[i].Len()
 		}
 	}
-	b.ReportMetric(float64((cpuTime()-used).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64((kit.CPUTime()-used).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(float64(emitted), "tokens")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(emitted), "ns/token")
 }

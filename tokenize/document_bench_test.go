@@ -1,21 +1,18 @@
-//go:build unix
-
 package tokenize
 
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -112,11 +109,11 @@ func (s *documentSides) encode(b *testing.B, list []*renderer) documentTimes {
 	ids := make([][]rollout.TokenID, len(list))
 	each := func(f func(i int, x *renderer)) time.Duration {
 		runtime.GC() // of the rubbish before
-		start := processTime(b)
+		start := kit.CPUTime()
 		for i, x := range list {
 			f(i, x)
 		}
-		return (processTime(b) - start) / time.Duration(len(list))
+		return (kit.CPUTime() - start) / time.Duration(len(list))
 	}
 	guarded := func(e *Encoder, i int, x *renderer) columns {
 		var cols columns
@@ -139,12 +136,6 @@ func (s *documentSides) encode(b *testing.B, list []*renderer) documentTimes {
 			require.NoError(b, s.plain.model.Tokenizer.Encode(&out, texts[i].text, EncodeOptions{}))
 		}),
 	}
-}
-
-func processTime(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // agentRollout is a tool conversation of 30 turns over Go source of the toolchain,
@@ -172,22 +163,12 @@ func agentRollout(b *testing.B, seed int) *rollout.Rollout {
 	return r
 }
 
-// toolchainSource is the source of net/http in printable ASCII.
+// toolchainSource is Go source in printable ASCII.
 func toolchainSource(b *testing.B) string {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	require.NoError(b, err)
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src", "net", "http", "*.go"))
-	require.NoError(b, err)
-	var code strings.Builder
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		require.NoError(b, err)
-		code.WriteString(strings.Map(func(r rune) rune {
-			if r < 0x80 {
-				return r
-			}
-			return -1
-		}, string(data)))
-	}
-	return code.String()
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 {
+			return r
+		}
+		return -1
+	}, kit.GoSource(b))
 }

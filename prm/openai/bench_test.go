@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/prm/openai"
@@ -75,7 +76,7 @@ func BenchmarkVotes(b *testing.B) {
 			c := client(b, openai.Options{Endpoints: []string{url}, Model: "m", Concurrency: 256, OneByOne: mode.oneByOne})
 			var got atomic.Int64
 			var peak uint64
-			began := cpuTime()
+			began := kit.CPUTime()
 			for b.Loop() {
 				o := prm.Options{Concurrency: 256, OnVote: func(_ prm.VoteID, v rollout.Vote, _ bool) {
 					if v.Score == nil {
@@ -108,7 +109,7 @@ func BenchmarkVotes(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(got.Load())/b.Elapsed().Seconds(), "votes/s")
-			b.ReportMetric(float64((cpuTime()-began).Microseconds())/float64(got.Load()), "cpu-µs/vote")
+			b.ReportMetric(float64((kit.CPUTime()-began).Microseconds())/float64(got.Load()), "cpu-µs/vote")
 			b.ReportMetric(float64(peak)/(1<<20), "peak-heap-MiB")
 		})
 	}

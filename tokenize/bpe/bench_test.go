@@ -1,23 +1,20 @@
-//go:build unix
-
 package bpe_test
 
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 )
@@ -37,17 +34,7 @@ func corpus(b *testing.B) map[string]string {
 		}
 		return texts
 	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	require.NoError(b, err)
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src", "net", "http", "*.go"))
-	require.NoError(b, err)
-	var code strings.Builder
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		require.NoError(b, err)
-		code.Write(data)
-	}
-	texts["code"] = code.String()
+	texts["code"] = kit.GoSource(b)
 	return texts
 }
 
@@ -91,24 +78,16 @@ func BenchmarkEncode(b *testing.B) {
 					encodeAll(b, tok, &e, parts, opts)
 					b.SetBytes(int64(len(text)))
 					b.ResetTimer()
-					start := cpuTime(b)
+					start := kit.CPUTime()
 					for range b.N {
 						encodeAll(b, tok, &e, parts, opts)
 					}
 					// on a shared machine time on the processor tells more than time
-					b.ReportMetric(float64(len(text))*float64(b.N)/(cpuTime(b)-start).Seconds()/1e6, "MB/cpu-s")
+					b.ReportMetric(float64(len(text))*float64(b.N)/(kit.CPUTime()-start).Seconds()/1e6, "MB/cpu-s")
 				})
 			}
 		}
 	}
-}
-
-func cpuTime(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func encodeAll(b *testing.B, tok *bpe.Tokenizer, e *tokenize.Encoding, parts []string, opts tokenize.EncodeOptions) {
@@ -136,9 +115,9 @@ func BenchmarkEncodeCold(b *testing.B) {
 					require.NoError(b, err)
 					runtime.GC() // of the definition's rubbish, else it is done below
 					b.StartTimer()
-					start := cpuTime(b)
+					start := kit.CPUTime()
 					encodeAll(b, tok, &e, parts, tokenize.EncodeOptions{})
-					spent += cpuTime(b) - start
+					spent += kit.CPUTime() - start
 				}
 				b.ReportMetric(float64(len(text))*float64(b.N)/spent.Seconds()/1e6, "MB/cpu-s")
 			})
@@ -195,11 +174,11 @@ func BenchmarkPathological(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			var e tokenize.Encoding
-			start := cpuTime(b)
+			start := kit.CPUTime()
 			for range b.N {
 				encodeAll(b, tok, &e, []string{text}, tokenize.EncodeOptions{})
 			}
-			b.ReportMetric(float64(len(text))*float64(b.N)/(cpuTime(b)-start).Seconds()/1e6, "MB/cpu-s")
+			b.ReportMetric(float64(len(text))*float64(b.N)/(kit.CPUTime()-start).Seconds()/1e6, "MB/cpu-s")
 		})
 	}
 }
@@ -216,13 +195,13 @@ func BenchmarkLoadCompiled(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			start := cpuTime(b)
+			start := kit.CPUTime()
 			for range b.N {
 				if err := open(); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric((cpuTime(b)-start).Seconds()*1e3/float64(b.N), "cpu-ms/op")
+			b.ReportMetric((kit.CPUTime()-start).Seconds()*1e3/float64(b.N), "cpu-ms/op")
 			b.ReportMetric(float64(len(data)), "file-bytes")
 		})
 	}

@@ -1,5 +1,3 @@
-//go:build unix
-
 package chat
 
 import (
@@ -7,11 +5,12 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // agentConversation is a tool conversation of 30 assistant turns, about 33 kB of
@@ -65,29 +64,19 @@ func BenchmarkRender(b *testing.B) {
 							conversations[i] = agentConversation(b, mode.opts)
 						}
 					}
-					start := cpuTime(b)
+					start := kit.CPUTime()
 					for _, c := range conversations {
 						r, err := tmpl.Render(b.Context(), c, in)
 						if err != nil || len(r.Text) < 30000 {
 							b.Fatal(err, len(r.Text))
 						}
 					}
-					best = min(best, cpuTime(b)-start)
+					best = min(best, kit.CPUTime()-start)
 				}
 				b.ReportMetric(float64(best.Nanoseconds())/block, "cpu-ns/render")
 			})
 		}
 	}
-}
-
-// cpuTime is the processor time of the process: on a shared machine it tells
-// more than time.
-func cpuTime(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func BenchmarkNewConversation(b *testing.B) {

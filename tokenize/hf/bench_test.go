@@ -1,4 +1,4 @@
-//go:build cgo && unix
+//go:build cgo
 
 package hf_test
 
@@ -7,23 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/hf"
 )
-
-func cpuTime(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
 
 // BenchmarkEngines measures this binding and the bpe engine, warm, on the same
 // quarter megabyte of each text of the folder TURNPACK_CORPUS.
@@ -57,7 +50,7 @@ func BenchmarkEngines(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%d/%s", strings.TrimSuffix(filepath.Base(f), ".txt"), size, name), func(b *testing.B) {
 					b.ReportAllocs()
 					b.SetBytes(int64(len(text)))
-					start := cpuTime(b)
+					start := kit.CPUTime()
 					for range b.N {
 						var e engine.Encoding
 						for _, p := range parts {
@@ -65,7 +58,7 @@ func BenchmarkEngines(b *testing.B) {
 							require.NoError(b, tok.Encode(&e, p, engine.EncodeOptions{}))
 						}
 					}
-					b.ReportMetric(float64(len(text))*float64(b.N)/(cpuTime(b)-start).Seconds()/1e6, "MB/cpu-s")
+					b.ReportMetric(float64(len(text))*float64(b.N)/(kit.CPUTime()-start).Seconds()/1e6, "MB/cpu-s")
 				})
 			}
 		}

@@ -1,15 +1,15 @@
 //go:build unix
 
-package turnpack_test
+package kit
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is the processor time of this process: unlike the clock, it does not
-// see the neighbours.
-func cpuTime() time.Duration {
+// CPUTime is the processor time of this process so far: unlike the clock, it
+// does not see the neighbours. 0 where the system does not tell.
+func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
