@@ -40,7 +40,10 @@
 // narrows the range; concatenation, join, replace, capture by a macro, call, set or
 // filter block put runs one behind the other. Text that is made out of field bytes
 // without being them (a changed case, an HTML escape, a number) keeps the field with
-// Exact unset. A string inside tojson is one span for the whole escaped text;
+// Exact unset. A number computed from recorded ones has the field of the first of
+// them. A length, a count, a position and the outcome of a comparison or a test are
+// the template's own words about the data, and so is text of the template that it
+// repeats as often as the data says. A string inside tojson is one span for the whole escaped text;
 // [Result.Traced] takes it apart. Keyword arguments such as bos_token are scaffold.
 //
 // One rule goes beyond that: when a template fetches a function name through

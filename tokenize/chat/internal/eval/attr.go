@@ -88,11 +88,11 @@ func (x *exec) attribute(v value.Value, name string, key value.Value) value.Valu
 	case *value.Range:
 		switch name {
 		case "start":
-			return value.NewInt(v.Start)
+			return value.Made(value.NewInt(v.Start), v.F)
 		case "stop":
-			return value.NewInt(v.Stop)
+			return value.Made(value.NewInt(v.Stop), v.F)
 		case "step":
-			return value.NewInt(v.Step)
+			return value.Made(value.NewInt(v.Step), v.F)
 		}
 	case *value.Int, *value.Bool:
 		switch name {
@@ -408,11 +408,12 @@ func elements(x *exec, v value.Value) ([]value.Value, bool) {
 var intMethods = map[string]methodFunc{
 	"bit_length": func(x *exec, self value.Value, a args) value.Value {
 		x.bind(a, "bit_length", 0)
-		return value.NewInt(int64(bigOf(self).BitLen()))
+		return value.Made(value.NewInt(int64(bigOf(self).BitLen())), value.Origin(self))
 	},
 	"bit_count": func(x *exec, self value.Value, a args) value.Value {
 		x.bind(a, "bit_count", 0)
-		return value.NewInt(int64(strings.Count(new(big.Int).Abs(bigOf(self)).Text(2), "1")))
+		ones := strings.Count(new(big.Int).Abs(bigOf(self)).Text(2), "1")
+		return value.Made(value.NewInt(int64(ones)), value.Origin(self))
 	},
 	"conjugate": func(x *exec, self value.Value, a args) value.Value {
 		x.bind(a, "conjugate", 0)
@@ -444,25 +445,29 @@ var floatMethods = map[string]methodFunc{
 	},
 	"as_integer_ratio": func(x *exec, self value.Value, a args) value.Value {
 		x.bind(a, "as_integer_ratio", 0)
-		r := new(big.Rat).SetFloat64(self.(*value.Float).V)
+		f := self.(*value.Float)
+		r := new(big.Rat).SetFloat64(f.V)
 		if r == nil {
 			return x.failf(value.Other, "cannot convert Infinity or NaN to integer ratio")
 		}
-		return &value.List{Items: []value.Value{value.NewBig(r.Num()), value.NewBig(r.Denom())}, Tuple: true}
+		return &value.List{Items: []value.Value{value.Made(value.NewBig(r.Num()), f.F), value.Made(value.NewBig(r.Denom()), f.F)}, Tuple: true}
 	},
 	"hex": func(_ *exec, self value.Value, _ args) value.Value {
-		f := self.(*value.Float).V
-		if math.IsInf(f, 0) || math.IsNaN(f) {
-			return value.Lit(value.FormatFloat(f))
-		}
-		if f == 0 {
-			return value.Lit(map[bool]string{true: "-0x0.0p+0", false: "0x0.0p+0"}[math.Signbit(f)])
-		}
-		s := strconv.FormatFloat(f, 'x', 13, 64)
-		i := strings.IndexByte(s, 'p')
-		exp := strings.Replace(strings.Replace(s[i+1:], "+0", "+", 1), "-0", "-", 1)
-		return value.Lit(s[:i] + "p" + exp)
+		f := self.(*value.Float)
+		return value.Derived(hexFloat(f.V), f.F)
 	},
+}
+
+func hexFloat(f float64) string {
+	switch {
+	case math.IsInf(f, 0) || math.IsNaN(f):
+		return value.FormatFloat(f)
+	case f == 0:
+		return map[bool]string{true: "-0x0.0p+0", false: "0x0.0p+0"}[math.Signbit(f)]
+	}
+	s := strconv.FormatFloat(f, 'x', 13, 64)
+	i := strings.IndexByte(s, 'p')
+	return s[:i] + "p" + strings.Replace(strings.Replace(s[i+1:], "+0", "+", 1), "-0", "-", 1)
 }
 
 var bytesMethods = map[string]methodFunc{

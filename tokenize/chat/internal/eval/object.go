@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -152,13 +153,15 @@ func globalRange(x *exec, a args) value.Value {
 		return x.failf(value.Type, "range expected 1 to 3 arguments, got %d", len(a.pos))
 	}
 	var n [3]int64
+	var from *value.Field
 	for i, v := range a.pos {
 		var ok bool
 		if n[i], ok = x.intArg(v); !ok {
 			return undefined
 		}
+		from = cmp.Or(from, value.Origin(v))
 	}
-	r := &value.Range{Start: n[0], Stop: n[1], Step: 1}
+	r := &value.Range{Start: n[0], Stop: n[1], Step: 1, F: from}
 	switch len(a.pos) {
 	case 1:
 		r.Start, r.Stop = 0, n[0]

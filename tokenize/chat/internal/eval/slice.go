@@ -80,5 +80,5 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 	}
 	r := v.(*value.Range)
 	a, b := value.SliceBounds(r.Len(), bounds[0], bounds[1], step)
-	return &value.Range{Start: r.Start + a*r.Step, Stop: r.Start + b*r.Step, Step: r.Step * step}
+	return &value.Range{Start: r.Start + a*r.Step, Stop: r.Start + b*r.Step, Step: r.Step * step, F: r.F}
 }

@@ -196,9 +196,7 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 			return x, nil
 		}
 		if n, ok := AsInt(v); ok && n >= 0 && n <= utf8.MaxRune {
-			t := Text{Track: true}
-			t.From(string(rune(n)), Origin(v), 0, 1)
-			return t.Value(), nil
+			return Derived(string(rune(n)), Origin(v)), nil
 		}
 		if IsInt(v) {
 			return nil, valueError("%%c arg not in range(0x110000)")
@@ -263,7 +261,7 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 		if fault != nil {
 			return nil, fault
 		}
-		return fromScalar(text, v), nil
+		return Derived(text, Origin(v)), nil
 	}
 	return nil, valueError("unsupported format character '%c' (0x%x)", conv, conv)
 }
@@ -278,13 +276,5 @@ func percentInt(l *Limits, p spec, conv byte, n number, v Value) (*Str, *Fault) 
 	if fault != nil {
 		return nil, fault
 	}
-	return fromScalar(text, v), nil
-}
-
-func fromScalar(text string, v Value) *Str {
-	s := &Str{S: text}
-	if f := Origin(v); f != nil {
-		s.compose([]Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}, nil)
-	}
-	return s
+	return Derived(text, Origin(v)), nil
 }

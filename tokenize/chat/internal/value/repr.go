@@ -105,11 +105,11 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 		}
 		t.Lit("}")
 	case *Range:
-		if v.Step == 1 {
-			t.Lit(fmt.Sprintf("range(%d, %d)", v.Start, v.Stop))
-		} else {
-			t.Lit(fmt.Sprintf("range(%d, %d, %d)", v.Start, v.Stop, v.Step))
+		bounds := fmt.Sprintf("range(%d, %d", v.Start, v.Stop)
+		if v.Step != 1 {
+			bounds += fmt.Sprintf(", %d", v.Step)
 		}
+		scalar(t, bounds+")", v.F)
 	case *View:
 		return writeItems(t, l, v.Kind+"([", "])", v.D.Len(), depth, v.At)
 	case *Bytes:

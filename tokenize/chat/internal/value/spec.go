@@ -127,10 +127,7 @@ func FormatValue(l *Limits, v Value, spec *Str) (*Str, *Fault) {
 		if fault != nil {
 			return nil, fault
 		}
-		s := &Str{S: text}
-		if f := cmp.Or(Origin(v), spec.Field()); f != nil {
-			s.compose([]Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}, nil)
-		}
+		s := Derived(text, cmp.Or(Origin(v), spec.Field()))
 		if p.align == '=' {
 			return s, nil
 		}

@@ -52,6 +52,15 @@ func (s *Str) compose(runs []Run, gens [][2]int) {
 // Lit returns a string of the template.
 func Lit(s string) *Str { return &Str{S: s} }
 
+// Derived returns text that was made out of a scalar of f; nil for the template's.
+func Derived(text string, f *Field) *Str {
+	s := &Str{S: text}
+	if f != nil && text != "" {
+		s.compose([]Run{{F: f, N: int32(len(text)), End: int32(len(text)), Changed: true}}, nil)
+	}
+	return s
+}
+
 // tracked says whether s has any origin but the template.
 func (s *Str) tracked() bool { return s.F != nil || s.runs() != nil }
 

@@ -51,7 +51,10 @@ type List struct {
 }
 
 // Range is Python's range object.
-type Range struct{ Start, Stop, Step int64 }
+type Range struct {
+	Start, Stop, Step int64
+	F                 *Field // that its bounds come from, nil for none
+}
 
 // View is dict.keys(), dict.values() or dict.items().
 type View struct {
@@ -73,10 +76,7 @@ type Bytes struct {
 
 // At is byte i as a number.
 func (b *Bytes) At(i int) Value {
-	if b.F == nil {
-		return NewInt(int64(b.B[i]))
-	}
-	return &Int{V: int64(b.B[i]), F: b.F}
+	return Made(NewInt(int64(b.B[i])), b.F)
 }
 
 // Made is text made out of the bytes.
@@ -151,9 +151,29 @@ func (v *Int) BigInt() *big.Int {
 	return big.NewInt(v.V)
 }
 
-// Origin returns the Field of a scalar, or nil.
+// Made returns v, when it is a number, as made out of f; with f nil, v as it is.
+func Made(v Value, f *Field) Value {
+	if f == nil {
+		return v
+	}
+	switch v := v.(type) {
+	case *Int:
+		return &Int{V: v.V, Big: v.Big, F: f}
+	case *Float:
+		return &Float{V: v.V, F: f}
+	}
+	return v
+}
+
+// Origin returns the Field of a scalar, the first one of a string, or nil.
 func Origin(v Value) *Field {
 	switch v := v.(type) {
+	case *Str:
+		return v.Field()
+	case *Bytes:
+		return v.F
+	case *Range:
+		return v.F
 	case *None:
 		return v.F
 	case *Bool:
@@ -235,7 +255,7 @@ func (r *Range) Len() int {
 }
 
 // At returns element i, 0 <= i < Len.
-func (r *Range) At(i int) Value { return NewInt(r.Start + int64(i)*r.Step) }
+func (r *Range) At(i int) Value { return Made(NewInt(r.Start+int64(i)*r.Step), r.F) }
 
 // Use is the error of using an undefined value.
 func (u *Undefined) Use() *Fault {

@@ -1,0 +1,266 @@
+package eval
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+func filterAbs(x *exec, v value.Value, a args) value.Value {
+	if _, ok := x.bind(a, "abs", 0); !ok {
+		return undefined
+	}
+	switch n := v.(type) {
+	case *value.Float:
+		return &value.Float{V: math.Abs(n.V), F: n.F}
+	case *value.Int:
+		return value.Made(value.NewBig(new(big.Int).Abs(n.BigInt())), n.F)
+	case *value.Bool:
+		return x.val(value.Sign("+", n))
+	}
+	return x.failf(value.Type, "bad operand type for abs(): '%s'", v.TypeName())
+}
+
+func filterInt(x *exec, v value.Value, a args) value.Value {
+	p, ok := x.bind(a, "do_int", 0, "default", "base")
+	if !ok {
+		return undefined
+	}
+	n, ok := x.whole(v, p[1])
+	switch {
+	case ok:
+		return value.Made(n, value.Origin(v))
+	case p[0] != nil:
+		return p[0]
+	}
+	return value.NewInt(0)
+}
+
+// whole is the integer that v stands for, cut to one; false when it is no number.
+func (x *exec) whole(v, base value.Value) (value.Value, bool) {
+	switch n := v.(type) {
+	case *value.Undefined:
+		return x.fail(n.Use()), true
+	case *value.Int, *value.Bool:
+		return x.val(value.Sign("+", n)), true
+	case *value.Float:
+		if math.IsInf(n.V, 0) {
+			return x.failf(value.Other, "cannot convert float infinity to integer"), true
+		}
+		return truncated(n.V)
+	case *value.Str:
+		if i, ok := value.ParseInt(n.S, intBase(base)); ok {
+			return i, true
+		}
+		f, ok := value.ParseFloat(n.S)
+		if !ok || math.IsInf(f, 0) {
+			return nil, false
+		}
+		return truncated(f)
+	}
+	return nil, false
+}
+
+func truncated(f float64) (value.Value, bool) {
+	if math.IsNaN(f) {
+		return nil, false
+	}
+	b, _ := big.NewFloat(math.Trunc(f)).Int(nil)
+	return value.NewBig(b), true
+}
+
+// intBase is the base of an integer text; 1, in which there are none, for any that
+// Python refuses.
+func intBase(v value.Value) int {
+	if v == nil {
+		return 10
+	}
+	if n, ok := value.AsInt(v); ok && (n == 0 || n >= 2 && n <= 36) {
+		return int(n)
+	}
+	return 1
+}
+
+func filterFloat(x *exec, v value.Value, a args) value.Value {
+	p, ok := x.bind(a, "do_float", 0, "default")
+	if !ok {
+		return undefined
+	}
+	switch n := v.(type) {
+	case *value.Undefined:
+		return x.fail(n.Use())
+	case *value.Float:
+		return n
+	case *value.Int, *value.Bool:
+		f, fault := value.ToFloat(n)
+		if fault != nil {
+			return x.fail(fault)
+		}
+		return &value.Float{V: f, F: value.Origin(n)}
+	case *value.Str:
+		if f, ok := value.ParseFloat(n.S); ok {
+			return &value.Float{V: f, F: n.Field()}
+		}
+	}
+	if p[0] == nil {
+		return &value.Float{}
+	}
+	return p[0]
+}
+
+func filterRound(x *exec, v value.Value, a args) value.Value {
+	p, ok := x.bind(a, "do_round", 0, "precision", "method")
+	if !ok {
+		return undefined
+	}
+	method := "common"
+	if p[1] != nil {
+		s, ok := p[1].(*value.Str)
+		if !ok || (s.S != "common" && s.S != "ceil" && s.S != "floor") {
+			x.fail(value.Hashable(p[1]))
+			return x.failf(value.Other, "method must be common, ceil or floor")
+		}
+		method = s.S
+	}
+	var precision value.Value = value.NewInt(0)
+	if p[0] != nil {
+		precision = p[0]
+	}
+	if method == "common" {
+		if isUndefined(v) {
+			return x.failf(value.Type, "type Undefined doesn't define __round__ method")
+		}
+		if isNone(precision) {
+			return value.Made(x.roundTo(v, nil), value.Origin(v))
+		}
+		n, ok := x.intArg(precision)
+		if !ok {
+			return undefined
+		}
+		return value.Made(x.roundTo(v, &n), value.Origin(v))
+	}
+	scale := x.val(value.Arith(&x.lim.Limits, "**", value.NewInt(10), precision))
+	scaled := x.val(value.Arith(&x.lim.Limits, "*", v, scale))
+	if x.err != nil {
+		return undefined
+	}
+	if f, ok := scaled.(*value.Float); ok {
+		if math.IsNaN(f.V) || math.IsInf(f.V, 0) {
+			return x.failf(value.Other, "cannot convert float %s to integer", value.FormatFloat(f.V))
+		}
+		r := math.Floor(f.V)
+		if method == "ceil" {
+			r = math.Ceil(f.V)
+		}
+		b, _ := big.NewFloat(r).Int(nil)
+		scaled = value.Made(value.NewBig(b), f.F)
+	} else if !value.IsInt(scaled) {
+		return x.failf(value.Type, "must be real number, not %s", v.TypeName())
+	}
+	return x.val(value.Arith(&x.lim.Limits, "/", scaled, scale))
+}
+
+// roundTo is Python's round(v, n): half to even, on the decimal value.
+func (x *exec) roundTo(v value.Value, n *int64) value.Value {
+	switch f := v.(type) {
+	case *value.Float:
+		if n == nil {
+			if math.IsNaN(f.V) || math.IsInf(f.V, 0) {
+				return x.failf(value.Other, "cannot convert float %s to integer", value.FormatFloat(f.V))
+			}
+			b, _ := big.NewFloat(math.RoundToEven(f.V)).Int(nil)
+			return value.NewBig(b)
+		}
+		if math.IsNaN(f.V) || math.IsInf(f.V, 0) || *n > 323 {
+			return f
+		}
+		if *n < -308 {
+			return &value.Float{V: math.Copysign(0, f.V)}
+		}
+		if *n >= 0 {
+			r, err := strconv.ParseFloat(strconv.FormatFloat(f.V, 'f', int(*n), 64), 64)
+			if err != nil {
+				return x.failf(value.Other, "rounded value too large to represent")
+			}
+			return &value.Float{V: r}
+		}
+		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(-*n), nil)
+		r := new(big.Rat).SetFloat64(f.V)
+		r.Quo(r, new(big.Rat).SetInt(unit))
+		out, _ := new(big.Rat).SetInt(new(big.Int).Mul(roundRat(r), unit)).Float64()
+		return &value.Float{V: math.Copysign(out, f.V)}
+	case *value.Int, *value.Bool:
+		if n == nil || *n >= 0 {
+			return x.val(value.Sign("+", v))
+		}
+		if *n < -5000 {
+			return value.NewInt(0)
+		}
+		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(-*n), nil)
+		r := new(big.Rat).SetFrac(bigOf(v), unit)
+		return value.NewBig(new(big.Int).Mul(roundRat(r), unit))
+	}
+	return x.failf(value.Type, "type %s doesn't define __round__ method", v.TypeName())
+}
+
+// roundRat rounds half to even.
+func roundRat(r *big.Rat) *big.Int {
+	q, m := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
+	c := new(big.Int).Lsh(m, 1).Cmp(r.Denom())
+	if c > 0 || (c == 0 && q.Bit(0) == 1) {
+		q.Add(q, big.NewInt(1))
+	}
+	return q
+}
+
+func filterFilesize(x *exec, v value.Value, a args) value.Value {
+	p, ok := x.bind(a, "do_filesizeformat", 0, "binary")
+	if !ok {
+		return undefined
+	}
+	var size float64
+	switch n := v.(type) {
+	case *value.Str:
+		if size, ok = value.ParseFloat(n.S); !ok {
+			return x.failf(value.Other, "could not convert string to float: %s", value.ReprString(n))
+		}
+	case *value.Undefined:
+		return x.fail(n.Use())
+	default:
+		f, fault := value.ToFloat(v)
+		if fault != nil {
+			return x.fail(fault)
+		}
+		size = f
+	}
+	if math.IsInf(size, -1) {
+		return x.failf(value.Other, "cannot convert float infinity to integer")
+	}
+	return value.Derived(fileSize(size, p[0] != nil && value.Truth(p[0])), value.Origin(v))
+}
+
+func fileSize(size float64, binary bool) string {
+	base, names := 1000.0, []string{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"}
+	if binary {
+		base, names = 1024, []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"}
+	}
+	switch {
+	case size == 1:
+		return "1 Byte"
+	case size < base:
+		if size > -1 && size < 1 {
+			size = 0 // never -0
+		}
+		return strconv.FormatFloat(math.Trunc(size), 'f', 0, 64) + " Bytes"
+	case math.IsInf(size, 0) || math.IsNaN(size):
+		return value.FormatFloat(size) + " " + names[len(names)-1]
+	}
+	i, unit := 0, base*base
+	for i < len(names)-1 && size >= unit {
+		i++
+		unit = math.Pow(base, float64(i+2))
+	}
+	return strconv.FormatFloat(base*size/unit, 'f', 1, 64) + " " + names[i]
+}
