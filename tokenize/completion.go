@@ -48,18 +48,20 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 	start := begin(prompt.text, with, first, ok)
 	if !ok {
 		// Nothing of the reply is written: it is empty, or was trimmed away.
-		stop := rr.stopIn(with.text[start:], m)
-		lead, _, _ := strings.Cut(with.text[start:], stop)
+		behind := with.text[start:with.foreign(i, start)]
+		stop := rr.stopIn(behind, m)
+		lead, _, _ := strings.Cut(behind, stop)
 		if stop == "" || emptyThink(lead) || strings.TrimSpace(lead) == "" {
 			lead = ""
 		}
 		f := frame{lead: with.cut(start, start+len(lead)), stop: stop}
 		return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
 	}
-	f := frame{lead: with.cut(start, first), stop: rr.stopIn(with.text[last:], m)}
-	tail, _, _ := strings.Cut(with.text[last:], f.stop)
+	behind := with.text[last:with.foreign(i, last)]
+	f := frame{lead: with.cut(start, first), stop: rr.stopIn(behind, m)}
+	tail, _, _ := strings.Cut(behind, f.stop)
 	if f.stop == "" {
-		tail = strings.TrimRight(with.text[last:], " \t\r\n")
+		tail = strings.TrimRight(behind, " \t\r\n")
 	}
 	f.tail = with.cut(last, last+len(tail))
 	if !hasFields(with, i, partReasoning) {
@@ -180,7 +182,8 @@ func openerTrimmed(prompt, content string) string {
 	return content
 }
 
-// stopIn returns the text of the stop marker in the scaffold behind a reply:
+// stopIn returns the text of the stop marker behind a reply, in what the template
+// writes there in front of any recorded text of others:
 // the first stop token, else the first special token. Where the template writes
 // none (the next role marker is the stop), the token for the next role is taken.
 func (rr *replyRule) stopIn(tail string, m *rollout.Message) string {
@@ -269,7 +272,7 @@ func (rr *replyRule) span(m *rollout.Message, doc *rendering, turn chat.Turn, cu
 	i := int32(turn.Message)
 	start, end = turn.Start, turn.End
 	first, last := -1, start
-	var written [partOther + 1]bool
+	var written [partRole + 1]bool
 	for k := doc.after(start); k < len(doc.fields) && doc.fields[k].start < turn.Stop; k++ {
 		if f := doc.fields[k]; f.message == i && f.part != partOther {
 			if first < 0 {

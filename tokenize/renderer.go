@@ -366,7 +366,7 @@ func rendered(res *chat.Result, index []int32) rendering {
 				f.part = partOther
 			}
 			if isRole(s.Field) {
-				f.message = -1
+				f.message, f.part = -1, partRole
 			}
 		}
 		if n := len(out.fields); n > 0 && out.fields[n-1].end == f.start && out.fields[n-1].message == f.message && out.fields[n-1].part == f.part {

@@ -15,6 +15,7 @@ const (
 	partReasoning             // a message's thinking text
 	partToolCall              // name, id or arguments of a tool call
 	partOther                 // any other recorded text: tool schemas, names, documents
+	partRole                  // a message's role: recorded, but of the frame around a message
 )
 
 // field is a run of bytes of a rendering that came from the recorded data.
@@ -99,9 +100,20 @@ func (r *rendering) extent(m int32, only part) (start, end int, ok bool) {
 	return start, end, ok
 }
 
+// foreign returns where the first recorded text behind byte at begins that is
+// neither of message m nor a role, or the end of the text.
+func (r *rendering) foreign(m int32, at int) int {
+	for _, f := range r.fields[r.after(at):] {
+		if f.message != m && f.part != partRole {
+			return max(f.start, at)
+		}
+	}
+	return len(r.text)
+}
+
 // opens reports whether field i is the first that holds text of its message.
 func (r *rendering) opens(i int) bool {
-	if r.fields[i].part == partOther {
+	if r.fields[i].part >= partOther {
 		return false
 	}
 	for k := i - 1; k >= 0 && r.fields[k].message == r.fields[i].message; k-- {

@@ -59,9 +59,11 @@ type TurnCache struct {
 // taken, and failing that the place where the loop over messages began to write
 // this message.
 //
-// The turn ends with the first stop marker behind the last byte of the message;
-// without Stops, with what the template writes there when the conversation ends
-// with such a message, as far as it stands here, too, less trailing white space.
+// The turn ends with the first stop marker behind the last byte of the message, in
+// front of any recorded text of others: what a tool, a user or a variable says never
+// ends a turn. Without Stops it ends with what the template writes there when the
+// conversation ends with such a message, as far as it stands here, too, less
+// trailing white space.
 // Messages whose text the template left out have no turn unless the header is
 // found. The cost is a few renderings of short prefixes, however long the
 // conversation is.
@@ -254,7 +256,7 @@ func (f *turnFinder) turn(i, at int) (Turn, bool) {
 		last = start
 	}
 	turn := Turn{Message: i, Start: start}
-	turn.Stop, turn.End = f.end(i, last, max(hi, last), looped, e)
+	turn.Stop, turn.End = f.end(i, last, max(min(hi, f.foreign(i, last)), last), looped, e)
 	return turn, true
 }
 
@@ -360,6 +362,18 @@ func tail(r *Result) string {
 	return r.Text
 }
 
+// foreign returns where the first recorded text behind byte at begins that is
+// neither of message i nor a role, or the end of the text.
+func (f *turnFinder) foreign(i, at int) int {
+	runs := f.r.runs
+	for k := sort.Search(len(runs), func(k int) bool { return int(runs[k].At+runs[k].N) > at }); k < len(runs); k++ {
+		if int(runs[k].F.Message) != i && !header(runs[k].F) {
+			return max(int(runs[k].At), at)
+		}
+	}
+	return len(f.r.Text)
+}
+
 // closing is what the template writes behind the last data of message i where
 // the conversation ends with it; for the first message of its kind.
 func (f *turnFinder) closing(i int) string {
@@ -374,7 +388,9 @@ func (f *turnFinder) closing(i int) string {
 	for k := range i + 1 {
 		if f.c.Role(k) == "assistant" && kind(k) == key && f.data[k].first >= 0 {
 			if r, err := f.prefix(k+1, false); err == nil {
-				c = tail(r)
+				g := newTurnFinder(f.ctx, f.t, f.c.Prefix(k+1), f.in, r, TurnOptions{})
+				last := g.data[k].last
+				c = r.Text[last:g.foreign(k, last)]
 			}
 			break
 		}
@@ -396,16 +412,14 @@ func (f *turnFinder) end(i, last, hi int, looped bool, e Extent) (stop, end int)
 	if best >= 0 {
 		return last + best, last + best + n
 	}
-	rest = f.r.Text[last:]
 	common := commonText(f.closing(i), rest)
 	if n := len(strings.TrimRightFunc(rest[:common], unicode.IsSpace)); n > 0 {
 		return last + n, last + n
 	}
-	limit := hi
-	if looped && e.End >= last && e.End < limit {
-		limit = e.End
+	if looped && e.End >= last && e.End < hi {
+		hi = e.End
 	}
-	end = last + len(strings.TrimRightFunc(f.r.Text[last:limit], unicode.IsSpace))
+	end = last + len(strings.TrimRightFunc(f.r.Text[last:hi], unicode.IsSpace))
 	return end, end
 }
 
