@@ -307,3 +307,37 @@ func TestAddedTokensThatTheVocabularySpells(t *testing.T) {
 		require.Equal(t, encode(t, m, tokenize.Options{Mode: tokenize.Whole, Specials: tokenize.SpecialsParity}, r)[0].IDs, got[0].IDs)
 	}
 }
+
+// Of a token that is looked for in normalized text a combining mark behind it
+// makes another character: recorded text can hide one that the template wrote in
+// front of it, though never make one. That is Hugging Face's rule, whose ids these
+// are (tokenizers 0.23.3).
+func TestCombiningMarksHideNormalizedTokens(t *testing.T) {
+	raw, err := os.ReadFile(kit.Dir(t, "conformance", "tokenizers", "tiny_bytelevel.tokenizer.json"))
+	require.NoError(t, err)
+	var file map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(raw, &file))
+	const flags = `"single_word": false, "lstrip": false, "rstrip": false, "special": true`
+	added := strings.TrimSuffix(strings.TrimSpace(string(file["added_tokens"])), "]")
+	file["added_tokens"] = json.RawMessage(added + `, {"id": 65536, "content": "<n>", "normalized": true, ` + flags + `}, {"id": 65537, "content": "<v>", "normalized": false, ` + flags + `}]`)
+	file["normalizer"] = json.RawMessage(`{"type": "NFC"}`)
+	tokenizer, err := json.Marshal(file)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		before, content string
+		want            []rollout.TokenID
+	}{
+		{"<n>", "x", []rollout.TokenID{2026, 87}},
+		{"<n>", "\u0338x", []rollout.TokenID{27, 77, 691, 107, 87}},
+		{"<v>", "\u0338x", []rollout.TokenID{2027, 136, 116, 87}},
+		{"<n>", "\u0301x", []rollout.TokenID{2026, 1638, 87}},
+		{"<n>", "\u0327\u0338x", []rollout.TokenID{27, 77, 691, 107, 136, 100, 87}},
+	} {
+		m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: tokenizer}, "chat_template.jinja": {Data: []byte(c.before + `{{ messages[0].content }}<|im_end|>{{ messages[1].content }}`)}, "tokenizer_config.json": {Data: []byte(`{"eos_token": "<|im_end|>"}`)}}, ".")
+		require.NoError(t, err)
+		for _, specials := range []tokenize.Specials{tokenize.SpecialsGuard, tokenize.SpecialsParity} {
+			got := encode(t, m, tokenize.Options{Mode: tokenize.Whole, Specials: specials}, &rollout.Rollout{ID: "r", Messages: say("user: "+c.content, "assistant: y")})
+			require.Equal(t, c.want, got[0].IDs[:len(c.want)], "%s, %s%+q", specials, c.before, c.content)
+		}
+	}
+}

@@ -19,7 +19,9 @@ const (
 	// itself wrote it into content or reasoning that it sampled. Text of users,
 	// tools, tool schemas, names, arguments and a rollout's template variables never
 	// makes one. What the vocabulary spells by itself, as Gemma's does with runs of
-	// white space, is text even where it is an added token, too.
+	// white space, is text even where it is an added token, too. A combining
+	// mark behind a token that is looked for in normalized text makes another
+	// character of its end, as in Hugging Face tokenizers: text can hide such a token.
 	SpecialsGuard Specials = iota
 	// SpecialsParity honours every occurrence, as transformers' tokenize=True does,
 	// injections included.
