@@ -44,10 +44,10 @@ type OnError uint8
 
 // The choices.
 const (
-	// OnErrorStop ends the run with the first error.
-	OnErrorStop OnError = iota
 	// OnErrorSkip leaves the record out and lists it in the report.
-	OnErrorSkip
+	OnErrorSkip OnError = iota
+	// OnErrorStop ends the run with the first error.
+	OnErrorStop
 )
 
 // Pipeline turns rollouts into rows. The zero value of every field but Model is

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
@@ -124,15 +126,40 @@ func TestBadRecords(t *testing.T) {
 	bad := attempt("b", 9, true)
 	bad.Turns = []rollout.Turn{{Message: 1, Output: []rollout.TokenID{1 << 30}}}
 	src = append(src, bad)
-	_, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &rows{})
+	_, err := turnpack.Pipeline{Model: m, OnError: turnpack.OnErrorStop}.Run(t.Context(), src, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	var dst rows
-	report, err := turnpack.Pipeline{Model: m, OnError: turnpack.OnErrorSkip}.Run(t.Context(), src, &dst)
+	report, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &dst)
 	require.NoError(t, err)
 	require.Equal(t, 14, report.Read)
 	require.Len(t, report.Skips, 2)
 	require.Equal(t, 12, report.Rows)
 	require.Equal(t, 1, report.WithoutRows["could not be encoded"])
+
+	_, err = turnpack.Pipeline{Model: m}.Run(t.Context(), turnpack.Slice{{}}, &rows{})
+	require.ErrorIs(t, err, rollout.KindInput, "a batch of bad records only is no batch")
+	_, err = turnpack.Pipeline{Model: m}.Run(t.Context(), turnpack.Slice{{}, {}}, &rows{})
+	require.ErrorContains(t, err, "none of the 2 records can be used; the first: ")
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+// What the dump reader cannot read is listed with what the pipeline cannot use.
+func TestUnreadableRecords(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.jsonl")
+	line := `{"id":"a","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"x"}],"resolved":true}`
+	require.NoError(t, os.WriteFile(file, []byte("{\"messages\":[\n"+line+"\n{\"messages\":5}\n"), 0o600))
+	src, err := traj.NewSource([]string{file}, traj.Options{})
+	require.NoError(t, err)
+	var dst rows
+	report, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, [3]int{3, 1, 1}, [3]int{report.Read, report.Rollouts, len(dst.got)})
+	require.Equal(t, []int{1, 3}, []int{report.Skips[0].Line, report.Skips[1].Line})
+	require.Equal(t, []string{file, file}, []string{report.Skips[0].File, report.Skips[1].File})
+	_, err = turnpack.Pipeline{Model: model(t), OnError: turnpack.OnErrorStop}.Run(t.Context(), src, &rows{})
+	require.ErrorContains(t, err, "x.jsonl:1")
+	_, err = traj.NewSource([]string{file}, traj.Options{OnError: traj.Stop})
+	require.ErrorContains(t, err, "set Pipeline.OnError")
 }
 
 // A turn in a context that nobody knows is left out and listed; the turns around

@@ -25,7 +25,8 @@ type Report struct {
 	// MaskedRows counts rows left out because their whole mask was zeroed, by
 	// reason.
 	MaskedRows map[string]int
-	Skips      []Skip
+	// Skips lists every record that was left out.
+	Skips []Skip
 	// Untrained lists rollouts of which turns were left out because what the model
 	// saw at them is not known; Error locates the first. Their other turns have
 	// rows.

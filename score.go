@@ -91,14 +91,30 @@ func (x *run) score(ctx context.Context, src Source) error {
 	if x.report.Read == 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source holds no rollout").WithFix("check the input path and the format")
 	}
+	if x.report.Rollouts == 0 {
+		return x.nothing()
+	}
 	if err := x.mixed(); err != nil {
 		return err
 	}
-	if !x.NoAdvantages && x.report.Rollouts > 0 && x.report.Reward.Used == 0 {
+	if !x.NoAdvantages && x.report.Reward.Used == 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "none of the %d rollouts has a usable outcome, so there is no reward to train on", x.report.Rollouts).
 			WithFix("join recorded results, or ask for rows without advantages")
 	}
 	return nil
+}
+
+// nothing is the error of a run whose records are all bad.
+func (x *run) nothing() error {
+	first := x.report.Skips[0].Error
+	if len(x.report.Skips) == 1 {
+		return first
+	}
+	kind := rollout.KindInput
+	if e, ok := asDetail(first); ok {
+		kind = e.Kind
+	}
+	return rollout.Errorf(kind, rollout.Where{}, "none of the %d records can be used; the first: %w", len(x.report.Skips), first)
 }
 
 // mixed refuses a group in which an automatic scale would compare verdicts with
@@ -153,6 +169,8 @@ func skipOf(r *rollout.Rollout, err error, reason string) Skip {
 	s := Skip{Error: err, Reason: reason}
 	if r != nil {
 		s.Rollout, s.File, s.Line = r.ID, r.Origin.File, r.Origin.Line
+	} else if e, ok := asDetail(err); ok {
+		s.Rollout, s.File, s.Line = e.Where.Rollout, e.Where.File, e.Where.Line
 	}
 	return s
 }

@@ -49,7 +49,7 @@ func job(dumps, model, out string, shards int) (*beam.Pipeline, error) {
 type readDump struct{ Shards int }
 
 func (f *readDump) ProcessElement(ctx context.Context, file string, emit func(int, []byte)) error {
-	in, err := traj.Open([]string{file}, traj.Options{OnError: traj.Skip})
+	in, err := traj.Open([]string{file}, traj.Options{})
 	if err != nil {
 		return err
 	}
@@ -117,6 +117,9 @@ func (f *writeShard) ProcessElement(ctx context.Context, shard int, next func(*[
 	report, err := turnpack.Pipeline{Model: f.model}.Run(ctx, group, dst)
 	if err != nil {
 		return err
+	}
+	for _, s := range report.Skips {
+		log.Warnf(ctx, "left out: %v", s.Error)
 	}
 	log.Infof(ctx, "%s: %d rows of %d rollouts", path, report.Rows, report.Rollouts)
 	return dst.Close()

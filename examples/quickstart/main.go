@@ -42,6 +42,9 @@ func convert(modelDir, dumps, out string) error {
 		dst.Abort()
 		return err
 	}
+	for _, s := range report.Skips {
+		log.Printf("left out: %v", s.Error)
+	}
 	fmt.Printf("%d rollouts, %d rows, %d of %d tokens trained\n", report.Rollouts, report.Rows, report.Trained, report.Tokens)
 	return dst.Close()
 }

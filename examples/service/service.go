@@ -99,7 +99,7 @@ func (s *service) ask(r *http.Request, body []byte) (int, []byte, error) {
 // readCall makes a rollout of one call out of one exchange.
 func readCall(request, response []byte) (*rollout.Rollout, error) {
 	exchange := fmt.Appendf(nil, `{"request":%s,"response":%s}`, request, response)
-	in, err := traj.NewReader(bytes.NewReader(exchange), "the exchange", traj.Options{Format: "openai-wire"})
+	in, err := traj.NewReader(bytes.NewReader(exchange), "the exchange", traj.Options{Format: "openai-wire", OnError: traj.Stop})
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type convertCmd struct {
 	Force bool     `help:"Replace an output that exists."`
 
 	Format  string   `help:"Dump format; auto looks at the content." default:"auto" group:"Reading:"`
-	OnError string   `help:"A bad record: stop ends the run, skip lists it." enum:"stop,skip" default:"stop" group:"Reading:"`
+	OnError string   `help:"A bad record is left out and listed, and the exit status is then 3 (report) or 0 (skip); stop ends the run at the first." enum:"report,skip,stop" default:"report" group:"Reading:"`
 	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto" group:"Reading:"`
 	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls" group:"Reading:"`
 	Dedup   bool     `help:"Leave out rollouts that equal an earlier one." group:"Reading:"`
@@ -89,9 +89,26 @@ func (c *convertCmd) Run(p *program) error {
 		return errors.Join(err, unjoined(src.Report()))
 	}
 	if c.JSON {
-		return s.json(p.out)
+		err = s.json(p.out)
+	} else {
+		err = s.table(p.out)
 	}
-	return s.table(p.out)
+	return errors.Join(err, c.short(s))
+}
+
+// leftOutError says that a batch is whole but for records that are listed.
+type leftOutError struct{ left, of int }
+
+func (e *leftOutError) Error() string {
+	return fmt.Sprintf("%s of %s records were left out, each listed with its place: mend them, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first", number(e.left), number(e.of))
+}
+
+// short is the error of a batch that lacks records, unless that was accepted.
+func (c *convertCmd) short(s *summary) error {
+	if s.LeftOut == 0 || c.OnError == "skip" {
+		return nil
+	}
+	return &leftOutError{s.LeftOut, s.Read}
 }
 
 // unjoined says that rewards were given and fit no rollout.
@@ -145,13 +162,15 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 
 // nothingToDo tells that the batch is there.
 func (c *convertCmd) nothingToDo(p *program, made *record, dst destination) error {
+	var err error
 	if c.JSON {
 		made.Summary.Output, made.Summary.Complete = dst.String(), true
-		return made.Summary.json(p.out)
+		err = made.Summary.json(p.out)
+	} else {
+		_, err = fmt.Fprintf(p.out, "%s is already complete: %s rows, %s trained tokens, same options and input. Nothing to do; --force makes it again.\n",
+			dst, number(made.Summary.Rows), number(made.Summary.Trained))
 	}
-	_, err := fmt.Fprintf(p.out, "%s is already complete: %s rows, %s trained tokens, same options and input. Nothing to do; --force makes it again.\n",
-		dst, number(made.Summary.Rows), number(made.Summary.Trained))
-	return err
+	return errors.Join(err, c.short(&made.Summary))
 }
 
 // dumps translates the flags about reading.
@@ -162,9 +181,6 @@ func (c *convertCmd) dumps() (traj.Options, error) {
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
 	if c.GroupBy != "auto" {
 		o.GroupBy = c.GroupBy
-	}
-	if c.OnError == "skip" {
-		o.OnError = traj.Skip
 	}
 	if len(c.Rewards) > 0 {
 		r, err := traj.LoadRewards(c.Rewards)
@@ -219,8 +235,8 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 		}
 		p.Estimator = &e
 	}
-	if c.OnError == "skip" {
-		p.OnError = turnpack.OnErrorSkip
+	if c.OnError == "stop" {
+		p.OnError = turnpack.OnErrorStop
 	}
 	for flag, share := range map[string]float64{"--min-fidelity": c.MinFidelity, "--max-stop-loss": c.MaxStopLoss} {
 		if !(share >= 0 && share <= 1) {
@@ -296,7 +312,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		err = c.gate(report)
 	}
 	if err == nil && report.Rows == 0 {
-		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout gave a row: %s", counts(report.WithoutRows))
+		err = noRow(report)
 	}
 	if err != nil {
 		err = errors.Join(err, dst.Abort())
@@ -308,6 +324,15 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		return nil, nil, err
 	}
 	return summarize(report, time.Since(start), dst.name), dst.files(), nil
+}
+
+// noRow is the error of a run that would write nothing.
+func noRow(r turnpack.Report) error {
+	why := counts(r.WithoutRows)
+	if len(r.Skips) > 0 {
+		why += "; the first: " + r.Skips[0].Error.Error()
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout gave a row: %s", why)
 }
 
 // exported translates the flags about files.
@@ -324,10 +349,10 @@ func (c *convertCmd) exported(model *tokenize.Model) export.Options {
 // skippable adds to the error of one record how to go on without it.
 func (c *convertCmd) skippable(err error) error {
 	e, ok := errors.AsType[*rollout.Error](err)
-	if !ok || c.OnError == "skip" || e.Where.Rollout == "" && e.Where.Line == 0 {
+	if !ok || c.OnError != "stop" || e.Where.Rollout == "" && e.Where.Line == 0 {
 		return err
 	}
-	return fmt.Errorf("%w\n--on-error skip leaves such records out and lists them", err)
+	return fmt.Errorf("%w\n--on-error report or skip leaves such records out and lists them", err)
 }
 
 // gate fails a run whose drift is beyond what the user allows.

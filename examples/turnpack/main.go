@@ -21,6 +21,8 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // the input or the result is bad
 	exitUsage  = 2 // the command line is bad
+	// The batch is written, without records that are listed: convert --on-error report.
+	exitLeftOut = 3
 )
 
 // usageError is a mistake that only shows when the command runs.
@@ -96,12 +98,19 @@ func run(p *program, args []string) int {
 		for _, line := range flatten(err) {
 			fmt.Fprintf(p.errOut, "turnpack: %v\n", line)
 		}
-		if _, ok := errors.AsType[*usageError](err); ok {
-			return exitUsage
-		}
-		return exitFailed
+		return exitCode(err)
 	}
 	return exitOK
+}
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*leftOutError](err); ok {
+		return exitLeftOut
+	}
+	return exitFailed
 }
 
 // about says in a line what each filter does.

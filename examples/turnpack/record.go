@@ -55,6 +55,7 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 	decides := *c
 	// What names places or decides how a run looks, not what it makes.
 	decides.Model, decides.In, decides.More, decides.Out, decides.Rewards = "", nil, nil, "", nil
+	decides.OnError = "" // of a run that ends, what is left out only decides how
 	decides.Force, decides.Workers, decides.DryRun, decides.JSON, decides.Quiet = false, 0, false, false, false
 	text, err := json.Marshal(decides)
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -38,6 +37,7 @@ type summary struct {
 	WithoutRows   map[string]int `json:"rollouts_without_rows,omitempty"`
 	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
 	Notes         map[string]int `json:"notes,omitempty"`
+	LeftOut       int            `json:"records_left_out"`
 	Skipped       []skipLine     `json:"skipped,omitempty"`
 	Untrained     []skipLine     `json:"turns_with_unknown_context,omitempty"`
 	Unknown       int            `json:"unknown_context_turns"`
@@ -91,6 +91,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	if r.DroppedVersions {
 		s.LostColumns = append(s.LostColumns, "versions")
 	}
+	s.LeftOut = len(r.Skips)
 	s.Skipped, s.Untrained, s.Unknown = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
@@ -138,13 +139,6 @@ func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 	s.Joined, s.Unmatched, s.Unrewarded = r.Joined, r.Unmatched, r.Unrewarded
 	for _, x := range r.Repeats {
 		s.Repeats = append(s.Repeats, fmt.Sprintf("%s equals %s", place(x.This), place(x.Of)))
-	}
-	for _, err := range r.Errors {
-		k := skipLine{Reason: "error", Error: err.Error()}
-		if e, ok := errors.AsType[*rollout.Error](err); ok {
-			k = skipLine{e.Where.Rollout, e.Where.File, e.Where.Line, e.Kind.Error(), err.Error()}
-		}
-		s.Skipped = append(s.Skipped, k)
 	}
 	return s
 }
@@ -235,8 +229,8 @@ func (s *summary) table(w io.Writer) error {
 		row("turns left untrained", "%s of %s rollouts: what the model saw is not known, first of each", number(s.Unknown), number(len(s.Untrained)))
 		list(s.Untrained, 3) // they say the same
 	}
-	if len(s.Skipped) > 0 {
-		row("records skipped", "%s", number(len(s.Skipped)))
+	if s.LeftOut > 0 {
+		row("records left out", "%s of %s", number(s.LeftOut), number(s.Read))
 		list(s.Skipped, maxListed)
 	}
 	for i, hint := range s.hints() {

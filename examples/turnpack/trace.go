@@ -123,7 +123,6 @@ func (c *convertCmd) find(wanted func(id string) bool, n int) (map[string]*rollo
 	if err != nil {
 		return nil, err
 	}
-	o.OnError = traj.Skip
 	in, err := traj.Open(c.In, o)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func BenchmarkImport(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(int64(len(in)))
 			for range b.N {
-				r, err := traj.NewReader(strings.NewReader(in), c.file, traj.Options{})
+				r, err := traj.NewReader(strings.NewReader(in), c.file, stop)
 				require.NoError(b, err)
 				for _, err := range r.All() {
 					if err != nil {
@@ -72,7 +72,7 @@ func BenchmarkImportKit(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()
 			for range b.N {
-				all(b, traj.Options{}, paths...)
+				all(b, stop, paths...)
 			}
 		})
 	}

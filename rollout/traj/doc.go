@@ -1,7 +1,7 @@
 // Package traj reads the trajectory dumps that agent harnesses write into
 // [rollout.Rollout] values.
 //
-//	r, err := traj.Open([]string{"dumps/"}, traj.Options{OnError: traj.Skip})
+//	r, err := traj.Open([]string{"dumps/"}, traj.Options{})
 //	for x, err := range r.All() { … }
 //	fmt.Println(r.Report().Rollouts, r.Report().Skipped)
 //

@@ -27,7 +27,7 @@ func TestEventFilesAreOneRollout(t *testing.T) {
 		write(t, dir, fmt.Sprintf("b/events/%d.json", 9+i), []byte(fmt.Sprintf(`{"id":%d,%s}`, 9+i, e)))
 	}
 	write(t, dir, "c.jsonl", []byte(chat("c")))
-	got := all(t, traj.Options{}, dir)
+	got := all(t, stop, dir)
 	require.Len(t, got, 4)
 	r := got[0]
 	require.Equal(t, "conv-1", r.ID)
@@ -38,7 +38,7 @@ func TestEventFilesAreOneRollout(t *testing.T) {
 	require.Equal(t, "openhands-events", got[2].Origin.Format)
 	require.Equal(t, "user assistant user", roles(got[2]), "9 comes before 10 and 11")
 	require.Equal(t, "c", got[3].ID)
-	alone := all(t, traj.Options{Alone: true}, dir)
+	alone := all(t, traj.Options{OnError: traj.Stop, Alone: true}, dir)
 	require.Equal(t, rollout.StatusUnknown, alone[0].Status)
 }
 
@@ -56,7 +56,7 @@ func TestPagesOfEvents(t *testing.T) {
 		write(t, dir, conversation+"/event_cache/0-2.json", []byte("["+events[0]+","+events[1]+"]"))
 		write(t, dir, conversation+"/event_cache/2-4.json", []byte("["+events[2]+"]"))
 	}
-	r, err := traj.Open([]string{dir}, traj.Options{})
+	r, err := traj.Open([]string{dir}, stop)
 	require.NoError(t, err)
 	var got []string
 	for x, err := range r.All() {
@@ -70,7 +70,7 @@ func TestPagesOfEvents(t *testing.T) {
 func TestEventFileWithSeveralEvents(t *testing.T) {
 	dir := t.TempDir()
 	p := write(t, dir, "1.json", []byte(sdkMessage("1", "user", "q")+"\n"+sdkMessage("2", "assistant", "a")+"\n"+sdkMessage("3", "user", "r")))
-	got := all(t, traj.Options{}, p)
+	got := all(t, stop, p)
 	require.Len(t, got, 1)
 	require.Equal(t, "user assistant user", roles(got[0]))
 }
@@ -81,13 +81,13 @@ func TestBrokenEventFile(t *testing.T) {
 	write(t, dir, "events/event-00001.json", []byte(`{"id":"2","source":"agent","kind":"ActionEvent","thought":5,"tool_call":{}}`))
 	write(t, dir, "events/event-00002.json", []byte(`{"id":`))
 	write(t, dir, "events/event-00003.json", []byte(sdkMessage("4", "assistant", "a")))
-	text, report, err := ids(t, traj.Options{OnError: traj.Skip}, dir)
+	text, report, err := ids(t, traj.Options{}, dir)
 	require.NoError(t, err)
 	require.Equal(t, "1", text)
 	require.Equal(t, 2, report.Skipped)
 	for i, name := range []string{"event-00002", "event-00001"} {
 		require.True(t, strings.Contains(report.Errors[i].Error(), name), report.Errors[i])
 	}
-	_, _, err = ids(t, traj.Options{}, dir)
+	_, _, err = ids(t, stop, dir)
 	require.Error(t, err)
 }

@@ -12,7 +12,7 @@ func ExampleNewReader() {
 	dump := `{"instance_id":"repo__x-1","resolved":true,"messages":[{"role":"user","content":"fix it"},{"role":"assistant","content":"done"}]}
 {"messages":[{"content":"who speaks?"}]}
 `
-	r, err := traj.NewReader(strings.NewReader(dump), "dump.jsonl", traj.Options{OnError: traj.Skip})
+	r, err := traj.NewReader(strings.NewReader(dump), "dump.jsonl", traj.Options{})
 	if err != nil {
 		panic(err)
 	}

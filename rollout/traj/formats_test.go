@@ -244,7 +244,7 @@ func TestFormatsAreDocumented(t *testing.T) {
 }
 
 func TestEmbeddedSubagentsAreRolloutsOfTheirOwn(t *testing.T) {
-	out, _, err := read(t, "x.json", `{"schema_version":"ATIF-v1.7","trajectory_id":"p","agent":{"name":"n"},"steps":[{"step_id":1,"source":"agent","message":"a"}],"subagent_trajectories":[{"schema_version":"ATIF-v1.7","trajectory_id":"c","agent":{"name":"sub"},"steps":[{"step_id":1,"source":"agent","message":"b"}]}]}`, traj.Options{})
+	out, _, err := read(t, "x.json", `{"schema_version":"ATIF-v1.7","trajectory_id":"p","agent":{"name":"n"},"steps":[{"step_id":1,"source":"agent","message":"a"}],"subagent_trajectories":[{"schema_version":"ATIF-v1.7","trajectory_id":"c","agent":{"name":"sub"},"steps":[{"step_id":1,"source":"agent","message":"b"}]}]}`, stop)
 	require.NoError(t, err)
 	require.Len(t, out, 2)
 	require.Equal(t, "c", out[1].ID)
@@ -257,7 +257,7 @@ func TestLogIsReadSampleBySample(t *testing.T) {
 		return `{"id":"` + id + `","epoch":` + epoch + `,"input":"q","target":"x","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"score":{"value":"C"}}`
 	}
 	head := "{\n \"version\": 2, \"status\": \"success\",\n \"eval\": {\"run_id\": \"R\", \"task\": \"T\"},\n \"samples\": [\n"
-	out, report, err := read(t, "x.json", head+sample("a", "1")+",\n{\"id\":\"bad\",\"epoch\":1,\"messages\":5},\n"+sample("a", "2")+"\n],\n\"reductions\": [1]\n}\n", traj.Options{OnError: traj.Skip})
+	out, report, err := read(t, "x.json", head+sample("a", "1")+",\n{\"id\":\"bad\",\"epoch\":1,\"messages\":5},\n"+sample("a", "2")+"\n],\n\"reductions\": [1]\n}\n", traj.Options{})
 	require.NoError(t, err)
 	require.Len(t, out, 2)
 	require.Equal(t, 1, report.Skipped)
@@ -265,7 +265,7 @@ func TestLogIsReadSampleBySample(t *testing.T) {
 	require.Equal(t, "T/sample-a", out[1].Group)
 	require.Equal(t, 1.0, *out[0].Outcome.Reward)
 	log := head + sample("a", "1") + "],\n\"stats\": {\"n\": [1, 2]}\n}\n"
-	out, _, err = read(t, "x.json", log+strings.Replace(log, `"R"`, `"S"`, 1), traj.Options{})
+	out, _, err = read(t, "x.json", log+strings.Replace(log, `"R"`, `"S"`, 1), stop)
 	require.NoError(t, err)
 	require.Len(t, out, 2, "logs one after the other")
 	require.Equal(t, "S/a/1", out[1].ID)
@@ -275,10 +275,10 @@ func TestLogIsReadSampleBySample(t *testing.T) {
 		"cut behind the sample": head + sample("a", "1"),
 		"cut behind the list":   head + sample("a", "1") + "]",
 	} {
-		_, _, err := read(t, "x.json", text, traj.Options{})
+		_, _, err := read(t, "x.json", text, stop)
 		require.ErrorContains(t, err, "cut off", reason)
 	}
-	_, _, err = read(t, "x.json", "{\n \"version\": 1, \"status\": \"error\", \"eval\": {}, \"x\": NaN }", traj.Options{})
+	_, _, err = read(t, "x.json", "{\n \"version\": 1, \"status\": \"error\", \"eval\": {}, \"x\": NaN }", stop)
 	require.ErrorContains(t, err, "no rollout found", "a log without samples is known and empty")
 }
 
@@ -300,7 +300,7 @@ func TestFaultsAreLocated(t *testing.T) {
 		{"an unknown class", "x.jsonl", `{"id":"a","content":[{"class_":"dance"}]}`, "x.jsonl:1, message 0, /class_"},
 		{"messages that are not the JSON they should be", "x.jsonl", `{"messages":"[{"}`, "x.jsonl:1, /messages"},
 	} {
-		_, _, err := read(t, c.name, c.text, traj.Options{})
+		_, _, err := read(t, c.name, c.text, stop)
 		require.Error(t, err, c.reason)
 		e, ok := err.(*rollout.Error)
 		require.True(t, ok, c.reason)
@@ -318,7 +318,7 @@ func TestCallsOfAFolderJoin(t *testing.T) {
 	write(t, dir, "run/m-2.json", call(user+","+a1+","+obs, "a2"))
 	write(t, dir, "run/m-3.json", call(user+","+summary+","+obs, "a3"))
 	write(t, dir, "other/m-1.json", call(user, "b1"))
-	got := all(t, traj.Options{JoinCalls: true}, dir)
+	got := all(t, traj.Options{OnError: traj.Stop, JoinCalls: true}, dir)
 	require.Len(t, got, 2)
 	r := got[1]
 	require.NoError(t, r.Validate())
@@ -328,7 +328,7 @@ func TestCallsOfAFolderJoin(t *testing.T) {
 	require.Equal(t, rollout.Context{}, r.Turns[1].Context, "the plain history")
 	require.Equal(t, []rollout.ContextPart{{From: 0, To: 1}, {From: 4, To: 5}, {From: 2, To: 3}}, r.Turns[2].Context.Parts, "the condensed one")
 	require.Equal(t, []int{1, 3, 5}, []int{r.Turns[0].Message, r.Turns[1].Message, r.Turns[2].Message})
-	require.Len(t, all(t, traj.Options{}, dir), 4)
+	require.Len(t, all(t, stop, dir), 4)
 	_, err := traj.JoinCalls([]*rollout.Rollout{r})
 	require.ErrorIs(t, err, rollout.KindInput)
 }

@@ -28,7 +28,7 @@ func TestHarborTrials(t *testing.T) {
 	}
 	write(t, dir, "a/agent/trajectory.summarization-1-summary.json", atif)
 	got := map[string]*rollout.Rollout{}
-	for _, r := range all(t, traj.Options{}, dir) {
+	for _, r := range all(t, stop, dir) {
 		if r.Metadata["parent_trajectory"] == nil {
 			got[r.Origin.File[len(dir)+1:]] = r
 		} else {
@@ -44,10 +44,10 @@ func TestHarborTrials(t *testing.T) {
 	require.Equal(t, rollout.StatusFailed, e.Status)
 	require.Equal(t, "EnvironmentStartTimeoutError", e.Failure.Reason)
 	require.Nil(t, got["a/agent/trajectory.summarization-1-summary.json"].Outcome.Reward)
-	for _, r := range all(t, traj.Options{Alone: true}, dir) {
+	for _, r := range all(t, traj.Options{OnError: traj.Stop, Alone: true}, dir) {
 		require.Nil(t, r.Outcome.Reward)
 	}
 	write(t, dir, "c/result.json", []byte(`{"task_name":`))
-	broken := all(t, traj.Options{}, filepath.Join(dir, "c", "agent", "trajectory.json"))[0]
+	broken := all(t, stop, filepath.Join(dir, "c", "agent", "trajectory.json"))[0]
 	require.Equal(t, "meta_unreadable joined", codes(broken))
 }

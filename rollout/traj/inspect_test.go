@@ -110,7 +110,7 @@ func TestInspectArchive(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, w.Close())
-		got, report, err := ids(t, traj.Options{OnError: traj.Skip}, write(t, t.TempDir(), "x.eval", b.Bytes()))
+		got, report, err := ids(t, traj.Options{}, write(t, t.TempDir(), "x.eval", b.Bytes()))
 		require.NoError(t, err, c.reason)
 		require.Equal(t, c.want, got, c.reason)
 		require.Equal(t, strings.Contains(c.reason, "broken"), report.Skipped == 1, c.reason)

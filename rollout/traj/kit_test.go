@@ -33,6 +33,9 @@ func all(t testing.TB, opt traj.Options, paths ...string) []*rollout.Rollout {
 	return out
 }
 
+// stop ends a reading with the first failure, so that no test passes one over.
+var stop = traj.Options{OnError: traj.Stop}
+
 // read reads one text as a file of that name.
 func read(t testing.TB, name, text string, opt traj.Options) ([]*rollout.Rollout, *traj.Report, error) {
 	t.Helper()
@@ -53,7 +56,7 @@ func read(t testing.TB, name, text string, opt traj.Options) ([]*rollout.Rollout
 
 func one(t testing.TB, name, text string) *rollout.Rollout {
 	t.Helper()
-	out, _, err := read(t, name, text, traj.Options{})
+	out, _, err := read(t, name, text, stop)
 	require.NoError(t, err)
 	require.Len(t, out, 1)
 	return out[0]
@@ -89,13 +92,13 @@ func reasons(r *rollout.Rollout) string {
 // equal, to the last literal.
 func TestKitThroughTheNativeFormat(t *testing.T) {
 	kit.OneGoroutine(t)
-	dumps := all(t, traj.Options{}, kit.Dir(t, "data", "trajectories"))
+	dumps := all(t, stop, kit.Dir(t, "data", "trajectories"))
 	var file bytes.Buffer
 	w := rollout.NewWriter(&file)
 	for _, r := range dumps {
 		require.NoError(t, w.Write(r), r.ID)
 	}
-	back, _, err := read(t, "x.jsonl", file.String(), traj.Options{})
+	back, _, err := read(t, "x.jsonl", file.String(), stop)
 	require.NoError(t, err)
 	require.Len(t, back, len(dumps))
 	for i := range dumps {
@@ -108,7 +111,7 @@ func TestKitThroughTheNativeFormat(t *testing.T) {
 // TestKitValidates: recorded runs have no faults but those that their recorder
 // left: results whose call is not in the record.
 func TestKitValidates(t *testing.T) {
-	for _, r := range all(t, traj.Options{}, kit.Dir(t, "data", "trajectories")) {
+	for _, r := range all(t, stop, kit.Dir(t, "data", "trajectories")) {
 		err := r.Validate()
 		if err == nil {
 			continue
@@ -147,7 +150,7 @@ func withoutExit(r *rollout.Rollout) *rollout.Rollout {
 }
 
 func TestKitThroughTheChatFormat(t *testing.T) {
-	for _, r := range all(t, traj.Options{}, kit.Dir(t, "data", "trajectories")) {
+	for _, r := range all(t, stop, kit.Dir(t, "data", "trajectories")) {
 		line, _, err := traj.AppendChat(nil, r)
 		require.NoError(t, err)
 		require.NotContains(t, string(line), "\n")
@@ -166,7 +169,7 @@ func TestKitThroughTheChatFormat(t *testing.T) {
 
 func TestKitThroughATIF(t *testing.T) {
 	tokens := 0
-	for _, r := range all(t, traj.Options{}, kit.Dir(t, "data", "trajectories")) {
+	for _, r := range all(t, stop, kit.Dir(t, "data", "trajectories")) {
 		line, _, err := traj.AppendATIF(nil, r)
 		require.NoError(t, err)
 		got := one(t, "x.jsonl", string(line))
@@ -207,10 +210,10 @@ func TestKitPrefixes(t *testing.T) {
 		}
 		files++
 		name := strings.TrimSuffix(filepath.Base(p), ".gz")
-		whole, _, err := read(t, name, text, traj.Options{OnError: traj.Skip})
+		whole, _, err := read(t, name, text, traj.Options{})
 		require.NoError(t, err)
 		for _, n := range []int{1, len(text) / 7, len(text) / 3, len(text) / 2, len(text) - 2 - strings.Count(text[len(text)-1:], "\n")} {
-			got, report, err := read(t, name, text[:n], traj.Options{OnError: traj.Skip})
+			got, report, err := read(t, name, text[:n], traj.Options{})
 			require.NoError(t, err)
 			if end := strings.LastIndexByte(text[:n], '\n'); strings.HasSuffix(name, ".jsonl") && end == n-1 {
 				continue
@@ -242,8 +245,8 @@ func plain(t testing.TB, p string) string {
 // TestFormatOverride: naming the format gives what detection gives.
 func TestFormatOverride(t *testing.T) {
 	dir := kit.Dir(t, "data", "trajectories")
-	auto := all(t, traj.Options{}, filepath.Join(dir, "atif"))
-	named := all(t, traj.Options{Format: "atif"}, filepath.Join(dir, "atif"))
+	auto := all(t, stop, filepath.Join(dir, "atif"))
+	named := all(t, traj.Options{OnError: traj.Stop, Format: "atif"}, filepath.Join(dir, "atif"))
 	require.Empty(t, cmp.Diff(auto, named))
 }
 
@@ -252,14 +255,14 @@ func TestKitFolderJoins(t *testing.T) {
 	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "openclaw-rl")
 	patch, err := os.ReadFile(filepath.Join(dir, "eval-0", "patch.diff"))
 	require.NoError(t, err)
-	got := all(t, traj.Options{}, dir)
+	got := all(t, stop, dir)
 	require.Equal(t, string(patch), *got[0].Outcome.Submission)
 	require.Nil(t, got[1].Outcome.Submission, "no patch.diff, no submission")
 	require.Equal(t, rollout.VerdictInfraError, got[2].Outcome.Verdict)
 	require.Equal(t, rollout.StatusFailed, got[2].Status)
 	require.Equal(t, float32(1), *got[3].Temperature)
 	require.Equal(t, "group-3", got[3].Group)
-	alone := all(t, traj.Options{Alone: true}, dir)
+	alone := all(t, traj.Options{OnError: traj.Stop, Alone: true}, dir)
 	require.Nil(t, alone[0].Outcome.Submission)
 }
 
@@ -269,7 +272,7 @@ func TestKitReports(t *testing.T) {
 	rewards, err := traj.LoadRewards([]string{filepath.Join(dir, "reports")})
 	require.NoError(t, err)
 	require.Equal(t, 9, rewards.Len())
-	r, err := traj.Open([]string{dir}, traj.Options{Rewards: []*traj.Rewards{rewards}})
+	r, err := traj.Open([]string{dir}, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{rewards}})
 	require.NoError(t, err)
 	resolved := 0
 	for x, err := range r.All() {
@@ -288,7 +291,7 @@ func TestKitReports(t *testing.T) {
 
 func TestKitDuplicates(t *testing.T) {
 	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "tau-bench")
-	r, err := traj.Open([]string{dir, dir}, traj.Options{Dedup: true})
+	r, err := traj.Open([]string{dir, dir}, traj.Options{OnError: traj.Stop, Dedup: true})
 	require.NoError(t, err)
 	n := 0
 	for _, err := range r.All() {
@@ -298,7 +301,7 @@ func TestKitDuplicates(t *testing.T) {
 	require.Equal(t, 12, n)
 	require.Equal(t, 12, r.Report().Duplicates)
 	require.Equal(t, r.Report().Repeats[0].Of.Index, r.Report().Repeats[0].This.Index)
-	twice := all(t, traj.Options{}, dir, dir)
+	twice := all(t, stop, dir, dir)
 	seen := map[string]bool{}
 	for _, x := range twice {
 		require.False(t, seen[x.ID], "ids are unique: %s", x.ID)
@@ -312,7 +315,7 @@ func FuzzImporters(f *testing.F) {
 	}
 	formats := append([]string{""}, traj.Formats()...)
 	f.Fuzz(func(t *testing.T, format uint8, text []byte) {
-		opt := traj.Options{Format: formats[int(format)%len(formats)], OnError: traj.Skip, Limits: traj.Limits{FileBytes: 1 << 20}}
+		opt := traj.Options{Format: formats[int(format)%len(formats)], Limits: traj.Limits{FileBytes: 1 << 20}}
 		r, err := traj.NewReader(bytes.NewReader(text), "x.json", opt)
 		if err != nil {
 			t.Fatal(err)

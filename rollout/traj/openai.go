@@ -10,10 +10,10 @@ import (
 // of the Messages API.
 
 func chatList(v value) (list value, key string) {
-	if m := v.Get("messages"); m.Kind() != jsonscan.Absent {
-		return m, "messages"
+	if m := v.Get("trajectory"); m.Kind() != jsonscan.Absent && v.Get("messages").Kind() == jsonscan.Absent {
+		return m, "trajectory"
 	}
-	return v.Get("trajectory"), "trajectory"
+	return v.Get("messages"), "messages"
 }
 
 func isChat(v value, _ *job) bool {

@@ -13,6 +13,10 @@ import (
 // errIgnored ends the reading of a file that is no dump and was not named.
 var errIgnored = errors.New("not a dump")
 
+// maxStrange is how many values of no known format a file of a folder may begin
+// with before it is taken for something else than a dump.
+const maxStrange = 1000
+
 // value parses one text and reads its record. Objects written one after the
 // other without a line break between them are records each.
 func (j *job) value(v source.Value) error {
@@ -59,6 +63,9 @@ func (j *job) record(doc value) error {
 		switch {
 		case imp != nil:
 			j.imp = imp
+			if err := j.strangeRecords(); err != nil {
+				return err
+			}
 		case j.keyed(doc):
 			return j.keyedRecords(doc)
 		case j.imp == nil || doc.Kind() != jsonscan.Object:
@@ -156,13 +163,28 @@ func (j *job) syntax(err error, v source.Value) error {
 }
 
 func (j *job) unknown(v value) error {
-	why := "no known format: " + shape(v)
-	if !j.file.Named && j.imp == nil && j.count == 0 {
-		j.r.ignore(j.file.Name, why)
+	err := rollout.Errorf(rollout.KindFormat, j.where, "no known format: %s", shape(v)).
+		WithFix("known are %s; choose one to get its own message", strings.Join(Formats(), ", "))
+	if j.file.Named || j.imp != nil {
+		return err
+	}
+	if j.strange = append(j.strange, err); len(j.strange) == maxStrange {
 		return errIgnored
 	}
-	return rollout.Errorf(rollout.KindFormat, j.where, "%s", why).
-		WithFix("known are %s; choose one to get its own message", strings.Join(Formats(), ", "))
+	return nil
+}
+
+// strangeRecords counts the values before the first record: the file is a dump,
+// so they are records that cannot be read.
+func (j *job) strangeRecords() error {
+	before := j.strange
+	j.strange = nil
+	for _, err := range before {
+		if err := j.r.failed(err); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shape describes a value for messages.

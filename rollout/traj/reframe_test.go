@@ -14,7 +14,6 @@ import (
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/rollout/traj"
 )
 
 // kitFile is a dump of the kit as text, and its records.
@@ -108,7 +107,7 @@ func TestKitReframed(t *testing.T) {
 		if f.records = []string{f.text}; f.lined() {
 			f.records = strings.Split(strings.TrimSpace(f.text), "\n")
 		}
-		want, _, err := read(t, f.name, f.text, traj.Options{})
+		want, _, err := read(t, f.name, f.text, stop)
 		require.NoError(t, err)
 		files++
 		for _, c := range reframed {
@@ -116,7 +115,7 @@ func TestKitReframed(t *testing.T) {
 				continue // one conversation a file, so twice the events are one still
 			}
 			name, text := c.write(t, f)
-			got, _, err := read(t, name, string(text), traj.Options{})
+			got, _, err := read(t, name, string(text), stop)
 			require.NoError(t, err, "%s: %s", p, c.reason)
 			require.Len(t, got, c.times*len(want), "%s: %s", p, c.reason)
 			for i, r := range got {

@@ -20,10 +20,14 @@ type Source struct {
 }
 
 // NewSource checks the options of Open for paths. Standard input is refused: it
-// can be read only once.
+// can be read only once. So is OnError: failures are yielded, and who takes them
+// goes on or does not.
 func NewSource(paths []string, opt Options) (*Source, error) {
 	if slices.Contains(paths, "-") {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: "-"}, "standard input can be read only once, and this job reads its input twice").WithFix("write it to a file first")
+	}
+	if opt.OnError != Skip {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "a source yields its failures, so its consumer decides what they do").WithFix("leave it 0, and set Pipeline.OnError")
 	}
 	r, err := Open(paths, opt)
 	if err != nil {
@@ -32,8 +36,8 @@ func NewSource(paths []string, opt Options) (*Source, error) {
 	return &Source{paths: slices.Clone(paths), opt: opt, report: r.Report()}, nil
 }
 
-// Rollouts yields every rollout and, last, the error that ended the stream, if
-// any. It ends early, with the context's error, when ctx is done.
+// Rollouts yields every rollout and, in its place, the failure of every record
+// that cannot be read. It ends early, with the context's error, when ctx is done.
 func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		r, err := Open(s.paths, s.opt)
@@ -42,6 +46,7 @@ func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error
 			return
 		}
 		defer r.Close()
+		r.tell = true
 		for out, err := range r.All() {
 			if ctx.Err() != nil {
 				yield(nil, ctx.Err())

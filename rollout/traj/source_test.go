@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -105,7 +106,7 @@ func TestSources(t *testing.T) {
 			}
 			paths = append(paths, p)
 		}
-		got, report, err := ids(t, traj.Options{Stdin: strings.NewReader(c.stdin)}, paths...)
+		got, report, err := ids(t, traj.Options{OnError: traj.Stop, Stdin: strings.NewReader(c.stdin)}, paths...)
 		require.NoError(t, err, c.reason)
 		require.Equal(t, c.want, got, c.reason)
 		if c.paths[0] == "a" {
@@ -150,7 +151,7 @@ func TestHostileInput(t *testing.T) {
 		{"not JSON at all", "n.txt", []byte("hello"), rollout.KindFormat, "not JSON"},
 	} {
 		p := write(t, dir, c.name, c.data)
-		opt := traj.Options{}
+		opt := stop
 		if c.name == "k.jsonl" {
 			opt.Limits.ValueBytes = 1000
 		}
@@ -159,16 +160,16 @@ func TestHostileInput(t *testing.T) {
 		require.ErrorContains(t, err, c.says, c.reason)
 		require.ErrorContains(t, err, c.name, "%s: the file is named", c.reason)
 	}
-	_, _, err := ids(t, traj.Options{}, filepath.Join(dir, "missing"))
+	_, _, err := ids(t, stop, filepath.Join(dir, "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, _, err = ids(t, traj.Options{}, filepath.Join(dir, "missing*"))
+	_, _, err = ids(t, stop, filepath.Join(dir, "missing*"))
 	require.ErrorContains(t, err, "no file matches")
 	empty := t.TempDir()
-	_, _, err = ids(t, traj.Options{}, empty)
+	_, _, err = ids(t, stop, empty)
 	require.ErrorContains(t, err, "no rollout found")
 	if runtime.GOOS != "windows" {
 		require.NoError(t, os.Symlink("/dev/zero", filepath.Join(empty, "zero.json")))
-		_, report, err := ids(t, traj.Options{}, empty)
+		_, report, err := ids(t, stop, empty)
 		require.ErrorContains(t, err, "not a regular file", "a device is not read")
 		require.Equal(t, 1, report.IgnoredCount)
 	}
@@ -176,7 +177,7 @@ func TestHostileInput(t *testing.T) {
 
 func TestBadRecordsAreSkippedAndListed(t *testing.T) {
 	text := chat("a") + "\n<PLACEHOLDER ROW>\n" + chat("b") + "\n{\"messages\":[{\"role\":\"user\"\n{\"messages\":[{\"content\":1}]}\n" + chat("c")
-	got, report, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Skip})
+	got, report, err := read(t, "x.jsonl", text, traj.Options{})
 	require.NoError(t, err)
 	require.Len(t, got, 3)
 	require.Equal(t, 3, report.Skipped)
@@ -189,11 +190,11 @@ func TestBadRecordsAreSkippedAndListed(t *testing.T) {
 	require.Equal(t, []int{2, 4, 5}, lines)
 	require.Equal(t, []int{1, 3, 6}, []int{got[0].Origin.Line, got[1].Origin.Line, got[2].Origin.Line})
 
-	got, _, err = read(t, "x.jsonl", text, traj.Options{})
+	got, _, err = read(t, "x.jsonl", text, stop)
 	require.Len(t, got, 1)
 	require.ErrorContains(t, err, "x.jsonl:2")
 
-	r, err := traj.NewReader(strings.NewReader(text), "x.jsonl", traj.Options{})
+	r, err := traj.NewReader(strings.NewReader(text), "x.jsonl", stop)
 	require.NoError(t, err)
 	_, err = r.Next()
 	require.NoError(t, err)
@@ -202,23 +203,44 @@ func TestBadRecordsAreSkippedAndListed(t *testing.T) {
 		require.ErrorContains(t, err, "x.jsonl:2", "a stopped stream stays stopped")
 	}
 
-	got, report, err = read(t, "x.json", "[\n"+chat("a")+",\n{\"messages\":\"x\"},\n"+chat("b")+"]", traj.Options{OnError: traj.Skip})
+	got, report, err = read(t, "x.json", "[\n"+chat("a")+",\n{\"messages\":\"x\"},\n"+chat("b")+"]", traj.Options{})
 	require.NoError(t, err)
 	require.Len(t, got, 2, "elements of a list are records too")
 	require.Equal(t, 1, report.Skipped)
 }
 
+// A file of a folder is a dump as soon as one of its values is a record: those
+// before it count as records that cannot be read. Without one it is passed over.
+func TestStrangeLines(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.jsonl", []byte("{\"run\":1}\n[7]\n"+chat("a")+"\n{\"end\":1}\n"+chat("b")))
+	write(t, dir, "b.jsonl", []byte("{\"run\":1}\n{\"run\":2}\n"))
+	write(t, dir, "c.jsonl", []byte(strings.Repeat("{\"run\":1}\n", 2000)+chat("c")))
+	got, report, err := ids(t, traj.Options{}, dir)
+	require.NoError(t, err)
+	require.Equal(t, "a b", got)
+	require.Equal(t, 3, report.Skipped)
+	for i, line := range []int{1, 2, 4} {
+		require.ErrorContains(t, report.Errors[i], "a.jsonl:"+strconv.Itoa(line))
+	}
+	require.ErrorContains(t, report.Errors[0], "known are ")
+	require.Equal(t, 2, report.IgnoredCount)
+	require.Equal(t, `no known format: an object with keys "run"`, report.Ignored[0].Why)
+	_, _, err = ids(t, stop, dir)
+	require.ErrorContains(t, err, "a.jsonl:1")
+}
+
 func TestStrictRefusesFaults(t *testing.T) {
 	text := `{"id":"a","messages":[{"role":"assistant","content":"x"},{"role":"tool","tool_call_id":"c","content":"y"}]}`
-	_, _, err := read(t, "x.jsonl", text, traj.Options{Strict: true})
+	_, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, Strict: true})
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, "which no earlier message made")
-	_, _, err = read(t, "x.jsonl", text, traj.Options{})
+	_, _, err = read(t, "x.jsonl", text, stop)
 	require.NoError(t, err)
 }
 
 func TestMixedFormatsInOneFile(t *testing.T) {
-	got, report, err := read(t, "x.jsonl", chat("a")+"\n"+`{"id":"b","conversations":[{"from":"human","value":"q"}]}`+"\n"+chat("c"), traj.Options{})
+	got, report, err := read(t, "x.jsonl", chat("a")+"\n"+`{"id":"b","conversations":[{"from":"human","value":"q"}]}`+"\n"+chat("c"), stop)
 	require.NoError(t, err)
 	require.Len(t, got, 3)
 	require.Equal(t, map[string]int{"openai-chat": 2, "sharegpt": 1}, report.Formats)
@@ -247,7 +269,7 @@ func TestFraming(t *testing.T) {
 		{"a list of messages on each line", message + "\n" + message, "F#0 F#1"},
 	} {
 		for _, name := range []string{"x.json", "x.jsonl"} {
-			got, _, err := read(t, name, c.text, traj.Options{})
+			got, _, err := read(t, name, c.text, stop)
 			require.NoError(t, err, "%s as %s", c.reason, name)
 			var ids []string
 			for _, r := range got {
@@ -257,15 +279,15 @@ func TestFraming(t *testing.T) {
 		}
 	}
 	long := `[{"role":"user","content":"` + strings.Repeat("q", 300<<10) + `"}]`
-	got, _, err := read(t, "x.json", long+"\n"+long, traj.Options{})
+	got, _, err := read(t, "x.json", long+"\n"+long, stop)
 	require.NoError(t, err)
 	require.Len(t, got, 2, "lists on lines that are longer than what is looked at")
-	got, _, err = read(t, "x.json", `{"i":`+message+`}`, traj.Options{})
+	got, _, err = read(t, "x.json", `{"i":`+message+`}`, stop)
 	require.NoError(t, err)
 	require.Equal(t, "i", got[0].Instance, "the key of a table names the instance")
-	_, _, err = read(t, "x.json", `{"i":`+a+`,"config":{"x":1}}`, traj.Options{})
+	_, _, err = read(t, "x.json", `{"i":`+a+`,"config":{"x":1}}`, stop)
 	require.ErrorContains(t, err, "no known format", "not every member is a record")
-	_, report, err := read(t, "x.jsonl", a+` {"messages":[{]`+"\n"+b, traj.Options{OnError: traj.Skip})
+	_, report, err := read(t, "x.jsonl", a+` {"messages":[{]`+"\n"+b, traj.Options{})
 	require.NoError(t, err)
 	require.Equal(t, [2]int{2, 1}, [2]int{report.Rollouts, report.Skipped}, "what is whole on a broken line is read")
 }
@@ -275,11 +297,11 @@ func TestFraming(t *testing.T) {
 func TestLongFirstLine(t *testing.T) {
 	sample := `{"id":1,"epoch":%d,"input":"q","target":"t","messages":[{"role":"assistant","content":"` + strings.Repeat("a", 300<<10) + `"}]}`
 	log := `{"version":2,"status":"success","eval":{"run_id":"r"},"samples":[` + fmt.Sprintf(sample, 1) + ",\n" + fmt.Sprintf(sample, 2) + `],"stats":{}}`
-	got, _, err := read(t, "x.json", log, traj.Options{})
+	got, _, err := read(t, "x.json", log, stop)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	long := strings.Replace(chat("a"), `"q"`, `"`+strings.Repeat("q", 17<<20)+`"`, 1)
-	got, _, err = read(t, "x.json", long+"\n"+chat("b"), traj.Options{})
+	got, _, err = read(t, "x.json", long+"\n"+chat("b"), stop)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
 	require.Equal(t, "b", got[1].ID)
@@ -297,7 +319,7 @@ func TestGroups(t *testing.T) {
 		{"file", "x.jsonl x.jsonl x.jsonl x.jsonl", "0 1 2 3"},
 		{"metadata:kind", "k l k k", "0 0 1 2"},
 	} {
-		got, _, err := read(t, "x.jsonl", text, traj.Options{GroupBy: c.by})
+		got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: c.by})
 		require.NoError(t, err)
 		var groups, indices []string
 		for _, r := range got {
@@ -306,11 +328,11 @@ func TestGroups(t *testing.T) {
 		require.Equal(t, c.groups, strings.Join(groups, " "), c.by)
 		require.Equal(t, c.indices, strings.Join(indices, " "), c.by)
 	}
-	got, _, err := read(t, "x.jsonl", text, traj.Options{GroupBy: "prompt"})
+	got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: "prompt"})
 	require.NoError(t, err)
 	require.Equal(t, got[0].Group, got[2].Group, "equal prompts")
 	require.NotEqual(t, got[0].Group, got[3].Group)
-	_, _, err = read(t, "x.jsonl", text, traj.Options{GroupBy: "metadata:no"})
+	_, _, err = read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: "metadata:no"})
 	require.ErrorContains(t, err, "metadata.no")
 }
 
@@ -318,7 +340,7 @@ func TestRecordedIndices(t *testing.T) {
 	row := func(trial int) string {
 		return fmt.Sprintf(`{"task_id":1,"trial":%d,"reward":1,"traj":[{"role":"assistant","content":"%d"}]}`, trial, trial)
 	}
-	got, _, err := read(t, "x.jsonl", strings.Join([]string{row(2), row(0), row(0), row(2), row(3), row(1)}, "\n"), traj.Options{})
+	got, _, err := read(t, "x.jsonl", strings.Join([]string{row(2), row(0), row(0), row(2), row(3), row(1)}, "\n"), stop)
 	require.NoError(t, err)
 	var have []string
 	for _, r := range got {
@@ -333,7 +355,7 @@ func TestRecordedIndices(t *testing.T) {
 }
 
 func TestOptionsReportAllFaults(t *testing.T) {
-	_, err := traj.Open(nil, traj.Options{})
+	_, err := traj.Open(nil, stop)
 	require.ErrorContains(t, err, "no files")
 	_, err = traj.Open([]string{"x"}, traj.Options{Format: "nope", GroupBy: "moon", OnError: 9, Limits: traj.Limits{Depth: -1}})
 	for _, s := range []string{"Options.Format", "Options.GroupBy", "Options.OnError", "Limits.Depth"} {
@@ -361,7 +383,7 @@ func TestBigListIsStreamed(t *testing.T) {
 		io.WriteString(w, "]")
 		w.Close()
 	}()
-	r, err := traj.NewReader(in, "x.json", traj.Options{})
+	r, err := traj.NewReader(in, "x.json", stop)
 	require.NoError(t, err)
 	n, top := 0, uint64(0)
 	for _, err := range r.All() {

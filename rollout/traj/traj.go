@@ -19,8 +19,8 @@ type OnError uint8
 
 // The choices.
 const (
-	Stop OnError = iota // the first failure ends the stream
-	Skip                // failures are counted, located, listed in the Report, and passed over
+	Skip OnError = iota // failures are counted, located, listed in the Report, and passed over
+	Stop                // the first failure ends the stream
 )
 
 // Limits bounds what is read. Zero fields take the defaults.
@@ -71,8 +71,8 @@ func (o Options) Validate() error {
 	if o.Format != "" && o.Format != "auto" && !slices.Contains(Formats(), o.Format) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Format"}, "no format %q, expected one of %s", o.Format, strings.Join(Formats(), ", ")))
 	}
-	if o.OnError > Skip {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "value %d is neither Stop nor Skip", o.OnError))
+	if o.OnError > Stop {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "value %d is neither Skip nor Stop", o.OnError))
 	}
 	if !slices.Contains(groupKeys, o.GroupBy) && !strings.HasPrefix(o.GroupBy, "metadata:") {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.GroupBy"}, "found %q, expected instance, file, prompt, none or metadata:<key>", o.GroupBy))
@@ -102,6 +102,7 @@ type Reader struct {
 	calls  *callRun          // being collected
 	events *eventFiles       // being collected
 	joined map[*entry]string // outcome → id of the rollout that took it
+	tell   bool              // failures passed over are yielded too
 	yield  func(*rollout.Rollout, error) bool
 	err    error // ends the stream
 
@@ -149,9 +150,9 @@ func newReader(paths []string, opt Options) *Reader {
 	return r
 }
 
-// Next returns the next rollout and io.EOF after the last. With Stop, any other
-// error ends the stream and is returned again; with Skip, only errors that no
-// later rollout can follow are returned.
+// Next returns the next rollout and io.EOF after the last. With Skip, failures
+// are in the Report and only errors that no later rollout can follow are
+// returned; with Stop, any error ends the stream and is returned again.
 func (r *Reader) Next() (*rollout.Rollout, error) {
 	if r.next == nil {
 		r.next, r.stop = iter.Pull2(r.run)
@@ -236,14 +237,14 @@ func (r *Reader) flush() error {
 
 // failed handles one failure: with Skip it is counted and nil is returned.
 func (r *Reader) failed(err error) error {
-	if errors.Is(err, errStop) {
+	if errors.Is(err, errStop) || r.opt.OnError == Stop {
 		return err
 	}
-	if r.opt.OnError == Skip {
-		r.report.skip(err)
-		return nil
+	r.report.skip(err)
+	if r.tell && !r.yield(nil, err) {
+		return errStop
 	}
-	return err
+	return nil
 }
 
 func (r *Reader) file(f *source.File) error {
@@ -254,6 +255,9 @@ func (r *Reader) file(f *source.File) error {
 	j := &job{r: r, file: f, where: rollout.Where{File: f.Name}}
 	if err := j.run(); err != nil {
 		return r.failed(err)
+	}
+	if len(j.strange) > 0 {
+		r.ignore(f.Name, j.strange[0].Msg)
 	}
 	return nil
 }
@@ -274,6 +278,9 @@ type job struct {
 	notes  []rollout.Note
 	joined bool         // it emits a run of joined calls
 	log    inspectFacts // of the evaluation log whose samples follow
+	// Values of no known format before the first record, of a file that was not
+	// named.
+	strange []*rollout.Error
 }
 
 // run reads the file; an error is final for it.

@@ -276,7 +276,7 @@ func TestTraps(t *testing.T) {
 			name, at, _ := strings.Cut(c.from, "#")
 			index, err := strconv.Atoi(at)
 			require.NoError(t, err)
-			require.True(t, c.holds(all(t, traj.Options{Alone: true}, filepath.Join(dir, c.format, name))[index]))
+			require.True(t, c.holds(all(t, traj.Options{OnError: traj.Stop, Alone: true}, filepath.Join(dir, c.format, name))[index]))
 		})
 	}
 	folders, err := os.ReadDir(dir)

@@ -31,7 +31,7 @@ func importVerb() verb {
 		dedup := fs.Bool("dedup", false, "pass over rollouts equal to an earlier one")
 		joinCalls := fs.Bool("join-calls", false, "make one rollout of the recorded calls in a folder")
 		return func(context.Context) (running, error) {
-			opt := traj.Options{Format: *format, OnError: traj.Skip, Alone: !*neighbours, GroupBy: *groupBy, Dedup: *dedup, JoinCalls: *joinCalls}
+			opt := traj.Options{Format: *format, Alone: !*neighbours, GroupBy: *groupBy, Dedup: *dedup, JoinCalls: *joinCalls}
 			if *rewards != "" {
 				x, err := traj.LoadRewards(strings.Split(*rewards, ","))
 				if err != nil {

@@ -112,7 +112,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 }
 
 func (c *config) open(stdin io.Reader) (*traj.Reader, error) {
-	return traj.Open(c.in, traj.Options{Format: c.format, OnError: traj.Skip, Stdin: stdin})
+	return traj.Open(c.in, traj.Options{Format: c.format, Stdin: stdin})
 }
 
 // planned counts the votes that the input asks for, −1 when it can be read only
