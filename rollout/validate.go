@@ -33,11 +33,14 @@ type validator struct {
 
 // fault records one fault and reports whether the search goes on.
 func (v *validator) fault(w Where, format string, args ...any) {
-	if v.first && len(v.errs) > 0 {
-		return
-	}
 	w.Rollout = v.r.ID
-	v.errs = append(v.errs, Errorf(KindInput, w, format, args...))
+	v.add(Errorf(KindInput, w, format, args...))
+}
+
+func (v *validator) add(e *Error) {
+	if !v.done() {
+		v.errs = append(v.errs, e)
+	}
 }
 
 func (v *validator) done() bool { return v.first && len(v.errs) > 0 }
@@ -102,7 +105,9 @@ func (v *validator) message(i int, calls map[string]bool) {
 		own[c.ID], calls[c.ID] = true, true
 	}
 	if m.Role == RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] {
-		v.fault(at, "the tool result answers call %q, which no earlier message made", m.ToolCallID)
+		at.Rollout = v.r.ID
+		v.add(Errorf(KindInput, at, "the tool result answers call %q, which no earlier message made", m.ToolCallID).
+			WithFix("record the call, or take the tool_call_id away where none was made"))
 	}
 }
 

@@ -122,7 +122,7 @@ func messageValue(m *rollout.Message, s shape) (chat.Value, error) {
 	for i, p := range m.Parts {
 		if !p.IsText() {
 			return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "content"}, "part %d is of type %q: only text can be turned into tokens", i, p.Type).
-				WithFix("leave the rollout out (on-error skip)")
+				WithFix("put a text in its place, or leave the rollout out")
 		}
 	}
 	// Many templates know strings only, and most that know lists write text parts

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,47 +119,6 @@ func TestConvertIsDeterministic(t *testing.T) {
 	}
 }
 
-// Each bad input gives one clear error and leaves no file that looks whole.
-func TestBadInput(t *testing.T) {
-	good := goodDump(t)
-	for _, c := range []struct {
-		name  string
-		model func(dir string)
-		in    string
-		want  []string // parts of the message: what, where, what to do
-	}{
-		{"empty folder", nil, t.TempDir(), []string{"no rollout found"}},
-		{"missing folder", nil, filepath.Join(t.TempDir(), "nowhere"), []string{"nowhere"}},
-		{"unknown format", nil, dump(t, `{"hello": "world"}`), []string{"dump.jsonl"}},
-		{"broken JSON only", nil, dump(t, `{"messages": [`), []string{"dump.jsonl:1"}},
-		{"bad lines only", nil, dump(t, `{"messages": [`, `{"messages": [{"content": "x"}]}`), []string{"none of the 2 records", "dump.jsonl:1"}},
-		{"a message without a role", nil, dump(t, `{"messages": [{"content": "x"}]}`), []string{"dump.jsonl:1", "role"}},
-		{"a tool result without a call", nil, dump(t, `{"messages": [{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "c9", "content": "y"}, {"role": "assistant", "content": "z"}]}`), []string{"c9"}},
-		{"no template", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja"))) }, good, []string{"template"}},
-		{"a broken template", func(dir string) {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("{% for m in messages %}"), 0o644))
-		}, good, []string{"chat_template.jinja:1"}},
-		{"a broken tokenizer", func(dir string) {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("{"), 0o644))
-		}, good, []string{"tokenizer.json"}},
-		{"no tokenizer", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, good, []string{"tokenizer.json", "Hugging Face"}},
-		{"no outcome", nil, dump(t, `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "z"}]}`), []string{"outcome"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			out := filepath.Join(t.TempDir(), "batch")
-			code, stdout, stderr := call(t, "convert", "--model", modelDir(t, c.model), "--in", c.in, "--out", out)
-			require.Equal(t, exitFailed, code, stdout)
-			for _, part := range c.want {
-				require.Contains(t, stderr, part)
-			}
-			require.NotContains(t, stderr, "goroutine")
-			left, err := filepath.Glob(filepath.Join(out, "*"))
-			require.NoError(t, err)
-			require.Empty(t, left)
-		})
-	}
-}
-
 // Files may follow as arguments, as a shell writes them for a pattern.
 func TestConvertArguments(t *testing.T) {
 	out := t.TempDir()
@@ -180,69 +138,6 @@ func TestWindowHint(t *testing.T) {
 	require.Len(t, s.hints(), 1)
 	s.windowed = true
 	require.Empty(t, s.hints())
-}
-
-// Bad records are left out, counted and listed, and the batch is finished. Only
-// how the command ends differs, unless it was asked to stop at the first.
-func TestOnError(t *testing.T) {
-	in := dump(t, chatLine("a", true), `{"messages": [`, chatLine("b", false), `{"messages": [{"content": "x"}]}`)
-	for _, c := range []struct {
-		reason string
-		flags  []string
-		code   int
-	}{
-		{"the default", nil, exitLeftOut},
-		{"asked for", []string{"--on-error", "report"}, exitLeftOut},
-		{"accepted", []string{"--on-error", "skip"}, exitOK},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			out := t.TempDir()
-			convert := func(more ...string) (int, string, string) {
-				return call(t, slices.Concat([]string{"convert", "--model", modelDir(t, nil), "--in", in, "--out", out}, c.flags, more)...)
-			}
-			code, stdout, stderr := convert()
-			require.Equal(t, c.code, code, stderr)
-			require.Regexp(t, `records left out +2 of 4\n`, stdout)
-			require.Contains(t, stdout, in+string(filepath.Separator)+"dump.jsonl:2, byte 14: not JSON")
-			require.Contains(t, stdout, "dump.jsonl:4, message 0, /role")
-			if c.code == exitOK {
-				require.Empty(t, stderr)
-			} else {
-				require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
-				require.Contains(t, stderr, "2 of 4 records were left out")
-				require.Contains(t, stderr, "--on-error skip (exit status 0); --on-error stop ends at the first")
-			}
-			made, err := recordOf(filepath.Join(out, "batch.parquet"))
-			require.NoError(t, err)
-			require.Equal(t, [2]int{2, 2}, [2]int{made.Summary.LeftOut, made.Summary.Rows})
-
-			code, stdout, _ = convert("--json")
-			require.Equal(t, c.code, code, "the batch is there and lacks the same records")
-			var s summary
-			require.NoError(t, json.Unmarshal([]byte(stdout), &s))
-			require.True(t, s.Complete)
-			require.Equal(t, 2, s.LeftOut)
-			require.Equal(t, []int{2, 4}, []int{s.Skipped[0].Line, s.Skipped[1].Line})
-			code, _, _ = convert("--dry-run")
-			require.Equal(t, c.code, code)
-		})
-	}
-	out := filepath.Join(t.TempDir(), "batch")
-	code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", out, "--on-error", "stop")
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "dump.jsonl:2")
-	require.NoDirExists(t, out)
-}
-
-// A batch of which no record can be encoded says why.
-func TestNothingEncoded(t *testing.T) {
-	image := `{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, {"role": "assistant", "content": "y"}], "reward": 1}`
-	out := filepath.Join(t.TempDir(), "batch")
-	code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", dump(t, image), "--out", out)
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, "no rollout gave a row: 1 could not be encoded; the first: ")
-	require.Contains(t, stderr, "dump.jsonl:1")
-	require.NoDirExists(t, out)
 }
 
 // Rewards are counted as they are joined; those that fit nothing are shown.
@@ -271,24 +166,6 @@ func TestMixedScale(t *testing.T) {
 	require.Contains(t, stderr, `group "task" holds rollouts with a verdict`)
 	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--scale", "signed")
 	require.Zero(t, code, stderr)
-}
-
-// The summary says what would keep rollouts that gave no row, and shows the
-// first of a record's faults.
-func TestSummaryHelps(t *testing.T) {
-	in := dump(t, chatLine("a", true), chatLine("b", false), `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}`,
-		`{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "reward": 0.5}`,
-		`{"messages": [{"role": "tool", "tool_call_id": "c1", "content": "x"}, {"role": "tool", "tool_call_id": "c2", "content": "y"}]}`)
-	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--on-error", "skip")
-	require.Zero(t, code, stderr)
-	for _, part := range []string{"1 rollouts record no result: join one with --rewards", "dump.jsonl, rollout", `"c1"`, "(and 1 more: --json has them)"} {
-		require.Contains(t, stdout, part)
-	}
-	require.NotContains(t, stdout, `"c2"`)
-	require.Regexp(t, `rows +3\n`, stdout, "a recorded number is a reward")
-	code, stdout, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--on-error", "skip", "--scale", "signed")
-	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "1 rollouts record a number as their reward: --scale auto")
 }
 
 func TestReadOnlyOutput(t *testing.T) {

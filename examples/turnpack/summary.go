@@ -103,10 +103,10 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 // none.
 func (k skipLine) shown() string {
 	text := firstFault(k.Error)
-	if k.File != "" && !strings.Contains(text, k.File) {
-		return k.File + ", " + text
+	if k.File == "" || strings.Contains(text, k.File) {
+		return text
 	}
-	return text
+	return rollout.Where{File: k.File, Line: k.Line}.String() + ", " + text
 }
 
 func skipLines(skips []turnpack.Skip) []skipLine {

@@ -15,14 +15,14 @@ import (
 func (j *job) fail(message rollout.Index, field, format string, args ...any) error {
 	w := j.where
 	w.Message, w.Field = message, field
-	return rollout.Errorf(rollout.KindInput, w, format, args...)
+	return rollout.Errorf(rollout.KindInput, w, format, args...).WithFix("mend the field, or take the record out")
 }
 
 // want is the error for a value of the wrong kind.
 func (j *job) want(v value, message rollout.Index, field, what string) error {
 	w := j.where
 	w.Message, w.Field = message, field
-	return rollout.Errorf(rollout.KindFormat, w, "found %s, expected %s", v.Kind(), what)
+	return rollout.Errorf(rollout.KindFormat, w, "found %s, expected %s", v.Kind(), what).WithFix("mend the field, or name the format of the file if it is another")
 }
 
 // listOrNothing is the error for a value that is there and no list.

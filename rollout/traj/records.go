@@ -159,7 +159,7 @@ func (j *job) syntax(err error, v source.Value) error {
 	case e.Class == jsonscan.Truncated && !v.Ended:
 		return rollout.Errorf(rollout.KindFormat, w, "the file is cut off: %s", e.Msg).WithFix("fetch it again")
 	}
-	return rollout.Errorf(rollout.KindFormat, w, "not JSON: %s", e.Msg)
+	return rollout.Errorf(rollout.KindFormat, w, "not JSON: %s", e.Msg).WithFix("write it again, or take it out")
 }
 
 func (j *job) unknown(v value) error {
