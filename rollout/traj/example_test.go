@@ -27,7 +27,7 @@ func ExampleNewReader() {
 	// Output:
 	// openai-chat repo__x-1 sampled true
 	// 1 read, 1 skipped:
-	// dump.jsonl:2, message 0, /role: the message has no role
+	// dump.jsonl:2, message 0, /role: the message has no role (mend the field, or take the record out)
 }
 
 // Any dump can be written as ATIF; what that form cannot hold is named.
