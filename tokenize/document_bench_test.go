@@ -14,14 +14,18 @@ import (
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// BenchmarkDocument compares rendering a conversation of 30 turns and encoding it
-// with encoding the text that comes out, on two tokenizers with the same past: one
-// that has seen nothing, one that has seen other conversations, and one that has
-// seen these. The metrics are the processor time for one prepared conversation
-// (least of the passes), and its ratio to guarded encoding to columns from a
-// rendering at hand, and to plain encoding of the text without offsets.
+// BenchmarkDocument compares rendering conversations and encoding them with
+// encoding the texts that come out, on two tokenizers with the same past. The
+// conversations have 30 turns; the tokenizers have seen nothing; other
+// conversations; or these very ones, where rendering shows most. The fourth case is
+// what a trainer meets: recorded rollouts one after the other, each once, on
+// tokenizers that have seen what came before. The metrics are the processor time for
+// one prepared conversation (least of the passes), and its ratio to guarded
+// encoding to columns from a rendering at hand, and to plain encoding of the text
+// without offsets.
 func BenchmarkDocument(b *testing.B) {
 	cache, err := os.UserCacheDir()
 	require.NoError(b, err)
@@ -44,24 +48,42 @@ func BenchmarkDocument(b *testing.B) {
 }
 
 func benchmarkDocument(b *testing.B, files fstest.MapFS) {
-	const warm, passes = 40, 9
-	unseen, other, again := newDocumentTimes(), newDocumentTimes(), newDocumentTimes()
+	const warm, passes, streams = 40, 12, 3
+	unseen, other, again, stream := newDocumentTimes(), newDocumentTimes(), newDocumentTimes(), newDocumentTimes()
+	made := func(from, to int) (list []*rollout.Rollout) {
+		for seed := from; seed < to; seed++ {
+			list = append(list, agentRollout(b, seed))
+		}
+		return list
+	}
 	for i := range 5 {
 		s := newDocumentSides(b, files)
-		unseen.least(s.encode(b, s.prepare(b, i, i+1)))
+		unseen.least(s.encode(b, s.prepare(b, made(i, i+1))))
 		if i == 0 {
-			s.encode(b, s.prepare(b, warm, 2*warm))
-			other.least(s.encode(b, s.prepare(b, 2*warm, 3*warm)))
-			seen := s.prepare(b, 3*warm, 3*warm+4)
+			s.encode(b, s.prepare(b, made(warm, 2*warm)))
+			other.least(s.encode(b, s.prepare(b, made(2*warm, 3*warm))))
+			seen := s.prepare(b, made(3*warm, 3*warm+16))
 			for range passes {
 				again.least(s.encode(b, seen))
 			}
 		}
 	}
+	recorded := recordedRollouts(b)
+	bytes := 0
+	for range streams {
+		s := newDocumentSides(b, files)
+		list := s.prepare(b, recorded)
+		stream.least(s.encode(b, list))
+		bytes = 0
+		for _, d := range list {
+			bytes += len(d.text.text) / len(list)
+		}
+	}
+	b.ReportMetric(float64(bytes), "stream-bytes")
 	for _, t := range []struct {
 		name string
 		documentTimes
-	}{{"unseen", unseen}, {"new-text", other}, {"seen", again}} {
+	}{{"unseen", unseen}, {"new-text", other}, {"seen", again}, {"stream", stream}} {
 		b.ReportMetric(float64(t.whole.Microseconds()), t.name+"-µs")
 		b.ReportMetric(float64(t.whole)/float64(t.guarded), t.name+"/guarded")
 		b.ReportMetric(float64(t.whole)/float64(t.plain), t.name+"/plain")
@@ -95,47 +117,74 @@ func newDocumentSides(b *testing.B, files fstest.MapFS) *documentSides {
 	return &documentSides{load(), load(), load()}
 }
 
-func (s *documentSides) prepare(b *testing.B, from, to int) (list []*renderer) {
-	for seed := from; seed < to; seed++ {
-		x, err := newRenderer(b.Context(), s.whole.model, agentRollout(b, seed), nil, time.Time{})
+// document is a conversation prepared for rendering, and its text at hand.
+type document struct {
+	*renderer
+	text rendering
+}
+
+// prepare leaves out what the template refuses.
+func (s *documentSides) prepare(b *testing.B, rollouts []*rollout.Rollout) (list []document) {
+	for _, r := range rollouts {
+		x, err := newRenderer(b.Context(), s.whole.model, r, nil, time.Time{})
+		if err != nil {
+			continue
+		}
+		text, err := x.run(x.all, x.index, false)
+		if err != nil {
+			continue
+		}
+		x, err = newRenderer(b.Context(), s.whole.model, r, nil, time.Time{}) // one that has rendered nothing
 		require.NoError(b, err)
-		list = append(list, x)
+		list = append(list, document{x, text})
 	}
 	return list
 }
 
-func (s *documentSides) encode(b *testing.B, list []*renderer) documentTimes {
-	texts := make([]rendering, len(list))
+func (s *documentSides) encode(b *testing.B, list []document) documentTimes {
 	ids := make([][]rollout.TokenID, len(list))
-	each := func(f func(i int, x *renderer)) time.Duration {
+	each := func(f func(i int, d document)) time.Duration {
 		runtime.GC() // of the rubbish before
 		start := kit.CPUTime()
-		for i, x := range list {
-			f(i, x)
+		for i, d := range list {
+			f(i, d)
 		}
 		return (kit.CPUTime() - start) / time.Duration(len(list))
 	}
-	guarded := func(e *Encoder, i int, x *renderer) columns {
+	guarded := func(e *Encoder, d document, text *rendering) columns {
 		var cols columns
-		sampled := func(m int32) bool { return x.r.Messages[m].Sampled == rollout.SampledByPolicy }
-		p := e.pieces(sampled)
-		require.NoError(b, p.encode(&cols, &texts[i], 0, len(texts[i].text), AfterNothing))
+		p := e.pieces(func(m int32) bool { return d.r.Messages[m].Sampled == rollout.SampledByPolicy })
+		require.NoError(b, p.encode(&cols, text, 0, len(text.text), AfterNothing))
 		e.release(p)
 		return cols
 	}
+	var free spent
 	return documentTimes{
-		whole: each(func(i int, x *renderer) {
-			text, err := x.run(x.all, x.index, false)
+		whole: each(func(i int, d document) {
+			d.spent = free
+			text, err := d.run(d.all, d.index, false)
 			require.NoError(b, err)
-			texts[i], x.last = text, nil // the next rendering starts afresh
-			ids[i] = guarded(s.whole, i, x).ids
+			ids[i] = guarded(s.whole, d, &text).ids
+			free, d.last = spent{d.last, text.fields[:0]}, nil // the next rendering starts afresh
 		}),
-		guarded: each(func(i int, x *renderer) { require.Len(b, guarded(s.guarded, i, x).ids, len(ids[i])) }),
-		plain: each(func(i int, x *renderer) {
+		guarded: each(func(i int, d document) { require.Len(b, guarded(s.guarded, d, &d.text).ids, len(ids[i])) }),
+		plain: each(func(i int, d document) {
 			var out Encoding
-			require.NoError(b, s.plain.model.Tokenizer.Encode(&out, texts[i].text, EncodeOptions{}))
+			require.NoError(b, s.plain.model.Tokenizer.Encode(&out, d.text.text, EncodeOptions{}))
 		}),
 	}
+}
+
+// recordedRollouts are those of the recorded dumps.
+func recordedRollouts(b *testing.B) (list []*rollout.Rollout) {
+	dumps, err := traj.Open([]string{kit.Dir(b, "data", "trajectories")}, traj.Options{})
+	require.NoError(b, err)
+	for r, err := range dumps.All() {
+		if err == nil && len(r.Messages) > 0 {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // agentRollout is a tool conversation of 30 turns over Go source of the toolchain,

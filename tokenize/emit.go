@@ -160,10 +160,12 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	if j.render == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but the model has no chat template").WithFix("use Merged or PerStep with captured ids, or add chat_template.jinja")
 	}
+	j.render.spent, j.pieces.spent = j.pieces.spent, spent{}
 	doc, err := j.render.document()
 	if err != nil {
 		return nil, err
 	}
+	defer func() { j.pieces.spent = spent{j.render.last, doc.fields[:0]} }()
 	var cols columns
 	id := j.identity()
 	id.Fidelity = rollout.FidelityRendered

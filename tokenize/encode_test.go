@@ -351,3 +351,35 @@ func TestNoTurns(t *testing.T) {
 		require.Empty(t, encode(t, m, tokenize.Options{Mode: mode}, &rollout.Rollout{ID: "empty"}))
 	}
 }
+
+// An Encoder writes each whole conversation over the text of the one before;
+// sequences, errors and reports are those of an Encoder that has seen nothing.
+func TestWholeConversationsKeepNothingOfTheirText(t *testing.T) {
+	m := embeddedModel(t)
+	o := tokenize.Options{Mode: tokenize.Whole}
+	enc, err := tokenize.NewEncoder(m, o)
+	require.NoError(t, err)
+	broken := toolRollout()
+	broken.Messages[1].Parts = []rollout.Part{{Type: "image"}}
+	long := say("user: "+strings.Repeat("a long question ", 300), "assistant: "+strings.Repeat("a long answer ", 300))
+	list := []*rollout.Rollout{toolRollout(), {ID: "long", Messages: long}, broken, {ID: "short", Messages: say("user: <|im_end|>", "assistant: b")}, toolRollout()}
+	type outcome struct {
+		seqs   []rollout.Sequence
+		report tokenize.Report
+		err    error
+	}
+	run := func(enc *tokenize.Encoder, r *rollout.Rollout) (o outcome) {
+		o.seqs, o.report, o.err = enc.EncodeReport(t.Context(), r)
+		return o
+	}
+	var got []outcome
+	for _, r := range list {
+		got = append(got, run(enc, r))
+	}
+	require.Error(t, got[2].err)
+	for i, r := range list {
+		fresh, err := tokenize.NewEncoder(m, o)
+		require.NoError(t, err)
+		require.Equal(t, run(fresh, r), got[i], r.ID)
+	}
+}

@@ -114,6 +114,7 @@ type pieceEncoder struct {
 	// written has a bit for each part that was met, by message; nil when nobody asks.
 	written []uint8
 	buf     Encoding
+	spent   spent // of a conversation that was encoded as a whole
 }
 
 // pieces returns an encoder of pieces; release it when it is not used any more.

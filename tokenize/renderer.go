@@ -31,9 +31,16 @@ type renderer struct {
 	index []int32
 	place []int
 	last  *chat.Result // of the plain history, whose text the next may share
+	spent spent        // memory for the next rendering
 
 	stops []string
 	turns chat.TurnCache // of the plain history
+}
+
+// spent is the memory of a rendering that nobody reads any more.
+type spent struct {
+	result *chat.Result
+	fields []field
 }
 
 // newRenderer prepares the rollout's messages; nil when the model has no
@@ -301,7 +308,7 @@ func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (renderin
 	if err != nil {
 		return rendering{}, err
 	}
-	out := rendered(res, index)
+	out := x.rendered(res, index)
 	turn, ok, err := x.template.LastTurn(x.ctx, c, x.input(false), res, chat.TurnOptions{Stops: x.stops, Cache: cache})
 	if ok {
 		turn.Message = t.Message
@@ -317,7 +324,7 @@ func (x *renderer) document() (rendering, error) {
 		return rendering{}, err
 	}
 	x.show(x.index)
-	out := rendered(res, x.index)
+	out := x.rendered(res, x.index)
 	out.turns, err = x.template.Turns(x.ctx, x.all, x.input(false), res, chat.TurnOptions{Stops: x.stops})
 	for i := range out.turns {
 		out.turns[i].Message = int(x.index[out.turns[i].Message])
@@ -334,7 +341,7 @@ func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt boo
 	if err != nil {
 		return rendering{}, err
 	}
-	return rendered(res, index), nil
+	return x.rendered(res, index), nil
 }
 
 func (x *renderer) result(c *chat.Conversation, index []int32, generationPrompt bool) (*chat.Result, error) {
@@ -345,6 +352,7 @@ func (x *renderer) result(c *chat.Conversation, index []int32, generationPrompt 
 	if grows {
 		in.After = x.last
 	}
+	in.Reuse, x.spent.result = x.spent.result, nil
 	res, err := x.template.Render(x.ctx, c, in)
 	if err == nil && grows {
 		x.last = res
@@ -353,8 +361,9 @@ func (x *renderer) result(c *chat.Conversation, index []int32, generationPrompt 
 }
 
 // rendered takes over a result; index maps its messages to those of the rollout.
-func rendered(res *chat.Result, index []int32) rendering {
-	out := rendering{text: res.Text}
+func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
+	out := rendering{text: res.Text, fields: x.spent.fields}
+	x.spent.fields = nil
 	for s := range res.Spans() {
 		if s.Field == nil {
 			continue

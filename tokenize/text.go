@@ -86,7 +86,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 		return prompt, reply, located(err, r.ID)
 	}
 	at.Message = t.Message
-	answered := rendered(res, index)
+	answered := x.rendered(res, index)
 	start, end := e.model.reply.span(&r.Messages[t.Message], &answered, at, stoppedByLimit(t.FinishReason))
 	return prompt, textOf(res, index, start, max(start, end)), nil
 }

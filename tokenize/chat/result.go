@@ -42,18 +42,19 @@ type Result struct {
 	shared  *value.Shared // all of the text that was written
 }
 
-func newResult(out *eval.Output) *Result {
+// newResult takes over what a run wrote, and the memory of spent, which may be nil.
+func newResult(out *eval.Output, spent *Result) *Result {
 	shared := out.Text.Share()
 	r := &Result{Text: shared.String(), Generation: slices.Clone(out.Text.Gens), shared: shared, tracked: out.Text.Track}
 	r.runs = out.Text.Runs
-	if spare := cap(r.runs) - len(r.runs); spare > 64+len(r.runs)/4 {
+	if spent != nil {
+		r.Extents = spent.Extents[:0]
+	} else if spare := cap(r.runs) - len(r.runs); spare > 64+len(r.runs)/4 {
 		r.runs = slices.Clone(r.runs)
 	}
-	if len(out.Messages) > 0 {
-		r.Extents = make([]Extent, len(out.Messages))
-		for i, e := range out.Messages {
-			r.Extents[i] = Extent(e)
-		}
+	r.Extents = slices.Grow(r.Extents, len(out.Messages))
+	for _, e := range out.Messages {
+		r.Extents = append(r.Extents, Extent(e))
 	}
 	return r
 }

@@ -142,6 +142,11 @@ type Input struct {
 	// changes nothing but the memory: bytes that both texts begin with are held
 	// once, so that rendering a growing conversation writes each byte once.
 	After *Result
+	// Reuse is an earlier result that nobody reads any more, nil for none: its
+	// memory becomes that of this one, the bytes of its Text included. It must
+	// not be used again, nor a result that was made After it. It has no effect
+	// beside After.
+	Reuse *Result
 }
 
 // Render renders a conversation. It is the text that transformers'
@@ -178,10 +183,14 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		Track:  c.tracked,
 		Limits: &t.eval,
 	}
+	spent := in.Reuse
 	if in.After != nil {
-		run.Base = in.After.shared
+		run.Base, spent = in.After.shared, nil
 	}
-	r, err := t.run(ctx, run)
+	if spent != nil {
+		run.Spent = &eval.Spent{Text: spent.shared, Runs: spent.runs}
+	}
+	r, err := t.run(ctx, run, spent)
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +219,12 @@ func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Resul
 		name, _ := d.KeyString(i)
 		located.SetString(name, l.value(d.Val(i), l.root(name)))
 	}
-	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: &t.eval})
+	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: &t.eval}, nil)
 }
 
-func (t *Template) run(ctx context.Context, in eval.Input) (*Result, error) {
+func (t *Template) run(ctx context.Context, in eval.Input, spent *Result) (*Result, error) {
 	var r *Result
-	if failure := t.prog.Run(ctx, in, func(out *eval.Output) { r = newResult(out) }); failure != nil {
+	if failure := t.prog.Run(ctx, in, func(out *eval.Output) { r = newResult(out, spent) }); failure != nil {
 		return nil, t.fail(failure.Fault, failure.Pos)
 	}
 	return r, nil

@@ -125,6 +125,7 @@ type turnFinder struct {
 }
 
 func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, r *Result, opts TurnOptions) *turnFinder {
+	in.Reuse = nil // for one rendering, and this renders several
 	f := &turnFinder{TurnCache: opts.Cache, t: t, ctx: ctx, c: c, in: in, r: r, opts: opts, extents: map[int]Extent{}}
 	if f.TurnCache == nil {
 		f.TurnCache = &TurnCache{}

@@ -28,7 +28,14 @@ type Input struct {
 	Now    func() time.Time
 	Track  bool          // record where bytes come from
 	Base   *value.Shared // a text that the output may begin like; nil for none
+	Spent  *Spent        // memory for the output; nil for none
 	Limits *Limits
+}
+
+// Spent is what an earlier run wrote and nobody reads any more.
+type Spent struct {
+	Text *value.Shared
+	Runs []value.Run
 }
 
 // Output is what one run wrote.
@@ -116,7 +123,10 @@ func (x *exec) start(ctx context.Context, in *Input) {
 	x.steps, x.pause, x.depth, x.escape, x.inLoop = 0, min(1<<10, x.lim.Steps+1), 0, false, false
 	x.root = &x.output.Text
 	x.root.Track = in.Track
-	if in.Track {
+	if in.Spent != nil {
+		x.root.Replace(in.Spent.Text)
+		x.root.Runs = in.Spent.Runs[:0]
+	} else if in.Track {
 		x.root.Runs = make([]value.Run, 0, min(x.runs+x.runs/8, 4096)+16)
 	}
 	if in.Base != nil {

@@ -27,11 +27,13 @@ type Text struct {
 	Track bool
 	Gens  [][2]int // generation blocks, as byte ranges
 
-	// A text that is expected to repeat another: as long as it does, base is set,
-	// B is a part of it and nothing is copied.
-	repeats bool
-	base    *Shared
-	idle    []byte // the memory that B had before
+	// Of a text that is expected to repeat another: as long as it does, base is
+	// set, B is a part of it and nothing is copied.
+	base *Shared
+	// Set while B is memory that goes away with the text: idle is the one that B
+	// had before.
+	lent bool
+	idle []byte
 }
 
 // Shared is a finished text whose memory a later text that begins like it may
@@ -46,7 +48,7 @@ func (s *Shared) String() string { return unsafe.String(unsafe.SliceData(s.b), l
 
 // Share ends the writing of t and returns its bytes; t is to be Reset.
 func (t *Text) Share() *Shared {
-	if !t.repeats {
+	if !t.lent {
 		// In this form nothing of the copy is cleared first: not even, as by append,
 		// what a large size is rounded up to.
 		from := t.B
@@ -61,9 +63,19 @@ func (t *Text) Share() *Shared {
 
 // Repeat makes t, which is empty, expect the text of base.
 func (t *Text) Repeat(base *Shared) {
-	t.repeats, t.base, t.idle = true, base, t.B
-	t.B = base.b[:0:0]
+	t.lend(base.b[:0:0])
+	t.base = base
 }
+
+// Replace makes t, which is empty, use the memory of s, which nobody reads any
+// more. It does nothing if a text that began like s holds a part of it.
+func (t *Text) Replace(s *Shared) {
+	if s.taken.CompareAndSwap(false, true) {
+		t.lend(s.b[:0])
+	}
+}
+
+func (t *Text) lend(b []byte) { t.lent, t.idle, t.B = true, t.B, b }
 
 // Detach gives t memory of its own, for appending to B.
 func (t *Text) Detach() {
@@ -99,8 +111,8 @@ func (t *Text) put(s string) {
 
 // Reset empties t and keeps its memory.
 func (t *Text) Reset() {
-	if t.repeats {
-		t.B, t.repeats, t.base, t.idle = t.idle, false, nil, nil
+	if t.lent {
+		t.B, t.lent, t.base, t.idle = t.idle, false, nil, nil
 	}
 	t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil
 }
