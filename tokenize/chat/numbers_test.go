@@ -25,7 +25,7 @@ func TestComputedNumbersKeepTheirField(t *testing.T) {
 		{`(m.n + 1)|string`, "42", n}, {`"%05d" % (m.n + 1)`, "00042", n}, {`"{:.1f}".format(m.f * 2)`, "5.0", f}, {`"%c" % (m.n + 19)`, "<", n}, {`(m.n + 1)|tojson`, "42", n},
 		{`range(m.n, 99)|first`, "41", n}, {`range(m.n)[40:]|last`, "40", n}, {`range(m.n)`, "range(0, 41)", n}, {`range(m.n).stop + 1`, "42", n}, {`m.n.real`, "41", n}, {`m.f.as_integer_ratio()|first`, "5", f}, {`m.f.hex()`, "0x1.4000000000000p+1", f}, {`m.n.bit_length()`, "6", n},
 
-		{`1 + 1`, "2", ""}, {`m.content|int(7)`, "7", ""}, {`m.content|length`, "12", ""}, {`m.content.find("of")`, "3", ""}, {`m.n == 41`, "True", ""}, {`m.n is odd`, "True", ""}, {`"ab" * (m.f|int)`, "abab", ""},
+		{`1 + 1`, "2", ""}, {`m.content|int(7)`, "7", ""}, {`"12"|int(7, 1)`, "12", ""}, {`m.content|length`, "12", ""}, {`m.content.find("of")`, "3", ""}, {`m.n == 41`, "True", ""}, {`m.n is odd`, "True", ""}, {`"ab" * (m.f|int)`, "abab", ""},
 	} {
 		tmpl, err := Compile(`{% set m = messages[0] %}{{ `+row.source+` }}`, Options{})
 		require.NoError(t, err, row.source)

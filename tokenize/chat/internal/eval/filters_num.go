@@ -51,8 +51,10 @@ func (x *exec) whole(v, base value.Value) (value.Value, bool) {
 		}
 		return truncated(n.V)
 	case *value.Str:
-		if i, ok := value.ParseInt(n.S, intBase(base)); ok {
-			return i, true
+		if b, ok := intBase(base); ok {
+			if i, ok := value.ParseInt(n.S, b); ok {
+				return i, true
+			}
 		}
 		f, ok := value.ParseFloat(n.S)
 		if !ok || math.IsInf(f, 0) {
@@ -71,16 +73,13 @@ func truncated(f float64) (value.Value, bool) {
 	return value.NewBig(b), true
 }
 
-// intBase is the base of an integer text; 1, in which there are none, for any that
-// Python refuses.
-func intBase(v value.Value) int {
+// intBase is the base of an integer text; false for one that Python refuses.
+func intBase(v value.Value) (int, bool) {
 	if v == nil {
-		return 10
+		return 10, true
 	}
-	if n, ok := value.AsInt(v); ok && (n == 0 || n >= 2 && n <= 36) {
-		return int(n)
-	}
-	return 1
+	n, ok := value.AsInt(v)
+	return int(n), ok && (n == 0 || n >= 2 && n <= 36)
 }
 
 func filterFloat(x *exec, v value.Value, a args) value.Value {

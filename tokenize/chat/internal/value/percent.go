@@ -32,8 +32,11 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 			return 0, fault
 		}
 		n, ok := AsInt(v)
-		if !ok {
+		switch {
+		case !IsInt(v):
 			return 0, typeError("* wants int")
+		case !ok:
+			return 0, valueError("Python int too large to convert to C ssize_t")
 		}
 		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
 	}
@@ -46,6 +49,11 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 		}
 		t.Part(s, i, i+j)
 		i += j + 1
+		if i < len(s.S) && s.S[i] == '%' {
+			t.Lit("%")
+			i++
+			continue
+		}
 		p := spec{fill: " ", prec: -1}
 		var v Value
 		if i < len(s.S) && s.S[i] == '(' {
@@ -130,10 +138,6 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 		}
 		conv := s.S[i]
 		i++
-		if conv == '%' {
-			t.Lit("%")
-			continue
-		}
 		if v == nil {
 			if v, fault = take(); fault != nil {
 				return nil, fault
