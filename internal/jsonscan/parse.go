@@ -73,11 +73,12 @@ type SyntaxError struct {
 func (e *SyntaxError) Error() string { return fmt.Sprintf("byte %d: %s", e.Offset, e.Msg) }
 
 // Doc is a parsed text. Parse may be called again; Values of earlier calls are
-// then invalid.
+// then invalid. A Doc and its Values are for one goroutine.
 type Doc struct {
 	src   []byte
 	nodes []node
 	opt   Options
+	words map[string]string // see Value.Word
 	// NonFinite is true when NaN or an infinity occurred.
 	NonFinite bool
 }

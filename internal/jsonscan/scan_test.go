@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unsafe"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -251,4 +252,23 @@ func BenchmarkParse(b *testing.B) {
 			}
 		}
 	})
+}
+
+// Words outlive their text, and equal ones share memory.
+func TestWord(t *testing.T) {
+	var d jsonscan.Doc
+	long := strings.Repeat("x", 100)
+	text := []byte(`["role","r\u006fle","` + long + `",1]`)
+	v, err := d.Parse(text, jsonscan.Options{})
+	require.NoError(t, err)
+	var words []string
+	for _, x := range v.Items() {
+		words = append(words, x.Word())
+	}
+	clear(text)
+	require.Equal(t, []string{"role", "role", long, ""}, words)
+	v, err = d.Parse([]byte(`"role"`), jsonscan.Options{})
+	require.NoError(t, err)
+	require.Same(t, unsafe.StringData(words[0]), unsafe.StringData(v.Word()))
+	require.Zero(t, testing.AllocsPerRun(10, func() { v.Word() }))
 }

@@ -142,6 +142,29 @@ func (v Value) Is(s string) bool {
 	return v.String() == s
 }
 
+// A Doc keeps this many words, none longer than maxWord bytes.
+const maxWords, maxWord = 1 << 10, 32
+
+// Word is String for texts that recur, such as keys and roles: equal ones of a
+// Doc share their memory, over calls of Parse too.
+func (v Value) Word() string {
+	if v.n.kind != String || v.n.flags&flagEscaped != 0 || v.n.end-v.n.start > maxWord+2 {
+		return v.String()
+	}
+	inner := v.d.src[v.n.start+1 : v.n.end-1]
+	if s, ok := v.d.words[string(inner)]; ok {
+		return s
+	}
+	s := string(inner)
+	if v.d.words == nil {
+		v.d.words = map[string]string{}
+	}
+	if len(v.d.words) < maxWords {
+		v.d.words[s] = s
+	}
+	return s
+}
+
 // LoneSurrogate reports whether the string holds an escape that is half of a
 // surrogate pair.
 func (v Value) LoneSurrogate() bool {
@@ -224,10 +247,15 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 // Get returns the member of that key, the last one when it occurs twice, as
 // most readers do; absent when v is no object.
 func (v Value) Get(key string) Value {
+	if v.n.kind != Object {
+		return Value{}
+	}
 	var found Value
-	for k, m := range v.Fields() {
-		if k.Is(key) {
-			found = m
+	for i := v.i + 1; i < v.n.next; i = v.d.nodes[i+1].next {
+		// Most keys differ in length, which is cheaper to see.
+		k := &v.d.nodes[i]
+		if (k.flags&flagEscaped != 0 || int(k.end-k.start) == len(key)+2) && v.d.at(i).Is(key) {
+			found = v.d.at(i + 1)
 		}
 	}
 	return found
@@ -245,7 +273,7 @@ func (v Value) Path(keys ...string) Value {
 func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		for k, m := range v.Fields() {
-			if !yield(k.String(), m) {
+			if !yield(k.Word(), m) {
 				return
 			}
 		}

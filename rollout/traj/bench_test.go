@@ -1,6 +1,8 @@
 package traj_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +39,39 @@ func BenchmarkImport(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkImportWire reads recorded exchanges of about 1.7 KB, one a line.
+func BenchmarkImportWire(b *testing.B) {
+	root := kit.Dir(b, "data", "trajectories")
+	for name, files := range map[string][]string{
+		"openai":    {"openai-wire/tool_calls_1.json", "openai-wire/tool_calls_2.json"},
+		"anthropic": {"anthropic-messages/thinking.json", "anthropic-messages/tools_parallel.json"},
+	} {
+		var lines bytes.Buffer
+		for _, f := range files {
+			require.NoError(b, json.Compact(&lines, []byte(plain(b, filepath.Join(root, f)))))
+			lines.WriteByte('\n')
+		}
+		in := strings.Repeat(lines.String(), 1000)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(in)))
+			b.ReportAllocs()
+			before := kit.CPUTime()
+			for range b.N {
+				r, err := traj.NewReader(strings.NewReader(in), "x.jsonl", stop)
+				require.NoError(b, err)
+				for _, err := range r.All() {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			if used := kit.CPUTime() - before; used > 0 {
+				b.ReportMetric(float64(b.N*len(in))/1e6/used.Seconds(), "MB/cpu-s")
 			}
 		})
 	}

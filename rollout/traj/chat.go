@@ -3,6 +3,7 @@ package traj
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,11 +57,10 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 		var err error
 		switch key {
 		case "role":
-			role, ok := x.Text()
-			if !ok {
+			if x.Kind() != jsonscan.String {
 				return m, j.want(x, at, "/role", "a string")
 			}
-			m.Role = rollout.Role(role)
+			m.Role = rollout.Role(x.Word())
 		case "content":
 			err = j.content(&m, x, i)
 		case "name":
@@ -68,6 +68,7 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 		case "tool_call_id":
 			m.ToolCallID = x.String()
 		case "tool_calls":
+			m.ToolCalls = slices.Grow(m.ToolCalls, x.Len())
 			for k, c := range x.Items() {
 				call, cerr := j.toolCall(c, i, k)
 				if cerr != nil {
@@ -163,7 +164,7 @@ func (j *job) content(m *rollout.Message, v value, i int) error {
 			case jsonscan.String:
 				p.Type, p.Text = "text", j.text(x, rollout.At(i), "/content")
 			case jsonscan.Object:
-				p.Type = x.Get("type").String()
+				p.Type = x.Get("type").Word()
 				if err := j.partText(&p, x, i); err != nil {
 					return err
 				}
@@ -214,10 +215,9 @@ func renamed(v value, from, to string) []byte {
 // toolCall reads one call: name and arguments in a "function" object or on the
 // call itself, arguments as text or as any JSON value.
 func (j *job) toolCall(v value, i, k int) (rollout.ToolCall, error) {
-	field := "/tool_calls/" + strconv.Itoa(k)
 	c := rollout.ToolCall{ID: v.Get("id").String()}
 	if v.Kind() != jsonscan.Object {
-		return c, j.want(v, rollout.At(i), field, "an object")
+		return c, j.want(v, rollout.At(i), "/tool_calls/"+strconv.Itoa(k), "an object")
 	}
 	f := v.Get("function")
 	if f.Kind() != jsonscan.Object {
@@ -227,10 +227,10 @@ func (j *job) toolCall(v value, i, k int) (rollout.ToolCall, error) {
 	if s, ok := v.Get("function").Text(); ok && name.IsNull() {
 		c.Name = s
 	} else {
-		c.Name = name.String()
+		c.Name = name.Word()
 	}
 	if c.Name == "" {
-		return c, j.fail(rollout.At(i), field, "the tool call has no name")
+		return c, j.fail(rollout.At(i), "/tool_calls/"+strconv.Itoa(k), "the tool call has no name")
 	}
 	setArguments(&c, f.Get("arguments"))
 	for key, x := range v.Members() {
@@ -254,7 +254,7 @@ func (j *job) chatMessages(v value, field string) ([]rollout.Message, error) {
 	if v.Kind() != jsonscan.Array {
 		return nil, j.want(v, 0, field, "a list of messages")
 	}
-	out := make([]rollout.Message, 0, v.Len())
+	out := make([]rollout.Message, 0, v.Len()+1) // a reply may follow
 	for i, x := range v.Items() {
 		m, err := j.chatMessage(x, i)
 		if err != nil {

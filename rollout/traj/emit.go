@@ -6,8 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
-	"io"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
@@ -157,14 +156,11 @@ func located(err error, at rollout.Origin) error {
 // hash, so that many rollouts need little memory; two ids of one hash would only
 // cost the second its own name.
 func (rd *Reader) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
-	place := rel + "#" + strconv.Itoa(at.Index)
-	if r.ID == "" {
-		r.ID = place
-	}
-	if rd.newID(r.ID) {
+	if r.ID != "" && rd.newID(r.ID) {
 		return
 	}
-	if r.ID != place {
+	place := rel + "#" + strconv.Itoa(at.Index)
+	if r.ID != "" && r.ID != place {
 		r.Notes = append(r.Notes, rollout.Note{Code: "id_repeated", Text: fmt.Sprintf("the id %q of the data occurred before; file and index were taken", r.ID)})
 	}
 	for n, id := 1, place; ; n++ {
@@ -180,9 +176,7 @@ func (rd *Reader) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
 
 // newID remembers an id and reports whether it is new.
 func (rd *Reader) newID(id string) bool {
-	h := fnv.New64a()
-	io.WriteString(h, id)
-	sum := h.Sum64()
+	sum := maphash.String(rd.seed, id)
 	if _, taken := rd.ids[sum]; taken {
 		return false
 	}

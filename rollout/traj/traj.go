@@ -3,6 +3,7 @@ package traj
 import (
 	"cmp"
 	"errors"
+	"hash/maphash"
 	"io"
 	"iter"
 	"os"
@@ -96,7 +97,8 @@ type Reader struct {
 	single *source.File
 
 	report Report
-	ids    map[uint64]struct{}
+	ids    map[uint64]struct{} // hashes
+	seed   maphash.Seed        // of ids
 	groups map[string]*indices
 	seen   map[[16]byte]rollout.Origin
 	calls  *callRun          // being collected
@@ -135,7 +137,7 @@ func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
 }
 
 func newReader(paths []string, opt Options) *Reader {
-	r := &Reader{opt: opt, paths: paths, ids: map[uint64]struct{}{}, groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
+	r := &Reader{opt: opt, paths: paths, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
 		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),

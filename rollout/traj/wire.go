@@ -114,6 +114,7 @@ func (j *job) responsesCall(params, response value) error {
 func readAnthropic(j *job, v value) error {
 	q, a := v.Get("request"), v.Get("response")
 	r := &rollout.Rollout{ID: identifier(a.Get("id")), Index: noIndex, Tools: functionTools(q.Get("tools")), Temperature: temperature(q.Get("temperature"))}
+	r.Messages = make([]rollout.Message, 0, q.Get("messages").Len()+2)
 	if s := q.Get("system"); !s.IsNull() {
 		m := rollout.Message{Role: rollout.RoleSystem}
 		if err := j.content(&m, s, 0); err != nil {
@@ -146,11 +147,10 @@ func readAnthropic(j *job, v value) error {
 // message each, then what else a user said; thinking becomes reasoning,
 // tool_use a call whose arguments are an object.
 func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
-	role, ok := v.Get("role").Text()
-	if !ok || role == "" {
+	m := rollout.Message{Role: rollout.Role(v.Get("role").Word())}
+	if m.Role == "" {
 		return j.fail(rollout.At(len(r.Messages)), "/role", "the message has no role")
 	}
-	m := rollout.Message{Role: rollout.Role(role)}
 	body := v.Get("content")
 	if body.Kind() != jsonscan.Array {
 		if err := j.content(&m, body, len(r.Messages)); err != nil {
@@ -166,7 +166,7 @@ func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
 		if b.Kind() != jsonscan.Object {
 			return j.want(b, rollout.At(i), "/content", "a block object")
 		}
-		switch kind := b.Get("type").String(); kind {
+		switch kind := b.Get("type").Word(); kind {
 		case "tool_result":
 			results++
 			t := rollout.Message{Role: rollout.RoleTool, ToolCallID: b.Get("tool_use_id").String()}
@@ -178,7 +178,7 @@ func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
 			}
 			r.Messages = append(r.Messages, t)
 		case "tool_use":
-			c := rollout.ToolCall{ID: b.Get("id").String(), Name: b.Get("name").String()}
+			c := rollout.ToolCall{ID: b.Get("id").String(), Name: b.Get("name").Word()}
 			if c.Name == "" {
 				return j.fail(rollout.At(i), "/content", "the tool_use block has no name")
 			}
