@@ -2,6 +2,7 @@ package bpe_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -155,22 +156,46 @@ func BenchmarkParallel(b *testing.B) {
 	}
 }
 
-// BenchmarkPathological measures 1 MB texts that are one piece, or nearly.
+// megabyte draws a text of about 1 MB from an alphabet.
+func megabyte(alphabet string) string {
+	const size, seed = 1 << 20, 1
+	r, letters := rand.New(rand.NewPCG(seed, 0)), []rune(alphabet)
+	var b strings.Builder
+	for b.Len() < size {
+		b.WriteRune(letters[r.IntN(len(letters))])
+	}
+	return b.String()
+}
+
+// span lists the characters from a to b.
+func span(a, b rune) string {
+	var s []rune
+	for ; a <= b; a++ {
+		s = append(s, a)
+	}
+	return string(s)
+}
+
+// BenchmarkPathological measures 1 MB texts that are one piece, or nearly, or that
+// no cache and no shortcut serves: one unit over and over, and random characters.
 func BenchmarkPathological(b *testing.B) {
 	tok := benchTokenizer(b)
-	const size = 1 << 20
-	random := make([]byte, size)
-	state := uint32(1)
-	for i := range random {
-		state = state*1664525 + 1013904223
-		random[i] = 'a' + byte(state>>24)%26
-	}
-	for name, text := range map[string]string{
-		"letter": strings.Repeat("a", size), "spaces": strings.Repeat(" ", size), "newlines": strings.Repeat("\n", size),
-		"random_letters": string(random), "marks": strings.Repeat("!?.-", size/4), "han": strings.Repeat("漢字仮名", size/12),
-		"combining": strings.Repeat("e\u0301\u0327", size/5), "digits": strings.Repeat("1234567890", size/10),
-		"angles": strings.Repeat("<|im_", size/5), "apostrophes": strings.Repeat("'", size),
+	texts := map[string]string{}
+	for name, unit := range map[string]string{
+		"letter": "a", "alternating": "ab", "alternating_space": "a ", "spaces": " ", "newlines": "\n", "tabs_spaces": "\t ", "digits": "1234567890",
+		"marks": "!?.-", "apostrophes": "'", "angles": "<|im_", "han": "漢字仮名", "emoji": "👩‍👩‍👧‍👦", "combining": "e\u0301\u0327", "nul": "\x00",
 	} {
+		texts[name] = strings.Repeat(unit, 1<<20/len(unit))
+	}
+	letters, han := span('a', 'z'), span('一', '龥')
+	for name, alphabet := range map[string]string{
+		"letters": letters, "digits": "0123456789", "base64": letters + strings.ToUpper(letters) + "0123456789+/", "spaces": " \t\n\r", "marks": span('!', '/'),
+		"han": han, "cjk": han[:900] + span('ぁ', 'ヺ') + span('가', '힣')[:900] + letters, "hangul": span('가', '힣'), "emoji": span('😀', '🙏'), "accents": "aeiou" + span('\u0300', '\u036F'),
+		"planes": span(' ', '\uD7FF') + span(0x10000, 0x3FFFF),
+	} {
+		texts["random_"+name] = megabyte(alphabet)
+	}
+	for name, text := range texts {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			var e tokenize.Encoding

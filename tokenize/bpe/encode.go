@@ -233,8 +233,12 @@ func (e *encoder) scan(text *norm.Text) {
 	}
 }
 
-// minSegment is how much text must be left for a segment to be looked for.
-const minSegment = 32
+const (
+	// minSegment is how much text must be left for a segment to be looked for.
+	minSegment = 32
+	// segmentBits makes room for 131,072 segments.
+	segmentBits = 15
+)
 
 // segment encodes text.Buf[i:end], a segment, by its own entry where it has one.
 func (e *encoder) segment(text *norm.Text, i, end int) {
@@ -248,7 +252,7 @@ func (e *encoder) segment(text *norm.Text, i, end int) {
 	store := e.t.segments
 	hit := store.Find(b, h)
 	if hit == nil {
-		if !store.Met(h) || store.Full(h) {
+		if !store.Wants(h) {
 			e.pieceByPiece(text, i, end)
 			return
 		}

@@ -180,7 +180,7 @@ func (l *loader) build(sec source) (*Tokenizer, error) {
 func (t *Tokenizer) finish() {
 	t.facts = newFacts(t)
 	if s, ok := t.splitter.(segmenter); ok {
-		t.segmenter, t.segments = s, model.NewSegments()
+		t.segmenter, t.segments = s, model.NewSegments(segmentBits)
 	}
 	t.pool.New = func() any { return &encoder{t: t} }
 	if t.decoder.plainBytes() {

@@ -11,32 +11,29 @@ const (
 // for one that also swallows the n characters after it.
 type Char struct {
 	R      rune
-	Change int
-}
-
-type pending struct {
-	Char
-	class uint8
+	Change int32
 }
 
 // Decompose appends NFD (compat: NFKD) of text to dst.
 func (t *Tables) Decompose(dst []Char, text []byte, compat bool) []Char {
-	var marks []pending
+	marks, last, ordered := len(dst), uint8(0), true // since the last starter
 	flush := func() {
-		sortMarks(marks)
-		for _, p := range marks {
-			dst = append(dst, p.Char)
+		if !ordered {
+			t.sortMarks(dst[marks:])
 		}
-		marks = marks[:0]
+		last, ordered = 0, true
 	}
-	push := func(r rune, change int) {
-		class := t.ccc[r]
+	push := func(r rune, change int32) {
+		class := t.class(r)
 		if class == 0 {
 			flush()
-			dst = append(dst, Char{r, change})
-			return
 		}
-		marks = append(marks, pending{Char{r, change}, class})
+		ordered = ordered && class >= last
+		last = class
+		dst = append(dst, Char{r, change})
+		if class == 0 {
+			marks = len(dst)
+		}
 	}
 	for i := 0; i < len(text); {
 		r, size := DecodeRune(text[i:])
@@ -44,6 +41,7 @@ func (t *Tables) Decompose(dst []Char, text []byte, compat bool) []Char {
 		if r < 0xC0 && !compat || r < 0x80 {
 			flush()
 			dst = append(dst, Char{r, 0})
+			marks = len(dst)
 			continue
 		}
 		d := t.nfd[r]
@@ -64,7 +62,7 @@ func (t *Tables) Decompose(dst []Char, text []byte, compat bool) []Char {
 			push(r, 0)
 		default:
 			for k, c := range d {
-				push(c, min(k, 1))
+				push(c, int32(min(k, 1)))
 			}
 		}
 	}
@@ -96,7 +94,7 @@ func (t *Tables) Recompose(d []Char) []Char {
 	base := -1 // index in out of the last starter
 	var last uint8
 	for _, c := range d {
-		class := t.ccc[c.R]
+		class := t.class(c.R)
 		if base >= 0 {
 			if blocked := last != 0 && last >= class; !blocked {
 				if r, ok := t.pair(out[base].R, c.R); ok {
@@ -116,30 +114,29 @@ func (t *Tables) Recompose(d []Char) []Char {
 	return out
 }
 
-func sortMarks(m []pending) {
-	if len(m) < 2 {
-		return
-	}
+// sortMarks sorts marks by their classes.
+func (t *Tables) sortMarks(m []Char) {
 	if len(m) <= 16 {
 		for i := 1; i < len(m); i++ {
-			for k := i; k > 0 && m[k].class < m[k-1].class; k-- {
+			for k := i; k > 0 && t.class(m[k].R) < t.class(m[k-1].R); k-- {
 				m[k], m[k-1] = m[k-1], m[k]
 			}
 		}
 		return
 	}
-	// counting sort by class: linear whatever the number of marks
+	// counting sort: linear whatever the number of marks
 	var start [257]int
-	for _, p := range m {
-		start[int(p.class)+1]++
+	for _, c := range m {
+		start[int(t.class(c.R))+1]++
 	}
 	for i := 1; i < len(start); i++ {
 		start[i] += start[i-1]
 	}
-	tmp := make([]pending, len(m))
-	for _, p := range m {
-		tmp[start[p.class]] = p
-		start[p.class]++
+	sorted := make([]Char, len(m))
+	for _, c := range m {
+		class := t.class(c.R)
+		sorted[start[class]] = c
+		start[class]++
 	}
-	copy(m, tmp)
+	copy(m, sorted)
 }

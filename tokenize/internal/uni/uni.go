@@ -40,18 +40,19 @@ const (
 	blockBits = 7
 	blockSize = 1 << blockBits
 	maxRune   = 0x10FFFF
+
+	classShift = 16
 )
 
 // Tables is the unpacked form; it is read-only.
 type Tables struct {
 	index [(maxRune + 1) >> blockBits]uint16
-	flags []uint16
+	flags []uint32 // and the combining class from classShift on
 	cats  []catRun
 	sets  map[string]Set
 	nfd   map[rune][]rune
 	nfkd  map[rune][]rune
 	lower map[rune][]rune
-	ccc   map[rune]uint8
 	pairs map[[2]rune]rune
 }
 
@@ -82,7 +83,12 @@ var categories = []string{
 }
 
 // Flags returns the flags of r; r must be a valid code point.
-func (t *Tables) Flags(r rune) uint16 {
+func (t *Tables) Flags(r rune) uint16 { return uint16(t.facts(r)) }
+
+// class returns the canonical combining class of r.
+func (t *Tables) class(r rune) uint8 { return uint8(t.facts(r) >> classShift) }
+
+func (t *Tables) facts(r rune) uint32 {
 	return t.flags[uint32(t.index[uint32(r)>>blockBits])<<blockBits|uint32(r)&(blockSize-1)]
 }
 
@@ -147,7 +153,8 @@ func (r *reader) str() string {
 }
 
 func unpack() *Tables {
-	t := &Tables{sets: map[string]Set{}, ccc: map[rune]uint8{}, pairs: map[[2]rune]rune{}}
+	t := &Tables{sets: map[string]Set{}, pairs: map[[2]rune]rune{}}
+	classes := map[rune]uint8{}
 	top := reader{packed[len("TPU1"):]}
 	for len(top.s) > 0 {
 		name := top.str()
@@ -169,7 +176,7 @@ func unpack() *Tables {
 			for at := 0; len(body.s) > 0; {
 				n, class := body.num(), body.num()
 				for r := at; class != 0 && r < at+n; r++ {
-					t.ccc[rune(r)] = uint8(class)
+					classes[rune(r)] = uint8(class)
 				}
 				at += n
 			}
@@ -182,7 +189,7 @@ func unpack() *Tables {
 			t.sets[name[len("set:"):]] = ranges(body)
 		}
 	}
-	t.buildFlags()
+	t.buildFlags(classes)
 	return t
 }
 
@@ -211,7 +218,7 @@ func mapping(body reader) map[rune][]rune {
 	return m
 }
 
-func (t *Tables) buildFlags() {
+func (t *Tables) buildFlags(classes map[rune]uint8) {
 	byCat := make([]uint16, len(categories))
 	for i, c := range categories {
 		switch c[0] {
@@ -235,20 +242,20 @@ func (t *Tables) buildFlags() {
 			byCat[i] |= Upper | Lower
 		}
 	}
-	all := make([]uint16, maxRune+1)
+	all := make([]uint32, maxRune+1)
 	for i, run := range t.cats {
 		end := maxRune + 1
 		if i+1 < len(t.cats) {
 			end = int(t.cats[i+1].first)
 		}
 		for r := int(run.first); r < end; r++ {
-			all[r] = byCat[run.cat]
+			all[r] = uint32(byCat[run.cat])
 		}
 	}
 	mark := func(s Set, bit uint16) {
 		for _, x := range s {
 			for r := x.Lo; r <= x.Hi; r++ {
-				all[r] |= bit
+				all[r] |= uint32(bit)
 			}
 		}
 	}
@@ -259,24 +266,24 @@ func (t *Tables) buildFlags() {
 	mark(t.sets["punctuation"], Punct)
 	mark(t.sets["mark"], Accent)
 	mark(Set{{0x4E00, 0x9FA5}, {0x3040, 0x30FF}}, Kana)
-	for r := range t.ccc {
-		all[r] |= NFCNo | NFKCNo
+	for r, class := range classes {
+		all[r] |= uint32(NFCNo|NFKCNo) | uint32(class)<<classShift
 	}
 	for p := range t.pairs {
-		all[p[1]] |= NFCNo | NFKCNo
+		all[p[1]] |= uint32(NFCNo | NFKCNo)
 	}
 	for r, d := range t.nfd {
 		if t.Compose(d) != r {
-			all[r] |= NFCNo | NFKCNo
+			all[r] |= uint32(NFCNo | NFKCNo)
 		}
 	}
 	for r := range t.nfkd {
-		all[r] |= NFKCNo
+		all[r] |= uint32(NFKCNo)
 	}
 	mark(Set{{0x1161, 0x1175}, {0x11A8, 0x11C2}}, NFCNo|NFKCNo)
-	seen := map[[blockSize]uint16]uint16{}
+	seen := map[[blockSize]uint32]uint16{}
 	for b := range t.index {
-		block := [blockSize]uint16(all[b<<blockBits:])
+		block := [blockSize]uint32(all[b<<blockBits:])
 		k, ok := seen[block]
 		if !ok {
 			k = uint16(len(seen))

@@ -2,54 +2,45 @@ package model
 
 const (
 	// blocksLen is the number of symbols up to which blocks beat a heap.
-	blocksLen = 512
-	blockLen  = 8
+	blocksLen = fan * fan * fan
+	// fan is how many places make a block, and how many blocks a row.
+	fan = 8
 	// noPair is the key of a place whose pair does not merge.
 	noPair = ^uint64(0)
 )
 
 // blocks is the working memory of inBlocks: the pairs at each place, the best of
-// each block of places, and the places as a list.
+// each block of places and of each row of blocks, and the places as a list.
 type blocks struct {
 	keys       [blocksLen]uint64 // rank<<32 | place
-	best       [blocksLen / blockLen]uint64
+	best       [fan * fan]uint64
+	rows       [fan]uint64
 	into       [blocksLen]int32
 	prev, next [blocksLen]int32
 }
 
-// settle finds the best pair of block k again.
-func (b *blocks) settle(k uint32) {
-	c := (*[blockLen]uint64)(b.keys[k*blockLen:])
-	b.best[k] = min(min(min(c[0], c[1]), min(c[2], c[3])), min(min(c[4], c[5]), min(c[6], c[7])))
+// least returns the least of a block; without branches and with few waits, that
+// costs a few cycles.
+func least(c *[fan]uint64) uint64 {
+	return min(min(min(c[0], c[1]), min(c[2], c[3])), min(min(c[4], c[5]), min(c[6], c[7])))
+}
+
+// settle finds the best pairs of the block and the row of a place again.
+func (b *blocks) settle(place uint32) {
+	k := place / fan
+	b.best[k] = least((*[fan]uint64)(b.keys[k*fan:]))
+	k /= fan
+	b.rows[k] = least((*[fan]uint64)(b.best[k*fan:]))
 }
 
 // inBlocks merges up to blocksLen symbols. To find the best pair it looks at the
-// best of each block, and after a merge at the few blocks that changed: without
-// branches, that costs less than a heap, which keeps stale entries besides.
+// best of each row, and after a merge at the few blocks that changed, which costs
+// less than a heap with its stale entries.
 func (m *merger) inBlocks(s []sym) []sym {
 	b, n := &m.block, len(s)
-	first := m.pairs.first()
-	count := (n + blockLen - 1) / blockLen
-	for i := range s {
-		b.keys[i], b.prev[i], b.next[i] = noPair, int32(i-1), int32(i+1)
-		if i+1 < n {
-			if rank, into := m.pairs.findFirst(first, s[i].id, s[i+1].id); rank != noRank {
-				b.keys[i], b.into[i] = uint64(rank)<<32|uint64(i), into
-			}
-		}
-	}
-	for i := n; i < count*blockLen; i++ {
-		b.keys[i] = noPair
-	}
-	for k := range count {
-		b.settle(uint32(k))
-	}
-	best := b.best[:count]
+	b.fill(m.pairs, s)
 	for {
-		top := noPair
-		for _, x := range best {
-			top = min(top, x)
-		}
+		top := least(&b.rows)
 		if top == noPair {
 			break
 		}
@@ -67,13 +58,13 @@ func (m *merger) inBlocks(s []sym) []sym {
 		}
 		if p >= 0 {
 			b.keys[p], b.into[p] = m.pairs.key(s[p].id, s[i].id, uint32(p))
-			if q := uint32(p) / blockLen; q != i/blockLen {
-				b.settle(q)
+			if uint32(p)/fan != i/fan {
+				b.settle(uint32(p))
 			}
 		}
-		b.settle(i / blockLen)
-		if q := j / blockLen; q != i/blockLen {
-			b.settle(q)
+		b.settle(i)
+		if j/fan != i/fan {
+			b.settle(j)
 		}
 	}
 	out := s[:0]
@@ -81,4 +72,27 @@ func (m *merger) inBlocks(s []sym) []sym {
 		out = append(out, s[i])
 	}
 	return out
+}
+
+// fill lays out the symbols.
+func (b *blocks) fill(pairs *Pairs, s []sym) {
+	first := pairs.first()
+	for k := range b.rows {
+		b.rows[k] = noPair
+	}
+	size := (len(s) + fan*fan - 1) &^ (fan*fan - 1)
+	for i := range size {
+		b.keys[i], b.prev[i], b.next[i] = noPair, int32(i-1), int32(i+1)
+		if i+1 < len(s) {
+			if rank, into := pairs.findFirst(first, s[i].id, s[i+1].id); rank != noRank {
+				b.keys[i], b.into[i] = uint64(rank)<<32|uint64(i), into
+			}
+		}
+	}
+	for i := 0; i < size; i += fan {
+		b.best[i/fan] = least((*[fan]uint64)(b.keys[i:]))
+	}
+	for i := 0; i < size/fan; i += fan {
+		b.rows[i/fan] = least((*[fan]uint64)(b.best[i:]))
+	}
 }

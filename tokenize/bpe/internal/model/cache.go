@@ -9,16 +9,16 @@ import (
 // lock, and is bounded: when too many pieces find no room it starts afresh.
 //
 // A piece of up to 16 bytes and 3 ids lives in a slot of 32 bytes that is
-// written once: claimed by compare-and-swap, published by the store of meta. A
-// longer one is an immutable entry behind an atomic pointer, and may be replaced.
+// written once: claimed by compare-and-swap, published by the store of meta.
+// Longer ones live in a store of segments.
 type cache struct {
 	short atomic.Pointer[shortTable]
-	long  []atomic.Pointer[longEntry]
+	long  *Segments
 }
 
 const (
 	shortBits = 16
-	longBits  = 14
+	longBits  = 12
 	ways      = 4 // slots tried for a key, neighbours in memory
 
 	maxShortKey = 16
@@ -26,7 +26,7 @@ const (
 	idBits      = 21
 
 	// maxLongKey bounds the memory of the long part: with its ids, a key of
-	// this size takes about 1 KiB.
+	// this size takes up to 2 KiB.
 	maxLongKey = 256
 )
 
@@ -43,14 +43,8 @@ type slot struct {
 	ids  uint64
 }
 
-type longEntry struct {
-	hash uint64
-	key  string
-	ids  []ID
-}
-
 func newCache() *cache {
-	c := &cache{long: make([]atomic.Pointer[longEntry], 1<<longBits)}
+	c := &cache{long: NewSegments(longBits)}
 	c.short.Store(&shortTable{slots: make([]slot, 1<<shortBits)})
 	return c
 }
@@ -116,30 +110,4 @@ func (c *cache) putShort(k key, n int, h uint64, ids []ID) {
 	if int(t.missed.Add(1)) == len(t.slots)/4 {
 		c.short.CompareAndSwap(t, &shortTable{slots: make([]slot, len(t.slots))})
 	}
-}
-
-func (c *cache) findLong(piece []byte, h uint64) *longEntry {
-	at := h & (uint64(len(c.long)) - 1) &^ (ways - 1)
-	for w := range uint64(ways) {
-		e := c.long[at+w].Load()
-		if e == nil {
-			return nil
-		}
-		if e.hash == h && e.key == string(piece) {
-			return e
-		}
-	}
-	return nil
-}
-
-func (c *cache) putLong(piece []byte, h uint64, ids []ID) {
-	e := &longEntry{hash: h, key: string(piece), ids: append([]ID(nil), ids...)}
-	at := h & (uint64(len(c.long)) - 1) &^ (ways - 1)
-	for w := range uint64(ways) {
-		if c.long[at+w].Load() == nil {
-			c.long[at+w].Store(e)
-			return
-		}
-	}
-	c.long[at+h>>60&(ways-1)].Store(e)
 }

@@ -8,6 +8,9 @@ type sym struct {
 	id, n, w int32
 }
 
+// symbols appends the initial symbols [from, to) of a piece to dst.
+type symbols func(dst []sym, from, to int) []sym
+
 // merger holds the working memory of merging; it is not safe for concurrent use.
 type merger struct {
 	pairs *Pairs
@@ -17,11 +20,14 @@ type merger struct {
 	next  []int32
 	heap  []uint64
 	block blocks
-	chunk []sym
-	given []sym // the initial symbols it was merged from
-	probe []sym
+	chunk merged
+	probe merged
+	read  []sym
 	out   []sym
 }
+
+// merged is a sequence that was merged as a whole: initial symbols and tokens.
+type merged struct{ initial, tokens []sym }
 
 const (
 	// shortLen is the number of symbols up to which scanning for the best pair
@@ -30,26 +36,24 @@ const (
 	// chunkLen is the number of symbols that are merged at once; longer pieces
 	// are merged in overlapping chunks, whose working memory stays in cache.
 	chunkLen = 256
-	overlap  = 48
+	overlap  = 16
 )
 
-// merge applies the merges to s, lowest rank first, leftmost among equals, and
-// returns the tokens, in s's memory or m's.
-func (m *merger) merge(s []sym) []sym {
+// merge applies the merges to the n symbols of a piece, lowest rank first,
+// leftmost among equals, and returns the tokens, in m's memory.
+func (m *merger) merge(n int, piece symbols) []sym {
+	if n > blocksLen {
+		return m.long(n, piece)
+	}
+	m.read = piece(m.read[:0], 0, n)
+	return m.whole(m.read)
+}
+
+// whole merges s at once, whatever its length, and returns the tokens in s's memory.
+func (m *merger) whole(s []sym) []sym {
 	switch {
 	case len(s) < 2:
 		return s
-	case len(s) <= shortLen:
-		return m.short(s)
-	case len(s) <= blocksLen:
-		return m.inBlocks(s)
-	}
-	return m.long(s)
-}
-
-// whole merges s at once, whatever its length.
-func (m *merger) whole(s []sym) []sym {
-	switch {
 	case len(s) <= shortLen:
 		return m.short(s)
 	case len(s) <= blocksLen:
@@ -170,18 +174,18 @@ func (m *merger) queue(s []sym) []sym {
 // until some merge crosses a boundary, and the first to cross one would cross it
 // in the two neighbours alone, too. So a chunk may be joined to what is there at
 // any common boundary whose two sides are such neighbours.
-func (m *merger) long(s []sym) []sym {
-	initial, out := s, m.out[:0]
+func (m *merger) long(n int, piece symbols) []sym {
+	out := m.out[:0]
 	end := 0 // initial symbols covered by out
-	for over := overlap; end < len(initial); {
+	for over := overlap; end < n; {
 		keep, at := len(out), end
 		for keep > 0 && end-at < over {
 			keep--
 			at -= int(out[keep].n)
 		}
-		to := min(len(initial), end+chunkLen)
-		chunk := m.repeated(initial[at:to])
-		cut, pos, ok := m.join(initial, out, chunk, keep, at, end)
+		to := min(n, end+chunkLen)
+		chunk := m.again(&m.chunk, piece, at, to)
+		cut, pos, ok := m.join(piece, out, chunk, keep, at, end)
 		if !ok {
 			over *= 4
 			continue
@@ -194,26 +198,26 @@ func (m *merger) long(s []sym) []sym {
 	return out
 }
 
-// repeated merges one chunk, or takes the last one's tokens where the symbols are
-// the same: long pieces are often one character over and over.
-func (m *merger) repeated(initial []sym) []sym {
-	if !slices.Equal(initial, m.given) {
-		m.given = append(m.given[:0], initial...)
-		m.chunk = append(m.chunk[:0], initial...)
-		m.chunk = m.whole(m.chunk)
+// again merges a part of a piece, or takes the last one's tokens where the symbols
+// are the same: long pieces are often one character over and over.
+func (m *merger) again(last *merged, piece symbols, from, to int) []sym {
+	m.read = piece(m.read[:0], from, to)
+	if !slices.Equal(m.read, last.initial) {
+		last.initial = append(last.initial[:0], m.read...)
+		last.tokens = append(last.tokens[:0], m.whole(m.read)...)
 	}
-	return m.chunk
+	return last.tokens
 }
 
 // join finds a boundary common to out (from its token keep, which begins at
 // initial symbol at) and chunk (which begins there, too) that may be a boundary
 // of the whole. It returns how much of out to keep and where chunk goes on.
-func (m *merger) join(initial, out, chunk []sym, keep, at, end int) (cut, pos int, ok bool) {
+func (m *merger) join(piece symbols, out, chunk []sym, keep, at, end int) (cut, pos int, ok bool) {
 	a, b := at, at
 	i, j := keep, 0
 	for {
 		if a == b {
-			if i == 0 || j == len(chunk) || m.neighbours(initial, out[i-1], chunk[j], a) {
+			if i == 0 || j == len(chunk) || m.neighbours(piece, out[i-1], chunk[j], a) {
 				return i, j, j < len(chunk)
 			}
 		}
@@ -235,9 +239,8 @@ func (m *merger) join(initial, out, chunk []sym, keep, at, end int) (cut, pos in
 
 // neighbours reports whether x, which ends at initial symbol p, and y, which
 // begins there, are the encoding of what they span.
-func (m *merger) neighbours(initial []sym, x, y sym, p int) bool {
-	m.probe = append(m.probe[:0], initial[p-int(x.n):p+int(y.n)]...)
-	got := m.whole(m.probe)
+func (m *merger) neighbours(piece symbols, x, y sym, p int) bool {
+	got := m.again(&m.probe, piece, p-int(x.n), p+int(y.n))
 	return len(got) == 2 && got[0].n == x.n && got[0].id == x.id && got[1].id == y.id
 }
 

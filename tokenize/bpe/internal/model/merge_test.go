@@ -46,13 +46,16 @@ func TestMerge(t *testing.T) {
 			tokens++
 		}
 		m := &merger{pairs: pairs}
+		merge := func(s []sym) []sym {
+			return m.merge(len(s), func(dst []sym, from, to int) []sym { return append(dst, s[from:to]...) })
+		}
 		for _, n := range []int{0, 1, 2, 3, 7, 8, 9, shortLen, shortLen + 1, 31, 32, 33, blocksLen - 1, blocksLen, blocksLen + 1, 700, 1500} {
 			s := make([]sym, n)
 			for i := range s {
 				s[i] = sym{base + int32(r.IntN(letters)), 1, 1 + int32(r.IntN(3))}
 			}
 			want := naive(pairs, s)
-			for name, merge := range map[string]func([]sym) []sym{"merge": m.merge, "whole": m.whole, "queue": m.queue} {
+			for name, merge := range map[string]func([]sym) []sym{"merge": merge, "whole": m.whole, "queue": m.queue} {
 				got := merge(append([]sym(nil), s...))
 				require.Equal(t, len(want), len(got), "%s of %d symbols, round %d of seed %d", name, n, round, seed)
 				for i := range want {

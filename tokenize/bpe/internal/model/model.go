@@ -112,8 +112,8 @@ func (m *Model) AppendRaw(dst []ID, s []byte, i, j int) []ID {
 			}
 			return dst
 		}
-		if e := m.cache.findLong(s[i:j], h); e != nil {
-			return append(dst, e.ids...)
+		if e := m.cache.long.Find(s[i:j], h); e != nil {
+			return append(dst, e.IDs()...)
 		}
 		start := len(dst)
 		dst = m.encodeRaw(dst, s[i:j])
@@ -121,7 +121,9 @@ func (m *Model) AppendRaw(dst []ID, s []byte, i, j int) []ID {
 			m.cache.putShort(k, n, h, ids)
 			return dst
 		}
-		m.cache.putLong(s[i:j], h, dst[start:])
+		if m.cache.long.Wants(h) {
+			m.cache.long.Put(s[i:j], h, dst[start:], nil)
+		}
 		return dst
 	}
 	return m.appendLong(dst, s[i:j])
@@ -132,12 +134,14 @@ func (m *Model) appendLong(dst []ID, piece []byte) []ID {
 		return m.encodeRaw(dst, piece)
 	}
 	h := hashBytes(piece)
-	if e := m.cache.findLong(piece, h); e != nil {
-		return append(dst, e.ids...)
+	if e := m.cache.long.Find(piece, h); e != nil {
+		return append(dst, e.IDs()...)
 	}
 	start := len(dst)
 	dst = m.encodeRaw(dst, piece)
-	m.cache.putLong(piece, h, dst[start:])
+	if m.cache.long.Wants(h) {
+		m.cache.long.Put(piece, h, dst[start:], nil)
+	}
 	return dst
 }
 
@@ -154,12 +158,12 @@ func (m *Model) encodeRaw(dst []ID, piece []byte) []ID {
 			return append(dst, id)
 		}
 	}
-	syms := sc.syms[:0]
-	for _, b := range piece {
-		syms = append(syms, sym{id: m.bytes[b], n: 1, w: 1})
-	}
-	sc.syms = syms
-	for _, t := range sc.merge(syms) {
+	for _, t := range sc.merge(len(piece), func(dst []sym, from, to int) []sym {
+		for _, b := range piece[from:to] {
+			dst = append(dst, sym{id: m.bytes[b], n: 1, w: 1})
+		}
+		return dst
+	}) {
 		dst = append(dst, t.id)
 	}
 	return dst

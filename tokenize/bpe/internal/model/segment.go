@@ -36,9 +36,7 @@ type Segment struct {
 }
 
 const (
-	bucketBits  = 15
 	segmentWays = 4
-	seenBits    = 17
 	headerSize  = int(unsafe.Sizeof(Segment{}))
 
 	// MaxSegment is the length up to which text is stored as one segment; its
@@ -46,9 +44,9 @@ const (
 	MaxSegment = 255
 )
 
-// NewSegments makes an empty store.
-func NewSegments() *Segments {
-	return &Segments{buckets: make([]bucket, 1<<bucketBits), seen: make([]atomic.Uint32, 1<<seenBits)}
+// NewSegments makes an empty store of 4<<bits entries.
+func NewSegments(bits int) *Segments {
+	return &Segments{buckets: make([]bucket, 1<<bits), seen: make([]atomic.Uint32, segmentWays<<bits)}
 }
 
 // IDs returns the ids of the segment, which must not be changed.
@@ -76,7 +74,7 @@ func Hash(b []byte) uint64 {
 	return mix(binary.LittleEndian.Uint64(last)^mix1, binary.LittleEndian.Uint64(last[8:])^h)
 }
 
-func (s *Segments) bucket(h uint64) *bucket { return &s.buckets[h&(1<<bucketBits-1)] }
+func (s *Segments) bucket(h uint64) *bucket { return &s.buckets[h&uint64(len(s.buckets)-1)] }
 
 func tagOf(h uint64) uint32 { return uint32(h>>32) | 1 }
 
@@ -94,9 +92,16 @@ func (s *Segments) Find(b []byte, h uint64) *Segment {
 	return nil
 }
 
-// Met records that a segment was met and reports whether it was met before.
-func (s *Segments) Met(h uint64) bool {
-	ways := s.seen[h>>16&(1<<seenBits-1)&^(segmentWays-1):][:segmentWays]
+// Wants reports whether a segment should be stored: it was met before, and its
+// entry would displace none. One in a few may displace another; most are refused,
+// lest text that exceeds the store passes through it in vain.
+func (s *Segments) Wants(h uint64) bool {
+	return s.met(h) && (s.bucket(h).tags[segmentWays-1].Load() == 0 || s.turn.Add(1)%16 == 0)
+}
+
+// met records that a segment was met and reports whether it was met before.
+func (s *Segments) met(h uint64) bool {
+	ways := s.seen[h>>16&uint64(len(s.seen)-1)&^(segmentWays-1):][:segmentWays]
 	way := int(h >> 62)
 	for w := range ways {
 		switch ways[w].Load() {
@@ -108,12 +113,6 @@ func (s *Segments) Met(h uint64) bool {
 	}
 	ways[way].Store(tagOf(h))
 	return false
-}
-
-// Full reports whether an entry for h would have to displace another. Most are
-// kept then, lest text that exceeds the store passes through it in vain.
-func (s *Segments) Full(h uint64) bool {
-	return s.bucket(h).tags[segmentWays-1].Load() != 0 && s.turn.Add(1)%16 != 0
 }
 
 // Put stores an entry and returns it; offsets are relative to the segment.

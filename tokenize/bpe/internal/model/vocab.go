@@ -156,11 +156,11 @@ func (p *Pairs) Add(a, b, into int32, rank uint32) {
 		old.each(func(s *pairSlot) { p.Add(int32(s.key>>32), int32(uint32(s.key)), int32(s.into), s.rank) })
 	}
 	key := pairKey(a, b)
-	i, tag := p.slot(key)
+	i := p.slot(key)
 	if p.tags[i] == 0 {
 		p.count++
 	}
-	p.tags[i], p.slots[i] = tag, pairSlot{key, rank, uint32(into)}
+	p.tags[i], p.slots[i] = pairTag(pairHash(key)), pairSlot{key, rank, uint32(into)}
 }
 
 func (p *Pairs) each(visit func(*pairSlot)) {
@@ -171,26 +171,45 @@ func (p *Pairs) each(visit func(*pairSlot)) {
 	}
 }
 
-// slot returns the slot of a key, or the free one where it would go, and its tag.
-func (p *Pairs) slot(key uint64) (int, uint8) {
-	h := mix(key^mix2, mix1)
-	tag := uint8(h>>56) | 1
+func pairHash(key uint64) uint64 { return mix(key^mix2, mix1) }
+
+func pairTag(hash uint64) uint8 { return uint8(hash>>56) | 1 }
+
+// slot returns the slot of a key, or the free one where it would go.
+func (p *Pairs) slot(key uint64) uint64 {
+	h := pairHash(key)
 	mask := uint64(len(p.tags) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
-		if t := p.tags[i]; t == 0 || t == tag && p.slots[i].key == key {
-			return int(i), tag
+		if t := p.tags[i]; t == 0 || t == pairTag(h) && p.slots[i].key == key {
+			return i
 		}
 	}
 }
 
-// find returns the rank and the product of a and b, noRank for none.
+// find returns the rank and the product of a and b, noRank for none. It compares
+// eight tags at once: how many slots a look-up must pass is hard to foresee.
 func (p *Pairs) find(a, b int32) (rank uint32, into int32) {
-	i, _ := p.slot(pairKey(a, b))
-	if p.tags[i] == 0 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	key := pairKey(a, b)
+	h := pairHash(key)
+	i := h & uint64(len(p.tags)-1)
+	for ; i+8 <= uint64(len(p.tags)); i += 8 {
+		group := binary.LittleEndian.Uint64(p.tags[i:])
+		differ := group ^ uint64(pairTag(h))*ones
+		// the lowest zero byte is marked for certain, others may be by mistake
+		for same := (differ - ones) &^ differ & tops; same != 0; same &= same - 1 {
+			if s := &p.slots[i+uint64(bits.TrailingZeros64(same)/8)]; s.key == key {
+				return s.rank, int32(s.into)
+			}
+		}
+		if (group-ones)&^group&tops != 0 {
+			return noRank, -1
+		}
+	}
+	if i = p.slot(key); p.tags[i] == 0 {
 		return noRank, -1
 	}
-	s := &p.slots[i]
-	return s.rank, int32(s.into)
+	return p.slots[i].rank, int32(p.slots[i].into)
 }
 
 // key returns what a place holds for the pair of a and b, and their product.

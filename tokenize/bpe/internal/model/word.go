@@ -42,8 +42,8 @@ func (m *Model) appendPart(dst []Word, part []byte) ([]Word, error) {
 	}
 	start := len(dst)
 	h := hashBytes(part)
-	if e := m.cache.findLong(part, h); e != nil {
-		for _, id := range e.ids {
+	if e := m.cache.long.Find(part, h); e != nil {
+		for _, id := range e.IDs() {
 			dst = append(dst, Word{id, m.width[id]})
 		}
 		return dst, nil
@@ -52,11 +52,13 @@ func (m *Model) appendPart(dst []Word, part []byte) ([]Word, error) {
 	if err != nil {
 		return dst, err
 	}
-	ids := make([]ID, 0, len(dst)-start)
-	for _, w := range dst[start:] {
-		ids = append(ids, w.ID)
+	if m.cache.long.Wants(h) {
+		ids := make([]ID, 0, len(dst)-start)
+		for _, w := range dst[start:] {
+			ids = append(ids, w.ID)
+		}
+		m.cache.long.Put(part, h, ids, nil)
 	}
-	m.cache.putLong(part, h, ids)
 	return dst, nil
 }
 
@@ -99,7 +101,7 @@ func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
 	}
 	flush()
 	sc.syms = syms
-	for _, t := range sc.merge(syms) {
+	for _, t := range sc.merge(len(syms), func(dst []sym, from, to int) []sym { return append(dst, syms[from:to]...) }) {
 		dst = append(dst, Word{t.id, t.w})
 	}
 	return dst, nil

@@ -52,8 +52,13 @@ func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte) []uni.Char {
 	return dst
 }
 
-// near is the distance up to which two stretches that change are taken as one.
-const near = 32
+const (
+	// near is the distance up to which two stretches that change are taken as one.
+	near = 32
+	// longStretch is the length from which a stretch takes in no other, so that
+	// what is needed to normalise it stays in the processor's cache.
+	longStretch = 4096
+)
 
 // unsettled returns the stretches of b that are not in the composed form f. Where
 // a character may change or take part in a change, the stretch between the
@@ -92,7 +97,7 @@ func (f Form) unsettled(u *uni.Tables, b []byte) (spans [][2]int) {
 			}
 			end += size
 		}
-		if n := len(spans); n > 0 && start-spans[n-1][1] <= near {
+		if n := len(spans); n > 0 && start-spans[n-1][1] <= near && end-spans[n-1][0] <= longStretch {
 			spans[n-1][1] = end
 		} else if buf = f.chars(u, buf[:0], b[start:end]); !same(buf, b[start:end]) {
 			spans = append(spans, [2]int{start, end})
@@ -127,7 +132,7 @@ func (Lowercase) Apply(u *uni.Tables, t *Text) error {
 			chars = append(chars, uni.Char{R: r})
 		}
 		for k, c := range to {
-			chars = append(chars, uni.Char{R: c, Change: min(k, 1)})
+			chars = append(chars, uni.Char{R: c, Change: int32(min(k, 1))})
 		}
 	}
 	t.transform(chars, 0)
@@ -140,7 +145,7 @@ type StripAccents struct{}
 // Apply implements [Normalizer].
 func (StripAccents) Apply(u *uni.Tables, t *Text) error {
 	var chars []uni.Char
-	skip, removed := 0, 0
+	skip, removed := 0, int32(0)
 	for i := 0; i < len(t.Buf); {
 		r, size := uni.DecodeRune(t.Buf[i:])
 		i += size
@@ -149,7 +154,7 @@ func (StripAccents) Apply(u *uni.Tables, t *Text) error {
 			continue
 		}
 		if len(chars) == 0 {
-			skip = removed
+			skip = int(removed)
 		} else {
 			chars[len(chars)-1].Change = -removed
 		}
@@ -159,7 +164,7 @@ func (StripAccents) Apply(u *uni.Tables, t *Text) error {
 	if len(chars) > 0 {
 		chars[len(chars)-1].Change = -removed
 	} else {
-		skip = removed
+		skip = int(removed)
 	}
 	t.transform(chars, skip)
 	return nil
