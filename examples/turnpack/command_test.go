@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -489,4 +490,19 @@ func TestHelpWidth(t *testing.T) {
 			require.LessOrEqual(t, uniseg.StringWidth(strings.TrimRight(line, "\n")), 80, "turnpack %s --help: %s", name, line)
 		}
 	}
+}
+
+// Tabs go to the stops of the line that is shown, marks and wide characters
+// counted; in a label they are spelled.
+func TestTabs(t *testing.T) {
+	var b bytes.Buffer
+	out := bufio.NewWriter(&b)
+	v := printer{width: 80}
+	column := v.run(out, "", "ab\tc\n\t\td", false, 0)
+	require.Equal(t, 17, column)
+	column = v.run(out, "", "x\t漢\ty", true, column)
+	require.NoError(t, out.Flush())
+	require.Equal(t, "ab      c\n"+strings.Repeat(" ", 16)+"d«x     漢      y»", b.String())
+	require.Equal(t, 17+7+8+2, column)
+	require.Equal(t, "a␉b", visible("a\tb"))
 }

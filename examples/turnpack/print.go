@@ -99,6 +99,7 @@ func orNone(s string) string {
 // message prints the tokens of a message, runs of one style at a time.
 func (v printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Message, s *rollout.Sample) error {
 	var text []byte
+	column := 0
 	for i := m.From; i < m.To; {
 		style := v.style(s, i, m.Role)
 		text = text[:0]
@@ -116,24 +117,47 @@ func (v printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Mess
 		if end == m.To {
 			line = strings.TrimSuffix(line, "\n")
 		}
-		v.run(out, style, line, s.Weight[i] > 0)
+		column = v.run(out, style, line, s.Weight[i] > 0, column)
 		i = end
 	}
 	return out.WriteByte('\n')
 }
 
-// run prints text in one style. Line breaks stay outside the escapes, so that a
-// pager that cuts lines keeps the colours right.
-func (v printer) run(out *bufio.Writer, style, text string, trained bool) {
+// run prints text in one style from a column on and returns the column behind
+// it. Line breaks stay outside the escapes, so that a pager that cuts lines keeps
+// the colours right.
+func (v printer) run(out *bufio.Writer, style, text string, trained bool, column int) int {
 	if !v.color && trained {
 		text = "«" + text + "»"
 	}
 	for k, line := range strings.Split(text, "\n") {
 		if k > 0 {
 			out.WriteByte('\n')
+			column = 0
 		}
-		out.WriteString(v.paint(style, visible(line)))
+		line, column = untabbed(line, column)
+		out.WriteString(v.paint(style, line))
 	}
+	return column
+}
+
+const tabStop = 8
+
+// untabbed is a part of a line as it is shown from a column on, tabs as blanks
+// up to the next stop, and the column behind it.
+func untabbed(line string, column int) (string, int) {
+	var b strings.Builder
+	for i, part := range strings.Split(line, "\t") {
+		if i > 0 {
+			n := tabStop - column%tabStop
+			b.WriteString(strings.Repeat(" ", n))
+			column += n
+		}
+		part = visible(part)
+		b.WriteString(part)
+		column += uniseg.StringWidth(part)
+	}
+	return b.String(), column
 }
 
 // roleStyles colour the text of messages by who wrote it.
@@ -256,8 +280,6 @@ func (v printer) wrap(s string) string {
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\t':
-			return r
 		case r < ' ':
 			return '␀' + r
 		case r == 0x7f:

@@ -9,8 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"unsafe"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 

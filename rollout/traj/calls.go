@@ -23,7 +23,7 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 	out := *calls[0]
 	out.Messages, out.Turns, out.Notes = nil, []rollout.Turn{}, nil
 	var index rollout.PromptIndex
-	j := callJoin{out: &out, at: map[[16]byte][]int{}}
+	j := newCallJoin(&out)
 	for i, c := range calls {
 		if len(c.Turns) != 1 || c.Turns[0].Message != len(c.Messages)-1 {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.Origin.File, Rollout: c.ID}, "the rollout has %d turns, expected one call whose reply comes last", len(c.Turns))
@@ -35,7 +35,7 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 			return nil, err
 		}
 		t.Prompt = index.Add(prompt, t.Output)
-		j.call(c.Messages, t)
+		j.call(c.Messages, []rollout.Turn{t})
 		for _, n := range c.Notes {
 			n.Message = 0
 			out.Notes = append(out.Notes, n)
@@ -51,21 +51,41 @@ type callJoin struct {
 	at  map[[16]byte][]int // digest of a message → where it occurs
 }
 
-func (j *callJoin) call(messages []rollout.Message, t rollout.Turn) {
+func newCallJoin(out *rollout.Rollout) *callJoin {
+	return &callJoin{out: out, at: map[[16]byte][]int{}}
+}
+
+// call adds the messages before the first turn, the request, where they are not
+// in the list, and all from there on.
+func (j *callJoin) call(messages []rollout.Message, turns []rollout.Turn) {
 	var parts []rollout.ContextPart
 	used := map[int]bool{}
 	next := 0 // the message expected if the history simply goes on
-	for i := range messages[:len(messages)-1] {
-		k := j.find(&messages[i], next, used)
+	request := turns[0].Message
+	for i := range messages {
+		k := len(j.out.Messages)
+		if i < request {
+			k = j.find(&messages[i], next, used)
+		} else {
+			j.add(&messages[i])
+		}
+		if len(turns) > 0 && turns[0].Message == i {
+			j.turn(turns[0], k, parts)
+			turns = turns[1:]
+		}
 		used[k] = true
 		next = k + 1
 		parts = extend(parts, k)
 	}
-	t.Message = j.add(&messages[len(messages)-1])
-	if len(parts) == 1 && parts[0].From == 0 && parts[0].To == t.Message {
-		parts = nil
+}
+
+// turn adds the turn of message k, which saw parts of the list.
+func (j *callJoin) turn(t rollout.Turn, k int, parts []rollout.ContextPart) {
+	t.Message = k
+	t.Context = rollout.Context{}
+	if len(parts) != 1 || parts[0].From != 0 || parts[0].To != k {
+		t.Context.Parts = slices.Clone(parts)
 	}
-	t.Context = rollout.Context{Parts: parts}
 	j.out.Turns = append(j.out.Turns, t)
 }
 

@@ -1,6 +1,7 @@
 package traj_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -101,7 +102,7 @@ var fixtures = []struct {
 		}},
 	{"nemo-gym: a record that begins with a reply lacks its prompt", "x.jsonl", `{"responses_create_params":{"input":[],"metadata":{"problem_statement":"p"}},"reward":1,"response":{"output":[{"role":"assistant","content":"a"},{"type":"function_call_output","call_id":"c","output":"o"},{"role":"assistant","content":"b"}]}}`,
 		"nemo-gym", "assistant tool assistant", "sampled sampled", func(t *testing.T, r *rollout.Rollout) {
-			require.Equal(t, "prompt_not_recorded", codes(r))
+			require.Equal(t, "result_without_call prompt_not_recorded", codes(r))
 			require.True(t, r.Turns[0].Context.Unknown && r.Turns[1].Context.Unknown)
 		}},
 	{"nemo-gym: a captured prompt needs no messages", "x.jsonl", `{"responses_create_params":{"input":[]},"reward":1,"response":{"output":[{"role":"assistant","content":"a","prompt_token_ids":[1],"generation_token_ids":[2],"generation_log_probs":[-1]}]}}`,
@@ -141,6 +142,24 @@ var fixtures = []struct {
 			require.Nil(t, r.Outcome.Resolved)
 			require.Equal(t, "look", r.Messages[1].Content)
 		}},
+	{"nemo-gym: an episode of several models, of which the assistant is the policy", "e.json", `{"reward":0.5,"mask_sample":true,"failure_kind":"judge_failed","episode_interaction_protocol":"p","_ng_task_id":{"taskset":"s","task_id":"i"},"_ng_task_index":4,"_ng_rollout_index":1,"_ng_environment_server":"env","invocations":[
+ {"sequence":0,"role":"user","request":{"input":[{"role":"system","content":"play"}]},"response":{"status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"q"}]}]}},
+ {"sequence":1,"role":"assistant","request":{"instructions":"s","input":[{"type":"message","role":"user","content":"q"}],"tools":[{"type":"function","name":"f","parameters":{}}],"temperature":0.5},"response":{"status":"completed","output":[{"type":"function_call","name":"f","arguments":"{}","call_id":"c"},{"type":"function_call_output","call_id":"c","output":"o"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}],"prompt_token_ids":[1,2],"generation_token_ids":[3],"generation_log_probs":[-0.5]}]}},
+ {"sequence":2,"role":"judge","request":{"input":"x"},"response":{"output":[]}},
+ {"sequence":3,"role":"assistant","request":{"instructions":"s","input":[{"type":"message","role":"user","content":"q"},{"type":"message","role":"assistant","content":"a"},{"type":"message","role":"user","content":"r"}]},"response":{"status":"incomplete","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]}]}},
+ {"sequence":4,"role":"assistant","request":{"input":"z"},"response":null}]}`,
+		"nemo-gym", "system user assistant tool assistant user assistant", "sampled sampled sampled", func(t *testing.T, r *rollout.Rollout) {
+			require.Equal(t, "env/task-4/rollout-1 i 1", fmt.Sprint(r.ID, " ", r.Instance, " ", r.Index))
+			require.Equal(t, "q o a r b", strings.Join([]string{r.Messages[1].Content, r.Messages[3].Content, r.Messages[4].Content, r.Messages[5].Content, r.Messages[6].Content}, " "))
+			require.Len(t, r.Tools, 1)
+			require.Nil(t, r.Turns[1].Context.Parts)
+			require.Equal(t, []rollout.ContextPart{{From: 0, To: 2}, {From: 4, To: 6}}, r.Turns[2].Context.Parts, "the call inside the reply before is not shown again")
+			require.Equal(t, []rollout.TokenID{3}, r.Turns[1].Output)
+			require.Equal(t, rollout.StatusTruncated, r.Status)
+			require.Equal(t, "judge_failed", r.Failure.Detail)
+			require.Equal(t, "no_output other_agents masked_by_framework", codes(r))
+			require.NoError(t, r.Validate())
+		}},
 	{"openhands sdk: actions of one response, orphans, condensation", "e.jsonl", `{"id":"e1","source":"agent","kind":"SystemPromptEvent","system_prompt":{"type":"text","text":"s"},"tools":[{"type":"function"}]}
 {"id":"e2","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":[{"type":"text","text":"q"}]}}
 {"id":"e3","source":"agent","kind":"ActionEvent","thought":[{"type":"text","text":"t"}],"tool_name":"f","tool_call_id":"c1","tool_call":{"id":"c1","name":"f","arguments":"{}"},"llm_response_id":"r"}
@@ -151,7 +170,7 @@ var fixtures = []struct {
 {"id":"e8","source":"agent","kind":"MessageEvent","llm_message":{"role":"assistant","content":[{"type":"text","text":"bye"}]}}`,
 		"openhands-sdk-events", "system user assistant tool tool assistant", "sampled sampled", func(t *testing.T, r *rollout.Rollout) {
 			require.Equal(t, "g", r.Messages[2].ToolCalls[1].Name)
-			require.Equal(t, "result_without_call context_lost", codes(r))
+			require.Equal(t, "context_lost result_without_call", codes(r))
 			require.True(t, r.Turns[1].Context.Unknown)
 		}},
 	{"anthropic: results first, then what the user said", "x.json", `{"request":{"system":"s","messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"x"},{"type":"tool_use","id":"t1","name":"f","input":{"a":1.50}}]},{"role":"user","content":[{"type":"text","text":"and"},{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"r"}],"is_error":true}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}]},"response":{"id":"m","role":"assistant","content":[{"type":"redacted_thinking","data":"x"},{"type":"text","text":"ok"}],"stop_reason":"max_tokens"}}`,

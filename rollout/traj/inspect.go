@@ -85,6 +85,7 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 	}
 	j.leftover(r, v, "id", "epoch", "input", "target", "messages", "output", "score", "scores", "events", "attachments", "message_pool", "events_data", "transcript", "store", "error", "limit", "model_usage", "uuid")
 	j.noteParts(r)
+	j.orphans(r)
 	return j.emit(r)
 }
 

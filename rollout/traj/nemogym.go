@@ -118,38 +118,49 @@ func (x *itemRun) request(params value) error {
 }
 
 func readNeMoGym(j *job, v value) error {
-	params, response := v.Get("responses_create_params"), v.Get("response")
+	response := v.Get("response")
+	r, err := j.nemoCall(v.Get("responses_create_params"), response)
+	if err != nil {
+		return err
+	}
+	j.nemoIdentity(r, v)
+	j.nemoOutcome(r, v, response)
+	j.leftover(r, v, "responses_create_params", "response", "reward", "resolved", "model_patch", "_ng_task_index", "_ng_rollout_index", "instance_id")
+	j.noteParts(r)
+	j.orphans(r)
+	return j.emit(r)
+}
+
+// nemoCall reads a request and what came of it: the items of all model calls and
+// of the environment between them.
+func (j *job) nemoCall(params, response value) (*rollout.Rollout, error) {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
 	x := &itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
 	if err := x.request(params); err != nil {
-		return err
+		return nil, err
 	}
 	switch output := response.Get("output"); output.Kind() {
 	case jsonscan.Array:
 	case jsonscan.Null, jsonscan.Absent:
 		j.note("no_output", 0, "the response has no output")
 	default:
-		return j.want(output, 0, "/response/output", "a list of items")
+		return nil, j.want(output, 0, "/response/output", "a list of items")
 	}
 	output, err := j.lastTransition(response.Get("output"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	given := len(r.Messages)
 	x.open, x.sampled = false, rollout.SampledByPolicy
 	for _, item := range output.Items() {
 		if err := x.add(item); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	j.repeatedPrompt(r, given)
 	r.Tools = functionTools(params.Get("tools"))
 	r.Temperature = temperature(params.Get("temperature"))
-	j.nemoIdentity(r, v)
-	j.nemoOutcome(r, v)
-	j.leftover(r, v, "responses_create_params", "response", "reward", "resolved", "model_patch", "_ng_task_index", "_ng_rollout_index", "instance_id")
-	j.noteParts(r)
-	return j.emit(r)
+	return r, nil
 }
 
 // lastTransition returns the list that holds the whole conversation when an
@@ -205,12 +216,15 @@ func (j *job) repeatedPrompt(r *rollout.Rollout, given int) {
 }
 
 func (j *job) nemoIdentity(r *rollout.Rollout, v value) {
-	agent := v.Path("agent_ref", "name").String()
+	agent := firstWord(v.Path("agent_ref", "name").String(), v.Get("_ng_environment_server").String())
 	r.Instance = firstID(v, "instance_id", "task_id", "problem_id", "id", "uuid")
 	for _, m := range []value{v.Get("metadata"), v.Path("responses_create_params", "metadata")} {
 		if r.Instance == "" {
 			r.Instance = identifier(m.Get("instance_id"))
 		}
+	}
+	if r.Instance == "" {
+		r.Instance = identifier(v.Path("_ng_task_id", "task_id"))
 	}
 	task, n := v.Get("_ng_task_index"), v.Get("_ng_rollout_index")
 	if task.IsNull() {
@@ -223,14 +237,14 @@ func (j *job) nemoIdentity(r *rollout.Rollout, v value) {
 	}
 }
 
-func (j *job) nemoOutcome(r *rollout.Rollout, v value) {
+func (j *job) nemoOutcome(r *rollout.Rollout, v, response value) {
 	r.Outcome.Reward = number(v.Get("reward"))
 	r.Outcome.Resolved = boolean(v.Get("resolved"))
 	r.Outcome.Submission = text(v.Get("model_patch"))
 	if r.Outcome.Submission == nil {
 		r.Outcome.Submission = text(v.Path("metadata", "model_patch"))
 	}
-	r.ExitStatus = v.Path("response", "status").String()
+	r.ExitStatus = response.Get("status").String()
 	yes := func(key string) bool { b, _ := v.Get(key).Bool(); return b }
 	r.Status = responseStatus(r.ExitStatus)
 	switch {
@@ -240,7 +254,7 @@ func (j *job) nemoOutcome(r *rollout.Rollout, v value) {
 		r.Status = rollout.StatusCompleted
 	}
 	if yes("mask_sample") {
-		detail := v.Get("error_kind").String()
+		detail := firstWord(v.Get("error_kind").String(), v.Get("failure_kind").String(), v.Get("failure_class").String())
 		r.Failure = &rollout.Failure{Reason: "masked_by_framework", Detail: detail}
 		if r.Status == rollout.StatusCompleted {
 			r.Status = rollout.StatusFailed

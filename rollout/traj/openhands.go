@@ -217,6 +217,7 @@ func (x *eventRun) observation(kind string, v value) (int, error) {
 
 // done closes the run.
 func (x *eventRun) done() *rollout.Rollout {
+	x.j.orphans(x.r)
 	if x.finished && x.r.Status == rollout.StatusUnknown {
 		x.r.Status = rollout.StatusCompleted
 	}

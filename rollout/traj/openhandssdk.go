@@ -21,13 +21,12 @@ type sdkRun struct {
 	j         *job
 	r         *rollout.Rollout
 	responses map[string]int // response id → message
-	calls     map[string]bool
 	view      *eventView
 }
 
 func foldSDKEvents(j *job) folder {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
-	return &sdkRun{j: j, r: r, responses: map[string]int{}, calls: map[string]bool{}, view: newEventView(r)}
+	return &sdkRun{j: j, r: r, responses: map[string]int{}, view: newEventView(r)}
 }
 
 func (x *sdkRun) add(v value) error {
@@ -217,7 +216,6 @@ func (x *sdkRun) action(v value) (int, error) {
 		return i, x.j.fail(rollout.At(i), "/tool_call", "the action names no tool")
 	}
 	setArguments(&c, arguments)
-	x.calls[c.ID] = true
 	x.r.Messages[i].ToolCalls = append(x.r.Messages[i].ToolCalls, c)
 	return i, nil
 }
@@ -235,14 +233,12 @@ func (x *sdkRun) observation(v value) error {
 	if reason, ok := v.Get("rejection_reason").Text(); ok {
 		m.Content, m.NoContent = "Action rejected: "+reason, false // as the SDK tells the model
 	}
-	if !x.calls[m.ToolCallID] {
-		x.j.note("result_without_call", rollout.At(i), "the action %q that this result answers is not in the file", m.ToolCallID)
-	}
 	x.r.Messages = append(x.r.Messages, m)
 	return x.extend(v.Get("extended_content"))
 }
 
 func (x *sdkRun) finish() error {
 	x.j.noteParts(x.r)
+	x.j.orphans(x.r)
 	return x.j.emit(x.r)
 }

@@ -32,6 +32,7 @@ func table() []importer {
 		{name: "mini-swe-agent", match: isMiniList, fold: foldMiniList},
 		{name: "swe-agent", match: isSWEAgent, read: readSWEAgent},
 		{name: "nemo-gym", match: isNeMoGym, read: readNeMoGym},
+		{name: "nemo-gym", match: isNeMoEpisode, read: readNeMoEpisode},
 		{name: "atif", match: isATIF, read: readATIF},
 		{name: "openhands-output", match: isOpenHandsOutput, read: readOpenHandsOutput},
 		{name: "openhands-events", match: isEventList, fold: foldEvents},
