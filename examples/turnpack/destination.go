@@ -47,7 +47,7 @@ func open(ctx context.Context, out string) (destination, error) {
 	}
 	if u.Scheme != "s3" {
 		return nil, rollout.Errorf(rollout.KindInput, where, "%q names a store of kind %s, this command writes to folders and s3://", out, u.Scheme).
-			WithFix("name other stores by their S3 endpoint: s3://BUCKET/PREFIX?endpoint=HOST")
+			WithFix("write to a folder and copy that, name a store that speaks S3 by its endpoint (s3://BUCKET/PREFIX?endpoint=HOST), or write from Go through export/blobstore")
 	}
 	bucket := *u
 	bucket.Path = ""
