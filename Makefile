@@ -56,7 +56,7 @@ benchonce: ## every benchmark once
 bench: build ## ratios against the named peers, in one run (needs PyPI)
 	@sh internal/oracle/bench.sh
 
-conformance: build ## re-derive the goldens with the real systems (needs PyPI)
+conformance: build ## re-derive the goldens with the real systems (needs PyPI; 45 minutes, TURNPACK_TEXTS=2000: minutes)
 	@sh internal/oracle/conformance.sh
 
 cross: ## cross-builds without cgo

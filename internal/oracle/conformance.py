@@ -55,9 +55,9 @@ def plumb(verb, *args):
     return [json.loads(l) for l in p.stdout.splitlines()]
 
 
-def script(name, *args, timeout=3600):
-    p = subprocess.run([sys.executable, str(name if Path(name).is_absolute() else HERE / name), *map(str, args)], capture_output=True, text=True, timeout=timeout)
-    said = (p.stdout.strip() or p.stderr.strip()).splitlines() or [""]
+def script(name, *args, timeout=3600, stderr=subprocess.PIPE):
+    p = subprocess.run([sys.executable, str(name if Path(name).is_absolute() else HERE / name), *map(str, args)], stdout=subprocess.PIPE, stderr=stderr, text=True, timeout=timeout)
+    said = (p.stdout.strip() or (p.stderr or "").strip()).splitlines() or [""]
     if p.returncode:
         raise AssertionError(" / ".join(said)[:600])
     return next((l for l in said if " differ" in l), said[-1])
@@ -306,7 +306,8 @@ def tokenizers_live(name):
 
 
 def random_texts(path, *args):
-    return script("diff_ids.py", TURNPACK, path, os.environ.get("TURNPACK_TEXTS", "2000"), 1, *args)
+    """Minutes of work, whose progress goes straight to the terminal."""
+    return script("diff_ids.py", TURNPACK, path, os.environ.get("TURNPACK_TEXTS", "1000000"), 1, *args, timeout=None, stderr=None)
 
 
 def published_ranks(name):

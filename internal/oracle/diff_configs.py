@@ -185,9 +185,8 @@ def reference(path, seed, count):
         return None
     tok.no_truncation(), tok.no_padding()
     d = json.load(open(path, encoding="utf-8"))
-    gen = Texts(list(d["model"]["vocab"]), [a["content"] for a in d["added_tokens"]], None, seed)
-    gen.long = False
-    gen.cases = ["The quick brown fox; don't  panic\n\n\tcafe\u0301 123 4567", "a b c abc the the  A B Ab x y"]
+    cases = ["The quick brown fox; don't  panic\n\n\tcafe\u0301 123 4567", "a b c abc the the  A B Ab x y"]
+    gen = Texts(list(d["model"]["vocab"]), [a["content"] for a in d["added_tokens"]], cases, seed, long=False)
     rows = []
     for i in range(count):
         t = gen.text()

@@ -6,41 +6,49 @@ DEFINITION is a tokenizer.json (the reference is PyPI tokenizers), or for PyPI
 tiktoken a rank file named as its encoding (cl100k_base.tiktoken) or a folder with
 tiktoken.model and tokenizer_config.json, whose split pattern PATTERN_FILE holds.
 Texts are random characters of many classes, pieces of the vocabulary and of the
-added tokens, and mutations of CASES. All of ids, literal ids, plain ids, byte
-offsets and decoded text are compared; the first differences are printed with
-their texts, and the exit status is 1.
+added tokens, and mutations of CASES; most are short, a few have thousands of
+characters. All of ids, literal ids, plain ids, byte offsets and decoded text are
+compared; the first differences are printed with their texts, and the exit status
+is 1. One process for each processor works; how far they are goes to stderr.
 """
-import gzip, json, os, random, shutil, subprocess, sys, tempfile, time
+import gzip, itertools, json, multiprocessing, os, random, shutil, subprocess, sys, tempfile, time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
+BLOCK = 20000  # texts between two lines of progress; the seed of each is its own
 ODD = list("\u017f\u212a\u0130\u0131\ufb06\ufb00\u00df\u1e9e\u00a0\u0085\u2028\u2029\u3000\u200b\u200c\u200d\ufeff\u00ad\ufffd\ufffe\U0010ffff\u0000\u0001\u001c\u001f\u007f\u0300\u0301\u0327\u0338\u0345\u05b0\u0e38\u1100\u1161\u11a8\uac00\uac01\u0f71\u0f72\u0344\u212b\u2126\u0958\u2adc\U0001d15e\U00011938\U00011935\U00011930\U0001f468\U0001f3fd\u2581\u0120\u010a\uff5c\u3042\u30a2\u4e00\u9fa5\u9fa6\u3007\u3005\u2e80\u1cd0\u0488\u02bc\u1e0b\u0323\u0307\u1d15e")
 RANGES = [(0x20, 0x7E)] * 6 + [(0, 0x1F), (0x80, 0x24F), (0x250, 0x36F), (0x370, 0x52F), (0x590, 0x6FF), (0x900, 0xDFF), (0xE00, 0xEFF), (0x1100, 0x11FF),
           (0x1E00, 0x1FFF), (0x2000, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xF900, 0xFFFF), (0x10000, 0x1FFFF), (0x1F300, 0x1FAFF), (0x20000, 0x3FFFF), (0x0, 0x10FFFF)]
 WORDS = ["'s", "'S", "'re", "'LL", "'\u017f", " ", "  ", "\n", "\r\n", "\n\n", "\t", " \n", "\n ", "   ", "don't", "I'VE", "camelCase", "HTTPServer", "x1y2", "123", "1234567", "3.14", "/", "//", "!!\n", "?\r\n/", "=>", "the", " the", "The", "\u00e9", "e\u0301", "\u4f60\u597d", "\u3053\u3093", "\u0915\u094d", "\ud55c", "<", "<|", "|>", "</s>", "<s>", "<unk>", "[", "]", "{}", "\\n", "\"", "_", "__init__", "    return", "\u2581", "\u2581\u2581", "<0x0A>"]
 
 
-class Texts:
-    def __init__(self, vocab, added, cases, seed):
-        self.r, self.long = random.Random(seed), True
-        self.vocab, self.added = vocab, added
-        self.cases = [json.loads(l)["text"] for l in gzip.open(cases, "rt", encoding="utf-8")] if cases else ["x"]
 
-    def char(self):
-        r = self.r
-        if r.random() < 0.25:
-            return r.choice(ODD)
-        while True:
-            c = r.randint(*r.choice(RANGES))
-            if not 0xD800 <= c <= 0xDFFF:
-                return chr(c)
+def character(r):
+    if r.random() < 0.25:
+        return r.choice(ODD)
+    while True:
+        c = r.randint(*r.choice(RANGES))
+        if not 0xD800 <= c <= 0xDFFF:
+            return chr(c)
+
+
+LETTERS, HAN = [chr(c) for c in range(97, 123)], [chr(c) for c in range(0x4E00, 0x9FA6)]
+
+
+class Texts:
+    """Random texts of mostly 1 to 60 characters, a few with thousands unless long is False."""
+
+    def __init__(self, vocab, added, cases, seed, long=True):
+        self.r, self.long = random.Random(seed), long
+        self.vocab, self.added, self.cases = vocab, added, cases
+        self.chars = [character(self.r) for _ in range(BLOCK)]  # drawing from these is cheap
 
     def part(self):
         r = self.r
         k = r.random()
         if k < 0.35:
-            return "".join(self.char() for _ in range(r.randint(1, 8)))
+            return "".join(r.choices(self.chars, k=r.randint(1, 8)))
         if k < 0.65:
-            return "".join(r.choice(WORDS) for _ in range(r.randint(1, 6)))
+            return "".join(r.choices(WORDS, k=r.randint(1, 6)))
         if k < 0.72 and self.added:
             a = r.choice(self.added)
             return a if r.random() < 0.7 else a[: r.randint(0, len(a))] + a[r.randint(0, len(a)) :]
@@ -54,32 +62,32 @@ class Texts:
 
     def text(self):
         r = self.r
-        s = "".join(self.part() for _ in range(r.choice([1, 1, 2, 3, 5])))
-        if self.long and r.random() < 0.02:
-            s = "".join(self.part() for _ in range(200))
-        if r.random() < 0.3 and s:
-            l = list(s)
+        k = r.random() if self.long else 1
+        if k < 0.001:  # one long piece, or nearly, of a few characters
+            s = "".join(r.choices(r.choice([r.choices(self.chars, k=r.randint(1, 9)), LETTERS, HAN]), k=r.randint(100, 3000)))
+        else:
+            s = "".join(self.part() for _ in range(r.randint(20, 200) if k < 0.01 else r.choice((1, 2, 2, 3, 4, 5, 6))))
+        if s and r.random() < 0.3:
+            chars = list(s)
             for _ in range(r.randint(1, 4)):
-                i = r.randrange(len(l))
-                k = r.random()
-                if k < 0.3:
-                    del l[i]
-                    if not l:
-                        break
+                i, k = r.randrange(len(chars)), r.random()
+                if k < 0.3 and len(chars) > 1:
+                    del chars[i]
                 elif k < 0.6:
-                    l.insert(i, self.char())
+                    chars.insert(i, r.choice(self.chars))
                 else:
-                    j = r.randrange(len(l))
-                    l[i], l[j] = l[j], l[i]
-            s = "".join(l)
+                    j = r.randrange(len(chars))
+                    chars[i], chars[j] = chars[j], chars[i]
+            s = "".join(chars)
         return s
 
 
 def byte_offsets(text, pairs):
-    at = [0]
-    for c in text:
-        at.append(at[-1] + len(c.encode()))
-    return [at[x] for p in pairs for x in p]
+    flat = itertools.chain.from_iterable(pairs)
+    if text.isascii():
+        return list(flat)
+    at = [0, *itertools.accumulate(map(len, map(str.encode, text)))]
+    return [at[x] for x in flat]
 
 
 class HuggingFace:
@@ -88,6 +96,7 @@ class HuggingFace:
         self.name, self.definition = "tokenizers " + tokenizers.__version__, definition
         raw = json.load(open(definition, encoding="utf-8"))
         self.vocab, self.added = list(raw["model"]["vocab"]), [a["content"] for a in raw.get("added_tokens") or []]
+        self.added_ids = {a["id"] for a in raw.get("added_tokens") or []}
         self.tok = tokenizers.Tokenizer.from_str(json.dumps(raw))
         raw["added_tokens"] = []
         pp = raw.get("post_processor")
@@ -100,14 +109,21 @@ class HuggingFace:
             t.no_truncation(), t.no_padding()
 
     def answers(self, texts):
-        enc = self.tok.encode_batch(texts, add_special_tokens=False)
+        out = []
+        for t, e in zip(texts, self.tok.encode_batch(texts, add_special_tokens=False)):
+            ids = e.ids
+            out.append({"ids": ids, "offsets": byte_offsets(t, e.offsets), "ids_literal": ids, "ids_plain": ids})
+        for o, back in zip(out, self.tok.decode_batch([o["ids"] for o in out], skip_special_tokens=False)):
+            o["decoded"] = back
+        # where no added token was met, switching them off changes nothing
+        met = [k for k, o in enumerate(out) if not self.added_ids.isdisjoint(o["ids"])]
+        some = [texts[k] for k in met]
         self.tok.encode_special_tokens = True
-        literal = self.tok.encode_batch(texts, add_special_tokens=False)
+        literal = self.tok.encode_batch(some, add_special_tokens=False)
         self.tok.encode_special_tokens = False
-        plain = self.bare.encode_batch(texts, add_special_tokens=False)
-        back = self.tok.decode_batch([e.ids for e in enc], skip_special_tokens=False)
-        return [{"ids": e.ids, "offsets": byte_offsets(t, e.offsets), "ids_literal": l.ids, "ids_plain": p.ids, "decoded": d}
-                for t, e, l, p, d in zip(texts, enc, literal, plain, back)]
+        for k, l, p in zip(met, literal, self.bare.encode_batch(some, add_special_tokens=False)):
+            out[k]["ids_literal"], out[k]["ids_plain"] = l.ids, p.ids
+        return out
 
 
 class Ranks:
@@ -143,36 +159,61 @@ class Ranks:
         return out
 
 
+class Worker:
+    """One process: a reference, and the blocks of texts it is given."""
+
+    def __init__(self, args, tmp):
+        self.binary, definition, count, self.seed, cases, pattern = args
+        self.count, self.file = count, os.path.join(tempfile.mkdtemp(dir=tmp), "in.jsonl")
+        self.reference = HuggingFace(definition) if definition.endswith(".json") else Ranks(definition, pattern, os.path.dirname(self.file))
+        self.cases = [json.loads(l)["text"] for l in gzip.open(cases, "rt", encoding="utf-8")] if cases else ["x"]
+
+    def run(self, verb, *flags):
+        p = subprocess.run([self.binary, "plumb", verb, "--errors=data", "--tokenizer", self.reference.definition, *flags, self.file], capture_output=True, check=True)
+        return p.stdout.splitlines()
+
+    def block(self, k):
+        """The number of texts of block k, and the differences."""
+        gen = Texts(self.reference.vocab, self.reference.added, self.cases, f"{self.seed} {k}")
+        texts = [gen.text() for _ in range(min(BLOCK, self.count - k * BLOCK))]
+        want = self.reference.answers(texts)
+        with open(self.file, "w", encoding="utf-8") as f:
+            for i, (t, w) in enumerate(zip(texts, want)):
+                f.write(json.dumps({"id": i, "text": t, "ids": w["ids"]}) + "\n")
+        bad = []
+        for t, w, *lines in zip(texts, want, self.run("ids", "--offsets"), self.run("ids", "--literal"), self.run("ids", "--plain"), self.run("decode"), strict=True):
+            ours, literal, plain, decoded = map(json.loads, lines)
+            got = {"ids": ours.get("ids"), "offsets": ours.get("offsets"), "ids_literal": literal.get("ids"), "ids_plain": plain.get("ids"), "decoded": decoded.get("text")}
+            if got != w:
+                field = next(f for f in got if got[f] != w[f])
+                bad.append(f"{field} of {t!r}:\n  got  {str(got[field])[:600]}\n  want {str(w[field])[:600]}\n  {ours.get('error')}")
+        return len(texts), bad, self.reference.name
+
+
+def start(*args):
+    global worker
+    worker = Worker(*args)
+
+
+def block(k):
+    return worker.block(k)
+
+
 def main():
-    binary, definition, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    seed = int(sys.argv[4]) if len(sys.argv) > 4 else int(time.time())
-    bad, done = 0, 0
-    with tempfile.TemporaryDirectory() as tmp:
-        reference = HuggingFace(definition) if definition.endswith(".json") else Ranks(definition, sys.argv[6] if len(sys.argv) > 6 else None, tmp)
-        gen = Texts(reference.vocab, reference.added, sys.argv[5] if len(sys.argv) > 5 else None, seed)
-        path = os.path.join(tmp, "in.jsonl")
-
-        def run(verb, *flags):
-            p = subprocess.run([binary, "plumb", verb, "--errors=data", "--tokenizer", reference.definition, *flags, path], capture_output=True, check=True)
-            return [json.loads(l) for l in p.stdout.split(b"\n") if l]
-
-        while done < count:
-            texts = [gen.text() for _ in range(min(20000, count - done))]
-            done += len(texts)
-            want = reference.answers(texts)
-            with open(path, "w", encoding="utf-8") as f:
-                for i, t in enumerate(texts):
-                    f.write(json.dumps({"id": i, "text": t, "ids": want[i]["ids"]}) + "\n")
-            ours, literal, plain, decoded = run("ids", "--offsets"), run("ids", "--literal"), run("ids", "--plain"), run("decode")
-            for i, t in enumerate(texts):
-                got = {"ids": ours[i].get("ids"), "offsets": ours[i].get("offsets"), "ids_literal": literal[i].get("ids"), "ids_plain": plain[i].get("ids"), "decoded": decoded[i].get("text")}
-                if got != want[i]:
-                    bad += 1
-                    if bad <= 10:
-                        field = next(k for k in got if got[k] != want[i][k])
-                        print(f"{field} of {t!r}:\n  got  {str(got[field])[:600]}\n  want {str(want[i][field])[:600]}\n  {ours[i].get('error')}")
+    count, more = int(sys.argv[3]), sys.argv[4:] + [None] * 3
+    seed, definition = int(more[0] or time.time()), sys.argv[2]
     name = os.path.basename(definition)
-    print(f"{os.path.basename(os.path.dirname(definition)) if name == 'tokenizer.json' else name}: {done} texts, seed {seed}, {bad} differ ({reference.name})")
+    name = os.path.basename(os.path.dirname(definition)) if name == "tokenizer.json" else name
+    bad, done, begun, blocks = 0, 0, time.perf_counter(), -(-count // BLOCK)
+    with tempfile.TemporaryDirectory() as tmp:
+        args = (sys.argv[1], definition, count, seed, more[1], more[2]), tmp
+        with multiprocessing.Pool(min(blocks, len(os.sched_getaffinity(0))), start, args) as pool:
+            for n, found, reference in pool.imap_unordered(block, range(blocks)):
+                for difference in found[: max(0, 10 - bad)]:
+                    print(difference)
+                done, bad = done + n, bad + len(found)
+                print(f"{name}: {done:,} of {count:,} texts, {bad} differ, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+    print(f"{name}: {done} texts, seed {seed}, {bad} differ ({reference})")
     sys.exit(bad > 0)
 
 
