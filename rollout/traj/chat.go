@@ -349,6 +349,17 @@ func sampleAll(messages []rollout.Message, why rollout.Sampled) {
 	}
 }
 
+// weigh takes the mark of fine-tuning sets that a reply is not to be trained.
+// They do not say why, so whose it is stays unknown.
+func (j *job) weigh(m *rollout.Message, v value, i int) {
+	weight, weighed := v.Get("weight").Float()
+	train, told := v.Get("train").Bool()
+	if m.Role == rollout.RoleAssistant && (weighed && weight == 0 || told && !train) {
+		m.Sampled = rollout.SampledUnknown
+		j.note("not_to_train", rollout.At(i), "the set marks this reply as not to be trained and does not say why")
+	}
+}
+
 // turns makes one turn and step of each sampled message.
 func turns(messages []rollout.Message) []rollout.Turn {
 	out := []rollout.Turn{}

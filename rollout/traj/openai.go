@@ -62,6 +62,11 @@ func readChat(j *job, v value) error {
 		return err
 	}
 	sampleAll(messages, rollout.SampledByPolicy)
+	if !blocks { // else messages and entries of the list do not correspond
+		for i, x := range list.Items() {
+			j.weigh(&messages[i], x, i)
+		}
+	}
 	r := &rollout.Rollout{
 		ID:       firstID(v, "traj_id", "trajectory_id", "rollout_id", "id", "uuid"),
 		Instance: firstID(v, "instance_id", "task_id"),

@@ -18,7 +18,7 @@ func isEvent(v value) bool {
 
 func isEventList(v value, j *job) bool { return j.inList && isEvent(v) }
 
-func isOpenHandsOutput(v value, _ *job) bool {
+func isOpenHandsOutput(v value, j *job) bool {
 	h := v.Get("history")
 	if h.Kind() == jsonscan.Absent {
 		return false
@@ -29,7 +29,7 @@ func isOpenHandsOutput(v value, _ *job) bool {
 				return isEvent(e)
 			}
 		}
-		return isEvent(first)
+		return isEvent(first) || isSDKEvent(first, j)
 	}
 	known := 0
 	for _, key := range []string{"instance_id", "instruction", "metadata", "metrics", "git_patch", "test_result"} {
@@ -234,16 +234,24 @@ func (f eventList) finish() error {
 }
 
 func readOpenHandsOutput(j *job, v value) error {
-	x := newEventRun(j)
-	if err := j.listOrNothing(v.Get("history"), 0, "/history"); err != nil {
+	history := v.Get("history")
+	if err := j.listOrNothing(history, 0, "/history"); err != nil {
 		return err
 	}
-	for _, e := range v.Get("history").Items() {
+	var x interface {
+		add(v value) error
+		done() *rollout.Rollout
+	} = newEventRun(j)
+	for i, e := range history.Items() {
+		if i == 0 && isSDKEvent(e, j) {
+			x = newSDKRun(j)
+		}
 		if err := x.add(e); err != nil {
 			return err
 		}
 	}
-	r := x.r
+	r := x.done()
+	r.ID = "" // of an event
 	r.Instance = identifier(v.Get("instance_id"))
 	if issue := v.Get("issue"); r.Instance == "" && issue.Kind() == jsonscan.Object {
 		r.Instance = issue.Get("owner").String() + "/" + issue.Get("repo").String() + "#" + identifier(issue.Get("number"))
@@ -263,10 +271,14 @@ func readOpenHandsOutput(j *job, v value) error {
 		r.Outcome.Resolved = b
 		j.note("resolved_by_opinion", 0, "resolved is the resolver's own opinion (success), not a test")
 	}
-	r.Temperature = temperature(v.Path("metadata", "llm_config", "temperature"))
+	llm := v.Path("metadata", "llm_config")
+	if llm.IsNull() {
+		llm = v.Path("metadata", "llm") // of the agent SDK
+	}
+	r.Temperature = temperature(llm.Get("temperature"))
 	j.leftover(r, v, "instance_id", "history", "error", "test_result", "git_patch", "success", "instance", "instruction", "issue", "metadata")
-	if x := v.Path("metadata", "llm_config", "model"); !x.IsNull() {
+	if x := llm.Get("model"); !x.IsNull() {
 		keep(&r.Metadata, "model", x)
 	}
-	return j.emit(x.done())
+	return j.emit(r)
 }

@@ -24,7 +24,9 @@ type sdkRun struct {
 	view      *eventView
 }
 
-func foldSDKEvents(j *job) folder {
+func foldSDKEvents(j *job) folder { return newSDKRun(j) }
+
+func newSDKRun(j *job) *sdkRun {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
 	return &sdkRun{j: j, r: r, responses: map[string]int{}, view: newEventView(r)}
 }
@@ -223,11 +225,7 @@ func (x *sdkRun) action(v value) (int, error) {
 func (x *sdkRun) observation(v value) error {
 	i := len(x.r.Messages)
 	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: v.Get("tool_call_id").String(), Name: v.Get("tool_name").String()}
-	body := v.Path("observation", "content")
-	if body.Kind() == jsonscan.Absent {
-		body = v.Get("error")
-	}
-	if err := x.j.content(&m, body, i); err != nil {
+	if err := x.j.content(&m, x.result(v), i); err != nil {
 		return err
 	}
 	if reason, ok := v.Get("rejection_reason").Text(); ok {
@@ -237,8 +235,30 @@ func (x *sdkRun) observation(v value) error {
 	return x.extend(v.Get("extended_content"))
 }
 
-func (x *sdkRun) finish() error {
+// result is what a tool gave back: content, or in the first versions a text under
+// a name of the tool's own. An agent's error has neither.
+func (x *sdkRun) result(v value) value {
+	o := v.Get("observation")
+	if o.Kind() != jsonscan.Object {
+		return v.Get("error")
+	}
+	if body := o.Get("content"); !body.IsNull() {
+		return body
+	}
+	for _, key := range []string{"output", "error", "message", "text"} {
+		if body := o.Get(key); body.Kind() == jsonscan.String && !body.Is("") {
+			return body
+		}
+	}
+	x.j.note("result_not_recorded", rollout.At(len(x.r.Messages)), "the observation (%s) holds no text; what the model was shown is not in the record", o.Get("kind").String())
+	return value{}
+}
+
+func (x *sdkRun) finish() error { return x.j.emit(x.done()) }
+
+// done closes the run.
+func (x *sdkRun) done() *rollout.Rollout {
 	x.j.noteParts(x.r)
 	x.j.orphans(x.r)
-	return x.j.emit(x.r)
+	return x.r
 }

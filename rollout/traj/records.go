@@ -127,12 +127,17 @@ func (j *job) findMember(x value) *importer {
 	return nil
 }
 
+// containers are keys that say what a member holds, not what it is about.
+var containers = []string{"trajectory", "trajectories", "attempts", "rollouts", "samples", "simulations", "events", "history", "messages", "data", "items", "results"}
+
 // keyedRecords reads the members of a table; the key stands for the instance
 // where a record names none.
 func (j *job) keyedRecords(doc value) error {
 	defer func() { j.key = "" }()
 	for key, x := range doc.Members() {
-		j.key = key
+		if j.key = key; contains(containers, key) {
+			j.key = ""
+		}
 		if err := j.record(x); err != nil {
 			if err = j.failed(err); err != nil {
 				return err

@@ -96,6 +96,7 @@ func (j *job) shareMessage(x value, i int) (rollout.Message, error) {
 		} else if n, ok := train.Float(); ok && n == 0 {
 			m.Sampled = rollout.SampledScripted
 		}
+		j.weigh(&m, x, i)
 	}
 	return m, nil
 }

@@ -44,7 +44,26 @@ type shownKey struct {
 	text string
 }
 
+// readSWEAgent reads a run, and the other attempts that an agent with retries
+// made before it chose this one.
 func readSWEAgent(j *job, v value) error {
+	if err := j.sweAttempt(v); err != nil {
+		return err
+	}
+	best, ok := v.Path("info", "best_attempt_idx").Int()
+	for i, x := range v.Get("attempts").Items() {
+		if ok && i == best {
+			continue
+		}
+		j.note("attempt_not_chosen", 0, "attempt %d of a run with retries, of which another was chosen", i)
+		if err := j.sweAttempt(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *job) sweAttempt(v value) error {
 	info := v.Get("info")
 	s := &sweRun{j: j, shown: map[shownKey]*rollout.Message{}, r: &rollout.Rollout{
 		Index:      noIndex,

@@ -27,6 +27,11 @@ func readTauBench(j *job, v value) error {
 		Turns:    turns(messages),
 		Outcome:  rollout.Outcome{Reward: number(v.Get("reward"))},
 	}
+	if detail := v.Path("info", "error").String(); detail != "" {
+		// The harness writes a reward of 0 for a run that it could not make.
+		r.Status = rollout.StatusFailed
+		r.Failure = &rollout.Failure{Reason: "run_error", Detail: detail}
+	}
 	if n, ok := v.Get("trial").Int(); ok && n >= 0 {
 		r.Index = n
 		r.ID = "task-" + task + "/trial-" + identifier(v.Get("trial"))

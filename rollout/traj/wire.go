@@ -11,17 +11,21 @@ import (
 // response is sampled.
 
 func isCompletionLog(v value, _ *job) bool {
-	return v.Get("messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array
+	return v.Get("messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array || isResponsesCall(v, v.Get("response"))
 }
 
 func isOpenAIWire(v value, _ *job) bool {
-	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array || isResponsesWire(v)
+	return v.Path("request", "messages").Kind() == jsonscan.Array && (v.Path("response", "choices").Kind() == jsonscan.Array || refused(v)) ||
+		isResponsesCall(v.Get("request"), v.Get("response"))
 }
 
-// isResponsesWire knows an exchange of the Responses API.
-func isResponsesWire(v value) bool {
-	return !v.Path("request", "input").IsNull() && v.Path("response", "output").Kind() == jsonscan.Array
+// isResponsesCall knows a call of the Responses API.
+func isResponsesCall(request, response value) bool {
+	return !request.Get("input").IsNull() && response.Get("output").Kind() == jsonscan.Array
 }
+
+// refused reports whether a call was answered by an error instead of a reply.
+func refused(v value) bool { return v.Path("response", "error").Kind() == jsonscan.Object }
 
 func isAnthropic(v value, _ *job) bool {
 	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "content").Kind() == jsonscan.Array
@@ -31,13 +35,20 @@ func readCompletionLog(j *job, v value) error {
 	if v.Get("raw_messages").Kind() == jsonscan.Array {
 		j.note("emulated_tools", 0, "tool calling was emulated in text; messages and response are the emulated form the model saw, raw_messages and raw_response the converted one")
 	}
+	if isResponsesCall(v, v.Get("response")) {
+		return j.responsesCall(v, v.Get("kwargs"), v.Get("response"))
+	}
 	return j.completion(v.Get("messages"), v.Get("tools"), v.Get("kwargs"), v.Get("response"))
 }
 
 func readOpenAIWire(j *job, v value) error {
 	q := v.Get("request")
-	if isResponsesWire(v) {
-		return j.responsesCall(q, v.Get("response"))
+	if refused(v) {
+		why := v.Path("response", "error")
+		return j.fail(0, "/response/error", "the call was answered by an error, so there is no reply: %s", firstWord(why.Get("message").String(), why.Get("type").String()))
+	}
+	if isResponsesCall(q, v.Get("response")) {
+		return j.responsesCall(q, q, v.Get("response"))
 	}
 	return j.completion(q.Get("messages"), q.Get("tools"), q, v.Get("response"))
 }
@@ -80,8 +91,8 @@ func (j *job) completion(list, defs, params, response value) error {
 
 // responsesCall makes a rollout of one call of the Responses API: all items of
 // its output are one reply.
-func (j *job) responsesCall(params, response value) error {
-	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Tools: functionTools(params.Get("tools")), Temperature: temperature(params.Get("temperature"))}
+func (j *job) responsesCall(params, settings, response value) error {
+	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Tools: functionTools(params.Get("tools")), Temperature: temperature(settings.Get("temperature"))}
 	x := itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
 	if err := x.request(params); err != nil {
 		return err

@@ -1,0 +1,97 @@
+package traj_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+// versions are records as producers write them in versions that the kit does not
+// hold, each with its rollouts: format, instance, status, messages (~ marks
+// those without content), reasons and notes.
+var versions = []struct {
+	producer, text string
+	want           []string
+	check          func(t *testing.T, out []*rollout.Rollout)
+}{
+	{"OpenHands benchmarks on the agent SDK: kind-typed events under history", `{"instance_id":"i","attempt":1,"test_result":{"git_patch":"p"},"metadata":{"llm":{"model":"m","temperature":0.5}},"error":null,"history":[{"kind":"SystemPromptEvent","id":"e1","source":"agent","system_prompt":{"type":"text","text":"s"},"tools":[]},{"kind":"MessageEvent","id":"e2","source":"user","llm_message":{"role":"user","content":[{"type":"text","text":"q"}]}},{"kind":"ActionEvent","id":"e3","source":"agent","thought":[],"tool_name":"f","tool_call_id":"c1","tool_call":{"id":"c1","name":"f","arguments":"{}","origin":"completion"},"llm_response_id":"r"},{"kind":"ObservationEvent","id":"e4","source":"environment","tool_call_id":"c1","observation":{"kind":"X","content":[{"type":"text","text":"o"}]}}]}`,
+		[]string{"openhands-output i unknown: system=s user=q assistant= tool=o | sampled |"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.Equal(t, "p", *out[0].Outcome.Submission)
+			require.Equal(t, float32(0.5), *out[0].Temperature)
+			require.Equal(t, `"m"`, string(out[0].Metadata["model"]))
+		}},
+	{"the agent SDK of October 2025: observations without content", `{"instance_id":"i","test_result":{},"history":[{"kind":"ActionEvent","id":"e3","source":"agent","thought":[],"tool_name":"f","tool_call_id":"c1","tool_call":{"id":"c1","name":"f","arguments":"{}"},"llm_response_id":"r"},{"kind":"ObservationEvent","id":"e4","source":"environment","tool_call_id":"c1","observation":{"kind":"ExecuteBashObservation","output":"o","error":false}},{"kind":"ActionEvent","id":"e5","source":"agent","thought":[],"tool_name":"f","tool_call_id":"c2","tool_call":{"id":"c2","name":"f","arguments":"{}"},"llm_response_id":"s"},{"kind":"ObservationEvent","id":"e6","source":"environment","tool_call_id":"c2","observation":{"kind":"FileEditorObservation","output":"","error":"no"}},{"kind":"ActionEvent","id":"e7","source":"agent","thought":[],"tool_name":"f","tool_call_id":"c3","tool_call":{"id":"c3","name":"f","arguments":"{}"},"llm_response_id":"t"},{"kind":"ObservationEvent","id":"e8","source":"environment","tool_call_id":"c3","observation":{"kind":"GlobObservation","files":["a"]}}]}`,
+		[]string{"openhands-output i unknown: assistant= tool=o assistant= tool=no assistant= tool~ | sampled sampled sampled | result_not_recorded prompt_not_recorded"}, nil},
+	{"OpenHands trajectory of the server: a list under its name", `{"trajectory":[{"id":0,"source":"user","message":"q","action":"message","args":{"content":"q"}},{"id":1,"source":"agent","message":"a","action":"message","args":{"content":"a"}}]}`,
+		[]string{"openhands-events  unknown: user=q assistant=a | sampled | reply_not_recorded context_not_recorded"}, nil},
+	{"the agent SDK's log of a call of the Responses API", `{"llm_path":"responses","instructions":"s","input":[{"role":"user","content":"q"}],"tools":[{"type":"function","name":"f","parameters":{}}],"kwargs":{"temperature":0.5},"context_window":1,"response":{"id":"r","status":"completed","output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"h"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]},"cost":0,"timestamp":1.0}`,
+		[]string{"llm-completion-log  completed: system=s user=q assistant=a | sampled |"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.Equal(t, "h", out[0].Messages[2].Reasoning)
+			require.Equal(t, float32(0.5), *out[0].Temperature)
+			require.Len(t, out[0].Tools, 1)
+		}},
+	{"SWE-agent with retries: the chosen attempt, then the others", `{"attempts":[{"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"a","agent":"main"}],"info":{"exit_status":"submitted","submission":"p"},"environment":"e"},{"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"b","agent":"main"}],"info":{"exit_status":"exit_cost"},"environment":"e"}],"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"a","agent":"main"}],"info":{"exit_status":"submitted","submission":"p","best_attempt_idx":0},"environment":"e"}`,
+		[]string{"swe-agent e completed: system=s assistant=a | sampled | message_without_step context_not_recorded", "swe-agent e truncated: system=s assistant=b | sampled | attempt_not_chosen message_without_step context_not_recorded"}, nil},
+	{"SWE-agent with retries, cut off before it chose", `{"attempts":[{"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"a","agent":"main"}],"info":{"exit_status":"submitted"},"environment":"e"}]}`,
+		[]string{"swe-agent e completed: system=s assistant=a | sampled | message_without_step context_not_recorded"}, nil},
+	{"tau-bench: a run that could not be made has a reward of 0 and no messages", `[{"task_id":1,"reward":0.0,"info":{"error":"boom","traceback":"x"},"traj":[],"trial":0}]`,
+		[]string{"tau-bench 1 failed: | | tools_not_recorded"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.Equal(t, &rollout.Failure{Reason: "run_error", Detail: "boom"}, out[0].Failure)
+		}},
+	{"OpenAI fine-tuning sets: weight 0", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","weight":0},{"role":"user","content":"r"},{"role":"assistant","content":"b","weight":1}]}`,
+		[]string{"openai-chat  unknown: user=q assistant=a user=r assistant=b | unknown sampled | not_to_train"}, nil},
+	{"ShareGPT sets for axolotl: train false", `{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a","train":false},{"from":"human","value":"r"},{"from":"gpt","value":"b","train":true}]}`,
+		[]string{"sharegpt  unknown: user=q assistant=a user=r assistant=b | unknown sampled | not_to_train"}, nil},
+	{"nebius SWE-rebench with OpenHands: messages under trajectory, resolved a number", `{"instance_id":"i","trajectory":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"o","tool_call_id":"c","name":"f"}],"model_patch":"p","exit_status":"submit","resolved":1,"tools":[]}`,
+		[]string{"openai-chat i unknown: user=q assistant~ tool=o | sampled |"}, func(t *testing.T, out []*rollout.Rollout) { require.True(t, *out[0].Outcome.Resolved) }},
+}
+
+func TestVersions(t *testing.T) {
+	for _, c := range versions {
+		t.Run(c.producer, func(t *testing.T) {
+			out, _, err := read(t, "x.json", c.text, stop)
+			require.NoError(t, err)
+			var got []string
+			for _, r := range out {
+				got = append(got, told(r))
+				require.NoError(t, r.Validate())
+			}
+			require.Equal(t, c.want, got)
+			if c.check != nil {
+				c.check(t, out)
+			}
+		})
+	}
+}
+
+// told is what a rollout holds, in one line.
+func told(r *rollout.Rollout) string {
+	var messages []string
+	for _, m := range r.Messages {
+		sign := "="
+		if m.NoContent {
+			sign = "~"
+		}
+		messages = append(messages, string(m.Role)+sign+m.Content)
+	}
+	s := fmt.Sprintf("%s %s %s: %s | %s | %s", r.Origin.Format, r.Instance, r.Status, strings.Join(messages, " "), reasons(r), codes(r))
+	return strings.TrimSpace(strings.ReplaceAll(s, "  |", " |"))
+}
+
+// An exchange that was answered by an error holds no reply, and says so.
+func TestErrorAnswers(t *testing.T) {
+	for _, text := range []string{
+		`{"request":{"messages":[{"role":"user","content":"q"}]},"response":{"error":{"message":"Overloaded","type":"x"}}}`,
+		`{"request":{"messages":[{"role":"user","content":"q"}],"max_tokens":5},"response":{"type":"error","error":{"type":"Overloaded"}}}`,
+	} {
+		_, report, err := read(t, "x.json", text, traj.Options{})
+		require.NoError(t, err)
+		require.Equal(t, 1, report.Skipped)
+		require.ErrorContains(t, report.Errors[0], "answered by an error, so there is no reply: Overloaded")
+	}
+}
