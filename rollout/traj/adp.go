@@ -56,6 +56,10 @@ func (j *job) adpMessage(x value, i int) (rollout.Message, error) {
 		if !x.Get("image_observation").IsNull() {
 			j.note("images", at, "a screenshot is referred to, not kept")
 		}
+	case "json_observation":
+		j.adpSource(&m, x)
+		m.Content = string(body.Clone())
+		return m, nil
 	case "image_observation":
 		j.adpSource(&m, x)
 		var o object

@@ -62,6 +62,7 @@ func (j *job) atif(v value, parent string, depth int) error {
 		j.note("continued", 0, "the run goes on in %s", ref)
 	}
 	j.noteParts(r)
+	j.orphans(r)
 	if parent == "" {
 		if err := j.harborTrial(r); err != nil {
 			return err

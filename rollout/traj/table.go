@@ -41,6 +41,7 @@ func table() []importer {
 		{name: "openai-wire", match: isOpenAIWire, read: readOpenAIWire},
 		{name: "anthropic-messages", match: isAnthropic, read: readAnthropic},
 		{name: "tau-bench", match: isTauBench, read: readTauBench},
+		{name: "tau-bench", match: isTau2, read: readTau2},
 		{name: "swe-agent-nebius", match: isNebius, read: readNebius},
 		{name: "sharegpt", match: isShareGPT, read: readShareGPT},
 		{name: "adp", match: isADP, read: readADP},

@@ -1,0 +1,114 @@
+package traj
+
+import (
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// tau2-bench keeps the runs of all tasks and trials in one file ("simulations"),
+// or a file each. The user has tools of its own: its calls and their results are
+// not shown to the assistant. The system prompt is not among the messages.
+
+func isTau2(v value, _ *job) bool {
+	return v.Get("simulations").Kind() == jsonscan.Array && v.Get("info").Kind() == jsonscan.Object || isTau2Run(v)
+}
+
+func isTau2Run(v value) bool {
+	return v.Get("termination_reason").Kind() == jsonscan.String && !v.Get("task_id").IsNull() && v.Get("messages").Kind() == jsonscan.Array
+}
+
+func readTau2(j *job, v value) error {
+	if isTau2Run(v) {
+		return j.tau2Run(v)
+	}
+	for _, run := range v.Get("simulations").Items() {
+		if err := j.tau2Run(run); err != nil {
+			if err = j.failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tau2Ends are the reasons that say how a run ended; of the others it is not
+// known.
+var tau2Ends = map[string]rollout.Status{
+	"user_stop": rollout.StatusCompleted, "agent_stop": rollout.StatusCompleted,
+	"max_steps": rollout.StatusTruncated, "timeout": rollout.StatusTruncated, "too_many_errors": rollout.StatusTruncated, "context_window_exceeded": rollout.StatusTruncated,
+	"user_error": rollout.StatusFailed, "infrastructure_error": rollout.StatusFailed, "unexpected_error": rollout.StatusFailed,
+}
+
+func (j *job) tau2Run(v value) error {
+	task := identifier(v.Get("task_id"))
+	x := tau2Messages{j: j}
+	for _, m := range v.Get("messages").Items() {
+		if err := x.add(m); err != nil {
+			return err
+		}
+	}
+	r := &rollout.Rollout{
+		ID: identifier(v.Get("id")), Group: "task-" + task, Instance: task, Index: noIndex,
+		Messages: x.list, Turns: turns(x.list),
+		ExitStatus: v.Get("termination_reason").String(),
+		Outcome:    rollout.Outcome{Reward: number(v.Path("reward_info", "reward"))},
+	}
+	if n, ok := v.Get("trial").Int(); ok && n >= 0 {
+		r.Index = n
+	}
+	if r.Status = tau2Ends[r.ExitStatus]; r.Status == rollout.StatusFailed {
+		r.Failure = &rollout.Failure{Reason: r.ExitStatus}
+	}
+	for i := range r.Turns {
+		r.Turns[i].Context.Unknown = true
+	}
+	j.note("prompt_not_recorded", 0, "the system prompt, made of the domain's policy, is not among the messages, and the tools are not in the file")
+	if x.users > 0 {
+		j.note("user_tools", 0, "%d messages in which the user called tools of its own or got their results were left in the dump: the assistant does not see them", x.users)
+	}
+	j.leftover(r, v, "id", "task_id", "trial", "messages", "termination_reason", "reward_info")
+	j.noteParts(r)
+	return j.emit(r)
+}
+
+// tau2Messages are the messages that the assistant sees.
+type tau2Messages struct {
+	j     *job
+	list  []rollout.Message
+	users int // messages of the user's own tools
+}
+
+func (x *tau2Messages) add(v value) error {
+	if many := v.Get("tool_messages"); many.Kind() == jsonscan.Array {
+		for _, m := range many.Items() {
+			if err := x.add(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if v.Get("requestor").Is("user") || v.Get("role").Is("user") && v.Get("tool_calls").Len() > 0 {
+		x.users++
+		return nil
+	}
+	i := len(x.list)
+	m, err := x.j.chatMessage(v, i)
+	if err != nil {
+		return err
+	}
+	drop(&m.Extra, "id", "turn_idx", "timestamp", "cost", "usage", "raw_data", "requestor")
+	switch m.Role {
+	case rollout.RoleTool:
+		m.ToolCallID = v.Get("id").String()
+	case rollout.RoleAssistant:
+		m.Sampled = rollout.SampledByPolicy
+		if i == 0 && v.Get("usage").IsNull() && v.Get("raw_data").IsNull() {
+			m.Sampled = rollout.SampledScripted // the greeting that opens every conversation
+		}
+		if m.Reasoning == "" {
+			m.Reasoning = reasoningOf(v.Path("raw_data", "message"))
+		}
+	}
+	x.list = append(x.list, m)
+	return nil
+}
