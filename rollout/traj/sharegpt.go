@@ -40,6 +40,7 @@ func readShareGPT(j *job, v value) error {
 		}
 		r.Messages = append(r.Messages, m)
 	}
+	j.episode(r, v)
 	r.Turns = turns(r.Messages)
 	j.cannedReply(r)
 	j.leftover(r, v, "id", "instance_id", "conversations", "reward", "system", "tools")

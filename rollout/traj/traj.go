@@ -99,14 +99,16 @@ type Reader struct {
 	report Report
 	ids    map[uint64]struct{} // hashes
 	seed   maphash.Seed        // of ids
-	groups map[string]*indices
-	seen   map[[16]byte]rollout.Origin
-	calls  *callRun          // being collected
-	events *eventFiles       // being collected
-	joined map[*entry]string // outcome → id of the rollout that took it
-	tell   bool              // failures passed over are yielded too
-	yield  func(*rollout.Rollout, error) bool
-	err    error // ends the stream
+	// Replies of records that repeat the conversation so far, each with its context.
+	replies map[[16]byte]struct{}
+	groups  map[string]*indices
+	seen    map[[16]byte]rollout.Origin
+	calls   *callRun          // being collected
+	events  *eventFiles       // being collected
+	joined  map[*entry]string // outcome → id of the rollout that took it
+	tell    bool              // failures passed over are yielded too
+	yield   func(*rollout.Rollout, error) bool
+	err     error // ends the stream
 
 	next func() (*rollout.Rollout, error, bool)
 	stop func()
@@ -137,7 +139,7 @@ func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
 }
 
 func newReader(paths []string, opt Options) *Reader {
-	r := &Reader{opt: opt, paths: paths, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
+	r := &Reader{opt: opt, paths: paths, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), replies: map[[16]byte]struct{}{}, groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
 		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),

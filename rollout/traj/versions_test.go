@@ -64,6 +64,11 @@ var versions = []struct {
 		[]string{"openai-chat  unknown: user=q assistant=a user=r assistant=b | unknown sampled | not_to_train"}, nil},
 	{"ShareGPT sets for axolotl: train false", `{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a","train":false},{"from":"human","value":"r"},{"from":"gpt","value":"b","train":true}]}`,
 		[]string{"sharegpt  unknown: user=q assistant=a user=r assistant=b | unknown sampled | not_to_train"}, nil},
+	{"Harbor's export of a run: a record for each call, the last after a summary", `[{"conversations":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"task":"t","episode":"episode-0","run_id":"r","trial_name":"n","result":null},{"conversations":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"o"},{"role":"assistant","content":"b"}],"task":"t","episode":"episode-1","run_id":"r"},{"conversations":[{"role":"user","content":"summary"},{"role":"assistant","content":"a"}],"task":"t","episode":"episode-2","run_id":"r"},{"conversations":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"o"},{"role":"assistant","content":"b"}],"task":"t","episode":"episode-1","run_id":"s"}]`,
+		[]string{"sharegpt t unknown: user=q assistant=a | sampled |", "sharegpt t unknown: user=q assistant=a user=o assistant=b | copied_context sampled |", "sharegpt t unknown: user=summary assistant=a | sampled |", "sharegpt t unknown: user=q assistant=a user=o assistant=b | sampled sampled |"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.Equal(t, "r/episode-1", out[1].ID)
+			require.Len(t, out[1].Turns, 1)
+		}},
 	{"nebius SWE-rebench with OpenHands: messages under trajectory, resolved a number", `{"instance_id":"i","trajectory":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"o","tool_call_id":"c","name":"f"}],"model_patch":"p","exit_status":"submit","resolved":1,"tools":[]}`,
 		[]string{"openai-chat i unknown: user=q assistant~ tool=o | sampled |"}, func(t *testing.T, out []*rollout.Rollout) { require.True(t, *out[0].Outcome.Resolved) }},
 }
