@@ -391,13 +391,13 @@ func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
 // of the frame around a message wherever a template writes it, and written by
 // the template itself in a generation prompt.
 func isRole(f *chat.Field) bool {
-	return f.Key == "role" && !f.IsKey && f.Parent != nil && f.Parent.Index == f.Message && f.Parent.Parent != nil && f.Parent.Parent.Parent == nil
+	return f.Message >= 0 && f.Depth == 3 && f.Key == "role" && !f.IsKey
 }
 
 // partOf tells which part of a message a field belongs to: by the key below the
 // message.
 func partOf(f *chat.Field) part {
-	for f.Parent != nil && f.Parent.Parent != nil && f.Parent.Parent.Parent != nil {
+	for f.Depth > 3 {
 		f = f.Parent
 	}
 	if f.IsKey {

@@ -64,6 +64,19 @@ func TestAfterChangesNothingButMemory(t *testing.T) {
 	}
 }
 
+// Text that is escaped is no reason to hold a beginning twice.
+func TestAfterSharesEscapedText(t *testing.T) {
+	tmpl, err := Compile("{% for m in messages %}{{ m.content | tojson }}{{ m | tojson }}{% endfor %}", Options{})
+	require.NoError(t, err)
+	m := Object(Member{"content", String(strings.Repeat("\"a line\"\n", 20))})
+	c, err := NewConversation(List(m, m, m), Null(), Null(), ConversationOptions{})
+	require.NoError(t, err)
+	whole, err := tmpl.Render(t.Context(), c, Input{})
+	require.NoError(t, err)
+	part := checkAfter(t, tmpl, c.Prefix(2), Input{}, whole)
+	require.Equal(t, unsafe.StringData(whole.Text), unsafe.StringData(part.Text))
+}
+
 // Many may lean on one result at a time.
 func TestAfterIsSafeForConcurrentUse(t *testing.T) {
 	tmpl, err := Compile("{% for m in messages %}{{ m.content }}{% endfor %}", Options{})

@@ -42,16 +42,14 @@ type Result struct {
 	shared  *value.Shared // all of the text that was written
 }
 
-// newResult takes over what a run wrote, and the memory of spent, which may be nil.
+// newResult is what a run wrote, in the memory of spent, which may be nil.
 func newResult(out *eval.Output, spent *Result) *Result {
-	shared := out.Text.Share()
-	r := &Result{Text: shared.String(), Generation: slices.Clone(out.Text.Gens), shared: shared, tracked: out.Text.Track}
-	r.runs = out.Text.Runs
+	r := &Result{Generation: slices.Clone(out.Text.Gens), shared: out.Text.Share(), tracked: out.Text.Track}
+	r.Text = r.shared.String()
 	if spent != nil {
-		r.Extents = spent.Extents[:0]
-	} else if spare := cap(r.runs) - len(r.runs); spare > 64+len(r.runs)/4 {
-		r.runs = slices.Clone(r.runs)
+		r.runs, r.Extents = spent.runs[:0], spent.Extents[:0]
 	}
+	r.runs = append(r.runs, out.Text.Runs...)
 	r.Extents = slices.Grow(r.Extents, len(out.Messages))
 	for _, e := range out.Messages {
 		r.Extents = append(r.Extents, Extent(e))

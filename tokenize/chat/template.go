@@ -143,9 +143,9 @@ type Input struct {
 	// once, so that rendering a growing conversation writes each byte once.
 	After *Result
 	// Reuse is an earlier result that nobody reads any more, nil for none: its
-	// memory becomes that of this one, the bytes of its Text included. It must
-	// not be used again, nor a result that was made After it. It has no effect
-	// beside After.
+	// memory becomes that of this one, the bytes of its Text included (beside After
+	// only the other memory). It must not be used again, nor a result that was made
+	// After it.
 	Reuse *Result
 }
 
@@ -183,14 +183,13 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		Track:  c.tracked,
 		Limits: &t.eval,
 	}
-	spent := in.Reuse
 	if in.After != nil {
-		run.Base, spent = in.After.shared, nil
+		run.Base = in.After.shared
 	}
-	if spent != nil {
-		run.Spent = &eval.Spent{Text: spent.shared, Runs: spent.runs}
+	if in.Reuse != nil {
+		run.Spent = in.Reuse.shared
 	}
-	r, err := t.run(ctx, run, spent)
+	r, err := t.run(ctx, run, in.Reuse)
 	if err != nil {
 		return nil, err
 	}

@@ -120,21 +120,28 @@ type turnFinder struct {
 	in      Input
 	r       *Result
 	opts    TurnOptions
-	extents map[int]Extent
+	extents []Extent    // by message; Message < 0: nowhere
 	data    []dataRange // by message
 }
 
 func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, r *Result, opts TurnOptions) *turnFinder {
 	in.Reuse = nil // for one rendering, and this renders several
-	f := &turnFinder{TurnCache: opts.Cache, t: t, ctx: ctx, c: c, in: in, r: r, opts: opts, extents: map[int]Extent{}}
+	f := &turnFinder{TurnCache: opts.Cache, t: t, ctx: ctx, c: c, in: in, r: r, opts: opts}
 	if f.TurnCache == nil {
 		f.TurnCache = &TurnCache{}
 	}
 	if f.openings == nil {
 		f.openings, f.closings = map[bool]opening{}, map[[2]bool]string{}
 	}
+	f.extents = make([]Extent, c.Len())
+	for i := range f.extents {
+		f.extents[i].Message = -1
+	}
 	for _, e := range r.Extents {
-		if old, ok := f.extents[e.Message]; ok {
+		if e.Message >= len(f.extents) {
+			continue // r is of more messages
+		}
+		if old := &f.extents[e.Message]; old.Message >= 0 {
 			e.Start = min(e.Start, old.Start)
 		}
 		f.extents[e.Message] = e
@@ -148,7 +155,7 @@ type dataRange struct{ first, last int }
 
 // header says whether a field is part of the header of a message.
 func header(f *Field) bool {
-	return f.Parent != nil && f.Parent.Parent != nil && f.Parent.Parent.Parent == nil && f.Key == "role"
+	return f.Depth == 3 && f.Key == "role"
 }
 
 func (f *turnFinder) index() {
@@ -215,7 +222,8 @@ func (f *turnFinder) turn(i, at int) (Turn, bool) {
 	lo = max(lo, at)
 	own := f.data[i]
 	limit := own.first
-	e, looped := f.extents[i]
+	e := f.extents[i]
+	looped := e.Message >= 0
 	if own.first < 0 {
 		limit = hi
 		if looped {
@@ -349,7 +357,7 @@ func (f *turnFinder) ask(n int) (o opening) {
 
 func (f *turnFinder) prefix(n int, prompt bool) (*Result, error) {
 	in := f.in
-	in.ContinueFinalMessage, in.AddGenerationPrompt = false, prompt
+	in.ContinueFinalMessage, in.AddGenerationPrompt, in.After = false, prompt, f.r
 	return f.t.Render(f.ctx, f.c.Prefix(n), in)
 }
 

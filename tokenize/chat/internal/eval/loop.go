@@ -120,7 +120,9 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if loopValue != nil {
 			slots[s.loopSlot] = loopValue
 		}
-		x.enter(s.loads)
+		if len(s.loads) > 0 {
+			x.enter(s.loads)
+		}
 		var sig signal
 		if messages {
 			sig = x.message(item, s.body)

@@ -28,14 +28,8 @@ type Input struct {
 	Now    func() time.Time
 	Track  bool          // record where bytes come from
 	Base   *value.Shared // a text that the output may begin like; nil for none
-	Spent  *Spent        // memory for the output; nil for none
+	Spent  *value.Shared // a text that nobody reads any more: memory for the output; nil for none
 	Limits *Limits
-}
-
-// Spent is what an earlier run wrote and nobody reads any more.
-type Spent struct {
-	Text *value.Shared
-	Runs []value.Run
 }
 
 // Output is what one run wrote.
@@ -90,14 +84,13 @@ type exec struct {
 	inLoop   bool            // inside a loop over messages
 	stack    []value.Value
 	output   Output
-	runs     int     // written by the run before
 	near     []uint8 // where the look-ups of the program found their keys last
 	buffers  []*value.Text
 	loops    []*Loop // free
 }
 
-// Run renders the program and hands what it wrote to done, which may keep the
-// origins and nothing else: the other memory is used again.
+// Run renders the program and hands what it wrote to done, which copies what it
+// keeps.
 func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error {
 	x, _ := p.idle.Get().(*exec)
 	if x == nil {
@@ -123,14 +116,11 @@ func (x *exec) start(ctx context.Context, in *Input) {
 	x.steps, x.pause, x.depth, x.escape, x.inLoop = 0, min(1<<10, x.lim.Steps+1), 0, false, false
 	x.root = &x.output.Text
 	x.root.Track = in.Track
-	if in.Spent != nil {
-		x.root.Replace(in.Spent.Text)
-		x.root.Runs = in.Spent.Runs[:0]
-	} else if in.Track {
-		x.root.Runs = make([]value.Run, 0, min(x.runs+x.runs/8, 4096)+16)
-	}
-	if in.Base != nil {
+	switch {
+	case in.Base != nil:
 		x.root.Repeat(in.Base)
+	case in.Spent != nil:
+		x.root.Replace(in.Spent)
 	}
 	x.out = x.root
 	x.exported = nil
@@ -155,9 +145,8 @@ func (x *exec) forget() {
 	clear(x.stack[:cap(x.stack)])
 	x.stack = x.stack[:0]
 	x.output.Messages = x.output.Messages[:0]
-	x.runs, x.root.Runs = len(x.root.Runs), nil
-	for _, t := range append(x.buffers, x.root) {
-		clear(t.Runs[:cap(t.Runs)])
+	x.root.Reset()
+	for _, t := range x.buffers {
 		t.Reset()
 	}
 }

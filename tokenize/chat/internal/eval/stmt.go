@@ -169,11 +169,8 @@ func (s *ifStmt) exec(x *exec) signal {
 		if t.truth(x) {
 			return x.run(s.bodies[i])
 		}
-		if x.err != nil {
-			return halt
-		}
 	}
-	return x.run(s.els)
+	return x.run(s.els) // stops at once after a failure
 }
 
 func (s jumpStmt) exec(*exec) signal { return signal(s) }

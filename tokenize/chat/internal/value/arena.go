@@ -11,10 +11,14 @@ type Arena struct {
 	items   slab[Value]
 }
 
-// Field stores a Field.
+// Field stores a Field and sets its depth.
 func (a *Arena) Field(f Field) *Field {
 	p := &a.fields.take(1)[0]
 	*p = f
+	p.Depth = 1
+	if f.Parent != nil {
+		p.Depth += f.Parent.Depth
+	}
 	return p
 }
 

@@ -14,6 +14,7 @@ type Field struct {
 	Index  int32  // in the parent list, or -1
 	IsKey  bool   // the dict key itself, not its value
 	Scalar bool   // a number, true, false or null rather than text
+	Depth  uint16 // number of path elements: 3 for the fields of a message
 	// Message is the index of the message this belongs to, or -1.
 	Message int32
 }

@@ -77,11 +77,15 @@ func (t *Text) Replace(s *Shared) {
 
 func (t *Text) lend(b []byte) { t.lent, t.idle, t.B = true, t.B, b }
 
-// Detach gives t memory of its own, for appending to B.
-func (t *Text) Detach() {
-	if t.base != nil {
-		t.B, t.base = append([]byte(nil), t.B...), nil
+// write appends what f appends.
+func (t *Text) write(f func(dst []byte) []byte) {
+	if t.base == nil {
+		t.B = f(t.B)
+		return
 	}
+	b := f(t.idle[:0])
+	t.idle = b[:0]
+	t.put(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
 // put appends bytes.
@@ -109,11 +113,12 @@ func (t *Text) put(s string) {
 	t.B = append(t.B, s[k:]...)
 }
 
-// Reset empties t and keeps its memory.
+// Reset empties t and keeps its memory, without what it refers to.
 func (t *Text) Reset() {
 	if t.lent {
 		t.B, t.lent, t.base, t.idle = t.idle, false, nil, nil
 	}
+	clear(t.Runs)
 	t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil
 }
 
@@ -121,7 +126,13 @@ func (t *Text) Reset() {
 func (t *Text) Lit(s string) { t.put(s) }
 
 // Byte appends one byte of the template.
-func (t *Text) Byte(c byte) { t.put(string([]byte{c})) }
+func (t *Text) Byte(c byte) {
+	if t.base == nil {
+		t.B = append(t.B, c)
+		return
+	}
+	t.put(string([]byte{c}))
+}
 
 // run records the origin of bytes that are about to be appended, or were: r.At
 // is their place. There is at least one.
