@@ -51,7 +51,7 @@ func (x *itemRun) add(item value) error {
 		x.r.Messages = append(x.r.Messages, m)
 		return nil
 	case kind == "reasoning":
-	case kind == "function_call" || kind == "custom_tool_call":
+	case isCall(kind):
 		rank = 2
 	case role == "assistant":
 		rank = 1

@@ -140,12 +140,7 @@ func (x *sdkRun) extend(list value) error {
 	if err := x.j.content(&more, list, i); err != nil {
 		return err
 	}
-	m := &x.r.Messages[i]
-	if m.Parts == nil && m.Content != "" {
-		m.Parts = []rollout.Part{textPart(m.Content)}
-	}
-	m.Parts = append(m.Parts, more.Parts...)
-	m.Content, m.NoContent = rollout.JoinText(m.Parts), false
+	addParts(&x.r.Messages[i], more.Parts...)
 	return nil
 }
 

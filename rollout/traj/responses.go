@@ -14,7 +14,7 @@ func (j *job) addItem(m *rollout.Message, item value, i int) (bool, error) {
 	case kind.Is("reasoning"):
 		m.Reasoning += summary(item)
 	case kind.Is("function_call") || kind.Is("custom_tool_call"):
-		c := rollout.ToolCall{ID: item.Get("call_id").String(), Name: item.Get("name").String()}
+		c := rollout.ToolCall{ID: firstID(item, "call_id", "id"), Name: item.Get("name").Word()}
 		if c.Name == "" {
 			return true, j.fail(rollout.At(i), "/name", "the function call has no name")
 		}
@@ -29,15 +29,29 @@ func (j *job) addItem(m *rollout.Message, item value, i int) (bool, error) {
 		if err := j.content(&one, item.Get("content"), i); err != nil {
 			return true, err
 		}
-		m.Content += one.Content
-		m.NoContent = false
-		if !plainParts(one.Parts) || m.Parts != nil {
-			m.Parts = append(m.Parts, one.Parts...)
+		if plainParts(one.Parts) && m.Parts == nil {
+			m.Content, m.NoContent = m.Content+one.Content, false
+		} else {
+			addParts(m, one.Parts...)
 		}
+	case isCall(kind.String()): // of a tool that the server ran: no template knows it
+		addParts(m, rollout.Part{Type: kind.String(), Raw: item.Clone()})
 	default:
 		return false, nil
 	}
 	return true, nil
+}
+
+// isCall reports whether items of a kind are calls by the model.
+func isCall(kind string) bool { return strings.HasSuffix(kind, "_call") }
+
+// addParts appends parts to a content, which may be a text so far.
+func addParts(m *rollout.Message, more ...rollout.Part) {
+	if m.Parts == nil && m.Content != "" {
+		m.Parts = []rollout.Part{textPart(m.Content)}
+	}
+	m.Parts = append(m.Parts, more...)
+	m.Content, m.NoContent = rollout.JoinText(m.Parts), false
 }
 
 // responseStatus is how a response of the Responses API ended.

@@ -69,6 +69,12 @@ var versions = []struct {
 			require.Equal(t, "r/episode-1", out[1].ID)
 			require.Len(t, out[1].Turns, 1)
 		}},
+	{"the Responses API: calls that the server ran, a call that has an id only", `{"request":{"input":"q"},"response":{"id":"r","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"web_search_call","id":"w","status":"completed"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]},{"type":"function_call","id":"c","name":"f","arguments":"{}"},{"type":"mcp_list_tools"}]}}`,
+		[]string{"openai-wire  completed: user=q assistant=ab | sampled | item_unknown not_text"}, func(t *testing.T, out []*rollout.Rollout) {
+			m := out[0].Messages[1]
+			require.Equal(t, "web_search_call", m.Parts[1].Type)
+			require.Equal(t, "c", m.ToolCalls[0].ID)
+		}},
 	{"nebius SWE-rebench with OpenHands: messages under trajectory, resolved a number", `{"instance_id":"i","trajectory":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"o","tool_call_id":"c","name":"f"}],"model_patch":"p","exit_status":"submit","resolved":1,"tools":[]}`,
 		[]string{"openai-chat i unknown: user=q assistant~ tool=o | sampled |"}, func(t *testing.T, out []*rollout.Rollout) { require.True(t, *out[0].Outcome.Resolved) }},
 }
