@@ -238,6 +238,12 @@ def templates_random():
     return script("diff_templates.py", TURNPACK, os.environ.get("TURNPACK_RANDOM_TEMPLATES", "4000"), 6, TEMPLATES, KITS / "templates" / "conversations.json")
 
 
+def templates_areas():
+    """Random templates, dense in one area of the language after another."""
+    need_module("transformers", "jinja2")
+    return script("diff_language.py", TURNPACK, os.environ.get("TURNPACK_AREA_TEMPLATES", "400"), 8)
+
+
 def rollouts():
     """Ids of every template with three tokenizers, under parity and under the guard."""
     need_module("transformers", "jinja2")
@@ -434,6 +440,7 @@ def steps():
     yield "templates, provenance", provenance
     yield "templates, certificates", certificates
     yield "templates, random", templates_random
+    yield "templates, by area", templates_areas
     yield "templates, ids", rollouts
     yield "snippets, kit", snippets
     yield "snippets, live", snippets_live

@@ -13,8 +13,9 @@ import (
 
 // TestBuiltinsAgainstJinja compares every filter, test, method, operator and
 // statement with what transformers' environment gives (testdata/snippets.jsonl,
-// made by internal/oracle/chat_snippets.py). TURNPACK_SNIPPETS names another
-// file of that form, such as a fuzzing run.
+// made by internal/oracle/chat_snippets.py, and language.jsonl, by
+// diff_language.py). TURNPACK_SNIPPETS names another file of that form, such as a
+// fuzzing run.
 func TestBuiltinsAgainstJinja(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
 	require.NoError(t, err)

@@ -26,7 +26,10 @@ var typeAttrs = map[string]map[string]bool{
 	"bool":        set("__abs__ __add__ __and__ __bool__ __float__ __index__ __int__ __or__ __sub__"),
 	"Undefined":   set("__add__ __bool__ __call__ __float__ __floordiv__ __getattr__ __getitem__ __int__ __iter__ __len__ __mod__ __mul__ __neg__ __pos__ __pow__ __sub__ __truediv__ __module__"),
 	"NoneType":    set("__bool__"),
-	"Namespace":   set("_Namespace__attrs __setitem__ __dict__ __module__ __weakref__"),
+	"range":       set("__bool__ __contains__ __getitem__ __iter__ __len__ __reversed__"),
+	"dict_keys":   set("__and__ __contains__ __iter__ __len__ __or__ __reversed__ __sub__ __xor__"),
+	"dict_items":  set("__and__ __contains__ __iter__ __len__ __or__ __reversed__ __sub__ __xor__"),
+	"dict_values": set("__iter__ __len__ __reversed__"),
 	"Macro":       set("__call__ __dict__ __module__ __weakref__ _func _environment _argument_count _default_autoescape _invoke _async_invoke"),
 	"LoopContext": set("__call__ __iter__ __next__ __len__ __dict__ __module__ __weakref__ _iterable _iterator _length _after _current _before _last_changed_value _undefined _recurse _peek_next _to_iterator"),
 }
@@ -46,12 +49,16 @@ func unsafe(v, name value.Value) value.Value {
 // attribute is Python's getattr behind the sandbox; nil when there is none.
 func (x *exec) attribute(v value.Value, name string, key value.Value) value.Value {
 	if strings.HasPrefix(name, "_") {
-		if objectAttrs[name] || typeAttrs[v.TypeName()][name] {
+		ns, ok := v.(*Namespace)
+		switch {
+		case ok && (name == "__class__" || name == "_Namespace__attrs"):
+			return unsafe(v, key)
+		case ok:
+			return ns.attrs.GetString(name)
+		case objectAttrs[name] || typeAttrs[v.TypeName()][name]:
 			return unsafe(v, key)
 		}
-		if _, ok := v.(*Namespace); !ok {
-			return nil
-		}
+		return nil
 	}
 	if m := x.lib.method(v, name); m != nil {
 		return &Func{Name: name, Fn: func(x *exec, a args) value.Value { return m(x, v, a) }}
@@ -243,7 +250,12 @@ func (lib *library) method(v value.Value, name string) methodFunc {
 		return lib.str[name]
 	case *value.Dict:
 		return lib.dict[name]
-	case *value.List, *value.Range:
+	case *value.List:
+		if name == "copy" && !v.Tuple {
+			return listCopy
+		}
+		return lib.list[name]
+	case *value.Range:
 		return lib.list[name]
 	case *value.Int, *value.Bool:
 		return lib.int[name]
@@ -386,13 +398,11 @@ var listMethods = map[string]methodFunc{
 		}
 		return x.failf(value.Other, "%s is not in %s", value.ReprString(p[0]), self.TypeName())
 	},
-	"copy": func(x *exec, self value.Value, a args) value.Value {
-		x.bind(a, "copy", 0)
-		if l, ok := self.(*value.List); ok && !l.Tuple {
-			return &value.List{Items: l.Items}
-		}
-		return x.failf(value.UndefinedUse, "'%s object' has no attribute 'copy'", self.TypeName())
-	},
+}
+
+func listCopy(x *exec, self value.Value, a args) value.Value {
+	x.bind(a, "copy", 0)
+	return &value.List{Items: self.(*value.List).Items}
 }
 
 // elements is value.Elements with the limit of the run and the steps counted.
@@ -452,7 +462,8 @@ var floatMethods = map[string]methodFunc{
 		}
 		return &value.List{Items: []value.Value{value.Made(value.NewBig(r.Num()), f.F), value.Made(value.NewBig(r.Denom()), f.F)}, Tuple: true}
 	},
-	"hex": func(_ *exec, self value.Value, _ args) value.Value {
+	"hex": func(x *exec, self value.Value, a args) value.Value {
+		x.bind(a, "hex", 0)
 		f := self.(*value.Float)
 		return value.Derived(hexFloat(f.V), f.F)
 	},
@@ -487,17 +498,19 @@ var bytesMethods = map[string]methodFunc{
 	},
 }
 
-// optInt is an optional index argument; None and nil are open.
+// optInt is an optional index; None and nil are open, and one beyond 64 bits is as
+// good as the largest.
 func (x *exec) optInt(v value.Value) *int64 {
-	if v == nil {
+	if isNone(v) {
 		return nil
 	}
-	if _, ok := v.(*value.None); ok {
+	if !value.IsInt(v) {
+		x.failf(value.Type, "slice indices must be integers or None or have an __index__ method")
 		return nil
 	}
-	n, ok := x.intArg(v)
+	n, ok := value.AsInt(v)
 	if !ok {
-		return nil
+		n = int64(v.(*value.Int).Big.Sign()) * (1<<63 - 1)
 	}
 	return &n
 }

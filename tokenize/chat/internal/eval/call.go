@@ -107,9 +107,6 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	}
 	mark := len(x.stack)
 	a := e.args.eval(x)
-	if e.caller != nil {
-		a.kw = append(a.kw, kwarg{"caller", &Macro{code: e.caller, act: x.act}})
-	}
 	var r value.Value = undefined
 	switch {
 	case x.err != nil:
@@ -239,7 +236,11 @@ func (x *exec) macro(m *Macro, a args, direct bool) value.Value {
 		return sig
 	}
 	if direct {
+		unjoined := x.unjoined
+		x.unjoined = nil
 		body()
+		x.joined()
+		x.unjoined = unjoined
 		return nil
 	}
 	text, _ := x.capture(body)

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
@@ -203,9 +204,6 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 	case *syntax.SetBlock:
 		in := f.inner()
 		in.stmts(n.Body)
-		if n.Filter != nil {
-			in.exprs(n.Filter)
-		}
 		st := &setBlockStmt{scopeCode: scopeCode{}, target: c.target(n.Target, f), export: c.exports(n.Target, f)}
 		st.body = c.body(n.Body, in)
 		if n.Filter != nil {
@@ -234,7 +232,10 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 	case *syntax.CallBlock:
 		code := c.macro(n.At(), "", &n.Signature, n.Body, f)
 		call := c.expr(n.Call, f).(*callExpr)
-		call.caller = code
+		if slices.Contains(call.args.names, "caller") {
+			c.failPython(n.At(), "keyword argument repeated: caller")
+		}
+		call.args.names, call.args.kw, call.args.simple = append(call.args.names, "caller"), append(call.args.kw, &callerExpr{code}), false
 		return append(out, &outputStmt{call})
 	case *syntax.Generation:
 		// transformers makes a call block of it: its body knows caller, kwargs and varargs.
@@ -285,7 +286,10 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 		}
 		return append(out, st)
 	case *syntax.Load:
-		return append(out, &loaderStmt{n.At(), c.expr(n.Template, f)})
+		if n.Tag == "extends" && !f.top {
+			c.fail(n.At(), "cannot use extend from a non top-level scope")
+		}
+		return append(out, &loaderStmt{n.At(), c.expr(n.Template, f), n.Tag == "include", n.IgnoreMissing})
 	case *syntax.Break, *syntax.Continue:
 		_, isBreak := s.(*syntax.Break)
 		if !f.loop {

@@ -9,7 +9,8 @@ import (
 
 func (c *compiler) name(name string, pos syntax.Pos, f frame) *nameExpr {
 	v := f.find(name)
-	if v == nil { // not seen by the analysis: an input
+	if v == nil { // Jinja's analysis does not look at the filters of a set block
+		c.failPython(pos, "Tried to resolve a name to a reference that was unknown to the frame ('%s')", name)
 		f.load(name)
 		v = f.find(name)
 	}

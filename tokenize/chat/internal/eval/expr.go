@@ -106,8 +106,9 @@ type (
 		fn     expr
 		method *attrExpr // fn, when it is an attribute
 		args   argList
-		caller *macroCode // of a call block
 	}
+	// callerExpr is the body of a call block.
+	callerExpr struct{ code *macroCode }
 	filterExpr struct {
 		pos  syntax.Pos
 		x    expr // nil: applied to a captured body
@@ -135,6 +136,8 @@ type (
 )
 
 func (e *constExpr) eval(*exec) value.Value { return e.v }
+
+func (e *callerExpr) eval(x *exec) value.Value { return &Macro{code: e.code, act: x.act} }
 
 func (e *nameExpr) eval(x *exec) value.Value {
 	a := x.act
@@ -423,7 +426,11 @@ func (l *argList) eval(x *exec) args {
 		a.kw = append(a.kw, kwarg{l.names[i], e.eval(x)})
 	}
 	if l.star2 != nil {
-		d, ok := l.star2.eval(x).(*value.Dict)
+		v := l.star2.eval(x)
+		if u, ok := v.(*value.Undefined); ok {
+			x.fail(u.Use())
+		}
+		d, ok := v.(*value.Dict)
 		if !ok {
 			x.failf(value.Type, "argument after ** must be a mapping")
 			return a

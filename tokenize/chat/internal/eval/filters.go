@@ -93,7 +93,7 @@ func filterAttr(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return x.failf(value.Type, "attribute name must be string, not '%s'", p[0].TypeName())
 	}
-	if u, ok := v.(*value.Undefined); ok && !objectAttrs[name.S] {
+	if u, ok := v.(*value.Undefined); ok && !objectAttrs[name.S] && !typeAttrs["Undefined"][name.S] {
 		return x.fail(u.Use())
 	}
 	if r := x.attribute(v, name.S, name); r != nil {

@@ -267,27 +267,32 @@ func filterDictsort(x *exec, v value.Value, a args) value.Value {
 	}
 	fold := p[0] == nil || !value.Truth(p[0])
 	items := make([]value.Value, d.Len())
-	keys := make([]value.Value, d.Len())
 	for i := range items {
-		pair := []value.Value{d.Key(i), d.Val(i)}
-		items[i] = &value.List{Items: pair, Tuple: true}
-		keys[i] = pair[pos]
-		if s, ok := keys[i].(*value.Str); ok && fold {
-			keys[i] = s.Lower()
-		}
+		items[i] = &value.List{Items: []value.Value{d.Key(i), d.Val(i)}, Tuple: true}
 	}
-	return x.sorted(items, keys, p[2])
+	return x.sorted(items, p[2], func(it value.Value) value.Value {
+		key := it.(*value.List).Items[pos]
+		if s, ok := key.(*value.Str); ok && fold {
+			return s.Lower()
+		}
+		return key
+	})
 }
 
-func (x *exec) sorted(items, keys []value.Value, reverse value.Value) value.Value {
+func (x *exec) sorted(items []value.Value, reverse value.Value, key func(value.Value) value.Value) value.Value {
+	descending := int64(0)
+	if reverse != nil {
+		descending, _ = x.intArg(reverse)
+	}
 	if x.err != nil {
 		return undefined
 	}
-	descending := int64(0)
-	if reverse != nil {
-		if descending, _ = x.intArg(reverse); x.err != nil {
-			return undefined
-		}
+	keys := make([]value.Value, len(items))
+	for i, it := range items {
+		keys[i] = key(it)
+	}
+	if x.err != nil {
+		return undefined
 	}
 	out, fault := value.Sort(&x.lim.Limits, items, keys, descending != 0)
 	if fault != nil {
@@ -314,15 +319,13 @@ func filterSort(x *exec, v value.Value, a args) value.Value {
 	} else {
 		getters = append(getters, x.attrGetter(p[2], fold, nil))
 	}
-	keys := make([]value.Value, len(items))
-	for i, it := range items {
+	return x.sorted(items, p[0], func(it value.Value) value.Value {
 		key := &value.List{}
 		for _, g := range getters {
 			key.Items = append(key.Items, g(it))
 		}
-		keys[i] = key
-	}
-	return x.sorted(items, keys, p[0])
+		return key
+	})
 }
 
 func filterUnique(x *exec, v value.Value, a args) value.Value {
@@ -330,13 +333,17 @@ func filterUnique(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
-	source, _, fault := value.Iterate(v)
-	if fault != nil {
-		return x.fail(fault)
-	}
 	get := x.attrGetter(p[1], p[0] == nil || !value.Truth(p[0]), nil)
 	seen := value.NewDict(8)
+	var source func() value.Value
 	return &value.Iter{Name: "generator", Next: func() value.Value {
+		if source == nil {
+			var fault *value.Fault
+			if source, _, fault = value.Iterate(v); fault != nil {
+				x.fail(fault)
+				source = func() value.Value { return nil }
+			}
+		}
 		for it := source(); it != nil && x.step(1); it = source() {
 			key := get(it)
 			old, fault := seen.Get(key)

@@ -1,9 +1,7 @@
 package eval
 
 import (
-	"sort"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,16 +12,6 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 	p, ok := x.bind(a, "do_indent", 0, "width", "first", "blank")
 	if !ok {
 		return undefined
-	}
-	s, ok := v.(*value.Str)
-	if !ok {
-		if u, ok := v.(*value.Undefined); ok {
-			return x.fail(u.Use())
-		}
-		if l, ok := v.(*value.List); ok && !l.Tuple { // list += "\n" works in Python
-			return x.noAttr(v, "splitlines")
-		}
-		return x.val(value.Arith(&x.lim.Limits, "+", v, value.Lit("\n")))
 	}
 	unit := value.Lit("    ")
 	switch w := p[0].(type) {
@@ -39,6 +27,16 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 			return x.failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.lim.Bytes)
 		}
 		unit = value.Lit(strings.Repeat(" ", int(max(n, 0))))
+	}
+	s, ok := v.(*value.Str)
+	if !ok {
+		if u, ok := v.(*value.Undefined); ok {
+			return x.fail(u.Use())
+		}
+		if l, ok := v.(*value.List); ok && !l.Tuple { // list += "\n" works in Python
+			return x.noAttr(v, "splitlines")
+		}
+		return x.val(value.Arith(&x.lim.Limits, "+", v, value.Lit("\n")))
 	}
 	if s.Markup {
 		unit = unit.Escape()
@@ -281,132 +279,4 @@ func filterXMLAttr(x *exec, v value.Value, a args) value.Value {
 	out := t.Value()
 	out.Markup = x.escape
 	return out
-}
-
-// strftime formats a time with the directives of C in the C locale.
-func strftime(t time.Time, format string) string {
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 >= len(format) {
-			b.WriteByte(format[i])
-			continue
-		}
-		i++
-		pad := byte(0)
-		if format[i] == '-' || format[i] == '_' || format[i] == '0' || format[i] == '^' {
-			if i+1 < len(format) {
-				pad = format[i]
-				i++
-			}
-		}
-		text := strftimeField(t, format[i])
-		switch pad {
-		case '-':
-			if trimmed := strings.TrimLeft(text, "0 "); trimmed != "" {
-				text = trimmed
-			} else if text != "" {
-				text = "0"
-			}
-		case '_':
-			n := len(text) - len(strings.TrimLeft(text, "0"))
-			if n == len(text) && n > 0 {
-				n--
-			}
-			text = strings.Repeat(" ", n) + text[n:]
-		case '^':
-			text = strings.ToUpper(text)
-		}
-		b.WriteString(text)
-	}
-	return b.String()
-}
-
-func strftimeField(t time.Time, c byte) string {
-	hour12 := (t.Hour()+11)%12 + 1
-	isoYear, isoWeek := t.ISOWeek()
-	switch c {
-	case 'Y':
-		return sprintf("%d", t.Year())
-	case 'C':
-		return sprintf("%02d", t.Year()/100)
-	case 'y':
-		return sprintf("%02d", t.Year()%100)
-	case 'm':
-		return sprintf("%02d", int(t.Month()))
-	case 'd':
-		return sprintf("%02d", t.Day())
-	case 'e':
-		return sprintf("%2d", t.Day())
-	case 'H':
-		return sprintf("%02d", t.Hour())
-	case 'k':
-		return sprintf("%2d", t.Hour())
-	case 'I':
-		return sprintf("%02d", hour12)
-	case 'l':
-		return sprintf("%2d", hour12)
-	case 'M':
-		return sprintf("%02d", t.Minute())
-	case 'S':
-		return sprintf("%02d", t.Second())
-	case 'f':
-		return sprintf("%06d", t.Nanosecond()/1000)
-	case 'j':
-		return sprintf("%03d", t.YearDay())
-	case 'B':
-		return t.Month().String()
-	case 'b', 'h':
-		return t.Month().String()[:3]
-	case 'A':
-		return t.Weekday().String()
-	case 'a':
-		return t.Weekday().String()[:3]
-	case 'p':
-		return t.Format("PM")
-	case 'P':
-		return t.Format("pm")
-	case 'w':
-		return sprintf("%d", int(t.Weekday()))
-	case 'u':
-		return sprintf("%d", (int(t.Weekday())+6)%7+1)
-	case 'U':
-		return sprintf("%02d", (t.YearDay()+6-int(t.Weekday()))/7)
-	case 'W':
-		return sprintf("%02d", (t.YearDay()+6-(int(t.Weekday())+6)%7)/7)
-	case 'V':
-		return sprintf("%02d", isoWeek)
-	case 'G':
-		return sprintf("%d", isoYear)
-	case 'g':
-		return sprintf("%02d", isoYear%100)
-	case 'D', 'x':
-		return t.Format("01/02/06")
-	case 'T', 'X':
-		return t.Format("15:04:05")
-	case 'R':
-		return t.Format("15:04")
-	case 'r':
-		return t.Format("03:04:05 PM")
-	case 'F':
-		return t.Format("2006-01-02")
-	case 'c':
-		return t.Format("Mon Jan _2 15:04:05 2006")
-	case 's':
-		return sprintf("%d", t.Unix())
-	case 'n':
-		return "\n"
-	case 't':
-		return "\t"
-	case '%':
-		return "%"
-	case 'z', 'Z': // the clock of transformers has no time zone
-		return ""
-	}
-	return "%" + string(c)
-}
-
-// seps are sorted for the message of urlize.
-func sortedSet(names []string) []string {
-	sort.Strings(names)
-	return names
 }

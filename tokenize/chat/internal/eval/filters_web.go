@@ -3,6 +3,7 @@ package eval
 import (
 	"html"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -20,24 +21,9 @@ func filterURLize(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
-	s := x.softStr(v)
-	limit := x.optInt(p[0])
-	rels := map[string]bool{"noopener": true}
-	if r, ok := p[3].(*value.Str); ok {
-		for _, f := range strings.Fields(r.S) {
-			rels[f] = true
-		}
-	}
-	if p[1] != nil && value.Truth(p[1]) {
-		rels["nofollow"] = true
-	}
-	names := make([]string, 0, len(rels))
-	for r := range rels {
-		names = append(names, r)
-	}
-	attrs := ` rel="` + html.EscapeString(strings.Join(sortedSet(names), " ")) + `"`
-	if t, ok := p[2].(*value.Str); ok {
-		attrs += ` target="` + html.EscapeString(t.S) + `"`
+	attrs, ok := x.linkAttrs(p[1], p[2], p[3])
+	if !ok {
+		return undefined
 	}
 	var schemes []string
 	if !isNone(p[4]) {
@@ -46,25 +32,33 @@ func filterURLize(x *exec, v value.Value, a args) value.Value {
 			return undefined
 		}
 		for _, it := range items {
-			schemes = append(schemes, x.str(it).S)
+			s, ok := x.strArg(it)
+			if !ok {
+				return undefined
+			}
+			if !schemePattern.MatchString(s.S) {
+				return x.failf(value.Other, "%s is not a valid URI scheme prefix.", value.ReprString(s))
+			}
+			schemes = append(schemes, s.S)
 		}
 	}
-	escaped := s.Escape()
-	t := value.NewText(s)
-	from := 0
-	for from < len(escaped.S) {
-		n := strings.IndexFunc(escaped.S[from:], value.IsSpace)
-		if n == 0 {
-			end := from + strings.IndexFunc(escaped.S[from:]+"x", func(r rune) bool { return !value.IsSpace(r) })
-			t.Part(escaped, from, end)
-			from = end
-			continue
-		}
-		end := len(escaped.S)
-		if n > 0 {
+	escaped := x.softStr(v).Escape()
+	t := value.NewText(escaped, attrs)
+	for from := 0; from < len(escaped.S); {
+		end := from + len(escaped.S[from:]) - len(strings.TrimLeftFunc(escaped.S[from:], value.IsSpace))
+		t.Part(escaped, from, end)
+		from = end
+		if n := strings.IndexFunc(escaped.S[from:], value.IsSpace); n >= 0 {
 			end = from + n
+		} else {
+			end = len(escaped.S)
 		}
-		t.Changed(linkWord(escaped.S[from:end], limit, attrs, schemes), escaped, from, end)
+		before, after, linked := x.linkWord(escaped.S[from:end], p[0], schemes)
+		t.Changed(before, escaped, from, end)
+		if linked {
+			t.Str(attrs)
+			t.Changed(after, escaped, from, end)
+		}
 		from = end
 	}
 	out := t.Value()
@@ -72,8 +66,36 @@ func filterURLize(x *exec, v value.Value, a args) value.Value {
 	return out
 }
 
-// linkWord is what urlize makes of one word.
-func linkWord(word string, limit *int64, attrs string, schemes []string) string {
+// linkAttrs are the attributes of urlize's links.
+func (x *exec) linkAttrs(nofollow, target, rel value.Value) (*value.Str, bool) {
+	rels := []string{"noopener"}
+	var from *value.Field
+	if rel != nil && value.Truth(rel) {
+		r, ok := rel.(*value.Str)
+		if !ok {
+			x.noAttr(rel, "split")
+			return nil, false
+		}
+		rels, from = append(rels, strings.FieldsFunc(r.S, value.IsSpace)...), r.Field()
+	}
+	if nofollow != nil && value.Truth(nofollow) {
+		rels = append(rels, "nofollow")
+	}
+	slices.Sort(rels)
+	parts := []*value.Str{value.Lit(` rel="`), value.Derived(html.EscapeString(strings.Join(slices.Compact(rels), " ")), from), value.Lit(`"`)}
+	if target != nil && value.Truth(target) {
+		parts = append(parts, value.Lit(` target="`), x.softStr(target).Escape(), value.Lit(`"`))
+	}
+	s, fault := value.Concat(&x.lim.Limits, parts...)
+	x.fail(fault)
+	return s, x.err == nil
+}
+
+var schemePattern = regexp.MustCompile(`^[\w.+-]{2,}:/{0,2}$`)
+
+// linkWord is what urlize makes of one word: all of it, or, of a link with
+// attributes, what stands before and after them.
+func (x *exec) linkWord(word string, limit value.Value, schemes []string) (before, after string, attrs bool) {
 	head, middle, tail := "", word, ""
 	for again := true; again; {
 		again = false
@@ -83,8 +105,7 @@ func linkWord(word string, limit *int64, attrs string, schemes []string) string 
 			}
 		}
 	}
-	for again := strings.HasSuffix(middle, ")") || strings.HasSuffix(middle, ">") || strings.HasSuffix(middle, ".") ||
-		strings.HasSuffix(middle, ",") || strings.HasSuffix(middle, "\n") || strings.HasSuffix(middle, "&gt;"); again; {
+	for again := true; again; {
 		again = false
 		for _, p := range []string{")", ">", ".", ",", "\n", "&gt;"} {
 			if strings.HasSuffix(middle, p) {
@@ -94,16 +115,13 @@ func linkWord(word string, limit *int64, attrs string, schemes []string) string 
 	}
 	for _, pair := range [][2]string{{"(", ")"}, {"<", ">"}, {"&lt;", "&gt;"}} {
 		open := strings.Count(middle, pair[0])
-		for missing := min(open-strings.Count(middle, pair[1]), strings.Count(tail, pair[1])); missing > 0; missing-- {
+		if open <= strings.Count(middle, pair[1]) {
+			continue
+		}
+		for n := min(open, strings.Count(tail, pair[1])); n > 0; n-- {
 			end := strings.Index(tail, pair[1]) + len(pair[1])
 			middle, tail = middle+tail[:end], tail[end:]
 		}
-	}
-	shown := func(s string) string {
-		if r := []rune(s); limit != nil && *limit >= 0 && int64(len(r)) > *limit {
-			return string(r[:*limit]) + "..."
-		}
-		return s
 	}
 	switch {
 	case urlPattern.MatchString(middle):
@@ -111,7 +129,7 @@ func linkWord(word string, limit *int64, attrs string, schemes []string) string 
 		if !strings.HasPrefix(middle, "https://") && !strings.HasPrefix(middle, "http://") {
 			href = "https://" + middle
 		}
-		middle = `<a href="` + href + `"` + attrs + `>` + shown(middle) + `</a>`
+		return head + `<a href="` + href + `"`, `>` + x.shownURL(middle, limit) + `</a>` + tail, true
 	case strings.HasPrefix(middle, "mailto:") && mailPattern.MatchString(middle[7:]):
 		middle = `<a href="` + middle + `">` + middle[7:] + `</a>`
 	case strings.Contains(middle, "@") && !strings.HasPrefix(middle, "www.") && !strings.HasPrefix(middle, "@") &&
@@ -120,12 +138,29 @@ func linkWord(word string, limit *int64, attrs string, schemes []string) string 
 	default:
 		for _, s := range schemes {
 			if middle != s && strings.HasPrefix(middle, s) {
-				middle = `<a href="` + middle + `"` + attrs + `>` + middle + `</a>`
-				break
+				return head + `<a href="` + middle + `"`, `>` + middle + `</a>` + tail, true
 			}
 		}
 	}
-	return head + middle + tail
+	return head + middle + tail, "", false
+}
+
+// shownURL is a link's text, cut at urlize's limit.
+func (x *exec) shownURL(url string, limit value.Value) string {
+	if isNone(limit) {
+		return url
+	}
+	s := value.Lit(url)
+	long, fault := value.Compare(&x.lim.Limits, ">", value.NewInt(int64(s.RuneCount())), limit)
+	x.fail(fault)
+	if !long {
+		return url
+	}
+	cut, _ := x.slice(s, [3]value.Value{1: limit}).(*value.Str)
+	if cut == nil {
+		return ""
+	}
+	return cut.S + "..."
 }
 
 func filterWordwrap(x *exec, v value.Value, a args) value.Value {

@@ -66,6 +66,8 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 		l.items = it.Items
 	case *value.Iter:
 		l.next = it.Next
+	case *Loop:
+		l.next = it.Iterate()
 	default:
 		items, fault := value.Elements(v, x.lim.Items)
 		if fault != nil {
@@ -225,6 +227,17 @@ func (l *Loop) Len() (int, *value.Fault) {
 		l.has(len(l.items))
 	}
 	return len(l.items), nil
+}
+
+// Iterate goes on with the loop: it gives each item with the loop object.
+func (l *Loop) Iterate() func() value.Value {
+	return func() value.Value {
+		if !l.has(l.i + 1) {
+			return nil
+		}
+		l.i++
+		return &value.List{Items: []value.Value{l.items[l.i], l}, Tuple: true}
+	}
 }
 
 // Repr implements value.Reprer.

@@ -42,13 +42,19 @@ func (c *Cycler) TypeName() string { return "Cycler" }
 func (c *Cycler) attr(name string) value.Value {
 	switch name {
 	case "next":
-		return &Func{Name: name, Fn: func(*exec, args) value.Value {
+		return &Func{Name: name, Fn: func(x *exec, a args) value.Value {
+			if _, ok := x.bind(a, name, 0); !ok {
+				return undefined
+			}
 			v := c.items[c.pos]
 			c.pos = (c.pos + 1) % len(c.items)
 			return v
 		}}
 	case "reset":
-		return &Func{Name: name, Fn: func(*exec, args) value.Value {
+		return &Func{Name: name, Fn: func(x *exec, a args) value.Value {
+			if _, ok := x.bind(a, name, 0); !ok {
+				return undefined
+			}
 			c.pos = 0
 			return value.Nil
 		}}
@@ -72,7 +78,7 @@ type Joiner struct {
 func (j *Joiner) TypeName() string { return "Joiner" }
 
 // selfRef is the variable self: the blocks of the template.
-type selfRef struct{}
+type selfRef struct{ x *exec }
 
 // TypeName implements value.Value.
 func (*selfRef) TypeName() string { return "TemplateReference" }
@@ -81,6 +87,14 @@ func (*selfRef) TypeName() string { return "TemplateReference" }
 func (*selfRef) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
 	t.Lit("<TemplateReference None>")
 	return nil
+}
+
+// Iterate fails as Python does, which looks for the block 0.
+func (s *selfRef) Iterate() func() value.Value {
+	return func() value.Value {
+		s.x.failf(value.Other, "0")
+		return nil
+	}
 }
 
 type blockRef struct{ name string }

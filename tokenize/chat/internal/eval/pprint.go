@@ -35,7 +35,7 @@ func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int
 	if x.err != nil {
 		return
 	}
-	if len([]rune(string(line.B))) <= pprintWidth-indent-allowance {
+	if len([]rune(string(line.B))) <= pprintWidth-indent-allowance || ownRepr(v) {
 		t.Text(line)
 		return
 	}
@@ -92,9 +92,21 @@ func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int
 	}
 }
 
+// ownRepr reports whether a value is of a Python class with a repr of its own,
+// which pprint writes as it is: Markup and the tuples of groupby.
+func ownRepr(v value.Value) bool {
+	switch v := v.(type) {
+	case *value.Str:
+		return v.Markup
+	case *value.List:
+		return v.Group
+	}
+	return false
+}
+
 // sortedDicts sorts the keys of dicts, as pprint does, when they can be sorted.
 func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
-	if depth > x.lim.Depth {
+	if depth > x.lim.Depth || ownRepr(v) {
 		return v
 	}
 	switch c := v.(type) {

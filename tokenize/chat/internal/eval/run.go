@@ -78,6 +78,7 @@ type exec struct {
 	pause    int // the number of steps at which check is due
 	depth    int
 	escape   bool
+	unjoined value.Value // see joined
 	inputs   []value.Value
 	exported map[string]value.Value
 	missing  value.Undefined // see operand
@@ -98,6 +99,7 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	}
 	x.start(ctx, &in)
 	x.function(p.root, nil)
+	x.joined()
 	x.checkOutput()
 	var failure *Error
 	if x.err != nil {
@@ -136,7 +138,7 @@ func (x *exec) start(ctx context.Context, in *Input) {
 
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
-	x.ctx, x.in, x.act, x.exported = nil, nil, nil, nil
+	x.ctx, x.in, x.act, x.exported, x.unjoined = nil, nil, nil, nil, nil
 	x.missing = value.Undefined{}
 	clear(x.inputs)
 	for _, l := range x.loops {
@@ -262,10 +264,12 @@ func (x *exec) checkOutput() bool {
 
 // capture runs f with a fresh output and returns what it wrote.
 func (x *exec) capture(f func() signal) (*value.Str, signal) {
-	saved := x.out
+	saved, unjoined := x.out, x.unjoined
 	t := x.buffer()
-	x.out = t
+	x.out, x.unjoined = t, nil
 	sig := f()
+	x.joined()
+	x.unjoined = unjoined
 	x.checkOutput()
 	s := t.Value()
 	x.out = saved

@@ -29,33 +29,18 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 		return x.failf(value.Type, "'%s' object is not subscriptable", v.TypeName())
 	}
 	var bounds [3]*int64
-	var nums [3]int64
-	for i, p := range parts {
-		if p == nil {
-			continue
+	for _, i := range [...]int{2, 0, 1} { // the step first, as Python does
+		bounds[i] = x.optInt(parts[i])
+		if i == 2 && bounds[i] != nil && *bounds[i] == 0 {
+			return x.failf(value.Other, "slice step cannot be zero")
 		}
-		if _, ok := p.(*value.None); ok {
-			continue
-		}
-		if !value.IsInt(p) {
-			return x.failf(value.Type, "slice indices must be integers or None or have an __index__ method")
-		}
-		n, ok := value.AsInt(p)
-		if !ok { // beyond 64 bits: as good as the largest
-			n = 1<<63 - 1
-			if p.(*value.Int).Big.Sign() < 0 {
-				n = -(1<<63 - 1)
-			}
-		}
-		nums[i] = n
-		bounds[i] = &nums[i]
+	}
+	if x.err != nil {
+		return undefined
 	}
 	step := int64(1)
 	if bounds[2] != nil {
-		step = nums[2]
-	}
-	if step == 0 {
-		return x.failf(value.Other, "slice step cannot be zero")
+		step = *bounds[2]
 	}
 	switch v := v.(type) {
 	case *value.Str:

@@ -89,8 +89,9 @@ type (
 	}
 	selfStmt   struct{ slot int }
 	loaderStmt struct {
-		pos      syntax.Pos
-		template expr
+		pos             syntax.Pos
+		template        expr
+		include, ignore bool // ignore: a list that names no template is no failure
 	}
 )
 
@@ -207,19 +208,22 @@ func (s *filterBlockStmt) exec(x *exec) signal {
 		text = text.Safe()
 	}
 	printed := s.filter.body(x, text)
-	if _, ok := printed.(*value.Str); !ok {
-		return x.joinFault(printed)
+	if text, ok := printed.(*value.Str); ok {
+		x.out.Str(text) // an autoescape block escapes no more
+	} else if x.unjoined == nil {
+		x.unjoined = printed
 	}
-	x.write(printed)
 	x.leave(s.clear)
 	return next
 }
 
-// joinFault is the failure of Python's join: what a filter block gives is not
-// made a string.
-func (x *exec) joinFault(v value.Value) signal {
-	x.failf(value.Type, "expected str instance, %s found", v.TypeName())
-	return halt
+// joined fails where something was printed into the current output that is no
+// text, which only filter blocks do. Python joins an output when it is over.
+func (x *exec) joined() {
+	if x.unjoined != nil {
+		x.failf(value.Type, "expected str instance, %s found", x.unjoined.TypeName())
+		x.unjoined = nil
+	}
 }
 
 func (s *withStmt) exec(x *exec) signal {
@@ -270,7 +274,7 @@ func (s *macroStmt) exec(x *exec) signal {
 }
 
 func (s *selfStmt) exec(x *exec) signal {
-	x.act.slots[s.slot] = &selfRef{}
+	x.act.slots[s.slot] = &selfRef{x}
 	return next
 }
 
@@ -299,7 +303,7 @@ func (x *exec) block(name string) {
 	}
 	a := &activation{slots: make([]value.Value, len(b.fn.order))}
 	if b.self != nil {
-		a.slots[b.self.slot] = &selfRef{}
+		a.slots[b.self.slot] = &selfRef{x}
 	}
 	if b.super != nil {
 		a.slots[b.super.slot] = &value.Undefined{Hint: "there is no parent block called '" + name + "'.", Name: value.Lit("super")}
@@ -309,7 +313,13 @@ func (x *exec) block(name string) {
 }
 
 func (s *loaderStmt) exec(x *exec) signal {
-	s.template.eval(x)
+	v := s.template.eval(x)
+	if _, text := v.(*value.Str); s.include && !text && !isUndefined(v) && !value.Truth(v) {
+		if s.ignore && x.err == nil {
+			return next
+		}
+		x.failf(value.Other, "Tried to select from an empty list of templates.")
+	}
 	x.failf(value.Type, "no loader for this environment specified")
 	x.at(s.pos)
 	return halt

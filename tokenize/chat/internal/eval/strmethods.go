@@ -191,6 +191,11 @@ var strMethods = map[string]methodFunc{
 	}),
 	"encode": method(func(x *exec, s *value.Str, a args) value.Value {
 		p, ok := x.bind(a, "encode", 0, "encoding", "errors")
+		for _, v := range p[:2] {
+			if v != nil && ok {
+				_, ok = x.strArg(v)
+			}
+		}
 		if !ok {
 			return undefined
 		}
@@ -297,6 +302,12 @@ func (x *exec) makeTrans(a args) value.Value {
 
 // translate replaces the characters of s that table has an entry for.
 func (x *exec) translate(s *value.Str, table value.Value) value.Value {
+	switch table.(type) {
+	case *value.None, *value.Bool, *value.Int, *value.Float:
+		if s.S != "" {
+			return x.failf(value.Type, "'%s' object is not subscriptable", table.TypeName())
+		}
+	}
 	t := value.Text{Track: true}
 	for i, end := 0, 0; i < len(s.S); i = end {
 		r, n := utf8.DecodeRuneInString(s.S[i:])

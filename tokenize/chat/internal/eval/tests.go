@@ -42,11 +42,10 @@ var tests = newTests()
 func newTests() map[string]testFunc {
 	cmp := func(op string) testFunc {
 		return func(x *exec, v value.Value, a args) bool {
-			p, ok := x.bind(a, op, 1, "other")
-			if !ok {
+			if !x.positional(a, op, 1, 1) {
 				return false
 			}
-			r, fault := x.compare(op, v, p[0])
+			r, fault := x.compare(op, v, a.pos[0])
 			x.fail(fault)
 			return r
 		}
@@ -145,7 +144,7 @@ func callable(v value.Value) bool {
 
 func iterable(v value.Value) bool {
 	switch v.(type) {
-	case *Loop, *value.Str, *value.List, *value.Dict:
+	case *value.Str, *value.List, *value.Dict:
 		return true
 	}
 	_, _, fault := value.Iterate(v)

@@ -8,7 +8,7 @@ import (
 )
 
 func filterToJSON(x *exec, v value.Value, a args) value.Value {
-	j := x.jsonForm(a)
+	j := x.jsonForm(v, a)
 	if j == nil {
 		return undefined
 	}
@@ -26,7 +26,7 @@ func filterToJSON(x *exec, v value.Value, a args) value.Value {
 
 // emitJSON prints v|tojson(a).
 func (x *exec) emitJSON(v value.Value, a args) {
-	j := x.jsonForm(a)
+	j := x.jsonForm(v, a)
 	if j == nil {
 		return
 	}
@@ -39,14 +39,27 @@ func (x *exec) emitJSON(v value.Value, a args) {
 
 var plainJSON = value.NewJSON(nil)
 
-// jsonForm reads the arguments of tojson; nil after a failure.
-func (x *exec) jsonForm(a args) *value.JSON {
+// jsonForm reads the arguments of tojson for v; nil after a failure.
+func (x *exec) jsonForm(v value.Value, a args) *value.JSON {
 	if len(a.pos)+len(a.kw) == 0 {
 		return plainJSON
 	}
 	p, ok := x.bind(a, "tojson", 0, "ensure_ascii", "indent", "separators", "sort_keys")
 	if !ok {
 		return nil
+	}
+	var sep []value.Value
+	if !isNone(p[2]) {
+		if sep, ok = elements(x, p[2]); !ok {
+			return nil
+		}
+		if len(sep) != 2 {
+			x.failf(value.Other, "separators must have 2 items, not %d", len(sep))
+			return nil
+		}
+	}
+	if _, text := v.(*value.Str); text { // of which Python looks at nothing else
+		p[1], sep = nil, nil
 	}
 	indent, ok := x.indentArg(p[1])
 	if !ok {
@@ -55,15 +68,7 @@ func (x *exec) jsonForm(a args) *value.JSON {
 	j := value.NewJSON(indent)
 	j.EnsureASCII = p[0] != nil && value.Truth(p[0])
 	j.SortKeys = p[3] != nil && value.Truth(p[3])
-	if !isNone(p[2]) {
-		sep, ok := elements(x, p[2])
-		if !ok {
-			return nil
-		}
-		if len(sep) != 2 {
-			x.failf(value.Other, "separators must have 2 items, not %d", len(sep))
-			return nil
-		}
+	if sep != nil {
 		item, ok1 := x.strArg(sep[0])
 		key, ok2 := x.strArg(sep[1])
 		if !ok1 || !ok2 {

@@ -238,9 +238,10 @@ type (
 	// loader, so it fails when reached. Names are the variables it would store.
 	Load struct {
 		node
-		Tag      string
-		Template Expr
-		Names    []string
+		Tag           string
+		Template      Expr
+		Names         []string
+		IgnoreMissing bool
 	}
 	Break    struct{ node }
 	Continue struct{ node }

@@ -422,6 +422,7 @@ func (p *parser) loadStmt(tag string) func(node) Stmt {
 			if p.isName("ignore") && p.lookName("missing") {
 				p.next()
 				p.next()
+				s.IgnoreMissing = true
 			}
 			p.withContext()
 		case "import":

@@ -22,7 +22,7 @@ func Same(a, b Value) bool {
 		return ok && x.V == y.V
 	case *Int:
 		y, ok := b.(*Int)
-		return ok && x.Big == nil && y.Big == nil && x.V == y.V
+		return ok && (x == y || x.Big == nil && y.Big == nil && x.V == y.V)
 	case *Str:
 		y, ok := b.(*Str)
 		return ok && x.S == y.S && x.Markup == y.Markup

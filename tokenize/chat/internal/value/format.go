@@ -112,7 +112,9 @@ func formatField(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *i
 		if fault := WriteRepr(r, l, v, l.Depth); fault != nil {
 			return fault
 		}
-		v = r.Value()
+		if v = r.Value(); conv == 'a' {
+			v = v.(*Str).ASCII()
+		}
 	default:
 		return valueError("Unknown conversion specifier %c", conv)
 	}

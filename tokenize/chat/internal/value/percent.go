@@ -70,6 +70,9 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 			if depth > 0 {
 				return nil, valueError("incomplete format key")
 			}
+			if u, ok := arg.(*Undefined); ok {
+				return nil, u.Use()
+			}
 			if !isDict {
 				return nil, typeError("format requires a mapping")
 			}
@@ -143,6 +146,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 				return nil, fault
 			}
 		}
+		p.zero = p.zero && !left
 		piece, fault := percentPiece(l, p, conv, v, s.Markup)
 		if fault != nil {
 			return nil, fault
@@ -186,6 +190,9 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 			return nil, fault
 		}
 		piece := t.Value()
+		if conv == 'a' {
+			piece = piece.ASCII()
+		}
 		if markup {
 			if x, ok := v.(*Str); !ok || !x.Markup {
 				piece = piece.Escape().Plain()
@@ -207,6 +214,9 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 		}
 		return nil, typeError("%%c requires int or char")
 	}
+	if strings.IndexByte("diuoxXeEfFgG", conv) < 0 {
+		return nil, valueError("unsupported format character '%c' (0x%x)", conv, conv)
+	}
 	if u, ok := v.(*Undefined); ok {
 		if conv == 'x' || conv == 'X' || conv == 'o' { // Python asks for an index, not for a number
 			return nil, typeError("%%%c format: an integer is required, not Undefined", conv)
@@ -215,7 +225,24 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 	}
 	n := numberOf(v)
 	switch conv {
-	case 'd', 'i', 'u', 'o', 'x', 'X':
+	case 'e', 'E', 'f', 'F', 'g', 'G':
+		if !n.ok() {
+			return nil, typeError("must be real number, not %s", v.TypeName())
+		}
+		f, fault := n.float()
+		if fault != nil {
+			return nil, fault
+		}
+		if p.zero {
+			p.align, p.fill = '=', "0"
+		}
+		p.typ = conv
+		text, fault := formatFloatSpec(l, p, f)
+		if fault != nil {
+			return nil, fault
+		}
+		return Derived(text, Origin(v)), nil
+	default:
 		if !n.ok() || (n.isFloat && conv != 'd' && conv != 'i' && conv != 'u') {
 			return nil, typeError("%%%c format: a real number is required, not %s", conv, v.TypeName())
 		}
@@ -234,12 +261,15 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 			if pad := p.prec - len(digits); pad > 0 {
 				q := p
 				q.prec, q.align, q.fill = -1, '=', "0"
-				q.width = p.prec
+				q.width = p.prec // of the digits; a zero flag fills up to the width, too
 				if n.big().Sign() < 0 || p.sign != 0 {
 					q.width++
 				}
 				if p.alt && conv != 'd' && conv != 'i' && conv != 'u' {
 					q.width += 2
+				}
+				if p.zero {
+					q.width = max(q.width, p.width)
 				}
 				return percentInt(l, q, conv, n, v)
 			}
@@ -249,25 +279,7 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 			p.align, p.fill = '=', "0"
 		}
 		return percentInt(l, p, conv, n, v)
-	case 'e', 'E', 'f', 'F', 'g', 'G':
-		if !n.ok() {
-			return nil, typeError("must be real number, not %s", v.TypeName())
-		}
-		f, fault := n.float()
-		if fault != nil {
-			return nil, fault
-		}
-		if p.zero {
-			p.align, p.fill = '=', "0"
-		}
-		p.typ = conv
-		text, fault := formatFloatSpec(l, p, f)
-		if fault != nil {
-			return nil, fault
-		}
-		return Derived(text, Origin(v)), nil
 	}
-	return nil, valueError("unsupported format character '%c' (0x%x)", conv, conv)
 }
 
 func percentInt(l *Limits, p spec, conv byte, n number, v Value) (*Str, *Fault) {

@@ -158,13 +158,10 @@ func quote(t *Text, s *Str) {
 			esc = `\r`
 		case r == '\t':
 			esc = `\t`
-		case r < ' ' || r == 0x7f || (r < 0x100 && !unicode.IsPrint(r)):
-			esc = fmt.Sprintf(`\x%02x`, r)
-		case r < 0x80 || unicode.IsPrint(r):
-		case r < 0x10000:
-			esc = fmt.Sprintf(`\u%04x`, r)
-		default:
-			esc = fmt.Sprintf(`\U%08x`, r)
+		case r < ' ' || r == 0x7f:
+			esc = escaped(r)
+		case r >= 0x80 && !unicode.IsPrint(r):
+			esc = escaped(r)
 		}
 		if esc != "" {
 			t.Part(s, from, i)
@@ -175,6 +172,36 @@ func quote(t *Text, s *Str) {
 	}
 	t.Part(s, from, len(s.S))
 	t.Byte(q)
+}
+
+// escaped is the escape of a character in Python's reprs.
+func escaped(r rune) string {
+	switch {
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// ASCII is s with escapes for all characters beyond ASCII, as Python's ascii()
+// makes of a repr.
+func (s *Str) ASCII() *Str {
+	if isASCII(s.S) {
+		return s
+	}
+	t := NewText(s)
+	for i := 0; i < len(s.S); {
+		r, n := utf8.DecodeRuneInString(s.S[i:])
+		if r < utf8.RuneSelf {
+			t.Part(s, i, i+n)
+		} else {
+			t.Changed(escaped(r), s, i, i+n)
+		}
+		i += n
+	}
+	return t.Value()
 }
 
 func reprBytes(b string) string {

@@ -50,6 +50,7 @@ func parseSpec(s string) (spec, *Fault) {
 	if p.fill == "" {
 		p.fill = " "
 	}
+	var fault *Fault
 	num := func() (int, bool) {
 		n := 0
 		for n < len(s) && isDigit(s[n]) {
@@ -58,7 +59,7 @@ func parseSpec(s string) (spec, *Fault) {
 		v, err := strconv.Atoi(s[:n])
 		ok := n > 0
 		if err != nil && ok {
-			v = math.MaxInt32
+			fault = valueError("Too many decimal digits in format string")
 		}
 		s = s[n:]
 		return v, ok
@@ -75,13 +76,13 @@ func parseSpec(s string) (spec, *Fault) {
 		}
 		p.prec = n
 	}
-	if len(s) > 1 {
-		return p, valueError("Invalid format specifier")
+	if len(s) > 1 && fault == nil {
+		fault = valueError("Invalid format specifier")
 	}
 	if s != "" {
 		p.typ = s[0]
 	}
-	return p, nil
+	return p, fault
 }
 
 // FormatValue is Python's format(v, spec).
@@ -273,8 +274,8 @@ func formatFloatSpec(l *Limits, p spec, f float64) (string, *Fault) {
 			percent = "%"
 		}
 		text = strconv.FormatFloat(f, format, prec, 64)
-		if p.alt && prec == 0 {
-			text += "."
+		if p.alt {
+			text = pointed(text)
 		}
 	case typ == 'g' || typ == 'G' || typ == 'n':
 		if prec < 0 {
@@ -306,7 +307,9 @@ func general(f float64, prec int, alt, repr bool) string {
 	}
 	if exp < -4 || exp >= limit {
 		mant := e[:i]
-		if !alt && strings.Contains(mant, ".") {
+		if alt {
+			mant = pointed(mant)
+		} else if strings.Contains(mant, ".") {
 			mant = strings.TrimRight(strings.TrimRight(mant, "0"), ".")
 		}
 		return mant + e[i:]
@@ -323,4 +326,13 @@ func general(f float64, prec int, alt, repr bool) string {
 		s += "."
 	}
 	return s
+}
+
+// pointed is a decimal text with a point behind its whole part.
+func pointed(s string) string {
+	if strings.Contains(s, ".") {
+		return s
+	}
+	n := strings.IndexByte(s+"e", 'e')
+	return s[:n] + "." + s[n:]
 }

@@ -360,6 +360,8 @@ func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 		return v.Next, 0, nil
 	case *Bytes:
 		return index(len(v.B), v.At), len(v.B), nil
+	case interface{ Iterate() func() Value }:
+		return v.Iterate(), 0, nil
 	}
 	return nil, 0, typeError("'%s' object is not iterable", v.TypeName())
 }
