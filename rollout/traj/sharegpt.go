@@ -18,6 +18,9 @@ var shareRoles = map[string]rollout.Role{
 	"observation": rollout.RoleTool, "function": rollout.RoleTool, "tool": rollout.RoleTool, "function_response": rollout.RoleTool,
 }
 
+// shareKeys are the keys of a message that have a meaning here.
+var shareKeys = []string{"from", "role", "value", "content", "loss", "weight", "train"}
+
 // scriptedBytes is the longest opening reply that is taken for a canned "OK".
 const scriptedBytes = 80
 
@@ -82,6 +85,11 @@ func (j *job) shareMessage(x value, i int) (rollout.Message, error) {
 	}
 	if err := j.content(&m, body, i); err != nil {
 		return m, err
+	}
+	for key, v := range x.Members() {
+		if !contains(shareKeys, key) && !v.IsNull() {
+			keep(&m.Extra, key, v)
+		}
 	}
 	if word == "function_call" {
 		if err := j.shareCall(&m, i); err != nil {

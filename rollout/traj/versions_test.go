@@ -1,6 +1,7 @@
 package traj_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,6 +75,10 @@ var versions = []struct {
 			m := out[0].Messages[1]
 			require.Equal(t, "web_search_call", m.Parts[1].Type)
 			require.Equal(t, "c", m.ToolCalls[0].ID)
+		}},
+	{"LLaVA-Plus: thoughts and actions beside the value", `{"conversations":[{"from":"human","value":"q"},{"from":"gpt","thoughts":"h","actions":[{"API_name":"sam","API_params":{"b":1.50}}],"value":"a","x":null}]}`,
+		[]string{"sharegpt  unknown: user=q assistant=a | sampled |"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.Equal(t, map[string]json.RawMessage{"thoughts": json.RawMessage(`"h"`), "actions": json.RawMessage(`[{"API_name":"sam","API_params":{"b":1.50}}]`)}, out[0].Messages[1].Extra)
 		}},
 	{"nebius SWE-rebench with OpenHands: messages under trajectory, resolved a number", `{"instance_id":"i","trajectory":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"o","tool_call_id":"c","name":"f"}],"model_patch":"p","exit_status":"submit","resolved":1,"tools":[]}`,
 		[]string{"openai-chat i unknown: user=q assistant~ tool=o | sampled |"}, func(t *testing.T, out []*rollout.Rollout) { require.True(t, *out[0].Outcome.Resolved) }},
