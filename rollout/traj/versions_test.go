@@ -36,6 +36,10 @@ var versions = []struct {
 			require.Equal(t, float32(0.5), *out[0].Temperature)
 			require.Len(t, out[0].Tools, 1)
 		}},
+	{"OpenHands V0's completion log: tools among the arguments, the converted form beside the emulated one", `{"messages":[{"role":"user","content":"q"}],"response":{"id":"r","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]},"args":[],"kwargs":{"temperature":0.5,"tools":[{"type":"function","function":{"name":"f"}}]},"timestamp":1.0,"cost":0,"fncall_messages":[],"fncall_response":{}}`,
+		[]string{"llm-completion-log  completed: user=q assistant=a | sampled | emulated_tools"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.Len(t, out[0].Tools, 1)
+		}},
 	{"SWE-agent with retries: the chosen attempt, then the others", `{"attempts":[{"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"a","agent":"main"}],"info":{"exit_status":"submitted","submission":"p"},"environment":"e"},{"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"b","agent":"main"}],"info":{"exit_status":"exit_cost"},"environment":"e"}],"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"a","agent":"main"}],"info":{"exit_status":"submitted","submission":"p","best_attempt_idx":0},"environment":"e"}`,
 		[]string{"swe-agent e completed: system=s assistant=a | sampled | message_without_step context_not_recorded", "swe-agent e truncated: system=s assistant=b | sampled | attempt_not_chosen message_without_step context_not_recorded"}, nil},
 	{"SWE-agent with retries, cut off before it chose", `{"attempts":[{"trajectory":[],"history":[{"role":"system","content":"s","agent":"main"},{"role":"assistant","content":"a","agent":"main"}],"info":{"exit_status":"submitted"},"environment":"e"}]}`,

@@ -32,13 +32,19 @@ func isAnthropic(v value, _ *job) bool {
 }
 
 func readCompletionLog(j *job, v value) error {
-	if v.Get("raw_messages").Kind() == jsonscan.Array {
-		j.note("emulated_tools", 0, "tool calling was emulated in text; messages and response are the emulated form the model saw, raw_messages and raw_response the converted one")
+	for _, converted := range []string{"raw", "fncall"} { // the agent SDK, V0
+		if v.Get(converted+"_messages").Kind() == jsonscan.Array {
+			j.note("emulated_tools", 0, "tool calling was emulated in text; messages and response are the emulated form the model saw, %[1]s_messages and %[1]s_response the converted one", converted)
+		}
 	}
 	if isResponsesCall(v, v.Get("response")) {
 		return j.responsesCall(v, v.Get("kwargs"), v.Get("response"))
 	}
-	return j.completion(v.Get("messages"), v.Get("tools"), v.Get("kwargs"), v.Get("response"))
+	defs := v.Get("tools")
+	if defs.IsNull() {
+		defs = v.Path("kwargs", "tools") // of V0
+	}
+	return j.completion(v.Get("messages"), defs, v.Get("kwargs"), v.Get("response"))
 }
 
 func readOpenAIWire(j *job, v value) error {
