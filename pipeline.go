@@ -77,7 +77,7 @@ type Pipeline struct {
 	// Trace adds to the metadata of each row the roles of the messages that its
 	// sources name, for sinks that write them (export.Options.Trace).
 	Trace bool
-	// TempDir is where rows wait when groups come interleaved and more than 64 MiB
+	// TempDir is where rows wait when groups come interleaved and more than 4 MiB
 	// of them are not yet due; "" = the system's folder.
 	TempDir string
 	// Progress, when set, is called from one goroutine after each rollout of each

@@ -1,7 +1,9 @@
 package turnpack
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 
@@ -32,6 +34,7 @@ func sampleRow(t *testing.T, id string, n int, bare bool) rollout.Sample {
 	if !bare {
 		w := make([]float32, n)
 		w[n-1] = 0.25
+		w[0] = float32(math.Copysign(0, -1)) // no run with the zeros after it
 		s.Sequence, err = s.WithWeight(w)
 		require.NoError(t, err)
 		zero := 0.0
@@ -70,4 +73,48 @@ func TestSpoolSaysWhereItFails(t *testing.T) {
 	s := newSpool("/nonexistent/folder", 0)
 	err := s.add(1, []rollout.Sample{sampleRow(t, "r", 3, true)})
 	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+func TestStoredRowIsReadBackOrRefused(t *testing.T) {
+	row := sampleRow(t, "r", 9, false)
+	whole, err := appendRow(nil, &row)
+	require.NoError(t, err)
+	got, err := loadRow(whole)
+	require.NoError(t, err)
+	require.Equal(t, row, got)
+	require.True(t, math.Signbit(float64(got.Weight[0])))
+	for n := range whole {
+		_, err := loadRow(whole[:n])
+		require.Error(t, err, "the first %d of %d bytes", n, len(whole))
+	}
+	_, err = loadRow(append(whole, 0))
+	require.ErrorIs(t, err, errStored, "bytes are left over")
+	for n := range whole { // whatever is damaged, nothing panics
+		damaged := bytes.Clone(whole)
+		damaged[n] ^= 0xff
+		_, _ = loadRow(damaged)
+	}
+}
+
+// Runs keep the other columns from taking more than the ids.
+func TestStoredRowIsSmall(t *testing.T) {
+	const n = 10_000
+	row := sampleRow(t, "r", n, true)
+	for i := range row.Source {
+		row.Source[i] = int32(i / 500)
+	}
+	b, err := appendRow(nil, &row)
+	require.NoError(t, err)
+	require.Less(t, len(b), 4*n+1000)
+}
+
+func TestSpoolSaysThatItsFileIsGone(t *testing.T) {
+	s := newSpool(t.TempDir(), 0)
+	require.NoError(t, s.add(1, []rollout.Sample{sampleRow(t, "r", 300_000, true)}))
+	require.NoError(t, s.file.Truncate(0))
+	require.NoError(t, s.out.Flush())
+	require.NoError(t, s.file.Truncate(10))
+	err := s.each(1, func(rollout.Sample) error { t.Error("a damaged row was given"); return nil })
+	require.ErrorIs(t, err, rollout.KindInput)
+	s.close()
 }

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from transformers import AutoTokenizer
 
 model, dumps = sys.argv[1], Path(sys.argv[2])
-copies = int(sys.argv[3]) if len(sys.argv) > 3 else 20
+copies = int(sys.argv[3]) if len(sys.argv) > 3 else 8
 
 
 def conversations():
@@ -30,12 +30,17 @@ def conversations():
         yield [{"role": m["role"], "content": m["content"]} for m in d["messages"]]
 
 
-def write(path, n):
+def write(path, times=1, contiguous=False):
+    """Groups of `copies` rollouts, `times` groups for each recorded conversation."""
+    tasks = [(i, messages) for _ in range(times) for i, messages in enumerate(conversations())]
+    order = [(k, t) for k in range(copies) for t in range(len(tasks))]
+    if contiguous:
+        order.sort(key=lambda o: o[1])
     with open(path, "w") as out:
-        for k in range(n):
-            for i, messages in enumerate(conversations()):
-                first = dict(messages[0], content="Run %d of task %d.\n%s" % (k, i, messages[0]["content"]))
-                out.write(json.dumps({"instance_id": "task-%d" % i, "traj_id": "%d/%d" % (i, k), "resolved": (k + i) % 2 == 0, "messages": [first] + messages[1:]}) + "\n")
+        for k, t in order:
+            i, messages = tasks[t]
+            first = dict(messages[0], content="Run %d of task %d.\n%s" % (k, t, messages[0]["content"]))
+            out.write(json.dumps({"instance_id": "task-%d" % t, "traj_id": "%d/%d" % (t, k), "resolved": (k + i) % 2 == 0, "messages": [first] + messages[1:]}) + "\n")
 
 
 def peak(pid):
@@ -71,16 +76,21 @@ def python(src, out):
 
 
 with tempfile.TemporaryDirectory() as tmp:
-    small, large = tmp + "/small.jsonl", tmp + "/large.jsonl"
-    write(small, copies)
-    write(large, copies * 10)
+    src = tmp + "/dump.jsonl"
+    write(src)
     ratios = []
     for _ in range(3):
-        t, s, rss = turnpack(small, tmp + "/batch")
-        p, loaded, n = python(small, tmp + "/py.parquet")
+        t, s, rss = turnpack(src, tmp + "/batch")
+        p, loaded, n = python(src, tmp + "/py.parquet")
         ratios.append(p / t)
         print("turnpack %.2f s (%d rows, %d tokens, peak %.0f MiB)   python %.2f s (%d tokens, %.2f s of it loading)   ratio %.1f" % (t, s["rows"], s["tokens"], rss, p, n, loaded, p / t))
     print("median ratio %.1f" % sorted(ratios)[1])
-    _, s1, rss1 = turnpack(small, tmp + "/batch")
-    t, s10, rss10 = turnpack(large, tmp + "/batch")
-    print("memory: %d rollouts %.0f MiB, %d rollouts %.0f MiB, ratio %.2f; %.0f tokens/s" % (s1["rollouts"], rss1, s10["rollouts"], rss10, rss10 / rss1, s10["tokens"] / t))
+    for contiguous in (True, False):
+        peaks = []
+        for times in (1, 10, 100):
+            write(src, times, contiguous)
+            runs = [turnpack(src, tmp + "/batch") for _ in range(3)]
+            peaks.append(sorted(r[2] for r in runs)[1])
+            t, s, _ = min(runs, key=lambda r: r[0])
+            print("groups %s: %d rollouts, peak %.0f MiB (median of three), %.0f tokens/s" % ("contiguous" if contiguous else "interleaved", s["rollouts"], peaks[-1], s["tokens"] / t))
+        print("memory for ten times the rollouts: %.2f, %.2f" % (peaks[1] / peaks[0], peaks[2] / peaks[1]))

@@ -362,9 +362,18 @@ func (j *job) weigh(m *rollout.Message, v value, i int) {
 
 // turns makes one turn and step of each sampled message.
 func turns(messages []rollout.Message) []rollout.Turn {
-	out := []rollout.Turn{}
+	sampled := func(m *rollout.Message) bool {
+		return m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledByPolicy
+	}
+	n := 0
 	for i := range messages {
-		if messages[i].Role == rollout.RoleAssistant && messages[i].Sampled == rollout.SampledByPolicy {
+		if sampled(&messages[i]) {
+			n++
+		}
+	}
+	out := make([]rollout.Turn, 0, n) // a turn is large: growing would copy it often
+	for i := range messages {
+		if sampled(&messages[i]) {
 			out = append(out, rollout.Turn{Message: i, Step: len(out)})
 		}
 	}

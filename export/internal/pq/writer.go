@@ -211,8 +211,10 @@ func (w *Writer) useEncoder(c Column) error {
 	}
 	speed := zstd.EncoderLevelFromZstd(level)
 	if w.encs[speed] == nil {
+		// The low memory mode writes the same bytes with half the history, and is slow
+		// only on what is longer than the window, as a row of millions of tokens is.
 		enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(speed), zstd.WithEncoderConcurrency(1),
-			zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
+			zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 		if err != nil {
 			return fmt.Errorf("start zstd: %w", err)
 		}
