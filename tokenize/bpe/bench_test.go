@@ -1,6 +1,7 @@
 package bpe_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -53,13 +54,10 @@ func cut(text string, size int) []string {
 	return parts
 }
 
-func benchTokenizer(b *testing.B) *bpe.Tokenizer {
-	name := os.Getenv("TURNPACK_TOKENIZER")
-	if name == "" {
-		name = "qwen3"
-	}
-	return load(b, name)
-}
+// benchName is the tokenizer that is measured.
+func benchName() string { return cmp.Or(os.Getenv("TURNPACK_TOKENIZER"), "qwen3") }
+
+func benchTokenizer(b *testing.B) *bpe.Tokenizer { return load(b, benchName()) }
 
 // partSizes are the lengths of texts that are measured.
 var partSizes = []int{64, 1 << 10, 16 << 10, 1 << 20}
@@ -102,7 +100,7 @@ func encodeAll(b *testing.B, tok *bpe.Tokenizer, e *tokenize.Encoding, parts []s
 
 // BenchmarkEncodeCold measures a cache that has seen nothing.
 func BenchmarkEncodeCold(b *testing.B) {
-	def := definition(b, "qwen3")
+	def := definition(b, benchName())
 	for name, text := range corpus(b) {
 		for _, size := range partSizes {
 			parts := cut(text, size)
@@ -112,7 +110,7 @@ func BenchmarkEncodeCold(b *testing.B) {
 				var spent time.Duration
 				for range b.N {
 					b.StopTimer()
-					tok, err := bpe.Parse("qwen3", def)
+					tok, err := bpe.Parse(benchName(), def)
 					require.NoError(b, err)
 					runtime.GC() // of the definition's rubbish, else it is done below
 					b.StartTimer()

@@ -61,6 +61,7 @@ type encoder struct {
 	count    int
 	first    int    // len(ids) when the call began
 	text     string // given to Encode
+	settled  bool   // the normalizer changes nothing in it
 	own      []rollout.TokenID
 
 	src, seg    norm.Text
@@ -95,7 +96,13 @@ func (e *encoder) run(text string, opts engine.EncodeOptions) error {
 	t := e.t
 	e.text = text
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
-	if utf8.ValidString(text) {
+	valid := false
+	if f, ok := t.normalizer.(norm.Form); ok {
+		valid, e.settled = f.Settled(t.u, b)
+	} else {
+		valid = utf8.Valid(b)
+	}
+	if valid {
 		e.src = norm.Text{Buf: b}
 	} else {
 		e.src = norm.Lossy(b)
@@ -141,7 +148,7 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 	}
 	t := e.t
 	e.seg = e.src.Slice(a, b)
-	if t.normalizer != nil {
+	if t.normalizer != nil && !e.settled {
 		if err := t.normalizer.Apply(t.u, &e.seg); err != nil {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Byte: rollout.At(a)}, "the text cannot be normalised: %w", err)
 		}

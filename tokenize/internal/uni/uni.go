@@ -6,6 +6,7 @@ package uni
 
 import (
 	_ "embed"
+	"slices"
 	"sort"
 	"sync"
 	"unicode/utf8"
@@ -47,7 +48,8 @@ const (
 // Tables is the unpacked form; it is read-only.
 type Tables struct {
 	index [(maxRune + 1) >> blockBits]uint16
-	flags []uint32 // and the combining class from classShift on
+	flags []uint32         // and the combining class from classShift on
+	fixed [2][1 << 10]bool // see Fixed
 	cats  []catRun
 	sets  map[string]Set
 	nfd   map[rune][]rune
@@ -84,6 +86,15 @@ var categories = []string{
 
 // Flags returns the flags of r; r must be a valid code point.
 func (t *Tables) Flags(r rune) uint16 { return uint16(t.facts(r)) }
+
+// Fixed tells of each 64 characters of the basic plane (by r>>6) whether none of
+// them may change, or take part in a change, under NFC (compat: NFKC).
+func (t *Tables) Fixed(compat bool) *[1 << 10]bool {
+	if compat {
+		return &t.fixed[1]
+	}
+	return &t.fixed[0]
+}
 
 // class returns the canonical combining class of r.
 func (t *Tables) class(r rune) uint8 { return uint8(t.facts(r) >> classShift) }
@@ -281,6 +292,11 @@ func (t *Tables) buildFlags(classes map[rune]uint8) {
 		all[r] |= uint32(NFKCNo)
 	}
 	mark(Set{{0x1161, 0x1175}, {0x11A8, 0x11C2}}, NFCNo|NFKCNo)
+	for k, flag := range []uint16{NFCNo, NFKCNo} {
+		for i := range t.fixed[k] {
+			t.fixed[k][i] = !slices.ContainsFunc(all[i<<6:(i+1)<<6], func(f uint32) bool { return f&uint32(flag) != 0 })
+		}
+	}
 	seen := map[[blockSize]uint32]uint16{}
 	for b := range t.index {
 		block := [blockSize]uint32(all[b<<blockBits:])

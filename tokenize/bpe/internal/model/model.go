@@ -29,6 +29,7 @@ type Model struct {
 	fallback [256]int32
 	ascii    [128]int32
 	width    []int32 // by id, bytes of a piece that the token covers: of raw bytes where raw, else of the spelling
+	widest   int     // the greatest width
 	cuts     *cuts
 	cache    *cache
 	pool     sync.Pool
@@ -63,6 +64,9 @@ func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) (
 	}
 	if m.width == nil {
 		m.measure(unspell)
+	}
+	for _, w := range m.width {
+		m.widest = max(m.widest, int(w))
 	}
 	if !m.raw {
 		m.cuts = newCuts(m)
@@ -149,7 +153,7 @@ func (m *Model) appendLong(dst []ID, piece []byte) []ID {
 func (m *Model) encodeRaw(dst []ID, piece []byte) []ID {
 	sc := m.pool.Get().(*scratch)
 	defer m.pool.Put(sc)
-	if m.IgnoreMerges {
+	if m.IgnoreMerges && len(piece) <= m.widest {
 		sc.text = sc.text[:0]
 		for _, b := range piece {
 			sc.text = append(sc.text, m.spelling(b)...)

@@ -1,7 +1,6 @@
 package norm
 
 import (
-	"encoding/binary"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
@@ -60,27 +59,42 @@ const (
 	longStretch = 4096
 )
 
+// flag marks the characters that may change, or take part in a change.
+func (f Form) flag() uint16 {
+	if f.Compat {
+		return uni.NFKCNo
+	}
+	return uni.NFCNo
+}
+
 // unsettled returns the stretches of b that are not in the composed form f. Where
 // a character may change or take part in a change, the stretch between the
 // characters around it that never do is normalised and compared.
 func (f Form) unsettled(u *uni.Tables, b []byte) (spans [][2]int) {
-	flag, first := uni.NFCNo, byte(0xCC) // no character below U+0300 changes under NFC
+	first := byte(0xCC) // no character below U+0300 changes under NFC
 	if f.Compat {
-		flag, first = uni.NFKCNo, 0xC2
+		first = 0xC2
 	}
+	fixed, flag := u.Fixed(f.Compat), f.flag()
 	start := 0 // of the last character without the flag
 	var buf []uni.Char
 	for i := 0; i < len(b); {
-		if len(b)-i >= 8 && binary.LittleEndian.Uint64(b[i:])&0x8080808080808080 == 0 {
-			start = i + 7
-			i += 8
+		c := b[i]
+		if c < utf8.RuneSelf {
+			i += max(plain(b[i:]), 1)
+			start = i - 1
 			continue
 		}
-		if c := b[i]; c < first {
-			if c < 0x80 || c >= 0xC0 {
+		if c < first {
+			if c >= 0xC0 {
 				start = i
 			}
 			i++
+			continue
+		}
+		if c >= 0xE0 && c < 0xF0 && fixed[uint(c)&0x0F<<6|uint(b[i+1])&0x3F] {
+			start = i
+			i += 3
 			continue
 		}
 		r, size := uni.DecodeRune(b[i:])
