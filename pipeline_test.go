@@ -143,6 +143,18 @@ func TestBadRecords(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
+// A file of bad lines only does not fill the memory.
+func TestManyBadRecords(t *testing.T) {
+	src := make(turnpack.Slice, 10_002)
+	for i := range src {
+		src[i] = &rollout.Rollout{}
+	}
+	report, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), src, &rows{})
+	require.ErrorContains(t, err, "none of the 10002 records")
+	require.Equal(t, 10_002, report.LeftOut)
+	require.Len(t, report.Skips, 10_000)
+}
+
 // What the dump reader cannot read is listed with what the pipeline cannot use.
 func TestUnreadableRecords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.jsonl")

@@ -9,7 +9,7 @@ import (
 )
 
 // Report says what a run did. Nothing is left out in silence: every record is
-// counted in Rollouts or listed in Skips, and every rollout without rows is
+// counted in Rollouts or in LeftOut, and every rollout without rows is
 // counted in WithoutRows by reason.
 type Report struct {
 	Read     int // records seen
@@ -25,8 +25,9 @@ type Report struct {
 	// MaskedRows counts rows left out because their whole mask was zeroed, by
 	// reason.
 	MaskedRows map[string]int
-	// Skips lists every record that was left out.
-	Skips []Skip
+	// LeftOut counts the records that were left out; Skips lists the first 10,000.
+	LeftOut int
+	Skips   []Skip
 	// Untrained lists rollouts of which turns were left out because what the model
 	// saw at them is not known; Error locates the first. Their other turns have
 	// rows.
@@ -48,7 +49,14 @@ type Skip struct {
 	Error   error
 }
 
-func (r *Report) skip(s Skip) { r.Skips = append(r.Skips, s) }
+// maxSkips bounds the list of a file of which every line is bad.
+const maxSkips = 10_000
+
+func (r *Report) skip(s Skip) {
+	if r.LeftOut++; r.LeftOut <= maxSkips {
+		r.Skips = append(r.Skips, s)
+	}
+}
 
 func count(m *map[string]int, key string, n int) {
 	if *m == nil {

@@ -107,14 +107,14 @@ func (x *run) score(ctx context.Context, src Source) error {
 // nothing is the error of a run whose records are all bad.
 func (x *run) nothing() error {
 	first := x.report.Skips[0].Error
-	if len(x.report.Skips) == 1 {
+	if x.report.LeftOut == 1 {
 		return first
 	}
 	kind := rollout.KindInput
 	if e, ok := asDetail(first); ok {
 		kind = e.Kind
 	}
-	return rollout.Errorf(kind, rollout.Where{}, "none of the %d records can be used; the first: %w", len(x.report.Skips), first)
+	return rollout.Errorf(kind, rollout.Where{}, "none of the %d records can be used; the first: %w", x.report.LeftOut, first)
 }
 
 // mixed refuses a group in which an automatic scale would compare verdicts with

@@ -91,7 +91,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	if r.DroppedVersions {
 		s.LostColumns = append(s.LostColumns, "versions")
 	}
-	s.LeftOut = len(r.Skips)
+	s.LeftOut = r.LeftOut
 	s.Skipped, s.Untrained, s.Unknown = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
@@ -152,7 +152,7 @@ func (s *summary) json(w io.Writer) error {
 	return e.Encode(s)
 }
 
-// maxListed bounds the skips that the table lists; --json has all of them.
+// maxListed bounds the skips that the table lists; --json has more.
 const maxListed = 20
 
 func (s *summary) table(w io.Writer) error {
@@ -216,10 +216,10 @@ func (s *summary) table(w io.Writer) error {
 	if len(s.Notes) > 0 {
 		row("importer notes", "%s", counts(s.Notes))
 	}
-	list := func(lines []skipLine, most int) {
+	list := func(lines []skipLine, of, most int) {
 		for i, k := range lines {
 			if i == most {
-				row("", "… and %d more (--json lists all)", len(lines)-i)
+				row("", "… and %s more (in --json)", number(of-i))
 				break
 			}
 			row("", "%s", k.shown())
@@ -227,11 +227,11 @@ func (s *summary) table(w io.Writer) error {
 	}
 	if len(s.Untrained) > 0 {
 		row("turns left untrained", "%s of %s rollouts: what the model saw is not known, first of each", number(s.Unknown), number(len(s.Untrained)))
-		list(s.Untrained, 3) // they say the same
+		list(s.Untrained, len(s.Untrained), 3) // they say the same
 	}
 	if s.LeftOut > 0 {
 		row("records left out", "%s of %s", number(s.LeftOut), number(s.Read))
-		list(s.Skipped, maxListed)
+		list(s.Skipped, s.LeftOut, maxListed)
 	}
 	for i, hint := range s.hints() {
 		row([]string{"you may want", ""}[min(i, 1)], "%s", hint)
