@@ -219,7 +219,7 @@ func (c *certifier) breaks(p *probe) (string, error) {
 			return "", err
 		}
 		reply, f := c.m.reply.sampledText(&p.messages[t.Message], int32(t.Message), &prompt, &with)
-		before = prompt.text + reply.text + f.stop
+		before = strings.Clone(prompt.text) + reply.text + f.stop
 	}
 	return "", nil
 }

@@ -45,7 +45,7 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 	if !ok && !plain(m) {
 		return rendering{}, frame{}
 	}
-	start := begin(prompt.text, with, first, ok)
+	start := begin(prompt, with, first, ok)
 	if !ok {
 		// Nothing of the reply is written: it is empty, or was trimmed away.
 		behind := with.text[start:with.foreign(i, start)]
@@ -93,14 +93,18 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 // begin returns where the reply that ends with begins: behind the prompt, where
 // with goes on from it, and behind the header that some templates write in front
 // of a reply to a tool result but not in the prompt.
-func begin(prompt string, with *rendering, first int, written bool) int {
+func begin(prompt, with *rendering, first int, written bool) int {
 	start := len(with.text)
 	if written {
 		start = first
 	}
-	goesOn := strings.HasPrefix(with.text, prompt)
+	same := 0
+	if prompt.count == with.count {
+		same = min(with.kept, len(prompt.text))
+	}
+	goesOn := strings.HasPrefix(with.text[same:], prompt.text[same:])
 	if goesOn {
-		start = min(start, len(prompt))
+		start = min(start, len(prompt.text))
 	}
 	for _, t := range with.turns {
 		if !goesOn || t.Start > start {

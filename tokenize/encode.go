@@ -261,7 +261,7 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 			c.first = first
 		}
 	}
-	c.text = reply.text
+	c.text = strings.Clone(reply.text) // which may be a part of a growing text
 	if t.Output != nil {
 		return j.capturedCompletion(t, c, &reply)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -177,17 +178,8 @@ func TestRowsStandAlone(t *testing.T) {
 }
 
 func TestRowsStandAloneUnderKitTemplates(t *testing.T) {
-	dir := os.Getenv("TURNPACK_TEMPLATES")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		dir = filepath.Join(cache, "turnpack", "templates-kit")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
+	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
-	if len(files) == 0 {
-		t.Skip("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh, or name a folder of templates in TURNPACK_TEMPLATES")
-	}
 	const seed = 62
 	rng := rand.New(rand.NewPCG(seed, 0))
 	count := 0

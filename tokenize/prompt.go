@@ -44,7 +44,7 @@ type promptEncoder struct {
 // encode encodes r. Completions of earlier turns that stand in it keep the ids
 // that were sampled.
 func (e *promptEncoder) encode(r rendering) (prompt, error) {
-	common := commonPrefix(&e.last, &r)
+	common := sharedBy(&e.last, &r)
 	// The last boundary that both prompts share.
 	n := sort.Search(len(e.bounds), func(i int) bool { return e.bounds[i].at+e.stretches.longest > common })
 	keep := boundary{}

@@ -3,6 +3,7 @@ package tokenize
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -14,24 +15,26 @@ import (
 
 // renderer renders the contexts of one rollout.
 type renderer struct {
-	ctx      context.Context
-	template *chat.Template
-	kwargs   map[string]chat.Value
-	now      time.Time
-	r        *rollout.Rollout
-	tools    chat.Value
-	shape    shape
-	values   []chat.Value // message values, made when first needed
-	made     []bool
-	shown    []bool // messages that stood in a context or the document
+	ctx        context.Context
+	template   *chat.Template
+	kwargs     map[string]chat.Value
+	now        time.Time
+	r          *rollout.Rollout
+	tools      chat.Value
+	shape      shape
+	values     []chat.Value // message values, made when first needed
+	made       []bool
+	shown      []bool // messages that stood in a context or the document
+	shownPlain int    // of the plain history, these are marked
 
 	// all is the plain history; index maps its messages to those of the rollout,
 	// place the other way (−1: not in it).
-	all   *chat.Conversation
-	index []int32
-	place []int
-	last  *chat.Result // of the plain history, whose text the next may share
-	spent spent        // memory for the next rendering
+	all     *chat.Conversation
+	index   []int32
+	place   []int
+	plainly twins        // the plain history
+	last    *chat.Result // of the last document
+	spent   spent        // memory for the next rendering
 
 	stops []string
 	turns chat.TurnCache // of the plain history
@@ -103,7 +106,11 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 	}
 	var err error
 	x.all, err = chat.NewConversation(chat.List(history...), x.tools, chat.Null(), chat.ConversationOptions{})
-	return x, err
+	if err != nil {
+		return nil, err
+	}
+	x.plainly.asked.chat, x.plainly.replied.chat = x.template.Growing(x.all, x.input(true)), x.template.Growing(x.all, x.input(false))
+	return x, nil
 }
 
 // value is message i as templates see it.
@@ -274,7 +281,16 @@ func (x *renderer) before(i int) int {
 }
 
 // prompt renders what the model saw at turn t, generation prompt included.
+//
+// The text of a plain history is valid until the next prompt is rendered.
 func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
+	if n, ok := x.plain(t); ok {
+		out, err := x.plainly.ask(x.ctx, n, x.index)
+		if err == nil {
+			x.showPlain(n)
+		}
+		return out, err
+	}
 	c, index, err := x.context(t)
 	if err != nil {
 		return rendering{}, err
@@ -288,27 +304,34 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 
 // answered renders the same conversation with the turn's reply as its last
 // message, or with instead in its place.
+//
+// The text of a plain history is valid until the next answer is rendered.
 func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (rendering, error) {
-	n := x.before(t.Message) + 1
-	c, index, cache := x.all.Prefix(n), x.index[:n], &x.turns
-	if t.Context.Parts != nil || instead != nil {
-		with := *t
-		with.Context.Parts = slices.Clip(t.Context.Parts)
-		if t.Context.Parts == nil {
-			with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
-		}
-		with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
-		var err error
-		if c, index, err = x.context(&with); err != nil {
+	if n, ok := x.plain(t); ok && n == x.before(t.Message) && instead == nil {
+		out, res, err := x.plainly.reply(x.ctx, n+1, x.index)
+		if err != nil {
 			return rendering{}, err
 		}
-		cache = nil
+		return x.lastTurn(t, out, res, x.all.Prefix(n+1), &x.turns)
 	}
-	res, err := x.result(c, index, false)
+	with := *t
+	with.Context.Parts = slices.Clip(t.Context.Parts)
+	if t.Context.Parts == nil {
+		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
+	}
+	with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
+	c, index, err := x.context(&with)
 	if err != nil {
 		return rendering{}, err
 	}
-	out := x.rendered(res, index)
+	res, err := x.result(c, false)
+	if err != nil {
+		return rendering{}, err
+	}
+	return x.lastTurn(t, x.rendered(res, index), res, c, nil)
+}
+
+func (x *renderer) lastTurn(t *rollout.Turn, out rendering, res *chat.Result, c *chat.Conversation, cache *chat.TurnCache) (rendering, error) {
 	turn, ok, err := x.template.LastTurn(x.ctx, c, x.input(false), res, chat.TurnOptions{Stops: x.stops, Cache: cache})
 	if ok {
 		turn.Message = t.Message
@@ -319,7 +342,7 @@ func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (renderin
 
 // document renders the whole conversation.
 func (x *renderer) document() (rendering, error) {
-	res, err := x.result(x.all, x.index, false)
+	res, err := x.result(x.all, false)
 	if err != nil {
 		return rendering{}, err
 	}
@@ -337,34 +360,30 @@ func (x *renderer) input(generationPrompt bool) chat.Input {
 }
 
 func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt bool) (rendering, error) {
-	res, err := x.result(c, index, generationPrompt)
+	res, err := x.result(c, generationPrompt)
 	if err != nil {
 		return rendering{}, err
 	}
 	return x.rendered(res, index), nil
 }
 
-func (x *renderer) result(c *chat.Conversation, index []int32, generationPrompt bool) (*chat.Result, error) {
+func (x *renderer) result(c *chat.Conversation, generationPrompt bool) (*chat.Result, error) {
 	in := x.input(generationPrompt)
-	// The plain history only grows; a window changes in the middle and would save
-	// little.
-	grows := len(index) > 0 && len(x.index) > 0 && &index[0] == &x.index[0]
-	if grows {
-		in.After = x.last
-	}
 	in.Reuse, x.spent.result = x.spent.result, nil
 	res, err := x.template.Render(x.ctx, c, in)
-	if err == nil && grows {
-		x.last = res
-	}
+	x.last = res
 	return res, err
 }
 
 // rendered takes over a result; index maps its messages to those of the rollout.
 func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
-	out := rendering{text: res.Text, fields: x.spent.fields}
+	fields := x.spent.fields
 	x.spent.fields = nil
-	for s := range res.Spans() {
+	return rendering{text: res.Text, fields: appendFields(fields, res.Spans(), index)}
+}
+
+func appendFields(out []field, spans iter.Seq[chat.Span], index []int32) []field {
+	for s := range spans {
 		if s.Field == nil {
 			continue
 		}
@@ -378,11 +397,11 @@ func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
 				f.message, f.part = -1, partRole
 			}
 		}
-		if n := len(out.fields); n > 0 && out.fields[n-1].end == f.start && out.fields[n-1].message == f.message && out.fields[n-1].part == f.part {
-			out.fields[n-1].end = f.end
+		if n := len(out); n > 0 && out[n-1].end == f.start && out[n-1].message == f.message && out[n-1].part == f.part {
+			out[n-1].end = f.end
 			continue
 		}
-		out.fields = append(out.fields, f)
+		out = append(out, f)
 	}
 	return out
 }

@@ -59,17 +59,8 @@ var marker = regexp.MustCompile(`<[|｜][^ <>{}']+[|｜]>|\[/?[A-Z_]{2,}\]|</?[a
 // share Qwen3's tokenizer, which learns the markers of all templates.
 func templateModels(t *testing.T) map[string]*tokenize.Model {
 	t.Helper()
-	dir := os.Getenv("TURNPACK_TEMPLATES")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		dir = filepath.Join(cache, "turnpack", "templates-kit")
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.jinja"))
+	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
-	if len(files) == 0 {
-		t.Skip("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh, or name a folder of templates in TURNPACK_TEMPLATES")
-	}
 	sources := map[string]string{}
 	var markers []string
 	for _, f := range files {

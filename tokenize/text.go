@@ -50,7 +50,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Turn: rollout.At(turn)}, "the turn has token ids only: no message or context to render")
 	}
 	if e.opts.Mode == Whole {
-		res, err := x.result(x.all, x.index, false)
+		res, err := x.result(x.all, false)
 		if err != nil {
 			return prompt, reply, located(err, r.ID)
 		}
@@ -60,7 +60,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	if err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
-	res, err := x.result(c, index, true)
+	res, err := x.result(c, true)
 	if err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
@@ -78,7 +78,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	if c, index, err = x.context(&with); err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
-	if res, err = x.result(c, index, false); err != nil {
+	if res, err = x.result(c, false); err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
 	at, ok, err := x.template.LastTurn(ctx, c, x.input(false), res, chat.TurnOptions{Stops: x.stops})

@@ -47,6 +47,14 @@ func (x *renderer) show(index []int32) {
 	}
 }
 
+// showPlain notes that the first n messages of the plain history did.
+func (x *renderer) showPlain(n int) {
+	if n > x.shownPlain {
+		x.show(x.index[x.shownPlain:n])
+		x.shownPlain = n
+	}
+}
+
 func (r *Report) leaveOut(list ...Unwritten) {
 	r.Unwritten += len(list)
 	r.UnwrittenAt = append(r.UnwrittenAt, list[:min(len(list), maxUnwritten-len(r.UnwrittenAt))]...)

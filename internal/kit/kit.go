@@ -59,6 +59,24 @@ func Qwen3(t testing.TB) fstest.MapFS {
 	return fstest.MapFS{"tokenizer.json": {Data: tokenizer}, "tokenizer_config.json": {Data: config}}
 }
 
+// Templates is the folder of the templates kit's template texts. They come from a
+// package registry, not with the kit: internal/oracle/templates.sh puts them there.
+func Templates(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("TURNPACK_TEMPLATES")
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.Join(cache, "turnpack", "templates-kit")
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, "*.jinja")); len(found) == 0 {
+		t.Skip("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh, or name a folder of templates in TURNPACK_TEMPLATES")
+	}
+	return dir
+}
+
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -62,25 +62,9 @@ type kitProvenance struct {
 	Complete bool       `json:"complete"`
 }
 
-// templatesDir is where the kit's template texts are: they come from a package
-// registry, not with the kit.
-func templatesDir(t testing.TB) string {
-	t.Helper()
-	if dir := os.Getenv("TURNPACK_TEMPLATES"); dir != "" {
-		return dir
-	}
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	dir := filepath.Join(cache, "turnpack", "templates-kit")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh, or name a folder of templates in TURNPACK_TEMPLATES")
-	}
-	return dir
-}
-
 func kitTemplate(t testing.TB, name string) *Template {
 	t.Helper()
-	src, err := os.ReadFile(filepath.Join(templatesDir(t), name+".jinja"))
+	src, err := os.ReadFile(filepath.Join(kit.Templates(t), name+".jinja"))
 	require.NoError(t, err)
 	tmpl, err := Compile(string(src), Options{Name: name})
 	require.NoError(t, err)
@@ -148,7 +132,7 @@ func (s *kitSetting) input(t testing.TB) Input {
 func kitCases(t *testing.T, each func(c *kitCase, r *Result, err error)) {
 	convs := kitConversations(t)
 	templates := map[string]*Template{}
-	templatesDir(t)
+	kit.Templates(t)
 	lines(t, kit.Dir(t, "conformance", "templates", "goldens.jsonl.gz"), func(line []byte) {
 		c := &kitCase{}
 		require.NoError(t, json.Unmarshal(line, c))

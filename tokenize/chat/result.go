@@ -3,6 +3,8 @@ package chat
 import (
 	"iter"
 	"slices"
+	"sort"
+	"unsafe"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -20,12 +22,9 @@ type Span struct {
 	Exact, Escaped       bool
 }
 
-// Extent is the part of the text that one pass of the template's outer loop over
-// the messages wrote for a message.
-type Extent struct {
-	Message    int
-	Start, End int
-}
+// Extent is the part of the text, from Start to End, that one pass of the
+// template's outer loop over the messages wrote for a Message.
+type Extent = eval.Extent
 
 // Result is a rendered conversation.
 type Result struct {
@@ -39,39 +38,44 @@ type Result struct {
 
 	runs    []value.Run // what comes from fields; the rest is scaffold
 	tracked bool
-	shared  *value.Shared // all of the text that was written
+	buf     []byte                      // all of the text that was written
+	older   struct{ runs, extents int } // that many, at least, are not of the last message
 }
 
 // newResult is what a run wrote, in the memory of spent, which may be nil.
 func newResult(out *eval.Output, spent *Result) *Result {
-	r := &Result{Generation: slices.Clone(out.Text.Gens), shared: out.Text.Share(), tracked: out.Text.Track}
-	r.Text = r.shared.String()
+	buf := out.Text.Finish()
+	r := &Result{Text: textOf(buf), Generation: slices.Clone(out.Text.Gens), buf: buf, tracked: out.Text.Track}
 	if spent != nil {
 		r.runs, r.Extents = spent.runs[:0], spent.Extents[:0]
 	}
 	r.runs = append(r.runs, out.Text.Runs...)
-	r.Extents = slices.Grow(r.Extents, len(out.Messages))
-	for _, e := range out.Messages {
-		r.Extents = append(r.Extents, Extent(e))
-	}
+	r.Extents = append(r.Extents, out.Messages...)
 	return r
 }
 
+// textOf is the text of bytes that do not change while anybody reads it.
+func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // Spans covers every byte of Text once, in order. Without provenance there are
 // no spans.
-func (r *Result) Spans() iter.Seq[Span] { return r.spans(false) }
+func (r *Result) Spans() iter.Seq[Span] { return r.spans(0, false) }
+
+// SpansFrom is Spans without those that start in front of a byte.
+func (r *Result) SpansFrom(at int) iter.Seq[Span] { return r.spans(at, false) }
 
 // Traced is Spans with JSON-escaped text split into the pieces that are there
 // byte for byte and the single escapes between them.
-func (r *Result) Traced() iter.Seq[Span] { return r.spans(true) }
+func (r *Result) Traced() iter.Seq[Span] { return r.spans(0, true) }
 
-func (r *Result) spans(traced bool) iter.Seq[Span] {
+func (r *Result) spans(at int, traced bool) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		if !r.tracked {
 			return
 		}
-		at := 0
-		for _, run := range r.runs {
+		at := at
+		first := sort.Search(len(r.runs), func(i int) bool { return int(r.runs[i].At) >= at })
+		for _, run := range r.runs[first:] {
 			start := int(run.At)
 			if at < start && !yield(Span{Start: at, End: start}) {
 				return

@@ -138,14 +138,9 @@ type Input struct {
 	Kwargs map[string]Value
 	// Now is what strftime_now sees; the zero time means the clock.
 	Now time.Time
-	// After is an earlier result that this one may begin like, nil for none. It
-	// changes nothing but the memory: bytes that both texts begin with are held
-	// once, so that rendering a growing conversation writes each byte once.
-	After *Result
 	// Reuse is an earlier result that nobody reads any more, nil for none: its
-	// memory becomes that of this one, the bytes of its Text included (beside After
-	// only the other memory). It must not be used again, nor a result that was made
-	// After it.
+	// memory becomes that of this one, the bytes of its Text included. It must
+	// not be used again.
 	Reuse *Result
 }
 
@@ -162,7 +157,28 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 			return nil, err
 		}
 	}
-	run := eval.Input{
+	run := t.input(c, messages, in)
+	if in.Reuse != nil {
+		run.Spent = in.Reuse.buf
+	}
+	r, err := t.run(ctx, run, in.Reuse)
+	if err != nil {
+		return nil, err
+	}
+	if t.links {
+		r.relink(c.links)
+	}
+	if in.ContinueFinalMessage {
+		if err := t.cut(r, cont); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// input is what a run over messages of c sees.
+func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.Input {
+	return eval.Input{
 		Vars: func(name string) value.Value {
 			switch name {
 			case "messages":
@@ -183,25 +199,6 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		Track:  c.tracked,
 		Limits: &t.eval,
 	}
-	if in.After != nil {
-		run.Base = in.After.shared
-	}
-	if in.Reuse != nil {
-		run.Spent = in.Reuse.shared
-	}
-	r, err := t.run(ctx, run, in.Reuse)
-	if err != nil {
-		return nil, err
-	}
-	if t.links {
-		r.relink(c.links)
-	}
-	if in.ContinueFinalMessage {
-		if err := t.cut(r, cont); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
 }
 
 // RenderVars renders with arbitrary variables, the members of an object, in

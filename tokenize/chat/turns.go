@@ -68,7 +68,7 @@ type TurnCache struct {
 // found. The cost is a few renderings of short prefixes, however long the
 // conversation is.
 func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) ([]Turn, error) {
-	f := newTurnFinder(ctx, t, c, in, r, opts)
+	f := newTurnFinder(ctx, t, c, in, r, opts, 0)
 	var turns []Turn
 	at := 0
 	for i := range c.Len() {
@@ -92,7 +92,8 @@ func (t *Template) LastTurn(ctx context.Context, c *Conversation, in Input, r *R
 	if c.Len() == 0 {
 		return Turn{}, false, nil
 	}
-	turn, ok := newTurnFinder(ctx, t, c, in, r, opts).turn(c.Len()-1, 0)
+	last := c.Len() - 1
+	turn, ok := newTurnFinder(ctx, t, c, in, r, opts, last).turn(last, 0)
 	if err := ctx.Err(); err != nil {
 		return Turn{}, false, t.failf(value.Limit, "rendering was stopped: %v", err)
 	}
@@ -120,11 +121,13 @@ type turnFinder struct {
 	in      Input
 	r       *Result
 	opts    TurnOptions
-	extents []Extent    // by message; Message < 0: nowhere
-	data    []dataRange // by message
+	first   int         // the messages from here on are indexed
+	extents []Extent    // of these; Message < 0: nowhere
+	ranges  []dataRange // of these
 }
 
-func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, r *Result, opts TurnOptions) *turnFinder {
+// newTurnFinder returns a finder for the messages from first on.
+func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, r *Result, opts TurnOptions, first int) *turnFinder {
 	in.Reuse = nil // for one rendering, and this renders several
 	f := &turnFinder{TurnCache: opts.Cache, t: t, ctx: ctx, c: c, in: in, r: r, opts: opts}
 	if f.TurnCache == nil {
@@ -133,20 +136,7 @@ func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, 
 	if f.openings == nil {
 		f.openings, f.closings = map[bool]opening{}, map[[2]bool]string{}
 	}
-	f.extents = make([]Extent, c.Len())
-	for i := range f.extents {
-		f.extents[i].Message = -1
-	}
-	for _, e := range r.Extents {
-		if e.Message >= len(f.extents) {
-			continue // r is of more messages
-		}
-		if old := &f.extents[e.Message]; old.Message >= 0 {
-			e.Start = min(e.Start, old.Start)
-		}
-		f.extents[e.Message] = e
-	}
-	f.index()
+	f.index(first)
 	return f
 }
 
@@ -158,20 +148,35 @@ func header(f *Field) bool {
 	return f.Depth == 3 && f.Key == "role"
 }
 
-func (f *turnFinder) index() {
-	f.data = make([]dataRange, f.c.Len())
-	for i := range f.data {
-		f.data[i].first = -1
+// index finds where the text of the messages from first on stands.
+func (f *turnFinder) index(first int) {
+	n := f.c.Len() - first
+	f.first, f.ranges, f.extents = first, make([]dataRange, n), make([]Extent, n)
+	for i := range n {
+		f.ranges[i].first, f.extents[i].Message = -1, -1
+	}
+	runs, extents := f.r.runs, f.r.Extents
+	if first > 0 && first == f.c.Len()-1 {
+		runs, extents = runs[f.r.older.runs:], extents[f.r.older.extents:]
+	}
+	for _, e := range extents {
+		if e.Message < first || e.Message >= f.c.Len() {
+			continue // of an earlier message, or r is of more
+		}
+		if old := &f.extents[e.Message-first]; old.Message >= 0 {
+			e.Start = min(e.Start, old.Start)
+		}
+		f.extents[e.Message-first] = e
 	}
 	newest := -1
 	quoted := map[*Field]bool{}
-	for _, run := range f.r.runs {
+	for _, run := range runs {
 		from := run.F
-		if from.Message < 0 || int(from.Message) >= len(f.data) || header(from) {
+		if int(from.Message) < first || from.Message < 0 || int(from.Message) >= f.c.Len() || header(from) {
 			continue
 		}
 		m := int(from.Message)
-		d := &f.data[m]
+		d := &f.ranges[m-first]
 		if m < newest && d.first >= 0 {
 			continue // quoted again in a later message
 		}
@@ -189,16 +194,24 @@ func (f *turnFinder) index() {
 	}
 }
 
+// data is where the text of message i stands.
+func (f *turnFinder) data(i int) dataRange {
+	if i < f.first {
+		f.index(0)
+	}
+	return f.ranges[i-f.first]
+}
+
 // bounds returns the end of the last data in front of message i and the start
 // of the first byte of a later message behind it.
 func (f *turnFinder) bounds(i int) (lo, hi int) {
 	runs := f.r.runs
-	own := f.data[i]
+	own := f.data(i)
 	hi = len(f.r.Text)
 	if own.first < 0 {
 		for j := i - 1; j >= 0 && lo == 0; j-- {
-			if f.data[j].first >= 0 {
-				lo = f.data[j].last
+			if f.data(j).first >= 0 {
+				lo = f.data(j).last
 			}
 		}
 		own.first, own.last = lo, lo
@@ -220,9 +233,9 @@ func (f *turnFinder) bounds(i int) (lo, hi int) {
 func (f *turnFinder) turn(i, at int) (Turn, bool) {
 	lo, hi := f.bounds(i)
 	lo = max(lo, at)
-	own := f.data[i]
+	own := f.data(i)
 	limit := own.first
-	e := f.extents[i]
+	e := f.extents[i-f.first]
 	looped := e.Message >= 0
 	if own.first < 0 {
 		limit = hi
@@ -357,7 +370,7 @@ func (f *turnFinder) ask(n int) (o opening) {
 
 func (f *turnFinder) prefix(n int, prompt bool) (*Result, error) {
 	in := f.in
-	in.ContinueFinalMessage, in.AddGenerationPrompt, in.After = false, prompt, f.r
+	in.ContinueFinalMessage, in.AddGenerationPrompt = false, prompt
 	return f.t.Render(f.ctx, f.c.Prefix(n), in)
 }
 
@@ -395,10 +408,10 @@ func (f *turnFinder) closing(i int) string {
 	}
 	c := ""
 	for k := range i + 1 {
-		if f.c.Role(k) == "assistant" && kind(k) == key && f.data[k].first >= 0 {
+		if f.c.Role(k) == "assistant" && kind(k) == key && f.data(k).first >= 0 {
 			if r, err := f.prefix(k+1, false); err == nil {
-				g := newTurnFinder(f.ctx, f.t, f.c.Prefix(k+1), f.in, r, TurnOptions{})
-				last := g.data[k].last
+				g := newTurnFinder(f.ctx, f.t, f.c.Prefix(k+1), f.in, r, TurnOptions{}, k)
+				last := g.data(k).last
 				c = r.Text[last:g.foreign(k, last)]
 			}
 			break

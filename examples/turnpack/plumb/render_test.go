@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,21 +29,6 @@ func renderLines(t *testing.T, data []byte, each func(line []byte)) {
 	}
 }
 
-// kitTemplatesDir is where internal/oracle/templates.sh puts the template texts.
-func kitTemplatesDir(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("TURNPACK_TEMPLATES"); dir != "" {
-		return dir
-	}
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	dir := filepath.Join(cache, "turnpack", "templates-kit")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh, or name a folder of templates in TURNPACK_TEMPLATES")
-	}
-	return dir
-}
-
 func compareRender(t *testing.T, want renderWant, answer *renderAnswer) {
 	t.Helper()
 	if !want.OK {
@@ -64,7 +48,7 @@ func compareRender(t *testing.T, want renderWant, answer *renderAnswer) {
 func TestRenderKit(t *testing.T) {
 	dir := kit.Dir(t, "conformance", "templates")
 	var out, diagnostics bytes.Buffer
-	code := Main(context.Background(), []string{"render", "--templates", kitTemplatesDir(t), "--conversations", filepath.Join(dir, "conversations.json"),
+	code := Main(context.Background(), []string{"render", "--templates", kit.Templates(t), "--conversations", filepath.Join(dir, "conversations.json"),
 		"--now", "2026-01-15T12:00:00", filepath.Join(dir, "goldens.jsonl.gz")}, nil, &out, &diagnostics)
 	require.Zero(t, code, diagnostics.String())
 	answers := map[string]*renderAnswer{}

@@ -124,7 +124,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
-			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f)}
+			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f), reverses: reverses(s)}
 			for i, part := range []syntax.Expr{s.Start, s.Stop, s.Step} {
 				if part != nil {
 					out.parts[i] = c.expr(part, f)
@@ -188,6 +188,16 @@ func (c *compiler) sum(n *syntax.Binary, f frame) expr {
 		return out.terms[0]
 	}
 	return out
+}
+
+// reverses reports whether a slice is [::-1].
+func reverses(s *syntax.Slice) bool {
+	minus, ok := s.Step.(*syntax.Unary)
+	if !ok || s.Start != nil || s.Stop != nil || minus.Op != "-" {
+		return false
+	}
+	k, ok := minus.X.(*syntax.Const)
+	return ok && k.Kind == syntax.ConstInt && k.Int.IsInt64() && k.Int.Int64() == 1
 }
 
 func (c *compiler) lookup(key string) lookup {

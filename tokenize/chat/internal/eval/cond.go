@@ -65,24 +65,31 @@ func (e *containsExpr) truth(x *exec) bool {
 }
 
 func (e *compareExpr) truth(x *exec) bool {
+	if x.trace != nil && len(e.ops) == 1 {
+		return e.truthTraced(x)
+	}
 	left := e.x.eval(x)
 	for i, op := range e.ops {
 		right := e.rest[i].eval(x)
-		if x.err != nil {
-			return false
-		}
-		ok, fault := x.compare(op, left, right)
-		if fault != nil {
-			x.fail(fault)
-			x.at(e.pos)
-			return false
-		}
-		if !ok {
+		if !e.holds(x, op, left, right) {
 			return false
 		}
 		left = right
 	}
 	return true
+}
+
+func (e *compareExpr) holds(x *exec, op string, left, right value.Value) bool {
+	if x.err != nil {
+		return false
+	}
+	ok, fault := x.compare(op, left, right)
+	if fault != nil {
+		x.fail(fault)
+		x.at(e.pos)
+		return false
+	}
+	return ok
 }
 
 func (e *testExpr) truth(x *exec) bool {

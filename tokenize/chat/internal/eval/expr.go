@@ -97,9 +97,10 @@ type (
 		lookup lookup // of the key
 	}
 	sliceExpr struct {
-		pos   syntax.Pos
-		x     expr
-		parts [3]expr
+		pos      syntax.Pos
+		x        expr
+		parts    [3]expr
+		reverses bool // it is x[::-1]
 	}
 	callExpr struct {
 		pos    syntax.Pos
@@ -144,7 +145,11 @@ func (e *nameExpr) eval(x *exec) value.Value {
 	if e.depth > 0 {
 		a = a.outer(e.depth)
 	}
-	if v := a.slots[e.slot]; v != nil {
+	v := a.slots[e.slot]
+	if s, ok := v.(*source); ok {
+		v = s.value()
+	}
+	if v != nil {
 		return v
 	}
 	return e.missing
@@ -329,10 +334,11 @@ func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 	switch v := v.(type) {
 	case *Namespace:
 		if e.plain {
-			return e.lookup.in(x, v.attrs)
+			return traced(e.lookup.in(x, v.attrs))
 		}
 	case *Loop:
 		if e.loop != nil {
+			v.looked(e.name)
 			return e.loop(v)
 		}
 	}
@@ -344,6 +350,13 @@ func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(&l.key, &x.near[l.near]) }
 
 func (e *itemExpr) eval(x *exec) value.Value {
+	if x.trace != nil {
+		if s := x.list(e.x); s != nil {
+			r := s.item(x, e.index.eval(x))
+			x.at(e.pos)
+			return r
+		}
+	}
 	v := e.x.eval(x)
 	r := x.getitem(v, e.index.eval(x))
 	x.at(e.pos)

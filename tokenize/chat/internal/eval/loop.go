@@ -30,13 +30,28 @@ type testCode struct {
 }
 
 func (s *forStmt) exec(x *exec) signal {
-	v := s.iter.eval(x)
+	v := s.list(x)
 	if s.recursive {
 		text, sig := x.capture(func() signal { return s.recurse(x, v, x.act, 0) })
 		x.out.Str(text)
 		return sig
 	}
 	return s.loop(x, v, 0, nil)
+}
+
+// backwardList is a list to be walked from its end.
+type backwardList struct{ *value.List }
+
+func (s *forStmt) list(x *exec) value.Value {
+	e, ok := s.iter.(*sliceExpr)
+	if !ok || !e.reverses || s.test != nil || s.recursive {
+		return s.iter.eval(x)
+	}
+	v := e.x.eval(x)
+	if l, ok := v.(*value.List); ok {
+		return backwardList{l}
+	}
+	return e.of(x, v)
 }
 
 // recurse runs the loop as the function that loop(…) calls again.
@@ -64,6 +79,8 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	switch it := v.(type) {
 	case *value.List:
 		l.items = it.Items
+	case backwardList:
+		l.items, l.backward = it.Items, true
 	case *value.Iter:
 		l.next = it.Next
 	case *Loop:
@@ -109,11 +126,20 @@ func (s *forStmt) newLoop(x *exec) *Loop {
 func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 	slots := x.act.slots
 	completed := false
-	for l.i = 0; l.i < len(l.items) || l.has(l.i); l.i++ {
+	if x.trace != nil && messages {
+		x.trace.enter(x, s, l)
+	}
+	for ; ; l.i++ {
+		if l.trace != nil {
+			completed = l.trace.before(x, completed)
+		}
+		if l.i >= len(l.items) && !l.has(l.i) {
+			break
+		}
 		if !x.step(1) {
 			return halt
 		}
-		item := l.items[l.i]
+		item := l.item(l.i)
 		if s.single >= 0 {
 			slots[s.single] = item
 		} else {
@@ -138,6 +164,9 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 			break
 		}
 		completed = completed || sig == next
+	}
+	if l.trace != nil {
+		l.trace.leave(x)
 	}
 	if x.err != nil {
 		x.at(s.pos)
@@ -172,13 +201,23 @@ func (x *exec) message(item value.Value, body []stmt) signal {
 // Loop is the loop object. Items are read ahead of the pass only as far as
 // something asks for them.
 type Loop struct {
-	items   []value.Value
-	next    func() value.Value // source of more items; nil when all are there
-	i       int
-	depth   int64
-	code    *forStmt // of a recursive loop
-	up      *activation
-	changed value.Value
+	items    []value.Value
+	backward bool               // items are walked from the last to the first
+	next     func() value.Value // source of more items; nil when all are there
+	i        int
+	depth    int64
+	code     *forStmt // of a recursive loop
+	up       *activation
+	changed  value.Value
+	trace    *loopTrace // nil when nobody asks
+}
+
+// item is the item of pass i.
+func (l *Loop) item(i int) value.Value {
+	if l.backward {
+		i = len(l.items) - 1 - i
+	}
+	return l.items[i]
 }
 
 // has reads items up to index i and reports whether there is one.
@@ -223,6 +262,7 @@ func (l *Loop) TypeName() string { return "LoopContext" }
 
 // Len is the number of items, which reads them all.
 func (l *Loop) Len() (int, *value.Fault) {
+	l.looked("length")
 	for l.next != nil {
 		l.has(len(l.items))
 	}
@@ -231,12 +271,15 @@ func (l *Loop) Len() (int, *value.Fault) {
 
 // Iterate goes on with the loop: it gives each item with the loop object.
 func (l *Loop) Iterate() func() value.Value {
+	if l.trace != nil {
+		l.trace.lose()
+	}
 	return func() value.Value {
 		if !l.has(l.i + 1) {
 			return nil
 		}
 		l.i++
-		return &value.List{Items: []value.Value{l.items[l.i], l}, Tuple: true}
+		return &value.List{Items: []value.Value{l.item(l.i), l}, Tuple: true}
 	}
 }
 
@@ -250,6 +293,7 @@ func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
 // attr is the attribute of a name, or nil.
 func (l *Loop) attr(name string) value.Value {
 	if f := loopAttrs[name]; f != nil {
+		l.looked(name)
 		return f(l)
 	}
 	return nil
@@ -279,13 +323,13 @@ var loopAttrs = map[string]func(l *Loop) value.Value{
 		if l.i == 0 {
 			return &value.Undefined{Hint: "there is no previous item"}
 		}
-		return l.items[l.i-1]
+		return l.item(l.i - 1)
 	},
 	"nextitem": func(l *Loop) value.Value {
 		if !l.has(l.i + 1) {
 			return &value.Undefined{Hint: "there is no next item"}
 		}
-		return l.items[l.i+1]
+		return l.item(l.i + 1)
 	},
 	"cycle": func(l *Loop) value.Value {
 		return &Func{Name: "cycle", Fn: func(x *exec, a args) value.Value {

@@ -9,7 +9,10 @@ import (
 
 // Namespace is the object of namespace(): the only one whose attributes a
 // template can set.
-type Namespace struct{ attrs *value.Dict }
+type Namespace struct {
+	attrs  *value.Dict
+	number int // of a traced run, from 1 on; 0 for one made in a loop
+}
 
 // TypeName implements value.Value.
 func (n *Namespace) TypeName() string { return "Namespace" }
@@ -25,7 +28,13 @@ func (n *Namespace) set(name string, v value.Value) *value.Fault {
 // Repr implements value.Reprer.
 func (n *Namespace) Repr(t *value.Text, l *value.Limits, depth int) *value.Fault {
 	t.Lit("<Namespace ")
-	fault := value.WriteRepr(t, l, n.attrs, depth)
+	attrs := n.attrs.Clone(0)
+	for i := range attrs.Len() {
+		if s, ok := attrs.Val(i).(*source); ok {
+			attrs.SetVal(i, s.value())
+		}
+	}
+	fault := value.WriteRepr(t, l, attrs, depth)
 	t.Lit(">")
 	return fault
 }
@@ -200,6 +209,7 @@ func globalNamespace(x *exec, a args) value.Value {
 		if x.err != nil {
 			return undefined
 		}
+		x.trace.made(ns)
 		return ns
 	}
 	d := x.newDict(a)
@@ -216,6 +226,7 @@ func globalNamespace(x *exec, a args) value.Value {
 		}
 		x.fail(ns.set(name, src.Val(i)))
 	}
+	x.trace.made(ns)
 	return ns
 }
 

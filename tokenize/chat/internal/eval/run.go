@@ -26,9 +26,9 @@ type Limits struct {
 type Input struct {
 	Vars   func(name string) value.Value // nil: no such variable
 	Now    func() time.Time
-	Track  bool          // record where bytes come from
-	Base   *value.Shared // a text that the output may begin like; nil for none
-	Spent  *value.Shared // a text that nobody reads any more: memory for the output; nil for none
+	Track  bool   // record where bytes come from
+	Spent  []byte // a text that nobody reads any more: memory for the output; nil for none
+	Trace  *Trace // of earlier runs, for this and later ones; nil for none
 	Limits *Limits
 }
 
@@ -88,6 +88,7 @@ type exec struct {
 	near     []uint8 // where the look-ups of the program found their keys last
 	buffers  []*value.Text
 	loops    []*Loop // free
+	trace    *Trace
 }
 
 // Run renders the program and hands what it wrote to done, which copies what it
@@ -102,9 +103,13 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	x.joined()
 	x.checkOutput()
 	var failure *Error
-	if x.err != nil {
+	switch {
+	case x.err != nil:
 		failure = &Error{*x.err, x.errPos}
-	} else {
+		x.trace.drop()
+	case x.trace != nil:
+		x.trace.finish(x)
+	default:
 		done(&x.output)
 	}
 	x.forget()
@@ -116,12 +121,12 @@ func (x *exec) start(ctx context.Context, in *Input) {
 	x.ctx, x.in, x.lim = ctx, in, in.Limits
 	x.err, x.errPos = nil, -1
 	x.steps, x.pause, x.depth, x.escape, x.inLoop = 0, min(1<<10, x.lim.Steps+1), 0, false, false
+	if x.trace = in.Trace; x.trace != nil {
+		x.trace.start()
+	}
 	x.root = &x.output.Text
 	x.root.Track = in.Track
-	switch {
-	case in.Base != nil:
-		x.root.Repeat(in.Base)
-	case in.Spent != nil:
+	if in.Spent != nil {
 		x.root.Replace(in.Spent)
 	}
 	x.out = x.root
@@ -138,7 +143,7 @@ func (x *exec) start(ctx context.Context, in *Input) {
 
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
-	x.ctx, x.in, x.act, x.exported, x.unjoined = nil, nil, nil, nil, nil
+	x.ctx, x.in, x.act, x.exported, x.unjoined, x.trace = nil, nil, nil, nil, nil, nil
 	x.missing = value.Undefined{}
 	clear(x.inputs)
 	for _, l := range x.loops {
@@ -251,11 +256,14 @@ func (x *exec) check() bool {
 }
 
 func (x *exec) checkOutput() bool {
-	limit := x.lim.Bytes
+	limit, n := x.lim.Bytes, len(x.out.B)
 	if x.out == x.root {
 		limit = x.lim.Output
+		if x.trace != nil {
+			n += x.trace.from.text
+		}
 	}
-	if len(x.out.B) > limit {
+	if n > limit {
 		x.failf(value.Limit, "output of more than %d bytes", limit)
 		return false
 	}

@@ -2,8 +2,10 @@ package eval
 
 import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
 
-func (e *sliceExpr) eval(x *exec) value.Value {
-	v := e.x.eval(x)
+func (e *sliceExpr) eval(x *exec) value.Value { return e.of(x, e.x.eval(x)) }
+
+// of is the slice of a value.
+func (e *sliceExpr) of(x *exec, v value.Value) value.Value {
 	var parts [3]value.Value
 	for i, p := range e.parts {
 		if p != nil {

@@ -40,6 +40,8 @@ type (
 	setNameStmt struct {
 		slot int
 		e    expr
+		// computes: e does nothing else
+		computes bool
 	}
 	setStmt struct {
 		target target
@@ -144,6 +146,10 @@ func (s *outputStmt) exec(x *exec) signal {
 }
 
 func (s *setNameStmt) exec(x *exec) signal {
+	if s.computes && x.trace != nil {
+		x.act.slots[s.slot] = x.trace.later(x, s.e)
+		return next
+	}
 	x.act.slots[s.slot] = s.e.eval(x)
 	return next
 }
@@ -365,6 +371,7 @@ func (t *attrTarget) check(x *exec) bool {
 
 func (t *attrTarget) assign(x *exec, v value.Value) {
 	if ns, ok := t.ns.eval(x).(*Namespace); ok {
+		x.trace.writes(v)
 		x.fail(ns.set(t.attr, v))
 		x.at(t.pos)
 	}

@@ -86,6 +86,9 @@ func (d *Dict) KeyString(i int) (string, bool) {
 // Val returns value i in insertion order.
 func (d *Dict) Val(i int) Value { return d.entries[i].val }
 
+// SetVal replaces value i in insertion order.
+func (d *Dict) SetVal(i int, v Value) { d.entries[i].val = v }
+
 func (d *Dict) find(h hash) int {
 	if d.index != nil {
 		if i, ok := d.index[h]; ok {

@@ -1,6 +1,7 @@
 package value
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -47,6 +48,12 @@ func (s *Str) compose(runs []Run, gens [][2]int) {
 	if len(runs)+len(gens) > 0 {
 		s.parts = &parts{runs, gens}
 	}
+}
+
+// Identical reports whether two strings have the same text and origin.
+func (s *Str) Identical(o *Str) bool {
+	return s.S == o.S && s.F == o.F && s.Off == o.Off && s.Markup == o.Markup &&
+		slices.Equal(s.runs(), o.runs()) && slices.Equal(s.gens(), o.gens())
 }
 
 // Lit returns a string of the template.

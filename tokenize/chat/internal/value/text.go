@@ -3,7 +3,6 @@ package value
 import (
 	"iter"
 	"strconv"
-	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
@@ -27,96 +26,37 @@ type Text struct {
 	Track bool
 	Gens  [][2]int // generation blocks, as byte ranges
 
-	// Of a text that is expected to repeat another: as long as it does, base is
-	// set, B is a part of it and nothing is copied.
-	base *Shared
 	// Set while B is memory that goes away with the text: idle is the one that B
 	// had before.
 	lent bool
 	idle []byte
 }
 
-// Shared is a finished text whose memory a later text that begins like it may
-// use. It is safe for concurrent use.
-type Shared struct {
-	b     []byte
-	taken atomic.Bool // the memory behind b belongs to a later text
-}
-
-// String returns the bytes, which never change.
-func (s *Shared) String() string { return unsafe.String(unsafe.SliceData(s.b), len(s.b)) }
-
-// Share ends the writing of t and returns its bytes; t is to be Reset.
-func (t *Text) Share() *Shared {
-	if !t.lent {
-		// In this form nothing of the copy is cleared first: not even, as by append,
-		// what a large size is rounded up to.
-		from := t.B
-		b := make([]byte, len(from))
-		copy(b, from)
-		return &Shared{b: b}
+// Finish ends the writing of t and returns its bytes, which nothing here changes
+// any more; t is to be Reset.
+func (t *Text) Finish() []byte {
+	if t.lent {
+		return t.B
 	}
-	s := &Shared{b: t.B}
-	s.taken.Store(t.base != nil) // t ends inside base
-	return s
+	// In this form nothing of the copy is cleared first: not even, as by append,
+	// what a large size is rounded up to.
+	from := t.B
+	b := make([]byte, len(from))
+	copy(b, from)
+	return b
 }
 
-// Repeat makes t, which is empty, expect the text of base.
-func (t *Text) Repeat(base *Shared) {
-	t.lend(base.b[:0:0])
-	t.base = base
-}
-
-// Replace makes t, which is empty, use the memory of s, which nobody reads any
-// more. It does nothing if a text that began like s holds a part of it.
-func (t *Text) Replace(s *Shared) {
-	if s.taken.CompareAndSwap(false, true) {
-		t.lend(s.b[:0])
-	}
-}
-
-func (t *Text) lend(b []byte) { t.lent, t.idle, t.B = true, t.B, b }
-
-// write appends what f appends.
-func (t *Text) write(f func(dst []byte) []byte) {
-	if t.base == nil {
-		t.B = f(t.B)
-		return
-	}
-	b := f(t.idle[:0])
-	t.idle = b[:0]
-	t.put(unsafe.String(unsafe.SliceData(b), len(b)))
-}
+// Replace makes t, which is empty, use the memory of b, which nobody reads any
+// more.
+func (t *Text) Replace(b []byte) { t.lent, t.idle, t.B = true, t.B, b[:0] }
 
 // put appends bytes.
-func (t *Text) put(s string) {
-	if t.base == nil {
-		t.B = append(t.B, s...)
-		return
-	}
-	n, b := len(t.B), t.base.b
-	if end := n + len(s); end <= len(b) && string(b[n:end]) == s {
-		t.B = b[:end:end]
-		return
-	}
-	k := 0
-	for n+k < len(b) && k < len(s) && b[n+k] == s[k] {
-		k++
-	}
-	same := n + k
-	if same == len(b) && t.base.taken.CompareAndSwap(false, true) {
-		t.B = b
-	} else {
-		t.B = append(make([]byte, 0, same+same/8+len(s)), b[:same]...)
-	}
-	t.base = nil
-	t.B = append(t.B, s[k:]...)
-}
+func (t *Text) put(s string) { t.B = append(t.B, s...) }
 
 // Reset empties t and keeps its memory, without what it refers to.
 func (t *Text) Reset() {
 	if t.lent {
-		t.B, t.lent, t.base, t.idle = t.idle, false, nil, nil
+		t.B, t.lent, t.idle = t.idle, false, nil
 	}
 	clear(t.Runs)
 	t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil
@@ -126,13 +66,7 @@ func (t *Text) Reset() {
 func (t *Text) Lit(s string) { t.put(s) }
 
 // Byte appends one byte of the template.
-func (t *Text) Byte(c byte) {
-	if t.base == nil {
-		t.B = append(t.B, c)
-		return
-	}
-	t.put(string([]byte{c}))
-}
+func (t *Text) Byte(c byte) { t.B = append(t.B, c) }
 
 // run records the origin of bytes that are about to be appended, or were: r.At
 // is their place. There is at least one.

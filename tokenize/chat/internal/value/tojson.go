@@ -208,8 +208,9 @@ func (j *JSON) str(t *Text, s *Str) {
 
 // plainStr appends a JSON string that comes from one place, as one run.
 func (j *JSON) plainStr(t *Text, s *Str) {
-	start := len(t.B) + 1
-	t.write(func(dst []byte) []byte { return append(j.appendEscaped(append(dst, '"'), s.S), '"') })
+	t.Byte('"')
+	start := len(t.B)
+	t.B = append(j.appendEscaped(t.B, s.S), '"')
 	if t.Track && s.F != nil && s.S != "" {
 		n := len(t.B) - 1 - start
 		t.run(Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})

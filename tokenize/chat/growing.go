@@ -1,0 +1,54 @@
+package chat
+
+import (
+	"context"
+	"time"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
+)
+
+// Growing renders the prefixes of one conversation one after the other, each the
+// same as Render would. What a longer prefix writes like the one before it is
+// not written again, where the run before shows that the template cannot do
+// anything else: for most templates each message is then rendered about once,
+// however many prefixes there are. It is for one goroutine.
+type Growing struct {
+	t     *Template
+	c     *Conversation
+	in    Input
+	trace eval.Trace
+	last  int // messages that were rendered last
+}
+
+// Growing returns a renderer of prefixes of c with an input. Its
+// Reuse and ContinueFinalMessage have no effect.
+func (t *Template) Growing(c *Conversation, in Input) *Growing {
+	if in.Now.IsZero() {
+		in.Now = time.Now()
+	}
+	in.Reuse, in.ContinueFinalMessage = nil, false
+	return &Growing{t: t, c: c, in: in}
+}
+
+// Render renders the first n messages. The result is valid until the next call
+// only. Its first kept bytes, and their origins, are those of the result before; a
+// negative number says that nobody knows.
+func (g *Growing) Render(ctx context.Context, n int) (r *Result, kept int, err error) {
+	c := g.c.Prefix(n)
+	if g.t.links && len(c.links) > 0 { // relink looks at all of a rendering
+		r, err = g.t.Render(ctx, c, g.in)
+		return r, -1, err
+	}
+	run := g.t.input(c, c.messages, g.in)
+	run.Trace = &g.trace
+	if failure := g.t.prog.Run(ctx, run, nil); failure != nil {
+		return nil, 0, g.t.fail(failure.Fault, failure.Pos)
+	}
+	t := &g.trace
+	r = &Result{Text: textOf(t.Text), Generation: t.Gens, Extents: t.Messages, runs: t.Runs, tracked: c.tracked}
+	if g.last < n { // what was left out knew nothing of the messages that are new
+		r.older.runs, r.older.extents = t.LeftOut()
+	}
+	g.last = n
+	return r, t.Kept, nil
+}

@@ -1,0 +1,439 @@
+package eval
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// A Trace lets the runs of a program over prefixes of one conversation leave out
+// what an earlier run has done. It rests on what that run was seen to read, not
+// on what templates usually do.
+//
+// A loop over messages that writes to the output is traced. Two passes share
+// nothing but namespaces (what a pass sets ends with it) and the output, so a
+// pass is a function of its message, of the namespaces and of whatever else it
+// reads: variables, inputs, the length of the list. While the loop runs, a source
+// stands in the place of each of these, and notes the passes that read it; before
+// each pass the namespaces and the length of the output are put down. The next
+// run begins like any other. When it reaches the loop with the same output, each
+// source says up to which pass its value of today would have done the same. The
+// loop goes on from there, with the namespaces and the output of then.
+//
+// Whatever is not understood ends the part that can be left out: an object that
+// changes and is no namespace (cycler, joiner, an iterator, loop.changed), or a
+// namespace that is given one. A list that is read as a whole holds for its length
+// only.
+//
+// A loop over the messages from the last to the first (Qwen's, which looks for the
+// last question) begins with what is new. backward.go tells what it leaves out.
+//
+// A Trace is for one goroutine, one program and the same inputs but for the
+// messages and their number.
+type Trace struct {
+	// What the last run wrote.
+	Text     []byte
+	Runs     []value.Run
+	Gens     [][2]int
+	Messages []Extent
+	// Kept says how many bytes of that, and of their origins, are as the run
+	// before wrote them.
+	Kept int
+	// Steps counts the steps that the last run did, without those it left out.
+	Steps int
+
+	loops []*loopTrace
+	// Of the run under way:
+	from   mark // the output up to here is the one of the run before
+	met    int  // loops so far
+	active *loopTrace
+	spaces []*Namespace
+	wrote  int // attributes of namespaces
+	left   int // steps left out
+	// What look finds: the values that a pass can read, their number in each place,
+	// and the names of attributes.
+	values []value.Value
+	layout []int
+	names  []string
+}
+
+// leaveOut counts steps of an earlier run, so that limits hold as ever.
+func (t *Trace) leaveOut(x *exec, steps int) {
+	x.steps += steps
+	t.left += steps
+}
+
+// mark is a place in the output, and the last run there, which may grow.
+type mark struct {
+	text, runs, gens, messages int
+	last                       value.Run
+}
+
+// LeftOut tells how many of Runs and Messages the last run took over from the one
+// before.
+func (t *Trace) LeftOut() (runs, messages int) { return t.from.runs, t.from.messages }
+
+func (t *Trace) start() {
+	t.from, t.met, t.active, t.spaces, t.wrote = mark{}, 0, nil, t.spaces[:0], 0
+	t.left = 0
+}
+
+// mark is the place where the output ends now.
+func (t *Trace) mark(x *exec) mark {
+	out := &x.output
+	m := mark{t.from.text + len(out.Text.B), t.from.runs + len(out.Text.Runs), t.from.gens + len(out.Text.Gens), t.from.messages + len(out.Messages), value.Run{}}
+	if k := len(out.Text.Runs); k > 0 {
+		m.last = out.Text.Runs[k-1]
+		m.last.At += int32(t.from.text)
+	}
+	return m
+}
+
+// jump goes on from an earlier place in the output of the run before. The last
+// run comes along, in case it grows.
+func (t *Trace) jump(x *exec, m mark) {
+	out := &x.output
+	out.Text.Reset()
+	out.Messages = out.Messages[:0]
+	t.from = m
+	if m.runs > 0 {
+		t.from.runs--
+		m.last.At -= int32(m.text)
+		out.Text.Runs = append(out.Text.Runs, m.last)
+	}
+}
+
+// repeats reports whether the output so far is what the run before had written at m.
+func (t *Trace) repeats(x *exec, m mark) bool {
+	if now := t.mark(x); now != m || !bytes.Equal(x.root.B, t.Text[t.from.text:m.text]) {
+		return false
+	}
+	for i, r := range x.root.Runs {
+		r.At += int32(t.from.text)
+		if k := t.from.runs + i; k < m.runs-1 && r != t.Runs[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// finish puts what the run wrote behind what it left out.
+func (t *Trace) finish(x *exec) {
+	out := &x.output
+	kept := t.from.text + common(t.Text[t.from.text:], out.Text.B)
+	t.Text = append(t.Text[:t.from.text], out.Text.B...)
+	old := t.Runs[t.from.runs:]
+	for i := range out.Text.Runs {
+		r := &out.Text.Runs[i]
+		r.At += int32(t.from.text)
+		if i >= len(old) || old[i] != *r {
+			kept = min(kept, int(r.At))
+			if i < len(old) {
+				kept = min(kept, int(old[i].At))
+			}
+		}
+	}
+	if k := len(out.Text.Runs); k < len(old) {
+		kept = min(kept, int(old[k].At))
+	}
+	t.Runs = append(t.Runs[:t.from.runs], out.Text.Runs...)
+	t.Gens = t.Gens[:t.from.gens]
+	for _, g := range out.Text.Gens {
+		t.Gens = append(t.Gens, [2]int{g[0] + t.from.text, g[1] + t.from.text})
+	}
+	t.Messages = t.Messages[:t.from.messages]
+	for _, e := range out.Messages {
+		t.Messages = append(t.Messages, Extent{e.Message, e.Start + t.from.text, e.End + t.from.text})
+	}
+	t.Kept, t.Steps = kept, x.steps-t.left
+	t.loops = t.loops[:t.met]
+	clear(t.values)
+}
+
+func common(a, b []byte) int {
+	n := min(len(a), len(b))
+	if bytes.Equal(a[:n], b[:n]) {
+		return n
+	}
+	i := 0
+	for a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+// drop forgets all, after a run that failed.
+func (t *Trace) drop() {
+	if t != nil {
+		*t = Trace{}
+	}
+}
+
+// made takes down a namespace. Those that a pass makes end with it.
+func (t *Trace) made(ns *Namespace) {
+	if t != nil && t.active == nil {
+		t.spaces = append(t.spaces, ns)
+		ns.number = len(t.spaces)
+	}
+}
+
+// writes notes that a namespace is given v.
+func (t *Trace) writes(v value.Value) {
+	if t == nil {
+		return
+	}
+	t.wrote++
+	if t.active != nil && !frozen(v) {
+		t.active.stop()
+	}
+}
+
+// frozen reports whether v is data that nothing can change.
+func frozen(v value.Value) bool {
+	switch v := v.(type) {
+	case *value.Str, *value.Bool, *value.None, *value.Int, *value.Float, *value.Undefined, *value.Range, *value.Bytes:
+		return true
+	case *value.List:
+		return v.F != nil || !slices.ContainsFunc(v.Items, func(v value.Value) bool { return !frozen(v) })
+	case *value.Dict:
+		for i := range v.Len() {
+			if v.F == nil && !frozen(v.Val(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// loopTrace is what is known of the passes of one loop.
+type loopTrace struct {
+	t        *Trace
+	code     *forStmt
+	items    []value.Value
+	backward bool
+	entry    mark
+	sources  []source
+	layout   []int // see Trace
+	names    []string
+	length   source // of items
+	loop     *Loop
+	pass     int // under way; 0 in a backward loop
+	steps    int // of the run when the loop began
+
+	passes  []passTrace // by pass, before it
+	stopped int         // the first pass that cannot be left out
+	lost    bool        // from here on nothing is noted
+	spaces  []*value.Dict
+	wrote   int // Trace.wrote when spaces was taken
+
+	backwards
+}
+
+// passTrace is the state before a pass. A source stands in spaces for what no
+// pass wrote.
+type passTrace struct {
+	out       mark
+	spaces    []*value.Dict
+	steps     int
+	completed bool
+}
+
+// enter begins to trace a loop if it can be, or goes on with an earlier trace of it.
+func (t *Trace) enter(x *exec, s *forStmt, l *Loop) {
+	if t.active != nil || l.next != nil || len(l.items) == 0 || len(x.prog.blocks) > 0 || l.backward && s.els != nil {
+		return
+	}
+	if d, ok := l.items[0].(*value.Dict); !ok || d.Message == 0 {
+		return
+	}
+	t.look(x)
+	if t.met == len(t.loops) {
+		t.loops = append(t.loops, t.trace(x, s, l))
+	} else if !t.loops[t.met].continues(x, s, l) {
+		t.loops[t.met] = t.trace(x, s, l)
+	}
+	lt, values := t.loops[t.met], t.values
+	t.met++
+	t.active, l.trace = lt, lt
+	lt.items, lt.loop, lt.steps, lt.wrote, lt.ran = l.items, l, x.steps, -1, false
+	if lt.backward {
+		return
+	}
+	lt.lost = false
+	k := min(len(lt.passes)-1, len(l.items), lt.stopped, lt.length.holds(&value.List{Items: l.items}))
+	for i := range lt.sources {
+		k = min(k, lt.sources[i].holds(values[i]))
+	}
+	k = max(k, 0)
+	lt.forget(k, values)
+	lt.put(x)
+	if k > 0 {
+		p := &lt.passes[k]
+		t.jump(x, p.out)
+		t.leaveOut(x, p.steps)
+		for i, d := range p.spaces {
+			t.spaces[i].attrs = d.Clone(0)
+		}
+		lt.spaces, lt.wrote = p.spaces, t.wrote
+		l.i = k
+	}
+}
+
+// trace begins a new trace.
+func (t *Trace) trace(x *exec, s *forStmt, l *Loop) *loopTrace {
+	lt := &loopTrace{t: t, code: s, items: l.items, backward: l.backward, entry: t.mark(x), stopped: math.MaxInt}
+	lt.layout, lt.names = slices.Clone(t.layout), slices.Clone(t.names)
+	lt.length.in = lt
+	lt.sources = make([]source, len(t.values))
+	for i := range lt.sources {
+		lt.sources[i].in = lt
+	}
+	return lt
+}
+
+// continues reports whether the loop that lt traced is the one that now begins:
+// the same code over a list that begins like it, behind the same output.
+func (lt *loopTrace) continues(x *exec, s *forStmt, l *Loop) bool {
+	return lt.code == s && lt.backward == l.backward && sameStart(lt.items, l.items) &&
+		slices.Equal(lt.layout, lt.t.layout) && slices.Equal(lt.names, lt.t.names) && lt.t.repeats(x, lt.entry)
+}
+
+// places calls f for all that a pass can read besides its message: inputs, the
+// variables of the functions around it, the attributes of namespaces. f returns
+// what is to be there.
+func (t *Trace) places(x *exec, f func(value.Value) value.Value) {
+	each := func(list []value.Value) {
+		for i, v := range list {
+			list[i] = f(v)
+		}
+	}
+	each(x.inputs)
+	for a := x.act; a != nil; a = a.up {
+		each(a.slots)
+	}
+	for _, ns := range t.spaces {
+		for i := range ns.attrs.Len() {
+			ns.attrs.SetVal(i, f(ns.attrs.Val(i)))
+		}
+	}
+}
+
+// look takes down what is in all places, how many there are, and what else is not
+// among them.
+func (t *Trace) look(x *exec) {
+	t.values = t.values[:0]
+	t.places(x, func(v value.Value) value.Value { t.values = append(t.values, plain(v)); return v })
+	t.layout, t.names = append(t.layout[:0], x.depth), t.names[:0]
+	if x.escape {
+		t.layout = append(t.layout, -1)
+	}
+	for a := x.act; a != nil; a = a.up {
+		t.layout = append(t.layout, len(a.slots))
+	}
+	for _, ns := range t.spaces {
+		t.layout = append(t.layout, ns.attrs.Len())
+		for i := range ns.attrs.Len() {
+			name, _ := ns.attrs.KeyString(i)
+			t.names = append(t.names, name)
+		}
+	}
+}
+
+// put puts the sources in their places.
+func (lt *loopTrace) put(x *exec) {
+	i := -1
+	lt.t.places(x, func(value.Value) value.Value { i++; return &lt.sources[i] })
+}
+
+// plain is the value behind a source. One that an earlier loop left in a variable
+// of a scope that is over means nothing.
+func plain(v value.Value) value.Value {
+	if s, ok := v.(*source); ok {
+		return s.v
+	}
+	return v
+}
+
+// forget drops what is known of the passes from k on, and takes over the values
+// of this run.
+func (lt *loopTrace) forget(k int, values []value.Value) {
+	lt.passes = lt.passes[:min(k+1, len(lt.passes))]
+	if lt.stopped >= k {
+		lt.stopped = math.MaxInt
+	}
+	for i := range lt.sources {
+		lt.sources[i].forget(k)
+		lt.sources[i].set(values[i])
+	}
+	lt.length.forget(k)
+	lt.length.set(&value.List{Items: lt.items})
+}
+
+// before is called in front of each pass, and once behind the last. It reports
+// whether a pass before that ended in the ordinary way.
+func (lt *loopTrace) before(x *exec, completed bool) bool {
+	if lt.backward {
+		lt.goBack(x)
+		return completed
+	}
+	if lt.lost {
+		return completed
+	}
+	lt.pass = lt.loop.i
+	if lt.pass < len(lt.passes) { // the loop goes on from here
+		return lt.passes[lt.pass].completed
+	}
+	if lt.wrote != lt.t.wrote {
+		lt.spaces, lt.wrote = make([]*value.Dict, len(lt.t.spaces)), lt.t.wrote
+		for i, ns := range lt.t.spaces {
+			lt.spaces[i] = ns.attrs.Clone(0)
+		}
+	}
+	lt.passes = append(lt.passes, passTrace{lt.t.mark(x), lt.spaces, x.steps - lt.steps, completed})
+	return completed
+}
+
+// leave ends the loop.
+func (lt *loopTrace) leave(x *exec) {
+	lt.t.places(x, plain)
+	lt.t.active, lt.loop.trace = nil, nil
+	if lt.backward {
+		lt.keep()
+	}
+}
+
+// stop says that the pass under way cannot be left out.
+func (lt *loopTrace) stop() {
+	lt.stopped = min(lt.stopped, lt.pass)
+	lt.busy = true
+}
+
+// lose says that no more can be noted of the loop.
+func (lt *loopTrace) lose() {
+	lt.stop()
+	lt.lost = true
+}
+
+// looked notes that an attribute of the loop object was read.
+func (l *Loop) looked(name string) {
+	if l.trace == nil {
+		return
+	}
+	lt, n := l.trace, int64(len(l.items))
+	switch {
+	case lt.backward:
+		lt.busy = true
+	case name == "changed":
+		lt.stop()
+	case name == "length", name == "revindex", name == "revindex0":
+		lt.length.narrow(n, n)
+	case name != "last" && name != "nextitem":
+	case int64(l.i)+1 < n:
+		lt.length.narrow(int64(l.i)+2, math.MaxInt64)
+	default:
+		lt.length.narrow(0, n)
+	}
+}

@@ -1,0 +1,138 @@
+package tokenize_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// apart is r with every context said in two parts, the second of them empty: the
+// same messages, each time rendered from the first on.
+func apart(r *rollout.Rollout) *rollout.Rollout {
+	out := *r
+	out.Turns = slices.Clone(r.Turns)
+	for i := range out.Turns {
+		t := &out.Turns[i]
+		parts := slices.Clone(t.Context.Parts)
+		if parts == nil {
+			parts = []rollout.ContextPart{{To: t.Message}}
+		}
+		t.Context.Parts = append(parts, rollout.ContextPart{From: t.Message, To: t.Message})
+	}
+	return &out
+}
+
+func policies(budget int) []ctxwindow.Policy {
+	summary := func(_ context.Context, omitted []rollout.Message) (rollout.Message, error) {
+		return rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprint(len(omitted), " messages were about files")}, nil
+	}
+	return []ctxwindow.Policy{ctxwindow.None{}, ctxwindow.HeadTail{Budget: budget}, ctxwindow.Tail{Budget: budget},
+		ctxwindow.Refill{Budget: budget}, ctxwindow.Compaction{Budget: budget, Summarize: summary}}
+}
+
+// Contexts that grow are encoded from where they differ; that changes neither a
+// row nor the report, whatever window is planned.
+func TestGrowingContextsAreEncodedAsIfAlone(t *testing.T) {
+	models := templateModels(t)
+	const seed = 71
+	compared, windowed := 0, 0
+	for k, name := range slices.Sorted(maps.Keys(models)) {
+		if testing.Short() && k%8 != 0 {
+			continue
+		}
+		rng := rand.New(rand.NewPCG(seed, uint64(k)))
+		for j := range 4 {
+			r := randomRollout(rng, j%2 == 0)
+			for range 3 { // make it longer
+				more := randomRollout(rng, j%2 == 0)
+				first := slices.IndexFunc(more.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleAssistant })
+				for _, turn := range more.Turns {
+					r.Turns = append(r.Turns, rollout.Turn{Message: len(r.Messages) + turn.Message - first, Step: len(r.Turns)})
+				}
+				r.Messages = append(r.Messages, more.Messages[first:]...)
+			}
+			all := policies(300 + rng.IntN(400))
+			for _, p := range []ctxwindow.Policy{all[0], all[1+(j+k)%4]} {
+				note := fmt.Sprintf("%s, seed %d, rollout %d, %s", name, seed, j, p.Name())
+				enc, err := tokenize.NewEncoder(models[name], tokenize.Options{})
+				require.NoError(t, err)
+				contexts, _, err := ctxwindow.Plan(t.Context(), r, p, enc.Counter(r))
+				if err != nil {
+					continue // the template refuses the conversation, or nothing fits
+				}
+				shown, err := ctxwindow.Apply(r, contexts)
+				require.NoError(t, err, note)
+				for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged} {
+					enc, err := tokenize.NewEncoder(models[name], tokenize.Options{Mode: mode})
+					require.NoError(t, err)
+					want, wantReport, wantErr := enc.EncodeReport(t.Context(), apart(shown))
+					got, report, err := enc.EncodeReport(t.Context(), shown)
+					if wantErr != nil {
+						require.EqualError(t, err, wantErr.Error(), note)
+						continue
+					}
+					require.NoError(t, err, note)
+					require.Equal(t, want, got, note)
+					require.Equal(t, wantReport, report, note)
+					compared++
+					if slices.ContainsFunc(shown.Turns, func(t rollout.Turn) bool { return len(t.Context.Parts) > 1 }) {
+						windowed++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d encodings, %d with windows", compared, windowed)
+	require.Greater(t, windowed, compared/8)
+}
+
+// longRollout has turns of a few tokens, with reasoning and a tool call if asked.
+func longRollout(turns int, tools bool) *rollout.Rollout {
+	r := &rollout.Rollout{ID: fmt.Sprint(turns, " turns"), Messages: say("system: be brief", "user: find the bug")}
+	for k := range turns {
+		r.Turns = append(r.Turns, rollout.Turn{Message: len(r.Messages), Step: k})
+		m := rollout.Message{Role: rollout.RoleAssistant, Content: fmt.Sprintf("reply %d looks at the next file", k), Sampled: rollout.SampledByPolicy}
+		next := rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprintf("line %d is fine", k)}
+		if tools {
+			id := fmt.Sprint("call", k)
+			m.Reasoning, m.ToolCalls = "so I look", []rollout.ToolCall{{ID: id, Name: "bash", Arguments: `{"command":"ls"}`}}
+			next.Role, next.ToolCallID = rollout.RoleTool, id
+		}
+		r.Messages = append(r.Messages, m, next)
+	}
+	return r
+}
+
+// Ten thousand turns of text merge in time linear in them. Rendering each prompt
+// from its first message took 60 s of processor time.
+func TestTenThousandTurns(t *testing.T) {
+	kit.OneGoroutine(t)
+	m := qwen3(t)
+	for _, tools := range []bool{false, true} {
+		cost := func(turns int) time.Duration {
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+			require.NoError(t, err)
+			r := longRollout(turns, tools)
+			used := kit.CPUTime()
+			seqs, err := enc.Encode(t.Context(), r)
+			require.NoError(t, err)
+			require.Len(t, seqs, 1)
+			require.Equal(t, turns-1, seqs[0].LastTurn)
+			return kit.CPUTime() - used
+		}
+		few, many := cost(2000), cost(10_000)
+		t.Logf("tools %v: 2,000 turns %v, 10,000 turns %v of processor time", tools, few, many)
+		require.Less(t, many, 15*time.Second)
+	}
+}
