@@ -100,7 +100,7 @@ func (c *convertCmd) Run(p *program) error {
 type leftOutError struct{ left, of int }
 
 func (e *leftOutError) Error() string {
-	return fmt.Sprintf("%s of %s records were left out, each listed with its place: mend them, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first", number(e.left), number(e.of))
+	return fmt.Sprintf("%s of %s records were left out and listed: mend them, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first", number(e.left), number(e.of))
 }
 
 // short is the error of a batch that lacks records, unless that was accepted.
