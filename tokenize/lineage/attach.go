@@ -11,6 +11,7 @@ type merge struct {
 	opts  Options
 	trie  *trie
 	turns []record
+	pre   preorder
 
 	succ, pred []int32       // neighbours in the row
 	join       []joint       // by the later turn: how it holds to pred
@@ -23,9 +24,8 @@ type merge struct {
 // joint is a join seen from its later turn.
 type joint struct {
 	kind JoinKind
-	rank uint8 // splice, realign, erase: the order in which repairs are preferred
-	at   int   // common prefix of the two turns, in ids of the later prompt
-	cost int   // tokens respelled or positions given up
+	at   int // common prefix of the two turns, in ids of the later prompt
+	cost int // tokens respelled or positions given up
 }
 
 type ownerEntry struct{ turn, next int32 }
@@ -40,7 +40,7 @@ func filled[T any](n int, v T) []T {
 
 func newMerge(opts Options, t *trie, turns []record) *merge {
 	n := len(turns)
-	m := &merge{opts: opts, trie: t, turns: turns,
+	m := &merge{opts: opts, trie: t, turns: turns, pre: t.preorder(),
 		succ: filled(n, none), pred: filled(n, none), join: make([]joint, n), reason: make([]BreakReason, n),
 		below: make([]int32, len(t.nodes)), owner: filled(len(t.nodes), none)}
 	// Each node on the way back from an output end holds at least one sampled id,
@@ -57,59 +57,54 @@ func newMerge(opts Options, t *trie, turns []record) *merge {
 			m.owner[x] = int32(len(m.owners) - 1)
 		}
 	}
-	for _, x := range t.leavesFirst() {
-		if p := t.nodes[x].parent; p != none {
-			m.below[p] += m.below[x]
-		}
-	}
+	m.sumUp(m.below)
 	return m
 }
 
-// leavesFirst orders the nodes so that each comes before its parent.
-func (t *trie) leavesFirst() []int32 {
-	open := make([]int32, len(t.nodes))
-	for i := range t.nodes {
-		if p := t.nodes[i].parent; p != none {
-			open[p]++
+// sumUp adds to each node's count those of the nodes below it.
+func (m *merge) sumUp(count []int32) {
+	for _, x := range slices.Backward(m.pre.nodes) {
+		if p := m.trie.nodes[x].parent; p != none {
+			count[p] += count[x]
 		}
 	}
-	order := make([]int32, 0, len(t.nodes))
-	for i, n := range open {
-		if n == 0 {
-			order = append(order, int32(i))
-		}
-	}
-	for k := 0; k < len(order); k++ {
-		if p := t.nodes[order[k]].parent; p != none {
-			if open[p]--; open[p] == 0 {
-				order = append(order, p)
-			}
-		}
-	}
-	return order
 }
 
-// attach is pass 1. Turns come by prompt length; each continues the longest row
-// end that begins its prompt. All row ends a turn could continue lie on one way
-// to the root and whatever can follow the longest can follow the others too, so
-// the greedy choice is a minimum chain cover.
+// landing is a place from which a row can go on behind a turn: any prompt that
+// passes node can follow.
+type landing struct {
+	node int32
+	jt   joint
+}
+
+// attach is pass 1: a row can go on where the full ids of its last turn end.
 func (m *merge) attach() {
-	order := make([]int32, 0, len(m.turns))
+	ends := make([]landing, len(m.turns))
 	for i := range m.turns {
-		if m.turns[i].trained() {
-			order = append(order, int32(i))
+		ends[i] = landing{m.turns[i].full, joint{at: m.turns[i].fLen()}}
+		if !m.turns[i].trained() {
+			ends[i].node = none
 		}
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(m.turns[a].pLen, m.turns[b].pLen), cmp.Compare(a, b))
-	})
-	// ends holds the open row ends of a node in order of arrival. up leads to
-	// the nearest ancestor that may hold one. A node no deeper than the prompt
-	// at hand gets no further ends (their prompts are shorter, so they came
-	// before), hence a way once found empty stays empty and is shortened.
+	m.pair(ends)
+}
+
+// pair joins turns to the prompts that pass their landings (by turn; node none
+// where a row is to end). Prompts come by length, and each takes the deepest
+// landing left on its way. All it could take lie on that way and whatever can
+// take the deepest can take the others too, so the greedy choice makes the most
+// joins there can be: for exact landings, a minimum chain cover.
+func (m *merge) pair(at []landing) {
+	order := m.byPromptLength()
 	first := filled(len(m.trie.nodes), none)
-	last := filled(len(m.trie.nodes), none)
 	next := filled(len(m.turns), none)
+	for _, i := range slices.Backward(order) {
+		if x := at[i].node; x != none {
+			next[i], first[x] = first[x], i
+		}
+	}
+	// up leads to the nearest ancestor that may hold a landing. A way once found
+	// empty stays empty and is shortened.
 	up := make([]int32, len(m.trie.nodes))
 	for i := range up {
 		up[i] = m.trie.nodes[i].parent
@@ -126,15 +121,23 @@ func (m *merge) attach() {
 		if found != none {
 			i := first[found]
 			first[found] = next[i]
-			m.link(i, j, joint{kind: JoinExact, at: m.turns[i].fLen()})
+			m.link(i, j, at[i].jt)
 		}
-		if first[r.full] == none {
-			first[r.full] = j
-		} else {
-			next[last[r.full]] = j
-		}
-		last[r.full] = j
 	}
+}
+
+// byPromptLength lists the trained turns, shortest prompt first.
+func (m *merge) byPromptLength() []int32 {
+	order := make([]int32, 0, len(m.turns))
+	for i := range m.turns {
+		if m.turns[i].trained() {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(m.turns[a].pLen, m.turns[b].pLen), cmp.Compare(a, b))
+	})
+	return order
 }
 
 func (m *merge) link(i, j int32, jt joint) {

@@ -134,17 +134,13 @@ func (w *writer) splice(j int32, at int) int {
 		rowAt, engineAt = s.At+s.Len, start+s.EngineLen
 	}
 	rowAt += at - engineAt
-	var row, engine idCursor
+	var row idCursor
 	for p := range w.row.piecesFrom(rowAt) {
 		if end := p.Start + len(p.IDs); end > rowAt {
 			row.pieces = append(row.pieces, p.IDs[max(0, rowAt-p.Start):])
 		}
 	}
-	for _, x := range w.trie.path(nil, w.turns[j].prompt, at) {
-		n := &w.trie.nodes[x]
-		engine.pieces = append(engine.pieces, n.ids[max(0, at-(n.depth-len(n.ids))):])
-	}
-	a := align(row, engine, rowAt, w.opts.Text, -1)
+	a := align(row, w.trie.cursor(w.turns[j].prompt, at), rowAt, w.opts.Text, -1)
 	if keep < len(w.subs) {
 		w.subs = slices.Clone(w.subs[:keep]) // earlier spans keep the list they have
 	}

@@ -107,7 +107,7 @@ func (m *merge) promptsBelow() []nearest {
 			own[r.prompt] = r.pLen
 		}
 	}
-	for _, x := range m.trie.leavesFirst() {
+	for _, x := range slices.Backward(m.pre.nodes) {
 		p := m.trie.nodes[x].parent
 		if p == none || own[x] == far {
 			continue
@@ -118,12 +118,15 @@ func (m *merge) promptsBelow() []nearest {
 	return out
 }
 
-// explain sets the reason of each row start, before repairs.
+// explain sets the reason of each row start, before repairs. A turn that pass 1
+// joined starts a row only if a repair takes its predecessor.
 func (m *merge) explain() {
 	var heads []int32
 	for j := range m.turns {
 		if m.isHead(int32(j)) {
 			heads = append(heads, int32(j))
+		} else {
+			m.reason[j] = BreakSibling
 		}
 	}
 	if len(heads) < 2 {

@@ -3,271 +3,264 @@ package lineage
 import (
 	"cmp"
 	"slices"
-
-	"github.com/turnpack/turnpack/rollout"
 )
 
-// The ranks of repairs, in order of preference.
-const (
-	rankSplice uint8 = iota + 1
-	rankRealign
-	rankErase
-)
-
-// candidate is a possible repair: row end i goes on with row start j.
-type candidate struct {
-	i, j int32
-	jt   joint
-}
-
-// repair is pass 2: it joins row ends to row starts, as many as the limits allow
-// and, among those, the cheapest. Exact joins are never touched.
+// repair is pass 2: it lets rows go on through divergences, as far as the limits
+// allow, so that the fewest rows remain and, among those, the fewest tokens are
+// dropped and then respelled. Where that takes it, exact joins are paired anew.
 func (m *merge) repair() {
-	byTail := m.candidates()
-	m.match(byTail)
-	m.cutLoops()
-}
-
-// candidates lists the repairs of each row end, cheapest first, and marks the
-// row starts that have none within the limits as BreakBudget.
-func (m *merge) candidates() [][]candidate {
-	var heads, tails []int32
-	for k := range m.turns {
-		if k := int32(k); m.isHead(k) {
-			heads = append(heads, k)
-		}
-		if k := int32(k); m.isTail(k) {
-			tails = append(tails, k)
+	var tails []int32
+	for _, i := range m.byPromptLength() {
+		if m.isTail(i) {
+			tails = append(tails, i)
 		}
 	}
-	byTail := make([][]candidate, len(m.turns))
-	s := newSearch(m)
-	for _, j := range heads {
-		s.aim(j)
-		found := false
+	if len(tails) < 2 {
+		return
+	}
+	r := newRepairs(m)
+	repairable := false
+	for _, i := range tails {
+		repairable = len(r.of(i)) > 0 || repairable
+	}
+	r.explain(tails)
+	if repairable {
+		c := newMatching(r)
 		for _, i := range tails {
-			if i == j {
-				continue
-			}
-			if jt, ok := s.try(i); ok {
-				byTail[i] = append(byTail[i], candidate{i, j, jt})
-				found = true
+			c.add(i)
+		}
+		for j := range m.turns {
+			if m.pred[j] != none {
+				m.unlink(int32(j))
 			}
 		}
-		if s.over && !found {
-			m.reason[j] = BreakBudget
-		}
+		m.pair(c.held)
 	}
-	for _, c := range byTail {
-		slices.SortFunc(c, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(a.jt.rank, b.jt.rank), cmp.Compare(a.jt.cost, b.jt.cost),
-				cmp.Compare(m.turns[a.j].pLen, m.turns[b.j].pLen), cmp.Compare(a.j, b.j))
-		})
+	if m.opts.AllowErase && m.opts.realigns() {
+		r.erase()
 	}
-	return byTail
 }
 
-// search tries all row ends against one row start after another.
-type search struct {
+// repairs knows from where rows can go on behind each turn.
+type repairs struct {
 	*merge
-	head   int32
-	over   bool    // a repair was found that exceeds a limit
-	onWay  []int32 // by node: the head whose prompt passes through it
-	nodes  []int32 // way to the head's prompt, top first
-	pieces [][]rollout.TokenID
-	// spliced remembers, by row end, the last splice found and the node of the
-	// prompt at which the row was used up. Every prompt that passes through that
-	// node takes the same splice. When each call re-tokenises the history, all
-	// later prompts do.
-	spliced  []splicedAt
-	tailWay  []int32
-	tailIDs  [][]rollout.TokenID
-	splices  bool
-	realigns bool
+	starts    []int32    // by node: trained prompts that end there or below
+	spellings *spellings // nil where the policy does not splice
+	known     []bool     // by turn
+	choices   [][]landing
+	// Of the turns looked at so far, by turn: nodes below which a repair exists
+	// that exceeds a limit.
+	beyond  [][]int32
+	dropped int // price of a dropped token in respelled ones
 }
 
-type splicedAt struct {
-	node int32
-	jt   joint
-}
-
-func newSearch(m *merge) *search {
-	return &search{merge: m, onWay: filled(len(m.trie.nodes), none), spliced: filled(len(m.turns), splicedAt{node: none}),
-		splices: m.opts.splices(), realigns: m.opts.realigns()}
-}
-
-func (s *search) aim(j int32) {
-	s.head, s.over = j, false
-	s.nodes = s.trie.path(s.nodes[:0], s.turns[j].prompt, 0)
-	s.pieces = s.pieces[:0]
-	s.onWay[0] = j
-	for _, x := range s.nodes {
-		s.onWay[x] = j
-		s.pieces = append(s.pieces, s.trie.nodes[x].ids)
-	}
-}
-
-// try looks for the best repair that lets the head follow row end i.
-func (s *search) try(i int32) (joint, bool) {
-	if c := &s.spliced[i]; c.node != none && s.onWay[c.node] == s.head {
-		return c.jt, true
-	}
-	r := &s.turns[i]
-	x, leaves := r.full, none // leaves is the first node off the head's way
-	for s.onWay[x] != s.head {
-		leaves = x
-		if far := s.trie.nodes[x].jump; s.onWay[far] != s.head {
-			x = far
-		} else {
-			x = s.trie.nodes[x].parent
+func newRepairs(m *merge) *repairs {
+	n := len(m.turns)
+	r := &repairs{merge: m, starts: make([]int32, len(m.trie.nodes)), known: make([]bool, n), choices: make([][]landing, n), beyond: make([][]int32, n), dropped: 1}
+	for i := range m.turns {
+		if m.turns[i].trained() {
+			r.starts[m.turns[i].prompt]++
 		}
 	}
-	if leaves == none {
-		return joint{}, false
-	}
-	at := s.trie.nodes[x].depth
-	if s.splices && r.fLen()-s.opts.MaxSubTokens <= s.turns[s.head].pLen {
-		if jt, ok := s.trySplice(i, leaves, at); ok {
-			return jt, true
+	m.sumUp(r.starts)
+	if m.opts.splices() {
+		r.spellings = newSpellings(m)
+		longest := 0
+		for i := range m.turns {
+			longest = max(longest, m.turns[i].fLen())
 		}
+		r.dropped += n * min(m.opts.MaxSubTokens, longest) // more than all splices can respell
 	}
-	if s.realigns {
-		return s.tryRealign(r, at)
-	}
-	return joint{}, false
+	return r
 }
 
-// wayIndex returns the index in nodes of the node that holds id number depth
-// (from 1) of the head's prompt; len(nodes) where the prompt is shorter.
-func (s *search) wayIndex(depth int) int {
-	k, _ := slices.BinarySearchFunc(s.nodes, depth, func(x int32, depth int) int { return cmp.Compare(s.trie.nodes[x].depth, depth) })
-	return k
+// price orders the joins of a rollout by their sum.
+func (r *repairs) price(l landing) int {
+	if l.jt.kind == JoinRealign {
+		return l.jt.cost * r.dropped
+	}
+	return l.jt.cost
 }
 
-func (s *search) trySplice(i, leaves int32, at int) (joint, bool) {
-	// at is a node on the head's way, so the pieces behind it begin there.
-	k := s.wayIndex(at + 1)
-	if k == len(s.nodes) {
-		return joint{}, false
+// of returns the landings of turn i that lead to prompts, cheapest first, the
+// exact one included.
+func (r *repairs) of(i int32) []landing {
+	if !r.known[i] {
+		r.known[i] = true
+		r.truncated(i)
+		if r.spellings != nil {
+			r.respelled(i)
+		}
+		slices.SortStableFunc(r.choices[i], func(a, b landing) int { return cmp.Compare(r.price(a), r.price(b)) })
 	}
-	a, b := s.opts.Text(s.trie.nodes[leaves].ids[0]), s.opts.Text(s.pieces[k][0])
-	if n := min(len(a), len(b)); a[:n] != b[:n] {
-		return joint{}, false
-	}
-	s.tailWay = s.trie.path(s.tailWay[:0], s.turns[i].full, at)
-	s.tailIDs = s.tailIDs[:0]
-	for _, x := range s.tailWay {
-		s.tailIDs = append(s.tailIDs, s.trie.nodes[x].ids)
-	}
-	al := align(idCursor{pieces: s.tailIDs}, idCursor{pieces: s.pieces[k:]}, 0, s.opts.Text, s.opts.MaxSubTokens)
-	s.over = s.over || al.over
-	if !al.ok {
-		return joint{}, false
-	}
-	jt := joint{kind: JoinSplice, rank: rankSplice, at: at, cost: al.size}
-	s.spliced[i] = splicedAt{s.nodes[s.wayIndex(at+al.engine)], jt}
-	return jt, true
+	return r.choices[i]
 }
 
-func (s *search) tryRealign(r *record, at int) (joint, bool) {
-	lost := r.fLen() - at
-	jt := joint{kind: JoinRealign, rank: rankRealign, at: at, cost: lost}
-	if at <= r.pLen {
-		// A row that may hold respelled text is cut at the response's own start
-		// only: other positions have no counterpart inside a respelled run.
-		if !s.opts.AllowErase || s.splices && at < r.pLen {
-			return joint{}, false
+// truncated finds where the row can go on with the whole response, or with its
+// first tokens. A node without more prompts below it than the last has nothing
+// to offer at its price.
+func (r *repairs) truncated(i int32) {
+	t := &r.turns[i]
+	offered, beyond := int32(0), none
+	for x := t.full; x != t.prompt; x = r.trie.nodes[x].parent {
+		at := r.trie.nodes[x].depth
+		l := landing{x, joint{kind: JoinRealign, at: at, cost: t.fLen() - at}}
+		if x == t.full {
+			l.jt.kind = JoinExact
 		}
-		jt.rank = rankErase
-	}
-	share := float64(min(lost, len(r.output))) / float64(len(r.output))
-	if lost > s.opts.MaxDropTokens || share > s.opts.MaxDropFrac {
-		s.over = true
-		return joint{}, false
-	}
-	return jt, true
-}
-
-// match joins row ends in order of their cheapest candidate, each along an
-// augmenting path. That gives the most joins, and those of the least cost as far
-// as a join costs the same whichever start it leads to, which it nearly always does.
-func (m *merge) match(byTail [][]candidate) {
-	var order []int32
-	for i, c := range byTail {
-		if len(c) > 0 {
-			order = append(order, int32(i))
+		switch {
+		case x != t.full && !r.opts.realigns():
+			return
+		case !r.opts.affords(l.jt.cost, len(t.output)):
+			beyond = x
+		case r.starts[x] > offered:
+			offered = r.starts[x]
+			r.choices[i] = append(r.choices[i], l)
 		}
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := byTail[a][0].jt, byTail[b][0].jt
-		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.cost, y.cost),
-			cmp.Compare(m.turns[a].pLen, m.turns[b].pLen), cmp.Compare(a, b))
-	})
-	taken := filled(len(m.turns), candidate{i: none}) // by head
-	seen := filled(len(m.turns), none)                // by head: the search that met it
-	next := make([]int, len(m.turns))                 // by tail: its next candidate to try
-	var stack []int32                                 // tails of the augmenting path
-	for _, root := range order {
-		stack = append(stack[:0], root)
-		next[root] = 0
-		for len(stack) > 0 {
-			i := stack[len(stack)-1]
-			if next[i] == len(byTail[i]) {
-				stack = stack[:len(stack)-1]
-				continue
-			}
-			c := byTail[i][next[i]]
-			next[i]++
-			if seen[c.j] == root {
-				continue
-			}
-			seen[c.j] = root
-			if owner := taken[c.j].i; owner != none {
-				stack = append(stack, owner)
-				next[owner] = 0
-				continue
-			}
-			// A free start: each tail on the path takes the candidate it tried last.
-			for k := len(stack) - 1; k >= 0; k-- {
-				won := byTail[stack[k]][next[stack[k]]-1]
-				taken[won.j] = won
-			}
-			break
-		}
-	}
-	for j, c := range taken {
-		if c.i != none {
-			m.link(c.i, int32(j), c.jt)
-		}
+	if beyond != none {
+		r.beyond[i] = append(r.beyond[i], beyond)
 	}
 }
 
-// cutLoops turns the worst repair of each closed loop back into a fork. Only
-// erased retries, which can point at each other, make loops.
-func (m *merge) cutLoops() {
-	state := make([]bool, len(m.turns))
-	for j := range m.turns {
-		if m.isHead(int32(j)) {
-			for x := int32(j); x != none; x = m.succ[x] {
-				state[x] = true
-			}
-		}
-	}
-	for j := range m.turns {
-		if state[j] || !m.turns[j].trained() {
+// affords says whether a realigned join may give up that many of n sampled tokens.
+func (o *Options) affords(lost, n int) bool {
+	return lost <= o.MaxDropTokens && float64(lost)/float64(n) <= o.MaxDropFrac
+}
+
+// respelled finds where the row can go on in another spelling.
+func (r *repairs) respelled(i int32) {
+	t := &r.turns[i]
+	for _, x := range r.spellings.of(t.full) {
+		if r.starts[x] == 0 || r.pre.holds(x, t.full) || r.pre.holds(t.full, x) {
 			continue
 		}
-		worst := none
-		for x := int32(j); !state[x]; x = m.succ[x] {
-			state[x] = true
-			if worst == none || worse(m.join[x], m.join[worst]) {
-				worst = x
-			}
+		at := r.trie.meet(t.full, x, &r.pre)
+		a := align(r.trie.cursor(t.full, at), r.trie.cursor(x, at), 0, r.opts.Text, r.opts.MaxSubTokens)
+		switch {
+		case a.ok:
+			r.choices[i] = append(r.choices[i], landing{x, joint{JoinSplice, at, a.size}})
+		case a.over:
+			r.beyond[i] = append(r.beyond[i], x)
 		}
-		m.unlink(worst)
 	}
 }
 
-func worse(a, b joint) bool {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost)) > 0
+// explain finds the row starts that a repair of a row end could reach, but none
+// within the limits.
+func (r *repairs) explain(tails []int32) {
+	const within, beyond = 1, 2
+	mark := make([]uint8, len(r.trie.nodes))
+	found := false
+	for _, i := range tails {
+		for _, l := range r.of(i) {
+			mark[l.node] |= within
+		}
+		for _, x := range r.beyond[i] {
+			mark[x] |= beyond
+			found = true
+		}
+	}
+	if !found {
+		return
+	}
+	for _, x := range r.pre.nodes[1:] {
+		mark[x] |= mark[r.trie.nodes[x].parent]
+	}
+	for j := range r.turns {
+		if r.isHead(int32(j)) && mark[r.turns[j].prompt] == beyond {
+			r.reason[j] = BreakBudget
+		}
+	}
 }
+
+// erase joins what row ends and starts are left by giving up whole responses,
+// the cheapest first. Retries could follow each other in a circle, so this is no
+// matching: a row end never takes the start of its own row.
+func (r *repairs) erase() {
+	type erasure struct {
+		i    int32
+		land landing
+	}
+	var found []erasure
+	var heads []int32
+	headOf, endOf := filled(len(r.turns), none), filled(len(r.turns), none) // by row end, by row start
+	for j := range r.turns {
+		if !r.isHead(int32(j)) {
+			continue
+		}
+		i := int32(j)
+		for r.succ[i] != none {
+			i = r.succ[i]
+		}
+		heads = append(heads, int32(j))
+		headOf[i], endOf[j] = int32(j), i
+		for x := r.turns[i].prompt; x != none; x = r.trie.nodes[x].parent {
+			at := r.trie.nodes[x].depth
+			lost := r.turns[i].fLen() - at
+			// A row that may hold respelled text is cut at the response's own start
+			// only: other positions have no counterpart inside a respelled run.
+			if !r.opts.affords(lost, lost) || r.opts.splices() && x != r.turns[i].prompt {
+				break
+			}
+			found = append(found, erasure{i, landing{x, joint{JoinRealign, at, lost}}})
+		}
+	}
+	slices.SortFunc(found, func(a, b erasure) int {
+		return cmp.Or(cmp.Compare(a.land.jt.cost, b.land.jt.cost), cmp.Compare(r.turns[a.i].pLen, r.turns[b.i].pLen), cmp.Compare(a.i, b.i))
+	})
+	open := newOpenStarts(r.merge, heads)
+	for _, e := range found {
+		if r.succ[e.i] != none {
+			continue
+		}
+		k, ok := open.first(e.land.node)
+		if ok && open.turns[k] == headOf[e.i] {
+			k, ok = open.after(k, e.land.node)
+		}
+		if !ok {
+			continue
+		}
+		j := open.turns[k]
+		open.take(k)
+		r.link(e.i, j, e.land.jt)
+		headOf[endOf[j]], endOf[headOf[e.i]] = headOf[e.i], endOf[j]
+	}
+}
+
+// openStarts are row starts that nothing leads to yet.
+type openStarts struct {
+	*merge
+	turns []int32 // in the order of their prompts in the tree
+	next  []int   // by index in turns: itself where open, else one behind it that may be
+}
+
+func newOpenStarts(m *merge, turns []int32) *openStarts {
+	o := &openStarts{merge: m, turns: slices.Clone(turns), next: make([]int, len(turns)+1)}
+	slices.SortStableFunc(o.turns, func(a, b int32) int { return cmp.Compare(o.place(a), o.place(b)) })
+	for k := range o.next {
+		o.next[k] = k
+	}
+	return o
+}
+
+func (o *openStarts) place(j int32) int32 { return o.pre.in[o.merge.turns[j].prompt] }
+
+// first returns the index of an open start whose prompt passes node x.
+func (o *openStarts) first(x int32) (int, bool) {
+	k, _ := slices.BinarySearchFunc(o.turns, o.pre.in[x], func(j, at int32) int { return cmp.Compare(o.place(j), at) })
+	return o.from(k, x)
+}
+
+// after returns the next one.
+func (o *openStarts) after(k int, x int32) (int, bool) { return o.from(k+1, x) }
+
+func (o *openStarts) from(k int, x int32) (int, bool) {
+	for o.next[k] != k {
+		o.next[k] = o.next[o.next[k]]
+		k = o.next[k]
+	}
+	return k, k < len(o.turns) && o.place(o.turns[k]) <= o.pre.last[x]
+}
+
+func (o *openStarts) take(k int) { o.next[k] = k + 1 }

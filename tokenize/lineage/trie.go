@@ -138,6 +138,16 @@ func (t *trie) path(dst []int32, at int32, from int) []int32 {
 	return dst
 }
 
+// cursor walks the ids on the way to node at, from offset from.
+func (t *trie) cursor(at int32, from int) idCursor {
+	var c idCursor
+	for _, x := range t.path(nil, at, from) {
+		n := &t.nodes[x]
+		c.pieces = append(c.pieces, n.ids[max(0, from-(n.depth-len(n.ids))):])
+	}
+	return c
+}
+
 // appendIDs appends the ids from offset from to node at.
 func (t *trie) appendIDs(dst []rollout.TokenID, at int32, from int) []rollout.TokenID {
 	for _, x := range t.path(nil, at, from) {
@@ -145,6 +155,59 @@ func (t *trie) appendIDs(dst []rollout.TokenID, at int32, from int) []rollout.To
 		dst = append(dst, n.ids[max(0, from-(n.depth-len(n.ids))):]...)
 	}
 	return dst
+}
+
+// preorder lists the nodes so that each comes before those below it, which
+// follow it in one run.
+type preorder struct {
+	nodes    []int32
+	in, last []int32 // by node: its index in nodes, and that of the last node below it
+}
+
+func (t *trie) preorder() preorder {
+	n := len(t.nodes)
+	first, next := filled(n, none), make([]int32, n)
+	for x := int32(n - 1); x >= 0; x-- {
+		if p := t.nodes[x].parent; p != none {
+			next[x], first[p] = first[p], x
+		} else {
+			next[x] = none
+		}
+	}
+	o := preorder{make([]int32, 0, n), make([]int32, n), make([]int32, n)}
+	for x := int32(0); x != none; {
+		o.in[x] = int32(len(o.nodes))
+		o.nodes = append(o.nodes, x)
+		if first[x] != none {
+			x = first[x]
+			continue
+		}
+		for x != none { // all below x is listed
+			o.last[x] = int32(len(o.nodes) - 1)
+			if next[x] != none {
+				x = next[x]
+				break
+			}
+			x = t.nodes[x].parent
+		}
+	}
+	return o
+}
+
+// holds says whether x is a, or below it.
+func (o *preorder) holds(a, x int32) bool { return o.in[a] <= o.in[x] && o.in[x] <= o.last[a] }
+
+// meet returns the depth at which the ways to a and b part. Neither is on the
+// way to the other.
+func (t *trie) meet(a, b int32, o *preorder) int {
+	for !o.holds(a, b) {
+		if far := t.nodes[a].jump; !o.holds(far, b) {
+			a = far
+		} else {
+			a = t.nodes[a].parent
+		}
+	}
+	return t.nodes[a].depth
 }
 
 // commonPrefix compares block by block, which the compiler turns into the
