@@ -86,16 +86,16 @@ func (m *merge) attach() {
 			ends[i].node = none
 		}
 	}
-	m.pair(ends)
+	m.pair(m.byPromptLength(), ends)
 }
 
 // pair joins turns to the prompts that pass their landings (by turn; node none
-// where a row is to end). Prompts come by length, and each takes the deepest
-// landing left on its way. All it could take lie on that way and whatever can
-// take the deepest can take the others too, so the greedy choice makes the most
-// joins there can be: for exact landings, a minimum chain cover.
-func (m *merge) pair(at []landing) {
-	order := m.byPromptLength()
+// where a row is to end): in the given order each prompt takes the deepest landing
+// left on its way. All it could take lie on that way and whatever can take the
+// deepest can take the others too, so the greedy choice makes the most joins
+// there can be: for exact landings, a minimum chain cover. A prompt goes without
+// only where those before it leave it none.
+func (m *merge) pair(order []int32, at []landing) {
 	first := filled(len(m.trie.nodes), none)
 	next := filled(len(m.turns), none)
 	for _, i := range slices.Backward(order) {

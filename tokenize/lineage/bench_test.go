@@ -7,36 +7,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// linear makes a rollout of n calls that each add grow ids, of which out are
-// sampled, as plain prompts in arrays of their own and as compact ones.
-func linear(n, first, out, add int) (plain, compact []Turn) {
-	var full ids
-	for k := range n {
+// linear makes a rollout of n calls that each add add ids (the first one first)
+// and sample out, with prompts stored against the call before.
+func linear(n, first, out, add int) []Turn {
+	turns := make([]Turn, n)
+	full := 0
+	for k := range turns {
+		t := &turns[k]
+		t.Stopped, t.Output, t.Logprobs = true, make(ids, out), make([]float32, out)
+		for x := range t.Output {
+			t.Output[x] = rollout.TokenID((k*104729 + x*17 + 5) % 150000)
+		}
 		grown := make(ids, add)
 		if k == 0 {
 			grown = make(ids, first)
+		} else {
+			t.Prompt.Base, t.Prompt.Keep = rollout.At(k-1), full
 		}
 		for x := range grown {
 			grown[x] = rollout.TokenID((k*7919 + x*31) % 150000)
 		}
-		output := make(ids, out)
-		for x := range output {
-			output[x] = rollout.TokenID((k*104729 + x*17 + 5) % 150000)
-		}
-		lps := make([]float32, out)
-		p := slices.Concat(full, grown)
-		plain = append(plain, Turn{Prompt: rollout.PromptIDs{Add: p}, Output: output, Logprobs: lps, Stopped: true})
-		c := rollout.PromptIDs{Add: grown}
-		if k > 0 {
-			c.Base, c.Keep = rollout.At(k-1), len(full)
-		}
-		compact = append(compact, Turn{Prompt: c, Output: output, Logprobs: lps, Stopped: true})
-		full = slices.Concat(p, output)
+		t.Prompt.Add = grown
+		full += len(grown) + out
 	}
-	return plain, compact
+	return turns
+}
+
+// inPlainIDs gives each prompt an array of its own.
+func inPlainIDs(turns []Turn) []Turn {
+	plain := slices.Clone(turns)
+	for k := range plain {
+		p := turns[k].Prompt
+		if base, ok := p.Base.Get(); ok {
+			full := slices.Concat(plain[base].Prompt.Add, plain[base].Output)
+			plain[k].Prompt = rollout.PromptIDs{Add: slices.Concat(full[:p.Keep], p.Add)}
+		}
+	}
+	return plain
 }
 
 // benchText looks texts up, as a vocabulary would.
@@ -48,93 +59,109 @@ var benchText = func() func(rollout.TokenID) string {
 	return func(id rollout.TokenID) string { return table[id] }
 }()
 
-func total(turns []Turn) int {
-	n := 0
-	for _, t := range turns {
-		n += len(t.Prompt.Add)
+func benchMerge(b *testing.B, turns []Turn, drift DriftPolicy) *Result {
+	b.Helper()
+	b.ReportAllocs()
+	var res *Result
+	began := kit.CPUTime()
+	for b.Loop() {
+		var err error
+		res, err = Merge(turns, Options{Drift: drift, Text: benchText})
+		require.NoError(b, err)
 	}
-	return n
+	b.ReportMetric(float64((kit.CPUTime()-began).Microseconds())/float64(b.N)/float64(len(turns)), "cpu-µs/turn")
+	b.ReportMetric(float64(len(res.Rows)), "rows")
+	return res
 }
 
 func BenchmarkMerge(b *testing.B) {
 	for _, n := range []int{20, 200, 1000} {
-		plain, compact := linear(n, 1600, 150, 310)
-		for name, turns := range map[string][]Turn{"plain": plain, "compact": compact} {
-			b.Run(fmt.Sprintf("linear/turns=%d/%s", n, name), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					res, err := Merge(turns, Options{})
-					require.NoError(b, err)
-					require.Len(b, res.Rows, 1)
+		compact := linear(n, 1600, 150, 310)
+		for name, turns := range map[string][]Turn{"plain": inPlainIDs(compact), "compact": compact} {
+			b.Run(fmt.Sprintf("turns=%d/%s", n, name), func(b *testing.B) {
+				require.Len(b, benchMerge(b, turns, DriftFork).Rows, 1)
+				total := 0
+				for _, t := range turns {
+					total += len(t.Prompt.Add)
 				}
-				b.ReportMetric(float64(total(turns))/1e6, "Mids")
-				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "us/turn")
+				b.ReportMetric(float64(total)/1e6, "Mids")
 			})
 		}
 	}
 }
 
-// BenchmarkMergeShapes holds the shapes in which a tree over recorded ids could
-// turn quadratic: every call a retry, a branch, a new header, a drift.
-func BenchmarkMergeShapes(b *testing.B) {
-	shapes := map[string]func(n int) []Turn{
-		"interleaved": func(n int) []Turn {
-			_, x := linear(n/2, 1000, 100, 200)
-			_, y := linear(n/2, 1001, 100, 200)
-			var out []Turn
-			for k := range x {
-				for _, t := range []Turn{x[k], y[k]} {
-					if base, ok := t.Prompt.Base.Get(); ok {
-						t.Prompt.Base = rollout.At(2*base + len(out)%2)
-					}
-					out = append(out, t)
+// shapes are those in which a merge could turn quadratic: calls that all
+// interleave, retry, branch, end early, or see another spelling.
+var shapes = []struct {
+	name string
+	of   func(n int) []Turn
+}{
+	{"linear", func(n int) []Turn { return linear(n, 1000, 100, 200) }},
+	{"interleaved", func(n int) []Turn {
+		x, y := linear(n/2, 1000, 100, 200), linear(n/2, 1001, 100, 200)
+		var out []Turn
+		for k := range x {
+			for _, t := range []Turn{x[k], y[k]} {
+				if base, ok := t.Prompt.Base.Get(); ok {
+					t.Prompt.Base = rollout.At(2*base + len(out)%2)
 				}
+				out = append(out, t)
 			}
-			return out
-		},
-		"retries": func(n int) []Turn {
-			_, turns := linear(n, 1000, 100, 200)
-			for k := range turns[1:] {
-				turns[k+1].Prompt = turns[1].Prompt
+		}
+		return out
+	}},
+	{"retries", func(n int) []Turn {
+		turns := linear(n, 1000, 100, 200)
+		for k := range turns[1:] {
+			turns[k+1].Prompt = turns[1].Prompt
+		}
+		return turns
+	}},
+	{"retries that begin alike", func(n int) []Turn { // every other call repeats the next with three tokens of it
+		var out []Turn
+		for k, t := range linear(n/2, 1000, 100, 200) {
+			if k > 0 {
+				t.Prompt.Base = rollout.At(2*k - 1)
 			}
-			return turns
-		},
-		"branches": func(n int) []Turn { // each call keeps half of the one before it
-			_, turns := linear(n, 1000, 100, 200)
-			for k := range turns[1:] {
-				turns[k+1].Prompt.Keep = min(turns[k+1].Prompt.Keep, 600+k)
-			}
-			return turns
-		},
-		"drift": func(n int) []Turn { // each prompt respells the response before it
-			_, turns := linear(n, 1000, 100, 200)
-			for k := range turns {
-				turns[k].Output[50] = whole(k)
-			}
-			keep := 1000
-			for k := range turns[1:] {
-				spelled := slices.Concat(turns[k].Output[:50], halves(k), turns[k].Output[51:], turns[k+1].Prompt.Add)
-				turns[k+1].Prompt = rollout.PromptIDs{Base: rollout.At(k), Keep: keep, Add: spelled}
-				keep += len(spelled)
-			}
-			return turns
-		},
+			cut := t
+			cut.Output, cut.Logprobs = append(slices.Clone(t.Output[:3]), stop), nil
+			out = append(out, cut, t)
+		}
+		return out
+	}},
+	{"branches", func(n int) []Turn { // each call keeps half of the one before it
+		turns := linear(n, 1000, 100, 200)
+		for k := range turns[1:] {
+			turns[k+1].Prompt.Keep = min(turns[k+1].Prompt.Keep, 600+k)
+		}
+		return turns
+	}},
+	{"drift", func(n int) []Turn { return drifting(n, 50) }},
+	{"drift in the last words", func(n int) []Turn { return drifting(n, 95) }},
+}
+
+// drifting makes a rollout each prompt of which spells word number at of the
+// response before it in two tokens.
+func drifting(n, at int) []Turn {
+	turns := linear(n, 1000, 100, 200)
+	for k := range turns {
+		turns[k].Output[at] = whole(k)
 	}
-	for _, name := range []string{"interleaved", "retries", "branches", "drift"} {
-		for _, n := range []int{200, 1000} {
-			for _, drift := range []DriftPolicy{DriftFork, DriftAuto} {
-				turns := shapes[name](n)
-				b.Run(fmt.Sprintf("%s/turns=%d/%s", name, n, drift), func(b *testing.B) {
-					b.ReportAllocs()
-					rows := 0
-					for b.Loop() {
-						res, err := Merge(turns, Options{Drift: drift, Text: benchText})
-						require.NoError(b, err)
-						rows = len(res.Rows)
-					}
-					b.ReportMetric(float64(rows), "rows")
-					b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(n), "us/turn")
-				})
+	keep := 1000
+	for k := range turns[1:] {
+		spelled := slices.Concat(turns[k].Output[:at], halves(k), turns[k].Output[at+1:], turns[k+1].Prompt.Add)
+		turns[k+1].Prompt = rollout.PromptIDs{Base: rollout.At(k), Keep: keep, Add: spelled}
+		keep += len(spelled)
+	}
+	return turns
+}
+
+func BenchmarkMergeShapes(b *testing.B) {
+	for _, shape := range shapes {
+		for _, n := range []int{1000, 4000, 10000} {
+			turns := shape.of(n)
+			for _, drift := range []DriftPolicy{DriftFork, DriftSplice, DriftRealign, DriftAuto} {
+				b.Run(fmt.Sprintf("%s/turns=%d/%s", shape.name, n, drift), func(b *testing.B) { benchMerge(b, turns, drift) })
 			}
 		}
 	}

@@ -20,10 +20,21 @@
 // Repair, for policies other than DriftFork: rows end where a harness re-tokenised
 // a response, cut its tail or rewrote history. A splice goes on through another
 // spelling of the same text and declares it; a realign gives up the end of the
-// response, declares it and goes on in the engine's ids. A maximum matching of
-// row ends to row starts makes the most joins, taking the cheapest first. Exact
-// joins stay as they are: of 8,220 random rollouts full of retries and drift, 8
-// could have saved one row, or a few tokens, by pairing them anew.
+// response, declares it and goes on in the engine's ids. Each turn then has a few
+// places in the tree from which its row can go on, each at a price: its end for
+// nothing, earlier places in its output for the tokens behind them, the end of
+// its text in another spelling for the tokens respelled. A flow of least cost from
+// turns through places to prompts gives the fewest rows there can be under the
+// limits and, among those, the fewest tokens dropped, then the fewest respelled.
+// Two things need a flow, where a choice one after the other does well in all but
+// one random rollout of a thousand:
+//
+//   - An exact join may have to give way. Turn B said x y z; turn A was given x and
+//     said y. A prompt that goes on from x y z extends both, and B is the longer.
+//     But B could also give up y z for a prompt that goes on from x otherwise, which
+//     A, having sampled nothing before it, could not: two rows instead of three.
+//   - A row end let in for little may push another on to a start for which it pays
+//     more than a third would have.
 //
 // Emit: rows are lists of views of the recorded ids. Nothing is put together
 // until [Row.AppendIDs].

@@ -26,22 +26,26 @@ type matching struct {
 	closed []bool // by node: no unit below it can leave, and all are there for nothing
 
 	search  int     // number of the search at hand
-	steps   []step  // by turn: how the search reached it
-	reached []label // by node: the least at which it reached all below
+	since   int     // number of the first search since the flow changed
+	steps   []step  // by turn: how a search reached it
+	reached []label // by node: the least at which a search reached all below
 	queue   []int32 // turns to move
-	regions []int32 // nodes below which turns were reached
+	regions []int32 // nodes below which the search reached turns
 	costly  bool    // one of them pays for its landing
 }
 
 // label is the cost of a way and its length. Of the cheapest ways the shortest
 // is taken: it uses no part of the tree twice.
 type label struct {
-	search     int // labels of earlier searches do not count
+	search     int
 	cost, hops int
 }
 
-func (a label) less(b label) bool {
-	return cmp.Or(cmp.Compare(b.search, a.search), cmp.Compare(a.cost, b.cost), cmp.Compare(a.hops, b.hops)) < 0
+// better says whether a improves on b. Labels of searches before the last change
+// of the flow do not count. Those of searches since then do, in vain as they
+// were: what they reached for less need not be looked at again.
+func (c *matching) better(a, b label) bool {
+	return b.search < c.since || cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.hops, b.hops)) < 0
 }
 
 // step says which turn takes which landing so that another leaves its own.
@@ -52,11 +56,10 @@ type step struct {
 	queued bool
 }
 
-func newMatching(r *repairs) *matching {
+func newMatching(r *repairs, heads []int32) *matching {
 	n, nodes := len(r.turns), len(r.trie.nodes)
-	c := &matching{repairs: r, held: make([]landing, n), first: filled(nodes, none), next: filled(n, none), flow: make([]int32, nodes),
-		closed: make([]bool, nodes), steps: make([]step, n), reached: make([]label, nodes)}
-	var heads []int32
+	c := &matching{repairs: r, open: newOpenStarts(r.merge, heads), held: make([]landing, n), first: filled(nodes, none), next: filled(n, none), flow: make([]int32, nodes),
+		closed: make([]bool, nodes), since: 1, steps: make([]step, n), reached: make([]label, nodes)}
 	for i := range r.turns {
 		t := &r.turns[i]
 		c.held[i].node = none
@@ -66,12 +69,9 @@ func newMatching(r *repairs) *matching {
 		}
 		if r.pred[i] != none {
 			c.flow[t.prompt]++
-		} else if t.trained() {
-			heads = append(heads, int32(i))
 		}
 	}
 	r.sumUp(c.flow)
-	c.open = newOpenStarts(r.merge, heads)
 	return c
 }
 
@@ -109,7 +109,7 @@ func (c *matching) add(i int32) {
 		k := c.queue[q]
 		c.steps[k].queued = false
 		so := c.steps[k].label
-		if so.less(ended.label) {
+		if c.better(so, ended.label) {
 			ended.label, ended.i = so, k
 		}
 		for _, l := range c.of(k) {
@@ -118,26 +118,43 @@ func (c *matching) add(i int32) {
 			}
 			way := label{c.search, so.cost + c.price(l), so.hops + 1}
 			// No way from here on lowers the cost: what is in place is of least cost.
-			if !way.less(moved.label) {
+			if !c.better(way, moved.label) {
 				break
+			}
+			if c.past(l.node, way) {
+				continue
 			}
 			top, start, ok := c.room(l.node)
 			if ok {
 				moved = exit{way, k, l, start}
 				break
 			}
+			c.regions = append(c.regions, top)
 			c.reach(top, step{label: way, by: k, takes: l})
 		}
 	}
 	switch {
 	case moved.i != none:
+		c.since = c.search + 1
 		c.shift(moved.takes.node, c.turns[c.open.turns[moved.start]].prompt)
 		c.open.take(moved.start)
 		c.move(moved)
 	case ended.i != i:
+		c.since = c.search + 1
 		c.move(ended)
 	case !c.costly:
-		for _, x := range c.regions {
+		c.close()
+	}
+}
+
+// close marks what a search reached in vain: it can never be of use.
+func (c *matching) close() {
+	for _, top := range c.regions {
+		for at := c.pre.in[top]; at <= c.pre.last[top]; at++ {
+			x := c.pre.nodes[at]
+			if c.closed[x] {
+				at = c.pre.last[x]
+			}
 			c.closed[x] = true
 		}
 	}
@@ -154,25 +171,34 @@ func (c *matching) room(x int32) (top int32, start int, ok bool) {
 	}
 }
 
+// past says that a way to all units below node x is of no use: it was gone, or a
+// better one.
+func (c *matching) past(x int32, way label) bool {
+	switch {
+	case c.closed[x]:
+		return true
+	case c.better(way, c.reached[x]):
+		return false
+	}
+	c.costly = c.costly || c.reached[x].search != c.search // an earlier search left it open for that
+	return true
+}
+
 // reach takes step s to all units below node top: one of them has to give way.
 func (c *matching) reach(top int32, s step) {
-	if c.closed[top] || !s.less(c.reached[top]) {
-		return
-	}
-	c.reached[top] = s.label
-	c.regions = append(c.regions, top)
 	for at := c.pre.in[top]; at <= c.pre.last[top]; at++ {
 		x := c.pre.nodes[at]
-		if c.closed[x] {
+		if c.past(x, s.label) {
 			at = c.pre.last[x]
 			continue
 		}
+		c.reached[x] = s.label
 		for k := c.first[x]; k != none; k = c.next[k] {
 			saved := c.price(c.held[k])
 			c.costly = c.costly || saved > 0
 			to := s
 			to.cost -= saved
-			if !to.less(c.steps[k].label) {
+			if !c.better(to.label, c.steps[k].label) {
 				continue
 			}
 			if to.queued = true; !c.steps[k].queued {

@@ -125,9 +125,9 @@ func cheapest(price [][]int) (best bill) {
 }
 
 func TestRepairsAreTheMostAndTheCheapest(t *testing.T) {
-	rounds := uint64(1500)
+	rounds := uint64(600)
 	if testing.Short() {
-		rounds = 400
+		rounds = 200
 	}
 	repaired, anew := 0, 0
 	for seed := range rounds {
@@ -153,6 +153,13 @@ func TestRepairsAreTheMostAndTheCheapest(t *testing.T) {
 			repaired += joins[JoinSplice] + joins[JoinRealign]
 			exact, err := Merge(plainTurns(flats), Options{})
 			require.NoError(t, err)
+			started := map[int]bool{}
+			for _, row := range exact.Rows {
+				started[row.Spans[0].Turn] = true
+			}
+			for _, row := range res.Rows {
+				require.True(t, started[row.Spans[0].Turn], "seed %d %s: a repair makes no row start", seed, opts.Drift)
+			}
 			if joins[JoinExact] < exact.Report.Joins[JoinExact] {
 				anew++
 			}
@@ -160,4 +167,26 @@ func TestRepairsAreTheMostAndTheCheapest(t *testing.T) {
 	}
 	require.Greater(t, repaired, int(rounds)/4, "the generator makes something to repair")
 	t.Logf("%d repairs; in %d merges an exact join gave way", repaired, anew)
+}
+
+func TestAnExactJoinGivesWay(t *testing.T) {
+	b, a := said(ask, cat(10, 11, 12)), said(cat(ask, 10), cat(11))
+	both := said(cat(ask, 10, 11, 12, more), cat(30, stop))
+	res := merged(t, Options{Drift: DriftRealign, MaxDropTokens: 2}, b, a, both)
+	require.Len(t, res.Rows, 1)
+	require.Equal(t, []Join{{Prev: 0, Turn: 1, Kind: JoinRealign, Dropped: 2}, {Prev: 1, Turn: 2}}, res.Rows[0].Joins)
+	require.Len(t, merged(t, Options{Drift: DriftRealign, MaxDropTokens: 1}, b, a, both).Rows, 2)
+}
+
+func TestACheapRowEndPushesNoneToADearStart(t *testing.T) {
+	words := cat(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+	res := merged(t, Options{Drift: DriftRealign, MaxDropTokens: 10},
+		said(ask, cat(words, 21)),                          // 1 token to the first start, 10 to the second
+		said(ask, words[:3]),                               // nothing to the next turn
+		said(cat(ask, words[:3]), cat(words[3:], 22, 23)),  // 2 to the first
+		said(ask, cat(words[:2], 24, 25, 26, 27, 28)),      // 5 to the second
+		said(cat(ask, words, 30, more), cat(31, stop)),     // the first start
+		said(cat(ask, words[:2], 32, more), cat(33, stop))) // the second
+	require.Len(t, res.Rows, 3)
+	require.Equal(t, 6, res.Report.Dropped, "1 + 5, not 2 + 10")
 }

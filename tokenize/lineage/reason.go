@@ -118,27 +118,25 @@ func (m *merge) promptsBelow() []nearest {
 	return out
 }
 
-// explain sets the reason of each row start, before repairs. A turn that pass 1
-// joined starts a row only if a repair takes its predecessor.
+// explain sets the reason of each row start, before repairs.
 func (m *merge) explain() {
 	var heads []int32
 	for j := range m.turns {
 		if m.isHead(int32(j)) {
 			heads = append(heads, int32(j))
-		} else {
-			m.reason[j] = BreakSibling
 		}
 	}
 	if len(heads) < 2 {
 		return
 	}
-	outputs, prompts := m.branches(), m.promptsBelow()
+	outputs := m.branches()
 	ends := make([]bool, len(m.trie.nodes)) // a turn's full ids end here
 	for i := range m.turns {
 		if !m.turns[i].empty() {
 			ends[m.turns[i].full] = true
 		}
 	}
+	context := m.contextBreaks(ends)
 	var quotes *quoteIndex
 	for _, j := range heads {
 		at, next := m.leaves(j)
@@ -155,25 +153,35 @@ func (m *merge) explain() {
 		if quotes == nil {
 			quotes = newQuoteIndex(m)
 		}
-		if quotes.repeats(j, at) {
+		switch {
+		case quotes.repeats(j, at):
 			m.reason[j] = BreakRewrite
-			continue
-		}
-		if ends[m.turns[j].prompt] {
+		case ends[m.turns[j].prompt]:
 			m.reason[j] = BreakSibling
-			continue
-		}
-		for x := at; x != none; next, x = x, m.trie.nodes[x].parent {
-			if prompts[x].other(next)-m.trie.nodes[x].depth <= generationPrompt {
-				m.reason[j] = BreakRewrite
-				break
-			}
-			if ends[x] {
-				m.reason[j] = BreakSibling
-				break
-			}
+		default:
+			m.reason[j] = context[next]
 		}
 	}
+}
+
+// contextBreaks returns, by node, why a prompt that comes through it starts a row
+// where its parent is the first place it shares with other turns: what the places
+// on the way from there to the root have in common with it decides, the nearest
+// first.
+func (m *merge) contextBreaks(ends []bool) []BreakReason {
+	prompts := m.promptsBelow()
+	out := make([]BreakReason, len(m.trie.nodes))
+	for _, x := range m.pre.nodes[1:] {
+		switch p := m.trie.nodes[x].parent; {
+		case prompts[p].other(x)-m.trie.nodes[p].depth <= generationPrompt:
+			out[x] = BreakRewrite
+		case ends[p]:
+			out[x] = BreakSibling
+		default:
+			out[x] = out[p]
+		}
+	}
+	return out
 }
 
 // divergedFrom returns the turn of a branch that the way to next does not take.

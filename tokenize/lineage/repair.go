@@ -3,38 +3,44 @@ package lineage
 import (
 	"cmp"
 	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // repair is pass 2: it lets rows go on through divergences, as far as the limits
 // allow, so that the fewest rows remain and, among those, the fewest tokens are
 // dropped and then respelled. Where that takes it, exact joins are paired anew.
 func (m *merge) repair() {
-	var tails []int32
-	for _, i := range m.byPromptLength() {
-		if m.isTail(i) {
-			tails = append(tails, i)
+	var heads, joined, tails []int32
+	for _, k := range m.byPromptLength() {
+		if m.isHead(k) {
+			heads = append(heads, k)
+		} else {
+			joined = append(joined, k)
+		}
+		if m.isTail(k) {
+			tails = append(tails, k)
 		}
 	}
 	if len(tails) < 2 {
 		return
 	}
 	r := newRepairs(m)
-	repairable := false
-	for _, i := range tails {
-		repairable = len(r.of(i)) > 0 || repairable
-	}
-	r.explain(tails)
-	if repairable {
-		c := newMatching(r)
+	r.explain(heads, tails)
+	tails = slices.DeleteFunc(tails, func(i int32) bool { return len(r.of(i)) == 0 })
+	if len(tails) > 0 {
+		// Any order does. In this one few turns have to give way to later ones.
+		slices.SortStableFunc(tails, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(r.price(r.of(a)[0]), r.price(r.of(b)[0])), cmp.Compare(m.turns[b].pLen, m.turns[a].pLen))
+		})
+		c := newMatching(r, heads)
 		for _, i := range tails {
 			c.add(i)
 		}
-		for j := range m.turns {
-			if m.pred[j] != none {
-				m.unlink(int32(j))
-			}
+		for _, j := range joined {
+			m.unlink(j)
 		}
-		m.pair(c.held)
+		m.pair(append(joined, heads...), c.held) // no new row starts
 	}
 	if m.opts.AllowErase && m.opts.realigns() {
 		r.erase()
@@ -131,6 +137,9 @@ func (o *Options) affords(lost, n int) bool {
 // respelled finds where the row can go on in another spelling.
 func (r *repairs) respelled(i int32) {
 	t := &r.turns[i]
+	if !slices.ContainsFunc(t.output, func(id rollout.TokenID) bool { return r.opts.Text(id) != "" }) {
+		return // turns that add no text could follow each other in a circle
+	}
 	for _, x := range r.spellings.of(t.full) {
 		if r.starts[x] == 0 || r.pre.holds(x, t.full) || r.pre.holds(t.full, x) {
 			continue
@@ -148,7 +157,7 @@ func (r *repairs) respelled(i int32) {
 
 // explain finds the row starts that a repair of a row end could reach, but none
 // within the limits.
-func (r *repairs) explain(tails []int32) {
+func (r *repairs) explain(heads, tails []int32) {
 	const within, beyond = 1, 2
 	mark := make([]uint8, len(r.trie.nodes))
 	found := false
@@ -167,100 +176,9 @@ func (r *repairs) explain(tails []int32) {
 	for _, x := range r.pre.nodes[1:] {
 		mark[x] |= mark[r.trie.nodes[x].parent]
 	}
-	for j := range r.turns {
-		if r.isHead(int32(j)) && mark[r.turns[j].prompt] == beyond {
+	for _, j := range heads {
+		if mark[r.turns[j].prompt] == beyond {
 			r.reason[j] = BreakBudget
 		}
 	}
 }
-
-// erase joins what row ends and starts are left by giving up whole responses,
-// the cheapest first. Retries could follow each other in a circle, so this is no
-// matching: a row end never takes the start of its own row.
-func (r *repairs) erase() {
-	type erasure struct {
-		i    int32
-		land landing
-	}
-	var found []erasure
-	var heads []int32
-	headOf, endOf := filled(len(r.turns), none), filled(len(r.turns), none) // by row end, by row start
-	for j := range r.turns {
-		if !r.isHead(int32(j)) {
-			continue
-		}
-		i := int32(j)
-		for r.succ[i] != none {
-			i = r.succ[i]
-		}
-		heads = append(heads, int32(j))
-		headOf[i], endOf[j] = int32(j), i
-		for x := r.turns[i].prompt; x != none; x = r.trie.nodes[x].parent {
-			at := r.trie.nodes[x].depth
-			lost := r.turns[i].fLen() - at
-			// A row that may hold respelled text is cut at the response's own start
-			// only: other positions have no counterpart inside a respelled run.
-			if !r.opts.affords(lost, lost) || r.opts.splices() && x != r.turns[i].prompt {
-				break
-			}
-			found = append(found, erasure{i, landing{x, joint{JoinRealign, at, lost}}})
-		}
-	}
-	slices.SortFunc(found, func(a, b erasure) int {
-		return cmp.Or(cmp.Compare(a.land.jt.cost, b.land.jt.cost), cmp.Compare(r.turns[a.i].pLen, r.turns[b.i].pLen), cmp.Compare(a.i, b.i))
-	})
-	open := newOpenStarts(r.merge, heads)
-	for _, e := range found {
-		if r.succ[e.i] != none {
-			continue
-		}
-		k, ok := open.first(e.land.node)
-		if ok && open.turns[k] == headOf[e.i] {
-			k, ok = open.after(k, e.land.node)
-		}
-		if !ok {
-			continue
-		}
-		j := open.turns[k]
-		open.take(k)
-		r.link(e.i, j, e.land.jt)
-		headOf[endOf[j]], endOf[headOf[e.i]] = headOf[e.i], endOf[j]
-	}
-}
-
-// openStarts are row starts that nothing leads to yet.
-type openStarts struct {
-	*merge
-	turns []int32 // in the order of their prompts in the tree
-	next  []int   // by index in turns: itself where open, else one behind it that may be
-}
-
-func newOpenStarts(m *merge, turns []int32) *openStarts {
-	o := &openStarts{merge: m, turns: slices.Clone(turns), next: make([]int, len(turns)+1)}
-	slices.SortStableFunc(o.turns, func(a, b int32) int { return cmp.Compare(o.place(a), o.place(b)) })
-	for k := range o.next {
-		o.next[k] = k
-	}
-	return o
-}
-
-func (o *openStarts) place(j int32) int32 { return o.pre.in[o.merge.turns[j].prompt] }
-
-// first returns the index of an open start whose prompt passes node x.
-func (o *openStarts) first(x int32) (int, bool) {
-	k, _ := slices.BinarySearchFunc(o.turns, o.pre.in[x], func(j, at int32) int { return cmp.Compare(o.place(j), at) })
-	return o.from(k, x)
-}
-
-// after returns the next one.
-func (o *openStarts) after(k int, x int32) (int, bool) { return o.from(k+1, x) }
-
-func (o *openStarts) from(k int, x int32) (int, bool) {
-	for o.next[k] != k {
-		o.next[k] = o.next[o.next[k]]
-		k = o.next[k]
-	}
-	return k, k < len(o.turns) && o.place(o.turns[k]) <= o.pre.last[x]
-}
-
-func (o *openStarts) take(k int) { o.next[k] = k + 1 }

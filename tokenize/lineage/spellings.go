@@ -17,6 +17,7 @@ type spellings struct {
 	hash   []uint64           // by node: of the text up to its end; 0 where not read
 	places map[uint64][]int32 // by hash of a turn's text: the nodes on whose edge it ends
 	filter []uint64           // one bit per such hash: which are worth a look
+	texts  []string           // scratch
 }
 
 func newSpellings(m *merge) *spellings {
@@ -94,10 +95,11 @@ func (s *spellings) rivals(x int32) bool {
 	if s.pre.last[x] <= s.pre.in[x]+1 {
 		return false
 	}
-	var texts []string
+	texts := s.texts[:0]
 	for k := s.pre.in[x] + 1; k <= s.pre.last[x]; k = s.pre.last[s.pre.nodes[k]] + 1 {
 		texts = append(texts, s.opts.Text(s.trie.nodes[s.pre.nodes[k]].ids[0]))
 	}
+	s.texts = texts
 	slices.Sort(texts)
 	for k := 1; k < len(texts); k++ {
 		if strings.HasPrefix(texts[k], texts[k-1]) {
