@@ -79,11 +79,12 @@ func (j *callJoin) call(messages []rollout.Message, turns []rollout.Turn) {
 	}
 }
 
-// turn adds the turn of message k, which saw parts of the list.
+// turn adds the turn of message k, which saw parts of the list, unless its
+// request is not all that it saw.
 func (j *callJoin) turn(t rollout.Turn, k int, parts []rollout.ContextPart) {
 	t.Message = k
-	t.Context = rollout.Context{}
-	if len(parts) != 1 || parts[0].From != 0 || parts[0].To != k {
+	t.Context = rollout.Context{Unknown: t.Context.Unknown}
+	if history := len(parts) == 1 && parts[0].From == 0 && parts[0].To == k; !history && !t.Context.Unknown {
 		t.Context.Parts = slices.Clone(parts)
 	}
 	j.out.Turns = append(j.out.Turns, t)

@@ -74,6 +74,15 @@ var versions = []struct {
 			require.Equal(t, "r/episode-1", out[1].ID)
 			require.Len(t, out[1].Turns, 1)
 		}},
+	{"the Messages API: a reply that goes on from a prefilled one", `{"request":{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"{"}]},"response":{"id":"r","role":"assistant","content":[{"type":"text","text":"}"}],"stop_reason":"end_turn"}}`,
+		[]string{"anthropic-messages  completed: user=q assistant={ assistant=} | prefilled sampled | continues_prefill"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.True(t, out[0].Turns[0].Context.Unknown)
+			joined, err := traj.JoinCalls(out)
+			require.NoError(t, err)
+			require.Equal(t, rollout.Context{Unknown: true}, joined.Turns[0].Context)
+		}},
+	{"vLLM: continue_final_message", `{"request":{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"{"}],"continue_final_message":true,"add_generation_prompt":false},"response":{"id":"r","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"}"}}]}}`,
+		[]string{"openai-wire  completed: user=q assistant={ assistant=} | prefilled sampled | continues_prefill"}, nil},
 	{"the Responses API: calls that the server ran, a call that has an id only", `{"request":{"input":"q"},"response":{"id":"r","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"web_search_call","id":"w","status":"completed"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"b"}]},{"type":"function_call","id":"c","name":"f","arguments":"{}"},{"type":"mcp_list_tools"}]}}`,
 		[]string{"openai-wire  completed: user=q assistant=ab | sampled | item_unknown not_text"}, func(t *testing.T, out []*rollout.Rollout) {
 			m := out[0].Messages[1]

@@ -86,6 +86,8 @@ func (j *job) completion(list, defs, params, response value) error {
 	if err := j.capture(&t, response, i); err != nil {
 		return err
 	}
+	goesOn, _ := params.Get("continue_final_message").Bool()
+	j.continued(&t, goesOn)
 	r.Turns = []rollout.Turn{t}
 	r.Status = statusOf(r.ExitStatus)
 	if x := response.Get("model"); !x.IsNull() {
@@ -93,6 +95,16 @@ func (j *job) completion(list, defs, params, response value) error {
 	}
 	j.noteParts(r)
 	return j.emit(r)
+}
+
+// continued marks a reply that goes on in the middle of the request's last
+// message: as messages the two are apart, so what the model saw cannot be
+// rendered from them.
+func (j *job) continued(t *rollout.Turn, yes bool) {
+	if yes && !t.Prompt.Captured() {
+		j.note("continues_prefill", rollout.At(t.Message), "the reply goes on from the text that the request put in the assistant's mouth")
+		t.Context.Unknown = true
+	}
 }
 
 // responsesCall makes a rollout of one call of the Responses API: all items of
@@ -152,7 +164,11 @@ func readAnthropic(j *job, v value) error {
 	r.Messages[i].Sampled = rollout.SampledByPolicy
 	r.ExitStatus = a.Get("stop_reason").String()
 	r.Status = statusOf(r.ExitStatus)
-	r.Turns = []rollout.Turn{{ID: r.ID, Message: i, FinishReason: r.ExitStatus}}
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus}
+	if i > 0 {
+		j.continued(&t, r.Messages[i-1].Role == rollout.RoleAssistant) // always so in this API
+	}
+	r.Turns = []rollout.Turn{t}
 	if x := a.Get("model"); !x.IsNull() {
 		keep(&r.Metadata, "model", x)
 	}
