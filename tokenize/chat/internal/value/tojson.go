@@ -1,13 +1,8 @@
 package value
 
 import (
-	"encoding/binary"
-	"fmt"
 	"math"
-	"math/bits"
-	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // JSON are the options of json.dumps.
@@ -175,8 +170,6 @@ func jsonFloat(f float64) string {
 	return FormatFloat(f)
 }
 
-const hexDigits = "0123456789abcdef"
-
 // str appends a JSON string; only the bytes between the quotes have the origin
 // of s.
 func (j *JSON) str(t *Text, s *Str) {
@@ -215,120 +208,4 @@ func (j *JSON) plainStr(t *Text, s *Str) {
 		n := len(t.B) - 1 - start
 		t.run(Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
 	}
-}
-
-func (j *JSON) appendEscaped(dst []byte, text string) []byte {
-	for i := 0; i < len(text); {
-		if !j.EnsureASCII {
-			n := 0
-			dst, n = appendSafe(dst, text[i:])
-			if i += n; i >= len(text) {
-				break
-			}
-		}
-		n := 0
-		dst, n = j.appendEscape(dst, text[i:])
-		i += n
-	}
-	return dst
-}
-
-// appendSafe appends text up to the first byte that needs an escape other than a
-// backslash and the byte or an n, and returns how much of text that was. Eight
-// bytes are tested and copied at a time.
-func appendSafe(dst []byte, text string) ([]byte, int) {
-	const room = 16 // a word and an escape
-	dst = slices.Grow(dst, len(text)+len(text)/8+room)
-	buf := dst[:cap(dst)]
-	i, d := 0, len(dst)
-	for i+8 <= len(text) {
-		if d+room > len(buf) {
-			dst = slices.Grow(buf[:d], len(text)-i+room)
-			buf = dst[:cap(dst)]
-		}
-		w := word(text[i:])
-		binary.LittleEndian.PutUint64(buf[d:], w)
-		hit := unsafeBytes(w)
-		if hit == 0 {
-			i, d = i+8, d+8
-			continue
-		}
-		n := bits.TrailingZeros64(hit) >> 3
-		i, d = i+n, d+n
-		c := text[i]
-		switch c {
-		case '\n':
-			c = 'n'
-		case '"', '\\':
-		default:
-			return buf[:d], i
-		}
-		buf[d], buf[d+1] = '\\', c
-		i, d = i+1, d+2
-	}
-	dst = buf[:d]
-	n := safePrefix(text[i:])
-	return append(dst, text[i:i+n]...), i + n
-}
-
-// appendEscape appends the first character of s, escaped where it must be, and
-// returns its length.
-func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
-	c := s[0]
-	switch {
-	case c == '"' || c == '\\':
-		return append(dst, '\\', c), 1
-	case c == '\n':
-		return append(dst, '\\', 'n'), 1
-	case c == '\r':
-		return append(dst, '\\', 'r'), 1
-	case c == '\t':
-		return append(dst, '\\', 't'), 1
-	case c == '\b':
-		return append(dst, '\\', 'b'), 1
-	case c == '\f':
-		return append(dst, '\\', 'f'), 1
-	case c < ' ' || (c == 0x7f && j.EnsureASCII):
-		return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]), 1
-	case c < utf8.RuneSelf || !j.EnsureASCII:
-		return append(dst, c), 1
-	}
-	r, n := utf8.DecodeRuneInString(s)
-	if r >= 0x10000 {
-		r -= 0x10000
-		return fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff), n
-	}
-	return fmt.Appendf(dst, `\u%04x`, r), n
-}
-
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
-
-// unsafeBytes has the high bit of the first byte of w that needs an escape as
-// its lowest bit.
-func unsafeBytes(w uint64) uint64 {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	quote := (w ^ ones*2) - ones*0x21 // and control: with bit 1 turned the quote is 0x20
-	slash := (w ^ ones*'\\') - ones
-	return (quote | slash) & ^w & highs
-}
-
-// safePrefix is the number of leading bytes that need no escape, found eight
-// bytes at a time.
-func safePrefix(s string) int {
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		if hit := unsafeBytes(word(s[i:])); hit != 0 {
-			return i + bits.TrailingZeros64(hit)>>3
-		}
-	}
-	for ; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
-			break
-		}
-	}
-	return i
 }

@@ -1,6 +1,7 @@
 package value
 
 import (
+	"bytes"
 	"math/bits"
 	"math/rand/v2"
 	"testing"
@@ -25,6 +26,34 @@ func TestUnsafeBytesFindsTheFirst(t *testing.T) {
 		}
 		if got := bits.TrailingZeros64(unsafeBytes(w)) / 8; got != want {
 			t.Fatalf("seed %d: %x: got %d, want %d", seed, w, got, want)
+		}
+	}
+}
+
+// Whole texts are escaped as their characters are, one by one.
+func TestEscapingWordsIsEscapingCharacters(t *testing.T) {
+	const seed = 5
+	rng := rand.New(rand.NewPCG(seed, 0))
+	const odd = "\"\\\n\r\t\b\f\x00\x1b\x1f\x7fé"
+	var dst []byte
+	for range 20_000 {
+		text := make([]byte, rng.IntN(1<<rng.IntN(13)))
+		often := rng.IntN(3) // none, few, many
+		for i := range text {
+			text[i] = ' ' + byte(rng.IntN(95))
+			if often > 0 && rng.IntN(40)/(1+20*often) == 0 {
+				text[i] = odd[rng.IntN(len(odd))]
+			}
+		}
+		want := []byte("before")
+		for i := 0; i < len(text); {
+			n := 0
+			want, n = (&JSON{}).appendEscape(want, string(text[i:]))
+			i += n
+		}
+		dst = append(dst[:0], "before"...)
+		if dst = appendEscaped(dst, string(text)); !bytes.Equal(dst, want) {
+			t.Fatalf("seed %d: %q: got %q, want %q", seed, text, dst, want)
 		}
 	}
 }

@@ -1,0 +1,126 @@
+package value
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+)
+
+// shortEscapes are the second bytes of the escapes of two bytes, 0 for none.
+var shortEscapes = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't', '\b': 'b', '\f': 'f'}
+
+const hexDigits = "0123456789abcdef"
+
+// putEscape writes the escape of c and returns its length.
+func putEscape(buf []byte, c byte) int {
+	if e := shortEscapes[c]; e != 0 {
+		buf[1], buf[0] = e, '\\'
+		return 2
+	}
+	return copy(buf, []byte{'\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]})
+}
+
+// escaped reports whether a byte is escaped wherever it stands.
+func escaped(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
+
+// appendEscape appends the first character of s, escaped where it must be, and
+// returns its length.
+func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
+	c := s[0]
+	switch {
+	case escaped(c) || c == 0x7f && j.EnsureASCII:
+		var buf [6]byte
+		return append(dst, buf[:putEscape(buf[:], c)]...), 1
+	case c < utf8.RuneSelf || !j.EnsureASCII:
+		return append(dst, c), 1
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	if r >= 0x10000 {
+		r -= 0x10000
+		return fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff), n
+	}
+	return fmt.Appendf(dst, `\u%04x`, r), n
+}
+
+// appendEscaped is appendEscape for all of text.
+func (j *JSON) appendEscaped(dst []byte, text string) []byte {
+	if !j.EnsureASCII {
+		return appendEscaped(dst, text)
+	}
+	for i := 0; i < len(text); {
+		n := 0
+		dst, n = j.appendEscape(dst, text[i:])
+		i += n
+	}
+	return dst
+}
+
+// appendEscaped escapes only what must be. Eight bytes are tested and copied at a
+// time.
+func appendEscaped(dst []byte, text string) []byte {
+	const block = 1 << 10 // bytes for which room is made at once
+	for text != "" {
+		n := min(len(text), block)
+		dst = slices.Grow(dst, 6*n+8) // of escapes, and what is copied behind the end
+		buf := dst[len(dst):cap(dst)]
+		src := text[:n]
+		d := 0
+		for len(src) >= 8 {
+			w := word(src)
+			binary.LittleEndian.PutUint64(buf[d:], w)
+			hit := unsafeBytes(w)
+			if hit == 0 {
+				src, d = src[8:], d+8
+				continue
+			}
+			k := bits.TrailingZeros64(hit) >> 3
+			d += k
+			d += putEscape(buf[d:], src[k])
+			src = src[k+1:]
+		}
+		for i := range len(src) {
+			if c := src[i]; escaped(c) {
+				d += putEscape(buf[d:], c)
+			} else {
+				buf[d] = c
+				d++
+			}
+		}
+		dst, text = dst[:len(dst)+d], text[n:]
+	}
+	return dst
+}
+
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// unsafeBytes has the high bit of the first byte of w that needs an escape as
+// its lowest bit.
+func unsafeBytes(w uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote := (w ^ ones*2) - ones*0x21 // and control: with bit 1 turned the quote is 0x20
+	slash := (w ^ ones*'\\') - ones
+	return (quote | slash) & ^w & highs
+}
+
+// safePrefix is the number of leading bytes that need no escape, found eight
+// bytes at a time.
+func safePrefix(s string) int {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		if hit := unsafeBytes(word(s[i:])); hit != 0 {
+			return i + bits.TrailingZeros64(hit)>>3
+		}
+	}
+	for ; i < len(s); i++ {
+		if escaped(s[i]) {
+			break
+		}
+	}
+	return i
+}
