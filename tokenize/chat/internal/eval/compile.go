@@ -391,6 +391,7 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		st.elsLoads = c.loads(els.scope)
 	}
 	st.fn = body.fn
+	st.settle()
 	return st
 }
 

@@ -160,7 +160,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if sig == halt {
 			return halt
 		}
-		if sig == breakLoop {
+		if sig == breakLoop || sig == settled && l.dictsLeft() {
 			break
 		}
 		completed = completed || sig == next

@@ -12,7 +12,8 @@ const (
 	next signal = iota
 	breakLoop
 	continueLoop
-	halt // a failure
+	settled // see settle.go
+	halt    // a failure
 )
 
 type stmt interface{ exec(x *exec) signal }

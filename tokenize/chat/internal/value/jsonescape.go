@@ -22,15 +22,15 @@ func putEscape(buf []byte, c byte) int {
 	return copy(buf, []byte{'\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]})
 }
 
-// escaped reports whether a byte is escaped wherever it stands.
-func escaped(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
+// mustEscape reports whether a byte is escaped wherever it stands.
+func mustEscape(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
 
 // appendEscape appends the first character of s, escaped where it must be, and
 // returns its length.
 func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
 	c := s[0]
 	switch {
-	case escaped(c) || c == 0x7f && j.EnsureASCII:
+	case mustEscape(c) || c == 0x7f && j.EnsureASCII:
 		var buf [6]byte
 		return append(dst, buf[:putEscape(buf[:], c)]...), 1
 	case c < utf8.RuneSelf || !j.EnsureASCII:
@@ -81,7 +81,7 @@ func appendEscaped(dst []byte, text string) []byte {
 			src = src[k+1:]
 		}
 		for i := range len(src) {
-			if c := src[i]; escaped(c) {
+			if c := src[i]; mustEscape(c) {
 				d += putEscape(buf[d:], c)
 			} else {
 				buf[d] = c
@@ -118,7 +118,7 @@ func safePrefix(s string) int {
 		}
 	}
 	for ; i < len(s); i++ {
-		if escaped(s[i]) {
+		if mustEscape(s[i]) {
 			break
 		}
 	}

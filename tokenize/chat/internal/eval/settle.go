@@ -1,0 +1,99 @@
+package eval
+
+import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+
+// Templates look for a later message of some kind with a loop that only sets a
+// flag:
+//
+//	{% for m in messages[loop.index:] %}{% if m.role == 'assistant' %}{% set ns.found = true %}{% endif %}{% endfor %}
+//
+// For each message, that reads all that follow. Once the flag is set the other
+// passes can only set it to the same value again, so such a loop ends there.
+
+// settledStmt says that no later pass of the loop changes anything, if all items
+// that are left are dicts.
+type settledStmt struct{}
+
+func (settledStmt) exec(*exec) signal { return settled }
+
+// settle lets the loop end early where its only effect is to set attributes of
+// namespaces to constants, under a condition that looks at nothing but the item.
+func (s *forStmt) settle() {
+	if len(s.body) != 1 || s.single < 0 || s.els != nil {
+		return
+	}
+	branch, ok := s.body[0].(*ifStmt)
+	if !ok || len(branch.tests) != 1 || branch.els != nil || !s.asksItem(branch.tests[0]) {
+		return
+	}
+	for _, st := range branch.bodies[0] {
+		if !s.setsConstant(st) {
+			return
+		}
+	}
+	branch.bodies[0] = append(branch.bodies[0], settledStmt{})
+}
+
+func (s *forStmt) setsConstant(st stmt) bool {
+	set, ok := st.(*setStmt)
+	if !ok {
+		return false
+	}
+	to, ok := set.target.(*attrTarget)
+	if !ok || s.isItem(to.ns) {
+		return false
+	}
+	_, ok = set.e.(*constExpr)
+	return ok
+}
+
+// asksItem reports whether a condition depends on the item alone, has no effect,
+// and cannot fail where the item is a dict.
+func (s *forStmt) asksItem(c cond) bool {
+	switch c := c.(type) {
+	case *logicExpr:
+		return s.asksItem(c.leftCond) && s.asksItem(c.rightCond)
+	case *notExpr:
+		return s.asksItem(c.x)
+	case *equalsExpr:
+		return s.readsItem(c.x)
+	case *containsExpr:
+		return s.isItem(c.x)
+	case *testExpr:
+		return c.is != nil && s.readsItem(c.x)
+	case *attrExpr:
+		return s.readsItem(c)
+	case anyCond:
+		return s.readsItem(c.expr)
+	}
+	return false
+}
+
+// readsItem reports whether e is a field of the item.
+func (s *forStmt) readsItem(e expr) bool {
+	switch e := e.(type) {
+	case *attrExpr:
+		return e.plain && s.isItem(e.x)
+	case *keyExpr:
+		return s.isItem(e.x)
+	}
+	return false
+}
+
+func (s *forStmt) isItem(e expr) bool {
+	n, ok := e.(*nameExpr)
+	return ok && n.depth == 0 && n.slot == s.single
+}
+
+// dictsLeft reports whether all items behind the current one are there, and dicts.
+func (l *Loop) dictsLeft() bool {
+	if l.next != nil {
+		return false
+	}
+	for _, item := range l.items[l.i+1:] {
+		if _, ok := item.(*value.Dict); !ok {
+			return false
+		}
+	}
+	return true
+}
