@@ -115,6 +115,16 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// A record that is cut off is never read as whole.
+func TestVersionPrefixes(t *testing.T) {
+	for _, c := range versions {
+		for _, n := range []int{1, len(c.text) / 7, len(c.text) / 3, len(c.text) / 2, len(c.text) - 1} {
+			_, report, err := read(t, "x.json", c.text[:n], traj.Options{})
+			require.True(t, err != nil || report.Skipped > 0, "%s: %d of %d bytes", c.producer, n, len(c.text))
+		}
+	}
+}
+
 // told is what a rollout holds, in one line.
 func told(r *rollout.Rollout) string {
 	var messages []string
