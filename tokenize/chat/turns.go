@@ -303,18 +303,30 @@ func (f *turnFinder) start(lo, limit int, o opening, data bool) (int, bool) {
 			return lo + j + len(p), true
 		}
 	}
+	// What follows the last marker of the prompt (a first line of reasoning) may be
+	// missing here. A template may also write its prompt unasked.
+	before := 0
+	if o.prompt != "" {
+		before = len(o.tail) - len(o.prompt)
+	}
+	if n := commonText(o.tail, between); data && n > before && strings.ContainsAny(o.tail[before:n], markerEnds) {
+		return lo + n, true
+	}
 	return 0, false
 }
 
+// markerEnds are the characters that end a marker (<think>, [THINK]).
+const markerEnds = ">]"
+
 // cuts returns the prompt and its beginnings that end in front of a marker
-// (<think>, [THINK]), longest first; a beginning holds at least one marker.
+// (<think>, [THINK]), longest first; a beginning is not just white space.
 func cuts(prompt string) []string {
 	if prompt == "" {
 		return nil
 	}
 	out := []string{prompt}
 	for i := len(prompt) - 1; i > 0; i-- {
-		if prompt[i] == '<' || prompt[i] == '[' {
+		if (prompt[i] == '<' || prompt[i] == '[') && strings.TrimSpace(prompt[:i]) != "" {
 			out = append(out, prompt[:i])
 		}
 	}
@@ -455,7 +467,7 @@ func commonText(a, b string) int {
 	if n == len(a) || n == len(b) {
 		return n
 	}
-	if i := strings.LastIndexAny(a[:n], "<["); i >= 0 && !strings.ContainsAny(a[i:n], ">]") {
+	if i := strings.LastIndexAny(a[:n], "<["); i >= 0 && !strings.ContainsAny(a[i:n], markerEnds) {
 		return i
 	}
 	return n
