@@ -168,8 +168,10 @@ func newPlanner(ctx context.Context, r *rollout.Rollout, c Counter) (*planner, e
 			p.index = append(p.index, i)
 		}
 	}
-	if len(p.index) < len(r.Messages) {
-		p.history = make([]rollout.Message, len(p.index))
+	if n := len(p.index); n > 0 && p.index[n-1] == n-1 {
+		p.history = r.Messages[:n] // exit records stand at the end
+	} else {
+		p.history = make([]rollout.Message, n)
 		for k, i := range p.index {
 			p.history[k] = r.Messages[i]
 		}

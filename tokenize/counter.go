@@ -9,12 +9,14 @@ import (
 // Counter counts contexts of one rollout as Encoder.Count does. It remembers the
 // stretches of text between control tokens and the rollout's messages as the
 // template takes them, so that a window that moves over a conversation encodes
-// each message about once. It is for one goroutine.
+// each message about once, and goes on from what a context shares with the one
+// before. It is for one goroutine.
 type Counter struct {
 	e         *Encoder
 	r         *rollout.Rollout
 	render    *renderer
 	stretches *stretchEncoder
+	counted   boundaries
 	others    []rollout.Message // of the call under way: those that are not the rollout's
 }
 
@@ -45,8 +47,14 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 	if err != nil {
 		return 0, err
 	}
-	total := 0
-	err = c.stretches.each(&text, 0, len(text.text), func(cols *columns, _ int) { total += cols.len() })
+	keep := c.counted.keep(text, c.stretches.longest)
+	total := keep.tokens
+	err = c.stretches.each(&text, keep.at, len(text.text), func(cols *columns, end int) {
+		total += cols.len()
+		if end < len(text.text) {
+			c.counted.add(end, total)
+		}
+	})
 	return total, err
 }
 
@@ -54,6 +62,9 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 // in its order. The others go by indices behind those of the rollout.
 func (c *Counter) parts(messages []rollout.Message) []rollout.ContextPart {
 	c.others = c.others[:0]
+	if len(messages) > 0 && len(messages) <= len(c.r.Messages) && &messages[0] == &c.r.Messages[0] {
+		return []rollout.ContextPart{{To: len(messages)}}
+	}
 	parts := []rollout.ContextPart{} // not nil, which is the plain history
 	at := 0                          // in the rollout
 	for i := range messages {

@@ -42,7 +42,7 @@ func policies(budget int) []ctxwindow.Policy {
 }
 
 // Contexts that grow are encoded from where they differ; that changes neither a
-// row nor the report, whatever window is planned.
+// count nor a row nor the report, whatever window is planned.
 func TestGrowingContextsAreEncodedAsIfAlone(t *testing.T) {
 	models := templateModels(t)
 	const seed = 71
@@ -71,6 +71,10 @@ func TestGrowingContextsAreEncodedAsIfAlone(t *testing.T) {
 				if err != nil {
 					continue // the template refuses the conversation, or nothing fits
 				}
+				afresh := ctxwindow.CounterFunc(func(ctx context.Context, messages []rollout.Message) (int, error) { return enc.Count(ctx, r, messages) })
+				alone, _, err := ctxwindow.Plan(t.Context(), r, p, afresh)
+				require.NoError(t, err, note)
+				require.Equal(t, alone, contexts, note)
 				shown, err := ctxwindow.Apply(r, contexts)
 				require.NoError(t, err, note)
 				for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged} {
@@ -134,5 +138,25 @@ func TestTenThousandTurns(t *testing.T) {
 		few, many := cost(2000), cost(10_000)
 		t.Logf("tools %v: 2,000 turns %v, 10,000 turns %v of processor time", tools, few, many)
 		require.Less(t, many, 15*time.Second)
+	}
+}
+
+func BenchmarkManyTurns(b *testing.B) {
+	m := qwen3(b)
+	for _, tools := range []bool{false, true} {
+		for _, turns := range []int{1000, 4000, 10_000} {
+			b.Run(fmt.Sprint(map[bool]string{false: "text/", true: "tools/"}[tools], turns), func(b *testing.B) {
+				enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+				require.NoError(b, err)
+				r := longRollout(turns, tools)
+				b.ReportAllocs()
+				used := kit.CPUTime()
+				for b.Loop() {
+					_, err := enc.Encode(b.Context(), r)
+					require.NoError(b, err)
+				}
+				b.ReportMetric(float64((kit.CPUTime()-used).Nanoseconds())/float64(b.N)/float64(turns), "cpu-ns/turn")
+			})
+		}
 	}
 }

@@ -30,28 +30,40 @@ type prompt struct {
 // independent of what went before.
 type boundary struct{ at, tokens int }
 
+// boundaries are those of the prompt that was encoded last.
+type boundaries struct {
+	last rendering
+	list []boundary
+}
+
+// keep goes on to the prompt r, and returns the last boundary that it shares with
+// the one before.
+func (b *boundaries) keep(r rendering, longest int) boundary {
+	common := sharedBy(&b.last, &r)
+	n := sort.Search(len(b.list), func(i int) bool { return b.list[i].at+longest > common })
+	b.last, b.list = r, b.list[:n]
+	if n == 0 {
+		return boundary{}
+	}
+	return b.list[n-1]
+}
+
+func (b *boundaries) add(at, tokens int) { b.list = append(b.list, boundary{at, tokens}) }
+
 // promptEncoder encodes the prompts of one rollout in order and encodes again
 // only what differs from the prompt before.
 type promptEncoder struct {
+	boundaries
 	stretches *stretchEncoder
 	edges     Edges
-	last      rendering
-	cols      columns // tokens of last
-	bounds    []boundary
+	cols      columns               // tokens of the last prompt
 	done      map[int32]*completion // completions so far, by message
 }
 
 // encode encodes r. Completions of earlier turns that stand in it keep the ids
 // that were sampled.
 func (e *promptEncoder) encode(r rendering) (prompt, error) {
-	common := sharedBy(&e.last, &r)
-	// The last boundary that both prompts share.
-	n := sort.Search(len(e.bounds), func(i int) bool { return e.bounds[i].at+e.stretches.longest > common })
-	keep := boundary{}
-	if n > 0 {
-		keep = e.bounds[n-1]
-	}
-	e.bounds = e.bounds[:n]
+	keep := e.keep(r, e.stretches.longest)
 	e.cols.truncate(keep.tokens)
 	at := keep.at
 	encodeTo := func(to int) error {
@@ -61,7 +73,7 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 		err := e.stretches.each(&r, at, to, func(cols *columns, end int) {
 			e.cols.append(*cols)
 			if end < to {
-				e.bounds = append(e.bounds, boundary{end, e.cols.len()})
+				e.add(end, e.cols.len())
 			}
 		})
 		at = to
@@ -86,14 +98,13 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 					e.cols.add(id, c.cols.source[i], c.cols.flags[i]&^(rollout.FlagSampled|rollout.FlagStop))
 				}
 				at = start + len(whole)
-				e.bounds = append(e.bounds, boundary{at, e.cols.len()})
+				e.add(at, e.cols.len())
 			}
 		}
 	}
 	if err := encodeTo(len(r.text)); err != nil {
 		return prompt{}, err
 	}
-	e.last = r
 	return prompt{keep: keep.tokens, add: e.cols.slice(keep.tokens, e.cols.len()).clone()}, nil
 }
 
