@@ -163,17 +163,6 @@ func TestSpliceNeedsTheSameText(t *testing.T) {
 	}
 }
 
-func TestTurnsWithoutTextDoNotFollowEachOtherInACircle(t *testing.T) {
-	text := func(id rollout.TokenID) string {
-		if id == stop {
-			return ""
-		}
-		return toyText(id)
-	}
-	flats := []flat{said(cat(10), cat(stop)), said(halves(10), cat(stop, stop))}
-	require.Len(t, merged(t, Options{Drift: DriftSplice, Text: text}, flats...).Rows, 2)
-}
-
 // The history shows another id than the stop that was sampled, as gpt-oss does.
 func TestStopRewrites(t *testing.T) {
 	const shown rollout.TokenID = 4

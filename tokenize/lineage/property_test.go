@@ -244,3 +244,30 @@ func FuzzMerge(f *testing.F) {
 		checkInvariants(t, flats, res)
 	})
 }
+
+// A vocabulary may give tokens no text at all.
+func TestTokensWithoutText(t *testing.T) {
+	text := func(id rollout.TokenID) string {
+		if id == stop || id == whole(1) {
+			return ""
+		}
+		return toyText(id)
+	}
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		flats := generate(rng, 12)
+		res, err := Merge(plainTurns(flats), Options{Drift: DriftAuto, Text: text, MaxDropTokens: 4})
+		require.NoError(t, err)
+		seen := 0
+		for _, row := range res.Rows {
+			seen += len(row.Spans)
+		}
+		trained := 0
+		for _, f := range flats {
+			if len(f.output) > 0 && !f.excluded {
+				trained++
+			}
+		}
+		require.Equal(t, trained, seen, "seed %d: every turn is in a row", seed)
+	}
+}

@@ -3,13 +3,13 @@ package lineage
 import (
 	"cmp"
 	"slices"
-
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // repair is pass 2: it lets rows go on through divergences, as far as the limits
 // allow, so that the fewest rows remain and, among those, the fewest tokens are
 // dropped and then respelled. Where that takes it, exact joins are paired anew.
+// Along every join the prompt's text grows or, where a response has no text, the
+// ids behind it do: rows cannot close to circles.
 func (m *merge) repair() {
 	var heads, joined, tails []int32
 	for _, k := range m.byPromptLength() {
@@ -137,9 +137,6 @@ func (o *Options) affords(lost, n int) bool {
 // respelled finds where the row can go on in another spelling.
 func (r *repairs) respelled(i int32) {
 	t := &r.turns[i]
-	if !slices.ContainsFunc(t.output, func(id rollout.TokenID) bool { return r.opts.Text(id) != "" }) {
-		return // turns that add no text could follow each other in a circle
-	}
 	for _, x := range r.spellings.of(t.full) {
 		if r.starts[x] == 0 || r.pre.holds(x, t.full) || r.pre.holds(t.full, x) {
 			continue
