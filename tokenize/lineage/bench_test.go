@@ -129,6 +129,15 @@ var shapes = []struct {
 		}
 		return out
 	}},
+	{"retries that compete", func(n int) []Turn { // with a drifting rollout for its few places
+		turns := drifting(n/2, 95)
+		for k := range n / 2 {
+			cut := turns[0]
+			cut.Output, cut.Logprobs = append(slices.Clone(cut.Output[:1]), whole(k)), nil
+			turns = append(turns, cut)
+		}
+		return turns
+	}},
 	{"branches", func(n int) []Turn { // each call keeps half of the one before it
 		turns := linear(n, 1000, 100, 200)
 		for k := range turns[1:] {
