@@ -3,6 +3,7 @@ package jsonscan
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"math/bits"
 	"unicode/utf8"
@@ -33,6 +34,7 @@ const (
 	flagTrue                 // the boolean is true
 	flagNotFinit             // the number is NaN, Infinity or -Infinity
 	flagUnicode              // the string holds a \u escape
+	flagAway                 // the text of the string is elsewhere: see Away
 )
 
 // node is one value (or object key). An object's children are key, value, key,
@@ -47,6 +49,10 @@ type node struct {
 type Options struct {
 	Depth     int  // deepest nesting, 0 = 512
 	NonFinite bool // accept NaN, Infinity and -Infinity, as Python writes them
+	// Away lists the strings whose text was left out of the parsed one, in order;
+	// Store holds it.
+	Away  []Away
+	Store io.ReaderAt
 }
 
 // DefaultDepth is the nesting bound of a zero Options.
@@ -78,6 +84,8 @@ type Doc struct {
 	src   []byte
 	nodes []node
 	opt   Options
+	buf   []byte            // for parts of strings away
+	err   error             // of Options.Store
 	words map[string]string // see Value.Word
 	// NonFinite is true when NaN or an infinity occurred.
 	NonFinite bool
@@ -89,7 +97,7 @@ func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 	if opt.Depth <= 0 {
 		opt.Depth = DefaultDepth
 	}
-	d.src, d.nodes, d.opt, d.NonFinite = src, d.nodes[:0], opt, false
+	d.src, d.nodes, d.opt, d.err, d.NonFinite = src, d.nodes[:0], opt, nil, false
 	if len(src) >= math.MaxUint32 {
 		return Value{}, &SyntaxError{0, TooBig, "the text is longer than 4 GiB"}
 	}
@@ -107,8 +115,12 @@ func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 }
 
 func (d *Doc) fail(at int, format string, args ...any) error {
+	return fail(d.src, at, format, args...)
+}
+
+func fail(src []byte, at int, format string, args ...any) error {
 	class := Malformed
-	if at >= len(d.src) {
+	if at >= len(src) {
 		class = Truncated
 	}
 	return &SyntaxError{at, class, fmt.Sprintf(format, args...)}
@@ -345,8 +357,25 @@ const (
 // str reads the string at i and adds its node.
 func (d *Doc) str(i int) (int, error) {
 	at := d.add(i, String)
-	src := d.src
-	i++
+	end, flags, _, err := scanString(d.src, i+1)
+	if err != nil {
+		return end, err
+	}
+	if end == i+2 && len(d.opt.Away) > 0 {
+		if a, ok := d.away(uint32(i)); ok {
+			flags = a.flags | flagAway
+		}
+	}
+	d.nodes[at].flags = flags
+	d.close(at, end)
+	return end, nil
+}
+
+// scanString checks a string from i, behind its opening quote, and returns the
+// offset behind its closing one. With an error that is the offset of the
+// character that is wrong or cut off. The decoded string is shorter by saved
+// bytes at least.
+func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) {
 	for {
 		for i+8 <= len(src) {
 			w := binary.LittleEndian.Uint64(src[i:])
@@ -359,24 +388,24 @@ func (d *Doc) str(i int) (int, error) {
 			i += 8
 		}
 		if i >= len(src) {
-			return i, d.fail(i, "the text ends inside a string")
+			return i, flags, saved, fail(src, i, "the text ends inside a string")
 		}
 		switch c := src[i]; {
 		case c == '"':
-			d.close(at, i+1)
-			return i + 1, nil
+			return i + 1, flags, saved, nil
 		case c == '\\':
-			d.nodes[at].flags |= flagEscaped
-			n, err := d.escape(i)
+			flags |= flagEscaped
+			n, err := escape(src, i)
 			if err != nil {
-				return i, err
+				return i, flags, saved, err
 			}
 			if n > 2 {
-				d.nodes[at].flags |= flagUnicode
+				flags |= flagUnicode
 			}
 			i += n
+			saved += n / 2 // of six bytes three become the longest character at most
 		case c < 0x20:
-			return i, d.fail(i, "control %s inside a string, expected an escape", show(c))
+			return i, flags, saved, fail(src, i, "control %s inside a string, expected an escape", show(c))
 		case c < utf8.RuneSelf:
 			i++
 		default:
@@ -386,32 +415,32 @@ func (d *Doc) str(i int) (int, error) {
 				if !utf8.FullRune(src[i:]) {
 					class = Truncated
 				}
-				return i, &SyntaxError{i, class, fmt.Sprintf("byte 0x%02x is not valid UTF-8", c)}
+				return i, flags, saved, &SyntaxError{i, class, fmt.Sprintf("byte 0x%02x is not valid UTF-8", c)}
 			}
 			i += n
 		}
 	}
 }
 
-func (d *Doc) escape(i int) (int, error) {
-	if i+1 >= len(d.src) {
-		return 0, d.fail(len(d.src), "the text ends inside an escape")
+func escape(src []byte, i int) (int, error) {
+	if i+1 >= len(src) {
+		return 0, fail(src, len(src), "the text ends inside an escape")
 	}
-	switch d.src[i+1] {
+	switch src[i+1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return 2, nil
 	case 'u':
 		for k := i + 2; k < i+6; k++ {
-			if k >= len(d.src) {
-				return 0, d.fail(k, "the text ends inside an escape")
+			if k >= len(src) {
+				return 0, fail(src, k, "the text ends inside an escape")
 			}
-			if hex(d.src[k]) < 0 {
-				return 0, d.fail(k, "expected four hexadecimal digits after \\u, found %s", show(d.src[k]))
+			if hex(src[k]) < 0 {
+				return 0, fail(src, k, "expected four hexadecimal digits after \\u, found %s", show(src[k]))
 			}
 		}
 		return 6, nil
 	}
-	return 0, d.fail(i+1, "unknown escape \\%s", show(d.src[i+1]))
+	return 0, fail(src, i+1, "unknown escape \\%s", show(src[i+1]))
 }
 
 func hex(c byte) int {

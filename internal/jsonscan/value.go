@@ -29,12 +29,30 @@ func (v Value) IsNull() bool { return v.n.kind <= Null }
 // Offset is the byte offset of the value in the parsed text.
 func (v Value) Offset() int { return int(v.n.start) }
 
-// Raw returns the source text, a view of the parsed one, nil when absent.
+// Raw returns the source text, a view of the parsed one where nothing of it is
+// away, nil when absent.
 func (v Value) Raw() []byte {
+	if away := v.within(); len(away) > 0 {
+		return v.restore(away)
+	}
+	return v.parsed()
+}
+
+// parsed is the part of the parsed text that v is.
+func (v Value) parsed() []byte {
 	if v.d == nil {
 		return nil
 	}
 	return v.d.src[v.n.start:v.n.end:v.n.end]
+}
+
+// Size is the length of the source text.
+func (v Value) Size() int {
+	n := int(v.n.end - v.n.start)
+	for _, a := range v.within() {
+		n += a.Len
+	}
+	return n
 }
 
 // Clone returns a copy of the source text that fits on one line: white space
@@ -44,11 +62,14 @@ func (v Value) Clone() []byte {
 	if v.d == nil {
 		return nil
 	}
-	raw := v.Raw()
-	if !v.d.NonFinite && bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
-		return bytes.Clone(raw)
+	// A string holds no line break as such, so the parsed text tells.
+	if text := v.parsed(); v.d.NonFinite || bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 {
+		return v.appendCompact(make([]byte, 0, v.Size()))
 	}
-	return v.appendCompact(make([]byte, 0, len(raw)))
+	if away := v.within(); len(away) > 0 {
+		return v.restore(away)
+	}
+	return bytes.Clone(v.parsed())
 }
 
 func (v Value) appendCompact(dst []byte) []byte {
@@ -112,6 +133,9 @@ func (v Value) Text() (string, bool) {
 	if v.n.kind != String {
 		return "", false
 	}
+	if v.n.flags&flagAway != 0 {
+		return v.awayText(), true
+	}
 	inner := v.d.src[v.n.start+1 : v.n.end-1]
 	if v.n.flags&flagEscaped == 0 {
 		return string(inner), true
@@ -122,7 +146,7 @@ func (v Value) Text() (string, bool) {
 // TextIn is Text for a caller who holds the parsed text as a string: the result
 // shares that where nothing is escaped.
 func (v Value) TextIn(text string) (string, bool) {
-	if v.n.kind != String || v.n.flags&flagEscaped != 0 {
+	if v.n.kind != String || v.n.flags&(flagEscaped|flagAway) != 0 {
 		return v.Text()
 	}
 	return text[v.n.start+1 : v.n.end-1], true
@@ -136,7 +160,12 @@ func (v Value) Is(s string) bool {
 	if v.n.kind != String {
 		return false
 	}
-	if v.n.flags&flagEscaped == 0 {
+	if v.n.flags&flagAway != 0 {
+		// An escape of six bytes stands for one byte at least.
+		if n := v.Size() - 2; n < len(s) || n > 6*len(s) {
+			return false
+		}
+	} else if v.n.flags&flagEscaped == 0 {
 		return string(v.d.src[v.n.start+1:v.n.end-1]) == s
 	}
 	return v.String() == s
@@ -148,7 +177,7 @@ const maxWords, maxWord = 1 << 10, 32
 // Word is String for texts that recur, such as keys and roles: equal ones of a
 // Doc share their memory, over calls of Parse too.
 func (v Value) Word() string {
-	if v.n.kind != String || v.n.flags&flagEscaped != 0 || v.n.end-v.n.start > maxWord+2 {
+	if v.n.kind != String || v.n.flags&(flagEscaped|flagAway) != 0 || v.n.end-v.n.start > maxWord+2 {
 		return v.String()
 	}
 	inner := v.d.src[v.n.start+1 : v.n.end-1]
@@ -171,35 +200,74 @@ func (v Value) LoneSurrogate() bool {
 	if v.n.kind != String || v.n.flags&flagUnicode == 0 {
 		return false
 	}
-	b := v.d.src[v.n.start+1 : v.n.end-1]
-	for i := 0; i < len(b); {
-		k := bytes.IndexByte(b[i:], '\\')
+	found := false
+	scan := func(b []byte, last bool) (n int, more bool) {
+		n, found = findLone(b, last)
+		return n, !found
+	}
+	if v.n.flags&flagAway != 0 {
+		v.parts(scan)
+	} else {
+		scan(v.d.src[v.n.start+1:v.n.end-1], true)
+	}
+	return found
+}
+
+// escapeBytes is the longest escape, a surrogate pair.
+const escapeBytes = 12
+
+// cutOff reports whether the escape at the start of b ends early, as none does
+// that was checked: the file of a text that is away was changed meanwhile.
+func cutOff(b []byte) bool { return len(b) < 2 || b[1] == 'u' && len(b) < 6 }
+
+// findLone looks for half a surrogate pair in escaped text and returns how far
+// it got: before an escape that may be cut off, unless b is the last part.
+func findLone(b []byte, last bool) (n int, found bool) {
+	for n < len(b) {
+		k := bytes.IndexByte(b[n:], '\\')
 		if k < 0 {
-			return false
+			return len(b), false
 		}
-		i += k
-		if b[i+1] != 'u' {
-			i += 2
+		if n += k; !last && len(b)-n < escapeBytes {
+			return n, false
+		}
+		if cutOff(b[n:]) {
+			return len(b), false
+		}
+		if b[n+1] != 'u' {
+			n += 2
 			continue
 		}
-		r, n := unescapeRune(b[i:])
-		if r == utf8.RuneError && !bytes.EqualFold(b[i+2:i+6], []byte("fffd")) {
-			return true
+		r, size := unescapeRune(b[n:])
+		if r == utf8.RuneError && !bytes.EqualFold(b[n+2:n+6], []byte("fffd")) {
+			return n, true
 		}
-		i += n
+		n += size
 	}
-	return false
+	return n, false
 }
 
 func unescape(b []byte) []byte {
-	out := make([]byte, 0, len(b))
+	out, _ := appendUnescaped(make([]byte, 0, len(b)), b, true)
+	return out
+}
+
+// appendUnescaped decodes b, up to an escape that may be cut off unless b is the
+// last part, and returns how much of it.
+func appendUnescaped(out, b []byte, last bool) ([]byte, int) {
+	whole := len(b)
 	for {
 		k := bytes.IndexByte(b, '\\')
 		if k < 0 {
-			return append(out, b...)
+			return append(out, b...), whole
 		}
 		out = append(out, b[:k]...)
-		b = b[k:]
+		if b = b[k:]; !last && len(b) < escapeBytes {
+			return out, whole - len(b)
+		}
+		if cutOff(b) {
+			return append(out, b...), whole
+		}
 		switch c := b[1]; c {
 		case 'n':
 			out = append(out, '\n')

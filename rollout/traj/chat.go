@@ -323,7 +323,7 @@ func (j *job) leftover(r *rollout.Rollout, v value, taken ...string) {
 		if x.IsNull() || contains(taken, key) {
 			continue
 		}
-		if n := len(x.Raw()); n > metadataBytes {
+		if n := x.Size(); n > metadataBytes {
 			j.note("not_kept", 0, "key %q of %d bytes was left in the dump", key, n)
 			continue
 		}

@@ -57,6 +57,9 @@ const noIndex = -1
 // noIndex when the data has none.
 func (j *job) emit(r *rollout.Rollout) error {
 	rd := j.r
+	if err := j.reread(); err != nil {
+		return err
+	}
 	if !j.joined {
 		if took, err := j.collect(r); took {
 			return err

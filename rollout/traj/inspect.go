@@ -202,28 +202,35 @@ func (j *job) archive() error {
 	return nil
 }
 
-// member parses one archive member whole.
+// member parses one archive member, which is one value.
 func (j *job) member(a *source.Archive, i int, use func(v value) error) error {
 	in, err := a.Open(i)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	limit := j.r.opt.Limits.ValueBytes
-	if limit <= 0 {
-		limit = rollout.DefaultLineBytes
-	}
-	b, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
+	j.where = rollout.Where{File: j.file.Name + "!" + a.Names()[i]}
+	values, err := source.NewValues(in, false, j.r.opt.Limits.ValueBytes, j.r.opt.hold)
 	if err != nil {
+		return j.locate(err)
+	}
+	defer values.Close()
+	text, err := values.Next()
+	if err != nil && err != io.EOF {
+		return j.locate(err)
+	}
+	v, err := j.parse(text.Text, text)
+	if err != nil {
+		return j.syntax(err, text)
+	}
+	if err := use(v); err != nil {
 		return err
 	}
-	name := j.file.Name + "!" + a.Names()[i]
-	if len(b) > limit {
-		return rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "the member is longer than %d bytes", limit).WithFix("raise Limits.ValueBytes")
+	if err := j.reread(); err != nil {
+		return err
 	}
-	v, err := j.doc.Parse(b, jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true})
-	if err != nil {
-		return j.syntax(err, source.Value{Text: b, Ended: false})
+	if _, err := values.Next(); err != io.EOF {
+		return rollout.Errorf(rollout.KindFormat, j.where, "expected the end after the value, found more")
 	}
-	return use(v)
+	return nil
 }

@@ -123,7 +123,7 @@ func (j *job) openClawFolder(r *rollout.Rollout) error {
 		r.Temperature = t
 	}
 	for _, key := range []string{"model", "sampling_params", "step_limit", "max_tokens"} {
-		if x := meta.Get(key); !x.IsNull() && len(x.Raw()) <= metadataBytes {
+		if x := meta.Get(key); !x.IsNull() && x.Size() <= metadataBytes {
 			keep(&r.Metadata, key, x)
 		}
 	}

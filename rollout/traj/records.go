@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -20,17 +21,16 @@ const maxStrange = 1000
 // value parses one text and reads its record. Objects written one after the
 // other without a line break between them are records each.
 func (j *job) value(v source.Value) error {
-	opt := jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true}
 	for {
-		doc, err := j.doc.Parse(v.Text, opt)
+		doc, err := j.parse(v.Text, v)
 		if err == nil {
-			return j.record(doc)
+			return cmp.Or(j.record(doc), j.reread())
 		}
 		e, ok := errors.AsType[*jsonscan.SyntaxError](err)
-		if !ok || e.Class != jsonscan.Trailing || v.Text[e.Offset] != '{' {
+		if !ok || e.Class != jsonscan.Trailing || v.Text[e.Offset] != '{' || len(v.Away) > 0 {
 			return j.syntax(err, v)
 		}
-		if doc, err = j.doc.Parse(v.Text[:e.Offset], opt); err != nil {
+		if doc, err = j.parse(v.Text[:e.Offset], v); err != nil {
 			return j.syntax(err, v)
 		}
 		if err := j.record(doc); err != nil {
@@ -40,6 +40,20 @@ func (j *job) value(v source.Value) error {
 		}
 		v.Text, v.Offset = v.Text[e.Offset:], v.Offset+int64(e.Offset)
 	}
+}
+
+// parse parses text, which is v's or the beginning of it.
+func (j *job) parse(text []byte, v source.Value) (value, error) {
+	return j.doc.Parse(text, jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true, Away: v.Away, Store: v.Store})
+}
+
+// reread reports that the strings of a long value could not be read again.
+func (j *job) reread() error {
+	if err := j.doc.Err(); err != nil {
+		return rollout.Errorf(rollout.KindInput, j.where, "a long value cannot be read again: %w", err).
+			WithFix("do not change the file while it is read")
+	}
+	return nil
 }
 
 // record hands a value to its importer.
@@ -156,7 +170,7 @@ func (j *job) syntax(err error, v source.Value) error {
 	w.Byte = rollout.At(e.Offset)
 	if !j.lined {
 		w.Line = 0
-		w.Byte = rollout.At(int(v.Offset) + e.Offset)
+		w.Byte = rollout.At(int(v.At(e.Offset)))
 	}
 	switch {
 	case e.Class == jsonscan.TooDeep || e.Class == jsonscan.TooBig:

@@ -61,6 +61,8 @@ type Options struct {
 	Rewards []*Rewards
 	// Stdin is what the path "-" reads; nil means os.Stdin.
 	Stdin io.Reader
+
+	hold int // for tests: bytes of a value in memory before its strings stay in the file
 }
 
 // groupKeys are the words GroupBy knows.
@@ -302,10 +304,11 @@ func (j *job) run() error {
 
 func (j *job) stream(in io.Reader) error {
 	ext := j.file.Ext()
-	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", j.r.opt.Limits.ValueBytes)
+	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", j.r.opt.Limits.ValueBytes, j.r.opt.hold)
 	if err != nil {
 		return j.locate(err)
 	}
+	defer values.Close()
 	j.lined = values.Lined()
 	for {
 		v, err := values.Next()

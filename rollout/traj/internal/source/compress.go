@@ -70,6 +70,9 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "an archive inside another stream is not unpacked").WithFix("unpack it into a file first")
 	default:
 		bound.r = br
+		if f, ok := r.(*os.File); ok {
+			bound.file = f
+		}
 		return bound, nil
 	}
 	if layer > 0 {
@@ -105,6 +108,7 @@ type bounded struct {
 	in     *counter
 	lim    Limits
 	packed string
+	file   io.ReaderAt // whose bytes these are, nil when they were unpacked or are no file
 	out    int64
 	whole  *archiveSize // of the archive that a member is in
 	close  func() error

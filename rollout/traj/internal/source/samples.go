@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"io"
+	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -85,25 +86,37 @@ func (v *Values) members(out Value) (Value, error) {
 // copy appends the next value of the stream to the buffer.
 func (v *Values) copy() error {
 	var s span
-	for {
+	for len(v.buf) <= v.hold {
 		if _, err := v.r.Peek(1); err != nil {
 			return err
 		}
 		b, _ := v.r.Peek(v.r.Buffered())
-		end := s.end(b)
-		n := end
-		if end == 0 {
-			n = len(b)
-		}
-		if len(v.buf)+n > v.max {
-			return v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.ValueBytes")
-		}
-		v.buf = append(v.buf, b[:n]...)
-		v.skip(n)
-		if end > 0 {
-			return nil
+		if ended, err := v.take(&s, b); ended || err != nil {
+			return err
 		}
 	}
+	return v.sparse(&s)
+}
+
+// take appends what of b belongs to the value and reports whether it ends there.
+func (v *Values) take(s *span, b []byte) (ended bool, err error) {
+	n := s.end(b)
+	if ended = n > 0; !ended {
+		n = len(b)
+	}
+	if len(v.buf)+v.aside.bytes+n > v.max {
+		return false, v.tooLong()
+	}
+	if len(v.buf)+n > cap(v.buf) {
+		v.buf = slices.Grow(v.buf, max(n, min(len(v.buf), v.hold))) // append alone grows by a quarter
+	}
+	v.buf = append(v.buf, b[:n]...)
+	v.skip(n)
+	return ended, nil
+}
+
+func (v *Values) tooLong() error {
+	return v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.ValueBytes")
 }
 
 // cut is what an object that ends early gives: the text as far as it goes.
@@ -123,8 +136,8 @@ func (v *Values) rest(out Value) (Value, error) {
 			break
 		}
 		b, _ := v.r.Peek(v.r.Buffered())
-		if len(v.buf)+len(b) > v.max {
-			return out, v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.ValueBytes")
+		if len(v.buf)+v.aside.bytes+len(b) > v.max {
+			return out, v.tooLong()
 		}
 		v.buf = append(v.buf, b...)
 		v.skip(len(b))

@@ -3,9 +3,11 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -17,14 +19,32 @@ type Value struct {
 	InList bool   // an element of a list the stream consists of
 	Begins bool   // a list began or ended before it: it belongs to no value before
 	Ended  bool   // it is followed by something: not cut off at the end
+
+	// Away are the strings that Text is without, since the value is long; Store
+	// holds them until the next call.
+	Away  []jsonscan.Away
+	Store io.ReaderAt
+}
+
+// At is the offset in the stream of an offset in Text.
+func (v Value) At(offset int) int64 {
+	out := v.Offset + int64(offset)
+	for _, a := range v.Away {
+		if a.At < offset {
+			out += int64(a.Len)
+		}
+	}
+	return out
 }
 
 // Values splits a stream into JSON values without parsing them: the lines of
 // JSONL, the elements of one big list, or one value over many lines. A value is
-// held in memory, the stream is not.
+// held in memory, the stream is not; of a value over 16 MiB that is no line, the
+// strings of 256 bytes and more stay in the file.
 type Values struct {
 	r     *bufio.Reader
 	max   int
+	hold  int            // bytes of a value in memory before its strings are set aside
 	lines *rollout.Lines // set in line mode
 
 	line   int
@@ -33,6 +53,7 @@ type Values struct {
 	tail   bool // the list is a member of an object whose rest follows
 	closed bool // a list has ended, so only lists and objects may follow
 	buf    []byte
+	aside  aside
 	err    error
 }
 
@@ -40,13 +61,15 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // NewValues looks at the start of r and picks the mode. lined says that the
 // name promises JSONL, which is believed unless the first line shows otherwise.
-func NewValues(r io.Reader, lined bool, max int) (*Values, error) {
-	if max <= 0 {
-		max = rollout.DefaultLineBytes
+// A value has at most max bytes, of which about hold are in memory; 0 is 1 GiB
+// and 16 MiB.
+func NewValues(r io.Reader, lined bool, max, hold int) (*Values, error) {
+	v := &Values{r: bufio.NewReaderSize(r, 256<<10), max: cmp.Or(max, rollout.DefaultLineBytes), hold: cmp.Or(hold, holdBytes), line: 1}
+	if b, ok := r.(*bounded); ok {
+		v.aside.plain = b.file
 	}
-	v := &Values{r: bufio.NewReaderSize(r, 256<<10), max: max, line: 1}
 	if lined && !v.opensBare() || v.firstLineIsWhole() {
-		v.lines = rollout.NewLines(v.r, max)
+		v.lines = rollout.NewLines(v.r, v.max)
 		return v, nil
 	}
 	if b, _ := v.r.Peek(len(byteOrderMark)); bytes.Equal(b, byteOrderMark) {
@@ -148,6 +171,10 @@ func (v *Values) Next() (Value, error) {
 	}
 	if v.lines == nil {
 		out, err := v.next()
+		if err == nil {
+			out.Away = v.aside.list
+			out.Store, err = v.aside.store()
+		}
 		v.err = err
 		return out, err
 	}
@@ -173,6 +200,9 @@ func (v *Values) unreadable(err error) error {
 	}
 	return v.fail(rollout.KindInput, "cannot be read: %w", err)
 }
+
+// Close drops what was set aside.
+func (v *Values) Close() { v.aside.close() }
 
 func (v *Values) next() (Value, error) {
 	begins := false
@@ -205,7 +235,7 @@ func (v *Values) next() (Value, error) {
 		return Value{}, v.fail(rollout.KindFormat, "expected the end after the list, found %q", c)
 	}
 	out := Value{Line: v.line, Offset: v.offset, InList: v.list, Begins: begins}
-	v.buf = v.buf[:0]
+	v.begin()
 	if c == '{' && !v.list {
 		return v.object(out)
 	}
@@ -216,11 +246,18 @@ func (v *Values) next() (Value, error) {
 	return out, nil
 }
 
+// begin empties the buffer for a value.
+func (v *Values) begin() {
+	v.buf = v.buf[:0]
+	v.aside.reset()
+}
+
 // skipTail passes over the members after the samples, or says what is wrong
 // with them.
 func (v *Values) skipTail() error {
 	v.tail = false
-	v.buf = append(v.buf[:0], `{"samples":[]`...)
+	v.begin()
+	v.buf = append(v.buf, `{"samples":[]`...)
 	rest, err := v.members(Value{})
 	if err == nil && !rest.Ended {
 		err = v.fail(rollout.KindFormat, "the object is cut off after its samples").WithFix("fetch the file again")

@@ -1,0 +1,119 @@
+package jsonscan
+
+import (
+	"errors"
+	"sort"
+)
+
+// Away is a string whose text is not in the parsed text, where "" stands for
+// it: what is left of a document larger than memory is then small. The text was
+// checked by StringPart and is read from Options.Store when it is asked for.
+type Away struct {
+	At   int   // offset of "" in the parsed text
+	From int64 // offset of the text, without its quotes, in the store
+	Len  int
+
+	flags uint8
+	saved int // bytes that the decoded string is shorter by, at least
+}
+
+// StringPart checks b, the next bytes of the string a, and adds to a what they
+// say. It returns how many of them are whole characters of the string and
+// whether the closing quote follows those.
+func (a *Away) StringPart(b []byte) (n int, closed bool, err error) {
+	end, flags, saved, err := scanString(b, 0)
+	if err == nil {
+		n, closed = end-1, true
+	} else if e, ok := errors.AsType[*SyntaxError](err); ok && e.Class == Truncated {
+		n, err = end, nil
+	}
+	a.flags |= flags
+	a.Len += n
+	a.saved += saved
+	return n, closed, err
+}
+
+// Err returns the error with which texts could not be read from the store; what
+// was asked for since Parse is then not to be trusted.
+func (d *Doc) Err() error { return d.err }
+
+// away finds the string whose "" is at an offset of the parsed text.
+func (d *Doc) away(at uint32) (Away, bool) {
+	i := d.awayFrom(at)
+	if i == len(d.opt.Away) || d.opt.Away[i].At != int(at) {
+		return Away{}, false
+	}
+	return d.opt.Away[i], true
+}
+
+// awayFrom is the index of the first string away at or behind an offset.
+func (d *Doc) awayFrom(at uint32) int {
+	return sort.Search(len(d.opt.Away), func(i int) bool { return d.opt.Away[i].At >= int(at) })
+}
+
+// within lists the strings away inside v.
+func (v Value) within() []Away {
+	if v.d == nil || len(v.d.opt.Away) == 0 {
+		return nil
+	}
+	return v.d.opt.Away[v.d.awayFrom(v.n.start):v.d.awayFrom(v.n.end)]
+}
+
+// read fills b with a part of a's text.
+func (d *Doc) read(b []byte, a Away, from int) []byte {
+	if _, err := d.opt.Store.ReadAt(b, a.From+int64(from)); err != nil && d.err == nil {
+		d.err = err
+	}
+	return b
+}
+
+// restore is the source text of v with the strings in place.
+func (v Value) restore(away []Away) []byte {
+	out := make([]byte, 0, v.Size())
+	done := int(v.n.start)
+	for _, a := range away {
+		out = append(out, v.d.src[done:a.At+1]...)
+		n := len(out)
+		out = out[:n+a.Len]
+		v.d.read(out[n:], a, 0)
+		done = a.At + 1
+	}
+	return append(out, v.d.src[done:v.n.end]...)
+}
+
+// window is how much of a string away is in memory beside its decoded form.
+const window = 64 << 10
+
+// parts calls use with the text of a string away, part by part, each from where
+// use got to in the one before; use returns that, and whether to go on.
+func (v Value) parts(use func(b []byte, last bool) (n int, more bool)) {
+	a, ok := v.d.away(v.n.start)
+	if !ok {
+		return
+	}
+	if v.d.buf == nil {
+		v.d.buf = make([]byte, window)
+	}
+	for from := 0; from < a.Len && v.d.err == nil; {
+		b := v.d.read(v.d.buf[:min(window, a.Len-from)], a, from)
+		n, more := use(b, from+len(b) == a.Len)
+		if from += n; !more {
+			return
+		}
+	}
+}
+
+func (v Value) awayText() string {
+	a, _ := v.d.away(v.n.start)
+	out := make([]byte, 0, a.Len-a.saved)
+	v.parts(func(b []byte, last bool) (int, bool) {
+		if v.n.flags&flagEscaped == 0 {
+			out = append(out, b...)
+			return len(b), true
+		}
+		var n int
+		out, n = appendUnescaped(out, b, last)
+		return n, true
+	})
+	return view(out)
+}
