@@ -27,8 +27,8 @@ type bucket struct {
 }
 
 // Segment is an immutable entry: this header and behind it, in the same
-// allocation, the ids (4 bytes each), the ends (2 bytes per id: begin and end of
-// its range) and the text.
+// allocation, the text, which is looked at first, the ids (4 bytes each) and the
+// ends (2 bytes per id: begin and end of its range).
 type Segment struct {
 	hash uint64
 	n    uint32 // ids
@@ -51,17 +51,20 @@ func NewSegments(bits int) *Segments {
 
 // IDs returns the ids of the segment, which must not be changed.
 func (e *Segment) IDs() []ID {
-	return unsafe.Slice((*ID)(unsafe.Add(unsafe.Pointer(e), headerSize)), e.n)
+	return unsafe.Slice((*ID)(unsafe.Add(unsafe.Pointer(e), headerSize+padded(int(e.size)))), e.n)
 }
 
 // Ends returns begin and end of each id's range in the segment.
 func (e *Segment) Ends() []uint8 {
-	return unsafe.Slice((*uint8)(unsafe.Add(unsafe.Pointer(e), headerSize+4*int(e.n))), 2*e.n)
+	return unsafe.Slice((*uint8)(unsafe.Add(unsafe.Pointer(e), headerSize+padded(int(e.size))+4*int(e.n))), 2*e.n)
 }
 
 func (e *Segment) text() string {
-	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(e), headerSize+6*int(e.n))), e.size)
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(e), headerSize)), e.size)
 }
+
+// padded is the room of n bytes in front of ids.
+func padded(n int) int { return (n + 3) &^ 3 }
 
 // Hash returns the hash of a segment of at least 16 bytes.
 func Hash(b []byte) uint64 {
@@ -118,7 +121,7 @@ func (s *Segments) met(h uint64) bool {
 // Put stores an entry and returns it; offsets are relative to the segment.
 func (s *Segments) Put(b []byte, h uint64, ids []ID, offsets []int32) *Segment {
 	// whole words, without pointers: the collector does not look inside
-	words := make([]uint64, (headerSize+6*len(ids)+len(b)+7)/8)
+	words := make([]uint64, (headerSize+padded(len(b))+6*len(ids)+7)/8)
 	e := (*Segment)(unsafe.Pointer(&words[0]))
 	*e = Segment{hash: h, n: uint32(len(ids)), size: uint32(len(b))}
 	copy(e.IDs(), ids)
