@@ -66,6 +66,7 @@ type encoder struct {
 
 	src, seg    norm.Text
 	early, late []engine.AddedSpan
+	ahead       [8]stretch
 	pieces      []norm.Text
 	words       []model.Word
 }
@@ -221,23 +222,44 @@ type segmenter interface {
 // pieceRun is how far pieces are encoded one by one where no segment begins.
 const pieceRun = 64
 
-// scan encodes text with one scanner.
+// scan encodes text with one scanner. Segments are looked for some at a time, and
+// what the store has for them is asked for at once, since it waits for memory.
 func (e *encoder) scan(text *norm.Text) {
 	s, t := text.Buf, e.t
 	segments := t.segmenter != nil && (!e.wide || text.Al == nil && len(t.trim) == 0)
 	for i := 0; i < len(s); {
-		end := 0
-		if segments && len(s)-i > minSegment {
-			end = t.segmenter.Segment(s, i, model.MaxSegment)
+		ahead := e.ahead[:0]
+		at := i
+		for segments && len(ahead) < len(e.ahead) && len(s)-at > minSegment {
+			end := t.segmenter.Segment(s, at, model.MaxSegment)
+			if end == 0 {
+				break
+			}
+			h := model.Hash(s[at:end])
+			t.segments.Touch(h)
+			ahead = append(ahead, stretch{at, end, h, nil})
+			at = end
 		}
-		if end > 0 {
-			e.segment(text, i, end)
-			i = end
-		} else {
+		for k := range ahead {
+			ahead[k].entry = t.segments.Candidate(ahead[k].hash)
+		}
+		for _, x := range ahead {
+			e.segment(text, x)
+			e.spill()
+		}
+		i = at
+		if len(ahead) < len(e.ahead) && i < len(s) {
 			i = e.pieceByPiece(text, i, min(len(s), i+pieceRun))
+			e.spill()
 		}
-		e.spill()
 	}
+}
+
+// stretch is a segment of a text.
+type stretch struct {
+	from, to int
+	hash     uint64
+	entry    *model.Segment // may be another's
 }
 
 const (
@@ -247,48 +269,36 @@ const (
 	segmentBits = 15
 )
 
-// segment encodes text.Buf[i:end], a segment, by its own entry where it has one.
-func (e *encoder) segment(text *norm.Text, i, end int) {
-	b := text.Buf[i:end]
-	base, plain := text.Unchanged(i, end)
+// segment encodes x by its own entry where it has one.
+func (e *encoder) segment(text *norm.Text, x stretch) {
+	b := text.Buf[x.from:x.to]
+	base, plain := text.Unchanged(x.from, x.to)
 	if e.wide && !plain {
-		e.pieceByPiece(text, i, end)
+		e.pieceByPiece(text, x.from, x.to)
 		return
 	}
-	h := model.Hash(b)
 	store := e.t.segments
-	hit := store.Find(b, h)
+	hit := x.entry
+	if hit == nil || !hit.Is(b, x.hash) {
+		hit = store.Find(b, x.hash)
+	}
 	if hit == nil {
-		if !store.Wants(h) {
-			e.pieceByPiece(text, i, end)
+		if !store.Wants(x.hash) {
+			e.pieceByPiece(text, x.from, x.to)
 			return
 		}
 		// met before: worth an entry, offsets included
-		x := encoder{t: e.t, wide: true}
-		x.pieceByPiece(&norm.Text{Buf: b}, 0, len(b))
-		hit = store.Put(b, h, x.ids, x.offsets)
+		own := encoder{t: e.t, wide: true}
+		own.pieceByPiece(&norm.Text{Buf: b}, 0, len(b))
+		hit = store.Put(b, x.hash, own.ids, own.offsets)
 	}
 	e.ids = append(e.ids, hit.IDs()...)
 	if !e.wide {
 		return
 	}
-	ends, n := hit.Ends(), len(e.offsets)
-	e.offsets = slices.Grow(e.offsets, len(ends))[:n+len(ends)]
-	widen(e.offsets[n:][:len(ends)], ends, int32(base))
-}
-
-// widen sets out[k] to base + ends[k]; eight at once, which halves the time that
-// offsets add to a segment.
-func widen(out []int32, ends []uint8, base int32) {
-	for len(ends) >= 8 && len(out) >= 8 {
-		o, x := (*[8]int32)(out), (*[8]uint8)(ends)
-		o[0], o[1], o[2], o[3] = base+int32(x[0]), base+int32(x[1]), base+int32(x[2]), base+int32(x[3])
-		o[4], o[5], o[6], o[7] = base+int32(x[4]), base+int32(x[5]), base+int32(x[6]), base+int32(x[7])
-		out, ends = out[8:], ends[8:]
-	}
-	for k, x := range ends {
-		out[k] = base + int32(x)
-	}
+	more, n := 2*len(hit.IDs()), len(e.offsets)
+	e.offsets = slices.Grow(e.offsets, more)[:n+more]
+	hit.Offsets(e.offsets[n:], int32(base))
 }
 
 // pieceByPiece encodes pieces from i up to the first boundary at or behind end, which

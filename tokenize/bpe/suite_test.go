@@ -1,6 +1,7 @@
 package bpe_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/tokenizetest"
 )
 
@@ -36,6 +38,41 @@ func TestCountAndAppend(t *testing.T) {
 		n, err := tok.Count(text)
 		require.NoError(t, err)
 		require.Equal(t, len(ids), n, "%.40q", text)
+	}
+}
+
+// TestSeenText: stored segments, met again at other places, give the ids and the
+// offsets that a tokenizer gives which has seen nothing; characters of several
+// tokens have ranges that overlap.
+func TestSeenText(t *testing.T) {
+	const seed = 9
+	r := rand.New(rand.NewPCG(seed, 0))
+	words := []string{"return", " fmt.Errorf(\"it's %d\", n)", " 漢字仮名交じり文", "𠮷野家", " 한국어", "，你好。", "e\u0301", " 👩‍👧", " plain words of prose", "\t", "1234567", "\n"}
+	var lines []string
+	for range 200 {
+		var b strings.Builder
+		for range 3 + r.IntN(12) {
+			b.WriteString(words[r.IntN(len(words))])
+		}
+		lines = append(lines, b.String()+"\n")
+	}
+	for _, name := range []string{"qwen3", "deepseek_v3"} {
+		seen, data := load(t, name), definition(t, name)
+		for round := range 6 {
+			var b strings.Builder
+			for range 300 {
+				b.WriteString(lines[r.IntN(len(lines))])
+			}
+			unseen, err := bpe.Parse(name, data)
+			require.NoError(t, err)
+			for _, offsets := range []bool{true, false} {
+				var want, got engine.Encoding
+				opts := engine.EncodeOptions{Offsets: offsets}
+				require.NoError(t, unseen.Encode(&want, b.String(), opts))
+				require.NoError(t, seen.Encode(&got, b.String(), opts))
+				require.Equal(t, want, got, "%s, round %d of seed %d, offsets %v", name, round, seed, offsets)
+			}
+		}
 	}
 }
 

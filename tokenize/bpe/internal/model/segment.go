@@ -27,12 +27,13 @@ type bucket struct {
 }
 
 // Segment is an immutable entry: this header and behind it, in the same
-// allocation, the text, which is looked at first, the ids (4 bytes each) and the
-// ends (2 bytes per id: begin and end of its range).
+// allocation, the text, which is looked at first, the ids (4 bytes each) and what
+// [Segment.Offsets] needs.
 type Segment struct {
-	hash uint64
-	n    uint32 // ids
-	size uint32 // bytes of text
+	hash  uint64
+	n     uint32 // ids
+	size  uint16 // bytes of text
+	perID uint16 // bytes of ends for each id
 }
 
 const (
@@ -52,11 +53,6 @@ func NewSegments(bits int) *Segments {
 // IDs returns the ids of the segment, which must not be changed.
 func (e *Segment) IDs() []ID {
 	return unsafe.Slice((*ID)(unsafe.Add(unsafe.Pointer(e), headerSize+padded(int(e.size)))), e.n)
-}
-
-// Ends returns begin and end of each id's range in the segment.
-func (e *Segment) Ends() []uint8 {
-	return unsafe.Slice((*uint8)(unsafe.Add(unsafe.Pointer(e), headerSize+padded(int(e.size))+4*int(e.n))), 2*e.n)
 }
 
 func (e *Segment) text() string {
@@ -81,6 +77,28 @@ func (s *Segments) bucket(h uint64) *bucket { return &s.buckets[h&uint64(len(s.b
 
 func tagOf(h uint64) uint32 { return uint32(h>>32) | 1 }
 
+// Touch asks for what Candidate reads.
+func (s *Segments) Touch(h uint64) { s.bucket(h).tags[0].Load() }
+
+// Candidate returns the entry that is most likely that of hash h, without a look
+// at it, or nil.
+func (s *Segments) Candidate(h uint64) *Segment {
+	k, tag, w := s.bucket(h), tagOf(h), 0
+	if k.tags[1].Load() == tag {
+		w = 1
+	}
+	if k.tags[2].Load() == tag {
+		w = 2
+	}
+	if k.tags[3].Load() == tag {
+		w = 3
+	}
+	return k.entries[w].Load()
+}
+
+// Is reports whether e is the entry of b, whose hash is h.
+func (e *Segment) Is(b []byte, h uint64) bool { return e.hash == h && e.text() == string(b) }
+
 // Find returns the entry of b, nil for none.
 func (s *Segments) Find(b []byte, h uint64) *Segment {
 	k := s.bucket(h)
@@ -88,7 +106,7 @@ func (s *Segments) Find(b []byte, h uint64) *Segment {
 		if k.tags[w].Load() != tagOf(h) {
 			continue
 		}
-		if e := k.entries[w].Load(); e != nil && e.hash == h && e.text() == string(b) {
+		if e := k.entries[w].Load(); e != nil && e.Is(b, h) {
 			return e
 		}
 	}
@@ -118,17 +136,16 @@ func (s *Segments) met(h uint64) bool {
 	return false
 }
 
-// Put stores an entry and returns it; offsets are relative to the segment.
+// Put stores an entry and returns it; offsets are relative to the segment, and nil
+// where none will be asked for.
 func (s *Segments) Put(b []byte, h uint64, ids []ID, offsets []int32) *Segment {
 	// whole words, without pointers: the collector does not look inside
-	words := make([]uint64, (headerSize+padded(len(b))+6*len(ids)+7)/8)
+	perID := endsPerID(offsets)
+	words := make([]uint64, (headerSize+padded(len(b))+(4+int(perID))*len(ids)+7)/8)
 	e := (*Segment)(unsafe.Pointer(&words[0]))
-	*e = Segment{hash: h, n: uint32(len(ids)), size: uint32(len(b))}
+	*e = Segment{hash: h, n: uint32(len(ids)), size: uint16(len(b)), perID: perID}
 	copy(e.IDs(), ids)
-	ends := e.Ends()
-	for i, o := range offsets {
-		ends[i] = uint8(o)
-	}
+	e.setEnds(offsets)
 	copy(unsafe.Slice(unsafe.StringData(e.text()), len(b)), b)
 	k := s.bucket(h)
 	way := int(h >> 62)
