@@ -228,15 +228,18 @@ func (c *certifier) breaks(p *probe) (string, error) {
 // one.
 func differ(a, b string) int {
 	at := commonText(a, b)
-	if i := strings.LastIndexAny(a[:at], "<["); i >= 0 && !strings.ContainsAny(a[i:at], ">]\n") {
+	if i := strings.LastIndexAny(a[:at], "<["); i >= 0 && at-i < excerptSize/2 && !strings.ContainsAny(a[i:at], ">]\n") {
 		return i
 	}
 	return at
 }
 
+// excerptSize is how many bytes of a text an excerpt shows.
+const excerptSize = 24
+
 // excerpt quotes a few characters of s from byte at on.
 func excerpt(s string, at int) string {
-	return strconv.Quote(strings.ToValidUTF8(s[at:min(len(s), at+24)], ""))
+	return strconv.Quote(strings.ToValidUTF8(s[at:min(len(s), at+excerptSize)], ""))
 }
 
 func (c *certifier) simple() (*probe, rendering, rendering, error) {
@@ -351,7 +354,7 @@ func (c *certifier) toolRuns() Finding {
 	_, rest, ok := strings.Cut(doc.text, "FIRSTRESULT")
 	between, _, ok2 := strings.Cut(rest, "SECONDRESULT")
 	if !ok || !ok2 {
-		return p.finding(PropToolRunsApart, NotApplicable, "the results are not written in order")
+		return p.finding(PropToolRunsApart, NotApplicable, "the results are not written, or not in order")
 	}
 	for _, a := range c.m.reply.specials {
 		if a.Special && strings.Contains(between, a.Content) {

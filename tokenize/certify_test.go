@@ -83,6 +83,21 @@ func TestCertifyQwen3(t *testing.T) {
 	require.Empty(t, cert.Missing(tokenize.Merged))
 }
 
+// A finding shows where two prompts part, however long the marker they part in.
+func TestCertifyShowsTheDifference(t *testing.T) {
+	m := withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
+[{"written": {"by": "the template", "text": "{{ m.content }}"{{ ', "old": true' if not loop.last and m.role == "assistant" }}}}]<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`)
+	cert, err := tokenize.Certify(t.Context(), m)
+	require.NoError(t, err)
+	for _, f := range cert.Findings {
+		if f.Property == tokenize.PropAppendOnly {
+			require.Equal(t, `plain replies: the prompt of turn 1 says ", \"old\": true}}]<|im_end" where it said "}}]<|im_end|>"`, f.Detail)
+		}
+	}
+}
+
 func TestCertifyNeedsATemplate(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
 	require.NoError(t, err)
