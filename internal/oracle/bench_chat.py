@@ -1,8 +1,11 @@
 """Times Jinja (as transformers configures it) on the conversation of BenchmarkRender.
 
-usage: bench_chat.py TEMPLATES_DIR        prints CPU microseconds per rendering, best of 9
+usage: bench_chat.py TEMPLATES_DIR [GO_OUTPUT]
+
+Prints CPU microseconds per rendering, best of 9 blocks of 20, and with the output of
+BenchmarkRender, of which the least counts, how many times as long that is.
 """
-import json, sys, time
+import re, sys, time
 from pathlib import Path
 from transformers.utils import chat_template_utils as ctu
 
@@ -20,6 +23,10 @@ for i in range(30):
                      "tool_calls": [{"id": f"call{i + 1:05d}", "type": "function", "function": {"name": "bash", "arguments": arguments}}]})
 tools = [{"type": "function", "function": {"name": "bash", "description": "Run a shell command", "parameters": {
     "type": "object", "properties": {"command": {"type": "string", "description": "the command"}, "timeout": {"type": "integer"}}, "required": ["command"]}}}]
+ours = {}
+if len(sys.argv) > 2:
+    for template, mode, ns in re.findall(r"^BenchmarkRender/(\w+)/(\w+?)(?:-\d+)?\s.*?(\d+) cpu-ns/render", Path(sys.argv[2]).read_text(), re.M):
+        ours.setdefault(template, {})[mode] = min(float(ns) / 1e3, ours.get(template, {}).get(mode, 1e9))
 for name in ("qwen3", "llama3_1", "gptoss"):
     src = (Path(sys.argv[1]) / f"{name}.jinja").read_text()
     template = ctu._compile_jinja_template(src)
@@ -28,12 +35,18 @@ for name in ("qwen3", "llama3_1", "gptoss"):
         return template.render(messages=messages, **kwargs)
     def whole():
         return ctu.render_jinja_template([messages], tools, None, src, False, False, True, bos_token="<s>", eos_token="</s>")
+    times = {}
     for label, f in (("template.render", bare), ("render_jinja_template", whole)):
         f()
-        best = 9.0
+        times[label] = 9e6
         for _ in range(9):
             t = time.process_time()
             for _ in range(20):
                 f()
-            best = min(best, (time.process_time() - t) / 20)
-        print(f"{name} {label} {best * 1e6:.0f} us {len(bare())} characters")
+            times[label] = min(times[label], (time.process_time() - t) / 20 * 1e6)
+        print(f"{name} {label} {times[label]:.0f} us {len(bare())} characters")
+    mine = ours.get(name, {})
+    for mode, us in mine.items():
+        print(f"{name} {mode}: {us:.1f} us, template.render / ours {times['template.render'] / us:.1f}")
+    if "provenance" in mine and "plain" in mine:
+        print(f"{name} provenance costs {100 * mine['provenance'] / mine['plain'] - 100:.0f} %")
