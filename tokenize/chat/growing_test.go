@@ -248,6 +248,10 @@ func TestGrowingSeesWhatPassesRead(t *testing.T) {
 		"{% autoescape true %}" + loop("{{ m.content }}{{ '<b>'|safe }}") + "{% endautoescape %}", "{% block a %}" + loop("{{ m.role }}") + "{% endblock %}",
 		"{% set m0 = messages[0].content %}{{ m0[:2] }}" + loop("{{ m0[2:] if loop.first else m.role }}"),
 		"{{ messages|length }}" + loop("{{ m.role }}"), loop("{{ m.role }}") + loop("{{ m.content }}") + "{{ messages|length }}",
+		// Loops that end where their flag is set.
+		"{% set ns = namespace(f=false) %}" + loop("{% if m.role == 'tool' %}{% set ns.f = true %}{% endif %}") + "{{ ns.f }}" + loop("{{ ns.f }}{{ m.role }}"),
+		"{% set ns = namespace(f=false) %}{% for m in messages[::-1] %}{% if 'tool_calls' in m %}{% set ns.f = true %}{% endif %}{% endfor %}" + loop("{{ ns.f }}{{ m.role }}"),
+		loop("{% set ns = namespace(f=false) %}{% for x in messages[loop.index:] %}{% if x.role == 'user' and not x.tool_calls %}{% set ns.f = true %}{% endif %}{% endfor %}{{ ns.f }}{{ m.role }}"),
 	} {
 		tmpl, err := Compile(source, Options{})
 		require.NoError(t, err, source)

@@ -17,7 +17,7 @@ func TestLoopsThatOnlySetFlags(t *testing.T) {
 		"mixed":[{"role":"a"},7,{"role":"u"},null,"role"],"texts":["role","a"],"none":[]}`))
 	require.NoError(t, err)
 	failed := 0
-	for _, items := range []string{"list", "list[::-1]", "list[1:]", "mixed", "texts", "none", "list | map('default')", "list if k", "[list[0], nothing, list[1]]", "[other, list[0], other]", "[ns]"} {
+	for _, items := range []string{"list", "list[::-1]", "list[1:]", "mixed", "mixed[::-1]", "(list + mixed[1:2])[::-1]", "([7] + list)[::-1]", "(mixed + list)[::-1]", "texts", "none", "list | map('default')", "list if k", "[list[0], nothing, list[1]]", "[other, list[0], other]", "[ns]"} {
 		for _, test := range []string{
 			"m.role == 'a'", "m['role'] != 'a'", "m.role == 'a' and 't' not in m", "'x' in m", "m.x is string or not m.t", "m.role", "m is mapping", "not m", "m.a == 0",
 			"m.role == k", "m.role.x == 'a'", "m.items", "ns.a == 0", "ns.n == 0 and m.role == 'a'", "'a' in m.role", "'y' in m.x", "m.role | upper == 'A'", "loop.first", "m.role is eq 'a'",

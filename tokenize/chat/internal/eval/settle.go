@@ -85,13 +85,13 @@ func (s *forStmt) isItem(e expr) bool {
 	return ok && n.depth == 0 && n.slot == s.single
 }
 
-// dictsLeft reports whether all items behind the current one are there, and dicts.
+// dictsLeft reports whether the items of all later passes are there, and dicts.
 func (l *Loop) dictsLeft() bool {
 	if l.next != nil {
 		return false
 	}
-	for _, item := range l.items[l.i+1:] {
-		if _, ok := item.(*value.Dict); !ok {
+	for i := l.i + 1; i < len(l.items); i++ {
+		if _, ok := l.item(i).(*value.Dict); !ok {
 			return false
 		}
 	}
