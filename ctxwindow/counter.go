@@ -172,11 +172,15 @@ func (m *meter) block(ctx context.Context, fixed int, b block) (int, error) {
 	return m.blocks[key], nil
 }
 
-// countFailed gives a counter's failure a kind where it has none.
 func countFailed(err error) error {
+	return failed(err, rollout.KindTokenizer, "the token counter")
+}
+
+// failed gives the failure of what the caller brought a kind where it has none.
+func failed(err error, kind rollout.Kind, what string) error {
 	var e *rollout.Error
 	if errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "the token counter failed: %w", err)
+	return rollout.Errorf(kind, rollout.Where{}, "%s failed: %w", what, err)
 }

@@ -34,10 +34,10 @@ const (
 type None struct{}
 
 // HeadTail is the window to choose when a window is all that is asked for: the
-// fixed first messages, the first turns within the head share of what they
-// leave free, a note, and the latest turns within the rest. Turns stay whole, tool results with the call they
-// answer. The latest turn is always kept, its content shortened in the middle if
-// it must be, and no context exceeds the budget.
+// fixed first messages, the first turns within the head share of what they leave
+// free, a note, and the latest turns within the rest. Turns stay whole, tool
+// results with the call they answer. The latest turn is always kept, its content
+// shortened in the middle if it must be, and no context exceeds the budget.
 //
 // A window that moves at every step makes about one training row per step; see
 // Refill.

@@ -2,7 +2,6 @@ package ctxwindow
 
 import (
 	"context"
-	"errors"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -112,7 +111,7 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, e
 		}
 		msg, err := s.summarize(ctx, append(omitted, s.history[gone:start]...))
 		if err != nil {
-			return nil, step{}, summaryFailed(err)
+			return nil, step{}, failed(err, rollout.KindInput, "the summarizer")
 		}
 		s.summary, s.gone = &msg, start
 	}
@@ -132,13 +131,4 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, e
 	view, st, err := s.squeeze(ctx, s.budget, c.fixed, middle, kept)
 	st.omitted = tail
 	return view, st, err
-}
-
-// summaryFailed gives a summarizer's failure a kind where it has none.
-func summaryFailed(err error) error {
-	var e *rollout.Error
-	if errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the summarizer failed: %w", err)
 }

@@ -77,13 +77,16 @@ type landing struct {
 	jt   joint
 }
 
+// end is the landing of an exact join.
+func (r *record) end() landing { return landing{r.full, joint{at: r.fLen()}} }
+
 // attach is pass 1: a row can go on where the full ids of its last turn end.
 func (m *merge) attach() {
 	ends := make([]landing, len(m.turns))
 	for i := range m.turns {
-		ends[i] = landing{m.turns[i].full, joint{at: m.turns[i].fLen()}}
-		if !m.turns[i].trained() {
-			ends[i].node = none
+		ends[i] = landing{node: none}
+		if m.turns[i].trained() {
+			ends[i] = m.turns[i].end()
 		}
 	}
 	m.pair(m.byPromptLength(), ends)

@@ -64,7 +64,7 @@ func newMatching(r *repairs, heads []int32) *matching {
 		t := &r.turns[i]
 		c.held[i].node = none
 		if r.succ[i] != none {
-			c.hold(int32(i), landing{t.full, joint{at: t.fLen()}})
+			c.hold(int32(i), t.end())
 			c.flow[t.full]--
 		}
 		if r.pred[i] != none {

@@ -33,7 +33,8 @@ type Options struct {
 	MaxSubTokens int
 	// AllowErase lets a realigned join give up every sampled token of a turn.
 	// The divergence may then lie before the response; MaxDropTokens counts all
-	// positions given up. For parity with mergers that delete turns.
+	// positions given up. Only row ends and starts that no other repair joins are
+	// joined so. For parity with mergers that delete turns.
 	AllowErase bool
 	// MaxStopLossShare is the largest share, 0…1, of turns that ended by
 	// themselves and lose their stop token to realigned joins. Beyond it the
