@@ -140,7 +140,7 @@ func (w *writer) splice(j int32, at int) int {
 			row.pieces = append(row.pieces, p.IDs[max(0, rowAt-p.Start):])
 		}
 	}
-	a := align(row, w.trie.cursor(w.turns[j].prompt, at), rowAt, w.opts.Text, -1)
+	a := align(row, idCursor{pieces: w.trie.pieces(nil, w.turns[j].prompt, at)}, rowAt, w.opts.Text, -1)
 	if keep < len(w.subs) {
 		w.subs = slices.Clone(w.subs[:keep]) // earlier spans keep the list they have
 	}

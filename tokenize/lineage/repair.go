@@ -3,6 +3,8 @@ package lineage
 import (
 	"cmp"
 	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // repair is pass 2: it lets rows go on through divergences, as far as the limits
@@ -58,6 +60,8 @@ type repairs struct {
 	// that exceeds a limit.
 	beyond  [][]int32
 	dropped int // price of a dropped token in respelled ones
+
+	row, engine [][]rollout.TokenID // scratch
 }
 
 func newRepairs(m *merge) *repairs {
@@ -142,7 +146,8 @@ func (r *repairs) respelled(i int32) {
 			continue
 		}
 		at := r.trie.meet(t.full, x, &r.pre)
-		a := align(r.trie.cursor(t.full, at), r.trie.cursor(x, at), 0, r.opts.Text, r.opts.MaxSubTokens)
+		r.row, r.engine = r.trie.pieces(r.row[:0], t.full, at), r.trie.pieces(r.engine[:0], x, at)
+		a := align(idCursor{pieces: r.row}, idCursor{pieces: r.engine}, 0, r.opts.Text, r.opts.MaxSubTokens)
 		switch {
 		case a.ok:
 			r.choices[i] = append(r.choices[i], landing{x, joint{JoinSplice, at, a.size}})

@@ -138,21 +138,22 @@ func (t *trie) path(dst []int32, at int32, from int) []int32 {
 	return dst
 }
 
-// cursor walks the ids on the way to node at, from offset from.
-func (t *trie) cursor(at int32, from int) idCursor {
-	var c idCursor
-	for _, x := range t.path(nil, at, from) {
-		n := &t.nodes[x]
-		c.pieces = append(c.pieces, n.ids[max(0, from-(n.depth-len(n.ids))):])
+// pieces appends the ids on the way to node at, from offset from, edge by edge.
+func (t *trie) pieces(dst [][]rollout.TokenID, at int32, from int) [][]rollout.TokenID {
+	start := len(dst)
+	for at != 0 && t.nodes[at].depth > from {
+		n := &t.nodes[at]
+		dst = append(dst, n.ids[max(0, from-(n.depth-len(n.ids))):])
+		at = n.parent
 	}
-	return c
+	slices.Reverse(dst[start:])
+	return dst
 }
 
 // appendIDs appends the ids from offset from to node at.
 func (t *trie) appendIDs(dst []rollout.TokenID, at int32, from int) []rollout.TokenID {
-	for _, x := range t.path(nil, at, from) {
-		n := &t.nodes[x]
-		dst = append(dst, n.ids[max(0, from-(n.depth-len(n.ids))):]...)
+	for _, ids := range t.pieces(nil, at, from) {
+		dst = append(dst, ids...)
 	}
 	return dst
 }
