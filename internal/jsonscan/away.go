@@ -1,16 +1,18 @@
 package jsonscan
 
 import (
+	"cmp"
 	"errors"
 	"sort"
 )
 
-// Away is a string whose text is not in the parsed text, where "" stands for
-// it: what is left of a document larger than memory is then small. The text was
-// checked by StringPart and is read from Options.Store when it is asked for.
+// Away is a string or a list of numbers whose text is not in the parsed text,
+// where "" or [] stands for it: what is left of a document larger than memory is
+// then small. The text was checked by StringPart or NumbersEnd and is read from
+// Options.Store when it is asked for.
 type Away struct {
-	At   int   // offset of "" in the parsed text
-	From int64 // offset of the text, without its quotes, in the store
+	At   int   // offset of "" or [] in the parsed text
+	From int64 // offset of the text, without its quotes or brackets, in the store
 	Len  int
 
 	flags uint8
@@ -33,11 +35,34 @@ func (a *Away) StringPart(b []byte) (n int, closed bool, err error) {
 	return n, closed, err
 }
 
+// NumbersEnd returns the length of a list of finite numbers, with its closing
+// bracket and without its opening one, that begins b; 0 if there is none, cut if
+// that may be because b ends too early.
+func NumbersEnd(b []byte) (n int, cut bool) {
+	d := Doc{src: b}
+	return d.packed(skipSpace(b, 0))
+}
+
+var errChanged = errors.New("a list of numbers is another one than before")
+
+// numbers is v, a list of numbers, with its text in memory.
+func (v Value) numbers() Value {
+	if v.n.flags&flagAway == 0 {
+		return v
+	}
+	raw := v.Raw()
+	if n, _ := NumbersEnd(raw[1:]); n != len(raw)-1 {
+		v.d.err = cmp.Or(v.d.err, errChanged)
+		return Value{}
+	}
+	return Value{d: &Doc{src: raw}, n: node{end: uint32(len(raw)), kind: Array, flags: flagPacked}}
+}
+
 // Err returns the error with which texts could not be read from the store; what
 // was asked for since Parse is then not to be trusted.
 func (d *Doc) Err() error { return d.err }
 
-// away finds the string whose "" is at an offset of the parsed text.
+// away finds what "" or [] stands for at an offset of the parsed text.
 func (d *Doc) away(at uint32) (Away, bool) {
 	i := d.awayFrom(at)
 	if i == len(d.opt.Away) || d.opt.Away[i].At != int(at) {
@@ -46,12 +71,12 @@ func (d *Doc) away(at uint32) (Away, bool) {
 	return d.opt.Away[i], true
 }
 
-// awayFrom is the index of the first string away at or behind an offset.
+// awayFrom is the index of the first one at or behind an offset.
 func (d *Doc) awayFrom(at uint32) int {
 	return sort.Search(len(d.opt.Away), func(i int) bool { return d.opt.Away[i].At >= int(at) })
 }
 
-// within lists the strings away inside v.
+// within lists what is away inside v.
 func (v Value) within() []Away {
 	if v.d == nil || len(v.d.opt.Away) == 0 {
 		return nil
@@ -67,7 +92,7 @@ func (d *Doc) read(b []byte, a Away, from int) []byte {
 	return b
 }
 
-// restore is the source text of v with the strings in place.
+// restore is the source text of v with what is away in place.
 func (v Value) restore(away []Away) []byte {
 	out := make([]byte, 0, v.Size())
 	done := int(v.n.start)

@@ -12,13 +12,18 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// setAside takes the strings of n bytes and more out of src.
+// setAside takes the strings and lists of numbers of n bytes and more out of src.
 func setAside(t *testing.T, src []byte, n int) (text []byte, away []jsonscan.Away) {
 	t.Helper()
 	for i := 0; i < len(src); {
 		if src[i] != '"' {
 			text = append(text, src[i])
 			i++
+			if end, _ := jsonscan.NumbersEnd(src[i:]); text[len(text)-1] == '[' && end > n {
+				away = append(away, jsonscan.Away{At: len(text) - 1, From: int64(i), Len: end - 1})
+				text = append(text, ']')
+				i += end
+			}
 			continue
 		}
 		a := jsonscan.Away{At: len(text), From: int64(i + 1)}
@@ -56,7 +61,7 @@ func TestStringsAway(t *testing.T) {
 	const seed = 11
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for range 400 {
-		src, err := json.Marshal(map[string]any{"long": long(rng), "": random(rng, 4), "list": []any{"", long(rng), 1, "é"}})
+		src, err := json.Marshal(map[string]any{"long": long(rng), "": random(rng, 4), "list": []any{"", long(rng), 1, "é"}, "ids": []int{rng.IntN(9), -1, 1 << 20}, "none": []int{}})
 		require.NoError(t, err)
 		if rng.IntN(2) == 0 {
 			var b bytes.Buffer
@@ -78,6 +83,11 @@ func TestStringsAway(t *testing.T) {
 			require.Equal(t, len(w.Raw()), g.Size())
 			require.Equal(t, w.LoneSurrogate(), g.LoneSurrogate())
 			require.Equal(t, w.Word(), g.Word())
+			require.Equal(t, w.Len(), g.Len())
+			ids, _, ok := w.AppendInt32(nil)
+			gotIDs, _, gotOK := g.AppendInt32(nil)
+			require.Equal(t, ids, gotIDs)
+			require.Equal(t, ok, gotOK)
 			require.True(t, w.Kind() != jsonscan.String || g.Is(w.String()))
 			require.False(t, g.Is(w.String()+"x"))
 			s, _ := g.TextIn(string(text))
@@ -110,7 +120,7 @@ func TestLoneSurrogateAway(t *testing.T) {
 // A store that changed after it was checked is an error or another text, never a
 // panic.
 func TestStoreThatChanged(t *testing.T) {
-	src := []byte(`["` + strings.Repeat("a\\n", 50) + `","` + strings.Repeat("\\ud83d\\ude00", 20) + `"]`)
+	src := []byte(`["` + strings.Repeat("a\\n", 50) + `","` + strings.Repeat("\\ud83d\\ude00", 20) + `",[1,2.5,3]]`)
 	text, away := setAside(t, src, 1)
 	for n := range src {
 		for _, changed := range [][]byte{src[:n], append(bytes.Clone(src[:n]), bytes.Repeat([]byte{'\\'}, len(src)-n)...)} {
@@ -121,8 +131,29 @@ func TestStoreThatChanged(t *testing.T) {
 				x.Text()
 				x.LoneSurrogate()
 				x.Clone()
+				x.AppendFloat32(nil)
 			}
-			require.Equal(t, len(changed) < len(src)-2, d.Err() != nil, "%d of %d bytes", len(changed), len(src))
+			require.True(t, len(changed) >= len(src)-2 || d.Err() != nil, "%d of %d bytes", len(changed), len(src))
 		}
+	}
+}
+
+func TestNumbersEnd(t *testing.T) {
+	for _, c := range []struct {
+		reason, text string
+		end          int
+		cut          bool
+	}{
+		{"numbers", "1, -2.5e3\n,4] x", 13, false},
+		{"the end is missing", "1,2", 0, true},
+		{"the end of a number is missing", "1,2e", 0, true},
+		{"nothing yet", " ", 0, true},
+		{"an empty list has no numbers", "]", 0, false},
+		{"something else", `1,"a"]`, 0, false},
+		{"no number", "1,2x]", 0, false},
+	} {
+		end, cut := jsonscan.NumbersEnd([]byte(c.text))
+		require.Equal(t, c.end, end, c.reason)
+		require.Equal(t, c.cut, cut, c.reason)
 	}
 }

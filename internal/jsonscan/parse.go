@@ -34,7 +34,7 @@ const (
 	flagTrue                 // the boolean is true
 	flagNotFinit             // the number is NaN, Infinity or -Infinity
 	flagUnicode              // the string holds a \u escape
-	flagAway                 // the text of the string is elsewhere: see Away
+	flagAway                 // the text of the string or packed array is elsewhere: see Away
 )
 
 // node is one value (or object key). An object's children are key, value, key,
@@ -49,8 +49,8 @@ type node struct {
 type Options struct {
 	Depth     int  // deepest nesting, 0 = 512
 	NonFinite bool // accept NaN, Infinity and -Infinity, as Python writes them
-	// Away lists the strings whose text was left out of the parsed one, in order;
-	// Store holds it.
+	// Away lists the strings and lists of numbers whose text was left out of the
+	// parsed one, in order; Store holds it.
 	Away  []Away
 	Store io.ReaderAt
 }
@@ -242,10 +242,15 @@ func (d *Doc) array(i, depth int) (int, error) {
 	at := d.add(i, Array)
 	i = skipSpace(d.src, i+1)
 	if i < len(d.src) && d.src[i] == ']' {
+		if len(d.opt.Away) > 0 {
+			if _, ok := d.away(d.nodes[at].start); ok {
+				d.nodes[at].flags = flagPacked | flagAway
+			}
+		}
 		d.close(at, i+1)
 		return i + 1, nil
 	}
-	if end := d.packed(i); end > 0 {
+	if end, _ := d.packed(i); end > 0 {
 		d.nodes[at].flags = flagPacked
 		d.close(at, end)
 		return end, nil
@@ -268,25 +273,25 @@ func (d *Doc) array(i, depth int) (int, error) {
 }
 
 // packed returns the end of a list that holds finite numbers only, 0 if it is
-// something else.
-func (d *Doc) packed(i int) int {
+// something else or if the text is cut off before its end.
+func (d *Doc) packed(i int) (end int, cut bool) {
 	for {
 		if i >= len(d.src) || (d.src[i] != '-' && !digit(d.src[i])) {
-			return 0
+			return 0, i >= len(d.src)
 		}
 		end, flags, err := d.number(i)
 		if err != nil || flags != 0 {
-			return 0
+			return 0, end >= len(d.src)
 		}
 		i = skipSpace(d.src, end)
 		if i >= len(d.src) {
-			return 0
+			return 0, true
 		}
 		if d.src[i] == ']' {
-			return i + 1
+			return i + 1, false
 		}
 		if d.src[i] != ',' {
-			return 0
+			return 0, false
 		}
 		i = skipSpace(d.src, i+1)
 	}

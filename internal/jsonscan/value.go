@@ -62,14 +62,21 @@ func (v Value) Clone() []byte {
 	if v.d == nil {
 		return nil
 	}
-	// A string holds no line break as such, so the parsed text tells.
-	if text := v.parsed(); v.d.NonFinite || bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 {
+	text, away := v.parsed(), v.within()
+	if len(away) > 0 && !broken(text) { // else it is not needed
+		text = v.restore(away)
+	}
+	switch {
+	case v.d.NonFinite || broken(text):
 		return v.appendCompact(make([]byte, 0, v.Size()))
+	case len(away) > 0:
+		return text
 	}
-	if away := v.within(); len(away) > 0 {
-		return v.restore(away)
-	}
-	return bytes.Clone(v.parsed())
+	return bytes.Clone(text)
+}
+
+func broken(text []byte) bool {
+	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
 func (v Value) appendCompact(dst []byte) []byte {
@@ -371,7 +378,7 @@ func (v Value) Items() iter.Seq2[int, Value] {
 		switch {
 		case v.n.kind != Array:
 		case v.n.flags&flagPacked != 0:
-			v.packedItems(yield)
+			v.numbers().packedItems(yield)
 		default:
 			n := 0
 			for i := v.i + 1; i < v.n.next; n++ {
@@ -386,6 +393,9 @@ func (v Value) Items() iter.Seq2[int, Value] {
 }
 
 func (v Value) packedItems(yield func(int, Value) bool) {
+	if v.d == nil {
+		return
+	}
 	n := 0
 	for i, src := v.n.start+1, v.d.src; ; n++ {
 		for src[i] <= ' ' {
@@ -466,6 +476,7 @@ func (v Value) DuplicateKey() (Value, bool) {
 // that fits, it returns that element.
 func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
+		v = v.numbers()
 		dst = slices.Grow(dst, v.Len())
 	}
 	for _, m := range v.Items() {
@@ -482,6 +493,7 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 // one, it returns that element.
 func (v Value) AppendFloat32(dst []float32) ([]float32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
+		v = v.numbers()
 		dst = slices.Grow(dst, v.Len())
 	}
 	for _, m := range v.Items() {

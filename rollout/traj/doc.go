@@ -8,7 +8,7 @@
 // The format is told by content, record by record; [Options.Format] overrides
 // that. Files may be plain, gzip, zstd or zip; folders, globs and standard input
 // work too. JSONL and big JSON lists are streamed: one record is in memory at a
-// time.
+// time, and of a record longer than 16 MiB little more than what it says.
 //
 // An importer says of each assistant message whether the policy sampled it and
 // why that is known ([rollout.Sampled]), where the steps are, what the model saw

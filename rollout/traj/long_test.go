@@ -162,3 +162,21 @@ func TestLongRecordOfAFileThatChanges(t *testing.T) {
 	require.Error(t, err)
 	require.NotErrorIs(t, err, io.EOF)
 }
+
+// FuzzAside: whatever a stream holds, setting strings aside changes neither what
+// is read nor whether it is refused.
+func FuzzAside(f *testing.F) {
+	for _, s := range fixtures {
+		f.Add([]byte(s.text))
+	}
+	f.Add(longChat(2))
+	f.Add([]byte(`[{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","token_ids":[` + strings.Repeat("1,\n", 200) + `2]}]}]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, text := range []string{string(text), "[\n" + string(text) + "]"} { // the second is no line
+			want, _, wantErr := read(t, "x.json", text, stop)
+			got, _, err := read(t, "x.json", text, traj.WithHold(stop, 1))
+			require.Equal(t, wantErr == nil, err == nil, "%v, with strings aside %v", wantErr, err)
+			sameContent(t, "x.json", want, got)
+		}
+	})
+}

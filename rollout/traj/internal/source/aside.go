@@ -15,7 +15,7 @@ import (
 // aside.
 const holdBytes = 16 << 20
 
-// asideFrom is the shortest string that is set aside.
+// asideFrom is the shortest string or list of numbers that is set aside.
 const asideFrom = 256
 
 // aside knows where the strings are that a long value is read without. A plain
@@ -41,7 +41,15 @@ func (a *aside) reset() {
 	}
 }
 
-// put keeps a part of a string.
+// from is the offset in the store of what comes next, at an offset of the stream.
+func (a *aside) from(offset int64) int64 {
+	if a.plain != nil {
+		return offset
+	}
+	return a.end
+}
+
+// put keeps bytes of the stream.
 func (a *aside) put(b []byte) error {
 	a.bytes += len(b)
 	if a.plain != nil {
@@ -90,7 +98,7 @@ func (v *Values) sparse(s *span) error {
 			return err
 		}
 		b, _ := v.r.Peek(v.r.Buffered())
-		if q := bytes.IndexByte(b, '"'); q >= 0 {
+		if q := bytes.IndexAny(b, `"[`); q >= 0 {
 			b = b[:q+1]
 		}
 		quoted := s.quoted
@@ -98,16 +106,58 @@ func (v *Values) sparse(s *span) error {
 		if ended || err != nil {
 			return err
 		}
-		if quoted || !s.quoted {
+		switch {
+		case quoted:
 			continue
+		case s.quoted:
+			s.quoted = false
+			err = v.setAside()
+		case bytes.HasSuffix(b, []byte{'['}):
+			var taken bool
+			if taken, err = v.numbersAside(); taken {
+				s.depth--
+			}
 		}
-		if err := v.setAside(); err != nil {
+		if err != nil || s.depth == 0 && !s.scalar {
 			return err
 		}
-		if s.quoted = false; s.depth == 0 {
-			return nil
-		}
 	}
+}
+
+// numbersAside reads a list of numbers, the opening bracket of which has been
+// read. A list of something else, a short one, and one longer than the buffer of
+// the stream is left.
+func (v *Values) numbersAside() (taken bool, err error) {
+	for n := asideFrom; ; n *= 2 {
+		b, _ := v.r.Peek(min(n, v.r.Size()))
+		end, cut := jsonscan.NumbersEnd(b)
+		if end == 0 && cut && len(b) == n && n < v.r.Size() {
+			continue
+		}
+		if end < asideFrom {
+			return false, nil
+		}
+		a := jsonscan.Away{At: len(v.buf) - 1, From: v.aside.from(v.offset), Len: end - 1}
+		if err := v.keep(b[:a.Len]); err != nil {
+			return false, err
+		}
+		v.skip(1)
+		v.buf = append(v.buf, ']')
+		v.aside.list = append(v.aside.list, a)
+		return true, nil
+	}
+}
+
+// keep sets the next bytes of the stream aside.
+func (v *Values) keep(b []byte) error {
+	if len(v.buf)+v.aside.bytes+len(b) > v.max {
+		return v.tooLong()
+	}
+	if err := v.aside.put(b); err != nil {
+		return spillError(err)
+	}
+	v.skip(len(b))
+	return nil
 }
 
 // setAside reads a string, the opening quote of which has been read. A short one
@@ -121,23 +171,17 @@ func (v *Values) setAside() error {
 		v.skip(n + 1)
 		return nil
 	}
-	a = jsonscan.Away{At: at, From: v.offset}
-	if v.aside.plain == nil {
-		a.From = v.aside.end
-	}
+	a = jsonscan.Away{At: at, From: v.aside.from(v.offset)}
 	for {
 		b, _ := v.r.Peek(v.r.Buffered())
 		n, closed, err := a.StringPart(b)
 		if e, ok := errors.AsType[*jsonscan.SyntaxError](err); ok {
 			return rollout.Errorf(rollout.KindFormat, rollout.Where{Byte: rollout.At(int(v.offset) + e.Offset)}, "not JSON: %s", e.Msg)
 		}
-		if len(v.buf)+v.aside.bytes+n > v.max {
-			return v.tooLong()
+		left := len(b) - n
+		if err := v.keep(b[:n]); err != nil {
+			return err
 		}
-		if err := v.aside.put(b[:n]); err != nil {
-			return spillError(err)
-		}
-		v.skip(n)
 		if closed {
 			v.skip(1)
 			v.buf = append(v.buf, '"')
@@ -145,7 +189,7 @@ func (v *Values) setAside() error {
 			return nil
 		}
 		// What is left is less than a character or an escape.
-		if _, err := v.r.Peek(len(b) - n + 1); err != nil {
+		if _, err := v.r.Peek(left + 1); err != nil {
 			return err
 		}
 	}

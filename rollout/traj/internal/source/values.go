@@ -20,8 +20,8 @@ type Value struct {
 	Begins bool   // a list began or ended before it: it belongs to no value before
 	Ended  bool   // it is followed by something: not cut off at the end
 
-	// Away are the strings that Text is without, since the value is long; Store
-	// holds them until the next call.
+	// Away are the strings and lists of numbers that Text is without, since the
+	// value is long; Store holds them until the next call.
 	Away  []jsonscan.Away
 	Store io.ReaderAt
 }
@@ -39,8 +39,8 @@ func (v Value) At(offset int) int64 {
 
 // Values splits a stream into JSON values without parsing them: the lines of
 // JSONL, the elements of one big list, or one value over many lines. A value is
-// held in memory, the stream is not; of a value over 16 MiB that is no line, the
-// strings of 256 bytes and more stay in the file.
+// held in memory, the stream is not; of a value over 16 MiB that is no line, long
+// strings and lists of numbers stay in the file.
 type Values struct {
 	r     *bufio.Reader
 	max   int
