@@ -149,16 +149,15 @@ func checkInvariants(t testing.TB, flats []flat, res *Result) {
 			for x := range s.Len {
 				claimed[s.Start+x] = true
 				seen[s.Turn][s.From+x]++
-				if f.logprobs != nil {
-					require.Equal(t, math.Float32bits(f.logprobs[s.From+x]), math.Float32bits(lps[s.Start+x]))
+				if f.logprobs != nil && math.Float32bits(f.logprobs[s.From+x]) != math.Float32bits(lps[s.Start+x]) {
+					require.Failf(t, "logprobs are the engine's, bit for bit", "row %d turn %d token %d", k, s.Turn, s.From+x)
 				}
 			}
 			requireContext(t, ids[:s.Start], slices.Concat(f.prompt, f.output[:s.From]), s.Subs, fmt.Sprintf("row %d turn %d", k, s.Turn))
 		}
 		for p := range ids {
-			require.Equal(t, claimed[p], mask[p] == 1, "row %d position %d", k, p)
-			if !claimed[p] {
-				require.Zero(t, lps[p])
+			if claimed[p] != (mask[p] == 1) || !claimed[p] && lps[p] != 0 {
+				require.Failf(t, "mask and logprobs follow the spans", "row %d position %d", k, p)
 			}
 		}
 		checkPartition(t, flats, row, ids, mask)
@@ -177,7 +176,9 @@ func checkInvariants(t testing.TB, flats []flat, res *Result) {
 		for k := range f.output {
 			nSampled++
 			nTrained += seen[i][k]
-			require.Equal(t, 1, seen[i][k]+dropped[i][k], "turn %d token %d: trained %d times, declared dropped %d times", i, k, seen[i][k], dropped[i][k])
+			if seen[i][k]+dropped[i][k] != 1 {
+				require.Failf(t, "each token is trained or dropped once", "turn %d token %d: trained %d times, declared dropped %d times", i, k, seen[i][k], dropped[i][k])
+			}
 		}
 	}
 	require.Equal(t, empty, append([]int{}, res.EmptyTurns...))
@@ -234,7 +235,9 @@ func checkPartition(t testing.TB, flats []flat, row *Row, ids []rollout.TokenID,
 		require.NotEmpty(t, p.IDs)
 		require.True(t, slices.Equal(p.IDs, ids[at:at+len(p.IDs)]))
 		for k := range p.IDs {
-			require.Equal(t, p.Kind == SegSampled, mask[at+k] == 1)
+			if (p.Kind == SegSampled) != (mask[at+k] == 1) {
+				require.Failf(t, "what is sampled is trained", "position %d", at+k)
+			}
 		}
 		if p.Kind == SegSampled || p.Kind == SegReplay {
 			require.True(t, slices.Equal(flats[p.Turn].output[p.From:p.From+len(p.IDs)], p.IDs), "%s of turn %d from %d", p.Kind, p.Turn, p.From)
