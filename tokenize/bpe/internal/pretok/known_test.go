@@ -180,7 +180,8 @@ func TestSegments(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		found := 0
 		for range 2000 {
-			text := randomText(r) + randomText(r) + randomText(r) + " some plain words to cut between " + randomText(r)
+			text := randomText(r) + randomText(r) + randomText(r) + " some plain words to cut between " + randomText(r) +
+				strings.Repeat([]string{"слово за словом ", "漢字と仮名。", "，你好、世界", "한국어 텍스트"}[r.IntN(4)], r.IntN(12)) + randomText(r)
 			for i := 0; i < len(text); {
 				end := seg.Segment([]byte(text), i, 255)
 				if end == 0 {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
@@ -146,9 +147,10 @@ const (
 
 // Segment returns the end of a stretch of at least 64 and at most max bytes from
 // i, a piece boundary, whose pieces depend on nothing outside it: up to a line's
-// end that no white space with another line's end follows, or up to a space
-// between two ASCII letters. It returns 0 for none. This holds for every scanner
-// of this package but gpt2, whose line ends join the white space behind them.
+// end that no white space with another line's end follows, up to a space between
+// two ASCII letters, or from another letter up to a space or a CJK punctuation mark.
+// It returns 0 for none. This holds for every scanner of this package but gpt2,
+// whose line ends join the white space behind them.
 func (b *base) Segment(s []byte, i, max int) int {
 	window := s[i:min(len(s), i+max)]
 	for p := 0; ; {
@@ -160,12 +162,42 @@ func (b *base) Segment(s []byte, i, max int) int {
 			return i + p
 		}
 	}
+	if len(window) >= segmentMin+8 && binary.LittleEndian.Uint64(window[segmentMin:])&highs != 0 {
+		return b.wideSegment(s, i, len(window))
+	}
 	for p := segmentMin; p+1 < len(window); p++ {
 		if window[p] == ' ' && isLetter(window[p-1]) && isLetter(window[p+1]) {
 			return i + p
 		}
 	}
 	return 0
+}
+
+// wideSegment is Segment without lines for text that is not ASCII.
+func (b *base) wideSegment(s []byte, i, max int) int {
+	for p := i + segmentMin; p+1 < i+max; p++ {
+		c, wide := s[p], s[p-1] >= 0x80
+		if c == ' ' && isLetter(s[p-1]) && isLetter(s[p+1]) || wide && (c == ' ' || b.mark(s, p)) && b.endsWord(s[:p]) {
+			return p
+		}
+	}
+	return 0
+}
+
+// mark reports whether the character at p is CJK punctuation: U+3001 to U+303F, or
+// full-width.
+func (b *base) mark(s []byte, p int) bool {
+	if s[p] == 0xE3 && s[p+1] == 0x80 || s[p] == 0xEF && s[p+1] == 0xBC {
+		f, _ := b.at(s, p)
+		return f&uni.P != 0
+	}
+	return false
+}
+
+// endsWord reports whether the last character of s is a letter.
+func (b *base) endsWord(s []byte) bool {
+	r, _ := utf8.DecodeLastRune(s)
+	return b.u.Flags(r)&uni.L != 0
 }
 
 // lineEnds reports whether the text from p begins with blanks and then something
