@@ -2,91 +2,19 @@ package shard
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
 	"io"
-	"io/fs"
-	"math"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
-
-// Options says how a folder is divided and written. The zero value writes
-// part-00000.parquet, part-00001.parquet, … of about 1 GiB.
-type Options struct {
-	// Export applies to every shard. Its Force is not used.
-	Export export.Options
-	// RowsPerShard, BytesPerShard and GroupsPerShard end a shard at the next GRPO
-	// group; 0 is no limit. With none of them, BytesPerShard is 1 GiB. Bytes are
-	// counted by row groups that are done. GroupsPerShard cuts exactly: a trainer
-	// that wants one file a training step takes the step's number of groups.
-	RowsPerShard   int
-	BytesPerShard  int64
-	GroupsPerShard int
-	// Name gives the name of shard i; nil is part-00000.parquet and so on, or
-	// .arrow for Arrow formats.
-	Name func(i int) string
-	// Force starts the folder anew: shards named by an old manifest or an
-	// unfinished run are removed first.
-	Force bool
-}
-
-// Validate reports all faults of o at once.
-func (o *Options) Validate() error {
-	faults := []error{o.Export.Validate()}
-	for name, v := range map[string]int64{"RowsPerShard": int64(o.RowsPerShard), "BytesPerShard": o.BytesPerShard, "GroupsPerShard": int64(o.GroupsPerShard)} {
-		if v < 0 {
-			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + name}, "found %d, expected 0 (no limit) or more", v))
-		}
-	}
-	return errors.Join(faults...)
-}
-
-const defaultBytes = 1 << 30
-
-func (o *Options) name(i int) string {
-	switch {
-	case o.Name != nil:
-		return o.Name(i)
-	case o.Export.Format == export.FormatParquet:
-		return fmt.Sprintf("part-%05d.parquet", i)
-	}
-	return fmt.Sprintf("part-%05d.arrow", i)
-}
-
-// digest names what decides the bytes of the set besides the rows.
-func (o *Options) digest() string {
-	e := o.Export
-	columns := "auto"
-	if e.Columns != nil {
-		columns = e.Columns.String()
-	}
-	keys := slices.Sorted(func(yield func(string) bool) {
-		for k, v := range e.Metadata {
-			if !yield(k + "=" + v) {
-				return
-			}
-		}
-	})
-	trace := ""
-	if e.Trace { // absent otherwise, so that earlier manifests keep their digest
-		trace = "|trace"
-	}
-	text := fmt.Sprintf("1|%d|%s|%v|%v|%v|%q|%q|%q|%q|%d|%d|%d|%d|%d|%d|%d|%s", e.Format, columns, e.KeepTail, e.KeepUntrained, e.UnknownStatus,
-		e.Tokenizer, e.Template, e.Estimator, keys, e.ZstdLevel, e.GroupTokens, e.GroupRows, e.PageBytes, o.RowsPerShard, o.BytesPerShard, o.GroupsPerShard, o.name(0)) + trace
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
 
 // Set writes the shards of one folder. It must not be used concurrently.
 type Set struct {
@@ -119,123 +47,10 @@ type current struct {
 	buf   []byte
 }
 
-// Create starts or goes on with the folder dir, which must exist. A complete
-// folder, or one begun with other options, is refused unless Options.Force is
-// set; so is a folder that another writer has open, in any case.
-func Create(dir string, o Options) (*Set, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if o.RowsPerShard == 0 && o.BytesPerShard == 0 && o.GroupsPerShard == 0 {
-		o.BytesPerShard = defaultBytes
-	}
-	l, err := acquire(dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{dir: dir, opts: o, lock: l, seen: map[[16]byte]struct{}{}}
-	if err := s.begin(); err != nil {
-		return nil, errors.Join(err, l.release())
-	}
-	return s, nil
-}
-
-func busy(dir string) error {
-	return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "another writer has the folder open").
-		WithFix("wait for it or choose another folder; if none runs, remove %s", lockName)
-}
-
 // Resumed is the number of shards that an earlier run has finished.
 func (s *Set) Resumed() int { return s.resumed }
 
 func (s *Set) path(name string) string { return filepath.Join(s.dir, name) }
-
-func (s *Set) begin() error {
-	digest := s.opts.digest()
-	var old Manifest
-	complete, err := readJSON(s.path(ManifestName), &old)
-	if err != nil && !s.opts.Force {
-		return err
-	}
-	var p progress
-	unfinished, err := readJSON(s.path(ProgressName), &p)
-	if err != nil && !s.opts.Force {
-		return err
-	}
-	if err := s.sweep(); err != nil {
-		return err
-	}
-	where := rollout.Where{File: s.dir}
-	switch {
-	case s.opts.Force:
-		if err := s.clear(old.Shards, p.Shards); err != nil {
-			return err
-		}
-	case complete && !(unfinished && p.Options == digest):
-		return rollout.Errorf(rollout.KindInput, where, "the folder is complete").WithFix("choose another folder or set Options.Force")
-	case unfinished && p.Options != digest:
-		return rollout.Errorf(rollout.KindInput, where, "the folder was begun with other options").
-			WithFix("run with the options it was begun with, choose another folder or set Options.Force")
-	case unfinished:
-		// Killed between manifest and the end: the manifest is written again.
-		if err := remove(s.path(ManifestName)); err != nil {
-			return err
-		}
-		s.progress = p
-		for i := range p.Shards {
-			if err := p.Shards[i].verify(s.dir); err != nil {
-				s.progress.Shards = p.Shards[:i]
-				break
-			}
-		}
-		s.resumed = len(s.progress.Shards)
-	default:
-		if _, err := os.Lstat(s.path(s.opts.name(0))); err == nil {
-			return rollout.Errorf(rollout.KindInput, where, "%s is there and belongs to no run", s.opts.name(0)).
-				WithFix("choose another folder, or set Options.Force to replace it")
-		}
-	}
-	s.progress.Options = digest
-	return writeJSON(s.path(ProgressName), s.progress)
-}
-
-// sweep removes what a killed run was writing.
-func (s *Set) sweep() error {
-	left, err := filepath.Glob(s.path(".*" + atomic.TempSuffix))
-	if err != nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "list: %w", err)
-	}
-	for _, path := range left {
-		if err := remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return atomic.Locate(rollout.Where{File: path}, err)
-	}
-	return nil
-}
-
-func (s *Set) clear(sets ...[]Shard) error {
-	// The manifest goes first: without it the folder is not taken for complete.
-	for _, name := range []string{ManifestName, ProgressName} {
-		if err := remove(s.path(name)); err != nil {
-			return err
-		}
-	}
-	for _, shards := range sets {
-		for _, sh := range shards {
-			if err := remove(s.path(filepath.Base(sh.File))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // Write checks s and adds it to the shard that is open, or begins the next one.
 func (s *Set) Write(row rollout.Sample) error {
@@ -267,7 +82,7 @@ func (s *Set) write(row *rollout.Sample) error {
 		}
 	}
 	c := s.cur
-	c.checksum(row)
+	c.checksum(row, s.opts.Export.Trace)
 	if c.w != nil {
 		if err := c.w.Write(*row); err != nil {
 			return err
@@ -484,32 +299,3 @@ func (s *Set) digests() error {
 
 // Manifest returns what Close wrote.
 func (s *Set) Manifest() Manifest { return s.manifest }
-
-// checksum adds everything that decides the row's bytes.
-func (c *current) checksum(s *rollout.Sample) {
-	b := c.buf[:0]
-	le := binary.LittleEndian
-	b = fmt.Appendf(b, "%q%q%d %d %v %d %d %d %x %x %v %q%q%d %x%q", s.Rollout, s.Group, s.RolloutIndex, s.SampleIndex, s.IsLast, s.FirstStep, s.LastStep,
-		s.PromptLen, math.Float64bits(s.Reward), math.Float64bits(s.OutcomeReward), s.Status, s.FinishReason, s.MaskReason, s.RolloutMaskSum,
-		math.Float32bits(s.Temperature), s.Metadata)
-	for _, p := range []*float64{s.StepReward, s.Advantage} {
-		if p != nil {
-			b = le.AppendUint64(append(b, 1), math.Float64bits(*p))
-		}
-		b = append(b, 0)
-	}
-	for _, ints := range [][]int32{s.IDs, s.Version} {
-		b = le.AppendUint64(b, uint64(len(ints)))
-		for _, v := range ints {
-			b = le.AppendUint32(b, uint32(v))
-		}
-	}
-	for _, floats := range [][]float32{s.Weight, s.Logprob, s.Credit} {
-		b = le.AppendUint64(b, uint64(len(floats)))
-		for _, v := range floats {
-			b = le.AppendUint32(b, math.Float32bits(v))
-		}
-	}
-	_, _ = c.crc.Write(b)
-	c.buf = b
-}

@@ -173,6 +173,36 @@ func TestStates(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to no run")
 }
 
+// What a traced file says of its tokens is part of the input that a later run
+// must have again.
+func TestTracedRowsAreCompared(t *testing.T) {
+	in := rows(12)
+	for i := range in {
+		in[i].Source, in[i].Flags = make([]int32, in[i].Len()), make([]rollout.Flag, in[i].Len())
+		for k, w := range in[i].Weight {
+			if w > 0 {
+				in[i].Flags[k] = rollout.FlagSampled
+			}
+		}
+	}
+	traced := small
+	traced.Export.Trace = true
+	dir := t.TempDir()
+	s, err := shard.Create(dir, traced)
+	require.NoError(t, err)
+	for _, row := range in[:len(in)/2] {
+		require.NoError(t, s.Write(row))
+	}
+	require.NoError(t, s.Abort())
+	in[3].Source[0] = -1
+	_, err = run(dir, in, traced)
+	require.ErrorContains(t, err, "rows differ")
+	in[3].Source[0] = 0
+	s, err = run(dir, in, traced)
+	require.NoError(t, err)
+	require.Positive(t, s.Resumed())
+}
+
 func TestRefusedRowsKeepWhatIsDone(t *testing.T) {
 	in := rows(12)
 	dir := t.TempDir()

@@ -1,0 +1,79 @@
+package shard
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Options says how a folder is divided and written. The zero value writes
+// part-00000.parquet, part-00001.parquet, … of about 1 GiB.
+type Options struct {
+	// Export applies to every shard. Its Force is not used.
+	Export export.Options
+	// RowsPerShard, BytesPerShard and GroupsPerShard end a shard at the next GRPO
+	// group; 0 is no limit. With none of them, BytesPerShard is 1 GiB. Bytes are
+	// counted by row groups that are done. GroupsPerShard cuts exactly: a trainer
+	// that wants one file a training step takes the step's number of groups.
+	RowsPerShard   int
+	BytesPerShard  int64
+	GroupsPerShard int
+	// Name gives the name of shard i; nil is part-00000.parquet and so on, or
+	// .arrow for Arrow formats.
+	Name func(i int) string
+	// Force starts the folder anew: shards named by an old manifest or an
+	// unfinished run are removed first.
+	Force bool
+}
+
+// Validate reports all faults of o at once.
+func (o *Options) Validate() error {
+	faults := []error{o.Export.Validate()}
+	for name, v := range map[string]int64{"RowsPerShard": int64(o.RowsPerShard), "BytesPerShard": o.BytesPerShard, "GroupsPerShard": int64(o.GroupsPerShard)} {
+		if v < 0 {
+			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + name}, "found %d, expected 0 (no limit) or more", v))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+const defaultBytes = 1 << 30
+
+func (o *Options) name(i int) string {
+	switch {
+	case o.Name != nil:
+		return o.Name(i)
+	case o.Export.Format == export.FormatParquet:
+		return fmt.Sprintf("part-%05d.parquet", i)
+	}
+	return fmt.Sprintf("part-%05d.arrow", i)
+}
+
+// digest names what decides the bytes of the set besides the rows.
+func (o *Options) digest() string {
+	e := o.Export
+	columns := "auto"
+	if e.Columns != nil {
+		columns = e.Columns.String()
+	}
+	keys := slices.Sorted(func(yield func(string) bool) {
+		for k, v := range e.Metadata {
+			if !yield(k + "=" + v) {
+				return
+			}
+		}
+	})
+	trace := ""
+	if e.Trace { // absent otherwise, so that earlier manifests keep their digest
+		trace = "|trace"
+	}
+	text := fmt.Sprintf("1|%d|%s|%v|%v|%v|%q|%q|%q|%q|%d|%d|%d|%d|%d|%d|%d|%s", e.Format, columns, e.KeepTail, e.KeepUntrained, e.UnknownStatus,
+		e.Tokenizer, e.Template, e.Estimator, keys, e.ZstdLevel, e.GroupTokens, e.GroupRows, e.PageBytes, o.RowsPerShard, o.BytesPerShard, o.GroupsPerShard, o.name(0)) + trace
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,124 @@
+package shard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Create starts or goes on with the folder dir, which must exist. A complete
+// folder, or one begun with other options, is refused unless Options.Force is
+// set; so is a folder that another writer has open, in any case.
+func Create(dir string, o Options) (*Set, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.RowsPerShard == 0 && o.BytesPerShard == 0 && o.GroupsPerShard == 0 {
+		o.BytesPerShard = defaultBytes
+	}
+	l, err := acquire(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{dir: dir, opts: o, lock: l, seen: map[[16]byte]struct{}{}}
+	if err := s.begin(); err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	return s, nil
+}
+
+func busy(dir string) error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "another writer has the folder open").
+		WithFix("wait for it or choose another folder; if none runs, remove %s", lockName)
+}
+
+func (s *Set) begin() error {
+	digest := s.opts.digest()
+	var old Manifest
+	complete, err := readJSON(s.path(ManifestName), &old)
+	if err != nil && !s.opts.Force {
+		return err
+	}
+	var p progress
+	unfinished, err := readJSON(s.path(ProgressName), &p)
+	if err != nil && !s.opts.Force {
+		return err
+	}
+	if err := s.sweep(); err != nil {
+		return err
+	}
+	where := rollout.Where{File: s.dir}
+	switch {
+	case s.opts.Force:
+		if err := s.clear(old.Shards, p.Shards); err != nil {
+			return err
+		}
+	case complete && !(unfinished && p.Options == digest):
+		return rollout.Errorf(rollout.KindInput, where, "the folder is complete").WithFix("choose another folder or set Options.Force")
+	case unfinished && p.Options != digest:
+		return rollout.Errorf(rollout.KindInput, where, "the folder was begun with other options").
+			WithFix("run with the options it was begun with, choose another folder or set Options.Force")
+	case unfinished:
+		// Killed between manifest and the end: the manifest is written again.
+		if err := remove(s.path(ManifestName)); err != nil {
+			return err
+		}
+		s.progress = p
+		for i := range p.Shards {
+			if err := p.Shards[i].verify(s.dir); err != nil {
+				s.progress.Shards = p.Shards[:i]
+				break
+			}
+		}
+		s.resumed = len(s.progress.Shards)
+	default:
+		if _, err := os.Lstat(s.path(s.opts.name(0))); err == nil {
+			return rollout.Errorf(rollout.KindInput, where, "%s is there and belongs to no run", s.opts.name(0)).
+				WithFix("choose another folder, or set Options.Force to replace it")
+		}
+	}
+	s.progress.Options = digest
+	return writeJSON(s.path(ProgressName), s.progress)
+}
+
+// sweep removes what a killed run was writing.
+func (s *Set) sweep() error {
+	left, err := filepath.Glob(s.path(".*" + atomic.TempSuffix))
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "list: %w", err)
+	}
+	for _, path := range left {
+		if err := remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return atomic.Locate(rollout.Where{File: path}, err)
+	}
+	return nil
+}
+
+func (s *Set) clear(sets ...[]Shard) error {
+	// The manifest goes first: without it the folder is not taken for complete.
+	for _, name := range []string{ManifestName, ProgressName} {
+		if err := remove(s.path(name)); err != nil {
+			return err
+		}
+	}
+	for _, shards := range sets {
+		for _, sh := range shards {
+			if err := remove(s.path(filepath.Base(sh.File))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package turnpack
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// sample makes the row of a sequence.
+func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got rollout.Reward, adv reward.Advantage) (rollout.Sample, error) {
+	seq, err := lossmask.Apply(seq, x.Mask)
+	if err != nil {
+		return rollout.Sample{}, err
+	}
+	if !x.logprobs {
+		seq.Logprob = nil
+	}
+	if !x.versions {
+		seq.Version = nil
+	}
+	seq.Group = key
+	s := rollout.Sample{
+		RolloutIndex: x.seen[r.ID], Reward: got.Total, OutcomeReward: got.Outcome,
+		Status: r.Status, FinishReason: finishReason(r, seq.LastTurn), Temperature: x.temperature(r),
+		StepReward: stepReward(r, &seq),
+	}
+	if !x.NoAdvantages {
+		if seq, err = reward.Credit(seq, adv.Value); err != nil {
+			return s, err
+		}
+		s.Advantage = &adv.Value
+	}
+	s.Sequence = seq
+	if s.Metadata, err = x.metadata(r, &seq); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+func (x *run) temperature(r *rollout.Rollout) float32 {
+	switch {
+	case r.Temperature != nil:
+		return *r.Temperature
+	case x.Temperature > 0:
+		return x.Temperature
+	}
+	return 1
+}
+
+// finishReason is the recorded reason of the row's last turn, else what the
+// rollout's end says of its last turn.
+func finishReason(r *rollout.Rollout, turn int) string {
+	turns := rollout.TurnsOf(r)
+	if turn < 0 || turn >= len(turns) {
+		return "unknown"
+	}
+	if why := turns[turn].FinishReason; why != "" {
+		return why
+	}
+	if turn == len(turns)-1 && r.Status == rollout.StatusTruncated {
+		return "limit"
+	}
+	return "stop"
+}
+
+// stepReward is the mean score of the steps whose tokens the row trains.
+func stepReward(r *rollout.Rollout, seq *rollout.Sequence) *float64 {
+	if len(r.Steps) == 0 {
+		return nil
+	}
+	turns := rollout.TurnsOf(r)
+	owned := map[int]bool{}
+	for _, t := range seq.Turn {
+		if t >= 0 && int(t) < len(turns) {
+			owned[turns[t].Step] = true
+		}
+	}
+	var scores []rollout.StepScore
+	for _, s := range r.Steps {
+		if owned[s.Step] {
+			scores = append(scores, s)
+		}
+	}
+	mean, n := reward.MeanStep(scores)
+	if n == 0 || math.IsNaN(mean) {
+		return nil
+	}
+	return &mean
+}
+
+// metadata is the recorded object with what the row knows of itself.
+func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence) (json.RawMessage, error) {
+	m := maps.Clone(r.Metadata)
+	if m == nil {
+		m = map[string]json.RawMessage{}
+	}
+	own := map[string]any{"fidelity": seq.Fidelity.String()}
+	if r.Origin.Format != "" {
+		own["format"] = r.Origin.Format
+	}
+	if r.Instance != "" {
+		own["instance"] = r.Instance
+	}
+	if r.Outcome.Reason != "" {
+		own["outcome_reason"] = r.Outcome.Reason
+	}
+	if x.Trace {
+		own["roles"] = roles(r, seq)
+	}
+	b, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	m["turnpack"] = b
+	return json.Marshal(m)
+}
+
+// roles lists the roles of r's messages up to the last one that seq holds text
+// of.
+func roles(r *rollout.Rollout, seq *rollout.Sequence) []rollout.Role {
+	out := []rollout.Role{}
+	for _, m := range seq.Source {
+		for len(out) <= int(m) {
+			out = append(out, r.Messages[len(out)].Role)
+		}
+	}
+	return out
+}
