@@ -31,8 +31,8 @@
 //
 //   - An exact join may have to give way. Turn B said x y z; turn A was given x and
 //     said y. A prompt that goes on from x y z extends both, and B is the longer.
-//     But B could also give up y z for a prompt that goes on from x otherwise, which
-//     A, having sampled nothing before it, could not: two rows instead of three.
+//     Where A takes it and B, giving up y z, goes on to A's own prompt, one row is
+//     left instead of two.
 //   - A row end let in for little may push another on to a start for which it pays
 //     more than a third would have.
 //
