@@ -243,6 +243,12 @@ class Area:
             e = one(e)
         return "{{ %s%s }}" % (e, self.pick("", "", "|list", "|string", "|length", "|first", "|join", " ~ 'x'", "[0]", "|tojson"))
 
+    def orders(self):
+        pool = self.r.sample(["1", "'a'", "none", "missing", "[1]", "{}", "2.5", "true", "'b'", "(1,)", "0", "-1", "range(2)", "'B'"], self.r.choice([1, 2, 3, 5]))
+        items = [self.r.choice(pool) for _ in range(self.r.choice([2, 3, 4, 5, 8, 12, 30]))]
+        return self.pick("{{ [%s]|sort(%s) }}" % (", ".join(items), self.pick("", "true", "case_sensitive=true")), "{{ [%s]|%s }}" % (", ".join(items), self.pick("min", "max", "unique|list")),
+                         "{{ {%s}|dictsort(by='value', reverse=%s) }}" % (", ".join("%d: %s" % p for p in enumerate(items)), self.pick("true", "false")), "{{ [%s]|groupby('a')|list }}" % ", ".join("{'a': %s}" % x for x in items))
+
     def tests(self):
         name = self.pick("boolean", "callable", "defined", "divisibleby", "eq", "equalto", "==", "escaped", "even", "false", "filter", "float", "ge", "gt", "greaterthan", "in", "integer", "iterable", "le", "lower", "lt", "lessthan", "mapping", "ne", "none", "number", "odd", "sameas", "sequence", "string", "test", "true", "undefined", "upper", "nope", "and", "not", "is", "None", "True")
         v, w = self.value(), self.value()
@@ -265,7 +271,7 @@ class Area:
         return self.pick("{% filter F %}T{% endfilter %}L", "{% set a | F %}T{% endset %}{{ a }}L", "{% set a %}T{% endset %}{{ a|F }}L", "{% filter F %}{% filter upper %}T{% endfilter %}{% endfilter %}L", "{% macro m() %}T{% endmacro %}{% filter F %}{{ m() }}{% endfilter %}L", "{% set a | F | F %}T{% endset %}{{ a }}L", "{% autoescape true %}{% filter F %}T{% endfilter %}{% endautoescape %}L", "{% autoescape true %}{% set a %}T{% endset %}{{ a }}{{ q ~ a }}{{ a + q }}{% endautoescape %}L", "{% generation %}{% filter F %}T{% endfilter %}{% endgeneration %}L", "{% block b %}T{% endblock %}{{ self.b()|F }}L", "{% block b scoped %}T{% endblock %}{{ self.b() ~ self.c }}L", "{{ self }}{{ self.b }}{% block b %}T{{ super() }}{% endblock %}", "{% for x in self %}{{ x }}{% endfor %}T", "{% call(F) m() %}T{% endcall %}", "{% set a, b | F %}T{% endset %}", "{% set ns = namespace() %}{% set ns.a | F %}T{% endset %}{{ ns.a }}L", "{% print T, F %}", "{% with %}T{% endwith %}L").replace("F", f).replace("T", text).replace("L", later)
 
 
-AREAS = ["macros", "loops", "scopes", "whitespace", "literals", "operators", "slices", "formats", "strings", "json", "methods", "undefined", "filters", "tests", "dates", "loaders", "blocks"]
+AREAS = ["macros", "loops", "scopes", "whitespace", "literals", "operators", "slices", "formats", "strings", "json", "methods", "undefined", "filters", "orders", "tests", "dates", "loaders", "blocks"]
 
 
 def templates(area, count, seed):

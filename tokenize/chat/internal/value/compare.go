@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"sort"
 	"strings"
 )
 
@@ -250,38 +249,4 @@ func contains(container, x Value, depth int) (bool, *Fault) {
 		}
 	}
 	return false, nil
-}
-
-// Sort returns the items in ascending order of keys, stable; with reverse in
-// descending order, stable too.
-func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
-	order := make([]int, len(items))
-	for i := range order {
-		order[i] = i
-	}
-	var fault *Fault
-	less := func(a, b Value) bool {
-		if fault != nil {
-			return false
-		}
-		lt, f := Compare(l, "<", a, b)
-		if f != nil {
-			fault = f
-		}
-		return lt
-	}
-	sort.SliceStable(order, func(i, j int) bool {
-		if reverse {
-			i, j = j, i
-		}
-		return less(keys[order[i]], keys[order[j]])
-	})
-	if fault != nil {
-		return nil, fault
-	}
-	out := make([]Value, len(items))
-	for i, k := range order {
-		out[i] = items[k]
-	}
-	return out, nil
 }

@@ -1,0 +1,69 @@
+package value
+
+import (
+	"slices"
+	"sort"
+)
+
+// Sort returns the items in ascending order of keys, stable; with reverse in
+// descending order, stable too. Short lists are compared in Python's order, so
+// that of several keys that cannot be compared the same ones fail.
+func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
+	order := make([]int, len(items))
+	for i := range order {
+		order[i] = i
+	}
+	var fault *Fault
+	less := func(i, j int) bool {
+		if fault != nil {
+			return false
+		}
+		lt, f := Compare(l, "<", keys[i], keys[j])
+		fault = f
+		return lt
+	}
+	if reverse {
+		slices.Reverse(order)
+	}
+	if len(order) < minMerge {
+		insertionSort(order, less)
+	} else {
+		sort.SliceStable(order, func(i, j int) bool { return less(order[i], order[j]) })
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	if reverse {
+		slices.Reverse(order)
+	}
+	out := make([]Value, len(items))
+	for i, k := range order {
+		out[i] = items[k]
+	}
+	return out, nil
+}
+
+// minMerge is the length from which on Python's sort merges.
+const minMerge = 64
+
+// insertionSort is Python's sort of a short list: the run at its beginning, turned
+// round if it descends, then binary insertion.
+func insertionSort(order []int, less func(i, j int) bool) {
+	if len(order) < 2 {
+		return
+	}
+	n := 2
+	descends := less(order[1], order[0])
+	for n < len(order) && less(order[n], order[n-1]) == descends {
+		n++
+	}
+	if descends {
+		slices.Reverse(order[:n])
+	}
+	for ; n < len(order); n++ {
+		pivot := order[n]
+		at := sort.Search(n, func(i int) bool { return less(pivot, order[i]) })
+		copy(order[at+1:n+1], order[at:n])
+		order[at] = pivot
+	}
+}
