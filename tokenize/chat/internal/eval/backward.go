@@ -16,6 +16,7 @@ type backwards struct {
 	reads        []*source // since it began
 	ran          bool      // a pass is under way
 	busy         bool      // it did something that cannot be left out
+	lost         bool      // no more is known
 	out          mark      // in front of it
 	done         int       // steps in front of it
 }

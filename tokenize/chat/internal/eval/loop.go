@@ -272,7 +272,7 @@ func (l *Loop) Len() (int, *value.Fault) {
 // Iterate goes on with the loop: it gives each item with the loop object.
 func (l *Loop) Iterate() func() value.Value {
 	if l.trace != nil {
-		l.trace.lose()
+		l.trace.stop()
 	}
 	return func() value.Value {
 		if !l.has(l.i + 1) {

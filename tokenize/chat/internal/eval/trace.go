@@ -225,7 +225,6 @@ type loopTrace struct {
 
 	passes  []passTrace // by pass, before it
 	stopped int         // the first pass that cannot be left out
-	lost    bool        // from here on nothing is noted
 	spaces  []*value.Dict
 	wrote   int // Trace.wrote when spaces was taken
 
@@ -262,7 +261,6 @@ func (t *Trace) enter(x *exec, s *forStmt, l *Loop) {
 	if lt.backward {
 		return
 	}
-	lt.lost = false
 	k := min(len(lt.passes)-1, len(l.items), lt.stopped, lt.length.holds(&value.List{Items: l.items}))
 	for i := range lt.sources {
 		k = min(k, lt.sources[i].holds(values[i]))
@@ -379,9 +377,6 @@ func (lt *loopTrace) before(x *exec, completed bool) bool {
 		lt.goBack(x)
 		return completed
 	}
-	if lt.lost {
-		return completed
-	}
 	lt.pass = lt.loop.i
 	if lt.pass < len(lt.passes) { // the loop goes on from here
 		return lt.passes[lt.pass].completed
@@ -409,12 +404,6 @@ func (lt *loopTrace) leave(x *exec) {
 func (lt *loopTrace) stop() {
 	lt.stopped = min(lt.stopped, lt.pass)
 	lt.busy = true
-}
-
-// lose says that no more can be noted of the loop.
-func (lt *loopTrace) lose() {
-	lt.stop()
-	lt.lost = true
 }
 
 // looked notes that an attribute of the loop object was read.
