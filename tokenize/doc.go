@@ -7,9 +7,9 @@
 //
 // # From messages to tokens
 //
-// The chat template runs once more for every context that the model saw, and
-// package chat tells for each byte which message and field it came from. Three
-// rules make tokens of that text:
+// The chat template writes every context that the model saw, from where it can
+// differ from the one before, and package chat tells for each byte which message
+// and field it came from. Three rules make tokens of that text:
 //
 //   - An added token such as <|im_end|> counts only where the template itself, or
 //     the policy in its own reply, wrote all of its bytes ([SpecialsGuard]). The

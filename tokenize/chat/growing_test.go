@@ -158,6 +158,31 @@ func steadyConversation(t *testing.T, kind string, turns int) *Conversation {
 	return c
 }
 
+// What is left out counts against the limits as if it were done.
+func TestGrowingKeepsLimits(t *testing.T) {
+	const seed = 12
+	failed := 0
+	for _, name := range []string{"qwen3", "llama3_1", "glm4moe", "gptoss", "deepseekv3"} {
+		source := kitTemplate(t, name).Source()
+		for k, limits := range []Limits{{Steps: 300}, {Steps: 700}, {Output: 500}, {Output: 900}} {
+			tmpl, err := Compile(source, Options{Name: name, Limits: limits})
+			require.NoError(t, err)
+			rng := rand.New(rand.NewPCG(seed, uint64(k)))
+			for j := range 4 {
+				c := longConversation(t, rng, 12, j%2 == 0)
+				g := tmpl.Growing(c, Input{AddGenerationPrompt: j < 2, Now: kitClock})
+				var last *Result
+				for n := range c.Len() + 1 {
+					if last = checkGrowing(t, g, n, last, fmt.Sprintf("%s, %+v, seed %d, conversation %d, %d messages", name, limits, seed, j, n)); last == nil {
+						failed++
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, failed, 100)
+}
+
 // lookAhead are the templates whose passes look at all later messages, so that
 // one rendering takes time in the square of the conversation; by kind of turn.
 var lookAhead = map[string][]string{

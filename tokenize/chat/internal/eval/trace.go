@@ -12,7 +12,7 @@ import (
 // what an earlier run has done. It rests on what that run was seen to read, not
 // on what templates usually do.
 //
-// A loop over messages that writes to the output is traced. Two passes share
+// A loop over messages is traced, unless what it writes is captured. Two passes share
 // nothing but namespaces (what a pass sets ends with it) and the output, so a
 // pass is a function of its message, of the namespaces and of whatever else it
 // reads: variables, inputs, the length of the list. While the loop runs, a source
@@ -76,8 +76,7 @@ type mark struct {
 func (t *Trace) LeftOut() (runs, messages int) { return t.from.runs, t.from.messages }
 
 func (t *Trace) start() {
-	t.from, t.met, t.active, t.spaces, t.wrote = mark{}, 0, nil, t.spaces[:0], 0
-	t.left = 0
+	t.from, t.met, t.active, t.spaces, t.wrote, t.left = mark{}, 0, nil, t.spaces[:0], 0, 0
 }
 
 // mark is the place where the output ends now.
