@@ -156,7 +156,7 @@ func TestFaultsOfLongRecords(t *testing.T) {
 // has texts of another one.
 func TestLongRecordOfAFileThatChanges(t *testing.T) {
 	first := `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`
-	path := write(t, t.TempDir(), "x.json", []byte("["+first+",\n"+string(longChat(8))+"]"))
+	path := write(t, t.TempDir(), "x.json", []byte("{\n"+first[1:]+"\n"+string(longChat(8))))
 	r, err := traj.Open([]string{path}, traj.WithHold(stop, 1))
 	require.NoError(t, err)
 	defer r.Close()
@@ -178,7 +178,8 @@ func FuzzAside(f *testing.F) {
 	f.Add(longChat(2))
 	f.Add([]byte(`[{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","token_ids":[` + strings.Repeat("1,\n", 200) + `2]}]}]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, text := range []string{string(text), "[\n" + string(text) + "]"} { // the second is no line
+		multiline := strings.Replace(string(text), "{", "{\n", 1) // so that it is no line
+		for _, text := range []string{string(text), multiline} {
 			want, _, wantErr := read(t, "x.json", text, stop)
 			got, _, err := read(t, "x.json", text, traj.WithHold(stop, 1))
 			require.Equal(t, wantErr == nil, err == nil, "%v, with strings aside %v", wantErr, err)
