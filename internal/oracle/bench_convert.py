@@ -89,8 +89,8 @@ with tempfile.TemporaryDirectory() as tmp:
         peaks = []
         for times in (1, 10, 100):
             write(src, times, contiguous)
-            runs = [turnpack(src, tmp + "/batch") for _ in range(3)]
-            peaks.append(sorted(r[2] for r in runs)[1])
+            runs = [turnpack(src, tmp + "/batch") for _ in range(3 if times < 100 else 1)]
+            peaks.append(sorted(r[2] for r in runs)[len(runs) // 2])
             t, s, _ = min(runs, key=lambda r: r[0])
-            print("groups %s: %d rollouts, peak %.0f MiB (median of three), %.0f tokens/s" % ("contiguous" if contiguous else "interleaved", s["rollouts"], peaks[-1], s["tokens"] / t))
+            print("groups %s: %d rollouts, peak %.0f MiB (median of %d), %.0f tokens/s" % ("contiguous" if contiguous else "interleaved", s["rollouts"], peaks[-1], len(runs), s["tokens"] / t))
         print("memory for ten times the rollouts: %.2f, %.2f" % (peaks[1] / peaks[0], peaks[2] / peaks[1]))
