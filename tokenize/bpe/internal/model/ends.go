@@ -6,6 +6,9 @@ import "unsafe"
 // each id's range where each begins at the end of the one before, else begin and
 // end; nothing where it was stored without.
 func (e *Segment) ends() []uint8 {
+	if e.perID == 0 {
+		return nil // what would follow may lie behind the allocation
+	}
 	return unsafe.Slice((*uint8)(unsafe.Add(unsafe.Pointer(e), headerSize+padded(int(e.size))+4*int(e.n))), int(e.n)*int(e.perID))
 }
 
