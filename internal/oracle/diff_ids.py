@@ -40,6 +40,7 @@ class Texts:
     def __init__(self, vocab, added, cases, seed, long=True):
         self.r, self.long = random.Random(seed), long
         self.vocab, self.added, self.cases = vocab, added, cases
+        self.lines = []  # texts that come again inside others: an engine may remember them
         self.chars = [character(self.r) for _ in range(BLOCK)]  # drawing from these is cheap
 
     def part(self):
@@ -65,8 +66,10 @@ class Texts:
         k = r.random() if self.long else 1
         if k < 0.001:  # one long piece, or nearly, of a few characters
             s = "".join(r.choices(r.choice([r.choices(self.chars, k=r.randint(1, 9)), LETTERS, HAN]), k=r.randint(100, 3000)))
+        elif k < 0.02 and self.lines:
+            s = r.choice(["", " ", "\n"]).join(r.choices(self.lines, k=r.randint(2, 8)))
         else:
-            s = "".join(self.part() for _ in range(r.randint(20, 200) if k < 0.01 else r.choice((1, 2, 2, 3, 4, 5, 6))))
+            s = "".join(self.part() for _ in range(r.randint(20, 200) if k < 0.028 else r.choice((1, 2, 2, 3, 4, 5, 6))))
         if s and r.random() < 0.3:
             chars = list(s)
             for _ in range(r.randint(1, 4)):
@@ -79,6 +82,8 @@ class Texts:
                     j = r.randrange(len(chars))
                     chars[i], chars[j] = chars[j], chars[i]
             s = "".join(chars)
+        if 64 < len(s) < 200 and len(self.lines) < 30:
+            self.lines.append(s + r.choice(["", "\n"]))
         return s
 
 
