@@ -36,8 +36,8 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 }
 
 // Encode returns the sequences of r in order, without loss weights. A rollout
-// without a sampled turn whose context is known gives none. The sequences share memory with each other
-// but not with r.
+// without a sampled turn whose context is known gives none. The sequences share
+// memory with each other but not with r.
 func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, error) {
 	seqs, _, err := e.EncodeReport(ctx, r)
 	return seqs, err
@@ -125,6 +125,9 @@ func (j *job) run() ([]rollout.Sequence, error) {
 		return j.whole()
 	}
 	if err := j.encodeTurns(); err != nil {
+		return nil, err
+	}
+	if err := j.render.check(); err != nil {
 		return nil, err
 	}
 	j.unwritten()

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"errors"
 
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
@@ -62,4 +63,13 @@ func (w *twins) reply(ctx context.Context, n int, index []int32) (rendering, *ch
 	w.alike = commonFrom(&w.asked.last, &out, min(w.alike, out.kept))
 	out.count, out.kept = w.asked.last.count, w.alike
 	return out, res, nil
+}
+
+// check makes sure that growing contexts were rendered as if each were alone. x
+// may be nil.
+func (x *renderer) check() error {
+	if x == nil {
+		return nil
+	}
+	return errors.Join(x.plainly.asked.chat.Check(x.ctx), x.plainly.replied.chat.Check(x.ctx))
 }

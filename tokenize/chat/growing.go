@@ -2,8 +2,10 @@ package chat
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
 )
 
@@ -17,7 +19,8 @@ type Growing struct {
 	c     *Conversation
 	in    Input
 	trace eval.Trace
-	last  int // messages that were rendered last
+	last  int  // messages that were rendered last
+	again bool // and others before them
 }
 
 // Growing returns a renderer of prefixes of c with an input. Its
@@ -42,13 +45,35 @@ func (g *Growing) Render(ctx context.Context, n int) (r *Result, kept int, err e
 	run := g.t.input(c, c.messages, g.in)
 	run.Trace = &g.trace
 	if failure := g.t.prog.Run(ctx, run, nil); failure != nil {
+		g.last, g.again = 0, false
 		return nil, 0, g.t.fail(failure.Fault, failure.Pos)
 	}
 	t := &g.trace
 	r = &Result{Text: textOf(t.Text), Generation: t.Gens, Extents: t.Messages, runs: t.Runs, tracked: c.tracked}
+	g.again = g.last > 0
 	if g.last < n { // what was left out knew nothing of the messages that are new
 		r.older.runs, r.older.extents = t.LeftOut()
 	}
 	g.last = n
 	return r, t.Kept, nil
+}
+
+// Check renders the last prefix once more, from its first message on, and says in
+// an error of kind internal if anything differs. What Render leaves out rests on
+// an argument about programs; this is the proof for one conversation, at the
+// price of one rendering.
+func (g *Growing) Check(ctx context.Context) error {
+	if !g.again {
+		return nil
+	}
+	want, err := g.t.Render(ctx, g.c.Prefix(g.last), g.in)
+	if err != nil {
+		return err
+	}
+	t := &g.trace
+	if want.Text != textOf(t.Text) || !slices.Equal(want.runs, t.Runs) || !slices.Equal(want.Extents, t.Messages) {
+		return rollout.Errorf(rollout.KindInternal, rollout.Where{}, "the first %d messages render otherwise than they did when the conversation grew", g.last).
+			WithFix("please report this, with the chat template")
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // checkGrowing renders the first n messages in both ways and compares.
@@ -133,6 +134,37 @@ func TestGrowingIsRender(t *testing.T) {
 		}
 	}
 	t.Logf("%d renderings", n)
+}
+
+// A rendering that went wrong on the way is found, and one that failed is none.
+func TestGrowingChecksItself(t *testing.T) {
+	tmpl, err := Compile("{% for m in messages %}{% if m.content == 'no' %}{{ raise_exception('no') }}{% endif %}<{{ m.content }}>{% endfor %}", Options{})
+	require.NoError(t, err)
+	m := func(text string) Value {
+		return Object(Member{"role", String("user")}, Member{"content", String(text)})
+	}
+	c, err := NewConversation(List(m("a"), m("b"), m("no")), Null(), Null(), ConversationOptions{})
+	require.NoError(t, err)
+	grow := func(to ...int) *Growing {
+		g := tmpl.Growing(c, Input{})
+		for _, n := range to {
+			_, _, err := g.Render(t.Context(), n)
+			require.Equal(t, n == 3, err != nil)
+		}
+		return g
+	}
+	require.NoError(t, grow(1, 2).Check(t.Context()))
+	require.NoError(t, grow(1, 2, 3).Check(t.Context()))
+	require.NoError(t, grow(1, 3, 2).Check(t.Context()))
+	for _, spoil := range []func(g *Growing){
+		func(g *Growing) { g.trace.Text[1]++ },
+		func(g *Growing) { g.trace.Runs[0].F = g.trace.Runs[1].F },
+		func(g *Growing) { g.trace.Messages[1].Start++ },
+	} {
+		g := grow(1, 2)
+		spoil(g)
+		require.ErrorIs(t, g.Check(t.Context()), rollout.KindInternal)
+	}
 }
 
 // steadyConversation has the same turn again and again.
