@@ -45,14 +45,14 @@ func TestEscapingWordsIsEscapingCharacters(t *testing.T) {
 				text[i] = odd[rng.IntN(len(odd))]
 			}
 		}
-		want := []byte("before")
-		for i := 0; i < len(text); {
+		whole, want := string(text), []byte("before")
+		for left := whole; left != ""; {
 			n := 0
-			want, n = (&JSON{}).appendEscape(want, string(text[i:]))
-			i += n
+			want, n = (&JSON{}).appendEscape(want, left)
+			left = left[n:]
 		}
 		dst = append(dst[:0], "before"...)
-		if dst = appendEscaped(dst, string(text)); !bytes.Equal(dst, want) {
+		if dst = appendEscaped(dst, whole); !bytes.Equal(dst, want) {
 			t.Fatalf("seed %d: %q: got %q, want %q", seed, text, dst, want)
 		}
 	}
