@@ -58,7 +58,7 @@ func peakHeap(t *testing.T, p turnpack.Pipeline, src turnpack.Source) uint64 {
 // Ten times the rollouts, all interleaved, take less than 1.2 times the memory.
 func TestMemoryIsFlatInRollouts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("encodes 2,400 rollouts")
+		t.Skip("SKIPPED: encodes 2,400 rollouts; run without -short")
 	}
 	p := turnpack.WithHeldLimit(turnpack.Pipeline{Model: model(t), TempDir: t.TempDir()}, 512<<10)
 	peakHeap(t, p, attempts{groups: 50, each: 4}) // fills the caches of the model

@@ -100,7 +100,7 @@ func TestMain(m *testing.M) {
 // that ran through, and repeats no call beyond those in flight at each kill.
 func TestKilledJobResumes(t *testing.T) {
 	if _, err := os.Executable(); err != nil {
-		t.Skip("the test binary cannot find itself")
+		t.Skipf("SKIPPED: the test binary cannot find itself (%v); run it from a folder that can be read", err)
 	}
 	for _, many := range []bool{true, false} {
 		t.Run(fmt.Sprintf("several votes per request %t", many), func(t *testing.T) {
