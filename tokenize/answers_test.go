@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -22,6 +23,7 @@ import (
 //   - SmolVLM, Idefics, LLaVA, which want content in parts, and DiffusionGemma, which writes
 //     no header into the prompt behind a tool result.
 func TestTrainedTextIsTheAnswer(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := templateModels(t)
 	const seed = 9
 	checked := map[tokenize.Mode]int{}

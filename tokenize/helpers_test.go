@@ -24,12 +24,23 @@ func embeddedModel(t testing.TB) *tokenize.Model {
 	return m
 }
 
-// qwen3 assembles the Qwen3 model folder from the tokenizers kit.
+// loaded are the models of the kits, which take seconds under the race detector.
+// No test that asks for one runs in parallel.
+var loaded struct {
+	qwen3     *tokenize.Model
+	templates map[string]*tokenize.Model
+}
+
+// qwen3 is the Qwen3 model folder of the tokenizers kit, a copy for the test.
 func qwen3(t testing.TB) *tokenize.Model {
 	t.Helper()
-	m, err := tokenize.LoadFS(kit.Qwen3(t), ".")
-	require.NoError(t, err)
-	return m
+	if loaded.qwen3 == nil {
+		m, err := tokenize.LoadFS(kit.Qwen3(t), ".")
+		require.NoError(t, err)
+		loaded.qwen3 = m
+	}
+	m := *loaded.qwen3
+	return &m
 }
 
 // kitLines decodes a gzipped JSONL file of a kit.

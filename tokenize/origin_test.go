@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -40,6 +41,7 @@ func markTexts(r *rollout.Rollout) {
 // message alone, all of it in the context of its own or as the report says, once, and
 // nothing behind a stop.
 func TestTurnsTrainTheirOwnMessages(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 71
 	models := templateModels(t)
 	checked := map[tokenize.Mode]int{}

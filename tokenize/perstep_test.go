@@ -185,6 +185,7 @@ func TestRowsStandAlone(t *testing.T) {
 }
 
 func TestRowsStandAloneUnderKitTemplates(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	const seed = 62

@@ -56,8 +56,22 @@ func stopsOf(name string) []string {
 var marker = regexp.MustCompile(`<[|｜][^ <>{}']+[|｜]>|\[/?[A-Z_]{2,}\]|</?[a-z]+(?:_of)?_[a-z]+>|</?think>|<\|(?:channel|turn|tool(?:_call|_response)?)>|<(?:channel|turn|tool(?:_call|_response)?)\|>`)
 
 // templateModels returns a model for every template of the templates kit. They
-// share Qwen3's tokenizer, which learns the markers of all templates.
+// share Qwen3's tokenizer, which learns the markers of all templates. Models are
+// loaded once and copied, so that a test may change its own.
 func templateModels(t *testing.T) map[string]*tokenize.Model {
+	t.Helper()
+	if loaded.templates == nil {
+		loaded.templates = loadTemplateModels(t)
+	}
+	models := map[string]*tokenize.Model{}
+	for name, m := range loaded.templates {
+		own := *m
+		models[name] = &own
+	}
+	return models
+}
+
+func loadTemplateModels(t *testing.T) map[string]*tokenize.Model {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
@@ -120,6 +121,7 @@ func TestSources(t *testing.T) {
 }
 
 func TestHostileInput(t *testing.T) {
+	kit.OneGoroutine(t)
 	dir := t.TempDir()
 	big := []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 80<<20) + `"}]}`)
 	bomb := gz(big)

@@ -45,6 +45,7 @@ func TestCountAndAppend(t *testing.T) {
 // offsets that a tokenizer gives which has seen nothing; characters of several
 // tokens have ranges that overlap.
 func TestSeenText(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 9
 	r := rand.New(rand.NewPCG(seed, 0))
 	words := []string{"return", " fmt.Errorf(\"it's %d\", n)", " 漢字仮名交じり文", "𠮷野家", " 한국어", "，你好。", "e\u0301", " 👩‍👧", " plain words of prose", "\t", "1234567", "\n"}

@@ -13,6 +13,7 @@ import (
 
 // TestIDsKit runs the stored tokenizers of the kit through ids and decode.
 func TestIDsKit(t *testing.T) {
+	kit.OneGoroutine(t)
 	for name, file := range map[string]string{
 		"tiny_bytelevel": "tiny_bytelevel.tokenizer.json",
 		"tiny_spm":       "tiny_spm.tokenizer.json",
