@@ -74,6 +74,10 @@ type Pipeline struct {
 	// Workers encodes in parallel; 0 = one per processor. The rows do not depend
 	// on it.
 	Workers int
+	// UnknownStatus stands for rollouts that do not record how they ended: they are
+	// scored, masked and written as such. The zero value leaves it open, and the
+	// sink says whether it takes them.
+	UnknownStatus rollout.Status
 	// Temperature stands for rollouts that do not record theirs; 0 = 1.
 	Temperature float32
 	// PolicyVersion stands for turns that do not record theirs; nil leaves the
@@ -119,6 +123,9 @@ func (p *Pipeline) Validate() error {
 	if p.PolicyVersion != nil && *p.PolicyVersion < 0 {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.PolicyVersion"}, "found %d, expected 0 or more", *p.PolicyVersion))
 	}
+	if p.UnknownStatus > rollout.StatusFailed {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.UnknownStatus"}, "found %v, expected a status", p.UnknownStatus))
+	}
 	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate())
 	if p.Estimator != nil {
 		errs = append(errs, p.Estimator.Validate())
@@ -141,6 +148,16 @@ func (p *Pipeline) estimator() reward.Estimator {
 		return *p.Estimator
 	}
 	return reward.GRPO()
+}
+
+// ended is r with the status that stands for one that is not recorded.
+func (p *Pipeline) ended(r *rollout.Rollout) *rollout.Rollout {
+	if r.Status != rollout.StatusUnknown || p.UnknownStatus == rollout.StatusUnknown {
+		return r
+	}
+	c := *r
+	c.Status = p.UnknownStatus
+	return &c
 }
 
 func (p *Pipeline) group(r *rollout.Rollout) string {

@@ -2,6 +2,10 @@ package turnpack
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -56,6 +60,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 			}
 			continue
 		}
+		r = x.ended(r)
 		key := x.group(r)
 		at, ok := x.groupOf[key]
 		if !ok {
@@ -104,10 +109,27 @@ func (x *run) score(ctx context.Context, src Source) error {
 		return err
 	}
 	if !x.NoAdvantages && x.report.Reward.Used == 0 {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "none of the %d rollouts has a usable outcome, so there is no reward to train on", x.report.Rollouts).
-			WithFix("join recorded results, or ask for rows without advantages")
+		return x.noReward()
 	}
 	return nil
+}
+
+// noReward is the error of a run in which no rollout has a reward.
+func (x *run) noReward() error {
+	excluded := x.report.Reward.Excluded
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(excluded)) {
+		why = append(why, fmt.Sprintf("%d %s", excluded[reason], reason))
+	}
+	if len(why) > 5 {
+		why = append(why[:5], "…")
+	}
+	fix := "join recorded results, or ask for rows without advantages"
+	if excluded[reward.ExcludedNoSteps] > 0 {
+		fix = "score the steps, or leave them out of the reward (Scale.StepCoef, --step-coef 0)"
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "none of the %d rollouts has a usable outcome, so there is no reward to train on: %s",
+		x.report.Rollouts, strings.Join(why, ", ")).WithFix("%s", fix)
 }
 
 // mayTrain says whether r can have rows: what others lack, such as the log

@@ -169,8 +169,10 @@ func (x *run) book(res *result) {
 
 // encode makes the rows of one rollout.
 func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
+	res := result{status: r.Status, notes: r.Notes, r: r}
+	r = x.ended(r)
 	key := x.group(r)
-	res := result{group: x.groupOf[key], status: r.Status, notes: r.Notes, r: r}
+	res.group = x.groupOf[key]
 	got := reward.Score(r, x.Scale)
 	var adv reward.Advantage
 	// A rollout without rows is encoded all the same: that tells why it has none.

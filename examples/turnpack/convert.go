@@ -53,7 +53,7 @@ type convertCmd struct {
 	Scale     string  `help:"Outcome to reward: signed, binary, partial, recorded, or auto: signed where a verdict is recorded, else the recorded number." enum:"auto,signed,binary,partial,recorded" default:"auto" group:"Rewards:"`
 	StepCoef  float64 `help:"Coefficient of the mean step score." group:"Rewards:"`
 
-	UnknownStatus string `help:"Status written where the dump does not say how a rollout ended." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
+	UnknownStatus string `help:"What a rollout counts as whose dump does not say how it ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
 	Engine        string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
 	Workers       int    `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
 	DryRun        bool   `help:"Do everything but write." group:"Running:"`
@@ -224,6 +224,11 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 			p.Scale.Outcome = s
 		}
 	}
+	for s := rollout.StatusCompleted; s <= rollout.StatusFailed; s++ {
+		if s.String() == c.UnknownStatus {
+			p.UnknownStatus = s
+		}
+	}
 	switch c.Estimator {
 	case "grpo":
 	case "none":
@@ -340,13 +345,7 @@ func noRow(r turnpack.Report) error {
 
 // exported translates the flags about files.
 func (c *convertCmd) exported(model *tokenize.Model) export.Options {
-	opts := export.Options{Force: c.Force, Estimator: c.Estimator, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
-	for s := rollout.StatusCompleted; s <= rollout.StatusFailed; s++ {
-		if s.String() == c.UnknownStatus {
-			opts.UnknownStatus = s
-		}
-	}
-	return opts
+	return export.Options{Force: c.Force, Estimator: c.Estimator, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
 }
 
 // skippable adds to the error of one record how to go on without it.

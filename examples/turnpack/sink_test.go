@@ -83,3 +83,29 @@ func TestPolicyVersionOfRowsWithoutOne(t *testing.T) {
 		}
 	}
 }
+
+// What stands for an ending that is not recorded counts like a recorded one: it
+// is masked, scored and brought into the trainer's form.
+func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
+	in := driftingDump(t) // rollout b has two rows
+	out := t.TempDir()
+	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", out, "--target", "slime", "--unknown-status", "truncated")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "2 unknown", "the summary says what was recorded")
+	rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	var got []string
+	for _, r := range rows {
+		got = append(got, r.ID+" "+r.Status.String())
+	}
+	require.Equal(t, []string{"a#0 truncated", "b#0 completed", "b#1 truncated"}, got, "slime knows a cut rollout by its last row")
+
+	for _, status := range []string{"aborted", "failed"} {
+		code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--unknown-status", status)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "no reward to train on: 2 "+map[string]string{"aborted": "aborted", "failed": "infrastructure failure"}[status])
+	}
+	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--unknown-status", "aborted", "--estimator", "none")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "2 masked: aborted")
+}
