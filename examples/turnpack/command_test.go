@@ -247,7 +247,7 @@ func TestTargets(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "log probabilities", "the target's rule says what is missing")
 	code, _, _ = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--target", "nobody")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitUsage, code)
 }
 
 // The colour modes of show: what colours a token, and what the rules tell where
@@ -432,8 +432,8 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"convert --model nowhere --in x", exitFailed, []string{"nowhere", "no such folder", "tokenizer.json"}},
 		{"convert --model " + filepath.Dir(file) + " --in x", exitFailed, []string{filepath.Join(filepath.Dir(file), "tokenizer.json"), "Hugging Face"}},
-		{"convert --model " + model + " --in " + in + " --estimator grpp", exitFailed, []string{"--estimator", `"grpp"`, "rloo"}},
-		{"convert --model " + model + " --in " + in + " --format swe", exitFailed, []string{"--format", `"swe"`, "swe-agent"}},
+		{"convert --model " + model + " --in " + in + " --estimator grpp", exitUsage, []string{"--estimator", `"grpp"`, "rloo"}},
+		{"convert --model " + model + " --in " + in + " --format swe", exitUsage, []string{"--format", `"swe"`, "swe-agent"}},
 		{"convert --model x --mode sideways", exitUsage, []string{"--mode", "merged", "sideways", "convert --help"}},
 		{"conver", exitUsage, []string{"convert", "turnpack --help"}},
 		{"show nowhere.parquet", exitFailed, []string{"nowhere.parquet", "cannot be opened: no such file"}},

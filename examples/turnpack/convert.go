@@ -18,6 +18,7 @@ import (
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/export/target"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -68,6 +69,9 @@ type convertCmd struct {
 
 // Run converts.
 func (c *convertCmd) Run(p *program) error {
+	if err := c.validate(); err != nil {
+		return &usageError{err}
+	}
 	model, err := loadModel(c.Model, c.Engine)
 	if err != nil {
 		return err
@@ -77,9 +81,6 @@ func (c *convertCmd) Run(p *program) error {
 		return err
 	}
 	in := append(c.In, c.More...)
-	if len(in) == 0 {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--in"}, "no dump is named").WithFix("name files or folders")
-	}
 	src, err := traj.NewSource(in, dumps)
 	if err != nil {
 		return err
@@ -94,6 +95,22 @@ func (c *convertCmd) Run(p *program) error {
 		err = s.table(p.out)
 	}
 	return errors.Join(err, c.short(s))
+}
+
+// validate reports all flags that are wrong before anything is read.
+func (c *convertCmd) validate() error {
+	errs := []error{c.check()}
+	_, err := c.flags()
+	errs = append(errs, err)
+	_, err = newWeigher(c.Weights, c.GroupsPerStep)
+	errs = append(errs, err)
+	if all := append(traj.Formats(), "auto"); !slices.Contains(all, c.Format) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--format"}, "no dump format is named %q", c.Format).WithFix("choose one of %s", strings.Join(all, ", ")))
+	}
+	if len(c.In)+len(c.More) == 0 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--in"}, "no dump is named").WithFix("name files or folders"))
+	}
+	return errors.Join(errs...)
 }
 
 // leftOutError says that a batch is whole but for records that are listed.
@@ -175,9 +192,6 @@ func (c *convertCmd) nothingToDo(p *program, made *record, dst destination) erro
 
 // dumps translates the flags about reading.
 func (c *convertCmd) dumps() (traj.Options, error) {
-	if all := append(traj.Formats(), "auto"); !slices.Contains(all, c.Format) {
-		return traj.Options{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--format"}, "no dump format is named %q", c.Format).WithFix("choose one of %s", strings.Join(all, ", "))
-	}
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
 	if c.GroupBy != "auto" {
 		o.GroupBy = c.GroupBy
@@ -192,9 +206,19 @@ func (c *convertCmd) dumps() (traj.Options, error) {
 	return o, nil
 }
 
-// pipeline translates the flags.
+// pipeline is the run that the flags ask for.
 func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnpack.Pipeline, error) {
-	p := turnpack.Pipeline{Model: model, Workers: c.Workers, Scale: reward.Scale{StepCoef: c.StepCoef},
+	p, err := c.flags()
+	p.Model = model
+	if err == nil && c.StopRewrite {
+		p.Encode.Drift.StopRewrites, err = model.StopRewrites(ctx)
+	}
+	return p, err
+}
+
+// flags translates those that need no model.
+func (c *convertCmd) flags() (turnpack.Pipeline, error) {
+	p := turnpack.Pipeline{Workers: c.Workers, Scale: reward.Scale{StepCoef: c.StepCoef},
 		Trace: c.traced(),
 		Mask:  lossmask.Policy{MaxTokens: c.MaxTokens, NoReasoning: c.NoReasoning}}
 	var errs []error
@@ -212,12 +236,8 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 		p.Window = window
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, Drift: lineage.Options{Drift: drift}}
-	if c.StopRewrite {
-		if drift != lineage.DriftSplice && drift != lineage.DriftAuto {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--stop-rewrite"}, "does nothing with --drift %s", drift).WithFix("add --drift splice or auto"))
-		}
-		p.Encode.Drift.StopRewrites, err = model.StopRewrites(ctx)
-		errs = append(errs, err)
+	if c.StopRewrite && drift != lineage.DriftSplice && drift != lineage.DriftAuto {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--stop-rewrite"}, "does nothing with --drift %s", drift).WithFix("add --drift splice or auto"))
 	}
 	for s := reward.ScaleSigned; s <= reward.ScaleAuto; s++ {
 		if s.String() == c.Scale {
@@ -251,7 +271,10 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "is %g, want a share of 0 to 1", share))
 		}
 	}
-	return p, errors.Join(errs...)
+	if c.Workers < 0 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--workers"}, "found %d, expected 0 (one per processor) or more", c.Workers))
+	}
+	return p, errors.Join(append(errs, p.Mask.Validate(), p.Scale.Validate())...)
 }
 
 // estimators are the presets by their short names.
@@ -263,11 +286,6 @@ func estimators() []string {
 	}
 	return out
 }
-
-// discard is the sink of a dry run.
-type discard struct{}
-
-func (discard) Write(rollout.Sample) error { return nil }
 
 // convert writes the batch into dir, nothing on a dry run, and returns what was
 // made; the summary's output is named as seen from dir.
@@ -289,11 +307,6 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		pipe.Progress, done = progress(p.errOut)
 	}
 	start := time.Now()
-	if c.DryRun {
-		report, err := pipe.Run(p.ctx, src, discard{})
-		done()
-		return summarize(report, time.Since(start), ""), nil, errors.Join(c.skippable(err), c.gate(report))
-	}
 	opts := c.exported(model)
 	if weigh != nil {
 		if err := weigh.count(p.ctx, pipe, src); err != nil {
@@ -304,26 +317,17 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 			opts.Columns = weigh.columns
 		}
 	}
-	undo, err := makeFolder(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	dst, err := c.open(dir, trainer, rules, opts, weigh)
+	dst, undo, err := c.destination(dir, trainer, rules, opts, weigh)
 	if err != nil {
 		undo()
 		return nil, nil, err
 	}
 	report, err := pipe.Run(p.ctx, src, dst)
 	done()
-	err = c.skippable(err)
-	if err == nil {
-		err = c.gate(report)
-	}
-	if err == nil && report.Rows == 0 {
-		err = noRow(report)
-	}
 	if err != nil {
-		err = errors.Join(err, dst.Abort())
+		err = errors.Join(c.skippable(err), dst.Abort())
+	} else if err = errors.Join(c.gate(report), noRow(report)); err != nil {
+		err = errors.Join(err, dst.discard())
 	} else {
 		err = dst.Close()
 	}
@@ -334,8 +338,25 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	return summarize(report, time.Since(start), dst.name), dst.files(), nil
 }
 
+// destination makes the sink: of files under dir, or of none on a dry run. undo
+// removes the folders that were made for them and are empty again.
+func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigher) (dst output, undo func(), err error) {
+	undo = func() {}
+	if c.DryRun {
+		dst, err = c.try(t, opts, w)
+		return dst, undo, err
+	}
+	if undo, err = makeFolder(dir); err == nil {
+		dst, err = c.open(dir, t, o, opts, w)
+	}
+	return dst, undo, err
+}
+
 // noRow is the error of a run that would write nothing.
 func noRow(r turnpack.Report) error {
+	if r.Rows > 0 {
+		return nil
+	}
 	why := counts(r.WithoutRows)
 	if len(r.Skips) > 0 {
 		why += "; the first: " + r.Skips[0].Error.Error()

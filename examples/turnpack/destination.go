@@ -157,8 +157,7 @@ func makeFolder(dir string) (undo func(), err error) {
 		}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		undo()
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "the output folder cannot be made: %w", err).WithFix("choose another --out, or make the folder above it writable")
+		return undo, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "the output folder cannot be made: %w", err).WithFix("choose another --out, or make the folder above it writable")
 	}
 	return undo, nil
 }

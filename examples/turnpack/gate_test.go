@@ -50,8 +50,8 @@ func TestGates(t *testing.T) {
 		{"both at once", driftingDump(t), []string{"--drift", "realign", "--min-fidelity", "0.9", "--max-stop-loss", "0.2"}, exitFailed,
 			[]string{"--min-fidelity", "--max-stop-loss"}},
 		{"text was recorded by no engine", goodDump(t), []string{"--min-fidelity", "0.01"}, exitFailed, []string{"0 of", "rendered from text", "record the engine's token ids"}},
-		{"a flag that would do nothing", goodDump(t), []string{"--stop-rewrite"}, exitFailed, []string{"--stop-rewrite", "add --drift splice or auto"}},
-		{"per cent are no share", goodDump(t), []string{"--min-fidelity", "95"}, exitFailed, []string{"--min-fidelity", "want a share of 0 to 1"}},
+		{"a flag that would do nothing", goodDump(t), []string{"--stop-rewrite"}, exitUsage, []string{"--stop-rewrite", "add --drift splice or auto"}},
+		{"per cent are no share", goodDump(t), []string{"--min-fidelity", "95"}, exitUsage, []string{"--min-fidelity", "want a share of 0 to 1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out := t.TempDir()

@@ -137,6 +137,9 @@ func help(o kong.HelpOptions, ctx *kong.Context) error {
 
 // flatten lists the errors that errors.Join put together.
 func flatten(err error) []error {
+	if usage, ok := err.(*usageError); ok {
+		err = usage.error
+	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
 		for _, e := range many.Unwrap() {

@@ -107,10 +107,17 @@ func TestOutputInsideInput(t *testing.T) {
 
 // A run that is refused, or fails before it writes, leaves no folder behind.
 func TestNoEmptyFolder(t *testing.T) {
-	for _, flags := range [][]string{{"--target", "nobody"}, {"--pt"}, {"--target", "verl"}, {"--in", "nowhere"}} {
+	groups := dump(t, chatLine("a", true), strings.Replace(chatLine("b", true), "task", "task-2", 1))
+	for flags, want := range map[string]int{
+		"--target nobody": exitUsage, "--pt": exitUsage, "--target verl": exitFailed, "--in nowhere": exitFailed,
+		"--min-fidelity 1 --rows-per-shard 1":                                   exitFailed,
+		"--min-fidelity 1 --target slime --groups-per-step 1":                   exitFailed,
+		"--min-fidelity 1 --target slime --groups-per-step 1 --pt":              exitFailed,
+		"--min-fidelity 1 --target megatron --groups-per-step 1 --seq-len 1024": exitFailed,
+	} {
 		top := t.TempDir()
-		code, _, _ := call(t, append([]string{"convert", "--model", modelDir(t, nil), "--out", filepath.Join(top, "a", "b"), goodDump(t)}, flags...)...)
-		require.Equal(t, exitFailed, code, flags)
+		code, _, _ := call(t, append([]string{"convert", "--model", modelDir(t, nil), "--out", filepath.Join(top, "a", "b"), groups}, strings.Fields(flags)...)...)
+		require.Equal(t, want, code, flags)
 		require.Empty(t, tree(t, top), flags)
 		left, err := os.ReadDir(top)
 		require.NoError(t, err)

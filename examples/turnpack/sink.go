@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/turnpack/turnpack/export"
@@ -12,7 +13,6 @@ import (
 	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/export/target"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
 )
 
 // sink is where the rows of a conversion go. Close makes the output visible,
@@ -23,52 +23,14 @@ type sink interface {
 	Abort() error
 }
 
-// outputFlags say what is written.
-type outputFlags struct {
-	Target        string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
-	RowsPerShard  int    `help:"Start a new file after so many rows, at the next group."`
-	BytesPerShard int64  `help:"Start a new file after so many bytes, at the next group."`
-	GroupsPerStep int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
-	SeqLen        int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
-	PadMultiple   int    `help:"Multiple that packed segments are padded to."`
-	Ranks         int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
-	Pt            bool   `help:"With --target slime: write the .pt file of --load-debug-rollout-data."`
-	Trace         string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
-	Weights       string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
-	PolicyVersion int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
-}
-
-// traced says whether rows tell where their tokens are from. Trainers read none
-// of it.
-func (f *outputFlags) traced() bool {
-	return f.Trace == "on" || f.Trace == "auto" && f.Target == "none"
-}
-
 // output is a sink with what it makes: name stands for the batch in the
 // summary, files are its files once it is closed, both as seen from the folder.
+// discard is an Abort that leaves nothing that a later run could go on from.
 type output struct {
 	sink
-	name  string
-	files func() []string
-}
-
-// target is the trainer that --target names, with the rules of its rows.
-func (f *outputFlags) target(model *tokenize.Model, w *weigher) (*target.Target, target.Options, error) {
-	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple}
-	if w.mean() {
-		o.MeanOverRollouts, o.TotalsOf = true, w.totals
-	}
-	eos, ok := model.EOS()
-	if !ok && f.Target == "megatron" && f.PadMultiple > 1 {
-		return nil, o, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--pad-multiple"}, "segments are padded with the tokenizer's eos_token, and the model folder names none").
-			WithFix("name it in tokenizer_config.json")
-	}
-	o.EOS = eos
-	if f.Pt && f.Target != "slime" {
-		return nil, o, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--pt"}, "a .pt file is read by slime only, the target is %s", f.Target)
-	}
-	t, err := target.New(f.Target, o)
-	return t, o, err
+	name    string
+	files   func() []string
+	discard func() error
 }
 
 // open makes the sink under dir.
@@ -84,13 +46,15 @@ func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts 
 func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
 	opts.Trace = f.traced()
 	steps := func(name string, write func(step int, rows []rollout.Sample) ([]string, error)) (output, error) {
-		s := &stepSink{target: t, perStep: f.GroupsPerStep, write: write}
-		return output{s, name, func() []string { return s.files }}, nil
+		s := &stepSink{target: t, perStep: f.GroupsPerStep, dir: dir, write: write}
+		return output{s, name, func() []string { return s.files }, s.Abort}, nil
 	}
 	switch {
 	case f.Target == "prime-rl":
 		return steps("rollouts", func(step int, rows []rollout.Sample) ([]string, error) {
-			_, err := primerl.WriteStep(dir, step+1, rows, primerl.Options{SeqLen: f.SeqLen, Ranks: f.Ranks, PadMultiple: f.PadMultiple, Force: opts.Force})
+			o := f.primerl()
+			o.Force = opts.Force
+			_, err := primerl.WriteStep(dir, step+1, rows, o)
 			var files []string
 			for rank := range f.Ranks {
 				files = append(files, fmt.Sprintf("rollouts/step_%d/rank_%d.bin", step+1, rank))
@@ -100,7 +64,9 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 	case f.Target == "megatron":
 		return steps("", func(step int, rows []rollout.Sample) ([]string, error) {
 			files := []string{fmt.Sprintf("train-%05d%s", step, megatron.Suffix), fmt.Sprintf("train-%05d.metadata.json", step)}
-			_, err := megatron.Write(filepath.Join(dir, files[0]), filepath.Join(dir, files[1]), rows, megatron.Options{PackSize: f.SeqLen, PadMultiple: f.PadMultiple, EOS: o.EOS, Force: opts.Force})
+			packs := f.megatron()
+			packs.EOS, packs.Force = o.EOS, opts.Force
+			_, err := megatron.Write(filepath.Join(dir, files[0]), filepath.Join(dir, files[1]), rows, packs)
 			return files, err
 		})
 	case f.Pt:
@@ -119,31 +85,59 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 		})
 	}
 	out, err := f.rows(dir, opts)
-	if err == nil && (f.Target != "none" || o.MeanOverRollouts) {
+	if err == nil && (f.Target != "none" || o.MeanOverRollouts || o.MaxTokens > 0) {
 		out.sink = &groupSink{target: t, to: out.sink}
 	}
 	return out, err
 }
+
+// try makes a sink that refuses the rows that open's would, and writes nothing.
+func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigher) (output, error) {
+	opts.Trace = f.traced()
+	if f.packs() { // such files hold no status
+		opts.UnknownStatus = rollout.StatusCompleted
+	}
+	check, err := export.NewChecker(opts)
+	out := output{sink: &groupSink{target: t, to: checked{check}}, files: func() []string { return nil }}
+	out.discard = out.Abort
+	if err == nil && w != nil && !w.mean() {
+		out.sink = weighing{w, out.sink}
+	}
+	return out, err
+}
+
+// checked is the sink of rows that are checked only.
+type checked struct{ *export.Checker }
+
+func (c checked) Write(s rollout.Sample) error { return c.Check(&s) }
+func (c checked) Close() error                 { return c.End() }
+func (c checked) Abort() error                 { return nil }
 
 // rows makes the sink of files of the row schema: one, or one for each shard.
 func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
 	if f.RowsPerShard == 0 && f.BytesPerShard == 0 && f.GroupsPerStep == 0 {
 		const name = "batch.parquet"
 		w, err := export.Create(filepath.Join(dir, name), opts)
-		return output{w, name, func() []string { return []string{name} }}, err
+		if err != nil {
+			return output{}, err
+		}
+		return output{w, name, func() []string { return []string{name} }, w.Abort}, nil
 	}
 	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Force: opts.Force}
 	if f.GroupsPerStep > 0 {
 		so.Name = func(i int) string { return fmt.Sprintf("step_%d.parquet", i) }
 	}
 	set, err := shard.Create(dir, so)
+	if err != nil {
+		return output{}, err
+	}
 	return output{set, "", func() []string {
 		var files []string
 		for _, s := range set.Manifest().Shards {
 			files = append(files, s.File)
 		}
 		return append(files, shard.ManifestName)
-	}}, err
+	}, set.Discard}, nil
 }
 
 // groupSink prepares each group for a trainer before it is written.
@@ -194,6 +188,7 @@ func (g *groupSink) Abort() error { return g.to.Abort() }
 type stepSink struct {
 	target  *target.Target
 	perStep int // 0 = one step
+	dir     string
 	write   func(step int, rows []rollout.Sample) (files []string, err error)
 
 	group, rows  []rollout.Sample
@@ -230,21 +225,39 @@ func (s *stepSink) endStep() error {
 	if len(rows) == 0 {
 		return nil
 	}
+	files, err := s.write(s.step, rows)
+	if err != nil {
+		return err
+	}
 	s.step++
-	files, err := s.write(s.step-1, rows)
 	s.files = append(s.files, files...)
-	return err
+	return nil
 }
 
 // Close writes the last step.
 func (s *stepSink) Close() error {
+	var err error
 	if len(s.group) > 0 {
-		if err := s.endGroup(); err != nil {
-			return err
-		}
+		err = s.endGroup()
 	}
-	return s.endStep()
+	if err == nil {
+		err = s.endStep()
+	}
+	if err != nil {
+		return errors.Join(err, s.Abort())
+	}
+	return nil
 }
 
-// Abort forgets the step that is not complete; steps that were written stay.
-func (s *stepSink) Abort() error { return nil }
+// Abort removes the steps that were written: no run goes on from them.
+func (s *stepSink) Abort() error {
+	var errs []error
+	for _, name := range s.files {
+		path := filepath.Join(s.dir, name)
+		errs = append(errs, os.Remove(path))
+		for up := filepath.Dir(path); up != filepath.Clean(s.dir) && os.Remove(up) == nil; up = filepath.Dir(up) {
+		}
+	}
+	s.files = nil
+	return errors.Join(errs...)
+}

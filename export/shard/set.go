@@ -246,6 +246,15 @@ func (s *Set) Abort() error {
 	return s.leave()
 }
 
+// Discard drops the set: the shards that are done as well, those of the earlier
+// runs that this one went on from among them. After Close it does nothing.
+func (s *Set) Discard() error {
+	if s.done {
+		return nil
+	}
+	return errors.Join(s.clear(s.progress.Shards), s.Abort())
+}
+
 func (s *Set) leave() error {
 	var err error
 	if s.cur != nil && s.cur.file != nil {

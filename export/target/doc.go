@@ -13,7 +13,7 @@
 //	verl      scalar advantage, logprobs    aborted rollouts left out; as slime
 //	skyrl     logprobs, reward, is_last     stop reason "length" on truncated rollouts
 //	prime-rl  logprobs, advantages, weights temperature 0; rows over the sequence length
-//	trl       logprobs, advantages          more than one row per rollout, unequal groups
+//	trl       logprobs, advantages          more than one row per rollout, unequal groups, groups of one
 //	trl-async logprobs, scalar advantage    as slime
 //	areal     logprobs, versions, advantage aborted rollouts left out; as slime
 //	nemo-rl   logprobs, advantage           as slime

@@ -158,6 +158,8 @@ func TestEqualGroups(t *testing.T) {
 	require.Equal(t, []float32{0, 0, .5, .5}, got[0].Credit, "advantages are made from the scalar")
 	_, err = tg.Group(one("b", 2))
 	require.ErrorContains(t, err, "2 rollouts to train, the others 3")
+	_, err = tg.Group(one("c", 1))
+	require.ErrorContains(t, err, "takes groups of 2 or more")
 }
 
 // Under the token mean of the trainer, the weights give every rollout the same

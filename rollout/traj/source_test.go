@@ -334,6 +334,8 @@ func TestGroups(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, got[0].Group, got[2].Group, "equal prompts")
 	require.NotEqual(t, got[0].Group, got[3].Group)
+	_, err = traj.Open([]string{"x"}, traj.Options{GroupBy: "metadata:"})
+	require.ErrorContains(t, err, "expected instance, file, prompt, none or metadata:<key>")
 	_, _, err = read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: "metadata:no"})
 	require.ErrorContains(t, err, "metadata.no")
 }

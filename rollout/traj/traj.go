@@ -77,7 +77,7 @@ func (o Options) Validate() error {
 	if o.OnError > Stop {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "value %d is neither Skip nor Stop", o.OnError))
 	}
-	if !slices.Contains(groupKeys, o.GroupBy) && !strings.HasPrefix(o.GroupBy, "metadata:") {
+	if key, ok := strings.CutPrefix(o.GroupBy, "metadata:"); !slices.Contains(groupKeys, o.GroupBy) && (!ok || key == "") {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.GroupBy"}, "found %q, expected instance, file, prompt, none or metadata:<key>", o.GroupBy))
 	}
 	l := o.Limits

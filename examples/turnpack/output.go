@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/export/megatron"
+	"github.com/turnpack/turnpack/export/primerl"
+	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// outputFlags say what is written.
+type outputFlags struct {
+	Target        string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
+	RowsPerShard  int    `help:"Start a new file after so many rows, at the next group."`
+	BytesPerShard int64  `help:"Start a new file after so many bytes, at the next group."`
+	GroupsPerStep int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
+	SeqLen        int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
+	PadMultiple   int    `help:"Multiple that packed segments are padded to."`
+	Ranks         int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
+	Pt            bool   `help:"With --target slime: write the .pt file of --load-debug-rollout-data."`
+	Trace         string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
+	Weights       string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
+	PolicyVersion int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
+}
+
+// traced says whether rows tell where their tokens are from. Trainers read none
+// of it.
+func (f *outputFlags) traced() bool {
+	return f.Trace == "on" || f.Trace == "auto" && f.Target == "none"
+}
+
+// packs says whether the files are packed by the sequence length of the trainer.
+func (f *outputFlags) packs() bool { return f.Target == "prime-rl" || f.Target == "megatron" }
+
+func (f *outputFlags) primerl() primerl.Options {
+	return primerl.Options{SeqLen: f.SeqLen, Ranks: f.Ranks, PadMultiple: f.PadMultiple}
+}
+
+func (f *outputFlags) megatron() megatron.Options {
+	return megatron.Options{PackSize: f.SeqLen, PadMultiple: f.PadMultiple}
+}
+
+// check reports all flags that are out of range, contradict each other, or would
+// do nothing: a file that is not laid out as its reader was told shows in the
+// training only.
+func (f *outputFlags) check() error {
+	var errs []error
+	bad := func(flag, fix, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, format, args...).WithFix("%s", fix))
+	}
+	if !slices.Contains(target.Names(), f.Target) {
+		bad("--target", "choose one of "+strings.Join(target.Names(), ", "), "no trainer is named %q", f.Target)
+		return errors.Join(errs...)
+	}
+	for _, n := range []struct {
+		flag      string
+		is, least int64
+	}{{"--rows-per-shard", int64(f.RowsPerShard), 0}, {"--bytes-per-shard", f.BytesPerShard, 0}, {"--groups-per-step", int64(f.GroupsPerStep), 0},
+		{"--seq-len", int64(f.SeqLen), 0}, {"--pad-multiple", int64(f.PadMultiple), 0}, {"--ranks", int64(f.Ranks), 1}, {"--policy-version", int64(f.PolicyVersion), -1}} {
+		if n.is < n.least {
+			bad(n.flag, "leave it out for the default", "found %d, expected %d or more", n.is, n.least)
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	cut := f.RowsPerShard > 0 || f.BytesPerShard > 0
+	for _, n := range []struct {
+		flag, fix string
+		idle      bool
+	}{
+		{"--pt", "add --target slime", f.Pt && f.Target != "slime"},
+		{"--ranks", "leave it out, or add --target prime-rl", f.Ranks > 1 && f.Target != "prime-rl"},
+		{"--pad-multiple", "leave it out, or choose the target megatron or prime-rl", f.PadMultiple > 1 && !f.packs()},
+		{"--rows-per-shard and --bytes-per-shard", "use --groups-per-step, which makes a file for each training step", cut && (f.packs() || f.Pt)},
+		{"--trace", "leave it out: the files of this target have no such columns", f.Trace == "on" && (f.packs() || f.Pt)},
+	} {
+		if n.idle {
+			bad(n.flag, n.fix, "does nothing with --target %s", f.Target)
+		}
+	}
+	if cut && f.GroupsPerStep > 0 {
+		bad("--groups-per-step", "choose it, or --rows-per-shard and --bytes-per-shard", "a file is one training step, which a limit on rows or bytes would cut")
+	}
+	switch {
+	case f.packs() && f.SeqLen == 0:
+		bad("--seq-len", "give the trainer's sequence length", "%s packs rows by it, and it is not given", f.Target)
+	case f.Target == "prime-rl":
+		o := f.primerl()
+		errs = append(errs, o.Validate())
+	case f.Target == "megatron":
+		o := f.megatron()
+		errs = append(errs, o.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+// target is the trainer that --target names, with the rules of its rows.
+func (f *outputFlags) target(model *tokenize.Model, w *weigher) (*target.Target, target.Options, error) {
+	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple}
+	if w.mean() {
+		o.MeanOverRollouts, o.TotalsOf = true, w.totals
+	}
+	eos, ok := model.EOS()
+	if !ok && f.Target == "megatron" && f.PadMultiple > 1 {
+		return nil, o, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--pad-multiple"}, "segments are padded with the tokenizer's eos_token, and the model folder names none").
+			WithFix("name it in tokenizer_config.json")
+	}
+	o.EOS = eos
+	t, err := target.New(f.Target, o)
+	return t, o, err
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A flag that the run would pass over, or that it cannot follow, is told before
+// anything is read, and all of them at once.
+func TestOutputFlagsAreChecked(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--target prime-rl": "--seq-len: prime-rl packs rows by it",
+		"--target megatron": "--seq-len: megatron packs rows by it",
+		"--target megatron --seq-len 1000 --pad-multiple 3":          "no multiple of PadMultiple 3",
+		"--target prime-rl --seq-len 1000 --pad-multiple 3":          "expected a divisor of SeqLen 1000",
+		"--target prime-rl --seq-len 1000 --ranks 0":                 "--ranks: found 0, expected 1 or more",
+		"--target verl --ranks 2":                                    "--ranks: does nothing with --target verl",
+		"--pad-multiple 8":                                           "--pad-multiple: does nothing with --target none",
+		"--target slime --pt --rows-per-shard 3":                     "does nothing with --target slime",
+		"--groups-per-step 2 --bytes-per-shard 100":                  "--groups-per-step: a file is one training step",
+		"--groups-per-step=-1":                                       "--groups-per-step: found -1",
+		"--target megatron --seq-len 64 --trace on":                  "--trace: does nothing",
+		"--policy-version=-7":                                        "--policy-version: found -7",
+		"--pt":                                                       "--pt: does nothing with --target none",
+		"--step-coef NaN":                                            "StepCoef",
+		"--max-tokens=-1":                                            "lossmask.Policy.MaxTokens",
+		"--workers=-1":                                               "--workers: found -1",
+		"--weights foo --window foo --estimator foo --target nobody": "--target: no trainer is named",
+	} {
+		code, stdout, stderr := call(t, append([]string{"convert", "--model", "nowhere", "--in", "nothing"}, strings.Fields(flags)...)...)
+		require.Equal(t, exitUsage, code, flags)
+		require.Empty(t, stdout, flags)
+		require.Contains(t, stderr, want, flags)
+		require.NotContains(t, stderr, "nowhere", flags)
+	}
+	_, _, stderr := call(t, "convert", "--model", "nowhere", "--in", "nothing", "--weights", "foo", "--window", "foo", "--estimator", "foo")
+	require.Equal(t, 3, strings.Count(stderr, "turnpack: "), stderr)
+}
+
+// A dry run refuses what the run would.
+func TestDryRunHoldsRowsToTheTarget(t *testing.T) {
+	model, in := modelDir(t, nil), goodDump(t)
+	for flags, want := range map[string]string{
+		"--target verl":                          "log probabilities",
+		"--target areal":                         "log probabilities",
+		"--target trl --group-by none":           "log probabilities",
+		"--seq-len 3":                            "the limit is 3",
+		"--target slime --weights sequence-mean": "",
+		"--weights prompt-mean":                  "",
+		"--target megatron --seq-len 512":        "",
+		"--target megatron --seq-len 512 --unknown-status refuse": "",
+		"--unknown-status refuse":                                 "status unknown is none of",
+		"--on-error skip --max-tokens 1":                          "no rollout gave a row",
+	} {
+		var codes []int
+		for _, dry := range []string{"--dry-run", "--quiet"} {
+			code, _, stderr := call(t, append([]string{"convert", "--model", model, "--in", in, "--out", t.TempDir(), dry}, strings.Fields(flags)...)...)
+			require.Contains(t, stderr, want, "%s %s", flags, dry)
+			codes = append(codes, code)
+		}
+		require.Equal(t, codes[1], codes[0], flags)
+		require.Equal(t, want == "", codes[0] == exitOK, flags)
+	}
+}
