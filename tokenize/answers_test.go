@@ -160,6 +160,35 @@ func TestHeaderBehindMessagesWithoutText(t *testing.T) {
 	}
 }
 
+// The header of a message without text is not the one of a reply behind it for which the
+// template writes none.
+func TestReplyWithoutHeaderBehindMessagesWithoutText(t *testing.T) {
+	m := templateModels(t)["deepseekv3"]
+	first, second := reply("", "two", call("call00001", "{}")), reply("", "", call("call00002", "{}"))
+	r := &rollout.Rollout{ID: "a", Messages: append(say("user: one"), first, result("call00001", "three"))}
+	r.Messages = append(append(r.Messages, say("user: four", "assistant: ", "user: ")...), second)
+	r.Turns = []rollout.Turn{{Message: 6}}
+	for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
+		require.Equal(t, "\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>bash\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>", trainedText(t, m, mode, r), mode)
+	}
+}
+
+// Text in parts is text: white space at its ends and an empty reply are trained as those
+// of a plain one.
+func TestReplyInParts(t *testing.T) {
+	models := templateModels(t)
+	for _, name := range []string{"qwen3", "llama3_1", "gemma3", "cohere"} {
+		for _, text := range []string{"", " \n", "  two\n"} {
+			plain := &rollout.Rollout{ID: "a", Messages: append(say("user: one"), reply("", text))}
+			parts := &rollout.Rollout{ID: "a", Messages: append(say("user: one"), reply("", text))}
+			parts.Messages[1].Parts = []rollout.Part{{Type: "text", Text: text, Raw: []byte("{}")}}
+			for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
+				require.Equal(t, trainedText(t, models[name], mode, plain), trainedText(t, models[name], mode, parts), "%s %s %q", name, mode, text)
+			}
+		}
+	}
+}
+
 // A system message that a template writes at the top may stand between a result and the
 // reply to it.
 func TestReplyBehindHoistedMessage(t *testing.T) {

@@ -139,15 +139,14 @@ func (f frame) wrap(content string, i int32) rendering {
 	at := len(f.lead.text)
 	r := rendering{text: f.lead.text + content + f.tail.text, fields: slices.Clip(f.lead.fields)}
 	if content != "" {
-		r.fields = append(r.fields, field{at, at + len(content), i, partContent})
+		r.fields = append(r.fields, field{start: at, end: at + len(content), message: i, part: partContent})
 	}
 	return r.with(f.tail.fields, at+len(content))
 }
 
-// plain reports whether m is text alone, so that its content is the whole reply.
-func plain(m *rollout.Message) bool {
-	return m.Reasoning == "" && len(m.ToolCalls) == 0 && m.Parts == nil
-}
+// plain reports whether m is text alone, in parts or not, so that its content is the
+// whole reply.
+func plain(m *rollout.Message) bool { return m.Reasoning == "" && len(m.ToolCalls) == 0 }
 
 func hasFields(r *rendering, m int32, p part, from int) bool {
 	_, _, ok := r.extent(m, p, from)
@@ -273,11 +272,12 @@ func partFlags(c *columns) {
 
 // span returns the byte range of turn's reply in a rendered document, by the
 // same rule as sampledText, but as the document writes it: content may be
-// trimmed, and reasoning left out. written are the parts of the message in it.
-func (rr *replyRule) span(m *rollout.Message, doc *rendering, turn chat.Turn, cut bool) (start, end int, written parts) {
+// trimmed, and reasoning left out.
+func (rr *replyRule) span(m *rollout.Message, doc *rendering, turn chat.Turn, cut bool) (start, end int) {
 	i := int32(turn.Message)
 	start, end = turn.Start, turn.End
 	first, last := -1, start
+	var written parts
 	for k := doc.after(start); k < len(doc.fields) && doc.fields[k].start < turn.Stop; k++ {
 		if f := doc.fields[k]; f.message == i && f.part != partOther {
 			if first < 0 {
@@ -289,7 +289,7 @@ func (rr *replyRule) span(m *rollout.Message, doc *rendering, turn chat.Turn, cu
 	}
 	if first < 0 {
 		if !plain(m) || strings.TrimSpace(m.Content) != "" || cut {
-			return start, start, written
+			return start, start
 		}
 		first, last = turn.Stop, turn.Stop
 		written.add(partContent)
@@ -308,5 +308,5 @@ func (rr *replyRule) span(m *rollout.Message, doc *rendering, turn chat.Turn, cu
 	case cut:
 		end = turn.Stop
 	}
-	return start, end, written
+	return start, end
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
@@ -37,11 +38,6 @@ func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
 	for i := range ids {
 		source[i], turn[i] = -1, -1
 	}
-	from := 0
-	for _, s := range row.Spans {
-		j.attributeContext(s.Turn, s.Start, from, ids, source, flags)
-		from = s.Start + s.Len
-	}
 	for p := range row.Pieces() {
 		if p.Turn < 0 {
 			continue
@@ -54,6 +50,13 @@ func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
 				flags[p.Start+k] &^= rollout.FlagSampled | rollout.FlagStop
 			}
 		}
+	}
+	// Where the context was rendered that says what each token is, also of those that
+	// are as an earlier reply was sampled.
+	from := 0
+	for _, s := range row.Spans {
+		j.attributeContext(s.Turn, s.Start, from, ids, source, flags)
+		from = s.Start + s.Len
 	}
 	for _, s := range row.Spans {
 		for k := range s.Len {
@@ -174,11 +177,9 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	}()
 	id := j.identity()
 	id.Fidelity = rollout.FidelityRendered
-	type span struct {
-		start, end, turn int
-		written          parts
-	}
+	type span struct{ start, end, turn int }
 	var spans []span
+	wrote := map[int]chat.Turn{} // of turns, where the document has them
 	at := 0
 	for _, reply := range doc.turns {
 		owner, ok := j.owner[int32(reply.Message)]
@@ -189,10 +190,11 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		if j.turns[i].Context.Unknown {
 			continue
 		}
-		start, end, written := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, stoppedByLimit(j.turns[i].FinishReason))
+		start, end := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, stoppedByLimit(j.turns[i].FinishReason))
 		if start >= end {
 			continue
 		}
+		wrote[i] = reply
 		if j.opts.Edges == EdgesSampled {
 			if err := j.pieces.encode(&cols, &doc, at, start, j.pieces.after(&doc, at)); err != nil {
 				return nil, err
@@ -201,17 +203,14 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 			if err := j.pieces.encode(&cols, &doc, start, end, j.pieces.after(&doc, start)); err != nil {
 				return nil, err
 			}
-			spans, at = append(spans, span{n, cols.len(), i, written}), end
+			spans, at = append(spans, span{n, cols.len(), i}), end
 		} else {
-			spans = append(spans, span{start, end, i, written})
+			spans = append(spans, span{start, end, i})
 		}
 	}
 	n := cols.len()
 	if err := j.pieces.encode(&cols, &doc, at, len(doc.text), j.pieces.after(&doc, at)); err != nil {
 		return nil, err
-	}
-	for _, s := range spans { // of a reply, what stands elsewhere is not trained
-		j.pieces.written[j.turns[s.turn].Message] = s.written
 	}
 	for i := range j.turns {
 		m := j.turns[i].Message
@@ -226,7 +225,11 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		if m < 0 {
 			continue
 		}
-		if err := j.complete(&j.r.Messages[m], j.pieces.written[m].has); err != nil {
+		at, ok := wrote[i]
+		if !ok {
+			at.Stop = len(doc.text)
+		}
+		if err := j.complete(&j.r.Messages[m], doc.writes(int32(m), at.Start, at.Stop)); err != nil {
 			return nil, within(err, where)
 		}
 	}

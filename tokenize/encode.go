@@ -367,24 +367,7 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 	if t.Output != nil {
 		return out, f.stop, nil
 	}
-	return out, f.stop, j.complete(m, func(p part) bool { return hasFields(&out, int32(t.Message), p, 0) })
-}
-
-// complete checks that what was written of message m, the parts that has knows,
-// holds what the policy sampled: without the tool calls nobody knows that; lost
-// reasoning and text are counted.
-func (j *job) complete(m *rollout.Message, has func(part) bool) error {
-	if len(m.ToolCalls) > 0 && !has(partToolCall) {
-		return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template does not write the message's tool calls, so what the model sampled is not known").
-			WithFix("use a template with tools, or record the engine's token ids")
-	}
-	if m.Reasoning != "" && !has(partReasoning) {
-		j.report.LostReasoning++
-	}
-	if strings.TrimSpace(m.Content) != "" && !has(partContent) {
-		j.report.LostContent++
-	}
-	return nil
+	return out, f.stop, j.complete(m, out.writes(int32(t.Message), 0, len(out.text)))
 }
 
 // stoppedByLimit reports whether a finish reason says that no stop token was

@@ -88,8 +88,7 @@ func TestTurnsTrainTheirOwnMessages(t *testing.T) {
 					for _, c := range msg.ToolCalls {
 						want += strings.Count(c.Arguments, own)
 					}
-					// gpt-oss writes one call of each message.
-					complete := report.LostContent+report.LostReasoning == 0 && (len(msg.ToolCalls) < 2 || !strings.HasPrefix(name, "gptoss"))
+					complete := report.LostContent+report.LostReasoning+report.LostCalls == 0
 					if mode != tokenize.Whole && complete {
 						require.Len(t, marks, want, "%s: turn %d trains %q", note, i, trained[int32(i)])
 					}
@@ -101,4 +100,40 @@ func TestTurnsTrainTheirOwnMessages(t *testing.T) {
 	for mode, n := range checked {
 		require.Greater(t, n, 1000, mode)
 	}
+}
+
+// Merged rows say of a context what the rows of its turns say, also where it repeats what
+// an earlier turn sampled.
+func TestMergedContextsHaveTheOriginOfTheirPrompts(t *testing.T) {
+	kit.OneGoroutine(t)
+	models := templateModels(t)
+	replayed := 0
+	for k, name := range slices.Sorted(maps.Keys(models)) {
+		r := randomRollout(rand.New(rand.NewPCG(72, uint64(k))), k%3 > 0)
+		alone, fault := rows(t, models[name], tokenize.Options{Mode: tokenize.PerStep}, r)
+		if fault != "" {
+			continue
+		}
+		merged, _ := rows(t, models[name], tokenize.Options{}, r)
+		of := map[int32]*rollout.Sequence{}
+		for i := range alone {
+			of[alone[i].Turn[alone[i].Len()-1]] = &alone[i]
+		}
+		for _, row := range merged {
+			for i := range row.Len() - 1 {
+				turn := row.Turn[i+1]
+				if turn < 0 || row.Turn[i] == turn {
+					continue
+				}
+				for at, was := range row.Turn[:i+1] {
+					if was < 0 {
+						require.Equal(t, of[turn].Source[at], row.Source[at], "%s turn %d token %d", name, turn, at)
+						require.Equal(t, of[turn].Flags[at], row.Flags[at], "%s turn %d token %d", name, turn, at)
+						replayed++
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, replayed, 1000)
 }

@@ -382,9 +382,9 @@ func appendFields(out []field, spans iter.Seq[chat.Span], index []int32) []field
 		if s.Field == nil {
 			continue
 		}
-		f := field{s.Start, s.End, -1, partOther}
+		f := field{start: s.Start, end: s.End, message: -1, part: partOther}
 		if s.Field.Message >= 0 {
-			f.message, f.part = index[s.Field.Message], partOf(s.Field)
+			f.message, f.part, f.call = index[s.Field.Message], partOf(s.Field), callOf(s.Field)
 			if f.message < 0 {
 				f.part = partOther
 			}
@@ -392,7 +392,7 @@ func appendFields(out []field, spans iter.Seq[chat.Span], index []int32) []field
 				f.message, f.part = -1, partRole
 			}
 		}
-		if n := len(out); n > 0 && out[n-1].end == f.start && out[n-1].message == f.message && out[n-1].part == f.part {
+		if n := len(out); n > 0 && out[n-1].end == f.start && out[n-1].message == f.message && out[n-1].part == f.part && out[n-1].call == f.call {
 			out[n-1].end = f.end
 			continue
 		}
@@ -418,6 +418,17 @@ func partOf(f *chat.Field) part {
 		return partOther
 	}
 	return partNamed(f.Key)
+}
+
+// callOf is the index of the tool call that a field belongs to.
+func callOf(f *chat.Field) uint16 {
+	for f.Depth > 4 {
+		f = f.Parent
+	}
+	if f.Depth < 4 || partOf(f) != partToolCall {
+		return 0
+	}
+	return uint16(f.Index)
 }
 
 // partNamed is the part that a key of a message holds.

@@ -30,6 +30,7 @@ type field struct {
 	start, end int
 	message    int32 // index into Rollout.Messages, −1 = none (schemas, notes)
 	part       part
+	call       uint16 // of a tool call, its index in the message
 }
 
 // rendering is a text and the origin of its bytes: ascending fields without

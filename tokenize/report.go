@@ -14,10 +14,12 @@ type Report struct {
 	// Unattributed counts turns whose prompt was captured but could not be
 	// attributed to messages.
 	Unattributed int `json:"unattributed_turns"`
-	// LostReasoning and LostContent count rendered completions whose template
-	// left out reasoning, or text beside tool calls, that the policy sampled.
+	// LostReasoning, LostContent and LostCalls count rendered completions whose
+	// template left out some or all of the reasoning or of the text that the policy
+	// sampled, or some of its tool calls (gpt-oss's writes the first alone).
 	LostReasoning int `json:"lost_reasoning_turns"`
 	LostContent   int `json:"lost_content_turns"`
+	LostCalls     int `json:"lost_call_turns"`
 	// Unwritten counts parts of messages that the template left out although they
 	// were shown and the policy did not sample them: an unknown role, a second
 	// system message, results under a template without tools. UnwrittenAt lists the
@@ -41,6 +43,7 @@ func (r *Report) Add(o Report) {
 	r.Unattributed += o.Unattributed
 	r.LostReasoning += o.LostReasoning
 	r.LostContent += o.LostContent
+	r.LostCalls += o.LostCalls
 	r.leaveOut(o.UnwrittenAt...)
 	r.Unwritten += o.Unwritten - len(o.UnwrittenAt)
 	r.UnknownContext += o.UnknownContext

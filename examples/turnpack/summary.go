@@ -55,6 +55,7 @@ type summary struct {
 	StopsLost     int            `json:"stop_tokens_lost"`
 	LostReasoning int            `json:"lost_reasoning_turns"`
 	LostContent   int            `json:"lost_content_turns"`
+	LostCalls     int            `json:"lost_call_turns"`
 	Unwritten     int            `json:"unwritten_messages"`
 	LostColumns   []string       `json:"columns_left_out,omitempty"`
 	Seconds       float64        `json:"seconds"`
@@ -82,7 +83,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
 		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
 		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
-		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent,
+		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, LostCalls: r.Encode.LostCalls,
 		Unwritten: r.Encode.Unwritten, UnwrittenAt: r.Encode.UnwrittenAt, Seconds: took.Seconds(), Output: output,
 	}
 	if r.DroppedLogprobs {
@@ -197,8 +198,8 @@ func (s *summary) table(w io.Writer) error {
 		row("drift repairs", "%s tokens given up, %s respelled (%s stop tokens among them), %s of %s stop tokens lost",
 			number(s.Dropped), number(s.Substituted), number(s.Rewrites), number(s.StopsLost), number(s.Stops))
 	}
-	if s.LostReasoning+s.LostContent > 0 {
-		row("template left out", "the reasoning of %s turns, the text beside tool calls of %s", number(s.LostReasoning), number(s.LostContent))
+	if s.LostReasoning+s.LostContent+s.LostCalls > 0 {
+		row("template left out", "of the reasoning of %s turns, of the text of %s, of the tool calls of %s", number(s.LostReasoning), number(s.LostContent), number(s.LostCalls))
 	}
 	if s.Unwritten > 0 {
 		first := s.UnwrittenAt[0]

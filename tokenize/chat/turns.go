@@ -276,6 +276,10 @@ func (f *turnFinder) turn(i, at int) (Turn, bool) {
 			}
 		}
 	}
+	if ok && looped && start < e.Start && e.Start <= own.first {
+		// In front of its pass stands the header of another message, without text.
+		start, ok = f.start(e.Start, limit, o, true)
+	}
 	if !ok {
 		switch {
 		case own.first < 0:

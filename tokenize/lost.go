@@ -1,0 +1,88 @@
+package tokenize
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// written is what a rendering holds of one message in a range of its bytes.
+type written struct {
+	text   string
+	fields []field
+}
+
+// writes returns what r.text[from:to] holds of message m.
+func (r *rendering) writes(m int32, from, to int) written {
+	w := written{text: r.text}
+	for k := r.after(from); k < len(r.fields) && r.fields[k].start < to; k++ {
+		if r.fields[k].message == m {
+			w.fields = append(w.fields, r.fields[k])
+		}
+	}
+	return w
+}
+
+// calls is how many of a message's first n tool calls are there.
+func (w written) calls(n int) (count int) {
+	seen := make([]bool, n)
+	for _, f := range w.fields {
+		if k := int(f.call); f.part == partToolCall && k < n && !seen[k] {
+			count, seen[k] = count+1, true
+		}
+	}
+	return count
+}
+
+// lacks reports whether some of a recorded text is left out: more than white space
+// and the markers of reasoning, which templates write anew.
+func (w written) lacks(p part, recorded string) bool {
+	if recorded == "" {
+		return false
+	}
+	size := 0
+	for _, f := range w.fields {
+		if f.part == p {
+			size += f.end - f.start
+		}
+	}
+	if size >= len(recorded) {
+		return false
+	}
+	left := inked(recorded)
+	for _, f := range w.fields {
+		if f.part == p {
+			left -= inked(w.text[f.start:f.end])
+		}
+	}
+	return left > 0
+}
+
+// inked is the size of a text without white space and markers of reasoning.
+func inked(text string) (n int) {
+	for _, s := range strings.FieldsFunc(thinkTag.ReplaceAllLiteralString(text, " "), unicode.IsSpace) {
+		n += len(s)
+	}
+	return n
+}
+
+// complete checks that what was written of message m holds what the policy sampled:
+// without any tool call nobody knows that; what else is lost is counted.
+func (j *job) complete(m *rollout.Message, w written) error {
+	calls := w.calls(len(m.ToolCalls))
+	if len(m.ToolCalls) > 0 && calls == 0 {
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template does not write the message's tool calls, so what the model sampled is not known").
+			WithFix("use a template with tools, or record the engine's token ids")
+	}
+	if calls < len(m.ToolCalls) {
+		j.report.LostCalls++
+	}
+	if w.lacks(partReasoning, m.Reasoning) {
+		j.report.LostReasoning++
+	}
+	if w.lacks(partContent, m.Content) {
+		j.report.LostContent++
+	}
+	return nil
+}
