@@ -89,7 +89,7 @@ func (o *Options) checkRest(s *rollout.Sample, c Columns, m maskFacts) error {
 		limit = first
 	}
 	if s.PromptLen < 1 || s.PromptLen > limit {
-		return refuse(s, ColPromptLen, RulePrompt, -1, "set it to the number of tokens before the first trained one (Settle does)",
+		return refuse(s, ColPromptLen, RulePrompt, -1, "set it to the number of tokens before the first trained or sampled one (Settle does)",
 			"prompt_len is %d, expected 1 to %d", s.PromptLen, limit)
 	}
 	if err := checkTokens(s, c); err != nil {

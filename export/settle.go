@@ -1,11 +1,16 @@
 package export
 
-import "github.com/turnpack/turnpack/rollout"
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
 
 // Settle prepares the rows of one rollout, in order, for writing: it leaves out
 // rows without a trained token, cuts each row after its last one, and then sets
 // what depends on the rows that remain: ID, SampleIndex, IsLast,
-// RolloutMaskSum, and PromptLen where it is 0 or past the first trained token.
+// RolloutMaskSum, and PromptLen where it is 0 or past the first trained token:
+// what was sampled is no prompt, also where the loss mask leaves it out.
 // Columns stay shared with the input, whose rows are not changed. It returns no
 // rows when nothing is trained.
 func Settle(rows []rollout.Sample) []rollout.Sample {
@@ -20,7 +25,7 @@ func Settle(rows []rollout.Sample) []rollout.Sample {
 			s.Sequence = cut
 		}
 		if s.PromptLen < 1 || s.PromptLen > first {
-			s.PromptLen = first
+			s.PromptLen = promptLen(&s.Sequence, first)
 		}
 		s.SampleIndex, s.IsLast = len(out), false
 		s.ID = SampleID(s.Rollout, s.SampleIndex)
@@ -32,6 +37,16 @@ func Settle(rows []rollout.Sample) []rollout.Sample {
 		out[i].IsLast = i == len(out)-1
 	}
 	return out
+}
+
+// promptLen is the number of tokens before the first that is sampled, or the
+// first trained one, but at least 1.
+func promptLen(seq *rollout.Sequence, trained int) int {
+	sampled := func(f rollout.Flag) bool { return f&rollout.FlagSampled != 0 }
+	if i := slices.IndexFunc(seq.Flags, sampled); i >= 0 {
+		return max(1, min(i, trained))
+	}
+	return trained
 }
 
 // trainedSpan returns the first and the last trained token, −1 for none.

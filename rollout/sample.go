@@ -11,8 +11,8 @@ type Sample struct {
 	ID           string // unique, "<rollout>#<sample index>"
 	RolloutIndex int    // 0-based index of the rollout inside its group
 	IsLast       bool   // last row of its rollout
-	// PromptLen is the number of leading tokens before the first trained token
-	// (before the first sampled one when nothing is trained), at least 1.
+	// PromptLen is the number of leading tokens before the first trained or sampled
+	// one, at least 1: a reply that the loss mask leaves out is no prompt.
 	PromptLen int
 
 	Reward        float64
