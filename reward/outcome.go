@@ -102,7 +102,7 @@ func Score(r *rollout.Rollout, s Scale) rollout.Reward {
 	case !s.StepsOptional:
 		out.Excluded = ExcludedNoSteps
 	}
-	if out.Excluded == "" && !finite(out.Total) {
+	if out.Excluded == "" && !finite(float64(float32(out.Total))) {
 		out.Excluded = fmt.Sprintf("%s: total is %g", ExcludedBadReward, out.Total)
 	}
 	return out

@@ -36,6 +36,7 @@ func TestScore(t *testing.T) {
 		{"the recorded scale takes it", rollout.Rollout{Outcome: rollout.Outcome{Reward: ptr(-2.5)}}, Scale{Outcome: ScaleRecorded}, -2.5, ""},
 		{"auto takes a number where nothing else is recorded", rollout.Rollout{Outcome: rollout.Outcome{Reward: ptr(-2.5)}}, Scale{Outcome: ScaleAuto}, -2.5, ""},
 		{"auto takes the verdict where there is one", rollout.Rollout{Outcome: rollout.Outcome{Reward: ptr(0.0), Resolved: no}}, Scale{Outcome: ScaleAuto}, -1, ""},
+		{"a total that no row holds", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: steps}, Scale{StepCoef: 4e39}, 1e39, "unusable reward: total is 1e+39"},
 		{"auto invents nothing", rollout.Rollout{}, Scale{Outcome: ScaleAuto}, 0, "no outcome recorded"},
 		{"the recorded scale does not invent one", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}}, Scale{Outcome: ScaleRecorded}, 0, "no reward recorded"},
 		{"a grade", rollout.Rollout{Outcome: rollout.Outcome{Reward: ptr(0.25), Verdict: rollout.VerdictGraded}}, Scale{Outcome: ScalePartial}, 0.25, ""},

@@ -190,6 +190,9 @@ func (d *decoder) turn(v jsonscan.Value, earlier []Turn) Turn {
 			if int(int32(n)) != n {
 				d.fail(KindInput, m, field, "policy version %d does not fit 32 bits", n)
 			}
+			if n == -1 { // as rows say that they have none
+				return true
+			}
 			n32 := int32(n)
 			t.Version = &n32
 		case "agent":

@@ -235,6 +235,12 @@ func TestEmptyTokenFieldsCountAsAbsent(t *testing.T) {
 	require.Equal(t, rollout.SampledByPolicy, r.Messages[0].Sampled, "a turn's message is the policy's")
 }
 
+func TestVersionMinusOneCountsAsAbsent(t *testing.T) {
+	r := one(t, `{"id": "a", "messages": [], "turns": [{"output_ids": [1], "version": -1}, {"output_ids": [1], "version": 0}]}`)
+	require.Nil(t, r.Turns[0].Version)
+	require.Zero(t, *r.Turns[1].Version)
+}
+
 func TestSampledIsAssumedOnlyWhereNothingIsSaid(t *testing.T) {
 	r := one(t, `{"id":"a","messages":[{"role":"assistant","content":"x"}]}`)
 	require.Equal(t, rollout.SampledByPolicy, r.Messages[0].Sampled)

@@ -141,6 +141,9 @@ func (v *validator) turns() {
 		if t.Step < 0 {
 			v.fault(at, "step is %d, expected 0 or more", t.Step)
 		}
+		if t.Version != nil && *t.Version < 0 {
+			v.fault(at, "policy version %d is negative, expected none where it is not known", *t.Version)
+		}
 		v.context(t, at)
 		v.tokens(i, t, at, full)
 	}
@@ -207,8 +210,8 @@ func (v *validator) ending() {
 	if o.Resolved != nil && o.Verdict != VerdictUnknown && o.Verdict != VerdictGraded && *o.Resolved != (o.Verdict == VerdictResolved) {
 		v.fault(Where{Field: "/outcome"}, "resolved is %t and the verdict is %s", *o.Resolved, o.Verdict)
 	}
-	if o.Reward != nil && (math.IsNaN(*o.Reward) || math.IsInf(*o.Reward, 0)) {
-		v.fault(Where{Field: "/outcome/reward"}, "reward %g is not finite", *o.Reward)
+	if o.Reward != nil && !finite32(*o.Reward) {
+		v.fault(Where{Field: "/outcome/reward"}, "reward %g is not a finite number of 32 bits, as rows hold it", *o.Reward)
 	}
 	if t := r.Temperature; t != nil && !(*t >= 0 && *t < math.MaxFloat32) {
 		v.fault(Where{Field: "/temperature"}, "temperature %g is not a finite number >= 0", *t)
@@ -223,8 +226,8 @@ func (v *validator) ending() {
 			v.fault(w, "step %d is scored twice", s.Step)
 		}
 		seen[s.Step] = true
-		if s.Score != nil && (math.IsNaN(*s.Score) || math.IsInf(*s.Score, 0)) {
-			v.fault(w, "score %g is not finite", *s.Score)
+		if s.Score != nil && !finite32(*s.Score) {
+			v.fault(w, "score %g is not a finite number of 32 bits, as rows hold it", *s.Score)
 		}
 	}
 	for i, t := range r.Tools {
@@ -232,4 +235,9 @@ func (v *validator) ending() {
 			v.fault(Where{Field: "/tools/" + strconv.Itoa(i)}, "the tool definition is not JSON")
 		}
 	}
+}
+
+func finite32(x float64) bool {
+	f := float32(x)
+	return f-f == 0
 }

@@ -56,6 +56,9 @@ func TestValidateFindsEachFault(t *testing.T) {
 		{"already that of turn 0", func(r *rollout.Rollout) { r.Turns[1].Message = 1 }},
 		{"same response id", func(r *rollout.Rollout) { r.Turns[1].ID = "1" }},
 		{"step is -1", func(r *rollout.Rollout) { r.Turns[1].Step = -1 }},
+		{"turn 1: policy version -2 is negative", func(r *rollout.Rollout) { r.Turns[1].Version = new(int32(-2)) }},
+		{"reward 1e+39 is not a finite number of 32 bits", func(r *rollout.Rollout) { r.Outcome.Reward = new(1e39) }},
+		{"score 1e+39 is not a finite number of 32 bits", func(r *rollout.Rollout) { r.Steps = []rollout.StepScore{{Score: new(1e39)}} }},
 		{"outside the 3 messages before the turn", func(r *rollout.Rollout) {
 			r.Turns[1].Context.Parts = []rollout.ContextPart{{From: 0, To: 4}}
 		}},
