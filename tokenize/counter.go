@@ -16,7 +16,8 @@ type Counter struct {
 	r         *rollout.Rollout
 	render    *renderer
 	stretches *stretchEncoder
-	counted   boundaries
+	plainly   boundaries        // of the plain history, which may be asked for between windows
+	counted   boundaries        // of other contexts
 	others    []rollout.Message // of the call under way: those that are not the rollout's
 }
 
@@ -47,12 +48,16 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 	if err != nil {
 		return 0, err
 	}
-	keep := c.counted.keep(text, c.stretches.longest)
+	counted := &c.counted
+	if text.count > 0 {
+		counted = &c.plainly
+	}
+	keep := counted.keep(text, c.stretches.longest)
 	total := keep.tokens
 	err = c.stretches.each(&text, keep.at, len(text.text), func(cols *columns, end int) {
 		total += cols.len()
 		if end < len(text.text) {
-			c.counted.add(end, total)
+			counted.add(end, total)
 		}
 	})
 	return total, err

@@ -348,7 +348,7 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 			}
 			_, f = j.model.reply.sampledText(&probe, int32(t.Message), prompt, &with, false)
 			if !own && !f.recorded() {
-				frames[asked] = f
+				frames[strings.Clone(asked)] = f // the prompt's memory is used again
 			}
 		}
 		if cut && m.Content == "" {

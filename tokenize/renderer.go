@@ -22,8 +22,6 @@ type renderer struct {
 	r          *rollout.Rollout
 	tools      chat.Value
 	shape      shape
-	values     []chat.Value // message values, made when first needed
-	made       []bool
 	shown      []bool // messages that stood in a context or the document
 	shownPlain int    // of the plain history, these are marked
 
@@ -33,8 +31,9 @@ type renderer struct {
 	index   []int32
 	place   []int
 	plainly twins        // the plain history
-	last    *chat.Result // of the last document
+	last    *chat.Result // that was rendered last
 	spent   spent        // memory for the next rendering
+	prompts [2]spent     // the last ones, but for those of the plain history
 
 	stops []string
 	turns chat.TurnCache // of the plain history
@@ -60,7 +59,7 @@ func (j *job) newRenderer() (*renderer, error) {
 
 func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[string]json.RawMessage, now time.Time) (*renderer, error) {
 	x := &renderer{ctx: ctx, template: m.Template, shape: m.shape, r: r, kwargs: map[string]chat.Value{}, now: now,
-		values: make([]chat.Value, len(r.Messages)), made: make([]bool, len(r.Messages)), shown: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
+		shown: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
 	if x.now.IsZero() {
 		x.now = time.Unix(0, 0).UTC()
 	}
@@ -92,9 +91,9 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 		if r.Messages[i].Role == rollout.RoleExit {
 			continue
 		}
-		v, err := x.value(i)
+		v, err := messageValue(&r.Messages[i], x.shape)
 		if err != nil {
-			return nil, err
+			return nil, within(err, rollout.Where{Message: rollout.At(i)})
 		}
 		x.place[i] = len(history)
 		history = append(history, v)
@@ -106,21 +105,6 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 	}
 	x.plainly.asked.chat, x.plainly.replied.chat = x.template.Growing(x.all, x.input(true)), x.template.Growing(x.all, x.input(false))
 	return x, nil
-}
-
-// value is message i as templates see it.
-func (x *renderer) value(i int) (chat.Value, error) {
-	if !x.made[i] {
-		v, err := messageValue(&x.r.Messages[i], x.shape)
-		if err != nil {
-			if e, ok := err.(*rollout.Error); ok {
-				e.Where.Message = rollout.At(i)
-			}
-			return chat.Value{}, err
-		}
-		x.values[i], x.made[i] = v, true
-	}
-	return x.values[i], nil
 }
 
 // messageValue makes the dict that a Hugging Face user would pass.
@@ -217,42 +201,46 @@ func (x *renderer) plain(t *rollout.Turn) (n int, ok bool) {
 	return 0, false
 }
 
-// context returns the conversation of a turn's context and the message indices
-// behind its entries (−1 for notes).
+// context returns the conversation of a turn's context and, by the numbers of its
+// messages, those of the rollout (−1 for notes).
 func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error) {
 	if n, ok := x.plain(t); ok {
-		return x.all.Prefix(n), x.index[:n], nil
+		return x.all.Prefix(n), x.index, nil
 	}
-	var list []chat.Value
-	var index []int32
+	numbers, index, next := []int{}, slices.Clip(x.index), 0
+	var more []chat.Value // what is not in the plain history, or is here for the second time
+	add := func(m *rollout.Message, source int32) error {
+		v, err := messageValue(m, x.shape)
+		numbers, more, index = append(numbers, len(index)), append(more, v), append(index, source)
+		return err
+	}
 	for _, p := range t.Context.Parts {
 		if p.Message != nil {
-			v, err := messageValue(p.Message, x.shape)
-			if err != nil {
-				return nil, nil, err
-			}
 			source := int32(-1)
 			if x.stands(&p) {
 				source = int32(p.From)
 			}
-			list, index = append(list, v), append(index, source)
+			if err := add(p.Message, source); err != nil {
+				return nil, nil, err
+			}
 			continue
 		}
 		if p.From < 0 || p.To > len(x.r.Messages) || p.From > p.To {
 			return nil, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "context"}, "the context names messages [%d, %d) of %d", p.From, p.To, len(x.r.Messages))
 		}
 		for i := p.From; i < p.To; i++ {
-			if x.place[i] < 0 {
-				continue
+			switch k := x.place[i]; {
+			case k < 0:
+			case k < next && slices.Contains(numbers, k):
+				if err := add(&x.r.Messages[i], int32(i)); err != nil {
+					return nil, nil, err
+				}
+			default:
+				numbers, next = append(numbers, k), max(next, k+1)
 			}
-			v, err := x.value(i)
-			if err != nil {
-				return nil, nil, err
-			}
-			list, index = append(list, v), append(index, int32(i))
 		}
 	}
-	c, err := chat.NewConversation(chat.List(list...), x.tools, chat.Null(), chat.ConversationOptions{})
+	c, err := x.all.Select(numbers, more...)
 	return c, index, err
 }
 
@@ -277,7 +265,8 @@ func (x *renderer) before(i int) int {
 
 // prompt renders what the model saw at turn t, generation prompt included.
 //
-// The text of a plain history is valid until the next prompt is rendered.
+// The text of a plain history is valid until the next prompt is rendered, that of
+// another context until the next but one.
 func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 	if n, ok := x.plain(t); ok {
 		out, err := x.plainly.ask(x.ctx, n, x.index)
@@ -290,11 +279,16 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
+	x.spent, x.prompts[0], x.prompts[1] = x.prompts[0], x.prompts[1], spent{}
 	out, err := x.run(c, index, true)
-	if err == nil {
-		x.show(index)
+	if err != nil {
+		return rendering{}, err
 	}
-	return out, err
+	x.prompts[1] = spent{result: x.last, fields: out.fields[:0]}
+	for i := range c.Len() {
+		x.show(index[c.Number(i)])
+	}
+	return out, nil
 }
 
 // answered renders the same conversation with the turn's reply as its last
@@ -341,7 +335,7 @@ func (x *renderer) document() (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	x.show(x.index)
+	x.showPlain(len(x.index))
 	out := x.rendered(res, x.index)
 	out.turns, err = x.template.Turns(x.ctx, x.all, x.input(false), res, chat.TurnOptions{Stops: x.stops})
 	for i := range out.turns {
@@ -370,7 +364,8 @@ func (x *renderer) result(c *chat.Conversation, generationPrompt bool) (*chat.Re
 	return res, err
 }
 
-// rendered takes over a result; index maps its messages to those of the rollout.
+// rendered takes over a result; index maps the numbers of its messages to those of
+// the rollout.
 func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
 	fields := x.spent.fields
 	x.spent.fields = nil

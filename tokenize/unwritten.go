@@ -38,20 +38,17 @@ func (j *job) unwritten() {
 	}
 }
 
-// show notes that messages stood in what was rendered.
-func (x *renderer) show(index []int32) {
-	for _, m := range index {
-		if m >= 0 && int(m) < len(x.shown) {
-			x.shown[m] = true
-		}
+// show notes that message m stood in what was rendered, if it is one of the rollout.
+func (x *renderer) show(m int32) {
+	if m >= 0 && int(m) < len(x.shown) {
+		x.shown[m] = true
 	}
 }
 
 // showPlain notes that the first n messages of the plain history did.
 func (x *renderer) showPlain(n int) {
-	if n > x.shownPlain {
-		x.show(x.index[x.shownPlain:n])
-		x.shownPlain = n
+	for ; x.shownPlain < n; x.shownPlain++ {
+		x.show(x.index[x.shownPlain])
 	}
 }
 

@@ -19,7 +19,7 @@ type closed struct {
 func (f *turnFinder) foreign(i, at int) int {
 	runs := f.r.runs
 	for k := sort.Search(len(runs), func(k int) bool { return int(runs[k].At+runs[k].N) > at }); k < len(runs); k++ {
-		if int(runs[k].F.Message) != i && !header(runs[k].F) {
+		if f.c.at(runs[k].F.Message) != i && !header(runs[k].F) {
 			return max(int(runs[k].At), at)
 		}
 	}

@@ -29,14 +29,19 @@ type ConversationOptions struct {
 type Conversation struct {
 	messages         *value.List
 	tools, documents value.Value
-	tracked          bool
+	opts             ConversationOptions
 	links            []link
+
+	// Of a selection, else nil: the numbers of the messages as they stand, and their
+	// places by number, -1 for none.
+	numbers []int
+	place   []int32
 }
 
 // link is a tool message that names the function of the call that it answers.
 type link struct {
 	call, own *Field
-	message   int32
+	place     int
 }
 
 // NewConversation prepares messages, a list of objects. tools and documents are
@@ -48,12 +53,6 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "/messages"},
 			"messages is a %s, want a list of objects", messages.get().TypeName())
 	}
-	for i, m := range list.Items {
-		if _, ok := m.(*value.Dict); !ok {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Message: rollout.At(i)},
-				"a message is a %s, want an object", m.TypeName())
-		}
-	}
 	for _, x := range []struct {
 		name string
 		v    value.Value
@@ -62,31 +61,90 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 			return nil, err
 		}
 	}
-	c := &Conversation{tracked: !opts.NoProvenance}
-	l := &locator{on: c.tracked}
+	c := &Conversation{opts: opts}
+	l := &locator{on: c.tracked()}
 	root := l.root("messages")
 	items := make([]value.Value, len(list.Items))
 	for i, m := range list.Items {
-		src := m.(*value.Dict)
-		if !opts.KeepNull {
-			src = withoutNulls(src)
+		var err error
+		if items[i], err = l.message(m, i, root, opts); err != nil {
+			return nil, err
 		}
-		items[i] = aliasReasoning(l.message(src, i, root))
 	}
 	c.messages = &value.List{Items: items, F: root}
 	c.tools = l.unlessLocated(tools.get(), "tools")
 	c.documents = l.unlessLocated(documents.get(), "documents")
-	if c.tracked {
-		c.links = links(items)
-	}
+	c.link()
 	return c, nil
 }
 
-// links finds the tool messages that carry the id of an earlier call and the
+// Select returns a conversation of messages of c, each at most once, and of others
+// between them. numbers says which in their order: i is message i of c or, from
+// c.Len() on, more[i-c.Len()]. It is NewConversation for a context that shows a
+// part of a long history, and prepares only the messages that are new. A number
+// that is out of range or there twice is a KindInput error, as is a c that Select made.
+// It keeps numbers.
+//
+// In a rendering of it Field.Message and Extent.Message are those numbers. All else
+// counts the messages as they stand.
+func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, error) {
+	n := len(c.messages.Items)
+	if c.numbers != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "/messages"}, "messages are selected from a selection, want the whole conversation")
+	}
+	l := &locator{on: c.tracked()}
+	s := *c
+	s.numbers, s.place = numbers, make([]int32, n+len(more))
+	for i := range s.place {
+		s.place[i] = -1
+	}
+	items := make([]value.Value, len(numbers))
+	for i, k := range s.numbers {
+		if k < 0 || k >= len(s.place) || s.place[k] >= 0 {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "/messages"}, "message %d is selected, want each of %d at most once", k, len(s.place))
+		}
+		s.place[k] = int32(i)
+		if k < n {
+			items[i] = c.messages.Items[k]
+			continue
+		}
+		var err error
+		if items[i], err = l.message(more[k-n].get(), k, c.messages.F, c.opts); err != nil {
+			return nil, err
+		}
+	}
+	s.messages = &value.List{Items: items, F: c.messages.F}
+	s.link()
+	return &s, nil
+}
+
+// Number is the number of the message that stands at place i: i, unless Select
+// made c.
+func (c *Conversation) Number(i int) int {
+	if c.numbers == nil {
+		return i
+	}
+	return c.numbers[i]
+}
+
+// at is where the message of a number stands; negative for none.
+func (c *Conversation) at(number int32) int {
+	if c.numbers == nil || number < 0 {
+		return int(number)
+	}
+	return int(c.place[number])
+}
+
+func (c *Conversation) tracked() bool { return !c.opts.NoProvenance }
+
+// link finds the tool messages that carry the id of an earlier call and the
 // name of its function.
-func links(messages []value.Value) []link {
+func (c *Conversation) link() {
+	c.links = nil
+	if !c.tracked() {
+		return
+	}
 	names := map[string]*value.Str{}
-	var out []link
 	str := func(d *value.Dict, key string) *value.Str {
 		if d == nil {
 			return nil
@@ -94,12 +152,12 @@ func links(messages []value.Value) []link {
 		s, _ := d.GetString(key).(*value.Str)
 		return s
 	}
-	for i, m := range messages {
+	for i, m := range c.messages.Items {
 		d := m.(*value.Dict)
 		id, own := str(d, "tool_call_id"), str(d, "name")
 		if id != nil && own != nil {
 			if call := names[id.S]; call != nil && call.S == own.S && own.S != "" {
-				out = append(out, link{call.F, own.F, int32(i)})
+				c.links = append(c.links, link{call.F, own.F, i})
 			}
 		}
 		calls, _ := d.GetString("tool_calls").(*value.List)
@@ -117,7 +175,6 @@ func links(messages []value.Value) []link {
 			}
 		}
 	}
-	return out
 }
 
 func listOfObjects(name string, v value.Value) error {
@@ -143,7 +200,7 @@ func (c *Conversation) Len() int { return len(c.messages.Items) }
 func (c *Conversation) Prefix(n int) *Conversation {
 	p := *c
 	p.messages = &value.List{Items: c.messages.Items[:n:n], F: c.messages.F}
-	k := sort.Search(len(c.links), func(i int) bool { return int(c.links[i].message) >= n })
+	k := sort.Search(len(c.links), func(i int) bool { return c.links[i].place >= n })
 	p.links = c.links[:k:k]
 	return &p
 }
@@ -280,11 +337,18 @@ func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
 	return out
 }
 
-// message copies message i.
-func (l *locator) message(src *value.Dict, i int, messages *Field) *value.Dict {
+// message prepares message i.
+func (l *locator) message(m value.Value, i int, messages *Field, opts ConversationOptions) (value.Value, error) {
+	src, ok := m.(*value.Dict)
+	if !ok {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Message: rollout.At(i)}, "a message is a %s, want an object", m.TypeName())
+	}
+	if !opts.KeepNull {
+		src = withoutNulls(src)
+	}
 	d := l.dict(src, l.field(Field{Parent: messages, Index: int32(i), Message: int32(i)}))
 	if l.on {
 		d.Message = int32(i) + 1
 	}
-	return d
+	return aliasReasoning(d), nil
 }

@@ -57,11 +57,11 @@ func (g *Growing) Render(ctx context.Context, n int) (r *Result, kept int, err e
 		return nil, 0, g.t.fail(failure.Fault, failure.Pos)
 	}
 	t := &g.trace
-	r = &Result{Text: textOf(t.Text), Generation: t.Gens, Extents: t.Messages, runs: t.Runs, tracked: c.tracked}
+	r = &Result{Text: textOf(t.Text), Generation: t.Gens, Extents: t.Messages, runs: t.Runs, tracked: c.tracked()}
 	kept = t.Kept
 	if g.t.links {
 		older, _ := t.LeftOut()
-		kept = min(kept, g.links.link(c.links, t.Runs, t.Messages, older))
+		kept = min(kept, g.links.link(c, t.Runs, t.Messages, older))
 		r.runs = g.links.runs
 	}
 	g.again = g.last > 0

@@ -13,6 +13,7 @@ import (
 // message holds the same name, so the bytes are its own, too. A template that
 // writes the name of the message itself fetches nothing.
 type linker struct {
+	c      *Conversation
 	runs   []value.Run // with the names given
 	links  []link
 	byCall map[*Field][]int // into links
@@ -23,13 +24,14 @@ type linker struct {
 	order  []int          // the links that took a run, by run
 }
 
-// link makes runs of raw, which begins with the same from runs as the time before. It
-// returns the first byte whose origin differs from that time's.
-func (l *linker) link(links []link, raw []value.Run, extents []Extent, from int) (kept int) {
-	if len(links) < len(l.links) {
+// link makes runs of raw, a rendering of c, which begins with the same from runs as
+// the time before. It returns the first byte whose origin differs from that time's.
+func (l *linker) link(c *Conversation, raw []value.Run, extents []Extent, from int) (kept int) {
+	if len(c.links) < len(l.links) {
 		*l, from = linker{runs: l.runs}, 0
 	}
-	l.add(links)
+	l.c = c
+	l.add(c.links)
 	for from > 0 { // what find looked at behind a run may be another now
 		if from--; !l.again(raw, from) {
 			break
@@ -53,7 +55,7 @@ func (l *linker) link(links []link, raw []value.Run, extents []Extent, from int)
 		if own && l.took[k] >= 0 { // it is its own after all
 			runs := l.runs
 			*l = linker{runs: runs}
-			return l.link(links, raw, extents, 0)
+			return l.link(c, raw, extents, 0)
 		}
 		l.first[f] = i
 		l.seen = append(l.seen, f)
@@ -113,7 +115,7 @@ func (l *linker) find(raw []value.Run, extents []Extent, i int) int {
 		if l.took[k] >= 0 || own {
 			continue
 		}
-		if m := l.links[k].message; at >= 0 && extents[at].Message == int(m) || next == len(raw) || raw[next].F.Message >= m {
+		if m := l.links[k].place; at >= 0 && l.c.at(int32(extents[at].Message)) == m || next == len(raw) || l.c.at(raw[next].F.Message) >= m {
 			return k
 		}
 	}

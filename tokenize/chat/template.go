@@ -178,7 +178,7 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 // Its Reuse and ContinueFinalMessage have no effect.
 func (t *Template) glance(ctx context.Context, c *Conversation, in Input, look func(r *Result)) error {
 	failure := t.prog.Run(ctx, t.input(c, c.messages, in), func(out *eval.Output) {
-		r := &Result{Text: textOf(out.Text.B), Generation: out.Text.Gens, Extents: out.Messages, runs: out.Text.Runs, tracked: c.tracked}
+		r := &Result{Text: textOf(out.Text.B), Generation: out.Text.Gens, Extents: out.Messages, runs: out.Text.Runs, tracked: c.tracked()}
 		t.link(c, r)
 		look(r)
 	})
@@ -192,7 +192,7 @@ func (t *Template) glance(ctx context.Context, c *Conversation, in Input, look f
 func (t *Template) link(c *Conversation, r *Result) {
 	if t.links && len(c.links) > 0 {
 		l := linker{runs: r.runs[:0]}
-		l.link(c.links, r.runs, r.Extents, 0)
+		l.link(c, r.runs, r.Extents, 0)
 	}
 }
 
@@ -216,8 +216,9 @@ func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.I
 			return nil
 		},
 		Now:      clock(in.Now),
-		Track:    c.tracked,
+		Track:    c.tracked(),
 		Messages: messages.Items,
+		Place:    c.place,
 		Limits:   &t.eval,
 	}
 }

@@ -161,22 +161,23 @@ func (f *turnFinder) index(first int) {
 		runs, extents = runs[f.r.older.runs:], extents[f.r.older.extents:]
 	}
 	for _, e := range extents {
-		if e.Message < first || e.Message >= f.c.Len() {
+		m := f.c.at(int32(e.Message))
+		if m < first || m >= f.c.Len() {
 			continue // of an earlier message, or r is of more
 		}
-		if old := &f.extents[e.Message-first]; old.Message >= 0 {
+		if old := &f.extents[m-first]; old.Message >= 0 {
 			e.Start = min(e.Start, old.Start)
 		}
-		f.extents[e.Message-first] = e
+		f.extents[m-first] = e
 	}
 	newest := -1
 	quoted := map[*Field]bool{}
 	for _, run := range runs {
 		from := run.F
-		if int(from.Message) < first || from.Message < 0 || int(from.Message) >= f.c.Len() || header(from) {
+		m := f.c.at(from.Message)
+		if m < first || m >= f.c.Len() || header(from) {
 			continue
 		}
-		m := int(from.Message)
 		d := &f.ranges[m-first]
 		begin := f.extents[m-first].Start
 		ahead := int(run.At) < begin
@@ -223,12 +224,12 @@ func (f *turnFinder) bounds(i int) (lo, hi int) {
 	}
 	k := sort.Search(len(runs), func(k int) bool { return int(runs[k].At) >= own.first })
 	for b := k - 1; b >= 0 && lo == 0; b-- {
-		if int(runs[b].F.Message) != i {
+		if f.c.at(runs[b].F.Message) != i {
 			lo = int(runs[b].At + runs[b].N)
 		}
 	}
 	for ; k < len(runs); k++ {
-		if int(runs[k].F.Message) > i && int(runs[k].At) >= own.last {
+		if f.c.at(runs[k].F.Message) > i && int(runs[k].At) >= own.last {
 			return lo, int(runs[k].At)
 		}
 	}

@@ -33,6 +33,7 @@ type Input struct {
 	// Messages are those of the conversation: the list of a run over some of them is part of
 	// it. It makes loops that look for a message faster.
 	Messages []value.Value
+	Place    []int32 // of those by their number; nil where that is the place
 }
 
 // Output is what one run wrote.

@@ -287,7 +287,10 @@ func (x *exec) numbers(items []value.Value) (from int, ok bool) {
 		return 0, false
 	}
 	from = int(d.Message) - 1
-	return from, from+len(items) <= len(x.in.Messages) && &x.in.Messages[from] == &items[0]
+	if x.in.Place != nil {
+		from = int(x.in.Place[from])
+	}
+	return from, from >= 0 && from+len(items) <= len(x.in.Messages) && &x.in.Messages[from] == &items[0]
 }
 
 // index is the one for a loop, of this run or of all runs of a trace.
