@@ -40,7 +40,7 @@ type recall struct {
 
 // same reports whether the rendered prompt of turn i has exactly the recorded
 // ids.
-func (c *recall) same(i int, rendered *columns) bool {
+func (c *recall) same(i int, rendered []rollout.TokenID) bool {
 	t := &c.turns[i]
 	if base, ok := t.Prompt.Base.Get(); ok && base == c.turn {
 		keep := min(t.Prompt.Keep, len(c.ids))
@@ -48,11 +48,11 @@ func (c *recall) same(i int, rendered *columns) bool {
 	} else {
 		c.ids, c.equal = append(c.ids[:0], c.captured(i)...), 0
 	}
-	n := min(len(c.ids), rendered.len())
-	for c.equal < n && c.ids[c.equal] == rendered.ids[c.equal] {
+	n := min(len(c.ids), len(rendered))
+	for c.equal < n && c.ids[c.equal] == rendered[c.equal] {
 		c.equal++
 	}
-	same := c.equal == len(c.ids) && c.equal == rendered.len()
+	same := c.equal == len(c.ids) && c.equal == len(rendered)
 	c.ids, c.turn = append(c.ids, t.Output...), i
 	return same
 }

@@ -106,7 +106,7 @@ func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source
 	if !j.attributed[t] {
 		return
 	}
-	end := j.promptLen(t)
+	end := j.prompts[t].n
 	// Walk the stored runs backwards from the prompt's end.
 	for at := t; at >= 0 && end > 0 && start > from; at-- {
 		p := &j.prompts[at]
@@ -124,9 +124,6 @@ func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source
 		}
 	}
 }
-
-// promptLen is the number of tokens of the rendered prompt of turn t.
-func (j *job) promptLen(t int) int { return j.prompts[t].keep + j.prompts[t].add.len() }
 
 // setRecorded copies what the engine recorded of output ids [from, from+n) of a
 // turn to sequence position at.

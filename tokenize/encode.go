@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -102,6 +103,7 @@ type encoded struct {
 	attributed  []bool   // prompts[i] says where the ids of turn i come from
 	completions []completion
 	plan        []lineage.Turn
+	rows        []columns // PerStep: of turns with output
 }
 
 func (j *job) run() ([]rollout.Sequence, error) {
@@ -140,10 +142,11 @@ func (j *job) run() ([]rollout.Sequence, error) {
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
 	prompts := &promptEncoder{stretches: newStretchEncoder(j.pieces), edges: j.opts.Edges, done: map[int32]*completion{}}
+	prompts.cols.viewed = j.opts.Mode == PerStep
 	recall := &recall{job: j, turn: -1}
 	frames := map[string]frame{}
 	n := len(j.turns)
-	j.encoded = encoded{make([]prompt, n), make([]bool, n), make([]completion, n), make([]lineage.Turn, n)}
+	j.encoded = encoded{make([]prompt, n), make([]bool, n), make([]completion, n), make([]lineage.Turn, n), make([]columns, n)}
 	for i := range j.turns {
 		if err := j.ctx.Err(); err != nil {
 			return err
@@ -195,7 +198,7 @@ func (j *job) encodeTurns() error {
 		switch {
 		case t.Prompt.Captured():
 			lt.Prompt = t.Prompt
-			j.attributed[i] = rendered && recall.same(i, &prompts.cols)
+			j.attributed[i] = rendered && recall.same(i, prompts.cols.ids[:prompts.cols.len()])
 			if rendered && !j.attributed[i] {
 				j.report.Unattributed++
 			}
@@ -203,7 +206,7 @@ func (j *job) encodeTurns() error {
 			lt.Prompt = rollout.PromptIDs{Base: rollout.At(i - 1), Keep: j.prompts[i].keep, Add: j.prompts[i].add.ids}
 			j.attributed[i] = true
 		default:
-			lt.Prompt = rollout.PromptIDs{Add: prompts.cols.clone().ids}
+			lt.Prompt = rollout.PromptIDs{Add: slices.Clone(prompts.cols.columns().ids)}
 			j.attributed[i] = true
 		}
 		if t.Output != nil {
@@ -212,6 +215,9 @@ func (j *job) encodeTurns() error {
 			j.report.Rendered += len(c.cols.ids)
 		}
 		j.plan[i] = lt
+		if j.opts.Mode == PerStep && c.cols.len() > 0 {
+			j.rows[i] = j.stepRow(i, &prompts.cols)
+		}
 		if t.Message >= 0 {
 			prompts.done[c.message] = c
 		}
@@ -222,7 +228,8 @@ func (j *job) encodeTurns() error {
 // leaveOut makes turn i an empty one.
 func (j *job) leaveOut(i int, where rollout.Where) {
 	if i > 0 {
-		j.prompts[i].keep = j.promptLen(i - 1)
+		n := j.prompts[i-1].n
+		j.prompts[i] = prompt{keep: n, n: n}
 	}
 	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
 	j.unknownContext(where)

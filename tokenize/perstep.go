@@ -7,18 +7,28 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// stack is a run of tokens that grows from row to row. Rows are views of its ids
-// and sources, so what was written there never changes: a row that differs from
-// the one before in the middle moves to memory of its own.
+// stack is a run of tokens that changes at its end. Where rows are views of it, ids
+// and sources that were written never change: a run that differs from the one before
+// in the middle moves to memory of its own.
 type stack struct {
+	viewed bool
 	ids    []rollout.TokenID
 	source []int32
-	flags  []rollout.Flag // copied for each row: a token is sampled in one row only
+	flags  []rollout.Flag // of the run; the others may go on with what stood behind it
 }
 
-// put makes add follow the first at tokens.
-func (s *stack) put(at int, add columns) {
-	s.flags = append(s.flags[:at], add.flags...)
+func (s *stack) len() int { return len(s.flags) }
+
+func (s *stack) truncate(n int) {
+	s.flags = s.flags[:n]
+	if !s.viewed {
+		s.ids, s.source = s.ids[:n], s.source[:n]
+	}
+}
+
+func (s *stack) append(add columns) {
+	at := s.len()
+	s.flags = append(s.flags, add.flags...)
 	n := min(len(s.ids)-at, add.len())
 	k := 0
 	for k < n && s.ids[at+k] == add.ids[k] && s.source[at+k] == add.source[k] {
@@ -28,7 +38,7 @@ func (s *stack) put(at int, add columns) {
 		return
 	}
 	if same := at + k; same < len(s.ids) {
-		room := same + same/8 + add.len()
+		room := len(s.ids) + len(s.ids)/8 + add.len()
 		s.ids = append(make([]rollout.TokenID, 0, room), s.ids[:same]...)
 		s.source = append(make([]int32, 0, room), s.source[:same]...)
 	}
@@ -36,36 +46,53 @@ func (s *stack) put(at int, add columns) {
 	s.source = append(s.source, add.source[k:]...)
 }
 
-// perStep makes one sequence per turn with output. It takes time for the tokens
-// that are new in each turn, and for two columns of each row.
+// columns is the run as it is now.
+func (s *stack) columns() columns {
+	n := s.len()
+	return columns{s.ids[:n:n], s.source[:n:n], s.flags[:n:n]}
+}
+
+// row is the run with c behind it, for good. A token is sampled in one row only, so
+// each has flags of its own.
+func (s *stack) row(c columns) columns {
+	n := s.len()
+	s.append(c)
+	row := s.columns()
+	row.flags = slices.Clone(row.flags)
+	s.truncate(n)
+	return row
+}
+
+// stepRow is the row of turn i: its prompt, which was rendered last if that says
+// where its ids come from, and what was sampled.
+func (j *job) stepRow(i int, prompt *stack) columns {
+	if !j.attributed[i] {
+		ids := j.captured(i)
+		prompt = &stack{ids: ids, source: slices.Repeat([]int32{-1}, len(ids)), flags: make([]rollout.Flag, len(ids))}
+	}
+	return prompt.row(j.completions[i].cols)
+}
+
+// perStep makes one sequence per turn with output.
 func (j *job) perStep() ([]rollout.Sequence, error) {
 	out := make([]rollout.Sequence, 0, len(j.turns))
-	var ctx stack       // the rendered prompt of the turn at hand
 	var outside []int32 // −1 for each token of the longest row
 	for i := range j.turns {
-		p, c := &j.prompts[i], &j.completions[i].cols
-		n := j.promptLen(i)
-		if n > 0 {
-			ctx.put(p.keep, p.add)
-		}
+		c, row := &j.completions[i].cols, &j.rows[i]
 		j.report.Turns++
 		if c.len() == 0 {
 			j.report.EmptyTurns++
 			continue
 		}
-		row, fresh := &ctx, p.keep
-		if !j.attributed[i] {
-			ids := j.captured(i)
-			n, fresh = len(ids), 0
-			row = &stack{ids: ids, source: slices.Repeat([]int32{-1}, n), flags: make([]rollout.Flag, n)}
+		end, fresh := row.len(), 0
+		n := end - c.len()
+		if j.attributed[i] { // what stands before was checked in an earlier row
+			fresh = j.prompts[i].keep
 		}
-		row.put(n, *c)
-		end := n + c.len()
 		for len(outside) < end {
 			outside = append(outside, -1)
 		}
-		cols := rollout.Columns{IDs: row.ids[:end:end], Source: row.source[:end:end],
-			Flags: append([]rollout.Flag(nil), row.flags[:end]...), Turn: append([]int32(nil), outside[:end]...)}
+		cols := rollout.Columns{IDs: row.ids, Source: row.source, Flags: row.flags, Turn: slices.Clone(outside[:end])}
 		for k := n; k < end; k++ {
 			cols.Turn[k] = int32(i)
 		}
@@ -75,7 +102,7 @@ func (j *job) perStep() ([]rollout.Sequence, error) {
 			copy(cols.Logprob[n:], t.Logprobs)
 		}
 		if t.Version != nil {
-			cols.Version = append([]int32(nil), outside[:end]...)
+			cols.Version = slices.Clone(outside[:end])
 			for k := n; k < end; k++ {
 				cols.Version[k] = *t.Version
 			}
@@ -84,7 +111,6 @@ func (j *job) perStep() ([]rollout.Sequence, error) {
 		id.FirstTurn, id.LastTurn = i, i
 		id.FirstStep, id.LastStep = t.Step, t.Step
 		id.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
-		// What stands before was checked in an earlier row.
 		seq, err := cols.Sequence(id, fresh)
 		if err != nil {
 			return nil, err

@@ -20,11 +20,11 @@ type completion struct {
 	cols  columns
 }
 
-// prompt is an encoded prompt: the first keep tokens of the turn before it,
-// then add.
+// prompt is an encoded prompt of n tokens: the first keep tokens of the turn before
+// it, then those of add, which Merged rows ask for.
 type prompt struct {
-	keep int
-	add  columns
+	keep, n int
+	add     columns
 }
 
 // boundary is a place in a prompt after which the encoding of the rest is
@@ -57,7 +57,7 @@ type promptEncoder struct {
 	boundaries
 	stretches *stretchEncoder
 	edges     Edges
-	cols      columns               // tokens of the last prompt
+	cols      stack                 // tokens of the last prompt
 	done      map[int32]*completion // completions so far, by message
 }
 
@@ -95,8 +95,10 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 			}
 			whole := c.text + c.stop
 			if c.cols.len() > 0 && strings.HasPrefix(r.text[start:], whole) {
-				for i, id := range c.cols.ids {
-					e.cols.add(id, c.cols.source[i], c.cols.flags[i]&^(rollout.FlagSampled|rollout.FlagStop))
+				n := e.cols.len()
+				e.cols.append(c.cols)
+				for i := range e.cols.flags[n:] {
+					e.cols.flags[n+i] &^= rollout.FlagSampled | rollout.FlagStop
 				}
 				at = start + len(whole)
 				e.add(at, e.cols.len())
@@ -106,7 +108,11 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 	if err := encodeTo(len(r.text)); err != nil {
 		return prompt{}, err
 	}
-	return prompt{keep: keep.tokens, add: e.cols.slice(keep.tokens, e.cols.len()).clone()}, nil
+	p := prompt{keep: keep.tokens, n: e.cols.len()}
+	if !e.cols.viewed {
+		p.add = e.cols.columns().slice(p.keep, p.n).clone()
+	}
+	return p, nil
 }
 
 // begin returns where the completion begins in r, given the first byte of its

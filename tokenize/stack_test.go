@@ -14,7 +14,7 @@ import (
 func TestStackViewsStay(t *testing.T) {
 	const seed = 63
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var s stack
+	s := stack{viewed: true}
 	type view struct{ ids, wantIDs, source, wantSource []int32 }
 	var views []view
 	var model columns
@@ -31,12 +31,11 @@ func TestStackViewsStay(t *testing.T) {
 		}
 		model = model.slice(0, at).clone()
 		model.append(add)
-		s.put(at, add)
-		n := model.len()
-		require.Equal(t, model.ids, append([]int32(nil), s.ids[:n]...), "seed %d", seed)
-		require.Equal(t, model.source, append([]int32(nil), s.source[:n]...), "seed %d", seed)
-		require.Equal(t, model.flags, append([]rollout.Flag(nil), s.flags[:n]...), "seed %d", seed)
-		views = append(views, view{s.ids[:n:n], slices.Clone(s.ids[:n]), s.source[:n:n], slices.Clone(s.source[:n])})
+		s.truncate(at)
+		s.append(add)
+		row := s.columns()
+		require.Equal(t, model.clone(), row.clone(), "seed %d", seed)
+		views = append(views, view{row.ids, slices.Clone(row.ids), row.source, slices.Clone(row.source)})
 		for _, v := range views {
 			require.Equal(t, v.wantIDs, v.ids, "seed %d", seed)
 			require.Equal(t, v.wantSource, v.source, "seed %d", seed)
