@@ -103,7 +103,8 @@ type encoded struct {
 	attributed  []bool   // prompts[i] says where the ids of turn i come from
 	completions []completion
 	plan        []lineage.Turn
-	rows        []columns // PerStep: of turns with output
+	steps       []rollout.Sequence // PerStep: the rows
+	outside     []int32            // −1 for each token of the longest
 }
 
 func (j *job) run() ([]rollout.Sequence, error) {
@@ -134,7 +135,9 @@ func (j *job) run() ([]rollout.Sequence, error) {
 	}
 	j.unwritten()
 	if j.opts.Mode == PerStep {
-		return j.perStep()
+		j.report.Turns = len(j.turns)
+		j.report.EmptyTurns = len(j.turns) - len(j.steps) - j.report.UnknownContext
+		return j.steps, nil
 	}
 	return j.merged()
 }
@@ -146,7 +149,7 @@ func (j *job) encodeTurns() error {
 	recall := &recall{job: j, turn: -1}
 	frames := map[string]frame{}
 	n := len(j.turns)
-	j.encoded = encoded{make([]prompt, n), make([]bool, n), make([]completion, n), make([]lineage.Turn, n), make([]columns, n)}
+	j.encoded = encoded{prompts: make([]prompt, n), attributed: make([]bool, n), completions: make([]completion, n), plan: make([]lineage.Turn, n)}
 	for i := range j.turns {
 		if err := j.ctx.Err(); err != nil {
 			return err
@@ -215,8 +218,10 @@ func (j *job) encodeTurns() error {
 			j.report.Rendered += len(c.cols.ids)
 		}
 		j.plan[i] = lt
-		if j.opts.Mode == PerStep && c.cols.len() > 0 {
-			j.rows[i] = j.stepRow(i, &prompts.cols)
+		if j.opts.Mode == PerStep {
+			if err := j.step(i, &prompts.cols); err != nil {
+				return err
+			}
 		}
 		if t.Message >= 0 {
 			prompts.done[c.message] = c

@@ -63,74 +63,58 @@ func (s *stack) row(c columns) columns {
 	return row
 }
 
-// stepRow is the row of turn i: its prompt, which was rendered last if that says
-// where its ids come from, and what was sampled.
-func (j *job) stepRow(i int, prompt *stack) columns {
-	if !j.attributed[i] {
+// step adds the row of turn i: its prompt, which was rendered last if that says where
+// its ids come from, and what was sampled. A row is finished at once, while it is near.
+func (j *job) step(i int, prompt *stack) error {
+	c, t, fresh := &j.completions[i].cols, &j.turns[i], 0
+	if c.len() == 0 {
+		return nil
+	}
+	if j.attributed[i] { // what stands before was checked in an earlier row
+		fresh = j.prompts[i].keep
+	} else {
 		ids := j.captured(i)
 		prompt = &stack{ids: ids, source: slices.Repeat([]int32{-1}, len(ids)), flags: make([]rollout.Flag, len(ids))}
 	}
-	return prompt.row(j.completions[i].cols)
-}
-
-// perStep makes one sequence per turn with output.
-func (j *job) perStep() ([]rollout.Sequence, error) {
-	out := make([]rollout.Sequence, 0, len(j.turns))
-	var outside []int32 // −1 for each token of the longest row
-	for i := range j.turns {
-		c, row := &j.completions[i].cols, &j.rows[i]
-		j.report.Turns++
-		if c.len() == 0 {
-			j.report.EmptyTurns++
-			continue
-		}
-		end, fresh := row.len(), 0
-		n := end - c.len()
-		if j.attributed[i] { // what stands before was checked in an earlier row
-			fresh = j.prompts[i].keep
-		}
-		for len(outside) < end {
-			outside = append(outside, -1)
-		}
-		cols := rollout.Columns{IDs: row.ids, Source: row.source, Flags: row.flags, Turn: slices.Clone(outside[:end])}
+	row := prompt.row(*c)
+	end := row.len()
+	n := end - c.len()
+	for len(j.outside) < end {
+		j.outside = append(j.outside, -1)
+	}
+	cols := rollout.Columns{IDs: row.ids, Source: row.source, Flags: row.flags, Turn: slices.Clone(j.outside[:end])}
+	for k := n; k < end; k++ {
+		cols.Turn[k] = int32(i)
+	}
+	if t.Logprobs != nil {
+		cols.Logprob = make([]float32, end)
+		copy(cols.Logprob[n:], t.Logprobs)
+	}
+	if t.Version != nil {
+		cols.Version = slices.Clone(j.outside[:end])
 		for k := n; k < end; k++ {
-			cols.Turn[k] = int32(i)
-		}
-		t := &j.turns[i]
-		if t.Logprobs != nil {
-			cols.Logprob = make([]float32, end)
-			copy(cols.Logprob[n:], t.Logprobs)
-		}
-		if t.Version != nil {
-			cols.Version = slices.Clone(outside[:end])
-			for k := n; k < end; k++ {
-				cols.Version[k] = *t.Version
-			}
-		}
-		id := j.identity()
-		id.FirstTurn, id.LastTurn = i, i
-		id.FirstStep, id.LastStep = t.Step, t.Step
-		id.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
-		seq, err := cols.Sequence(id, fresh)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, seq)
-		j.report.Rows++
-		j.report.Sampled += c.len()
-		j.report.Trained += c.len()
-		if j.recorded(i) {
-			j.report.Exact += c.len()
-		}
-		j.report.RowTokens += end
-		j.report.PerTurn += end
-		if j.completions[i].stopped(j.model) {
-			j.report.Stops++
+			cols.Version[k] = *t.Version
 		}
 	}
-	j.report.EmptyTurns -= j.report.UnknownContext // which have no columns either
-	if len(out) == 0 {
-		return nil, nil
+	id := j.identity()
+	id.FirstTurn, id.LastTurn = i, i
+	id.FirstStep, id.LastStep = t.Step, t.Step
+	id.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
+	seq, err := cols.Sequence(id, fresh)
+	if err != nil {
+		return err
 	}
-	return out, nil
+	j.steps = append(j.steps, seq)
+	j.report.Rows++
+	j.report.Sampled += c.len()
+	j.report.Trained += c.len()
+	if j.recorded(i) {
+		j.report.Exact += c.len()
+	}
+	j.report.RowTokens += end
+	j.report.PerTurn += end
+	if j.completions[i].stopped(j.model) {
+		j.report.Stops++
+	}
+	return nil
 }
