@@ -16,16 +16,26 @@ type stretchEncoder struct {
 	known map[uint64]*stretch
 	run   []byte // of scaffold
 	spans []AddedSpan
+
+	// The stretches as they were met, and the one of them to be expected next: what
+	// stood behind a stretch the last time mostly stands there again.
+	met      []*stretch
+	expected int
 }
+
+// maxMet bounds stretchEncoder.met, which is then begun anew.
+const maxMet = 1 << 16
 
 // stretch is a text with the origin of its bytes, and its tokens.
 type stretch struct {
 	text    string
+	closed  bool // it ends behind a control token
 	after   After
 	fields  []field // from the start of the text
 	sampled []bool  // by field
 	cols    columns
 	next    *stretch // of the same hash
+	met     int      // for the last time: where it is in stretchEncoder.met
 }
 
 func newStretchEncoder(p *pieceEncoder) *stretchEncoder {
@@ -36,75 +46,89 @@ func newStretchEncoder(p *pieceEncoder) *stretchEncoder {
 // at which each ends. Only the last may end elsewhere than behind a control token.
 func (e *stretchEncoder) each(r *rendering, from, to int, visit func(cols *columns, end int)) error {
 	after := e.after(r, from)
-	next := func(end int) error {
-		s, err := e.stretch(r, from, end, after)
-		if err == nil {
-			visit(&s.cols, end)
-			from, after = end, AfterToken
+	for i := r.after(from); from < to; i = r.afterNear(i, from) {
+		s, err := e.stretch(r, i, from, to, after)
+		if err != nil {
+			return err
 		}
-		return err
-	}
-	i := r.after(from)
-	for at := from; at < to; i++ {
-		end := to // of the scaffold in front of the next field
-		if i < len(r.fields) {
-			end = min(to, max(at, r.fields[i].start))
+		if len(e.met) == maxMet {
+			e.met = e.met[:0]
 		}
-		e.run = append(e.run[:0], r.text[at:end]...)
-		e.spans = e.cuts.Append(e.spans[:0], e.run, nil)
-		for _, s := range e.spans {
-			if err := next(at + s.End); err != nil {
-				return err
-			}
-		}
-		if i == len(r.fields) {
-			break
-		}
-		at = r.fields[i].end
-	}
-	if from < to {
-		return next(to)
+		s.met, e.met = len(e.met), append(e.met, s)
+		from, after = from+len(s.text), AfterToken
+		visit(&s.cols, from)
 	}
 	return nil
 }
 
-// stretch returns the tokens of r.text[from:to].
-func (e *stretchEncoder) stretch(r *rendering, from, to int, after After) (*stretch, error) {
-	text, first := r.text[from:to], r.after(from)
-	last := first
-	for last < len(r.fields) && r.fields[last].start < to {
-		last++
+// stretch returns the stretch at byte from, which does not reach behind to. i is the
+// first field that ends behind from.
+func (e *stretchEncoder) stretch(r *rendering, i, from, to int, after After) (*stretch, error) {
+	e.expected++
+	if k := e.expected - 1; k < len(e.met) {
+		s := e.met[k]
+		if end := from + len(s.text); end == to || s.closed && end < to {
+			if s.is(r.text[from:end], after) && e.sameOrigin(s, r, i, from) {
+				return s, nil
+			}
+		}
 	}
-	fields := r.fields[first:last]
+	end, closed := e.end(r, i, from, to)
+	text := r.text[from:end]
 	hash := maphash.String(e.seed, text)
 	for s := e.known[hash]; s != nil; s = s.next {
-		if s.text == text && s.after == after && e.sameOrigin(s, fields, from, to) {
+		if s.is(text, after) && e.sameOrigin(s, r, i, from) {
+			e.expected = s.met + 1
 			return s, nil
 		}
 	}
-	s := &stretch{text: strings.Clone(text), after: after, next: e.known[hash], fields: make([]field, len(fields)), sampled: make([]bool, len(fields))}
-	for k, f := range fields {
-		s.fields[k], s.sampled[k] = f.within(from, to), e.byPolicy(f)
+	s := &stretch{text: strings.Clone(text), closed: closed, after: after, next: e.known[hash]}
+	for _, f := range r.fields[i:] {
+		if f.start >= end {
+			break
+		}
+		s.fields, s.sampled = append(s.fields, f.within(from, end)), append(s.sampled, e.byPolicy(f))
 	}
-	if err := e.encode(&s.cols, r, from, to, after); err != nil {
+	if err := e.encode(&s.cols, r, from, end, after); err != nil {
 		return nil, err
 	}
 	e.known[hash] = s
 	return s, nil
 }
 
-// sameOrigin reports whether the bytes of s come from where fields say that
-// those of [from, to) do.
-func (e *stretchEncoder) sameOrigin(s *stretch, fields []field, from, to int) bool {
-	if len(s.fields) != len(fields) {
-		return false
+// end returns the end of the first control token of the template behind byte from, or
+// to if there is none.
+func (e *stretchEncoder) end(r *rendering, i, from, to int) (end int, closed bool) {
+	for at := from; at < to; i++ {
+		end := to // of the scaffold in front of the next field
+		if i < len(r.fields) {
+			end = min(to, max(at, r.fields[i].start))
+		}
+		e.run = append(e.run[:0], r.text[at:end]...)
+		if e.spans = e.cuts.Append(e.spans[:0], e.run, nil); len(e.spans) > 0 {
+			return at + e.spans[0].End, true
+		}
+		if i == len(r.fields) {
+			break
+		}
+		at = r.fields[i].end
 	}
-	for k, f := range fields {
-		if s.fields[k] != f.within(from, to) || s.sampled[k] != e.byPolicy(f) {
+	return to, false
+}
+
+func (s *stretch) is(text string, after After) bool { return s.after == after && s.text == text }
+
+// sameOrigin reports whether the bytes of r from byte from on, in whose text s stands,
+// come from where those of s do. i is the first field that ends behind from.
+func (e *stretchEncoder) sameOrigin(s *stretch, r *rendering, i, from int) bool {
+	end := from + len(s.text)
+	for k, own := range s.fields {
+		if i+k == len(r.fields) || r.fields[i+k].within(from, end) != own || e.byPolicy(r.fields[i+k]) != s.sampled[k] {
 			return false
 		}
 	}
-	return true
+	i += len(s.fields)
+	return i == len(r.fields) || r.fields[i].start >= end
 }
 
 func (e *stretchEncoder) byPolicy(f field) bool { return f.message >= 0 && e.sampled(f.message) }
