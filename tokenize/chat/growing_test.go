@@ -59,10 +59,16 @@ func spansUpTo(r *Result, n int) []Span {
 	return out
 }
 
-// longConversation draws turns of all kinds: questions in between, reasoning,
-// tool calls and their results, empty texts.
 func longConversation(t *testing.T, rng *rand.Rand, turns int, lone bool) *Conversation {
 	t.Helper()
+	c, err := NewConversation(List(longMessages(rng, turns, lone)...), Null(), Null(), ConversationOptions{})
+	require.NoError(t, err)
+	return c
+}
+
+// longMessages draws turns of all kinds: questions in between, reasoning,
+// tool calls and their results, empty texts.
+func longMessages(rng *rand.Rand, turns int, lone bool) (list []Value) {
 	m := func(k string, v Value) Member { return Member{k, v} }
 	text := func() Value {
 		words := []string{"look", " at", "\n", "the files", "</think>", "<think>", "<tool_response>", "", " "}
@@ -72,7 +78,6 @@ func longConversation(t *testing.T, rng *rand.Rand, turns int, lone bool) *Conve
 		}
 		return String(s)
 	}
-	var list []Value
 	if rng.IntN(2) == 0 {
 		list = append(list, Object(m("role", String("system")), m("content", text())))
 	}
@@ -100,9 +105,7 @@ func longConversation(t *testing.T, rng *rand.Rand, turns int, lone bool) *Conve
 			list = append(list, Object(m("role", String("user")), m("content", text())))
 		}
 	}
-	c, err := NewConversation(List(list...), Null(), Null(), ConversationOptions{})
-	require.NoError(t, err)
-	return c
+	return list
 }
 
 // Whatever prefixes are rendered in whatever order, each is what Render gives.

@@ -1,0 +1,156 @@
+package chat
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// placed is where the bytes of a rendering come from, with messages by place.
+func placed(r *Result, place func(number int) int) (spans []string, extents []Extent) {
+	for s := range r.Traced() {
+		path := s.Field.Elements()
+		if len(path) > 1 && path[0] == "messages" {
+			path[1] = strconv.Itoa(place(int(s.Field.Message)))
+		}
+		spans = append(spans, fmt.Sprint(s.Start, s.End, path, s.Field != nil && s.Field.IsKey, s.FieldStart, s.FieldEnd, s.Exact))
+	}
+	for _, e := range r.Extents {
+		e.Message = place(e.Message)
+		extents = append(extents, e)
+	}
+	return spans, extents
+}
+
+// A selection renders, and has turns, as if its messages made a conversation of
+// their own: left out, in another order, with others between them.
+func TestSelectIsNewConversation(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
+	require.NoError(t, err)
+	// One that writes an earlier message behind the name of a call.
+	sources := []string{"{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% if m.tool_call_id %}{% for a in messages %}{% for c in a.tool_calls or [] %}" +
+		"{% if c.id == m.tool_call_id %}{{ c.function.name }}{{ messages[0].content }}{% endif %}{% endfor %}{% endfor %}{% endif %}{{ m.content }}|{% endfor %}"}
+	names := []string{"quotes the first"}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		require.NoError(t, err)
+		sources, names = append(sources, string(src)), append(names, filepath.Base(file))
+	}
+	const seed = 13
+	compared, turns, fetched := 0, 0, 0
+	for k, source := range sources {
+		tmpl, err := Compile(source, Options{Name: names[k]})
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(seed, uint64(k)))
+		for j := range 4 {
+			list := longMessages(rng, 4, j%3 == 0)
+			all, err := NewConversation(List(list...), Null(), Null(), ConversationOptions{})
+			require.NoError(t, err)
+			var numbers []int
+			var more, shown []Value
+			add := func(v Value) {
+				numbers, more, shown = append(numbers, len(list)+len(more)), append(more, v), append(shown, v)
+			}
+			for i, m := range list {
+				switch rng.IntN(8) {
+				case 0:
+					continue
+				case 1:
+					add(Object(Member{"role", String("user")}, Member{"content", String("left out")}))
+				case 2:
+					add(list[rng.IntN(i+1)])
+				}
+				numbers, shown = append(numbers, i), append(shown, m)
+			}
+			if n := len(numbers); j%4 == 3 && n > 1 {
+				i := rng.IntN(n - 1)
+				numbers[i], numbers[i+1], shown[i], shown[i+1] = numbers[i+1], numbers[i], shown[i+1], shown[i]
+			}
+			selected, err := all.Select(numbers, more...)
+			require.NoError(t, err)
+			own, err := NewConversation(List(shown...), Null(), Null(), ConversationOptions{})
+			require.NoError(t, err)
+			fetched += len(selected.links)
+			grown := [2]*Growing{tmpl.Growing(selected, Input{Now: kitClock}), tmpl.Growing(selected, Input{AddGenerationPrompt: true, Now: kitClock})}
+			for n := own.Len(); n >= 0; n -= 1 + rng.IntN(9) {
+				for p, in := range []Input{{Now: kitClock}, {AddGenerationPrompt: true, Now: kitClock}} {
+					note := fmt.Sprintf("%s, seed %d, conversation %d, %d messages %v, prompt %d", names[k], seed, j, n, numbers, p)
+					want, wantErr := tmpl.Render(t.Context(), own.Prefix(n), in)
+					got, err := tmpl.Render(t.Context(), selected.Prefix(n), in)
+					if wantErr != nil {
+						require.EqualError(t, err, wantErr.Error(), note)
+						continue
+					}
+					require.NoError(t, err, note)
+					compared++
+					requireSame(t, want, got, numbers, note)
+					growing, _, err := grown[p].Render(t.Context(), n)
+					require.NoError(t, err, note)
+					requireSame(t, want, growing, numbers, note)
+					wantTurns, err := tmpl.Turns(t.Context(), own.Prefix(n), in, want, TurnOptions{})
+					require.NoError(t, err, note)
+					gotTurns, err := tmpl.Turns(t.Context(), selected.Prefix(n), in, got, TurnOptions{})
+					require.NoError(t, err, note)
+					require.Equal(t, wantTurns, gotTurns, note)
+					turns += len(wantTurns)
+					wantLast, wantOK, err := tmpl.LastTurn(t.Context(), own.Prefix(n), in, want, TurnOptions{})
+					require.NoError(t, err, note)
+					gotLast, gotOK, err := tmpl.LastTurn(t.Context(), selected.Prefix(n), in, got, TurnOptions{})
+					require.NoError(t, err, note)
+					require.Equal(t, wantOK, gotOK, note)
+					require.Equal(t, wantLast, gotLast, note)
+				}
+			}
+		}
+	}
+	t.Logf("%d renderings, %d turns, %d names fetched from calls", compared, turns, fetched)
+	require.Greater(t, compared, 8*len(files))
+	require.Greater(t, turns, 12*len(files))
+	require.Greater(t, fetched, 2*len(files))
+}
+
+func requireSame(t *testing.T, want, got *Result, numbers []int, note string) {
+	t.Helper()
+	require.Equal(t, want.Text, got.Text, note)
+	require.True(t, slices.Equal(want.Generation, got.Generation), note)
+	spans, extents := placed(want, func(n int) int { return n })
+	gotSpans, gotExtents := placed(got, func(n int) int { return slices.Index(numbers, n) })
+	require.Equal(t, spans, gotSpans, note)
+	require.Equal(t, extents, gotExtents, note)
+}
+
+func TestSelectRefuses(t *testing.T) {
+	m := Object(Member{"role", String("user")}, Member{"content", String("hi")})
+	all, err := NewConversation(List(m, m), Null(), Null(), ConversationOptions{})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		reason  string
+		numbers []int
+		more    []Value
+	}{
+		{"no message has a number below 0", []int{-1}, nil},
+		{"there is no message 2", []int{2}, nil},
+		{"there is one other message", []int{0, 3}, []Value{m}},
+		{"message 1 is there twice", []int{1, 0, 1}, nil},
+		{"the other message is there twice", []int{2, 2}, []Value{m}},
+		{"the other message is no object", []int{0, 2}, []Value{String("hi")}},
+	} {
+		_, err := all.Select(c.numbers, c.more...)
+		require.ErrorIs(t, err, rollout.KindInput, c.reason)
+	}
+	part, err := all.Select([]int{1})
+	require.NoError(t, err)
+	_, err = part.Select([]int{0})
+	require.ErrorIs(t, err, rollout.KindInput, "numbers of a selection are not its places")
+	require.Equal(t, 1, part.Number(0))
+	require.Equal(t, 1, all.Number(1))
+}
