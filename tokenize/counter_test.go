@@ -51,7 +51,10 @@ func TestCounterCountsAsTheEncoder(t *testing.T) {
 func TestCounterKnowsItsRollout(t *testing.T) {
 	const seed = 63
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for name, m := range map[string]*tokenize.Model{"embedded": embeddedModel(t), "qwen3": qwen3(t)} {
+	// It begins replies with the very bytes of its generation prompt.
+	const literal = "{% for m in messages %}{% if m.role == 'assistant' %}<|im_start|>assistant\n{{ m.content }}{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}" +
+		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	for name, m := range map[string]*tokenize.Model{"embedded": embeddedModel(t), "qwen3": qwen3(t), "literal": withTemplate(t, literal)} {
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 		require.NoError(t, err)
 		for k := range 40 {
