@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// TRL takes a real optimizer step from our file, and the weights change as an
-// independently computed gradient says.
+// TRL takes real optimizer steps from our file, with its own advantages and with
+// the file's, and the weights change as independently computed gradients say.
 func TestTRLStep(t *testing.T) {
 	bin := os.Getenv("TURNPACK_PYTHON")
 	if bin == "" || exec.Command(bin, "-c", "import importlib.util as u, sys; sys.exit(0 if u.find_spec('trl') else 1)").Run() != nil {
@@ -38,7 +38,13 @@ func TestTRLStep(t *testing.T) {
 			for k := range 5 + g { // one prompt a group
 				s.IDs[k] = int32(10*g + k)
 			}
+			for k, lp := range s.Logprob { // about those of the policy, so that the ratio is near 1 and now and then clipped
+				if lp < 0 {
+					s.Logprob[k] = -6.2 - r.Float32()/2
+				}
+			}
 			s.Reward, s.Temperature = float64(i*(g+1)%3)/2, 0.8
+			s.Advantage = new(r.Float64() - 0.5)
 			rows = append(rows, s)
 		}
 		rows, err = tg.Group(rows)

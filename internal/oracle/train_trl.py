@@ -1,4 +1,5 @@
-"""One CPU optimizer step of TRL's GRPOTrainer on an export file (target trl, ids below 500), against a gradient computed here.
+"""One CPU optimizer step of TRL on an export file (target trl, ids below 500), against a gradient computed here:
+of GRPOTrainer, whose advantages are its own, and of FileAdvantagesTrainer, which takes the file's.
 
 usage: train_trl.py FILE
 """
@@ -14,29 +15,38 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "trainers" / "trl"))
-from turnpack_trl import RolloutFunction, file_reward  # noqa: E402
+from turnpack_trl import FileAdvantagesTrainer, RolloutFunction, file_reward  # noqa: E402
 
 LR = 0.5
 
 
-def expected_gradient(model, rows, size, temperature):
-    """Token mean of -advantage x log probability at ratio 1, advantages by group with ddof 1 and eps 1e-4."""
-    total = sum(sum(r["loss_mask"]) for r in rows)
+def own_advantages(rows, size):
+    """By group with ddof 1 and eps 1e-4, one for each token."""
     for at in range(0, len(rows), size):
         rewards = torch.tensor([r["reward"] for r in rows[at:at + size]])
-        advantages = (rewards - rewards.mean()) / (rewards.std() + 1e-4)
-        for row, a in zip(rows[at:at + size], advantages):
-            ids = torch.tensor([row["input_ids"]])
-            logp = (model(ids).logits[0, :-1] / temperature).log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
-            mask = torch.tensor(row["loss_mask"][1:], dtype=torch.float32)
-            (-(a * logp * mask).sum() / total).backward()
+        for row, a in zip(rows[at:at + size], (rewards - rewards.mean()) / (rewards.std() + 1e-4)):
+            yield a * torch.tensor(row["loss_mask"], dtype=torch.float32)
 
 
-def main(path):
+def expected_gradient(model, rows, advantages, temperature, ratio):
+    """Token mean of -advantage x log probability, times the ratio to the recorded policy where that is the old one."""
+    total = sum(sum(r["loss_mask"]) for r in rows)
+    for row, a in zip(rows, advantages):
+        ids = torch.tensor([row["input_ids"]])
+        logp = (model(ids).logits[0, :-1] / temperature).log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+        if ratio:
+            r, a = (logp - torch.tensor(row["logprobs"][1:])).exp(), a[1:]
+            loss = -torch.min(r * a, r.clamp(0.8, 1.2) * a)
+        else:
+            loss = -a[1:] * logp
+        mask = torch.tensor(row["loss_mask"][1:], dtype=torch.float32)
+        ((loss * mask).sum() / total).backward()
+
+
+def step(trainer_class, function, rows, size):
+    """The relative error of one step of the trainer."""
     torch.manual_seed(0)
-    function = RolloutFunction(path)
-    rows = [r for g in function.groups.values() for r in g]
-    size = len(rows) // len(function.groups)
+    own = trainer_class is GRPOTrainer
     temperature = rows[0]["temperature"]
     model = Qwen2ForCausalLM(Qwen2Config(vocab_size=512, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2))
     reference = copy.deepcopy(model)
@@ -46,10 +56,11 @@ def main(path):
         config = GRPOConfig(output_dir=out, per_device_train_batch_size=len(rows), num_generations=size, max_steps=1, learning_rate=LR, lr_scheduler_type="constant",
                             beta=0.0, loss_type="dapo", temperature=temperature, max_grad_norm=1e9, shuffle_dataset=False, use_cpu=True, bf16=False, report_to="none",
                             max_completion_length=4096, gradient_checkpointing=False, save_strategy="no", logging_steps=1)
-        trainer = GRPOTrainer(model=model, args=config, reward_funcs=file_reward, train_dataset=Dataset.from_list(function.prompts()), processing_class=tokenizer,
-                              rollout_func=function, optimizers=(torch.optim.SGD(model.parameters(), lr=LR), None))
+        trainer = trainer_class(model=model, args=config, reward_funcs=file_reward, train_dataset=Dataset.from_list(function.prompts()), processing_class=tokenizer,
+                                rollout_func=function, optimizers=(torch.optim.SGD(model.parameters(), lr=LR), None))
         trainer.train()
-    expected_gradient(reference, rows, size, temperature)
+    advantages = own_advantages(rows, size) if own else (torch.tensor(r["advantages"]) for r in rows)
+    expected_gradient(reference, rows, advantages, temperature, ratio=not own)
     worst = 0.0
     moved = 0.0
     for (name, p), q in zip(model.named_parameters(), reference.parameters()):
@@ -58,8 +69,16 @@ def main(path):
         moved += got.norm().item()
         worst = max(worst, ((got - want).norm() / (want.norm() + 1e-8)).item())
     assert moved > 0, "the step moved nothing"
-    assert worst < 1e-2, f"the weight change differs from the independent gradient by {worst:.2e}"
-    print(f"{len(rows)} rollouts, {sum(sum(r['loss_mask']) for r in rows)} trained tokens: weight change equals the independent gradient, relative error {worst:.1e}")
+    assert worst < 1e-2, f"{trainer_class.__name__}: the weight change differs from the independent gradient by {worst:.2e}"
+    return worst
+
+
+def main(path):
+    function = RolloutFunction(path)
+    rows = [r for g in function.groups.values() for r in g]
+    size = len(rows) // len(function.groups)
+    errors = [step(c, function, rows, size) for c in (GRPOTrainer, FileAdvantagesTrainer)]
+    print(f"{len(rows)} rollouts, {sum(sum(r['loss_mask']) for r in rows)} trained tokens: weight changes equal the independent gradients, relative errors {errors[0]:.1e} and {errors[1]:.1e}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """TRL rollout function that hands out the rollouts of an export file (one row each, equal groups)."""
 import pyarrow.parquet as pq
+import torch
+from trl import GRPOTrainer
 
 
 class RolloutFunction:
@@ -19,8 +21,19 @@ class RolloutFunction:
         part = lambda name, r: r[name][r["prompt_len"]:]
         return {"prompt_ids": [r["input_ids"][:r["prompt_len"]] for r in rows], "completion_ids": [part("input_ids", r) for r in rows],
                 "logprobs": [part("logprobs", r) for r in rows], "env_mask": [part("loss_mask", r) for r in rows],
-                "file_reward": [r["reward"] for r in rows]}
+                "file_reward": [r["reward"] for r in rows], "file_advantages": [part("advantages", r) for r in rows]}
 
 
 def file_reward(prompts, completions, file_reward, **kwargs):
     return file_reward
+
+
+class FileAdvantagesTrainer(GRPOTrainer):
+    """Trains on the file's advantages and log probabilities; GRPOTrainer itself makes advantages from the rewards and takes its own as the old policy's."""
+
+    def _generate_and_score_completions(self, inputs):
+        batch = super()._generate_and_score_completions(inputs)
+        advantages = torch.zeros_like(batch["completion_ids"], dtype=torch.float32)
+        for row, sample in zip(advantages, inputs):
+            row[:len(sample["file_advantages"])] = torch.tensor(sample["file_advantages"])
+        return {**batch, "advantages": advantages, "old_per_token_logps": batch["sampling_per_token_logps"]}
