@@ -44,12 +44,11 @@ type Result struct {
 
 // newResult is what a run wrote, in the memory of spent, which may be nil.
 func newResult(out *eval.Output, spent *Result) *Result {
-	buf := out.Text.Finish()
-	r := &Result{Text: textOf(buf), Generation: slices.Clone(out.Text.Gens), buf: buf, tracked: out.Text.Track}
+	m := out.Text.Finish()
+	r := &Result{Text: textOf(m.B), Generation: slices.Clone(out.Text.Gens), runs: m.Runs, buf: m.B, tracked: out.Text.Track}
 	if spent != nil {
-		r.runs, r.Extents = spent.runs[:0], spent.Extents[:0]
+		r.Extents = spent.Extents[:0]
 	}
-	r.runs = append(r.runs, out.Text.Runs...)
 	r.Extents = append(r.Extents, out.Messages...)
 	return r
 }

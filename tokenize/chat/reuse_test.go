@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -55,4 +56,43 @@ func TestReuseChangesNothingButMemory(t *testing.T) {
 		}
 	}
 	require.Greater(t, reused, 100)
+}
+
+// A result that was not given to Reuse stays what it is, whatever the template
+// renders afterwards.
+func TestLaterRenderingsLeaveResultsAlone(t *testing.T) {
+	long, short := agentConversation(t, ConversationOptions{}), agentConversation(t, ConversationOptions{}).Prefix(9)
+	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
+		tmpl := kitTemplate(t, name)
+		in := Input{Now: kitClock}
+		var results []*Result
+		var was []Result
+		var spans [][]Span
+		for i, c := range []*Conversation{long, short, long, long, short, long} {
+			in.AddGenerationPrompt = i%2 == 0
+			r, err := tmpl.Render(t.Context(), c, in)
+			require.NoError(t, err)
+			results, was, spans = append(results, r), append(was, *r), append(spans, slices.Collect(r.Traced()))
+			was[i].Text, was[i].Extents = strings.Clone(r.Text), slices.Clone(r.Extents)
+			switch i {
+			case 1:
+				require.NoError(t, tmpl.glance(t.Context(), long, in, func(*Result) {}))
+			case 2:
+				_, _, err = tmpl.Growing(short, in).Render(t.Context(), 5)
+				require.NoError(t, err)
+			case 3:
+				spare, err := tmpl.Render(t.Context(), short, in)
+				require.NoError(t, err)
+				reusing := in
+				reusing.Reuse = spare
+				_, err = tmpl.Render(t.Context(), long, reusing)
+				require.NoError(t, err)
+			}
+		}
+		for i, r := range results {
+			require.Equal(t, was[i].Text, r.Text, name)
+			require.Equal(t, was[i].Extents, r.Extents, name)
+			require.Equal(t, spans[i], slices.Collect(r.Traced()), name)
+		}
+	}
 }

@@ -157,11 +157,7 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 			return nil, err
 		}
 	}
-	run := t.input(c, messages, in)
-	if in.Reuse != nil {
-		run.Spent = in.Reuse.buf
-	}
-	r, err := t.run(ctx, run, in.Reuse)
+	r, err := t.run(ctx, t.input(c, messages, in), in.Reuse)
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +237,10 @@ func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Resul
 }
 
 func (t *Template) run(ctx context.Context, in eval.Input, spent *Result) (*Result, error) {
+	in.Into = &value.Memory{}
+	if spent != nil {
+		in.Into = &value.Memory{B: spent.buf, Runs: spent.runs}
+	}
 	var r *Result
 	if failure := t.prog.Run(ctx, in, func(out *eval.Output) { r = newResult(out, spent) }); failure != nil {
 		return nil, t.fail(failure.Fault, failure.Pos)

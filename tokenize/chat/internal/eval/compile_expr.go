@@ -120,7 +120,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
-		return &attrExpr{pos: n.At(), x: c.expr(n.X, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
+		return &attrExpr{pos: n.At(), owner: c.owner(n.X, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
 			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
@@ -133,7 +133,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 			return out
 		}
 		if k, ok := n.Index.(*syntax.Const); ok && k.Kind == syntax.ConstStr {
-			return &keyExpr{n.At(), c.expr(n.X, f), value.Lit(k.Str), c.lookup(k.Str)}
+			return &keyExpr{n.At(), c.owner(n.X, f), value.Lit(k.Str), c.lookup(k.Str)}
 		}
 		return &itemExpr{n.At(), c.expr(n.X, f), c.expr(n.Index, f)}
 	case *syntax.Slice:
@@ -148,7 +148,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		return c.filter(n, f)
 	case *syntax.Test:
 		out := &testExpr{pos: n.At(), name: n.Name, fn: builtins.tests[n.Name], x: c.expr(n.X, f), args: c.args(&n.Args, f)}
-		if out.alone = out.args.simple && len(out.args.pos) == 0; out.alone {
+		if out.alone = out.args.none(); out.alone {
 			out.is = typeTests[n.Name]
 		}
 		if out.fn == nil && !f.soft {
@@ -187,6 +187,12 @@ func (c *compiler) sum(n *syntax.Binary, f frame) expr {
 	if len(out.terms) == 1 {
 		return out.terms[0]
 	}
+	out.texts = make([]string, len(out.terms))
+	for i, t := range out.terms {
+		if s := constStr(t); s != nil {
+			out.texts[i] = s.S
+		}
+	}
 	return out
 }
 
@@ -198,6 +204,14 @@ func reverses(s *syntax.Slice) bool {
 	}
 	k, ok := minus.X.(*syntax.Const)
 	return ok && k.Kind == syntax.ConstInt && k.Int.IsInt64() && k.Int.Int64() == 1
+}
+
+func (c *compiler) owner(n syntax.Expr, f frame) owner {
+	out := owner{c.expr(n, f), -1}
+	if name, ok := out.x.(*nameExpr); ok && name.depth == 0 {
+		out.slot = name.slot
+	}
+	return out
 }
 
 func (c *compiler) lookup(key string) lookup {

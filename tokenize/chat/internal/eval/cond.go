@@ -40,7 +40,13 @@ func (e *logicExpr) truth(x *exec) bool {
 func (e *notExpr) truth(x *exec) bool { return !e.x.truth(x) }
 
 func (e *equalsExpr) truth(x *exec) bool {
-	s, ok := operand(x, e.x).(*value.Str)
+	var v value.Value
+	if a, ok := e.x.(*attrExpr); ok {
+		_, v = a.find(x)
+	} else {
+		v = e.x.eval(x)
+	}
+	s, ok := v.(*value.Str)
 	return (ok && s.S == e.text) != e.not
 }
 

@@ -39,22 +39,23 @@ func (e *sumExpr) emit(x *exec) {
 		x.write(e.eval(x))
 		return
 	}
-	v := e.terms[0].eval(x)
-	s, ok := v.(*value.Str)
-	if !ok {
-		x.write(e.add(x, v, 1))
-		return
-	}
-	x.out.Str(s)
-	for i, t := range e.terms[1:] {
-		if f, ok := t.(*filterExpr); ok && f.json {
+	for i, t := range e.terms {
+		if text := e.texts[i]; text != "" {
+			x.out.Lit(text)
+			continue
+		}
+		if f, ok := t.(*filterExpr); ok && f.json && i > 0 {
 			f.emit(x)
 			continue
 		}
 		v := t.eval(x)
 		s, ok := v.(*value.Str)
+		if !ok && i == 0 {
+			x.write(e.add(x, v, 1))
+			return
+		}
 		if !ok || x.err != nil {
-			x.arith("+", value.Empty, v, e.pos[i+1]) // fails
+			x.arith("+", value.Empty, v, e.pos[i]) // fails
 			return
 		}
 		x.out.Str(s)
@@ -67,10 +68,15 @@ func (e *filterExpr) emit(x *exec) {
 		return
 	}
 	v := e.x.eval(x)
+	if e.args.none() && x.err == nil {
+		x.emitJSON(v, plainJSON)
+		x.at(e.pos)
+		return
+	}
 	mark := len(x.stack)
 	a := e.args.eval(x)
 	if x.err == nil {
-		x.emitJSON(v, a)
+		x.emitJSON(v, x.jsonForm(v, a))
 	}
 	x.stack = x.stack[:mark]
 	x.at(e.pos)

@@ -45,6 +45,7 @@ type (
 	// sumExpr is a + b + c…
 	sumExpr struct {
 		terms []expr
+		texts []string // of the terms that are constant strings
 		pos   []syntax.Pos
 	}
 	concatExpr struct {
@@ -72,8 +73,8 @@ type (
 		rest []expr
 	}
 	attrExpr struct {
-		pos    syntax.Pos
-		x      expr
+		pos syntax.Pos
+		owner
 		name   string
 		key    *value.Str
 		plain  bool                    // no dict or namespace has an attribute of this name: look for the key only
@@ -91,10 +92,15 @@ type (
 	}
 	// keyExpr is x["text"].
 	keyExpr struct {
-		pos    syntax.Pos
-		x      expr
+		pos syntax.Pos
+		owner
 		key    *value.Str
 		lookup lookup // of the key
+	}
+	// owner is an expression that something is looked up in.
+	owner struct {
+		x    expr
+		slot int // of the variable of this function that x is, or -1
 	}
 	sliceExpr struct {
 		pos      syntax.Pos
@@ -322,6 +328,9 @@ func (e *attrExpr) eval(x *exec) value.Value {
 
 // find evaluates x and returns it with its attribute, nil where it has none.
 func (e *attrExpr) find(x *exec) (v, attr value.Value) {
+	if d := e.dict(x); d != nil && e.plain {
+		return d, e.lookup.in(x, d)
+	}
 	v = e.x.eval(x)
 	if d, ok := v.(*value.Dict); ok && e.plain {
 		return v, e.lookup.in(x, d)
@@ -347,6 +356,15 @@ func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 	return r
 }
 
+// dict is the variable that x is, if that is a dict: the most frequent case by far.
+func (o *owner) dict(x *exec) *value.Dict {
+	if o.slot < 0 {
+		return nil
+	}
+	d, _ := x.act.slots[o.slot].(*value.Dict)
+	return d
+}
+
 func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(&l.key, &x.near[l.near]) }
 
 func (e *itemExpr) eval(x *exec) value.Value {
@@ -364,6 +382,11 @@ func (e *itemExpr) eval(x *exec) value.Value {
 }
 
 func (e *keyExpr) eval(x *exec) value.Value {
+	if d := e.dict(x); d != nil {
+		if r := e.lookup.in(x, d); r != nil {
+			return r
+		}
+	}
 	v := e.x.eval(x)
 	if d, ok := v.(*value.Dict); ok {
 		if r := e.lookup.in(x, d); r != nil {
@@ -415,10 +438,12 @@ func (e *testExpr) eval(x *exec) value.Value {
 	return value.NewBool(ok)
 }
 
+func (l *argList) none() bool { return l.simple && len(l.pos) == 0 }
+
 // eval pushes positional arguments on the stack of the run; the caller pops
 // them when the call is over, so callees copy what they keep.
 func (l *argList) eval(x *exec) args {
-	if len(l.pos) == 0 && l.simple {
+	if l.none() {
 		return args{}
 	}
 	mark := len(x.stack)

@@ -114,7 +114,8 @@ func filterCenter(x *exec, v value.Value, a args) value.Value {
 }
 
 func filterLength(x *exec, v value.Value, a args) value.Value {
-	if _, ok := x.bind(a, "len", 0); !ok {
+	if len(a.pos)+len(a.kw) > 0 {
+		x.bind(a, "len", 0) // fails
 		return undefined
 	}
 	n, fault := value.Len(v)

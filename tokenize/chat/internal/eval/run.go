@@ -24,11 +24,13 @@ type Limits struct {
 
 // Input is what one run sees.
 type Input struct {
-	Vars   func(name string) value.Value // nil: no such variable
-	Now    func() time.Time
-	Track  bool   // record where bytes come from
-	Spent  []byte // a text that nobody reads any more: memory for the output; nil for none
-	Trace  *Trace // of earlier runs, for this and later ones; nil for none
+	Vars  func(name string) value.Value // nil: no such variable
+	Now   func() time.Time
+	Track bool   // record where bytes come from
+	Trace *Trace // of earlier runs, for this and later ones; nil for none
+	// Into is for an output that outlives the run: memory that nobody reads any more, or
+	// none, for new memory. With nil the output goes away with the run.
+	Into   *value.Memory
 	Limits *Limits
 	// Messages are those of the conversation: the list of a run over some of them is part of
 	// it. It makes loops that look for a message faster.
@@ -94,6 +96,7 @@ type exec struct {
 	loops    []*Loop // free
 	indexes  []seekIndex
 	trace    *Trace
+	usual    int // number of runs in the output before
 }
 
 // Run renders the program and hands what it wrote to done, which copies what it
@@ -115,6 +118,7 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	case x.trace != nil:
 		x.trace.finish(x)
 	default:
+		x.usual = len(x.root.Runs)
 		done(&x.output)
 	}
 	x.forget()
@@ -131,8 +135,12 @@ func (x *exec) start(ctx context.Context, in *Input) {
 	}
 	x.root = &x.output.Text
 	x.root.Track = in.Track
-	if in.Spent != nil {
-		x.root.Replace(in.Spent)
+	if in.Into != nil {
+		into := *in.Into
+		if into.Runs == nil {
+			into.Runs = make([]value.Run, 0, x.usual+x.usual/16+1)
+		}
+		x.root.Lend(into)
 	}
 	x.out = x.root
 	x.exported = nil

@@ -24,9 +24,8 @@ func filterToJSON(x *exec, v value.Value, a args) value.Value {
 	return t.Value()
 }
 
-// emitJSON prints v|tojson(a).
-func (x *exec) emitJSON(v value.Value, a args) {
-	j := x.jsonForm(v, a)
+// emitJSON prints v in a form, nil after a failure.
+func (x *exec) emitJSON(v value.Value, j *value.JSON) {
 	if j == nil {
 		return
 	}

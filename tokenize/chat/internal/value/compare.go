@@ -47,6 +47,11 @@ func equal(a, b Value, depth int) (bool, *Fault) {
 		_, ok := b.(*Undefined)
 		return ok, nil
 	case *Bool, *Int, *Float:
+		if i, ok := a.(*Int); ok {
+			if j, ok := b.(*Int); ok && i.Big == nil && j.Big == nil {
+				return i.V == j.V, nil
+			}
+		}
 		n, m := numberOf(a), numberOf(b)
 		if !m.ok() {
 			return false, nil

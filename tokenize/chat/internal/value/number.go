@@ -54,6 +54,9 @@ func (n number) float() (float64, *Fault) {
 
 // AsInt returns the value of an int or bool that fits into 64 bits.
 func AsInt(v Value) (int64, bool) {
+	if i, ok := v.(*Int); ok {
+		return i.V, i.Big == nil
+	}
 	n := numberOf(v)
 	return n.i, n.isInt && n.b == nil
 }

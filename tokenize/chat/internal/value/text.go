@@ -2,6 +2,7 @@ package value
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -26,39 +27,66 @@ type Text struct {
 	Track bool
 	Gens  [][2]int // generation blocks, as byte ranges
 
-	// Set while B is memory that goes away with the text: idle is the one that B
-	// had before.
-	lent bool
-	idle []byte
+	lent, idle Memory // what t writes into until it is Reset, and what it had before
 }
 
-// Finish ends the writing of t and returns its bytes, which nothing here changes
-// any more; t is to be Reset.
-func (t *Text) Finish() []byte {
-	if t.lent {
-		return t.B
+// Memory is what a Text writes into.
+type Memory struct {
+	B    []byte
+	Runs []Run
+}
+
+// Lend makes t, which is empty, write into memory that goes away with what is written.
+// Without B the bytes are copied in the end; Runs is not nil.
+func (t *Text) Lend(m Memory) {
+	t.lent, t.idle = m, Memory{t.B, t.Runs}
+	t.Runs = m.Runs[:0]
+	if m.B != nil {
+		t.B = m.B[:0]
+	}
+}
+
+// Finish ends the writing of t, to which memory was lent, and returns what it wrote,
+// which nothing here changes any more; t is to be Reset.
+func (t *Text) Finish() Memory {
+	if t.lent.B != nil {
+		return Memory{t.B, t.Runs}
 	}
 	// In this form nothing of the copy is cleared first: not even, as by append,
 	// what a large size is rounded up to.
 	from := t.B
 	b := make([]byte, len(from))
 	copy(b, from)
-	return b
+	if cap(t.Runs) > 2*len(t.Runs) {
+		return Memory{b, slices.Clone(t.Runs)}
+	}
+	return Memory{b, t.Runs}
 }
 
-// Replace makes t, which is empty, use the memory of b, which nobody reads any
-// more.
-func (t *Text) Replace(b []byte) { t.lent, t.idle, t.B = true, t.B, b[:0] }
+// put appends bytes. Unlike append it leaves the pointer of t.B alone where there is
+// room, which spares the collector's barrier.
+func (t *Text) put(s string) {
+	n := len(t.B)
+	if len(s) > cap(t.B)-n {
+		t.grow(len(s))
+	}
+	t.B = t.B[:n+len(s)]
+	copy(t.B[n:], s)
+}
 
-// put appends bytes.
-func (t *Text) put(s string) { t.B = append(t.B, s...) }
+//go:noinline
+func (t *Text) grow(n int) { t.B = slices.Grow(t.B, n) }
 
 // Reset empties t and keeps its memory, without what it refers to.
 func (t *Text) Reset() {
-	if t.lent {
-		t.B, t.lent, t.idle = t.idle, false, nil
+	if t.lent.Runs == nil {
+		clear(t.Runs)
+	} else {
+		if t.lent.B != nil {
+			t.B = t.idle.B
+		}
+		t.Runs, t.lent, t.idle = t.idle.Runs, Memory{}, Memory{}
 	}
-	clear(t.Runs)
 	t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil
 }
 
@@ -71,23 +99,42 @@ func (t *Text) Byte(c byte) { t.B = append(t.B, c) }
 // run records the origin of bytes that are about to be appended, or were: r.At
 // is their place. There is at least one.
 func (t *Text) run(r Run) {
-	if k := len(t.Runs); k > 0 {
-		last := &t.Runs[k-1]
-		if last.F == r.F && last.At+last.N == r.At && last.End == r.Off && last.Changed == r.Changed && !last.JSON && !r.JSON {
-			last.N += r.N
-			last.End = r.End
-			return
-		}
+	if t.grows(&r, 0) {
+		return
 	}
-	t.Runs = append(t.Runs, r)
+	t.Runs = append(t.Runs, Run{})
+	// Field by field: a copy of what was just put together would wait for it.
+	last := &t.Runs[len(t.Runs)-1]
+	last.F, last.At, last.N, last.Off, last.End, last.Changed, last.JSON = r.F, r.At, r.N, r.Off, r.End, r.Changed, r.JSON
 }
 
-// runs records origins whose places count from the end of t.
+// grows lets the last run go on with r, whose place counts from byte at, if it can.
+func (t *Text) grows(r *Run, at int32) bool {
+	k := len(t.Runs)
+	if k == 0 {
+		return false
+	}
+	last := &t.Runs[k-1]
+	if last.F != r.F || last.At+last.N != at+r.At || last.End != r.Off || last.Changed != r.Changed || last.JSON || r.JSON {
+		return false
+	}
+	last.N += r.N
+	last.End = r.End
+	return true
+}
+
+// runs records origins whose places count from the end of t. None of them goes on
+// with the one before it in the list.
 func (t *Text) runs(list []Run) {
 	at := int32(len(t.B))
-	for _, r := range list {
-		r.At += at
-		t.run(r)
+	if len(list) > 0 && t.grows(&list[0], at) {
+		list = list[1:]
+	}
+	// Places are set behind the copy: one that was just written would hold it up.
+	from := len(t.Runs)
+	t.Runs = append(t.Runs, list...)
+	for i := from; i < len(t.Runs); i++ {
+		t.Runs[i].At += at
 	}
 }
 
@@ -102,14 +149,15 @@ func (t *Text) From(s string, f *Field, off, end int) {
 
 // Str appends a string with its origin.
 func (t *Text) Str(s *Str) {
-	t.gens(s.gens())
-	if t.Track {
-		if s.F != nil && s.S != "" {
-			n := int32(len(s.S))
-			t.run(Run{F: s.F, At: int32(len(t.B)), N: n, Off: s.Off, End: s.Off + n})
-		} else if runs := s.runs(); runs != nil {
-			t.runs(runs)
+	if s.parts != nil {
+		t.gens(s.parts.gens)
+		if t.Track {
+			t.runs(s.parts.runs)
 		}
+	}
+	if t.Track && s.F != nil && s.S != "" {
+		n := int32(len(s.S))
+		t.run(Run{F: s.F, At: int32(len(t.B)), N: n, Off: s.Off, End: s.Off + n})
 	}
 	t.put(s.S)
 }
