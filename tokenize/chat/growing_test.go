@@ -61,7 +61,11 @@ func spansUpTo(r *Result, n int) []Span {
 
 func longConversation(t *testing.T, rng *rand.Rand, turns int, lone bool) *Conversation {
 	t.Helper()
-	c, err := NewConversation(List(longMessages(rng, turns, lone)...), Null(), Null(), ConversationOptions{})
+	tools := Null()
+	if rng.IntN(2) == 0 {
+		tools = someTools(2)
+	}
+	c, err := NewConversation(List(longMessages(rng, turns, lone)...), tools, Null(), ConversationOptions{})
 	require.NoError(t, err)
 	return c
 }
@@ -314,21 +318,27 @@ func TestGrowingSeesWhatPassesRead(t *testing.T) {
 		"{% set ns = namespace(f=false) %}{% for m in messages[::-1] %}{% if 'tool_calls' in m %}{% set ns.f = true %}{% endif %}{% endfor %}" + loop("{{ ns.f }}{{ m.role }}"),
 		loop("{% set ns = namespace(f=false) %}{% for x in messages[loop.index:] %}{% if x.role == 'user' and not x.tool_calls %}{% set ns.f = true %}{% endif %}{% endfor %}{{ ns.f }}{{ m.role }}"),
 	} {
-		tmpl, err := Compile(source, Options{})
-		require.NoError(t, err, source)
-		const seed = 5
-		rng := rand.New(rand.NewPCG(seed, 0))
-		for j := range 8 {
-			c := longConversation(t, rng, 5, j%4 == 3)
-			g := tmpl.Growing(c, Input{AddGenerationPrompt: j%2 == 0, Now: kitClock})
-			var last *Result
-			for i := range 2 * c.Len() {
-				to := min(i, c.Len())
-				if j >= 4 || i > c.Len() {
-					to = rng.IntN(c.Len() + 1)
-				}
-				last = checkGrowing(t, g, to, last, fmt.Sprintf("%s, seed %d, conversation %d, %d messages", source, seed, j, to))
+		growsAsRendered(t, source)
+	}
+}
+
+// growsAsRendered checks prefixes of random conversations with a template.
+func growsAsRendered(t *testing.T, source string) {
+	t.Helper()
+	tmpl, err := Compile(source, Options{})
+	require.NoError(t, err, source)
+	const seed = 5
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for j := range 8 {
+		c := longConversation(t, rng, 5, j%4 == 3)
+		g := tmpl.Growing(c, Input{AddGenerationPrompt: j%2 == 0, Now: kitClock})
+		var last *Result
+		for i := range 2 * c.Len() {
+			to := min(i, c.Len())
+			if j >= 4 || i > c.Len() {
+				to = rng.IntN(c.Len() + 1)
 			}
+			last = checkGrowing(t, g, to, last, fmt.Sprintf("%s, seed %d, conversation %d, %d messages", source, seed, j, to))
 		}
 	}
 }

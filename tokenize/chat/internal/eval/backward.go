@@ -36,7 +36,7 @@ type need struct {
 
 // retrace begins a stretch in front of the pass over items[at-1], with the values
 // of this moment.
-func (lt *loopTrace) retrace(x *exec, at int) {
+func (lt *section) retrace(x *exec, at int) {
 	lt.at, lt.reads, lt.wrote = stretch{lo: at, hi: at}, lt.reads[:0], lt.t.wrote
 	lt.t.look(x)
 	if !slices.Equal(lt.t.layout, lt.layout) || !slices.Equal(lt.t.names, lt.names) {
@@ -51,7 +51,7 @@ func (lt *loopTrace) retrace(x *exec, at int) {
 }
 
 // goBack is called in front of each pass and behind the last.
-func (lt *loopTrace) goBack(x *exec) {
+func (lt *section) goBack(x *exec) {
 	if lt.lost {
 		return
 	}
@@ -89,7 +89,7 @@ func (k *stretch) again() bool {
 	return true
 }
 
-func (lt *loopTrace) grow(lo, steps int) {
+func (lt *section) grow(lo, steps int) {
 	lt.at.lo, lt.at.steps = lo, lt.at.steps+steps
 	for _, s := range lt.reads[len(lt.at.needs):] {
 		lt.at.needs = append(lt.at.needs, need{s, s.v})
@@ -97,7 +97,7 @@ func (lt *loopTrace) grow(lo, steps int) {
 }
 
 // keep ends the stretch that grows.
-func (lt *loopTrace) keep() {
+func (lt *section) keep() {
 	if !lt.lost && lt.at.lo < lt.at.hi {
 		lt.found = append(lt.found, lt.at)
 	}

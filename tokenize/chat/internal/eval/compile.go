@@ -12,6 +12,7 @@ import (
 // concurrent use.
 type Program struct {
 	root    *functionCode
+	lines   []line // of root
 	blocks  map[string]*blockCode
 	resolve []string  // names looked up in the inputs, once per run
 	lookups int       // how many lookup the code has
@@ -112,7 +113,7 @@ func (c *compiler) template(body []syntax.Stmt) {
 	if self != nil {
 		code.body = append([]stmt{&selfStmt{self.slot}}, code.body...)
 	}
-	c.prog.root = code
+	c.prog.root, c.prog.lines = code, inLine(nil, code.body)
 	for _, def := range c.blockDefs {
 		b := &blockCode{}
 		bf := frame{scope: newScope(newFunction(nil), nil)}

@@ -22,7 +22,15 @@ func condition(e expr) cond {
 	return anyCond{e}
 }
 
-func (e *nameExpr) truth(x *exec) bool { return value.Truth(e.eval(x)) }
+func (e *nameExpr) truth(x *exec) bool {
+	if x.trace != nil {
+		if s := x.list(e); s != nil {
+			holds, _ := s.compare(">", 0, value.NewInt(0))
+			return holds
+		}
+	}
+	return value.Truth(e.eval(x))
+}
 
 func (e *attrExpr) truth(x *exec) bool {
 	_, r := e.find(x)

@@ -229,7 +229,7 @@ type Loop struct {
 	code     *forStmt // of a recursive loop
 	up       *activation
 	changed  value.Value
-	trace    *loopTrace // nil when nobody asks
+	trace    *section // nil when nobody asks
 }
 
 // item is the item of pass i.

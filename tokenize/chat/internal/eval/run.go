@@ -107,7 +107,11 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 		x = &exec{prog: p, lib: builtins, inputs: make([]value.Value, len(p.resolve)), near: make([]uint8, p.lookups)}
 	}
 	x.start(ctx, &in)
-	x.function(p.root, nil)
+	if x.trace != nil && len(p.blocks) == 0 {
+		x.trace.run(x)
+	} else {
+		x.function(p.root, nil)
+	}
 	x.joined()
 	x.checkOutput()
 	var failure *Error

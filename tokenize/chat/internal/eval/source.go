@@ -12,7 +12,8 @@ import (
 // loop began, and how much of it they learnt: of a number, or of the length of a
 // list, often only that it is beyond some other number.
 type source struct {
-	in    *loopTrace
+	in    *section
+	place int         // see Trace.places
 	v     value.Value // when the loop began; nil for a variable that is not set
 	kind  sourceKind
 	n     int64 // the number, or the length
@@ -265,7 +266,7 @@ type boundedRange struct {
 // boundedRange is what e makes, if it is range(n) or range(a, n) for such a number.
 func (x *exec) boundedRange(e expr) (r boundedRange, ok bool) {
 	call, ok := e.(*callExpr)
-	if !ok || x.trace.active == nil || !call.args.simple || len(call.args.pos) == 0 || len(call.args.pos) > 2 || x.err != nil {
+	if lt := x.trace.active; !ok || lt == nil || lt.loop == nil || !call.args.simple || len(call.args.pos) == 0 || len(call.args.pos) > 2 || x.err != nil {
 		return r, false
 	}
 	if name, ok := call.fn.(*nameExpr); !ok || name.eval(x) != x.lib.globals["range"] {

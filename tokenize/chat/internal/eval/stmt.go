@@ -174,12 +174,20 @@ func (x *exec) export(names []string) {
 }
 
 func (s *ifStmt) exec(x *exec) signal {
-	for i, t := range s.tests {
-		if t.truth(x) {
-			return x.run(s.bodies[i])
-		}
+	if i := s.branch(x); i < len(s.bodies) {
+		return x.run(s.bodies[i])
 	}
 	return x.run(s.els) // stops at once after a failure
+}
+
+// branch is the number of the body to be run; the last one is else.
+func (s *ifStmt) branch(x *exec) int {
+	for i, t := range s.tests {
+		if t.truth(x) {
+			return i
+		}
+	}
+	return len(s.tests)
 }
 
 func (s jumpStmt) exec(*exec) signal { return signal(s) }

@@ -28,7 +28,8 @@ import (
 // only.
 //
 // A loop over the messages from the last to the first (Qwen's, which looks for the
-// last question) begins with what is new. backward.go tells what it leaves out.
+// last question) begins with what is new. backward.go tells what it leaves out, and
+// lines.go what is left out in front of loops and between them.
 //
 // A Trace is for one goroutine, one program and the same inputs but for the
 // messages and their number.
@@ -44,14 +45,19 @@ type Trace struct {
 	// Steps counts the steps that the last run did, without those it left out.
 	Steps int
 
-	loops   []*loopTrace
-	indexes []seekIndex
+	sections []*section
+	indexes  []seekIndex
+	root     activation // the variables of the program
+	again    []bool     // by line: it is run each time
+	last     int        // lines up to the last traced loop of the run before; 0 if not known
 	// Of the run under way:
 	from   mark // the output up to here is the one of the run before
-	met    int  // loops so far
-	active *loopTrace
+	met    int  // sections so far
+	active *section
+	at     int // line
+	looped int // lines up to the last traced loop
 	spaces []*Namespace
-	wrote  int // attributes of namespaces
+	wrote  int // namespaces and their attributes
 	left   int // steps left out
 	// What look finds: the values that a pass can read, their number in each place,
 	// and the names of attributes.
@@ -78,6 +84,7 @@ func (t *Trace) LeftOut() (runs, messages int) { return t.from.runs, t.from.mess
 
 func (t *Trace) start() {
 	t.from, t.met, t.active, t.spaces, t.wrote, t.left = mark{}, 0, nil, t.spaces[:0], 0, 0
+	t.last, t.looped = t.looped, 0
 }
 
 // mark is the place where the output ends now.
@@ -148,7 +155,7 @@ func (t *Trace) finish(x *exec) {
 		t.Messages = append(t.Messages, Extent{e.Message, e.Start + t.from.text, e.End + t.from.text})
 	}
 	t.Kept, t.Steps = kept, x.steps-t.left
-	t.loops = t.loops[:t.met]
+	t.sections = t.sections[:t.met]
 	clear(t.values)
 }
 
@@ -171,11 +178,16 @@ func (t *Trace) drop() {
 	}
 }
 
-// made takes down a namespace. Those that a pass makes end with it.
+// made takes down a namespace. Those that a pass of a loop makes end with it.
 func (t *Trace) made(ns *Namespace) {
-	if t != nil && t.active == nil {
-		t.spaces = append(t.spaces, ns)
-		ns.number = len(t.spaces)
+	if t == nil || t.active != nil && t.active.loop != nil {
+		return
+	}
+	t.spaces = append(t.spaces, ns)
+	ns.number = len(t.spaces)
+	t.wrote++
+	if t.active != nil && !frozen(ns.attrs) {
+		t.active.stop()
 	}
 }
 
@@ -208,21 +220,24 @@ func frozen(v value.Value) bool {
 	return false
 }
 
-// loopTrace is what is known of the passes of one loop.
-type loopTrace struct {
+// section is what is known of the passes of one loop, or of consecutive lines of
+// the program, which are passes, too (see lines.go).
+type section struct {
 	t        *Trace
+	line     int // the first one; -1 for a loop
 	code     *forStmt
 	items    []value.Value
 	numbers  *value.Range // in place of items
 	backward bool
 	entry    mark
+	old      int // namespaces in front of it
 	sources  []source
 	layout   []int // see Trace
 	names    []string
 	length   source // of the list
 	loop     *Loop
 	pass     int // under way; 0 in a backward loop
-	steps    int // of the run when the loop began
+	steps    int // of the run when the section began
 
 	passes  []passTrace // by pass, before it
 	stopped int         // the first pass that cannot be left out
@@ -232,18 +247,27 @@ type loopTrace struct {
 	backwards
 }
 
-// passTrace is the state before a pass. A source stands in spaces for what no
-// pass wrote.
+// passTrace is the state before a pass. A source stands in spaces, and in slots,
+// for what no pass wrote.
 type passTrace struct {
 	out       mark
 	spaces    []*value.Dict
 	steps     int
-	completed bool
+	completed bool // see section.before
+	// Of a line of the program:
+	line int
+	set  []setting    // variables that the section has set
+	made []*Namespace // by the section so far
+}
+
+type setting struct {
+	slot int
+	v    value.Value
 }
 
 // enter begins to trace a loop if it can be, or goes on with an earlier trace of it.
 func (t *Trace) enter(x *exec, s *forStmt, l *Loop) {
-	if t.active != nil || l.next != nil || l.count() == 0 || len(x.prog.blocks) > 0 || l.backward && s.els != nil {
+	if t.active != nil && t.active.loop != nil || l.next != nil || l.count() == 0 || len(x.prog.blocks) > 0 || l.backward && s.els != nil {
 		return
 	}
 	if l.numbers != nil {
@@ -253,63 +277,82 @@ func (t *Trace) enter(x *exec, s *forStmt, l *Loop) {
 	} else if d, ok := l.items[0].(*value.Dict); !ok || d.Message == 0 {
 		return
 	}
-	t.look(x)
-	if t.met == len(t.loops) {
-		t.loops = append(t.loops, t.trace(x, s, l))
-	} else if !t.loops[t.met].continues(x, s, l) {
-		t.loops[t.met] = t.trace(x, s, l)
-	}
-	lt, values := t.loops[t.met], t.values
-	t.met++
-	t.active, l.trace = lt, lt
-	lt.items, lt.numbers, lt.loop, lt.steps, lt.wrote, lt.ran = l.items, l.numbers, l, x.steps, -1, false
+	t.looped = t.at + 1
+	lt := t.open(x, section{line: -1, code: s, items: l.items, numbers: l.numbers, backward: l.backward})
+	l.trace = lt
+	lt.items, lt.numbers, lt.loop, lt.wrote, lt.ran = l.items, l.numbers, l, -1, false
 	if lt.backward {
 		return
 	}
-	k := min(len(lt.passes)-1, l.count(), lt.stopped, lt.length.holds(l.size()))
-	for i := range lt.sources {
-		k = min(k, lt.sources[i].holds(values[i]), lt.sources[i].finds(x, values[i]))
-	}
-	k = max(k, 0)
-	lt.forget(k, values)
+	l.i = min(lt.agrees(x), l.count(), lt.length.holds(l.size()))
+	lt.forget(l.i)
 	lt.put(x)
-	if k > 0 {
-		p := &lt.passes[k]
-		t.jump(x, p.out)
-		t.leaveOut(x, p.steps)
-		for i, d := range p.spaces {
-			t.spaces[i].attrs = d.Clone(0)
-		}
-		lt.spaces, lt.wrote = p.spaces, t.wrote
-		l.i = k
+	if l.i > 0 {
+		lt.spaces, lt.wrote = lt.leaveOut(x, l.i).spaces, t.wrote
 	}
+}
+
+// open begins a section like the given one, or goes on with an earlier trace of it.
+func (t *Trace) open(x *exec, like section) *section {
+	t.look(x)
+	i := slices.IndexFunc(t.sections[t.met:], func(lt *section) bool { return lt.continues(x, &like) })
+	if i < 0 {
+		t.sections = slices.Insert(t.sections, t.met, t.trace(x, like))
+	} else {
+		t.sections = slices.Delete(t.sections, t.met, t.met+i)
+	}
+	t.active = t.sections[t.met]
+	t.active.steps = x.steps
+	t.met++
+	return t.active
 }
 
 // trace begins a new trace.
-func (t *Trace) trace(x *exec, s *forStmt, l *Loop) *loopTrace {
-	lt := &loopTrace{t: t, code: s, items: l.items, numbers: l.numbers, backward: l.backward, entry: t.mark(x), stopped: math.MaxInt}
+func (t *Trace) trace(x *exec, lt section) *section {
+	lt.t, lt.entry, lt.old, lt.stopped = t, t.mark(x), len(t.spaces), math.MaxInt
 	lt.layout, lt.names = slices.Clone(t.layout), slices.Clone(t.names)
-	lt.length.in = lt
+	lt.length.in = &lt
 	lt.sources = make([]source, len(t.values))
 	for i := range lt.sources {
-		lt.sources[i].in = lt
+		lt.sources[i].in, lt.sources[i].place = &lt, i
 	}
-	return lt
+	return &lt
 }
 
-// continues reports whether the loop that lt traced is the one that now begins:
-// the same code over a list that begins like it, behind the same output.
-func (lt *loopTrace) continues(x *exec, s *forStmt, l *Loop) bool {
-	return lt.code == s && lt.backward == l.backward && lt.startsLike(l) &&
+// continues reports whether the section that lt traced is the one that now begins:
+// the same code, a loop over a list that begins like it, behind the same output.
+func (lt *section) continues(x *exec, now *section) bool {
+	return lt.line == now.line && lt.code == now.code && lt.backward == now.backward && lt.startsLike(now) &&
 		slices.Equal(lt.layout, lt.t.layout) && slices.Equal(lt.names, lt.t.names) && lt.t.repeats(x, lt.entry)
 }
 
-func (lt *loopTrace) startsLike(l *Loop) bool {
-	a, b := lt.numbers, l.numbers
+func (lt *section) startsLike(now *section) bool {
+	a, b := lt.numbers, now.numbers
 	if a == nil || b == nil {
-		return a == b && sameStart(lt.items, l.items)
+		return a == b && sameStart(lt.items, now.items)
 	}
 	return a.Start == b.Start && a.F == b.F
+}
+
+// agrees returns how many of the first passes would do the same again.
+func (lt *section) agrees(x *exec) int {
+	k := min(len(lt.passes)-1, lt.stopped)
+	for i := range lt.sources {
+		k = min(k, lt.sources[i].holds(lt.t.values[i]), lt.sources[i].finds(x, lt.t.values[i]))
+	}
+	return max(k, 0)
+}
+
+// leaveOut goes on from the state in front of pass k.
+func (lt *section) leaveOut(x *exec, k int) *passTrace {
+	t, p := lt.t, &lt.passes[k]
+	t.jump(x, p.out)
+	t.leaveOut(x, p.steps)
+	t.spaces = append(t.spaces, p.made...)
+	for i, d := range p.spaces {
+		t.spaces[i].attrs = d.Clone(0)
+	}
+	return p
 }
 
 // size is a value with the number of items.
@@ -326,7 +369,9 @@ func (l *Loop) size() value.Value {
 func (t *Trace) places(x *exec, f func(value.Value) value.Value) {
 	each := func(list []value.Value) {
 		for i, v := range list {
-			list[i] = f(v)
+			if to := f(v); to != v {
+				list[i] = to
+			}
 		}
 	}
 	each(x.inputs)
@@ -362,7 +407,7 @@ func (t *Trace) look(x *exec) {
 }
 
 // put puts the sources in their places.
-func (lt *loopTrace) put(x *exec) {
+func (lt *section) put(x *exec) {
 	i := -1
 	lt.t.places(x, func(value.Value) value.Value { i++; return &lt.sources[i] })
 }
@@ -378,22 +423,24 @@ func plain(v value.Value) value.Value {
 
 // forget drops what is known of the passes from k on, and takes over the values
 // of this run.
-func (lt *loopTrace) forget(k int, values []value.Value) {
+func (lt *section) forget(k int) {
 	lt.passes = lt.passes[:min(k+1, len(lt.passes))]
 	if lt.stopped >= k {
 		lt.stopped = math.MaxInt
 	}
 	for i := range lt.sources {
 		lt.sources[i].forget(k)
-		lt.sources[i].set(values[i])
+		lt.sources[i].set(lt.t.values[i])
 	}
-	lt.length.forget(k)
-	lt.length.set(lt.loop.size())
+	if lt.loop != nil {
+		lt.length.forget(k)
+		lt.length.set(lt.loop.size())
+	}
 }
 
 // before is called in front of each pass, and once behind the last. It reports
 // whether a pass before that ended in the ordinary way.
-func (lt *loopTrace) before(x *exec, completed bool) bool {
+func (lt *section) before(x *exec, completed bool) bool {
 	if lt.backward {
 		lt.goBack(x)
 		return completed
@@ -402,27 +449,40 @@ func (lt *loopTrace) before(x *exec, completed bool) bool {
 	if lt.pass < len(lt.passes) { // the loop goes on from here
 		return lt.passes[lt.pass].completed
 	}
+	p := lt.state(x)
+	p.completed = completed
+	lt.passes = append(lt.passes, p)
+	return completed
+}
+
+// state is the one of this moment.
+func (lt *section) state(x *exec) passTrace {
 	if lt.wrote != lt.t.wrote {
 		lt.spaces, lt.wrote = make([]*value.Dict, len(lt.t.spaces)), lt.t.wrote
 		for i, ns := range lt.t.spaces {
 			lt.spaces[i] = ns.attrs.Clone(0)
 		}
 	}
-	lt.passes = append(lt.passes, passTrace{lt.t.mark(x), lt.spaces, x.steps - lt.steps, completed})
-	return completed
+	return passTrace{out: lt.t.mark(x), spaces: lt.spaces, steps: x.steps - lt.steps}
 }
 
 // leave ends the loop.
-func (lt *loopTrace) leave(x *exec) {
-	lt.t.places(x, plain)
-	lt.t.active, lt.loop.trace = nil, nil
+func (lt *section) leave(x *exec) {
+	lt.t.close(x)
+	lt.loop.trace = nil
 	if lt.backward {
 		lt.keep()
 	}
 }
 
+// close ends the section under way.
+func (t *Trace) close(x *exec) {
+	t.places(x, plain)
+	t.active = nil
+}
+
 // stop says that the pass under way cannot be left out.
-func (lt *loopTrace) stop() {
+func (lt *section) stop() {
 	lt.stopped = min(lt.stopped, lt.pass)
 	lt.busy = true
 }
