@@ -30,7 +30,7 @@ func (e *Encoder) Counter(r *rollout.Rollout) *Counter {
 			return c.others[k].Sampled == rollout.SampledByPolicy
 		}
 		return r.Messages[m].Sampled == rollout.SampledByPolicy
-	}))
+	}), true)
 	return c
 }
 
@@ -54,8 +54,8 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 	}
 	keep := counted.keep(text, c.stretches.longest)
 	total := keep.tokens
-	err = c.stretches.each(&text, keep.at, len(text.text), func(cols *columns, end int) {
-		total += cols.len()
+	err = c.stretches.each(&text, keep.at, len(text.text), func(s *stretch, end int) {
+		total += s.tokens
 		if end < len(text.text) {
 			counted.add(end, total)
 		}

@@ -144,7 +144,7 @@ func (j *job) run() ([]rollout.Sequence, error) {
 
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
-	prompts := &promptEncoder{stretches: newStretchEncoder(j.pieces), edges: j.opts.Edges, done: map[int32]*completion{}}
+	prompts := &promptEncoder{stretches: newStretchEncoder(j.pieces, false), edges: j.opts.Edges, done: map[int32]*completion{}}
 	prompts.cols.viewed = j.opts.Mode == PerStep
 	recall := &recall{job: j, turn: -1}
 	frames := map[string]frame{}

@@ -71,8 +71,8 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 		if at >= to {
 			return nil
 		}
-		err := e.stretches.each(&r, at, to, func(cols *columns, end int) {
-			e.cols.append(*cols)
+		err := e.stretches.each(&r, at, to, func(s *stretch, end int) {
+			e.cols.append(s.cols)
 			if end < to {
 				e.add(end, e.cols.len())
 			}

@@ -21,6 +21,9 @@ type stretchEncoder struct {
 	// stood behind a stretch the last time mostly stands there again.
 	met      []*stretch
 	expected int
+
+	counting bool    // stretches keep the number of their tokens only
+	counted  columns // of the last one
 }
 
 // maxMet bounds stretchEncoder.met, which is then begun anew.
@@ -34,17 +37,18 @@ type stretch struct {
 	fields  []field // from the start of the text
 	sampled []bool  // by field
 	cols    columns
+	tokens  int
 	next    *stretch // of the same hash
 	met     int      // for the last time: where it is in stretchEncoder.met
 }
 
-func newStretchEncoder(p *pieceEncoder) *stretchEncoder {
-	return &stretchEncoder{pieceEncoder: p, seed: maphash.MakeSeed(), known: map[uint64]*stretch{}}
+func newStretchEncoder(p *pieceEncoder, counting bool) *stretchEncoder {
+	return &stretchEncoder{pieceEncoder: p, seed: maphash.MakeSeed(), known: map[uint64]*stretch{}, counting: counting}
 }
 
 // each calls visit for the stretches of r.text[from:to] in order, with the byte
 // at which each ends. Only the last may end elsewhere than behind a control token.
-func (e *stretchEncoder) each(r *rendering, from, to int, visit func(cols *columns, end int)) error {
+func (e *stretchEncoder) each(r *rendering, from, to int, visit func(s *stretch, end int)) error {
 	after := e.after(r, from)
 	for i := r.after(from); from < to; i = r.afterNear(i, from) {
 		s, err := e.stretch(r, i, from, to, after)
@@ -56,7 +60,7 @@ func (e *stretchEncoder) each(r *rendering, from, to int, visit func(cols *colum
 		}
 		s.met, e.met = len(e.met), append(e.met, s)
 		from, after = from+len(s.text), AfterToken
-		visit(&s.cols, from)
+		visit(s, from)
 	}
 	return nil
 }
@@ -89,9 +93,15 @@ func (e *stretchEncoder) stretch(r *rendering, i, from, to int, after After) (*s
 		}
 		s.fields, s.sampled = append(s.fields, f.within(from, end)), append(s.sampled, e.byPolicy(f))
 	}
-	if err := e.encode(&s.cols, r, from, end, after); err != nil {
+	cols := &s.cols
+	if e.counting {
+		cols = &e.counted
+		cols.truncate(0)
+	}
+	if err := e.encode(cols, r, from, end, after); err != nil {
 		return nil, err
 	}
+	s.tokens = cols.len()
 	e.known[hash] = s
 	return s, nil
 }
