@@ -93,14 +93,13 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 			if err := encodeTo(start); err != nil {
 				return prompt{}, err
 			}
-			whole := c.text + c.stop
-			if c.cols.len() > 0 && strings.HasPrefix(r.text[start:], whole) {
+			if rest, ok := strings.CutPrefix(r.text[start:], c.text); ok && c.cols.len() > 0 && strings.HasPrefix(rest, c.stop) {
 				n := e.cols.len()
 				e.cols.append(c.cols)
 				for i := range e.cols.flags[n:] {
 					e.cols.flags[n+i] &^= rollout.FlagSampled | rollout.FlagStop
 				}
-				at = start + len(whole)
+				at = start + len(c.text) + len(c.stop)
 				e.add(at, e.cols.len())
 			}
 		}
