@@ -10,6 +10,7 @@ Each step is what swe-rl does with it: the chat template on the context, tokenis
 ids are cut off, with loss mask 1. With a window the context is chosen first, by the rule of
 the context_manager kit. fastokens stands in for the tokenizer, which is the fastest way to
 run that path unchanged; --plain leaves tokenizers' own. Best of 3, in process CPU time too.
+The last lines say what an emitted token costs at 200 steps against 20: flat is 1.2 or less.
 """
 import gzip, json, re, sys, time
 
@@ -107,8 +108,11 @@ def per_step(messages, steps, windowed):
 
 
 ours = {}  # (policy, steps) → seconds by the clock and of processor time, the best of the run
-for name, steps, ns, cpu in re.findall(r"BenchmarkPerStep/([\w-]+)/(\d+)\S*\s+\d+\s+([\d.]+) ns/op\s+([\d.]+) cpu-ns/op", open(go_output).read()):
+tokens = {}
+result = r"BenchmarkPerStep/([\w-]+)/(\d+)\S*\s+\d+\s+([\d.]+) ns/op\s+([\d.]+) cpu-ns/op.*?(\d+) tokens"
+for name, steps, ns, cpu, emitted in re.findall(result, open(go_output).read()):
     key = name, int(steps)
+    tokens[key] = int(emitted)
     clock, used = ours.get(key, (1e9, 1e9))
     ours[key] = min(clock, float(ns) / 1e9), min(used, float(cpu) / 1e9)
 
@@ -126,3 +130,8 @@ for windowed, policies in ((False, ["plain"]), (True, ["window", "swe-rl"])):
                 clock, used = ours[p, steps]
                 print(f"   {p} {clock * 1e3:7.2f} ms (CPU {used * 1e3:7.2f}): {best / clock:5.1f} times (CPU {cpu / used:5.1f})", end="")
         print(flush=True)
+
+print("processor time per emitted token, 200 steps / 20 steps")
+for name in ("plain", "window", "swe-rl"):
+    long, short = ((ours[name, n][1] / tokens[name, n] * 1e9) for n in (200, 20))
+    print(f"{name:9} {long:6.2f} ns / {short:6.2f} ns = {long / short:.2f}")
