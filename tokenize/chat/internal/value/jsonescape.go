@@ -66,21 +66,22 @@ func appendEscaped(dst []byte, text string) []byte {
 		dst = slices.Grow(dst, 6*n+8) // of escapes, and what is copied behind the end
 		buf := dst[len(dst):cap(dst)]
 		src := text[:n]
-		d := 0
-		for len(src) >= 8 {
-			w := word(src)
-			binary.LittleEndian.PutUint64(buf[d:], w)
+		i, d := 0, 0
+		for i+8 <= len(src) {
+			// Slices of known length: what is next waits for little but the place of the hit.
+			w := word(src[i : i+8])
+			binary.LittleEndian.PutUint64(buf[d:d+8:d+8], w)
 			hit := unsafeBytes(w)
 			if hit == 0 {
-				src, d = src[8:], d+8
+				i, d = i+8, d+8
 				continue
 			}
 			k := bits.TrailingZeros64(hit) >> 3
-			d += k
-			d += putEscape(buf[d:], src[k])
-			src = src[k+1:]
+			i, d = i+k, d+k
+			d += putEscape(buf[d:], src[i])
+			i++
 		}
-		for i := range len(src) {
+		for ; i < len(src); i++ {
 			if c := src[i]; mustEscape(c) {
 				d += putEscape(buf[d:], c)
 			} else {
