@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -44,54 +43,47 @@ func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
 	return fmt.Appendf(dst, `\u%04x`, r), n
 }
 
-// appendEscaped is appendEscape for all of text.
-func (j *JSON) appendEscaped(dst []byte, text string) []byte {
-	if !j.EnsureASCII {
-		return appendEscaped(dst, text)
-	}
-	for i := 0; i < len(text); {
-		n := 0
-		dst, n = j.appendEscape(dst, text[i:])
-		i += n
-	}
-	return dst
-}
-
-// appendEscaped escapes only what must be. Eight bytes are tested and copied at a
-// time.
-func appendEscaped(dst []byte, text string) []byte {
+// escaped appends text with what must be escaped.
+func (t *Text) escaped(text string) {
 	const block = 1 << 10 // bytes for which room is made at once
 	for text != "" {
 		n := min(len(text), block)
-		dst = slices.Grow(dst, 6*n+8) // of escapes, and what is copied behind the end
-		buf := dst[len(dst):cap(dst)]
-		src := text[:n]
-		i, d := 0, 0
-		for i+8 <= len(src) {
-			// Slices of known length: what is next waits for little but the place of the hit.
-			w := word(src[i : i+8])
-			binary.LittleEndian.PutUint64(buf[d:d+8:d+8], w)
-			hit := unsafeBytes(w)
-			if hit == 0 {
-				i, d = i+8, d+8
-				continue
-			}
-			k := bits.TrailingZeros64(hit) >> 3
-			i, d = i+k, d+k
-			d += putEscape(buf[d:], src[i])
-			i++
+		room := 6*n + 8 // of escapes, and what is copied behind the end
+		if room > cap(t.B)-len(t.B) {
+			t.grow(room)
 		}
-		for ; i < len(src); i++ {
-			if c := src[i]; mustEscape(c) {
-				d += putEscape(buf[d:], c)
-			} else {
-				buf[d] = c
-				d++
-			}
-		}
-		dst, text = dst[:len(dst)+d], text[n:]
+		t.B = t.B[:len(t.B)+putEscaped(t.B[len(t.B):cap(t.B)], text[:n])]
+		text = text[n:]
 	}
-	return dst
+}
+
+// putEscaped writes text with its escapes and returns the length. Eight bytes are tested
+// and copied at a time.
+func putEscaped(buf []byte, text string) int {
+	i, d := 0, 0
+	for i+8 <= len(text) {
+		// Slices of known length: what is next waits for little but the place of the hit.
+		w := word(text[i : i+8])
+		binary.LittleEndian.PutUint64(buf[d:d+8:d+8], w)
+		hit := unsafeBytes(w)
+		if hit == 0 {
+			i, d = i+8, d+8
+			continue
+		}
+		k := bits.TrailingZeros64(hit) >> 3
+		i, d = i+k, d+k
+		d += putEscape(buf[d:], text[i])
+		i++
+	}
+	for ; i < len(text); i++ {
+		if c := text[i]; mustEscape(c) {
+			d += putEscape(buf[d:], c)
+		} else {
+			buf[d] = c
+			d++
+		}
+	}
+	return d
 }
 
 func word(s string) uint64 {

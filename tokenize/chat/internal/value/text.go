@@ -102,9 +102,13 @@ func (t *Text) run(r Run) {
 	if t.grows(&r, 0) {
 		return
 	}
-	t.Runs = append(t.Runs, Run{})
+	k := len(t.Runs)
+	if k == cap(t.Runs) {
+		t.Runs = slices.Grow(t.Runs, 1)
+	}
+	t.Runs = t.Runs[:k+1]
 	// Field by field: a copy of what was just put together would wait for it.
-	last := &t.Runs[len(t.Runs)-1]
+	last := &t.Runs[k]
 	last.F, last.At, last.N, last.Off, last.End, last.Changed, last.JSON = r.F, r.At, r.N, r.Off, r.End, r.Changed, r.JSON
 }
 

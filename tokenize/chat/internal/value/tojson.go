@@ -87,7 +87,7 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 		t.Lit("{}")
 		return nil
 	}
-	order := make([]Value, 0, 8)
+	var order []Value
 	if j.SortKeys {
 		keys := make([]Value, d.Len())
 		pos := make([]Value, d.Len())
@@ -203,7 +203,16 @@ func (j *JSON) str(t *Text, s *Str) {
 func (j *JSON) plainStr(t *Text, s *Str) {
 	t.Byte('"')
 	start := len(t.B)
-	t.B = append(j.appendEscaped(t.B, s.S), '"')
+	if j.EnsureASCII {
+		for i := 0; i < len(s.S); {
+			n := 0
+			t.B, n = j.appendEscape(t.B, s.S[i:])
+			i += n
+		}
+	} else {
+		t.escaped(s.S)
+	}
+	t.Byte('"')
 	if t.Track && s.F != nil && s.S != "" {
 		n := len(t.B) - 1 - start
 		t.run(Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})

@@ -35,7 +35,7 @@ func TestEscapingWordsIsEscapingCharacters(t *testing.T) {
 	const seed = 5
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const odd = "\"\\\n\r\t\b\f\x00\x1b\x1f\x7fé"
-	var dst []byte
+	var out Text
 	for range 20_000 {
 		text := make([]byte, rng.IntN(1<<rng.IntN(13)))
 		often := rng.IntN(3) // none, few, many
@@ -51,9 +51,10 @@ func TestEscapingWordsIsEscapingCharacters(t *testing.T) {
 			want, n = (&JSON{}).appendEscape(want, left)
 			left = left[n:]
 		}
-		dst = append(dst[:0], "before"...)
-		if dst = appendEscaped(dst, whole); !bytes.Equal(dst, want) {
-			t.Fatalf("seed %d: %q: got %q, want %q", seed, text, dst, want)
+		out.Reset()
+		out.Lit("before")
+		if out.escaped(whole); !bytes.Equal(out.B, want) {
+			t.Fatalf("seed %d: %q: got %q, want %q", seed, text, out.B, want)
 		}
 	}
 }
