@@ -43,6 +43,7 @@ func (c *compiler) args(a *syntax.Args, f frame) argList {
 
 func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
 	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtins.filters[n.Name], json: n.Name == "tojson" && n.X != nil, args: c.args(&n.Args, f)}
+	out.trim = n.Name == "trim" && n.X != nil && out.args.none()
 	c.prog.markup = c.prog.markup || makesMarkup(n)
 	if n.X != nil {
 		if x, ok := n.X.(*syntax.Filter); ok {

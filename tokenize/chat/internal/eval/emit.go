@@ -44,7 +44,7 @@ func (e *sumExpr) emit(x *exec) {
 			x.out.Lit(text)
 			continue
 		}
-		if f, ok := t.(*filterExpr); ok && f.json && i > 0 {
+		if f, ok := t.(*filterExpr); ok && (f.json || f.trim) && i > 0 {
 			f.emit(x)
 			continue
 		}
@@ -63,11 +63,17 @@ func (e *sumExpr) emit(x *exec) {
 }
 
 func (e *filterExpr) emit(x *exec) {
-	if !e.json {
+	switch {
+	case e.json:
+		e.emitJSON(x, e.x.eval(x))
+	case e.trim:
+		e.emitTrimmed(x, e.x.eval(x))
+	default:
 		x.write(e.eval(x))
-		return
 	}
-	v := e.x.eval(x)
+}
+
+func (e *filterExpr) emitJSON(x *exec, v value.Value) {
 	if e.args.none() && x.err == nil {
 		x.emitJSON(v, plainJSON)
 		x.at(e.pos)
@@ -80,6 +86,14 @@ func (e *filterExpr) emit(x *exec) {
 	}
 	x.stack = x.stack[:mark]
 	x.at(e.pos)
+}
+
+func (e *filterExpr) emitTrimmed(x *exec, v value.Value) {
+	if s, ok := v.(*value.Str); ok && !s.Markup && x.err == nil {
+		x.out.Trimmed(s)
+		return
+	}
+	x.write(e.apply(x, v))
 }
 
 // write prints a value.

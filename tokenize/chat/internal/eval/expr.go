@@ -122,6 +122,7 @@ type (
 		name string
 		fn   filterFunc // nil: unknown
 		json bool       // it is tojson, of x
+		trim bool       // it is trim, of x, without arguments
 		args argList
 	}
 	testExpr struct {

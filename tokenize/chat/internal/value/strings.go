@@ -8,11 +8,16 @@ import (
 // Strip removes characters of chars (white space when chars is nil) from the
 // chosen ends.
 func (s *Str) Strip(chars *Str, left, right bool) *Str {
+	return s.Slice(s.stripped(chars, left, right))
+}
+
+// stripped is the range of bytes that Strip leaves.
+func (s *Str) stripped(chars *Str, left, right bool) (i, j int) {
 	drop := IsSpace
 	if chars != nil {
 		drop = func(r rune) bool { return strings.ContainsRune(chars.S, r) }
 	}
-	i, j := 0, len(s.S)
+	j = len(s.S)
 	for left && i < j {
 		r, n := utf8.DecodeRuneInString(s.S[i:j])
 		if !drop(r) {
@@ -27,7 +32,13 @@ func (s *Str) Strip(chars *Str, left, right bool) *Str {
 		}
 		j -= n
 	}
-	return s.Slice(i, j)
+	return i, j
+}
+
+// Trimmed appends a string without the white space at its ends.
+func (t *Text) Trimmed(s *Str) {
+	i, j := s.stripped(nil, true, true)
+	t.Part(s, i, j)
 }
 
 // Split is str.split or, from the right, str.rsplit; sep is not empty. max < 0
