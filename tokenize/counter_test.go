@@ -89,6 +89,21 @@ func TestCounterKnowsItsRollout(t *testing.T) {
 	}
 }
 
+// A context that the template refuses leaves the one before it as it was.
+func TestCounterBehindRefusedContext(t *testing.T) {
+	m := withTemplate(t, "{% for m in messages %}{% if m.content == 'no' %}{{ raise_exception('no') }}{% endif %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}")
+	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+	require.NoError(t, err)
+	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "user: two")}
+	counter := enc.Counter(r)
+	for _, shown := range [][]rollout.Message{say("user: a"), say("user: b", "user: one and more"), say("user: no"), say("user: c c c c", "user: another one")} {
+		want, failure := enc.Count(t.Context(), r, shown)
+		got, err := counter.Count(t.Context(), shown)
+		require.Equal(t, failure == nil, err == nil)
+		require.Equal(t, want, got, shown[0].Content)
+	}
+}
+
 // BenchmarkCounter moves a window over a conversation of 200 steps.
 func BenchmarkCounter(b *testing.B) {
 	enc, err := tokenize.NewEncoder(embeddedModel(b), tokenize.Options{})

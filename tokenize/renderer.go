@@ -279,12 +279,12 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	x.spent, x.prompts[0], x.prompts[1] = x.prompts[0], x.prompts[1], spent{}
+	x.spent, x.prompts[0] = x.prompts[0], spent{}
 	out, err := x.run(c, index, true)
-	if err != nil {
+	if err != nil { // the last prompt stays the last
 		return rendering{}, err
 	}
-	x.prompts[1] = spent{result: x.last, fields: out.fields[:0]}
+	x.prompts[0], x.prompts[1] = x.prompts[1], spent{result: x.last, fields: out.fields[:0]}
 	for i := range c.Len() {
 		x.show(index[c.Number(i)])
 	}
