@@ -3,6 +3,7 @@ package tokenize_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,5 +102,47 @@ func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
 		_, report, err := enc.EncodeReport(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, want, report.Unattributed, text)
+	}
+}
+
+// Recorded ids hold what the text that the template writes holds, however the engine
+// spelled them and whatever white space it put between the arguments.
+func TestRecordedIDsHoldWhatTheyAreRecordedAs(t *testing.T) {
+	m := qwen3(t)
+	const head, call, tail = "<think>\nI should look.\n</think>\n\nI look.\n", "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>", "<|im_end|>"
+	other := strings.ReplaceAll(strings.ReplaceAll(call, `: `, `:`), "\n", "")
+	ids := func(text string) []rollout.TokenID { return plainIDs(t, m, text, nil) }
+	for _, row := range []struct {
+		why          string
+		output       []rollout.TokenID
+		unattributed int
+	}{
+		{"as the encoder spells it", ids(head + call + tail), 0},
+		{"letter by letter", slices.Concat(ids("<think>"), spelled(t, m, "\nI should look.\n"), ids("</think>\n\nI look.\n"), ids(call+tail)), 0},
+		{"a call without spaces", ids(head + other + tail), 1},
+		{"more reasoning", ids("<think>\nWell, " + head[len("<think>\n"):] + call + tail), 1},
+	} {
+		r := &rollout.Rollout{ID: "a", Tools: bashTool}
+		r.Messages = append(say("user: hi"), reply("I should look.", "I look.", rollout.ToolCall{ID: "a", Name: "bash", Arguments: `{"command": "ls"}`}), result("a", "one"), reply("", "two"))
+		prompts := encode(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
+		r.Turns = []rollout.Turn{{Message: 1, Output: row.output}, {Message: 3}}
+		first := prompts[0].IDs[:slices.Index(prompts[0].Turn, 0)]
+		r.Turns[0].Prompt.Add = first
+		r.Turns[1].Output = ids("two" + tail)
+		r.Turns[1].Prompt.Add = slices.Concat(first, row.output, prompts[1].IDs[len(prompts[0].IDs):slices.Index(prompts[1].Turn, 1)])
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+		require.NoError(t, err)
+		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, row.unattributed, report.Unattributed, row.why)
+		text := map[rollout.Flag]string{}
+		for i, id := range seqs[0].IDs {
+			if seqs[0].Turn[i] == 0 {
+				text[seqs[0].Flags[i]&^(rollout.FlagSampled|rollout.FlagSpecial)] += decode(t, m, []rollout.TokenID{id})
+			}
+		}
+		whole := decode(t, m, row.output)
+		thought, rest, _ := strings.Cut(whole, "I look.\n")
+		require.Equal(t, map[rollout.Flag]string{rollout.FlagReasoning: thought, rollout.FlagContent: "I look.\n", rollout.FlagToolCall: strings.TrimSuffix(rest, tail), rollout.FlagStop: tail}, text, row.why)
 	}
 }

@@ -303,32 +303,16 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *renderin
 	} else {
 		c.stop = ""
 	}
-	var try columns
-	if text == reply.text {
-		whole := *reply
-		whole.text += c.stop
-		if err := j.pieces.encode(&try, &whole, 0, len(whole.text), j.pieces.after(&whole, 0)); err != nil {
-			return err
-		}
+	if text != reply.text {
+		c.text, c.first = text, 0
 	}
-	same := len(try.ids) == len(t.Output)
-	for k := 0; same && k < len(try.ids); k++ {
-		same = try.ids[k] == t.Output[k]
+	whole := *reply
+	whole.text += c.stop
+	if err := j.pieces.encode(&c.cols, &whole, 0, len(whole.text), j.pieces.after(&whole, 0)); err != nil {
+		c.cols = columns{} // the ids are known all the same
 	}
-	if same {
-		c.cols = try
-	} else {
-		for _, id := range t.Output {
-			f := rollout.Flag(0)
-			if _, ok := j.added.find(id); ok {
-				f = rollout.FlagSpecial
-			} else if t.Message >= 0 {
-				f = rollout.FlagContent
-			}
-			c.cols.add(id, int32(t.Message), f)
-		}
-		c.text = text
-		c.first = 0
+	if !slices.Equal(c.cols.ids, t.Output) {
+		c.cols = j.respelled(c.message, &c.cols, t.Output)
 	}
 	c.mark(j.model)
 	return nil

@@ -276,3 +276,19 @@ func TestTurnsOfUnknownContext(t *testing.T) {
 	require.Greater(t, left, 100)
 	require.Greater(t, out, 50)
 }
+
+// A reply that a template rewrites in history is text like any other, with the ids that
+// the whole prompt has; one that stands there as it was sampled keeps its own.
+func TestRewrittenRepliesInContexts(t *testing.T) {
+	m := templateModels(t)["lfm2_2_5"]
+	for reasoning, sampled := range map[string]bool{"so": false, "": true} {
+		r := &rollout.Rollout{ID: "a", Messages: append(append(say("user: one"), reply(reasoning, "\ntwo")), say("user: three", "assistant: four")...)}
+		seqs, fault := rows(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
+		require.Empty(t, fault)
+		prompt := seqs[1].IDs[:slices.Index(seqs[1].Turn, 1)]
+		text := decode(t, m, prompt)
+		require.Contains(t, text, "assistant\n\ntwo")
+		require.Equal(t, !sampled, slices.Equal(plainIDs(t, m, text, nil), prompt))
+		require.Equal(t, sampled, slices.Equal(seqs[0].IDs, prompt[:seqs[0].Len()]))
+	}
+}

@@ -86,14 +86,14 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 			if c == nil || r.fields[i].start < at || !r.opens(i) {
 				continue
 			}
-			start := c.begin(&r, r.fields[i].start)
-			if start < at {
+			start, ok := c.begin(&r, r.fields[i].start)
+			if !ok || start < at {
 				continue
 			}
 			if err := encodeTo(start); err != nil {
 				return prompt{}, err
 			}
-			if rest, ok := strings.CutPrefix(r.text[start:], c.text); ok && c.cols.len() > 0 && strings.HasPrefix(rest, c.stop) {
+			if strings.HasPrefix(r.text[start+len(c.text):], c.stop) {
 				n := e.cols.len()
 				e.cols.append(c.cols)
 				for i := range e.cols.flags[n:] {
@@ -115,10 +115,9 @@ func (e *promptEncoder) encode(r rendering) (prompt, error) {
 }
 
 // begin returns where the completion begins in r, given the first byte of its
-// message there: at its own text or, where the template rewrote it, at that byte.
-func (c *completion) begin(r *rendering, first int) int {
-	if start := first - c.first; start >= 0 && strings.HasPrefix(r.text[start:], c.text) {
-		return start
-	}
-	return first
+// message there, if its text stands there: what the template rewrote is no longer
+// what was sampled, but text like any other.
+func (c *completion) begin(r *rendering, first int) (start int, ok bool) {
+	start = first - c.first
+	return start, c.cols.len() > 0 && start >= 0 && strings.HasPrefix(r.text[start:], c.text)
 }
