@@ -146,3 +146,26 @@ func TestRecordedIDsHoldWhatTheyAreRecordedAs(t *testing.T) {
 		require.Equal(t, map[rollout.Flag]string{rollout.FlagReasoning: thought, rollout.FlagContent: "I look.\n", rollout.FlagToolCall: strings.TrimSuffix(rest, tail), rollout.FlagStop: tail}, text, row.why)
 	}
 }
+
+// Recorded turns whose context is not known, or that are token ids alone, may stand
+// between turns that are rendered.
+func TestRecordedTurnsWithoutTextBetweenRenderedOnes(t *testing.T) {
+	m := qwen3(t)
+	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: two", "user: three", "assistant: four", "user: five", "assistant: six")}
+	r.Turns = []rollout.Turn{{Message: 1}, {Message: 5}}
+	want := encode(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)[1]
+	recorded := plainIDs(t, m, "what the engine saw", nil)
+	for _, between := range []rollout.Turn{{Message: 3, Context: rollout.Context{Unknown: true}}, {Message: -1}} {
+		between.Prompt.Add, between.Output = recorded, recorded
+		r.Turns = []rollout.Turn{{Message: 1}, between, {Message: 5}}
+		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+			seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
+			last := seqs[len(seqs)-1]
+			if mode == tokenize.Merged {
+				last = seqs[0]
+			}
+			require.Equal(t, want.IDs, last.IDs, mode)
+			require.Equal(t, want.Source, last.Source, mode)
+		}
+	}
+}

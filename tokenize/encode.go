@@ -161,6 +161,9 @@ func (j *job) encodeTurns() error {
 		}
 		c := &j.completions[i]
 		*c = completion{message: int32(t.Message), turn: int32(i)}
+		if i > 0 { // where none is rendered, the one before stays the last
+			j.prompts[i].keep, j.prompts[i].n = j.prompts[i-1].n, j.prompts[i-1].n
+		}
 		captured := j.recorded(i)
 		if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
 			return rollout.Errorf(rollout.KindInput, where, "turn has %d log probabilities for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("record one per output id, or none")
@@ -232,10 +235,6 @@ func (j *job) encodeTurns() error {
 
 // leaveOut makes turn i an empty one.
 func (j *job) leaveOut(i int, where rollout.Where) {
-	if i > 0 {
-		n := j.prompts[i-1].n
-		j.prompts[i] = prompt{keep: n, n: n}
-	}
 	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
 	j.unknownContext(where)
 }
