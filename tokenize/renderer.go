@@ -34,9 +34,11 @@ type renderer struct {
 	last    *chat.Result // that was rendered last
 	spent   spent        // memory for the next rendering
 	prompts [2]spent     // the last ones, but for those of the plain history
+	answers spent        // the last one, in the same way
 
-	stops []string
-	turns chat.TurnCache // of the plain history
+	stops     []string
+	turns     chat.TurnCache // of the plain history
+	elsewhere chat.TurnCache // of other contexts
 }
 
 // spent is the memory of a rendering, and of the columns made of it, that nobody
@@ -294,7 +296,8 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 // answered renders the same conversation with the turn's reply as its last
 // message, or with instead in its place.
 //
-// The text of a plain history is valid until the next answer is rendered.
+// The text is valid until the next answer is rendered, save that of a probe that
+// stands instead of a reply in another context than the plain history.
 func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (rendering, error) {
 	if n, ok := x.plain(t); ok && n == x.before(t.Message) && instead == nil {
 		out, res, err := x.plainly.reply(x.ctx, n+1, x.index)
@@ -313,11 +316,18 @@ func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (renderin
 	if err != nil {
 		return rendering{}, err
 	}
+	if instead == nil { // what is written for a probe may be kept
+		x.spent, x.answers = x.answers, spent{}
+	}
 	res, err := x.result(c, false)
 	if err != nil {
 		return rendering{}, err
 	}
-	return x.lastTurn(t, x.rendered(res, index), res, c, nil)
+	out := x.rendered(res, index)
+	if instead == nil {
+		x.answers = spent{result: res, fields: out.fields[:0]}
+	}
+	return x.lastTurn(t, out, res, c, &x.elsewhere)
 }
 
 func (x *renderer) lastTurn(t *rollout.Turn, out rendering, res *chat.Result, c *chat.Conversation, cache *chat.TurnCache) (rendering, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // Growing renders the prefixes of one conversation one after the other, each the
@@ -37,7 +38,7 @@ func (t *Template) Growing(c *Conversation, in Input) *Growing {
 // over makes c the conversation, if it is one with g's: prefixes of the same.
 func (g *Growing) over(c *Conversation) bool {
 	a, b := g.c.messages.Items, c.messages.Items
-	if len(a) == 0 || len(b) == 0 || &a[0] != &b[0] {
+	if !sameStart(a, b) {
 		return false
 	}
 	if len(b) > len(a) {
@@ -45,6 +46,9 @@ func (g *Growing) over(c *Conversation) bool {
 	}
 	return true
 }
+
+// sameStart reports whether messages are prefixes of the same.
+func sameStart(a, b []value.Value) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
 // Render renders the first n messages. The result is valid until the next call
 // only. Its first kept bytes, and their origins, are those of the result before.

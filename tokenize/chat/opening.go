@@ -3,13 +3,21 @@ package chat
 // Where a turn begins.
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // opening is what follows the last data of a prefix that is rendered with the
 // generation prompt; prompt is the generation prompt alone, a suffix of it.
-type opening struct{ tail, prompt string }
+type opening struct {
+	tail, prompt string
+
+	of []value.Value // the messages of the conversation
+	n  int           // that it was found with the first of; -1 for all of them
+}
 
 // asked is the end of the conversation up to message i with the generation prompt, or
 // with as much of it as a reply may have behind it (see cuts), if the text begins like
@@ -105,7 +113,9 @@ func cuts(prompt string) []string {
 // same kind of message in front of it, or, where the template refuses that, all
 // of it.
 func (f *turnFinder) opening(tool bool, i int) opening {
-	if o, ok := f.openings[tool]; ok {
+	items := f.c.messages.Items
+	o, ok := f.openings[tool]
+	if ok && sameStart(o.of, items) {
 		return o
 	}
 	n := i
@@ -115,14 +125,17 @@ func (f *turnFinder) opening(tool bool, i int) opening {
 			break
 		}
 	}
-	var o opening
-	if n > 0 {
-		o = f.ask(n)
+	if !ok || n != o.n || !slices.Equal(o.of[:n], items[:n]) {
+		if o = (opening{}); n > 0 {
+			o = f.ask(n)
+		}
+		o.n = n
+		if o.tail == "" && !tool {
+			o = f.ask(f.c.Len())
+			o.tail, o.n = o.prompt, -1
+		}
 	}
-	if o.tail == "" && !tool {
-		o = f.ask(f.c.Len())
-		o.tail = o.prompt
-	}
+	o.of = items
 	f.openings[tool] = o
 	return o
 }

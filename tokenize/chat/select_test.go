@@ -36,10 +36,13 @@ func placed(r *Result, place func(number int) int) (spans []string, extents []Ex
 func TestSelectIsNewConversation(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
-	// One that writes an earlier message behind the name of a call.
+	// One that writes an earlier message behind the name of a call, and one whose markers
+	// are a matter of its first message and its last, and which needs some.
 	sources := []string{"{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% if m.tool_call_id %}{% for a in messages %}{% for c in a.tool_calls or [] %}" +
-		"{% if c.id == m.tool_call_id %}{{ c.function.name }}{{ messages[0].content }}{% endif %}{% endfor %}{% endfor %}{% endif %}{{ m.content }}|{% endfor %}"}
-	names := []string{"quotes the first"}
+		"{% if c.id == m.tool_call_id %}{{ c.function.name }}{{ messages[0].content }}{% endif %}{% endfor %}{% endfor %}{% endif %}{{ m.content }}|{% endfor %}",
+		"{% if messages|length < 5 %}{{ raise_exception('few') }}{% endif %}{% set x = messages[0].content[:3] + messages[-1].content[:3] + messages[-1].role %}" +
+			"{% for m in messages %}[{{ x if m.role == 'assistant' else m.role }}]{{ m.content }}[end of {{ x }}]{% endfor %}{% if add_generation_prompt %}[{{ x }}]{% endif %}"}
+	names := []string{"quotes the first", "asks both ends"}
 	for _, file := range files {
 		src, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -51,6 +54,7 @@ func TestSelectIsNewConversation(t *testing.T) {
 		tmpl, err := Compile(source, Options{Name: names[k]})
 		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(seed, uint64(k)))
+		var caches [2]TurnCache
 		for j := range 4 {
 			list := longMessages(rng, 4, j%3 == 0)
 			all, err := NewConversation(List(list...), Null(), Null(), ConversationOptions{})
@@ -85,7 +89,9 @@ func TestSelectIsNewConversation(t *testing.T) {
 				for p, in := range []Input{{Now: kitClock}, {AddGenerationPrompt: true, Now: kitClock}} {
 					note := fmt.Sprintf("%s, seed %d, conversation %d, %d messages %v, prompt %d", names[k], seed, j, n, numbers, p)
 					want, wantErr := tmpl.Render(t.Context(), own.Prefix(n), in)
-					got, err := tmpl.Render(t.Context(), selected.Prefix(n), in)
+					shorter, err := all.Select(numbers[:n:n], more...)
+					require.NoError(t, err, note)
+					got, err := tmpl.Render(t.Context(), shorter, in)
 					if wantErr != nil {
 						require.EqualError(t, err, wantErr.Error(), note)
 						continue
@@ -98,13 +104,13 @@ func TestSelectIsNewConversation(t *testing.T) {
 					requireSame(t, want, growing, numbers, note)
 					wantTurns, err := tmpl.Turns(t.Context(), own.Prefix(n), in, want, TurnOptions{})
 					require.NoError(t, err, note)
-					gotTurns, err := tmpl.Turns(t.Context(), selected.Prefix(n), in, got, TurnOptions{})
+					gotTurns, err := tmpl.Turns(t.Context(), shorter, in, got, TurnOptions{})
 					require.NoError(t, err, note)
 					require.Equal(t, wantTurns, gotTurns, note)
 					turns += len(wantTurns)
 					wantLast, wantOK, err := tmpl.LastTurn(t.Context(), own.Prefix(n), in, want, TurnOptions{})
 					require.NoError(t, err, note)
-					gotLast, gotOK, err := tmpl.LastTurn(t.Context(), selected.Prefix(n), in, got, TurnOptions{})
+					gotLast, gotOK, err := tmpl.LastTurn(t.Context(), shorter, in, got, TurnOptions{Cache: &caches[p]})
 					require.NoError(t, err, note)
 					require.Equal(t, wantOK, gotOK, note)
 					require.Equal(t, wantLast, gotLast, note)

@@ -28,8 +28,8 @@ type TurnOptions struct {
 	// the turn. Without any, the turn ends where the template ends the message,
 	// less trailing white space.
 	Stops []string
-	// Cache may be given to calls whose conversations share their beginning and
-	// whose inputs are the same; it saves them rendering prefixes again.
+	// Cache may be given to calls whose inputs are the same; it saves them rendering
+	// again what their conversations begin with alike.
 	Cache *TurnCache
 }
 
@@ -37,6 +37,8 @@ type TurnOptions struct {
 // message ends. The zero value is empty. It belongs to one goroutine.
 type TurnCache struct {
 	openings map[bool]opening // by: does the message before come from a tool
+	// Of prefixes of one conversation, whose messages of has:
+	of       []value.Value
 	closings map[[2]bool]string
 	before   map[closed]string
 	growing  [2]*Growing // without the generation prompt, and with it
@@ -136,6 +138,11 @@ func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, 
 	}
 	if f.openings == nil {
 		f.openings, f.closings, f.before = map[bool]opening{}, map[[2]bool]string{}, map[closed]string{}
+	}
+	if !sameStart(f.of, c.messages.Items) {
+		f.of = c.messages.Items
+		clear(f.closings)
+		clear(f.before)
 	}
 	f.index(first)
 	return f
