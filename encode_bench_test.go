@@ -89,6 +89,19 @@ func trajectory(t testing.TB, steps int) *rollout.Rollout {
 	return r
 }
 
+// withCalls makes the second half of each reply of r the argument of a tool call, and
+// a quarter its reasoning.
+func withCalls(r *rollout.Rollout) *rollout.Rollout {
+	for _, turn := range r.Turns {
+		m, result := &r.Messages[turn.Message], &r.Messages[turn.Message+1]
+		id, half := fmt.Sprint("call", turn.Step), len(m.Content)/2
+		m.ToolCalls = []rollout.ToolCall{{ID: id, Name: "bash", Arguments: fmt.Sprintf(`{"command": %q}`, m.Content[half:])}}
+		m.Reasoning, m.Content = m.Content[:half/2], m.Content[half/2:half]
+		result.Role, result.ToolCallID = rollout.RoleTool, id
+	}
+	return r
+}
+
 // benchmarkEncode plans the contexts, unless policy is nil, and encodes.
 func benchmarkEncode(b *testing.B, o tokenize.Options, policy ctxwindow.Policy, r *rollout.Rollout) {
 	enc, err := tokenize.NewEncoder(qwen3(b), o)
@@ -130,6 +143,17 @@ func BenchmarkPerStep(b *testing.B) {
 		for _, steps := range []int{5, 20, 50, 200} {
 			b.Run(fmt.Sprint(c.name, "/", steps), func(b *testing.B) {
 				benchmarkEncode(b, tokenize.Options{Mode: tokenize.PerStep}, c.policy, trajectory(b, steps))
+			})
+		}
+	}
+}
+
+// BenchmarkPerStepCalls is BenchmarkPerStep with reasoning and a tool call in each reply.
+func BenchmarkPerStepCalls(b *testing.B) {
+	for _, c := range encodeBenches {
+		for _, steps := range []int{20, 200} {
+			b.Run(fmt.Sprint(c.name, "/", steps), func(b *testing.B) {
+				benchmarkEncode(b, tokenize.Options{Mode: tokenize.PerStep}, c.policy, withCalls(trajectory(b, steps)))
 			})
 		}
 	}

@@ -109,9 +109,9 @@ def per_step(messages, steps, windowed):
 
 ours = {}  # (policy, steps) → seconds by the clock and of processor time, the best of the run
 tokens = {}
-result = r"BenchmarkPerStep/([\w-]+)/(\d+)\S*\s+\d+\s+([\d.]+) ns/op\s+([\d.]+) cpu-ns/op.*?(\d+) tokens"
-for name, steps, ns, cpu, emitted in re.findall(result, open(go_output).read()):
-    key = name, int(steps)
+result = r"BenchmarkPerStep(Calls|)/([\w-]+)/(\d+)\S*\s+\d+\s+([\d.]+) ns/op\s+([\d.]+) cpu-ns/op.*?(\d+) tokens"
+for calls, name, steps, ns, cpu, emitted in re.findall(result, open(go_output).read()):
+    key = name + (calls and " with calls"), int(steps)
     tokens[key] = int(emitted)
     clock, used = ours.get(key, (1e9, 1e9))
     ours[key] = min(clock, float(ns) / 1e9), min(used, float(cpu) / 1e9)
@@ -132,6 +132,6 @@ for windowed, policies in ((False, ["plain"]), (True, ["window", "swe-rl"])):
         print(flush=True)
 
 print("processor time per emitted token, 200 steps / 20 steps")
-for name in ("plain", "window", "swe-rl"):
+for name in dict.fromkeys(name for name, steps in ours):
     long, short = ((ours[name, n][1] / tokens[name, n] * 1e9) for n in (200, 20))
-    print(f"{name:9} {long:6.2f} ns / {short:6.2f} ns = {long / short:.2f}")
+    print(f"{name:17} {long:6.2f} ns / {short:6.2f} ns = {long / short:.2f}")
