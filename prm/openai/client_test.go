@@ -412,11 +412,11 @@ func (s *spans) Start(ctx context.Context, a openai.Attempt) (context.Context, f
 
 func TestOptionFaultsAllAtOnce(t *testing.T) {
 	_, err := openai.New(openai.Options{
-		Endpoints: []string{"http://user:hunter2@h/v1", "ftp://h", "http://h/v1?key=hunter2"}, Retries: -2, Timeout: -1,
+		Endpoints: []string{"http://user:hunter2@h/v1", "ftp://h", "http://h/v1?key=hunter2"}, Retries: -2, Timeout: -1, Temperature: new(-0.5), TopP: new(0.0),
 		Price: openai.Price{Prompt: -1}, BackoffMin: time.Hour,
 	})
 	require.ErrorIs(t, err, rollout.KindInput)
-	for _, part := range []string{"user or a query", "ftp://h", "Model", "Retries", "Timeout", "Price.Prompt", "BackoffMin"} {
+	for _, part := range []string{"user or a query", "ftp://h", "Model", "Retries", "Timeout", "Temperature", "TopP", "Price.Prompt", "BackoffMin"} {
 		require.ErrorContains(t, err, part)
 	}
 	require.NotContains(t, err.Error(), "hunter2")

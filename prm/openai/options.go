@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
 	"time"
@@ -125,6 +126,12 @@ func (o Options) Validate() error {
 		if n.value < n.least {
 			fault(n.field, "%d is below %d", n.value, n.least)
 		}
+	}
+	if t := o.Temperature; t != nil && !(*t >= 0 && *t <= math.MaxFloat32) {
+		fault("Temperature", "%g is not a finite number >= 0", *t)
+	}
+	if p := o.TopP; p != nil && !(*p > 0 && *p <= 1) {
+		fault("TopP", "%g is not in (0, 1]", *p)
 	}
 	if d := o.withDefaults(); d.BackoffMin > d.BackoffMax {
 		fault("BackoffMin", "%s is above BackoffMax, %s", d.BackoffMin, d.BackoffMax)

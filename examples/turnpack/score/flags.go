@@ -2,6 +2,7 @@ package score
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -91,7 +92,7 @@ func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done b
 	fs.IntVar(&c.judge.Concurrency, "concurrency", 64, "requests in flight")
 	fs.DurationVar(&c.judge.Timeout, "timeout", 2*time.Minute, "of one request")
 	fs.DurationVar(&c.judge.Patience, "patience", 10*time.Minute, "of one vote, all tries and waits included")
-	fs.IntVar(&c.judge.Retries, "retries", 5, "further tries after a failure; -1 none")
+	fs.IntVar(&c.judge.Retries, "retries", 5, "further tries after a failure; 0 none")
 	fs.IntVar(&c.options.StopAfter, "stop-after", 100, "end the run after this many failed votes in a row; 0 never")
 	fs.Float64Var(&c.judge.Price.Prompt, "price-prompt", 0, "price of a million prompt tokens")
 	fs.Float64Var(&c.judge.Price.Completion, "price-completion", 0, "price of a million completion tokens")
@@ -111,7 +112,11 @@ func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done b
 	if structured {
 		rule = "json"
 	}
-	err := errors.Join(
+	bounds := c.bounds()
+	if c.judge.Retries == 0 {
+		c.judge.Retries = -1 // 0 is the client's default
+	}
+	err := errors.Join(bounds,
 		c.rule(rule, pattern, field, scale),
 		c.prompt(preset, systemFile, userFile, rubricKey),
 		set(&c.options.Steps.CommandLess, "command-less", commandLess),
@@ -129,6 +134,28 @@ func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done b
 		return nil, cli.Mistake(fs, stderr, err), true
 	}
 	return &c, 0, false
+}
+
+// bounds refuses zeros, which the options underneath take for their defaults.
+func (c *config) bounds() error {
+	var faults []error
+	for _, f := range []struct {
+		flag string
+		ok   bool
+		is   any
+		want string
+	}{
+		{"votes", c.options.Votes > 0, c.options.Votes, "1 or more"},
+		{"concurrency", c.judge.Concurrency > 0, c.judge.Concurrency, "1 or more"},
+		{"retries", c.judge.Retries >= -1, c.judge.Retries, "0 (none) or more"},
+		{"timeout", c.judge.Timeout > 0, c.judge.Timeout, "a time above 0, such as 2m"},
+		{"patience", c.judge.Patience > 0, c.judge.Patience, "a time above 0, such as 10m"},
+	} {
+		if !f.ok {
+			faults = append(faults, wrong(f.flag, fmt.Sprint(f.is), f.want))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 func wrong(flagName, found, expected string) error {

@@ -16,7 +16,8 @@ import (
 type progress struct {
 	w     io.Writer
 	stats func() openai.Stats
-	total int64 // planned votes, −1 unknown
+	fault func() error // the last failed request since the line before
+	total int64        // planned votes, −1 unknown
 	began time.Time
 	bar   *progressbar.ProgressBar
 	stop  chan struct{}
@@ -27,8 +28,8 @@ type progress struct {
 	spared         int64 // planned votes that an early stop made needless
 }
 
-func newProgress(w io.Writer, terminal bool, every time.Duration, total int64, stats func() openai.Stats) *progress {
-	p := &progress{w: w, stats: stats, total: total, began: time.Now(), stop: make(chan struct{})}
+func newProgress(w io.Writer, terminal bool, every time.Duration, total int64, stats func() openai.Stats, fault func() error) *progress {
+	p := &progress{w: w, stats: stats, fault: fault, total: total, began: time.Now(), stop: make(chan struct{})}
 	if terminal {
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30),
@@ -106,6 +107,9 @@ func (p *progress) line() string {
 	s += fmt.Sprintf(", %d+%d tokens", st.PromptTokens, st.CompletionTokens)
 	if st.Cost > 0 {
 		s += fmt.Sprintf(", cost %.2f", st.Cost)
+	}
+	if err := p.fault(); err != nil {
+		s += fmt.Sprintf(", %d requests failed, the last: %v", st.Failures+st.RateLimited, err)
 	}
 	return s
 }

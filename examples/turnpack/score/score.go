@@ -51,6 +51,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 }
 
 func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (_ *summary, err error) {
+	terminal := isTerminal(stderr)
+	stderr = &lines{w: stderr}
+	seen := &watch{w: stderr, patience: c.judge.Patience}
+	c.judge.Hook = seen
 	client, err := openai.New(c.judge)
 	if err != nil {
 		return nil, err
@@ -71,7 +75,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		return nil, err
 	}
-	p := newProgress(stderr, isTerminal(stderr), c.every, total, client.Stats)
+	p := newProgress(stderr, terminal, c.every, total, client.Stats, seen.take)
 	defer p.close()
 	o.OnVote = func(_ prm.VoteID, _ rollout.Vote, resumed bool) { p.vote(resumed) }
 	scorer, err := prm.NewScorer(client, o)

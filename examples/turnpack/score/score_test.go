@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/judge/fake"
+	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -147,4 +151,37 @@ func TestScoreStopsAndGoesOn(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Equal(t, 2, strings.Count(stdout, "\n"))
 	require.NotContains(t, stderr, " 0 from the journal")
+}
+
+// A judge that cannot be reached is told of at once, not when patience is over.
+func TestUnreachableJudgeIsToldAtOnce(t *testing.T) {
+	var requests atomic.Int64
+	url := server(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		http.Error(w, "the model is loading", http.StatusServiceUnavailable)
+	}))
+	args := []string{"--judge", url, "--model", "m", "--in", sample(t), "--votes", "1", "--concurrency", "1", "--retries", "0", "--stop-after", "2"}
+	code, _, stderr := runScore(t, t.Context(), "", args...)
+	require.Equal(t, 2, code)
+	require.Equal(t, 1, strings.Count(stderr, "no answer of "+url+" yet: "), stderr)
+	require.Contains(t, stderr, "the model is loading")
+	require.EqualValues(t, 2, requests.Load(), "--retries 0 asks once for each vote")
+}
+
+func TestProgressNamesTheLastFailure(t *testing.T) {
+	seen := &watch{w: io.Discard}
+	p := newProgress(io.Discard, false, 0, 10, func() openai.Stats { return openai.Stats{Failures: 3} }, seen.take)
+	defer p.close()
+	_, done := seen.Start(t.Context(), openai.Attempt{})
+	done(openai.Outcome{Err: errors.New("refused")})
+	require.Contains(t, p.line(), "3 requests failed, the last: refused")
+	require.NotContains(t, p.line(), "refused", "told once")
+}
+
+func TestZerosAreNotDefaults(t *testing.T) {
+	code, _, stderr := runScore(t, t.Context(), "", "--judge", "http://127.0.0.1:1/v1", "--model", "m", "--in", "x", "--votes", "0", "--concurrency", "0", "--timeout", "0s", "--patience", "0s", "--retries", "-2")
+	require.Equal(t, 2, code)
+	for _, flag := range []string{"--votes", "--concurrency", "--timeout", "--patience", "--retries"} {
+		require.Contains(t, stderr, flag+": found")
+	}
 }
