@@ -230,11 +230,12 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 			return nil, within(err, where)
 		}
 	}
+	j.unwritten()
+	j.report.Turns = len(j.turns)
+	j.report.EmptyTurns = len(j.turns) - len(spans) - j.report.UnknownContext
 	if len(spans) == 0 && j.report.UnknownContext > 0 {
 		return nil, nil
 	}
-	j.unwritten()
-	j.report.EmptyTurns = len(j.turns) - len(spans) - j.report.UnknownContext
 	turn = slices.Grow(turn[:0], cols.len())[:cols.len()]
 	for k := range turn {
 		turn[k] = -1
@@ -250,6 +251,9 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		}
 		c := completion{message: int32(j.turns[s.turn].Message), cols: cols.slice(from, to)}
 		c.mark(j.model)
+		if c.stopped(j.model) {
+			j.report.Stops++
+		}
 		for k := from; k < to; k++ {
 			turn[k] = int32(s.turn)
 		}
@@ -262,7 +266,7 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		j.report.Trained += to - from
 		j.report.Rendered += to - from
 	}
-	j.report.Turns, j.report.Rows, j.report.RowTokens = len(j.turns), 1, cols.len()
+	j.report.Rows, j.report.RowTokens = 1, cols.len()
 	var b rollout.SequenceBuilder
 	b.AddColumns(cols.ids, cols.source, cols.flags, turn)
 	seq, err := b.Build(id)

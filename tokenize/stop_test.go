@@ -154,6 +154,7 @@ func TestStopInsideMessage(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"<|tool_call>call:bash{}<tool_call|><|tool_response>", "three<turn|>"}, sampled(t, m, &seqs[0]), text)
 		require.Equal(t, 1, report.LostContent, text)
+		require.Equal(t, 2, report.Stops, text)
 	}
 }
 

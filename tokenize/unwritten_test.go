@@ -72,6 +72,7 @@ func TestWholeLeavesUnknownContextsUntrained(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, seqs)
 	require.Equal(t, 2, report.UnknownContext)
+	require.Equal(t, 2, report.Turns)
 }
 
 // A template gets the recorded keys that it names, as transformers passes them.
