@@ -101,7 +101,7 @@ func (c *Counter) parts(messages []rollout.Message) []rollout.ContextPart {
 // sharesText reports whether a and b are the same message, found by comparing
 // little: what they hold in slices must be the same memory.
 func sharesText(a, b *rollout.Message) bool {
-	return a.Role == b.Role && a.Content == b.Content && a.Reasoning == b.Reasoning && a.ToolCallID == b.ToolCallID && a.Name == b.Name &&
+	return a.Content == b.Content && a.Role == b.Role && a.Reasoning == b.Reasoning && a.ToolCallID == b.ToolCallID && a.Name == b.Name &&
 		a.Sampled == b.Sampled && same(a.ToolCalls, b.ToolCalls) && same(a.Parts, b.Parts)
 }
 

@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"sort"
-
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -30,18 +28,12 @@ type Conversation struct {
 	messages         *value.List
 	tools, documents value.Value
 	opts             ConversationOptions
-	links            []link
+	linked           *linked // nil without provenance
 
 	// Of a selection, else nil: the numbers of the messages as they stand, and their
 	// places by number, -1 for none.
 	numbers []int
 	place   []int32
-}
-
-// link is a tool message that names the function of the call that it answers.
-type link struct {
-	call, own *Field
-	place     int
 }
 
 // NewConversation prepares messages, a list of objects. tools and documents are
@@ -74,7 +66,9 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 	c.messages = &value.List{Items: items, F: root}
 	c.tools = l.unlessLocated(tools.get(), "tools")
 	c.documents = l.unlessLocated(documents.get(), "documents")
-	c.link()
+	if c.tracked() {
+		c.linked = &linked{messages: items}
+	}
 	return c, nil
 }
 
@@ -114,7 +108,9 @@ func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, erro
 		}
 	}
 	s.messages = &value.List{Items: items, F: c.messages.F}
-	s.link()
+	if c.tracked() {
+		s.linked = &linked{messages: items}
+	}
 	return &s, nil
 }
 
@@ -136,46 +132,6 @@ func (c *Conversation) at(number int32) int {
 }
 
 func (c *Conversation) tracked() bool { return !c.opts.NoProvenance }
-
-// link finds the tool messages that carry the id of an earlier call and the
-// name of its function.
-func (c *Conversation) link() {
-	c.links = nil
-	if !c.tracked() {
-		return
-	}
-	names := map[string]*value.Str{}
-	str := func(d *value.Dict, key string) *value.Str {
-		if d == nil {
-			return nil
-		}
-		s, _ := d.GetString(key).(*value.Str)
-		return s
-	}
-	for i, m := range c.messages.Items {
-		d := m.(*value.Dict)
-		id, own := str(d, "tool_call_id"), str(d, "name")
-		if id != nil && own != nil {
-			if call := names[id.S]; call != nil && call.S == own.S && own.S != "" {
-				c.links = append(c.links, link{call.F, own.F, i})
-			}
-		}
-		calls, _ := d.GetString("tool_calls").(*value.List)
-		if calls == nil {
-			continue
-		}
-		for _, c := range calls.Items {
-			call, _ := c.(*value.Dict)
-			if call == nil {
-				continue
-			}
-			fn, _ := call.GetString("function").(*value.Dict)
-			if id, name := str(call, "id"), str(fn, "name"); id != nil && name != nil {
-				names[id.S] = name
-			}
-		}
-	}
-}
 
 func listOfObjects(name string, v value.Value) error {
 	switch l := v.(type) {
@@ -200,8 +156,6 @@ func (c *Conversation) Len() int { return len(c.messages.Items) }
 func (c *Conversation) Prefix(n int) *Conversation {
 	p := *c
 	p.messages = &value.List{Items: c.messages.Items[:n:n], F: c.messages.F}
-	k := sort.Search(len(c.links), func(i int) bool { return c.links[i].place >= n })
-	p.links = c.links[:k:k]
 	return &p
 }
 

@@ -3,9 +3,69 @@ package chat
 import (
 	"math"
 	"sort"
+	"sync"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
+
+// link is a tool message that names the function of the call that it answers.
+type link struct {
+	call, own *Field
+	place     int
+}
+
+// linked are the links among messages, which few templates ask for.
+type linked struct {
+	messages []value.Value
+	once     sync.Once
+	list     []link // by place
+}
+
+// links returns the tool messages that carry the id of an earlier call and the
+// name of its function.
+func (c *Conversation) links() []link {
+	l := c.linked
+	if l == nil {
+		return nil
+	}
+	l.once.Do(l.find)
+	k := sort.Search(len(l.list), func(i int) bool { return l.list[i].place >= c.Len() })
+	return l.list[:k:k]
+}
+
+func (l *linked) find() {
+	names := map[string]*value.Str{}
+	str := func(d *value.Dict, key string) *value.Str {
+		if d == nil {
+			return nil
+		}
+		s, _ := d.GetString(key).(*value.Str)
+		return s
+	}
+	for i, m := range l.messages {
+		d := m.(*value.Dict)
+		id, own := str(d, "tool_call_id"), str(d, "name")
+		if id != nil && own != nil {
+			if call := names[id.S]; call != nil && call.S == own.S && own.S != "" {
+				l.list = append(l.list, link{call.F, own.F, i})
+			}
+		}
+		calls, _ := d.GetString("tool_calls").(*value.List)
+		if calls == nil {
+			continue
+		}
+		for _, c := range calls.Items {
+			call, _ := c.(*value.Dict)
+			if call == nil {
+				continue
+			}
+			fn, _ := call.GetString("function").(*value.Dict)
+			if id, name := str(call, "id"), str(fn, "name"); id != nil && name != nil {
+				names[id.S] = name
+			}
+		}
+	}
+}
 
 // linker gives a function name that stands beside the text of a tool message to
 // that message, where the template fetched it from the call that the message
@@ -27,11 +87,12 @@ type linker struct {
 // link makes runs of raw, a rendering of c, which begins with the same from runs as
 // the time before. It returns the first byte whose origin differs from that time's.
 func (l *linker) link(c *Conversation, raw []value.Run, extents []Extent, from int) (kept int) {
-	if len(c.links) < len(l.links) {
+	links := c.links()
+	if len(links) < len(l.links) {
 		*l, from = linker{runs: l.runs}, 0
 	}
 	l.c = c
-	l.add(c.links)
+	l.add(links)
 	for from > 0 { // what find looked at behind a run may be another now
 		if from--; !l.again(raw, from) {
 			break

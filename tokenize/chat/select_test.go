@@ -83,7 +83,7 @@ func TestSelectIsNewConversation(t *testing.T) {
 			require.NoError(t, err)
 			own, err := NewConversation(List(shown...), Null(), Null(), ConversationOptions{})
 			require.NoError(t, err)
-			fetched += len(selected.links)
+			fetched += len(selected.links())
 			grown := [2]*Growing{tmpl.Growing(selected, Input{Now: kitClock}), tmpl.Growing(selected, Input{AddGenerationPrompt: true, Now: kitClock})}
 			for n := own.Len(); n >= 0; n -= 1 + rng.IntN(9) {
 				for p, in := range []Input{{Now: kitClock}, {AddGenerationPrompt: true, Now: kitClock}} {

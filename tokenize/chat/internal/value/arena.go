@@ -51,7 +51,7 @@ type slab[T any] struct {
 
 func (s *slab[T]) take(n int) []T {
 	if n > len(s.free) {
-		s.size = min(max(16, 2*s.size), 256)
+		s.size = min(max(4, 2*s.size), 256)
 		s.free = make([]T, max(n, s.size))
 	}
 	out := s.free[:n:n]
