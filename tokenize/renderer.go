@@ -233,7 +233,7 @@ func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error)
 		for i := p.From; i < p.To; i++ {
 			switch k := x.place[i]; {
 			case k < 0:
-			case k < next && slices.Contains(numbers, k):
+			case k < next && slices.Contains(numbers, k): // windows only go forward
 				if err := add(&x.r.Messages[i], int32(i)); err != nil {
 					return nil, nil, err
 				}
