@@ -125,14 +125,14 @@ func TestBadRecords(t *testing.T) {
 	src = append(src, attempt("a", 0, true)) // the id is taken
 	bad := attempt("b", 9, true)
 	bad.Turns = []rollout.Turn{{Message: 1, Output: []rollout.TokenID{1 << 30}}}
-	src = append(src, bad)
+	src = append(src, bad, nil)
 	_, err := turnpack.Pipeline{Model: m, OnError: turnpack.OnErrorStop}.Run(t.Context(), src, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	var dst rows
 	report, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &dst)
 	require.NoError(t, err)
-	require.Equal(t, 14, report.Read)
-	require.Len(t, report.Skips, 2)
+	require.Equal(t, 15, report.Read)
+	require.Len(t, report.Skips, 3)
 	require.Equal(t, 12, report.Rows)
 	require.Equal(t, 1, report.WithoutRows["could not be encoded"])
 

@@ -42,7 +42,7 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 		defer close(tasks)
 		done := map[string]bool{}
 		for r, err := range src.Rollouts(ctx) {
-			if err != nil || ctx.Err() != nil {
+			if err != nil || r == nil || ctx.Err() != nil {
 				continue // booked in the first pass
 			}
 			if _, ok := x.seen[r.ID]; !ok || done[r.ID] {

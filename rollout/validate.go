@@ -47,6 +47,10 @@ func (v *validator) done() bool { return v.first && len(v.errs) > 0 }
 
 func (v *validator) run() {
 	r := v.r
+	if r == nil {
+		v.add(Errorf(KindInput, Where{}, "the rollout is nil"))
+		return
+	}
 	if r.ID == "" {
 		v.fault(Where{Field: "/id"}, "the rollout has no id")
 	}
