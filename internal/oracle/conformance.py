@@ -258,6 +258,13 @@ def rollouts():
     return script("diff_rollouts.py", TURNPACK, TEMPLATES, KITS / "templates" / "conversations.json", *map(definition, ("qwen3", "llama3", "gptoss")))
 
 
+def turns():
+    """What random rollouts train with every template, from text and from recorded ids."""
+    need_module("transformers", "jinja2")
+    need(TEMPLATES)
+    return script("diff_turns.py", TURNPACK, 20, TEMPLATES, HERE.parents[1] / "tokenize" / "embedded" / "tokenizer.json")
+
+
 def certificates():
     """docs/templates.md says what the command says today."""
     need(TEMPLATES)
@@ -459,6 +466,7 @@ def steps():
     yield "templates, by area", templates_areas
     yield "templates, random conversations", conversations_random
     yield "templates, ids", rollouts
+    yield "encode, random rollouts", turns
     yield "snippets, kit", snippets
     yield "snippets, live", snippets_live
     for name in tokenizer_names():
