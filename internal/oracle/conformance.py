@@ -442,6 +442,12 @@ def trained_step():
     return f"loss {facts['loss']}, recorded log probabilities within {facts['at most']} of the trainer's, objective {facts['probability:']} -> {facts['step,']}"
 
 
+def exports_random():
+    """Random batches for every target, read back without turnpack."""
+    need_module("pyarrow", "msgspec")
+    return script("diff_exports.py", TURNPACK, HERE.parents[1] / "examples" / "tutorial" / "model", 500)
+
+
 def go_tests(package, pattern, *modules):
     def run():
         need_module(*modules)
@@ -506,6 +512,7 @@ def steps():
     yield "window, reference path", go_tests(".", "WindowParity")
     yield "readers, converted dumps", readers
     yield "readers, made rows", go_tests("./export", "Python", "pyarrow", "polars", "duckdb", "datasets")
+    yield "targets, random batches", exports_random
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")
     yield "trl loader", go_tests("./export/target", "TRL", "trl", "torch")
