@@ -47,7 +47,7 @@ func withTools(t testing.TB, c *Conversation, n int) *Conversation {
 	return c
 }
 
-// From the fourth prompt on, one of a growing conversation takes as many steps of the program
+// From the third prompt on, one of a growing conversation takes as many steps of the program
 // with twelve tools and a long system text as with one tool and a short one.
 func TestGrowingLeavesOutTheTools(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
@@ -75,10 +75,36 @@ func TestGrowingLeavesOutTheTools(t *testing.T) {
 				continue
 			}
 			n++
-			require.Equal(t, steps[0][3:], steps[1][3:], "%s, %s", name, kind)
+			require.Equal(t, steps[0][2:], steps[1][2:], "%s, %s", name, kind)
 		}
 	}
 	require.Greater(t, n, 120)
+}
+
+// The third of some prompts of one message more each is made in the steps of its last message
+// and of what is run each time.
+func TestLinesThatAreLeftOut(t *testing.T) {
+	const loop = "{% for m in messages %}{{ m.role }}{% endfor %}"
+	for source, want := range map[string]int{
+		loop: 3, // the pass, its output and the loop
+		"{% macro f(x) %}{{ x }}{% endmacro %}{% set g = f %}{{ g(messages[0].role) }}" + loop:                                           3,
+		"{% set n = namespace(a=1) %}{% set n.a = 2 %}{% if tools %}no{% else %}{% set m = n %}{{ m.a }}{% endif %}" + loop:              3,
+		"{% if messages and messages[0].role == 'user' and messages|length > 1 %}{% set l = messages[1:] %}{% endif %}{{ l[0] }}" + loop: 3,
+		"{% set l = messages %}{% set l = l[1:] %}{{ l[0].role }}{{ 'some' if l }}{% set l = l[1:] %}" + loop:                            3,
+		"{{ messages[0].role }}{% set n = messages|length %}{{ messages[0].role }}{{ messages[1].role }}" + loop:                         4,
+		"{% set c = cycler(1, 2) %}{{ c.next() }}" + loop:                                                                                3 + 4,
+		"{% set n = messages[-1] %}{{ messages[0].role }}" + loop:                                                                        3 + 1,
+	} {
+		tmpl, err := Compile(source, Options{})
+		require.NoError(t, err)
+		c := steadyConversation(t, "text", 4)
+		g := tmpl.Growing(c, Input{})
+		for n := 4; n < 9; n++ {
+			_, _, err := g.Render(t.Context(), n)
+			require.NoError(t, err)
+		}
+		require.Equal(t, want, g.trace.Steps, source)
+	}
 }
 
 // Templates that do what makes leaving out unsafe in front of their loop, or between two.
@@ -107,6 +133,9 @@ func TestGrowingSeesWhatLinesRead(t *testing.T) {
 		"{% macro f(n) %}{{ caller(n) }}{% endmacro %}{% call(k) f(messages|length) %}{{ k }}{{ x }}{% endcall %}{% call(k) f(1) %}{{ k }}{% endcall %}" + loop,
 		"{% set messages = messages[1:] %}{{ x }}{% set messages = messages[1:] %}{{ messages[0].content }}{{ x }}" + loop + "{{ messages|length }}",
 		"{% set list = messages %}{% if list %}{{ list[0].role }}{% endif %}{% set list = list[2:] %}{% if list %}some{% else %}none{% endif %}{{ x }}{% for m in list %}{{ m.role }}{{ loop.last }}{% endfor %}",
+		"{% set y = messages if messages|length > 4 else 'abcdef' %}{% set z = y[1:] %}{{ messages[0].role }}{% for m in messages %}{{ loop.first and z[0] is string }}{% endfor %}{{ z|length }}",
+		"{% set y = (1, 2, messages|length) %}{% set z = y[1:] %}{{ x }}" + loop + "{{ z }}", "{% set y = messages[1:] %}{% set z = y[2:] %}{% if z|length < 3 %}{{ z[1].role }}{% endif %}{{ z|length > 1 }}{{ z[0].role }}{{ x }}" + loop,
+		"{% for m in messages %}{% set y = messages[1:] %}{% set n = namespace(f=0) %}{% for k in y %}{% if k.role == 'tool' %}{% set n.f = n.f + 1 %}{% endif %}{% endfor %}{{ n.f }}{{ y|length > loop.index }}{% endfor %}",
 		"{% set a, b = 1, messages|length %}{{ a }}{{ x }}{{ b }}" + loop, "{% set t %}{{ messages|length }}{% endset %}{% set u %}{{ x }}-{% endset %}{{ u }}{{ t }}" + loop, "{% set t %}" + loop + "{% endset %}{{ x }}{{ t }}" + loop,
 		// Text of another length, blocks and branches.
 		"{{ messages|length * 3 }}{% set x = 'y' %}{{ x }}{{ x }}" + loop, "{{ '.' * (messages|length) }}{{ messages[0].content }}{{ x }}" + loop, "{{ messages[-1].content }}{% set x = messages[0].content %}{{ x }}" + loop,

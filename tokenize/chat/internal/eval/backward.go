@@ -111,7 +111,13 @@ func (lt *section) keep() {
 // the pass has read it only when it reads the variable, if it ever does.
 func (t *Trace) later(x *exec, e expr) value.Value {
 	lt := t.active
-	if lt == nil || !lt.backward {
+	if lt == nil {
+		return e.eval(x)
+	}
+	if !lt.backward {
+		if s := x.rest(e); s != nil {
+			return s
+		}
 		return e.eval(x)
 	}
 	busy, n := lt.busy, len(lt.reads)

@@ -320,7 +320,7 @@ func (c *compiler) set(n *syntax.Set, f frame) stmt {
 	t := c.target(n.Target, f)
 	export := c.exports(n.Target, f)
 	if name, ok := t.(*nameTarget); ok && export == nil && name.depth == 0 {
-		return &setNameStmt{name.slot, v, computes(v)}
+		return &setNameStmt{name.slot, v, computes(v) || isRest(v)}
 	}
 	return &setStmt{t, v, export}
 }

@@ -107,6 +107,7 @@ type (
 		x        expr
 		parts    [3]expr
 		reverses bool // it is x[::-1]
+		rest     int  // it is x[rest:]; 0 for others
 	}
 	callExpr struct {
 		pos    syntax.Pos

@@ -13,10 +13,11 @@ import (
 // namespaces, so those are put down, too, in front of each line.
 //
 // A line that was seen to do something else than the time before, or to run a
-// traced loop, is run each time from then on. The lines between two such lines are a section.
-// It is left out up to where a line reads what has changed. Of what a variable
-// can hold, a macro of the program is understood besides data and namespaces; anything else ends a
-// section. Nothing is traced behind the last loop, where the output is another each time.
+// traced loop, is run each time from then on. The lines between two such lines are a
+// section, which is left out up to where a line reads what has changed. Of what a
+// variable can hold, macros of the program are understood besides data and namespaces;
+// after anything else no more of the section is left out. Nothing is traced behind the
+// last loop, where the output is another each time.
 
 // line is a statement of the program outside of loops, in line with the branches
 // of its ifs.
@@ -82,12 +83,12 @@ func (t *Trace) run(x *exec) {
 func (t *Trace) before(x *exec, at int) int {
 	if t.active != nil {
 		t.active.record(x, at)
-		if t.runs(at) {
+		if t.eachTime(at) {
 			t.close(x)
 		}
 	}
-	for t.active == nil && !t.runs(at) {
-		lt := t.open(x, section{line: at})
+	for t.active == nil && !t.eachTime(at) {
+		lt := t.open(x, beginning{line: at})
 		if len(lt.passes) > 0 {
 			at = lt.skip(x)
 			continue
@@ -128,6 +129,9 @@ func (lt *section) skip(x *exec) int {
 func (lt *section) today(v value.Value) value.Value {
 	switch v := v.(type) {
 	case *source:
+		if v.base != nil {
+			return restOf(lt.today(v.base), v.from)
+		}
 		return lt.t.values[v.place]
 	case *Namespace:
 		return lt.t.spaces[v.number-1]
@@ -135,25 +139,39 @@ func (lt *section) today(v value.Value) value.Value {
 	return v
 }
 
-// runs reports whether a line is run each time.
-func (t *Trace) runs(at int) bool { return t.again[at] || t.last > 0 && at >= t.last }
+// eachTime reports whether a line is run, and no part of a section.
+func (t *Trace) eachTime(at int) bool {
+	return t.runs == 1 || t.again[at] || t.last > 0 && at >= t.last
+}
 
 // record puts down the state in front of a line.
 func (lt *section) record(x *exec, at int) {
 	p := lt.state(x)
-	p.line, p.made = at, slices.Clone(lt.t.spaces[lt.old:])
+	p.line = at
+	var before passTrace
+	if k := len(lt.passes); k > 0 {
+		before = lt.passes[k-1]
+	}
+	if p.made = before.made; len(p.made) < len(lt.t.spaces)-lt.old {
+		p.made = slices.Clone(lt.t.spaces[lt.old:])
+	}
+	set := lt.t.set[:0]
 	for i, v := range x.act.slots {
-		if v == value.Value(&lt.sources[len(x.inputs)+i]) {
-			continue
+		if v != value.Value(&lt.sources[len(x.inputs)+i]) {
+			set = append(set, setting{i, v})
 		}
-		switch v.(type) {
-		case nil, *source, *Namespace, *Macro:
-		default:
-			if !frozen(v) {
-				lt.stop()
+	}
+	if p.set, lt.t.set = before.set, set; !slices.Equal(set, p.set) {
+		p.set = slices.Clone(set)
+		for _, s := range set {
+			switch s.v.(type) {
+			case nil, *source, *Namespace, *Macro:
+			default:
+				if !frozen(s.v) {
+					lt.stop()
+				}
 			}
 		}
-		p.set = append(p.set, setting{i, v})
 	}
 	lt.pass = len(lt.passes)
 	lt.passes = append(lt.passes, p)

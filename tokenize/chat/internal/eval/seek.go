@@ -394,7 +394,7 @@ type seekRead struct {
 // in the list, which begins with message base, and unless found, since no
 // later one that it must see is.
 func (s *source) sought(loop *forStmt, key string, base, last int, found bool) {
-	if s.in.backward {
+	if s.in.backward || s.base != nil {
 		s.value()
 		return
 	}

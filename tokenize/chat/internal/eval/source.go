@@ -19,7 +19,9 @@ type source struct {
 	n     int64 // the number, or the length
 	reads []read
 	seeks []*seekReads
-	late  bool // v was set in the pass under way: see later
+	late  bool    // v was set in the pass under way: see later
+	base  *source // the list of which v is the rest from an item on; nil for none
+	from  int
 }
 
 type sourceKind uint8
@@ -64,6 +66,16 @@ func (s *source) value() value.Value {
 
 // narrow notes that the pass under way needs n to be in [lo, hi].
 func (s *source) narrow(lo, hi int64) {
+	if s.base != nil {
+		if lo += int64(s.from); lo <= int64(s.from) { // no list is shorter
+			lo = math.MinInt64
+		}
+		if hi < math.MaxInt64 {
+			hi += int64(s.from)
+		}
+		s.base.narrow(lo, hi)
+		return
+	}
 	old := read{lo: math.MinInt64, hi: math.MaxInt64}
 	if k := len(s.reads); k > 0 {
 		old = s.reads[k-1]
@@ -201,6 +213,40 @@ func (x *exec) list(e expr) *source {
 		}
 	}
 	return nil
+}
+
+// rest is the source for a list that is another one, or one from an item on, whose
+// length is not read yet; or nil.
+func (x *exec) rest(e expr) *source {
+	from := 0
+	if part, ok := e.(*sliceExpr); ok {
+		e, from = part.x, part.rest
+	}
+	s := x.list(e)
+	if s == nil {
+		return nil
+	}
+	s.narrow(math.MinInt64, math.MaxInt64) // it is a list
+	r := &source{in: s.in, place: s.place, base: s, from: from}
+	r.set(restOf(s.v, from))
+	return r
+}
+
+// isRest reports whether e is the rest of what a variable holds.
+func isRest(e expr) bool {
+	part, ok := e.(*sliceExpr)
+	if !ok || part.rest == 0 {
+		return false
+	}
+	_, ok = part.x.(*nameExpr)
+	return ok
+}
+
+// restOf is list[from:].
+func restOf(list value.Value, from int) value.Value {
+	l := list.(*value.List)
+	n := len(l.Items)
+	return &value.List{Items: l.Items[min(from, n):n:n], Tuple: l.Tuple}
 }
 
 // linear takes e apart into a number that is traced and one that is not.

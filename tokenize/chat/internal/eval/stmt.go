@@ -42,7 +42,7 @@ type (
 	setNameStmt struct {
 		slot int
 		e    expr
-		// computes: e does nothing else
+		// computes: e does nothing else, or is the rest of a list
 		computes bool
 	}
 	setStmt struct {

@@ -17,8 +17,8 @@ import (
 // pass is a function of its message, of the namespaces and of whatever else it
 // reads: variables, inputs, the length of the list. While the loop runs, a source
 // stands in the place of each of these, and notes the passes that read it; before
-// each pass the namespaces and the length of the output are put down. The next
-// run begins like any other. When it reaches the loop with the same output, each
+// each pass the namespaces and the length of the output are put down. When the
+// next run reaches the loop with the same output, each
 // source says up to which pass its value of today would have done the same. The
 // loop goes on from there, with the namespaces and the output of then.
 //
@@ -50,6 +50,7 @@ type Trace struct {
 	root     activation // the variables of the program
 	again    []bool     // by line: it is run each time
 	last     int        // lines up to the last traced loop of the run before; 0 if not known
+	runs     int        // begun; the first is not traced, as many are the only one
 	// Of the run under way:
 	from   mark // the output up to here is the one of the run before
 	met    int  // sections so far
@@ -64,6 +65,7 @@ type Trace struct {
 	values []value.Value
 	layout []int
 	names  []string
+	set    []setting
 }
 
 // leaveOut counts steps of an earlier run, so that limits hold as ever.
@@ -85,6 +87,7 @@ func (t *Trace) LeftOut() (runs, messages int) { return t.from.runs, t.from.mess
 func (t *Trace) start() {
 	t.from, t.met, t.active, t.spaces, t.wrote, t.left = mark{}, 0, nil, t.spaces[:0], 0, 0
 	t.last, t.looped = t.looped, 0
+	t.runs++
 }
 
 // mark is the place where the output ends now.
@@ -223,21 +226,17 @@ func frozen(v value.Value) bool {
 // section is what is known of the passes of one loop, or of consecutive lines of
 // the program, which are passes, too (see lines.go).
 type section struct {
-	t        *Trace
-	line     int // the first one; -1 for a loop
-	code     *forStmt
-	items    []value.Value
-	numbers  *value.Range // in place of items
-	backward bool
-	entry    mark
-	old      int // namespaces in front of it
-	sources  []source
-	layout   []int // see Trace
-	names    []string
-	length   source // of the list
-	loop     *Loop
-	pass     int // under way; 0 in a backward loop
-	steps    int // of the run when the section began
+	beginning
+	t       *Trace
+	entry   mark
+	old     int // namespaces in front of it
+	sources []source
+	layout  []int // see Trace
+	names   []string
+	length  source // of the list
+	loop    *Loop
+	pass    int // under way; 0 in a backward loop
+	steps   int // of the run when the section began
 
 	passes  []passTrace // by pass, before it
 	stopped int         // the first pass that cannot be left out
@@ -245,6 +244,15 @@ type section struct {
 	wrote   int // Trace.wrote when spaces was taken
 
 	backwards
+}
+
+// beginning is the first line of a section, or -1 and the loop over its items.
+type beginning struct {
+	line     int
+	code     *forStmt
+	items    []value.Value
+	numbers  *value.Range // in place of items
+	backward bool
 }
 
 // passTrace is the state before a pass. A source stands in spaces, and in slots,
@@ -267,7 +275,7 @@ type setting struct {
 
 // enter begins to trace a loop if it can be, or goes on with an earlier trace of it.
 func (t *Trace) enter(x *exec, s *forStmt, l *Loop) {
-	if t.active != nil && t.active.loop != nil || l.next != nil || l.count() == 0 || len(x.prog.blocks) > 0 || l.backward && s.els != nil {
+	if t.runs == 1 || t.active != nil && t.active.loop != nil || l.next != nil || l.count() == 0 || len(x.prog.blocks) > 0 || l.backward && s.els != nil {
 		return
 	}
 	if l.numbers != nil {
@@ -278,7 +286,7 @@ func (t *Trace) enter(x *exec, s *forStmt, l *Loop) {
 		return
 	}
 	t.looped = t.at + 1
-	lt := t.open(x, section{line: -1, code: s, items: l.items, numbers: l.numbers, backward: l.backward})
+	lt := t.open(x, beginning{line: -1, code: s, items: l.items, numbers: l.numbers, backward: l.backward})
 	l.trace = lt
 	lt.items, lt.numbers, lt.loop, lt.wrote, lt.ran = l.items, l.numbers, l, -1, false
 	if lt.backward {
@@ -292,12 +300,12 @@ func (t *Trace) enter(x *exec, s *forStmt, l *Loop) {
 	}
 }
 
-// open begins a section like the given one, or goes on with an earlier trace of it.
-func (t *Trace) open(x *exec, like section) *section {
+// open begins a section, or goes on with an earlier trace of it.
+func (t *Trace) open(x *exec, now beginning) *section {
 	t.look(x)
-	i := slices.IndexFunc(t.sections[t.met:], func(lt *section) bool { return lt.continues(x, &like) })
+	i := slices.IndexFunc(t.sections[t.met:], func(lt *section) bool { return lt.continues(x, now) })
 	if i < 0 {
-		t.sections = slices.Insert(t.sections, t.met, t.trace(x, like))
+		t.sections = slices.Insert(t.sections, t.met, t.trace(x, now))
 	} else {
 		t.sections = slices.Delete(t.sections, t.met, t.met+i)
 	}
@@ -308,37 +316,39 @@ func (t *Trace) open(x *exec, like section) *section {
 }
 
 // trace begins a new trace.
-func (t *Trace) trace(x *exec, lt section) *section {
-	lt.t, lt.entry, lt.old, lt.stopped = t, t.mark(x), len(t.spaces), math.MaxInt
+func (t *Trace) trace(x *exec, now beginning) *section {
+	lt := &section{beginning: now, t: t, entry: t.mark(x), old: len(t.spaces), stopped: math.MaxInt}
 	lt.layout, lt.names = slices.Clone(t.layout), slices.Clone(t.names)
-	lt.length.in = &lt
+	lt.length.in = lt
 	lt.sources = make([]source, len(t.values))
 	for i := range lt.sources {
-		lt.sources[i].in, lt.sources[i].place = &lt, i
+		lt.sources[i].in, lt.sources[i].place = lt, i
 	}
-	return &lt
+	return lt
 }
 
 // continues reports whether the section that lt traced is the one that now begins:
 // the same code, a loop over a list that begins like it, behind the same output.
-func (lt *section) continues(x *exec, now *section) bool {
+func (lt *section) continues(x *exec, now beginning) bool {
 	return lt.line == now.line && lt.code == now.code && lt.backward == now.backward && lt.startsLike(now) &&
 		slices.Equal(lt.layout, lt.t.layout) && slices.Equal(lt.names, lt.t.names) && lt.t.repeats(x, lt.entry)
 }
 
-func (lt *section) startsLike(now *section) bool {
-	a, b := lt.numbers, now.numbers
-	if a == nil || b == nil {
-		return a == b && sameStart(lt.items, now.items)
+func (b beginning) startsLike(now beginning) bool {
+	m, n := b.numbers, now.numbers
+	if m == nil || n == nil {
+		return m == n && sameStart(b.items, now.items)
 	}
-	return a.Start == b.Start && a.F == b.F
+	return m.Start == n.Start && m.F == n.F
 }
 
 // agrees returns how many of the first passes would do the same again.
 func (lt *section) agrees(x *exec) int {
 	k := min(len(lt.passes)-1, lt.stopped)
 	for i := range lt.sources {
-		k = min(k, lt.sources[i].holds(lt.t.values[i]), lt.sources[i].finds(x, lt.t.values[i]))
+		if s := &lt.sources[i]; len(s.reads)+len(s.seeks) > 0 {
+			k = min(k, s.holds(lt.t.values[i]), s.finds(x, lt.t.values[i]))
+		}
 	}
 	return max(k, 0)
 }
