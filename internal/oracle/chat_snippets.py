@@ -105,6 +105,8 @@ SYNTAX = """
 {% set x | upper %}cap {{ i }}{% endset %}[{{ x }}]
 {% set x | replace('a', 'b') | upper %}cap{% endset %}[{{ x }}]
 {% set ns = namespace() %}{% set ns.t %}abc{% endset %}{{ ns.t }}
+{% set ns = 1 %}{% set ns.t %}abc{% endset %}
+{% set ns.t | upper %}abc{% endset %}
 {% if t %}{% set v = 1 %}{% endif %}{{ v }}
 {% if no %}{% set s = 1 %}{% endif %}{{ s }}
 {% if no %}a{% elif n %}b{% elif i %}c{% else %}d{% endif %}

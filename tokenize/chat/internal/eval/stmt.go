@@ -198,9 +198,6 @@ func (s *setBlockStmt) exec(x *exec) signal {
 	if sig != next {
 		return sig
 	}
-	if !s.target.check(x) {
-		return halt
-	}
 	if x.escape {
 		text = text.Safe()
 	}
@@ -380,11 +377,16 @@ func (t *attrTarget) check(x *exec) bool {
 }
 
 func (t *attrTarget) assign(x *exec, v value.Value) {
-	if ns, ok := t.ns.eval(x).(*Namespace); ok {
+	switch of := t.ns.eval(x).(type) {
+	case *Namespace:
 		x.trace.writes(v)
-		x.fail(ns.set(t.attr, v))
-		x.at(t.pos)
+		x.fail(of.set(t.attr, v))
+	case *value.Dict: // Jinja2 would change it
+		x.failf(value.Other, "cannot assign a block to an item of a dict")
+	default: // for a block alone, whose target is not checked
+		x.failf(value.Type, "'%s' object does not support item assignment", of.TypeName())
 	}
+	x.at(t.pos)
 }
 
 func (t *tupleTarget) check(x *exec) bool {
