@@ -61,10 +61,12 @@ func TestReuseChangesNothingButMemory(t *testing.T) {
 // A result that was not given to Reuse stays what it is, whatever the template
 // renders afterwards.
 func TestLaterRenderingsLeaveResultsAlone(t *testing.T) {
-	long, short := agentConversation(t, ConversationOptions{}), agentConversation(t, ConversationOptions{}).Prefix(9)
+	long, short := agentConversation(t, ConversationOptions{}), agentConversation(t, ConversationOptions{}).Prefix(40)
 	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
 		tmpl := kitTemplate(t, name)
 		in := Input{Now: kitClock}
+		spare, err := tmpl.Render(t.Context(), short, in)
+		require.NoError(t, err)
 		var results []*Result
 		var was []Result
 		var spans [][]Span
@@ -78,11 +80,9 @@ func TestLaterRenderingsLeaveResultsAlone(t *testing.T) {
 			case 1:
 				require.NoError(t, tmpl.glance(t.Context(), long, in, func(*Result) {}))
 			case 2:
-				_, _, err = tmpl.Growing(short, in).Render(t.Context(), 5)
+				_, _, err := tmpl.Growing(short, in).Render(t.Context(), 5)
 				require.NoError(t, err)
 			case 3:
-				spare, err := tmpl.Render(t.Context(), short, in)
-				require.NoError(t, err)
 				reusing := in
 				reusing.Reuse = spare
 				_, err = tmpl.Render(t.Context(), long, reusing)
