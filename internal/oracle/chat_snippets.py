@@ -107,6 +107,7 @@ SYNTAX = """
 {% set ns = namespace() %}{% set ns.t %}abc{% endset %}{{ ns.t }}
 {% set ns = 1 %}{% set ns.t %}abc{% endset %}
 {% set ns.t | upper %}abc{% endset %}
+{% set ns = [] %}{% set ns.t %}{{ raise_exception('no') }}{% endset %}
 {% if t %}{% set v = 1 %}{% endif %}{{ v }}
 {% if no %}{% set s = 1 %}{% endif %}{{ s }}
 {% if no %}a{% elif n %}b{% elif i %}c{% else %}d{% endif %}
