@@ -136,6 +136,9 @@ func TestGrowingSeesWhatLinesRead(t *testing.T) {
 		"{% set y = messages if messages|length > 4 else 'abcdef' %}{% set z = y[1:] %}{{ messages[0].role }}{% for m in messages %}{{ loop.first and z[0] is string }}{% endfor %}{{ z|length }}",
 		"{% set y = (1, 2, messages|length) %}{% set z = y[1:] %}{{ x }}" + loop + "{{ z }}", "{% set y = messages[1:] %}{% set z = y[2:] %}{% if z|length < 3 %}{{ z[1].role }}{% endif %}{{ z|length > 1 }}{{ z[0].role }}{{ x }}" + loop,
 		"{% for m in messages %}{% set y = messages[1:] %}{% set n = namespace(f=0) %}{% for k in y %}{% if k.role == 'tool' %}{% set n.f = n.f + 1 %}{% endif %}{% endfor %}{{ n.f }}{{ y|length > loop.index }}{% endfor %}",
+		"{% set y = messages %}{{ x }}" + loop + "{{ y|length }}{{ y }}{{ y is sameas messages }}", "{% set y = messages[1:] %}{{ x }}" + loop + "{{ y|length }}{{ y }}{{ y is sameas messages }}",
+		"{% set y = messages[1:] %}{% set z = y %}{{ x }}" + loop + "{{ y is sameas z }}{{ z[1:]|length }}",
+		"{% for m in messages %}{% set y = messages %}{{ loop.first and y is sameas messages }}{% endfor %}", "{% set y = tools or 'none' %}{% set z = y %}{{ messages[0].role }}{% for t in messages|groupby('role') %}{% set z = t %}{% set w = z %}{{ w.grouper }}{% endfor %}" + loop + "{{ z }}",
 		"{% set a, b = 1, messages|length %}{{ a }}{{ x }}{{ b }}" + loop, "{% set t %}{{ messages|length }}{% endset %}{% set u %}{{ x }}-{% endset %}{{ u }}{{ t }}" + loop, "{% set t %}" + loop + "{% endset %}{{ x }}{{ t }}" + loop,
 		// Text of another length, blocks and branches.
 		"{{ messages|length * 3 }}{% set x = 'y' %}{{ x }}{{ x }}" + loop, "{{ '.' * (messages|length) }}{{ messages[0].content }}{{ x }}" + loop, "{{ messages[-1].content }}{% set x = messages[0].content %}{{ x }}" + loop,

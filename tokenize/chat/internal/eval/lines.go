@@ -129,10 +129,14 @@ func (lt *section) skip(x *exec) int {
 func (lt *section) today(v value.Value) value.Value {
 	switch v := v.(type) {
 	case *source:
-		if v.base != nil {
-			return restOf(lt.today(v.base), v.from)
+		if v.base == nil {
+			return lt.t.values[v.place]
 		}
-		return lt.t.values[v.place]
+		if v.run != lt.t.runs {
+			v.run = lt.t.runs
+			v.set(restOf(lt.today(v.base), v.from))
+		}
+		return v.v
 	case *Namespace:
 		return lt.t.spaces[v.number-1]
 	}

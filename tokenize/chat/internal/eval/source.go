@@ -22,6 +22,7 @@ type source struct {
 	late  bool    // v was set in the pass under way: see later
 	base  *source // the list of which v is the rest from an item on; nil for none
 	from  int
+	run   int // the one that v is of
 }
 
 type sourceKind uint8
@@ -227,7 +228,10 @@ func (x *exec) rest(e expr) *source {
 		return nil
 	}
 	s.narrow(math.MinInt64, math.MaxInt64) // it is a list
-	r := &source{in: s.in, place: s.place, base: s, from: from}
+	if from == 0 {
+		return s
+	}
+	r := &source{in: s.in, base: s, from: from, run: x.trace.runs}
 	r.set(restOf(s.v, from))
 	return r
 }
