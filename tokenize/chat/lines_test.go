@@ -139,6 +139,8 @@ func TestGrowingSeesWhatLinesRead(t *testing.T) {
 		"{% set y = messages %}{{ x }}" + loop + "{{ y|length }}{{ y }}{{ y is sameas messages }}", "{% set y = messages[1:] %}{{ x }}" + loop + "{{ y|length }}{{ y }}{{ y is sameas messages }}",
 		"{% set y = messages[1:] %}{% set z = y %}{{ x }}" + loop + "{{ y is sameas z }}{{ z[1:]|length }}",
 		"{% for m in messages %}{% set y = messages %}{{ loop.first and y is sameas messages }}{% endfor %}", "{% set y = tools or 'none' %}{% set z = y %}{{ messages[0].role }}{% for t in messages|groupby('role') %}{% set z = t %}{% set w = z %}{{ w.grouper }}{% endfor %}" + loop + "{{ z }}",
+		// The same text of another message, or generated in another place.
+		"{% for m in messages[1:] or messages %}{{ loop.last }}{% endfor %}" + loop, "{% if messages|length > 1 %}{% generation %}a{% endgeneration %}b{% else %}a{% generation %}b{% endgeneration %}{% endif %}" + loop,
 		"{% set a, b = 1, messages|length %}{{ a }}{{ x }}{{ b }}" + loop, "{% set t %}{{ messages|length }}{% endset %}{% set u %}{{ x }}-{% endset %}{{ u }}{{ t }}" + loop, "{% set t %}" + loop + "{% endset %}{{ x }}{{ t }}" + loop,
 		// Text of another length, blocks and branches.
 		"{{ messages|length * 3 }}{% set x = 'y' %}{{ x }}{{ x }}" + loop, "{{ '.' * (messages|length) }}{{ messages[0].content }}{{ x }}" + loop, "{{ messages[-1].content }}{% set x = messages[0].content %}{{ x }}" + loop,

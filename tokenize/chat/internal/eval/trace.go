@@ -126,6 +126,16 @@ func (t *Trace) repeats(x *exec, m mark) bool {
 			return false
 		}
 	}
+	for i, e := range x.output.Messages {
+		if (Extent{e.Message, e.Start + t.from.text, e.End + t.from.text}) != t.Messages[t.from.messages+i] {
+			return false
+		}
+	}
+	for i, g := range x.root.Gens {
+		if [2]int{g[0] + t.from.text, g[1] + t.from.text} != t.Gens[t.from.gens+i] {
+			return false
+		}
+	}
 	return true
 }
 
