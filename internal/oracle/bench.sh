@@ -46,7 +46,7 @@ fi
 title "chat templates: rendering against jinja2, and with encoding"
 templates=${XDG_CACHE_HOME:-$HOME/.cache}/turnpack/templates-kit
 if [ -d "$templates" ] && has jinja2; then
-  GOMAXPROCS=1 GOGC=400 go test ./tokenize/chat -run '^$' -bench Render -benchtime 10x -count 3 | grep -e Benchmark -e '^cpu' | tee "$tmp/render.txt"
+  GOMAXPROCS=1 GOGC=400 go test ./tokenize/chat -run '^$' -bench Render -benchtime 30x -count 3 | grep -e Benchmark -e '^cpu' | tee "$tmp/render.txt"
   "$python" "$here/bench_chat.py" "$templates" "$tmp/render.txt"
   GOMAXPROCS=1 GOGC=400 go test ./tokenize -run '^$' -bench 'Document|EncodeWhole' -benchtime 1x | grep -e Benchmark
 else

@@ -2,7 +2,7 @@
 
 usage: bench_chat.py TEMPLATES_DIR [GO_OUTPUT]
 
-Prints CPU microseconds per rendering, best of 9 blocks of 20, and with the output of
+Prints CPU microseconds per rendering, best of 27 blocks of 20, and with the output of
 BenchmarkRender, of which the least counts, how many times as long that is.
 """
 import re, sys, time
@@ -39,7 +39,7 @@ for name in ("qwen3", "llama3_1", "gptoss"):
     for label, f in (("template.render", bare), ("render_jinja_template", whole)):
         f()
         times[label] = 9e6
-        for _ in range(9):
+        for _ in range(27):
             t = time.process_time()
             for _ in range(20):
                 f()
