@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -54,6 +55,7 @@ func recordings(rng *rand.Rand, r *rollout.Rollout, rows []rollout.Sequence) (pl
 }
 
 func TestStoredPromptsAreComparedAsPlainOnes(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 63
 	m := qwen3(t)
 	unattributed, attributed := 0, 0

@@ -50,6 +50,7 @@ func oddContext(rng *rand.Rand, r *rollout.Rollout, m int) (parts []rollout.Cont
 
 // What a context shows is encoded as if its messages were all there is.
 func TestContextsAreConversations(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	const seed = 64

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -15,6 +16,7 @@ import (
 // reply. One inside recorded text that the template puts there, a variable or
 // another message, ends nothing, and that text is no part of the reply.
 func TestStopIsNeverRecordedText(t *testing.T) {
+	kit.OneGoroutine(t)
 	const turn = `{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}STOP{% endfor %}ALWAYS{% if add_generation_prompt %}<|im_start|>assistant
 {% else %}END{% endif %}`

@@ -154,6 +154,7 @@ func TestEveryPrefixFails(t *testing.T) {
 }
 
 func TestCompiled(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, name := range []string{"tiny_bytelevel", "tiny_spm", "qwen3"} {
 		t.Run(name, func(t *testing.T) {
 			tok := load(t, name)

@@ -114,6 +114,7 @@ func longMessages(rng *rand.Rand, turns int, lone bool) (list []Value) {
 
 // Whatever prefixes are rendered in whatever order, each is what Render gives.
 func TestGrowingIsRender(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -229,6 +230,7 @@ func TestGrowingKeepsLimits(t *testing.T) {
 // The prompts of a conversation take steps of the program in its length: twice
 // the turns, twice the steps.
 func TestGrowingIsLinear(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	n := 0
@@ -263,6 +265,7 @@ func TestGrowingIsLinear(t *testing.T) {
 
 // Templates that do what makes leaving out unsafe.
 func TestGrowingSeesWhatPassesRead(t *testing.T) {
+	kit.OneGoroutine(t)
 	loop := func(body string) string { return "{% for m in messages %}" + body + "{% endfor %}" }
 	for _, source := range []string{
 		loop("{{ loop.length }}"), loop("{{ loop.revindex0 }}"), loop("{{ loop.last }}{{ m.content }}"), loop("{{ loop.nextitem.content }}|"),

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // turnExceptions are left out: DiffusionGemma puts the content of a message
@@ -31,6 +33,7 @@ var turnExceptions = map[string]bool{
 //   - DiffusionGemma stops at <|tool_response> when it calls a tool;
 //   - DeepSeek marks the end of a tool result, which the environment writes.
 func TestKitTurnsAgreeWithGenerationSpans(t *testing.T) {
+	kit.OneGoroutine(t)
 	convs := kitConversations(t)
 	prompts := map[string]string{}
 	checked := 0

@@ -3,10 +3,13 @@ package chat
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // Programs of random lines render growing conversations as they render them alone.
 func TestGrowingRandomLines(t *testing.T) {
+	kit.OneGoroutine(t)
 	lines := []string{
 		"{% set a = messages %}", "{% set b = messages[1:] %}", "{% set b = a[1:] %}", "{% set a = b %}", "{% set n = messages|length %}", "{% set n = 3 %}", "{% set c = messages[0].content %}", "{% set c = messages[2].role ~ c %}",
 		"{% set ns = namespace(k=n, s='') %}", "{% set ns.k = 5 %}", "{% set ns.s = ns.s ~ messages[1].role %}", "{% set o = ns %}", "{% set o.s = 'o' %}", "{{ ns.k }}{{ o.s }}", "{{ c }}", "{{ n }}", "{{ b|length }}", "{{ a[0].role }}{{ b[1].role }}",

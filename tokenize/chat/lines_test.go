@@ -50,6 +50,7 @@ func withTools(t testing.TB, c *Conversation, n int) *Conversation {
 // From the third prompt on, one of a growing conversation takes as many steps of the program
 // with twelve tools and a long system text as with one tool and a short one.
 func TestGrowingLeavesOutTheTools(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	n := 0
@@ -109,6 +110,7 @@ func TestLinesThatAreLeftOut(t *testing.T) {
 
 // Templates that do what makes leaving out unsafe in front of their loop, or between two.
 func TestGrowingSeesWhatLinesRead(t *testing.T) {
+	kit.OneGoroutine(t)
 	const loop = "{% for m in messages %}{{ m.role }}{{ x }}{% endfor %}"
 	for _, source := range []string{
 		// Objects that change, and are no namespaces.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // oddConversation has messages in which loops look for something: ids that come
@@ -85,6 +87,7 @@ func sameProgram(t *testing.T, quick, slow string) (n, failed int) {
 // A loop that looks for a message does what it does pass by pass. A list made by an
 // addition is no part of the conversation, so there it is done so.
 func TestSeekingIsWalking(t *testing.T) {
+	kit.OneGoroutine(t)
 	body := func(find string) string {
 		return "{% for m in messages %}{% set id = m.tool_call_id %}{% set ns = namespace(v='-', w=0) %}" + find + "{{ m.role }}{{ ns.v }}{{ ns.w }} {% endfor %}"
 	}
@@ -129,6 +132,7 @@ func TestSeekingIsWalking(t *testing.T) {
 // A loop that a flag has ended, and a range whose end is read as far as it goes, do
 // what they do in full. With "and true" a flag is none, and a range with a step is read.
 func TestFlagsAndRanges(t *testing.T) {
+	kit.OneGoroutine(t)
 	outer := func(find string) string {
 		return "{% set n = messages|length %}{% for m in messages %}{% set ns = namespace(v='-', f=false) %}" + find + "{{ m.role }}{{ ns.v }} {% endfor %}"
 	}

@@ -34,6 +34,7 @@ func placed(r *Result, place func(number int) int) (spans []string, extents []Ex
 // A selection renders, and has turns, as if its messages made a conversation of
 // their own: left out, in another order, with others between them.
 func TestSelectIsNewConversation(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	// One that writes an earlier message behind the name of a call, and one whose markers

@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // A loop that can only set flags ends early, and nobody can tell: a statement more
 // in its body makes it an ordinary one.
 func TestLoopsThatOnlySetFlags(t *testing.T) {
+	kit.OneGoroutine(t)
 	const source = `{%% set ns = namespace(a=0, b='-', n=0) %%}{%% set other = namespace(a=0) %%}
 {%%- for m in %s %%}%s{%% if %s %%}%s{%% endif %%}{%% endfor %%}{{ ns.a }}{{ ns.b }}{{ ns.n }}{{ other.a }}{{ m is defined }}`
 	vars, err := ParseJSON([]byte(`{"k":"x","list":[{"role":"u","x":1},{"role":"a","x":null,"t":[]},{"role":"a"},{"role":"u","t":[1]},{"role":"a","x":"y"}],

@@ -62,6 +62,7 @@ func mixedConversation(t *testing.T, rng *rand.Rand, turns int) *Conversation {
 //   - Phi-3 ends the whole text with </s>;
 //   - DiffusionGemma has no generation prompt behind a tool result, but a header.
 func TestTurnsAreAnswers(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	const seed = 31
