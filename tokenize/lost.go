@@ -38,14 +38,15 @@ func (w written) calls(n int) (count int) {
 // lacks reports whether some of a recorded text is left out: more than white space
 // and the markers of reasoning, which templates write anew.
 func (w written) lacks(p part, recorded string) bool {
-	if recorded == "" {
-		return false
-	}
-	size := 0
+	size, trimmed := 0, strings.TrimSpace(recorded)
 	for _, f := range w.fields {
-		if f.part == p {
-			size += f.end - f.start
+		if f.part != p {
+			continue
 		}
+		if strings.TrimSpace(w.text[f.start:f.end]) == trimmed { // as nearly always
+			return false
+		}
+		size += f.end - f.start
 	}
 	if size >= len(recorded) {
 		return false
