@@ -3,6 +3,7 @@ package tokenize
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -62,11 +63,30 @@ func (w written) lacks(p part, recorded string) bool {
 
 // inked is the size of a text without white space and markers of reasoning.
 func inked(text string) (n int) {
-	for _, s := range strings.FieldsFunc(thinkTag.ReplaceAllLiteralString(text, " "), unicode.IsSpace) {
-		n += len(s)
+	for text != "" {
+		end := strings.IndexAny(text[1:], "<[") + 1 // where the next marker may begin
+		if end == 0 {
+			end = len(text)
+		}
+		if begin := strings.TrimPrefix(text[1:end], "/"); (text[0] == '<' || text[0] == '[') && begin != "" && strings.IndexByte("tTrRsS", begin[0]) >= 0 {
+			if at := thinkTag.FindStringIndex(text[:min(end, longestTag)]); at != nil {
+				text = text[at[1]:]
+				continue
+			}
+		}
+		n += end
+		for _, r := range text[:end] {
+			if unicode.IsSpace(r) {
+				n -= utf8.RuneLen(r)
+			}
+		}
+		text = text[end:]
 	}
 	return n
 }
+
+// longestTag is more than the bytes of any marker of reasoning.
+const longestTag = 32
 
 // complete checks that what was written of message m holds what the policy sampled:
 // without any tool call nobody knows that; what else is lost is counted.
