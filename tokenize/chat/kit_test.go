@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,21 @@ func kitTemplate(t testing.TB, name string) *Template {
 	tmpl, err := Compile(string(src), Options{Name: name})
 	require.NoError(t, err)
 	return tmpl
+}
+
+// kitTemplates are the templates of the kit by name, in its order.
+func kitTemplates(t testing.TB) iter.Seq2[string, *Template] {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
+	require.NoError(t, err)
+	return func(yield func(string, *Template) bool) {
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), ".jinja")
+			if !yield(name, kitTemplate(t, name)) {
+				return
+			}
+		}
+	}
 }
 
 func lines(t testing.TB, path string, each func([]byte)) {

@@ -2,8 +2,6 @@ package chat
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,15 +49,8 @@ func withTools(t testing.TB, c *Conversation, n int) *Conversation {
 // with twelve tools and a long system text as with one tool and a short one.
 func TestGrowingLeavesOutTheTools(t *testing.T) {
 	kit.OneGoroutine(t)
-	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
-	require.NoError(t, err)
 	n := 0
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".jinja")
-		src, err := os.ReadFile(file)
-		require.NoError(t, err)
-		tmpl, err := Compile(string(src), Options{Name: name})
-		require.NoError(t, err)
+	for name, tmpl := range kitTemplates(t) {
 		for _, kind := range []string{"text", "tools"} {
 			var steps [2][]int
 			for k, tools := range []int{1, 12} {

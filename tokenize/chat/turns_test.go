@@ -3,8 +3,6 @@ package chat
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -63,17 +61,11 @@ func mixedConversation(t *testing.T, rng *rand.Rand, turns int) *Conversation {
 //   - DiffusionGemma has no generation prompt behind a tool result, but a header.
 func TestTurnsAreAnswers(t *testing.T) {
 	kit.OneGoroutine(t)
-	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
-	require.NoError(t, err)
 	const seed = 31
-	checked := 0
-	for k, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".jinja")
-		src, err := os.ReadFile(file)
-		require.NoError(t, err)
-		tmpl, err := Compile(string(src), Options{Name: name})
-		require.NoError(t, err)
-		rng := rand.New(rand.NewPCG(seed, uint64(k)))
+	k, checked := uint64(0), 0
+	for name, tmpl := range kitTemplates(t) {
+		rng := rand.New(rand.NewPCG(seed, k))
+		k++
 		in := Input{Now: kitClock, Kwargs: map[string]Value{"bos_token": String("<s>"), "eos_token": String("</s>")}}
 		asking := in
 		asking.AddGenerationPrompt = true
