@@ -19,8 +19,9 @@ type headTail struct {
 	budget, fixed int
 	head          float64
 	note          func(int) rollout.Message
-	// full is set when the plain history has exceeded the budget. It only grows
-	// from there, so it is not counted again.
+	// full is set when the plain history has exceeded the budget, and it is not
+	// counted again. Where a template drops old reasoning it could fit once more; the
+	// window stays then, so that no turn takes a count of the whole history.
 	full bool
 }
 
