@@ -28,6 +28,9 @@ func readPages(pages file.PageReader, leaf Leaf, total int64, out *Chunk, levels
 			continue
 		case *file.DataPageV1:
 			data, n = p.Data(), int(p.NumValues())
+			if err := fits(n, levels, total); err != nil {
+				return err
+			}
 			var err error
 			if leaf.List {
 				if data, err = prefixedLevels(data, &levels.rep, n, 1); err != nil {
@@ -41,6 +44,9 @@ func readPages(pages file.PageReader, leaf Leaf, total int64, out *Chunk, levels
 			}
 		case *file.DataPageV2:
 			data, n = p.Data(), int(p.NumValues())
+			if err := fits(n, levels, total); err != nil {
+				return err
+			}
 			rep, def := int(p.RepetitionLevelByteLen()), int(p.DefinitionLevelByteLen())
 			if rep > len(data) || def > len(data)-rep {
 				return errShort
@@ -78,6 +84,15 @@ func readPages(pages file.PageReader, leaf Leaf, total int64, out *Chunk, levels
 	}
 	if int64(levels.n) != total {
 		return fmt.Errorf("the data end after %d of %d values", levels.n, total)
+	}
+	return nil
+}
+
+// fits refuses a page of more values than its chunk has left, before runs of a
+// few bytes are written out as values.
+func fits(n int, levels *levelSink, total int64) error {
+	if int64(n) > total-int64(levels.n) {
+		return fmt.Errorf("a page of %d values follows %d of %d", n, levels.n, total)
 	}
 	return nil
 }

@@ -201,8 +201,9 @@ func (f *File) Read(g int, leaf Leaf) (out *Chunk, err error) {
 	return out, nil
 }
 
-// checkExtent refuses a chunk that lies outside the file before anything is
-// allocated for it.
+// checkExtent refuses a chunk that lies outside the file, or says it holds more
+// values than a file of that size can be meant to hold, before anything is
+// allocated for it: a run of a few bytes stands for any number of equal values.
 func (f *File) checkExtent(meta *metadata.ColumnChunkMetaData) error {
 	at, n := meta.DataPageOffset(), meta.TotalCompressedSize()
 	if meta.HasDictionaryPage() {
@@ -210,6 +211,9 @@ func (f *File) checkExtent(meta *metadata.ColumnChunkMetaData) error {
 	}
 	if at < 0 || n < 0 || at > f.size || n > f.size-at || meta.NumValues() < 0 {
 		return fmt.Errorf("a column chunk of %d bytes at %d lies outside the file of %d bytes", n, at, f.size)
+	}
+	if most := max(1<<24, 256*f.size); meta.NumValues() > most {
+		return fmt.Errorf("a column chunk of %d values in a file of %d bytes, at most %d are read", meta.NumValues(), f.size, most)
 	}
 	return nil
 }
