@@ -31,7 +31,9 @@
 //
 // What one history turn adds is counted once. On top of that each context is
 // counted as a whole, which keeps the promise for counters whose counts do not
-// add up (a template that drops old reasoning, say). An [AdditiveCounter] counts
-// each message once and nothing else, so that a rollout is planned in time linear
-// in its messages.
+// add up (a template that drops old reasoning, say), and HeadTail and Tail ask in
+// each turn whether the plain history fits. A counter that goes on from what it
+// counted before, as tokenize.Counter does, answers that from what is new. An
+// [AdditiveCounter] counts each message once and nothing else, so that a rollout
+// is planned in time linear in its messages.
 package ctxwindow

@@ -19,10 +19,6 @@ type headTail struct {
 	budget, fixed int
 	head          float64
 	note          func(int) rollout.Message
-	// full is set when the plain history has exceeded the budget, and it is not
-	// counted again. Where a template drops old reasoning it could fit once more; the
-	// window stays then, so that no turn takes a count of the whole history.
-	full bool
 }
 
 func (p HeadTail) start(pl *planner) strategy {
@@ -41,12 +37,10 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 	if n == 0 {
 		return nil, step{}, nil
 	}
-	if !s.full {
-		total, err := s.meter.count(ctx, []unit{{from: 0, to: n}})
-		if err != nil || total <= s.budget {
-			return nil, step{tokens: total}, err
-		}
-		s.full = true
+	// A history that did not fit may do so again: templates drop old reasoning.
+	total, err := s.meter.count(ctx, []unit{{from: 0, to: n}})
+	if err != nil || total <= s.budget {
+		return nil, step{tokens: total}, err
 	}
 	fixed, blocks := s.split(n, s.fixed)
 	if len(blocks) == 0 {
