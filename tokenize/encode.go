@@ -53,8 +53,30 @@ func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollo
 	}
 	for i := range seqs {
 		seqs[i].SampleIndex = i
+		j.dropFirst(&seqs[i])
 	}
 	return seqs, j.report, nil
+}
+
+// dropFirst reports the first token of a row as not trained, if it was sampled: a
+// template that writes nothing in front of a reply leaves nothing to predict it.
+func (j *job) dropFirst(seq *rollout.Sequence) {
+	if seq.Len() == 0 || seq.Flags[0]&rollout.FlagSampled == 0 {
+		return
+	}
+	rep := &j.report
+	rep.Trained--
+	rep.Dropped++
+	if rep.DroppedBy == nil {
+		rep.DroppedBy = map[lineage.DropReason]int{}
+	}
+	rep.DroppedBy[lineage.DropFirst]++
+	if seq.Flags[0]&rollout.FlagStop != 0 {
+		rep.StopsLost++
+	}
+	if rep.Exact > 0 && j.recorded(int(seq.Turn[0])) {
+		rep.Exact--
+	}
 }
 
 // within adds the turn and message to an error that does not name them.

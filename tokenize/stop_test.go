@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
 // A turn ends with the stop marker that the template writes right behind the
@@ -71,6 +72,38 @@ func trainedText(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout
 	text, err := m.Tokenizer.Decode(ids)
 	require.NoError(t, err)
 	return text
+}
+
+// The first token of a row is not trained, whatever the mode: reports know it where
+// a template writes nothing in front of the first reply.
+func TestReportKnowsFirstToken(t *testing.T) {
+	m := templateModels(t)["llava_next"]
+	r := &rollout.Rollout{ID: "a", Messages: say("assistant: one two", "user: three", "assistant: four")}
+	captured := *r
+	for _, turn := range rollout.TurnsOf(r) {
+		turn.Prompt.Add, turn.Output = []rollout.TokenID{}, []rollout.TokenID{5, 6, 7}
+		captured.Turns = append(captured.Turns, turn)
+	}
+	for _, r := range []*rollout.Rollout{r, &captured} {
+		for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+			require.NoError(t, err)
+			seqs, report, err := enc.EncodeReport(t.Context(), r)
+			require.NoError(t, err)
+			sampled, first := 0, 0
+			for _, s := range seqs {
+				for i, f := range s.Flags {
+					if f&rollout.FlagSampled != 0 {
+						sampled++
+						first += max(0, 1-i)
+					}
+				}
+			}
+			require.Positive(t, first, mode)
+			require.Equal(t, []int{sampled, sampled - first, first, first}, []int{report.Sampled, report.Trained, report.Dropped, report.DroppedBy[lineage.DropFirst]}, mode)
+			require.LessOrEqual(t, report.Exact, report.Trained, mode)
+		}
+	}
 }
 
 // White space alone is content, and a stop is trained behind it.

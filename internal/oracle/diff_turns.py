@@ -153,7 +153,7 @@ def columns(model, rows):
             at.append(len(raw))
             raw += model.spelled(i)
             seen[t] += t >= 0 and (k == 0 or row["turn"][k - 1] != t)
-            if not (bool(f & SAMPLED) == bool(mask) == (t >= 0) and bool(f & SPECIAL) == (i in model.added) and f & SAMPLED >= f // STOP & 1):
+            if not (bool(f & SAMPLED) == (t >= 0) and bool(mask) == (t >= 0 and k > 0) and bool(f & SPECIAL) == (i in model.added) and f & SAMPLED >= f // STOP & 1):
                 yield "mask, turn and flags", k, s, t, f, mask
         for m in MARK.finditer(raw):
             if any(row["source"][k] != int(m[1]) for k, a in enumerate(at) if m.start() <= a < m.end()):
@@ -165,8 +165,9 @@ def columns(model, rows):
 def counted(line, rows, said):
     """Faults of the report."""
     trained = sum(sum(r["loss_mask"]) for r in rows)
+    first = sum(r["flags"][0] & SAMPLED for r in rows)  # nothing predicts it
     turns = len(runs(rows))
-    want = {"turns": len(line["turns"]), "rows": len(rows), "sampled_tokens": trained, "trained_tokens": trained, "dropped_tokens": 0, "row_tokens": sum(len(r["input_ids"]) for r in rows),
+    want = {"turns": len(line["turns"]), "rows": len(rows), "sampled_tokens": trained + first, "trained_tokens": trained, "dropped_tokens": first, "row_tokens": sum(len(r["input_ids"]) for r in rows),
             "empty_turns": len(line["turns"]) - turns, "stop_tokens": sum(f // STOP & 1 for r in rows for f in r["flags"]), "stop_tokens_lost": 0}
     yield from ((k, v, said[k]) for k, v in want.items() if said[k] != v)
 
@@ -240,8 +241,6 @@ def main():
         for name, source in sources.items():
             model.folder.put(source)
             made = [Rollout(f"{name} {k}") for k in range(COUNT)]
-            if name.startswith("llava"):  # which writes nothing in front of a first reply, whose first token nothing can train
-                made = [m for m in made if m.messages[0]["role"] != "assistant"]
             lines = [m.line for m in made]
             answers = {mode: model.encode(lines, mode) for mode in ("perstep", "merged", "whole")}
             alone = [runs(a.get("rows", [])) for a in answers["perstep"]]

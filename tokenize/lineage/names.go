@@ -78,6 +78,7 @@ const (
 	DropErase                     // whole response given up by a join (Options.AllowErase)
 	DropTooLong                   // beyond Options.MaxRowTokens
 	DropPolicy                    // its turn was excluded by the caller
+	DropFirst                     // first of a row, so that nothing predicts it: counted where rows are encoded
 )
 
 var (
@@ -85,7 +86,7 @@ var (
 	joinNames    = [...]string{"exact", "splice", "realign"}
 	breakNames   = [...]string{"root", "drift_last", "drift_earlier", "rewrite", "sibling", "budget"}
 	segmentNames = [...]string{"prompt", "sampled", "context", "replay", "realigned", "scaffold"}
-	dropNames    = [...]string{"realign", "erase", "too_long", "policy"}
+	dropNames    = [...]string{"realign", "erase", "too_long", "policy", "first"}
 )
 
 func nameOf(names []string, what string, i uint8) string {
@@ -109,7 +110,7 @@ func (r BreakReason) String() string { return nameOf(breakNames[:], "break", uin
 // realigned, scaffold.
 func (k SegmentKind) String() string { return nameOf(segmentNames[:], "segment", uint8(k)) }
 
-// String returns the lower-case name: realign, erase, too_long, policy.
+// String returns the lower-case name: realign, erase, too_long, policy, first.
 func (r DropReason) String() string { return nameOf(dropNames[:], "drop", uint8(r)) }
 
 // MarshalText writes String, so that reports read as words.
