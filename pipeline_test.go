@@ -210,6 +210,11 @@ func TestOutcomesThatAreNoReward(t *testing.T) {
 		total += n
 	}
 	require.Equal(t, 3, total, "each is counted with its reason: %v", report.WithoutRows)
+	for k, i := range []int{0, 3, 6} {
+		at := report.WithoutRowsAt[k]
+		require.Equal(t, src[i].ID, at.Rollout)
+		require.Positive(t, report.WithoutRows[at.Reason], "and named")
+	}
 	for _, s := range dst.got {
 		require.GreaterOrEqual(t, s.Reward, -1.0)
 	}

@@ -20,8 +20,10 @@ type Report struct {
 	Trained  int64
 	// Status counts rollouts by how they ended.
 	Status map[string]int
-	// WithoutRows counts usable rollouts that gave no row, by reason.
-	WithoutRows map[string]int
+	// WithoutRows counts usable rollouts that gave no row, by reason; WithoutRowsAt
+	// lists the first 10,000, without errors.
+	WithoutRows   map[string]int
+	WithoutRowsAt []Skip
 	// MaskedRows counts rows left out because their whole mask was zeroed, by
 	// reason.
 	MaskedRows map[string]int

@@ -158,6 +158,9 @@ func (x *run) book(res *result) {
 	}
 	if len(res.rows) == 0 {
 		count(&x.report.WithoutRows, res.why, 1)
+		if len(x.report.WithoutRowsAt) < maxSkips {
+			x.report.WithoutRowsAt = append(x.report.WithoutRowsAt, skipOf(res.r, nil, res.why))
+		}
 	}
 	if err := res.report.FirstUnknown; err != nil {
 		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "context unknown"))
@@ -221,7 +224,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		case len(seqs) == 0 && report.UnknownContext > 0:
 			res.why = "what the model saw is not known"
 		case len(seqs) == 0:
-			res.why = "no sampled turn"
+			res.why = "no sampled token"
 		case reason != "":
 			res.why = "masked: " + reason
 		default:

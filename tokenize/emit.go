@@ -233,9 +233,6 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	j.unwritten()
 	j.report.Turns = len(j.turns)
 	j.report.EmptyTurns = len(j.turns) - len(spans) - j.report.UnknownContext
-	if len(spans) == 0 && j.report.UnknownContext > 0 {
-		return nil, nil
-	}
 	turn = slices.Grow(turn[:0], cols.len())[:cols.len()]
 	for k := range turn {
 		turn[k] = -1
@@ -265,6 +262,9 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		j.report.Sampled += to - from
 		j.report.Trained += to - from
 		j.report.Rendered += to - from
+	}
+	if id.FirstTurn < 0 { // none has a token
+		return nil, nil
 	}
 	j.report.Rows, j.report.RowTokens = 1, cols.len()
 	var b rollout.SequenceBuilder

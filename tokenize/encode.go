@@ -36,8 +36,8 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	return &Encoder{model: model, opts: opts, added: added}, nil
 }
 
-// Encode returns the sequences of r in order, without loss weights. A rollout
-// without a sampled turn whose context is known gives none. The sequences share
+// Encode returns the sequences of r in order, without loss weights. A rollout of
+// which no sampled token is known with its context gives none. The sequences share
 // memory with each other but not with r.
 func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, error) {
 	seqs, _, err := e.EncodeReport(ctx, r)

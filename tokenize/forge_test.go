@@ -333,7 +333,7 @@ func TestCombiningMarksHideNormalizedTokens(t *testing.T) {
 		{"<n>", "\u0301x", []rollout.TokenID{2026, 1638, 87}},
 		{"<n>", "\u0327\u0338x", []rollout.TokenID{27, 77, 691, 107, 136, 100, 87}},
 	} {
-		m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: tokenizer}, "chat_template.jinja": {Data: []byte(c.before + `{{ messages[0].content }}<|im_end|>{{ messages[1].content }}`)}, "tokenizer_config.json": {Data: []byte(`{"eos_token": "<|im_end|>"}`)}}, ".")
+		m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: tokenizer}, "chat_template.jinja": {Data: []byte(`{% for m in messages %}` + c.before + `{{ m.content }}<|im_end|>{% endfor %}`)}, "tokenizer_config.json": {Data: []byte(`{"eos_token": "<|im_end|>"}`)}}, ".")
 		require.NoError(t, err)
 		for _, specials := range []tokenize.Specials{tokenize.SpecialsGuard, tokenize.SpecialsParity} {
 			got := encode(t, m, tokenize.Options{Mode: tokenize.Whole, Specials: specials}, &rollout.Rollout{ID: "r", Messages: say("user: "+c.content, "assistant: y")})

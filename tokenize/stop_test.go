@@ -170,10 +170,26 @@ func TestReplyInsideAToken(t *testing.T) {
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: \n"), Turns: []rollout.Turn{{Message: 1, FinishReason: "length"}}}
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.Whole, Edges: tokenize.EdgesDocument})
 	require.NoError(t, err)
-	_, report, err := enc.EncodeReport(t.Context(), r)
+	seqs, report, err := enc.EncodeReport(t.Context(), r)
 	require.NoError(t, err)
+	require.Empty(t, seqs)
 	require.Equal(t, 1, report.EmptyTurns)
 	require.Zero(t, report.Trained)
+}
+
+// In no mode is there a row in which nothing was sampled: the report counts its turns.
+func TestNothingSampledNoRow(t *testing.T) {
+	m := templateModels(t)["qwen3"]
+	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: ", "user: two", "assistant: ")}
+	r.Turns = []rollout.Turn{{Message: 1, FinishReason: "length"}, {Message: 3, FinishReason: "length"}}
+	for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+		require.NoError(t, err)
+		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		require.NoError(t, err)
+		require.Empty(t, seqs, mode)
+		require.Equal(t, []int{2, 2, 0, 0}, []int{report.Turns, report.EmptyTurns, report.Rows, report.RowTokens}, mode)
+	}
 }
 
 // A template may write the content of a message behind the results of its calls. A whole

@@ -35,6 +35,7 @@ type summary struct {
 	Unrewarded    []string       `json:"rollouts_without_reward,omitempty"`
 	Status        map[string]int `json:"status"`
 	WithoutRows   map[string]int `json:"rollouts_without_rows,omitempty"`
+	WithoutRowsAt []skipLine     `json:"rollouts_without_rows_listed,omitempty"`
 	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
 	Notes         map[string]int `json:"notes,omitempty"`
 	LeftOut       int            `json:"records_left_out"`
@@ -74,7 +75,7 @@ type skipLine struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Reason  string `json:"reason"`
-	Error   string `json:"error"`
+	Error   string `json:"error,omitempty"`
 }
 
 func summarize(r turnpack.Report, took time.Duration, output string) *summary {
@@ -93,7 +94,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		s.LostColumns = append(s.LostColumns, "versions")
 	}
 	s.LeftOut = r.LeftOut
-	s.Skipped, s.Untrained, s.Unknown = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext
+	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
 	}
@@ -113,7 +114,11 @@ func (k skipLine) shown() string {
 func skipLines(skips []turnpack.Skip) []skipLine {
 	var out []skipLine
 	for _, k := range skips {
-		out = append(out, skipLine{k.Rollout, k.File, k.Line, k.Reason, k.Error.Error()})
+		line := skipLine{Rollout: k.Rollout, File: k.File, Line: k.Line, Reason: k.Reason}
+		if k.Error != nil {
+			line.Error = k.Error.Error()
+		}
+		out = append(out, line)
 	}
 	return out
 }
