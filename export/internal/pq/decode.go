@@ -7,128 +7,43 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v17/parquet"
-	"github.com/apache/arrow/go/v17/parquet/file"
 )
 
 var errShort = errors.New("a page ends before its values do")
 
-// readPages decodes the pages of a chunk that says it holds total values.
-func readPages(pages file.PageReader, leaf Leaf, total int64, out *Chunk, levels *levelSink) error {
-	var dict *Chunk
-	for pages.Next() {
-		var data []byte
-		var n int
-		p := pages.Page()
-		switch p := p.(type) {
-		case *file.DictionaryPage:
-			dict = &Chunk{}
-			if err := appendValues(dict, leaf, parquet.Encodings.Plain, p.Data(), int(p.NumValues()), nil); err != nil {
-				return fmt.Errorf("dictionary: %w", err)
-			}
-			continue
-		case *file.DataPageV1:
-			data, n = p.Data(), int(p.NumValues())
-			if err := fits(n, levels, total); err != nil {
-				return err
-			}
-			var err error
-			if leaf.List {
-				if data, err = prefixedLevels(data, &levels.rep, n, 1); err != nil {
-					return err
-				}
-			}
-			if leaf.maxDef > 0 {
-				if data, err = prefixedLevels(data, &levels.def, n, leaf.maxDef); err != nil {
-					return err
-				}
-			}
-		case *file.DataPageV2:
-			data, n = p.Data(), int(p.NumValues())
-			if err := fits(n, levels, total); err != nil {
-				return err
-			}
-			rep, def := int(p.RepetitionLevelByteLen()), int(p.DefinitionLevelByteLen())
-			if rep > len(data) || def > len(data)-rep {
-				return errShort
-			}
-			if leaf.List {
-				if err := readLevels(data[:rep], &levels.rep, n, 1); err != nil {
-					return err
-				}
-			}
-			if leaf.maxDef > 0 {
-				if err := readLevels(data[rep:rep+def], &levels.def, n, leaf.maxDef); err != nil {
-					return err
-				}
-			}
-			data = data[rep+def:]
-		default:
-			continue
-		}
-		present := n
-		if leaf.maxDef > 0 {
-			present = 0
-			for _, d := range levels.def[len(levels.def)-n:] {
-				if d == leaf.maxDef {
-					present++
-				}
-			}
-		}
-		levels.n += n
-		if err := appendValues(out, leaf, parquet.Encoding(p.Encoding()), data, present, dict); err != nil {
-			return err
-		}
-	}
-	if err := pages.Err(); err != nil {
-		return err
-	}
-	if int64(levels.n) != total {
-		return fmt.Errorf("the data end after %d of %d values", levels.n, total)
-	}
-	return nil
-}
-
-// fits refuses a page of more values than its chunk has left, before runs of a
-// few bytes are written out as values.
-func fits(n int, levels *levelSink, total int64) error {
-	if int64(n) > total-int64(levels.n) {
-		return fmt.Errorf("a page of %d values follows %d of %d", n, levels.n, total)
-	}
-	return nil
-}
-
 // appendValues decodes n values in encoding enc.
-func appendValues(out *Chunk, leaf Leaf, enc parquet.Encoding, data []byte, n int, dict *Chunk) error {
+func (p *pages) appendValues(enc parquet.Encoding, data []byte, n int) error {
 	if n == 0 {
 		return nil
 	}
+	out, typ := p.out, p.leaf.Type
 	switch {
 	case enc == parquet.Encodings.Plain:
-		return appendPlainValues(out, leaf.Type, data, n)
+		return appendPlainValues(out, typ, data, n)
 	case enc == parquet.Encodings.RLEDict || enc == parquet.Encodings.PlainDict:
-		if dict == nil {
+		if p.dict == nil {
 			return errors.New("a page refers to a dictionary that is not there")
 		}
-		return appendDictValues(out, leaf.Type, data, n, dict)
+		return appendDictValues(out, typ, data, n, p.dict)
 	case enc == byteStreamSplit:
-		return appendSplitValues(out, leaf.Type, data, n)
-	case enc == parquet.Encodings.DeltaBinaryPacked && (leaf.Type == parquet.Types.Int32 || leaf.Type == parquet.Types.Int64):
+		return appendSplitValues(out, typ, data, n)
+	case enc == parquet.Encodings.DeltaBinaryPacked && (typ == parquet.Types.Int32 || typ == parquet.Types.Int64):
 		v, _, err := readDelta(data, n)
 		for _, x := range v {
-			if leaf.Type == parquet.Types.Int32 {
+			if typ == parquet.Types.Int32 {
 				out.Ints = append(out.Ints, int32(x))
 			} else {
 				out.Longs = append(out.Longs, x)
 			}
 		}
 		return err
-	case enc == parquet.Encodings.DeltaLengthByteArray && leaf.Type == parquet.Types.ByteArray:
+	case enc == parquet.Encodings.DeltaLengthByteArray && typ == parquet.Types.ByteArray:
 		texts, _, err := readDeltaTexts(data, n)
 		out.Texts = append(out.Texts, texts...)
 		return err
-	case enc == parquet.Encodings.DeltaByteArray && leaf.Type == parquet.Types.ByteArray:
-		return appendPrefixed(out, data, n)
-	case enc == parquet.Encodings.RLE && leaf.Type == parquet.Types.Boolean:
+	case enc == parquet.Encodings.DeltaByteArray && typ == parquet.Types.ByteArray:
+		return p.appendPrefixed(data, n)
+	case enc == parquet.Encodings.RLE && typ == parquet.Types.Boolean:
 		var bits []int16
 		_, err := prefixedLevels(data, &bits, n, 1)
 		for _, b := range bits {
@@ -136,7 +51,7 @@ func appendValues(out *Chunk, leaf Leaf, enc parquet.Encoding, data []byte, n in
 		}
 		return err
 	}
-	return fmt.Errorf("encoding %s of type %s is not read", enc, leaf.Type)
+	return fmt.Errorf("encoding %s of type %s is not read", enc, typ)
 }
 
 func appendPlainValues(out *Chunk, t parquet.Type, data []byte, n int) error {
@@ -272,9 +187,14 @@ func pick[T any](dst, dict []T, data []byte, width, n int) ([]T, error) {
 		if uint64(v) >= uint64(len(dict)) {
 			return fmt.Errorf("index %d is outside a dictionary of %d values", v, len(dict))
 		}
-		x := dict[v]
-		for range times {
-			dst = append(dst, x)
+		if times == 1 {
+			dst = append(dst, dict[v])
+			return nil
+		}
+		var at []T
+		dst, at = grown(dst, times)
+		for i := range at {
+			at[i] = dict[v]
 		}
 		return nil
 	})

@@ -80,8 +80,9 @@ func readDeltaTexts(data []byte, n int) (out []string, rest []byte, err error) {
 	return out, data, nil
 }
 
-// appendPrefixed decodes n values of DELTA_BYTE_ARRAY.
-func appendPrefixed(out *Chunk, data []byte, n int) error {
+// appendPrefixed decodes n values of DELTA_BYTE_ARRAY. Few bytes can repeat a
+// long text often, so that the texts count as bytes of pages do.
+func (p *pages) appendPrefixed(data []byte, n int) error {
 	prefixes, data, err := readDelta(data, n)
 	if err != nil {
 		return err
@@ -95,8 +96,11 @@ func appendPrefixed(out *Chunk, data []byte, n int) error {
 		if size < 0 || size > int64(len(last)) {
 			return errShort
 		}
+		if err := p.spend(int(size)); err != nil {
+			return err
+		}
 		last = last[:size] + suffixes[i]
-		out.Texts = append(out.Texts, last)
+		p.out.Texts = append(p.out.Texts, last)
 	}
 	return nil
 }

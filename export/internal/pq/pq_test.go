@@ -163,21 +163,6 @@ func TestStrictPrefixesFail(t *testing.T) {
 	}
 }
 
-// A run of a few bytes can stand for billions of equal values, so the counts
-// that a file states are judged before they are written out.
-func TestCountsAreJudgedFirst(t *testing.T) {
-	data := write(t, [][]Values{randomRows(rand.New(rand.NewPCG(1, 2)), 5)}, []int{5}, Config{})
-	for want, values := range map[string]int64{"at most": 1 << 30, "a page of": 1} {
-		f, err := Open(bytes.NewReader(data), int64(len(data)))
-		require.NoError(t, err)
-		for i, l := range f.Leaves {
-			f.r.MetaData().RowGroups[0].Columns[i].MetaData.NumValues = values
-			_, err := f.Read(0, l)
-			require.ErrorContains(t, err, want, l.Name)
-		}
-	}
-}
-
 func TestShapeFaultsAreNamed(t *testing.T) {
 	bad := randomRows(rand.New(rand.NewPCG(3, 4)), 3)
 	bad[4].Ints = append(bad[4].Ints, 1)

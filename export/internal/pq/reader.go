@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v17/parquet"
-	"github.com/apache/arrow/go/v17/parquet/file"
-	"github.com/apache/arrow/go/v17/parquet/metadata"
-	"github.com/apache/arrow/go/v17/parquet/schema"
 )
 
-// File is an open Parquet file by any writer.
+// File is an open Parquet file by any writer. It must not be used concurrently.
 type File struct {
-	r    *file.Reader
-	size int64
+	r      io.ReaderAt
+	size   int64
+	foot   *footer
+	packed []byte // of the chunk being read
+	unpack decompressor
+
 	// Leaves are the columns that can be read: scalars and one-level lists.
 	Leaves []Leaf
 	// Skipped names the columns that cannot, with the reason.
@@ -35,10 +35,9 @@ type Leaf struct {
 	// Text is true for a byte array that is annotated as text.
 	Text bool
 
-	index    int
-	maxDef   int16
-	repDef   int16 // definition level of an element slot of a list
-	physical *schema.Column
+	index  int
+	maxDef int16
+	repDef int16 // definition level of an element slot of a list
 }
 
 // Chunk is one column of one row group. Which slice is filled follows from the
@@ -58,89 +57,17 @@ type Chunk struct {
 	NullElements int
 }
 
-// guard turns a panic of the decoding library into an error.
-func guard(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("damaged data: %v", r)
-	}
-}
-
 // Open reads the footer of a file of the given size.
-func Open(r io.ReaderAt, size int64) (out *File, err error) {
-	defer guard(&err)
-	head := make([]byte, len(magic))
-	if _, err := r.ReadAt(head, 0); err != nil || string(head) != magic {
-		return nil, fmt.Errorf("not a Parquet file: it does not start with %s", magic)
-	}
-	fr, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(parquet.NewReaderProperties(NewLimited(size))))
+func Open(r io.ReaderAt, size int64) (*File, error) {
+	foot, err := readFooter(r, size)
 	if err != nil {
 		return nil, err
 	}
-	out = &File{r: fr, size: size}
-	sc := fr.MetaData().Schema
-	for i := range sc.NumColumns() {
-		leaf, reason := leafOf(sc.Column(i))
-		leaf.index = i
-		if reason != "" {
-			out.Skipped = append(out.Skipped, sc.Column(i).Path()+": "+reason)
-			continue
-		}
-		out.Leaves = append(out.Leaves, leaf)
-	}
-	for i := range fr.NumRowGroups() {
-		if n := fr.MetaData().RowGroups[i].NumRows; n < 0 {
-			return nil, fmt.Errorf("row group %d says it has %d rows", i, n)
-		}
+	out := &File{r: r, size: size, foot: foot}
+	if out.Leaves, out.Skipped, err = leaves(foot.schema); err != nil {
+		return nil, err
 	}
 	return out, nil
-}
-
-func leafOf(c *schema.Column) (Leaf, string) {
-	path := strings.Split(c.Path(), ".")
-	out := Leaf{Name: path[0], Type: c.PhysicalType(), maxDef: c.MaxDefinitionLevel(), physical: c}
-	switch c.PhysicalType() {
-	case parquet.Types.FixedLenByteArray, parquet.Types.Int96:
-		return out, "type " + c.PhysicalType().String() + " is not read"
-	}
-	_, annotated := c.LogicalType().(schema.StringLogicalType)
-	_, jsonText := c.LogicalType().(schema.JSONLogicalType)
-	_, enum := c.LogicalType().(schema.EnumLogicalType)
-	out.Text = annotated || jsonText || enum
-	switch c.MaxRepetitionLevel() {
-	case 0:
-		if len(path) > 1 {
-			return out, "fields of structures are not read"
-		}
-		out.Nullable = out.maxDef > 0
-		return out, ""
-	case 1:
-	default:
-		return out, "lists of lists are not read"
-	}
-	out.List = true
-	// Walk up from the leaf: definition levels below the repeated node belong to
-	// the element.
-	out.repDef = out.maxDef
-	var n schema.Node = c.SchemaNode()
-	depth := 0
-	for ; n != nil && n.RepetitionType() != parquet.Repetitions.Repeated; n = n.Parent() {
-		if n.RepetitionType() == parquet.Repetitions.Optional {
-			out.repDef--
-		}
-		depth++
-	}
-	if n == nil || depth > 1 {
-		return out, "lists of structures are not read"
-	}
-	top := n
-	for top.Parent() != nil && top.Parent().Parent() != nil {
-		top = top.Parent()
-	}
-	if top != n && top != n.Parent() {
-		return out, "lists inside structures are not read"
-	}
-	out.Nullable = out.repDef > 1
-	return out, ""
 }
 
 // Leaf returns the readable column of that name.
@@ -153,69 +80,43 @@ func (f *File) Leaf(name string) (Leaf, bool) {
 }
 
 // Metadata returns the file metadata in order.
-func (f *File) Metadata() []KV {
-	var out []KV
-	m := f.r.MetaData().KeyValueMetadata()
-	for i, k := range m.Keys() {
-		out = append(out, KV{k, m.Values()[i]})
-	}
-	return out
-}
+func (f *File) Metadata() []KV { return f.foot.kv }
 
 // RowGroups is the number of row groups.
-func (f *File) RowGroups() int { return f.r.NumRowGroups() }
+func (f *File) RowGroups() int { return len(f.foot.groups) }
 
 // Rows is the number of rows of row group g.
-func (f *File) Rows(g int) int { return int(f.r.MetaData().RowGroups[g].NumRows) }
+func (f *File) Rows(g int) int { return int(f.foot.groups[g].rows) }
 
 // Read decodes one column of row group g.
-func (f *File) Read(g int, leaf Leaf) (out *Chunk, err error) {
-	defer guard(&err)
-	rg := f.r.RowGroup(g)
-	meta, err := rg.MetaData().ColumnChunk(leaf.index)
-	if err != nil {
+func (f *File) Read(g int, leaf Leaf) (*Chunk, error) {
+	columns := f.foot.groups[g].columns
+	if leaf.index >= len(columns) {
+		return nil, fmt.Errorf("row group %d has no column %s", g, leaf.Name)
+	}
+	at := columns[leaf.index]
+	if err := at.check(f.size); err != nil {
 		return nil, err
 	}
-	if err := f.checkExtent(meta); err != nil {
+	f.packed = slices.Grow(f.packed[:0], int(at.size))[:at.size]
+	if err := readAt(f.r, f.packed, at.start()); err != nil {
 		return nil, err
 	}
-	out = &Chunk{}
-	var levels levelSink
-	pages, err := rg.GetColumnPageReader(leaf.index)
-	if err != nil {
+	p := pages{leaf: leaf, codec: at.codec, unpack: &f.unpack, left: mostBytes(f.size), total: at.values, out: &Chunk{}}
+	if err := p.read(f.packed); err != nil {
 		return nil, err
 	}
-	if err := readPages(pages, leaf, meta.NumValues(), out, &levels); err != nil {
+	if err := p.levels.shape(leaf, p.out); err != nil {
 		return nil, err
 	}
-	if err := levels.shape(leaf, out); err != nil {
-		return nil, err
-	}
-	got := len(out.Nulls)
+	got := len(p.out.Nulls)
 	if leaf.List {
-		got = len(out.Lens)
+		got = len(p.out.Lens)
 	}
 	if rows := f.Rows(g); got != rows {
 		return nil, fmt.Errorf("column %s holds %d rows, its row group %d", leaf.Name, got, rows)
 	}
-	return out, nil
-}
-
-// checkExtent refuses a chunk that lies outside the file, or says it holds more
-// values than a file of that size can be meant to hold, before anything is
-// allocated for it: a run of a few bytes stands for any number of equal values.
-func (f *File) checkExtent(meta *metadata.ColumnChunkMetaData) error {
-	at, n := meta.DataPageOffset(), meta.TotalCompressedSize()
-	if meta.HasDictionaryPage() {
-		at = min(at, meta.DictionaryPageOffset())
-	}
-	if at < 0 || n < 0 || at > f.size || n > f.size-at || meta.NumValues() < 0 {
-		return fmt.Errorf("a column chunk of %d bytes at %d lies outside the file of %d bytes", n, at, f.size)
-	}
-	if most := max(1<<24, 256*f.size); meta.NumValues() > most {
-		return fmt.Errorf("a column chunk of %d values in a file of %d bytes, at most %d are read", meta.NumValues(), f.size, most)
-	}
-	return nil
+	return p.out, nil
 }
 
 // levelSink gathers the levels of a chunk; a stream that the column does not

@@ -1,0 +1,111 @@
+package pq
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/pierrec/lz4/v4"
+	"github.com/stretchr/testify/require"
+)
+
+func streamed(t *testing.T, data []byte, to func(io.Writer) io.WriteCloser) []byte {
+	var buf bytes.Buffer
+	w := to(&buf)
+	_, err := w.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+// packedBy is data under every compression that is read.
+func packedBy(t *testing.T, data []byte) map[codec][]byte {
+	block := make([]byte, lz4.CompressBlockBound(len(data)))
+	n, err := lz4.CompressBlock(data, block, nil)
+	require.NoError(t, err)
+	return map[codec][]byte{
+		uncompressed: data, snappyCodec: snappy.Encode(nil, data), zstdCodec: zstdOf(t, data), lz4Codec: block[:n],
+		gzipCodec:   streamed(t, data, func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }),
+		brotliCodec: streamed(t, data, func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) }),
+	}
+}
+
+// A page is exactly as long as its header says, whatever it is compressed with.
+func TestCodecs(t *testing.T) {
+	data := bytes.Repeat([]byte("0123456789"), 1000)
+	var d decompressor
+	for c, packed := range packedBy(t, data) {
+		got, err := d.page(packed, len(data), c)
+		require.NoError(t, err, "codec %d", c)
+		require.Equal(t, data, got, "codec %d", c)
+		for _, size := range []int{0, 1, len(data) - 1, len(data) + 1} {
+			_, err := d.page(packed, size, c)
+			require.Error(t, err, "codec %d, %d bytes", c, size)
+		}
+		for _, n := range []int{0, 1, len(packed) / 2, len(packed) - 1} {
+			_, err := d.page(packed[:n], len(data), c)
+			require.Error(t, err, "codec %d, the first %d bytes", c, n)
+		}
+		for range 2 { // the decompressor is not spoiled by a bad page
+			_, err = d.page(packed, len(data), c)
+			require.NoError(t, err, "codec %d", c)
+		}
+	}
+	before := allocated()
+	_, err := d.page(binary.AppendUvarint(nil, 1<<30), 10, snappyCodec)
+	require.Error(t, err)
+	require.Less(t, allocated()-before, uint64(1<<20), "what a page says of itself allocates nothing")
+	_, err = d.page(data, len(data), hadoopLZ4Codec)
+	require.ErrorContains(t, err, "compression 5 is not read")
+}
+
+// What cannot be read of a chunk is said before its bytes are.
+func TestChunkFaults(t *testing.T) {
+	values := []byte{1, 0, 0, 0, 2, 0, 0, 0}
+	head := pageHeader(nil, false, 8, 8, 2, parquet.Encodings.Plain)
+	sum := crc32.ChecksumIEEE(values)
+	// The sum is field 4, so that the header of the data page is one field after it.
+	checked := func(sum uint32) []byte {
+		const dataHeader = 2<<4 | thriftStruct
+		at := bytes.IndexByte(head, dataHeader)
+		out := append(bytes.Clone(head[:at]), 1<<4|thriftI32)
+		return append(append(appendZigzag(out, int32(sum)), 1<<4|thriftStruct), head[at+1:]...)
+	}
+	for _, c := range []struct {
+		want   string
+		head   []byte
+		change func(*columnChunk)
+	}{
+		{"", head, nil},
+		{"", checked(sum), nil},
+		{"checksum differs", checked(sum + 1), nil},
+		{"encrypted", head, func(c *columnChunk) { c.encrypted = true }},
+		{"another file", head, func(c *columnChunk) { c.elsewhere = true }},
+		{"outside the file", head, func(c *columnChunk) { c.size = 1 << 40 }},
+		{"outside the file", head, func(c *columnChunk) { c.data = -1 }},
+		{"compression 3 is not read", head, func(c *columnChunk) { c.codec = lzoCodec }},
+		{"a page after 0 of 2 values: a structure ends", head[:5], func(c *columnChunk) { c.size = 5 }},
+		{"end after 2 of 3", head, func(c *columnChunk) { c.values = 3 }},
+		{"2 values follows 0 of 1", head, func(c *columnChunk) { c.values = 1 }},
+	} {
+		data := oneChunk(t, Column{Name: "n", Kind: Int32}, Config{Level: -1}, 2, append(bytes.Clone(c.head), values...))
+		f, err := Open(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		if c.change != nil {
+			c.change(&f.foot.groups[0].columns[0])
+		}
+		got, err := f.Read(0, f.Leaves[0])
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, []int32{1, 2}, got.Ints)
+	}
+}

@@ -1,0 +1,238 @@
+package pq
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v17/parquet"
+)
+
+// A footer is what FileMetaData of parquet.thrift says, as far as it is read.
+type footer struct {
+	schema []element
+	groups []rowGroup
+	kv     []KV
+}
+
+// An element is one node of the schema tree, which is stored in the order of a
+// walk from the root.
+type element struct {
+	name       string
+	typ        parquet.Type
+	repetition parquet.Repetition
+	children   int
+	text       bool // annotated as text
+}
+
+type rowGroup struct {
+	rows    int64
+	columns []columnChunk
+}
+
+// A columnChunk says where the pages of one column of a row group are.
+type columnChunk struct {
+	codec            codec
+	values           int64
+	size             int64 // compressed, with page headers
+	data, dictionary int64 // offsets of the first pages
+	elsewhere        bool  // in another file
+	encrypted        bool
+}
+
+// start is where the first page is. Some writers do not say where a dictionary
+// is, or say 0.
+func (c *columnChunk) start() int64 {
+	if c.dictionary > 0 {
+		return min(c.data, c.dictionary)
+	}
+	return c.data
+}
+
+// check refuses a chunk that cannot be read, before anything is allocated for
+// it.
+func (c *columnChunk) check(fileSize int64) error {
+	switch at := c.start(); {
+	case c.encrypted:
+		return errors.New("the column is encrypted")
+	case c.elsewhere:
+		return errors.New("the column is in another file")
+	case at < 0 || c.size < 0 || at > fileSize || c.size > fileSize-at:
+		return fmt.Errorf("a column chunk of %d bytes at %d lies outside the file of %d bytes", c.size, at, fileSize)
+	}
+	return nil
+}
+
+// readFooter reads the end of a Parquet file.
+func readFooter(r io.ReaderAt, size int64) (*footer, error) {
+	const encrypted, tail = "PARE", 8 // the length of the metadata, and magic
+	if size < int64(len(magic))+tail {
+		return nil, fmt.Errorf("a file of %d bytes is too short", size)
+	}
+	head, end := make([]byte, len(magic)), make([]byte, tail)
+	if err := readAt(r, head, 0); err != nil {
+		return nil, err
+	}
+	if string(head) == encrypted {
+		return nil, errors.New("the file is encrypted")
+	}
+	if string(head) != magic {
+		return nil, fmt.Errorf("not a Parquet file: it does not start with %s", magic)
+	}
+	if err := readAt(r, end, size-tail); err != nil {
+		return nil, err
+	}
+	if string(end[4:]) != magic {
+		return nil, fmt.Errorf("the file does not end with %s: it was cut, or never finished", magic)
+	}
+	n := int64(binary.LittleEndian.Uint32(end))
+	if n > size-int64(len(magic))-tail {
+		return nil, fmt.Errorf("metadata of %d bytes do not fit a file of %d", n, size)
+	}
+	data := make([]byte, n)
+	if err := readAt(r, data, size-tail-n); err != nil {
+		return nil, err
+	}
+	var out footer
+	c := compact{b: data}
+	out.read(&c)
+	if c.err != nil {
+		return nil, fmt.Errorf("metadata: %w", c.err)
+	}
+	return &out, out.check(size)
+}
+
+// readAt fills b; ReadAt may say io.EOF for the last bytes of a file.
+func readAt(r io.ReaderAt, b []byte, at int64) error {
+	if n, err := r.ReadAt(b, at); n < len(b) {
+		return fmt.Errorf("read %d bytes at %d: %w", len(b), at, err)
+	}
+	return nil
+}
+
+func (f *footer) read(c *compact) {
+	c.structure(thriftStruct, func(id int, typ byte) {
+		switch id {
+		case 2:
+			c.list(typ, func(typ byte) { f.schema = append(f.schema, readElement(c, typ)) })
+		case 4:
+			c.list(typ, func(typ byte) { f.groups = append(f.groups, readRowGroup(c, typ)) })
+		case 5:
+			c.list(typ, func(typ byte) { f.kv = append(f.kv, readKV(c, typ)) })
+		default:
+			c.skip(typ)
+		}
+	})
+}
+
+func readElement(c *compact, typ byte) (out element) {
+	const utf8, enum, jsonText = 0, 4, 19 // ConvertedType
+	c.structure(typ, func(id int, typ byte) {
+		switch id {
+		case 1:
+			out.typ = parquet.Type(c.i32(typ))
+		case 3:
+			out.repetition = parquet.Repetition(c.i32(typ))
+		case 4:
+			out.name = c.text(typ)
+		case 5:
+			out.children = c.count(typ)
+		case 6:
+			converted := c.i32(typ)
+			out.text = out.text || converted == utf8 || converted == enum || converted == jsonText
+		case 10:
+			c.structure(typ, func(id int, typ byte) {
+				const text, enum, jsonText = 1, 4, 12 // LogicalType
+				out.text = out.text || id == text || id == enum || id == jsonText
+				c.skip(typ)
+			})
+		default:
+			c.skip(typ)
+		}
+	})
+	return out
+}
+
+func readRowGroup(c *compact, typ byte) (out rowGroup) {
+	c.structure(typ, func(id int, typ byte) {
+		switch id {
+		case 1:
+			c.list(typ, func(typ byte) { out.columns = append(out.columns, readColumnChunk(c, typ)) })
+		case 3:
+			out.rows = c.i64(typ)
+		default:
+			c.skip(typ)
+		}
+	})
+	return out
+}
+
+func readColumnChunk(c *compact, typ byte) (out columnChunk) {
+	c.structure(typ, func(id int, typ byte) {
+		switch id {
+		case 1:
+			out.elsewhere = c.text(typ) != ""
+		case 3:
+			readColumnMetaData(c, typ, &out)
+		case 8:
+			out.encrypted = true
+			c.skip(typ)
+		default:
+			c.skip(typ)
+		}
+	})
+	return out
+}
+
+func readColumnMetaData(c *compact, typ byte, out *columnChunk) {
+	c.structure(typ, func(id int, typ byte) {
+		switch id {
+		case 4:
+			out.codec = codec(c.i32(typ))
+		case 5:
+			out.values = c.i64(typ)
+		case 7:
+			out.size = c.i64(typ)
+		case 9:
+			out.data = c.i64(typ)
+		case 11:
+			out.dictionary = c.i64(typ)
+		default:
+			c.skip(typ)
+		}
+	})
+}
+
+func readKV(c *compact, typ byte) (out KV) {
+	c.structure(typ, func(id int, typ byte) {
+		switch id {
+		case 1:
+			out.Key = c.text(typ)
+		case 2:
+			out.Value = c.text(typ)
+		default:
+			c.skip(typ)
+		}
+	})
+	return out
+}
+
+// check refuses row groups that no file of that size can be meant to hold: a
+// run of a few bytes stands for any number of equal values.
+func (f *footer) check(fileSize int64) error {
+	most := mostValues(fileSize)
+	for i, g := range f.groups {
+		if g.rows < 0 || g.rows > most {
+			return fmt.Errorf("row group %d says it has %d rows, at most %d are read from a file of %d bytes", i, g.rows, most, fileSize)
+		}
+		left := most
+		for _, c := range g.columns {
+			if c.values < 0 || c.values > left {
+				return fmt.Errorf("row group %d says it has columns of more than %d values together, the most that are read from a file of %d bytes", i, most, fileSize)
+			}
+			left -= c.values
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package pq
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/stretchr/testify/require"
+)
+
+// A row group is judged by all its columns: each is held while the next is read.
+func TestRowGroupsAreJudgedByTheFile(t *testing.T) {
+	const size, most = 1 << 20, 256 << 20
+	group := func(rows int64, values ...int64) *footer {
+		g := rowGroup{rows: rows}
+		for _, n := range values {
+			g.columns = append(g.columns, columnChunk{values: n})
+		}
+		return &footer{groups: []rowGroup{{rows: 1}, g}}
+	}
+	for _, f := range []*footer{group(1), group(most, most/2, most/2), group(5, 0, most)} {
+		require.NoError(t, f.check(size))
+	}
+	for _, f := range []*footer{group(-1), group(most + 1), group(1, -1), group(1, most+1), group(1, most/2, most/2+1), group(1, 1<<62, 1<<62, 1<<62)} {
+		require.ErrorContains(t, f.check(size), "row group 1 says it has")
+	}
+}
+
+// A schema is written here as one line per element: depth by dots, ? and * for
+// optional and repeated.
+func schemaLines(text string) []element {
+	var out []element
+	var above []int // the element of each depth
+	for line := range strings.Lines(text) {
+		name := strings.TrimSpace(line)
+		depth := len(name) - len(strings.TrimLeft(name, "."))
+		name = name[depth:]
+		e := element{typ: parquet.Types.Int64}
+		switch name[len(name)-1] {
+		case '?':
+			e.repetition = parquet.Repetitions.Optional
+		case '*':
+			e.repetition = parquet.Repetitions.Repeated
+		case '#':
+			e.typ = parquet.Types.Int96
+		}
+		e.name = strings.TrimRight(name, "?*#")
+		if depth > 0 {
+			out[above[depth-1]].children++
+		}
+		above = append(above[:depth], len(out))
+		out = append(out, e)
+	}
+	return out
+}
+
+// The shapes that writers give to lists are read, and no other nesting.
+func TestSchemaShapes(t *testing.T) {
+	got, skipped, err := leaves(schemaLines(`schema
+		.plain
+		.optional?
+		.time#
+		.three?
+		..list*
+		...element?
+		.hive
+		..bag*
+		...array_element
+		.two?
+		..array*
+		.bare*
+		.struct?
+		..x
+		..y?
+		.both?
+		..xs*
+		..ys*
+		.inner
+		..deep
+		...list*
+		....element
+		.pairs?
+		..list*
+		...element
+		....first
+		.map
+		..key_value*
+		...key
+		...value?
+		.matrix
+		..list*
+		...element
+		....list*
+		.....element
+		.last`))
+	require.NoError(t, err)
+	require.Equal(t, []Leaf{
+		{Name: "plain", Type: parquet.Types.Int64, index: 0},
+		{Name: "optional", Type: parquet.Types.Int64, Nullable: true, index: 1, maxDef: 1},
+		{Name: "three", Type: parquet.Types.Int64, List: true, Nullable: true, index: 3, maxDef: 3, repDef: 2},
+		{Name: "hive", Type: parquet.Types.Int64, List: true, index: 4, maxDef: 1, repDef: 1},
+		{Name: "two", Type: parquet.Types.Int64, List: true, Nullable: true, index: 5, maxDef: 2, repDef: 2},
+		{Name: "bare", Type: parquet.Types.Int64, List: true, index: 6, maxDef: 1, repDef: 1},
+		{Name: "last", Type: parquet.Types.Int64, index: 16},
+	}, got)
+	require.Equal(t, []string{
+		"time: type INT96 is not read", "struct.x: fields of structures are not read", "struct.y: fields of structures are not read",
+		"both.xs: lists inside structures are not read", "both.ys: lists inside structures are not read", "inner.deep.list.element: lists inside structures are not read",
+		"pairs.list.element.first: lists of structures are not read", "map.key_value.key: lists of structures are not read", "map.key_value.value: lists of structures are not read",
+		"matrix.list.element.list.element: lists of lists are not read",
+	}, skipped)
+	for _, broken := range [][]element{nil, {{children: 2}, {name: "a"}}, {{children: 1}, {name: "a"}, {name: "b"}}} {
+		_, _, err := leaves(broken)
+		require.ErrorContains(t, err, "schema")
+	}
+	deep := schemaLines("schema")
+	for range 100 {
+		deep = append(deep, element{children: 1})
+	}
+	deep[0].children = 1
+	_, _, err = leaves(append(deep, element{name: "a"}))
+	require.ErrorContains(t, err, "deep")
+}
