@@ -1,0 +1,193 @@
+package jsonscan
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Text returns the decoded string and whether it is one. The string is a copy.
+// A lone surrogate escape becomes U+FFFD; LoneSurrogate finds it.
+func (v Value) Text() (string, bool) {
+	if v.n.kind != String {
+		return "", false
+	}
+	if v.n.flags&flagAway != 0 {
+		return v.awayText(), true
+	}
+	inner := v.d.src[v.n.start+1 : v.n.end-1]
+	if v.n.flags&flagEscaped == 0 {
+		return string(inner), true
+	}
+	return view(unescape(inner)), true
+}
+
+// TextIn is Text for a caller who holds the parsed text as a string: the result
+// shares that where nothing is escaped.
+func (v Value) TextIn(text string) (string, bool) {
+	if v.n.kind != String || v.n.flags&(flagEscaped|flagAway) != 0 {
+		return v.Text()
+	}
+	return text[v.n.start+1 : v.n.end-1], true
+}
+
+// String returns the decoded string, "" when it is none.
+func (v Value) String() string { s, _ := v.Text(); return s }
+
+// Is reports whether the value is the string s.
+func (v Value) Is(s string) bool {
+	if v.n.kind != String {
+		return false
+	}
+	if v.n.flags&flagAway != 0 {
+		// An escape of six bytes stands for one byte at least.
+		if n := v.Size() - 2; n < len(s) || n > 6*len(s) {
+			return false
+		}
+	} else if v.n.flags&flagEscaped == 0 {
+		return string(v.d.src[v.n.start+1:v.n.end-1]) == s
+	}
+	return v.String() == s
+}
+
+// A Doc keeps this many words, none longer than maxWord bytes.
+const maxWords, maxWord = 1 << 10, 32
+
+// Word is String for texts that recur, such as keys and roles: equal ones of a
+// Doc share their memory, over calls of Parse too.
+func (v Value) Word() string {
+	if v.n.kind != String || v.n.flags&(flagEscaped|flagAway) != 0 || v.n.end-v.n.start > maxWord+2 {
+		return v.String()
+	}
+	inner := v.d.src[v.n.start+1 : v.n.end-1]
+	if s, ok := v.d.words[string(inner)]; ok {
+		return s
+	}
+	s := string(inner)
+	if v.d.words == nil {
+		v.d.words = map[string]string{}
+	}
+	if len(v.d.words) < maxWords {
+		v.d.words[s] = s
+	}
+	return s
+}
+
+// LoneSurrogate reports whether the string holds an escape that is half of a
+// surrogate pair.
+func (v Value) LoneSurrogate() bool {
+	if v.n.kind != String || v.n.flags&flagUnicode == 0 {
+		return false
+	}
+	found := false
+	scan := func(b []byte, last bool) (n int, more bool) {
+		n, found = findLone(b, last)
+		return n, !found
+	}
+	if v.n.flags&flagAway != 0 {
+		v.parts(scan)
+	} else {
+		scan(v.d.src[v.n.start+1:v.n.end-1], true)
+	}
+	return found
+}
+
+// escapeBytes is the longest escape, a surrogate pair.
+const escapeBytes = 12
+
+// cutOff reports whether the escape at the start of b ends early, as none does
+// that was checked: the file of a text that is away was changed meanwhile.
+func cutOff(b []byte) bool { return len(b) < 2 || b[1] == 'u' && len(b) < 6 }
+
+// findLone looks for half a surrogate pair in escaped text and returns how far
+// it got: before an escape that may be cut off, unless b is the last part.
+func findLone(b []byte, last bool) (n int, found bool) {
+	for n < len(b) {
+		k := bytes.IndexByte(b[n:], '\\')
+		if k < 0 {
+			return len(b), false
+		}
+		if n += k; !last && len(b)-n < escapeBytes {
+			return n, false
+		}
+		if cutOff(b[n:]) {
+			return len(b), false
+		}
+		if b[n+1] != 'u' {
+			n += 2
+			continue
+		}
+		r, size := unescapeRune(b[n:])
+		if r == utf8.RuneError && !bytes.EqualFold(b[n+2:n+6], []byte("fffd")) {
+			return n, true
+		}
+		n += size
+	}
+	return n, false
+}
+
+func unescape(b []byte) []byte {
+	out, _ := appendUnescaped(make([]byte, 0, len(b)), b, true)
+	return out
+}
+
+// appendUnescaped decodes b, up to an escape that may be cut off unless b is the
+// last part, and returns how much of it.
+func appendUnescaped(out, b []byte, last bool) ([]byte, int) {
+	whole := len(b)
+	for {
+		k := bytes.IndexByte(b, '\\')
+		if k < 0 {
+			return append(out, b...), whole
+		}
+		out = append(out, b[:k]...)
+		if b = b[k:]; !last && len(b) < escapeBytes {
+			return out, whole - len(b)
+		}
+		if cutOff(b) {
+			return append(out, b...), whole
+		}
+		switch c := b[1]; c {
+		case 'n':
+			out = append(out, '\n')
+		case 't':
+			out = append(out, '\t')
+		case 'r':
+			out = append(out, '\r')
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'u':
+			r, n := unescapeRune(b)
+			out = utf8.AppendRune(out, r)
+			b = b[n:]
+			continue
+		default:
+			out = append(out, c)
+		}
+		b = b[2:]
+	}
+}
+
+// unescapeRune decodes the \u escape, or the pair of them, at the start of b.
+func unescapeRune(b []byte) (rune, int) {
+	r := hex4(b[2:])
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+		if p := utf16.DecodeRune(r, hex4(b[8:])); p != utf8.RuneError {
+			return p, 12
+		}
+	}
+	return utf8.RuneError, 6
+}
+
+func hex4(b []byte) rune {
+	return rune(hex(b[0])<<12 | hex(b[1])<<8 | hex(b[2])<<4 | hex(b[3]))
+}
+
+// view reads b as a string without a copy: b must not change while it is used.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
