@@ -41,25 +41,56 @@ type recall struct {
 	turn  int               // whose prompt and output ids holds; −1 for none
 	ids   []rollout.TokenID // owned
 	equal int               // of ids, as many as the rendered prompt is known to begin with
+	by    alignment         // of other ids
+	told  int               // the turn whose prompt by holds; −1 for none
 }
 
-// same reports whether the rendered prompt of turn i has exactly the recorded
-// ids.
-func (c *recall) same(i int, rendered []rollout.TokenID) bool {
+// rendered takes notice of a rendered prompt that shares keep ids with the one before.
+func (c *recall) rendered(keep int) {
+	c.equal = min(c.equal, keep)
+	c.by.forget(len(c.by.cols.ids), keep)
+}
+
+// attribute reports whether the rendered prompt of turn i says what the recorded ids
+// hold: they are the same, or spell the same.
+func (c *recall) attribute(i int, rendered columns) bool {
 	t := &c.turns[i]
+	keep := 0
 	if base, ok := t.Prompt.Base.Get(); ok && base == c.turn {
-		keep := min(t.Prompt.Keep, len(c.ids))
-		c.ids, c.equal = append(c.ids[:keep], t.Prompt.Add...), min(c.equal, keep)
+		keep = min(t.Prompt.Keep, len(c.ids))
+		c.ids = append(c.ids[:keep], t.Prompt.Add...)
 	} else {
-		c.ids, c.equal = append(c.ids[:0], c.captured(i)...), 0
+		c.ids = append(c.ids[:0], c.captured(i)...)
 	}
-	n := min(len(c.ids), len(rendered))
-	for c.equal < n && c.ids[c.equal] == rendered[c.equal] {
+	c.equal = min(c.equal, keep)
+	c.by.forget(keep, rendered.len())
+	n := min(len(c.ids), rendered.len())
+	for c.equal < n && c.ids[c.equal] == rendered.ids[c.equal] {
 		c.equal++
 	}
-	same := c.equal == len(c.ids) && c.equal == len(rendered)
+	told := c.equal == len(c.ids) && c.equal == rendered.len() || c.respell(i, rendered)
 	c.ids, c.turn = append(c.ids, t.Output...), i
-	return same
+	return told
+}
+
+// respell fills j.respelt[i], against that of the turn before if there is one.
+func (c *recall) respell(i int, rendered columns) bool {
+	keep := 0
+	if c.told == i-1 {
+		keep = c.by.at().recorded
+	}
+	if c.told = -1; !c.by.reach(c.ids, rendered) {
+		return false
+	}
+	c.told = i
+	if c.respelt == nil {
+		c.respelt = make([]prompt, len(c.turns))
+	}
+	c.respelt[i] = prompt{keep: keep, n: len(c.ids)}
+	if c.opts.Mode != PerStep { // whose rows are finished at once
+		c.respelt[i].add = c.by.cols.slice(keep, len(c.ids)).clone()
+	}
+	return true
 }
 
 // respelled returns the columns of recorded ids, where the template writes reply. They

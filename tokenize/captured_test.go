@@ -15,15 +15,21 @@ import (
 
 // recordings makes r a recorded rollout twice: with prompts as plain lists, which
 // are compared from their start, and stored against earlier turns. Some turns
-// stay text, and some prompts differ from what the template gives.
-func recordings(rng *rand.Rand, r *rollout.Rollout, rows []rollout.Sequence) (plain, compact *rollout.Rollout) {
+// stay text, and some prompts differ from what the template gives, or from how the
+// encoder spells it.
+func recordings(t *testing.T, m *tokenize.Model, rng *rand.Rand, r *rollout.Rollout, rows []rollout.Sequence) (plain, compact *rollout.Rollout) {
+	t.Helper()
 	a, b := *r, *r
 	a.Turns, b.Turns = slices.Clone(r.Turns), slices.Clone(r.Turns)
 	full := map[int][]rollout.TokenID{}
-	wrong := 1 << 30
+	wrong, some := 1<<30, rng.IntN(10)
 	for k := range rows {
 		i, n := rows[k].FirstTurn, rows[k].Len()-completionLen(&rows[k])
 		prompt := slices.Clone(rows[k].IDs[:n])
+		if rng.IntN(4) > 0 {
+			prompt = respelled(t, m, prompt, some)
+			n = len(prompt)
+		}
 		switch rng.IntN(6) {
 		case 0:
 			continue
@@ -48,8 +54,9 @@ func recordings(rng *rand.Rand, r *rollout.Rollout, rows []rollout.Sequence) (pl
 				b.Turns[i].Prompt = rollout.PromptIDs{Base: rollout.At(base), Keep: keep, Add: prompt[keep:]}
 			}
 		}
-		a.Turns[i].Output, b.Turns[i].Output = rows[k].IDs[n:], rows[k].IDs[n:]
-		full[i] = slices.Concat(prompt, rows[k].IDs[n:])
+		output := rows[k].IDs[rows[k].Len()-completionLen(&rows[k]):]
+		a.Turns[i].Output, b.Turns[i].Output = output, output
+		full[i] = slices.Concat(prompt, output)
 	}
 	return &a, &b
 }
@@ -67,7 +74,14 @@ func TestStoredPromptsAreComparedAsPlainOnes(t *testing.T) {
 		}
 		own, failure := rows(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
 		require.Empty(t, failure)
-		plain, compact := recordings(rng, r, own)
+		plain, compact := recordings(t, m, rng, r, own)
+		unlike := 0
+		for i := range own {
+			prompt := plain.Turns[own[i].FirstTurn].Prompt
+			if shown := own[i].IDs[:own[i].Len()-completionLen(&own[i])]; prompt.Captured() && decode(t, m, prompt.Add) != decode(t, m, shown) {
+				unlike++
+			}
+		}
 		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 			require.NoError(t, err)
@@ -77,6 +91,7 @@ func TestStoredPromptsAreComparedAsPlainOnes(t *testing.T) {
 			require.NoError(t, err, "seed %d %d", seed, k)
 			require.Equal(t, want, got, "seed %d %d", seed, k)
 			require.Equal(t, told, report, "seed %d %d", seed, k)
+			require.Equal(t, unlike, report.Unattributed, "seed %d %d", seed, k)
 			unattributed += report.Unattributed
 			attributed += report.Turns - report.Unattributed
 		}
@@ -94,16 +109,19 @@ func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
 	rows := encode(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
 	first := rows[0].Len() - completionLen(&rows[0])
 	last := rows[1].Len() - completionLen(&rows[1])
-	r.Turns[0].Prompt, r.Turns[0].Output = rollout.PromptIDs{Add: rows[0].IDs[:first]}, rows[0].IDs[first:]
-	r.Turns[1].Prompt = rollout.PromptIDs{Base: rollout.At(0), Keep: rows[0].Len(), Add: rows[1].IDs[rows[0].Len():last]}
-	r.Turns[1].Output = rows[1].IDs[last:]
-	for text, want := range map[string]int{"cat": 0, "dog": 1} {
-		r.Turns[1].Context.Parts = []rollout.ContextPart{{From: 0, To: 1, Message: &rollout.Message{Role: rollout.RoleUser, Content: text}}, {From: 1, To: 3}}
-		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
-		require.NoError(t, err)
-		_, report, err := enc.EncodeReport(t.Context(), r)
-		require.NoError(t, err)
-		require.Equal(t, want, report.Unattributed, text)
+	r.Turns[0].Output, r.Turns[1].Output = rows[0].IDs[first:], rows[1].IDs[last:]
+	for some := range 8 { // 7: every id as the encoder has it
+		shown := respelled(t, m, rows[0].IDs[:first], some)
+		r.Turns[0].Prompt.Add = shown
+		r.Turns[1].Prompt = rollout.PromptIDs{Base: rollout.At(0), Keep: len(shown) + rows[0].Len() - first, Add: rows[1].IDs[rows[0].Len():last]}
+		for text, want := range map[string]int{"cat": 0, "dog": 1} {
+			r.Turns[1].Context.Parts = []rollout.ContextPart{{From: 0, To: 1, Message: &rollout.Message{Role: rollout.RoleUser, Content: text}}, {From: 1, To: 3}}
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+			require.NoError(t, err)
+			_, report, err := enc.EncodeReport(t.Context(), r)
+			require.NoError(t, err)
+			require.Equal(t, want, report.Unattributed, text)
+		}
 	}
 }
 

@@ -106,10 +106,14 @@ func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source
 	if !j.attributed[t] {
 		return
 	}
-	end := j.prompts[t].n
+	stored := j.prompts
+	if j.respelt != nil && j.respelt[t].n > 0 {
+		stored = j.respelt
+	}
+	end := stored[t].n
 	// Walk the stored runs backwards from the prompt's end.
 	for at := t; at >= 0 && end > 0 && start > from; at-- {
-		p := &j.prompts[at]
+		p := &stored[at]
 		if end > p.keep {
 			n := min(end-p.keep, start-from)
 			for k := 1; k <= n; k++ {

@@ -122,7 +122,8 @@ type job struct {
 // turn before, completions, and what lineage needs.
 type encoded struct {
 	prompts     []prompt // rendered prompts, each against the one before
-	attributed  []bool   // prompts[i] says where the ids of turn i come from
+	respelt     []prompt // of recorded ids that spell a rendered prompt, each against the one before; nil if there are none
+	attributed  []bool   // prompts[i], or respelt[i], says where the ids of turn i come from
 	completions []completion
 	plan        []lineage.Turn
 	steps       []rollout.Sequence // PerStep: the rows
@@ -168,7 +169,7 @@ func (j *job) run() ([]rollout.Sequence, error) {
 func (j *job) encodeTurns() error {
 	prompts := &promptEncoder{stretches: newStretchEncoder(j.pieces, false), edges: j.opts.Edges, done: map[int32]*completion{}}
 	prompts.cols.viewed = j.opts.Mode == PerStep
-	recall := &recall{job: j, turn: -1}
+	recall := &recall{job: j, turn: -1, by: alignment{job: j}, told: -1}
 	frames := map[string]frame{}
 	n := len(j.turns)
 	j.encoded = encoded{prompts: make([]prompt, n), attributed: make([]bool, n), completions: make([]completion, n), plan: make([]lineage.Turn, n)}
@@ -212,7 +213,7 @@ func (j *job) encodeTurns() error {
 				if j.prompts[i], err = prompts.encode(text); err != nil {
 					return err
 				}
-				recall.equal = min(recall.equal, j.prompts[i].keep)
+				recall.rendered(j.prompts[i].keep)
 			}
 		}
 		if !captured && !rendered {
@@ -226,7 +227,7 @@ func (j *job) encodeTurns() error {
 		switch {
 		case t.Prompt.Captured():
 			lt.Prompt = t.Prompt
-			j.attributed[i] = rendered && recall.same(i, prompts.cols.ids[:prompts.cols.len()])
+			j.attributed[i] = rendered && recall.attribute(i, prompts.cols.columns())
 			if rendered && !j.attributed[i] {
 				j.report.Unattributed++
 			}
@@ -244,7 +245,12 @@ func (j *job) encodeTurns() error {
 		}
 		j.plan[i] = lt
 		if j.opts.Mode == PerStep {
-			if err := j.step(i, &prompts.cols); err != nil {
+			shown := &prompts.cols
+			if j.attributed[i] && recall.told == i {
+				own := recall.by.cols.clone()
+				shown = &stack{ids: own.ids, source: own.source, flags: own.flags}
+			}
+			if err := j.step(i, shown); err != nil {
 				return err
 			}
 		}

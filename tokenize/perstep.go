@@ -63,18 +63,19 @@ func (s *stack) row(c columns) columns {
 	return row
 }
 
-// step adds the row of turn i: its prompt, which was rendered last if that says where
-// its ids come from, and what was sampled. A row is finished at once, while it is near.
+// step adds the row of turn i: its prompt, if that says where its ids come from, and
+// what was sampled. A row is finished at once, while it is near.
 func (j *job) step(i int, prompt *stack) error {
 	c, t, fresh := &j.completions[i].cols, &j.turns[i], 0
 	if c.len() == 0 {
 		return nil
 	}
-	if j.attributed[i] { // what stands before was checked in an earlier row
-		fresh = j.prompts[i].keep
-	} else {
+	switch {
+	case !j.attributed[i]:
 		ids := j.captured(i)
 		prompt = &stack{ids: ids, source: slices.Repeat([]int32{-1}, len(ids)), flags: make([]rollout.Flag, len(ids))}
+	case prompt.viewed: // what stands before was checked in an earlier row
+		fresh = j.prompts[i].keep
 	}
 	row := prompt.row(*c)
 	end := row.len()

@@ -12,7 +12,7 @@ type Report struct {
 	// with every id as recorded.
 	Exact int `json:"exact_tokens"`
 	// Unattributed counts turns whose prompt was captured but could not be
-	// attributed to messages.
+	// attributed to messages, since it is another text than the rendered one.
 	Unattributed int `json:"unattributed_turns"`
 	// LostReasoning, LostContent and LostCalls count rendered completions whose
 	// template left out some or all of the reasoning or of the text that the policy
