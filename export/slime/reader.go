@@ -24,8 +24,9 @@ type Sample struct {
 	Metadata                     map[string]any
 }
 
-// maxPickle bounds the unpacked size of a file's pickle.
-const maxPickle = 8 << 30
+// maxPickle bounds the unpacked size of a file's pickle: torch does not compress
+// it, and tokens do not compress to a 64th.
+func maxPickle(fileSize int64) int64 { return max(16<<20, min(64*fileSize, 8<<30)) }
 
 // Read returns the step and the samples of a debug rollout file of size bytes,
 // by this package or by slime itself. Classes inside the pickle are never made.
@@ -47,14 +48,15 @@ func Read(r io.ReaderAt, size int64) (step int, samples []Sample, err error) {
 	if entry == nil {
 		return fail("not a torch file: it holds no data.pkl")
 	}
-	if entry.UncompressedSize64 > maxPickle {
-		return fail("the pickle has %d bytes, more than %d", entry.UncompressedSize64, int64(maxPickle))
+	most := maxPickle(size)
+	if entry.UncompressedSize64 > uint64(most) {
+		return fail("the pickle has %d bytes, more than %d", entry.UncompressedSize64, most)
 	}
 	f, err := entry.Open()
 	if err != nil {
 		return fail("open data.pkl: %v", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxPickle+1))
+	data, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return fail("read data.pkl: %v", err)
 	}
@@ -73,10 +75,20 @@ func Read(r io.ReaderAt, size int64) (step int, samples []Sample, err error) {
 	if !ok {
 		return fail("\"samples\" is %s, expected a list", typeName(top["samples"]))
 	}
+	left := max(1<<24, 16*len(data))
 	for i, item := range *list {
 		m, ok := item.(map[any]any)
 		if !ok {
 			return fail("sample %d is %s, expected a dictionary", i, typeName(item))
+		}
+		// Samples may share a list in the pickle; here each has its own.
+		for _, key := range []string{"tokens", "loss_mask", "rollout_log_probs"} {
+			if l, ok := m[key].(*[]any); ok {
+				left -= len(*l)
+			}
+		}
+		if left < 0 {
+			return fail("sample %d: the lists of the samples are longer than a pickle of %d bytes can be meant to hold", i, len(data))
 		}
 		s, err := sampleOf(m)
 		if err != nil {
@@ -107,7 +119,7 @@ func sampleOf(m map[any]any) (s Sample, err error) {
 				}
 			}
 			if (!ok || int64(int32(n)) != n) && err == nil {
-				err = fmt.Errorf("%s[%d] is %s %v, expected a 32-bit integer", key, i, typeName(v), v)
+				err = fmt.Errorf("%s[%d] is %s, expected a 32-bit integer", key, i, typeName(v))
 			}
 			out[i] = int32(n)
 		}
@@ -166,6 +178,8 @@ func typeName(v any) string {
 		return "text"
 	case opaque:
 		return "an object of " + v.class
+	case int64:
+		return fmt.Sprint(v)
 	}
 	return fmt.Sprintf("%T", v)
 }

@@ -14,6 +14,7 @@ type opaque struct{ class string }
 const (
 	maxDepth  = 1 << 16 // open marks and stack entries that are not list items
 	maxValues = 1 << 30
+	maxName   = 1 << 10
 )
 
 // unpickler builds plain values (nil, bool, int64, float64, string, []byte,
@@ -254,8 +255,12 @@ func (u *unpickler) structure(op byte) {
 	case 'c': // GLOBAL
 		u.push(opaque{u.line() + "." + u.line()})
 	case 0x93: // STACK_GLOBAL
-		name, module := u.pop(), u.pop()
-		u.push(opaque{fmt.Sprint(module, ".", name)})
+		name, isText := u.pop().(string)
+		module, isTextToo := u.pop().(string)
+		if !isText || !isTextToo || len(name)+len(module) > maxName {
+			u.fail("the name of a class is no text, or longer than %d bytes", maxName)
+		}
+		u.push(opaque{module + "." + name})
 	case 'R', 0x81: // REDUCE, NEWOBJ
 		u.pop()
 		u.object(u.pop())
