@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -260,43 +259,4 @@ func (e *encoder) lengths(b pack.Bin, pads int) {
 		}
 		e.int(n)
 	}
-}
-
-// MicroBatch is one micro-batch as the trainer decodes it.
-type MicroBatch struct {
-	//lint:ignore U1000 the msgpack library reads the tag of this field
-	_msgpack          struct{} `msgpack:",as_array"`
-	InputIDs          []int32
-	LossMask          []bool
-	Advantages        []float32
-	InferenceLogprobs []float32
-	PositionIDs       []int32
-	SequenceLengths   []int32
-	Temperatures      []float32
-	EnvNames          []string
-	SeqLens           []int32
-	RefLogprobs       []float32
-	RoutedExperts     any
-	MMKwargs          any
-	MMTokenTypeIDs    []int32
-	RLWeights         []float32
-	CEWeights         []float32
-	RefKLWeights      []float32
-}
-
-// Read decodes a rank file.
-func Read(r io.Reader) ([]MicroBatch, error) {
-	var out []MicroBatch
-	d := msgpack.NewDecoder(r)
-	n, err := d.DecodeArrayLen()
-	for i := 0; err == nil && i < n; i++ {
-		var b MicroBatch
-		if err = d.Decode(&b); err == nil {
-			out = append(out, b)
-		}
-	}
-	if err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "not a rank file: %v", err).WithFix("write the step again")
-	}
-	return out, nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,13 +77,22 @@ func TestStep(t *testing.T) {
 		}
 		compare(t, in, all, &o, st.Fillers, weighted)
 		if bin := os.Getenv("TURNPACK_PYTHON"); bin != "" && seed < 4 {
-			out, err := exec.Command(bin, append([]string{filepath.Join("..", "..", "internal", "oracle", "read_primerl.py")}, st.Files...)...).Output()
+			script := filepath.Join("..", "..", "internal", "oracle", "read_primerl.py")
+			out, err := exec.Command(bin, append([]string{script}, st.Files...)...).Output()
 			require.NoError(t, err)
 			var decoded [][][]json.RawMessage
 			require.NoError(t, json.Unmarshal(out, &decoded))
 			var ids []int32
 			require.NoError(t, json.Unmarshal(decoded[0][0][0], &ids))
 			require.Equal(t, all[0].InputIDs, ids)
+
+			copied := filepath.Join(t.TempDir(), "copy")
+			require.NoError(t, exec.Command(bin, script, "--copy", st.Files[0], copied).Run())
+			data, err := os.ReadFile(copied)
+			require.NoError(t, err)
+			got, err := primerl.Read(bytes.NewReader(data))
+			require.NoError(t, err)
+			require.Equal(t, all[:len(got)], got, "prime-rl's own files hold floats of 64 bits")
 		}
 	}
 }
@@ -175,6 +186,27 @@ func TestRefusals(t *testing.T) {
 	}
 	_, err := primerl.WriteStep(t.TempDir(), 0, rows(1, 1), primerl.Options{SeqLen: 128})
 	require.ErrorContains(t, err, "from 1")
+}
+
+// The lengths that a file states take no memory, and depth no stack.
+func TestReadBombs(t *testing.T) {
+	empty := strings.Repeat("\x90", 9) + "\xc0"
+	for want, data := range map[string]string{
+		"micro-batch 0: field 0":    "\x91\xdc\x00\x10\xdd\xff\xff\xff\xff\x01",
+		"micro-batch 0: field 7":    "\x91\xdc\x00\x10" + strings.Repeat("\x90", 7) + "\x91\xdb\xff\xff\xff\xff",
+		"micro-batch 0: field 10":   "\x91\xdc\x00\x10" + empty + strings.Repeat("\x91", 16<<20),
+		"micro-batch 0: field 11":   "\x91\xdc\x00\x10" + empty + "\xc0\xdf\xff\xff\xff\xff",
+		"field 0: 4294967296 is no": "\x91\xdc\x00\x10\x91\xcf\x00\x00\x00\x01\x00\x00\x00\x00",
+		"15 fields, expected 16":    "\x91\x9f",
+		"micro-batch 1: 0 fields":   "\x92\xdc\x00\x10" + empty + "\x82\xa1a\x91\xc0\xa1b\xc4\x02xx\xc0\xc0\xc0\xc0\xc0\x90",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := primerl.Read(strings.NewReader(data))
+		runtime.ReadMemStats(&after)
+		require.ErrorContains(t, err, want)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), want)
+	}
 }
 
 func FuzzRead(f *testing.F) {

@@ -1,6 +1,7 @@
 """Decodes rank files with msgspec, typed as prime-rl types them, and prints them as JSON.
 
 usage: read_primerl.py FILE...
+       read_primerl.py --copy IN OUT    write IN again as prime-rl would
 """
 import json
 import sys
@@ -27,4 +28,11 @@ class MicroBatch(msgspec.Struct, array_like=True):
     ref_kl_weights: list[float] | None = None
 
 
-json.dump([msgspec.to_builtins(msgspec.msgpack.decode(open(p, "rb").read(), type=list[MicroBatch])) for p in sys.argv[1:]], sys.stdout)
+def read(path):
+    return msgspec.msgpack.decode(open(path, "rb").read(), type=list[MicroBatch])
+
+
+if sys.argv[1] == "--copy":
+    open(sys.argv[3], "wb").write(msgspec.msgpack.encode(read(sys.argv[2])))
+else:
+    json.dump([msgspec.to_builtins(read(p)) for p in sys.argv[1:]], sys.stdout)
