@@ -1,8 +1,6 @@
 package tokenize
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -30,6 +28,7 @@ type Model struct {
 	SpecialTokens map[string]string
 
 	templateDigest string
+	toolUse        *Model // this one with the template for rollouts that have tools, if the folder has one
 	reply          *replyRule
 	shape          shape
 	tools          *toolbox
@@ -41,7 +40,7 @@ type LoadOptions struct {
 	// pure-Go engine (tokenize/bpe). tokenize/hf has the other one.
 	Engine func(name string, tokenizerJSON []byte) (Tokenizer, error)
 	// Template names the chat template of a folder that has several; "" is the
-	// default one.
+	// default one, and the one named tool_use for rollouts with tools.
 	Template string
 	// Chat bounds what a template may do.
 	Chat chat.Options
@@ -49,9 +48,9 @@ type LoadOptions struct {
 
 // Load reads a Hugging Face model folder with the pure-Go engine:
 // tokenizer.json (or tiktoken.model), tokenizer_config.json, the chat template
-// (chat_template.jinja, chat_templates/NAME.jinja or the chat_template of the
-// configuration) and generation_config.json. A folder without a template loads;
-// it can encode captured token ids only.
+// (chat_template.jinja with additional_chat_templates/NAME.jinja, or the
+// chat_template of the configuration) and generation_config.json. A folder without
+// a template loads; it can encode captured token ids only.
 func Load(dir string) (*Model, error) { return LoadDir(dir, LoadOptions{}) }
 
 // LoadDir is Load with options. Errors name the files in dir.
@@ -93,22 +92,10 @@ func LoadWith(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
 	if err := l.bosFromTokenizer(m); err != nil {
 		return nil, err
 	}
-	source, name, err := l.template(&config)
-	if err != nil {
-		return nil, err
-	}
-	if name != "" {
-		if m.Template, err = chat.Compile(source, opts.Chat); err != nil {
-			return nil, inFile(err, name)
-		}
-		sum := sha256.Sum256([]byte(source))
-		m.templateDigest = "sha256:" + hex.EncodeToString(sum[:])
-	}
 	if err := l.stops(m); err != nil {
 		return nil, err
 	}
-	m.finish()
-	return m, nil
+	return m, l.addTemplates(m, &config)
 }
 
 // TemplateDigest is "sha256:<hex>" of the template's text, "" without one.
@@ -281,61 +268,6 @@ func (l *folder) bosFromTokenizer(m *Model) error {
 		}
 	}
 	return nil
-}
-
-// template returns the text of the chat template and the file it stands in.
-func (l *folder) template(config *tokenizerConfig) (source, file string, err error) {
-	want := l.opts.Template
-	if want == "" || want == "default" {
-		b, err := l.read("chat_template.jinja")
-		if b != nil || err != nil {
-			return string(b), "chat_template.jinja", err
-		}
-	} else {
-		name := "chat_templates/" + want + ".jinja"
-		if !fs.ValidPath(name) {
-			return "", "", rollout.Errorf(rollout.KindInput, rollout.Where{}, "the template name %q is not a file name", want)
-		}
-		b, err := l.read(name)
-		if b != nil || err != nil {
-			return string(b), name, err
-		}
-	}
-	var older struct {
-		ChatTemplate json.RawMessage `json:"chat_template"`
-	}
-	raw := config.ChatTemplate
-	file = "tokenizer_config.json"
-	if raw == nil {
-		if err := l.json("chat_template.json", &older); err != nil {
-			return "", "", err
-		}
-		raw, file = older.ChatTemplate, "chat_template.json"
-	}
-	if raw == nil || string(raw) == "null" {
-		if want != "" {
-			return "", "", rollout.Errorf(rollout.KindTemplate, rollout.Where{File: l.dir}, "the model folder has no chat template named %q", want)
-		}
-		return "", "", nil
-	}
-	if json.Unmarshal(raw, &source) == nil {
-		return source, file, nil
-	}
-	var named []struct{ Name, Template string }
-	if err := json.Unmarshal(raw, &named); err != nil {
-		return "", "", rollout.Errorf(rollout.KindTemplate, rollout.Where{File: file, Field: "/chat_template"}, "expected a string or a list of named templates: %w", err)
-	}
-	if want == "" {
-		want = "default"
-	}
-	var names []string
-	for _, n := range named {
-		if n.Name == want {
-			return n.Template, file, nil
-		}
-		names = append(names, n.Name)
-	}
-	return "", "", rollout.Errorf(rollout.KindTemplate, rollout.Where{File: file, Field: "/chat_template"}, "no template is named %q, found %s", want, strings.Join(names, ", "))
 }
 
 // stops finds the ids that end a completion.

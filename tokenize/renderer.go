@@ -60,6 +60,7 @@ func (j *job) newRenderer() (*renderer, error) {
 }
 
 func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[string]json.RawMessage, now time.Time) (*renderer, error) {
+	m = m.of(r)
 	x := &renderer{ctx: ctx, template: m.Template, shape: m.shape, r: r, kwargs: map[string]chat.Value{}, now: now,
 		shown: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
 	if x.now.IsZero() {

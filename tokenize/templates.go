@@ -1,0 +1,149 @@
+package tokenize
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
+)
+
+// The names of templates that transformers knows.
+const (
+	defaultTemplate = "default"
+	toolUseTemplate = "tool_use"
+)
+
+// templateDirs hold further templates, by the version of transformers that wrote them.
+var templateDirs = []string{"additional_chat_templates", "chat_templates"}
+
+// templateSource is the text of a chat template and the file it stands in.
+type templateSource struct{ text, file string }
+
+// addTemplates gives m the template that the options name, else the default one
+// and, for rollouts with tools, the one named tool_use, as transformers chooses.
+func (l *folder) addTemplates(m *Model, config *tokenizerConfig) error {
+	found, err := l.templates(config)
+	if err != nil {
+		return err
+	}
+	want := l.opts.Template
+	if want == "" {
+		want = defaultTemplate
+	}
+	source, ok := found[want]
+	if !ok && (len(found) > 0 || l.opts.Template != "") {
+		err := rollout.Errorf(rollout.KindTemplate, rollout.Where{File: l.dir}, "no chat template is named %q", want)
+		if len(found) > 0 {
+			err = err.WithFix("take one of %s", strings.Join(slices.Sorted(maps.Keys(found)), ", "))
+		}
+		return err
+	}
+	tools, ok := found[toolUseTemplate]
+	if ok && l.opts.Template == "" {
+		other := *m
+		if err := l.finish(&other, tools); err != nil {
+			return err
+		}
+		m.toolUse = &other
+	}
+	return l.finish(m, source)
+}
+
+// finish compiles the template of m, if there is one.
+func (l *folder) finish(m *Model, source templateSource) (err error) {
+	if source.file != "" {
+		if m.Template, err = chat.Compile(source.text, l.opts.Chat); err != nil {
+			return inFile(err, source.file)
+		}
+		sum := sha256.Sum256([]byte(source.text))
+		m.templateDigest = "sha256:" + hex.EncodeToString(sum[:])
+	}
+	m.finish()
+	return nil
+}
+
+// of returns the model as it is for r: with the template that r takes.
+func (m *Model) of(r *rollout.Rollout) *Model {
+	if m.toolUse != nil && len(r.Tools) > 0 {
+		return m.toolUse
+	}
+	return m
+}
+
+// templates returns the chat templates of the folder by name. Files of their own
+// replace those of the configuration.
+func (l *folder) templates(config *tokenizerConfig) (map[string]templateSource, error) {
+	found := map[string]templateSource{}
+	if err := l.readTemplate(found, defaultTemplate, "chat_template.jinja"); err != nil {
+		return nil, err
+	}
+	for _, dir := range templateDirs {
+		entries, err := fs.ReadDir(l.fsys, path.Join(l.dir, dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{File: dir}, "the folder cannot be read: %w", err)
+		}
+		for _, e := range entries {
+			if name, ok := strings.CutSuffix(e.Name(), ".jinja"); ok {
+				if err := l.readTemplate(found, name, path.Join(dir, e.Name())); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	raw, file := config.ChatTemplate, "tokenizer_config.json"
+	if raw == nil {
+		var older struct {
+			ChatTemplate json.RawMessage `json:"chat_template"`
+		}
+		file = "chat_template.json"
+		if err := l.json(file, &older); err != nil {
+			return nil, err
+		}
+		raw = older.ChatTemplate
+	}
+	return found, addNamed(found, raw, file)
+}
+
+// readTemplate adds the template that a file holds, if the file is there.
+func (l *folder) readTemplate(found map[string]templateSource, name, file string) error {
+	b, err := l.read(file)
+	if b != nil {
+		found[name] = templateSource{string(b), file}
+	}
+	return err
+}
+
+// addNamed adds the templates of a configuration: a text, a list of names and
+// texts, or an object of texts by name.
+func addNamed(found map[string]templateSource, raw json.RawMessage, file string) error {
+	var text string
+	var list []struct{ Name, Template string }
+	var byName map[string]string
+	switch {
+	case raw == nil || string(raw) == "null":
+	case json.Unmarshal(raw, &text) == nil:
+		found[defaultTemplate] = templateSource{text, file}
+	case json.Unmarshal(raw, &list) == nil:
+		for _, t := range list {
+			found[t.Name] = templateSource{t.Template, file}
+		}
+	case json.Unmarshal(raw, &byName) == nil:
+		for name, text := range byName {
+			found[name] = templateSource{text, file}
+		}
+	default:
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: file, Field: "/chat_template"}, "expected a text, a list of named templates, or texts by name; found %.40s", raw)
+	}
+	return nil
+}
