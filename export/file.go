@@ -3,7 +3,7 @@ package export
 import (
 	"errors"
 
-	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 

@@ -92,8 +92,12 @@ func TestConvert(t *testing.T) {
 	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
 	require.Equal(t, exitFailed, code, "an output that exists is refused")
 	require.Contains(t, stderr, "exists")
+	killed := filepath.Join(out, ".batch.parquet.17.partial")
+	require.NoError(t, os.WriteFile(killed, []byte("half"), 0o600))
 	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out, "--force")
 	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "removed what earlier runs that were killed left")
+	require.NoFileExists(t, killed)
 
 	code, stdout, _ = call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out, "--dry-run", "--json")
 	require.Zero(t, code)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
@@ -317,7 +318,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 			opts.Columns = weigh.columns
 		}
 	}
-	dst, undo, err := c.destination(dir, trainer, rules, opts, weigh)
+	dst, undo, err := c.destination(dir, trainer, rules, opts, weigh, p.errOut)
 	if err != nil {
 		undo()
 		return nil, nil, err
@@ -340,13 +341,14 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 
 // destination makes the sink: of files under dir, or of none on a dry run. undo
 // removes the folders that were made for them and are empty again.
-func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigher) (dst output, undo func(), err error) {
+func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigher, errOut io.Writer) (dst output, undo func(), err error) {
 	undo = func() {}
 	if c.DryRun {
 		dst, err = c.try(t, opts, w)
 		return dst, undo, err
 	}
 	if undo, err = makeFolder(dir); err == nil {
+		cli.Sweep(errOut, dir, "")
 		dst, err = c.open(dir, t, o, opts, w)
 	}
 	return dst, undo, err

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/internal/atomic"
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/export/pack"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 

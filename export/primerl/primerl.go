@@ -11,8 +11,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/internal/atomic"
 	"github.com/turnpack/turnpack/export/pack"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 

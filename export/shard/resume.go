@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -48,9 +48,7 @@ func (s *Set) begin() error {
 	if err != nil && !s.opts.Force {
 		return err
 	}
-	if err := s.sweep(); err != nil {
-		return err
-	}
+	atomic.Sweep(s.dir, "")
 	where := rollout.Where{File: s.dir}
 	switch {
 	case s.opts.Force:
@@ -83,20 +81,6 @@ func (s *Set) begin() error {
 	}
 	s.progress.Options = digest
 	return writeJSON(s.path(ProgressName), s.progress)
-}
-
-// sweep removes what a killed run was writing.
-func (s *Set) sweep() error {
-	left, err := filepath.Glob(s.path(".*" + atomic.TempSuffix))
-	if err != nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "list: %w", err)
-	}
-	for _, path := range left {
-		if err := remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func remove(path string) error {

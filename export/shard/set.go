@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 

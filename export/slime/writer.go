@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/flate"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/internal/atomic"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 

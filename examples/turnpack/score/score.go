@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/prm/openai"
@@ -86,7 +88,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		return nil, err
 	}
-	out, err := create(c.out, stdout)
+	out, err := create(c.out, stdout, stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -165,22 +167,20 @@ func isTerminal(w io.Writer) bool {
 type output struct {
 	w    *rollout.Writer
 	buf  *bufio.Writer
-	file *os.File
-	path string
+	file *atomic.File // nil for standard output
 }
 
-func create(path string, stdout io.Writer) (*output, error) {
-	o := &output{path: path}
-	if path == "-" {
-		o.buf = bufio.NewWriterSize(stdout, 1<<20)
-	} else {
-		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".part-*")
+func create(path string, stdout, errOut io.Writer) (*output, error) {
+	o := &output{}
+	if path != "-" {
+		cli.Sweep(errOut, filepath.Dir(path), filepath.Base(path))
+		f, err := atomic.Create(path, true)
 		if err != nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "create the output: %w", err)
+			return nil, err
 		}
-		o.file = f
-		o.buf = bufio.NewWriterSize(f, 1<<20)
+		o.file, stdout = f, f
 	}
+	o.buf = bufio.NewWriterSize(stdout, 1<<20)
 	o.w = rollout.NewWriter(o.buf)
 	return o, nil
 }
@@ -188,19 +188,13 @@ func create(path string, stdout io.Writer) (*output, error) {
 // close finishes the output; one that is not whole is taken away.
 func (o *output) close(whole bool) error {
 	err := o.buf.Flush()
-	if o.file == nil {
+	switch {
+	case o.file == nil:
 		return err
+	case whole && err == nil:
+		return o.file.Commit()
 	}
-	if whole && err == nil {
-		err = errors.Join(o.file.Sync(), o.file.Chmod(0o644))
-	}
-	if cerr := o.file.Close(); err == nil {
-		err = cerr
-	}
-	if !whole || err != nil {
-		return errors.Join(err, os.Remove(o.file.Name()))
-	}
-	return os.Rename(o.file.Name(), o.path)
+	return errors.Join(err, o.file.Abort())
 }
 
 // text reads a metadata value as text: a string as it is, anything else as its

@@ -75,8 +75,12 @@ func TestScoreFileWithJournal(t *testing.T) {
 
 	first, err := os.ReadFile(out)
 	require.NoError(t, err)
+	killed := filepath.Join(dir, ".scored.jsonl.17.partial")
+	require.NoError(t, os.WriteFile(killed, []byte("half"), 0o600))
 	code, _, stderr = runScore(t, t.Context(), "", args...)
 	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "removed what earlier runs that were killed left")
+	require.NoFileExists(t, killed)
 	require.Contains(t, stderr, "votes: 0 asked, 21 from the journal")
 	require.Equal(t, int64(7), f.Requests(), "nothing is asked twice")
 	again, err := os.ReadFile(out)

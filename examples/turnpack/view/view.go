@@ -20,6 +20,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -67,7 +68,7 @@ func Main(ctx context.Context, args []string, tracers Tracers, stdout, stderr io
 	if err := c.set(files, rows); err != nil {
 		return cli.Mistake(fs, stderr, err)
 	}
-	if err := c.run(ctx, stdout); err != nil {
+	if err := c.run(ctx, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "turnpack view: %v\n", err)
 		return cli.Failed
 	}
@@ -103,7 +104,7 @@ func (c *config) set(files []string, rows string) error {
 	return nil
 }
 
-func (c *config) run(ctx context.Context, stdout io.Writer) error {
+func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 	r, err := tokens.OpenRows(c.batch)
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (c *config) run(ctx context.Context, stdout io.Writer) error {
 	if c.out == "-" {
 		return c.page(ctx, b, stdout)
 	}
-	if err := c.file(func(w io.Writer) error { return c.page(ctx, b, w) }); err != nil {
+	if err := c.file(stderr, func(w io.Writer) error { return c.page(ctx, b, w) }); err != nil {
 		return err
 	}
 	if note != "" {
@@ -194,22 +195,18 @@ func (c *config) each(ctx context.Context, f func(*rollout.Sample) error) (note 
 }
 
 // file writes the page under its name only when it is whole.
-func (c *config) file(write func(io.Writer) error) (err error) {
+func (c *config) file(errOut io.Writer, write func(io.Writer) error) error {
 	where := rollout.Where{File: c.out}
 	if _, err := os.Lstat(c.out); err == nil && !c.force {
 		return rollout.Errorf(rollout.KindInput, where, "the page exists").WithFix("choose another --out, or replace it with --force")
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.out), "."+filepath.Base(c.out)+".part-*")
+	cli.Sweep(errOut, filepath.Dir(c.out), filepath.Base(c.out))
+	f, err := atomic.Create(c.out, true)
 	if err != nil {
-		return rollout.Errorf(rollout.KindInput, where, "create the page: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := errors.Join(write(f), f.Sync(), f.Chmod(0o644), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), c.out)
+	if err := write(f); err != nil {
+		return errors.Join(err, f.Abort())
+	}
+	return f.Commit()
 }

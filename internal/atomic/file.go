@@ -22,7 +22,8 @@ type File struct {
 	done bool
 }
 
-// Create starts path. An output that exists is refused unless force is set.
+// Create starts path, and removes what killed writers of it left. An output that
+// exists is refused unless force is set.
 func Create(path string, force bool) (*File, error) {
 	where := rollout.Where{File: path}
 	if path == "" {
@@ -36,7 +37,8 @@ func Create(path string, force bool) (*File, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, Locate(where, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+TempSuffix)
+	Sweep(filepath.Dir(path), filepath.Base(path))
+	f, err := createTemp(path)
 	if err != nil {
 		return nil, Locate(where, err)
 	}
@@ -71,10 +73,7 @@ func (f *File) finish() error {
 	if err := f.f.Sync(); err != nil {
 		return err
 	}
-	if err := f.f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.f.Name(), f.path); err != nil {
+	if err := publish(f.f, f.path); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(f.path))

@@ -1,0 +1,17 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/atomic"
+)
+
+// Sweep removes what killed runs left in folder dir of the output name, "" for any,
+// and says so.
+func Sweep(w io.Writer, dir, name string) {
+	if gone := atomic.Sweep(dir, name); len(gone) > 0 {
+		fmt.Fprintf(w, "removed what earlier runs that were killed left in %s: %s\n", dir, strings.Join(gone, ", "))
+	}
+}

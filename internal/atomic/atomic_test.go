@@ -1,0 +1,76 @@
+package atomic_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/atomic"
+)
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// What a killed writer of the same output left goes when the next one begins; what a
+// live one holds, and what has another name, stays.
+func TestCreateSweeps(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("names that are open cannot be read here")
+	}
+	dir := t.TempDir()
+	others := []string{".b.parquet.7.partial", ".a.parquet.x.7.partial", ".a.parquet..partial", "a.parquet.7.partial", ".a.parquet.7.part", ".7.partial", ".partial"}
+	for _, name := range append([]string{".a.parquet.123.partial", ".a.parquet.4.partial"}, others...) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
+	}
+	path := filepath.Join(dir, "a.parquet")
+	first, err := atomic.Create(path, false)
+	require.NoError(t, err)
+	second, err := atomic.Create(path, false)
+	require.NoError(t, err)
+	require.Len(t, names(t, dir), len(others)+2, "two that are being written")
+	require.Subset(t, names(t, dir), others)
+	require.Equal(t, []string{".a.parquet.x.7.partial", ".b.parquet.7.partial"}, atomic.Sweep(dir, ""), "names of any output, and of nothing else")
+	for _, f := range []*atomic.File{first, second} {
+		_, err := f.Write([]byte("whole"))
+		require.NoError(t, err)
+		require.NoError(t, f.Commit())
+	}
+	require.ElementsMatch(t, append(others[2:], "a.parquet"), names(t, dir))
+}
+
+// Writers that begin and end beside sweeps lose nothing.
+func TestWritersBesideSweeps(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for k := range 20 {
+				path := filepath.Join(dir, fmt.Sprint(w%2, "-", k)) // two write each
+				if err := atomic.WriteFile(path, []byte(path), true); err != nil {
+					t.Error(err)
+				}
+				atomic.Sweep(dir, "")
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, names(t, dir), 40)
+	for _, name := range names(t, dir) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(dir, name), string(b))
+	}
+}

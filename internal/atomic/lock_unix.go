@@ -1,0 +1,38 @@
+//go:build unix
+
+package atomic
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// hold locks a file that is being written until it is closed, however its process
+// ends. It reports whether the file is still there. A file system without locks
+// keeps sweeps away, which need one.
+func hold(f *os.File) bool {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	return !errors.Is(err, syscall.EWOULDBLOCK) && named(f)
+}
+
+func named(f *os.File) bool {
+	held, err1 := f.Stat()
+	now, err2 := os.Lstat(f.Name())
+	return err1 == nil && err2 == nil && os.SameFile(held, now)
+}
+
+// removeIdle removes a file that nobody holds.
+func removeIdle(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && named(f) && os.Remove(path) == nil
+}
+
+// publish moves a file to path and closes it, in this order: nobody else ever holds it.
+func publish(f *os.File, path string) error {
+	return errors.Join(os.Rename(f.Name(), path), f.Close())
+}
