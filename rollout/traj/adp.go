@@ -21,6 +21,9 @@ func isADP(v value, _ *job) bool {
 }
 
 func readADP(j *job, v value) error {
+	if err := j.wantList(v.Get("content"), "/content"); err != nil {
+		return err
+	}
 	r := &rollout.Rollout{ID: identifier(v.Get("id")), Index: noIndex}
 	for i, x := range v.Get("content").Items() {
 		m, err := j.adpMessage(x, i)

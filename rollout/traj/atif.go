@@ -24,7 +24,12 @@ func isATIF(v value, _ *job) bool {
 	return false
 }
 
-func readATIF(j *job, v value) error { return j.atif(v, "", 0) }
+func readATIF(j *job, v value) error {
+	if err := j.wantList(v.Get("steps"), "/steps"); err != nil {
+		return err
+	}
+	return j.atif(v, "", 0)
+}
 
 // maxSubagents bounds the nesting of embedded trajectories.
 const maxSubagents = 16

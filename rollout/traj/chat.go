@@ -34,6 +34,14 @@ func (j *job) listOrNothing(v value, message rollout.Index, field string) error 
 	return j.want(v, message, field, "a list")
 }
 
+// wantList is the error for a value without which a record is of another format.
+func (j *job) wantList(v value, field string) error {
+	if v.Kind() == jsonscan.Array {
+		return nil
+	}
+	return j.want(v, 0, field, "a list")
+}
+
 // text reads a string whose lone surrogates are noted.
 func (j *job) text(v value, message rollout.Index, field string) string {
 	s := v.String()

@@ -327,6 +327,30 @@ func TestFaultsAreLocated(t *testing.T) {
 	}
 }
 
+// A record without what its format is about is none of it, whether the format was
+// named or is that of the record before it.
+func TestRecordsWithoutTheirListAreRefused(t *testing.T) {
+	for format, good := range map[string]string{
+		"adp":              `{"id":"a","content":[{"class_":"message_action","content":"a"}],"details":{}}`,
+		"atif":             `{"schema_version":"ATIF-v1.5","agent":{},"steps":[{"step_id":1,"source":"agent","message":"a"}]}`,
+		"native":           `{"turnpack_version":1,"id":"a","messages":[{"role":"assistant","content":"a"}]}`,
+		"nemo-gym":         `{"responses_create_params":{"input":[]},"response":{"output":[]},"reward":1}`,
+		"openhands-output": `{"instance_id":"i","instruction":"t","metadata":{},"history":[]}`,
+		"sharegpt":         `{"conversations":[{"from":"gpt","value":"a"}]}`,
+		"swe-agent-nebius": `{"trajectory":[{"role":"ai","text":"a"}]}`,
+	} {
+		t.Run(format, func(t *testing.T) {
+			_, _, err := read(t, "x.json", `{"id":"b","note":"n"}`, traj.Options{OnError: traj.Stop, Format: format})
+			require.ErrorContains(t, err, "found nothing, expected")
+			got, report, err := read(t, "x.jsonl", good+"\n{\"id\":\"b\",\"note\":\"n\"}\n"+good+"\n", traj.Options{})
+			require.NoError(t, err)
+			require.Len(t, got, 2)
+			require.Len(t, report.Errors, 1)
+			require.ErrorContains(t, report.Errors[0], "x.jsonl:2")
+		})
+	}
+}
+
 func TestCallsOfAFolderJoin(t *testing.T) {
 	dir := t.TempDir()
 	call := func(messages, reply string) []byte {

@@ -20,6 +20,9 @@ func isNative(v value, _ *job) bool {
 // readNative hands a line to the native reader. A rollout that was imported
 // before keeps the origin of that time.
 func readNative(j *job, v value) error {
+	if !isNative(v, j) && v.Get("messages").Kind() == jsonscan.Absent && v.Get("turns").Kind() == jsonscan.Absent {
+		return j.want(v.Get("messages"), 0, "/messages", "a list")
+	}
 	r, err := rollout.ParseJSON(v.Raw(), rollout.ReaderOptions{File: j.file.Name, Limits: rollout.Limits{
 		Depth: j.r.opt.Limits.Depth, Messages: j.r.opt.Limits.Messages,
 	}})

@@ -22,6 +22,9 @@ func isNebius(v value, _ *job) bool {
 }
 
 func readNebius(j *job, v value) error {
+	if err := j.wantList(v.Get("trajectory"), "/trajectory"); err != nil {
+		return err
+	}
 	r := &rollout.Rollout{
 		Instance:   identifier(v.Get("instance_id")),
 		Index:      noIndex,

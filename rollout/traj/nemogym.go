@@ -120,6 +120,9 @@ func (x *itemRun) request(params value) error {
 
 func readNeMoGym(j *job, v value) error {
 	response := v.Get("response")
+	if params := v.Get("responses_create_params"); params.Kind() == jsonscan.Absent && response.Get("output").Kind() != jsonscan.Array {
+		return j.want(params, 0, "/responses_create_params", "an object")
+	}
 	r, err := j.nemoCall(v.Get("responses_create_params"), response)
 	if err != nil {
 		return err

@@ -285,6 +285,9 @@ func openHandsError(r *rollout.Rollout, detail string) {
 
 func readOpenHandsOutput(j *job, v value) error {
 	history := v.Get("history")
+	if history.Kind() == jsonscan.Absent {
+		return j.want(history, 0, "/history", "a list")
+	}
 	if err := j.listOrNothing(history, 0, "/history"); err != nil {
 		return err
 	}

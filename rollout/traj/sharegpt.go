@@ -22,6 +22,9 @@ var shareRoles = map[string]rollout.Role{
 const scriptedBytes = 80
 
 func readShareGPT(j *job, v value) error {
+	if err := j.wantList(v.Get("conversations"), "/conversations"); err != nil {
+		return err
+	}
 	r := &rollout.Rollout{
 		ID:       firstID(v, "id", "uuid"),
 		Instance: identifier(v.Get("instance_id")),
