@@ -132,6 +132,9 @@ func (p *Pipeline) Validate() error {
 	}
 	if p.Window != nil {
 		errs = append(errs, p.Window.Validate())
+		if p.Encode.Mode == tokenize.Whole {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Window"}, "whole rows hold the conversation, no context of a turn").WithFix("leave it out, or choose tokenize.Merged or PerStep"))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -424,9 +424,9 @@ func TestSourceThatChanges(t *testing.T) {
 }
 
 func TestValidateReportsAllFaults(t *testing.T) {
-	p := turnpack.Pipeline{Workers: -1, Temperature: -1}
+	p := turnpack.Pipeline{Workers: -1, Temperature: -1, Window: ctxwindow.Refill{Budget: 100}, Encode: tokenize.Options{Mode: tokenize.Whole}}
 	err := p.Validate()
-	for _, field := range []string{"Model", "Workers", "Temperature"} {
+	for _, field := range []string{"Model", "Workers", "Temperature", "Pipeline.Window: whole rows"} {
 		require.ErrorContains(t, err, field)
 	}
 	_, err = turnpack.Pipeline{Model: model(t)}.Run(t.Context(), turnpack.Slice{}, &rows{})

@@ -237,8 +237,20 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		p.Window = window
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, Drift: lineage.Options{Drift: drift}}
-	if c.StopRewrite && drift != lineage.DriftSplice && drift != lineage.DriftAuto {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--stop-rewrite"}, "does nothing with --drift %s", drift).WithFix("add --drift splice or auto"))
+	for _, n := range []struct {
+		idle            bool
+		flag, with, fix string
+	}{
+		{c.StopRewrite && drift != lineage.DriftSplice && drift != lineage.DriftAuto, "--stop-rewrite", "--drift " + c.Drift, "add --drift splice or auto"},
+		{drift != lineage.DriftFork && mode != tokenize.Merged, "--drift", "--mode " + c.Mode, "leave it out, or add --mode merged"},
+		{p.Window != nil && mode == tokenize.Whole, "--window", "--mode whole", "leave it out, or choose the mode merged or perstep"},
+	} {
+		if n.idle {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: n.flag}, "does nothing with %s", n.with).WithFix("%s", n.fix))
+		}
+	}
+	if edges == tokenize.EdgesDocument && mode == tokenize.Merged {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--edges"}, "merged rows cannot hold tokens that cross turns").WithFix("add --mode perstep or whole"))
 	}
 	for s := reward.ScaleSigned; s <= reward.ScaleAuto; s++ {
 		if s.String() == c.Scale {

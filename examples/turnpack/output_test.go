@@ -26,6 +26,9 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 		"--pt":                                                       "--pt: does nothing with --target none",
 		"--step-coef NaN":                                            "StepCoef",
 		"--max-tokens=-1":                                            "lossmask.Policy.MaxTokens",
+		"--mode whole --window tail:300":                             "--window: does nothing with --mode whole",
+		"--mode perstep --drift splice":                              "--drift: does nothing with --mode perstep",
+		"--edges document":                                           "--edges: merged rows cannot hold tokens that cross turns",
 		"--workers=-1":                                               "--workers: found -1",
 		"--weights foo --window foo --estimator foo --target nobody": "--target: no trainer is named",
 	} {

@@ -67,7 +67,7 @@ type summary struct {
 	// Complete says that an earlier run made the batch and this one nothing.
 	Complete bool `json:"already_complete,omitempty"`
 
-	windowed bool // contexts were planned in this run
+	windowed bool // contexts were planned in this run, or it has none
 }
 
 type skipLine struct {
@@ -140,7 +140,7 @@ func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 		return nil
 	}
 	r := src.Report()
-	s.windowed = c.Window != "none"
+	s.windowed = c.Window != "none" || c.Mode == "whole"
 	s.Formats, s.Ignored, s.Duplicates = r.Formats, r.IgnoredCount, r.Duplicates
 	s.Joined, s.Unmatched, s.Unrewarded = r.Joined, r.Unmatched, r.Unrewarded
 	for _, x := range r.Repeats {
