@@ -8,7 +8,7 @@ type Checker struct {
 	opts    Options
 	columns Columns
 	started bool
-	order   *order
+	order   order
 	trained int // tokens of the last row
 }
 
@@ -17,7 +17,7 @@ func NewChecker(o Options) (*Checker, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Checker{opts: o, order: newOrder()}, nil
+	return &Checker{opts: o}, nil
 }
 
 // Check checks the next row. An empty Sample.ID is set.

@@ -18,10 +18,6 @@ type order struct {
 	sum   int64           // trained tokens of the open rollout so far
 }
 
-func newOrder() *order {
-	return &order{groups: map[[16]byte]struct{}{}, rollouts: map[[16]byte]struct{}{}}
-}
-
 func key(s string) [16]byte {
 	h := sha256.Sum256([]byte(s))
 	return [16]byte(h[:16])
@@ -47,6 +43,9 @@ func (o *order) add(s *rollout.Sample, trained int) error {
 }
 
 func (o *order) begin(s *rollout.Sample) error {
+	if o.groups == nil {
+		o.groups, o.rollouts = map[[16]byte]struct{}{}, map[[16]byte]struct{}{}
+	}
 	if o.open == nil || o.group != s.Group {
 		k := key(s.Group)
 		if _, seen := o.groups[k]; seen {

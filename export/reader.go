@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -228,6 +229,9 @@ func (r *Reader) Info() Info { return r.info }
 // trace: one sampled message per step) and the row's first step otherwise.
 // Weight is the weights column or, without one, the loss mask.
 func (r *Reader) Read() (rollout.Sample, error) {
+	if r.src == nil {
+		return rollout.Sample{}, zero.Value("export.Reader", "Open or NewReader")
+	}
 	for len(r.rows) == 0 {
 		rows, err := r.load()
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -68,7 +69,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 		return nil, err
 	}
 	o.defaults()
-	w := &Writer{check: Checker{opts: o, order: newOrder()}, buf: &buffer{}, sink: s}
+	w := &Writer{check: Checker{opts: o}, buf: &buffer{}, sink: s}
 	cols := written(o.Trace)
 	if o.Format != FormatParquet {
 		w.out = &arrowEncoder{out: &byteCounter{w: s}, cols: cols, file: o.Format == FormatArrowFile, zstd: o.ZstdLevel >= 0,
@@ -90,14 +91,21 @@ func newWriter(s sink, o Options) (*Writer, error) {
 // Write checks s and adds it to the file. Sample.ID may be empty; it is made
 // from the rollout and the sample index. The columns of s are copied.
 func (w *Writer) Write(s rollout.Sample) error {
-	if w.err == nil && w.closed {
+	switch {
+	case !w.made():
+		return zeroWriter()
+	case w.err == nil && w.closed:
 		return ErrClosed
-	}
-	if w.err == nil {
+	case w.err == nil:
 		w.err = w.write(&s)
 	}
 	return w.err
 }
+
+// made tells a writer from the zero value, of which that of blobstore.Writer has a nil one.
+func (w *Writer) made() bool { return w != nil && w.sink != nil }
+
+func zeroWriter() error { return zero.Value("export.Writer", "Create or NewWriter") }
 
 func (w *Writer) write(s *rollout.Sample) error {
 	newGroup := w.check.order.open == nil || w.check.order.group != s.Group
@@ -149,12 +157,20 @@ func (w *Writer) flush() error {
 }
 
 // Stats returns the counts so far.
-func (w *Writer) Stats() Stats { return w.stats }
+func (w *Writer) Stats() Stats {
+	if !w.made() {
+		return Stats{}
+	}
+	return w.stats
+}
 
 // Close checks the last rollout, ends the file and makes it visible under its
 // name; after an error it removes what was written. Only the first call does
 // anything.
 func (w *Writer) Close() error {
+	if !w.made() {
+		return zeroWriter()
+	}
 	if w.closed {
 		return w.err
 	}
@@ -189,7 +205,7 @@ func (w *Writer) finish() error {
 // Abort drops the file. Calling it after Close does nothing, so that it can be
 // deferred.
 func (w *Writer) Abort() error {
-	if w.closed {
+	if !w.made() || w.closed {
 		return nil
 	}
 	w.closed = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -269,6 +270,9 @@ func (b *Builder) issue(text string, limit int) string {
 
 // Messages renders a View.
 func (b *Builder) Messages(v View) ([]Message, error) {
+	if b.user == nil {
+		return nil, zero.Value("prm.Builder", "Prompt.Compile")
+	}
 	out := make([]Message, 0, 2)
 	for _, part := range []struct {
 		role rollout.Role
@@ -285,6 +289,9 @@ func (b *Builder) Messages(v View) ([]Message, error) {
 
 // Build renders the prompt of step i of steps, all of one rollout r.
 func (b *Builder) Build(r *rollout.Rollout, steps []Step, i int) ([]Message, error) {
+	if i < 0 || i >= len(steps) {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "step %d asked for, there are %d", i, len(steps))
+	}
 	issue, rubric := firstUser(r), ""
 	if b.p.Issue != nil {
 		issue = b.p.Issue(r)

@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -56,6 +57,9 @@ func newAccumulator(e Estimator) (*Accumulator, error) {
 
 // Add counts one rollout. group is ignored with GroupWholeBatch.
 func (a *Accumulator) Add(group string, r RolloutReward) error {
+	if a.index.slots == nil {
+		return zero.Value("reward.Accumulator", "NewAccumulator, anew after Finish")
+	}
 	g := 0
 	if a.e.Grouping == GroupWholeBatch {
 		g = a.numbered(0)

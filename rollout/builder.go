@@ -15,6 +15,7 @@ type SequenceBuilder struct {
 	hasLogprob bool
 	hasVersion bool
 	reserved   int
+	err        error
 }
 
 // Grow makes room for n more tokens.
@@ -67,6 +68,9 @@ func (b *SequenceBuilder) AddColumns(ids []TokenID, source []int32, flags []Flag
 // SetLogprobs records the behaviour log probabilities of the tokens from offset
 // at on, opening the column if needed (0 elsewhere).
 func (b *SequenceBuilder) SetLogprobs(at int, lp []float32) {
+	if !b.holds(at, len(lp), "Logprob") {
+		return
+	}
 	if !b.hasLogprob {
 		b.hasLogprob = true
 		b.seq.Logprob = make([]float32, len(b.seq.IDs), max(b.reserved, len(b.seq.IDs)))
@@ -77,6 +81,9 @@ func (b *SequenceBuilder) SetLogprobs(at int, lp []float32) {
 // SetVersion records the policy version of n tokens from offset at on, opening
 // the column if needed (−1 elsewhere).
 func (b *SequenceBuilder) SetVersion(at, n int, version int32) {
+	if !b.holds(at, n, "Version") {
+		return
+	}
 	if !b.hasVersion {
 		b.hasVersion = true
 		b.seq.Version = padVersion(nil, len(b.seq.IDs))
@@ -84,6 +91,17 @@ func (b *SequenceBuilder) SetVersion(at, n int, version int32) {
 	for i := at; i < at+n; i++ {
 		b.seq.Version[i] = version
 	}
+}
+
+// holds reports whether n tokens from offset at on were added; if not, Build fails.
+func (b *SequenceBuilder) holds(at, n int, column string) bool {
+	if at < 0 || n < 0 || at+n > len(b.seq.IDs) {
+		if b.err == nil {
+			b.err = Errorf(KindInternal, Where{Field: column}, "set for tokens [%d, %d) of %d", at, at+n, len(b.seq.IDs))
+		}
+		return false
+	}
+	return true
 }
 
 func padVersion(v []int32, n int) []int32 {
@@ -95,7 +113,7 @@ func padVersion(v []int32, n int) []int32 {
 
 // Build checks the sequence and returns it; the builder is empty afterwards.
 func (b *SequenceBuilder) Build(id Identity) (Sequence, error) {
-	out := b.seq
+	out, failed := b.seq, b.err
 	out.Identity = id
 	*b = SequenceBuilder{}
 	for _, c := range []*[]int32{&out.IDs, &out.Source, &out.Turn} {
@@ -105,6 +123,9 @@ func (b *SequenceBuilder) Build(id Identity) (Sequence, error) {
 	}
 	if out.Flags == nil {
 		out.Flags = []Flag{}
+	}
+	if failed != nil {
+		return out, failed
 	}
 	return out, out.Check()
 }

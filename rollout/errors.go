@@ -155,3 +155,8 @@ func (e *Error) Unwrap() error {
 	}
 	return e.Err
 }
+
+// zeroValue is the error of using the zero value of a type that a function makes.
+func zeroValue(typ, maker string) *Error {
+	return Errorf(KindInput, Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
+}

@@ -42,6 +42,9 @@ func NewReader(r io.Reader, opt ReaderOptions) *Reader {
 // about one line, which it names, and the following call goes on with the line
 // after it; only a failing underlying reader ends the stream for good.
 func (r *Reader) Next() (*Rollout, error) {
+	if r.lines == nil && r.err == nil {
+		r.err = zeroValue("rollout.Reader", "NewReader")
+	}
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -142,6 +145,9 @@ func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 // Write writes one rollout as a line. A rollout that cannot be written leaves
 // nothing behind.
 func (w *Writer) Write(r *Rollout) error {
+	if w.w == nil {
+		return zeroValue("rollout.Writer", "NewWriter")
+	}
 	var err error
 	if w.buf, err = AppendJSON(w.buf[:0], r); err != nil {
 		return err

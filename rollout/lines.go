@@ -45,6 +45,9 @@ func (l *Lines) Failed() bool { return l.err != nil && l.err != io.EOF }
 // on behind it. An error of the underlying reader is returned once the lines
 // before it have been.
 func (l *Lines) Next() (Line, error) {
+	if l.r == nil {
+		l.err = zeroValue("rollout.Lines", "NewLines")
+	}
 	if l.err != nil {
 		return Line{}, l.err
 	}

@@ -29,6 +29,9 @@ func (e *Encoder) Count(ctx context.Context, r *rollout.Rollout, messages []roll
 
 // renderer renders contexts of r.
 func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*renderer, error) {
+	if err := e.made(); err != nil {
+		return nil, err
+	}
 	if e.model.Template == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the model has no chat template, so a context cannot be measured")
 	}

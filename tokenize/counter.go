@@ -3,6 +3,7 @@ package tokenize
 import (
 	"context"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -24,22 +25,32 @@ type Counter struct {
 // Counter returns a counter for contexts of r, shown with its tools and template
 // variables.
 func (e *Encoder) Counter(r *rollout.Rollout) *Counter {
-	c := &Counter{e: e, r: r}
-	c.stretches = newStretchEncoder(e.pieces(func(m int32) bool {
-		if k := int(m) - len(r.Messages); k >= 0 {
+	return &Counter{e: e, r: r}
+}
+
+// begin readies a counter when it is used for the first time.
+func (c *Counter) begin(ctx context.Context) error {
+	if c.e == nil {
+		return zero.Value("tokenize.Counter", "Encoder.Counter")
+	}
+	var err error
+	if c.render, err = c.e.renderer(ctx, c.r); err != nil {
+		return err
+	}
+	c.stretches = newStretchEncoder(c.e.pieces(func(m int32) bool {
+		if k := int(m) - len(c.r.Messages); k >= 0 {
 			return c.others[k].Sampled == rollout.SampledByPolicy
 		}
-		return r.Messages[m].Sampled == rollout.SampledByPolicy
+		return c.r.Messages[m].Sampled == rollout.SampledByPolicy
 	}), true)
-	return c
+	return nil
 }
 
 // Count is the number of tokens of the prompt that shows messages, generation
 // prompt included.
 func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, error) {
 	if c.render == nil {
-		var err error
-		if c.render, err = c.e.renderer(ctx, c.r); err != nil {
+		if err := c.begin(ctx); err != nil {
 			return 0, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
@@ -46,6 +47,9 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 
 // EncodeReport is Encode with a report.
 func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, Report, error) {
+	if err := e.made(); err != nil {
+		return nil, Report{}, err
+	}
 	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}}
 	seqs, err := j.run()
 	if err != nil {
@@ -56,6 +60,14 @@ func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollo
 		j.dropFirst(&seqs[i])
 	}
 	return seqs, j.report, nil
+}
+
+// made is an error for the zero value.
+func (e *Encoder) made() error {
+	if e.model == nil {
+		return zero.Value("tokenize.Encoder", "NewEncoder")
+	}
+	return nil
 }
 
 // dropFirst reports the first token of a row as not trained, if it was sampled: a

@@ -36,6 +36,9 @@ type Origin struct {
 // of captured ids has the text that the template gives, which need not be the
 // one that was sampled: compare before trusting it.
 func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prompt, reply Text, err error) {
+	if err := e.made(); err != nil {
+		return prompt, reply, err
+	}
 	turns := rollout.TurnsOf(r)
 	if turn < 0 || turn >= len(turns) {
 		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "turn %d asked for, the rollout has %d", turn, len(turns))

@@ -1,6 +1,9 @@
 package audit
 
-import "github.com/turnpack/turnpack/export"
+import (
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/zero"
+)
 
 // Reader gives the rows of one file, of this module's schema or by anyone. It
 // must not be used concurrently.
@@ -36,6 +39,9 @@ func (r *Reader) Info() (info export.Info, ok bool) {
 
 // Read returns the next row, or io.EOF after the last.
 func (r *Reader) Read() (*Row, error) {
+	if r.src == nil {
+		return nil, zero.Value("audit.Reader", "Open")
+	}
 	row, err := r.src.next()
 	if err != nil {
 		return nil, err
@@ -46,4 +52,9 @@ func (r *Reader) Read() (*Row, error) {
 }
 
 // Close closes the file.
-func (r *Reader) Close() error { return r.src.close() }
+func (r *Reader) Close() error {
+	if r.src == nil {
+		return nil
+	}
+	return r.src.close()
+}

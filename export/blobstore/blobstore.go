@@ -13,6 +13,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -57,6 +58,9 @@ func Create(ctx context.Context, b *blob.Bucket, key string, o export.Options) (
 // Close ends the file and makes the object visible; after an error nothing is
 // stored.
 func (w *Writer) Close() error {
+	if w.obj == nil {
+		return zero.Value("blobstore.Writer", "Create")
+	}
 	if w.done {
 		return w.err
 	}
@@ -75,7 +79,7 @@ func (w *Writer) Close() error {
 
 // Abort drops the object; after Close it does nothing.
 func (w *Writer) Abort() error {
-	if w.done {
+	if w.obj == nil || w.done {
 		return nil
 	}
 	w.done = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -54,14 +55,18 @@ func (s *Set) path(name string) string { return filepath.Join(s.dir, name) }
 
 // Write checks s and adds it to the shard that is open, or begins the next one.
 func (s *Set) Write(row rollout.Sample) error {
-	if s.err == nil && s.done {
+	switch {
+	case s.lock == nil:
+		return zeroSet()
+	case s.err == nil && s.done:
 		return export.ErrClosed
-	}
-	if s.err == nil {
+	case s.err == nil:
 		s.err = s.write(&row)
 	}
 	return s.err
 }
+
+func zeroSet() error { return zero.Value("shard.Set", "Create") }
 
 func (s *Set) write(row *rollout.Sample) error {
 	newGroup := s.group != row.Group || s.rollout == ""
@@ -226,6 +231,9 @@ func (s *Set) finish() error {
 // Close ends the last shard, writes the manifest and frees the folder. After an
 // error the shards that are done stay, and a later run goes on from them.
 func (s *Set) Close() error {
+	if s.lock == nil {
+		return zeroSet()
+	}
 	if s.done {
 		return s.err
 	}
@@ -239,7 +247,7 @@ func (s *Set) Close() error {
 // Abort drops the shard that is open and frees the folder; the shards that are
 // done stay for a later run. After Close it does nothing.
 func (s *Set) Abort() error {
-	if s.done {
+	if s.lock == nil || s.done {
 		return nil
 	}
 	s.done = true
@@ -249,7 +257,7 @@ func (s *Set) Abort() error {
 // Discard drops the set: the shards that are done as well, those of the earlier
 // runs that this one went on from among them. After Close it does nothing.
 func (s *Set) Discard() error {
-	if s.done {
+	if s.lock == nil || s.done {
 		return nil
 	}
 	return errors.Join(s.clear(s.progress.Shards), s.Abort())

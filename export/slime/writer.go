@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -82,14 +83,18 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 
 // Write checks s and adds it.
 func (w *Writer) Write(s rollout.Sample) error {
-	if w.err == nil && w.closed {
+	switch {
+	case w.check == nil:
+		return zeroWriter()
+	case w.err == nil && w.closed:
 		return export.ErrClosed
-	}
-	if w.err == nil {
+	case w.err == nil:
 		w.err = w.write(&s)
 	}
 	return w.err
 }
+
+func zeroWriter() error { return zero.Value("slime.Writer", "Create or NewWriter") }
 
 func (w *Writer) write(s *rollout.Sample) error {
 	if err := w.check.Check(s); err != nil {
@@ -171,6 +176,9 @@ func (w *Writer) sample(s *rollout.Sample) {
 
 // Close ends the file and makes it visible; after an error it removes it.
 func (w *Writer) Close() error {
+	if w.check == nil {
+		return zeroWriter()
+	}
 	if w.closed {
 		return w.err
 	}

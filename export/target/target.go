@@ -140,6 +140,9 @@ func (t *Target) Name() string { return t.name }
 // trainer cannot take, or would train wrongly on, is refused; rollouts left out
 // are counted in Dropped. The input is not changed.
 func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
+	if t.Dropped == nil {
+		t.Dropped = map[string]int{}
+	}
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, func(a, b rollout.Sample) int {
 		return cmp.Or(cmp.Compare(a.RolloutIndex, b.RolloutIndex), cmp.Compare(a.SampleIndex, b.SampleIndex))

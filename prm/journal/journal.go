@@ -315,7 +315,7 @@ func (j *Journal) Stats() Stats {
 // Close syncs and closes the file. A second Close does nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
-	if j.shut {
+	if j.shut || j.file == nil {
 		j.mu.Unlock()
 		return nil
 	}

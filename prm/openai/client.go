@@ -141,7 +141,7 @@ func (c *Client) JudgeN(ctx context.Context, req prm.Request, n int) ([]prm.Repl
 
 // Batches reports whether an endpoint may draw several votes from one request:
 // none is known to refuse, or not all of them are.
-func (c *Client) Batches() bool { return !c.pool.single() }
+func (c *Client) Batches() bool { return c.pool != nil && !c.pool.single() }
 
 func where(req prm.Request) rollout.Where {
 	return rollout.Where{Rollout: req.ID.Rollout, Field: fmt.Sprintf("step %d vote %d", req.ID.Step, req.ID.Vote)}

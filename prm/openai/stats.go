@@ -39,6 +39,9 @@ func (m *meter) add(f func(*Stats)) {
 
 // Stats returns a snapshot.
 func (c *Client) Stats() Stats {
+	if c.pool == nil {
+		return Stats{}
+	}
 	c.meter.mu.Lock()
 	s := c.meter.s
 	c.meter.mu.Unlock()

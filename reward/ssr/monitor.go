@@ -197,6 +197,9 @@ func (m *Monitor) AddRollout(r *rollout.Rollout) Health {
 
 // Add measures one text and returns the health of the window that ends with it.
 func (m *Monitor) Add(text string) Health {
+	if m.limits == (Limits{}) {
+		m.limits = m.limits.withDefaults()
+	}
 	s := Measure(text, m.limits.NGram)
 	if len(m.recent) < m.limits.Window {
 		m.recent = append(m.recent, s)

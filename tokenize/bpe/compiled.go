@@ -41,6 +41,9 @@ type source struct {
 // loads many times faster than the file t came from. Equal tokenizers give equal
 // bytes.
 func (t *Tokenizer) AppendCompiled(dst []byte) ([]byte, error) {
+	if err := t.made(); err != nil {
+		return dst, err
+	}
 	src := t.source
 	src.Digest = t.digest
 	header, err := json.Marshal(src)

@@ -16,6 +16,9 @@ import (
 // Decode implements [engine.Tokenizer]. Bytes that are not valid UTF-8 come
 // out as U+FFFD, as in the reference.
 func (t *Tokenizer) Decode(ids []rollout.TokenID) (string, error) {
+	if err := t.made(); err != nil {
+		return "", err
+	}
 	if t.bytes != nil {
 		buf, err := t.bytes().append(nil, ids)
 		if err != nil {
@@ -337,6 +340,9 @@ func (t *Tokenizer) NewStream() *Stream {
 // Write takes the next ids and returns the text that is settled by now. An id
 // outside the vocabulary is an error; the ids before it count.
 func (s *Stream) Write(ids ...rollout.TokenID) (string, error) {
+	if err := s.t.made(); err != nil {
+		return "", err
+	}
 	var out bytes.Buffer
 	for _, id := range ids {
 		spelling, ok := s.t.facts.printing(id)
@@ -361,6 +367,9 @@ func (s *Stream) Write(ids ...rollout.TokenID) (string, error) {
 
 // Close returns what was held back and makes s ready for another text.
 func (s *Stream) Close() string {
+	if s.t.made() != nil {
+		return ""
+	}
 	var text string
 	switch {
 	case s.t.bytes != nil:

@@ -15,6 +15,9 @@ import (
 
 // Encode implements [engine.Tokenizer].
 func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.EncodeOptions) error {
+	if err := t.made(); err != nil {
+		return err
+	}
 	e := t.pool.Get().(*encoder)
 	defer e.release()
 	e.ids, e.offsets, e.wide, e.first = dst.IDs, dst.Offsets, opts.Offsets, len(dst.IDs)
@@ -31,6 +34,9 @@ func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.Encode
 // AppendIDs appends the ids of text to dst, with every added token honoured. It
 // allocates nothing where dst has room.
 func (t *Tokenizer) AppendIDs(dst []rollout.TokenID, text string) ([]rollout.TokenID, error) {
+	if err := t.made(); err != nil {
+		return dst, err
+	}
 	e := t.pool.Get().(*encoder)
 	defer e.release()
 	e.ids = dst
@@ -43,6 +49,9 @@ func (t *Tokenizer) AppendIDs(dst []rollout.TokenID, text string) ([]rollout.Tok
 // Count returns the number of ids of text, with every added token honoured. It
 // keeps no ids.
 func (t *Tokenizer) Count(text string) (int, error) {
+	if err := t.made(); err != nil {
+		return 0, err
+	}
 	e := t.pool.Get().(*encoder)
 	defer e.release()
 	e.ids, e.counting = e.own[:0], true

@@ -3,6 +3,7 @@ package bpe
 import (
 	"sync"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
@@ -47,7 +48,20 @@ var _ engine.Tokenizer = (*Tokenizer)(nil)
 func (t *Tokenizer) Digest() string { return t.digest }
 
 // Vocab returns the vocabulary.
-func (t *Tokenizer) Vocab() engine.Vocab { return t.facts }
+func (t *Tokenizer) Vocab() engine.Vocab {
+	if t.facts == nil {
+		return &facts{vocab: &model.Vocab{}}
+	}
+	return t.facts
+}
+
+// made is an error for the zero value.
+func (t *Tokenizer) made() error {
+	if t == nil || t.model == nil {
+		return zero.Value("bpe.Tokenizer", "Open or Parse")
+	}
+	return nil
+}
 
 // facts implements engine.Vocab.
 type facts struct {

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -82,6 +83,9 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 // In a rendering of it Field.Message and Extent.Message are those numbers. All else
 // counts the messages as they stand.
 func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, error) {
+	if c.messages == nil {
+		return nil, zero.Value("chat.Conversation", "NewConversation")
+	}
 	n := len(c.messages.Items)
 	if c.numbers != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "/messages"}, "messages are selected from a selection, want the whole conversation")
@@ -131,6 +135,14 @@ func (c *Conversation) at(number int32) int {
 	return int(c.place[number])
 }
 
+// list is empty in a zero value.
+func (c *Conversation) list() *value.List {
+	if c.messages == nil {
+		return &value.List{}
+	}
+	return c.messages
+}
+
 func (c *Conversation) tracked() bool { return !c.opts.NoProvenance }
 
 func listOfObjects(name string, v value.Value) error {
@@ -149,18 +161,23 @@ func listOfObjects(name string, v value.Value) error {
 }
 
 // Len is the number of messages.
-func (c *Conversation) Len() int { return len(c.messages.Items) }
+func (c *Conversation) Len() int { return len(c.list().Items) }
 
-// Prefix returns the conversation of the first n messages, which shares its
-// data (and its Fields) with c.
+// Prefix returns the conversation of the first n messages, of all if there are
+// fewer, which shares its data (and its Fields) with c.
 func (c *Conversation) Prefix(n int) *Conversation {
 	p := *c
-	p.messages = &value.List{Items: c.messages.Items[:n:n], F: c.messages.F}
+	all := c.list()
+	n = min(max(n, 0), len(all.Items))
+	p.messages = &value.List{Items: all.Items[:n:n], F: all.F}
 	return &p
 }
 
 // Role returns the role of message i, or "" when it has none.
 func (c *Conversation) Role(i int) string {
+	if i < 0 || i >= c.Len() {
+		return ""
+	}
 	d, _ := c.messages.Items[i].(*value.Dict)
 	if s, ok := d.GetString("role").(*value.Str); ok {
 		return s.S

@@ -53,6 +53,9 @@ func sameStart(a, b []value.Value) bool { return len(a) > 0 && len(b) > 0 && &a[
 // Render renders the first n messages. The result is valid until the next call
 // only. Its first kept bytes, and their origins, are those of the result before.
 func (g *Growing) Render(ctx context.Context, n int) (r *Result, kept int, err error) {
+	if err := g.t.made(g.c); err != nil {
+		return nil, 0, err
+	}
 	c := g.c.Prefix(n)
 	run := g.t.input(c, c.messages, g.in)
 	run.Trace, run.Messages = &g.trace, g.c.messages.Items

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
@@ -149,6 +150,9 @@ type Input struct {
 // KindTemplate, or KindLimit, and wrap an *Error; ctx stops a long rendering
 // with a KindLimit error.
 func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Result, error) {
+	if err := t.made(c); err != nil {
+		return nil, err
+	}
 	messages := c.messages
 	var cont continuation
 	if in.ContinueFinalMessage {
@@ -168,6 +172,17 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		}
 	}
 	return r, nil
+}
+
+// made is an error if the template or the conversation is a zero value.
+func (t *Template) made(c *Conversation) error {
+	switch {
+	case t == nil || t.prog == nil:
+		return zero.Value("chat.Template", "Compile")
+	case c == nil || c.messages == nil:
+		return zero.Value("chat.Conversation", "NewConversation")
+	}
+	return nil
 }
 
 // glance is Render for a look at the result, which is gone when look returns.

@@ -74,6 +74,9 @@ type TurnCache struct {
 // found. The cost is a few renderings of short prefixes, or at most two of a growing
 // conversation (see Growing).
 func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) ([]Turn, error) {
+	if err := t.made(c); err != nil {
+		return nil, err
+	}
 	f := newTurnFinder(ctx, t, c, in, r, opts, 0)
 	var turns []Turn
 	at := 0
@@ -95,8 +98,8 @@ func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Resu
 
 // LastTurn is Turns for the last message alone, whatever its role.
 func (t *Template) LastTurn(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) (Turn, bool, error) {
-	if c.Len() == 0 {
-		return Turn{}, false, nil
+	if err := t.made(c); err != nil || c.Len() == 0 {
+		return Turn{}, false, err
 	}
 	last := c.Len() - 1
 	f := newTurnFinder(ctx, t, c, in, r, opts, last)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/daulet/tokenizers"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
@@ -84,6 +85,9 @@ func (t *Tokenizer) Close() error {
 }
 
 func (t *Tokenizer) open() error {
+	if t.def == nil {
+		return zero.Value("hf.Tokenizer", "Load")
+	}
 	if t.closed {
 		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: t.def.name}, "the tokenizer is closed")
 	}
@@ -91,7 +95,12 @@ func (t *Tokenizer) open() error {
 }
 
 // Vocab returns the facts of the vocabulary.
-func (t *Tokenizer) Vocab() engine.Vocab { return t.def }
+func (t *Tokenizer) Vocab() engine.Vocab {
+	if t.def == nil {
+		return &definition{}
+	}
+	return t.def
+}
 
 // Digest is "sha256:<hex>" of the tokenizer.json file.
 func (t *Tokenizer) Digest() string { return t.digest }

@@ -164,3 +164,14 @@ func TestConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestZeroValue(t *testing.T) {
+	var zero hf.Tokenizer
+	require.ErrorIs(t, zero.Encode(&engine.Encoding{}, "x", engine.EncodeOptions{}), rollout.KindInput)
+	_, err := zero.Decode([]rollout.TokenID{1})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.Zero(t, zero.Vocab().Size())
+	_, ok := zero.Vocab().Token(1)
+	require.False(t, ok)
+	require.NoError(t, zero.Close())
+}

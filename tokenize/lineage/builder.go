@@ -36,7 +36,14 @@ func NewBuilder(opts Options) (*Builder, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	return &Builder{opts: opts.withDefaults(), trie: newTrie()}, nil
+	return &Builder{opts: opts}, nil
+}
+
+// begin readies a builder, of zero value or not, when it is used for the first time.
+func (b *Builder) begin() {
+	if b.trie == nil {
+		b.opts, b.trie = b.opts.withDefaults(), newTrie()
+	}
 }
 
 // Len returns the number of turns added.
@@ -45,6 +52,7 @@ func (b *Builder) Len() int { return len(b.turns) }
 // Add records the next turn and returns its index, which Prompt.Base of later
 // turns may name. On an error, of kind input and located, nothing is recorded.
 func (b *Builder) Add(t Turn) (int, error) {
+	b.begin()
 	index := len(b.turns)
 	if b.done {
 		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Turn: rollout.At(index)}, "turn added after Finish").
@@ -87,6 +95,7 @@ func (b *Builder) walkPlain(ids []rollout.TokenID, index int) position {
 // a caller with many rollouts leaves that option at its default and applies
 // LimitStopLoss to all results. Under DriftRefuse the error is of kind drift.
 func (b *Builder) Finish() (*Result, error) {
+	b.begin()
 	b.done = true
 	m := newMerge(b.opts, b.trie, b.turns)
 	m.attach()

@@ -21,6 +21,9 @@ type TreeNode struct {
 // excluded from training appear as context.
 func (res *Result) Tree() []TreeNode {
 	m := res.merge
+	if m == nil {
+		return nil
+	}
 	index := filled(len(m.trie.nodes), none)
 	out := make([]TreeNode, 0, len(m.trie.nodes))
 	var way []int32

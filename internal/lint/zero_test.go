@@ -1,0 +1,188 @@
+package lint
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/export/blobstore"
+	"github.com/turnpack/turnpack/export/megatron"
+	"github.com/turnpack/turnpack/export/pack"
+	"github.com/turnpack/turnpack/export/primerl"
+	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/prm/journal"
+	"github.com/turnpack/turnpack/prm/openai"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/offpolicy"
+	"github.com/turnpack/turnpack/reward/patch"
+	"github.com/turnpack/turnpack/reward/pivot"
+	"github.com/turnpack/turnpack/reward/shaping"
+	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/reward/swebench"
+	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/reward/weights"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+	"github.com/turnpack/turnpack/tokenize/swerl"
+)
+
+// zeros are the exported structs of the library that have methods.
+var zeros = []any{
+	&turnpack.Pipeline{},
+	&ctxwindow.Compaction{}, &ctxwindow.HeadTail{}, &ctxwindow.None{}, &ctxwindow.Reference{}, &ctxwindow.Refill{}, &ctxwindow.Report{},
+	&ctxwindow.Tail{},
+	&export.Checker{}, &export.Columns{}, &export.Options{}, &export.Reader{}, &export.RefusedError{}, &export.Writer{},
+	&audit.Facts{}, &audit.Finding{}, &audit.Reader{}, &audit.Report{},
+	&blobstore.Writer{},
+	&megatron.Options{},
+	&pack.Options{}, &pack.Stream{},
+	&primerl.Options{},
+	&shard.Options{}, &shard.Set{},
+	&slime.Writer{},
+	&target.Options{}, &target.Target{},
+	&lossmask.Policy{},
+	&prm.Aggregate{}, &prm.Builder{}, &prm.Combination{}, &prm.Credit{}, &prm.Options{}, &prm.Prompt{}, &prm.Rule{}, &prm.Scale{}, &prm.Scorer{},
+	&prm.StepOptions{}, &prm.Tally{}, &prm.View{},
+	&journal.Journal{}, &journal.Options{},
+	&openai.Client{}, &openai.Options{},
+	&reward.Accumulator{}, &reward.Estimator{}, &reward.Scale{}, &reward.Statistics{}, &reward.TokenEstimator{},
+	&filter.Rule{},
+	&offpolicy.Correction{}, &offpolicy.Rejection{},
+	&patch.Change{}, &patch.Patch{}, &patch.Report{},
+	&pivot.Action{}, &pivot.Comparator{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
+	&shaping.Overlong{}, &shaping.Spending{},
+	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Health{}, &ssr.Limits{}, &ssr.MemoryEnv{}, &ssr.Monitor{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},
+	&swebench.Instance{}, &swebench.Lists{}, &swebench.Outcome{}, &swebench.Prediction{}, &swebench.Spec{}, &swebench.Summary{},
+	&logparse.Statuses{},
+	&weights.Aggregation{}, &weights.Totals{},
+	&rollout.Columns{}, &rollout.Error{}, &rollout.Limits{}, &rollout.Lines{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
+	&rollout.Reader{}, &rollout.ReaderOptions{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Where{},
+	&rollout.Writer{},
+	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
+	&tokenize.Certificate{}, &tokenize.Counter{}, &tokenize.Encoder{}, &tokenize.Model{}, &tokenize.Options{}, &tokenize.Report{}, &tokenize.Text{},
+	&bpe.Stream{}, &bpe.Tokenizer{},
+	&chat.Conversation{}, &chat.Error{}, &chat.Growing{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
+	&engine.AddedMatcher{}, &engine.Encoding{},
+	&lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
+	&swerl.Options{},
+}
+
+// withMethod matches the method of a type in the golden file of TestAPI.
+var withMethod = regexp.MustCompile(`(?m)^(\S+): func \((?:\w+ )?\*?(\w+)\) `)
+
+// TestZerosAreAll: the list above has each type of which TestAPI knows a method, if
+// it is a struct.
+func TestZerosAreAll(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "api.txt"))
+	require.NoError(t, err)
+	has := map[string]bool{}
+	for _, zero := range zeros {
+		typ := reflect.TypeOf(zero).Elem()
+		has[path.Join(".", strings.TrimPrefix(typ.PkgPath(), module))+": type "+typ.Name()+" struct"] = true
+	}
+	for _, m := range withMethod.FindAllStringSubmatch(string(golden), -1) {
+		name := m[1] + ": type " + m[2] + " struct"
+		if !strings.Contains("\n"+string(golden), "\n"+name) || m[1] == "tokenize/hf" { // which needs cgo
+			continue
+		}
+		require.Contains(t, has, name)
+	}
+}
+
+// TestZeroValues: the zero value of an exported struct works or says what is wrong
+// with it. Methods are called each by itself and one after the other.
+func TestZeroValues(t *testing.T) {
+	for _, zero := range zeros {
+		typ := reflect.TypeOf(zero)
+		for _, n := range []int{0, 1} {
+			all := reflect.New(typ.Elem())
+			for i := range typ.NumMethod() {
+				alone := reflect.New(typ.Elem())
+				calls(t, alone, i, n)
+				calls(t, all, i, n)
+			}
+		}
+	}
+}
+
+// calls calls method i of v, with empty arguments or with slices of one zero and the
+// number 1, and goes through what it yields.
+func calls(t *testing.T, v reflect.Value, i, n int) {
+	t.Helper()
+	m := v.Method(i)
+	name := fmt.Sprintf("%s.%s, %d", v.Type(), v.Type().Method(i).Name, n)
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("%s: %v", name, p)
+		}
+	}()
+	var in []reflect.Value
+	for k := range m.Type().NumIn() {
+		in = append(in, argument(m.Type().In(k), n))
+	}
+	call := m.Call
+	if m.Type().IsVariadic() {
+		call = m.CallSlice
+	}
+	for _, out := range call(in) {
+		switch {
+		case out.Kind() != reflect.Func || out.IsNil():
+		case out.Type().CanSeq():
+			for range out.Seq() {
+				break
+			}
+		case out.Type().CanSeq2():
+			for range out.Seq2() {
+				break
+			}
+		}
+	}
+}
+
+// argument is a value of typ that a careful caller may give.
+func argument(typ reflect.Type, n int) reflect.Value {
+	for _, v := range []any{context.Background(), strings.NewReader(""), io.Discard} {
+		if typ.Kind() == reflect.Interface && typ.NumMethod() > 0 && reflect.TypeOf(v).Implements(typ) {
+			return reflect.ValueOf(v)
+		}
+	}
+	switch typ.Kind() {
+	case reflect.Pointer:
+		return reflect.New(typ.Elem())
+	case reflect.Func:
+		return reflect.MakeFunc(typ, func([]reflect.Value) (out []reflect.Value) {
+			for k := range typ.NumOut() {
+				out = append(out, reflect.Zero(typ.Out(k)))
+			}
+			return out
+		})
+	case reflect.Slice:
+		return reflect.MakeSlice(typ, n, n)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return reflect.ValueOf(n).Convert(typ)
+	}
+	return reflect.Zero(typ)
+}
