@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 
+	"github.com/turnpack/turnpack/export/internal/arrowfile"
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -62,5 +63,5 @@ func arrowSchemaBytes(cols []column, kv []pq.KV) (string, error) {
 	if err := w.Close(); err != nil {
 		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "%s", fmt.Sprintf("serialise the schema: %v", err))
 	}
-	return base64.StdEncoding.EncodeToString(buf.Bytes()[:buf.Len()-len(endOfStream)]), nil
+	return base64.StdEncoding.EncodeToString(bytes.TrimSuffix(buf.Bytes(), []byte(arrowfile.EndOfStream))), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/parquet"
 
+	"github.com/turnpack/turnpack/export/internal/arrowfile"
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
@@ -151,12 +152,12 @@ func openSource(r io.ReaderAt, size int64) (source, error) {
 	head := make([]byte, 6)
 	n, _ := r.ReadAt(head, 0)
 	switch head = head[:min(n, int(min(size, 6)))]; {
-	case bytes.HasPrefix(head, []byte(arrowMagic)) || bytes.HasPrefix(head, endOfStream[:4]):
-		src, err := openArrow(r, size)
+	case bytes.HasPrefix(head, []byte(arrowfile.Magic)) || bytes.HasPrefix(head, []byte(arrowfile.Continuation)):
+		f, err := arrowfile.Open(r, size)
 		if err != nil {
 			return nil, err
 		}
-		return src, nil
+		return arrowSource{f}, nil
 	default:
 		f, err := pq.Open(r, size)
 		if err != nil {

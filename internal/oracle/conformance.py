@@ -512,7 +512,6 @@ def steps():
     yield "window, reference path", go_tests(".", "WindowParity")
     yield "readers, converted dumps", readers
     yield "readers, made rows", go_tests("./export", "Python", "pyarrow", "polars", "duckdb", "datasets")
-    yield "readers, files by others", go_tests("./export/internal/pq", "Python", "pyarrow", "polars", "duckdb")
     yield "targets, random batches", exports_random
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")

@@ -221,7 +221,7 @@ func readKV(c *compact, typ byte) (out KV) {
 // check refuses row groups that no file of that size can be meant to hold: a
 // run of a few bytes stands for any number of equal values.
 func (f *footer) check(fileSize int64) error {
-	most := mostValues(fileSize)
+	most := MostValues(fileSize)
 	for i, g := range f.groups {
 		if g.rows < 0 || g.rows > most {
 			return fmt.Errorf("row group %d says it has %d rows, at most %d are read from a file of %d bytes", i, g.rows, most, fileSize)

@@ -102,7 +102,7 @@ func (f *File) Read(g int, leaf Leaf) (*Chunk, error) {
 	if err := readAt(f.r, f.packed, at.start()); err != nil {
 		return nil, err
 	}
-	p := pages{leaf: leaf, codec: at.codec, unpack: &f.unpack, left: mostBytes(f.size), total: at.values, out: &Chunk{}}
+	p := pages{leaf: leaf, codec: at.codec, unpack: &f.unpack, left: MostBytes(f.size), total: at.values, out: &Chunk{}}
 	if err := p.read(f.packed); err != nil {
 		return nil, err
 	}

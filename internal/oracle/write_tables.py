@@ -1,10 +1,11 @@
-"""Writes random Parquet files with pyarrow, polars and duckdb, and what they hold.
+"""Writes random tables with pyarrow, polars and duckdb, and what they hold.
 
-usage: write_parquet.py DIR COUNT [SEED]
+usage: write_tables.py DIR COUNT [SEED]
 
-N.parquet has columns of random types under a random codec, page version, encoding, page and row group size; N.json says
-what export/internal/pq must read: per column, all row groups together, list lengths (-1 for null) or null marks, how
-many elements are null, and the values that are there. Numbers are their bits, so that floats compare exactly.
+Tables have columns of random types. N.parquet has them under a random codec, page version, encoding, page and row group
+size, by any of the three; N.arrow (a file) and N.arrows (a stream) by pyarrow, between columns of types that nobody reads.
+N.json says what must be read: per column, all row groups together, list lengths (-1 for null) or null marks, how many
+elements are null, and the values that are there. Numbers are their bits, so that floats compare exactly.
 """
 import json
 import random
@@ -68,7 +69,7 @@ def bits(kind, v):
 
 
 def expected(kind, field, rows):
-    out = {"list": pa.types.is_list(field.type), "null_elements": 0, "lens": [], "nulls": [], "bools": [], "numbers": [], "texts": []}
+    out = {"kind": kind, "list": pa.types.is_list(field.type), "null_elements": 0, "lens": [], "nulls": [], "bools": [], "numbers": [], "texts": []}
     to = {"bool": out["bools"], "text": out["texts"]}.get(kind, out["numbers"])
     for row in rows:
         if not out["list"]:
@@ -109,6 +110,34 @@ def by_duckdb(table, _, path):
     return o
 
 
+def strange(rows):
+    """A column of a type that is not read, with as many buffers of its own."""
+    texts = [rand.choice(["a", "bc" * 20, None]) for _ in range(rows)]
+    numbers = [rand.choice([None, 1, 2]) for _ in range(rows)]
+    return rand.choice([
+        lambda: pa.array(texts).dictionary_encode(), lambda: pa.array(texts, pa.large_string()), lambda: pa.array(texts, pa.string_view()), lambda: pa.nulls(rows),
+        lambda: pa.array([n and {"x": n, "y": "z"} for n in numbers], pa.struct({"x": pa.int8(), "y": pa.string()})), lambda: pa.array([n and [[n], None] for n in numbers], pa.list_(pa.list_(pa.int64()))),
+        lambda: pa.array([n and [("k", n)] for n in numbers], pa.map_(pa.string(), pa.int32())), lambda: pa.array([n and [n, n] for n in numbers], pa.list_(pa.int16(), 2)),
+        lambda: pa.array(numbers, pa.timestamp("s")), lambda: pa.array([n and [n] for n in numbers], pa.large_list(pa.float16())),
+        lambda: pa.array([n and [n] for n in numbers], pa.list_view(pa.float32())), lambda: pa.array([n and b"1234" for n in numbers], pa.binary(4)),
+        lambda: pa.UnionArray.from_sparse(pa.array([0] * rows, pa.int8()), [pa.array(numbers, pa.int32())]),
+        lambda: pa.UnionArray.from_dense(pa.array([0] * rows, pa.int8()), pa.array(range(rows), pa.int32()), [pa.array(numbers, pa.int32())]),
+        lambda: pa.RunEndEncodedArray.from_arrays(pa.array([rows] if rows else [], pa.int32()), pa.array([1] if rows else [])),
+    ])()
+
+
+def arrow(table, base):
+    """Written by pyarrow as a file and as a stream, in batches that may be slices of others."""
+    for i in range(rand.randint(0, 3)):
+        table = table.add_column(rand.randint(0, len(table.columns)), f"strange{i}", strange(len(table)))
+    o = {"compression": rand.choice([None, "lz4", "zstd"])}
+    size = rand.choice([1, 7, None]) if len(table) < 500 else rand.choice([500, None])
+    for ext, new in (("arrow", pa.ipc.new_file), ("arrows", pa.ipc.new_stream)):
+        with new(f"{base}.{ext}", table.schema, options=pa.ipc.IpcWriteOptions(**o)) as w:
+            w.write_table(table, max_chunksize=size)
+    return f"{o} in batches of {size}: {table.schema}"
+
+
 def main():
     for n in range(COUNT):
         rows, fields, data, want, kinds = rand.choice([0, 1, 9, 200, 3000]), [], [], {}, []
@@ -120,7 +149,9 @@ def main():
         table = pa.table([pa.array(v, f.type) for v, f in zip(data, fields)], schema=pa.schema(fields))
         by = rand.choice([by_pyarrow, by_pyarrow, by_polars, by_duckdb])
         options = by(table, kinds, str(DIR / f"{n}.parquet"))
-        (DIR / f"{n}.json").write_text(json.dumps({"by": f"{by.__name__} {options} {table.schema}", "columns": want}))
+        said = arrow(table, DIR / str(n))
+        said = {"parquet": f"{by.__name__} {options} {table.schema}", "arrow": said, "arrows": said}
+        (DIR / f"{n}.json").write_text(json.dumps({"by": said, "columns": want}))
 
 
 main()

@@ -1,0 +1,135 @@
+package arrowfile
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/turnpack/turnpack/export/internal/pq"
+)
+
+// A Type is the type of a column: a kind, or a list of it.
+type Type struct {
+	Kind pq.Kind
+	List bool
+	// Other says what a column holds that is not read, and is empty otherwise.
+	Other string
+}
+
+// String returns the type as messages name it.
+func (t Type) String() string {
+	switch {
+	case t.Other != "":
+		return t.Other
+	case t.List:
+		return "a list of " + t.Kind.String()
+	}
+	return t.Kind.String()
+}
+
+// The members of the union Type of Schema.fbs that are looked into.
+const (
+	typeInt     = 2
+	typeFloat   = 3
+	typeUtf8    = 5
+	typeBool    = 6
+	typeList    = 12
+	typeUnion   = 14
+	typeBinView = 23
+	typeTexView = 24
+)
+
+// buffersOf is how many buffers a column of a type has, its children's left out:
+// which are whose follows from all columns before.
+var buffersOf = [...]int{-1, 0, 2, 2, 3, 3, 2, 2, 2, 2, 2, 2, 2, 1, 1, 2, 1, 2, 2, 3, 3, 2, 0, 2, 2, 3, 3}
+
+type field struct {
+	name     string
+	typ      Type
+	buffers  int
+	view     bool // has buffers besides, as many as the batch says
+	children []field
+}
+
+type schema struct {
+	fields []field
+	kv     []pq.KV
+}
+
+// deepest bounds lists and structures inside each other.
+const deepest = 16
+
+func readSchema(t table) (*schema, error) {
+	if t.at == 0 {
+		return nil, errors.New("the schema is missing")
+	}
+	if t.number(0, 2) != 0 {
+		return nil, errors.New("numbers are big-endian, which is not read")
+	}
+	out := &schema{}
+	r := schemaReader{left: len(t.b)}
+	var err error
+	if out.fields, err = r.fields(t.vector(1, 4), 0); err != nil {
+		return nil, err
+	}
+	kv := t.vector(2, 4)
+	for i := range kv.n {
+		e := kv.table(i)
+		out.kv = append(out.kv, pq.KV{Key: e.text(0), Value: e.text(1)})
+	}
+	return out, t.err
+}
+
+// A schemaReader bounds the fields that it reads by the bytes they are stored
+// in: tables may be shared, and hold each other.
+type schemaReader struct{ left int }
+
+func (r *schemaReader) fields(v vector, depth int) ([]field, error) {
+	if r.left -= 4 * v.n; r.left < 0 || depth > deepest {
+		return nil, errors.New("the schema has more fields than it has bytes for")
+	}
+	out := make([]field, v.n)
+	for i := range out {
+		var err error
+		if out[i], err = r.field(v.table(i), depth); err != nil {
+			return nil, err
+		}
+	}
+	return out, v.err
+}
+
+func (r *schemaReader) field(t table, depth int) (out field, err error) {
+	out.name = t.text(0)
+	id, typ := int(t.number(2, 1)), t.table(3)
+	if t.table(4).at != 0 { // indices of a dictionary
+		out.buffers, out.typ = 2, Type{Other: "a dictionary"}
+		return out, t.err
+	}
+	if out.children, err = r.fields(t.vector(5, 4), depth+1); err != nil {
+		return out, err
+	}
+	if id < 1 || id >= len(buffersOf) {
+		return out, fmt.Errorf("column %s has the type %d, which is unknown", out.name, id)
+	}
+	out.buffers, out.view = buffersOf[id], id == typeBinView || id == typeTexView
+	out.typ = Type{Other: fmt.Sprintf("type %d of Arrow", id)}
+	switch {
+	case id == typeUnion && typ.number(0, 2) == 1: // dense
+		out.buffers = 2
+	case id == typeBool:
+		out.typ = Type{Kind: pq.Bool}
+	case id == typeUtf8:
+		out.typ = Type{Kind: pq.Text}
+	case id == typeFloat && typ.number(0, 2) == 1: // single
+		out.typ = Type{Kind: pq.Float32}
+	case id == typeInt && typ.number(1, 1) == 1: // signed
+		kinds := map[uint64]pq.Kind{8: pq.Int8, 32: pq.Int32, 64: pq.Int64}
+		if k, ok := kinds[typ.number(0, 4)]; ok {
+			out.typ = Type{Kind: k}
+		}
+	case id == typeList && len(out.children) == 1:
+		if e := out.children[0].typ; !e.List && e.Other == "" {
+			out.typ = Type{Kind: e.Kind, List: true}
+		}
+	}
+	return out, t.err
+}
