@@ -149,6 +149,10 @@ func calls(t *testing.T, v reflect.Value, i, n int) {
 	}
 	for _, out := range call(in) {
 		switch {
+		case out.Kind() == reflect.Interface && !out.IsNil() && strings.HasPrefix(out.Type().PkgPath(), module): // a Vocab
+			for k := range out.Elem().NumMethod() {
+				calls(t, out.Elem(), k, n)
+			}
 		case out.Kind() != reflect.Func || out.IsNil():
 		case out.Type().CanSeq():
 			for range out.Seq() {

@@ -50,7 +50,7 @@ func (t *Tokenizer) Digest() string { return t.digest }
 // Vocab returns the vocabulary.
 func (t *Tokenizer) Vocab() engine.Vocab {
 	if t.facts == nil {
-		return &facts{vocab: &model.Vocab{}}
+		return &facts{}
 	}
 	return t.facts
 }
@@ -98,6 +98,9 @@ func (f *facts) ID(token string) (rollout.TokenID, bool) {
 	if id, ok := f.content[token]; ok {
 		return id, true
 	}
+	if f.vocab == nil {
+		return 0, false
+	}
 	id := f.vocab.Find([]byte(token))
 	return id, id >= 0
 }
@@ -111,6 +114,9 @@ func (f *facts) Token(id rollout.TokenID) (string, bool) {
 func (f *facts) spelling(id rollout.TokenID) ([]byte, bool) {
 	if i, ok := f.byID[id]; ok {
 		return []byte(f.added[i].Content), true
+	}
+	if f.vocab == nil {
+		return nil, false
 	}
 	return f.vocab.Bytes(int(id))
 }
