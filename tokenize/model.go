@@ -47,7 +47,8 @@ type LoadOptions struct {
 }
 
 // Load reads a Hugging Face model folder with the pure-Go engine:
-// tokenizer.json (or tiktoken.model), tokenizer_config.json, the chat template
+// tokenizer.json (or tiktoken.model), tokenizer_config.json with the tokens that
+// only it (or added_tokens.json) names, the chat template
 // (chat_template.jinja with additional_chat_templates/NAME.jinja, or the
 // chat_template of the configuration) and generation_config.json. A folder without
 // a template loads; it can encode captured token ids only.
@@ -77,15 +78,15 @@ func LoadFS(fsys fs.FS, dir string) (*Model, error) { return LoadWith(fsys, dir,
 // LoadWith is LoadFS with options.
 func LoadWith(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
 	l := &folder{fsys: fsys, dir: dir, opts: opts}
-	tok, err := l.tokenizer()
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{Tokenizer: tok, SpecialTokens: map[string]string{}}
 	var config tokenizerConfig
 	if err := l.json("tokenizer_config.json", &config); err != nil {
 		return nil, err
 	}
+	tok, err := l.tokenizer(&config)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Tokenizer: tok, SpecialTokens: map[string]string{}}
 	if err := l.special(m, &config); err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (l *folder) json(name string, v any) error {
 	return nil
 }
 
-func (l *folder) tokenizer() (Tokenizer, error) {
+func (l *folder) tokenizer(config *tokenizerConfig) (Tokenizer, error) {
 	b, err := l.read("tokenizer.json")
 	if err != nil {
 		return nil, err
@@ -187,10 +188,19 @@ func (l *folder) tokenizer() (Tokenizer, error) {
 		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path.Join(l.dir, "tokenizer.json")}, "the model folder has no tokenizer.json").
 			WithFix("name the folder of a Hugging Face model")
 	}
-	if l.opts.Engine != nil {
-		return l.opts.Engine("tokenizer.json", b)
+	tok, err := l.parse(b)
+	if err != nil {
+		return nil, err
 	}
-	return bpe.Parse("tokenizer.json", b)
+	return l.complete(tok, b, config)
+}
+
+// parse makes the tokenizer of a definition.
+func (l *folder) parse(definition []byte) (Tokenizer, error) {
+	if l.opts.Engine != nil {
+		return l.opts.Engine("tokenizer.json", definition)
+	}
+	return bpe.Parse("tokenizer.json", definition)
 }
 
 // tokenizerConfig is what counts here of tokenizer_config.json.

@@ -1,0 +1,50 @@
+package tokenize_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Tokens that only the configuration of a folder knows, and the ids that
+// transformers 5.23.0 gives with it: the vocabulary ends at 2025.
+func TestTokensOfTheConfiguration(t *testing.T) {
+	definition, err := os.ReadFile(filepath.Join(kit.Dir(t, "conformance", "tokenizers"), "tiny_bytelevel.tokenizer.json"))
+	require.NoError(t, err)
+	const strips = `{"added_tokens_decoder":{"2000":{"content":"<|im_end|>","lstrip":true,"rstrip":false,"normalized":false,"single_word":false,"special":true}}}`
+	for _, c := range []struct {
+		why, config, older, text string
+		want                     []rollout.TokenID
+	}{
+		{"nothing but tokenizer.json", "", "", "<pad>", []rollout.TokenID{27, 79, 321, 29}},
+		{"a token with a name", `{"pad_token":"<pad>"}`, "", "<pad>", []rollout.TokenID{2026}},
+		{"its name without a text", `{"pad_token":null,"eos_token":"<|im_end|>"}`, "", "<pad>", []rollout.TokenID{27, 79, 321, 29}},
+		{"a list", `{"additional_special_tokens":["<a>","<pad>"]}`, "", "<pad><a>", []rollout.TokenID{2027, 2026}},
+		{"entries by number, before names", `{"pad_token":"<pad>","added_tokens_decoder":{"3000":{"content":"<b>"},"200":{"content":"<a>"}}}`, "", "<a><b><pad>", []rollout.TokenID{2026, 2027, 2028}},
+		{"an older folder", `{}`, `{"<b>":2900,"<a>":2800}`, "<a><b>", []rollout.TokenID{2026, 2027}},
+		{"a newer folder has its own entries", `{"added_tokens_decoder":{}}`, `{"<pad>":2900}`, "<pad>", []rollout.TokenID{27, 79, 321, 29}},
+		{"another rule for a token", strips, "", "a <|im_end|>", []rollout.TokenID{64, 2002}},
+	} {
+		files := fstest.MapFS{"tokenizer.json": {Data: definition}}
+		if c.config != "" {
+			files["tokenizer_config.json"] = &fstest.MapFile{Data: []byte(c.config)}
+		}
+		if c.older != "" {
+			files["added_tokens.json"] = &fstest.MapFile{Data: []byte(c.older)}
+		}
+		m, err := tokenize.LoadFS(files, ".")
+		require.NoError(t, err, c.why)
+		var got tokenize.Encoding
+		require.NoError(t, m.Tokenizer.Encode(&got, c.text, tokenize.EncodeOptions{}), c.why)
+		require.Equal(t, c.want, got.IDs, c.why)
+	}
+	_, err = tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(`{"added_tokens_decoder":[1]}`)}}, ".")
+	require.ErrorContains(t, err, "tokenizer_config.json, /added_tokens_decoder")
+}
