@@ -46,10 +46,10 @@ func forgeModels(t testing.TB) map[string]*tokenize.Model {
 	template, err := os.ReadFile("embedded/chat_template.jinja")
 	require.NoError(t, err)
 	models := map[string]*tokenize.Model{}
-	load := func(name string, tokenizer []byte, template string) {
+	load := func(name, eos string, tokenizer []byte, template string) {
 		m, err := tokenize.LoadFS(fstest.MapFS{
 			"tokenizer.json": {Data: tokenizer}, "chat_template.jinja": {Data: []byte(template)},
-			"tokenizer_config.json": {Data: []byte(`{"eos_token": "<|im_end|>", "bos_token": "<s>"}`)},
+			"tokenizer_config.json": {Data: []byte(`{"eos_token": "` + eos + `", "bos_token": "<s>"}`)},
 		}, ".")
 		require.NoError(t, err, name)
 		models[name] = m
@@ -63,8 +63,9 @@ func forgeModels(t testing.TB) map[string]*tokenize.Model {
 			require.NoError(t, json.Unmarshal(raw, &file))
 			var added []map[string]any
 			require.NoError(t, json.Unmarshal(file["added_tokens"], &added))
-			known := map[string]bool{}
-			if name == "spm" { // it has learnt these as words
+			known, eos := map[string]bool{}, "<|im_end|>"
+			if name == "spm" { // it has learnt these as words, so no name may make tokens of them
+				eos = "</s>"
 				known = map[string]bool{"<|im_start|>": true, "<|im_end|>": true, "<|im_": true}
 			}
 			next := 1 << 16
@@ -92,9 +93,9 @@ func forgeModels(t testing.TB) map[string]*tokenize.Model {
 			}
 			b, err := json.Marshal(file)
 			require.NoError(t, err)
-			load(name+normalizer+", carrier", b, carrier)
+			load(name+normalizer+", carrier", eos, b, carrier)
 			if normalizer == "" {
-				load(name, b, string(template))
+				load(name, eos, b, string(template))
 			}
 		}
 	}
