@@ -124,7 +124,7 @@ func (x *run) noReward() error {
 	if len(why) > 5 {
 		why = append(why[:5], "…")
 	}
-	fix := "join recorded results, or ask for rows without advantages"
+	fix := "join recorded results (traj.Options.Rewards, --rewards FILE), or ask for rows without advantages (NoAdvantages, --estimator none)"
 	if excluded[reward.ExcludedNoSteps] > 0 {
 		fix = "score the steps, or leave them out of the reward (Scale.StepCoef, --step-coef 0)"
 	}

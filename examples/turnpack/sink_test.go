@@ -104,6 +104,7 @@ func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
 		code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--unknown-status", status)
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, stderr, "no reward to train on: 2 "+map[string]string{"aborted": "aborted", "failed": "infrastructure failure"}[status])
+		require.Contains(t, stderr, "--estimator none")
 	}
 	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--unknown-status", "aborted", "--estimator", "none")
 	require.Equal(t, exitFailed, code)
