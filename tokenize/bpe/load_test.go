@@ -2,6 +2,7 @@ package bpe_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/bpe"
+	tables "github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/tokenizetest"
 )
@@ -289,6 +291,38 @@ func FuzzParse(f *testing.F) {
 		}
 		if _, err := tok.Decode(e.IDs); err != nil {
 			t.Fatalf("the ids of %q do not decode: %v", text, err)
+		}
+	})
+}
+
+// A compiled tokenizer's checksum is no secret, so that its tables may hold
+// anything. They are long: what is tried is edits of them, each four bytes of
+// where and one of what.
+func FuzzParseCompiled(f *testing.F) {
+	tok, err := bpe.Parse("small", small(nil))
+	require.NoError(f, err)
+	compiled, err := tok.AppendCompiled(nil)
+	require.NoError(f, err)
+	const prefix = 16 // magic and checksum
+	for at, b := range compiled[prefix:] {
+		if b != 0 && at%97 == 0 {
+			f.Add(append(binary.LittleEndian.AppendUint32(nil, uint32(at)), b+1), "abc <s>")
+		}
+	}
+	f.Fuzz(func(t *testing.T, edits []byte, text string) {
+		data := bytes.Clone(compiled)
+		body := data[prefix:]
+		for ; len(edits) >= 5; edits = edits[5:] {
+			body[binary.LittleEndian.Uint32(edits)%uint32(len(body))] = edits[4]
+		}
+		binary.LittleEndian.PutUint64(data[8:], tables.Checksum(body))
+		tok, err := bpe.ParseCompiled("fuzz", data)
+		if err != nil {
+			return
+		}
+		var e engine.Encoding
+		if err := tok.Encode(&e, text, engine.EncodeOptions{Offsets: true}); err == nil {
+			_, _ = tok.Decode(e.IDs)
 		}
 	})
 }
