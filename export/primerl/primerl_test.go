@@ -194,7 +194,7 @@ func TestReadBombs(t *testing.T) {
 	for want, data := range map[string]string{
 		"micro-batch 0: field 0":    "\x91\xdc\x00\x10\xdd\xff\xff\xff\xff\x01",
 		"micro-batch 0: field 7":    "\x91\xdc\x00\x10" + strings.Repeat("\x90", 7) + "\x91\xdb\xff\xff\xff\xff",
-		"micro-batch 0: field 10":   "\x91\xdc\x00\x10" + empty + strings.Repeat("\x91", 16<<20),
+		"micro-batch 0: field 10":   "\x91\xdc\x00\x10" + empty + strings.Repeat("\x91", 8<<20),
 		"micro-batch 0: field 11":   "\x91\xdc\x00\x10" + empty + "\xc0\xdf\xff\xff\xff\xff",
 		"field 0: 4294967296 is no": "\x91\xdc\x00\x10\x91\xcf\x00\x00\x00\x01\x00\x00\x00\x00",
 		"15 fields, expected 16":    "\x91\x9f",

@@ -44,7 +44,7 @@ func TestPickleBombs(t *testing.T) {
 	sample := "}X\x06\x00\x00\x00tokensh\x00s"
 	for want, pickle := range map[string]string{
 		"longer than a pickle of": "}" + list + "s" + "X\x07\x00\x00\x00samples](" + strings.Repeat(sample, 1<<14) + "es.",
-		"the pickle has":          strings.Repeat("N", 32<<20),
+		"the pickle has":          strings.Repeat("N", 17<<20),
 		"the name of a class":     "X\x00\x00\x10\x00" + strings.Repeat("x", 1<<20) + "q\x00" + strings.Repeat("h\x00h\x00\x930", 1<<16),
 		"expected a list":         "}q\x00X\x07\x00\x00\x00samplesh\x00s.",
 		"tokens[0] is a dict":     "}X\x07\x00\x00\x00samples]}q\x00X\x06\x00\x00\x00tokens]h\x00asas.",
