@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -56,7 +57,8 @@ const noIndex = -1
 // index, joined rewards, duplicates, validation. An importer sets Index to
 // noIndex when the data has none.
 func (j *job) emit(r *rollout.Rollout) error {
-	rd := j.r
+	rd, task := j.r, j.task
+	j.task = [16]byte{}
 	if err := j.reread(); err != nil {
 		return err
 	}
@@ -101,6 +103,7 @@ func (j *job) emit(r *rollout.Rollout) error {
 	if err := rd.join(r); err != nil {
 		return err
 	}
+	rd.tellApart(r, task)
 	if err := rd.group(r); err != nil {
 		return err
 	}
@@ -210,6 +213,36 @@ func (rd *Reader) newID(id string) bool {
 	}
 	rd.ids[sum] = struct{}{}
 	return true
+}
+
+// taskOf digests what a data set says of a task, white space in between aside.
+func taskOf(name string, of ...value) [16]byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%q", name)
+	for _, v := range of {
+		b.WriteByte('\n')
+		_ = json.Compact(&b, v.Clone()) // nothing of what is absent
+	}
+	d := sha256.Sum256(b.Bytes())
+	return [16]byte(d[:16])
+}
+
+// tellApart gives the group of a task that only has a number in its data set a name
+// of its own where a task of another data set had that number before.
+func (rd *Reader) tellApart(r *rollout.Rollout, task [16]byte) {
+	if rd.opt.GroupBy != "" || r.Group == "" || task == ([16]byte{}) {
+		return
+	}
+	name := r.Group
+	k := slices.Index(rd.tasks[name], task)
+	if k < 0 {
+		k = len(rd.tasks[name])
+		rd.tasks[name] = append(rd.tasks[name], task)
+	}
+	if k > 0 {
+		r.Group += "@" + strconv.Itoa(k+1)
+		r.Notes = append(r.Notes, rollout.Note{Code: "other_task", Text: fmt.Sprintf("%s was another task before; the group is %s", name, r.Group)})
+	}
 }
 
 func (rd *Reader) group(r *rollout.Rollout) error {

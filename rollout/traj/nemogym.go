@@ -235,6 +235,8 @@ func (j *job) nemoIdentity(r *rollout.Rollout, v value) {
 		return
 	}
 	r.Group = strings.TrimPrefix(agent+"/task-"+identifier(task), "/")
+	given := v.Get("responses_create_params")
+	j.task = taskOf(r.Instance, v.Get("_ng_task_id"), given.Get("instructions"), given.Get("input"))
 	if i, ok := n.Int(); ok && i >= 0 {
 		r.Index = i
 		r.ID = r.Group + "/rollout-" + identifier(n)

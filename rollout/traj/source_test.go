@@ -4,12 +4,14 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -338,6 +340,33 @@ func TestGroups(t *testing.T) {
 	require.ErrorContains(t, err, "expected instance, file, prompt, none or metadata:<key>")
 	_, _, err = read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: "metadata:no"})
 	require.ErrorContains(t, err, "metadata.no")
+}
+
+// Data sets number their tasks from 0: files of one share its groups, whatever their
+// layout, and a task of another has a group of its own.
+func TestGroupsHoldOneTask(t *testing.T) {
+	const nemo = `{"responses_create_params":{"input":%q},"reward":1,"_ng_task_index":0,"_ng_rollout_index":%d,"agent_ref":{"name":"x"},"response":{"status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`
+	tau := func(user string, trial int) string {
+		return fmt.Sprintf(`{"task_id":0,"trial":%d,"reward":1.0,"info":{"task":{"user_id":%q,"actions":[]}},"traj":[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`, trial, user)
+	}
+	var indented bytes.Buffer
+	require.NoError(t, json.Indent(&indented, []byte("["+tau("mia", 1)+"]"), "", "  "))
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.jsonl": tau("mia", 0), "b.jsonl": tau("yusuf", 0) + "\n" + tau("yusuf", 1), "c.json": indented.String(),
+		"d.jsonl": fmt.Sprintf(nemo, "p", 0), "e.jsonl": fmt.Sprintf(nemo, "q", 0), "f.jsonl": fmt.Sprintf(nemo, "p", 1),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	groups := map[string][]string{}
+	for _, r := range all(t, stop, dir) {
+		groups[r.Group] = append(groups[r.Group], fmt.Sprint(r.Origin.File[len(dir)+1:], " ", r.Index))
+		require.Equal(t, strings.Contains(r.Group, "@"), slices.ContainsFunc(r.Notes, func(n rollout.Note) bool { return n.Code == "other_task" }))
+	}
+	require.Equal(t, map[string][]string{
+		"task-0": {"a.jsonl 0", "c.json 1"}, "task-0@2": {"b.jsonl 0", "b.jsonl 1"},
+		"x/task-0": {"d.jsonl 0", "f.jsonl 1"}, "x/task-0@2": {"e.jsonl 0"},
+	}, groups)
 }
 
 func TestRecordedIndices(t *testing.T) {

@@ -36,6 +36,9 @@ func readTauBench(j *job, v value) error {
 		r.Index = n
 		r.ID = "task-" + task + "/trial-" + identifier(v.Get("trial"))
 	}
+	if known := v.Path("info", "task"); !known.IsNull() {
+		j.task = taskOf("", known)
+	}
 	j.note("tools_not_recorded", 0, "the tools the model saw are not in the file")
 	j.leftover(r, v, "traj", "task_id", "reward", "trial")
 	return j.emit(r)

@@ -104,6 +104,7 @@ type Reader struct {
 	// Replies of records that repeat the conversation so far, each with its context.
 	replies map[[16]byte]struct{}
 	groups  map[string]*indices
+	tasks   map[string][][16]byte // of a group name, in the order met
 	seen    map[[16]byte]rollout.Origin
 	calls   *callRun          // being collected
 	events  *eventFiles       // being collected
@@ -141,7 +142,7 @@ func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
 }
 
 func newReader(paths []string, opt Options) *Reader {
-	r := &Reader{opt: opt, paths: paths, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), replies: map[[16]byte]struct{}{}, groups: map[string]*indices{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
+	r := &Reader{opt: opt, paths: paths, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), replies: map[[16]byte]struct{}{}, groups: map[string]*indices{}, tasks: map[string][][16]byte{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
 		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),
@@ -282,6 +283,7 @@ type job struct {
 	listed bool   // the file holds several events
 	key    string // of the record in a table of records
 	notes  []rollout.Note
+	task   [16]byte     // of the next rollout emitted, where a data set numbers its tasks; else zero
 	joined bool         // it emits a run of joined calls
 	log    inspectFacts // of the evaluation log whose samples follow
 	// Values of no known format before the first record, of a file that was not
