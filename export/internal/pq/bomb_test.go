@@ -15,7 +15,7 @@ import (
 )
 
 // oneChunk is a file of one column, whose chunk holds the given pages.
-func oneChunk(t *testing.T, c Column, cfg Config, values int, pages []byte) []byte {
+func oneChunk(t testing.TB, c Column, cfg Config, values int, pages []byte) []byte {
 	var buf bytes.Buffer
 	w, err := NewWriter(&buf, []Column{c}, cfg)
 	require.NoError(t, err)

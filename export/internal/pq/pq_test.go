@@ -176,5 +176,6 @@ func FuzzOpen(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	f.Add(write(f, [][]Values{randomRows(r, 4), randomRows(r, 2)}, []int{4, 2}, Config{Level: -1}))
 	f.Add(write(f, nil, nil, Config{}))
+	f.Add(oneChunk(f, Column{Name: "n", Kind: Int32, Nullable: true}, Config{Level: -1}, 2, pageV2(10, 2)))
 	f.Fuzz(func(_ *testing.T, data []byte) { _ = readAll(data) })
 }
