@@ -91,6 +91,7 @@ func (h *header) readDataV2(c *compact, typ byte) {
 			h.rep = c.count(typ)
 		case 7:
 			h.plain = typ == thriftFalse
+			c.skip(typ)
 		default:
 			c.skip(typ)
 		}

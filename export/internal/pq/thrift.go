@@ -76,10 +76,13 @@ func (c *compact) zigzag() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// expect fails unless a value has the type that its field is known for.
-func (c *compact) expect(typ, want byte) bool {
+// is tells whether a value has the type that its field is known for. One of
+// another type is passed over, as if it were missing: fastparquet stores what it
+// does not know as a boolean.
+func (c *compact) is(typ, want byte) bool {
 	if typ != want {
-		c.fail("a field has the type %d, expected %d", typ, want)
+		c.skip(typ)
+		return false
 	}
 	return c.err == nil
 }
@@ -87,7 +90,7 @@ func (c *compact) expect(typ, want byte) bool {
 // structure hands over the fields of a structure: field must read the value or
 // skip it.
 func (c *compact) structure(typ byte, field func(id int, typ byte)) {
-	if !c.expect(typ, thriftStruct) || !c.deeper() {
+	if !c.is(typ, thriftStruct) || !c.deeper() {
 		return
 	}
 	for id := 0; c.err == nil; {
@@ -112,9 +115,10 @@ func (c *compact) deeper() bool {
 	return c.err == nil
 }
 
-// list hands over the elements of a list, each of which takes a byte at least.
+// list hands over the elements of a list, each of which takes a byte at least
+// and must be read or skipped.
 func (c *compact) list(typ byte, element func(typ byte)) {
-	if !c.expect(typ, thriftList) || !c.deeper() {
+	if !c.is(typ, thriftList) || !c.deeper() {
 		return
 	}
 	head := c.byte()
@@ -126,13 +130,13 @@ func (c *compact) list(typ byte, element func(typ byte)) {
 		c.fail("a list of %d elements has %d bytes left", n, len(c.b))
 	}
 	for ; n > 0 && c.err == nil; n-- {
-		element(head & 15)
+		element(elementType(head & 15))
 	}
 	c.depth--
 }
 
 func (c *compact) i32(typ byte) int {
-	if !c.expect(typ, thriftI32) {
+	if !c.is(typ, thriftI32) {
 		return 0
 	}
 	v := c.zigzag()
@@ -152,14 +156,14 @@ func (c *compact) count(typ byte) int {
 }
 
 func (c *compact) i64(typ byte) int64 {
-	if !c.expect(typ, thriftI64) {
+	if !c.is(typ, thriftI64) {
 		return 0
 	}
 	return c.zigzag()
 }
 
 func (c *compact) text(typ byte) string {
-	if !c.expect(typ, thriftBinary) {
+	if !c.is(typ, thriftBinary) {
 		return ""
 	}
 	return string(c.take(c.uvarint()))
@@ -180,7 +184,7 @@ func (c *compact) skip(typ byte) {
 	case thriftBinary:
 		c.take(c.uvarint())
 	case thriftList, thriftSet:
-		c.list(thriftList, c.skipElement)
+		c.list(thriftList, c.skip)
 	case thriftMap:
 		c.skipMap()
 	case thriftStruct:
@@ -190,13 +194,13 @@ func (c *compact) skip(typ byte) {
 	}
 }
 
-// skipElement passes over an element of a list or map, where a boolean takes a
-// byte.
-func (c *compact) skipElement(typ byte) {
+// elementType is the type of an element of a list or map, where a boolean takes
+// a byte.
+func elementType(typ byte) byte {
 	if typ == thriftTrue || typ == thriftFalse {
-		typ = thriftByte
+		return thriftByte
 	}
-	c.skip(typ)
+	return typ
 }
 
 func (c *compact) skipMap() {
@@ -206,8 +210,8 @@ func (c *compact) skipMap() {
 	}
 	types := c.byte()
 	for ; n > 0 && c.err == nil; n-- {
-		c.skipElement(types >> 4)
-		c.skipElement(types & 15)
+		c.skip(elementType(types >> 4))
+		c.skip(elementType(types & 15))
 	}
 	c.depth--
 }

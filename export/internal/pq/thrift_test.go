@@ -12,6 +12,9 @@ func appendZigzag(dst []byte, n int32) []byte { return binary.AppendVarint(dst, 
 // A later version of the format has fields that are not known here.
 func TestUnknownFieldsAreSkipped(t *testing.T) {
 	strange := []byte{
+		2<<4 | thriftFalse,                          // the size, which is no boolean
+		1<<4 | thriftList, 2<<4 | thriftFalse, 1, 2, // nor is the compressed one a list
+		2<<4 | thriftI64, 9, // and a data page header is a structure
 		0<<4 | thriftTrue, 0xc8, 0x01, // field 100 is true
 		1<<4 | thriftFalse,
 		1<<4 | thriftByte, 0xff,
@@ -37,10 +40,9 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 		require.Error(t, c.err, "the first %d bytes", n)
 	}
 	for name, data := range map[string][]byte{
-		"has the type 8, expected 5": {3<<4 | thriftBinary, 0, 0},
-		"type 14 is unknown":         {15<<4 | 14, 0},
-		"is not a 32-bit number":     {3<<4 | thriftI32, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0},
-		"a size or count is -64":     {3<<4 | thriftI32, 0x7f, 0},
+		"type 14 is unknown":     {15<<4 | 14, 0},
+		"is not a 32-bit number": {3<<4 | thriftI32, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0},
+		"a size or count is -64": {3<<4 | thriftI32, 0x7f, 0},
 	} {
 		c := compact{b: data}
 		readHeader(&c)
