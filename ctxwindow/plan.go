@@ -55,7 +55,7 @@ type step struct {
 // rollout.TurnsOf(r). A turn whose recorded context is not the plain history
 // keeps it, since that is what the model saw; so does a turn without a message.
 //
-// A plan takes two to five calls of the counter per turn, each on no more than
+// A plan takes two to four calls of the counter per turn, each on no more than
 // about a budget of messages, but for one on the plain history under HeadTail, Tail
 // and Reference; or one per message and two per turn with an AdditiveCounter. A context that no shortening fits into the budget is an
 // error of kind limit, located by turn.

@@ -81,12 +81,13 @@ func (s *refill) cut(ctx context.Context, n int) ([]unit, step, error) {
 	if s.summary != nil {
 		note = func(int) rollout.Message { return *s.summary }
 	}
-	c, err := s.open(ctx, fixed, blocks, note)
+	c := &cut{planner: s.planner, fixed: fixed, blocks: blocks, note: note}
+	base, err := c.base(ctx)
 	if err != nil {
 		return nil, step{}, err
 	}
 	want := int(float64(s.budget) * s.target)
-	tail, err := c.backTo(ctx, 0, want-c.base)
+	tail, err := c.backTo(ctx, 0, want-base)
 	if err != nil {
 		return nil, step{}, err
 	}

@@ -19,6 +19,7 @@ type headTail struct {
 	budget, fixed int
 	head          float64
 	note          func(int) rollout.Message
+	bases         map[int]int // count of the fixed messages and a note, by the number it names
 }
 
 func (p HeadTail) start(pl *planner) strategy {
@@ -26,11 +27,11 @@ func (p HeadTail) start(pl *planner) strategy {
 	if head == 0 {
 		head = DefaultHead
 	}
-	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note)}
+	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note), bases: map[int]int{}}
 }
 
 func (p Tail) start(pl *planner) strategy {
-	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note)}
+	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note), bases: map[int]int{}}
 }
 
 func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
@@ -46,7 +47,8 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 	if len(blocks) == 0 {
 		return s.squeeze(ctx, s.budget, fixed, nil, block{n, n})
 	}
-	c, err := s.open(ctx, fixed, blocks, s.note)
+	c := &cut{planner: s.planner, fixed: fixed, blocks: blocks, note: s.note}
+	base, err := s.base(ctx, *c)
 	if err != nil {
 		return nil, step{}, err
 	}
@@ -55,7 +57,7 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 	if err != nil {
 		return nil, step{}, err
 	}
-	free := s.budget - c.base
+	free := s.budget - base
 	share := int(float64(free) * s.head)
 	head, err := c.upTo(ctx, min(share, free-latest))
 	if err != nil {
@@ -68,20 +70,43 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 	return c.settle(ctx, head, tail, s.budget, s.budget)
 }
 
+// base is what the fixed messages and a note take. The choice of turns is checked by
+// an exact count, so that a note that names a number of as many digits will do: one
+// count serves nearly all turns.
+func (s *headTail) base(ctx context.Context, c cut) (int, error) {
+	n := likeNumber(len(c.blocks))
+	if base, ok := s.bases[n]; ok {
+		return base, nil
+	}
+	c.note = func(int) rollout.Message { return s.note(n) }
+	base, err := c.base(ctx)
+	if err == nil {
+		s.bases[n] = base
+	}
+	return base, err
+}
+
+// likeNumber is the least number from 2 on, if n is so large, that has as many digits
+// as n.
+func likeNumber(n int) int {
+	ten := 1
+	for n >= 10*ten {
+		ten *= 10
+	}
+	return max(ten, min(n, 2))
+}
+
 // cut is the state of choosing which blocks stay.
 type cut struct {
 	*planner
 	fixed  int
 	blocks []block
-	base   int // count of the fixed messages and a note
 	note   func(omitted int) rollout.Message
 }
 
-func (p *planner) open(ctx context.Context, fixed int, blocks []block, note func(int) rollout.Message) (*cut, error) {
-	c := &cut{planner: p, fixed: fixed, blocks: blocks, note: note}
-	var err error
-	c.base, err = p.meter.count(ctx, p.join(c.compose(0, len(blocks))))
-	return c, err
+// base is the count of the fixed messages and a note for all blocks.
+func (c *cut) base(ctx context.Context) (int, error) {
+	return c.meter.count(ctx, c.join(c.compose(0, len(c.blocks))))
 }
 
 // cost is the marginal cost of a block.
