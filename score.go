@@ -125,8 +125,11 @@ func (x *run) noReward() error {
 		why = append(why[:5], "…")
 	}
 	fix := "join recorded results (traj.Options.Rewards, --rewards FILE), or ask for rows without advantages (NoAdvantages, --estimator none)"
-	if excluded[reward.ExcludedNoSteps] > 0 {
+	switch {
+	case excluded[reward.ExcludedNoSteps] > 0:
 		fix = "score the steps, or leave them out of the reward (Scale.StepCoef, --step-coef 0)"
+	case strings.Contains(strings.Join(why, ""), reward.ExcludedOnlyScalar):
+		fix = "take the recorded numbers (reward.ScaleAuto, --scale auto)"
 	}
 	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "none of the %d rollouts has a usable outcome, so there is no reward to train on: %s",
 		x.report.Rollouts, strings.Join(why, ", ")).WithFix("%s", fix)

@@ -186,7 +186,7 @@ func (l *folder) tokenizer(config *tokenizerConfig) (Tokenizer, error) {
 			return bpe.LoadTiktokenFS(l.fsys, l.dir)
 		}
 		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path.Join(l.dir, "tokenizer.json")}, "the model folder has no tokenizer.json").
-			WithFix("name the folder of a Hugging Face model")
+			WithFix("name the folder of a Hugging Face model; transformers makes the file of older ones: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)")
 	}
 	tok, err := l.parse(b)
 	if err != nil {

@@ -34,8 +34,8 @@ func TestBadInput(t *testing.T) {
 		{"a broken tokenizer", func(dir string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("{"), 0o644))
 		}, good, []string{"tokenizer.json"}},
-		{"no tokenizer", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, good, []string{"tokenizer.json", "Hugging Face"}},
-		{"no outcome", nil, dump(t, `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "z"}]}`), []string{"outcome"}},
+		{"no tokenizer", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, good, []string{"tokenizer.json", "Hugging Face", "save_pretrained"}},
+		{"no outcome", nil, dump(t, `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "z"}]}`), []string{"outcome", "--rewards FILE", "--estimator none"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "batch")

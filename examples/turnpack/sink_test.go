@@ -106,6 +106,9 @@ func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
 		require.Contains(t, stderr, "no reward to train on: 2 "+map[string]string{"aborted": "aborted", "failed": "infrastructure failure"}[status])
 		require.Contains(t, stderr, "--estimator none")
 	}
+	scalar := dump(t, `{"conversations": [{"from": "gpt", "value": "a"}], "reward": 0.5}`)
+	_, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", scalar, "--out", t.TempDir(), "--scale", "signed")
+	require.Contains(t, stderr, "--scale auto")
 	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--unknown-status", "aborted", "--estimator", "none")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "2 masked: aborted")
