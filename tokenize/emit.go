@@ -164,7 +164,11 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		return nil, nil
 	}
 	if j.render == nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but the model has no chat template").WithFix("use Merged or PerStep with captured ids, or add chat_template.jinja")
+		lack, fix := "the model has no chat template", "use Merged or PerStep with captured ids, or add chat_template.jinja"
+		if len(j.r.Messages) == 0 {
+			lack, fix = "the rollout has no messages", "use Merged or PerStep, which take its captured ids"
+		}
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but %s", lack).WithFix("%s", fix)
 	}
 	j.render.spent, j.pieces.spent = j.pieces.spent, spent{}
 	doc, err := j.render.document()

@@ -142,15 +142,31 @@ type encoded struct {
 	outside     []int32            // −1 for each token of the longest
 }
 
-func (j *job) run() ([]rollout.Sequence, error) {
+// own fills owner. A turn of another's message would train what the policy did not
+// write, two turns of one message would train it twice.
+func (j *job) own() error {
 	for i := range j.turns {
-		t := &j.turns[i]
-		if t.Message >= len(j.r.Messages) {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Turn: rollout.At(i)}, "turn refers to message %d of %d", t.Message, len(j.r.Messages))
+		m, where := j.turns[i].Message, rollout.Where{Turn: rollout.At(i)}
+		if m < 0 {
+			continue
 		}
-		if t.Message >= 0 {
-			j.owner[int32(t.Message)] = int32(i)
+		if m >= len(j.r.Messages) {
+			return rollout.Errorf(rollout.KindInput, where, "turn refers to message %d of %d", m, len(j.r.Messages))
 		}
+		if role := j.r.Messages[m].Role; role != rollout.RoleAssistant {
+			return rollout.Errorf(rollout.KindInput, where, "the turn's message %d has role %q, expected assistant", m, role)
+		}
+		if other, dup := j.owner[int32(m)]; dup {
+			return rollout.Errorf(rollout.KindInput, where, "message %d is already that of turn %d", m, other)
+		}
+		j.owner[int32(m)] = int32(i)
+	}
+	return nil
+}
+
+func (j *job) run() ([]rollout.Sequence, error) {
+	if err := j.own(); err != nil {
+		return nil, err
 	}
 	j.pieces = j.Encoder.pieces(func(m int32) bool { _, ok := j.owner[m]; return ok })
 	defer j.release(j.pieces)

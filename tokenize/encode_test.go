@@ -383,3 +383,28 @@ func TestWholeConversationsKeepNothingOfTheirText(t *testing.T) {
 		require.Equal(t, run(fresh, r), got[i], r.ID)
 	}
 }
+
+// A turn that no policy can have had is refused, also by callers that validate nothing.
+func TestTurnsOfMessages(t *testing.T) {
+	messages := []rollout.Message{{Role: rollout.RoleUser, Content: "q"}, {Role: rollout.RoleAssistant, Content: "a"}, {Role: rollout.RoleUser, Content: "r"}}
+	for _, c := range []struct {
+		reason string
+		r      rollout.Rollout
+		want   string
+	}{
+		{"a user's message would be trained", rollout.Rollout{Messages: messages, Turns: []rollout.Turn{{Message: 2}}}, `the turn's message 2 has role "user"`},
+		{"a reply would be trained twice", rollout.Rollout{Messages: messages, Turns: []rollout.Turn{{Message: 1}, {Message: 1}}}, "message 1 is already that of turn 0"},
+		{"no such message", rollout.Rollout{Messages: messages, Turns: []rollout.Turn{{Message: 3}}}, "message 3 of 3"},
+	} {
+		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+			e, err := tokenize.NewEncoder(embeddedModel(t), tokenize.Options{Mode: mode})
+			require.NoError(t, err)
+			_, err = e.Encode(t.Context(), &c.r)
+			require.ErrorContains(t, err, c.want, "%s, %s", c.reason, mode)
+		}
+	}
+	e, err := tokenize.NewEncoder(embeddedModel(t), tokenize.Options{Mode: tokenize.Whole})
+	require.NoError(t, err)
+	_, err = e.Encode(t.Context(), &rollout.Rollout{Turns: []rollout.Turn{{Message: -1, Output: []rollout.TokenID{1}}}})
+	require.ErrorContains(t, err, "the rollout has no messages")
+}
