@@ -13,8 +13,9 @@ shortened messages. A mark of its message stands in most texts. Held against the
  - merged rows: up to each turn the row of that turn alone;
  - sources: marks are of their message; masks, flags and turns: of one another;
  - the report: counted anew from the rows;
- - the same rollout with recorded ids, some spelled character by character: trained as
-   recorded, with their log probabilities, each byte flagged as in the rendered reply.
+ - the same rollout with recorded ids, replies spelled character by character or prompts
+   in one piece among them: trained as recorded, with their log probabilities, each byte
+   flagged as in the rendered reply, each prompt attributed.
 """
 import collections
 import json
@@ -215,7 +216,10 @@ def record(model, r, line, alone):
         if t in alone and alone[t][1] and r.random() < .8:
             row, first, last = alone[t]
             output = [x for i in row["input_ids"][first:last] for x in ([i] if i in model.added or r.random() < .8 or "\ufffd" in model.text([i]) else sum(map(model.ids, model.text([i])), []))]
-            turns[-1] |= {"prompt_ids": row["input_ids"][:first], "output_ids": output, "logprobs": [-k / 64 for k in range(len(output))]}
+            prompt, text = row["input_ids"][:first], model.text(row["input_ids"][:first])
+            if r.random() < .5 and "\ufffd" not in text:  # as an engine reads the history again
+                prompt = model.ids(text)
+            turns[-1] |= {"prompt_ids": prompt, "output_ids": output, "logprobs": [-k / 64 for k in range(len(output))]}
     return line | {"turns": turns}
 
 
@@ -255,6 +259,8 @@ def main():
                         faults += [*columns(model, a["rows"]), *counted(line, a["rows"], a["report"])]
                 if "rows" in step:
                     faults += [*per_step(model, line, step["rows"]), *merged(alone[k], joined["rows"]), *recorded(model, second[k], alone[k], again[k]["rows"])]
+                    if again[k]["report"]["unattributed_turns"]:
+                        faults.append(("unattributed", again[k]["report"]["unattributed_turns"]))
                 bad += bool(faults)
                 if faults and bad <= 5:
                     print(json.dumps(line, ensure_ascii=False), "\n", *faults[0])
