@@ -90,7 +90,7 @@ func Certify(ctx context.Context, m *Model) (*Certificate, error) {
 	if m.Template == nil {
 		return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the model has no chat template to certify")
 	}
-	c := &certifier{ctx: ctx, m: m, out: &Certificate{Tokenizer: m.Tokenizer.Digest(), Template: m.TemplateDigest()}}
+	c := &certifier{ctx: ctx, m: m, out: &Certificate{Tokenizer: m.Tokenizer.Digest(), Template: m.templateDigest}}
 	for _, check := range []func() Finding{
 		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.toolRuns,
 		c.systemRole, c.injected, c.clock, c.verbatim,

@@ -143,7 +143,7 @@ func (j *job) setRecorded(b *rollout.SequenceBuilder, turn, from, at, n int) {
 
 func (j *job) identity() rollout.Identity {
 	return rollout.Identity{Rollout: j.r.ID, Group: j.r.Group, FirstTurn: -1, LastTurn: -1, FirstStep: -1, LastStep: -1,
-		Tokenizer: j.model.Tokenizer.Digest(), Template: j.model.of(j.r).TemplateDigest()}
+		Tokenizer: j.model.Tokenizer.Digest(), Template: j.model.of(j.r).templateDigest}
 }
 
 func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {

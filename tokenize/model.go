@@ -99,9 +99,6 @@ func LoadWith(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
 	return m, l.addTemplates(m, &config)
 }
 
-// TemplateDigest is "sha256:<hex>" of the template's text, "" without one.
-func (m *Model) TemplateDigest() string { return m.templateDigest }
-
 // EOS is the id of the tokenizer's eos_token, which trainers pad with; false
 // where the folder names none. Stops may hold others.
 func (m *Model) EOS() (rollout.TokenID, bool) {

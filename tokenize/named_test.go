@@ -70,6 +70,7 @@ func TestNamedTemplates(t *testing.T) {
 				r.Tools = []rollout.Tool{rollout.Tool(`{"name":"cat"}`)}
 			}
 			require.Equal(t, c.plain != c.tools, len(digests) == 2, "a row says which template wrote it")
+			require.Equal(t, c.plain == c.tools, digests[m.TemplateDigest()], "two templates have a digest together")
 		})
 	}
 }

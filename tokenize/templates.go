@@ -63,11 +63,25 @@ func (l *folder) finish(m *Model, source templateSource) (err error) {
 		if m.Template, err = chat.Compile(source.text, l.opts.Chat); err != nil {
 			return inFile(err, source.file)
 		}
-		sum := sha256.Sum256([]byte(source.text))
-		m.templateDigest = "sha256:" + hex.EncodeToString(sum[:])
+		m.templateDigest = digest(source.text)
 	}
 	m.finish()
 	return nil
+}
+
+// TemplateDigest is "sha256:<hex>" of the template's text, or of the digests of both
+// texts where rollouts with tools have a template of their own; "" without any. Sequences
+// name the one that wrote them.
+func (m *Model) TemplateDigest() string {
+	if m.toolUse == nil {
+		return m.templateDigest
+	}
+	return digest(m.templateDigest + m.toolUse.templateDigest)
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // of returns the model as it is for r: with the template that r takes.
