@@ -164,12 +164,13 @@ func TestUnreachableJudgeIsToldAtOnce(t *testing.T) {
 		requests.Add(1)
 		http.Error(w, "the model is loading", http.StatusServiceUnavailable)
 	}))
-	args := []string{"--judge", url, "--model", "m", "--in", sample(t), "--votes", "1", "--concurrency", "1", "--retries", "0", "--stop-after", "2"}
+	args := []string{"--judge", url, "--model", "m", "--in", sample(t), "--votes", "1", "--retries", "0", "--stop-after", "0"}
 	code, _, stderr := runScore(t, t.Context(), "", args...)
-	require.Equal(t, 2, code)
+	require.Equal(t, 1, code)
 	require.Equal(t, 1, strings.Count(stderr, "no answer of "+url+" yet: "), stderr)
 	require.Contains(t, stderr, "the model is loading")
-	require.EqualValues(t, 2, requests.Load(), "--retries 0 asks once for each vote")
+	require.Contains(t, stderr, "8 without a score")
+	require.EqualValues(t, 8, requests.Load(), "--retries 0 asks once for each vote")
 }
 
 func TestProgressNamesTheLastFailure(t *testing.T) {
