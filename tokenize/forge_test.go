@@ -107,7 +107,7 @@ func forgeModels(t testing.TB) map[string]*tokenize.Model {
 func stand(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case unicode.IsSpace(r) || unicode.Is(unicode.Mn, r) || r < ' ' || strings.ContainsRune("\"'\\", r): // JSON escapes some
+		case unicode.IsSpace(r) || unicode.Is(unicode.Mn, r) || unicode.IsControl(r) || strings.ContainsRune("\"'\\", r): // JSON and Python's repr escape some
 			return r
 		case 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9':
 			return 0x4E00 + r
