@@ -11,7 +11,8 @@ recorded text spells no added token. Conversations with images are left out.
 What a rollout cannot hold, or holds in the form that the template takes, is given
 to transformers in that form (Case.forms), and how often is said. Two refusals are
 right: of whole rows whose template does not write the tool calls, shown by other
-calls giving the same ids; and of a reply that transformers refuses there, too.
+calls giving the same ids; and of a reply that transformers refuses there, too. A
+conversation whose replies are all empty may have no row, since nothing was sampled.
 The first differences are printed and the exit status is 1.
 """
 import collections
@@ -131,12 +132,17 @@ class Reference:
                 return form if got else "refused as there"
         if "does not write the message's tool calls" in error and self.ids(case, case.messages, False) == self.ids(case, case.other_calls(), False):
             return "refused: calls not written"
+        if error == EMPTY and not any(m.get(key) for m in case.messages if m["role"] == "assistant" for key in ("content", "reasoning_content", "tool_calls")):
+            return error
         if error and case.reply and self.ids(case, case.messages + [case.REPLY], False)[0] is None:
             return "refused: no reply there"
         return None
 
     def show(self, ids):
         return repr(self.tok.decode(ids))[-200:] if ids else ids
+
+
+EMPTY = "no row: nothing was sampled"
 
 
 def encode(turnpack, folder, cases, mode, specials):
@@ -149,6 +155,9 @@ def encode(turnpack, folder, cases, mode, specials):
         answer = json.loads(l)
         if "error" in answer:
             yield None, answer["error"]["message"]
+            continue
+        if not answer["rows"]:
+            yield None, EMPTY
             continue
         row = answer["rows"][-1]
         yield row["input_ids"][:row["loss_mask"].index(1) if mode == "perstep" else None], ""

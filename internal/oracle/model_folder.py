@@ -32,8 +32,9 @@ class ModelFolder:
         (self.path / "tokenizer.json").write_text(json.dumps(definition), encoding="utf-8")
 
     def put(self, template):
-        """The folder's template is template, its stop token the first of STOPS that it spells."""
+        """The folder's template is template, its stop token the first of STOPS that it spells and the tokenizer has."""
         self.template = template
-        self.eos = next((s for s in STOPS if s in template), "<|im_end|>")
+        tokens = {a["content"] for a in self.added}
+        self.eos = next((s for s in STOPS if s in template and s in tokens), "<|im_end|>")
         (self.path / "tokenizer_config.json").write_text(json.dumps({"bos_token": self.bos, "eos_token": self.eos}))
         (self.path / "chat_template.jinja").write_text(template, encoding="utf-8", newline="")
