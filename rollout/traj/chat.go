@@ -34,6 +34,14 @@ func (j *job) listOrNothing(v value, message rollout.Index, field string) error 
 	return j.want(v, message, field, "a list")
 }
 
+// objectOrNothing is the error for a value that is there and no object.
+func (j *job) objectOrNothing(v value, message rollout.Index, field string) error {
+	if v.IsNull() || v.Kind() == jsonscan.Object {
+		return nil
+	}
+	return j.want(v, message, field, "an object")
+}
+
 // wantList is the error for a value without which a record is of another format.
 func (j *job) wantList(v value, field string) error {
 	if v.Kind() == jsonscan.Array {
@@ -84,7 +92,9 @@ func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Me
 		case "name":
 			m.Name = x.String()
 		case "tool_call_id":
-			m.ToolCallID = x.String()
+			if m.ToolCallID = identifier(x); m.ToolCallID == "" && x.Len() > 0 {
+				keep(&m.Extra, "tool_call_ids", x) // of several calls
+			}
 		case "tool_calls":
 			m.ToolCalls = slices.Grow(m.ToolCalls, x.Len())
 			for k, c := range x.Items() {
@@ -230,7 +240,7 @@ func renamed(v value, from, to string) []byte {
 // toolCall reads one call: name and arguments in a "function" object or on the
 // call itself, arguments as text or as any JSON value.
 func (j *job) toolCall(v value, i, k int) (rollout.ToolCall, error) {
-	c := rollout.ToolCall{ID: v.Get("id").String()}
+	c := rollout.ToolCall{ID: identifier(v.Get("id"))}
 	if v.Kind() != jsonscan.Object {
 		return c, j.want(v, rollout.At(i), "/tool_calls/"+strconv.Itoa(k), "an object")
 	}
@@ -296,6 +306,11 @@ func definition(v value) rollout.Tool {
 		return rollout.Tool(s)
 	}
 	return v.Clone()
+}
+
+// redacted notes reasoning that was taken out of the record.
+func (j *job) redacted(message int) {
+	j.note("redacted_thinking", rollout.At(message), "the model thought here and the text is not readable")
 }
 
 // IsImage reports whether a part is a picture of any spelling. Pictures are kept

@@ -2,7 +2,11 @@ package traj
 
 import (
 	"io"
+	"math"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -56,11 +60,10 @@ func inspectLog(v value) inspectFacts {
 func (j *job) inspectSample(log inspectFacts, v value) error {
 	id := identifier(v.Get("id"))
 	epoch := v.Get("epoch")
-	r := &rollout.Rollout{
-		Instance: id,
-		Group:    strings.TrimPrefix(log.task+"/sample-"+id, "/"),
-		ID:       strings.TrimPrefix(log.run+"/"+id+"/"+identifier(epoch), "/"),
-		Index:    noIndex,
+	r := &rollout.Rollout{Instance: id, Index: noIndex}
+	if id != "" {
+		r.Group = strings.TrimPrefix(log.task+"/sample-"+id, "/")
+		r.ID = strings.TrimPrefix(log.run+"/"+id+"/"+identifier(epoch), "/")
 	}
 	if n, ok := epoch.Int(); ok && n >= 1 {
 		r.Index = n - 1
@@ -72,6 +75,9 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 	if err := x.events(v); err != nil {
 		return err
 	}
+	if err := j.objectOrNothing(v.Get("scores"), 0, "/scores"); err != nil {
+		return err
+	}
 	score := v.Get("score") // of the first version
 	for _, s := range v.Get("scores").Members() {
 		score = s
@@ -79,7 +85,7 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 	}
 	r.Outcome.Reward = scoreOf(score.Get("value"))
 	if x := score.Get("value"); r.Outcome.Reward == nil && !x.IsNull() {
-		j.note("outcome_unreadable", 0, "the score %.40s is not a number or letter; no reward was taken", x.Raw())
+		j.note("outcome_unreadable", 0, "the score %.40s is no number and no word that stands for one; no reward was taken", x.Raw())
 	}
 	r.Outcome.Reason = score.Get("explanation").String()
 	j.inspectEnding(r, v)
@@ -94,11 +100,17 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 
 func (j *job) inspectEnding(r *rollout.Rollout, v value) {
 	switch stop := firstChoice(v.Get("output")).Get("stop_reason").String(); {
+	case v.Get("invalidation").Kind() == jsonscan.Object:
+		r.Status = rollout.StatusFailed
+		r.Failure = &rollout.Failure{Reason: "invalidated", Detail: v.Path("invalidation", "reason").String()}
 	case v.Get("error").Kind() == jsonscan.Object:
 		r.Status = rollout.StatusFailed
 		r.Failure = &rollout.Failure{Reason: "sample_error", Detail: v.Path("error", "message").String()}
 	case v.Get("limit").Kind() == jsonscan.Object:
 		r.Status = rollout.StatusTruncated
+		if v.Path("limit", "type").Is("operator") { // a person stopped it
+			r.Status = rollout.StatusAborted
+		}
 		r.Outcome.Reason = strings.TrimSpace("limit: " + v.Path("limit", "type").String())
 	case stop == "stop":
 		r.Status = rollout.StatusCompleted
@@ -122,9 +134,11 @@ func (j *job) inspectMessage(x value, i int) (rollout.Message, error) {
 	}
 	for _, p := range x.Get("content").Items() {
 		if s, ok := p.Get("reasoning").Text(); ok && p.Get("type").Is("reasoning") {
-			if redacted, _ := p.Get("redacted").Bool(); !redacted {
-				thinking = append(thinking, s)
+			if redacted, _ := p.Get("redacted").Bool(); redacted {
+				j.redacted(i)
+				continue
 			}
+			thinking = append(thinking, s)
 		}
 	}
 	if m.Parts != nil {
@@ -143,6 +157,11 @@ func (j *job) inspectMessage(x value, i int) (rollout.Message, error) {
 	if f, ok := x.Get("function").Text(); ok && m.Role == rollout.RoleTool {
 		m.Name = f
 	}
+	for _, c := range m.ToolCalls {
+		if _, unread := c.Extra["parse_error"]; unread {
+			j.note("arguments_unread", rollout.At(i), "the arguments of the call of %q could not be parsed when they came; those recorded are not the text that the model wrote", c.Name)
+		}
+	}
 	if m.Role == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledByPolicy
 		if s := x.Get("source"); !s.IsNull() && !s.Is("generate") {
@@ -153,22 +172,34 @@ func (j *job) inspectMessage(x value, i int) (rollout.Message, error) {
 	return m, nil
 }
 
-// scoreOf is the number of a score: letters as inspect_ai counts them, numbers
-// as they are; anything else has none.
+// scoreWords are the words that stand for a score; only those in small letters
+// may be written otherwise.
+var scoreWords = map[string]float64{"C": 1, "I": 0, "P": 0.5, "N": 0, "yes": 1, "true": 1, "no": 0, "false": 0}
+
+// scoreOf is the number of a score, as inspect_ai's value_to_float counts it: a
+// number, also one written as text, or a word that stands for one. Anything else
+// has none.
 func scoreOf(v value) *float64 {
-	letters := map[string]float64{"C": 1, "I": 0, "P": 0.5, "N": 0}
-	if f, ok := letters[v.String()]; ok && v.Kind() == jsonscan.String {
-		return &f
+	word := v.String()
+	switch v.Kind() {
+	case jsonscan.Number:
+		return number(v)
+	case jsonscan.Bool:
+		word = string(v.Raw())
 	}
-	if b, ok := v.Bool(); ok {
-		f := 0.0
-		if b {
-			f = 1
+	for _, w := range []string{word, strings.ToLower(word)} {
+		if f, ok := scoreWords[w]; ok {
+			return &f
 		}
+	}
+	if f, err := strconv.ParseFloat(word, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
 		return &f
 	}
-	return number(v)
+	return nil
 }
+
+// sampleChunk matches what some logs keep of a sample in a folder of its own.
+var sampleChunk = regexp.MustCompile(`_epoch_\d+/(sample|metadata|skeleton|(messages|events|calls|attachments)/\w+)\.json$`)
 
 // archive reads a .eval file: header.json for the facts all share, then the
 // samples in the order of their member names.
@@ -194,10 +225,20 @@ func (j *job) archive() error {
 		}
 	}
 	for i, name := range names {
-		if !strings.HasPrefix(name, "samples/") || !strings.HasSuffix(name, ".json") {
+		if !strings.HasPrefix(name, "samples/") {
 			continue
 		}
-		err := j.member(a, i, func(v value) error { return j.inspectSample(log, v) })
+		var err error
+		switch {
+		case sampleChunk.MatchString(name):
+			if path.Base(name) != "sample.json" {
+				continue
+			}
+			err = rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.file.Name + "!" + name}, "the sample is stored in chunks, expected one member").
+				WithFix("write the log as .json or .eval with whole samples")
+		case strings.HasSuffix(name, ".json"):
+			err = j.member(a, i, func(v value) error { return j.inspectSample(log, v) })
+		}
 		if err != nil {
 			e := j.locate(err)
 			if err = j.r.failed(e); err != nil {
@@ -222,7 +263,10 @@ func (j *job) member(a *source.Archive, i int, use func(v value) error) error {
 	}
 	defer values.Close()
 	text, err := values.Next()
-	if err != nil && err != io.EOF {
+	if err == io.EOF {
+		return rollout.Errorf(rollout.KindFormat, j.where, "the member holds no object")
+	}
+	if err != nil {
 		return j.locate(err)
 	}
 	v, err := j.parse(text.Text, text)

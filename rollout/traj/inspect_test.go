@@ -98,6 +98,10 @@ func TestInspectArchive(t *testing.T) {
 		{"deflate", zip.Deflate, []string{"samples/b_epoch_1.json", sample("b"), "samples/a_epoch_1.json", sample("a"), "header.json", head, "summaries.json", "[]"}, "E/a/1 E/b/1"},
 		{"zstd", zstd.ZipMethodWinZip, []string{"header.json", head, "samples/a_epoch_1.json", sample("a")}, "E/a/1"},
 		{"cut off before the header", zip.Deflate, []string{"_journal/start.json", head, "samples/a_epoch_1.json", sample("a")}, "E/a/1"},
+		{"a sample written again", zip.Deflate, []string{"header.json", head, "samples/a_epoch_1.json", sample("old"), "samples/a_epoch_1.json", sample("a")}, "E/a/1"},
+		{"a sample named like a path", zip.Deflate, []string{"header.json", head, `samples/../c:\\a//b_epoch_1.json`, sample("c:a//b")}, "E/c:a//b/1"},
+		{"a broken sample that is no object", zip.Deflate, []string{"header.json", head, "samples/a_epoch_1.json", `[]`, "samples/b_epoch_1.json", sample("b")}, "E/b/1"},
+		{"a broken sample, in chunks", zip.Deflate, []string{"header.json", head, "samples/a_epoch_1/sample.json", `{"id":"a"}`, "samples/a_epoch_1/messages/0.json", "[]", "samples/b_epoch_1.json", sample("b")}, "E/b/1"},
 		{"a sample that is broken", zip.Deflate, []string{"header.json", head, "samples/a_epoch_1.json", `{"id":`, "samples/b_epoch_1.json", sample("b")}, "E/b/1"},
 	} {
 		var b bytes.Buffer
@@ -115,4 +119,61 @@ func TestInspectArchive(t *testing.T) {
 		require.Equal(t, c.want, got, c.reason)
 		require.Equal(t, strings.Contains(c.reason, "broken"), report.Skipped == 1, c.reason)
 	}
+}
+
+// TestInspectScores: words and numbers count as they do in the log's own tables.
+func TestInspectScores(t *testing.T) {
+	for value, want := range map[string]any{
+		`"C"`: 1.0, `"I"`: 0.0, `"P"`: 0.5, `"N"`: 0.0, `"c"`: nil, `"Yes"`: 1.0, `"FALSE"`: 0.0, `true`: 1.0, `false`: 0.0,
+		`"0.25"`: 0.25, `"1e3"`: 1000.0, `-2.5`: -2.5, `"inf"`: nil, `NaN`: nil, `"none"`: nil, `""`: nil, `{"a":1}`: nil, `[1]`: nil,
+	} {
+		r := one(t, "x.json", inspectLog(`{"id":1,"epoch":1,"input":"q","target":"x","messages":[],"scores":{"m":{"value":`+value+`},"n":{"value":1}}}`))
+		if want == nil {
+			require.Nil(t, r.Outcome.Reward, value)
+			require.Equal(t, "outcome_unreadable", codes(r), value)
+			continue
+		}
+		require.Equal(t, want, *r.Outcome.Reward, value)
+		require.Empty(t, codes(r), value)
+	}
+}
+
+// TestInspectOddities: what cannot be taken is refused or noted.
+func TestInspectOddities(t *testing.T) {
+	call := `{"id":"a","role":"assistant","content":[{"type":"reasoning","reasoning":"x","redacted":true},{"type":"text","text":"t"}],"tool_calls":[{"id":7,"function":"f","arguments":{},"parse_error":"no JSON"}]}`
+	result := `{"role":"tool","content":"r","tool_call_id":7},{"role":"user","content":"see","tool_call_id":["p","q"]}`
+	event := func(input string) string {
+		return `{"event":"model","input":` + input + `,"output":{"response_id":"r1","choices":[{"message":{"id":"a"},"logprobs":{"content":[{"token":"t","logprob":-1}]}}]}}`
+	}
+	sample := func(more string) string {
+		return inspectLog(`{"id":1,"epoch":1,"input":"q","target":"x","messages":[` + call + `,` + result + `]` + more + `}`)
+	}
+	r := one(t, "x.json", sample(`,"events":[`+event(`[{"role":"user","content":"q"}]`)+`,`+event("3")+`]`))
+	require.NoError(t, r.Validate())
+	require.Equal(t, "redacted_thinking arguments_unread logprobs_without_ids logprobs_without_ids input_missing", codes(r))
+	require.Equal(t, rollout.Context{Unknown: true}, r.Turns[0].Context, "the last event of a reply holds")
+	require.Equal(t, "r1", r.Turns[0].ID)
+	require.Equal(t, "7 7", r.Messages[0].ToolCalls[0].ID+" "+r.Messages[1].ToolCallID, "ids that are numbers join")
+	require.JSONEq(t, `["p","q"]`, string(r.Messages[2].Extra["tool_call_ids"]))
+	b, err := rollout.AppendJSON(nil, r)
+	require.NoError(t, err)
+	again := one(t, "x.jsonl", string(b))
+	require.Equal(t, r.Messages[2], again.Messages[2])
+
+	for more, want := range map[string]rollout.Status{
+		`,"invalidation":{"reason":"leak"},"output":{"choices":[{"stop_reason":"stop"}]}`: rollout.StatusFailed,
+		`,"limit":{"type":"operator"}`: rollout.StatusAborted, `,"limit":{"type":"token"}`: rollout.StatusTruncated,
+	} {
+		require.Equal(t, want, one(t, "x.json", sample(more)).Status, more)
+	}
+	for _, more := range []string{`,"events":{}`, `,"scores":"C"`, `,"events_data":{"messages":3}`} {
+		_, _, err := read(t, "x.json", sample(more), stop)
+		require.ErrorIs(t, err, rollout.KindFormat, more)
+	}
+	nameless := func(text string) string {
+		return `{"epoch":1,"input":"q","target":"x","messages":[{"role":"user","content":"` + text + `"}]}`
+	}
+	out, _, err := read(t, "x.json", inspectLog(nameless("a"), nameless("b")), stop)
+	require.NoError(t, err)
+	require.NotEqual(t, out[0].Group, out[1].Group, "samples without an id are no group")
 }

@@ -31,12 +31,18 @@ func (x *inspectRun) events(sample value) error {
 		}
 	}
 	for _, pool := range []value{sample.Get("message_pool"), sample.Path("events_data", "messages")} {
+		if err := x.j.listOrNothing(pool, 0, "/events_data/messages"); err != nil {
+			return err
+		}
 		for _, m := range pool.Items() {
 			x.pool = append(x.pool, m)
 		}
 	}
 	first := true
 	for _, events := range []value{sample.Get("events"), sample.Path("transcript", "events")} {
+		if err := x.j.listOrNothing(events, 0, "/events"); err != nil {
+			return err
+		}
 		for _, e := range events.Items() {
 			if !e.Get("event").Is("model") {
 				continue
@@ -68,13 +74,17 @@ func (x *inspectRun) call(e value) error {
 			continue
 		}
 		t.FinishReason = choice.Get("stop_reason").String()
-		t.ID = e.Path("call", "response", "id").String()
-		if err := x.j.capture(t, e.Path("call", "response"), message); err != nil {
+		response := e.Path("call", "response")
+		if response.Kind() != jsonscan.Object {
+			response = e.Get("output") // has no ids of tokens
+		}
+		t.ID = firstWord(response.Get("id").String(), e.Path("output", "response_id").String())
+		if err := x.j.capture(t, response, message); err != nil {
 			return err
 		}
 		input, whole := x.input(e)
 		if !whole {
-			t.Context.Unknown = true
+			t.Context = rollout.Context{Unknown: true}
 			x.j.note("input_missing", rollout.At(message), "the call refers to messages that the log does not hold: what the model saw is not known")
 			return nil
 		}
@@ -86,6 +96,11 @@ func (x *inspectRun) call(e value) error {
 // input lists the messages of a call, in place or as ranges of the pool, and
 // reports whether the pool holds them all.
 func (x *inspectRun) input(e value) (out []value, whole bool) {
+	for _, key := range []string{"input", "input_refs"} {
+		if v := e.Get(key); !v.IsNull() && v.Kind() != jsonscan.Array {
+			return nil, false
+		}
+	}
 	for _, m := range e.Get("input").Items() {
 		out = append(out, m)
 	}
@@ -131,7 +146,7 @@ func (x *inspectRun) context(t *rollout.Turn, input []value) error {
 		}
 	}
 	if len(parts) != 1 || parts[0].From != 0 || parts[0].To != t.Message || parts[0].Message != nil {
-		t.Context.Parts = parts
+		t.Context = rollout.Context{Parts: parts}
 	}
 	return nil
 }

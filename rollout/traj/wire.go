@@ -235,7 +235,7 @@ func (j *job) blocks(r *rollout.Rollout, m rollout.Message, body value) error {
 		case "thinking":
 			thinking = append(thinking, b.Get("thinking").String())
 		case "redacted_thinking":
-			j.note("redacted_thinking", rollout.At(i), "the model thought here and the text is not readable")
+			j.redacted(i)
 		default:
 			p := rollout.Part{Type: kind, Raw: b.Clone()}
 			if err := j.partText(&p, b, i); err != nil {

@@ -6,9 +6,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -192,7 +193,8 @@ func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, *archiveSize, 
 	}
 	z, err := zip.OpenReader(p)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return nil, nil, nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err)
+		return nil, nil, nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err).
+			WithFix("fetch it again, whole: the list of members is at its end")
 	}
 	// Archives may also be packed with zstd, which newer evaluation logs are.
 	z.RegisterDecompressor(zstd.ZipMethodWinZip, zstd.ZipDecompressor(zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderLowmem(true)))
@@ -200,13 +202,18 @@ func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, *archiveSize, 
 		z.Close()
 		return nil, nil, nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "%d members, at most %d are read", len(z.File), w.Limits.Members)
 	}
-	var files []*zip.File
+	// A member written again has two entries, of which the last holds.
+	latest := make(map[string]*zip.File, len(z.File))
 	for _, m := range z.File {
-		if !strings.HasSuffix(m.Name, "/") {
-			files = append(files, m)
+		if strings.HasSuffix(m.Name, "/") {
+			continue
 		}
+		if latest[m.Name] != nil {
+			w.ignore(p+"!"+m.Name, "the archive holds a later member of that name")
+		}
+		latest[m.Name] = m
 	}
-	sort.Slice(files, func(i, k int) bool { return files[i].Name < files[k].Name })
+	files := slices.SortedFunc(maps.Values(latest), func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
 	return z, files, &archiveSize{name: p, disk: info.Size()}, nil
 }
 
@@ -247,14 +254,11 @@ func (a *Archive) Names() []string {
 	return out
 }
 
-// Open opens a member by its index in Names.
+// Open opens a member by its index in Names. Names may be odd: they are made of
+// what a data set calls its samples.
 func (a *Archive) Open(i int) (io.ReadCloser, error) {
 	m := a.files[i]
-	name := a.name + "!" + m.Name
-	if why := badName(m.Name); why != "" {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: name}, "%s", why)
-	}
-	return a.w.member(name, m, a.size)
+	return a.w.member(a.name+"!"+m.Name, m, a.size)
 }
 
 // Close closes the archive.
