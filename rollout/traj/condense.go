@@ -8,21 +8,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// eventView is what an OpenHands model sees of the events so far: all of them,
-// until a condensation forgets some and puts a summary in their place. The rules
-// are those of View and ConversationMemory in OpenHands (V0) and of View in the
-// agent SDK.
+// eventView is what an OpenHands model sees of the events so far: all of them but
+// calls without a result, until a condensation forgets some and puts a summary in
+// their place. The rules are those of View and ConversationMemory in OpenHands
+// (V0) and of View in the agent SDK.
 type eventView struct {
 	r       *rollout.Rollout
 	entries []viewEntry
 	events  map[int]int      // message → number of events that stand for it
 	calls   map[string]int   // call id → message that made it
 	results map[string][]int // call id → messages that answer it
+	open    map[int]int      // message → number of its calls without a result, never 0
+	// said is what is shown of a message while none of its calls has a result:
+	// nothing, where the message is not in it.
+	said map[int]*rollout.Message
+	// batched is true for V0 records: a reply waits for the results of all its calls.
+	batched bool
 	// rooted is true for V0 records with a system message: the first message of the
 	// user is put back behind it when it was forgotten.
 	rooted    bool
 	condensed bool
-	lost      bool // a condensation does not tell what it forgot
+	lost      bool             // a condensation does not tell what it forgot
+	summary   *rollout.Message // of the last condensation that has one, else nil
+	at        int              // its place among the entries
+	summaryID string           // by which the agent SDK forgets it
 }
 
 // viewEntry is one event: an entry of the history.
@@ -33,7 +42,7 @@ type viewEntry struct {
 }
 
 func newEventView(r *rollout.Rollout) *eventView {
-	return &eventView{r: r, events: map[int]int{}, calls: map[string]int{}, results: map[string][]int{}}
+	return &eventView{r: r, events: map[int]int{}, calls: map[string]int{}, results: map[string][]int{}, open: map[int]int{}, said: map[int]*rollout.Message{}}
 }
 
 // add appends an event that stands for a message, or for none with −1.
@@ -46,9 +55,26 @@ func (x *eventView) add(id value, message int) {
 	m := &x.r.Messages[message]
 	if m.Role == rollout.RoleTool {
 		x.results[m.ToolCallID] = append(x.results[m.ToolCallID], message)
+		if call, made := x.calls[m.ToolCallID]; made {
+			x.count(call)
+		}
 	}
 	for _, c := range m.ToolCalls {
 		x.calls[c.ID] = message
+	}
+	x.count(message)
+}
+
+// count counts the calls of a message that have no result so far.
+func (x *eventView) count(message int) {
+	n := 0
+	for _, c := range x.r.Messages[message].ToolCalls {
+		if len(x.results[c.ID]) == 0 {
+			n++
+		}
+	}
+	if x.open[message] = n; n == 0 {
+		delete(x.open, message)
 	}
 }
 
@@ -70,19 +96,22 @@ func (x *eventView) condense(args value) {
 		x.lost = true
 		return
 	}
-	// There is one summary at a time: the new one covers what the last one told.
 	x.entries = slices.DeleteFunc(x.entries, func(e viewEntry) bool {
 		n, err := strconv.Atoi(e.id)
 		inRange := hasFirst && hasLast && err == nil && first <= n && n <= last
-		return e.summary != nil || forgotten[e.id] || inRange
+		return forgotten[e.id] || inRange
 	})
+	if forgotten[x.summaryID] {
+		x.summary = nil
+	}
 	text, ok := args.Get("summary").Text()
 	at, placed := args.Get("summary_offset").Int()
 	if !ok || !placed {
-		return
+		return // the last summary stays
 	}
-	m := &rollout.Message{Role: rollout.RoleUser, Content: text}
-	x.entries = slices.Insert(x.entries, min(max(at, 0), len(x.entries)), viewEntry{message: -1, summary: m})
+	// There is one summary at a time: the new one covers what the last one told.
+	x.summary, x.at = &rollout.Message{Role: rollout.RoleUser, Content: text}, max(at, 0)
+	x.summaryID = identifier(args.Get("id")) + "-summary"
 }
 
 func (x *eventView) noteCondensed(j *job) {
@@ -96,23 +125,29 @@ func (x *eventView) noteCondensed(j *job) {
 
 // context says what the next call sees.
 func (x *eventView) context() rollout.Context {
-	if !x.condensed {
+	if !x.condensed && len(x.open) == 0 {
 		return rollout.Context{}
 	}
 	if x.lost {
 		return rollout.Context{Unknown: true}
 	}
+	entries := x.entries
+	if x.summary != nil {
+		entries = slices.Insert(slices.Clone(entries), min(x.at, len(entries)), viewEntry{message: unseen, summary: x.summary})
+	}
 	kept := map[int]int{} // message → events left
-	for _, e := range x.entries {
+	for _, e := range entries {
 		kept[e.message]++
 	}
 	var parts []rollout.ContextPart
+	shown := map[int]bool{} // a reply of several events counts once
 	show := func(k int) {
-		if n := len(parts); n == 0 || parts[n-1].Message != nil || parts[n-1].To != k+1 {
+		if !shown[k] {
+			shown[k] = true
 			parts = extend(parts, k)
 		}
 	}
-	for i, e := range x.entries {
+	for i, e := range entries {
 		if i == 1 && x.rooted && !x.isTask(e) {
 			if k := x.task(); k >= 0 && kept[k] == 0 {
 				show(k)
@@ -131,8 +166,17 @@ func (x *eventView) context() rollout.Context {
 			if !known {
 				return rollout.Context{Unknown: true}
 			}
-			if whole {
-				show(e.message)
+			k, m := e.message, &x.r.Messages[e.message]
+			switch said := x.said[k]; {
+			case whole && x.batched && len(m.ToolCalls) > 0: // comes with its first result
+			case whole:
+				if call, made := x.calls[m.ToolCallID]; made && x.batched {
+					show(call)
+				}
+				show(k)
+			case said != nil && !shown[k]:
+				shown[k] = true
+				parts = append(parts, rollout.ContextPart{From: k, To: k + 1, Message: said})
 			}
 		}
 	}
@@ -153,12 +197,16 @@ func (x *eventView) isTask(e viewEntry) bool {
 
 // paired reports whether a message is shown: a result without its call and a
 // reply without any of its results are left out. A reply of which only a part
-// was forgotten is not known: versions differ in what they show of it.
+// was forgotten is not known: versions differ in what they show of it. So do those
+// of the agent SDK where a part of it has results.
 func (x *eventView) paired(k int, kept map[int]int) (whole, known bool) {
 	m := &x.r.Messages[k]
 	if m.Role == rollout.RoleTool {
 		call, made := x.calls[m.ToolCallID]
-		return made && kept[call] > 0, true
+		return made && kept[call] > 0 && x.open[call] == 0, true
+	}
+	if open := x.open[k]; open > 0 {
+		return false, x.batched || open == len(m.ToolCalls)
 	}
 	if kept[k] < x.events[k] {
 		return false, false

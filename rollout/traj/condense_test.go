@@ -92,6 +92,55 @@ func TestSecondCondensation(t *testing.T) {
 	require.Equal(t, "S Q <ONE> A2 O2 A3 O3", shown(r, r.Turns[3]))
 	require.Equal(t, "S Q <TWO> A4", shown(r, r.Turns[4]))
 	require.Equal(t, "condensed reply_not_recorded condensed reply_not_recorded context_not_recorded", codes(r))
+
+	// One without a summary leaves the first where it is among what is left.
+	r = one(t, "x.json", strings.Replace(text, `"summary":"TWO","summary_offset":2`, `"summary":null`, 1))
+	require.Equal(t, "S Q <ONE> A4", shown(r, r.Turns[4]))
+}
+
+// TestCallsWithoutResults: a model is not shown a call that has no result, and a
+// finish of V0, which never has one, as a text.
+func TestCallsWithoutResults(t *testing.T) {
+	act := func(kind, response, thought, calls string) string {
+		var list, events []string
+		for _, c := range strings.Fields(calls) {
+			list = append(list, `{"id":"`+c+`","function":{"name":"f","arguments":"{}"}}`)
+		}
+		for _, c := range strings.Fields(calls) {
+			events = append(events, `{"id":1,"source":"agent","action":"`+kind+`","args":{"thought":"`+thought+`"},"tool_call_metadata":{"tool_call_id":"`+c+`","model_response":{"id":"`+response+`","choices":[{"message":{"role":"assistant","content":"`+response+`","tool_calls":[`+strings.Join(list, ",")+`]}}]}}}`)
+		}
+		return strings.Join(events, ",RESULT,")
+	}
+	result := func(call string) string {
+		return `{"id":2,"source":"agent","observation":"mcp","content":"o` + call + `","tool_call_metadata":{"tool_call_id":"` + call + `"}}`
+	}
+	say := func(who, text string) string {
+		return `{"id":3,"source":"` + who + `","action":"message","args":{"content":"` + text + `"}}`
+	}
+	for _, c := range []struct{ reason, middle, want string }{
+		{"a finish, and what it thought", act("finish", "R", "T", "c"), "Q <T\nR> Q2"},
+		{"a finish whose thought is its text", act("finish", "R", "R", "c"), "Q <R> Q2"},
+		{"a call alone", act("run", "R", "", "c"), "Q Q2"},
+		{"one call of two has a result", strings.ReplaceAll(act("run", "R", "", "c d"), "RESULT", result("c")), "Q Q2"},
+		{"both have, one after the other", strings.ReplaceAll(act("run", "R", "", "c d"), "RESULT", result("c")) + "," + result("d") + "," + act("run", "X", "", "e"), "Q R oc od Q2"},
+	} {
+		r := one(t, "x.json", "["+say("user", "Q")+","+c.middle+","+say("user", "Q2")+","+say("agent", "A")+"]")
+		require.NoError(t, r.Validate(), c.reason)
+		require.Equal(t, c.want, shown(r, r.Turns[len(r.Turns)-1]), c.reason)
+	}
+	action := func(id, call string) string {
+		return `{"id":"` + id + `","source":"agent","kind":"ActionEvent","thought":[{"type":"text","text":"R"}],"tool_name":"f","tool_call_id":"` + call + `","tool_call":{"name":"f","arguments":"{}"},"llm_response_id":"r"}` + "\n"
+	}
+	message := func(role, text string) string {
+		return `{"id":"` + text + `","source":"user","kind":"MessageEvent","llm_message":{"role":"` + role + `","content":"` + text + `"}}` + "\n"
+	}
+	for actions, want := range map[string]string{
+		action("a", "c"): "Q Q2",
+		action("a", "c") + action("b", "d") + `{"id":"o","source":"environment","kind":"AgentErrorEvent","tool_call_id":"c","error":"bad"}` + "\n": "unknown",
+	} {
+		r := one(t, "x.jsonl", message("user", "Q")+actions+message("user", "Q2")+message("assistant", "A"))
+		require.Equal(t, want, shown(r, r.Turns[1]))
+	}
 }
 
 func TestCondensationsOfTheSDK(t *testing.T) {

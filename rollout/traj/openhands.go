@@ -55,7 +55,9 @@ type eventRun struct {
 
 func newEventRun(j *job) *eventRun {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
-	return &eventRun{j: j, r: r, responses: map[string]int{}, view: newEventView(r)}
+	view := newEventView(r)
+	view.batched = true
+	return &eventRun{j: j, r: r, responses: map[string]int{}, view: view}
 }
 
 func (x *eventRun) add(v value) error {
@@ -186,6 +188,13 @@ func (x *eventRun) action(v value) (int, error) {
 			return i, err
 		}
 		x.responses[id] = i
+		if v.Get("action").Is("finish") { // has no result, and is shown as a text later
+			said := rollout.Message{Role: m.Role, Content: m.Content, Sampled: rollout.SampledByPolicy}
+			if thought := field(v, "thought").String(); thought != "" && thought != said.Content {
+				said.Content = thought + "\n" + said.Content
+			}
+			x.view.said[i] = &said
+		}
 		x.turn(m, t)
 		return i, nil
 	}
