@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
 )
 
 // shown writes a context as the texts that the model saw.
@@ -177,4 +178,50 @@ func TestEventsThatAreNotTheModels(t *testing.T) {
 	require.Equal(t, "user user assistant assistant", roles(r))
 	require.Equal(t, "scripted sampled", reasons(r))
 	require.Equal(t, "ls", r.Messages[1].Content)
+}
+
+// TestWhatIsNoEvent: it is noted among events, and alone it is no rollout.
+func TestWhatIsNoEvent(t *testing.T) {
+	v0, sdk := `{"source":"user","action":"message","args":{"content":"Q"}}`, `{"id":"q","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":"Q"}}`
+	output := func(history string) string {
+		return `{"instance_id":"i","instruction":"","metadata":{},"history":[` + history + `]}`
+	}
+	for _, c := range []struct{ format, name, text, want string }{
+		{"openhands-events", "x.json", `[` + v0 + `,{"a":1}]`, "user event_unknown context_not_recorded"},
+		{"openhands-sdk-events", "x.jsonl", sdk + "\n" + `{"a":1}`, "user event_unknown"},
+		{"openhands-output", "x.jsonl", output(`{"a":1},` + v0), "user event_unknown"},
+		{"openhands-output", "x.jsonl", output(``), " "},
+		{"openhands-events", "x.json", `{"a":1}`, "none"},
+		{"openhands-events", "x.jsonl", "{\"a\":1}\n{\"b\":1}", "none"},
+		{"openhands-sdk-events", "x.json", `[{"a":1}]`, "none"},
+		{"openhands-output", "x.jsonl", output(`[],[]`), "none"},
+		{"openhands-output", "x.jsonl", output(`{"a":1}`), "none"},
+	} {
+		out, _, err := read(t, c.name, c.text, traj.Options{OnError: traj.Stop, Format: c.format})
+		if c.want == "none" {
+			require.ErrorIs(t, err, rollout.KindFormat, c.text)
+			require.ErrorContains(t, err, "expected a list of events", c.text)
+			continue
+		}
+		require.NoError(t, err, c.text)
+		require.Equal(t, strings.TrimSpace(c.want), strings.TrimSpace(roles(out[0])+" "+codes(out[0])), c.text)
+	}
+	// An action without a call that can be read is no reply.
+	action := func(call string) string {
+		return `{"id":"a","source":"agent","kind":"ActionEvent","thought":[],"tool_name":"f","tool_call_id":1,"llm_response_id":"r"` + call + `}`
+	}
+	out, report, err := read(t, "x.jsonl", strings.Join([]string{sdk, action(`,"tool_call":3`), action(``), action(`,"tool_call":{"arguments":"{}"}`), `{"id":"o","source":"agent","kind":"AgentErrorEvent","tool_call_id":1,"error":"no"}`}, "\n"), traj.Options{})
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Skipped)
+	require.Equal(t, "user assistant tool", roles(out[0]))
+	require.Equal(t, "1 1", out[0].Messages[1].ToolCalls[0].ID+" "+out[0].Messages[2].ToolCallID)
+}
+
+// TestNotesOfABadRecord: they go with it.
+func TestNotesOfABadRecord(t *testing.T) {
+	out, report, err := read(t, "x.jsonl", `{"messages":[{"role":"assistant","content":"a","refusal":"no"},{"role":3}]}
+{"messages":[{"role":"user","content":"a"}]}`, traj.Options{})
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Skipped)
+	require.Empty(t, codes(out[0]))
 }

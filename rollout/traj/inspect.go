@@ -37,7 +37,7 @@ func readInspect(j *job, v value) error {
 	j.log = inspectLog(v)
 	for _, s := range v.Get("samples").Items() {
 		if err := j.inspectSample(j.log, s); err != nil {
-			if err = j.r.failed(j.locate(err)); err != nil {
+			if err = j.failed(err); err != nil {
 				return err
 			}
 		}
@@ -240,8 +240,7 @@ func (j *job) archive() error {
 			err = j.member(a, i, func(v value) error { return j.inspectSample(log, v) })
 		}
 		if err != nil {
-			e := j.locate(err)
-			if err = j.r.failed(e); err != nil {
+			if err = j.failed(err); err != nil {
 				return err
 			}
 		}

@@ -26,10 +26,14 @@ func isOpenHandsOutput(v value, j *job) bool {
 	for _, first := range h.Items() {
 		if first.Kind() == jsonscan.Array {
 			for _, e := range first.Items() {
-				return isEvent(e)
+				first = e
+				break
 			}
 		}
-		return isEvent(first) || isSDKEvent(first, j)
+		if isEvent(first) || isSDKEvent(first, j) {
+			return true
+		}
+		break
 	}
 	known := 0
 	for _, key := range []string{"instance_id", "instruction", "metadata", "metrics", "git_patch", "test_result"} {
@@ -48,6 +52,7 @@ type eventRun struct {
 	r         *rollout.Rollout
 	responses map[string]int // response id → message
 	view      *eventView
+	known     bool // an event was met
 	finished  bool
 	depth     int // of the sub-agents at work
 	theirs    int // events of sub-agents
@@ -72,6 +77,11 @@ func (x *eventRun) add(v value) error {
 	if v.Kind() != jsonscan.Object {
 		return x.j.want(v, rollout.At(len(x.r.Messages)), "/history", "an event object")
 	}
+	if !isEvent(v) {
+		x.j.unknownEvent(v, len(x.r.Messages))
+		return nil
+	}
+	x.known = true
 	if x.delegated(v) {
 		return nil
 	}
@@ -80,6 +90,21 @@ func (x *eventRun) add(v value) error {
 		x.view.add(v.Get("id"), message)
 	}
 	return err
+}
+
+// unknownEvent notes a value among events that is none.
+func (j *job) unknownEvent(v value, message int) {
+	j.note("event_unknown", rollout.At(message), "%s is no event; it was left in the dump", shape(v))
+}
+
+// noEvent is the error for values of which none is an event.
+func (j *job) noEvent() error {
+	found := "nothing"
+	if len(j.notes) > 0 {
+		found = j.notes[0].Text
+	}
+	return rollout.Errorf(rollout.KindFormat, j.where, "expected a list of events, found none: %s", found).
+		WithFix("leave the format out, or name another")
 }
 
 // delegated reports whether an event is of a sub-agent: all are between the
@@ -254,6 +279,9 @@ func (x *eventRun) observation(kind string, v value) (int, error) {
 	return i, nil
 }
 
+// met reports whether there was an event.
+func (x *eventRun) met() bool { return x.known }
+
 // done closes the run.
 func (x *eventRun) done() *rollout.Rollout {
 	x.j.orphans(x.r)
@@ -271,6 +299,9 @@ type eventList struct{ *eventRun }
 func foldEvents(j *job) folder { return eventList{newEventRun(j)} }
 
 func (f eventList) finish() error {
+	if !f.known {
+		return f.j.noEvent()
+	}
 	f.j.note("context_not_recorded", 0, "events are what happened, not what the model saw: condensed history is not marked in older files")
 	return f.j.emit(f.done())
 }
@@ -302,6 +333,7 @@ func readOpenHandsOutput(j *job, v value) error {
 	}
 	var x interface {
 		add(v value) error
+		met() bool
 		done() *rollout.Rollout
 	} = newEventRun(j)
 	for i, e := range history.Items() {
@@ -311,6 +343,9 @@ func readOpenHandsOutput(j *job, v value) error {
 		if err := x.add(e); err != nil {
 			return err
 		}
+	}
+	if history.Len() > 0 && !x.met() {
+		return j.noEvent()
 	}
 	r := x.done()
 	r.ID = "" // of an event

@@ -12,9 +12,12 @@ import (
 // share llm_response_id.
 
 func isSDKEvent(v value, _ *job) bool {
+	return hasSDKKind(v) && v.Get("id").Kind() == jsonscan.String && v.Get("source").Kind() == jsonscan.String
+}
+
+func hasSDKKind(v value) bool {
 	kind := v.Get("kind").String()
-	return (strings.HasSuffix(kind, "Event") || strings.HasSuffix(kind, "Observation") || strings.HasPrefix(kind, "Condensation")) &&
-		v.Get("id").Kind() == jsonscan.String && v.Get("source").Kind() == jsonscan.String
+	return strings.HasSuffix(kind, "Event") || strings.HasSuffix(kind, "Observation") || strings.HasPrefix(kind, "Condensation")
 }
 
 type sdkRun struct {
@@ -22,6 +25,7 @@ type sdkRun struct {
 	r         *rollout.Rollout
 	responses map[string]int // response id → message
 	view      *eventView
+	known     bool // an event was met
 }
 
 func foldSDKEvents(j *job) folder { return newSDKRun(j) }
@@ -32,6 +36,11 @@ func newSDKRun(j *job) *sdkRun {
 }
 
 func (x *sdkRun) add(v value) error {
+	if !hasSDKKind(v) {
+		x.j.unknownEvent(v, len(x.r.Messages))
+		return nil
+	}
+	x.known = true
 	if x.r.ID == "" {
 		x.r.ID = v.Get("id").String()
 	}
@@ -92,6 +101,9 @@ func (x *sdkRun) system(v value) error {
 		return err
 	}
 	x.r.Messages = append(x.r.Messages, m)
+	if err := x.j.objectOrNothing(v.Get("dynamic_context"), rollout.At(i), "/dynamic_context"); err != nil {
+		return err
+	}
 	if text := v.Path("dynamic_context", "text"); !text.IsNull() {
 		x.r.Messages[i].Content += x.j.text(text, rollout.At(i), "/dynamic_context/text")
 	}
@@ -132,10 +144,10 @@ func (x *sdkRun) tools(list value) []rollout.Tool {
 
 // extend appends texts that the agent's context added to the last message.
 func (x *sdkRun) extend(list value) error {
-	if list.Len() == 0 {
-		return nil
-	}
 	i := len(x.r.Messages) - 1
+	if err := x.j.listOrNothing(list, rollout.At(i), "/extended_content"); err != nil || list.Len() == 0 {
+		return err
+	}
 	var more rollout.Message
 	if err := x.j.content(&more, list, i); err != nil {
 		return err
@@ -188,19 +200,14 @@ func sdkReasoning(v value) string {
 
 func (x *sdkRun) action(v value) (int, error) {
 	i, joins := x.responses[v.Get("llm_response_id").String()]
-	if !joins || !latest(x.r, i) {
+	joins = joins && latest(x.r, i)
+	if !joins {
 		i = len(x.r.Messages)
-		m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: sdkReasoning(v)}
-		if err := x.j.content(&m, v.Get("thought"), i); err != nil {
-			return i, err
-		}
-		m.NoContent = false
-		if plainParts(m.Parts) {
-			m.Parts = nil
-		}
-		x.turn(m, v)
 	}
 	call := v.Get("tool_call")
+	if call.Kind() != jsonscan.Object {
+		return i, x.j.want(call, rollout.At(i), "/tool_call", "an object")
+	}
 	c := rollout.ToolCall{ID: firstID(v, "tool_call_id"), Name: firstID(v, "tool_name")}
 	arguments := call.Get("arguments")
 	if f := call.Get("function"); f.Kind() == jsonscan.Object {
@@ -213,13 +220,24 @@ func (x *sdkRun) action(v value) (int, error) {
 		return i, x.j.fail(rollout.At(i), "/tool_call", "the action names no tool")
 	}
 	setArguments(&c, arguments)
+	if !joins {
+		m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: sdkReasoning(v)}
+		if err := x.j.content(&m, v.Get("thought"), i); err != nil {
+			return i, err
+		}
+		m.NoContent = false
+		if plainParts(m.Parts) {
+			m.Parts = nil
+		}
+		x.turn(m, v)
+	}
 	x.r.Messages[i].ToolCalls = append(x.r.Messages[i].ToolCalls, c)
 	return i, nil
 }
 
 func (x *sdkRun) observation(v value) error {
 	i := len(x.r.Messages)
-	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: v.Get("tool_call_id").String(), Name: v.Get("tool_name").String()}
+	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: identifier(v.Get("tool_call_id")), Name: v.Get("tool_name").String()}
 	if err := x.j.content(&m, x.result(v), i); err != nil {
 		return err
 	}
@@ -249,7 +267,15 @@ func (x *sdkRun) result(v value) value {
 	return value{}
 }
 
-func (x *sdkRun) finish() error { return x.j.emit(x.done()) }
+func (x *sdkRun) finish() error {
+	if !x.known {
+		return x.j.noEvent()
+	}
+	return x.j.emit(x.done())
+}
+
+// met reports whether there was an event.
+func (x *sdkRun) met() bool { return x.known }
 
 // done closes the run.
 func (x *sdkRun) done() *rollout.Rollout {

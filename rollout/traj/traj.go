@@ -352,7 +352,9 @@ func (j *job) failed(err error) error {
 		return err
 	}
 	err = j.locate(err)
-	if j.fold != nil && !errors.Is(err, errStop) {
+	if j.fold == nil {
+		j.notes, j.task = nil, [16]byte{} // were of this record
+	} else if !errors.Is(err, errStop) {
 		j.note("event_skipped", 0, "%s", err)
 	}
 	return j.r.failed(err)
