@@ -42,7 +42,7 @@ func (f *turnFinder) closing(i int) string {
 	c := ""
 	for k := range i + 1 {
 		if f.c.Role(k) == "assistant" && f.kind(k) == key && f.data(k).first >= 0 {
-			f.glance(k+1, false, func(r *Result) { c = f.closingOf(k, r) })
+			f.glance(k+1, false, func(r *Result) { c = f.closingOf(k, 0, r) })
 			break
 		}
 	}
@@ -50,15 +50,15 @@ func (f *turnFinder) closing(i int) string {
 	return c
 }
 
-// closingBefore is what it writes there for message i itself, with rest behind it here;
-// for messages without tool calls, for the first of its kind with the same rest.
-func (f *turnFinder) closingBefore(i int, rest string) (c string) {
+// closingBefore is what it writes there for message i itself, with rest behind its last
+// byte here; for messages without tool calls, for the first of its kind with the same rest.
+func (f *turnFinder) closingBefore(i, last int, rest string) (c string) {
 	key := closed{f.kind(i), rest}
 	if c, ok := f.before[key]; ok {
 		return c
 	}
 	if r, err := f.grown(i+1, false); err == nil {
-		c = f.closingOf(i, r)
+		c = f.closingOf(i, last, r)
 	}
 	if !key.kind[0] { // calls can end in what is no data
 		key.rest = strings.Clone(rest) // the text may be written over
@@ -68,18 +68,22 @@ func (f *turnFinder) closingBefore(i int, rest string) (c string) {
 }
 
 // closingOf is what the template writes behind the last data of message i in r, which
-// ends with it, in the pass of the message if it writes anything there.
-func (f *turnFinder) closingOf(i int, r *Result) string {
+// ends with it, in the pass of the message if it writes anything there. For a message
+// without text it is what follows byte empty, if r is the same up to there.
+func (f *turnFinder) closingOf(i, empty int, r *Result) string {
 	g := newTurnFinder(f.ctx, f.t, f.c.Prefix(i+1), f.in, r, TurnOptions{}, i)
-	own, e := g.data(i), g.extents[0]
-	if own.first < 0 {
-		return ""
+	last, e := g.data(i).last, g.extents[0]
+	if g.data(i).first < 0 {
+		if !strings.HasPrefix(r.Text, f.r.Text[:empty]) {
+			return ""
+		}
+		last = empty
 	}
-	closing := r.Text[own.last:g.foreign(i, own.last)]
-	if e.Message >= 0 && e.End > own.last && e.End < own.last+len(closing) && strings.TrimSpace(r.Text[own.last:e.End]) != "" {
-		closing = r.Text[own.last:e.End]
+	end := g.foreign(i, last)
+	if e.Message >= 0 && e.End > last && e.End < end && strings.TrimSpace(r.Text[last:e.End]) != "" {
+		end = e.End
 	}
-	return strings.Clone(closing)
+	return strings.Clone(r.Text[last:end])
 }
 
 // firstStop returns where the first stop marker in text begins, and its length; −1 if
@@ -118,7 +122,7 @@ func (f *turnFinder) end(i, last, hi int, looped bool, e Extent) (stop, end int)
 	}
 	closing := f.closing(i)
 	if c := strings.TrimRightFunc(closing, unicode.IsSpace); c == "" || !strings.HasPrefix(rest, c) {
-		closing = f.closingBefore(i, rest)
+		closing = f.closingBefore(i, last, rest)
 	}
 	common := commonText(closing, rest)
 	if n := len(strings.TrimRightFunc(rest[:common], unicode.IsSpace)); n > 0 {

@@ -68,7 +68,7 @@ func longConversation(t *testing.T, rng *rand.Rand, turns int, lone bool) *Conve
 }
 
 // longMessages draws turns of all kinds: questions in between, reasoning,
-// tool calls and their results, empty texts.
+// tool calls and their results, which all have a name, or some, empty texts.
 func longMessages(rng *rand.Rand, turns int, lone bool) (list []Value) {
 	m := func(k string, v Value) Member { return Member{k, v} }
 	text := func() Value {
@@ -83,6 +83,7 @@ func longMessages(rng *rand.Rand, turns int, lone bool) (list []Value) {
 		list = append(list, Object(m("role", String("system")), m("content", text())))
 	}
 	list = append(list, Object(m("role", String("user")), m("content", text())))
+	named := rng.IntN(2) == 0
 	for k := range turns {
 		reply := []Member{m("role", String("assistant")), m("content", text())}
 		if rng.IntN(3) == 0 {
@@ -97,7 +98,7 @@ func longMessages(rng *rand.Rand, turns int, lone bool) (list []Value) {
 		list = append(list, Object(reply...))
 		if call {
 			result := []Member{m("role", String("tool")), m("content", text()), m("tool_call_id", String(id))}
-			if rng.IntN(2) == 0 {
+			if named || rng.IntN(2) == 0 {
 				result = append(result, m("name", String("bash")))
 			}
 			list = append(list, Object(result...))

@@ -19,21 +19,26 @@ type linked struct {
 	messages []value.Value
 	once     sync.Once
 	list     []link // by place
+	unnamed  int    // the first message that answers a call without its name
 }
 
 // links returns the tool messages that carry the id of an earlier call and the
-// name of its function.
+// name of its function; none, if one carries the id alone.
 func (c *Conversation) links() []link {
 	l := c.linked
 	if l == nil {
 		return nil
 	}
 	l.once.Do(l.find)
+	if c.Len() > l.unnamed {
+		return nil
+	}
 	k := sort.Search(len(l.list), func(i int) bool { return l.list[i].place >= c.Len() })
 	return l.list[:k:k]
 }
 
 func (l *linked) find() {
+	l.unnamed = len(l.messages)
 	names := map[string]*value.Str{}
 	str := func(d *value.Dict, key string) *value.Str {
 		if d == nil {
@@ -45,10 +50,13 @@ func (l *linked) find() {
 	for i, m := range l.messages {
 		d := m.(*value.Dict)
 		id, own := str(d, "tool_call_id"), str(d, "name")
-		if id != nil && own != nil {
-			if call := names[id.S]; call != nil && call.S == own.S && own.S != "" {
-				l.list = append(l.list, link{call.F, own.F, i})
+		if id != nil && names[id.S] != nil {
+			call := names[id.S]
+			if own == nil || own.S != call.S {
+				l.unnamed = i
+				return
 			}
+			l.list = append(l.list, link{call.F, own.F, i})
 		}
 		calls, _ := d.GetString("tool_calls").(*value.List)
 		if calls == nil {
@@ -60,7 +68,7 @@ func (l *linked) find() {
 				continue
 			}
 			fn, _ := call.GetString("function").(*value.Dict)
-			if id, name := str(call, "id"), str(fn, "name"); id != nil && name != nil {
+			if id, name := str(call, "id"), str(fn, "name"); id != nil && name != nil && name.S != "" {
 				names[id.S] = name
 			}
 		}
@@ -70,8 +78,10 @@ func (l *linked) find() {
 // linker gives a function name that stands beside the text of a tool message to
 // that message, where the template fetched it from the call that the message
 // answers: it is part of what the model reads there, not of what it sampled. The
-// message holds the same name, so the bytes are its own, too. A template that
-// writes the name of the message itself fetches nothing.
+// message holds the same name, so the bytes are its own, too: a template that finds
+// no call writes them as well. Where any message that answers a call lacks the name,
+// names are the calls'. A template that writes the name of the message itself fetches
+// nothing.
 type linker struct {
 	c      *Conversation
 	runs   []value.Run // with the names given
@@ -88,7 +98,7 @@ type linker struct {
 // the time before. It returns the first byte whose origin differs from that time's.
 func (l *linker) link(c *Conversation, raw []value.Run, extents []Extent, from int) (kept int) {
 	links := c.links()
-	if len(links) < len(l.links) {
+	if len(links) < len(l.links) || len(l.links) == 0 && len(links) > 0 { // there may be any before
 		*l, from = linker{runs: l.runs}, 0
 	}
 	l.c = c

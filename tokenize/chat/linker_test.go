@@ -30,17 +30,24 @@ func TestFetchedNames(t *testing.T) {
 		Object(m("id", String("a")), m("function", Object(m("name", String("ls"))))), Object(m("id", String("b")), m("function", Object(m("name", String("cat"))))))))
 	parallel, err := NewConversation(List(both, result("a", "ls", ""), result("b", "cat", "text"), call("c", "ls"), result("c", "ls", "")), Null(), Null(), ConversationOptions{})
 	require.NoError(t, err)
+	// A result that lacks the name, behind one that has it.
+	lacking, err := NewConversation(List(call("a", "ls"), result("a", "ls", "one"), call("b", "cat"), Object(m("role", String("tool")), m("tool_call_id", String("b")), m("content", String("two")))), Null(), Null(), ConversationOptions{})
+	require.NoError(t, err)
 	for _, x := range []struct {
-		name, body string
-		n          int
-		want       string
+		name string
+		c    *Conversation
+		body string
+		n    int
+		want string
 	}{
-		{"ahead", ahead, 5, "0:ls 0:cat 1:ls 2:cat 2:text 3:ls 4:ls"},
-		{"ahead, no message yet", ahead, 1, "0:ls 0:cat"},
-		{"fetched", fetched, 5, "0:ls 0:ls 1:ls 1:one 2:ls 2:ls 3:ls 4:ls 4:again"},
-		{"written by the message", written, 5, "0:ls 0:ls 1:ls 1:one 2:ls 2:ls 3:ls 4:ls 4:again"},
-		{"no message yet", fetched, 1, "0:ls 0:ls"},
-		{"no message yet, written", written, 3, "0:ls 0:ls 1:ls 1:one 2:ls 2:ls"},
+		{"fetched, not all named", lacking, fetched, 4, "0:ls 0:ls 0:ls 1:one 2:cat 2:cat 2:cat 3:two"},
+		{"fetched, all named so far", lacking, fetched, 3, "0:ls 0:ls 1:ls 1:one 2:cat 2:cat"},
+		{"ahead", parallel, ahead, 5, "0:ls 0:cat 1:ls 2:cat 2:text 3:ls 4:ls"},
+		{"ahead, no message yet", parallel, ahead, 1, "0:ls 0:cat"},
+		{"fetched", c, fetched, 5, "0:ls 0:ls 1:ls 1:one 2:ls 2:ls 3:ls 4:ls 4:again"},
+		{"written by the message", c, written, 5, "0:ls 0:ls 1:ls 1:one 2:ls 2:ls 3:ls 4:ls 4:again"},
+		{"no message yet", c, fetched, 1, "0:ls 0:ls"},
+		{"no message yet, written", c, written, 3, "0:ls 0:ls 1:ls 1:one 2:ls 2:ls"},
 	} {
 		tmpl, err := Compile("{% for m in messages %}"+x.body+"{% endfor %}", Options{})
 		require.NoError(t, err)
@@ -53,14 +60,10 @@ func TestFetchedNames(t *testing.T) {
 			}
 			return strings.Join(out, " ")
 		}
-		c := c
-		if x.body == ahead {
-			c = parallel
-		}
-		r, err := tmpl.Render(t.Context(), c.Prefix(x.n), Input{})
+		r, err := tmpl.Render(t.Context(), x.c.Prefix(x.n), Input{})
 		require.NoError(t, err)
 		require.Equal(t, x.want, owners(r), x.name)
-		g := tmpl.Growing(c, Input{})
+		g := tmpl.Growing(x.c, Input{})
 		for n := range x.n + 1 {
 			if r, _, err = g.Render(t.Context(), n); err != nil {
 				require.NoError(t, err)

@@ -92,14 +92,18 @@ func (f *turnFinder) start(lo, limit int, o opening, data bool) (int, bool) {
 const markerEnds = ">]"
 
 // cuts returns the prompt and its beginnings that end in front of a marker
-// (<think>, [THINK]), longest first; a beginning is not just white space.
+// (<think>, [THINK]) or a line of text behind the last one, longest first; a
+// beginning is not just white space.
 func cuts(prompt string) []string {
 	if prompt == "" {
 		return nil
 	}
 	out := []string{prompt}
+	marked := false
 	for i := len(prompt) - 1; i > 0; i-- {
-		if (prompt[i] == '<' || prompt[i] == '[') && strings.TrimSpace(prompt[:i]) != "" {
+		marker := prompt[i] == '<' || prompt[i] == '['
+		marked = marked || marker
+		if (marker || !marked && prompt[i-1] == '\n') && strings.TrimSpace(prompt[:i]) != "" {
 			out = append(out, prompt[:i])
 		}
 	}
@@ -146,6 +150,9 @@ func (f *turnFinder) ask(n int) (o opening) {
 		o.tail = strings.Clone(tail(with))
 		f.glance(n, false, func(without *Result) {
 			o.prompt = strings.Clone(with.Text[commonText(with.Text, without.Text):])
+			if k := len(with.Extents) - 1; o.prompt == "" && k >= 0 && with.Extents[k].Message == n-1 {
+				o.prompt = strings.Clone(with.Text[with.Extents[k].End:]) // the template writes it unasked
+			}
 			if !strings.HasSuffix(o.tail, o.prompt) {
 				o.prompt = o.tail
 			}

@@ -254,6 +254,9 @@ func (f *turnFinder) turn(i, at int) (Turn, bool) {
 	e := f.extents[i-f.first]
 	looped := e.Message >= 0
 	if own.first < 0 {
+		if !looped && len(f.r.Extents) > 0 {
+			return Turn{}, false // the loop left it out
+		}
 		limit = hi
 		if looped {
 			limit = min(hi, e.End)
