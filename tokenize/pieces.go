@@ -18,7 +18,8 @@ const (
 	// for tokens that are not special (<think>, <tool_call>), where the policy
 	// itself wrote it into content or reasoning that it sampled. Text of users,
 	// tools, tool schemas, names, arguments and a rollout's template variables never
-	// makes one. What the vocabulary spells by itself, as Gemma's does with runs of
+	// makes one. A role with a meaning of its own (user, tool, …) is of the template's
+	// frame: <|{{ role }}|> can be a token. What the vocabulary spells by itself, as Gemma's does with runs of
 	// white space, is text even where it is an added token, too. A combining
 	// mark behind a token that is looked for in normalized text makes another
 	// character of its end, as in Hugging Face tokenizers: text can hide such a token.

@@ -380,12 +380,14 @@ func (x *renderer) result(c *chat.Conversation, generationPrompt bool) (*chat.Re
 func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
 	fields := x.spent.fields
 	x.spent.fields = nil
-	return rendering{text: res.Text, fields: appendFields(fields, res.Spans(), index)}
+	return rendering{text: res.Text, fields: appendFields(fields, res.Text, res.Spans(), index)}
 }
 
-func appendFields(out []field, spans iter.Seq[chat.Span], index []int32) []field {
+// appendFields appends the recorded bytes of text. A role that rollout knows is part of
+// the template's frame: <|user|> is the template's also where it writes <|{{ m.role }}|>.
+func appendFields(out []field, text string, spans iter.Seq[chat.Span], index []int32) []field {
 	for s := range spans {
-		if s.Field == nil {
+		if s.Field == nil || isRole(s.Field) && knownRole(text[s.Start:s.End]) {
 			continue
 		}
 		f := field{start: s.Start, end: s.End, message: -1, part: partOther}
@@ -405,6 +407,15 @@ func appendFields(out []field, spans iter.Seq[chat.Span], index []int32) []field
 		out = append(out, f)
 	}
 	return out
+}
+
+// knownRole reports whether role, in capitals or not, is one with a meaning of its own.
+func knownRole(role string) bool {
+	switch rollout.Role(strings.ToLower(role)) {
+	case rollout.RoleSystem, rollout.RoleDeveloper, rollout.RoleUser, rollout.RoleAssistant, rollout.RoleTool:
+		return true
+	}
+	return false
 }
 
 // isRole reports whether f is the role of a message: recorded text, but a part
