@@ -8,7 +8,7 @@ type Print = source.Print
 
 // neighbours are the files read beside a dump, by their place as seen from its
 // folder.
-var neighbours = []string{"patch.diff", "meta.json", "../results.jsonl", "../base_state.json"}
+var neighbours = []string{"patch.diff", "meta.json", "../results.jsonl", "../base_state.json", "../results.json", "../result.json", "../verifier/reward.json", "../verifier/reward.txt"}
 
 // Fingerprint digests what Open would read from path, a file, a folder or a
 // pattern, without decompressing it. The folder except, such as an output below

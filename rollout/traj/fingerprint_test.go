@@ -39,6 +39,7 @@ func TestFingerprint(t *testing.T) {
 		{"a file in the output folder", "out/manifest.json", false},
 		{"a file beside a dump", "a/patch.diff", true},
 		{"a file above a dump's folder", "../results.jsonl", true},
+		{"a reward beside the folder of a trial", "verifier/reward.txt", true},
 		{"a new dump", "c.json", true},
 	} {
 		before := take(dir)

@@ -342,6 +342,32 @@ func TestGroups(t *testing.T) {
 	require.ErrorContains(t, err, "metadata.no")
 }
 
+// TestRunsOfSeveralDomains: tau2-bench numbers tasks by domain, and a run in a file
+// of its own does not name it.
+func TestRunsOfSeveralDomains(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/simulations/1", "a/simulations/2", "b/simulations/3", "c/4", "c/5", "d/6"} {
+		write(t, dir, name+".json", []byte(`{"id":"`+name+`","task_id":"0","trial":1,"termination_reason":"user_stop","messages":[{"role":"user","content":"q"}]}`))
+	}
+	for name, domain := range map[string]string{"a": "airline", "b": "retail"} {
+		write(t, dir, name+"/results.json", []byte(`{"info":{"environment_info":{"domain_name":"`+domain+`"}},"tasks":[],"simulation_index":[]}`))
+	}
+	for alone, want := range map[bool]string{
+		false: "airline/task-0 airline/task-0 retail/task-0 task-0 task-0 task-0@2",
+		true:  "task-0 task-0 task-0@2 task-0@3 task-0@3 task-0@4",
+	} {
+		r, err := traj.Open([]string{dir}, traj.Options{Alone: alone})
+		require.NoError(t, err)
+		var got []string
+		for x, err := range r.All() {
+			require.NoError(t, err)
+			got = append(got, x.Group)
+			require.JSONEq(t, "1", string(x.Metadata["trial"]))
+		}
+		require.Equal(t, want, strings.Join(got, " "))
+	}
+}
+
 // Data sets number their tasks from 0: files of one share its groups, whatever their
 // layout, and a task of another has a group of its own.
 func TestGroupsHoldOneTask(t *testing.T) {

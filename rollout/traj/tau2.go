@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -21,9 +22,16 @@ func isTau2Run(v value) bool {
 
 func readTau2(j *job, v value) error {
 	if isTau2Run(v) {
-		return j.tau2Run(v, "")
+		domain, err := j.tau2Domain()
+		if err != nil {
+			return err
+		}
+		if domain == "" {
+			j.task = taskOf(filepath.Dir(j.file.Name))
+		}
+		return j.tau2Run(v, domain)
 	}
-	domain := v.Path("info", "environment_info", "domain_name").String()
+	domain := tau2DomainOf(v)
 	for _, run := range v.Get("simulations").Items() {
 		if err := j.tau2Run(run, domain); err != nil {
 			if err = j.failed(err); err != nil {
@@ -32,6 +40,23 @@ func readTau2(j *job, v value) error {
 		}
 	}
 	return nil
+}
+
+func tau2DomainOf(results value) string {
+	return results.Path("info", "environment_info", "domain_name").String()
+}
+
+// tau2Domain is the domain of a run in a file of its own, simulations/<id>.json,
+// which the results.json beside that folder tells.
+func (j *job) tau2Domain() (string, error) {
+	known := &j.r.tau2
+	folder := filepath.Dir(j.file.Name)
+	if j.r.opt.Alone || known.folder == folder {
+		return known.domain, nil
+	}
+	results, err := j.neighbourJSON(filepath.Join("..", "results.json"))
+	known.folder, known.domain = folder, tau2DomainOf(results)
+	return known.domain, err
 }
 
 // tau2Ends are the reasons that say how a run ended; of the others it is not
@@ -43,7 +68,8 @@ var tau2Ends = map[string]rollout.Status{
 }
 
 // tau2Run reads one run. Each domain numbers its tasks from 0, so a group is
-// named by both; a run in a file of its own does not tell its domain.
+// named by both. Runs of which the domain is not known share groups in one folder
+// only.
 func (j *job) tau2Run(v value, domain string) error {
 	task := identifier(v.Get("task_id"))
 	x := tau2Messages{j: j}
@@ -71,7 +97,7 @@ func (j *job) tau2Run(v value, domain string) error {
 	if x.users > 0 {
 		j.note("user_tools", 0, "%d messages in which the user called tools of its own or got their results were left in the dump: the assistant does not see them", x.users)
 	}
-	j.leftover(r, v, "id", "task_id", "trial", "messages", "termination_reason", "reward_info")
+	j.leftover(r, v, "id", "task_id", "messages", "termination_reason", "reward_info")
 	j.noteParts(r)
 	return j.emit(r)
 }

@@ -106,10 +106,11 @@ type Reader struct {
 	groups  map[string]*indices
 	tasks   map[string][][16]byte // of a group name, in the order met
 	seen    map[[16]byte]rollout.Origin
-	calls   *callRun          // being collected
-	events  *eventFiles       // being collected
-	joined  map[*entry]string // outcome → id of the rollout that took it
-	tell    bool              // failures passed over are yielded too
+	calls   *callRun                        // being collected
+	events  *eventFiles                     // being collected
+	joined  map[*entry]string               // outcome → id of the rollout that took it
+	tau2    struct{ folder, domain string } // of the runs read last, a file each
+	tell    bool                            // failures passed over are yielded too
 	yield   func(*rollout.Rollout, error) bool
 	err     error // ends the stream
 
