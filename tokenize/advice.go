@@ -10,11 +10,12 @@ func Needed(m Mode) []Property {
 	return []Property{PropStopToken, PropGenerationPrompt}
 }
 
-// Missing returns the needed properties of a mode that fail.
+// Missing returns the needed properties of a mode that fail, for rollouts with tools
+// or without.
 func (c *Certificate) Missing(m Mode) []Property {
 	var out []Property
 	for _, p := range Needed(m) {
-		if c.Verdict(p) == Fails {
+		if c.Verdict(p) == Fails || c.ToolUse != nil && c.ToolUse.Verdict(p) == Fails {
 			out = append(out, p)
 		}
 	}

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,9 @@ type Certificate struct {
 	Tokenizer string    `json:"tokenizer"`
 	Template  string    `json:"template"`
 	Findings  []Finding `json:"findings"`
+	// ToolUse is of the template that rollouts with tools take, nil unless the folder
+	// has one of their own. Then the findings above are of rollouts without tools.
+	ToolUse *Certificate `json:"tool_use,omitempty"`
 }
 
 // Verdict returns the verdict on a property, "" when it was not looked at.
@@ -84,13 +88,28 @@ func (c *Certificate) Verdict(p Property) Verdict {
 
 // Certify renders probe conversations with the model's template and says what
 // holds. Each finding carries the conversation that decided it; a property
-// that holds does so for the probes. A model without a template is a
-// KindTemplate error.
+// that holds does so for the probes. Where rollouts with tools have a template of
+// their own, it gets the probes with tools, and a certificate of its own. A model
+// without a template is a KindTemplate error.
 func Certify(ctx context.Context, m *Model) (*Certificate, error) {
 	if m.Template == nil {
 		return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the model has no chat template to certify")
 	}
-	c := &certifier{ctx: ctx, m: m, out: &Certificate{Tokenizer: m.Tokenizer.Digest(), Template: m.templateDigest}}
+	if m.toolUse == nil {
+		return certify(ctx, m, toolsAsProbed)
+	}
+	out, err := certify(ctx, m, toolsNever)
+	if err == nil {
+		out.ToolUse, err = certify(ctx, m.toolUse, toolsAlways)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func certify(ctx context.Context, m *Model, tools toolsOf) (*Certificate, error) {
+	c := &certifier{ctx: ctx, m: m, tools: tools, out: &Certificate{Tokenizer: m.Tokenizer.Digest(), Template: m.templateDigest}}
 	for _, check := range []func() Finding{
 		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.toolRuns,
 		c.systemRole, c.injected, c.clock, c.verbatim,
@@ -107,10 +126,23 @@ func Certify(ctx context.Context, m *Model) (*Certificate, error) {
 	return c.out, nil
 }
 
+// toolsOf says which rollouts a template writes.
+type toolsOf uint8
+
+const (
+	toolsAsProbed toolsOf = iota // all
+	toolsNever                   // those without tools
+	toolsAlways                  // those with tools
+)
+
+// errToolUse keeps probes with tools away from a template that never sees any.
+var errToolUse = errors.New("rollouts with tools take the template tool_use")
+
 type certifier struct {
-	ctx context.Context
-	m   *Model
-	out *Certificate
+	ctx   context.Context
+	m     *Model
+	tools toolsOf
+	out   *Certificate
 }
 
 var probeTools = []rollout.Tool{rollout.Tool(`{"type": "function", "function": {"name": "bash", "description": "Runs a command.", "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}}}`)}
@@ -149,7 +181,10 @@ type probe struct {
 }
 
 func (c *certifier) probe(tools bool, messages ...rollout.Message) (*probe, error) {
-	r := &rollout.Rollout{ID: "probe", Messages: messages}
+	if tools && c.tools == toolsNever {
+		return nil, errToolUse
+	}
+	r := c.rollout(messages...)
 	if tools {
 		r.Tools = probeTools
 	}
@@ -158,6 +193,15 @@ func (c *certifier) probe(tools bool, messages ...rollout.Message) (*probe, erro
 		return nil, err
 	}
 	return &probe{messages: messages, render: x, turns: rollout.TurnsOf(r)}, nil
+}
+
+// rollout has tools only where all have some.
+func (c *certifier) rollout(messages ...rollout.Message) *rollout.Rollout {
+	r := &rollout.Rollout{ID: "probe", Messages: messages}
+	if c.tools == toolsAlways {
+		r.Tools = probeTools
+	}
+	return r
 }
 
 func (p *probe) finding(prop Property, v Verdict, detail string) Finding {
@@ -169,6 +213,9 @@ func (p *probe) finding(prop Property, v Verdict, detail string) Finding {
 }
 
 func refused(prop Property, err error) Finding {
+	if errors.Is(err, errToolUse) {
+		return Finding{Property: prop, Verdict: NotApplicable, Detail: err.Error()}
+	}
 	return Finding{Property: prop, Verdict: NotApplicable, Detail: "the template refuses the probe: " + err.Error()}
 }
 
@@ -402,7 +449,7 @@ func (c *certifier) injected() Finding {
 }
 
 func (c *certifier) clock() Finding {
-	r := &rollout.Rollout{ID: "probe", Messages: []rollout.Message{{Role: rollout.RoleSystem, Content: "s"}, user("one"), assistant("first")}}
+	r := c.rollout(rollout.Message{Role: rollout.RoleSystem, Content: "s"}, user("one"), assistant("first"))
 	var texts [2]string
 	for i, now := range []time.Time{time.Unix(0, 0).UTC(), time.Unix(1_000_000_000, 0).UTC()} {
 		x, err := newRenderer(c.ctx, c.m, r, nil, now)

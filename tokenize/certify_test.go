@@ -3,6 +3,7 @@ package tokenize_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -115,4 +116,38 @@ func TestGenerationPrompt(t *testing.T) {
 	ids, err = withTemplate(t, `{% for m in messages %}{{ m.content }}{% endfor %}`).GenerationPrompt(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, ids)
+}
+
+// Rollouts with tools meet another template than those without, and each gets the
+// probes that it can meet.
+func TestCertifyToolUse(t *testing.T) {
+	tok, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
+	require.NoError(t, err)
+	const prompt = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	turns := strings.TrimSuffix(chatML, prompt)
+	for _, c := range []struct {
+		reason, plain, tools string
+		missing              []tokenize.Property
+	}{
+		{"both are whole", chatML, chatML, nil},
+		{"a template that needs tools", chatML, "{{ tools[0].function.name }}" + chatML, nil},
+		{"a template that takes none", "{% if tools %}{{ raise_exception('no tools') }}{% endif %}" + chatML, chatML, nil},
+		{"the one for tools lacks a prompt", chatML, turns, []tokenize.Property{tokenize.PropGenerationPrompt}},
+		{"the default one lacks a prompt", turns, chatML, []tokenize.Property{tokenize.PropGenerationPrompt}},
+	} {
+		m, err := tokenize.LoadFS(fstest.MapFS{
+			"tokenizer.json": {Data: tok}, "tokenizer_config.json": {Data: []byte(`{"eos_token":"<|im_end|>"}`)},
+			"chat_template.jinja": {Data: []byte(c.plain)}, "additional_chat_templates/tool_use.jinja": {Data: []byte(c.tools)},
+		}, ".")
+		require.NoError(t, err)
+		cert, err := tokenize.Certify(t.Context(), m)
+		require.NoError(t, err)
+		require.Equal(t, c.missing, cert.Missing(tokenize.Merged), c.reason)
+		require.Equal(t, tokenize.NotApplicable, cert.Verdict(tokenize.PropToolCalls), c.reason)
+		require.Equal(t, tokenize.Fails, cert.ToolUse.Verdict(tokenize.PropToolCalls), "ChatML writes none")
+		for _, f := range cert.ToolUse.Findings {
+			require.NotEqual(t, tokenize.NotApplicable, f.Verdict, "%s: %s %s", c.reason, f.Property, f.Detail)
+		}
+		require.NotEqual(t, c.plain == c.tools, cert.Template != cert.ToolUse.Template, c.reason)
+	}
 }

@@ -20,7 +20,7 @@ type certifyCmd struct {
 
 // Help is the long help.
 func (c *certifyCmd) Help() string {
-	return "Exit code 0: what the mode needs holds. 1: it does not. 2: there is nothing to certify (a folder, tokenizer or template that cannot be read)."
+	return "A folder whose rollouts with tools take a template of their own (tool_use) gets a table for each. Exit code 0: what the mode needs holds. 1: it does not. 2: there is nothing to certify (a folder, tokenizer or template that cannot be read)."
 }
 
 // Run certifies a model's chat template; a needed property that fails is an
@@ -48,13 +48,13 @@ func (c *certifyCmd) Run(p *program) error {
 		e.SetEscapeHTML(false)
 		err = e.Encode(cert)
 	} else {
-		_, err = io.WriteString(p.out, certificate(cert, mode))
+		_, err = io.WriteString(p.out, certificates(cert, mode))
 	}
 	if err != nil {
 		return err
 	}
 	if missing := cert.Missing(mode); len(missing) > 0 {
-		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what this template lacks: %s", mode, joined(missing))
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what the template lacks: %s", mode, joined(missing))
 	}
 	return nil
 }
@@ -65,6 +65,15 @@ func joined(list []tokenize.Property) string {
 		names[i] = string(p)
 	}
 	return strings.Join(names, ", ")
+}
+
+// certificates are the tables of the templates that rollouts meet.
+func certificates(cert *tokenize.Certificate, mode tokenize.Mode) string {
+	if cert.ToolUse == nil {
+		return certificate(cert, mode)
+	}
+	return "template default, for rollouts without tools\n" + certificate(cert, mode) +
+		"\ntemplate tool_use, for rollouts with tools\n" + certificate(cert.ToolUse, mode)
 }
 
 // certificate is the table for a terminal of 80 columns: what was seen, and where

@@ -19,7 +19,14 @@ func TestCertifyExitCodes(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(text), 0o644))
 		}
 	}
+	toolUse := func(text string) func(string) {
+		return func(dir string) {
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "additional_chat_templates"), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "additional_chat_templates", "tool_use.jinja"), []byte(text), 0o644))
+		}
+	}
 	const turns = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+	const prompted = turns + "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 	for _, c := range []struct {
 		name, mode string
 		edit       func(dir string)
@@ -27,11 +34,13 @@ func TestCertifyExitCodes(t *testing.T) {
 		says       string
 	}{
 		{"holds", "merged", nil, 0, "stop_token        * holds"},
-		{"a property fails that no mode needs", "perstep", template(strings.Replace(turns, "m.content", "m.content|trim", 1) + "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"), 0, "content_verbatim    fails"},
+		{"a property fails that no mode needs", "perstep", template(strings.Replace(prompted, "m.content", "m.content|trim", 1)), 0, "content_verbatim    fails"},
 		{"no generation prompt", "merged", template(turns), 1, "generation_prompt * fails"},
 		{"no generation prompt, per step", "perstep", template(turns), 1, "generation_prompt * fails"},
 		{"no generation prompt, whole", "whole", template(turns), 0, "generation_prompt   fails"},
 		{"no stop token", "whole", template("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"), 1, "stop_token        * fails"},
+		{"rollouts with tools have another one", "merged", toolUse(prompted), 0, "template tool_use, for rollouts with tools\n"},
+		{"and it has no generation prompt", "merged", toolUse(turns), 1, "generation_prompt * fails"},
 		{"no template", "merged", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja"))) }, 2, "no chat template"},
 		{"a template that is none", "merged", template("{% for %}"), 2, "chat_template.jinja"},
 		{"no tokenizer", "merged", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, 2, "no tokenizer.json"},
@@ -60,7 +69,7 @@ func TestCertifyJSON(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("{% for m in messages %}{{ m.content }}{% endfor %}"), 0o644))
 	}))
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "merged rows need what this template lacks: stop_token, generation_prompt")
+	require.Contains(t, stderr, "merged rows need what the template lacks: stop_token, generation_prompt")
 	var cert tokenize.Certificate
 	require.NoError(t, json.Unmarshal([]byte(stdout), &cert))
 	for _, f := range cert.Findings {
