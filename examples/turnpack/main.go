@@ -9,14 +9,17 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/plumb"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
 )
 
-// Exit codes of every command.
+// Exit codes of every command, beside cli.Interrupted.
 const (
 	exitOK     = 0
 	exitFailed = 1 // the input or the result is bad
@@ -47,10 +50,10 @@ type program struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := run(&program{ctx, os.Stdin, os.Stdout, os.Stderr}, os.Args[1:])
-	stop()
-	os.Exit(code)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the next signal ends the command at once
+	p := &program{ctx, os.Stdin, os.Stdout, os.Stderr}
+	os.Exit(cli.Await(ctx, func() int { return run(p, os.Args[1:]) }, 3*time.Second, os.Stderr))
 }
 
 // filters are the commands with a command line of their own.
@@ -147,8 +150,5 @@ func flatten(err error) []error {
 		}
 		return out
 	}
-	if errors.Is(err, context.Canceled) {
-		return []error{errors.New("interrupted")}
-	}
-	return []error{err}
+	return []error{cli.Reason(err)}
 }

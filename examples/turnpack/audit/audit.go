@@ -45,7 +45,7 @@ func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr i
 	}
 	worst, err := run(ctx, files, *model, *examples, load, *asJSON, stdout)
 	if err != nil {
-		fmt.Fprintln(stderr, "turnpack audit:", err)
+		fmt.Fprintln(stderr, "turnpack audit:", cli.Reason(err))
 		return cli.Usage
 	}
 	if worst >= limit {

@@ -41,7 +41,7 @@ func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = d.files(ctx, a, b)
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "turnpack diff:", err)
+		fmt.Fprintln(stderr, "turnpack diff:", cli.Reason(err))
 		return cli.Usage
 	}
 	fmt.Fprintf(stdout, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, files[0], d.onlyB, files[1])

@@ -99,7 +99,7 @@ func runVerb(ctx context.Context, v verb, args []string, stdin io.Reader, stdout
 	}
 	run, err := start(ctx)
 	if err != nil {
-		fmt.Fprintf(stderr, "turnpack plumb %s: %v\n", v.name, err)
+		fmt.Fprintf(stderr, "turnpack plumb %s: %v\n", v.name, cli.Reason(err))
 		return 2
 	}
 	out := bufio.NewWriterSize(stdout, 1<<20)
@@ -109,7 +109,7 @@ func runVerb(ctx context.Context, v verb, args []string, stdin io.Reader, stdout
 	}
 	err = errors.Join(err, out.Flush())
 	if err != nil {
-		fmt.Fprintf(stderr, "turnpack plumb %s: %v\n", v.name, err)
+		fmt.Fprintf(stderr, "turnpack plumb %s: %v\n", v.name, cli.Reason(err))
 		return 2
 	}
 	if failed > 0 && *errorsAs == "exit" {

@@ -40,7 +40,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "turnpack score: %v\n", err)
+		fmt.Fprintf(stderr, "turnpack score: %v\n", cli.Reason(err))
 		if ctx.Err() != nil && c.journal != "" {
 			fmt.Fprintln(stderr, "the votes so far are in the journal; the same command goes on from there")
 		}

@@ -69,7 +69,7 @@ func Main(ctx context.Context, args []string, tracers Tracers, stdout, stderr io
 		return cli.Mistake(fs, stderr, err)
 	}
 	if err := c.run(ctx, stdout, stderr); err != nil {
-		fmt.Fprintf(stderr, "turnpack view: %v\n", err)
+		fmt.Fprintf(stderr, "turnpack view: %v\n", cli.Reason(err))
 		return cli.Failed
 	}
 	return cli.OK

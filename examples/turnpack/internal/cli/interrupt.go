@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Interrupted is the exit code of a command that a signal ended.
+const Interrupted = 130
+
+// Reason is why a command ended, in words for its user.
+func Reason(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+// Await runs a command and returns its exit code, Interrupted when ctx ended it.
+// One that does not notice within patience, since it waits for its input, is left.
+func Await(ctx context.Context, command func() int, patience time.Duration, errOut io.Writer) int {
+	code := make(chan int, 1)
+	go func() { code <- command() }()
+	select {
+	case c := <-code:
+		return c
+	case <-ctx.Done():
+	}
+	select {
+	case c := <-code:
+		if c == OK {
+			return OK // it was through
+		}
+	case <-time.After(patience):
+		fmt.Fprintln(errOut, "turnpack: interrupted")
+	}
+	return Interrupted
+}
