@@ -64,6 +64,7 @@ func (s *spool) keep(row *rollout.Sample) (place, error) {
 		if err != nil {
 			return place{}, err
 		}
+		_ = os.Remove(f.Name()) // where that is allowed, a killed run leaves nothing; else close does it
 		s.file, s.out = f, bufio.NewWriterSize(f, 1<<20)
 	}
 	_, err = s.out.Write(s.row)

@@ -145,7 +145,7 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 		s, _, err := c.convert(p, model, src, "")
 		return s.read(src, c), err
 	}
-	dst, err := open(p.ctx, c.Out)
+	dst, err := open(p.ctx, c.Out, p.errOut)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -13,7 +14,9 @@ import (
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/s3blob" // s3://, with endpoint=… any store that speaks S3
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/blobstore"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -36,7 +39,7 @@ type destination interface {
 }
 
 // open returns the destination that --out names, a folder or a URL of an object store.
-func open(ctx context.Context, out string) (destination, error) {
+func open(ctx context.Context, out string, errOut io.Writer) (destination, error) {
 	if !strings.Contains(out, "://") {
 		return folder(out), nil
 	}
@@ -59,7 +62,8 @@ func open(ctx context.Context, out string) (destination, error) {
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, where, "the bucket of %q cannot be opened: %w", out, err).WithFix("check its name and the credentials in the environment")
 	}
-	stage, err := os.MkdirTemp("", "turnpack-")
+	stage, left, err := atomic.TempFolder("", "turnpack-batch-")
+	cli.Swept(errOut, os.TempDir(), left)
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -103,14 +107,14 @@ type bucketPlace struct {
 	ctx    context.Context
 	bucket *blob.Bucket
 	prefix string
-	stage  string
+	stage  *atomic.Folder
 	name   string
 }
 
-func (b *bucketPlace) dir() string             { return b.stage }
+func (b *bucketPlace) dir() string             { return filepath.Join(b.stage.Path, "batch") }
 func (b *bucketPlace) String() string          { return b.name }
 func (b *bucketPlace) join(name string) string { return b.name + strings.TrimSuffix("/"+name, "/") }
-func (b *bucketPlace) close() error            { return errors.Join(os.RemoveAll(b.stage), b.bucket.Close()) }
+func (b *bucketPlace) close() error            { return errors.Join(b.stage.Remove(), b.bucket.Close()) }
 
 func (b *bucketPlace) read(name string) ([]byte, error) {
 	return blobstore.Read(b.ctx, b.bucket, path.Join(b.prefix, name))
@@ -132,7 +136,7 @@ func (b *bucketPlace) holds(made madeFile) (bool, error) {
 
 func (b *bucketPlace) publish(files []string) error {
 	for _, name := range append(files, recordName) {
-		if err := blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.stage, filepath.FromSlash(name))); err != nil {
+		if err := blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.dir(), filepath.FromSlash(name))); err != nil {
 			return err
 		}
 	}

@@ -60,6 +60,7 @@ func (a *aside) put(b []byte) error {
 		if err != nil {
 			return err
 		}
+		_ = os.Remove(f.Name()) // where that is allowed, a killed run leaves nothing; else close does it
 		a.spill, a.out = f, bufio.NewWriterSize(f, 256<<10)
 	}
 	n, err := a.out.Write(b)
