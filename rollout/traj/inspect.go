@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -204,8 +205,8 @@ var sampleChunk = regexp.MustCompile(`_epoch_\d+/(sample|metadata|skeleton|(mess
 // archive reads a .eval file: header.json for the facts all share, then the
 // samples in the order of their member names.
 func (j *job) archive() error {
-	if j.file.Path == "" {
-		return rollout.Errorf(rollout.KindInput, j.where, "an .eval archive cannot be read from a stream or another archive").WithFix("name the file itself")
+	if j.file.Path != j.file.Name || !strings.EqualFold(filepath.Ext(j.file.Name), ".eval") {
+		return rollout.Errorf(rollout.KindInput, j.where, "an .eval archive cannot be read from a stream or another archive").WithFix("unpack it, and name the file itself")
 	}
 	a, err := j.r.walk.OpenArchive(j.file)
 	if err != nil {

@@ -152,6 +152,11 @@ func TestHostileInput(t *testing.T) {
 		{"a value that is too long", "k.jsonl", []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 2000) + `"}]}`), rollout.KindLimit, "longer than"},
 		{"an unknown format", "l.json", []byte(`{"what":1}`), rollout.KindFormat, `no known format: an object with keys "what"`},
 		{"an empty file", "m.json", nil, rollout.KindInput, "no rollout found"},
+		{"a Parquet file", "o.parquet", []byte("PAR1\x15\x04\x15"), rollout.KindFormat, "found a Parquet file, expected JSON"},
+		{"a packed Arrow file", "p.arrow.gz", gz([]byte("ARROW1\x00\x00")), rollout.KindFormat, "found an Arrow file"},
+		{"a tar archive", "q.tar.gz", gz(append(make([]byte, 257), "ustar\x00"...)), rollout.KindFormat, "unpack it"},
+		{"an evaluation log in an archive", "r.zip", zipped(t, "a.eval", string(zipped(t, "header.json", "{}"))), rollout.KindInput, "cannot be read from a stream"},
+		{"a packed evaluation log", "s.eval.gz", gz(zipped(t, "header.json", "{}")), rollout.KindInput, "cannot be read from a stream"},
 		{"not JSON at all", "n.txt", []byte("hello"), rollout.KindFormat, "not JSON"},
 	} {
 		p := write(t, dir, c.name, c.data)
@@ -170,7 +175,7 @@ func TestHostileInput(t *testing.T) {
 	require.ErrorContains(t, err, "no file matches")
 	empty := t.TempDir()
 	_, _, err = ids(t, stop, empty)
-	require.ErrorContains(t, err, "no rollout found")
+	require.ErrorContains(t, err, "no rollout found, files read: 0 (name dumps")
 	if runtime.GOOS != "windows" {
 		require.NoError(t, os.Symlink("/dev/zero", filepath.Join(empty, "zero.json")))
 		_, report, err := ids(t, stop, empty)

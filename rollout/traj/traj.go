@@ -228,12 +228,14 @@ func (r *Reader) readAll() error {
 	if r.report.Rollouts+r.report.Skipped+r.report.Duplicates > 0 {
 		return nil
 	}
-	e := rollout.Errorf(rollout.KindInput, rollout.Where{File: names}, "no rollout found in %d files", r.report.Files)
+	e := rollout.Errorf(rollout.KindInput, rollout.Where{File: names}, "no rollout found, files read: %d", r.report.Files)
 	if len(r.report.Ignored) > 0 {
-		e = e.WithFix("the first file passed over is %s: %s", r.report.Ignored[0].Path, r.report.Ignored[0].Why)
+		return e.WithFix(noneFix+"; the first file passed over is %s: %s", r.report.Ignored[0].Path, r.report.Ignored[0].Why)
 	}
-	return e
+	return e.WithFix(noneFix)
 }
+
+const noneFix = "name dumps that hold records, or a folder of .json, .jsonl, .ndjson, .traj, .eval or .zip files, compressed or not"
 
 // flush emits what was collected over several files.
 func (r *Reader) flush() error {

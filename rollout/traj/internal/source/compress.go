@@ -39,12 +39,38 @@ func zipMagic(p string) (bool, error) {
 	return bytes.Equal(head[:n], magicZip) || bytes.Equal(head[:n], magicNone), nil
 }
 
+// begin is what the first read of a stream gives, enough to tell what it is. It
+// does not wait for more.
+func begin(r *bufio.Reader) ([]byte, error) {
+	_, err := r.Peek(len(magicZip))
+	head, _ := r.Peek(r.Buffered())
+	return head, err
+}
+
+// otherFile is the error for a file that begins as one of another kind does which
+// people keep data in.
+func otherFile(name string, head []byte) error {
+	for _, k := range []struct {
+		at               int
+		magic, what, fix string
+	}{
+		{0, "PAR1", "a Parquet file", "write its rows as JSON Lines"},
+		{0, "ARROW1", "an Arrow file", "write its rows as JSON Lines"},
+		{257, "ustar", "a tar archive", "unpack it, and name the folder"},
+	} {
+		if len(head) > k.at && bytes.HasPrefix(head[k.at:], []byte(k.magic)) {
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "found %s, expected JSON", k.what).WithFix("%s", k.fix)
+		}
+	}
+	return nil
+}
+
 // plain undoes one layer of gzip or zstd, told by content, and bounds the
 // result. It takes over r.
 func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, error) {
 	in := &counter{r: r}
 	br := bufio.NewReaderSize(in, 64<<10)
-	head, err := br.Peek(4)
+	head, err := begin(br)
 	if err != nil && err != io.EOF {
 		r.Close()
 		return nil, ioError(name, err)
@@ -66,10 +92,14 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 		}
 		bound.r, bound.packed = z, "zstd"
 		bound.close = func() error { z.Close(); return r.Close() }
-	case bytes.Equal(head, magicZip) && (layer > 0 || name == Stdin):
+	case bytes.HasPrefix(head, magicZip) && (layer > 0 || name == Stdin):
 		r.Close()
 		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "an archive inside another stream is not unpacked").WithFix("unpack it into a file first")
 	default:
+		if err := otherFile(name, head); err != nil {
+			r.Close()
+			return nil, err
+		}
 		bound.r = br
 		if f, ok := r.(*os.File); ok {
 			bound.file = f
@@ -80,10 +110,14 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 		return bound, nil
 	}
 	inner := bufio.NewReaderSize(bound, 64<<10)
-	head, err = inner.Peek(4)
-	if err == nil && (bytes.HasPrefix(head, magicGzip) || bytes.Equal(head, magicZstd) || bytes.Equal(head, magicZip)) {
+	head, _ = begin(inner) // an error comes again with the first bytes read
+	if bytes.HasPrefix(head, magicGzip) || bytes.HasPrefix(head, magicZstd) || bytes.HasPrefix(head, magicZip) {
 		bound.Close()
 		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "compressed more than once").WithFix("undo the outer layer first")
+	}
+	if err := otherFile(name, head); err != nil {
+		bound.Close()
+		return nil, err
 	}
 	return struct {
 		io.Reader

@@ -105,7 +105,7 @@ func (w *Walker) path(p string) iter.Seq2[*File, error] {
 		if err != nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(p, "*?[") {
 			found, gerr := filepath.Glob(p)
 			if gerr != nil || len(found) == 0 {
-				yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "no file matches the pattern"))
+				yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "no file matches the pattern").WithFix("check the pattern"))
 				return
 			}
 			for _, q := range found {
@@ -141,7 +141,14 @@ func ioError(path string, err error) error {
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+	e := rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return e.WithFix("check the name")
+	case errors.Is(err, fs.ErrPermission):
+		return e.WithFix("make it readable for you")
+	}
+	return e
 }
 
 func (w *Walker) entry(p string, info fs.FileInfo, named bool) iter.Seq2[*File, error] {
