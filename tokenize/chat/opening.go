@@ -151,7 +151,9 @@ func (f *turnFinder) ask(n int) (o opening) {
 		f.glance(n, false, func(without *Result) {
 			o.prompt = strings.Clone(with.Text[commonText(with.Text, without.Text):])
 			if k := len(with.Extents) - 1; o.prompt == "" && k >= 0 && with.Extents[k].Message == n-1 {
-				o.prompt = strings.Clone(with.Text[with.Extents[k].End:]) // the template writes it unasked
+				if unasked := with.Text[with.Extents[k].End:]; strings.TrimSpace(unasked) != "" {
+					o.prompt = strings.Clone(unasked)
+				}
 			}
 			if !strings.HasSuffix(o.tail, o.prompt) {
 				o.prompt = o.tail
