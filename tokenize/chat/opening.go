@@ -68,6 +68,9 @@ func (f *turnFinder) start(lo, limit int, o opening, data bool) (int, bool) {
 		}
 	}
 	for _, p := range cuts(o.prompt) {
+		if bare := strings.TrimLeftFunc(p, unicode.IsSpace); bare != "" {
+			p = bare // a history may have other white space between messages
+		}
 		j := strings.LastIndex(between, p)
 		if !data {
 			j = strings.Index(between, p)

@@ -20,6 +20,7 @@ func TestTurnsBehindOtherPrompts(t *testing.T) {
 		{"{% if add_generation_prompt %}<|bot|>\nHere are my steps:\n{% endif %}", "a first line of reasoning"},
 		{"{% if add_generation_prompt %}<|bot|>\n<think>\n{% endif %}", "an opener of reasoning"},
 		{"{% if add_generation_prompt %}<|bot|>\n{% endif %}", "the header"},
+		{"{% if add_generation_prompt %}{{ '\\n' }}<|bot|>\n{% endif %}", "a line more in front"},
 		{"{% if messages[-1].role == 'user' %}<|bot|>\n<think>{% endif %}", "a prompt that nobody asked for"},
 	} {
 		tmpl, err := Compile(loop+c.prompt, Options{})
