@@ -28,6 +28,7 @@ type eventView struct {
 	// user is put back behind it when it was forgotten.
 	rooted    bool
 	condensed bool
+	branched  bool             // events before this one are of another branch
 	lost      bool             // a condensation does not tell what it forgot
 	summary   *rollout.Message // of the last condensation that has one, else nil
 	at        int              // its place among the entries
@@ -125,10 +126,10 @@ func (x *eventView) noteCondensed(j *job) {
 
 // context says what the next call sees.
 func (x *eventView) context() rollout.Context {
-	if !x.condensed && len(x.open) == 0 {
+	if !x.condensed && !x.branched && len(x.open) == 0 {
 		return rollout.Context{}
 	}
-	if x.lost {
+	if x.lost || x.branched {
 		return rollout.Context{Unknown: true}
 	}
 	entries := x.entries

@@ -225,3 +225,20 @@ func TestNotesOfABadRecord(t *testing.T) {
 	require.Equal(t, 1, report.Skipped)
 	require.Empty(t, codes(out[0]))
 }
+
+// TestBranches: events that go on from an earlier place leave those after it behind.
+func TestBranches(t *testing.T) {
+	event := func(id, parent, role string) string {
+		return `{"id":"` + id + `","parent_id":` + parent + `,"source":"user","kind":"MessageEvent","llm_message":{"role":"` + role + `","content":"` + id + `"}}` + "\n"
+	}
+	for parent, want := range map[string]string{
+		`"b"`: "plain", `null`: "plain", `"elsewhere"`: "plain", // the record may be an excerpt
+		`"a"`: "unknown", `"__root__"`: "unknown",
+	} {
+		r := one(t, "x.jsonl", event("a", `"__root__"`, "user")+event("b", `"a"`, "assistant")+event("c", parent, "user")+event("d", `"c"`, "assistant")+event("e", `"d"`, "assistant"))
+		require.Equal(t, "plain", shown(r, r.Turns[0]), parent)
+		require.Equal(t, want, shown(r, r.Turns[1]), parent)
+		require.Equal(t, want, shown(r, r.Turns[2]), parent)
+		require.Equal(t, want == "unknown", codes(r) == "branched", parent)
+	}
+}

@@ -25,14 +25,16 @@ type sdkRun struct {
 	r         *rollout.Rollout
 	responses map[string]int // response id → message
 	view      *eventView
-	known     bool // an event was met
+	known     bool            // an event was met
+	last      string          // id of the event before
+	seen      map[string]bool // ids of events
 }
 
 func foldSDKEvents(j *job) folder { return newSDKRun(j) }
 
 func newSDKRun(j *job) *sdkRun {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
-	return &sdkRun{j: j, r: r, responses: map[string]int{}, view: newEventView(r)}
+	return &sdkRun{j: j, r: r, responses: map[string]int{}, view: newEventView(r), seen: map[string]bool{}}
 }
 
 func (x *sdkRun) add(v value) error {
@@ -41,6 +43,7 @@ func (x *sdkRun) add(v value) error {
 		return nil
 	}
 	x.known = true
+	x.follow(v)
 	if x.r.ID == "" {
 		x.r.ID = v.Get("id").String()
 	}
@@ -49,6 +52,21 @@ func (x *sdkRun) add(v value) error {
 		x.view.add(v.Get("id"), message)
 	}
 	return err
+}
+
+// sdkRoot is the parent of an event before which there is none.
+const sdkRoot = "__root__"
+
+// follow notes an event that goes on from another one than the event before:
+// somebody went back, and the events after that place were left behind. Where the
+// one before is not in the record, it is an excerpt.
+func (x *sdkRun) follow(v value) {
+	id, parent := v.Get("id").String(), v.Get("parent_id").String()
+	if x.last != "" && parent != "" && parent != x.last && (x.seen[parent] || parent == sdkRoot) && !x.view.branched {
+		x.view.branched = true
+		x.j.note("branched", rollout.At(len(x.r.Messages)), "the conversation goes on from an earlier place here: what the model saw from here on is not known")
+	}
+	x.last, x.seen[id] = id, true
 }
 
 // event reads one event and returns the message it stands for.
