@@ -394,7 +394,7 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 	}
 	st.fn = body.fn
 	st.settle()
-	st.latch()
+	st.latch(n.Body)
 	if st.findSeek(c.prog.seeks) {
 		c.prog.seeks++
 	}

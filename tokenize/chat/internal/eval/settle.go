@@ -1,6 +1,11 @@
 package eval
 
-import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
 
 // Templates look for a later message of some kind with a loop that only sets a
 // flag:
@@ -20,6 +25,8 @@ func (settledStmt) exec(*exec) signal { return settled }
 //
 //	{% for k in range(loop.index, messages|length) %}{% if not ns.found %}…{% set ns.found = true %}{% endif %}{% endfor %}
 //
+//	{% for m in messages[::-1] %}{% set i = loop.index0 %}{% if ns.seeking and … %}{% set ns.seeking = false %}{% endif %}{% endfor %}
+//
 // A pass that the flag turns away does nothing, so none that follows does anything.
 
 // latchedStmt says that no later pass of the loop does anything.
@@ -27,22 +34,77 @@ type latchedStmt struct{}
 
 func (latchedStmt) exec(*exec) signal { return latched }
 
-// latch lets the loop end at the first pass that is turned away.
-func (s *forStmt) latch() {
-	if len(s.body) != 1 || s.single < 0 || s.els != nil || s.loopSlot >= 0 {
+// unlessStmt is a latchedStmt while its flag does not hold.
+type unlessStmt struct{ flag cond }
+
+func (s unlessStmt) exec(x *exec) signal {
+	if !s.flag.truth(x) {
+		return latched
+	}
+	return next
+}
+
+// latch lets the loop end at the first pass that is turned away. source is its body.
+func (s *forStmt) latch(source []syntax.Stmt) {
+	n := len(s.body) - 1
+	if n < 0 || s.single < 0 || s.els != nil || !s.counts(s.body[:n]) || len(source) <= n || mentions(source[n:], "loop")["loop"] {
 		return
 	}
-	branch, ok := s.body[0].(*ifStmt)
+	branch, ok := s.body[n].(*ifStmt)
 	if !ok {
 		return
 	}
-	if not, ok := branch.tests[0].(*notExpr); ok {
+	not, isNot := branch.tests[0].(*notExpr)
+	switch flag := first(branch.tests[0]); {
+	case isNot:
 		if s.isFlag(not.x) && len(branch.tests) == 1 && branch.els == nil {
 			branch.els = []stmt{latchedStmt{}}
 		}
-	} else if s.isFlag(branch.tests[0]) && len(branch.bodies[0]) == 0 {
+	case flag != branch.tests[0]:
+		if s.isFlag(flag) && len(branch.tests) == 1 && branch.els == nil {
+			branch.els = []stmt{unlessStmt{flag}}
+		}
+	case s.isFlag(flag) && len(branch.bodies[0]) == 0:
 		branch.bodies[0] = []stmt{latchedStmt{}}
 	}
+}
+
+// first is what a condition asks first: if it does not hold, the condition does not.
+func first(c cond) cond {
+	if and, ok := c.(*logicExpr); ok && !and.or {
+		return first(and.leftCond)
+	}
+	return c
+}
+
+// counts reports whether statements only set variables of a pass, to sums that are in
+// all passes of the same type.
+func (s *forStmt) counts(list []stmt) bool {
+	for _, st := range list {
+		set, ok := st.(*setNameStmt)
+		if !ok || !slices.Contains(s.clear, set.slot) || !s.isCount(set.e) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *forStmt) isCount(e expr) bool {
+	switch e := e.(type) {
+	case *constExpr:
+		return true
+	case *nameExpr:
+		return !s.isItem(e) && !s.isLoop(e)
+	case *attrExpr:
+		return s.isLoop(e.x) && (e.name == "index" || e.name == "index0")
+	case *binaryExpr:
+		return e.op == "-" && s.isCount(e.left) && s.isCount(e.right)
+	case *sumExpr:
+		return !slices.ContainsFunc(e.terms, func(e expr) bool { return !s.isCount(e) })
+	case *filterExpr:
+		return e.name == "length" && e.args.none() && s.isCount(e.x)
+	}
+	return false
 }
 
 // isFlag reports whether c asks an attribute of a variable that is not the item.
@@ -51,8 +113,8 @@ func (s *forStmt) isFlag(c cond) bool {
 	if !ok {
 		return false
 	}
-	_, ok = e.x.(*nameExpr)
-	return ok && e.plain && !s.isItem(e.x)
+	name, ok := e.x.(*nameExpr)
+	return ok && e.plain && !s.isItem(e.x) && !(name.depth == 0 && slices.Contains(s.clear, name.slot))
 }
 
 // settle lets the loop end early where its only effect is to set attributes of
@@ -123,6 +185,8 @@ func (s *forStmt) isItem(e expr) bool {
 	n, ok := e.(*nameExpr)
 	return ok && n.depth == 0 && n.slot == s.single
 }
+
+func (s *forStmt) isLoop(e expr) bool { return s.loopSlot >= 0 && isItem(e, []int{s.loopSlot}) }
 
 // dictsLeft reports whether the items of all later passes are there, and dicts.
 func (l *Loop) dictsLeft() bool {
