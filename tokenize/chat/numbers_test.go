@@ -18,6 +18,7 @@ func TestComputedNumbersKeepTheirField(t *testing.T) {
 	for _, row := range []struct{ source, text, path string }{
 		{`m.n + 1`, "42", n}, {`1 + m.n`, "42", n}, {`m.n - 1`, "40", n}, {`m.n * 2`, "82", n}, {`m.n // 2`, "20", n}, {`m.n % 7`, "6", n}, {`m.n / 2`, "20.5", n},
 		{`m.n ** 2`, "1681", n}, {`2 ** m.n`, "2199023255552", n}, {`m.n * 10 ** 30`, "41000000000000000000000000000000", n}, {`m.n ** -1`, "0.024390243902439025", n},
+		{`k + 1`, "42", n}, {`1 + k`, "42", n}, {`k - 1`, "40", n}, {`ns.k - 1`, "40", n},
 		{`-m.n`, "-41", n}, {`-m.f`, "-2.5", f}, {`+m.yes`, "1", "/messages/0/yes"}, {`m.yes + 1`, "2", "/messages/0/yes"}, {`m.f + 1`, "3.5", f}, {`m.f + m.n`, "43.5", f}, {`m.n + m.f`, "43.5", n},
 		{`m.n|abs`, "41", n}, {`(-m.f)|abs`, "2.5", f}, {`m.f|round`, "2.0", f}, {`m.f|round|int`, "2", f}, {`m.f|round(0, "ceil")`, "3.0", f}, {`m.n|round(-1)`, "40", n},
 		{`m.f|int`, "2", f}, {`m.n|float`, "41.0", n}, {`m.content[:2]|int`, "17", content}, {`m.content[:2]|int + 1`, "18", content}, {`m.content[:2]|float`, "17.0", content},
@@ -27,7 +28,7 @@ func TestComputedNumbersKeepTheirField(t *testing.T) {
 
 		{`1 + 1`, "2", ""}, {`m.content|int(7)`, "7", ""}, {`"12"|int(7, 1)`, "12", ""}, {`m.content|length`, "12", ""}, {`m.content.find("of")`, "3", ""}, {`m.n == 41`, "True", ""}, {`m.n is odd`, "True", ""}, {`"ab" * (m.f|int)`, "abab", ""},
 	} {
-		tmpl, err := Compile(`{% set m = messages[0] %}{{ `+row.source+` }}`, Options{})
+		tmpl, err := Compile(`{% set m = messages[0] %}{% set k = m.n %}{% set ns = namespace(k=k) %}{{ `+row.source+` }}`, Options{})
 		require.NoError(t, err, row.source)
 		r, err := tmpl.Render(t.Context(), c, Input{})
 		require.NoError(t, err, row.source)

@@ -58,23 +58,32 @@ func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b))
 
 // Spans covers every byte of Text once, in order. Without provenance there are
 // no spans.
-func (r *Result) Spans() iter.Seq[Span] { return r.spans(0, false) }
-
-// SpansFrom is Spans without those that start in front of a byte.
-func (r *Result) SpansFrom(at int) iter.Seq[Span] { return r.spans(at, false) }
+func (r *Result) Spans() iter.Seq[Span] { return r.spans(false) }
 
 // Traced is Spans with JSON-escaped text split into the pieces that are there
 // byte for byte and the single escapes between them.
-func (r *Result) Traced() iter.Seq[Span] { return r.spans(0, true) }
+func (r *Result) Traced() iter.Seq[Span] { return r.spans(true) }
 
-func (r *Result) spans(at int, traced bool) iter.Seq[Span] {
+// EachField calls f for the spans that come from a field and start at byte at or behind
+// it, in order. It is faster than Spans.
+func (r *Result) EachField(at int, f func(field *Field, start, end int)) {
+	first := 0
+	if at > 0 {
+		first = sort.Search(len(r.runs), func(i int) bool { return int(r.runs[i].At) >= at })
+	}
+	for i := first; i < len(r.runs); i++ {
+		run := &r.runs[i]
+		f(run.F, int(run.At), int(run.At+run.N))
+	}
+}
+
+func (r *Result) spans(traced bool) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		if !r.tracked {
 			return
 		}
-		at := at
-		first := sort.Search(len(r.runs), func(i int) bool { return int(r.runs[i].At) >= at })
-		for _, run := range r.runs[first:] {
+		at := 0
+		for _, run := range r.runs {
 			start := int(run.At)
 			if at < start && !yield(Span{Start: at, End: start}) {
 				return

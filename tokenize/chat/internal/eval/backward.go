@@ -147,7 +147,7 @@ func computes(e expr) bool {
 	case *sumExpr:
 		return !slices.ContainsFunc(e.terms, func(e expr) bool { return !computes(e) })
 	case *filterExpr:
-		return e.name == "length" && e.args.simple && len(e.args.pos) == 0 && computes(e.x)
+		return e.length && computes(e.x)
 	}
 	return false
 }

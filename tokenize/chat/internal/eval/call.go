@@ -5,7 +5,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// args are the evaluated arguments of a call. pos is only valid during it.
+// args are the evaluated arguments of a call, valid only during it.
 type args struct {
 	pos []value.Value
 	kw  []kwarg
@@ -105,7 +105,7 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	if x.err != nil {
 		return undefined
 	}
-	mark := len(x.stack)
+	mark := x.mark()
 	a := e.args.eval(x)
 	var r value.Value = undefined
 	switch {
@@ -119,7 +119,7 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 			r = x.invoke(fn, a)
 		}
 	}
-	x.stack = x.stack[:mark]
+	x.pop(mark)
 	return r
 }
 

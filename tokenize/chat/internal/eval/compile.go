@@ -221,6 +221,7 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 			st.bodies = append(st.bodies, c.body(x.Body, b))
 		}
 		st.els = c.body(n.Else, b)
+		st.choice = st.choose()
 		return append(out, st)
 	case *syntax.For:
 		return append(out, c.forLoop(n, f))
@@ -353,6 +354,7 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 	test := f.function()
 	els := frame{scope: newScope(body.fn, f.scope), loop: f.loop && !n.Recursive}
 	st := &forStmt{pos: n.At(), recursive: n.Recursive, loopSlot: -1, outermost: !f.loop}
+	var loop *variable
 	scoped := false
 	check := func(nm *syntax.Name) {
 		if nm.Store && nm.Name == "loop" {
@@ -365,7 +367,8 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		}
 	})
 	if n.Recursive || scoped || mentions(n.Body, "loop")["loop"] {
-		st.loopSlot = body.param("loop").slot
+		loop = body.param("loop")
+		st.loopSlot = loop.slot
 	}
 	body.target(n.Target, true)
 	body.stmts(n.Body)
@@ -393,6 +396,7 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		st.elsLoads = c.loads(els.scope)
 	}
 	st.fn = body.fn
+	st.private = st.test == nil && !st.recursive && !scoped && (loop == nil || !loop.held)
 	st.settle()
 	st.latch(n.Body)
 	if st.findSeek(c.prog.seeks) {

@@ -82,6 +82,15 @@ func (e *compareExpr) truth(x *exec) bool {
 	if x.trace != nil && len(e.ops) == 1 {
 		return e.truthTraced(x)
 	}
+	if e.numbers {
+		if a, ok := x.small(e.x); ok {
+			if b, ok := x.small(e.rest[0]); ok {
+				if holds, ok := compareSmall(e.ops[0], a, b); ok {
+					return holds
+				}
+			}
+		}
+	}
 	left := e.x.eval(x)
 	for i, op := range e.ops {
 		right := e.rest[i].eval(x)
@@ -129,9 +138,9 @@ func (e *testExpr) truth(x *exec) bool {
 		x.at(e.pos)
 		return r
 	}
-	mark := len(x.stack)
+	mark := x.mark()
 	r := e.fn(x, v, e.args.eval(x))
-	x.stack = x.stack[:mark]
+	x.pop(mark)
 	x.at(e.pos)
 	return r
 }

@@ -79,12 +79,12 @@ func (e *filterExpr) emitJSON(x *exec, v value.Value) {
 		x.at(e.pos)
 		return
 	}
-	mark := len(x.stack)
+	mark := x.mark()
 	a := e.args.eval(x)
 	if x.err == nil {
 		x.emitJSON(v, x.jsonForm(v, a))
 	}
-	x.stack = x.stack[:mark]
+	x.pop(mark)
 	x.at(e.pos)
 }
 

@@ -47,6 +47,8 @@ type (
 		terms []expr
 		texts []string // of the terms that are constant strings
 		pos   []syntax.Pos
+		// number: it is one, or fails
+		number bool
 	}
 	concatExpr struct {
 		pos   syntax.Pos
@@ -71,6 +73,8 @@ type (
 		x    expr
 		ops  []string
 		rest []expr
+		// numbers: it is one comparison, of a number
+		numbers bool
 	}
 	attrExpr struct {
 		pos syntax.Pos
@@ -89,6 +93,7 @@ type (
 	itemExpr struct {
 		pos      syntax.Pos
 		x, index expr
+		number   bool // index is a number
 	}
 	// keyExpr is x["text"].
 	keyExpr struct {
@@ -124,7 +129,9 @@ type (
 		fn   filterFunc // nil: unknown
 		json bool       // it is tojson, of x
 		trim bool       // it is trim, of x, without arguments
-		args argList
+		// length: it is length, of x, without arguments
+		length bool
+		args   argList
 	}
 	testExpr struct {
 		pos   syntax.Pos
@@ -209,6 +216,9 @@ func (e *unaryExpr) eval(x *exec) value.Value {
 }
 
 func (e *binaryExpr) eval(x *exec) value.Value {
+	if n, ok := x.small(e); ok {
+		return value.NewInt(n)
+	}
 	return x.arith(e.op, e.left.eval(x), e.right.eval(x), e.pos)
 }
 
@@ -226,6 +236,11 @@ func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
 }
 
 func (e *sumExpr) eval(x *exec) value.Value {
+	if e.number {
+		if n, ok := x.small(e); ok {
+			return value.NewInt(n)
+		}
+	}
 	var buf [8]*value.Str
 	strs := buf[:0]
 	for i, t := range e.terms {
@@ -378,6 +393,11 @@ func (e *itemExpr) eval(x *exec) value.Value {
 		}
 	}
 	v := e.x.eval(x)
+	if l, ok := v.(*value.List); ok && e.number {
+		if i, ok := x.small(e.index); ok && 0 <= i && i < int64(len(l.Items)) {
+			return l.Items[i]
+		}
+	}
 	r := x.getitem(v, e.index.eval(x))
 	x.at(e.pos)
 	return r
@@ -419,12 +439,12 @@ func (e *filterExpr) apply(x *exec, v value.Value) value.Value {
 		x.at(e.pos)
 		return undefined
 	}
-	mark := len(x.stack)
+	mark := x.mark()
 	a := e.args.eval(x)
 	if x.err == nil {
 		v = e.fn(x, v, a)
 	}
-	x.stack = x.stack[:mark]
+	x.pop(mark)
 	if x.err != nil {
 		x.at(e.pos)
 		return undefined
@@ -442,29 +462,40 @@ func (e *testExpr) eval(x *exec) value.Value {
 
 func (l *argList) none() bool { return l.simple && len(l.pos) == 0 }
 
-// eval pushes positional arguments on the stack of the run; the caller pops
-// them when the call is over, so callees copy what they keep.
+// mark is the top of both stacks of a run.
+type stackMark struct{ values, keywords int }
+
+func (x *exec) mark() stackMark { return stackMark{len(x.stack), len(x.keywords)} }
+
+func (x *exec) pop(m stackMark) {
+	x.stack, x.keywords = x.stack[:m.values], x.keywords[:m.keywords]
+}
+
+// eval pushes arguments on the stacks of the run; the caller pops them when the call
+// is over, so callees copy what they keep.
 func (l *argList) eval(x *exec) args {
 	if l.none() {
 		return args{}
 	}
-	mark := len(x.stack)
+	mark := x.mark()
 	for _, e := range l.pos {
 		v := e.eval(x)
 		x.stack = append(x.stack, v)
 	}
 	if l.simple {
-		return args{pos: x.stack[mark:len(x.stack):len(x.stack)]}
+		return args{pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
 	}
 	if l.star != nil {
 		items, fault := value.Elements(l.star.eval(x), x.lim.Items)
 		x.fail(fault)
 		x.stack = append(x.stack, items...)
 	}
-	a := args{pos: x.stack[mark:len(x.stack):len(x.stack)]}
+	a := args{pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
 	for i, e := range l.kw {
-		a.kw = append(a.kw, kwarg{l.names[i], e.eval(x)})
+		v := e.eval(x)
+		x.keywords = append(x.keywords, kwarg{l.names[i], v})
 	}
+	a.kw = x.keywords[mark.keywords:len(x.keywords):len(x.keywords)]
 	if l.star2 != nil {
 		v := l.star2.eval(x)
 		if u, ok := v.(*value.Undefined); ok {

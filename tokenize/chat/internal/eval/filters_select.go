@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -53,7 +54,7 @@ func filterMap(x *exec, v value.Value, a args) value.Value {
 			return failingIter(x, v, value.Other, "map requires a filter argument")
 		}
 		name, ok := pos[0].(*value.Str)
-		rest := args{pos: pos[1:], kw: a.kw}
+		rest := args{pos: pos[1:], kw: slices.Clone(a.kw)}
 		each = func(it value.Value) value.Value {
 			var f filterFunc
 			if ok {
@@ -124,7 +125,7 @@ func selection(byAttr, keep bool) filterFunc {
 		holds := value.Truth
 		if len(pos) > 0 {
 			name, ok := pos[0].(*value.Str)
-			rest := args{pos: pos[1:], kw: a.kw}
+			rest := args{pos: pos[1:], kw: slices.Clone(a.kw)}
 			holds = func(it value.Value) bool {
 				var t testFunc
 				if ok {

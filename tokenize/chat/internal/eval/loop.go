@@ -13,6 +13,7 @@ type forStmt struct {
 	single    int // slot of a plain name as target, else -1
 	loopSlot  int // slot of the loop object, -1 when the body does not use it
 	outermost bool
+	private   bool // nothing can hold the loop object when the loop is over
 	recursive bool
 	fn        *function // of the body
 	loads     []loadCode
@@ -121,18 +122,15 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 		loopValue = l
 	}
 	sig := s.iterate(x, loopValue, l, messages)
-	if s.private() {
+	if s.private {
 		x.loops = append(x.loops, l)
 	}
 	return sig
 }
 
-// private reports whether nothing can hold the loop object when the loop is over.
-func (s *forStmt) private() bool { return s.loopSlot < 0 && s.test == nil && !s.recursive }
-
 func (s *forStmt) newLoop(x *exec) *Loop {
 	n := len(x.loops)
-	if n == 0 || !s.private() {
+	if n == 0 || !s.private {
 		return &Loop{}
 	}
 	l := x.loops[n-1]
@@ -186,6 +184,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 	if l.trace != nil {
 		l.trace.leave(x)
 	}
+	l.i = min(l.i, l.count()-1) // for those that keep the object
 	if x.err != nil {
 		x.at(s.pos)
 		return halt

@@ -25,6 +25,22 @@ func (n *Namespace) set(name string, v value.Value) *value.Fault {
 	return nil
 }
 
+// maxSpaces is the number of namespaces whose memory is kept for the next run.
+const maxSpaces = 256
+
+// space is an empty namespace. When a run that is not traced is over, nothing holds those
+// that it made.
+func (x *exec) space() *Namespace {
+	if x.trace != nil || x.spaced == maxSpaces {
+		return &Namespace{attrs: value.NewDict(2)}
+	}
+	if x.spaced == len(x.spaces) {
+		x.spaces = append(x.spaces, &Namespace{attrs: value.NewDict(2)})
+	}
+	x.spaced++
+	return x.spaces[x.spaced-1]
+}
+
 // Repr implements value.Reprer.
 func (n *Namespace) Repr(t *value.Text, l *value.Limits, depth int) *value.Fault {
 	t.Lit("<Namespace ")
@@ -202,7 +218,7 @@ func globalRange(x *exec, a args) value.Value {
 
 func globalNamespace(x *exec, a args) value.Value {
 	if len(a.pos) == 0 {
-		ns := &Namespace{attrs: value.NewDict(max(len(a.kw), 2))}
+		ns := x.space()
 		for _, k := range a.kw {
 			x.fail(ns.set(k.name, k.v))
 		}
@@ -216,7 +232,7 @@ func globalNamespace(x *exec, a args) value.Value {
 	if x.err != nil {
 		return undefined
 	}
-	ns := &Namespace{attrs: value.NewDict(4)}
+	ns := x.space()
 	src := d.(*value.Dict)
 	for i := 0; i < src.Len(); i++ {
 		name, ok := src.KeyString(i)

@@ -90,6 +90,9 @@ type exec struct {
 	missing  value.Undefined // see operand
 	inLoop   bool            // inside a loop over messages
 	stack    []value.Value
+	keywords []kwarg // a stack, too
+	spaces   []*Namespace
+	spaced   int // how many of them this run made
 	output   Output
 	near     []uint8 // where the look-ups of the program found their keys last
 	buffers  []*value.Text
@@ -170,7 +173,12 @@ func (x *exec) forget() {
 		x.indexes[i].reset()
 	}
 	clear(x.stack[:cap(x.stack)])
-	x.stack = x.stack[:0]
+	clear(x.keywords[:cap(x.keywords)])
+	x.stack, x.keywords = x.stack[:0], x.keywords[:0]
+	for _, ns := range x.spaces[:x.spaced] {
+		ns.attrs.Clear()
+	}
+	x.spaced = 0
 	x.output.Messages = x.output.Messages[:0]
 	x.root.Reset()
 	for _, t := range x.buffers {

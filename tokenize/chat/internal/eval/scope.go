@@ -27,6 +27,7 @@ type variable struct {
 	name string
 	fn   *function
 	slot int
+	held bool // of a loop object: something may keep it
 }
 
 func newFunction(parent *function) *function {
@@ -42,7 +43,7 @@ func (f *function) variable(level int, name string) *variable {
 	k := varKey{level, name}
 	v := f.vars[k]
 	if v == nil {
-		v = &variable{name, f, len(f.order)}
+		v = &variable{name: name, fn: f, slot: len(f.order)}
 		f.vars[k] = v
 		f.order = append(f.order, v)
 	}

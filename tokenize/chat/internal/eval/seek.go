@@ -34,6 +34,8 @@ type seekCode struct {
 	path   []seekStep
 	key    expr      // what is compared, in the message; nil for nothing
 	with   *nameExpr // what it is compared with
+	then   []stmt    // what a pass does that meets all this
+	more   bool      // it has other conditions
 }
 
 // seekStep is a condition on the message, or a loop over something in it.
@@ -77,7 +79,7 @@ func (k *seekCode) take(body []stmt, items []int) bool {
 			if !st.plainLoop() || len(st.loads) > 0 || !asks(st.iter, inner) {
 				return false
 			}
-			k.path = append(k.path, seekStep{each: st})
+			k.path, k.more = append(k.path, seekStep{each: st}), true
 			return k.take(st.body, append(slices.Clone(items), st.single))
 		}
 	}
@@ -92,6 +94,7 @@ func (k *seekCode) take(body []stmt, items []int) bool {
 			return false
 		}
 	}
+	k.then = body
 	return true
 }
 
@@ -109,12 +112,14 @@ func (k *seekCode) condition(c cond, items []int) bool {
 					if k.key == nil {
 						k.key, k.with = side[0], name
 					}
+					k.more = true
 					return true
 				}
 			}
 		}
 	}
 	if asksNothing(c, items) {
+		k.more = true
 		return true
 	}
 	e, ok := c.(expr)
@@ -188,6 +193,7 @@ type seekIndex struct {
 	always []int // those that the loop is to see whatever it looks for
 	keys   map[string][]int
 	has    [][]string // the keys of each
+	failed bool       // a condition did
 }
 
 // next is the first message from i on that the loop must see, or a large number.
@@ -238,6 +244,10 @@ func (k *seekCode) run(x *exec, s *forStmt) (sig signal, ok bool) {
 	end := from + len(items)
 	ix.extend(x, s, end)
 	found, last := false, from-1
+	body := s.body
+	if !k.more && !ix.failed {
+		body = k.then
+	}
 	for i := ix.next(key, from); i < end; i = ix.next(key, i+1) {
 		last = i
 		if !x.step(1) {
@@ -245,7 +255,7 @@ func (k *seekCode) run(x *exec, s *forStmt) (sig signal, ok bool) {
 		}
 		x.act.slots[s.single] = x.in.Messages[i]
 		x.enter(s.loads)
-		sig := x.run(s.body)
+		sig := x.run(body)
 		if sig == halt {
 			return halt, true
 		}
@@ -325,7 +335,7 @@ func (ix *seekIndex) extend(x *exec, s *forStmt, end int) {
 			}
 		})
 		if x.err != nil {
-			x.err, x.errPos, always = nil, -1, true
+			x.err, x.errPos, always, ix.failed = nil, -1, true, true
 		}
 		if always {
 			ix.always = append(ix.always, ix.known)
@@ -342,7 +352,7 @@ func (ix *seekIndex) extend(x *exec, s *forStmt, end int) {
 func (ix *seekIndex) reset() {
 	clear(ix.keys)
 	clear(ix.has)
-	ix.known, ix.always, ix.has = 0, ix.always[:0], ix.has[:0]
+	ix.known, ix.always, ix.has, ix.failed = 0, ix.always[:0], ix.has[:0], false
 }
 
 // collect calls f with each text that a message compares. It reports whether the

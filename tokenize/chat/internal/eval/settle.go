@@ -102,7 +102,7 @@ func (s *forStmt) isCount(e expr) bool {
 	case *sumExpr:
 		return !slices.ContainsFunc(e.terms, func(e expr) bool { return !s.isCount(e) })
 	case *filterExpr:
-		return e.name == "length" && e.args.none() && s.isCount(e.x)
+		return e.length && s.isCount(e.x)
 	}
 	return false
 }

@@ -271,7 +271,7 @@ func (x *exec) linear(e expr) (s *source, off int64) {
 			}
 		}
 	case *filterExpr:
-		if (e.name == "length" || e.name == "count") && e.args.simple && len(e.args.pos) == 0 {
+		if e.length {
 			return x.list(e.x), 0
 		}
 	case *binaryExpr:

@@ -54,6 +54,7 @@ type (
 		tests  []cond
 		bodies [][]stmt
 		els    []stmt
+		choice *choice // nil for none
 	}
 	jumpStmt signal
 	// scopeCode is the body of a scope inside a function.
@@ -182,12 +183,16 @@ func (s *ifStmt) exec(x *exec) signal {
 
 // branch is the number of the body to be run; the last one is else.
 func (s *ifStmt) branch(x *exec) int {
-	for i, t := range s.tests {
-		if t.truth(x) {
-			return i
+	i, holds := 0, false
+	if s.choice != nil {
+		i, holds = s.choice.branch(x)
+	}
+	for ; i < len(s.tests) && !holds; i++ {
+		if holds = s.tests[i].truth(x); holds {
+			break
 		}
 	}
-	return len(s.tests)
+	return i
 }
 
 func (s jumpStmt) exec(*exec) signal { return signal(s) }

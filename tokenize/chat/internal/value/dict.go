@@ -47,10 +47,19 @@ func (k *Key) is(e *entry) bool {
 
 // head is the first eight bytes of a text, or all there are.
 func head(s string) (h uint64) {
-	for i := range min(len(s), 8) {
+	if n := len(s); n >= 8 {
+		return uint64(four(s)) | uint64(four(s[4:]))<<32
+	} else if n >= 4 {
+		return uint64(four(s)) | uint64(four(s[n-4:]))<<(8*n-32)
+	}
+	for i := range len(s) {
 		h |= uint64(s[i]) << (8 * i)
 	}
 	return h
+}
+
+func four(s string) uint32 {
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
 // mark is a bit that few keys share: a dict without it lacks the key.
@@ -65,6 +74,16 @@ const smallDict = 8
 
 // NewDict returns an empty dict with room for n entries.
 func NewDict(n int) *Dict { return &Dict{entries: make([]entry, 0, n)} }
+
+// Clear empties d, which nobody else may hold, and keeps its memory unless that is large.
+func (d *Dict) Clear() {
+	clear(d.entries)
+	room := d.entries[:0]
+	if cap(room) > smallDict {
+		room = nil
+	}
+	*d = Dict{entries: room}
+}
 
 // Len is the number of entries.
 func (d *Dict) Len() int { return len(d.entries) }
