@@ -28,7 +28,7 @@ func (g *growing) render(ctx context.Context, n int, index []int32) (*chat.Resul
 	if k > 0 {
 		from = fields[k-1].end
 	}
-	g.last = rendering{text: res.Text, fields: appendFields(fields[:k], res.Text, res.SpansFrom(from), index[:n]), count: g.last.count + 1, kept: kept}
+	g.last = rendering{text: res.Text, fields: appendFields(fields[:k], res, from, index[:n]), count: g.last.count + 1, kept: kept}
 	return res, nil
 }
 

@@ -3,7 +3,6 @@ package tokenize
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -380,32 +379,41 @@ func (x *renderer) result(c *chat.Conversation, generationPrompt bool) (*chat.Re
 func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
 	fields := x.spent.fields
 	x.spent.fields = nil
-	return rendering{text: res.Text, fields: appendFields(fields, res.Text, res.Spans(), index)}
+	return rendering{text: res.Text, fields: appendFields(fields, res, 0, index)}
 }
 
-// appendFields appends the recorded bytes of text. A role that rollout knows is part of
-// the template's frame: <|user|> is the template's also where it writes <|{{ m.role }}|>.
-func appendFields(out []field, text string, spans iter.Seq[chat.Span], index []int32) []field {
-	for s := range spans {
-		if s.Field == nil || isRole(s.Field) && knownRole(text[s.Start:s.End]) {
-			continue
-		}
-		f := field{start: s.Start, end: s.End, message: -1, part: partOther}
-		if s.Field.Message >= 0 {
-			f.message, f.part, f.call = index[s.Field.Message], partOf(s.Field), callOf(s.Field)
-			if f.message < 0 {
-				f.part = partOther
+// appendFields appends the recorded bytes of a result from byte at on. A role that rollout
+// knows is part of the template's frame: <|user|> is the template's also where it writes
+// <|{{ m.role }}|>.
+func appendFields(out []field, res *chat.Result, at int, index []int32) []field {
+	res.EachField(at, func(from *chat.Field, start, end int) {
+		message, part, call := int32(-1), partOther, uint16(0)
+		if m := from.Message; m >= 0 {
+			p, c := placeOf(from)
+			if p == partRole {
+				if knownRole(res.Text[start:end]) {
+					return
+				}
+				part = partRole
+			} else if message = index[m]; message >= 0 {
+				part, call = p, c
 			}
-			if isRole(s.Field) {
-				f.message, f.part = -1, partRole
+		}
+		n := len(out)
+		if n > 0 {
+			if last := &out[n-1]; last.end == start && last.message == message && last.part == part && last.call == call {
+				last.end = end
+				return
 			}
 		}
-		if n := len(out); n > 0 && out[n-1].end == f.start && out[n-1].message == f.message && out[n-1].part == f.part && out[n-1].call == f.call {
-			out[n-1].end = f.end
-			continue
+		if n == cap(out) {
+			out = slices.Grow(out, 1)
 		}
-		out = append(out, f)
-	}
+		out = out[:n+1]
+		// Field by field: a copy of what was just put together would wait for it.
+		f := &out[n]
+		f.start, f.end, f.message, f.part, f.call = start, end, message, part, call
+	})
 	return out
 }
 
@@ -418,34 +426,26 @@ func knownRole(role string) bool {
 	return false
 }
 
-// isRole reports whether f is the role of a message: recorded text, but a part
-// of the frame around a message wherever a template writes it, and written by
-// the template itself in a generation prompt.
-func isRole(f *chat.Field) bool {
-	return f.Message >= 0 && f.Depth == 3 && f.Key == "role" && !f.IsKey
-}
-
-// partOf tells which part of a message a field belongs to: by the key below the
-// message.
-func partOf(f *chat.Field) part {
-	for f.Depth > 3 {
-		f = f.Parent
+// placeOf tells which part of a message a field belongs to, by the key below the
+// message, and the index of its tool call. A role is recorded text, but a part of the frame
+// around a message wherever a template writes it, and written by the template itself
+// in a generation prompt.
+func placeOf(f *chat.Field) (part, uint16) {
+	if f.Depth == 3 && f.Key == "role" && !f.IsKey {
+		return partRole, 0
+	}
+	call := int32(0)
+	for ; f.Depth > 3; f = f.Parent {
+		call = f.Index
 	}
 	if f.IsKey {
-		return partOther
+		return partOther, 0
 	}
-	return partNamed(f.Key)
-}
-
-// callOf is the index of the tool call that a field belongs to.
-func callOf(f *chat.Field) uint16 {
-	for f.Depth > 4 {
-		f = f.Parent
+	p := partNamed(f.Key)
+	if p != partToolCall {
+		call = 0
 	}
-	if f.Depth < 4 || partOf(f) != partToolCall {
-		return 0
-	}
-	return uint16(f.Index)
+	return p, uint16(call)
 }
 
 // partNamed is the part that a key of a message holds.
