@@ -8,7 +8,7 @@ rendered over the conversations of the templates kit and the odd ones below, wit
 and without a generation prompt, and, where a reply ends them, continued. Text, kind
 of error and raised message are compared; exit status 1 on any difference.
 
-    pip download --no-deps -d packages axolotl unsloth guidance vllm
+    pip download --no-deps -d packages axolotl unsloth guidance vllm xinference oumi
     pip download --no-deps --no-build-isolation -d packages llama-cpp-python
 """
 import ast, copy, hashlib, json, os, re, signal, subprocess, sys, tarfile, tempfile, zipfile
@@ -68,6 +68,17 @@ def strings(node):
     return ["".join(parts)] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else parts
 
 
+def members(node):
+    """The chat_template members of a JSON document, and the texts of named ones."""
+    if isinstance(node, dict):
+        t = node.get("chat_template")
+        yield from [t] if isinstance(t, str) else [x["template"] for x in t or []]
+        node = [v for k, v in node.items() if k != "chat_template"]
+    if isinstance(node, list):
+        for v in node:
+            yield from members(v)
+
+
 def templates(packages):
     """The different templates of the packages, by a name."""
     found = {}
@@ -76,8 +87,7 @@ def templates(packages):
             try:
                 text = data.decode()
                 if name.endswith(".json"):
-                    t = json.loads(text).get("chat_template") if '"chat_template"' in text else None
-                    texts = [t] if isinstance(t, str) else [x["template"] for x in t or []]
+                    texts = list(members(json.loads(text))) if '"chat_template"' in text else []
                 else:
                     texts = strings(ast.parse(text)) if name.endswith(".py") and "{%" in text else [text]
             except (ValueError, SyntaxError, AttributeError, KeyError, TypeError):

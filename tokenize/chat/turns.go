@@ -57,8 +57,8 @@ type TurnCache struct {
 // of message in front of it) is rendered with the prompt, and the text that then
 // follows the last data is looked for here. If it does not stand here, the
 // conversation up to this very message is rendered so, and where the text begins
-// like that, the turn begins behind it. If the prompt ends in a reasoning opener
-// that this turn lacks, the part up to that marker counts. If the prompt is not
+// like that, the turn begins behind it. If the prompt ends in a reasoning opener or a
+// line of text that this turn lacks, the part in front of that counts. If the prompt is not
 // found (a message without a header of its own, an earlier message without text),
 // the last place where the generation prompt alone stands is taken, and failing
 // that the place where the loop over messages began to write this message.
@@ -70,8 +70,8 @@ type TurnCache struct {
 // a message, or else with this one, as far as it stands here, too, less trailing
 // white space. Of messages without tool calls that have the same text of the
 // template behind them, one is asked.
-// Messages whose text the template left out have no turn unless the header is
-// found. The cost is a few renderings of short prefixes, or at most two of a growing
+// Messages whose text the template left out have no turn unless the loop over messages
+// wrote them and the header is found. The cost is a few renderings of short prefixes, or at most two of a growing
 // conversation (see Growing).
 func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) ([]Turn, error) {
 	if err := t.made(c); err != nil {
