@@ -110,6 +110,9 @@ func Certify(ctx context.Context, m *Model) (*Certificate, error) {
 
 func certify(ctx context.Context, m *Model, tools toolsOf) (*Certificate, error) {
 	c := &certifier{ctx: ctx, m: m, tools: tools, out: &Certificate{Tokenizer: m.Tokenizer.Digest(), Template: m.templateDigest}}
+	if _, _, _, err := c.simple(); err != nil && tools == toolsAsProbed {
+		c.tools = toolsAlways // some templates write rollouts with tools only
+	}
 	for _, check := range []func() Finding{
 		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.toolRuns,
 		c.systemRole, c.injected, c.clock, c.verbatim,

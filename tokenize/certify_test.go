@@ -44,6 +44,8 @@ func TestCertify(t *testing.T) {
 			tokenize.PropSystemRole: tokenize.Holds, tokenize.PropNothingInjected: tokenize.Holds, tokenize.PropNoClock: tokenize.Holds, tokenize.PropContentVerbatim: tokenize.Holds}},
 		{"plain ChatML", withTemplate(t, chatML), map[tokenize.Property]tokenize.Verdict{
 			tokenize.PropAppendOnly: tokenize.Holds, tokenize.PropReasoningWritten: tokenize.Fails, tokenize.PropToolCalls: tokenize.Fails}},
+		{"needs tools", withTemplate(t, `{% for t in tools %}{% endfor %}`+chatML), map[tokenize.Property]tokenize.Verdict{
+			tokenize.PropGenerationPrompt: tokenize.Holds, tokenize.PropStopToken: tokenize.Holds, tokenize.PropNoClock: tokenize.Holds}},
 		{"no generation prompt", withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}<|im_end|>
 {% endfor %}`), map[tokenize.Property]tokenize.Verdict{tokenize.PropGenerationPrompt: tokenize.Fails}},
