@@ -419,11 +419,12 @@ func appendFields(out []field, res *chat.Result, at int, index []int32) []field 
 
 // knownRole reports whether role, in capitals or not, is one with a meaning of its own.
 func knownRole(role string) bool {
-	switch rollout.Role(strings.ToLower(role)) {
+	switch rollout.Role(role) {
 	case rollout.RoleSystem, rollout.RoleDeveloper, rollout.RoleUser, rollout.RoleAssistant, rollout.RoleTool:
 		return true
 	}
-	return false
+	lower := strings.ToLower(role)
+	return lower != role && knownRole(lower)
 }
 
 // placeOf tells which part of a message a field belongs to, by the key below the

@@ -36,7 +36,10 @@ func shortcut(t *testing.T, vars Value, quick, slow string) bool {
 		return false
 	}
 	require.Error(t, err, quick)
-	what := func(err error) string { what, _, _ := strings.Cut(err.Error(), " at \""); return what[strings.LastIndex(what, ": "):] }
+	what := func(err error) string {
+		what, _, _ := strings.Cut(err.Error(), " at \"")
+		return what[strings.LastIndex(what, ": "):]
+	}
 	require.Equal(t, what(wantErr), what(err), quick)
 	return true
 }

@@ -117,7 +117,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 			return &equalsExpr{c.expr(n.X, f), k.Str, n.Ops[0] == "!="}
 		}
 		if k, ok := n.X.(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "in" || n.Ops[0] == "notin") {
-			return &containsExpr{n.At(), c.expr(n.Rest[0], f), value.Lit(k.Str), c.lookup(k.Str), n.Ops[0] == "notin"}
+			return &containsExpr{n.At(), c.variable(n.Rest[0], f), value.Lit(k.Str), c.lookup(k.Str), n.Ops[0] == "notin"}
 		}
 		out := &compareExpr{pos: n.At(), x: c.expr(n.X, f), ops: n.Ops, rest: c.exprs(n.Rest, f)}
 		out.numbers = len(n.Ops) == 1 && (isNumber(out.x) || isNumber(out.rest[0]))
@@ -218,16 +218,22 @@ func reverses(s *syntax.Slice) bool {
 func (c *compiler) owner(n syntax.Expr, attr string, f frame) owner {
 	name, ok := n.(*syntax.Name)
 	if !ok {
-		return owner{c.expr(n, f), -1}
+		return c.variable(n, f)
 	}
 	v := f.find(name.Name)
 	held := v == nil || v.held
-	out := owner{c.expr(n, f), -1}
-	if e := out.x.(*nameExpr); e.depth == 0 {
-		out.slot = e.slot
-	}
+	out := c.variable(n, f)
 	if !held && attr != "cycle" && attr != "changed" {
 		v.held = false
+	}
+	return out
+}
+
+// variable is an expression that may be a variable of this function.
+func (c *compiler) variable(n syntax.Expr, f frame) owner {
+	out := owner{c.expr(n, f), -1}
+	if name, ok := out.x.(*nameExpr); ok && name.depth == 0 {
+		out.slot = name.slot
 	}
 	return out
 }

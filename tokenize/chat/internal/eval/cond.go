@@ -59,6 +59,9 @@ func (e *equalsExpr) truth(x *exec) bool {
 }
 
 func (e *containsExpr) truth(x *exec) bool {
+	if d := e.dict(x); d != nil {
+		return (e.key.in(x, d) != nil) != e.not
+	}
 	switch c := e.x.eval(x).(type) {
 	case *value.Dict:
 		return (e.key.in(x, c) != nil) != e.not

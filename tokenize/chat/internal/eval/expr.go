@@ -62,8 +62,8 @@ type (
 	}
 	// containsExpr is "text" in x or "text" not in x.
 	containsExpr struct {
-		pos  syntax.Pos
-		x    expr
+		pos syntax.Pos
+		owner
 		text *value.Str
 		key  lookup // of text
 		not  bool

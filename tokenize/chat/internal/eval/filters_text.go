@@ -103,7 +103,9 @@ func filterTruncate(x *exec, v value.Value, a args) value.Value {
 	if length < int64(n) {
 		return x.failf(value.Other, "expected length >= %d, got %d", n, length)
 	}
-	if !isNone(p[3]) {
+	if f, isFloat := p[3].(*value.Float); isFloat && f.V >= 0 && f.V < 1<<40 {
+		leeway = int64(f.V)
+	} else if !isNone(p[3]) {
 		if leeway, ok = x.operandArg(p[3]); !ok {
 			return undefined
 		}
