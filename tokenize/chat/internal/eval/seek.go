@@ -199,6 +199,9 @@ type seekIndex struct {
 // next is the first message from i on that the loop must see, or a large number.
 func (ix *seekIndex) next(key string, i int) int {
 	n := after(ix.always, i)
+	if len(ix.keys) == 0 {
+		return n
+	}
 	if list := ix.keys[key]; len(list) > 0 {
 		n = min(n, after(list, i))
 	}

@@ -11,6 +11,7 @@ import (
 // - _ 0 ^ #, a width, E or O, and the letter. What is none stays as it is.
 func strftime(t time.Time, format string) string {
 	var b strings.Builder
+	b.Grow(2 * len(format))
 	for i := 0; i < len(format); {
 		if format[i] != '%' {
 			b.WriteByte(format[i])
@@ -119,8 +120,7 @@ var clockTexts = map[byte]string{
 
 // text is what the directive stands for; false when it stands for itself.
 func (d *directive) text(t time.Time) (string, bool) {
-	refused := map[byte]string{'E': refusedE, 'O': refusedO}[d.modifier]
-	if strings.IndexByte(refused, d.letter) >= 0 {
+	if d.modifier == 'E' && strings.IndexByte(refusedE, d.letter) >= 0 || d.modifier == 'O' && strings.IndexByte(refusedO, d.letter) >= 0 {
 		return "", false
 	}
 	if n, ok := clockNumbers[d.letter]; ok {
