@@ -203,7 +203,11 @@ func forge(t *testing.T, name string, m *tokenize.Model, text func() string) {
 			got, gotText := control(t, m, o, forged)
 			require.Equal(t, want, got, "%s, %s, %s edges: %+q", name, o.Mode, o.Edges, texts)
 			if strings.HasPrefix(name, "embedded, ") && len(recall(stand(strings.Join(texts, "")))) == len(strings.Join(texts, "")) {
-				require.Equal(t, recall(wantText), gotText, "%s, %s, %s edges: %+q", name, o.Mode, o.Edges, texts)
+				wantText := recall(wantText)
+				if sampled == rollout.SampledByPolicy { // its tokens may take white space along
+					wantText, gotText = strings.Join(strings.Fields(wantText), ""), strings.Join(strings.Fields(gotText), "")
+				}
+				require.Equal(t, wantText, gotText, "%s, %s, %s edges: %+q", name, o.Mode, o.Edges, texts)
 			}
 		}
 	}
