@@ -2,6 +2,77 @@ package eval
 
 import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
 
+// argList is the code of the arguments of a call.
+type argList struct {
+	pos         []expr
+	names       []string
+	kw          []expr
+	star, star2 expr
+	simple      bool // positional only
+}
+
+func (l *argList) none() bool { return l.simple && len(l.pos) == 0 }
+
+// stackMark is the top of both stacks of a run.
+type stackMark struct{ values, keywords int }
+
+func (x *exec) mark() stackMark { return stackMark{len(x.stack), len(x.keywords)} }
+
+func (x *exec) pop(m stackMark) {
+	x.stack, x.keywords = x.stack[:m.values], x.keywords[:m.keywords]
+}
+
+// eval pushes arguments on the stacks of the run; the caller pops them when the call
+// is over, so callees copy what they keep.
+func (l *argList) eval(x *exec) args {
+	if l.none() {
+		return args{}
+	}
+	mark := x.mark()
+	for _, e := range l.pos {
+		v := e.eval(x)
+		x.stack = append(x.stack, v)
+	}
+	if l.simple {
+		return args{pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
+	}
+	if l.star != nil {
+		items, fault := value.Elements(l.star.eval(x), x.lim.Items)
+		x.fail(fault)
+		x.stack = append(x.stack, items...)
+	}
+	a := args{pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
+	for i, e := range l.kw {
+		v := e.eval(x)
+		x.keywords = append(x.keywords, kwarg{l.names[i], v})
+	}
+	a.kw = x.keywords[mark.keywords:len(x.keywords):len(x.keywords)]
+	if l.star2 != nil {
+		v := l.star2.eval(x)
+		if u, ok := v.(*value.Undefined); ok {
+			x.fail(u.Use())
+		}
+		d, ok := v.(*value.Dict)
+		if !ok {
+			x.failf(value.Type, "argument after ** must be a mapping")
+			return a
+		}
+		for i := 0; i < d.Len(); i++ {
+			k, ok := d.KeyString(i)
+			if !ok {
+				x.failf(value.Type, "keywords must be strings")
+				return a
+			}
+			if a.get(k) != nil {
+				x.failf(value.Type, "got multiple values for keyword argument '%s'", k)
+				return a
+			}
+			a.kw = append(a.kw, kwarg{k, d.Val(i)})
+		}
+	}
+	return a
+}
+
 // elements is value.Elements with the limit of the run and the steps counted.
 func elements(x *exec, v value.Value) ([]value.Value, bool) {
 	items, fault := value.Elements(v, x.lim.Items)

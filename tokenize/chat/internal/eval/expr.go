@@ -47,7 +47,7 @@ type (
 		terms []expr
 		texts []string // of the terms that are constant strings
 		pos   []syntax.Pos
-		// number: it is one, or fails
+		// number: see isNumber
 		number bool
 	}
 	concatExpr struct {
@@ -73,7 +73,7 @@ type (
 		x    expr
 		ops  []string
 		rest []expr
-		// numbers: it is one comparison, of a number
+		// numbers: it is one comparison, with a side that isNumber
 		numbers bool
 	}
 	attrExpr struct {
@@ -93,7 +93,7 @@ type (
 	itemExpr struct {
 		pos      syntax.Pos
 		x, index expr
-		number   bool // index is a number
+		number   bool // see isNumber, of index
 	}
 	// keyExpr is x["text"].
 	keyExpr struct {
@@ -141,13 +141,6 @@ type (
 		x     expr
 		args  argList
 		alone bool // without arguments
-	}
-	argList struct {
-		pos         []expr
-		names       []string
-		kw          []expr
-		star, star2 expr
-		simple      bool // positional only
 	}
 )
 
@@ -458,66 +451,4 @@ func (e *testExpr) eval(x *exec) value.Value {
 		return undefined
 	}
 	return value.NewBool(ok)
-}
-
-func (l *argList) none() bool { return l.simple && len(l.pos) == 0 }
-
-// mark is the top of both stacks of a run.
-type stackMark struct{ values, keywords int }
-
-func (x *exec) mark() stackMark { return stackMark{len(x.stack), len(x.keywords)} }
-
-func (x *exec) pop(m stackMark) {
-	x.stack, x.keywords = x.stack[:m.values], x.keywords[:m.keywords]
-}
-
-// eval pushes arguments on the stacks of the run; the caller pops them when the call
-// is over, so callees copy what they keep.
-func (l *argList) eval(x *exec) args {
-	if l.none() {
-		return args{}
-	}
-	mark := x.mark()
-	for _, e := range l.pos {
-		v := e.eval(x)
-		x.stack = append(x.stack, v)
-	}
-	if l.simple {
-		return args{pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
-	}
-	if l.star != nil {
-		items, fault := value.Elements(l.star.eval(x), x.lim.Items)
-		x.fail(fault)
-		x.stack = append(x.stack, items...)
-	}
-	a := args{pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
-	for i, e := range l.kw {
-		v := e.eval(x)
-		x.keywords = append(x.keywords, kwarg{l.names[i], v})
-	}
-	a.kw = x.keywords[mark.keywords:len(x.keywords):len(x.keywords)]
-	if l.star2 != nil {
-		v := l.star2.eval(x)
-		if u, ok := v.(*value.Undefined); ok {
-			x.fail(u.Use())
-		}
-		d, ok := v.(*value.Dict)
-		if !ok {
-			x.failf(value.Type, "argument after ** must be a mapping")
-			return a
-		}
-		for i := 0; i < d.Len(); i++ {
-			k, ok := d.KeyString(i)
-			if !ok {
-				x.failf(value.Type, "keywords must be strings")
-				return a
-			}
-			if a.get(k) != nil {
-				x.failf(value.Type, "got multiple values for keyword argument '%s'", k)
-				return a
-			}
-			a.kw = append(a.kw, kwarg{k, d.Val(i)})
-		}
-	}
-	return a
 }

@@ -11,7 +11,7 @@ import (
 // number or to take an item. Such numbers are far from overflowing, and no value is made
 // of them.
 
-// isNumber reports whether e can be nothing but a number, or fails.
+// isNumber reports whether e looks like a number: small is worth trying.
 func isNumber(e expr) bool {
 	switch e := e.(type) {
 	case *constExpr:
