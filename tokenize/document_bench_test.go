@@ -97,6 +97,49 @@ func benchmarkDocument(b *testing.B, files fstest.MapFS) {
 	}
 }
 
+// BenchmarkDocumentLoop compares the same where nothing else runs between: one
+// conversation again and again, and sixteen in turn. The metrics are the processor
+// times for one conversation, of the best of 60 blocks, and their ratio.
+func BenchmarkDocumentLoop(b *testing.B) { eachModel(b, benchmarkDocumentLoop) }
+
+func benchmarkDocumentLoop(b *testing.B, files fstest.MapFS) {
+	s := newDocumentSides(b, files)
+	var rollouts []*rollout.Rollout
+	for seed := range 16 {
+		rollouts = append(rollouts, agentRollout(b, 100+seed))
+	}
+	var free spent
+	render := func(d document) rendering {
+		d.spent = free
+		text, err := d.run(d.all, d.index, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		free, d.last = spent{result: d.last, fields: text.fields[:0]}, nil
+		return text
+	}
+	for name, list := range map[string][]document{"one": s.prepare(b, rollouts[:1]), "sixteen": s.prepare(b, rollouts)} {
+		best := func(f func(d document)) time.Duration {
+			low := time.Hour
+			const rounds = 32
+			for range 60 {
+				start := kit.CPUTime()
+				for k := range rounds {
+					f(list[k%len(list)])
+				}
+				low = min(low, (kit.CPUTime()-start)/rounds)
+			}
+			return low
+		}
+		rendering := best(func(d document) { render(d) })
+		encoding := best(func(d document) { guarded(b, s.guarded, d, &d.text) })
+		whole := best(func(d document) { text := render(d); guarded(b, s.whole, d, &text) })
+		b.ReportMetric(float64(rendering.Nanoseconds())/1000, name+"-render-µs")
+		b.ReportMetric(float64(whole.Nanoseconds())/1000, name+"-µs")
+		b.ReportMetric(float64(whole)/float64(encoding), name+"/guarded")
+	}
+}
+
 // documentTimes are the processor times for one conversation: of rendering and
 // guarded encoding, of guarded encoding, and of plain encoding.
 type documentTimes struct{ whole, guarded, plain time.Duration }
