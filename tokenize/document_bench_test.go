@@ -31,20 +31,12 @@ func BenchmarkDocument(b *testing.B) { eachModel(b, benchmarkDocument) }
 // eachModel runs a benchmark with the tokenizers of the kit, beside a chat template
 // and the published ids that end a completion.
 func eachModel(b *testing.B, run func(b *testing.B, files fstest.MapFS)) {
-	cache, err := os.UserCacheDir()
-	require.NoError(b, err)
 	for _, m := range []struct{ name, template, stops string }{
 		{"qwen3", "qwen3", "[151645,151643]"}, {"llama3", "llama3_1", "[128001,128008,128009]"}, {"gptoss", "gptoss", "[200002,199999,200012]"},
 	} {
-		definition, err := os.ReadFile(filepath.Join(cache, "turnpack", "tokenizers-kit", m.name, "tokenizer.json"))
-		if err != nil {
-			b.Skip("SKIPPED FOR LACK OF A TOKENIZER: run internal/oracle/tokenizers.sh to fetch them")
-		}
-		source, err := os.ReadFile(filepath.Join(cache, "turnpack", "templates-kit", m.template+".jinja"))
-		if err != nil {
-			b.Skip("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh to fetch them")
-		}
-		files := fstest.MapFS{"tokenizer.json": {Data: definition}, "chat_template.jinja": {Data: source},
+		source, err := os.ReadFile(filepath.Join(kit.Templates(b), m.template+".jinja"))
+		require.NoError(b, err)
+		files := fstest.MapFS{"tokenizer.json": {Data: kit.Tokenizer(b, m.name)}, "chat_template.jinja": {Data: source},
 			"generation_config.json": {Data: []byte(`{"eos_token_id":` + m.stops + `}`)}}
 		b.Run(m.name, func(b *testing.B) {
 			for range b.N {

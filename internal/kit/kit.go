@@ -38,25 +38,50 @@ func OneGoroutine(t testing.TB) {
 // Qwen3 is the Qwen3 model folder of the tokenizers kit.
 func Qwen3(t testing.TB) fstest.MapFS {
 	t.Helper()
-	dir := Dir(t, "conformance", "tokenizers")
-	packed, err := os.ReadFile(filepath.Join(dir, "qwen3.tokenizer.json.zst"))
+	config, err := os.ReadFile(Dir(t, "conformance", "tokenizers", "qwen3.tokenizer_config.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	z, err := zstd.NewReader(nil)
+	return fstest.MapFS{"tokenizer.json": {Data: Tokenizer(t, "qwen3")}, "tokenizer_config.json": {Data: config}}
+}
+
+// Tokenizer is the tokenizer.json of a tokenizer that the kit stores or that was fetched.
+func Tokenizer(t testing.TB, name string) []byte {
+	t.Helper()
+	plain := filepath.Join(Dir(t, "conformance", "tokenizers"), name+".tokenizer.json")
+	packed, err := os.ReadFile(plain + ".zst")
+	if err == nil {
+		z, err := zstd.NewReader(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer z.Close()
+		definition, err := z.DecodeAll(packed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return definition
+	}
+	for _, path := range []string{plain, filepath.Join(Fetched(t), name, "tokenizer.json")} {
+		if definition, err := os.ReadFile(path); err == nil {
+			return definition
+		}
+	}
+	t.Skipf("SKIPPED FOR LACK OF A TOKENIZER: %s is not there; run internal/oracle/tokenizers.sh to fetch it", name)
+	return nil
+}
+
+// Fetched is the folder of the tokenizers that the kit only names:
+// internal/oracle/tokenizers.sh puts them there.
+func Fetched(t testing.TB) string { return filepath.Join(cache(t), "tokenizers-kit") }
+
+func cache(t testing.TB) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer z.Close()
-	tokenizer, err := z.DecodeAll(packed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := os.ReadFile(filepath.Join(dir, "qwen3.tokenizer_config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fstest.MapFS{"tokenizer.json": {Data: tokenizer}, "tokenizer_config.json": {Data: config}}
+	return filepath.Join(dir, "turnpack")
 }
 
 // Templates is the folder of the templates kit's template texts. They come from a
@@ -65,11 +90,7 @@ func Templates(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("TURNPACK_TEMPLATES")
 	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir = filepath.Join(cache, "turnpack", "templates-kit")
+		dir = filepath.Join(cache(t), "templates-kit")
 	}
 	if found, _ := filepath.Glob(filepath.Join(dir, "*.jinja")); len(found) == 0 {
 		t.Skip("SKIPPED FOR LACK OF TEMPLATES: run internal/oracle/templates.sh, or name a folder of templates in TURNPACK_TEMPLATES")

@@ -18,7 +18,7 @@ python=$(sh "$here/python.sh")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/turnpack
 if [ -d ../shared/conformance ]; then
   sh "$here/peers.sh" "$python" "$cache/peers"
-  [ "$(find "$cache/templates-kit" -name '*.jinja' 2>/dev/null | wc -l)" -ge 72 ] || sh "$here/templates.sh" >/dev/null
+  sh "$here/templates.sh" >/dev/null
   sh "$here/tokenizers.sh" >/dev/null
 fi
 exec "$python" "$here/conformance.py" bin/turnpack ../shared "$cache"

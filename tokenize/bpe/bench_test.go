@@ -100,7 +100,7 @@ func encodeAll(b *testing.B, tok *bpe.Tokenizer, e *tokenize.Encoding, parts []s
 
 // BenchmarkEncodeCold measures a cache that has seen nothing.
 func BenchmarkEncodeCold(b *testing.B) {
-	def := definition(b, benchName())
+	def := kit.Tokenizer(b, benchName())
 	for name, text := range corpus(b) {
 		for _, size := range partSizes {
 			parts := cut(text, size)
@@ -232,7 +232,7 @@ func BenchmarkLoadCompiled(b *testing.B) {
 
 func BenchmarkLoad(b *testing.B) {
 	for _, name := range []string{"qwen3", "gptoss"} {
-		def := definition(b, name)
+		def := kit.Tokenizer(b, name)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {

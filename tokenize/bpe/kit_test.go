@@ -1,16 +1,12 @@
 package bpe_test
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
@@ -18,41 +14,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/tokenizetest"
 )
 
-// definition returns a tokenizer.json of the tokenizers kit, or of the folder
-// that internal/oracle/tokenizers.sh fills.
-func definition(t testing.TB, name string) []byte {
-	t.Helper()
-	dir := kit.Dir(t, "conformance", "tokenizers")
-	if data, err := os.ReadFile(filepath.Join(dir, name+".tokenizer.json")); err == nil {
-		return data
-	}
-	if f, err := os.Open(filepath.Join(dir, name+".tokenizer.json.zst")); err == nil {
-		defer f.Close()
-		z, err := zstd.NewReader(f)
-		require.NoError(t, err)
-		defer z.Close()
-		var b bytes.Buffer
-		_, err = io.Copy(&b, z)
-		require.NoError(t, err)
-		return b.Bytes()
-	}
-	data, err := os.ReadFile(filepath.Join(fetched(t), name, "tokenizer.json"))
-	if err != nil {
-		t.Skipf("SKIPPED FOR LACK OF A TOKENIZER: %s is not there; run internal/oracle/tokenizers.sh to fetch it", name)
-	}
-	return data
-}
-
-func fetched(t testing.TB) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	return filepath.Join(cache, "turnpack", "tokenizers-kit")
-}
-
 func load(t testing.TB, name string) *bpe.Tokenizer {
 	t.Helper()
-	tok, err := bpe.Parse(name, definition(t, name))
+	tok, err := bpe.Parse(name, kit.Tokenizer(t, name))
 	require.NoError(t, err)
 	return tok
 }
@@ -67,7 +31,7 @@ func TestKit(t *testing.T) {
 }
 
 func TestKitKimi(t *testing.T) {
-	tok, err := bpe.LoadTiktokenFS(os.DirFS(fetched(t)), "kimi_k2")
+	tok, err := bpe.LoadTiktokenFS(os.DirFS(kit.Fetched(t)), "kimi_k2")
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("SKIPPED FOR LACK OF A TOKENIZER: kimi_k2 is not there; run internal/oracle/tokenizers.sh to fetch it")
 	}

@@ -191,7 +191,7 @@ func TestCompiled(t *testing.T) {
 }
 
 func TestTiktoken(t *testing.T) {
-	tok, err := bpe.LoadTiktokenFS(os.DirFS(fetched(t)), "llama3_tiktoken")
+	tok, err := bpe.LoadTiktokenFS(os.DirFS(kit.Fetched(t)), "llama3_tiktoken")
 	if err != nil {
 		t.Skip("SKIPPED FOR LACK OF A TOKENIZER: run internal/oracle/tokenizers.sh to fetch llama3_tiktoken")
 	}

@@ -28,7 +28,7 @@ func TestSuite(t *testing.T) {
 		return
 	}
 	t.Run("kimi_k2", func(t *testing.T) {
-		tok, err := bpe.LoadTiktokenFS(os.DirFS(fetched(t)), "kimi_k2")
+		tok, err := bpe.LoadTiktokenFS(os.DirFS(kit.Fetched(t)), "kimi_k2")
 		if err != nil {
 			t.Skip("SKIPPED FOR LACK OF A TOKENIZER: run internal/oracle/tokenizers.sh to fetch kimi_k2")
 		}
@@ -64,7 +64,7 @@ func TestSeenText(t *testing.T) {
 		lines = append(lines, b.String()+"\n")
 	}
 	for _, name := range []string{"qwen3", "deepseek_v3"} {
-		seen, data := load(t, name), definition(t, name)
+		seen, data := load(t, name), kit.Tokenizer(t, name)
 		for round := range 6 {
 			var b strings.Builder
 			for range 300 {
@@ -105,7 +105,7 @@ func TestNoAllocations(t *testing.T) {
 func TestMarkedBeginnings(t *testing.T) {
 	for _, scheme := range []string{"first", "always", "never"} {
 		t.Run(scheme, func(t *testing.T) {
-			tok, err := bpe.Parse(scheme, kit.WithMetaspace(t, definition(t, "tiny_spm"), scheme))
+			tok, err := bpe.Parse(scheme, kit.WithMetaspace(t, kit.Tokenizer(t, "tiny_spm"), scheme))
 			require.NoError(t, err)
 			tokenizetest.Run(t, tok, tokenizetest.Options{})
 		})

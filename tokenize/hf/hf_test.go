@@ -3,15 +3,11 @@
 package hf_test
 
 import (
-	"bytes"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
@@ -22,8 +18,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/tokenizetest"
 )
 
-// definition returns the tokenizer.json of a kit, of a fetched tokenizer, or of
-// the module ("embedded").
+// definition returns the tokenizer.json of a kit, or of the module ("embedded").
 func definition(t testing.TB, name string) []byte {
 	t.Helper()
 	if name == "embedded" {
@@ -31,28 +26,7 @@ func definition(t testing.TB, name string) []byte {
 		require.NoError(t, err)
 		return b
 	}
-	dir := kit.Dir(t, "conformance", "tokenizers")
-	if b, err := os.ReadFile(filepath.Join(dir, name+".tokenizer.json")); err == nil {
-		return b
-	}
-	f, err := os.Open(filepath.Join(dir, name+".tokenizer.json.zst"))
-	if err != nil {
-		cache, err := os.UserCacheDir()
-		require.NoError(t, err)
-		b, err := os.ReadFile(filepath.Join(cache, "turnpack", "tokenizers-kit", name, "tokenizer.json"))
-		if err != nil {
-			t.Skipf("SKIPPED FOR LACK OF A TOKENIZER: %s is not there; run internal/oracle/tokenizers.sh to fetch it", name)
-		}
-		return b
-	}
-	defer f.Close()
-	z, err := zstd.NewReader(f)
-	require.NoError(t, err)
-	defer z.Close()
-	var b bytes.Buffer
-	_, err = io.Copy(&b, z)
-	require.NoError(t, err)
-	return b.Bytes()
+	return kit.Tokenizer(t, name)
 }
 
 func load(t testing.TB, name string) *hf.Tokenizer {
