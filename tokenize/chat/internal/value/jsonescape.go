@@ -12,6 +12,8 @@ var shortEscapes = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': '
 
 const hexDigits = "0123456789abcdef"
 
+const escapeBlock = 32 // bytes of a step of escapeBlocks
+
 // putEscape writes the escape of c and returns its length.
 func putEscape(buf []byte, c byte) int {
 	if e := shortEscapes[c]; e != 0 {
@@ -57,10 +59,18 @@ func (t *Text) escaped(text string) {
 	}
 }
 
-// putEscaped writes text with its escapes and returns the length. Eight bytes are tested
-// and copied at a time.
+// putEscaped writes text with its escapes and returns the length; buf has room for six
+// times as much and eight bytes.
 func putEscaped(buf []byte, text string) int {
 	i, d := 0, 0
+	for hasBlocks && len(text)-i >= 2*escapeBlock {
+		read, written := escapeBlocks(buf[d:], text[i:], &shortEscapes)
+		i, d = i+read, d+written
+		if len(text)-i >= 2*escapeBlock { // it ended at a byte with a longer escape
+			d += putEscape(buf[d:], text[i])
+			i++
+		}
+	}
 	for i+8 <= len(text) {
 		// Slices of known length: what is next waits for little but the place of the hit.
 		w := word(text[i : i+8])

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -56,5 +57,35 @@ func TestEscapingWordsIsEscapingCharacters(t *testing.T) {
 		if out.escaped(whole); !bytes.Equal(out.B, want) {
 			t.Fatalf("seed %d: %q: got %q, want %q", seed, text, out.B, want)
 		}
+	}
+}
+
+// Every byte at every place of a text of several blocks, before an escape that follows
+// it at some distance; nothing is written behind the room for the escapes.
+func TestEscapingBlocks(t *testing.T) {
+	const size, room = 160, 6*160 + 8
+	plain := strings.Repeat("0123456789abcdefghijklmnopqrstuv", 5)
+	buf := bytes.Repeat([]byte{0xee}, room+256)
+	for at := range size {
+		for c := range 256 {
+			text := []byte(plain)
+			text[at] = byte(c)
+			if next := at + 1 + (at*7+c)%70; next < size {
+				text[next] = "\n\x1b"[c&1]
+			}
+			var want []byte
+			for left := string(text); left != ""; {
+				n := 0
+				want, n = (&JSON{}).appendEscape(want, left)
+				left = left[n:]
+			}
+			n := putEscaped(buf[:room], string(text))
+			if !bytes.Equal(buf[:n], want) {
+				t.Fatalf("%q: got %q, want %q", text, buf[:n], want)
+			}
+		}
+	}
+	if bytes.Count(buf[room:], []byte{0xee}) != 256 {
+		t.Fatal("bytes behind the room were written")
 	}
 }
