@@ -389,14 +389,14 @@ func appendFields(out []field, res *chat.Result, at int, index []int32) []field 
 	res.EachField(at, func(from *chat.Field, start, end int) {
 		message, part, call := int32(-1), partOther, uint16(0)
 		if m := from.Message; m >= 0 {
-			p, c := placeOf(from)
+			p := partOf(from)
 			if p == partRole {
 				if knownRole(res.Text[start:end]) {
 					return
 				}
 				part = partRole
 			} else if message = index[m]; message >= 0 {
-				part, call = p, c
+				part, call = p, from.Call
 			}
 		}
 		n := len(out)
@@ -427,37 +427,21 @@ func knownRole(role string) bool {
 	return lower != role && knownRole(lower)
 }
 
-// placeOf tells which part of a message a field belongs to, by the key below the
-// message, and the index of its tool call. A role is recorded text, but a part of the frame
-// around a message wherever a template writes it, and written by the template itself
-// in a generation prompt.
-func placeOf(f *chat.Field) (part, uint16) {
-	if f.Depth == 3 && f.Key == "role" && !f.IsKey {
-		return partRole, 0
-	}
-	call := int32(0)
-	for ; f.Depth > 3; f = f.Parent {
-		call = f.Index
-	}
-	if f.IsKey {
-		return partOther, 0
-	}
-	p := partNamed(f.Key)
-	if p != partToolCall {
-		call = 0
-	}
-	return p, uint16(call)
-}
-
-// partNamed is the part that a key of a message holds.
-func partNamed(key string) part {
-	switch key {
-	case "content":
+// partOf is the part of a message that a field of one belongs to. A role is recorded
+// text, but a part of the frame around a message wherever a template writes it, and
+// written by the template itself in a generation prompt.
+func partOf(f *chat.Field) part {
+	switch f.Part {
+	case chat.PartContent:
 		return partContent
-	case "reasoning_content", "thinking", "reasoning":
+	case chat.PartReasoning:
 		return partReasoning
-	case "tool_calls":
+	case chat.PartToolCalls:
 		return partToolCall
+	case chat.PartRole:
+		if !f.IsKey {
+			return partRole
+		}
 	}
 	return partOther
 }

@@ -129,9 +129,9 @@ func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 		case o.Message != m || !o.Exact:
 			out = append(out, o)
 			continue
-		case partOfMessage(o.Field) == partReasoning:
+		case partOfMessage(o.Field) == chat.PartReasoning:
 			has, had = shown.Reasoning, recorded.Reasoning
-		case partOfMessage(o.Field) != partContent:
+		case partOfMessage(o.Field) != chat.PartContent:
 			out = append(out, o)
 			continue
 		}
@@ -161,9 +161,9 @@ func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 }
 
 // partOfMessage is the part that a field of a message belongs to.
-func partOfMessage(field string) part {
+func partOfMessage(field string) chat.Part {
 	key, _, _ := strings.Cut(field, "/")
-	return partNamed(key)
+	return chat.PartOf(key)
 }
 
 // At returns the origins of the bytes [start, end) of t, cut to them where they

@@ -9,8 +9,24 @@ import (
 // Field is a place in a conversation: a string, a number, a constant, or a dict
 // key. Within one Conversation equal pointers mean the same place. Path gives
 // the JSON pointer into {messages, tools, documents} (suffix "#key" for a dict
-// key), Message the message index or -1, Elements the path elements.
+// key), Message the message index or -1, Part to what of the message it belongs,
+// Elements the path elements.
 type Field = value.Field
+
+// Part tells to what of its message a Field belongs; PartOf gives that of a key.
+type Part = value.Part
+
+// The parts of a message. PartOther is all else.
+const (
+	PartOther     = value.PartOther
+	PartRole      = value.PartRole
+	PartContent   = value.PartContent
+	PartReasoning = value.PartReasoning
+	PartToolCalls = value.PartToolCalls
+)
+
+// PartOf is the part that a key of a message holds.
+func PartOf(key string) Part { return value.PartOf(key) }
 
 // ConversationOptions configures NewConversation.
 type ConversationOptions struct {

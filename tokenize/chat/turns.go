@@ -156,7 +156,7 @@ type dataRange struct{ first, last int }
 
 // header says whether a field is part of the header of a message.
 func header(f *Field) bool {
-	return f.Depth == 3 && f.Key == "role"
+	return f.Part == PartRole
 }
 
 // index finds where the text of the messages from first on stands.

@@ -11,14 +11,11 @@ type Arena struct {
 	items   slab[Value]
 }
 
-// Field stores a Field and sets its depth.
+// Field stores a Field and sets its part.
 func (a *Arena) Field(f Field) *Field {
 	p := &a.fields.take(1)[0]
 	*p = f
-	p.Depth = 1
-	if f.Parent != nil {
-		p.Depth += f.Parent.Depth
-	}
+	p.place()
 	return p
 }
 

@@ -12,11 +12,56 @@ type Field struct {
 	Parent *Field
 	Key    string // of the parent dict, where Index < 0
 	Index  int32  // in the parent list, or -1
-	IsKey  bool   // the dict key itself, not its value
-	Scalar bool   // a number, true, false or null rather than text
-	Depth  uint16 // number of path elements: 3 for the fields of a message
 	// Message is the index of the message this belongs to, or -1.
 	Message int32
+	Call    uint16 // of PartToolCalls: the index of the call in the message
+	Part    Part
+	IsKey   bool // the dict key itself, not its value
+	Scalar  bool // a number, true, false or null rather than text
+}
+
+// Part tells to what of its message a Field belongs.
+type Part uint8
+
+const (
+	PartOther     Part = iota // names, ids of results, keys of the message; anything of no message
+	PartRole                  // the role, and the key of it
+	PartContent               // all under "content"
+	PartReasoning             // all under "reasoning_content", "reasoning" or "thinking"
+	PartToolCalls             // all under "tool_calls"
+)
+
+// PartOf is the part that a key of a message holds.
+func PartOf(key string) Part {
+	switch key {
+	case "role":
+		return PartRole
+	case "content":
+		return PartContent
+	case "reasoning_content", "thinking", "reasoning":
+		return PartReasoning
+	case "tool_calls":
+		return PartToolCalls
+	}
+	return PartOther
+}
+
+// place sets Part and Call by what stands above f: the lists of the input, their
+// items, and the keys of these.
+func (f *Field) place() {
+	up := f.Parent
+	switch {
+	case up == nil || up.Parent == nil:
+	case up.Parent.Parent == nil:
+		if p := PartOf(f.Key); f.Message >= 0 && (p == PartRole || !f.IsKey) {
+			f.Part = p
+		}
+	default:
+		f.Part, f.Call = up.Part, up.Call
+		if up.Parent.Parent.Parent == nil && f.Part == PartToolCalls {
+			f.Call = uint16(max(0, f.Index))
+		}
+	}
 }
 
 // Path returns the JSON pointer into {messages, tools, documents}; the suffix

@@ -1,0 +1,48 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every text of the input knows its part of the message, however deep it stands and
+// whatever keys with the names of parts stand below or outside messages.
+func TestPartsOfFields(t *testing.T) {
+	messages, err := ParseJSON([]byte(`[{"role":"Lrole","content":[{"type":"Lcontent","content":"Lcontent","tool_calls":["Lcontent"]}],"name":"Lother",
+		"thinking":"Lreasoning","tool_calls":[{"id":"L0"},{"id":"L1","function":{"name":"L1","role":"L1","arguments":{"content":["L1","L1"]}}}],"extra":{"content":"Lother"}}]`))
+	require.NoError(t, err)
+	tools, err := ParseJSON([]byte(`[{"content":"Lother","tool_calls":["Lother"],"role":"Lother"}]`))
+	require.NoError(t, err)
+	c, err := NewConversation(messages, tools, Null(), ConversationOptions{})
+	require.NoError(t, err)
+	tmpl, err := Compile(`{{ messages|tojson }}{{ tools|tojson }}`, Options{})
+	require.NoError(t, err)
+	res, err := tmpl.Render(t.Context(), c, Input{})
+	require.NoError(t, err)
+	names := map[Part]string{PartOther: "other", PartRole: "role", PartContent: "content", PartReasoning: "reasoning"}
+	texts, keys := 0, 0
+	for s := range res.Spans() {
+		switch {
+		case s.Field == nil:
+		case s.Field.IsKey && strings.Count(s.Field.Path(), "/") == 3: // of a message or a tool
+			want := PartOther
+			if s.Field.Path() == "/messages/0/role#key" {
+				want = PartRole
+			}
+			require.Equal(t, want, s.Field.Part, s.Field.Path())
+			keys++
+		case !s.Field.IsKey:
+			want := "L" + names[s.Field.Part]
+			if s.Field.Part == PartToolCalls {
+				want = fmt.Sprint("L", s.Field.Call)
+			}
+			require.Equal(t, want, res.Text[s.Start:s.End], s.Field.Path())
+			texts++
+		}
+	}
+	require.Equal(t, 17, texts) // thinking is written as reasoning_content too
+	require.Positive(t, keys)
+}
