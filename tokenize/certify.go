@@ -72,7 +72,8 @@ type Certificate struct {
 	Template  string    `json:"template"`
 	Findings  []Finding `json:"findings"`
 	// ToolUse is of the template that rollouts with tools take, nil unless the folder
-	// has one of their own. Then the findings above are of rollouts without tools.
+	// has one of their own. Then the findings above are of rollouts without tools, none
+	// where the folder has no template for those: they are refused.
 	ToolUse *Certificate `json:"tool_use,omitempty"`
 }
 
@@ -90,15 +91,20 @@ func (c *Certificate) Verdict(p Property) Verdict {
 // holds. Each finding carries the conversation that decided it; a property
 // that holds does so for the probes. Where rollouts with tools have a template of
 // their own, it gets the probes with tools, and a certificate of its own. A model
-// without a template is a KindTemplate error.
+// that has a template for neither is a KindTemplate error.
 func Certify(ctx context.Context, m *Model) (*Certificate, error) {
-	if m.Template == nil {
-		return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the model has no chat template to certify")
+	if m.Template == nil && m.toolUse == nil {
+		lacks := *m.lacks(&rollout.Rollout{})
+		lacks.Kind = rollout.KindTemplate
+		return nil, &lacks
 	}
 	if m.toolUse == nil {
 		return certify(ctx, m, toolsAsProbed)
 	}
-	out, err := certify(ctx, m, toolsNever)
+	out, err := &Certificate{Tokenizer: m.Tokenizer.Digest(), Findings: []Finding{}}, error(nil)
+	if m.Template != nil {
+		out, err = certify(ctx, m, toolsNever)
+	}
 	if err == nil {
 		out.ToolUse, err = certify(ctx, m.toolUse, toolsAlways)
 	}

@@ -108,6 +108,11 @@ func TestCertifyNeedsATemplate(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tokenize.Certify(t.Context(), m)
 	require.ErrorIs(t, err, rollout.KindTemplate)
+	m, err = tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: b}, "additional_chat_templates/rag.jinja": {Data: []byte(chatML)}}, ".")
+	require.NoError(t, err)
+	_, err = tokenize.Certify(t.Context(), m)
+	require.ErrorIs(t, err, rollout.KindTemplate)
+	require.ErrorContains(t, err, "rag")
 }
 
 func TestGenerationPrompt(t *testing.T) {
@@ -136,16 +141,27 @@ func TestCertifyToolUse(t *testing.T) {
 		{"a template that takes none", "{% if tools %}{{ raise_exception('no tools') }}{% endif %}" + chatML, chatML, nil},
 		{"the one for tools lacks a prompt", chatML, turns, []tokenize.Property{tokenize.PropGenerationPrompt}},
 		{"the default one lacks a prompt", turns, chatML, []tokenize.Property{tokenize.PropGenerationPrompt}},
+		{"no default one", "", chatML, nil},
+		{"no default one, and no prompt", "", turns, []tokenize.Property{tokenize.PropGenerationPrompt}},
 	} {
-		m, err := tokenize.LoadFS(fstest.MapFS{
+		files := fstest.MapFS{
 			"tokenizer.json": {Data: tok}, "tokenizer_config.json": {Data: []byte(`{"eos_token":"<|im_end|>"}`)},
 			"chat_template.jinja": {Data: []byte(c.plain)}, "additional_chat_templates/tool_use.jinja": {Data: []byte(c.tools)},
-		}, ".")
+		}
+		if c.plain == "" {
+			delete(files, "chat_template.jinja")
+		}
+		m, err := tokenize.LoadFS(files, ".")
 		require.NoError(t, err)
 		cert, err := tokenize.Certify(t.Context(), m)
 		require.NoError(t, err)
 		require.Equal(t, c.missing, cert.Missing(tokenize.Merged), c.reason)
-		require.Equal(t, tokenize.NotApplicable, cert.Verdict(tokenize.PropToolCalls), c.reason)
+		if c.plain != "" {
+			require.Equal(t, tokenize.NotApplicable, cert.Verdict(tokenize.PropToolCalls), c.reason)
+		} else {
+			require.Equal(t, []tokenize.Finding{}, cert.Findings, "nothing writes rollouts without tools")
+			require.Empty(t, cert.Template)
+		}
 		require.Equal(t, tokenize.Fails, cert.ToolUse.Verdict(tokenize.PropToolCalls), "ChatML writes none")
 		for _, f := range cert.ToolUse.Findings {
 			require.NotEqual(t, tokenize.NotApplicable, f.Verdict, "%s: %s %s", c.reason, f.Property, f.Detail)

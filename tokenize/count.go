@@ -32,8 +32,8 @@ func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*renderer, 
 	if err := e.made(); err != nil {
 		return nil, err
 	}
-	if e.model.Template == nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the model has no chat template, so a context cannot be measured")
+	if e.model.of(r).Template == nil {
+		return nil, e.model.lacks(r)
 	}
 	return newRenderer(ctx, e.model, r, e.opts.Kwargs, e.opts.Now)
 }

@@ -143,7 +143,7 @@ func (j *job) setRecorded(b *rollout.SequenceBuilder, turn, from, at, n int) {
 
 func (j *job) identity() rollout.Identity {
 	return rollout.Identity{Rollout: j.r.ID, Group: j.r.Group, FirstTurn: -1, LastTurn: -1, FirstStep: -1, LastStep: -1,
-		Tokenizer: j.model.Tokenizer.Digest(), Template: j.model.of(j.r).templateDigest}
+		Tokenizer: j.model.Tokenizer.Digest(), Template: j.model.TemplateDigest()}
 }
 
 func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {
@@ -164,11 +164,10 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		return nil, nil
 	}
 	if j.render == nil {
-		lack, fix := "the model has no chat template", "use Merged or PerStep with captured ids, or add chat_template.jinja"
-		if len(j.r.Messages) == 0 {
-			lack, fix = "the rollout has no messages", "use Merged or PerStep, which take its captured ids"
+		if len(j.r.Messages) > 0 {
+			return nil, j.model.lacks(j.r)
 		}
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but %s", lack).WithFix("%s", fix)
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but the rollout has no messages").WithFix("use Merged or PerStep, which take its captured ids")
 	}
 	j.render.spent, j.pieces.spent = j.pieces.spent, spent{}
 	doc, err := j.render.document()

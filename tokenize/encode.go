@@ -244,9 +244,12 @@ func (j *job) encodeTurns() error {
 				recall.rendered(j.prompts[i].keep)
 			}
 		}
+		if !captured && !rendered && t.Message >= 0 && j.render == nil {
+			return within(j.model.lacks(j.r), where)
+		}
 		if !captured && !rendered {
 			return rollout.Errorf(rollout.KindInput, where, "turn has neither captured prompt ids nor messages to render").
-				WithFix("record prompt_ids, or load a model with a chat template")
+				WithFix("record prompt_ids or messages")
 		}
 		if err := j.completion(t, c, &text, rendered, frames); err != nil {
 			return within(err, where)

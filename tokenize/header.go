@@ -3,7 +3,6 @@ package tokenize
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -11,12 +10,8 @@ import (
 // GenerationPrompt is the token sequence with which the chat template opens an
 // assistant turn, nil when the model has no template or it writes none.
 func (m *Model) GenerationPrompt(ctx context.Context) ([]rollout.TokenID, error) {
-	if m.Template == nil {
-		return nil, nil
-	}
-	r := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "x"}}}
-	x, err := newRenderer(ctx, m, r, nil, time.Time{})
-	if err != nil {
+	x, err := m.probe(ctx, user("x"))
+	if x == nil {
 		return nil, err
 	}
 	bare, err := x.document()

@@ -19,7 +19,8 @@ import (
 // safe for concurrent use and must not be changed.
 type Model struct {
 	Tokenizer Tokenizer
-	// Template is the default chat template, nil when the folder has none.
+	// Template is the default chat template, nil when the folder has none. Rollouts
+	// with tools may take another one, with or without it.
 	Template *chat.Template
 	// Stops are the ids that end a completion: the eos ids of
 	// generation_config.json, else of config.json, with the tokenizer's eos_token.
@@ -28,7 +29,8 @@ type Model struct {
 	SpecialTokens map[string]string
 
 	templateDigest string
-	toolUse        *Model // this one with the template for rollouts that have tools, if the folder has one
+	toolUse        *Model   // this one with the template for rollouts that have tools, if the folder has one
+	names          []string // of the folder's templates, where none is the default one
 	reply          *replyRule
 	shape          shape
 	tools          *toolbox
@@ -39,9 +41,13 @@ type LoadOptions struct {
 	// Engine makes the tokenizer from the content of tokenizer.json; nil is the
 	// pure-Go engine (tokenize/bpe). tokenize/hf has the other one.
 	Engine func(name string, tokenizerJSON []byte) (Tokenizer, error)
-	// Template names the chat template of a folder that has several; "" is the
-	// default one, and the one named tool_use for rollouts with tools.
+	// Template names the chat template of a folder that has several, for all
+	// rollouts; "" is the default one, and the one named tool_use for rollouts with
+	// tools. A name that the folder lacks is a KindTemplate error.
 	Template string
+	// TemplateText is the text of a chat template in place of those of the folder;
+	// "" takes theirs. Its errors name no file.
+	TemplateText string
 	// Chat bounds what a template may do.
 	Chat chat.Options
 }
@@ -51,7 +57,9 @@ type LoadOptions struct {
 // only it (or added_tokens.json) names, the chat template
 // (chat_template.jinja with additional_chat_templates/NAME.jinja, or the
 // chat_template of the configuration) and generation_config.json. A folder without
-// a template loads; it can encode captured token ids only.
+// a template loads; it can encode captured token ids only. So does one with named
+// templates alone, for rollouts that none of them is meant for: they need one named
+// default, or tool_use where they have tools.
 func Load(dir string) (*Model, error) { return LoadDir(dir, LoadOptions{}) }
 
 // LoadDir is Load with options. Errors name the files in dir.

@@ -52,7 +52,7 @@ type spent struct {
 // newRenderer prepares the rollout's messages; nil when the model has no
 // template.
 func (j *job) newRenderer() (*renderer, error) {
-	if j.model.Template == nil || len(j.r.Messages) == 0 {
+	if j.model.of(j.r).Template == nil || len(j.r.Messages) == 0 {
 		return nil, nil
 	}
 	return newRenderer(j.ctx, j.model, j.r, j.opts.Kwargs, j.opts.Now)

@@ -2,7 +2,6 @@ package tokenize
 
 import (
 	"context"
-	"time"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -11,13 +10,9 @@ import (
 // the stop token that the model samples, for lineage.Options.StopRewrites; nil
 // where it shows the same. The template is asked with a plain reply.
 func (m *Model) StopRewrites(ctx context.Context) (map[rollout.TokenID]rollout.TokenID, error) {
-	if m.Template == nil {
-		return nil, nil
-	}
 	reply := rollout.Message{Role: rollout.RoleAssistant, Content: "Reply."}
-	r := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "x"}, reply, {Role: rollout.RoleUser, Content: "y"}}}
-	x, err := newRenderer(ctx, m, r, nil, time.Time{})
-	if err != nil {
+	x, err := m.probe(ctx, user("x"), reply, user("y"))
+	if x == nil {
 		return nil, err
 	}
 	behind := func(messages int) (string, error) {

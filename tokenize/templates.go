@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -27,51 +29,60 @@ var templateDirs = []string{"additional_chat_templates", "chat_templates"}
 // templateSource is the text of a chat template and the file it stands in.
 type templateSource struct{ text, file string }
 
-// addTemplates gives m the template that the options name, else the default one
-// and, for rollouts with tools, the one named tool_use, as transformers chooses.
+// addTemplates gives m the template that the options name or hold, else the default
+// one and, for rollouts with tools, the one named tool_use, as transformers chooses.
 func (l *folder) addTemplates(m *Model, config *tokenizerConfig) error {
+	if l.opts.TemplateText != "" {
+		if l.opts.Template != "" {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "LoadOptions"}, "both the name of a template and a text are given").WithFix("leave Template or TemplateText empty")
+		}
+		return l.finish(m, templateSource{text: l.opts.TemplateText})
+	}
 	found, err := l.templates(config)
 	if err != nil {
 		return err
 	}
-	want := l.opts.Template
-	if want == "" {
-		want = defaultTemplate
-	}
-	source, ok := found[want]
-	if !ok && (len(found) > 0 || l.opts.Template != "") {
-		err := rollout.Errorf(rollout.KindTemplate, rollout.Where{File: l.dir}, "no chat template is named %q", want)
-		if len(found) > 0 {
-			err = err.WithFix("take one of %s", strings.Join(slices.Sorted(maps.Keys(found)), ", "))
+	names := slices.Sorted(maps.Keys(found))
+	if want := l.opts.Template; want != "" {
+		source, ok := found[want]
+		if !ok {
+			err := rollout.Errorf(rollout.KindTemplate, rollout.Where{File: l.dir}, "no chat template is named %q", want)
+			if len(names) > 0 {
+				err = err.WithFix("take one of %s", strings.Join(names, ", "))
+			}
+			return err
 		}
-		return err
+		return l.finish(m, source)
 	}
-	tools, ok := found[toolUseTemplate]
-	if ok && l.opts.Template == "" {
+	if tools, ok := found[toolUseTemplate]; ok {
 		other := *m
 		if err := l.finish(&other, tools); err != nil {
 			return err
 		}
 		m.toolUse = &other
 	}
-	return l.finish(m, source)
+	if source, ok := found[defaultTemplate]; ok {
+		return l.finish(m, source)
+	}
+	m.names = names
+	m.finish()
+	return nil
 }
 
-// finish compiles the template of m, if there is one.
+// finish compiles the template of m.
 func (l *folder) finish(m *Model, source templateSource) (err error) {
-	if source.file != "" {
-		if m.Template, err = chat.Compile(source.text, l.opts.Chat); err != nil {
-			return inFile(err, source.file)
-		}
-		m.templateDigest = digest(source.text)
+	if m.Template, err = chat.Compile(source.text, l.opts.Chat); err != nil {
+		return inFile(err, source.file)
 	}
+	m.templateDigest = digest(source.text)
 	m.finish()
 	return nil
 }
 
 // TemplateDigest is "sha256:<hex>" of the template's text, or of the digests of both
-// texts where rollouts with tools have a template of their own; "" without any. Sequences
-// name the one that wrote them.
+// texts where rollouts with tools have a template of their own (that of a missing
+// default one is ""); "" without any. Sequences carry it, with tools or without, so
+// that the rows of one folder fit into one file.
 func (m *Model) TemplateDigest() string {
 	if m.toolUse == nil {
 		return m.templateDigest
@@ -90,6 +101,45 @@ func (m *Model) of(r *rollout.Rollout) *Model {
 		return m.toolUse
 	}
 	return m
+}
+
+// probe shows messages to the template that rollouts without tools take, else, where
+// there is none or it refuses them, to the one for rollouts with tools. It is nil
+// for a model without templates.
+func (m *Model) probe(ctx context.Context, messages ...rollout.Message) (*renderer, error) {
+	var refused error
+	for _, tools := range [][]rollout.Tool{nil, probeTools} {
+		r := &rollout.Rollout{Messages: messages, Tools: tools}
+		if m.of(r).Template == nil {
+			continue
+		}
+		x, err := newRenderer(ctx, m, r, nil, time.Time{})
+		if err == nil {
+			_, err = x.document()
+		}
+		if err == nil {
+			return x, nil
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	return nil, refused
+}
+
+// lacks is the error of a rollout that no template of the folder writes.
+func (m *Model) lacks(r *rollout.Rollout) *rollout.Error {
+	where := rollout.Where{Rollout: r.ID}
+	if len(m.names) == 0 {
+		return rollout.Errorf(rollout.KindInput, where, "the model has no chat template").
+			WithFix("add chat_template.jinja to its folder, or record the engine's token ids, which merged and per-step rows take")
+	}
+	kind, name := "without tools", defaultTemplate
+	if len(r.Tools) > 0 {
+		kind, name = "with tools", toolUseTemplate+" or "+defaultTemplate
+	}
+	return rollout.Errorf(rollout.KindTemplate, where, "rollouts %s take a chat template named %s; the model folder has only %s", kind, name, strings.Join(m.names, ", ")).
+		WithFix("load the folder with the name of the one that the engine used: --template NAME, in Go LoadOptions.Template")
 }
 
 // templates returns the chat templates of the folder by name. Files of their own
