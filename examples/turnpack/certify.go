@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,10 +13,11 @@ import (
 )
 
 type certifyCmd struct {
-	Model  string `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
-	Mode   string `help:"Rows that are to be made: merged, perstep or whole. What they need decides the exit code." enum:"merged,perstep,whole" default:"merged"`
-	Engine string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe"`
-	JSON   bool   `help:"Print the certificate with its probe conversations as JSON." name:"json"`
+	Model    string `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
+	Template string `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash)." placeholder:"NAME|FILE"`
+	Mode     string `help:"Rows that are to be made: merged, perstep or whole. What they need decides the exit code." enum:"merged,perstep,whole" default:"merged"`
+	Engine   string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe"`
+	JSON     bool   `help:"Print the certificate with its probe conversations as JSON." name:"json"`
 }
 
 // Help is the long help.
@@ -26,7 +28,7 @@ func (c *certifyCmd) Help() string {
 // Run certifies a model's chat template; a needed property that fails is an
 // error.
 func (c *certifyCmd) Run(p *program) error {
-	model, err := loadModel(c.Model, c.Engine)
+	model, err := loadModel(c.Model, c.Template, c.Engine)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -34,11 +36,12 @@ func (c *certifyCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	if model.Template == nil {
-		return &usageError{rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "the folder has no chat template").
-			WithFix("put chat_template.jinja into it")}
-	}
 	cert, err := tokenize.Certify(p.ctx, model)
+	if e, ok := errors.AsType[*rollout.Error](err); ok && e.Kind == rollout.KindTemplate {
+		none := *e
+		none.Where.File = c.Model
+		return &usageError{&none}
+	}
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,11 @@ func certificates(cert *tokenize.Certificate, mode tokenize.Mode) string {
 	if cert.ToolUse == nil {
 		return certificate(cert, mode)
 	}
-	return "template default, for rollouts without tools\n" + certificate(cert, mode) +
+	plain := "rollouts without tools are refused: the folder has no template default\n"
+	if len(cert.Findings) > 0 {
+		plain = "template default, for rollouts without tools\n" + certificate(cert, mode)
+	}
+	return plain +
 		"\ntemplate tool_use, for rollouts with tools\n" + certificate(cert.ToolUse, mode)
 }
 

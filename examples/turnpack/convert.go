@@ -29,11 +29,12 @@ import (
 )
 
 type convertCmd struct {
-	Model string   `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
-	In    []string `help:"Dump files or folders; more may follow as arguments." type:"path"`
-	More  []string `arg:"" optional:"" name:"dumps" help:"Dump files or folders." type:"path"`
-	Out   string   `help:"Output folder, or s3://BUCKET/PREFIX; a batch of one file is batch.parquet in it." default:"batch"`
-	Force bool     `help:"Replace an output that exists."`
+	Model    string   `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
+	Template string   `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash); else tool_use, where there is one, for rollouts with tools, and the default one." placeholder:"NAME|FILE"`
+	In       []string `help:"Dump files or folders; more may follow as arguments." type:"path"`
+	More     []string `arg:"" optional:"" name:"dumps" help:"Dump files or folders." type:"path"`
+	Out      string   `help:"Output folder, or s3://BUCKET/PREFIX; a batch of one file is batch.parquet in it." default:"batch"`
+	Force    bool     `help:"Replace an output that exists."`
 
 	Format  string   `help:"Dump format; auto looks at the content." default:"auto" group:"Reading:"`
 	OnError string   `help:"A bad record is left out and listed, and the exit status is then 3 (report) or 0 (skip); stop ends the run at the first." enum:"report,skip,stop" default:"report" group:"Reading:"`
@@ -73,7 +74,7 @@ func (c *convertCmd) Run(p *program) error {
 	if err := c.validate(); err != nil {
 		return &usageError{err}
 	}
-	model, err := loadModel(c.Model, c.Engine)
+	model, err := loadModel(c.Model, c.Template, c.Engine)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -16,8 +17,9 @@ func engines() map[string]func(name string, tokenizerJSON []byte) (tokenize.Toke
 	return m
 }
 
-// loadModel reads a model folder with the named engine.
-func loadModel(dir, engine string) (*tokenize.Model, error) {
+// loadModel reads a model folder, with a template as tokens.Load takes it and the
+// named engine.
+func loadModel(dir, template, engine string) (*tokenize.Model, error) {
 	all := engines()
 	load, ok := all[engine]
 	if !ok {
@@ -29,5 +31,5 @@ func loadModel(dir, engine string) (*tokenize.Model, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--engine"}, "engine %q is not part of this build, which has %s", engine, strings.Join(names, ", ")).
 			WithFix("build with 'make build-hf' for the Hugging Face engine")
 	}
-	return tokenize.LoadDir(dir, tokenize.LoadOptions{Engine: load})
+	return tokens.Load(dir, template, load)
 }

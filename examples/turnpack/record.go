@@ -54,7 +54,7 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 	r := &record{Version: 1, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest(), Options: map[string]any{}}
 	decides := *c
 	// What names places or decides how a run looks, not what it makes.
-	decides.Model, decides.In, decides.More, decides.Out, decides.Rewards = "", nil, nil, "", nil
+	decides.Model, decides.Template, decides.In, decides.More, decides.Out, decides.Rewards = "", "", nil, nil, "", nil
 	decides.OnError = "" // of a run that ends, what is left out only decides how
 	decides.Force, decides.Workers, decides.DryRun, decides.JSON, decides.Quiet = false, 0, false, false, false
 	text, err := json.Marshal(decides)
@@ -93,7 +93,7 @@ func (r *record) differs(made *record) []string {
 		out = append(out, "--model has another tokenizer")
 	}
 	if r.Template != made.Template {
-		out = append(out, "--model has another chat template")
+		out = append(out, "--model or --template gives another chat template")
 	}
 	if len(r.Inputs) != len(made.Inputs) {
 		return append(out, fmt.Sprintf("--in and --rewards named %d paths, now %d", len(made.Inputs), len(r.Inputs)))

@@ -12,14 +12,15 @@ import (
 )
 
 type showCmd struct {
-	File  string   `arg:"" help:"Parquet file of a batch, the folder it is in, or another file with token ids."`
-	Row   int      `arg:"" help:"Row number, from 0." default:"0"`
-	Model string   `help:"Model folder with the tokenizer the batch was made with; the embedded one is recognised."`
-	By    string   `help:"Colour tokens by: mask, source, logprob, advantage." enum:"mask,source,logprob,advantage" default:"mask"`
-	Token int      `help:"Print what is known of one token, counted from 0: its bytes, the message, field and bytes it is recorded in, and why it is trained or not." default:"-1"`
-	In    []string `help:"With --token: the dumps that the batch was made of, where its record does not name them." type:"path"`
-	Color string   `help:"Colour: auto, always, never." enum:"auto,always,never" default:"auto"`
-	Width int      `help:"Columns of the terminal; 0 asks it." default:"0"`
+	File     string   `arg:"" help:"Parquet file of a batch, the folder it is in, or another file with token ids."`
+	Row      int      `arg:"" help:"Row number, from 0." default:"0"`
+	Model    string   `help:"Model folder with the tokenizer the batch was made with; the embedded one is recognised."`
+	Template string   `help:"With --model and --token: the chat template that the batch was made with, where convert had one named." placeholder:"NAME|FILE"`
+	By       string   `help:"Colour tokens by: mask, source, logprob, advantage." enum:"mask,source,logprob,advantage" default:"mask"`
+	Token    int      `help:"Print what is known of one token, counted from 0: its bytes, the message, field and bytes it is recorded in, and why it is trained or not." default:"-1"`
+	In       []string `help:"With --token: the dumps that the batch was made of, where its record does not name them." type:"path"`
+	Color    string   `help:"Colour: auto, always, never." enum:"auto,always,never" default:"auto"`
+	Width    int      `help:"Columns of the terminal; 0 asks it." default:"0"`
 }
 
 // Run prints one row.
@@ -37,7 +38,7 @@ func (c *showCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	model, err := tokens.ModelOf(c.Model, rows.Tokenizer())
+	model, err := tokens.ModelOf(c.Model, c.Template, rows.Tokenizer())
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func encoded(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *
 			return s, nil
 		}
 	}
-	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the rollout gives other rows than the batch holds").WithFix("name the dumps and the model that the batch was made of")
+	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the rollout gives other rows than the batch holds").WithFix("name the dumps, the --model and the --template that the batch was made with")
 }
 
 // printToken prints what is known of token t of a row; src may be nil.

@@ -11,10 +11,11 @@ import (
 	"github.com/turnpack/turnpack/export/audit"
 )
 
-// ModelLoader makes the facts about a tokenizer from a model folder. The
+// ModelLoader makes the facts about a tokenizer from a model folder and the chat
+// template to take in it ("" for its own choice). The
 // command that wires this package gives one, so that it needs no tokenizer of
 // its own.
-type ModelLoader func(dir string) (audit.Model, error)
+type ModelLoader func(dir, template string) (audit.Model, error)
 
 const auditUsage = `audit [flags] FILE|FOLDER...
 
@@ -28,6 +29,7 @@ made.`
 func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr io.Writer) int {
 	fs := cli.New("audit", auditUsage)
 	model := fs.String("model", "", "model `FOLDER`: also looks for what only a tokenizer shows")
+	template := fs.String("template", "", "with --model: chat template of the folder by `NAME`, or a file in its place")
 	asJSON := fs.Bool("json", false, "write the report as JSON")
 	examples := fs.Int("examples", 3, "`N` places shown per rule")
 	failOn := fs.String("fail-on", "error", "`SEVERITY` that makes the exit status 1: error, warn or info")
@@ -40,10 +42,20 @@ func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr i
 	switch {
 	case len(files) == 0:
 		return cli.Mistake(fs, stderr, errors.New("no batch file is named"))
+	case *template != "" && *model == "":
+		return cli.Mistake(fs, stderr, errors.New("--template is of a model folder: name one with --model"))
 	case !known:
 		return cli.Mistake(fs, stderr, fmt.Errorf("--fail-on is %q, expected error, warn or info", *failOn))
 	}
-	worst, err := run(ctx, files, *model, *examples, load, *asJSON, stdout)
+	o := audit.Options{Examples: *examples}
+	if *model != "" {
+		var err error
+		if o.Model, err = load(*model, *template); err != nil {
+			fmt.Fprintln(stderr, "turnpack audit:", cli.Reason(err))
+			return cli.Usage
+		}
+	}
+	worst, err := run(ctx, files, o, *asJSON, stdout)
 	if err != nil {
 		fmt.Fprintln(stderr, "turnpack audit:", cli.Reason(err))
 		return cli.Usage
@@ -55,15 +67,7 @@ func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr i
 }
 
 // run audits files and prints the report.
-func run(ctx context.Context, files []string, model string, examples int, load ModelLoader, asJSON bool, stdout io.Writer) (audit.Severity, error) {
-	o := audit.Options{Examples: examples}
-	if model != "" {
-		m, err := load(model)
-		if err != nil {
-			return 0, err
-		}
-		o.Model = m
-	}
+func run(ctx context.Context, files []string, o audit.Options, asJSON bool, stdout io.Writer) (audit.Severity, error) {
 	files, err := cli.Batches(files)
 	if err != nil {
 		return 0, err

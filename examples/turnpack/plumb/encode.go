@@ -7,6 +7,7 @@ import (
 	"flag"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -35,13 +36,14 @@ type encodeAnswer struct {
 func encodeVerb() verb {
 	return verb{name: "encode", help: "native rollout line to token rows with loss masks", setup: func(fs *flag.FlagSet) starter {
 		dir := fs.String("model", "", "model folder")
+		template := fs.String("template", "", "chat template of the folder by its name, or a file in its place")
 		mode := fs.String("mode", "merged", "merged, perstep or whole")
 		specials := fs.String("specials", "guard", "guard or parity")
 		edges := fs.String("edges", "sampled", "sampled or document")
 		drift := fs.String("drift", "fork", "drift policy of merged rows")
 		window := fs.String("window", "none", "context window: none, headtail:N, tail:N, refill:N, swe-rl:N")
 		return func(context.Context) (running, error) {
-			model, err := tokenize.Load(*dir)
+			model, err := tokens.Load(*dir, *template, nil)
 			if err != nil {
 				return running{}, err
 			}

@@ -33,11 +33,11 @@ What turnpack audit finds is marked in place. docs/view.md describes the page.`
 
 // config is a parsed command line.
 type config struct {
-	batch, model, out string
-	from, to          int // rows [from, to), to −1 = all
-	audit, force      bool
-	in                []string
-	tracers           Tracers
+	batch, model, template, out string
+	from, to                    int // rows [from, to), to −1 = all
+	audit, force                bool
+	in                          []string
+	tracers                     Tracers
 }
 
 // Tracers gives tracers for the rows of a batch whose rollouts are named, from
@@ -52,6 +52,7 @@ func Main(ctx context.Context, args []string, tracers Tracers, stdout, stderr io
 	var noAudit bool
 	fs := cli.New("view", usage)
 	fs.StringVar(&c.model, "model", "", "model `FOLDER` with the tokenizer the batch was made with (default: the embedded one)")
+	fs.StringVar(&c.template, "template", "", "with --model: the chat template that the batch was made with, where convert had one named (`NAME` or file)")
 	fs.StringVar(&c.out, "out", "", "`FILE` for the page, - for standard output (default: the batch's name with .html)")
 	fs.StringVar(&rows, "rows", "", "only the rows `FROM:TO`, counted from 0, TO not included")
 	fs.Func("in", "`DUMPS` that the batch was made of, where its record does not name them; for the field that each token is recorded in", func(s string) error {
@@ -113,7 +114,7 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
-	model, err := tokens.ModelOf(c.model, digest)
+	model, err := tokens.ModelOf(c.model, c.template, digest)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func encode(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
 // The bytes of the tokens of a text are the text, also where a token holds a
 // part of a character.
 func TestBytes(t *testing.T) {
-	m, err := tokens.ModelOf("", "")
+	m, err := tokens.ModelOf("", "", "")
 	require.NoError(t, err)
 	s := tokens.NewSpeller(m.Tokenizer)
 	for _, text := range []string{"plain", " leading blank", "naïve 漢字 🙂 \u202e\x00\ufffd", "<|im_start|>user\nx<|im_end|>", strings.Repeat("é", 40)} {
@@ -44,10 +44,49 @@ func TestBytes(t *testing.T) {
 }
 
 func TestModelOfOther(t *testing.T) {
-	_, err := tokens.ModelOf("", "sha256:00")
+	_, err := tokens.ModelOf("", "", "sha256:00")
 	require.ErrorIs(t, err, rollout.KindInput)
-	_, err = tokens.ModelOf(t.TempDir(), "")
+	_, err = tokens.ModelOf(t.TempDir(), "", "")
 	require.Error(t, err)
+	_, err = tokens.ModelOf("", "tool_use", "")
+	require.ErrorContains(t, err, "--model", "a template is of a folder")
+}
+
+// A template is named, or a file stands in for those of the folder.
+func TestLoadTemplate(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	write := func(dir, name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "tokenize", "embedded", "tokenizer.json"))
+	require.NoError(t, err)
+	write(dir, "tokenizer.json", string(b))
+	write(dir, "additional_chat_templates/tool_use.jinja", "tools")
+	write(dir, "additional_chat_templates/rag.jinja", "rag")
+	t.Chdir(elsewhere)
+	write(elsewhere, "rag", "a file that nobody means")
+	for _, row := range []struct{ template, prompt, fail string }{
+		{"rag", "rag", ""},
+		{"./rag", "a file that nobody means", ""},
+		{write(elsewhere, "own.jinja", "own"), "own", ""},
+		{"own.jinja", "own", ""},
+		{"plan", "", `no chat template is named "plan" (take one of rag, tool_use)`},
+		{"plan.jinja", "", "plan.jinja: there is no such chat template (name a file"},
+		{write(elsewhere, "none.jinja", ""), "", "none.jinja: the chat template is empty"},
+		{write(elsewhere, "bad.jinja", "x\n{% y"), "", "bad.jinja:2:"},
+		{"./", "", "cannot be read"},
+	} {
+		m, err := tokens.Load(dir, row.template, nil)
+		if row.fail != "" {
+			require.ErrorContains(t, err, row.fail, row.template)
+			continue
+		}
+		require.NoError(t, err, row.template)
+		require.Equal(t, row.prompt, m.Template.Source())
+	}
 }
 
 // withSpecials is the embedded model with other added tokens, special but for
@@ -123,7 +162,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestMessagesOfNothing(t *testing.T) {
-	m, err := tokens.ModelOf("", "")
+	m, err := tokens.ModelOf("", "", "")
 	require.NoError(t, err)
 	require.Empty(t, tokens.NewBoundaries(m).Messages(row(nil)))
 }
