@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"runtime"
 
 	"github.com/turnpack/turnpack/ctxwindow"
@@ -14,7 +15,9 @@ import (
 )
 
 // Source yields rollouts in a stable order. Each call starts from the
-// beginning; a yielded error is about one record, and iteration may go on.
+// beginning; a yielded error is about one record, and iteration may go on. What
+// is yielded is read by several goroutines from then on: it must not be changed
+// or used for the next rollout.
 type Source interface {
 	Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error]
 }
@@ -33,8 +36,9 @@ func (s Slice) Rollouts(context.Context) iter.Seq2[*rollout.Rollout, error] {
 	}
 }
 
-// Sink takes the rows: groups contiguous, rollouts contiguous inside them.
-// *export.Writer is one.
+// Sink takes the rows: groups contiguous, rollouts contiguous inside them. Rows
+// come from one goroutine and are the sink's to keep, columns read-only: rows of
+// one rollout may share them. *export.Writer is one.
 type Sink interface {
 	Write(rollout.Sample) error
 }
@@ -117,8 +121,8 @@ func (p *Pipeline) Validate() error {
 	if p.Workers < 0 {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Workers"}, "found %d, expected 0 or more", p.Workers))
 	}
-	if p.Temperature < 0 {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Temperature"}, "found %g, expected 0 or more", p.Temperature))
+	if t := p.Temperature; !(t >= 0 && t <= math.MaxFloat32) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Temperature"}, "found %g, expected a finite number of 0 or more", t))
 	}
 	if p.PolicyVersion != nil && *p.PolicyVersion < 0 {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.PolicyVersion"}, "found %d, expected 0 or more", *p.PolicyVersion))

@@ -431,6 +431,10 @@ func TestValidateReportsAllFaults(t *testing.T) {
 	}
 	_, err = turnpack.Pipeline{Model: model(t)}.Run(t.Context(), turnpack.Slice{}, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput, "an empty source")
+	for _, bad := range []float64{math.NaN(), math.Inf(1)} {
+		p := turnpack.Pipeline{Temperature: float32(bad)}
+		require.ErrorContains(t, p.Validate(), "Temperature")
+	}
 }
 
 func Example() {

@@ -3,8 +3,11 @@ package rollout
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Check returns the first fault of r, nil when there is none. See Validate.
@@ -17,8 +20,10 @@ func (r *Rollout) Check() error {
 // Validate reports every fault of r at once (errors.Join of located KindInput
 // errors): a missing id, messages without a role, sampled marks on what no
 // policy can sample, tool results without a call, equal ids, turns and contexts
-// that point outside, token columns of unequal length, scores that are not
-// finite and a status that contradicts the outcome. It never changes r.
+// that point outside, token columns of unequal length, numbers and texts that no
+// row can hold (log probabilities and scores that are not finite, bytes that are
+// not UTF-8, metadata that is not JSON) and a status that contradicts the outcome.
+// It never changes r.
 func (r *Rollout) Validate() error {
 	v := validator{r: r}
 	v.run()
@@ -54,6 +59,9 @@ func (v *validator) run() {
 	if r.ID == "" {
 		v.fault(Where{Field: "/id"}, "the rollout has no id")
 	}
+	v.text(Where{Field: "/id"}, r.ID)
+	v.text(Where{Field: "/group"}, r.Group)
+	v.text(Where{Field: "/instance"}, r.Instance)
 	if r.Index < 0 {
 		v.fault(Where{Field: "/index"}, "index is %d, expected 0 or more", r.Index)
 	}
@@ -63,6 +71,13 @@ func (v *validator) run() {
 	}
 	if !v.done() {
 		v.ending()
+	}
+}
+
+// text checks what rows show as text.
+func (v *validator) text(at Where, s string) {
+	if !utf8.ValidString(s) {
+		v.fault(at, "%.40q is not valid UTF-8", s)
 	}
 }
 
@@ -142,9 +157,10 @@ func (v *validator) turns() {
 			v.fault(at, "turn %d has the same response id %q", j, t.ID)
 		}
 		ids[t.ID] = i
-		if t.Step < 0 {
-			v.fault(at, "step is %d, expected 0 or more", t.Step)
+		if t.Step < 0 || t.Step > math.MaxInt32 {
+			v.fault(at, "step is %d, expected 0 to %d", t.Step, math.MaxInt32)
 		}
+		v.text(at, t.FinishReason)
 		if t.Version != nil && *t.Version < 0 {
 			v.fault(at, "policy version %d is negative, expected none where it is not known", *t.Version)
 		}
@@ -199,8 +215,8 @@ func (v *validator) tokens(i int, t *Turn, at Where, full []int) {
 		v.fault(at, "%d logprobs for %d output ids", len(t.Logprobs), len(t.Output))
 	}
 	for k, lp := range t.Logprobs {
-		if !(lp <= 0) {
-			v.fault(at, "logprob %g at position %d is not in [-inf, 0]", lp, k)
+		if !(lp <= 0 && lp >= -math.MaxFloat32) {
+			v.fault(at, "logprob %g at position %d is not in (-inf, 0]", lp, k)
 			break
 		}
 	}
@@ -208,6 +224,9 @@ func (v *validator) tokens(i int, t *Turn, at Where, full []int) {
 
 func (v *validator) ending() {
 	r, o := v.r, &v.r.Outcome
+	if r.Status > StatusFailed {
+		v.fault(Where{Field: "/status"}, "%v is no status", r.Status)
+	}
 	if r.Status == StatusCompleted && r.Failure != nil {
 		v.fault(Where{Field: "/status"}, "status is completed and a failure (%s) is recorded", r.Failure.Reason)
 	}
@@ -237,6 +256,11 @@ func (v *validator) ending() {
 	for i, t := range r.Tools {
 		if !json.Valid(t) {
 			v.fault(Where{Field: "/tools/" + strconv.Itoa(i)}, "the tool definition is not JSON")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
+		if m := r.Metadata[key]; m != nil && !(json.Valid(m) && utf8.Valid(m)) {
+			v.fault(Where{Field: "/metadata/" + key}, "the value is not JSON")
 		}
 	}
 }

@@ -73,6 +73,15 @@ func TestValidateFindsEachFault(t *testing.T) {
 		{"2 logprobs for 1 output ids", func(r *rollout.Rollout) { r.Turns[0].Logprobs = []float32{-1, -1} }},
 		{"logprob 0.5", func(r *rollout.Rollout) { r.Turns[0].Logprobs[0] = 0.5 }},
 		{"logprob NaN", func(r *rollout.Rollout) { r.Turns[0].Logprobs[0] = float32(math.NaN()) }},
+		{"logprob -Inf at position 0 is not in (-inf, 0]", func(r *rollout.Rollout) { r.Turns[0].Logprobs[0] = float32(math.Inf(-1)) }},
+		{`/id: "\xff" is not valid UTF-8`, func(r *rollout.Rollout) { r.ID = "\xff" }},
+		{`/group: "g\xff" is not valid UTF-8`, func(r *rollout.Rollout) { r.Group = "g\xff" }},
+		{`/instance: "i\xff" is not valid UTF-8`, func(r *rollout.Rollout) { r.Instance = "i\xff" }},
+		{`turn 1: "\xc3" is not valid UTF-8`, func(r *rollout.Rollout) { r.Turns[1].FinishReason = "\xc3" }},
+		{"step is 4294967296", func(r *rollout.Rollout) { r.Turns[1].Step = 1 << 32 }},
+		{"status(9) is no status", func(r *rollout.Rollout) { r.Status = 9 }},
+		{"/metadata/x: the value is not JSON", func(r *rollout.Rollout) { r.Metadata = map[string]json.RawMessage{"x": json.RawMessage("{")} }},
+		{"/metadata/x: the value is not JSON", func(r *rollout.Rollout) { r.Metadata = map[string]json.RawMessage{"x": json.RawMessage("\"\xff\"")} }},
 		{"a failure (infra_error) is recorded", func(r *rollout.Rollout) { r.Failure = &rollout.Failure{Reason: "infra_error"} }},
 		{"resolved is false and the verdict is resolved", func(r *rollout.Rollout) {
 			r.Outcome = rollout.Outcome{Resolved: &no, Verdict: rollout.VerdictResolved}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -29,7 +30,7 @@ const maxRounding = 1e-3
 // Decode reads the token fields of one recorded object: a whole response of an
 // engine, a choice, a message, an item or a metrics record. Absent fields give
 // zero Tokens and no error; ids that are not integers, log probabilities that
-// are not numbers at most 0, and columns of unequal length are KindInput
+// are not finite numbers of at most 0, and columns of unequal length are KindInput
 // errors with the field.
 func Decode(raw []byte) (Tokens, error) {
 	var d jsonscan.Doc
@@ -150,10 +151,11 @@ func (r *reader) logprobs(field string, v jsonscan.Value) {
 }
 
 func (r *reader) logprob(field string, v jsonscan.Value) bool {
+	at := len(r.t.Logprobs)
 	f, ok := v.Float()
-	if !ok || f > maxRounding {
+	if !ok || f > maxRounding || f < -math.MaxFloat32 {
 		r.t.Logprobs = nil
-		r.fail(field, "log probability %.40s at position %d is not a number of at most 0", v.Raw(), len(r.t.Logprobs))
+		r.fail(field, "log probability %.40s at position %d is not a finite number of at most 0", v.Raw(), at)
 		return false
 	}
 	if f > 0 {

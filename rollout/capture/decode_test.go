@@ -57,6 +57,7 @@ func TestFaultsAreLocated(t *testing.T) {
 		{"a negative id", `{"token_ids":[-1]}`, "token_ids"},
 		{"an id beyond 32 bits", `{"token_ids":[4294967296]}`, "token_ids"},
 		{"a null log probability", `{"completion_token_ids":[1],"logprobs":[null]}`, "logprobs"},
+		{"one beyond 32 bits", `{"completion_token_ids":[1],"logprobs":[-1e39]}`, "logprobs"},
 		{"minus infinity is not a usable one", `{"completion_token_ids":[1],"logprobs":[-Infinity]}`, "logprobs"},
 		{"a positive one", `{"completion_token_ids":[1],"logprobs":[0.5]}`, "logprobs"},
 		{"an entry that is no pair", `{"meta_info":{"output_token_logprobs":[[-1]]}}`, "output_token_logprobs"},
@@ -84,4 +85,9 @@ func ExampleDecode() {
 	t, err := capture.Decode([]byte(`{"prompt_token_ids":[1,2],"choices":[{"token_ids":[3,4],"finish_reason":"stop","logprobs":{"content":[{"logprob":-0.5},{"logprob":-1}]}}]}`))
 	fmt.Println(t.Prompt, t.Output, t.Logprobs, t.FinishReason, err)
 	// Output: [1 2] [3 4] [-0.5 -1] stop <nil>
+}
+
+func TestBadLogprobIsLocated(t *testing.T) {
+	_, err := capture.Decode([]byte(`{"completion_token_ids":[1,2,3],"logprobs":[-1,-2,0.5]}`))
+	require.ErrorContains(t, err, "log probability 0.5 at position 2 ")
 }
