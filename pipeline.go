@@ -64,9 +64,10 @@ type Pipeline struct {
 	Window ctxwindow.Policy
 	Mask   lossmask.Policy
 	Scale  reward.Scale
-	// Estimator turns rewards into advantages; nil = reward.GRPO(). One that counts
-	// rows or tokens has the run make the rows once before, to count them: all that
-	// makes them is done twice, the summaries of a Window too.
+	// Estimator turns rewards into advantages, one that reward.NewAccumulator takes;
+	// nil = reward.GRPO(). One that counts rows or tokens has the run make the rows
+	// once before, to count them: all that makes them is done twice, the summaries of
+	// a Window too.
 	Estimator *reward.Estimator
 	// NoAdvantages writes rows without rewards or advantages (supervised use):
 	// rollouts without an outcome are kept.
@@ -131,8 +132,12 @@ func (p *Pipeline) Validate() error {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.UnknownStatus"}, "found %v, expected a status", p.UnknownStatus))
 	}
 	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate())
-	if p.Estimator != nil {
-		errs = append(errs, p.Estimator.Validate())
+	if e := p.Estimator; e != nil {
+		_, err := reward.NewAccumulator(*e)
+		errs = append(errs, err)
+		if e.Center == reward.CenterBaseline {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Estimator"}, "the centre %s is a number for each rollout, which no record holds", e.Center).WithFix("use reward.Advantages"))
+		}
 	}
 	if p.Window != nil {
 		errs = append(errs, p.Window.Validate())

@@ -15,6 +15,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
@@ -431,6 +432,16 @@ func TestValidateReportsAllFaults(t *testing.T) {
 	}
 	_, err = turnpack.Pipeline{Model: model(t)}.Run(t.Context(), turnpack.Slice{}, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput, "an empty source")
+	for name, why := range map[string]string{
+		"slime_grpo": "slices by position", "prime_rae": "in their order", "openclaw_step_wise": "compares agent steps",
+	} {
+		e, ok := reward.Preset(name)
+		require.True(t, ok)
+		p := turnpack.Pipeline{Estimator: &e}
+		require.ErrorContains(t, p.Validate(), why)
+	}
+	p = turnpack.Pipeline{Estimator: &reward.Estimator{Center: reward.CenterBaseline}}
+	require.ErrorContains(t, p.Validate(), "a number for each rollout")
 	for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 		p := turnpack.Pipeline{Temperature: float32(bad)}
 		require.ErrorContains(t, p.Validate(), "Temperature")

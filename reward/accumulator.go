@@ -7,7 +7,8 @@ import (
 
 // Accumulator is the streaming form of Advantages for a job in two passes: Add
 // every rollout in the first, Finish, and ask the Statistics in the second. It
-// keeps sums per group and nothing per rollout; the results are those of
+// keeps sums per group and nothing per rollout, but the rewards where an
+// Arithmetic other than the exact one needs them; the results are those of
 // Advantages, bit for bit. It does not see whether a rollout was added twice.
 type Accumulator struct {
 	e      Estimator
@@ -34,18 +35,25 @@ type groupState struct {
 }
 
 // NewAccumulator returns an empty accumulator. Estimators defined by the order
-// of rows (GroupByPosition, CenterEMA, an Arithmetic but the exact one) or by a second look at the advantages
-// (Normalize) cannot stream and are errors of KindInput.
+// of rewards (GroupByPosition, CenterEMA), by a second look at the advantages
+// (Normalize) or by agent steps (UnitStep) cannot stream and are errors of
+// KindInput.
 func NewAccumulator(e Estimator) (*Accumulator, error) {
-	a, err := newAccumulator(e)
-	if err != nil {
-		return nil, err
+	why, fix := "", "use Advantages"
+	switch {
+	case e.Unit == UnitStep:
+		why, fix = "compares agent steps and not rollouts", "use StepValues, StepAdvantages and CreditSteps"
+	case e.Grouping == GroupByPosition:
+		why = "cuts the batch into slices by position"
+	case e.Center == CenterEMA:
+		why = "takes one reward after the other in their order"
+	case e.Normalize:
+		why = "looks at all advantages a second time"
 	}
-	if e.Grouping == GroupByPosition || e.Center == CenterEMA || e.Normalize || e.Arithmetic != ArithmeticExact {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{},
-			"the estimator %q needs all rows in order and cannot stream", e.Name).WithFix("use Advantages")
+	if why != "" {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the estimator %q %s, so it cannot stream", e.Name, why).WithFix("%s", fix)
 	}
-	return a, nil
+	return newAccumulator(e)
 }
 
 func newAccumulator(e Estimator) (*Accumulator, error) {

@@ -163,12 +163,15 @@ func TestOrderChangesNothing(t *testing.T) {
 // The streaming form gives the same bits.
 func TestAccumulatorEqualsAdvantages(t *testing.T) {
 	r := seeded(t)
+	streamed := map[string]bool{}
 	for _, e := range Presets() {
 		acc, err := NewAccumulator(e)
 		if err != nil {
 			require.ErrorIs(t, err, rollout.KindInput)
+			require.NotContains(t, err.Error(), "Size", "what it cannot take comes before what it lacks")
 			continue
 		}
+		streamed[e.Name] = true
 		gs := randomGroups(r)
 		if e.Singleton == SingletonError {
 			gs = []GroupRewards{group("a", 1, 3, 2)}
@@ -192,6 +195,10 @@ func TestAccumulatorEqualsAdvantages(t *testing.T) {
 		if e.Grouping == GroupByKey {
 			require.ErrorIs(t, err, rollout.KindInput)
 		}
+	}
+	for _, e := range Presets() {
+		ordered := e.Grouping == GroupByPosition || e.Center == CenterEMA || e.Normalize || e.Unit == UnitStep
+		require.Equal(t, !ordered, streamed[e.Name], "%s, by group and not by order, streams", e.Name)
 	}
 }
 

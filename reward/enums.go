@@ -39,9 +39,10 @@ type Unit uint8
 const (
 	UnitRollout Unit = iota // each rollout counts once, however many rows it has
 	UnitRow                 // each rollout counts once per training row
+	UnitStep                // each agent step counts, as StepAdvantages compares them
 )
 
-var unitNames = []string{"rollout", "row"}
+var unitNames = []string{"rollout", "row", "step"}
 
 // String returns the name used in reports.
 func (u Unit) String() string { return name(unitNames, int(u), "unit") }

@@ -36,10 +36,12 @@ An estimator is a record of independent choices (package ` + "`reward`, type `Es
 
 Presets are named after system and revision, because formulas change between revisions. ` + "`grpo`" + ` is this module's default; the others reproduce a system, its shortcomings included. In every preset a rollout without a usable reward leaves the statistics.
 
+` + "`convert --estimator` and `Pipeline` take all but those that go by position, by order or by step: STREAMLESS. Package `reward` has them all." + `
+
 ## Choices
 
 - **group**: *key* compares rollouts that carry the same key. *position* cuts the batch into slices of fixed size, so one dropped row shifts every later group.
-- **unit**: *rollout* counts each rollout once, *row* once per training row, so that rollouts cut into many rows weigh more.
+- **unit**: *rollout* counts each rollout once, *row* once per training row, so that rollouts cut into many rows weigh more, *step* compares agent steps of the same number (` + "`StepAdvantages`" + `).
 - **centre**: what is subtracted. **scale**: what it is divided by. Both over the group unless the batch is named.
 - **single**: a group of one. **constant**: a group whose rewards are all alike. *zero* finds it by spread before any division; *as is* leaves what rounding makes of it.
 
@@ -55,7 +57,16 @@ const docWeights = `
 
 func estimatorsDoc(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString(docHead)
+	var whole []string
+	for _, e := range Presets() {
+		if e.Grouping == GroupByPosition {
+			e.Size = 1
+		}
+		if _, err := NewAccumulator(e); err != nil {
+			whole = append(whole, "`"+e.Name+"`")
+		}
+	}
+	b.WriteString(strings.ReplaceAll(docHead, "STREAMLESS", strings.Join(whole, ", ")))
 	for _, e := range Presets() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, e.Grouping, e.Unit,
 			over(e.Center.String(), e.CenterOver), over(e.Scale.String(), e.ScaleOver), docEpsilon(e), e.Singleton, docConstant(e), docAlso(e))

@@ -92,7 +92,7 @@ func openclawPresets() []Estimator {
 		},
 		{Name: "openclaw_grpo_dynamic_history", Constant: ConstantAsIs},
 		{
-			Name: "openclaw_step_wise", Unit: UnitRow, Scale: DivideStd0, Singleton: SingletonReward,
+			Name: "openclaw_step_wise", Unit: UnitStep, Scale: DivideStd0, Singleton: SingletonReward,
 			Constant: ConstantDropPlural, KeepConstant: 1, Tolerance: 1e-12, ToleranceOf: ToleranceVariance,
 			Arithmetic: ArithmeticMeanOfSquares,
 		},

@@ -437,6 +437,8 @@ func TestMistakes(t *testing.T) {
 		{"convert --model nowhere --in x", exitFailed, []string{"nowhere", "no such folder", "tokenizer.json"}},
 		{"convert --model " + filepath.Dir(file) + " --in x", exitFailed, []string{filepath.Join(filepath.Dir(file), "tokenizer.json"), "Hugging Face"}},
 		{"convert --model " + model + " --in " + in + " --estimator grpp", exitUsage, []string{"--estimator", `"grpp"`, "rloo"}},
+		{"convert --model " + model + " --in " + in + " --estimator slime_grpo", exitUsage, []string{`--estimator: the estimator "slime_grpo@`, "slices by position", "choose none, grpo, openclaw_grpo,"}},
+		{"convert --model " + model + " --in " + in + " --estimator nemo_reinforce_pp", exitUsage, []string{"--estimator", "each token an advantage of its own", "choose none, grpo,"}},
 		{"convert --model " + model + " --in " + in + " --format swe", exitUsage, []string{"--format", `"swe"`, "swe-agent"}},
 		{"convert --model x --mode sideways", exitUsage, []string{"--mode", "merged", "sideways", "convert --help"}},
 		{"conver", exitUsage, []string{"convert", "turnpack --help"}},

@@ -268,11 +268,9 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	case "none":
 		p.NoAdvantages = true
 	default:
-		e, ok := reward.Preset(c.Estimator)
-		if !ok {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, "no preset is named %q", c.Estimator).WithFix("choose none, %s", strings.Join(estimators(), ", ")))
-		}
+		e, err := estimator(c.Estimator)
 		p.Estimator = &e
+		errs = append(errs, err)
 	}
 	if c.PolicyVersion >= 0 {
 		p.PolicyVersion = &c.PolicyVersion
@@ -291,12 +289,35 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	return p, errors.Join(append(errs, p.Mask.Validate(), p.Scale.Validate())...)
 }
 
-// estimators are the presets by their short names.
+// estimator is the preset of that name, where a run can have it.
+func estimator(name string) (reward.Estimator, error) {
+	refuse := func(format string, args ...any) error {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, format, args...).WithFix("choose none, %s", strings.Join(estimators(), ", "))
+	}
+	e, ok := reward.Preset(name)
+	if _, tokens := reward.TokenPreset(name); tokens {
+		return e, refuse("%q gives each token an advantage of its own, which needs the whole batch", name)
+	}
+	if !ok {
+		return e, refuse("no preset is named %q", name)
+	}
+	if _, err := reward.NewAccumulator(e); err != nil {
+		if why, ok := errors.AsType[*rollout.Error](err); ok {
+			return e, refuse("%s", why.Msg)
+		}
+		return e, err
+	}
+	return e, nil
+}
+
+// estimators are the presets that a run can have, by their short names.
 func estimators() []string {
 	var out []string
 	for _, e := range reward.Presets() {
-		name, _, _ := strings.Cut(e.Name, "@")
-		out = append(out, name)
+		if _, err := reward.NewAccumulator(e); err == nil {
+			name, _, _ := strings.Cut(e.Name, "@")
+			out = append(out, name)
+		}
 	}
 	return out
 }

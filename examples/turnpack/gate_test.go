@@ -65,3 +65,13 @@ func TestGates(t *testing.T) {
 		})
 	}
 }
+
+// Every estimator that the command offers makes a batch.
+func TestEstimatorsOfferedWork(t *testing.T) {
+	model, in := modelDir(t, nil), goodDump(t)
+	for _, name := range estimators() {
+		code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--dry-run", "--estimator", name)
+		require.Zero(t, code, "%s: %s", name, stderr)
+		require.Contains(t, stdout, "rows  ", name)
+	}
+}
