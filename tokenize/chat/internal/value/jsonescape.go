@@ -59,6 +59,18 @@ func (t *Text) escaped(text string) {
 	}
 }
 
+// quoted appends s between quotes.
+func (t *Text) quoted(s string) {
+	n := len(t.B)
+	if len(s)+2 > cap(t.B)-n {
+		t.grow(len(s) + 2)
+	}
+	t.B = t.B[:n+len(s)+2]
+	b := t.B[n:]
+	b[0], b[len(s)+1] = '"', '"'
+	copy(b[1:], s)
+}
+
 // putEscaped writes text with its escapes and returns the length; buf has room for six
 // times as much and eight bytes.
 func putEscaped(buf []byte, text string) int {
@@ -109,6 +121,24 @@ func unsafeBytes(w uint64) uint64 {
 	quote := (w ^ ones*2) - ones*0x21 // and control: with bit 1 turned the quote is 0x20
 	slash := (w ^ ones*'\\') - ones
 	return (quote | slash) & ^w & highs
+}
+
+// harmless reports whether s is a short text without a byte to escape, as keys and
+// names are.
+func harmless(s string) bool {
+	n := len(s)
+	switch {
+	case n >= 8 && n < 2*escapeBlock:
+		for i := 0; i+8 < n; i += 8 {
+			if unsafeBytes(word(s[i:])) != 0 {
+				return false
+			}
+		}
+		return unsafeBytes(word(s[n-8:])) == 0
+	case n >= 4 && n < 8:
+		return unsafeBytes(uint64(four(s))|uint64(four(s[n-4:]))<<32) == 0
+	}
+	return false
 }
 
 // safePrefix is the number of leading bytes that need no escape, found eight

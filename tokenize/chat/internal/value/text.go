@@ -99,9 +99,13 @@ func (t *Text) Byte(c byte) { t.B = append(t.B, c) }
 // run records the origin of bytes that are about to be appended, or were: r.At
 // is their place. There is at least one.
 func (t *Text) run(r Run) {
-	if t.grows(&r, 0) {
-		return
+	if !t.grows(&r, 0) {
+		t.begin(&r)
 	}
+}
+
+// begin is run for bytes that follow on none of the run before.
+func (t *Text) begin(r *Run) {
 	k := len(t.Runs)
 	if k == cap(t.Runs) {
 		t.Runs = slices.Grow(t.Runs, 1)

@@ -63,15 +63,19 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 			if i > 0 {
 				t.From(j.Item, j.From, 0, 0)
 			}
-			if fault := j.newline(t, l, depth+1); fault != nil {
-				return fault
+			if j.Lines {
+				if fault := j.newline(t, l, depth+1); fault != nil {
+					return fault
+				}
 			}
 			if fault := j.write(t, l, x, depth+1); fault != nil {
 				return fault
 			}
 		}
-		if fault := j.newline(t, l, depth); fault != nil {
-			return fault
+		if j.Lines {
+			if fault := j.newline(t, l, depth); fault != nil {
+				return fault
+			}
 		}
 		t.Byte(']')
 	case *Dict:
@@ -110,8 +114,10 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 		if n > 0 {
 			t.From(j.Item, j.From, 0, 0)
 		}
-		if fault := j.newline(t, l, depth+1); fault != nil {
-			return fault
+		if j.Lines {
+			if fault := j.newline(t, l, depth+1); fault != nil {
+				return fault
+			}
 		}
 		e := &d.entries[i]
 		switch k := e.key.(type) {
@@ -139,17 +145,16 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 			return fault
 		}
 	}
-	if fault := j.newline(t, l, depth); fault != nil {
-		return fault
+	if j.Lines {
+		if fault := j.newline(t, l, depth); fault != nil {
+			return fault
+		}
 	}
 	t.Byte('}')
 	return nil
 }
 
 func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
-	if !j.Lines {
-		return nil
-	}
 	if len(j.Indent) > 0 && depth > (l.Bytes-min(len(t.B), l.Bytes))/len(j.Indent) {
 		return limitError("JSON text of more than %d bytes", l.Bytes)
 	}
@@ -201,20 +206,24 @@ func (j *JSON) str(t *Text, s *Str) {
 
 // plainStr appends a JSON string that comes from one place, as one run.
 func (j *JSON) plainStr(t *Text, s *Str) {
-	t.Byte('"')
-	start := len(t.B)
-	if j.EnsureASCII {
-		for i := 0; i < len(s.S); {
-			n := 0
-			t.B, n = j.appendEscape(t.B, s.S[i:])
-			i += n
-		}
+	start := len(t.B) + 1
+	if !j.EnsureASCII && harmless(s.S) {
+		t.quoted(s.S)
 	} else {
-		t.escaped(s.S)
+		t.Byte('"')
+		if j.EnsureASCII {
+			for i := 0; i < len(s.S); {
+				n := 0
+				t.B, n = j.appendEscape(t.B, s.S[i:])
+				i += n
+			}
+		} else {
+			t.escaped(s.S)
+		}
+		t.Byte('"')
 	}
-	t.Byte('"')
 	if t.Track && s.F != nil && s.S != "" {
 		n := len(t.B) - 1 - start
-		t.run(Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
+		t.begin(&Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
 	}
 }
