@@ -270,21 +270,34 @@ func TestColumnsOfRolloutsWithoutRows(t *testing.T) {
 		return r
 	}
 	lp := []float32{-1, -2}
+	unknown := captured(2, rollout.StatusCompleted, lp)
+	unknown.Messages = attempt("a", 2, false).Messages
+	unknown.Turns = append(unknown.Turns, rollout.Turn{Message: 3, Step: 1, Context: rollout.Context{Unknown: true}})
+	lacking := captured(2, rollout.StatusTruncated, nil)
+	lacking.Origin = rollout.Origin{File: "x.jsonl", Line: 9}
 	for _, c := range []struct {
 		reason string
 		last   *rollout.Rollout
 		kept   bool
 	}{
 		{"all have them", captured(2, rollout.StatusCompleted, lp), true},
+		{"a turn whose context nobody knows is not trained", unknown, true},
 		{"an aborted rollout has no rows", captured(2, rollout.StatusAborted, nil), true},
-		{"this one has rows", captured(2, rollout.StatusTruncated, nil), false},
+		{"this one has rows", lacking, false},
 	} {
 		var dst rows
 		src := turnpack.Slice{captured(0, rollout.StatusCompleted, lp), captured(1, rollout.StatusCompleted, lp), c.last}
 		report, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), src, &dst)
 		require.NoError(t, err, c.reason)
-		require.Equal(t, c.kept, dst.got[0].Logprob != nil, c.reason)
-		require.Equal(t, !c.kept, report.DroppedLogprobs, c.reason)
+		for _, s := range dst.got {
+			require.Equal(t, c.kept, s.Logprob != nil, "%s: %s", c.reason, s.ID)
+			require.NotNil(t, s.Version, c.reason)
+		}
+		if c.kept {
+			require.Nil(t, report.DroppedLogprobs, c.reason)
+			continue
+		}
+		require.Equal(t, &turnpack.Dropped{Without: 1, Turns: 3, First: rollout.Where{File: "x.jsonl", Line: 9, Rollout: "a/2", Turn: rollout.At(0)}}, report.DroppedLogprobs, c.reason)
 	}
 }
 
@@ -297,7 +310,7 @@ func TestPolicyVersion(t *testing.T) {
 		var dst rows
 		report, err := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: mode}, PolicyVersion: &given}.Run(t.Context(), turnpack.Slice{r}, &dst)
 		require.NoError(t, err)
-		require.False(t, report.DroppedVersions)
+		require.Nil(t, report.DroppedVersions)
 		for _, s := range dst.got {
 			for i, turn := range s.Turn {
 				want := map[int32]int32{-1: -1, 0: recorded, 1: given}[turn]

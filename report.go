@@ -38,8 +38,9 @@ type Report struct {
 	Encode    tokenize.Report
 	// Notes counts importer remarks by code.
 	Notes map[string]int
-	// Dropped columns: recorded for some rows only, so written for none.
-	DroppedLogprobs, DroppedVersions bool
+	// Columns that some turns record and others do not, so written for none; nil
+	// where it is not so.
+	DroppedLogprobs, DroppedVersions *Dropped
 }
 
 // Skip is one record that was left out.

@@ -45,7 +45,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 		return err
 	}
 	x.groupOf, x.seen = map[string]int{}, map[string]int{}
-	var turns, withLogprobs, withVersion int
+	var logprobs, versions coverage
 	for r, err := range src.Rollouts(ctx) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -72,15 +72,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 		x.groups[at].count++
 		got := reward.Score(r, x.Scale)
 		if x.mayTrain(r, got) {
-			for _, t := range rollout.TurnsOf(r) {
-				turns++
-				if t.Logprobs != nil {
-					withLogprobs++
-				}
-				if t.Version != nil || x.PolicyVersion != nil {
-					withVersion++
-				}
-			}
+			x.cover(r, &logprobs, &versions)
 		}
 		if got.Excluded == "" {
 			number := reward.OnlyScalar(got.Verdict)
@@ -92,9 +84,8 @@ func (x *run) score(ctx context.Context, src Source) error {
 		}
 		x.progress(Progress{Pass: 1, Done: x.report.Read})
 	}
-	x.logprobs, x.versions = turns > 0 && withLogprobs == turns, turns > 0 && withVersion == turns
-	x.report.DroppedLogprobs = withLogprobs > 0 && !x.logprobs
-	x.report.DroppedVersions = withVersion > 0 && !x.versions
+	x.logprobs, x.versions = logprobs.whole(), versions.whole()
+	x.report.DroppedLogprobs, x.report.DroppedVersions = logprobs.dropped(), versions.dropped()
 	x.stats = acc.Finish()
 	x.report.Reward = x.stats.Report()
 	x.report.Groups = len(x.groups)

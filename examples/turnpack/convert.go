@@ -360,11 +360,11 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	report, err := pipe.Run(p.ctx, src, dst)
 	done()
 	if err != nil {
-		err = errors.Join(c.skippable(err), dst.Abort())
+		err = errors.Join(c.skippable(lacking(err, &report)), dst.Abort())
 	} else if err = errors.Join(c.gate(report), noRow(report)); err != nil {
 		err = errors.Join(err, dst.discard())
 	} else {
-		err = dst.Close()
+		err = lacking(dst.Close(), &report) // of the last group
 	}
 	if err != nil {
 		undo()
@@ -412,6 +412,21 @@ func (c *convertCmd) skippable(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w\n--on-error report or skip leaves such records out and lists them", err)
+}
+
+// lacking adds to the refusal of a row without a column which turns are to blame:
+// mostly those of another rollout.
+func lacking(err error, r *turnpack.Report) error {
+	refused, ok := errors.AsType[*export.RefusedError](err)
+	if !ok {
+		return err
+	}
+	for _, c := range droppedColumns(r) {
+		if c.name == refused.Column {
+			err = fmt.Errorf("%w\n%s; without it the others keep the column", err, c.why())
+		}
+	}
+	return err
 }
 
 // gate fails a run whose drift is beyond what the user allows.

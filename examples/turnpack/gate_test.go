@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,4 +75,21 @@ func TestEstimatorsOfferedWork(t *testing.T) {
 		require.Zero(t, code, "%s: %s", name, stderr)
 		require.Contains(t, stdout, "rows  ", name)
 	}
+}
+
+// One turn without log probabilities takes the column from all rows: the summary
+// and a trainer that needs it name that turn, not the row that was to be written.
+func TestMissingColumnNamesTheTurn(t *testing.T) {
+	line := `{"id": "%s", "group": "g", "status": "completed", "outcome": {"resolved": %t}, "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "turns": [{"message": 1, "prompt_ids": [5, 6], "output_ids": [7]%s}]}`
+	file := dump(t, fmt.Sprintf(line, "a", true, `, "logprobs": [-1]`), fmt.Sprintf(line, "b", false, ""))
+	model := modelDir(t, nil)
+	code, stdout, stderr := call(t, "convert", "--model", model, "--in", file, "--dry-run")
+	require.Zero(t, code, stderr)
+	const turn = `logprobs: 1 of 2 turns record none, the first: `
+	require.Contains(t, stdout, turn)
+	require.Contains(t, stdout, `:2, rollout "b", turn 0`)
+	code, _, stderr = call(t, "convert", "--model", model, "--in", file, "--dry-run", "--target", "verl")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, `rollout "a", logprobs: row "a#0": verl`)
+	require.Contains(t, stderr, turn)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
@@ -59,6 +60,7 @@ type summary struct {
 	LostCalls     int            `json:"lost_call_turns"`
 	Unwritten     int            `json:"unwritten_messages"`
 	LostColumns   []string       `json:"columns_left_out,omitempty"`
+	LostWhy       []string       `json:"columns_left_out_why,omitempty"`
 	Seconds       float64        `json:"seconds"`
 	TokensPerSec  float64        `json:"tokens_per_second"`
 	Output        string         `json:"output,omitempty"`
@@ -87,11 +89,8 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, LostCalls: r.Encode.LostCalls,
 		Unwritten: r.Encode.Unwritten, UnwrittenAt: r.Encode.UnwrittenAt, Seconds: took.Seconds(), Output: output,
 	}
-	if r.DroppedLogprobs {
-		s.LostColumns = append(s.LostColumns, "logprobs")
-	}
-	if r.DroppedVersions {
-		s.LostColumns = append(s.LostColumns, "versions")
+	for _, c := range droppedColumns(&r) {
+		s.LostColumns, s.LostWhy = append(s.LostColumns, c.name), append(s.LostWhy, c.why())
 	}
 	s.LeftOut = r.LeftOut
 	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
@@ -99,6 +98,26 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
 	}
 	return s
+}
+
+// droppedColumn is a column that no row has, because some turns lack it.
+type droppedColumn struct {
+	name string
+	*turnpack.Dropped
+}
+
+func droppedColumns(r *turnpack.Report) []droppedColumn {
+	var out []droppedColumn
+	for _, c := range []droppedColumn{{export.ColLogprobs, r.DroppedLogprobs}, {export.ColVersions, r.DroppedVersions}} {
+		if c.Dropped != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (c droppedColumn) why() string {
+	return fmt.Sprintf("%s: %s of %s turns record none, the first: %s", c.name, number(c.Without), number(c.Turns), c.First)
 }
 
 // shown is the first fault of a record, with its file where the fault names
@@ -216,8 +235,8 @@ func (s *summary) table(w io.Writer) error {
 	if len(s.MaskedRows) > 0 {
 		row("rows masked", "%s", counts(s.MaskedRows))
 	}
-	if len(s.LostColumns) > 0 {
-		row("columns left out", "%s (not recorded for every turn)", strings.Join(s.LostColumns, ", "))
+	for i, why := range s.LostWhy {
+		row([]string{"columns left out", ""}[min(i, 1)], "%s", why)
 	}
 	if len(s.Notes) > 0 {
 		row("importer notes", "%s", counts(s.Notes))
