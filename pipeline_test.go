@@ -320,6 +320,21 @@ func TestPolicyVersion(t *testing.T) {
 	}
 }
 
+// A finish reason that no record names is not made up; what cut a rollout cut its
+// last turn.
+func TestFinishReasonIsRecordedOrEmpty(t *testing.T) {
+	for status, want := range map[rollout.Status][]string{
+		rollout.StatusCompleted: {"", ""}, rollout.StatusTruncated: {"", "limit"},
+	} {
+		r := attempt("a", 0, true)
+		r.Status = status
+		var dst rows
+		_, err := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: tokenize.PerStep}}.Run(t.Context(), turnpack.Slice{r}, &dst)
+		require.NoError(t, err)
+		require.Equal(t, want, []string{dst.got[0].FinishReason, dst.got[1].FinishReason}, status)
+	}
+}
+
 // Steps, their score and the finish reason are those of the turns that the mask
 // leaves to train.
 func TestRowsTellOfTheStepsTheyTrain(t *testing.T) {

@@ -57,10 +57,10 @@ func (x *run) temperature(r *rollout.Rollout) float32 {
 }
 
 // finishReason is the recorded reason of the row's last turn, else what the
-// rollout's end says of its last turn.
+// rollout's end says of its last turn, "" where neither is known.
 func finishReason(r *rollout.Rollout, turns []rollout.Turn, turn int) string {
 	if turn < 0 || turn >= len(turns) {
-		return "unknown"
+		return ""
 	}
 	if why := turns[turn].FinishReason; why != "" {
 		return why
@@ -68,7 +68,7 @@ func finishReason(r *rollout.Rollout, turns []rollout.Turn, turn int) string {
 	if turn == len(turns)-1 && r.Status == rollout.StatusTruncated {
 		return "limit"
 	}
-	return "stop"
+	return ""
 }
 
 // fillVersions gives the trained tokens that have no policy version this one.

@@ -292,7 +292,12 @@ func (a *auditor) advantages(r *Row) {
 	}
 }
 
+// The status is how a rollout ended, so earlier rows may end at a turn that a
+// limit cut.
 func (a *auditor) status(r *Row) {
+	if r.Sample != nil && !r.Sample.IsLast {
+		return
+	}
 	if r.Status == "completed" && (r.FinishReason == "length" || r.FinishReason == "limit" || r.FinishReason == "max_tokens") {
 		a.report(r, "truncated-complete", export.ColStatus, -1, 0, "status completed with finish reason %q", r.FinishReason)
 	}

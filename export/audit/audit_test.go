@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -277,6 +278,23 @@ func TestSchemaRule(t *testing.T) {
 		require.Contains(t, got, "no-trained-token")
 		require.Contains(t, got, "single-rollout")
 		require.Contains(t, got, "zero-spread")
+	}
+}
+
+// A completed rollout may have turns that a limit cut: only its last row tells
+// how it ended.
+func TestCutTurnsOfCompletedRollouts(t *testing.T) {
+	for cut, want := range []bool{false, true} {
+		rows := export.Settle([]rollout.Sample{sample("a", 0, 4, 5), sample("a", 0, 4, 7)})
+		rows[cut].FinishReason = "length"
+		var buf bytes.Buffer
+		w, err := export.NewWriter(&buf, export.Options{})
+		require.NoError(t, err)
+		for _, s := range rows {
+			require.NoError(t, w.Write(s))
+		}
+		require.NoError(t, w.Close())
+		require.Equal(t, want, slices.Contains(found(run(t, "a.parquet", buf.Bytes(), nil)), "truncated-complete"))
 	}
 }
 

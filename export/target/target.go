@@ -193,7 +193,7 @@ func (t *Target) rollout(rows []rollout.Sample) ([]rollout.Sample, error) {
 // adapt maps and checks one settled row.
 func (t *Target) adapt(s *rollout.Sample) error {
 	if t.opts.MaxTokens > 0 && s.Len() > t.opts.MaxTokens {
-		return t.refuse(s, export.ColInputIDs, "raise the trainer's limit, or cut the context before encoding", "the row has %d tokens, the limit is %d", s.Len(), t.opts.MaxTokens)
+		return t.refuse(s, export.ColInputIDs, "raise the trainer's limit, window the context, or leave longer rows out (lossmask.Policy.MaxTokens, convert --max-tokens)", "the row has %d tokens, the limit is %d", s.Len(), t.opts.MaxTokens)
 	}
 	if t.logprobs && s.Logprob == nil {
 		return t.refuse(s, export.ColLogprobs, "record log probabilities while sampling", "its loader reads log probabilities and the row has none")
