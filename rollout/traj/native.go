@@ -32,5 +32,8 @@ func readNative(j *job, v value) error {
 	if r.Origin.Format == "native" {
 		r.Origin = rollout.Origin{}
 	}
+	if v.Get("index").Kind() == jsonscan.Absent {
+		r.Index = noIndex
+	}
 	return j.emit(r)
 }

@@ -400,6 +400,18 @@ func TestGroupsHoldOneTask(t *testing.T) {
 	}, groups)
 }
 
+// Native records need no index: their places are those they are read in.
+func TestNativeWithoutIndices(t *testing.T) {
+	line := `{"turnpack_version":1,"id":"%d","group":"g","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"%d"}]%s}`
+	got, _, err := read(t, "x.jsonl", fmt.Sprintf(strings.Repeat(line+"\n", 4), 0, 0, "", 1, 1, "", 2, 2, `,"index":2`, 3, 3, `,"index":2`), stop)
+	require.NoError(t, err)
+	var have []string
+	for _, r := range got {
+		have = append(have, fmt.Sprint(r.Index, strings.Contains(codes(r), "index_repeated")))
+	}
+	require.Equal(t, []string{"0 false", "1 false", "2 false", "3 true"}, have)
+}
+
 func TestRecordedIndices(t *testing.T) {
 	row := func(trial int) string {
 		return fmt.Sprintf(`{"task_id":1,"trial":%d,"reward":1,"traj":[{"role":"assistant","content":"%d"}]}`, trial, trial)
