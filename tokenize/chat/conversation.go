@@ -253,10 +253,12 @@ func aliasReasoning(d *value.Dict) *value.Dict {
 }
 
 // locator copies values and notes in each copy where it stands. Keys, which
-// templates seldom read, lie apart from the values.
+// templates seldom read, lie apart from the values, and those of messages and calls are
+// made when somebody asks; templates write all of tools and arguments.
 type locator struct {
 	on           bool
 	values, keys value.Arena
+	arguments    bool // of a call are being copied
 }
 
 func (l *locator) field(f Field) *Field {
@@ -314,10 +316,17 @@ func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
 		return d
 	}
 	out := l.values.Dict(d.Len(), f)
+	own := f.Message >= 0 && !l.arguments
 	for i := range d.Len() {
 		key, _ := d.KeyString(i)
 		at := Field{Parent: f, Key: key, Index: -1, Message: f.Message}
+		l.arguments = l.arguments || own && key == "arguments"
 		v := l.value(d.Val(i), l.field(at))
+		if own {
+			out.SetOwn(key, v)
+			l.arguments = false
+			continue
+		}
 		at.IsKey = true
 		out.SetKey(l.keys.Str(key, l.keys.Field(at)), v)
 	}

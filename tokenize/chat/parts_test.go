@@ -3,6 +3,7 @@ package chat
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,4 +46,42 @@ func TestPartsOfFields(t *testing.T) {
 	}
 	require.Equal(t, 17, texts) // thinking is written as reasoning_content too
 	require.Positive(t, keys)
+}
+
+// A key of a message is one place, whoever asks for it first and in however many
+// renderings it is written.
+func TestKeysAreOnePlace(t *testing.T) {
+	messages, err := ParseJSON([]byte(`[{"role":"user","content":"x","thinking":"y","n1":1,"n2":2,"n3":3,"n4":4,"n5":5,"n6":6,"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}]`))
+	require.NoError(t, err)
+	c, err := NewConversation(messages, Null(), Null(), ConversationOptions{})
+	require.NoError(t, err)
+	tmpl, err := Compile(`{% for m in messages %}{% for k in m %}{{ k }}{% endfor %}{{ m|tojson }}{{ dict(m)|list|join }}{% endfor %}`, Options{})
+	require.NoError(t, err)
+	var results [4]*Result
+	var wait sync.WaitGroup
+	for i := range results {
+		wait.Go(func() { results[i], _ = tmpl.Render(t.Context(), c, Input{}) })
+	}
+	wait.Wait()
+	places, written := map[string]*Field{}, map[string]int{}
+	for _, r := range results {
+		require.NotNil(t, r)
+		for s := range r.Spans() {
+			if s.Field == nil || !s.Field.IsKey {
+				continue
+			}
+			path := s.Field.Path()
+			if places[path] == nil {
+				places[path] = s.Field
+			}
+			require.Same(t, places[path], s.Field, path)
+			require.Equal(t, s.Field.Key, r.Text[s.Start:s.End])
+			written[path]++
+		}
+	}
+	for _, key := range []string{"role", "content", "n1", "n6", "tool_calls"} {
+		require.Equal(t, 3*len(results), written["/messages/0/"+key+"#key"], key)
+	}
+	require.Equal(t, len(results), written["/messages/0/tool_calls/0/function/arguments/a#key"])
+	require.Equal(t, len(results), written["/messages/0/tool_calls/0/function/name#key"])
 }

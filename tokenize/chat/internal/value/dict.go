@@ -1,29 +1,41 @@
 package value
 
 import (
+	"maps"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // Dict is a dict that keeps the order of insertion.
 type Dict struct {
 	entries []entry
-	marks   uint64         // of all string keys
-	index   map[hash]int32 // nil while the dict is small
-	F       *Field         // set for dicts of the input
+	marks   uint64 // of all string keys
+	more    atomic.Pointer[more]
+	F       *Field // set for dicts of the input
 	json    jsonMemo
 	// Message is 1 + the index of the message that this is, or 0.
 	Message int32
 }
 
+// more is what few dicts have.
+type more struct {
+	index map[hash]int32 // nil while the dict is small
+	own   []Str          // the keys of the input, once somebody asked
+}
+
 type entry struct {
 	h    hash
 	head uint64 // of h.s
-	key  Value  // nil for a string without origin: made when asked for
-	val  Value
+	// key is nil for a string without origin, ownKey for one that comes from the dict
+	// itself: both are made when asked for.
+	key Value
+	val Value
 }
+
+var ownKey Value = &Str{}
 
 // hash identifies a key: equal Python keys have equal hashes.
 type hash struct {
@@ -91,10 +103,43 @@ func (d *Dict) Len() int { return len(d.entries) }
 // Key returns key i in insertion order.
 func (d *Dict) Key(i int) Value {
 	e := &d.entries[i]
-	if e.key == nil {
+	switch e.key {
+	case nil:
 		return Lit(e.h.s)
+	case ownKey:
+		return d.ownKey(i)
 	}
 	return e.key
+}
+
+// ownKey is key i with its origin. It is safe for concurrent use: a key has one origin
+// whoever asks first.
+func (d *Dict) ownKey(i int) *Str {
+	for {
+		old := d.more.Load()
+		if old != nil && old.own != nil {
+			return &old.own[i]
+		}
+		made := &more{own: make([]Str, len(d.entries))}
+		if old != nil {
+			made.index = old.index
+		}
+		fields := make([]Field, len(d.entries))
+		for k := range d.entries {
+			fields[k] = Field{Parent: d.F, Key: d.entries[k].h.s, Index: -1, Message: d.F.Message, IsKey: true}
+			fields[k].place()
+			made.own[k].S, made.own[k].F = d.entries[k].h.s, &fields[k]
+		}
+		d.more.CompareAndSwap(old, made)
+	}
+}
+
+// index is nil while the dict is small.
+func (d *Dict) index() map[hash]int32 {
+	if m := d.more.Load(); m != nil {
+		return m.index
+	}
+	return nil
 }
 
 // KeyString returns key i when it is a string.
@@ -109,8 +154,8 @@ func (d *Dict) Val(i int) Value { return d.entries[i].val }
 func (d *Dict) SetVal(i int, v Value) { d.entries[i].val = v }
 
 func (d *Dict) find(h hash) int {
-	if d.index != nil {
-		if i, ok := d.index[h]; ok {
+	if index := d.index(); index != nil {
+		if i, ok := index[h]; ok {
 			return int(i)
 		}
 		return -1
@@ -125,7 +170,7 @@ func (d *Dict) find(h hash) int {
 
 // GetString returns the value of a string key, or nil.
 func (d *Dict) GetString(key string) Value {
-	if d.index == nil {
+	if d.index() == nil {
 		for i := range d.entries {
 			if e := &d.entries[i]; len(e.h.s) == len(key) && e.h.s == key && e.h.kind == 's' {
 				return e.val
@@ -196,13 +241,14 @@ func (d *Dict) put(h hash, key, v Value) {
 	if h.kind == 's' {
 		d.marks |= mark(h.s)
 	}
-	if d.index != nil {
-		d.index[h] = int32(len(d.entries) - 1)
+	if index := d.index(); index != nil {
+		index[h] = int32(len(d.entries) - 1)
 	} else if len(d.entries) > smallDict {
-		d.index = make(map[hash]int32, 2*len(d.entries))
+		index = make(map[hash]int32, 2*len(d.entries))
 		for i := range d.entries {
-			d.index[d.entries[i].h] = int32(i)
+			index[d.entries[i].h] = int32(i)
 		}
+		d.more.Store(&more{index: index})
 	}
 }
 
@@ -210,11 +256,15 @@ func (d *Dict) put(h hash, key, v Value) {
 func (d *Dict) Clone(n int) *Dict {
 	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+n), marks: d.marks, F: d.F, Message: d.Message}
 	copy(c.entries, d.entries)
-	if d.index != nil {
-		c.index = make(map[hash]int32, len(d.index)+n)
-		for h, i := range d.index {
-			c.index[h] = i
+	for i := range c.entries {
+		if c.entries[i].key == ownKey {
+			c.entries[i].key = d.ownKey(i)
 		}
+	}
+	if from := d.index(); from != nil {
+		index := make(map[hash]int32, len(from)+n)
+		maps.Copy(index, from)
+		c.more.Store(&more{index: index})
 	}
 	return c
 }
@@ -277,5 +327,8 @@ func hashOf(v Value) (hash, *Fault) {
 // SetKey stores a value under a string key that has an origin.
 func (d *Dict) SetKey(key *Str, v Value) { d.put(hash{'s', key.S}, key, v) }
 
-// CopyEntry stores entry i of another dict.
+// SetOwn stores a value under a string key whose origin is d.F, which must be set.
+func (d *Dict) SetOwn(key string, v Value) { d.put(hash{'s', key}, ownKey, v) }
+
+// CopyEntry stores entry i of a dict that stands where d does.
 func (d *Dict) CopyEntry(o *Dict, i int) { d.put(o.entries[i].h, o.entries[i].key, o.entries[i].val) }

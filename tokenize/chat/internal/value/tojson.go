@@ -120,7 +120,11 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 			}
 		}
 		e := &d.entries[i]
-		switch k := e.key.(type) {
+		key := e.key
+		if key == ownKey {
+			key = d.ownKey(i)
+		}
+		switch k := key.(type) {
 		case nil:
 			j.str(t, &Str{S: e.h.s})
 		case *Str:
