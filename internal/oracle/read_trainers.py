@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
@@ -69,10 +70,22 @@ def skyrl():
     pads = peers.module("skyrl_pads", PEERS / "skyrl/train/dataset/preprocess.py", lambda n: n in ("_verify_inputs", "convert_prompts_responses_to_batch_tensors"), torch=torch)
     import turnpack_skyrl as loader
     from skyrl.train.generators.base import TrajectoryID
-    want = rows("skyrl")
-    asked = list(dict.fromkeys((r["group_id"], r["rollout_index"]) for r in want))
-    output = asyncio.run(loader.ExportGenerator(FOLDER / "skyrl.parquet").generate({"trajectory_ids": [TrajectoryID(*a) for a in asked]}))
-    checks.validate_generator_output(len(asked), output, step_wise=True)
+    # The first rollout of a group gives no row: its number is missing in the file.
+    every = rows("skyrl")
+    groups = dict.fromkeys(r["group_id"] for r in every)
+    want = [r for r in every if (r["group_id"], r["rollout_index"]) != (every[0]["group_id"], 0)]
+    file = FOLDER / "skyrl-hole.parquet"
+    pq.write_table(pa.Table.from_pylist(want, pq.read_schema(FOLDER / "skyrl.parquet")), file)
+    generator, n = loader.ExportGenerator(file), 1 + max(r["rollout_index"] for r in every)
+    generate = lambda ids, repetitions: asyncio.run(generator.generate({"trajectory_ids": [TrajectoryID(g, k) for g in ids for k in range(repetitions)]}))
+    output = generate(groups, n)
+    checks.validate_generator_output(n * len(groups), output, step_wise=True)
+    assert len(output["response_ids"]) == len(want) < len(every), (len(output["response_ids"]), len(want), len(every))
+    for ids, repetitions, why in ((groups, n - 1, ValueError), ([*groups, "of another file"], n, KeyError)):
+        try:
+            raise SystemExit(f"skyrl: {generate(ids, repetitions) and repetitions} repetitions of {len(ids)} groups were taken")
+        except why:
+            pass
     credit = [[0.0] * (len(ids) - 1) + [r] for ids, r in zip(output["response_ids"], output["rewards"])]
     ids, attention, action, rewards, masks, logprobs, *_ = pads.convert_prompts_responses_to_batch_tensors(
         SimpleNamespace(pad_token_id=0), output["prompt_token_ids"], output["response_ids"], credit, output["loss_masks"], output["rollout_logprobs"])

@@ -1,27 +1,44 @@
 """SkyRL generator that hands out the rows of an export file: return it from BasePPOExp.get_generator."""
+from collections import Counter
+
 import pyarrow.parquet as pq
 from skyrl.train.generators.base import GeneratorInterface, TrajectoryID
 
 
 class ExportGenerator(GeneratorInterface):
-    """Dataset items carry uid = group_id; repetition_id is the rollout_index."""
+    """Dataset items carry uid = group_id; repetition n is the n-th rollout of the group that has rows, in file order.
+
+    Repetitions beyond those are left out of the batch, which SkyRL takes with step_wise_trajectories alone.
+    """
 
     def __init__(self, path):
-        self.rollouts = {}
+        self.groups = {}
         for row in pq.read_table(path).to_pylist():
-            self.rollouts.setdefault((row["group_id"], row["rollout_index"]), []).append(row)
+            self.groups.setdefault(row["group_id"], {}).setdefault(row["rollout_id"], []).append(row)
+        self.groups = {group: list(rollouts.values()) for group, rollouts in self.groups.items()}
+
+    def check(self, asked):
+        """A prompt without rows, or a rollout that nobody asks for, would be missing in silence or fail far from here."""
+        for group, n in Counter(a.instance_id for a in asked).items():
+            there = len(self.groups.get(group, ()))
+            if there == 0:
+                raise KeyError(f"the export file has no rows of group {group!r}: take uids from its group_id column")
+            if there > n:
+                raise ValueError(f"group {group!r} has {there} rollouts and {n} are asked for: set generator.n_samples_per_prompt to the largest group")
 
     async def generate(self, input_batch):
+        self.check(input_batch["trajectory_ids"])
         out = {k: [] for k in ("prompt_token_ids", "response_ids", "loss_masks", "rollout_logprobs", "rewards", "stop_reasons", "trajectory_ids", "is_last_step")}
         for asked in input_batch["trajectory_ids"]:
-            for row in self.rollouts[asked.instance_id, asked.repetition_id]:
-                cut = row["prompt_len"]
-                out["prompt_token_ids"].append(row["input_ids"][:cut])
-                out["response_ids"].append(row["input_ids"][cut:])
-                out["loss_masks"].append(row["loss_mask"][cut:])
-                out["rollout_logprobs"].append(row["logprobs"][cut:])
-                out["rewards"].append(float(row["reward"]))
-                out["stop_reasons"].append(row["finish_reason"])
-                out["trajectory_ids"].append(TrajectoryID(asked.instance_id, asked.repetition_id))
-                out["is_last_step"].append(bool(row["is_last"]))
+            for rows in self.groups[asked.instance_id][asked.repetition_id:][:1]:
+                for row in rows:
+                    cut = row["prompt_len"]
+                    out["prompt_token_ids"].append(row["input_ids"][:cut])
+                    out["response_ids"].append(row["input_ids"][cut:])
+                    out["loss_masks"].append(row["loss_mask"][cut:])
+                    out["rollout_logprobs"].append(row["logprobs"][cut:])
+                    out["rewards"].append(float(row["reward"]))
+                    out["stop_reasons"].append(row["finish_reason"])
+                    out["trajectory_ids"].append(TrajectoryID(asked.instance_id, asked.repetition_id))
+                    out["is_last_step"].append(bool(row["is_last"]))
         return {**out, "rollout_metrics": None, "trajectory_generation_times": None, "rollout_expert_indices": None}
