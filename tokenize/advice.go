@@ -28,7 +28,7 @@ var advice = map[Property]string{
 	PropGenerationPrompt: "where a reply begins is guessed; use the template that the engine served, which writes a generation prompt",
 	PropStopToken:        "name the token that ends a reply in generation_config.json (eos_token_id), or use a template that writes one",
 	PropReasoningKept:    "later turns are trained without it, as the model saw them if the engine used this template",
-	PropReasoningWritten: "record the engine's token ids, or use a template that writes reasoning_content; rows from text count it as lost",
+	PropReasoningWritten: "record the engine's token ids, or use a template that writes reasoning; rows from text count it as lost",
 	PropToolCalls:        "record the engine's token ids, or use a template with tools; rollouts with tool calls are refused otherwise",
 	PropToolRunsApart:    "nothing to do; the results stand one after the other, as the model saw them",
 	PropSystemRole:       "put it into the first user message if the model saw it there; the report lists what was left out",

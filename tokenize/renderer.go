@@ -130,6 +130,9 @@ func messageValue(m *rollout.Message, s shape) (chat.Value, error) {
 	add("content", content)
 	if m.Reasoning != "" {
 		add("reasoning_content", chat.String(m.Reasoning))
+		if s.reasoning {
+			add("reasoning", chat.String(m.Reasoning))
+		}
 	}
 	if len(m.ToolCalls) > 0 {
 		calls := make([]chat.Value, len(m.ToolCalls))

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,6 +15,9 @@ type shape struct {
 	// parts: content goes in as a list of one text part, since the template writes
 	// those only and would leave a plain string out.
 	parts bool
+	// reasoning: it goes in as reasoning, too, a key that the template reads. Engines
+	// pass it (vLLM beside reasoning_content); transformers makes only the other names.
+	reasoning bool
 	// source is the template's text: recorded keys without a meaning here are passed
 	// if it names them.
 	source string
@@ -28,6 +32,10 @@ const (
 	asObject
 )
 
+// readsReasoning matches the key where a template reads it, as an attribute or by its
+// name.
+var readsReasoning = regexp.MustCompile(`\.\s*reasoning\b|["']reasoning["']`)
+
 // shapeOf asks the template itself, with probes.
 func shapeOf(m *Model) shape {
 	var s shape
@@ -35,6 +43,7 @@ func shapeOf(m *Model) shape {
 		return s
 	}
 	s.source = m.Template.Source()
+	s.reasoning = readsReasoning.MatchString(s.source)
 	const text = "PROBETEXT"
 	writes := func(s shape, messages ...rollout.Message) bool {
 		probe := *m

@@ -1,0 +1,71 @@
+package tokenize_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// A template that reads reasoning under that name alone writes the rows that it would
+// write of reasoning_content.
+func TestReasoningByItsShortName(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join(kit.Templates(t), "qwen3.jinja"))
+	require.NoError(t, err)
+	r := &rollout.Rollout{ID: "r", Tools: bashTool, Messages: []rollout.Message{
+		{Role: rollout.RoleUser, Content: "one"}, reply("I look.", "", call("call00001", `{"command": "ls"}`)),
+		{Role: rollout.RoleTool, ToolCallID: "call00001", Content: "a.txt"}, reply("It is there.", "done"),
+		{Role: rollout.RoleUser, Content: "two"}, reply("I think again.", "bye"),
+	}}
+	rows := func(template string, mode tokenize.Mode) ([]rollout.Sequence, tokenize.Report) {
+		enc, err := tokenize.NewEncoder(withTemplate(t, template), tokenize.Options{Mode: mode})
+		require.NoError(t, err)
+		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		require.NoError(t, err)
+		for i := range seqs {
+			seqs[i].Template = ""
+		}
+		return seqs, report
+	}
+	for _, read := range []string{"message.reasoning", "message. reasoning", "message['reasoning']", `message.get("reasoning")`} {
+		template := strings.ReplaceAll(string(source), "message.reasoning_content", read)
+		require.NotContains(t, template, "reasoning_content is string")
+		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+			want, report := rows(string(source), mode)
+			got, same := rows(template, mode)
+			require.Equal(t, want, got, "%s %s", read, mode)
+			require.Equal(t, report, same)
+		}
+		cert, err := tokenize.Certify(t.Context(), withTemplate(t, template))
+		require.NoError(t, err)
+		require.Equal(t, tokenize.Holds, cert.Verdict(tokenize.PropReasoningWritten), read)
+	}
+}
+
+// What prints a whole message prints the keys that transformers gives it, unless it
+// reads the short name.
+func TestShortNameIsForThoseThatReadIt(t *testing.T) {
+	r := &rollout.Rollout{ID: "r", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "one"}, reply("so", "done")}}
+	for _, row := range []struct {
+		template string
+		reads    bool
+	}{
+		{`{{ messages | tojson }}`, false},
+		{`{% if messages[1].reasoning_content %}{% endif %}{# their reasoning, "so-called" #}{{ messages | tojson }}`, false},
+		{`{% if messages[1].reasoning %}{% endif %}{{ messages | tojson }}`, true},
+	} {
+		enc, err := tokenize.NewEncoder(withTemplate(t, row.template), tokenize.Options{Mode: tokenize.Whole})
+		require.NoError(t, err)
+		seqs, err := enc.Encode(t.Context(), r)
+		require.NoError(t, err)
+		text := decode(t, embeddedModel(t), seqs[0].IDs)
+		require.Contains(t, text, `"reasoning_content": "so"`)
+		require.Equal(t, row.reads, strings.Contains(text, `"reasoning": "so"`), row.template)
+	}
+}
