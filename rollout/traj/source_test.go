@@ -218,6 +218,25 @@ func TestBadRecordsAreSkippedAndListed(t *testing.T) {
 	require.Equal(t, 1, report.Skipped)
 }
 
+// A list that is cut off is one failure, wherever the end is, and gives the records
+// that are whole.
+func TestACutListIsOneFailure(t *testing.T) {
+	a, b := chat("a"), chat("b")
+	text := "[" + a + ",\n" + b + ", " + chat("c") + "\n]"
+	for n := 1; n < len(text); n++ {
+		got, report, err := read(t, "x.json", text[:n], traj.Options{})
+		require.NoError(t, err)
+		want := 0
+		for whole := strings.Index(text, a) + len(a); whole <= n && want < 3; whole += len(b) + 2 {
+			want++
+		}
+		require.Len(t, got, want, text[:n])
+		require.Equal(t, 1, report.Skipped, "%d bytes", n)
+		require.Len(t, report.Errors, 1)
+		require.ErrorContains(t, report.Errors[0], "cut off", text[:n])
+	}
+}
+
 // A file of a folder is a dump as soon as one of its values is a record: those
 // before it count as records that cannot be read. Without one it is passed over.
 func TestStrangeLines(t *testing.T) {

@@ -340,8 +340,11 @@ func (j *job) stream(in io.Reader) error {
 		} else if values.Failed() {
 			return j.locate(err)
 		}
-		if err == nil {
+		switch {
+		case err == nil:
 			continue
+		case v.EndsList():
+			return j.locate(err)
 		}
 		if err = j.failed(err); err != nil {
 			return err

@@ -37,6 +37,12 @@ func (v Value) At(offset int) int64 {
 	return out
 }
 
+// EndsList reports whether the stream ends inside v, an element of its list: what is
+// wrong with v is then all that is wrong with the rest.
+func (v Value) EndsList() bool {
+	return v.InList && !v.Ended && len(v.Text) > 0 && (v.Text[0] == '{' || v.Text[0] == '[' || v.Text[0] == '"')
+}
+
 // Values splits a stream into JSON values without parsing them: the lines of
 // JSONL, the elements of one big list, or one value over many lines. A value is
 // held in memory, the stream is not; of a value over 16 MiB that is no line, long
