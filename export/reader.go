@@ -114,7 +114,7 @@ func pathless(err error) error {
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be opened: %w", pathless(err))
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be opened: %w", pathless(err)).WithFix("check the path, and the right to read it")
 	}
 	info, err := f.Stat()
 	if err != nil {

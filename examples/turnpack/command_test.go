@@ -442,11 +442,11 @@ func TestMistakes(t *testing.T) {
 		{"convert --model " + model + " --in " + in + " --format swe", exitUsage, []string{"--format", `"swe"`, "swe-agent"}},
 		{"convert --model x --mode sideways", exitUsage, []string{"--mode", "merged", "sideways", "convert --help"}},
 		{"conver", exitUsage, []string{"convert", "turnpack --help"}},
-		{"show nowhere.parquet", exitFailed, []string{"nowhere.parquet", "cannot be opened: no such file"}},
+		{"show nowhere.parquet", exitFailed, []string{"nowhere.parquet", "cannot be opened: no such file", "(check the path"}},
 		{"show " + file, exitFailed, []string{"expected a Parquet", `"text`}},
 		{"show " + batch, exitFailed, []string{"2 batch files", "part-00000.parquet"}},
 		{"show " + filepath.Dir(file), exitFailed, []string{"holds no batch"}},
-		{"audit nowhere.parquet", exitUsage, []string{"nowhere.parquet", "no such file"}},
+		{"audit nowhere.parquet", exitUsage, []string{"nowhere.parquet", "no such file", "(check the path"}},
 		{"view", exitUsage, []string{"expected one batch file, found 0", "view --help"}},
 	} {
 		code, stdout, stderr := call(t, strings.Fields(c.args)...)

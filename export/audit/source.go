@@ -29,7 +29,7 @@ func open(path string) (source, string, error) {
 	where := rollout.Where{File: path}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", rollout.Errorf(rollout.KindInput, where, "cannot be opened: %w", cause(err))
+		return nil, "", rollout.Errorf(rollout.KindInput, where, "cannot be opened: %w", cause(err)).WithFix("check the path, and the right to read it")
 	}
 	fail := func(err error) (source, string, error) { return nil, "", errors.Join(err, f.Close()) }
 	info, err := f.Stat()
