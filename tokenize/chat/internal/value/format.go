@@ -1,8 +1,9 @@
 package value
 
 import (
-	"strconv"
+	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // FormatArgs are what the fields of str.format refer to.
@@ -42,26 +43,17 @@ func format(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *int, d
 			i += 2
 			continue
 		}
-		if s.S[i] == '}' {
-			return valueError("Single '}' encountered in format string")
+		if i+1 == j || s.S[i] == '}' {
+			return valueError("Single '%c' encountered in format string", s.S[i])
 		}
-		open, end := 1, i+1
-		for end < j && open > 0 {
-			switch s.S[end] {
-			case '{':
-				open++
-			case '}':
-				open--
-			}
-			end++
+		f, fault := parseField(s.S, i+1, j)
+		if fault == nil {
+			fault = formatField(t, l, s, &f, args, auto, depth)
 		}
-		if open > 0 {
-			return valueError("expected '}' before end of string")
-		}
-		if fault := formatField(t, l, s, i+1, end-1, args, auto, depth); fault != nil {
+		if fault != nil {
 			return fault
 		}
-		i = end
+		i = f.end
 		if len(t.B) > l.Bytes {
 			return limitError("string of more than %d bytes", l.Bytes)
 		}
@@ -69,39 +61,82 @@ func format(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *int, d
 	return nil
 }
 
-func formatField(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *int, depth int) *Fault {
-	body := s.S[i:j]
-	end := len(body)
-	for k, bracket := 0, false; k < len(body); k++ {
-		c := body[k]
-		if c == '[' {
-			bracket = true
-		}
-		if c == ']' {
-			bracket = false
-		}
-		if !bracket && (c == '!' || c == ':') {
-			end = k
-			break
+// replacement is a field of a format string: what stands between its braces.
+type replacement struct {
+	name       string
+	conv       rune // 0 for none
+	spec, stop int  // where the format specification begins and ends
+	end        int  // behind the closing brace
+}
+
+// parseField reads a field from text[i:j], behind its opening brace.
+func parseField(text string, i, j int) (f replacement, fault *Fault) {
+	from, c := i, byte(0)
+name:
+	for i < j {
+		c = text[i]
+		i++
+		switch c {
+		case '{':
+			return f, valueError("unexpected '{' in field name")
+		case '[': // all is part of the key, up to the bracket that closes it
+			if n := strings.IndexByte(text[i:j], ']'); n >= 0 {
+				i += n
+			} else {
+				i = j
+			}
+		case '}', ':', '!':
+			break name
 		}
 	}
-	name, rest := body[:end], body[end:]
-	conv := byte(0)
-	if strings.HasPrefix(rest, "!") {
-		if len(rest) < 2 {
-			return valueError("end of string while looking for conversion specifier")
+	f.name = text[from : i-1]
+	f.spec, f.stop, f.end = i, i, i
+	switch c {
+	case '}':
+		return f, nil
+	case ':', '!':
+	default:
+		return f, valueError("expected '}' before end of string")
+	}
+	if c == '!' {
+		if i == j {
+			return f, valueError("end of string while looking for conversion specifier")
 		}
-		conv = rest[1]
-		rest = rest[2:]
-		if rest != "" && rest[0] != ':' {
-			return valueError("expected ':' after conversion specifier")
+		var n int
+		f.conv, n = utf8.DecodeRuneInString(text[i:j])
+		if i += n; i < j {
+			i++
+			switch text[i-1] {
+			case '}':
+				f.end = i
+				return f, nil
+			case ':':
+			default:
+				return f, valueError("expected ':' after conversion specifier")
+			}
 		}
 	}
-	v, fault := lookupField(name, args, auto)
+	f.spec = i
+	for open := 1; i < j; i++ {
+		switch text[i] {
+		case '{':
+			open++
+		case '}':
+			if open--; open == 0 {
+				f.stop, f.end = i, i+1
+				return f, nil
+			}
+		}
+	}
+	return f, valueError("unmatched '{' in format spec")
+}
+
+func formatField(t *Text, l *Limits, s *Str, f *replacement, args *FormatArgs, auto *int, depth int) *Fault {
+	v, fault := lookupField(f.name, args, auto)
 	if fault != nil {
 		return fault
 	}
-	switch conv {
+	switch f.conv {
 	case 0:
 	case 's':
 		if v, fault = ToStr(l, v, true); fault != nil {
@@ -112,17 +147,16 @@ func formatField(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *i
 		if fault := WriteRepr(r, l, v, l.Depth); fault != nil {
 			return fault
 		}
-		if v = r.Value(); conv == 'a' {
+		if v = r.Value(); f.conv == 'a' {
 			v = v.(*Str).ASCII()
 		}
 	default:
-		return valueError("Unknown conversion specifier %c", conv)
+		return valueError("Unknown conversion specifier %c", f.conv)
 	}
 	spec := Empty
-	if rest != "" {
+	if f.spec < f.stop {
 		inner := &Text{Track: true}
-		at := j - len(rest) + 1
-		if fault := format(inner, l, s, at, j, args, auto, depth-1); fault != nil {
+		if fault := format(inner, l, s, f.spec, f.stop, args, auto, depth-1); fault != nil {
 			return fault
 		}
 		spec = inner.Value()
@@ -147,30 +181,29 @@ func lookupField(name string, args *FormatArgs, auto *int) (Value, *Fault) {
 	}
 	first, rest := name[:end], name[end:]
 	var v Value
-	index, err := strconv.Atoi(first)
+	index, fault := formatIndex(first)
+	numbered, _ := Lit(name).Is("isdigit")
 	switch {
-	case first == "" && rest != "": // the sandbox looks for an argument named ""
-		return nil, Faultf(Other, "''")
-	case first == "":
+	case fault != nil:
+		return nil, fault
+	case name == "":
 		if *auto < 0 {
 			return nil, valueError("cannot switch from manual field specification to automatic field numbering")
 		}
-		index = *auto
+		index = int64(*auto)
 		*auto++
-		err = nil
-	case err == nil && rest == "":
+	case numbered:
 		if *auto > 0 {
 			return nil, valueError("cannot switch from automatic field numbering to manual field specification")
 		}
 		*auto = -1
 	}
-	if err == nil {
-		if index < 0 || index >= len(args.Pos) {
-			return nil, Faultf(Other, "Replacement index %d out of range for positional args tuple", index)
-		}
+	switch {
+	case index >= int64(len(args.Pos)):
+		return nil, Faultf(Other, "Replacement index %d out of range for positional args tuple", index)
+	case index >= 0:
 		v = args.Pos[index]
-	} else {
-		var fault *Fault
+	default:
 		if v, fault = args.Kw(first); fault != nil {
 			return nil, fault
 		}
@@ -179,7 +212,6 @@ func lookupField(name string, args *FormatArgs, auto *int) (Value, *Fault) {
 		}
 	}
 	for rest != "" {
-		var fault *Fault
 		if rest[0] == '.' {
 			n := strings.IndexAny(rest[1:], ".[") + 1
 			if n == 0 {
@@ -198,9 +230,12 @@ func lookupField(name string, args *FormatArgs, auto *int) (Value, *Fault) {
 			if n == 1 {
 				return nil, valueError("Empty attribute in format string")
 			}
+			if index, fault = formatIndex(rest[1:n]); fault != nil {
+				return nil, fault
+			}
 			var key Value = Lit(rest[1:n])
-			if i, err := strconv.ParseInt(rest[1:n], 10, 64); err == nil {
-				key = NewInt(i)
+			if index >= 0 {
+				key = NewInt(index)
 			}
 			v, fault = args.Item(v, key)
 			rest = rest[n+1:]
@@ -213,4 +248,24 @@ func lookupField(name string, args *FormatArgs, auto *int) (Value, *Fault) {
 		}
 	}
 	return v, nil
+}
+
+// formatIndex is the number that a name in a field spells in decimal digits of any
+// script, -1 where it is no number.
+func formatIndex(name string) (int64, *Fault) {
+	if name == "" {
+		return -1, nil
+	}
+	n := int64(0)
+	for _, r := range name {
+		d := int64(digitValue(r))
+		if d < 0 {
+			return -1, nil
+		}
+		if n > (math.MaxInt64-d)/10 {
+			return 0, valueError("Too many decimal digits in format string")
+		}
+		n = n*10 + d
+	}
+	return n, nil
 }
