@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -137,6 +138,14 @@ type pending struct {
 // start puts the steps of a rollout under way, in order, and returns when the
 // last one has its first votes in flight.
 func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *rollout.Rollout) *pending {
+	switch {
+	case s.judge == nil:
+		cancel(zero.Value("prm.Scorer", "NewScorer"))
+		return &pending{r: r}
+	case r == nil:
+		cancel(rollout.Errorf(rollout.KindInput, rollout.Where{}, "the rollout is nil"))
+		return &pending{}
+	}
 	steps := StepsOf(r, s.o.Steps)
 	p := &pending{r: r, scores: make([]rollout.StepScore, len(steps))}
 	for i := range steps {

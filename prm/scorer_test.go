@@ -367,3 +367,18 @@ func TestScorerFaultsAllAtOnce(t *testing.T) {
 	_, err = prm.NewScorer(nil, prm.Options{})
 	require.ErrorIs(t, err, rollout.KindInput)
 }
+
+// A rollout that is nil ends a run with an error, as does a Scorer that nobody made.
+func TestNothingToScore(t *testing.T) {
+	s, err := prm.NewScorer(prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{}, nil }), prm.Options{})
+	require.NoError(t, err)
+	_, err = s.Score(t.Context(), nil)
+	require.ErrorIs(t, err, rollout.KindInput)
+	one := func(yield func(*rollout.Rollout, error) bool) { yield(nil, nil) }
+	emit := func(*rollout.Rollout, []rollout.StepScore) error { return errors.New("handed over") }
+	require.ErrorContains(t, s.ScoreAll(t.Context(), one, emit), "the rollout is nil")
+	var none prm.Scorer
+	_, err = none.Score(t.Context(), &rollout.Rollout{ID: "a"})
+	require.ErrorContains(t, err, "NewScorer")
+	require.ErrorContains(t, none.ScoreAll(t.Context(), one, emit), "NewScorer")
+}
