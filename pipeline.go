@@ -81,7 +81,7 @@ type Pipeline struct {
 	Workers int
 	// UnknownStatus stands for rollouts that do not record how they ended: they are
 	// scored, masked and written as such. The zero value leaves it open, and the
-	// sink says whether it takes them.
+	// sink says whether it takes them. One that records a failure is failed.
 	UnknownStatus rollout.Status
 	// Temperature stands for rollouts that do not record theirs; 0 = 1.
 	Temperature float32
@@ -162,13 +162,18 @@ func (p *Pipeline) estimator() reward.Estimator {
 	return reward.GRPO()
 }
 
-// ended is r with the status that stands for one that is not recorded.
+// ended is r with the status that stands for one that is not recorded: a
+// recorded failure tells it.
 func (p *Pipeline) ended(r *rollout.Rollout) *rollout.Rollout {
-	if r.Status != rollout.StatusUnknown || p.UnknownStatus == rollout.StatusUnknown {
+	status := p.UnknownStatus
+	if r.Failure != nil {
+		status = rollout.StatusFailed
+	}
+	if r.Status != rollout.StatusUnknown || status == rollout.StatusUnknown {
 		return r
 	}
 	c := *r
-	c.Status = p.UnknownStatus
+	c.Status = status
 	return &c
 }
 

@@ -320,6 +320,19 @@ func TestPolicyVersion(t *testing.T) {
 	}
 }
 
+// A record of what went wrong outside the policy tells how the rollout ended.
+func TestFailureWithoutStatus(t *testing.T) {
+	r := attempt("a", 0, true)
+	r.Status, r.Failure = rollout.StatusUnknown, &rollout.Failure{Reason: "net"}
+	for _, unknown := range []rollout.Status{rollout.StatusUnknown, rollout.StatusCompleted} {
+		var dst rows
+		report, err := turnpack.Pipeline{Model: model(t), UnknownStatus: unknown, NoAdvantages: true}.Run(t.Context(), turnpack.Slice{r}, &dst)
+		require.NoError(t, err)
+		require.Empty(t, dst.got)
+		require.Equal(t, map[string]int{"masked: failed": 1}, report.WithoutRows)
+	}
+}
+
 // A finish reason that no record names is not made up; what cut a rollout cut its
 // last turn.
 func TestFinishReasonIsRecordedOrEmpty(t *testing.T) {
