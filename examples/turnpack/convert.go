@@ -402,7 +402,11 @@ func noRow(r turnpack.Report) error {
 
 // exported translates the flags about files.
 func (c *convertCmd) exported(model *tokenize.Model) export.Options {
-	return export.Options{Force: c.Force, Estimator: c.Estimator, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
+	name := c.Estimator
+	if e, ok := reward.Preset(name); ok {
+		name = e.Name // with the revision, which may be left out on the command line
+	}
+	return export.Options{Force: c.Force, Estimator: name, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
 }
 
 // skippable adds to the error of one record how to go on without it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
@@ -75,6 +76,12 @@ func TestEstimatorsOfferedWork(t *testing.T) {
 		require.Zero(t, code, "%s: %s", name, stderr)
 		require.Contains(t, stdout, "rows  ", name)
 	}
+	out := t.TempDir()
+	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", out, "--estimator", "verl_grpo")
+	require.Zero(t, code, stderr)
+	_, info, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	require.Regexp(t, "^verl_grpo@.", info.Estimator, "the file says which revision")
 }
 
 // One turn without log probabilities takes the column from all rows: the summary
