@@ -195,7 +195,7 @@ func (s *summary) table(w io.Writer) error {
 		}
 	}
 	if s.Ignored > 0 {
-		row("passed over", "%s files that are no dumps", number(s.Ignored))
+		row("passed over", "%s files that are no dumps or were read before", number(s.Ignored))
 	}
 	few("duplicates left out", s.Repeats)
 	if s.Joined+len(s.Unmatched)+len(s.Unrewarded) > 0 {

@@ -296,8 +296,9 @@ func TestKitReports(t *testing.T) {
 }
 
 func TestKitDuplicates(t *testing.T) {
-	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "tau-bench")
-	r, err := traj.Open([]string{dir, dir}, traj.Options{OnError: traj.Stop, Dedup: true})
+	dir, again := filepath.Join(kit.Dir(t, "data", "trajectories"), "tau-bench"), t.TempDir()
+	require.NoError(t, os.CopyFS(again, os.DirFS(dir)))
+	r, err := traj.Open([]string{dir, again}, traj.Options{OnError: traj.Stop, Dedup: true})
 	require.NoError(t, err)
 	n := 0
 	for _, err := range r.All() {
@@ -307,7 +308,8 @@ func TestKitDuplicates(t *testing.T) {
 	require.Equal(t, 12, n)
 	require.Equal(t, 12, r.Report().Duplicates)
 	require.Equal(t, r.Report().Repeats[0].Of.Index, r.Report().Repeats[0].This.Index)
-	twice := all(t, stop, dir, dir)
+	twice := all(t, stop, dir, again)
+	require.Len(t, twice, 24)
 	seen := map[string]bool{}
 	for _, x := range twice {
 		require.False(t, seen[x.ID], "ids are unique: %s", x.ID)

@@ -419,6 +419,31 @@ func TestGroupsHoldOneTask(t *testing.T) {
 	}, groups)
 }
 
+// However many names lead to a file, its rollouts come once.
+func TestFilesNamedTwice(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "b.jsonl")
+	require.NoError(t, os.WriteFile(a, []byte(chat("a")), 0o600))
+	require.NoError(t, os.WriteFile(b, []byte(chat("b")), 0o600))
+	want := []string{a, b}
+	if os.Symlink("a.jsonl", filepath.Join(dir, "latest.jsonl")) == nil {
+		defer os.Remove(filepath.Join(dir, "latest.jsonl"))
+	}
+	for _, paths := range [][]string{{dir}, {dir, dir}, {dir, a}, {a, dir}, {filepath.Join(dir, "*.jsonl"), dir + "/../" + filepath.Base(dir)}} {
+		r, err := traj.Open(paths, stop)
+		require.NoError(t, err)
+		var files []string
+		for x, err := range r.All() {
+			require.NoError(t, err)
+			files = append(files, filepath.Base(x.Origin.File))
+		}
+		require.ElementsMatch(t, []string{filepath.Base(want[0]), filepath.Base(want[1])}, files, paths)
+		for _, x := range r.Report().Ignored {
+			require.Contains(t, x.Why, "read before")
+		}
+	}
+}
+
 // Native records need no index: their places are those they are read in.
 func TestNativeWithoutIndices(t *testing.T) {
 	line := `{"turnpack_version":1,"id":"%d","group":"g","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"%d"}]%s}`

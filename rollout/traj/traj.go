@@ -119,7 +119,8 @@ type Reader struct {
 }
 
 // Open prepares to read paths: files, folders (walked in lexical order), globs,
-// and "-" for standard input. Files may be compressed with gzip or zstd, zip
+// and "-" for standard input. A file that several paths lead to is read once. Files
+// may be compressed with gzip or zstd, zip
 // archives are read member by member. Nothing is read before the first Next.
 func Open(paths []string, opt Options) (*Reader, error) {
 	if err := opt.Validate(); err != nil {

@@ -4,6 +4,7 @@
 package source
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -79,12 +80,16 @@ type Walker struct {
 	Stdin  io.Reader
 	// Ignored is told about files and folders that are passed over, and why.
 	Ignored func(path, why string)
+
+	taken map[[16]byte]struct{} // digests of the paths of files
 }
 
 // Files yields the files behind paths, in the order given, folders in lexical
-// order. An error is about the path it names; the walk goes on after it.
+// order. A file that several of them lead to, or a link beside it, comes once. An
+// error is about the path it names; the walk goes on after it.
 func (w *Walker) Files(paths []string) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
+		w.taken = map[[16]byte]struct{}{}
 		for _, p := range paths {
 			for f, err := range w.path(p) {
 				if !yield(f, err) {
@@ -215,7 +220,27 @@ func (w *Walker) ignore(path, why string) {
 	}
 }
 
+// again reports whether the file came before, by any name.
+func (w *Walker) again(p string) bool {
+	full, err := filepath.EvalSymlinks(p)
+	if err != nil {
+		full = p
+	}
+	if abs, err := filepath.Abs(full); err == nil {
+		full = abs
+	}
+	sum := sha256.Sum256([]byte(full))
+	key := [16]byte(sum[:])
+	_, there := w.taken[key]
+	w.taken[key] = struct{}{}
+	return there
+}
+
 func (w *Walker) file(p, rel string, named bool, yield func(*File, error) bool) bool {
+	if w.again(p) {
+		w.ignore(p, "read before under another name")
+		return true
+	}
 	isZip, err := zipMagic(p)
 	if err != nil {
 		return yield(nil, ioError(p, err))
