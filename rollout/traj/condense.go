@@ -33,12 +33,17 @@ type eventView struct {
 	summary   *rollout.Message // of the last condensation that has one, else nil
 	at        int              // its place among the entries
 	summaryID string           // by which the agent SDK forgets it
+	// Thinking loops of the agent SDK: an action with thinking blocks, and the actions
+	// and results behind it. loop is the one that goes on, 0 for none.
+	loop  int
+	loops []int // by loop, from 1: its events
 }
 
 // viewEntry is one event: an entry of the history.
 type viewEntry struct {
 	id      string
 	message int              // −1 when the event is no message of ours
+	loop    int              // the thinking loop it is in, 0 for none
 	summary *rollout.Message // of a condensation, instead of an event
 }
 
@@ -48,7 +53,10 @@ func newEventView(r *rollout.Rollout) *eventView {
 
 // add appends an event that stands for a message, or for none with −1.
 func (x *eventView) add(id value, message int) {
-	x.entries = append(x.entries, viewEntry{id: identifier(id), message: message})
+	x.entries = append(x.entries, viewEntry{id: identifier(id), message: message, loop: x.loop})
+	if x.loop > 0 {
+		x.loops[x.loop-1]++
+	}
 	if message < 0 {
 		return
 	}
@@ -64,6 +72,12 @@ func (x *eventView) add(id value, message int) {
 		x.calls[c.ID] = message
 	}
 	x.count(message)
+}
+
+// think begins a thinking loop.
+func (x *eventView) think() {
+	x.loops = append(x.loops, 0)
+	x.loop = len(x.loops)
 }
 
 // count counts the calls of a message that have no result so far.
@@ -136,7 +150,8 @@ func (x *eventView) context() rollout.Context {
 	if x.summary != nil {
 		entries = slices.Insert(slices.Clone(entries), min(x.at, len(entries)), viewEntry{message: unseen, summary: x.summary})
 	}
-	kept := map[int]int{} // message → events left
+	left := make([]int, len(x.loops)) // events of loops that are shown
+	kept := map[int]int{}             // message → events left
 	for _, e := range entries {
 		kept[e.message]++
 	}
@@ -167,6 +182,9 @@ func (x *eventView) context() rollout.Context {
 			if !known {
 				return rollout.Context{Unknown: true}
 			}
+			if whole && e.loop > 0 {
+				left[e.loop-1]++
+			}
 			k, m := e.message, &x.r.Messages[e.message]
 			switch said := x.said[k]; {
 			case whole && x.batched && len(m.ToolCalls) > 0: // comes with its first result
@@ -179,6 +197,11 @@ func (x *eventView) context() rollout.Context {
 				shown[k] = true
 				parts = append(parts, rollout.ContextPart{From: k, To: k + 1, Message: said})
 			}
+		}
+	}
+	for i, n := range left {
+		if n > 0 && n < x.loops[i] { // shown by some versions; others show all of a loop or nothing
+			return rollout.Context{Unknown: true}
 		}
 	}
 	if parts == nil {

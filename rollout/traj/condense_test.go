@@ -144,6 +144,50 @@ func TestCallsWithoutResults(t *testing.T) {
 	}
 }
 
+// An action with thinking blocks and what follows of actions and results is one loop
+// to later versions of the agent SDK, which show all of it or nothing; earlier ones
+// show what is left.
+func TestThinkingLoops(t *testing.T) {
+	for _, c := range []struct{ reason, events, want string }{
+		{"all is there", "Q T1 o1 A2 o2 Q2", "plain"},
+		{"a call of a loop has no result", "Q T1 o1 A2 Q2", "unknown"},
+		{"its first call has none", "Q T1 A2 o2 Q2", "unknown"},
+		{"the loop is the call", "Q T1 Q2", "Q Q2"},
+		{"another loop begins with the call", "Q T1 o1 T2 Q2", "Q T1 o1 Q2"},
+		{"another loop begins behind the call", "Q T1 T2 o2 Q2", "Q T2 o2 Q2"},
+		{"no loop goes on behind a message", "Q T1 o1 X A2 Q2", "Q T1 o1 X Q2"},
+		{"nor behind a token event", "Q T1 o1 # A2 Q2", "Q T1 o1 Q2"},
+		{"no thinking, no loop", "Q A1 o1 A2 Q2", "Q A1 o1 Q2"},
+		{"a loop is forgotten", "Q T1 o1 A2 o2 Q2 -T1,o1,A2,o2", "Q Q2"},
+		{"a part of a loop is forgotten", "Q T1 o1 A2 o2 Q2 -T1,o1", "unknown"},
+		{"a loop beside what is forgotten", "Q A1 o1 T2 o2 A3 o3 Q2 -A1,o1", "Q T2 o2 A3 o3 Q2"},
+	} {
+		var lines []string
+		for _, e := range strings.Fields(c.events + " Z") {
+			body := fmt.Sprintf(`{"id":%q,"source":"agent",`, e)
+			switch e[0] {
+			case 'T', 'A':
+				thinking := map[byte]string{'T': `[{"type":"thinking","thinking":"h"}]`, 'A': `[]`}[e[0]]
+				body += fmt.Sprintf(`"kind":"ActionEvent","thought":[{"type":"text","text":%q}],"thinking_blocks":%s,"tool_name":"f","tool_call_id":%q,"tool_call":{"name":"f","arguments":"{}"},"llm_response_id":%q}`, e, thinking, e[1:], e)
+			case 'o':
+				body += fmt.Sprintf(`"kind":"ObservationEvent","tool_call_id":%q,"observation":{"content":[{"type":"text","text":%q}]}}`, e[1:], e)
+			case '#':
+				body += `"kind":"TokenEvent","prompt_token_ids":[1],"response_token_ids":[2]}`
+			case '-':
+				ids := strings.ReplaceAll(e[1:], ",", `","`)
+				body += fmt.Sprintf(`"kind":"Condensation","forgotten_event_ids":["%s"]}`, ids)
+			default:
+				role := map[byte]string{'Q': "user", 'X': "assistant", 'Z': "assistant"}[e[0]]
+				body += fmt.Sprintf(`"kind":"MessageEvent","llm_message":{"role":%q,"content":%q}}`, role, e)
+			}
+			lines = append(lines, body)
+		}
+		r := one(t, "x.jsonl", strings.Join(lines, "\n"))
+		require.NoError(t, r.Validate(), c.reason)
+		require.Equal(t, c.want, shown(r, r.Turns[len(r.Turns)-1]), c.reason)
+	}
+}
+
 func TestCondensationsOfTheSDK(t *testing.T) {
 	head := `{"id":"s","source":"agent","kind":"SystemPromptEvent","system_prompt":{"text":"S"},"dynamic_context":{"text":"+D"},"tools":[{"kind":"TerminalTool","title":"terminal","description":"Runs."},{"kind":"ThinkTool"},{"type":"function","function":{"name":"g"}}]}
 {"id":"u","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":[{"type":"text","text":"Q"}]},"extended_content":[{"type":"text","text":"+X"}]}

@@ -44,6 +44,7 @@ func (x *sdkRun) add(v value) error {
 	}
 	x.known = true
 	x.follow(v)
+	x.loop(v)
 	if x.r.ID == "" {
 		x.r.ID = v.Get("id").String()
 	}
@@ -67,6 +68,19 @@ func (x *sdkRun) follow(v value) {
 		x.j.note("branched", rollout.At(len(x.r.Messages)), "the conversation goes on from an earlier place here: what the model saw from here on is not known")
 	}
 	x.last, x.seen[id] = id, true
+}
+
+// loop follows thinking loops, as the SDK's view tells them from the events.
+func (x *sdkRun) loop(v value) {
+	switch v.Get("kind").String() {
+	case "ActionEvent":
+		if v.Get("thinking_blocks").Len() > 0 {
+			x.view.think()
+		}
+	case "ObservationEvent", "AgentErrorEvent", "UserRejectObservation":
+	default:
+		x.view.loop = 0
+	}
 }
 
 // event reads one event and returns the message it stands for.
