@@ -65,9 +65,15 @@ func (x *Rewards) find(r *rollout.Rollout) (e *entry, by string) {
 	return e, "instance"
 }
 
+// apply gives r the outcome. One that repeats part of what the dump says adds to
+// it; any other replaces all of it, for a verdict and a number of two gradings are
+// no outcome.
 func (e *entry) apply(r *rollout.Rollout, by string) {
 	o := &r.Outcome
-	replaced := o.Resolved != nil && e.resolved != nil && *o.Resolved != *e.resolved || o.Reward != nil && e.reward != nil && *o.Reward != *e.reward
+	replaced := e.replaces(o)
+	if replaced {
+		*o = rollout.Outcome{Submission: o.Submission}
+	}
 	if e.resolved != nil {
 		b := *e.resolved
 		o.Resolved = &b
@@ -91,6 +97,22 @@ func (e *entry) apply(r *rollout.Rollout, by string) {
 		n = rollout.Note{Code: "outcome_replaced", Text: fmt.Sprintf("the outcome at %s, joined by %s, differs from the dump's and replaces it", e.where, by)}
 	}
 	r.Notes = append(r.Notes, n)
+}
+
+// replaces reports whether e and o both tell of success and nothing of it is told
+// by both alike.
+func (e *entry) replaces(o *rollout.Outcome) bool {
+	if e.resolved == nil && e.reward == nil && e.verdict == rollout.VerdictUnknown ||
+		o.Resolved == nil && o.Reward == nil && o.Verdict == rollout.VerdictUnknown {
+		return false
+	}
+	same, other := false, false
+	compare := func(both, equal bool) { same, other = same || both && equal, other || both && !equal }
+	compare(e.resolved != nil && o.Resolved != nil, e.resolved != nil && o.Resolved != nil && *e.resolved == *o.Resolved)
+	compare(e.reward != nil && o.Reward != nil, e.reward != nil && o.Reward != nil && *e.reward == *o.Reward)
+	// A verdict beside a truth value says why.
+	compare(e.resolved == nil && e.verdict != rollout.VerdictUnknown && o.Verdict != rollout.VerdictUnknown, e.verdict == o.Verdict)
+	return other || !same
 }
 
 // unmatched lists the outcomes that no rollout took.

@@ -2,6 +2,7 @@ package traj_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,16 +27,16 @@ func TestRewards(t *testing.T) {
 		a, b                  string // resolved and reward of the two rollouts
 		unmatched             int
 	}{
-		{"JSONL by rollout id", "1.jsonl", `{"id":"a","reward":0.25}` + "\n" + `{"id":"zz","reward":1}`, "false 0.25", "false -", 1},
+		{"JSONL by rollout id", "1.jsonl", `{"id":"a","reward":0.25}` + "\n" + `{"id":"zz","reward":1}`, "- 0.25", "false -", 1},
 		{"JSONL by instance", "2.jsonl", `{"instance_id":"j","resolved":true}`, "false -", "true -", 0},
 		{"CSV", "3.csv", "instance_id,reward,resolved,comment\ni,-1,FALSE,x\nj,1,true,\n", "false -1", "true 1", 0},
-		{"a table whose only key is called id", "4.csv", "id,score\ni,3\n", "false 3", "false -", 0},
+		{"a table whose only key is called id", "4.csv", "id,score\ni,3\n", "- 3", "false -", 0},
 		{"a wrapped report", "5.json", `{"i":{"resolved":true,"patch_exists":true},"k":{"resolved":false,"patch_is_None":true,"patch_exists":false}}`, "true -", "false -", 1},
 		{"a summary", "6.json", `{"resolved_ids":["i"],"unresolved_ids":["j"],"error_ids":["k"]}`, "true -", "false -", 1},
 		{"a list under resolved", "6b.json", `{"no_generation":["j"],"no_logs":[],"resolved":["i"]}`, "true -", "false -", 0},
-		{"a mark, semicolons, quotes and carriage returns", "7.csv", "\ufeffinstance_id;reward;comment\r\ni;0.5;\"a \"\"b\"\"; c\"\r\nj;1;\r\n", "false 0.5", "false 1", 0},
-		{"tabs", "8.csv", "instance_id\treward\ni\t2\n", "false 2", "false -", 0},
-		{"columns in any case, of several the first that counts", "9.csv", "Reward,id,Rollout_ID\n4,zz,a\n", "false 4", "false -", 0},
+		{"a mark, semicolons, quotes and carriage returns", "7.csv", "\ufeffinstance_id;reward;comment\r\ni;0.5;\"a \"\"b\"\"; c\"\r\nj;1;\r\n", "- 0.5", "- 1", 0},
+		{"tabs", "8.csv", "instance_id\treward\ni\t2\n", "- 2", "false -", 0},
+		{"columns in any case, of several the first that counts", "9.csv", "Reward,id,Rollout_ID\n4,zz,a\n", "- 4", "false -", 0},
 		{"numbers and truth values as text", "10.jsonl", `{"instance_id":"i","reward":"0.25","resolved":"True"}` + "\n" + `{"instance_id":"j","reward":"1e-1","resolved":0}`, "true 0.25", "false 0.1", 0},
 		{"a reward that is null", "11.jsonl", `{"instance_id":"i","reward":null,"resolved":1.0}`, "true -", "false -", 0},
 		{"a bare report named after the instance", "i.report.json", `{"resolved":true,"patch_exists":true}`, "true -", "false -", 0},
@@ -99,10 +100,42 @@ func TestUnmatchedBothWays(t *testing.T) {
 	require.Empty(t, report.Unrewarded, "nothing was to be joined")
 }
 
+// A joined outcome is what counts: where it says something else than the dump,
+// nothing of the dump's stays beside it.
+func TestJoinedOutcomeReplacesTheRecorded(t *testing.T) {
+	no, yes := `"resolved":false`, `"resolved":true`
+	for _, c := range []struct {
+		reason, dump, row, want string
+		verdict                 rollout.Verdict
+		replaced                bool
+	}{
+		{"a number in place of a verdict", no, `"reward":0.9`, "- 0.9", rollout.VerdictUnknown, true},
+		{"a verdict in place of a number", `"reward":0`, yes, "true -", rollout.VerdictResolved, true},
+		{"another verdict", no + `,"reward":0`, yes, "true -", rollout.VerdictResolved, true},
+		{"another number", yes + `,"reward":1`, `"reward":0.5`, "- 0.5", rollout.VerdictUnknown, true},
+		{"a failed grading", no + `,"reward":0`, `"verdict":"infra_error"`, "- -", rollout.VerdictInfraError, true},
+		{"the same verdict and a number", no, no + `,"reward":0.9`, "false 0.9", rollout.VerdictUnresolved, false},
+		{"the same verdict", no + `,"reward":0.2`, no, "false 0.2", rollout.VerdictUnresolved, false},
+		{"the same verdict, and why", no, no + `,"verdict":"tests_error"`, "false -", rollout.VerdictTestsError, false},
+		{"no result, but a reason", no, `"reason":"x"`, "false -", rollout.VerdictUnknown, false},
+	} {
+		rewards, err := traj.LoadRewards([]string{write(t, t.TempDir(), "r.jsonl", []byte(`{"id":"a",`+c.row+"}\n"))})
+		require.NoError(t, err, c.reason)
+		got, _, err := read(t, "x.jsonl", `{"id":"a",`+c.dump+`,"messages":[{"role":"user","content":"q"}]}`, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{rewards}})
+		require.NoError(t, err, c.reason)
+		require.Equal(t, c.want, outcome(got[0]), c.reason)
+		require.Equal(t, c.verdict, got[0].Outcome.Verdict, c.reason)
+		require.Equal(t, c.replaced, strings.Contains(codes(got[0]), "outcome_replaced"), c.reason)
+	}
+}
+
 func outcome(r *rollout.Rollout) string {
 	s := "-"
 	if r.Outcome.Reward != nil {
 		s = fmt.Sprint(*r.Outcome.Reward)
+	}
+	if r.Outcome.Resolved == nil {
+		return "- " + s
 	}
 	return fmt.Sprint(*r.Outcome.Resolved, " ", s)
 }
