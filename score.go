@@ -115,6 +115,9 @@ func (x *run) noReward() error {
 	if len(why) > 5 {
 		why = append(why[:5], "…")
 	}
+	if n := x.report.LeftOut; n > 0 {
+		why = append(why, fmt.Sprintf("%d more records cannot be used, the first: %v", n, x.report.Skips[0].Error))
+	}
 	fix := "join recorded results (traj.Options.Rewards, --rewards FILE), or ask for rows without advantages (NoAdvantages, --estimator none)"
 	switch {
 	case excluded[reward.ExcludedNoSteps] > 0:

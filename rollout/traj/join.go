@@ -135,6 +135,9 @@ func (rd *Reader) unmatched() {
 // name, or is held by it: often a path or an extension is all that differs.
 func (rd *Reader) alike(name string) string {
 	for _, id := range rd.report.Unrewarded {
+		if id == name {
+			return fmt.Sprintf("%s (a rollout has this id, and none this instance or folder: name it by id)", name)
+		}
 		if short := min(len(id), len(name)); short >= alikeBytes && (strings.Contains(id, name) || strings.Contains(name, id)) {
 			return fmt.Sprintf("%s (the rollout %q looks alike: name it so, or by its instance)", name, id)
 		}
