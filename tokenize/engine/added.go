@@ -21,8 +21,9 @@ type AddedMatcher struct {
 }
 
 type addedNode struct {
-	token int32 // index of the token that ends here, −1 for none
-	bytes []byte
+	more  string // what all tokens below go on with
+	token int32  // index of the token that ends behind it, −1 for none
+	bytes []byte // then comes one of these
 	next  []int32
 }
 
@@ -69,7 +70,23 @@ func NewAddedMatcher(tokens []AddedToken, contents []string) *AddedMatcher {
 		}
 		m.nodes[at].token = int32(i)
 	}
+	for i := range m.nodes {
+		m.nodes[i].join(m.nodes)
+	}
 	return m
+}
+
+// join takes over the nodes below while there is only one way to go.
+func (n *addedNode) join(nodes []addedNode) {
+	var more []byte
+	for n.token < 0 && len(n.next) == 1 {
+		more = append(more, n.bytes[0])
+		*n = nodes[n.next[0]]
+		more = append(more, n.more...)
+	}
+	if more != nil {
+		n.more = string(more)
+	}
 }
 
 func (m *AddedMatcher) node() int32 {
@@ -157,6 +174,10 @@ func (m *AddedMatcher) longest(text []byte, at int, keep func(token, start, end 
 	n, p := m.root[text[at]], at+1
 	for n != 0 {
 		node := &m.nodes[n]
+		if p+len(node.more) > len(text) || string(text[p:p+len(node.more)]) != node.more {
+			break
+		}
+		p += len(node.more)
 		if node.token >= 0 {
 			hits = append(hits, hit{int(node.token), p})
 		}

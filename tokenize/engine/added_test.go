@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The matcher finds what a search of each token at each place finds: the longest that
+// is kept, the last of equal ones, from left to right.
+func TestAddedMatcherIsSearchingEachToken(t *testing.T) {
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, 0))
+	word := func(most int) string {
+		b := make([]byte, 1+rng.IntN(most))
+		for i := range b {
+			b[i] = "<<|ab>"[rng.IntN(6)]
+		}
+		return string(b)
+	}
+	for round := range 3000 {
+		tokens := make([]AddedToken, 1+rng.IntN(12))
+		for i := range tokens {
+			if tokens[i].Content = word(7); i > 0 && rng.IntN(2) == 0 {
+				tokens[i].Content = tokens[rng.IntN(i)].Content + word(4)
+			}
+		}
+		var text []byte
+		for range rng.IntN(12) {
+			piece := word(4)
+			if rng.IntN(2) == 0 {
+				piece = tokens[rng.IntN(len(tokens))].Content
+				piece = piece[:1+rng.IntN(len(piece))]
+			}
+			text = append(text, piece...)
+		}
+		var keep func(token, start, end int) bool
+		if round%2 == 1 {
+			keep = func(token, start, end int) bool { return (token+start+end)%3 > 0 }
+		}
+		var want []AddedSpan
+		for at := 0; at < len(text); at++ {
+			best := AddedSpan{End: at}
+			for i, tok := range tokens {
+				end := at + len(tok.Content)
+				if end <= len(text) && end >= best.End && string(text[at:end]) == tok.Content && (keep == nil || keep(lastOf(tokens, i), at, end)) {
+					best = AddedSpan{Token: i, Start: at, End: end}
+				}
+			}
+			if best.End > at {
+				want, at = append(want, best), best.End-1
+			}
+		}
+		got := NewAddedMatcher(tokens, nil).Append(nil, text, keep)
+		require.Equal(t, want, got, "seed %d, round %d: %q in %q", seed, round, tokens, text)
+	}
+}
+
+// lastOf is the last token that is spelled like token i.
+func lastOf(tokens []AddedToken, i int) int {
+	last := i
+	for k := i; k < len(tokens); k++ {
+		if tokens[k].Content == tokens[i].Content {
+			last = k
+		}
+	}
+	return last
+}
