@@ -73,7 +73,7 @@ type Certificate struct {
 	Findings  []Finding `json:"findings"`
 	// ToolUse is of the template that rollouts with tools take, nil unless the folder
 	// has one of their own. Then the findings above are of rollouts without tools, none
-	// where the folder has no template for those: they are refused.
+	// where the folder has no template for those: their text is refused.
 	ToolUse *Certificate `json:"tool_use,omitempty"`
 }
 

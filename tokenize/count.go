@@ -33,7 +33,11 @@ func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*renderer, 
 		return nil, err
 	}
 	if e.model.of(r).Template == nil {
-		return nil, e.model.lacks(r)
+		err := e.model.lacks(r)
+		if err.Kind == rollout.KindInput {
+			err = err.WithFix("add chat_template.jinja to its folder: a context is measured as the template writes it")
+		}
+		return nil, err
 	}
 	return newRenderer(ctx, e.model, r, e.opts.Kwargs, e.opts.Now)
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -134,4 +137,17 @@ func BenchmarkCounter(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A context is measured as the template writes it, so recorded ids are no way out.
+func TestCountNeedsATemplate(t *testing.T) {
+	definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
+	require.NoError(t, err)
+	m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: definition}}, ".")
+	require.NoError(t, err)
+	e, err := tokenize.NewEncoder(m, tokenize.Options{})
+	require.NoError(t, err)
+	_, err = e.Counter(&rollout.Rollout{ID: "r"}).Count(t.Context(), say("user: hi"))
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, `rollout "r": the model has no chat template (add chat_template.jinja to its folder: a context is measured`)
 }

@@ -75,7 +75,7 @@ func certificates(cert *tokenize.Certificate, mode tokenize.Mode) string {
 	if cert.ToolUse == nil {
 		return certificate(cert, mode)
 	}
-	plain := "rollouts without tools are refused: the folder has no template default\n"
+	plain := "no template default: the text of rollouts without tools is refused\n"
 	if len(cert.Findings) > 0 {
 		plain = "template default, for rollouts without tools\n" + certificate(cert, mode)
 	}

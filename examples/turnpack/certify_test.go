@@ -41,6 +41,10 @@ func TestCertifyExitCodes(t *testing.T) {
 		{"no stop token", "whole", template("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"), 1, "stop_token        * fails"},
 		{"rollouts with tools have another one", "merged", toolUse(prompted), 0, "template tool_use, for rollouts with tools\n"},
 		{"and it has no generation prompt", "merged", toolUse(turns), 1, "generation_prompt * fails"},
+		{"none for rollouts without tools", "merged", func(dir string) {
+			toolUse(prompted)(dir)
+			require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja")))
+		}, 0, "no template default: the text of rollouts without tools is refused\n\ntemplate tool_use, for rollouts with tools\n"},
 		{"no template", "merged", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja"))) }, 2, "no chat template"},
 		{"a template that is none", "merged", template("{% for %}"), 2, "chat_template.jinja"},
 		{"no tokenizer", "merged", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, 2, "no tokenizer.json"},
