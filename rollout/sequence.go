@@ -75,7 +75,7 @@ type Identity struct {
 // one, WithWeight and WithCredit add a column.
 type Sequence struct {
 	IDs    []TokenID
-	Source []int32 // index into Rollout.Messages, −1 = scaffold
+	Source []int32 // index into Rollout.Messages, −1 = scaffold, or in a captured prompt that no template explains
 	Flags  []Flag
 	Turn   []int32 // turn whose completion the token belongs to, −1 = context
 

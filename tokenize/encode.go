@@ -259,7 +259,7 @@ func (j *job) encodeTurns() error {
 		case t.Prompt.Captured():
 			lt.Prompt = t.Prompt
 			j.attributed[i] = rendered && recall.attribute(i, prompts.cols.columns())
-			if rendered && !j.attributed[i] {
+			if t.Message >= 0 && !j.attributed[i] {
 				j.report.Unattributed++
 			}
 		case i > 0 && j.renderedBase(i):

@@ -94,9 +94,10 @@ func refusesNamed(t *testing.T, m *tokenize.Model, r *rollout.Rollout, err error
 		_, errs["count"] = e.Count(t.Context(), r, r.Messages)
 		captured := *r
 		captured.Turns = []rollout.Turn{{Message: 1, Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1}}, Output: []rollout.TokenID{2, 3}}}
-		seqs, err := e.Encode(t.Context(), &captured)
+		seqs, report, err := e.EncodeReport(t.Context(), &captured)
 		require.NoError(t, err, "recorded ids need no template")
 		require.Equal(t, []rollout.TokenID{1, 2, 3}, seqs[0].IDs)
+		require.Equal(t, 1, report.Unattributed, "but nothing tells which message is where in the prompt")
 	}
 	for way, err := range errs {
 		require.ErrorIs(t, err, rollout.KindTemplate, way)

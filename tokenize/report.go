@@ -11,8 +11,10 @@ type Report struct {
 	// Exact counts trained tokens whose ids and whole context the engine recorded,
 	// with every id as recorded.
 	Exact int `json:"exact_tokens"`
-	// Unattributed counts turns whose prompt was captured but could not be
-	// attributed to messages, since it is another text than the rendered one.
+	// Unattributed counts turns with messages whose captured prompt could not be
+	// attributed to them: it is another text than the rendered one, or none could be
+	// rendered (no template, one that refuses, an unknown context). Sources of such a
+	// prompt are -1.
 	Unattributed int `json:"unattributed_turns"`
 	// LostReasoning, LostContent and LostCalls count rendered completions whose
 	// template left out some or all of the reasoning or of the text that the policy

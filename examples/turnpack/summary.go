@@ -59,6 +59,8 @@ type summary struct {
 	LostContent   int            `json:"lost_content_turns"`
 	LostCalls     int            `json:"lost_call_turns"`
 	Unwritten     int            `json:"unwritten_messages"`
+	Turns         int            `json:"turns"`
+	Unattributed  int            `json:"unattributed_turns"`
 	LostColumns   []string       `json:"columns_left_out,omitempty"`
 	LostWhy       []string       `json:"columns_left_out_why,omitempty"`
 	Seconds       float64        `json:"seconds"`
@@ -87,6 +89,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
 		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
 		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, LostCalls: r.Encode.LostCalls,
+		Turns: r.Encode.Turns, Unattributed: r.Encode.Unattributed,
 		Unwritten: r.Encode.Unwritten, UnwrittenAt: r.Encode.UnwrittenAt, Seconds: took.Seconds(), Output: output,
 	}
 	for _, c := range droppedColumns(&r) {
@@ -224,6 +227,9 @@ func (s *summary) table(w io.Writer) error {
 	}
 	if s.LostReasoning+s.LostContent+s.LostCalls > 0 {
 		row("template left out", "of the reasoning of %s turns, of the text of %s, of the tool calls of %s", number(s.LostReasoning), number(s.LostContent), number(s.LostCalls))
+	}
+	if s.Unattributed > 0 {
+		row("prompts of other text", "%s of %s turns: recorded ids that this chat template does not explain; what their tokens are from is unknown", number(s.Unattributed), number(s.Turns))
 	}
 	if s.Unwritten > 0 {
 		first := s.UnwrittenAt[0]

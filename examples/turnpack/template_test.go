@@ -106,3 +106,38 @@ func TestTemplateFile(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "none: the chat template wrote it")
 }
+
+// Recorded ids are rows under any template; one that does not write them tells nothing
+// of where their tokens are from, and the command claims nothing.
+func TestPromptsOfOtherText(t *testing.T) {
+	tutorial := filepath.Join("..", "tutorial")
+	dumps := filepath.Join(tutorial, "dumps")
+	named := filepath.Join(t.TempDir(), "model")
+	require.NoError(t, os.CopyFS(named, os.DirFS(filepath.Join(tutorial, "model"))))
+	require.NoError(t, os.Mkdir(filepath.Join(named, "additional_chat_templates"), 0o755))
+	template := filepath.Join(named, "additional_chat_templates", "tool_use.jinja")
+	require.NoError(t, os.Rename(filepath.Join(named, "chat_template.jinja"), template))
+	other := filepath.Join(t.TempDir(), "other.jinja")
+	require.NoError(t, os.WriteFile(other, []byte("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"), 0o644))
+	const unknown = "message    unknown: the engine's ids spell another text"
+	for _, c := range []struct {
+		reason string
+		flags  []string
+		plain  bool // the prompts are those that the template writes
+	}{
+		{"the template of the run", []string{"--template", template}, true},
+		{"another one", []string{"--template", other}, false},
+		{"none for rollouts without tools", nil, false},
+	} {
+		out := filepath.Join(t.TempDir(), "batch")
+		flags := append([]string{"--model", named}, c.flags...)
+		code, stdout, stderr := call(t, append([]string{"convert", "--in", dumps, "--out", out}, flags...)...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, "100.0 % of them trained exactly as recorded", c.reason)
+		require.Equal(t, !c.plain, strings.Contains(stdout, "prompts of other text  72 of 72 turns"), "%s: %s", c.reason, stdout)
+		code, stdout, stderr = call(t, append([]string{"show", out, "0", "--token", "60"}, flags...)...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, !c.plain, strings.Contains(stdout, unknown), "%s: %s", c.reason, stdout)
+		require.Contains(t, stdout, "not trained: the policy read it", c.reason)
+	}
+}

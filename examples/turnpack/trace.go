@@ -185,10 +185,8 @@ func printToken(ctx context.Context, w io.Writer, m *tokenize.Model, s *rollout.
 	line("id", "%d", s.IDs[t])
 	line("text", "%q", text)
 	line("bytes", "% x", text)
-	if err := printRecorded(ctx, line, s, t, src); err != nil {
-		return err
-	}
-	line("weight", "%g, %s", s.Weight[t], why(s, t, src))
+	scaffold := printRecorded(ctx, line, s, t, src)
+	line("weight", "%g, %s", s.Weight[t], why(s, t, src, scaffold))
 	if s.Logprob != nil && s.Weight[t] > 0 {
 		line("logprob", "%.6g (p %.3g)", s.Logprob[t], math.Exp(float64(s.Logprob[t])))
 	} else {
@@ -207,32 +205,39 @@ func printToken(ctx context.Context, w io.Writer, m *tokenize.Model, s *rollout.
 	return err
 }
 
-// printRecorded prints where the text of token t is recorded.
-func printRecorded(ctx context.Context, line func(name, format string, args ...any), s *rollout.Sample, t int, src *source) error {
-	from := s.Source[t]
-	if src != nil {
-		from = src.seq.Source[t]
+// printRecorded prints where the text of token t is recorded, and reports whether it
+// is the chat template's own.
+func printRecorded(ctx context.Context, line func(name, format string, args ...any), s *rollout.Sample, t int, src *source) (scaffold bool) {
+	const other = "unknown: the engine's ids spell another text than the template gives for the record"
+	if src == nil {
+		switch from := s.Source[t]; {
+		case from >= 0:
+			line("message", "%d", from)
+		case tokens.Traced(s):
+			line("message", "none: the chat template wrote it")
+			scaffold = true
+		default:
+			line("message", "unknown: the batch does not tell")
+		}
+		line("field", "unknown: name the dumps with --in")
+		return scaffold
 	}
+	from := src.seq.Source[t]
+	origins, known, err := src.tracer.At(ctx, t)
+	known = known && err == nil // the rest can be told all the same
 	switch {
-	case from >= 0 && src != nil:
-		line("message", "%d, %s, of %s", from, visible(string(src.r.Messages[from].Role)), place(src.r.Origin))
 	case from >= 0:
-		line("message", "%d", from)
-	case tokens.Traced(s) || src != nil:
+		line("message", "%d, %s, of %s", from, visible(string(src.r.Messages[from].Role)), place(src.r.Origin))
+	case known:
 		line("message", "none: the chat template wrote it")
 	default:
-		line("message", "unknown: the batch does not tell")
+		line("message", other)
+		return false
 	}
-	if src == nil {
-		line("field", "unknown: name the dumps with --in")
-		return nil
-	}
-	origins, known, err := src.tracer.At(ctx, t)
-	if err != nil || !known {
-		line("field", "unknown: the engine's ids spell another text than the template gives for the record")
-		return nil //nolint:nilerr // the rest is known all the same
-	}
-	if len(origins) == 0 && from >= 0 {
+	switch {
+	case !known:
+		line("field", other)
+	case len(origins) == 0 && from >= 0:
 		line("field", "none: a marker that the policy wrote and the record leaves out")
 	}
 	for _, o := range origins {
@@ -245,17 +250,17 @@ func printRecorded(ctx context.Context, line func(name, format string, args ...a
 		}
 		line("field", "%s%s, bytes %d to %d%s", where, visible(o.Field), o.From, o.To, how)
 	}
-	return nil
+	return from < 0
 }
 
-// why says why token t is trained or not.
-func why(s *rollout.Sample, t int, src *source) string {
+// why says why token t is trained or not; scaffold says that the chat template wrote
+// it.
+func why(s *rollout.Sample, t int, src *source, scaffold bool) string {
 	sampled := s.Flags[t]&rollout.FlagSampled != 0
 	from := s.Source[t]
 	if src != nil {
 		sampled, from = src.seq.Flags[t]&rollout.FlagSampled != 0, src.seq.Source[t]
 	}
-	known := src != nil || tokens.Traced(s)
 	switch {
 	case s.Weight[t] > 0 && sampled && src != nil:
 		turn := src.seq.Turn[t]
@@ -266,9 +271,9 @@ func why(s *rollout.Sample, t int, src *source) string {
 		return "trained"
 	case sampled:
 		return "not trained: sampled, and left out by the loss mask"
-	case from < 0 && known:
+	case scaffold:
 		return "not trained: the chat template wrote it"
-	case src == nil || src.r.Messages[from].Role != rollout.RoleAssistant:
+	case src == nil || from < 0 || src.r.Messages[from].Role != rollout.RoleAssistant:
 		return "not trained: the policy read it"
 	case src.r.Messages[from].Sampled == rollout.SampledByPolicy:
 		return "not trained here: the policy sampled the message in another turn, and reads it in this one"
