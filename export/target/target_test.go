@@ -72,7 +72,7 @@ func TestRefusals(t *testing.T) {
 		{"verl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].RolloutIndex = 0; r[0].SampleIndex = 9 }, export.ColRolloutIndex},
-		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, ""},
+		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, export.ColReward},
 		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Temperature = 0 }, export.ColTemperature},
 		{"prime-rl", target.Options{MaxTokens: 4}, nil, export.ColInputIDs},
 		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, ""},
