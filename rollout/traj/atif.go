@@ -48,6 +48,9 @@ func (j *job) atif(v value, parent string, depth int) error {
 		Tools:       tools(agent.Get("tool_definitions")),
 		Temperature: temperature(agent.Path("extra", "temperature")),
 	}
+	if err := j.templateKwargs(r, agent.Get("extra")); err != nil {
+		return err
+	}
 	a := atifRun{j: j, r: r}
 	for i, s := range v.Get("steps").Items() {
 		if err := a.step(i, s); err != nil {

@@ -2,7 +2,9 @@ package traj
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -32,7 +34,7 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 		}
 		t := c.Turns[0]
 		t.Step = i
-		t.Context.Unknown = t.Context.Unknown || j.foreign(t.ID, c.Tools)
+		t.Context.Unknown = t.Context.Unknown || j.foreign(t.ID, c)
 		prompt, err := c.PromptTokens(nil, 0)
 		if err != nil {
 			return nil, err
@@ -66,14 +68,21 @@ func newCallJoin(out *rollout.Rollout) *callJoin {
 	return &callJoin{out: out, at: map[[16]byte][]int{}, shown: map[reasoned]*rollout.Message{}}
 }
 
-// foreign reports whether a call was given other tools than the first, with
-// which the run is rendered, and notes it.
-func (j *callJoin) foreign(call string, tools []rollout.Tool) bool {
-	same := func(a, b rollout.Tool) bool { return bytes.Equal(a, b) }
-	if slices.EqualFunc(tools, j.out.Tools, same) {
+// foreign reports whether a call was given other tools or template variables than
+// the first, with which the run is rendered, and notes it.
+func (j *callJoin) foreign(call string, c *rollout.Rollout) bool {
+	same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
+	n := rollout.Note{}
+	switch {
+	case !slices.EqualFunc(c.Tools, j.out.Tools, same):
+		n.Code, n.Text = "tools_differ", fmt.Sprintf("call %q was given %d tools that are not those of the first call", call, len(c.Tools))
+	case !maps.EqualFunc(c.TemplateKwargs, j.out.TemplateKwargs, same):
+		n.Code, n.Text = "template_kwargs_differ", fmt.Sprintf("call %q was made with other chat-template variables than the first call", call)
+	default:
 		return false
 	}
-	j.out.Notes = append(j.out.Notes, rollout.Note{Code: "tools_differ", Text: fmt.Sprintf("call %q was given %d tools that are not those of the first call: what it saw cannot be rendered", call, len(tools))})
+	n.Text += ": what it saw cannot be rendered"
+	j.out.Notes = append(j.out.Notes, n)
 	return true
 }
 

@@ -170,6 +170,9 @@ func (x *sdkRun) baseState() error {
 		x.r.Status = rollout.StatusAborted
 	}
 	x.r.Temperature = temperature(v.Path("agent", "llm", "temperature"))
+	if err := x.j.templateKwargs(x.r, v.Path("agent", "llm")); err != nil {
+		return err
+	}
 	if m := v.Path("agent", "llm", "model"); !m.IsNull() {
 		keep(&x.r.Metadata, "model", m)
 	}

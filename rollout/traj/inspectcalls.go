@@ -51,6 +51,9 @@ func (x *inspectRun) events(sample value) error {
 				first = false
 				x.r.Tools = functionTools(x.refs.resolve(e.Get("tools")))
 				x.r.Temperature = temperature(e.Path("config", "temperature"))
+				if err := x.j.templateKwargs(x.r, e.Get("config")); err != nil {
+					return err
+				}
 			}
 			if err := x.call(e); err != nil {
 				return err

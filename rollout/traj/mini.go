@@ -62,6 +62,9 @@ func readMini(j *job, v value) error {
 		Turns:       []rollout.Turn{},
 	}
 	r.Status = statusOf(r.ExitStatus)
+	if err := j.templateKwargs(r, info.Path("config", "model", "model_kwargs")); err != nil {
+		return err
+	}
 	if v.Get("messages").Kind() != jsonscan.Array {
 		return j.want(v.Get("messages"), 0, "/messages", "a list of messages")
 	}

@@ -40,6 +40,9 @@ func readNeMoEpisode(j *job, v value) error {
 		if r.Temperature == nil {
 			r.Temperature = call.Temperature
 		}
+		if r.TemplateKwargs == nil {
+			r.TemplateKwargs = call.TemplateKwargs
+		}
 		join.call(call.Messages, call.Turns)
 		last = x.Get("response")
 	}

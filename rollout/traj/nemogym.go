@@ -164,7 +164,7 @@ func (j *job) nemoCall(params, response value) (*rollout.Rollout, error) {
 	j.repeatedPrompt(r, given)
 	r.Tools = functionTools(params.Get("tools"))
 	r.Temperature = temperature(params.Get("temperature"))
-	return r, nil
+	return r, j.templateKwargs(r, params)
 }
 
 // lastTransition returns the list that holds the whole conversation when an

@@ -94,6 +94,9 @@ func readChat(j *job, v value) error {
 	if word, ok := v.Get("exit_status").Text(); ok {
 		r.ExitStatus, r.Status = word, statusOf(word)
 	}
+	if err := j.templateKwargs(r, v); err != nil {
+		return err
+	}
 	for _, key := range []string{"tools", "available_tools", "functions"} {
 		defs, err := j.inner(v.Get(key), "/"+key)
 		if err != nil {
@@ -108,7 +111,7 @@ func readChat(j *job, v value) error {
 			r.Tools = tools(defs)
 		}
 	}
-	j.leftover(r, v, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status")
+	j.leftover(r, v, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs")
 	j.noteParts(r)
 	return j.emit(r)
 }

@@ -369,6 +369,9 @@ func readOpenHandsOutput(j *job, v value) error {
 		llm = v.Path("metadata", "llm") // of the agent SDK
 	}
 	r.Temperature = temperature(llm.Get("temperature"))
+	if err := j.templateKwargs(r, llm); err != nil {
+		return err
+	}
 	j.leftover(r, v, "instance_id", "history", "error", "test_result", "git_patch", "success", "instance", "instruction", "issue", "metadata")
 	if x := llm.Get("model"); !x.IsNull() {
 		keep(&r.Metadata, "model", x)

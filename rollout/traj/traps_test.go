@@ -1,6 +1,7 @@
 package traj_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -284,4 +285,46 @@ func TestTraps(t *testing.T) {
 	for _, f := range folders {
 		require.True(t, !f.IsDir() || covered[f.Name()], "no trap of %s is tested", f.Name())
 	}
+}
+
+// What a call gave the chat template is part of what the model saw.
+func TestTemplateVariablesOfCalls(t *testing.T) {
+	const ask, answer = `"messages":[{"role":"user","content":"q"}]`, `{"id":"x","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`
+	const off = `"chat_template_kwargs":{"enable_thinking":false}`
+	want := map[string]json.RawMessage{"enable_thinking": json.RawMessage("false")}
+	for reason, text := range map[string]string{
+		"a request":                      `{"request":{` + ask + `,` + off + `},"response":` + answer + `}`,
+		"a request's further body":       `{"request":{` + ask + `,"extra_body":{` + off + `}},"response":` + answer + `}`,
+		"a completion log":               `{` + ask + `,"kwargs":{"extra_body":{` + off + `}},"response":` + answer + `}`,
+		"a call of the Responses API":    `{"request":{"input":"q",` + off + `},"response":{"id":"x","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`,
+		"a chat record":                  `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],` + off + `}`,
+		"a chat record, spelled as text": `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"chat_template_kwargs":"{\"enable_thinking\":false}"}`,
+		"mini-swe-agent":                 `{"trajectory_format":"mini-swe-agent-1","info":{"config":{"model":{"model_kwargs":{"extra_body":{` + off + `}}}}},"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`,
+	} {
+		got, _, err := read(t, "x.json", text, stop)
+		require.NoError(t, err, reason)
+		require.Len(t, got, 1, reason)
+		require.Equal(t, want, got[0].TemplateKwargs, reason)
+		require.NotContains(t, got[0].Metadata, "chat_template_kwargs", reason)
+		for _, write := range []func([]byte, *rollout.Rollout) ([]byte, []rollout.Note, error){traj.AppendChat, traj.AppendATIF} {
+			line, _, err := write(nil, got[0])
+			require.NoError(t, err, reason)
+			back, _, err := read(t, "x.jsonl", string(line), stop)
+			require.NoError(t, err, reason)
+			require.Equal(t, want, back[0].TemplateKwargs, reason)
+		}
+	}
+	_, _, err := read(t, "x.json", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"chat_template_kwargs":[1]}`, stop)
+	require.ErrorContains(t, err, "/chat_template_kwargs: found a list, expected an object")
+
+	call := func(id, more string) *rollout.Rollout {
+		got, _, err := read(t, "x.json", `{"request":{"messages":[{"role":"user","content":"q`+id+`"}]`+more+`},"response":`+strings.Replace(answer, `"x"`, `"`+id+`"`, 1)+`}`, stop)
+		require.NoError(t, err)
+		return got[0]
+	}
+	joined, err := traj.JoinCalls([]*rollout.Rollout{call("1", ","+off), call("2", ","+off), call("3", "")})
+	require.NoError(t, err)
+	require.Equal(t, want, joined.TemplateKwargs)
+	require.Equal(t, []bool{false, false, true}, []bool{joined.Turns[0].Context.Unknown, joined.Turns[1].Context.Unknown, joined.Turns[2].Context.Unknown})
+	require.Equal(t, "template_kwargs_differ", codes(joined))
 }

@@ -71,6 +71,9 @@ func (j *job) completion(list, defs, params, response value) error {
 	if defs.IsNull() {
 		r.Tools = functionTools(params.Get("functions")) // as they were called before tools
 	}
+	if err := j.templateKwargs(r, params); err != nil {
+		return err
+	}
 	if n := response.Get("choices").Len(); n > 1 {
 		j.note("other_choices", 0, "%d choices were sampled, the first was taken", n)
 	}
@@ -101,6 +104,31 @@ func (j *job) completion(list, defs, params, response value) error {
 	return j.emit(r)
 }
 
+// templateKwargs takes over the chat-template variables that a call was made with.
+// Engines read them from chat_template_kwargs of the request; clients pass that on
+// in a body for what the API has no word for.
+func (j *job) templateKwargs(r *rollout.Rollout, params value) error {
+	const key = "chat_template_kwargs"
+	for _, v := range []value{params.Get(key), params.Path("extra_body", key), params.Path("litellm_extra_body", key)} {
+		if v.IsNull() {
+			continue
+		}
+		v, err := j.inner(v, "/"+key)
+		if err != nil {
+			return err
+		}
+		if v.Kind() != jsonscan.Object {
+			return j.want(v, 0, "/"+key, "an object")
+		}
+		for name, x := range v.Members() {
+			if _, there := r.TemplateKwargs[name]; !there {
+				keep(&r.TemplateKwargs, name, x)
+			}
+		}
+	}
+	return nil
+}
+
 // continued marks a reply that goes on in the middle of the request's last
 // message: as messages the two are apart, so what the model saw cannot be
 // rendered from them.
@@ -116,6 +144,9 @@ func (j *job) continued(t *rollout.Turn, yes bool) {
 func (j *job) responsesCall(params, settings, response value) error {
 	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Tools: functionTools(params.Get("tools")), Temperature: temperature(settings.Get("temperature"))}
 	x := itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
+	if err := j.templateKwargs(r, settings); err != nil {
+		return err
+	}
 	if err := x.request(params); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func array(items [][]byte) []byte {
 }
 
 // AppendChat appends r as one line of OpenAI chat JSONL, without the newline:
-// messages, tools, ids and outcome. The notes name what that form cannot hold:
+// messages, tools, template variables, ids and outcome. The notes name what that form cannot hold:
 // token ids, contexts, exit messages and sampled marks.
 func AppendChat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	var lost []rollout.Note
@@ -88,6 +88,9 @@ func AppendChat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) 
 		}
 		o.raw("tools", array(items))
 	}
+	if err := o.templateKwargs(r); err != nil {
+		return dst, nil, err
+	}
 	if err := o.outcome(r); err != nil {
 		return dst, nil, err
 	}
@@ -101,6 +104,13 @@ func AppendChat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) 
 		}
 	}
 	return append(dst, o.end()...), lost, nil
+}
+
+func (o *object) templateKwargs(r *rollout.Rollout) error {
+	if len(r.TemplateKwargs) == 0 {
+		return nil
+	}
+	return o.any("chat_template_kwargs", r.TemplateKwargs)
 }
 
 func (o *object) outcome(r *rollout.Rollout) error {
@@ -213,10 +223,17 @@ func AppendATIF(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) 
 		}
 		agent.raw("tool_definitions", array(items))
 	}
+	var settings object
 	if t := r.Temperature; t != nil {
-		if err := agent.any("extra", map[string]float32{"temperature": *t}); err != nil {
+		if err := settings.any("temperature", *t); err != nil {
 			return dst, nil, err
 		}
+	}
+	if err := settings.templateKwargs(r); err != nil {
+		return dst, nil, err
+	}
+	if len(settings.b) > 0 {
+		agent.raw("extra", settings.end())
 	}
 	o.raw("agent", agent.end())
 	o.raw("steps", array(w.steps))
