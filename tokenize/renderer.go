@@ -389,13 +389,15 @@ func (x *renderer) rendered(res *chat.Result, index []int32) rendering {
 // knows is part of the template's frame: <|user|> is the template's also where it writes
 // <|{{ m.role }}|>.
 func appendFields(out []field, res *chat.Result, at int, index []int32) []field {
-	res.EachField(at, func(from *chat.Field, start, end int) {
+	spans := res.FieldsFrom(at)
+	for i := range spans.Len() {
+		from, start, end := spans.At(i)
 		message, part, call := int32(-1), partOther, uint16(0)
 		if m := from.Message; m >= 0 {
 			p := partOf(from)
 			if p == partRole {
 				if knownRole(res.Text[start:end]) {
-					return
+					continue
 				}
 				part = partRole
 			} else if message = index[m]; message >= 0 {
@@ -406,7 +408,7 @@ func appendFields(out []field, res *chat.Result, at int, index []int32) []field 
 		if n > 0 {
 			if last := &out[n-1]; last.end == start && last.message == message && last.part == part && last.call == call {
 				last.end = end
-				return
+				continue
 			}
 		}
 		if n == cap(out) {
@@ -416,7 +418,7 @@ func appendFields(out []field, res *chat.Result, at int, index []int32) []field 
 		// Field by field: a copy of what was just put together would wait for it.
 		f := &out[n]
 		f.start, f.end, f.message, f.part, f.call = start, end, message, part, call
-	})
+	}
 	return out
 }
 

@@ -64,17 +64,27 @@ func (r *Result) Spans() iter.Seq[Span] { return r.spans(false) }
 // byte for byte and the single escapes between them.
 func (r *Result) Traced() iter.Seq[Span] { return r.spans(true) }
 
-// EachField calls f for the spans that come from a field and start at byte at or behind
-// it, in order. It is faster than Spans.
-func (r *Result) EachField(at int, f func(field *Field, start, end int)) {
+// FieldSpans are the spans of a result that come from a field, in order. They are valid
+// as long as the result is.
+type FieldSpans struct{ runs []value.Run }
+
+// FieldsFrom returns those that start at byte at or behind. Walking them is faster than
+// walking Spans.
+func (r *Result) FieldsFrom(at int) FieldSpans {
 	first := 0
 	if at > 0 {
 		first = sort.Search(len(r.runs), func(i int) bool { return int(r.runs[i].At) >= at })
 	}
-	for i := first; i < len(r.runs); i++ {
-		run := &r.runs[i]
-		f(run.F, int(run.At), int(run.At+run.N))
-	}
+	return FieldSpans{r.runs[first:]}
+}
+
+// Len is the number of spans.
+func (s FieldSpans) Len() int { return len(s.runs) }
+
+// At returns the field of span i and the bytes [start, end) that come from it.
+func (s FieldSpans) At(i int) (field *Field, start, end int) {
+	run := &s.runs[i]
+	return run.F, int(run.At), int(run.At + run.N)
 }
 
 func (r *Result) spans(traced bool) iter.Seq[Span] {

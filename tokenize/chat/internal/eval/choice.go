@@ -18,6 +18,7 @@ type choice struct {
 	owner
 	lookup
 	texts []string
+	keys  []value.Key // of the texts
 	// first is, by text and in the end for anything else, the first condition that may hold;
 	// holds says that it does.
 	first []int
@@ -44,6 +45,9 @@ func (s *ifStmt) choose() *choice {
 	}
 	if n < 2 {
 		return nil
+	}
+	for _, t := range c.texts {
+		c.keys = append(c.keys, value.NewKey(t))
 	}
 	for k := range len(c.texts) + 1 {
 		i, holds := 0, false
@@ -117,8 +121,9 @@ func (c *choice) branch(x *exec) (first int, holds bool) {
 	}
 	k := len(c.texts)
 	if s, ok := c.in(x, d).(*value.Str); ok {
-		for i, t := range c.texts {
-			if s.S == t {
+		h := value.Head(s.S)
+		for i := range c.keys {
+			if c.keys[i].Is(s.S, h) {
 				k = i
 				break
 			}

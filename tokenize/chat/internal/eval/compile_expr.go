@@ -104,7 +104,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		if n.Op == "+" {
 			return c.sum(n, f)
 		}
-		return &binaryExpr{n.At(), n.Op, c.expr(n.Left, f), c.expr(n.Right, f)}
+		return &binaryExpr{n.At(), n.Op, c.expr(n.Left, f), c.expr(n.Right, f), n.Op == "-"}
 	case *syntax.Logic:
 		l, r := c.expr(n.Left, f), c.expr(n.Right, f)
 		return &logicExpr{n.Or, l, r, condition(l), condition(r)}
@@ -125,7 +125,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
-		return &attrExpr{pos: n.At(), owner: c.owner(n.X, n.Attr, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
+		return &attrExpr{pos: n.At(), owner: c.owner(n.X, n.Attr, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr], count: counts[n.Attr],
 			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {

@@ -41,6 +41,7 @@ type (
 		pos         syntax.Pos
 		op          string
 		left, right expr
+		minus       bool // op is -
 	}
 	// sumExpr is a + b + c…
 	sumExpr struct {
@@ -84,6 +85,7 @@ type (
 		plain  bool                    // no dict or namespace has an attribute of this name: look for the key only
 		lookup lookup                  // of the key
 		loop   func(*Loop) value.Value // the attribute of loop objects
+		count  int64                   // 1 + the first number that it counts passes from, 0 for other names
 	}
 	// lookup is a key together with a place of exec.near.
 	lookup struct {

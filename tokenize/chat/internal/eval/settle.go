@@ -96,9 +96,9 @@ func (s *forStmt) isCount(e expr) bool {
 	case *nameExpr:
 		return !s.isItem(e) && !s.isLoop(e)
 	case *attrExpr:
-		return s.isLoop(e.x) && (e.name == "index" || e.name == "index0")
+		return s.isLoop(e.x) && e.count > 0
 	case *binaryExpr:
-		return e.op == "-" && s.isCount(e.left) && s.isCount(e.right)
+		return e.minus && s.isCount(e.left) && s.isCount(e.right)
 	case *sumExpr:
 		return !slices.ContainsFunc(e.terms, func(e expr) bool { return !s.isCount(e) })
 	case *filterExpr:

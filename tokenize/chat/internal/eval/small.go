@@ -11,6 +11,9 @@ import (
 // number or to take an item. Such numbers are far from overflowing, and no value is made
 // of them.
 
+// counts are the loop attributes that count passes: 1 + the number of the first.
+var counts = map[string]int64{"index0": 1, "index": 2}
+
 // isNumber reports whether e looks like a number: small is worth trying.
 func isNumber(e expr) bool {
 	switch e := e.(type) {
@@ -18,9 +21,9 @@ func isNumber(e expr) bool {
 		_, ok := e.v.(*value.Int)
 		return ok
 	case *attrExpr:
-		return e.name == "index" || e.name == "index0"
+		return e.count > 0
 	case *binaryExpr:
-		return e.op == "-"
+		return e.minus
 	case *sumExpr:
 		return slices.ContainsFunc(e.terms, isNumber)
 	case *filterExpr:
@@ -45,13 +48,9 @@ func (x *exec) small(e expr) (n int64, ok bool) {
 		}
 		switch v := x.act.slots[e.slot].(type) {
 		case *Loop:
-			switch e.name {
-			case "index":
-				n = 1
-				fallthrough
-			case "index0":
+			if e.count > 0 {
 				v.looked(e.name)
-				return n + int64(v.i), true
+				return e.count - 1 + int64(v.i), true
 			}
 		case *Namespace:
 			if e.plain {
@@ -59,7 +58,7 @@ func (x *exec) small(e expr) (n int64, ok bool) {
 			}
 		}
 	case *binaryExpr:
-		if e.op != "-" {
+		if !e.minus {
 			return 0, false
 		}
 		if n, ok = x.small(e.left); ok {

@@ -275,7 +275,7 @@ func (x *exec) linear(e expr) (s *source, off int64) {
 			return x.list(e.x), 0
 		}
 	case *binaryExpr:
-		if k, ok := e.right.(*constExpr); ok && e.op == "-" {
+		if k, ok := e.right.(*constExpr); ok && e.minus {
 			if c, ok := k.v.(*value.Int); ok && c.Big == nil {
 				s, off := x.linear(e.left)
 				return s, off - c.V

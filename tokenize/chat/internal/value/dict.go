@@ -1,12 +1,14 @@
 package value
 
 import (
+	"encoding/binary"
 	"maps"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Dict is a dict that keeps the order of insertion.
@@ -45,20 +47,37 @@ type hash struct {
 
 // Key is a string key that a template looks up in many dicts.
 type Key struct {
-	s          string
-	head, mark uint64
+	s                string
+	head, tail, mark uint64 // tail is the last eight bytes of a longer text
 }
 
 // NewKey returns a Key.
-func NewKey(s string) Key { return Key{s, head(s), mark(s)} }
+func NewKey(s string) Key {
+	k := Key{s: s, head: Head(s), mark: mark(s)}
+	if len(s) > 8 {
+		k.tail = last(s)
+	}
+	return k
+}
+
+// Is reports whether k is s, whose Head is h.
+func (k *Key) Is(s string, h uint64) bool {
+	return h == k.head && len(s) == len(k.s) && (len(s) <= 8 || last(s) == k.tail && (len(s) <= 16 || s == k.s))
+}
 
 // is reports whether k is the key of e.
 func (k *Key) is(e *entry) bool {
-	return e.head == k.head && len(e.h.s) == len(k.s) && (len(k.s) <= 8 || e.h.s == k.s) && e.h.kind == 's'
+	return e.head == k.head && len(e.h.s) == len(k.s) && (len(e.h.s) <= 8 || last(e.h.s) == k.tail && (len(e.h.s) <= 16 || e.h.s == k.s)) && e.h.kind == 's'
 }
 
-// head is the first eight bytes of a text, or all there are.
-func head(s string) (h uint64) {
+// last is the last eight bytes of a text that has so many. Most names have up to
+// sixteen, which head and tail cover: comparing texts would be a call.
+func last(s string) uint64 {
+	return binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s), len(s))[len(s)-8:])
+}
+
+// Head is the first eight bytes of a text, or all there are.
+func Head(s string) (h uint64) {
 	if n := len(s); n >= 8 {
 		return uint64(four(s)) | uint64(four(s[4:]))<<32
 	} else if n >= 4 {
@@ -195,6 +214,15 @@ func (d *Dict) Lookup(k *Key, near *uint8) Value {
 			return e.val
 		}
 	}
+	if d.index() == nil {
+		for i := range d.entries {
+			if e := &d.entries[i]; k.is(e) {
+				*near = uint8(i)
+				return e.val
+			}
+		}
+		return nil
+	}
 	i := d.find(hash{'s', k.s})
 	if i < 0 {
 		return nil
@@ -237,7 +265,7 @@ func (d *Dict) put(h hash, key, v Value) {
 		d.entries[i].val = v
 		return
 	}
-	d.entries = append(d.entries, entry{h, head(h.s), key, v})
+	d.entries = append(d.entries, entry{h, Head(h.s), key, v})
 	if h.kind == 's' {
 		d.marks |= mark(h.s)
 	}
