@@ -412,6 +412,12 @@ def rules_random(name, kit, *args, modules=()):
     return run
 
 
+def views_random():
+    need_module("pydantic")
+    need(CACHE / "peers")
+    return script("diff_views.py", TURNPACK, CACHE / "peers", 2000, 1)
+
+
 def trainer_loaders():
     """The tutorial's rollouts, written for three trainers and taken by their own classes."""
     need_module("torch", "pydantic", "pyarrow")
@@ -464,6 +470,7 @@ def go_tests(package, pattern, *modules):
 
 def steps():
     yield "import", imports
+    yield "import, random event logs", views_random
     yield "templates, kit", templates_stored
     yield "templates, live", templates_live
     yield "templates, provenance", provenance
