@@ -81,8 +81,12 @@ func (r *Result) FieldsFrom(at int) FieldSpans {
 // Len is the number of spans.
 func (s FieldSpans) Len() int { return len(s.runs) }
 
-// At returns the field of span i and the bytes [start, end) that come from it.
+// At returns the field of span i and the bytes [start, end) that come from it, nil for
+// an i outside [0, Len).
 func (s FieldSpans) At(i int) (field *Field, start, end int) {
+	if uint(i) >= uint(len(s.runs)) {
+		return nil, 0, 0
+	}
 	run := &s.runs[i]
 	return run.F, int(run.At), int(run.At + run.N)
 }

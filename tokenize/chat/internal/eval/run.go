@@ -76,6 +76,7 @@ type exec struct {
 	lim      *Limits
 	ctx      context.Context
 	act      *activation
+	top      activation // of the template itself
 	out      *value.Text
 	root     *value.Text // out, when nothing is being captured
 	err      *value.Fault
@@ -113,7 +114,10 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	if x.trace != nil && len(p.blocks) == 0 {
 		x.trace.run(x)
 	} else {
-		x.function(p.root, nil)
+		if x.top.slots == nil {
+			x.top.slots = make([]value.Value, len(p.root.fn.order))
+		}
+		x.call(p.root, &x.top)
 	}
 	x.joined()
 	x.checkOutput()
@@ -166,6 +170,7 @@ func (x *exec) forget() {
 	x.ctx, x.in, x.act, x.exported, x.unjoined, x.trace = nil, nil, nil, nil, nil, nil
 	x.missing = value.Undefined{}
 	clear(x.inputs)
+	clear(x.top.slots)
 	for _, l := range x.loops {
 		*l = Loop{}
 	}
