@@ -314,6 +314,16 @@ func TestTemplateVariablesOfCalls(t *testing.T) {
 			require.Equal(t, want, back[0].TemplateKwargs, reason)
 		}
 	}
+	high := map[string]json.RawMessage{"reasoning_effort": json.RawMessage(`"high"`)}
+	for reason, text := range map[string]string{
+		"an effort":                          `{"request":{` + ask + `,"reasoning_effort":"high"},"response":` + answer + `}`,
+		"one of the Responses API":           `{"request":{"input":"q","reasoning":{"effort":"high","summary":null}},"response":{"id":"x","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`,
+		"the template's own variable counts": `{"request":{` + ask + `,"reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":"high"}},"response":` + answer + `}`,
+	} {
+		got, _, err := read(t, "x.json", text, stop)
+		require.NoError(t, err, reason)
+		require.Equal(t, high, got[0].TemplateKwargs, reason)
+	}
 	_, _, err := read(t, "x.json", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"chat_template_kwargs":[1]}`, stop)
 	require.ErrorContains(t, err, "/chat_template_kwargs: found a list, expected an object")
 

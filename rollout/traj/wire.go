@@ -71,7 +71,7 @@ func (j *job) completion(list, defs, params, response value) error {
 	if defs.IsNull() {
 		r.Tools = functionTools(params.Get("functions")) // as they were called before tools
 	}
-	if err := j.templateKwargs(r, params); err != nil {
+	if err := j.requestKwargs(r, params); err != nil {
 		return err
 	}
 	if n := response.Get("choices").Len(); n > 1 {
@@ -129,6 +129,22 @@ func (j *job) templateKwargs(r *rollout.Rollout, params value) error {
 	return nil
 }
 
+// requestKwargs takes over the variables of a request as it was sent: engines give
+// the template its effort, too. Of agents' configurations only the call knows
+// whether they send theirs.
+func (j *job) requestKwargs(r *rollout.Rollout, request value) error {
+	if err := j.templateKwargs(r, request); err != nil {
+		return err
+	}
+	const key = "reasoning_effort"
+	for _, v := range []value{request.Get(key), request.Path("extra_body", key), request.Path("reasoning", "effort")} {
+		if _, there := r.TemplateKwargs[key]; !there && v.Kind() == jsonscan.String {
+			keep(&r.TemplateKwargs, key, v)
+		}
+	}
+	return nil
+}
+
 // continued marks a reply that goes on in the middle of the request's last
 // message: as messages the two are apart, so what the model saw cannot be
 // rendered from them.
@@ -144,7 +160,7 @@ func (j *job) continued(t *rollout.Turn, yes bool) {
 func (j *job) responsesCall(params, settings, response value) error {
 	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Tools: functionTools(params.Get("tools")), Temperature: temperature(settings.Get("temperature"))}
 	x := itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
-	if err := j.templateKwargs(r, settings); err != nil {
+	if err := j.requestKwargs(r, settings); err != nil {
 		return err
 	}
 	if err := x.request(params); err != nil {
