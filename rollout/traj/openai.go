@@ -97,6 +97,11 @@ func readChat(j *job, v value) error {
 	if err := j.templateKwargs(r, v); err != nil {
 		return err
 	}
+	for _, settings := range []value{v, v.Get("sampling_params"), v.Get("sampling_args")} {
+		if t := temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {
+			r.Temperature = t
+		}
+	}
 	for _, key := range []string{"tools", "available_tools", "functions"} {
 		defs, err := j.inner(v.Get(key), "/"+key)
 		if err != nil {

@@ -338,3 +338,23 @@ func TestTemplateVariablesOfCalls(t *testing.T) {
 	require.Equal(t, []bool{false, false, true}, []bool{joined.Turns[0].Context.Unknown, joined.Turns[1].Context.Unknown, joined.Turns[2].Context.Unknown})
 	require.Equal(t, "template_kwargs_differ", codes(joined))
 }
+
+// Chat records name the temperature beside the messages or among the settings.
+func TestTemperatureOfChatRecords(t *testing.T) {
+	for text, want := range map[string]string{
+		`,"temperature":0.5`: "0.5",
+		`,"sampling_params":{"temperature":0.5,"top_p":1}`:        "0.5",
+		`,"temperature":0.25,"sampling_args":{"temperature":0.5}`: "0.25",
+		`,"temperature":-1`: "none",
+		`,"temperature":null,"sampling_params":{"temperature":"hot"}`: "none",
+		``: "none",
+	} {
+		got, _, err := read(t, "x.json", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]`+text+`}`, stop)
+		require.NoError(t, err, text)
+		have := "none"
+		if v := got[0].Temperature; v != nil {
+			have = fmt.Sprint(*v)
+		}
+		require.Equal(t, want, have, text)
+	}
+}
