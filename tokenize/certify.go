@@ -479,7 +479,7 @@ func (c *certifier) clock() Finding {
 	}
 	f := Finding{Property: PropNoClock, Verdict: Holds, Witness: r.Messages}
 	if texts[0] != texts[1] {
-		f.Verdict, f.Detail = Fails, "the date is part of the prompt: fix Options.Now to the day of the run"
+		f.Verdict, f.Detail = Fails, "the date is part of the prompt: set it to the day of the run (Options.Now, convert --now)"
 	}
 	return f
 }

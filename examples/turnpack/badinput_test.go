@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -131,4 +132,44 @@ func TestSummaryHelps(t *testing.T) {
 	code, stdout, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--on-error", "skip", "--scale", "signed")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "1 rollouts record a number as their reward: --scale auto")
+}
+
+// What the template is given beside the conversation comes from flags where the
+// dump does not record it, and a date that nobody gave is pointed at.
+func TestTemplateVariables(t *testing.T) {
+	const template = `{{ strftime_now("%Y-%m-%d") }} {{ mode }}
+{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`
+	model := modelDir(t, func(dir string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o600))
+	})
+	line := `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]`
+	in := dump(t, line+`,"id":"1"}`, line+`,"id":"2","chat_template_kwargs":{"mode":"recorded"}}`)
+	for _, c := range []struct {
+		flags  []string
+		date   string
+		modes  [2]string
+		hinted bool
+	}{
+		{nil, "1970-01-01", [2]string{"", "recorded"}, true},
+		{[]string{"--now", "2026-01-15", "--template-kwargs", `{"mode": "given"}`}, "2026-01-15", [2]string{"given", "recorded"}, false},
+		{[]string{"--now", "2026-01-15T23:00:00"}, "2026-01-15", [2]string{"", "recorded"}, false},
+	} {
+		out := t.TempDir()
+		code, stdout, stderr := call(t, append([]string{"convert", "--model", model, "--in", in, "--out", out, "--estimator", "none"}, c.flags...)...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, c.hinted, strings.Contains(stdout, "--now"), stdout)
+		for i, mode := range c.modes {
+			code, stdout, stderr = call(t, "show", out, strconv.Itoa(i), "--model", model)
+			require.Zero(t, code, stderr)
+			require.Contains(t, stdout, c.date+" "+mode+"\n")
+		}
+	}
+	for flag, text := range map[string]string{"--now": "yesterday", "--template-kwargs": "[1]"} {
+		code, _, stderr := call(t, "convert", "--model", model, "--in", in, flag, text)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, flag+": ")
+	}
 }

@@ -52,6 +52,8 @@ type convertCmd struct {
 	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit." group:"Rows:"`
 	NoReasoning bool   `help:"Do not train reasoning." group:"Rows:"`
 
+	templateFlags `embed:"" group:"Rows:"`
+
 	Estimator string  `help:"Advantage estimator: a preset name, or none for rows without advantages." default:"grpo" group:"Rewards:"`
 	Scale     string  `help:"Outcome to reward: signed, binary, partial, recorded, or auto: signed where a verdict is recorded, else the recorded number." enum:"auto,signed,binary,partial,recorded" default:"auto" group:"Rewards:"`
 	StepCoef  float64 `help:"Coefficient of the mean step score." group:"Rewards:"`
@@ -238,6 +240,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		p.Window = window
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, Drift: lineage.Options{Drift: drift}}
+	errs = append(errs, c.give(&p.Encode))
 	for _, n := range []struct {
 		idle            bool
 		flag, with, fix string
@@ -370,7 +373,9 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		undo()
 		return nil, nil, err
 	}
-	return summarize(report, time.Since(start), dst.name), dst.files(), nil
+	s := summarize(report, time.Since(start), dst.name)
+	s.undated = c.undated(model)
+	return s, dst.files(), nil
 }
 
 // destination makes the sink: of files under dir, or of none on a dry run. undo

@@ -72,6 +72,7 @@ type summary struct {
 	Complete bool `json:"already_complete,omitempty"`
 
 	windowed bool // contexts were planned in this run, or it has none
+	undated  bool // the template may write a date that nobody gave
 }
 
 type skipLine struct {
