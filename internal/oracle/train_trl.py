@@ -77,6 +77,11 @@ def main(path):
     function = RolloutFunction(path)
     rows = [r for g in function.groups.values() for r in g]
     size = len(rows) // len(function.groups)
+    for asked in (size - 1, size + 1):
+        try:
+            raise SystemExit(f"{asked} of {size} rollouts were handed out: {function([rows[0]['group_id']] * asked, None)}")
+        except ValueError:
+            pass
     errors = [step(c, function, rows, size) for c in (GRPOTrainer, FileAdvantagesTrainer)]
     print(f"{len(rows)} rollouts, {sum(sum(r['loss_mask']) for r in rows)} trained tokens: weight changes equal the independent gradients, relative errors {errors[0]:.1e} and {errors[1]:.1e}")
 

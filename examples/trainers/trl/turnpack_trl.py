@@ -1,4 +1,6 @@
 """TRL rollout function that hands out the rollouts of an export file (one row each, equal groups)."""
+from collections import Counter
+
 import pyarrow.parquet as pq
 import torch
 from trl import GRPOTrainer
@@ -16,6 +18,10 @@ class RolloutFunction:
         return [{"prompt": g} for g in self.groups]
 
     def __call__(self, prompts, trainer):
+        for group, asked in Counter(prompts).items():
+            if asked != len(self.groups[group]):  # a rollout would be left out or, where processes share a group, be there twice
+                raise ValueError(f"group {group!r} has {len(self.groups[group])} rollouts and {asked} are asked for: set num_generations to the rollouts of a group, "
+                                 "and per_device_train_batch_size * steps_per_generation to a multiple of it")
         handed = {g: iter(rows) for g, rows in self.groups.items()}
         rows = [next(handed[g]) for g in prompts]
         part = lambda name, r: r[name][r["prompt_len"]:]
