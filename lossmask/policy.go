@@ -15,7 +15,9 @@ const (
 	SelectSampled Select = iota
 	// SelectAssistant takes every token that holds reasoning, content or tool-call
 	// text of an assistant message, sampled or not, and the sampled stop tokens:
-	// imitation of demonstrations.
+	// imitation of demonstrations beside sampled turns. Package tokenize makes no row
+	// of a rollout without a sampled turn: mark demonstrations sampled to train on
+	// those alone.
 	SelectAssistant
 	// SelectLastTurn takes the sampled tokens of the last turn in the row.
 	SelectLastTurn
