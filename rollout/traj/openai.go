@@ -94,10 +94,10 @@ func readChat(j *job, v value) error {
 	if word, ok := v.Get("exit_status").Text(); ok {
 		r.ExitStatus, r.Status = word, statusOf(word)
 	}
-	if err := j.templateKwargs(r, v); err != nil {
-		return err
-	}
 	for _, settings := range []value{v, v.Get("sampling_params"), v.Get("sampling_args")} {
+		if err := j.templateKwargs(r, settings); err != nil {
+			return err
+		}
 		if t := temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {
 			r.Temperature = t
 		}

@@ -299,6 +299,7 @@ func TestTemplateVariablesOfCalls(t *testing.T) {
 		"a call of the Responses API":    `{"request":{"input":"q",` + off + `},"response":{"id":"x","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`,
 		"a chat record":                  `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],` + off + `}`,
 		"a chat record, spelled as text": `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"chat_template_kwargs":"{\"enable_thinking\":false}"}`,
+		"a chat record's sampling":       `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"sampling_args":{"extra_body":{` + off + `}}}`,
 		"mini-swe-agent":                 `{"trajectory_format":"mini-swe-agent-1","info":{"config":{"model":{"model_kwargs":{"extra_body":{` + off + `}}}}},"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`,
 	} {
 		got, _, err := read(t, "x.json", text, stop)
