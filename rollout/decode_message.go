@@ -182,6 +182,8 @@ func (d *decoder) turn(v jsonscan.Value, earlier []Turn) Turn {
 			}
 		case "finish_reason":
 			return d.filled(&t.FinishReason, m, field)
+		case "stop_string":
+			return d.filled(&t.StopString, m, field)
 		case "version":
 			if m.IsNull() {
 				return true

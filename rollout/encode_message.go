@@ -134,6 +134,7 @@ func (e *encoder) turn(t *Turn) {
 		e.b = append(e.b, ']')
 	}
 	e.str("finish_reason", t.FinishReason)
+	e.str("stop_string", t.StopString)
 	if t.Version != nil {
 		e.int("version", int(*t.Version))
 	}
@@ -141,6 +142,9 @@ func (e *encoder) turn(t *Turn) {
 	known := []string{"message", "step", "context", "prompt_ids", "output_ids", "logprobs", "version"}
 	if t.FinishReason != "" {
 		known = append(known, "finish_reason")
+	}
+	if t.StopString != "" {
+		known = append(known, "stop_string")
 	}
 	e.extra(t.Extra, known)
 	e.b = append(e.b, '}')

@@ -23,7 +23,7 @@ const full = `{"turnpack_version":1,"id":"r1","group":"g","index":2,"instance":"
 	`{"role":"tool","content":"","tool_call_id":"c1","name":null},` +
 	`{"role":"assistant","content":"done","sampled":"unknown"}],` +
 	`"tools":[{"type":"function","function":{"name":"f"}}],` +
-	`"turns":[{"id":"resp","message":2,"step":0,"prompt_ids":{"add":[1,2,3]},"output_ids":[4,5],"logprobs":[-0.1,-2.5],"finish_reason":"tool_calls","version":7,"agent":"main","z":null},` +
+	`"turns":[{"id":"resp","message":2,"step":0,"prompt_ids":{"add":[1,2,3]},"output_ids":[4,5],"logprobs":[-0.1,-2.5],"finish_reason":"tool_calls","stop_string":"END","version":7,"agent":"main","z":null},` +
 	`{"message":4,"step":1,"context":[{"from":0,"to":2},{"from":2,"to":4,"message":{"role":"user","content":"cut"}}],"prompt_ids":{"base":0,"keep":5,"add":[6]},"output_ids":[7]}],` +
 	`"outcome":{"resolved":true,"reward":0.1,"verdict":"resolved","reason":"tests pass","submission":"","more":1},` +
 	`"status":"truncated","exit_status":"LimitsExceeded","failure":{"reason":"infra_error","detail":"d"},` +

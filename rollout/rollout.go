@@ -69,8 +69,11 @@ type Turn struct {
 	// Logprobs has one natural-log probability per Output token, or is nil.
 	Logprobs     []float32
 	FinishReason string // stop, length, tool_calls, abort, …; "" unknown
-	Version      *int32 // policy version, nil unknown
-	Agent        string // name of the agent that called, "" for the only one
+	// StopString is the text that the request asked to stop at and that ended the
+	// reply, "" where none did: no stop token was sampled then.
+	StopString string
+	Version    *int32 // policy version, nil unknown
+	Agent      string // name of the agent that called, "" for the only one
 	// Extra holds recorded keys without a field of their own (native format only).
 	Extra map[string]json.RawMessage
 }

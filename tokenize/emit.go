@@ -194,7 +194,7 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		if j.turns[i].Context.Unknown {
 			continue
 		}
-		start, end := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, stoppedByLimit(j.turns[i].FinishReason))
+		start, end := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, j.model.unstopped(&j.turns[i]))
 		if start >= end {
 			continue
 		}

@@ -327,7 +327,7 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 			reply = rendering{}
 		}
 		reply.behind = prompt
-		if stoppedByLimit(t.FinishReason) {
+		if j.model.unstopped(t) {
 			c.stop = ""
 		}
 		if first, _, ok := reply.extent(c.message, partScaffold, 0); ok {
@@ -390,7 +390,7 @@ func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
 // What frames a reply of text alone is the same behind the same generation
 // prompt, so it is asked once for each, with a text that no template rewrites.
 func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, frames map[string]frame) (rendering, string, error) {
-	cut := stoppedByLimit(t.FinishReason)
+	cut := j.model.unstopped(t)
 	if plain(m) {
 		asked := prompt.tail()
 		f, ok := frames[asked]
@@ -424,10 +424,19 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 	return out, f.stop, j.complete(m, out.writes(int32(t.Message), 0, len(out.text)))
 }
 
-// stoppedByLimit reports whether a finish reason says that no stop token was
-// sampled.
-func stoppedByLimit(reason string) bool {
-	return reason == "length" || reason == "max_tokens" || reason == "abort" || reason == "limit"
+// unstopped reports whether the record of a turn says that no stop token was
+// sampled: a limit cut the reply, or a text that the request asked to stop at. That
+// text may be the stop token's own.
+func (m *Model) unstopped(t *rollout.Turn) bool {
+	switch t.FinishReason {
+	case "length", "max_tokens", "abort", "limit":
+		return true
+	}
+	if t.StopString == "" {
+		return t.FinishReason == "stop_sequence"
+	}
+	_, token := m.reply.stops[t.StopString]
+	return !token
 }
 
 func checkIDs(ids []rollout.TokenID, size int, where rollout.Where, what string) error {

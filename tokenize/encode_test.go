@@ -276,6 +276,31 @@ func TestTruncatedTurnHasNoStop(t *testing.T) {
 	}
 }
 
+// A reply that a text of the request ended has no stop token, unless that text is
+// the stop token's.
+func TestStopStringIsNoStopToken(t *testing.T) {
+	m := embeddedModel(t)
+	r := &rollout.Rollout{ID: "cut", Messages: say("user: go on", "assistant: and then")}
+	for want, turns := range map[string][]rollout.Turn{
+		"and then": {
+			{FinishReason: "stop", StopString: "Observation:"}, {StopString: "</function"},
+			{FinishReason: "stop_sequence"}, {FinishReason: "stop_sequence", StopString: "\n"},
+		},
+		"and then<|im_end|>": {
+			{FinishReason: "stop", StopString: "<|im_end|>"}, {FinishReason: "stop_sequence", StopString: "<|im_end|>"}, {FinishReason: "stop"}, {},
+		},
+	} {
+		for _, turn := range turns {
+			turn.Message = 1
+			r.Turns = []rollout.Turn{turn}
+			for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+				seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
+				require.Equal(t, want, strings.Join(sampled(t, m, &seqs[0]), ""), "%s %+v", mode, turn)
+			}
+		}
+	}
+}
+
 func TestUnsampledAssistantsAreContext(t *testing.T) {
 	m := embeddedModel(t)
 	r := &rollout.Rollout{ID: "demo", Messages: say("user: a", "assistant: shown", "user: b", "assistant: own")}

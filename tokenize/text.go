@@ -90,7 +90,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	}
 	at.Message = t.Message
 	answered := x.rendered(res, index)
-	start, end := e.model.reply.span(&r.Messages[t.Message], &answered, at, stoppedByLimit(t.FinishReason))
+	start, end := e.model.reply.span(&r.Messages[t.Message], &answered, at, e.model.unstopped(t))
 	return prompt, textOf(res, index, start, max(start, end)), nil
 }
 

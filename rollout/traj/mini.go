@@ -120,6 +120,7 @@ func (j *job) miniMessage(r *rollout.Rollout, v value, i int) error {
 		m.Sampled = rollout.SampledByPolicy
 		turn.ID = response.Get("id").String()
 		turn.FinishReason = firstWord(firstChoice(response).Get("finish_reason").String(), responseEnd(response))
+		turn.StopString = stopString(firstChoice(response))
 		if err := j.capture(&turn, response, i); err != nil {
 			return err
 		}

@@ -208,7 +208,8 @@ func (x *eventRun) action(v value) (int, error) {
 			return i, err
 		}
 		m.Role = rollout.RoleAssistant
-		t := rollout.Turn{ID: id, FinishReason: firstChoice(response).Get("finish_reason").String()}
+		choice := firstChoice(response)
+		t := rollout.Turn{ID: id, FinishReason: choice.Get("finish_reason").String(), StopString: stopString(choice)}
 		if err := x.j.capture(&t, response, i); err != nil {
 			return i, err
 		}

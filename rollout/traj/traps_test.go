@@ -359,3 +359,28 @@ func TestTemperatureOfChatRecords(t *testing.T) {
 		require.Equal(t, want, have, text)
 	}
 }
+
+// Engines that stopped at a text of the request say which; a number is a token.
+func TestStopStrings(t *testing.T) {
+	const ask = `"messages":[{"role":"user","content":"q"}]`
+	for told, want := range map[string]string{
+		`,"stop_reason":"Observation:"`: "Observation:", `,"matched_stop":"</function"`: "</function",
+		`,"provider_specific_fields":{"stop_reason":"x"}`: "x",
+		`,"stop_reason":151645`:                           "", `,"matched_stop":151645`: "", `,"stop_reason":null`: "", ``: "",
+	} {
+		response := `{"id":"x","choices":[{"finish_reason":"stop"` + told + `,"message":{"role":"assistant","content":"a"}}]}`
+		for reason, text := range map[string]string{
+			"an exchange":      `{"request":{` + ask + `},"response":` + response + `}`,
+			"a completion log": `{` + ask + `,"response":` + response + `}`,
+			"mini-swe-agent":   `{"trajectory_format":"mini-swe-agent-1","info":{},"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","extra":{"response":` + response + `}}]}`,
+			"OpenHands":        `[{"source":"user","action":"message","args":{"content":"q"}},{"source":"agent","action":"message","args":{"content":"a"},"tool_call_metadata":{"model_response":` + response + `}}]`,
+		} {
+			got, _, err := read(t, "x.json", text, stop)
+			require.NoError(t, err, reason)
+			require.Equal(t, want, got[0].Turns[0].StopString, "%s%s", reason, told)
+		}
+	}
+	got, _, err := read(t, "x.json", `{"request":{`+ask+`},"response":{"id":"m","type":"message","role":"assistant","stop_reason":"stop_sequence","stop_sequence":"END","content":[{"type":"text","text":"a"}]}}`, stop)
+	require.NoError(t, err)
+	require.Equal(t, "END", got[0].Turns[0].StopString)
+}

@@ -89,7 +89,7 @@ func (j *job) completion(list, defs, params, response value) error {
 	m.Sampled = rollout.SampledByPolicy
 	r.Messages = append(r.Messages, m)
 	r.ExitStatus = choice.Get("finish_reason").String()
-	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus}
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus, StopString: stopString(choice)}
 	if err := j.capture(&t, response, i); err != nil {
 		return err
 	}
@@ -143,6 +143,17 @@ func (j *job) requestKwargs(r *rollout.Rollout, request value) error {
 		}
 	}
 	return nil
+}
+
+// stopString is the text of the request that ended a choice, as vLLM and SGLang
+// tell it; a number there is a token.
+func stopString(choice value) string {
+	for _, v := range []value{choice.Get("stop_reason"), choice.Get("matched_stop"), choice.Path("provider_specific_fields", "stop_reason")} {
+		if s, ok := v.Text(); ok && s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // continued marks a reply that goes on in the middle of the request's last
@@ -215,7 +226,7 @@ func readAnthropic(j *job, v value) error {
 	r.Messages[i].Sampled = rollout.SampledByPolicy
 	r.ExitStatus = a.Get("stop_reason").String()
 	r.Status = statusOf(r.ExitStatus)
-	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus}
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus, StopString: a.Get("stop_sequence").String()}
 	if i > 0 {
 		j.continued(&t, r.Messages[i-1].Role == rollout.RoleAssistant) // always so in this API
 	}
