@@ -425,11 +425,13 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 }
 
 // unstopped reports whether the record of a turn says that no stop token was
-// sampled: a limit cut the reply, or a text that the request asked to stop at. That
-// text may be the stop token's own.
+// sampled: a limit cut the reply, a filter or an interruption, or a text that the
+// request asked to stop at. That text may be the stop token's own.
 func (m *Model) unstopped(t *rollout.Turn) bool {
 	switch t.FinishReason {
-	case "length", "max_tokens", "abort", "limit":
+	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // of tokens
+		"content_filter", "refusal", // of a filter behind the model
+		"abort", "error", "incomplete", "cancelled", "failed", "pause_turn", "insufficient_system_resource": // from outside
 		return true
 	}
 	if t.StopString == "" {

@@ -269,10 +269,19 @@ func TestMixedTurns(t *testing.T) {
 func TestTruncatedTurnHasNoStop(t *testing.T) {
 	m := embeddedModel(t)
 	r := &rollout.Rollout{ID: "cut", Messages: say("user: go on", "assistant: and then")}
-	r.Turns = []rollout.Turn{{Message: 1, FinishReason: "length"}}
-	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
-		seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
-		require.Equal(t, []string{"and then"}, sampled(t, m, &seqs[0]), mode)
+	// Of the chat and Messages APIs, the Responses API, inspect-ai, DeepSeek and engines.
+	for _, reason := range []string{"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
+		"content_filter", "refusal", "abort", "error", "incomplete", "pause_turn", "insufficient_system_resource"} {
+		r.Turns = []rollout.Turn{{Message: 1, FinishReason: reason}}
+		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+			seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
+			require.Equal(t, []string{"and then"}, sampled(t, m, &seqs[0]), "%s %s", mode, reason)
+		}
+	}
+	for _, reason := range []string{"", "stop", "end_turn", "completed", "tool_calls"} {
+		r.Turns = []rollout.Turn{{Message: 1, FinishReason: reason}}
+		seqs := encode(t, m, tokenize.Options{}, r)
+		require.Equal(t, []string{"and then<|im_end|>"}, sampled(t, m, &seqs[0]), reason)
 	}
 }
 

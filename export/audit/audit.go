@@ -298,7 +298,11 @@ func (a *auditor) status(r *Row) {
 	if r.Sample != nil && !r.Sample.IsLast {
 		return
 	}
-	if r.Status == "completed" && (r.FinishReason == "length" || r.FinishReason == "limit" || r.FinishReason == "max_tokens") {
+	if r.Status != "completed" {
+		return
+	}
+	switch r.FinishReason {
+	case "length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
 		a.report(r, "truncated-complete", export.ColStatus, -1, 0, "status completed with finish reason %q", r.FinishReason)
 	}
 }
