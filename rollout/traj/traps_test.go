@@ -384,3 +384,23 @@ func TestStopStrings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "END", got[0].Turns[0].StopString)
 }
+
+// A run of NeMo-Gym whose response is incomplete ends with a reply that was cut; what
+// stands behind the reply was no part of the call.
+func TestCutRunsOfNeMoGym(t *testing.T) {
+	const reply, result = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`, `{"type":"message","role":"user","content":"next"}`
+	for _, c := range []struct{ output, details, want string }{
+		{reply + "," + result + "," + reply, `{"reason":"max_output_tokens"}`, " max_output_tokens"},
+		{reply + "," + result, `{"reason":"max_output_tokens"}`, ""},
+		{reply, `null`, ""},
+	} {
+		text := `{"responses_create_params":{"input":[{"role":"user","content":"q"}]},"reward":1,"response":{"id":"x","status":"incomplete","incomplete_details":` + c.details + `,"output":[` + c.output + `]}}`
+		got, _, err := read(t, "x.json", text, stop)
+		require.NoError(t, err)
+		var reasons []string
+		for _, turn := range got[0].Turns {
+			reasons = append(reasons, turn.FinishReason)
+		}
+		require.Equal(t, c.want, strings.Join(reasons, " "), c.output)
+	}
+}
