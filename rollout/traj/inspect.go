@@ -100,7 +100,9 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 }
 
 func (j *job) inspectEnding(r *rollout.Rollout, v value) {
-	switch stop := firstChoice(v.Get("output")).Get("stop_reason").String(); {
+	stop := firstChoice(v.Get("output")).Get("stop_reason").String()
+	lastEnded(r, stop) // where no event tells of the call
+	switch {
 	case v.Get("invalidation").Kind() == jsonscan.Object:
 		r.Status = rollout.StatusFailed
 		r.Failure = &rollout.Failure{Reason: "invalidated", Detail: v.Path("invalidation", "reason").String()}

@@ -163,9 +163,7 @@ func (j *job) nemoCall(params, response value) (*rollout.Rollout, error) {
 	}
 	j.repeatedPrompt(r, given)
 	// The response of a run ends as its last call did.
-	if n := len(r.Turns) - 1; n >= 0 && r.Turns[n].Message == len(r.Messages)-1 && r.Turns[n].FinishReason == "" {
-		r.Turns[n].FinishReason = response.Path("incomplete_details", "reason").String()
-	}
+	lastEnded(r, response.Path("incomplete_details", "reason").String())
 	r.Tools = functionTools(params.Get("tools"))
 	r.Temperature = temperature(params.Get("temperature"))
 	return r, j.templateKwargs(r, params)

@@ -94,6 +94,13 @@ func readChat(j *job, v value) error {
 	if word, ok := v.Get("exit_status").Text(); ok {
 		r.ExitStatus, r.Status = word, statusOf(word)
 	}
+	for _, key := range []string{"finish_reason", "stop_reason"} {
+		if why, ok := v.Get(key).Text(); ok {
+			if lastEnded(r, why); r.Status == rollout.StatusUnknown {
+				r.Status = statusOf(why)
+			}
+		}
+	}
 	for _, settings := range []value{v, v.Get("sampling_params"), v.Get("sampling_args")} {
 		if err := j.templateKwargs(r, settings); err != nil {
 			return err

@@ -404,3 +404,24 @@ func TestCutRunsOfNeMoGym(t *testing.T) {
 		require.Equal(t, c.want, strings.Join(reasons, " "), c.output)
 	}
 }
+
+// Chat records and samples without events say of the last reply how it ended.
+func TestEndOfTheLastReply(t *testing.T) {
+	const reply = `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}`
+	for text, want := range map[string]string{
+		reply + `],"finish_reason":"length"}`:                                                          "length truncated",
+		reply + `],"stop_reason":"max_tokens"}`:                                                        "max_tokens truncated",
+		reply + `],"finish_reason":"stop","exit_status":"exit_cost"}`:                                  "stop truncated",
+		reply + `,{"role":"user","content":"more"}],"finish_reason":"length"}`:                         " truncated",
+		strings.Replace(reply, `"a"`, `"a","finish_reason":"stop"`, 1) + `],"finish_reason":"length"}`: "stop truncated",
+		reply + `]}`: " unknown",
+	} {
+		got, _, err := read(t, "x.json", text, stop)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got[0].Turns[0].FinishReason+" "+got[0].Status.String(), text)
+	}
+	sample := `{"eval":{"eval_id":"e"},"samples":[{"id":1,"epoch":1,"input":"q","target":"","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"output":{"choices":[{"stop_reason":"max_tokens","message":{"role":"assistant","content":"a"}}]},"scores":{}}]}`
+	got, _, err := read(t, "x.json", sample, traj.Options{OnError: traj.Stop, Format: "inspect-ai"})
+	require.NoError(t, err)
+	require.Equal(t, "max_tokens", got[0].Turns[0].FinishReason)
+}

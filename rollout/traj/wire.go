@@ -145,6 +145,15 @@ func (j *job) requestKwargs(r *rollout.Rollout, request value) error {
 	return nil
 }
 
+// lastEnded gives the turn of the last message, which says nothing of it, the reason
+// why it ended.
+func lastEnded(r *rollout.Rollout, why string) {
+	n := len(r.Turns) - 1
+	if n >= 0 && r.Turns[n].Message == len(r.Messages)-1 && r.Turns[n].FinishReason == "" {
+		r.Turns[n].FinishReason = why
+	}
+}
+
 // stopString is the text of the request that ended a choice, as vLLM and SGLang
 // tell it; a number there is a token.
 func stopString(choice value) string {
