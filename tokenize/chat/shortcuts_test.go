@@ -3,6 +3,7 @@ package chat
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,6 +43,44 @@ func shortcut(t *testing.T, vars Value, quick, slow string) bool {
 	}
 	require.Equal(t, what(wantErr), what(err), quick)
 	return true
+}
+
+// A variable that is set to what the condition in front asked about takes over what
+// that found, which must be of this pass and this variable whatever ran in between.
+func TestSetToWhatWasAsked(t *testing.T) {
+	kit.OneGoroutine(t)
+	const seed = 37
+	rng := rand.New(rand.NewPCG(seed, 0))
+	vars, err := ParseJSON([]byte(`{"messages":[{"role":"user","a":"1","b":{"a":"2"}},{"role":"tool","a":null,"b":[]},{"role":"user"},{"role":"tool","a":"","b":{"a":{"a":"3","b":"4"}}},{"a":{"a":"5"},"b":"6"}]}`))
+	require.NoError(t, err)
+	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
+	var body func(depth int) string
+	body = func(depth int) string {
+		var b strings.Builder
+		for range 1 + rng.IntN(3) {
+			of, key, to := pick("m", "x", "ns", "loop"), pick("a", "b", "first", "missing"), pick("x", "y", "m")
+			switch {
+			case depth == 0 || rng.IntN(3) == 0:
+				b.WriteString(pick("{{ x }};", "{{ m.a }};", "{% set x = m.b %}", "{% set ns.a = x %}", "{% set x = 7 %}"))
+			case rng.IntN(4) == 0:
+				fmt.Fprintf(&b, "{%% for m in %s %%}%s{%% endfor %%}", pick("messages", "messages[loop.index:]", "messages[::-1]"), body(depth-1))
+			default:
+				fmt.Fprintf(&b, "{%% if %s.%s%s %%}{%% set %s = %s.%s %%}%s{%% elif m.a %%}{%% set y = m.a %%}{{ y }}{%% endif %%}{{ %s }};", of, key, pick("", "", " is string", " is defined", " is undefined", " is none", " is mapping"),
+					to, pick(of, of, of, "m"), pick(key, key, key, "a"), body(depth-1), to)
+			}
+		}
+		return b.String()
+	}
+	failed := 0
+	const rounds = 4000
+	for range rounds {
+		source := "{% set ns = namespace(a=1) %}{% set x = messages[0] %}{% set y = 0 %}{% for m in messages %}" + body(3) + "{% endfor %}"
+		// a parenthesis around the variable looks it up by another way
+		if shortcut(t, vars, source, regexp.MustCompile(`(= )(m|x|ns|loop)(\.\w+ %})`).ReplaceAllString(source, "$1($2 or $2)$3")) {
+			failed++
+		}
+	}
+	require.Less(t, failed, rounds*9/10)
 }
 
 // The text of a message that the conditions of an if ask about is looked up once. They are

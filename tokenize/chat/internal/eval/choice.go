@@ -131,3 +131,30 @@ func (c *choice) branch(x *exec) (first int, holds bool) {
 	}
 	return c.first[k], c.holds[k]
 }
+
+// Others set a variable to what they just asked for:
+//
+//	{% if m.content is string %}{% set content = m.content %}…
+//
+// ask notes that for a condition and its body, so that it is looked up once. Bodies that
+// are run without their condition (seekCode.take) set no variables.
+func ask(t cond, body []stmt) {
+	if len(body) == 0 {
+		return
+	}
+	set, ok := body[0].(*setNameStmt)
+	if !ok {
+		return
+	}
+	wanted, ok := set.e.(*attrExpr)
+	if !ok {
+		return
+	}
+	asked, ok := t.(*attrExpr)
+	if is, test := t.(*testExpr); test && is.alone {
+		asked, ok = is.x.(*attrExpr)
+	}
+	if ok && asked.slot >= 0 && asked.slot == wanted.slot && asked.name == wanted.name {
+		asked.again, set.again = true, true
+	}
+}

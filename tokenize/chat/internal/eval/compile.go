@@ -219,6 +219,7 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 		for _, x := range append([]*syntax.If{n}, n.Elifs...) {
 			st.tests = append(st.tests, condition(c.expr(x.Test, b)))
 			st.bodies = append(st.bodies, c.body(x.Body, b))
+			ask(st.tests[len(st.tests)-1], st.bodies[len(st.bodies)-1])
 		}
 		st.els = c.body(n.Else, b)
 		st.choice = st.choose()
@@ -321,7 +322,7 @@ func (c *compiler) set(n *syntax.Set, f frame) stmt {
 	t := c.target(n.Target, f)
 	export := c.exports(n.Target, f)
 	if name, ok := t.(*nameTarget); ok && export == nil && name.depth == 0 {
-		return &setNameStmt{name.slot, v, computes(v) || isRest(v)}
+		return &setNameStmt{slot: name.slot, e: v, computes: computes(v) || isRest(v)}
 	}
 	return &setStmt{t, v, export}
 }

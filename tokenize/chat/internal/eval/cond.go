@@ -34,6 +34,9 @@ func (e *nameExpr) truth(x *exec) bool {
 
 func (e *attrExpr) truth(x *exec) bool {
 	_, r := e.find(x)
+	if e.again {
+		x.asked = r
+	}
 	return r != nil && value.Truth(r)
 }
 
@@ -156,6 +159,9 @@ func operand(x *exec, e expr) value.Value {
 		return e.eval(x)
 	}
 	v, r := a.find(x)
+	if a.again {
+		x.asked = r
+	}
 	if r != nil {
 		return r
 	}

@@ -86,6 +86,7 @@ type (
 		lookup lookup                  // of the key
 		loop   func(*Loop) value.Value // the attribute of loop objects
 		count  int64                   // 1 + the first number that it counts passes from, 0 for other names
+		again  bool                    // what a condition finds is wanted again: see ask
 	}
 	// lookup is a key together with a place of exec.near.
 	lookup struct {

@@ -89,6 +89,7 @@ type exec struct {
 	inputs   []value.Value
 	exported map[string]value.Value
 	missing  value.Undefined // see operand
+	asked    value.Value     // see ask
 	inLoop   bool            // inside a loop over messages
 	stack    []value.Value
 	keywords []kwarg // a stack, too
@@ -168,7 +169,7 @@ func (x *exec) start(ctx context.Context, in *Input) {
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
 	x.ctx, x.in, x.act, x.exported, x.unjoined, x.trace = nil, nil, nil, nil, nil, nil
-	x.missing = value.Undefined{}
+	x.missing, x.asked = value.Undefined{}, nil
 	clear(x.inputs)
 	clear(x.top.slots)
 	for _, l := range x.loops {

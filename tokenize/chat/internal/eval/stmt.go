@@ -44,6 +44,8 @@ type (
 		e    expr
 		// computes: e does nothing else, or is the rest of a list
 		computes bool
+		// again: e was asked last by the condition that the statement stands behind
+		again bool
 	}
 	setStmt struct {
 		target target
@@ -151,6 +153,10 @@ func (s *outputStmt) exec(x *exec) signal {
 func (s *setNameStmt) exec(x *exec) signal {
 	if s.computes && x.trace != nil {
 		x.act.slots[s.slot] = x.trace.later(x, s.e)
+		return next
+	}
+	if s.again && x.trace == nil && x.asked != nil {
+		x.act.slots[s.slot] = x.asked
 		return next
 	}
 	x.act.slots[s.slot] = s.e.eval(x)
