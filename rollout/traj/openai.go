@@ -49,6 +49,9 @@ func (j *job) inner(v value, field string) (value, error) {
 	return out, nil
 }
 
+// replyEnds are the words by which the chat and Messages APIs say how a reply ended.
+var replyEnds = []string{"stop", "length", "tool_calls", "function_call", "content_filter", "end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"}
+
 // readChat reads messages, tools, ids and outcome under the names in use.
 func readChat(j *job, v value) error {
 	list, key := chatList(v)
@@ -95,7 +98,8 @@ func readChat(j *job, v value) error {
 		r.ExitStatus, r.Status = word, statusOf(word)
 	}
 	for _, key := range []string{"finish_reason", "stop_reason"} {
-		if why, ok := v.Get(key).Text(); ok {
+		// Other words under these names are a harness's, about the run.
+		if why := v.Get(key).String(); contains(replyEnds, why) {
 			if lastEnded(r, why); r.Status == rollout.StatusUnknown {
 				r.Status = statusOf(why)
 			}

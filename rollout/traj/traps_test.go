@@ -414,7 +414,8 @@ func TestEndOfTheLastReply(t *testing.T) {
 		reply + `],"finish_reason":"stop","exit_status":"exit_cost"}`:                                  "stop truncated",
 		reply + `,{"role":"user","content":"more"}],"finish_reason":"length"}`:                         " truncated",
 		strings.Replace(reply, `"a"`, `"a","finish_reason":"stop"`, 1) + `],"finish_reason":"length"}`: "stop truncated",
-		reply + `]}`: " unknown",
+		reply + `]}`:                       " unknown",
+		reply + `],"stop_reason":"limit"}`: " unknown",
 	} {
 		got, _, err := read(t, "x.json", text, stop)
 		require.NoError(t, err, text)
