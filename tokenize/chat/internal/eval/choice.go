@@ -132,29 +132,47 @@ func (c *choice) branch(x *exec) (first int, holds bool) {
 	return c.first[k], c.holds[k]
 }
 
-// Others set a variable to what they just asked for:
+// Others use what they just asked for:
 //
 //	{% if m.content is string %}{% set content = m.content %}…
+//	{% if m.tool_calls %}{% for call in m.tool_calls %}…
 //
-// ask notes that for a condition and its body, so that it is looked up once. Bodies that
-// are run without their condition (seekCode.take) set no variables.
+// ask notes that for a condition and the statements that are run next, so that it is
+// looked up once. Bodies that are run without their condition (seekCode.take) set no
+// variables and print nothing.
 func ask(t cond, body []stmt) {
-	if len(body) == 0 {
-		return
-	}
-	set, ok := body[0].(*setNameStmt)
-	if !ok {
-		return
-	}
-	wanted, ok := set.e.(*attrExpr)
-	if !ok {
-		return
-	}
 	asked, ok := t.(*attrExpr)
 	if is, test := t.(*testExpr); test && is.alone {
 		asked, ok = is.x.(*attrExpr)
 	}
-	if ok && asked.slot >= 0 && asked.slot == wanted.slot && asked.name == wanted.name {
-		asked.again, set.again = true, true
+	if !ok || asked.slot < 0 || len(body) == 0 {
+		return
 	}
+	wants := func(e expr) bool {
+		wanted, ok := e.(*attrExpr)
+		if ok = ok && wanted.slot == asked.slot && wanted.name == asked.name; ok {
+			asked.again = true
+		}
+		return ok
+	}
+	switch st := body[0].(type) {
+	case *setNameStmt:
+		st.again = wants(st.e)
+	case *outputStmt:
+		e := st.e
+		if f, ok := e.(*filterExpr); ok && f.json {
+			e = f.x
+		}
+		st.again = wants(e)
+	case *forStmt:
+		st.again = wants(st.iter)
+	}
+}
+
+// found is what the condition in front found, nil for nothing.
+func (x *exec) found() value.Value {
+	if x.trace != nil {
+		return nil
+	}
+	return x.asked
 }

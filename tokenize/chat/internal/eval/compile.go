@@ -198,7 +198,7 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 				out = join(out, &dataStmt{s.S, []*value.Str{s}})
 				continue
 			}
-			out = append(out, &outputStmt{x})
+			out = append(out, &outputStmt{e: x})
 		}
 		return out
 	case *syntax.Set:
@@ -222,6 +222,7 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 			ask(st.tests[len(st.tests)-1], st.bodies[len(st.bodies)-1])
 		}
 		st.els = c.body(n.Else, b)
+		ask(st.tests[len(st.tests)-1], st.els)
 		st.choice = st.choose()
 		return append(out, st)
 	case *syntax.For:
@@ -240,7 +241,7 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 			c.failPython(n.At(), "keyword argument repeated: caller")
 		}
 		call.args.names, call.args.kw, call.args.simple = append(call.args.names, "caller"), append(call.args.kw, &callerExpr{code}), false
-		return append(out, &outputStmt{call})
+		return append(out, &outputStmt{e: call})
 	case *syntax.Generation:
 		// transformers makes a call block of it: its body knows caller, kwargs and varargs.
 		return append(out, &generationStmt{c.macro(n.At(), "", &syntax.Signature{}, n.Body, f)})

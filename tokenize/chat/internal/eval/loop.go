@@ -15,6 +15,7 @@ type forStmt struct {
 	outermost bool
 	private   bool // nothing can hold the loop object when the loop is over
 	recursive bool
+	again     bool      // of iter: see ask
 	fn        *function // of the body
 	loads     []loadCode
 	clear     []int
@@ -54,6 +55,11 @@ func (s *forStmt) list(x *exec) value.Value {
 	if x.trace != nil {
 		if r, ok := x.boundedRange(s.iter); ok {
 			return r
+		}
+	}
+	if s.again {
+		if v := x.found(); v != nil {
+			return v
 		}
 	}
 	e, ok := s.iter.(*sliceExpr)

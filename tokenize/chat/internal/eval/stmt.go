@@ -38,14 +38,16 @@ type (
 		text  string
 		parts []*value.Str // of text; constants are escaped in an autoescape block
 	}
-	outputStmt  struct{ e expr }
+	outputStmt struct {
+		e     expr
+		again bool // of e, or of what it makes JSON of: see ask
+	}
 	setNameStmt struct {
 		slot int
 		e    expr
 		// computes: e does nothing else, or is the rest of a list
 		computes bool
-		// again: e was asked last by the condition that the statement stands behind
-		again bool
+		again    bool // of e: see ask
 	}
 	setStmt struct {
 		target target
@@ -143,7 +145,15 @@ func join(out []stmt, d *dataStmt) []stmt {
 }
 
 func (s *outputStmt) exec(x *exec) signal {
-	x.emit(s.e)
+	if v := x.asked; s.again && x.found() != nil {
+		if f, ok := s.e.(*filterExpr); ok {
+			f.emitJSON(x, v)
+		} else {
+			x.write(v)
+		}
+	} else {
+		x.emit(s.e)
+	}
 	if !x.checkOutput() { // at once: what is printed can be large
 		return halt
 	}
@@ -155,9 +165,11 @@ func (s *setNameStmt) exec(x *exec) signal {
 		x.act.slots[s.slot] = x.trace.later(x, s.e)
 		return next
 	}
-	if s.again && x.trace == nil && x.asked != nil {
-		x.act.slots[s.slot] = x.asked
-		return next
+	if s.again {
+		if v := x.found(); v != nil {
+			x.act.slots[s.slot] = v
+			return next
+		}
 	}
 	x.act.slots[s.slot] = s.e.eval(x)
 	return next
