@@ -192,12 +192,7 @@ func (x *exec) forget() {
 	}
 }
 
-// function runs code in a new activation.
-func (x *exec) function(code *functionCode, up *activation) signal {
-	a := &activation{slots: make([]value.Value, len(code.fn.order)), up: up}
-	return x.call(code, a)
-}
-
+// call runs code with the variables of a.
 func (x *exec) call(code *functionCode, a *activation) signal {
 	saved := x.act
 	x.act = a
