@@ -22,10 +22,7 @@ var (
 // commandsOf returns the commands of an assistant message: its tool calls and,
 // without any, what its text marks as one.
 func commandsOf(m *rollout.Message) []string {
-	var out []string
-	for _, c := range m.ToolCalls {
-		out = append(out, c.Name+" "+c.Arguments)
-	}
+	out := callsOf(m)
 	if out != nil {
 		return out
 	}
@@ -44,6 +41,15 @@ func commandsOf(m *rollout.Message) []string {
 	}
 	if out == nil {
 		out = jsonCommands(m.Content)
+	}
+	return out
+}
+
+// callsOf returns the tool calls of an assistant message, nil for none.
+func callsOf(m *rollout.Message) []string {
+	var out []string
+	for _, c := range m.ToolCalls {
+		out = append(out, c.Name+" "+c.Arguments)
 	}
 	return out
 }

@@ -33,7 +33,7 @@ type Limits struct {
 	HistoryAction int // action of an earlier step [1000]
 	HistoryResult int // result of an earlier step [1000]
 	History       int // all of the history; the oldest steps go first [none]
-	Action        int // the step's own response [4000]
+	Action        int // the step's own response and tool calls [4000]
 	Result        int // the step's own result [4000]
 	Style         CutStyle
 }
@@ -230,12 +230,13 @@ func (b *Builder) View(issue, rubric string, history []Step, current *Step, numb
 		v.Rubric = b.issue(rubric, l.Rubric)
 	}
 	if current != nil {
-		v.Current = b.show(current, cmp.Or(current.Response, current.Action), l.Action, l.Result)
+		v.Current = b.show(current, b.whole(current, l.Action), l.Result)
 	}
 	v.Omitted = len(history)
 	room := l.History
 	for i := len(history) - 1; i >= 0 && (l.HistorySteps < 0 || len(v.History) < l.HistorySteps); i-- {
-		s := b.show(&history[i], cmp.Or(history[i].Action, history[i].Response), l.HistoryAction, l.HistoryResult)
+		action := b.escape.apply(cmp.Or(history[i].Action, history[i].Response))
+		s := b.show(&history[i], Cut(action, l.HistoryAction, b.p.Count), l.HistoryResult)
 		if l.History >= 0 {
 			if room -= b.p.Count.of(s.Action) + b.p.Count.of(s.Result); room < 0 {
 				break
@@ -248,8 +249,29 @@ func (b *Builder) View(issue, rubric string, history []Step, current *Step, numb
 	return v
 }
 
-func (b *Builder) show(s *Step, action string, actionLimit, resultLimit int) Shown {
-	out := Shown{Number: s.Index + 1, ReturnCode: "?", Action: Cut(b.escape.apply(action), actionLimit, b.p.Count)}
+// whole is all that the policy did in a step: its text and its tool calls. Where
+// they exceed the limit together, neither takes more than half of it from the
+// other: a call can be as long as the file that it writes, and reasoning has no
+// end.
+func (b *Builder) whole(s *Step, limit int) string {
+	text, calls := b.escape.apply(s.Response), b.escape.apply(s.Calls)
+	switch {
+	case text == "" && calls == "":
+		return Cut(b.escape.apply(s.Action), limit, b.p.Count)
+	case text == "" || calls == "":
+		return Cut(text+calls, limit, b.p.Count)
+	}
+	if limit >= 0 {
+		rest := limit - b.p.Count.of("\n")
+		calls = Cut(calls, max(0, rest/2, rest-b.p.Count.of(text)), b.p.Count)
+		text = Cut(text, max(0, rest-b.p.Count.of(calls)), b.p.Count)
+	}
+	// The parts of a text can take fewer units than the text.
+	return Cut(text+"\n"+calls, limit, b.p.Count)
+}
+
+func (b *Builder) show(s *Step, action string, resultLimit int) Shown {
+	out := Shown{Number: s.Index + 1, ReturnCode: "?", Action: action}
 	if s.ReturnCode != nil {
 		out.ReturnCode = strconv.Itoa(*s.ReturnCode)
 	}

@@ -142,6 +142,8 @@ give me a command
 The step to grade is step 3, exit status 1
 ⟦begin action⟧
 again
+bash {"command":"pytest"}
+bash {"command":"pytest -x"}
 ⟦end action⟧
 ⟦begin result⟧
 1 failed
@@ -149,6 +151,39 @@ again
 ⟦end result⟧
 
 Grade step 3 only.`, msgs[1].Content)
+}
+
+// What a step says and what it calls are both shown, however long the other is.
+func TestCallsAreShownBesideText(t *testing.T) {
+	words := func(s string) int { return len(strings.Fields(s)) }
+	call := `write {"path":"a.py","text":"` + strings.Repeat("c ", 500) + `end"}`
+	text := "begin " + strings.Repeat("t ", 500) + "so"
+	for _, row := range []struct {
+		reason, text, call string
+		want               []string
+	}{
+		{"both short", "again", "bash ls", []string{"again\nbash ls"}},
+		{"no text", "", "bash ls", []string{"bash ls"}},
+		{"a long text", text, "bash ls", []string{"begin ", " so\nbash ls"}},
+		{"a long call", "I write.", call, []string{"I write.\nwrite {\"path\"", `end"}`}},
+		{"both long", text, call, []string{"begin ", " so\nwrite {\"path\"", `end"}`}},
+	} {
+		for name, count := range map[string]prm.Counter{"code points": nil, "words": words} {
+			b, err := prm.Prompt{Limits: prm.Limits{Action: 200}, Count: count}.Compile()
+			require.NoError(t, err)
+			got := b.View("", "", nil, &prm.Step{Response: row.text, Calls: row.call}, 1).Current.Action
+			for _, part := range row.want {
+				require.Contains(t, got, part, "%s, %s", row.reason, name)
+			}
+			if count == nil {
+				count = utf8.RuneCountInString
+			}
+			require.LessOrEqual(t, count(got), 200, "%s, %s", row.reason, name)
+		}
+	}
+	b, err := prm.Prompt{Limits: prm.Limits{Action: -1}}.Compile()
+	require.NoError(t, err)
+	require.Equal(t, text+"\n"+call, b.View("", "", nil, &prm.Step{Response: text, Calls: call}, 1).Current.Action)
 }
 
 // The built-in prompt asks for what the rule reads.

@@ -46,9 +46,10 @@ type Step struct {
 	Rollout string
 	Index   int
 	Turns   []int // indices into TurnsOf(r), ascending
-	// Response is all the assistant text of the step, Action its commands or tool
-	// calls, "" for none.
-	Response, Action string
+	// Response is all the assistant text of the step, Calls its tool calls, a line
+	// each, and Action its commands, which are the tool calls where there are any;
+	// "" for none.
+	Response, Calls, Action string
 	// Result is what came back: the messages up to the next assistant message.
 	Result string
 	// ReturnCode is the exit status of the command, nil unknown.
@@ -142,6 +143,7 @@ func (o StepOptions) add(s *Step, r *rollout.Rollout, turn, message int) {
 	s.Unrecorded = false
 	m := &r.Messages[message]
 	s.Response = joinLines(s.Response, m.Reasoning, m.Content)
+	s.Calls = joinLines(append([]string{s.Calls}, callsOf(m)...)...)
 	for _, c := range o.Commands(m) {
 		s.Action = joinLines(s.Action, c)
 		if o.IsSubmit(c) {
