@@ -70,6 +70,10 @@ func TestSteps(t *testing.T) {
 	steps = prm.StepsOf(r, prm.StepOptions{})
 	require.Equal(t, []int{2, 7}, []int{steps[0].Index, steps[1].Index}, "ordered by step number")
 	require.True(t, steps[1].Unrecorded)
+	r.Turns = []rollout.Turn{{Message: -1, Step: 0, Output: []rollout.TokenID{1}}, {Message: -1, Step: 0, Output: []rollout.TokenID{2}}}
+	require.True(t, prm.StepsOf(r, prm.StepOptions{})[0].Unrecorded, "none of its turns has a text")
+	r.Turns[1].Message = 4
+	require.False(t, prm.StepsOf(r, prm.StepOptions{})[0].Unrecorded, "one of them has")
 	require.Empty(t, prm.StepsOf(&rollout.Rollout{}, prm.StepOptions{}))
 }
 

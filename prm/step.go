@@ -137,7 +137,7 @@ func taken(r *rollout.Rollout, t *rollout.Turn) bool {
 func (o StepOptions) add(s *Step, r *rollout.Rollout, turn, message int) {
 	s.Turns = append(s.Turns, turn)
 	if message < 0 || message >= len(r.Messages) {
-		s.Unrecorded = len(s.Turns) == 1 && s.Response == ""
+		s.Unrecorded = s.Unrecorded || len(s.Turns) == 1
 		return
 	}
 	s.Unrecorded = false
