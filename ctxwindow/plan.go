@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -65,6 +66,9 @@ func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counte
 	}
 	if err := policy.Validate(); err != nil {
 		return nil, Report{}, err
+	}
+	if r == nil {
+		return nil, Report{}, zero.Rollout()
 	}
 	p, err := newPlanner(ctx, r, counter)
 	if err != nil {
@@ -136,6 +140,9 @@ func located(err error, id string, turn int) error {
 // Apply returns a copy of r whose turns have the given contexts, one per turn of
 // rollout.TurnsOf(r). r is not changed; the copy shares all else with it.
 func Apply(r *rollout.Rollout, contexts []rollout.Context) (*rollout.Rollout, error) {
+	if r == nil {
+		return nil, zero.Rollout()
+	}
 	turns := slices.Clone(rollout.TurnsOf(r))
 	if len(contexts) != len(turns) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "%d contexts for %d turns", len(contexts), len(turns))

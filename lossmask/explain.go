@@ -13,6 +13,9 @@ import (
 // Explain writes one line per token: position, id, spelling, source message,
 // turn, flags and weight. token gives a token's spelling; nil leaves it out.
 func Explain(w io.Writer, seq *rollout.Sequence, token func(rollout.TokenID) string) error {
+	if seq == nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the sequence is nil").WithFix("leave it out")
+	}
 	out := bufio.NewWriter(w)
 	line := func(format string, args ...any) {
 		out.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")

@@ -311,6 +311,9 @@ func (b *Builder) Messages(v View) ([]Message, error) {
 
 // Build renders the prompt of step i of steps, all of one rollout r.
 func (b *Builder) Build(r *rollout.Rollout, steps []Step, i int) ([]Message, error) {
+	if r == nil {
+		return nil, zero.Rollout()
+	}
 	if i < 0 || i >= len(steps) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "step %d asked for, there are %d", i, len(steps))
 	}

@@ -143,7 +143,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 		cancel(zero.Value("prm.Scorer", "NewScorer"))
 		return &pending{r: r}
 	case r == nil:
-		cancel(rollout.Errorf(rollout.KindInput, rollout.Where{}, "the rollout is nil"))
+		cancel(zero.Rollout())
 		return &pending{}
 	}
 	steps := StepsOf(r, s.o.Steps)

@@ -98,6 +98,9 @@ func (o StepOptions) policy(c Class) Policy {
 // turn whose message it sampled, command-less and submit turns included. Turns
 // that share a step are one step.
 func StepsOf(r *rollout.Rollout, o StepOptions) []Step {
+	if r == nil {
+		return nil
+	}
 	if o.Commands == nil {
 		o.Commands = commandsOf
 	}

@@ -68,6 +68,9 @@ const (
 // An infrastructure failure (failed or aborted status, Failure set, an
 // infrastructure verdict) is never turned into a low reward.
 func Score(r *rollout.Rollout, s Scale) rollout.Reward {
+	if r == nil {
+		return rollout.Reward{Excluded: ExcludedNoReward, Reason: "the rollout is nil"}
+	}
 	out := rollout.Reward{Verdict: verdict(r.Outcome), Reason: r.Outcome.Reason}
 	if out.Reason == "" && out.Verdict != rollout.VerdictUnknown {
 		out.Reason = out.Verdict.String()
@@ -141,6 +144,9 @@ func MeanStepOf(steps []rollout.StepScore, first, last int) (mean float64, n int
 
 // Of is what an estimator knows of a scored rollout.
 func Of(r *rollout.Rollout, scored rollout.Reward) RolloutReward {
+	if r == nil {
+		return RolloutReward{Reward: scored.Total, Excluded: ExcludedNoReward}
+	}
 	return RolloutReward{ID: r.ID, Reward: scored.Total, Excluded: scored.Excluded}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -101,6 +102,9 @@ func StepAdvantages(groups []StepGroup, e Estimator) ([][][]Advantage, Report, e
 // Tokens of steps that are dropped, or that advantages does not hold, get weight
 // 0 and credit 0, for nothing is known about them; left out counts those tokens.
 func CreditSteps(seq rollout.Sequence, r *rollout.Rollout, advantages map[int]Advantage) (out rollout.Sequence, leftOut int, err error) {
+	if r == nil {
+		return seq, 0, zero.Rollout()
+	}
 	turns := rollout.TurnsOf(r)
 	weight := append([]float32(nil), seq.Weight...)
 	for i, w := range weight {

@@ -15,6 +15,9 @@ import (
 // bytes. It refuses what JSON cannot hold (text that is not UTF-8, numbers that
 // are not finite) with a located KindInput error.
 func AppendJSON(dst []byte, r *Rollout) ([]byte, error) {
+	if r == nil {
+		return dst, nilRollout()
+	}
 	e := &encoder{b: dst, where: Where{Rollout: r.ID}}
 	e.rollout(r)
 	return e.b, e.err

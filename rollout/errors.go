@@ -160,3 +160,8 @@ func (e *Error) Unwrap() error {
 func zeroValue(typ, maker string) *Error {
 	return Errorf(KindInput, Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
 }
+
+// nilRollout is the error of a rollout that is nil.
+func nilRollout() *Error {
+	return Errorf(KindInput, Where{}, "the rollout is nil").WithFix("leave it out")
+}

@@ -6,6 +6,9 @@ import "slices"
 // stored against, appended to dst. It returns dst unchanged when the prompt was
 // not captured, and a KindInput error when the references are broken.
 func (r *Rollout) PromptTokens(dst []TokenID, turn int) ([]TokenID, error) {
+	if r == nil {
+		return dst, nilRollout()
+	}
 	type cutAt struct{ turn, keep int }
 	var chain []cutAt
 	for t, keep := turn, -1; ; {

@@ -227,6 +227,9 @@ type Group struct {
 // policy-sampled assistant message, each a step of its own with the plain
 // history as context. The result must not be changed.
 func TurnsOf(r *Rollout) []Turn {
+	if r == nil {
+		return nil
+	}
 	if r.Turns != nil {
 		return r.Turns
 	}

@@ -12,6 +12,9 @@ import (
 
 // Check returns the first fault of r, nil when there is none. See Validate.
 func (r *Rollout) Check() error {
+	if r == nil {
+		return nilRollout()
+	}
 	v := validator{r: r, first: true}
 	v.run()
 	return errors.Join(v.errs...)
@@ -25,6 +28,9 @@ func (r *Rollout) Check() error {
 // not UTF-8, metadata that is not JSON) and a status that contradicts the outcome.
 // It never changes r.
 func (r *Rollout) Validate() error {
+	if r == nil {
+		return nilRollout()
+	}
 	v := validator{r: r}
 	v.run()
 	return errors.Join(v.errs...)

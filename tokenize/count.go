@@ -3,6 +3,7 @@ package tokenize
 import (
 	"context"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -10,6 +11,9 @@ import (
 // of rollout r (its tools and template variables), generation prompt included:
 // what a context window measures its budget with.
 func (e *Encoder) Count(ctx context.Context, r *rollout.Rollout, messages []rollout.Message) (int, error) {
+	if r == nil {
+		return 0, zero.Rollout()
+	}
 	shown := *r
 	shown.Messages = messages
 	x, err := e.renderer(ctx, &shown)

@@ -33,6 +33,9 @@ func (c *Counter) begin(ctx context.Context) error {
 	if c.e == nil {
 		return zero.Value("tokenize.Counter", "Encoder.Counter")
 	}
+	if c.r == nil {
+		return zero.Rollout()
+	}
 	var err error
 	if c.render, err = c.e.renderer(ctx, c.r); err != nil {
 		return err

@@ -50,6 +50,9 @@ func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollo
 	if err := e.made(); err != nil {
 		return nil, Report{}, err
 	}
+	if r == nil {
+		return nil, Report{}, zero.Rollout()
+	}
 	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}}
 	seqs, err := j.run()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
@@ -38,6 +39,9 @@ type Origin struct {
 func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prompt, reply Text, err error) {
 	if err := e.made(); err != nil {
 		return prompt, reply, err
+	}
+	if r == nil {
+		return prompt, reply, zero.Rollout()
 	}
 	turns := rollout.TurnsOf(r)
 	if turn < 0 || turn >= len(turns) {

@@ -7,3 +7,8 @@ import "github.com/turnpack/turnpack/rollout"
 func Value(typ, maker string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
 }
+
+// Rollout is the error of a nil rollout.
+func Rollout() error {
+	return (*rollout.Rollout)(nil).Check()
+}

@@ -21,6 +21,9 @@ type Candidate struct {
 // all assistant messages with content when withMessages is set. Exit messages
 // and scripted ones are no steps of the demonstrator and are left out.
 func Candidates(r *rollout.Rollout, withMessages bool) []Candidate {
+	if r == nil {
+		return nil
+	}
 	var out []Candidate
 	turn := 0
 	for i := range r.Messages {

@@ -177,6 +177,9 @@ func NewMonitor(l Limits) (*Monitor, error) {
 // AddRollout measures the text that the policy sampled in r, reasoning included,
 // and returns the health of the window that ends with it.
 func (m *Monitor) AddRollout(r *rollout.Rollout) Health {
+	if r == nil {
+		return m.Health()
+	}
 	var b strings.Builder
 	for i := range r.Messages {
 		msg := &r.Messages[i]

@@ -24,6 +24,11 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 	if len(calls) == 0 {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "no calls to join")
 	}
+	for _, c := range calls {
+		if c == nil {
+			return nil, c.Check()
+		}
+	}
 	out := *calls[0]
 	out.Messages, out.Turns, out.Notes = nil, []rollout.Turn{}, nil
 	var index rollout.PromptIndex

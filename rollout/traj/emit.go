@@ -302,7 +302,12 @@ func promptKey(r *rollout.Rollout) string {
 // Digest is the content of a rollout in 16 bytes: roles, texts, and names and
 // arguments of tool calls. Ids, times and outcomes do not count, so a rollout
 // that was logged twice has the same digest.
-func Digest(r *rollout.Rollout) [16]byte { return digest(r.Messages) }
+func Digest(r *rollout.Rollout) [16]byte {
+	if r == nil {
+		return digest(nil)
+	}
+	return digest(r.Messages)
+}
 
 func digest(messages []rollout.Message) [16]byte {
 	h := sha256.New()

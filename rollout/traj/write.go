@@ -60,6 +60,9 @@ func array(items [][]byte) []byte {
 // messages, tools, template variables, ids and outcome. The notes name what that form cannot hold:
 // token ids, contexts, exit messages and sampled marks.
 func AppendChat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
+	if r == nil {
+		return dst, nil, r.Check()
+	}
 	var lost []rollout.Note
 	var o object
 	o.some("id", r.ID)
@@ -200,6 +203,9 @@ const atifVersion = "ATIF-v1.7"
 // ids and log probabilities go into its metrics. The notes name what ATIF
 // cannot hold.
 func AppendATIF(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
+	if r == nil {
+		return dst, nil, r.Check()
+	}
 	w := atifWriter{r: r, turn: map[int]int{}}
 	for i := range r.Turns {
 		w.turn[r.Turns[i].Message] = i

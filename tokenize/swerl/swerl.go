@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -68,6 +69,9 @@ const fixed = 2
 func Encode(ctx context.Context, model *tokenize.Model, r *rollout.Rollout, o Options) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	if r == nil {
+		return nil, zero.Rollout()
 	}
 	if len(r.Messages) < fixed {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the rollout has %d messages, the reference needs a system and a user message", len(r.Messages))

@@ -1,0 +1,126 @@
+package lint
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/pivot"
+	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/swerl"
+)
+
+type mute struct{}
+
+func (mute) Judge(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{}, nil }
+
+// takesRollout matches the functions in the golden file of TestAPI that are given
+// rollouts, or are methods of one.
+var takesRollout = regexp.MustCompile(`(?m)^(\S+): func (?:\((?:\w+ )?\*?(\w+)\) )?(\w+)\((?:[^()]|\([^()]*\))*?\*?(?:rollout\.)?Rollout\b`)
+
+var ofRollout = regexp.MustCompile(`(?m)^rollout: func \(\w+ \*(Rollout)\) (\w+)\(`)
+
+// TestNilRollouts: a rollout that is nil is an error, or has nothing in it.
+func TestNilRollouts(t *testing.T) {
+	ctx := context.Background()
+	model, err := embedded.Model()
+	require.NoError(t, err)
+	enc, err := tokenize.NewEncoder(model, tokenize.Options{})
+	require.NoError(t, err)
+	scorer, err := prm.NewScorer(mute{}, prm.Options{})
+	require.NoError(t, err)
+	monitor, err := ssr.NewMonitor(ssr.Limits{})
+	require.NoError(t, err)
+	var none *rollout.Rollout
+	one := func(yield func(*rollout.Rollout, error) bool) { yield(nil, nil) }
+
+	errs := map[string]func() error{
+		"ctxwindow Apply": func() error { _, err := ctxwindow.Apply(none, nil); return err },
+		"ctxwindow Plan": func() error {
+			_, _, err := ctxwindow.Plan(ctx, none, ctxwindow.None{}, enc.Counter(none))
+			return err
+		},
+		"prm Builder Build": func() error { _, err := new(prm.Builder).Build(none, []prm.Step{{}}, 0); return err },
+		"prm Scorer Score":  func() error { _, err := scorer.Score(ctx, none); return err },
+		"prm Scorer ScoreAll": func() error {
+			return scorer.ScoreAll(ctx, one, func(*rollout.Rollout, []rollout.StepScore) error { return nil })
+		},
+		"reward CreditSteps": func() error { _, _, err := reward.CreditSteps(rollout.Sequence{}, none, nil); return err },
+		"rollout/traj AppendATIF": func() error {
+			_, _, err := traj.AppendATIF(nil, none)
+			return err
+		},
+		"rollout/traj AppendChat": func() error {
+			_, _, err := traj.AppendChat(nil, none)
+			return err
+		},
+		"rollout/traj JoinCalls":       func() error { _, err := traj.JoinCalls([]*rollout.Rollout{none}); return err },
+		"rollout Rollout Check":        none.Check,
+		"rollout Rollout Validate":     none.Validate,
+		"rollout Rollout PromptTokens": func() error { _, err := none.PromptTokens(nil, 0); return err },
+		"rollout Writer Write":         func() error { return rollout.NewWriter(io.Discard).Write(none) },
+		"rollout AppendJSON":           func() error { _, err := rollout.AppendJSON(nil, none); return err },
+		"tokenize/swerl Encode":        func() error { _, err := swerl.Encode(ctx, model, none, swerl.Options{}); return err },
+		"tokenize Encoder Count":       func() error { _, err := enc.Count(ctx, none, nil); return err },
+		"tokenize Encoder Counter":     func() error { _, err := enc.Counter(none).Count(ctx, nil); return err },
+		"tokenize Encoder Encode":      func() error { _, err := enc.Encode(ctx, none); return err },
+		"tokenize Encoder EncodeReport": func() error {
+			_, _, err := enc.EncodeReport(ctx, none)
+			return err
+		},
+		"tokenize Encoder Texts": func() error { _, _, err := enc.Texts(ctx, none, 0); return err },
+	}
+	for name, call := range errs {
+		require.NotPanics(t, func() {
+			err := call()
+			require.ErrorIs(t, err, rollout.KindInput, name)
+			require.ErrorContains(t, err, "the rollout is nil (leave it out)", name)
+		}, name)
+	}
+	empty := map[string]func(){
+		"prm StepsOf":                   func() { require.Empty(t, prm.StepsOf(none, prm.StepOptions{})) },
+		"reward/pivot Candidates":       func() { require.Empty(t, pivot.Candidates(none, true)) },
+		"reward/ssr Monitor AddRollout": func() { require.Zero(t, monitor.AddRollout(none).Rollouts) },
+		"reward Of":                     func() { require.NotEmpty(t, reward.Of(none, rollout.Reward{}).Excluded) },
+		"reward Score":                  func() { require.NotEmpty(t, reward.Score(none, reward.Scale{}).Excluded) },
+		"rollout/traj Digest":           func() { require.Equal(t, traj.Digest(&rollout.Rollout{}), traj.Digest(none)) },
+		"rollout TurnsOf":               func() { require.Empty(t, rollout.TurnsOf(none)) },
+	}
+	for name, call := range empty {
+		require.NotPanics(t, call, name)
+	}
+
+	require.ErrorIs(t, lossmask.Explain(io.Discard, nil, nil), rollout.KindInput)
+
+	golden, err := os.ReadFile(filepath.Join("testdata", "api.txt"))
+	require.NoError(t, err)
+	found := append(takesRollout.FindAllStringSubmatch(string(golden), -1), ofRollout.FindAllStringSubmatch(string(golden), -1)...)
+	require.NotEmpty(t, found)
+	for _, m := range found {
+		name := m[1]
+		for _, part := range m[2:] {
+			if part != "" {
+				name += " " + part
+			}
+		}
+		if m[1] == "Rollout" {
+			name = "rollout " + name
+		}
+		_, refuses := errs[name]
+		_, is := empty[name]
+		require.True(t, refuses || is, "%s is given a rollout and not in the lists above", name)
+	}
+}
