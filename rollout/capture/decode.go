@@ -42,15 +42,30 @@ func Decode(raw []byte) (Tokens, error) {
 }
 
 // FromValue is Decode for a value that is already parsed.
-func FromValue(v jsonscan.Value) (Tokens, error) {
-	r := reader{}
+func FromValue(v jsonscan.Value) (Tokens, error) { return FromChoice(v, 0) }
+
+// FromChoice is FromValue for choice k of a response with several, numbered from 0
+// as they stand there. What the response says of its sampled tokens without naming
+// a choice is that of choice 0.
+func FromChoice(v jsonscan.Value, k int) (Tokens, error) {
+	r := reader{choice: k}
 	if v.Kind() != jsonscan.Object {
 		return r.t, nil
 	}
 	choice := jsonscan.Value{}
-	for _, c := range v.Get("choices").Items() {
-		choice = c
-		break
+	for i, c := range v.Get("choices").Items() {
+		if i == k {
+			choice = c
+			break
+		}
+	}
+	if k > 0 {
+		r.shared(v)
+		r.shared(v.Get("provider_specific_fields"))
+		for _, o := range []jsonscan.Value{choice, choice.Get("message"), choice.Get("meta_info"), choice.Get("provider_specific_fields"), choice.Path("message", "provider_specific_fields")} {
+			r.object(o)
+		}
+		return r.done()
 	}
 	for _, o := range []jsonscan.Value{
 		v, choice, choice.Get("message"), v.Get("meta_info"), choice.Get("meta_info"),
@@ -58,6 +73,38 @@ func FromValue(v jsonscan.Value) (Tokens, error) {
 	} {
 		r.object(o)
 	}
+	return r.done()
+}
+
+// shared reads what an object over several choices says of each: the prompt, and
+// lists with one list for each choice.
+func (r *reader) shared(v jsonscan.Value) {
+	for key, m := range v.Members() {
+		switch key {
+		case "prompt_token_ids":
+			r.ids(&r.t.Prompt, key, m)
+		case "response_token_ids":
+			if list, ok := r.listed(m); ok {
+				r.ids(&r.t.Output, key, list)
+			}
+		}
+	}
+}
+
+// listed is the choice's own of a list with one list for each choice.
+func (r *reader) listed(m jsonscan.Value) (own jsonscan.Value, ok bool) {
+	for i, x := range m.Items() {
+		if x.Kind() != jsonscan.Array {
+			break
+		}
+		if i == r.choice {
+			return x, true
+		}
+	}
+	return own, false
+}
+
+func (r *reader) done() (Tokens, error) {
 	if r.err == nil && r.t.Output != nil && r.t.Logprobs != nil && len(r.t.Output) != len(r.t.Logprobs) {
 		r.fail("logprobs", "found %d log probabilities for %d sampled ids", len(r.t.Logprobs), len(r.t.Output))
 	}
@@ -65,8 +112,9 @@ func FromValue(v jsonscan.Value) (Tokens, error) {
 }
 
 type reader struct {
-	t   Tokens
-	err error
+	choice int
+	t      Tokens
+	err    error
 }
 
 func (r *reader) fail(field, format string, args ...any) {
@@ -83,11 +131,8 @@ func (r *reader) object(v jsonscan.Value) {
 		case "token_ids", "completion_token_ids", "generation_token_ids", "output_token_ids", "output_ids":
 			r.ids(&r.t.Output, key, m)
 		case "response_token_ids": // one list, or one for each choice
-			for _, first := range m.Items() {
-				if first.Kind() == jsonscan.Array {
-					m = first
-				}
-				break
+			if list, ok := r.listed(m); ok {
+				m = list
 			}
 			r.ids(&r.t.Output, key, m)
 		case "generation_log_probs", "completion_logprobs":

@@ -188,12 +188,15 @@ type callRun struct {
 	job          *job
 }
 
+// joins reports whether the calls of the record's format are joined.
+func (j *job) joins() bool { return j.r.opt.JoinCalls && slices.Contains(callFormats, j.imp.name) }
+
 // collect takes a call when Options.JoinCalls asks for it and reports whether it
 // did. Calls belong together while their files lie in one folder and the first
 // message of a user is the same.
 func (j *job) collect(r *rollout.Rollout) (bool, error) {
 	rd := j.r
-	if !rd.opt.JoinCalls || !slices.Contains(callFormats, j.imp.name) {
+	if !j.joins() {
 		return false, nil
 	}
 	folder, task := filepath.Dir(j.file.Name), ""

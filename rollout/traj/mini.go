@@ -151,10 +151,15 @@ func reasoningOf(m value) string {
 // capture takes over the token fields of v. Prompts are kept in full until
 // emit compacts them.
 func (j *job) capture(t *rollout.Turn, v value, message int) error {
+	return j.captureChoice(t, v, 0, message)
+}
+
+// captureChoice is capture for choice k of a response.
+func (j *job) captureChoice(t *rollout.Turn, v value, k, message int) error {
 	if v.Kind() != jsonscan.Object {
 		return nil
 	}
-	tok, err := capture.FromValue(v)
+	tok, err := capture.FromChoice(v, k)
 	if err != nil {
 		e := err.(*rollout.Error)
 		w := j.where

@@ -2,6 +2,7 @@ package traj
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -60,48 +61,83 @@ func readOpenAIWire(j *job, v value) error {
 	return j.completion(q.Get("messages"), q.Get("tools"), q, v.Get("response"))
 }
 
-// completion makes a rollout of one chat completion.
+// completion makes a rollout of each choice of one chat completion: replies to one
+// prompt, which is a group. A run of joined calls went on from one of them, the first
+// as nearly all clients have it, and its outcome says nothing of the others.
 func (j *job) completion(list, defs, params, response value) error {
 	messages, err := j.chatMessages(list, "/messages")
 	if err != nil {
 		return err
 	}
 	sampleAll(messages, rollout.SampledPrefilled)
-	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Messages: messages, Tools: tools(defs), Temperature: temperature(params.Get("temperature"))}
-	if defs.IsNull() {
-		r.Tools = functionTools(params.Get("functions")) // as they were called before tools
+	n := response.Get("choices").Len()
+	if n > 1 && j.joins() {
+		j.note("other_choices", 0, "%d choices were sampled, the first was taken: the outcome of the run is not that of the others", n)
+		n = 1
 	}
-	if err := j.requestKwargs(r, params); err != nil {
+	c := completion{id: identifier(response.Get("id")), messages: slices.Clip(messages), defs: defs, params: params, response: response}
+	if n < 2 {
+		_, err := j.choice(&c, firstChoice(response), 0)
 		return err
 	}
-	if n := response.Get("choices").Len(); n > 1 {
-		j.note("other_choices", 0, "%d choices were sampled, the first was taken", n)
+	notes := slices.Clip(j.notes)
+	for k, choice := range response.Get("choices").Items() {
+		j.notes = notes
+		r, err := j.choice(&c, choice, k)
+		if err != nil {
+			if err = j.failed(err); err != nil {
+				return err
+			}
+		} else if c.group == "" {
+			c.group = firstWord(r.Group, c.id)
+		}
 	}
-	choice := firstChoice(response)
-	i := len(r.Messages)
+	return nil
+}
+
+// completion is what the choices of a chat completion share.
+type completion struct {
+	id, group              string
+	messages               []rollout.Message
+	defs, params, response value
+}
+
+// choice makes the rollout of choice k.
+func (j *job) choice(c *completion, choice value, k int) (*rollout.Rollout, error) {
+	i := len(c.messages)
 	if choice.Get("message").IsNull() {
-		return j.fail(rollout.At(i), "/response/choices", "the first choice has no message (finish reason %q): the reply is not in the record", choice.Get("finish_reason").String())
+		return nil, j.fail(rollout.At(i), "/response/choices", "choice %d has no message (finish reason %q): the reply is not in the record", k, choice.Get("finish_reason").String())
+	}
+	r := &rollout.Rollout{ID: c.id, Group: c.group, Index: noIndex, Messages: c.messages, Tools: tools(c.defs), Temperature: temperature(c.params.Get("temperature"))}
+	if k > 0 && c.id != "" {
+		r.ID += "/" + strconv.Itoa(k)
+	}
+	if c.defs.IsNull() {
+		r.Tools = functionTools(c.params.Get("functions")) // as they were called before tools
+	}
+	if err := j.requestKwargs(r, c.params); err != nil {
+		return nil, err
 	}
 	m, err := j.chatMessage(choice.Get("message"), i)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m.Sampled = rollout.SampledByPolicy
 	r.Messages = append(r.Messages, m)
 	r.ExitStatus = choice.Get("finish_reason").String()
-	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus, StopString: stopString(choice)}
-	if err := j.capture(&t, response, i); err != nil {
-		return err
+	t := rollout.Turn{ID: c.id, Message: i, FinishReason: r.ExitStatus, StopString: stopString(choice)}
+	if err := j.captureChoice(&t, c.response, k, i); err != nil {
+		return nil, err
 	}
-	goesOn, _ := params.Get("continue_final_message").Bool()
+	goesOn, _ := c.params.Get("continue_final_message").Bool()
 	j.continued(&t, goesOn)
 	r.Turns = []rollout.Turn{t}
 	r.Status = statusOf(r.ExitStatus)
-	if x := response.Get("model"); !x.IsNull() {
+	if x := c.response.Get("model"); !x.IsNull() {
 		keep(&r.Metadata, "model", x)
 	}
 	j.noteParts(r)
-	return j.emit(r)
+	return r, j.emit(r)
 }
 
 // templateKwargs takes over the chat-template variables that a call was made with.
