@@ -2,6 +2,11 @@ package patch
 
 import (
 	"bytes"
+	"crypto/sha1" // git's ids, no secret
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
 	"maps"
 	"math"
 	"slices"
@@ -18,34 +23,76 @@ type Tree map[string]string
 
 // Apply returns tree with the patch applied. All or nothing: any file that is
 // missing, any hunk without a place is an error of kind input that names both.
+// Renames and copies read the tree as it was, whatever else the patch does to
+// their source; several changes of one file follow one another.
 func (p *Patch) Apply(tree Tree) (Tree, error) {
+	w := work{before: tree, leaving: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
+	changes := p.Changes()
+	for _, c := range changes {
+		if c.Kind == Delete || c.Kind == Rename {
+			w.leaving[c.Old] = true
+		}
+	}
+	for i, c := range changes {
+		if err := w.apply(p.files[i], c); err != nil {
+			return nil, err
+		}
+	}
 	next := maps.Clone(tree)
 	if next == nil {
 		next = Tree{}
 	}
-	for i, c := range p.Changes() {
-		if err := applyFile(next, p.files[i], c); err != nil {
-			return nil, err
-		}
+	for name := range w.removed {
+		delete(next, name)
 	}
+	maps.Copy(next, w.written)
 	return next, nil
 }
 
-func applyFile(tree Tree, f *gitdiff.File, c Change) error {
+// work is a patch that is being applied.
+type work struct {
+	before  Tree
+	leaving map[string]bool // paths that the patch deletes or moves away somewhere
+	removed map[string]bool
+	written Tree
+}
+
+// source is the content that a change starts from.
+func (w *work) source(c Change) (content string, exists bool) {
+	if c.Kind != Rename && c.Kind != Copy {
+		if content, exists = w.written[c.Old]; exists || w.removed[c.Old] {
+			return content, exists
+		}
+	}
+	content, exists = w.before[c.Old]
+	return content, exists
+}
+
+// taken reports whether a change cannot make a file of that name.
+func (w *work) taken(name string) bool {
+	_, written := w.written[name]
+	_, there := w.before[name]
+	return written || there && !w.leaving[name]
+}
+
+func (w *work) apply(f *gitdiff.File, c Change) error {
 	fail := func(format string, args ...any) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: c.Path()}, format, args...).
 			WithFix("make the patch against the same commit")
 	}
-	before, exists := tree[c.Old]
+	before, exists := "", false
+	if c.Kind != Add {
+		before, exists = w.source(c)
+	}
 	switch {
 	case c.Kind == Add:
-		if _, there := tree[c.New]; there {
+		if w.taken(c.New) {
 			return fail("the patch adds a file that exists already")
 		}
 	case !exists:
 		return fail("the patch changes %q, which does not exist", c.Old)
 	case c.New != c.Old && c.Kind != Delete:
-		if _, there := tree[c.New]; there {
+		if w.taken(c.New) {
 			return fail("the patch moves %q onto a file that exists already", c.Old)
 		}
 	}
@@ -66,23 +113,40 @@ func applyFile(tree Tree, f *gitdiff.File, c Change) error {
 		if after != "" {
 			return fail("the patch deletes a file of which lines are left")
 		}
-		delete(tree, c.Old)
+		delete(w.written, c.Old)
+		w.removed[c.Old] = true
 		return nil
 	}
 	if c.Kind == Rename {
-		delete(tree, c.Old)
+		w.removed[c.Old] = true
 	}
-	tree[c.New] = after
+	w.written[c.New] = after
 	return nil
 }
 
 // maxBinaryBytes bounds what a compressed binary change may unpack to.
 const maxBinaryBytes = 64 << 20
 
+// applyBinary applies a binary change to the content that it was made from: a
+// literal one would replace any other, too.
 func applyBinary(before string, f *gitdiff.File) (string, error) {
+	if id := f.OldOIDPrefix; !f.IsNew && id != "" && !strings.HasPrefix(blobID(before, len(id)), id) {
+		return "", rollout.Errorf(rollout.KindInput, rollout.Where{}, "the binary change is one of another content, whose id is %s", id)
+	}
 	var out bytes.Buffer
 	err := gitdiff.Apply(&out, strings.NewReader(before), f, gitdiff.WithMaxBinaryFragmentBytes(maxBinaryBytes))
 	return out.String(), err
+}
+
+// blobID is the id that git gives a content: SHA-1, or SHA-256 where an id of n
+// digits is too long for that.
+func blobID(content string, n int) string {
+	var h hash.Hash = sha1.New()
+	if n > 2*sha1.Size {
+		h = sha256.New()
+	}
+	fmt.Fprintf(h, "blob %d\x00%s", len(content), content)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // line is a line of a file that hunks are being applied to.

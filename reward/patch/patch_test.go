@@ -231,6 +231,57 @@ func randomPatch(rng *rand.Rand, before []string) (text string, after []string) 
 	return "diff --git a/f b/f\n--- a/f\n+++ b/f\n" + b.String(), after
 }
 
+// A rename or a copy starts from the file as it was before the patch, as git has
+// it, and two files may change places.
+func TestMovesReadTheTreeAsItWas(t *testing.T) {
+	for _, row := range []struct {
+		reason, text string
+		tree, want   patch.Tree
+	}{
+		{"the source of a copy changes too", "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1 @@\n-one\n two\n" +
+			"diff --git a/a b/b\nsimilarity index 90%\ncopy from a\ncopy to b\n--- a/a\n+++ b/b\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n",
+			patch.Tree{"a": "one\ntwo\n"}, patch.Tree{"a": "two\n", "b": "one\nthree\n"}},
+		{"two files change places", "diff --git a/b b/a\nsimilarity index 100%\nrename from b\nrename to a\n" +
+			"diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n",
+			patch.Tree{"a": "1\n", "b": "2\n"}, patch.Tree{"a": "2\n", "b": "1\n"}},
+		{"a file that was moved away changes", "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n" +
+			"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n",
+			patch.Tree{"a": "1\n"}, nil},
+		{"a file changes twice", "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-2\n+3\n",
+			patch.Tree{"a": "1\n"}, patch.Tree{"a": "3\n"}},
+		{"a file goes twice", "--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
+			patch.Tree{"a": "1\n"}, nil},
+	} {
+		p, err := patch.Parse(row.text)
+		require.NoError(t, err, row.reason)
+		got, err := p.Apply(row.tree)
+		if row.want == nil {
+			require.ErrorIs(t, err, rollout.KindInput, row.reason)
+			continue
+		}
+		require.NoError(t, err, row.reason)
+		require.Equal(t, row.want, got, row.reason)
+	}
+}
+
+// A binary change holds whole contents, so only the id tells what it is for.
+func TestBinaryChangeOfAnotherContent(t *testing.T) {
+	p, err := patch.Parse("diff --git a/z b/z\nindex 0f49c4ae77b43dff338093c78e009676e7e308ba..3a5944c1eaf3b738d4bde137ea8d43ea9045d66b 100644\n" +
+		"GIT binary patch\nliteral 7\nOcmZQz%`eGFEdl@rlmaLK\n\nliteral 9\nQcmZQzWJ=1+ODw7c00^)Gi2wiq\n\n")
+	require.NoError(t, err)
+	before, after := "\x00\x01\x02binary", "\x00\x05other"
+	got, err := p.Apply(patch.Tree{"z": before})
+	require.NoError(t, err)
+	require.Equal(t, patch.Tree{"z": after}, got)
+	_, err = p.Apply(patch.Tree{"z": "\x00\x01\x02Binary"})
+	require.ErrorContains(t, err, "another content")
+	back, err := p.Reverse()
+	require.NoError(t, err)
+	got, err = back.Apply(got)
+	require.NoError(t, err)
+	require.Equal(t, patch.Tree{"z": before}, got)
+}
+
 // FuzzPatch: no text panics; what parses can be printed and parsed again with
 // the same effect; a reverse that applies leads back.
 func FuzzPatch(f *testing.F) {
