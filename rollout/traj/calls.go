@@ -76,19 +76,27 @@ func newCallJoin(out *rollout.Rollout) *callJoin {
 // foreign reports whether a call was given other tools or template variables than
 // the first, with which the run is rendered, and notes it.
 func (j *callJoin) foreign(call string, c *rollout.Rollout) bool {
+	n, is := foreign(call, c, j.out)
+	if is {
+		j.out.Notes = append(j.out.Notes, n)
+	}
+	return is
+}
+
+// foreign reports whether a call was given other tools or template variables than
+// run has, and how to note it.
+func foreign(call string, c, run *rollout.Rollout) (n rollout.Note, is bool) {
 	same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
-	n := rollout.Note{}
 	switch {
-	case !slices.EqualFunc(c.Tools, j.out.Tools, same):
+	case !slices.EqualFunc(c.Tools, run.Tools, same):
 		n.Code, n.Text = "tools_differ", fmt.Sprintf("call %q was given %d tools that are not those of the first call", call, len(c.Tools))
-	case !maps.EqualFunc(c.TemplateKwargs, j.out.TemplateKwargs, same):
+	case !maps.EqualFunc(c.TemplateKwargs, run.TemplateKwargs, same):
 		n.Code, n.Text = "template_kwargs_differ", fmt.Sprintf("call %q was made with other chat-template variables than the first call", call)
 	default:
-		return false
+		return n, false
 	}
 	n.Text += ": what it saw cannot be rendered"
-	j.out.Notes = append(j.out.Notes, n)
-	return true
+	return n, true
 }
 
 // call adds the messages before the first turn, the request, where they are not

@@ -177,3 +177,33 @@ func TestInspectOddities(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, out[0].Group, out[1].Group, "samples without an id are no group")
 }
+
+// TestInspectSettings: a run is rendered with the tools and template variables of its
+// first turn. A grader's call before it has no say, and a turn that was given others
+// has an unknown context.
+func TestInspectSettings(t *testing.T) {
+	q, a1, o1, a2 := `{"id":"q","role":"user","content":"q"}`, `{"id":"a1","role":"assistant","content":"a1","source":"generate"}`, `{"id":"o1","role":"user","content":"o"}`, `{"id":"a2","role":"assistant","content":"a2","source":"generate"}`
+	event := func(reply, input, tool, config string) string {
+		return `{"event":"model","input":[` + input + `],"tools":[{"name":"` + tool + `","parameters":{}}],"config":{` + config + `},"output":{"choices":[{"message":` + reply + `}]}}`
+	}
+	const off, on = `"temperature":0.5,"extra_body":{"chat_template_kwargs":{"enable_thinking":false}}`, `"extra_body":{"chat_template_kwargs":{"enable_thinking":true}}`
+	for _, c := range []struct {
+		reason, first, tool, config, note string
+	}{
+		{"the same", ``, "f", off, ""},
+		{"other variables", ``, "f", on, "template_kwargs_differ"},
+		{"none", ``, "f", ``, "template_kwargs_differ"},
+		{"other tools", ``, "g", off, "tools_differ"},
+		{"a grader before", event(`{"id":"x","role":"assistant","content":"C"}`, q, "grade", on) + `,`, "f", off, ""},
+	} {
+		r := one(t, "x.json", inspectLog(`{"id":"s","epoch":1,"input":"q","target":"x","messages":[`+q+`,`+a1+`,`+o1+`,`+a2+`],"events":[`+
+			c.first+event(a1, q, "f", off)+`,`+event(a2, q+`,`+a1+`,`+o1, c.tool, c.config)+`]}`))
+		require.NoError(t, r.Validate(), c.reason)
+		require.Equal(t, `false`, string(r.TemplateKwargs["enable_thinking"]), c.reason)
+		require.Equal(t, float32(0.5), *r.Temperature, c.reason)
+		require.Contains(t, string(r.Tools[0]), `"f"`, c.reason)
+		require.False(t, r.Turns[0].Context.Unknown, c.reason)
+		require.Equal(t, c.note != "", r.Turns[1].Context.Unknown, c.reason)
+		require.Equal(t, c.note, codes(r), c.reason)
+	}
+}

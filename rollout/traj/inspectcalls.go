@@ -38,7 +38,7 @@ func (x *inspectRun) events(sample value) error {
 			x.pool = append(x.pool, m)
 		}
 	}
-	first := true
+	first, known := true, false // the event is the first; one of a turn was seen
 	for _, events := range []value{sample.Get("events"), sample.Path("transcript", "events")} {
 		if err := x.j.listOrNothing(events, 0, "/events"); err != nil {
 			return err
@@ -47,15 +47,21 @@ func (x *inspectRun) events(sample value) error {
 			if !e.Get("event").Is("model") {
 				continue
 			}
-			if first {
-				first = false
-				x.r.Tools = functionTools(x.refs.resolve(e.Get("tools")))
-				x.r.Temperature = temperature(e.Path("config", "temperature"))
-				if err := x.j.templateKwargs(x.r, e.Get("config")); err != nil {
-					return err
-				}
+			call := rollout.Rollout{Tools: functionTools(x.refs.resolve(e.Get("tools"))), Temperature: temperature(e.Path("config", "temperature"))}
+			if err := x.j.templateKwargs(&call, e.Get("config")); err != nil {
+				return err
 			}
-			if err := x.call(e); err != nil {
+			t, choice := x.turnOf(e)
+			// Events without a turn are calls of graders or of other agents, or of a log
+			// that does not say whose.
+			if first || t != nil && !known {
+				x.r.Tools, x.r.Temperature, x.r.TemplateKwargs = call.Tools, call.Temperature, call.TemplateKwargs
+			}
+			first, known = false, known || t != nil
+			if t == nil {
+				continue
+			}
+			if err := x.call(e, t, choice, &call); err != nil {
 				return err
 			}
 		}
@@ -63,35 +69,45 @@ func (x *inspectRun) events(sample value) error {
 	return nil
 }
 
-// call gives one turn its event.
-func (x *inspectRun) call(e value) error {
+// turnOf is the turn whose call an event is, nil if there is none, and its choice.
+func (x *inspectRun) turnOf(e value) (*rollout.Turn, value) {
 	choice := firstChoice(e.Get("output"))
 	id := choice.Path("message", "id").String()
 	message, known := x.index[id]
 	if !known || id == "" {
-		return nil
+		return nil, choice
 	}
 	for i := range x.r.Turns {
-		t := &x.r.Turns[i]
-		if t.Message != message {
-			continue
+		if x.r.Turns[i].Message == message {
+			return &x.r.Turns[i], choice
 		}
-		t.FinishReason = choice.Get("stop_reason").String()
-		response := e.Path("call", "response")
-		if response.Kind() != jsonscan.Object {
-			response = e.Get("output") // has no ids of tokens
-		}
-		t.ID = firstWord(response.Get("id").String(), e.Path("output", "response_id").String())
-		if err := x.j.capture(t, response, message); err != nil {
-			return err
-		}
-		input, whole := x.input(e)
-		if !whole {
-			t.Context = rollout.Context{Unknown: true}
-			x.j.note("input_missing", rollout.At(message), "the call refers to messages that the log does not hold: what the model saw is not known")
-			return nil
-		}
-		return x.context(t, input)
+	}
+	return nil, choice
+}
+
+// call gives turn t its event; made is what the call was given beside messages.
+func (x *inspectRun) call(e value, t *rollout.Turn, choice value, made *rollout.Rollout) error {
+	t.FinishReason = choice.Get("stop_reason").String()
+	response := e.Path("call", "response")
+	if response.Kind() != jsonscan.Object {
+		response = e.Get("output") // has no ids of tokens
+	}
+	t.ID = firstWord(response.Get("id").String(), e.Path("output", "response_id").String())
+	if err := x.j.capture(t, response, t.Message); err != nil {
+		return err
+	}
+	input, whole := x.input(e)
+	if !whole {
+		t.Context = rollout.Context{Unknown: true}
+		x.j.note("input_missing", rollout.At(t.Message), "the call refers to messages that the log does not hold: what the model saw is not known")
+		return nil
+	}
+	if err := x.context(t, input); err != nil {
+		return err
+	}
+	if n, is := foreign(firstWord(t.ID, x.ids[t.Message]), made, x.r); is {
+		t.Context = rollout.Context{Unknown: true}
+		x.j.note(n.Code, rollout.At(t.Message), "%s", n.Text)
 	}
 	return nil
 }
