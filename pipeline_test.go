@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -393,6 +394,35 @@ func TestWindow(t *testing.T) {
 		return n
 	}
 	require.Equal(t, sum(plain), sum(cut), "a window changes contexts, not what was sampled")
+
+	var captured, windowed rows
+	src := withIDs(long(), plain.got)
+	_, err = turnpack.Pipeline{Model: model(t)}.Run(t.Context(), src, &captured)
+	require.NoError(t, err)
+	for _, budget := range []int{120, 1} {
+		windowed.got = nil
+		report, err := turnpack.Pipeline{Model: model(t), Window: ctxwindow.Refill{Budget: budget}}.Run(t.Context(), src, &windowed)
+		require.NoError(t, err)
+		require.Equal(t, captured.got, windowed.got, "recorded ids are what the model saw")
+		require.Zero(t, report.Encode.Unattributed)
+	}
+}
+
+// withIDs gives the turns of rollouts the ids that their single rows hold.
+func withIDs(rollouts turnpack.Slice, of []rollout.Sample) turnpack.Slice {
+	for i, r := range rollouts {
+		seq := of[i].Sequence
+		r.Turns = slices.Clone(rollout.TurnsOf(r))
+		for t := range r.Turns {
+			from := slices.Index(seq.Turn, int32(t))
+			end := from
+			for end < seq.Len() && seq.Turn[end] == int32(t) {
+				end++
+			}
+			r.Turns[t].Prompt, r.Turns[t].Output = rollout.PromptIDs{Add: seq.IDs[:from]}, seq.IDs[from:end]
+		}
+	}
+	return rollouts
 }
 
 // long is one group of two rollouts of twelve turns.

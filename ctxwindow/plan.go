@@ -53,8 +53,9 @@ type step struct {
 }
 
 // Plan says what each turn of r sees under policy, one context per turn of
-// rollout.TurnsOf(r). A turn whose recorded context is not the plain history
-// keeps it, since that is what the model saw; so does a turn without a message.
+// rollout.TurnsOf(r). A turn whose recorded context is not the plain history, or
+// whose prompt ids are recorded, keeps what it has, since that is what the model
+// saw; so does a turn without a message.
 //
 // A plan takes two to four calls of the counter per turn, each on no more than
 // about a budget of messages, but for one on the plain history under HeadTail, Tail
@@ -88,7 +89,7 @@ func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counte
 			return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Turn: rollout.At(t)},
 				"turn names message %d of %d", turn.Message, len(r.Messages))
 		}
-		if turn.Message < 0 || turn.Context.Parts != nil || turn.Context.Unknown {
+		if turn.Message < 0 || turn.Context.Parts != nil || turn.Context.Unknown || turn.Prompt.Captured() {
 			contexts[t] = turn.Context
 			rep.Recorded++
 			continue

@@ -309,6 +309,21 @@ func TestRecordedContextsAreKept(t *testing.T) {
 	require.Equal(t, seen, contexts[4])
 	require.True(t, contexts[5].Unknown)
 	require.Equal(t, 2, rep.Recorded)
+	require.NotNil(t, contexts[3].Parts)
+
+	turns[3].Prompt = rollout.PromptIDs{Add: []rollout.TokenID{1, 2}}
+	contexts, rep = plan(t, r, HeadTail{Budget: 100}, &chars{})
+	require.Nil(t, contexts[3].Parts, "recorded ids say what the model saw")
+	require.Equal(t, 3, rep.Recorded)
+	for i := range turns {
+		turns[i].Prompt = turns[3].Prompt
+	}
+	_, rep = plan(t, r, HeadTail{Budget: 1}, &chars{})
+	require.Equal(t, 6, rep.Recorded, "nothing has to fit where nothing is planned")
+	for i := range turns {
+		turns[i].Prompt = rollout.PromptIDs{}
+	}
+	contexts, _ = plan(t, r, HeadTail{Budget: 100}, &chars{})
 
 	applied, err := Apply(r, contexts)
 	require.NoError(t, err)
