@@ -51,7 +51,7 @@ func TestWhatWasAskedForIsTaken(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 37
 	rng := rand.New(rand.NewPCG(seed, 0))
-	vars, err := ParseJSON([]byte(`{"messages":[{"role":"user","a":"1","b":{"a":"2"}},{"role":"tool","a":null,"b":[]},{"role":"user"},{"role":"tool","a":"","b":{"a":{"a":"3","b":"4"}}},{"a":{"a":"5"},"b":["6","7"]}]}`))
+	vars, err := ParseJSON([]byte(`{"messages":[{"role":"user","a":"1","b":{"a":"2"}},{"role":"tool","a":null,"b":[]},{"role":"user"},{"role":"tool","a":"","b":{"a":{"a":"3","b":"4"}}},{"a":{"a":"5"},"b":["6<","7"]}]}`))
 	require.NoError(t, err)
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
 	var body func(depth int) string
@@ -79,6 +79,8 @@ func TestWhatWasAskedForIsTaken(t *testing.T) {
 				b.WriteString(pick("{{ x }};", "{{ m.a }};", "{% set x = m.b %}", "{% set ns.a = x %}", "{% set x = 7 %}"))
 			case rng.IntN(4) == 0:
 				fmt.Fprintf(&b, "{%% for m in %s %%}%s{%% endfor %%}", pick("messages", "messages[loop.index:]", "messages[::-1]"), body(depth-1))
+			case rng.IntN(8) == 0:
+				fmt.Fprintf(&b, "{%% autoescape true %%}%s{%% endautoescape %%}", body(depth-1))
 			default:
 				fmt.Fprintf(&b, "{%% if %s.%s%s %%}%s{%% elif %s.%s %%}%s{%% else %%}%s{%% endif %%};", of, key, pick("", "", " is string", " is defined", " is undefined", " is none", " is mapping"),
 					taken(of, key, depth), other, second, taken(other, second, depth), taken(pick(of, other), pick(key, second), depth))

@@ -145,7 +145,7 @@ func join(out []stmt, d *dataStmt) []stmt {
 }
 
 func (s *outputStmt) exec(x *exec) signal {
-	if v := x.asked; s.again && x.found() != nil {
+	if v := x.asked; s.again && !x.escape && x.found() != nil {
 		if f, ok := s.e.(*filterExpr); ok {
 			f.emitJSON(x, v)
 		} else {
