@@ -119,6 +119,12 @@ func (l *folder) configured(config *tokenizerConfig) (described, named []addedEn
 	if err := field("added_tokens_decoder", &byID); err != nil {
 		return nil, nil, err
 	}
+	for id := range byID {
+		if _, err := strconv.ParseUint(id, 10, 31); err != nil {
+			return nil, nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: "tokenizer_config.json", Field: "/added_tokens_decoder"}, "expected ids as keys, found %.40q", id).
+				WithFix("take the file that was published with the model")
+		}
+	}
 	if byID == nil { // what older folders have in its place
 		var older map[string]int
 		if err := l.json("added_tokens.json", &older); err != nil {

@@ -1,9 +1,11 @@
 package tokenize
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -90,14 +92,15 @@ func LoadWith(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
 	if err := l.json("tokenizer_config.json", &config); err != nil {
 		return nil, err
 	}
+	if err := l.olderNames(&config); err != nil {
+		return nil, err
+	}
 	tok, err := l.tokenizer(&config)
 	if err != nil {
 		return nil, err
 	}
 	m := &Model{Tokenizer: tok, SpecialTokens: map[string]string{}}
-	if err := l.special(m, &config); err != nil {
-		return nil, err
-	}
+	m.name(&config)
 	if err := l.bosFromTokenizer(m); err != nil {
 		return nil, err
 	}
@@ -164,6 +167,9 @@ func (l *folder) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the model folder cannot be read: %w", err)
 	}
+	if bytes.HasPrefix(b, []byte("version https://git-lfs.github.com/spec/")) {
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the file is a pointer of Git LFS, not its content").WithFix("run git lfs pull in the folder, or download the file")
+	}
 	return b, nil
 }
 
@@ -174,7 +180,8 @@ func (l *folder) json(name string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the file is not the JSON it should be: %w", err)
+		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the file is not the JSON it should be: %w", err).
+			WithFix("take the file that was published with the model")
 	}
 	return nil
 }
@@ -218,6 +225,9 @@ func (c *tokenizerConfig) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &c.Rest); err != nil {
 		return err
 	}
+	if c.Rest == nil {
+		return errors.New("found null, expected an object")
+	}
 	c.ChatTemplate = c.Rest["chat_template"]
 	return nil
 }
@@ -237,23 +247,42 @@ func tokenText(raw json.RawMessage) string {
 	return ""
 }
 
-// special fills the named tokens: special_tokens_map.json, then the tokenizer's
-// own configuration.
-func (l *folder) special(m *Model, config *tokenizerConfig) error {
+// olderNames adds what special_tokens_map.json says to the configuration, as
+// transformers does: it is read where the configuration has no added_tokens_decoder,
+// and holds there even against what that says.
+func (l *folder) olderNames(config *tokenizerConfig) error {
+	if _, ok := config.Rest["added_tokens_decoder"]; ok {
+		return nil
+	}
 	var older map[string]json.RawMessage
 	if err := l.json("special_tokens_map.json", &older); err != nil {
 		return err
 	}
-	for _, src := range []map[string]json.RawMessage{older, config.Rest} {
-		for k, raw := range src {
-			if strings.HasSuffix(k, "_token") {
-				if text := tokenText(raw); text != "" {
-					m.SpecialTokens[k] = text
-				}
+	if config.Rest == nil {
+		config.Rest = map[string]json.RawMessage{}
+	}
+	const list = "extra_special_tokens"
+	var had, more []json.RawMessage
+	if json.Unmarshal(config.Rest[list], &had) == nil && json.Unmarshal(older[list], &more) == nil {
+		both, err := json.Marshal(append(had, more...))
+		if err != nil {
+			return err
+		}
+		older[list] = both
+	}
+	maps.Copy(config.Rest, older)
+	return nil
+}
+
+// name fills the named tokens.
+func (m *Model) name(config *tokenizerConfig) {
+	for k, raw := range config.Rest {
+		if strings.HasSuffix(k, "_token") {
+			if text := tokenText(raw); text != "" {
+				m.SpecialTokens[k] = text
 			}
 		}
 	}
-	return nil
 }
 
 // bosFromTokenizer fills bos_token, where the folder does not name it, with the
@@ -292,7 +321,8 @@ func (l *folder) stops(m *Model) error {
 			m.Stops = append(m.Stops, id)
 		}
 	}
-	for _, name := range []string{"generation_config.json", "config.json"} {
+	const published = "generation_config.json" // config.json may repeat a default of its class
+	for _, name := range []string{published, "config.json"} {
 		var c struct {
 			EOS json.RawMessage `json:"eos_token_id"`
 		}
@@ -311,7 +341,12 @@ func (l *folder) stops(m *Model) error {
 				add(id)
 			}
 		default:
-			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name, Field: "/eos_token_id"}, "expected an id or a list of ids, found %.40s", c.EOS)
+			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name, Field: "/eos_token_id"}, "expected an id or a list of ids, found %.40s", c.EOS).
+				WithFix("take the file that was published with the model")
+		}
+		if name == published && len(m.Stops) == 0 && string(c.EOS) != "[]" {
+			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name, Field: "/eos_token_id"}, "expected ids of the tokenizer's %d, found %.40s", m.Tokenizer.Vocab().Size(), c.EOS).
+				WithFix("take tokenizer and configuration of the same model")
 		}
 		break
 	}

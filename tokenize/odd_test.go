@@ -23,7 +23,7 @@ func TestOddTemplates(t *testing.T) {
 		`{% for m in messages %}` + parts + `{% endfor %}{% for m in messages %}` + parts + `<|im_end|>{% endfor %}`,
 		`{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}{{ m.content }}{{ m.reasoning_content }}{% endfor %}`,
 		`{% for m in messages %}{{ m.content }}{{ messages[0].content }}{{ m.reasoning_content }}<|im_end|>{% endfor %}`,
-		`{{ messages[-1].content }}`, `{{ messages[0].content }}<|im_end|>`, ``, `<|im_end|>`,
+		`{{ messages[-1].content }}`, `{{ messages[0].content }}<|im_end|>`, `{# nothing #}`, `<|im_end|>`,
 		`{% for m in messages %}<|im_start|>{{ m.content|replace(" ", "<|im_end|>") }}{% endfor %}`,
 		`{% for m in messages %}{{ m.content[:2] }}{{ m.content[1:] }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<think>{% endif %}`,
 		`{{ messages|tojson }}`, `{{ messages }}`, `{{ messages|map(attribute="content")|join("<|im_end|>") }}`,

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -182,10 +183,25 @@ func (l *folder) templates(config *tokenizerConfig) (map[string]templateSource, 
 // readTemplate adds the template that a file holds, if the file is there.
 func (l *folder) readTemplate(found map[string]templateSource, name, file string) error {
 	b, err := l.read(file)
-	if b != nil {
-		found[name] = templateSource{string(b), file}
+	if b == nil || err != nil {
+		return err
 	}
-	return err
+	return addTemplate(found, name, string(b), rollout.Where{File: file})
+}
+
+// addTemplate adds a template under its name. One without text would write nothing of
+// any conversation.
+func addTemplate(found map[string]templateSource, name, text string, where rollout.Where) error {
+	switch {
+	case name == "":
+		return rollout.Errorf(rollout.KindTemplate, where, "a chat template has no name").WithFix("name it, default if it is the only one")
+	case strings.TrimSpace(text) == "":
+		return rollout.Errorf(rollout.KindTemplate, where, "the chat template %s is empty", name).WithFix("put its text there, or delete it")
+	case !utf8.ValidString(text):
+		return rollout.Errorf(rollout.KindTemplate, where, "the chat template %s is not UTF-8", name).WithFix("save it as UTF-8")
+	}
+	found[name] = templateSource{text, where.File}
+	return nil
 }
 
 // addNamed adds the templates of a configuration: a text, a list of names and
@@ -194,20 +210,25 @@ func addNamed(found map[string]templateSource, raw json.RawMessage, file string)
 	var text string
 	var list []struct{ Name, Template string }
 	var byName map[string]string
+	where := rollout.Where{File: file, Field: "/chat_template"}
 	switch {
-	case raw == nil || string(raw) == "null":
+	case raw == nil || string(raw) == "null" || string(raw) == `""`:
 	case json.Unmarshal(raw, &text) == nil:
-		found[defaultTemplate] = templateSource{text, file}
+		return addTemplate(found, defaultTemplate, text, where)
 	case json.Unmarshal(raw, &list) == nil:
 		for _, t := range list {
-			found[t.Name] = templateSource{t.Template, file}
+			if err := addTemplate(found, t.Name, t.Template, where); err != nil {
+				return err
+			}
 		}
 	case json.Unmarshal(raw, &byName) == nil:
-		for name, text := range byName {
-			found[name] = templateSource{text, file}
+		for _, name := range slices.Sorted(maps.Keys(byName)) {
+			if err := addTemplate(found, name, byName[name], where); err != nil {
+				return err
+			}
 		}
 	default:
-		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: file, Field: "/chat_template"}, "expected a text, a list of named templates, or texts by name; found %.40s", raw)
+		return rollout.Errorf(rollout.KindTemplate, where, "expected a text, a list of named templates, or texts by name; found %.40s", raw)
 	}
 	return nil
 }

@@ -1,0 +1,89 @@
+package tokenize_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// folderWith is the embedded model's folder with files changed; "" takes one out.
+func folderWith(t *testing.T, changed map[string]string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"} {
+		b, err := os.ReadFile(filepath.Join("embedded", name))
+		require.NoError(t, err)
+		files[name] = &fstest.MapFile{Data: b}
+	}
+	for name, text := range changed {
+		if files[name] = (&fstest.MapFile{Data: []byte(text)}); text == "" {
+			delete(files, name)
+		}
+	}
+	return files
+}
+
+// TestDamagedFolders: a file that is not what it should be is named, with what to do.
+func TestDamagedFolders(t *testing.T) {
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+	for _, c := range []struct{ file, text, want string }{
+		{"tokenizer.json", pointer, "tokenizer.json: the file is a pointer of Git LFS, not its content (run git lfs pull"},
+		{"tokenizer_config.json", pointer, "tokenizer_config.json: the file is a pointer of Git LFS"},
+		{"chat_template.jinja", pointer, "chat_template.jinja: the file is a pointer of Git LFS"},
+		{"generation_config.json", pointer, "generation_config.json: the file is a pointer of Git LFS"},
+		{"tokenizer_config.json", `null`, "tokenizer_config.json: the file is not the JSON it should be: found null, expected an object (take the file"},
+		{"tokenizer_config.json", `{"chat`, "tokenizer_config.json: the file is not the JSON it should be"},
+		{"special_tokens_map.json", `[]`, "special_tokens_map.json: the file is not the JSON it should be"},
+		{"tokenizer_config.json", `{"added_tokens_decoder":{"x":{"content":"<a>"}}}`, `tokenizer_config.json, /added_tokens_decoder: expected ids as keys, found "x" (take`},
+		{"chat_template.jinja", " \n", "chat_template.jinja: the chat template default is empty (put its text there"},
+		{"chat_template.jinja", "{# caf\xe9 #}x", "chat_template.jinja: the chat template default is not UTF-8 (save it"},
+		{"additional_chat_templates/rag.jinja", " ", "additional_chat_templates/rag.jinja: the chat template rag is empty"},
+		{"generation_config.json", `{"eos_token_id":"3"}`, `generation_config.json, /eos_token_id: expected an id or a list of ids, found "3" (take`},
+		{"generation_config.json", `{"eos_token_id":[151645,151643]}`, "generation_config.json, /eos_token_id: expected ids of the tokenizer's 4096, found [151645,151643] (take tokenizer and configuration of the same model)"},
+		{"generation_config.json", `{"eos_token_id":-1}`, "generation_config.json, /eos_token_id: expected ids of the tokenizer's 4096, found -1"},
+	} {
+		_, err := tokenize.LoadFS(folderWith(t, map[string]string{c.file: c.text}), ".")
+		require.ErrorContains(t, err, c.want)
+	}
+	for config, want := range map[string]string{
+		`{"chat_template":[{"name":"default"}]}`:     "tokenizer_config.json, /chat_template: the chat template default is empty",
+		`{"chat_template":[{"template":"x"}]}`:       "tokenizer_config.json, /chat_template: a chat template has no name",
+		`{"chat_template":{"default":"x","b":"\n"}}`: "tokenizer_config.json, /chat_template: the chat template b is empty",
+	} {
+		_, err := tokenize.LoadFS(folderWith(t, map[string]string{"tokenizer_config.json": config, "chat_template.jinja": ""}), ".")
+		require.ErrorIs(t, err, rollout.KindTemplate)
+		require.ErrorContains(t, err, want)
+	}
+	m, err := tokenize.LoadFS(folderWith(t, map[string]string{"tokenizer_config.json": `{"chat_template":""}`, "chat_template.jinja": ""}), ".")
+	require.NoError(t, err, "no template")
+	require.Nil(t, m.Template)
+}
+
+// TestOlderNamesOfTokens: special_tokens_map.json holds against the configuration, but
+// only beside one without added_tokens_decoder, as in transformers 5.23.
+func TestOlderNamesOfTokens(t *testing.T) {
+	const older = `{"eos_token":{"content":"<|endoftext|>","special":true},"bos_token":"<|im_start|>","unk_token":null,"additional_special_tokens":["<|more|>"],"extra_special_tokens":["<|b|>"]}`
+	m, err := tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","unk_token":"<|im_end|>","extra_special_tokens":["<|a|>"]}`}), ".")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"eos_token": "<|endoftext|>", "bos_token": "<|im_start|>"}, m.SpecialTokens)
+	eos, ok := m.EOS()
+	require.True(t, ok)
+	require.True(t, m.IsStop(eos))
+	require.Len(t, m.Stops, 1)
+	for _, token := range []string{"<|more|>", "<|a|>", "<|b|>"} {
+		_, ok := m.Tokenizer.Vocab().ID(token)
+		require.True(t, ok, token)
+	}
+
+	m, err = tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","added_tokens_decoder":{}}`}), ".")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"eos_token": "<|im_end|>"}, m.SpecialTokens)
+	_, ok = m.Tokenizer.Vocab().ID("<|more|>")
+	require.False(t, ok)
+}
