@@ -53,6 +53,7 @@ type auditor struct {
 	path     string
 	checker  *export.Checker
 	schemaOK bool
+	columns  *export.Columns // that the file says it has, nil unknown
 	rows     map[[32]byte]string
 	groups   map[string]*groupFacts
 	order    []string
@@ -78,7 +79,14 @@ func (a *auditor) file(ctx context.Context, path string) (err error) {
 	defer func() { err = errors.Join(err, src.Close()) }()
 	a.path, a.open, a.group, a.closed = path, nil, "", map[string]bool{}
 	a.schemaOK = true
-	if a.checker, err = export.NewChecker(export.Options{KeepTail: true, KeepUntrained: true}); err != nil {
+	o := export.Options{KeepTail: true, KeepUntrained: true}
+	// A file says which columns it has. The first row does not: its weights can all
+	// be 1.
+	a.columns = nil
+	if info, ok := src.Info(); ok && info.Columns != (export.Columns{}) {
+		a.columns, o.Columns = &info.Columns, &info.Columns
+	}
+	if a.checker, err = export.NewChecker(o); err != nil {
 		return err
 	}
 	rows := 0

@@ -281,6 +281,33 @@ func TestSchemaRule(t *testing.T) {
 	}
 }
 
+// The file says which columns it has: the weights of its first row can all be 1.
+func TestColumnsAreThoseOfTheFile(t *testing.T) {
+	for _, format := range []export.Format{export.FormatParquet, export.FormatArrowFile, export.FormatArrowStream} {
+		var buf bytes.Buffer
+		w, err := export.NewWriter(&buf, export.Options{Format: format, Columns: &export.Columns{Weights: true, Advantage: true}})
+		require.NoError(t, err)
+		for i, weight := range []float32{1, 0.5} {
+			s := sample([]string{"a", "b"}[i], i, 4, 5, 7)
+			s.Weight[5], s.Advantage = weight, new(0.5)
+			for _, row := range export.Settle([]rollout.Sample{s}) {
+				require.NoError(t, w.Write(row))
+			}
+		}
+		require.NoError(t, w.Close())
+		r := run(t, "x.bin", buf.Bytes(), nil)
+		require.Empty(t, found(r))
+		var text bytes.Buffer
+		require.NoError(t, r.JSON(&text))
+		var back map[string]any
+		require.NoError(t, json.Unmarshal(text.Bytes(), &back))
+		require.Equal(t, []any{}, back["findings"], "a list for those who go through it")
+
+		unnamed := bytes.ReplaceAll(buf.Bytes(), []byte("weights,advantage"), []byte("weights,advantagX"))
+		require.Contains(t, group(t, run(t, "y.bin", unnamed, nil), "schema").Examples[0].Text, "turnpack.columns of the file does not name it")
+	}
+}
+
 // A completed rollout may have turns that a limit cut: only its last row tells
 // how it ended.
 func TestCutTurnsOfCompletedRollouts(t *testing.T) {

@@ -112,7 +112,13 @@ func (a *auditor) sample(r *Row) {
 		return
 	}
 	s := *r.Sample
-	if err := a.checker.Check(&s); err != nil {
+	err := a.checker.Check(&s)
+	if err == nil && a.columns != nil {
+		if more := a.columns.Missing(export.ColumnsOf(&s)); len(more) > 0 {
+			err = export.Refuse(&s, more[0], export.RuleColumns, "name the file's columns in Options.Columns", "the row has this column, and %s of the file does not name it", export.MetaColumns)
+		}
+	}
+	if err != nil {
 		a.schema(r.Index, err)
 	}
 }

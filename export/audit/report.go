@@ -145,7 +145,7 @@ func (c *collector) add(f Finding) {
 }
 
 func (c *collector) sorted() []Group {
-	var out []Group
+	out := []Group{}
 	for _, r := range Rules() {
 		if g := c.groups[r.ID]; g != nil {
 			out = append(out, *g)
