@@ -94,10 +94,8 @@ func Score(r *rollout.Rollout, s Scale) rollout.Reward {
 		return out
 	}
 	out.Outcome, out.Total = value, value
-	if s.StepCoef == 0 {
-		return out
-	}
 	switch {
+	case s.StepCoef == 0:
 	case steps > 0 && finite(mean):
 		out.Total += s.StepCoef * mean
 	case steps > 0:
@@ -105,8 +103,13 @@ func Score(r *rollout.Rollout, s Scale) rollout.Reward {
 	case !s.StepsOptional:
 		out.Excluded = ExcludedNoSteps
 	}
-	if out.Excluded == "" && !finite(float64(float32(out.Total))) {
+	if out.Excluded == "" && !fits(out.Total) {
 		out.Excluded = fmt.Sprintf("%s: total is %g", ExcludedBadReward, out.Total)
+		// Rows of excluded rollouts may be written, too, and hold what is left.
+		if !fits(out.Outcome) {
+			out.Outcome = 0
+		}
+		out.Total = out.Outcome
 	}
 	return out
 }
@@ -230,3 +233,6 @@ func unresolved(s OutcomeScale) float64 {
 }
 
 func finite(x float64) bool { return x-x == 0 }
+
+// fits reports whether rows, which hold 32 bits, can hold x.
+func fits(x float64) bool { return finite(float64(float32(x))) }
