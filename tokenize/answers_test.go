@@ -1,6 +1,7 @@
 package tokenize_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -198,5 +199,29 @@ func TestReplyBehindHoistedMessage(t *testing.T) {
 	r.Turns = []rollout.Turn{{Message: 4}}
 	for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
 		require.Equal(t, "four<｜end▁of▁sentence｜>", trainedText(t, m, mode, r), mode)
+	}
+}
+
+// What a template writes at the end of tool results only when the next message comes
+// stands in the prompt of that message, too: nobody sampled it. Nor is it cut inside a
+// token with which the header of a reply and the reply itself both may begin.
+func TestEndOfResultsIsNotTrained(t *testing.T) {
+	const template = `{%% set ns = namespace(open=false) %%}{%% for m in messages %%}{%% if m.role == "tool" %%}{{ "," if ns.open else "[" }}{{ m.content }}{%% set ns.open = true %%}` +
+		`{%% else %%}{%% if ns.open %%}%[1]s{%% set ns.open = false %%}{%% elif m.role == "assistant" %%}<|im_start|>{%% endif %%}{%% if m.role == "assistant" and loop.index0 > 1 %%}%[2]s{%% endif %%}{{ m.content }}<|im_end|>{%% endif %%}{%% endfor %%}` +
+		`{%% if ns.open %%}%[1]s{%% endif %%}{%% if add_generation_prompt %%}<|im_start|>{%% endif %%}`
+	for _, ends := range []string{"]", " ]é"} {
+		for _, opens := range []string{"", "<|endoftext|>", "<|im"} {
+			m := withTemplate(t, fmt.Sprintf(template, ends, opens))
+			r := &rollout.Rollout{ID: "a", Messages: append(say("user: one", "assistant: two"), result("x", "three"), result("y", "four"))}
+			r.Messages = append(r.Messages, say("assistant: five")...)
+			for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+				got := trainedText(t, m, mode, r)
+				require.True(t, strings.HasPrefix(got, "two<|im_end|>") && strings.HasSuffix(got, "five<|im_end|>"), "%q", got)
+				require.NotContains(t, got, "]", "%s, %q, %q", mode, ends, opens)
+				if opens == "<|endoftext|>" {
+					require.Contains(t, got, opens+"five")
+				}
+			}
+		}
 	}
 }

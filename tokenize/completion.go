@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -41,7 +42,7 @@ type replyRule struct {
 // content, which is taken as recorded; and what stands behind a reply whose
 // end (a tool call, mostly) the template does not write.
 func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rendering, cut bool) (rendering, frame) {
-	start, first, last, ok := begin(prompt, with, i)
+	start, first, last, ok := rr.begin(prompt, with, i)
 	if !ok && !plain(m) {
 		return rendering{}, frame{}
 	}
@@ -94,7 +95,7 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 // write in front of a reply to a tool result but not in the prompt; and the range
 // of the message's text from there on, if it has any. In front of it the message
 // may be quoted, and its content may begin with what the prompt wrote already.
-func begin(prompt, with *rendering, i int32) (start, first, last int, written bool) {
+func (rr *replyRule) begin(prompt, with *rendering, i int32) (start, first, last int, written bool) {
 	same := 0
 	if prompt.count == with.count {
 		same = min(with.kept, len(prompt.text))
@@ -109,6 +110,9 @@ func begin(prompt, with *rendering, i int32) (start, first, last int, written bo
 		}
 	}
 	first, last, written = with.extent(i, partScaffold, start)
+	if written {
+		start += rr.alsoIn(prompt, with, same, start, first)
+	}
 	switch {
 	case !found && written:
 		start = first
@@ -116,6 +120,35 @@ func begin(prompt, with *rendering, i int32) (start, first, last int, written bo
 		start = len(with.text)
 	}
 	return start, first, last, written
+}
+
+// alsoIn is how many bytes with writes in front of the reply, from start on, that the
+// prompt holds at the same place, up to the first token there: what ends the message
+// before, as some templates write it only with the next one. The first same bytes of
+// both are known to be equal.
+func (rr *replyRule) alsoIn(prompt, with *rendering, same, start, first int) (n int) {
+	same = min(same, start)
+	if first <= start || start >= len(prompt.text) || prompt.text[same:start] != with.text[same:start] {
+		return 0
+	}
+	lead, there := with.text[start:first], prompt.text[start:]
+	for n < len(lead) && n < len(there) && lead[n] == there[n] {
+		n++
+	}
+	for n > 0 && n < len(lead) && !utf8.RuneStart(lead[n]) {
+		n--
+	}
+	if at := thinkTag.FindStringIndex(lead); at != nil {
+		n = min(n, at[0])
+	}
+	for k := 0; n > 0 && k < len(rr.specials); k++ {
+		for _, text := range []string{lead, there} {
+			if at := strings.Index(text, rr.specials[k].Content); at >= 0 {
+				n = min(n, at)
+			}
+		}
+	}
+	return n
 }
 
 // ended reports whether what the template writes behind reply m ends it too, given
