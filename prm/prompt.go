@@ -263,7 +263,11 @@ func (b *Builder) whole(s *Step, limit int) string {
 	}
 	if limit >= 0 {
 		rest := limit - b.p.Count.of("\n")
-		calls = Cut(calls, max(0, rest/2, rest-b.p.Count.of(text)), b.p.Count)
+		room := max(0, rest/2)
+		if len(text)/maxUnitBytes <= rest { // else it takes its half, and need not be counted whole
+			room = max(room, rest-b.p.Count.of(text))
+		}
+		calls = Cut(calls, room, b.p.Count)
 		text = Cut(text, max(0, rest-b.p.Count.of(calls)), b.p.Count)
 	}
 	// The parts of a text can take fewer units than the text.

@@ -185,6 +185,13 @@ func TestCallsAreShownBesideText(t *testing.T) {
 			require.LessOrEqual(t, count(got), 200, "%s, %s", row.reason, name)
 		}
 	}
+	longest := 0
+	measured := func(s string) int { longest = max(longest, len(s)); return utf8.RuneCountInString(s) }
+	endless, err := prm.Prompt{Limits: prm.Limits{Action: 200}, Count: measured}.Compile()
+	require.NoError(t, err)
+	shown := endless.View("", "", nil, &prm.Step{Response: strings.Repeat(text, 1000), Calls: strings.Repeat(call, 1000)}, 1).Current.Action
+	require.Contains(t, shown, " so\nwrite {")
+	require.Less(t, longest, 1<<17, "what is far too long is not counted whole")
 	b, err := prm.Prompt{Limits: prm.Limits{Action: -1}}.Compile()
 	require.NoError(t, err)
 	require.Equal(t, text+"\n"+call, b.View("", "", nil, &prm.Step{Response: text, Calls: call}, 1).Current.Action)
