@@ -199,3 +199,20 @@ func TestRefusals(t *testing.T) {
 	_, err := newBatches(e.model, dir)
 	require.ErrorContains(t, err, "earlier run")
 }
+
+// A second attempt of an id is refused when it ends, not when the group is
+// complete: then the whole group would give no batch.
+func TestSecondAttemptOfAnID(t *testing.T) {
+	_, url, _ := start(t, 2)
+	play(t, url+"/rollouts/a", "x")
+	status, text := post(t, url+"/rollouts/a/end", `{"group":"g","failure":"sandbox lost"}`)
+	require.Equal(t, http.StatusOK, status, text)
+	play(t, url+"/rollouts/a", "x")
+	status, text = post(t, url+"/rollouts/a/end", `{"group":"g","resolved":true}`)
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, text, "an id of its own")
+	play(t, url+"/rollouts/b", "x")
+	status, text = post(t, url+"/rollouts/b/end", `{"group":"g","resolved":true}`)
+	require.Equal(t, http.StatusOK, status, text)
+	require.Contains(t, text, `"rows":1`)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -168,6 +169,9 @@ func (s *service) close(id string, o outcome) (group []*rollout.Rollout, waiting
 	calls, ok := s.live[id]
 	if !ok {
 		return nil, 0, fmt.Errorf("rollout %q has no recorded call, or has ended already", id)
+	}
+	if slices.ContainsFunc(s.groups[o.Group], func(x *rollout.Rollout) bool { return x.ID == id }) {
+		return nil, 0, fmt.Errorf("group %q holds a rollout %q already: give each attempt an id of its own, one that runs again, too", o.Group, id)
 	}
 	x, err := traj.JoinCalls(calls)
 	if err != nil {
