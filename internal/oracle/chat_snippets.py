@@ -365,6 +365,10 @@ b
 {{ e | wordwrap(l) }}
 {{ s | wordwrap(3, wrapstring=l) }}
 {{ 'say "hi" ab' | wordwrap(2) }}
+{{ 'ab cd\u3000\u2003 x\u00a0y' | wordwrap(2) }}|{{ 'a \u3000\u2003 b' | wordwrap(3, wrapstring='|') }}|{{ 'a\t\u3000x' | wordwrap(2, false) }}
+{{ '-\u3000\u2003--a\u2014a b--c--d !--x "a"--b' | wordwrap(2, false, '|') }}
+{{ 'ab-cd-e a-b-c 1a-b2 x_-y_z --ab-cd' | wordwrap(4, false, '|') }}|{{ 'ab-cd-ef' | wordwrap(4, true, '|', false) }}
+{{ range(5).index(3) }}{{ range(5).index('zz', 1) }}
 {{ dict(missing) }}
 {{ namespace(missing) }}
 {{ '%x' | format(missing) }}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -214,12 +216,16 @@ func filterWordwrap(x *exec, v value.Value, a args) value.Value {
 func wrap(s string, width int, long, hyphens bool) [][2]int {
 	type chunk struct {
 		from, to, n int
-		space       bool
+		space       bool // of any kind, while words end at blanks of ASCII alone
+	}
+	cut := func(from, to int) chunk {
+		text := s[from:to]
+		return chunk{from, to, len([]rune(text)), text != "" && strings.TrimFunc(text, value.IsSpace) == ""}
 	}
 	var chunks []chunk
-	add := func(from, to int, space bool) {
+	add := func(from, to int) {
 		if from < to {
-			chunks = append(chunks, chunk{from, to, len([]rune(s[from:to])), space})
+			chunks = append(chunks, cut(from, to))
 		}
 	}
 	isBlank := func(c byte) bool { return strings.IndexByte("\t\n\x0b\x0c\r ", c) >= 0 }
@@ -230,10 +236,10 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 			j++
 		}
 		if space || !hyphens {
-			add(i, j, space)
+			add(i, j)
 		} else {
 			for _, c := range hyphenParts(s[i:j]) {
-				add(i+c[0], i+c[1], false)
+				add(i+c[0], i+c[1])
 			}
 		}
 		i = j
@@ -242,7 +248,6 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 	for len(chunks) > 0 {
 		if chunks[0].space && len(out) > 0 {
 			chunks = chunks[1:]
-			continue
 		}
 		n, k := 0, 0
 		for k < len(chunks) && n+chunks[k].n <= width {
@@ -256,18 +261,18 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 			switch {
 			case long: // without room an empty piece, which keeps the blank in front of it
 				c := chunks[0]
-				cut := c.from
+				end := c.from
 				for range room {
-					cut += len(string([]rune(s[cut:])[0]))
+					_, size := utf8.DecodeRuneInString(s[end:])
+					end += size
 				}
-				end := cut
 				if hyphens {
-					if h := strings.LastIndexByte(s[c.from:cut], '-'); h > 0 && strings.Trim(s[c.from:c.from+h], "-") != "" {
+					if h := strings.LastIndexByte(s[c.from:end], '-'); h > 0 && strings.Trim(s[c.from:c.from+h], "-") != "" {
 						end = c.from + h + 1
 					}
 				}
-				line = append(line, chunk{c.from, end, len([]rune(s[c.from:end])), false})
-				chunks[0] = chunk{end, c.to, len([]rune(s[end:c.to])), false}
+				line = append(line, cut(c.from, end))
+				chunks[0] = cut(end, c.to)
 			case !long && len(line) == 0:
 				line = append(line, chunks[0])
 				chunks = chunks[1:]
@@ -283,30 +288,60 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 	return out
 }
 
-// hyphenParts splits a word behind hyphens between letters, and at em-dashes.
+// hyphenParts splits a word behind hyphens between letters, and in front of and behind
+// em-dashes, as the regular expression of textwrap does: byte ranges.
 func hyphenParts(w string) [][2]int {
+	if !strings.Contains(w, "-") {
+		return [][2]int{{0, len(w)}}
+	}
+	var text []rune
+	var starts []int // of the characters; w need not be valid UTF-8
+	for i, r := range w {
+		text, starts = append(text, r), append(starts, i)
+	}
+	starts = append(starts, len(w))
+	at := func(i int) rune {
+		if i < 0 || i >= len(text) {
+			return ' '
+		}
+		return text[i]
+	}
+	word := func(i int) bool { r := at(i); return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
+	letter := func(i int) bool { return word(i) && !unicode.IsDigit(at(i)) }
+	joins := func(i int) bool { return word(i) || strings.ContainsRune("!\"'&.,?", at(i)) } // an em-dash
+	dash := func(i int) (end int) {                                                         // of the em-dash at i, or i
+		end = i
+		for at(end) == '-' {
+			end++
+		}
+		if end-i < 2 || !word(end) || !joins(i-1) {
+			return i
+		}
+		return end
+	}
 	var out [][2]int
 	from := 0
-	letter := func(i int) bool {
-		return i >= 0 && i < len(w) && (w[i] == '_' || w[i] >= 0x80 || w[i]|0x20 >= 'a' && w[i]|0x20 <= 'z')
+	part := func(to int) {
+		out = append(out, [2]int{starts[from], starts[to]})
+		from = to
 	}
-	for i := 0; i < len(w); i++ {
-		if w[i] != '-' {
+	for from < len(text) {
+		if end := dash(from); end > from {
+			part(end)
 			continue
 		}
-		j := i
-		for j < len(w) && w[j] == '-' {
-			j++
+		for i := from + 1; ; i++ {
+			before := letter(i-1) && (letter(i-2) || at(i-2) == '-' && letter(i-3))
+			behind := letter(i+1) && (letter(i+2) || at(i+2) == '-' && letter(i+3))
+			if at(i) == '-' && before && behind {
+				part(i + 1)
+				break
+			}
+			if i == len(text) || dash(i) > i {
+				part(i)
+				break
+			}
 		}
-		switch {
-		case j-i == 1 && letter(i-1) && letter(i-2) && letter(j) && letter(j+1):
-			out = append(out, [2]int{from, j})
-			from = j
-		case j-i >= 2 && i > from && j < len(w):
-			out = append(out, [2]int{from, i}, [2]int{i, j})
-			from = j
-		}
-		i = j - 1
 	}
-	return append(out, [2]int{from, len(w)})
+	return out
 }
