@@ -414,7 +414,9 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 		if cut {
 			f.tail = rendering{}
 		}
-		return f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message)), f.stop, nil
+		out := f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message))
+		j.closes(t, asked, out.text, cut)
+		return out, f.stop, nil
 	}
 	with, err := j.render.answered(t, nil)
 	if err != nil {
@@ -424,6 +426,7 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 	if t.Output != nil {
 		return out, f.stop, nil
 	}
+	j.closes(t, prompt.tail(), out.text, cut)
 	return out, f.stop, j.complete(m, out.writes(int32(t.Message), 0, len(out.text)))
 }
 

@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -83,6 +84,24 @@ func inked(text string) (n int) {
 		text = text[end:]
 	}
 	return n
+}
+
+// closes counts a reply from text that does not close the reasoning which the end of its
+// prompt opens, save one that was cut: nobody sampled it there.
+func (j *job) closes(t *rollout.Turn, asked, reply string, cut bool) {
+	if t.Output != nil || cut || reply == "" {
+		return
+	}
+	closing := func(text string) func([]int) bool {
+		return func(at []int) bool { return text[at[0]+1] == '/' }
+	}
+	tags := thinkTag.FindAllStringIndex(asked, -1)
+	if len(tags) == 0 || closing(asked)(tags[len(tags)-1]) {
+		return
+	}
+	if !slices.ContainsFunc(thinkTag.FindAllStringIndex(reply, -1), closing(reply)) {
+		j.report.OpenReasoning++
+	}
 }
 
 // longestTag is more than the bytes of any marker of reasoning.

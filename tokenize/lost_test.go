@@ -1,6 +1,7 @@
 package tokenize_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,46 @@ func TestPartsOfRepliesThatTheTemplateLeavesOut(t *testing.T) {
 			_, report, err := enc.EncodeReport(t.Context(), r)
 			require.NoError(t, err)
 			require.Equal(t, []int{row.content, row.reasoning, row.calls}, []int{report.LostContent, report.LostReasoning, report.LostCalls}, "%s %s %+v", row.template, mode, row.message)
+		}
+	}
+}
+
+// A reply without reasoning behind a prompt that opens it is counted, unless it closes
+// it itself, was cut inside of it, or has recorded ids.
+func TestReasoningLeftOpen(t *testing.T) {
+	models := templateModels(t)
+	call := reply("", "", call("call00001", "{}"))
+	for _, c := range []struct {
+		reason, template string
+		reply            rollout.Message
+		turn             rollout.Turn
+		kwargs           string
+		want             int
+	}{
+		{"no reasoning", "qwen3_5_think", reply("", "four"), rollout.Turn{}, "", 1},
+		{"a call alone", "qwen3_5_think", call, rollout.Turn{}, "", 1},
+		{"an opener in the content", "qwen3_5_think", reply("", "<think>four"), rollout.Turn{}, "", 1},
+		{"reasoning", "qwen3_5_think", reply("three", "four"), rollout.Turn{}, "", 0},
+		{"reasoning in the content", "qwen3_5_think", reply("", "three</think>four"), rollout.Turn{}, "", 0},
+		{"cut", "qwen3_5_think", reply("", "four"), rollout.Turn{FinishReason: "length"}, "", 0},
+		{"recorded ids", "qwen3_5_think", reply("", "four"), rollout.Turn{Output: []rollout.TokenID{5}}, "", 0},
+		{"thinking off", "qwen3_5_think", reply("", "four"), rollout.Turn{}, "false", 0},
+		{"a prompt that opens none", "qwen3", reply("", "four"), rollout.Turn{}, "", 0},
+	} {
+		r := &rollout.Rollout{ID: "a", Messages: append(say("user: one <think>"), c.reply)}
+		c.turn.Message = 1
+		r.Turns = []rollout.Turn{c.turn}
+		if c.kwargs != "" {
+			r.TemplateKwargs = map[string]json.RawMessage{"enable_thinking": json.RawMessage(c.kwargs)}
+		}
+		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+			enc, err := tokenize.NewEncoder(models[c.template], tokenize.Options{Mode: mode})
+			require.NoError(t, err)
+			_, report, err := enc.EncodeReport(t.Context(), r)
+			require.NoError(t, err, c.reason)
+			require.Equal(t, c.want, report.OpenReasoning, "%s, %s", c.reason, mode)
+			report.Add(report)
+			require.Equal(t, 2*c.want, report.OpenReasoning)
 		}
 	}
 }

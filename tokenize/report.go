@@ -22,6 +22,11 @@ type Report struct {
 	LostReasoning int `json:"lost_reasoning_turns"`
 	LostContent   int `json:"lost_content_turns"`
 	LostCalls     int `json:"lost_call_turns"`
+	// OpenReasoning counts completions from text that stand behind a generation prompt
+	// which opened reasoning and do not close it: the record left the reasoning out,
+	// or the engine had other template variables. Rows that train them teach to answer
+	// inside of it. Whole rows have the block closed by the template.
+	OpenReasoning int `json:"open_reasoning_turns"`
 	// Unwritten counts parts of messages that the template left out although they
 	// were shown and the policy did not sample them: an unknown role, a second
 	// system message, results under a template without tools. UnwrittenAt lists the
@@ -46,6 +51,7 @@ func (r *Report) Add(o Report) {
 	r.LostReasoning += o.LostReasoning
 	r.LostContent += o.LostContent
 	r.LostCalls += o.LostCalls
+	r.OpenReasoning += o.OpenReasoning
 	r.leaveOut(o.UnwrittenAt...)
 	r.Unwritten += o.Unwritten - len(o.UnwrittenAt)
 	r.UnknownContext += o.UnknownContext

@@ -57,6 +57,7 @@ type summary struct {
 	StopsLost     int            `json:"stop_tokens_lost"`
 	LostReasoning int            `json:"lost_reasoning_turns"`
 	LostContent   int            `json:"lost_content_turns"`
+	OpenReasoning int            `json:"open_reasoning_turns"`
 	LostCalls     int            `json:"lost_call_turns"`
 	Unwritten     int            `json:"unwritten_messages"`
 	Turns         int            `json:"turns"`
@@ -89,7 +90,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
 		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
 		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
-		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, LostCalls: r.Encode.LostCalls,
+		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, OpenReasoning: r.Encode.OpenReasoning, LostCalls: r.Encode.LostCalls,
 		Turns: r.Encode.Turns, Unattributed: r.Encode.Unattributed,
 		Unwritten: r.Encode.Unwritten, UnwrittenAt: r.Encode.UnwrittenAt, Seconds: took.Seconds(), Output: output,
 	}
@@ -228,6 +229,9 @@ func (s *summary) table(w io.Writer) error {
 	}
 	if s.LostReasoning+s.LostContent+s.LostCalls > 0 {
 		row("template left out", "of the reasoning of %s turns, of the text of %s, of the tool calls of %s", number(s.LostReasoning), number(s.LostContent), number(s.LostCalls))
+	}
+	if s.OpenReasoning > 0 {
+		row("reasoning left open", "%s of %s turns: the prompt opens reasoning that the recorded reply does not close; record the reasoning or the ids, or give the engine's --template-kwargs (enable_thinking)", number(s.OpenReasoning), number(s.Turns))
 	}
 	if s.Unattributed > 0 {
 		row("prompts of other text", "%s of %s turns: recorded ids that this chat template does not explain; what their tokens are from is unknown", number(s.Unattributed), number(s.Turns))
