@@ -103,15 +103,14 @@ func (l *folder) configured(config *tokenizerConfig) (described, named []addedEn
 		}
 		named = append(named, a)
 	}
-	for _, key := range []string{"additional_special_tokens", "extra_special_tokens"} {
-		var list []addedEntry
-		if raw := config.Rest[key]; len(raw) > 0 && raw[0] == '[' {
-			if err := field(key, &list); err != nil {
-				return nil, nil, err
-			}
+	const extra = "extra_special_tokens"
+	var list []addedEntry
+	if raw := config.Rest[extra]; len(raw) > 0 && raw[0] == '[' {
+		if err := field(extra, &list); err != nil {
+			return nil, nil, err
 		}
-		named = append(named, list...)
 	}
+	named = append(named, list...)
 	for i := range named {
 		named[i].Special = true
 	}

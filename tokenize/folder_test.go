@@ -76,10 +76,19 @@ func TestOlderNamesOfTokens(t *testing.T) {
 	require.True(t, ok)
 	require.True(t, m.IsStop(eos))
 	require.Len(t, m.Stops, 1)
-	for _, token := range []string{"<|more|>", "<|a|>", "<|b|>"} {
-		_, ok := m.Tokenizer.Vocab().ID(token)
-		require.True(t, ok, token)
+	at := func(m *tokenize.Model, token string) rollout.TokenID {
+		id, _ := m.Tokenizer.Vocab().ID(token)
+		return id
 	}
+	require.Equal(t, []rollout.TokenID{-1, 4096, 4097}, []rollout.TokenID{at(m, "<|more|>"), at(m, "<|a|>"), at(m, "<|b|>")}, "the older list counts where there is no other")
+
+	m, err = tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": `{"additional_special_tokens":["<|b|>"]}`, "tokenizer_config.json": `{"additional_special_tokens":["<|a|>"],"extra_special_tokens":[]}`}), ".")
+	require.NoError(t, err)
+	require.Equal(t, []rollout.TokenID{4096, -1}, []rollout.TokenID{at(m, "<|a|>"), at(m, "<|b|>")}, "first that of the configuration")
+
+	m, err = tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": `{"additional_special_tokens":["<|b|>"]}`, "tokenizer_config.json": `{}`}), ".")
+	require.NoError(t, err)
+	require.Equal(t, rollout.TokenID(4096), at(m, "<|b|>"))
 
 	m, err = tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","added_tokens_decoder":{}}`}), ".")
 	require.NoError(t, err)

@@ -249,8 +249,20 @@ func tokenText(raw json.RawMessage) string {
 
 // olderNames adds what special_tokens_map.json says to the configuration, as
 // transformers does: it is read where the configuration has no added_tokens_decoder,
-// and holds there even against what that says.
+// and holds there even against what that says. additional_special_tokens is the older
+// word for extra_special_tokens and counts where that lists none, first of all in the
+// configuration.
 func (l *folder) olderNames(config *tokenizerConfig) error {
+	const list, olderList = "extra_special_tokens", "additional_special_tokens"
+	renamed := func() {
+		var has []json.RawMessage
+		if raw, ok := config.Rest[olderList]; ok && (json.Unmarshal(config.Rest[list], &has) != nil || len(has) == 0) {
+			config.Rest[list] = raw
+		}
+		delete(config.Rest, olderList)
+	}
+	renamed()
+	defer renamed()
 	if _, ok := config.Rest["added_tokens_decoder"]; ok {
 		return nil
 	}
@@ -261,7 +273,6 @@ func (l *folder) olderNames(config *tokenizerConfig) error {
 	if config.Rest == nil {
 		config.Rest = map[string]json.RawMessage{}
 	}
-	const list = "extra_special_tokens"
 	var had, more []json.RawMessage
 	if json.Unmarshal(config.Rest[list], &had) == nil && json.Unmarshal(older[list], &more) == nil {
 		both, err := json.Marshal(append(had, more...))
