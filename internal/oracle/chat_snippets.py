@@ -369,6 +369,9 @@ b
 {{ '-\u3000\u2003--a\u2014a b--c--d !--x "a"--b' | wordwrap(2, false, '|') }}
 {{ 'ab-cd-e a-b-c 1a-b2 x_-y_z --ab-cd' | wordwrap(4, false, '|') }}|{{ 'ab-cd-ef' | wordwrap(4, true, '|', false) }}
 {{ range(5).index(3) }}{{ range(5).index('zz', 1) }}
+{{ 'a\r' | indent(2) }}|{{ 'a\rb\r' | indent(1, true, true) }}|{{ 'a\x1c' | indent(1, true, true) }}
+{{ 'x<y <!-- c -->z' | striptags }}|{{ 'a<!-- b > c --><b>d <!-- e' | striptags }}|{{ '<i<!-->j-->k' | striptags }}
+{{ 'www.x.org\u0130 \ufb01x.com \u00e9@b\u00df.co mailto:x@y.z\u00df a.\u0131nfo' | urlize }}|{{ '\u00e9\u00e9:x' | urlize(extra_schemes=['\u00e9\u00e9:']) }}
 {{ dict(missing) }}
 {{ namespace(missing) }}
 {{ '%x' | format(missing) }}

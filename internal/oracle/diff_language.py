@@ -20,6 +20,7 @@ CONTEXT = {
     "o": [{"k": "x", "v": 2, "p": {"q": 1}}, {"k": "Y", "v": 1}, {"k": "x", "v": 3, "p": {"q": 0}}, {"v": None, "k": ""}], "m": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1, "b": [1.0, "é"]}}}]}],
     "tree": [{"n": "a", "c": [{"n": "b", "c": []}, {"n": "c", "c": [{"n": "d", "c": []}]}]}, {"n": "e", "c": []}], "ctl": "\x00\x1f\x7f\u2028\ud7ff\U0010ffff", "num": "42", "float_": "1e3",
 }
+ODD_TEXT = [*"aabb  AB-1'\"<&>\u3000\u00a0\t\u2003\u00e9\n\r\x0b\x1c\x85\u2014\u01c5\u00df\u0130\u0131\u0149\u03a3\u03c2\u0663\u00b2\u00bd._/:@?#(){}[]%,;!|\\", "http://a.b/c?d=e", "www.x.org", "a@b.co", "mailto:x@y.z", "<b>", "</b>", "<!-- c -->", "--", "&amp;", "&#39;", "&lt", "don't", "x.com.", "(www.a.com)", "https://[::1]/x", "\ufb01", "e\u0301"]
 INF = "(f*1e308*1e10)"
 NAMES = list(CONTEXT) + ["missing", "missing.x", INF, "(%s-%s)" % (INF, INF)]
 LAZY = re.compile(r"\|(batch|slice|unique|map|select|reject|selectattr|rejectattr|items|reverse)\b")
@@ -258,6 +259,14 @@ class Area:
     def dates(self):
         return "{{ strftime_now('%s') }}" % "".join(self.some(["%Y", "%m", "%d", "%H", "%I", "%M", "%S", "%f", "%p", "%a", "%A", "%b", "%B", "%j", "%U", "%W", "%w", "%u", "%V", "%G", "%g", "%y", "%C", "%e", "%k", "%l", "%D", "%F", "%T", "%R", "%r", "%c", "%x", "%X", "%h", "%n", "%t", "%%", "%Z", "%z", "%s", "%-5d", "%_8B", "%05a", "%^B", "%#p", "%^p", "%3%", "%EY", "%OY", "%Ob", "%^c", "%12F", "%-d", "%-m", "%_d", "%^a", "%#Z", "%0e", "%Ey", "%Od", "%q", "%", "x", " ", "é", "%-I", "%P", "%10Y", "%+", "%v", "%L", "%N", "%:z"], 4))
 
+    def texts(self):
+        text = "".join(self.pick(*ODD_TEXT) for _ in range(self.r.randint(0, 14)))
+        n, flag = self.r.randint(0, 9), self.pick("true", "false")
+        work = self.pick("title", "capitalize", "center(%d)" % n, "indent(%d, %s, %s)" % (n, flag, self.pick("true", "false")), "indent('> ', true)", "truncate(%d, %s)" % (n, flag), "truncate(%d, %s, '\u2026', 0)" % (n + 1, flag), "wordcount", "urlize",
+                         "urlize(%d, %s)" % (n, flag), "urlize(target='_b', rel='x y', extra_schemes=['\u00e9:'])", "striptags", "striptags|wordcount", "forceescape", "trim", "trim('ab ')", "urlencode", "wordwrap(%d, %s, '|', %s)" % (n + 1, flag, self.pick("true", "false")), "int", "float", "xmlattr",
+                         "tojson(indent=%d)" % n, "list|join('|')", "reverse", "replace('a', 'xx', %d)" % n, "pprint", "e|upper", "batch(%d, '-')|list" % (n + 1), "sort|join", "unique|join", "first", "last")
+        return "{{ %s|%s }}" % (json.dumps(text), work)
+
     def loaders(self):
         what = self.pick("'x'", "s", "none", "missing", "['a', 'b']", "1", "missing.x", "('a',)", "[]", "l", "raise_exception('r')")
         tag = self.pick("{%% include %s %%}", "{%% include %s ignore missing %%}", "{%% include %s with context %%}", "{%% include %s ignore missing without context %%}", "{%% import %s as m %%}{{ m }}", "{%% import %s as m with context %%}", "{%% from %s import a %%}{{ a }}", "{%% from %s import a as b, c with context %%}", "{%% extends %s %%}", "{%% from %s import _x %%}", "{%% from %s import %%}", "{%% import %s %%}", "{%% include %%}", "{%% extends %s %%}{%% extends %s %%}", "{%% do l.append(%s) %%}", "{%% trans %%}%s{%% endtrans %%}", "{%% debug %%}", "{%% autoescape %s %%}{{ q }}{%% endautoescape %%}")
@@ -271,7 +280,7 @@ class Area:
         return self.pick("{% filter F %}T{% endfilter %}L", "{% set a | F %}T{% endset %}{{ a }}L", "{% set a %}T{% endset %}{{ a|F }}L", "{% filter F %}{% filter upper %}T{% endfilter %}{% endfilter %}L", "{% macro m() %}T{% endmacro %}{% filter F %}{{ m() }}{% endfilter %}L", "{% set a | F | F %}T{% endset %}{{ a }}L", "{% autoescape true %}{% filter F %}T{% endfilter %}{% endautoescape %}L", "{% autoescape true %}{% set a %}T{% endset %}{{ a }}{{ q ~ a }}{{ a + q }}{% endautoescape %}L", "{% generation %}{% filter F %}T{% endfilter %}{% endgeneration %}L", "{% block b %}T{% endblock %}{{ self.b()|F }}L", "{% block b scoped %}T{% endblock %}{{ self.b() ~ self.c }}L", "{{ self }}{{ self.b }}{% block b %}T{{ super() }}{% endblock %}", "{% for x in self %}{{ x }}{% endfor %}T", "{% call(F) m() %}T{% endcall %}", "{% set a, b | F %}T{% endset %}", "{% set ns = namespace() %}{% set ns.a | F %}T{% endset %}{{ ns.a }}L", "{% print T, F %}", "{% with %}T{% endwith %}L").replace("F", f).replace("T", text).replace("L", later)
 
 
-AREAS = ["macros", "loops", "scopes", "whitespace", "literals", "operators", "slices", "formats", "strings", "json", "methods", "undefined", "filters", "orders", "tests", "dates", "loaders", "blocks"]
+AREAS = ["macros", "loops", "scopes", "whitespace", "literals", "operators", "slices", "formats", "strings", "json", "methods", "undefined", "filters", "orders", "tests", "dates", "texts", "loaders", "blocks"]
 
 
 def templates(area, count, seed):

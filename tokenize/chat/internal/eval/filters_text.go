@@ -45,8 +45,8 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 	if fault != nil {
 		return x.fail(fault)
 	}
-	// Jinja adds a newline before it splits, so a final newline gives a last,
-	// empty line.
+	// Jinja adds a newline before it splits, so a final newline gives a last, empty
+	// line; a carriage return at the end and that newline are one.
 	if s.S == "" || endsLine(s.S) {
 		lines = append(lines, value.Empty)
 	}
@@ -72,10 +72,11 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 	return out
 }
 
+// endsLine reports whether a newline behind s begins a line of its own.
 func endsLine(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	switch r {
-	case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
+	case '\n', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
 		return true
 	}
 	return false
@@ -154,29 +155,25 @@ func filterStriptags(x *exec, v value.Value, a args) value.Value {
 		return undefined
 	}
 	s := x.str(v)
+	var b strings.Builder
 	text := s.S
-	for { // comments first, then tags
-		i := strings.Index(text, "<!--")
-		if i < 0 {
-			break
-		}
-		j := strings.Index(text[i:], "-->")
-		if j < 0 {
-			break
-		}
-		text = text[:i] + text[i+j+3:]
-	}
 	for {
 		i := strings.IndexByte(text, '<')
 		if i < 0 {
 			break
 		}
-		j := strings.IndexByte(text[i:], '>')
-		if j < 0 {
+		inside, end := text[i:], ">"
+		if strings.HasPrefix(inside, "<!--") {
+			inside, end = inside[4:], "-->"
+		}
+		_, rest, closed := strings.Cut(inside, end)
+		if !closed {
 			break
 		}
-		text = text[:i] + text[i+j+1:]
+		b.WriteString(text[:i])
+		text = rest
 	}
+	text = b.String() + text
 	text = strings.Join(strings.FieldsFunc(text, value.IsSpace), " ")
 	t := value.NewText(s)
 	t.Changed(unescapeHTML(text), s, 0, len(s.S))

@@ -14,8 +14,10 @@ import (
 func unescapeHTML(s string) string { return html.UnescapeString(s) }
 
 var (
-	urlPattern  = regexp.MustCompile(`(?i)^((https?://|www\.)(([\w%-]+\.)+)?([a-z]{2,63}|xn--[\w%]{2,59})|([\w%-]{2,63}\.)+(com|net|int|edu|gov|org|info|mil)|(https?://)((([\d]{1,3})(\.[\d]{1,3}){3})|(\[([\da-f]{0,4}:){2}([\da-f]{0,4}:?){1,6}\])))(?::[\d]{1,5})?(?:[/?#]\S*)?$`)
-	mailPattern = regexp.MustCompile(`^\S+@\w[\w.-]*\.\w+$`)
+	// Python's \w, \d and [a-z] without case know more than ASCII.
+	urlPattern     = regexp.MustCompile(unicodeClasses.Replace(`(?i)^((https?://|www\.)(([\w%-]+\.)+)?([<a-z>]{2,63}|xn--[\w%]{2,59})|([\w%-]{2,63}\.)+(com|net|<i>nt|edu|gov|org|<i>nfo|m<i>l)|(https?://)((([\d]{1,3})(\.[\d]{1,3}){3})|(\[([\da-f]{0,4}:){2}([\da-f]{0,4}:?){1,6}\])))(?::[\d]{1,5})?(?:[/?#]\S*)?$`))
+	mailPattern    = regexp.MustCompile(unicodeClasses.Replace(`^\S+@[\w][\w.-]*\.[\w]+$`))
+	unicodeClasses = strings.NewReplacer(`\w`, `\p{L}\p{N}_`, `\d`, `\p{Nd}`, `<a-z>`, `a-z\x{130}\x{131}`, `<i>`, `[i\x{130}\x{131}]`)
 )
 
 func filterURLize(x *exec, v value.Value, a args) value.Value {
@@ -93,7 +95,7 @@ func (x *exec) linkAttrs(nofollow, target, rel value.Value) (*value.Str, bool) {
 	return s, x.err == nil
 }
 
-var schemePattern = regexp.MustCompile(`^[\w.+-]{2,}:/{0,2}$`)
+var schemePattern = regexp.MustCompile(unicodeClasses.Replace(`^[\w.+-]{2,}:/{0,2}$`))
 
 // linkWord is what urlize makes of one word: all of it, or, of a link with
 // attributes, what stands before and after them.
