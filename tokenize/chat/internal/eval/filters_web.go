@@ -217,13 +217,17 @@ func filterWordwrap(x *exec, v value.Value, a args) value.Value {
 // the lines.
 func wrap(s string, width int, long, hyphens bool) [][2]int {
 	type chunk struct {
-		from, to, n int
-		space       bool // of any kind, while words end at blanks of ASCII alone
+		from, to, n int // n characters
+		// The first character that is no white space, of any kind, and where the last
+		// ends; words end at blanks of ASCII alone.
+		first, last int
 	}
 	cut := func(from, to int) chunk {
 		text := s[from:to]
-		return chunk{from, to, len([]rune(text)), text != "" && strings.TrimFunc(text, value.IsSpace) == ""}
+		right := strings.TrimRightFunc(text, value.IsSpace)
+		return chunk{from, to, utf8.RuneCountInString(text), from + len(right) - len(strings.TrimLeftFunc(right, value.IsSpace)), from + len(right)}
 	}
+	space := func(c chunk) bool { return c.from < c.to && (c.first >= c.to || c.last <= c.from) }
 	var chunks []chunk
 	add := func(from, to int) {
 		if from < to {
@@ -233,11 +237,11 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 	isBlank := func(c byte) bool { return strings.IndexByte("\t\n\x0b\x0c\r ", c) >= 0 }
 	for i := 0; i < len(s); {
 		j := i
-		space := isBlank(s[i])
-		for j < len(s) && isBlank(s[j]) == space {
+		blank := isBlank(s[i])
+		for j < len(s) && isBlank(s[j]) == blank {
 			j++
 		}
-		if space || !hyphens {
+		if blank || !hyphens {
 			add(i, j)
 		} else {
 			for _, c := range hyphenParts(s[i:j]) {
@@ -248,7 +252,7 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 	}
 	var out [][2]int
 	for len(chunks) > 0 {
-		if chunks[0].space && len(out) > 0 {
+		if space(chunks[0]) && len(out) > 0 {
 			chunks = chunks[1:]
 		}
 		n, k := 0, 0
@@ -273,14 +277,19 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 						end = c.from + h + 1
 					}
 				}
-				line = append(line, cut(c.from, end))
-				chunks[0] = cut(end, c.to)
+				piece, rest := c, c // without looking at the whole rest again: it may be long
+				piece.to, piece.n, rest.from = end, utf8.RuneCountInString(s[c.from:end]), end
+				rest.n -= piece.n
+				if rest.first < end && end < c.last {
+					rest.first = c.last - len(strings.TrimLeftFunc(s[end:c.last], value.IsSpace))
+				}
+				line, chunks[0] = append(line, piece), rest
 			case !long && len(line) == 0:
 				line = append(line, chunks[0])
 				chunks = chunks[1:]
 			}
 		}
-		if len(line) > 0 && line[len(line)-1].space {
+		if len(line) > 0 && space(line[len(line)-1]) {
 			line = line[:len(line)-1]
 		}
 		if len(line) > 0 {
@@ -310,13 +319,17 @@ func hyphenParts(w string) [][2]int {
 	}
 	word := func(i int) bool { r := at(i); return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
 	letter := func(i int) bool { return word(i) && !unicode.IsDigit(at(i)) }
-	joins := func(i int) bool { return word(i) || strings.ContainsRune("!\"'&.,?", at(i)) } // an em-dash
-	dash := func(i int) (end int) {                                                         // of the em-dash at i, or i
-		end = i
+	joins := func(i int) bool { return word(i) || strings.ContainsRune("!\"'&.,?", at(i)) }
+	// dash is the end of the em-dash at i, or i; only the first hyphen in a row begins one.
+	dash := func(i int) int {
+		if at(i) != '-' || !joins(i-1) {
+			return i
+		}
+		end := i
 		for at(end) == '-' {
 			end++
 		}
-		if end-i < 2 || !word(end) || !joins(i-1) {
+		if end-i < 2 || !word(end) {
 			return i
 		}
 		return end

@@ -183,13 +183,13 @@ func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth i
 		}
 		from, end := 0, 0
 		for pos := 0; pos < len(line.S); {
-			word := pos
-			for word < len(line.S) && !isSpaceByte(line.S[word]) {
-				word++
+			rest := line.S[pos:]
+			if n := strings.IndexFunc(rest, value.IsSpace); n >= 0 {
+				rest = strings.TrimLeftFunc(rest[n:], value.IsSpace)
+			} else {
+				rest = ""
 			}
-			for word < len(line.S) && isSpaceByte(line.S[word]) {
-				word++
-			}
+			word := len(line.S) - len(rest)
 			w := pprintWidth - indent
 			if word == len(line.S) && i == len(lines)-1 {
 				w -= allowance
@@ -222,5 +222,3 @@ func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth i
 		t.Lit(")")
 	}
 }
-
-func isSpaceByte(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
