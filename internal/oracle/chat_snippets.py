@@ -374,6 +374,8 @@ b
 {{ 'www.x.org\u0130 \ufb01x.com \u00e9@b\u00df.co mailto:x@y.z\u00df a.\u0131nfo' | urlize }}|{{ '\u00e9\u00e9:x' | urlize(extra_schemes=['\u00e9\u00e9:']) }}
 {{ ('word ' * 14 + 'x' * 20 + '\u2003' + 'y' * 30 + '\u3000\x1cz' * 9) | pprint }}
 {{ 'a \u3000bcdefgh\u2003\u2003\u2003ij' | wordwrap(3, wrapstring='|') }}|{{ '\u2003\u2003\u2003\u2003a' | wordwrap(2, wrapstring='|') }}
+{{ [1, 2, 3] | truncate(1, end='', leeway=0) }}
+{{ range(9) | truncate(1, false, '', 0) }}
 {{ dict(missing) }}
 {{ namespace(missing) }}
 {{ '%x' | format(missing) }}

@@ -123,6 +123,10 @@ func filterTruncate(x *exec, v value.Value, a args) value.Value {
 	}
 	s, ok := v.(*value.Str)
 	if !ok {
+		_, list := v.(*value.List)
+		if _, numbers := v.(*value.Range); (list || numbers) && (p[1] == nil || !value.Truth(p[1])) { // a part of it has no words
+			return x.noAttr(v, "rsplit")
+		}
 		return x.failf(value.Type, "can only truncate text, not %s", v.TypeName())
 	}
 	keep := length - int64(n)
