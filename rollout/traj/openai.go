@@ -50,7 +50,7 @@ func (j *job) inner(v value, field string) (value, error) {
 }
 
 // replyEnds are the words by which the chat and Messages APIs say how a reply ended.
-var replyEnds = []string{"stop", "length", "tool_calls", "function_call", "content_filter", "end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal"}
+var replyEnds = []string{"stop", "length", "tool_calls", "function_call", "content_filter", "end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal", "eos", "eos_token"}
 
 // readChat reads messages, tools, ids and outcome under the names in use.
 func readChat(j *job, v value) error {

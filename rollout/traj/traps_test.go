@@ -367,6 +367,7 @@ func TestStopStrings(t *testing.T) {
 		`,"stop_reason":"Observation:"`: "Observation:", `,"matched_stop":"</function"`: "</function",
 		`,"provider_specific_fields":{"stop_reason":"x"}`: "x",
 		`,"stop_reason":151645`:                           "", `,"matched_stop":151645`: "", `,"stop_reason":null`: "", ``: "",
+		`,"stop_reason":"end_turn"`: "", `,"provider_specific_fields":{"stop_reason":"tool_use"}`: "", `,"stop_reason":"eos"`: "", `,"stop_reason":"stop","matched_stop":"</x>"`: "</x>",
 	} {
 		response := `{"id":"x","choices":[{"finish_reason":"stop"` + told + `,"message":{"role":"assistant","content":"a"}}]}`
 		for reason, text := range map[string]string{

@@ -191,10 +191,10 @@ func lastEnded(r *rollout.Rollout, why string) {
 }
 
 // stopString is the text of the request that ended a choice, as vLLM and SGLang
-// tell it; a number there is a token.
+// tell it; a number there is a token, and gateways put other APIs' finish reasons there.
 func stopString(choice value) string {
 	for _, v := range []value{choice.Get("stop_reason"), choice.Get("matched_stop"), choice.Path("provider_specific_fields", "stop_reason")} {
-		if s, ok := v.Text(); ok && s != "" {
+		if s, ok := v.Text(); ok && s != "" && !contains(replyEnds, s) {
 			return s
 		}
 	}
