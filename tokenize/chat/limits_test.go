@@ -26,6 +26,7 @@ var hostile = []struct{ source, reason string }{
 	{`{{ [0] * 10**9 }}`, "list repetition"},
 	{`{{ '%0100000000d'|format(1) }}`, "number width"},
 	{`{{ '%100000000s' % 'a' }}`, "text width"},
+	{"{% macro f() %}{{ " + strings.Repeat("-", 1900) + "f() }}{% endmacro %}{{ f() }}", "calls inside nested expressions"},
 	{`{{ '%.100000000f' % 1 }}`, "precision"},
 	{`{{ '{:>100000000}'.format('a') }}`, "format width"},
 	{`{{ '{:,>0100000000}'.format(1) }}`, "format width of a number"},
@@ -62,9 +63,9 @@ func TestHostileTemplatesStop(t *testing.T) {
 
 func TestCompileLimits(t *testing.T) {
 	for _, source := range []string{
-		strings.Repeat("(", 300), "{{ " + strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300) + " }}",
+		strings.Repeat("(", 300), "{{ " + strings.Repeat("(", 2500) + "1" + strings.Repeat(")", 2500) + " }}",
 		"{{ " + strings.Repeat("-", 3000) + "1 }}", "{{ " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + " }}", "{{ " + strings.Repeat("not ", 5000) + "1 }}",
-		strings.Repeat("{% if 1 %}", 500) + strings.Repeat("{% endif %}", 500), strings.Repeat(" ", 1<<20+1),
+		strings.Repeat("{% if 1 %}", 2500) + strings.Repeat("{% endif %}", 2500), strings.Repeat(" ", 2<<20+1),
 	} {
 		_, err := Compile(source, Options{})
 		if strings.HasPrefix(source, "(") {
@@ -176,4 +177,30 @@ func TestOutputLimitEndsAtOnce(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.ErrorContains(t, err, "output of more than")
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "bytes allocated")
+}
+
+// Every template of the kit writes a conversation of 30 turns with tools with a
+// hundredth of the limits, but for the depth of macro calls, which follows that of tools.
+func TestTemplatesStayFarBelowLimits(t *testing.T) {
+	l := Limits{}.withDefaults()
+	for _, p := range []*int{&l.Source, &l.Nesting, &l.Output, &l.Bytes, &l.Items, &l.Range, &l.Steps, &l.Integer} {
+		*p /= 100
+	}
+	c := agentConversation(t, ConversationOptions{})
+	written := 0
+	for name, tmpl := range kitTemplates(t) {
+		low, err := Compile(tmpl.Source(), Options{Name: name, Limits: l})
+		require.NoError(t, err)
+		want, refused := tmpl.Render(t.Context(), c, Input{Now: kitClock})
+		got, err := low.Render(t.Context(), c, Input{Now: kitClock})
+		if refused != nil {
+			require.Error(t, err, name)
+			require.Equal(t, refused.Error(), err.Error(), name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, want.Text, got.Text, name)
+		written++
+	}
+	require.Greater(t, written, 40)
 }

@@ -26,8 +26,8 @@ type Options struct {
 // real templates stay below by a factor of at least 100. Sizes are checked
 // before memory is allocated. Exceeding one is a KindLimit error.
 type Limits struct {
-	Source  int // bytes of template source; default 1 MiB
-	Nesting int // depth of expressions and blocks; default 200
+	Source  int // bytes of template source; default 2 MiB
+	Nesting int // depth of expressions and blocks; default 2,000
 	Output  int // bytes of rendered text; default 64 MiB
 	Bytes   int // bytes of any other string; default 64 MiB
 	Items   int // items of any list; default 1,000,000
@@ -42,7 +42,7 @@ func (l Limits) withDefaults() Limits {
 		p   *int
 		def int
 	}{
-		{&l.Source, 1 << 20}, {&l.Nesting, 200}, {&l.Output, 64 << 20}, {&l.Bytes, 64 << 20}, {&l.Items, 1_000_000},
+		{&l.Source, 2 << 20}, {&l.Nesting, 2000}, {&l.Output, 64 << 20}, {&l.Bytes, 64 << 20}, {&l.Items, 1_000_000},
 		{&l.Range, 100_000}, {&l.Steps, 10_000_000}, {&l.Calls, 200}, {&l.Integer, 16 << 10},
 	} {
 		if *f.p == 0 {
