@@ -12,8 +12,8 @@ import (
 // too: rollout by rollout, step by step, all votes of a step together, so that
 // a judge's prefix cache sees each prompt once.
 //
-// At most Options.Concurrency rollouts wait behind the oldest one in work. With a journal, a
-// rollout is handed over only after its votes are on stable storage. An error
+// At most Options.Concurrency rollouts wait for the oldest one in work. With a
+// journal, a rollout is handed over only after its votes are on stable storage. An error
 // from the stream or from emit ends the run; rollouts before it have been
 // handed over. It waits for the stream to yield: a stream that can block for
 // good must end with ctx.
@@ -41,12 +41,9 @@ func (s *Scorer) ScoreAll(ctx context.Context, rollouts iter.Seq2[*rollout.Rollo
 	}()
 	var failed error
 	for p := range queue {
-		scores, err := p.finish(ctx)
+		scores, err := s.finish(ctx, p)
 		if failed != nil {
 			continue
-		}
-		if err == nil && s.o.Journal != nil {
-			err = s.o.Journal.Sync()
 		}
 		if err == nil {
 			err = emit(p.r, scores)

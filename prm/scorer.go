@@ -32,9 +32,13 @@ type Options struct {
 	// Seed is the base of all vote seeds.
 	Seed int64
 	// Identity names everything else an answer depends on: model, temperature,
-	// server. Votes in a journal under another identity are not used.
+	// server. Votes in a journal under another identity are not used. "" means the
+	// judge's own where it has a method Identity() string, as openai.Client does.
 	Identity string
-	// Journal keeps the votes; nil keeps them in memory only.
+	// Journal keeps every vote as soon as it is there, failed ones too. A vote found
+	// in it is taken instead of asking; a failed one is asked again. Score and ScoreAll
+	// give scores only after their votes are on stable storage. The caller closes it.
+	// nil: votes are kept nowhere but in the scores, and each call asks anew.
 	Journal *journal.Journal
 	// NoBatch asks each vote on its own even where the judge could draw several.
 	NoBatch bool
@@ -104,6 +108,9 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 		o.Concurrency = defaultConcurrency
 	}
 	s := &Scorer{judge: judge, o: o, size: int64(o.Concurrency), slots: semaphore.NewWeighted(int64(o.Concurrency))}
+	if named, ok := judge.(interface{ Identity() string }); ok && o.Identity == "" {
+		s.o.Identity = named.Identity()
+	}
 	if b, ok := judge.(BatchJudge); ok && !o.NoBatch {
 		s.batch = b
 	}
@@ -125,7 +132,7 @@ func (s *Scorer) Score(ctx context.Context, r *rollout.Rollout) ([]rollout.StepS
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := s.start(ctx, cancel, r)
-	return p.finish(ctx)
+	return s.finish(ctx, p)
 }
 
 // pending is a rollout whose steps are on their way.
@@ -181,11 +188,16 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 	return p
 }
 
-// finish waits for the votes of a rollout.
-func (p *pending) finish(ctx context.Context) ([]rollout.StepScore, error) {
+// finish waits for the votes of a rollout, and until they are on stable storage.
+func (s *Scorer) finish(ctx context.Context, p *pending) ([]rollout.StepScore, error) {
 	p.wait.Wait()
 	if ctx.Err() != nil {
 		return nil, stopped(ctx, p.r)
+	}
+	if s.o.Journal != nil {
+		if err := s.o.Journal.Sync(); err != nil {
+			return nil, err
+		}
 	}
 	return p.scores, nil
 }
@@ -449,6 +461,11 @@ func (t *task) record(req Request, reply Reply, err error, took time.Duration) j
 
 // keep journals fresh votes and watches for a judge that is gone.
 func (t *task) keep(records ...journal.Record) error {
+	if t.s.o.Journal != nil {
+		if err := t.s.o.Journal.Append(records...); err != nil {
+			return err
+		}
+	}
 	for _, rec := range records {
 		if rec.Error == "" {
 			t.s.failedInRow.Store(0)
@@ -458,8 +475,5 @@ func (t *task) keep(records ...journal.Record) error {
 			return rollout.Errorf(rollout.KindJudge, rollout.Where{Rollout: rec.Rollout, Field: "StopAfter"}, "%d votes in a row failed, the last one with: %s", n, rec.Error).WithFix("check the judge's address, model and key, then start again: votes in the journal are kept")
 		}
 	}
-	if t.s.o.Journal == nil {
-		return nil
-	}
-	return t.s.o.Journal.Append(records...)
+	return nil
 }

@@ -103,6 +103,8 @@ func TestImports(t *testing.T) {
 				bad("verbs never import verbs")
 			case inside && top(s.dir) == "rollout" && top(own) != "rollout" && own != "internal/jsonscan":
 				bad("rollout and its importers know no verb")
+			case top(s.dir) == "prm" && strings.Contains(top(p), ".") && !inside && !strings.HasPrefix(p, "golang.org/x/"):
+				bad("prm uses the standard library and golang.org/x only: a program with a judge stays small")
 			case p == module:
 				bad("the front door is imported by nobody inside")
 			}
@@ -110,7 +112,6 @@ func TestImports(t *testing.T) {
 				{"github.com/apache/arrow/", "export"},
 				{"github.com/daulet/tokenizers", "tokenize/hf"},
 				{"github.com/dlclark/regexp2", "tokenize/bpe"},
-				{"github.com/openai/openai-go", "prm/openai"},
 				{"net/http", "prm/openai"},
 				{"gocloud.dev", "export"},
 				{"gocloud.dev/blob/", "examples"}, // drivers, which bring whole clouds along

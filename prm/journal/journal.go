@@ -38,6 +38,8 @@ type Stats struct {
 	Votes  int   // votes with a text, found or appended
 	Failed int   // votes without one, as lines
 	Torn   int64 // bytes cut off the end on Open
+	// Unsynced counts the votes appended that are not on stable storage yet.
+	Unsynced int
 }
 
 // Journal is an open journal. All methods are safe for concurrent use.
@@ -309,7 +311,9 @@ func (j *Journal) syncLoop(interval time.Duration) {
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.stats
+	s := j.stats
+	s.Unsynced = j.dirty
+	return s
 }
 
 // Close syncs and closes the file. A second Close does nothing.

@@ -13,9 +13,6 @@ import (
 	"strings"
 	"time"
 
-	oai "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -24,13 +21,12 @@ import (
 // [prm.BatchJudge], safe for concurrent use.
 type Client struct {
 	o      Options
+	http   *http.Client
 	pool   *pool
 	slots  chan struct{}
 	hosted bool // a server of OpenAI's own is among the endpoints
-	keys   []string
 	meter  meter
 	common []byte // of all request bodies
-	idle   interface{ CloseIdleConnections() }
 }
 
 // New checks the options and reads the API key from the environment. It opens
@@ -47,22 +43,14 @@ func New(o Options) (*Client, error) {
 		o: o, slots: make(chan struct{}, o.Concurrency),
 		pool: &pool{ejectAfter: o.EjectAfter, ejectFor: o.EjectFor, ejectMax: max(o.EjectMax, o.EjectFor)},
 	}
-	c.idle, _ = o.Transport.(interface{ CloseIdleConnections() })
-	// A redirect would carry the key to an address nobody named.
-	hc := &http.Client{
-		Transport:     capped{next: o.Transport, limit: o.MaxReply},
+	// A redirect would carry the key, or at least the prompt, to an address nobody named.
+	c.http = &http.Client{
+		Transport:     o.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	for _, raw := range o.Endpoints {
 		raw = strings.TrimRight(raw, "/")
-		opts := []option.RequestOption{option.WithBaseURL(raw), option.WithHTTPClient(hc), option.WithMaxRetries(0)}
-		if key := c.key(raw); key != "" {
-			c.keys = append(c.keys, key)
-			opts = append(opts, option.WithAPIKey(key))
-		}
-		// The service is made without the library's environment defaults, which would
-		// send a general key, organisation and headers to any server.
-		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, chat: oai.NewChatCompletionService(opts...), oneByOne: o.OneByOne})
+		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, key: c.key(raw), oneByOne: o.OneByOne})
 	}
 	var err error
 	if c.common, err = c.fixed(); err != nil {
@@ -89,21 +77,22 @@ func (c *Client) key(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	hosted := err == nil && u.Hostname() == openAIHost
 	c.hosted = c.hosted || hosted
+	key := ""
 	switch {
 	case c.o.KeyEnv != "":
-		return os.Getenv(c.o.KeyEnv)
+		key = os.Getenv(c.o.KeyEnv)
 	case os.Getenv(defaultKeyEnv) != "":
-		return os.Getenv(defaultKeyEnv)
+		key = os.Getenv(defaultKeyEnv)
 	case hosted:
-		return os.Getenv(openAIKeyEnv)
+		key = os.Getenv(openAIKeyEnv)
 	}
-	return ""
+	return strings.TrimSpace(key) // a key read from a file often ends with a line break
 }
 
 // Close drops idle connections. Requests under way are not touched.
 func (c *Client) Close() error {
-	if c.idle != nil {
-		c.idle.CloseIdleConnections()
+	if c.http != nil {
+		c.http.CloseIdleConnections()
 	}
 	return nil
 }
@@ -166,7 +155,9 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 			}
 			return replies, nil
 		}
-		last = fail
+		if last == nil || ctx.Err() == nil { // else what broke off is the call's own end
+			last = fail
+		}
 		if n > 1 && refusesMany(fail.status) {
 			n, suspect = 1, e
 			continue
@@ -220,7 +211,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	}
 	body, err := c.body(req, n)
 	if err != nil {
-		c.pool.release(e, neutral, 0)
+		c.pool.release(e, neutral, 0, nil)
 		return e, nil, &failure{err: err}, nil
 	}
 	rctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
@@ -230,7 +221,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 		rctx, done = c.o.Hook.Start(rctx, Attempt{Endpoint: e.url, Model: c.o.Model, ID: req.ID, Votes: n, Try: try})
 	}
 	began := time.Now()
-	replies, status, fail := send(rctx, e, body, n)
+	replies, status, fail := c.send(rctx, e, body, n)
 	took := time.Since(began)
 	if fail == nil && len(replies) < n {
 		c.pool.setOneByOne(e)
@@ -238,7 +229,10 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	if fail != nil && ctx.Err() == nil && errors.Is(rctx.Err(), context.DeadlineExceeded) {
 		fail.err = fmt.Errorf("no whole reply within %s", c.o.Timeout)
 	}
-	c.settle(ctx, e, fail)
+	if fail != nil {
+		fail.err = errors.New(c.redact(fail.err.Error()))
+	}
+	c.release(ctx, e, fail)
 	out := Outcome{Status: status, Votes: len(replies), Duration: took}
 	for i := range replies {
 		replies[i].Latency = took
@@ -246,7 +240,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 		out.CompletionTokens += replies[i].CompletionTokens
 	}
 	if fail != nil {
-		out.Err = errors.New(c.redact(fail.err.Error()))
+		out.Err = fail.err
 	}
 	c.meter.add(func(s *Stats) {
 		s.Requests++
@@ -271,27 +265,28 @@ func refusesMany(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusNotImplemented
 }
 
-// settle gives the endpoint back. A request that its own caller broke off says
+// release gives the endpoint back. A request that its own caller broke off says
 // nothing about the server.
-func (c *Client) settle(ctx context.Context, e *endpoint, fail *failure) {
+func (c *Client) release(ctx context.Context, e *endpoint, fail *failure) {
 	switch {
 	case fail == nil:
-		c.pool.release(e, healthy, 0)
+		c.pool.release(e, healthy, 0, nil)
 	case ctx.Err() != nil:
-		c.pool.release(e, neutral, 0)
+		c.pool.release(e, neutral, 0, nil)
 	default:
-		c.pool.release(e, fail.health, fail.pause)
+		c.pool.release(e, fail.health, fail.pause, fail.err)
 	}
 }
 
 func (c *Client) giveUp(req prm.Request, fail *failure, tries int) error {
-	text := c.redact(fail.err.Error())
-	e := rollout.Errorf(rollout.KindJudge, where(req), "no vote after %d tries: %s", tries, text)
-	switch fail.status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	e := rollout.Errorf(rollout.KindJudge, where(req), "no vote after %d tries: %w", tries, fail.err)
+	switch {
+	case fail.status == http.StatusUnauthorized, fail.status == http.StatusForbidden:
 		return e.WithFix("set the environment variable %s to a valid key", cmp.Or(c.o.KeyEnv, defaultKeyEnv))
-	case http.StatusNotFound:
+	case fail.status == http.StatusNotFound:
 		return e.WithFix("check that the endpoint ends with its version, such as /v1, and serves model %q", c.o.Model)
+	case fail.status >= 300 && fail.status < 400:
+		return e.WithFix("name the address that serves the model: redirects are not followed")
 	}
 	return e
 }
@@ -301,17 +296,23 @@ func (c *Client) impatient(outer context.Context, req prm.Request, last *failure
 	if outer.Err() != nil {
 		return rollout.Errorf(rollout.KindJudge, where(req), "the call was broken off: %w", context.Cause(outer))
 	}
-	reason := "no endpoint became free"
 	if last != nil {
-		reason = c.redact(last.err.Error())
+		return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s and %d tries: %w", c.o.Patience, tries, last.err)
 	}
-	return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s and %d tries: %s", c.o.Patience, tries, reason)
+	// Only the calls before this one know what is wrong.
+	return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s: no endpoint became free: %s", c.o.Patience, c.pool.state(time.Now()))
 }
+
+// leastSecret is the length from which on a key is a secret. Servers without keys
+// are often given a placeholder ("none", "EMPTY"), which is an ordinary word in replies.
+const leastSecret = 6
 
 // redact removes keys that a server may repeat.
 func (c *Client) redact(text string) string {
-	for _, k := range c.keys {
-		text = strings.ReplaceAll(text, k, "[key]")
+	for _, e := range c.pool.endpoints {
+		if len(e.key) >= leastSecret {
+			text = strings.ReplaceAll(text, e.key, "[key]")
+		}
 	}
 	return text
 }

@@ -75,7 +75,7 @@ func TestRequestAndReply(t *testing.T) {
 	require.Equal(t, false, req.Kwargs["enable_thinking"])
 	require.Contains(t, string(req.ResponseFormat), `"json_schema"`)
 	require.Equal(t, "Bearer sk-secret-123", req.Auth)
-	require.Empty(t, leak.Load(), "environment defaults of the client library are not sent")
+	require.Empty(t, leak.Load(), "headers that other clients take from the environment are not sent")
 	require.Equal(t, "system", req.Messages[0].Role)
 	require.Equal(t, "step", req.Messages[1].Content)
 
@@ -150,7 +150,7 @@ func TestFailures(t *testing.T) {
 			func(o *openai.Options) { o.Timeout, o.Retries = 20*time.Millisecond, 2 }, 3, "no whole reply within 20ms"},
 		{"a redirect is not followed", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-		}, nil, 1, "status 307"},
+		}, nil, 6, "status 307: a redirect to /elsewhere, which is not followed"},
 		{"retries switched off", func(w http.ResponseWriter, _ *http.Request) { status(w, 500, "") }, func(o *openai.Options) { o.Retries = -1 }, 1, "after 1 tries"},
 		{"a storm of 429 ends with patience", func(w http.ResponseWriter, _ *http.Request) { status(w, 429, `{"message":"slow down"}`) },
 			func(o *openai.Options) { o.Patience = 150 * time.Millisecond }, -6, "slow down"},

@@ -11,5 +11,7 @@
 // with a single request before it takes load again; one that answers 429 is left
 // alone for as long as it asks.
 //
-// API keys come from environment variables only and appear in no error.
+// API keys come from environment variables only, are sent to the endpoints named and
+// nowhere else, and appear in no error and no reply: a text that repeats one has [key]
+// in its place. Redirects are not followed; one is a failed try like a status 502.
 package openai

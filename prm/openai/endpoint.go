@@ -2,20 +2,21 @@ package openai
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
-
-	oai "github.com/openai/openai-go/v3"
 )
 
 // endpoint is one server with its health. The pool's mutex guards the mutable
 // part.
 type endpoint struct {
-	url  string
-	chat oai.ChatCompletionService
+	url string
+	key string // "" none
 
 	inFlight  int
 	failures  int           // in a row
+	cause     error         // of the last failure or pause
 	ejected   time.Duration // length of the current ejection, 0 in service
 	until     time.Time     // end of the ejection
 	probing   bool          // a single request tests an ejected endpoint
@@ -96,13 +97,17 @@ const (
 	neutral // the request was at fault, or nobody was
 )
 
-// release gives an endpoint back with what was learnt about it.
-func (p *pool) release(e *endpoint, v verdict, pause time.Duration) {
+// release gives an endpoint back with what was learnt about it. cause is what went
+// wrong, nil if nothing did.
+func (p *pool) release(e *endpoint, v verdict, pause time.Duration, cause error) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.inFlight--
 	e.probing = false
+	if cause != nil && (v == failing || pause > 0) {
+		e.cause = cause
+	}
 	if pause > 0 {
 		if t := now.Add(pause); t.After(e.notBefore) {
 			e.notBefore = t
@@ -110,7 +115,7 @@ func (p *pool) release(e *endpoint, v verdict, pause time.Duration) {
 	}
 	switch v {
 	case healthy:
-		e.failures, e.ejected = 0, 0
+		e.failures, e.ejected, e.cause = 0, 0, nil
 	case failing:
 		e.failures++
 		// A failure during an ejection belongs to a request from before it, unless the
@@ -127,6 +132,34 @@ func (p *pool) release(e *endpoint, v verdict, pause time.Duration) {
 func (p *pool) eject(e *endpoint, d time.Duration, now time.Time) {
 	e.ejected, e.until = d, now.Add(d)
 	e.ejections++
+}
+
+// namedEndpoints bounds how many endpoints an error describes.
+const namedEndpoints = 4
+
+// state says, for errors, why no endpoint can be asked.
+func (p *pool) state(now time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for i, e := range p.endpoints {
+		if i == namedEndpoints {
+			all = append(all, fmt.Sprintf("and %d more", len(p.endpoints)-i))
+			break
+		}
+		state := "all requests in flight are taken"
+		switch {
+		case e.notBefore.After(now):
+			state = fmt.Sprintf("it asks for a pause of %s more", e.notBefore.Sub(now).Round(time.Millisecond))
+		case e.ejected > 0:
+			state = fmt.Sprintf("out of service after %d failures in a row", e.failures)
+		}
+		if e.cause != nil {
+			state += ", the last: " + e.cause.Error()
+		}
+		all = append(all, e.url+": "+state)
+	}
+	return strings.Join(all, "; ")
 }
 
 func (p *pool) setOneByOne(e *endpoint) {

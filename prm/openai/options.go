@@ -31,7 +31,8 @@ type Options struct {
 	// Schema is a JSON schema the answer must follow, where the server supports
 	// structured output.
 	Schema map[string]any
-	// Extra are further fields of the request body, such as chat_template_kwargs.
+	// Extra are further fields of the request body, such as chat_template_kwargs. The
+	// client's own fields messages, n, seed and stream are refused.
 	Extra map[string]any
 	// OneByOne never asks for several votes in one request (the n parameter). It is
 	// found out per endpoint otherwise.
@@ -112,6 +113,11 @@ func (o Options) Validate() error {
 	}
 	if o.Model == "" {
 		fault("Model", "expected the name of the judge model")
+	}
+	for _, own := range []string{"messages", "n", "seed", "stream"} {
+		if _, set := o.Extra[own]; set {
+			fault("Extra", "the field %q is set by the client for each request", own)
+		}
 	}
 	for _, n := range []struct {
 		field string

@@ -1,54 +1,47 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	oai "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// fixed writes what all requests have in common, as one JSON object. The client
-// library encodes it once: per vote, its encoder would cost more than all the
-// rest of the client.
+// fixed writes what all requests have in common, as one JSON object: it is encoded
+// once, not per vote.
 func (c *Client) fixed() ([]byte, error) {
-	p := oai.ChatCompletionNewParams{Model: c.o.Model}
+	fields := map[string]any{"model": c.o.Model}
 	if c.o.Temperature != nil {
-		p.Temperature = oai.Float(*c.o.Temperature)
+		fields["temperature"] = *c.o.Temperature
 	}
 	if c.o.TopP != nil {
-		p.TopP = oai.Float(*c.o.TopP)
+		fields["top_p"] = *c.o.TopP
 	}
 	if c.o.MaxTokens > 0 {
 		// max_completion_tokens is younger than many servers.
 		if c.hosted {
-			p.MaxCompletionTokens = oai.Int(int64(c.o.MaxTokens))
+			fields["max_completion_tokens"] = c.o.MaxTokens
 		} else {
-			p.MaxTokens = oai.Int(int64(c.o.MaxTokens))
+			fields["max_tokens"] = c.o.MaxTokens
 		}
 	}
 	if c.o.Schema != nil {
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "vote", Schema: c.o.Schema, Strict: param.NewOpt(true)},
-		}
+		fields["response_format"] = map[string]any{"type": "json_schema",
+			"json_schema": map[string]any{"name": "vote", "schema": c.o.Schema, "strict": true}}
 	}
-	if len(c.o.Extra) > 0 {
-		p.SetExtraFields(c.o.Extra)
-	}
-	body, err := json.Marshal(p)
+	maps.Copy(fields, c.o.Extra)
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options"}, "the request fields do not encode: %w", err)
 	}
@@ -99,15 +92,33 @@ type failure struct {
 }
 
 // send makes one request and reads its reply.
-func send(ctx context.Context, e *endpoint, request []byte, n int) (replies []prm.Reply, status int, fail *failure) {
-	var raw []byte
-	var resp *http.Response
-	_, err := e.chat.New(ctx, oai.ChatCompletionNewParams{}, option.WithRequestBody("application/json", request), option.WithResponseBodyInto(&raw), option.WithResponseInto(&resp))
-	if resp != nil {
-		status = resp.StatusCode
+func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (replies []prm.Reply, status int, fail *failure) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/chat/completions", bytes.NewReader(request))
+	if err != nil {
+		return nil, 0, &failure{err: err, health: neutral}
 	}
-	if err != nil || status >= 300 {
-		return nil, status, classify(err, resp)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "turnpack")
+	if e.key != "" {
+		req.Header.Set("Authorization", "Bearer "+e.key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, 0, lost(err)
+	}
+	defer resp.Body.Close()
+	status = resp.StatusCode
+	if status >= 300 {
+		return nil, status, c.refused(resp)
+	}
+	// One byte more tells a body of exactly the limit from a larger one.
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(c.o.MaxReply, math.MaxInt64-1)+1))
+	switch {
+	case int64(len(raw)) > c.o.MaxReply:
+		return nil, status, &failure{err: fmt.Errorf("the reply is larger than the limit of %d bytes", c.o.MaxReply), health: neutral}
+	case err != nil:
+		return nil, status, lost(fmt.Errorf("read the reply of %s: %w", e.url, err))
 	}
 	var body completion
 	if err := json.Unmarshal(raw, &body); err != nil {
@@ -117,9 +128,9 @@ func send(ctx context.Context, e *endpoint, request []byte, n int) (replies []pr
 		if ch.Message == nil {
 			continue
 		}
-		r := prm.Reply{FinishReason: ch.FinishReason}
+		r := prm.Reply{FinishReason: c.redact(ch.FinishReason)}
 		if ch.Message.Content != nil {
-			r.Text = *ch.Message.Content
+			r.Text = c.redact(*ch.Message.Content)
 		}
 		if replies = append(replies, r); len(replies) == n {
 			break
@@ -143,18 +154,12 @@ func share(replies []prm.Reply, prompt, completion int) {
 	replies[0].CompletionTokens += completion - each*len(replies)
 }
 
-// classify says what a failed request means. resp may be nil; its body may be
-// gone.
-func classify(err error, resp *http.Response) *failure {
-	if resp == nil || resp.StatusCode < 300 {
-		// No response, or one that broke off: the connection or the server's haste.
-		f := &failure{err: err, retry: true, health: failing}
-		if errors.Is(err, errReplyTooLarge) {
-			f.retry, f.health = false, neutral
-		}
-		return f
-	}
-	f := &failure{status: resp.StatusCode, err: statusError(err, resp), health: neutral}
+// lost is a request without a whole response: the connection failed, or haste did.
+func lost(err error) *failure { return &failure{err: err, retry: true, health: failing} }
+
+// refused says what a response that is no success means.
+func (c *Client) refused(resp *http.Response) *failure {
+	f := &failure{status: resp.StatusCode, err: c.statusError(resp), health: neutral}
 	switch s := resp.StatusCode; {
 	case s == http.StatusTooManyRequests:
 		f.retry, f.limited = true, true
@@ -162,28 +167,30 @@ func classify(err error, resp *http.Response) *failure {
 	case s == http.StatusServiceUnavailable:
 		f.retry, f.health = true, failing
 		f.pause = retryAfter(resp.Header, time.Now())
-	case s >= 500, s == http.StatusRequestTimeout, s == http.StatusTooEarly:
+	// A redirect is what a router or a log-in page says for a server that is away.
+	case s < 400, s >= 500, s == http.StatusRequestTimeout, s == http.StatusTooEarly:
 		f.retry, f.health = true, failing
 	}
 	return f
 }
 
-const quoted = 300 // characters of a server's own words in an error
+const (
+	quoted    = 300     // characters of a server's own words in an error
+	maxRefuse = 1 << 16 // bytes read of a response that is no success
+)
 
 // statusError quotes what the server said beside its status.
-func statusError(err error, resp *http.Response) error {
+func (c *Client) statusError(resp *http.Response) error {
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(maxRefuse, c.o.MaxReply)))
 	text := ""
-	var api *oai.Error
-	if errors.As(err, &api) && api.Message != "" {
-		text = api.Message
-	} else if resp.Body != nil {
-		// The client has read the body already and left a copy.
-		b, rerr := io.ReadAll(io.LimitReader(resp.Body, 8*quoted))
-		if rerr == nil {
-			text = bodyMessage(b)
-		}
+	if err == nil {
+		text = bodyMessage(raw)
 	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
+		text = "a redirect to " + to + ", which is not followed"
+	}
+	// Keys go before the text is cut, lest half of one be left.
+	text = strings.Join(strings.Fields(c.redact(strings.ToValidUTF8(text, "\uFFFD"))), " ")
 	if r := []rune(text); len(r) > quoted {
 		text = string(r[:quoted]) + "…"
 	}
@@ -196,10 +203,17 @@ func statusError(err error, resp *http.Response) error {
 // bodyMessage finds the message in the error shapes of common servers.
 func bodyMessage(b []byte) string {
 	var shape struct {
+		Error   any    `json:"error"` // {"message": …} or a text
 		Message string `json:"message"`
 		Detail  any    `json:"detail"`
 	}
 	if json.Unmarshal(b, &shape) == nil {
+		if e, ok := shape.Error.(map[string]any); ok {
+			shape.Error = e["message"]
+		}
+		if text, ok := shape.Error.(string); ok && text != "" {
+			return text
+		}
 		if shape.Message != "" {
 			return shape.Message
 		}
@@ -231,43 +245,4 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return min(t.Sub(now), 24*time.Hour)
 	}
 	return 0
-}
-
-var errReplyTooLarge = errors.New("the reply is larger than the limit")
-
-// capped bounds every reply body, after decompression.
-type capped struct {
-	next  http.RoundTripper
-	limit int64
-}
-
-func (t capped) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(r)
-	if resp != nil && resp.Body != nil {
-		resp.Body = &cappedBody{ReadCloser: resp.Body, left: t.limit}
-	}
-	return resp, err
-}
-
-type cappedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *cappedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		// One byte more tells a body of exactly the limit from a larger one.
-		var one [1]byte
-		n, err := b.ReadCloser.Read(one[:])
-		if n > 0 {
-			return 0, errReplyTooLarge
-		}
-		return 0, err
-	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
-	}
-	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
-	return n, err
 }

@@ -1,0 +1,69 @@
+package prm_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/prm/journal"
+)
+
+func openJournal(t *testing.T, path string) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(path, journal.Options{SyncEvery: 1 << 20, SyncInterval: time.Hour})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, j.Close()) })
+	return j
+}
+
+// named is a judge that says who it is.
+type named struct {
+	prm.JudgeFunc
+	name string
+}
+
+func (n named) Identity() string { return n.name }
+
+// Score gives scores when their votes are on stable storage, as ScoreAll does.
+func TestScoreSyncsItsVotes(t *testing.T) {
+	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
+	s := scorer(t, prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{Text: `\boxed{1}`}, nil }), prm.Options{Journal: j})
+	_, err := s.Score(t.Context(), madeRun(1, 4))
+	require.NoError(t, err)
+	require.Equal(t, journal.Stats{Votes: 12}, j.Stats())
+}
+
+// Votes of one judge are not taken for those of another that names itself.
+func TestJudgeNamesItself(t *testing.T) {
+	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
+	asked := map[string]int{}
+	score := func(name string, o prm.Options) {
+		o.Journal, o.Concurrency = j, 1
+		_, err := scorer(t, named{func(context.Context, prm.Request) (prm.Reply, error) {
+			asked[name]++
+			return prm.Reply{Text: `\boxed{1}`}, nil
+		}, name}, o).Score(t.Context(), madeRun(1, 2))
+		require.NoError(t, err)
+	}
+	for range 2 {
+		score("a", prm.Options{})
+		score("b", prm.Options{})
+		score("c", prm.Options{Identity: "a"}) // an own word counts
+	}
+	require.Equal(t, map[string]int{"a": 6, "b": 6}, asked)
+}
+
+// A run that StopAfter ends has journaled the failures that ended it.
+func TestStoppedRunJournalsItsFailures(t *testing.T) {
+	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
+	s := scorer(t, prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{}, errors.New("no route to host") }),
+		prm.Options{Journal: j, StopAfter: 2, Concurrency: 1})
+	_, err := s.Score(t.Context(), madeRun(1, 3))
+	require.ErrorContains(t, err, "no route to host")
+	require.GreaterOrEqual(t, j.Stats().Failed, 2)
+}

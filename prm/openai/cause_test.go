@@ -1,0 +1,195 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/prm/journal"
+	"github.com/turnpack/turnpack/prm/openai"
+)
+
+// A vote that never got to try says what the calls before it met.
+func TestVoteWithoutATrySaysWhy(t *testing.T) {
+	dead := newFake(t, nil)
+	url := dead.url()
+	dead.Close()
+	sick := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool {
+		status(w, 503, `{"message":"the model is loading"}`)
+		return true
+	})
+	resting := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool {
+		w.Header().Set("Retry-After", "3600")
+		status(w, 429, `{"message":"quota used up"}`)
+		return true
+	})
+	for _, row := range []struct {
+		reason string
+		urls   []string
+		says   []string
+	}{
+		{"dead", []string{url}, []string{"refused", "out of service", url}},
+		{"dead and sick", []string{url, sick.url()}, []string{"refused", "the model is loading", url, sick.url()}},
+		{"resting", []string{resting.url()}, []string{"quota used up", "asks for a pause"}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			o := quick(row.urls...)
+			o.EjectAfter, o.EjectFor, o.EjectMax, o.Retries, o.Patience = 1, time.Hour, time.Hour, -1, 200*time.Millisecond
+			c := client(t, o)
+			for range row.urls { // each endpoint fails once and is out
+				_, err := c.Judge(t.Context(), request(1))
+				require.Error(t, err)
+			}
+			_, err := c.Judge(t.Context(), request(2))
+			require.ErrorContains(t, err, "no endpoint became free")
+			for _, text := range row.says {
+				require.ErrorContains(t, err, text)
+			}
+		})
+	}
+}
+
+// What broke off with the vote's own end does not hide what was wrong before.
+func TestPatienceKeepsTheCause(t *testing.T) {
+	f := newFake(t, func(w http.ResponseWriter, r *http.Request, req seen) bool {
+		if req.Number == 1 {
+			status(w, 500, `{"message":"out of memory"}`)
+		} else {
+			<-r.Context().Done()
+		}
+		return true
+	})
+	o := quick(f.url())
+	o.Patience = 150 * time.Millisecond
+	_, err := client(t, o).Judge(t.Context(), request(1))
+	require.ErrorContains(t, err, "out of memory")
+}
+
+// A server that repeats the key, in replies and in errors of every length, finds it
+// in no output: not in votes, the journal, errors or the hook.
+func TestRepeatedKeyIsRedacted(t *testing.T) {
+	const key = "sk-very-secret-0123456789"
+	t.Setenv("TURNPACK_JUDGE_KEY", key+"\n")
+	for _, code := range []int{200, 302, 400, 500} {
+		for _, pad := range []int{0, 280, 290, 299} { // the quotation ends within the key
+			f := newFake(t, func(w http.ResponseWriter, r *http.Request, _ seen) bool {
+				said := strings.Repeat("x", pad) + " you sent " + r.Header.Get("Authorization")
+				if code == 200 {
+					choices(w, 3, said+` \boxed{1}`)
+					return true
+				}
+				w.Header().Set("Location", "https://elsewhere.example/?token="+key)
+				b, _ := json.Marshal(map[string]any{"error": map[string]string{"message": said}})
+				status(w, code, string(b))
+				return true
+			})
+			path := filepath.Join(t.TempDir(), "votes")
+			j, err := journal.Open(path, journal.Options{})
+			require.NoError(t, err)
+			o := quick(f.url())
+			h := &outcomes{}
+			o.Hook, o.Retries = h, 1
+			s, err := prm.NewScorer(client(t, o), prm.Options{Journal: j})
+			require.NoError(t, err)
+			steps, err := s.Score(t.Context(), jobRun(0))
+			require.NoError(t, err)
+			require.NoError(t, j.Close())
+			out, err := json.Marshal(steps)
+			require.NoError(t, err)
+			kept, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, text := range append(h.texts, string(out), string(kept)) {
+				require.NotContains(t, text, key[:12], "status %d, %d bytes before", code, pad)
+			}
+			if code == 200 {
+				require.Contains(t, string(kept), "[key]")
+				require.NotNil(t, steps[0].Score)
+			}
+		}
+	}
+}
+
+type outcomes struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (o *outcomes) Start(ctx context.Context, _ openai.Attempt) (context.Context, func(openai.Outcome)) {
+	return ctx, func(end openai.Outcome) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if end.Err != nil {
+			o.texts = append(o.texts, end.Err.Error())
+		}
+	}
+}
+
+// A placeholder key is an ordinary word.
+func TestPlaceholderKeyStaysInReplies(t *testing.T) {
+	t.Setenv("TURNPACK_JUDGE_KEY", "1")
+	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool { choices(w, 1, `\boxed{1}`); return true })
+	r, err := client(t, quick(f.url())).Judge(t.Context(), request(1))
+	require.NoError(t, err)
+	require.Equal(t, `\boxed{1}`, r.Text)
+}
+
+// A redirect is a failed try: the vote goes on, at the endpoints that were named.
+func TestRedirectIsAFailedTry(t *testing.T) {
+	t.Setenv("TURNPACK_JUDGE_KEY", "sk-secret")
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		other := newFake(t, nil)
+		moved := func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.url()+"/chat/completions", code)
+		}
+		once := newFake(t, func(w http.ResponseWriter, r *http.Request, req seen) bool {
+			if req.Number == 1 {
+				moved(w, r)
+			}
+			return req.Number == 1
+		})
+		_, err := client(t, quick(once.url())).Judge(t.Context(), request(1))
+		require.NoError(t, err, "status %d", code)
+		require.Equal(t, int64(2), once.requests.Load())
+
+		always := newFake(t, func(w http.ResponseWriter, r *http.Request, _ seen) bool { moved(w, r); return true })
+		healthy := newFake(t, nil)
+		c := client(t, quick(always.url(), healthy.url()))
+		for i := range 5 {
+			_, err := c.Judge(t.Context(), request(int64(i)))
+			require.NoError(t, err, "status %d", code)
+		}
+		require.Zero(t, other.requests.Load(), "nobody named this server")
+	}
+}
+
+// A reply of exactly the limit is whole.
+func TestReplyOfTheLimit(t *testing.T) {
+	const body = `{"choices":[{"message":{"content":"\\boxed{1}"}}]}`
+	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool { io.WriteString(w, body); return true })
+	o := quick(f.url())
+	o.MaxReply = int64(len(body))
+	_, err := client(t, o).Judge(t.Context(), request(1))
+	require.NoError(t, err)
+	o.MaxReply--
+	_, err = client(t, o).Judge(t.Context(), request(1))
+	require.ErrorContains(t, err, "larger than the limit")
+}
+
+// The fields of a request are the client's own wherever it sets them.
+func TestOwnFieldsAreRefused(t *testing.T) {
+	o := quick("http://h/v1")
+	o.Extra = map[string]any{"n": 4, "stream": true}
+	_, err := openai.New(o)
+	require.ErrorContains(t, err, `"n"`)
+	require.ErrorContains(t, err, `"stream"`)
+}
