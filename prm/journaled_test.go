@@ -61,7 +61,9 @@ func TestJudgeNamesItself(t *testing.T) {
 // A run that StopAfter ends has journaled the failures that ended it.
 func TestStoppedRunJournalsItsFailures(t *testing.T) {
 	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
-	s := scorer(t, prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{}, errors.New("no route to host") }),
+	s := scorer(t, prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) {
+		return prm.Reply{}, errors.New("no route to host")
+	}),
 		prm.Options{Journal: j, StopAfter: 2, Concurrency: 1})
 	_, err := s.Score(t.Context(), madeRun(1, 3))
 	require.ErrorContains(t, err, "no route to host")

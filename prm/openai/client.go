@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -138,6 +139,9 @@ func where(req prm.Request) rollout.Where {
 
 // ask tries until there is a reply, a failure that stays, or no patience left.
 func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
+	if c.pool == nil {
+		return nil, zero.Value("openai.Client", "New")
+	}
 	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, c.o.Patience)
 	defer cancel()
