@@ -20,6 +20,8 @@ type Report struct {
 	Trained  int64
 	// Status counts rollouts by how they ended.
 	Status map[string]int
+	// Verdicts counts rollouts by their recorded outcome, those without one as unknown.
+	Verdicts map[string]int
 	// WithoutRows counts usable rollouts that gave no row, by reason; WithoutRowsAt
 	// lists the first 10,000, without errors.
 	WithoutRows   map[string]int

@@ -13,15 +13,16 @@ import (
 
 // result is what a worker made of one rollout.
 type result struct {
-	group  int
-	rows   []rollout.Sample
-	report tokenize.Report
-	masked map[string]int
-	why    string // why there are no rows
-	status rollout.Status
-	notes  []rollout.Note
-	err    error
-	r      *rollout.Rollout
+	group   int
+	rows    []rollout.Sample
+	report  tokenize.Report
+	masked  map[string]int
+	why     string // why there are no rows
+	status  rollout.Status
+	verdict rollout.Verdict
+	notes   []rollout.Note
+	err     error
+	r       *rollout.Rollout
 }
 
 // write is the second pass: workers encode, one goroutine writes in order.
@@ -152,6 +153,7 @@ func (x *run) emit(dst Sink, rows []rollout.Sample) error {
 
 func (x *run) book(res *result) {
 	count(&x.report.Status, res.status.String(), 1)
+	count(&x.report.Verdicts, res.verdict.String(), 1)
 	x.report.Encode.Add(res.report)
 	for reason, n := range res.masked {
 		count(&x.report.MaskedRows, reason, n)
@@ -177,6 +179,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	key := x.group(r)
 	res.group = x.groupOf[key]
 	got := reward.Score(r, x.Scale)
+	res.verdict = got.Verdict
 	var adv reward.Advantage
 	// A rollout without rows is encoded all the same: that tells why it has none.
 	if known := x.rolloutReward(r, got); !x.NoAdvantages && known.Excluded != excludedNoRow {

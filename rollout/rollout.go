@@ -74,7 +74,8 @@ type Turn struct {
 	StopString string
 	Version    *int32 // policy version, nil unknown
 	Agent      string // name of the agent that called, "" for the only one
-	// Extra holds recorded keys without a field of their own (native format only).
+	// Extra holds recorded keys without a field of their own: those of the native
+	// format, and what a dump tells of the commands of a turn (step_debug of swe-rl).
 	Extra map[string]json.RawMessage
 }
 

@@ -35,6 +35,7 @@ type summary struct {
 	Unmatched     []string       `json:"unmatched_rewards,omitempty"`
 	Unrewarded    []string       `json:"rollouts_without_reward,omitempty"`
 	Status        map[string]int `json:"status"`
+	Verdicts      map[string]int `json:"verdicts,omitempty"`
 	WithoutRows   map[string]int `json:"rollouts_without_rows,omitempty"`
 	WithoutRowsAt []skipLine     `json:"rollouts_without_rows_listed,omitempty"`
 	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
@@ -87,7 +88,7 @@ type skipLine struct {
 func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	s := &summary{
 		Read: r.Read, Rollouts: r.Rollouts, Groups: r.Groups, ZeroSpread: r.Reward.Constant, Singletons: r.Reward.Singletons,
-		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
+		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, Verdicts: r.Verdicts, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
 		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
 		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
 		Dropped: r.Encode.Dropped, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, OpenReasoning: r.Encode.OpenReasoning, LostCalls: r.Encode.LostCalls,
@@ -209,6 +210,9 @@ func (s *summary) table(w io.Writer) error {
 		few("rollouts without one", s.Unrewarded)
 	}
 	row("status", "%s", counts(s.Status))
+	if len(s.Verdicts) > 1 || s.Verdicts[rollout.VerdictUnknown.String()] == 0 {
+		row("outcomes", "%s", counts(s.Verdicts))
+	}
 	if s.ZeroSpread > 0 || s.Singletons > 0 {
 		row("groups without signal", "%s with equal rewards, %s with one rollout", number(s.ZeroSpread), number(s.Singletons))
 	}

@@ -26,37 +26,24 @@ func readOpenClaw(j *job, v value) error {
 		return err
 	}
 	sampleAll(messages, rollout.SampledByPolicy)
+	if err := j.objectOrNothing(info.Get("eval_result"), 0, "/info/eval_result"); err != nil {
+		return err
+	}
 	r := &rollout.Rollout{
 		Instance:   identifier(info.Get("instance_id")),
 		Index:      noIndex,
 		Messages:   messages,
 		Turns:      turns(messages),
 		ExitStatus: info.Get("exit_status").String(),
-		Outcome: rollout.Outcome{
-			Reward:   j.reward(info.Get("reward")),
-			Resolved: j.resolved(info.Path("eval_result", "resolved")),
-		},
+		Outcome:    rollout.Outcome{Reward: j.reward(info.Get("reward"))},
 	}
 	r.Status = statusOf(r.ExitStatus)
 	if group := info.Get("group_index"); !group.IsNull() {
 		r.Group = "group-" + identifier(group)
 		r.ID = r.Instance + "__g" + identifier(group) + "__i" + identifier(info.Get("index"))
 	}
-	if detail, ok := info.Get("error").Text(); ok && detail != "" {
-		r.Failure = &rollout.Failure{Reason: "harness_error", Detail: detail}
-		if r.ExitStatus == "" {
-			// The harness writes no exit status when the environment could not be had.
-			r.Failure.Reason = "infra_error"
-			r.Status = rollout.StatusFailed
-			r.Outcome.Verdict = rollout.VerdictInfraError
-			r.Outcome.Reason = detail
-		}
-	}
-	if b := r.Outcome.Resolved; b != nil && r.Outcome.Verdict == rollout.VerdictUnknown {
-		r.Outcome.Verdict = rollout.VerdictUnresolved
-		if *b {
-			r.Outcome.Verdict = rollout.VerdictResolved
-		}
+	if err := j.openClawSteps(r, v.Get("step_debug")); err != nil {
+		return err
 	}
 	if len(r.Turns) > 0 {
 		j.note("context_not_stored", 0, "the full history is stored; a run with dynamic history showed the model a head and tail cut of it: run the window again to get each step's context")
@@ -70,6 +57,16 @@ func readOpenClaw(j *job, v value) error {
 		if err := j.openClawFolder(r); err != nil {
 			return err
 		}
+	}
+	j.openClawOutcome(r, info)
+	if !j.r.opt.Alone {
+		if err := j.openClawResults(r); err != nil {
+			return err
+		}
+	}
+	if o := &r.Outcome; o.Verdict == rollout.VerdictUnknown && o.Resolved == nil && o.Reward != nil && *o.Reward == 0 {
+		o.Reward = nil
+		j.note("reward_unfounded", 0, "the reward 0 is what every run begins with, and nothing says that this one was evaluated; none was taken")
 	}
 	return j.emit(r)
 }
@@ -127,7 +124,7 @@ func (j *job) openClawFolder(r *rollout.Rollout) error {
 			keep(&r.Metadata, key, x)
 		}
 	}
-	return j.openClawResults(r)
+	return nil
 }
 
 // openClawResults looks for the row of this folder in results.jsonl, one folder
@@ -157,6 +154,8 @@ func (j *job) openClawResults(r *rollout.Rollout) error {
 	}
 	switch have := r.Outcome.Resolved; {
 	case same != 1 || resolved == nil:
+	case have == nil && *resolved && r.Outcome.Verdict != rollout.VerdictUnknown:
+		j.note("outcome_contradicted", 0, "traj.json says %s, results.jsonl says resolved true; traj.json counts", r.Outcome.Verdict)
 	case have == nil && !r.Outcome.Verdict.Infra():
 		r.Outcome.Resolved = resolved
 		j.note("joined", 0, "resolved comes from results.jsonl")

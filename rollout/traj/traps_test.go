@@ -52,8 +52,13 @@ var traps = []struct {
 	{"openclaw-rl", "an infrastructure error has no messages, no exit status and an error", "eval-2/traj.json#0", func(r *rollout.Rollout) bool {
 		return len(r.Messages) == 0 && r.Outcome.Verdict == rollout.VerdictInfraError
 	}},
-	{"openclaw-rl", "training writes -1 and 1, evaluation 0 and 1", "train-g3-i25/traj.json#0", func(r *rollout.Rollout) bool { return *r.Outcome.Reward == -1 }},
-	{"openclaw-rl", "group_index is the group", "train-g3-i25/traj.json#0", func(r *rollout.Rollout) bool { return r.Group == "group-3" }},
+	{"openclaw-rl", "the reward 0 alone says nothing", "train-eval-failed/traj.json#0", func(r *rollout.Rollout) bool {
+		return *r.Outcome.Reward == 0 && r.Outcome.Verdict == rollout.VerdictInfraError
+	}},
+	{"openclaw-rl", "max_steps is set although the call failed", "train-llm-failed/traj.json#0", func(r *rollout.Rollout) bool {
+		return r.Status == rollout.StatusFailed && r.Failure.Reason == "llm_failed"
+	}},
+	{"openclaw-rl", "group_index is the group", "train-unresolved/traj.json#0", func(r *rollout.Rollout) bool { return r.Group == "group-3" }},
 	{"openclaw-rl", "a patch that is absent is no empty patch", "eval-1/traj.json#0", func(r *rollout.Rollout) bool { return r.Outcome.Submission == nil }},
 	{"openclaw-rl", "the cut that the model saw is not stored", "eval-0/traj.json#0", noted("context_not_stored")},
 	{"openclaw-rl", "a reply without an action is a step", "eval-0/traj.json#0", steps(4)},
