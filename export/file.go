@@ -11,10 +11,15 @@ import (
 // a name is complete.
 const TempSuffix = atomic.TempSuffix
 
+// FlushedSuffix ends the name of a file that is being written and holds what
+// Writer.Flush made durable.
+const FlushedSuffix = atomic.FlushedSuffix
+
 // Create starts the file path. The bytes go to a temporary file beside it;
 // Close flushes them to the disk, moves the file to its name and flushes the
-// folder, so that path is either absent (or the old file) or complete. An
-// output that exists is refused unless Options.Force is set.
+// folder, so that path is either absent (or the old file) or complete. Unless
+// Options.Force is set, an output that exists is refused (ErrExists), now or when
+// Close would replace it: of several writers of one path exactly one wins.
 func Create(path string, o Options) (*Writer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -120,7 +120,11 @@ func Open(path string) (*Reader, error) {
 	if err != nil {
 		return nil, errors.Join(rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "open: %w", err), f.Close())
 	}
-	r, err := newReader(f, info.Size(), rollout.Where{File: path})
+	size := info.Size()
+	if strings.HasSuffix(path, FlushedSuffix) { // rows may have come after the last flush
+		size = pq.Whole(f, size)
+	}
+	r, err := newReader(f, size, rollout.Where{File: path})
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

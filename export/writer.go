@@ -2,21 +2,39 @@ package export
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ErrClosed is returned by Write after Close or Abort.
-var ErrClosed = errors.New("the writer is closed")
+// Causes that errors.Is finds in the errors of this package and those over it.
+var (
+	// ErrClosed is returned by Write after Close or Abort.
+	ErrClosed = errors.New("the writer is closed")
+	// ErrAborted is returned by Write and Close after Abort; it is an ErrClosed.
+	ErrAborted = fmt.Errorf("%w: it was aborted, and nothing of it is published", ErrClosed)
+	// ErrExists: the output is there already, or came while this one was written.
+	ErrExists = atomic.ErrExists
+	// ErrComplete: the folder or prefix holds a complete set.
+	ErrComplete = errors.New("the folder is complete")
+	// ErrLocked: another writer has the folder open.
+	ErrLocked = errors.New("another writer has the folder open")
+	// ErrOtherRun: what an unfinished folder holds is of other options or input.
+	ErrOtherRun = errors.New("the folder was begun with other options")
+	// ErrUnfinished: the folder's writer has not ended, or was killed.
+	ErrUnfinished = errors.New("the set is not complete")
+)
 
 // Writer writes rows to one Parquet or Arrow file. Every row is checked against the
-// rules of the schema before it is taken; the first refused row ends the file:
-// later calls return the same error and Close leaves nothing behind.
+// rules of the schema before it is taken. Write takes row by row, and the first that
+// is refused ends the file: later calls say so and Close leaves nothing behind.
+// WriteGroup takes a group at once or refuses it alone, for streams that go on.
 //
 // Memory is bounded by one row group plus 16 bytes and a map slot for each
 // group and rollout seen. A Writer must not be used concurrently.
@@ -41,7 +59,19 @@ type sink interface {
 type plain struct{ io.Writer }
 
 func (plain) Commit() error { return nil }
-func (plain) Abort() error  { return nil }
+
+// Flush reaches what buffers or keeps files.
+func (p plain) Flush() error {
+	switch w := p.Writer.(type) {
+	case interface{ Flush() error }:
+		return w.Flush()
+	case interface{ Sync() error }:
+		return w.Sync()
+	}
+	return nil
+}
+
+func (plain) Abort() error { return nil }
 
 // An encoder lays row groups out in one file format.
 type encoder interface {
@@ -94,12 +124,28 @@ func (w *Writer) Write(s rollout.Sample) error {
 	switch {
 	case !w.made():
 		return zeroWriter()
-	case w.err == nil && w.closed:
-		return ErrClosed
-	case w.err == nil:
-		w.err = w.write(&s)
+	case w.err != nil || w.closed:
+		return w.ended(&s)
 	}
+	w.err = w.write(&s)
 	return w.err
+}
+
+// ended is the error of a row that comes when the file is closed or has failed; it
+// names that row, and not only the one that ended the file.
+func (w *Writer) ended(s *rollout.Sample) error {
+	switch {
+	case w.err == nil:
+		return ErrClosed
+	case errors.Is(w.err, ErrClosed):
+		return w.err
+	}
+	e := rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout}, "row %d of group %q is not taken: the file ended before it: %v", s.SampleIndex, s.Group, w.err)
+	e.Err = w.err
+	if located, ok := errors.AsType[*rollout.Error](w.err); ok {
+		e.Err = located.Unwrap()
+	}
+	return e
 }
 
 // made tells a writer from the zero value, of which that of blobstore.Writer has a nil one.
@@ -113,6 +159,11 @@ func (w *Writer) write(s *rollout.Sample) error {
 	if err := w.check.Check(s); err != nil {
 		return err
 	}
+	return w.take(s, w.check.trained, newGroup, newRollout)
+}
+
+// take adds a checked row.
+func (w *Writer) take(s *rollout.Sample, trained int, newGroup, newRollout bool) error {
 	if w.full(newGroup, newRollout) {
 		if err := w.flush(); err != nil {
 			return err
@@ -130,7 +181,7 @@ func (w *Writer) write(s *rollout.Sample) error {
 		w.stats.Groups++
 	}
 	w.stats.Tokens += int64(s.Len())
-	w.stats.Trained += int64(w.check.trained)
+	w.stats.Trained += int64(trained)
 	return nil
 }
 
@@ -166,7 +217,7 @@ func (w *Writer) Stats() Stats {
 
 // Close checks the last rollout, ends the file and makes it visible under its
 // name; after an error it removes what was written. Only the first call does
-// anything.
+// anything; after Abort it publishes nothing and returns ErrAborted.
 func (w *Writer) Close() error {
 	if !w.made() {
 		return zeroWriter()
@@ -202,13 +253,16 @@ func (w *Writer) finish() error {
 	return w.sink.Commit()
 }
 
-// Abort drops the file. Calling it after Close does nothing, so that it can be
-// deferred.
+// Abort drops the file. Calling it again, or after Close, does nothing, so that it
+// can be deferred.
 func (w *Writer) Abort() error {
 	if !w.made() || w.closed {
 		return nil
 	}
 	w.closed = true
+	if w.err == nil {
+		w.err = ErrAborted
+	}
 	return w.sink.Abort()
 }
 

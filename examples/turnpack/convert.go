@@ -174,7 +174,7 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 		return nil, err
 	}
 	s.read(src, c)
-	if err := rec.finish(dst.dir(), files, *s); err != nil {
+	if err := rec.finish(dst.dir(), files, *s, c.Force); err != nil {
 		return nil, err
 	}
 	s.Output = dst.join(s.Output)

@@ -130,11 +130,14 @@ func (b *bucketPlace) vacant() error {
 }
 
 func (b *bucketPlace) holds(made madeFile) (bool, error) {
-	size, err := blobstore.Size(b.ctx, b.bucket, path.Join(b.prefix, made.File))
-	return size == made.Bytes, err
+	return blobstore.Holds(b.ctx, b.bucket, path.Join(b.prefix, made.File), made.Bytes, made.SHA256)
 }
 
 func (b *bucketPlace) publish(files []string) error {
+	// A batch that is replaced is none any more before its first file goes.
+	if err := blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, recordName)); err != nil {
+		return err
+	}
 	for _, name := range append(files, recordName) {
 		if err := blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.dir(), filepath.FromSlash(name))); err != nil {
 			return err

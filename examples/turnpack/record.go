@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
@@ -163,8 +164,9 @@ func (r *record) complete(dst destination) (*record, error) {
 	return made, nil
 }
 
-// finish adds what the run made in dir.
-func (r *record) finish(dir string, files []string, s summary) error {
+// finish adds what the run made in dir. The record of another run, which wrote there
+// at the same time, stays unless force is set.
+func (r *record) finish(dir string, files []string, s summary, force bool) error {
 	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
 	r.Summary = s
 	for _, name := range files {
@@ -178,7 +180,7 @@ func (r *record) finish(dir string, files []string, s summary) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, recordName), append(text, '\n'), 0o666)
+	return atomic.WriteFile(filepath.Join(dir, recordName), append(text, '\n'), force)
 }
 
 func digest(dir, name string) (madeFile, error) {

@@ -2,6 +2,8 @@ package blobstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"os"
@@ -37,7 +39,7 @@ func Create(ctx context.Context, b *blob.Bucket, key string, o export.Options) (
 			return nil, storeError(where, "look up", err)
 		}
 		if there {
-			return nil, rollout.Errorf(rollout.KindInput, where, "the object exists").WithFix("choose another name or set Options.Force")
+			return nil, rollout.Errorf(rollout.KindInput, where, "%w: the object is there", export.ErrExists).WithFix("choose another name or set Options.Force")
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -77,7 +79,16 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// Abort drops the object; after Close it does nothing.
+// Flush is an error: an object is durable when it is closed, and not before.
+func (w *Writer) Flush() error {
+	if w.obj == nil {
+		return zero.Value("blobstore.Writer", "Create")
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{File: w.key}, "a store shows an object only when it is whole").WithFix("write an object for each part")
+}
+
+// Abort drops the object; after Close it does nothing, and a Close after it returns
+// export.ErrAborted.
 func (w *Writer) Abort() error {
 	if w.obj == nil || w.done {
 		return nil
@@ -85,7 +96,9 @@ func (w *Writer) Abort() error {
 	w.done = true
 	w.cancel()
 	_ = w.obj.Close()
-	return w.Writer.Abort()
+	err := w.Writer.Abort()
+	w.err = w.Writer.Close()
+	return err
 }
 
 func storeError(where rollout.Where, what string, err error) error {
@@ -131,8 +144,12 @@ func (r *ranges) ReadAt(p []byte, at int64) (int, error) {
 }
 
 // Upload copies a complete shard folder under prefix, the manifest last: who
-// finds the manifest finds every shard. Objects that are there already with the
-// manifest's size are sent again only with force.
+// finds the manifest finds every shard of it. After an upload that was cut short the
+// same call goes on: objects that hold what the manifest says, by their SHA-256, are
+// not sent again, and what another folder's upload left is replaced. A prefix that
+// holds a complete set is export.ErrComplete unless force is set; its manifest then
+// goes first. Two uploads to one prefix at a time are told: the one that finds the
+// other's shards among its own ends with export.ErrOtherRun, without a manifest.
 func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool) error {
 	if err := shard.Verify(dir); err != nil {
 		return err
@@ -145,28 +162,98 @@ func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool)
 	if there, err := b.Exists(ctx, manifest); err != nil {
 		return storeError(rollout.Where{File: manifest}, "look up", err)
 	} else if there && !force {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{File: manifest}, "the folder is complete").WithFix("choose another prefix or force it")
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: manifest}, "%w", export.ErrComplete).WithFix("choose another prefix or force it")
+	}
+	if err := Remove(ctx, b, manifest); err != nil {
+		return err
 	}
 	for _, s := range m.Shards {
 		key := path.Join(prefix, s.File)
-		if a, err := b.Attributes(ctx, key); err == nil && a.Size == s.Bytes && !force {
+		there, err := Holds(ctx, b, key, s.Bytes, s.SHA256)
+		if err != nil {
+			return err
+		}
+		if there {
 			continue
+		}
+		// Some stores keep an object's digest beside it: what is there goes first, so
+		// that the new digest never stands over the old bytes.
+		if err := Remove(ctx, b, key); err != nil {
+			return err
 		}
 		if err := Put(ctx, b, key, filepath.Join(dir, s.File)); err != nil {
 			return err
 		}
 	}
+	for _, s := range m.Shards {
+		key := path.Join(prefix, s.File)
+		if there, err := Holds(ctx, b, key, s.Bytes, s.SHA256); err != nil {
+			return err
+		} else if !there {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: key}, "%w: another upload has replaced the object", export.ErrOtherRun).
+				WithFix("let one upload at a time write to the prefix, then run this one again")
+		}
+	}
 	return Put(ctx, b, manifest, filepath.Join(dir, shard.ManifestName))
 }
 
-// Put stores a file as the object key, replacing one that exists.
+// digestKey is the metadata of an object that holds the SHA-256 of its bytes.
+const digestKey = "turnpack-sha256"
+
+// Holds says whether the object key is there with the given size and SHA-256, in hex.
+// An object that Put did not store is read to tell.
+func Holds(ctx context.Context, b *blob.Bucket, key string, size int64, sum string) (bool, error) {
+	a, err := b.Attributes(ctx, key)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, storeError(rollout.Where{File: key}, "look up", err)
+	}
+	if a.Size != size {
+		return false, nil
+	}
+	if is, ok := a.Metadata[digestKey]; ok {
+		return is == sum, nil
+	}
+	r, err := b.NewReader(ctx, key, nil)
+	if err != nil {
+		return false, storeError(rollout.Where{File: key}, "read", err)
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return false, storeError(rollout.Where{File: key}, "read", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)) == sum, nil
+}
+
+// Remove removes the object key, if it is there.
+func Remove(ctx context.Context, b *blob.Bucket, key string) error {
+	if err := b.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return storeError(rollout.Where{File: key}, "remove", err)
+	}
+	return nil
+}
+
+// Put stores a file as the object key, replacing one that exists. Its SHA-256 goes
+// into the object's metadata.
 func Put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "open: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if err := b.Upload(ctx, key, f, &blob.WriterOptions{ContentType: "application/octet-stream"}); err != nil {
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "read: %w", err)
+	}
+	o := &blob.WriterOptions{ContentType: "application/octet-stream", Metadata: map[string]string{digestKey: hex.EncodeToString(h.Sum(nil))}}
+	if err := b.Upload(ctx, key, f, o); err != nil {
 		return storeError(rollout.Where{File: key}, "store", err)
 	}
 	return nil
@@ -182,18 +269,6 @@ func Read(ctx context.Context, b *blob.Bucket, key string) ([]byte, error) {
 		return nil, storeError(rollout.Where{File: key}, "read", err)
 	}
 	return text, nil
-}
-
-// Size returns the bytes that the object key has, −1 when there is none.
-func Size(ctx context.Context, b *blob.Bucket, key string) (int64, error) {
-	a, err := b.Attributes(ctx, key)
-	if gcerrors.Code(err) == gcerrors.NotFound {
-		return -1, nil
-	}
-	if err != nil {
-		return 0, storeError(rollout.Where{File: key}, "look up", err)
-	}
-	return a.Size, nil
 }
 
 // First returns the key of an object below prefix, "" when there is none.

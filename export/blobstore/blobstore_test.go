@@ -2,9 +2,14 @@ package blobstore_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,4 +94,151 @@ func TestBuckets(t *testing.T) {
 		require.EqualValues(t, 2, r.Info().Rows)
 		require.NoError(t, b.Close())
 	}
+}
+
+// set makes a shard folder of groups whose tokens follow from salt.
+func set(t *testing.T, groups, salt int) string {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := shard.Create(dir, shard.Options{GroupsPerShard: 2})
+	require.NoError(t, err)
+	for _, r := range rows(groups) {
+		r.IDs = []int32{1, int32(salt), r.IDs[2]}
+		require.NoError(t, s.Write(r))
+	}
+	require.NoError(t, s.Close())
+	return dir
+}
+
+// stands says whether every shard that the manifest under prefix names is as it says.
+func stands(t *testing.T, b *blob.Bucket, prefix string) bool {
+	t.Helper()
+	ctx := context.Background()
+	text, err := blobstore.Read(ctx, b, prefix+"/"+shard.ManifestName)
+	require.NoError(t, err)
+	var m shard.Manifest
+	require.NoError(t, json.Unmarshal(text, &m))
+	for _, s := range m.Shards {
+		data, err := b.ReadAll(ctx, prefix+"/"+s.File)
+		require.NoError(t, err)
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != s.SHA256 {
+			return false
+		}
+	}
+	return true
+}
+
+// However an upload was cut short, and whoever stored the shards that are there, the
+// manifest that stands in the end is that of the shards below it.
+func TestUploadAfterAnother(t *testing.T) {
+	ctx := context.Background()
+	mine, other := set(t, 8, 1), set(t, 8, 2)
+	theirs, err := shard.Read(other)
+	require.NoError(t, err)
+	ours, err := shard.Read(mine)
+	require.NoError(t, err)
+	require.Equal(t, theirs.Shards[0].Bytes, ours.Shards[0].Bytes, "a size tells nothing")
+	for _, url := range []string{"mem://", "file://" + t.TempDir()} {
+		for cut := range 5 {
+			for _, plain := range []bool{false, true} {
+				b, err := blob.OpenBucket(ctx, url)
+				require.NoError(t, err)
+				prefix := fmt.Sprint("p", cut, plain)
+				for _, s := range theirs.Shards[:cut] {
+					file := filepath.Join(other, s.File)
+					if plain {
+						data, err := os.ReadFile(file)
+						require.NoError(t, err)
+						require.NoError(t, b.WriteAll(ctx, prefix+"/"+s.File, data, nil))
+					} else {
+						require.NoError(t, blobstore.Put(ctx, b, prefix+"/"+s.File, file))
+					}
+				}
+				require.NoError(t, blobstore.Upload(ctx, b, prefix, mine, false))
+				require.True(t, stands(t, b, prefix))
+				require.ErrorIs(t, blobstore.Upload(ctx, b, prefix, other, false), export.ErrComplete)
+				require.True(t, stands(t, b, prefix))
+				require.NoError(t, blobstore.Upload(ctx, b, prefix, other, true))
+				require.True(t, stands(t, b, prefix))
+				require.NoError(t, b.Close())
+			}
+		}
+	}
+}
+
+// An upload goes on without sending again what is there.
+func TestUploadGoesOn(t *testing.T) {
+	ctx := context.Background()
+	b, err := blob.OpenBucket(ctx, "mem://")
+	require.NoError(t, err)
+	defer b.Close() //nolint:errcheck // in memory
+	dir := set(t, 8, 1)
+	m, err := shard.Read(dir)
+	require.NoError(t, err)
+	require.NoError(t, blobstore.Put(ctx, b, "p/"+m.Shards[0].File, filepath.Join(dir, m.Shards[0].File)))
+	before, err := b.Attributes(ctx, "p/"+m.Shards[0].File)
+	require.NoError(t, err)
+	require.NoError(t, blobstore.Upload(ctx, b, "p", dir, false))
+	after, err := b.Attributes(ctx, "p/"+m.Shards[0].File)
+	require.NoError(t, err)
+	require.Equal(t, before.ModTime, after.ModTime)
+	require.True(t, stands(t, b, "p"))
+}
+
+// A forced upload that is cut short leaves no manifest over shards of another set,
+// wherever it stops.
+func TestForcedUploadCutShort(t *testing.T) {
+	first, second := set(t, 8, 1), set(t, 8, 2)
+	whole := false
+	for after := 0; !whole; after++ {
+		b, err := blob.OpenBucket(context.Background(), "mem://")
+		require.NoError(t, err)
+		require.NoError(t, blobstore.Upload(context.Background(), b, "p", first, false))
+		ctx, cancel := context.WithCancel(context.Background())
+		whole = blobstore.Upload(&cutting{Context: ctx, after: after, cancel: cancel}, b, "p", second, true) == nil
+		there, err := b.Exists(context.Background(), "p/"+shard.ManifestName)
+		require.NoError(t, err)
+		if there {
+			require.True(t, stands(t, b, "p"), "cut after %d", after)
+		} else {
+			require.NoError(t, blobstore.Upload(context.Background(), b, "p", second, false))
+			require.True(t, stands(t, b, "p"))
+		}
+		require.NoError(t, b.Close())
+		cancel()
+	}
+}
+
+// cutting ends after it was asked so many times.
+type cutting struct {
+	context.Context
+	after  int
+	cancel func()
+}
+
+func (c *cutting) Err() error {
+	if c.after--; c.after < 0 {
+		c.cancel()
+	}
+	return c.Context.Err()
+}
+
+func TestAbortedObject(t *testing.T) {
+	ctx := context.Background()
+	b, err := blob.OpenBucket(ctx, "mem://")
+	require.NoError(t, err)
+	defer b.Close() //nolint:errcheck // in memory
+	w, err := blobstore.Create(ctx, b, "a", export.Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rows(1)[0]))
+	require.Error(t, w.Flush())
+	require.NoError(t, w.Abort())
+	require.NoError(t, w.Abort())
+	require.ErrorIs(t, w.Close(), export.ErrAborted)
+	there, err := b.Exists(ctx, "a")
+	require.NoError(t, err)
+	require.False(t, there)
+	require.NoError(t, b.WriteAll(ctx, "a", nil, nil))
+	_, err = blobstore.Create(ctx, b, "a", export.Options{})
+	require.ErrorIs(t, err, export.ErrExists)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -109,7 +110,7 @@ func Read(dir string) (*Manifest, error) {
 		return nil, err
 	}
 	if !found {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "there is no %s: the folder is not complete", ManifestName).
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "there is no %s: %w", ManifestName, export.ErrUnfinished).
 			WithFix("run the job again with the same input and options; it goes on where it stopped")
 	}
 	return m, nil

@@ -6,13 +6,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // Create starts or goes on with the folder dir, which must exist. A complete
-// folder, or one begun with other options, is refused unless Options.Force is
-// set; so is a folder that another writer has open, in any case.
+// folder (export.ErrComplete), one begun with other options (export.ErrOtherRun) and
+// one that holds files of no run (export.ErrExists) are refused unless Options.Force
+// is set; so is a folder that another writer has open (export.ErrLocked), in any case.
 func Create(dir string, o Options) (*Set, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -32,7 +34,7 @@ func Create(dir string, o Options) (*Set, error) {
 }
 
 func busy(dir string) error {
-	return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "another writer has the folder open").
+	return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "%w", export.ErrLocked).
 		WithFix("wait for it or choose another folder; if none runs, remove %s", lockName)
 }
 
@@ -56,9 +58,9 @@ func (s *Set) begin() error {
 			return err
 		}
 	case complete && !(unfinished && p.Options == digest):
-		return rollout.Errorf(rollout.KindInput, where, "the folder is complete").WithFix("choose another folder or set Options.Force")
+		return rollout.Errorf(rollout.KindInput, where, "%w", export.ErrComplete).WithFix("choose another folder or set Options.Force")
 	case unfinished && p.Options != digest:
-		return rollout.Errorf(rollout.KindInput, where, "the folder was begun with other options").
+		return rollout.Errorf(rollout.KindInput, where, "%w", export.ErrOtherRun).
 			WithFix("run with the options it was begun with, choose another folder or set Options.Force")
 	case unfinished:
 		// Killed between manifest and the end: the manifest is written again.
@@ -75,7 +77,7 @@ func (s *Set) begin() error {
 		s.resumed = len(s.progress.Shards)
 	default:
 		if _, err := os.Lstat(s.path(s.opts.name(0))); err == nil {
-			return rollout.Errorf(rollout.KindInput, where, "%s is there and belongs to no run", s.opts.name(0)).
+			return rollout.Errorf(rollout.KindInput, where, "%w: %s is there and belongs to no run", export.ErrExists, s.opts.name(0)).
 				WithFix("choose another folder, or set Options.Force to replace it")
 		}
 	}

@@ -244,13 +244,17 @@ func (s *Set) Close() error {
 	return errors.Join(s.err, s.leave())
 }
 
-// Abort drops the shard that is open and frees the folder; the shards that are
-// done stay for a later run. After Close it does nothing.
+// Abort drops the shard that is open and frees the folder, without a manifest: the
+// shards that are done stay for a later run, and the folder says that it is not
+// finished. After Close it does nothing; a Close after it returns export.ErrAborted.
 func (s *Set) Abort() error {
 	if s.lock == nil || s.done {
 		return nil
 	}
 	s.done = true
+	if s.err == nil {
+		s.err = export.ErrAborted
+	}
 	return s.leave()
 }
 

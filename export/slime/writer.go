@@ -174,7 +174,8 @@ func (w *Writer) sample(s *rollout.Sample) {
 	p.op('u', 'u')
 }
 
-// Close ends the file and makes it visible; after an error it removes it.
+// Close ends the file and makes it visible; after an error it removes it, and after
+// Abort it returns export.ErrAborted.
 func (w *Writer) Close() error {
 	if w.check == nil {
 		return zeroWriter()
@@ -212,10 +213,13 @@ func (w *Writer) finish() error {
 
 // Abort drops the file; after Close it does nothing.
 func (w *Writer) Abort() error {
-	if w.closed {
+	if w.check == nil || w.closed {
 		return nil
 	}
 	w.closed = true
+	if w.err == nil {
+		w.err = export.ErrAborted
+	}
 	if w.file == nil {
 		return nil
 	}

@@ -36,9 +36,9 @@ func TestCreateSweeps(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
 	}
 	path := filepath.Join(dir, "a.parquet")
-	first, err := atomic.Create(path, false)
+	first, err := atomic.Create(path, true)
 	require.NoError(t, err)
-	second, err := atomic.Create(path, false)
+	second, err := atomic.Create(path, true)
 	require.NoError(t, err)
 	require.Len(t, names(t, dir), len(others)+2, "two that are being written")
 	require.Subset(t, names(t, dir), others)

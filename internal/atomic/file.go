@@ -15,11 +15,19 @@ import (
 // TempSuffix ends the name of a file that is being written.
 const TempSuffix = ".partial"
 
+// FlushedSuffix ends the name of a file that is being written and that Flush shows.
+const FlushedSuffix = ".flushed"
+
+// ErrExists is the cause of the error about an output that is there already.
+var ErrExists = errors.New("the output exists")
+
 // File is a temporary file that Commit turns into its path.
 type File struct {
-	f    *os.File
-	path string
-	done bool
+	f     *os.File
+	path  string
+	name  string // that it has now
+	force bool
+	done  bool
 }
 
 // Create starts path, and removes what killed writers of it left. An output that
@@ -33,16 +41,24 @@ func Create(path string, force bool) (*File, error) {
 	case err == nil && info.IsDir():
 		return nil, rollout.Errorf(rollout.KindInput, where, "the output is a folder").WithFix("give the path of a file")
 	case err == nil && !force:
-		return nil, rollout.Errorf(rollout.KindInput, where, "the output exists").WithFix("choose another name or force it")
+		return nil, exists(path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, Locate(where, err)
+	}
+	if _, err := os.Lstat(path + FlushedSuffix); err == nil && !force {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path + FlushedSuffix}, "%w: an unfinished file of another writer", ErrExists).
+			WithFix("if none is at work read what it holds, then move or remove it, or force the output")
 	}
 	Sweep(filepath.Dir(path), filepath.Base(path))
 	f, err := createTemp(path)
 	if err != nil {
 		return nil, Locate(where, err)
 	}
-	return &File{f: f, path: path}, nil
+	return &File{f: f, path: path, name: f.Name(), force: force}, nil
+}
+
+func exists(path string) error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "%w", ErrExists).WithFix("choose another name or force it")
 }
 
 // Write appends b.
@@ -54,7 +70,38 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Flush makes what was written durable, and the first time shows the file as its path
+// with FlushedSuffix, where a killed writer leaves it.
+func (f *File) Flush() error {
+	if f.done {
+		return nil
+	}
+	err := f.f.Sync()
+	if shown := f.path + FlushedSuffix; err == nil && f.name != shown {
+		if err = f.f.Chmod(0o644); err == nil {
+			err = f.move(shown)
+		}
+		if err == nil {
+			f.name, err = shown, SyncDir(filepath.Dir(shown))
+		}
+	}
+	if err != nil {
+		return Locate(rollout.Where{File: f.path}, err)
+	}
+	return nil
+}
+
+// move gives the file the name to; without force it replaces nothing.
+func (f *File) move(to string) error {
+	if f.force {
+		return os.Rename(f.name, to)
+	}
+	return link(f.name, to)
+}
+
 // Commit flushes the file and moves it to its path; on an error it removes it.
+// Without force it replaces nothing: of several writers that began on one path the
+// first to commit wins and the others get ErrExists.
 func (f *File) Commit() error {
 	if f.done {
 		return nil
@@ -73,10 +120,47 @@ func (f *File) finish() error {
 	if err := f.f.Sync(); err != nil {
 		return err
 	}
-	if err := publish(f.f, f.path); err != nil {
+	if err := publish(f.f, func() error { return f.move(f.path) }); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(f.path))
+}
+
+// link gives the file from the name to, unless something has it. A second link does
+// that in one step; where the file system knows none, a claim on the name keeps other
+// writers out.
+func link(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil {
+		return os.Remove(from)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		err = claimed(from, to)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return exists(to)
+	}
+	return err
+}
+
+// claimed renames from to to, which must not be there, while it holds the name.
+func claimed(from, to string) error {
+	name := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".0"+TempSuffix)
+	claim, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) && removeIdle(name) { // a killed writer's
+		claim, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(os.Remove(name), claim.Close()) }()
+	if !hold(claim) {
+		return fs.ErrExist // a sweep took it from us, and may let another in
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to)
 }
 
 // Abort removes the temporary file; after Commit it does nothing.
@@ -86,8 +170,8 @@ func (f *File) Abort() error {
 	}
 	f.done = true
 	_ = f.f.Close()
-	if err := os.Remove(f.f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Locate(rollout.Where{File: f.f.Name()}, err)
+	if err := os.Remove(f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Locate(rollout.Where{File: f.name}, err)
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ func hold(*os.File) bool { return true }
 // removeIdle removes a file that nobody has open, where the system sees to that.
 func removeIdle(path string) bool { return runtime.GOOS == "windows" && os.Remove(path) == nil }
 
-func publish(f *os.File, path string) error {
+func publish(f *os.File, place func() error) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return place()
 }

@@ -32,7 +32,7 @@ func removeIdle(path string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && named(f) && os.Remove(path) == nil
 }
 
-// publish moves a file to path and closes it, in this order: nobody else ever holds it.
-func publish(f *os.File, path string) error {
-	return errors.Join(os.Rename(f.Name(), path), f.Close())
+// publish places a file and closes it, in this order: nobody else ever holds it.
+func publish(f *os.File, place func() error) error {
+	return errors.Join(place(), f.Close())
 }

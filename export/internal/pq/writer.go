@@ -283,6 +283,16 @@ func (w *Writer) Close(kv []KV) error {
 	return w.err
 }
 
+// Flush writes a footer for the row groups so far, by which the bytes up to it are a
+// whole file. The footers of Flush stay in the file; readers of a later one pass them
+// over.
+func (w *Writer) Flush(kv []KV) error {
+	if w.err == nil && !w.closed {
+		w.err = w.finish(kv)
+	}
+	return w.err
+}
+
 func (w *Writer) finish(kv []KV) error {
 	m, err := w.meta.Snapshot()
 	if err != nil {
