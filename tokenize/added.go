@@ -130,8 +130,12 @@ func (l *folder) configured(config *tokenizerConfig) (described, named []addedEn
 			return nil, nil, err
 		}
 		byID = map[string]addedEntry{}
+		isNamed := map[string]bool{}
+		for _, a := range named {
+			isNamed[a.Content] = true
+		}
 		for content, id := range older {
-			special := slices.ContainsFunc(named, func(a addedEntry) bool { return a.Content == content })
+			special := isNamed[content]
 			byID[strconv.Itoa(id)] = addedEntry{Content: content, Normalized: !special, Special: special}
 		}
 	}

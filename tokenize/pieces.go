@@ -47,23 +47,30 @@ type addedTokens struct {
 	text map[rollout.TokenID]bool
 	// longest is the longest added token in bytes: how far a match may look ahead.
 	longest int
-	byEnd   map[byte][]AddedToken // by last byte
+	// byContent holds the tokens by what they are spelled like, and lengths the
+	// different lengths of those that end with a byte.
+	byContent map[string]AddedToken
+	lengths   [256][]int
 	// cuts finds the tokens behind which text is encoded by itself.
 	cuts *AddedMatcher
 }
 
 func newAddedTokens(tok Tokenizer) (*addedTokens, error) {
 	v := tok.Vocab()
-	t := &addedTokens{byID: map[rollout.TokenID]AddedToken{}, text: map[rollout.TokenID]bool{}, is: make([]uint64, v.Size()/64+1), byEnd: map[byte][]AddedToken{}}
+	t := &addedTokens{byID: map[rollout.TokenID]AddedToken{}, text: map[rollout.TokenID]bool{}, is: make([]uint64, v.Size()/64+1), byContent: map[string]AddedToken{}}
 	added := v.Added()
+	alone := standAlone(added)
 	var plain Encoding
 	var cuts []AddedToken
-	for _, a := range added {
+	for i, a := range added {
 		t.byID[a.ID] = a
 		t.is[a.ID/64] |= 1 << (a.ID % 64)
 		t.longest = max(t.longest, len(a.Content))
 		if n := len(a.Content); n > 0 {
-			t.byEnd[a.Content[n-1]] = append(t.byEnd[a.Content[n-1]], a)
+			t.byContent[a.Content] = a
+			if last := &t.lengths[a.Content[n-1]]; !slices.Contains(*last, n) {
+				*last = append(*last, n)
+			}
 		}
 		if !a.Special {
 			plain.Reset()
@@ -74,7 +81,7 @@ func newAddedTokens(tok Tokenizer) (*addedTokens, error) {
 				t.text[a.ID] = true
 			}
 		}
-		if a.Special && !a.RStrip && !a.SingleWord && !a.Normalized && standsAlone(a, added) {
+		if a.Special && !a.RStrip && !a.SingleWord && !a.Normalized && alone[i] {
 			cuts = append(cuts, a)
 		}
 	}
@@ -87,22 +94,6 @@ func (t *addedTokens) find(id rollout.TokenID) (AddedToken, bool) {
 		return AddedToken{}, false
 	}
 	return t.byID[id], true
-}
-
-// standsAlone says that a is found wherever its text stands, so that the text
-// behind it encodes by itself: no added token holds or overlaps it.
-func standsAlone(a AddedToken, added []AddedToken) bool {
-	for _, b := range added {
-		if b.ID != a.ID && strings.Contains(b.Content, a.Content) {
-			return false
-		}
-		for k := 1; k < len(a.Content); k++ {
-			if strings.HasSuffix(b.Content, a.Content[:k]) {
-				return false
-			}
-		}
-	}
-	return len(a.Content) > 0
 }
 
 // pieceEncoder turns rendered text into columns. It belongs to one goroutine.
@@ -212,8 +203,12 @@ func (p *pieceEncoder) tokenBefore(r *rendering, at int, strips bool) bool {
 	if at == 0 {
 		return false
 	}
-	for _, t := range p.byEnd[r.text[at-1]] {
-		if (t.RStrip || !strips) && strings.HasSuffix(r.text[:at], t.Content) && (p.specials == SpecialsParity || p.trusted(r, r.after(at-len(t.Content)), at, t)) {
+	for _, n := range p.lengths[r.text[at-1]] {
+		if n > at {
+			continue
+		}
+		t, ok := p.byContent[r.text[at-n:at]]
+		if ok && (t.RStrip || !strips) && (p.specials == SpecialsParity || p.trusted(r, r.after(at-len(t.Content)), at, t)) {
 			return true
 		}
 	}
