@@ -83,7 +83,7 @@ var zeros = []any{
 	&rollout.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
 	&tokenize.Certificate{}, &tokenize.Counter{}, &tokenize.Encoder{}, &tokenize.Model{}, &tokenize.Options{}, &tokenize.Report{}, &tokenize.Text{},
-	&bpe.Stream{}, &bpe.Tokenizer{},
+	&bpe.Tokenizer{},
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Growing{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&engine.AddedMatcher{}, &engine.Encoding{},
 	&lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},

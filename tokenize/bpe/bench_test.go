@@ -206,30 +206,6 @@ func BenchmarkPathological(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadCompiled measures the compiled form in memory and in a file.
-func BenchmarkLoadCompiled(b *testing.B) {
-	data, err := load(b, "qwen3").AppendCompiled(nil)
-	require.NoError(b, err)
-	file := filepath.Join(b.TempDir(), "qwen3.tpk")
-	require.NoError(b, os.WriteFile(file, data, 0o600))
-	for name, open := range map[string]func() error{
-		"memory": func() error { _, err := bpe.ParseCompiled("qwen3", data); return err },
-		"file":   func() error { _, err := bpe.Open(file); return err },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			start := kit.CPUTime()
-			for range b.N {
-				if err := open(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric((kit.CPUTime()-start).Seconds()*1e3/float64(b.N), "cpu-ms/op")
-			b.ReportMetric(float64(len(data)), "file-bytes")
-		})
-	}
-}
-
 func BenchmarkLoad(b *testing.B) {
 	for _, name := range []string{"qwen3", "gptoss"} {
 		def := kit.Tokenizer(b, name)

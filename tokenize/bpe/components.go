@@ -49,6 +49,9 @@ type patternFile struct {
 }
 
 func (l *loader) component(field string, raw json.RawMessage) (*component, error) {
+	if l.parts++; l.parts > maxParts {
+		return nil, l.damaged(field, "the file has more than %d components", maxParts)
+	}
 	c := &component{}
 	if err := json.Unmarshal(raw, c); err != nil {
 		return nil, l.damaged(field, "the component cannot be read: %w", err)
@@ -111,6 +114,7 @@ func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer,
 		}
 		return norm.Prepend(*c.Prepend), nil
 	case "ByteLevel":
+		l.spelled = true
 		return norm.ByteSpelling{}, nil
 	case "Replace":
 		n, err := l.replace(field, c)
@@ -122,11 +126,11 @@ func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer,
 	return nil, l.refuse(field, "the normalizer %q", c.Type)
 }
 
-// rewrites refuses a component that goes over all characters behind a Replace
+// rewrites refuses a component that goes over all characters after a Replace
 // that may put some where the text has none.
 func (l *loader) rewrites(field string, c *component) error {
 	if l.inserts {
-		return l.refuse(field, "%s behind a Replace of what can be nothing: the reference loses count of the characters, and some texts", c.Type)
+		return l.refuse(field, "%s after a Replace of what can be nothing: the reference loses count of the characters, and some texts", c.Type)
 	}
 	return nil
 }
@@ -139,9 +143,10 @@ func (l *loader) replace(field string, c *component) (norm.Normalizer, error) {
 	case c.Pattern.String != nil && *c.Pattern.String != "":
 		return norm.ReplaceString{Old: *c.Pattern.String, New: *c.Content}, nil
 	case c.Pattern.Regex != nil:
+		l.timed = true
 		re, err := rx.Compile(l.u, *c.Pattern.Regex, rx.Onig)
 		if err != nil {
-			return nil, l.refuse(field+"/pattern", "the regular expression %q: %w", *c.Pattern.Regex, err)
+			return nil, l.refuse(field+"/pattern", "the regular expression %.200q: %w", *c.Pattern.Regex, err)
 		}
 		return norm.ReplacePattern{Pattern: re, New: *c.Content}, nil
 	}
@@ -258,9 +263,10 @@ func (l *loader) split(field string, c *component, out *cutter) error {
 		out.add(pretok.Pieces{Splitter: known})
 		return nil
 	}
+	l.timed = true
 	re, err := rx.Compile(l.u, pattern, rx.Onig)
 	if err != nil {
-		return l.refuse(field+"/pattern", "the regular expression %q: %w", pattern, err)
+		return l.refuse(field+"/pattern", "the regular expression %.200q: %w", pattern, err)
 	}
 	out.add(pretok.Split{Pattern: re, Behavior: b, Invert: c.Invert})
 	return nil
@@ -318,8 +324,8 @@ type trimmer struct {
 	prefixSpace bool
 }
 
-// postProcessor reads what is left of a post-processor when no tokens are put in
-// front or behind: ByteLevel and Roberta may trim offsets.
+// postProcessor reads what is left of a post-processor when no tokens are put
+// before or after: ByteLevel and Roberta may trim offsets.
 func (l *loader) postProcessor(field string, raw json.RawMessage) ([]trimmer, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -348,21 +354,4 @@ func (l *loader) postProcessor(field string, raw json.RawMessage) ([]trimmer, er
 		return nil, l.refuse(field, "the post-processor %q", c.Type)
 	}
 	return nil, nil
-}
-
-// spells reports whether a normalizer writes bytes as characters.
-func (l *loader) spells(raw json.RawMessage) bool {
-	if isNull(raw) {
-		return false
-	}
-	c, err := l.component("", raw)
-	if err != nil {
-		return false
-	}
-	for _, r := range c.Normalizers {
-		if l.spells(r) {
-			return true
-		}
-	}
-	return c.Type == "ByteLevel"
 }

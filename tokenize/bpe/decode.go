@@ -1,7 +1,6 @@
 package bpe
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -26,15 +25,20 @@ func (t *Tokenizer) Decode(ids []rollout.TokenID) (string, error) {
 		}
 		return lossy(buf), nil
 	}
-	tokens := make([]string, len(ids))
+	tokens, room := make([]string, len(ids)), growthSlack
 	for i, id := range ids {
 		b, ok := t.facts.printing(id)
 		if !ok {
 			return "", unknownID(id, i)
 		}
 		tokens[i] = string(b)
+		room += growth * len(b)
 	}
-	return t.decoder.decode(tokens), nil
+	text, err := t.decoder.decode(tokens, room)
+	if err != nil {
+		return "", rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "the ids cannot be decoded: %w", err)
+	}
+	return text, nil
 }
 
 func unknownID(id rollout.TokenID, i int) error {
@@ -89,20 +93,25 @@ func (b *byteTable) append(dst []byte, ids []rollout.TokenID) ([]byte, error) {
 
 // step turns a list of tokens into another.
 type step interface {
-	apply(tokens []string) []string
+	// apply fails where the tokens together would have more than most bytes, which
+	// only steps that put in text look at.
+	apply(tokens []string, most int) ([]string, error)
 }
 
 // chain is a decoder; an empty one joins tokens with spaces.
 type chain []step
 
-func (c chain) decode(tokens []string) string {
+func (c chain) decode(tokens []string, most int) (string, error) {
 	if len(c) == 0 {
-		return strings.Join(tokens, " ")
+		return strings.Join(tokens, " "), nil
 	}
 	for _, s := range c {
-		tokens = s.apply(tokens)
+		var err error
+		if tokens, err = s.apply(tokens, most); err != nil {
+			return "", err
+		}
 	}
-	return strings.Join(tokens, "")
+	return strings.Join(tokens, ""), nil
 }
 
 // spells reports whether the chain takes byte-level spellings.
@@ -150,7 +159,7 @@ type (
 	suffixStep struct{ suffix string }
 )
 
-func (byteLevelStep) apply(tokens []string) []string {
+func (byteLevelStep) apply(tokens []string, _ int) ([]string, error) {
 	var buf []byte
 	for _, s := range tokens {
 		var ok bool
@@ -158,7 +167,7 @@ func (byteLevelStep) apply(tokens []string) []string {
 			buf = append(buf, s...)
 		}
 	}
-	return []string{lossy(buf)}
+	return []string{lossy(buf)}, nil
 }
 
 func fallbackByte(s string) (byte, bool) {
@@ -169,7 +178,7 @@ func fallbackByte(s string) (byte, bool) {
 	return byte(v), err == nil
 }
 
-func (byteFallbackStep) apply(tokens []string) []string {
+func (byteFallbackStep) apply(tokens []string, _ int) ([]string, error) {
 	out := make([]string, 0, len(tokens))
 	var group []byte
 	flush := func() {
@@ -185,7 +194,7 @@ func (byteFallbackStep) apply(tokens []string) []string {
 		out = append(out, s)
 	}
 	flush()
-	return out
+	return out, nil
 }
 
 // fallbackText is what a run of byte tokens stands for: its text, or one U+FFFD
@@ -204,9 +213,11 @@ func fallbackText(group []byte) []string {
 	return bad
 }
 
-func (fuseStep) apply(tokens []string) []string { return []string{strings.Join(tokens, "")} }
+func (fuseStep) apply(tokens []string, _ int) ([]string, error) {
+	return []string{strings.Join(tokens, "")}, nil
+}
 
-func (s stripStep) apply(tokens []string) []string {
+func (s stripStep) apply(tokens []string, _ int) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
 		for n := 0; n < s.start; n++ {
@@ -225,22 +236,23 @@ func (s stripStep) apply(tokens []string) []string {
 		}
 		out[i] = t
 	}
-	return out
+	return out, nil
 }
 
-func (r replaceStep) apply(tokens []string) []string {
+func (r replaceStep) apply(tokens []string, most int) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
-		out[i] = t
-		text := norm.Text{Buf: []byte(t)}
-		if err := r.n.Apply(nil, &text); err == nil {
-			out[i] = string(text.Buf)
+		text := norm.Text{Buf: []byte(t), Most: max(1, most)}
+		if err := r.n.Apply(nil, &text); err != nil {
+			return nil, err
 		}
+		out[i] = string(text.Buf)
+		most -= len(text.Buf)
 	}
-	return out
+	return out, nil
 }
 
-func (m metaStep) apply(tokens []string) []string {
+func (m metaStep) apply(tokens []string, _ int) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
 		with := " "
@@ -249,10 +261,10 @@ func (m metaStep) apply(tokens []string) []string {
 		}
 		out[i] = strings.ReplaceAll(t, m.mark, with)
 	}
-	return out
+	return out, nil
 }
 
-func (s suffixStep) apply(tokens []string) []string {
+func (s suffixStep) apply(tokens []string, most int) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
 		with := " "
@@ -260,8 +272,11 @@ func (s suffixStep) apply(tokens []string) []string {
 			with = ""
 		}
 		out[i] = strings.ReplaceAll(t, s.suffix, with)
+		if most -= len(out[i]); most < 0 {
+			return nil, norm.ErrTooLong
+		}
 	}
-	return out
+	return out, nil
 }
 
 func (l *loader) decoder(field string, raw json.RawMessage) (chain, error) {
@@ -314,154 +329,4 @@ func (l *loader) decoder(field string, raw json.RawMessage) (chain, error) {
 		return chain{replaceStep{n}}, nil
 	}
 	return nil, l.refuse(field, "the decoder %q", c.Type)
-}
-
-// Stream decodes ids as they arrive. What Write returns, joined, and then Close,
-// is what Decode returns for all the ids; bytes that may be the beginning of a
-// character are held back.
-type Stream struct {
-	t     *Tokenizer
-	n     int
-	held  []byte            // bytes of an unfinished character
-	wait  []rollout.TokenID // ids whose text is not settled yet
-	steps []step
-	group []byte
-	strip *stripStep
-	left  int
-}
-
-// NewStream begins a stream.
-func (t *Tokenizer) NewStream() *Stream {
-	s := &Stream{t: t}
-	s.plan()
-	return s
-}
-
-// Write takes the next ids and returns the text that is settled by now. An id
-// outside the vocabulary is an error; the ids before it count.
-func (s *Stream) Write(ids ...rollout.TokenID) (string, error) {
-	if err := s.t.made(); err != nil {
-		return "", err
-	}
-	var out bytes.Buffer
-	for _, id := range ids {
-		spelling, ok := s.t.facts.printing(id)
-		if !ok {
-			return out.String(), unknownID(id, s.n)
-		}
-		s.n++
-		switch {
-		case s.t.bytes != nil:
-			s.held, _ = s.t.bytes().append(s.held, []rollout.TokenID{id})
-			done := len(s.held) - unfinished(s.held)
-			out.WriteString(lossy(s.held[:done]))
-			s.held = append(s.held[:0], s.held[done:]...)
-		case s.steps != nil:
-			out.WriteString(s.token(string(spelling)))
-		default:
-			s.wait = append(s.wait, id)
-		}
-	}
-	return out.String(), nil
-}
-
-// Close returns what was held back and makes s ready for another text.
-func (s *Stream) Close() string {
-	if s.t.made() != nil {
-		return ""
-	}
-	var text string
-	switch {
-	case s.t.bytes != nil:
-		text = lossy(s.held)
-	case s.steps != nil:
-		text = s.settle(strings.Join(fallbackText(s.group), ""))
-	default:
-		text, _ = s.t.Decode(s.wait) // Write has looked up every id
-	}
-	*s = Stream{t: s.t}
-	s.plan()
-	return text
-}
-
-// unfinished is the length of the beginning of a character at the end of b.
-func unfinished(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if c := b[len(b)-n]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
-}
-
-// plan finds out whether the decoder works token by token: replacements, then
-// byte fallback, fusing and stripping at the start.
-func (s *Stream) plan() {
-	steps := []step{}
-	fused := false
-	for _, d := range s.t.decoder {
-		switch d := d.(type) {
-		case replaceStep:
-			if fused || len(steps) > 0 && isFallback(steps[len(steps)-1]) {
-				return
-			}
-		case byteFallbackStep:
-			if fused {
-				return
-			}
-		case fuseStep:
-			fused = true
-			continue
-		case stripStep:
-			if !fused || d.stop != 0 || s.strip != nil {
-				return
-			}
-			s.strip, s.left = &d, d.start
-			continue
-		default:
-			return
-		}
-		steps = append(steps, d)
-	}
-	if len(s.t.decoder) > 0 {
-		s.steps = steps
-	}
-}
-
-func isFallback(s step) bool {
-	_, ok := s.(byteFallbackStep)
-	return ok
-}
-
-func (s *Stream) token(token string) string {
-	for _, d := range s.steps {
-		if isFallback(d) {
-			if b, ok := fallbackByte(token); ok {
-				s.group = append(s.group, b)
-				return ""
-			}
-			token = strings.Join(fallbackText(s.group), "") + token
-			s.group = s.group[:0]
-			continue
-		}
-		token = d.apply([]string{token})[0]
-	}
-	return s.settle(token)
-}
-
-// settle strips the start of the whole text.
-func (s *Stream) settle(text string) string {
-	for s.strip != nil && s.left > 0 && text != "" {
-		r, size := utf8.DecodeRuneInString(text)
-		if r != s.strip.content {
-			s.left = 0
-			break
-		}
-		text = text[size:]
-		s.left--
-	}
-	return text
 }

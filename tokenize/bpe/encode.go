@@ -3,12 +3,14 @@ package bpe
 import (
 	"math"
 	"slices"
+	"time"
 	"unicode/utf8"
 	"unsafe"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/rx"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
@@ -71,6 +73,8 @@ type encoder struct {
 	first    int    // len(ids) when the call began
 	text     string // given to Encode
 	settled  bool   // the normalizer changes nothing in it
+	grown    int    // bytes that normalizing and splitting have made so far
+	began    time.Time
 	own      []rollout.TokenID
 	entry    *encoder // of a segment by itself
 
@@ -106,6 +110,9 @@ func (e *encoder) run(text string, opts engine.EncodeOptions) error {
 	}
 	t := e.t
 	e.text = text
+	if t.timed {
+		e.began = time.Now()
+	}
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	valid := false
 	if f, ok := t.normalizer.(norm.Form); ok {
@@ -160,8 +167,13 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 	t := e.t
 	e.seg = e.src.Slice(a, b)
 	if t.normalizer != nil && !e.settled {
+		e.seg.Most = e.room()
 		if err := t.normalizer.Apply(t.u, &e.seg); err != nil {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Byte: rollout.At(a)}, "the text cannot be normalised: %w", err)
+		}
+		e.grown += len(e.seg.Buf)
+		if err := e.inTime(); err != nil {
+			return err
 		}
 	}
 	if t.lateMatcher.Len() == 0 {
@@ -184,6 +196,29 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 	return nil
 }
 
+const (
+	// growth and growthSlack bound what normalizing and splitting make of a text (and
+	// decoding of its tokens), at each step: so many times its bytes, and some more.
+	// No published tokenizer comes near; a few lines of tokenizer.json could ask for
+	// any number.
+	growth      = 16
+	growthSlack = 64 << 10
+)
+
+// inTime is an error where a tokenizer whose patterns may backtrack takes too long.
+// A pattern that does has its own bound for each match; this one is for a text of
+// many sections.
+func (e *encoder) inTime() error {
+	most := 2*time.Second + time.Duration(len(e.text))*rx.TimePerByte
+	if !e.t.timed || time.Since(e.began) < most {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "encoding %d bytes takes more than %v: %w", len(e.text), most, rx.ErrTooComplex)
+}
+
+// room is how many bytes the text may still grow to.
+func (e *encoder) room() int { return max(1, len(e.text)*growth+growthSlack-e.grown) }
+
 // encode cuts a text without added tokens into pieces and encodes each.
 func (e *encoder) encode(text norm.Text) error {
 	t := e.t
@@ -191,12 +226,27 @@ func (e *encoder) encode(text norm.Text) error {
 		e.scan(&text)
 		return nil
 	}
+	text.Most = e.room()
 	e.pieces = append(e.pieces[:0], text)
 	var err error
+	total := 0
 	for _, s := range t.stages {
-		if e.pieces, err = s.Apply(t.u, e.pieces); err != nil {
+		if e.pieces, err = s.Apply(t.u, e.pieces); err == nil {
+			total = 0
+			for i := range e.pieces {
+				total += len(e.pieces[i].Buf)
+			}
+			if total > text.Most {
+				err = norm.ErrTooLong
+			}
+		}
+		if err != nil {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "the text cannot be split: %w", err)
 		}
+	}
+	e.grown += total
+	if err := e.inTime(); err != nil {
+		return err
 	}
 	for i := range e.pieces {
 		p := &e.pieces[i]

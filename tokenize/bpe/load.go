@@ -2,6 +2,7 @@ package bpe
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,15 +16,15 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
-	"github.com/turnpack/turnpack/tokenize/bpe/internal/tjson"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Open loads a tokenizer from a tokenizer.json or compiled file, from a rank file of
+// Open loads a tokenizer from a tokenizer.json file, from a rank file of
 // tiktoken (*.model, *.tiktoken, with tokenizer_config.json beside it), or from a
 // model folder that has one of them; tokenizer.json goes first.
 func Open(name string) (*Tokenizer, error) {
@@ -53,9 +54,6 @@ func Open(name string) (*Tokenizer, error) {
 		}
 		return ParseTiktoken(name, Tiktoken{Ranks: data, Config: config})
 	}
-	if IsCompiled(data) {
-		return ParseCompiled(name, data)
-	}
 	return Parse(name, data)
 }
 
@@ -82,7 +80,19 @@ type loader struct {
 	file    string
 	u       *uni.Tables
 	inserts bool // the normalizer may insert characters that have no origin
+	spelled bool // the normalizer writes bytes as characters
+	parts   int  // components read so far
+	timed   bool // some component matches a pattern that may backtrack
 }
+
+const (
+	// maxParts bounds the normalizers, pre-tokenizers, post-processors and decoders of
+	// a file together; published ones have up to a dozen.
+	maxParts = 256
+	// maxAddedBytes bounds the added tokens of a file together. A search tree of them
+	// takes up to 200 times as much memory.
+	maxAddedBytes = 4 << 20
+)
 
 func (l *loader) where(field string) rollout.Where {
 	return rollout.Where{File: l.file, Field: field}
@@ -104,63 +114,31 @@ func (l *loader) parse(data []byte, digest string) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
 		return nil, l.damaged("", "the file is not valid UTF-8")
 	}
-	s := tjson.New(data)
-	var sec source
-	var merr error
-	s.Object(func(key []byte) {
-		switch string(key) {
-		case "added_tokens":
-			sec.Added = bytes.Clone(s.Raw())
-		case "normalizer":
-			sec.Normalizer = bytes.Clone(s.Raw())
-		case "pre_tokenizer":
-			sec.PreTokenizer = bytes.Clone(s.Raw())
-		case "post_processor":
-			sec.PostProcessor = bytes.Clone(s.Raw())
-		case "decoder":
-			sec.Decoder = bytes.Clone(s.Raw())
-		case "model":
-			sec.Model, merr = l.readModel(s)
-			if merr != nil {
-				s.Fail("%v", merr)
-			}
-		default:
-			s.Raw()
-		}
-	})
-	s.End()
-	if merr != nil {
-		return nil, merr
+	var doc jsonscan.Doc
+	file, err := doc.Parse(data, jsonscan.Options{})
+	if err != nil || file.Kind() != jsonscan.Object {
+		return nil, l.damaged("", "the file is not a tokenizer.json: %w", cmp.Or(err, errors.New("it is no object")))
 	}
-	if err := s.Err(); err != nil {
-		return nil, l.damaged("", "the file is not a tokenizer.json: %w", err)
+	m, err := l.readModel(file.Get("model"))
+	if err != nil {
+		return nil, err
 	}
-	if sec.Model == nil {
-		return nil, l.damaged("/model", "the file has no model")
-	}
-	sec.Digest = digest
-	return l.build(sec)
-}
-
-// build joins the parts.
-func (l *loader) build(sec source) (*Tokenizer, error) {
-	t := &Tokenizer{u: l.u, digest: sec.Digest, source: sec}
-	var err error
-	if t.normalizer, err = l.normalizer("/normalizer", sec.Normalizer); err != nil {
+	t := &Tokenizer{u: l.u, digest: digest}
+	if t.normalizer, err = l.normalizer("/normalizer", file.Get("normalizer").Raw()); err != nil {
 		return nil, err
 	}
 	var c cutter
-	if err = l.preTokenizer("/pre_tokenizer", sec.PreTokenizer, &c); err != nil {
+	if err = l.preTokenizer("/pre_tokenizer", file.Get("pre_tokenizer").Raw(), &c); err != nil {
 		return nil, err
 	}
-	if t.trim, err = l.postProcessor("/post_processor", sec.PostProcessor); err != nil {
+	if t.trim, err = l.postProcessor("/post_processor", file.Get("post_processor").Raw()); err != nil {
 		return nil, err
 	}
-	if t.decoder, err = l.decoder("/decoder", sec.Decoder); err != nil {
+	if t.decoder, err = l.decoder("/decoder", file.Get("decoder").Raw()); err != nil {
 		return nil, err
 	}
-	spelled := c.spelled || l.spells(sec.Normalizer) || t.decoder.spells()
-	if t.model, err = l.model(sec.Model, spelled); err != nil {
+	spelled := c.spelled || l.spelled || t.decoder.spells()
+	if t.model, err = l.model(m, spelled); err != nil {
 		return nil, err
 	}
 	if t.model.Raw() && c.spelled && !c.after {
@@ -168,10 +146,10 @@ func (l *loader) build(sec source) (*Tokenizer, error) {
 	} else {
 		t.stages = c.stages
 	}
-	if err = l.added(t, sec.Added); err != nil {
+	if err = l.added(t, file.Get("added_tokens").Raw()); err != nil {
 		return nil, err
 	}
-	t.source.Model.release()
+	t.timed = l.timed
 	t.finish()
 	return t, nil
 }
@@ -232,6 +210,14 @@ func (l *loader) place(t *Tokenizer, list []engine.AddedToken) error {
 	byID := map[rollout.TokenID]engine.AddedToken{}
 	special := map[string]bool{}
 	t.respelled = map[rollout.TokenID]string{}
+	total := 0
+	for _, a := range list {
+		total += len(a.Content)
+	}
+	if total > maxAddedBytes {
+		return l.damaged("/added_tokens", "the added tokens have %d bytes together, more than %d", total, maxAddedBytes)
+	}
+	room := growth*total + growthSlack
 	next := rollout.TokenID(t.model.Vocab.Len())
 	for _, a := range list {
 		if a.Content == "" {
@@ -251,9 +237,10 @@ func (l *loader) place(t *Tokenizer, list []engine.AddedToken) error {
 		a.ID, a.Special = id, special[a.Content]
 		ids[a.Content], byID[id] = id, a
 		if a.Normalized {
-			if err := l.respell(t, a); err != nil {
+			if err := l.respell(t, a, room); err != nil {
 				return err
 			}
+			room = max(1, room-len(t.respelled[a.ID]))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
@@ -266,12 +253,13 @@ func (l *loader) place(t *Tokenizer, list []engine.AddedToken) error {
 	return l.match(t)
 }
 
-// respell notes how the normalizer writes a, where that is not its content.
-func (l *loader) respell(t *Tokenizer, a engine.AddedToken) error {
+// respell notes how the normalizer writes a, in up to most bytes, where that is not
+// its content.
+func (l *loader) respell(t *Tokenizer, a engine.AddedToken, most int) error {
 	if t.normalizer == nil {
 		return nil
 	}
-	text := norm.Text{Buf: []byte(a.Content)}
+	text := norm.Text{Buf: []byte(a.Content), Most: most}
 	if err := t.normalizer.Apply(t.u, &text); err != nil {
 		return l.damaged("/added_tokens", "the token %q cannot be normalised: %w", a.Content, err)
 	}

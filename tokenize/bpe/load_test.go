@@ -1,8 +1,6 @@
 package bpe_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"os"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/bpe"
-	tables "github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/tokenizetest"
 )
@@ -58,7 +55,7 @@ func TestRefusals(t *testing.T) {
 		{"a pattern beyond the matcher", "back", true, func(d map[string]any) {
 			d["pre_tokenizer"] = map[string]any{"type": "Split", "pattern": map[string]any{"Regex": `(back)\1`}, "behavior": "Isolated", "invert": false}
 		}},
-		{"bytes spelled behind characters without an origin", "ByteLevel behind a Replace", true, func(d map[string]any) {
+		{"bytes spelled after characters without an origin", "ByteLevel after a Replace", true, func(d map[string]any) {
 			d["normalizer"] = map[string]any{"type": "Replace", "pattern": map[string]any{"Regex": "x*"}, "content": "a"}
 			d["pre_tokenizer"] = map[string]any{"type": "ByteLevel"}
 		}},
@@ -155,41 +152,6 @@ func TestEveryPrefixFails(t *testing.T) {
 	}
 }
 
-func TestCompiled(t *testing.T) {
-	kit.OneGoroutine(t)
-	for _, name := range []string{"tiny_bytelevel", "tiny_spm", "qwen3"} {
-		t.Run(name, func(t *testing.T) {
-			tok := load(t, name)
-			data, err := tok.AppendCompiled(nil)
-			require.NoError(t, err)
-			again, err := bpe.ParseCompiled(name, data)
-			require.NoError(t, err)
-			require.Equal(t, tok.Digest(), again.Digest())
-			tokenizetest.RunKit(t, again, kit.Dir(t, "conformance", "tokenizers", name+".jsonl.gz"))
-			twice, err := again.AppendCompiled(nil)
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(data, twice), "compiling what was compiled gives the same bytes")
-		})
-	}
-	data, err := load(t, "tiny_spm").AppendCompiled(nil)
-	require.NoError(t, err)
-	for shift := range 9 {
-		moved := append(make([]byte, shift, shift+len(data)), data...)
-		_, err := bpe.ParseCompiled("moved", moved[shift:])
-		require.NoError(t, err, "an address that is %d more than a multiple of 8", shift)
-	}
-	for n := 0; n < len(data); n += 1 + n/8 {
-		_, err := bpe.ParseCompiled("cut", data[:n])
-		require.ErrorIs(t, err, rollout.KindTokenizer, "%d bytes of %d", n, len(data))
-	}
-	for _, at := range []int{0, 4, 40, 60, len(data) / 2, len(data) - 1} {
-		broken := bytes.Clone(data)
-		broken[at] ^= 4
-		_, err := bpe.ParseCompiled("broken", broken)
-		require.ErrorIs(t, err, rollout.KindTokenizer, "byte %d changed", at)
-	}
-}
-
 func TestTiktoken(t *testing.T) {
 	tok, err := bpe.LoadTiktokenFS(os.DirFS(kit.Fetched(t)), "llama3_tiktoken")
 	if err != nil {
@@ -198,19 +160,12 @@ func TestTiktoken(t *testing.T) {
 	json := load(t, "llama3")
 	cases, err := tokenizetest.ReadKit(kit.Dir(t, "conformance", "tokenizers", "llama3.jsonl.gz"))
 	require.NoError(t, err)
-	compiled, err := tok.AppendCompiled(nil)
-	require.NoError(t, err)
-	again, err := bpe.ParseCompiled("llama3", compiled)
-	require.NoError(t, err)
 	for _, c := range cases {
 		want, err := json.AppendIDs(nil, c.Text)
 		require.NoError(t, err)
 		got, err := tok.AppendIDs(nil, c.Text)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "ranks and tokenizer.json of one model: %q", c.Text)
-		got, err = again.AppendIDs(nil, c.Text)
-		require.NoError(t, err)
-		require.Equal(t, want, got, "compiled: %q", c.Text)
 	}
 	_, err = bpe.ParseTiktoken("x", bpe.Tiktoken{Ranks: []byte("YQ== 0\n"), Pattern: bpe.PatternLlama3})
 	require.ErrorContains(t, err, "single byte")
@@ -218,52 +173,6 @@ func TestTiktoken(t *testing.T) {
 	require.ErrorContains(t, err, "Tiktoken.Pattern")
 	_, err = bpe.ParseTiktoken("x", bpe.Tiktoken{Ranks: []byte("YQ== 0\nnonsense\n"), Pattern: bpe.PatternLlama3})
 	require.ErrorContains(t, err, "x:2")
-}
-
-// TestStream: whatever the cuts between writes, the pieces join to Decode.
-func TestStream(t *testing.T) {
-	for _, name := range []string{"tiny_bytelevel", "tiny_spm"} {
-		tok := load(t, name)
-		cases, err := tokenizetest.ReadKit(kit.Dir(t, "conformance", "tokenizers", name+".jsonl.gz"))
-		require.NoError(t, err)
-		s := tok.NewStream()
-		for i, c := range cases {
-			ids := c.IDs
-			if i%3 == 0 && len(ids) > 3 {
-				ids = ids[1 : len(ids)-1] // cut through characters
-			}
-			want, err := tok.Decode(ids)
-			require.NoError(t, err)
-			var got strings.Builder
-			for k := 0; k < len(ids); {
-				n := min(len(ids), k+1+k%3)
-				text, err := s.Write(ids[k:n]...)
-				require.NoError(t, err)
-				got.WriteString(text)
-				k = n
-			}
-			got.WriteString(s.Close())
-			require.Equal(t, want, got.String(), "%s %s", name, c.ID)
-		}
-	}
-}
-
-func TestStreamHoldsBack(t *testing.T) {
-	tok := load(t, "tiny_bytelevel")
-	ids, err := tok.AppendIDs(nil, "\U0001F9D9")
-	require.NoError(t, err)
-	require.Greater(t, len(ids), 1, "the vocabulary has no token for the character")
-	s := tok.NewStream()
-	for _, id := range ids[:len(ids)-1] {
-		text, err := s.Write(id)
-		require.NoError(t, err)
-		require.Empty(t, text, "an unfinished character")
-	}
-	text, err := s.Write(ids[len(ids)-1])
-	require.NoError(t, err)
-	require.Equal(t, "\U0001F9D9", text)
-	_, err = s.Write(1 << 20)
-	require.ErrorIs(t, err, rollout.KindTokenizer)
 }
 
 func FuzzParse(f *testing.F) {
@@ -291,38 +200,6 @@ func FuzzParse(f *testing.F) {
 		}
 		if _, err := tok.Decode(e.IDs); err != nil {
 			t.Fatalf("the ids of %q do not decode: %v", text, err)
-		}
-	})
-}
-
-// A compiled tokenizer's checksum is no secret, so that its tables may hold
-// anything. They are long: what is tried is edits of them, each four bytes of
-// where and one of what.
-func FuzzParseCompiled(f *testing.F) {
-	tok, err := bpe.Parse("small", small(nil))
-	require.NoError(f, err)
-	compiled, err := tok.AppendCompiled(nil)
-	require.NoError(f, err)
-	const prefix = 16 // magic and checksum
-	for at, b := range compiled[prefix:] {
-		if b != 0 && at%97 == 0 {
-			f.Add(append(binary.LittleEndian.AppendUint32(nil, uint32(at)), b+1), "abc <s>")
-		}
-	}
-	f.Fuzz(func(t *testing.T, edits []byte, text string) {
-		data := bytes.Clone(compiled)
-		body := data[prefix:]
-		for ; len(edits) >= 5; edits = edits[5:] {
-			body[binary.LittleEndian.Uint32(edits)%uint32(len(body))] = edits[4]
-		}
-		binary.LittleEndian.PutUint64(data[8:], tables.Checksum(body))
-		tok, err := bpe.ParseCompiled("fuzz", data)
-		if err != nil {
-			return
-		}
-		var e engine.Encoding
-		if err := tok.Encode(&e, text, engine.EncodeOptions{Offsets: true}); err == nil {
-			_, _ = tok.Decode(e.IDs)
 		}
 	})
 }

@@ -3,15 +3,14 @@ package bpe
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
-	"github.com/turnpack/turnpack/tokenize/bpe/internal/tjson"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// modelFile is the model section; the two big tables are read by hand.
+// modelFile is the model section; the two big tables are read value by value.
 type modelFile struct {
 	Type         string   `json:"type"`
 	Dropout      *float64 `json:"dropout"`
@@ -22,66 +21,60 @@ type modelFile struct {
 	ByteFallback bool     `json:"byte_fallback"`
 	IgnoreMerges bool     `json:"ignore_merges"`
 
-	vocab    *model.Vocab
-	merges   []byte       // raw
-	compiled *model.Model // instead of both
+	vocab, merges jsonscan.Value
 }
 
-// release drops the tables once the model has them.
-func (f *modelFile) release() { f.vocab, f.merges, f.compiled = nil, nil, nil }
-
-func (l *loader) readModel(s *tjson.Scanner) (*modelFile, error) {
-	if s.Peek() != '{' {
+func (l *loader) readModel(v jsonscan.Value) (*modelFile, error) {
+	if v.Kind() != jsonscan.Object {
 		return nil, l.damaged("/model", "expected an object")
 	}
 	m := &modelFile{}
-	var small bytes.Buffer
-	small.WriteByte('{')
-	var err error
-	s.Object(func(key []byte) {
-		switch string(key) {
+	small := map[string]json.RawMessage{}
+	for key, value := range v.Members() {
+		switch key {
 		case "vocab":
-			if s.Peek() == '{' {
-				m.vocab, err = l.readVocab(s)
-				if err != nil {
-					s.Fail("%v", err)
-				}
-			} else {
-				s.Raw() // a list is another kind of model's
-			}
+			m.vocab = value
 		case "merges":
-			m.merges = s.Raw()
+			m.merges = value
 		default:
-			name, _ := json.Marshal(string(key))
-			if small.Len() > 1 {
-				small.WriteByte(',')
-			}
-			small.Write(name)
-			small.WriteByte(':')
-			small.Write(s.Raw())
+			small[key] = value.Raw()
 		}
-	})
-	if err != nil || s.Err() != nil {
-		return m, err // the caller reports the scanner's failure
 	}
-	small.WriteByte('}')
-	if err := json.Unmarshal(small.Bytes(), m); err != nil {
+	data, err := json.Marshal(small)
+	if err == nil {
+		err = json.Unmarshal(data, m)
+	}
+	if err != nil {
 		return nil, l.damaged("/model", "the model cannot be read: %w", err)
 	}
 	return m, nil
 }
 
-func (l *loader) readVocab(s *tjson.Scanner) (*model.Vocab, error) {
-	v := model.NewVocab(1<<17, 1<<20)
-	var err error
-	s.Object(func(key []byte) {
-		id := s.Int()
-		if s.Err() == nil && err == nil {
-			err = v.Add(key, id)
+// text returns the decoded string v, which shares memory with the file where
+// nothing in it is escaped; false where it is no string of Unicode characters.
+func text(v jsonscan.Value) ([]byte, bool) {
+	if v.Kind() != jsonscan.String || v.LoneSurrogate() {
+		return nil, false
+	}
+	raw := v.Raw()
+	if raw = raw[1 : len(raw)-1]; bytes.IndexByte(raw, '\\') < 0 {
+		return raw, true
+	}
+	s, _ := v.Text()
+	return []byte(s), true
+}
+
+func (l *loader) readVocab(entries jsonscan.Value) (*model.Vocab, error) {
+	v := model.NewVocab(entries.Len(), entries.Size())
+	for key, value := range entries.Fields() {
+		id, ok := value.Int()
+		spelling, isText := text(key)
+		if !ok || !isText {
+			return nil, l.damaged("/model/vocab", "byte %d: expected a text and a whole number, found %.40s: %.20s", key.Offset(), key.Raw(), value.Raw())
 		}
-	})
-	if err != nil {
-		return nil, l.damaged("/model/vocab", "%w", err)
+		if err := v.Add(spelling, id); err != nil {
+			return nil, l.damaged("/model/vocab", "%w", err)
+		}
 	}
 	return v, nil
 }
@@ -89,18 +82,19 @@ func (l *loader) readVocab(s *tjson.Scanner) (*model.Vocab, error) {
 // model checks the description and builds the model. spelled says that pieces
 // come in the byte-level spelling.
 func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
-	if f.Type != "BPE" && !(f.Type == "" && (f.merges != nil || f.compiled != nil)) {
+	if f.Type != "BPE" && !(f.Type == "" && f.merges.Kind() == jsonscan.Array) {
 		return nil, l.refuse("/model/type", "the model %q, only BPE", f.Type)
 	}
 	if f.Dropout != nil && *f.Dropout != 0 {
 		return nil, l.refuse("/model/dropout", "dropout (here %v), which gives random ids", *f.Dropout)
 	}
-	m := f.compiled
-	if m == nil {
-		if f.vocab == nil || f.merges == nil {
-			return nil, l.damaged("/model", "a BPE model needs vocab and merges")
-		}
-		m = &model.Model{Vocab: f.vocab}
+	if f.vocab.Kind() != jsonscan.Object || f.merges.Kind() != jsonscan.Array {
+		return nil, l.damaged("/model", "a BPE model needs vocab, an object, and merges, a list")
+	}
+	m := &model.Model{}
+	var err error
+	if m.Vocab, err = l.readVocab(f.vocab); err != nil {
+		return nil, err
 	}
 	m.IgnoreMerges, m.FuseUnk, m.ByteFallback, m.Unk = f.IgnoreMerges, f.FuseUnk, f.ByteFallback, -1
 	if f.Prefix != nil {
@@ -117,11 +111,8 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 			m.Unk = model.MissingUnk
 		}
 	}
-	if m.Pairs == nil {
-		var err error
-		if m.Pairs, err = l.readMerges(f.merges, f.vocab, len(m.Prefix)); err != nil {
-			return nil, err
-		}
+	if m.Pairs, err = l.readMerges(f.merges, m.Vocab, len(m.Prefix)); err != nil {
+		return nil, err
 	}
 	if spelled {
 		m.Init(norm.ByteChar, unspell)
@@ -133,64 +124,49 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 
 // readMerges reads both forms, "a b" and ["a", "b"]. Of equal pairs the last
 // one counts, as in the reference.
-func (l *loader) readMerges(raw []byte, v *model.Vocab, prefix int) (*model.Pairs, error) {
-	s := tjson.New(raw)
+func (l *loader) readMerges(list jsonscan.Value, v *model.Vocab, prefix int) (*model.Pairs, error) {
 	pairs := model.NewPairs(v.Len()) // few vocabularies have more merges than entries
 	var rank uint32
 	var joined []byte
-	var err error
-	s.Array(func() {
-		var a, b []byte
-		if s.Peek() == '[' {
-			n := 0
-			s.Array(func() {
-				part := s.String()
-				switch n++; n {
-				case 1:
-					a = part
-				case 2:
-					b = part
-				}
-			})
-			if n != 2 && s.Err() == nil {
-				err = fmt.Errorf("merge %d has %d parts, want 2", rank, n)
-			}
-		} else {
-			line := s.String()
-			if bytes.HasPrefix(line, []byte("#version")) {
-				return
-			}
-			k := bytes.IndexByte(line, ' ')
-			if s.Err() == nil && (k < 0 || bytes.IndexByte(line[k+1:], ' ') >= 0) {
-				err = fmt.Errorf("merge %d is %q, want two parts with one space between", rank, line)
-			} else if k >= 0 {
-				a, b = line[:k], line[k+1:]
-			}
+	for _, item := range list.Items() {
+		if line, ok := text(item); ok && bytes.HasPrefix(line, []byte("#version")) {
+			continue
 		}
-		if s.Err() != nil {
-			return
+		a, b, ok := mergeParts(item)
+		if !ok {
+			return nil, l.damaged("/model/merges", "merge %d is %.80s, want two parts with one space between, or a list of two", rank, item.Raw())
 		}
-		ia, ib := v.Find(a), v.Find(b)
-		into := int32(-1)
-		if err == nil && len(b) >= prefix {
+		ia, ib, into := v.Find(a), v.Find(b), int32(-1)
+		if len(b) >= prefix {
 			joined = append(append(joined[:0], a...), b[prefix:]...)
 			into = v.Find(joined)
 		}
-		if err == nil && (ia < 0 || ib < 0 || into < 0) {
-			err = fmt.Errorf("merge %d joins %q and %q, and one of them or the result is not in the vocabulary", rank, a, b)
-		}
-		if err != nil {
-			s.Fail("%v", err)
-			return
+		if ia < 0 || ib < 0 || into < 0 {
+			return nil, l.damaged("/model/merges", "merge %d joins %q and %q, and one of them or the result is not in the vocabulary", rank, a, b)
 		}
 		pairs.Add(ia, ib, into, rank)
 		rank++
-	})
-	s.End()
-	if s.Err() != nil {
-		return nil, l.damaged("/model/merges", "the merges cannot be read: %w", s.Err())
 	}
 	return pairs, nil
+}
+
+func mergeParts(item jsonscan.Value) (a, b []byte, ok bool) {
+	if line, ok := text(item); ok {
+		a, b, ok = bytes.Cut(line, []byte{' '})
+		return a, b, ok && bytes.IndexByte(b, ' ') < 0
+	}
+	n := 0
+	ok = item.Kind() == jsonscan.Array
+	for _, part := range item.Items() {
+		spelling, isText := text(part)
+		ok = ok && isText && n < 2
+		if n++; n == 1 {
+			a = spelling
+		} else {
+			b = spelling
+		}
+	}
+	return a, b, ok && n == 2
 }
 
 // unspell appends the bytes of a byte-level spelling to dst; false, and dst as it

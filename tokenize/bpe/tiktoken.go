@@ -101,24 +101,25 @@ func ParseTiktoken(name string, k Tiktoken) (*Tokenizer, error) {
 	for _, a := range added {
 		fmt.Fprintf(h, "%d %q %v\n", a.ID, a.Content, a.Special)
 	}
-	return l.tiktoken(m, source{Digest: "sha256:" + hex.EncodeToString(h.Sum(nil)), Pattern: pattern, Tokens: added})
+	return l.tiktoken(m, "sha256:"+hex.EncodeToString(h.Sum(nil)), pattern, added)
 }
 
 // tiktoken joins the parts.
-func (l *loader) tiktoken(m *model.Model, src source) (*Tokenizer, error) {
+func (l *loader) tiktoken(m *model.Model, digest, pattern string, added []engine.AddedToken) (*Tokenizer, error) {
 	if !m.Raw() {
 		return nil, l.damaged("", "the ranks lack some single byte, so some text could not be encoded")
 	}
-	t := &Tokenizer{u: l.u, raw: true, exact: true, decoder: chain{byteLevelStep{}}, model: m, digest: src.Digest, source: src}
-	if t.splitter = pretok.Known(l.u, src.Pattern, rx.Rust); t.splitter == nil {
-		re, err := rx.Compile(l.u, src.Pattern, rx.Rust)
+	t := &Tokenizer{u: l.u, raw: true, exact: true, decoder: chain{byteLevelStep{}}, model: m, digest: digest}
+	if t.splitter = pretok.Known(l.u, pattern, rx.Rust); t.splitter == nil {
+		re, err := rx.Compile(l.u, pattern, rx.Rust)
 		if err != nil {
-			return nil, l.refuse("", "the regular expression %q: %w", src.Pattern, err)
+			return nil, l.refuse("", "the regular expression %.200q: %w", pattern, err)
 		}
+		t.timed = true
 		// what no match covers is lost, as in tiktoken
 		t.stages = []pretok.Stage{pretok.Split{Pattern: re, Behavior: pretok.Removed, Invert: true}}
 	}
-	if err := l.tiktokenAdded(t, src.Tokens); err != nil {
+	if err := l.tiktokenAdded(t, added); err != nil {
 		return nil, err
 	}
 	t.finish()

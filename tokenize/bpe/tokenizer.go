@@ -24,10 +24,10 @@ type Tokenizer struct {
 	stages     []pretok.Stage // used where splitter is nil
 	raw        bool           // pieces are given to the model as plain bytes
 	exact      bool           // offsets are not widened to whole characters
+	timed      bool           // text is matched by a pattern that may backtrack
 	trim       []trimmer
 	decoder    chain
 	digest     string
-	source     source // what AppendCompiled writes
 
 	// added tokens looked for in the text itself, and in the normalised text
 	early, late               []engine.AddedToken

@@ -14,8 +14,9 @@ type Char struct {
 	Change int32
 }
 
-// Decompose appends NFD (compat: NFKD) of text to dst.
-func (t *Tables) Decompose(dst []Char, text []byte, compat bool) []Char {
+// Decompose appends NFD (compat: NFKD) of text to dst. Where most is not 0 it stops
+// at the first character after which dst has more than most.
+func (t *Tables) Decompose(dst []Char, text []byte, compat bool, most int) []Char {
 	marks, last, ordered := len(dst), uint8(0), true // since the last starter
 	flush := func() {
 		if !ordered {
@@ -35,7 +36,7 @@ func (t *Tables) Decompose(dst []Char, text []byte, compat bool) []Char {
 			marks = len(dst)
 		}
 	}
-	for i := 0; i < len(text); {
+	for i := 0; i < len(text) && (most == 0 || len(dst) <= most); {
 		r, size := DecodeRune(text[i:])
 		i += size
 		if r < 0xC0 && !compat || r < 0x80 {

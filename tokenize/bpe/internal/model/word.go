@@ -94,7 +94,7 @@ func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
 				unk, unkBytes = true, 0
 			}
 			unkBytes += size
-		case m.Unk == missingUnk:
+		case m.Unk == MissingUnk:
 			return dst, fmt.Errorf("the piece %q holds a character outside the vocabulary, and the unknown token that should stand for it is not in the vocabulary", piece)
 		}
 		i += size
@@ -107,12 +107,9 @@ func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
 	return dst, nil
 }
 
-// missingUnk marks an unknown token that the vocabulary lacks.
-const missingUnk = -2
-
 // MissingUnk is the value of Unk for an unknown token that the vocabulary lacks:
 // text that needs it is an error.
-const MissingUnk = missingUnk
+const MissingUnk = -2
 
 // symbol returns the id of the initial symbol at piece[i:i+size], −1 for none.
 func (m *Model) symbol(sc *scratch, piece []byte, i, size int) int32 {

@@ -30,21 +30,22 @@ type Form struct{ Compat, Compose bool }
 // Apply implements [Normalizer].
 func (f Form) Apply(u *uni.Tables, t *Text) error {
 	if !f.Compose || t.Al != nil || t.patches != nil {
-		t.transform(f.chars(u, make([]uni.Char, 0, len(t.Buf)), t.Buf), 0)
-		return nil
+		return t.transform(f.chars(u, make([]uni.Char, 0, len(t.Buf)), t.Buf, t.Most), 0)
 	}
 	p := patcher{t: t}
 	var chars []uni.Char
-	for _, s := range f.unsettled(u, t.Buf) {
-		chars = f.chars(u, chars[:0], t.Buf[s[0]:s[1]])
-		p.replace(s[0], s[1], chars)
+	for _, s := range f.unsettled(u, t.Buf, t.Most) {
+		chars = f.chars(u, chars[:0], t.Buf[s[0]:s[1]], t.Most)
+		if err := p.replace(s[0], s[1], chars); err != nil {
+			return err
+		}
 	}
 	p.finish()
 	return nil
 }
 
-func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte) []uni.Char {
-	dst = u.Decompose(dst, b, f.Compat)
+func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte, most int) []uni.Char {
+	dst = u.Decompose(dst, b, f.Compat, most)
 	if f.Compose {
 		dst = u.Recompose(dst)
 	}
@@ -70,7 +71,7 @@ func (f Form) flag() uint16 {
 // unsettled returns the stretches of b that are not in the composed form f. Where
 // a character may change or take part in a change, the stretch between the
 // characters around it that never do is normalised and compared.
-func (f Form) unsettled(u *uni.Tables, b []byte) (spans [][2]int) {
+func (f Form) unsettled(u *uni.Tables, b []byte, most int) (spans [][2]int) {
 	first := byte(0xCC) // no character below U+0300 changes under NFC
 	if f.Compat {
 		first = 0xC2
@@ -113,7 +114,7 @@ func (f Form) unsettled(u *uni.Tables, b []byte) (spans [][2]int) {
 		}
 		if n := len(spans); n > 0 && start-spans[n-1][1] <= near && end-spans[n-1][0] <= longStretch {
 			spans[n-1][1] = end
-		} else if buf = f.chars(u, buf[:0], b[start:end]); !same(buf, b[start:end]) {
+		} else if buf = f.chars(u, buf[:0], b[start:end], most); !same(buf, b[start:end]) {
 			spans = append(spans, [2]int{start, end})
 		}
 		i, start = end, end
@@ -149,8 +150,7 @@ func (Lowercase) Apply(u *uni.Tables, t *Text) error {
 			chars = append(chars, uni.Char{R: c, Change: int32(min(k, 1))})
 		}
 	}
-	t.transform(chars, 0)
-	return nil
+	return t.transform(chars, 0)
 }
 
 // StripAccents removes combining marks.
@@ -180,8 +180,7 @@ func (StripAccents) Apply(u *uni.Tables, t *Text) error {
 	} else {
 		skip = int(removed)
 	}
-	t.transform(chars, skip)
-	return nil
+	return t.transform(chars, skip)
 }
 
 // Strip removes white space at the ends.
@@ -220,8 +219,7 @@ type Prepend string
 
 // Apply implements [Normalizer].
 func (p Prepend) Apply(_ *uni.Tables, t *Text) error {
-	t.Prepend(string(p))
-	return nil
+	return t.Prepend(string(p))
 }
 
 // ReplaceString replaces a literal.
@@ -230,26 +228,37 @@ type ReplaceString struct{ Old, New string }
 // Apply implements [Normalizer].
 func (r ReplaceString) Apply(_ *uni.Tables, t *Text) error { return t.ReplaceString(r.Old, r.New) }
 
-// Finder finds matches of a pattern.
-type Finder interface {
-	Find(b []byte, from int) (start, end int, ok bool, err error)
+// Matcher appends the matches of a pattern in b, in order.
+type Matcher interface {
+	All(dst [][2]int, b []byte) ([][2]int, error)
 	MayBeEmpty() bool // whether a match may have no character
 }
 
 // ReplacePattern replaces the matches of a pattern.
 type ReplacePattern struct {
-	Pattern Finder
+	Pattern Matcher
 	New     string
 }
 
 // Apply implements [Normalizer].
-func (r ReplacePattern) Apply(_ *uni.Tables, t *Text) error { return t.Replace(r.New, r.Pattern.Find) }
+func (r ReplacePattern) Apply(_ *uni.Tables, t *Text) error {
+	all, err := r.Pattern.All(nil, t.Buf)
+	if err != nil {
+		return err
+	}
+	return t.Replace(r.New, func(yield func(int, int) bool) {
+		for _, m := range all {
+			if !yield(m[0], m[1]) {
+				return
+			}
+		}
+	})
+}
 
 // ByteSpelling replaces each byte by the character that spells it.
 type ByteSpelling struct{}
 
 // Apply implements [Normalizer].
 func (ByteSpelling) Apply(_ *uni.Tables, t *Text) error {
-	t.Spell()
-	return nil
+	return t.Spell()
 }

@@ -70,19 +70,22 @@ type patcher struct {
 }
 
 // replace puts chars in place of the bytes [from, to) of the text.
-func (p *patcher) replace(from, to int, chars []uni.Char) {
+func (p *patcher) replace(from, to int, chars []uni.Char) error {
 	if p.patches == nil {
 		p.buf = make([]byte, 0, len(p.t.Buf)+utf8Slack)
 		p.patches = []patch{{shift: p.t.Base}}
 	}
 	p.buf = append(p.buf, p.t.Buf[p.done:from]...)
 	part := p.t.Slice(from, to)
-	part.transform(chars, 0)
+	if err := part.transform(chars, 0); err != nil {
+		return err
+	}
 	x := patch{from: len(p.buf), al: part.Al}
 	p.buf = append(p.buf, part.Buf...)
 	x.to, p.done = len(p.buf), to
 	x.shift = p.t.Base + to - x.to
 	p.patches = append(p.patches, x)
+	return p.t.fits(len(p.buf))
 }
 
 // utf8Slack is room for what normal forms add to most texts.

@@ -26,7 +26,7 @@ func TestSettled(t *testing.T) {
 				continue
 			}
 			settledOnes++
-			if chars := form.chars(u, nil, s); !same(chars, s) {
+			if chars := form.chars(u, nil, s, 0); !same(chars, s) {
 				require.Fail(t, "settled text changes", "%q under %v becomes %v", s, form, chars)
 			}
 		}

@@ -4,6 +4,9 @@ package norm
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"iter"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/engine"
@@ -21,11 +24,24 @@ type Text struct {
 	// Base is where the text begins in the original, the origin of what is put in
 	// front of all its characters.
 	Base int
-	// After says what stands in front of the text that was given to Encode.
+	// After says what stands before the text that was given to Encode.
 	After engine.After
+	// Most is how many bytes Buf may come to have, 0 for any number.
+	Most int
 
 	patches []patch
 	at      int // of Buf in the text that patches speak of
+}
+
+// ErrTooLong says that a text grew beyond its Most bytes.
+var ErrTooLong = errors.New("the text grows beyond the bound")
+
+// fits reports whether t may have n bytes.
+func (t *Text) fits(n int) error {
+	if t.Most > 0 && n > t.Most {
+		return fmt.Errorf("%w of %d bytes", ErrTooLong, t.Most)
+	}
+	return nil
 }
 
 // opens reports whether t begins where the text given to Encode does.
@@ -73,7 +89,7 @@ func (t *Text) Unchanged(a, b int) (int, bool) {
 
 // Slice returns the part [a, b); it shares memory with t.
 func (t *Text) Slice(a, b int) Text {
-	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, patches: t.patches, at: t.at + a}
+	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, patches: t.patches, at: t.at + a}
 	switch {
 	case t.Al != nil:
 		s.Al = t.Al[2*a : 2*b : 2*b]
@@ -159,7 +175,10 @@ func invalidLen(s []byte) int {
 
 // transform replaces the whole text by chars, whose Change says how each relates
 // to the characters that were there; skip leading characters are dropped first.
-func (t *Text) transform(chars []uni.Char, skip int) {
+func (t *Text) transform(chars []uni.Char, skip int) error {
+	if err := t.fits(len(chars)); err != nil {
+		return err
+	}
 	t.Align()
 	at := 0
 	next := func() int {
@@ -195,13 +214,17 @@ func (t *Text) transform(chars []uni.Char, skip int) {
 		}
 	}
 	t.Buf, t.Al = buf, al
+	return t.fits(len(buf))
 }
 
-// Prepend puts s in front, with the origin of the first character; not where t
-// goes on from other text.
-func (t *Text) Prepend(s string) {
+// Prepend puts s before the text, with the origin of the first character; not where
+// t goes on from other text.
+func (t *Text) Prepend(s string) error {
 	if len(t.Buf) == 0 || s == "" || t.After == engine.AfterText && t.opens() {
-		return
+		return nil
+	}
+	if err := t.fits(len(t.Buf) + len(s)); err != nil {
+		return err
 	}
 	t.Align()
 	n := len(s)
@@ -212,31 +235,24 @@ func (t *Text) Prepend(s string) {
 		al = append(al, t.Al[0], t.Al[1])
 	}
 	t.Buf, t.Al = buf, append(al, t.Al...)
+	return nil
 }
 
-// Replace puts content in place of each match; find returns the next match at
-// or after a position. Content has the origin of the last character replaced.
-func (t *Text) Replace(content string, find func(buf []byte, from int) (int, int, bool, error)) error {
+// Replace puts content in place of each match, which come in order. Content has
+// the origin of the last character replaced.
+func (t *Text) Replace(content string, matches iter.Seq2[int, int]) error {
 	var buf []byte
 	var al []int32
-	last, from, end := 0, 0, -1 // end of the last match
-	for from <= len(t.Buf) {
-		a, b, ok, err := find(t.Buf, from)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		if a == b && a == end { // an empty match right behind another does not count
-			_, size := utf8.DecodeRune(t.Buf[b:])
-			from = b + max(size, 1)
-			continue
-		}
-		if buf == nil {
+	last, any := 0, false
+	for a, b := range matches {
+		if !any {
+			any = true
 			t.Align()
 			buf = make([]byte, 0, len(t.Buf)+len(content))
 			al = make([]int32, 0, len(t.Al)+2*len(content))
+		}
+		if err := t.fits(len(buf) + len(t.Buf) - b + a - last + len(content)); err != nil {
+			return err
 		}
 		buf = append(append(buf, t.Buf[last:a]...), content...)
 		al = append(al, t.Al[2*last:2*a]...)
@@ -247,22 +263,28 @@ func (t *Text) Replace(content string, find func(buf []byte, from int) (int, int
 		for range len(content) {
 			al = append(al, ob, oe)
 		}
-		last, from, end = b, b, b
+		last = b
 	}
-	if buf != nil {
+	if any {
 		t.Buf, t.Al = append(buf, t.Buf[last:]...), append(al, t.Al[2*last:]...)
 	}
 	return nil
 }
 
-// ReplaceString is Replace for a literal, with a fast way for one byte.
+// ReplaceString is Replace for a literal.
 func (t *Text) ReplaceString(old, content string) error {
 	if !bytes.Contains(t.Buf, []byte(old)) {
 		return nil
 	}
-	return t.Replace(content, func(buf []byte, from int) (int, int, bool, error) {
-		k := bytes.Index(buf[from:], []byte(old))
-		return from + k, from + k + len(old), k >= 0, nil
+	return t.Replace(content, func(yield func(int, int) bool) {
+		text := t.Buf
+		for at := 0; ; {
+			k := bytes.Index(text[at:], []byte(old))
+			if k < 0 || !yield(at+k, at+k+len(old)) {
+				return
+			}
+			at += k + len(old)
+		}
 	})
 }
 
@@ -300,7 +322,7 @@ func CharByte(r rune) (byte, bool) {
 }
 
 // Spell turns every byte into its character.
-func (t *Text) Spell() {
+func (t *Text) Spell() error {
 	t.Align()
 	buf := make([]byte, 0, 2*len(t.Buf))
 	al := make([]int32, 0, 2*len(t.Al))
@@ -312,4 +334,5 @@ func (t *Text) Spell() {
 		}
 	}
 	t.Buf, t.Al = buf, al
+	return t.fits(len(buf))
 }

@@ -233,7 +233,9 @@ type PrefixSpace struct{}
 func (PrefixSpace) Apply(_ *uni.Tables, in []norm.Text) ([]norm.Text, error) {
 	for i := range in {
 		if len(in[i].Buf) > 0 && in[i].Buf[0] != ' ' {
-			in[i].Prepend(" ")
+			if err := in[i].Prepend(" "); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return in, nil
@@ -245,7 +247,9 @@ type Spell struct{}
 // Apply implements [Stage].
 func (Spell) Apply(_ *uni.Tables, in []norm.Text) ([]norm.Text, error) {
 	for i := range in {
-		in[i].Spell()
+		if err := in[i].Spell(); err != nil {
+			return nil, err
+		}
 	}
 	return in, nil
 }
@@ -279,7 +283,9 @@ func (m Metaspace) Apply(u *uni.Tables, in []norm.Text) (out []norm.Text, err er
 			return nil, err
 		}
 		if !bytes.HasPrefix(t.Buf, []byte(m.Mark)) && (m.Prefix == Always || m.Prefix == First && first) {
-			t.Prepend(m.Mark)
+			if err := t.Prepend(m.Mark); err != nil {
+				return nil, err
+			}
 		}
 		if !m.Split {
 			out = append(out, t)

@@ -1,224 +1,84 @@
 package rx
 
 import (
+	"errors"
+	"time"
 	"unicode/utf8"
+
+	"github.com/dlclark/regexp2"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// frame is a place to go on from. A span frame (lo ≥ 0) stands for all the
-// lengths between lo and at.
-type frame struct {
-	pc     int32
-	at, lo int32
-	lazy   bool
+// Regexp is a compiled pattern, safe for concurrent use.
+type Regexp struct {
+	re    *regexp2.Regexp
+	empty bool
 }
 
-type matcher struct {
-	re    *Regexp
-	s     []byte
-	stack []frame
-	err   error
-}
+// MayBeEmpty reports whether a match may have no character.
+func (re *Regexp) MayBeEmpty() bool { return re.empty }
 
-// Find returns the leftmost match that starts at or after from.
-func (re *Regexp) Find(s []byte, from int) (start, end int, ok bool, err error) {
-	m, _ := re.stack.Get().(*matcher)
-	if m == nil {
-		m = &matcher{re: re}
+// ErrTooComplex says that matching was given up after its time.
+var ErrTooComplex = errors.New("the pattern needs more backtracking on this text than is allowed")
+
+const (
+	// matchTime is what one match may take, and what all matches in a text may take
+	// beyond TimePerByte. The engine's clock ticks every 100 ms.
+	matchTime = time.Second
+	// TimePerByte is ten times what the engine needs for ordinary patterns and text.
+	TimePerByte = 4 * time.Microsecond
+)
+
+// Compile compiles pattern or says which construct it refuses.
+func Compile(u *uni.Tables, pattern string, flavor Flavor) (*Regexp, error) {
+	if !utf8.ValidString(pattern) {
+		return nil, errors.New("the pattern is not valid UTF-8")
 	}
-	m.s, m.err = s, nil
-	defer func() {
-		m.s = nil
-		re.stack.Put(m)
-	}()
-	for at := from; at <= len(s); {
-		m.stack = m.stack[:0]
-		if end := m.run(0, at); end >= 0 {
-			return at, end, true, nil
-		}
-		if m.err != nil {
-			return 0, 0, false, m.err
-		}
-		if at == len(s) {
-			break
-		}
-		_, size := uni.DecodeRune(s[at:])
-		at += size
+	p := &parser{u: u, s: pattern, flavor: flavor}
+	tree := p.alternatives()
+	if p.err == nil && p.more() {
+		p.fail("an unmatched )")
 	}
-	return 0, 0, false, nil
+	if p.err != nil {
+		return nil, p.err
+	}
+	re, err := regexp2.Compile(tree.text, regexp2.None)
+	if err != nil {
+		return nil, errors.New("the matcher cannot compile it")
+	}
+	re.MatchTimeout = matchTime
+	return &Regexp{re: re, empty: tree.empty}, nil
 }
 
-// All appends the successive matches in s. An empty match right behind another
-// match does not count.
+// All appends the successive matches in s, which is valid UTF-8, as byte ranges.
+// An empty match right after another match does not count. ErrTooComplex after
+// 1 s for one match, or 1 s and 4 µs a byte for all.
 func (re *Regexp) All(dst [][2]int, s []byte) ([][2]int, error) {
+	start := time.Now()
+	runes := []rune(string(s))
+	index, at := 0, 0 // a character of s and where it begins
+	offset := func(to int) int {
+		for ; index < to; index++ {
+			at += utf8.RuneLen(runes[index])
+		}
+		return at
+	}
 	last := -1
-	for at := 0; at <= len(s); {
-		a, b, ok, err := re.Find(s, at)
-		if err != nil || !ok {
-			return dst, err
+	m, err := re.re.FindRunesMatch(runes)
+	for ; m != nil; m, err = re.re.FindNextMatch(m) {
+		if time.Since(start) > matchTime+time.Duration(len(s))*TimePerByte {
+			return dst, ErrTooComplex
 		}
-		if a == b && a == last {
-			if at >= len(s) {
-				break
-			}
-			_, size := uni.DecodeRune(s[at:])
-			at += size
-			continue
+		a := offset(m.Index)
+		b := offset(m.Index + m.Length)
+		if a < b || a != last {
+			dst = append(dst, [2]int{a, b})
 		}
-		dst = append(dst, [2]int{a, b})
-		at, last = b, b
+		last = b
+	}
+	if err != nil {
+		return dst, ErrTooComplex
 	}
 	return dst, nil
-}
-
-// run executes from pc at p and returns the end of the match or −1. Frames below
-// the entry's stack height are left alone.
-func (m *matcher) run(pc, p int) int {
-	floor := len(m.stack)
-	prog, s := m.re.prog, m.s
-	for {
-		if m.err != nil || len(m.stack) > maxStack {
-			m.err = ErrTooComplex
-			return -1
-		}
-		ok := true
-		switch in := &prog[pc]; in.op {
-		case opMatch:
-			m.stack = m.stack[:floor]
-			return p
-		case opSet:
-			ok = false
-			if p < len(s) {
-				r, size := uni.DecodeRune(s[p:])
-				if in.set.has(r) {
-					ok, p = true, p+size
-				}
-			}
-			pc++
-		case opSpan:
-			p, ok = m.span(in, pc, p)
-			pc++
-		case opSplit:
-			m.stack = append(m.stack, frame{pc: int32(in.b), at: int32(p), lo: -1})
-			pc = in.a
-		case opJump:
-			pc = in.a
-		case opAtomic:
-			if p = m.run(pc+1, p); p < 0 {
-				ok = false
-			}
-			pc = in.a
-		case opLook:
-			at := p
-			for n := in.width; n > 0 && at >= 0; n-- {
-				at = back(s, at)
-			}
-			found := at >= 0 && m.run(pc+1, at) >= 0
-			ok = found != in.negate
-			pc = in.a
-		case opBegin:
-			ok = p == 0
-			pc++
-		case opEnd:
-			ok = p == len(s)
-			pc++
-		case opBeginLine:
-			ok = p == 0 || s[p-1] == '\n' && p < len(s)
-			pc++
-		case opEndLine:
-			ok = p == len(s) || s[p] == '\n'
-			pc++
-		case opWordEdge:
-			ok = (m.wordAt(p) != m.wordAt(back(s, p))) != in.negate
-			pc++
-		}
-		if !ok {
-			if pc, p = m.resume(floor); pc < 0 {
-				return -1
-			}
-		}
-	}
-}
-
-// resume takes the next place to try, −1 for none above floor.
-func (m *matcher) resume(floor int) (pc, p int) {
-	if len(m.stack) <= floor {
-		return -1, -1
-	}
-	f := &m.stack[len(m.stack)-1]
-	pc, p = int(f.pc), int(f.at)
-	switch {
-	case f.lo < 0:
-		m.stack = m.stack[:len(m.stack)-1]
-	case f.lazy:
-		// one character more; lo holds how many may still be taken
-		in := &m.re.prog[pc-1]
-		if p < len(m.s) && f.lo > 0 {
-			if r, size := uni.DecodeRune(m.s[p:]); in.set.has(r) {
-				f.at, f.lo = int32(p+size), f.lo-1
-				return pc, p + size
-			}
-		}
-		m.stack = m.stack[:len(m.stack)-1]
-		return m.resume(floor)
-	default:
-		p = back(m.s, p)
-		if p <= int(f.lo) {
-			m.stack = m.stack[:len(m.stack)-1]
-		} else {
-			f.at = int32(p)
-		}
-	}
-	return pc, p
-}
-
-func (m *matcher) span(in *inst, pc, p int) (int, bool) {
-	limit := in.max
-	if limit < 0 {
-		limit = len(m.s)
-	}
-	if !in.greedy {
-		limit = in.min
-	}
-	n, lo := 0, p
-	for n < limit && p < len(m.s) {
-		r, size := uni.DecodeRune(m.s[p:])
-		if !in.set.has(r) {
-			break
-		}
-		p += size
-		if n++; n == in.min {
-			lo = p
-		}
-	}
-	if n < in.min {
-		return p, false
-	}
-	if !in.greedy {
-		room := len(m.s)
-		if in.max >= 0 {
-			room = in.max - in.min
-		}
-		m.stack = append(m.stack, frame{pc: int32(pc + 1), at: int32(p), lo: int32(room), lazy: true})
-	} else if p > lo {
-		m.stack = append(m.stack, frame{pc: int32(pc + 1), at: int32(p), lo: int32(lo)})
-	}
-	return p, true
-}
-
-func back(s []byte, p int) int {
-	p--
-	for p > 0 && s[p]&0xC0 == 0x80 {
-		p--
-	}
-	return p
-}
-
-func (m *matcher) wordAt(p int) bool {
-	if p < 0 || p >= len(m.s) {
-		return false
-	}
-	r, _ := utf8.DecodeRune(m.s[p:])
-	return m.re.word.has(r)
 }

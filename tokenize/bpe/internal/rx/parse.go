@@ -1,7 +1,18 @@
-// Package rx is a backtracking matcher for the split patterns of tokenizer
-// files. It knows the constructs that such patterns use, with the character
-// classes of the reference, and refuses every other at compile time, because a
-// pattern that means almost the same would give wrong ids in silence.
+// Package rx matches the patterns of tokenizer files with regexp2, a backtracking
+// engine. A pattern is not given to it as it stands: regexp2 has .NET's syntax and
+// Go's Unicode tables, and Hugging Face tokenizers has Oniguruma's (tiktoken Rust's).
+// So each pattern is parsed here and written again in the part of the syntax that
+// means the same to both:
+//
+//   - every class (\p{L}, \s, \w, [^…], &&, case variants) as ranges of code points
+//     from the reference's tables, whose Unicode is newer than Go's
+//   - ^ and $ at line ends, \b and \B, as look-around over those classes
+//   - possessive repeats as atomic groups, groups without captures
+//
+// What has no such form is refused at load, since a pattern that means almost the
+// same gives wrong ids in silence: captures that are referred to, POSIX brackets,
+// repeats of what can be empty, look-behind of varying width, letters whose case
+// variants lie outside ASCII, named and conditional groups, inline flags but (?i).
 package rx
 
 import (
@@ -26,33 +37,19 @@ const (
 	Rust
 )
 
-type kind uint8
-
-const (
-	kEmpty     kind = iota
-	kSet            // one character of set
-	kCat            // subs in order
-	kAlt            // first of subs that leads to a match
-	kRepeat         // sub, min..max times (max -1: no bound)
-	kAtomic         // sub without backtracking into it
-	kLook           // look-around
-	kBegin          // ^ of the text
-	kEnd            // $ of the text
-	kBeginLine      // ^ of a line
-	kEndLine        // $ of a line
-	kWordEdge       // \b, negated: \B
-)
-
-type node struct {
-	kind     kind
-	set      uni.Set
-	letter   rune // the lower-case letter that set stands for under case folding, or 0
-	subs     []*node
-	min, max int
-	lazy     bool
-	negate   bool // look-around, word edge
-	behind   bool // look-behind
+// part is a parsed piece of a pattern in regexp2's syntax.
+type part struct {
+	text  string
+	unit  bool // a repeat sign after it applies to all of it
+	bare  bool // it has no width: an anchor or look-around
+	empty bool // it may match nothing
+	width int  // in characters, varies where there is no fixed one
+	// first and last are the lower-case letters that it begins and ends with under
+	// case folding, 0 where that is something else.
+	first, last rune
 }
+
+const varies = -1
 
 type parser struct {
 	u      *uni.Tables
@@ -62,19 +59,22 @@ type parser struct {
 	fold   bool
 	depth  int
 	err    error
+	size   int // of what was written
 }
 
 const (
 	maxDepth  = 200
 	maxRepeat = 1000
+	// maxSize bounds what a pattern comes to: \p{L} alone takes 8 KiB.
+	maxSize = 8 << 20
 )
 
-func (p *parser) fail(format string, args ...any) *node {
+func (p *parser) fail(format string, args ...any) part {
 	if p.err == nil {
 		p.err = fmt.Errorf("at byte %d of the pattern: %s", p.at, fmt.Sprintf(format, args...))
 	}
 	p.at = len(p.s)
-	return &node{kind: kEmpty}
+	return part{}
 }
 
 func (p *parser) more() bool            { return p.at < len(p.s) }
@@ -94,49 +94,71 @@ func (p *parser) rune() rune {
 	return r
 }
 
-func (p *parser) alternatives() *node {
+func (p *parser) alternatives() part {
 	if p.depth++; p.depth > maxDepth {
 		return p.fail("groups nest deeper than %d", maxDepth)
 	}
 	defer func(fold bool) { p.fold = fold; p.depth-- }(p.fold)
-	alts := []*node{p.sequence()}
+	out := p.sequence()
 	for p.accept("|") {
-		alts = append(alts, p.sequence())
+		next := p.sequence()
+		out.text += "|" + next.text
+		out.empty = out.empty || next.empty
+		if out.width != next.width {
+			out.width = varies
+		}
+		out.unit, out.bare, out.first, out.last = false, false, 0, 0
 	}
-	if len(alts) == 1 {
-		return alts[0]
-	}
-	return &node{kind: kAlt, subs: alts}
+	return out
 }
 
-func (p *parser) sequence() *node {
-	cat := &node{kind: kCat}
+func (p *parser) sequence() part {
+	var out part
+	var text strings.Builder
+	n := 0
+	out.empty = true
 	for p.more() && !p.looking("|") && !p.looking(")") {
-		n := p.atom()
-		if n == nil {
+		next, ok := p.atom()
+		if !ok {
 			continue
 		}
-		n = p.quantifiers(n)
-		if n.kind == kCat {
-			cat.subs = append(cat.subs, n.subs...)
-		} else {
-			cat.subs = append(cat.subs, n)
+		next = p.quantifiers(next)
+		if p.err != nil {
+			return part{}
 		}
-	}
-	for i := 1; i < len(cat.subs) && p.flavor == Onig; i++ {
-		switch pair := string([]rune{cat.subs[i-1].letter, cat.subs[i].letter}); pair {
+		switch pair := string([]rune{out.last, next.first}); pair {
 		case "ss", "st", "ff", "fi", "fl":
-			return p.fail("case-insensitive %q also matches a ligature in the reference engine", pair)
+			if p.flavor == Onig {
+				return p.fail("case-insensitive %q also matches a ligature in the reference engine", pair)
+			}
+		}
+		text.WriteString(next.text)
+		if n++; n == 1 {
+			out = next
+			continue
+		}
+		out.unit, out.bare, out.empty, out.last = false, false, out.empty && next.empty, next.last
+		if out.width == varies || next.width == varies {
+			out.width = varies
+		} else {
+			out.width += next.width
 		}
 	}
-	if len(cat.subs) == 1 {
-		return cat.subs[0]
-	}
-	return cat
+	out.text = text.String()
+	return out
 }
 
-func (p *parser) quantifiers(n *node) *node {
+// grouped returns n as one unit.
+func grouped(n part) part {
+	if !n.unit {
+		n.text, n.unit = "(?:"+n.text+")", true
+	}
+	return n
+}
+
+func (p *parser) quantifiers(n part) part {
 	for p.more() {
+		from := p.at
 		lo, hi, interval := 0, -1, false
 		switch p.s[p.at] {
 		case '*':
@@ -156,21 +178,30 @@ func (p *parser) quantifiers(n *node) *node {
 		default:
 			return n
 		}
-		switch n.kind {
-		case kEmpty, kLook, kBegin, kEnd, kBeginLine, kEndLine, kWordEdge:
+		if n.bare || n.text == "" {
 			return p.fail("a repeat of something without width")
 		}
-		n = &node{kind: kRepeat, subs: []*node{n}, min: lo, max: hi, letter: n.letter}
+		if n.empty {
+			return p.fail("a repeat of something that can be empty")
+		}
+		sign := p.s[from:p.at]
+		n = grouped(n)
+		n.text, n.unit, n.empty = n.text+sign, false, lo == 0
+		if lo != hi || n.width == varies {
+			n.width = varies
+		} else {
+			n.width *= lo
+		}
 		switch {
 		case p.looking("?"):
 			if interval && p.flavor == Onig && lo == hi {
 				return p.fail("{n}? is not a lazy repeat in the reference engine")
 			}
 			p.at++
-			n.lazy = true
+			n.text += "?"
 		case p.looking("+") && !(interval && p.flavor == Onig):
 			p.at++
-			n = &node{kind: kAtomic, subs: []*node{n}, letter: n.letter}
+			n.text, n.unit = "(?>"+n.text+")", true
 		}
 	}
 	return n
@@ -199,54 +230,77 @@ func (p *parser) interval() (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// atom returns nil for a construct that only changes the parser's state.
-func (p *parser) atom() *node {
+// atom returns false for a construct that only changes the parser's state.
+func (p *parser) atom() (part, bool) {
 	switch c := p.s[p.at]; c {
 	case '(':
 		p.at++
 		return p.group()
 	case '[':
 		p.at++
-		return p.bracket()
+		return p.bracket(), true
 	case '.':
 		p.at++
-		return &node{kind: kSet, set: single('\n').Negate()}
+		return p.set(single('\n').Negate()), true
 	case '^':
 		p.at++
 		if p.flavor == Rust {
-			return &node{kind: kBegin}
+			return anchor(`\A`), true
 		}
-		return &node{kind: kBeginLine}
+		return anchor(`(?:\A|(?<=\n)(?!\z))`), true
 	case '$':
 		p.at++
 		if p.flavor == Rust {
-			return &node{kind: kEnd}
+			return anchor(`\z`), true
 		}
-		return &node{kind: kEndLine}
+		return anchor(`(?=\n|\z)`), true
 	case '*', '+', '?', '{':
-		return p.fail("a repeat sign %q with nothing to repeat", c)
+		return p.fail("a repeat sign %q with nothing to repeat", c), true
 	case '\\':
 		p.at++
-		return p.escape()
+		return p.escape(), true
 	}
-	return p.literal(p.rune())
+	return p.literal(p.rune()), true
 }
 
-// literal makes a node for one character, with its case variants where asked.
-func (p *parser) literal(r rune) *node {
-	n := &node{kind: kSet, set: single(r)}
-	if p.fold {
-		if r >= utf8.RuneSelf {
-			return p.fail("a case-insensitive character outside ASCII")
-		}
-		n.set, n.letter = n.set.Fold(), unicode.ToLower(r)
+func anchor(text string) part { return part{text: text, unit: true, bare: true, empty: true} }
+
+// set writes one character of s.
+func (p *parser) set(s uni.Set) part {
+	text := class(s)
+	if p.size += len(text); p.size > maxSize {
+		return p.fail("the pattern comes to more than %d bytes", maxSize)
 	}
+	return part{text: text, unit: true, width: 1}
+}
+
+func class(s uni.Set) string {
+	if len(s) == 0 {
+		return "(?!)"
+	}
+	b := []byte{'['}
+	for _, r := range s {
+		b = fmt.Appendf(b, `\x{%x}-\x{%x}`, r.Lo, r.Hi)
+	}
+	return string(append(b, ']'))
+}
+
+// literal writes one character, with its case variants where asked.
+func (p *parser) literal(r rune) part {
+	if !p.fold {
+		return p.set(single(r))
+	}
+	if r >= utf8.RuneSelf {
+		return p.fail("a case-insensitive character outside ASCII")
+	}
+	n := p.set(single(r).Fold())
+	n.first, n.last = unicode.ToLower(r), unicode.ToLower(r)
 	return n
 }
 
-// bracket makes a node for a bracket expression after its [. Case variants are
-// added before the expression is negated.
-func (p *parser) bracket() *node {
+// bracket writes a bracket expression after its [. Case variants are added before
+// the expression is negated.
+func (p *parser) bracket() part {
 	negate := p.accept("^")
 	set := p.class()
 	if p.fold {
@@ -258,7 +312,7 @@ func (p *parser) bracket() *node {
 	if negate {
 		set = set.Negate()
 	}
-	return &node{kind: kSet, set: set}
+	return p.set(set)
 }
 
 // cased is a set that holds every character outside ASCII with case variants.
@@ -271,67 +325,88 @@ func (p *parser) cased() uni.Set {
 	return uni.Union(sets...).Intersect(uni.Set{{Lo: 0, Hi: unicode.MaxASCII}}.Negate())
 }
 
-func (p *parser) group() *node {
-	n := &node{}
+func (p *parser) group() (part, bool) {
+	open := ""
+	behind := false
 	switch {
 	case p.accept("?:"):
 	case p.accept("?="):
-		n = &node{kind: kLook}
+		open = "(?="
 	case p.accept("?!"):
-		n = &node{kind: kLook, negate: true}
+		open = "(?!"
 	case p.accept("?<="):
-		n = &node{kind: kLook, behind: true}
+		open, behind = "(?<=", true
 	case p.accept("?<!"):
-		n = &node{kind: kLook, behind: true, negate: true}
+		open, behind = "(?<!", true
 	case p.accept("?>"):
-		n = &node{kind: kAtomic}
+		open = "(?>"
 	case p.accept("?i:"):
 		defer func(fold bool) { p.fold = fold }(p.fold)
 		p.fold = true
 	case p.accept("?i)"):
 		if p.depth > 1 || p.at != len("(?i)") {
-			return p.fail("(?i) anywhere but at the start")
+			return p.fail("(?i) anywhere but at the start"), true
 		}
 		p.fold = true
-		return nil
+		return part{}, false
 	case p.looking("?"):
-		return p.fail("the group (%.4s is not known here", p.s[p.at:])
+		return p.fail("the group (%.4s is not known here", p.s[p.at:]), true
 	}
 	sub := p.alternatives()
-	if !p.accept(")") {
-		return p.fail("a group is not closed")
+	switch {
+	case !p.accept(")"):
+		return p.fail("a group is not closed"), true
+	case open == "":
+		return grouped(sub), true
+	case open == "(?>":
+		return part{text: open + sub.text + ")", unit: true, empty: sub.empty, width: sub.width}, true
+	case behind && sub.width == varies:
+		return p.fail("a look-behind of varying width"), true
 	}
-	if n.kind == kEmpty {
-		return sub
-	}
-	n.subs = []*node{sub}
-	return n
+	return anchor(open + sub.text + ")"), true
 }
 
-func (p *parser) escape() *node {
+func (p *parser) escape() part {
 	if !p.more() {
 		return p.fail("a lone backslash at the end")
 	}
 	switch p.s[p.at] {
 	case 'b', 'B':
 		p.at++
-		return &node{kind: kWordEdge, negate: p.s[p.at-1] == 'B'}
+		return p.wordEdge(p.s[p.at-1] == 'B')
 	case 'A':
 		p.at++
-		return &node{kind: kBegin}
+		return anchor(`\A`)
 	case 'z':
 		p.at++
-		return &node{kind: kEnd}
+		return anchor(`\z`)
 	}
 	name := p.s[p.at]
 	set := p.escapedSet(false)
 	switch {
 	case p.err != nil:
-		return &node{kind: kEmpty}
+		return part{}
 	case strings.IndexByte("sSdDwWhHpP", name) < 0:
 		return p.literal(set[0].Lo)
 	case p.fold && p.flavor == Rust && (name == 'p' || name == 'P') && len(set.Intersect(p.cased())) > 0:
 		return p.fail("a case-insensitive class with letters outside ASCII")
 	}
-	return &node{kind: kSet, set: set}
+	return p.set(set)
+}
+
+// wordEdge writes \b, or \B, by way of the reference's word characters.
+func (p *parser) wordEdge(not bool) part {
+	name := "word"
+	if p.flavor == Rust {
+		name = "added_word"
+	}
+	word, _ := p.u.Set(name)
+	w := class(word)
+	if p.size += 4 * len(w); p.size > maxSize {
+		return p.fail("the pattern comes to more than %d bytes", maxSize)
+	}
+	if not {
+		return anchor("(?:(?<=" + w + ")(?=" + w + ")|(?<!" + w + ")(?!" + w + "))")
+	}
+	return anchor("(?:(?<=" + w + ")(?!" + w + ")|(?<!" + w + ")(?=" + w + "))")
 }
