@@ -43,6 +43,23 @@ type Sink interface {
 	Write(rollout.Sample) error
 }
 
+// Estimator turns the rewards of a batch into advantages. The result has the
+// shape of groups. A rollout with Excluded set has no reward; it takes no part, and
+// its Advantage should be a dropped one. Advantages must be finite.
+//
+// One whose method CountsRows() bool returns true is given the rows and the lengths
+// of rollouts too. One with a method MessageAdvantage, as that of reward.Estimator,
+// decides on the advantage of each sampled message.
+type Estimator interface {
+	Advantages(groups []reward.GroupRewards) ([][]reward.Advantage, error)
+}
+
+// Aborter is a Sink that can drop what it was given. *export.Writer is one.
+type Aborter interface {
+	// Abort leaves nothing that looks whole. A Close after it publishes nothing.
+	Abort() error
+}
+
 // OnError says what a bad record does to a run.
 type OnError uint8
 
@@ -64,11 +81,17 @@ type Pipeline struct {
 	Window ctxwindow.Policy
 	Mask   lossmask.Policy
 	Scale  reward.Scale
-	// Estimator turns rewards into advantages, one that reward.NewAccumulator takes;
-	// nil = reward.GRPO(). One that counts rows or tokens has the run make the rows
-	// once before, to count them: all that makes them is done twice, the summaries of
-	// a Window too.
-	Estimator *reward.Estimator
+	// Reward scores a rollout in place of reward.Score; nil = that, by Scale. It is
+	// called once for each rollout of a run, from one goroutine, in their order. It
+	// says in Excluded why a rollout has no reward. Rollouts that failed or were
+	// aborted are not asked about, unless Scale.InfraUnresolved is set, of which else
+	// nothing is used.
+	Reward func(*rollout.Rollout) rollout.Reward
+	// Estimator turns rewards into advantages: a reward.Estimator that
+	// reward.NewAccumulator takes, or one of your own; nil = reward.GRPO(). One that
+	// counts rows or tokens has the run make the rows once before, to count them: all
+	// that makes them is done twice, the summaries of a Window too.
+	Estimator Estimator
 	// NoAdvantages writes rows without rewards or advantages (supervised use):
 	// rollouts without an outcome are kept.
 	NoAdvantages bool
@@ -132,8 +155,8 @@ func (p *Pipeline) Validate() error {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.UnknownStatus"}, "found %v, expected a status", p.UnknownStatus))
 	}
 	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate())
-	if e := p.Estimator; e != nil {
-		_, err := reward.NewAccumulator(*e)
+	if e, ok := p.record(); ok {
+		_, err := reward.NewAccumulator(e)
 		errs = append(errs, err)
 		if e.Center == reward.CenterBaseline {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Estimator"}, "the centre %s is a number for each rollout, which no record holds", e.Center).WithFix("use reward.Advantages"))
@@ -155,11 +178,29 @@ func (p *Pipeline) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-func (p *Pipeline) estimator() reward.Estimator {
-	if p.Estimator != nil {
-		return *p.Estimator
+// record is the estimator, if it is one of package reward.
+func (p *Pipeline) record() (reward.Estimator, bool) {
+	switch e := p.Estimator.(type) {
+	case nil:
+		return reward.GRPO(), true
+	case reward.Estimator:
+		return e, true
+	case *reward.Estimator:
+		if e == nil {
+			return reward.GRPO(), true
+		}
+		return *e, true
 	}
-	return reward.GRPO()
+	return reward.Estimator{}, false
+}
+
+// countsRows says whether the estimator looks at the rows of rollouts.
+func (p *Pipeline) countsRows() bool {
+	if e, ok := p.record(); ok {
+		return e.CountsRows()
+	}
+	e, ok := p.Estimator.(interface{ CountsRows() bool })
+	return ok && e.CountsRows()
 }
 
 // ended is r with the status that stands for one that is not recorded: a
@@ -190,9 +231,24 @@ func (p *Pipeline) group(r *rollout.Rollout) string {
 }
 
 // Run reads src twice, or four times where the estimator counts rows or tokens,
-// and writes its rows to dst, which it does not close. On an error the report
-// holds what was done so far.
+// and writes its rows to dst, which it does not close. A run that writes no row
+// because rollouts cannot be encoded is an error. On an error the report holds what
+// was done so far, and a dst that is an Aborter is aborted, so that a deferred Close
+// publishes nothing.
 func (p Pipeline) Run(ctx context.Context, src Source, dst Sink) (Report, error) {
+	report, err := p.run(ctx, src, dst)
+	if err == nil {
+		return report, nil
+	}
+	if a, ok := dst.(Aborter); ok {
+		if failed := a.Abort(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return report, err
+}
+
+func (p Pipeline) run(ctx context.Context, src Source, dst Sink) (Report, error) {
 	var report Report
 	if err := p.Validate(); err != nil {
 		return report, err

@@ -37,7 +37,10 @@ type Report struct {
 	// rows.
 	Untrained []Skip
 	Reward    reward.Report
-	Encode    tokenize.Report
+	// OutOfStatistics lists the first 10,000 rollouts whose reward is in no mean and
+	// no deviation, with the reason; Reward.Excluded counts them.
+	OutOfStatistics []Skip
+	Encode          tokenize.Report
 	// Notes counts importer remarks by code.
 	Notes map[string]int
 	// Columns that some turns record and others do not, so written for none; nil
@@ -60,6 +63,12 @@ const maxSkips = 10_000
 func (r *Report) skip(s Skip) {
 	if r.LeftOut++; r.LeftOut <= maxSkips {
 		r.Skips = append(r.Skips, s)
+	}
+}
+
+func (r *Report) leftStatistics(s Skip) {
+	if len(r.OutOfStatistics) < maxSkips {
+		r.OutOfStatistics = append(r.OutOfStatistics, s)
 	}
 }
 

@@ -29,7 +29,7 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got r
 	turns := rollout.TurnsOf(r)
 	trains(&seq, turns)
 	s := rollout.Sample{
-		RolloutIndex: x.seen[r.ID], Reward: got.Total, OutcomeReward: got.Outcome,
+		RolloutIndex: int(x.seen[r.ID].index), Reward: got.Total, OutcomeReward: got.Outcome,
 		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r),
 		StepReward: stepReward(r, turns, &seq),
 	}

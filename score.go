@@ -18,14 +18,23 @@ type run struct {
 	enc    *tokenize.Encoder
 	report *Report
 
-	stats   *reward.Statistics
-	groups  []groupPlan    // in order of first appearance
-	groupOf map[string]int // key → index in groups
-	seen    map[string]int // rollout id → index inside its group
-	sizes   sizes          // for estimators that count rows or tokens, else nil
+	groups  []groupPlan          // in order of first appearance
+	groupOf map[string]int       // key → index in groups
+	seen    map[string]rolloutAt // by rollout id
+	sizes   *sizes               // for estimators that count rows or tokens, else nil
+	// What the first pass learnt of each rollout, by group and index: rewards that a
+	// function of the user gave, and advantages that an estimator of the user gave.
+	// Those of package reward are computed again in the second pass from stats.
+	scored     [][]rollout.Reward
+	advantages [][]reward.Advantage
+	stats      *reward.Statistics
+	failed     int // rollouts that could not be encoded
 	// Columns a file has for all rows or for none.
 	logprobs, versions bool
 }
+
+// rolloutAt is where a rollout stands: its group and its index inside it.
+type rolloutAt struct{ group, index int32 }
 
 // groupPlan is what the first pass learnt about a group.
 type groupPlan struct {
@@ -33,18 +42,16 @@ type groupPlan struct {
 	count int // rollouts to expect in the second pass
 	// How the rewards of an automatic scale came about.
 	byVerdict, byNumber bool
+	mixed               error // why such a group is left out, nil if it is not
 }
 
-// score is the first pass: rewards and group sizes.
+// score is the first pass: rewards, group sizes and what advantages need.
 func (x *run) score(ctx context.Context, src Source) error {
-	acc, err := reward.NewAccumulator(x.estimator())
-	if err != nil {
-		return err
-	}
 	if err := x.measure(ctx, src); err != nil {
 		return err
 	}
-	x.groupOf, x.seen = map[string]int{}, map[string]int{}
+	x.groupOf, x.seen = map[string]int{}, map[string]rolloutAt{}
+	var rewards []reward.GroupRewards
 	var logprobs, versions coverage
 	for r, err := range src.Rollouts(ctx) {
 		if err := ctx.Err(); err != nil {
@@ -67,10 +74,15 @@ func (x *run) score(ctx context.Context, src Source) error {
 			at = len(x.groups)
 			x.groupOf[key] = at
 			x.groups = append(x.groups, groupPlan{key: key})
+			rewards = append(rewards, reward.GroupRewards{Key: key})
+			x.scored = append(x.scored, nil)
 		}
-		x.seen[r.ID] = x.groups[at].count
+		x.seen[r.ID] = rolloutAt{int32(at), int32(x.groups[at].count)}
 		x.groups[at].count++
-		got := reward.Score(r, x.Scale)
+		got := x.ask(r)
+		if x.Reward != nil {
+			x.scored[at] = append(x.scored[at], got)
+		}
 		if x.mayTrain(r, got) {
 			x.cover(r, &logprobs, &versions)
 		}
@@ -79,15 +91,15 @@ func (x *run) score(ctx context.Context, src Source) error {
 			x.groups[at].byNumber = x.groups[at].byNumber || number
 			x.groups[at].byVerdict = x.groups[at].byVerdict || !number
 		}
-		if err := acc.Add(key, x.rolloutReward(r, got)); err != nil {
-			return err
+		known := x.rolloutReward(r, got)
+		if why := x.excludes(known); why != "" {
+			x.report.leftStatistics(skipOf(r, nil, why))
 		}
+		rewards[at].Rollouts = append(rewards[at].Rollouts, known)
 		x.progress(Progress{Pass: 1, Done: x.report.Read})
 	}
 	x.logprobs, x.versions = logprobs.whole(), versions.whole()
 	x.report.DroppedLogprobs, x.report.DroppedVersions = logprobs.dropped(), versions.dropped()
-	x.stats = acc.Finish()
-	x.report.Reward = x.stats.Report()
 	x.report.Groups = len(x.groups)
 	x.report.Rollouts = len(x.seen)
 	if x.report.Read == 0 {
@@ -96,7 +108,10 @@ func (x *run) score(ctx context.Context, src Source) error {
 	if x.report.Rollouts == 0 {
 		return x.nothing()
 	}
-	if err := x.mixed(); err != nil {
+	if err := x.mixed(rewards); err != nil {
+		return err
+	}
+	if err := x.estimate(rewards); err != nil {
 		return err
 	}
 	if !x.NoAdvantages && x.report.Reward.Used == 0 {
@@ -120,6 +135,10 @@ func (x *run) noReward() error {
 	}
 	fix := "join recorded results (traj.Options.Rewards, --rewards FILE), or ask for rows without advantages (NoAdvantages, --estimator none)"
 	switch {
+	case x.Reward != nil:
+		fix = "say in Excluded of fewer rollouts that they have no reward, or ask for rows without advantages (NoAdvantages)"
+	case excluded[mixedReason] > 0:
+		fix = "choose the scale: recorded takes the numbers, signed the verdicts"
 	case excluded[reward.ExcludedNoSteps] > 0:
 		fix = "score the steps, or leave them out of the reward (Scale.StepCoef, --step-coef 0)"
 	case strings.Contains(strings.Join(why, ""), reward.ExcludedOnlyScalar):
@@ -132,7 +151,8 @@ func (x *run) noReward() error {
 // mayTrain says whether r can have rows: what others lack, such as the log
 // probabilities of a call that was cut off, takes no column from the file.
 func (x *run) mayTrain(r *rollout.Rollout, got rollout.Reward) bool {
-	dropped := !x.NoAdvantages && got.Excluded != "" && x.estimator().Population == reward.PopulationValid
+	e, ours := x.record()
+	dropped := !x.NoAdvantages && got.Excluded != "" && (!ours || e.Population == reward.PopulationValid)
 	return !dropped && x.Mask.RowReason(0, r.Status) == ""
 }
 
@@ -149,16 +169,31 @@ func (x *run) nothing() error {
 	return rollout.Errorf(kind, rollout.Where{}, "none of the %d records can be used; the first: %w", x.report.LeftOut, first)
 }
 
-// mixed refuses a group in which an automatic scale would compare verdicts with
-// numbers of another range.
-func (x *run) mixed() error {
-	if x.Scale.Outcome != reward.ScaleAuto || x.NoAdvantages {
+// mixedReason is why the rollouts of a mixed group have no reward.
+const mixedReason = "its group holds verdicts and numbers"
+
+// mixed leaves out each group in which an automatic scale would compare verdicts
+// with numbers of another range.
+func (x *run) mixed(rewards []reward.GroupRewards) error {
+	if x.Scale.Outcome != reward.ScaleAuto || x.NoAdvantages || x.Reward != nil {
 		return nil
 	}
-	for _, g := range x.groups {
-		if g.byVerdict && g.byNumber {
-			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", g.key).
-				WithFix("choose the scale: recorded takes the numbers, signed the verdicts")
+	for i := range x.groups {
+		g := &x.groups[i]
+		if !g.byVerdict || !g.byNumber {
+			continue
+		}
+		g.mixed = rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", g.key).
+			WithFix("choose the scale: recorded takes the numbers, signed the verdicts")
+		if x.OnError == OnErrorStop {
+			return g.mixed
+		}
+		for j := range rewards[i].Rollouts {
+			r := &rewards[i].Rollouts[j]
+			if r.Excluded == "" {
+				x.report.leftStatistics(Skip{Rollout: r.ID, Reason: mixedReason})
+				r.Excluded = mixedReason
+			}
 		}
 	}
 	return nil

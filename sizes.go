@@ -3,6 +3,7 @@ package turnpack
 import (
 	"context"
 
+	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -12,31 +13,47 @@ import (
 const excludedNoRow = "no row to train"
 
 // size is what the rows of one rollout come to.
-type size struct{ rows, trained int }
+type size struct{ rows, masked, trained int }
 
-// sizes are those of the rollouts that have rows, by id. It is the Sink of a
-// run that only counts.
-type sizes map[string]size
+// sizes are those of the rollouts that have rows before the loss mask leaves any
+// out as a whole, by id. It is the Sink of a run that only counts.
+type sizes struct {
+	mask lossmask.Policy
+	of   map[string]size
+	why  map[string]string // there is no row, for the first 10,000 rollouts
+}
 
 // Write counts a row.
-func (s sizes) Write(row rollout.Sample) error {
-	n := s[row.Rollout]
-	s[row.Rollout] = size{n.rows + 1, n.trained + row.Trained()}
+func (s *sizes) Write(row rollout.Sample) error {
+	n := s.of[row.Rollout]
+	n.rows++
+	n.trained += row.Trained()
+	if s.mask.RowReason(row.Len(), row.Status) != "" {
+		n.masked++
+	}
+	s.of[row.Rollout] = n
 	return nil
 }
 
 // measure makes the rows once before the passes of a run whose estimator
 // counts them, or their tokens.
 func (x *run) measure(ctx context.Context, src Source) error {
-	if e := x.estimator(); x.NoAdvantages || e.Unit != reward.UnitRow && e.Center != reward.CenterLengthWeighted {
+	if x.NoAdvantages || !x.countsRows() {
 		return nil
 	}
+	x.sizes = &sizes{mask: x.Mask, of: map[string]size{}, why: map[string]string{}}
 	counting := *x.Pipeline
-	counting.NoAdvantages = true
+	counting.NoAdvantages, counting.Reward, counting.Estimator = true, nil, nil
+	counting.Mask.MaxTokens, counting.Mask.MaskStatus = 0, []rollout.Status{}
 	// In one group no row waits for another.
 	counting.GroupBy = func(*rollout.Rollout) string { return "all" }
-	x.sizes = sizes{}
-	_, err := counting.Run(ctx, src, x.sizes)
+	report, err := counting.Run(ctx, src, x.sizes)
+	if err != nil {
+		*x.report = report
+	}
+	for _, without := range report.WithoutRowsAt {
+		x.sizes.why[without.Rollout] = without.Reason
+	}
 	return err
 }
 
@@ -46,10 +63,23 @@ func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.Rollo
 	if x.sizes == nil {
 		return out
 	}
-	n := x.sizes[r.ID]
-	out.Rows, out.Length = n.rows, n.trained
+	n := x.sizes.of[r.ID]
+	out.Rows, out.MaskedRows, out.Length = n.rows, n.masked, n.trained
 	if n.rows == 0 && out.Excluded == "" {
 		out.Excluded = excludedNoRow
+		if why := x.sizes.why[r.ID]; why != "" {
+			out.Excluded += ": " + why
+		}
 	}
 	return out
+}
+
+// rowless says that a rollout has no row to train, whatever its advantage: it is
+// encoded all the same, which tells why.
+func (x *run) rowless(id string) bool {
+	if x.sizes == nil {
+		return false
+	}
+	n := x.sizes.of[id]
+	return n.rows == n.masked
 }

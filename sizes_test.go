@@ -52,18 +52,64 @@ func TestEstimatorsSeeTheRows(t *testing.T) {
 	}
 }
 
-// A rollout whose rows are all masked is no row of the group, and the report
-// still says why it has none.
-func TestRolloutsWithoutRowsLeaveTheRows(t *testing.T) {
-	e, _ := reward.Preset("verl_drgrpo")
-	for _, estimator := range []*reward.Estimator{nil, &e} {
+// A rollout whose rows are all masked stays in the baseline or leaves it, as the
+// preset's system has it, and the report says who left and why there is no row.
+func TestMaskedRolloutsAndTheBaseline(t *testing.T) {
+	for name, want := range map[string]float64{"grpo": -0.577350, "verl_drgrpo": -2. / 3, "openclaw_grpo": -0.577350, "prime_grpo": 0} {
+		e, ok := reward.Preset(name)
+		require.True(t, ok)
 		var dst rows
-		report, err := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{MaxTokens: 20}, Estimator: estimator}.Run(t.Context(), uneven(), &dst)
+		report, err := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{MaxTokens: 20}, Estimator: &e}.Run(t.Context(), uneven(), &dst)
 		require.NoError(t, err)
 		require.Equal(t, 2, report.Rows)
 		require.Equal(t, map[string]int{"masked: overlong": 1}, report.WithoutRows)
-		if estimator != nil {
-			require.Zero(t, *dst.got[0].Advantage, "the rows that are left have one reward")
+		require.InDelta(t, want, *dst.got[0].Advantage, 2e-6, name)
+		if e.Masked == reward.MaskedLeave {
+			require.Equal(t, map[string]int{reward.ExcludedMasked: 1}, report.Reward.Excluded)
+			require.Equal(t, []turnpack.Skip{{Rollout: "g/0", Reason: reward.ExcludedMasked}}, report.OutOfStatistics)
+		} else {
+			require.Empty(t, report.OutOfStatistics, name)
 		}
 	}
+}
+
+// ended is a rollout with a recorded reward that ended so.
+func ended(i int, number float64, status rollout.Status) *rollout.Rollout {
+	r := attempt("g", i, number > 0)
+	r.Status, r.Outcome = status, rollout.Outcome{Reward: &number}
+	return r
+}
+
+// Overlong filtering by status, as NeMo RL does it: rewards 1, 0, 1 and two
+// truncated 0s.
+func TestOverlongFilteringKeepsTheBaseline(t *testing.T) {
+	src := turnpack.Slice{ended(0, 1, rollout.StatusCompleted), ended(1, 0, rollout.StatusCompleted), ended(2, 1, rollout.StatusCompleted),
+		ended(3, 0, rollout.StatusTruncated), ended(4, 0, rollout.StatusTruncated)}
+	for name, want := range map[string][3]float64{"nemo_grpo_loo_std": {1.5, -0.866025, 1.5}, "prime_grpo": {1. / 3, -2. / 3, 1. / 3}} {
+		e, _ := reward.Preset(name)
+		var dst rows
+		report, err := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{MaskStatus: []rollout.Status{rollout.StatusTruncated}}, Scale: reward.Scale{Outcome: reward.ScaleRecorded}, Estimator: e}.Run(t.Context(), src, &dst)
+		require.NoError(t, err)
+		require.Len(t, dst.got, 3)
+		for i := range dst.got {
+			require.InDelta(t, want[i], *dst.got[i].Advantage, 5e-6, "%s, row %d", name, i)
+		}
+		require.Equal(t, map[string]int{"masked: truncated": 2}, report.WithoutRows)
+	}
+}
+
+// A rollout of which no row can be made is in no count of rows, and the report
+// says why.
+func TestRolloutsWithoutRowsLeaveTheStatistics(t *testing.T) {
+	src := uneven()
+	src[0].Turns = []rollout.Turn{{Message: 1, Context: rollout.Context{Unknown: true}}}
+	e, _ := reward.Preset("verl_drgrpo")
+	var dst rows
+	report, err := turnpack.Pipeline{Model: model(t), Estimator: &e}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Zero(t, *dst.got[0].Advantage, "the rows that are left have one reward")
+	const why = "no row to train: what the model saw is not known"
+	require.Equal(t, map[string]int{why: 1}, report.Reward.Excluded)
+	require.Equal(t, []turnpack.Skip{{Rollout: "g/0", Reason: why}}, report.OutOfStatistics)
+	require.Equal(t, map[string]int{"what the model saw is not known": 1}, report.WithoutRows)
 }

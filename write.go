@@ -2,6 +2,10 @@ package turnpack
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/turnpack/turnpack/ctxwindow"
@@ -108,7 +112,10 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 			if err := x.bad(res.r, res.err); err != nil {
 				return err
 			}
-			res.why = "could not be encoded"
+			if res.why == "" {
+				res.why = "could not be encoded"
+				x.failed++
+			}
 		}
 		x.book(&res)
 		left[res.group]--
@@ -136,7 +143,24 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source gave %d rollouts in the first pass and %d in the second", x.report.Rollouts, done).
 			WithFix("do not change the input while it is converted")
 	}
+	if x.report.Rows == 0 && x.failed > 0 {
+		return x.noRow()
+	}
 	return nil
+}
+
+// noRow is the error of a run that wrote nothing because rollouts failed.
+func (x *run) noRow() error {
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(x.report.WithoutRows)) {
+		why = append(why, fmt.Sprintf("%d %s", x.report.WithoutRows[reason], reason))
+	}
+	first := x.report.Skips[0].Error
+	kind := rollout.KindInput
+	if e, ok := asDetail(first); ok {
+		kind = e.Kind
+	}
+	return rollout.Errorf(kind, rollout.Where{}, "no rollout gave a row: %s; the first: %w", strings.Join(why, ", "), first)
 }
 
 func (x *run) emit(dst Sink, rows []rollout.Sample) error {
@@ -178,13 +202,16 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	r = x.ended(r)
 	key := x.group(r)
 	res.group = x.groupOf[key]
-	got := reward.Score(r, x.Scale)
+	if why := x.groups[res.group].mixed; why != nil {
+		res.err, res.why = why, mixedReason
+		return res
+	}
+	got := x.scoreOf(r)
 	res.verdict = got.Verdict
 	var adv reward.Advantage
-	// A rollout without rows is encoded all the same: that tells why it has none.
-	if known := x.rolloutReward(r, got); !x.NoAdvantages && known.Excluded != excludedNoRow {
+	if !x.NoAdvantages && !x.rowless(r.ID) {
 		var err error
-		if adv, err = x.stats.Advantage(key, known); err != nil {
+		if adv, err = x.advantageOf(key, x.rolloutReward(r, got)); err != nil {
 			res.err = err
 			return res
 		}

@@ -103,11 +103,11 @@ func (a *Accumulator) numbered(i int) int {
 
 func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 	a.report.Rollouts++
-	if r.Excluded != "" {
+	if why := a.e.Excludes(r); why != "" {
 		if a.report.Excluded == nil {
 			a.report.Excluded = map[string]int{}
 		}
-		a.report.Excluded[r.Excluded]++
+		a.report.Excluded[why]++
 	}
 	if !a.e.takesPart(r) {
 		return nil
@@ -146,15 +146,27 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 	return nil
 }
 
+// Excludes says why r has no place in the statistics, "" if it has one.
+func (e Estimator) Excludes(r RolloutReward) string {
+	if r.Excluded == "" && e.Masked == MaskedLeave && r.MaskedRows > 0 && r.MaskedRows >= r.Rows {
+		return ExcludedMasked
+	}
+	return r.Excluded
+}
+
 func (e *Estimator) takesPart(r RolloutReward) bool {
-	return r.Excluded == "" || e.Population == PopulationAll
+	why := e.Excludes(r)
+	return why == "" || why == r.Excluded && e.Population == PopulationAll
 }
 
 func (e *Estimator) count(r RolloutReward) int {
-	if e.Unit == UnitRow && r.Rows > 0 {
-		return r.Rows
+	switch {
+	case e.Unit != UnitRow || r.Rows == 0:
+		return 1
+	case e.Masked == MaskedLeave:
+		return r.Rows - r.MaskedRows
 	}
-	return 1
+	return r.Rows
 }
 
 func (e *Estimator) usesBatch() bool {

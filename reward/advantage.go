@@ -14,9 +14,11 @@ type RolloutReward struct {
 	// Excluded is why the rollout has no usable reward, "" if it takes part (see
 	// rollout.Reward).
 	Excluded string
-	Rows     int     // training rows, 0 = 1; counts with UnitRow
-	Length   int     // trained tokens; weighs with CenterLengthWeighted
-	Baseline float64 // with CenterBaseline
+	Rows     int // training rows, 0 = 1; counts with UnitRow
+	// MaskedRows of the Rows are left out by the loss mask as a whole; see Masked.
+	MaskedRows int
+	Length     int     // trained tokens, those of masked rows too; weighs with CenterLengthWeighted
+	Baseline   float64 // with CenterBaseline
 }
 
 // GroupRewards are the rewards of one group. Groups of the same key are one.
@@ -38,6 +40,9 @@ const (
 	DroppedSingleton = "only rollout of its group"
 	DroppedConstant  = "all rewards of the group are alike"
 )
+
+// ExcludedMasked is why a rollout leaves the statistics under MaskedLeave.
+const ExcludedMasked = "all its rows are masked"
 
 // maxReward bounds rewards so that their squares and sums stay finite.
 const maxReward = 1e100
@@ -178,6 +183,40 @@ func (r *Report) count(a Advantage) {
 	}
 }
 
+// ReportOf counts what advantages that another estimator gave come to; nil counts
+// the rewards alone.
+func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
+	var report Report
+	for i, g := range groups {
+		var used moments
+		for j, r := range g.Rollouts {
+			report.Rollouts++
+			if r.Excluded == "" {
+				report.Used++
+				used.add(r.Reward, 1)
+			} else {
+				if report.Excluded == nil {
+					report.Excluded = map[string]int{}
+				}
+				report.Excluded[r.Excluded]++
+			}
+			if advantages != nil {
+				report.count(advantages[i][j])
+			}
+		}
+		switch {
+		case used.n == 0:
+			continue
+		case used.n == 1:
+			report.Singletons++
+		case used.spread() <= DefaultTolerance:
+			report.Constant++
+		}
+		report.Groups++
+	}
+	return report
+}
+
 // normalize makes the advantages of the rows that take part a batch z-score.
 // A row alone in its group has nothing to be compared with: under SingletonZero
 // it stays 0 and out of the batch's mean and deviation.
@@ -218,6 +257,8 @@ func checkReward(group string, r RolloutReward) error {
 		return rollout.Errorf(rollout.KindInput, at, "the baseline in group %q is %g, expected a finite number", group, r.Baseline)
 	case r.Rows < 0 || r.Length < 0:
 		return rollout.Errorf(rollout.KindInput, at, "%d rows and length %d in group %q, expected counts >= 0", r.Rows, r.Length, group)
+	case r.MaskedRows < 0 || r.MaskedRows > max(r.Rows, 1):
+		return rollout.Errorf(rollout.KindInput, at, "%d of %d rows are masked in group %q", r.MaskedRows, r.Rows, group)
 	}
 	return nil
 }

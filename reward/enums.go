@@ -62,6 +62,21 @@ var populationNames = []string{"valid", "valid, excluded get 0", "all"}
 // String returns the name used in reports.
 func (p Population) String() string { return name(populationNames, int(p), "population") }
 
+// Masked says whether a rollout counts of which the loss mask leaves no row to
+// train, such as one cut off by a limit under overlong filtering.
+type Masked uint8
+
+// The rules.
+const (
+	MaskedStay  Masked = iota // it counts with its reward and as many rows as it would have
+	MaskedLeave               // it leaves the statistics
+)
+
+var maskedNames = []string{"stay", "leave"}
+
+// String returns the name used in reports.
+func (m Masked) String() string { return name(maskedNames, int(m), "masked") }
+
 // Level says over which set a centre or a scale is taken.
 type Level uint8
 

@@ -27,6 +27,7 @@ type Estimator struct {
 
 	Unit       Unit
 	Population Population
+	Masked     Masked
 
 	Center     Center
 	CenterOver Level
@@ -83,6 +84,18 @@ type Override struct {
 // (r − mean) / (σ₁ + 1e-6), constant groups and single rollouts 0.
 func GRPO() Estimator { return Estimator{Name: "grpo"} }
 
+// Advantages is the function Advantages without its report.
+func (e Estimator) Advantages(groups []GroupRewards) ([][]Advantage, error) {
+	out, _, err := Advantages(groups, e)
+	return out, err
+}
+
+// CountsRows says whether e looks at the rows of a rollout or at their length, so
+// that RolloutReward must hold them.
+func (e Estimator) CountsRows() bool {
+	return e.Unit == UnitRow || e.Center == CenterLengthWeighted || e.Masked == MaskedLeave
+}
+
 // Validate reports every fault of e at once.
 func (e Estimator) Validate() error {
 	var f faults
@@ -90,6 +103,7 @@ func (e Estimator) Validate() error {
 	f.enum("Remainder", int(e.Remainder), len(remainderNames))
 	f.enum("Unit", int(e.Unit), len(unitNames))
 	f.enum("Population", int(e.Population), len(populationNames))
+	f.enum("Masked", int(e.Masked), len(maskedNames))
 	f.enum("Center", int(e.Center), len(centerNames))
 	f.enum("CenterOver", int(e.CenterOver), len(levelNames))
 	f.enum("Scale", int(e.Scale), len(divisorNames))

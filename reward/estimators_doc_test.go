@@ -42,11 +42,31 @@ Presets are named after system and revision, because formulas change between rev
 
 - **group**: *key* compares rollouts that carry the same key. *position* cuts the batch into slices of fixed size, so one dropped row shifts every later group.
 - **unit**: *rollout* counts each rollout once, *row* once per training row, so that rollouts cut into many rows weigh more, *step* compares agent steps of the same number (` + "`StepAdvantages`" + `).
+- **masked**: what a rollout does that the loss mask leaves out whole (below).
 - **centre**: what is subtracted. **scale**: what it is divided by. Both over the group unless the batch is named.
 - **single**: a group of one. **constant**: a group whose rewards are all alike. *zero* finds it by spread before any division; *as is* leaves what rounding makes of it.
 
-| preset | group | unit | centre | scale | ε | single | constant | also |
-|---|---|---|---|---|---|---|---|---|
+| preset | group | unit | masked | centre | scale | ε | single | constant | also |
+|---|---|---|---|---|---|---|---|---|---|
+`
+
+const docMasked = `
+## Rollouts that are masked
+
+Overlong filtering, and every other mask over a whole rollout, takes its tokens out of the loss. Whether its reward stays in the mean and deviation of its group is another choice (field ` + "`Masked`" + `), and presets make it as their system does. A rollout that stays counts with as many rows as it would have; one of which no row can be made at all always leaves. The summary counts who left, and why.
+
+| system | masked rollouts | source |
+|---|---|---|
+| slime, OpenClaw-RL | stay | ` + "`remove_sample`" + ` empties the loss mask after the rewards of all samples are normalised (` + "`_convert_samples_to_train_data`, slime/ray/rollout.py" + `) |
+| verl | stay | no mask for long replies, only a soft penalty of the reward (` + "`overlong_buffer`" + ` of reward_manager/dapo.py); every row of a prompt is in its mean (core_algos.py) |
+| SkyRL | stay | ` + "`apply_overlong_filtering`" + ` empties loss masks in the generator, ` + "`compute_advantages_and_returns`" + ` reads the rewards of all trajectories, of those in steps the last row's (train/trainer.py). Its filter for groups without variance looks at unmasked ones alone: ` + "`reward/filter`" + ` |
+| NeMo RL | stay | baseline and deviation are taken over all rows before ` + "`overlong_filtering` and `mask_sample`" + ` set the loss multiplier to 0 (algorithms/grpo.py) |
+| TRL | stay | ` + "`mask_truncated_completions`" + ` empties the completion mask, the rewards of all completions are normalised (grpo_trainer.py); a completion that no function scores leaves |
+| prime-rl | leave | algorithms see traces without an error that have a trained token, each once (` + "`iter_trainable_traces`" + `, orchestrator/algo/base.py) |
+| AReaL | stay | ` + "`mask_no_eos_with_zero`" + ` sets advantages to 0 after ` + "`reward_norm`" + ` saw every reward (trainer/ppo/actor.py) |
+| ` + "`grpo`" + `, this module | stay | DAPO (arXiv:2503.14476, section 3.4) masks the loss of truncated samples |
+
+Rewards 1, 0, 1 and two masked rollouts of reward 0: ` + "`nemo_grpo_loo_std`" + ` gives the three MASKED_NEMO, ` + "`prime_grpo`" + ` MASKED_PRIME.
 `
 
 const docWeights = `
@@ -68,9 +88,10 @@ func estimatorsDoc(t *testing.T) string {
 	}
 	b.WriteString(strings.ReplaceAll(docHead, "STREAMLESS", strings.Join(whole, ", ")))
 	for _, e := range Presets() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, e.Grouping, e.Unit,
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, e.Grouping, e.Unit, e.Masked,
 			over(e.Center.String(), e.CenterOver), over(e.Scale.String(), e.ScaleOver), docEpsilon(e), e.Singleton, docConstant(e), docAlso(e))
 	}
+	b.WriteString(strings.NewReplacer("MASKED_NEMO", maskedExample(t, "nemo_grpo_loo_std"), "MASKED_PRIME", maskedExample(t, "prime_grpo")).Replace(docMasked))
 	b.WriteString(`
 AReaL's record has its own builder, ` + "`ArealNorm`" + `: mean and deviation each over the group, the batch or not at all, leave-one-out or not, σ₀ or σ₁, and the deviation is taken about the mean actually subtracted.
 
@@ -191,6 +212,27 @@ func golden(t *testing.T, e Estimator, n int) (solved, unsolved float64) {
 	got, _, err := Advantages([]GroupRewards{g}, e)
 	require.NoError(t, err, e.Name)
 	return got[0][0].Value, got[0][n-1].Value
+}
+
+// overlong is a group of three rollouts that train and two that are masked.
+func overlong() GroupRewards {
+	g := GroupRewards{Key: "g"}
+	for i, r := range []float64{1, 0, 1, 0, 0} {
+		g.Rollouts = append(g.Rollouts, RolloutReward{ID: strconv.Itoa(i), Reward: r, Rows: 1, MaskedRows: i / 3})
+	}
+	return g
+}
+
+func maskedExample(t *testing.T, name string) string {
+	e, ok := Preset(name)
+	require.True(t, ok)
+	got, _, err := Advantages([]GroupRewards{overlong()}, e)
+	require.NoError(t, err)
+	var out []string
+	for _, a := range got[0][:3] {
+		out = append(out, number(a.Value))
+	}
+	return strings.Join(out, ", ")
 }
 
 func number(x float64) string {

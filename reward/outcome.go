@@ -79,7 +79,7 @@ func Score(r *rollout.Rollout, s Scale) rollout.Reward {
 	if steps > 0 {
 		out.Step = &mean
 	}
-	infra := infrastructure(r)
+	infra := Infrastructure(r)
 	if infra != "" && !s.InfraUnresolved {
 		out.Excluded = infra
 		return out
@@ -153,7 +153,12 @@ func Of(r *rollout.Rollout, scored rollout.Reward) RolloutReward {
 	return RolloutReward{ID: r.ID, Reward: scored.Total, Excluded: scored.Excluded}
 }
 
-func infrastructure(r *rollout.Rollout) string {
+// Infrastructure says why the outcome of r tells nothing about the policy: it
+// failed or was stopped from outside. "" if it does not.
+func Infrastructure(r *rollout.Rollout) string {
+	if r == nil {
+		return ""
+	}
 	detail := func(prefix string) string {
 		switch {
 		case r.Failure != nil && r.Failure.Reason != "":

@@ -117,11 +117,17 @@ func verlPresets() []Estimator {
 }
 
 func skyrlPresets() []Estimator {
+	// Of a rollout in many rows the last one counts (step_wise_trajectories).
+	once := func(e Estimator) Estimator {
+		e = parity(e)
+		e.Unit = UnitRollout
+		return e
+	}
 	return []Estimator{
-		parity(Estimator{Name: "skyrl_grpo", Singleton: SingletonUnit}),
-		parity(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonReward}),
-		parity(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
-		parity(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonReward}),
+		once(Estimator{Name: "skyrl_grpo", Singleton: SingletonUnit}),
+		once(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonReward}),
+		once(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
+		once(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonReward}),
 	}
 }
 
@@ -156,13 +162,20 @@ func trlPresets() []Estimator {
 }
 
 func primePresets() []Estimator {
+	// A trace counts once, however many rows it has, and not at all without a
+	// trained token (iter_trainable_traces).
+	trainable := func(e Estimator) Estimator {
+		e = parity(e)
+		e.Unit, e.Masked = UnitRollout, MaskedLeave
+		return e
+	}
 	return []Estimator{
-		parity(Estimator{Name: "prime_grpo", Scale: DivideNone}),
-		parity(Estimator{Name: "prime_max_rl", Scale: DivideMean, Place: EpsilonNone}),
+		trainable(Estimator{Name: "prime_grpo", Scale: DivideNone}),
+		trainable(Estimator{Name: "prime_max_rl", Scale: DivideMean, Place: EpsilonNone}),
 		// One group per problem for its solvers, one over all problems for the
 		// proposers: see ProposerKey.
-		parity(Estimator{Name: "prime_hierarchical_grpo", Scale: DivideNone}),
-		parity(Estimator{Name: "prime_rae", Center: CenterEMA, Decay: 0.95, Scale: DivideNone}),
+		trainable(Estimator{Name: "prime_hierarchical_grpo", Scale: DivideNone}),
+		trainable(Estimator{Name: "prime_rae", Center: CenterEMA, Decay: 0.95, Scale: DivideNone}),
 	}
 }
 

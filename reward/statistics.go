@@ -193,7 +193,7 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 		if s.e.Population == PopulationZero {
 			return Advantage{}, nil
 		}
-		return excluded(r.Excluded), nil
+		return excluded(s.e.Excludes(r)), nil
 	}
 	if err := checkReward(key, r); err != nil {
 		return Advantage{}, err

@@ -168,9 +168,17 @@ func TestMixedScale(t *testing.T) {
 	in, model := dump(t, number, verdict), modelDir(t, nil)
 	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir())
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, `group "task" holds rollouts with a verdict`)
+	require.Contains(t, stderr, `2 its group holds verdicts and numbers (choose the scale`)
 	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--scale", "signed")
 	require.Zero(t, code, stderr)
+
+	// Beside other groups it is left out and listed.
+	in = dump(t, number, strings.Replace(verdict, "task", "other", 1), verdict)
+	code, stdout, _ := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir())
+	require.Equal(t, exitLeftOut, code)
+	require.Regexp(t, `rows +1\n`, stdout)
+	require.Regexp(t, `out of the statistics +2 its group holds verdicts and numbers \(first: `, stdout)
+	require.Regexp(t, `records left out +2 of 3\n.*group "task" holds rollouts with a verdict`, stdout)
 }
 
 func TestReadOnlyOutput(t *testing.T) {

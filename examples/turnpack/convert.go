@@ -363,7 +363,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	report, err := pipe.Run(p.ctx, src, dst)
 	done()
 	if err != nil {
-		err = errors.Join(c.skippable(lacking(err, &report)), dst.Abort())
+		err = c.skippable(lacking(err, &report))
 	} else if err = errors.Join(c.gate(report), noRow(report)); err != nil {
 		err = errors.Join(err, dst.discard())
 	} else {

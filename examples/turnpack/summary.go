@@ -39,6 +39,8 @@ type summary struct {
 	WithoutRows   map[string]int `json:"rollouts_without_rows,omitempty"`
 	WithoutRowsAt []skipLine     `json:"rollouts_without_rows_listed,omitempty"`
 	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
+	OutOf         map[string]int `json:"out_of_statistics,omitempty"`
+	OutOfAt       []skipLine     `json:"out_of_statistics_listed,omitempty"`
 	Notes         map[string]int `json:"notes,omitempty"`
 	LeftOut       int            `json:"records_left_out"`
 	Skipped       []skipLine     `json:"skipped,omitempty"`
@@ -99,6 +101,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		s.LostColumns, s.LostWhy = append(s.LostColumns, c.name), append(s.LostWhy, c.why())
 	}
 	s.LeftOut = r.LeftOut
+	s.OutOf, s.OutOfAt = r.Reward.Excluded, skipLines(r.OutOfStatistics)
 	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
@@ -249,6 +252,9 @@ func (s *summary) table(w io.Writer) error {
 	}
 	if len(s.MaskedRows) > 0 {
 		row("rows masked", "%s", counts(s.MaskedRows))
+	}
+	if len(s.OutOf) > 0 {
+		row("out of the statistics", "%s (first: %s)", counts(s.OutOf), s.OutOfAt[0].Rollout)
 	}
 	for i, why := range s.LostWhy {
 		row([]string{"columns left out", ""}[min(i, 1)], "%s", why)

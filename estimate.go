@@ -1,0 +1,106 @@
+package turnpack
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// ask scores a rollout in the first pass.
+func (x *run) ask(r *rollout.Rollout) rollout.Reward {
+	if x.Reward == nil {
+		return reward.Score(r, x.Scale)
+	}
+	if why := reward.Infrastructure(r); why != "" && !x.Scale.InfraUnresolved {
+		return rollout.Reward{Verdict: r.Outcome.Verdict, Reason: r.Outcome.Reason, Excluded: why}
+	}
+	got := x.Reward(r)
+	for _, v := range []float64{got.Total, got.Outcome} {
+		if got.Excluded == "" && !(math.Abs(v) <= math.MaxFloat32) {
+			got.Excluded = fmt.Sprintf("%s: the function gave %g", reward.ExcludedBadReward, v)
+		}
+	}
+	if got.Excluded != "" { // its rows may be written all the same
+		got.Total, got.Outcome = 0, 0
+	}
+	return got
+}
+
+// scoreOf is what ask gave for r in the first pass.
+func (x *run) scoreOf(r *rollout.Rollout) rollout.Reward {
+	if x.Reward == nil {
+		return reward.Score(r, x.Scale)
+	}
+	at := x.seen[r.ID]
+	return x.scored[at.group][at.index]
+}
+
+// excludes says why a rollout leaves the statistics, "" if it does not.
+func (x *run) excludes(r reward.RolloutReward) string {
+	e, ours := x.record()
+	if !ours {
+		return r.Excluded
+	}
+	why := e.Excludes(r)
+	if why == r.Excluded && e.Population == reward.PopulationAll {
+		return ""
+	}
+	return why
+}
+
+// estimate turns the rewards of the first pass into what advantageOf answers from.
+func (x *run) estimate(rewards []reward.GroupRewards) error {
+	if e, ok := x.record(); ok {
+		acc, err := reward.NewAccumulator(e)
+		if err != nil {
+			return err
+		}
+		for _, g := range rewards {
+			for _, r := range g.Rollouts {
+				if err := acc.Add(g.Key, r); err != nil {
+					return err
+				}
+			}
+		}
+		x.stats = acc.Finish()
+		x.report.Reward = x.stats.Report()
+		return nil
+	}
+	if x.NoAdvantages {
+		x.report.Reward = reward.ReportOf(rewards, nil)
+		return nil
+	}
+	got, err := x.Estimator.Advantages(rewards)
+	if err != nil {
+		return err
+	}
+	if len(got) != len(rewards) {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Estimator"}, "the estimator gave advantages for %d groups, expected %d", len(got), len(rewards))
+	}
+	for i, g := range rewards {
+		if len(got[i]) != len(g.Rollouts) {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Estimator"}, "the estimator gave %d advantages for group %q, expected %d", len(got[i]), g.Key, len(g.Rollouts))
+		}
+		for j, a := range got[i] {
+			if a.Dropped == "" && !(math.Abs(a.Value) <= math.MaxFloat32) {
+				return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: g.Rollouts[j].ID, Field: "Pipeline.Estimator"}, "the estimator gave the advantage %g in group %q, expected a finite number", a.Value, g.Key)
+			}
+			if why := g.Rollouts[j].Excluded; why == mixedReason && a.Dropped == "" {
+				got[i][j].Dropped = why
+			}
+		}
+	}
+	x.advantages, x.report.Reward = got, reward.ReportOf(rewards, got)
+	return nil
+}
+
+// advantageOf is the advantage of a rollout that was seen in the first pass.
+func (x *run) advantageOf(key string, known reward.RolloutReward) (reward.Advantage, error) {
+	if x.stats != nil {
+		return x.stats.Advantage(key, known)
+	}
+	at := x.seen[known.ID]
+	return x.advantages[at.group][at.index], nil
+}
