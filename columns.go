@@ -42,6 +42,9 @@ func (x *run) cover(r *rollout.Rollout, logprobs, versions *coverage) {
 		if t.Context.Unknown && !(t.Prompt.Captured() && t.Output != nil) {
 			continue // left untrained
 		}
+		if t.Incomplete != "" {
+			continue // the same
+		}
 		logprobs.add(r, i, t.Logprobs != nil)
 		versions.add(r, i, t.Version != nil || x.PolicyVersion != nil)
 	}

@@ -191,6 +191,9 @@ func (x *run) book(res *result) {
 	if err := res.report.FirstUnknown; err != nil {
 		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "context unknown"))
 	}
+	if err := res.report.FirstIncomplete; err != nil {
+		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "turn incomplete"))
+	}
 	for _, n := range res.notes {
 		count(&x.report.Notes, n.Code, 1)
 	}
@@ -253,6 +256,8 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		switch {
 		case len(seqs) == 0 && report.UnknownContext > 0:
 			res.why = "what the model saw is not known"
+		case len(seqs) == 0 && report.Incomplete > 0:
+			res.why = "the record of its turns is not what was sampled"
 		case len(seqs) == 0:
 			res.why = "no sampled token"
 		case reason != "":

@@ -93,6 +93,17 @@ func (b *SequenceBuilder) SetVersion(at, n int, version int32) {
 	}
 }
 
+// SetVersions is SetVersion for tokens of several versions, one per token from
+// offset at on.
+func (b *SequenceBuilder) SetVersions(at int, versions []int32) {
+	if len(versions) == 0 {
+		return
+	}
+	if b.SetVersion(at, len(versions), versions[0]); b.err == nil {
+		copy(b.seq.Version[at:], versions)
+	}
+}
+
 // holds reports whether n tokens from offset at on were added; if not, Build fails.
 func (b *SequenceBuilder) holds(at, n int, column string) bool {
 	if at < 0 || n < 0 || at+n > len(b.seq.IDs) {

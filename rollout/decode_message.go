@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -153,6 +154,7 @@ func (d *decoder) turn(v jsonscan.Value, earlier []Turn) Turn {
 	t := Turn{Message: -1, Step: len(earlier)}
 	var prompt []TokenID
 	plain := false
+	nested := map[string]json.RawMessage{}
 	t.Extra = d.object(v, "", func(key string, m jsonscan.Value) bool {
 		field := "/" + key
 		switch key {
@@ -185,18 +187,15 @@ func (d *decoder) turn(v jsonscan.Value, earlier []Turn) Turn {
 		case "stop_string":
 			return d.filled(&t.StopString, m, field)
 		case "version":
+			d.version(&t, m)
+		case "sampling":
 			if m.IsNull() {
-				return true
+				return false
 			}
-			n := d.integer(m, field)
-			if int(int32(n)) != n {
-				d.fail(KindInput, m, field, "policy version %d does not fit 32 bits", n)
-			}
-			if n == -1 { // as rows say that they have none
-				return true
-			}
-			n32 := int32(n)
-			t.Version = &n32
+			t.Sampling = &Sampling{}
+			d.nested(m, key, &nested, func(k string, m jsonscan.Value) bool { return d.sampling(t.Sampling, k, m) })
+		case "incomplete":
+			return d.filled(&t.Incomplete, m, field)
 		case "agent":
 			return d.filled(&t.Agent, m, field)
 		default:
@@ -204,6 +203,12 @@ func (d *decoder) turn(v jsonscan.Value, earlier []Turn) Turn {
 		}
 		return true
 	})
+	for k, raw := range nested {
+		if t.Extra == nil {
+			t.Extra = map[string]json.RawMessage{}
+		}
+		t.Extra[k] = raw
+	}
 	if d.err == nil && t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
 		d.fail(KindInput, v.Get("logprobs"), "/logprobs", "found %d logprobs for %d output_ids, expected one each", len(t.Logprobs), len(t.Output))
 	}
@@ -218,6 +223,82 @@ func (d *decoder) turn(v jsonscan.Value, earlier []Turn) Turn {
 	}
 	t.Prompt = d.prompts.Add(prompt, t.Output)
 	return t
+}
+
+// version reads one policy version, or its runs: a list of pairs of output token
+// and version.
+func (d *decoder) version(t *Turn, v jsonscan.Value) {
+	if v.IsNull() || v.Is("") {
+		return
+	}
+	if v.Kind() != jsonscan.Array {
+		if n := d.int32(v, "/version"); n != -1 { // as rows say that they have none
+			t.Version = &n
+		}
+		return
+	}
+	d.list(v, "/version", d.lim.Tokens, func(i int, m jsonscan.Value) {
+		field := "/version/" + strconv.Itoa(i)
+		if m.Kind() != jsonscan.Array || m.Len() != 2 {
+			d.want(m, field, "a pair of output token and version")
+			return
+		}
+		var run VersionRun
+		for k, x := range m.Items() {
+			if k == 0 {
+				run.From = d.integer(x, field+"/0")
+			} else {
+				run.Version = d.int32(x, field+"/1")
+			}
+		}
+		t.Versions = append(t.Versions, run)
+	})
+	if len(t.Versions) == 0 || d.err != nil {
+		return
+	}
+	if from := t.Versions[0].From; from != 0 {
+		d.fail(KindInput, v, "/version/0", "the first run begins at output token %d, expected 0", from)
+	}
+	first := t.Versions[0].Version
+	t.Version = &first
+	if len(t.Versions) == 1 {
+		t.Versions = nil
+	}
+}
+
+func (d *decoder) int32(v jsonscan.Value, field string) int32 {
+	n := d.integer(v, field)
+	if int(int32(n)) != n {
+		d.fail(KindInput, v, field, "%d does not fit 32 bits", n)
+	}
+	return int32(n)
+}
+
+func (d *decoder) sampling(s *Sampling, key string, v jsonscan.Value) bool {
+	field := "/sampling/" + key
+	number := func(to **float32) {
+		f := float32(d.float(v, field))
+		*to = &f
+	}
+	switch {
+	case v.IsNull():
+		return false
+	case key == "temperature":
+		number(&s.Temperature)
+	case key == "top_p":
+		number(&s.TopP)
+	case key == "min_p":
+		number(&s.MinP)
+	case key == "top_k":
+		n := d.int32(v, field)
+		s.TopK = &n
+	case key == "seed":
+		n := int64(d.integer(v, field))
+		s.Seed = &n
+	default:
+		return false
+	}
+	return true
 }
 
 func (d *decoder) empty(v jsonscan.Value, field string) bool {

@@ -135,9 +135,9 @@ func (e *encoder) turn(t *Turn) {
 	}
 	e.str("finish_reason", t.FinishReason)
 	e.str("stop_string", t.StopString)
-	if t.Version != nil {
-		e.int("version", int(*t.Version))
-	}
+	e.version(t)
+	e.sampling(t)
+	e.str("incomplete", t.Incomplete)
 	e.str("agent", t.Agent)
 	known := []string{"message", "step", "context", "prompt_ids", "output_ids", "logprobs", "version"}
 	if t.FinishReason != "" {
@@ -146,7 +146,66 @@ func (e *encoder) turn(t *Turn) {
 	if t.StopString != "" {
 		known = append(known, "stop_string")
 	}
-	e.extra(t.Extra, known)
+	if t.Incomplete != "" {
+		known = append(known, "incomplete")
+	}
+	rest := t.Extra
+	if _, ok := rest["sampling"]; ok && t.Sampling != nil {
+		rest = without(rest, "sampling")
+	}
+	e.extra(rest, known)
+	e.b = append(e.b, '}')
+}
+
+func (e *encoder) version(t *Turn) {
+	switch {
+	case t.Versions != nil:
+		e.key("version")
+		e.b = append(e.b, '[')
+		for i, run := range t.Versions {
+			e.comma(i)
+			e.b = strconv.AppendInt(append(e.b, '['), int64(run.From), 10)
+			e.b = strconv.AppendInt(append(e.b, ','), int64(run.Version), 10)
+			e.b = append(e.b, ']')
+		}
+		e.b = append(e.b, ']')
+	case t.Version != nil:
+		e.int("version", int(*t.Version))
+	}
+}
+
+func (e *encoder) sampling(t *Turn) {
+	s := t.Sampling
+	if s == nil {
+		return
+	}
+	e.key("sampling")
+	e.b = append(e.b, '{')
+	for _, x := range []struct {
+		key   string
+		value *float32
+	}{{"temperature", s.Temperature}, {"top_p", s.TopP}, {"min_p", s.MinP}} {
+		if x.value != nil {
+			e.key(x.key)
+			e.float(float64(*x.value), 32, "/sampling/"+x.key)
+		}
+	}
+	if s.TopK != nil {
+		e.int("top_k", int(*s.TopK))
+	}
+	if s.Seed != nil {
+		e.int("seed", int(*s.Seed))
+	}
+	var known []string
+	for _, x := range []struct {
+		key string
+		set bool
+	}{{"temperature", s.Temperature != nil}, {"top_p", s.TopP != nil}, {"min_p", s.MinP != nil}, {"top_k", s.TopK != nil}, {"seed", s.Seed != nil}} {
+		if x.set {
+			known = append(known, x.key)
+		}
+	}
+	e.rest(t.Extra, "sampling", known...)
 	e.b = append(e.b, '}')
 }
 

@@ -24,7 +24,7 @@ const full = `{"turnpack_version":1,"id":"r1","group":"g","index":2,"instance":"
 	`{"role":"assistant","content":"done","sampled":"unknown"}],` +
 	`"tools":[{"type":"function","function":{"name":"f"}}],` +
 	`"turns":[{"id":"resp","message":2,"step":0,"prompt_ids":{"add":[1,2,3]},"output_ids":[4,5],"logprobs":[-0.1,-2.5],"finish_reason":"tool_calls","stop_string":"END","version":7,"agent":"main","z":null},` +
-	`{"message":4,"step":1,"context":[{"from":0,"to":2},{"from":2,"to":4,"message":{"role":"user","content":"cut"}}],"prompt_ids":{"base":0,"keep":5,"add":[6]},"output_ids":[7]}],` +
+	`{"message":4,"step":1,"context":[{"from":0,"to":2},{"from":2,"to":4,"message":{"role":"user","content":"cut"}}],"prompt_ids":{"base":0,"keep":5,"add":[6]},"output_ids":[7,8],"version":[[0,7],[1,8]],"sampling":{"temperature":0.5,"top_p":0.9,"min_p":0.1,"top_k":-1,"seed":3,"penalty":1},"incomplete":"usage counts 3"}],` +
 	`"outcome":{"resolved":true,"reward":0.1,"verdict":"resolved","reason":"tests pass","submission":"","more":1},` +
 	`"status":"truncated","exit_status":"LimitsExceeded","failure":{"reason":"infra_error","detail":"d"},` +
 	`"steps":[{"step":0,"score":0.5,"votes":[{"text":"1","score":1,"latency_ms":3,"tokens":4},{"error":"e"}],"reason":"mean","k":{}}],` +
@@ -353,4 +353,51 @@ func BenchmarkWriter(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestVersionRunsAndSampling(t *testing.T) {
+	r := one(t, full)
+	require.Equal(t, []rollout.VersionRun{{From: 0, Version: 7}, {From: 1, Version: 8}}, r.Turns[1].Versions)
+	require.Equal(t, int32(7), *r.Turns[1].Version, "that of the first token")
+	require.Equal(t, []int32{-9, 7, 8}, r.Turns[1].AppendVersions([]int32{-9}, 0, 2))
+	require.Equal(t, []int32{8}, r.Turns[1].AppendVersions(nil, 1, 1))
+	require.Equal(t, []int32{7, 7}, r.Turns[0].AppendVersions(nil, 0, 2))
+	require.Equal(t, []int32{-1}, new(rollout.Turn).AppendVersions(nil, 0, 1))
+	require.Equal(t, float32(0.7), *r.TemperatureAt(0), "the rollout's")
+	require.Equal(t, float32(0.5), *r.TemperatureAt(1), "its own")
+	require.Equal(t, float32(0.7), *r.TemperatureAt(9))
+	require.Equal(t, int64(3), *r.Turns[1].Sampling.Seed)
+	require.JSONEq(t, `{"penalty":1}`, string(r.Turns[1].Extra["sampling"]))
+	require.Equal(t, "usage counts 3", r.Turns[1].Incomplete)
+	single := one(t, `{"id":"a","messages":[],"turns":[{"output_ids":[1,2],"version":[[0,4]]}]}`)
+	require.Equal(t, int32(4), *single.Turns[0].Version)
+	require.Nil(t, single.Turns[0].Versions)
+	for text, want := range map[string]string{
+		`[[1,4]]`:   "begins at output token 1, expected 0",
+		`[[0,4],5]`: "expected a pair of output token and version",
+		`[[0,"x"]]`: "expected an integer",
+		`"seven"`:   "expected an integer",
+
+		`[[0,1,2]]`:        "expected a pair",
+		`[[0,4000000000]]`: "does not fit 32 bits",
+	} {
+		_, errs := readAll(t, `{"id":"a","messages":[],"turns":[{"output_ids":[1,2],"version":`+text+`}]}`, rollout.ReaderOptions{})
+		require.Len(t, errs, 1, text)
+		require.ErrorContains(t, errs[0], want, text)
+	}
+}
+
+func TestBuilderSetsVersionRuns(t *testing.T) {
+	var b rollout.SequenceBuilder
+	for i := range int32(4) {
+		b.Add(rollout.Token{ID: i, Source: -1, Turn: min(i-1, 0), Flags: map[bool]rollout.Flag{true: rollout.FlagSampled}[i > 0]})
+	}
+	b.SetVersions(1, []int32{7, 7, 8})
+	s, err := b.Build(rollout.Identity{Rollout: "r"})
+	require.NoError(t, err)
+	require.Equal(t, []int32{-1, 7, 7, 8}, s.Version)
+	b.Add(rollout.Token{ID: 1, Source: -1, Turn: -1})
+	b.SetVersions(1, []int32{7})
+	_, err = b.Build(rollout.Identity{Rollout: "r"})
+	require.ErrorIs(t, err, rollout.KindInternal)
 }

@@ -23,7 +23,8 @@ type Rollout struct {
 	Failure    *Failure // set when something other than the policy went wrong
 	Steps      []StepScore
 
-	// Temperature of sampling, nil unknown.
+	// Temperature of sampling, nil unknown; a turn's own stands before it (see
+	// TemperatureAt).
 	Temperature *float32
 	// TemplateKwargs are chat-template variables the engine was called with.
 	TemplateKwargs map[string]json.RawMessage
@@ -72,11 +73,71 @@ type Turn struct {
 	// StopString is the text that the request asked to stop at and that ended the
 	// reply, "" where none did: no stop token was sampled then.
 	StopString string
-	Version    *int32 // policy version, nil unknown
+	// Version is the policy version that sampled the turn, nil unknown. Where the
+	// weights changed within it, Versions has the runs and Version is that of the
+	// first.
+	Version *int32
+	// Versions are the runs of policy versions over Output, by ascending From, the
+	// first from 0; nil = Version holds for the whole turn.
+	Versions []VersionRun
+	// Sampling is what the engine was asked to sample with, nil unknown.
+	Sampling *Sampling
+	// Incomplete says why the record of the turn's tokens is not what was sampled
+	// (usage that counts other tokens than the ids recorded, log probabilities that
+	// are no numbers); "" = it is. An incomplete turn is context for later ones and is
+	// never trained.
+	Incomplete string
 	Agent      string // name of the agent that called, "" for the only one
 	// Extra holds recorded keys without a field of their own: those of the native
 	// format, and what a dump tells of the commands of a turn (step_debug of swe-rl).
 	Extra map[string]json.RawMessage
+}
+
+// VersionRun is a run of output tokens sampled by one policy version: from token
+// From of Turn.Output, 0-based, to the next run.
+type VersionRun struct {
+	From    int
+	Version int32
+}
+
+// AppendVersions appends the policy versions of output tokens [from, from+n) to
+// dst, −1 where none is recorded.
+func (t *Turn) AppendVersions(dst []int32, from, n int) []int32 {
+	version, runs := int32(-1), t.Versions
+	if t.Version != nil {
+		version = *t.Version
+	}
+	for k := from; k < from+n; k++ {
+		for len(runs) > 0 && runs[0].From <= k {
+			version, runs = runs[0].Version, runs[1:]
+		}
+		dst = append(dst, version)
+	}
+	return dst
+}
+
+// Sampling are the settings of a call that shape what is sampled; nil = not
+// recorded.
+type Sampling struct {
+	Temperature *float32 // 0 = greedy
+	TopP        *float32 // (0, 1]
+	TopK        *int32   // −1 or 0 = off, as engines have it
+	MinP        *float32 // [0, 1]
+	Seed        *int64
+}
+
+// TemperatureAt is the temperature that turn i of TurnsOf(r) was sampled with: the
+// turn's own, else the rollout's, nil where neither is recorded.
+func (r *Rollout) TemperatureAt(i int) *float32 {
+	if r == nil {
+		return nil
+	}
+	if i >= 0 && i < len(r.Turns) {
+		if s := r.Turns[i].Sampling; s != nil && s.Temperature != nil {
+			return s.Temperature
+		}
+	}
+	return r.Temperature
 }
 
 // PromptIDs stores a captured prompt against an earlier turn, so that n turns

@@ -170,8 +170,11 @@ func (v *validator) turns() {
 		if t.Version != nil && *t.Version < 0 {
 			v.fault(at, "policy version %d is negative, expected none where it is not known", *t.Version)
 		}
+		v.text(at, t.Incomplete)
 		v.context(t, at)
 		v.tokens(i, t, at, full)
+		v.versions(t, at)
+		v.sampling(t.Sampling, at)
 	}
 }
 
@@ -224,6 +227,45 @@ func (v *validator) tokens(i int, t *Turn, at Where, full []int) {
 		if !(lp <= 0 && lp >= -math.MaxFloat32) {
 			v.fault(at, "logprob %g at position %d is not in (-inf, 0]", lp, k)
 			break
+		}
+	}
+}
+
+func (v *validator) versions(t *Turn, at Where) {
+	if t.Versions == nil {
+		return
+	}
+	at.Field = "/version"
+	if t.Version == nil || len(t.Versions) == 0 || *t.Version != t.Versions[0].Version {
+		v.fault(at, "Version is not that of the first of %d runs", len(t.Versions))
+	}
+	next := 0
+	for i, run := range t.Versions {
+		switch {
+		case i == 0 && run.From != 0:
+			v.fault(at, "the first run begins at output token %d, expected 0", run.From)
+		case i > 0 && run.From < next:
+			v.fault(at, "run %d begins at output token %d, expected %d or later", i, run.From, next)
+		case run.From >= len(t.Output):
+			v.fault(at, "run %d begins at output token %d of %d", i, run.From, len(t.Output))
+		case run.Version < 0:
+			v.fault(at, "policy version %d of run %d is negative", run.Version, i)
+		}
+		next = run.From + 1
+	}
+}
+
+func (v *validator) sampling(s *Sampling, at Where) {
+	if s == nil {
+		return
+	}
+	for _, x := range []struct {
+		key   string
+		value *float32
+	}{{"temperature", s.Temperature}, {"top_p", s.TopP}, {"min_p", s.MinP}} {
+		if x.value != nil && !(*x.value >= 0 && *x.value <= math.MaxFloat32) {
+			at.Field = "/sampling/" + x.key
+			v.fault(at, "%s %g is not a finite number >= 0", x.key, *x.value)
 		}
 	}
 }

@@ -57,6 +57,14 @@ func TestValidateFindsEachFault(t *testing.T) {
 		{"same response id", func(r *rollout.Rollout) { r.Turns[1].ID = "1" }},
 		{"step is -1", func(r *rollout.Rollout) { r.Turns[1].Step = -1 }},
 		{"turn 1: policy version -2 is negative", func(r *rollout.Rollout) { r.Turns[1].Version = new(int32(-2)) }},
+		{"/version: Version is not that of the first", func(r *rollout.Rollout) { r.Turns[1].Versions = []rollout.VersionRun{{Version: 1}} }},
+		{"run 1 begins at output token 1 of 1", func(r *rollout.Rollout) {
+			r.Turns[1].Version, r.Turns[1].Versions = new(int32(1)), []rollout.VersionRun{{Version: 1}, {From: 1, Version: 2}}
+		}},
+		{"run 1 begins at output token 0, expected 1 or later", func(r *rollout.Rollout) {
+			r.Turns[1].Version, r.Turns[1].Versions = new(int32(1)), []rollout.VersionRun{{Version: 1}, {Version: 2}}
+		}},
+		{"/sampling/temperature: temperature -1", func(r *rollout.Rollout) { r.Turns[1].Sampling = &rollout.Sampling{Temperature: &hot} }},
 		{"reward 1e+39 is not a finite number of 32 bits", func(r *rollout.Rollout) { r.Outcome.Reward = new(1e39) }},
 		{"score 1e+39 is not a finite number of 32 bits", func(r *rollout.Rollout) { r.Steps = []rollout.StepScore{{Score: new(1e39)}} }},
 		{"outside the 3 messages before the turn", func(r *rollout.Rollout) {

@@ -15,7 +15,7 @@ func (j *job) merged() ([]rollout.Sequence, error) {
 		return nil, err
 	}
 	j.report.Report = res.Report
-	j.report.EmptyTurns -= j.report.UnknownContext
+	j.report.EmptyTurns -= j.report.UnknownContext + j.vacant
 	out := make([]rollout.Sequence, 0, len(res.Rows))
 	for k := range res.Rows {
 		seq, err := j.row(&res.Rows[k])
@@ -136,7 +136,10 @@ func (j *job) setRecorded(b *rollout.SequenceBuilder, turn, from, at, n int) {
 	if t.Logprobs != nil {
 		b.SetLogprobs(at, t.Logprobs[from:from+n])
 	}
-	if t.Version != nil {
+	switch {
+	case t.Versions != nil:
+		b.SetVersions(at, t.AppendVersions(nil, from, n))
+	case t.Version != nil:
 		b.SetVersion(at, n, *t.Version)
 	}
 }
@@ -191,7 +194,7 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 			continue
 		}
 		i := int(owner)
-		if j.turns[i].Context.Unknown {
+		if j.turns[i].Context.Unknown || j.turns[i].Incomplete != "" {
 			continue
 		}
 		start, end := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, j.model.unstopped(&j.turns[i]))
@@ -226,6 +229,10 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 			j.unknownContext(where)
 			continue
 		}
+		if why := j.turns[i].Incomplete; why != "" {
+			j.incomplete(where, why)
+			continue
+		}
 		if m < 0 {
 			continue
 		}
@@ -239,7 +246,7 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	}
 	j.unwritten()
 	j.report.Turns = len(j.turns)
-	j.report.EmptyTurns = len(j.turns) - len(spans) - j.report.UnknownContext
+	j.report.EmptyTurns = len(j.turns) - len(spans) - j.report.UnknownContext - j.report.Incomplete
 	turn = slices.Grow(turn[:0], cols.len())[:cols.len()]
 	for k := range turn {
 		turn[k] = -1

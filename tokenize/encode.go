@@ -141,6 +141,7 @@ type encoded struct {
 	attributed  []bool   // prompts[i], or respelt[i], says where the ids of turn i come from
 	completions []completion
 	plan        []lineage.Turn
+	vacant      int                // incomplete turns without recorded ids
 	steps       []rollout.Sequence // PerStep: the rows
 	outside     []int32            // −1 for each token of the longest
 }
@@ -190,7 +191,7 @@ func (j *job) run() ([]rollout.Sequence, error) {
 	j.unwritten()
 	if j.opts.Mode == PerStep {
 		j.report.Turns = len(j.turns)
-		j.report.EmptyTurns = len(j.turns) - len(j.steps) - j.report.UnknownContext
+		j.report.EmptyTurns = len(j.turns) - len(j.steps) - j.report.UnknownContext - j.report.Incomplete
 		return j.steps, nil
 	}
 	return j.merged()
@@ -219,6 +220,10 @@ func (j *job) encodeTurns() error {
 			j.prompts[i].keep, j.prompts[i].n = j.prompts[i-1].n, j.prompts[i-1].n
 		}
 		captured := j.recorded(i)
+		if t.Incomplete != "" {
+			j.setAside(i, where, t.Incomplete)
+			continue
+		}
 		if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
 			return rollout.Errorf(rollout.KindInput, where, "turn has %d log probabilities for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("record one per output id, or none")
 		}
@@ -299,6 +304,30 @@ func (j *job) encodeTurns() error {
 func (j *job) leaveOut(i int, where rollout.Where) {
 	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
 	j.unknownContext(where)
+}
+
+// setAside keeps turn i out of training. Its recorded ids stand where the prompts
+// of later turns are stored against them; what later prompts say of its message is
+// rendered from the text.
+func (j *job) setAside(i int, where rollout.Where, why string) {
+	t, c := &j.turns[i], &j.completions[i].cols
+	for _, id := range t.Output {
+		c.add(id, int32(t.Message), 0)
+	}
+	if len(t.Output) == 0 {
+		j.vacant++
+	}
+	j.plan[i] = lineage.Turn{Prompt: t.Prompt, Output: t.Output, Excluded: true}
+	j.incomplete(where, why)
+}
+
+// incomplete reports a turn that is not trained, since its record is not what was
+// sampled.
+func (j *job) incomplete(where rollout.Where, why string) {
+	j.report.Incomplete++
+	if j.report.FirstIncomplete == nil {
+		j.report.FirstIncomplete = located(rollout.Errorf(rollout.KindInput, where, "the record of the turn is not what was sampled, so it is not trained: %s", why), j.r.ID)
+	}
 }
 
 // unknownContext reports a turn that is not trained, since nothing tells in which

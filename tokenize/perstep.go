@@ -92,10 +92,7 @@ func (j *job) step(i int, prompt *stack) error {
 		copy(cols.Logprob[n:], t.Logprobs)
 	}
 	if t.Version != nil {
-		cols.Version = slices.Clone(j.outside[:end])
-		for k := n; k < end; k++ {
-			cols.Version[k] = *t.Version
-		}
+		cols.Version = t.AppendVersions(append(make([]int32, 0, end), j.outside[:n]...), 0, end-n)
 	}
 	id := j.identity()
 	id.FirstTurn, id.LastTurn = i, i

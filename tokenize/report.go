@@ -37,6 +37,10 @@ type Report struct {
 	// saw. FirstUnknown locates the first.
 	UnknownContext int   `json:"unknown_context_turns"`
 	FirstUnknown   error `json:"-"`
+	// Incomplete counts turns that are left untrained because their record is not
+	// what was sampled (rollout.Turn.Incomplete). FirstIncomplete locates the first.
+	Incomplete      int   `json:"incomplete_turns"`
+	FirstIncomplete error `json:"-"`
 	// Segments counts the tokens of merged rows by what they are.
 	Segments map[lineage.SegmentKind]int `json:"segment_tokens,omitempty"`
 }
@@ -57,6 +61,10 @@ func (r *Report) Add(o Report) {
 	r.UnknownContext += o.UnknownContext
 	if r.FirstUnknown == nil {
 		r.FirstUnknown = o.FirstUnknown
+	}
+	r.Incomplete += o.Incomplete
+	if r.FirstIncomplete == nil {
+		r.FirstIncomplete = o.FirstIncomplete
 	}
 	for kind, n := range o.Segments {
 		r.segment(kind, n)

@@ -79,7 +79,7 @@ var zeros = []any{
 	&logparse.Statuses{},
 	&weights.Aggregation{}, &weights.Totals{},
 	&rollout.Columns{}, &rollout.Error{}, &rollout.Limits{}, &rollout.Lines{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
-	&rollout.Reader{}, &rollout.ReaderOptions{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Where{},
+	&rollout.Reader{}, &rollout.ReaderOptions{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Turn{}, &rollout.Where{},
 	&rollout.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
 	&tokenize.Certificate{}, &tokenize.Counter{}, &tokenize.Encoder{}, &tokenize.Model{}, &tokenize.Options{}, &tokenize.Report{}, &tokenize.Text{},

@@ -46,12 +46,13 @@ func (t *Turn) check(index int, fullLen func(int) int) error {
 }
 
 // FromTurns converts captured turns one for one, so that base indices stay
-// valid. A turn without captured output becomes an empty one. Slices are shared.
+// valid. A turn without captured output becomes an empty one, an incomplete one is
+// excluded. Slices are shared.
 func FromTurns(turns []rollout.Turn) []Turn {
 	out := make([]Turn, len(turns))
 	for i := range turns {
 		t := &turns[i]
-		out[i] = Turn{Prompt: t.Prompt, Output: t.Output, Logprobs: t.Logprobs, Stopped: selfEnded(t.FinishReason)}
+		out[i] = Turn{Prompt: t.Prompt, Output: t.Output, Logprobs: t.Logprobs, Stopped: selfEnded(t.FinishReason), Excluded: t.Incomplete != ""}
 	}
 	return out
 }
