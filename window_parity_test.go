@@ -55,7 +55,7 @@ func TestWindowParity(t *testing.T) {
 		for _, s := range c.Steps {
 			r.Turns = append(r.Turns, rollout.Turn{Message: 2 + 2*s.Index})
 		}
-		contexts, rep, err := ctxwindow.Plan(context.Background(), r, ctxwindow.Reference{Budget: c.Config.MaxInput, Head: c.Config.HeadRatio}, enc.Counter(r))
+		contexts, rep, err := ctxwindow.Plan(context.Background(), r, ctxwindow.SWERLPolicy{Budget: c.Config.MaxInput, Head: c.Config.HeadRatio}, enc.Counter(r))
 		require.NoError(t, err, c.ID)
 		for k, s := range c.Steps {
 			if s.Context == nil {

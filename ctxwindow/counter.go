@@ -52,13 +52,13 @@ type meter struct {
 
 	overhead int
 	sums     []int          // additive: sums[k] = cost of the first k messages
-	blocks   map[[2]int]int // else: marginal cost of blocks behind the fixed messages
+	blocks   map[[2]int]int // else: marginal cost of blocks after the fixed messages
 	fixed    map[int]int    // count of the first k messages
 	scratch  []rollout.Message
 }
 
-func newMeter(ctx context.Context, c Counter, history []rollout.Message) (*meter, error) {
-	m := &meter{counter: c, history: history, blocks: make(map[[2]int]int), fixed: make(map[int]int)}
+func newMeter(ctx context.Context, c Counter) (*meter, error) {
+	m := &meter{counter: c, blocks: make(map[[2]int]int), fixed: make(map[int]int)}
 	additive, ok := c.(AdditiveCounter)
 	if !ok {
 		return m, nil
@@ -70,7 +70,7 @@ func newMeter(ctx context.Context, c Counter, history []rollout.Message) (*meter
 	}
 	m.overhead = n
 	m.calls++
-	m.sums = make([]int, 1, len(history)+1)
+	m.sums = make([]int, 1)
 	return m, nil
 }
 
@@ -143,7 +143,7 @@ func (m *meter) messages(view []unit) []rollout.Message {
 	return m.scratch
 }
 
-// block is what a block adds behind the first fixed messages. With an additive
+// block is what a block adds after the first fixed messages. With an additive
 // counter that is exact; else it is an estimate, asked once per block.
 func (m *meter) block(ctx context.Context, fixed int, b block) (int, error) {
 	if m.additive != nil {

@@ -1,8 +1,10 @@
 // Package ctxwindow says what the model sees at each turn under a token budget.
 //
 // [Plan] takes a recorded rollout and a [Policy] and returns one
-// [rollout.Context] per turn; [Fit] does the same for one list of messages before
-// a call. Tokens are counted by the caller's [Counter], so a budget is exact when
+// [rollout.Context] per turn. A [Session] does the same for a rollout while it happens:
+// messages are appended as they arrive and each call is fitted before it is made, with
+// the cuts of the calls before it in mind, so that a later plan gives the same contexts.
+// [Fit] is for one call alone. Tokens are counted by the caller's [Counter], so a budget is exact when
 // the counter is the encoder that will encode the context.
 //
 //   - [None] shows everything.
@@ -11,8 +13,9 @@
 //   - [Refill] cuts to 60 % when the budget is full and then only appends.
 //     [Compaction] does so with a summary in place of the note.
 //   - [SWERL] repeats the swe-rl reference with its faults, for parity.
+//   - Any type with the methods of [Policy] is a policy too.
 //
-// All but SWERL keep three promises: no context exceeds the budget; the latest
+// Those of this package but SWERL keep three promises: no context exceeds the budget; the latest
 // turn is in it, its content shortened in the middle at rune boundaries if it
 // must be; turns stay whole, tool results with the call they answer. Where even
 // messages without content exceed the budget, the answer is an error of kind

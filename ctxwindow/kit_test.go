@@ -59,7 +59,7 @@ func TestKitReference(t *testing.T) {
 	over, lost := 0, 0
 	for _, c := range kitCases(t) {
 		for name, counter := range map[string]Counter{"additive": c.counter(), "plain": CounterFunc(c.counter().Count)} {
-			d, err := Reference{Budget: c.Budget, Head: c.HeadRatio}.Decide(context.Background(), c.Messages, counter)
+			d, err := SWERLPolicy{Budget: c.Budget, Head: c.HeadRatio}.Decide(context.Background(), c.Messages, counter)
 			require.NoError(t, err, c.ID)
 			want := Decision{Total: c.Expected.Total, Fixed: c.Expected.Fixed, TurnLengths: c.Expected.TurnLengths, TurnCosts: c.Expected.TurnCosts,
 				Kept: c.Expected.Kept, Unchanged: c.Expected.Unchanged, After: c.Expected.After}

@@ -23,7 +23,7 @@ func noteOr(note func(int) rollout.Message) func(int) rollout.Message {
 
 // join makes a note of a view the end of the message before it, if both are the
 // user's side: what is shown keeps the order of roles that the conversation has.
-func (p *planner) join(view []unit) []unit {
+func (p *History) join(view []unit) []unit {
 	for k, u := range view {
 		if !u.note || k == 0 {
 			continue

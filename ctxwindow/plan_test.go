@@ -140,7 +140,7 @@ func TestCounterCallsAreLinear(t *testing.T) {
 				for _, turn := range rollout.TurnsOf(r) {
 					plain.messages -= turn.Message
 				}
-			case Compaction, Reference:
+			case Compaction, SWERLPolicy:
 				continue
 			}
 			if before := shown[key]; steps > 100 {
@@ -368,7 +368,7 @@ func TestFaults(t *testing.T) {
 		"fixed":      Tail{Budget: 1, Fixed: -1},
 		"target":     Refill{Budget: 1, Target: 2},
 		"summarizer": Compaction{Budget: 1},
-		"head":       Reference{Budget: 1, Head: -0.1},
+		"head":       SWERLPolicy{Budget: 1, Head: -0.1},
 		"no policy":  nil,
 	} {
 		_, _, err := Plan(context.Background(), r, p, &chars{})

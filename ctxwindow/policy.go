@@ -8,20 +8,68 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Policy decides what a turn sees. The policies of this package are plain values.
+// Policy decides what each call of the model sees. The policies of this package are
+// plain values; any type with these methods is one as well, and works in Plan, Fit,
+// Session and turnpack.Pipeline as they do.
 type Policy interface {
 	// Name identifies the policy in reports.
 	Name() string
 	// Validate reports every fault at once, each of kind input.
 	Validate() error
-	// start returns the planning of one rollout.
-	start(p *planner) strategy
+	// Start begins the calls of one rollout.
+	Start(h *History) Strategy
 }
 
-// strategy plans the turns of one rollout in order. n is the number of history
-// messages before the turn. A nil view means the plain history.
-type strategy interface {
+// Strategy is a policy at work on one rollout. What it keeps between calls of View is
+// what the policy remembers of its cuts.
+type Strategy interface {
+	// View says what a call sees that comes after the first n messages of the history. n
+	// never shrinks, and may be the same again. After an error, View may be asked once
+	// more, and must not have forgotten a cut.
+	View(ctx context.Context, n int) (View, error)
+}
+
+// View is what one call sees of the history before it.
+type View struct {
+	// Parts are stretches [From, To) of History.Messages in order, or messages in their
+	// place. nil shows the history as it is; parts that show nothing are refused.
+	Parts     []rollout.ContextPart
+	Tokens    int // of the context, 0 not counted
+	Omitted   int // history turns left out
+	Shortened int // messages shown shortened
+	// OverBudget and LostLatest say that the context exceeds the budget, or lacks the
+	// latest history turn.
+	OverBudget, LostLatest bool
+}
+
+// viewer is a strategy of this package. A nil view means the plain history.
+type viewer interface {
 	view(ctx context.Context, n int) ([]unit, step, error)
+}
+
+// step is what planning one turn did.
+type step struct {
+	tokens     int
+	omitted    int
+	shortened  int
+	over, lost bool
+}
+
+// own makes a viewer a Strategy.
+type own struct{ viewer }
+
+// View implements Strategy.
+func (o own) View(ctx context.Context, n int) (View, error) {
+	units, st, err := o.view(ctx, n)
+	v := View{Tokens: st.tokens, Omitted: st.omitted, Shortened: st.shortened, OverBudget: st.over, LostLatest: st.lost}
+	if err != nil || units == nil {
+		return v, err
+	}
+	v.Parts = make([]rollout.ContextPart, len(units))
+	for i, u := range units {
+		v.Parts[i] = rollout.ContextPart{From: u.from, To: u.to, Message: u.msg}
+	}
+	return v, nil
 }
 
 // Share defaults.

@@ -8,7 +8,7 @@ import (
 
 // refill grows one view until it is full, then cuts it.
 type refill struct {
-	*planner
+	*History
 	budget, fixed int
 	target        float64
 	note          func(int) rollout.Message
@@ -16,10 +16,15 @@ type refill struct {
 
 	now     []unit // the view of the turn before; nil is the plain history
 	upTo    int    // its history positions
-	gone    int    // first history position behind what is omitted
+	gone    int    // first history position after what is summarized
 	summary *rollout.Message
+	draft   *rollout.Message // of the cut under way: it counts once it is shown
+	drafted span             // what it summarizes beside the summary before
 	state   step
 }
+
+// span is history positions [from, to).
+type span struct{ from, to int }
 
 func targetOr(v float64) float64 {
 	if v == 0 {
@@ -28,12 +33,14 @@ func targetOr(v float64) float64 {
 	return v
 }
 
-func (p Refill) start(pl *planner) strategy {
-	return &refill{planner: pl, budget: p.Budget, fixed: p.Fixed, target: targetOr(p.Target), note: noteOr(p.Note)}
+// Start begins the calls of one rollout.
+func (p Refill) Start(h *History) Strategy {
+	return own{&refill{History: h, budget: p.Budget, fixed: p.Fixed, target: targetOr(p.Target), note: noteOr(p.Note)}}
 }
 
-func (p Compaction) start(pl *planner) strategy {
-	return &refill{planner: pl, budget: p.Budget, fixed: p.Fixed, target: targetOr(p.Target), note: omissionNote, summarize: p.Summarize}
+// Start begins the calls of one rollout.
+func (p Compaction) Start(h *History) Strategy {
+	return own{&refill{History: h, budget: p.Budget, fixed: p.Fixed, target: targetOr(p.Target), note: omissionNote, summarize: p.Summarize}}
 }
 
 func (s *refill) view(ctx context.Context, n int) ([]unit, step, error) {
@@ -48,23 +55,30 @@ func (s *refill) view(ctx context.Context, n int) ([]unit, step, error) {
 	if err != nil {
 		return nil, step{}, err
 	}
-	s.upTo = n
 	if total <= s.budget {
-		s.state.tokens = total
+		s.upTo, s.state.tokens = n, total
 		if s.now != nil {
 			s.now = grown
 		}
 		return s.now, s.state, nil
 	}
-	if s.now, s.state, err = s.cut(ctx, n); err != nil {
+	now, state, err := s.cut(ctx, n)
+	if err != nil { // the cut before stands
 		return nil, step{}, err
 	}
+	if s.draft != nil {
+		s.summary, s.gone, s.draft = s.draft, s.drafted.to, nil
+	}
+	s.now, s.upTo, s.state = now, n, state
 	return s.now, s.state, nil
 }
 
 // extend appends history positions [from, to) to a view without changing it.
 func extend(view []unit, from, to int) []unit {
 	out := append(make([]unit, 0, len(view)+1), view...)
+	if from == to {
+		return out
+	}
 	if last := len(out) - 1; last >= 0 && out[last].msg == nil && out[last].to == from {
 		out[last].to = to
 		return out
@@ -81,7 +95,7 @@ func (s *refill) cut(ctx context.Context, n int) ([]unit, step, error) {
 	if s.summary != nil {
 		note = func(int) rollout.Message { return *s.summary }
 	}
-	c := &cut{planner: s.planner, fixed: fixed, blocks: blocks, note: note}
+	c := &cut{History: s.History, fixed: fixed, blocks: blocks, note: note}
 	base, err := c.base(ctx)
 	if err != nil {
 		return nil, step{}, err
@@ -105,23 +119,21 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, e
 		tail = last // the estimate leaves nothing new to omit, yet it is too much
 	}
 	start := max(c.blocks[tail].from, gone)
+	summary, upTo := s.summary, s.gone
 	if start > gone {
-		var omitted []rollout.Message
-		if s.summary != nil {
-			omitted = append(omitted, *s.summary)
+		if err := s.summarized(ctx, span{gone, start}); err != nil {
+			return nil, step{}, err
 		}
-		msg, err := s.summarize(ctx, append(omitted, s.history[gone:start]...))
-		if err != nil {
-			return nil, step{}, failed(err, rollout.KindInput, "the summarizer")
-		}
-		s.summary, s.gone = &msg, start
+		summary, upTo = s.draft, start
+	} else {
+		s.draft = nil
 	}
 	var view, middle []unit
 	if c.fixed > 0 {
 		view = append(view, unit{from: 0, to: c.fixed})
 	}
-	if s.summary != nil {
-		middle = []unit{{from: c.fixed, to: s.gone, msg: s.summary, note: true}}
+	if summary != nil {
+		middle = []unit{{from: c.fixed, to: upTo, msg: summary, note: true}}
 	}
 	kept := block{start, c.blocks[last].to}
 	view = s.join(append(append(view, middle...), unit{from: kept.from, to: kept.to}))
@@ -132,4 +144,22 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, e
 	view, st, err := s.squeeze(ctx, s.budget, c.fixed, middle, kept)
 	st.omitted = tail
 	return view, st, err
+}
+
+// summarized drafts a summary of what the one before stands for and of new messages. A
+// call that failed after that is fitted again with the same draft.
+func (s *refill) summarized(ctx context.Context, new span) error {
+	if s.draft != nil && s.drafted == new {
+		return nil
+	}
+	var omitted []rollout.Message
+	if s.summary != nil {
+		omitted = append(omitted, *s.summary)
+	}
+	msg, err := s.summarize(ctx, append(omitted, s.history[new.from:new.to]...))
+	if err != nil {
+		return failed(err, rollout.KindInput, "the summarizer")
+	}
+	s.draft, s.drafted = &msg, new
+	return nil
 }

@@ -26,7 +26,7 @@ type piece struct {
 
 // squeeze shortens the fixed messages [0, fixed), what stands for omitted turns
 // and the latest turn into the budget, as little as the order above allows.
-func (p *planner) squeeze(ctx context.Context, budget, fixed int, middle []unit, latest block) ([]unit, step, error) {
+func (p *History) squeeze(ctx context.Context, budget, fixed int, middle []unit, latest block) ([]unit, step, error) {
 	var pieces []piece
 	for k := range fixed {
 		stage := giveFixed
@@ -64,7 +64,7 @@ func (p *planner) squeeze(ctx context.Context, budget, fixed int, middle []unit,
 
 // fit finds the most content, in bytes per message, that messages of stage may
 // keep when those of earlier stages keep none.
-func (p *planner) fit(ctx context.Context, budget int, pieces []piece, stage int, marked bool) ([]unit, step, bool, error) {
+func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int, marked bool) ([]unit, step, bool, error) {
 	longest := 0
 	for _, pc := range pieces {
 		if pc.stage == stage {
@@ -107,7 +107,7 @@ func shortened(view []unit) (n int) {
 	return n
 }
 
-func (p *planner) message(u unit) *rollout.Message {
+func (p *History) message(u unit) *rollout.Message {
 	if u.msg != nil {
 		return u.msg
 	}
@@ -116,7 +116,7 @@ func (p *planner) message(u unit) *rollout.Message {
 
 // render makes a view in which pieces of earlier stages keep nothing and those
 // of stage keep at most limit bytes. Unmarked, a note may go altogether.
-func (p *planner) render(pieces []piece, stage, limit int, marked bool) []unit {
+func (p *History) render(pieces []piece, stage, limit int, marked bool) []unit {
 	var view []unit
 	for _, pc := range pieces {
 		keep := limit

@@ -7,13 +7,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Reference reproduces the context manager of OpenClaw-RL's swe-rl at commit
+// SWERLPolicy reproduces the context manager of OpenClaw-RL's swe-rl at commit
 // 0d034dd, for runs that must be repeated as they were. [SWERL] makes one.
 //
 // It differs from HeadTail in what it does wrong: turn costs are measured out of
 // place, a context can exceed the budget or lose the latest turn, and content is
 // never shortened. Report.OverBudget and Report.LostLatest count how often.
-type Reference struct {
+type SWERLPolicy struct {
 	Budget int
 	Head   float64 // share of the free budget for the first turns, 0…1, as it stands
 	// Note makes the omission note; nil means the reference's own text.
@@ -22,13 +22,13 @@ type Reference struct {
 
 // SWERL returns the parity preset for swe-rl at commit 0d034dd with its head
 // share of 0.3.
-func SWERL(budget int) Reference { return Reference{Budget: budget, Head: 0.3} }
+func SWERL(budget int) SWERLPolicy { return SWERLPolicy{Budget: budget, Head: 0.3} }
 
 // Name returns "swe-rl@0d034dd".
-func (Reference) Name() string { return "swe-rl@0d034dd" }
+func (SWERLPolicy) Name() string { return "swe-rl@0d034dd" }
 
 // Validate checks the budget and the share.
-func (p Reference) Validate() error {
+func (p SWERLPolicy) Validate() error {
 	if err := checkBudget(p.Budget); err != nil {
 		return err
 	}
@@ -60,17 +60,17 @@ type Decision struct {
 
 // Decide runs the reference on one list of messages and returns every
 // intermediate value.
-func (p Reference) Decide(ctx context.Context, messages []rollout.Message, counter Counter) (Decision, error) {
+func (p SWERLPolicy) Decide(ctx context.Context, messages []rollout.Message, counter Counter) (Decision, error) {
 	if err := p.Validate(); err != nil {
 		return Decision{}, err
 	}
-	pl, err := newPlanner(ctx, &rollout.Rollout{Messages: messages}, counter)
+	h, err := newHistory(ctx, &rollout.Rollout{Messages: messages}, counter)
 	if err != nil {
 		return Decision{}, err
 	}
-	s := p.start(pl).(*reference)
+	s := p.begin(h)
 	d := Decision{TurnLengths: []int{}, TurnCosts: []int{}, Kept: []int{}}
-	turns := s.turns(len(pl.history))
+	turns := s.turns(len(h.history))
 	for _, b := range turns {
 		n, err := s.cost(ctx, b)
 		if err != nil {
@@ -79,22 +79,22 @@ func (p Reference) Decide(ctx context.Context, messages []rollout.Message, count
 		d.TurnLengths = append(d.TurnLengths, b.to-b.from)
 		d.TurnCosts = append(d.TurnCosts, n)
 	}
-	if d.Fixed, err = s.fixedCost(ctx, len(pl.history)); err != nil {
+	if d.Fixed, err = s.fixedCost(ctx, len(h.history)); err != nil {
 		return Decision{}, err
 	}
-	view, st, err := s.view(ctx, len(pl.history))
+	view, st, err := s.view(ctx, len(h.history))
 	if err != nil {
 		return Decision{}, err
 	}
-	if len(pl.history) == 0 { // a view of nothing is not counted
-		if s.total, err = pl.meter.count(ctx, nil); err != nil {
+	if len(h.history) == 0 { // a view of nothing is not counted
+		if s.total, err = h.meter.count(ctx, nil); err != nil {
 			return Decision{}, err
 		}
 		st.tokens = s.total
 	}
 	d.Total, d.Unchanged, d.Omitted, d.After = s.total, view == nil, st.omitted, st.tokens
 	if view == nil {
-		view = []unit{{from: 0, to: len(pl.history)}}
+		view = []unit{{from: 0, to: len(h.history)}}
 	}
 	for _, u := range view {
 		if u.msg != nil {
@@ -102,14 +102,14 @@ func (p Reference) Decide(ctx context.Context, messages []rollout.Message, count
 			continue
 		}
 		for k := u.from; k < u.to; k++ {
-			d.Kept = append(d.Kept, pl.index[k])
+			d.Kept = append(d.Kept, h.index[k])
 		}
 	}
 	return d, nil
 }
 
 type reference struct {
-	*planner
+	*History
 	budget int
 	head   float64
 	note   func(int) rollout.Message
@@ -122,12 +122,15 @@ type reference struct {
 	fixed     map[int]int
 }
 
-func (p Reference) start(pl *planner) strategy {
+// Start begins the calls of one rollout.
+func (p SWERLPolicy) Start(h *History) Strategy { return own{p.begin(h)} }
+
+func (p SWERLPolicy) begin(h *History) *reference {
 	note := p.Note
 	if note == nil {
 		note = referenceNote
 	}
-	return &reference{planner: pl, budget: p.Budget, head: p.Head, note: note, costs: make(map[block]int), fixed: make(map[int]int)}
+	return &reference{History: h, budget: p.Budget, head: p.Head, note: note, costs: make(map[block]int), fixed: make(map[int]int)}
 }
 
 // turns cuts the messages behind the first two into turns: an assistant message

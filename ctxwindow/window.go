@@ -9,29 +9,32 @@ import (
 // plainStrategy is None.
 type plainStrategy struct{}
 
-func (None) start(*planner) strategy { return plainStrategy{} }
+// Start begins the calls of one rollout.
+func (None) Start(*History) Strategy { return own{plainStrategy{}} }
 
 func (plainStrategy) view(context.Context, int) ([]unit, step, error) { return nil, step{}, nil }
 
 // headTail plans each turn from the whole history.
 type headTail struct {
-	*planner
+	*History
 	budget, fixed int
 	head          float64
 	note          func(int) rollout.Message
 	bases         map[int]int // count of the fixed messages and a note, by the number it names
 }
 
-func (p HeadTail) start(pl *planner) strategy {
+// Start begins the calls of one rollout.
+func (p HeadTail) Start(h *History) Strategy {
 	head := p.Head
 	if head == 0 {
 		head = DefaultHead
 	}
-	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note), bases: map[int]int{}}
+	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note), bases: map[int]int{}}}
 }
 
-func (p Tail) start(pl *planner) strategy {
-	return &headTail{planner: pl, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note), bases: map[int]int{}}
+// Start begins the calls of one rollout.
+func (p Tail) Start(h *History) Strategy {
+	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note), bases: map[int]int{}}}
 }
 
 func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
@@ -47,7 +50,7 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 	if len(blocks) == 0 {
 		return s.squeeze(ctx, s.budget, fixed, nil, block{n, n})
 	}
-	c := &cut{planner: s.planner, fixed: fixed, blocks: blocks, note: s.note}
+	c := &cut{History: s.History, fixed: fixed, blocks: blocks, note: s.note}
 	base, err := s.base(ctx, *c)
 	if err != nil {
 		return nil, step{}, err
@@ -98,7 +101,7 @@ func likeNumber(n int) int {
 
 // cut is the state of choosing which blocks stay.
 type cut struct {
-	*planner
+	*History
 	fixed  int
 	blocks []block
 	note   func(omitted int) rollout.Message

@@ -11,10 +11,12 @@ import (
 // stretches of text between control tokens and the rollout's messages as the
 // template takes them, so that a window that moves over a conversation encodes
 // each message about once, and goes on from what a context shares with the one
-// before. It is for one goroutine.
+// before. The rollout may grow between counts, but its messages must not change. A
+// Counter is for one goroutine.
 type Counter struct {
 	e         *Encoder
 	r         *rollout.Rollout
+	prepared  rollout.Rollout // r as it was when render was made
 	render    *renderer
 	stretches *stretchEncoder
 	plainly   boundaries        // of the plain history, which may be asked for between windows
@@ -22,40 +24,52 @@ type Counter struct {
 	others    []rollout.Message // of the call under way: those that are not the rollout's
 }
 
+// otherMessages is the number of the first message that is not the rollout's: above
+// those that a rollout may come to have, which keep their numbers while it grows.
+const otherMessages = 1 << 30
+
 // Counter returns a counter for contexts of r, shown with its tools and template
 // variables.
 func (e *Encoder) Counter(r *rollout.Rollout) *Counter {
 	return &Counter{e: e, r: r}
 }
 
-// begin readies a counter when it is used for the first time.
-func (c *Counter) begin(ctx context.Context) error {
+// prepare readies a counter when it is used for the first time, and again when its
+// rollout has grown: by the square root of its length, since the messages after those
+// prepared cost a little in each count and those before a little in each preparation.
+func (c *Counter) prepare(ctx context.Context) error {
 	if c.e == nil {
 		return zero.Value("tokenize.Counter", "Encoder.Counter")
 	}
 	if c.r == nil {
 		return zero.Rollout()
 	}
-	var err error
-	if c.render, err = c.e.renderer(ctx, c.r); err != nil {
+	more := len(c.r.Messages) - len(c.prepared.Messages)
+	if c.render != nil && more >= 0 && more*more <= len(c.r.Messages) {
+		return nil
+	}
+	prepared := *c.r
+	render, err := c.e.renderer(ctx, &prepared)
+	if err != nil {
 		return err
 	}
-	c.stretches = newStretchEncoder(c.e.pieces(func(m int32) bool {
-		if k := int(m) - len(c.r.Messages); k >= 0 {
-			return c.others[k].Sampled == rollout.SampledByPolicy
-		}
-		return c.r.Messages[m].Sampled == rollout.SampledByPolicy
-	}), true)
+	c.prepared, c.render, c.plainly, c.counted = prepared, render, boundaries{}, boundaries{}
+	if c.stretches == nil {
+		c.stretches = newStretchEncoder(c.e.pieces(func(m int32) bool {
+			if m >= otherMessages {
+				return c.others[m-otherMessages].Sampled == rollout.SampledByPolicy
+			}
+			return c.r.Messages[m].Sampled == rollout.SampledByPolicy
+		}), true)
+	}
 	return nil
 }
 
 // Count is the number of tokens of the prompt that shows messages, generation
 // prompt included.
 func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, error) {
-	if c.render == nil {
-		if err := c.begin(ctx); err != nil {
-			return 0, err
-		}
+	if err := c.prepare(ctx); err != nil {
+		return 0, err
 	}
 	c.render.ctx = ctx
 	text, err := c.render.prompt(&rollout.Turn{Context: rollout.Context{Parts: c.parts(messages)}})
@@ -78,10 +92,11 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 }
 
 // parts finds messages in the rollout, as far as they are the rollout's own and
-// in its order. The others go by indices behind those of the rollout.
+// in its order. The others are numbered from otherMessages on.
 func (c *Counter) parts(messages []rollout.Message) []rollout.ContextPart {
 	c.others = c.others[:0]
-	if len(messages) > 0 && len(messages) <= len(c.r.Messages) && &messages[0] == &c.r.Messages[0] {
+	all, prepared := c.r.Messages, len(c.prepared.Messages)
+	if len(messages) > 0 && len(messages) <= prepared && &messages[0] == &all[0] {
 		return []rollout.ContextPart{{To: len(messages)}}
 	}
 	parts := []rollout.ContextPart{} // not nil, which is the plain history
@@ -92,16 +107,18 @@ func (c *Counter) parts(messages []rollout.Message) []rollout.ContextPart {
 			continue
 		}
 		k := at
-		for k < len(c.r.Messages) && !sharesText(m, &c.r.Messages[k]) {
+		for k < len(all) && !sharesText(m, &all[k]) {
 			k++
 		}
 		last := len(parts) - 1
 		switch {
-		case k == len(c.r.Messages):
-			n := len(c.r.Messages) + len(c.others)
+		case k == len(all):
+			n := otherMessages + len(c.others)
 			c.others = append(c.others, *m)
 			parts = append(parts, rollout.ContextPart{From: n, To: n + 1, Message: m})
 			continue
+		case k >= prepared:
+			parts = append(parts, rollout.ContextPart{From: k, To: k + 1, Message: m})
 		case last >= 0 && parts[last].Message == nil && parts[last].To == k:
 			parts[last].To++
 		default:

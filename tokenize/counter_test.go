@@ -3,9 +3,11 @@ package tokenize_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -150,4 +152,44 @@ func TestCountNeedsATemplate(t *testing.T) {
 	_, err = e.Counter(&rollout.Rollout{ID: "r"}).Count(t.Context(), say("user: hi"))
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, `rollout "r": the model has no chat template (add chat_template.jinja to its folder: a context is measured`)
+}
+
+// TestCounterOfGrowingRollout: a counter goes on while its rollout grows, with messages
+// that its slice has room for and without, shown in whole and in windows.
+func TestCounterOfGrowingRollout(t *testing.T) {
+	models := templateModels(t)
+	for i, name := range slices.Sorted(maps.Keys(models)) {
+		if testing.Short() && i%8 != 0 {
+			continue
+		}
+		enc, err := tokenize.NewEncoder(models[name], tokenize.Options{})
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(77, uint64(i)))
+		whole := randomRollout(rng, true)
+		for range 4 {
+			whole.Messages = append(whole.Messages, randomRollout(rng, true).Messages...)
+		}
+		r := *whole
+		r.Messages = nil
+		counter := enc.Counter(&r)
+		for k, m := range whole.Messages {
+			if r.Messages = append(r.Messages, m); rng.IntN(4) == 0 {
+				r.Messages = slices.Clip(r.Messages)
+			}
+			cut := rng.IntN(k + 1)
+			for _, shown := range [][]rollout.Message{
+				r.Messages, slices.Clone(r.Messages), r.Messages[:1:1], append(r.Messages[:1:1], r.Messages[cut:]...),
+				append(append(r.Messages[:1:1], say("user: left out")...), r.Messages[cut:]...),
+			} {
+				want, failure := enc.Count(t.Context(), whole, shown)
+				got, err := counter.Count(t.Context(), shown)
+				if failure != nil {
+					require.Error(t, err, name)
+					continue
+				}
+				require.NoError(t, err, "%s, message %d", name, k)
+				require.Equal(t, want, got, "%s, message %d", name, k)
+			}
+		}
+	}
 }

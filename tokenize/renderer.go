@@ -250,7 +250,7 @@ func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error)
 }
 
 // stands reports whether a part's message is its original, shortened or with a
-// note, or one of those that a Counter numbers behind the rollout's.
+// note, or one of those that a Counter numbers above the rollout's.
 func (x *renderer) stands(p *rollout.ContextPart) bool {
 	if p.To != p.From+1 || p.From < 0 {
 		return false

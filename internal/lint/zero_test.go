@@ -52,8 +52,8 @@ import (
 // zeros are the exported structs of the library that have methods.
 var zeros = []any{
 	&turnpack.Pipeline{},
-	&ctxwindow.Compaction{}, &ctxwindow.HeadTail{}, &ctxwindow.None{}, &ctxwindow.Reference{}, &ctxwindow.Refill{}, &ctxwindow.Report{},
-	&ctxwindow.Tail{},
+	&ctxwindow.Compaction{}, &ctxwindow.HeadTail{}, &ctxwindow.None{}, &ctxwindow.History{}, &ctxwindow.Refill{}, &ctxwindow.Report{},
+	&ctxwindow.SWERLPolicy{}, &ctxwindow.Session{}, &ctxwindow.Tail{},
 	&export.Checker{}, &export.Columns{}, &export.Options{}, &export.Reader{}, &export.RefusedError{}, &export.Writer{},
 	&audit.Facts{}, &audit.Finding{}, &audit.Reader{}, &audit.Report{},
 	&blobstore.Writer{},

@@ -90,7 +90,7 @@ func seedLine(ctx context.Context, model *tokenize.Model, enc *tokenize.Encoder,
 		}
 	}
 	if c.Config.MaxInput > 0 {
-		contexts, _, err := ctxwindow.Plan(ctx, r, ctxwindow.Reference{Budget: c.Config.MaxInput, Head: c.Config.HeadRatio}, enc.Counter(r))
+		contexts, _, err := ctxwindow.Plan(ctx, r, ctxwindow.SWERLPolicy{Budget: c.Config.MaxInput, Head: c.Config.HeadRatio}, enc.Counter(r))
 		if err != nil {
 			return nil, err
 		}

@@ -90,7 +90,7 @@ func windowLine(ctx context.Context, line []byte, policy string) (any, error) {
 		return nil, err
 	}
 	if policy == "swe-rl" {
-		d, err := ctxwindow.Reference{Budget: c.Budget, Head: c.HeadRatio}.Decide(ctx, c.Messages, counter)
+		d, err := ctxwindow.SWERLPolicy{Budget: c.Budget, Head: c.HeadRatio}.Decide(ctx, c.Messages, counter)
 		if err != nil {
 			return nil, err
 		}

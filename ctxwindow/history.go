@@ -1,0 +1,218 @@
+package ctxwindow
+
+import (
+	"context"
+	"sort"
+
+	"github.com/turnpack/turnpack/internal/zero"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// block is a history turn: an assistant message and what follows it up to the
+// next, as positions [from, to).
+type block struct{ from, to int }
+
+// History is what was said in one rollout so far, without exit records, and what
+// counting it has cost already. It belongs to one goroutine.
+type History struct {
+	history []rollout.Message
+	index   []int // position → message index
+	blocks  []block
+	lead    int // messages before the first assistant message
+	shown   int // messages before the call that is being planned
+	meter   *meter
+}
+
+// Messages are those before the call that is being planned. They must not be changed.
+func (h *History) Messages() []rollout.Message { return h.history[:h.shown:h.shown] }
+
+// Count is the number of tokens of a context that shows parts, as in View.Parts, but
+// nil shows nothing. It asks the counter, or adds up what an AdditiveCounter said.
+func (h *History) Count(ctx context.Context, parts []rollout.ContextPart) (int, error) {
+	if h.meter == nil {
+		return 0, zero.Value("ctxwindow.History", "Policy.Start")
+	}
+	units := make([]unit, len(parts))
+	for i, p := range parts {
+		if err := h.check(p, h.shown); err != nil {
+			return 0, err
+		}
+		units[i] = unit{from: p.From, to: p.To, msg: p.Message}
+	}
+	return h.meter.count(ctx, units)
+}
+
+func newHistory(ctx context.Context, r *rollout.Rollout, c Counter) (*History, error) {
+	h := &History{index: make([]int, 0, len(r.Messages))}
+	exits := false
+	for i := range r.Messages {
+		exit := r.Messages[i].Role == rollout.RoleExit
+		if exits && !exit { // an exit record among the messages: they have to be moved together
+			h = &History{}
+			for i := range r.Messages {
+				h.append(&r.Messages[i], i)
+			}
+			break
+		}
+		if exits = exits || exit; !exit {
+			h.history = r.Messages[:i+1] // shared, so that counters know their own
+			h.index = append(h.index, i)
+			h.noteTurn(i)
+		}
+	}
+	var err error
+	h.meter, err = newMeter(ctx, c)
+	if err == nil {
+		h.meter.history = h.history
+	}
+	return h, err
+}
+
+// append takes message i of the rollout into the history.
+func (h *History) append(m *rollout.Message, i int) {
+	if m.Role == rollout.RoleExit {
+		return
+	}
+	h.history, h.index = append(h.history, *m), append(h.index, i)
+	h.noteTurn(len(h.history) - 1)
+	if h.meter != nil {
+		h.meter.history = h.history
+	}
+}
+
+// noteTurn counts the message at position k, the last one, to its history turn.
+func (h *History) noteTurn(k int) {
+	switch last := len(h.blocks) - 1; {
+	case h.history[k].Role == rollout.RoleAssistant:
+		h.blocks = append(h.blocks, block{k, k + 1})
+	case last >= 0:
+		h.blocks[last].to = k + 1
+	default:
+		h.lead = k + 1
+	}
+}
+
+// look asks a strategy for a view and makes sure that it is one.
+func (h *History) look(ctx context.Context, policy Policy, s Strategy, n int) (View, error) {
+	h.shown = n
+	v, err := s.View(ctx, n)
+	if err != nil {
+		return View{}, err
+	}
+	if v.Parts == nil {
+		return v, nil
+	}
+	if len(v.Parts) == 0 {
+		return View{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "window"}, "the policy %s shows nothing of %d messages", policy.Name(), n).
+			WithFix("return nil Parts for the history as it is")
+	}
+	for _, p := range v.Parts {
+		if err := h.check(p, n); err != nil {
+			return View{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "window"}, "the policy %s: %w", policy.Name(), err)
+		}
+	}
+	return v, nil
+}
+
+// check refuses a part that is not one of the first n messages.
+func (h *History) check(p rollout.ContextPart, n int) error {
+	if p.From < 0 || p.To > n || p.From > p.To || p.Message == nil && p.From == p.To {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Parts"}, "a part shows messages [%d, %d) of %d", p.From, p.To, n)
+	}
+	return nil
+}
+
+// position is the number of history messages before message i.
+func (h *History) position(i int) int { return sort.SearchInts(h.index, i) }
+
+// split divides the first n messages into the fixed ones and history turns. What
+// stands between them before the first assistant message is a turn of its own.
+func (h *History) split(n, fixed int) (int, []block) {
+	if fixed == 0 {
+		fixed = h.lead
+	}
+	fixed = min(fixed, n)
+	k := sort.Search(len(h.blocks), func(k int) bool { return h.blocks[k].from >= n })
+	first := sort.Search(k, func(k int) bool { return h.blocks[k].to > fixed })
+	whole := h.blocks[first:k]
+	startsClean := len(whole) == 0 && fixed == n || len(whole) > 0 && whole[0].from == fixed
+	endsClean := len(whole) == 0 || whole[len(whole)-1].to <= n
+	if startsClean && endsClean {
+		return fixed, whole
+	}
+	var blocks []block
+	if len(whole) == 0 || whole[0].from > fixed {
+		end := n
+		if len(whole) > 0 {
+			end = whole[0].from
+		}
+		blocks = append(blocks, block{fixed, end})
+	}
+	for _, b := range whole {
+		blocks = append(blocks, block{max(b.from, fixed), min(b.to, n)})
+	}
+	return fixed, blocks
+}
+
+// context turns parts of the history into those of the rollout, whose messages have
+// other numbers where exit records stand between them.
+func (h *History) context(view []rollout.ContextPart) rollout.Context {
+	if view == nil {
+		return rollout.Context{}
+	}
+	parts := make([]rollout.ContextPart, 0, len(view))
+	for _, p := range view {
+		if p.Message != nil {
+			from, to := h.bounds(p)
+			parts = append(parts, rollout.ContextPart{From: from, To: to, Message: p.Message})
+			continue
+		}
+		for k := p.From; k < p.To; {
+			end := k + 1
+			if h.index[p.To-1]-h.index[k] == p.To-1-k { // no exit record within
+				end = p.To
+			}
+			for end < p.To && h.index[end] == h.index[end-1]+1 {
+				end++
+			}
+			part := rollout.ContextPart{From: h.index[k], To: h.index[end-1] + 1}
+			if last := len(parts) - 1; last >= 0 && parts[last].Message == nil && parts[last].To == part.From {
+				parts[last].To = part.To
+			} else {
+				parts = append(parts, part)
+			}
+			k = end
+		}
+	}
+	return rollout.Context{Parts: parts}
+}
+
+// bounds are the message numbers in the rollout that a replaced stretch covers.
+func (h *History) bounds(p rollout.ContextPart) (from, to int) {
+	switch {
+	case p.From < p.To:
+		return h.index[p.From], h.index[p.To-1] + 1
+	case p.From < len(h.index):
+		return h.index[p.From], h.index[p.From]
+	case p.From > 0:
+		return h.index[p.From-1] + 1, h.index[p.From-1] + 1
+	}
+	return 0, 0
+}
+
+// write writes a view of the first n messages out. The messages of a nil view are the
+// history's own.
+func (h *History) write(v View, n int) []rollout.Message {
+	if v.Parts == nil {
+		return h.history[:n:n]
+	}
+	var out []rollout.Message
+	for _, p := range v.Parts {
+		if p.Message != nil {
+			out = append(out, *p.Message)
+		} else {
+			out = append(out, h.history[p.From:p.To]...)
+		}
+	}
+	return out
+}
