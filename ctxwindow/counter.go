@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -97,6 +98,9 @@ func (m *meter) message(ctx context.Context, msg *rollout.Message) (int, error) 
 
 // count is the exact count of a view.
 func (m *meter) count(ctx context.Context, view []unit) (int, error) {
+	if m == nil {
+		return 0, zero.Value("ctxwindow.History", "Plan, Fit or Session")
+	}
 	if m.additive == nil {
 		return m.call(ctx, m.messages(view))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sort"
 
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -29,9 +28,6 @@ func (h *History) Messages() []rollout.Message { return h.history[:h.shown:h.sho
 // Count is the number of tokens of a context that shows parts, as in View.Parts, but
 // nil shows nothing. It asks the counter, or adds up what an AdditiveCounter said.
 func (h *History) Count(ctx context.Context, parts []rollout.ContextPart) (int, error) {
-	if h.meter == nil {
-		return 0, zero.Value("ctxwindow.History", "Policy.Start")
-	}
 	units := make([]unit, len(parts))
 	for i, p := range parts {
 		if err := h.check(p, h.shown); err != nil {
