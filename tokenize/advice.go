@@ -30,6 +30,7 @@ var advice = map[Property]string{
 	PropReasoningKept:    "later turns are trained without it, as the model saw them if the engine used this template",
 	PropReasoningWritten: "record the engine's token ids, or use a template that writes reasoning; rows from text count it as lost",
 	PropToolCalls:        "record the engine's token ids, or use a template with tools; rollouts with tool calls are refused otherwise",
+	PropArguments:        "record the engine's token ids, or use a template that writes arguments as JSON; calls are trained as the template writes them",
 	PropToolRunsApart:    "nothing to do; the results stand one after the other, as the model saw them",
 	PropSystemRole:       "put it into the first user message if the model saw it there; the report lists what was left out",
 	PropNothingInjected:  "record the system message that the engine used, if it was another one",

@@ -31,6 +31,10 @@ const (
 	PropReasoningWritten Property = "reasoning_written"
 	// PropToolCalls: tool calls and their results are written.
 	PropToolCalls Property = "tool_calls"
+	// PropArguments: the template writes a call's arguments as a model does, from one
+	// form at least. Detail says which one it is given, whatever was recorded, and what
+	// becomes of the other.
+	PropArguments Property = "arguments"
 	// PropToolRunsApart: results that follow each other each have a header of their
 	// own.
 	PropToolRunsApart Property = "tool_runs_apart"
@@ -120,7 +124,7 @@ func certify(ctx context.Context, m *Model, tools toolsOf) (*Certificate, error)
 		c.tools = toolsAlways // some templates write rollouts with tools only
 	}
 	for _, check := range []func() Finding{
-		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.toolRuns,
+		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.arguments, c.toolRuns,
 		c.systemRole, c.injected, c.clock, c.verbatim,
 	} {
 		if err := ctx.Err(); err != nil {
@@ -197,7 +201,7 @@ func (c *certifier) probe(tools bool, messages ...rollout.Message) (*probe, erro
 	if tools {
 		r.Tools = probeTools
 	}
-	x, err := newRenderer(c.ctx, c.m, r, nil, time.Time{})
+	x, err := newRenderer(c.ctx, c.m, r, Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -398,6 +402,27 @@ func (c *certifier) toolCalls() Finding {
 	return p.finding(PropToolCalls, Holds, "")
 }
 
+func (c *certifier) arguments() Finding {
+	p, err := c.probe(true, user("one"), calling("", "c00000001"), answering("c00000001", "ok"))
+	if err != nil {
+		return refused(PropArguments, err)
+	}
+	f := c.m.shape.forms
+	given := "objects are given; text would be " + f.text.String()
+	switch {
+	case f.object == argumentsLost && f.text == argumentsLost:
+		return p.finding(PropArguments, NotApplicable, "the template writes no calls")
+	case f.alike:
+		given = "objects are given; text would be written alike"
+	case f.give == asText:
+		given = "text is given; objects would be " + f.object.String()
+	}
+	if max(f.object, f.text) < argumentsRight {
+		return p.finding(PropArguments, Fails, "objects are "+f.object.String()+", text is "+f.text.String())
+	}
+	return p.finding(PropArguments, Holds, given)
+}
+
 func (c *certifier) toolRuns() Finding {
 	p, err := c.probe(true, user("one"), calling("", "c00000001", "c00000002"), answering("c00000001", "FIRSTRESULT"), answering("c00000002", "SECONDRESULT"), assistant("done"))
 	if err != nil {
@@ -461,14 +486,14 @@ func (c *certifier) clock() Finding {
 	r := c.rollout(rollout.Message{Role: rollout.RoleSystem, Content: "s"}, user("one"), assistant("first"))
 	var texts [2]string
 	for i, now := range []time.Time{time.Unix(0, 0).UTC(), time.Unix(1_000_000_000, 0).UTC()} {
-		x, err := newRenderer(c.ctx, c.m, r, nil, now)
+		x, err := newRenderer(c.ctx, c.m, r, Options{Now: now})
 		if err != nil {
 			return refused(PropNoClock, err)
 		}
 		doc, err := x.document()
 		if err != nil {
 			r.Messages = r.Messages[1:] // without a system message
-			if x, err = newRenderer(c.ctx, c.m, r, nil, now); err != nil {
+			if x, err = newRenderer(c.ctx, c.m, r, Options{Now: now}); err != nil {
 				return refused(PropNoClock, err)
 			}
 			if doc, err = x.document(); err != nil {

@@ -164,8 +164,41 @@ func TestCertifyToolUse(t *testing.T) {
 		}
 		require.Equal(t, tokenize.Fails, cert.ToolUse.Verdict(tokenize.PropToolCalls), "ChatML writes none")
 		for _, f := range cert.ToolUse.Findings {
+			if f.Property == tokenize.PropArguments {
+				continue // of no calls
+			}
 			require.NotEqual(t, tokenize.NotApplicable, f.Verdict, "%s: %s %s", c.reason, f.Property, f.Detail)
 		}
 		require.NotEqual(t, c.plain == c.tools, cert.Template != cert.ToolUse.Template, c.reason)
+	}
+}
+
+// What becomes of a call's arguments in either form, and which one is given.
+func TestCertifyArguments(t *testing.T) {
+	const head = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>"
+	const tail = "</tool_call>{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	for _, c := range []struct {
+		writes  string
+		verdict tokenize.Verdict
+		detail  string
+	}{
+		{"{{ c.function.arguments | tojson }}", tokenize.Holds, "objects are given; text would be escaped within a string"},
+		{"{{ c.function | tojson }}", tokenize.Holds, "objects are given; text would be escaped within a string"},
+		{"{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}", tokenize.Holds, "objects are given; text would be written alike"},
+		{"{% for k, v in c.function.arguments.items() %}<p={{ k }}>{{ v }}</p>{% endfor %}", tokenize.Holds, "objects are given; text would be refused or left out"},
+		{"{{ '`' + c.function.arguments + '`' }}", tokenize.Holds, "text is given; objects would be refused or left out"},
+		{"{{ c.function.arguments }}", tokenize.Holds, "text is given; objects would be written as Python shows them"},
+		{"{{ {'a': c.function.arguments ~ ''} | tojson }}", tokenize.Fails, "objects are written as Python shows them, text is escaped within a string"},
+		{"{{ c.function.name }}", tokenize.NotApplicable, "the template writes no calls"},
+	} {
+		cert, err := tokenize.Certify(t.Context(), withTemplate(t, head+c.writes+tail))
+		require.NoError(t, err)
+		for _, f := range cert.Findings {
+			if f.Property == tokenize.PropArguments {
+				require.Equal(t, c.verdict, f.Verdict, c.writes)
+				require.Equal(t, c.detail, f.Detail, c.writes)
+			}
+		}
+		require.Equal(t, c.verdict, cert.Verdict(tokenize.PropArguments), c.writes)
 	}
 }

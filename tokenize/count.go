@@ -43,5 +43,5 @@ func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*renderer, 
 		}
 		return nil, err
 	}
-	return newRenderer(ctx, e.model, r, e.opts.Kwargs, e.opts.Now)
+	return newRenderer(ctx, e.model, r, e.opts)
 }

@@ -171,7 +171,7 @@ type document struct {
 // prepare leaves out what the template refuses.
 func (s *documentSides) prepare(b *testing.B, rollouts []*rollout.Rollout) (list []document) {
 	for _, r := range rollouts {
-		x, err := newRenderer(b.Context(), s.whole.model, r, nil, time.Time{})
+		x, err := newRenderer(b.Context(), s.whole.model, r, Options{})
 		if err != nil {
 			continue
 		}
@@ -184,7 +184,7 @@ func (s *documentSides) prepare(b *testing.B, rollouts []*rollout.Rollout) (list
 
 // renderer has rendered nothing yet.
 func (s *documentSides) renderer(b *testing.B, r *rollout.Rollout) *renderer {
-	x, err := newRenderer(b.Context(), s.whole.model, r, nil, time.Time{})
+	x, err := newRenderer(b.Context(), s.whole.model, r, Options{})
 	require.NoError(b, err)
 	return x
 }

@@ -447,7 +447,7 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 		j.closes(t, asked, out.text, cut)
 		return out, f.stop, nil
 	}
-	with, err := j.render.answered(t, nil)
+	with, err := j.render.answered(t, unjoined(m))
 	if err != nil {
 		return rendering{}, "", err
 	}

@@ -110,6 +110,10 @@ const longestTag = 32
 // complete checks that what was written of message m holds what the policy sampled:
 // without any tool call nobody knows that; what else is lost is counted.
 func (j *job) complete(m *rollout.Message, w written) error {
+	if k, err := j.render.shape.brokenArguments(m); err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON (%w), and the chat template writes objects only, so what the model sampled is not known", k, err).
+			WithFix("record the engine's token ids, or leave the rollout out")
+	}
 	calls := w.calls(len(m.ToolCalls))
 	if len(m.ToolCalls) > 0 && calls == 0 {
 		return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template does not write the message's tool calls, so what the model sampled is not known").

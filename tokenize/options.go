@@ -69,11 +69,14 @@ func (e Edges) String() string { return nameOf(edgesNames, int(e)) }
 func ParseEdges(s string) (Edges, error) { return parseName[Edges](edgesNames, s, "edges") }
 
 // Options chooses how an Encoder works. The zero value is the right default:
-// merged rows, guarded special tokens, sampled edges, no drift repair.
+// merged rows, guarded special tokens, sampled edges, prompts as the engine that
+// recorded them makes them, no drift repair.
 type Options struct {
 	Mode     Mode
 	Specials Specials
 	Edges    Edges
+	// PromptsBy is the system whose way of handing messages to the template is taken.
+	PromptsBy PromptsBy
 	// Drift is the policy for captured ids that do not repeat exactly; only
 	// Merged uses it. Text may be left nil.
 	Drift lineage.Options
@@ -99,6 +102,9 @@ func (o Options) Validate() error {
 	}
 	if o.Edges > EdgesDocument {
 		fault("Edges", "value %d is none of the known rules", o.Edges)
+	}
+	if o.PromptsBy >= promptsByCount {
+		fault("PromptsBy", "value %d is none of the known systems", o.PromptsBy)
 	}
 	if o.Mode == Merged && o.Edges == EdgesDocument {
 		fault("Edges", "EdgesDocument lets tokens cross turns, which merged rows cannot hold: use PerStep or Whole")

@@ -55,13 +55,14 @@ func (j *job) newRenderer() (*renderer, error) {
 	if j.model.of(j.r).Template == nil || len(j.r.Messages) == 0 {
 		return nil, nil
 	}
-	return newRenderer(j.ctx, j.model, j.r, j.opts.Kwargs, j.opts.Now)
+	return newRenderer(j.ctx, j.model, j.r, j.opts)
 }
 
-func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[string]json.RawMessage, now time.Time) (*renderer, error) {
+func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, o Options) (*renderer, error) {
 	m = m.of(r)
-	x := &renderer{ctx: ctx, template: m.Template, shape: m.shape, r: r, kwargs: map[string]chat.Value{}, now: now,
+	x := &renderer{ctx: ctx, template: m.Template, shape: m.shape, r: r, kwargs: map[string]chat.Value{}, now: o.Now,
 		shown: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
+	x.shape.by = o.PromptsBy.of(r)
 	if x.now.IsZero() {
 		x.now = time.Unix(0, 0).UTC()
 	}
@@ -71,7 +72,7 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 	for k, text := range m.SpecialTokens {
 		x.kwargs[k] = chat.String(text)
 	}
-	for i, set := range []map[string]json.RawMessage{kwargs, r.TemplateKwargs} {
+	for i, set := range []map[string]json.RawMessage{o.Kwargs, r.TemplateKwargs} {
 		for k, raw := range set {
 			v, err := chat.ParseJSON(raw)
 			if err != nil {
@@ -93,7 +94,11 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 		if r.Messages[i].Role == rollout.RoleExit {
 			continue
 		}
-		v, err := messageValue(&r.Messages[i], x.shape)
+		m := &r.Messages[i]
+		if whole := unjoined(m); o.Mode == Whole && m.Sampled == rollout.SampledByPolicy && whole != nil {
+			m = whole
+		}
+		v, err := messageValue(m, &x.shape)
 		if err != nil {
 			return nil, within(err, rollout.Where{Message: rollout.At(i)})
 		}
@@ -109,8 +114,8 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, kwargs map[s
 	return x, nil
 }
 
-// messageValue makes the dict that a Hugging Face user would pass.
-func messageValue(m *rollout.Message, s shape) (chat.Value, error) {
+// messageValue makes the dict that the template is given for m.
+func messageValue(m *rollout.Message, s *shape) (chat.Value, error) {
 	members := make([]chat.Member, 0, 8)
 	add := func(key string, v chat.Value) { members = append(members, chat.Member{Key: key, Value: v}) }
 	add("role", chat.String(string(m.Role)))
@@ -120,14 +125,12 @@ func messageValue(m *rollout.Message, s shape) (chat.Value, error) {
 				WithFix("put a text in its place, or leave the rollout out")
 		}
 	}
-	// Many templates know strings only, and most that know lists write text parts
-	// one after the other; templates also test for an empty text far more often
-	// than for a missing one.
-	content := chat.String(m.Content)
-	if s.parts {
-		content = chat.List(chat.Object(chat.Member{Key: "type", Value: chat.String("text")}, chat.Member{Key: "text", Value: content}))
+	// Templates test for an empty text far more often than for a missing one.
+	if len(m.Parts) > 1 && rollout.JoinText(m.Parts) == m.Content { // as it was not shortened
+		add("content", s.textParts(m))
+	} else {
+		add("content", s.text(m.Content))
 	}
-	add("content", content)
 	if m.Reasoning != "" {
 		add("reasoning_content", chat.String(m.Reasoning))
 		if s.reasoning {
@@ -137,12 +140,9 @@ func messageValue(m *rollout.Message, s shape) (chat.Value, error) {
 	if len(m.ToolCalls) > 0 {
 		calls := make([]chat.Value, len(m.ToolCalls))
 		for i, c := range m.ToolCalls {
-			args := chat.String(c.Arguments)
-			if s.arguments == asObject || s.arguments == asRecorded && !c.ArgumentsText {
-				var err error
-				if args, err = chat.ParseJSON([]byte(c.Arguments)); err != nil {
-					return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON: %w", i, err)
-				}
+			args, err := s.argumentsValue(&c)
+			if err != nil {
+				return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON: %w", i, err)
 			}
 			function := chat.Object(chat.Member{Key: "name", Value: chat.String(c.Name)}, chat.Member{Key: "arguments", Value: args})
 			call := []chat.Member{{Key: "type", Value: chat.String("function")}}
@@ -215,7 +215,7 @@ func (x *renderer) context(t *rollout.Turn) (*chat.Conversation, []int32, error)
 	numbers, index, next := []int{}, slices.Clip(x.index), 0
 	var more []chat.Value // what is not in the plain history, or is here for the second time
 	add := func(m *rollout.Message, source int32) error {
-		v, err := messageValue(m, x.shape)
+		v, err := messageValue(m, &x.shape)
 		numbers, more, index = append(numbers, len(index)), append(more, v), append(index, source)
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -114,7 +113,7 @@ func (m *Model) probe(ctx context.Context, messages ...rollout.Message) (*render
 		if m.of(r).Template == nil {
 			continue
 		}
-		x, err := newRenderer(ctx, m, r, nil, time.Time{})
+		x, err := newRenderer(ctx, m, r, Options{})
 		if err == nil {
 			_, err = x.document()
 		}

@@ -81,7 +81,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	if with.Context.Parts == nil {
 		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
 	}
-	with.Context.Parts = append(with.Context.Parts[:len(with.Context.Parts):len(with.Context.Parts)], rollout.ContextPart{From: t.Message, To: t.Message + 1})
+	with.Context.Parts = append(with.Context.Parts[:len(with.Context.Parts):len(with.Context.Parts)], rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: unjoined(&r.Messages[t.Message])})
 	if c, index, err = x.context(&with); err != nil {
 		return prompt, reply, located(err, r.ID)
 	}

@@ -11,7 +11,7 @@ type Unwritten struct {
 	Rollout string       `json:"rollout"`
 	Message int          `json:"message"`
 	Role    rollout.Role `json:"role"`
-	Part    string       `json:"part"` // content or tool_calls
+	Part    string       `json:"part"` // content, tool_calls, or arguments that are no JSON
 }
 
 // maxUnwritten is how many are listed; all are counted.
@@ -34,6 +34,8 @@ func (j *job) unwritten() {
 		}
 		if len(m.ToolCalls) > 0 && !j.pieces.written[i].has(partToolCall) {
 			j.report.leaveOut(Unwritten{j.r.ID, i, m.Role, "tool_calls"})
+		} else if _, err := j.render.shape.brokenArguments(m); err != nil {
+			j.report.leaveOut(Unwritten{j.r.ID, i, m.Role, "arguments"})
 		}
 	}
 }

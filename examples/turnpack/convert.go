@@ -46,6 +46,7 @@ type convertCmd struct {
 	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged" group:"Rows:"`
 	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard" group:"Rows:"`
 	Edges       string `help:"Token edges: sampled or document." enum:"sampled,document" default:"sampled" group:"Rows:"`
+	PromptsBy   string `help:"What made the recorded prompts: vllm, sglang, transformers (arguments and text parts as recorded), or record: what the record names, else vllm." enum:"record,vllm,sglang,transformers" default:"record" name:"prompts-by" group:"Rows:"`
 	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." default:"fork" group:"Rows:"`
 	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)." group:"Rows:"`
 	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none" group:"Rows:"`
@@ -234,12 +235,14 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	errs = append(errs, err)
 	edges, err := tokenize.ParseEdges(c.Edges)
 	errs = append(errs, err)
+	by, err := tokenize.ParsePromptsBy(c.PromptsBy)
+	errs = append(errs, err)
 	window, err := ctxwindow.Parse(c.Window)
 	errs = append(errs, err)
 	if _, none := window.(ctxwindow.None); !none {
 		p.Window = window
 	}
-	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, Drift: lineage.Options{Drift: drift}}
+	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, PromptsBy: by, Drift: lineage.Options{Drift: drift}}
 	errs = append(errs, c.give(&p.Encode))
 	for _, n := range []struct {
 		idle            bool

@@ -35,7 +35,7 @@ func (c *demoCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	convert := convertCmd{Out: c.Out, Force: true, Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Estimator: "grpo", Scale: "auto", UnknownStatus: "completed", GroupBy: "auto", OnError: "report", MaxStopLoss: 1, outputFlags: outputFlags{Target: "none", Trace: "auto", Weights: "none"}}
+	convert := convertCmd{Out: c.Out, Force: true, Mode: "merged", Specials: "guard", Edges: "sampled", PromptsBy: "record", Drift: "fork", Estimator: "grpo", Scale: "auto", UnknownStatus: "completed", GroupBy: "auto", OnError: "report", MaxStopLoss: 1, outputFlags: outputFlags{Target: "none", Trace: "auto", Weights: "none"}}
 	s, _, err := convert.convert(p, model, src, c.Out)
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func tracersOf(ctx context.Context, model *tokenize.Model, file string, in []str
 // conversionOf is the conversion that made the batch that file belongs to, as
 // far as its record and in tell; nil when no dumps are known.
 func conversionOf(file string, in []string) (*convertCmd, error) {
-	c := &convertCmd{Format: "auto", GroupBy: "auto", Mode: "merged", Specials: "guard", Edges: "sampled", Drift: "fork", Window: "none", Estimator: "none"}
+	c := &convertCmd{Format: "auto", GroupBy: "auto", Mode: "merged", Specials: "guard", Edges: "sampled", PromptsBy: "record", Drift: "fork", Window: "none", Estimator: "none"}
 	made, err := recordOf(file)
 	if err != nil {
 		return nil, err

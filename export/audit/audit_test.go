@@ -25,7 +25,7 @@ import (
 )
 
 // The vocabulary of the examples; other ids are words.
-var vocabulary = []string{"<|im_start|>", "<|im_end|>", "assistant", "user", "\n", "<think>", "</think>", "\n\n"}
+var vocabulary = []string{"<|im_start|>", "<|im_end|>", "assistant", "user", "\n", "<think>", "</think>", "\n\n", `{"name": "bash", "arguments": "{\"command\": \"ls\"}"}`}
 
 func facts() *audit.Facts {
 	return &audit.Facts{Vocab: 100, SpecialIDs: map[rollout.TokenID]bool{0: true, 1: true}, StopIDs: []rollout.TokenID{1},
@@ -84,6 +84,7 @@ var examples = []struct{ rule, lines string }{
 	{"stop-untrained", `{"input_ids":[0,2,4,30,31,1],"loss_mask":[0,0,0,1,1,0]}`},
 	{"separator-trained", `{"input_ids":[0,2,4,30,1,4],"loss_mask":[0,0,0,1,1,1]}`},
 	{"special-trained", `{"input_ids":[0,2,4,30,0,3,4,31,1],"loss_mask":[0,0,0,1,1,1,1,1,1]}`},
+	{"escaped-arguments", `{"input_ids":[0,2,4,8,1],"loss_mask":[0,0,0,1,1]}`},
 	{"special-in-content", `{"input_ids":[0,3,4,20,1,21,1,4,0,2,4,30,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,0,1,1]}`},
 }
 
@@ -129,7 +130,7 @@ func TestGoodRowsHaveNoFindings(t *testing.T) {
 func TestEveryRuleHasAnExample(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# Audit rules\n\nWhat `turnpack audit` looks for. Each example breaks the rule; the page is made and checked by the tests of `export/audit`.\n" +
-		"Rules marked *model* need `--model`. In the examples `0` is `<|im_start|>`, `1` is `<|im_end|>`, `2` is `assistant`, `3` is `user`, `4` is a line feed, `5` and `6` are `<think>` and `</think>`.\n\n")
+		"Rules marked *model* need `--model`. In the examples `0` is `<|im_start|>`, `1` is `<|im_end|>`, `2` is `assistant`, `3` is `user`, `4` is a line feed, `5` and `6` are `<think>` and `</think>`, `8` is a call.\n\n")
 	seen := map[string]bool{"schema": true} // has a test of its own
 	for _, e := range examples {
 		seen[e.rule] = true

@@ -28,6 +28,7 @@ func (a *auditor) model(r *Row) {
 	a.headerTrained(r, headers)
 	a.stops(r)
 	a.specials(r, headers)
+	a.arguments(r)
 	a.ending(r)
 }
 

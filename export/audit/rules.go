@@ -65,6 +65,7 @@ func Rules() []Rule {
 		{"stop-untrained", Error, "the stop token after a trained turn is not trained", "the policy learns to go on for ever", "include the stop token in the mask", true},
 		{"separator-trained", Warn, "white space after a stop token is trained", "the model never samples it: it comes from the template", "end the mask on the stop token", true},
 		{"special-trained", Error, "control tokens inside trained text", "the policy learns to forge turns", "mask or refuse such text; encode content without control tokens", true},
+		{"escaped-arguments", Error, "the arguments of a trained call are an escaped string", "the policy learns calls that no parser reads: it never wrote the string around them", "give the template the object that the recorded text spells, as engines do", true},
 		{"special-in-content", Warn, "a control token inside a turn's content", "text of users or tools has opened or closed a turn", "encode content without control tokens", true},
 	}
 }

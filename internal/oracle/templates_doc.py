@@ -38,14 +38,14 @@ def main(turnpack, templates, tokenizer):
             names = names or [f["property"] for f in findings]
             table.append((stem, {f["property"]: f["verdict"] for f in findings}))
             for f in findings:
-                if f["verdict"] != "holds" and f.get("detail"):
+                if (f["verdict"] != "holds" or f["property"] == "arguments") and f.get("detail"):
                     detail = f["detail"] if len(f["detail"]) <= 170 else f["detail"][:170] + "…"
                     notes.setdefault((f["property"], detail), []).append(stem)
     print("# Chat templates, certified\n")
     print(f"What `turnpack certify` says of the {len(table)} templates of the templates kit. `internal/oracle/templates_doc.py` writes this page; `make conformance` compares it.\n")
     print("Each template stands beside the Qwen3 tokenizer with the control tokens of all templates added to it, and with the template's own stop token as `eos_token`. "
           "A folder with other special tokens can get other verdicts: certify the folder you train.\n")
-    print("yes: holds for all probes. **no**: the probe named below shows it. –: the template refuses the probe. "
+    print("yes: holds for all probes. **no**: the probe named below shows it. –: the template refuses the probe, or writes no calls. "
           "Only `stop_token` and, for merged and per-step rows, `generation_prompt` make rows wrong; `append_only` costs rows, and the others say what a prompt holds.\n")
     print("| template | " + " | ".join("`" + n + "`" for n in names) + " |")
     print("|---" * (len(names) + 1) + "|")

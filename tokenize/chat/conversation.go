@@ -296,7 +296,7 @@ func (l *locator) value(v value.Value, f *Field) value.Value {
 	case *value.Int:
 		return &value.Int{V: v.V, Big: v.Big, F: f}
 	case *value.Float:
-		return &value.Float{V: v.V, F: f}
+		return &value.Float{V: v.V, Literal: v.Literal, F: f}
 	case *value.Str:
 		return l.values.Str(v.S, f)
 	case *value.List:

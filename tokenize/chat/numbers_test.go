@@ -38,3 +38,14 @@ func TestComputedNumbersKeepTheirField(t *testing.T) {
 		require.Equal(t, row.path, spans[0].Field.Path(), row.source)
 	}
 }
+
+// Numbers of ParseLiterals are written as they are spelled, and are the same numbers.
+func TestParseLiterals(t *testing.T) {
+	v, err := ParseLiterals([]byte(`{"v": {"a": 1.50, "b": [1e3, -0.0, 12345678901234567890123, NaN], "z": 2, "a2": 1E-7}}`))
+	require.NoError(t, err)
+	tmpl, err := Compile(`{{ v | tojson }} {{ v.a }} {{ v.b }} {{ v.a + 1 }} {{ v.a == 1.5 }} {{ v.b[0] | int }} {{ v.a2 | string }}`, Options{})
+	require.NoError(t, err)
+	r, err := tmpl.RenderVars(t.Context(), v, Input{})
+	require.NoError(t, err)
+	require.Equal(t, `{"a": 1.50, "b": [1e3, -0.0, 12345678901234567890123, NaN], "z": 2, "a2": 1E-7} 1.50 [1e3, -0.0, 12345678901234567890123, nan] 2.5 True 1000 1E-7`, r.Text)
+}

@@ -71,8 +71,14 @@ func Object(members ...Member) Value {
 // keys the last value counts, 1 is an int and 1.0 a float, integers have any
 // size, NaN and Infinity are accepted. A lone surrogate escape becomes U+FFFD.
 // Malformed text is a KindFormat error with its byte offset.
-func ParseJSON(data []byte) (Value, error) {
-	v, err := value.ParseJSON(data)
+func ParseJSON(data []byte) (Value, error) { return parsed(value.ParseJSON(data)) }
+
+// ParseLiterals is ParseJSON whose floats are written as they are spelled (1.50, 1e3)
+// where Python would write them anew (1.5, 1000.0): what a policy sampled keeps its
+// spelling. In all else they are the same numbers.
+func ParseLiterals(data []byte) (Value, error) { return parsed(value.ParseLiterals(data)) }
+
+func parsed(v value.Value, err error) (Value, error) {
 	if err != nil {
 		var where rollout.Where
 		if je, ok := errors.AsType[*jsonscan.SyntaxError](err); ok {

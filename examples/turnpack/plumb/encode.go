@@ -40,6 +40,7 @@ func encodeVerb() verb {
 		mode := fs.String("mode", "merged", "merged, perstep or whole")
 		specials := fs.String("specials", "guard", "guard or parity")
 		edges := fs.String("edges", "sampled", "sampled or document")
+		by := fs.String("prompts-by", "record", "what made the prompts: record, vllm, sglang or transformers")
 		drift := fs.String("drift", "fork", "drift policy of merged rows")
 		window := fs.String("window", "none", "context window: none, headtail:N, tail:N, refill:N, swe-rl:N")
 		return func(context.Context) (running, error) {
@@ -55,6 +56,9 @@ func encodeVerb() verb {
 				return running{}, err
 			}
 			if o.Edges, err = tokenize.ParseEdges(*edges); err != nil {
+				return running{}, err
+			}
+			if o.PromptsBy, err = tokenize.ParsePromptsBy(*by); err != nil {
 				return running{}, err
 			}
 			if o.Drift.Drift, err = lineage.ParseDriftPolicy(*drift); err != nil {

@@ -2,6 +2,7 @@ package value
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -15,17 +16,25 @@ const maxJSONDepth = 1000
 // is kept, the last of equal keys wins, 1 is an int and 1.0 a float, integers
 // have any size, and NaN, Infinity and -Infinity are numbers. A lone surrogate
 // becomes U+FFFD. Its errors are *jsonscan.SyntaxError.
-func ParseJSON(data []byte) (Value, error) {
+func ParseJSON(data []byte) (Value, error) { return parseJSON(data, false) }
+
+// ParseLiterals is ParseJSON whose floats remember how they were spelled.
+func ParseLiterals(data []byte) (Value, error) { return parseJSON(data, true) }
+
+func parseJSON(data []byte, literals bool) (Value, error) {
 	var doc jsonscan.Doc
 	root, err := doc.Parse(data, jsonscan.Options{Depth: maxJSONDepth, NonFinite: true})
 	if err != nil {
 		return nil, err
 	}
-	return jsonReader{string(data)}.value(root)
+	return jsonReader{string(data), literals}.value(root)
 }
 
 // jsonReader makes values whose strings share the text they were read from.
-type jsonReader struct{ text string }
+type jsonReader struct {
+	text     string
+	literals bool
+}
 
 func (r jsonReader) value(v jsonscan.Value) (Value, error) {
 	switch v.Kind() {
@@ -77,5 +86,8 @@ func (r jsonReader) number(v jsonscan.Value) (Value, error) {
 		return NewBig(b), nil
 	}
 	f, _ := strconv.ParseFloat(text, 64) // a literal out of range is an infinity, as in Python
+	if r.literals && !math.IsNaN(f) && !strings.HasSuffix(text, "Infinity") {
+		return &Float{V: f, Literal: text}, nil
+	}
 	return &Float{V: f}, nil
 }

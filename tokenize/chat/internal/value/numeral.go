@@ -29,6 +29,14 @@ func (v *Int) text() (string, *Fault) {
 	return v.String(), nil
 }
 
+// text is how the number was spelled, or else what format makes of it.
+func (v *Float) text(format func(float64) string) string {
+	if v.Literal != "" {
+		return v.Literal
+	}
+	return format(v.V)
+}
+
 // FormatFloat is Python's repr of a float.
 func FormatFloat(f float64) string {
 	switch {

@@ -69,7 +69,7 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 		}
 		scalar(t, s, v.F)
 	case *Float:
-		scalar(t, FormatFloat(v.V), v.F)
+		scalar(t, v.text(FormatFloat), v.F)
 	case *Str:
 		if v.Markup {
 			t.Lit("Markup(")

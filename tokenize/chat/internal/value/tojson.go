@@ -50,7 +50,7 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 		}
 		scalar(t, s, v.F)
 	case *Float:
-		scalar(t, jsonFloat(v.V), v.F)
+		scalar(t, v.text(jsonFloat), v.F)
 	case *Str:
 		j.str(t, v)
 	case *List:

@@ -29,6 +29,9 @@ type (
 	Float struct {
 		V float64
 		F *Field
+		// Literal is how the number was spelled, "" for Python's way. It is written
+		// wherever the number is written by itself.
+		Literal string
 	}
 )
 
