@@ -59,10 +59,9 @@ bench: build ## ratios against the named peers, in one run (needs PyPI)
 conformance: build ## re-derive the goldens with the real systems (needs PyPI; 45 minutes, TURNPACK_TEXTS=2000: minutes)
 	@sh internal/oracle/conformance.sh
 
-cross: ## cross-builds without cgo, and tests without assembly
+cross: ## cross-builds without cgo
 	@for t in linux/arm64 darwin/arm64 windows/amd64; do \
 	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... || { echo "cross-build failed: $$t"; exit 1; }; done
-	@CGO_ENABLED=0 $(GO) test -tags purego ./tokenize/chat/internal/value
 
 consumer: ## a module that imports the library as a user would
 	@cd internal/testdata/consumer && CGO_ENABLED=0 $(GO) test ./...

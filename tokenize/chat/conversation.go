@@ -252,20 +252,19 @@ func aliasReasoning(d *value.Dict) *value.Dict {
 	return d
 }
 
-// locator copies values and notes in each copy where it stands. Keys, which
-// templates seldom read, lie apart from the values, and those of messages and calls are
-// made when somebody asks; templates write all of tools and arguments.
+// locator copies values and notes in each copy where it stands. Templates seldom
+// read the keys of messages and calls, so those get their place when somebody asks;
+// templates write all keys of tools and arguments.
 type locator struct {
-	on           bool
-	values, keys value.Arena
-	arguments    bool // of a call are being copied
+	on        bool
+	arguments bool // of a call are being copied
 }
 
 func (l *locator) field(f Field) *Field {
 	if !l.on {
 		return nil
 	}
-	return l.values.Field(f)
+	return value.NewField(f)
 }
 
 func (l *locator) root(name string) *Field {
@@ -298,9 +297,9 @@ func (l *locator) value(v value.Value, f *Field) value.Value {
 	case *value.Float:
 		return &value.Float{V: v.V, Literal: v.Literal, F: f}
 	case *value.Str:
-		return l.values.Str(v.S, f)
+		return &value.Str{S: v.S, F: f}
 	case *value.List:
-		out := l.values.List(len(v.Items), f)
+		out := &value.List{Items: make([]value.Value, len(v.Items)), F: f}
 		for i, it := range v.Items {
 			out.Items[i] = l.value(it, l.field(Field{Parent: f, Index: int32(i), Message: f.Message}))
 		}
@@ -315,7 +314,8 @@ func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
 	if !l.on {
 		return d
 	}
-	out := l.values.Dict(d.Len(), f)
+	out := value.NewDict(d.Len())
+	out.F = f
 	own := f.Message >= 0 && !l.arguments
 	for i := range d.Len() {
 		key, _ := d.KeyString(i)
@@ -328,7 +328,7 @@ func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
 			continue
 		}
 		at.IsKey = true
-		out.SetKey(l.keys.Str(key, l.keys.Field(at)), v)
+		out.SetKey(&value.Str{S: key, F: value.NewField(at)}, v)
 	}
 	return out
 }

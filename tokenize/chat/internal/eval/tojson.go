@@ -12,9 +12,6 @@ func filterToJSON(x *exec, v value.Value, a args) value.Value {
 	if j == nil {
 		return undefined
 	}
-	if s := j.Known(&x.lim.Limits, v); s != nil {
-		return s
-	}
 	t := x.buffer()
 	defer func() { x.buffers = append(x.buffers, t) }()
 	x.fail(j.Write(t, &x.lim.Limits, v))
@@ -27,10 +24,6 @@ func filterToJSON(x *exec, v value.Value, a args) value.Value {
 // emitJSON prints v in a form, nil after a failure.
 func (x *exec) emitJSON(v value.Value, j *value.JSON) {
 	if j == nil {
-		return
-	}
-	if s := j.Known(&x.lim.Limits, v); s != nil && len(x.out.B)+len(s.S) <= x.lim.Bytes {
-		x.out.Str(s)
 		return
 	}
 	x.fail(j.Write(x.out, &x.lim.Limits, v))

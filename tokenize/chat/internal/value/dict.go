@@ -17,7 +17,6 @@ type Dict struct {
 	marks   uint64 // of all string keys
 	more    atomic.Pointer[more]
 	F       *Field // set for dicts of the input
-	json    jsonMemo
 	// Message is 1 + the index of the message that this is, or 0.
 	Message int32
 }

@@ -46,6 +46,12 @@ func PartOf(key string) Part {
 	return PartOther
 }
 
+// NewField returns a copy of f with its Part and Call set.
+func NewField(f Field) *Field {
+	f.place()
+	return &f
+}
+
 // place sets Part and Call by what stands above f: the lists of the input, their
 // items, and the keys of these.
 func (f *Field) place() {

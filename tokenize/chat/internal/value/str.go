@@ -15,7 +15,6 @@ type Str struct {
 	Off    int32
 	Markup bool // what the safe and escape filters give
 	parts  *parts
-	json   jsonMemo
 }
 
 // parts are what only computed strings have.

@@ -211,21 +211,17 @@ func (j *JSON) str(t *Text, s *Str) {
 // plainStr appends a JSON string that comes from one place, as one run.
 func (j *JSON) plainStr(t *Text, s *Str) {
 	start := len(t.B) + 1
-	if !j.EnsureASCII && harmless(s.S) {
-		t.quoted(s.S)
-	} else {
-		t.Byte('"')
-		if j.EnsureASCII {
-			for i := 0; i < len(s.S); {
-				n := 0
-				t.B, n = j.appendEscape(t.B, s.S[i:])
-				i += n
-			}
-		} else {
-			t.escaped(s.S)
+	t.Byte('"')
+	if j.EnsureASCII {
+		for i := 0; i < len(s.S); {
+			n := 0
+			t.B, n = j.appendEscape(t.B, s.S[i:])
+			i += n
 		}
-		t.Byte('"')
+	} else {
+		t.escaped(s.S)
 	}
+	t.Byte('"')
 	if t.Track && s.F != nil && s.S != "" {
 		n := len(t.B) - 1 - start
 		t.begin(&Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})

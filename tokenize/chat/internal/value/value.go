@@ -50,7 +50,6 @@ type List struct {
 	Tuple bool
 	Group bool   // a tuple of groupby, with the names grouper and list
 	F     *Field // set for lists of the input
-	json  jsonMemo
 }
 
 // Range is Python's range object.
