@@ -96,11 +96,7 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 // of the message's text from there on, if it has any. In front of it the message
 // may be quoted, and its content may begin with what the prompt wrote already.
 func (rr *replyRule) begin(prompt, with *rendering, i int32) (start, first, last int, written bool) {
-	same := 0
-	if prompt.count == with.count {
-		same = min(with.kept, len(prompt.text))
-	}
-	found := strings.HasPrefix(with.text[same:], prompt.text[same:])
+	found := strings.HasPrefix(with.text, prompt.text)
 	if found {
 		start = len(prompt.text)
 	}
@@ -111,7 +107,7 @@ func (rr *replyRule) begin(prompt, with *rendering, i int32) (start, first, last
 	}
 	first, last, written = with.extent(i, partScaffold, start)
 	if written {
-		start += rr.alsoIn(prompt, with, same, start, first)
+		start += rr.alsoIn(prompt, with, start, first)
 	}
 	switch {
 	case !found && written:
@@ -124,11 +120,9 @@ func (rr *replyRule) begin(prompt, with *rendering, i int32) (start, first, last
 
 // alsoIn is how many bytes with writes in front of the reply, from start on, that the
 // prompt holds at the same place, up to the first token there: what ends the message
-// before, as some templates write it only with the next one. The first same bytes of
-// both are known to be equal.
-func (rr *replyRule) alsoIn(prompt, with *rendering, same, start, first int) (n int) {
-	same = min(same, start)
-	if first <= start || start >= len(prompt.text) || prompt.text[same:start] != with.text[same:start] {
+// before, as some templates write it only with the next one.
+func (rr *replyRule) alsoIn(prompt, with *rendering, start, first int) (n int) {
+	if first <= start || start >= len(prompt.text) || prompt.text[:start] != with.text[:start] {
 		return 0
 	}
 	lead, there := with.text[start:first], prompt.text[start:]

@@ -19,8 +19,7 @@ type Counter struct {
 	prepared  rollout.Rollout // r as it was when render was made
 	render    *renderer
 	stretches *stretchEncoder
-	plainly   boundaries        // of the plain history, which may be asked for between windows
-	counted   boundaries        // of other contexts
+	counted   boundaries        // of the context before
 	others    []rollout.Message // of the call under way: those that are not the rollout's
 }
 
@@ -76,16 +75,12 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 	if err != nil {
 		return 0, err
 	}
-	counted := &c.counted
-	if text.count > 0 {
-		counted = &c.plainly
-	}
-	keep := counted.keep(text, c.stretches.longest)
+	keep := c.counted.keep(text, c.stretches.longest)
 	total := keep.tokens
 	err = c.stretches.each(&text, keep.at, len(text.text), func(s *stretch, end int) {
 		total += s.tokens
 		if end < len(text.text) {
-			counted.add(end, total)
+			c.counted.add(end, total)
 		}
 	})
 	return total, err

@@ -185,9 +185,6 @@ func (j *job) run() ([]rollout.Sequence, error) {
 	if err := j.encodeTurns(); err != nil {
 		return nil, err
 	}
-	if err := j.render.check(); err != nil {
-		return nil, err
-	}
 	j.unwritten()
 	if j.opts.Mode == PerStep {
 		j.report.Turns = len(j.turns)

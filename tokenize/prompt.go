@@ -40,7 +40,7 @@ type boundaries struct {
 // keep goes on to the prompt r, and returns the last boundary that it shares with
 // the one before.
 func (b *boundaries) keep(r rendering, longest int) boundary {
-	common := sharedBy(&b.last, &r)
+	common := commonPrefix(&b.last, &r)
 	n := sort.Search(len(b.list), func(i int) bool { return b.list[i].at+longest > common })
 	b.last, b.list = r, b.list[:n]
 	if n == 0 {

@@ -29,7 +29,6 @@ type renderer struct {
 	all     *chat.Conversation
 	index   []int32
 	place   []int
-	plainly twins        // the plain history
 	last    *chat.Result // that was rendered last
 	spent   spent        // memory for the next rendering
 	prompts [2]spent     // the last ones, but for those of the plain history
@@ -110,7 +109,6 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	x.plainly.asked.chat, x.plainly.replied.chat = x.template.Growing(x.all, x.input(true)), x.template.Growing(x.all, x.input(false))
 	return x, nil
 }
 
@@ -270,16 +268,8 @@ func (x *renderer) before(i int) int {
 
 // prompt renders what the model saw at turn t, generation prompt included.
 //
-// The text of a plain history is valid until the next prompt is rendered, that of
-// another context until the next but one.
+// The text is valid until the next but one is rendered.
 func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
-	if n, ok := x.plain(t); ok {
-		out, err := x.plainly.ask(x.ctx, n, x.index)
-		if err == nil {
-			x.showPlain(n)
-		}
-		return out, err
-	}
 	c, index, err := x.context(t)
 	if err != nil {
 		return rendering{}, err
@@ -290,6 +280,10 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 		return rendering{}, err
 	}
 	x.prompts[0], x.prompts[1] = x.prompts[1], spent{result: x.last, fields: out.fields[:0]}
+	if n, ok := x.plain(t); ok {
+		x.showPlain(n)
+		return out, nil
+	}
 	for i := range c.Len() {
 		x.show(index[c.Number(i)])
 	}
@@ -302,20 +296,7 @@ func (x *renderer) prompt(t *rollout.Turn) (rendering, error) {
 // The text is valid until the next answer is rendered, save that of a probe that
 // stands instead of a reply in another context than the plain history.
 func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (rendering, error) {
-	if n, ok := x.plain(t); ok && n == x.before(t.Message) && instead == nil {
-		out, res, err := x.plainly.reply(x.ctx, n+1, x.index)
-		if err != nil {
-			return rendering{}, err
-		}
-		return x.lastTurn(t, out, res, x.all.Prefix(n+1), &x.turns)
-	}
-	with := *t
-	with.Context.Parts = slices.Clip(t.Context.Parts)
-	if t.Context.Parts == nil {
-		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
-	}
-	with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
-	c, index, err := x.context(&with)
+	c, index, cache, err := x.withReply(t, instead)
 	if err != nil {
 		return rendering{}, err
 	}
@@ -330,16 +311,28 @@ func (x *renderer) answered(t *rollout.Turn, instead *rollout.Message) (renderin
 	if instead == nil {
 		x.answers = spent{result: res, fields: out.fields[:0]}
 	}
-	return x.lastTurn(t, out, res, c, &x.elsewhere)
-}
-
-func (x *renderer) lastTurn(t *rollout.Turn, out rendering, res *chat.Result, c *chat.Conversation, cache *chat.TurnCache) (rendering, error) {
 	turn, ok, err := x.template.LastTurn(x.ctx, c, x.input(false), res, chat.TurnOptions{Stops: x.stops, Cache: cache})
 	if ok {
 		turn.Message = t.Message
 		out.turns = []chat.Turn{turn}
 	}
 	return out, err
+}
+
+// withReply is the conversation of a turn's context with its reply, or with instead in
+// its place, and what is known of the turns of such conversations.
+func (x *renderer) withReply(t *rollout.Turn, instead *rollout.Message) (*chat.Conversation, []int32, *chat.TurnCache, error) {
+	if n, ok := x.plain(t); ok && n == x.before(t.Message) && instead == nil {
+		return x.all.Prefix(n + 1), x.index, &x.turns, nil
+	}
+	with := *t
+	with.Context.Parts = slices.Clip(t.Context.Parts)
+	if t.Context.Parts == nil {
+		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
+	}
+	with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
+	c, index, err := x.context(&with)
+	return c, index, &x.elsewhere, err
 }
 
 // document renders the whole conversation.

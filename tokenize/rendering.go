@@ -43,10 +43,6 @@ type rendering struct {
 	// turns are the replies found in the text where that was asked for, by index
 	// into Rollout.Messages.
 	turns []chat.Turn
-	// Of a growing conversation (see growing): the number of the prompt, from 1 on,
-	// and how many bytes a prompt shares with the one before, an answer with its
-	// prompt, origin included. The memory is valid until the next is rendered.
-	count, kept int
 }
 
 // tail is the scaffold at the end of r.
@@ -136,27 +132,11 @@ func (r *rendering) opens(i int) bool {
 	return true
 }
 
-// sharedBy is the number of leading bytes in which a and b, which was made later,
-// are known to agree, text and origin alike.
-func sharedBy(a, b *rendering) int {
-	switch {
-	case a.count == 0, b.count == 0:
-		return commonPrefix(a, b)
-	case b.count == a.count+1:
-		return b.kept
-	}
-	return 0 // the memory of a has another text by now
-}
-
 // commonPrefix is the number of leading bytes in which a and b agree, text and
 // origin alike.
-func commonPrefix(a, b *rendering) int { return commonFrom(a, b, 0) }
-
-// commonFrom is commonPrefix of two that are known to agree in the first n bytes.
-func commonFrom(a, b *rendering, n int) int {
-	first := a.after(n)
-	n += commonText(a.text[n:], b.text[n:])
-	for i := first; i < len(a.fields) || i < len(b.fields); i++ {
+func commonPrefix(a, b *rendering) int {
+	n := commonText(a.text, b.text)
+	for i := 0; i < len(a.fields) || i < len(b.fields); i++ {
 		switch {
 		case i >= len(a.fields):
 			return min(n, b.fields[i].start)

@@ -84,7 +84,7 @@ var zeros = []any{
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
 	&tokenize.Certificate{}, &tokenize.Counter{}, &tokenize.Encoder{}, &tokenize.Model{}, &tokenize.Options{}, &tokenize.Report{}, &tokenize.Text{},
 	&bpe.Tokenizer{},
-	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Growing{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
+	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&engine.AddedMatcher{}, &engine.Encoding{},
 	&lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
 	&swerl.Options{},

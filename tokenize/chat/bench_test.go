@@ -115,25 +115,3 @@ func BenchmarkCompile(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkGrowing renders the prompts of all turns of the conversation, with one tool and
-// with five that have five parameters each, as an Encoder does with texts.
-func BenchmarkGrowing(b *testing.B) {
-	for _, name := range []string{"qwen3", "llama3_1", "gptoss", "nemotron_3_nano", "gemma4"} {
-		tmpl := kitTemplate(b, name)
-		for _, tools := range []int{1, 5} {
-			b.Run(fmt.Sprint(name, "/", tools), func(b *testing.B) {
-				c := withTools(b, agentConversation(b, ConversationOptions{}), tools)
-				used := kit.CPUTime()
-				for b.Loop() {
-					g := tmpl.Growing(c, Input{AddGenerationPrompt: true, Now: kitClock})
-					for n := 2; n < c.Len(); n += 2 {
-						_, _, err := g.Render(b.Context(), n)
-						require.NoError(b, err)
-					}
-				}
-				b.ReportMetric(float64((kit.CPUTime()-used).Nanoseconds())/float64(b.N)/float64(c.Len()/2), "cpu-ns/prompt")
-			})
-		}
-	}
-}

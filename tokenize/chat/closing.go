@@ -57,9 +57,7 @@ func (f *turnFinder) closingBefore(i, last int, rest string) (c string) {
 	if c, ok := f.before[key]; ok {
 		return c
 	}
-	if r, err := f.grown(i+1, false); err == nil {
-		c = f.closingOf(i, last, r)
-	}
+	f.glance(i+1, false, func(r *Result) { c = f.closingOf(i, last, r) })
 	if !key.kind[0] { // calls can end in what is no data
 		key.rest = strings.Clone(rest) // the text may be written over
 		f.before[key] = c

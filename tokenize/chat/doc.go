@@ -9,8 +9,6 @@
 // res.Text is what apply_chat_template(tokenize=False) gives; res.Spans covers it
 // once, in order; [Template.Turns] finds what the model sampled. A Template and a
 // Conversation never change: use them from any number of goroutines.
-// [Template.Growing] renders the prefixes of one conversation, as the prompts of its
-// turns are, at the cost of what is new in each.
 //
 // # The language
 //

@@ -63,13 +63,5 @@ func TestFetchedNames(t *testing.T) {
 		r, err := tmpl.Render(t.Context(), x.c.Prefix(x.n), Input{})
 		require.NoError(t, err)
 		require.Equal(t, x.want, owners(r), x.name)
-		g := tmpl.Growing(x.c, Input{})
-		for n := range x.n + 1 {
-			if r, _, err = g.Render(t.Context(), n); err != nil {
-				require.NoError(t, err)
-			}
-			require.NoError(t, g.Check(t.Context()))
-		}
-		require.Equal(t, x.want, owners(r), x.name)
 	}
 }

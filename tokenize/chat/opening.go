@@ -27,22 +27,21 @@ func (f *turnFinder) asked(i, lo, limit int, prompt string, written bool) (start
 	if i == 0 || !written {
 		return 0, false
 	}
-	with, err := f.grown(i, true)
-	if err != nil {
-		return 0, false
-	}
-	ends := []int{len(with.Text)}
-	if strings.HasSuffix(with.Text, prompt) {
-		for _, p := range cuts(prompt) {
-			ends = append(ends, len(with.Text)-len(prompt)+len(p))
+	f.glance(i, true, func(with *Result) {
+		ends := []int{len(with.Text)}
+		if strings.HasSuffix(with.Text, prompt) {
+			for _, p := range cuts(prompt) {
+				ends = append(ends, len(with.Text)-len(prompt)+len(p))
+			}
 		}
-	}
-	for _, n := range ends {
-		if lo <= n && n <= limit && strings.HasPrefix(f.r.Text, with.Text[:n]) {
-			return n, true
+		for _, n := range ends {
+			if lo <= n && n <= limit && strings.HasPrefix(f.r.Text, with.Text[:n]) {
+				start, ok = n, true
+				return
+			}
 		}
-	}
-	return 0, false
+	})
+	return start, ok
 }
 
 // emptyBefore is the end of the turn in front of message i if that has no text, so
@@ -171,24 +170,6 @@ func (f *turnFinder) glance(n int, prompt bool, look func(*Result)) {
 	in := f.in
 	in.ContinueFinalMessage, in.AddGenerationPrompt = false, prompt
 	_ = f.t.glance(f.ctx, f.c.Prefix(n), in, look)
-}
-
-// grown renders the first n messages, for many n. The result is valid until the next one with the same
-// prompt.
-func (f *turnFinder) grown(n int, prompt bool) (*Result, error) {
-	k := 0
-	if prompt {
-		k = 1
-	}
-	g := f.growing[k]
-	if g == nil || !g.over(f.c) {
-		in := f.in
-		in.AddGenerationPrompt = prompt
-		g = f.t.Growing(f.c, in)
-		f.growing[k] = g
-	}
-	r, _, err := g.Render(f.ctx, n)
-	return r, err
 }
 
 // tail is what follows the last data.

@@ -38,8 +38,7 @@ type Result struct {
 
 	runs    []value.Run // what comes from fields; the rest is scaffold
 	tracked bool
-	buf     []byte                      // all of the text that was written
-	older   struct{ runs, extents int } // that many, at least, are not of the last message
+	buf     []byte // all of the text that was written
 }
 
 // newResult is what a run wrote, in the memory of spent, which may be nil.

@@ -201,9 +201,8 @@ func (t *Template) glance(ctx context.Context, c *Conversation, in Input, look f
 
 // link gives the names of called functions in r to the messages that answer the calls.
 func (t *Template) link(c *Conversation, r *Result) {
-	if t.links && len(c.links()) > 0 {
-		l := linker{runs: r.runs[:0]}
-		l.link(c, r.runs, r.Extents, 0)
+	if l := c.linked; t.links && l != nil && l.named(c.Len()) {
+		l.link(c, r.runs, r.Extents)
 	}
 }
 

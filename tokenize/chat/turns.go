@@ -41,7 +41,6 @@ type TurnCache struct {
 	of       []value.Value
 	closings map[[2]bool]string
 	before   map[closed]string
-	growing  [2]*Growing // without the generation prompt, and with it
 }
 
 // Turns finds the completion of every assistant message of a rendering r of c
@@ -71,8 +70,8 @@ type TurnCache struct {
 // white space. Of messages without tool calls that have the same text of the
 // template behind them, one is asked.
 // Messages whose text the template left out have no turn unless the loop over messages
-// wrote them and the header is found. The cost is a few renderings of short prefixes, or at most two of a growing
-// conversation (see Growing).
+// wrote them and the header is found. The cost is a few renderings of short prefixes, or,
+// where the generation prompt is not found, one or two more for each turn.
 func (t *Template) Turns(ctx context.Context, c *Conversation, in Input, r *Result, opts TurnOptions) ([]Turn, error) {
 	if err := t.made(c); err != nil {
 		return nil, err
@@ -151,6 +150,9 @@ func newTurnFinder(ctx context.Context, t *Template, c *Conversation, in Input, 
 	return f
 }
 
+// sameStart reports whether messages are prefixes of the same.
+func sameStart(a, b []value.Value) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
+
 // dataRange is where the text of a message stands. first < 0: nowhere.
 type dataRange struct{ first, last int }
 
@@ -166,11 +168,7 @@ func (f *turnFinder) index(first int) {
 	for i := range n {
 		f.ranges[i].first, f.extents[i].Message = -1, -1
 	}
-	runs, extents := f.r.runs, f.r.Extents
-	if first > 0 && first == f.c.Len()-1 {
-		runs, extents = runs[f.r.older.runs:], extents[f.r.older.extents:]
-	}
-	for _, e := range extents {
+	for _, e := range f.r.Extents {
 		m := f.c.at(int32(e.Message))
 		if m < first || m >= f.c.Len() {
 			continue // of an earlier message, or r is of more
@@ -182,7 +180,7 @@ func (f *turnFinder) index(first int) {
 	}
 	newest := -1
 	quoted := map[*Field]bool{}
-	for _, run := range runs {
+	for _, run := range f.r.runs {
 		from := run.F
 		m := f.c.at(from.Message)
 		if m < first || m >= f.c.Len() || header(from) {

@@ -51,7 +51,7 @@ func (x *exec) attribute(v value.Value, name string, key value.Value) value.Valu
 		case ok && (name == "__class__" || name == "_Namespace__attrs"):
 			return unsafe(v, key)
 		case ok:
-			return traced(ns.attrs.GetString(name))
+			return ns.attrs.GetString(name)
 		case objectAttrs[name] || typeAttrs[v.TypeName()][name]:
 			return unsafe(v, key)
 		}
@@ -78,7 +78,7 @@ func (x *exec) attribute(v value.Value, name string, key value.Value) value.Valu
 			return unsafe(v, key)
 		}
 	case *Namespace:
-		if r := traced(v.attrs.GetString(name)); r != nil {
+		if r := v.attrs.GetString(name); r != nil {
 			return r
 		}
 	case *Loop:

@@ -171,8 +171,5 @@ func ask(t cond, body []stmt) {
 
 // found is what the condition in front found, nil for nothing.
 func (x *exec) found() value.Value {
-	if x.trace != nil {
-		return nil
-	}
 	return x.asked
 }

@@ -12,7 +12,6 @@ import (
 // concurrent use.
 type Program struct {
 	root    *functionCode
-	lines   []line // of root
 	blocks  map[string]*blockCode
 	resolve []string  // names looked up in the inputs, once per run
 	lookups int       // how many lookup the code has
@@ -113,7 +112,7 @@ func (c *compiler) template(body []syntax.Stmt) {
 	if self != nil {
 		code.body = append([]stmt{&selfStmt{self.slot}}, code.body...)
 	}
-	c.prog.root, c.prog.lines = code, inLine(nil, code.body)
+	c.prog.root = code
 	for _, def := range c.blockDefs {
 		b := &blockCode{}
 		bf := frame{scope: newScope(newFunction(nil), nil)}
@@ -323,7 +322,7 @@ func (c *compiler) set(n *syntax.Set, f frame) stmt {
 	t := c.target(n.Target, f)
 	export := c.exports(n.Target, f)
 	if name, ok := t.(*nameTarget); ok && export == nil && name.depth == 0 {
-		return &setNameStmt{slot: name.slot, e: v, computes: computes(v) || isRest(v)}
+		return &setNameStmt{slot: name.slot, e: v}
 	}
 	return &setStmt{t, v, export}
 }

@@ -129,7 +129,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
-			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f), reverses: reverses(s), rest: restFrom(s)}
+			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f), reverses: reverses(s)}
 			for i, part := range []syntax.Expr{s.Start, s.Stop, s.Step} {
 				if part != nil {
 					out.parts[i] = c.expr(part, f)
@@ -236,15 +236,6 @@ func (c *compiler) variable(n syntax.Expr, f frame) owner {
 		out.slot = name.slot
 	}
 	return out
-}
-
-// restFrom is k in [k:], or 0.
-func restFrom(s *syntax.Slice) int {
-	k, ok := s.Start.(*syntax.Const)
-	if !ok || s.Stop != nil || s.Step != nil || k.Kind != syntax.ConstInt || !k.Int.IsInt64() {
-		return 0
-	}
-	return int(max(0, min(k.Int.Int64(), maxMessages)))
 }
 
 func (c *compiler) lookup(key string) lookup {

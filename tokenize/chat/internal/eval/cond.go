@@ -23,12 +23,6 @@ func condition(e expr) cond {
 }
 
 func (e *nameExpr) truth(x *exec) bool {
-	if x.trace != nil {
-		if s := x.list(e); s != nil {
-			holds, _ := s.compare(">", 0, value.NewInt(0))
-			return holds
-		}
-	}
 	return value.Truth(e.eval(x))
 }
 
@@ -85,9 +79,6 @@ func (e *containsExpr) truth(x *exec) bool {
 }
 
 func (e *compareExpr) truth(x *exec) bool {
-	if x.trace != nil && len(e.ops) == 1 {
-		return e.truthTraced(x)
-	}
 	if e.numbers {
 		if a, ok := x.small(e.x); ok {
 			if b, ok := x.small(e.rest[0]); ok {

@@ -115,7 +115,6 @@ type (
 		x        expr
 		parts    [3]expr
 		reverses bool // it is x[::-1]
-		rest     int  // it is x[rest:]; 0 for others
 	}
 	callExpr struct {
 		pos    syntax.Pos
@@ -156,11 +155,7 @@ func (e *nameExpr) eval(x *exec) value.Value {
 	if e.depth > 0 {
 		a = a.outer(e.depth)
 	}
-	v := a.slots[e.slot]
-	if s, ok := v.(*source); ok {
-		v = s.value()
-	}
-	if v != nil {
+	if v := a.slots[e.slot]; v != nil {
 		return v
 	}
 	return e.missing
@@ -356,11 +351,10 @@ func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 	switch v := v.(type) {
 	case *Namespace:
 		if e.plain {
-			return traced(e.lookup.in(x, v.attrs))
+			return e.lookup.in(x, v.attrs)
 		}
 	case *Loop:
 		if e.loop != nil {
-			v.looked(e.name)
 			return e.loop(v)
 		}
 	}
@@ -381,13 +375,6 @@ func (o *owner) dict(x *exec) *value.Dict {
 func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(&l.key, &x.near[l.near]) }
 
 func (e *itemExpr) eval(x *exec) value.Value {
-	if x.trace != nil {
-		if s := x.list(e.x); s != nil {
-			r := s.item(x, e.index.eval(x))
-			x.at(e.pos)
-			return r
-		}
-	}
 	v := e.x.eval(x)
 	if l, ok := v.(*value.List); ok && e.number {
 		if i, ok := x.small(e.index); ok && 0 <= i && i < int64(len(l.Items)) {

@@ -52,11 +52,6 @@ func (s *forStmt) exec(x *exec) signal {
 type backwardList struct{ *value.List }
 
 func (s *forStmt) list(x *exec) value.Value {
-	if x.trace != nil {
-		if r, ok := x.boundedRange(s.iter); ok {
-			return r
-		}
-	}
 	if s.again {
 		if v := x.found(); v != nil {
 			return v
@@ -100,8 +95,6 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 		l.items = it.Items
 	case backwardList:
 		l.items, l.backward = it.Items, true
-	case boundedRange:
-		l.numbers, l.bound = it.Range, it
 	case *value.Iter:
 		l.next = it.Next
 	case *Loop:
@@ -148,13 +141,7 @@ func (s *forStmt) newLoop(x *exec) *Loop {
 func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 	slots := x.act.slots
 	completed := false
-	if x.trace != nil && messages {
-		x.trace.enter(x, s, l)
-	}
 	for ; ; l.i++ {
-		if l.trace != nil {
-			completed = l.trace.before(x, completed)
-		}
 		if l.i >= len(l.items) && !l.has(l.i) {
 			break
 		}
@@ -186,9 +173,6 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 			break
 		}
 		completed = completed || sig == next
-	}
-	if l.trace != nil {
-		l.trace.leave(x)
 	}
 	l.i = min(l.i, l.count()-1) // for those that keep the object
 	if x.err != nil {
@@ -226,7 +210,6 @@ func (x *exec) message(item value.Value, body []stmt) signal {
 type Loop struct {
 	items    []value.Value
 	numbers  *value.Range       // in place of items
-	bound    boundedRange       // numbers, if its end is traced
 	backward bool               // items are walked from the last to the first
 	next     func() value.Value // source of more items; nil when all are there
 	i        int
@@ -234,7 +217,6 @@ type Loop struct {
 	code     *forStmt // of a recursive loop
 	up       *activation
 	changed  value.Value
-	trace    *section // nil when nobody asks
 }
 
 // item is the item of pass i.
@@ -251,7 +233,7 @@ func (l *Loop) item(i int) value.Value {
 // has reads items up to index i and reports whether there is one.
 func (l *Loop) has(i int) bool {
 	if l.numbers != nil {
-		return l.bound.has(i) && i < l.numbers.Len()
+		return i < l.numbers.Len()
 	}
 	for l.next != nil && i >= len(l.items) {
 		v := l.next()
@@ -269,7 +251,7 @@ func (l *Loop) filter(x *exec, t *testCode) {
 	source := *l
 	up := x.act
 	i := 0
-	l.items, l.numbers, l.bound = nil, nil, boundedRange{}
+	l.items, l.numbers = nil, nil
 	l.next = func() value.Value {
 		for source.has(i) && x.step(1) {
 			item := source.item(i)
@@ -293,8 +275,6 @@ func (l *Loop) TypeName() string { return "LoopContext" }
 
 // Len is the number of items, which reads them all.
 func (l *Loop) Len() (int, *value.Fault) {
-	l.looked("length")
-	l.bound.whole()
 	for l.next != nil {
 		l.has(len(l.items))
 	}
@@ -311,9 +291,6 @@ func (l *Loop) count() int {
 
 // Iterate goes on with the loop: it gives each item with the loop object.
 func (l *Loop) Iterate() func() value.Value {
-	if l.trace != nil {
-		l.trace.stop()
-	}
 	return func() value.Value {
 		if !l.has(l.i + 1) {
 			return nil
@@ -333,7 +310,6 @@ func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
 // attr is the attribute of a name, or nil.
 func (l *Loop) attr(name string) value.Value {
 	if f := loopAttrs[name]; f != nil {
-		l.looked(name)
 		return f(l)
 	}
 	return nil

@@ -10,8 +10,7 @@ import (
 // Namespace is the object of namespace(): the only one whose attributes a
 // template can set.
 type Namespace struct {
-	attrs  *value.Dict
-	number int // of a traced run, from 1 on; 0 for one made in a loop
+	attrs *value.Dict
 }
 
 // TypeName implements value.Value.
@@ -28,10 +27,9 @@ func (n *Namespace) set(name string, v value.Value) *value.Fault {
 // maxSpaces is the number of namespaces whose memory is kept for the next run.
 const maxSpaces = 256
 
-// space is an empty namespace. When a run that is not traced is over, nothing holds those
-// that it made.
+// space is an empty namespace. When a run is over, nothing holds those that it made.
 func (x *exec) space() *Namespace {
-	if x.trace != nil || x.spaced == maxSpaces {
+	if x.spaced == maxSpaces {
 		return &Namespace{attrs: value.NewDict(2)}
 	}
 	if x.spaced == len(x.spaces) {
@@ -44,13 +42,7 @@ func (x *exec) space() *Namespace {
 // Repr implements value.Reprer.
 func (n *Namespace) Repr(t *value.Text, l *value.Limits, depth int) *value.Fault {
 	t.Lit("<Namespace ")
-	attrs := n.attrs.Clone(0)
-	for i := range attrs.Len() {
-		if s, ok := attrs.Val(i).(*source); ok {
-			attrs.SetVal(i, s.value())
-		}
-	}
-	fault := value.WriteRepr(t, l, attrs, depth)
+	fault := value.WriteRepr(t, l, n.attrs, depth)
 	t.Lit(">")
 	return fault
 }
@@ -225,7 +217,6 @@ func globalNamespace(x *exec, a args) value.Value {
 		if x.err != nil {
 			return undefined
 		}
-		x.trace.made(ns)
 		return ns
 	}
 	d := x.newDict(a)
@@ -242,7 +233,6 @@ func globalNamespace(x *exec, a args) value.Value {
 		}
 		x.fail(ns.set(name, src.Val(i)))
 	}
-	x.trace.made(ns)
 	return ns
 }
 

@@ -26,8 +26,7 @@ type Limits struct {
 type Input struct {
 	Vars  func(name string) value.Value // nil: no such variable
 	Now   func() time.Time
-	Track bool   // record where bytes come from
-	Trace *Trace // of earlier runs, for this and later ones; nil for none
+	Track bool // record where bytes come from
 	// Into is for an output that outlives the run: memory that nobody reads any more, or
 	// none, for new memory. With nil the output goes away with the run.
 	Into   *value.Memory
@@ -100,7 +99,6 @@ type exec struct {
 	buffers  []*value.Text
 	loops    []*Loop // free
 	indexes  []seekIndex
-	trace    *Trace
 	usual    int // number of runs in the output before
 }
 
@@ -112,24 +110,16 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 		x = &exec{prog: p, lib: builtins, inputs: make([]value.Value, len(p.resolve)), near: make([]uint8, p.lookups)}
 	}
 	x.start(ctx, &in)
-	if x.trace != nil && len(p.blocks) == 0 {
-		x.trace.run(x)
-	} else {
-		if x.top.slots == nil {
-			x.top.slots = make([]value.Value, len(p.root.fn.order))
-		}
-		x.call(p.root, &x.top)
+	if x.top.slots == nil {
+		x.top.slots = make([]value.Value, len(p.root.fn.order))
 	}
+	x.call(p.root, &x.top)
 	x.joined()
 	x.checkOutput()
 	var failure *Error
-	switch {
-	case x.err != nil:
+	if x.err != nil {
 		failure = &Error{*x.err, x.errPos}
-		x.trace.drop()
-	case x.trace != nil:
-		x.trace.finish(x)
-	default:
+	} else {
 		x.usual = len(x.root.Runs)
 		done(&x.output)
 	}
@@ -142,9 +132,6 @@ func (x *exec) start(ctx context.Context, in *Input) {
 	x.ctx, x.in, x.lim = ctx, in, in.Limits
 	x.err, x.errPos = nil, -1
 	x.steps, x.pause, x.depth, x.escape, x.inLoop = 0, min(1<<10, x.lim.Steps+1), 0, false, false
-	if x.trace = in.Trace; x.trace != nil {
-		x.trace.start()
-	}
 	x.root = &x.output.Text
 	x.root.Track = in.Track
 	if in.Into != nil {
@@ -168,7 +155,7 @@ func (x *exec) start(ctx context.Context, in *Input) {
 
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
-	x.ctx, x.in, x.act, x.exported, x.unjoined, x.trace = nil, nil, nil, nil, nil, nil
+	x.ctx, x.in, x.act, x.exported, x.unjoined = nil, nil, nil, nil, nil
 	x.missing, x.asked = value.Undefined{}, nil
 	clear(x.inputs)
 	clear(x.top.slots)
@@ -285,14 +272,11 @@ func (x *exec) check() bool {
 }
 
 func (x *exec) checkOutput() bool {
-	limit, n := x.lim.Bytes, len(x.out.B)
+	limit := x.lim.Bytes
 	if x.out == x.root {
 		limit = x.lim.Output
-		if x.trace != nil {
-			n += x.trace.from.text
-		}
 	}
-	if n > limit {
+	if len(x.out.B) > limit {
 		x.failf(value.Limit, "output of more than %d bytes", limit)
 		return false
 	}

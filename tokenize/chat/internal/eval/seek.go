@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"math"
 	"slices"
 	"sort"
 
@@ -22,9 +21,6 @@ import (
 // something in them is compared with. So an index is made of the messages
 // once, and the loop does the passes that the index gives.
 //
-// A Trace knows what each pass of its loop looked for and did not find up to the
-// end of the conversation. Messages that are new are asked whether they have it.
-
 // seekCode says what a pass of the loop has to meet to do anything. It leaves out
 // conditions on other things than the message, so more passes may meet it.
 type seekCode struct {
@@ -192,8 +188,7 @@ type seekIndex struct {
 	known  int   // messages looked at
 	always []int // those that the loop is to see whatever it looks for
 	keys   map[string][]int
-	has    [][]string // the keys of each
-	failed bool       // a condition did
+	failed bool // a condition did
 }
 
 // next is the first message from i on that the loop must see, or a large number.
@@ -220,7 +215,7 @@ const maxMessages = 1 << 40
 
 // run does the loop; ok is false if it is to be done pass by pass.
 func (k *seekCode) run(x *exec, s *forStmt) (sig signal, ok bool) {
-	list, src := x.listOf(k.list)
+	list, _ := k.list.eval(x).(*value.List)
 	if list == nil || x.err != nil {
 		return next, false
 	}
@@ -246,13 +241,11 @@ func (k *seekCode) run(x *exec, s *forStmt) (sig signal, ok bool) {
 	ix := x.index(s)
 	end := from + len(items)
 	ix.extend(x, s, end)
-	found, last := false, from-1
 	body := s.body
 	if !k.more && !ix.failed {
 		body = k.then
 	}
 	for i := ix.next(key, from); i < end; i = ix.next(key, i+1) {
-		last = i
 		if !x.step(1) {
 			return halt, true
 		}
@@ -263,12 +256,8 @@ func (k *seekCode) run(x *exec, s *forStmt) (sig signal, ok bool) {
 			return halt, true
 		}
 		if sig == settled {
-			found = true
 			break
 		}
-	}
-	if src != nil {
-		src.sought(s, key, end-len(list.Items), last, found)
 	}
 	if x.err != nil {
 		x.at(s.pos)
@@ -276,17 +265,6 @@ func (k *seekCode) run(x *exec, s *forStmt) (sig signal, ok bool) {
 	}
 	x.leave(s.clear)
 	return next, true
-}
-
-// listOf is the list that a variable holds, and what traces it, or nil. It counts
-// as read unless it is traced.
-func (x *exec) listOf(e *nameExpr) (*value.List, *source) {
-	if s := x.list(e); s != nil {
-		l, _ := s.v.(*value.List)
-		return l, s
-	}
-	l, _ := e.eval(x).(*value.List)
-	return l, nil
 }
 
 // numbers tells which message the first of items is, if they are all messages from
@@ -306,16 +284,12 @@ func (x *exec) numbers(items []value.Value) (from int, ok bool) {
 	return from, from >= 0 && from+len(items) <= len(x.in.Messages) && &x.in.Messages[from] == &items[0]
 }
 
-// index is the one for a loop, of this run or of all runs of a trace.
+// index is the one for a loop.
 func (x *exec) index(s *forStmt) *seekIndex {
-	list := &x.indexes
-	if x.trace != nil {
-		list = &x.trace.indexes
+	if len(x.indexes) == 0 {
+		x.indexes = make([]seekIndex, x.prog.seeks)
 	}
-	if len(*list) == 0 {
-		*list = make([]seekIndex, x.prog.seeks)
-	}
-	return &(*list)[s.seek.number]
+	return &x.indexes[s.seek.number]
 }
 
 // extend looks at messages up to end.
@@ -330,11 +304,9 @@ func (ix *seekIndex) extend(x *exec, s *forStmt, end int) {
 	x.act = &activation{slots: make([]value.Value, len(s.fn.order))}
 	for ; ix.known < end; ix.known++ {
 		x.act.slots[s.single] = x.in.Messages[ix.known]
-		var keys []string
 		always := s.seek.collect(x, s.seek.path, func(key string) {
 			if list := ix.keys[key]; len(list) == 0 || list[len(list)-1] < ix.known {
 				ix.keys[key] = append(list, ix.known)
-				keys = append(keys, key)
 			}
 		})
 		if x.err != nil {
@@ -342,9 +314,6 @@ func (ix *seekIndex) extend(x *exec, s *forStmt, end int) {
 		}
 		if always {
 			ix.always = append(ix.always, ix.known)
-		}
-		if x.trace != nil {
-			ix.has = append(ix.has, keys)
 		}
 	}
 	x.steps, x.act = steps, act
@@ -354,8 +323,7 @@ func (ix *seekIndex) extend(x *exec, s *forStmt, end int) {
 // reset forgets all messages.
 func (ix *seekIndex) reset() {
 	clear(ix.keys)
-	clear(ix.has)
-	ix.known, ix.always, ix.has, ix.failed = 0, ix.always[:0], ix.has[:0], false
+	ix.known, ix.always, ix.failed = 0, ix.always[:0], false
 }
 
 // collect calls f with each text that a message compares. It reports whether the
@@ -389,80 +357,19 @@ func (k *seekCode) collect(x *exec, path []seekStep, f func(key string)) (always
 	return true
 }
 
-// seekReads are the passes that looked for something in a list and did not find it.
-type seekReads struct {
-	loop   *forStmt
-	base   int            // the first message of the list
-	end    int            // none of them would find it in messages up to here
-	passes map[string]int // by key, the first that looked for it
-	order  []seekRead     // the same, by pass
-}
-
-type seekRead struct {
-	pass int
-	key  string
-}
-
-// sought notes that the pass under way did what it did since messages up to last are
-// in the list, which begins with message base, and unless found, since no
-// later one that it must see is.
-func (s *source) sought(loop *forStmt, key string, base, last int, found bool) {
-	if s.in.backward || s.base != nil {
-		s.value()
-		return
+// computes reports whether e does nothing but compute.
+func computes(e expr) bool {
+	switch e := e.(type) {
+	case *constExpr, *nameExpr:
+		return true
+	case *attrExpr:
+		return computes(e.x)
+	case *binaryExpr:
+		return computes(e.left) && computes(e.right)
+	case *sumExpr:
+		return !slices.ContainsFunc(e.terms, func(e expr) bool { return !computes(e) })
+	case *filterExpr:
+		return e.length && computes(e.x)
 	}
-	if last >= base {
-		s.narrow(int64(last-base)+1, math.MaxInt64)
-	}
-	if found {
-		return
-	}
-	i := slices.IndexFunc(s.seeks, func(r *seekReads) bool { return r.loop == loop })
-	if i < 0 {
-		i = len(s.seeks)
-		s.seeks = append(s.seeks, &seekReads{loop: loop, passes: map[string]int{}})
-	}
-	r := s.seeks[i]
-	r.base, r.end = base, base+int(s.n)
-	if _, ok := r.passes[key]; !ok {
-		r.passes[key] = s.in.pass
-		r.order = append(r.order, seekRead{s.in.pass, key})
-	}
-}
-
-// finds returns the first pass that would find something if the list were v.
-func (s *source) finds(x *exec, v value.Value) int {
-	first := math.MaxInt
-	for _, r := range s.seeks {
-		if len(r.order) == 0 {
-			continue
-		}
-		var now source
-		if now.set(v); !now.comparable(s) {
-			first = min(first, r.order[0].pass)
-			continue
-		}
-		end, ix := r.base+int(now.n), x.index(r.loop)
-		ix.extend(x, r.loop, end)
-		if after(ix.always, r.end) < end {
-			first = min(first, r.order[0].pass)
-		}
-		for i := r.end; i < end; i++ {
-			for _, key := range ix.has[i] {
-				if pass, ok := r.passes[key]; ok {
-					first = min(first, pass)
-				}
-			}
-		}
-		r.end = end
-	}
-	return first
-}
-
-// forget drops passes from the given one on.
-func (r *seekReads) forget(pass int) {
-	for k := len(r.order) - 1; k >= 0 && r.order[k].pass >= pass; k-- {
-		delete(r.passes, r.order[k].key)
-		r.order = r.order[:k]
-	}
+	return false
 }

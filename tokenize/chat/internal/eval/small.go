@@ -49,7 +49,6 @@ func (x *exec) small(e expr) (n int64, ok bool) {
 		switch v := x.act.slots[e.slot].(type) {
 		case *Loop:
 			if e.count > 0 {
-				v.looked(e.name)
 				return e.count - 1 + int64(v.i), true
 			}
 		case *Namespace:

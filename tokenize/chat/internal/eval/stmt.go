@@ -43,11 +43,9 @@ type (
 		again bool // of e, or of what it makes JSON of: see ask
 	}
 	setNameStmt struct {
-		slot int
-		e    expr
-		// computes: e does nothing else, or is the rest of a list
-		computes bool
-		again    bool // of e: see ask
+		slot  int
+		e     expr
+		again bool // of e: see ask
 	}
 	setStmt struct {
 		target target
@@ -161,10 +159,6 @@ func (s *outputStmt) exec(x *exec) signal {
 }
 
 func (s *setNameStmt) exec(x *exec) signal {
-	if s.computes && x.trace != nil {
-		x.act.slots[s.slot] = x.trace.later(x, s.e)
-		return next
-	}
 	if s.again {
 		if v := x.found(); v != nil {
 			x.act.slots[s.slot] = v
@@ -402,7 +396,6 @@ func (t *attrTarget) check(x *exec) bool {
 func (t *attrTarget) assign(x *exec, v value.Value) {
 	switch of := t.ns.eval(x).(type) {
 	case *Namespace:
-		x.trace.writes(v)
 		x.fail(of.set(t.attr, v))
 	case *value.Dict: // Jinja2 would change it
 		x.failf(value.Other, "cannot assign a block to an item of a dict")
