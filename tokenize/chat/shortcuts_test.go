@@ -21,7 +21,7 @@ func shortcut(t *testing.T, vars Value, quick, slow string) bool {
 	render := func(source string) (string, error) {
 		tmpl, err := Compile(source, Options{})
 		require.NoError(t, err, source)
-		for range 2 { // the second time in the memory of the first
+		for range 2 {
 			var r *Result
 			if r, err = tmpl.RenderVars(t.Context(), vars, Input{}); err == nil {
 				source = r.Text

@@ -225,11 +225,9 @@ func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.I
 			}
 			return nil
 		},
-		Now:      clock(in.Now),
-		Track:    c.tracked(),
-		Messages: messages.Items,
-		Place:    c.place,
-		Limits:   &t.eval,
+		Now:    clock(in.Now),
+		Track:  c.tracked(),
+		Limits: &t.eval,
 	}
 }
 

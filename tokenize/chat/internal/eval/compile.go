@@ -15,7 +15,6 @@ type Program struct {
 	blocks  map[string]*blockCode
 	resolve []string  // names looked up in the inputs, once per run
 	lookups int       // how many lookup the code has
-	seeks   int       // loops that look for a message
 	markup  bool      // a value may be Markup
 	idle    sync.Pool // of *exec: memory for the next run
 }
@@ -218,11 +217,8 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 		for _, x := range append([]*syntax.If{n}, n.Elifs...) {
 			st.tests = append(st.tests, condition(c.expr(x.Test, b)))
 			st.bodies = append(st.bodies, c.body(x.Body, b))
-			ask(st.tests[len(st.tests)-1], st.bodies[len(st.bodies)-1])
 		}
 		st.els = c.body(n.Else, b)
-		ask(st.tests[len(st.tests)-1], st.els)
-		st.choice = st.choose()
 		return append(out, st)
 	case *syntax.For:
 		return append(out, c.forLoop(n, f))
@@ -354,8 +350,7 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 	body.loop = true
 	test := f.function()
 	els := frame{scope: newScope(body.fn, f.scope), loop: f.loop && !n.Recursive}
-	st := &forStmt{pos: n.At(), recursive: n.Recursive, loopSlot: -1, outermost: !f.loop}
-	var loop *variable
+	st := &forStmt{pos: n.At(), recursive: n.Recursive, loopSlot: -1}
 	scoped := false
 	check := func(nm *syntax.Name) {
 		if nm.Store && nm.Name == "loop" {
@@ -368,8 +363,7 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		}
 	})
 	if n.Recursive || scoped || mentions(n.Body, "loop")["loop"] {
-		loop = body.param("loop")
-		st.loopSlot = loop.slot
+		st.loopSlot = body.param("loop").slot
 	}
 	body.target(n.Target, true)
 	body.stmts(n.Body)
@@ -397,12 +391,6 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		st.elsLoads = c.loads(els.scope)
 	}
 	st.fn = body.fn
-	st.private = st.test == nil && !st.recursive && !scoped && (loop == nil || !loop.held)
-	st.settle()
-	st.latch(n.Body)
-	if st.findSeek(c.prog.seeks) {
-		c.prog.seeks++
-	}
 	return st
 }
 

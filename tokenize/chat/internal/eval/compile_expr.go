@@ -14,7 +14,6 @@ func (c *compiler) name(name string, pos syntax.Pos, f frame) *nameExpr {
 		f.load(name)
 		v = f.find(name)
 	}
-	v.held = true
 	return &nameExpr{slot: v.slot, depth: distance(f.fn, v.fn), missing: &value.Undefined{Name: value.Lit(name)}}
 }
 
@@ -45,7 +44,6 @@ func (c *compiler) args(a *syntax.Args, f frame) argList {
 func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
 	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtins.filters[n.Name], json: n.Name == "tojson" && n.X != nil, args: c.args(&n.Args, f)}
 	out.trim = n.Name == "trim" && n.X != nil && out.args.none()
-	out.length = (n.Name == "length" || n.Name == "count") && n.X != nil && out.args.none()
 	c.prog.markup = c.prog.markup || makesMarkup(n)
 	if n.X != nil {
 		if x, ok := n.X.(*syntax.Filter); ok {
@@ -104,7 +102,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		if n.Op == "+" {
 			return c.sum(n, f)
 		}
-		return &binaryExpr{n.At(), n.Op, c.expr(n.Left, f), c.expr(n.Right, f), n.Op == "-"}
+		return &binaryExpr{n.At(), n.Op, c.expr(n.Left, f), c.expr(n.Right, f)}
 	case *syntax.Logic:
 		l, r := c.expr(n.Left, f), c.expr(n.Right, f)
 		return &logicExpr{n.Or, l, r, condition(l), condition(r)}
@@ -119,13 +117,11 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		if k, ok := n.X.(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "in" || n.Ops[0] == "notin") {
 			return &containsExpr{n.At(), c.variable(n.Rest[0], f), value.Lit(k.Str), c.lookup(k.Str), n.Ops[0] == "notin"}
 		}
-		out := &compareExpr{pos: n.At(), x: c.expr(n.X, f), ops: n.Ops, rest: c.exprs(n.Rest, f)}
-		out.numbers = len(n.Ops) == 1 && (isNumber(out.x) || isNumber(out.rest[0]))
-		return out
+		return &compareExpr{pos: n.At(), x: c.expr(n.X, f), ops: n.Ops, rest: c.exprs(n.Rest, f)}
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
-		return &attrExpr{pos: n.At(), owner: c.owner(n.X, n.Attr, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr], count: counts[n.Attr],
+		return &attrExpr{pos: n.At(), owner: c.variable(n.X, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
 			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
@@ -138,11 +134,9 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 			return out
 		}
 		if k, ok := n.Index.(*syntax.Const); ok && k.Kind == syntax.ConstStr {
-			return &keyExpr{n.At(), c.owner(n.X, k.Str, f), value.Lit(k.Str), c.lookup(k.Str)}
+			return &keyExpr{n.At(), c.variable(n.X, f), value.Lit(k.Str), c.lookup(k.Str)}
 		}
-		out := &itemExpr{pos: n.At(), x: c.expr(n.X, f), index: c.expr(n.Index, f)}
-		out.number = isNumber(out.index)
-		return out
+		return &itemExpr{pos: n.At(), x: c.expr(n.X, f), index: c.expr(n.Index, f)}
 	case *syntax.Slice:
 		c.failPython(n.At(), "invalid syntax")
 	case *syntax.Call:
@@ -194,7 +188,6 @@ func (c *compiler) sum(n *syntax.Binary, f frame) expr {
 	if len(out.terms) == 1 {
 		return out.terms[0]
 	}
-	out.number = isNumber(out)
 	out.texts = make([]string, len(out.terms))
 	for i, t := range out.terms {
 		if s := constStr(t); s != nil {
@@ -212,21 +205,6 @@ func reverses(s *syntax.Slice) bool {
 	}
 	k, ok := minus.X.(*syntax.Const)
 	return ok && k.Kind == syntax.ConstInt && k.Int.IsInt64() && k.Int.Int64() == 1
-}
-
-// owner is what attr is asked of. A loop object is not held by that.
-func (c *compiler) owner(n syntax.Expr, attr string, f frame) owner {
-	name, ok := n.(*syntax.Name)
-	if !ok {
-		return c.variable(n, f)
-	}
-	v := f.find(name.Name)
-	held := v == nil || v.held
-	out := c.variable(n, f)
-	if !held && attr != "cycle" && attr != "changed" {
-		v.held = false
-	}
-	return out
 }
 
 // variable is an expression that may be a variable of this function.

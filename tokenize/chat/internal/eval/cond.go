@@ -28,9 +28,6 @@ func (e *nameExpr) truth(x *exec) bool {
 
 func (e *attrExpr) truth(x *exec) bool {
 	_, r := e.find(x)
-	if e.again {
-		x.asked = r
-	}
 	return r != nil && value.Truth(r)
 }
 
@@ -79,15 +76,6 @@ func (e *containsExpr) truth(x *exec) bool {
 }
 
 func (e *compareExpr) truth(x *exec) bool {
-	if e.numbers {
-		if a, ok := x.small(e.x); ok {
-			if b, ok := x.small(e.rest[0]); ok {
-				if holds, ok := compareSmall(e.ops[0], a, b); ok {
-					return holds
-				}
-			}
-		}
-	}
 	left := e.x.eval(x)
 	for i, op := range e.ops {
 		right := e.rest[i].eval(x)
@@ -150,9 +138,6 @@ func operand(x *exec, e expr) value.Value {
 		return e.eval(x)
 	}
 	v, r := a.find(x)
-	if a.again {
-		x.asked = r
-	}
 	if r != nil {
 		return r
 	}

@@ -41,15 +41,12 @@ type (
 		pos         syntax.Pos
 		op          string
 		left, right expr
-		minus       bool // op is -
 	}
 	// sumExpr is a + b + c…
 	sumExpr struct {
 		terms []expr
 		texts []string // of the terms that are constant strings
 		pos   []syntax.Pos
-		// number: see isNumber
-		number bool
 	}
 	concatExpr struct {
 		pos   syntax.Pos
@@ -74,8 +71,6 @@ type (
 		x    expr
 		ops  []string
 		rest []expr
-		// numbers: it is one comparison, with a side that isNumber
-		numbers bool
 	}
 	attrExpr struct {
 		pos syntax.Pos
@@ -85,8 +80,6 @@ type (
 		plain  bool                    // no dict or namespace has an attribute of this name: look for the key only
 		lookup lookup                  // of the key
 		loop   func(*Loop) value.Value // the attribute of loop objects
-		count  int64                   // 1 + the first number that it counts passes from, 0 for other names
-		again  bool                    // what a condition finds is wanted again: see ask
 	}
 	// lookup is a key together with a place of exec.near.
 	lookup struct {
@@ -96,7 +89,6 @@ type (
 	itemExpr struct {
 		pos      syntax.Pos
 		x, index expr
-		number   bool // see isNumber, of index
 	}
 	// keyExpr is x["text"].
 	keyExpr struct {
@@ -131,9 +123,7 @@ type (
 		fn   filterFunc // nil: unknown
 		json bool       // it is tojson, of x
 		trim bool       // it is trim, of x, without arguments
-		// length: it is length, of x, without arguments
-		length bool
-		args   argList
+		args argList
 	}
 	testExpr struct {
 		pos   syntax.Pos
@@ -207,9 +197,6 @@ func (e *unaryExpr) eval(x *exec) value.Value {
 }
 
 func (e *binaryExpr) eval(x *exec) value.Value {
-	if n, ok := x.small(e); ok {
-		return value.NewInt(n)
-	}
 	return x.arith(e.op, e.left.eval(x), e.right.eval(x), e.pos)
 }
 
@@ -227,11 +214,6 @@ func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
 }
 
 func (e *sumExpr) eval(x *exec) value.Value {
-	if e.number {
-		if n, ok := x.small(e); ok {
-			return value.NewInt(n)
-		}
-	}
 	var buf [8]*value.Str
 	strs := buf[:0]
 	for i, t := range e.terms {
@@ -376,11 +358,6 @@ func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(&l.key
 
 func (e *itemExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
-	if l, ok := v.(*value.List); ok && e.number {
-		if i, ok := x.small(e.index); ok && 0 <= i && i < int64(len(l.Items)) {
-			return l.Items[i]
-		}
-	}
 	r := x.getitem(v, e.index.eval(x))
 	x.at(e.pos)
 	return r

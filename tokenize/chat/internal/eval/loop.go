@@ -12,17 +12,13 @@ type forStmt struct {
 	target    target
 	single    int // slot of a plain name as target, else -1
 	loopSlot  int // slot of the loop object, -1 when the body does not use it
-	outermost bool
-	private   bool // nothing can hold the loop object when the loop is over
 	recursive bool
-	again     bool      // of iter: see ask
 	fn        *function // of the body
 	loads     []loadCode
 	clear     []int
 	body      []stmt
 	elsLoads  []loadCode
 	els       []stmt
-	seek      *seekCode // nil unless it looks for a message
 }
 
 // testCode is the condition of "for … if …".
@@ -34,11 +30,6 @@ type testCode struct {
 }
 
 func (s *forStmt) exec(x *exec) signal {
-	if s.seek != nil && x.inLoop {
-		if sig, ok := s.seek.run(x, s); ok {
-			return sig
-		}
-	}
 	v := s.list(x)
 	if s.recursive {
 		text, sig := x.capture(func() signal { return s.recurse(x, v, x.act, 0) })
@@ -52,11 +43,6 @@ func (s *forStmt) exec(x *exec) signal {
 type backwardList struct{ *value.List }
 
 func (s *forStmt) list(x *exec) value.Value {
-	if s.again {
-		if v := x.found(); v != nil {
-			return v
-		}
-	}
 	e, ok := s.iter.(*sliceExpr)
 	if !ok || !e.reverses || s.test != nil || s.recursive {
 		return s.iter.eval(x)
@@ -85,8 +71,7 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	if x.err != nil {
 		return halt
 	}
-	l := s.newLoop(x)
-	l.depth = int64(depth)
+	l := &Loop{depth: int64(depth)}
 	if s.recursive {
 		l.code, l.up = s, up
 	}
@@ -120,22 +105,7 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	if s.loopSlot >= 0 {
 		loopValue = l
 	}
-	sig := s.iterate(x, loopValue, l, messages)
-	if s.private {
-		x.loops = append(x.loops, l)
-	}
-	return sig
-}
-
-func (s *forStmt) newLoop(x *exec) *Loop {
-	n := len(x.loops)
-	if n == 0 || !s.private {
-		return &Loop{}
-	}
-	l := x.loops[n-1]
-	x.loops = x.loops[:n-1]
-	*l = Loop{}
-	return l
+	return s.iterate(x, loopValue, l, messages)
 }
 
 func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
@@ -169,7 +139,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if sig == halt {
 			return halt
 		}
-		if sig == breakLoop || sig == settled && l.dictsLeft() || sig == latched && l.next == nil {
+		if sig == breakLoop {
 			break
 		}
 		completed = completed || sig == next

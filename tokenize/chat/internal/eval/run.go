@@ -31,10 +31,6 @@ type Input struct {
 	// none, for new memory. With nil the output goes away with the run.
 	Into   *value.Memory
 	Limits *Limits
-	// Messages are those of the conversation: the list of a run over some of them is part of
-	// it. It makes loops that look for a message faster.
-	Messages []value.Value
-	Place    []int32 // of those by their number; nil where that is the place
 }
 
 // Output is what one run wrote.
@@ -88,7 +84,6 @@ type exec struct {
 	inputs   []value.Value
 	exported map[string]value.Value
 	missing  value.Undefined // see operand
-	asked    value.Value     // see ask
 	inLoop   bool            // inside a loop over messages
 	stack    []value.Value
 	keywords []kwarg // a stack, too
@@ -97,8 +92,6 @@ type exec struct {
 	output   Output
 	near     []uint8 // where the look-ups of the program found their keys last
 	buffers  []*value.Text
-	loops    []*Loop // free
-	indexes  []seekIndex
 	usual    int // number of runs in the output before
 }
 
@@ -156,15 +149,9 @@ func (x *exec) start(ctx context.Context, in *Input) {
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
 	x.ctx, x.in, x.act, x.exported, x.unjoined = nil, nil, nil, nil, nil
-	x.missing, x.asked = value.Undefined{}, nil
+	x.missing = value.Undefined{}
 	clear(x.inputs)
 	clear(x.top.slots)
-	for _, l := range x.loops {
-		*l = Loop{}
-	}
-	for i := range x.indexes {
-		x.indexes[i].reset()
-	}
 	clear(x.stack[:cap(x.stack)])
 	clear(x.keywords[:cap(x.keywords)])
 	x.stack, x.keywords = x.stack[:0], x.keywords[:0]

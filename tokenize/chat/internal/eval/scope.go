@@ -27,7 +27,6 @@ type variable struct {
 	name string
 	fn   *function
 	slot int
-	held bool // of a loop object: something may keep it
 }
 
 func newFunction(parent *function) *function {

@@ -12,9 +12,7 @@ const (
 	next signal = iota
 	breakLoop
 	continueLoop
-	settled // see settle.go
-	latched // see settle.go
-	halt    // a failure
+	halt // a failure
 )
 
 type stmt interface{ exec(x *exec) signal }
@@ -38,14 +36,10 @@ type (
 		text  string
 		parts []*value.Str // of text; constants are escaped in an autoescape block
 	}
-	outputStmt struct {
-		e     expr
-		again bool // of e, or of what it makes JSON of: see ask
-	}
+	outputStmt  struct{ e expr }
 	setNameStmt struct {
-		slot  int
-		e     expr
-		again bool // of e: see ask
+		slot int
+		e    expr
 	}
 	setStmt struct {
 		target target
@@ -56,7 +50,6 @@ type (
 		tests  []cond
 		bodies [][]stmt
 		els    []stmt
-		choice *choice // nil for none
 	}
 	jumpStmt signal
 	// scopeCode is the body of a scope inside a function.
@@ -143,15 +136,7 @@ func join(out []stmt, d *dataStmt) []stmt {
 }
 
 func (s *outputStmt) exec(x *exec) signal {
-	if v := x.asked; s.again && !x.escape && x.found() != nil {
-		if f, ok := s.e.(*filterExpr); ok {
-			f.emitJSON(x, v)
-		} else {
-			x.write(v)
-		}
-	} else {
-		x.emit(s.e)
-	}
+	x.emit(s.e)
 	if !x.checkOutput() { // at once: what is printed can be large
 		return halt
 	}
@@ -159,12 +144,6 @@ func (s *outputStmt) exec(x *exec) signal {
 }
 
 func (s *setNameStmt) exec(x *exec) signal {
-	if s.again {
-		if v := x.found(); v != nil {
-			x.act.slots[s.slot] = v
-			return next
-		}
-	}
 	x.act.slots[s.slot] = s.e.eval(x)
 	return next
 }
@@ -187,24 +166,12 @@ func (x *exec) export(names []string) {
 }
 
 func (s *ifStmt) exec(x *exec) signal {
-	if i := s.branch(x); i < len(s.bodies) {
-		return x.run(s.bodies[i])
-	}
-	return x.run(s.els) // stops at once after a failure
-}
-
-// branch is the number of the body to be run; the last one is else.
-func (s *ifStmt) branch(x *exec) int {
-	i, holds := 0, false
-	if s.choice != nil {
-		i, holds = s.choice.branch(x)
-	}
-	for ; i < len(s.tests) && !holds; i++ {
-		if holds = s.tests[i].truth(x); holds {
-			break
+	for i, test := range s.tests {
+		if test.truth(x) {
+			return x.run(s.bodies[i])
 		}
 	}
-	return i
+	return x.run(s.els) // stops at once after a failure
 }
 
 func (s jumpStmt) exec(*exec) signal { return signal(s) }

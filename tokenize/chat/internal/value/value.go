@@ -114,7 +114,7 @@ var (
 	Empty = &Str{}
 )
 
-var smallInts = func() (t [1280]Int) {
+var smallInts = func() (t [8448]Int) {
 	for i := range t {
 		t[i].V = int64(i - 256)
 	}
@@ -131,7 +131,7 @@ func NewBool(b bool) Value {
 
 // NewInt returns an integer without origin.
 func NewInt(i int64) *Int {
-	if i >= -256 && i < 1024 {
+	if i >= -256 && i < 8192 {
 		return &smallInts[i+256]
 	}
 	return &Int{V: i}
