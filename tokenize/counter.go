@@ -52,7 +52,7 @@ func (c *Counter) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.prepared, c.render, c.plainly, c.counted = prepared, render, boundaries{}, boundaries{}
+	c.prepared, c.render, c.counted = prepared, render, boundaries{}
 	if c.stretches == nil {
 		c.stretches = newStretchEncoder(c.e.pieces(func(m int32) bool {
 			if m >= otherMessages {
