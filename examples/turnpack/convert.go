@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -41,6 +42,7 @@ type convertCmd struct {
 	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto" group:"Reading:"`
 	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls" group:"Reading:"`
 	Dedup   bool     `help:"Leave out rollouts that equal an earlier one." group:"Reading:"`
+	System  string   `help:"File with the system prompt of rollouts that record none; {policy} in it stands for the policy that a tau2-bench file holds." type:"path" placeholder:"FILE" group:"Reading:"`
 	Rewards []string `help:"Files of recorded results to join: results.jsonl, evaluation reports, CSV or JSONL." type:"path" group:"Reading:"`
 
 	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged" group:"Rows:"`
@@ -118,19 +120,27 @@ func (c *convertCmd) validate() error {
 	return errors.Join(errs...)
 }
 
-// leftOutError says that a batch is whole but for records that are listed.
-type leftOutError struct{ left, of int }
+// leftOutError says that a batch is whole but for records and files that are listed.
+type leftOutError struct{ left, of, unread int }
 
 func (e *leftOutError) Error() string {
-	return fmt.Sprintf("%s of %s records were left out and listed: mend them, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first", number(e.left), number(e.of))
+	var what []string
+	if e.left > 0 {
+		what = append(what, fmt.Sprintf("%s of %s records were left out and listed", number(e.left), number(e.of)))
+	}
+	if e.unread > 0 {
+		what = append(what, fmt.Sprintf("%s files of the folders were not read and are listed", number(e.unread)))
+	}
+	return strings.Join(what, ", ") + ": mend them or move them away, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first bad record"
 }
 
-// short is the error of a batch that lacks records, unless that was accepted.
+// short is the error of a batch that lacks records or files, unless that was
+// accepted.
 func (c *convertCmd) short(s *summary) error {
-	if s.LeftOut == 0 || c.OnError == "skip" {
+	if s.LeftOut+s.Unread == 0 || c.OnError == "skip" {
 		return nil
 	}
-	return &leftOutError{s.LeftOut, s.Read}
+	return &leftOutError{s.LeftOut, s.Read, s.Unread}
 }
 
 // unjoined says that rewards were given and fit no rollout.
@@ -200,6 +210,16 @@ func (c *convertCmd) dumps() (traj.Options, error) {
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
 	if c.GroupBy != "auto" {
 		o.GroupBy = c.GroupBy
+	}
+	if c.System != "" {
+		b, err := os.ReadFile(c.System)
+		if err != nil {
+			return o, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.System, Field: "--system"}, "cannot be read: %w", err)
+		}
+		if !utf8.Valid(b) {
+			return o, rollout.Errorf(rollout.KindInput, rollout.Where{File: c.System, Field: "--system"}, "the file is not UTF-8 text")
+		}
+		o.System = string(b)
 	}
 	if len(c.Rewards) > 0 {
 		r, err := traj.LoadRewards(c.Rewards)

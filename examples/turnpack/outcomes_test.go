@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +41,48 @@ func TestConvertTrainingRuns(t *testing.T) {
 		rewards[row.Reward]++
 	}
 	require.Equal(t, map[float64]int{1: 1, -1: 4}, rewards)
+}
+
+// Files of a folder that were not read are named and counted by kind, and the exit
+// status says that something is missing, until that is accepted.
+func TestUnreadFilesChangeTheStatus(t *testing.T) {
+	in := goodDump(t)
+	for i := range 12 {
+		require.NoError(t, os.WriteFile(filepath.Join(in, fmt.Sprintf("n%02d.md", i)), nil, 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(in, "config.json"), []byte("{}"), 0o644))
+	out, model := t.TempDir(), modelDir(t, nil)
+	for range 2 { // the second run finds the batch and says the same
+		code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--out", out)
+		require.Equal(t, exitLeftOut, code, stderr)
+		require.Contains(t, stderr, "13 files of the folders were not read and are listed")
+		if strings.Contains(stdout, "already complete") {
+			continue
+		}
+		require.Contains(t, stdout, "files not read         13: 12 .md, 1 .json of no known format")
+		require.Contains(t, stdout, "n08.md")
+		require.NotContains(t, stdout, "n09.md")
+		require.Contains(t, stdout, "… and 3 more (in --json)")
+	}
+	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--on-error", "skip")
+	require.Zero(t, code, stderr)
+}
+
+// A system prompt from a file is part of what the batch was made from.
+func TestSystemFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "system.txt")
+	require.NoError(t, os.WriteFile(file, []byte("Answer in rhymes."), 0o644))
+	in, out, model := goodDump(t), t.TempDir(), modelDir(t, nil)
+	code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--out", out, "--system", file)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "2 system_given")
+	code, stdout, stderr = call(t, "show", "--model", model, filepath.Join(out, "batch.parquet"))
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "Answer in rhymes.")
+	require.NoError(t, os.WriteFile(file, []byte("Answer in prose."), 0o644))
+	code, _, _ = call(t, "convert", "--model", model, "--in", in, "--out", out, "--system", file)
+	require.Equal(t, exitFailed, code, "the prompt is another")
+	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--dry-run", "--system", file+".no")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "--system")
 }

@@ -55,7 +55,7 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 	r := &record{Version: 1, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest(), Options: map[string]any{}}
 	decides := *c
 	// What names places or decides how a run looks, not what it makes.
-	decides.Model, decides.Template, decides.In, decides.More, decides.Out, decides.Rewards = "", "", nil, nil, "", nil
+	decides.Model, decides.Template, decides.In, decides.More, decides.Out, decides.Rewards, decides.System = "", "", nil, nil, "", nil, ""
 	decides.OnError = "" // of a run that ends, what is left out only decides how
 	decides.Force, decides.Workers, decides.DryRun, decides.JSON, decides.Quiet = false, 0, false, false, false
 	text, err := json.Marshal(decides)
@@ -70,7 +70,11 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range slices.Concat(in, c.Rewards) {
+	read := slices.Concat(in, c.Rewards)
+	if c.System != "" {
+		read = append(read, c.System)
+	}
+	for _, path := range read {
 		p, err := traj.Fingerprint(path, out)
 		if err != nil {
 			return nil, err

@@ -29,6 +29,9 @@ type summary struct {
 	Trained       int64          `json:"trained_tokens"`
 	Formats       map[string]int `json:"formats,omitempty"`
 	Ignored       int            `json:"files_ignored"`
+	Unread        int            `json:"files_unread"`
+	UnreadKinds   map[string]int `json:"files_unread_by_kind,omitempty"`
+	UnreadFiles   []string       `json:"files_unread_listed,omitempty"`
 	Duplicates    int            `json:"duplicates"`
 	Repeats       []string       `json:"duplicates_listed,omitempty"`
 	Joined        int            `json:"rewards_joined,omitempty"`
@@ -171,6 +174,10 @@ func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 	s.windowed = c.Window != "none" || c.Mode == "whole"
 	s.Formats, s.Ignored, s.Duplicates = r.Formats, r.IgnoredCount, r.Duplicates
 	s.Joined, s.Unmatched, s.Unrewarded = r.Joined, r.Unmatched, r.Unrewarded
+	s.Unread, s.UnreadKinds = r.UnreadCount, r.UnreadKinds
+	for _, x := range r.Unread {
+		s.UnreadFiles = append(s.UnreadFiles, x.Path+": "+x.Why)
+	}
 	for _, x := range r.Repeats {
 		s.Repeats = append(s.Repeats, fmt.Sprintf("%s equals %s", place(x.This), place(x.Of)))
 	}
@@ -189,6 +196,9 @@ func (s *summary) json(w io.Writer) error {
 // maxListed bounds the skips that the table lists; --json has more.
 const maxListed = 20
 
+// maxUnread bounds the files not read that the table names; --json has more.
+const maxUnread = 10
+
 func (s *summary) table(w io.Writer) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
@@ -203,8 +213,18 @@ func (s *summary) table(w io.Writer) error {
 			row(name, "%s: %s", number(len(list)), firstOf(list))
 		}
 	}
-	if s.Ignored > 0 {
-		row("passed over", "%s files that are no dumps or were read before", number(s.Ignored))
+	if n := s.Ignored - s.Unread; n > 0 {
+		row("passed over", "%s files that were read beside a dump or before, or are hidden", number(n))
+	}
+	if s.Unread > 0 {
+		row("files not read", "%s: %s", number(s.Unread), counts(s.UnreadKinds))
+		for i, file := range s.UnreadFiles {
+			if i == maxUnread {
+				row("", "… and %s more (in --json)", number(s.Unread-i))
+				break
+			}
+			row("", "%s", visible(file))
+		}
 	}
 	few("duplicates left out", s.Repeats)
 	if s.Joined+len(s.Unmatched)+len(s.Unrewarded) > 0 {

@@ -65,7 +65,19 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 	if v.Kind() == jsonscan.Object && role.Kind() != jsonscan.String && role.Kind() != jsonscan.Absent {
 		return rollout.Message{}, j.want(role, rollout.At(i), "/role", "a string")
 	}
-	return j.message(v, i, rollout.Role(role.Word()), v.Get("content"))
+	word, body := role.Word(), v.Get("content")
+	if j.ofCall() || word == "" {
+		return j.message(v, i, rollout.Role(word), body)
+	}
+	r, err := j.speaker(word, i, "/role")
+	if err != nil {
+		return rollout.Message{}, err
+	}
+	m, err := j.message(v, i, r, body)
+	if err == nil && contains(callRoles, word) {
+		err = j.writtenCall(&m, body, i)
+	}
+	return m, err
 }
 
 // message reads a message of which a format spells role and content its own way:
@@ -84,7 +96,7 @@ func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Me
 	if err := j.content(&m, body, i); err != nil {
 		return m, err
 	}
-	var refusal, legacy value
+	var refusal, legacy, details value
 	for key, x := range v.Members() {
 		var err error
 		switch key {
@@ -109,12 +121,14 @@ func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Me
 			legacy = x
 		case "refusal":
 			refusal = x
-		case "reasoning", "reasoning_content":
-			if s, ok := x.Text(); ok && m.Reasoning == "" {
+		case "reasoning", "reasoning_content", "thinking":
+			if s, ok := thoughts(x); ok && m.Reasoning == "" {
 				m.Reasoning = s
-			} else if !x.IsNull() && !x.Is(m.Reasoning) {
+			} else if !x.IsNull() && s != m.Reasoning {
 				keep(&m.Extra, key, x)
 			}
+		case "reasoning_details":
+			details = x
 		default:
 			if !x.IsNull() {
 				keep(&m.Extra, key, x)
@@ -124,10 +138,13 @@ func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Me
 			return m, err
 		}
 	}
-	if m.Reasoning == "" && m.Role == rollout.RoleAssistant {
-		for _, b := range v.Get("thinking_blocks").Items() {
-			m.Reasoning += b.Get("thinking").String()
+	if m.Role == rollout.RoleAssistant {
+		j.details(&m, details, at)
+		if m.Reasoning == "" {
+			m.Reasoning, _ = thoughts(v.Get("thinking_blocks"))
 		}
+	} else if !details.IsNull() {
+		keep(&m.Extra, "reasoning_details", details)
 	}
 	if m.Role == "function" {
 		m.Role = rollout.RoleTool
@@ -144,8 +161,9 @@ func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Me
 	if s, ok := refusal.Text(); ok && s != "" {
 		keep(&m.Extra, "refusal", refusal)
 		j.note("refusal", at, "the message is a refusal of %d bytes beside its content", len(s))
+		return m, nil
 	}
-	return m, nil
+	return m, j.understood(&m, v, body, i)
 }
 
 func keep(extra *map[string]json.RawMessage, key string, v value) {
@@ -285,7 +303,7 @@ func (j *job) chatMessages(v value, field string) ([]rollout.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, m)
+		out = said(out, m, x.Get("role").Word())
 	}
 	return out, nil
 }

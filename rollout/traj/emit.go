@@ -86,6 +86,9 @@ func (j *job) emit(r *rollout.Rollout) error {
 			compact(r.Turns)
 		}
 		promptless(r)
+		if err := j.givenSystem(r); err != nil {
+			return err
+		}
 		responseIDs(r)
 	}
 	if rd.opt.Dedup {

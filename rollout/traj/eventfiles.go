@@ -87,6 +87,7 @@ func (rd *Reader) leaveEvents(name string) error {
 	}
 	if rd.events.pages && folder == path.Join(path.Dir(rd.events.folder), "events") {
 		for _, page := range rd.events.jobs() {
+			rd.reads(page.file.Name)
 			rd.ignore(page.file.Name, "pages of the events in the folder beside it")
 		}
 		rd.events = nil

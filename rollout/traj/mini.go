@@ -42,7 +42,7 @@ func (f *miniList) add(v value) error {
 	if err != nil {
 		return err
 	}
-	f.messages = append(f.messages, m)
+	f.messages = said(f.messages, m, v.Get("role").Word())
 	return nil
 }
 
@@ -140,8 +140,8 @@ func firstChoice(response value) value {
 
 // reasoningOf is the readable thinking of a completion's message.
 func reasoningOf(m value) string {
-	for _, key := range []string{"reasoning_content", "reasoning"} {
-		if s, ok := m.Get(key).Text(); ok && s != "" {
+	for _, key := range []string{"reasoning_content", "reasoning", "thinking", "reasoning_details"} {
+		if s, _ := thoughts(m.Get(key)); s != "" {
 			return s
 		}
 	}

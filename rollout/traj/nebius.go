@@ -34,23 +34,30 @@ func readNebius(j *job, v value) error {
 	r.Status = statusOf(r.ExitStatus)
 	for i, x := range v.Get("trajectory").Items() {
 		at := rollout.At(i)
-		m := rollout.Message{NoContent: true}
-		switch role, ok := x.Get("role").Text(); {
-		case !ok:
+		word, ok := x.Get("role").Text()
+		if !ok {
 			return j.fail(at, "/role", "the message has no role")
-		case role == "ai":
-			m.Role = rollout.RoleAssistant
+		}
+		role, err := j.speaker(word, i, "/role")
+		if err != nil {
+			return err
+		}
+		body := value{}
+		for _, key := range []string{"text", "system_prompt"} {
+			if b := x.Get(key); body.Kind() == jsonscan.Absent && b.Kind() == jsonscan.String {
+				body = b
+			}
+		}
+		m, err := j.message(x, i, role, body)
+		if err != nil {
+			return err
+		}
+		drop(&m.Extra, "text", "system_prompt", "mask", "cutoff_date")
+		if role == rollout.RoleAssistant {
 			m.Sampled = rollout.SampledByPolicy
 			if train, ok := x.Get("mask").Bool(); ok && !train {
 				m.Sampled = rollout.SampledUnknown
 				j.note("not_to_train", at, "the set marks this reply as not to be trained and does not say why")
-			}
-		default:
-			m.Role = rollout.Role(role)
-		}
-		for _, key := range []string{"text", "system_prompt"} {
-			if m.NoContent && x.Get(key).Kind() == jsonscan.String {
-				m.Content, m.NoContent = j.text(x.Get(key), at, "/"+key), false
 			}
 		}
 		r.Messages = append(r.Messages, m)

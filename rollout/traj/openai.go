@@ -10,15 +10,17 @@ import (
 // of the Messages API.
 
 func chatList(v value) (list value, key string) {
-	if m := v.Get("trajectory"); m.Kind() != jsonscan.Absent && v.Get("messages").Kind() == jsonscan.Absent {
-		return m, "trajectory"
+	for _, key := range []string{"trajectory", "conversation"} {
+		if m := v.Get(key); m.Kind() != jsonscan.Absent && v.Get("messages").Kind() == jsonscan.Absent {
+			return m, key
+		}
 	}
 	return v.Get("messages"), "messages"
 }
 
 func isChat(v value, _ *job) bool {
 	m, key := chatList(v)
-	if key == "trajectory" && m.Len() == 0 {
+	if key != "messages" && m.Len() == 0 {
 		return false
 	}
 	if m.Kind() == jsonscan.String {
@@ -28,7 +30,7 @@ func isChat(v value, _ *job) bool {
 		return false
 	}
 	for _, first := range m.Items() {
-		return first.Get("role").Kind() == jsonscan.String || key == "messages" && first.Get("content").Kind() != jsonscan.Absent
+		return first.Get("role").Kind() == jsonscan.String || key == "messages" && (first.Get("content").Kind() != jsonscan.Absent || first.Get("from").Kind() == jsonscan.String)
 	}
 	return true
 }
@@ -73,9 +75,19 @@ func readChat(j *job, v value) error {
 		Instance: firstID(v, "instance_id", "task_id"),
 		Index:    noIndex,
 		Messages: messages,
-		Turns:    turns(messages),
 		Outcome:  rollout.Outcome{Reward: j.reward(v.Get("reward"))},
 	}
+	if added, err := j.systemPrompt(r, v); err != nil {
+		return err
+	} else if added {
+		for i := range at {
+			at[i]++
+		}
+	}
+	if err := j.media(r, v); err != nil {
+		return err
+	}
+	r.Turns = turns(r.Messages)
 	if r.ID == "" {
 		if r.ID = r.Instance; !v.Get("run_id").IsNull() {
 			r.ID += "/" + identifier(v.Get("run_id"))
@@ -127,7 +139,7 @@ func readChat(j *job, v value) error {
 			r.Tools = tools(defs)
 		}
 	}
-	j.leftover(r, v, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs")
+	j.leftover(r, v, append(systemKeys, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs")...)
 	j.noteParts(r)
 	return j.emit(r)
 }
@@ -153,13 +165,13 @@ func (j *job) chatOrBlocks(list value, field string, blocks bool) (messages []ro
 	}
 	r := rollout.Rollout{Messages: make([]rollout.Message, 0, list.Len())}
 	at = make([]int, 0, list.Len())
-	for i, x := range list.Items() {
+	for _, x := range list.Items() {
 		if blocks {
 			err = j.chatBlocks(&r, x)
 		} else {
 			var m rollout.Message
-			m, err = j.chatMessage(x, i)
-			r.Messages = append(r.Messages, m)
+			m, err = j.chatEntry(x, len(r.Messages))
+			r.Messages = said(r.Messages, m, x.Get("role").Word())
 		}
 		if err != nil {
 			return nil, nil, err
@@ -169,14 +181,42 @@ func (j *job) chatOrBlocks(list value, field string, blocks bool) (messages []ro
 	return r.Messages, at, nil
 }
 
+// chatEntry is a message of a chat, whose text may stand under value or text.
+func (j *job) chatEntry(x value, i int) (rollout.Message, error) {
+	if x.Get("content").Kind() != jsonscan.Absent {
+		return j.chatMessage(x, i)
+	}
+	word, body := firstID(x, "role", "from"), bodyOf(x, "value", "text")
+	if word == "" || body.Kind() != jsonscan.String {
+		return j.chatMessage(x, i)
+	}
+	m, err := j.shareMessage(x, i)
+	drop(&m.Extra, "role")
+	return m, err
+}
+
 // chatBlocks adds a message whose content may hold blocks; calls, the id that a
 // result answers and reasoning may stand beside them all the same.
 func (j *job) chatBlocks(r *rollout.Rollout, x value) error {
-	m, err := j.message(x, len(r.Messages), rollout.Role(x.Get("role").Word()), value{})
+	i, body := len(r.Messages), x.Get("content")
+	if body.Kind() != jsonscan.Array {
+		m, err := j.chatEntry(x, i)
+		r.Messages = said(r.Messages, m, x.Get("role").Word())
+		return err
+	}
+	role := rollout.Role(x.Get("role").Word())
+	if role != "" {
+		var err error
+		if role, err = j.speaker(string(role), i, "/role"); err != nil {
+			return err
+		}
+	}
+	m, err := j.message(x, i, role, body) // its reasoning and calls
 	if err != nil {
 		return err
 	}
-	return j.blocks(r, m, x.Get("content"))
+	m.Content, m.Parts = "", nil
+	return j.blocks(r, m, body)
 }
 
 // captureMessages takes the token fields that some recorders write on the

@@ -93,6 +93,7 @@ func (j *job) neighbour(name string) ([]byte, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
 	}
 	defer f.Close()
+	j.r.reads(path)
 	b, err := io.ReadAll(io.LimitReader(f, neighbourBytes))
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)

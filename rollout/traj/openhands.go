@@ -1,6 +1,8 @@
 package traj
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -148,6 +150,9 @@ func (x *eventRun) event(v value) (message int, err error) {
 		return outside, nil
 	case "system":
 		x.view.rooted = i == 0
+		if err := x.tools(field(v, "tools"), i); err != nil {
+			return i, err
+		}
 		return i, x.text(rollout.RoleSystem, field(v, "content"))
 	case "message":
 		if n := field(v, "image_urls").Len(); n > 0 {
@@ -173,6 +178,23 @@ func (x *eventRun) userAction(action string, v value) (int, error) {
 		body = v.Get("message")
 	}
 	return i, x.text(rollout.RoleUser, body)
+}
+
+// tools takes the definitions that the system action holds. A conversation that was
+// opened again may hold others; those of the first are what is rendered.
+func (x *eventRun) tools(list value, i int) error {
+	if err := x.j.listOrNothing(list, rollout.At(i), "/args/tools"); err != nil {
+		return err
+	}
+	defs := functionTools(list)
+	switch {
+	case x.r.Tools == nil:
+		x.r.Tools = defs
+	case len(defs) > 0 && !slices.EqualFunc(defs, x.r.Tools, func(a, b rollout.Tool) bool { return bytes.Equal(a, b) }):
+		x.view.branched = true // what calls saw from here on cannot be rendered
+		x.j.note("tools_differ", rollout.At(i), "a later system message comes with other tools than the first: what the model saw from here on cannot be rendered")
+	}
+	return nil
 }
 
 // field is an argument of an action; old files keep arguments on the event.

@@ -118,10 +118,13 @@ func (j *job) keyed(doc value) bool {
 		return false
 	}
 	name := ""
-	for _, x := range doc.Members() {
+	for key, x := range doc.Members() {
 		imp := j.findMember(x)
 		if imp == nil || name != "" && imp.name != name {
 			return false
+		}
+		if imp.fold != nil && !contains(eventContainers, key) && !strings.ContainsAny(key, "0123456789") {
+			return false // a column of messages or events, not the name of a run
 		}
 		name = imp.name
 	}
@@ -143,6 +146,9 @@ func (j *job) findMember(x value) *importer {
 
 // containers are keys that say what a member holds, not what it is about.
 var containers = []string{"trajectory", "trajectories", "attempts", "rollouts", "samples", "simulations", "events", "history", "messages", "data", "items", "results"}
+
+// eventContainers are the containers that may hold the messages or events of one run.
+var eventContainers = []string{"trajectory", "events", "history", "items"}
 
 // keyedRecords reads the members of a table; the key stands for the instance
 // where a record names none.

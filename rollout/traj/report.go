@@ -17,6 +17,12 @@ type Report struct {
 	// not dumps.
 	Ignored      []Ignored
 	IgnoredCount int
+	// Unread lists the first 1,000 of the UnreadCount files among them that nothing was
+	// read from: no neighbour of a trajectory, nor rewards, nor hidden, nor read before
+	// by another name. UnreadKinds counts them by extension. Filled at the end.
+	Unread      []Ignored
+	UnreadCount int
+	UnreadKinds map[string]int
 	// Duplicates counts rollouts left out by Dedup; Repeats lists the first 1,000.
 	Duplicates int
 	Repeats    []Repeat

@@ -9,20 +9,38 @@ import (
 
 // ShareGPT-like conversations: {from, value} or {role, content}.
 
-func isShareGPT(v value, _ *job) bool { return v.Get("conversations").Kind() == jsonscan.Array }
+func isShareGPT(v value, _ *job) bool {
+	list, key := shareList(v)
+	if key == "conversations" {
+		return list.Kind() == jsonscan.Array || list.Kind() == jsonscan.String
+	}
+	for _, first := range list.Items() {
+		return first.Get("from").Kind() == jsonscan.String
+	}
+	return false
+}
 
-var shareRoles = map[string]rollout.Role{
-	"human": rollout.RoleUser, "user": rollout.RoleUser,
-	"gpt": rollout.RoleAssistant, "assistant": rollout.RoleAssistant, "model": rollout.RoleAssistant, "chatgpt": rollout.RoleAssistant, "bing": rollout.RoleAssistant, "bard": rollout.RoleAssistant,
-	"system": rollout.RoleSystem, "developer": rollout.RoleDeveloper,
-	"observation": rollout.RoleTool, "function": rollout.RoleTool, "tool": rollout.RoleTool, "function_response": rollout.RoleTool,
+// shareList is the conversation of a record and its key; LMSYS writes the singular.
+func shareList(v value) (list value, key string) {
+	if list = v.Get("conversations"); list.Kind() != jsonscan.Absent {
+		return list, "conversations"
+	}
+	return v.Get("conversation"), "conversation"
 }
 
 // scriptedBytes is the longest opening reply that is taken for a canned "OK".
 const scriptedBytes = 80
 
 func readShareGPT(j *job, v value) error {
-	if err := j.wantList(v.Get("conversations"), "/conversations"); err != nil {
+	list, key := shareList(v)
+	if key == "conversation" && list.IsNull() {
+		key = "conversations"
+	}
+	list, err := j.inner(list, "/"+key)
+	if err != nil {
+		return err
+	}
+	if err := j.wantList(list, "/"+key); err != nil {
 		return err
 	}
 	r := &rollout.Rollout{
@@ -32,21 +50,23 @@ func readShareGPT(j *job, v value) error {
 		Outcome:  rollout.Outcome{Reward: j.reward(v.Get("reward"))},
 		Tools:    j.shareTools(v.Get("tools")),
 	}
-	if s, ok := v.Get("system").Text(); ok && s != "" {
-		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleSystem, Content: s})
-	}
-	for _, x := range v.Get("conversations").Items() {
-		i := len(r.Messages)
-		m, err := j.shareMessage(x, i)
+	for _, x := range list.Items() {
+		m, err := j.shareMessage(x, len(r.Messages))
 		if err != nil {
 			return err
 		}
-		r.Messages = append(r.Messages, m)
+		r.Messages = said(r.Messages, m, firstID(x, "from", "role"))
+	}
+	if _, err := j.systemPrompt(r, v); err != nil {
+		return err
+	}
+	if err := j.media(r, v); err != nil {
+		return err
 	}
 	j.episode(r, v)
 	r.Turns = turns(r.Messages)
 	j.cannedReply(r)
-	j.leftover(r, v, "id", "instance_id", "conversations", "reward", "system", "tools")
+	j.leftover(r, v, append(systemKeys, "id", "instance_id", key, "reward", "tools")...)
 	return j.emit(r)
 }
 
@@ -63,27 +83,21 @@ func (j *job) shareTools(v value) []rollout.Tool {
 
 func (j *job) shareMessage(x value, i int) (rollout.Message, error) {
 	word := firstID(x, "from", "role")
-	role, known := shareRoles[word]
-	switch {
-	case known || x.Kind() != jsonscan.Object:
-	case word == "function_call":
-		role = rollout.RoleAssistant
-	case word == "":
+	if x.Kind() == jsonscan.Object && word == "" {
 		return rollout.Message{}, j.fail(rollout.At(i), "/from", "the message says neither from nor role")
-	default:
-		return rollout.Message{}, j.fail(rollout.At(i), "/from", "unknown speaker %q", word)
 	}
-	body := x.Get("value")
-	if body.Kind() == jsonscan.Absent {
-		body = x.Get("content")
+	role, err := j.speaker(word, i, "/from")
+	if err != nil && x.Kind() == jsonscan.Object {
+		return rollout.Message{}, err
 	}
+	body := bodyOf(x, "value", "content", "text")
 	m, err := j.message(x, i, role, body)
 	if err != nil {
 		return m, err
 	}
-	drop(&m.Extra, "from", "value", "loss", "weight", "train")
-	if word == "function_call" {
-		if err := j.shareCall(&m, i); err != nil {
+	drop(&m.Extra, "from", "value", "text", "loss", "weight", "train")
+	if contains(callRoles, word) {
+		if err := j.writtenCall(&m, body, i); err != nil {
 			return m, err
 		}
 	}
@@ -99,21 +113,6 @@ func (j *job) shareMessage(x value, i int) (rollout.Message, error) {
 		j.weigh(&m, x, i)
 	}
 	return m, nil
-}
-
-// shareCall reads a message that is one call as JSON text.
-func (j *job) shareCall(m *rollout.Message, i int) error {
-	var d jsonscan.Doc
-	v, err := d.Parse([]byte(m.Content), jsonscan.Options{Depth: j.r.opt.Limits.Depth})
-	if err != nil || v.Get("name").Kind() != jsonscan.String {
-		j.note("call_unreadable", rollout.At(i), "the function_call message is not a JSON object with a name; it was kept as text")
-		return nil
-	}
-	c := rollout.ToolCall{Name: v.Get("name").String(), Flat: true}
-	setArguments(&c, v.Get("arguments"))
-	m.ToolCalls = []rollout.ToolCall{c}
-	m.Content, m.NoContent = "", true
-	return nil
 }
 
 // cannedReply points at a short opening "OK" that a script wrote in some sets.

@@ -293,7 +293,7 @@ func TestFraming(t *testing.T) {
 		{"a list and an object", "[\n" + a + "\n]\n{\n" + pretty(b)[1:], "a b"},
 		{"lists in a list", "[[" + a + "],[" + b + "]]", "a b"},
 		{"a table of records", `{"i":` + a + `,"j":` + b + `}`, "a b"},
-		{"a table of message lists", `{"i":` + message + `,"j":` + message + `}`, "F#0 F#1"},
+		{"a table of message lists", `{"i-1":` + message + `,"j-2":` + message + `}`, "F#0 F#1"},
 		{"a list of messages on each line", message + "\n" + message, "F#0 F#1"},
 	} {
 		for _, name := range []string{"x.json", "x.jsonl"} {
@@ -310,9 +310,9 @@ func TestFraming(t *testing.T) {
 	got, _, err := read(t, "x.json", long+"\n"+long, stop)
 	require.NoError(t, err)
 	require.Len(t, got, 2, "lists on lines that are longer than what is looked at")
-	got, _, err = read(t, "x.json", `{"i":`+message+`}`, stop)
+	got, _, err = read(t, "x.json", `{"i-1":`+message+`}`, stop)
 	require.NoError(t, err)
-	require.Equal(t, "i", got[0].Instance, "the key of a table names the instance")
+	require.Equal(t, "i-1", got[0].Instance, "the key of a table names the instance")
 	_, _, err = read(t, "x.json", `{"i":`+a+`,"config":{"x":1}}`, stop)
 	require.ErrorContains(t, err, "no known format", "not every member is a record")
 	_, report, err := read(t, "x.jsonl", a+` {"messages":[{]`+"\n"+b, traj.Options{})

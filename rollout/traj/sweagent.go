@@ -2,6 +2,7 @@ package traj
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -196,7 +197,10 @@ func (s *sweRun) before(i int) []int {
 // either list can lack an entry of the other.
 func (s *sweRun) steps(list value) {
 	next, joined, contexts := 0, 0, 0
+	var before value // the messages recorded after the step before
 	for n, step := range list.Items() {
+		earlier := before
+		before = step.Get("messages")
 		k := next
 		for k < len(s.r.Turns) && !s.says(step, s.r.Turns[k].Message) {
 			k++
@@ -208,9 +212,12 @@ func (s *sweRun) steps(list value) {
 		next = k + 1
 		joined++
 		t := &s.r.Turns[k]
-		if query := s.query(step, t.Message); query != nil {
+		if query := s.query(step, earlier, n == 0, t.Message); query != nil {
 			contexts++
-			t.Context = s.context(query, t.Message)
+			if t.Context = s.context(query.list, t.Message); query.partly && (t.Context.Unknown || !s.isPlain(t.Context, t.Message)) {
+				t.Context = rollout.Context{Unknown: true}
+				s.j.note("context_lost", rollout.At(t.Message), "the messages of step %d are those after it, and those after the step before are not recorded: what the model saw is not known", n)
+			}
 		}
 	}
 	if missing := len(s.r.Turns) - joined; missing > 0 && list.Kind() == jsonscan.Array {
@@ -247,28 +254,47 @@ func same(a, b value) bool {
 	return bytes.Equal(a.Raw(), b.Raw()) || a.Kind() == jsonscan.String && b.Kind() == jsonscan.String && a.String() == b.String()
 }
 
-// query returns the messages the model saw at a step, nil when not recorded:
-// "query" as it is, or of "messages" those before the reply.
-func (s *sweRun) query(step value, message int) []value {
-	if q := step.Get("query"); q.Kind() == jsonscan.Array && q.Len() > 0 {
-		var out []value
-		for _, m := range q.Items() {
+// sweQuery is what the model saw at a step.
+type sweQuery struct {
+	list []value
+	// partly is true where the list was recorded after the step: a history processor
+	// may have shortened more of it than the model saw.
+	partly bool
+}
+
+// query returns the messages the model saw at a step, nil when not recorded: "query"
+// as it is. "messages" of SWE-agent 1.0 are those after the step, reply and
+// observation included, so the ones of the step before are what the model saw; at
+// the first step, those before the reply.
+func (s *sweRun) query(step, earlier value, first bool, message int) *sweQuery {
+	items := func(v value) (out []value) {
+		for _, m := range v.Items() {
 			out = append(out, m)
 		}
 		return out
 	}
-	var out []value
+	if q := step.Get("query"); q.Kind() == jsonscan.Array && q.Len() > 0 {
+		return &sweQuery{list: items(q)}
+	}
+	own := items(step.Get("messages"))
 	reply := -1
-	for i, m := range step.Get("messages").Items() {
+	for i, m := range own {
 		if m.Get("role").Is("assistant") && s.says(m, message) && same(m.Get("content"), s.history[message].Get("content")) {
 			reply = i
 		}
-		out = append(out, m)
 	}
-	if reply < 0 {
+	switch {
+	case reply < 0:
 		return nil
+	case earlier.Len() > 0:
+		return &sweQuery{list: items(earlier)}
 	}
-	return out[:reply]
+	return &sweQuery{list: own[:reply], partly: !first}
+}
+
+// isPlain reports whether a context is the plain one of message i.
+func (s *sweRun) isPlain(c rollout.Context, i int) bool {
+	return slices.EqualFunc(c.Parts, s.plain(i).Parts, func(a, b rollout.ContextPart) bool { return a == b })
 }
 
 // context expresses the messages of a query as ranges of the history with other

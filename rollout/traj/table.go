@@ -27,6 +27,7 @@ type folder interface {
 func table() []importer {
 	return []importer{
 		{name: "native", match: isNative, read: readNative},
+		{name: "preference", match: isPreference, read: readPreference},
 		{name: "openclaw-rl", match: isOpenClaw, read: readOpenClaw},
 		{name: "mini-swe-agent", match: isMini, read: readMini},
 		{name: "mini-swe-agent", match: isMiniList, fold: foldMiniList},
@@ -47,6 +48,7 @@ func table() []importer {
 		{name: "adp", match: isADP, read: readADP},
 		{name: "inspect-ai", match: isInspect, read: readInspect},
 		{name: "inspect-ai", match: isInspectSample, read: readInspectSample},
+		{name: "prompt-completion", match: isPromptCompletion, read: readPromptCompletion},
 		{name: "openai-chat", match: isChat, read: readChat},
 	}
 }

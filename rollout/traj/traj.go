@@ -59,6 +59,10 @@ type Options struct {
 	JoinCalls bool
 	// Rewards join outcomes recorded elsewhere.
 	Rewards []*Rewards
+	// System is the system prompt of rollouts that record none, "" for none: a message
+	// before the others. {policy} in it stands for the policy that a tau2-bench file
+	// holds. Recorded calls and native rollouts keep what they have.
+	System string
 	// Stdin is what the path "-" reads; nil means os.Stdin.
 	Stdin io.Reader
 
@@ -106,13 +110,17 @@ type Reader struct {
 	groups  map[string]*indices
 	tasks   map[string][][16]byte // of a group name, in the order met
 	seen    map[[16]byte]rollout.Origin
-	calls   *callRun                        // being collected
-	events  *eventFiles                     // being collected
-	joined  map[*entry]string               // outcome → id of the rollout that took it
-	tau2    struct{ folder, domain string } // of the runs read last, a file each
-	tell    bool                            // failures passed over are yielded too
-	yield   func(*rollout.Rollout, error) bool
-	err     error // ends the stream
+	calls   *callRun          // being collected
+	events  *eventFiles       // being collected
+	joined  map[*entry]string // outcome → id of the rollout that took it
+	tau2    struct {
+		folder string
+		tau2Info
+	} // of the runs read last, a file each
+	unread unread // files of folders
+	tell   bool   // failures passed over are yielded too
+	yield  func(*rollout.Rollout, error) bool
+	err    error // ends the stream
 
 	next func() (*rollout.Rollout, error, bool)
 	stop func()
@@ -206,6 +214,7 @@ func (r *Reader) run(yield func(*rollout.Rollout, error) bool) {
 
 func (r *Reader) readAll() error {
 	defer r.unmatched()
+	defer r.unreadFiles()
 	names := strings.Join(r.paths, ", ")
 	if r.single != nil {
 		names = r.single.Name
@@ -390,11 +399,4 @@ func (j *job) finish() error {
 	f := j.fold
 	j.fold = nil
 	return f.finish()
-}
-
-func (r *Reader) ignore(path, why string) {
-	r.report.IgnoredCount++
-	if len(r.report.Ignored) < maxListed {
-		r.report.Ignored = append(r.report.Ignored, Ignored{path, why})
-	}
 }

@@ -49,7 +49,7 @@ var versions = []struct {
 			require.Equal(t, &rollout.Failure{Reason: "run_error", Detail: "boom"}, out[0].Failure)
 		}},
 	{"tau2-bench: all runs in one file, a user with tools, a greeting", `{"timestamp":"t","info":{"num_trials":1,"environment_info":{"domain_name":"retail"}},"tasks":[{"id":"0"}],"simulations":[{"id":"u","task_id":"0","trial":2,"reward_info":{"reward":1.0},"termination_reason":"user_stop","messages":[{"role":"assistant","content":"Hi","tool_calls":null,"turn_idx":0,"cost":0.0,"usage":null,"raw_data":null},{"role":"user","content":"q","turn_idx":1},{"role":"assistant","content":null,"tool_calls":[{"id":"c","name":"f","arguments":{"a":1.50},"requestor":"assistant"}],"usage":{"n":1}},{"id":"c","role":"tool","content":"o","requestor":"assistant","error":false},{"role":"user","content":null,"tool_calls":[{"id":"d","name":"g","arguments":{},"requestor":"user"}]},{"id":"d","role":"tool","content":"p","requestor":"user","error":false},{"role":"assistant","content":"bye","usage":{"n":1}}]},{"id":"w","task_id":"0","trial":3,"reward_info":null,"termination_reason":"infrastructure_error","messages":[]}]}`,
-		[]string{"tau-bench 0 completed: assistant=Hi user=q assistant~ tool=o assistant=bye | scripted sampled sampled | prompt_not_recorded user_tools", "tau-bench 0 failed: | | prompt_not_recorded"}, func(t *testing.T, out []*rollout.Rollout) {
+		[]string{"tau-bench 0 completed: assistant=Hi user=q assistant~ tool=o assistant=bye | scripted sampled sampled | prompt_not_recorded tools_not_recorded user_tools", "tau-bench 0 failed: | | prompt_not_recorded tools_not_recorded"}, func(t *testing.T, out []*rollout.Rollout) {
 			r := out[0]
 			require.Equal(t, "retail/task-0 2 u", fmt.Sprint(r.Group, " ", r.Index, " ", r.ID))
 			require.Equal(t, `{"a":1.50}`, r.Messages[2].ToolCalls[0].Arguments)
@@ -58,7 +58,7 @@ var versions = []struct {
 			require.Equal(t, "infrastructure_error", out[1].Failure.Reason)
 		}},
 	{"tau2-bench: a run in a file of its own, a bad one beside it", `{"id":"u","task_id":"0","trial":0,"termination_reason":"max_steps","reward_info":{"reward":0.0},"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","raw_data":{"message":{"reasoning_content":"h"}}},{"role":"tool","tool_messages":[{"id":"x","role":"tool","content":"o","requestor":"user"}]}]}`,
-		[]string{"tau-bench 0 truncated: user=q assistant=a | sampled | prompt_not_recorded user_tools"}, func(t *testing.T, out []*rollout.Rollout) {
+		[]string{"tau-bench 0 truncated: user=q assistant=a | sampled | prompt_not_recorded tools_not_recorded user_tools"}, func(t *testing.T, out []*rollout.Rollout) {
 			require.Equal(t, "h", out[0].Messages[1].Reasoning)
 		}},
 	{"ADP 1.2: observations of JSON", `{"id":"a","content":[{"class_":"json_observation","content":{"x":1.50,"y":[]},"source":"environment"},{"class_":"message_action","content":"a"}],"details":{}}`,

@@ -336,6 +336,9 @@ func (w *atifWriter) assistant(i int) error {
 			call.text("tool_call_id", firstWord(c.ID, fmt.Sprintf("call_%d_%d", i, k)))
 			call.text("function_name", c.Name)
 			arguments := []byte(c.Arguments)
+			if c.Arguments == "" || c.Arguments == "null" { // a call without any
+				arguments = []byte("{}")
+			}
 			var d jsonscan.Doc
 			if v, err := d.Parse(arguments, jsonscan.Options{}); err != nil || v.Kind() != jsonscan.Object {
 				w.lost = append(w.lost, lossNote("arguments", rollout.At(i), "the arguments of call %d are no object; their text is under the key \"text\"", k))

@@ -44,7 +44,7 @@ func TestImportReproducesTheKit(t *testing.T) {
 		got[m["id"].(string)] = m
 	}
 	want := decodeLines(t, b)
-	require.Len(t, want, 116)
+	require.Len(t, want, 124)
 	for _, w := range want {
 		id := w["id"].(string)
 		g := got[id]
