@@ -106,7 +106,9 @@ type Pipeline struct {
 	// scored, masked and written as such. The zero value leaves it open, and the
 	// sink says whether it takes them. One that records a failure is failed.
 	UnknownStatus rollout.Status
-	// Temperature stands for rollouts that do not record theirs; 0 = 1.
+	// Temperature stands for turns and rollouts that do not record theirs; 0 = 1. A
+	// row holds one: tokens of a sequence that were sampled at several make a row for
+	// each, in which the others are context.
 	Temperature float32
 	// PolicyVersion stands for turns that do not record theirs; nil leaves the
 	// column versions out where one does not.

@@ -30,7 +30,7 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got r
 	trains(&seq, turns)
 	s := rollout.Sample{
 		RolloutIndex: int(x.seen[r.ID].index), Reward: got.Total, OutcomeReward: got.Outcome,
-		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r),
+		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r, seq.LastTurn),
 		StepReward: stepReward(r, turns, &seq),
 	}
 	if !x.NoAdvantages {
@@ -44,16 +44,6 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got r
 		return s, err
 	}
 	return s, nil
-}
-
-func (x *run) temperature(r *rollout.Rollout) float32 {
-	switch {
-	case r.Temperature != nil:
-		return *r.Temperature
-	case x.Temperature > 0:
-		return x.Temperature
-	}
-	return 1
 }
 
 // finishReason is the recorded reason of the row's last turn, else what the

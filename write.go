@@ -231,7 +231,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		}
 		r = windowed
 	}
-	seqs, report, err := x.enc.EncodeReport(ctx, r)
+	seqs, report, err := x.sequences(ctx, r)
 	if err != nil {
 		res.err = err
 		return res

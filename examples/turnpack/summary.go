@@ -49,6 +49,7 @@ type summary struct {
 	Skipped       []skipLine     `json:"skipped,omitempty"`
 	Untrained     []skipLine     `json:"turns_with_unknown_context,omitempty"`
 	Unknown       int            `json:"unknown_context_turns"`
+	Incomplete    int            `json:"incomplete_turns"`
 	Joins         map[string]int `json:"joins,omitempty"`
 	Breaks        map[string]int `json:"breaks,omitempty"`
 	Segments      map[string]int `json:"tokens_by_segment,omitempty"`
@@ -106,6 +107,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	s.LeftOut = r.LeftOut
 	s.OutOf, s.OutOfAt = r.Reward.Excluded, skipLines(r.OutOfStatistics)
 	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
+	s.Incomplete = r.Encode.Incomplete
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
 	}
@@ -292,7 +294,14 @@ func (s *summary) table(w io.Writer) error {
 		}
 	}
 	if len(s.Untrained) > 0 {
-		row("turns left untrained", "%s of %s rollouts: what the model saw is not known, first of each", number(s.Unknown), number(len(s.Untrained)))
+		var why []string
+		if s.Unknown > 0 {
+			why = append(why, number(s.Unknown)+": what the model saw is not known")
+		}
+		if s.Incomplete > 0 {
+			why = append(why, number(s.Incomplete)+": the record is not what was sampled (ids, log probabilities and usage differ)")
+		}
+		row("turns left untrained", "%s; first of each rollout", strings.Join(why, "; "))
 		list(s.Untrained, len(s.Untrained), 3) // they say the same
 	}
 	if s.LeftOut > 0 {

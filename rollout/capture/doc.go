@@ -12,6 +12,12 @@
 //   - OpenHands token events, instrumented vLLM: prompt_token_ids, response_token_ids
 //   - ATIF: metrics.prompt_token_ids, completion_token_ids, logprobs
 //
+// The ids are compared with the engine's usage (prompt_tokens, completion_tokens,
+// input_tokens, output_tokens of a response, of meta_info or of a metrics record):
+// vLLM drops ids in some streams with tool parsers, and what is left is not what was
+// sampled ([Tokens].Incomplete). SGLang's weight_version, in meta_info or metadata,
+// is the policy version; output_versions has one for each token.
+//
 // Fields that are present but empty count as absent and are reported, since
 // "has the key" is not "has tokens". Nothing here touches a network.
 package capture

@@ -18,8 +18,10 @@ import (
 // reply that later requests repeat stays the one sampled message it was. So
 // condensed, edited and forked histories keep what the model saw.
 //
-// Identity, tools and settings are those of the first call. It returns a
-// KindInput error when a rollout is not one call.
+// Identity, tools and template variables are those of the first call. Each turn
+// keeps the settings it was sampled with; where temperatures differ the rollout has
+// none, and a note says so. It returns a KindInput error when a rollout is not one
+// call.
 func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 	if len(calls) == 0 {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "no calls to join")
@@ -39,6 +41,7 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 		}
 		t := c.Turns[0]
 		t.Step = i
+		t.Sampling = ownSampling(c)
 		t.Context.Unknown = t.Context.Unknown || j.foreign(t.ID, c)
 		prompt, err := c.PromptTokens(nil, 0)
 		if err != nil {
@@ -51,6 +54,7 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 			out.Notes = append(out.Notes, n)
 		}
 	}
+	settleSampling(&out)
 	last := calls[len(calls)-1]
 	out.Outcome, out.Status, out.ExitStatus = last.Outcome, last.Status, last.ExitStatus
 	return &out, nil

@@ -84,6 +84,7 @@ func (j *job) emit(r *rollout.Rollout) error {
 	if here.Format != "native" {
 		if !j.joined {
 			compact(r.Turns)
+			settleSampling(r)
 		}
 		promptless(r)
 		if err := j.givenSystem(r); err != nil {
@@ -117,6 +118,11 @@ func (j *job) emit(r *rollout.Rollout) error {
 	}
 	rd.report.Rollouts++
 	rd.report.Formats[here.Format]++
+	for i := range r.Turns {
+		if r.Turns[i].Incomplete != "" {
+			rd.report.Incomplete++
+		}
+	}
 	if !rd.yield(r, nil) {
 		return errStop
 	}

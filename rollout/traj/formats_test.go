@@ -157,7 +157,7 @@ var fixtures = []struct {
 			require.Equal(t, []rollout.TokenID{3}, r.Turns[1].Output)
 			require.Equal(t, rollout.StatusTruncated, r.Status)
 			require.Equal(t, "judge_failed", r.Failure.Detail)
-			require.Equal(t, "no_output other_agents masked_by_framework", codes(r))
+			require.Equal(t, "no_output other_agents masked_by_framework sampling_differs", codes(r))
 			require.NoError(t, r.Validate())
 		}},
 	{"openhands sdk: actions of one response, orphans, condensation", "e.jsonl", `{"id":"e1","source":"agent","kind":"SystemPromptEvent","system_prompt":{"type":"text","text":"s"},"tools":[{"type":"function"}]}
@@ -312,7 +312,6 @@ func TestFaultsAreLocated(t *testing.T) {
 		{"a history that is no list", "x.jsonl", `{"instance_id":"i","instruction":"t","metadata":{},"history":"gone"}`, "x.jsonl:1, /history"},
 		{"a block that is none", "x.json", `{"request":{"messages":[{"role":"user","content":[null]}]},"response":{"role":"assistant","content":[]}}`, "x.json:1, message 0, /content"},
 		{"a filtered reply", "x.json", `{"request":{"messages":[]},"response":{"choices":[{"finish_reason":"content_filter"}]}}`, "x.json:1, message 0, /response/choices"},
-		{"log probabilities of another length", "x.json", `{"schema_version":"ATIF-v1.5","agent":{},"steps":[{"step_id":1,"source":"agent","message":"a","metrics":{"completion_token_ids":[1,2],"logprobs":[-1]}}]}`, "x.json:1, message 0, logprobs"},
 		{"a step from nowhere", "x.json", `{"schema_version":"ATIF-v1.5","agent":{},"steps":[{"step_id":1,"source":"robot","message":"a"}]}`, "x.json:1, message 0, /source"},
 		{"a speaker without a role", "x.jsonl", `{"conversations":[{"from":"narrator","value":"x"}]}`, "x.jsonl:1, message 0, /from"},
 		{"an unknown class", "x.jsonl", `{"id":"a","content":[{"class_":"dance"}]}`, "x.jsonl:1, message 0, /class_"},

@@ -186,13 +186,13 @@ func TestInspectSettings(t *testing.T) {
 	event := func(reply, input, tool, config string) string {
 		return `{"event":"model","input":[` + input + `],"tools":[{"name":"` + tool + `","parameters":{}}],"config":{` + config + `},"output":{"choices":[{"message":` + reply + `}]}}`
 	}
-	const off, on = `"temperature":0.5,"extra_body":{"chat_template_kwargs":{"enable_thinking":false}}`, `"extra_body":{"chat_template_kwargs":{"enable_thinking":true}}`
+	const off, on = `"temperature":0.5,"extra_body":{"chat_template_kwargs":{"enable_thinking":false}}`, `"temperature":0.5,"extra_body":{"chat_template_kwargs":{"enable_thinking":true}}`
 	for _, c := range []struct {
 		reason, first, tool, config, note string
 	}{
 		{"the same", ``, "f", off, ""},
 		{"other variables", ``, "f", on, "template_kwargs_differ"},
-		{"none", ``, "f", ``, "template_kwargs_differ"},
+		{"none", ``, "f", ``, "template_kwargs_differ sampling_differs"},
 		{"other tools", ``, "g", off, "tools_differ"},
 		{"a grader before", event(`{"id":"x","role":"assistant","content":"C"}`, q, "grade", on) + `,`, "f", off, ""},
 	} {
@@ -200,7 +200,7 @@ func TestInspectSettings(t *testing.T) {
 			c.first+event(a1, q, "f", off)+`,`+event(a2, q+`,`+a1+`,`+o1, c.tool, c.config)+`]}`))
 		require.NoError(t, r.Validate(), c.reason)
 		require.Equal(t, `false`, string(r.TemplateKwargs["enable_thinking"]), c.reason)
-		require.Equal(t, float32(0.5), *r.Temperature, c.reason)
+		require.Equal(t, float32(0.5), *r.TemperatureAt(0), c.reason)
 		require.Contains(t, string(r.Tools[0]), `"f"`, c.reason)
 		require.False(t, r.Turns[0].Context.Unknown, c.reason)
 		require.Equal(t, c.note != "", r.Turns[1].Context.Unknown, c.reason)

@@ -88,14 +88,13 @@ func (x *inspectRun) turnOf(e value) (*rollout.Turn, value) {
 // call gives turn t its event; made is what the call was given beside messages.
 func (x *inspectRun) call(e value, t *rollout.Turn, choice value, made *rollout.Rollout) error {
 	t.FinishReason = choice.Get("stop_reason").String()
+	t.Sampling = samplingOf(e.Get("config"))
 	response := e.Path("call", "response")
 	if response.Kind() != jsonscan.Object {
 		response = e.Get("output") // has no ids of tokens
 	}
 	t.ID = firstWord(response.Get("id").String(), e.Path("output", "response_id").String())
-	if err := x.j.capture(t, response, t.Message); err != nil {
-		return err
-	}
+	x.j.capture(t, response, t.Message)
 	input, whole := x.input(e)
 	if !whole {
 		t.Context = rollout.Context{Unknown: true}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/rollout/capture"
 )
 
 // mini-swe-agent writes three generations of *.traj.json: v0 is a bare list of
@@ -121,9 +120,7 @@ func (j *job) miniMessage(r *rollout.Rollout, v value, i int) error {
 		turn.ID = response.Get("id").String()
 		turn.FinishReason = firstWord(firstChoice(response).Get("finish_reason").String(), responseEnd(response))
 		turn.StopString = stopString(firstChoice(response))
-		if err := j.capture(&turn, response, i); err != nil {
-			return err
-		}
+		j.capture(&turn, response, i)
 		r.Turns = append(r.Turns, turn)
 	}
 	r.Messages = append(r.Messages, m)
@@ -146,48 +143,4 @@ func reasoningOf(m value) string {
 		}
 	}
 	return ""
-}
-
-// capture takes over the token fields of v. Prompts are kept in full until
-// emit compacts them.
-func (j *job) capture(t *rollout.Turn, v value, message int) error {
-	return j.captureChoice(t, v, 0, message)
-}
-
-// captureChoice is capture for choice k of a response.
-func (j *job) captureChoice(t *rollout.Turn, v value, k, message int) error {
-	if v.Kind() != jsonscan.Object {
-		return nil
-	}
-	tok, err := capture.FromChoice(v, k)
-	if err != nil {
-		e := err.(*rollout.Error)
-		w := j.where
-		w.Message, w.Field = rollout.At(message), e.Where.Field
-		return &rollout.Error{Kind: e.Kind, Where: w, Msg: e.Msg}
-	}
-	j.take(t, tok, message)
-	return nil
-}
-
-// take moves token fields into a turn and notes what cannot be used.
-func (j *job) take(t *rollout.Turn, tok capture.Tokens, message int) {
-	at := rollout.At(message)
-	if tok.FinishReason != "" {
-		t.FinishReason = tok.FinishReason
-	}
-	if tok.Present && tok.Prompt == nil && tok.Output == nil && tok.Logprobs == nil {
-		j.note("empty_tokens", at, "the token fields are present and empty; taken as absent")
-		return
-	}
-	if tok.Clamped > 0 {
-		j.note("logprob_clamped", at, "%d log probabilities above 0 by rounding were set to 0", tok.Clamped)
-	}
-	t.Prompt = rollout.PromptIDs{Add: tok.Prompt}
-	t.Output = tok.Output
-	if tok.Output != nil {
-		t.Logprobs = tok.Logprobs
-	} else if tok.Logprobs != nil {
-		j.note("logprobs_without_ids", at, "%d log probabilities without token ids cannot be used", len(tok.Logprobs))
-	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/rollout/capture"
 )
 
 // NeMo-Gym writes one JSON object per rollout: responses_create_params (the
@@ -68,11 +67,7 @@ func (x *itemRun) add(item value) error {
 		x.j.note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", kind)
 		return nil
 	}
-	tok, err := capture.FromValue(item)
-	if err != nil {
-		e := err.(*rollout.Error)
-		return x.j.fail(rollout.At(i), e.Where.Field, "%s", e.Msg)
-	}
+	tok := tokensOf(item, 0)
 	if !x.open || rank < x.rank || rank == 1 && x.rank == 1 || tok.Present && x.tokens {
 		x.begin()
 	}
@@ -166,6 +161,12 @@ func (j *job) nemoCall(params, response value) (*rollout.Rollout, error) {
 	lastEnded(r, response.Path("incomplete_details", "reason").String())
 	r.Tools = functionTools(params.Get("tools"))
 	r.Temperature = temperature(params.Get("temperature"))
+	for i := range r.Turns {
+		r.Turns[i].Sampling = samplingOf(params)
+	}
+	if len(r.Turns) == 1 { // of several calls usage is a sum, if it is one
+		x.j.counted(&r.Turns[0], response)
+	}
 	return r, j.templateKwargs(r, params)
 }
 

@@ -93,9 +93,7 @@ func readChat(j *job, v value) error {
 			r.ID += "/" + identifier(v.Get("run_id"))
 		}
 	}
-	if err := j.captureMessages(r, list, at); err != nil {
-		return err
-	}
+	j.captureMessages(r, list, at)
 	for _, key := range []string{"resolved", "verified"} {
 		if b := j.resolved(v.Get(key)); r.Outcome.Resolved == nil {
 			r.Outcome.Resolved = b
@@ -230,9 +228,7 @@ func (j *job) captureMessages(r *rollout.Rollout, list value, at []int) error {
 		if r.Turns[next].Message != at[i] {
 			continue
 		}
-		if err := j.capture(&r.Turns[next], m, at[i]); err != nil {
-			return err
-		}
+		j.capture(&r.Turns[next], m, at[i])
 		next++
 	}
 	return nil

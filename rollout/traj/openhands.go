@@ -232,9 +232,7 @@ func (x *eventRun) action(v value) (int, error) {
 		m.Role = rollout.RoleAssistant
 		choice := firstChoice(response)
 		t := rollout.Turn{ID: id, FinishReason: choice.Get("finish_reason").String(), StopString: stopString(choice)}
-		if err := x.j.capture(&t, response, i); err != nil {
-			return i, err
-		}
+		x.j.capture(&t, response, i)
 		x.responses[id] = i
 		if v.Get("action").Is("finish") { // has no result, and is shown as a text later
 			said := rollout.Message{Role: m.Role, Content: m.Content, Sampled: rollout.SampledByPolicy}

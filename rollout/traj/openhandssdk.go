@@ -205,7 +205,8 @@ func (x *sdkRun) tokens(v value) error {
 	if t.Output != nil {
 		return nil
 	}
-	return x.j.capture(t, v, t.Message)
+	x.j.capture(t, v, t.Message)
+	return nil
 }
 
 func (x *sdkRun) turn(m rollout.Message, v value) {

@@ -10,6 +10,9 @@ type Report struct {
 	Files    int            // files and archive members looked at
 	Rollouts int            // rollouts returned
 	Formats  map[string]int // rollouts by format
+	// Incomplete counts the turns of those whose recorded tokens are not what was
+	// sampled (rollout.Turn.Incomplete).
+	Incomplete int
 	// Skipped counts failures passed over; Errors lists the first 1,000.
 	Skipped int
 	Errors  []error

@@ -125,10 +125,8 @@ func (j *job) choice(c *completion, choice value, k int) (*rollout.Rollout, erro
 	m.Sampled = rollout.SampledByPolicy
 	r.Messages = append(r.Messages, m)
 	r.ExitStatus = choice.Get("finish_reason").String()
-	t := rollout.Turn{ID: c.id, Message: i, FinishReason: r.ExitStatus, StopString: stopString(choice)}
-	if err := j.captureChoice(&t, c.response, k, i); err != nil {
-		return nil, err
-	}
+	t := rollout.Turn{ID: c.id, Message: i, FinishReason: r.ExitStatus, StopString: stopString(choice), Sampling: samplingOf(c.params)}
+	j.captureChoice(&t, c.response, k, i)
 	goesOn, _ := c.params.Get("continue_final_message").Bool()
 	j.continued(&t, goesOn)
 	r.Turns = []rollout.Turn{t}
@@ -233,11 +231,9 @@ func (j *job) responsesCall(params, settings, response value) error {
 	m.Sampled = rollout.SampledByPolicy
 	r.Messages = append(r.Messages, m)
 	r.ExitStatus = response.Get("status").String()
-	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: responseEnd(response)}
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: responseEnd(response), Sampling: samplingOf(settings)}
 	t.Context.Unknown = !params.Get("previous_response_id").IsNull()
-	if err := j.capture(&t, response, i); err != nil {
-		return err
-	}
+	j.capture(&t, response, i)
 	r.Turns = []rollout.Turn{t}
 	r.Status = responseStatus(r.ExitStatus)
 	if x := response.Get("model"); !x.IsNull() {
@@ -271,7 +267,8 @@ func readAnthropic(j *job, v value) error {
 	r.Messages[i].Sampled = rollout.SampledByPolicy
 	r.ExitStatus = a.Get("stop_reason").String()
 	r.Status = statusOf(r.ExitStatus)
-	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus, StopString: a.Get("stop_sequence").String()}
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus, StopString: a.Get("stop_sequence").String(), Sampling: samplingOf(q)}
+	j.capture(&t, a, i)
 	if i > 0 {
 		j.continued(&t, r.Messages[i-1].Role == rollout.RoleAssistant) // always so in this API
 	}

@@ -1,6 +1,9 @@
-package capture
+// Package callrecord reads the token fields of one recorded model call out of a
+// parsed JSON value. Package capture is its public face.
+package callrecord
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -9,55 +12,52 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Tokens is what one model call recorded. The slices are the caller's.
+// Tokens is capture.Tokens, where the fields are told.
 type Tokens struct {
-	// Present is true when any token field was there, empty ones included.
-	Present bool
-	Prompt  []rollout.TokenID // full prompt, nil when not recorded or empty
-	Output  []rollout.TokenID // sampled ids, nil when not recorded or empty
-	// Logprobs are natural logs, one per sampled token. They may be recorded
-	// without Output; otherwise the lengths are equal.
+	Present      bool
+	Prompt       []rollout.TokenID
+	Output       []rollout.TokenID
 	Logprobs     []float32
-	FinishReason string // of the engine, "" unknown
-	// Clamped counts log probabilities above 0 by rounding (at most 1e-3), which
-	// were set to 0.
-	Clamped int
+	FinishReason string
+	Clamped      int
+	PromptCount  *int
+	OutputCount  *int
+	Incomplete   string
+	Version      *int32
+	Versions     []rollout.VersionRun
+	OtherVersion string
 }
 
 // maxRounding is how far above 0 a log probability may be by rounding.
 const maxRounding = 1e-3
 
-// Decode reads the token fields of one recorded object: a whole response of an
-// engine, a choice, a message, an item or a metrics record. Absent fields give
-// zero Tokens and no error; ids that are not integers, log probabilities that
-// are not finite numbers of at most 0, and columns of unequal length are KindInput
-// errors with the field.
-func Decode(raw []byte) (Tokens, error) {
-	var d jsonscan.Doc
-	v, err := d.Parse(raw, jsonscan.Options{NonFinite: true})
-	if err != nil {
-		return Tokens{}, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the token record is not JSON: %w", err)
-	}
-	return FromValue(v)
-}
-
-// FromValue is Decode for a value that is already parsed.
-func FromValue(v jsonscan.Value) (Tokens, error) { return FromChoice(v, 0) }
-
-// FromChoice is FromValue for choice k of a response with several, numbered from 0
-// as they stand there. What the response says of its sampled tokens without naming
-// a choice is that of choice 0.
-func FromChoice(v jsonscan.Value, k int) (Tokens, error) {
+// Read reads what v says of choice k of a response, numbered from 0 as they stand
+// there. What the response says of its sampled tokens without naming a choice is
+// that of choice 0.
+func Read(v jsonscan.Value, k int) (Tokens, error) {
 	r := reader{choice: k}
 	if v.Kind() != jsonscan.Object {
 		return r.t, nil
 	}
+	r.count.add(v)
+	r.count.add(v.Get("usage"))
+	r.weights(v)
+	r.weights(v.Get("metadata")) // SGLang's chat
 	choice := jsonscan.Value{}
 	for i, c := range v.Get("choices").Items() {
 		if i == k {
 			choice = c
 			break
 		}
+	}
+	for _, o := range []jsonscan.Value{v.Get("meta_info"), choice, choice.Get("meta_info")} {
+		r.weights(o)
+	}
+	if v.Get("choices").Len() > 1 {
+		r.others = v.Get("choices")
+	} else {
+		r.count.add(v.Get("meta_info"))
+		r.count.add(choice.Get("meta_info"))
 	}
 	if k > 0 {
 		r.shared(v)
@@ -104,7 +104,126 @@ func (r *reader) listed(m jsonscan.Value) (own jsonscan.Value, ok bool) {
 	return own, false
 }
 
+// Count is how many tokens an engine counted; nil where it did not.
+type Count struct {
+	Prompt, Output *int
+	cached         int // of the prompt, counted apart by the Messages API
+}
+
+// CountOf reads usage under the names of the chat, Responses and Messages APIs and
+// of SGLang. 0 is no count.
+func CountOf(usage jsonscan.Value) (c Count) {
+	c.add(usage)
+	return c
+}
+
+func (c *Count) add(v jsonscan.Value) {
+	count := func(to **int, keys ...string) {
+		for _, key := range keys {
+			if n, ok := v.Get(key).Int(); ok && n > 0 && *to == nil {
+				*to = &n
+			}
+		}
+	}
+	count(&c.Prompt, "prompt_tokens", "input_tokens")
+	count(&c.Output, "completion_tokens", "output_tokens")
+	for _, key := range []string{"cache_creation_input_tokens", "cache_read_input_tokens"} {
+		if n, ok := v.Get(key).Int(); ok && n > 0 {
+			c.cached += n
+		}
+	}
+}
+
+// Differ says where ids are not what the engine counted, "" where they are or were
+// not recorded. A recorded prompt without the reply's ids is a difference.
+func (c Count) Differ(prompt, output []rollout.TokenID) string {
+	return c.differ(len(prompt), len(output), output != nil || prompt != nil, "")
+}
+
+func (c Count) differ(prompt, output int, recorded bool, of string) string {
+	var why []string
+	if n := c.Prompt; n != nil && prompt > 0 && *n != prompt && *n+c.cached != prompt {
+		why = append(why, fmt.Sprintf("usage counts %d prompt tokens, %d ids are recorded", *n, prompt))
+	}
+	if n := c.Output; n != nil && recorded && *n != output {
+		why = append(why, fmt.Sprintf("usage counts %d completion tokens%s, %d ids are recorded", *n, of, output))
+	}
+	return strings.Join(why, "; ")
+}
+
+// weights reads the version of the weights: one, or one for each token.
+func (r *reader) weights(v jsonscan.Value) {
+	if x := v.Get("weight_version"); r.t.Version == nil && !x.IsNull() {
+		word := x.String()
+		if x.Kind() == jsonscan.Number {
+			word = string(x.Raw())
+		}
+		if n, err := strconv.ParseInt(word, 10, 32); err == nil && n >= 0 {
+			r.t.Version = new(int32(n))
+		} else if word != "default" { // SGLang's, where none was set
+			r.t.OtherVersion = word
+		}
+	}
+	if list := v.Get("output_versions"); r.versions == nil && list.Kind() == jsonscan.Array {
+		r.versions, _, _ = list.AppendInt32(nil)
+		if len(r.versions) != list.Len() {
+			r.fail("output_versions", "found entries that are no integers")
+		}
+	}
+}
+
+// runs makes runs of one version for each token.
+func (r *reader) runs() {
+	if len(r.versions) == 0 || r.t.Output == nil {
+		return
+	}
+	if len(r.versions) != len(r.t.Output) {
+		r.fail("output_versions", "found %d versions for %d sampled ids", len(r.versions), len(r.t.Output))
+		return
+	}
+	r.t.Version, r.t.Versions = nil, nil
+	for i, v := range r.versions {
+		if v < 0 {
+			r.t.Version, r.t.Versions = nil, nil // of prompts and tokens nobody sampled
+			return
+		}
+		if i == 0 || v != r.versions[i-1] {
+			r.t.Versions = append(r.t.Versions, rollout.VersionRun{From: i, Version: v})
+		}
+	}
+	r.t.Version = new(r.versions[0])
+	if len(r.t.Versions) == 1 {
+		r.t.Versions = nil
+	}
+}
+
+// compare compares the ids with what the engine counted: of several choices their
+// sum.
+func (r *reader) compare() {
+	have, recorded, of := len(r.t.Output), r.t.Output != nil || r.t.Prompt != nil, ""
+	for i, c := range r.others.Items() {
+		of = " for all choices"
+		if i == r.choice {
+			continue
+		}
+		o := reader{choice: i}
+		for _, v := range []jsonscan.Value{c, c.Get("message"), c.Get("meta_info"), c.Get("provider_specific_fields"), c.Path("message", "provider_specific_fields")} {
+			o.object(v)
+		}
+		if o.t.Output == nil {
+			recorded = false // so the sum is not
+		}
+		have += len(o.t.Output)
+	}
+	r.t.PromptCount, r.t.OutputCount = r.count.Prompt, r.count.Output
+	r.t.Incomplete = r.count.differ(len(r.t.Prompt), have, recorded, of)
+}
+
 func (r *reader) done() (Tokens, error) {
+	if r.err == nil {
+		r.runs()
+		r.compare()
+	}
 	if r.err == nil && r.t.Output != nil && r.t.Logprobs != nil && len(r.t.Output) != len(r.t.Logprobs) {
 		r.fail("logprobs", "found %d log probabilities for %d sampled ids", len(r.t.Logprobs), len(r.t.Output))
 	}
@@ -112,9 +231,12 @@ func (r *reader) done() (Tokens, error) {
 }
 
 type reader struct {
-	choice int
-	t      Tokens
-	err    error
+	choice   int
+	others   jsonscan.Value // the choices, of several
+	count    Count
+	versions []int32 // of each token
+	t        Tokens
+	err      error
 }
 
 func (r *reader) fail(field, format string, args ...any) {
