@@ -26,8 +26,10 @@ type localEnv struct {
 	timeout  time.Duration // of one run of the script or the parser
 }
 
-func inProcesses(a ssr.Artifact) ssr.Env {
-	return &localEnv{files: repository(), artifact: a, shell: []string{"sh"}, parser: []string{"sh"}, timeout: 90 * time.Second}
+func inProcesses(a ssr.Artifact) ssr.Env { return newLocalEnv(repository(), a) }
+
+func newLocalEnv(files patch.Tree, a ssr.Artifact) *localEnv {
+	return &localEnv{files: files, artifact: a, shell: []string{"sh"}, parser: []string{"sh"}, timeout: 90 * time.Second}
 }
 
 // HasFile looks the path up in the repository.
@@ -53,10 +55,11 @@ func (l *localEnv) Run(ctx context.Context, state ssr.State) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	repo := filepath.Join(dir, "repo")
-	if err := writeTree(repo, tree); err != nil {
+	if err := tree.WriteDir(repo); err != nil {
 		return "", err
 	}
-	if err := writeTree(dir, patch.Tree{"test_script.sh": l.artifact.TestScript, "test_parser": l.artifact.TestParser}); err != nil {
+	programs := patch.Files(map[string]string{"test_script.sh": l.artifact.TestScript, "test_parser": l.artifact.TestParser})
+	if err := programs.WriteDir(dir); err != nil {
 		return "", err
 	}
 	output, err := l.process(ctx, repo, l.shell, filepath.Join(dir, "test_script.sh"), nil)
@@ -65,19 +68,6 @@ func (l *localEnv) Run(ctx context.Context, state ssr.State) (string, error) {
 	}
 	output, err = l.process(ctx, dir, l.parser, filepath.Join(dir, "test_parser"), output)
 	return string(output), err
-}
-
-func writeTree(root string, tree patch.Tree) error {
-	for name, content := range tree {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (l *localEnv) process(ctx context.Context, dir string, command []string, file string, stdin []byte) ([]byte, error) {

@@ -12,14 +12,14 @@ import (
 // repository is a calculator whose tests look for the right line in a file, so
 // that a shell and a few lines of Go can both run them.
 func repository() patch.Tree {
-	return patch.Tree{
+	return patch.Files(map[string]string{
 		"lib/add.sh":        "add() {\n  echo $(($1 + $2))\n}\n",
 		"lib/sub.sh":        "sub() {\n  echo $(($1 - $2))\n}\n",
 		"lib/mul.sh":        "mul() {\n  echo $(($1 * $2))\n}\n",
 		"tests/test_add.sh": "grep -qF '$1 + $2' lib/add.sh\n",
 		"tests/test_sub.sh": "grep -qF '$1 - $2' lib/sub.sh\n",
 		"tests/test_mul.sh": "grep -qF '$1 * $2' lib/mul.sh\n",
-	}
+	})
 }
 
 const testScript = `for t in tests/*.sh; do
@@ -98,13 +98,13 @@ func inMemory(a ssr.Artifact) ssr.Env {
 // runGreps plays test script and parser: a test is one grep for a fixed text.
 func runGreps(_ context.Context, tree patch.Tree) (string, error) {
 	results := map[string]string{}
-	for name, body := range tree {
+	for name, file := range tree {
 		if !strings.HasPrefix(name, "tests/") {
 			continue
 		}
 		results[name] = "failed"
-		pattern, file, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(body, "grep -qF '"), "\n"), "' ")
-		if ok && strings.Contains(tree[file], pattern) {
+		pattern, of, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(file.Content, "grep -qF '"), "\n"), "' ")
+		if ok && strings.Contains(tree[of].Content, pattern) {
 			results[name] = "passed"
 		}
 	}

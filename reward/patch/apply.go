@@ -9,6 +9,8 @@ import (
 	"hash"
 	"maps"
 	"math"
+	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -17,14 +19,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Tree is a repository in memory: slash-separated path → content. Every verb
-// that takes one leaves it as it is.
-type Tree map[string]string
-
 // Apply returns tree with the patch applied. All or nothing: any file that is
 // missing, any hunk without a place is an error of kind input that names both.
 // Renames and copies read the tree as it was, whatever else the patch does to
 // their source; several changes of one file follow one another.
+//
+// A patch that names no mode leaves a file's own, and adds regular files. As in git a
+// patch for an executable applies to a file that is none, but one for a link does not
+// apply to a file.
 func (p *Patch) Apply(tree Tree) (Tree, error) {
 	w := work{before: tree, leaving: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
 	changes := p.Changes()
@@ -46,6 +48,9 @@ func (p *Patch) Apply(tree Tree) (Tree, error) {
 		delete(next, name)
 	}
 	maps.Copy(next, w.written)
+	if err := w.collide(next); err != nil {
+		return nil, err
+	}
 	return next, nil
 }
 
@@ -57,15 +62,60 @@ type work struct {
 	written Tree
 }
 
-// source is the content that a change starts from.
-func (w *work) source(c Change) (content string, exists bool) {
-	if c.Kind != Rename && c.Kind != Copy {
-		if content, exists = w.written[c.Old]; exists || w.removed[c.Old] {
-			return content, exists
+// collide refuses a tree in which what was written is below a file or a link, or is a
+// directory.
+func (w *work) collide(next Tree) error {
+	if len(w.written) == 0 {
+		return nil
+	}
+	dirs := map[string]bool{}
+	for name := range next {
+		for dir := path.Dir(name); dir != "." && !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
 		}
 	}
-	content, exists = w.before[c.Old]
-	return content, exists
+	for _, name := range slices.Sorted(maps.Keys(w.written)) {
+		if dirs[name] {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "the patch makes a file where the repository has a directory")
+		}
+		if err := next.checkPath(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source is the file that a change starts from.
+func (w *work) source(c Change) (f File, exists bool) {
+	if c.Kind != Rename && c.Kind != Copy {
+		if f, exists = w.written[c.Old]; exists || w.removed[c.Old] {
+			return f, exists
+		}
+	}
+	f, exists = w.before[c.Old]
+	return f, exists
+}
+
+// modes are what a patch says of a file's mode; ok is false where it says nothing.
+type modes struct {
+	before, after     Mode
+	hasBefore, hasNew bool
+}
+
+func modesOf(f *gitdiff.File) (m modes, err error) {
+	for _, x := range []struct {
+		mode os.FileMode
+		to   *Mode
+		has  *bool
+	}{{f.OldMode, &m.before, &m.hasBefore}, {f.NewMode, &m.after, &m.hasNew}} {
+		if x.mode == 0 {
+			continue
+		}
+		if *x.to, *x.has = modeOf(x.mode); !*x.has {
+			return m, fmt.Errorf("the mode %o is not one of a file or a link", x.mode)
+		}
+	}
+	return m, nil
 }
 
 // taken reports whether a change cannot make a file of that name.
@@ -80,9 +130,16 @@ func (w *work) apply(f *gitdiff.File, c Change) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: c.Path()}, format, args...).
 			WithFix("make the patch against the same commit")
 	}
-	before, exists := "", false
+	m, err := modesOf(f)
+	if err != nil {
+		return fail("%w", err)
+	}
+	before, exists := File{}, false
 	if c.Kind != Add {
 		before, exists = w.source(c)
+	}
+	if exists && m.hasBefore && (m.before == Link) != (before.Mode == Link) {
+		return fail("the patch is for a file of mode %s, found mode %s", m.before, before.Mode)
 	}
 	switch {
 	case c.Kind == Add:
@@ -97,20 +154,22 @@ func (w *work) apply(f *gitdiff.File, c Change) error {
 		}
 	}
 	after := before
-	var err error
+	if m.hasNew {
+		after.Mode = m.after
+	}
 	switch {
 	case f.IsBinary && f.BinaryFragment == nil:
 		return fail("binary change without data")
 	case f.IsBinary:
-		after, err = applyBinary(before, f)
+		after.Content, err = applyBinary(before.Content, f)
 	default:
-		after, err = applyText(before, f.TextFragments)
+		after.Content, err = applyText(before.Content, f.TextFragments)
 	}
 	if err != nil {
 		return fail("%w", err)
 	}
 	if c.Kind == Delete {
-		if after != "" {
+		if after.Content != "" {
 			return fail("the patch deletes a file of which lines are left")
 		}
 		delete(w.written, c.Old)

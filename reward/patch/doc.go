@@ -3,7 +3,7 @@
 // repository on disk:
 //
 //	p, err := patch.Parse(text)            // git or plain unified diff
-//	next, err := p.Apply(tree)             // tree: path → content, unchanged
+//	next, err := p.Apply(tree)             // tree: path → content and mode, unchanged
 //	p.Touched()                            // every path it reads or writes
 //	p.Reverse()                            // undoes it
 //
@@ -11,6 +11,7 @@
 // the rules of `git apply` without options: every hunk must match exactly, but
 // may have moved. (Where git matches a last line without line end against the
 // beginning of a longer text and glues lines together, this package refuses.)
-// Nothing runs and nothing is written. Time is bounded by hunks × lines of the
+// Modes and symbolic links are part of a tree. Nothing runs, and nothing is written but
+// by Tree.WriteDir. Time is bounded by hunks × lines of the
 // file.
 package patch

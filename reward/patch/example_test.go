@@ -7,7 +7,7 @@ import (
 )
 
 func ExampleCheck() {
-	tree := patch.Tree{"calc.py": "def add(a, b):\n    return a - b\n"}
+	tree := patch.Files(map[string]string{"calc.py": "def add(a, b):\n    return a - b\n"})
 	report := patch.Check(`--- a/calc.py
 +++ b/calc.py
 @@ -1,2 +1,2 @@
@@ -22,7 +22,7 @@ func ExampleCheck() {
 func ExamplePatch_Reverse() {
 	p, _ := patch.Parse("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
 	back, _ := p.Reverse()
-	tree, _ := back.Apply(patch.Tree{"x": "new\n"})
-	fmt.Printf("%q\n", tree["x"])
+	tree, _ := back.Apply(patch.Files(map[string]string{"x": "new\n"}))
+	fmt.Printf("%q\n", tree["x"].Content)
 	// Output: "old\n"
 }

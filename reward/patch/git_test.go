@@ -83,14 +83,14 @@ func TestAgainstGit(t *testing.T) {
 
 		p, err := patch.Parse(diff)
 		require.NoError(t, err, "seed %d\n%s", seed, diff)
-		got, err := p.Apply(patch.Tree{"f": target})
+		got, err := p.Apply(patch.Files(files{"f": target}))
 		if gitErr != nil {
 			require.Error(t, err, "seed %d: git refuses\n%s\nfor %q", seed, diff, target)
 			refused++
 			continue
 		}
 		require.NoError(t, err, "seed %d: git applies\n%s\nto %q", seed, diff, target)
-		require.Equal(t, string(want), got["f"], "seed %d\n%s\nto %q", seed, diff, target)
+		require.Equal(t, string(want), got["f"].Content, "seed %d\n%s\nto %q", seed, diff, target)
 		applied++
 	}
 	require.Greater(t, applied, 10, "seed %d", seed)

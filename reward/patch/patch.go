@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -226,6 +227,9 @@ type Edit struct {
 	Path    string // as in Change.Path
 	Deleted []string
 	Added   []string // lines, white space trimmed at both ends
+	// Mode says how the mode changes, as in "100644 100755", and what a new file is that
+	// is not regular, as in "100755"; else "".
+	Mode string
 }
 
 // Edits lists the changed lines of every file, in the order of the patch. A
@@ -246,6 +250,15 @@ func (p *Patch) Edits() []Edit {
 		}
 		if b := p.files[i].BinaryFragment; b != nil {
 			e.Added = append(e.Added, "binary "+string(b.RawData))
+		}
+		m, err := modesOf(p.files[i])
+		switch {
+		case err != nil:
+			e.Mode = fmt.Sprintf("%o %o", p.files[i].OldMode, p.files[i].NewMode)
+		case c.Kind == Add && m.after != Regular:
+			e.Mode = m.after.String()
+		case c.Kind != Add && c.Kind != Delete && m.hasNew && m.before != m.after:
+			e.Mode = m.before.String() + " " + m.after.String()
 		}
 		edits[i] = e
 	}

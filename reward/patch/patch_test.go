@@ -12,6 +12,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
+// files are contents by path.
+type files = map[string]string
+
 const modify = `diff --git a/src/a.go b/src/a.go
 index 1111111..2222222 100644
 --- a/src/a.go
@@ -32,11 +35,11 @@ func parse(t *testing.T, text string) *patch.Patch {
 }
 
 func TestApply(t *testing.T) {
-	tree := patch.Tree{"src/a.go": "one\ntwo\nthree\nfour\nfive\n", "b": "x"}
+	tree := patch.Files(files{"src/a.go": "one\ntwo\nthree\nfour\nfive\n", "b": "x"})
 	after, err := parse(t, modify).Apply(tree)
 	require.NoError(t, err)
-	require.Equal(t, patch.Tree{"src/a.go": "one\nTWO\ntwo and a half\nthree\nfour\nfive\n", "b": "x"}, after)
-	require.Equal(t, "one\ntwo\nthree\nfour\nfive\n", tree["src/a.go"], "the tree that was given stays")
+	require.Equal(t, patch.Files(files{"src/a.go": "one\nTWO\ntwo and a half\nthree\nfour\nfive\n", "b": "x"}), after)
+	require.Equal(t, "one\ntwo\nthree\nfour\nfive\n", tree["src/a.go"].Content, "the tree that was given stays")
 
 	back, err := parse(t, modify).Reverse()
 	require.NoError(t, err)
@@ -65,13 +68,13 @@ func TestPlace(t *testing.T) {
 		{"positions beyond all files", "c\nx\nc\nq\n", hunk(1<<60, "c"), "c\ny\nc\nq\n"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			after, err := parse(t, c.patch).Apply(patch.Tree{"f": c.file})
+			after, err := parse(t, c.patch).Apply(patch.Files(files{"f": c.file}))
 			if c.want == "" {
 				require.ErrorIs(t, err, rollout.KindInput)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, c.want, after["f"])
+			require.Equal(t, c.want, after["f"].Content)
 		})
 	}
 }
@@ -105,10 +108,12 @@ old mode 100644
 new mode 100755
 `
 	p := parse(t, many)
-	tree := patch.Tree{"gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": "ls\n"}
+	tree := patch.Files(files{"gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": "ls\n"})
 	after, err := p.Apply(tree)
 	require.NoError(t, err)
-	require.Equal(t, patch.Tree{"new.txt": "hello\nworld\n", "tests/moved_test.py": "a\nB\n", "run.sh": "ls\n"}, after)
+	want := patch.Files(files{"new.txt": "hello\nworld\n", "tests/moved_test.py": "a\nB\n", "run.sh": "ls\n"})
+	want["run.sh"] = patch.File{Content: "ls\n", Mode: patch.Executable}
+	require.Equal(t, want, after)
 	require.Equal(t, []string{"new.txt", "gone.txt", "old.py", "tests/moved_test.py", "run.sh"}, p.Touched())
 	require.Equal(t, []patch.Change{
 		{Kind: patch.Add, New: "new.txt", Added: 2},
@@ -130,10 +135,10 @@ new mode 100755
 		reason string
 		tree   patch.Tree
 	}{
-		{"a file to add exists", patch.Tree{"new.txt": "", "gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": ""}},
-		{"a file to delete is missing", patch.Tree{"old.py": "a\nb\n", "run.sh": ""}},
-		{"a file to delete has more lines", patch.Tree{"gone.txt": "bye\nbye\n", "old.py": "a\nb\n", "run.sh": ""}},
-		{"a rename's target exists", patch.Tree{"gone.txt": "bye\n", "old.py": "a\nb\n", "tests/moved_test.py": "", "run.sh": ""}},
+		{"a file to add exists", patch.Files(files{"new.txt": "", "gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": ""})},
+		{"a file to delete is missing", patch.Files(files{"old.py": "a\nb\n", "run.sh": ""})},
+		{"a file to delete has more lines", patch.Files(files{"gone.txt": "bye\nbye\n", "old.py": "a\nb\n", "run.sh": ""})},
+		{"a rename's target exists", patch.Files(files{"gone.txt": "bye\n", "old.py": "a\nb\n", "tests/moved_test.py": "", "run.sh": ""})},
 	} {
 		_, err := p.Apply(c.tree)
 		require.ErrorIs(t, err, rollout.KindInput, c.reason)
@@ -158,7 +163,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	tree := patch.Tree{"src/a.go": "one\ntwo\nthree\nfour\n"}
+	tree := patch.Files(files{"src/a.go": "one\ntwo\nthree\nfour\n"})
 	r := patch.Check(strings.TrimSuffix(modify, "\n"), tree, nil)
 	require.NoError(t, r.Err)
 	require.True(t, r.Parses && r.Applies)
@@ -196,23 +201,23 @@ func TestRandomEdits(t *testing.T) {
 		}
 		p := parse(t, text)
 		old := strings.Join(before, "\n") + "\n"
-		got, err := p.Apply(patch.Tree{"f": old})
+		got, err := p.Apply(patch.Files(files{"f": old}))
 		require.NoError(t, err, "seed %d\n%s", seed, text)
-		require.Equal(t, strings.Join(after, "\n")+"\n", got["f"], "seed %d\n%s", seed, text)
+		require.Equal(t, strings.Join(after, "\n")+"\n", got["f"].Content, "seed %d\n%s", seed, text)
 		r, err := p.Reverse()
 		require.NoError(t, err)
 		for _, q := range []*patch.Patch{r, parse(t, r.String())} {
 			back, err := q.Apply(got)
 			require.NoError(t, err, "seed %d\n%s", seed, r)
-			require.Equal(t, old, back["f"], "seed %d", seed)
+			require.Equal(t, old, back["f"].Content, "seed %d", seed)
 		}
 		rr, err := r.Reverse()
 		require.NoError(t, err)
 		require.Equal(t, p.String(), rr.String(), "reversing twice is nothing")
 		if !strings.Contains(text, "@@ -1,") {
-			shifted, err := p.Apply(patch.Tree{"f": "head\nhead\n" + old})
+			shifted, err := p.Apply(patch.Files(files{"f": "head\nhead\n" + old}))
 			require.NoError(t, err, "seed %d\n%s", seed, text)
-			require.Equal(t, "head\nhead\n"+got["f"], shifted["f"])
+			require.Equal(t, "head\nhead\n"+got["f"].Content, shifted["f"].Content)
 		}
 	}
 }
@@ -240,17 +245,17 @@ func TestMovesReadTheTreeAsItWas(t *testing.T) {
 	}{
 		{"the source of a copy changes too", "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1 @@\n-one\n two\n" +
 			"diff --git a/a b/b\nsimilarity index 90%\ncopy from a\ncopy to b\n--- a/a\n+++ b/b\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n",
-			patch.Tree{"a": "one\ntwo\n"}, patch.Tree{"a": "two\n", "b": "one\nthree\n"}},
+			patch.Files(files{"a": "one\ntwo\n"}), patch.Files(files{"a": "two\n", "b": "one\nthree\n"})},
 		{"two files change places", "diff --git a/b b/a\nsimilarity index 100%\nrename from b\nrename to a\n" +
 			"diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n",
-			patch.Tree{"a": "1\n", "b": "2\n"}, patch.Tree{"a": "2\n", "b": "1\n"}},
+			patch.Files(files{"a": "1\n", "b": "2\n"}), patch.Files(files{"a": "2\n", "b": "1\n"})},
 		{"a file that was moved away changes", "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n" +
 			"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n",
-			patch.Tree{"a": "1\n"}, nil},
+			patch.Files(files{"a": "1\n"}), nil},
 		{"a file changes twice", "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-2\n+3\n",
-			patch.Tree{"a": "1\n"}, patch.Tree{"a": "3\n"}},
+			patch.Files(files{"a": "1\n"}), patch.Files(files{"a": "3\n"})},
 		{"a file goes twice", "--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
-			patch.Tree{"a": "1\n"}, nil},
+			patch.Files(files{"a": "1\n"}), nil},
 	} {
 		p, err := patch.Parse(row.text)
 		require.NoError(t, err, row.reason)
@@ -270,16 +275,16 @@ func TestBinaryChangeOfAnotherContent(t *testing.T) {
 		"GIT binary patch\nliteral 7\nOcmZQz%`eGFEdl@rlmaLK\n\nliteral 9\nQcmZQzWJ=1+ODw7c00^)Gi2wiq\n\n")
 	require.NoError(t, err)
 	before, after := "\x00\x01\x02binary", "\x00\x05other"
-	got, err := p.Apply(patch.Tree{"z": before})
+	got, err := p.Apply(patch.Files(files{"z": before}))
 	require.NoError(t, err)
-	require.Equal(t, patch.Tree{"z": after}, got)
-	_, err = p.Apply(patch.Tree{"z": "\x00\x01\x02Binary"})
+	require.Equal(t, patch.Files(files{"z": after}), got)
+	_, err = p.Apply(patch.Files(files{"z": "\x00\x01\x02Binary"}))
 	require.ErrorContains(t, err, "another content")
 	back, err := p.Reverse()
 	require.NoError(t, err)
 	got, err = back.Apply(got)
 	require.NoError(t, err)
-	require.Equal(t, patch.Tree{"z": before}, got)
+	require.Equal(t, patch.Files(files{"z": before}), got)
 }
 
 // FuzzPatch: no text panics; what parses can be printed and parsed again with
@@ -293,7 +298,7 @@ func FuzzPatch(f *testing.F) {
 		if len(text) > 1<<12 || len(content) > 1<<12 {
 			return
 		}
-		_ = patch.Check(text, patch.Tree{"src/a.go": content}, nil)
+		_ = patch.Check(text, patch.Files(files{"src/a.go": content}), nil)
 		p, err := patch.Parse(text)
 		if err != nil {
 			return
@@ -301,7 +306,7 @@ func FuzzPatch(f *testing.F) {
 		tree := patch.Tree{}
 		for _, c := range p.Changes() {
 			if c.Kind != patch.Add {
-				tree[c.Old] = content
+				tree[c.Old] = patch.File{Content: content}
 			}
 		}
 		after, err := p.Apply(tree)

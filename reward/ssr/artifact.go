@@ -272,13 +272,19 @@ func applyText(tree patch.Tree, what, text string) (patch.Tree, error) {
 	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "%s does not apply: %v", what, err)
 }
 
-// restore puts files back to what they are in from, in place.
+// restore puts files back to what they are in from, in place. What stands in the way
+// (a link where a directory was, a directory where a file was) goes, as in a checkout.
 func restore(tree, from patch.Tree, files []string) {
 	for _, name := range files {
-		if content, there := from[name]; there {
-			tree[name] = content
-		} else {
+		file, there := from[name]
+		if !there {
 			delete(tree, name)
+			continue
 		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			delete(tree, dir)
+		}
+		maps.DeleteFunc(tree, func(other string, _ patch.File) bool { return strings.HasPrefix(other, name+"/") })
+		tree[name] = file
 	}
 }

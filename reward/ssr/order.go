@@ -38,7 +38,7 @@ func (a Artifact) Harder(failedPatch string) (Artifact, error) {
 	return a, nil
 }
 
-// Fingerprint identifies the change that a bug makes: the paths and the added
+// Fingerprint identifies the change that a bug makes: the paths, the modes and the added
 // and removed lines of its patches, without positions, context and the white
 // space around lines. Listed test files are left out. Two artifacts with one
 // fingerprint pose the same task.
@@ -52,7 +52,11 @@ func (a Artifact) Fingerprint() (string, error) {
 		var parts []string
 		for _, e := range p.Edits() {
 			if !slices.Contains(a.TestFiles, e.Path) {
-				parts = append(parts, e.Path+"\x00"+strings.Join(e.Deleted, "\n")+"\x00"+strings.Join(e.Added, "\n"))
+				part := e.Path + "\x00" + strings.Join(e.Deleted, "\n") + "\x00" + strings.Join(e.Added, "\n")
+				if e.Mode != "" {
+					part += "\x00" + e.Mode
+				}
+				parts = append(parts, part)
 			}
 		}
 		sort.Strings(parts)

@@ -18,27 +18,27 @@ import (
 
 // repo is a tiny repository whose "suite" holds one test per line of a test
 // file, "function want", that passes when the function's file holds "want".
-var repo = patch.Tree{
+var repo = patch.Files(map[string]string{
 	"src/add.txt":   "plus\n",
 	"src/mul.txt":   "times\n",
 	"src/neg.txt":   "minus\n",
 	"tests/t_a.txt": "add plus\nmul times\n",
 	"tests/t_b.txt": "neg minus\n",
-}
+})
 
 func suite(_ context.Context, tree patch.Tree) (string, error) {
 	results := map[string]string{}
-	for name, content := range tree {
+	for name, file := range tree {
 		if !strings.HasPrefix(name, "tests/") {
 			continue
 		}
-		for line := range strings.Lines(content) {
+		for line := range strings.Lines(file.Content) {
 			f := strings.Fields(line)
 			if len(f) != 2 {
 				continue
 			}
 			results[name+"::"+f[0]] = "failed"
-			if strings.TrimSpace(tree["src/"+f[0]+".txt"]) == f[1] {
+			if strings.TrimSpace(tree["src/"+f[0]+".txt"].Content) == f[1] {
 				results[name+"::"+f[0]] = "passed"
 			}
 		}
@@ -207,8 +207,8 @@ func TestHigherOrder(t *testing.T) {
 
 	tree, err := harder.Tree(repo, ssr.State{Kind: ssr.Buggy})
 	require.NoError(t, err)
-	require.Equal(t, "plus\n", tree["src/add.txt"])
-	require.Equal(t, "worse\n", tree["src/neg.txt"])
+	require.Equal(t, "plus\n", tree["src/add.txt"].Content)
+	require.Equal(t, "worse\n", tree["src/neg.txt"].Content)
 	require.Equal(t, repo["tests/t_a.txt"], tree["tests/t_a.txt"])
 	facts, err := harder.Facts(nil)
 	require.NoError(t, err)
@@ -436,3 +436,76 @@ type outputs map[ssr.StateKind]string
 func (o outputs) HasFile(context.Context, string) (bool, error) { return true, nil }
 
 func (o outputs) Run(_ context.Context, s ssr.State) (string, error) { return o[s.Kind], nil }
+
+// Files that are put back take away what the bug put in their place.
+func TestTypesAreRestored(t *testing.T) {
+	original := patch.Tree{"a/x": {Content: "1\n"}, "a/y": {Content: "2\n"}, "f": {Content: "3\n"}, "t": {Content: "t\n"}}
+	a := ssr.Artifact{TestScript: "run", TestParser: "parse", TestFiles: []string{"t"}, Weaken: replace("t", "t", "u"), Bug: `diff --git a/a b/a
+new file mode 120000
+--- /dev/null
++++ b/a
+@@ -0,0 +1 @@
++f
+\ No newline at end of file
+diff --git a/a/x b/a/x
+deleted file mode 100644
+--- a/a/x
++++ /dev/null
+@@ -1 +0,0 @@
+-1
+diff --git a/a/y b/a/y
+deleted file mode 100644
+--- a/a/y
++++ /dev/null
+@@ -1 +0,0 @@
+-2
+diff --git a/f b/f
+deleted file mode 100644
+--- a/f
++++ /dev/null
+@@ -1 +0,0 @@
+-3
+diff --git a/f/z b/f/z
+new file mode 100755
+--- /dev/null
++++ b/f/z
+@@ -0,0 +1 @@
++4
+`}
+	require.NoError(t, a.Validate())
+	tree, err := a.Tree(original, ssr.State{Kind: ssr.Buggy})
+	require.NoError(t, err)
+	require.Equal(t, patch.Tree{"a": {Content: "f", Mode: patch.Link}, "f/z": {Content: "4\n", Mode: patch.Executable}, "t": {Content: "t\n"}}, tree)
+	facts, err := a.Facts(original)
+	require.NoError(t, err)
+	require.Len(t, facts.ChangedFiles, 5)
+	for _, file := range facts.ChangedFiles {
+		tree, err := a.Tree(original, ssr.State{Kind: ssr.Inverse, File: file})
+		require.NoError(t, err)
+		require.NoError(t, tree.Check(), file)
+		require.Equal(t, original[file], tree[file])
+	}
+}
+
+// A change of mode is a change: it counts as a changed file, and two bugs that differ in
+// it are not the same.
+func TestModesAreChanges(t *testing.T) {
+	mode := func(from, to string) string {
+		return "diff --git a/src/add.txt b/src/add.txt\nold mode " + from + "\nnew mode " + to + "\n"
+	}
+	a, b := artifact(), artifact()
+	a.Bug, b.Bug = mode("100644", "100755"), "diff --git a/src/add.txt b/src/add.txt\ndeleted file mode 100644\n--- a/src/add.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-plus\n"+
+		"diff --git a/src/add.txt b/src/add.txt\nnew file mode 120000\n--- /dev/null\n+++ b/src/add.txt\n@@ -0,0 +1 @@\n+plus\n"
+	facts, err := a.Facts(repo)
+	require.NoError(t, err)
+	require.Equal(t, []string{"src/add.txt"}, facts.ChangedFiles)
+	prints := map[string]bool{}
+	c := a
+	c.Bug = "diff --git a/src/add.txt b/src/add.txt\nold mode 100755\nnew mode 100644\n"
+	for _, x := range []ssr.Artifact{a, b, c} {
+		print, err := x.Fingerprint()
+		require.NoError(t, err)
+		prints[print] = true
+	}
+	require.Len(t, prints, 3)
+}

@@ -1,0 +1,194 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Tree is a repository in memory: slash-separated path → file. Every verb that
+// takes one leaves it as it is. Empty directories are not in it, as in git.
+type Tree map[string]File
+
+// File is one entry of a Tree.
+type File struct {
+	Content string // of a Link, where it points to
+	Mode    Mode
+}
+
+// Mode is what git knows of a file beside its content.
+type Mode uint8
+
+// The modes. Submodules have none: patches that touch one do not apply.
+const (
+	Regular    Mode = iota // 100644
+	Executable             // 100755
+	Link                   // 120000, a symbolic link
+)
+
+var modeNames = [...]string{"100644", "100755", "120000"}
+
+// String returns the mode as git writes it.
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return fmt.Sprintf("mode(%d)", m)
+}
+
+// modeOf reads a mode of a patch: git, too, keeps only the type and the bit that says
+// that the owner may execute.
+func modeOf(m os.FileMode) (Mode, bool) {
+	switch {
+	case m>>12 == 0o12:
+		return Link, true
+	case m>>12 != 0o10:
+		return Regular, false
+	case m&0o100 != 0:
+		return Executable, true
+	}
+	return Regular, true
+}
+
+// Files makes a tree of regular files from their contents.
+func Files(contents map[string]string) Tree {
+	t := make(Tree, len(contents))
+	for name, content := range contents {
+		t[name] = File{Content: content}
+	}
+	return t
+}
+
+// Check reports the first entry, by path, that no repository can hold: a path that
+// leaves the root or is .git, a path below a file or a link, an unknown mode.
+func (t Tree) Check() error {
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		if err := t.checkPath(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t Tree) checkPath(name string) error {
+	fault := func(format string, args ...any) error {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, format, args...)
+	}
+	switch {
+	case !safe(name) || name == "." || name == "":
+		return fault("expected a path inside the repository")
+	case slices.Contains(strings.Split(name, "/"), ".git"):
+		return fault("the path belongs to git itself")
+	case int(t[name].Mode) >= len(modeNames):
+		return fault("the mode %d is none of the known ones", t[name].Mode)
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if f, there := t[dir]; there {
+			return fault("the path is below %s, which is a file of mode %s", dir, f.Mode)
+		}
+	}
+	return nil
+}
+
+// ReadDir reads a directory, without what git keeps in .git. Links are kept as links.
+// What is neither a file, a link nor a directory is an error of kind input.
+func ReadDir(dir string) (Tree, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "%w", err)
+	}
+	defer root.Close()
+	t := Tree{}
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if path.Base(name) == ".git" {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil // of a worktree or a submodule
+		}
+		switch {
+		case d.IsDir():
+			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			to, err := root.Readlink(name)
+			t[name] = File{to, Link}
+			return err
+		case !d.Type().IsRegular():
+			return errors.New("is neither a file, a link nor a directory: " + name)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content, err := root.ReadFile(name)
+		f := File{Content: string(content)}
+		if info.Mode()&0o100 != 0 {
+			f.Mode = Executable
+		}
+		t[name] = f
+		return err
+	})
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "read the repository: %w", err)
+	}
+	return t, nil
+}
+
+// WriteDir writes the tree into a directory, which is made if it is not there. A file
+// that is there already is an error, and nothing is written outside the directory,
+// whatever links the tree holds.
+func (t Tree) WriteDir(dir string) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	if err := t.writeDir(dir); err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "write the repository: %w", err)
+	}
+	return nil
+}
+
+func (t Tree) writeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := write(root, name, t[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(root *os.Root, name string, f File) error {
+	perm := os.FileMode(0o644)
+	switch f.Mode {
+	case Link:
+		return root.Symlink(f.Content, name)
+	case Executable:
+		perm = 0o755
+	}
+	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString(f.Content)
+	return errors.Join(err, out.Close())
+}
