@@ -3,6 +3,7 @@ package turnpack
 import (
 	"errors"
 
+	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -41,6 +42,8 @@ type Report struct {
 	// no deviation, with the reason; Reward.Excluded counts them.
 	OutOfStatistics []Skip
 	Encode          tokenize.Report
+	// Window says what Pipeline.Window did to the contexts; zero without one.
+	Window ctxwindow.Report
 	// Notes counts importer remarks by code.
 	Notes map[string]int
 	// Columns that some turns record and others do not, so written for none; nil

@@ -20,6 +20,7 @@ type result struct {
 	group   int
 	rows    []rollout.Sample
 	report  tokenize.Report
+	window  ctxwindow.Report
 	masked  map[string]int
 	why     string // why there are no rows
 	status  rollout.Status
@@ -179,6 +180,7 @@ func (x *run) book(res *result) {
 	count(&x.report.Status, res.status.String(), 1)
 	count(&x.report.Verdicts, res.verdict.String(), 1)
 	x.report.Encode.Add(res.report)
+	x.report.Window.Add(res.window)
 	for reason, n := range res.masked {
 		count(&x.report.MaskedRows, reason, n)
 	}
@@ -224,11 +226,12 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		}
 	}
 	if x.Window != nil {
-		windowed, err := x.windowed(ctx, r)
+		windowed, report, err := x.windowed(ctx, r)
 		if err != nil {
 			res.err = err
 			return res
 		}
+		res.window = report
 		r = windowed
 	}
 	seqs, report, err := x.sequences(ctx, r)
@@ -285,10 +288,11 @@ func (x *run) unmasked(rows []rollout.Sample, res *result) (kept []rollout.Sampl
 }
 
 // windowed plans the contexts of r's turns.
-func (x *run) windowed(ctx context.Context, r *rollout.Rollout) (*rollout.Rollout, error) {
-	contexts, _, err := ctxwindow.Plan(ctx, r, x.Window, x.enc.Counter(r))
+func (x *run) windowed(ctx context.Context, r *rollout.Rollout) (*rollout.Rollout, ctxwindow.Report, error) {
+	contexts, report, err := ctxwindow.Plan(ctx, r, x.Window, x.enc.Counter(r))
 	if err != nil {
-		return nil, err
+		return nil, report, err
 	}
-	return ctxwindow.Apply(r, contexts)
+	r, err = ctxwindow.Apply(r, contexts)
+	return r, report, err
 }

@@ -42,6 +42,7 @@ type unit struct {
 	from, to int
 	msg      *rollout.Message
 	note     bool // msg stands for omitted turns
+	bare     bool // nothing is left of the message that msg stands for
 }
 
 // meter counts views of one history and keeps what it counted.

@@ -13,6 +13,7 @@ type Fitted struct {
 	Tokens    int               // 0 under None, which does not count
 	Omitted   int               // history turns left out
 	Shortened int               // messages shown shortened
+	Emptied   int               // of them, those of which nothing is left but the note
 }
 
 // Fit applies a policy to one list of messages, for a caller that is about to

@@ -18,6 +18,7 @@ type Report struct {
 	Windowed  int `json:"windowed"`  // turns that do not see the plain history
 	Omitted   int `json:"omitted"`   // history turns left out, summed over turns
 	Shortened int `json:"shortened"` // messages shown shortened, summed over turns
+	Emptied   int `json:"emptied"`   // of them, those of which nothing is left but the note
 	// OverBudget and LostLatest count turns whose context exceeds the budget or
 	// lacks the latest history turn. Only the parity preset does either.
 	OverBudget int `json:"over_budget"`
@@ -36,6 +37,7 @@ func (r *Report) Add(o Report) {
 	r.Windowed += o.Windowed
 	r.Omitted += o.Omitted
 	r.Shortened += o.Shortened
+	r.Emptied += o.Emptied
 	r.OverBudget += o.OverBudget
 	r.LostLatest += o.LostLatest
 	r.Rows += o.Rows
@@ -110,6 +112,7 @@ func (r *Report) add(v View) {
 	}
 	r.Omitted += v.Omitted
 	r.Shortened += v.Shortened
+	r.Emptied += v.Emptied
 	r.MaxTokens = max(r.MaxTokens, v.Tokens)
 	if v.OverBudget {
 		r.OverBudget++

@@ -245,6 +245,25 @@ func TestLargeTaskIsShortenedLast(t *testing.T) {
 	require.Equal(t, rollout.Where{Rollout: "r", Turn: rollout.At(0)}, e.Where)
 }
 
+// Where the task alone nearly fills the budget, an observation is shown with nothing
+// of it left: the model would see only that something was there.
+func TestEmptiedMessagesAreCounted(t *testing.T) {
+	r := agent(rand.New(rand.NewPCG(4, 4)), 2, func(int) int { return 5 })
+	r.Messages[3].Content = strings.Repeat("observation ", 200)
+	contexts, rep := plan(t, r, HeadTail{Budget: 300}, &chars{})
+	require.Positive(t, rep.Shortened)
+	require.Zero(t, rep.Emptied, "a part of it is left")
+	r.Messages[1].Content = strings.Repeat("task ", 1000)
+	contexts, rep = plan(t, r, HeadTail{Budget: 300}, &chars{})
+	require.Positive(t, rep.Emptied)
+	ms := shown(r, contexts[1], rollout.TurnsOf(r)[1].Message)
+	require.Regexp(t, `^\n\[\d+ characters left out\]\n$`, ms[len(ms)-1].Content)
+	total := Report{}
+	total.Add(rep)
+	total.Add(rep)
+	require.Equal(t, 2*rep.Emptied, total.Emptied)
+}
+
 func TestImagesAreNotCut(t *testing.T) {
 	ms := []rollout.Message{{Role: rollout.RoleUser, Content: strings.Repeat("x", 400), Parts: []rollout.Part{{Type: "text"}, {Type: "image"}}}}
 	_, err := Fit(context.Background(), ms, HeadTail{Budget: 50}, &chars{})

@@ -37,6 +37,7 @@ type View struct {
 	Tokens    int // of the context, 0 not counted
 	Omitted   int // history turns left out
 	Shortened int // messages shown shortened
+	Emptied   int // of them, those of which nothing is left but the note
 	// OverBudget and LostLatest say that the context exceeds the budget, or lacks the
 	// latest history turn.
 	OverBudget, LostLatest bool
@@ -52,6 +53,7 @@ type step struct {
 	tokens     int
 	omitted    int
 	shortened  int
+	emptied    int
 	over, lost bool
 }
 
@@ -61,7 +63,7 @@ type own struct{ viewer }
 // View implements Strategy.
 func (o own) View(ctx context.Context, n int) (View, error) {
 	units, st, err := o.view(ctx, n)
-	v := View{Tokens: st.tokens, Omitted: st.omitted, Shortened: st.shortened, OverBudget: st.over, LostLatest: st.lost}
+	v := View{Tokens: st.tokens, Omitted: st.omitted, Shortened: st.shortened, Emptied: st.emptied, OverBudget: st.over, LostLatest: st.lost}
 	if err != nil || units == nil {
 		return v, err
 	}

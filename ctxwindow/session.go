@@ -76,7 +76,7 @@ func (s *Session) Fit(ctx context.Context) (Fitted, error) {
 	if err != nil {
 		return Fitted{}, err
 	}
-	f := Fitted{Context: s.history.context(v.Parts), Messages: s.history.write(v, n), Tokens: v.Tokens, Omitted: v.Omitted, Shortened: v.Shortened}
+	f := Fitted{Context: s.history.context(v.Parts), Messages: s.history.write(v, n), Tokens: v.Tokens, Omitted: v.Omitted, Shortened: v.Shortened, Emptied: v.Emptied}
 	if s.report.Turns == 0 || s.at != s.messages { // not the same call again
 		s.report.Turns++
 		s.report.add(v)

@@ -87,7 +87,8 @@ func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int
 		}
 		if n <= budget {
 			best, lo = view, limit+1
-			st = step{tokens: n, shortened: shortened(parts)}
+			st = step{tokens: n}
+			st.shortened, st.emptied = shortened(parts)
 		} else if best == nil {
 			return nil, step{}, false, nil
 		} else {
@@ -97,14 +98,18 @@ func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int
 	return best, st, true, nil
 }
 
-// shortened counts the messages that stand in for longer ones.
-func shortened(view []unit) (n int) {
+// shortened counts the messages that stand in for longer ones, and those among them
+// of which nothing is left.
+func shortened(view []unit) (n, emptied int) {
 	for _, u := range view {
 		if u.msg != nil && !u.note {
 			n++
+			if u.bare {
+				emptied++
+			}
 		}
 	}
-	return n
+	return n, emptied
 }
 
 func (p *History) message(u unit) *rollout.Message {
@@ -132,7 +137,7 @@ func (p *History) render(pieces []piece, stage, limit int, marked bool) []unit {
 		u := pc.unit
 		if keep >= 0 {
 			if m, changed := shorten(p.message(u), keep, marked); changed {
-				u.msg = m
+				u.msg, u.bare = m, keep == 0
 			}
 		}
 		if last := len(view) - 1; last >= 0 && u.msg == nil && view[last].msg == nil && view[last].to == u.from {

@@ -86,3 +86,13 @@ func TestSystemFile(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "--system")
 }
+
+// A window that leaves nothing of a message is told of.
+func TestWindowCountsInTheSummary(t *testing.T) {
+	long := strings.Repeat("word ", 400)
+	line := fmt.Sprintf(`{"id":"%%s","instance_id":"i","resolved":%%t,"messages":[{"role":"user","content":%q},{"role":"assistant","content":"a"},{"role":"user","content":%q},{"role":"assistant","content":"b"}]}`, long, long)
+	in := dump(t, fmt.Sprintf(line, "x", true), fmt.Sprintf(line, "y", false))
+	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--dry-run", "--window", "tail:200")
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `context window +cuts the history of 4 turns: \d+ turns of it left out, \d+ messages shortened, [1-9]\d* of them to the note alone`, stdout)
+}

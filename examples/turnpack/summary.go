@@ -68,6 +68,7 @@ type summary struct {
 	LostCalls     int            `json:"lost_call_turns"`
 	Unwritten     int            `json:"unwritten_messages"`
 	Turns         int            `json:"turns"`
+	Window        windowCounts   `json:"window,omitzero"`
 	Unattributed  int            `json:"unattributed_turns"`
 	LostColumns   []string       `json:"columns_left_out,omitempty"`
 	LostWhy       []string       `json:"columns_left_out_why,omitempty"`
@@ -81,6 +82,14 @@ type summary struct {
 
 	windowed bool // contexts were planned in this run, or it has none
 	undated  bool // the template may write a date that nobody gave
+}
+
+// windowCounts is what a context window did to the turns.
+type windowCounts struct {
+	Turns     int `json:"turns"`
+	Omitted   int `json:"omitted"`
+	Shortened int `json:"shortened"`
+	Emptied   int `json:"emptied"`
 }
 
 type skipLine struct {
@@ -101,6 +110,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		Turns: r.Encode.Turns, Unattributed: r.Encode.Unattributed,
 		Unwritten: r.Encode.Unwritten, UnwrittenAt: r.Encode.UnwrittenAt, Seconds: took.Seconds(), Output: output,
 	}
+	s.Window = windowCounts{r.Window.Windowed, r.Window.Omitted, r.Window.Shortened, r.Window.Emptied}
 	for _, c := range droppedColumns(&r) {
 		s.LostColumns, s.LostWhy = append(s.LostColumns, c.name), append(s.LostWhy, c.why())
 	}
@@ -245,6 +255,9 @@ func (s *summary) table(w io.Writer) error {
 	if len(s.Breaks) > 0 {
 		row("row starts", "%s", counts(s.Breaks))
 		row("turn joins", "%s", counts(s.Joins))
+	}
+	if x := s.Window; x.Turns > 0 {
+		row("context window", "cuts the history of %s turns: %s turns of it left out, %s messages shortened, %s of them to the note alone", number(x.Turns), number(x.Omitted), number(x.Shortened), number(x.Emptied))
 	}
 	row("tokens", "%s, %s of them trained (%s)", number(s.Tokens), number(s.Trained), share(s.Trained, s.Tokens))
 	if len(s.Segments) > 0 {
