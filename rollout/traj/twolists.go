@@ -79,9 +79,7 @@ func readPromptCompletion(j *job, v value) error {
 		return j.fail(rollout.At(n), "/completion", "the completion holds no reply of an assistant")
 	}
 	if len(r.Turns) == 1 {
-		if err := j.capture(&r.Turns[0], v, r.Turns[0].Message); err != nil {
-			return err
-		}
+		j.capture(&r.Turns[0], v, r.Turns[0].Message)
 	}
 	if first := r.Turns[0].Message; first == n && n > 0 {
 		j.continued(&r.Turns[0], r.Messages[n-1].Role == rollout.RoleAssistant)
