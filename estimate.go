@@ -104,3 +104,19 @@ func (x *run) advantageOf(key string, known reward.RolloutReward) (reward.Advant
 	at := x.seen[known.ID]
 	return x.advantages[at.group][at.index], nil
 }
+
+// rowAdvantage is the advantage that all trained tokens of a row have, or the
+// rollout's where they differ.
+func (x *run) rowAdvantage(seq *rollout.Sequence, advantage float64, flags map[int]reward.MessageFlags) float64 {
+	message := int32(-2)
+	for i, w := range seq.Weight {
+		switch {
+		case w <= 0 || seq.Source[i] == message:
+		case message == -2:
+			message = seq.Source[i]
+		case flags[int(message)] != flags[int(seq.Source[i])]:
+			return advantage
+		}
+	}
+	return x.overrides().MessageAdvantage(advantage, flags[int(message)])
+}

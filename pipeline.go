@@ -48,8 +48,8 @@ type Sink interface {
 // its Advantage should be a dropped one. Advantages must be finite.
 //
 // One whose method CountsRows() bool returns true is given the rows and the lengths
-// of rollouts too. One with a method MessageAdvantage, as that of reward.Estimator,
-// decides on the advantage of each sampled message.
+// of rollouts too. One that is a reward.MessageEstimator decides on the advantage of
+// each sampled message that the Detector found fault with.
 type Estimator interface {
 	Advantages(groups []reward.GroupRewards) ([][]reward.Advantage, error)
 }
@@ -92,6 +92,9 @@ type Pipeline struct {
 	// counts rows or tokens has the run make the rows once before, to count them: all
 	// that makes them is done twice, the summaries of a Window too.
 	Estimator Estimator
+	// Detector finds the messages that the estimator's Override is for. It is not
+	// asked where nothing is overridden.
+	Detector reward.Detector
 	// NoAdvantages writes rows without rewards or advantages (supervised use):
 	// rollouts without an outcome are kept.
 	NoAdvantages bool
@@ -156,7 +159,7 @@ func (p *Pipeline) Validate() error {
 	if p.UnknownStatus > rollout.StatusFailed {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.UnknownStatus"}, "found %v, expected a status", p.UnknownStatus))
 	}
-	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate())
+	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate(), p.Detector.Validate())
 	if e, ok := p.record(); ok {
 		_, err := reward.NewAccumulator(e)
 		errs = append(errs, err)
@@ -194,6 +197,21 @@ func (p *Pipeline) record() (reward.Estimator, bool) {
 		return *e, true
 	}
 	return reward.Estimator{}, false
+}
+
+// overrides is the estimator, if faults of messages change what it gives.
+func (p *Pipeline) overrides() reward.MessageEstimator {
+	if p.NoAdvantages {
+		return nil
+	}
+	if e, ok := p.record(); ok {
+		if e.Override == (reward.Override{}) {
+			return nil
+		}
+		return e
+	}
+	e, _ := p.Estimator.(reward.MessageEstimator)
+	return e
 }
 
 // countsRows says whether the estimator looks at the rows of rollouts.

@@ -11,7 +11,7 @@ import (
 )
 
 // sample makes the row of a sequence.
-func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got rollout.Reward, adv reward.Advantage) (rollout.Sample, error) {
+func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got rollout.Reward, adv reward.Advantage, flags map[int]reward.MessageFlags) (rollout.Sample, error) {
 	seq, err := lossmask.Apply(seq, x.Mask)
 	if err != nil {
 		return rollout.Sample{}, err
@@ -34,10 +34,17 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got r
 		StepReward: stepReward(r, turns, &seq),
 	}
 	if !x.NoAdvantages {
-		if seq, err = reward.Credit(seq, adv.Value); err != nil {
+		value := adv.Value
+		if len(flags) == 0 {
+			seq, err = reward.Credit(seq, value)
+		} else {
+			seq, err = reward.CreditMessages(seq, value, flags, x.overrides())
+			value = x.rowAdvantage(&seq, value, flags)
+		}
+		if err != nil {
 			return s, err
 		}
-		s.Advantage = &adv.Value
+		s.Advantage = &value
 	}
 	s.Sequence = seq
 	if s.Metadata, err = x.metadata(r, &seq); err != nil {

@@ -22,6 +22,7 @@ type result struct {
 	report  tokenize.Report
 	window  ctxwindow.Report
 	masked  map[string]int
+	faults  map[reward.Fault]int
 	why     string // why there are no rows
 	status  rollout.Status
 	verdict rollout.Verdict
@@ -184,6 +185,9 @@ func (x *run) book(res *result) {
 	for reason, n := range res.masked {
 		count(&x.report.MaskedRows, reason, n)
 	}
+	for fault, n := range res.faults {
+		count(&x.report.Faults, fault.String(), n)
+	}
 	if len(res.rows) == 0 {
 		count(&x.report.WithoutRows, res.why, 1)
 		if len(x.report.WithoutRowsAt) < maxSkips {
@@ -240,9 +244,13 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		return res
 	}
 	res.report = report
+	var flags map[int]reward.MessageFlags
+	if x.overrides() != nil {
+		flags, res.faults = x.flag(r)
+	}
 	rows := make([]rollout.Sample, 0, len(seqs))
 	for _, seq := range seqs {
-		row, err := x.sample(r, key, seq, got, adv)
+		row, err := x.sample(r, key, seq, got, adv, flags)
 		if err != nil {
 			res.err = err
 			return res
@@ -270,6 +278,18 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		}
 	}
 	return res
+}
+
+// flag finds the sampled messages of r that are at fault.
+func (x *run) flag(r *rollout.Rollout) (flags map[int]reward.MessageFlags, faults map[reward.Fault]int) {
+	flags, faults = map[int]reward.MessageFlags{}, map[reward.Fault]int{}
+	for message, found := range x.Detector.FindAll(r) {
+		flags[message] = reward.Flags(found)
+		for _, f := range found {
+			faults[f.Fault]++
+		}
+	}
+	return flags, faults
 }
 
 // unmasked leaves out the rows that the loss mask masks whole; reason is the last

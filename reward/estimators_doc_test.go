@@ -69,6 +69,19 @@ Overlong filtering, and every other mask over a whole rollout, takes its tokens 
 Rewards 1, 0, 1 and two masked rollouts of reward 0: ` + "`nemo_grpo_loo_std`" + ` gives the three MASKED_NEMO, ` + "`prime_grpo`" + ` MASKED_PRIME.
 `
 
+const docOverride = `
+## Messages at fault
+
+An ` + "`Override`" + ` gives sampled messages with an invalid tool call, or with malformed reasoning, an advantage of their own, after all comparison and before the clip; an invalid call wins over malformed reasoning, as in NeMo RL's ` + "`invalid_tool_call_advantage` and `malformed_thinking_advantage`" + ` (Nemotron 3: −5 each). ` + "`Pipeline.Detector`" + ` finds such messages: ` + "`convert --invalid-call-advantage=-5 --malformed-thinking-advantage=-5`" + `.
+
+| ` + "`--detect`" + ` | invalid call | malformed reasoning |
+|---|---|---|
+| ` + "`all`" + ` | a tool that was not offered; arguments that are no JSON object or break the tool's schema; a call left in the text that is not whole, names no tool or breaks its schema | markers without counterpart, twice, or after parsed reasoning |
+| ` + "`nemotron`" + ` | NeMo RL's (environments/nemo_gym.py): ` + "`<tool_call>` or `<function_call>`" + ` in the text, or in reasoning that nothing follows; replies with parsed calls pass | ` + "`<think>`" + ` or its end in the text; twice in reasoning that nothing follows |
+
+Messages that the dump flags (` + "`is_invalid_tool_call`, `has_malformed_thinking`" + `) count under both. Merged rows of such rollouts have more than one advantage: trainers that read one for each row take them with ` + "`--mode perstep`" + `.
+`
+
 const docWeights = `
 ## Loss weights
 
@@ -125,6 +138,7 @@ These give every trained token a value of its own (type ` + "`TokenEstimator`" +
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, e.Center, flow, docWhiten(e.Whiten))
 	}
+	b.WriteString(docOverride)
 	b.WriteString(docWeights)
 	return b.String()
 }

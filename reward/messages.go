@@ -2,7 +2,7 @@ package reward
 
 import "github.com/turnpack/turnpack/rollout"
 
-// MessageFlags are findings about one sampled assistant message.
+// MessageFlags are what is wrong with one sampled assistant message; see Detector.
 type MessageFlags struct {
 	InvalidToolCall   bool
 	MalformedThinking bool
@@ -20,10 +20,16 @@ func (e Estimator) MessageAdvantage(advantage float64, m MessageFlags) float64 {
 	return e.Clip.clip(advantage)
 }
 
+// MessageEstimator decides on the advantage of each sampled message. Estimator is
+// one.
+type MessageEstimator interface {
+	MessageAdvantage(advantage float64, m MessageFlags) float64
+}
+
 // CreditMessages is Credit with the overrides of e: trained tokens of a flagged
 // message get the override, all others the advantage. flags is keyed by message
 // index in the rollout.
-func CreditMessages(seq rollout.Sequence, advantage float64, flags map[int]MessageFlags, e Estimator) (rollout.Sequence, error) {
+func CreditMessages(seq rollout.Sequence, advantage float64, flags map[int]MessageFlags, e MessageEstimator) (rollout.Sequence, error) {
 	return credit(seq, func(token int) float64 {
 		return e.MessageAdvantage(advantage, flags[int(seq.Source[token])])
 	})

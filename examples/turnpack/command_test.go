@@ -520,3 +520,44 @@ func TestTabs(t *testing.T) {
 	require.Equal(t, 17+7+8+2, column)
 	require.Equal(t, "a␉b", visible("a\tb"))
 }
+
+// Messages at fault get the advantage of their own, in the columns that hold one for
+// each token; a target that cannot hold it is refused.
+func TestAdvantageOfMessagesAtFault(t *testing.T) {
+	record := func(answer string, resolved bool) string {
+		return fmt.Sprintf(`{"instance_id": "task", "resolved": %t, "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}, {"role": "user", "content": "z"}, {"role": "assistant", "content": %q}]}`, resolved, answer)
+	}
+	in, model, out := dump(t, record("<think>", true), record("fine", false)), modelDir(t, nil), t.TempDir()
+	code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--out", out, "--malformed-thinking-advantage=-5", "--invalid-call-advantage=-5")
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `messages at fault +1 malformed_thinking\n`, stdout)
+	f, err := export.Open(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	defer f.Close()
+	var found []map[float32]bool
+	for range 2 {
+		s, err := f.Read()
+		require.NoError(t, err)
+		values := map[float32]bool{}
+		for i, w := range s.Weight {
+			if w > 0 {
+				values[s.Credit[i]] = true
+			}
+		}
+		found = append(found, values)
+	}
+	require.Len(t, found[0], 2)
+	require.True(t, found[0][-5])
+	require.Len(t, found[1], 1)
+
+	for _, refused := range [][]string{{"--target", "skyrl"}, {"--target", "megatron"}, {"--estimator", "none"}} {
+		code, _, stderr = call(t, append([]string{"convert", "--model", model, "--in", in, "--out", t.TempDir(), "--invalid-call-advantage=-5"}, refused...)...)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "--invalid-call-advantage")
+	}
+	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--detect", "nemotron")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "add --invalid-call-advantage")
+	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--invalid-call-advantage=NaN")
+	require.Equal(t, exitUsage, code, stderr)
+}

@@ -61,6 +61,10 @@ type convertCmd struct {
 	Scale     string  `help:"Outcome to reward: signed, binary, partial, recorded, or auto: signed where a verdict is recorded, else the recorded number." enum:"auto,signed,binary,partial,recorded" default:"auto" group:"Rewards:"`
 	StepCoef  float64 `help:"Coefficient of the mean step score." group:"Rewards:"`
 
+	InvalidCall       *float64 `help:"Advantage of sampled messages with an invalid tool call, such as -5." name:"invalid-call-advantage" placeholder:"NUMBER" group:"Rewards:"`
+	MalformedThinking *float64 `help:"Advantage of sampled messages with malformed reasoning, such as -5." name:"malformed-thinking-advantage" placeholder:"NUMBER" group:"Rewards:"`
+	Detect            string   `help:"What counts as such: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, reasoning markers without counterpart) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
+
 	UnknownStatus string `help:"What a rollout counts as whose dump does not say how it ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
 	Engine        string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
 	Workers       int    `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
@@ -264,12 +268,17 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, PromptsBy: by, Drift: lineage.Options{Drift: drift}}
 	errs = append(errs, c.give(&p.Encode))
+	overrides := c.InvalidCall != nil || c.MalformedThinking != nil
 	for _, n := range []struct {
 		idle            bool
 		flag, with, fix string
 	}{
 		{c.StopRewrite && drift != lineage.DriftSplice && drift != lineage.DriftAuto, "--stop-rewrite", "--drift " + c.Drift, "add --drift splice or auto"},
 		{drift != lineage.DriftFork && mode != tokenize.Merged, "--drift", "--mode " + c.Mode, "leave it out, or add --mode merged"},
+		{overrides && c.Estimator == "none", "--invalid-call-advantage and --malformed-thinking-advantage", "--estimator none", "choose an estimator"},
+		{overrides && c.Target == "skyrl", "--invalid-call-advantage and --malformed-thinking-advantage", "--target skyrl, which makes its advantages itself", "leave them out"},
+		{overrides && c.Target == "megatron", "--invalid-call-advantage and --malformed-thinking-advantage", "--target megatron, which reads no advantages", "leave them out"},
+		{!overrides && c.Detect == "nemotron", "--detect", "no advantage for messages at fault", "add --invalid-call-advantage or --malformed-thinking-advantage"},
 		{p.Window != nil && mode == tokenize.Whole, "--window", "--mode whole", "leave it out, or choose the mode merged or perstep"},
 	} {
 		if n.idle {
@@ -297,6 +306,16 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		e, err := estimator(c.Estimator)
 		p.Estimator = &e
 		errs = append(errs, err)
+	}
+	p.Detector.Nemotron = c.Detect == "nemotron"
+	if over := (reward.Override{InvalidToolCall: c.InvalidCall, MalformedThinking: c.MalformedThinking}); over != (reward.Override{}) {
+		e := reward.GRPO()
+		if known, ok := p.Estimator.(*reward.Estimator); ok {
+			e = *known
+		}
+		e.Override = over
+		p.Estimator = &e
+		errs = append(errs, e.Validate())
 	}
 	if c.PolicyVersion >= 0 {
 		p.PolicyVersion = &c.PolicyVersion

@@ -42,6 +42,7 @@ type summary struct {
 	WithoutRows   map[string]int `json:"rollouts_without_rows,omitempty"`
 	WithoutRowsAt []skipLine     `json:"rollouts_without_rows_listed,omitempty"`
 	MaskedRows    map[string]int `json:"masked_rows,omitempty"`
+	Faults        map[string]int `json:"message_faults,omitempty"`
 	OutOf         map[string]int `json:"out_of_statistics,omitempty"`
 	OutOfAt       []skipLine     `json:"out_of_statistics_listed,omitempty"`
 	Notes         map[string]int `json:"notes,omitempty"`
@@ -115,6 +116,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 		s.LostColumns, s.LostWhy = append(s.LostColumns, c.name), append(s.LostWhy, c.why())
 	}
 	s.LeftOut = r.LeftOut
+	s.Faults = r.Faults
 	s.OutOf, s.OutOfAt = r.Reward.Excluded, skipLines(r.OutOfStatistics)
 	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
 	s.Incomplete = r.Encode.Incomplete
@@ -287,6 +289,9 @@ func (s *summary) table(w io.Writer) error {
 	}
 	if len(s.MaskedRows) > 0 {
 		row("rows masked", "%s", counts(s.MaskedRows))
+	}
+	if s.Faults != nil {
+		row("messages at fault", "%s", counts(s.Faults))
 	}
 	if len(s.OutOf) > 0 {
 		row("out of the statistics", "%s (first: %s)", counts(s.OutOf), s.OutOfAt[0].Rollout)

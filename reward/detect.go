@@ -1,0 +1,283 @@
+package reward
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Fault is what can be wrong with a sampled message.
+type Fault uint8
+
+// The faults. All but the last are invalid tool calls.
+const (
+	FaultCallInText Fault = iota // the text holds a tool call that the engine's parser did not take for one
+	FaultTool                    // a call of a tool that was not offered
+	FaultArguments               // the arguments of a call are no JSON object
+	FaultSchema                  // the arguments of a call break the schema of its tool
+	FaultRecorded                // the dump says that the call was invalid
+	FaultThinking                // reasoning markers without their counterpart, or where none belong
+)
+
+var faultNames = []string{"call_in_text", "unknown_tool", "arguments_not_json", "arguments_break_schema", "recorded_invalid_call", "malformed_thinking"}
+
+// String returns the name used in reports.
+func (f Fault) String() string { return name(faultNames, int(f), "fault") }
+
+// Finding is one fault of a message.
+type Finding struct {
+	Fault  Fault
+	Call   int    // index of the tool call, −1 for the text
+	Detail string // what was found
+}
+
+// Flags are what an Override asks of findings.
+func Flags(findings []Finding) MessageFlags {
+	var m MessageFlags
+	for _, f := range findings {
+		m.InvalidToolCall = m.InvalidToolCall || f.Fault != FaultThinking
+		m.MalformedThinking = m.MalformedThinking || f.Fault == FaultThinking
+	}
+	return m
+}
+
+// Detector finds sampled messages that an Override is for. The zero value looks for
+// every fault and lets pass what is only recorded another way: a whole call, or
+// balanced reasoning, that the recorder left in the text.
+//
+// A message that the dump itself flags (is_invalid_tool_call, has_malformed_thinking)
+// is found by every Detector.
+type Detector struct {
+	// Nemotron looks for what NeMo RL (7ea279abf, environments/nemo_gym.py) flags, and
+	// nothing else: any call or reasoning marker in a reply's text; in reasoning that
+	// nothing follows, any call marker, or a reasoning marker that comes twice. Replies
+	// with parsed calls pass.
+	Nemotron bool
+	// CallMarks are texts that begin or end a tool call, in pairs; nil =
+	// <tool_call>, </tool_call>, <function_call>, </function_call>.
+	CallMarks []string
+	// ThinkingMarks begin and end reasoning; zero = <think>, </think>.
+	ThinkingMarks [2]string
+}
+
+// Validate reports every fault of d at once.
+func (d Detector) Validate() error {
+	var f faults
+	if len(d.CallMarks)%2 != 0 {
+		f.add("Detector.CallMarks", "found %d marks, expected pairs of a beginning and an end", len(d.CallMarks))
+	}
+	for _, m := range d.CallMarks {
+		if m == "" {
+			f.add("Detector.CallMarks", "an empty mark is in every text")
+		}
+	}
+	if m := d.ThinkingMarks; (m[0] == "") != (m[1] == "") {
+		f.add("Detector.ThinkingMarks", "found the marks %q and %q, expected both or none", m[0], m[1])
+	}
+	return f.err()
+}
+
+func (d *Detector) callMarks() []string {
+	if d.CallMarks == nil {
+		return []string{"<tool_call>", "</tool_call>", "<function_call>", "</function_call>"}
+	}
+	return d.CallMarks
+}
+
+func (d *Detector) thinkingMarks() [2]string {
+	if d.ThinkingMarks[0] == "" {
+		return [2]string{"<think>", "</think>"}
+	}
+	return d.ThinkingMarks
+}
+
+// Find lists the faults of one sampled message. tools are those that were offered to
+// the model; with none, the names and arguments of calls are taken as they are but
+// for being JSON objects.
+func (d Detector) Find(m *rollout.Message, tools []rollout.Tool) []Finding {
+	c := checker{d, newToolset(tools)}
+	return c.find(m)
+}
+
+// FindAll lists the faults of the messages that turns of r sampled, by message index.
+func (d Detector) FindAll(r *rollout.Rollout) map[int][]Finding {
+	if r == nil {
+		return nil
+	}
+	c := checker{d, newToolset(r.Tools)}
+	out := map[int][]Finding{}
+	for _, t := range rollout.TurnsOf(r) {
+		if t.Message < 0 || t.Message >= len(r.Messages) {
+			continue
+		}
+		if f := c.find(&r.Messages[t.Message]); f != nil {
+			out[t.Message] = f
+		}
+	}
+	return out
+}
+
+type checker struct {
+	Detector
+	tools *toolset
+}
+
+func (c *checker) find(m *rollout.Message) []Finding {
+	if m == nil {
+		return nil
+	}
+	var out []Finding
+	add := func(f Fault, call int, format string, args ...any) {
+		out = append(out, Finding{f, call, fmt.Sprintf(format, args...)})
+	}
+	recorded := func(f Fault, key string) {
+		if string(bytes.TrimSpace(m.Extra[key])) == "true" {
+			add(f, -1, "%s is recorded", key)
+		}
+	}
+	recorded(FaultRecorded, "is_invalid_tool_call")
+	recorded(FaultThinking, "has_malformed_thinking")
+	if c.Nemotron {
+		c.nemotron(m, add)
+		return out
+	}
+	for i := range m.ToolCalls {
+		call := &m.ToolCalls[i]
+		if f, why := c.tools.check(call.Name, call.Arguments); why != "" {
+			add(f, i, "%s", why)
+		}
+	}
+	if why := c.callInText(m); why != "" {
+		add(FaultCallInText, -1, "%s", why)
+	}
+	if why := c.thinking(m); why != "" {
+		add(FaultThinking, -1, "%s", why)
+	}
+	return out
+}
+
+// nemotron is the rule of NeMo RL.
+func (c *checker) nemotron(m *rollout.Message, add func(Fault, int, string, ...any)) {
+	text, most := m.Content, 0
+	switch {
+	case len(m.ToolCalls) > 0:
+		return // the last item of the reply is a call
+	case text == "":
+		text, most = m.Reasoning, 1
+	}
+	for _, mark := range c.callMarks() {
+		if strings.Contains(text, mark) {
+			add(FaultCallInText, -1, "the text holds %q", mark)
+			break
+		}
+	}
+	for _, mark := range c.thinkingMarks() {
+		if strings.Count(text, mark) > most {
+			add(FaultThinking, -1, "the text holds %q", mark)
+			break
+		}
+	}
+}
+
+// callInText says which call marker stands in the text without being a whole call
+// that the recorder left there, "" if none does.
+func (c *checker) callInText(m *rollout.Message) string {
+	text := m.Content
+	if text == "" && len(m.ToolCalls) == 0 {
+		text = m.Reasoning
+	}
+	marks := c.callMarks()
+	for i := 0; i+1 < len(marks); i += 2 {
+		begin, end := marks[i], marks[i+1]
+		for rest := text; ; {
+			before, after, found := strings.Cut(rest, begin)
+			if strings.Contains(before, end) {
+				return fmt.Sprintf("%q ends no call", end)
+			}
+			if !found {
+				break
+			}
+			if len(m.ToolCalls) > 0 {
+				return fmt.Sprintf("%q is left in the text beside parsed calls", begin)
+			}
+			body, tail, closed := strings.Cut(after, end)
+			if !closed {
+				return fmt.Sprintf("the call after %q has no end", begin)
+			}
+			if why := c.bodyOfCall(body); why != "" {
+				return why
+			}
+			rest = tail
+		}
+	}
+	return ""
+}
+
+// bodyOfCall says what is wrong with the text of a call: a JSON object with name and
+// arguments, or the XML of Qwen3-Coder, which is taken as it is when it ends.
+func (c *checker) bodyOfCall(body string) string {
+	body = strings.TrimSpace(body)
+	if strings.HasPrefix(body, "<function=") {
+		if !strings.HasSuffix(body, "</function>") {
+			return "the call in the text has no end"
+		}
+		return ""
+	}
+	var call struct {
+		Name       string          `json:"name"`
+		Arguments  json.RawMessage `json:"arguments"`
+		Parameters json.RawMessage `json:"parameters"`
+	}
+	if err := json.Unmarshal([]byte(body), &call); err != nil {
+		return fmt.Sprintf("the call in the text is no JSON object: %v", err)
+	}
+	if call.Arguments == nil {
+		call.Arguments = call.Parameters
+	}
+	_, why := c.tools.check(call.Name, string(call.Arguments))
+	return why
+}
+
+// thinking says what is wrong with the reasoning markers of a message.
+func (c *checker) thinking(m *rollout.Message) string {
+	marks := c.thinkingMarks()
+	for _, mark := range marks {
+		if strings.Count(m.Reasoning, mark) > 1 {
+			return fmt.Sprintf("the reasoning holds %q twice", mark)
+		}
+	}
+	text := m.Content
+	if m.Reasoning != "" {
+		for _, mark := range marks {
+			if strings.Contains(text, mark) {
+				return fmt.Sprintf("the text after the reasoning holds %q", mark)
+			}
+		}
+		return ""
+	}
+	open, first := false, true
+	for {
+		i, j := strings.Index(text, marks[0]), strings.Index(text, marks[1])
+		switch {
+		case i < 0 && j < 0:
+			if open {
+				return fmt.Sprintf("%q has no %q", marks[0], marks[1])
+			}
+			return ""
+		case j < 0 || i >= 0 && i < j:
+			if open {
+				return fmt.Sprintf("%q comes twice without %q between", marks[0], marks[1])
+			}
+			open, text = true, text[i+len(marks[0]):]
+		default:
+			if !open && !first { // the first one ends reasoning that the prompt began
+				return fmt.Sprintf("%q ends no reasoning", marks[1])
+			}
+			open, text = false, text[j+len(marks[1]):]
+		}
+		first = false
+	}
+}
