@@ -42,14 +42,11 @@ type Report struct {
 	// no deviation, with the reason; Reward.Excluded counts them.
 	OutOfStatistics []Skip
 	Encode          tokenize.Report
-<<<<<<< HEAD
 	// Window says what Pipeline.Window did to the contexts; zero without one.
 	Window ctxwindow.Report
-=======
 	// Faults counts what the Detector found in sampled messages of rollouts that have
 	// an advantage, where the estimator overrides that of such messages.
 	Faults map[string]int
->>>>>>> 6d22992 (reward, turnpack: find messages at fault and give them the override)
 	// Notes counts importer remarks by code.
 	Notes map[string]int
 	// Columns that some turns record and others do not, so written for none; nil
