@@ -98,6 +98,7 @@ func TestNilRollouts(t *testing.T) {
 		"reward Score":                  func() { require.NotEmpty(t, reward.Score(none, reward.Scale{}).Excluded) },
 		"rollout/traj Digest":           func() { require.Equal(t, traj.Digest(&rollout.Rollout{}), traj.Digest(none)) },
 		"reward Infrastructure":         func() { require.Empty(t, reward.Infrastructure(none)) },
+		"reward Detector FindAll":       func() { require.Empty(t, reward.Detector{}.FindAll(none)) },
 		"rollout Rollout TemperatureAt": func() { require.Nil(t, none.TemperatureAt(0)) },
 		"rollout TurnsOf":               func() { require.Empty(t, rollout.TurnsOf(none)) },
 	}
