@@ -161,6 +161,24 @@ def imports():
     return c.done()
 
 
+def contexts():
+    """Tools and what each turn saw, against a reader of the raw files that shares nothing with the importers."""
+    data = SHARED / "data" / "trajectories"
+    need(data / "expected.jsonl")
+    p = subprocess.run([sys.executable, str(HERE / "contexts.py"), str(data)], capture_output=True, text=True)
+    if p.returncode:
+        raise AssertionError(p.stderr.strip()[-300:])
+    want = {e["id"]: e for e in map(json.loads, p.stdout.splitlines())}
+    got = {a["id"]: a for a in plumb("import", "--root", data, data)}
+    c, turns = Count(), 0
+    for i in sorted(want.keys() | got.keys()):
+        w, g = want.get(i, {}), got.get(i, {})
+        c.add(w.get("tools_sha256") == g.get("tools_sha256"), i + " tools")
+        c.add(w.get("contexts_sha256") == g.get("contexts_sha256"), i + " contexts")
+        turns += len(w.get("contexts_sha256", []))
+    return c.done(f" ({turns} turns)")
+
+
 # ---- chat templates -----------------------------------------------------------------------------------------------
 def render_answers():
     need(KITS / "templates", TEMPLATES)
@@ -470,6 +488,7 @@ def go_tests(package, pattern, *modules):
 
 def steps():
     yield "import", imports
+    yield "contexts", contexts
     yield "import, random event logs", views_random
     yield "templates, kit", templates_stored
     yield "templates, live", templates_live

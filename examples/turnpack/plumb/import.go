@@ -174,6 +174,10 @@ type facts struct {
 	Status  string   `json:"status"`
 	Reasons []string `json:"sampled_reasons"`
 	Notes   []string `json:"notes"`
+	// Tools and Contexts are digests of the definitions and of what each turn saw, null
+	// where that is not known; see contextDigest.
+	Tools    []string  `json:"tools_sha256"`
+	Contexts []*string `json:"contexts_sha256"`
 }
 
 type callFacts struct {
@@ -204,7 +208,7 @@ func factsOf(r *rollout.Rollout, root string) facts {
 		ID: shownPath(r.Origin.File, root) + "#" + strconv.Itoa(r.Origin.Index), Format: r.Origin.Format, TrajID: r.ID,
 		NMessages: len(r.Messages), Content: []string{}, Null: []int{}, Reasoning: map[string]string{}, ToolCalls: []callFacts{}, Sampled: []int{},
 		Reward: r.Outcome.Reward, Resolved: r.Outcome.Resolved,
-		Group: r.Group, Index: r.Index, Status: r.Status.String(), Reasons: []string{}, Notes: []string{},
+		Group: r.Group, Index: r.Index, Status: r.Status.String(), Reasons: []string{}, Notes: []string{}, Tools: []string{}, Contexts: []*string{},
 	}
 	roles := make([]string, len(r.Messages))
 	for i := range r.Messages {
@@ -250,7 +254,54 @@ func factsOf(r *rollout.Rollout, root string) facts {
 	for _, n := range r.Notes {
 		f.Notes = append(f.Notes, n.Code)
 	}
+	for _, t := range r.Tools {
+		canonical, _ := canonicalJSON(string(t))
+		f.Tools = append(f.Tools, digestText(canonical))
+	}
+	for _, t := range rollout.TurnsOf(r) {
+		f.Contexts = append(f.Contexts, contextDigest(r, &t))
+	}
 	return f
+}
+
+// contextDigest is the SHA-256 of what a turn saw as a JSON list: of each message its
+// role, its text and its calls, each of name and canonical arguments. nil is unknown.
+func contextDigest(r *rollout.Rollout, t *rollout.Turn) *string {
+	if t.Context.Unknown || t.Message < 0 {
+		return nil
+	}
+	parts := t.Context.Parts
+	if parts == nil {
+		parts = []rollout.ContextPart{{From: 0, To: t.Message}}
+	}
+	var b strings.Builder
+	b.WriteByte('[')
+	add := func(m *rollout.Message) {
+		if m.Role == rollout.RoleExit {
+			return
+		}
+		calls := []any{}
+		for _, c := range m.ToolCalls {
+			arguments, _ := canonicalJSON(c.Arguments)
+			calls = append(calls, []any{c.Name, arguments})
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		writeCanonical(&b, []any{string(m.Role), m.Content, calls})
+	}
+	for _, p := range parts {
+		if p.Message != nil {
+			add(p.Message)
+			continue
+		}
+		for k := p.From; k < p.To; k++ {
+			add(&r.Messages[k])
+		}
+	}
+	b.WriteByte(']')
+	d := digestText(b.String())
+	return &d
 }
 
 func tokenFactsOf(r *rollout.Rollout) *tokenFacts {
