@@ -9,7 +9,7 @@ HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo test check bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
+.PHONY: demo test check notices notices-current bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -33,7 +33,7 @@ test: ## all tests
 hf-test: lib ## the tests that link libtokenizers.a
 	@$(HF) $(GO) test -tags turnpack_hf ./tokenize/hf/...
 
-check: fmt vet staticcheck test race fuzz benchonce cross consumer ## everything CI runs
+check: fmt vet staticcheck notices-current test race fuzz benchonce cross consumer ## everything CI runs
 
 fmt: ## fail on files that gofmt would change
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
@@ -43,6 +43,13 @@ vet:
 
 staticcheck: ## the pinned linter of internal/devtools
 	@CGO_ENABLED=0 $(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
+
+NOTICES := internal/devtools/notices.go
+notices: ## write the licences of what the command is made of, after a change of go.mod
+	@$(GO) run $(NOTICES) $(TURNPACK) $(TURNPACK)/THIRD_PARTY_NOTICES
+
+notices-current: ## fail if they are of other modules
+	@$(GO) run $(NOTICES) -check $(TURNPACK) $(TURNPACK)/THIRD_PARTY_NOTICES
 
 race: ## concurrent packages under the race detector
 	@CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list ./... | grep -v -e /tokenize/hf -e /internal/lint)

@@ -39,6 +39,8 @@ type commandLine struct {
 	Certify certifyCmd `cmd:"" help:"Say what a model's chat template does to rollouts, with a witness each."`
 	Show    showCmd    `cmd:"" help:"Print one row of a batch, coloured by its loss mask."`
 	Demo    demoCmd    `cmd:"" help:"Run the main job on the built-in tokenizer and sample dump."`
+
+	Licences licencesCmd `cmd:"" help:"Print the licences of what this program is made of."`
 }
 
 // program is where a command reads and writes.

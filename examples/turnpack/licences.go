@@ -1,0 +1,20 @@
+package main
+
+import (
+	_ "embed"
+	"io"
+)
+
+// notices are the terms of the modules that are linked into the command. make notices
+// writes them.
+//
+//go:embed THIRD_PARTY_NOTICES
+var notices string
+
+type licencesCmd struct{}
+
+// Run prints the licences.
+func (licencesCmd) Run(p *program) error {
+	_, err := io.WriteString(p.out, notices)
+	return err
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLicences: the command prints the terms of every module it is made of.
+func TestLicences(t *testing.T) {
+	var out, errOut bytes.Buffer
+	require.Equal(t, exitOK, run(&program{ctx: t.Context(), in: strings.NewReader(""), out: &out, errOut: &errOut}, []string{"licences"}), errOut.String())
+	require.Contains(t, out.String(), "Apache License")
+	require.Contains(t, out.String(), "\nthe Go standard library\n")
+	info, ok := debug.ReadBuildInfo()
+	require.True(t, ok)
+	require.NotEmpty(t, info.Deps)
+	tests := []string{"github.com/stretchr/testify", "github.com/davecgh/go-spew", "github.com/pmezard/go-difflib", "gopkg.in/yaml.v3", "go.yaml.in/yaml/v3", "github.com/google/go-cmp"}
+	for _, m := range info.Deps {
+		if !containsAny(m.Path, tests) {
+			require.Contains(t, out.String(), "\n"+m.Path+" "+m.Version+"\n", "run make notices")
+		}
+	}
+}
+
+func containsAny(path string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(path, p) {
+			return true
+		}
+	}
+	return false
+}
