@@ -19,6 +19,7 @@ import (
 const (
 	ManifestName = "manifest.json"
 	ProgressName = "progress.json"
+	journalName  = "journal.jsonl"
 	lockName     = ".turnpack.lock"
 )
 
@@ -29,6 +30,7 @@ type Manifest struct {
 	Template      string  `json:"template,omitempty"`
 	Estimator     string  `json:"estimator,omitempty"`
 	Columns       string  `json:"columns"` // optional columns in use
+	Source        string  `json:"source,omitempty"`
 	Options       string  `json:"options"` // digest of the options that decide the bytes
 	Rows          int     `json:"rows"`
 	Rollouts      int     `json:"rollouts"`
@@ -38,11 +40,12 @@ type Manifest struct {
 	Shards        []Shard `json:"shards"`
 }
 
-// Shard describes one file.
+// Shard describes one file, or those that a Maker writes together.
 type Shard struct {
 	File     string `json:"file"`
 	Bytes    int64  `json:"bytes"`
 	SHA256   string `json:"sha256"` // hex
+	Others   []File `json:"others,omitempty"`
 	Rows     int    `json:"rows"`
 	Rollouts int    `json:"rollouts"`
 	Groups   int    `json:"groups"`
@@ -55,6 +58,18 @@ type Shard struct {
 	// Input is a checksum of the rows as given, by which a later run knows that it
 	// has the same input.
 	Input string `json:"input_crc32c"`
+}
+
+// File is one file of a set, named as seen from the folder.
+type File struct {
+	File   string `json:"file"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"` // hex
+}
+
+// Files are all files of the shard, File first.
+func (s *Shard) Files() []File {
+	return append([]File{{s.File, s.Bytes, s.SHA256}}, s.Others...)
 }
 
 // Range is a minimum and a maximum.
@@ -73,9 +88,12 @@ func (r *Range) add(v float64, first bool) {
 
 // progress is the state of an unfinished folder.
 type progress struct {
+	Source  string  `json:"source,omitempty"`
 	Options string  `json:"options"`
 	Columns string  `json:"columns"`
 	Shards  []Shard `json:"shards"`
+	// Making says that a Maker was writing the files of the shard after these.
+	Making bool `json:"making,omitempty"`
 }
 
 func writeJSON(path string, v any) error {
@@ -133,24 +151,58 @@ func Verify(dir string) error {
 }
 
 func (s *Shard) verify(dir string) error {
-	path := filepath.Join(dir, s.File)
+	for _, f := range s.Files() {
+		is, err := digest(dir, f.File)
+		if err != nil {
+			return err
+		}
+		if is != f {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: filepath.Join(dir, f.File)}, "%d bytes with SHA-256 %s, the manifest says %d and %s", is.Bytes, is.SHA256, f.Bytes, f.SHA256).
+				WithFix("write the set again")
+		}
+	}
+	return nil
+}
+
+// digest describes a file of the folder.
+func digest(dir, name string) (File, error) {
+	path := filepath.Join(dir, filepath.FromSlash(name))
 	where := rollout.Where{File: path}
-	if s.File != filepath.Base(s.File) {
-		return rollout.Errorf(rollout.KindFormat, where, "a shard lies outside its folder")
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return File{}, rollout.Errorf(rollout.KindFormat, where, "a shard lies outside its folder")
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return rollout.Errorf(rollout.KindInput, where, "open: %w", err)
+		return File{}, rollout.Errorf(rollout.KindInput, where, "open: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // only read
 	h := sha256.New()
 	n, err := io.Copy(h, f)
 	if err != nil {
-		return rollout.Errorf(rollout.KindInput, where, "read: %w", err)
+		return File{}, rollout.Errorf(rollout.KindInput, where, "read: %w", err)
 	}
-	if sum := hex.EncodeToString(h.Sum(nil)); n != s.Bytes || sum != s.SHA256 {
-		return rollout.Errorf(rollout.KindInput, where, "%d bytes with SHA-256 %s, the manifest says %d and %s", n, sum, s.Bytes, s.SHA256).
-			WithFix("write the set again")
+	return File{name, n, hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// Unfinished returns an export.ErrUnfinished with its place when the file path
+// belongs to a set whose writer has not ended, or was killed: the folder it lies in,
+// or one of the two above it, holds a progress file and no manifest.
+func Unfinished(path string) error {
+	dir := filepath.Dir(path)
+	for range 3 {
+		var p progress
+		if found, err := readJSON(filepath.Join(dir, ProgressName), &p); err == nil && found && p.Options != "" {
+			if _, err := os.Lstat(filepath.Join(dir, ManifestName)); errors.Is(err, fs.ErrNotExist) {
+				return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "%w: %d of its shards are done", export.ErrUnfinished, len(p.Shards)).
+					WithFix("run the job that writes %s again with the same input and options; it goes on where it stopped", dir)
+			}
+			return nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			break
+		}
+		dir = up
 	}
 	return nil
 }

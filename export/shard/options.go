@@ -26,9 +26,29 @@ type Options struct {
 	// Name gives the name of shard i; nil is part-00000.parquet and so on, or
 	// .arrow for Arrow formats.
 	Name func(i int) string
+	// Source says what the rows are made of and how, as a digest of the input and of
+	// the options before this package. With it a later run with the same Source takes
+	// the shards that are done as they are, without their rows (Kept), and finds that
+	// nothing is left to do in a folder that it completed; one with another Source is
+	// refused. "" compares the rows of a later run with those of the first.
+	Source string
+	// Maker writes the files of each shard in place of an export file.
+	Maker *Maker
 	// Force starts the folder anew: shards named by an old manifest or an
 	// unfinished run are removed first.
 	Force bool
+}
+
+// Maker writes the files of a trainer's own format, a shard at a time, from all its
+// rows, which are held in memory until then.
+type Maker struct {
+	// ID names all that decides the bytes of the files besides the rows.
+	ID string
+	// Names are the files of shard i, at least one, as seen from the folder, with
+	// slashes.
+	Names func(i int) []string
+	// Write makes them, whole or not at all, each over what a killed run left.
+	Write func(i int, rows []rollout.Sample) error
 }
 
 // Validate reports all faults of o at once.
@@ -46,6 +66,8 @@ const defaultBytes = 1 << 30
 
 func (o *Options) name(i int) string {
 	switch {
+	case o.Maker != nil:
+		return o.Maker.Names(i)[0]
 	case o.Name != nil:
 		return o.Name(i)
 	case o.Export.Format == export.FormatParquet:
@@ -71,6 +93,9 @@ func (o *Options) digest() string {
 	trace := ""
 	if e.Trace { // absent otherwise, so that earlier manifests keep their digest
 		trace = "|trace"
+	}
+	if o.Maker != nil {
+		trace += "|" + o.Maker.ID
 	}
 	text := fmt.Sprintf("1|%d|%s|%v|%v|%v|%q|%q|%q|%q|%d|%d|%d|%d|%d|%d|%d|%s", e.Format, columns, e.KeepTail, e.KeepUntrained, e.UnknownStatus,
 		e.Tokenizer, e.Template, e.Estimator, keys, e.ZstdLevel, e.GroupTokens, e.GroupRows, e.PageBytes, o.RowsPerShard, o.BytesPerShard, o.GroupsPerShard, o.name(0)) + trace

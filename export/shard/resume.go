@@ -19,7 +19,7 @@ func Create(dir string, o Options) (*Set, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if o.RowsPerShard == 0 && o.BytesPerShard == 0 && o.GroupsPerShard == 0 {
+	if o.RowsPerShard == 0 && o.BytesPerShard == 0 && o.GroupsPerShard == 0 && o.Maker == nil {
 		o.BytesPerShard = defaultBytes
 	}
 	l, err := acquire(dir)
@@ -28,7 +28,7 @@ func Create(dir string, o Options) (*Set, error) {
 	}
 	s := &Set{dir: dir, opts: o, lock: l, seen: map[[16]byte]struct{}{}}
 	if err := s.begin(); err != nil {
-		return nil, errors.Join(err, l.release())
+		return nil, errors.Join(err, s.journal.close(), l.release())
 	}
 	return s, nil
 }
@@ -39,50 +39,67 @@ func busy(dir string) error {
 }
 
 func (s *Set) begin() error {
-	digest := s.opts.digest()
+	o := &s.opts
+	digest := o.digest()
 	var old Manifest
 	complete, err := readJSON(s.path(ManifestName), &old)
-	if err != nil && !s.opts.Force {
+	if err != nil && !o.Force {
 		return err
 	}
 	var p progress
 	unfinished, err := readJSON(s.path(ProgressName), &p)
-	if err != nil && !s.opts.Force {
+	if err != nil && !o.Force {
 		return err
 	}
 	atomic.Sweep(s.dir, "")
 	where := rollout.Where{File: s.dir}
+	if complete && !unfinished && o.Source != "" && old.Source == o.Source && old.Options == digest {
+		// The same job: it finds all shards done.
+		unfinished, p = true, progress{Source: old.Source, Options: old.Options, Columns: old.Columns, Shards: old.Shards}
+	}
+	same := unfinished && p.Options == digest && p.Source == o.Source
 	switch {
-	case s.opts.Force:
+	case o.Force:
 		if err := s.clear(old.Shards, p.Shards); err != nil {
 			return err
 		}
-	case complete && !(unfinished && p.Options == digest):
+	case complete && !same:
 		return rollout.Errorf(rollout.KindInput, where, "%w", export.ErrComplete).WithFix("choose another folder or set Options.Force")
 	case unfinished && p.Options != digest:
 		return rollout.Errorf(rollout.KindInput, where, "%w", export.ErrOtherRun).
 			WithFix("run with the options it was begun with, choose another folder or set Options.Force")
+	case unfinished && !same:
+		return rollout.Errorf(rollout.KindInput, where, "%w, or of another input", export.ErrOtherRun).
+			WithFix("give the input of the first run, choose another folder or set Options.Force")
 	case unfinished:
-		// Killed between manifest and the end: the manifest is written again.
-		if err := remove(s.path(ManifestName)); err != nil {
-			return err
-		}
-		s.progress = p
-		for i := range p.Shards {
-			if err := p.Shards[i].verify(s.dir); err != nil {
-				s.progress.Shards = p.Shards[:i]
-				break
-			}
-		}
-		s.resumed = len(s.progress.Shards)
+		s.goOn(p)
 	default:
-		if _, err := os.Lstat(s.path(s.opts.name(0))); err == nil {
-			return rollout.Errorf(rollout.KindInput, where, "%w: %s is there and belongs to no run", export.ErrExists, s.opts.name(0)).
+		if _, err := os.Lstat(s.path(o.name(0))); err == nil {
+			return rollout.Errorf(rollout.KindInput, where, "%w: %s is there and belongs to no run", export.ErrExists, o.name(0)).
 				WithFix("choose another folder, or set Options.Force to replace it")
 		}
 	}
-	s.progress.Options = digest
-	return writeJSON(s.path(ProgressName), s.progress)
+	s.progress.Options, s.progress.Source = digest, o.Source
+	if err := s.openJournal(); err != nil {
+		return err
+	}
+	if err := writeJSON(s.path(ProgressName), s.progress); err != nil {
+		return err
+	}
+	// Killed between manifest and the end: the manifest is written again.
+	return remove(s.path(ManifestName))
+}
+
+// goOn takes over the shards of p that are as it says.
+func (s *Set) goOn(p progress) {
+	s.progress = p
+	for i := range p.Shards {
+		if err := p.Shards[i].verify(s.dir); err != nil {
+			s.progress.Shards, s.progress.Making = p.Shards[:i], true
+			break
+		}
+	}
+	s.resumed = len(s.progress.Shards)
 }
 
 func remove(path string) error {
@@ -94,17 +111,33 @@ func remove(path string) error {
 
 func (s *Set) clear(sets ...[]Shard) error {
 	// The manifest goes first: without it the folder is not taken for complete.
-	for _, name := range []string{ManifestName, ProgressName} {
+	for _, name := range []string{ManifestName, ProgressName, journalName} {
 		if err := remove(s.path(name)); err != nil {
 			return err
 		}
 	}
 	for _, shards := range sets {
 		for _, sh := range shards {
-			if err := remove(s.path(filepath.Base(sh.File))); err != nil {
-				return err
+			for _, f := range sh.Files() {
+				if err := s.removeFile(f.File); err != nil {
+					return err
+				}
 			}
 		}
+	}
+	return nil
+}
+
+// removeFile removes a file of the set and the folders that are empty without it.
+func (s *Set) removeFile(name string) error {
+	name = filepath.FromSlash(name)
+	if !filepath.IsLocal(name) {
+		return nil
+	}
+	if err := remove(s.path(name)); err != nil {
+		return err
+	}
+	for up := filepath.Dir(name); up != "." && os.Remove(s.path(up)) == nil; up = filepath.Dir(up) {
 	}
 	return nil
 }

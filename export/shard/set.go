@@ -8,7 +8,9 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/export"
@@ -29,23 +31,49 @@ type Set struct {
 	resumed  int // shards of an earlier run that are skipped
 	manifest Manifest
 	columns  *export.Columns
+	journal  journal
+	pending  map[string][]byte // what Keep was given for rows of later shards
 	seen     map[[16]byte]struct{}
 	group    string
 	rollout  string
+	step     int // of EndStep
 
 	cur  *current
 	next int // shard that the next row starts or goes on with
 }
 
+// columnsNamed reads Columns.String.
+func columnsNamed(names string) (c export.Columns) {
+	for _, name := range strings.Split(names, ",") {
+		switch name {
+		case export.ColLogprobs:
+			c.Logprobs = true
+		case export.ColWeights:
+			c.Weights = true
+		case export.ColAdvantages:
+			c.Advantages = true
+		case export.ColVersions:
+			c.Versions = true
+		case export.ColAdvantage:
+			c.Advantage = true
+		}
+	}
+	return c
+}
+
 // current is the shard that rows go to. For a shard that an earlier run has
 // finished only the input checksum is computed.
 type current struct {
-	shard Shard
-	w     *export.Writer // nil = skipped
-	file  *atomic.File
-	sum   hash.Hash
-	crc   hash.Hash32
-	buf   []byte
+	shard   Shard
+	done    bool             // by an earlier run
+	w       *export.Writer   // nil when done and with a Maker
+	rows    []rollout.Sample // for a Maker
+	check   *export.Checker  // of groups, where there is no writer
+	members []member
+	file    *atomic.File
+	sum     hash.Hash
+	crc     hash.Hash32
+	buf     []byte
 }
 
 // Resumed is the number of shards that an earlier run has finished.
@@ -69,6 +97,9 @@ func (s *Set) Write(row rollout.Sample) error {
 func zeroSet() error { return zero.Value("shard.Set", "Create") }
 
 func (s *Set) write(row *rollout.Sample) error {
+	if _, past := s.journal.past[row.Rollout]; past {
+		return nil // in a shard that is done
+	}
 	newGroup := s.group != row.Group || s.rollout == ""
 	if s.cur != nil && newGroup && s.full() {
 		if err := s.finish(); err != nil {
@@ -86,12 +117,21 @@ func (s *Set) write(row *rollout.Sample) error {
 			return err
 		}
 	}
-	c := s.cur
-	c.checksum(row, s.opts.Export.Trace)
-	if c.w != nil {
-		if err := c.w.Write(*row); err != nil {
+	if w := s.cur.w; w != nil {
+		if err := w.Write(*row); err != nil {
 			return err
 		}
+	}
+	s.add(row, newGroup)
+	return nil
+}
+
+// add books a row of the open shard.
+func (s *Set) add(row *rollout.Sample, newGroup bool) {
+	c := s.cur
+	c.checksum(row, s.opts.Export.Trace)
+	if s.opts.Maker != nil && !c.done {
+		c.rows = append(c.rows, *row)
 	}
 	first := c.shard.Rows == 0
 	c.shard.Rows++
@@ -105,23 +145,118 @@ func (s *Set) write(row *rollout.Sample) error {
 	c.shard.Last = id
 	c.shard.Length.add(float64(row.Len()), first)
 	c.shard.Reward.add(float64(float32(row.Reward)), first)
+	c.shard.Tokens += int64(row.Len())
+	c.shard.Trained += int64(row.Trained())
 	if newGroup {
 		c.shard.Groups++
 	}
+	if m := (member{row.Group, row.Rollout}); first || c.members[len(c.members)-1] != m {
+		c.members = append(c.members, m)
+		c.shard.Rollouts++
+	}
+}
+
+// WriteGroup adds all rows of one group to the shard that is open, or begins the next
+// one; a group that is refused leaves the set as it was, and the next can be written.
+func (s *Set) WriteGroup(rows []rollout.Sample) error {
+	switch {
+	case s.lock == nil:
+		return zeroSet()
+	case s.err == nil && s.done:
+		return export.ErrClosed
+	case s.err != nil || len(rows) == 0:
+		return s.err
+	}
+	err := s.writeGroup(rows)
+	if _, refused := errors.AsType[*export.RefusedError](err); !refused {
+		s.err = err
+	}
+	return err
+}
+
+func (s *Set) writeGroup(rows []rollout.Sample) error {
+	if s.cur != nil && s.full() {
+		if err := s.finish(); err != nil {
+			return err
+		}
+	}
+	group, open := s.group, s.rollout
+	s.group, s.rollout = "", ""
+	columns := s.columns
+	var added [][16]byte
+	back := func(err error) error {
+		for _, k := range added {
+			delete(s.seen, k)
+		}
+		s.group, s.rollout, s.columns = group, open, columns
+		return err
+	}
+	for i := range rows {
+		row := &rows[i]
+		for _, k := range [][16]byte{s.key("g", row.Group), s.key("r", row.Rollout)} {
+			if _, there := s.seen[k]; !there {
+				added = append(added, k)
+			}
+		}
+		if err := errors.Join(s.unique(row, i == 0), s.sameColumns(row)); err != nil {
+			return back(err)
+		}
+	}
+	if s.cur == nil {
+		if err := s.open(&rows[0]); err != nil {
+			return back(err)
+		}
+	}
+	if err := s.cur.group(rows, s.opts.Export); err != nil {
+		return back(err)
+	}
+	for i := range rows {
+		s.add(&rows[i], i == 0)
+	}
 	return nil
+}
+
+// group writes a group, or checks it where the shard is not written row by row.
+func (c *current) group(rows []rollout.Sample, o export.Options) (err error) {
+	if c.w != nil {
+		return c.w.WriteGroup(rows)
+	}
+	if c.check == nil {
+		if c.check, err = export.NewChecker(o); err != nil {
+			return err
+		}
+	}
+	return c.check.CheckGroup(slices.Clone(rows))
+}
+
+// EndStep ends the shard that is open: it is durable, readable and in the progress
+// file when EndStep returns. The next row begins the next training step, in which the
+// keys of groups may come again; those of rollouts may not.
+func (s *Set) EndStep() error {
+	switch {
+	case s.lock == nil:
+		return zeroSet()
+	case s.err == nil && s.done:
+		return export.ErrClosed
+	case s.err == nil:
+		s.err = s.finish()
+		s.step++
+		s.group, s.rollout = "", ""
+	}
+	return s.err
 }
 
 // unique refuses a group or rollout that comes back in a later shard; within
 // one shard the writer does.
 func (s *Set) unique(row *rollout.Sample, newGroup bool) error {
 	if newGroup {
-		if err := s.first("g", row.Group, row, export.ColGroupID); err != nil {
+		if err := s.first("g", row.Group, row, export.ColGroupID, "write the rollouts of a group one after the other, or end the step between them (EndStep)"); err != nil {
 			return err
 		}
 		s.group = row.Group
 	}
 	if s.rollout != row.Rollout {
-		if err := s.first("r", row.Rollout, row, export.ColRolloutID); err != nil {
+		if err := s.first("r", row.Rollout, row, export.ColRolloutID, "write the rows of a rollout one after the other and give rollouts unique ids"); err != nil {
 			return err
 		}
 		s.rollout = row.Rollout
@@ -129,18 +264,29 @@ func (s *Set) unique(row *rollout.Sample, newGroup bool) error {
 	return nil
 }
 
-func (s *Set) first(what, id string, row *rollout.Sample, column string) error {
-	h := sha256.Sum256([]byte(what + id))
-	k := [16]byte(h[:16])
+func (s *Set) first(what, id string, row *rollout.Sample, column, fix string) error {
+	k := s.key(what, id)
 	if _, there := s.seen[k]; there {
-		return export.Refuse(row, column, export.RuleOrder, "write groups and rollouts one after the other", "%q was closed before", id)
+		return export.Refuse(row, column, export.RuleOrder, fix, "%q was closed before", id)
 	}
 	s.seen[k] = struct{}{}
 	return nil
 }
 
+// key stands for a rollout of the set, or for a group of the step.
+func (s *Set) key(what, id string) [16]byte {
+	if what == "g" && s.step > 0 {
+		what = fmt.Sprint("g", s.step, ":")
+	}
+	h := sha256.Sum256([]byte(what + id))
+	return [16]byte(h[:16])
+}
+
 // sameColumns lets the first row of the set decide its optional columns.
 func (s *Set) sameColumns(row *rollout.Sample) error {
+	if s.opts.Maker != nil {
+		return nil // the maker knows its columns
+	}
 	has := export.ColumnsOf(row)
 	if s.columns == nil {
 		s.columns = s.opts.Export.Columns
@@ -159,23 +305,26 @@ func (s *Set) sameColumns(row *rollout.Sample) error {
 // full says whether the open shard ends where the next group begins.
 func (s *Set) full() bool {
 	c := s.cur
-	if c.w == nil {
+	if c.done {
 		return c.shard.Rows >= s.progress.Shards[s.next].Rows
 	}
 	o := &s.opts
 	return o.RowsPerShard > 0 && c.shard.Rows >= o.RowsPerShard ||
 		o.GroupsPerShard > 0 && c.shard.Groups >= o.GroupsPerShard ||
-		o.BytesPerShard > 0 && c.w.Stats().Bytes >= o.BytesPerShard
+		o.BytesPerShard > 0 && c.w != nil && c.w.Stats().Bytes >= o.BytesPerShard
 }
 
 func (s *Set) open(row *rollout.Sample) error {
+	if s.opts.Maker != nil {
+		return s.openMade()
+	}
 	name := s.opts.name(s.next)
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || name == ManifestName || name == ProgressName {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Name"}, "%q is no name for a shard", name).WithFix("give a file name without a folder")
 	}
 	c := &current{shard: Shard{File: name}, crc: crc32.New(crc32.MakeTable(crc32.Castagnoli))}
 	s.cur = c
-	if s.next < s.resumed {
+	if c.done = s.next < s.resumed; c.done {
 		return nil
 	}
 	if s.opts.Export.Tokenizer == "" {
@@ -195,6 +344,23 @@ func (s *Set) open(row *rollout.Sample) error {
 	return err
 }
 
+// openMade begins a shard whose files a Maker writes. Files that are there and that
+// no killed run can have left are not replaced.
+func (s *Set) openMade() error {
+	names := s.opts.Maker.Names(s.next)
+	s.cur = &current{shard: Shard{File: names[0]}, crc: crc32.New(crc32.MakeTable(crc32.Castagnoli)), done: s.next < s.resumed}
+	if s.cur.done || s.opts.Force || s.progress.Making && s.next == s.resumed {
+		return nil
+	}
+	for _, name := range names {
+		if _, err := os.Lstat(s.path(filepath.FromSlash(name))); err == nil {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.path(name)}, "%w and belongs to no run", export.ErrExists).
+				WithFix("choose another folder, or set Options.Force to replace it")
+		}
+	}
+	return nil
+}
+
 // finish ends the open shard and records it.
 func (s *Set) finish() error {
 	c := s.cur
@@ -202,15 +368,56 @@ func (s *Set) finish() error {
 	if c == nil {
 		return nil
 	}
+	if c.shard.Rows == 0 { // its groups were refused
+		if c.file == nil {
+			return nil
+		}
+		return c.file.Abort()
+	}
 	c.shard.Input = fmt.Sprintf("%08x", c.crc.Sum32())
-	if c.w == nil {
+	if c.done {
 		old := s.progress.Shards[s.next]
 		if old.Input != c.shard.Input || old.Rows != c.shard.Rows {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.path(old.File)},
-				"the rows differ from those of the run that wrote this shard (%d rows with checksum %s, now %d with %s)", old.Rows, old.Input, c.shard.Rows, c.shard.Input).
+				"%w, or with another input: the rows differ from those of the run that wrote this shard (%d rows with checksum %s, now %d with %s)", export.ErrOtherRun, old.Rows, old.Input, c.shard.Rows, c.shard.Input).
 				WithFix("give the input of the first run, or set Options.Force to start anew")
 		}
-		s.next++
+	} else if err := s.written(c); err != nil {
+		return err
+	}
+	s.next++
+	if err := s.record(s.next-1, c.members); err != nil || c.done {
+		return err
+	}
+	s.progress.Shards = append(s.progress.Shards, c.shard)
+	s.progress.Making = false
+	if s.columns != nil {
+		s.progress.Columns = s.opts.Export.InUse(*s.columns)
+	}
+	return writeJSON(s.path(ProgressName), s.progress)
+}
+
+// written makes the files of a shard durable and describes them.
+func (s *Set) written(c *current) error {
+	if m := s.opts.Maker; m != nil {
+		s.progress.Making = true
+		if err := writeJSON(s.path(ProgressName), s.progress); err != nil {
+			return err
+		}
+		if err := m.Write(s.next, c.rows); err != nil {
+			return err
+		}
+		for i, name := range m.Names(s.next) {
+			f, err := digest(s.dir, name)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				c.shard.Bytes, c.shard.SHA256 = f.Bytes, f.SHA256
+			} else {
+				c.shard.Others = append(c.shard.Others, f)
+			}
+		}
 		return nil
 	}
 	if err := c.w.Close(); err != nil {
@@ -219,13 +426,8 @@ func (s *Set) finish() error {
 	if err := c.file.Commit(); err != nil {
 		return err
 	}
-	st := c.w.Stats()
-	c.shard.Bytes, c.shard.SHA256 = st.Bytes, hex.EncodeToString(c.sum.Sum(nil))
-	c.shard.Rollouts, c.shard.Groups, c.shard.Tokens, c.shard.Trained = st.Rollouts, st.Groups, st.Tokens, st.Trained
-	s.progress.Shards = append(s.progress.Shards, c.shard)
-	s.progress.Columns = s.opts.Export.InUse(*s.columns)
-	s.next++
-	return writeJSON(s.path(ProgressName), s.progress)
+	c.shard.Bytes, c.shard.SHA256 = c.w.Stats().Bytes, hex.EncodeToString(c.sum.Sum(nil))
+	return nil
 }
 
 // Close ends the last shard, writes the manifest and frees the folder. After an
@@ -272,7 +474,7 @@ func (s *Set) leave() error {
 	if s.cur != nil && s.cur.file != nil {
 		err = s.cur.file.Abort()
 	}
-	return errors.Join(err, s.lock.release())
+	return errors.Join(err, s.journal.close(), s.lock.release())
 }
 
 func (s *Set) complete() error {
@@ -286,7 +488,7 @@ func (s *Set) complete() error {
 	e := s.opts.Export
 	m := &s.manifest
 	*m = Manifest{SchemaVersion: export.SchemaVersion, Tokenizer: e.Tokenizer, Template: e.Template, Estimator: e.Estimator,
-		Columns: s.progress.Columns, Options: s.progress.Options, Shards: s.progress.Shards}
+		Columns: s.progress.Columns, Source: s.opts.Source, Options: s.progress.Options, Shards: s.progress.Shards}
 	for _, sh := range m.Shards {
 		m.Rows += sh.Rows
 		m.Rollouts += sh.Rollouts
@@ -300,14 +502,14 @@ func (s *Set) complete() error {
 	if err := writeJSON(s.path(ManifestName), m); err != nil {
 		return err
 	}
-	return remove(s.path(ProgressName))
+	return errors.Join(remove(s.path(ProgressName)), remove(s.path(journalName)))
 }
 
 // digests takes the file digests from the first shard where every shard was
 // written by an earlier run.
 func (s *Set) digests() error {
 	m := &s.manifest
-	if len(m.Shards) == 0 || m.Tokenizer != "" && m.Template != "" {
+	if s.opts.Maker != nil || len(m.Shards) == 0 || m.Tokenizer != "" && m.Template != "" {
 		return nil
 	}
 	r, err := export.Open(s.path(m.Shards[0].File))
