@@ -17,6 +17,7 @@ type run struct {
 	*Pipeline
 	enc    *tokenize.Encoder
 	report *Report
+	keeper Keeper // nil = none
 
 	groups  []groupPlan          // in order of first appearance
 	groupOf map[string]int       // key → index in groups

@@ -29,12 +29,14 @@ type result struct {
 	notes   []rollout.Note
 	err     error
 	r       *rollout.Rollout
+	earlier *made // by an earlier run, in place of rows and report; nil = none
 }
 
 // write is the second pass: workers encode, one goroutine writes in order.
 func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	x.keeper, _ = dst.(Keeper)
 	type task struct {
 		r   *rollout.Rollout
 		out chan result
@@ -120,6 +122,9 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 			}
 		}
 		x.book(&res)
+		if err := x.keep(&res); err != nil {
+			return err
+		}
 		left[res.group]--
 		if res.group != current {
 			if err := later.add(res.group, res.rows); err != nil {
@@ -188,7 +193,7 @@ func (x *run) book(res *result) {
 	for fault, n := range res.faults {
 		count(&x.report.Faults, fault.String(), n)
 	}
-	if len(res.rows) == 0 {
+	if len(res.rows) == 0 && !res.writtenBefore() {
 		count(&x.report.WithoutRows, res.why, 1)
 		if len(x.report.WithoutRowsAt) < maxSkips {
 			x.report.WithoutRowsAt = append(x.report.WithoutRowsAt, skipOf(res.r, nil, res.why))
@@ -217,6 +222,9 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	}
 	got := x.scoreOf(r)
 	res.verdict = got.Verdict
+	if x.madeBefore(&res) {
+		return res
+	}
 	var adv reward.Advantage
 	if !x.NoAdvantages && !x.rowless(r.ID) {
 		var err error

@@ -1,6 +1,11 @@
 package lineage
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/turnpack/turnpack/rollout"
+)
 
 // DriftPolicy says what happens where a recorded prompt does not repeat,
 // token for token, what an earlier turn sampled.
@@ -124,3 +129,25 @@ func (r BreakReason) MarshalText() ([]byte, error) { return []byte(r.String()), 
 
 // MarshalText writes String, so that reports read as words.
 func (r DropReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (k *JoinKind) UnmarshalText(b []byte) error { return read(k, joinNames[:], "join", b) }
+
+// UnmarshalText reads what MarshalText writes.
+func (k *SegmentKind) UnmarshalText(b []byte) error { return read(k, segmentNames[:], "segment", b) }
+
+// UnmarshalText reads what MarshalText writes.
+func (r *BreakReason) UnmarshalText(b []byte) error { return read(r, breakNames[:], "break", b) }
+
+// UnmarshalText reads what MarshalText writes.
+func (r *DropReason) UnmarshalText(b []byte) error { return read(r, dropNames[:], "drop", b) }
+
+// read finds the value of a name.
+func read[T ~uint8](to *T, names []string, what string, name []byte) error {
+	i := slices.Index(names, string(name))
+	if i < 0 {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{}, "%q is no name of a %s", name, what)
+	}
+	*to = T(i)
+	return nil
+}
