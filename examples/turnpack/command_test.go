@@ -237,8 +237,8 @@ func TestTargets(t *testing.T) {
 		{"one file", []string{"--target", "slime"}, []string{"batch.parquet"}},
 		{"a file a step", []string{"--target", "slime", "--groups-per-step", "4"}, []string{"manifest.json", "step_0.parquet", "step_1.parquet"}},
 		{"shards by rows", []string{"--rows-per-shard", "10"}, []string{"manifest.json", "part-00000.parquet", "part-00001.parquet"}},
-		{"slime pt", []string{"--target", "slime", "--pt", "--groups-per-step", "4"}, []string{"0.pt", "1.pt"}},
-		{"megatron", []string{"--target", "megatron", "--seq-len", "4096", "--estimator", "none"}, []string{"train-00000.idx.parquet", "train-00000.metadata.json"}},
+		{"slime pt", []string{"--target", "slime", "--pt", "--groups-per-step", "4"}, []string{"0.pt", "1.pt", "manifest.json"}},
+		{"megatron", []string{"--target", "megatron", "--seq-len", "4096", "--estimator", "none"}, []string{"manifest.json", "train-00000.idx.parquet", "train-00000.metadata.json"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := t.TempDir()

@@ -21,6 +21,7 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -181,6 +182,11 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
+	if c.source = rec.source(); c.one() {
+		c.marker = filepath.Join(dst.dir(), rec.marker())
+		_, err := os.Lstat(c.marker)
+		c.begun = err == nil
+	}
 	s, files, err := c.convert(p, model, src, dst.dir())
 	if err != nil {
 		if _, cut := os.Stat(filepath.Join(dst.join(""), shard.ProgressName)); cut == nil && p.ctx.Err() != nil {
@@ -192,6 +198,7 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 	if err := rec.finish(dst.dir(), files, *s, c.Force); err != nil {
 		return nil, err
 	}
+	c.unmark()
 	s.Output = dst.join(s.Output)
 	return s, dst.publish(files)
 }
@@ -402,7 +409,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		undo()
 		return nil, nil, err
 	}
-	report, err := pipe.Run(p.ctx, src, dst)
+	report, err := pipe.Run(p.ctx, src, dst.resumable())
 	done()
 	if err != nil {
 		err = c.skippable(lacking(err, &report))
@@ -428,11 +435,25 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 		dst, err = c.try(t, opts, w)
 		return dst, undo, err
 	}
-	if undo, err = makeFolder(dir); err == nil {
+	made, err := makeFolder(dir)
+	undo = func() { c.unmark(); made() }
+	if err == nil {
 		cli.Sweep(errOut, dir, "")
 		dst, err = c.open(dir, t, o, opts, w)
 	}
+	if err == nil && c.marker != "" {
+		if err = atomic.WriteFile(c.marker, nil, true); err != nil {
+			err = errors.Join(err, dst.Abort())
+		}
+	}
 	return dst, undo, err
+}
+
+// unmark removes the marker of a run that ends.
+func (c *convertCmd) unmark() {
+	if c.marker != "" {
+		_ = os.Remove(c.marker) // one that stays lets the same run replace its own batch
+	}
 }
 
 // noRow is the error of a run that would write nothing.

@@ -25,6 +25,10 @@ type outputFlags struct {
 	Trace         string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
 	Weights       string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
 	PolicyVersion int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
+
+	source string // what the batch is made of, as a digest
+	begun  bool   // a run like this one was killed before it could tell what it made
+	marker string // file by which that is known, "" for batches of several files
 }
 
 // traced says whether rows tell where their tokens are from. Trainers read none

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -83,6 +84,29 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 	}
 	return r, nil
 }
+
+// source is a digest of what the batch is made of, and by which build.
+func (r *record) source() string {
+	made := []any{r.Version, r.Options, r.Tokenizer, r.Template}
+	for _, in := range r.Inputs {
+		made = append(made, in.SHA256)
+	}
+	if b, ok := debug.ReadBuildInfo(); ok {
+		made = append(made, b.Main.Version)
+		for _, s := range b.Settings {
+			if strings.HasPrefix(s.Key, "vcs.") {
+				made = append(made, s.Value)
+			}
+		}
+	}
+	text, _ := json.Marshal(made) // strings, numbers and maps of such
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// marker names the file that stands beside a batch of one file while it is made: what
+// a killed run left under the batch's name is known by it.
+func (r *record) marker() string { return ".turnpack." + r.source()[:12] + ".begun" }
 
 // differs says in words how the run that made a batch differs from r.
 func (r *record) differs(made *record) []string {

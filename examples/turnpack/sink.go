@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/turnpack/turnpack/export"
@@ -25,12 +24,36 @@ type sink interface {
 
 // output is a sink with what it makes: name stands for the batch in the
 // summary, files are its files once it is closed, both as seen from the folder.
-// discard is an Abort that leaves nothing that a later run could go on from.
+// discard is an Abort that leaves nothing that a later run could go on from. set is
+// the set that the files belong to, nil for one file.
 type output struct {
 	sink
 	name    string
 	files   func() []string
 	discard func() error
+	set     *shard.Set
+}
+
+// resumable is what a run writes to: one that goes on from finished shards knows it.
+func (o *output) resumable() sink {
+	if o.set == nil {
+		return o.sink
+	}
+	return struct {
+		sink
+		*keeper
+	}{o.sink, &keeper{o.set}}
+}
+
+// keeper is the part of a set by which a run goes on.
+type keeper struct{ set *shard.Set }
+
+// Kept is Set.Kept.
+func (k *keeper) Kept(rollout string) []byte { return k.set.Kept(rollout) }
+
+// Keep is Set.Keep.
+func (k *keeper) Keep(rollout string, rows int, value []byte) error {
+	return k.set.Keep(rollout, rows, value)
 }
 
 // open makes the sink under dir.
@@ -45,46 +68,15 @@ func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts 
 // plain makes the sink of rows that have their weights, or get them from t.
 func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
 	opts.Trace = f.traced()
-	steps := func(name string, write func(step int, rows []rollout.Sample) ([]string, error)) (output, error) {
-		s := &stepSink{target: t, perStep: f.GroupsPerStep, dir: dir, write: write}
-		return output{s, name, func() []string { return s.files }, s.Abort}, nil
+	out, err := output{}, error(nil)
+	if m := f.maker(dir, o, opts); m != nil {
+		out, err = f.shards(dir, shard.Options{Export: opts, GroupsPerShard: f.GroupsPerStep, Maker: m, Source: f.source, Force: opts.Force})
+		if f.Target == "prime-rl" {
+			out.name = "rollouts"
+		}
+	} else {
+		out, err = f.rows(dir, opts)
 	}
-	switch {
-	case f.Target == "prime-rl":
-		return steps("rollouts", func(step int, rows []rollout.Sample) ([]string, error) {
-			o := f.primerl()
-			o.Force = opts.Force
-			_, err := primerl.WriteStep(dir, step+1, rows, o)
-			var files []string
-			for rank := range f.Ranks {
-				files = append(files, fmt.Sprintf("rollouts/step_%d/rank_%d.bin", step+1, rank))
-			}
-			return files, err
-		})
-	case f.Target == "megatron":
-		return steps("", func(step int, rows []rollout.Sample) ([]string, error) {
-			files := []string{fmt.Sprintf("train-%05d%s", step, megatron.Suffix), fmt.Sprintf("train-%05d.metadata.json", step)}
-			packs := f.megatron()
-			packs.EOS, packs.Force = o.EOS, opts.Force
-			_, err := megatron.Write(filepath.Join(dir, files[0]), filepath.Join(dir, files[1]), rows, packs)
-			return files, err
-		})
-	case f.Pt:
-		return steps("", func(step int, rows []rollout.Sample) ([]string, error) {
-			name := fmt.Sprintf("%d.pt", step)
-			w, err := slime.Create(filepath.Join(dir, name), slime.Options{Export: opts, Step: step})
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range rows {
-				if err := w.Write(r); err != nil {
-					return nil, errors.Join(err, w.Abort())
-				}
-			}
-			return []string{name}, w.Close()
-		})
-	}
-	out, err := f.rows(dir, opts)
 	if err == nil && (f.Target != "none" || o.MeanOverRollouts || o.MaxTokens > 0) {
 		out.sink = &groupSink{target: t, to: out.sink}
 	}
@@ -113,31 +105,89 @@ func (c checked) Write(s rollout.Sample) error { return c.Check(&s) }
 func (c checked) Close() error                 { return c.End() }
 func (c checked) Abort() error                 { return nil }
 
+// maker writes the step files of a trainer's own format, nil for the row schema.
+func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *shard.Maker {
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	switch {
+	case f.Target == "prime-rl":
+		packs := f.primerl()
+		packs.Force = true // the set sees to what is there
+		return &shard.Maker{ID: fmt.Sprintf("prime-rl %+v", packs), Names: func(i int) (files []string) {
+			for rank := range f.Ranks {
+				files = append(files, fmt.Sprintf("rollouts/step_%d/rank_%d.bin", i+1, rank))
+			}
+			return files
+		}, Write: func(i int, rows []rollout.Sample) error {
+			_, err := primerl.WriteStep(dir, i+1, rows, packs)
+			return err
+		}}
+	case f.Target == "megatron":
+		packs := f.megatron()
+		packs.EOS, packs.Force = o.EOS, true
+		names := func(i int) []string {
+			return []string{fmt.Sprintf("train-%05d%s", i, megatron.Suffix), fmt.Sprintf("train-%05d.metadata.json", i)}
+		}
+		return &shard.Maker{ID: fmt.Sprintf("megatron %+v", packs), Names: names, Write: func(i int, rows []rollout.Sample) error {
+			_, err := megatron.Write(at(names(i)[0]), at(names(i)[1]), rows, packs)
+			return err
+		}}
+	case f.Pt:
+		names := func(i int) []string { return []string{fmt.Sprintf("%d.pt", i)} }
+		opts.Force = true
+		return &shard.Maker{ID: "slime", Names: names, Write: func(i int, rows []rollout.Sample) error {
+			w, err := slime.Create(at(names(i)[0]), slime.Options{Export: opts, Step: i})
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				if err := w.Write(r); err != nil {
+					return errors.Join(err, w.Abort())
+				}
+			}
+			return w.Close()
+		}}
+	}
+	return nil
+}
+
+// one says whether the batch is one file.
+func (f *outputFlags) one() bool {
+	return f.RowsPerShard == 0 && f.BytesPerShard == 0 && f.GroupsPerStep == 0 && !f.packs() && !f.Pt
+}
+
 // rows makes the sink of files of the row schema: one, or one for each shard.
 func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
-	if f.RowsPerShard == 0 && f.BytesPerShard == 0 && f.GroupsPerStep == 0 {
+	if f.one() {
 		const name = "batch.parquet"
+		opts.Force = opts.Force || f.begun
 		w, err := export.Create(filepath.Join(dir, name), opts)
 		if err != nil {
 			return output{}, err
 		}
-		return output{w, name, func() []string { return []string{name} }, w.Abort}, nil
+		return output{w, name, func() []string { return []string{name} }, w.Abort, nil}, nil
 	}
-	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Force: opts.Force}
+	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Source: f.source, Force: opts.Force}
 	if f.GroupsPerStep > 0 {
 		so.Name = func(i int) string { return fmt.Sprintf("step_%d.parquet", i) }
 	}
-	set, err := shard.Create(dir, so)
+	return f.shards(dir, so)
+}
+
+// shards makes the sink of a set of files.
+func (f *outputFlags) shards(dir string, o shard.Options) (output, error) {
+	set, err := shard.Create(dir, o)
 	if err != nil {
 		return output{}, err
 	}
 	return output{set, "", func() []string {
 		var files []string
 		for _, s := range set.Manifest().Shards {
-			files = append(files, s.File)
+			for _, file := range s.Files() {
+				files = append(files, file.File)
+			}
 		}
 		return append(files, shard.ManifestName)
-	}, set.Discard}, nil
+	}, set.Discard, set}, nil
 }
 
 // groupSink prepares each group for a trainer before it is written.
@@ -183,81 +233,3 @@ func (g *groupSink) Close() error {
 
 // Abort drops the output.
 func (g *groupSink) Abort() error { return g.to.Abort() }
-
-// stepSink collects the groups of a training step and writes it at once.
-type stepSink struct {
-	target  *target.Target
-	perStep int // 0 = one step
-	dir     string
-	write   func(step int, rows []rollout.Sample) (files []string, err error)
-
-	group, rows  []rollout.Sample
-	groups, step int
-	files        []string
-}
-
-func (s *stepSink) Write(row rollout.Sample) error {
-	if len(s.group) > 0 && s.group[0].Group != row.Group {
-		if err := s.endGroup(); err != nil {
-			return err
-		}
-	}
-	s.group = append(s.group, row)
-	return nil
-}
-
-func (s *stepSink) endGroup() error {
-	rows, err := s.target.Group(s.group)
-	s.group = nil
-	if err != nil {
-		return err
-	}
-	s.rows = append(s.rows, rows...)
-	if s.groups++; s.groups == s.perStep {
-		return s.endStep()
-	}
-	return nil
-}
-
-func (s *stepSink) endStep() error {
-	rows := s.rows
-	s.rows, s.groups = nil, 0
-	if len(rows) == 0 {
-		return nil
-	}
-	files, err := s.write(s.step, rows)
-	if err != nil {
-		return err
-	}
-	s.step++
-	s.files = append(s.files, files...)
-	return nil
-}
-
-// Close writes the last step.
-func (s *stepSink) Close() error {
-	var err error
-	if len(s.group) > 0 {
-		err = s.endGroup()
-	}
-	if err == nil {
-		err = s.endStep()
-	}
-	if err != nil {
-		return errors.Join(err, s.Abort())
-	}
-	return nil
-}
-
-// Abort removes the steps that were written: no run goes on from them.
-func (s *stepSink) Abort() error {
-	var errs []error
-	for _, name := range s.files {
-		path := filepath.Join(s.dir, name)
-		errs = append(errs, os.Remove(path))
-		for up := filepath.Dir(path); up != filepath.Clean(s.dir) && os.Remove(up) == nil; up = filepath.Dir(up) {
-		}
-	}
-	s.files = nil
-	return errors.Join(errs...)
-}

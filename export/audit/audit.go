@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -88,6 +89,9 @@ func (a *auditor) file(ctx context.Context, path string) (err error) {
 	}
 	if a.checker, err = export.NewChecker(o); err != nil {
 		return err
+	}
+	if err := shard.Unfinished(path); err != nil {
+		a.found.add(Finding{Rule: "unfinished-set", File: path, Row: -1, Token: -1, Text: err.Error()})
 	}
 	rows := 0
 	for {

@@ -33,6 +33,7 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{"lengths", Error, "per-token columns differ in length from the ids", "trainers crash, or pad the shorter one and train other tokens than meant", "give one value per token in every column", false},
+		{"unfinished-set", Error, "the files belong to a set that is not complete", "a trainer takes a part of the batch for the whole", "run the job that writes the folder again: it goes on where it stopped", false},
 		{"no-mask", Error, "there is no loss mask", "every token is trained, prompts and tool output included", "write a loss_mask column", false},
 		{"mask-values", Error, "mask values are neither 0, 1 nor a weight", "negative or non-finite weights flip or poison the loss", "use 0 and 1, or finite weights of at least 0", false},
 		{"negative-id", Error, "token ids are negative", "embedding look-ups crash, or wrap to the end of the vocabulary", "encode the row again; -100 belongs into labels", false},

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
+)
+
+// many is a dump of so many groups of two, with log probabilities for trainers that
+// want them.
+func many(t *testing.T, groups int) string {
+	var lines []string
+	for g := range groups {
+		for i := range 2 {
+			id, resolved := fmt.Sprint("t", g, "-", i), i == 0
+			b, err := json.Marshal(map[string]any{"id": id, "group_id": fmt.Sprint("g", g), "status": "completed", "temperature": 1, "outcome": map[string]any{"resolved": resolved},
+				"turns": []map[string]any{{"prompt_ids": []int{1, 2, g}, "output_ids": []int{3, 4 + i, 5}, "logprobs": []float64{-1, -0.5, -0.25}}}})
+			require.NoError(t, err)
+			lines = append(lines, string(b))
+		}
+	}
+	return dump(t, lines...)
+}
+
+// Batches of every form of file are the same bytes after any number of kills as after
+// none; while they are not whole they say so, to audit and to readers; and no rerun is
+// refused.
+func TestKilledConverts(t *testing.T) {
+	model, in := modelDir(t, nil), many(t, 40)
+	for name, flags := range map[string][]string{
+		"one file":   nil,
+		"shards":     {"--rows-per-shard", "4"},
+		"slime pt":   {"--target", "slime", "--pt", "--groups-per-step", "2"},
+		"megatron":   {"--target", "megatron", "--seq-len", "64", "--groups-per-step", "2", "--estimator", "none"},
+		"prime-rl":   {"--target", "prime-rl", "--seq-len", "64", "--ranks", "2", "--groups-per-step", "2"},
+		"one pt":     {"--target", "slime", "--pt"},
+		"step files": {"--target", "skyrl", "--groups-per-step", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := func(out string) []string {
+				return append([]string{"convert", "--model", model, "--in", in, "--out", out, "--quiet", "--format", "native"}, flags...)
+			}
+			whole := filepath.Join(t.TempDir(), "b")
+			begin := time.Now()
+			run := process(args(whole)...)
+			text, err := run.CombinedOutput()
+			require.NoError(t, err, string(text))
+			took := time.Since(begin)
+			want := tree(t, whole)
+			unfinished := 0
+			for round := range 5 {
+				out := filepath.Join(t.TempDir(), "b")
+				for kill := range 2 {
+					run := process(args(out)...)
+					require.NoError(t, run.Start())
+					time.Sleep(took * time.Duration(20+16*round+7*kill) / 100)
+					_ = run.Process.Kill()
+					_ = run.Wait()
+					unfinished += saysSo(t, out)
+				}
+				text, err := process(args(out)...).CombinedOutput()
+				require.NoError(t, err, "round %d: %s", round, text)
+				require.Equal(t, want, tree(t, out), "round %d", round)
+			}
+			t.Logf("%d kills left a part of the batch", unfinished)
+		})
+	}
+}
+
+// saysSo looks at every file that looks like a batch's in a folder without a manifest,
+// and returns 1 when there was one.
+func saysSo(t *testing.T, dir string) (parts int) {
+	if _, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err == nil {
+		return 0
+	}
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			return nil
+		}
+		switch filepath.Ext(path) {
+		case ".parquet", ".pt", ".bin":
+			if e.Name() == "batch.parquet" {
+				return nil // whole by itself
+			}
+			parts = 1
+			require.ErrorIs(t, shard.Unfinished(path), export.ErrUnfinished, path)
+			code, stdout, stderr := call(t, "audit", path)
+			require.Equal(t, 1, code, stdout+stderr)
+			require.Contains(t, stdout, "unfinished-set")
+		}
+		return nil
+	})
+	return parts
+}
