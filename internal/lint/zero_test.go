@@ -60,7 +60,7 @@ var zeros = []any{
 	&megatron.Options{},
 	&pack.Options{}, &pack.Stream{},
 	&primerl.Options{},
-	&shard.Options{}, &shard.Set{},
+	&shard.Options{}, &shard.Set{}, &shard.Shard{},
 	&slime.Writer{},
 	&target.Options{}, &target.Target{},
 	&lossmask.Policy{},
