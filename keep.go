@@ -3,6 +3,8 @@ package turnpack
 import (
 	"encoding/json"
 
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -23,8 +25,10 @@ type Keeper interface {
 // made is what a run books of a rollout that it encoded.
 type made struct {
 	Report  tokenize.Report
-	Masked  map[string]int `json:",omitempty"`
-	Why     string         `json:",omitempty"`
+	Window  ctxwindow.Report
+	Masked  map[string]int       `json:",omitempty"`
+	Faults  map[reward.Fault]int `json:",omitempty"`
+	Why     string               `json:",omitempty"`
 	Rows    int
 	Tokens  int64
 	Trained int64
@@ -40,7 +44,7 @@ func (x *run) madeBefore(res *result) bool {
 	if text == nil || json.Unmarshal(text, &m) != nil {
 		return false // what cannot be read is made again
 	}
-	res.earlier, res.report, res.masked, res.why = &m, m.Report, m.Masked, m.Why
+	res.earlier, res.report, res.window, res.masked, res.faults, res.why = &m, m.Report, m.Window, m.Masked, m.Faults, m.Why
 	return true
 }
 
@@ -59,7 +63,7 @@ func (x *run) keep(res *result) error {
 	case x.keeper == nil:
 		return nil
 	}
-	m := made{res.report, res.masked, res.why, len(res.rows), tokensOf(res.rows), trainedOf(res.rows)}
+	m := made{res.report, res.window, res.masked, res.faults, res.why, len(res.rows), tokensOf(res.rows), trainedOf(res.rows)}
 	text, err := json.Marshal(&m)
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: res.r.ID}, "what was made of it cannot be kept: %w", err)

@@ -142,6 +142,7 @@ func (a *auditor) row(r *Row) {
 	a.values(r)
 	a.maskShape(r)
 	a.sampled(r)
+	a.forged(r)
 	a.logprobs(r)
 	a.advantages(r)
 	a.status(r)
@@ -226,6 +227,31 @@ func (a *auditor) sampled(r *Row) {
 		}
 		a.report(r, "not-sampled", export.ColLossMask, t, k, "%d trained tokens were not sampled, the first is %s", k, from)
 	}
+}
+
+// forged finds added tokens that are, by the row's trace, text of a message that the
+// policy did not write: in a captured prompt the sign of an engine that encodes them
+// wherever they are spelled. A Model tells which of them control anything.
+func (a *auditor) forged(r *Row) {
+	const text = rollout.FlagSpecial | rollout.FlagContent
+	roles := r.roles()
+	t, n := count(min(len(r.Flags), len(r.IDs)), func(t int) bool {
+		m := int(r.Sources[t])
+		return m >= 0 && r.Flags[t]&(text|rollout.FlagSampled) == text && (m >= len(roles) || roles[m] != rollout.RoleAssistant) &&
+			(a.opts.Model == nil || a.opts.Model.Special(r.IDs[t]))
+	})
+	if n == 0 {
+		return
+	}
+	of := "message"
+	if m := int(r.Sources[t]); m < len(roles) {
+		of = fmt.Sprintf("%s message", roles[m])
+	}
+	what := fmt.Sprintf("id %d", r.IDs[t])
+	if a.opts.Model != nil {
+		what = fmt.Sprintf("%q", a.text(r.IDs[t:t+1]))
+	}
+	a.report(r, "control-in-text", export.ColInputIDs, t, n, "%s stands in the text of %s %d", what, of, r.Sources[t])
 }
 
 func (a *auditor) logprobs(r *Row) {

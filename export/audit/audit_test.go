@@ -13,12 +13,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
@@ -85,6 +87,7 @@ var examples = []struct{ rule, lines string }{
 	{"separator-trained", `{"input_ids":[0,2,4,30,1,4],"loss_mask":[0,0,0,1,1,1]}`},
 	{"special-trained", `{"input_ids":[0,2,4,30,0,3,4,31,1],"loss_mask":[0,0,0,1,1,1,1,1,1]}`},
 	{"escaped-arguments", `{"input_ids":[0,2,4,8,1],"loss_mask":[0,0,0,1,1]}`},
+	{"control-in-text", `{"input_ids":[0,3,4,20,1,4,0,3,21,1,4,0,2,4,30,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,1],"sources":[-1,-1,-1,0,0,0,0,0,0,-1,-1,-1,-1,-1,1,1],"flags":[16,0,0,2,18,2,18,2,2,16,0,16,0,0,3,49]}`},
 	{"special-in-content", `{"input_ids":[0,3,4,20,1,21,1,4,0,2,4,30,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,0,1,1]}`},
 }
 
@@ -131,7 +134,7 @@ func TestEveryRuleHasAnExample(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# Audit rules\n\nWhat `turnpack audit` looks for. Each example breaks the rule; the page is made and checked by the tests of `export/audit`.\n" +
 		"Rules marked *model* need `--model`. In the examples `0` is `<|im_start|>`, `1` is `<|im_end|>`, `2` is `assistant`, `3` is `user`, `4` is a line feed, `5` and `6` are `<think>` and `</think>`, `8` is a call.\n\n")
-	seen := map[string]bool{"schema": true} // has a test of its own
+	seen := map[string]bool{"schema": true, "unfinished-set": true} // have tests of their own
 	for _, e := range examples {
 		seen[e.rule] = true
 		r := run(t, "rows.jsonl", []byte(e.lines), facts())
@@ -455,4 +458,43 @@ func FuzzRun(f *testing.F) {
 			_, _ = audit.Run(context.Background(), []string{path}, audit.Options{Model: facts()})
 		}
 	})
+}
+
+// The files of a set that is not complete are named, and those of a complete one are not.
+func TestUnfinishedSet(t *testing.T) {
+	dir := t.TempDir()
+	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 1})
+	require.NoError(t, err)
+	for g := range 3 {
+		s := rollout.Sample{Status: rollout.StatusCompleted}
+		s.Group, s.Rollout, s.IDs, s.Weight = fmt.Sprint(g), fmt.Sprint(g), []int32{1, int32(g)}, []float32{0, 1}
+		require.NoError(t, set.WriteGroup(export.Settle([]rollout.Sample{s})))
+	}
+	look := func() []string {
+		r, err := audit.Run(context.Background(), []string{filepath.Join(dir, "part-00001.parquet")}, audit.Options{})
+		require.NoError(t, err)
+		return found(r)
+	}
+	require.Contains(t, look(), "unfinished-set")
+	require.NoError(t, set.Close())
+	require.NotContains(t, look(), "unfinished-set")
+}
+
+// Names and ids of a file reach no terminal as they are.
+func TestTableIsClean(t *testing.T) {
+	bad := "a\x1b]0;own\x07\u202e\r\n\u009b2J"
+	text, err := json.Marshal(map[string]any{"input_ids": []int{9, 10}, "loss_mask": []int{1, 1}, "sample_id": bad, "group_id": bad, "rollout_id": bad, "reward": 1, "status": "completed", "finish_reason": "length"})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "x\x1b[31m.jsonl")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	r, err := audit.Run(context.Background(), []string{path}, audit.Options{})
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, r.Table(&out))
+	for _, c := range out.String() {
+		require.True(t, c == '\n' || unicode.IsPrint(c), "%q in %q", c, out.String())
+	}
+	require.Contains(t, out.String(), `x\x1b[31m.jsonl`)
+	_, err = audit.Run(context.Background(), []string{filepath.Join(t.TempDir(), "none")}, audit.Options{})
+	require.Error(t, err)
 }

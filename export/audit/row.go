@@ -1,6 +1,10 @@
 package audit
 
-import "github.com/turnpack/turnpack/rollout"
+import (
+	"encoding/json"
+
+	"github.com/turnpack/turnpack/rollout"
+)
 
 // Row is one training row in a form that every source can give. Per-token
 // slices are nil when the source has none; their lengths are as found.
@@ -32,6 +36,20 @@ type Row struct {
 	Faults []Fault
 
 	unreadable error // why the rows from here on are not of this module's schema
+}
+
+// roles are the recorded roles of the rollout's messages, nil in a row that does not
+// keep them.
+func (r *Row) roles() []rollout.Role {
+	var m struct {
+		Turnpack struct {
+			Roles []rollout.Role `json:"roles"`
+		} `json:"turnpack"`
+	}
+	if r.Sample == nil || json.Unmarshal(r.Sample.Metadata, &m) != nil {
+		return nil
+	}
+	return m.Turnpack.Roles
 }
 
 // Fault is a shape fault that a source found.

@@ -68,5 +68,6 @@ func Rules() []Rule {
 		{"special-trained", Error, "control tokens inside trained text", "the policy learns to forge turns", "mask or refuse such text; encode content without control tokens", true},
 		{"escaped-arguments", Error, "the arguments of a trained call are an escaped string", "the policy learns calls that no parser reads: it never wrote the string around them", "give the template the object that the recorded text spells, as engines do", true},
 		{"special-in-content", Warn, "a control token inside a turn's content", "text of users or tools has opened or closed a turn", "encode content without control tokens", true},
+		{"control-in-text", Warn, "text of a user or tool is encoded as control tokens", "the engine that served the rollouts lets users and tools forge turns", "have the engine encode content without control tokens; leave such rollouts out", false},
 	}
 }
