@@ -73,11 +73,10 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 	if err != nil {
 		return rollout.Message{}, err
 	}
-	m, err := j.message(v, i, r, body)
-	if err == nil && contains(callRoles, word) {
-		err = j.writtenCall(&m, body, i)
+	if contains(callRoles, word) {
+		return j.callMessage(v, i, r, body)
 	}
-	return m, err
+	return j.message(v, i, r, body)
 }
 
 // message reads a message of which a format spells role and content its own way:
@@ -124,8 +123,11 @@ func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Me
 		case "reasoning", "reasoning_content", "thinking":
 			if s, ok := thoughts(x); ok && m.Reasoning == "" {
 				m.Reasoning = s
-			} else if !x.IsNull() && s != m.Reasoning {
+			} else if !x.IsNull() && (!ok || s != m.Reasoning) {
 				keep(&m.Extra, key, x)
+				if !ok {
+					j.note("reasoning_unreadable", at, "the key %q holds %s without a text; it is kept aside, not rendered", key, x.Kind())
+				}
 			}
 		case "reasoning_details":
 			details = x

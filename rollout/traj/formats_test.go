@@ -73,7 +73,7 @@ var fixtures = []struct {
 		"openai-chat", "user assistant tool assistant", "sampled sampled", func(t *testing.T, r *rollout.Rollout) {
 			require.Equal(t, "7", r.ID)
 			require.Equal(t, "f", r.Messages[1].ToolCalls[0].Name)
-			require.Equal(t, "refusal", codes(r))
+			require.Equal(t, "refusal empty_reply", codes(r))
 			require.False(t, *r.Outcome.Resolved)
 			require.Len(t, r.Tools, 1)
 		}},

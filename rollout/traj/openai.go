@@ -87,7 +87,13 @@ func readChat(j *job, v value) error {
 	if err := j.media(r, v); err != nil {
 		return err
 	}
-	r.Turns = turns(r.Messages)
+	if r.Turns = turns(r.Messages); len(r.Turns) == 0 {
+		for _, key := range replyKeys {
+			if x := v.Get(key); x.Kind() == jsonscan.String && !x.Is("") || x.Len() > 0 {
+				return j.fail(0, "/"+key, "the messages hold no reply, and the key %q beside them is not understood", key)
+			}
+		}
+	}
 	if r.ID == "" {
 		if r.ID = r.Instance; !v.Get("run_id").IsNull() {
 			r.ID += "/" + identifier(v.Get("run_id"))
@@ -139,8 +145,12 @@ func readChat(j *job, v value) error {
 	}
 	j.leftover(r, v, append(systemKeys, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs")...)
 	j.noteParts(r)
+	j.emptyReplies(r)
 	return j.emit(r)
 }
+
+// replyKeys are columns that may hold the reply to messages which hold none.
+var replyKeys = []string{"completion", "response", "output", "reply"}
 
 // holdsBlocks reports whether a list of messages has blocks of the Messages API
 // as contents.

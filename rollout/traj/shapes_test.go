@@ -63,7 +63,22 @@ var shapes = []struct {
 	{"a spoken reply", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":null,"audio":{"id":"x"}}]}`, nil, "/audio: ", nil},
 	{"a null content with calls, an empty one with reasoning", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":""}}]},{"role":"tool","tool_call_id":"c","content":""},{"role":"assistant","content":"","reasoning":"h"}]}`,
 		[]string{"openai-chat  unknown: user=q assistant~ tool= assistant= | sampled sampled |"}, "", nil},
+	{"replies recorded as empty", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":null},{"role":"assistant","content":""},{"role":"assistant","content":"a"}]}`,
+		[]string{"openai-chat  unknown: user=q assistant~ assistant= assistant=a | sampled sampled sampled | empty_reply"}, "", nil},
+	{"a conversation without a text", `{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":null}]}`,
+		[]string{"sharegpt  unknown: user=q assistant~ | sampled | empty_reply"}, "", nil},
+	{"reasoning that is no text", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","reasoning":{"tokens":7}},{"role":"assistant","content":"b","reasoning":{"content":"h"}}]}`,
+		[]string{"openai-chat  unknown: user=q assistant=a assistant=b | sampled sampled | reasoning_unreadable"}, "", func(t *testing.T, out []*rollout.Rollout) {
+			require.Equal(t, "h", out[0].Messages[2].Reasoning)
+		}},
+	{"a reply beside the messages", `{"messages":[{"role":"user","content":"q"}],"response":"a"}`, nil, `the key "response" beside them is not understood`, nil},
+	{"parts without a kind are no text that is trained", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"text":"a"}]}]}`,
+		[]string{"openai-chat  unknown: user=q assistant= | sampled | not_text"}, "", nil},
 
+	{"a call as a value", `{"conversations":[{"from":"human","value":"q"},{"from":"tool_call","value":{"name":"f","arguments":{}}}]}`,
+		[]string{"sharegpt  unknown: user=q assistant~ | sampled |"}, "", nil},
+	{"an empty list of calls", `{"messages":[{"role":"user","content":"q"},{"role":"tool_call","content":"[]"}]}`, nil, "its list of calls empty", nil},
+	{"a call that is nothing", `{"messages":[{"role":"user","content":"q"},{"role":"tool_call","content":null}]}`, nil, "/tool_calls/0: found null", nil},
 	{"roles of other systems", `{"messages":[{"role":"human","content":"q"},{"role":"ai","content":"a"},{"role":"tool_call","content":"{\"name\":\"f\",\"arguments\":{\"x\":1.0}}"},{"role":"tool_call","content":"{\"name\":\"g\",\"parameters\":{}}"},{"role":"tool_response","content":"o"},{"role":"assistant","content":"b"}]}`,
 		[]string{"openai-chat  unknown: user=q assistant=a tool=o assistant=b | sampled sampled |"}, "", func(t *testing.T, out []*rollout.Rollout) {
 			calls := out[0].Messages[1].ToolCalls
@@ -107,6 +122,8 @@ var shapes = []struct {
 
 	{"pictures beside their places", `{"messages":[{"role":"user","content":"<image> q"},{"role":"assistant","content":"a"}],"images":["x.png"]}`, nil, `the column "images" holds what <image> stands for`, nil},
 	{"pictures beside the messages", `{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],"images":["x.png"]}`, nil, "that the model saw and that are no text", nil},
+	{"places of pictures without any", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"images":[null,[]]}`,
+		[]string{"openai-chat  unknown: user=q assistant=a | sampled |"}, "", nil},
 	{"no pictures", `{"messages":[{"role":"user","content":"an <image> tag"},{"role":"assistant","content":"a"}],"images":[],"image":"docker.io/x"}`, nil, `the column "image"`, nil},
 	{"the image of a container", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"images":null,"image":"docker.io/x"}`,
 		[]string{"openai-chat  unknown: user=q assistant=a | sampled |"}, "", nil},

@@ -66,6 +66,7 @@ func readShareGPT(j *job, v value) error {
 	j.episode(r, v)
 	r.Turns = turns(r.Messages)
 	j.cannedReply(r)
+	j.emptyReplies(r)
 	j.leftover(r, v, append(systemKeys, "id", "instance_id", key, "reward", "tools")...)
 	return j.emit(r)
 }
@@ -91,16 +92,15 @@ func (j *job) shareMessage(x value, i int) (rollout.Message, error) {
 		return rollout.Message{}, err
 	}
 	body := bodyOf(x, "value", "content", "text")
-	m, err := j.message(x, i, role, body)
+	read := j.message
+	if contains(callRoles, word) {
+		read = j.callMessage
+	}
+	m, err := read(x, i, role, body)
 	if err != nil {
 		return m, err
 	}
 	drop(&m.Extra, "from", "value", "text", "loss", "weight", "train")
-	if contains(callRoles, word) {
-		if err := j.writtenCall(&m, body, i); err != nil {
-			return m, err
-		}
-	}
 	if m.Role == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledByPolicy
 		// The published AgentTuning sets mark replies that are not to be trained.

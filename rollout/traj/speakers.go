@@ -47,6 +47,15 @@ func (j *job) speaker(word string, i int, field string) (rollout.Role, error) {
 	return "", rollout.Errorf(rollout.KindInput, w, "unknown speaker %q", word).WithFix("write one of %s", strings.Join(known, ", "))
 }
 
+// callMessage reads a message whose text, or value, is a call.
+func (j *job) callMessage(v value, i int, role rollout.Role, body value) (rollout.Message, error) {
+	m, err := j.message(v, i, role, value{})
+	if err == nil {
+		err = j.writtenCall(&m, body, i)
+	}
+	return m, err
+}
+
 // writtenCall makes calls of a message whose text they are: an object with name and
 // arguments (or parameters), or a list of such.
 func (j *job) writtenCall(m *rollout.Message, body value, i int) error {
@@ -64,6 +73,9 @@ func (j *job) writtenCall(m *rollout.Message, body value, i int) error {
 		for _, x := range body.Items() {
 			calls = append(calls, x)
 		}
+	}
+	if len(calls) == 0 {
+		return j.fail(rollout.At(i), "/content", "the message is a call and its list of calls empty")
 	}
 	for k, x := range calls {
 		c, err := j.toolCall(x, i, k)
@@ -108,29 +120,43 @@ var textKeys = []string{"value", "text", "parts", "body", "message", "response",
 // under a key that is not known, and one that says nothing at all where no engine
 // recorded it.
 func (j *job) understood(m *rollout.Message, v, body value, i int) error {
+	if contains(callRoles, firstID(v, "role", "from")) {
+		return nil // its text is read as a call
+	}
 	if m.Content != "" || len(m.Parts) > 0 || len(m.ToolCalls) > 0 || m.Reasoning != "" {
 		return nil
 	}
+	says := func(x value) bool {
+		return x.Kind() == jsonscan.String && !x.Is("") || (x.Kind() == jsonscan.Array || x.Kind() == jsonscan.Object) && x.Len() > 0
+	}
+	refuse := func(key string) error {
+		return j.fail(rollout.At(i), "/"+key, "the message has no content, and the key %q is not understood", key)
+	}
+	for _, key := range textKeys {
+		if x := v.Get(key); says(x) && x != body {
+			return refuse(key)
+		}
+	}
+	if body.Kind() != jsonscan.Absent || j.ofCall() {
+		return nil
+	}
 	for key, x := range v.Members() {
-		if x.IsNull() || key == "role" || key == "from" || x == body || x.Kind() == jsonscan.String && x.Is("") || x.Kind() == jsonscan.Array && x.Len() == 0 {
-			continue
-		}
-		_, left := m.Extra[key]
-		if contains(textKeys, key) && x.Kind() != jsonscan.Number && x.Kind() != jsonscan.Bool || left && body.Kind() == jsonscan.Absent && !j.ofCall() && x.Kind() != jsonscan.Number && x.Kind() != jsonscan.Bool {
-			return j.fail(rollout.At(i), "/"+key, "the message has no content, and the key %q is not understood", key)
+		if _, left := m.Extra[key]; left && key != "from" && says(x) {
+			return refuse(key)
 		}
 	}
-	if body.Kind() == jsonscan.Absent && !j.ofCall() {
-		return j.fail(rollout.At(i), "/content", "the message has no content: %s", shape(v))
-	}
-	return nil
+	return j.fail(rollout.At(i), "/content", "the message has no content: %s", shape(v))
 }
 
-// thoughts is readable thinking: a text, or a list of texts and of blocks that hold
-// one under thinking, text or summary. Blocks without one are encrypted.
+// thoughts is readable thinking: a text, a block that holds one under thinking, text,
+// summary or content, or a list of either. Blocks without one are encrypted.
 func thoughts(v value) (text string, ok bool) {
 	if s, is := v.Text(); is {
 		return s, true
+	}
+	if v.Kind() == jsonscan.Object {
+		s := firstWord(v.Get("thinking").String(), v.Get("text").String(), v.Get("summary").String(), v.Get("content").String())
+		return s, s != ""
 	}
 	if v.Kind() != jsonscan.Array {
 		return "", false
@@ -216,7 +242,13 @@ var mediaKeys = []struct{ key, mark string }{
 func (j *job) media(r *rollout.Rollout, v value) error {
 	for _, c := range mediaKeys {
 		x := v.Get(c.key)
-		if x.IsNull() || x.Is("") || x.Kind() == jsonscan.Array && x.Len() == 0 {
+		held := 0
+		for _, item := range x.Items() {
+			if !item.IsNull() && !(item.Kind() == jsonscan.Array && item.Len() == 0) {
+				held++
+			}
+		}
+		if x.IsNull() || x.Is("") || x.Kind() == jsonscan.Array && held == 0 {
 			continue
 		}
 		for i := range r.Messages {
@@ -225,8 +257,25 @@ func (j *job) media(r *rollout.Rollout, v value) error {
 			}
 		}
 		if x.Kind() == jsonscan.Array && strings.HasSuffix(c.key, "s") {
-			return j.fail(0, "/"+c.key, "the column %q holds %d items that the model saw and that are no text", c.key, x.Len())
+			return j.fail(0, "/"+c.key, "the column %q holds %d items that the model saw and that are no text", c.key, held)
 		}
 	}
 	return nil
+}
+
+// emptyReplies notes sampled replies in which nothing is said: what would be trained
+// of them is their end.
+func (j *job) emptyReplies(r *rollout.Rollout) {
+	n, first := 0, 0
+	for i := range r.Turns {
+		m := &r.Messages[r.Turns[i].Message]
+		if m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && m.Reasoning == "" && r.Turns[i].Output == nil {
+			if n++; n == 1 {
+				first = r.Turns[i].Message
+			}
+		}
+	}
+	if n > 0 {
+		j.note("empty_reply", rollout.At(first), "%d replies are recorded as empty: what is trained of them is their end", n)
+	}
 }

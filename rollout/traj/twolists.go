@@ -107,6 +107,7 @@ func readPromptCompletion(j *job, v value) error {
 	}
 	j.leftover(r, v, append(systemKeys, "prompt", "completion", "reward", "resolved", "id", "instance_id", "tools", "chat_template_kwargs", "label")...)
 	j.noteParts(r)
+	j.emptyReplies(r)
 	return j.emit(r)
 }
 
