@@ -187,7 +187,7 @@ func TestHeadTailShape(t *testing.T) {
 	require.Equal(t, "cut", contexts[11].Parts[1].Message.Content)
 }
 
-// The preset's note is a second user message behind the first (TestNoteUnderAlternatingRoles
+// The preset's note is a second user message after the first (TestNoteUnderAlternatingRoles
 // at the module root shows a template that refuses it); no other policy makes one.
 func TestNotesKeepTheOrderOfRoles(t *testing.T) {
 	answers := func(m rollout.Message) bool { return m.Role == rollout.RoleUser || m.Role == rollout.RoleTool }
@@ -300,7 +300,7 @@ func TestCompactionCarriesTheSummaryOn(t *testing.T) {
 	}}
 	plan(t, r, policy, &words{})
 	require.Greater(t, len(asked), 2)
-	require.Equal(t, r.Messages[2], asked[0][0], "the first summary begins behind the task")
+	require.Equal(t, r.Messages[2], asked[0][0], "the first summary begins after the task")
 	next := 2
 	for k, ms := range asked {
 		if k > 0 {

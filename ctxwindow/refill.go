@@ -106,7 +106,7 @@ func (s *refill) cut(ctx context.Context, n int) ([]unit, step, error) {
 		return nil, step{}, err
 	}
 	if s.summarize == nil {
-		return c.settle(ctx, 0, tail, want, s.budget)
+		return c.trim(ctx, 0, tail, want, s.budget)
 	}
 	return s.compact(ctx, c, tail)
 }

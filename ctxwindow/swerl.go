@@ -51,7 +51,7 @@ type Decision struct {
 	Total       int   // count of all messages
 	Fixed       int   // count of the first two and a note
 	TurnLengths []int // messages per turn
-	TurnCosts   []int // cost of each turn, measured behind two one-letter messages
+	TurnCosts   []int // cost of each turn, measured after two one-letter messages
 	Kept        []int // message indices in order, -1 is the note
 	Unchanged   bool
 	Omitted     int // turns the note names; 0 if Unchanged
@@ -133,7 +133,7 @@ func (p SWERLPolicy) begin(h *History) *reference {
 	return &reference{History: h, budget: p.Budget, head: p.Head, note: note, costs: make(map[block]int), fixed: make(map[int]int)}
 }
 
-// turns cuts the messages behind the first two into turns: an assistant message
+// turns cuts the messages after the first two into turns: an assistant message
 // directly followed by a user message, or any other message by itself. n does
 // not shrink between calls, so only the last turn can still change.
 func (s *reference) turns(n int) []block {
@@ -153,7 +153,7 @@ func (s *reference) turns(n int) []block {
 	return s.list
 }
 
-// placeholders stand in front of a turn while its cost is measured.
+// placeholders stand before a turn while its cost is measured.
 func placeholders() []rollout.Message {
 	return []rollout.Message{{Role: rollout.RoleSystem, Content: "S"}, {Role: rollout.RoleUser, Content: "U"}}
 }

@@ -70,7 +70,7 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 	if err != nil {
 		return nil, step{}, err
 	}
-	return c.settle(ctx, head, tail, s.budget, s.budget)
+	return c.trim(ctx, head, tail, s.budget, s.budget)
 }
 
 // base is what the fixed messages and a note take. The choice of turns is checked by
@@ -169,10 +169,10 @@ func (c *cut) compose(head, tail int) []unit {
 	return view
 }
 
-// settle counts the choice exactly and drops blocks, the tail's oldest first,
+// trim counts the choice exactly and drops blocks, the tail's oldest first,
 // until it fits want; the latest block alone may take up to budget, and is
 // shortened beyond.
-func (c *cut) settle(ctx context.Context, head, tail, want, budget int) ([]unit, step, error) {
+func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, step, error) {
 	last := len(c.blocks) - 1
 	if tail == head && last > 0 { // estimates say that all fits: the exact count said no
 		if tail < last {

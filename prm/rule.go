@@ -57,8 +57,8 @@ const (
 	BoxDigit
 )
 
-// Scale says which numbers are votes. The zero value accepts −1 and 1.
-type Scale struct {
+// ScoreRange says which numbers are votes. The zero value accepts −1 and 1.
+type ScoreRange struct {
 	// Values are the numbers accepted, each within 1e-9, and returned exactly.
 	Values []float64
 	// Min and Max bound an inclusive range when Values is empty and Min < Max.
@@ -66,17 +66,17 @@ type Scale struct {
 }
 
 // Sign accepts −1 and 1.
-func Sign() Scale { return Scale{Values: []float64{-1, 1}} }
+func Sign() ScoreRange { return ScoreRange{Values: []float64{-1, 1}} }
 
 // Ternary accepts −1, 0 and 1.
-func Ternary() Scale { return Scale{Values: []float64{-1, 0, 1}} }
+func Ternary() ScoreRange { return ScoreRange{Values: []float64{-1, 0, 1}} }
 
 // Range accepts any number from min to max, both included.
-func Range(min, max float64) Scale { return Scale{Min: min, Max: max} }
+func Range(min, max float64) ScoreRange { return ScoreRange{Min: min, Max: max} }
 
 const scaleTolerance = 1e-9
 
-func (s Scale) accept(v float64) (float64, bool) {
+func (s ScoreRange) accept(v float64) (float64, bool) {
 	values := s.Values
 	if len(values) == 0 {
 		if s.Min < s.Max {
@@ -93,7 +93,7 @@ func (s Scale) accept(v float64) (float64, bool) {
 }
 
 // String writes the accepted numbers.
-func (s Scale) String() string {
+func (s ScoreRange) String() string {
 	if len(s.Values) == 0 && s.Min < s.Max {
 		return "[" + strconv.FormatFloat(s.Min, 'g', -1, 64) + ", " + strconv.FormatFloat(s.Max, 'g', -1, 64) + "]"
 	}
@@ -119,7 +119,7 @@ type Rule struct {
 	Pattern string
 	// Field is a dotted path for [JSONField]; "" means "score".
 	Field string
-	Scale Scale
+	Scale ScoreRange
 }
 
 // RuleSWE is the rule of the swe-rl judge (OpenClaw-RL@0d034dd5e): the first

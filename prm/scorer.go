@@ -158,7 +158,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 	for i := range steps {
 		out := &p.scores[i]
 		out.Step = steps[i].Index
-		if settle(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
+		if unasked(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
 			continue
 		}
 		messages, err := s.prompt.Build(r, steps, i)
@@ -211,14 +211,14 @@ func stopped(ctx context.Context, r *rollout.Rollout) error {
 	return rollout.Errorf(rollout.KindJudge, rollout.Where{Rollout: r.ID}, "scoring stopped: %w", cause)
 }
 
-// settle decides the steps that no judge is asked about.
-func settle(out *rollout.StepScore, step *Step, p Policy) bool {
+// unasked decides the steps that no judge is asked about.
+func unasked(out *rollout.StepScore, step *Step, p Policy) bool {
 	switch {
 	case step.Unrecorded: // its class is not known either
 		out.Reason = "the text of this step was not recorded"
-	case p == Skip:
+	case p == PolicySkip:
 		out.Reason = skippedPrefix + step.Class.String() + " step"
-	case p == Neutral:
+	case p == PolicyNeutral:
 		out.Score, out.Reason = new(0.0), "neutral: "+step.Class.String()+" step"
 	default:
 		return false

@@ -152,7 +152,7 @@ func TestStepPoliciesKeepPlaces(t *testing.T) {
 	judge := prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{Text: `\boxed{1}`}, nil })
 	r := agentRun()
 	r.Turns = append(r.Turns, rollout.Turn{Message: -1, Step: 4})
-	scores, err := scorer(t, judge, prm.Options{Steps: prm.StepOptions{CommandLess: prm.Skip, Submit: prm.Neutral}}).Score(t.Context(), r)
+	scores, err := scorer(t, judge, prm.Options{Steps: prm.StepOptions{CommandLess: prm.PolicySkip, Submit: prm.PolicyNeutral}}).Score(t.Context(), r)
 	require.NoError(t, err)
 	var got []string
 	for _, s := range scores {

@@ -35,9 +35,9 @@ type Policy uint8
 
 // The policies.
 const (
-	Ask     Policy = iota // put it before the judge like any other
-	Skip                  // no score, a reason that starts with "skipped: "
-	Neutral               // score 0 without a judge
+	PolicyAsk     Policy = iota // put it before the judge like any other
+	PolicySkip                  // no score, a reason that starts with "skipped: "
+	PolicyNeutral               // score 0 without a judge
 )
 
 // Step is one agent step as a judge sees it. Index is the agent step number
@@ -77,7 +77,7 @@ func (o StepOptions) Validate() error {
 		field string
 		value Policy
 	}{{"StepOptions.CommandLess", o.CommandLess}, {"StepOptions.Submit", o.Submit}} {
-		if p.value > Neutral {
+		if p.value > PolicyNeutral {
 			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: p.field}, "value %d is none of the known policies", p.value))
 		}
 	}
@@ -91,7 +91,7 @@ func (o StepOptions) policy(c Class) Policy {
 	case StepSubmit:
 		return o.Submit
 	}
-	return Ask
+	return PolicyAsk
 }
 
 // StepsOf returns the steps that the policy took, by agent step number: every

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// play judges every submission, settles the valid ones and writes what happened.
+// play judges every submission, resolves the valid ones and writes what happened.
 func play(ctx context.Context, w io.Writer, env func(ssr.Artifact) ssr.Env) error {
 	group := ssr.InjectKey("toy/calculator", "c0ffee", "removal", 1)
 	fmt.Fprintln(w, "injector group", group)
@@ -63,16 +63,16 @@ func play(ctx context.Context, w io.Writer, env func(ssr.Artifact) ssr.Env) erro
 			repos, valid = repos[:last], valid[:last]
 			continue
 		}
-		if err := settle(ctx, w, env, s, verdict); err != nil {
+		if err := resolve(ctx, w, env, s, verdict); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil
 }
 
-// settle lets the solvers try, rewards both roles and looks for a harder bug in
+// resolve lets the solvers try, rewards both roles and looks for a harder bug in
 // the first failed attempt.
-func settle(ctx context.Context, w io.Writer, env func(ssr.Artifact) ssr.Env, s submission, verdict ssr.Verdict) error {
+func resolve(ctx context.Context, w io.Writer, env func(ssr.Artifact) ssr.Env, s submission, verdict ssr.Verdict) error {
 	original, err := originalResults(ctx, env(s.artifact))
 	if err != nil {
 		return err
@@ -89,15 +89,15 @@ func settle(ctx context.Context, w io.Writer, env func(ssr.Artifact) ssr.Env, s 
 		}
 		ends = append(ends, end)
 	}
-	settled, err := ssr.Settle(ends, 2, ssr.DefaultAlpha)
+	resolved, err := ssr.Resolve(ends, 2, ssr.DefaultAlpha)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%-12s valid, breaks %d tests; %d of %d solved; ", s.name, len(verdict.Broken), settled.Solved, settled.Live)
-	if settled.Inject == nil {
+	fmt.Fprintf(w, "%-12s valid, breaks %d tests; %d of %d solved; ", s.name, len(verdict.Broken), resolved.Solved, resolved.Live)
+	if resolved.Inject == nil {
 		fmt.Fprintln(w, "too few attempts to reward the injector")
 	} else {
-		fmt.Fprintf(w, "injector %+.2f\n", *settled.Inject)
+		fmt.Fprintf(w, "injector %+.2f\n", *resolved.Inject)
 	}
 	if failed == "" {
 		return nil

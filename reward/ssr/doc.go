@@ -10,7 +10,7 @@
 // tests, and as specification the reversed weakening patch ([Artifact.Spec]).
 //
 // Rewards: [InjectReward] from the share of solver attempts that succeeded,
-// [SolveReward] from the tests of one attempt, [Settle] both at once for a group
+// [SolveReward] from the tests of one attempt, [Resolve] both at once for a group
 // of attempts, some of which may have been lost to the infrastructure.
 // [Expectation] tells what the injector earns for a given difficulty.
 //

@@ -24,8 +24,8 @@ func ExampleCheck() {
 	// 7 every file matters: taking back src/add.txt alone repairs 1 broken tests
 }
 
-func ExampleSettle() {
-	s, _ := ssr.Settle([]ssr.Attempt{ssr.Solved, ssr.Unsolved, ssr.Unsolved, ssr.InfraError}, 2, ssr.DefaultAlpha)
+func ExampleResolve() {
+	s, _ := ssr.Resolve([]ssr.Attempt{ssr.Solved, ssr.Unsolved, ssr.Unsolved, ssr.InfraError}, 2, ssr.DefaultAlpha)
 	fmt.Printf("%d of %d solved: injector %+.1f\n", s.Solved, s.Live, *s.Inject)
 	// Output: 1 of 3 solved: injector +0.4
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // MaxOrder is the highest order of a bug: an injected one, and one that a failed
-// repair left behind. The paper stops there because later ones overlap.
+// repair left. The paper stops there because later ones overlap.
 const MaxOrder = 2
 
 // Order is 1 for an injected bug, plus one for each failed attempt in it.

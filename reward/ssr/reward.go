@@ -69,8 +69,8 @@ const (
 	InfraError Attempt = "infra_error"
 )
 
-// Settlement is the outcome of one group of solver attempts.
-type Settlement struct {
+// Resolution is the outcome of one group of solver attempts.
+type Resolution struct {
 	Solved int // attempts that solved the bug
 	Live   int // attempts that ended on their own: the denominator of s
 	// Inject is the injector's reward, nil when too few attempts are live to tell:
@@ -80,17 +80,17 @@ type Settlement struct {
 	Solve []*float64
 }
 
-// Settle computes the rewards of an injector and of the attempts at its bug.
+// Resolve computes the rewards of an injector and of the attempts at its bug.
 // Attempts lost to the infrastructure are outside s and get no reward (the paper
 // is silent on them). minLive is the least number of live attempts, 0 means 1.
-func Settle(attempts []Attempt, minLive int, alpha float64) (Settlement, error) {
+func Resolve(attempts []Attempt, minLive int, alpha float64) (Resolution, error) {
 	if err := checkAlpha(alpha); err != nil {
-		return Settlement{}, err
+		return Resolution{}, err
 	}
 	if minLive < 0 {
-		return Settlement{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "min_live_attempts"}, "expected a number that is not negative, found %d", minLive)
+		return Resolution{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "min_live_attempts"}, "expected a number that is not negative, found %d", minLive)
 	}
-	s := Settlement{Solve: make([]*float64, len(attempts))}
+	s := Resolution{Solve: make([]*float64, len(attempts))}
 	for i, a := range attempts {
 		reward := -1.0
 		switch a {
@@ -101,7 +101,7 @@ func Settle(attempts []Attempt, minLive int, alpha float64) (Settlement, error) 
 		case Aborted, InfraError:
 			continue
 		default:
-			return Settlement{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "attempts"}, "attempt %d: expected solved, failed, aborted or infra_error, found %q", i, a)
+			return Resolution{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "attempts"}, "attempt %d: expected solved, failed, aborted or infra_error, found %q", i, a)
 		}
 		s.Live++
 		s.Solve[i] = &reward

@@ -330,11 +330,11 @@ func TestRewards(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, -1.0, r)
 
-	s, err := ssr.Settle([]ssr.Attempt{ssr.Aborted, ssr.InfraError}, 0, 0.8)
+	s, err := ssr.Resolve([]ssr.Attempt{ssr.Aborted, ssr.InfraError}, 0, 0.8)
 	require.NoError(t, err)
 	require.Nil(t, s.Inject, "nothing live: no reward, not a bad one")
 	require.Equal(t, []*float64{nil, nil}, s.Solve)
-	_, err = ssr.Settle([]ssr.Attempt{"won"}, 1, 0.8)
+	_, err = ssr.Resolve([]ssr.Attempt{"won"}, 1, 0.8)
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 

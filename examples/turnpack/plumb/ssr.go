@@ -70,7 +70,7 @@ func ssrReward(kind string, line []byte) (any, error) {
 		if err := decodeCase(line, &in); err != nil {
 			return nil, err
 		}
-		s, err := ssr.Settle(in.Attempts, in.MinLive, in.Alpha)
+		s, err := ssr.Resolve(in.Attempts, in.MinLive, in.Alpha)
 		return map[string]any{"solved": s.Solved, "live": s.Live, "r_inject": s.Inject, "r_solve": s.Solve}, err
 	}
 	return nil, unsupported("ssr kind " + kind)

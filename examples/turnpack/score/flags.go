@@ -220,11 +220,11 @@ func (c *config) prompt(preset, systemFile, userFile, rubricKey string) error {
 func set(to *prm.Policy, flagName, name string) error {
 	switch name {
 	case "judge":
-		*to = prm.Ask
+		*to = prm.PolicyAsk
 	case "skip":
-		*to = prm.Skip
+		*to = prm.PolicySkip
 	case "neutral":
-		*to = prm.Neutral
+		*to = prm.PolicyNeutral
 	default:
 		return wrong(flagName, name, "judge, skip or neutral")
 	}
