@@ -31,6 +31,7 @@ var advice = map[Property]string{
 	PropReasoningWritten: "record the engine's token ids, or use a template that writes reasoning; rows from text count it as lost",
 	PropToolCalls:        "record the engine's token ids, or use a template with tools; rollouts with tool calls are refused otherwise",
 	PropArguments:        "record the engine's token ids, or use a template that writes arguments as JSON; calls are trained as the template writes them",
+	PropNames:            "make merged or per-step rows, or leave the names of replies out",
 	PropToolRunsApart:    "nothing to do; the results stand one after the other, as the model saw them",
 	PropSystemRole:       "put it into the first user message if the model saw it there; the report lists what was left out",
 	PropNothingInjected:  "record the system message that the engine used, if it was another one",

@@ -215,12 +215,13 @@ func TestEndOfResultsIsNotTrained(t *testing.T) {
 			r := &rollout.Rollout{ID: "a", Messages: append(say("user: one", "assistant: two"), result("x", "three"), result("y", "four"))}
 			r.Messages = append(r.Messages, say("assistant: five")...)
 			for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+				if opens != "" { // the prompt has no such text there
+					require.ErrorIs(t, encodeError(t, m, mode, r), rollout.KindTemplate)
+					continue
+				}
 				got := trainedText(t, m, mode, r)
 				require.True(t, strings.HasPrefix(got, "two<|im_end|>") && strings.HasSuffix(got, "five<|im_end|>"), "%q", got)
 				require.NotContains(t, got, "]", "%s, %q, %q", mode, ends, opens)
-				if opens == "<|endoftext|>" {
-					require.Contains(t, got, opens+"five")
-				}
 			}
 		}
 	}

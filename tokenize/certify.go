@@ -35,6 +35,9 @@ const (
 	// form at least. Detail says which one it is given, whatever was recorded, and what
 	// becomes of the other.
 	PropArguments Property = "arguments"
+	// PropNames: the name of a reply is written in its header or not at all, so that the
+	// reply is found after it. Where it fails, Whole rows of named replies are refused.
+	PropNames Property = "names"
 	// PropToolRunsApart: results that follow each other each have a header of their
 	// own.
 	PropToolRunsApart Property = "tool_runs_apart"
@@ -124,7 +127,7 @@ func certify(ctx context.Context, m *Model, tools toolsOf) (*Certificate, error)
 		c.tools = toolsAlways // some templates write rollouts with tools only
 	}
 	for _, check := range []func() Finding{
-		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.arguments, c.toolRuns,
+		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.arguments, c.names, c.toolRuns,
 		c.systemRole, c.injected, c.clock, c.verbatim,
 	} {
 		if err := ctx.Err(); err != nil {
@@ -421,6 +424,30 @@ func (c *certifier) arguments() Finding {
 		return p.finding(PropArguments, Fails, "objects are "+f.object.String()+", text is "+f.text.String())
 	}
 	return p.finding(PropArguments, Holds, given)
+}
+
+func (c *certifier) names() Finding {
+	named := assistant("first")
+	named.Name = "PROBENAME"
+	p, err := c.probe(false, user("one"), named)
+	if err != nil {
+		return refused(PropNames, err)
+	}
+	doc, err := p.render.document()
+	if err != nil {
+		return refused(PropNames, err)
+	}
+	at := strings.Index(doc.text, named.Name)
+	if at < 0 {
+		return p.finding(PropNames, Holds, "the names of replies are not written")
+	}
+	for _, turn := range doc.turns {
+		start, end := c.m.reply.span(&p.messages[turn.Message], &doc, turn, false)
+		if err := c.m.reply.checkSpan(&doc, int32(turn.Message), start, end); err != nil || at >= start {
+			return p.finding(PropNames, Fails, "the template writes a reply's name as "+excerpt(doc.text, max(0, at-excerptSize/2)))
+		}
+	}
+	return p.finding(PropNames, Holds, "names are written in the header")
 }
 
 func (c *certifier) toolRuns() Finding {

@@ -16,6 +16,8 @@ import (
 type frame struct {
 	lead, tail rendering
 	stop       string
+	follows    bool   // the reply stands right after what its prompt ends with
+	quotes     string // recorded text of others between that and the reply
 }
 
 // recorded reports whether some of the frame is recorded text (a name, another
@@ -30,6 +32,7 @@ var thinkTag = regexp.MustCompile(`(?i)[<\[]/?(seed:)?(think|thinking|thought|re
 type replyRule struct {
 	stops    map[string]rollout.TokenID // texts of the stop tokens
 	specials []AddedToken
+	opening  opening
 }
 
 // sampledText returns the completion for message m with index i.
@@ -44,8 +47,9 @@ type replyRule struct {
 func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rendering, cut bool) (rendering, frame) {
 	start, first, last, ok := rr.begin(prompt, with, i)
 	if !ok && !plain(m) {
-		return rendering{}, frame{}
+		return rendering{}, frame{follows: true}
 	}
+	goesOn, quotes := follows(prompt, with, start), with.quoted(i, len(prompt.text), start)
 	if !ok {
 		// Nothing of the reply is written: it is empty, or was trimmed away.
 		behind := with.text[start:with.foreign(i, start)]
@@ -54,11 +58,11 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 		if stop == "" || emptyThink(lead) || strings.TrimSpace(lead) == "" {
 			lead = ""
 		}
-		f := frame{lead: with.cut(start, start+len(lead)), stop: stop}
+		f := frame{lead: with.cut(start, start+len(lead)), stop: stop, follows: goesOn, quotes: quotes}
 		return f.wrap(openerTrimmed(prompt.text, m.Content), i), f
 	}
 	behind := with.text[last:with.foreign(i, last)]
-	f := frame{lead: with.cut(start, first), stop: rr.stopIn(behind, m)}
+	f := frame{lead: with.cut(start, first), stop: rr.stopIn(behind, m), follows: goesOn, quotes: quotes}
 	tail, _, _ := strings.Cut(behind, f.stop)
 	if f.stop == "" {
 		tail = strings.TrimRight(behind, " \t\r\n")
@@ -302,11 +306,11 @@ func partFlags(c *columns) {
 // trimmed, and reasoning left out.
 func (rr *replyRule) span(m *rollout.Message, doc *rendering, turn chat.Turn, cut bool) (start, end int) {
 	i := int32(turn.Message)
-	start, end = turn.Start, turn.End
+	start, end = rr.afterHeader(doc, i, turn.Start, turn.Stop), turn.End
 	first, last := -1, start
 	var written parts
 	for k := doc.after(start); k < len(doc.fields) && doc.fields[k].start < turn.Stop; k++ {
-		if f := doc.fields[k]; f.message == i && f.part != partOther {
+		if f := doc.fields[k]; f.message == i && f.part.text() {
 			if first < 0 {
 				first = max(f.start, start)
 			}

@@ -172,6 +172,10 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		}
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but the rollout has no messages").WithFix("use Merged or PerStep, which take its captured ids")
 	}
+	rule := j.model.of(j.r).reply
+	if rule.opening.fault != nil && rule.opening.lead == "" {
+		return nil, rule.opening.fault
+	}
 	j.render.spent, j.pieces.spent = j.pieces.spent, spent{}
 	doc, err := j.render.document()
 	if err != nil {
@@ -197,9 +201,12 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		if j.turns[i].Context.Unknown || j.turns[i].Incomplete != "" {
 			continue
 		}
-		start, end := j.model.reply.span(&j.r.Messages[reply.Message], &doc, reply, j.model.unstopped(&j.turns[i]))
+		start, end := rule.span(&j.r.Messages[reply.Message], &doc, reply, j.model.unstopped(&j.turns[i]))
 		if start >= end {
 			continue
+		}
+		if err := rule.checkSpan(&doc, int32(reply.Message), start, end); err != nil {
+			return nil, within(err, rollout.Where{Turn: rollout.At(i), Message: rollout.At(reply.Message)})
 		}
 		wrote[i] = reply
 		if j.opts.Edges == EdgesSampled {
@@ -262,6 +269,9 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		}
 		c := completion{message: int32(j.turns[s.turn].Message), cols: cols.slice(from, to)}
 		c.mark(j.model)
+		if err := c.checkSampled(j.model); err != nil {
+			return nil, within(err, rollout.Where{Turn: rollout.At(s.turn), Message: rollout.At(j.turns[s.turn].Message)})
+		}
 		if c.stopped(j.model) {
 			j.report.Stops++
 		}

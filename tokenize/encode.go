@@ -376,7 +376,7 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 		return err
 	}
 	c.mark(j.model)
-	return nil
+	return c.checkSampled(j.model)
 }
 
 // capturedCompletion takes the engine's ids and attributes them by text.
@@ -420,20 +420,14 @@ func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
 // prompt, so it is asked once for each, with a text that no template rewrites.
 func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, frames map[string]frame) (rendering, string, error) {
 	cut := j.model.unstopped(t)
+	f, err := j.plainFrame(t, m, prompt, frames)
+	if err != nil {
+		return rendering{}, "", err
+	}
+	if err := j.model.of(j.r).reply.checkLead(&f); err != nil && t.Output == nil {
+		return rendering{}, "", err
+	}
 	if plain(m) {
-		asked := prompt.tail()
-		f, ok := frames[asked]
-		if own := m.Name != "" || j.render.shape.readsExtra(m); own || !ok {
-			probe := rollout.Message{Role: m.Role, Name: m.Name, Content: "Reply.", Extra: m.Extra}
-			with, err := j.render.answered(t, &probe)
-			if err != nil {
-				return rendering{}, "", err
-			}
-			_, f = j.model.reply.sampledText(&probe, int32(t.Message), prompt, &with, false)
-			if !own && !f.recorded() {
-				frames[strings.Clone(asked)] = f // the prompt's memory is used again
-			}
-		}
 		if cut && m.Content == "" {
 			return rendering{}, "", nil
 		}
@@ -441,19 +435,49 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, fram
 			f.tail = rendering{}
 		}
 		out := f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message))
-		j.closes(t, asked, out.text, cut)
-		return out, f.stop, nil
+		j.closes(t, prompt.tail(), out.text, cut)
+		return out, f.stop, j.checkReply(t, &out, &f, prompt)
 	}
-	with, err := j.render.answered(t, unjoined(m))
+	with, err := j.render.answered(t, replyAsSampled(m))
 	if err != nil {
 		return rendering{}, "", err
 	}
-	out, f := j.model.reply.sampledText(m, int32(t.Message), prompt, &with, cut)
+	out, f := j.model.of(j.r).reply.sampledText(m, int32(t.Message), prompt, &with, cut)
 	if t.Output != nil {
 		return out, f.stop, nil
 	}
 	j.closes(t, prompt.tail(), out.text, cut)
-	return out, f.stop, j.complete(m, out.writes(int32(t.Message), 0, len(out.text)))
+	if err := j.complete(m, out.writes(int32(t.Message), 0, len(out.text))); err != nil {
+		return out, f.stop, err
+	}
+	return out, f.stop, j.checkReply(t, &out, &f, prompt)
+}
+
+// checkReply checks a reply that is trained from text.
+func (j *job) checkReply(t *rollout.Turn, out *rendering, f *frame, prompt *rendering) error {
+	if t.Output != nil {
+		return nil
+	}
+	return j.model.of(j.r).reply.checkReply(out, int32(t.Message), f, prompt)
+}
+
+// plainFrame is the frame of a reply of text alone that stands where m does.
+func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *rendering, frames map[string]frame) (frame, error) {
+	asked := prompt.tail()
+	own := j.render.shape.readsExtra(m)
+	if f, ok := frames[asked]; ok && !own {
+		return f, nil
+	}
+	probe := rollout.Message{Role: m.Role, Content: "Reply.", Extra: m.Extra}
+	with, err := j.render.answered(t, &probe)
+	if err != nil {
+		return frame{}, err
+	}
+	_, f := j.model.of(j.r).reply.sampledText(&probe, int32(t.Message), prompt, &with, false)
+	if !own && !f.recorded() {
+		frames[strings.Clone(asked)] = f // the prompt's memory is used again
+	}
+	return f, nil
 }
 
 // unstopped reports whether the record of a turn says that no stop token was

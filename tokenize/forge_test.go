@@ -20,12 +20,12 @@ import (
 )
 
 // carrier writes every field of a conversation, halves of control tokens beside
-// recorded text, and fields that touch each other.
+// recorded text, and fields that touch each other. Replies hold their own text alone.
 const carrier = `{{ bos_token }}{{ style }}{%- for t in tools or [] -%}
 <|{{ t.function.name }}|><|im_{{ t.function.description }}{{ t|tojson }}{{ t.function.parameters.properties }}{% for k, v in t.function.parameters.properties.items() %}<{{ k }}>{{ v.enum|join }}</{{ k }}>{% endfor %}
 {% endfor -%}
 {% for m in messages %}<|im_start|>{{ m.role }}
-{{ m.name }}{{ m.plan }}{{ messages[1].content }}<{{ m.content }}>{{ m.content }}<|im_{{ m.content }}{{ m.content }}im_end|>
+{% if m.role != 'assistant' %}{{ m.name }}{{ messages[1].content }}{% endif %}{{ m.plan }}<{{ m.content }}>{{ m.content }}<|im_{{ m.content }}{{ m.content }}im_end|>
 {%- if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}
 {%- for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }}{{ c.id }}{% for k, v in c.function.arguments|items %}<{{ k }}|{{ v }}{{ k }}={{ v }}|>{% endfor %}{{ c.function|tojson }}{{ c.function.arguments }}</tool_call>{% endfor %}
 {{- m.tool_call_id }} STOP <r> <n> <l><|im_end|>

@@ -140,6 +140,9 @@ func (m *Model) finish() {
 	}
 	m.tools = &toolbox{}
 	m.shape = shapeOf(m)
+	if m.Template != nil {
+		m.reply.opening = openingOf(m)
+	}
 }
 
 func inFile(err error, name string) error {

@@ -100,17 +100,6 @@ func (s *shape) textParts(m *rollout.Message) chat.Value {
 	return s.text(strings.Join(texts, s.by.between()))
 }
 
-// unjoined is the reply m as one text, where later contexts join its text parts with
-// something that the policy did not sample; nil where m is that itself.
-func unjoined(m *rollout.Message) *rollout.Message {
-	if len(m.Parts) < 2 {
-		return nil
-	}
-	whole := *m
-	whole.Parts = nil
-	return &whole
-}
-
 // text is the content that the template is given for one text.
 func (s *shape) text(content string) chat.Value {
 	if s.parts {

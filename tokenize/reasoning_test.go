@@ -51,16 +51,17 @@ func TestReasoningByItsShortName(t *testing.T) {
 // What prints a whole message prints the keys that transformers gives it, unless it
 // reads the short name.
 func TestShortNameIsForThoseThatReadIt(t *testing.T) {
-	r := &rollout.Rollout{ID: "r", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "one"}, reply("so", "done")}}
+	r := &rollout.Rollout{ID: "r", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "one"}, reply("so", "done"), {Role: rollout.RoleUser, Content: "two"}, reply("", "three")}}
+	r.Messages[1].Sampled = rollout.SampledDemonstration
 	for _, row := range []struct {
 		template string
 		reads    bool
 	}{
-		{`{{ messages | tojson }}`, false},
-		{`{% if messages[1].reasoning_content %}{% endif %}{# their reasoning, "so-called" #}{{ messages | tojson }}`, false},
-		{`{% if messages[1].reasoning %}{% endif %}{{ messages | tojson }}`, true},
+		{`{{ messages[:3] | tojson }}`, false},
+		{`{% if messages[1].reasoning_content %}{% endif %}{# their reasoning, "so-called" #}{{ messages[:3] | tojson }}`, false},
+		{`{% if messages[1].reasoning %}{% endif %}{{ messages[:3] | tojson }}`, true},
 	} {
-		enc, err := tokenize.NewEncoder(withTemplate(t, row.template), tokenize.Options{Mode: tokenize.Whole})
+		enc, err := tokenize.NewEncoder(withTemplate(t, "{% if messages|length > 3 %}"+row.template+"{% endif %}"+chatML), tokenize.Options{Mode: tokenize.Whole})
 		require.NoError(t, err)
 		seqs, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)

@@ -94,8 +94,9 @@ func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, o Options) (
 			continue
 		}
 		m := &r.Messages[i]
-		if whole := unjoined(m); o.Mode == Whole && m.Sampled == rollout.SampledByPolicy && whole != nil {
-			m = whole
+		if len(m.Parts) > 1 && o.Mode == Whole && m.Sampled == rollout.SampledByPolicy {
+			whole := *m // as it was sampled, with nothing between its parts
+			whole.Parts, m = nil, &whole
 		}
 		v, err := messageValue(m, &x.shape)
 		if err != nil {
@@ -439,6 +440,10 @@ func partOf(f *chat.Field) part {
 	case chat.PartRole:
 		if !f.IsKey {
 			return partRole
+		}
+	case chat.PartOther:
+		if up := f.Parent; f.Key == "name" && !f.IsKey && up != nil && up.Parent != nil && up.Parent.Parent == nil {
+			return partName
 		}
 	}
 	return partOther

@@ -16,7 +16,11 @@ const (
 	partToolCall              // name, id or arguments of a tool call
 	partOther                 // any other recorded text: tool schemas, names, documents
 	partRole                  // a message's role: recorded, but of the frame around a message
+	partName                  // a message's name, which is of that frame, too
 )
+
+// text reports whether p is what a message says.
+func (p part) text() bool { return p == partContent || p == partReasoning || p == partToolCall }
 
 // parts is a set of them.
 type parts uint8
@@ -98,7 +102,7 @@ func (r *rendering) cut(from, to int) rendering {
 // calls; with only set, that part alone), and whether there is one.
 func (r *rendering) extent(m int32, only part, from int) (start, end int, ok bool) {
 	for _, f := range r.fields[r.after(from):] {
-		if f.message == m && f.part != partOther && (only == partScaffold || f.part == only) {
+		if f.message == m && f.part.text() && (only == partScaffold || f.part == only) {
 			if !ok {
 				start, ok = max(f.start, from), true
 			}
@@ -121,11 +125,11 @@ func (r *rendering) foreign(m int32, at int) int {
 
 // opens reports whether field i is the first that holds text of its message.
 func (r *rendering) opens(i int) bool {
-	if r.fields[i].part >= partOther {
+	if !r.fields[i].part.text() {
 		return false
 	}
 	for k := i - 1; k >= 0 && r.fields[k].message == r.fields[i].message; k-- {
-		if r.fields[k].part != partOther {
+		if r.fields[k].part.text() {
 			return false
 		}
 	}

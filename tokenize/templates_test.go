@@ -225,9 +225,9 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// renderWire renders the first n messages as a user of transformers would, with
-// arguments in the other form where the template refuses the recorded one, and
-// content as text parts where it leaves strings out.
+// renderWire renders the first n messages as an engine does, with arguments as text
+// where the template refuses objects, and content as text parts where it leaves strings
+// out.
 func renderWire(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prompt bool) string {
 	t.Helper()
 	var text string
@@ -239,9 +239,8 @@ func renderWire(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prom
 	return text
 }
 
-// asUserPasses is r as a user of transformers would pass it to the template: with
-// other, arguments in the other form than the recorded one; content as text parts
-// where the template leaves strings out.
+// asUserPasses is r as an engine passes it to the template: with other, arguments as
+// text; content as text parts where the template leaves strings out.
 func asUserPasses(t *testing.T, m *tokenize.Model, r *rollout.Rollout, other bool) *chat.Conversation {
 	t.Helper()
 	type object = map[string]any
@@ -257,7 +256,7 @@ func asUserPasses(t *testing.T, m *tokenize.Model, r *rollout.Rollout, other boo
 		}
 		for _, c := range msg.ToolCalls {
 			args := any(json.RawMessage(c.Arguments))
-			if c.ArgumentsText != other {
+			if other {
 				args = c.Arguments
 			}
 			calls, _ := o["tool_calls"].([]object)

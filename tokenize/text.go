@@ -81,7 +81,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	if with.Context.Parts == nil {
 		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
 	}
-	with.Context.Parts = append(with.Context.Parts[:len(with.Context.Parts):len(with.Context.Parts)], rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: unjoined(&r.Messages[t.Message])})
+	with.Context.Parts = append(with.Context.Parts[:len(with.Context.Parts):len(with.Context.Parts)], rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: replyAsSampled(&r.Messages[t.Message])})
 	if c, index, err = x.context(&with); err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
@@ -94,7 +94,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	}
 	at.Message = t.Message
 	answered := x.rendered(res, index)
-	start, end := e.model.reply.span(&r.Messages[t.Message], &answered, at, e.model.unstopped(t))
+	start, end := e.model.of(r).reply.span(&r.Messages[t.Message], &answered, at, e.model.unstopped(t))
 	return prompt, textOf(res, index, start, max(start, end)), nil
 }
 

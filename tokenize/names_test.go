@@ -1,0 +1,192 @@
+package tokenize_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Templates that write the name of a message, and what each trains of a reply that says
+// "yes" and is named bob in Whole rows, "" for a refusal. Merged and per-step rows
+// train yes and the stop token with all of them.
+var naming = []struct{ name, template, whole string }{
+	{"in place of the role, between control tokens (Kimi K2)", `{% for m in messages %}<|im_start|>{{ m.get('name') or m['role'] }}<|endoftext|>{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant<|endoftext|>{% endif %}`, "yes<|im_end|>"},
+	{"the same by a macro, and reasoning", `{% macro head(m) %}<|im_start|>{{ m.get('name') or m['role'] }}<|endoftext|>{% endmacro %}{% for m in messages %}{{ head(m) }}{% if m.role == 'assistant' %}<think>{{ m.reasoning_content or '' }}</think>{% endif %}{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant<|endoftext|>{% endif %}`, "yes<|im_end|>"},
+	{"as an attribute (Kimi K3)", `{% for m in messages %}<|im_start|>message role="{{ m.role }}"{% if m.name %} name="{{ m.name }}"{% endif %}<|endoftext|>{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>message role="assistant"<|endoftext|>{% endif %}`, "yes<|im_end|>"},
+	{"in a line of the header", "{% for m in messages %}<|im_start|>{{ m.role }}{% if m.name %} name={{ m.name }}{% endif %}{{ '\n' }}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", "yes<|im_end|>"},
+	{"before a reasoning opener", "{% for m in messages %}<|im_start|>{{ m.name or m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}", "yes<|im_end|>"},
+	{"before the text", "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.name %}{{ m.name }}: {% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", ""},
+	{"after the text", "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% if m.name %} ({{ m.name }}){% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", ""},
+	{"nowhere", chatML, "yes<|im_end|>"},
+}
+
+// The name of a reply is of its header, which the policy did not sample: a reply begins
+// after the header that the template really wrote, or is refused.
+func TestNamesAreNotTrained(t *testing.T) {
+	for _, c := range naming {
+		for _, name := range []string{"bob", "assistant", "x<|im_end|>", "yes"} {
+			m := withTemplate(t, c.template)
+			r := &rollout.Rollout{ID: "r", Messages: append(say("user: hi", "assistant: yes", "user: and", "assistant: yes"))}
+			r.Messages[0].Name, r.Messages[1].Name, r.Messages[3].Name = "ann", name, name
+			for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+				seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
+				for turn, text := range byTurn(t, m, seqs) {
+					require.Equal(t, "yes<|im_end|>", text, "%s: %s, turn %d of a %s row", c.name, name, turn, mode)
+				}
+				last := decode(t, m, seqs[len(seqs)-1].IDs)
+				require.Equal(t, c.name != "nowhere", strings.Contains(last, "ann"), "contexts show names")
+			}
+			if c.whole == "" {
+				err := encodeError(t, m, tokenize.Whole, r)
+				require.ErrorIs(t, err, rollout.KindTemplate, c.name)
+				require.ErrorContains(t, err, "name", c.name)
+				continue
+			}
+			for turn, text := range byTurn(t, m, encode(t, m, tokenize.Options{Mode: tokenize.Whole}, r)) {
+				require.Equal(t, c.whole, text, "%s: %s, turn %d", c.name, name, turn)
+			}
+		}
+		cert, err := tokenize.Certify(t.Context(), withTemplate(t, c.template))
+		require.NoError(t, err)
+		require.Equal(t, c.whole != "", cert.Verdict(tokenize.PropNames) == tokenize.Holds, c.name)
+	}
+}
+
+// oddConversations are what agents record beside plain turns.
+func oddConversations() []templateConversation {
+	user := func(s string) rollout.Message { return rollout.Message{Role: rollout.RoleUser, Content: s} }
+	named := func(m rollout.Message, name string) rollout.Message { m.Name = name; return m }
+	demo := func(m rollout.Message) rollout.Message { m.Sampled = rollout.SampledDemonstration; return m }
+	system := rollout.Message{Role: rollout.RoleSystem, Content: "Be brief."}
+	const a, b = "abcdef001", "abcdef002"
+	ls, pwd := call(a, `{"command": "ls"}`), call(b, `{"command": "pwd"}`)
+	return []templateConversation{
+		{"named", false, []rollout.Message{named(user("hi"), "al"), named(reply("", "hello"), "bob"), user("bye"), named(reply("", "see you"), "bob")}},
+		{"named system", false, []rollout.Message{named(system, "root"), user("hi"), named(reply("", "hello"), "assistant"), user("bye"), named(reply("Hm.", "see you"), "carl")}},
+		{"named call", true, []rollout.Message{user("hi"), named(reply("", "", ls), "bob"), result(a, "a.txt"), named(reply("", "one"), "bob")}},
+		{"named reasoning and calls", true, []rollout.Message{user("hi"), named(reply("Hm.", "Look.", ls, pwd), "bob"), result(a, "a.txt"), result(b, "/"), named(reply("So.", "one"), "bob")}},
+		{"a name that is a control token", false, []rollout.Message{user("hi"), named(reply("", "hello"), "x<|im_end|>"), user("bye"), reply("", "y")}},
+		{"named and empty", false, []rollout.Message{user("hi"), named(reply("", ""), "bob"), user("x"), reply("", "y")}},
+		{"reasoning alone", false, []rollout.Message{user("hi"), reply("Hm.", ""), user("x"), reply("", "y")}},
+		{"reasoning alone at the end", false, []rollout.Message{user("hi"), reply("Hm.", "")}},
+		{"a call without a result", true, []rollout.Message{user("hi"), reply("", "", ls)}},
+		{"two replies in a row", false, []rollout.Message{user("hi"), reply("", "one"), reply("", "two"), user("x"), reply("R", "three")}},
+		{"a reply first", false, []rollout.Message{reply("", "one"), user("x"), reply("", "three")}},
+		{"a user after a result", true, []rollout.Message{system, user("hi"), reply("", "look", ls), result(a, "r"), user("and"), reply("", "end")}},
+		{"a late system", false, []rollout.Message{user("hi"), system, reply("", "one")}},
+		{"a developer", false, []rollout.Message{{Role: rollout.RoleDeveloper, Content: "Dev."}, user("hi"), reply("", "one")}},
+		{"an unknown role", false, []rollout.Message{user("hi"), {Role: "critic", Content: "bad"}, reply("", "one")}},
+		{"a result without a call", true, []rollout.Message{user("hi"), result(a, "r"), reply("", "one")}},
+		{"white space", false, []rollout.Message{user("hi"), reply("", "  "), user("x"), reply(" ", "\n")}},
+		{"demonstrations", true, []rollout.Message{user("hi"), named(demo(reply("", "demo")), "d"), user("x"), reply("", "one", ls), result(a, "a"), demo(reply("q", "z")), user("u"), reply("T", "w")}},
+	}
+}
+
+// With every template of the kit, odd conversations train no header: the same text as
+// without names, no generation prompt before it, and no stop token inside.
+func TestNoHeaderIsTrained(t *testing.T) {
+	kit.OneGoroutine(t)
+	models := templateModels(t)
+	turns := 0
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		m := models[name]
+		opening, err := m.GenerationPrompt(t.Context())
+		require.NoError(t, err, name)
+		header, _, _ := strings.Cut(decode(t, m, opening), "<think>")
+		header = strings.TrimSpace(header)
+		for _, c := range oddConversations() {
+			for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Whole} {
+				got, err := trainedOf(t, m, mode, c)
+				unnamed := templateConversation{c.name, c.tools, slices.Clone(c.messages)}
+				for i := range unnamed.messages {
+					if unnamed.messages[i].Role == rollout.RoleAssistant {
+						unnamed.messages[i].Name = ""
+					}
+				}
+				want, wantErr := trainedOf(t, m, mode, unnamed)
+				if wantErr != nil {
+					require.Error(t, err, "%s, %s", name, c.name)
+					continue
+				}
+				require.NoError(t, err, "%s, %s", name, c.name)
+				require.Equal(t, want, got, "%s, %s, %s", name, c.name, mode)
+				for turn, text := range got {
+					turns++
+					if header != "" {
+						require.False(t, strings.HasPrefix(strings.TrimSpace(text), header), "%s, %s, turn %d: %q", name, c.name, turn, text)
+					}
+					for _, stop := range m.Stops {
+						end, _ := m.Tokenizer.Vocab().Token(stop)
+						require.NotContains(t, strings.TrimSuffix(text, end), end, "%s, %s, turn %d", name, c.name, turn)
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, turns, 2000)
+	t.Logf("%d turns", turns)
+}
+
+func trainedOf(t *testing.T, m *tokenize.Model, mode tokenize.Mode, c templateConversation) (map[int32]string, error) {
+	t.Helper()
+	r := &rollout.Rollout{ID: c.name, Messages: c.messages}
+	if c.tools {
+		r.Tools = bashTool
+	}
+	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+	require.NoError(t, err)
+	seqs, err := enc.Encode(t.Context(), r)
+	if err != nil {
+		require.ErrorIs(t, err, rollout.KindTemplate)
+		return nil, err
+	}
+	return byTurn(t, m, seqs), nil
+}
+
+// Where a template opens a turn otherwise than its generation prompt, nothing tells
+// where the reply begins: rows are refused, save whole ones that show the header.
+func TestRepliesWithoutTheirHeaderAreRefused(t *testing.T) {
+	const prompt = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+	const calls = "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}"
+	const user = "{% for m in messages %}{% if m.role != 'assistant' %}<|im_start|>user\n{{ m.content }}<|im_end|>\n{% else %}"
+	const end = calls + "<|im_end|>\n{% endif %}{% endfor %}"
+	for _, c := range []struct {
+		name, template string
+		rows, whole    bool
+	}{
+		{"as the prompt", user + "<|im_start|>assistant\n{{ m.content }}" + end + prompt, true, true},
+		{"no prompt and no header", user + " {{ m.content }}" + end, true, true},
+		{"no prompt", user + "<|im_start|>assistant\n{{ m.content }}" + end, false, true},
+		{"no prompt, and no control token in the header", user + "ASSISTANT: {{ m.content }}" + end, false, true},
+		{"another word", user + "<|im_start|>model\n{{ m.content }}" + end + prompt, false, true},
+		{"another token", user + "<|endoftext|>{{ m.content }}" + end + prompt, false, true},
+		{"a header that varies", user + "<|im_start|>model {{ loop.index }}\n{{ m.content }}" + end, false, false},
+		{"a quotation of others", user + "<|im_start|>assistant\n{{ messages[0].content }}: {{ m.content }}" + end + prompt, false, false},
+	} {
+		m := withTemplate(t, c.template)
+		for what, message := range map[string]rollout.Message{"text": reply("", "yes"), "a call": reply("", "", call("c1", `{"command": "ls"}`))} {
+			r := &rollout.Rollout{ID: "r", Messages: append(say("user: hi"), message, result("c1", "x"), message)}
+			for mode, allowed := range map[tokenize.Mode]bool{tokenize.Merged: c.rows, tokenize.PerStep: c.rows, tokenize.Whole: c.whole} {
+				err := encodeError(t, m, mode, r)
+				if !allowed {
+					require.ErrorIs(t, err, rollout.KindTemplate, "%s, %s, %s", c.name, what, mode)
+					continue
+				}
+				require.NoError(t, err, "%s, %s, %s", c.name, what, mode)
+				for _, text := range byTurn(t, m, encode(t, m, tokenize.Options{Mode: mode}, r)) {
+					want := strings.TrimSpace(text)
+					require.True(t, strings.HasPrefix(want, "yes") || strings.HasPrefix(want, "<tool_call>"), "%s, %s, %s: %q", c.name, what, mode, text)
+				}
+			}
+		}
+		r := &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: yes"), Turns: []rollout.Turn{{Message: 1, Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1}}, Output: []rollout.TokenID{2, 3}}}}
+		require.Equal(t, []rollout.TokenID{1, 2, 3}, encode(t, m, tokenize.Options{}, r)[0].IDs, "recorded ids are what the policy sampled")
+	}
+}
