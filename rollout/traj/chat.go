@@ -124,8 +124,10 @@ func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Me
 			if s, ok := thoughts(x); ok && m.Reasoning == "" {
 				m.Reasoning = s
 			} else if !x.IsNull() && (!ok || s != m.Reasoning) {
-				keep(&m.Extra, key, x)
-				if !ok {
+				if ok {
+					keep(&m.Extra, key, x)
+				} else {
+					keep(&m.Extra, "unread_"+key, x) // the name itself is of a text
 					j.note("reasoning_unreadable", at, "the key %q holds %s without a text; it is kept aside, not rendered", key, x.Kind())
 				}
 			}
