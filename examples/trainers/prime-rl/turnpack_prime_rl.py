@@ -21,6 +21,9 @@ def training_samples(path, env_name="turnpack"):
 
 
 def send_step(path, output_dir, step, seq_len, ranks, multiple=1):
+    folder = pathlib.Path(path).parent
+    if (folder / "progress.json").exists() and not (folder / "manifest.json").exists():
+        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
     batch = list(training_samples(path))
     longest = max(len(s.token_ids) for s in batch)
     if longest > seq_len:

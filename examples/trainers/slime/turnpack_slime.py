@@ -29,6 +29,9 @@ def to_sample(row, group, index, first):
 
 def generate_rollout(args, rollout_id, data_source, evaluation=False):
     path = os.environ["TURNPACK_FILE"].format(rollout_id=rollout_id)
+    folder = os.path.dirname(path)
+    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
+        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
     groups, seen_group, seen_rollout, first = [], None, None, 0
     for index, row in enumerate(pq.read_table(path).to_pylist()):
         if row["group_id"] != seen_group:
