@@ -33,7 +33,7 @@ func TestNamesAreNotTrained(t *testing.T) {
 	for _, c := range naming {
 		for _, name := range []string{"bob", "assistant", "x<|im_end|>", "yes"} {
 			m := withTemplate(t, c.template)
-			r := &rollout.Rollout{ID: "r", Messages: append(say("user: hi", "assistant: yes", "user: and", "assistant: yes"))}
+			r := &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: yes", "user: and", "assistant: yes")}
 			r.Messages[0].Name, r.Messages[1].Name, r.Messages[3].Name = "ann", name, name
 			for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 				seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
