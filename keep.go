@@ -63,7 +63,7 @@ func (x *run) keep(res *result) error {
 	case x.keeper == nil:
 		return nil
 	}
-	m := made{res.report, res.window, res.masked, res.faults, res.why, len(res.rows), tokensOf(res.rows), trainedOf(res.rows)}
+	m := made{res.report, res.window, res.masked, res.faults, res.why, res.rows.n, res.rows.all, res.rows.trained}
 	text, err := json.Marshal(&m)
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: res.r.ID}, "what was made of it cannot be kept: %w", err)
@@ -71,19 +71,5 @@ func (x *run) keep(res *result) error {
 	if res.err != nil || res.report.FirstUnknown != nil || res.report.FirstIncomplete != nil {
 		text = nil
 	}
-	return x.keeper.Keep(res.r.ID, len(res.rows), text)
-}
-
-func tokensOf(rows []rollout.Sample) (n int64) {
-	for i := range rows {
-		n += int64(rows[i].Len())
-	}
-	return n
-}
-
-func trainedOf(rows []rollout.Sample) (n int64) {
-	for i := range rows {
-		n += int64(rows[i].Sequence.Trained())
-	}
-	return n
+	return x.keeper.Keep(res.r.ID, res.rows.n, text)
 }

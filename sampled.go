@@ -9,17 +9,19 @@ import (
 )
 
 // sequences encodes r. A row holds one temperature: where a sequence has tokens
-// sampled at several, it is written once for each, the other tokens context.
-func (x *run) sequences(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, tokenize.Report, error) {
-	seqs, report, err := x.enc.EncodeReport(ctx, r)
-	if err != nil || !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil }) {
-		return seqs, report, err
+// of several, it is given once for each, which trains those alone.
+func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (tokenize.Report, error) {
+	if !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil }) {
+		return x.enc.Each(ctx, r, yield)
 	}
-	var out []rollout.Sequence
-	for _, seq := range seqs {
-		out = append(out, x.byTemperature(r, seq)...)
-	}
-	return out, report, nil
+	return x.enc.Each(ctx, r, func(seq rollout.Sequence) error {
+		for _, part := range x.byTemperature(r, seq) {
+			if err := yield(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // byTemperature is seq, or a copy for each of the temperatures its tokens were

@@ -29,6 +29,7 @@ type run struct {
 	scored     [][]rollout.Reward
 	advantages [][]reward.Advantage
 	stats      *reward.Statistics
+	spools     *spools
 	failed     int // rollouts that could not be encoded
 	// Columns a file has for all rows or for none.
 	logprobs, versions bool

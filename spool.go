@@ -41,8 +41,8 @@ func (s *spool) add(group int, rows []rollout.Sample) error {
 	for i := range rows {
 		at, err := s.keep(&rows[i])
 		if err != nil {
-			return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[i].Sequence.Rollout}, "rows of groups that come interleaved cannot be kept: %w", err).
-				WithFix("free space in the folder for temporary files, or sort the input by group")
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[i].Sequence.Rollout}, "rows that wait to be written cannot be kept: %w", err).
+				WithFix("free space in the folder for temporary files (Pipeline.TempDir)")
 		}
 		s.waiting[group] = append(s.waiting[group], at)
 	}
@@ -77,7 +77,7 @@ func (s *spool) each(group int, emit func(rollout.Sample) error) error {
 	for _, at := range s.waiting[group] {
 		row, err := s.load(at)
 		if err != nil {
-			return rollout.Errorf(rollout.KindInput, rollout.Where{}, "rows that waited for their group cannot be read back: %w", err).
+			return rollout.Errorf(rollout.KindInput, rollout.Where{}, "rows that waited to be written cannot be read back: %w", err).
 				WithFix("leave the folder for temporary files alone while a run lasts")
 		}
 		if err := emit(row); err != nil {
@@ -111,5 +111,6 @@ func (s *spool) close() {
 	if s.file != nil {
 		s.file.Close()
 		os.Remove(s.file.Name())
+		s.file = nil
 	}
 }

@@ -18,7 +18,7 @@ import (
 // result is what a worker made of one rollout.
 type result struct {
 	group   int
-	rows    []rollout.Sample
+	rows    rolloutRows
 	report  tokenize.Report
 	window  ctxwindow.Report
 	masked  map[string]int
@@ -37,6 +37,10 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x.keeper, _ = dst.(Keeper)
+	x.spools = &spools{dir: x.TempDir, tokens: heldTokens, bytes: heldRowBytes}
+	if x.heldLimit != 0 {
+		x.spools.tokens, x.spools.bytes = int(x.heldLimit), x.heldLimit
+	}
 	type task struct {
 		r   *rollout.Rollout
 		out chan result
@@ -86,6 +90,7 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	for range queue {
 	}
 	wg.Wait()
+	x.spools.close()
 	return err
 }
 
@@ -98,7 +103,7 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 	}
 	later := newSpool(x.TempDir, limit)
 	defer later.close()
-	one := func(s rollout.Sample) error { return x.emit(dst, []rollout.Sample{s}) }
+	one := func(s rollout.Sample) error { return x.emit(dst, s) }
 	left := make([]int, len(x.groups))
 	for i, g := range x.groups {
 		left[i] = g.count
@@ -127,10 +132,11 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 		}
 		left[res.group]--
 		if res.group != current {
-			if err := later.add(res.group, res.rows); err != nil {
+			err := res.rows.each(func(s rollout.Sample) error { return later.add(res.group, []rollout.Sample{s}) })
+			if err != nil {
 				return err
 			}
-		} else if err := x.emit(dst, res.rows); err != nil {
+		} else if err := res.rows.each(one); err != nil {
 			return err
 		}
 		for current < len(left) && left[current] == 0 {
@@ -170,15 +176,13 @@ func (x *run) noRow() error {
 	return rollout.Errorf(kind, rollout.Where{}, "no rollout gave a row: %s; the first: %w", strings.Join(why, ", "), first)
 }
 
-func (x *run) emit(dst Sink, rows []rollout.Sample) error {
-	for i := range rows {
-		if err := dst.Write(rows[i]); err != nil {
-			return err
-		}
-		x.report.Rows++
-		x.report.Tokens += int64(rows[i].Len())
-		x.report.Trained += int64(rows[i].Sequence.Trained())
+func (x *run) emit(dst Sink, row rollout.Sample) error {
+	if err := dst.Write(row); err != nil {
+		return err
 	}
+	x.report.Rows++
+	x.report.Tokens += int64(row.Len())
+	x.report.Trained += int64(row.Sequence.Trained())
 	return nil
 }
 
@@ -193,7 +197,7 @@ func (x *run) book(res *result) {
 	for fault, n := range res.faults {
 		count(&x.report.Faults, fault.String(), n)
 	}
-	if len(res.rows) == 0 && !res.writtenBefore() {
+	if res.rows.n == 0 && !res.writtenBefore() {
 		count(&x.report.WithoutRows, res.why, 1)
 		if len(x.report.WithoutRowsAt) < maxSkips {
 			x.report.WithoutRowsAt = append(x.report.WithoutRowsAt, skipOf(res.r, nil, res.why))
@@ -246,38 +250,41 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		res.window = report
 		r = windowed
 	}
-	seqs, report, err := x.sequences(ctx, r)
-	if err != nil {
-		res.err = err
-		return res
-	}
-	res.report = report
 	var flags map[int]reward.MessageFlags
 	if x.overrides() != nil {
 		flags, res.faults = x.flag(r)
 	}
-	rows := make([]rollout.Sample, 0, len(seqs))
-	for _, seq := range seqs {
+	given, reason := 0, ""
+	report, err := x.sequences(ctx, r, func(seq rollout.Sequence) error {
+		given++
 		row, err := x.sample(r, key, seq, got, adv, flags)
 		if err != nil {
-			res.err = err
-			return res
+			return err
 		}
-		rows = append(rows, row)
+		// Settled, it is as long as it is written, without what follows the last trained
+		// token.
+		for _, row := range export.Settle([]rollout.Sample{row}) {
+			if why := x.Mask.RowReason(row.Len(), row.Status); why != "" {
+				count(&res.masked, why, 1)
+				reason = why
+				continue
+			}
+			return res.rows.add(row, x.spools)
+		}
+		return nil
+	})
+	if err != nil {
+		res.err, res.masked, res.faults, res.rows = err, nil, nil, rolloutRows{}
+		return res
 	}
-	rows = export.Settle(rows)
-	kept, reason := x.unmasked(rows, &res)
-	if len(kept) < len(rows) {
-		kept = export.Settle(kept)
-	}
-	res.rows = kept
-	if len(res.rows) == 0 {
+	res.report = report
+	if res.rows.n == 0 {
 		switch {
-		case len(seqs) == 0 && report.UnknownContext > 0:
+		case given == 0 && report.UnknownContext > 0:
 			res.why = "what the model saw is not known"
-		case len(seqs) == 0 && report.Incomplete > 0:
+		case given == 0 && report.Incomplete > 0:
 			res.why = "the record of its turns is not what was sampled"
-		case len(seqs) == 0:
+		case given == 0:
 			res.why = "no sampled token"
 		case reason != "":
 			res.why = "masked: " + reason
@@ -298,21 +305,6 @@ func (x *run) flag(r *rollout.Rollout) (flags map[int]reward.MessageFlags, fault
 		}
 	}
 	return flags, faults
-}
-
-// unmasked leaves out the rows that the loss mask masks whole; reason is the last
-// one's. Rows are as long as they are written, without what follows the last
-// trained token.
-func (x *run) unmasked(rows []rollout.Sample, res *result) (kept []rollout.Sample, reason string) {
-	for _, s := range rows {
-		if why := x.Mask.RowReason(s.Len(), s.Status); why != "" {
-			count(&res.masked, why, 1)
-			reason = why
-			continue
-		}
-		kept = append(kept, s)
-	}
-	return kept, reason
 }
 
 // windowed plans the contexts of r's turns.

@@ -47,22 +47,44 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 
 // EncodeReport is Encode with a report.
 func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, Report, error) {
-	if err := e.made(); err != nil {
+	var seqs []rollout.Sequence
+	report, err := e.Each(ctx, r, func(seq rollout.Sequence) error {
+		seqs = append(seqs, seq)
+		return nil
+	})
+	if err != nil {
 		return nil, Report{}, err
 	}
+	return seqs, report, nil
+}
+
+// Each is EncodeReport for rollouts whose sequences are too many to hold: yield is
+// given one after the other. Those of PerStep come as they are made, so an error may
+// follow sequences of the same rollout; an error of yield ends the call.
+func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {
+	if err := e.made(); err != nil {
+		return Report{}, err
+	}
 	if r == nil {
-		return nil, Report{}, zero.Rollout()
+		return Report{}, zero.Rollout()
 	}
-	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}}
+	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}, yield: yield}
 	seqs, err := j.run()
+	for i := 0; err == nil && i < len(seqs); i++ {
+		err = j.give(seqs[i])
+	}
 	if err != nil {
-		return nil, Report{}, located(err, r.ID)
+		return Report{}, located(err, r.ID)
 	}
-	for i := range seqs {
-		seqs[i].SampleIndex = i
-		j.dropFirst(&seqs[i])
-	}
-	return seqs, j.report, nil
+	return j.report, nil
+}
+
+// give hands out the next sequence.
+func (j *job) give(seq rollout.Sequence) error {
+	seq.SampleIndex = j.given
+	j.given++
+	j.dropFirst(&seq)
+	return j.yield(seq)
 }
 
 // made is an error for the zero value.
@@ -130,6 +152,8 @@ type job struct {
 	pieces *pieceEncoder
 	render *renderer
 	report Report
+	yield  func(rollout.Sequence) error
+	given  int // sequences handed out
 	encoded
 }
 
@@ -141,9 +165,8 @@ type encoded struct {
 	attributed  []bool   // prompts[i], or respelt[i], says where the ids of turn i come from
 	completions []completion
 	plan        []lineage.Turn
-	vacant      int                // incomplete turns without recorded ids
-	steps       []rollout.Sequence // PerStep: the rows
-	outside     []int32            // −1 for each token of the longest
+	vacant      int     // incomplete turns without recorded ids
+	outside     []int32 // −1 for each token of the longest
 }
 
 // own fills owner. A turn of another's message would train what the policy did not
@@ -182,16 +205,48 @@ func (j *job) run() ([]rollout.Sequence, error) {
 	if j.opts.Mode == Whole {
 		return j.whole()
 	}
+	if err := j.affordable(); err != nil {
+		return nil, err
+	}
 	if err := j.encodeTurns(); err != nil {
 		return nil, err
 	}
 	j.unwritten()
 	if j.opts.Mode == PerStep {
 		j.report.Turns = len(j.turns)
-		j.report.EmptyTurns = len(j.turns) - len(j.steps) - j.report.UnknownContext - j.report.Incomplete
-		return j.steps, nil
+		j.report.EmptyTurns = len(j.turns) - j.given - j.report.UnknownContext - j.report.Incomplete
+		return nil, nil // given as they were made
 	}
 	return j.merged()
+}
+
+// MaxShownMessages bounds the messages that the turns of one rollout show, each
+// counted at every turn that shows it: every prompt is rendered as a whole, so the
+// work grows with their number. A conversation of 8,000 turns, each with an
+// observation, that drops nothing stays below.
+const MaxShownMessages = 1 << 26
+
+// affordable refuses a rollout beyond MaxShownMessages.
+func (j *job) affordable() error {
+	shown := 0
+	for i := range j.turns {
+		t := &j.turns[i]
+		if t.Context.Parts == nil {
+			shown += max(t.Message, 0)
+		}
+		for _, p := range t.Context.Parts {
+			if p.Message != nil {
+				shown++
+			} else {
+				shown += max(p.To-p.From, 0)
+			}
+		}
+	}
+	if shown <= MaxShownMessages {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the %d turns show %d messages in all, the limit for one rollout is %d", len(j.turns), shown, MaxShownMessages).
+		WithFix("plan a window over the context, or cut the rollout into shorter ones")
 }
 
 // encodeTurns fills j.encoded.

@@ -102,7 +102,6 @@ func (j *job) step(i int, prompt *stack) error {
 	if err != nil {
 		return err
 	}
-	j.steps = append(j.steps, seq)
 	j.report.Rows++
 	j.report.Sampled += c.len()
 	j.report.Trained += c.len()
@@ -114,5 +113,5 @@ func (j *job) step(i int, prompt *stack) error {
 	if j.completions[i].stopped(j.model) {
 		j.report.Stops++
 	}
-	return nil
+	return j.give(seq)
 }

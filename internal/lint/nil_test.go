@@ -76,6 +76,7 @@ func TestNilRollouts(t *testing.T) {
 		"tokenize/swerl Encode":        func() error { _, err := swerl.Encode(ctx, model, none, swerl.Options{}); return err },
 		"tokenize Encoder Count":       func() error { _, err := enc.Count(ctx, none, nil); return err },
 		"tokenize Encoder Counter":     func() error { _, err := enc.Counter(none).Count(ctx, nil); return err },
+		"tokenize Encoder Each":        func() error { _, err := enc.Each(ctx, none, func(rollout.Sequence) error { return nil }); return err },
 		"tokenize Encoder Encode":      func() error { _, err := enc.Encode(ctx, none); return err },
 		"tokenize Encoder EncodeReport": func() error {
 			_, _, err := enc.EncodeReport(ctx, none)

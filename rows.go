@@ -1,0 +1,91 @@
+package turnpack
+
+import (
+	"sync"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// heldTokens is how many tokens of the rows of one rollout wait as they are until
+// the rollout is encoded; rows beyond wait as bytes, heldRowBytes of them in memory
+// and the others in a temporary file.
+const (
+	heldTokens   = 1 << 19
+	heldRowBytes = 4 << 20
+)
+
+// rolloutRows are the rows of one rollout, in order. They wait until the last is
+// made: it may fail, and each row says how many tokens all of them train.
+type rolloutRows struct {
+	held    []rollout.Sample
+	tokens  int // in held
+	stored  *spool
+	n       int
+	all     int64 // tokens of all rows
+	trained int64
+}
+
+// add keeps a row that export.Settle has settled alone.
+func (q *rolloutRows) add(s rollout.Sample, spools *spools) error {
+	q.n++
+	q.all += int64(s.Len())
+	q.trained += int64(s.Trained())
+	if q.stored == nil {
+		q.held = append(q.held, s)
+		if q.tokens += s.Len(); q.tokens <= spools.tokens {
+			return nil
+		}
+		q.stored = spools.open()
+		rows := q.held
+		q.held = nil
+		return q.stored.add(0, rows)
+	}
+	return q.stored.add(0, []rollout.Sample{s})
+}
+
+// each gives the rows as export.Settle settles them together, and forgets them.
+func (q *rolloutRows) each(emit func(rollout.Sample) error) error {
+	i := 0
+	one := func(s rollout.Sample) error {
+		s.SampleIndex, s.IsLast = i, i == q.n-1
+		s.ID, s.RolloutMaskSum = export.SampleID(s.Rollout, i), q.trained
+		i++
+		return emit(s)
+	}
+	if q.stored != nil {
+		defer q.stored.close()
+		return q.stored.each(0, one)
+	}
+	for _, s := range q.held {
+		if err := one(s); err != nil {
+			return err
+		}
+	}
+	q.held = nil
+	return nil
+}
+
+// spools makes those of single rollouts.
+type spools struct {
+	dir    string
+	tokens int // heldTokens, but for tests
+	bytes  int64
+	mu     sync.Mutex
+	opened []*spool
+}
+
+func (s *spools) open() *spool {
+	one := newSpool(s.dir, s.bytes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = append(s.opened, one)
+	return one
+}
+
+// close removes what rollouts left that were never written.
+func (s *spools) close() {
+	for _, one := range s.opened {
+		one.close()
+	}
+}
