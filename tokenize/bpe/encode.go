@@ -2,6 +2,7 @@ package bpe
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -20,7 +21,7 @@ func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.Encode
 	if err := t.made(); err != nil {
 		return err
 	}
-	e := t.pool.Get().(*encoder)
+	e := t.encoder()
 	defer e.release()
 	e.ids, e.offsets, e.wide, e.first = dst.IDs, dst.Offsets, opts.Offsets, len(dst.IDs)
 	if err := e.run(text, opts); err != nil {
@@ -39,7 +40,7 @@ func (t *Tokenizer) AppendIDs(dst []rollout.TokenID, text string) ([]rollout.Tok
 	if err := t.made(); err != nil {
 		return dst, err
 	}
-	e := t.pool.Get().(*encoder)
+	e := t.encoder()
 	defer e.release()
 	e.ids = dst
 	if err := e.run(text, engine.EncodeOptions{}); err != nil {
@@ -48,48 +49,47 @@ func (t *Tokenizer) AppendIDs(dst []rollout.TokenID, text string) ([]rollout.Tok
 	return e.ids, nil
 }
 
-// Count returns the number of ids of text, with every added token honoured. It
-// keeps no ids.
-func (t *Tokenizer) Count(text string) (int, error) {
-	if err := t.made(); err != nil {
-		return 0, err
-	}
-	e := t.pool.Get().(*encoder)
-	defer e.release()
-	e.ids, e.counting = e.own[:0], true
-	err := e.run(text, engine.EncodeOptions{})
-	e.own = e.ids[:0]
-	return e.count + len(e.ids), err
-}
-
-// encoder is the working memory of one call.
+// encoder is the working memory of one call at a time.
 type encoder struct {
-	t        *Tokenizer
-	ids      []rollout.TokenID
-	offsets  []int32
-	wide     bool // offsets are asked for
-	counting bool // ids are thrown away now and then
-	count    int
-	first    int    // len(ids) when the call began
-	text     string // given to Encode
-	settled  bool   // the normalizer changes nothing in it
-	grown    int    // bytes that normalizing and splitting have made so far
-	began    time.Time
-	own      []rollout.TokenID
-	entry    *encoder // of a segment by itself
+	t       *Tokenizer
+	ids     []rollout.TokenID
+	offsets []int32
+	wide    bool   // offsets are asked for
+	first   int    // len(ids) when the call began
+	text    string // given to Encode
+	settled bool   // the normalizer changes nothing in it
+	grown   int    // bytes that normalizing and splitting have made so far
+	began   time.Time
 
 	src, seg    norm.Text
 	early, late []engine.AddedSpan
-	ahead       [8]stretch
 	pieces      []norm.Text
 	words       []model.Word
+	worker      *model.Worker
 }
 
+// encoder returns one that no other call uses.
+func (t *Tokenizer) encoder() *encoder {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.idle) - 1; n >= 0 {
+		e := t.idle[n]
+		t.idle = t.idle[:n]
+		return e
+	}
+	return &encoder{t: t, worker: t.model.NewWorker()}
+}
+
+// release keeps e for the next call, as many as can run at once.
 func (e *encoder) release() {
 	t := e.t
 	clear(e.pieces[:cap(e.pieces)])
-	*e = encoder{t: t, own: e.own, entry: e.entry, early: e.early[:0], late: e.late[:0], pieces: e.pieces[:0], words: e.words[:0]}
-	t.pool.Put(e)
+	*e = encoder{t: t, early: e.early[:0], late: e.late[:0], pieces: e.pieces[:0], words: e.words[:0], worker: e.worker}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.idle) < runtime.GOMAXPROCS(0) {
+		t.idle = append(t.idle, e)
+	}
 }
 
 // keeper adapts a caller's filter to positions in a text.
@@ -254,10 +254,10 @@ func (e *encoder) encode(text norm.Text) error {
 			continue
 		}
 		if t.raw {
-			e.piece(p, 0, len(p.Buf))
+			e.piece(p)
 			continue
 		}
-		if e.words, err = t.model.AppendWord(e.words[:0], p.Buf); err != nil {
+		if e.words, err = e.worker.AppendWord(e.words[:0], p.Buf); err != nil {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "%w", err)
 		}
 		pos := 0
@@ -269,162 +269,43 @@ func (e *encoder) encode(text norm.Text) error {
 			}
 			pos += int(w.Bytes)
 		}
-		e.spill()
 	}
 	return nil
 }
 
-// segmenter is a scanner that knows stretches that stand for themselves.
-type segmenter interface {
-	Segment(s []byte, i, max int) int
-}
-
-// pieceRun is how far pieces are encoded one by one where no segment begins.
-const pieceRun = 64
-
-// scan encodes text with one scanner. Segments are looked for some at a time, and
-// what the store has for them is asked for at once, since it waits for memory.
+// scan encodes text with one scanner.
 func (e *encoder) scan(text *norm.Text) {
-	s, t := text.Buf, e.t
-	segments := t.segmenter != nil && (!e.wide || text.Al == nil && len(t.trim) == 0)
-	for i := 0; i < len(s); {
-		ahead := e.ahead[:0]
-		at := i
-		for segments && len(ahead) < len(e.ahead) && len(s)-at > minSegment {
-			end := t.segmenter.Segment(s, at, model.MaxSegment)
-			if end == 0 {
-				break
-			}
-			h := model.Hash(s[at:end])
-			t.segments.Touch(h)
-			ahead = append(ahead, stretch{at, end, h, nil})
-			at = end
-		}
-		for k := range ahead {
-			ahead[k].entry = t.segments.Candidate(ahead[k].hash)
-		}
-		for _, x := range ahead {
-			e.segment(text, x)
-			e.spill()
-		}
-		i = at
-		if len(ahead) < len(e.ahead) && i < len(s) {
-			i = e.pieceByPiece(text, i, min(len(s), i+pieceRun))
-			e.spill()
-		}
-	}
-}
-
-// stretch is a segment of a text.
-type stretch struct {
-	from, to int
-	hash     uint64
-	entry    *model.Segment // may be another's
-}
-
-const (
-	// minSegment is how much text must be left for a segment to be looked for.
-	minSegment = 32
-	// segmentBits makes room for 131,072 segments.
-	segmentBits = 15
-)
-
-// segment encodes x by its own entry where it has one.
-func (e *encoder) segment(text *norm.Text, x stretch) {
-	b := text.Buf[x.from:x.to]
-	base, plain := text.Unchanged(x.from, x.to)
-	if e.wide && !plain {
-		e.pieceByPiece(text, x.from, x.to)
-		return
-	}
-	store := e.t.segments
-	hit := x.entry
-	if hit == nil || !hit.Is(b, x.hash) {
-		hit = store.Find(b, x.hash)
-	}
-	if hit == nil {
-		if !store.Wants(x.hash) {
-			e.pieceByPiece(text, x.from, x.to)
+	t, n := e.t, len(text.Buf)
+	if e.wide && len(t.trim) == 0 {
+		if base, plain := text.Unchanged(0, n); plain {
+			e.ids, e.offsets = e.worker.AppendRanges(e.ids, e.offsets, text.Buf, base, t.splitter)
 			return
 		}
-		// met before: worth an entry, offsets included
-		if e.entry == nil {
-			e.entry = &encoder{t: e.t, wide: true}
-		}
-		own := e.entry
-		own.ids, own.offsets = own.ids[:0], own.offsets[:0]
-		own.pieceByPiece(&norm.Text{Buf: b}, 0, len(b))
-		hit = store.Put(b, x.hash, own.ids, own.offsets)
 	}
-	e.ids = append(e.ids, hit.IDs()...)
-	if !e.wide {
-		return
-	}
-	more, n := 2*len(hit.IDs()), len(e.offsets)
-	e.offsets = slices.Grow(e.offsets, more)[:n+more]
-	hit.Offsets(e.offsets[n:], int32(base))
-}
-
-// pieceByPiece encodes pieces from i up to the first boundary at or behind end, which
-// it returns.
-func (e *encoder) pieceByPiece(text *norm.Text, i, end int) int {
-	first, at := len(e.ids), i
-	e.ids, i = e.t.model.AppendPieces(e.ids, text.Buf, i, end, e.t.splitter)
-	if e.wide {
-		e.ranges(text, first, at, i)
-	}
-	return i
-}
-
-// piece encodes text.Buf[i:j], plain bytes.
-func (e *encoder) piece(text *norm.Text, i, j int) {
 	first := len(e.ids)
-	e.ids = e.t.model.AppendRaw(e.ids, text.Buf, i, j)
+	e.ids = e.worker.Append(e.ids, text.Buf, t.splitter)
 	if e.wide {
-		e.ranges(text, first, i, j)
+		e.ranges(text, first)
 	}
-	e.spill()
 }
 
-// ranges appends the offsets of the ids from first on, those of text.Buf[i:j].
-func (e *encoder) ranges(text *norm.Text, first, i, j int) {
-	s, m := text.Buf, e.t.model
-	base, plain := text.Unchanged(i, j)
-	if !plain || len(e.t.trim) > 0 {
-		for k := first; k < len(e.ids); k++ {
-			end := i + m.Width(e.ids[k])
-			a, b := text.Range(i, end)
-			e.offset(k, a, b, nil)
-			i = end
-		}
-		return
+// piece encodes text, plain bytes that are one piece.
+func (e *encoder) piece(text *norm.Text) {
+	first := len(e.ids)
+	e.ids = e.worker.AppendPiece(e.ids, text.Buf)
+	if e.wide {
+		e.ranges(text, first)
 	}
-	for shift := base - i; first < len(e.ids); first++ {
-		end := i + m.Width(e.ids[first])
-		a, b := i, end
-		if !e.t.exact { // the range of whole characters
-			for inside(s, a) {
-				a--
-			}
-			for inside(s, b) {
-				b++
-			}
-		}
-		e.offsets = append(e.offsets, int32(shift+a), int32(shift+b))
+}
+
+// ranges appends the offsets of the ids from first on, those of text.
+func (e *encoder) ranges(text *norm.Text, first int) {
+	i := 0
+	for k := first; k < len(e.ids); k++ {
+		end := i + e.t.model.Width(e.ids[k])
+		a, b := text.Range(i, end)
+		e.offset(k, a, b, nil)
 		i = end
-	}
-}
-
-// inside reports whether byte i of s is in the middle of a character.
-func inside(s []byte, i int) bool { return i < len(s) && s[i]&0xC0 == 0x80 }
-
-// spillLen is how many ids a counting call holds before it forgets them.
-const spillLen = 4096
-
-func (e *encoder) spill() {
-	if e.counting && len(e.ids) > spillLen {
-		e.count += len(e.ids)
-		e.ids = e.ids[:0]
 	}
 }
 

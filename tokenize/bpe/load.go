@@ -157,10 +157,6 @@ func (l *loader) parse(data []byte, digest string) (*Tokenizer, error) {
 // finish derives what is looked up while encoding and decoding.
 func (t *Tokenizer) finish() {
 	t.facts = newFacts(t)
-	if s, ok := t.splitter.(segmenter); ok {
-		t.segmenter, t.segments = s, model.NewSegments(segmentBits)
-	}
-	t.pool.New = func() any { return &encoder{t: t} }
 	if t.decoder.plainBytes() {
 		t.bytes = sync.OnceValue(func() *byteTable { return newByteTable(t) })
 	}

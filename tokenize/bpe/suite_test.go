@@ -36,18 +36,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-func TestCountAndAppend(t *testing.T) {
-	tok := load(t, "tiny_bytelevel")
-	for _, text := range []string{"", "one two", strings.Repeat("many words, ", 20000), "<|im_start|>x"} {
-		ids, err := tok.AppendIDs(nil, text)
-		require.NoError(t, err)
-		n, err := tok.Count(text)
-		require.NoError(t, err)
-		require.Equal(t, len(ids), n, "%.40q", text)
-	}
-}
-
-// TestSeenText: stored segments, met again at other places, give the ids and the
+// TestSeenText: remembered pieces, met again at other places, give the ids and the
 // offsets that a tokenizer gives which has seen nothing; characters of several
 // tokens have ranges that overlap.
 func TestSeenText(t *testing.T) {

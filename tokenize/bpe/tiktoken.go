@@ -211,7 +211,7 @@ func (l *loader) ranks(data []byte) (*model.Model, error) {
 			}
 		}
 	}
-	m := &model.Model{Vocab: v, Pairs: pairs, IgnoreMerges: true, Unk: -1}
+	m := &model.Model{Vocab: v, Pairs: pairs, IgnoreMerges: true, Exact: true, Unk: -1}
 	m.Init(norm.ByteChar, unspell)
 	return m, nil
 }

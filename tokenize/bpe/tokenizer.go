@@ -12,19 +12,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Tokenizer is a byte pair encoding tokenizer. It is safe for concurrent use and
-// shares what it learns about pieces of text between all callers.
+// Tokenizer is a byte pair encoding tokenizer. It is safe for concurrent use. It
+// keeps working memory for as many callers as can run at once, up to 8 MiB each.
 type Tokenizer struct {
 	u          *uni.Tables
 	normalizer norm.Normalizer // nil: none
 	model      *model.Model
 	splitter   pretok.Splitter // one scanner for the whole pre-tokenizer, or nil
-	segmenter  segmenter       // splitter, where it knows segments
-	segments   *model.Segments
-	stages     []pretok.Stage // used where splitter is nil
-	raw        bool           // pieces are given to the model as plain bytes
-	exact      bool           // offsets are not widened to whole characters
-	timed      bool           // text is matched by a pattern that may backtrack
+	stages     []pretok.Stage  // used where splitter is nil
+	raw        bool            // pieces are given to the model as plain bytes
+	exact      bool            // offsets are not widened to whole characters
+	timed      bool            // text is matched by a pattern that may backtrack
 	trim       []trimmer
 	decoder    chain
 	digest     string
@@ -38,7 +36,9 @@ type Tokenizer struct {
 
 	facts *facts
 	bytes func() *byteTable // what each id decodes to, where that is a matter of bytes; made at first use
-	pool  sync.Pool
+
+	mu   sync.Mutex
+	idle []*encoder // those in no call
 }
 
 var _ engine.Tokenizer = (*Tokenizer)(nil)

@@ -20,6 +20,7 @@ type merger struct {
 	next  []int32
 	heap  []uint64
 	block blocks
+	next8 [smallLen]uint8
 	chunk merged
 	probe merged
 	read  []sym
@@ -31,8 +32,9 @@ type merged struct{ initial, tokens []sym }
 
 const (
 	// shortLen is the number of symbols up to which scanning for the best pair
-	// beats the blocks.
-	shortLen = 24
+	// beats the blocks, and smallLen a power of two from there on.
+	shortLen = 32
+	smallLen = 32
 	// chunkLen is the number of symbols that are merged at once; longer pieces
 	// are merged in overlapping chunks, whose working memory stays in cache.
 	chunkLen = 256
@@ -64,39 +66,81 @@ func (m *merger) whole(s []sym) []sym {
 
 // short looks at every pair for each merge.
 func (m *merger) short(s []sym) []sym {
-	var rankBuf [shortLen]uint32
-	var intoBuf [shortLen]int32
-	rank, into := rankBuf[:len(s)], intoBuf[:len(s)]
-	n := len(s)
-	first := m.pairs.first()
-	for i := 0; i+1 < n; i++ {
-		rank[i], into[i] = m.pairs.findFirst(first, s[i].id, s[i+1].id)
+	var ids [smallLen]int32
+	for i := range s {
+		ids[i] = s[i].id
 	}
-	for n > 1 {
-		best, at := uint32(noRank), -1
-		for i, r := range rank[:n-1] {
-			if r < best {
-				best, at = r, i
+	ends := m.shrink(&ids, len(s))
+	out := s[:0]
+	for i := 0; i < len(s); {
+		x := s[i]
+		x.id = ids[i]
+		next := int(ends[i])
+		for k := i + 1; k < next; k++ {
+			x.n += s[k].n
+			x.w += s[k].w
+		}
+		out = append(out, x)
+		i = next
+	}
+	return out
+}
+
+// small appends the ids of a piece of up to smallLen bytes, whose symbols are given.
+func (m *merger) small(dst []int32, piece []byte, symbols *[256]int32) []int32 {
+	var ids [smallLen]int32
+	for i, b := range piece {
+		ids[i&(smallLen-1)] = symbols[b]
+	}
+	ends := m.shrink(&ids, len(piece))
+	for i := 0; i < len(piece); i = int(ends[i&(smallLen-1)]) {
+		dst = append(dst, ids[i&(smallLen-1)])
+	}
+	return dst
+}
+
+// shrink merges the n symbols in ids, n ≤ smallLen. A token lies where its first
+// symbol lay; the result says where each ends. The pairs are kept as rank and place
+// in one number, so that the least of them is found without branches.
+func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
+	const mask = smallLen - 1
+	var keys [smallLen]uint64
+	var into [smallLen]int32
+	var before [smallLen]uint8
+	next := &m.next8
+	first := m.pairs.first()
+	for i := range n {
+		before[i&mask], next[i&mask] = uint8(i-1), uint8(i+1)
+		keys[i&mask] = noPair
+		if i+1 < n {
+			if rank, x := m.pairs.findFirst(first, ids[i&mask], ids[(i+1)&mask]); rank != noRank {
+				keys[i&mask], into[i&mask] = uint64(rank)<<32|uint64(i), x
 			}
 		}
-		if at < 0 {
-			break
+	}
+	for {
+		top := noPair
+		for _, k := range keys[:n] {
+			top = min(top, k)
 		}
-		s[at].id = into[at]
-		s[at].n += s[at+1].n
-		s[at].w += s[at+1].w
-		copy(s[at+1:n-1], s[at+2:n])
-		n--
-		if at+1 < n {
-			copy(rank[at+1:n-1], rank[at+2:n])
-			copy(into[at+1:n-1], into[at+2:n])
-			rank[at], into[at] = m.pairs.find(s[at].id, s[at+1].id)
+		if top == noPair {
+			return next
 		}
-		if at > 0 {
-			rank[at-1], into[at-1] = m.pairs.find(s[at-1].id, s[at].id)
+		i := int(top) & mask
+		j := int(next[i]) & mask
+		ids[i] = into[i]
+		k := int(next[j])
+		next[i] = uint8(k)
+		keys[i], keys[j] = noPair, noPair
+		if k < n {
+			before[k&mask] = uint8(i)
+			keys[i], into[i] = m.pairs.key(ids[i], ids[k&mask], uint32(i))
+		}
+		if i > 0 {
+			p := int(before[i]) & mask
+			keys[p], into[p] = m.pairs.key(ids[p], ids[i], uint32(p))
 		}
 	}
-	return s[:n]
 }
 
 // queue keeps the pairs in a heap ordered by rank, then place. An entry is stale

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"sync"
 	"unicode/utf8"
 )
 
@@ -19,6 +18,8 @@ type Model struct {
 	ByteFallback bool
 	// Unk is the unknown token, −1 for none.
 	Unk int32
+	// Exact gives offsets inside characters where a token ends there.
+	Exact bool
 	// Prefix goes before each symbol but the first, Suffix after the last one.
 	Prefix, Suffix string
 
@@ -31,23 +32,12 @@ type Model struct {
 	width    []int32 // by id, bytes of a piece that the token covers: of raw bytes where raw, else of the spelling
 	widest   int     // the greatest width
 	cuts     *cuts
-	cache    *cache
-	pool     sync.Pool
-}
-
-// scratch is the working memory of one piece.
-type scratch struct {
-	merger
-	syms []sym
-	text []byte
 }
 
 // Init prepares lookups after the vocabulary and merges are complete. spell, not
 // nil for byte-level models, gives the characters that stand for bytes, and
 // unspell appends a spelling's bytes.
 func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool)) {
-	m.cache = newCache()
-	m.pool.New = func() any { return &scratch{merger: merger{pairs: m.Pairs}} }
 	m.raw = spell != nil && m.Prefix == "" && m.Suffix == ""
 	for b := range m.bytes {
 		m.bytes[b] = -1
@@ -99,79 +89,32 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 // Raw reports whether pieces can be given as plain bytes: every byte has a symbol.
 func (m *Model) Raw() bool { return m.raw }
 
-// Width returns the number of bytes that token id stands for in the text given
-// to AppendRaw.
+// Width returns the number of bytes that token id stands for in the text of a
+// byte-level model.
 func (m *Model) Width(id ID) int { return int(m.width[id]) }
 
-// AppendRaw appends the ids of the piece s[i:j] of a byte-level model.
-func (m *Model) AppendRaw(dst []ID, s []byte, i, j int) []ID {
-	if n := j - i; n <= maxShortKey {
-		k := loadKey(s, i, j)
-		h := shortHash(k, n)
-		if e, count := m.cache.short.Load().find(k, n, h); e != nil {
-			dst = append(dst, ID(e.ids&(1<<idBits-1)))
-			for x := e.ids; count > 1; count-- {
-				x >>= idBits
-				dst = append(dst, ID(x&(1<<idBits-1)))
+// appendRanges appends the ranges of ids, those of piece, plus shift: of whole
+// characters, unless the model has exact ranges.
+func (m *Model) appendRanges(dst []int32, ids []ID, piece []byte, shift int32) []int32 {
+	at := 0
+	for _, id := range ids {
+		a, b := at, at+int(m.width[id])
+		at = b
+		if !m.Exact {
+			for inside(piece, a) {
+				a--
 			}
-			return dst
+			for inside(piece, b) {
+				b++
+			}
 		}
-		if e := m.cache.long.Find(s[i:j], h); e != nil {
-			return append(dst, e.IDs()...)
-		}
-		start := len(dst)
-		dst = m.encodeRaw(dst, s[i:j])
-		if ids := dst[start:]; len(ids) <= maxShortIDs && m.Vocab.Size() < 1<<idBits {
-			m.cache.putShort(k, n, h, ids)
-			return dst
-		}
-		if m.cache.long.Wants(h) {
-			m.cache.long.Put(s[i:j], h, dst[start:], nil)
-		}
-		return dst
-	}
-	return m.appendLong(dst, s[i:j])
-}
-
-func (m *Model) appendLong(dst []ID, piece []byte) []ID {
-	if len(piece) > maxLongKey {
-		return m.encodeRaw(dst, piece)
-	}
-	h := hashBytes(piece)
-	if e := m.cache.long.Find(piece, h); e != nil {
-		return append(dst, e.IDs()...)
-	}
-	start := len(dst)
-	dst = m.encodeRaw(dst, piece)
-	if m.cache.long.Wants(h) {
-		m.cache.long.Put(piece, h, dst[start:], nil)
+		dst = append(dst, shift+int32(a), shift+int32(b))
 	}
 	return dst
 }
 
-// encodeRaw computes the ids of a piece of a byte-level model.
-func (m *Model) encodeRaw(dst []ID, piece []byte) []ID {
-	sc := m.pool.Get().(*scratch)
-	defer m.pool.Put(sc)
-	if m.IgnoreMerges && len(piece) <= m.widest {
-		sc.text = sc.text[:0]
-		for _, b := range piece {
-			sc.text = append(sc.text, m.spelling(b)...)
-		}
-		if id := m.Vocab.Find(sc.text); id >= 0 {
-			return append(dst, id)
-		}
-	}
-	for _, t := range sc.merge(len(piece), func(dst []sym, from, to int) []sym {
-		for _, b := range piece[from:to] {
-			dst = append(dst, sym{id: m.bytes[b], n: 1, w: 1})
-		}
-		return dst
-	}) {
-		dst = append(dst, t.id)
-	}
-	return dst
-}
+// inside reports whether byte i of s is in the middle of a character.
+func inside(s []byte, i int) bool { return i < len(s) && s[i]&0xC0 == 0x80 }
 
 // spelling returns the vocabulary's spelling of one byte.
 func (m *Model) spelling(b byte) []byte {

@@ -1,5 +1,5 @@
 // Package model is byte pair encoding itself: the vocabulary, the merges, the
-// merging of a piece and the cache of pieces.
+// merging of a piece and what is remembered of pieces.
 package model
 
 import (

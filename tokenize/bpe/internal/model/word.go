@@ -14,19 +14,20 @@ type Word struct {
 }
 
 // AppendWord appends the tokens of a piece in the vocabulary's own spelling.
-func (m *Model) AppendWord(dst []Word, piece []byte) ([]Word, error) {
+func (w *Worker) AppendWord(dst []Word, piece []byte) ([]Word, error) {
+	m := w.m
 	if m.IgnoreMerges {
 		if id := m.Vocab.Find(piece); id >= 0 {
 			return append(dst, Word{id, int32(len(piece))}), nil
 		}
 	}
 	if m.cuts == nil {
-		return m.appendWord(dst, piece)
+		return w.appendWord(dst, piece)
 	}
 	var err error
 	for len(piece) > 0 {
 		n := m.cuts.next(piece)
-		if dst, err = m.appendPart(dst, piece[:n]); err != nil {
+		if dst, err = w.appendPart(dst, piece[:n]); err != nil {
 			return dst, err
 		}
 		piece = piece[n:]
@@ -34,39 +35,36 @@ func (m *Model) AppendWord(dst []Word, piece []byte) ([]Word, error) {
 	return dst, nil
 }
 
-// appendPart is appendWord through the cache; only models whose widths follow
-// from the ids have cuts.
-func (m *Model) appendPart(dst []Word, part []byte) ([]Word, error) {
+// appendPart is appendWord by way of what is remembered; only models whose widths
+// follow from the ids have cuts.
+func (w *Worker) appendPart(dst []Word, part []byte) ([]Word, error) {
 	if len(part) > maxLongKey {
-		return m.appendWord(dst, part)
+		return w.appendWord(dst, part)
 	}
-	start := len(dst)
 	h := hashBytes(part)
-	if e := m.cache.long.Find(part, h); e != nil {
-		for _, id := range e.IDs() {
-			dst = append(dst, Word{id, m.width[id]})
+	if ids := w.long.find(part, h); ids != nil {
+		for _, id := range ids {
+			dst = append(dst, Word{id, w.m.width[id]})
 		}
 		return dst, nil
 	}
-	dst, err := m.appendWord(dst, part)
+	first := len(dst)
+	dst, err := w.appendWord(dst, part)
 	if err != nil {
 		return dst, err
 	}
-	if m.cache.long.Wants(h) {
-		ids := make([]ID, 0, len(dst)-start)
-		for _, w := range dst[start:] {
-			ids = append(ids, w.ID)
-		}
-		m.cache.long.Put(part, h, ids, nil)
+	w.ids = w.ids[:0]
+	for _, x := range dst[first:] {
+		w.ids = append(w.ids, x.ID)
 	}
+	w.long.put(part, h, w.ids)
 	return dst, nil
 }
 
 // appendWord builds the initial symbols of piece and merges them.
-func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
-	sc := m.pool.Get().(*scratch)
-	defer m.pool.Put(sc)
-	syms := sc.syms[:0]
+func (w *Worker) appendWord(dst []Word, piece []byte) ([]Word, error) {
+	m := w.m
+	syms := w.syms[:0]
 	unk, unkBytes := false, 0
 	flush := func() {
 		if unk {
@@ -76,7 +74,7 @@ func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
 	}
 	for i := 0; i < len(piece); {
 		_, size := uni.DecodeRune(piece[i:])
-		id := m.symbol(sc, piece, i, size)
+		id := w.symbol(piece, i, size)
 		switch {
 		case id >= 0:
 			flush()
@@ -100,8 +98,8 @@ func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
 		i += size
 	}
 	flush()
-	sc.syms = syms
-	for _, t := range sc.merge(len(syms), func(dst []sym, from, to int) []sym { return append(dst, syms[from:to]...) }) {
+	w.syms = syms
+	for _, t := range w.merge(len(syms), func(dst []sym, from, to int) []sym { return append(dst, syms[from:to]...) }) {
 		dst = append(dst, Word{t.id, t.w})
 	}
 	return dst, nil
@@ -112,7 +110,8 @@ func (m *Model) appendWord(dst []Word, piece []byte) ([]Word, error) {
 const MissingUnk = -2
 
 // symbol returns the id of the initial symbol at piece[i:i+size], −1 for none.
-func (m *Model) symbol(sc *scratch, piece []byte, i, size int) int32 {
+func (w *Worker) symbol(piece []byte, i, size int) int32 {
+	m := w.m
 	first, last := i == 0, i+size == len(piece)
 	if (first || m.Prefix == "") && (!last || m.Suffix == "") {
 		if size == 1 {
@@ -120,7 +119,7 @@ func (m *Model) symbol(sc *scratch, piece []byte, i, size int) int32 {
 		}
 		return m.Vocab.Find(piece[i : i+size])
 	}
-	b := sc.text[:0]
+	b := w.text[:0]
 	if !first {
 		b = append(b, m.Prefix...)
 	}
@@ -128,7 +127,7 @@ func (m *Model) symbol(sc *scratch, piece []byte, i, size int) int32 {
 	if last {
 		b = append(b, m.Suffix...)
 	}
-	sc.text = b
+	w.text = b
 	return m.Vocab.Find(b)
 }
 

@@ -166,45 +166,6 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 	}
 }
 
-// TestSegments: a segment's pieces are the same alone and in the text.
-func TestSegments(t *testing.T) {
-	u := uni.Load()
-	for _, p := range published {
-		s := KnownSequence(u, p.patterns, p.flavor)
-		seg, ok := s.(interface {
-			Segment(s []byte, i, max int) int
-		})
-		if !ok {
-			continue
-		}
-		r := rand.New(rand.NewPCG(5, 6))
-		found := 0
-		for range 2000 {
-			text := randomText(r) + randomText(r) + randomText(r) + " some plain words to cut between " + randomText(r) +
-				strings.Repeat([]string{"слово за словом ", "漢字と仮名。", "，你好、世界", "한국어 텍스트"}[r.IntN(4)], r.IntN(12)) + randomText(r)
-			for i := 0; i < len(text); {
-				end := seg.Segment([]byte(text), i, 255)
-				if end == 0 {
-					i = s.Next([]byte(text), i)
-					continue
-				}
-				found++
-				var inside []string
-				at := i
-				for at < end {
-					j := s.Next([]byte(text), at)
-					inside = append(inside, text[at:j])
-					at = j
-				}
-				require.Equal(t, end, at, "%s: the segment %q of %q ends at a piece's end", p.family, text[i:end], text)
-				require.Equal(t, pieces(s, text[i:end]), inside, "%s: %q in %q", p.family, text[i:end], text)
-				i = end
-			}
-		}
-		require.Positive(t, found, p.family)
-	}
-}
-
 // TestFractionsInBrackets: in Oniguruma, "¹" is \w, and [^\w] as well.
 func TestFractionsInBrackets(t *testing.T) {
 	re, err := rx.Compile(uni.Load(), `\w+|[^\w\s]+`, rx.Onig)

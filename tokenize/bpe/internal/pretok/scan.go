@@ -3,10 +3,8 @@
 package pretok
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
-	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
@@ -15,6 +13,9 @@ import (
 // the end of the piece that starts at i < len(s). It is safe for concurrent use.
 type Splitter interface {
 	Next(s []byte, i int) int
+	// Ends appends the ends of the pieces from i on to dst, until that is full or s
+	// ends.
+	Ends(dst []int32, s []byte, i int) []int32
 }
 
 // base gives scanners the flags of characters.
@@ -139,77 +140,6 @@ func notLower(x uint64) uint64 {
 	return ^from&highs | past&highs | x&highs
 }
 
-// A segment should be long enough to be worth a look-up of its own.
-const (
-	segmentMin  = 96
-	segmentLine = 64 // the same, up to the end of a line
-)
-
-// Segment returns the end of a stretch of at least 64 and at most max bytes from
-// i, a piece boundary, whose pieces depend on nothing outside it: up to a line's
-// end that no white space with another line's end follows, up to a space between
-// two ASCII letters, or from another letter up to a space or a CJK punctuation mark.
-// It returns 0 for none. This holds for every scanner of this package but gpt2,
-// whose line ends join the white space behind them.
-func (b *base) Segment(s []byte, i, max int) int {
-	window := s[i:min(len(s), i+max)]
-	for p := 0; ; {
-		k := bytes.IndexByte(window[p:], '\n')
-		if k < 0 {
-			break
-		}
-		if p += k + 1; p >= segmentLine && b.lineEnds(s, i+p) {
-			return i + p
-		}
-	}
-	if len(window) >= segmentMin+8 && binary.LittleEndian.Uint64(window[segmentMin:])&highs != 0 {
-		return b.wideSegment(s, i, len(window))
-	}
-	for p := segmentMin; p+1 < len(window); p++ {
-		if window[p] == ' ' && isLetter(window[p-1]) && isLetter(window[p+1]) {
-			return i + p
-		}
-	}
-	return 0
-}
-
-// wideSegment is Segment without lines for text that is not ASCII.
-func (b *base) wideSegment(s []byte, i, max int) int {
-	for p := i + segmentMin; p+1 < i+max; p++ {
-		c, wide := s[p], s[p-1] >= 0x80
-		if c == ' ' && isLetter(s[p-1]) && isLetter(s[p+1]) || wide && (c == ' ' || b.mark(s, p)) && b.endsWord(s[:p]) {
-			return p
-		}
-	}
-	return 0
-}
-
-// mark reports whether the character at p is CJK punctuation: U+3001 to U+303F, or
-// full-width.
-func (b *base) mark(s []byte, p int) bool {
-	if s[p] == 0xE3 && s[p+1] == 0x80 || s[p] == 0xEF && s[p+1] == 0xBC {
-		f, _ := b.at(s, p)
-		return f&uni.P != 0
-	}
-	return false
-}
-
-// endsWord reports whether the last character of s is a letter.
-func (b *base) endsWord(s []byte) bool {
-	r, _ := utf8.DecodeLastRune(s)
-	return b.u.Flags(r)&uni.L != 0
-}
-
-// lineEnds reports whether the text from p begins with blanks and then something
-// that is neither white space nor a slash, which can belong to the line's end.
-func (b *base) lineEnds(s []byte, p int) bool {
-	for p < len(s) && (s[p] == ' ' || s[p] == '\t') {
-		p++
-	}
-	f, size := b.at(s, p)
-	return size > 0 && f&uni.Space == 0 && s[p] != '/'
-}
-
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func newlines(s []byte, p int, slash bool) int {
@@ -255,6 +185,16 @@ type words struct {
 	final   bool
 }
 
+// Ends implements [Splitter].
+func (w *words) Ends(dst []int32, s []byte, i int) []int32 {
+	for i < len(s) && len(dst) < cap(dst) {
+		i = w.Next(s, i)
+		dst = append(dst, int32(i))
+	}
+	return dst
+}
+
+// Next implements [Splitter].
 func (w *words) Next(s []byte, i int) int {
 	if c := s[i]; c < 0x80 && i+9 <= len(s) {
 		// most pieces: up to 8 ASCII letters behind a letter, a space or a mark
@@ -301,6 +241,16 @@ func (w *words) Next(s []byte, i int) int {
 // gpt2 scans 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 type gpt2 struct{ b base }
 
+// Ends implements [Splitter].
+func (g *gpt2) Ends(dst []int32, s []byte, i int) []int32 {
+	for i < len(s) && len(dst) < cap(dst) {
+		i = g.Next(s, i)
+		dst = append(dst, int32(i))
+	}
+	return dst
+}
+
+// Next implements [Splitter].
 func (g *gpt2) Next(s []byte, i int) int {
 	if p := contraction(s, i, false); p > i {
 		return p
@@ -335,6 +285,16 @@ type cased struct {
 	han    bool
 }
 
+// Ends implements [Splitter].
+func (c *cased) Ends(dst []int32, s []byte, i int) []int32 {
+	for i < len(s) && len(dst) < cap(dst) {
+		i = c.Next(s, i)
+		dst = append(dst, int32(i))
+	}
+	return dst
+}
+
+// Next implements [Splitter].
 func (c *cased) Next(s []byte, i int) int {
 	if a := s[i]; a < 0x80 && i+9 <= len(s) {
 		// most pieces: up to 8 ASCII letters behind a letter, a space or a mark

@@ -1,0 +1,313 @@
+package model
+
+import "encoding/binary"
+
+// Worker encodes pieces for one caller at a time and remembers their ids: pieces
+// recur even where text does not. It needs no locks, since callers do not share it.
+//
+// A piece of up to 16 bytes that gives up to 3 ids lies in a slot of 32 bytes, in one
+// of two places, where the newest of two displaces the other's successor. Longer ones,
+// up to 256 bytes, lie in a store that is emptied when full. Both grow with what they
+// hold; together they take at most 7 MiB.
+type Worker struct {
+	m *Model
+	merger
+	syms []sym
+	text []byte
+
+	slots []slot
+	used  int
+	long  longStore
+	ends  [256]int32
+	spans []int32 // of one piece
+	ids   []ID    // of one piece
+}
+
+// slot holds a piece and its ids; two neighbours share a cache line.
+type slot struct {
+	a, b uint64 // the bytes of the piece, then zeros
+	ids  [maxShortIDs]ID
+	meta uint32 // see shortMeta; 0 for a free slot
+}
+
+const (
+	firstSlots  = 1 << 10
+	mostSlots   = 1 << 17
+	maxShortKey = 16
+	maxShortIDs = 3
+	maxLongKey  = 256
+)
+
+// Splitter cuts text into pieces: Ends appends the ends of the pieces of s from i on
+// to dst, until that is full or s ends.
+type Splitter interface {
+	Ends(dst []int32, s []byte, i int) []int32
+}
+
+// NewWorker returns a worker that has seen nothing.
+func (m *Model) NewWorker() *Worker {
+	return &Worker{m: m, merger: merger{pairs: m.Pairs}, slots: make([]slot, firstSlots)}
+}
+
+// lowMask keeps the n lowest bytes of a word.
+var lowMask = [9]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
+
+// loadKey returns s[i:i+n] in two words, n ≤ 16.
+func loadKey(s []byte, i, n int) (a, b uint64) {
+	if i+maxShortKey > len(s) {
+		var buf [maxShortKey]byte
+		copy(buf[:], s[i:i+n])
+		return binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[8:])
+	}
+	if n <= 8 {
+		return binary.LittleEndian.Uint64(s[i:]) & lowMask[n], 0
+	}
+	return binary.LittleEndian.Uint64(s[i:]), binary.LittleEndian.Uint64(s[i+8:]) & lowMask[n-8]
+}
+
+// find returns the slot of a piece of n bytes, nil for none.
+func (w *Worker) find(a, b uint64, n int) *slot {
+	k := w.place(a, b, n)
+	pair := (*[2]slot)(w.slots[k&^1:])
+	if x := &pair[0]; x.a == a && x.b == b && x.meta&31 == uint32(n) {
+		return x
+	}
+	if x := &pair[1]; x.a == a && x.b == b && x.meta&31 == uint32(n) {
+		pair[0], pair[1] = pair[1], pair[0] // what recurs stays
+		return &pair[0]
+	}
+	return nil
+}
+
+func (w *Worker) place(a, b uint64, n int) uint64 {
+	return mix(a^mix1, b^mix2^uint64(n)<<56) & uint64(len(w.slots)-1)
+}
+
+// Append appends the ids of the pieces of s, text of a byte-level model, to dst.
+func (w *Worker) Append(dst []ID, s []byte, sp Splitter) []ID {
+	for i := 0; i < len(s); {
+		for _, end := range sp.Ends(w.ends[:0], s, i) {
+			j := int(end)
+			n := j - i
+			if n > maxShortKey {
+				dst = w.appendLong(dst, s[i:j])
+				i = j
+				continue
+			}
+			a, b := loadKey(s, i, n)
+			x := w.find(a, b, n)
+			if x == nil {
+				dst = w.appendNew(dst, s[i:j], a, b)
+				i = j
+				continue
+			}
+			if l := len(dst); cap(dst)-l >= maxShortIDs {
+				// three stores and a cut cost less than a branch on the number
+				*(*[maxShortIDs]ID)(dst[l : l+maxShortIDs]) = x.ids
+				dst = dst[:l+x.count()]
+			} else {
+				dst = append(dst, x.ids[:x.count()]...)
+			}
+			i = j
+		}
+	}
+	return dst
+}
+
+// AppendRanges is Append with the range in s of each id, plus shift, appended to
+// ranges.
+func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, shift int, sp Splitter) ([]ID, []int32) {
+	for i := 0; i < len(s); {
+		for _, end := range sp.Ends(w.ends[:0], s, i) {
+			j, at, first := int(end), int32(shift+i), len(dst)
+			if n := j - i; n <= maxShortKey {
+				a, b := loadKey(s, i, n)
+				if x := w.find(a, b, n); x != nil {
+					dst = append(dst, x.ids[:x.count()]...)
+					meta := x.meta >> 7
+					ranges = append(ranges, at, at+int32(meta&31), at+int32(meta>>5&31), at+int32(meta>>10&31), at+int32(meta>>15&31), at+int32(n))
+					ranges = ranges[:len(ranges)-2*(maxShortIDs-x.count())]
+					i = j
+					continue
+				}
+				dst = w.appendNew(dst, s[i:j], a, b)
+			} else {
+				dst = w.appendLong(dst, s[i:j])
+			}
+			ranges = w.m.appendRanges(ranges, dst[first:], s[i:j], at)
+			i = j
+		}
+	}
+	return dst, ranges
+}
+
+// AppendPiece appends the ids of one piece.
+func (w *Worker) AppendPiece(dst []ID, piece []byte) []ID {
+	n := len(piece)
+	if n > maxShortKey {
+		return w.appendLong(dst, piece)
+	}
+	a, b := loadKey(piece, 0, n)
+	if x := w.find(a, b, n); x != nil {
+		return append(dst, x.ids[:x.count()]...)
+	}
+	return w.appendNew(dst, piece, a, b)
+}
+
+func (x *slot) count() int { return int(x.meta >> 5 & 3) }
+
+// appendNew encodes a short piece that is not remembered, and remembers it.
+func (w *Worker) appendNew(dst []ID, piece []byte, a, b uint64) []ID {
+	first := len(dst)
+	dst = w.merged(dst, piece)
+	ids := dst[first:]
+	if len(ids) > maxShortIDs {
+		return dst
+	}
+	if w.used++; 2*w.used > len(w.slots) && len(w.slots) < mostSlots {
+		w.grow()
+	}
+	pair := (*[2]slot)(w.slots[w.place(a, b, len(piece))&^1:])
+	x := &pair[0]
+	if x.meta != 0 {
+		x = &pair[1]
+	}
+	*x = slot{a: a, b: b, meta: uint32(len(piece)) | uint32(len(ids))<<5}
+	copy(x.ids[:], ids)
+	// where the ranges end and begin: four places of 5 bits, those of the last id and
+	// what follows it are the end of the piece
+	w.spans = w.m.appendRanges(w.spans[:0], ids, piece, 0)
+	for k := range 4 {
+		at := int32(len(piece))
+		if k+1 < len(w.spans) {
+			at = w.spans[k+1]
+		}
+		x.meta |= uint32(at) << (7 + 5*k)
+	}
+	return dst
+}
+
+// grow makes four times as many slots.
+func (w *Worker) grow() {
+	old := w.slots
+	w.slots, w.used = make([]slot, min(4*len(old), mostSlots)), 0
+	for _, x := range old {
+		if x.meta == 0 {
+			continue
+		}
+		k := w.place(x.a, x.b, int(x.meta&31)) &^ 1
+		if w.slots[k].meta != 0 {
+			k++
+		}
+		w.slots[k] = x
+		w.used++
+	}
+}
+
+// appendLong encodes a piece of any length.
+func (w *Worker) appendLong(dst []ID, piece []byte) []ID {
+	if len(piece) > maxLongKey {
+		return w.merged(dst, piece)
+	}
+	h := hashBytes(piece)
+	if ids := w.long.find(piece, h); ids != nil {
+		return append(dst, ids...)
+	}
+	first := len(dst)
+	dst = w.merged(dst, piece)
+	w.long.put(piece, h, dst[first:])
+	return dst
+}
+
+// merged computes the ids of a piece.
+func (w *Worker) merged(dst []ID, piece []byte) []ID {
+	m := w.m
+	if m.IgnoreMerges && len(piece) <= m.widest {
+		w.text = w.text[:0]
+		for _, b := range piece {
+			w.text = append(w.text, m.spelling(b)...)
+		}
+		if id := m.Vocab.Find(w.text); id >= 0 {
+			return append(dst, id)
+		}
+	}
+	if len(piece) <= smallLen {
+		return w.small(dst, piece, &m.bytes)
+	}
+	for _, t := range w.merge(len(piece), func(dst []sym, from, to int) []sym {
+		for _, b := range piece[from:to] {
+			dst = append(dst, sym{id: m.bytes[b], n: 1, w: 1})
+		}
+		return dst
+	}) {
+		dst = append(dst, t.id)
+	}
+	return dst
+}
+
+// longStore remembers texts and their ids. It is emptied when full.
+type longStore struct {
+	slots []longSlot
+	used  int
+	text  []byte
+	ids   []ID
+}
+
+type longSlot struct {
+	hash     uint64
+	text, id uint32 // where they begin
+	size     uint16 // bytes of text, 0 for a free slot
+	count    uint16 // ids
+}
+
+const (
+	firstLong    = 1 << 8
+	mostLong     = 1 << 15
+	mostLongText = 1 << 20
+	mostLongIDs  = 1 << 18
+)
+
+func (s *longStore) slot(text []byte, h uint64) *longSlot {
+	mask := uint64(len(s.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		x := &s.slots[i]
+		if x.size == 0 || x.hash == h && int(x.size) == len(text) && string(s.text[x.text:][:x.size]) == string(text) {
+			return x
+		}
+	}
+}
+
+// find returns the ids of text, nil for none.
+func (s *longStore) find(text []byte, h uint64) []ID {
+	if s.slots == nil {
+		return nil
+	}
+	x := s.slot(text, h)
+	if x.size == 0 {
+		return nil
+	}
+	return s.ids[x.id:][:x.count:x.count]
+}
+
+// put adds a text of 1 to 65,535 bytes that is not there.
+func (s *longStore) put(text []byte, h uint64, ids []ID) {
+	switch {
+	case s.slots == nil:
+		s.slots = make([]longSlot, firstLong)
+	case len(s.text)+len(text) > mostLongText, len(s.ids)+len(ids) > mostLongIDs, 2*s.used > mostLong:
+		clear(s.slots)
+		s.used, s.text, s.ids = 0, s.text[:0], s.ids[:0]
+	case 2*s.used > len(s.slots):
+		old := s.slots
+		s.slots = make([]longSlot, 2*len(old))
+		for _, x := range old {
+			if x.size > 0 {
+				*s.slot(s.text[x.text:][:x.size], x.hash) = x
+			}
+		}
+	}
+	*s.slot(text, h) = longSlot{hash: h, text: uint32(len(s.text)), id: uint32(len(s.ids)), size: uint16(len(text)), count: uint16(len(ids))}
+	s.text = append(s.text, text...)
+	s.ids = append(s.ids, ids...)
+	s.used++
+}
