@@ -86,14 +86,12 @@ func (m *merger) short(s []sym) []sym {
 	return out
 }
 
-// small appends the ids of a piece of up to smallLen bytes, whose symbols are given.
-func (m *merger) small(dst []int32, piece []byte, symbols *[256]int32) []int32 {
+// small appends the tokens that up to smallLen symbols are merged into.
+func (m *merger) small(dst, symbols []int32) []int32 {
 	var ids [smallLen]int32
-	for i, b := range piece {
-		ids[i&(smallLen-1)] = symbols[b]
-	}
-	ends := m.shrink(&ids, len(piece))
-	for i := 0; i < len(piece); i = int(ends[i&(smallLen-1)]) {
+	n := copy(ids[:], symbols)
+	ends := m.shrink(&ids, n)
+	for i := 0; i < n; i = int(ends[i&(smallLen-1)]) {
 		dst = append(dst, ids[i&(smallLen-1)])
 	}
 	return dst

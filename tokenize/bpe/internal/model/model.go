@@ -32,6 +32,7 @@ type Model struct {
 	width    []int32 // by id, bytes of a piece that the token covers: of raw bytes where raw, else of the spelling
 	widest   int     // the greatest width
 	cuts     *cuts
+	chars    *chars
 }
 
 // Init prepares lookups after the vocabulary and merges are complete. spell, not
@@ -52,9 +53,7 @@ func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) (
 	for c := range m.ascii {
 		m.ascii[c] = m.Vocab.Find([]byte{byte(c)})
 	}
-	if m.width == nil {
-		m.measure(unspell)
-	}
+	m.measure(unspell)
 	for _, w := range m.width {
 		m.widest = max(m.widest, int(w))
 	}
@@ -63,9 +62,10 @@ func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) (
 	}
 }
 
-// measure fills width.
+// measure fills width and chars.
 func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 	m.width = make([]int32, m.Vocab.Size())
+	tokens := make([]charBytes, m.Vocab.Size())
 	var scratch []byte
 	for id := range m.width {
 		b, ok := m.Vocab.Bytes(id)
@@ -78,6 +78,16 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 			}
 		}
 		m.width[id] = int32(len(b))
+		if len(b) == 0 {
+			continue
+		}
+		tokens[id].first, tokens[id].last = b[0], b[len(b)-1]
+		if r, size := utf8.DecodeRune(b); size == len(b) && (size == 2 || size == 3) {
+			tokens[id].char = r
+		}
+	}
+	if m.raw {
+		m.chars = newChars(m, tokens)
 	}
 	for _, id := range m.fallback {
 		if !m.raw && m.ByteFallback && id >= 0 {

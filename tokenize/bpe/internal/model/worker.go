@@ -231,12 +231,13 @@ func (w *Worker) merged(dst []ID, piece []byte) []ID {
 			return append(dst, id)
 		}
 	}
-	if len(piece) <= smallLen {
-		return w.small(dst, piece, &m.bytes)
+	w.ids = m.initial(w.ids[:0], piece)
+	if len(w.ids) <= smallLen {
+		return w.small(dst, w.ids)
 	}
-	for _, t := range w.merge(len(piece), func(dst []sym, from, to int) []sym {
-		for _, b := range piece[from:to] {
-			dst = append(dst, sym{id: m.bytes[b], n: 1, w: 1})
+	for _, t := range w.merge(len(w.ids), func(dst []sym, from, to int) []sym {
+		for _, id := range w.ids[from:to] {
+			dst = append(dst, sym{id: id, n: 1})
 		}
 		return dst
 	}) {
