@@ -5,6 +5,7 @@ package pretok
 import (
 	"encoding/binary"
 	"math/bits"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
@@ -154,14 +155,21 @@ func newlines(s []byte, p int, slash bool) int {
 func (b *base) spaces(s []byte, i int, lines bool) int {
 	p, last, line := i, i, -1
 	for p < len(s) {
-		f, size := b.at(s, p)
-		if f&uni.Space == 0 {
-			break
+		c, size := s[p], 1
+		if c < utf8.RuneSelf {
+			if b.ascii[c]&uni.Space == 0 {
+				break
+			}
+			if c == '\n' || c == '\r' {
+				line = p + 1
+			}
+		} else {
+			var f uint16
+			if f, size = b.at(s, p); f&uni.Space == 0 {
+				break
+			}
 		}
 		last = p
-		if s[p] == '\n' || s[p] == '\r' {
-			line = p + 1
-		}
 		p += size
 	}
 	switch {
@@ -196,14 +204,8 @@ func (w *words) Ends(dst []int32, s []byte, i int) []int32 {
 
 // Next implements [Splitter].
 func (w *words) Next(s []byte, i int) int {
-	if c := s[i]; c < 0x80 && i+9 <= len(s) {
-		// most pieces: up to 8 ASCII letters behind a letter, a space or a mark
-		stop := notLetters(binary.LittleEndian.Uint64(s[i+1:]))
-		if n := bits.TrailingZeros64(stop) >> 3; stop != 0 && s[i+1+n] < 0x80 {
-			if f := w.ascii[c]; f&uni.L != 0 || n > 0 && f&uni.N == 0 && c != '\'' && c != '\n' && c != '\r' {
-				return i + 1 + n
-			}
-		}
+	if end := w.plain(s, i); end > 0 {
+		return end
 	}
 	f, size := w.at(s, i)
 	c := s[i]
@@ -236,6 +238,69 @@ func (w *words) Next(s []byte, i int) int {
 		}
 	}
 	return w.spaces(s, i, true)
+}
+
+// plain is Next where ASCII decides it, 0 elsewhere.
+func (w *words) plain(s []byte, i int) int {
+	c, p := s[i], i+1
+	if c >= utf8.RuneSelf {
+		return 0
+	}
+	f := w.ascii[c]
+	switch {
+	case f&uni.L != 0:
+		return asciiWord(s, p)
+	case f&uni.N != 0:
+		if w.digits == 1 {
+			return p
+		}
+		return 0
+	case p == len(s) || c == '\'' || c == '\n' || c == '\r':
+		return 0
+	}
+	d := s[p]
+	if isLetter(d) {
+		return asciiWord(s, p+1)
+	}
+	return w.marks(s, i, uni.Space|w.letters|uni.N, false)
+}
+
+// marks matches a space or none, characters with none of the flags stop, and line
+// ends, at i where that begins with ASCII and no letter comes after the first
+// character; it returns 0 where nothing matches.
+func (b *base) marks(s []byte, i int, stop uint16, slash bool) int {
+	p := i
+	if s[p] == ' ' {
+		p++
+	}
+	if s[p] >= utf8.RuneSelf || b.ascii[s[p]]&stop != 0 || s[i+1] >= utf8.RuneSelf {
+		return 0
+	}
+	p = b.until(s, p+1, stop)
+	return newlines(s, p, slash)
+}
+
+// asciiWord returns the end of the ASCII letters from p on, 0 where what follows
+// them is not ASCII.
+func asciiWord(s []byte, p int) int {
+	for p+8 <= len(s) {
+		stop := notLetters(binary.LittleEndian.Uint64(s[p:]))
+		if stop == 0 {
+			p += 8
+			continue
+		}
+		if p += bits.TrailingZeros64(stop) >> 3; s[p] >= utf8.RuneSelf {
+			return 0
+		}
+		return p
+	}
+	for p < len(s) && isLetter(s[p]) {
+		p++
+	}
+	if p < len(s) && s[p] >= utf8.RuneSelf {
+		return 0
+	}
+	return p
 }
 
 // gpt2 scans 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
@@ -296,20 +361,8 @@ func (c *cased) Ends(dst []int32, s []byte, i int) []int32 {
 
 // Next implements [Splitter].
 func (c *cased) Next(s []byte, i int) int {
-	if a := s[i]; a < 0x80 && i+9 <= len(s) {
-		// most pieces: up to 8 ASCII letters behind a letter, a space or a mark
-		x := binary.LittleEndian.Uint64(s[i+1:])
-		if f := c.ascii[a]; f&uni.L == 0 {
-			x |= 0x20 // the first letter may be upper case
-		}
-		stop := notLower(x)
-		if n := bits.TrailingZeros64(stop) >> 3; n > 0 && stop != 0 && s[i+1+n] < 0x80 && s[i+1+n] != '\'' &&
-			notLetters(uint64(s[i+1]))&0x80 == 0 {
-			f := c.ascii[a]
-			if small := s[i+1] >= 'a'; f&uni.N == 0 && a != '\n' && a != '\r' && (small || n > 1) {
-				return i + 1 + n
-			}
-		}
+	if end := c.plain(s, i); end > 0 {
+		return end
 	}
 	f, size := c.at(s, i)
 	if c.han && f&uni.Han != 0 {
@@ -345,6 +398,52 @@ func (c *cased) Next(s []byte, i int) int {
 		return newlines(s, c.until(s, p+n, uni.Space|uni.L|uni.N), c.slash)
 	}
 	return c.spaces(s, i, true)
+}
+
+// plain is Next where ASCII decides it, 0 elsewhere.
+func (c *cased) plain(s []byte, i int) int {
+	a, p := s[i], i
+	if a >= utf8.RuneSelf || a == '\n' || a == '\r' {
+		return 0
+	}
+	f := c.ascii[a]
+	switch {
+	case f&uni.N != 0:
+		if c.digits == 1 {
+			return p + 1
+		}
+		return 0
+	case f&uni.L == 0:
+		if p++; p == len(s) {
+			return 0
+		}
+		if !isLetter(s[p]) {
+			return c.marks(s, i, uni.Space|uni.L|uni.N, c.slash)
+		}
+	}
+	for p < len(s) && s[p] >= 'A' && s[p] <= 'Z' {
+		p++
+	}
+	for p+8 <= len(s) {
+		stop := notLower(binary.LittleEndian.Uint64(s[p:]))
+		if stop != 0 {
+			p += bits.TrailingZeros64(stop) >> 3
+			break
+		}
+		p += 8
+	}
+	for p < len(s) && s[p] >= 'a' && s[p] <= 'z' {
+		p++
+	}
+	if p < len(s) {
+		if s[p] >= utf8.RuneSelf {
+			return 0
+		}
+		if s[p] == '\'' {
+			return c.contract(s, p)
+		}
+	}
+	return p
 }
 
 func (c *cased) contract(s []byte, p int) int {
