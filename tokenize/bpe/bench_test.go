@@ -6,12 +6,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -98,33 +96,7 @@ func encodeAll(b *testing.B, tok *bpe.Tokenizer, e *tokenize.Encoding, parts []s
 	}
 }
 
-// BenchmarkEncodeCold measures a cache that has seen nothing.
-func BenchmarkEncodeCold(b *testing.B) {
-	def := kit.Tokenizer(b, benchName())
-	for name, text := range corpus(b) {
-		for _, size := range partSizes {
-			parts := cut(text, size)
-			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
-				b.SetBytes(int64(len(text)))
-				var e tokenize.Encoding
-				var spent time.Duration
-				for range b.N {
-					b.StopTimer()
-					tok, err := bpe.Parse(benchName(), def)
-					require.NoError(b, err)
-					runtime.GC() // of the definition's rubbish, else it is done below
-					b.StartTimer()
-					start := kit.CPUTime()
-					encodeAll(b, tok, &e, parts, tokenize.EncodeOptions{})
-					spent += kit.CPUTime() - start
-				}
-				b.ReportMetric(float64(len(text))*float64(b.N)/spent.Seconds()/1e6, "MB/cpu-s")
-			})
-		}
-	}
-}
-
-// BenchmarkParallel measures two workers on one tokenizer.
+// BenchmarkParallel measures two workers on one tokenizer, on text seen before.
 func BenchmarkParallel(b *testing.B) {
 	tok := benchTokenizer(b)
 	for name, text := range corpus(b) {

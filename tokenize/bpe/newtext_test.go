@@ -2,47 +2,204 @@ package bpe_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 )
 
+var textKinds = []string{"code", "logs", "prose", "cjk"}
+
+// generated makes about size bytes of text that occurs once: words recur as they do
+// in text of that kind (rank and frequency by Zipf), lines do not.
+func generated(kind string, size int) string {
+	const seed = 5
+	r := rand.New(rand.NewPCG(seed, uint64(len(kind))))
+	often := rand.NewZipf(r, 1.1, 20, 60_000)
+	letters := "etaoinshrdlucmfwypvbgk"
+	word := func() string { // the n-th word is the same each time
+		of := rand.New(rand.NewPCG(often.Uint64(), 1))
+		w := make([]byte, 2+of.IntN(8))
+		for i := range w {
+			w[i] = letters[min(of.IntN(len(letters)), of.IntN(len(letters)))]
+		}
+		return string(w)
+	}
+	name := func() string {
+		first := word()
+		for range r.IntN(3) {
+			w := word()
+			first += strings.ToUpper(w[:1]) + w[1:]
+		}
+		return first
+	}
+	var b strings.Builder
+	for b.Len() < size {
+		switch kind {
+		case "code":
+			indent := strings.Repeat("\t", r.IntN(4))
+			switch r.IntN(4) {
+			case 0:
+				fmt.Fprintf(&b, "%sif %s := %s.%s(%s, %d); %s != nil {\n", indent, name(), word(), name(), name(), r.IntN(1000), name())
+			case 1:
+				fmt.Fprintf(&b, "%s// %s %s %s %s.\n", indent, word(), word(), word(), word())
+			case 2:
+				fmt.Fprintf(&b, "%sreturn %s[%d:], fmt.Errorf(\"%s %s: %%w\", %s)\n", indent, name(), r.IntN(10), word(), word(), name())
+			default:
+				fmt.Fprintf(&b, "%s%s[\"%s\"] = append(%s, 0x%x)\n%s}\n", indent, name(), word(), name(), r.Uint32(), indent)
+			}
+		case "logs":
+			fmt.Fprintf(&b, "2026-%02d-%02dT%02d:%02d:%02d.%06dZ %s [%s-%d] /%s/%s/%s.py:%d: %s %s id=%x took %dms\n", 1+r.IntN(12), 1+r.IntN(28), r.IntN(24), r.IntN(60), r.IntN(60), r.IntN(1e6),
+				[]string{"INFO", "WARNING", "ERROR", "DEBUG"}[r.IntN(4)], word(), r.IntN(64), word(), word(), name(), r.IntN(2000), word(), word(), r.Uint64(), r.IntN(5000))
+		case "prose":
+			for range 6 + r.IntN(14) {
+				b.WriteString(word())
+				b.WriteString([]string{" ", " ", " ", " ", " ", ", ", "'s ", ". ", "\n"}[r.IntN(9)])
+			}
+			b.WriteString("\n\n")
+		default:
+			for range 3 + r.IntN(12) {
+				if r.IntN(4) == 0 {
+					b.WriteRune('ぁ' + rune(r.IntN(80)))
+				}
+				b.WriteRune('一' + rune(often.Uint64()*7919%20900))
+			}
+			b.WriteString([]string{"。", "，", "、", "\n", "（", "）", " "}[r.IntN(7)])
+		}
+	}
+	return b.String()
+}
+
+// newText is a text that a tokenizer has not seen: NAME.txt of the folder
+// TURNPACK_CORPUS, which internal/oracle/bench_bpe.py fills, or a generated one.
+func newText(b *testing.B, kind string) string {
+	b.Helper()
+	dir := os.Getenv("TURNPACK_CORPUS")
+	if dir == "" {
+		return generated(kind, 1<<20)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, kind+".txt"))
+	require.NoError(b, err)
+	return string(data)
+}
+
+// BenchmarkNewText measures text that each pass sees for the first time: a freshly
+// loaded tokenizer encodes it once, part by part, its warm-up counted.
 func BenchmarkNewText(b *testing.B) {
 	for _, name := range []string{"qwen3", "gptoss", "llama3"} {
 		def := kit.Tokenizer(b, name)
-		for _, kind := range []string{"code", "prose", "logs", "cjk"} {
-			data, err := os.ReadFile(filepath.Join(os.Getenv("TURNPACK_CORPUS"), kind+".txt"))
-			if err != nil {
-				b.Skip(err)
-			}
+		for _, kind := range textKinds {
 			for _, size := range []int{1 << 10, 16 << 10} {
-				parts := cut(string(data), size)
 				for _, offsets := range []bool{false, true} {
 					b.Run(fmt.Sprintf("%s/%s/%d/offsets=%v", name, kind, size, offsets), func(b *testing.B) {
-						b.SetBytes(int64(len(data)))
+						text := newText(b, kind)
+						parts := cut(text, size)
+						b.SetBytes(int64(len(text)))
+						var e tokenize.Encoding
+						var spent time.Duration
 						for range b.N {
 							b.StopTimer()
 							tok, err := bpe.Parse(name, def)
-							if err != nil {
-								b.Fatal(err)
-							}
+							require.NoError(b, err)
 							b.StartTimer()
 							start := kit.CPUTime()
-							var e tokenize.Encoding
-							for _, p := range parts {
-								e.Reset()
-								if err := tok.Encode(&e, p, tokenize.EncodeOptions{Offsets: offsets}); err != nil {
-									b.Fatal(err)
-								}
-							}
-							b.ReportMetric(float64(len(data))/(kit.CPUTime()-start).Seconds()/1e6, "MB/cpu-s")
+							encodeAll(b, tok, &e, parts, tokenize.EncodeOptions{Offsets: offsets})
+							spent += kit.CPUTime() - start
 						}
+						b.ReportMetric(float64(len(text))*float64(b.N)/spent.Seconds()/1e6, "MB/cpu-s")
 					})
 				}
+			}
+		}
+	}
+}
+
+// BenchmarkNewTextWorkers is BenchmarkNewText in parts of 16 KB by one and by two
+// workers that share a tokenizer; MB/s is by the clock.
+func BenchmarkNewTextWorkers(b *testing.B) {
+	def := kit.Tokenizer(b, "qwen3")
+	for _, kind := range textKinds {
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/%d", kind, workers), func(b *testing.B) {
+				text := newText(b, kind)
+				parts := cut(text, 16<<10)
+				b.SetBytes(int64(len(text)))
+				for range b.N {
+					b.StopTimer()
+					tok, err := bpe.Parse("qwen3", def)
+					require.NoError(b, err)
+					b.StartTimer()
+					var next atomic.Int64
+					var wg sync.WaitGroup
+					for range workers {
+						wg.Go(func() {
+							var e tokenize.Encoding
+							for i := int(next.Add(1)) - 1; i < len(parts); i = int(next.Add(1)) - 1 {
+								encodeAll(b, tok, &e, parts[i:i+1], tokenize.EncodeOptions{})
+							}
+						})
+					}
+					wg.Wait()
+				}
+			})
+		}
+	}
+}
+
+// TestGeneratedTextIsNew: hardly a line of the benchmark's text occurs twice.
+func TestGeneratedTextIsNew(t *testing.T) {
+	for _, kind := range textKinds {
+		text := generated(kind, 1<<18)
+		require.True(t, utf8.ValidString(text))
+		seen, again, all := map[string]bool{}, 0, 0
+		for line := range strings.Lines(text) {
+			if len(line) < 20 {
+				continue
+			}
+			if all++; seen[line] {
+				again++
+			}
+			seen[line] = true
+		}
+		require.Greater(t, all, 500, kind)
+		require.Less(t, again, all/50, kind)
+	}
+}
+
+// TestWorkersEqualFreshOnes: a worker whose tables have been filled, displaced and
+// emptied gives the ids and offsets of one that has seen nothing.
+func TestWorkersEqualFreshOnes(t *testing.T) {
+	for _, name := range []string{"qwen3", "gptoss"} {
+		def := kit.Tokenizer(t, name)
+		used, err := bpe.Parse(name, def)
+		require.NoError(t, err)
+		for _, kind := range textKinds {
+			text := generated(kind, 2<<20)
+			got := tokenize.Encoding{}
+			parts := cut(text, 64<<10)
+			for i, p := range parts {
+				got.Reset()
+				require.NoError(t, used.Encode(&got, p, tokenize.EncodeOptions{Offsets: i%2 == 0}))
+				if i < len(parts)-2 {
+					continue
+				}
+				fresh, err := bpe.Parse(name, def)
+				require.NoError(t, err)
+				want := tokenize.Encoding{Offsets: []int32{}}
+				require.NoError(t, fresh.Encode(&want, p, tokenize.EncodeOptions{Offsets: i%2 == 0}))
+				require.Equal(t, want.IDs, got.IDs, "%s, %s, part %d", name, kind, i)
+				require.Equal(t, want.Offsets, got.Offsets, "%s, %s, part %d", name, kind, i)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Tokenizer is a byte pair encoding tokenizer. It is safe for concurrent use. It
-// keeps working memory for as many callers as can run at once, up to 8 MiB each.
+// keeps working memory for as many callers as can run at once, up to 10 MiB each.
 type Tokenizer struct {
 	u          *uni.Tables
 	normalizer norm.Normalizer // nil: none

@@ -126,6 +126,10 @@ type Pairs struct {
 	slots []pairSlot
 	count int
 
+	// right has a bit for each hash of the tokens that may come after a token, by its
+	// id: most look-ups end there, on the cache lines of the tokens at hand.
+	right []uint64
+
 	// firstTable answers for the pairs of the first 256 ids, which in byte-level
 	// vocabularies are the bytes, with one access: rank<<32 | into, or noPair.
 	firstTable atomic.Pointer[[1 << 16]uint64]
@@ -160,6 +164,10 @@ func (p *Pairs) Add(a, b, into int32, rank uint32) {
 	if p.tags[i] == 0 {
 		p.count++
 	}
+	for int(a) >= len(p.right) {
+		p.right = append(p.right, make([]uint64, 1+len(p.right))...)
+	}
+	p.right[a] |= rightBit(b)
 	p.tags[i], p.slots[i] = pairTag(pairHash(key)), pairSlot{key, rank, uint32(into)}
 }
 
@@ -170,6 +178,8 @@ func (p *Pairs) each(visit func(*pairSlot)) {
 		}
 	}
 }
+
+func rightBit(b int32) uint64 { return 1 << (uint32(b) * 0x9E3779B1 >> 26) }
 
 func pairHash(key uint64) uint64 { return mix(key^mix2, mix1) }
 
@@ -190,6 +200,9 @@ func (p *Pairs) slot(key uint64) uint64 {
 // eight tags at once: how many slots a look-up must pass is hard to foresee.
 func (p *Pairs) find(a, b int32) (rank uint32, into int32) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	if uint(a) >= uint(len(p.right)) || p.right[a]&rightBit(b) == 0 {
+		return noRank, -1
+	}
 	key := pairKey(a, b)
 	h := pairHash(key)
 	i := h & uint64(len(p.tags)-1)

@@ -1,6 +1,9 @@
 package model
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Worker encodes pieces for one caller at a time and remembers their ids: pieces
 // recur even where text does not. It needs no locks, since callers do not share it.
@@ -8,7 +11,7 @@ import "encoding/binary"
 // A piece of up to 16 bytes that gives up to 3 ids lies in a slot of 32 bytes, in one
 // of two places, where the newest of two displaces the other's successor. Longer ones,
 // up to 256 bytes, lie in a store that is emptied when full. Both grow with what they
-// hold; together they take at most 7 MiB.
+// hold; together they take at most 10 MiB.
 type Worker struct {
 	m *Model
 	merger
@@ -49,38 +52,53 @@ func (m *Model) NewWorker() *Worker {
 	return &Worker{m: m, merger: merger{pairs: m.Pairs}, slots: make([]slot, firstSlots)}
 }
 
-// lowMask keeps the n lowest bytes of a word.
-var lowMask = [9]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, 1<<64 - 1}
+// key is a piece of up to 16 bytes: its bytes in two words, then zeros, and its hash.
+type key struct{ a, b, hash uint64 }
 
-// loadKey returns s[i:i+n] in two words, n ≤ 16.
-func loadKey(s []byte, i, n int) (a, b uint64) {
-	if i+maxShortKey > len(s) {
-		var buf [maxShortKey]byte
-		copy(buf[:], s[i:i+n])
-		return binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[8:])
+// low and high keep the bytes of a piece of n bytes in the first and second word.
+var low, high = func() (low, high [maxShortKey + 1]uint64) {
+	for n := range low {
+		low[n], high[n] = ^uint64(0), 0
+		if n < 8 {
+			low[n] = 1<<(8*n) - 1
+		} else if n > 8 {
+			high[n] = ^uint64(0) >> (8 * (maxShortKey - n))
+		}
 	}
-	if n <= 8 {
-		return binary.LittleEndian.Uint64(s[i:]) & lowMask[n], 0
+	return low, high
+}()
+
+// keyOf returns the key of s[i:i+n], n ≤ 16.
+func keyOf(s []byte, i, n int) key {
+	if i+maxShortKey <= len(s) {
+		return newKey(binary.LittleEndian.Uint64(s[i:]), binary.LittleEndian.Uint64(s[i+8:]), n)
 	}
-	return binary.LittleEndian.Uint64(s[i:]), binary.LittleEndian.Uint64(s[i+8:]) & lowMask[n-8]
+	var buf [maxShortKey]byte
+	copy(buf[:], s[i:i+n])
+	return newKey(binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[8:]), n)
+}
+
+func newKey(a, b uint64, n int) key {
+	a, b = a&low[n], b&high[n]
+	return key{a, b, mix(a^mix1, b^mix2^uint64(n)<<56)}
+}
+
+// place returns the two slots that a piece may lie in.
+func (w *Worker) place(hash uint64) *[2]slot {
+	return (*[2]slot)(w.slots[hash&uint64(len(w.slots)-1)&^1:])
 }
 
 // find returns the slot of a piece of n bytes, nil for none.
-func (w *Worker) find(a, b uint64, n int) *slot {
-	k := w.place(a, b, n)
-	pair := (*[2]slot)(w.slots[k&^1:])
-	if x := &pair[0]; x.a == a && x.b == b && x.meta&31 == uint32(n) {
+func (w *Worker) find(k *key, n int) *slot {
+	pair := w.place(k.hash)
+	if x := &pair[0]; x.a^k.a|x.b^k.b|uint64(x.meta&31^uint32(n)) == 0 {
 		return x
 	}
-	if x := &pair[1]; x.a == a && x.b == b && x.meta&31 == uint32(n) {
+	if x := &pair[1]; x.a^k.a|x.b^k.b|uint64(x.meta&31^uint32(n)) == 0 {
 		pair[0], pair[1] = pair[1], pair[0] // what recurs stays
 		return &pair[0]
 	}
 	return nil
-}
-
-func (w *Worker) place(a, b uint64, n int) uint64 {
-	return mix(a^mix1, b^mix2^uint64(n)<<56) & uint64(len(w.slots)-1)
 }
 
 // Append appends the ids of the pieces of s, text of a byte-level model, to dst.
@@ -94,10 +112,10 @@ func (w *Worker) Append(dst []ID, s []byte, sp Splitter) []ID {
 				i = j
 				continue
 			}
-			a, b := loadKey(s, i, n)
-			x := w.find(a, b, n)
+			k := keyOf(s, i, n)
+			x := w.find(&k, n)
 			if x == nil {
-				dst = w.appendNew(dst, s[i:j], a, b)
+				dst = w.appendNew(dst, s[i:j], &k)
 				i = j
 				continue
 			}
@@ -121,16 +139,20 @@ func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, shift int, sp 
 		for _, end := range sp.Ends(w.ends[:0], s, i) {
 			j, at, first := int(end), int32(shift+i), len(dst)
 			if n := j - i; n <= maxShortKey {
-				a, b := loadKey(s, i, n)
-				if x := w.find(a, b, n); x != nil {
-					dst = append(dst, x.ids[:x.count()]...)
-					meta := x.meta >> 7
-					ranges = append(ranges, at, at+int32(meta&31), at+int32(meta>>5&31), at+int32(meta>>10&31), at+int32(meta>>15&31), at+int32(n))
-					ranges = ranges[:len(ranges)-2*(maxShortIDs-x.count())]
+				k := keyOf(s, i, n)
+				if x := w.find(&k, n); x != nil {
+					count, meta, l, m := x.count(), x.meta>>7, len(dst), len(ranges)
+					dst = slices.Grow(dst, maxShortIDs)
+					*(*[maxShortIDs]ID)(dst[l : l+maxShortIDs]) = x.ids
+					dst = dst[:l+count]
+					ranges = slices.Grow(ranges, 2*maxShortIDs)
+					*(*[2 * maxShortIDs]int32)(ranges[m : m+2*maxShortIDs]) = [2 * maxShortIDs]int32{
+						at, at + int32(meta&31), at + int32(meta>>5&31), at + int32(meta>>10&31), at + int32(meta>>15&31), at + int32(n)}
+					ranges = ranges[:m+2*count]
 					i = j
 					continue
 				}
-				dst = w.appendNew(dst, s[i:j], a, b)
+				dst = w.appendNew(dst, s[i:j], &k)
 			} else {
 				dst = w.appendLong(dst, s[i:j])
 			}
@@ -147,17 +169,17 @@ func (w *Worker) AppendPiece(dst []ID, piece []byte) []ID {
 	if n > maxShortKey {
 		return w.appendLong(dst, piece)
 	}
-	a, b := loadKey(piece, 0, n)
-	if x := w.find(a, b, n); x != nil {
+	k := keyOf(piece, 0, n)
+	if x := w.find(&k, n); x != nil {
 		return append(dst, x.ids[:x.count()]...)
 	}
-	return w.appendNew(dst, piece, a, b)
+	return w.appendNew(dst, piece, &k)
 }
 
 func (x *slot) count() int { return int(x.meta >> 5 & 3) }
 
 // appendNew encodes a short piece that is not remembered, and remembers it.
-func (w *Worker) appendNew(dst []ID, piece []byte, a, b uint64) []ID {
+func (w *Worker) appendNew(dst []ID, piece []byte, k *key) []ID {
 	first := len(dst)
 	dst = w.merged(dst, piece)
 	ids := dst[first:]
@@ -167,12 +189,12 @@ func (w *Worker) appendNew(dst []ID, piece []byte, a, b uint64) []ID {
 	if w.used++; 2*w.used > len(w.slots) && len(w.slots) < mostSlots {
 		w.grow()
 	}
-	pair := (*[2]slot)(w.slots[w.place(a, b, len(piece))&^1:])
+	pair := w.place(k.hash)
 	x := &pair[0]
 	if x.meta != 0 {
 		x = &pair[1]
 	}
-	*x = slot{a: a, b: b, meta: uint32(len(piece)) | uint32(len(ids))<<5}
+	*x = slot{a: k.a, b: k.b, meta: uint32(len(piece)) | uint32(len(ids))<<5}
 	copy(x.ids[:], ids)
 	// where the ranges end and begin: four places of 5 bits, those of the last id and
 	// what follows it are the end of the piece
@@ -195,11 +217,12 @@ func (w *Worker) grow() {
 		if x.meta == 0 {
 			continue
 		}
-		k := w.place(x.a, x.b, int(x.meta&31)) &^ 1
-		if w.slots[k].meta != 0 {
-			k++
+		pair := w.place(newKey(x.a, x.b, int(x.meta&31)).hash)
+		if pair[0].meta == 0 {
+			pair[0] = x
+		} else {
+			pair[1] = x
 		}
-		w.slots[k] = x
 		w.used++
 	}
 }
@@ -263,9 +286,9 @@ type longSlot struct {
 
 const (
 	firstLong    = 1 << 8
-	mostLong     = 1 << 15
-	mostLongText = 1 << 20
-	mostLongIDs  = 1 << 18
+	mostLong     = 1 << 16
+	mostLongText = 2 << 20
+	mostLongIDs  = 1 << 19
 )
 
 func (s *longStore) slot(text []byte, h uint64) *longSlot {
