@@ -1,143 +1,135 @@
-"""Measures tokenizer engines on the same texts in one run, one thread each.
+"""Measures tokenizer engines on new text in one run, one thread each.
 
-usage: bench_bpe.py CORPUS_DIR TOKENIZER_JSON [GO_TEST_BINARY] [SECONDS] [HF_TEST_BINARY]
+usage: bench_bpe.py CORPUS_DIR TOKENIZER_JSON GO_TEST_BINARY [NAME=qwen3] [MB=40] [PASSES=5]
 
-CORPUS_DIR is filled with code.txt, logs.txt, prose.txt and cjk.txt where it is
-empty. Peers: PyPI tokenizers, tiktoken (the same ranks and pattern), fastokens
-(its flat batch call, which makes no Python objects, and its plain call). Go's
-side are BenchmarkEncode and BenchmarkEncodeCold of `go test -c ./tokenize/bpe`,
-and BenchmarkEngines of ./tokenize/hf, the cgo binding. "new" is a text that a
-freshly loaded tokenizer sees once, all else has been seen. Each figure is the
-median of the passes, MB of UTF-8 per second of processor time (on a shared
-machine that tells more than time), with the spread.
+CORPUS_DIR is filled with code.txt, logs.txt, prose.txt and cjk.txt where they are
+missing: files of this machine, each used once, and where there are too few (logs,
+CJK) text drawn from what was found by its runs of characters. In each pass a freshly
+loaded engine encodes a text once from beginning to end in parts of 1 KB and of 16 KB,
+its warm-up counted; engines take turns. Ours is BenchmarkNewText/NAME of
+`go test -c ./tokenize/bpe`; the peers are PyPI fastokens and tokenizers (its first
+2 MB). Figures are medians with the spread, MB of UTF-8 per second of processor time.
 """
 import os
-os.environ.update(RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_RS_NUM_THREADS="1")
-import glob, json, re, statistics, subprocess, sys, time
+os.environ.update(RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_RS_NUM_THREADS="1", GOMAXPROCS="1")
+import collections, glob, json, random, re, statistics, subprocess, sys, time
+
+corpus, definition, binary = sys.argv[1:4]
+name = sys.argv[4] if len(sys.argv) > 4 else "qwen3"
+limit = int(float(sys.argv[5]) * 1e6) if len(sys.argv) > 5 else 40_000_000
+passes = int(sys.argv[6]) if len(sys.argv) > 6 else 5
+rnd = random.Random(1)
+KINDS = ("code", "logs", "prose", "cjk")
 
 
-SIZES = [int(x) for x in os.environ.get("SIZES", "64 1024 16384 1048576").split()]
-
-
-def gather(patterns, limit):
-    out, size = [], 0
-    for p in patterns:
-        for f in sorted(glob.glob(p, recursive=True)):
-            try:
-                t = open(f, encoding="utf-8").read()
-            except (UnicodeDecodeError, OSError):
-                continue
+def gather(patterns, wanted=lambda t: True):
+    files, out, size = [f for p in patterns for f in sorted(glob.glob(p, recursive=True))], [], 0
+    rnd.shuffle(files)
+    for f in files:
+        try:
+            t = open(f, encoding="utf-8").read(400_000)
+        except (UnicodeDecodeError, OSError):
+            continue
+        if wanted(t):
             out.append(t)
             size += len(t.encode())
-            if size > limit:
-                return "".join(out)
+        if size > limit:
+            break
     return "".join(out)
 
 
-def fill(d):
-    os.makedirs(d, exist_ok=True)
-    root = subprocess.check_output(["go", "env", "GOROOT"], text=True).strip()
-    shared = "../shared/data/trajectories"
+def drawn(text, size, order):
+    """Text of about size bytes whose runs of order + 1 characters occur in text."""
+    after = collections.defaultdict(list)
+    for i in range(len(text) - order):
+        after[text[i:i + order]].append(text[i + order])
+    out, state = [], text[:order]
+    while size > 0:
+        if state not in after:
+            i = rnd.randrange(len(text) - order)
+            state = text[i:i + order]
+        c = rnd.choice(after[state])
+        state = state[1:] + c
+        out.append(c)
+        size -= len(c.encode())
+    return "".join(out)
+
+
+def fill():
+    os.makedirs(corpus, exist_ok=True)
+    env = lambda key: subprocess.check_output(["go", "env", key], text=True).strip()
+    root, modules = env("GOROOT"), env("GOMODCACHE")
+    asian = lambda t: sum(c > "\u2e80" for c in t) > len(t) / 5
     sets = {
-        "code": [root + "/src/net/http/*.go", os.path.dirname(os.__file__) + "/[a-m]*.py"],
-        "logs": [shared + "/swe-agent/**/*", shared + "/openhands-*/**/*", shared + "/mini-swe-agent/**/*"],
-        "prose": [os.path.expanduser("~/.cargo/registry/src/*/*/[CR]*.md"), "/usr/share/doc/*/README*", "/usr/share/doc/*/copyright"],
-        "cjk": ["/usr/share/vim/vim*/tutor/tutor.%s.utf-8" % l for l in ("ja", "ko", "zh_cn", "zh_tw", "zh")],
+        "code": ([root + "/src/**/*.go", modules + "/**/*.go", os.path.dirname(os.__file__) + "/**/*.py"], None, 0),
+        "logs": (["../shared/data/trajectories/**/*.json*"], None, 6),
+        "prose": ([modules + "/**/*.md", "/usr/share/doc/**/*"], None, 6),
+        "cjk": (["/usr/share/vim/vim*/tutor/tutor*.[jkz]*", modules + "/**/*.md", root + "/test/**/*"], asian, 2),
     }
-    for name, patterns in sets.items():
-        path = os.path.join(d, name + ".txt")
-        if not os.path.exists(path):
-            open(path, "w", encoding="utf-8").write(gather(patterns, 2 << 20))
+    for kind, (patterns, wanted, order) in sets.items():
+        path = os.path.join(corpus, kind + ".txt")
+        if os.path.exists(path):
+            continue
+        text = gather(patterns, wanted or (lambda t: True))
+        size = len(text.encode())
+        if size < limit // 2 and len(text) > 10_000 and order:
+            text += drawn(text, limit // 2 - size, order)
+        if text:
+            open(path, "w", encoding="utf-8").write(text.encode()[:limit].decode(errors="ignore"))
 
 
-def parts(text, size):
-    b = text.encode()
-    out, i = [], 0
+def parts(path, size, most):
+    b, out, i = open(path, "rb").read()[:most], [], 0
     while i < len(b):
         j = min(i + size, len(b))
         while j < len(b) and b[j] & 0xC0 == 0x80:
             j += 1
-        out.append(b[i:j].decode())
+        out.append(b[i:j].decode(errors="ignore"))
         i = j
-    return out, len(b)
+    return out
 
 
-def rate(fn, items, size):
-    t = time.process_time()
-    fn(items)
-    return size / (time.process_time() - t) / 1e6
+def ours(kind, size, offsets):
+    said = subprocess.check_output([os.path.abspath(binary), "-test.run=xxx", "-test.benchtime=1x", f"-test.bench=NewText$/{name}$/{kind}$/{size}$/offsets={offsets}"],
+                                   text=True, env=dict(os.environ, TURNPACK_CORPUS=os.path.abspath(corpus)), cwd="tokenize/bpe")
+    return float(re.search(r"([\d.]+) MB/cpu-s", said)[1])
 
 
-def spread(rates):
-    return (statistics.median(rates), min(rates), max(rates)) if rates else (0, 0, 0)
+def peer(module, kind, size, most):
+    """One pass in a process of its own, which loads the engine anew."""
+    code = f"import sys; sys.argv = {sys.argv[:4]!r}; exec(open({__file__!r}).read()); once({module!r}, {kind!r}, {size}, {most})"
+    return float(subprocess.check_output([sys.executable, "-c", code], text=True, env=dict(os.environ, BENCH_BPE_ONCE="1")).split()[-1])
 
 
-def measure(fn, items, size, seconds):
-    fn(items)
-    rates, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end or len(rates) < 3:
-        rates.append(rate(fn, items, size))
-    return spread(rates)
-
-
-def go(binary, folder, bench, seconds, corpus, count=3, threads="1"):
-    """The lines of a Go benchmark."""
-    env = dict(os.environ, TURNPACK_CORPUS=os.path.abspath(corpus), GOMAXPROCS=threads)
-    return subprocess.check_output([os.path.abspath(binary), "-test.run=xxx", "-test.bench=" + bench, f"-test.count={count}", f"-test.benchtime={seconds}"],
-                                   text=True, env=env, cwd=folder).splitlines()
-
-
-def rates_of(lines, mark=""):
-    return spread([float(m[1]) for l in lines if mark in l and (m := re.search(r"([\d.]+) MB/cpu-s", l))])
-
-
-def tiktoken_of(path):
-    import tiktoken
-    d = json.load(open(path))
-    chars = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    table = {chr(c): c for c in chars}
-    table.update({chr(256 + i): b for i, b in enumerate(b for b in range(256) if b not in chars)})
-    ranks = {bytes(table[c] for c in tok): i for tok, i in d["model"]["vocab"].items() if all(c in table for c in tok)}
-    pattern = next(p["pattern"]["Regex"] for p in d["pre_tokenizer"]["pretokenizers"] if p["type"] == "Split")
-    return tiktoken.Encoding("bench", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+def once(module, kind, size, most):
+    tok = __import__(module).Tokenizer.from_file(definition)
+    items = parts(os.path.join(corpus, kind + ".txt"), size, most)
+    start = time.process_time()
+    for s in items:
+        tok.encode(s).ids
+    print(sum(len(s.encode()) for s in items) / (time.process_time() - start) / 1e6)
 
 
 def main():
-    corpus, definition = sys.argv[1], sys.argv[2]
-    binary = sys.argv[3] if len(sys.argv) > 3 else None
-    seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 2
-    cgo = sys.argv[5] if len(sys.argv) > 5 else None
-    fill(corpus)
-    import fastokens, tiktoken, tokenizers
-    hf = tokenizers.Tokenizer.from_file(definition)
-    tk = tiktoken_of(definition)
-    ft = fastokens.Tokenizer.from_file(definition)
-    print("load average", os.getloadavg(), "tokenizers", tokenizers.__version__, "tiktoken", tiktoken.__version__)
-    for name in ("code", "logs", "prose", "cjk"):
-        text = open(os.path.join(corpus, name + ".txt"), encoding="utf-8").read()
-        for size in SIZES:
-            items, n = parts(text, size)
-            few, m = parts(text[:1 << 16], size)  # for the slow ones
-            row = {}
-            if binary:
-                lines = go(binary, "tokenize/bpe", f"BenchmarkEncode/{name}/{size}/", f"{seconds}s", corpus)
-                row["bpe"], row["bpe +offsets"] = rates_of(lines, "offsets=false"), rates_of(lines, "offsets=true")
-                row["bpe new"] = rates_of(go(binary, "tokenize/bpe", f"BenchmarkEncodeCold/{name}/{size}$", "1x", corpus))
-            row["fastokens flat"] = measure(lambda x: ft.encode_batch_flat(x), items, n, seconds)
-            row["fastokens encode"] = measure(lambda x: [ft.encode(s) for s in x], items, n, seconds)
-            row["fastokens flat new"] = spread([rate(fastokens.Tokenizer.from_file(definition).encode_batch_flat, items, n) for _ in range(3)])
-            row["tiktoken"] = measure(lambda x: [tk.encode_ordinary(s) for s in x], few, m, seconds / 2)
-            row["tokenizers"] = measure(lambda x: [hf.encode(s, add_special_tokens=False) for s in x], few, m, seconds / 2)
-            if cgo:
-                row["hf through cgo"] = rates_of(go(cgo, "tokenize/hf", f"BenchmarkEngines/{name}/{size}/hf", "1x", corpus))
-            print(f"{name:6} {size:8}  " + "  ".join(f"{k} {v[0]:.1f} ({v[1]:.1f}-{v[2]:.1f})" for k, v in row.items()), flush=True)
-            if binary:
-                least = [min(int(re.search(r"(\d+) allocs/op", l)[1]) for l in lines if "offsets=" + flag in l) for flag in ("false", "true")]
-                print(" " * 17 + "allocations per pass over the text: %d, with offsets %d" % tuple(least))
-    if binary:
-        lines = go(binary, "tokenize/bpe", "Pathological|Load", f"{seconds}s", corpus, 1) + go(binary, "tokenize/bpe", "Parallel/code", f"{seconds}s", corpus, 3, "2")
-        print("\n".join(l for l in lines if l.startswith("Benchmark")))
+    fill()
+    print("load average", os.getloadavg(), name)
+    for kind in KINDS:
+        if not os.path.exists(os.path.join(corpus, kind + ".txt")):
+            print("skipped: no text for", kind)
+            continue
+        for size in (1024, 16384):
+            rates = collections.defaultdict(list)
+            for k in range(passes):
+                rates["bpe"].append(ours(kind, size, "false"))
+                rates["fastokens"].append(peer("fastokens", kind, size, limit))
+                rates["bpe with offsets"].append(ours(kind, size, "true"))
+                if k == 0:
+                    rates["tokenizers"].append(peer("tokenizers", kind, size, 2_000_000))
+            m = {k: statistics.median(v) for k, v in rates.items()}
+            print(f"{kind:6} {size:6}  " + "  ".join(f"{k} {m[k]:.1f} ({min(v):.1f}-{max(v):.1f})" for k, v in rates.items()) +
+                  f"  bpe/fastokens {m['bpe'] / m['fastokens']:.2f}  offsets {m['bpe'] / m['bpe with offsets']:.2f}", flush=True)
     print("load average", os.getloadavg())
 
 
-main()
+if not os.environ.get("BENCH_BPE_ONCE"):
+    main()
