@@ -2,6 +2,7 @@ package turnpack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
 // run is the state of one Run.
@@ -214,12 +216,17 @@ func (x *run) first(r *rollout.Rollout) error {
 }
 
 // bad books a record that cannot be used, or returns the error that ends the
-// run.
+// run: with OnErrorStop any, else that of a chat template which met its limits.
 func (x *run) bad(r *rollout.Rollout, err error) error {
 	if r != nil {
 		err = inSource(err, r.Origin)
 	}
 	if x.OnError == OnErrorStop {
+		return err
+	}
+	// A template that met its limit will meet it again and again, each time at the price of
+	// the limit.
+	if e, ok := errors.AsType[*chat.Error](err); ok && e.Class == chat.LimitError {
 		return err
 	}
 	reason := "error"

@@ -46,6 +46,7 @@ type Conversation struct {
 	tools, documents value.Value
 	opts             ConversationOptions
 	linked           *linked // nil without provenance
+	size             int     // bytes of all texts, about
 
 	// Of a selection, else nil: the numbers of the messages as they stand, and their
 	// places by number, -1 for none.
@@ -80,6 +81,7 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 			return nil, err
 		}
 	}
+	c.size = sizeOf(list) + sizeOf(tools.get()) + sizeOf(documents.get())
 	c.messages = &value.List{Items: items, F: root}
 	c.tools = l.unlessLocated(tools.get(), "tools")
 	c.documents = l.unlessLocated(documents.get(), "documents")
@@ -126,6 +128,7 @@ func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, erro
 		if items[i], err = l.message(more[k-n].get(), k, c.messages.F, c.opts); err != nil {
 			return nil, err
 		}
+		s.size += sizeOf(more[k-n].get())
 	}
 	s.messages = &value.List{Items: items, F: c.messages.F}
 	if c.tracked() {
@@ -157,6 +160,25 @@ func (c *Conversation) list() *value.List {
 		return &value.List{}
 	}
 	return c.messages
+}
+
+// sizeOf is about how many bytes of text a value holds.
+func sizeOf(v value.Value) int {
+	n := 8
+	switch v := v.(type) {
+	case *value.Str:
+		n += len(v.S)
+	case *value.List:
+		for _, it := range v.Items {
+			n += sizeOf(it)
+		}
+	case *value.Dict:
+		for i := range v.Len() {
+			key, _ := v.KeyString(i)
+			n += len(key) + sizeOf(v.Val(i))
+		}
+	}
+	return n
 }
 
 func (c *Conversation) tracked() bool { return !c.opts.NoProvenance }

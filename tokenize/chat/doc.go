@@ -78,11 +78,11 @@
 //		if p[0] != nil {
 //			mark = x.softStr(p[0])
 //		}
-//		return x.strFault(value.Concat(&x.lim.Limits, x.softStr(v).Upper(), mark))
+//		return x.strFault(value.Concat(&x.lim.Limits, x.softStr(v).Upper(&x.lim.Limits), mark))
 //	},
 //
 // The first failure is kept in x and stops the run at the next statement, so a
 // builtin may return anything after it. Build strings with value.Text or the methods
-// of Str, which carry origins; check sizes against x.lim before making large ones and
-// count items with x.step. Then add the builtin to internal/oracle/chat_snippets.py.
+// of Str, which carry origins; say what they take with x.make and
+// x.spend before they take it, and count items with x.step. Then add the builtin to internal/oracle/chat_snippets.py.
 package chat

@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // hostile templates must end at a limit, quickly and without much memory.
@@ -74,13 +75,13 @@ func TestCompileLimits(t *testing.T) {
 		}
 		assert.ErrorIs(t, err, rollout.KindLimit, "%.30s", source)
 	}
-	_, err := Compile("x", Options{Limits: Limits{Steps: -1, Output: -2}})
-	assert.ErrorContains(t, err, "Limits.Steps")
+	_, err := Compile("x", Options{Limits: Limits{Work: -1, Output: -2}})
+	assert.ErrorContains(t, err, "Limits.Work")
 	assert.ErrorContains(t, err, "Limits.Output")
 }
 
 func TestContextStopsRendering(t *testing.T) {
-	tmpl, err := Compile(`{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}`, Options{Limits: Limits{Steps: 1 << 30}})
+	tmpl, err := Compile(`{% for i in range(100000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}`, Options{Limits: Limits{Work: 1<<31 - 1}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -135,7 +136,7 @@ func FuzzRender(f *testing.F) {
 	}
 	vars, err := ParseJSON([]byte(`{"s": "Hello <b>", "l": [1, "a", null, 2.5], "d": {"k": {"n": [1]}, "z": "x\ny"}, "n": null}`))
 	require.NoError(f, err)
-	limits := Limits{Steps: 20000, Output: 1 << 16, Bytes: 1 << 16, Items: 1 << 12}
+	limits := Limits{Work: 1 << 20, Memory: 1 << 20, Output: 1 << 16, Bytes: 1 << 16, Items: 1 << 12}
 	f.Fuzz(func(t *testing.T, source string) {
 		tmpl, err := Compile(source, Options{Limits: limits})
 		if err != nil {
@@ -183,12 +184,24 @@ func TestOutputLimitEndsAtOnce(t *testing.T) {
 // hundredth of the limits, but for the depth of macro calls, which follows that of tools.
 func TestTemplatesStayFarBelowLimits(t *testing.T) {
 	l := Limits{}.withDefaults()
-	for _, p := range []*int{&l.Source, &l.Nesting, &l.Output, &l.Bytes, &l.Items, &l.Range, &l.Steps, &l.Integer} {
+	for _, p := range []*int{&l.Source, &l.Nesting, &l.Output, &l.Bytes, &l.Items, &l.Range, &l.Work, &l.Memory, &l.Integer} {
 		*p /= 100
 	}
-	c := agentConversation(t, ConversationOptions{})
+	plain := agentConversation(t, ConversationOptions{})
+	var list []Value // the same with contents in parts, for templates that know no other
+	for _, m := range plain.messages.Items {
+		d := m.(*value.Dict).Clone(0)
+		d.SetString("content", List(Object(Member{"type", String("text")}, Member{"text", Value{d.GetString("content")}})).v)
+		list = append(list, Value{d})
+	}
+	parts, err := NewConversation(List(list...), Null(), Null(), ConversationOptions{})
+	require.NoError(t, err)
 	written := 0
 	for name, tmpl := range kitTemplates(t) {
+		c := plain
+		if strings.Contains(name, "idefics") || strings.Contains(name, "smolvlm") || strings.Contains(name, "llava") {
+			c = parts
+		}
 		low, err := Compile(tmpl.Source(), Options{Name: name, Limits: l})
 		require.NoError(t, err)
 		want, refused := tmpl.Render(t.Context(), c, Input{Now: kitClock})

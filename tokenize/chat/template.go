@@ -24,7 +24,13 @@ type Options struct {
 
 // Limits bounds what a template may use. A zero field means its default, which
 // real templates stay below by a factor of at least 100. Sizes are checked
-// before memory is allocated. Exceeding one is a KindLimit error.
+// before memory is allocated. Exceeding one is a KindLimit error, and an *Error of
+// class LimitExceeded.
+//
+// Work and Memory are one budget for all of a rendering, on which every statement, operator
+// and builtin draws by the size of what it reads and writes: with the defaults no template
+// takes more than about 2 s or 512 MB for a conversation of ordinary size. Their
+// defaults grow with the conversation, by 100 units and 8 bytes for each of its bytes.
 type Limits struct {
 	Source  int // bytes of template source; default 2 MiB
 	Nesting int // depth of expressions and blocks; default 2,000
@@ -32,7 +38,8 @@ type Limits struct {
 	Bytes   int // bytes of any other string; default 64 MiB
 	Items   int // items of any list; default 1,000,000
 	Range   int // items of range(); default 100,000, as in Jinja's sandbox
-	Steps   int // statements, iterations and items walked; default 10,000,000
+	Work    int // units of about a nanosecond: 50 for a statement, 1 for a byte; default 1,000,000,000
+	Memory  int // bytes of all strings, lists and origins made, in use or not; default 128 MiB
 	Calls   int // depth of macro calls; default 200
 	Integer int // bytes of any integer; default 16 KiB
 }
@@ -43,7 +50,7 @@ func (l Limits) withDefaults() Limits {
 		def int
 	}{
 		{&l.Source, 2 << 20}, {&l.Nesting, 2000}, {&l.Output, 64 << 20}, {&l.Bytes, 64 << 20}, {&l.Items, 1_000_000},
-		{&l.Range, 100_000}, {&l.Steps, 10_000_000}, {&l.Calls, 200}, {&l.Integer, 16 << 10},
+		{&l.Range, 100_000}, {&l.Work, 1_000_000_000}, {&l.Memory, 128 << 20}, {&l.Calls, 200}, {&l.Integer, 16 << 10},
 	} {
 		if *f.p == 0 {
 			*f.p = f.def
@@ -61,7 +68,7 @@ func (o Options) Validate() error {
 		v    int
 	}{
 		{"Source", l.Source}, {"Nesting", l.Nesting}, {"Output", l.Output}, {"Bytes", l.Bytes}, {"Items", l.Items},
-		{"Range", l.Range}, {"Steps", l.Steps}, {"Calls", l.Calls}, {"Integer", l.Integer},
+		{"Range", l.Range}, {"Work", l.Work}, {"Memory", l.Memory}, {"Calls", l.Calls}, {"Integer", l.Integer},
 	} {
 		if f.v < 0 || f.v > math.MaxInt32 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits." + f.name},
@@ -78,8 +85,10 @@ type Template struct {
 	source string // newlines normalised
 	prog   *eval.Program
 	limits Limits
-	eval   eval.Limits
-	links  bool // it may fetch the name of a tool from the call: see linker
+	eval   eval.Limits // of a rendering of no data
+	// perByte is what limits grow by with the data.
+	perByte struct{ work, memory int64 }
+	links   bool // it may fetch the name of a tool from the call: see linker
 }
 
 // Compile reads the source of a chat template. Errors are KindTemplate (class
@@ -114,8 +123,15 @@ func Compile(source string, opts Options) (*Template, error) {
 	}
 	l := t.limits
 	t.eval = eval.Limits{
-		Limits: value.Limits{Bytes: l.Bytes, Items: l.Items, IntBytes: l.Integer, Depth: 200},
-		Output: l.Output, Steps: l.Steps, Macros: l.Calls, Range: l.Range,
+		Limits: value.Limits{Bytes: l.Bytes, Items: l.Items, IntBytes: l.Integer, Depth: 200, Work: int64(l.Work), Memory: int64(l.Memory)},
+		Output: l.Output, Macros: l.Calls, Range: l.Range,
+	}
+	t.perByte.work, t.perByte.memory = 100, 8
+	if opts.Limits.Work > 0 {
+		t.perByte.work = 0
+	}
+	if opts.Limits.Memory > 0 {
+		t.perByte.memory = 0
 	}
 	return t, nil
 }
@@ -227,8 +243,16 @@ func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.I
 		},
 		Now:    clock(in.Now),
 		Track:  c.tracked(),
-		Limits: &t.eval,
+		Limits: t.limitsFor(c.size),
 	}
+}
+
+// limitsFor are the limits of a rendering of so many bytes of data.
+func (t *Template) limitsFor(size int) *eval.Limits {
+	l := t.eval
+	l.Work += t.perByte.work * int64(size)
+	l.Memory += t.perByte.memory * int64(size)
+	return &l
 }
 
 // RenderVars renders with arbitrary variables, the members of an object, in
@@ -245,7 +269,7 @@ func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Resul
 		name, _ := d.KeyString(i)
 		located.SetString(name, l.value(d.Val(i), l.root(name)))
 	}
-	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: &t.eval}, nil)
+	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: t.limitsFor(sizeOf(d))}, nil)
 }
 
 func (t *Template) run(ctx context.Context, in eval.Input, spent *Result) (*Result, error) {
@@ -280,6 +304,7 @@ type continuation struct{ text string }
 // continued returns the messages with a tag behind the text to continue.
 func (t *Template) continued(c *Conversation, field string) (*value.List, continuation, error) {
 	var cont continuation
+	l := &t.limitsFor(c.size).Limits
 	if field == "" {
 		field = "content"
 	}
@@ -300,7 +325,7 @@ func (t *Template) continued(c *Conversation, field string) (*value.List, contin
 		fields = nil
 		for _, f := range reasoningFields {
 			if v := last.GetString(f); v != nil {
-				if same, _ := value.Equal(&t.eval.Limits, v, final); same {
+				if same, _ := value.Equal(l, v, final); same {
 					fields = append(fields, f)
 				}
 			}
@@ -315,7 +340,7 @@ func (t *Template) continued(c *Conversation, field string) (*value.List, contin
 	}
 	tagged := last.Clone(0)
 	if list, ok := final.(*value.List); ok {
-		open, text, err := t.tagLastText(list)
+		open, text, err := t.tagLastText(list, l)
 		if err != nil {
 			return nil, cont, err
 		}
@@ -324,7 +349,7 @@ func (t *Template) continued(c *Conversation, field string) (*value.List, contin
 	} else {
 		for _, f := range fields {
 			v := last.GetString(f)
-			open, fault := value.Arith(&t.eval.Limits, "+", v, value.Lit(continueTag))
+			open, fault := value.Arith(l, "+", v, value.Lit(continueTag))
 			if fault != nil {
 				return nil, cont, t.fail(*fault, -1)
 			}
@@ -342,10 +367,10 @@ func (t *Template) continued(c *Conversation, field string) (*value.List, contin
 }
 
 // tagLastText tags the last text block of a content list.
-func (t *Template) tagLastText(list *value.List) (*value.List, string, error) {
+func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, string, error) {
 	items := append([]value.Value(nil), list.Items...)
 	for i := len(items) - 1; i >= 0; i-- {
-		has, fault := value.Contains(&t.eval.Limits, items[i], value.Lit("text"))
+		has, fault := value.Contains(l, items[i], value.Lit("text"))
 		if fault != nil {
 			return nil, "", t.fail(*fault, -1)
 		}
@@ -360,7 +385,7 @@ func (t *Template) tagLastText(list *value.List) (*value.List, string, error) {
 		if !ok {
 			return nil, "", t.failf(value.Type, "unsupported operand type(s) for +: '%s' and 'str'", d.GetString("text").TypeName())
 		}
-		open, fault := value.Concat(&t.eval.Limits, s, value.Lit(continueTag))
+		open, fault := value.Concat(l, s, value.Lit(continueTag))
 		if fault != nil {
 			return nil, "", t.fail(*fault, -1)
 		}

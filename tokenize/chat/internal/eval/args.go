@@ -37,7 +37,7 @@ func (l *argList) eval(x *exec) args {
 		return args{pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
 	}
 	if l.star != nil {
-		items, fault := value.Elements(l.star.eval(x), x.lim.Items)
+		items, fault := value.Elements(&x.lim.Limits, l.star.eval(x))
 		x.fail(fault)
 		x.stack = append(x.stack, items...)
 	}
@@ -75,7 +75,7 @@ func (l *argList) eval(x *exec) args {
 
 // elements is value.Elements with the limit of the run and the steps counted.
 func elements(x *exec, v value.Value) ([]value.Value, bool) {
-	items, fault := value.Elements(v, x.lim.Items)
+	items, fault := value.Elements(&x.lim.Limits, v)
 	if fault != nil {
 		x.fail(fault)
 		return nil, false

@@ -164,14 +164,14 @@ func (x *exec) getitem(v, key value.Value) value.Value {
 	}
 	switch c := v.(type) {
 	case *value.Dict:
-		if r, _ := c.Get(key); r != nil {
+		if r, _ := c.Get(&x.lim.Limits, key); r != nil {
 			return r
 		}
 	case *value.Undefined:
 		return x.fail(c.Use())
 	case *value.Str:
 		if n, ok := value.AsInt(key); ok {
-			if s := c.Char(n); s != nil {
+			if s := c.Char(&x.lim.Limits, n); s != nil {
 				return s
 			}
 		}

@@ -112,6 +112,7 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	case x.err != nil:
 	case method != nil:
 		r = method(x, self, a)
+		x.step(1)
 	default:
 		if m, ok := fn.(*Macro); ok {
 			r = x.macro(m, a, direct && !x.escape)
@@ -211,6 +212,9 @@ func (m *Macro) label() string {
 // nil.
 func (x *exec) macro(m *Macro, a args, direct bool) value.Value {
 	c := m.code
+	if !x.make(objectSize + 16*len(c.fn.order)) {
+		return undefined
+	}
 	act := &activation{slots: make([]value.Value, len(c.fn.order)), up: m.act}
 	if !x.bindMacro(m, a, act) || !x.descend() {
 		return undefined

@@ -60,6 +60,7 @@ func (e *containsExpr) truth(x *exec) bool {
 	case *value.Dict:
 		return (e.key.in(x, c) != nil) != e.not
 	case *value.Str:
+		x.spend(3 * len(c.S) / 2)
 		return strings.Contains(c.S, e.text.S) != e.not
 	default:
 		if x.err != nil {

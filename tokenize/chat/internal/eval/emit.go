@@ -102,7 +102,7 @@ func (x *exec) write(v value.Value) {
 		return
 	}
 	if x.escape {
-		x.out.Str(x.softStr(v).Escape())
+		x.out.Str(x.softStr(v).Escape(&x.lim.Limits))
 		return
 	}
 	if s, ok := v.(*value.Str); ok {

@@ -152,6 +152,9 @@ func (e *nameExpr) eval(x *exec) value.Value {
 }
 
 func (e *listExpr) eval(x *exec) value.Value {
+	if !x.make(objectSize + 16*len(e.items)) {
+		return undefined
+	}
 	items := make([]value.Value, len(e.items))
 	for i, it := range e.items {
 		items[i] = it.eval(x)
@@ -160,10 +163,13 @@ func (e *listExpr) eval(x *exec) value.Value {
 }
 
 func (e *dictExpr) eval(x *exec) value.Value {
+	if !x.make(objectSize) {
+		return undefined
+	}
 	d := value.NewDict(len(e.keys))
 	for i, k := range e.keys {
 		key := k.eval(x)
-		x.fail(d.Set(key, e.values[i].eval(x)))
+		x.fail(d.Set(&x.lim.Limits, key, e.values[i].eval(x)))
 	}
 	x.at(e.pos)
 	return d
@@ -201,10 +207,13 @@ func (e *binaryExpr) eval(x *exec) value.Value {
 }
 
 func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
-	if x.err != nil {
+	if x.err != nil || !x.make(48) {
 		return undefined
 	}
 	v, fault := value.Arith(&x.lim.Limits, op, a, b)
+	if fault == nil {
+		fault = x.lim.Over()
+	}
 	if fault != nil {
 		x.fail(fault)
 		x.at(pos)
@@ -259,7 +268,7 @@ func (e *concatExpr) eval(x *exec) value.Value {
 	x.at(e.pos)
 	if x.escape && markup {
 		for i, s := range strs {
-			strs[i] = s.Escape()
+			strs[i] = s.Escape(&x.lim.Limits)
 		}
 	}
 	s, fault := value.Concat(&x.lim.Limits, strs...)
@@ -403,6 +412,7 @@ func (e *filterExpr) apply(x *exec, v value.Value) value.Value {
 	a := e.args.eval(x)
 	if x.err == nil {
 		v = e.fn(x, v, a)
+		x.step(1)
 	}
 	x.pop(mark)
 	if x.err != nil {

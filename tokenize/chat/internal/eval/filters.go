@@ -65,12 +65,12 @@ var filters = map[string]filterFunc{
 }
 
 // strFilter is a filter that turns its value into a string and has no arguments.
-func strFilter(name string, f func(*value.Str) *value.Str) filterFunc {
+func strFilter(name string, f func(*value.Str, *value.Limits) *value.Str) filterFunc {
 	return func(x *exec, v value.Value, a args) value.Value {
 		if _, ok := x.bind(a, name, 0); !ok {
 			return undefined
 		}
-		return f(x.softStr(v))
+		return f(x.softStr(v), &x.lim.Limits)
 	}
 }
 
@@ -118,6 +118,9 @@ func filterLength(x *exec, v value.Value, a args) value.Value {
 		x.bind(a, "len", 0) // fails
 		return undefined
 	}
+	if s, ok := v.(*value.Str); ok {
+		x.spend(len(s.S) / 4)
+	}
 	n, fault := value.Len(v)
 	if fault != nil {
 		return x.fail(fault)
@@ -143,14 +146,14 @@ func filterEscape(x *exec, v value.Value, a args) value.Value {
 	if _, ok := x.bind(a, "escape", 0); !ok {
 		return undefined
 	}
-	return x.softStr(v).Escape()
+	return x.softStr(v).Escape(&x.lim.Limits)
 }
 
 func filterForceEscape(x *exec, v value.Value, a args) value.Value {
 	if _, ok := x.bind(a, "do_forceescape", 0); !ok {
 		return undefined
 	}
-	return x.str(v).Escape()
+	return x.str(v).Escape(&x.lim.Limits)
 }
 
 func filterSafe(x *exec, v value.Value, a args) value.Value {
@@ -172,7 +175,7 @@ func filterString(x *exec, v value.Value, a args) value.Value {
 
 func filterTrim(x *exec, v value.Value, a args) value.Value {
 	if len(a.pos)+len(a.kw) == 0 {
-		return x.softStr(v).Strip(nil, true, true)
+		return x.softStr(v).Strip(&x.lim.Limits, nil, true, true)
 	}
 	p, ok := x.bind(a, "do_trim", 0, "chars")
 	if !ok {
@@ -182,7 +185,7 @@ func filterTrim(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
-	return x.softStr(v).Strip(set, true, true)
+	return x.softStr(v).Strip(&x.lim.Limits, set, true, true)
 }
 
 func filterReplace(x *exec, v value.Value, a args) value.Value {

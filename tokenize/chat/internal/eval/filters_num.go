@@ -118,7 +118,7 @@ func filterRound(x *exec, v value.Value, a args) value.Value {
 	if p[1] != nil {
 		s, ok := p[1].(*value.Str)
 		if !ok || (s.S != "common" && s.S != "ceil" && s.S != "floor") {
-			x.fail(value.Hashable(p[1]))
+			x.fail(value.Hashable(&x.lim.Limits, p[1]))
 			return x.failf(value.Other, "method must be common, ceil or floor")
 		}
 		method = s.S

@@ -33,6 +33,9 @@ func filterDictsort(x *exec, v value.Value, a args) value.Value {
 		return undefined
 	}
 	fold := p[0] == nil || !value.Truth(p[0])
+	if !x.make(160 * d.Len()) {
+		return undefined
+	}
 	items := make([]value.Value, d.Len())
 	for i := range items {
 		items[i] = &value.List{Items: []value.Value{d.Key(i), d.Val(i)}, Tuple: true}
@@ -40,7 +43,7 @@ func filterDictsort(x *exec, v value.Value, a args) value.Value {
 	return x.sorted(items, p[2], func(it value.Value) value.Value {
 		key := it.(*value.List).Items[pos]
 		if s, ok := key.(*value.Str); ok && fold {
-			return s.Lower()
+			return s.Lower(&x.lim.Limits)
 		}
 		return key
 	})
@@ -54,9 +57,14 @@ func (x *exec) sorted(items []value.Value, reverse value.Value, key func(value.V
 	if x.err != nil {
 		return undefined
 	}
+	if !x.make(120 * len(items)) {
+		return undefined
+	}
 	keys := make([]value.Value, len(items))
 	for i, it := range items {
-		keys[i] = key(it)
+		if keys[i] = key(it); !x.step(1) {
+			return undefined
+		}
 	}
 	if x.err != nil {
 		return undefined
@@ -113,18 +121,18 @@ func filterUnique(x *exec, v value.Value, a args) value.Value {
 		}
 		for it := source(); it != nil && x.step(1); it = source() {
 			key := get(it)
-			old, fault := seen.Get(key)
+			old, fault := seen.Get(&x.lim.Limits, key)
 			if fault != nil {
 				x.fail(fault)
 				return nil
 			}
 			if old == nil {
-				x.fail(seen.Set(key, value.True))
+				x.fail(seen.Set(&x.lim.Limits, key, value.True))
 				return it
 			}
 		}
 		return nil
-	}}
+	}, Depth: x.nested(v)}
 }
 
 // extreme is min and max: the first of the best items.
@@ -169,6 +177,9 @@ func filterGroupby(x *exec, v value.Value, a args) value.Value {
 	fold := p[2] == nil || !value.Truth(p[2])
 	get := x.attrGetter(p[0], fold, p[1])
 	real := x.attrGetter(p[0], false, p[1])
+	if !x.make(160 * len(items)) {
+		return undefined
+	}
 	keys := make([]value.Value, len(items))
 	for i, it := range items {
 		keys[i] = get(it)

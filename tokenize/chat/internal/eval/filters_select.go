@@ -13,8 +13,11 @@ func (x *exec) attrGetter(attr value.Value, fold bool, def value.Value) func(val
 	switch at := attr.(type) {
 	case nil, *value.None:
 	case *value.Str:
+		if !x.make(64 * len(at.S)) {
+			break
+		}
 		for _, p := range strings.Split(at.S, ".") {
-			if d, _ := value.Lit(p).Is("isdigit"); d {
+			if d, _ := value.Lit(p).Is(&x.lim.Limits, "isdigit"); d {
 				if n, ok := value.ParseInt(p, 10); ok {
 					parts = append(parts, n)
 					continue
@@ -27,13 +30,16 @@ func (x *exec) attrGetter(attr value.Value, fold bool, def value.Value) func(val
 	}
 	return func(v value.Value) value.Value {
 		for _, p := range parts {
+			if !x.step(1) {
+				return undefined
+			}
 			v = x.getitem(v, p)
 			if !isNone(def) && isUndefined(v) {
 				v = def
 			}
 		}
 		if s, ok := v.(*value.Str); ok && fold {
-			return s.Lower()
+			return s.Lower(&x.lim.Limits)
 		}
 		return v
 	}
@@ -61,7 +67,7 @@ func filterMap(x *exec, v value.Value, a args) value.Value {
 				f = x.lib.filters[name.S]
 			}
 			if f == nil {
-				x.fail(value.Hashable(pos[0]))
+				x.fail(value.Hashable(&x.lim.Limits, pos[0]))
 				return x.failf(value.Other, "No filter named %s.", value.ReprString(pos[0]))
 			}
 			return f(x, it, rest)
@@ -107,7 +113,7 @@ func (x *exec) lazy(v value.Value, f func(value.Value) value.Value) *value.Iter 
 			}
 		}
 		return nil
-	}}
+	}, Depth: x.nested(v)}
 }
 
 // selection is select, reject, selectattr and rejectattr.
@@ -132,7 +138,7 @@ func selection(byAttr, keep bool) filterFunc {
 					t = x.lib.tests[name.S]
 				}
 				if t == nil {
-					x.fail(value.Hashable(pos[0]))
+					x.fail(value.Hashable(&x.lim.Limits, pos[0]))
 					x.failf(value.Other, "No test named %s.", value.ReprString(pos[0]))
 					return false
 				}

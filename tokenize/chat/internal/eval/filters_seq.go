@@ -7,12 +7,15 @@ func filterBatch(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
-	return deferred(func() []value.Value { return x.batches(v, p[0], p[1]) })
+	return x.deferred(v, func() []value.Value { return x.batches(v, p[0], p[1]) })
 }
 
 func (x *exec) batches(v, size, fill value.Value) []value.Value {
 	items, ok := elements(x, v)
 	if !ok {
+		return nil
+	}
+	if !x.make(80 * len(items)) {
 		return nil
 	}
 	var groups []value.Value
@@ -34,6 +37,9 @@ func (x *exec) batches(v, size, fill value.Value) []value.Value {
 				x.failf(value.Limit, "batch of %d items, more than %d", n, x.lim.Items)
 				return nil
 			}
+			if !x.make(16 * int(n)) {
+				return nil
+			}
 			for int64(len(row)) < n {
 				row = append(row, fill)
 			}
@@ -43,15 +49,33 @@ func (x *exec) batches(v, size, fill value.Value) []value.Value {
 	return groups
 }
 
+// maxNested bounds how many iterators walk over each other: each asks the next one.
+const maxNested = 200
+
+// nested is the depth of an iterator over v, which fails where there are too many.
+func (x *exec) nested(v value.Value) int {
+	depth := 0
+	switch v := v.(type) {
+	case *value.Iter:
+		depth = v.Depth + 1
+	case *Loop:
+		depth = v.nested + 1
+	}
+	if depth > maxNested {
+		x.failf(value.Limit, "more than %d iterators over each other", maxNested)
+	}
+	return depth
+}
+
 // deferred is a generator whose items are made when the first one is asked for.
-func deferred(make func() []value.Value) *value.Iter {
+func (x *exec) deferred(v value.Value, items func() []value.Value) value.Value {
 	var g *value.Iter
 	return &value.Iter{Name: "generator", Next: func() value.Value {
 		if g == nil {
-			g = generator(make())
+			g = generator(items())
 		}
 		return g.Next()
-	}}
+	}, Depth: x.nested(v)}
 }
 
 // generator is a one-shot iterator over items.
@@ -71,7 +95,7 @@ func filterSlice(x *exec, v value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
-	return deferred(func() []value.Value { return x.slices(v, p[0], p[1]) })
+	return x.deferred(v, func() []value.Value { return x.slices(v, p[0], p[1]) })
 }
 
 func (x *exec) slices(v, count, fill value.Value) []value.Value {
@@ -86,6 +110,9 @@ func (x *exec) slices(v, count, fill value.Value) []value.Value {
 	}
 	if n > int64(x.lim.Items) {
 		x.failf(value.Limit, "%d slices, more than %d", n, x.lim.Items)
+		return nil
+	}
+	if !x.make(80*int(n) + 16*len(seq)) {
 		return nil
 	}
 	var out []value.Value
@@ -122,7 +149,7 @@ func filterLast(x *exec, v value.Value, a args) value.Value {
 	}
 	switch s := v.(type) {
 	case *value.Str:
-		if c := s.Char(-1); c != nil {
+		if c := s.Char(&x.lim.Limits, -1); c != nil {
 			return c
 		}
 	case *value.List, *value.Dict, *value.Range, *value.View, *value.Bytes:
@@ -179,7 +206,7 @@ func filterReverse(x *exec, v value.Value, a args) value.Value {
 	}
 	switch s := v.(type) {
 	case *value.Str:
-		return s.Substring(nil, nil, -1)
+		return s.Substring(&x.lim.Limits, nil, nil, -1)
 	case *value.Undefined:
 		return &value.Iter{Name: "reversed", Next: func() value.Value { return nil }}
 	}
@@ -188,6 +215,9 @@ func filterReverse(x *exec, v value.Value, a args) value.Value {
 		if x.err.Class == value.Type {
 			x.err = value.Faultf(value.Other, "argument must be iterable")
 		}
+		return undefined
+	}
+	if !x.make(16 * len(items)) {
 		return undefined
 	}
 	out := make([]value.Value, len(items))
@@ -221,7 +251,7 @@ func filterSum(x *exec, v value.Value, a args) value.Value {
 	}
 	get := x.attrGetter(p[0], false, nil)
 	for _, it := range items {
-		if x.err != nil {
+		if !x.step(1) {
 			return undefined
 		}
 		total = x.val(value.Arith(&x.lim.Limits, "+", total, get(it)))
@@ -243,9 +273,14 @@ func filterJoin(x *exec, v value.Value, a args) value.Value {
 		return undefined
 	}
 	get := x.attrGetter(p[1], false, nil)
+	if !x.make(8 * len(items)) {
+		return undefined
+	}
 	strs := make([]*value.Str, len(items))
 	for i, it := range items {
-		strs[i] = x.str(get(it))
+		if strs[i] = x.str(get(it)); !x.step(1) {
+			return undefined
+		}
 	}
 	return x.strFault(value.Join(&x.lim.Limits, sep, strs))
 }

@@ -26,6 +26,9 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 		if n > int64(x.lim.Bytes) {
 			return x.failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.lim.Bytes)
 		}
+		if !x.make(int(max(n, 0))) {
+			return undefined
+		}
 		unit = value.Lit(strings.Repeat(" ", int(max(n, 0))))
 	}
 	s, ok := v.(*value.Str)
@@ -39,7 +42,7 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 		return x.val(value.Arith(&x.lim.Limits, "+", v, value.Lit("\n")))
 	}
 	if s.Markup {
-		unit = unit.Escape()
+		unit = unit.Escape(&x.lim.Limits)
 	}
 	lines, fault := s.Lines(&x.lim.Limits, false)
 	if fault != nil {
@@ -130,7 +133,7 @@ func filterTruncate(x *exec, v value.Value, a args) value.Value {
 		return x.failf(value.Type, "can only truncate text, not %s", v.TypeName())
 	}
 	keep := length - int64(n)
-	cut := s.Substring(nil, &keep, 1)
+	cut := s.Substring(&x.lim.Limits, nil, &keep, 1)
 	if p[1] == nil || !value.Truth(p[1]) {
 		if i := strings.LastIndex(cut.S, " "); i >= 0 {
 			cut = cut.Slice(0, i)
@@ -144,7 +147,9 @@ func filterWordcount(x *exec, v value.Value, a args) value.Value {
 		return undefined
 	}
 	n, in := int64(0), false
-	for _, r := range x.softStr(v).S {
+	s := x.softStr(v)
+	x.spend(16 * len(s.S))
+	for _, r := range s.S {
 		w := r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r)
 		if w && !in {
 			n++
@@ -159,6 +164,9 @@ func filterStriptags(x *exec, v value.Value, a args) value.Value {
 		return undefined
 	}
 	s := x.str(v)
+	if !x.make(20 * len(s.S)) {
+		return undefined
+	}
 	var b strings.Builder
 	text := s.S
 	for {
@@ -179,7 +187,7 @@ func filterStriptags(x *exec, v value.Value, a args) value.Value {
 	}
 	text = b.String() + text
 	text = strings.Join(strings.FieldsFunc(text, value.IsSpace), " ")
-	t := value.NewText(s)
+	t := x.lim.NewText(s)
 	t.Changed(unescapeHTML(text), s, 0, len(s.S))
 	return t.Value()
 }
@@ -189,7 +197,7 @@ func filterURLEncode(x *exec, v value.Value, a args) value.Value {
 		return undefined
 	}
 	if _, ok := v.(*value.Str); ok || !iterable(v) {
-		return quoteURL(x.str(v), "/")
+		return x.quoteURL(x.str(v), "/")
 	}
 	items := []value.Value{}
 	if d, ok := v.(*value.Dict); ok {
@@ -205,14 +213,14 @@ func filterURLEncode(x *exec, v value.Value, a args) value.Value {
 	}
 	var parts []*value.Str
 	for _, it := range items {
-		kv, fault := value.Elements(it, x.lim.Items)
+		kv, fault := value.Elements(&x.lim.Limits, it)
 		if fault != nil {
 			return x.fail(fault)
 		}
 		if len(kv) != 2 {
 			return x.failf(value.Other, "not enough values to unpack (expected 2, got %d)", len(kv))
 		}
-		pair, fault := value.Concat(&x.lim.Limits, plus(quoteURL(x.str(kv[0]), "")), value.Lit("="), plus(quoteURL(x.str(kv[1]), "")))
+		pair, fault := value.Concat(&x.lim.Limits, x.plus(x.quoteURL(x.str(kv[0]), "")), value.Lit("="), x.plus(x.quoteURL(x.str(kv[1]), "")))
 		if fault != nil {
 			return x.fail(fault)
 		}
@@ -221,8 +229,8 @@ func filterURLEncode(x *exec, v value.Value, a args) value.Value {
 	return x.strFault(value.Join(&x.lim.Limits, value.Lit("&"), parts))
 }
 
-func plus(s *value.Str) *value.Str {
-	out, fault := s.Replace(&value.Limits{Bytes: 1 << 30}, value.Lit("%20"), value.Lit("+"), -1)
+func (x *exec) plus(s *value.Str) *value.Str {
+	out, fault := s.Replace(&x.lim.Limits, value.Lit("%20"), value.Lit("+"), -1)
 	if fault != nil {
 		return s
 	}
@@ -230,8 +238,8 @@ func plus(s *value.Str) *value.Str {
 }
 
 // quoteURL is urllib's quote.
-func quoteURL(s *value.Str, safe string) *value.Str {
-	return s.Map(func(rest string, r rune, _ bool) string {
+func (x *exec) quoteURL(s *value.Str, safe string) *value.Str {
+	return s.Map(&x.lim.Limits, func(rest string, r rune, _ bool) string {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-~"+safe, r)) {
 			return string(r)
 		}
@@ -259,7 +267,7 @@ func filterXMLAttr(x *exec, v value.Value, a args) value.Value {
 	t := x.buffer()
 	defer func() { x.buffers = append(x.buffers, t) }()
 	space := p[0] == nil || value.Truth(p[0])
-	for i := 0; i < d.Len(); i++ {
+	for i := 0; i < d.Len() && x.step(1); i++ {
 		val := d.Val(i)
 		if isNone(val) || isUndefined(val) {
 			continue
@@ -274,9 +282,9 @@ func filterXMLAttr(x *exec, v value.Value, a args) value.Value {
 		if space || len(t.B) > 0 {
 			t.Lit(" ")
 		}
-		t.Str(key.Escape())
+		t.Str(key.Escape(&x.lim.Limits))
 		t.Lit(`="`)
-		t.Str(x.softStr(val).Escape())
+		t.Str(x.softStr(val).Escape(&x.lim.Limits))
 		t.Lit(`"`)
 	}
 	out := t.Value()

@@ -46,8 +46,12 @@ func filterURLize(x *exec, v value.Value, a args) value.Value {
 			schemes = append(schemes, s.S)
 		}
 	}
-	escaped := x.softStr(v).Escape()
-	t := value.NewText(escaped, attrs)
+	// Patterns of many alternatives are tried at each word.
+	if text := x.softStr(v); !x.spend(1000 * len(text.S)) {
+		return undefined
+	}
+	escaped := x.softStr(v).Escape(&x.lim.Limits)
+	t := x.lim.NewText(escaped, attrs)
 	for from := 0; from < len(escaped.S); {
 		end := from + len(escaped.S[from:]) - len(strings.TrimLeftFunc(escaped.S[from:], value.IsSpace))
 		t.Part(escaped, from, end)
@@ -88,7 +92,7 @@ func (x *exec) linkAttrs(nofollow, target, rel value.Value) (*value.Str, bool) {
 	slices.Sort(rels)
 	parts := []*value.Str{value.Lit(` rel="`), value.Derived(html.EscapeString(strings.Join(slices.Compact(rels), " ")), from), value.Lit(`"`)}
 	if target != nil && value.Truth(target) {
-		parts = append(parts, value.Lit(` target="`), x.softStr(target).Escape(), value.Lit(`"`))
+		parts = append(parts, value.Lit(` target="`), x.softStr(target).Escape(&x.lim.Limits), value.Lit(`"`))
 	}
 	s, fault := value.Concat(&x.lim.Limits, parts...)
 	x.fail(fault)
@@ -101,6 +105,9 @@ var schemePattern = regexp.MustCompile(unicodeClasses.Replace(`^[\w.+-]{2,}:/{0,
 // attributes, what stands before and after them.
 func (x *exec) linkWord(word string, limit value.Value, schemes []string) (before, after string, attrs bool) {
 	head, middle, tail := "", word, ""
+	if !x.spend(len(word) * len(word) / 8) { // brackets are moved one by one
+		return word, "", false
+	}
 	for again := true; again; {
 		again = false
 		for _, p := range []string{"(", "<", "&lt;"} {
@@ -181,6 +188,9 @@ func filterWordwrap(x *exec, v value.Value, a args) value.Value {
 	s, ok := v.(*value.Str)
 	if !ok {
 		return x.noAttr(v, "splitlines")
+	}
+	if !x.make(64*len(s.S)) || !x.spend(64*len(s.S)) { // a piece for each word
+		return undefined
 	}
 	lines, fault := s.Lines(&x.lim.Limits, false)
 	if fault != nil {

@@ -60,6 +60,9 @@ func (s *forStmt) recurse(x *exec, v value.Value, up *activation, depth int) sig
 		return halt
 	}
 	saved := x.act
+	if !x.make(objectSize + 16*len(s.fn.order)) {
+		return halt
+	}
 	x.act = &activation{slots: make([]value.Value, len(s.fn.order)), up: up}
 	sig := s.loop(x, v, depth, up)
 	x.act = saved
@@ -69,6 +72,9 @@ func (s *forStmt) recurse(x *exec, v value.Value, up *activation, depth int) sig
 
 func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal {
 	if x.err != nil {
+		return halt
+	}
+	if !x.make(objectSize) {
 		return halt
 	}
 	l := &Loop{depth: int64(depth)}
@@ -81,15 +87,15 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	case backwardList:
 		l.items, l.backward = it.Items, true
 	case *value.Iter:
-		l.next = it.Next
+		l.next, l.nested = it.Next, x.nested(it)
 	case *Loop:
-		l.next = it.Iterate()
+		l.next, l.nested = it.Iterate(), x.nested(it)
 	default:
 		if r, ok := v.(*value.Range); ok && r.Len() <= x.lim.Items {
 			l.numbers = r
 			break
 		}
-		items, fault := value.Elements(v, x.lim.Items)
+		items, fault := value.Elements(&x.lim.Limits, v)
 		if fault != nil {
 			x.fail(fault)
 			x.at(s.pos)
@@ -115,7 +121,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if l.i >= len(l.items) && !l.has(l.i) {
 			break
 		}
-		if !x.step(1) {
+		if !x.step(1 + len(s.loads)/8) {
 			return halt
 		}
 		item := l.item(l.i)
@@ -187,6 +193,7 @@ type Loop struct {
 	code     *forStmt // of a recursive loop
 	up       *activation
 	changed  value.Value
+	nested   int // how many iterators it walks over, one inside the other
 }
 
 // item is the item of pass i.
@@ -223,7 +230,7 @@ func (l *Loop) filter(x *exec, t *testCode) {
 	i := 0
 	l.items, l.numbers = nil, nil
 	l.next = func() value.Value {
-		for source.has(i) && x.step(1) {
+		for source.has(i) && x.step(1) && x.make(objectSize+16*len(t.fn.order)) {
 			item := source.item(i)
 			i++
 			saved := x.act

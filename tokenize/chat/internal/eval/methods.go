@@ -73,7 +73,7 @@ var dictMethods = map[string]methodFunc{
 		if len(a.kw) > 0 || len(a.pos) == 0 || len(a.pos) > 2 {
 			return x.failf(value.Type, "get expected 1 or 2 positional arguments, got %d", len(a.pos))
 		}
-		v, fault := self.(*value.Dict).Get(a.pos[0])
+		v, fault := self.(*value.Dict).Get(&x.lim.Limits, a.pos[0])
 		switch {
 		case fault != nil:
 			return x.fail(fault)
@@ -86,6 +86,9 @@ var dictMethods = map[string]methodFunc{
 	},
 	"copy": func(x *exec, self value.Value, a args) value.Value {
 		x.bind(a, "copy", 0)
+		if !x.make(entrySize * self.(*value.Dict).Len()) {
+			return undefined
+		}
 		return self.(*value.Dict).Clone(0)
 	},
 	"fromkeys": func(x *exec, _ value.Value, a args) value.Value { return x.fromKeys(a) },
@@ -100,11 +103,11 @@ func (x *exec) fromKeys(a args) value.Value {
 	if v == nil {
 		v = value.Nil
 	}
-	keys, fault := value.Elements(p[0], x.lim.Items)
+	keys, fault := value.Elements(&x.lim.Limits, p[0])
 	x.fail(fault)
 	d := value.NewDict(len(keys))
 	for _, k := range keys {
-		x.fail(d.Set(k, v))
+		x.fail(d.Set(&x.lim.Limits, k, v))
 	}
 	return d
 }
@@ -123,7 +126,7 @@ func viewIsDisjoint(x *exec, self value.Value, a args) value.Value {
 	if !ok {
 		return undefined
 	}
-	items, fault := value.Elements(p[0], x.lim.Items)
+	items, fault := value.Elements(&x.lim.Limits, p[0])
 	x.fail(fault)
 	for _, it := range items {
 		in, fault := value.Contains(&x.lim.Limits, self, it)
@@ -250,6 +253,9 @@ var bytesMethods = map[string]methodFunc{
 			return undefined
 		}
 		b := self.(*value.Bytes)
+		if !x.make(3 * len(b.B)) {
+			return undefined
+		}
 		return b.Made(strings.ToValidUTF8(b.B, "\uFFFD"))
 	},
 	"hex": func(x *exec, self value.Value, a args) value.Value {
@@ -257,6 +263,9 @@ var bytesMethods = map[string]methodFunc{
 			return undefined
 		}
 		b := self.(*value.Bytes)
+		if !x.make(4 * len(b.B)) {
+			return undefined
+		}
 		return b.Made(sprintf("%x", b.B))
 	},
 }

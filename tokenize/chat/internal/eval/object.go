@@ -170,7 +170,10 @@ var globals = map[string]value.Value{
 		if !ok {
 			return x.failf(value.Type, "strftime() argument 1 must be str, not %s", p[0].TypeName())
 		}
-		t := value.NewText(f)
+		if !x.spend(100 * len(f.S)) {
+			return undefined
+		}
+		t := x.lim.NewText(f)
 		t.Changed(strftime(x.in.Now(), f.S), f, 0, len(f.S))
 		return t.Value()
 	}},
@@ -209,6 +212,9 @@ func globalRange(x *exec, a args) value.Value {
 }
 
 func globalNamespace(x *exec, a args) value.Value {
+	if !x.make(objectSize + entrySize*len(a.kw)) {
+		return undefined
+	}
 	if len(a.pos) == 0 {
 		ns := x.space()
 		for _, k := range a.kw {
@@ -228,7 +234,7 @@ func globalNamespace(x *exec, a args) value.Value {
 	for i := 0; i < src.Len(); i++ {
 		name, ok := src.KeyString(i)
 		if !ok {
-			x.fail(ns.attrs.Set(src.Key(i), src.Val(i)))
+			x.fail(ns.attrs.Set(&x.lim.Limits, src.Key(i), src.Val(i)))
 			continue
 		}
 		x.fail(ns.set(name, src.Val(i)))
@@ -239,12 +245,18 @@ func globalNamespace(x *exec, a args) value.Value {
 // newDict is dict(…).
 func (x *exec) newDict(a args) value.Value {
 	d := value.NewDict(len(a.kw))
+	if !x.make(objectSize + entrySize*len(a.kw)) {
+		return undefined
+	}
 	if len(a.pos) > 1 {
 		return x.failf(value.Type, "dict expected at most 1 argument, got %d", len(a.pos))
 	}
 	if len(a.pos) == 1 {
 		switch src := a.pos[0].(type) {
 		case *value.Dict:
+			if !x.make(entrySize * src.Len()) {
+				return undefined
+			}
 			d = src.Clone(len(a.kw))
 			d.F = nil
 		case *value.Undefined:
@@ -252,14 +264,14 @@ func (x *exec) newDict(a args) value.Value {
 		default:
 			pairs, _ := elements(x, a.pos[0])
 			for i, p := range pairs {
-				kv, fault := value.Elements(p, x.lim.Items)
+				kv, fault := value.Elements(&x.lim.Limits, p)
 				if fault != nil {
 					return x.failf(value.Type, "cannot convert dictionary update sequence element #%d to a sequence", i)
 				}
 				if len(kv) != 2 {
 					return x.failf(value.Other, "dictionary update sequence element #%d has length %d; 2 is required", i, len(kv))
 				}
-				x.fail(d.Set(kv[0], kv[1]))
+				x.fail(d.Set(&x.lim.Limits, kv[0], kv[1]))
 			}
 		}
 	}

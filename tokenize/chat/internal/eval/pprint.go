@@ -3,6 +3,7 @@ package eval
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -29,21 +30,22 @@ func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int
 		x.failf(value.Other, "maximum recursion depth exceeded")
 		return
 	}
-	line := &value.Text{Track: t.Track}
+	if !x.step(1) {
+		return
+	}
+	line := &value.Text{Track: t.Track, Lim: t.Lim}
 	v = x.sortedDicts(v, depth)
 	x.fail(value.WriteRepr(line, &x.lim.Limits, v, x.lim.Depth))
 	if x.err != nil {
 		return
 	}
-	if len([]rune(string(line.B))) <= pprintWidth-indent-allowance || ownRepr(v) {
+	if utf8.RuneCount(line.B) <= pprintWidth-indent-allowance || ownRepr(v) {
 		t.Text(line)
 		return
 	}
 	newline := func(n int) {
 		t.Lit("\n")
-		for range n {
-			t.Byte(' ')
-		}
+		t.Blanks(n)
 	}
 	switch c := v.(type) {
 	case *value.List:
@@ -77,7 +79,7 @@ func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int
 			before := len(t.B)
 			x.fail(value.WriteRepr(t, &x.lim.Limits, c.Key(i), x.lim.Depth))
 			t.Lit(": ")
-			width := len([]rune(string(t.B[before:])))
+			width := utf8.RuneCount(t.B[min(before, len(t.B)):])
 			rest := 1
 			if i == c.Len()-1 {
 				rest = allowance + 1
@@ -106,11 +108,14 @@ func ownRepr(v value.Value) bool {
 
 // sortedDicts sorts the keys of dicts, as pprint does, when they can be sorted.
 func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
-	if depth > x.lim.Depth || ownRepr(v) {
+	if depth > x.lim.Depth || ownRepr(v) || !x.step(1) {
 		return v
 	}
 	switch c := v.(type) {
 	case *value.Dict:
+		if !x.make(32 * c.Len()) {
+			return v
+		}
 		keys := make([]value.Value, c.Len())
 		for i := range keys {
 			keys[i] = c.Key(i)
@@ -119,11 +124,14 @@ func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
 		slices.SortStableFunc(sorted, x.safeOrder)
 		d := value.NewDict(c.Len())
 		for _, k := range sorted {
-			item, _ := c.Get(k)
-			x.fail(d.Set(k, x.sortedDicts(item, depth+1)))
+			item, _ := c.Get(&x.lim.Limits, k)
+			x.fail(d.Set(&x.lim.Limits, k, x.sortedDicts(item, depth+1)))
 		}
 		return d
 	case *value.List:
+		if !x.make(64 + 16*len(c.Items)) {
+			return v
+		}
 		items := make([]value.Value, len(c.Items))
 		for i, it := range c.Items {
 			items[i] = x.sortedDicts(it, depth+1)
@@ -164,11 +172,11 @@ func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth i
 		allowance++
 	}
 	repr := func(v value.Value) *value.Text {
-		r := &value.Text{Track: t.Track}
+		r := &value.Text{Track: t.Track, Lim: t.Lim}
 		x.fail(value.WriteRepr(r, &x.lim.Limits, v, 2))
 		return r
 	}
-	runes := func(r *value.Text) int { return len([]rune(string(r.B))) }
+	runes := func(r *value.Text) int { return utf8.RuneCount(r.B) }
 	var chunks []*value.Text
 	for i, l := range lines {
 		line := l.(*value.Str)
@@ -182,7 +190,7 @@ func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth i
 			continue
 		}
 		from, end := 0, 0
-		for pos := 0; pos < len(line.S); {
+		for pos := 0; pos < len(line.S) && x.step(1); {
 			rest := line.S[pos:]
 			if n := strings.IndexFunc(rest, value.IsSpace); n >= 0 {
 				rest = strings.TrimLeftFunc(rest[n:], value.IsSpace)
@@ -212,9 +220,7 @@ func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth i
 	for i, c := range chunks {
 		if i > 0 {
 			t.Lit("\n")
-			for range indent {
-				t.Byte(' ')
-			}
+			t.Blanks(indent)
 		}
 		t.Text(c)
 	}

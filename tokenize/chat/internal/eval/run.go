@@ -17,7 +17,6 @@ func sprintf(format string, args ...any) string { return fmt.Sprintf(format, arg
 type Limits struct {
 	value.Limits
 	Output int // bytes of the rendered text
-	Steps  int // statements, iterations and items that builtins walk over
 	Macros int // depth of calls
 	Range  int // items of range()
 }
@@ -68,7 +67,8 @@ type exec struct {
 	prog     *Program
 	in       *Input
 	lib      *library
-	lim      *Limits
+	lim      *Limits // of this run: it counts
+	limits   Limits
 	ctx      context.Context
 	act      *activation
 	top      activation // of the template itself
@@ -76,8 +76,7 @@ type exec struct {
 	root     *value.Text // out, when nothing is being captured
 	err      *value.Fault
 	errPos   syntax.Pos
-	steps    int // done
-	pause    int // the number of steps at which check is due
+	pause    int // the number of steps until check is due
 	depth    int
 	escape   bool
 	unjoined value.Value // see joined
@@ -122,11 +121,12 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 }
 
 func (x *exec) start(ctx context.Context, in *Input) {
-	x.ctx, x.in, x.lim = ctx, in, in.Limits
+	x.ctx, x.in, x.limits = ctx, in, *in.Limits
+	x.lim = &x.limits
 	x.err, x.errPos = nil, -1
-	x.steps, x.pause, x.depth, x.escape, x.inLoop = 0, min(1<<10, x.lim.Steps+1), 0, false, false
+	x.pause, x.depth, x.escape, x.inLoop = checkEvery, 0, false, false
 	x.root = &x.output.Text
-	x.root.Track = in.Track
+	x.root.Track, x.root.Lim = in.Track, &x.lim.Limits
 	if in.Into != nil {
 		into := *in.Into
 		if into.Runs == nil {
@@ -235,22 +235,35 @@ func (x *exec) val(v value.Value, f *value.Fault) value.Value {
 	return v
 }
 
-// step counts n units of work and reports whether the run may go on.
+// objectSize is about the memory of a list, a namespace, a loop or the variables of a
+// call; entrySize that of an entry of a dict.
+const objectSize, entrySize = 64, 128
+
+// step counts n statements, passes or items walked over, and reports whether the run may
+// go on.
 func (x *exec) step(n int) bool {
-	x.steps += n
-	return x.steps < x.pause || x.check()
+	x.pause -= n
+	return x.lim.Spend(n*value.StepWork) && x.pause > 0 || x.check()
 }
+
+// spend counts work, make bytes of memory: see value.Limits.
+func (x *exec) spend(work int) bool { return x.lim.Spend(work) && x.err == nil || x.check() }
+
+func (x *exec) make(bytes int) bool { return x.lim.Make(bytes) && x.err == nil || x.check() }
+
+// checkEvery is the number of steps after which a run looks whether it was stopped.
+const checkEvery = 1 << 10
 
 // check looks at what can end a run, after a failure or at each 1024th step.
 func (x *exec) check() bool {
 	if x.err != nil {
 		return false
 	}
-	if x.steps > x.lim.Steps {
-		x.failf(value.Limit, "more than %d evaluation steps", x.lim.Steps)
+	if fault := x.lim.Over(); fault != nil {
+		x.fail(fault)
 		return false
 	}
-	x.pause = min((x.steps>>10+1)<<10, x.lim.Steps+1)
+	x.pause = checkEvery
 	if err := x.ctx.Err(); err != nil {
 		x.failf(value.Limit, "rendering was stopped: %v", err)
 		return false
@@ -259,6 +272,10 @@ func (x *exec) check() bool {
 }
 
 func (x *exec) checkOutput() bool {
+	if fault := x.lim.Over(); fault != nil {
+		x.fail(fault)
+		return false
+	}
 	limit := x.lim.Bytes
 	if x.out == x.root {
 		limit = x.lim.Output
@@ -290,9 +307,10 @@ func (x *exec) buffer() *value.Text {
 		t := x.buffers[n-1]
 		x.buffers = x.buffers[:n-1]
 		t.Reset()
+		t.Track = x.in.Track
 		return t
 	}
-	return &value.Text{Track: x.in.Track}
+	return &value.Text{Track: x.in.Track, Lim: &x.lim.Limits}
 }
 
 // str is Python's str().

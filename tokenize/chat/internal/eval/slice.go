@@ -46,11 +46,14 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 	}
 	switch v := v.(type) {
 	case *value.Str:
-		return v.Substring(bounds[0], bounds[1], step)
+		return v.Substring(&x.lim.Limits, bounds[0], bounds[1], step)
 	case *value.List:
 		first, n := value.SliceIndices(len(v.Items), bounds[0], bounds[1], step)
 		if step == 1 {
 			return &value.List{Items: v.Items[first : first+n : first+n], Tuple: v.Tuple}
+		}
+		if !x.make(16*n + 64) {
+			return undefined
 		}
 		items := make([]value.Value, n)
 		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
@@ -59,6 +62,9 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 		return &value.List{Items: items, Tuple: v.Tuple}
 	case *value.Bytes:
 		first, n := value.SliceIndices(len(v.B), bounds[0], bounds[1], step)
+		if !x.make(2 * n) {
+			return undefined
+		}
 		b := make([]byte, 0, n)
 		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
 			b = append(b, v.B[i])

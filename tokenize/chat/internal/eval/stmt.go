@@ -98,7 +98,7 @@ type (
 func (s *dataStmt) exec(x *exec) signal {
 	if x.escape {
 		for _, p := range s.parts {
-			x.out.Str(p.Escape())
+			x.out.Str(p.Escape(&x.lim.Limits))
 		}
 		if s.parts != nil {
 			return next
@@ -246,6 +246,7 @@ func (s *autoescapeStmt) exec(x *exec) signal {
 func (s *generationStmt) exec(x *exec) signal {
 	start := len(x.out.B)
 	x.macro(&Macro{code: s.code, act: x.act}, args{}, true)
+	x.make(16)
 	x.out.Gens = append(x.out.Gens, [2]int{start, len(x.out.B)})
 	return next
 }
@@ -262,6 +263,7 @@ func (x *exec) descend() bool {
 }
 
 func (s *macroStmt) exec(x *exec) signal {
+	x.make(objectSize)
 	m := &Macro{code: s.code, act: x.act}
 	x.act.outer(s.depth).slots[s.slot] = m
 	if s.export != "" {
@@ -278,6 +280,9 @@ func (s *selfStmt) exec(x *exec) signal {
 func (s *blockStmt) exec(x *exec) signal {
 	saved := x.exported
 	if s.locals != nil {
+		if !x.make(entrySize * (len(saved) + len(s.locals))) {
+			return halt
+		}
 		x.exported = make(map[string]value.Value, len(saved)+len(s.locals))
 		for k, v := range saved {
 			x.exported[k] = v
@@ -296,6 +301,9 @@ func (s *blockStmt) exec(x *exec) signal {
 func (x *exec) block(name string) {
 	b := x.prog.blocks[name]
 	if !x.descend() {
+		return
+	}
+	if !x.make(objectSize + 16*len(b.fn.order)) {
 		return
 	}
 	a := &activation{slots: make([]value.Value, len(b.fn.order))}

@@ -13,19 +13,19 @@ func method(f strMethod) methodFunc {
 }
 
 // simple is a method without arguments.
-func simple(name string, f func(*value.Str) *value.Str) methodFunc {
+func simple(name string, f func(*value.Str, *value.Limits) *value.Str) methodFunc {
 	return method(func(x *exec, s *value.Str, a args) value.Value {
 		if _, ok := x.bind(a, name, 0); !ok {
 			return undefined
 		}
-		return f(s)
+		return f(s, &x.lim.Limits)
 	})
 }
 
 func is(name string) methodFunc {
 	return method(func(x *exec, s *value.Str, a args) value.Value {
 		x.bind(a, name, 0)
-		r, _ := s.Is(name)
+		r, _ := s.Is(&x.lim.Limits, name)
 		return value.NewBool(r)
 	})
 }
@@ -76,7 +76,7 @@ var strMethods = map[string]methodFunc{
 		if !ok {
 			return undefined
 		}
-		return value.NewInt(s.CountOf(sub.S, start, stop))
+		return value.NewInt(s.CountOf(&x.lim.Limits, sub.S, start, stop))
 	}),
 
 	"removeprefix": method(func(x *exec, s *value.Str, a args) value.Value {
@@ -107,7 +107,7 @@ var strMethods = map[string]methodFunc{
 			}
 		}
 		if s.Markup {
-			new = new.Escape()
+			new = new.Escape(&x.lim.Limits)
 		}
 		return x.strFault(s.Replace(&x.lim.Limits, old, new, n))
 	}),
@@ -119,6 +119,9 @@ var strMethods = map[string]methodFunc{
 		if !ok {
 			return undefined
 		}
+		if !x.make(8 * len(items)) {
+			return undefined
+		}
 		strs := make([]*value.Str, len(items))
 		for i, it := range items {
 			v, ok := it.(*value.Str)
@@ -126,7 +129,7 @@ var strMethods = map[string]methodFunc{
 				return x.failf(value.Type, "sequence item %d: expected str instance, %s found", i, it.TypeName())
 			}
 			if s.Markup {
-				v = v.Escape()
+				v = v.Escape(&x.lim.Limits)
 			}
 			strs[i] = v
 		}
@@ -147,6 +150,7 @@ var strMethods = map[string]methodFunc{
 		if !ok {
 			return undefined
 		}
+		x.spend(len(s.S))
 		n := width - int64(s.RuneCount())
 		if n <= 0 {
 			return s
@@ -188,7 +192,7 @@ var strMethods = map[string]methodFunc{
 			switch strings.ReplaceAll(strings.ToLower(e.S), "_", "-") {
 			case "utf-8", "utf8":
 			case "ascii":
-				if r, _ := s.Is("isascii"); !r {
+				if r, _ := s.Is(&x.lim.Limits, "isascii"); !r {
 					return x.failf(value.Other, "'ascii' codec can't encode characters: ordinal not in range(128)")
 				}
 			default:
@@ -259,7 +263,7 @@ func strip(name string, left, right bool) methodFunc {
 		if !ok {
 			return undefined
 		}
-		return s.Strip(set, left, right)
+		return s.Strip(&x.lim.Limits, set, left, right)
 	})
 }
 
@@ -306,6 +310,7 @@ func partition(name string, last bool) methodFunc {
 		if sep.S == "" {
 			return x.failf(value.Other, "empty separator")
 		}
+		x.make(len(s.S)/4 + 200)
 		i := strings.Index(s.S, sep.S)
 		if last {
 			i = strings.LastIndex(s.S, sep.S)
@@ -344,7 +349,7 @@ func find(name string, last, must bool) methodFunc {
 		if !ok {
 			return undefined
 		}
-		i := s.Find(sub.S, start, stop, last)
+		i := s.Find(&x.lim.Limits, sub.S, start, stop, last)
 		if i < 0 && must {
 			return x.failf(value.Other, "substring not found")
 		}
@@ -366,17 +371,20 @@ func affix(name string, suffix bool) methodFunc {
 		}
 		switch p := a.pos[0].(type) {
 		case *value.Str:
-			return value.NewBool(s.HasAffix(p.S, start, stop, suffix))
+			return value.NewBool(s.HasAffix(&x.lim.Limits, p.S, start, stop, suffix))
 		case *value.List:
 			if !p.Tuple {
 				break
 			}
 			for _, it := range p.Items {
+				if !x.step(1) {
+					return undefined
+				}
 				t, ok := it.(*value.Str)
 				if !ok {
 					return x.failf(value.Type, "tuple for %s must only contain str, not %s", name, it.TypeName())
 				}
-				if s.HasAffix(t.S, start, stop, suffix) {
+				if s.HasAffix(&x.lim.Limits, t.S, start, stop, suffix) {
 					return value.True
 				}
 			}
@@ -404,6 +412,7 @@ func pad(name string, sides func(n, width int64) (int64, int64)) methodFunc {
 				return x.failf(value.Type, "The fill character must be exactly one character long")
 			}
 		}
+		x.spend(len(s.S))
 		n := max(width-int64(s.RuneCount()), 0)
 		left, right := sides(n, width)
 		return x.strFault(s.Pad(&x.lim.Limits, fill, left, right))

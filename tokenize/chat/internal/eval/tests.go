@@ -75,7 +75,7 @@ func newTests() map[string]testFunc {
 			if _, ok := x.bind(a, "test", 0); !ok {
 				return false
 			}
-			x.fail(value.Hashable(v))
+			x.fail(value.Hashable(&x.lim.Limits, v))
 			s, ok := v.(*value.Str)
 			return ok && known(x.lib, s.S)
 		}
@@ -110,12 +110,12 @@ func newTests() map[string]testFunc {
 		},
 		"lower": func(x *exec, v value.Value, a args) bool {
 			x.bind(a, "lower", 0)
-			r, _ := x.str(v).Is("islower")
+			r, _ := x.str(v).Is(&x.lim.Limits, "islower")
 			return r
 		},
 		"upper": func(x *exec, v value.Value, a args) bool {
 			x.bind(a, "upper", 0)
-			r, _ := x.str(v).Is("isupper")
+			r, _ := x.str(v).Is(&x.lim.Limits, "isupper")
 			return r
 		},
 	}

@@ -91,6 +91,9 @@ func (x *exec) indentArg(v value.Value) (*string, bool) {
 		x.failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.lim.Bytes)
 		return nil, false
 	}
+	if !x.make(int(max(n, 0))) {
+		return nil, false
+	}
 	s := strings.Repeat(" ", int(max(n, 0)))
 	return &s, true
 }

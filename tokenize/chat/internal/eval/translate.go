@@ -26,7 +26,7 @@ func (x *exec) makeTrans(a args) value.Value {
 				}
 				key = value.NewInt(int64(r[0]))
 			}
-			x.fail(d.Set(key, src.Val(i)))
+			x.fail(d.Set(&x.lim.Limits, key, src.Val(i)))
 		}
 		return d
 	}
@@ -34,7 +34,7 @@ func (x *exec) makeTrans(a args) value.Value {
 	var by *value.Field
 	for i, p := range a.pos {
 		s, ok := x.strArg(p)
-		if !ok {
+		if !ok || !x.make(4*len(s.S)) {
 			return undefined
 		}
 		sets[i] = []rune(s.S)
@@ -46,10 +46,16 @@ func (x *exec) makeTrans(a args) value.Value {
 		return x.failf(value.Other, "the first two maketrans arguments must have equal length")
 	}
 	for i, r := range sets[0] {
-		x.fail(d.Set(value.NewInt(int64(r)), &value.Int{V: int64(sets[1][i]), F: by}))
+		if !x.step(1) {
+			return undefined
+		}
+		x.fail(d.Set(&x.lim.Limits, value.NewInt(int64(r)), &value.Int{V: int64(sets[1][i]), F: by}))
 	}
 	for _, r := range sets[2] {
-		x.fail(d.Set(value.NewInt(int64(r)), value.Nil))
+		if !x.step(1) {
+			return undefined
+		}
+		x.fail(d.Set(&x.lim.Limits, value.NewInt(int64(r)), value.Nil))
 	}
 	return d
 }
@@ -62,8 +68,8 @@ func (x *exec) translate(s *value.Str, table value.Value) value.Value {
 			return x.failf(value.Type, "'%s' object is not subscriptable", table.TypeName())
 		}
 	}
-	t := value.Text{Track: true}
-	for i, end := 0, 0; i < len(s.S); i = end {
+	t := value.Text{Track: true, Lim: &x.lim.Limits}
+	for i, end := 0, 0; i < len(s.S) && x.step(1) && x.make(128); i = end {
 		r, n := utf8.DecodeRuneInString(s.S[i:])
 		end = i + n
 		switch v := x.getitem(table, value.NewInt(int64(r))).(type) {

@@ -87,7 +87,7 @@ func addStr(l *Limits, x, y *Str) (Value, *Fault) {
 	if !x.Markup && !y.Markup {
 		return Concat(l, x, y)
 	}
-	s, fault := Concat(l, x.Escape(), y.Escape())
+	s, fault := Concat(l, x.Escape(l), y.Escape(l))
 	if fault != nil {
 		return nil, fault
 	}
@@ -106,10 +106,18 @@ func add(l *Limits, a, b Value) (Value, *Fault) {
 		if len(x.Items)+len(y.Items) > l.Items {
 			return nil, limitError("list of %d items, more than %d", len(x.Items)+len(y.Items), l.Items)
 		}
+		if !l.Make(16 * (len(x.Items) + len(y.Items))) {
+			return nil, l.Over()
+		}
 		out := make([]Value, 0, len(x.Items)+len(y.Items))
 		return &List{Items: append(append(out, x.Items...), y.Items...), Tuple: x.Tuple}, nil
 	case *Bytes:
 		if y, ok := b.(*Bytes); ok {
+			if n := len(x.B) + len(y.B); n > l.Bytes {
+				return nil, limitError("%d bytes, more than %d", n, l.Bytes)
+			} else if !l.Make(n) {
+				return nil, l.Over()
+			}
 			return &Bytes{x.B + y.B, cmp.Or(x.F, y.F)}, nil
 		}
 	}
@@ -133,19 +141,25 @@ func repeat(l *Limits, v Value, n int64) (Value, *Fault) {
 			return nil, limitError("string of %d times %d bytes, more than %d", n, len(v.S), l.Bytes)
 		}
 		if !v.tracked() {
+			if !l.Make(len(v.S) * int(n)) {
+				return nil, l.Over()
+			}
 			return &Str{S: strings.Repeat(v.S, int(n)), Markup: v.Markup}, nil
 		}
 		if v.S == "" {
 			return v, nil
 		}
-		t := NewText(v)
-		for ; n > 0; n-- {
+		t := l.NewText(v)
+		for ; n > 0 && l.Room(); n-- {
 			t.Str(v)
 		}
 		return v.like(t), nil
 	case *List:
 		if len(v.Items) > 0 && n > int64(l.Items)/int64(len(v.Items)) {
 			return nil, limitError("list of %d times %d items, more than %d", n, len(v.Items), l.Items)
+		}
+		if !l.Make(16 * len(v.Items) * int(n)) {
+			return nil, l.Over()
 		}
 		out := &List{Tuple: v.Tuple, Items: []Value{}}
 		if len(v.Items) > 0 {
@@ -211,6 +225,19 @@ func intArith(l *Limits, op string, x, y number) (Value, *Fault) {
 	}
 	if bits/8 > l.IntBytes {
 		return nil, limitError("integer of about %d bytes, more than %d", bits/8, l.IntBytes)
+	}
+	l.Make(bits / 8)
+	switch op {
+	case "+", "-":
+	case "/":
+		l.Spend(a.BitLen() * b.BitLen() / 64) // reducing the fraction
+	case "**":
+		l.product(bits/8, bits/8)
+	default:
+		l.product(a.BitLen()/8, b.BitLen()/8)
+	}
+	if fault := l.Over(); fault != nil {
+		return nil, fault
 	}
 	switch op {
 	case "+":

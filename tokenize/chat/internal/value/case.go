@@ -3,6 +3,7 @@ package value
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -55,11 +56,13 @@ func lowerAt(before, rest string, r rune) string {
 
 // cased says whether the nearest character that is not case-ignorable is cased.
 func cased(s string, fromEnd bool) bool {
-	rs := []rune(s)
-	for i := range rs {
-		r := rs[i]
+	for s != "" {
+		r, n := utf8.DecodeRuneInString(s)
 		if fromEnd {
-			r = rs[len(rs)-1-i]
+			r, n = utf8.DecodeLastRuneInString(s)
+			s = s[:len(s)-n]
+		} else {
+			s = s[n:]
 		}
 		if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:^`’", r) {
 			continue
@@ -70,21 +73,21 @@ func cased(s string, fromEnd bool) bool {
 }
 
 // Upper is str.upper.
-func (s *Str) Upper() *Str {
-	return s.Map(func(_ string, r rune, _ bool) string { return upperRune(r) })
+func (s *Str) Upper(l *Limits) *Str {
+	return s.Map(l, func(_ string, r rune, _ bool) string { return upperRune(r) })
 }
 
 // Lower is str.lower.
-func (s *Str) Lower() *Str {
-	return s.Map(func(rest string, r rune, _ bool) string {
+func (s *Str) Lower(l *Limits) *Str {
+	return s.Map(l, func(rest string, r rune, _ bool) string {
 		return lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
 	})
 }
 
 // Casefold is str.casefold.
-func (s *Str) Casefold() *Str {
+func (s *Str) Casefold(l *Limits) *Str {
 	fold := cases.Fold()
-	return s.Map(func(_ string, r rune, _ bool) string {
+	return s.Map(l, func(_ string, r rune, _ bool) string {
 		if r < 0x80 {
 			return lowerRune(r)
 		}
@@ -93,8 +96,8 @@ func (s *Str) Casefold() *Str {
 }
 
 // Capitalize is str.capitalize.
-func (s *Str) Capitalize() *Str {
-	return s.Map(func(rest string, r rune, first bool) string {
+func (s *Str) Capitalize(l *Limits) *Str {
+	return s.Map(l, func(rest string, r rune, first bool) string {
 		if first {
 			return titleRune(r)
 		}
@@ -103,8 +106,8 @@ func (s *Str) Capitalize() *Str {
 }
 
 // SwapCase is str.swapcase.
-func (s *Str) SwapCase() *Str {
-	return s.Map(func(rest string, r rune, _ bool) string {
+func (s *Str) SwapCase(l *Limits) *Str {
+	return s.Map(l, func(rest string, r rune, _ bool) string {
 		switch {
 		case unicode.IsUpper(r):
 			return lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
@@ -116,9 +119,9 @@ func (s *Str) SwapCase() *Str {
 }
 
 // Title is str.title: a letter starts a word after anything uncased.
-func (s *Str) Title() *Str {
+func (s *Str) Title(l *Limits) *Str {
 	inWord := false
-	return s.Map(func(rest string, r rune, _ bool) string {
+	return s.Map(l, func(rest string, r rune, _ bool) string {
 		out := titleRune(r)
 		if inWord {
 			out = lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
@@ -130,26 +133,32 @@ func (s *Str) Title() *Str {
 
 // TitleWords is the title filter: a word starts behind one of - ( { [ < or white
 // space, unlike in Title.
-func (s *Str) TitleWords() *Str {
+func (s *Str) TitleWords(l *Limits) *Str {
 	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || IsSpace(r) }
 	start := true
 	word := 0 // where the lower-cased rest of the word starts
-	return s.Map(func(rest string, r rune, _ bool) string {
+	return s.Map(l, func(rest string, r rune, _ bool) string {
 		at := len(s.S) - len(rest)
 		if start || breaks(r) {
 			start = breaks(r)
 			word = at + len(string(r))
 			return upperRune(r)
 		}
-		if end := strings.IndexFunc(rest, breaks); end >= 0 {
-			rest = rest[:end]
+		if r == 'Σ' { // whose form depends on the rest of the word
+			if !l.Spend(32 * min(len(rest), 1<<20)) {
+				return string(r)
+			}
+			if end := strings.IndexFunc(rest, breaks); end >= 0 {
+				rest = rest[:end]
+			}
 		}
 		return lowerAt(s.S[word:at], rest, r)
 	})
 }
 
 // Is answers the is… methods of str; ok is false for other names.
-func (s *Str) Is(method string) (result, ok bool) {
+func (s *Str) Is(l *Limits, method string) (result, ok bool) {
+	l.Spend(16 * len(s.S))
 	all := func(f func(rune) bool) bool {
 		for _, r := range s.S {
 			if !f(r) {

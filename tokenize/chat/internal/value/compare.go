@@ -30,16 +30,23 @@ func Same(a, b Value) bool {
 }
 
 // Equal is Python's ==. depth bounds the nesting.
-func Equal(l *Limits, a, b Value) (bool, *Fault) { return equal(a, b, l.Depth) }
+func Equal(l *Limits, a, b Value) (bool, *Fault) { return equal(l, a, b, l.Depth) }
 
-func equal(a, b Value, depth int) (bool, *Fault) {
+func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 	if depth <= 0 {
 		return false, valueError("maximum recursion depth exceeded in comparison")
+	}
+	if !l.Spend(20) {
+		return false, l.Over()
 	}
 	switch x := a.(type) {
 	case *Str:
 		y, ok := b.(*Str)
-		return ok && x.S == y.S, nil
+		if !ok || len(x.S) != len(y.S) {
+			return false, nil
+		}
+		l.scan(len(x.S))
+		return x.S == y.S, nil
 	case *None:
 		_, ok := b.(*None)
 		return ok, nil
@@ -64,10 +71,10 @@ func equal(a, b Value, depth int) (bool, *Fault) {
 			return false, nil
 		}
 		for i := range x.Items {
-			if Same(x.Items[i], y.Items[i]) {
+			if l.Spend(2); Same(x.Items[i], y.Items[i]) {
 				continue
 			}
-			if eq, fault := equal(x.Items[i], y.Items[i], depth-1); !eq || fault != nil {
+			if eq, fault := equal(l, x.Items[i], y.Items[i], depth-1); !eq || fault != nil {
 				return false, fault
 			}
 		}
@@ -82,7 +89,7 @@ func equal(a, b Value, depth int) (bool, *Fault) {
 			if j < 0 {
 				return false, nil
 			}
-			if eq, fault := equal(x.entries[i].val, y.entries[j].val, depth-1); !eq || fault != nil {
+			if eq, fault := equal(l, x.entries[i].val, y.entries[j].val, depth-1); !eq || fault != nil {
 				return false, fault
 			}
 		}
@@ -96,14 +103,18 @@ func equal(a, b Value, depth int) (bool, *Fault) {
 		return n == 0 || (x.Start == y.Start && (n == 1 || x.Step == y.Step)), nil
 	case *Bytes:
 		y, ok := b.(*Bytes)
-		return ok && x.B == y.B, nil
+		if !ok || len(x.B) != len(y.B) {
+			return false, nil
+		}
+		l.scan(len(x.B))
+		return x.B == y.B, nil
 	case *View:
 		y, ok := b.(*View)
 		if !ok || x.Kind == "dict_values" || y.Kind == "dict_values" || x.D.Len() != y.D.Len() {
 			return a == b, nil
 		}
 		for i := 0; i < x.D.Len(); i++ {
-			if in, fault := contains(y, x.At(i), depth-1); !in || fault != nil {
+			if in, fault := contains(l, y, x.At(i), depth-1); !in || fault != nil {
 				return false, fault
 			}
 		}
@@ -150,11 +161,14 @@ func compareNumbers(n, m number) (c int, ordered bool) {
 }
 
 // Compare applies one of < <= > >=.
-func Compare(l *Limits, op string, a, b Value) (bool, *Fault) { return compare(op, a, b, l.Depth) }
+func Compare(l *Limits, op string, a, b Value) (bool, *Fault) { return compare(l, op, a, b, l.Depth) }
 
-func compare(op string, a, b Value, depth int) (bool, *Fault) {
+func compare(l *Limits, op string, a, b Value, depth int) (bool, *Fault) {
 	if depth <= 0 {
 		return false, valueError("maximum recursion depth exceeded in comparison")
+	}
+	if !l.Spend(20) {
+		return false, l.Over()
 	}
 	if u, ok := a.(*Undefined); ok {
 		return false, u.Use()
@@ -165,6 +179,7 @@ func compare(op string, a, b Value, depth int) (bool, *Fault) {
 	switch x := a.(type) {
 	case *Str:
 		if y, ok := b.(*Str); ok {
+			l.scan(min(len(x.S), len(y.S)))
 			return decide(op, strings.Compare(x.S, y.S)), nil
 		}
 	case *Bool, *Int, *Float:
@@ -174,6 +189,7 @@ func compare(op string, a, b Value, depth int) (bool, *Fault) {
 		}
 	case *Bytes:
 		if y, ok := b.(*Bytes); ok {
+			l.scan(min(len(x.B), len(y.B)))
 			return decide(op, strings.Compare(x.B, y.B)), nil
 		}
 	case *List:
@@ -182,15 +198,15 @@ func compare(op string, a, b Value, depth int) (bool, *Fault) {
 			break
 		}
 		for i := 0; i < len(x.Items) && i < len(y.Items); i++ {
-			if Same(x.Items[i], y.Items[i]) {
+			if l.Spend(2); Same(x.Items[i], y.Items[i]) {
 				continue
 			}
-			eq, fault := equal(x.Items[i], y.Items[i], depth-1)
+			eq, fault := equal(l, x.Items[i], y.Items[i], depth-1)
 			if fault != nil {
 				return false, fault
 			}
 			if !eq {
-				return compare(op, x.Items[i], y.Items[i], depth-1)
+				return compare(l, op, x.Items[i], y.Items[i], depth-1)
 			}
 		}
 		return decide(op, len(x.Items)-len(y.Items)), nil
@@ -212,22 +228,25 @@ func decide(op string, c int) bool {
 }
 
 // Contains is Python's "x in container".
-func Contains(l *Limits, container, x Value) (bool, *Fault) { return contains(container, x, l.Depth) }
+func Contains(l *Limits, container, x Value) (bool, *Fault) {
+	return contains(l, container, x, l.Depth)
+}
 
-func contains(container, x Value, depth int) (bool, *Fault) {
+func contains(l *Limits, container, x Value, depth int) (bool, *Fault) {
 	switch c := container.(type) {
 	case *Str:
 		s, ok := x.(*Str)
 		if !ok {
 			return false, typeError("'in <string>' requires string as left operand, not %s", x.TypeName())
 		}
+		l.Spend(3*len(c.S)/2 + 1)
 		return strings.Contains(c.S, s.S), nil
 	case *Dict:
-		v, fault := c.Get(x)
+		v, fault := c.Get(l, x)
 		return v != nil, fault
 	case *View:
 		if c.Kind == "dict_keys" {
-			v, fault := c.D.Get(x)
+			v, fault := c.D.Get(l, x)
 			return v != nil, fault
 		}
 	case *Range:
@@ -246,10 +265,13 @@ func contains(container, x Value, depth int) (bool, *Fault) {
 		return false, typeError("argument of type '%s' is not iterable", container.TypeName())
 	}
 	for v := next(); v != nil; v = next() {
+		if !l.Spend(StepWork) {
+			return false, l.Over()
+		}
 		if Same(v, x) {
 			return true, nil
 		}
-		if eq, fault := equal(v, x, depth-1); eq || fault != nil {
+		if eq, fault := equal(l, v, x, depth-1); eq || fault != nil {
 			return eq, fault
 		}
 	}

@@ -231,11 +231,11 @@ func (d *Dict) Lookup(k *Key, near *uint8) Value {
 }
 
 // Get returns the value of a key, or nil. An unhashable key is a fault.
-func (d *Dict) Get(key Value) (Value, *Fault) {
+func (d *Dict) Get(l *Limits, key Value) (Value, *Fault) {
 	if s, ok := key.(*Str); ok {
 		return d.GetString(s.S), nil
 	}
-	h, fault := hashOf(key)
+	h, fault := hashOf(l, key, l.Depth)
 	if fault != nil {
 		return nil, fault
 	}
@@ -245,15 +245,21 @@ func (d *Dict) Get(key Value) (Value, *Fault) {
 	return nil, nil
 }
 
+// entrySize is about the memory of an entry of a dict.
+const entrySize = 128
+
 // SetString stores a value under a string key.
 func (d *Dict) SetString(key string, v Value) { d.put(hash{'s', key}, nil, v) }
 
 // Set stores a value. An existing key keeps its place and its first spelling,
 // as in Python.
-func (d *Dict) Set(key, v Value) *Fault {
-	h, fault := hashOf(key)
+func (d *Dict) Set(l *Limits, key, v Value) *Fault {
+	h, fault := hashOf(l, key, l.Depth)
 	if fault != nil {
 		return fault
+	}
+	if !l.Make(entrySize) {
+		return l.Over()
 	}
 	d.put(h, key, v)
 	return nil
@@ -297,12 +303,18 @@ func (d *Dict) Clone(n int) *Dict {
 }
 
 // Hashable reports whether v can be a dict key.
-func Hashable(v Value) *Fault {
-	_, fault := hashOf(v)
+func Hashable(l *Limits, v Value) *Fault {
+	_, fault := hashOf(l, v, l.Depth)
 	return fault
 }
 
-func hashOf(v Value) (hash, *Fault) {
+func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
+	if depth <= 0 {
+		return hash{}, valueError("maximum recursion depth exceeded while hashing")
+	}
+	if !l.Spend(16) {
+		return hash{}, l.Over()
+	}
 	switch v := v.(type) {
 	case *Str:
 		return hash{'s', v.S}, nil
@@ -314,6 +326,10 @@ func hashOf(v Value) (hash, *Fault) {
 		}
 		return hash{'n', "0"}, nil
 	case *Int:
+		if v.Big != nil {
+			n := v.Big.BitLen() / 8
+			l.product(n, n)
+		}
 		return hash{'n', v.String()}, nil
 	case *Float:
 		if v.V == math.Trunc(v.V) && !math.IsInf(v.V, 0) {
@@ -331,9 +347,12 @@ func hashOf(v Value) (hash, *Fault) {
 		if v.Tuple {
 			var b strings.Builder
 			for _, x := range v.Items {
-				h, fault := hashOf(x)
+				h, fault := hashOf(l, x, depth-1)
 				if fault != nil {
 					return hash{}, fault
+				}
+				if !l.Make(len(h.s) + 8) {
+					return hash{}, l.Over()
 				}
 				b.WriteByte(h.kind)
 				b.WriteString(strconv.Itoa(len(h.s)))

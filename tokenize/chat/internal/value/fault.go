@@ -32,12 +32,3 @@ func Faultf(c Class, format string, args ...any) *Fault {
 func typeError(format string, args ...any) *Fault  { return Faultf(Type, format, args...) }
 func valueError(format string, args ...any) *Fault { return Faultf(Other, format, args...) }
 func limitError(format string, args ...any) *Fault { return Faultf(Limit, format, args...) }
-
-// Limits bounds what operations may build. All sizes are checked before memory
-// is allocated.
-type Limits struct {
-	Bytes    int // of any string
-	Items    int // of any list
-	IntBytes int // of any integer
-	Depth    int // of nested values when they are printed or compared
-}

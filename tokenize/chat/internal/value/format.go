@@ -14,9 +14,12 @@ type FormatArgs struct {
 	Item func(obj Value, key Value) (Value, *Fault)
 }
 
+// fieldSize is about the memory that writing one field of a format takes.
+const fieldSize = 256
+
 // Format is str.format.
 func Format(l *Limits, s *Str, args FormatArgs) (*Str, *Fault) {
-	t := &Text{Track: true}
+	t := &Text{Track: true, Lim: l}
 	auto := 0
 	if fault := format(t, l, s, 0, len(s.S), &args, &auto, 2); fault != nil {
 		return nil, fault
@@ -30,7 +33,7 @@ func format(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *int, d
 	if depth < 0 {
 		return valueError("Max string recursion exceeded")
 	}
-	for i < j {
+	for i < j && l.Make(fieldSize) {
 		k := strings.IndexAny(s.S[i:j], "{}")
 		if k < 0 {
 			t.Part(s, i, j)
@@ -132,7 +135,7 @@ name:
 }
 
 func formatField(t *Text, l *Limits, s *Str, f *replacement, args *FormatArgs, auto *int, depth int) *Fault {
-	v, fault := lookupField(f.name, args, auto)
+	v, fault := lookupField(l, f.name, args, auto)
 	if fault != nil {
 		return fault
 	}
@@ -143,23 +146,23 @@ func formatField(t *Text, l *Limits, s *Str, f *replacement, args *FormatArgs, a
 			return fault
 		}
 	case 'r', 'a':
-		r := &Text{Track: true}
+		r := &Text{Track: true, Lim: l}
 		if fault := WriteRepr(r, l, v, l.Depth); fault != nil {
 			return fault
 		}
-		if v = r.Value(); f.conv == 'a' {
-			v = v.(*Str).ASCII()
+		if v = r.Own(); f.conv == 'a' {
+			v = v.(*Str).ASCII(l)
 		}
 	default:
 		return valueError("Unknown conversion specifier %c", f.conv)
 	}
 	spec := Empty
 	if f.spec < f.stop {
-		inner := &Text{Track: true}
+		inner := &Text{Track: true, Lim: l}
 		if fault := format(inner, l, s, f.spec, f.stop, args, auto, depth-1); fault != nil {
 			return fault
 		}
-		spec = inner.Value()
+		spec = inner.Own()
 	}
 	out, fault := FormatValue(l, v, spec)
 	if fault != nil {
@@ -167,14 +170,14 @@ func formatField(t *Text, l *Limits, s *Str, f *replacement, args *FormatArgs, a
 	}
 	if s.Markup {
 		if x, ok := v.(*Str); !ok || !x.Markup {
-			out = out.Escape()
+			out = out.Escape(l)
 		}
 	}
 	t.Str(out)
 	return nil
 }
 
-func lookupField(name string, args *FormatArgs, auto *int) (Value, *Fault) {
+func lookupField(l *Limits, name string, args *FormatArgs, auto *int) (Value, *Fault) {
 	end := strings.IndexAny(name, ".[")
 	if end < 0 {
 		end = len(name)
@@ -182,7 +185,7 @@ func lookupField(name string, args *FormatArgs, auto *int) (Value, *Fault) {
 	first, rest := name[:end], name[end:]
 	var v Value
 	index, fault := formatIndex(first)
-	numbered, _ := Lit(name).Is("isdigit")
+	numbered, _ := Lit(name).Is(l, "isdigit")
 	switch {
 	case fault != nil:
 		return nil, fault
@@ -211,7 +214,7 @@ func lookupField(name string, args *FormatArgs, auto *int) (Value, *Fault) {
 			return nil, Faultf(Other, "'%s'", first)
 		}
 	}
-	for rest != "" {
+	for rest != "" && l.Spend(StepWork) {
 		if rest[0] == '.' {
 			n := strings.IndexAny(rest[1:], ".[") + 1
 			if n == 0 {

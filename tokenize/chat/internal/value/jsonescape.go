@@ -47,7 +47,7 @@ func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
 
 // escaped appends text with what must be escaped.
 func (t *Text) escaped(text string) {
-	for {
+	for t.room() {
 		n := safePrefix(text)
 		t.put(text[:n])
 		if n == len(text) {

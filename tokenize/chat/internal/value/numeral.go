@@ -152,3 +152,11 @@ func ParseFloat(text string) (float64, bool) {
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// digits counts the work of writing v as text.
+func (l *Limits) digits(v *Int) {
+	if v.Big != nil {
+		n := v.Big.BitLen() / 8
+		l.product(n, n)
+	}
+}

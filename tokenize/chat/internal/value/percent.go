@@ -17,7 +17,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 		args = tuple.Items
 	}
 	dict, isDict := arg.(*Dict)
-	t := &Text{Track: true}
+	t := &Text{Track: true, Lim: l}
 	next := 0
 	take := func() (Value, *Fault) {
 		if next >= len(args) {
@@ -41,7 +41,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
 	}
 	keyed := false
-	for i := 0; i < len(s.S); {
+	for i := 0; i < len(s.S) && l.Make(fieldSize); {
 		j := strings.IndexByte(s.S[i:], '%')
 		if j < 0 {
 			t.Part(s, i, len(s.S))
@@ -179,7 +179,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fault) {
 	switch conv {
 	case 's', 'r', 'a':
-		t := &Text{Track: true}
+		t := &Text{Track: true, Lim: l}
 		var fault *Fault
 		if conv == 's' {
 			fault = WriteStr(t, l, v)
@@ -189,13 +189,13 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 		if fault != nil {
 			return nil, fault
 		}
-		piece := t.Value()
+		piece := t.Own()
 		if conv == 'a' {
-			piece = piece.ASCII()
+			piece = piece.ASCII(l)
 		}
 		if markup {
 			if x, ok := v.(*Str); !ok || !x.Markup {
-				piece = piece.Escape().Plain()
+				piece = piece.Escape(l).Plain()
 			}
 		}
 		if p.prec >= 0 {
@@ -254,6 +254,9 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 			n = number{isInt: true, b: b}
 		}
 		if p.prec >= 0 {
+			if b := n.big().BitLen() / 8; !l.product(b, b) {
+				return nil, l.Over()
+			}
 			digits := new(big.Int).Abs(n.big()).Text(map[byte]int{'o': 8, 'x': 16, 'X': 16}[conv] + map[bool]int{true: 10}[conv == 'd' || conv == 'i' || conv == 'u'])
 			if p.prec > l.Bytes {
 				return nil, limitError("precision of %d digits, more than %d bytes", p.prec, l.Bytes)

@@ -17,11 +17,11 @@ func ToStr(l *Limits, v Value, track bool) (*Str, *Fault) {
 	if s, ok := v.(*Str); ok {
 		return s.Plain(), nil
 	}
-	t := Text{Track: track}
+	t := Text{Track: track, Lim: l}
 	if fault := WriteStr(&t, l, v); fault != nil {
 		return nil, fault
 	}
-	return t.Value(), nil
+	return t.Own(), nil
 }
 
 // WriteStr appends str(v).
@@ -53,6 +53,9 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 	if len(t.B) > l.Bytes {
 		return limitError("text of more than %d bytes", l.Bytes)
 	}
+	if !l.Spend(StepWork) {
+		return l.Over()
+	}
 	switch v := v.(type) {
 	case *None:
 		scalar(t, "None", v.F)
@@ -63,6 +66,7 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 			scalar(t, "False", v.F)
 		}
 	case *Int:
+		l.digits(v)
 		s, fault := v.text()
 		if fault != nil {
 			return fault
@@ -146,7 +150,10 @@ func quote(t *Text, s *Str) {
 	}
 	t.Byte(q)
 	from := 0
-	for i := 0; i < len(s.S); {
+	if t.Lim != nil {
+		t.Lim.Spend(4 * len(s.S))
+	}
+	for i := 0; i < len(s.S) && t.room(); {
 		r, n := utf8.DecodeRuneInString(s.S[i:])
 		esc := ""
 		switch {
@@ -187,11 +194,11 @@ func escaped(r rune) string {
 
 // ASCII is s with escapes for all characters beyond ASCII, as Python's ascii()
 // makes of a repr.
-func (s *Str) ASCII() *Str {
+func (s *Str) ASCII(l *Limits) *Str {
 	if isASCII(s.S) {
 		return s
 	}
-	t := NewText(s)
+	t := l.NewText(s)
 	for i := 0; i < len(s.S); {
 		r, n := utf8.DecodeRuneInString(s.S[i:])
 		if r < utf8.RuneSelf {
@@ -201,7 +208,7 @@ func (s *Str) ASCII() *Str {
 		}
 		i += n
 	}
-	return t.Value()
+	return t.Own()
 }
 
 func reprBytes(b string) string {

@@ -2,6 +2,7 @@ package value
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 )
@@ -80,8 +81,8 @@ func (s *Str) Field() *Field {
 
 // NewText returns an empty Text that records origins if one of the strings has
 // any.
-func NewText(of ...*Str) *Text {
-	t := &Text{}
+func (l *Limits) NewText(of ...*Str) *Text {
+	t := &Text{Lim: l}
 	for _, s := range of {
 		t.Track = t.Track || s.tracked()
 	}
@@ -98,11 +99,9 @@ func (s *Str) eachRun(i, j int, f func(Run)) {
 		}
 		return
 	}
-	for _, r := range runs {
+	first := sort.Search(len(runs), func(k int) bool { return int(runs[k].At+runs[k].N) > i })
+	for _, r := range runs[first:] {
 		at, end := int(r.At), int(r.At+r.N)
-		if end <= i {
-			continue
-		}
 		if at >= j {
 			return
 		}
@@ -177,7 +176,7 @@ func (s *Str) Safe() *Str {
 
 // like gives t's text the kind (str or Markup) of s.
 func (s *Str) like(t *Text) *Str {
-	v := t.Value()
+	v := t.Own()
 	v.Markup = s.Markup
 	return v
 }
@@ -196,6 +195,9 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 		return nil, limitError("string of %d bytes, more than %d", n, l.Bytes)
 	}
 	if tracked == 0 {
+		if !l.Make(n) {
+			return nil, l.Over()
+		}
 		if len(parts) == 2 {
 			return &Str{S: parts[0].S + parts[1].S}, nil
 		}
@@ -206,22 +208,28 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 		}
 		return &Str{S: b.String()}, nil
 	}
-	t := Text{B: make([]byte, 0, n), Track: true}
+	if !l.Room() {
+		return nil, l.Over()
+	}
+	t := Text{B: make([]byte, 0, n), Track: true, Lim: l}
 	for _, p := range parts {
 		t.Str(p)
 	}
-	return t.Value(), nil
+	return t.Own(), nil
 }
 
 // Escape is markupsafe.escape.
-func (s *Str) Escape() *Str {
+func (s *Str) Escape(l *Limits) *Str {
 	if s.Markup {
+		return s
+	}
+	if !l.Spend(4 * len(s.S)) {
 		return s
 	}
 	if !strings.ContainsAny(s.S, `&<>'"`) {
 		return s.Safe()
 	}
-	t := NewText(s)
+	t := l.NewText(s)
 	from := 0
 	for i := 0; i < len(s.S); i++ {
 		var r string
@@ -244,7 +252,7 @@ func (s *Str) Escape() *Str {
 		from = i + 1
 	}
 	t.Part(s, from, len(s.S))
-	return t.Value().Safe()
+	return t.Own().Safe()
 }
 
 func runeLen(s string) int {
@@ -291,10 +299,11 @@ func backward(s string, i, n int) (int, int) {
 
 // Char returns the character with index n, which counts from the end when
 // negative; nil when there is none.
-func (s *Str) Char(n int64) *Str {
+func (s *Str) Char(l *Limits, n int64) *Str {
 	if n >= int64(len(s.S)) || n < -int64(len(s.S)) {
 		return nil
 	}
+	l.Spend(4 * int(max(n, -n)))
 	if n >= 0 {
 		i := forward(s.S, 0, int(n))
 		if i >= len(s.S) {
@@ -310,7 +319,8 @@ func (s *Str) Char(n int64) *Str {
 }
 
 // bound is the byte offset of slice bound n.
-func bound(s string, n int64) int {
+func (l *Limits) bound(s string, n int64) int {
+	l.Spend(4 * int(min(max(n, -n), int64(len(s)))))
 	if n >= 0 {
 		return forward(s, 0, int(min(n, int64(len(s)))))
 	}
@@ -319,23 +329,26 @@ func bound(s string, n int64) int {
 }
 
 // Substring is s[start:stop:step]; nil bounds are open. step is not 0.
-func (s *Str) Substring(start, stop *int64, step int64) *Str {
+func (s *Str) Substring(l *Limits, start, stop *int64, step int64) *Str {
 	if step == 1 {
 		i, j := 0, len(s.S)
 		if start != nil {
-			i = bound(s.S, *start)
+			i = l.bound(s.S, *start)
 		}
 		if stop != nil {
-			j = bound(s.S, *stop)
+			j = l.bound(s.S, *stop)
 		}
 		return s.Slice(i, max(i, j))
+	}
+	if !l.Make(8 * len(s.S)) {
+		return s
 	}
 	offs := make([]int, 0, len(s.S)+1)
 	for i := 0; i < len(s.S); i += runeLen(s.S[i:]) {
 		offs = append(offs, i)
 	}
 	offs = append(offs, len(s.S))
-	t := NewText(s)
+	t := l.NewText(s)
 	first, n := SliceIndices(len(offs)-1, start, stop, step)
 	for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
 		t.Part(s, offs[i], offs[i+1])

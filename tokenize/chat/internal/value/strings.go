@@ -1,23 +1,32 @@
 package value
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // Strip removes characters of chars (white space when chars is nil) from the
 // chosen ends.
-func (s *Str) Strip(chars *Str, left, right bool) *Str {
-	return s.Slice(s.stripped(chars, left, right))
+func (s *Str) Strip(l *Limits, chars *Str, left, right bool) *Str {
+	return s.Slice(s.stripped(l, chars, left, right))
 }
 
 // stripped is the range of bytes that Strip leaves.
-func (s *Str) stripped(chars *Str, left, right bool) (i, j int) {
+func (s *Str) stripped(l *Limits, chars *Str, left, right bool) (i, j int) {
 	drop := IsSpace
 	if chars != nil {
-		drop = func(r rune) bool { return strings.ContainsRune(chars.S, r) }
+		set := map[rune]bool{}
+		for _, r := range chars.S {
+			if !l.Make(3 * StepWork) {
+				break
+			}
+			set[r] = true
+		}
+		drop = func(r rune) bool { return set[r] }
 	}
 	j = len(s.S)
+	defer func() { l.Spend(4*(len(s.S)-(j-i)) + runSize*len(s.runs())) }()
 	for left && i < j {
 		r, n := utf8.DecodeRuneInString(s.S[i:j])
 		if !drop(r) {
@@ -37,7 +46,11 @@ func (s *Str) stripped(chars *Str, left, right bool) (i, j int) {
 
 // Trimmed appends a string without the white space at its ends.
 func (t *Text) Trimmed(s *Str) {
-	i, j := s.stripped(nil, true, true)
+	l := t.Lim
+	if l == nil {
+		l = &Limits{}
+	}
+	i, j := s.stripped(l, nil, true, true)
 	t.Part(s, i, j)
 }
 
@@ -45,8 +58,16 @@ func (t *Text) Trimmed(s *Str) {
 // means no bound.
 func (s *Str) Split(l *Limits, sep string, max int64, fromRight bool) (*List, *Fault) {
 	var out []Value
-	if n := strings.Count(s.S, sep); n >= l.Items && (max < 0 || max >= int64(l.Items)) {
+	l.scan(len(s.S))
+	n := strings.Count(s.S, sep)
+	if n >= l.Items && (max < 0 || max >= int64(l.Items)) {
 		return nil, limitError("list of %d items, more than %d", n+1, l.Items)
+	}
+	if max >= 0 {
+		n = int(min(int64(n), max))
+	}
+	if !l.Make(strSize*(n+1) + runSize*len(s.runs())) {
+		return nil, l.Over()
 	}
 	if fromRight {
 		j := len(s.S)
@@ -60,9 +81,7 @@ func (s *Str) Split(l *Limits, sep string, max int64, fromRight bool) (*List, *F
 			max--
 		}
 		out = append(out, s.Slice(0, j))
-		for a, b := 0, len(out)-1; a < b; a, b = a+1, b-1 {
-			out[a], out[b] = out[b], out[a]
-		}
+		slices.Reverse(out)
 		return &List{Items: out}, nil
 	}
 	i := 0
@@ -78,44 +97,55 @@ func (s *Str) Split(l *Limits, sep string, max int64, fromRight bool) (*List, *F
 	return &List{Items: append(out, s.Slice(i, len(s.S)))}, nil
 }
 
+// strSize is about the memory of a string in a list, without its text.
+const strSize = 64
+
 // Fields is str.split (or rsplit) without a separator.
 func (s *Str) Fields(l *Limits, max int64, fromRight bool) (*List, *Fault) {
 	out := []Value{}
-	rest := s
-	for {
-		rest = rest.Strip(nil, !fromRight, fromRight)
-		if rest.S == "" {
+	l.Spend(4*len(s.S) + runSize*len(s.runs()))
+	for from, to := 0, len(s.S); ; {
+		rest := s.S[from:to]
+		if fromRight {
+			rest = strings.TrimRightFunc(rest, IsSpace)
+			to = from + len(rest)
+		} else {
+			rest = strings.TrimLeftFunc(rest, IsSpace)
+			from = to - len(rest)
+		}
+		if rest == "" {
 			break
 		}
 		if len(out) >= l.Items {
 			return nil, limitError("list of more than %d items", l.Items)
 		}
+		if !l.Make(strSize) {
+			return nil, l.Over()
+		}
 		if max >= 0 && int64(len(out)) == max {
-			out = append(out, rest)
+			out = append(out, s.Slice(from, to))
 			break
 		}
 		if fromRight {
-			i := strings.LastIndexFunc(rest.S, IsSpace)
+			i := strings.LastIndexFunc(rest, IsSpace)
 			if i >= 0 {
-				i += runeLen(rest.S[i:])
+				i += runeLen(rest[i:])
 			} else {
 				i = 0
 			}
-			out = append(out, rest.Slice(i, len(rest.S)))
-			rest = rest.Slice(0, i)
+			out = append(out, s.Slice(from+i, to))
+			to = from + i
 			continue
 		}
-		i := strings.IndexFunc(rest.S, IsSpace)
+		i := strings.IndexFunc(rest, IsSpace)
 		if i < 0 {
-			i = len(rest.S)
+			i = len(rest)
 		}
-		out = append(out, rest.Slice(0, i))
-		rest = rest.Slice(i, len(rest.S))
+		out = append(out, s.Slice(from, from+i))
+		from += i
 	}
 	if fromRight {
-		for a, b := 0, len(out)-1; a < b; a, b = a+1, b-1 {
-			out[a], out[b] = out[b], out[a]
-		}
+		slices.Reverse(out)
 	}
 	return &List{Items: out}, nil
 }
@@ -124,6 +154,7 @@ func (s *Str) Fields(l *Limits, max int64, fromRight bool) (*List, *Fault) {
 func (s *Str) Lines(l *Limits, keep bool) ([]Value, *Fault) {
 	out := []Value{}
 	start := 0
+	l.Spend(2*len(s.S) + runSize*len(s.runs()))
 	for i, r := range s.S {
 		switch r {
 		case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
@@ -139,6 +170,9 @@ func (s *Str) Lines(l *Limits, keep bool) ([]Value, *Fault) {
 		}
 		if len(out) >= l.Items {
 			return nil, limitError("list of more than %d items", l.Items)
+		}
+		if !l.Make(strSize) {
+			return nil, l.Over()
 		}
 		if keep {
 			out = append(out, s.Slice(start, end))
@@ -164,15 +198,16 @@ func (s *Str) Replace(l *Limits, old, new *Str, n int64) (*Str, *Fault) {
 	if n >= 0 {
 		hits = min(hits, n)
 	}
+	l.scan(len(s.S))
 	if hits == 0 {
 		return s, nil
 	}
 	if grow := len(new.S) - len(old.S); grow > 0 && hits > int64(max(l.Bytes-len(s.S), 0)/grow) {
 		return nil, limitError("replacement would make more than %d bytes", l.Bytes)
 	}
-	t := NewText(s, new)
+	t := l.NewText(s, new)
 	from := 0
-	for ; hits > 0; hits-- {
+	for ; hits > 0 && l.Spend(8); hits-- {
 		var i int
 		if old.S == "" {
 			// Before the first character, then after each one.
@@ -218,7 +253,10 @@ func Join(l *Limits, sep *Str, items []*Str) (*Str, *Fault) {
 	if len(items) == 1 && !sep.Markup {
 		return items[0], nil
 	}
-	t := Text{B: make([]byte, 0, n), Track: track}
+	if !l.Room() {
+		return nil, l.Over()
+	}
+	t := Text{B: make([]byte, 0, n), Track: track, Lim: l}
 	for i, s := range items {
 		if i > 0 {
 			t.Str(sep)
@@ -230,11 +268,17 @@ func Join(l *Limits, sep *Str, items []*Str) (*Str, *Fault) {
 
 // Map changes each character by f, which gets the text from that character on
 // and returns the replacement of its first character.
-func (s *Str) Map(f func(rest string, r rune, first bool) string) *Str {
-	t := NewText(s)
+func (s *Str) Map(l *Limits, f func(rest string, r rune, first bool) string) *Str {
+	if !l.Spend(16 * len(s.S)) {
+		return s
+	}
+	t := l.NewText(s)
 	from := 0
-	for i := 0; i < len(s.S); {
+	for i := 0; i < len(s.S) && l.Room(); {
 		r, n := utf8.DecodeRuneInString(s.S[i:])
+		if n > 1 {
+			l.Spend(300) // tables of Unicode
+		}
 		if out := f(s.S[i:], r, i == 0); out != s.S[i:i+n] {
 			t.Part(s, from, i)
 			t.Changed(out, s, i, i+n)
@@ -258,12 +302,12 @@ func (s *Str) Pad(l *Limits, fill *Str, left, right int64) (*Str, *Fault) {
 	if left+right == 0 {
 		return s, nil
 	}
-	t := NewText(s, fill)
-	for ; left > 0; left-- {
+	t := l.NewText(s, fill)
+	for ; left > 0 && l.Room(); left-- {
 		t.Str(fill)
 	}
 	t.Str(s)
-	for ; right > 0; right-- {
+	for ; right > 0 && l.Room(); right-- {
 		t.Str(fill)
 	}
 	return s.like(t), nil
@@ -274,15 +318,21 @@ func (s *Str) ExpandTabs(l *Limits, size int64) (*Str, *Fault) {
 	if size > 0 && int64(strings.Count(s.S, "\t")) > int64(l.Bytes)/size {
 		return nil, limitError("expandtabs makes more than %d bytes", l.Bytes)
 	}
-	t := NewText(s)
+	if !l.Spend(8 * len(s.S)) {
+		return nil, l.Over()
+	}
+	t := l.NewText(s)
 	col := int64(0)
-	for i := 0; i < len(s.S); {
+	for i := 0; i < len(s.S) && l.Room(); {
 		n := runeLen(s.S[i:])
 		switch s.S[i] {
 		case '\t':
 			w := int64(0)
 			if size > 0 {
 				w = size - col%size
+			}
+			if !l.Make(int(w)) {
+				return nil, l.Over()
 			}
 			t.Changed(strings.Repeat(" ", int(w)), s, i, i+1)
 			col += w
@@ -299,11 +349,12 @@ func (s *Str) ExpandTabs(l *Limits, size int64) (*Str, *Fault) {
 }
 
 // Find returns the character index of sub between two character bounds, or -1.
-func (s *Str) Find(sub string, start, stop *int64, last bool) int64 {
-	i, j, ok := s.bounds(start, stop)
+func (s *Str) Find(l *Limits, sub string, start, stop *int64, last bool) int64 {
+	i, j, ok := s.bounds(l, start, stop)
 	if !ok {
 		return -1
 	}
+	l.Spend(2 * (j - i))
 	var k int
 	if last {
 		k = strings.LastIndex(s.S[i:j], sub)
@@ -317,36 +368,39 @@ func (s *Str) Find(sub string, start, stop *int64, last bool) int64 {
 }
 
 // CountOf is str.count.
-func (s *Str) CountOf(sub string, start, stop *int64) int64 {
-	i, j, ok := s.bounds(start, stop)
+func (s *Str) CountOf(l *Limits, sub string, start, stop *int64) int64 {
+	i, j, ok := s.bounds(l, start, stop)
 	if !ok {
 		return 0
 	}
+	l.Spend(2 * (j - i))
 	return int64(strings.Count(s.S[i:j], sub))
 }
 
 // HasAffix is startswith or endswith between two character bounds.
-func (s *Str) HasAffix(affix string, start, stop *int64, suffix bool) bool {
-	i, j, ok := s.bounds(start, stop)
+func (s *Str) HasAffix(l *Limits, affix string, start, stop *int64, suffix bool) bool {
+	i, j, ok := s.bounds(l, start, stop)
 	if !ok {
 		return false
 	}
+	l.scan(len(affix))
 	if suffix {
 		return strings.HasSuffix(s.S[i:j], affix)
 	}
 	return strings.HasPrefix(s.S[i:j], affix)
 }
 
-func (s *Str) bounds(start, stop *int64) (i, j int, ok bool) {
+func (s *Str) bounds(l *Limits, start, stop *int64) (i, j int, ok bool) {
 	j = len(s.S)
 	if start != nil {
+		l.scan(len(s.S))
 		if *start > int64(s.RuneCount()) {
 			return 0, 0, false
 		}
-		i = bound(s.S, *start)
+		i = l.bound(s.S, *start)
 	}
 	if stop != nil {
-		j = bound(s.S, *stop)
+		j = l.bound(s.S, *stop)
 	}
 	return i, j, i <= j
 }

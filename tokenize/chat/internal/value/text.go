@@ -26,6 +26,7 @@ type Text struct {
 	Runs  []Run // in order, when Track is set; bytes between them are the template's
 	Track bool
 	Gens  [][2]int // generation blocks, as byte ranges
+	Lim   *Limits  // counts what is written; nil for none
 
 	lent, idle Memory // what t writes into until it is Reset, and what it had before
 }
@@ -66,16 +67,39 @@ func (t *Text) Finish() Memory {
 // put appends bytes. Unlike append it leaves the pointer of t.B alone where there is
 // room, which spares the collector's barrier.
 func (t *Text) put(s string) {
+	if t.Lim != nil && !t.Lim.Spend(len(s)) {
+		return // the run ends
+	}
 	n := len(t.B)
-	if len(s) > cap(t.B)-n {
-		t.grow(len(s))
+	if len(s) > cap(t.B)-n && !t.grow(len(s)) {
+		return
 	}
 	t.B = t.B[:n+len(s)]
 	copy(t.B[n:], s)
 }
 
-//go:noinline
-func (t *Text) grow(n int) { t.B = slices.Grow(t.B, n) }
+// grow makes room for n more bytes, unless the run ends.
+func (t *Text) grow(n int) bool {
+	room := max(2*cap(t.B), len(t.B)+n, 64)
+	if t.Lim != nil && !t.Lim.Make(room) {
+		return false
+	}
+	t.B = append(make([]byte, 0, room), t.B...)
+	return true
+}
+
+// growRuns makes room for n more runs, unless the run of the template ends.
+func (t *Text) growRuns(n int) bool {
+	if n <= cap(t.Runs)-len(t.Runs) {
+		return true
+	}
+	room := max(2*cap(t.Runs), len(t.Runs)+n)
+	if t.Lim != nil && !t.Lim.Make(runSize*room) {
+		return false
+	}
+	t.Runs = append(make([]Run, 0, room), t.Runs...)
+	return true
+}
 
 // Reset empties t and keeps its memory, without what it refers to.
 func (t *Text) Reset() {
@@ -94,7 +118,27 @@ func (t *Text) Reset() {
 func (t *Text) Lit(s string) { t.put(s) }
 
 // Byte appends one byte of the template.
-func (t *Text) Byte(c byte) { t.B = append(t.B, c) }
+func (t *Text) Byte(c byte) {
+	if len(t.B) < cap(t.B) || t.grow(1) {
+		t.B = append(t.B, c)
+	}
+}
+
+// Blanks appends n blanks of the template.
+func (t *Text) Blanks(n int) {
+	const blanks = "                                                                "
+	for ; n > len(blanks) && t.room(); n -= len(blanks) {
+		t.put(blanks)
+	}
+	if n > 0 {
+		t.put(blanks[:min(n, len(blanks))])
+	}
+}
+
+func (t *Text) room() bool { return t.Lim == nil || t.Lim.Room() }
+
+// runSize is the memory of a Run in bytes.
+const runSize = 32
 
 // run records the origin of bytes that are about to be appended, or were: r.At
 // is their place. There is at least one.
@@ -106,10 +150,10 @@ func (t *Text) run(r Run) {
 
 // begin is run for bytes that follow on none of the run before.
 func (t *Text) begin(r *Run) {
-	k := len(t.Runs)
-	if k == cap(t.Runs) {
-		t.Runs = slices.Grow(t.Runs, 1)
+	if !t.growRuns(1) {
+		return
 	}
+	k := len(t.Runs)
 	t.Runs = t.Runs[:k+1]
 	// Field by field: a copy of what was just put together would wait for it.
 	last := &t.Runs[k]
@@ -138,7 +182,10 @@ func (t *Text) runs(list []Run) {
 	if len(list) > 0 && t.grows(&list[0], at) {
 		list = list[1:]
 	}
-	// Places are set behind the copy: one that was just written would hold it up.
+	if !t.growRuns(len(list)) {
+		return
+	}
+	// Places are set after the copy: one that was just written would hold it up.
 	from := len(t.Runs)
 	t.Runs = append(t.Runs, list...)
 	for i := from; i < len(t.Runs); i++ {
@@ -171,6 +218,9 @@ func (t *Text) Str(s *Str) {
 }
 
 func (t *Text) gens(list [][2]int) {
+	if t.Lim != nil && !t.Lim.Make(16*len(list)) {
+		return
+	}
 	for _, g := range list {
 		t.Gens = append(t.Gens, [2]int{len(t.B) + g[0], len(t.B) + g[1]})
 	}
@@ -227,8 +277,22 @@ func (t *Text) Text(o *Text) {
 	t.put(unsafe.String(unsafe.SliceData(o.B), len(o.B)))
 }
 
+// Own returns what was collected as a string that takes over the memory of t, which is
+// not to be used any more.
+func (t *Text) Own() *Str {
+	if !t.room() {
+		return Empty // the run ends
+	}
+	s := &Str{S: unsafe.String(unsafe.SliceData(t.B), len(t.B))}
+	s.compose(t.Runs, t.Gens)
+	return s
+}
+
 // Value returns what was collected as a string and leaves t unchanged.
 func (t *Text) Value() *Str {
+	if t.Lim != nil && !t.Lim.Make(len(t.B)+runSize*len(t.Runs)) {
+		return Empty // the run ends
+	}
 	s := &Str{S: string(t.B)}
 	s.compose(append([]Run(nil), t.Runs...), t.Gens)
 	return s

@@ -34,6 +34,9 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 	if len(t.B) > l.Bytes {
 		return limitError("JSON text of more than %d bytes", l.Bytes)
 	}
+	if !l.Spend(StepWork / 2) {
+		return l.Over()
+	}
 	switch v := v.(type) {
 	case *None:
 		scalar(t, "null", v.F)
@@ -44,6 +47,7 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 			scalar(t, "false", v.F)
 		}
 	case *Int:
+		l.digits(v)
 		s, fault := v.text()
 		if fault != nil {
 			return fault
@@ -93,6 +97,9 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 	}
 	var order []Value
 	if j.SortKeys {
+		if !l.Make(64 * d.Len()) {
+			return l.Over()
+		}
 		keys := make([]Value, d.Len())
 		pos := make([]Value, d.Len())
 		for i := range keys {
@@ -162,6 +169,9 @@ func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
 	if len(j.Indent) > 0 && depth > (l.Bytes-min(len(t.B), l.Bytes))/len(j.Indent) {
 		return limitError("JSON text of more than %d bytes", l.Bytes)
 	}
+	if !l.Make(len(j.Indent) * depth) {
+		return l.Over()
+	}
 	t.Byte('\n')
 	t.From(strings.Repeat(j.Indent, depth), j.From, 0, 0)
 	return nil
@@ -190,7 +200,7 @@ func (j *JSON) str(t *Text, s *Str) {
 	text := s.S
 	from := 0
 	var buf [12]byte
-	for i := 0; i < len(text); {
+	for i := 0; i < len(text) && t.room(); {
 		if !j.EnsureASCII {
 			if i += safePrefix(text[i:]); i >= len(text) {
 				break
@@ -213,6 +223,9 @@ func (j *JSON) plainStr(t *Text, s *Str) {
 	start := len(t.B) + 1
 	t.Byte('"')
 	if j.EnsureASCII {
+		if t.Lim != nil && !t.Lim.Make(6*len(s.S)) {
+			return
+		}
 		for i := 0; i < len(s.S); {
 			n := 0
 			t.B, n = j.appendEscape(t.B, s.S[i:])
@@ -222,7 +235,7 @@ func (j *JSON) plainStr(t *Text, s *Str) {
 		t.escaped(s.S)
 	}
 	t.Byte('"')
-	if t.Track && s.F != nil && s.S != "" {
+	if t.Track && s.F != nil && s.S != "" && t.room() {
 		n := len(t.B) - 1 - start
 		t.begin(&Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
 	}

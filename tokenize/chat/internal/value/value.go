@@ -66,8 +66,9 @@ type View struct {
 
 // Iter is a one-shot iterator: Next returns nil at the end.
 type Iter struct {
-	Name string // Python's type name
-	Next func() Value
+	Name  string // Python's type name
+	Next  func() Value
+	Depth int // how many iterators it walks over, one inside the other
 }
 
 // Bytes is what str.encode gives.
@@ -85,7 +86,7 @@ func (b *Bytes) At(i int) Value {
 func (b *Bytes) Made(text string) *Str {
 	t := Text{Track: b.F != nil}
 	t.From(text, b.F, 0, len(b.B))
-	return t.Value()
+	return t.Own()
 }
 
 func (*None) TypeName() string      { return "NoneType" }
@@ -291,8 +292,9 @@ func (u *Undefined) Message() string {
 }
 
 // Elements returns the items of any iterable as a slice, which the caller must
-// not change. A one-shot iterator is used up; at most limit items are read.
-func Elements(v Value, limit int) ([]Value, *Fault) {
+// not change. A one-shot iterator is used up; at most l.Items items are read.
+func Elements(l *Limits, v Value) ([]Value, *Fault) {
+	limit := l.Items
 	switch v := v.(type) {
 	case *List:
 		return v.Items, nil
@@ -304,6 +306,9 @@ func Elements(v Value, limit int) ([]Value, *Fault) {
 			if len(out) >= limit {
 				return nil, limitError("more than %d items", limit)
 			}
+			if !l.Make(strSize) {
+				return nil, l.Over()
+			}
 			out = append(out, x)
 		}
 		return out, nil
@@ -314,6 +319,17 @@ func Elements(v Value, limit int) ([]Value, *Fault) {
 	}
 	if n > limit {
 		return nil, limitError("%d items, more than %d", n, limit)
+	}
+	size := 16
+	switch v := v.(type) {
+	case *Str:
+		size += strSize
+		n = v.RuneCount()
+	case *View, *Range, *Bytes:
+		size += 2 * strSize
+	}
+	if !l.Make(size * n) {
+		return nil, l.Over()
 	}
 	out := make([]Value, 0, n)
 	for x := next(); x != nil; x = next() {

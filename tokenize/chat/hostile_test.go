@@ -1,0 +1,190 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// nest sets ns.l to lists that hold the same list twice, n deep: 2 to the n leaves.
+func nest(n int) string {
+	return fmt.Sprintf("{%% set ns = namespace(l=[1]) %%}{%% for i in range(%d) %%}{%% set ns.l = [ns.l, ns.l] %%}{%% endfor %%}", n)
+}
+
+// grow sets ns.s to 2 to the n times a text.
+func grow(text string, n int) string {
+	return fmt.Sprintf("{%% set ns = namespace(s=%s) %%}{%% for i in range(%d) %%}{%% set ns.s = ns.s + ns.s %%}{%% endfor %%}", text, n)
+}
+
+// again applies an expression in ns.s, to what it gave, n times.
+func again(e string, n int) string {
+	return fmt.Sprintf("{%% for i in range(%d) %%}{%% set ns.s = %s %%}{%% endfor %%}", n, e)
+}
+
+func manyMacros(n int, call bool) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{%% macro m%d(a) %%}{{ a }}{%% endmacro %%}", i)
+	}
+	if call {
+		b.WriteString("{% for i in range(100000) %}{{ m0(i) }}{% endfor %}")
+	}
+	return b.String()
+}
+
+// expensive are templates that want much time or memory for what they say: s is a text
+// of 60 kB, b of bits, l a list of messages.
+var expensive = []struct{ reason, source string }{
+	{"JSON of its own output", "{% set ns = namespace(s=s) %}" + again("ns.s|tojson", 60)},
+	{"JSON of its own output, printed", "{% set ns = namespace(s='\"') %}{% for i in range(60) %}{% set ns.s = ns.s|tojson %}{{ ns.s }}{% endfor %}"},
+	{"JSON of a shared list", nest(40) + "{{ ns.l|tojson }}"},
+	{"JSON of a shared list, not printed", nest(40) + "{% set x = ns.l|tojson|length %}"},
+	{"JSON again and again", "{% for i in range(100000) %}{% set x = l|tojson %}{% endfor %}"},
+	{"macros", manyMacros(30_000, false)},
+	{"macros that are called", manyMacros(30_000, true)},
+	{"pprint of a shared list", nest(40) + "{{ ns.l|pprint }}"},
+	{"pprint of shared dicts", "{% set ns = namespace(l={'a': 1}) %}{% for i in range(40) %}{% set ns.l = {'a': ns.l, 'b': ns.l} %}{% endfor %}{{ ns.l|pprint }}"},
+	{"pprint of deep keys", "{% set ns = namespace(l=[1, 2, 3]) %}{% for i in range(100) %}{% set ns.l = {s: ns.l, 'b': ns.l} %}{% endfor %}{{ ns.l|pprint }}"},
+	{"unique of a shared tuple", "{% set ns = namespace(l=(1,)) %}{% for i in range(40) %}{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ [ns.l, ns.l]|unique|list|length }}"},
+	{"a shared tuple as key", "{% set ns = namespace(l=(1,)) %}{% for i in range(40) %}{% set ns.l = (ns.l, ns.l) %}{% endfor %}{{ {ns.l: 1}|length }}"},
+	{"== of shared lists", nest(40) + "{% set a = ns.l %}" + nest(40) + "{{ a == ns.l }}"},
+	{"< of shared lists", nest(40) + "{% set a = ns.l %}" + nest(40) + "{{ a < ns.l }}"},
+	{"in of shared lists", nest(40) + "{% set a = ns.l %}" + nest(40) + "{{ a in [ns.l] }}"},
+	{"sort of shared lists", nest(40) + "{% set a = ns.l %}" + nest(40) + "{{ [a, ns.l]|sort|length }}"},
+	{"groupby of shared lists", nest(40) + "{% set a = ns.l %}" + nest(40) + "{{ [{'k': a}, {'k': ns.l}]|groupby('k')|length }}"},
+	{"== of shared dicts", "{% set ns = namespace(l={'a': 1}, m={'a': 1}) %}{% for i in range(40) %}{% set ns.l = {'a': ns.l, 'b': ns.l} %}{% set ns.m = {'a': ns.m, 'b': ns.m} %}{% endfor %}{{ ns.l == ns.m }}"},
+	{"str of a shared list", nest(40) + "{{ ns.l|string|length }}"},
+	{"join of shared lists", nest(40) + "{{ [ns.l]|join|length }}"},
+	{"% of a shared list", nest(40) + "{{ '%s' % [ns.l] }}"},
+	{"format of a shared list", nest(40) + "{{ '{}'.format(ns.l) }}"},
+	{"strip of many characters", "{% set a = 'x' * 30000000 %}{{ a.strip('y' * 30000000 + 'x') }}"},
+	{"strip of many kinds of characters", grow("s", 9) + "{{ ('y' * 1000000).strip(ns.s) }}"},
+	{"strip again and again", "{% set a = 'x' * 1000000 + 'y' %}{% for i in range(100000) %}{% set x = a.strip('x') %}{% endfor %}"},
+	{"urlize", "{{ ('(' * 1000000)|urlize }}"},
+	{"urlize of points", "{{ ('a' + '.' * 1000000)|urlize }}"},
+	{"urlize of addresses", "{{ ('www.a.com ' * 1000000)|urlize }}"},
+	{"urlize of one address", "{{ ('www.' + 'a.' * 3000000)|urlize }}"},
+	{"urlize again and again", "{% for i in range(100000) %}{% set x = s|urlize %}{% endfor %}"},
+	{"sum of lists", "{{ ([[1, 2, 3]] * 100000)|sum(start=[])|length }}"},
+	{"sum of tuples", "{{ ([(1, 2, 3)] * 300000)|sum(start=())|length }}"},
+	{"wordwrap", "{{ ('a ' * 20000000)|wordwrap(1)|length }}"},
+	{"wordwrap of hyphens", "{{ ('a-' * 20000000)|wordwrap(1)|length }}"},
+	{"wordwrap of one word", "{{ ('a' * 40000000)|wordwrap(3)|length }}"},
+	{"upper of long text", "{{ ('ä' * 20000000)|upper|length }}"},
+	{"upper of text of two kinds", grow("s", 9) + "{{ ns.s|upper|lower|title|length }}"},
+	{"upper again and again", "{% for i in range(100000) %}{% set x = s|upper %}{% endfor %}"},
+	{"upper of bits", grow("b", 9) + "{{ ns.s|upper|length }}"},
+	{"lower of sigmas", "{{ ('Σ' * 20000000)|lower|length }}"},
+	{"lower of sigmas between points", "{{ ('.' * 100000 + 'Σ' * 100000)|lower|length }}"},
+	{"title of a long word", "{{ ('ab' * 2000000)|title|length }}"},
+	{"title of sigmas", "{{ ('aΣ' * 2000000)|title|length }}"},
+	{"capitalize, swapcase, casefold", "{% set a = 'ß' * 10000000 %}{{ a.capitalize()|length }}{{ a.swapcase()|length }}{{ a.casefold()|length }}"},
+	{"replace of characters by none", grow("s", 9) + "{{ ns.s.replace('a', '')|length }}"},
+	{"replace of nothing", grow("s", 9) + "{{ ns.s.replace('', '-')|length }}"},
+	{"replace of other text", grow("s", 9) + "{{ ns.s.replace('a', b)|length }}"},
+	{"escape", grow("s", 9) + "{{ ns.s|e|length }}"},
+	{"escape again and again", "{% set ns = namespace(s='&') %}" + again("ns.s|forceescape", 60)},
+	{"URL encoding of its own output", "{% set ns = namespace(s='%') %}" + again("ns.s|urlencode", 60)},
+	{"repr of its own output", "{% set ns = namespace(s='\"\\'') %}" + again("[ns.s]|string", 60)},
+	{"split into characters", grow("s", 9) + "{{ ns.s.split('a')|length }}"},
+	{"split of pieces", grow("b.upper()", 8) + "{{ ns.s.split()|length }}{{ ns.s.split('A')|length }}{{ ns.s.splitlines()|length }}"},
+	{"list of characters", grow("s", 4) + "{% set ns.l = ns.s|list %}{% for i in range(1000) %}{% set ns.l = ns.s|list %}{% endfor %}"},
+	{"reverse", grow("s", 9) + "{{ ns.s[::-1]|length }}{{ ns.s|reverse|length }}"},
+	{"last character of a long text", grow("s", 9) + "{% for i in range(100000) %}{{ ns.s[20000000] }}{% endfor %}"},
+	{"slices of a long text", grow("s", 9) + "{% for i in range(100000) %}{% set x = ns.s[20000000:20000001] %}{% endfor %}"},
+	{"length of a long text", "{% set a = 'x' * 60000000 %}{% for i in range(100000) %}{% set x = a|length %}{% endfor %}"},
+	{"find in a long text", "{% set a = 'x' * 60000000 %}{% for i in range(100000) %}{% set x = a.find('y') %}{% endfor %}"},
+	{"in of a long text", "{% set a = 'x' * 60000000 %}{% for i in range(100000) %}{% set x = 'xy' in a %}{% endfor %}"},
+	{"count, partition, isalpha", "{% set a = 'x' * 60000000 %}{% for i in range(100000) %}{% set x = a.count('xy') + a.partition('y')|length %}{% if a.isalpha() %}{% endif %}{% endfor %}"},
+	{"comparing long texts", "{% set a = 'x' * 30000000 %}{% set c = 'x' * 30000000 %}{% for i in range(100000) %}{% set x = a == c %}{% endfor %}"},
+	{"ordering long texts", "{% set a = 'x' * 30000000 %}{% set c = 'x' * 30000000 %}{% for i in range(100000) %}{% set x = a < c %}{% endfor %}"},
+	{"sorting long texts", "{{ (['x' * 100000] * 100000)|sort(case_sensitive=true)|length }}"},
+	{"sorting long texts without case", "{{ (['x' * 100000] * 100000)|sort|length }}"},
+	{"keys of long integers", "{% for i in range(100000) %}{% set x = {2 ** 100000: i} %}{% endfor %}"},
+	{"long integers as text", "{% for i in range(100000) %}{% set x = (2 ** 10000)|string %}{% endfor %}"},
+	{"products of long integers", "{% set a = 3 ** 60000 %}{% for i in range(100000) %}{% set x = a * 2 % a // 3 %}{% endfor %}"},
+	{"fractions of long integers", "{% set a = 3 ** 70000 %}{% set c = 5 ** 50000 %}{% for i in range(100000) %}{% set x = a / c %}{% endfor %}"},
+	{"list of lists", "{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% set ns.l = ns.l + [i] %}{% endfor %}"},
+	{"lists in lists", "{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% for j in range(100) %}{% set ns.l = [ns.l, i] %}{% endfor %}{% endfor %}"},
+	{"namespaces in namespaces", "{% set ns = namespace(l=1) %}{% for i in range(100000) %}{% for j in range(100) %}{% set ns.l = namespace(l=ns.l) %}{% endfor %}{% endfor %}"},
+	{"dicts in dicts", "{% set ns = namespace(l=1) %}{% for i in range(100000) %}{% for j in range(100) %}{% set ns.l = {'a': ns.l} %}{% endfor %}{% endfor %}"},
+	{"iterators over iterators", "{% set ns = namespace(l=l) %}{% for i in range(100000) %}{% for j in range(10) %}{% set ns.l = ns.l|map('string') %}{% endfor %}{% endfor %}{{ ns.l|list|length }}"},
+	{"loops over loops", "{% set ns = namespace(l=range(100000)) %}{% for i in range(100000) %}{% for j in ns.l %}{% set ns.l = loop %}{% break %}{% endfor %}{% endfor %}"},
+	{"batches over batches", "{% set ns = namespace(l=l) %}{% for i in range(100000) %}{% set ns.l = ns.l|batch(1) %}{% endfor %}{{ ns.l|list|length }}"},
+	{"map of long paths", "{{ range(100000)|map(attribute='a.' * 100000)|list|length }}"},
+	{"macro with many variables", "{% macro m() %}{% if false %}" + manyNames(20_000) + "{% endif %}{% endmacro %}{% for i in range(100000) %}{{ m() }}{% endfor %}"},
+	{"loop with many variables", "{% for i in range(100000) %}{% if false %}" + manyNames(20_000) + "{% endif %}{% endfor %}"},
+	{"one long expression again and again", "{% for i in range(100000) %}{% set x = 1" + strings.Repeat(" + i", 20_000) + " %}{% endfor %}"},
+	{"many captured texts", "{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% set x %}{{ s }}{% endset %}{% set ns.l = [ns.l, x] %}{% endfor %}"},
+	{"one message printed in pieces", "{% for i in range(100) %}{% for c in s %}{{ c }}-{% endfor %}{% endfor %}"},
+	{"generation blocks", "{% for i in range(100000) %}{% for j in range(100) %}{% generation %}{% endgeneration %}{% endfor %}{% endfor %}"},
+	{"translate", grow("s", 9) + "{{ ns.s.translate({97: 'bc'})|length }}"},
+	{"maketrans", "{% set a = 'ab' * 20000000 %}{{ 'x'.maketrans(a, a)|length }}"},
+	{"format fields", "{{ ('{0}' * 5000000).format(1)|length }}"},
+	{"percent fields", "{{ ('%(a)s' * 5000000) % {'a': 1} }}"},
+	{"indent of lines", "{{ ('a\n' * 20000000)|indent(1)|length }}"},
+	{"striptags", "{{ ('<a> ' * 15000000)|striptags|length }}"},
+	{"wordcount", "{% set a = 'a ' * 20000000 %}{% for i in range(100000) %}{% set x = a|wordcount %}{% endfor %}"},
+	{"date of a long format", "{{ strftime_now('%Y' * 20000000)|length }}"},
+	{"bytes", "{% set ns = namespace(s=s.encode()) %}{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}"},
+	{"hex of bytes", "{{ ('x' * 60000000).encode().hex()|length }}"},
+	{"arguments", "{% macro m() %}{{ varargs|length }}{% endmacro %}{% for i in range(100000) %}{{ m(*range(100000)) }}{% endfor %}"},
+	{"center, ljust, zfill", "{% for i in range(100000) %}{% set x = 'a'.center(1000000) + 'a'.ljust(1000000) + 'a'.zfill(1000000) %}{% endfor %}"},
+	{"padding with recorded text", "{{ s[0].center(60000000, b[0])|length }}"},
+	{"tabs", "{{ ('a\t' * 5000000).expandtabs(10)|length }}"},
+	{"dictsort", "{% set d = dict(range(100000)|map('string')|batch(2)) %}{% for i in range(1000) %}{% set x = d|dictsort %}{% endfor %}"},
+	{"batch and slice", "{% for i in range(100000) %}{% set x = range(100000)|batch(1)|list + range(100000)|slice(100000)|list %}{% endfor %}"},
+	{"groupby", "{% for i in range(100000) %}{% set x = range(100000)|groupby('real')|length %}{% endfor %}"},
+	{"xmlattr", "{% set d = dict.fromkeys(range(100000)|map('string'), s) %}{{ d|xmlattr|length }}"},
+}
+
+func manyNames(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "{{ v%d }}", i)
+	}
+	return b.String()
+}
+
+// Whatever a template does, it takes a second or so and little memory for data of ordinary
+// size, compiling included.
+func TestExpensiveTemplatesAreBounded(t *testing.T) {
+	kit.OneGoroutine(t)
+	text := strings.Repeat("look at the files, then say what you found <b> & go on\n", 1100)
+	bits := strings.Repeat("aB cD\nÄß ", 500)
+	message := Object(Member{"role", String("user")}, Member{"content", String(text)})
+	vars := Object(Member{"s", String(text)}, Member{"b", String(bits)}, Member{"l", List(message, message)})
+	stopped := 0
+	for _, x := range expensive {
+		t.Run(x.reason, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			used := kit.CPUTime()
+			tmpl, err := Compile(x.source, Options{})
+			if err == nil {
+				_, err = tmpl.RenderVars(t.Context(), vars, Input{Now: kitClock})
+			}
+			used = kit.CPUTime() - used
+			runtime.ReadMemStats(&after)
+			made := after.TotalAlloc - before.TotalAlloc
+			if err != nil {
+				if !errors.Is(err, rollout.KindLimit) {
+					require.ErrorIs(t, err, rollout.KindTemplate)
+				}
+				stopped++
+			}
+			t.Logf("%8v %4d MB %s: %.60v", used.Round(time.Millisecond), made>>20, x.reason, err)
+			require.Less(t, used, 4*time.Second, "of processor time, on a machine that may be busy")
+			require.Less(t, made, uint64(512<<20), "bytes allocated in all")
+		})
+	}
+	require.Greater(t, stopped, len(expensive)/2)
+}

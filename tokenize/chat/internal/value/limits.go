@@ -1,0 +1,59 @@
+package value
+
+// Limits bounds what the operations of one run may build and do. Sizes are checked
+// before memory is allocated. A run has a Limits of its own, which counts what it did;
+// one with Work and Memory 0 counts only.
+type Limits struct {
+	Bytes    int // of any string
+	Items    int // of any list
+	IntBytes int // of any integer
+	Depth    int // of nested values when they are printed or compared
+
+	// Work and Memory are for the whole run: units of about a nanosecond, and bytes of all
+	// that is made, whether it is still used or not. Operations draw on them by the size of
+	// what they read and write.
+	Work, Memory int64
+
+	work, made int64
+}
+
+// StepWork is the work of one statement, of a pass of a loop, or of an item walked over.
+const StepWork = 50
+
+// Spend counts work and reports whether the run may go on. Where it may not, an
+// operation may return anything: the run ends with Over.
+func (l *Limits) Spend(work int) bool {
+	l.work += int64(work)
+	return l.Work == 0 || l.work <= l.Work
+}
+
+// Make counts bytes that are about to be made, as Spend does.
+func (l *Limits) Make(bytes int) bool {
+	l.made += int64(bytes)
+	return l.Spend(bytes) && (l.Memory == 0 || l.made <= l.Memory)
+}
+
+// Room reports whether neither Work nor Memory is used up.
+func (l *Limits) Room() bool {
+	return (l.Work == 0 || l.work <= l.Work) && (l.Memory == 0 || l.made <= l.Memory)
+}
+
+// Used is the work and the memory that were counted so far.
+func (l *Limits) Used() (work, memory int64) { return l.work, l.made }
+
+// Over is the failure of a run that used up its work or memory, else nil.
+func (l *Limits) Over() *Fault {
+	switch {
+	case l.Memory > 0 && l.made > l.Memory:
+		return limitError("the template made more than %d bytes of values and text", l.Memory)
+	case l.Work > 0 && l.work > l.Work:
+		return limitError("the template did more than %d units of work (%d for a statement, 1 for a byte)", l.Work, StepWork)
+	}
+	return nil
+}
+
+// scan counts the work of looking through n bytes once.
+func (l *Limits) scan(n int) bool { return l.Spend(n/2 + 1) }
+
+// product counts the work of multiplying or dividing integers of a and b bytes.
+func (l *Limits) product(a, b int) bool { return l.Spend(a + b + a*b/64) }
