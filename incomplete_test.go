@@ -132,3 +132,62 @@ func TestVersionRunsReachTheRows(t *testing.T) {
 		require.Subset(t, []int32{9}, got[1])
 	}
 }
+
+// Single calls with ids that the vocabulary lacks are left out, with the turns whose
+// prompts repeat them; where all have such ids, the tokenizer is another.
+func TestIDsOutsideTheVocabulary(t *testing.T) {
+	size := int32(model(t).Tokenizer.Vocab().Size())
+	for name, c := range map[string]struct {
+		plant      func(r *rollout.Rollout)
+		incomplete int
+		trained    []int32
+	}{
+		"of the last output":       {func(r *rollout.Rollout) { r.Turns[1].Output[0] = size }, 1, []int32{0}},
+		"of an output shown again": {func(r *rollout.Rollout) { r.Turns[0].Output[0] = size }, -1, nil},
+		"of an output not shown again": {func(r *rollout.Rollout) {
+			ids, err := r.PromptTokens(nil, 1)
+			require.NoError(t, err)
+			r.Turns[1].Prompt = rollout.PromptIDs{Add: ids}
+			r.Turns[0].Output[0] = size
+		}, 1, []int32{1}},
+	} {
+		r := captured(t, attempt("a", 0, true))
+		for i := range r.Turns {
+			r.Turns[i].Output = append([]int32(nil), r.Turns[i].Output...)
+		}
+		c.plant(r)
+		var dst rows
+		report, err := turnpack.Pipeline{Model: model(t), NoAdvantages: true}.Run(t.Context(), turnpack.Slice{r, attempt("b", 0, true)}, &dst)
+		require.NoError(t, err, name)
+		if c.incomplete < 0 {
+			require.Equal(t, 1, report.LeftOut, name)
+			require.ErrorContains(t, report.Skips[0].Error, "use the tokenizer the engine served", name)
+			continue
+		}
+		require.Equal(t, c.incomplete, report.Encode.Incomplete, name)
+		require.ErrorContains(t, report.Untrained[0].Error, "outside the vocabulary", name)
+		var trained []int32
+		for i, w := range dst.got[0].Weight {
+			if w > 0 && (len(trained) == 0 || trained[len(trained)-1] != dst.got[0].Turn[i]) {
+				trained = append(trained, dst.got[0].Turn[i])
+			}
+			require.Less(t, dst.got[0].IDs[i], size, name)
+		}
+		require.Equal(t, c.trained, trained, name)
+	}
+}
+
+// A reply of which nothing says who wrote it is not trained, and that is told.
+func TestUnmarkedRepliesAreTold(t *testing.T) {
+	none, half := attempt("a", 0, true), attempt("a", 1, false)
+	none.Messages[1].Sampled, none.Messages[3].Sampled, half.Messages[1].Sampled = 0, 0, 0
+	var dst rows
+	report, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), turnpack.Slice{none, half}, &dst)
+	require.NoError(t, err)
+	require.Equal(t, 3, report.Encode.Unmarked)
+	require.Equal(t, map[string]int{"no reply is marked as sampled": 1}, report.WithoutRows)
+	require.Len(t, report.Untrained, 2)
+	require.ErrorContains(t, report.Untrained[0].Error, "message 1: the assistant's message is not marked as sampled")
+	require.ErrorContains(t, report.Untrained[0].Error, "set Message.Sampled")
+	require.Len(t, dst.got, 1)
+}

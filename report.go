@@ -34,8 +34,9 @@ type Report struct {
 	LeftOut int
 	Skips   []Skip
 	// Untrained lists rollouts of which turns were left out because what the model
-	// saw at them is not known, or because their record is not what was sampled;
-	// Error locates the first. Their other turns have rows.
+	// saw at them is not known, because their record is not what was sampled, or because nothing says who wrote a
+	// reply (Message.Sampled is not set); Error locates the first. Their other turns
+	// have rows.
 	Untrained []Skip
 	Reward    reward.Report
 	// OutOfStatistics lists the first 10,000 rollouts whose reward is in no mean and

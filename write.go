@@ -206,6 +206,9 @@ func (x *run) book(res *result) {
 	if err := res.report.FirstUnknown; err != nil {
 		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "context unknown"))
 	}
+	if err := res.report.FirstUnmarked; err != nil {
+		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "reply not marked"))
+	}
 	if err := res.report.FirstIncomplete; err != nil {
 		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "turn incomplete"))
 	}
@@ -282,6 +285,8 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		switch {
 		case given == 0 && report.UnknownContext > 0:
 			res.why = "what the model saw is not known"
+		case given == 0 && report.Unmarked > 0:
+			res.why = "no reply is marked as sampled"
 		case given == 0 && report.Incomplete > 0:
 			res.why = "the record of its turns is not what was sampled"
 		case given == 0:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Kind is the closed set of failure causes. A Kind is itself an error, so
@@ -69,7 +71,7 @@ func (w Where) String() string {
 		b.WriteString(s)
 	}
 	if w.File != "" {
-		s := w.File
+		s := Printable(w.File)
 		if w.Line > 0 {
 			s += ":" + strconv.Itoa(w.Line)
 			if w.Column > 0 {
@@ -96,7 +98,7 @@ func (w Where) String() string {
 		}
 	}
 	if w.Field != "" {
-		part(w.Field)
+		part(Printable(w.Field))
 	}
 	return b.String()
 }
@@ -129,14 +131,15 @@ func (e *Error) WithFix(format string, args ...any) *Error {
 	return &c
 }
 
-// Error prints "where: message (fix)".
+// Error prints "where: message (fix)", control characters as escapes (see
+// Printable).
 func (e *Error) Error() string {
-	s := e.Msg
+	s := printableLines(e.Msg)
 	if w := e.Where.String(); w != "" {
 		s = w + ": " + s
 	}
 	if e.Fix != "" {
-		s += " (" + e.Fix + ")"
+		s += " (" + printableLines(e.Fix) + ")"
 	}
 	return s
 }
@@ -164,4 +167,47 @@ func zeroValue(typ, maker string) *Error {
 // nilRollout is the error of a rollout that is nil.
 func nilRollout() *Error {
 	return Errorf(KindInput, Where{}, "the rollout is nil").WithFix("leave it out")
+}
+
+// Printable is s with what a terminal would act on written as escapes: control
+// characters, those that turn the direction of text, and bytes that are not UTF-8.
+// Ids and file names of a dump are anybody's.
+func Printable(s string) string {
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for i, c := range s {
+		switch {
+		case c == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unprintable(c):
+			q := strconv.QuoteRuneToASCII(c)
+			b.WriteString(q[1 : len(q)-1])
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+func unprintable(c rune) bool {
+	return unicode.In(c, unicode.Cc, unicode.Zl, unicode.Zp) || c == utf8.RuneError ||
+		c == 0x061C || c >= 0x200E && c <= 0x200F || c >= 0x202A && c <= 0x202E || c >= 0x2066 && c <= 0x2069
+}
+
+// printableLines is Printable for a text of several lines.
+func printableLines(s string) string {
+	if !strings.ContainsFunc(s, func(c rune) bool { return c != '\n' && c != '\t' && unprintable(c) }) {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		cells := strings.Split(l, "\t")
+		for k := range cells {
+			cells[k] = Printable(cells[k])
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
 }

@@ -166,6 +166,7 @@ type encoded struct {
 	completions []completion
 	plan        []lineage.Turn
 	vacant      int     // incomplete turns without recorded ids
+	foreign     bool    // a turn was left out for ids that the vocabulary lacks
 	outside     []int32 // −1 for each token of the longest
 }
 
@@ -191,10 +192,26 @@ func (j *job) own() error {
 	return nil
 }
 
+// unmarked reports replies of which nothing tells who wrote them.
+func (j *job) unmarked() {
+	for i := range j.r.Messages {
+		m := &j.r.Messages[i]
+		if _, turn := j.owner[int32(i)]; turn || m.Role != rollout.RoleAssistant || m.Sampled != rollout.SampledUnknown {
+			continue
+		}
+		j.report.Unmarked++
+		if j.report.FirstUnmarked == nil {
+			j.report.FirstUnmarked = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: j.r.ID, Message: rollout.At(i)}, "the assistant's message is not marked as sampled and no turn names it, so it is context and not trained").
+				WithFix("set Message.Sampled (SampledByPolicy for the policy's own), or record turns")
+		}
+	}
+}
+
 func (j *job) run() ([]rollout.Sequence, error) {
 	if err := j.own(); err != nil {
 		return nil, err
 	}
+	j.unmarked()
 	j.pieces = j.Encoder.pieces(func(m int32) bool { _, ok := j.owner[m]; return ok })
 	defer j.release(j.pieces)
 	var err error
@@ -279,11 +296,15 @@ func (j *job) encodeTurns() error {
 		if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
 			return rollout.Errorf(rollout.KindInput, where, "turn has %d log probabilities for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("record one per output id, or none")
 		}
-		if err := checkIDs(t.Output, j.model.Tokenizer.Vocab().Size(), where, "output"); err != nil {
-			return err
-		}
-		if err := checkIDs(t.Prompt.Add, j.model.Tokenizer.Vocab().Size(), where, "prompt"); err != nil {
-			return err
+		if err := j.checkTurn(i, where); err != nil {
+			if j.allForeign() {
+				return err
+			}
+			j.foreign = true
+			j.plan[i] = lineage.Turn{}
+			j.vacant++
+			j.incomplete(where, err.Msg)
+			continue
 		}
 		if t.Context.Unknown && !captured {
 			j.leaveOut(i, where)
@@ -317,7 +338,9 @@ func (j *job) encodeTurns() error {
 		lt := lineage.Turn{Output: c.cols.ids, Logprobs: t.Logprobs, Stopped: c.stopped(j.model)}
 		switch {
 		case t.Prompt.Captured():
-			lt.Prompt = t.Prompt
+			if lt.Prompt = t.Prompt; j.foreign { // it may be stored against what was left out
+				lt.Prompt = rollout.PromptIDs{Add: j.captured(i)}
+			}
 			j.attributed[i] = rendered && recall.attribute(i, prompts.cols.columns())
 			if t.Message >= 0 && !j.attributed[i] {
 				j.report.Unattributed++
@@ -552,7 +575,32 @@ func (m *Model) unstopped(t *rollout.Turn) bool {
 	return !token
 }
 
-func checkIDs(ids []rollout.TokenID, size int, where rollout.Where, what string) error {
+// checkTurn refuses recorded ids of turn i that the vocabulary lacks.
+func (j *job) checkTurn(i int, where rollout.Where) *rollout.Error {
+	t, size := &j.turns[i], j.model.Tokenizer.Vocab().Size()
+	if err := checkIDs(t.Output, size, where, "output"); err != nil {
+		return err
+	}
+	prompt := t.Prompt.Add
+	if j.foreign && t.Prompt.Captured() {
+		prompt = j.captured(i)
+	}
+	return checkIDs(prompt, size, where, "prompt")
+}
+
+// allForeign reports whether every turn with recorded ids has one that the
+// vocabulary lacks: then this is not the tokenizer that the engine served. Else
+// single calls were recorded wrong.
+func (j *job) allForeign() bool {
+	for i := range j.turns {
+		if t := &j.turns[i]; (t.Output != nil || t.Prompt.Captured()) && t.Incomplete == "" && j.checkTurn(i, rollout.Where{}) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func checkIDs(ids []rollout.TokenID, size int, where rollout.Where, what string) *rollout.Error {
 	for k, id := range ids {
 		if id < 0 || int(id) >= size {
 			where.Token = rollout.At(k)

@@ -41,6 +41,11 @@ type Report struct {
 	// what was sampled (rollout.Turn.Incomplete). FirstIncomplete locates the first.
 	Incomplete      int   `json:"incomplete_turns"`
 	FirstIncomplete error `json:"-"`
+	// Unmarked counts messages of the assistant that are neither a turn's nor say who
+	// wrote them (rollout.SampledUnknown): they are context. FirstUnmarked locates the
+	// first.
+	Unmarked      int   `json:"unmarked_replies"`
+	FirstUnmarked error `json:"-"`
 	// Segments counts the tokens of merged rows by what they are.
 	Segments map[lineage.SegmentKind]int `json:"segment_tokens,omitempty"`
 }
@@ -61,6 +66,10 @@ func (r *Report) Add(o Report) {
 	r.UnknownContext += o.UnknownContext
 	if r.FirstUnknown == nil {
 		r.FirstUnknown = o.FirstUnknown
+	}
+	r.Unmarked += o.Unmarked
+	if r.FirstUnmarked == nil {
+		r.FirstUnmarked = o.FirstUnmarked
 	}
 	r.Incomplete += o.Incomplete
 	if r.FirstIncomplete == nil {

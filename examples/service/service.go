@@ -99,16 +99,11 @@ func (s *service) ask(r *http.Request, body []byte) (int, []byte, error) {
 
 // readCall makes a rollout of one call out of one exchange.
 func readCall(request, response []byte) (*rollout.Rollout, error) {
-	exchange := fmt.Appendf(nil, `{"request":%s,"response":%s}`, request, response)
-	in, err := traj.NewReader(bytes.NewReader(exchange), "the exchange", traj.Options{Format: "openai-wire", OnError: traj.Stop})
+	call, err := traj.ReadCall(request, response)
 	if err != nil {
 		return nil, err
 	}
-	call, err := in.Next()
-	if err != nil {
-		return nil, err
-	}
-	if t := call.Turns[0]; !t.Prompt.Captured() || t.Output == nil || t.Logprobs == nil {
+	if t := call.Turns[0]; t.Incomplete == "" && (!t.Prompt.Captured() || t.Output == nil || t.Logprobs == nil) {
 		return nil, errors.New("the engine's answer lacks prompt_token_ids, token_ids or logprobs: training needs what was sampled, so use an engine that knows return_token_ids, as vLLM does")
 	}
 	return call, nil

@@ -51,6 +51,7 @@ type summary struct {
 	Untrained     []skipLine     `json:"turns_with_unknown_context,omitempty"`
 	Unknown       int            `json:"unknown_context_turns"`
 	Incomplete    int            `json:"incomplete_turns"`
+	Unmarked      int            `json:"unmarked_replies"`
 	Joins         map[string]int `json:"joins,omitempty"`
 	Breaks        map[string]int `json:"breaks,omitempty"`
 	Segments      map[string]int `json:"tokens_by_segment,omitempty"`
@@ -119,7 +120,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	s.Faults = r.Faults
 	s.OutOf, s.OutOfAt = r.Reward.Excluded, skipLines(r.OutOfStatistics)
 	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
-	s.Incomplete = r.Encode.Incomplete
+	s.Incomplete, s.Unmarked = r.Encode.Incomplete, r.Encode.Unmarked
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
 	}
@@ -216,7 +217,7 @@ const maxUnread = 10
 func (s *summary) table(w io.Writer) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-22s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "  %-22s %s\n", name, rollout.Printable(fmt.Sprintf(format, args...)))
 	}
 	row("rollouts", "%s in %s groups", number(s.Rollouts), number(s.Groups))
 	if len(s.Formats) > 0 {
@@ -318,6 +319,9 @@ func (s *summary) table(w io.Writer) error {
 		}
 		if s.Incomplete > 0 {
 			why = append(why, number(s.Incomplete)+": the record is not what was sampled (ids, log probabilities and usage differ)")
+		}
+		if s.Unmarked > 0 {
+			why = append(why, number(s.Unmarked)+": nothing says who wrote the reply")
 		}
 		row("turns left untrained", "%s; first of each rollout", strings.Join(why, "; "))
 		list(s.Untrained, len(s.Untrained), 3) // they say the same

@@ -16,7 +16,10 @@
 // recorded about success. What a format cannot tell stays unknown: nothing is
 // guessed. Remarks a user should know are [rollout.Note] values.
 //
-// To add a format, write one file with a match and a read function, add one line
+// A format of your own is an [Importer]; [ReadCall] reads one exchange in memory,
+// [ReadAll] a stream, with nothing to close.
+//
+// To add a format here, write one file with a match and a read function, add one line
 // to the table in table.go and one fixture to formats_test.go; docs/formats.md
 // has the recipe.
 package traj

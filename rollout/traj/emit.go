@@ -103,6 +103,11 @@ func (j *job) emit(r *rollout.Rollout) error {
 		}
 		rd.seen[d] = here
 	}
+	if here.Format != "native" && !j.joined && !j.imp.own {
+		if err := j.unread(r); err != nil {
+			return err
+		}
+	}
 	rd.identify(r, j.file.Rel, here)
 	if err := rd.join(r); err != nil {
 		return err

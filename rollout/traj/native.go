@@ -1,6 +1,9 @@
 package traj
 
 import (
+	"encoding/json"
+	"fmt"
+
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -17,10 +20,99 @@ func isNative(v value, _ *job) bool {
 	return false
 }
 
+// nativeKeys are those of a record of the native format.
+var nativeKeys = []string{"id", "group", "index", "instance", "messages", "tools", "turns", "outcome", "status", "exit_status", "failure", "steps", "temperature", "template_kwargs", "metadata", "notes", "origin"}
+
+// isNativeChat knows a native record without version and turns, which both may be
+// absent, where other formats do not: by a key that only the native format has, or by
+// a status beside nothing else. Read as a chat it would lose what they say: which
+// replies were sampled, how the run ended, whether it solved the task.
+func isNativeChat(v value, _ *job) bool {
+	if v.Get("messages").Kind() != jsonscan.Array {
+		return false
+	}
+	for _, m := range v.Get("messages").Items() {
+		if isSampledMark(m.Get("sampled")) {
+			return true
+		}
+	}
+	if isOutcome(v.Get("outcome")) || v.Path("failure", "reason").Kind() == jsonscan.String {
+		return true
+	}
+	for _, s := range v.Get("steps").Items() {
+		return s.Get("step").Kind() == jsonscan.Number && v.Get("reward").IsNull() && v.Get("resolved").IsNull()
+	}
+	if _, ok := statusWord(v.Get("status")); !ok {
+		return false
+	}
+	for key := range v.Members() {
+		if !contains(nativeKeys, key) {
+			return false
+		}
+	}
+	return true
+}
+
+func isSampledMark(v value) bool {
+	var s rollout.Sampled
+	word, ok := v.Text()
+	return ok && s.UnmarshalText([]byte(word)) == nil
+}
+
+// isOutcome knows an object with no other keys than those of an outcome.
+func isOutcome(v value) bool {
+	for key := range v.Members() {
+		if !contains([]string{"resolved", "reward", "verdict", "reason", "submission"}, key) {
+			return false
+		}
+	}
+	return v.Len() > 0 && v.Kind() == jsonscan.Object
+}
+
+func statusWord(v value) (s rollout.Status, ok bool) {
+	word, ok := v.Text()
+	return s, ok && s.UnmarshalText([]byte(word)) == nil && s != rollout.StatusUnknown
+}
+
+// unread refuses a record of another format that says something of the native format
+// which its importer did not read: who wrote a reply, that the run did not end by
+// itself, or its outcome. Trained without that it would be another rollout.
+func (j *job) unread(r *rollout.Rollout) error {
+	v := j.current
+	if v.Kind() != jsonscan.Object {
+		return nil
+	}
+	where, key, says := j.where, "", ""
+	for i := range r.Messages {
+		raw, there := r.Messages[i].Extra["sampled"]
+		if !there {
+			continue
+		}
+		var word string
+		var mark rollout.Sampled
+		if json.Unmarshal(raw, &word) == nil && mark.UnmarshalText([]byte(word)) == nil && mark != r.Messages[i].Sampled {
+			where.Message, key, says = rollout.At(i), "sampled", word
+		}
+	}
+	o := r.Outcome
+	if isOutcome(v.Get("outcome")) && o.Resolved == nil && o.Reward == nil && o.Verdict == rollout.VerdictUnknown && o.Submission == nil {
+		key, says = "outcome", fmt.Sprintf("%.80s", v.Get("outcome").Raw())
+	}
+	if s, ok := statusWord(v.Get("status")); ok && s != rollout.StatusCompleted && r.Failure == nil &&
+		(r.Status == rollout.StatusUnknown || r.Status == rollout.StatusCompleted) {
+		key, says = "status", s.String()
+	}
+	if key == "" {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindFormat, where, "the record says %s: %s, as the native format does, and was read as %s, which has no such key", key, says, j.imp.name).
+		WithFix("write turnpack_version: 1 into native records, or take the key out")
+}
+
 // readNative hands a line to the native reader. A rollout that was imported
 // before keeps the origin of that time.
 func readNative(j *job, v value) error {
-	if !isNative(v, j) && v.Get("messages").Kind() == jsonscan.Absent && v.Get("turns").Kind() == jsonscan.Absent {
+	if !isNative(v, j) && !isNativeChat(v, j) && v.Get("messages").Kind() == jsonscan.Absent && v.Get("turns").Kind() == jsonscan.Absent {
 		return j.want(v.Get("messages"), 0, "/messages", "a list")
 	}
 	r, err := rollout.ParseJSON(v.Raw(), rollout.ReaderOptions{File: j.file.Name, Limits: rollout.Limits{

@@ -92,6 +92,8 @@ func (j *job) record(doc value) error {
 		j.fold = j.imp.fold(j)
 		return j.fold.add(doc)
 	}
+	j.current = doc
+	defer func() { j.current = value{} }()
 	return j.imp.read(j, doc)
 }
 

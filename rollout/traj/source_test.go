@@ -518,3 +518,70 @@ func TestBigListIsStreamed(t *testing.T) {
 	require.Equal(t, rows, n)
 	require.Less(t, top, uint64(64<<20), "%d MB were read", rows*len(row)>>20)
 }
+
+// A file whose checksum fails gives no record at all: what stands before the
+// checksum is not what was written.
+func TestDamagedStreamsGiveNothing(t *testing.T) {
+	text := strings.Repeat(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"aaaaaaaaaaaaaaaaaaaaaaaaa"}]}`+"\n", 2000)
+	pack := map[string]func() []byte{
+		"x.jsonl.gz": func() []byte {
+			var b bytes.Buffer
+			z, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
+			require.NoError(t, err)
+			_, err = z.Write([]byte(text))
+			require.NoError(t, err)
+			require.NoError(t, z.Close())
+			return b.Bytes()
+		},
+		"x.jsonl.zst": func() []byte {
+			z, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(true))
+			require.NoError(t, err)
+			raw := z.EncodeAll([]byte(text), nil)
+			return raw
+		},
+		"x.zip": func() []byte {
+			var b bytes.Buffer
+			z := zip.NewWriter(&b)
+			f, err := z.CreateHeader(&zip.FileHeader{Name: "a.jsonl", Method: zip.Store})
+			require.NoError(t, err)
+			_, err = f.Write([]byte(text))
+			require.NoError(t, err)
+			require.NoError(t, z.Close())
+			return b.Bytes()
+		},
+	}
+	for name, raw := range pack {
+		whole := raw()
+		file := filepath.Join(t.TempDir(), name)
+		read := func(b []byte) ([]*rollout.Rollout, *traj.Report) {
+			require.NoError(t, os.WriteFile(file, b, 0o644))
+			r, err := traj.Open([]string{file}, traj.Options{})
+			require.NoError(t, err)
+			defer r.Close()
+			var out []*rollout.Rollout
+			for x, err := range r.All() {
+				if err == nil {
+					out = append(out, x)
+				}
+			}
+			return out, r.Report()
+		}
+		out, report := read(whole)
+		require.Len(t, out, 2000, name)
+		require.Zero(t, report.Skipped, name)
+		bad := slices.Clone(whole)
+		switch name {
+		case "x.jsonl.zst":
+			bad[len(bad)-1] ^= 1 // of the checksum
+		case "x.jsonl.gz":
+			bad[len(bad)-8] ^= 1
+		default:
+			at := bytes.Index(bad, []byte("aaaa"))
+			bad[at] = 'b' // another text
+		}
+		out, report = read(bad)
+		require.Empty(t, out, name)
+		require.Equal(t, 1, report.Skipped, name)
+		require.ErrorContains(t, report.Errors[0], "nothing of it was read", name)
+	}
+}

@@ -1,6 +1,10 @@
 package traj
 
-import "github.com/turnpack/turnpack/internal/jsonscan"
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+)
 
 type value = jsonscan.Value
 
@@ -8,6 +12,7 @@ type value = jsonscan.Value
 // functions and one entry in table.
 type importer struct {
 	name string
+	own  bool // the user's
 	// match reports whether a value is of this format. It looks at a few keys only,
 	// and must be true for every value of the format, not just the first.
 	match func(v value, j *job) bool
@@ -49,6 +54,7 @@ func table() []importer {
 		{name: "inspect-ai", match: isInspect, read: readInspect},
 		{name: "inspect-ai", match: isInspectSample, read: readInspectSample},
 		{name: "prompt-completion", match: isPromptCompletion, read: readPromptCompletion},
+		{name: "native", match: isNativeChat, read: readNative},
 		{name: "openai-chat", match: isChat, read: readChat},
 	}
 }
@@ -57,7 +63,7 @@ func table() []importer {
 func Formats() []string {
 	var out []string
 	for _, imp := range table() {
-		if len(out) == 0 || out[len(out)-1] != imp.name {
+		if !slices.Contains(out, imp.name) {
 			out = append(out, imp.name)
 		}
 	}
@@ -67,7 +73,7 @@ func Formats() []string {
 // find picks the importer of a value: by content or, when the caller chose a
 // format, that one.
 func (r *Reader) find(v value, j *job) *importer {
-	all := table()
+	all := append(r.importers(), table()...)
 	chosen := r.opt.Format
 	if chosen == "auto" {
 		chosen = ""

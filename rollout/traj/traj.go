@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -63,6 +64,9 @@ type Options struct {
 	// before the others. {policy} in it stands for the policy that a tau2-bench file
 	// holds. Recorded calls and native rollouts keep what they have.
 	System string
+	// Importers read formats of your own. Each is asked before the built-in ones, in
+	// order, and Format may name it.
+	Importers []Importer
 	// Stdin is what the path "-" reads; nil means os.Stdin.
 	Stdin io.Reader
 
@@ -75,8 +79,19 @@ var groupKeys = []string{"", "instance", "file", "prompt", "none"}
 // Validate reports every option that is out of range.
 func (o Options) Validate() error {
 	var errs []error
-	if o.Format != "" && o.Format != "auto" && !slices.Contains(Formats(), o.Format) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Format"}, "no format %q, expected one of %s", o.Format, strings.Join(Formats(), ", ")))
+	known := Formats()
+	for i, x := range o.Importers {
+		at := rollout.Where{Field: "Options.Importers/" + strconv.Itoa(i)}
+		switch {
+		case x.Name == "" || x.Match == nil || x.Read == nil:
+			errs = append(errs, rollout.Errorf(rollout.KindInput, at, "an importer needs Name, Match and Read"))
+		case x.Name == "auto" || slices.Contains(known, x.Name):
+			errs = append(errs, rollout.Errorf(rollout.KindInput, at, "the name %q is taken", x.Name))
+		}
+		known = append(known, x.Name)
+	}
+	if o.Format != "" && o.Format != "auto" && !slices.Contains(known, o.Format) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Format"}, "no format %q, expected one of %s", o.Format, strings.Join(known, ", ")))
 	}
 	if o.OnError > Stop {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "value %d is neither Skip nor Stop", o.OnError))
@@ -284,21 +299,22 @@ func (r *Reader) file(f *source.File) error {
 
 // job reads one file.
 type job struct {
-	r      *Reader
-	file   *source.File
-	where  rollout.Where // of the value being read
-	doc    jsonscan.Doc
-	imp    *importer // of the values so far
-	fold   folder    // open when the whole file is one rollout
-	count  int       // rollouts emitted
-	lined  bool
-	inList bool
-	listed bool   // the file holds several events
-	key    string // of the record in a table of records
-	notes  []rollout.Note
-	task   [16]byte     // of the next rollout emitted, where a data set numbers its tasks; else zero
-	joined bool         // it emits a run of joined calls
-	log    inspectFacts // of the evaluation log whose samples follow
+	r       *Reader
+	file    *source.File
+	where   rollout.Where // of the value being read
+	doc     jsonscan.Doc
+	imp     *importer // of the values so far
+	current value     // the record being read, of one that is a rollout by itself
+	fold    folder    // open when the whole file is one rollout
+	count   int       // rollouts emitted
+	lined   bool
+	inList  bool
+	listed  bool   // the file holds several events
+	key     string // of the record in a table of records
+	notes   []rollout.Note
+	task    [16]byte     // of the next rollout emitted, where a data set numbers its tasks; else zero
+	joined  bool         // it emits a run of joined calls
+	log     inspectFacts // of the evaluation log whose samples follow
 	// Values of no known format before the first record, of a file that was not
 	// named.
 	strange []*rollout.Error

@@ -97,7 +97,7 @@ func (d *differ) files(ctx context.Context, a, b string) (err error) {
 	}{{a, orderA, waitA}, {b, orderB, waitB}} {
 		for _, id := range side.order {
 			if _, left := side.wait[id]; left {
-				fmt.Fprintf(d.out, "%s: only in %s\n", id, side.name)
+				fmt.Fprintf(d.out, "%s: only in %s\n", rollout.Printable(id), rollout.Printable(side.name))
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func (d *differ) rows(a, b *rollout.Sample) {
 		return
 	}
 	d.differ++
-	fmt.Fprintf(d.out, "%s:\n  %s\n", a.ID, strings.Join(said, "\n  "))
+	fmt.Fprintf(d.out, "%s:\n  %s\n", rollout.Printable(a.ID), strings.Join(said, "\n  "))
 }
 
 // trace compares where the tokens are from. Rows of a file without a trace have

@@ -125,6 +125,40 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 	}{inner, bound}, nil
 }
 
+// sound reads a compressed file to its end before anything of it is used, and
+// leaves it at its start. A checksum is told last, after the records.
+func (w *Walker) sound(file *os.File, open func() (io.ReadCloser, error)) error {
+	var head [4]byte
+	n, _ := file.ReadAt(head[:], 0)
+	if !bytes.HasPrefix(head[:n], magicGzip) && !bytes.HasPrefix(head[:n], magicZstd) {
+		return nil
+	}
+	if err := damage(open); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return ioError(file.Name(), err)
+	}
+	return nil
+}
+
+// damage reads a compressed stream and returns the error of one whose bytes are not
+// those that were compressed. One that ends too early is none: what is there is what
+// was written, and reading it says the same.
+func damage(open func() (io.ReadCloser, error)) error {
+	r, err := open()
+	if err != nil {
+		return nil // as it will be when it is read
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, r)
+	e, ok := errors.AsType[*rollout.Error](err)
+	if !ok || e.Kind != rollout.KindFormat || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return e.WithFix("fetch or write the file again; nothing of it was read")
+}
+
 type counter struct {
 	r io.Reader
 	n int64
@@ -252,6 +286,14 @@ func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, *archiveSize, 
 }
 
 func (w *Walker) member(name string, m *zip.File, size *archiveSize) (io.ReadCloser, error) {
+	once := *size // which is not counted twice
+	if err := damage(func() (io.ReadCloser, error) { return w.unpack(name, m, &once) }); err != nil {
+		return nil, err
+	}
+	return w.unpack(name, m, size)
+}
+
+func (w *Walker) unpack(name string, m *zip.File, size *archiveSize) (io.ReadCloser, error) {
 	r, err := m.Open()
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "the member cannot be read: %w", err)

@@ -1,0 +1,27 @@
+package rollout_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// What a dump calls its files and rollouts never acts on a terminal.
+func TestErrorsAreInert(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain é 名":      "plain é 名",
+		"a\x1b[2Jb":      `a\x1b[2Jb`,
+		"a\nb\tc":        `a\nb\tc`,
+		"a\u009bm":       `a\u009bm`,
+		"a\u202eb\u2066": `a\u202eb\u2066`,
+		"a\u2028b\x7f":   `a\u2028b\x7f`,
+		"a\xffb":         `a\xffb`,
+		"a\uFFFDb":       `a\ufffdb`,
+	} {
+		require.Equal(t, want, rollout.Printable(in))
+	}
+	err := rollout.Errorf(rollout.KindInput, rollout.Where{File: "x\x1b[31m\nforged: ok", Rollout: "r\x1b]0;t\a", Field: "/\r"}, "found %s\nsecond", "\x1b[1m").WithFix("see %s", "\u202e")
+	require.Equal(t, `x\x1b[31m\nforged: ok, rollout "r\x1b]0;t\a", /\r: found \x1b[1m`+"\nsecond (see "+`\u202e)`, err.Error())
+}

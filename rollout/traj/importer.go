@@ -1,0 +1,106 @@
+package traj
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Importer reads a format of the user's own, one JSON object a record, wherever
+// built-in formats are read: in lines, lists, folders, archives and compressed files,
+// with joined rewards, groups, notes and ids as they have them.
+type Importer struct {
+	// Name is the Origin.Format of its rollouts and what Options.Format chooses.
+	Name string
+	// Match reports whether a record is of the format. It must hold for every record
+	// of it and for none of others.
+	Match func(record json.RawMessage) bool
+	// Read makes the rollouts of a record; none is none. Their Origin is filled in, an
+	// Index of 0 counts as not recorded, and an id that is empty or taken is replaced.
+	// An error leaves the record out, located and listed. The bytes are valid during
+	// the call only.
+	Read func(record json.RawMessage) ([]*rollout.Rollout, error)
+}
+
+// importers are the user's.
+func (r *Reader) importers() []importer {
+	out := make([]importer, len(r.opt.Importers))
+	for i, x := range r.opt.Importers {
+		out[i] = importer{
+			name: x.Name, own: true,
+			match: func(v value, _ *job) bool { return x.Match(v.Raw()) },
+			read: func(j *job, v value) error {
+				made, err := x.Read(v.Raw())
+				if err != nil {
+					return j.foreignError(err)
+				}
+				for _, r := range made {
+					if r == nil {
+						return j.fail(0, "", "the importer %s gave a rollout that is nil", x.Name)
+					}
+					if r.Index == 0 {
+						r.Index = noIndex
+					}
+					if err := j.emit(r); err != nil {
+						if err = j.failed(err); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			},
+		}
+	}
+	return out
+}
+
+// foreignError is an error of a user's function, with the place of the record.
+func (j *job) foreignError(err error) error {
+	if _, ok := errors.AsType[*rollout.Error](err); ok {
+		return err
+	}
+	return rollout.Errorf(rollout.KindInput, j.where, "%w", err)
+}
+
+// ReadCall reads one recorded model call: the request and the response as their
+// JSON bodies, of the chat, Responses or Messages API. The rollout has the request as
+// messages and one turn with the sampled reply, ids and log probabilities where the
+// engine gave them; JoinCalls makes a run of several. A streamed response must be put
+// together first. A call of several choices is an error: each is a rollout of its own.
+func ReadCall(request, response []byte) (*rollout.Rollout, error) {
+	for name, body := range map[string][]byte{"request": request, "response": response} {
+		if !json.Valid(body) {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: name}, "the %s is not one JSON value", name).WithFix("give the whole body; put a stream together first")
+		}
+	}
+	out, _, err := ReadAll(bytes.NewReader(fmt.Appendf(nil, "{\"request\":%s,\"response\":%s}", request, response)), "call.json", Options{OnError: Stop})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(out) != 1:
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the response holds %d choices, expected one", len(out)).WithFix("ask for one choice, or use ReadAll")
+	}
+	return out[0], nil
+}
+
+// ReadAll reads a stream to its end, as NewReader does, and closes everything: for
+// what is in memory anyway. With Skip the failures are in the Report; with Stop the
+// first is returned beside the rollouts before it.
+func ReadAll(in io.Reader, name string, opt Options) ([]*rollout.Rollout, *Report, error) {
+	r, err := NewReader(in, name, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []*rollout.Rollout
+	for x, err := range r.All() {
+		if err != nil {
+			return out, r.Report(), err
+		}
+		out = append(out, x)
+	}
+	return out, r.Report(), nil
+}

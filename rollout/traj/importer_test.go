@@ -1,0 +1,188 @@
+package traj_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+// qa reads records of a question and an answer.
+var qa = traj.Importer{
+	Name:  "qa",
+	Match: func(b json.RawMessage) bool { return bytes.Contains(b, []byte(`"question"`)) },
+	Read: func(b json.RawMessage) ([]*rollout.Rollout, error) {
+		var x struct {
+			ID, Task, Question string
+			Answers            []string
+		}
+		if err := json.Unmarshal(b, &x); err != nil {
+			return nil, err
+		}
+		if len(x.Answers) == 0 {
+			return nil, errors.New("nobody answered")
+		}
+		var out []*rollout.Rollout
+		for k, a := range x.Answers {
+			out = append(out, &rollout.Rollout{ID: fmt.Sprint(x.ID, "/", k), Instance: x.Task, Messages: []rollout.Message{
+				{Role: rollout.RoleUser, Content: x.Question},
+				{Role: rollout.RoleAssistant, Content: a, Sampled: rollout.SampledByPolicy},
+			}})
+		}
+		return out, nil
+	},
+}
+
+// A format of the user's own has what built-in ones have: archives, lists, places of
+// failures, groups, rewards, ids.
+func TestImportersOfUsers(t *testing.T) {
+	const good, bad = `{"ID":"a","Task":"t","question":"q","Answers":["x","y"]}`, `{"ID":"b","question":"q"}`
+	dir := t.TempDir()
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	_, err := w.Write([]byte(good + "\n" + bad + "\n" + chat("c") + "\n"))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	write(t, dir, "a.jsonl.gz", z.Bytes())
+	var b bytes.Buffer
+	zw := zip.NewWriter(&b)
+	f, err := zw.Create("m.json")
+	require.NoError(t, err)
+	_, err = f.Write([]byte("[" + good + "]"))
+	require.NoError(t, err)
+	require.NoError(t, zw.Close())
+	write(t, dir, "b.zip", b.Bytes())
+	rewards, err := traj.LoadRewards([]string{write(t, t.TempDir(), "r.jsonl", []byte(`{"id":"a/0","reward":1}`+"\n"))})
+	require.NoError(t, err)
+	r, err := traj.Open([]string{dir}, traj.Options{Importers: []traj.Importer{qa}, Rewards: []*traj.Rewards{rewards}})
+	require.NoError(t, err)
+	defer r.Close()
+	var ids []string
+	for x, err := range r.All() {
+		require.NoError(t, err)
+		require.NoError(t, x.Validate())
+		ids = append(ids, fmt.Sprint(x.Origin.Format, " ", x.Group, " ", x.Index))
+		if x.ID == "a/0" {
+			require.Equal(t, 1.0, *x.Outcome.Reward)
+		}
+	}
+	require.Equal(t, []string{"qa t 0", "qa t 1", "openai-chat c 0", "qa t 2", "qa t 3"}, ids)
+	report := r.Report()
+	require.Equal(t, map[string]int{"qa": 4, "openai-chat": 1}, report.Formats)
+	require.Equal(t, 1, report.Skipped)
+	require.ErrorContains(t, report.Errors[0], filepath.Join(dir, "a.jsonl.gz")+":2: nobody answered")
+
+	out, _, err := traj.ReadAll(strings.NewReader(good), "x.json", traj.Options{Format: "qa", Importers: []traj.Importer{qa}, OnError: traj.Stop})
+	require.NoError(t, err)
+	require.Len(t, out, 2)
+	for _, x := range []traj.Importer{{}, {Name: "native", Match: qa.Match, Read: qa.Read}} {
+		require.ErrorContains(t, traj.Options{Importers: []traj.Importer{x}}.Validate(), "Options.Importers/0")
+	}
+}
+
+func ExampleImporter() {
+	own := traj.Importer{
+		Name:  "qa",
+		Match: func(b json.RawMessage) bool { return bytes.Contains(b, []byte(`"question"`)) },
+		Read: func(b json.RawMessage) ([]*rollout.Rollout, error) {
+			var x struct{ Question, Answer string }
+			if err := json.Unmarshal(b, &x); err != nil {
+				return nil, err
+			}
+			return []*rollout.Rollout{{Messages: []rollout.Message{
+				{Role: rollout.RoleUser, Content: x.Question},
+				{Role: rollout.RoleAssistant, Content: x.Answer, Sampled: rollout.SampledByPolicy},
+			}}}, nil
+		},
+	}
+	in := strings.NewReader(`{"question": "2+2?", "answer": "4"}`)
+	out, _, err := traj.ReadAll(in, "answers.jsonl", traj.Options{Importers: []traj.Importer{own}, OnError: traj.Stop})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(out[0].Origin.Format, out[0].Messages[1].Content)
+	// Output: qa 4
+}
+
+// One call is one call of a function, which leaves nothing running.
+func TestReadCall(t *testing.T) {
+	request := []byte(`{"messages":[{"role":"user","content":"q"}],"temperature":0.5}`)
+	before := runtime.NumGoroutine()
+	for range 100 {
+		r, err := traj.ReadCall(request, []byte(`{"id":"r","prompt_token_ids":[1],"choices":[{"message":{"role":"assistant","content":"a"},"token_ids":[2]}]}`))
+		require.NoError(t, err)
+		require.Equal(t, "r user assistant", r.ID+" "+roles(r))
+		require.Equal(t, []rollout.TokenID{2}, r.Turns[0].Output)
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+1)
+	r, err := traj.ReadCall(request, []byte(`{"id":"m","role":"assistant","content":[{"type":"text","text":"a"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, "anthropic-messages", r.Origin.Format)
+	r, err = traj.ReadCall([]byte(`{"input":"q"}`), []byte(`{"id":"x","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`))
+	require.NoError(t, err)
+	require.Equal(t, "a", r.Messages[1].Content)
+	for response, want := range map[string]string{
+		`{"choices":[{"message":{"role":"assistant","content":"a"}},{"message":{"role":"assistant","content":"b"}}]}`: "2 choices",
+		"data: {}\n\n":                          "put a stream together first",
+		`{"id":"x"}, "x": {}`:                   "not one JSON value",
+		`{"error":{"message":"no such model"}}`: "no such model",
+	} {
+		_, err := traj.ReadCall(request, []byte(response))
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// A record of the documented native format is native without version and turns, too.
+// A record of another format that says what only the native format reads is refused.
+func TestOneRuleForNative(t *testing.T) {
+	const q, a = `{"role":"user","content":"q"}`, `{"role":"assistant","content":"a"}`
+	const shown = `{"role":"assistant","content":"a","sampled":"demonstration"}`
+	for text, check := range map[string]func(r *rollout.Rollout){
+		`{"id":"x","messages":[` + q + `,` + shown + `,` + q + `,{"role":"assistant","content":"b","sampled":"sampled"}],"model":"m"}`: func(r *rollout.Rollout) {
+			require.Equal(t, rollout.SampledDemonstration, r.Messages[1].Sampled)
+			require.Equal(t, rollout.SampledByPolicy, r.Messages[3].Sampled)
+		},
+		`{"id":"x","messages":[` + q + `,` + a + `],"status":"aborted"}`: func(r *rollout.Rollout) { require.Equal(t, rollout.StatusAborted, r.Status) },
+		`{"id":"x","messages":[` + q + `,` + a + `],"outcome":{"resolved":false,"verdict":"infra_error"}}`: func(r *rollout.Rollout) {
+			require.Equal(t, rollout.VerdictInfraError, r.Outcome.Verdict)
+		},
+		`{"id":"x","messages":[` + q + `,` + a + `],"failure":{"reason":"sandbox"},"model":"m"}`: func(r *rollout.Rollout) { require.Equal(t, "sandbox", r.Failure.Reason) },
+		`{"id":"x","messages":[` + q + `,` + a + `],"steps":[{"step":0,"score":1}]}`:             func(r *rollout.Rollout) { require.Len(t, r.Steps, 1) },
+	} {
+		r := one(t, "x.jsonl", text)
+		require.Equal(t, "native", r.Origin.Format, text)
+		check(r)
+		direct, err := rollout.NewReader(strings.NewReader(text), rollout.ReaderOptions{}).Next()
+		require.NoError(t, err)
+		check(direct)
+	}
+	for _, text := range []string{
+		`{"messages":[` + q + `,` + a + `]}`,
+		`{"messages":[` + q + `,` + a + `],"status":"completed","model":"m"}`,
+		`{"messages":[` + q + `,` + a + `],"outcome":"good","status":"ok","resolved":true}`,
+	} {
+		require.Equal(t, "openai-chat", one(t, "x.jsonl", text).Origin.Format, text)
+	}
+	for text, want := range map[string]string{
+		`{"messages":[` + q + `,` + a + `],"status":"aborted","model":"m"}`:                                                     "says status: aborted",
+		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},"status":"failed"}`:                 "says status: failed",
+		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},"outcome":{"resolved":false}}`:      "says outcome:",
+		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + shown + `}]}}`:                               "says sampled: demonstration",
+		`{"schema_version":"ATIF-v1.5","agent":{},"steps":[{"step_id":1,"source":"agent","message":"a"}],"status":"truncated"}`: "says status: truncated",
+	} {
+		_, _, err := read(t, "x.jsonl", text, stop)
+		require.ErrorContains(t, err, want, text)
+	}
+}
