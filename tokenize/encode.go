@@ -192,21 +192,6 @@ func (j *job) own() error {
 	return nil
 }
 
-// unmarked reports replies of which nothing tells who wrote them.
-func (j *job) unmarked() {
-	for i := range j.r.Messages {
-		m := &j.r.Messages[i]
-		if _, turn := j.owner[int32(i)]; turn || m.Role != rollout.RoleAssistant || m.Sampled != rollout.SampledUnknown {
-			continue
-		}
-		j.report.Unmarked++
-		if j.report.FirstUnmarked == nil {
-			j.report.FirstUnmarked = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: j.r.ID, Message: rollout.At(i)}, "the assistant's message is not marked as sampled and no turn names it, so it is context and not trained").
-				WithFix("set Message.Sampled (SampledByPolicy for the policy's own), or record turns")
-		}
-	}
-}
-
 func (j *job) run() ([]rollout.Sequence, error) {
 	if err := j.own(); err != nil {
 		return nil, err
@@ -375,46 +360,6 @@ func (j *job) encodeTurns() error {
 	return nil
 }
 
-// leaveOut makes turn i an empty one.
-func (j *job) leaveOut(i int, where rollout.Where) {
-	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
-	j.unknownContext(where)
-}
-
-// setAside keeps turn i out of training. Its recorded ids stand where the prompts
-// of later turns are stored against them; what later prompts say of its message is
-// rendered from the text.
-func (j *job) setAside(i int, where rollout.Where, why string) {
-	t, c := &j.turns[i], &j.completions[i].cols
-	for _, id := range t.Output {
-		c.add(id, int32(t.Message), 0)
-	}
-	if len(t.Output) == 0 {
-		j.vacant++
-	}
-	j.plan[i] = lineage.Turn{Prompt: t.Prompt, Output: t.Output, Excluded: true}
-	j.incomplete(where, why)
-}
-
-// incomplete reports a turn that is not trained, since its record is not what was
-// sampled.
-func (j *job) incomplete(where rollout.Where, why string) {
-	j.report.Incomplete++
-	if j.report.FirstIncomplete == nil {
-		j.report.FirstIncomplete = located(rollout.Errorf(rollout.KindInput, where, "the record of the turn is not what was sampled, so it is not trained: %s", why), j.r.ID)
-	}
-}
-
-// unknownContext reports a turn that is not trained, since nothing tells in which
-// context its tokens stand.
-func (j *job) unknownContext(where rollout.Where) {
-	j.report.UnknownContext++
-	if j.report.FirstUnknown == nil {
-		j.report.FirstUnknown = located(rollout.Errorf(rollout.KindInput, where, "the record shows that the model did not see the plain history here, but not what it saw, so the turn is not trained").
-			WithFix("give the turn's context, or its captured prompt ids"), j.r.ID)
-	}
-}
-
 // renderedBase reports whether turn i-1's full ids begin with its rendered
 // prompt, so that turn i can be stored against it.
 func (j *job) renderedBase(i int) bool {
@@ -573,42 +518,6 @@ func (m *Model) unstopped(t *rollout.Turn) bool {
 	}
 	_, token := m.reply.stops[t.StopString]
 	return !token
-}
-
-// checkTurn refuses recorded ids of turn i that the vocabulary lacks.
-func (j *job) checkTurn(i int, where rollout.Where) *rollout.Error {
-	t, size := &j.turns[i], j.model.Tokenizer.Vocab().Size()
-	if err := checkIDs(t.Output, size, where, "output"); err != nil {
-		return err
-	}
-	prompt := t.Prompt.Add
-	if j.foreign && t.Prompt.Captured() {
-		prompt = j.captured(i)
-	}
-	return checkIDs(prompt, size, where, "prompt")
-}
-
-// allForeign reports whether every turn with recorded ids has one that the
-// vocabulary lacks: then this is not the tokenizer that the engine served. Else
-// single calls were recorded wrong.
-func (j *job) allForeign() bool {
-	for i := range j.turns {
-		if t := &j.turns[i]; (t.Output != nil || t.Prompt.Captured()) && t.Incomplete == "" && j.checkTurn(i, rollout.Where{}) == nil {
-			return false
-		}
-	}
-	return true
-}
-
-func checkIDs(ids []rollout.TokenID, size int, where rollout.Where, what string) *rollout.Error {
-	for k, id := range ids {
-		if id < 0 || int(id) >= size {
-			where.Token = rollout.At(k)
-			return rollout.Errorf(rollout.KindInput, where, "%s id %d is outside the vocabulary of %d", what, id, size).
-				WithFix("use the tokenizer the engine served")
-		}
-	}
-	return nil
 }
 
 // mark flags the columns of a completion as sampled, and its stop token.
