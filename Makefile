@@ -2,6 +2,7 @@
 SHELL := /bin/sh
 GO ?= go
 BIN := bin/turnpack
+PLUMB := bin/plumb
 TURNPACK := ./examples/turnpack
 # Only tokenize/hf links the static library; the tag keeps it out of every other build.
 LIBDIR = $$(sh internal/libtokenizers/build.sh)
@@ -14,14 +15,16 @@ FUZZTIME ?= 2000x
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
 
-build: ## build the command without cgo into bin/
+build: ## build the command and plumb without cgo into bin/
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) $(TURNPACK)
+	@CGO_ENABLED=0 $(GO) build -trimpath -o $(PLUMB) ./internal/plumb
 
 lib: ## build or download libtokenizers.a into the user cache directory
 	@sh internal/libtokenizers/build.sh
 
-build-hf: lib ## build the command with the Hugging Face engine into bin/turnpack-hf
+build-hf: lib ## build both with the Hugging Face engine into bin/turnpack-hf and bin/plumb-hf
 	@$(HF) $(GO) build -tags turnpack_hf -o $(BIN)-hf $(TURNPACK)
+	@$(HF) $(GO) build -tags turnpack_hf -o $(PLUMB)-hf ./internal/plumb
 
 demo: build ## the main job on the embedded tokenizer and sample dump
 	@$(BIN) demo

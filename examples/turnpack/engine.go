@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -17,7 +17,7 @@ func engines() map[string]func(name string, tokenizerJSON []byte) (tokenize.Toke
 	return m
 }
 
-// loadModel reads a model folder, with a template as tokens.Load takes it and the
+// loadModel reads a model folder, with a template as modelfolder.Load takes it and the
 // named engine.
 func loadModel(dir, template, engine string) (*tokenize.Model, error) {
 	all := engines()
@@ -31,5 +31,5 @@ func loadModel(dir, template, engine string) (*tokenize.Model, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--engine"}, "engine %q is not part of this build, which has %s", engine, strings.Join(names, ", ")).
 			WithFix("build with 'make build-hf' for the Hugging Face engine")
 	}
-	return tokens.Load(dir, template, load)
+	return modelfolder.Load(dir, template, load)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
-	"github.com/turnpack/turnpack/examples/turnpack/plumb"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
+	"github.com/turnpack/turnpack/internal/plumb/verbs"
 )
 
 // Exit codes of every command, beside cli.Interrupted.
@@ -63,7 +63,7 @@ func filters() map[string]func(ctx context.Context, args []string, in io.Reader,
 	return map[string]func(context.Context, []string, io.Reader, io.Writer, io.Writer) int{
 		"audit": auditMain,
 		"diff":  diffMain,
-		"plumb": plumb.Main,
+		"plumb": verbs.Main, // scripts call bin/plumb; this name stays for those that know it
 		"score": score.Main,
 		"view":  viewMain,
 	}
@@ -124,7 +124,6 @@ var about = [][2]string{
 	{"audit", "Say what would crash a trainer or train wrongly, in any batch."},
 	{"diff", "Compare two batches row by row."},
 	{"score", "Score every step of every rollout with an LLM judge."},
-	{"plumb", "Single steps as filters over JSON Lines, for tests and scripts."},
 }
 
 // help is that of kong; the list of commands goes on with the filters.

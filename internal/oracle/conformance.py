@@ -1,6 +1,6 @@
 """Runs every kit through the command and the live references, one line a step.
 
-usage: conformance.py TURNPACK SHARED CACHE      (conformance.sh calls it)
+usage: conformance.py TURNPACK PLUMB SHARED CACHE      (conformance.sh calls it)
 
 SHARED is the folder of kits; CACHE holds templates-kit and tokenizers-kit. A step
 compares, counts and prints; what is not at hand is skipped by name. The exit
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-TURNPACK, SHARED, CACHE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), Path(sys.argv[3])
+TURNPACK, PLUMB, SHARED, CACHE = *(Path(p).resolve() for p in sys.argv[1:4]), Path(sys.argv[4])
 HERE = Path(__file__).resolve().parent
 KITS = SHARED / "conformance"
 TEMPLATES, TOKENIZERS = CACHE / "templates-kit", CACHE / "tokenizers-kit"
@@ -49,7 +49,7 @@ def rows(path):
 
 
 def plumb(verb, *args):
-    p = subprocess.run([TURNPACK, "plumb", verb, "--errors=data", *map(str, args)], capture_output=True)
+    p = subprocess.run([PLUMB, verb, "--errors=data", *map(str, args)], capture_output=True)
     if p.returncode:
         raise AssertionError(f"plumb {verb} ended with {p.returncode}: {p.stderr.decode()[:300]}")
     return [json.loads(l) for l in p.stdout.splitlines()]
@@ -140,7 +140,7 @@ def merge(mode, *flags):
         with tempfile.TemporaryDirectory() as tmp:
             out = Path(tmp) / "out.jsonl"
             with open(out, "wb") as f:
-                subprocess.run([TURNPACK, "plumb", "merge", *flags, str(cases)], stdout=f, check=True)
+                subprocess.run([PLUMB, "merge", *flags, str(cases)], stdout=f, check=True)
             p = subprocess.run([sys.executable, str(check), str(cases), str(out), "--mode", mode, "--json"], capture_output=True, text=True)
             s = json.loads(p.stdout)
             if p.returncode:
@@ -253,34 +253,34 @@ def templates_random():
     """Random templates, and changed real ones, over random values and the kit's conversations."""
     need_module("transformers", "jinja2")
     need(TEMPLATES, KITS / "templates" / "conversations.json")
-    return script("diff_templates.py", TURNPACK, os.environ.get("TURNPACK_RANDOM_TEMPLATES", "4000"), 6, TEMPLATES, KITS / "templates" / "conversations.json")
+    return script("diff_templates.py", PLUMB, os.environ.get("TURNPACK_RANDOM_TEMPLATES", "4000"), 6, TEMPLATES, KITS / "templates" / "conversations.json")
 
 
 def conversations_random():
     """The real templates over random conversations, with the origin of what they write."""
     need_module("transformers", "jinja2")
     need(TEMPLATES, KITS / "templates" / "oracle.py")
-    return script("diff_conversations.py", TURNPACK, 3000, TEMPLATES, KITS / "templates")
+    return script("diff_conversations.py", PLUMB, 3000, TEMPLATES, KITS / "templates")
 
 
 def templates_areas():
     """Random templates, dense in one area of the language after another."""
     need_module("transformers", "jinja2")
-    return script("diff_language.py", TURNPACK, os.environ.get("TURNPACK_AREA_TEMPLATES", "400"), 8)
+    return script("diff_language.py", PLUMB, os.environ.get("TURNPACK_AREA_TEMPLATES", "400"), 8)
 
 
 def rollouts():
     """Ids of every template with three tokenizers, under parity and under the guard."""
     need_module("transformers", "jinja2")
     need(TEMPLATES, KITS / "templates" / "conversations.json")
-    return script("diff_rollouts.py", TURNPACK, TEMPLATES, KITS / "templates" / "conversations.json", *map(definition, ("qwen3", "llama3", "gptoss")))
+    return script("diff_rollouts.py", PLUMB, TEMPLATES, KITS / "templates" / "conversations.json", *map(definition, ("qwen3", "llama3", "gptoss")))
 
 
 def turns():
     """What random rollouts train with every template, from text and from recorded ids."""
     need_module("transformers", "jinja2")
     need(TEMPLATES)
-    return script("diff_turns.py", TURNPACK, 20, TEMPLATES, HERE.parents[1] / "tokenize" / "embedded" / "tokenizer.json")
+    return script("diff_turns.py", PLUMB, 20, TEMPLATES, HERE.parents[1] / "tokenize" / "embedded" / "tokenizer.json")
 
 
 def certificates():
@@ -345,7 +345,7 @@ def tokenizers_live(name):
 
 def random_texts(path, *args):
     """Minutes of work, whose progress goes straight to the terminal."""
-    return script("diff_ids.py", TURNPACK, path, os.environ.get("TURNPACK_TEXTS", "1000000"), 1, *args, timeout=None, stderr=None)
+    return script("diff_ids.py", PLUMB, path, os.environ.get("TURNPACK_TEXTS", "1000000"), 1, *args, timeout=None, stderr=None)
 
 
 def published_ranks(name):
@@ -370,7 +370,7 @@ def random_definitions():
 
 
 def definitions_once():
-    return script("diff_configs.py", TURNPACK, KITS / "tokenizers" / "tiny_bytelevel.tokenizer.json", 60, 20, 1)
+    return script("diff_configs.py", PLUMB, KITS / "tokenizers" / "tiny_bytelevel.tokenizer.json", 60, 20, 1)
 
 
 # ---- files --------------------------------------------------------------------------------------------------------
@@ -399,7 +399,7 @@ def readers():
 
 def merge_random():
     need(KITS / "lineage" / "check.py")
-    return script("diff_lineage.py", TURNPACK, KITS / "lineage", 300, 1)
+    return script("diff_lineage.py", PLUMB, KITS / "lineage", 300, 1)
 
 
 def swerl_random():
@@ -407,18 +407,18 @@ def swerl_random():
     need_module("transformers")
     need(KITS / "context_manager", KITS / "seed_parity")
     with tempfile.TemporaryDirectory() as tmp:
-        return script("diff_swerl.py", TURNPACK, KITS, 1000, model_folder(tmp))
+        return script("diff_swerl.py", PLUMB, KITS, 1000, model_folder(tmp))
 
 
 def advantages_random():
     need_module("torch")
     need(CACHE / "peers", KITS / "advantages")
-    return script("diff_advantages.py", TURNPACK, CACHE / "peers", KITS / "advantages" / "cases.jsonl", 500, 1)
+    return script("diff_advantages.py", PLUMB, CACHE / "peers", KITS / "advantages" / "cases.jsonl", 500, 1)
 
 
 def grades_random():
     need(CACHE / "peers", KITS / "swebench_grading")
-    return script("diff_grades.py", TURNPACK, CACHE / "peers", KITS / "swebench_grading" / "cases.jsonl", 4000, 1)
+    return script("diff_grades.py", PLUMB, CACHE / "peers", KITS / "swebench_grading" / "cases.jsonl", 4000, 1)
 
 
 def rules_random(name, kit, *args, modules=()):
@@ -426,14 +426,14 @@ def rules_random(name, kit, *args, modules=()):
     def run():
         need_module(*modules)
         need(KITS / kit)
-        return script(name, TURNPACK, *args)
+        return script(name, PLUMB, *args)
     return run
 
 
 def views_random():
     need_module("pydantic")
     need(CACHE / "peers")
-    return script("diff_views.py", TURNPACK, CACHE / "peers", 2000, 1)
+    return script("diff_views.py", PLUMB, CACHE / "peers", 2000, 1)
 
 
 def trainer_loaders():

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares bin/turnpack with the real systems: every kit beside the checkout, the
+# Compares bin/turnpack and bin/plumb with the real systems: every kit beside the checkout, the
 # kits' goldens made again by the pinned packages, and files read by other readers.
 # One line a step; exit status 1 on any difference.
 #
@@ -21,4 +21,4 @@ if [ -d ../shared/conformance ]; then
   sh "$here/templates.sh" >/dev/null
   sh "$here/tokenizers.sh" >/dev/null
 fi
-exec "$python" "$here/conformance.py" bin/turnpack ../shared "$cache"
+exec "$python" "$here/conformance.py" bin/turnpack bin/plumb ../shared "$cache"

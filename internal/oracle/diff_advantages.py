@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb advantage` and `weights` with verl and AReaL on random batches.
+"""Compares `plumb advantage` and `weights` with verl and AReaL on random batches.
 
-usage: diff_advantages.py TURNPACK PEERS CASES_JSONL COUNT [SEED]
+usage: diff_advantages.py PLUMB PEERS CASES_JSONL COUNT [SEED]
 
 PEERS is a folder with the packages verl and areal, whose own functions are run in
 float64; CASES_JSONL the advantages kit, which says how a case is written.
@@ -17,7 +17,7 @@ import torch
 
 import peers
 
-TURNPACK, PEERS, CASES, COUNT = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+PLUMB, PEERS, CASES, COUNT = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 torch.set_default_dtype(torch.float64)
 rand = random.Random(SEED)
@@ -109,7 +109,7 @@ def flat(x):
 
 def compare(verb, field, cases):
     text = "".join(json.dumps({"id": str(i)} | case) + "\n" for i, (case, _) in enumerate(cases))
-    answers = subprocess.run([TURNPACK, "plumb", verb], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    answers = subprocess.run([PLUMB, verb], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(answers) == len(cases), f"{len(cases)} lines in, {len(answers)} out"
     bad = 0
     for (case, want), answer in zip(cases, answers):

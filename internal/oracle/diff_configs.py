@@ -231,12 +231,12 @@ def main():
             with open(lines, "w", encoding="utf-8") as f:
                 for i, (t, ids, _, _, _) in enumerate(rows):
                     f.write(json.dumps({"id": i, "text": t, "ids": ids or []}) + "\n")
-            p = subprocess.run([binary, "plumb", "ids", "--errors=data", "--offsets", "--tokenizer", path, lines], capture_output=True)
+            p = subprocess.run([binary, "ids", "--errors=data", "--offsets", "--tokenizer", path, lines], capture_output=True)
             if p.returncode:
                 err = p.stderr.decode()
                 refused[err.split(": ", 3)[-1].strip()[:110] if "does not have" in err else "DAMAGED " + err.strip()[:300]] += 1
                 continue
-            q = subprocess.run([binary, "plumb", "decode", "--errors=data", "--tokenizer", path, lines], capture_output=True, check=True)
+            q = subprocess.run([binary, "decode", "--errors=data", "--tokenizer", path, lines], capture_output=True, check=True)
             ours = [json.loads(l) for l in p.stdout.split(b"\n") if l]
             dec = [json.loads(l) for l in q.stdout.split(b"\n") if l]
             wrong = None

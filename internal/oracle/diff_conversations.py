@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb render` with transformers on random conversations.
+"""Compares `plumb render` with transformers on random conversations.
 
-usage: diff_conversations.py TURNPACK COUNT TEMPLATES KIT [SEED]
+usage: diff_conversations.py PLUMB COUNT TEMPLATES KIT [SEED]
 
 Each case is one of the real templates in TEMPLATES over a conversation that its
 authors may not have had in mind: roles in any order, reasoning, tool calls with
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from plumbing import ask, report
 
-TURNPACK, COUNT, TEMPLATES, KIT = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
+PLUMB, COUNT, TEMPLATES, KIT = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
 sys.path.insert(0, str(KIT))
 import oracle  # noqa: E402
 
@@ -143,7 +143,7 @@ def main():
                 "drop_null_keys": rand.random() < 0.8, "kwargs": kwargs}
         cases.append(case | ({"tools": rand.sample(TOOLS, rand.randint(0, 4))} if rand.random() < 0.45 else {}))
     bad = 0
-    for case, answer in zip(cases, ask(TURNPACK, "render", cases, "--templates", TEMPLATES, "--now", "2026-01-15T12:00:00")):
+    for case, answer in zip(cases, ask(PLUMB, "render", cases, "--templates", TEMPLATES, "--now", "2026-01-15T12:00:00")):
         found = list(differences(case, answer, sources[case["template"]]))
         bad += bool(found)
         if found and bad <= 3:

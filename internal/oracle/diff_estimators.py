@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb advantage` with the rules of the advantages kit on random groups.
+"""Compares `plumb advantage` with the rules of the advantages kit on random groups.
 
-usage: diff_estimators.py TURNPACK CASES_JSONL COUNT [SEED]
+usage: diff_estimators.py PLUMB CASES_JSONL COUNT [SEED]
 
 These are the estimators of slime, OpenClaw-RL, SkyRL, prime-rl, NeMo RL and TRL whose
 rule is a line of arithmetic (diff_advantages.py runs verl's and AReaL's own functions).
@@ -13,7 +13,7 @@ import sys
 
 from plumbing import compare, report
 
-TURNPACK, CASES, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3])
+PLUMB, CASES, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3])
 rand = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
 
 
@@ -101,7 +101,7 @@ def main():
         for case in map(json.loads, f):
             models.setdefault(case["estimator"], case)
     pairs = [estimator_case(models) for _ in range(COUNT)]
-    report(COUNT, compare(TURNPACK, "advantage", pairs, 1e-8))
+    report(COUNT, compare(PLUMB, "advantage", pairs, 1e-8))
 
 
 main()

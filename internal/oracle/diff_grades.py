@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb grade` with PyPI swebench on random test logs.
+"""Compares `plumb grade` with PyPI swebench on random test logs.
 
-usage: diff_grades.py TURNPACK PEERS CASES_JSONL COUNT [SEED]
+usage: diff_grades.py PLUMB PEERS CASES_JSONL COUNT [SEED]
 
 PEERS is a folder with the package swebench; CASES_JSONL the grading kit, whose log
 lines are mixed, damaged and put between markers. Every parser of the package's
@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import peers
 
-TURNPACK, PEERS, CASES, COUNT = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+PLUMB, PEERS, CASES, COUNT = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 1
 peers.package("swebench", PEERS / "swebench")
 peers.package("swebench.harness", PEERS / "swebench" / "harness")
@@ -150,7 +150,7 @@ def main():
             cases.append({"id": str(len(cases)), **case})
             wanted.append(expected)
     text = "\n".join(map(json.dumps, cases)) + "\n"
-    answers = subprocess.run([TURNPACK, "plumb", "grade"], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    answers = subprocess.run([PLUMB, "grade"], input=text, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(answers) == len(cases), f"{len(cases)} lines in, {len(answers)} out"
     bad = 0
     for case, expected, answer in zip(cases, wanted, map(json.loads, answers)):

@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb ids` and `decode` with the reference on random text.
+"""Compares `plumb ids` and `decode` with the reference on random text.
 
-usage: diff_ids.py TURNPACK DEFINITION COUNT [SEED] [CASES_JSONL_GZ] [PATTERN_FILE]
+usage: diff_ids.py PLUMB DEFINITION COUNT [SEED] [CASES_JSONL_GZ] [PATTERN_FILE]
 
 DEFINITION is a tokenizer.json (the reference is PyPI tokenizers), or for PyPI
 tiktoken a rank file named as its encoding (cl100k_base.tiktoken) or a folder with
@@ -174,7 +174,7 @@ class Worker:
         self.cases = [json.loads(l)["text"] for l in gzip.open(cases, "rt", encoding="utf-8")] if cases else ["x"]
 
     def run(self, verb, *flags):
-        p = subprocess.run([self.binary, "plumb", verb, "--errors=data", "--tokenizer", self.reference.definition, *flags, self.file], capture_output=True, check=True)
+        p = subprocess.run([self.binary, verb, "--errors=data", "--tokenizer", self.reference.definition, *flags, self.file], capture_output=True, check=True)
         return p.stdout.splitlines()
 
     def block(self, k):

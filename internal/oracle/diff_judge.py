@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb votes` and `judge-prompt` with the rules of the prm kit on random texts.
+"""Compares `plumb votes` and `judge-prompt` with the rules of the prm kit on random texts.
 
-usage: diff_judge.py TURNPACK COUNT [SEED]
+usage: diff_judge.py PLUMB COUNT [SEED]
 
 The rules are those of the kit's README, with Python's own re, str.strip and float.
 """
@@ -12,7 +12,7 @@ import sys
 
 from plumbing import compare, report
 
-TURNPACK, COUNT = sys.argv[1], int(sys.argv[2])
+PLUMB, COUNT = sys.argv[1], int(sys.argv[2])
 rand = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
 BOX = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 DIGIT_BOX = re.compile(r"\\boxed\{([-+]?\d)\}")
@@ -106,7 +106,7 @@ def prompt_case():
 def main():
     votes = [make() for make in (text_case, votes_case, combine_case) for _ in range(COUNT)]
     prompts = [prompt_case() for _ in range(COUNT // 10)]
-    report(len(votes) + len(prompts), compare(TURNPACK, "votes", votes, 1e-12) + compare(TURNPACK, "judge-prompt", prompts))
+    report(len(votes) + len(prompts), compare(PLUMB, "votes", votes, 1e-12) + compare(PLUMB, "judge-prompt", prompts))
 
 
 main()

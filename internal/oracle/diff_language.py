@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb render` with jinja2 in one area of the language after another.
+"""Compares `plumb render` with jinja2 in one area of the language after another.
 
-usage: diff_language.py TURNPACK COUNT [SEED] [AREA...]
+usage: diff_language.py PLUMB COUNT [SEED] [AREA...]
        diff_language.py --record COUNT SEED > tokenize/chat/testdata/language.jsonl
 
 Where diff_templates.py mixes everything, each generator here stays in one area
@@ -322,7 +322,7 @@ def main():
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as f:
             f.writelines(json.dumps(c) + "\n" for c in made)
             f.flush()
-            p = subprocess.run([binary, "plumb", "render", "--errors=data", "--now", NOW, "--snippets", f.name], capture_output=True, check=True)
+            p = subprocess.run([binary, "render", "--errors=data", "--now", NOW, "--snippets", f.name], capture_output=True, check=True)
         compared = bad = errors = 0
         for case, line in zip(made, p.stdout.splitlines(), strict=True):
             source = case["template_text"]

@@ -1,6 +1,6 @@
 """Random rollouts through plumb merge, judged by the lineage kit's own checker.
 
-usage: python diff_lineage.py TURNPACK KIT CASES SEED
+usage: python diff_lineage.py PLUMB KIT CASES SEED
 
 KIT holds check.py. Each rollout is a run of some agents that share a harness with faults of
 random rates: retries, branches, subagents, duplicate and empty calls, one-token turns,
@@ -11,7 +11,7 @@ that of rows and, among those, of dropped tokens, by the kit's definition of exp
 """
 import json, random, subprocess, sys, tempfile
 
-turnpack, kit, cases, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+plumb, kit, cases, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 sys.path.insert(0, kit)
 import check
 
@@ -179,7 +179,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:
     f.writelines(json.dumps(case) + "\n" for case, _, _ in made)
     f.flush()
     for mode, flags in RUNS:
-        out = subprocess.run([turnpack, "plumb", "merge", *flags, f.name], capture_output=True, text=True, check=True).stdout.splitlines()
+        out = subprocess.run([plumb, "merge", *flags, f.name], capture_output=True, text=True, check=True).stdout.splitlines()
         assert len(out) == len(made), f"{len(made)} lines in, {len(out)} out"
         for (case, turns, expect), line in zip(made, map(json.loads, out)):
             s, said = check.score(turns, line), line["report"]

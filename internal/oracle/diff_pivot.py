@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb pivot` with the rules of the pivot kit on random steps.
+"""Compares `plumb pivot` with the rules of the pivot kit on random steps.
 
-usage: diff_pivot.py TURNPACK COUNT [SEED]
+usage: diff_pivot.py PLUMB COUNT [SEED]
 
 The rules are those of the kit's README for both servers, with Python's own json, str,
 int, re and difflib, on which much of a reward depends.
@@ -14,7 +14,7 @@ import sys
 
 from plumbing import compare, report
 
-TURNPACK, COUNT = sys.argv[1], int(sys.argv[2])
+PLUMB, COUNT = sys.argv[1], int(sys.argv[2])
 rand = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
 WORDS = "fix the Django tests set of and İstanbul ΣΑΣ ΟΔΟΣ. straße ﬁ ǅ a A\u00a0b c\u2003d x\x1cy \u0085 ⅷ Ⅷ \u200b K İ".split(" ")
 SCALARS = [None, True, False, 0, 1, 2, -1, 10**30, 10**30 + 1, 1.0, 0.0, -0.0, 1.5, 1.5000009, 1.500002, 1e-7, float("nan"), float("inf")]
@@ -341,7 +341,7 @@ def swe_case():
 
 def main():
     pairs = [make() for make in (comparison_case, swe_case) for _ in range(COUNT)]
-    report(len(pairs), compare(TURNPACK, "pivot", pairs))
+    report(len(pairs), compare(PLUMB, "pivot", pairs))
 
 
 main()

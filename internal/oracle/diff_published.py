@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb render` with transformers on the chat templates inside packages.
+"""Compares `plumb render` with transformers on the chat templates inside packages.
 
-usage: diff_published.py TURNPACK CONVERSATIONS_JSON PACKAGE...
+usage: diff_published.py PLUMB CONVERSATIONS_JSON PACKAGE...
 
 A PACKAGE is a wheel, an sdist or a folder: files *.jinja, chat_template members of
 *.json and long strings of *.py that loop over messages are templates. Each is
@@ -130,7 +130,7 @@ def main():
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as f:
             f.writelines(json.dumps({"id": i, **c}) + "\n" for i, c in enumerate(made))
             f.flush()
-            p = subprocess.run([binary, "plumb", "render", "--errors=data", "--now", NOW, f.name], capture_output=True, check=True)
+            p = subprocess.run([binary, "render", "--errors=data", "--now", NOW, f.name], capture_output=True, check=True)
         sources += 1
         for c, line in zip(made, p.stdout.splitlines(), strict=True):
             want, got = answer(lambda: rendered(c)), json.loads(line)

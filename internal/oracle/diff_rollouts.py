@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb encode` with apply_chat_template(tokenize=True).
+"""Compares `plumb encode` with apply_chat_template(tokenize=True).
 
-usage: diff_rollouts.py TURNPACK TEMPLATES CONVERSATIONS_JSON TOKENIZER_JSON...
+usage: diff_rollouts.py PLUMB TEMPLATES CONVERSATIONS_JSON TOKENIZER_JSON...
 
 Each template stands beside each tokenizer, to which the control tokens of all
 templates are added. Each conversation of the templates kit is encoded whole, and
@@ -145,9 +145,9 @@ class Reference:
 EMPTY = "no row: nothing was sampled"
 
 
-def encode(turnpack, folder, cases, mode, specials):
+def encode(plumb, folder, cases, mode, specials):
     """(ids, error) of each case; of a prompt those in front of the reply."""
-    p = subprocess.run([turnpack, "plumb", "encode", "--errors=data", "--model", folder.path, "--mode", mode, "--specials", specials, "--edges", "document"],
+    p = subprocess.run([plumb, "encode", "--errors=data", "--model", folder.path, "--mode", mode, "--specials", specials, "--edges", "document"],
                        input="".join(json.dumps(c.line()) + "\n" for c in cases), capture_output=True, text=True)
     if p.returncode:
         raise SystemExit(p.stderr)
@@ -163,7 +163,7 @@ def encode(turnpack, folder, cases, mode, specials):
         yield row["input_ids"][:row["loss_mask"].index(1) if mode == "perstep" else None], ""
 
 
-def main(turnpack, templates, kit, *tokenizers):
+def main(plumb, templates, kit, *tokenizers):
     chat_template_utils.datetime = Clock
     cases = list(conversations(kit))
     recorded = set(strings([[c.messages, c.tools] for c in cases]))
@@ -180,7 +180,7 @@ def main(turnpack, templates, kit, *tokenizers):
                 folder.put(source)
                 for (mode, reply), (specials, among) in itertools.product((("whole", False), ("perstep", True)), (("parity", cases), ("guard", benign))):
                     use = [c for c in among if c.reply == reply]
-                    for case, (got, error) in zip(use, encode(turnpack, folder, use, mode, specials), strict=True):
+                    for case, (got, error) in zip(use, encode(plumb, folder, use, mode, specials), strict=True):
                         verdict = reference.verdict(case, got, error)
                         count[verdict] += 1
                         if verdict is None and (bad := bad + 1) <= 10:

@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb shape` and `filter` with the rules of the shaping kit on random batches.
+"""Compares `plumb shape` and `filter` with the rules of the shaping kit on random batches.
 
-usage: diff_shaping.py TURNPACK COUNT [SEED]
+usage: diff_shaping.py PLUMB COUNT [SEED]
 
 The rules are those of the kit's README; deviations are PyTorch's and NumPy's, since
 constant rewards pass the filters of some systems through their rounding.
@@ -15,7 +15,7 @@ import torch
 
 from plumbing import compare, report
 
-TURNPACK, COUNT = sys.argv[1], int(sys.argv[2])
+PLUMB, COUNT = sys.argv[1], int(sys.argv[2])
 rand = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
 warnings.filterwarnings("ignore")  # deviations of one sample
 
@@ -162,7 +162,7 @@ def filter_case():
 def main():
     shapes = [make() for make in (length_case, stop_properly_case, stop_reason_case, repetition_case, override_case, off_policy_case) for _ in range(COUNT)]
     filters = [filter_case() for _ in range(COUNT)]
-    report(len(shapes) + len(filters), compare(TURNPACK, "shape", shapes) + compare(TURNPACK, "filter", filters))
+    report(len(shapes) + len(filters), compare(PLUMB, "shape", shapes) + compare(PLUMB, "filter", filters))
 
 
 main()

@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb ssr` with the rules of the ssr kit on random cases.
+"""Compares `plumb ssr` with the rules of the ssr kit on random cases.
 
-usage: diff_ssr.py TURNPACK COUNT [SEED]
+usage: diff_ssr.py PLUMB COUNT [SEED]
 
 Rewards and expectations are computed in exact fractions, the expectation as a sum
 over every number of solved attempts.
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from plumbing import compare, report
 
-TURNPACK, COUNT = sys.argv[1], int(sys.argv[2])
+PLUMB, COUNT = sys.argv[1], int(sys.argv[2])
 rand = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
 # Outputs of a parser that are no map of results, or only just one.
 OUTPUTS = ["", "nope", "[]", "null", "{}", "3", '"x"', '{"a":"PASSED"}', '{"a":"passed","b":"skipped"}', '{"a":1}', '{"a":null}', '{"a":"passed","a":"failed"}', '{"a":true}', ' {"a":"passed"} ', '{"a":"passed"}x', '{"a":["passed"]}']
@@ -106,7 +106,7 @@ def first_failing(settings, repository, listed, weaken, changed, output, buggy, 
 
 def main():
     cases = [make() for make in (reward_case, solve_case, attempts_case, check_case) for _ in range(COUNT)] + [expectation_case() for _ in range(COUNT // 100)]
-    report(len(cases), compare(TURNPACK, "ssr", cases, 1e-12))
+    report(len(cases), compare(PLUMB, "ssr", cases, 1e-12))
 
 
 main()

@@ -1,6 +1,6 @@
 """Random conversations through the context manager and the sample building of swe-rl@0d034dd, as the kits describe them.
 
-usage: python diff_swerl.py TURNPACK KITS CASES [MODEL_DIR]
+usage: python diff_swerl.py PLUMB KITS CASES [MODEL_DIR]
 
 KITS is the folder that holds context_manager/ and seed_parity/. The rules below are first
 held against every case there, then against the command on CASES random ones. Without
@@ -8,7 +8,7 @@ MODEL_DIR (a Qwen3 tokenizer.json and tokenizer_config.json) only windows are co
 """
 import gzip, json, random, subprocess, sys, tempfile
 
-turnpack, kits, cases = sys.argv[1], sys.argv[2], int(sys.argv[3])
+plumb, kits, cases = sys.argv[1], sys.argv[2], int(sys.argv[3])
 model = sys.argv[4] if len(sys.argv) > 4 else None
 NOTE = "[... %d turn(s) of interaction history omitted due to context window limit ...]"
 BASE = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": "I am a user."}]
@@ -145,7 +145,7 @@ def compare(verb, rule, made):
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:
         f.writelines(json.dumps(c) + "\n" for c in made)
         f.flush()
-        out = subprocess.run([turnpack, "plumb", *verb, "--errors=data", f.name], capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
+        out = subprocess.run([plumb, *verb, "--errors=data", f.name], capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
     assert len(out) == len(made), f"{len(made)} lines in, {len(out)} out"
     return [c["id"] for c, line in zip(made, out) if not same(rule(c), json.loads(line))]
 

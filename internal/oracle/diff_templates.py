@@ -1,6 +1,6 @@
-"""Compares `turnpack plumb render` with transformers on random templates.
+"""Compares `plumb render` with transformers on random templates.
 
-usage: diff_templates.py TURNPACK COUNT [SEED] [TEMPLATES CONVERSATIONS_JSON]
+usage: diff_templates.py PLUMB COUNT [SEED] [TEMPLATES CONVERSATIONS_JSON]
 
 Half of the cases are made from the grammar of the language over random values,
 with every filter, test and method, fitting and odd arguments; a part of them is
@@ -363,7 +363,7 @@ def main():
             with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as f:
                 f.writelines(json.dumps(c) + "\n" for c, _ in cases)
                 f.flush()
-                p = subprocess.run([binary, "plumb", "render", "--errors=data", "--now", NOW, *([] if real else ["--snippets"]), f.name], capture_output=True, check=True)
+                p = subprocess.run([binary, "render", "--errors=data", "--now", NOW, *([] if real else ["--snippets"]), f.name], capture_output=True, check=True)
             for (case, render), line in zip(cases, p.stdout.splitlines(), strict=True):
                 want, got = answer(render), json.loads(line)
                 if want is None or (got.get("error") or {}).get("kind") == "limit":

@@ -1,6 +1,6 @@
-"""Compares what `turnpack plumb encode` trains with transformers, and its modes with each other.
+"""Compares what `plumb encode` trains with transformers, and its modes with each other.
 
-usage: diff_turns.py TURNPACK COUNT TEMPLATES TOKENIZER_JSON [SEED]
+usage: diff_turns.py PLUMB COUNT TEMPLATES TOKENIZER_JSON [SEED]
 
 COUNT random rollouts for each template in TEMPLATES, whose control tokens are added to
 the tokenizer (a byte-level one): messages in odd order, calls in parallel, results that
@@ -32,7 +32,7 @@ from diff_rollouts import Clock
 from model_folder import ModelFolder, control_tokens
 from plumbing import ask, report
 
-TURNPACK, COUNT, TEMPLATES, TOKENIZER = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+PLUMB, COUNT, TEMPLATES, TOKENIZER = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 SEED = sys.argv[5] if len(sys.argv) > 5 else "1"
 TEXTS = ["hello", "", "  pad ", "\n\nx\n", "look at it", " ", "\n", "it's \"q\"", "<b>&amp;</b>", "é漢😀", "a\r\nb", "x = 1\n\n", "{{ x }}", "{\"a\": 1}"]
 SAMPLED, SPECIAL, STOP = 1, 16, 32
@@ -132,7 +132,7 @@ class Model:
                     continue
 
     def encode(self, lines, mode):
-        return ask(TURNPACK, "encode", lines, "--model", self.folder.path, "--mode", mode)
+        return ask(PLUMB, "encode", lines, "--model", self.folder.path, "--mode", mode)
 
 
 def runs(rows):

@@ -131,7 +131,7 @@ def main():
             name = f"{k:06}.jsonl"
             logs[name] = log(r)
             Path(folder, name).write_text("".join(json.dumps(e) + "\n" for e in logs[name]), encoding="utf-8")
-        p = subprocess.run([TURNPACK, "plumb", "import", "--format", "openhands-sdk-events", "--to", "native", folder], capture_output=True, check=True)
+        p = subprocess.run([PLUMB, "import", "--format", "openhands-sdk-events", "--to", "native", folder], capture_output=True, check=True)
     rollouts = {Path(x["origin"]["file"]).name: x for x in map(json.loads, p.stdout.splitlines())}
     total = unknown = bad = 0
     for name, events in logs.items():

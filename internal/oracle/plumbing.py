@@ -3,9 +3,9 @@ import json
 import subprocess
 
 
-def ask(turnpack, verb, cases, *flags):
+def ask(plumb, verb, cases, *flags):
     text = "".join(json.dumps(c) + "\n" for c in cases)
-    p = subprocess.run([turnpack, "plumb", verb, "--errors=data", *flags], input=text.encode(), capture_output=True)
+    p = subprocess.run([plumb, verb, "--errors=data", *flags], input=text.encode(), capture_output=True)
     answers = [json.loads(l) for l in p.stdout.splitlines()]
     if p.returncode or len(answers) != len(cases):
         raise SystemExit(f"plumb {verb}: {len(cases)} lines in, {len(answers)} out, status {p.returncode}: {p.stderr.decode()[:300]}")
@@ -25,11 +25,11 @@ def close(want, got, tolerance=1e-9):
     return want == got
 
 
-def compare(turnpack, verb, pairs, tolerance=1e-9):
+def compare(plumb, verb, pairs, tolerance=1e-9):
     """Number of pairs (case, wanted fields) that a verb answers otherwise; prints the first three."""
     cases = [{"id": i} | case for i, (case, _) in enumerate(pairs)]
     bad = 0
-    for case, (_, want), got in zip(cases, pairs, ask(turnpack, verb, cases)):
+    for case, (_, want), got in zip(cases, pairs, ask(plumb, verb, cases)):
         if not close(want, got, tolerance):
             bad += 1
             if bad <= 3:

@@ -7,20 +7,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
 // ModelOf loads the tokenizer a batch was made with: the model folder dir with its
-// template as Load takes it, or the embedded model when both are empty. digest is the
+// template as modelfolder.Load takes it, or the embedded model when both are empty. digest is the
 // batch's tokenizer digest; another tokenizer is an error, "" accepts any.
 func ModelOf(dir, template, digest string) (*tokenize.Model, error) {
 	var m *tokenize.Model
 	var err error
 	switch {
 	case dir != "":
-		m, err = Load(dir, template, nil)
+		m, err = modelfolder.Load(dir, template, nil)
 	case template != "":
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--template"}, "it is of a model folder, and none is named").WithFix("name the folder with --model")
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -79,7 +80,7 @@ func TestLoadTemplate(t *testing.T) {
 		{write(elsewhere, "bad.jinja", "x\n{% y"), "", "bad.jinja:2:"},
 		{"./", "", "cannot be read"},
 	} {
-		m, err := tokens.Load(dir, row.template, nil)
+		m, err := modelfolder.Load(dir, row.template, nil)
 		if row.fail != "" {
 			require.ErrorContains(t, err, row.fail, row.template)
 			continue

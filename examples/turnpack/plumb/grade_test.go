@@ -1,7 +1,0 @@
-package plumb
-
-import "testing"
-
-func TestGradeKit(t *testing.T) {
-	compareKit(t, "grade", 0, expectedFields, "swebench_grading", "cases.jsonl")
-}

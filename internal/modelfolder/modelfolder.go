@@ -1,0 +1,40 @@
+// Package modelfolder reads the model folders that --model and --template name.
+package modelfolder
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Load reads a model folder with a tokenizer engine, nil for the default one.
+// template is the name of a chat template in it, or, with a dot or a path separator,
+// a file in place of them; "" takes those that rollouts with tools and without take.
+func Load(dir, template string, engine func(name string, tokenizerJSON []byte) (tokenize.Tokenizer, error)) (*tokenize.Model, error) {
+	o := tokenize.LoadOptions{Engine: engine, Template: template}
+	if !strings.ContainsAny(template, `./\`) {
+		return tokenize.LoadDir(dir, o)
+	}
+	where := rollout.Where{File: template}
+	text, err := os.ReadFile(template)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, rollout.Errorf(rollout.KindInput, where, "there is no such chat template").WithFix("name a file, or a template of the model folder (tool_use) without its path and ending")
+	case err != nil:
+		return nil, rollout.Errorf(rollout.KindInput, where, "the chat template cannot be read: %w", err)
+	case len(text) == 0:
+		return nil, rollout.Errorf(rollout.KindTemplate, where, "the chat template is empty").WithFix("name another file")
+	}
+	o.Template, o.TemplateText = "", string(text)
+	m, err := tokenize.LoadDir(dir, o)
+	if e, ok := err.(*rollout.Error); ok && e.Where.File == "" {
+		c := *e
+		c.Where.File = filepath.Clean(template)
+		return nil, &c
+	}
+	return m, err
+}

@@ -1,0 +1,8 @@
+//go:build !(cgo && turnpack_hf)
+
+package verbs
+
+import "github.com/turnpack/turnpack/tokenize"
+
+// cgoEngines is empty in a pure Go build.
+func cgoEngines() map[string]func(path string) (tokenize.Tokenizer, error) { return nil }

@@ -1,0 +1,75 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/turnpack/turnpack/reward/swebench"
+	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func gradeVerb() verb {
+	return lineVerb("grade", "grade a test log against an instance's test lists", gradeLine)
+}
+
+type gradeIn struct {
+	Parser      string            `json:"parser"`
+	EvalType    swebench.EvalType `json:"eval_type"`
+	InstanceID  string            `json:"instance_id"`
+	Version     string            `json:"version"`
+	FailToPass  []string          `json:"fail_to_pass"`
+	PassToPass  []string          `json:"pass_to_pass"`
+	PatchIsNone bool              `json:"patch_is_none"`
+	Log         string            `json:"log"`
+}
+
+type gradeOut struct {
+	Found       bool                       `json:"found"`
+	StatusMap   map[string]logparse.Status `json:"status_map"`
+	StatusOrder []string                   `json:"status_order"`
+	F2PSuccess  []string                   `json:"f2p_success"`
+	F2PFailure  []string                   `json:"f2p_failure"`
+	P2PSuccess  []string                   `json:"p2p_success"`
+	P2PFailure  []string                   `json:"p2p_failure"`
+	F2PRate     float64                    `json:"f2p_rate"`
+	P2PRate     float64                    `json:"p2p_rate"`
+	Resolution  swebench.Resolution        `json:"resolution_of_lists"`
+	Report      swebench.Report            `json:"report"`
+	Verdict     rollout.Verdict            `json:"verdict"`
+	Reason      string                     `json:"reason"`
+}
+
+func gradeLine(_ context.Context, line []byte) (any, error) {
+	var in gradeIn
+	if err := json.Unmarshal(line, &in); err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "a grading case: %w", err)
+	}
+	spec := swebench.Spec{
+		InstanceID: in.InstanceID, Version: in.Version, Parser: in.Parser, EvalType: in.EvalType,
+		FailToPass: in.FailToPass, PassToPass: in.PassToPass,
+	}
+	if _, ok := logparse.Lookup(in.Parser); !ok {
+		return nil, unsupported("log parser " + in.Parser)
+	}
+	patch := new(string)
+	if in.PatchIsNone {
+		patch = nil
+	}
+	r, err := spec.Grade(patch, in.Log)
+	if err != nil {
+		return nil, err
+	}
+	r.Report.Tests = nil
+	order := r.Run.Statuses.Order()
+	if order == nil {
+		order = []string{}
+	}
+	return gradeOut{
+		Found: r.Run.Found, StatusMap: r.Run.Statuses.Map(), StatusOrder: order,
+		F2PSuccess: r.Lists.FailToPass.Success, F2PFailure: r.Lists.FailToPass.Failure,
+		P2PSuccess: r.Lists.PassToPass.Success, P2PFailure: r.Lists.PassToPass.Failure,
+		F2PRate: r.Lists.FailToPass.Rate(), P2PRate: r.Lists.PassToPass.Rate(),
+		Resolution: r.Lists.Resolution(), Report: r.Report, Verdict: r.Verdict, Reason: r.Reason,
+	}, nil
+}

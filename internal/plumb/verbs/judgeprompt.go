@@ -1,0 +1,89 @@
+package verbs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// judgePromptVerb shows what the swe-rl limits leave of a trajectory at one
+// step. The words around the sections are this module's own, so the complete
+// prompt is written with them and has no digest to compare.
+func judgePromptVerb() verb {
+	builder, err := prm.Prompt{Limits: prm.SWERL().Limits, Raw: true}.Compile()
+	return lineVerb("judge-prompt", "trajectory and step → sections of the judge prompt (swe-rl limits)", func(_ context.Context, line []byte) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		var in struct {
+			Problem string `json:"problem"`
+			Steps   []struct {
+				Action     string `json:"action"`
+				ReturnCode *int   `json:"returncode"`
+				Output     string `json:"output"`
+			} `json:"steps"`
+			StepIndex *int `json:"step_index"`
+		}
+		if err := json.Unmarshal(line, &in); err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "judge-prompt line: %w", err)
+		}
+		if in.StepIndex == nil || *in.StepIndex < 0 {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "step_index"}, "expected an index of 0 or more")
+		}
+		steps := make([]prm.Step, len(in.Steps))
+		for i, s := range in.Steps {
+			steps[i] = prm.Step{Index: i, Action: s.Action, Result: s.Output, ReturnCode: s.ReturnCode}
+		}
+		at := *in.StepIndex
+		var current *prm.Step
+		if at < len(steps) {
+			current = &steps[at]
+		}
+		v := builder.View(in.Problem, "", steps[:min(at, len(steps))], current, at+1)
+		messages, err := builder.Messages(v)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]any{
+			"history": shownLines(v.History), "n_history": len(v.History), "step_number": v.Current.Number,
+			"current_output": v.Current.Result, "returncode": statusOf(v.Current.ReturnCode),
+			"problem_text": digestLong(v.Issue), "messages": messages,
+		}, nil
+	})
+}
+
+func shownLines(shown []prm.Shown) []map[string]any {
+	out := make([]map[string]any, len(shown))
+	for i, s := range shown {
+		out[i] = map[string]any{"step": s.Number, "action": s.Action, "returncode": statusOf(s.ReturnCode), "output": s.Result}
+	}
+	return out
+}
+
+// statusOf turns the shown exit status back into a number; "?" is null.
+func statusOf(shown string) *int {
+	n, err := strconv.Atoi(shown)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+const longText = 8000 - 1
+
+// digestLong keeps short texts and sums up long ones as the kit does.
+func digestLong(text string) any {
+	n := utf8.RuneCountInString(text)
+	if n <= longText {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	runes := []rune(text)
+	return map[string]any{"len": n, "sha256": hex.EncodeToString(sum[:]), "tail": string(runes[n-40:])}
+}

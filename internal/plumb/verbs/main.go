@@ -1,0 +1,294 @@
+// Package verbs holds the commands of plumb: each verb of the library as a JSONL filter,
+// one object in, one object out, same order, id copied.
+package verbs
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// lineFunc answers one input line with a value that encodes as a JSON object.
+// Keys of the answer are written after the copied id.
+type lineFunc func(ctx context.Context, line []byte) (any, error)
+
+// verb is one plumbing command. setup registers flags and returns a function
+// that runs after they are parsed. Exactly one of lines and files is returned.
+type verb struct {
+	name  string
+	help  string
+	setup func(fs *flag.FlagSet) starter
+}
+
+// starter makes the verb ready after flag parsing.
+type starter func(ctx context.Context) (running, error)
+
+type running struct {
+	lines lineFunc
+	files func(ctx context.Context, paths []string, emit func(any) error) error
+	close func() error
+}
+
+// lineVerb is the common case: a filter without state beyond its flags.
+func lineVerb(name, help string, fn lineFunc) verb {
+	return verb{name: name, help: help, setup: func(*flag.FlagSet) starter {
+		return func(context.Context) (running, error) { return running{lines: fn}, nil }
+	}}
+}
+
+// unsupported says that this build lacks what a line asks for.
+type unsupported string
+
+func (u unsupported) Error() string { return "unsupported: " + string(u) }
+
+// Main runs one plumbing command and returns the process exit code:
+// 0 all lines answered, 1 some line failed, 2 usage or start-up failure.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	table := verbs()
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		names := make([]string, len(table))
+		for i, v := range table {
+			names[i] = fmt.Sprintf("  %-14s %s", v.name, v.help)
+		}
+		sort.Strings(names)
+		fmt.Fprintf(stderr, "usage: plumb NAME [flags] < in.jsonl > out.jsonl\n%s\n", strings.Join(names, "\n"))
+		if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+			return 0
+		}
+		return 2
+	}
+	for _, v := range table {
+		if v.name == args[0] {
+			return runVerb(ctx, v, args[1:], stdin, stdout, stderr)
+		}
+	}
+	fmt.Fprintf(stderr, "plumb: no verb %q; run 'plumb' for the list\n", args[0])
+	return 2
+}
+
+func runVerb(ctx context.Context, v verb, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("plumb "+v.name, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	errorsAs := fs.String("errors", "exit", "exit: status 1 if any line failed; data: failures are data, status 0")
+	start := v.setup(fs)
+	paths, err := interleaved(fs, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return 2
+	}
+	if *errorsAs != "exit" && *errorsAs != "data" {
+		fmt.Fprintf(stderr, "plumb %s: --errors is %q, want exit or data\n", v.name, *errorsAs)
+		return 2
+	}
+	run, err := start(ctx)
+	if err != nil {
+		fmt.Fprintf(stderr, "plumb %s: %v\n", v.name, reason(err))
+		return 2
+	}
+	out := bufio.NewWriterSize(stdout, 1<<20)
+	failed, err := pump(ctx, run, paths, stdin, out)
+	if run.close != nil {
+		err = errors.Join(err, run.close())
+	}
+	err = errors.Join(err, out.Flush())
+	if err != nil {
+		fmt.Fprintf(stderr, "plumb %s: %v\n", v.name, reason(err))
+		return 2
+	}
+	if failed > 0 && *errorsAs == "exit" {
+		return 1
+	}
+	return 0
+}
+
+// interleaved lets flags follow file names; after "--" nothing is a flag.
+func interleaved(fs *flag.FlagSet, args []string) ([]string, error) {
+	var files []string
+	for {
+		if err := fs.Parse(args); err != nil {
+			return nil, err
+		}
+		left := fs.Args()
+		if n := len(args) - len(left); n > 0 && args[n-1] == "--" {
+			return append(files, left...), nil
+		}
+		if len(left) == 0 {
+			return files, nil
+		}
+		files, args = append(files, left[0]), left[1:]
+	}
+}
+
+// reason is why a verb ended, in words for its user.
+func reason(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+func pump(ctx context.Context, run running, paths []string, stdin io.Reader, out *bufio.Writer) (failed int, err error) {
+	if run.files != nil {
+		err := run.files(ctx, paths, func(v any) error {
+			if f, ok := v.(interface{ failed() bool }); ok && f.failed() {
+				failed++
+			}
+			return writeLine(out, nil, v)
+		})
+		return failed, err
+	}
+	if len(paths) == 0 {
+		return pumpLines(ctx, run.lines, stdin, out)
+	}
+	for _, p := range paths {
+		r, err := openMaybeCompressed(p)
+		if err != nil {
+			return failed, err
+		}
+		n, err := pumpLines(ctx, run.lines, r, out)
+		failed += n
+		if err = errors.Join(err, r.Close()); err != nil {
+			return failed, fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return failed, nil
+}
+
+func pumpLines(ctx context.Context, fn lineFunc, r io.Reader, out *bufio.Writer) (failed int, err error) {
+	br := bufio.NewReaderSize(r, 1<<20)
+	for {
+		line, rerr := br.ReadBytes('\n')
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			if err := ctx.Err(); err != nil {
+				return failed, err
+			}
+			ok, err := answer(ctx, fn, line, out)
+			if err != nil {
+				return failed, err
+			}
+			if !ok {
+				failed++
+			}
+		}
+		if rerr == io.EOF {
+			return failed, nil
+		}
+		if rerr != nil {
+			return failed, rerr
+		}
+	}
+}
+
+func answer(ctx context.Context, fn lineFunc, line []byte, out *bufio.Writer) (ok bool, err error) {
+	var head struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return false, writeLine(out, nil, failure(rollout.Errorf(rollout.KindFormat, rollout.Where{}, "input line is not a JSON object: %w", err)))
+	}
+	v, ferr := fn(ctx, line)
+	var no unsupported
+	switch {
+	case errors.As(ferr, &no):
+		return true, writeLine(out, head.ID, map[string]string{"unsupported": string(no)})
+	case ferr != nil:
+		return false, writeLine(out, head.ID, failure(ferr))
+	}
+	err = writeLine(out, head.ID, v)
+	if e, ok := errors.AsType[*json.UnsupportedValueError](err); ok {
+		// Nothing of the answer is written yet, so the line alone fails.
+		return false, writeLine(out, head.ID, failure(rollout.Errorf(rollout.KindInput, rollout.Where{}, "the answer holds %s, which JSON has no number for", e.Str).
+			WithFix("give numbers whose products and sums stay within float64")))
+	}
+	return true, err
+}
+
+type failureLine struct {
+	Error failureDetail `json:"error"`
+}
+
+type failureDetail struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+}
+
+func failure(err error) failureLine {
+	kind := rollout.KindInternal
+	if e, ok := errors.AsType[*rollout.Error](err); ok {
+		kind = e.Kind
+	}
+	return failureLine{failureDetail{Kind: kind.String(), Message: err.Error()}}
+}
+
+// writeLine writes v as one line, with id put in front of v's own keys, or
+// nothing when v has no JSON form.
+func writeLine(out *bufio.Writer, id json.RawMessage, v any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	body := bytes.TrimSpace(buf.Bytes())
+	if len(body) < 2 || body[0] != '{' {
+		return rollout.Errorf(rollout.KindInternal, rollout.Where{}, "a plumbing answer must be a JSON object, got %.40s", body)
+	}
+	if id != nil {
+		if _, err := fmt.Fprintf(out, `{"id":%s`, id); err != nil {
+			return err
+		}
+		if len(body) > 2 {
+			out.WriteByte(',')
+		}
+		body = body[1:]
+	}
+	out.Write(body)
+	return out.WriteByte('\n')
+}
+
+type multiCloser struct {
+	io.Reader
+	close func() error
+}
+
+func (m multiCloser) Close() error { return m.close() }
+
+func openMaybeCompressed(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case strings.HasSuffix(path, ".gz"):
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return multiCloser{z, f.Close}, nil
+	case strings.HasSuffix(path, ".zst"):
+		z, err := zstd.NewReader(f)
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return multiCloser{z, func() error { z.Close(); return f.Close() }}, nil
+	}
+	return f, nil
+}

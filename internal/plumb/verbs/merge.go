@@ -1,0 +1,181 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+)
+
+func mergeVerb() verb {
+	return verb{name: "merge", help: "merge recorded turns into rows (lineage kit cases, or plain prompt_ids)", setup: func(fs *flag.FlagSet) starter {
+		drift := fs.String("drift", "fork", "fork|splice|realign|auto|refuse (also repair = auto, fail = refuse)")
+		maxDrop := fs.Int("max-drop-tokens", lineage.DefaultMaxDropTokens, "most sampled tokens one realigned join may give up")
+		maxFrac := fs.Float64("max-drop-frac", lineage.DefaultMaxDropFrac, "largest share of a response that a join may give up")
+		maxSub := fs.Int("max-sub-tokens", lineage.DefaultMaxSubTokens, "most tokens one spliced join may respell")
+		maxStop := fs.Float64("max-stop-loss-share", lineage.DefaultMaxStopLossShare, "largest share of stop tokens that a rollout may lose")
+		maxRow := fs.Int("max-row-tokens", 0, "cut longer rows and declare what falls off (0: no limit)")
+		erase := fs.Bool("allow-erase", false, "let a join give up every sampled token of a turn")
+		return func(context.Context) (running, error) {
+			name := *drift
+			switch name {
+			case "repair":
+				name = "auto"
+			case "fail":
+				name = "refuse"
+			}
+			policy, err := lineage.ParseDriftPolicy(name)
+			if err != nil {
+				return running{}, err
+			}
+			opts := lineage.Options{Drift: policy, MaxDropTokens: *maxDrop, MaxDropFrac: *maxFrac, MaxSubTokens: *maxSub,
+				MaxStopLossShare: *maxStop, MaxRowTokens: *maxRow, AllowErase: *erase, Text: kitText}
+			// On the command line 0 means none; in Options a negative value does.
+			for _, v := range []*int{&opts.MaxDropTokens, &opts.MaxSubTokens} {
+				if *v == 0 {
+					*v = -1
+				}
+			}
+			for _, v := range []*float64{&opts.MaxDropFrac, &opts.MaxStopLossShare} {
+				if *v == 0 {
+					*v = -1
+				}
+			}
+			if err := opts.Validate(); err != nil {
+				return running{}, err
+			}
+			return running{lines: func(_ context.Context, line []byte) (any, error) { return mergeLine(line, opts) }}, nil
+		}
+	}}
+}
+
+// kitText is the token text rule of the lineage kit: ids under 100 are control
+// tokens; above 10000 each word has one whole id and two ids for its halves. The
+// word's full stop belongs to the second half.
+func kitText(id rollout.TokenID) string {
+	const firstWord = 10000
+	if id < firstWord {
+		return fmt.Sprintf("<%d>", id)
+	}
+	word := (id - firstWord) / 3
+	switch (id - firstWord) % 3 {
+	case 0:
+		return fmt.Sprintf("w%d.", word)
+	case 1:
+		return fmt.Sprintf("w%d", word)
+	}
+	return "."
+}
+
+type mergeTurn struct {
+	Base       *int              `json:"base"`
+	Keep       int               `json:"keep"`
+	Add        []rollout.TokenID `json:"add"`
+	PromptIDs  []rollout.TokenID `json:"prompt_ids"`
+	Completion []rollout.TokenID `json:"completion_ids"`
+	Logprobs   []float32         `json:"logprobs"`
+	LP0        *int              `json:"lp0"`
+	Finish     string            `json:"finish_reason"`
+	Exclude    bool              `json:"exclude"`
+}
+
+// turn converts a kit turn. A logprob seed lp0 stands for -(lp0+k+1)/4096.
+func (t mergeTurn) turn() lineage.Turn {
+	out := lineage.Turn{Output: t.Completion, Logprobs: t.Logprobs, Stopped: t.Finish == "stop", Excluded: t.Exclude}
+	switch {
+	case t.Base == nil:
+		out.Prompt.Add = t.PromptIDs
+	case *t.Base < 0:
+		out.Prompt = rollout.PromptIDs{Keep: t.Keep, Add: t.Add}
+	default:
+		out.Prompt = rollout.PromptIDs{Base: rollout.At(*t.Base), Keep: t.Keep, Add: t.Add}
+	}
+	if t.Logprobs == nil && t.LP0 != nil {
+		out.Logprobs = make([]float32, len(t.Completion))
+		for k := range out.Logprobs {
+			out.Logprobs[k] = -float32(*t.LP0+k+1) / 4096
+		}
+	}
+	return out
+}
+
+type mergeRow struct {
+	InputIDs []rollout.TokenID `json:"input_ids"`
+	LossMask []int             `json:"loss_mask"`
+	Logprobs []float64         `json:"logprobs"`
+	Spans    []mergeSpan       `json:"spans"`
+	Break    string            `json:"break"`
+}
+
+type mergeSpan struct {
+	Turn  int      `json:"turn"`
+	From  int      `json:"from"`
+	Start int      `json:"start"`
+	Len   int      `json:"len"`
+	Subs  [][3]int `json:"subs,omitempty"`
+}
+
+type mergeDrop struct {
+	Turn   int                `json:"turn"`
+	From   int                `json:"from"`
+	Len    int                `json:"len"`
+	Reason lineage.DropReason `json:"reason"`
+}
+
+type mergeAnswer struct {
+	Rows       []mergeRow     `json:"rows"`
+	Dropped    []mergeDrop    `json:"dropped"`
+	EmptyTurns []int          `json:"empty_turns"`
+	Report     lineage.Report `json:"report"`
+	Error      *string        `json:"error"`
+}
+
+func mergeLine(line []byte, opts lineage.Options) (any, error) {
+	var c struct {
+		Turns []mergeTurn `json:"turns"`
+	}
+	if err := json.Unmarshal(line, &c); err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "turns"}, "not a merge case: %w", err)
+	}
+	if c.Turns == nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "turns"}, "a merge case lists its turns, this one has none")
+	}
+	turns := make([]lineage.Turn, len(c.Turns))
+	for i, t := range c.Turns {
+		turns[i] = t.turn()
+	}
+	res, err := lineage.Merge(turns, opts)
+	if err != nil {
+		return nil, err
+	}
+	ans := mergeAnswer{Rows: []mergeRow{}, Dropped: []mergeDrop{}, EmptyTurns: append([]int{}, res.EmptyTurns...), Report: res.Report}
+	for k := range res.Rows {
+		ans.Rows = append(ans.Rows, newMergeRow(&res.Rows[k]))
+	}
+	for _, d := range res.Dropped {
+		ans.Dropped = append(ans.Dropped, mergeDrop(d))
+	}
+	return ans, nil
+}
+
+func newMergeRow(r *lineage.Row) mergeRow {
+	out := mergeRow{InputIDs: r.AppendIDs(nil), Break: r.Break.String()}
+	for _, m := range r.AppendMask(nil) {
+		out.LossMask = append(out.LossMask, int(m))
+	}
+	// float64 writes the shortest decimal of the exact value; float32 would round it.
+	for _, lp := range r.AppendLogprobs(nil) {
+		out.Logprobs = append(out.Logprobs, float64(lp))
+	}
+	for _, s := range r.Spans {
+		span := mergeSpan{Turn: s.Turn, From: s.From, Start: s.Start, Len: s.Len}
+		for _, sub := range s.Subs {
+			span.Subs = append(span.Subs, [3]int{sub.At, sub.Len, sub.EngineLen})
+		}
+		out.Spans = append(out.Spans, span)
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/turnpack/turnpack/reward/pivot"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func pivotVerb() verb {
+	return lineVerb("pivot", "score one step against the reference trajectory's step", pivotLine)
+}
+
+type pivotHead struct {
+	Server         string             `json:"server"`
+	Config         json.RawMessage    `json:"config"`
+	ResponseOutput []pivot.OutputItem `json:"response_output"`
+}
+
+type sweConfig struct {
+	Mode          pivot.RewardMode `json:"reward_mode"`
+	Target        *bool            `json:"enable_target_match"`
+	Similarity    *bool            `json:"enable_argument_similarity"`
+	DiffSize      *bool            `json:"enable_diff_size_shaping"`
+	Threshold     *float64         `json:"similarity_threshold"`
+	FullCredit    *float64         `json:"similarity_full_credit"`
+	DiffSizeAlpha *float64         `json:"diff_size_alpha"`
+}
+
+func (c sweConfig) verifier() pivot.SWE {
+	off := func(p *bool) bool { return p != nil && !*p }
+	return pivot.SWE{
+		Mode: c.Mode, Threshold: c.Threshold, FullCredit: c.FullCredit, DiffSizeAlpha: c.DiffSizeAlpha,
+		SkipTarget: off(c.Target), SkipSimilarity: off(c.Similarity), SkipDiffSize: off(c.DiffSize),
+	}
+}
+
+func pivotLine(_ context.Context, line []byte) (any, error) {
+	var head pivotHead
+	if err := decodeCase(line, &head); err != nil {
+		return nil, err
+	}
+	if head.Config == nil {
+		head.Config = json.RawMessage("{}")
+	}
+	switch head.Server {
+	case "swe_pivot":
+		var config sweConfig
+		if err := decodeCase(head.Config, &config); err != nil {
+			return nil, err
+		}
+		var row pivot.Row
+		if err := decodeCase(line, &row); err != nil {
+			return nil, err
+		}
+		return config.verifier().VerifyRow(row, head.ResponseOutput)
+	case "argument_comparison", "":
+		var comparator pivot.Comparator
+		if err := decodeCase(head.Config, &comparator); err != nil {
+			return nil, err
+		}
+		var row struct {
+			Expected pivot.Action `json:"expected_action"`
+		}
+		if err := decodeCase(line, &row); err != nil {
+			return nil, err
+		}
+		r, err := comparator.Compare(row.Expected, pivot.ActionOf(head.ResponseOutput))
+		if errors.Is(err, rollout.KindFormat) {
+			// The kit names the exception of the reference.
+			return map[string]string{"error": "JSONDecodeError"}, nil
+		}
+		return r, err
+	}
+	return nil, unsupported("pivot server " + head.Server)
+}
+
+// decodeCase decodes a kit line, keeping the kind of errors that have one.
+func decodeCase(data []byte, to any) error {
+	err := json.Unmarshal(data, to)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*rollout.Error](err); ok {
+		return e
+	}
+	return rollout.Errorf(rollout.KindFormat, rollout.Where{}, "a case line: %w", err)
+}

@@ -1,0 +1,131 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/swerl"
+)
+
+type seedMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type seedCase struct {
+	ID     string `json:"id"`
+	Config struct {
+		MaxContext int     `json:"max_context_len"`
+		MaxInput   int     `json:"max_input_tokens"`
+		HeadRatio  float64 `json:"head_ratio"`
+	} `json:"config"`
+	Messages []seedMessage   `json:"messages"`
+	Reward   json.RawMessage `json:"reward"` // the outcome, which samples repeat
+}
+
+type seedStep struct {
+	Index          int               `json:"step_index"`
+	Context        []seedMessage     `json:"context"`
+	Shown          int               `json:"context_len"`
+	Text           string            `json:"assistant_text"`
+	Tokens         []rollout.TokenID `json:"tokens"`
+	LossMask       []int8            `json:"loss_mask"`
+	ResponseLength int               `json:"response_length"`
+	Status         rollout.Status    `json:"status"`
+	Reward         json.RawMessage   `json:"reward,omitempty"`
+}
+
+type seedDefault struct {
+	Response       string            `json:"response"`
+	Tokens         []rollout.TokenID `json:"tokens"`
+	LossMask       []int8            `json:"loss_mask"`
+	ResponseLength int               `json:"response_length"`
+	Status         rollout.Status    `json:"status"`
+	Reward         json.RawMessage   `json:"reward,omitempty"`
+}
+
+type seedAnswer struct {
+	PromptIDs   []rollout.TokenID `json:"prompt_ids"`
+	ResponseIDs []rollout.TokenID `json:"response_ids"`
+	LossMask    []int8            `json:"loss_mask"`
+	Spans       [][2]int          `json:"assistant_spans"`
+	Default     seedDefault       `json:"default_sample"`
+	Count       int               `json:"n_steps"`
+	Steps       []seedStep        `json:"steps"`
+}
+
+// seedParityVerb encodes conversations as swe-rl@0d034dd did.
+func seedParityVerb() verb {
+	return verb{name: "seed-parity", help: "what swe-rl@0d034dd made of a conversation (seed_parity kit cases)", setup: func(fs *flag.FlagSet) starter {
+		dir := fs.String("model", "", "model folder")
+		return func(context.Context) (running, error) {
+			model, err := tokenize.Load(*dir)
+			if err != nil {
+				return running{}, err
+			}
+			enc, err := tokenize.NewEncoder(model, tokenize.Options{Specials: tokenize.SpecialsParity})
+			if err != nil {
+				return running{}, err
+			}
+			return running{lines: func(ctx context.Context, line []byte) (any, error) { return seedLine(ctx, model, enc, line) }}, nil
+		}
+	}}
+}
+
+func seedLine(ctx context.Context, model *tokenize.Model, enc *tokenize.Encoder, line []byte) (any, error) {
+	var c seedCase
+	if err := json.Unmarshal(line, &c); err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "messages"}, "not a seed parity case: %w", err)
+	}
+	r := &rollout.Rollout{ID: c.ID, Messages: make([]rollout.Message, len(c.Messages))}
+	for i, m := range c.Messages {
+		r.Messages[i] = rollout.Message{Role: rollout.Role(m.Role), Content: m.Content}
+		if r.Messages[i].Role == rollout.RoleAssistant {
+			r.Messages[i].Sampled = rollout.SampledByPolicy
+			r.Turns = append(r.Turns, rollout.Turn{Message: i, Step: len(r.Turns)})
+		}
+	}
+	if c.Config.MaxInput > 0 {
+		contexts, _, err := ctxwindow.Plan(ctx, r, ctxwindow.SWERLPolicy{Budget: c.Config.MaxInput, Head: c.Config.HeadRatio}, enc.Counter(r))
+		if err != nil {
+			return nil, err
+		}
+		if r, err = ctxwindow.Apply(r, contexts); err != nil {
+			return nil, err
+		}
+	}
+	res, err := swerl.Encode(ctx, model, r, swerl.Options{MaxContext: c.Config.MaxContext})
+	if err != nil {
+		return nil, err
+	}
+	out := seedAnswer{PromptIDs: res.PromptIDs, ResponseIDs: res.ResponseIDs, LossMask: res.LossMask, Spans: spansOf(res.LossMask), Count: len(res.Steps),
+		Default: seedDefault{res.Response, res.Default.Tokens, res.Default.LossMask, res.Default.ResponseLength, res.Default.Status, c.Reward},
+		Steps:   make([]seedStep, len(res.Steps))}
+	for i, s := range res.Steps {
+		step := seedStep{Index: s.Index, Shown: s.Shown, Text: s.Text, Tokens: s.Tokens, LossMask: s.LossMask, ResponseLength: s.ResponseLength, Status: s.Status, Reward: c.Reward}
+		for _, m := range s.Context {
+			step.Context = append(step.Context, seedMessage{string(m.Role), m.Content})
+		}
+		out.Steps[i] = step
+	}
+	return out, nil
+}
+
+// spansOf returns the runs of ones as [start, end).
+func spansOf(mask []int8) [][2]int {
+	out := [][2]int{}
+	for i, m := range mask {
+		switch {
+		case m == 0:
+		case i > 0 && mask[i-1] == 1:
+			out[len(out)-1][1]++
+		default:
+			out = append(out, [2]int{i, i + 1})
+		}
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// votesVerb answers the three line shapes of the prm kit that need no prompt:
+// a judge text, the votes of a step, the step results of a rollout.
+func votesVerb() verb {
+	swe, chat, opd, terminal := mustRule(prm.RuleSWE()), mustRule(prm.RuleChat()), mustRule(prm.RuleOPD()), mustRule(prm.RuleTerminal())
+	return lineVerb("votes", "judge text, votes of a step or step results → scores", func(_ context.Context, line []byte) (any, error) {
+		var in struct {
+			Text   *string         `json:"text"`
+			Votes  *[]*string      `json:"votes"`
+			Judged *[]int          `json:"judged_steps"`
+			Raw    json.RawMessage `json:"results"`
+			Mask   []int           `json:"loss_mask"`
+			Out    float64         `json:"outcome"`
+			Coef   *float64        `json:"coef"`
+		}
+		if err := json.Unmarshal(line, &in); err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "votes line: %w", err)
+		}
+		switch {
+		case in.Judged != nil:
+			return combineLine(*in.Judged, in.Raw, in.Out, in.Coef, in.Mask)
+		case in.Votes != nil:
+			return voteLine(*in.Votes, swe, chat, opd), nil
+		case in.Text != nil:
+			t := *in.Text
+			return map[string]any{
+				"swe_first_boxed": zeroUnless(swe(t)),
+				"chat_last_boxed": nullUnless(chat(t)),
+				"opd_judge_score": nullUnless(opd(t)),
+				"opd_hint":        prm.Hint(t),
+				"terminal_last50": zeroUnless(terminal(t)),
+			}, nil
+		}
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "line has none of the fields text, votes and judged_steps")
+	})
+}
+
+// mustRule compiles a preset; a preset that does not compile is a broken build.
+func mustRule(r prm.Rule) prm.Parser {
+	p, err := r.Compile()
+	if err != nil {
+		return func(string) (float64, error) { return 0, err }
+	}
+	return p
+}
+
+func zeroUnless(v float64, err error) float64 {
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+func nullUnless(v float64, err error) *float64 {
+	if err != nil {
+		return nil
+	}
+	return &v
+}
+
+func ballots(texts []*string, parse prm.Parser) []rollout.Vote {
+	votes := make([]rollout.Vote, len(texts))
+	for i, t := range texts {
+		if t == nil {
+			votes[i].Error = "request failed"
+			continue
+		}
+		v, err := parse(*t)
+		if err != nil {
+			votes[i].Error = err.Error()
+			continue
+		}
+		votes[i].Score = &v
+	}
+	return votes
+}
+
+func voteLine(texts []*string, swe, chat, opd prm.Parser) any {
+	scores := func(votes []rollout.Vote) []*float64 {
+		out := make([]*float64, len(votes))
+		for i, v := range votes {
+			out[i] = v.Score
+		}
+		return out
+	}
+	sweVotes, chatVotes := ballots(texts, swe), ballots(texts, chat)
+	sweScores, valid := make([]float64, len(texts)), 0
+	for i, v := range sweVotes {
+		if v.Score != nil {
+			sweScores[i] = *v.Score
+			valid++
+		}
+	}
+	plain := make([]string, len(texts))
+	for i, t := range texts {
+		if t != nil {
+			plain[i] = *t
+		}
+	}
+	// The kit writes 0 where no vote is valid; the library says "not computed".
+	mean, _ := prm.Aggregate{}.Score(sweVotes, len(texts))
+	majority, _ := prm.Aggregate{Method: prm.Majority}.Score(chatVotes, len(texts))
+	var hint *int
+	if i := prm.BestHint(plain, scores(ballots(texts, opd))); i >= 0 {
+		hint = &i
+	}
+	return map[string]any{
+		"swe":                 map[string]any{"scores": sweScores, "valid_count": valid, "mean_valid": orZero(mean)},
+		"chat":                map[string]any{"scores": scores(chatVotes), "majority": orZero(majority)},
+		"opd_best_hint_index": hint,
+	}
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+func combineLine(steps []int, raw json.RawMessage, outcome float64, coef *float64, mask []int) (any, error) {
+	var results []struct {
+		Mean      *float64 `json:"mean"`
+		Exception bool     `json:"exception"`
+	}
+	if raw == nil {
+		raw = json.RawMessage("[]")
+	}
+	if err := json.Unmarshal(raw, &results); err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "results"}, "%w", err)
+	}
+	if len(results) != len(steps) {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "results"}, "%d results for %d judged steps", len(results), len(steps))
+	}
+	scores := make([]rollout.StepScore, len(steps))
+	for i, r := range results {
+		scores[i] = rollout.StepScore{Step: steps[i], Score: r.Mean}
+		if r.Exception || r.Mean == nil {
+			scores[i].Score, scores[i].Reason = nil, "exception"
+		}
+	}
+	slices.SortStableFunc(scores, func(a, b rollout.StepScore) int { return cmp.Compare(a.Step, b.Step) })
+	reward := prm.Combination{Coef: coef, Missing: prm.MissingZero}.Combine(outcome, scores)
+	values, status := make([]float64, len(scores)), make([]string, len(scores))
+	for i, s := range scores {
+		values[i], status[i] = orZero(s.Score), "ok"
+		if s.Score == nil {
+			status[i] = "exception"
+		}
+	}
+	acc := 0.0
+	if outcome > 0 {
+		acc = 1
+	}
+	return map[string]any{
+		"step_scores": values, "status": status, "step_mean": orZero(reward.Step), "score": reward.Total,
+		"acc": acc, "mask_spans": prm.Spans(mask),
+	}, nil
+}
