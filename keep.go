@@ -68,7 +68,7 @@ func (x *run) keep(res *result) error {
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: res.r.ID}, "what was made of it cannot be kept: %w", err)
 	}
-	if res.err != nil || res.report.FirstUnknown != nil || res.report.FirstIncomplete != nil {
+	if res.err != nil || res.report.FirstUnknown != nil || res.report.FirstIncomplete != nil || res.report.FirstUnmarked != nil {
 		text = nil
 	}
 	return x.keeper.Keep(res.r.ID, res.rows.n, text)
