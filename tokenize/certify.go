@@ -3,6 +3,7 @@ package tokenize
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -346,12 +347,12 @@ func (c *certifier) stopToken() Finding {
 		return refused(PropStopToken, err)
 	}
 	_, f := c.m.reply.sampledText(&p.messages[1], 1, &prompt, &with, false)
-	switch _, known := c.m.reply.stops[f.stop]; {
-	case f.stop != "" && len(c.m.Stops) == 0:
-		return p.finding(PropStopToken, Holds, f.stop+", as the template writes it: the model folder names none")
+	switch at := slices.Index(c.m.Stops, c.m.reply.stops[f.stop]); {
 	case f.stop == "":
 		return p.finding(PropStopToken, Fails, "no token follows the reply")
-	case !known:
+	case at >= c.m.named:
+		return p.finding(PropStopToken, Holds, f.stop+", as the template writes it: the model folder has no generation_config.json")
+	case at < 0:
 		return p.finding(PropStopToken, Fails, f.stop+" follows the reply, which the model folder does not name as a stop token")
 	default:
 		return p.finding(PropStopToken, Holds, f.stop)

@@ -221,10 +221,9 @@ func openerTrimmed(prompt, content string) string {
 	return content
 }
 
-// stopIn returns the text of the stop marker behind a reply, in what the template
-// writes there in front of any recorded text of others:
-// the first stop token. Where the template writes none, the token for the next
-// role is taken if it is a stop, else the first special token.
+// stopIn returns the text of the stop marker after a reply, in what the template writes
+// there before any recorded text of others: the first stop token. Where the template
+// writes none, the token for the next role is taken if it is a stop. "" is for none.
 func (rr *replyRule) stopIn(tail string, m *rollout.Message) string {
 	best, at := "", len(tail)
 	for text := range rr.stops {
@@ -232,24 +231,9 @@ func (rr *replyRule) stopIn(tail string, m *rollout.Message) string {
 			best, at = text, i
 		}
 	}
-	if best != "" {
-		return best
-	}
-	role := "user"
-	if len(m.ToolCalls) > 0 {
-		role = "observation"
-	}
-	for text := range rr.stops {
-		if text == "<|"+role+"|>" {
-			return text
-		}
-	}
-	for _, a := range rr.specials {
-		if !a.Special {
-			continue
-		}
-		if i := strings.Index(tail, a.Content); i >= 0 && (i < at || i == at && len(a.Content) > len(best)) {
-			best, at = a.Content, i
+	if next := nextRole(m); best == "" {
+		if _, ok := rr.stops[next]; ok {
+			return next
 		}
 	}
 	return best

@@ -75,7 +75,7 @@ func TestOlderNamesOfTokens(t *testing.T) {
 	eos, ok := m.EOS()
 	require.True(t, ok)
 	require.True(t, m.IsStop(eos))
-	require.Len(t, m.Stops, 1)
+	require.Len(t, m.Stops, 2, "and what the template ends replies with")
 	at := func(m *tokenize.Model, token string) rollout.TokenID {
 		id, _ := m.Tokenizer.Vocab().ID(token)
 		return id

@@ -25,11 +25,15 @@ type Model struct {
 	// with tools may take another one, with or without it.
 	Template *chat.Template
 	// Stops are the ids that end a completion: the eos ids of
-	// generation_config.json, else of config.json, with the tokenizer's eos_token.
+	// generation_config.json, else of config.json, with the tokenizer's eos_token; in a
+	// folder without generation_config.json also the tokens that the template ends
+	// replies with.
 	Stops []rollout.TokenID
 	// SpecialTokens are the named tokens a template may print (bos_token, …).
 	SpecialTokens map[string]string
 
+	listsStops     bool // generation_config.json says what ends a completion
+	named          int  // how many of Stops the folder names; the others are the template's
 	templateDigest string
 	toolUse        *Model   // this one with the template for rollouts that have tools, if the folder has one
 	names          []string // of the folder's templates, where none is the default one
@@ -140,6 +144,7 @@ func (m *Model) finish() {
 	}
 	m.tools = &toolbox{}
 	m.shape = shapeOf(m)
+	m.learnEnds()
 	if m.Template != nil {
 		m.reply.opening = openingOf(m)
 	}
@@ -362,11 +367,13 @@ func (l *folder) stops(m *Model) error {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name, Field: "/eos_token_id"}, "expected ids of the tokenizer's %d, found %.40s", m.Tokenizer.Vocab().Size(), c.EOS).
 				WithFix("take tokenizer and configuration of the same model")
 		}
+		m.listsStops = name == published
 		break
 	}
 	if id, ok := m.EOS(); ok {
 		add(id)
 	}
+	m.named = len(m.Stops)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -21,7 +22,10 @@ func (m *Model) StopRewrites(ctx context.Context) (map[rollout.TokenID]rollout.T
 			return "", err
 		}
 		_, end, _ := text.extent(1, partContent, 0)
-		return m.reply.stopIn(text.text[end:], &reply), nil
+		if stop := m.reply.stopIn(text.text[end:], &reply); stop != "" {
+			return stop, nil
+		}
+		return m.reply.firstSpecial(text.text[end:]), nil
 	}
 	sampled, err := behind(2)
 	if err != nil {
@@ -39,4 +43,15 @@ func (m *Model) StopRewrites(ctx context.Context) (map[rollout.TokenID]rollout.T
 		ids[a.Content] = a.ID
 	}
 	return map[rollout.TokenID]rollout.TokenID{ids[sampled]: ids[shown]}, nil
+}
+
+// firstSpecial is the first control token in a text, "" for none.
+func (rr *replyRule) firstSpecial(text string) string {
+	first, at := "", len(text)
+	for _, a := range rr.specials {
+		if i := strings.Index(text, a.Content); a.Special && i >= 0 && (i < at || i == at && len(a.Content) > len(first)) {
+			first, at = a.Content, i
+		}
+	}
+	return first
 }

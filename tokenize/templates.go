@@ -59,7 +59,7 @@ func (l *folder) addTemplates(m *Model, config *tokenizerConfig) error {
 		if err := l.finish(&other, tools); err != nil {
 			return err
 		}
-		m.toolUse = &other
+		m.toolUse, m.Stops = &other, other.Stops
 	}
 	if source, ok := found[defaultTemplate]; ok {
 		return l.finish(m, source)
