@@ -104,7 +104,7 @@ func encoded(t *testing.T, m *tokenize.Model, o tokenize.Options, r *rollout.Rol
 }
 
 // recorded makes most turns of r captured ones, some of which spell their text
-// by letters or end behind it in a token that the history lacks.
+// by letters or end after it in a token that the history lacks.
 func recorded(t *testing.T, m *tokenize.Model, rng *rand.Rand, r *rollout.Rollout) *rollout.Rollout {
 	steps, _ := encoded(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
 	out := *r

@@ -49,7 +49,7 @@ func TestPlannedIsFitted(t *testing.T) {
 }
 
 // plannedIsFitted plans one rollout and reports whether a turn sees the whole
-// history behind one that does not.
+// history after one that does not.
 func plannedIsFitted(t *testing.T, enc *tokenize.Encoder, rng *rand.Rand, name string) (again bool) {
 	t.Helper()
 	r := thinking(rng)

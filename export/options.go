@@ -196,7 +196,7 @@ func (r Rule) String() string {
 }
 
 // RefusedError is the cause of a refused row: which row, column and rule.
-// errors.As finds it behind the located error that Write returns.
+// errors.As finds it within the located error that Write returns.
 type RefusedError struct {
 	Sample string
 	Column string

@@ -33,7 +33,7 @@ var (
 
 // Writer writes rows to one Parquet or Arrow file. Every row is checked against the
 // rules of the schema before it is taken. Write takes row by row, and the first that
-// is refused ends the file: later calls say so and Close leaves nothing behind.
+// is refused ends the file: later calls say so and Close leaves nothing.
 // WriteGroup takes a group at once or refuses it alone, for streams that go on.
 //
 // Memory is bounded by one row group plus 16 bytes and a map slot for each

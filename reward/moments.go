@@ -16,7 +16,7 @@ type moments struct {
 // freeze makes the sum ready for deviations; no reward may be added afterwards.
 func (m *moments) freeze() { m.hi, m.lo = m.sum.pair() }
 
-// lengths are the sums behind a length-weighted mean.
+// lengths are the sums that make a length-weighted mean.
 type lengths struct{ total, weighted exact }
 
 // add counts r k times.

@@ -143,7 +143,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Write writes one rollout as a line. A rollout that cannot be written leaves
-// nothing behind.
+// nothing in the file.
 func (w *Writer) Write(r *Rollout) error {
 	if w.w == nil {
 		return zeroValue("rollout.Writer", "NewWriter")

@@ -42,7 +42,7 @@ func (l *Lines) Failed() bool { return l.err != nil && l.err != io.EOF }
 
 // Next returns the next line. After the last one it returns io.EOF. A line that
 // is too long is skipped and reported as a KindLimit error; the next call goes
-// on behind it. An error of the underlying reader is returned once the lines
+// on after it. An error of the underlying reader is returned once the lines
 // before it have been.
 func (l *Lines) Next() (Line, error) {
 	if l.r == nil {

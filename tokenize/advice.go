@@ -1,7 +1,7 @@
 package tokenize
 
 // Needed lists the properties without which rows of a mode are wrong rather
-// than merely more: what ends a reply, and, where each reply is rendered behind
+// than merely more: what ends a reply, and, where each reply is rendered after
 // its own prompt, what begins one.
 func Needed(m Mode) []Property {
 	if m == Whole {

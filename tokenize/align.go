@@ -52,7 +52,7 @@ func (a *alignment) reach(ids []rollout.TokenID, rendered columns) bool {
 	return true
 }
 
-// next is the first place behind at.
+// next is the first place after at.
 func (a *alignment) next(ids, rendered []rollout.TokenID, at place) (to place, ok bool) {
 	to = at
 	for x, y := "", ""; ; { // of the ids up to here, what the others have not spelled yet

@@ -22,7 +22,7 @@ import (
 // conversation goes on from there. These are left out:
 //   - reasoning markers that a template writes around nothing: no model sampled them;
 //   - SmolVLM, Idefics, LLaVA, which want content in parts, and DiffusionGemma, which writes
-//     no header into the prompt behind a tool result.
+//     no header into the prompt after a tool result.
 func TestTrainedTextIsTheAnswer(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -110,7 +110,7 @@ func TestTrainedTextIsTheAnswer(t *testing.T) {
 }
 
 // Records may give several calls the same id. A template that looks up the name of a
-// result's function then writes the name of a later call in front of the result, which
+// result's function then writes the name of a later call before the result, which
 // is no part of that call's turn.
 func TestNameWrittenAheadOfItsCall(t *testing.T) {
 	m := templateModels(t)["muse_glimmer"]
@@ -161,7 +161,7 @@ func TestHeaderBehindMessagesWithoutText(t *testing.T) {
 	}
 }
 
-// The header of a message without text is not the one of a reply behind it for which the
+// The header of a message without text is not the one of a reply after it for which the
 // template writes none.
 func TestReplyWithoutHeaderBehindMessagesWithoutText(t *testing.T) {
 	m := templateModels(t)["deepseekv3"]

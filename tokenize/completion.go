@@ -39,10 +39,10 @@ type replyRule struct {
 //
 // prompt is the text the model saw; with is the same conversation with m as its
 // last message, rendered without a generation prompt. The reply is what with
-// says behind the generation prompt, up to and including the stop marker, save
+// says after the generation prompt, up to and including the stop marker, save
 // for what the model cannot have sampled: a reasoning block around nothing,
 // which templates put before a message without reasoning; the trimming of
-// content, which is taken as recorded; and what stands behind a reply whose
+// content, which is taken as recorded; and what stands after a reply whose
 // end (a tool call, mostly) the template does not write.
 func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rendering, cut bool) (rendering, frame) {
 	start, first, last, ok := rr.begin(prompt, with, i)
@@ -94,10 +94,10 @@ func (rr *replyRule) sampledText(m *rollout.Message, i int32, prompt, with *rend
 	return out, f
 }
 
-// begin returns where the reply of message i that ends with begins: behind the
-// prompt, where with goes on from it, and behind the header that some templates
-// write in front of a reply to a tool result but not in the prompt; and the range
-// of the message's text from there on, if it has any. In front of it the message
+// begin returns where the reply of message i that ends with begins: after the
+// prompt, where with goes on from it, and after the header that some templates
+// write before a reply to a tool result but not in the prompt; and the range
+// of the message's text from there on, if it has any. Before it the message
 // may be quoted, and its content may begin with what the prompt wrote already.
 func (rr *replyRule) begin(prompt, with *rendering, i int32) (start, first, last int, written bool) {
 	found := strings.HasPrefix(with.text, prompt.text)
@@ -122,7 +122,7 @@ func (rr *replyRule) begin(prompt, with *rendering, i int32) (start, first, last
 	return start, first, last, written
 }
 
-// alsoIn is how many bytes with writes in front of the reply, from start on, that the
+// alsoIn is how many bytes with writes before the reply, from start on, that the
 // prompt holds at the same place, up to the first token there: what ends the message
 // before, as some templates write it only with the next one.
 func (rr *replyRule) alsoIn(prompt, with *rendering, start, first int) (n int) {
@@ -149,7 +149,7 @@ func (rr *replyRule) alsoIn(prompt, with *rendering, start, first int) (n int) {
 	return n
 }
 
-// ended reports whether what the template writes behind reply m ends it too, given
+// ended reports whether what the template writes after reply m ends it too, given
 // which parts it wrote: not so where it left the last one out, or a limit cut it. A
 // tool call that was read from a reply was complete.
 func ended(m *rollout.Message, wrote func(part) bool, cut bool) bool {
@@ -185,7 +185,7 @@ func hasFields(r *rendering, m int32, p part, from int) bool {
 }
 
 // madeUp finds a reasoning block around nothing in a lead, which the template
-// made up, and returns what stands before and behind it. Its opener may be part
+// made up, and returns what stands before and after it. Its opener may be part
 // of the generation prompt.
 func madeUp(lead string) (head, rest string, ok bool) {
 	tags := thinkTag.FindAllStringIndex(lead, -1)

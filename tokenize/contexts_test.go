@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// oddContext draws a context that leaves messages of r in front of message m out,
+// oddContext draws a context that leaves messages of r before message m out,
 // shortens them, shows them twice or in another order, with notes between them. It
 // also returns the messages shown, and for each the message of r that it is (−1 for
 // a note).

@@ -21,8 +21,8 @@
 //     sampled it after the generation prompt, so no token spans both, and models
 //     that mark the beginning of a text (SentencePiece style) put no mark between.
 //
-// What the policy sampled in a turn is the text behind the generation prompt, up
-// to and including the stop token. The separator behind that (a newline in
+// What the policy sampled in a turn is the text after the generation prompt, up
+// to and including the stop token. The separator after that (a newline in
 // ChatML) belongs to the template.
 //
 // Where a turn carries the engine's token ids they are taken as they are, with

@@ -263,7 +263,7 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		if j.opts.Edges == EdgesDocument {
 			from, to = tokensWithin(j.pieces.buf.Offsets, n, from, to)
 		}
-		if from >= to { // its only token belongs to the text in front of it, too
+		if from >= to { // its only token belongs to the text before it, too
 			j.report.EmptyTurns++
 			continue
 		}

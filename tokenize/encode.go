@@ -96,7 +96,7 @@ func (e *Encoder) made() error {
 }
 
 // dropFirst reports the first token of a row as not trained, if it was sampled: a
-// template that writes nothing in front of a reply leaves nothing to predict it.
+// template that writes nothing before a reply leaves nothing to predict it.
 func (j *job) dropFirst(seq *rollout.Sequence) {
 	if seq.Len() == 0 || seq.Flags[0]&rollout.FlagSampled == 0 {
 		return
@@ -439,7 +439,7 @@ func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
 }
 
 // reply derives the text that turn t sampled, and the text of its stop marker.
-// What frames a reply of text alone is the same behind the same generation
+// What frames a reply of text alone is the same after the same generation
 // prompt, so it is asked once for each, with a text that no template rewrites.
 func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, frames map[string]frame) (rendering, string, error) {
 	cut := j.model.unstopped(t)
@@ -509,7 +509,7 @@ func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *rendering,
 func (m *Model) unstopped(t *rollout.Turn) bool {
 	switch t.FinishReason {
 	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // of tokens
-		"content_filter", "refusal", // of a filter behind the model
+		"content_filter", "refusal", // of a filter after the model
 		"abort", "error", "incomplete", "cancelled", "failed", "pause_turn", "insufficient_system_resource": // from outside
 		return true
 	}

@@ -32,7 +32,7 @@ const carrier = `{{ bos_token }}{{ style }}{%- for t in tools or [] -%}
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`
 
-// forgeModels are tokenizers with added tokens of all kinds behind no normalizer
+// forgeModels are tokenizers with added tokens of all kinds and no normalizer
 // and those that make other characters into the tokens' own, with the carrier and
 // with the folder's template.
 func forgeModels(t testing.TB) map[string]*tokenize.Model {
@@ -319,7 +319,7 @@ func TestAddedTokensThatTheVocabularySpells(t *testing.T) {
 	}
 }
 
-// Of a token that is looked for in normalized text a combining mark behind it
+// Of a token that is looked for in normalized text a combining mark after it
 // makes another character: recorded text can hide one that the template wrote in
 // front of it, though never make one. That is Hugging Face's rule, whose ids these
 // are (tokenizers 0.23.3).

@@ -44,7 +44,7 @@ func TestPartsOfRepliesThatTheTemplateLeavesOut(t *testing.T) {
 	}
 }
 
-// A reply without reasoning behind a prompt that opens it is counted, unless it closes
+// A reply without reasoning after a prompt that opens it is counted, unless it closes
 // it itself, was cut inside of it, or has recorded ids.
 func TestReasoningLeftOpen(t *testing.T) {
 	models := templateModels(t)

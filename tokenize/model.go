@@ -305,7 +305,7 @@ func (m *Model) name(config *tokenizerConfig) {
 }
 
 // bosFromTokenizer fills bos_token, where the folder does not name it, with the
-// token that tokenizer.json puts in front of a text.
+// token that tokenizer.json puts before a text.
 func (l *folder) bosFromTokenizer(m *Model) error {
 	if _, ok := m.SpecialTokens["bos_token"]; ok {
 		return nil

@@ -39,7 +39,7 @@ func markTexts(r *rollout.Rollout) {
 
 // Whatever a template and a conversation look like, a turn trains text of its own
 // message alone, all of it in the context of its own or as the report says, once, and
-// nothing behind a stop.
+// nothing after a stop.
 func TestTurnsTrainTheirOwnMessages(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 71

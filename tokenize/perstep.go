@@ -14,7 +14,7 @@ type stack struct {
 	viewed bool
 	ids    []rollout.TokenID
 	source []int32
-	flags  []rollout.Flag // of the run; the others may go on with what stood behind it
+	flags  []rollout.Flag // of the run; the others may go on with what stood after it
 }
 
 func (s *stack) len() int { return len(s.flags) }
@@ -52,7 +52,7 @@ func (s *stack) columns() columns {
 	return columns{s.ids[:n:n], s.source[:n:n], s.flags[:n:n]}
 }
 
-// row is the run with c behind it, for good. A token is sampled in one row only, so
+// row is the run with c after it, for good. A token is sampled in one row only, so
 // each has flags of its own.
 func (s *stack) row(c columns) columns {
 	n := s.len()

@@ -21,7 +21,7 @@ const (
 	// makes one. A role with a meaning of its own (user, tool, …) is of the template's
 	// frame: <|{{ role }}|> can be a token. What the vocabulary spells by itself, as Gemma's does with runs of
 	// white space, is text even where it is an added token, too. A combining
-	// mark behind a token that is looked for in normalized text makes another
+	// mark after a token that is looked for in normalized text makes another
 	// character of its end, as in Hugging Face tokenizers: text can hide such a token.
 	SpecialsGuard Specials = iota
 	// SpecialsParity honours every occurrence, as transformers' tokenize=True does,
@@ -51,7 +51,7 @@ type addedTokens struct {
 	// different lengths of those that end with a byte.
 	byContent map[string]AddedToken
 	lengths   [256][]int
-	// cuts finds the tokens behind which text is encoded by itself.
+	// cuts finds the tokens after which text is encoded by itself.
 	cuts *AddedMatcher
 }
 
@@ -150,12 +150,12 @@ func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, after Af
 	at := r.after(from)
 	for i := 0; i < len(ids); {
 		at = r.afterNear(at, from+int(offsets[2*i]))
-		f := field{start: math.MaxInt, end: math.MaxInt} // behind the last
+		f := field{start: math.MaxInt, end: math.MaxInt} // after the last
 		if at < len(r.fields) {
 			f = r.fields[at]
 		}
 		flag := f.part.flag()
-		for ; i < len(ids); i++ { // tokens in front of f and in it
+		for ; i < len(ids); i++ { // tokens before f and in it
 			start, end := from+int(offsets[2*i]), from+int(offsets[2*i+1])
 			if start >= f.end {
 				break
@@ -184,7 +184,7 @@ func forgedError(token AddedToken, message int32) error {
 		WithFix("leave the rollout out, or encode with SpecialsParity")
 }
 
-// after is what stands in front of byte at of r.
+// after is what stands before byte at of r.
 func (p *pieceEncoder) after(r *rendering, at int) After {
 	switch {
 	case at == 0 && r.behind == nil:
@@ -198,7 +198,7 @@ func (p *pieceEncoder) after(r *rendering, at int) After {
 }
 
 // tokenBefore reports whether an added token ends at byte at of r; with strips
-// set, one that takes the white space behind it along.
+// set, one that takes the white space after it along.
 func (p *pieceEncoder) tokenBefore(r *rendering, at int, strips bool) bool {
 	if at == 0 {
 		return false
@@ -228,13 +228,13 @@ func (p part) flag() rollout.Flag {
 }
 
 // forged reports whether the model's own vocabulary made an added token of text
-// that the guard refused. at is the first field that ends behind start.
+// that the guard refused. at is the first field that ends after start.
 func (p *pieceEncoder) forged(r *rendering, at, start, end int, t AddedToken) bool {
 	return p.specials == SpecialsGuard && r.text[start:end] == t.Content && !p.trusted(r, at, end, t)
 }
 
 // trusted applies the guard to an occurrence that ends at byte end. at is the
-// first field that ends behind its start.
+// first field that ends after its start.
 func (p *pieceEncoder) trusted(r *rendering, at, end int, t AddedToken) bool {
 	if !t.Special && p.text[t.ID] {
 		return true

@@ -257,7 +257,7 @@ func (x *renderer) stands(p *rollout.ContextPart) bool {
 	return p.From >= len(x.r.Messages) || x.r.Messages[p.From].Role == p.Message.Role
 }
 
-// before is the number of messages of the plain history in front of message i.
+// before is the number of messages of the plain history before message i.
 func (x *renderer) before(i int) int {
 	for ; i < len(x.place); i++ {
 		if x.place[i] >= 0 {

@@ -42,7 +42,7 @@ type field struct {
 type rendering struct {
 	text   string
 	fields []field
-	// behind is what the model saw in front of the text, nil for nothing.
+	// after is what the model saw before the text, nil for nothing.
 	behind *rendering
 	// turns are the replies found in the text where that was asked for, by index
 	// into Rollout.Messages.
@@ -57,7 +57,7 @@ func (r *rendering) tail() string {
 	return r.text
 }
 
-// after returns the index of the first field that ends behind byte at.
+// after returns the index of the first field that ends after byte at.
 func (r *rendering) after(at int) int {
 	return sort.Search(len(r.fields), func(i int) bool { return r.fields[i].end > at })
 }
@@ -112,7 +112,7 @@ func (r *rendering) extent(m int32, only part, from int) (start, end int, ok boo
 	return start, end, ok
 }
 
-// foreign returns where the first recorded text behind byte at begins that is
+// foreign returns where the first recorded text after byte at begins that is
 // neither of message m nor a role, or the end of the text.
 func (r *rendering) foreign(m int32, at int) int {
 	for _, f := range r.fields[r.after(at):] {

@@ -22,7 +22,7 @@ type Report struct {
 	LostReasoning int `json:"lost_reasoning_turns"`
 	LostContent   int `json:"lost_content_turns"`
 	LostCalls     int `json:"lost_call_turns"`
-	// OpenReasoning counts completions from text that stand behind a generation prompt
+	// OpenReasoning counts completions from text that stand after a generation prompt
 	// which opened reasoning and do not close it: the record left the reasoning out,
 	// or the engine had other template variables. Rows that train them teach to answer
 	// inside of it. Whole rows have the block closed by the template.

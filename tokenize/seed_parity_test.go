@@ -50,7 +50,7 @@ func (c *seedCase) rollout() *rollout.Rollout {
 }
 
 // The default must do what the rollout contract says where the reference does
-// not: each step trains exactly the reply and the stop token, behind exactly the
+// not: each step trains exactly the reply and the stop token, after exactly the
 // context the model saw.
 func TestSeedParityDefaultIsTheContract(t *testing.T) {
 	m := qwen3(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// A turn ends with the stop marker that the template writes right behind the
+// A turn ends with the stop marker that the template writes right after the
 // reply. One inside recorded text that the template puts there, a variable or
 // another message, ends nothing, and that text is no part of the reply.
 func TestStopIsNeverRecordedText(t *testing.T) {
@@ -75,7 +75,7 @@ func trainedText(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout
 }
 
 // The first token of a row is not trained, whatever the mode: reports know it where
-// a template writes nothing in front of the first reply.
+// a template writes nothing before the first reply.
 func TestReportKnowsFirstToken(t *testing.T) {
 	m := templateModels(t)["llava_next"]
 	r := &rollout.Rollout{ID: "a", Messages: say("assistant: one two", "user: three", "assistant: four")}
@@ -106,7 +106,7 @@ func TestReportKnowsFirstToken(t *testing.T) {
 	}
 }
 
-// White space alone is content, and a stop is trained behind it.
+// White space alone is content, and a stop is trained after it.
 func TestStopBehindBlankReply(t *testing.T) {
 	m := templateModels(t)["qwen2_5"]
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: two", "user: three", "assistant: four")}
@@ -132,7 +132,7 @@ func TestEmptyReply(t *testing.T) {
 }
 
 // Where the next role is the stop, the marker of an argument is none, though it
-// stands behind the last recorded text of a call whose last argument is empty.
+// stands after the last recorded text of a call whose last argument is empty.
 func TestStopBehindEmptyArgument(t *testing.T) {
 	m := templateModels(t)["glm4moe"]
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: ")}
@@ -140,8 +140,8 @@ func TestStopBehindEmptyArgument(t *testing.T) {
 	require.Equal(t, "\n<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value></arg_value>\n</tool_call><|observation|>", trainedText(t, m, tokenize.PerStep, r))
 }
 
-// A limit ends text where it ends, in front of any marker that the template writes
-// behind it; a call that could be read was complete. Every mode trains the same.
+// A limit ends text where it ends, before any marker that the template writes
+// after it; a call that could be read was complete. Every mode trains the same.
 func TestLimitEndsReplies(t *testing.T) {
 	models := templateModels(t)
 	for _, c := range []struct {
@@ -192,8 +192,8 @@ func TestNothingSampledNoRow(t *testing.T) {
 	}
 }
 
-// A template may write the content of a message behind the results of its calls. A whole
-// row ends the turn at the stop in front of them, whatever the results say, and counts
+// A template may write the content of a message after the results of its calls. A whole
+// row ends the turn at the stop before them, whatever the results say, and counts
 // the content as left out.
 func TestStopInsideMessage(t *testing.T) {
 	m := templateModels(t)["gemma4_v5"]
@@ -209,7 +209,7 @@ func TestStopInsideMessage(t *testing.T) {
 	}
 }
 
-// The header of an empty reply is not the one of the reply behind it, which a
+// The header of an empty reply is not the one of the reply after it, which a
 // template that goes on in the same turn writes none for.
 func TestReplyBehindEmptyReply(t *testing.T) {
 	m := templateModels(t)["gemma4"]

@@ -6,7 +6,7 @@ import (
 )
 
 // stretchEncoder encodes text in stretches, each up to and including a control
-// token that the template wrote, and remembers them: what stands behind such a
+// token that the template wrote, and remembers them: what stands after such a
 // token is encoded by itself, so a stretch has the same tokens wherever it
 // stands. Contexts of one rollout, which show the same messages again and again
 // in other places, are so encoded about once. It belongs to one goroutine.
@@ -18,7 +18,7 @@ type stretchEncoder struct {
 	spans []AddedSpan
 
 	// The stretches as they were met, and the one of them to be expected next: what
-	// stood behind a stretch the last time mostly stands there again.
+	// stood after a stretch the last time mostly stands there again.
 	met      []*stretch
 	expected int
 
@@ -32,7 +32,7 @@ const maxMet = 1 << 16
 // stretch is a text with the origin of its bytes, and its tokens.
 type stretch struct {
 	text    string
-	closed  bool // it ends behind a control token
+	closed  bool // it ends after a control token
 	after   After
 	fields  []field // from the start of the text
 	sampled []bool  // by field
@@ -47,7 +47,7 @@ func newStretchEncoder(p *pieceEncoder, counting bool) *stretchEncoder {
 }
 
 // each calls visit for the stretches of r.text[from:to] in order, with the byte
-// at which each ends. Only the last may end elsewhere than behind a control token.
+// at which each ends. Only the last may end elsewhere than after a control token.
 func (e *stretchEncoder) each(r *rendering, from, to int, visit func(s *stretch, end int)) error {
 	after := e.after(r, from)
 	for i := r.after(from); from < to; i = r.afterNear(i, from) {
@@ -65,8 +65,8 @@ func (e *stretchEncoder) each(r *rendering, from, to int, visit func(s *stretch,
 	return nil
 }
 
-// stretch returns the stretch at byte from, which does not reach behind to. i is the
-// first field that ends behind from.
+// stretch returns the stretch at byte from, which ends at byte to at the latest. i is the
+// first field that ends after from.
 func (e *stretchEncoder) stretch(r *rendering, i, from, to int, after After) (*stretch, error) {
 	e.expected++
 	if k := e.expected - 1; k < len(e.met) {
@@ -106,11 +106,11 @@ func (e *stretchEncoder) stretch(r *rendering, i, from, to int, after After) (*s
 	return s, nil
 }
 
-// end returns the end of the first control token of the template behind byte from, or
+// end returns the end of the first control token of the template after byte from, or
 // to if there is none.
 func (e *stretchEncoder) end(r *rendering, i, from, to int) (end int, closed bool) {
 	for at := from; at < to; i++ {
-		end := to // of the scaffold in front of the next field
+		end := to // of the scaffold before the next field
 		if i < len(r.fields) {
 			end = min(to, max(at, r.fields[i].start))
 		}
@@ -129,7 +129,7 @@ func (e *stretchEncoder) end(r *rendering, i, from, to int) (end int, closed boo
 func (s *stretch) is(text string, after After) bool { return s.after == after && s.text == text }
 
 // sameOrigin reports whether the bytes of r from byte from on, in whose text s stands,
-// come from where those of s do. i is the first field that ends behind from.
+// come from where those of s do. i is the first field that ends after from.
 func (e *stretchEncoder) sameOrigin(s *stretch, r *rendering, i, from int) bool {
 	end := from + len(s.text)
 	for k, own := range s.fields {

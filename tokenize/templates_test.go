@@ -186,7 +186,7 @@ var bashTool = []rollout.Tool{rollout.Tool(`{"type": "function", "function": {"n
 var madeUpBlock = regexp.MustCompile(`^(\n?)(?:<think>)?\s*</think>\s*`)
 
 // reference is what the model sampled for message i, from two renderings: what
-// the conversation says behind the generation prompt, without a reasoning block
+// the conversation says after the generation prompt, without a reasoning block
 // around nothing and white space at its ends.
 func reference(t *testing.T, m *tokenize.Model, r *rollout.Rollout, i int) string {
 	t.Helper()
@@ -347,7 +347,7 @@ func body(m *tokenize.Model, text string) (string, bool) {
 const ownReasoning = "closes reasoning"
 
 // With every template and conversation each turn trains what the template says
-// behind the generation prompt, up to and including the stop token, once, in
+// after the generation prompt, up to and including the stop token, once, in
 // every mode alike.
 func TestEveryTemplateTrainsWhatWasSampled(t *testing.T) {
 	kit.OneGoroutine(t)
@@ -428,13 +428,13 @@ func checkTurn(t *testing.T, m *tokenize.Model, r *rollout.Rollout, i int, step,
 	if r.ID != ownReasoning && referenceFails[strings.TrimSuffix(name, "_training")+" / "+r.ID] == "" {
 		assert.Equal(t, strings.TrimRight(ref, "\n"), text, at)
 	} else if r.ID == ownReasoning {
-		assert.Contains(t, msg.Content, strings.TrimSuffix(text[strings.LastIndex("<|message|>"+text, "<|message|>"):], "<|END_RESPONSE|>"), at) // behind a header
+		assert.Contains(t, msg.Content, strings.TrimSuffix(text[strings.LastIndex("<|message|>"+text, "<|message|>"):], "<|END_RESPONSE|>"), at) // after a header
 	}
 	for _, foreign := range []string{"a.txt", "/tmp", "tool_response>\n", "<|im_start|>", "<|turn>", "<｜tool▁output", "<|start_header_id|>", "<think></think>", "<think>\n\n</think>"} {
 		assert.NotContains(t, step, foreign, at)
 		assert.NotContains(t, whole, foreign, at)
 	}
-	// A document may leave reasoning out, and text that it puts behind results.
+	// A document may leave reasoning out, and text that it puts after results.
 	text2, _ := body(m, strings.TrimSuffix(whole, "<|end|>"))
 	if r.ID != ownReasoning && !strings.Contains(text, "I look.") {
 		assert.True(t, strings.HasSuffix(text, text2), at)

@@ -14,7 +14,7 @@ type (
 	Encoding = engine.Encoding
 	// EncodeOptions selects what Encode does.
 	EncodeOptions = engine.EncodeOptions
-	// After is what stands in front of a text.
+	// After is what stands before a text.
 	After = engine.After
 	// AddedMatch is one occurrence of an added token in a text.
 	AddedMatch = engine.AddedMatch
@@ -24,7 +24,7 @@ type (
 	AddedSpan = engine.AddedSpan
 )
 
-// What may stand in front of a text.
+// What may stand before a text.
 const (
 	AfterNothing = engine.AfterNothing
 	AfterToken   = engine.AfterToken

@@ -82,7 +82,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(answer)
 }
 
-// start serves a fake engine and the service in front of it.
+// start serves a fake engine and the service that talks to it.
 func start(t *testing.T, group int) (*engine, string, string) {
 	t.Helper()
 	model, err := embedded.Model()

@@ -13,7 +13,7 @@ import (
 var fence = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
 
 // The commands of a page run word by word in a checkout, and print what the
-// page shows behind them. A line "…" stands for any lines.
+// page shows after them. A line "…" stands for any lines.
 func TestDocs(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)

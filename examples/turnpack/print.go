@@ -123,7 +123,7 @@ func (v printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Mess
 	return out.WriteByte('\n')
 }
 
-// run prints text in one style from a column on and returns the column behind
+// run prints text in one style from a column on and returns the column after
 // it. Line breaks stay outside the escapes, so that a pager that cuts lines keeps
 // the colours right.
 func (v printer) run(out *bufio.Writer, style, text string, trained bool, column int) int {
@@ -144,7 +144,7 @@ func (v printer) run(out *bufio.Writer, style, text string, trained bool, column
 const tabStop = 8
 
 // untabbed is a part of a line as it is shown from a column on, tabs as blanks
-// up to the next stop, and the column behind it.
+// up to the next stop, and the column after it.
 func untabbed(line string, column int) (string, int) {
 	var b strings.Builder
 	for i, part := range strings.Split(line, "\t") {

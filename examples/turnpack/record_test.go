@@ -105,7 +105,7 @@ func TestOutputInsideInput(t *testing.T) {
 	}
 }
 
-// A run that is refused, or fails before it writes, leaves no folder behind.
+// A run that is refused, or fails before it writes, leaves no folder.
 func TestNoEmptyFolder(t *testing.T) {
 	groups := dump(t, chatLine("a", true), strings.Replace(chatLine("b", true), "task", "task-2", 1))
 	for flags, want := range map[string]int{

@@ -10,7 +10,7 @@ import (
 )
 
 // namedDir is a model folder whose templates stand under names; each writes its own
-// in front of a conversation.
+// before a conversation.
 func namedDir(t *testing.T, names ...string) string {
 	t.Helper()
 	return modelDir(t, func(dir string) {

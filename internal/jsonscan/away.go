@@ -71,7 +71,7 @@ func (d *Doc) away(at uint32) (Away, bool) {
 	return d.opt.Away[i], true
 }
 
-// awayFrom is the index of the first one at or behind an offset.
+// awayFrom is the index of the first one at or after an offset.
 func (d *Doc) awayFrom(at uint32) int {
 	return sort.Search(len(d.opt.Away), func(i int) bool { return d.opt.Away[i].At >= int(at) })
 }

@@ -376,8 +376,8 @@ func (d *Doc) str(i int) (int, error) {
 	return end, nil
 }
 
-// scanString checks a string from i, behind its opening quote, and returns the
-// offset behind its closing one. With an error that is the offset of the
+// scanString checks a string from i, after its opening quote, and returns the
+// offset after its closing one. With an error that is the offset of the
 // character that is wrong or cut off. The decoded string is shorter by saved
 // bytes at least.
 func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) {

@@ -133,7 +133,7 @@ func rowVaries(x []float64, skip int) bool {
 	return dotSum(squares)/float32(n)-square > 0
 }
 
-// dotSum adds in the order of the matrix-vector product behind those means: four
+// dotSum adds in the order of the matrix-vector product that those means are made with: four
 // entries in one accumulator, the rest in four that start from it, joined
 // crosswise.
 func dotSum(x []float32) float32 {

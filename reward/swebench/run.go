@@ -139,7 +139,7 @@ func unifyLines(log string) string {
 // markers is what the evaluation script's own lines say.
 type markers struct {
 	bad       Cause // the first failure code in the order of the causes
-	start     int   // offset behind the first start marker, -1 if there is none
+	start     int   // offset after the first start marker, -1 if there is none
 	end       int   // offset of the first end marker anywhere, -1 if there is none
 	regionEnd int   // where the first region ends: an end or a start marker, or the log's end
 	exitCode  *int
@@ -211,7 +211,7 @@ func anyFailure(s *logparse.Statuses) bool {
 // maxExitCode bounds what a recorded exit code can be, whatever its digits.
 const maxExitCode = 1 << 31
 
-// exitCode reads the number behind the trailer's marker, nil if there is none.
+// exitCode reads the number after the trailer's marker, nil if there is none.
 func exitCode(s string) *int {
 	digits, negative := strings.CutPrefix(strings.TrimLeftFunc(s, isSpace), "-")
 	code, n := 0, 0

@@ -25,7 +25,7 @@ type eventView struct {
 	// batched is true for V0 records: a reply waits for the results of all its calls.
 	batched bool
 	// rooted is true for V0 records with a system message: the first message of the
-	// user is put back behind it when it was forgotten.
+	// user is put back after it when it was forgotten.
 	rooted    bool
 	condensed bool
 	branched  bool             // events before this one are of another branch
@@ -34,7 +34,7 @@ type eventView struct {
 	at        int              // its place among the entries
 	summaryID string           // by which the agent SDK forgets it
 	// Thinking loops of the agent SDK: an action with thinking blocks, and the actions
-	// and results behind it. loop is the one that goes on, 0 for none.
+	// and results after it. loop is the one that goes on, 0 for none.
 	loop  int
 	loops []int // by loop, from 1: its events
 }

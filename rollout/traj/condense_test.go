@@ -270,7 +270,7 @@ func TestNotesOfABadRecord(t *testing.T) {
 	require.Empty(t, codes(out[0]))
 }
 
-// TestBranches: events that go on from an earlier place leave those after it behind.
+// TestBranches: events that go on from an earlier place leave out those after it.
 func TestBranches(t *testing.T) {
 	event := func(id, parent, role string) string {
 		return `{"id":"` + id + `","parent_id":` + parent + `,"source":"user","kind":"MessageEvent","llm_message":{"role":"` + role + `","content":"` + id + `"}}` + "\n"

@@ -26,7 +26,7 @@ func (j *job) inspectRefs(sample value) inspectRefs {
 
 var refSchemes = []string{"attachment://", "tc://"}
 
-// digestLen is the length of the hexadecimal digest behind a scheme.
+// digestLen is the length of the hexadecimal digest after a scheme.
 const digestLen = 32
 
 // find returns the text that a string stands for, and whether it is a

@@ -59,7 +59,7 @@ func (x *sdkRun) add(v value) error {
 const sdkRoot = "__root__"
 
 // follow notes an event that goes on from another one than the event before:
-// somebody went back, and the events after that place were left behind. Where the
+// somebody went back, and the events after that place were left out. Where the
 // one before is not in the record, it is an excerpt.
 func (x *sdkRun) follow(v value) {
 	id, parent := v.Get("id").String(), v.Get("parent_id").String()

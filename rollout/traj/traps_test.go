@@ -392,7 +392,7 @@ func TestStopStrings(t *testing.T) {
 }
 
 // A run of NeMo-Gym whose response is incomplete ends with a reply that was cut; what
-// stands behind the reply was no part of the call.
+// stands after the reply was no part of the call.
 func TestCutRunsOfNeMoGym(t *testing.T) {
 	const reply, result = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`, `{"type":"message","role":"user","content":"next"}`
 	for _, c := range []struct{ output, details, want string }{

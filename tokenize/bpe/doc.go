@@ -30,7 +30,7 @@
 //     Sequence
 //   - decoders: ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace,
 //     BPEDecoder, Sequence
-//   - post-processors: their effect on offsets; no token is put in front or behind,
+//   - post-processors: their effect on offsets; no token is put before or after,
 //     whatever a template or a Bert or Roberta processor would add
 //   - truncation and padding entries are not applied: a text gives all its ids and
 //     no others, as after no_truncation() and no_padding() in the reference

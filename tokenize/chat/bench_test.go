@@ -47,7 +47,7 @@ func agentConversation(t testing.TB, opts ConversationOptions) *Conversation {
 // "plain" without it), each result into the memory of the one before as an Encoder
 // does with whole conversations, and as Python's allocator does for Jinja; "kept"
 // leaves each result its memory. "first" renders conversations for the first time,
-// each as soon as it is prepared, and "cold" so, but behind 400 others. Preparing
+// each as soon as it is prepared, and "cold" so, but after 400 others. Preparing
 // is not measured.
 func BenchmarkRender(b *testing.B) {
 	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {

@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// closed is a kind of message with the text of the template behind it.
+// closed is a kind of message with the text of the template after it.
 type closed struct {
 	kind [2]bool
 	rest string
 }
 
-// foreign returns where the first recorded text behind byte at begins that is
+// foreign returns where the first recorded text after byte at begins that is
 // neither of message i nor a role, or the end of the text.
 func (f *turnFinder) foreign(i, at int) int {
 	runs := f.r.runs
@@ -32,7 +32,7 @@ func (f *turnFinder) kind(i int) [2]bool {
 	return [2]bool{f.c.has(i, "tool_calls"), i+1 < f.c.Len() && f.c.Role(i+1) == "tool"}
 }
 
-// closing is what the template writes behind the last data of message i where
+// closing is what the template writes after the last data of message i where
 // the conversation ends with it; for the first message of its kind.
 func (f *turnFinder) closing(i int) string {
 	key := f.kind(i)
@@ -50,7 +50,7 @@ func (f *turnFinder) closing(i int) string {
 	return c
 }
 
-// closingBefore is what it writes there for message i itself, with rest behind its last
+// closingBefore is what it writes there for message i itself, with rest after its last
 // byte here; for messages without tool calls, for the first of its kind with the same rest.
 func (f *turnFinder) closingBefore(i, last int, rest string) (c string) {
 	key := closed{f.kind(i), rest}
@@ -65,7 +65,7 @@ func (f *turnFinder) closingBefore(i, last int, rest string) (c string) {
 	return c
 }
 
-// closingOf is what the template writes behind the last data of message i in r, which
+// closingOf is what the template writes after the last data of message i in r, which
 // ends with it, in the pass of the message if it writes anything there. For a message
 // without text it is what follows byte empty, if r is the same up to there.
 func (f *turnFinder) closingOf(i, empty int, r *Result) string {
@@ -96,9 +96,9 @@ func (f *turnFinder) firstStop(text string) (at, n int) {
 	return at, n
 }
 
-// stopBefore returns where the first stop marker behind start begins that the template
-// wrote itself, or last if there is none in front of it: what a template writes of a
-// message behind that (content behind results) was not sampled there.
+// stopBefore returns where the first stop marker after start begins that the template
+// wrote itself, or last if there is none before it: what a template writes of a
+// message after that (content after results) was not sampled there.
 func (f *turnFinder) stopBefore(start, last int) int {
 	runs := f.r.runs
 	for k := sort.Search(len(runs), func(k int) bool { return int(runs[k].At+runs[k].N) > start }); start < last && k < len(runs); k++ {
@@ -112,7 +112,7 @@ func (f *turnFinder) stopBefore(start, last int) int {
 	return last
 }
 
-// end finds the stop marker behind last.
+// end finds the stop marker after last.
 func (f *turnFinder) end(i, last, hi int, looped bool, e Extent) (stop, end int) {
 	rest := f.r.Text[last:hi]
 	if at, n := f.firstStop(rest); at >= 0 {

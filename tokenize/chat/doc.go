@@ -38,7 +38,7 @@
 //
 // Operations keep the origin: a slice, a strip or a split shares the text and
 // narrows the range; concatenation, join, replace, capture by a macro, call, set or
-// filter block put runs one behind the other. Text that is made out of field bytes
+// filter block put runs one after the other. Text that is made out of field bytes
 // without being them (a changed case, an HTML escape, a number) keeps the field with
 // Exact unset. A number computed from recorded ones has the field of the first of
 // them. A length, a count, a position and the outcome of a comparison or a test are

@@ -12,7 +12,7 @@ import (
 )
 
 // turnExceptions are left out: DiffusionGemma puts the content of a message
-// behind the results of its calls, where no model can have sampled it, and
+// after the results of its calls, where no model can have sampled it, and
 // DeepSeek V3 writes neither header nor text for an empty list of calls.
 var turnExceptions = map[string]bool{
 	"diffusion_gemma_training/tools_content_and_call/s0": true,
@@ -25,7 +25,7 @@ var turnExceptions = map[string]bool{
 // TestKitTurnsAgreeWithGenerationSpans compares Turns, which knows nothing of
 // generation marks, with the marks of the patched training templates. These
 // differences are right as they are:
-//   - white space behind the stop marker is a separator, not sampled;
+//   - white space after the stop marker is a separator, not sampled;
 //   - what the generation prompt says already is prompt: some templates mark the
 //     role header (DeepSeek, gpt-oss, Muse), its newline (Qwen2.5) or a prefilled
 //     reasoning opener (Qwen3.5, Nemotron, GLM in its no-thinking mode);
@@ -74,7 +74,7 @@ func TestKitTurnsAgreeWithGenerationSpans(t *testing.T) {
 	assert.Equal(t, 1707, checked)
 }
 
-// promptOf is the generation prompt of a template behind a user message.
+// promptOf is the generation prompt of a template after a user message.
 func promptOf(t *testing.T, tmpl *Template, in Input) string {
 	t.Helper()
 	conv, err := NewConversation(List(Object(Member{"role", String("user")}, Member{"content", String("x")})), Null(), Null(), ConversationOptions{})

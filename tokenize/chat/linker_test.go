@@ -8,7 +8,7 @@ import (
 )
 
 // A name that the template fetched from the call belongs to the tool message that
-// stands behind it, and nothing else does.
+// stands after it, and nothing else does.
 func TestFetchedNames(t *testing.T) {
 	const calls = "{% if m.role == 'assistant' %}{% for c in m.tool_calls %}{{ c.function.name }}({{ c.function.name }}){% endfor %}"
 	const fetched = calls + "{% elif m.role == 'tool' %}{% for x in messages %}{% for c in x.tool_calls or [] %}{% if c.id == m.tool_call_id %}{{ c.function.name }}{% endif %}{% endfor %}{% endfor %}: {{ m.content }}{% endif %} "
@@ -30,7 +30,7 @@ func TestFetchedNames(t *testing.T) {
 		Object(m("id", String("a")), m("function", Object(m("name", String("ls"))))), Object(m("id", String("b")), m("function", Object(m("name", String("cat"))))))))
 	parallel, err := NewConversation(List(both, result("a", "ls", ""), result("b", "cat", "text"), call("c", "ls"), result("c", "ls", "")), Null(), Null(), ConversationOptions{})
 	require.NoError(t, err)
-	// A result that lacks the name, behind one that has it.
+	// A result that lacks the name, after one that has it.
 	lacking, err := NewConversation(List(call("a", "ls"), result("a", "ls", "one"), call("b", "cat"), Object(m("role", String("tool")), m("tool_call_id", String("b")), m("content", String("two")))), Null(), Null(), ConversationOptions{})
 	require.NoError(t, err)
 	for _, x := range []struct {

@@ -20,7 +20,7 @@ type opening struct {
 }
 
 // asked is the end of the conversation up to message i with the generation prompt, or
-// with as much of it as a reply may have behind it (see cuts), if the text begins like
+// with as much of it as a reply may have after it (see cuts), if the text begins like
 // that. It may lie inside the message, whose content holds what the prompt ends in (a
 // reasoning opener).
 func (f *turnFinder) asked(i, lo, limit int, prompt string, written bool) (start int, ok bool) {
@@ -44,7 +44,7 @@ func (f *turnFinder) asked(i, lo, limit int, prompt string, written bool) (start
 	return start, ok
 }
 
-// emptyBefore is the end of the turn in front of message i if that has no text, so
+// emptyBefore is the end of the turn before message i if that has no text, so
 // that its header is not taken for the one of message i; else 0.
 func (f *turnFinder) emptyBefore(i int) int {
 	if i == 0 || f.c.Role(i-1) != "assistant" || f.data(i-1).first >= 0 {
@@ -93,8 +93,8 @@ func (f *turnFinder) start(lo, limit int, o opening, data bool) (int, bool) {
 // markerEnds are the characters that end a marker (<think>, [THINK]).
 const markerEnds = ">]"
 
-// cuts returns the prompt and its beginnings that end in front of a marker
-// (<think>, [THINK]) or a line of text behind the last one, longest first; a
+// cuts returns the prompt and its beginnings that end before a marker
+// (<think>, [THINK]) or a line of text after the last one, longest first; a
 // beginning is not just white space.
 func cuts(prompt string) []string {
 	if prompt == "" {
@@ -116,7 +116,7 @@ func cuts(prompt string) []string {
 }
 
 // opening renders the conversation up to the first assistant message with the
-// same kind of message in front of it, or, where the template refuses that, all
+// same kind of message before it, or, where the template refuses that, all
 // of it.
 func (f *turnFinder) opening(tool bool, i int) opening {
 	items := f.c.messages.Items

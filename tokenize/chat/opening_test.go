@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A reply begins behind its header also where the generation prompt says more
-// than the template writes in front of it, or where it is always there.
+// A reply begins after its header also where the generation prompt says more
+// than the template writes before it, or where it is always there.
 func TestTurnsBehindOtherPrompts(t *testing.T) {
 	const loop = `{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}<|end|>{% else %}<|bot|>
 {{ m.content }}<|end|>{% endif %}{% endfor %}`

@@ -67,7 +67,7 @@ func (r *Result) Traced() iter.Seq[Span] { return r.spans(true) }
 // as long as the result is.
 type FieldSpans struct{ runs []value.Run }
 
-// FieldsFrom returns those that start at byte at or behind. Walking them is faster than
+// FieldsFrom returns those that start at byte at or after. Walking them is faster than
 // walking Spans.
 func (r *Result) FieldsFrom(at int) FieldSpans {
 	first := 0

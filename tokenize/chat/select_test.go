@@ -37,7 +37,7 @@ func TestSelectIsNewConversation(t *testing.T) {
 	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
-	// One that writes an earlier message behind the name of a call, and one whose markers
+	// One that writes an earlier message after the name of a call, and one whose markers
 	// are a matter of its first message and its last, and which needs some.
 	sources := []string{"{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% if m.tool_call_id %}{% for a in messages %}{% for c in a.tool_calls or [] %}" +
 		"{% if c.id == m.tool_call_id %}{{ c.function.name }}{{ messages[0].content }}{% endif %}{% endfor %}{% endfor %}{% endif %}{{ m.content }}|{% endfor %}",

@@ -45,7 +45,7 @@ func shortcut(t *testing.T, vars Value, quick, slow string) bool {
 	return true
 }
 
-// What stands behind a condition takes over what that found under a key, which must be of
+// What stands after a condition takes over what that found under a key, which must be of
 // this pass and this variable whatever ran in between.
 func TestWhatWasAskedForIsTaken(t *testing.T) {
 	kit.OneGoroutine(t)

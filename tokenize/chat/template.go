@@ -301,7 +301,7 @@ var reasoningFields = []string{"reasoning_content", "thinking", "reasoning"}
 // continuation is the text that must stay open at the end of the rendering.
 type continuation struct{ text string }
 
-// continued returns the messages with a tag behind the text to continue.
+// continued returns the messages with a tag after the text to continue.
 func (t *Template) continued(c *Conversation, field string) (*value.List, continuation, error) {
 	var cont continuation
 	l := &t.limitsFor(c.size).Limits
@@ -397,7 +397,7 @@ func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, 
 	return nil, "", t.failf(value.Other, "continue_final_message is set but we could not find any text to continue in the final message!")
 }
 
-// cut removes the tag and all behind it.
+// cut removes the tag and all after it.
 func (t *Template) cut(r *Result, cont continuation) error {
 	tag := strings.TrimSpace(continueTag)
 	i := strings.LastIndex(r.Text, tag)

@@ -10,8 +10,8 @@ import (
 
 // Turn is the completion of one assistant message in a rendered conversation:
 // the bytes [Start, End) are what a model samples when it is asked for this
-// message. Start is right behind the generation prompt, which includes a
-// prefilled reasoning opener; End is behind the stop marker, in front of the
+// message. Start is right after the generation prompt, which includes a
+// prefilled reasoning opener; End is after the stop marker, before the
 // separator that follows it.
 type Turn struct {
 	Message    int
@@ -24,7 +24,7 @@ type Turn struct {
 // the template alone.
 type TurnOptions struct {
 	// Stops are the texts of the stop tokens (<|im_end|>; for GLM the next role
-	// marker, <|user|>, …). The first one behind the last byte of the message ends
+	// marker, <|user|>, …). The first one after the last byte of the message ends
 	// the turn. Without any, the turn ends where the template ends the message,
 	// less trailing white space.
 	Stops []string
@@ -49,26 +49,26 @@ type TurnCache struct {
 //
 // The text of a message begins with its first byte of content, reasoning or tool
 // call. Between the last byte of earlier messages and there stand the end of
-// what came before, the role header, and text the template writes in front of
+// what came before, the role header, and text the template writes before
 // the data (an empty <think> block, <tool_call>). Where the sampled part of that
 // begins is what the template says itself when it is asked for a generation
 // prompt: the conversation up to the first assistant message (once for each kind
-// of message in front of it) is rendered with the prompt, and the text that then
+// of message before it) is rendered with the prompt, and the text that then
 // follows the last data is looked for here. If it does not stand here, the
 // conversation up to this very message is rendered so, and where the text begins
-// like that, the turn begins behind it. If the prompt ends in a reasoning opener or a
-// line of text that this turn lacks, the part in front of that counts. If the prompt is not
+// like that, the turn begins after it. If the prompt ends in a reasoning opener or a
+// line of text that this turn lacks, the part before that counts. If the prompt is not
 // found (a message without a header of its own, an earlier message without text),
 // the last place where the generation prompt alone stands is taken, and failing
 // that the place where the loop over messages began to write this message.
 //
-// The turn ends with the first stop marker behind the last byte of the message, or
-// with one that the template writes in front of that, in front of any recorded text
+// The turn ends with the first stop marker after the last byte of the message, or
+// with one that the template writes before that, before any recorded text
 // of others: what a tool, a user or a variable says never ends a turn. Without Stops
 // it ends with what the template writes there when the conversation ends with such
 // a message, or else with this one, as far as it stands here, too, less trailing
 // white space. Of messages without tool calls that have the same text of the
-// template behind them, one is asked.
+// template after them, one is asked.
 // Messages whose text the template left out have no turn unless the loop over messages
 // wrote them and the header is found. The cost is a few renderings of short prefixes, or,
 // where the generation prompt is not found, one or two more for each turn.
@@ -216,8 +216,8 @@ func (f *turnFinder) data(i int) dataRange {
 	return f.ranges[i-f.first]
 }
 
-// bounds returns the end of the last data in front of message i and the start
-// of the first byte of a later message behind it.
+// bounds returns the end of the last data before message i and the start
+// of the first byte of a later message after it.
 func (f *turnFinder) bounds(i int) (lo, hi int) {
 	runs := f.r.runs
 	own := f.data(i)
@@ -277,7 +277,7 @@ func (f *turnFinder) turn(i, at int) (Turn, bool) {
 	if tool && !ok {
 		start, ok = f.start(lo, limit, f.opening(false, i), own.first >= 0)
 	} else if tool {
-		// A header behind a tool result is scaffold even where the generation
+		// A header after a tool result is scaffold even where the generation
 		// prompt has none there.
 		if o := f.opening(false, i); o.prompt != "" {
 			for _, p := range cuts(o.prompt) {
@@ -289,7 +289,7 @@ func (f *turnFinder) turn(i, at int) (Turn, bool) {
 		}
 	}
 	if ok && looped && start < e.Start && e.Start <= own.first {
-		// In front of its pass stands the header of another message, without text.
+		// Before its pass stands the header of another message, without text.
 		start, ok = f.start(e.Start, limit, o, true)
 	}
 	if !ok {

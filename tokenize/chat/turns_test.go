@@ -55,10 +55,10 @@ func mixedConversation(t *testing.T, rng *rand.Rand, turns int) *Conversation {
 	return c
 }
 
-// Where a conversation goes on behind the prompt of a turn, and behind its answer, the
+// Where a conversation goes on after the prompt of a turn, and after its answer, the
 // turn is what lies between, without any stop text being given. These differ:
 //   - Phi-3 ends the whole text with </s>;
-//   - DiffusionGemma has no generation prompt behind a tool result, but a header.
+//   - DiffusionGemma has no generation prompt after a tool result, but a header.
 func TestTurnsAreAnswers(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 31

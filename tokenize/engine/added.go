@@ -15,14 +15,14 @@ import (
 type AddedMatcher struct {
 	u      *uni.Tables
 	tokens []AddedToken
-	root   [256]int32 // node behind each first byte, 0 for none
+	root   [256]int32 // node after each first byte, 0 for none
 	nodes  []addedNode
 	firsts []byte // the first bytes, where there are few enough to search each
 }
 
 type addedNode struct {
 	more  string // what all tokens below go on with
-	token int32  // index of the token that ends behind it, −1 for none
+	token int32  // index of the token that ends after it, −1 for none
 	bytes []byte // then comes one of these
 	next  []int32
 }

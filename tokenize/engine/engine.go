@@ -6,7 +6,7 @@ import "github.com/turnpack/turnpack/rollout"
 // concurrent use and never keep or change their arguments after returning.
 type Tokenizer interface {
 	// Encode appends the tokens of text to dst. Nothing is put in front or
-	// behind (no BOS, no EOS). Text that is not valid UTF-8 is encoded as if each
+	// after (no BOS, no EOS). Text that is not valid UTF-8 is encoded as if each
 	// maximal invalid subpart were U+FFFD; NUL is an ordinary character. On error
 	// dst is left as it was.
 	Encode(dst *Encoding, text string, opts EncodeOptions) error
@@ -67,14 +67,14 @@ type EncodeOptions struct {
 	Added func(m AddedMatch) bool
 	// Offsets asks for byte ranges.
 	Offsets bool
-	// After says what stands in front of the text where it is a part of a longer one.
+	// After says what stands before the text where it is a part of a longer one.
 	After After
 }
 
-// After is what stands in front of a text. Models that mark the beginning of
+// After is what stands before a text. Models that mark the beginning of
 // words (SentencePiece style: Metaspace, Prepend, add_prefix_space) put their mark
-// in front of what begins a text or a section between added tokens, and nothing
-// in front of what goes on.
+// before what begins a text or a section between added tokens, and nothing
+// before what goes on.
 type After uint8
 
 // What may stand in front.

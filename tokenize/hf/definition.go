@@ -170,7 +170,7 @@ func (d *definition) variant(v variant) ([]byte, error) {
 }
 
 // unmarked makes a normalizer or pre-tokenizer that marks a beginning where
-// nothing begins: behind an added token no text does, behind text no section.
+// nothing begins: after an added token no text does, after text no section.
 func unmarked(v any, after engine.After) any {
 	switch v := v.(type) {
 	case map[string]any:

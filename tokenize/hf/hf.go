@@ -149,7 +149,7 @@ func (t *Tokenizer) encode(dst *engine.Encoding, text string, opts engine.Encode
 	return part(len(valid))
 }
 
-// behind is after, or AfterNothing where that makes no difference.
+// after is after, or AfterNothing where that makes no difference.
 func (t *Tokenizer) behind(after engine.After) engine.After {
 	if t.def.marks[after] {
 		return after

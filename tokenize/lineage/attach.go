@@ -70,7 +70,7 @@ func (m *merge) sumUp(count []int32) {
 	}
 }
 
-// landing is a place from which a row can go on behind a turn: any prompt that
+// landing is a place from which a row can go on after a turn: any prompt that
 // passes node can follow.
 type landing struct {
 	node int32

@@ -22,7 +22,7 @@
 // spelling of the same text and declares it; a realign gives up the end of the
 // response, declares it and goes on in the engine's ids. Each turn then has a few
 // places in the tree from which its row can go on, each at a price: its end for
-// nothing, earlier places in its output for the tokens behind them, the end of
+// nothing, earlier places in its output for the tokens after them, the end of
 // its text in another spelling for the tokens respelled. A flow of least cost from
 // turns through places to prompts gives the fewest rows there can be under the
 // limits and, among those, the fewest tokens dropped, then the fewest respelled.
@@ -44,7 +44,7 @@
 //   - DriftFork loses nothing and trains in the engine's own context. It is the
 //     default, and the one for trainers with tree attention ([Result.Tree]).
 //   - DriftSplice makes fewer rows for trainers that correct off-policy ratios:
-//     tokens behind a substitution were sampled in another spelling of the same
+//     tokens after a substitution were sampled in another spelling of the same
 //     text. Their spans say so ([Span.Subs]).
 //   - A template can show another stop token in history than the one that was
 //     sampled: gpt-oss writes <|end|> where a plain reply ended with <|return|>, so

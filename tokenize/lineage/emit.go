@@ -120,7 +120,7 @@ func (w *writer) cut(n int, reason func(from int) DropReason) (dropped int) {
 // splice aligns the row with prompt j, of which the last turn's full ids share
 // the first at, and returns the prompt offset that the row's end corresponds to.
 func (w *writer) splice(j int32, at int) int {
-	// Substitutions that lie inside the shared ids stay as they are. Behind them
+	// Substitutions that lie inside the shared ids stay as they are. After them
 	// row and prompt agree up to the next substitution or the divergence.
 	keep := len(w.subs)
 	rowAt, engineAt := 0, 0
@@ -209,7 +209,7 @@ func (w *writer) finish() {
 		w.cut(limit, func(int) DropReason { return DropTooLong })
 		if k := len(w.row.Spans) - 1; k >= 0 {
 			last := w.row.Spans[k]
-			w.cut(last.Start+last.Len, nil) // context behind the last trained id serves nothing
+			w.cut(last.Start+last.Len, nil) // context after the last trained id serves nothing
 		}
 	}
 	if len(w.row.Spans) > 0 {

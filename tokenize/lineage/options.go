@@ -48,8 +48,8 @@ type Options struct {
 	// StopRewrites says which id a template shows in history in place of a sampled
 	// stop id (gpt-oss: <|end|> for <|return|>). DriftSplice and DriftAuto take the
 	// two for the same text: the sampled id is trained with its own log-probability
-	// and stays in the row, and the spans behind it declare it as a Sub. Off (nil)
-	// by default, since they were sampled behind the other id. See
+	// and stays in the row, and the spans after it declare it as a Sub. Off (nil)
+	// by default, since they were sampled after the other id. See
 	// tokenize.Model.StopRewrites.
 	StopRewrites map[rollout.TokenID]rollout.TokenID
 

@@ -60,7 +60,7 @@ func (m *merge) branches() [][2]branch {
 // and the response (three to five in the known ones, the first of which any
 // message begins with). A prompt that leaves another one that close to its end
 // has all its messages in common with it, and goes on otherwise: a history
-// rewritten behind them.
+// rewritten after them.
 const generationPrompt = 4
 
 // nearest holds the length of the shortest prompt that ends below a node, and
@@ -274,7 +274,7 @@ func filterBit(key [quoteKey]rollout.TokenID) (word int, bit uint64) {
 	return int(h >> 6 & (1<<10 - 1)), 1 << (h & 63)
 }
 
-// repeats says whether prompt j, behind node at, holds another turn's output.
+// repeats says whether prompt j, after node at, holds another turn's output.
 // Retries ask the same of the same prompt.
 func (q *quoteIndex) repeats(j, at int32) bool {
 	key := [2]int32{q.turns[j].prompt, at}
@@ -286,7 +286,7 @@ func (q *quoteIndex) repeats(j, at int32) bool {
 	return found != none
 }
 
-// find returns a turn other than j whose output stands in prompt j behind
+// find returns a turn other than j whose output stands in prompt j after
 // offset from, or none.
 func (q *quoteIndex) find(j int32, from int) int32 {
 	q.ids = q.trie.appendIDs(q.ids[:0], q.turns[j].prompt, from)

@@ -11,7 +11,7 @@ import (
 // allow, so that the fewest rows remain and, among those, the fewest tokens are
 // dropped and then respelled. Where that takes it, exact joins are paired anew.
 // Along every join the prompt's text grows or, where a response has no text, the
-// ids behind it do: rows cannot close to circles.
+// ids after it do: rows cannot close to circles.
 func (m *merge) repair() {
 	var heads, joined, tails []int32
 	for _, k := range m.byPromptLength() {
@@ -49,7 +49,7 @@ func (m *merge) repair() {
 	}
 }
 
-// repairs knows from where rows can go on behind each turn.
+// repairs knows from where rows can go on after each turn.
 type repairs struct {
 	*merge
 	starts    []int32    // by node: trained prompts that end there or below

@@ -35,7 +35,7 @@ type Report struct {
 	Dropped     int                `json:"dropped_tokens"`
 	DroppedBy   map[DropReason]int `json:"dropped_by_reason"`
 	Substituted int                `json:"substituted_tokens"`     // respelled by spliced joins, Rewrites among them
-	SubContext  int                `json:"sub_context_tokens"`     // trained behind a declared substitution
+	SubContext  int                `json:"sub_context_tokens"`     // trained after a declared substitution
 	Rewrites    int                `json:"stop_rewrites"`          // stop tokens in rows that history shows as another
 	Stops       int                `json:"stop_tokens"`            // turns that ended by themselves
 	StopsLost   int                `json:"stop_tokens_lost"`       // of them, without their stop token trained
@@ -76,7 +76,7 @@ func addCounts[K comparable](to, from map[K]int) map[K]int {
 }
 
 // Fidelity returns the share of sampled tokens, 0…1, that are trained in exactly
-// the engine's context: neither dropped nor behind a substitution. Without
+// the engine's context: neither dropped nor after a substitution. Without
 // sampled tokens it is 1.
 func (r Report) Fidelity() float64 {
 	if r.Sampled == 0 {

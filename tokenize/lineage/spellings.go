@@ -10,7 +10,7 @@ import (
 
 // spellings finds the places of the tree where the text of a turn's full ids
 // ends, however spelled, by a hash of the text. Two spellings of one text part at
-// a node behind which the text of one id begins that of another; only what lies
+// a node after which the text of one id begins that of another; only what lies
 // below such nodes is read.
 type spellings struct {
 	*merge

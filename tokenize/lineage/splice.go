@@ -43,7 +43,7 @@ type alignment struct {
 
 // align walks row against engine until the row is used up. Where ids differ it
 // grows both runs, the shorter text first, until their texts are equal, and goes
-// on behind them. It fails when the texts differ, when the row ends inside an
+// on after them. It fails when the texts differ, when the row ends inside an
 // engine token, or when more than budget tokens (negative: no bound) differ in
 // spelling. Positions in subs count from rowAt.
 func align(row, engine idCursor, rowAt int, text func(rollout.TokenID) string, budget int) alignment {

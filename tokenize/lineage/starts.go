@@ -9,7 +9,7 @@ import (
 type openStarts struct {
 	*merge
 	turns []int32 // in the order of their prompts in the tree
-	next  []int   // by index in turns: itself where open, else one behind it that may be
+	next  []int   // by index in turns: itself where open, else one after it that may be
 }
 
 func newOpenStarts(m *merge, turns []int32) *openStarts {

@@ -5,13 +5,13 @@
 //
 //  1. The prompt ends with the generation prompt and the response begins with it
 //     again (mask 0).
-//  2. Each reply is rendered alone behind a stock conversation, so templates that
+//  2. Each reply is rendered alone after a stock conversation, so templates that
 //     write an empty reasoning block before a last reply put one there, and it is
 //     trained; leading newlines of the reply are dropped and text around </think>
 //     is rewritten.
 //  3. In the single sample the earlier turns carry that block as well, though the
 //     model did not see it.
-//  4. What the template writes behind the stop token ends each step (mask 0).
+//  4. What the template writes after the stop token ends each step (mask 0).
 //  5. The single sample ignores the context manager.
 //  6. Control tokens typed into messages become control tokens.
 //  7. A sample whose prompt alone fills the budget keeps one token of its
@@ -20,5 +20,5 @@
 //
 // Contexts come from the turns of the rollout: apply the swe-rl policy of package
 // ctxwindow first. Its contexts can exceed their budget, and their omission note is
-// a second user turn behind the first; ctxwindow's other policies do neither.
+// a second user turn after the first; ctxwindow's other policies do neither.
 package swerl

@@ -122,7 +122,7 @@ type encoder struct {
 	model  *tokenize.Model
 	max    int
 	kwargs map[string]chat.Value
-	stock  []rollout.Message // the conversation that single messages are rendered behind
+	stock  []rollout.Message // the conversation that single messages are rendered after
 	behind int               // its tokens
 	opener []rollout.TokenID // the generation prompt
 	stop   rollout.TokenID

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pageV2 is an uncompressed version 2 page of two 32-bit numbers behind two
+// pageV2 is an uncompressed version 2 page of two 32-bit numbers after two
 // bytes of definition levels, which it says are def bytes of raw.
 func pageV2(raw, def byte) []byte {
 	const i32 = 1<<4 | thriftI32

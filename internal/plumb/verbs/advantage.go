@@ -28,7 +28,7 @@ type advantageCase struct {
 	Groups           []advantageGroup `json:"groups"`
 }
 
-// estimatorParams are the numbers behind a preset; where they differ from the
+// estimatorParams are the numbers that a preset stands for; where they differ from the
 // preset's they win.
 type estimatorParams struct {
 	Eps  float64 `json:"eps"`

@@ -236,7 +236,7 @@ func failure(err error) failureLine {
 	return failureLine{failureDetail{Kind: kind.String(), Message: err.Error()}}
 }
 
-// writeLine writes v as one line, with id put in front of v's own keys, or
+// writeLine writes v as one line, with id put before v's own keys, or
 // nothing when v has no JSON form.
 func writeLine(out *bufio.Writer, id json.RawMessage, v any) error {
 	var buf bytes.Buffer

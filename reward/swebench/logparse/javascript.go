@@ -333,7 +333,7 @@ func parseESLint(log string, _ Context) (Statuses, error) {
 			_, two = cutLastSpace(head)
 		}
 		if !two || len(digits) == closing-pos {
-			// A number never reaches back over a bracket: go on behind this one.
+			// A number never reaches back over a bracket: go on after this one.
 			pos = closing + 1
 			continue
 		}

@@ -369,7 +369,7 @@ func okLine(log string, i int) int {
 }
 
 // interrupted marks as passed every test whose line holds
-// <test><space>...<space>message, when tail, given the offset behind message,
+// <test><space>...<space>message, when tail, given the offset after message,
 // returns the end of the whole construct (or -1). Matches do not overlap.
 func interrupted(log, message string, m *Statuses, tail func(after int) int) {
 	done := 0

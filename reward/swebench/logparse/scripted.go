@@ -53,7 +53,7 @@ func phpSuite(line string) (string, bool) {
 
 // parseMinitest reads "Suite#test_name. = 0.00 s = ." lines: the outcome is the
 // last of '.', 'F', 'E' on the line, the name ends at the last ". " before the
-// last '=' in front of it.
+// last '=' before it.
 func parseMinitest(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for line := range lines(log) {

@@ -1,5 +1,5 @@
 // Package cli reads the command lines of the subcommands that keep flags of
-// their own: flags stand before or behind file names, help goes to standard
+// their own: flags stand before or after file names, help goes to standard
 // output and is no failure, and a mistake says where the flags are listed.
 package cli
 
@@ -48,7 +48,7 @@ func Mistake(fs *flag.FlagSet, stderr io.Writer, err error) int {
 	return Usage
 }
 
-// Interleaved lets flags follow file names; behind "--" nothing is a flag.
+// Interleaved lets flags follow file names; after "--" nothing is a flag.
 func Interleaved(fs *flag.FlagSet, args []string) ([]string, error) {
 	var files []string
 	for {

@@ -23,7 +23,7 @@ type Boundaries struct {
 	seen    map[rollout.TokenID]uses
 }
 
-// uses counts where a special token stood: at all, and close behind another
+// uses counts where a special token stood: at all, and close after another
 // special token that could open a message.
 type uses struct{ all, inHeader int }
 
@@ -83,7 +83,7 @@ func (b *Boundaries) Messages(s *rollout.Sample) []Message {
 		}
 		out = append(out, Message{From: i, To: s.Len(), Index: -1, Role: b.role(s.IDs[i:])})
 	}
-	last := 0 // behind the last token of the open message's text
+	last := 0 // after the last token of the open message's text
 	for i, id := range s.IDs {
 		from := int32(-1)
 		if s.Source != nil {
@@ -146,7 +146,7 @@ func (b *Boundaries) closes(id rollout.TokenID) bool {
 	return u.all > 0 && u.inHeader == u.all
 }
 
-// role reads the lower-case name behind the special tokens that open a message,
+// role reads the lower-case name after the special tokens that open a message,
 // which ends at a line break or at a token that closes headers, or else the
 // opening token's own name.
 func (b *Boundaries) role(ids []rollout.TokenID) string {

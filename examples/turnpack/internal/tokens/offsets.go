@@ -12,7 +12,7 @@ const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
 // Offsets gives, for each token of a traced row, the byte of its part of the
 // message (content, reasoning, tool call) at which its text begins, −1 for
 // tokens that hold none. Bytes are counted over the part as the row writes it:
-// from its first text behind markers such as <think> and the blanks after them.
+// from its first text after markers such as <think> and the blanks after them.
 // They are those of the recorded field wherever the template writes the field as
 // it is, from its first character on.
 func Offsets(s *rollout.Sample, spell *Speller) []int32 {

@@ -55,11 +55,11 @@ func NewTracer(enc *tokenize.Encoder, mode tokenize.Mode, spell *Speller, r *rol
 func (x *Tracer) lay() {
 	n := x.seq.Len()
 	x.turns, x.runs = make([]int, n), make([][2]int, n)
-	last := -1 // whole rows go on behind the last reply
+	last := -1 // whole rows go on after the last reply
 	for _, turn := range x.seq.Turn {
 		last = max(last, int(turn))
 	}
-	for t := n - 1; t >= 0; t-- { // a context leads to the reply behind it
+	for t := n - 1; t >= 0; t-- { // a context leads to the reply after it
 		if turn := int(x.seq.Turn[t]); turn >= 0 {
 			last = turn
 		}

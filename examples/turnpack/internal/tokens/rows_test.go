@@ -59,7 +59,7 @@ func TestRowsWithoutMask(t *testing.T) {
 	require.False(t, errors.Is(err, io.EOF))
 }
 
-// The bytes of a part are counted behind its markers, and each part on its own.
+// The bytes of a part are counted after its markers, and each part on its own.
 func TestOffsets(t *testing.T) {
 	m := withSpecials(t, "<|im_end|>", "<think>", "</think>")
 	s := row(nil)

@@ -60,7 +60,7 @@ func (s *Speller) Bytes(id rollout.TokenID) (b []byte, ok bool) {
 			return raw, true
 		}
 	}
-	// Decoders of the sentencepiece kind drop a blank in front of the first token.
+	// Decoders of the sentencepiece kind drop a blank before the first token.
 	if two, err := s.t.Decode([]rollout.TokenID{id, id}); err == nil {
 		if rest, ok := strings.CutPrefix(two, one); ok {
 			return []byte(rest), true

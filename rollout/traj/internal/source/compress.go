@@ -312,7 +312,7 @@ type Archive struct {
 	size  *archiveSize
 }
 
-// OpenArchive opens the zip file behind f.
+// OpenArchive opens the zip file in f.
 func (w *Walker) OpenArchive(f *File) (*Archive, error) {
 	z, files, size, err := w.archive(f.Path)
 	if err != nil {

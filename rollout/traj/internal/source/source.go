@@ -84,7 +84,7 @@ type Walker struct {
 	taken map[[16]byte]struct{} // digests of the paths of files
 }
 
-// Files yields the files behind paths, in the order given, folders in lexical
+// Files yields the files that paths name, in the order given, folders in lexical
 // order. A file that several of them lead to, or a link beside it, comes once. An
 // error is about the path it names; the walk goes on after it.
 func (w *Walker) Files(paths []string) iter.Seq2[*File, error] {

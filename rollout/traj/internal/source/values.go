@@ -88,7 +88,7 @@ func NewValues(r io.Reader, lined bool, max, hold int) (*Values, error) {
 }
 
 // Lined reports whether each line is a value of its own, so that reading can go
-// on behind a broken one.
+// on after a broken one.
 func (v *Values) Lined() bool { return v.lines != nil }
 
 // opensBare reports whether the first line holds opening brackets and nothing
@@ -103,7 +103,7 @@ func (v *Values) opensBare() bool {
 
 // lineLook is how far the end of a first line that begins an object is looked
 // for. One that is longer is read as an object, which does for a line too, but
-// cannot go on behind one that is broken.
+// cannot go on after one that is broken.
 const lineLook = 16 << 20
 
 // firstLineIsWhole decides between JSONL and one value over many lines: the

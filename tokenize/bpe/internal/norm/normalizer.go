@@ -214,7 +214,7 @@ func (s Strip) Apply(u *uni.Tables, t *Text) error {
 	return nil
 }
 
-// Prepend puts a string in front of a text that is not empty.
+// Prepend puts a string before a text that is not empty.
 type Prepend string
 
 // Apply implements [Normalizer].

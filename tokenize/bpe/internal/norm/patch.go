@@ -15,7 +15,7 @@ type patch struct {
 	shift    int     // of what follows, up to the next patch: origin less position
 }
 
-// patchBefore returns the index of the last patch that begins at or in front of
+// patchBefore returns the index of the last patch that begins at or before
 // byte p of the patched text.
 func (t *Text) patchBefore(p int) int {
 	return sort.Search(len(t.patches), func(i int) bool { return t.patches[i].from > p }) - 1

@@ -78,7 +78,7 @@ func (d *deepseek) match(s []byte, p int, kana uint16) int {
 	}
 	if end := d.run(s, q, uni.P|uni.S, kana); end > q {
 		if kana != 0 {
-			return end // the line ends behind it are another segment's
+			return end // the line ends after it are another segment's
 		}
 		return newlines(s, end, false)
 	}

@@ -156,7 +156,7 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 			for m, err := theirs.FindStringMatch(text); m != nil; m, err = theirs.FindNextMatch(m) {
 				require.NoError(t, err)
 				x := [2]int{at(m.Index), at(m.Index + m.Length)}
-				if x[0] != x[1] || x[0] != last { // an empty match behind a match does not count
+				if x[0] != x[1] || x[0] != last { // an empty match after a match does not count
 					want = append(want, x)
 				}
 				last = x[1]

@@ -226,7 +226,7 @@ func (Whitespace) Apply(u *uni.Tables, in []norm.Text) (out []norm.Text, err err
 	return out, nil
 }
 
-// PrefixSpace puts a space in front of a piece that does not begin with one.
+// PrefixSpace puts a space before a piece that does not begin with one.
 type PrefixSpace struct{}
 
 // Apply implements [Stage].

@@ -43,7 +43,7 @@ func unsafe(v, name value.Value) value.Value {
 	return &value.Undefined{Hint: "access to attribute " + value.ReprString(name) + " of '" + v.TypeName() + "' object is unsafe.", Obj: v, Name: name, Unsafe: true}
 }
 
-// attribute is Python's getattr behind the sandbox; nil when there is none.
+// attribute is Python's getattr within the sandbox; nil when there is none.
 func (x *exec) attribute(v value.Value, name string, key value.Value) value.Value {
 	if strings.HasPrefix(name, "_") {
 		ns, ok := v.(*Namespace)

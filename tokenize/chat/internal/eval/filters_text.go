@@ -75,7 +75,7 @@ func filterIndent(x *exec, v value.Value, a args) value.Value {
 	return out
 }
 
-// endsLine reports whether a newline behind s begins a line of its own.
+// endsLine reports whether a newline after s begins a line of its own.
 func endsLine(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	switch r {

@@ -275,7 +275,7 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 		if len(chunks) > 0 && chunks[0].n > width {
 			room := width - n
 			switch {
-			case long: // without room an empty piece, which keeps the blank in front of it
+			case long: // without room an empty piece, which keeps the blank before it
 				c := chunks[0]
 				end := c.from
 				for range room {
@@ -309,7 +309,7 @@ func wrap(s string, width int, long, hyphens bool) [][2]int {
 	return out
 }
 
-// hyphenParts splits a word behind hyphens between letters, and in front of and behind
+// hyphenParts splits a word after hyphens between letters, and before and after
 // em-dashes, as the regular expression of textwrap does: byte ranges.
 func hyphenParts(w string) [][2]int {
 	if !strings.Contains(w, "-") {

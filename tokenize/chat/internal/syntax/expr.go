@@ -391,7 +391,7 @@ func (p *parser) call(fn Expr) Expr {
 	return &Call{node{pos}, fn, p.args()}
 }
 
-// filters reads zero or more "|name(args)" behind x.
+// filters reads zero or more "|name(args)" after x.
 func (p *parser) filters(x Expr) Expr {
 	for p.skipIf("|") {
 		x = p.filter(x)

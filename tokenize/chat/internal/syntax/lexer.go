@@ -70,7 +70,7 @@ type lexer struct {
 }
 
 // lex returns the tokens up to the end of the source or to the first fault, and
-// an end token behind them.
+// an end token after them.
 func lex(src string) ([]token, *Error) {
 	l := &lexer{src: src}
 	var err *Error
@@ -78,7 +78,7 @@ func lex(src string) ([]token, *Error) {
 		err = l.root()
 	}
 	end := token{kind: tokEOF}
-	if n := len(l.tokens); n > 0 { // as in Jinja, an error at the end is one behind the last token
+	if n := len(l.tokens); n > 0 { // as in Jinja, an error at the end is one after the last token
 		end.pos = l.tokens[n-1].pos
 	}
 	l.emit(end)
@@ -158,7 +158,7 @@ func lstripLine(text string, lineStart bool) string {
 	return text
 }
 
-// rawBegin returns the offset behind "raw %}" when it stands at i, else -1.
+// rawBegin returns the offset after "raw %}" when it stands at i, else -1.
 func (l *lexer) rawBegin(i int) int {
 	i = l.skipSpace(i)
 	if !strings.HasPrefix(l.src[i:], "raw") {

@@ -27,7 +27,7 @@ type parser struct {
 	tokens   []token
 	i        int
 	err      *Error
-	lexErr   *Error // the fault that ends tokens; an error in front of it counts
+	lexErr   *Error // the fault that ends tokens; an error before it counts
 	depth    int
 	maxDepth int
 	tags     []string   // open tags, for messages

@@ -20,7 +20,7 @@ func (p *parser) statement() Stmt {
 	return s
 }
 
-// statements maps each tag to its parser, which starts behind the tag name.
+// statements maps each tag to its parser, which starts after the tag name.
 func (p *parser) statements() map[string]func(node) Stmt {
 	return map[string]func(node) Stmt{
 		"for": p.forStmt, "if": p.ifStmt, "set": p.setStmt, "with": p.withStmt,

@@ -131,7 +131,7 @@ func (s *Str) Title(l *Limits) *Str {
 	})
 }
 
-// TitleWords is the title filter: a word starts behind one of - ( { [ < or white
+// TitleWords is the title filter: a word starts after one of - ( { [ < or white
 // space, unlike in Title.
 func (s *Str) TitleWords(l *Limits) *Str {
 	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || IsSpace(r) }

@@ -69,10 +69,10 @@ type replacement struct {
 	name       string
 	conv       rune // 0 for none
 	spec, stop int  // where the format specification begins and ends
-	end        int  // behind the closing brace
+	end        int  // after the closing brace
 }
 
-// parseField reads a field from text[i:j], behind its opening brace.
+// parseField reads a field from text[i:j], after its opening brace.
 func parseField(text string, i, j int) (f replacement, fault *Fault) {
 	from, c := i, byte(0)
 name:

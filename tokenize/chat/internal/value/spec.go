@@ -328,7 +328,7 @@ func general(f float64, prec int, alt, repr bool) string {
 	return s
 }
 
-// pointed is a decimal text with a point behind its whole part.
+// pointed is a decimal text with a point after its whole part.
 func pointed(s string) string {
 	if strings.Contains(s, ".") {
 		return s

@@ -1,0 +1,134 @@
+package lint
+
+import (
+	"go/ast"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// packageLines is the size of a package, tests aside, that a second engineer can
+// change after reading its doc.go.
+const packageLines = 2500
+
+// largePackages are those beyond it, with the lines they may have and why. The
+// numbers only go down.
+var largePackages = map[string]struct {
+	lines int
+	why   string
+}{
+	"examples/turnpack":            {3100, "the verbs of the command, a file each"},
+	"internal/plumb/verbs":         {3300, "the black-box verbs, a file each, that share nothing but their lines"},
+	"reward":                       {3500, "estimators and detectors are to be parted"},
+	"reward/swebench/logparse":     {2650, "one file for each family of test runners"},
+	"rollout":                      {3450, "the native format is to have a package of its own"},
+	"rollout/traj":                 {8700, "importers are to have a package for each family of harnesses"},
+	"tokenize":                     {6400, "completion and certification are to have packages of their own"},
+	"tokenize/chat/internal/eval":  {7400, "the builtins are to have a package of their own"},
+	"tokenize/chat/internal/value": {5100, "values with origins, and the text operations that keep them"},
+	"tokenize/lineage":             {2850, "one algorithm and its proofs of the fewest rows"},
+}
+
+func TestPackageSizes(t *testing.T) {
+	_, all := sources(t)
+	lines := map[string]int{}
+	for _, s := range all {
+		if s.test || strings.Contains(s.path, "tables") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(s.path)))
+		require.NoError(t, err)
+		lines[s.dir] += strings.Count(string(b), "\n")
+	}
+	for _, dir := range slices.Sorted(maps.Keys(lines)) {
+		large, named := largePackages[dir]
+		switch n := lines[dir]; {
+		case !named && n > packageLines:
+			t.Errorf("%s has %d lines, the limit is %d: is it still one idea?", dir, n, packageLines)
+		case named && n > large.lines:
+			t.Errorf("%s has %d lines, %d are allowed (%s)", dir, n, large.lines, large.why)
+		case named && n <= packageLines:
+			t.Errorf("%s has %d lines and is no large package any more: take it off the list", dir, n)
+		}
+	}
+	for dir := range largePackages {
+		require.Contains(t, lines, dir, "a large package that is not there")
+	}
+}
+
+// methodFiles is in how many files the methods of one type may stand.
+const methodFiles = 6
+
+// scatteredTypes have their methods in more files, as many as stated. The numbers
+// only go down.
+var scatteredTypes = map[string]int{
+	"..run":                            8,
+	"rollout/traj.Reader":              8,
+	"rollout/traj.job":                 30,
+	"tokenize.job":                     8,
+	"tokenize/chat/internal/eval.exec": 21,
+}
+
+func TestMethodsStandTogether(t *testing.T) {
+	_, all := sources(t)
+	files := map[string]map[string]bool{}
+	for _, s := range all {
+		if s.test {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			name := s.dir + "." + receiver(f.Recv.List[0].Type)
+			if files[name] == nil {
+				files[name] = map[string]bool{}
+			}
+			files[name][s.path] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if n, limit := len(files[name]), max(methodFiles, scatteredTypes[name]); n > limit {
+			t.Errorf("%s has methods in %d files, the limit is %d: is it still one thing?", name, n, limit)
+		}
+	}
+}
+
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return "?"
+}
+
+// orderWords are words of place that comments do not use.
+var orderWords = regexp.MustCompile(`(?i)\b(behind|in front of)\b`)
+
+// TestWordsOfOrder: text comes after other text or before it, in the words of order
+// and not of place. The look-behind of a regular expression is a name.
+func TestWordsOfOrder(t *testing.T) {
+	fset, all := sources(t)
+	for _, s := range all {
+		for _, group := range s.file.Comments {
+			for _, c := range group.List {
+				if w := orderWords.FindString(strings.ReplaceAll(c.Text, "look-"+"behind", "")); w != "" {
+					t.Errorf("%s: a comment says %q for order: say after or before", fset.Position(c.Pos()), w)
+				}
+			}
+		}
+	}
+}
