@@ -4,13 +4,15 @@ GO ?= go
 BIN := bin/turnpack
 PLUMB := bin/plumb
 TURNPACK := ./examples/turnpack
+# The packages of the three modules of go.work: the library, the object stores, the command.
+ALL := ./... ./export/blobstore/... ./examples/turnpack/...
 # Only tokenize/hf links the static library; the tag keeps it out of every other build.
 LIBDIR = $$(sh internal/libtokenizers/build.sh)
 HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo test check notices notices-current bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
+.PHONY: demo test check notices notices-current tidy bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -30,7 +32,7 @@ demo: build ## the main job on the embedded tokenizer and sample dump
 	@$(BIN) demo
 
 test: ## all tests
-	@CGO_ENABLED=0 $(GO) test ./...
+	@CGO_ENABLED=0 $(GO) test $(ALL)
 	@$(MAKE) --no-print-directory hf-test
 
 hf-test: lib ## the tests that link libtokenizers.a
@@ -42,10 +44,10 @@ fmt: ## fail on files that gofmt would change
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 
 vet:
-	@CGO_ENABLED=0 $(GO) vet ./...
+	@CGO_ENABLED=0 $(GO) vet $(ALL)
 
 staticcheck: ## the pinned linter of internal/devtools
-	@CGO_ENABLED=0 $(GO) tool -modfile=internal/devtools/go.mod staticcheck ./...
+	@CGO_ENABLED=0 $$(GOWORK=off $(GO) tool -modfile=internal/devtools/go.mod -n staticcheck) $(ALL)
 
 NOTICES := internal/devtools/notices.go
 notices: ## write the licences of what the command is made of, after a change of go.mod
@@ -54,14 +56,17 @@ notices: ## write the licences of what the command is made of, after a change of
 notices-current: ## fail if they are of other modules
 	@$(GO) run $(NOTICES) -check $(TURNPACK) $(TURNPACK)/THIRD_PARTY_NOTICES
 
+tidy: ## go mod tidy for each module of go.work (needs the module proxy)
+	@sh internal/devtools/tidy.sh
+
 race: ## concurrent packages under the race detector
-	@CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list ./... | grep -v -e /tokenize/hf -e /internal/lint)
+	@CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list $(ALL) | grep -v -e /tokenize/hf -e /internal/lint)
 
 fuzz: ## every fuzz target for FUZZTIME
 	@sh internal/devtools/fuzz.sh $(FUZZTIME)
 
 benchonce: ## every benchmark once
-	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 1x $(ALL) >/dev/null
 
 bench: build ## ratios against the named peers, in one run (needs PyPI)
 	@sh internal/oracle/bench.sh
@@ -71,13 +76,13 @@ conformance: build ## re-derive the goldens with the real systems (needs PyPI; 4
 
 cross: ## cross-builds without cgo
 	@for t in linux/arm64 darwin/arm64 windows/amd64; do \
-	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... || { echo "cross-build failed: $$t"; exit 1; }; done
+	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build $(ALL) || { echo "cross-build failed: $$t"; exit 1; }; done
 
 consumer: ## a module that imports the library as a user would
-	@cd internal/testdata/consumer && CGO_ENABLED=0 $(GO) test ./...
+	@cd internal/testdata/consumer && GOWORK=off CGO_ENABLED=0 $(GO) test ./...
 
 beam: ## the tests of the Beam example, a module of its own (Beam takes minutes to compile, so not in check)
-	@cd examples/beam && CGO_ENABLED=0 $(GO) test ./...
+	@cd examples/beam && GOWORK=off CGO_ENABLED=0 $(GO) test ./...
 
 clean:
 	@rm -rf bin batch

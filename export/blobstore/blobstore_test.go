@@ -242,3 +242,14 @@ func TestAbortedObject(t *testing.T) {
 	_, err = blobstore.Create(ctx, b, "a", export.Options{})
 	require.ErrorIs(t, err, export.ErrExists)
 }
+
+// The zero Writer says what is wrong with it.
+func TestZeroWriter(t *testing.T) {
+	for name, call := range map[string]func(*blobstore.Writer) error{
+		"Write": func(w *blobstore.Writer) error { return w.Write(rollout.Sample{}) },
+		"Close": (*blobstore.Writer).Close,
+		"Abort": func(w *blobstore.Writer) error { w.Abort(); return w.Close() },
+	} {
+		require.NotPanics(t, func() { require.Error(t, call(new(blobstore.Writer)), name) }, name)
+	}
+}

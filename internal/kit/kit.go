@@ -5,6 +5,7 @@ package kit
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -104,7 +105,8 @@ func moduleRoot() (string, error) {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		// Modules inside the checkout are not its root.
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(mod), "module github.com/turnpack/turnpack\n") {
 			return dir, nil
 		}
 		up := filepath.Dir(dir)
