@@ -38,7 +38,9 @@ type requirement struct {
 
 type goMod struct {
 	Require []requirement
-	Replace []struct{ Old, New struct{ Path, Version string } }
+	Replace []struct {
+		Old, New struct{ Path, Version string }
+	}
 }
 
 func modFile(t *testing.T, path string) (m goMod) {
