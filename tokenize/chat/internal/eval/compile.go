@@ -381,6 +381,9 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		st.single = -1
 	}
 	st.body = c.body(n.Body, body)
+	if len(st.body) == 1 && st.single >= 0 && st.loopSlot < 0 {
+		st.idle = c.idle(n, body)
+	}
 	st.loads = c.loads(body.scope)
 	if !n.Recursive || len(n.Else) > 0 {
 		st.clear = slots(body.scope)

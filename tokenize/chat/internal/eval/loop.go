@@ -10,8 +10,9 @@ type forStmt struct {
 	iter      expr
 	test      *testCode
 	target    target
-	single    int // slot of a plain name as target, else -1
-	loopSlot  int // slot of the loop object, -1 when the body does not use it
+	single    int  // slot of a plain name as target, else -1
+	loopSlot  int  // slot of the loop object, -1 when the body does not use it
+	idle      cond // once true, all passes from then on do nothing; nil where unknown
 	recursive bool
 	fn        *function // of the body
 	loads     []loadCode
@@ -135,6 +136,10 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		}
 		if len(s.loads) > 0 {
 			x.enter(s.loads)
+		}
+		if s.idle != nil && l.next == nil && s.idle.truth(x) && x.err == nil { // reading on could fail
+			completed = true
+			break
 		}
 		var sig signal
 		if messages {
