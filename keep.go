@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/turnpack/turnpack/ctxwindow"
-	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -27,7 +27,7 @@ type made struct {
 	Report  tokenize.Report
 	Window  ctxwindow.Report
 	Masked  map[string]int       `json:",omitempty"`
-	Faults  map[reward.Fault]int `json:",omitempty"`
+	Faults  map[detect.Fault]int `json:",omitempty"`
 	Why     string               `json:",omitempty"`
 	Rows    int
 	Tokens  int64

@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/lossmask"
-	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
@@ -148,7 +148,7 @@ func TestMadeHoldsTheResult(t *testing.T) {
 	require.Equal(t, []string{"group", "rows", "report", "window", "masked", "faults", "why", "status", "verdict", "notes", "err", "r", "earlier"}, fields,
 		"group, status, verdict and notes follow from the rollout; anything new belongs into made")
 	require.Equal(t, []string{"FirstUnknown", "FirstIncomplete", "FirstUnmarked"}, errorsIn(reflect.TypeFor[made]()), "keep gives nothing where a report holds an error")
-	full := made{Masked: map[string]int{"a": 1}, Faults: map[reward.Fault]int{reward.FaultSchema: 2}, Why: "b", Rows: 2, Tokens: 3, Trained: 4}
+	full := made{Masked: map[string]int{"a": 1}, Faults: map[detect.Fault]int{detect.FaultSchema: 2}, Why: "b", Rows: 2, Tokens: 3, Trained: 4}
 	fill(reflect.ValueOf(&full.Report).Elem())
 	fill(reflect.ValueOf(&full.Window).Elem())
 	text, err := json.Marshal(full)

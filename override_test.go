@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -76,7 +77,7 @@ func TestOverrideOfConstantGroups(t *testing.T) {
 	src := turnpack.Slice{attempt("g", 0, true), attempt("g", 1, true)}
 	src[0].Messages[3].Content = "<tool_call>"
 	var dst rows
-	_, err := turnpack.Pipeline{Model: model(t), Estimator: e, Detector: reward.Detector{Nemotron: true}}.Run(t.Context(), src, &dst)
+	_, err := turnpack.Pipeline{Model: model(t), Estimator: e, Detector: detect.Detector{Nemotron: true}}.Run(t.Context(), src, &dst)
 	require.NoError(t, err)
 	for k, w := range dst.got[0].Weight {
 		if w > 0 && dst.got[0].Source[k] == 3 {
@@ -103,6 +104,6 @@ func TestOwnMessageAdvantage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Faults["malformed_thinking"])
 	require.Contains(t, dst.got[1].Credit, float32(*dst.got[1].Advantage-10))
-	err = (&turnpack.Pipeline{Model: model(t), Detector: reward.Detector{CallMarks: []string{"x"}}}).Validate()
+	err = (&turnpack.Pipeline{Model: model(t), Detector: detect.Detector{CallMarks: []string{"x"}}}).Validate()
 	require.ErrorContains(t, err, "found 1 marks")
 }

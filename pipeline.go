@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -94,7 +95,7 @@ type Pipeline struct {
 	Estimator Estimator
 	// Detector finds the messages that the estimator's Override is for. It is not
 	// asked where nothing is overridden.
-	Detector reward.Detector
+	Detector detect.Detector
 	// NoAdvantages writes rows without rewards or advantages (supervised use):
 	// rollouts without an outcome are kept.
 	NoAdvantages bool

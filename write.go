@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -22,7 +23,7 @@ type result struct {
 	report  tokenize.Report
 	window  ctxwindow.Report
 	masked  map[string]int
-	faults  map[reward.Fault]int
+	faults  map[detect.Fault]int
 	why     string // why there are no rows
 	status  rollout.Status
 	verdict rollout.Verdict
@@ -301,10 +302,10 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 }
 
 // flag finds the sampled messages of r that are at fault.
-func (x *run) flag(r *rollout.Rollout) (flags map[int]reward.MessageFlags, faults map[reward.Fault]int) {
-	flags, faults = map[int]reward.MessageFlags{}, map[reward.Fault]int{}
+func (x *run) flag(r *rollout.Rollout) (flags map[int]reward.MessageFlags, faults map[detect.Fault]int) {
+	flags, faults = map[int]reward.MessageFlags{}, map[detect.Fault]int{}
 	for message, found := range x.Detector.FindAll(r) {
-		flags[message] = reward.Flags(found)
+		flags[message] = detect.Flags(found)
 		for _, f := range found {
 			faults[f.Fault]++
 		}

@@ -2,6 +2,7 @@ package reward
 
 import (
 	"github.com/turnpack/turnpack/internal/zero"
+	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -12,10 +13,10 @@ import (
 // Advantages, bit for bit. It does not see whether a rollout was added twice.
 type Accumulator struct {
 	e      Estimator
-	index  keyIndex
+	index  map[string]int // group keys, numbered in order of first appearance
 	groups []groupState
-	batch  moments
-	bare   moments // rows beyond the last slice, already in batch
+	batch  stats.Moments
+	bare   stats.Moments // rows beyond the last slice, already in batch
 	report Report
 	// values are the rewards of each group in order, unless the arithmetic is exact.
 	values  [][]float64
@@ -28,7 +29,7 @@ type Accumulator struct {
 }
 
 type groupState struct {
-	m        moments
+	m        stats.Moments
 	sd       float64 // divisor when it is one number for the group
 	constant bool
 	dropped  bool
@@ -60,12 +61,12 @@ func newAccumulator(e Estimator) (*Accumulator, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	return &Accumulator{e: e, index: newKeyIndex()}, nil
+	return &Accumulator{e: e, index: map[string]int{}}, nil
 }
 
 // Add counts one rollout. group is ignored with GroupWholeBatch.
 func (a *Accumulator) Add(group string, r RolloutReward) error {
-	if a.index.slots == nil {
+	if a.index == nil {
 		return zero.Value("reward.Accumulator", "NewAccumulator, anew after Finish")
 	}
 	g := 0
@@ -81,13 +82,12 @@ func (a *Accumulator) group(key string) int {
 	if key == a.lastKey && a.last < len(a.groups) {
 		return a.last
 	}
-	g, isNew := a.index.add(key)
-	if a.lastKey, a.last = key, g; isNew {
-		a.groups = append(a.groups, groupState{})
-		if a.e.Center == CenterEMA {
-			a.baseline = append(a.baseline, 0)
-		}
+	g, known := a.index[key]
+	if !known {
+		g = a.numbered(len(a.groups))
+		a.index[key] = g
 	}
+	a.lastKey, a.last = key, g
 	return g
 }
 
@@ -118,17 +118,17 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 	a.report.Used++
 	k := a.e.count(r)
 	if a.e.usesBatch() {
-		a.batch.add(r.Reward, k)
+		a.batch.Add(r.Reward, k)
 		if r.Reward != 0 {
 			a.nonzero += k
 		}
 	}
 	if g == bare {
-		a.bare.add(r.Reward, k)
+		a.bare.Add(r.Reward, k)
 		return nil
 	}
 	m := &a.groups[g].m
-	m.add(r.Reward, k)
+	m.Add(r.Reward, k)
 	if a.e.Arithmetic != ArithmeticExact {
 		for len(a.values) < len(a.groups) {
 			a.values = append(a.values, nil)
@@ -138,9 +138,9 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 		}
 	}
 	if a.e.Center == CenterLengthWeighted {
-		m.addLength(r.Reward, r.Length)
+		m.AddLength(r.Reward, r.Length)
 		if a.e.CenterOver == LevelBatch {
-			a.batch.addLength(r.Reward, r.Length)
+			a.batch.AddLength(r.Reward, r.Length)
 		}
 	}
 	return nil
@@ -179,26 +179,26 @@ func (a *Accumulator) Finish() *Statistics {
 		report: a.report, baseline: a.baseline, factor: 1}
 	nonzero := a.nonzero
 	*a = Accumulator{}
-	s.batch.freeze()
+	s.batch.Freeze()
 	for len(s.values) < len(s.groups) && s.e.Arithmetic != ArithmeticExact {
 		s.values = append(s.values, nil)
 	}
 	kept := 0
 	for i := range s.groups {
 		g := &s.groups[i]
-		if g.m.n == 0 {
+		if g.m.N == 0 {
 			continue
 		}
 		s.report.Groups++
-		g.m.freeze()
+		g.m.Freeze()
 		g.constant = s.constant(i)
 		switch {
-		case g.m.n == 1:
+		case g.m.N == 1:
 			s.report.Singletons++
 		case g.constant:
 			s.report.Constant++
 		}
-		g.dropped = g.constant && s.e.dropsConstant() && (g.m.n > 1 || s.e.Constant == ConstantDrop)
+		g.dropped = g.constant && s.e.dropsConstant() && (g.m.N > 1 || s.e.Constant == ConstantDrop)
 		if !g.dropped {
 			kept++
 		}
@@ -207,7 +207,7 @@ func (a *Accumulator) Finish() *Statistics {
 		s.keepFirst(s.e.KeepConstant)
 	}
 	if s.e.Factor == FactorNonzero {
-		s.factor = float64(s.batch.n) / float64(max(nonzero, 1))
+		s.factor = float64(s.batch.N) / float64(max(nonzero, 1))
 	}
 	s.divisors()
 	return s

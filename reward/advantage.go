@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -188,12 +189,12 @@ func (r *Report) count(a Advantage) {
 func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 	var report Report
 	for i, g := range groups {
-		var used moments
+		var used stats.Moments
 		for j, r := range g.Rollouts {
 			report.Rollouts++
 			if r.Excluded == "" {
 				report.Used++
-				used.add(r.Reward, 1)
+				used.Add(r.Reward, 1)
 			} else {
 				if report.Excluded == nil {
 					report.Excluded = map[string]int{}
@@ -205,11 +206,11 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 			}
 		}
 		switch {
-		case used.n == 0:
+		case used.N == 0:
 			continue
-		case used.n == 1:
+		case used.N == 1:
 			report.Singletons++
-		case used.spread() <= DefaultTolerance:
+		case used.Spread() <= DefaultTolerance:
 			report.Constant++
 		}
 		report.Groups++
@@ -223,23 +224,23 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 func (s *Statistics) normalize(groups []GroupRewards, assigned [][]int, out [][]Advantage) {
 	compared := func(i, j int, r RolloutReward) bool {
 		at := assigned[i][j]
-		alone := at != bare && s.groups[at].m.n == 1 && s.e.Singleton == SingletonZero
+		alone := at != bare && s.groups[at].m.N == 1 && s.e.Singleton == SingletonZero
 		return s.e.takesPart(r) && out[i][j].Dropped == "" && !alone
 	}
-	var m moments
+	var m stats.Moments
 	for i, g := range groups {
 		for j, r := range g.Rollouts {
 			if compared(i, j, r) {
-				m.add(out[i][j].Value, s.e.count(r))
+				m.Add(out[i][j].Value, s.e.count(r))
 			}
 		}
 	}
-	m.freeze()
-	sd := math.Sqrt(m.variance(1))
+	m.Freeze()
+	sd := math.Sqrt(m.Variance(1))
 	for i, g := range groups {
 		for j, r := range g.Rollouts {
 			if compared(i, j, r) {
-				out[i][j].Value = m.deviation(out[i][j].Value) / (sd + s.e.epsilon())
+				out[i][j].Value = m.Deviation(out[i][j].Value) / (sd + s.e.epsilon())
 			}
 		}
 	}

@@ -21,8 +21,9 @@
 // Around these: shaping changes rewards and masks before they are compared,
 // filter drops groups without a signal, weights makes the aggregation of the
 // loss explicit per token, offpolicy corrects for a sampling policy that is not
-// the trained one. Rewards per step go through StepValues, StepAdvantages and
-// CreditSteps, rewards per token through TokenAdvantages and CreditTokens.
+// the trained one, detect finds messages that an Override is for. Rewards per
+// step go through StepValues, StepAdvantages and CreditSteps, rewards per token
+// through TokenAdvantages and CreditTokens.
 //
 // A rollout without a usable reward is never given a low one: it is excluded
 // with a reason, leaves every statistic, and is counted in the Report.

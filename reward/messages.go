@@ -2,7 +2,8 @@ package reward
 
 import "github.com/turnpack/turnpack/rollout"
 
-// MessageFlags are what is wrong with one sampled assistant message; see Detector.
+// MessageFlags are what is wrong with one sampled assistant message; package detect
+// finds them.
 type MessageFlags struct {
 	InvalidToolCall   bool
 	MalformedThinking bool

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -116,7 +117,7 @@ func Score(r *rollout.Rollout, s Scale) rollout.Reward {
 
 // MeanStep is the mean over the steps that have a score, and their number.
 func MeanStep(steps []rollout.StepScore) (mean float64, n int) {
-	var sum exact
+	var sum stats.Sum
 	for _, s := range steps {
 		if s.Score == nil {
 			continue
@@ -124,13 +125,13 @@ func MeanStep(steps []rollout.StepScore) (mean float64, n int) {
 		if !finite(*s.Score) {
 			return math.NaN(), len(steps)
 		}
-		sum.add(*s.Score)
+		sum.Add(*s.Score)
 		n++
 	}
 	if n == 0 {
 		return 0, 0
 	}
-	return sum.round() / float64(n), n
+	return sum.Round() / float64(n), n
 }
 
 // MeanStepOf is MeanStep over the steps first to last, for a row that trains

@@ -3,16 +3,17 @@ package reward
 import (
 	"math"
 
+	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // Statistics answers for the advantages of the rollouts that were added.
 type Statistics struct {
 	e        Estimator
-	index    keyIndex
+	index    map[string]int
 	groups   []groupState
-	batch    moments
-	bare     moments
+	batch    stats.Moments
+	bare     stats.Moments
 	values   [][]float64
 	batchSD  float64
 	factor   float64
@@ -24,12 +25,12 @@ func (s *Statistics) constant(i int) bool {
 	g := &s.groups[i]
 	switch {
 	case s.e.ToleranceOf == ToleranceSpread:
-		return g.m.spread() <= s.e.tolerance()
+		return g.m.Spread() <= s.e.tolerance()
 	case s.e.Arithmetic == ArithmeticMeanOfSquares:
-		v := meanOfSquaresVariance(s.values[i], 0)
+		v := stats.MeanOfSquaresVariance(s.values[i], 0)
 		return !(v > s.e.tolerance())
 	}
-	return g.m.variance(0) <= s.e.tolerance()
+	return g.m.Variance(0) <= s.e.tolerance()
 }
 
 // keepFirst takes back the dropping of the first n groups.
@@ -56,22 +57,22 @@ func (s *Statistics) divisors() {
 			m := &s.groups[i].m
 			switch {
 			case s.e.Arithmetic == ArithmeticPairwise:
-				s.groups[i].sd = math.Sqrt(pairwiseVariance(s.values[i], ddof))
+				s.groups[i].sd = math.Sqrt(stats.PairwiseVariance(s.values[i], ddof))
 			case s.e.Arithmetic == ArithmeticMeanOfSquares:
-				s.groups[i].sd = math.Sqrt(meanOfSquaresVariance(s.values[i], ddof))
+				s.groups[i].sd = math.Sqrt(stats.MeanOfSquaresVariance(s.values[i], ddof))
 			case !s.e.ScaleAboutCenter:
-				s.groups[i].sd = math.Sqrt(m.variance(ddof))
-			case m.n > ddof:
-				s.groups[i].sd = math.Sqrt(s.aboutCenter(m, m) / float64(m.n-ddof))
+				s.groups[i].sd = math.Sqrt(m.Variance(ddof))
+			case m.N > ddof:
+				s.groups[i].sd = math.Sqrt(s.aboutCenter(m, m) / float64(m.N-ddof))
 			}
-			if m.n == 1 && ddof == 1 {
+			if m.N == 1 && ddof == 1 {
 				s.groups[i].sd = 1 // σ₁ of one value does not exist
 			}
 		}
 		return
 	}
 	if !s.e.ScaleAboutCenter {
-		if s.batchSD = math.Sqrt(s.batch.variance(ddof)); s.batch.n == 1 && ddof == 1 {
+		if s.batchSD = math.Sqrt(s.batch.Variance(ddof)); s.batch.N == 1 && ddof == 1 {
 			s.batchSD = 1
 		}
 		return
@@ -80,55 +81,39 @@ func (s *Statistics) divisors() {
 	if s.e.CenterOver == LevelBatch || s.e.Center == CenterNone {
 		total = s.aboutCenter(&s.batch, &s.batch)
 	} else {
-		var sum exact
+		var sum stats.Sum
 		for i := range s.groups {
-			sum.add(s.aboutCenter(&s.groups[i].m, &s.groups[i].m))
+			sum.Add(s.aboutCenter(&s.groups[i].m, &s.groups[i].m))
 		}
-		sum.add(s.bare.square.round()) // their centre is 0
-		total = sum.round()
+		sum.Add(s.bare.SumOfSquares()) // their centre is 0
+		total = sum.Round()
 	}
-	if s.batch.n == 1 && ddof == 1 {
+	if s.batch.N == 1 && ddof == 1 {
 		s.batchSD = 1
-	} else if s.batch.n > ddof {
-		s.batchSD = math.Sqrt(total / float64(s.batch.n-ddof))
+	} else if s.batch.N > ddof {
+		s.batchSD = math.Sqrt(total / float64(s.batch.N-ddof))
 	}
 }
 
 // aboutCenter is the sum over m of squared deviations from the centre that the
 // estimator subtracts, which is own's unless it is the batch's.
-func (s *Statistics) aboutCenter(m, own *moments) float64 {
+func (s *Statistics) aboutCenter(m, own *stats.Moments) float64 {
 	if s.e.Center == CenterNone {
-		return m.square.round()
+		return m.SumOfSquares()
 	}
 	c := own
 	if s.e.CenterOver == LevelBatch {
 		c = &s.batch
 	}
-	if c.n == 0 {
+	if c.N == 0 {
 		return 0
 	}
-	// Σ(r − c̄)² over m, exact up to one rounding of the sums.
-	n, k := float64(c.n), float64(m.n)
-	var d exact // n²·Σr² − 2n·Σr·S + k·S², S and n those of the centre
-	d.addScaled(n*n, &m.square)
-	for i := range m.sum.n {
-		for j := range c.sum.n {
-			d.addProduct(-2*n*m.sum.at(i), c.sum.at(j))
-		}
-	}
-	var sq exact
-	for i := range c.sum.n {
-		for j := range c.sum.n {
-			sq.addProduct(c.sum.at(i), c.sum.at(j))
-		}
-	}
-	d.addScaled(k, &sq)
-	ss := d.round() / (n * n)
+	ss := m.SquaresAbout(c)
 	if s.e.Center == CenterLeaveOneOut {
-		if c.n == 1 {
-			return m.square.round()
+		if c.N == 1 {
+			return m.SumOfSquares()
 		}
-		f := n / (n - 1)
+		f := float64(c.N) / float64(c.N-1)
 		ss *= f * f
 	}
 	return max(ss, 0)
@@ -144,7 +129,7 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	g := 0
 	if s.e.Grouping != GroupWholeBatch {
 		var ok bool
-		if g, ok = s.index.get(group); !ok {
+		if g, ok = s.index[group]; !ok {
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"group %q was not added in the first pass", group)
 		}
@@ -173,17 +158,17 @@ type GroupStatistics struct {
 
 // Group describes the rewards added under key; false if there were none.
 func (s *Statistics) Group(key string) (GroupStatistics, bool) {
-	i, ok := s.index.get(key)
+	i, ok := s.index[key]
 	if s.e.Grouping == GroupWholeBatch {
 		i, ok = 0, len(s.groups) > 0
 	}
-	if !ok || s.groups[i].m.n == 0 {
+	if !ok || s.groups[i].m.N == 0 {
 		return GroupStatistics{}, false
 	}
 	g := &s.groups[i]
 	return GroupStatistics{
-		Rewards: g.m.n, Mean: g.m.mean(), Std: math.Sqrt(g.m.variance(1)),
-		Min: g.m.min, Max: g.m.max, Constant: g.constant, Dropped: g.dropped,
+		Rewards: g.m.N, Mean: g.m.Mean(), Std: math.Sqrt(g.m.Variance(1)),
+		Min: g.m.Min, Max: g.m.Max, Constant: g.constant, Dropped: g.dropped,
 	}, true
 }
 
@@ -202,7 +187,7 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 	g := &none
 	if at != bare {
 		g = &s.groups[at]
-		if g.m.n == 0 {
+		if g.m.N == 0 {
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"no reward of group %q was added in the first pass", key)
 		}
@@ -215,7 +200,7 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 	switch {
 	case g.dropped:
 		return dropped(DroppedConstant), nil
-	case g.m.n == 1 && s.e.Singleton != SingletonAsIs:
+	case g.m.N == 1 && s.e.Singleton != SingletonAsIs:
 		switch s.e.Singleton {
 		case SingletonZero:
 			return Advantage{}, nil
@@ -250,7 +235,7 @@ func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 	if s.e.CenterOver == LevelBatch {
 		m = &s.batch
 	}
-	if m.n == 0 {
+	if m.N == 0 {
 		return r.Reward
 	}
 	if s.e.Arithmetic != ArithmeticExact {
@@ -258,21 +243,21 @@ func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 	}
 	switch s.e.Center {
 	case CenterMean:
-		return m.deviation(r.Reward)
+		return m.Deviation(r.Reward)
 	case CenterLeaveOneOut:
-		if m.n == 1 {
+		if m.N == 1 {
 			return r.Reward // no others: their mean is taken for 0
 		}
-		return m.looDeviation(r.Reward)
+		return m.DeviationFromOthers(r.Reward)
 	case CenterLengthWeighted:
-		return m.lengthDeviation(r.Reward)
+		return m.LengthDeviation(r.Reward)
 	case CenterBaseline:
 		return r.Reward - r.Baseline
 	case CenterSecondBest:
-		if r.Reward < m.max || m.second == m.max {
+		if r.Reward < m.Max || m.Second == m.Max {
 			return 0
 		}
-		return m.max - m.second
+		return m.Max - m.Second
 	}
 	return r.Reward
 }
@@ -286,13 +271,13 @@ func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 	case DivideNone:
 		return 1
 	case DivideMean:
-		return m.mean()
+		return m.Mean()
 	case DivideOthersStd:
 		if s.e.Arithmetic == ArithmeticMeanOfSquares {
-			return math.Sqrt(meanOfSquaresVariance(masked(s.values[at], r.Reward), 1))
+			return math.Sqrt(stats.MeanOfSquaresVariance(stats.Masked(s.values[at], r.Reward), 1))
 		}
-		o := m.without(r.Reward)
-		return math.Sqrt(o.variance(1))
+		o := m.Without(r.Reward)
+		return math.Sqrt(o.Variance(1))
 	}
 	if s.e.ScaleOver == LevelBatch {
 		return s.batchSD
@@ -323,4 +308,25 @@ func (e *Estimator) divide(x, scale float64) float64 {
 		}
 	}
 	return x / (scale + eps)
+}
+
+func roundedCenter(c Center, x []float64, r float64) float64 {
+	switch {
+	case c == CenterNone || len(x) == 0:
+		return 0
+	case c == CenterMean:
+		return stats.PairwiseSum(x) / float64(len(x))
+	case len(x) == 1:
+		return r
+	}
+	others := make([]float64, 0, len(x)-1)
+	skipped := false
+	for _, v := range x {
+		if v == r && !skipped {
+			skipped = true
+			continue
+		}
+		others = append(others, v)
+	}
+	return stats.PairwiseSum(others) / float64(len(others))
 }

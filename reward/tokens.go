@@ -3,6 +3,7 @@ package reward
 import (
 	"math"
 
+	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -96,20 +97,20 @@ func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, erro
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	means := map[string]*moments{}
+	means := map[string]*stats.Moments{}
 	for _, g := range groups {
 		for _, r := range g.Rollouts {
 			if err := checkReward(g.Key, RolloutReward{ID: r.ID, Reward: r.Reward, Baseline: r.Baseline}); err != nil {
 				return nil, err
 			}
 			if means[g.Key] == nil {
-				means[g.Key] = new(moments)
+				means[g.Key] = new(stats.Moments)
 			}
-			means[g.Key].add(r.Reward, 1)
+			means[g.Key].Add(r.Reward, 1)
 		}
 	}
 	for _, m := range means {
-		m.freeze()
+		m.Freeze()
 	}
 	out := make([][][]float64, len(groups))
 	for i, g := range groups {
@@ -126,12 +127,12 @@ func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, erro
 	return out, nil
 }
 
-func (e *TokenEstimator) centered(r TokenRollout, m *moments) float64 {
+func (e *TokenEstimator) centered(r TokenRollout, m *stats.Moments) float64 {
 	switch {
 	case e.Center == CenterBaseline:
 		return r.Reward - r.Baseline
-	case e.Center == CenterMean && (m.n > 1 || e.SingletonZero):
-		return m.deviation(r.Reward)
+	case e.Center == CenterMean && (m.N > 1 || e.SingletonZero):
+		return m.Deviation(r.Reward)
 	}
 	return r.Reward
 }
@@ -159,7 +160,7 @@ func (e *TokenEstimator) returns(r TokenRollout, value float64) []float64 {
 }
 
 func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
-	var sum exact
+	var sum stats.Sum
 	n := 0
 	each := func(visit func(*float64)) {
 		for i, g := range groups {
@@ -172,7 +173,7 @@ func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
 			}
 		}
 	}
-	each(func(v *float64) { sum.add(*v); n++ })
+	each(func(v *float64) { sum.Add(*v); n++ })
 	if n == 0 {
 		return nil
 	}
@@ -182,13 +183,13 @@ func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
 			WithFix("whiten a larger batch")
 	}
 	count := float64(n) + w.CountEpsilon
-	mean := sum.round() / count
-	var square exact
+	mean := sum.Round() / count
+	var square stats.Sum
 	each(func(v *float64) {
 		d := *v - mean
-		square.addProduct(d, d)
+		square.AddProduct(d, d)
 	})
-	variance := square.round() / count
+	variance := square.Round() / count
 	if !w.Population {
 		variance *= float64(n) / float64(n-1)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
@@ -92,16 +93,16 @@ func TestNilRollouts(t *testing.T) {
 		}, name)
 	}
 	empty := map[string]func(){
-		"prm StepsOf":                   func() { require.Empty(t, prm.StepsOf(none, prm.StepOptions{})) },
-		"reward/pivot Candidates":       func() { require.Empty(t, pivot.Candidates(none, true)) },
-		"reward/ssr Monitor AddRollout": func() { require.Zero(t, monitor.AddRollout(none).Rollouts) },
-		"reward Of":                     func() { require.NotEmpty(t, reward.Of(none, rollout.Reward{}).Excluded) },
-		"reward Score":                  func() { require.NotEmpty(t, reward.Score(none, reward.Scale{}).Excluded) },
-		"rollout/traj Digest":           func() { require.Equal(t, traj.Digest(&rollout.Rollout{}), traj.Digest(none)) },
-		"reward Infrastructure":         func() { require.Empty(t, reward.Infrastructure(none)) },
-		"reward Detector FindAll":       func() { require.Empty(t, reward.Detector{}.FindAll(none)) },
-		"rollout Rollout TemperatureAt": func() { require.Nil(t, none.TemperatureAt(0)) },
-		"rollout TurnsOf":               func() { require.Empty(t, rollout.TurnsOf(none)) },
+		"prm StepsOf":                    func() { require.Empty(t, prm.StepsOf(none, prm.StepOptions{})) },
+		"reward/pivot Candidates":        func() { require.Empty(t, pivot.Candidates(none, true)) },
+		"reward/ssr Monitor AddRollout":  func() { require.Zero(t, monitor.AddRollout(none).Rollouts) },
+		"reward Of":                      func() { require.NotEmpty(t, reward.Of(none, rollout.Reward{}).Excluded) },
+		"reward Score":                   func() { require.NotEmpty(t, reward.Score(none, reward.Scale{}).Excluded) },
+		"rollout/traj Digest":            func() { require.Equal(t, traj.Digest(&rollout.Rollout{}), traj.Digest(none)) },
+		"reward Infrastructure":          func() { require.Empty(t, reward.Infrastructure(none)) },
+		"reward/detect Detector FindAll": func() { require.Empty(t, detect.Detector{}.FindAll(none)) },
+		"rollout Rollout TemperatureAt":  func() { require.Nil(t, none.TemperatureAt(0)) },
+		"rollout TurnsOf":                func() { require.Empty(t, rollout.TurnsOf(none)) },
 	}
 	for name, call := range empty {
 		require.NotPanics(t, call, name)

@@ -29,6 +29,7 @@ import (
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/filter"
 	"github.com/turnpack/turnpack/reward/offpolicy"
 	"github.com/turnpack/turnpack/reward/patch"
@@ -66,7 +67,7 @@ var zeros = []any{
 	&prm.StepOptions{}, &prm.Tally{}, &prm.View{},
 	&journal.Journal{}, &journal.Options{},
 	&openai.Client{}, &openai.Options{},
-	&reward.Accumulator{}, &reward.Detector{}, &reward.Estimator{}, &reward.Scale{}, &reward.Statistics{}, &reward.TokenEstimator{},
+	&reward.Accumulator{}, &detect.Detector{}, &reward.Estimator{}, &reward.Scale{}, &reward.Statistics{}, &reward.TokenEstimator{},
 	&filter.Rule{},
 	&offpolicy.Correction{}, &offpolicy.Rejection{},
 	&patch.Change{}, &patch.Patch{}, &patch.Report{},

@@ -1,6 +1,10 @@
 package filter
 
-import "math"
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/reward/internal/stats"
+)
 
 // The deviations of systems, with the order of their sums: whether a deviation
 // is 0 depends on it.
@@ -72,43 +76,12 @@ func vectorSum(x []float32) float32 {
 	return sum
 }
 
-// deviationPairwise is numpy's σ₀ of float64.
+// deviationPairwise is numpy's σ₀ of float64, NaN for none.
 func deviationPairwise(x []float64) float64 {
-	n := float64(len(x))
-	if n == 0 {
+	if len(x) == 0 {
 		return math.NaN()
 	}
-	mean := pairwiseSum(x) / n
-	square := make([]float64, len(x))
-	for i, v := range x {
-		d := v - mean
-		square[i] = float64(d * d)
-	}
-	return math.Sqrt(pairwiseSum(square) / n)
-}
-
-func pairwiseSum(x []float64) float64 {
-	n := len(x)
-	if n > 128 {
-		half := n / 2
-		half -= half % 8
-		return pairwiseSum(x[:half]) + pairwiseSum(x[half:])
-	}
-	sum, i := 0.0, 0
-	if n >= 8 {
-		var r [8]float64
-		copy(r[:], x)
-		for i = 8; i < n-n%8; i += 8 {
-			for j := range r {
-				r[j] += x[i+j]
-			}
-		}
-		sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))
-	}
-	for ; i < n; i++ {
-		sum += x[i]
-	}
-	return sum
+	return math.Sqrt(stats.PairwiseVariance(x, 0))
 }
 
 // rowVaries reports whether the float32 variance of x without entry skip (−1 =

@@ -1,4 +1,4 @@
-package reward
+package detect
 
 import (
 	"bytes"

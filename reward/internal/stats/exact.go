@@ -1,27 +1,27 @@
-package reward
+package stats
 
 import "math"
 
-// exact is a sum without rounding error: a non-overlapping expansion of
+// Sum is a sum without rounding error: a non-overlapping expansion of
 // partials in increasing magnitude (Shewchuk 1997). The order in which terms
 // arrive changes neither its value nor anything rounded from it, which is what
 // makes every estimator independent of row order bit for bit.
 //
 // The zero value is 0. Copying one that never spilled is safe; see clone.
-type exact struct {
+type Sum struct {
 	first [3]float64
 	n     int
 	spill *[]float64 // partials beyond first; rewards of similar size never need it
 }
 
-func (s *exact) at(i int) float64 {
+func (s *Sum) at(i int) float64 {
 	if i < len(s.first) {
 		return s.first[i]
 	}
 	return (*s.spill)[i-len(s.first)]
 }
 
-func (s *exact) set(i int, x float64) {
+func (s *Sum) set(i int, x float64) {
 	if i < len(s.first) {
 		s.first[i] = x
 		return
@@ -36,7 +36,7 @@ func (s *exact) set(i int, x float64) {
 	}
 }
 
-func (s *exact) clone() exact {
+func (s *Sum) clone() Sum {
 	c := *s
 	if s.spill != nil {
 		kept := append([]float64(nil), *s.spill...)
@@ -52,7 +52,8 @@ func twoSum(a, b float64) (sum, lost float64) {
 	return sum, (a - (sum - v)) + (b - v)
 }
 
-func (s *exact) add(x float64) {
+// Add adds x.
+func (s *Sum) Add(x float64) {
 	k := 0
 	if s.n < len(s.first) { // room for one more partial: the usual case
 		for i := 0; i < s.n; i++ {
@@ -87,49 +88,49 @@ func (s *exact) add(x float64) {
 
 // pair is the sum as a rounded value and the rounded rest: about 106 bits,
 // whatever the order of terms.
-func (s *exact) pair() (hi, lo float64) {
-	hi = s.round()
+func (s *Sum) pair() (hi, lo float64) {
+	hi = s.Round()
 	rest := s.clone()
-	rest.add(-hi)
-	return hi, rest.round()
+	rest.Add(-hi)
+	return hi, rest.Round()
 }
 
-// addProduct adds a·b.
-func (s *exact) addProduct(a, b float64) {
+// AddProduct adds a·b.
+func (s *Sum) AddProduct(a, b float64) {
 	p := a * b
 	if e := math.FMA(a, b, -p); e != 0 {
-		s.add(e)
+		s.Add(e)
 	}
-	s.add(p)
+	s.Add(p)
 }
 
 // addScaledSquare adds k·x².
-func (s *exact) addScaledSquare(k, x float64) {
+func (s *Sum) addScaledSquare(k, x float64) {
 	p := x * x
 	if e := math.FMA(x, x, -p); e != 0 {
-		s.addProduct(k, e)
+		s.AddProduct(k, e)
 	}
-	s.addProduct(k, p)
+	s.AddProduct(k, p)
 }
 
 // addScaled adds k·t.
-func (s *exact) addScaled(k float64, t *exact) {
+func (s *Sum) addScaled(k float64, t *Sum) {
 	for i := range t.n {
-		s.addProduct(k, t.at(i))
+		s.AddProduct(k, t.at(i))
 	}
 }
 
 // addNegSquare subtracts t².
-func (s *exact) addNegSquare(t *exact) {
+func (s *Sum) addNegSquare(t *Sum) {
 	for i := range t.n {
 		for j := range t.n {
-			s.addProduct(-t.at(i), t.at(j))
+			s.AddProduct(-t.at(i), t.at(j))
 		}
 	}
 }
 
-// round is the sum rounded once, half to even.
-func (s *exact) round() float64 {
+// Round is the sum rounded once, half to even.
+func (s *Sum) Round() float64 {
 	i := s.n - 1
 	if i < 0 {
 		return 0

@@ -1,11 +1,14 @@
-package reward
+package detect
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -25,7 +28,12 @@ const (
 var faultNames = []string{"call_in_text", "unknown_tool", "arguments_not_json", "arguments_break_schema", "recorded_invalid_call", "malformed_thinking"}
 
 // String returns the name used in reports.
-func (f Fault) String() string { return name(faultNames, int(f), "fault") }
+func (f Fault) String() string {
+	if int(f) < len(faultNames) {
+		return faultNames[f]
+	}
+	return "fault(" + strconv.Itoa(int(f)) + ")"
+}
 
 // Finding is one fault of a message.
 type Finding struct {
@@ -34,9 +42,9 @@ type Finding struct {
 	Detail string // what was found
 }
 
-// Flags are what an Override asks of findings.
-func Flags(findings []Finding) MessageFlags {
-	var m MessageFlags
+// Flags are what a reward.Override asks of findings.
+func Flags(findings []Finding) reward.MessageFlags {
+	var m reward.MessageFlags
 	for _, f := range findings {
 		m.InvalidToolCall = m.InvalidToolCall || f.Fault != FaultThinking
 		m.MalformedThinking = m.MalformedThinking || f.Fault == FaultThinking
@@ -44,7 +52,7 @@ func Flags(findings []Finding) MessageFlags {
 	return m
 }
 
-// Detector finds sampled messages that an Override is for. The zero value looks for
+// Detector finds sampled messages that a reward.Override is for. The zero value looks for
 // every fault and lets pass what is only recorded another way: a whole call, or
 // balanced reasoning, that the recorder left in the text.
 //
@@ -65,19 +73,22 @@ type Detector struct {
 
 // Validate reports every fault of d at once.
 func (d Detector) Validate() error {
-	var f faults
+	var faults []error
+	add := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
+	}
 	if len(d.CallMarks)%2 != 0 {
-		f.add("Detector.CallMarks", "found %d marks, expected pairs of a beginning and an end", len(d.CallMarks))
+		add("Detector.CallMarks", "found %d marks, expected pairs of a beginning and an end", len(d.CallMarks))
 	}
 	for _, m := range d.CallMarks {
 		if m == "" {
-			f.add("Detector.CallMarks", "an empty mark is in every text")
+			add("Detector.CallMarks", "an empty mark is in every text")
 		}
 	}
 	if m := d.ThinkingMarks; (m[0] == "") != (m[1] == "") {
-		f.add("Detector.ThinkingMarks", "found the marks %q and %q, expected both or none", m[0], m[1])
+		add("Detector.ThinkingMarks", "found the marks %q and %q, expected both or none", m[0], m[1])
 	}
-	return f.err()
+	return errors.Join(faults...)
 }
 
 func (d *Detector) callMarks() []string {

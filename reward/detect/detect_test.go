@@ -1,4 +1,4 @@
-package reward
+package detect
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -69,7 +70,7 @@ func TestDetectCalls(t *testing.T) {
 	two.ToolCalls = append(two.ToolCalls, rollout.ToolCall{Name: "zsh"})
 	got := Detector{}.Find(&two, offered)
 	require.Equal(t, []Finding{{FaultTool, 1, `no tool is named "zsh"`}}, got)
-	require.Equal(t, MessageFlags{InvalidToolCall: true}, Flags(got))
+	require.Equal(t, reward.MessageFlags{InvalidToolCall: true}, Flags(got))
 }
 
 func TestDetectText(t *testing.T) {
@@ -132,7 +133,7 @@ func TestDetectRecorded(t *testing.T) {
 		require.Equal(t, "recorded_invalid_call", faultsOf(d, m, nil))
 	}
 	m.Extra["has_malformed_thinking"] = json.RawMessage(" true")
-	require.Equal(t, MessageFlags{true, true}, Flags(Detector{}.Find(&m, nil)))
+	require.Equal(t, reward.MessageFlags{InvalidToolCall: true, MalformedThinking: true}, Flags(Detector{}.Find(&m, nil)))
 }
 
 // Messages that no turn sampled are not looked at.

@@ -1,4 +1,4 @@
-package reward
+package stats
 
 import "math"
 
@@ -6,9 +6,9 @@ import "math"
 // near-constant group divides differences of 1e-13 by an epsilon of 1e-8, and a
 // variance formed as a difference of squares is noise below 1e-16.
 
-// pairwiseSum adds in numpy's order: eight interleaved sums joined pairwise,
+// PairwiseSum adds in numpy's order: eight interleaved sums joined pairwise,
 // blocks of more than 128 halved.
-func pairwiseSum(x []float64) float64 {
+func PairwiseSum(x []float64) float64 {
 	n := len(x)
 	switch {
 	case n < 8:
@@ -34,26 +34,28 @@ func pairwiseSum(x []float64) float64 {
 	}
 	half := n / 2
 	half -= half % 8
-	return pairwiseSum(x[:half]) + pairwiseSum(x[half:])
+	return PairwiseSum(x[:half]) + PairwiseSum(x[half:])
 }
 
-func pairwiseVariance(x []float64, ddof int) float64 {
+// PairwiseVariance divides the sum of squared deviations by n − ddof, 0 where
+// that is not positive.
+func PairwiseVariance(x []float64, ddof int) float64 {
 	if len(x)-ddof <= 0 {
 		return 0
 	}
-	mean := pairwiseSum(x) / float64(len(x))
+	mean := PairwiseSum(x) / float64(len(x))
 	sq := make([]float64, len(x))
 	for i, v := range x {
 		d := v - mean
 		sq[i] = float64(d * d)
 	}
-	return pairwiseSum(sq) / float64(len(x)-ddof)
+	return PairwiseSum(sq) / float64(len(x)-ddof)
 }
 
-// meanOfSquaresVariance is (Σx²/n − (Σx/n)²) · n/(n − ddof), 0 where rounding
+// MeanOfSquaresVariance is (Σx²/n − (Σx/n)²) · n/(n − ddof), 0 where rounding
 // makes it negative or n is too small. Entries that are NaN count for 0 in the
 // sums and not in n.
-func meanOfSquaresVariance(x []float64, ddof int) float64 {
+func MeanOfSquaresVariance(x []float64, ddof int) float64 {
 	n := 0
 	values, squares := make([]float64, len(x)), make([]float64, len(x))
 	for i, v := range x {
@@ -85,8 +87,8 @@ func sequentialSum(x []float64) float64 {
 	return s
 }
 
-// masked replaces one entry equal to r by NaN.
-func masked(x []float64, r float64) []float64 {
+// Masked replaces one entry equal to r by NaN.
+func Masked(x []float64, r float64) []float64 {
 	out := append([]float64(nil), x...)
 	for i, v := range out {
 		if v == r {
@@ -95,25 +97,4 @@ func masked(x []float64, r float64) []float64 {
 		}
 	}
 	return out
-}
-
-func roundedCenter(c Center, x []float64, r float64) float64 {
-	switch {
-	case c == CenterNone || len(x) == 0:
-		return 0
-	case c == CenterMean:
-		return pairwiseSum(x) / float64(len(x))
-	case len(x) == 1:
-		return r
-	}
-	others := make([]float64, 0, len(x)-1)
-	skipped := false
-	for _, v := range x {
-		if v == r && !skipped {
-			skipped = true
-			continue
-		}
-		others = append(others, v)
-	}
-	return pairwiseSum(others) / float64(len(others))
 }
