@@ -75,6 +75,8 @@ const (
 // Pipeline turns rollouts into rows. The zero value of every field but Model is
 // the right default.
 type Pipeline struct {
+	// Model renders and encodes text. nil will do for rollouts all of whose turns have
+	// the engine's token ids; others are then errors of their own, by OnError.
 	Model  *tokenize.Model
 	Encode tokenize.Options
 	// Window plans what the model saw at each turn, for dumps that do not record
@@ -146,7 +148,7 @@ type Progress struct {
 func (p *Pipeline) Validate() error {
 	var errs []error
 	if p.Model == nil {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Model"}, "a pipeline needs a model").WithFix("use tokenize.Load"))
+		errs = append(errs, p.withoutModel())
 	}
 	if p.Workers < 0 {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Workers"}, "found %d, expected 0 or more", p.Workers))
@@ -175,6 +177,22 @@ func (p *Pipeline) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// withoutModel refuses what recorded ids alone do not tell.
+func (p *Pipeline) withoutModel() error {
+	var what string
+	switch {
+	case p.Window != nil:
+		what = "a window renders and counts contexts"
+	case p.Mask.NoReasoning || p.Mask.NoToolCalls:
+		what = "the mask leaves out parts of replies, which recorded ids alone do not tell apart"
+	case p.Mask.TrainSeparator:
+		what = "the mask looks for stop tokens, which recorded ids alone do not tell"
+	default:
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Model"}, "%s, and no model is given", what).WithFix("use tokenize.Load (convert --model)")
 }
 
 func (p *Pipeline) workers() int {

@@ -28,6 +28,9 @@
 // Where a turn carries the engine's token ids they are taken as they are, with
 // their log probabilities; [rollout.Fidelity] says what a row is made of.
 //
+// Rollouts of which every turn has both, prompt and reply, need no model at all:
+// NewEncoder(nil, …).
+//
 // # Which rows
 //
 //   - [Merged], the default, makes the fewest rows in which each sampled token

@@ -19,19 +19,28 @@ type Encoder struct {
 	idle  sync.Pool // of *pieceEncoder
 }
 
-// NewEncoder checks opts and returns an Encoder over model.
+// NewEncoder checks opts and returns an Encoder over model. A nil model will do for
+// merged and per-step rows of rollouts all of whose turns have the engine's token ids;
+// others are refused one by one. Such rows name no tokenizer, mark no stop token, and
+// do not tell reasoning and tool calls from content.
 func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	if model == nil || model.Tokenizer == nil {
+	if model == nil {
+		if err := opts.needsModel(); err != nil {
+			return nil, err
+		}
+		model = withoutModel()
+	}
+	if model.Tokenizer == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "an encoder needs a model with a tokenizer").WithFix("use tokenize.Load")
 	}
 	added, err := newAddedTokens(model.Tokenizer)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Drift.Text == nil {
+	if opts.Drift.Text == nil && model.given() {
 		opts.Drift.Text = spelling(model.Tokenizer.Vocab(), added)
 	}
 	return &Encoder{model: model, opts: opts, added: added}, nil
@@ -404,6 +413,10 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 
 // capturedCompletion takes the engine's ids and attributes them by text.
 func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *rendering) error {
+	if !j.model.given() {
+		c.idsOnly(t.Output, j.model)
+		return nil
+	}
 	text, err := j.model.Tokenizer.Decode(t.Output)
 	if err != nil {
 		return err

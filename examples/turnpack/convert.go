@@ -31,7 +31,7 @@ import (
 )
 
 type convertCmd struct {
-	Model    string   `help:"Model folder: tokenizer.json and a chat template." required:"" type:"path"`
+	Model    string   `help:"Model folder: tokenizer.json and a chat template; none will do for dumps with the engine's token ids of every turn." type:"path"`
 	Template string   `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash); else tool_use, where there is one, for rollouts with tools, and the default one." placeholder:"NAME|FILE"`
 	In       []string `help:"Dump files or folders; more may follow as arguments." type:"path"`
 	More     []string `arg:"" optional:"" name:"dumps" help:"Dump files or folders." type:"path"`
@@ -84,9 +84,12 @@ func (c *convertCmd) Run(p *program) error {
 	if err := c.validate(); err != nil {
 		return &usageError{err}
 	}
-	model, err := loadModel(c.Model, c.Template, c.Engine)
-	if err != nil {
-		return err
+	var model *tokenize.Model // nil: recorded ids alone
+	if c.Model != "" {
+		var err error
+		if model, err = loadModel(c.Model, c.Template, c.Engine); err != nil {
+			return err
+		}
 	}
 	dumps, err := c.dumps()
 	if err != nil {
@@ -114,6 +117,9 @@ func (c *convertCmd) validate() error {
 	errs := []error{c.check()}
 	_, err := c.flags()
 	errs = append(errs, err)
+	if c.Model == "" {
+		errs = append(errs, c.withoutModel())
+	}
 	_, err = newWeigher(c.Weights, c.GroupsPerStep)
 	errs = append(errs, err)
 	if all := append(traj.Formats(), "auto"); !slices.Contains(all, c.Format) {
@@ -121,6 +127,24 @@ func (c *convertCmd) validate() error {
 	}
 	if len(c.In)+len(c.More) == 0 {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--in"}, "no dump is named").WithFix("name files or folders"))
+	}
+	return errors.Join(errs...)
+}
+
+// withoutModel reports the flags that need a model.
+func (c *convertCmd) withoutModel() error {
+	var errs []error
+	for _, n := range []struct {
+		needs bool
+		flag  string
+	}{
+		{c.Template != "", "--template"}, {c.StopRewrite, "--stop-rewrite"}, {c.NoReasoning, "--no-reasoning"},
+		{c.Window != "none", "--window"}, {c.Mode == "whole", "--mode"}, {c.Drift == "realign" || c.Drift == "auto", "--drift"},
+		{c.Target == "megatron" && c.PadMultiple > 1, "--pad-multiple"},
+	} {
+		if n.needs {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: n.flag}, "needs a model, and none is given").WithFix("name its folder: --model FOLDER"))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -423,7 +447,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		return nil, nil, err
 	}
 	s := summarize(report, time.Since(start), dst.name)
-	s.undated = c.undated(model)
+	s.undated, s.idsAlone = model != nil && c.undated(model), model == nil
 	return s, dst.files(), nil
 }
 
@@ -474,7 +498,11 @@ func (c *convertCmd) exported(model *tokenize.Model) export.Options {
 	if e, ok := reward.Preset(name); ok {
 		name = e.Name // with the revision, which may be left out on the command line
 	}
-	return export.Options{Force: c.Force, Estimator: name, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest()}
+	o := export.Options{Force: c.Force, Estimator: name}
+	if model != nil {
+		o.Tokenizer, o.Template = model.Tokenizer.Digest(), model.TemplateDigest()
+	}
+	return o
 }
 
 // skippable adds to the error of one record how to go on without it.

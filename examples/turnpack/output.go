@@ -109,7 +109,11 @@ func (f *outputFlags) target(model *tokenize.Model, w *weigher) (*target.Target,
 	if w.mean() {
 		o.MeanOverRollouts, o.TotalsOf = true, w.totals
 	}
-	eos, ok := model.EOS()
+	var eos rollout.TokenID
+	var ok bool
+	if model != nil {
+		eos, ok = model.EOS()
+	}
 	if !ok && f.Target == "megatron" && f.PadMultiple > 1 {
 		return nil, o, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--pad-multiple"}, "segments are padded with the tokenizer's eos_token, and the model folder names none").
 			WithFix("name it in tokenizer_config.json")

@@ -53,7 +53,10 @@ type madeFile struct {
 
 // record describes what this run would make of in.
 func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error) {
-	r := &record{Version: 1, Tokenizer: model.Tokenizer.Digest(), Template: model.TemplateDigest(), Options: map[string]any{}}
+	r := &record{Version: 1, Options: map[string]any{}}
+	if model != nil {
+		r.Tokenizer, r.Template = model.Tokenizer.Digest(), model.TemplateDigest()
+	}
 	decides := *c
 	// What names places or decides how a run looks, not what it makes.
 	decides.Model, decides.Template, decides.In, decides.More, decides.Out, decides.Rewards, decides.System = "", "", nil, nil, "", nil, ""

@@ -84,6 +84,7 @@ type summary struct {
 
 	windowed bool // contexts were planned in this run, or it has none
 	undated  bool // the template may write a date that nobody gave
+	idsAlone bool // no model was given
 }
 
 // windowCounts is what a context window did to the turns.
@@ -278,7 +279,9 @@ func (s *summary) table(w io.Writer) error {
 	if s.OpenReasoning > 0 {
 		row("reasoning left open", "%s of %s turns: the prompt opens reasoning that the recorded reply does not close; record the reasoning or the ids, or give the engine's --template-kwargs (enable_thinking)", number(s.OpenReasoning), number(s.Turns))
 	}
-	if s.Unattributed > 0 {
+	if s.idsAlone {
+		row("model", "none: rows of recorded ids, which tell no stop tokens, and no reasoning and calls from content")
+	} else if s.Unattributed > 0 {
 		row("prompts of other text", "%s of %s turns: recorded ids that this chat template does not explain; what their tokens are from is unknown", number(s.Unattributed), number(s.Turns))
 	}
 	if s.Unwritten > 0 {

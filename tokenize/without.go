@@ -1,0 +1,53 @@
+package tokenize
+
+import (
+	"errors"
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+)
+
+// idsAlone is the tokenizer of an encoder without a model: any id, no text.
+type idsAlone struct{}
+
+var errIDsAlone = errors.New("no model is given, so ids have no text")
+
+func (idsAlone) Encode(*engine.Encoding, string, engine.EncodeOptions) error { return errIDsAlone }
+func (idsAlone) Decode([]rollout.TokenID) (string, error)                    { return "", errIDsAlone }
+func (idsAlone) Vocab() engine.Vocab                                         { return idsAlone{} }
+func (idsAlone) Digest() string                                              { return "" }
+func (idsAlone) Size() int                                                   { return math.MaxInt32 }
+func (idsAlone) ID(string) (rollout.TokenID, bool)                           { return -1, false }
+func (idsAlone) Token(rollout.TokenID) (string, bool)                        { return "", false }
+func (idsAlone) Added() []engine.AddedToken                                  { return nil }
+
+// withoutModel is the model of an encoder that was given none.
+func withoutModel() *Model {
+	m := &Model{Tokenizer: idsAlone{}}
+	m.finish()
+	return m
+}
+
+// given reports whether m is one of a user's.
+func (m *Model) given() bool { _, none := m.Tokenizer.(idsAlone); return !none }
+
+// needsModel refuses options that no recorded id answers.
+func (o *Options) needsModel() error {
+	switch {
+	case o.Mode == Whole:
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "whole rows are written by a chat template, and no model is given").WithFix("load a model folder, or make merged or per-step rows of recorded ids")
+	case o.Drift.Drift == lineage.DriftRealign || o.Drift.Drift == lineage.DriftAuto:
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "the drift policy %s compares what tokens spell, and no model is given", o.Drift.Drift).WithFix("load a model folder, or take the drift policy fork or splice")
+	}
+	return nil
+}
+
+// idsOnly takes the recorded ids of a turn, of whose text nothing is known.
+func (c *completion) idsOnly(ids []rollout.TokenID, m *Model) {
+	for _, id := range ids {
+		c.cols.add(id, c.message, 0)
+	}
+	c.mark(m)
+}
