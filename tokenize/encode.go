@@ -40,7 +40,7 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Drift.Text == nil && model.given() {
+	if opts.Drift.Text == nil && given(model) {
 		opts.Drift.Text = spelling(model.Tokenizer.Vocab(), added)
 	}
 	return &Encoder{model: model, opts: opts, added: added}, nil
@@ -413,7 +413,7 @@ func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rend
 
 // capturedCompletion takes the engine's ids and attributes them by text.
 func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *rendering) error {
-	if !j.model.given() {
+	if !given(j.model) {
 		c.idsOnly(t.Output, j.model)
 		return nil
 	}

@@ -130,7 +130,7 @@ func (m *Model) probe(ctx context.Context, messages ...rollout.Message) (*render
 // lacks is the error of a rollout that no template of the folder writes.
 func (m *Model) lacks(r *rollout.Rollout) *rollout.Error {
 	where := rollout.Where{Rollout: r.ID}
-	if !m.given() {
+	if !given(m) {
 		return rollout.Errorf(rollout.KindInput, where, "the prompt or the reply has no recorded token ids, and no model is given to make them of the text").
 			WithFix("load a model folder (convert --model, in Go tokenize.Load), or record the engine's token ids of every turn")
 	}

@@ -31,7 +31,7 @@ func withoutModel() *Model {
 }
 
 // given reports whether m is one of a user's.
-func (m *Model) given() bool { _, none := m.Tokenizer.(idsAlone); return !none }
+func given(m *Model) bool { _, none := m.Tokenizer.(idsAlone); return !none }
 
 // needsModel refuses options that no recorded id answers.
 func (o *Options) needsModel() error {

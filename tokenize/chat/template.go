@@ -205,7 +205,7 @@ func (t *Template) made(c *Conversation) error {
 // Its Reuse and ContinueFinalMessage have no effect.
 func (t *Template) glance(ctx context.Context, c *Conversation, in Input, look func(r *Result)) error {
 	failure := t.prog.Run(ctx, t.input(c, c.messages, in), func(out *eval.Output) {
-		r := &Result{Text: textOf(out.Text.B), Generation: out.Text.Gens, Extents: out.Messages, runs: out.Text.Runs, tracked: c.tracked()}
+		r := &Result{Text: textOf(out.Text.B), Generation: out.Text.Gens, Extents: appendExtents(nil, out.Messages), runs: out.Text.Runs, tracked: c.tracked()}
 		t.link(c, r)
 		look(r)
 	})
