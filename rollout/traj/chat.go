@@ -378,8 +378,10 @@ func quote(s string) json.RawMessage {
 // metadataBytes bounds one metadata value; longer ones stay in the dump.
 const metadataBytes = 4 << 10
 
-// leftover keeps the keys of a record that no field took, small ones only.
+// leftover keeps the keys of a record that no field took, small ones only. v is the
+// record of r from here on, where a file or a record holds several.
 func (j *job) leftover(r *rollout.Rollout, v value, taken ...string) {
+	j.current = v
 	for key, x := range v.Members() {
 		if x.IsNull() || contains(taken, key) {
 			continue

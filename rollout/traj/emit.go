@@ -62,6 +62,11 @@ func (j *job) emit(r *rollout.Rollout) error {
 	if err := j.reread(); err != nil {
 		return err
 	}
+	if !j.joined && !j.imp.own && j.imp.name != "native" {
+		if err := j.nativeSaid(r); err != nil {
+			return err
+		}
+	}
 	if !j.joined {
 		if took, err := j.collect(r); took {
 			return err
@@ -102,11 +107,6 @@ func (j *job) emit(r *rollout.Rollout) error {
 			return nil
 		}
 		rd.seen[d] = here
-	}
-	if here.Format != "native" && !j.joined && !j.imp.own {
-		if err := j.unread(r); err != nil {
-			return err
-		}
 	}
 	rd.identify(r, j.file.Rel, here)
 	if err := rd.join(r); err != nil {

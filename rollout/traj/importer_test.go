@@ -185,4 +185,26 @@ func TestOneRuleForNative(t *testing.T) {
 		_, _, err := read(t, "x.jsonl", text, stop)
 		require.ErrorContains(t, err, want, text)
 	}
+	// What is not refused is named in a note, of joined calls and of the records in a
+	// record, too.
+	const reply = `"response":{"choices":[{"message":` + a + `}]}`
+	for text, want := range map[string]string{
+		`{"messages":[` + q + `,` + a + `],"status":"completed","model":"m"}`:                                                                                   "has status as",
+		`{"messages":[` + q + `,` + a + `],"group":"g","index":3,"instance":"i","model":"m"}`:                                                                   "has group, index, instance as",
+		`{"messages":[` + q + `,` + a + `],"turns":[{"output_ids":7,"message":"x"}],"steps":[{"step":1}],"reward":1}`:                                           "has turns, steps as",
+		`{"messages":[` + q + `,` + a + `],"template_kwargs":{"enable_thinking":false},"model":"m"}`:                                                            "has template_kwargs as",
+		`{"request":{"messages":[` + q + `]},` + reply + `,"group":"g","temperature":1,"exit_status":"x"}`:                                                      "has group, exit_status, temperature as",
+		`{"simulations":[{"id":"s","task_id":"0","messages":[` + q + `,` + a + `],"termination_reason":"user_stop","index":4}],"info":{"environment_info":{}}}`: "has index as",
+		`{"id":"s","epoch":1,"input":"q","target":"","messages":[` + q + `,` + a + `],"outcome":{"verdict":"resolved","reward":1},"scores":{"x":{"value":0}}}`:  "has outcome as",
+	} {
+		for _, joined := range []bool{false, true} {
+			out, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, JoinCalls: joined})
+			require.NoError(t, err, text)
+			require.Contains(t, fmt.Sprint(out[0].Notes), want, text)
+		}
+	}
+	r := one(t, "x.jsonl", `{"messages":[`+q+`,`+a+`],"instance_id":"i","exit_status":"stop","temperature":1,"index":null}`)
+	require.NotContains(t, codes(r), "native_key_unread")
+	_, _, err := read(t, "x.jsonl", `{"request":{"messages":[`+q+`]},`+reply+`,"status":"failed"}`, traj.Options{OnError: traj.Stop, JoinCalls: true})
+	require.ErrorContains(t, err, "says status: failed")
 }

@@ -3,6 +3,8 @@ package traj
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -74,15 +76,12 @@ func statusWord(v value) (s rollout.Status, ok bool) {
 	return s, ok && s.UnmarshalText([]byte(word)) == nil && s != rollout.StatusUnknown
 }
 
-// unread refuses a record of another format that says something of the native format
-// which its importer did not read: who wrote a reply, that the run did not end by
-// itself, or its outcome. Trained without that it would be another rollout.
-func (j *job) unread(r *rollout.Rollout) error {
-	v := j.current
-	if v.Kind() != jsonscan.Object {
-		return nil
-	}
-	where, key, says := j.where, "", ""
+// nativeSaid checks a record of another format for keys of the native format that its
+// importer did not read. It refuses one that says who wrote a reply, that the run did
+// not end by itself, or its outcome: trained without that it would be another rollout.
+// All other keys are named in one note.
+func (j *job) nativeSaid(r *rollout.Rollout) error {
+	v, where, key, says := j.current, j.where, "", ""
 	for i := range r.Messages {
 		raw, there := r.Messages[i].Extra["sampled"]
 		if !there {
@@ -103,10 +102,70 @@ func (j *job) unread(r *rollout.Rollout) error {
 		key, says = "status", s.String()
 	}
 	if key == "" {
+		if keys := nativeUnread(r, v); keys != nil {
+			j.note("native_key_unread", 0, "the record has %s as the native format has, which the importer of %s does not read: write turnpack_version: 1 into native records", strings.Join(keys, ", "), j.imp.name)
+		}
 		return nil
 	}
 	return rollout.Errorf(rollout.KindFormat, where, "the record says %s: %s, as the native format does, and was read as %s, which has no such key", key, says, j.imp.name).
 		WithFix("write turnpack_version: 1 into native records, or take the key out")
+}
+
+// nativeUnread lists the keys of a record that hold what the native format writes
+// there and of which r says nothing, or something else.
+func nativeUnread(r *rollout.Rollout, v value) []string {
+	var out []string
+	differs := func(key, have string) bool {
+		s, ok := v.Get(key).Text()
+		return ok && s != "" && s != have
+	}
+	index, numbered := v.Get("index").Int()
+	status, ended := statusWord(v.Get("status"))
+	marked := func(list value, keys ...string) bool {
+		for _, x := range list.Items() {
+			return slices.ContainsFunc(keys, func(k string) bool { return !x.Get(k).IsNull() })
+		}
+		return false
+	}
+	kwargs := false
+	for name := range v.Get("template_kwargs").Members() {
+		_, there := r.TemplateKwargs[name]
+		kwargs = kwargs || !there
+	}
+	for _, x := range []struct {
+		key    string
+		unread bool
+	}{
+		{"group", differs("group", r.Group)},
+		{"index", numbered && index >= 0 && index != r.Index},
+		{"instance", differs("instance", r.Instance)},
+		{"tools", v.Get("tools").Kind() == jsonscan.Array && v.Get("tools").Len() > 0 && r.Tools == nil},
+		{"turns", marked(v.Get("turns"), "message", "output_ids")},
+		{"outcome", isOutcome(v.Get("outcome")) && !saysOutcome(r.Outcome, v.Get("outcome"))},
+		{"status", ended && status != r.Status},
+		{"exit_status", differs("exit_status", r.ExitStatus)},
+		{"failure", v.Path("failure", "reason").Kind() == jsonscan.String && r.Failure == nil},
+		{"steps", marked(v.Get("steps"), "step")},
+		{"temperature", v.Get("temperature").Kind() == jsonscan.Number && r.Temperature == nil && !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil && t.Sampling.Temperature != nil })},
+		{"template_kwargs", kwargs},
+	} {
+		if x.unread {
+			out = append(out, x.key)
+		}
+	}
+	return out
+}
+
+// saysOutcome reports whether o holds all that a native outcome says.
+func saysOutcome(o rollout.Outcome, v value) bool {
+	same := func(key, have string) bool { s, ok := v.Get(key).Text(); return !ok || s == have }
+	resolved, reward := boolean(v.Get("resolved")), number(v.Get("reward"))
+	submission := ""
+	if o.Submission != nil {
+		submission = *o.Submission
+	}
+	return (resolved == nil || o.Resolved != nil && *o.Resolved == *resolved) && (reward == nil || o.Reward != nil && *o.Reward == *reward) &&
+		same("verdict", o.Verdict.String()) && same("reason", o.Reason) && same("submission", submission)
 }
 
 // readNative hands a line to the native reader. A rollout that was imported
