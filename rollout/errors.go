@@ -169,8 +169,9 @@ func nilRollout() *Error {
 	return Errorf(KindInput, Where{}, "the rollout is nil").WithFix("leave it out")
 }
 
-// Printable is s with what a terminal would act on written as escapes: control
-// characters, those that turn the direction of text, and bytes that are not UTF-8.
+// Printable is s with what a terminal would act on, or not show, written as escapes:
+// control characters, those that turn the direction of text or have no width, and
+// bytes that are not UTF-8.
 // Ids and file names of a dump are anybody's.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, unprintable) {
@@ -192,8 +193,7 @@ func Printable(s string) string {
 }
 
 func unprintable(c rune) bool {
-	return unicode.In(c, unicode.Cc, unicode.Zl, unicode.Zp) || c == utf8.RuneError ||
-		c == 0x061C || c >= 0x200E && c <= 0x200F || c >= 0x202A && c <= 0x202E || c >= 0x2066 && c <= 0x2069
+	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || c == utf8.RuneError
 }
 
 // printableLines is Printable for a text of several lines.

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // Finding is one place where a rule strikes.
@@ -85,28 +84,11 @@ func (r *Report) JSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// printable is s with what a terminal would act on, or not show, written as escapes:
-// ids and names are whatever the files hold.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-	}
-	return b.String()
-}
-
 // Table writes the report for people.
 func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.Files {
-		fmt.Fprintf(&b, "%s: %s, %d rows\n", printable(f.Path), printable(f.Format), f.Rows)
+		fmt.Fprintf(&b, "%s: %s, %d rows\n", rollout.Printable(f.Path), rollout.Printable(f.Format), f.Rows)
 	}
 	share := 0.0
 	if r.Tokens > 0 {
@@ -130,7 +112,7 @@ func (r *Report) Table(w io.Writer) error {
 		for _, g := range r.Findings {
 			fmt.Fprintf(&b, "\n%s: %s\n  harm: %s\n  fix:  %s\n", g.Rule, g.Title, g.Harm, g.Fix)
 			for _, f := range g.Examples {
-				fmt.Fprintf(&b, "  %s %s: %s\n", printable(f.File), printable(f.Where()), printable(f.Text))
+				fmt.Fprintf(&b, "  %s %s: %s\n", rollout.Printable(f.File), rollout.Printable(f.Where()), rollout.Printable(f.Text))
 			}
 		}
 	}
