@@ -17,45 +17,47 @@ import (
 // its own.
 type ModelLoader func(dir, template string) (audit.Model, error)
 
-const auditUsage = `audit [flags] FILE|FOLDER...
-
-Reads training batches by anyone (Parquet and Arrow of this module, slime .pt,
+const auditAbout = `Reads training batches by anyone (Parquet and Arrow of this module, slime .pt,
 prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids
 and a mask) and says what would crash a trainer or train wrongly. Exit status 1
 means findings of the --fail-on severity or worse, 2 that the audit could not be
 made.`
 
+type auditFlags struct {
+	Files    []string `arg:"" optional:"" name:"batch" help:"Batch files, or folders of them."`
+	Model    string   `help:"Model folder: also looks for what only a tokenizer shows." placeholder:"FOLDER"`
+	Template string   `help:"With --model: chat template of the folder by its name, or a file in its place." placeholder:"NAME"`
+	JSON     bool     `name:"json" help:"Write the report as JSON."`
+	Examples int      `help:"Places shown per rule." default:"3" placeholder:"N"`
+	FailOn   string   `name:"fail-on" help:"Severity that makes the exit status 1: error, warn or info." default:"error" placeholder:"SEVERITY"`
+}
+
 // Main runs "audit" and returns the exit code.
 func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr io.Writer) int {
-	fs := cli.New("audit", auditUsage)
-	model := fs.String("model", "", "model `FOLDER`: also looks for what only a tokenizer shows")
-	template := fs.String("template", "", "with --model: chat template of the folder by `NAME`, or a file in its place")
-	asJSON := fs.Bool("json", false, "write the report as JSON")
-	examples := fs.Int("examples", 3, "`N` places shown per rule")
-	failOn := fs.String("fail-on", "error", "`SEVERITY` that makes the exit status 1: error, warn or info")
-	files, code, done := cli.Parse(fs, args, stdout, stderr)
+	var f auditFlags
+	code, done := cli.Parse("audit", auditAbout, &f, args, stdout, stderr)
 	if done {
 		return code
 	}
 	limits := map[string]audit.Severity{"info": audit.Info, "warn": audit.Warn, "error": audit.Error}
-	limit, known := limits[*failOn]
+	limit, known := limits[f.FailOn]
 	switch {
-	case len(files) == 0:
-		return cli.Mistake(fs, stderr, errors.New("no batch file is named"))
-	case *template != "" && *model == "":
-		return cli.Mistake(fs, stderr, errors.New("--template is of a model folder: name one with --model"))
+	case len(f.Files) == 0:
+		return cli.Mistake("audit", stderr, errors.New("no batch file is named"))
+	case f.Template != "" && f.Model == "":
+		return cli.Mistake("audit", stderr, errors.New("--template is of a model folder: name one with --model"))
 	case !known:
-		return cli.Mistake(fs, stderr, fmt.Errorf("--fail-on is %q, expected error, warn or info", *failOn))
+		return cli.Mistake("audit", stderr, fmt.Errorf("--fail-on is %q, expected error, warn or info", f.FailOn))
 	}
-	o := audit.Options{Examples: *examples}
-	if *model != "" {
+	o := audit.Options{Examples: f.Examples}
+	if f.Model != "" {
 		var err error
-		if o.Model, err = load(*model, *template); err != nil {
+		if o.Model, err = load(f.Model, f.Template); err != nil {
 			fmt.Fprintln(stderr, "turnpack audit:", cli.Reason(err))
 			return cli.Usage
 		}
 	}
-	worst, err := run(ctx, files, o, *asJSON, stdout)
+	worst, err := run(ctx, f.Files, o, f.JSON, stdout)
 	if err != nil {
 		fmt.Fprintln(stderr, "turnpack audit:", cli.Reason(err))
 		return cli.Usage

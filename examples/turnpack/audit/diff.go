@@ -12,28 +12,31 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-const diffUsage = `diff [--context N] A B
-
-Compares two export files, or those of two folders, row by row, rows matched by
+const diffAbout = `Compares two export files, or those of two folders, row by row, rows matched by
 sample_id, and shows the first differing token of each differing row with its
 surroundings. Exit status 1 means that they differ, 2 that they could not be
 compared.`
 
+type diffFlags struct {
+	Files   []string `arg:"" optional:"" name:"batch" help:"The two files or folders."`
+	Context int      `help:"Tokens shown on each side." default:"4" placeholder:"N"`
+}
+
 // Diff runs "diff" and returns the exit code.
 func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	fs := cli.New("diff", diffUsage)
-	around := fs.Int("context", 4, "`N` tokens shown on each side")
-	files, code, done := cli.Parse(fs, args, stdout, stderr)
+	var f diffFlags
+	code, done := cli.Parse("diff", diffAbout, &f, args, stdout, stderr)
 	if done {
 		return code
 	}
+	files := f.Files
 	if len(files) != 2 {
-		return cli.Mistake(fs, stderr, fmt.Errorf("expected two files, found %d", len(files)))
+		return cli.Mistake("diff", stderr, fmt.Errorf("expected two files, found %d", len(files)))
 	}
-	if *around < 0 {
-		return cli.Mistake(fs, stderr, fmt.Errorf("--context is %d, expected 0 or more", *around))
+	if f.Context < 0 {
+		return cli.Mistake("diff", stderr, fmt.Errorf("--context is %d, expected 0 or more", f.Context))
 	}
-	d := differ{out: stdout, around: *around}
+	d := differ{out: stdout, around: f.Context}
 	a, errA := cli.One(files[0])
 	b, errB := cli.One(files[1])
 	err := errors.Join(errA, errB)

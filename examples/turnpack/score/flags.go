@@ -29,111 +29,107 @@ type config struct {
 	every   time.Duration // between progress lines off a terminal
 }
 
-// list is a flag that may be given several times or hold commas.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(s string) error {
-	for _, part := range strings.Split(s, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			*l = append(*l, part)
-		}
-	}
-	return nil
-}
-
-const usage = `score --judge URL --model NAME [flags] [FILES]
-
-Scores every step of every rollout with an LLM judge. API keys come from the
+const about = `Scores every step of every rollout with an LLM judge. API keys come from the
 environment (--key-env). With --journal, the same command goes on where a
 stopped one was. Exit status 0: every step has a score, 1: some have none, 2:
 the command line is wrong or the run failed.`
 
+// scoreFlags is what kong parses.
+type scoreFlags struct {
+	Files []string `arg:"" optional:"" name:"dumps" help:"Rollouts or dumps to read, as with --in."`
+
+	Judge   []string `help:"Base URL of an OpenAI-compatible server, such as http://host:8000/v1; again or with commas for several." placeholder:"URL"`
+	Model   string   `help:"Name of the judge model." placeholder:"NAME"`
+	KeyEnv  string   `name:"key-env" help:"Environment variable with the API key (default TURNPACK_JUDGE_KEY)." placeholder:"VARIABLE"`
+	In      []string `help:"Rollouts or dumps to read: paths, or - for standard input." placeholder:"PATHS"`
+	Format  string   `help:"Dump format (default: told by content)."`
+	Out     string   `help:"File for the scored rollouts, native JSONL; - for standard output." default:"-" placeholder:"FILE"`
+	Journal string   `help:"File that keeps the votes, so that a stopped run resumes." placeholder:"FILE"`
+	Summary string   `help:"File for the summary as JSON." placeholder:"FILE"`
+
+	Votes     int    `help:"Votes per step." default:"3" placeholder:"N"`
+	Rule      string `help:"Where the vote stands in the answer: boxed-first, boxed-last, tail, regex, json." default:"boxed-first"`
+	Pattern   string `help:"RE2 expression of --rule regex; group score or 1 holds the number."`
+	Field     string `help:"Dotted path of --rule json (default score)."`
+	Scale     string `help:"Numbers that are votes: sign (-1, 1), ternary (-1, 0, 1), or MIN:MAX." default:"sign"`
+	Aggregate string `help:"One of mean_valid, mean_all or majority (stops early)." default:"mean_valid"`
+	Quorum    int    `help:"Least number of valid votes for a score." default:"1" placeholder:"N"`
+	Seed      int64  `help:"Base of all vote seeds." default:"0" placeholder:"N"`
+
+	Prompt      string `help:"Limits of the prompt sections: default or swe-rl." default:"default"`
+	SystemFile  string `name:"system-file" help:"File with another system prompt (text/template over prm.View)." placeholder:"FILE"`
+	UserFile    string `name:"user-file" help:"File with another user prompt." placeholder:"FILE"`
+	RubricKey   string `name:"rubric-key" help:"Metadata key whose text is shown as rubric." placeholder:"KEY"`
+	CommandLess string `name:"command-less" help:"Steps without a command: judge, skip or neutral." default:"judge"`
+	Submit      string `help:"Steps that hand in the work: judge, skip or neutral." default:"judge"`
+
+	Temperature *float64 `help:"Sampling temperature (default: the server's)." placeholder:"NUMBER"`
+	TopP        *float64 `name:"top-p" help:"Sampling top-p (default: the server's)." placeholder:"NUMBER"`
+	MaxTokens   int      `name:"max-tokens" help:"Longest answer (default: the server's)." placeholder:"N"`
+	Structured  bool     `help:"Ask for JSON by schema; implies --rule json."`
+	OneByOne    bool     `name:"one-by-one" help:"One request per vote even where the server draws several."`
+
+	Concurrency     int           `help:"Requests in flight." default:"64" placeholder:"N"`
+	Timeout         time.Duration `help:"Time of one request." default:"2m"`
+	Patience        time.Duration `help:"Time of one vote, all tries and waits included." default:"10m"`
+	Retries         int           `help:"Further tries after a failure; 0 none." default:"5" placeholder:"N"`
+	StopAfter       int           `name:"stop-after" help:"End the run after this many failed votes in a row; 0 never." default:"100" placeholder:"N"`
+	PricePrompt     float64       `name:"price-prompt" help:"Price of a million prompt tokens."`
+	PriceCompletion float64       `name:"price-completion" help:"Price of a million completion tokens."`
+	Coef            *float64      `help:"Weight of the mean step score in the summary's rewards (default 1)." placeholder:"NUMBER"`
+	Progress        time.Duration `help:"Time between progress lines off a terminal; 0 none." default:"30s"`
+}
+
 // parse reads the command line. done says that the command ends with code.
 func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done bool) {
-	var (
-		c                                        config
-		endpoints, in                            list
-		rule, scale, method, commandLess, submit string
-		preset, systemFile, userFile, rubricKey  string
-		temperature, topP, coef                  optional
-		structured                               bool
-		pattern, field                           string
-	)
-	fs := cli.New("score", usage)
-	fs.Var(&endpoints, "judge", "base `URL` of an OpenAI-compatible server, such as http://host:8000/v1; again or with commas for several")
-	fs.StringVar(&c.judge.Model, "model", "", "`name` of the judge model")
-	fs.StringVar(&c.judge.KeyEnv, "key-env", "", "environment `variable` with the API key (default TURNPACK_JUDGE_KEY)")
-	fs.Var(&in, "in", "rollouts or dumps to read: `paths`, or - for standard input")
-	fs.StringVar(&c.format, "format", "", "dump format (default: told by content)")
-	fs.StringVar(&c.out, "out", "-", "`file` for the scored rollouts, native JSONL; - for standard output")
-	fs.StringVar(&c.journal, "journal", "", "`file` that keeps the votes, so that a stopped run resumes")
-	fs.StringVar(&c.summary, "summary", "", "`file` for the summary as JSON")
-	fs.IntVar(&c.options.Votes, "votes", 3, "votes per step")
-	fs.StringVar(&rule, "rule", "boxed-first", "where the vote stands in the answer: boxed-first, boxed-last, tail, regex, json")
-	fs.StringVar(&pattern, "pattern", "", "RE2 expression of --rule regex; group `score` or 1 holds the number")
-	fs.StringVar(&field, "field", "", "dotted path of --rule json (default score)")
-	fs.StringVar(&scale, "scale", "sign", "numbers that are votes: sign (-1, 1), ternary (-1, 0, 1), or MIN:MAX")
-	fs.StringVar(&method, "aggregate", "mean_valid", "mean_valid, mean_all or majority (stops early)")
-	fs.IntVar(&c.options.Aggregate.Quorum, "quorum", 1, "least number of valid votes for a score")
-	fs.Int64Var(&c.options.Seed, "seed", 0, "base of all vote seeds")
-	fs.StringVar(&preset, "prompt", "default", "limits of the prompt sections: default or swe-rl")
-	fs.StringVar(&systemFile, "system-file", "", "`file` with another system prompt (text/template over prm.View)")
-	fs.StringVar(&userFile, "user-file", "", "`file` with another user prompt")
-	fs.StringVar(&rubricKey, "rubric-key", "", "metadata `key` whose text is shown as rubric")
-	fs.StringVar(&commandLess, "command-less", "judge", "steps without a command: judge, skip or neutral")
-	fs.StringVar(&submit, "submit", "judge", "steps that hand in the work: judge, skip or neutral")
-	fs.Var(&temperature, "temperature", "sampling temperature (default: the server's)")
-	fs.Var(&topP, "top-p", "sampling top-p (default: the server's)")
-	fs.IntVar(&c.judge.MaxTokens, "max-tokens", 0, "longest answer (default: the server's)")
-	fs.BoolVar(&structured, "structured", false, "ask for JSON by schema; implies --rule json")
-	fs.BoolVar(&c.judge.OneByOne, "one-by-one", false, "one request per vote even where the server draws several")
-	fs.IntVar(&c.judge.Concurrency, "concurrency", 64, "requests in flight")
-	fs.DurationVar(&c.judge.Timeout, "timeout", 2*time.Minute, "of one request")
-	fs.DurationVar(&c.judge.Patience, "patience", 10*time.Minute, "of one vote, all tries and waits included")
-	fs.IntVar(&c.judge.Retries, "retries", 5, "further tries after a failure; 0 none")
-	fs.IntVar(&c.options.StopAfter, "stop-after", 100, "end the run after this many failed votes in a row; 0 never")
-	fs.Float64Var(&c.judge.Price.Prompt, "price-prompt", 0, "price of a million prompt tokens")
-	fs.Float64Var(&c.judge.Price.Completion, "price-completion", 0, "price of a million completion tokens")
-	fs.Var(&coef, "coef", "weight of the mean step score in the summary's rewards (default 1)")
-	fs.DurationVar(&c.every, "progress", 30*time.Second, "time between progress lines off a terminal; 0 none")
-	files, code, done := cli.Parse(fs, args, stdout, stderr)
-	if done {
+	var f scoreFlags
+	if code, done = cli.Parse("score", about, &f, args, stdout, stderr); done {
 		return nil, code, true
 	}
-	c.in = append(in, files...)
+	c := config{coef: f.Coef, in: append(parts(f.In), f.Files...), format: f.Format, out: f.Out, journal: f.Journal, summary: f.Summary, every: f.Progress}
+	c.judge = openai.Options{Endpoints: parts(f.Judge), Model: f.Model, KeyEnv: f.KeyEnv, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens,
+		OneByOne: f.OneByOne, Concurrency: f.Concurrency, Timeout: f.Timeout, Patience: f.Patience, Retries: f.Retries}
+	c.judge.Price.Prompt, c.judge.Price.Completion = f.PricePrompt, f.PriceCompletion
+	c.options = prm.Options{Votes: f.Votes, Seed: f.Seed, StopAfter: f.StopAfter, Concurrency: f.Concurrency}
+	c.options.Aggregate.Quorum = f.Quorum
 	if len(c.in) == 0 {
 		c.in = []string{"-"}
 	}
-	c.judge.Endpoints = endpoints
-	c.judge.Temperature, c.judge.TopP, c.coef = temperature.value, topP.value, coef.value
-	c.options.Concurrency = c.judge.Concurrency
-	if structured {
-		rule = "json"
+	if f.Structured {
+		f.Rule = "json"
 	}
 	bounds := c.bounds()
 	if c.judge.Retries == 0 {
 		c.judge.Retries = -1 // 0 is the client's default
 	}
 	err := errors.Join(bounds,
-		c.rule(rule, pattern, field, scale),
-		c.prompt(preset, systemFile, userFile, rubricKey),
-		set(&c.options.Steps.CommandLess, "command-less", commandLess),
-		set(&c.options.Steps.Submit, "submit", submit),
+		c.rule(f.Rule, f.Pattern, f.Field, f.Scale),
+		c.prompt(f.Prompt, f.SystemFile, f.UserFile, f.RubricKey),
+		set(&c.options.Steps.CommandLess, "command-less", f.CommandLess),
+		set(&c.options.Steps.Submit, "submit", f.Submit),
 	)
 	var merr error
-	c.options.Aggregate.Method, merr = prm.ParseMethod(method)
-	if structured {
-		c.judge.Schema = voteSchema(field)
+	c.options.Aggregate.Method, merr = prm.ParseMethod(f.Aggregate)
+	if f.Structured {
+		c.judge.Schema = voteSchema(f.Field)
 	}
 	if err = errors.Join(err, merr); err == nil {
 		err = errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
 	}
 	if err != nil {
-		return nil, cli.Mistake(fs, stderr, err), true
+		return nil, cli.Mistake("score", stderr, err), true
 	}
 	return &c, 0, false
+}
+
+// parts are the values of a flag without blanks around them, and without empty ones.
+func parts(values []string) (out []string) {
+	for _, v := range values {
+		if v = strings.TrimSpace(v); v != "" {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // bounds refuses zeros, which the options underneath take for their defaults.
@@ -228,24 +224,5 @@ func set(to *prm.Policy, flagName, name string) error {
 	default:
 		return wrong(flagName, name, "judge, skip or neutral")
 	}
-	return nil
-}
-
-// optional is a float flag that may be absent.
-type optional struct{ value *float64 }
-
-func (o *optional) String() string {
-	if o.value == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*o.value, 'g', -1, 64)
-}
-
-func (o *optional) Set(s string) error {
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return err
-	}
-	o.value = &v
 	return nil
 }

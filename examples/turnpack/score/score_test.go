@@ -134,7 +134,7 @@ func TestScoreFailures(t *testing.T) {
 	require.Empty(t, left, "a run that failed leaves no output behind")
 	code, stdout, _ := runScore(t, t.Context(), "", "-h")
 	require.Zero(t, code)
-	require.Contains(t, stdout, "usage: turnpack score")
+	require.Contains(t, stdout, "Usage: turnpack score")
 }
 
 func TestScoreStopsAndGoesOn(t *testing.T) {

@@ -25,11 +25,20 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-const usage = `view [flags] BATCH
-
-Writes the batch as one self-contained page: rows with their tokens coloured by
+const about = `Writes the batch as one self-contained page: rows with their tokens coloured by
 mask, log probability, advantage or weight, and the distributions of the batch.
 What turnpack audit finds is marked in place. docs/view.md describes the page.`
+
+type viewFlags struct {
+	Batch    []string `arg:"" optional:"" name:"batch" help:"The batch: a file, or a folder with one."`
+	Model    string   `help:"Model folder with the tokenizer the batch was made with (default: the embedded one)." placeholder:"FOLDER"`
+	Template string   `help:"With --model: the chat template that the batch was made with, where convert had one named (name or file)." placeholder:"NAME"`
+	Out      string   `help:"File for the page, - for standard output (default: the batch's name with .html)." placeholder:"FILE"`
+	Rows     string   `help:"Only these rows, counted from 0, TO not included." placeholder:"FROM:TO"`
+	In       []string `help:"Dumps that the batch was made of, where its record does not name them; for the field that each token is recorded in." sep:"none" placeholder:"DUMPS"`
+	NoAudit  bool     `name:"no-audit" help:"Do not look for findings."`
+	Force    bool     `help:"Replace a page that exists."`
+}
 
 // config is a parsed command line.
 type config struct {
@@ -47,27 +56,14 @@ type Tracers func(ctx context.Context, model *tokenize.Model, batch string, in [
 
 // Main runs "view" and returns the exit code.
 func Main(ctx context.Context, args []string, tracers Tracers, stdout, stderr io.Writer) int {
-	c := &config{to: -1, tracers: tracers}
-	var rows string
-	var noAudit bool
-	fs := cli.New("view", usage)
-	fs.StringVar(&c.model, "model", "", "model `FOLDER` with the tokenizer the batch was made with (default: the embedded one)")
-	fs.StringVar(&c.template, "template", "", "with --model: the chat template that the batch was made with, where convert had one named (`NAME` or file)")
-	fs.StringVar(&c.out, "out", "", "`FILE` for the page, - for standard output (default: the batch's name with .html)")
-	fs.StringVar(&rows, "rows", "", "only the rows `FROM:TO`, counted from 0, TO not included")
-	fs.Func("in", "`DUMPS` that the batch was made of, where its record does not name them; for the field that each token is recorded in", func(s string) error {
-		c.in = append(c.in, s)
-		return nil
-	})
-	fs.BoolVar(&noAudit, "no-audit", false, "do not look for findings")
-	fs.BoolVar(&c.force, "force", false, "replace a page that exists")
-	files, code, done := cli.Parse(fs, args, stdout, stderr)
+	var f viewFlags
+	code, done := cli.Parse("view", about, &f, args, stdout, stderr)
 	if done {
 		return code
 	}
-	c.audit = !noAudit
-	if err := c.set(files, rows); err != nil {
-		return cli.Mistake(fs, stderr, err)
+	c := &config{model: f.Model, template: f.Template, out: f.Out, to: -1, audit: !f.NoAudit, force: f.Force, in: f.In, tracers: tracers}
+	if err := c.set(f.Batch, f.Rows); err != nil {
+		return cli.Mistake("view", stderr, err)
 	}
 	if err := c.run(ctx, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "turnpack view: %v\n", cli.Reason(err))

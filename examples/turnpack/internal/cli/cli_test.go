@@ -14,28 +14,36 @@ func TestParse(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		args   []string
+		n      int
 		rest   []string
 		code   int
 		says   string // on standard output or standard error
 	}{
-		{"flags before files", []string{"--n", "3", "a", "b"}, []string{"a", "b"}, cli.OK, ""},
-		{"flags behind files", []string{"a", "--n", "3", "b"}, []string{"a", "b"}, cli.OK, ""},
-		{"a file that looks like a flag", []string{"--n=3", "--", "--a", "-b"}, []string{"--a", "-b"}, cli.OK, ""},
-		{"help is no mistake", []string{"a", "--help"}, nil, cli.OK, "usage: turnpack look FILE\n\n  --n COUNT"},
-		{"an unknown flag", []string{"a", "--m"}, nil, cli.Usage, "turnpack look: flag provided but not defined: -m\nrun 'turnpack look --help'"},
-		{"no number", []string{"--n", "x"}, nil, cli.Usage, `invalid value "x"`},
+		{"flags before files", []string{"--n", "3", "a", "b"}, 3, []string{"a", "b"}, cli.OK, ""},
+		{"flags after files", []string{"a", "--n", "3", "b"}, 3, []string{"a", "b"}, cli.OK, ""},
+		{"flags between files", []string{"a", "--n=4", "b", "-"}, 4, []string{"a", "b", "-"}, cli.OK, ""},
+		{"a flag without its value", []string{"a", "--n"}, 0, nil, cli.Usage, "--n"},
+		{"a file that looks like a flag", []string{"--n=3", "--", "--a", "-b"}, 3, []string{"--a", "-b"}, cli.OK, ""},
+		{"values with a dash", []string{"--n", "-1", "-"}, -1, []string{"-"}, cli.OK, ""},
+		{"help is no mistake", []string{"a", "--help"}, 0, nil, cli.OK, "Usage: turnpack look [<files> ...] [flags]\n\nLooks at files."},
+		{"short help", []string{"-h"}, 0, nil, cli.OK, "--n=COUNT"},
+		{"an unknown flag", []string{"a", "--m"}, 0, nil, cli.Usage, "turnpack look: unknown flag --m"},
+		{"where help is", []string{"a", "--m"}, 0, nil, cli.Usage, "run 'turnpack look --help'"},
+		{"no number", []string{"--n", "x"}, 0, nil, cli.Usage, `"x"`},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			fs := cli.New("look", "look FILE")
-			n := fs.Int("n", 3, "`COUNT` of things, which this text describes in so many words that it has to be wrapped somewhere")
+			var f struct {
+				Files []string `arg:"" optional:"" name:"files"`
+				N     int      `default:"3" placeholder:"COUNT" help:"Number of things, which this text describes in so many words that it has to be wrapped somewhere."`
+			}
 			var out, errs strings.Builder
-			rest, code, done := cli.Parse(fs, row.args, &out, &errs)
+			code, done := cli.Parse("look", "Looks at files.", &f, row.args, &out, &errs)
 			require.Equal(t, row.code, code)
-			require.Equal(t, row.rest, rest)
 			require.Equal(t, row.says != "", done)
 			require.Contains(t, out.String()+errs.String(), row.says)
-			if row.code == cli.OK {
-				require.Equal(t, 3, *n)
+			if !done {
+				require.Equal(t, row.rest, f.Files)
+				require.Equal(t, row.n, f.N)
 			}
 			for line := range strings.Lines(out.String()) {
 				require.LessOrEqual(t, len(strings.TrimRight(line, "\n")), 80)
@@ -46,6 +54,6 @@ func TestParse(t *testing.T) {
 
 func TestMistake(t *testing.T) {
 	var errs strings.Builder
-	require.Equal(t, cli.Usage, cli.Mistake(cli.New("look", ""), &errs, errors.New("no file")))
+	require.Equal(t, cli.Usage, cli.Mistake("look", &errs, errors.New("no file")))
 	require.Contains(t, errs.String(), "turnpack look: no file")
 }
