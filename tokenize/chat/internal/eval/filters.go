@@ -119,7 +119,7 @@ func filterLength(x *exec, v value.Value, a args) value.Value {
 		return undefined
 	}
 	if s, ok := v.(*value.Str); ok {
-		x.spend(len(s.S) / 4)
+		x.spend(3 * len(s.S) / 4)
 	}
 	n, fault := value.Len(v)
 	if fault != nil {

@@ -47,11 +47,21 @@ func (t *Text) Lend(m Memory) {
 	}
 }
 
+// largeText is the size from which a buffer is handed on in place of a copy of what it
+// holds, and not kept for what is written next.
+const largeText = 256 << 10
+
 // Finish ends the writing of t, to which memory was lent, and returns what it wrote,
 // which nothing here changes any more; t is to be Reset.
 func (t *Text) Finish() Memory {
-	if t.lent.B != nil {
+	switch {
+	case t.lent.B != nil:
 		return Memory{t.B, t.Runs}
+	case len(t.B) >= largeText:
+		t.idle.B = nil
+		m := Memory{t.B, t.Runs}
+		t.B = nil
+		return m
 	}
 	// In this form nothing of the copy is cleared first: not even, as by append,
 	// what a large size is rounded up to.
@@ -81,6 +91,14 @@ func (t *Text) put(s string) {
 // grow makes room for n more bytes, unless the run ends.
 func (t *Text) grow(n int) bool {
 	room := max(2*cap(t.B), len(t.B)+n, 64)
+	if room > largeText {
+		room = len(t.B) + n
+		if n >= len(t.B) { // a long text: what a template writes around it has room in an eighth
+			room += room / 8
+		} else {
+			room += room / 2
+		}
+	}
 	if t.Lim != nil && !t.Lim.Make(room) {
 		return false
 	}
@@ -110,6 +128,9 @@ func (t *Text) Reset() {
 			t.B = t.idle.B
 		}
 		t.Runs, t.lent, t.idle = t.idle.Runs, Memory{}, Memory{}
+	}
+	if cap(t.B) > largeText {
+		t.B = nil
 	}
 	t.B, t.Runs, t.Gens = t.B[:0], t.Runs[:0], nil
 }
@@ -288,8 +309,14 @@ func (t *Text) Own() *Str {
 	return s
 }
 
-// Value returns what was collected as a string and leaves t unchanged.
+// Value returns what was collected as a string. Nothing is to be written to t until it is
+// Reset.
 func (t *Text) Value() *Str {
+	if len(t.B) >= largeText {
+		s := t.Own()
+		t.B, t.Runs = nil, nil
+		return s
+	}
 	if t.Lim != nil && !t.Lim.Make(len(t.B)+runSize*len(t.Runs)) {
 		return Empty // the run ends
 	}
