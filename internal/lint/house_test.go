@@ -25,7 +25,6 @@ var largePackages = map[string]struct {
 }{
 	"examples/turnpack":            {3100, "the verbs of the command, a file each"},
 	"internal/plumb/verbs":         {3300, "the black-box verbs, a file each, that share nothing but their lines"},
-	"reward/swebench/logparse":     {2650, "one file for each family of test runners"},
 	"rollout":                      {3450, "the native format is to have a package of its own"},
 	"rollout/traj":                 {8700, "importers are to have a package for each family of harnesses"},
 	"tokenize":                     {6400, "completion and certification are to have packages of their own"},

@@ -25,31 +25,14 @@ func afterWord(line, sep string, words ...string) (word, rest string, ok bool) {
 }
 
 func parseGoTest(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		rest, ok := strings.CutPrefix(trim(line), "--- ")
-		if !ok {
-			continue
+	// "name (duration)": the last " (" that leaves room for both.
+	return byWord(log, []result{{"--- PASS: ", Passed}, {"--- FAIL: ", Failed}, {"--- SKIP: ", Skipped}}, func(rest string) (string, bool) {
+		if len(rest) < 2 || rest[len(rest)-1] != ')' {
+			return "", false
 		}
-		word, rest, ok := afterWord(rest, ": ", "PASS", "FAIL", "SKIP")
-		if !ok || len(rest) < 2 || rest[len(rest)-1] != ')' {
-			continue
-		}
-		// "name (duration)": the last " (" that leaves room for both.
 		i := strings.LastIndex(rest[:len(rest)-2], " (")
-		if i <= 0 {
-			continue
-		}
-		switch word {
-		case "PASS":
-			m.Set(rest[:i], Passed)
-		case "FAIL":
-			m.Set(rest[:i], Failed)
-		case "SKIP":
-			m.Set(rest[:i], Skipped)
-		}
-	}
-	return m, nil
+		return rest[:max(i, 0)], i > 0
+	}), nil
 }
 
 func parseCargo(log string, _ Context) (Statuses, error) {
@@ -272,45 +255,14 @@ func dropInFile(s string) string {
 }
 
 func parseJQ(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		word, rest, ok := afterWord(trim(line), ":", "PASS", "FAIL")
-		if !ok {
-			continue
-		}
-		if rest, ok = cutSpace(rest); !ok || rest == "" {
-			continue
-		}
-		if word == "PASS" {
-			m.Set(rest, Passed)
-		} else {
-			m.Set(rest, Failed)
-		}
-	}
-	return m, nil
+	return byWord(log, []result{{"PASS:", Passed}, {"FAIL:", Failed}}, afterSpace), nil
 }
 
 func parseMicroPython(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		word, rest, ok := afterWord(trim(line), "", "pass", "FAIL", "skip")
-		if !ok {
-			continue
-		}
+	return byWord(log, []result{{"pass", Passed}, {"FAIL", Failed}, {"skip", Skipped}}, func(rest string) (string, bool) {
 		name := trimLeft(rest)
-		if name == "" || len(name) == len(rest) {
-			continue
-		}
-		switch word {
-		case "pass":
-			m.Set(name, Passed)
-		case "FAIL":
-			m.Set(name, Failed)
-		case "skip":
-			m.Set(name, Skipped)
-		}
-	}
-	return m, nil
+		return name, name != "" && len(name) < len(rest)
+	}), nil
 }
 
 func parseGoogleTest(log string, _ Context) (Statuses, error) {

@@ -8,54 +8,18 @@ import (
 
 // JavaScript runners whose result is one line per test.
 
-// cutSymbol cuts one of symbols and one white space off the front of a line.
-func cutSymbol(line, symbols string) (symbol rune, rest string, ok bool) {
-	r, n := utf8.DecodeRuneInString(line)
-	if n == 0 || !strings.ContainsRune(symbols, r) {
-		return 0, "", false
-	}
-	rest, ok = cutSpace(line[n:])
-	return r, rest, ok && rest != ""
-}
-
 func parseJest(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		symbol, rest, ok := cutSymbol(trim(line), "✓✕○")
-		if !ok {
-			continue
-		}
-		name := trim(dropDuration(rest))
-		switch symbol {
-		case '✓':
-			m.Set(name, Passed)
-		case '✕':
-			m.Set(name, Failed)
-		case '○':
-			m.Set(name, Skipped)
-		}
-	}
-	return m, nil
+	return byWord(log, []result{{"✓", Passed}, {"✕", Failed}, {"○", Skipped}}, func(rest string) (string, bool) {
+		rest, ok := afterSpace(rest)
+		return trim(dropDuration(rest)), ok
+	}), nil
 }
 
 func parseVitest(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		symbol, rest, ok := cutSymbol(trim(line), "✓×↓")
-		if !ok {
-			continue
-		}
-		name := dropVitestTail(rest)
-		switch symbol {
-		case '✓':
-			m.Set(name, Passed)
-		case '×':
-			m.Set(name, Failed)
-		case '↓':
-			m.Set(name, Skipped)
-		}
-	}
-	return m, nil
+	return byWord(log, []result{{"✓", Passed}, {"×", Failed}, {"↓", Skipped}}, func(rest string) (string, bool) {
+		rest, ok := afterSpace(rest)
+		return dropVitestTail(rest), ok
+	}), nil
 }
 
 // dropVitestTail removes a trailing " 12ms", " 3 s", " 7" or " [skipped]",
@@ -78,18 +42,7 @@ func dropVitestTail(s string) string {
 }
 
 func parseJestJSON(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		word, rest, ok := afterWord(trim(line), "]", "[PASSED", "[FAILED")
-		if !ok {
-			continue
-		}
-		if rest, ok = cutSpace(rest); !ok || rest == "" {
-			continue
-		}
-		m.Set(rest, Status(word[1:]))
-	}
-	return m, nil
+	return byWord(log, []result{{"[PASSED]", Passed}, {"[FAILED]", Failed}}, afterSpace), nil
 }
 
 func parseImmutable(log string, c Context) (Statuses, error) {
@@ -103,24 +56,11 @@ func parseImmutable(log string, c Context) (Statuses, error) {
 }
 
 func parseTAP(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		word, rest, ok := afterWord(trim(line), " ", "ok", "not ok")
-		if !ok {
-			continue
-		}
+	return byWord(log, []result{{"ok ", Passed}, {"not ok ", Failed}}, func(rest string) (string, bool) {
 		n := digitsPrefix(rest)
 		name, ok := strings.CutPrefix(rest[n:], " ")
-		if n == 0 || !ok || name == "" {
-			continue
-		}
-		if word == "ok" {
-			m.Set(name, Passed)
-		} else {
-			m.Set(name, Failed)
-		}
-	}
-	return m, nil
+		return name, ok && n > 0 && name != ""
+	}), nil
 }
 
 func parseMarked(log string, _ Context) (Statuses, error) {
@@ -149,10 +89,10 @@ func parseCarbon(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for line := range lines(log) {
 		word, rest, ok := afterWord(line, "", "PASS", "FAIL")
-		if !ok {
-			continue
+		if ok {
+			rest, ok = cutSpace(rest)
 		}
-		if rest, ok = cutSpace(rest); !ok {
+		if !ok {
 			continue
 		}
 		status := Passed

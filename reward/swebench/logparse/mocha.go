@@ -3,6 +3,7 @@ package logparse
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -177,8 +178,7 @@ func fullTitles(run, opening, closing string, status Status, m *Statuses) {
 	if i := strings.LastIndex(run, closing); i >= 0 {
 		run = run[:i]
 	}
-	re := fullTitle
-	for g := range eachAt(run, `"fullTitle":`, re) {
+	for g := range eachAt(run, `"fullTitle":`, fullTitle) {
 		m.Set(g[1], status)
 	}
 }
@@ -302,12 +302,7 @@ func parseNextKarma(log string) (Statuses, error) {
 }
 
 func hasAnyPrefix(s string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
 var (

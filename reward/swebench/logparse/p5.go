@@ -98,7 +98,7 @@ func dropJSON(log string) string {
 const maxRejoins = 1000
 
 // dropXML removes <tag>…</tag> blocks, the first that has an end first. Further
-// opening tags of the same name inside a block stay after in its place, so
+// opening tags of the same name inside a block stay in its place, so
 // that their own ends find them.
 func dropXML(log string) string {
 	var done strings.Builder

@@ -68,27 +68,23 @@ func shortSummary(line string) (status, test string, ok bool) {
 }
 
 func parsePytest(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		if startsWithStatus(line) {
-			if status, test, ok := shortSummary(line); ok {
-				m.Set(test, Status(status))
-			}
-		}
-	}
-	return m, nil
+	return shortSummaries(log, func(test string) string { return test }), nil
 }
 
 func parsePytestOptions(log string, _ Context) (Statuses, error) {
+	return shortSummaries(log, shortenOption), nil
+}
+
+func shortSummaries(log string, rename func(test string) string) Statuses {
 	var m Statuses
 	for line := range lines(log) {
 		if startsWithStatus(line) {
 			if status, test, ok := shortSummary(line); ok {
-				m.Set(shortenOption(test), Status(status))
+				m.Set(rename(test), Status(status))
 			}
 		}
 	}
-	return m, nil
+	return m
 }
 
 // shortenOption reduces a path used as a parameter to its last component:
@@ -109,20 +105,11 @@ func shortenOption(test string) string {
 	return test[:open] + "[" + option + "]"
 }
 
-func parseMatplotlib(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	mouse := strings.NewReplacer("MouseButton.LEFT", "1", "MouseButton.RIGHT", "3")
-	for line := range lines(log) {
-		if strings.Contains(line, "MouseButton.") {
-			line = mouse.Replace(line)
-		}
-		if startsWithStatus(line) {
-			if status, test, ok := shortSummary(line); ok {
-				m.Set(test, Status(status))
-			}
-		}
+func parseMatplotlib(log string, c Context) (Statuses, error) {
+	if strings.Contains(log, "MouseButton.") {
+		log = strings.NewReplacer("MouseButton.LEFT", "1", "MouseButton.RIGHT", "3").Replace(log)
 	}
-	return m, nil
+	return parsePytest(log, c)
 }
 
 func parsePytestV2(log string, _ Context) (Statuses, error) {

@@ -20,8 +20,12 @@ type Parser func(log string, c Context) (Statuses, error)
 // Lookup returns the parser that instance rows call name, such as
 // "parse_log_pytest".
 func Lookup(name string) (Parser, bool) {
-	p := byName(name)
-	return p, p != nil
+	for _, p := range parsers {
+		if p.name == name {
+			return p.parse, true
+		}
+	}
+	return nil, false
 }
 
 // ForRepo returns the name of the parser that the reference uses for the
@@ -53,15 +57,6 @@ func Names() []string {
 	}
 	sort.Strings(names)
 	return names
-}
-
-func byName(name string) Parser {
-	for _, p := range parsers {
-		if p.name == name {
-			return p.parse
-		}
-	}
-	return nil
 }
 
 var parsers = []struct {

@@ -43,17 +43,10 @@ func (s *Statuses) Set(test string, status Status) {
 }
 
 func internStatus(s Status) Status {
-	switch s {
-	case Passed:
-		return Passed
-	case Failed:
-		return Failed
-	case Errored:
-		return Errored
-	case Skipped:
-		return Skipped
-	case XFail:
-		return XFail
+	for _, known := range [...]Status{Passed, Failed, Errored, Skipped, XFail} {
+		if s == known {
+			return known
+		}
 	}
 	return Status(strings.Clone(string(s)))
 }

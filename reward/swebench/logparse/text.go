@@ -124,6 +124,39 @@ func cutLastSpace(s string) (string, bool) {
 	return s[:len(s)-n], true
 }
 
+// afterSpace cuts one white space off the front of a line; false if there is none,
+// or nothing after it.
+func afterSpace(s string) (string, bool) {
+	s, ok := cutSpace(s)
+	return s, ok && s != ""
+}
+
+// result is a word with which the line of a test begins, and what it says.
+type result struct {
+	word   string
+	status Status
+}
+
+// byWord reads logs of one line per test: trimmed lines that begin with a word of
+// results and hold the test's name after it, where name finds it.
+func byWord(log string, results []result, name func(rest string) (string, bool)) Statuses {
+	var m Statuses
+	for line := range lines(log) {
+		line = trim(line)
+		for _, r := range results {
+			rest, ok := strings.CutPrefix(line, r.word)
+			if !ok {
+				continue
+			}
+			if test, ok := name(rest); ok {
+				m.Set(test, r.status)
+			}
+			break
+		}
+	}
+	return m
+}
+
 // digitsPrefix is the length in bytes of the leading decimal digits.
 func digitsPrefix(s string) int {
 	i := 0
