@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"runtime"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -11,6 +12,10 @@ import (
 // heldLimit is how many bytes of rows of later groups wait in memory; what
 // comes beyond waits in a temporary file.
 const heldLimit = 4 << 20
+
+// hugeRow is the size of a row beyond any model's context: what made it is garbage of
+// many times its size, and collected before it takes memory again.
+const hugeRow = 16 << 20
 
 // spool keeps rows of groups whose turn to be written has not come.
 type spool struct {
@@ -69,6 +74,7 @@ func (s *spool) keep(row *rollout.Sample) (place, error) {
 	}
 	_, err = s.out.Write(s.row)
 	s.end += n
+	s.dropRow()
 	return place{at: s.end - n, size: n}, err
 }
 
@@ -103,7 +109,18 @@ func (s *spool) load(at place) (rollout.Sample, error) {
 	if _, err := s.file.ReadAt(b, at.at); err != nil {
 		return rollout.Sample{}, err
 	}
+	defer s.dropRow()
+	if at.size > hugeRow {
+		runtime.GC()
+	}
 	return loadRow(b)
+}
+
+// dropRow keeps the memory of a row of ordinary length for the next.
+func (s *spool) dropRow() {
+	if int64(cap(s.row)) > s.limit {
+		s.row = nil
+	}
 }
 
 // close removes the temporary file.

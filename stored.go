@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -29,6 +30,7 @@ func appendRow(dst []byte, row *rollout.Sample) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	dst = slices.Grow(dst, len(head)+4*(len(row.IDs)+len(row.Logprob))+storedSlack)
 	dst = append(binary.AppendUvarint(dst, uint64(len(head))), head...)
 	for _, id := range row.IDs {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(id))
@@ -57,6 +59,9 @@ func appendRuns[T any](dst []byte, column []T, bits func(T) uint32) []byte {
 	}
 	return dst
 }
+
+// storedSlack is room for the runs of a row of ordinary length.
+const storedSlack = 4 << 10
 
 var errStored = errors.New("the stored row is damaged")
 

@@ -51,8 +51,13 @@ func (b *SequenceBuilder) Add(t Token) {
 	}
 }
 
-// AddColumns appends whole columns of equal length, copying them.
+// AddColumns appends whole columns of equal length. It keeps the first ones, which
+// must not be changed afterwards, where no room was made; others it copies.
 func (b *SequenceBuilder) AddColumns(ids []TokenID, source []int32, flags []Flag, turn []int32) {
+	if b.seq.IDs == nil {
+		b.seq.IDs, b.seq.Source, b.seq.Flags, b.seq.Turn = ids, source, flags, turn
+		return
+	}
 	b.seq.IDs = append(b.seq.IDs, ids...)
 	b.seq.Source = append(b.seq.Source, source...)
 	b.seq.Flags = append(b.seq.Flags, flags...)

@@ -26,6 +26,11 @@ func (c *columns) add(id rollout.TokenID, source int32, flags rollout.Flag) {
 	c.flags = append(c.flags, flags)
 }
 
+// grow makes room for n more.
+func (c *columns) grow(n int) {
+	c.ids, c.source, c.flags = slices.Grow(c.ids, n), slices.Grow(c.source, n), slices.Grow(c.flags, n)
+}
+
 // extend appends ids and returns where their sources and flags go, which are
 // still to be set.
 func (c *columns) extend(ids []rollout.TokenID) (source []int32, flags []rollout.Flag) {

@@ -1,6 +1,7 @@
 package tokenize
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -8,8 +9,21 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
+// hugeTokens is beyond any model's context by far: of a record of so many tokens,
+// each stage leaves garbage of as much again, which is collected before the next.
+const hugeTokens = 4 << 20
+
 // merged joins the turns along shared prefixes.
 func (j *job) merged() ([]rollout.Sequence, error) {
+	j.render = nil // what was rendered is not asked for any more
+	made := 0
+	for i := range j.prompts {
+		made += j.prompts[i].add.len()
+	}
+	if made > hugeTokens {
+		j.pieces.buf = Encoding{}
+		runtime.GC()
+	}
 	res, err := lineage.Merge(j.plan, j.opts.Drift)
 	if err != nil {
 		return nil, err
@@ -24,13 +38,13 @@ func (j *job) merged() ([]rollout.Sequence, error) {
 		}
 		out = append(out, seq)
 	}
+	j.encoded = encoded{}
 	return out, nil
 }
 
 // row makes the sequence of one merged row.
 func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
 	var b rollout.SequenceBuilder
-	b.Grow(row.Len())
 	ids := row.AppendIDs(nil)
 	source := make([]int32, len(ids))
 	flags := make([]rollout.Flag, len(ids))
@@ -161,6 +175,10 @@ func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {
 	return rollout.FidelityCaptured
 }
 
+// maxSpent is the number of tokens of the longest conversation whose memory the next
+// one uses again.
+const maxSpent = 1 << 20
+
 // whole renders the conversation once and marks what the policy sampled in it.
 func (j *job) whole() ([]rollout.Sequence, error) {
 	if len(j.turns) == 0 {
@@ -183,9 +201,13 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	}
 	cols, turn := j.render.spent.cols, j.render.spent.turn
 	defer func() {
+		if cols.len() > maxSpent {
+			return
+		}
 		cols.truncate(0)
 		j.pieces.spent = spent{j.render.last, doc.fields[:0], cols, turn}
 	}()
+	j.pieces.whole = j.opts.Edges == EdgesDocument
 	id := j.identity()
 	id.Fidelity = rollout.FidelityRendered
 	type span struct{ start, end, turn int }
@@ -292,7 +314,12 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	}
 	j.report.Rows, j.report.RowTokens = 1, cols.len()
 	var b rollout.SequenceBuilder
-	b.AddColumns(cols.ids, cols.source, cols.flags, turn)
+	if cols.len() <= maxSpent { // else nobody uses their memory again
+		cols, turn := cols.clone(), slices.Clone(turn)
+		b.AddColumns(cols.ids, cols.source, cols.flags, turn)
+	} else {
+		b.AddColumns(cols.ids, cols.source, cols.flags, turn)
+	}
 	seq, err := b.Build(id)
 	return []rollout.Sequence{seq}, err
 }

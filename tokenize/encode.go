@@ -343,7 +343,9 @@ func (j *job) encodeTurns() error {
 			lt.Prompt = rollout.PromptIDs{Base: rollout.At(i - 1), Keep: j.prompts[i].keep, Add: j.prompts[i].add.ids}
 			j.attributed[i] = true
 		default:
-			lt.Prompt = rollout.PromptIDs{Add: slices.Clone(prompts.cols.columns().ids)}
+			if lt.Prompt.Add = j.prompts[i].add.ids; j.prompts[i].keep > 0 || prompts.cols.viewed {
+				lt.Prompt.Add = slices.Clone(prompts.cols.columns().ids)
+			}
 			j.attributed[i] = true
 		}
 		if t.Output != nil {

@@ -46,6 +46,14 @@ func (s *stack) append(add columns) {
 	s.source = append(s.source, add.source[k:]...)
 }
 
+// encode appends the tokens of r.text[from:to] to a run that nobody views.
+func (s *stack) encode(p *pieceEncoder, r *rendering, from, to int, after After) error {
+	c := columns{s.ids, s.source, s.flags}
+	err := p.encode(&c, r, from, to, after)
+	s.ids, s.source, s.flags = c.ids, c.source, c.flags
+	return err
+}
+
 // columns is the run as it is now.
 func (s *stack) columns() columns {
 	n := s.len()

@@ -105,8 +105,11 @@ type pieceEncoder struct {
 	sampled func(m int32) bool
 	// written are the parts that were met, by message; nil when nobody asks.
 	written []parts
-	buf     Encoding
-	spent   spent // of a conversation that was encoded as a whole
+	// buf is the result of one call, or of the last section of a long text where no
+	// more is asked for.
+	buf   Encoding
+	whole bool  // buf is to hold the whole text
+	spent spent // of a conversation that was encoded as a whole
 }
 
 // pieces returns an encoder of pieces; release it when it is not used any more.
@@ -121,7 +124,7 @@ func (e *Encoder) pieces(sampled func(int32) bool) *pieceEncoder {
 
 // release keeps the memory of p for the next rollout.
 func (e *Encoder) release(p *pieceEncoder) {
-	p.sampled, p.written = nil, nil
+	p.sampled, p.written, p.whole = nil, nil, false
 	e.idle.Put(p)
 }
 
@@ -142,12 +145,35 @@ func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, after Af
 			return p.trusted(r, at, from+m.End, m.Token)
 		}
 	}
-	if err := p.tok.Encode(&p.buf, r.text[from:to], opts); err != nil {
-		return err
+	n, at := dst.len(), r.after(from)
+	if !p.whole {
+		opts.Section = func(section *Encoding) (err error) {
+			done := int(section.Offsets[len(section.Offsets)-1])
+			if cap(dst.ids)-dst.len() < len(section.IDs) {
+				// As many more as the part so far tells, but no guess from a short one for a long one.
+				made := dst.len() - n + len(section.IDs)
+				dst.grow(len(section.IDs) + min(8*made, made*(to-from-done)/max(1, done)*17/16))
+			}
+			at, err = p.take(dst, section, r, from, at)
+			section.Reset()
+			return err
+		}
 	}
-	ids, offsets := p.buf.IDs, p.buf.Offsets
+	err := p.tok.Encode(&p.buf, r.text[from:to], opts)
+	if err == nil {
+		_, err = p.take(dst, &p.buf, r, from, at)
+	}
+	if err != nil {
+		dst.truncate(n)
+	}
+	return err
+}
+
+// take appends the tokens of a part of r's text from byte from on to dst. No token of
+// it begins in a field before at, and none of the next part in one before next.
+func (p *pieceEncoder) take(dst *columns, part *Encoding, r *rendering, from, at int) (next int, err error) {
+	ids, offsets := part.IDs, part.Offsets
 	source, flags := dst.extend(ids)
-	at := r.after(from)
 	for i := 0; i < len(ids); {
 		at = r.afterNear(at, from+int(offsets[2*i]))
 		f := field{start: math.MaxInt, end: math.MaxInt} // after the last
@@ -167,12 +193,12 @@ func (p *pieceEncoder) encode(dst *columns, r *rendering, from, to int, after Af
 			if token, special := p.find(ids[i]); special {
 				flags[i] |= rollout.FlagSpecial
 				if end > f.start && p.forged(r, at, start, end, token) {
-					return forgedError(token, source[i])
+					return at, forgedError(token, source[i])
 				}
 			}
 		}
 	}
-	return nil
+	return at, nil
 }
 
 func forgedError(token AddedToken, message int32) error {

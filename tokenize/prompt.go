@@ -64,6 +64,9 @@ type promptEncoder struct {
 // encode encodes r. Completions of earlier turns that stand in it keep the ids
 // that were sampled.
 func (e *promptEncoder) encode(r rendering) (prompt, error) {
+	if !e.cols.viewed {
+		e.stretches.into = &e.cols
+	}
 	keep := e.keep(r, e.stretches.longest)
 	e.cols.truncate(keep.tokens)
 	at := keep.at

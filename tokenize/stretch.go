@@ -14,6 +14,7 @@ type stretchEncoder struct {
 	*pieceEncoder
 	seed  maphash.Seed
 	known map[uint64]*stretch
+	bytes int    // of what is known
 	run   []byte // of scaffold
 	spans []AddedSpan
 
@@ -23,11 +24,17 @@ type stretchEncoder struct {
 	expected int
 
 	counting bool    // stretches keep the number of their tokens only
-	counted  columns // of the last one
+	passing  columns // of the last one that is not remembered, or counted only
+	into     *stack  // takes the tokens of those that are not remembered, nil = nobody
 }
 
-// maxMet bounds stretchEncoder.met, which is then begun anew.
-const maxMet = 1 << 16
+const (
+	// maxMet bounds stretchEncoder.met, which is then begun anew.
+	maxMet = 1 << 16
+	// maxKnown bounds the bytes of the stretches that are remembered with their tokens,
+	// and of each: no model reads more at one turn.
+	maxKnown = 4 << 20
+)
 
 // stretch is a text with the origin of its bytes, and its tokens.
 type stretch struct {
@@ -58,9 +65,14 @@ func (e *stretchEncoder) each(r *rendering, from, to int, visit func(s *stretch,
 		if len(e.met) == maxMet {
 			e.met = e.met[:0]
 		}
-		s.met, e.met = len(e.met), append(e.met, s)
+		if e.remembers(s.text) {
+			s.met, e.met = len(e.met), append(e.met, s)
+		}
 		from, after = from+len(s.text), AfterToken
 		visit(s, from)
+		if cap(e.passing.ids) > maxKnown {
+			e.passing = columns{}
+		}
 	}
 	return nil
 }
@@ -86,25 +98,41 @@ func (e *stretchEncoder) stretch(r *rendering, i, from, to int, after After) (*s
 			return s, nil
 		}
 	}
-	s := &stretch{text: strings.Clone(text), closed: closed, after: after, next: e.known[hash]}
+	s := &stretch{text: text, closed: closed, after: after}
 	for _, f := range r.fields[i:] {
 		if f.start >= end {
 			break
 		}
 		s.fields, s.sampled = append(s.fields, f.within(from, end)), append(s.sampled, e.byPolicy(f))
 	}
+	if e.into != nil && !e.remembers(text) {
+		return s, e.into.encode(e.pieceEncoder, r, from, end, after)
+	}
 	cols := &s.cols
-	if e.counting {
-		cols = &e.counted
+	if e.counting || !e.remembers(text) {
+		cols = &e.passing
 		cols.truncate(0)
 	}
 	if err := e.encode(cols, r, from, end, after); err != nil {
 		return nil, err
 	}
 	s.tokens = cols.len()
+	if !e.remembers(text) {
+		s.cols = *cols
+		return s, nil
+	}
+	if e.bytes += len(text); e.bytes > maxKnown && !e.counting {
+		clear(e.known)
+		e.met, e.expected, e.bytes = nil, 0, len(text)
+	}
+	s.text = strings.Clone(text) // the memory of a rendering is used again
+	s.next = e.known[hash]
 	e.known[hash] = s
 	return s, nil
 }
+
+// remembers reports whether a stretch of that text is kept for contexts to come.
+func (e *stretchEncoder) remembers(text string) bool { return e.counting || len(text) <= maxKnown }
 
 // end returns the end of the first control token of the template after byte from, or
 // to if there is none.

@@ -24,6 +24,9 @@ func (t *Tokenizer) Encode(dst *engine.Encoding, text string, opts engine.Encode
 	e := t.encoder()
 	defer e.release()
 	e.ids, e.offsets, e.wide, e.first = dst.IDs, dst.Offsets, opts.Offsets, len(dst.IDs)
+	if len(t.trim) == 0 { // which asks for the first token
+		e.section = opts.Section
+	}
 	if err := e.run(text, opts); err != nil {
 		return err
 	}
@@ -54,8 +57,9 @@ type encoder struct {
 	t       *Tokenizer
 	ids     []rollout.TokenID
 	offsets []int32
-	wide    bool   // offsets are asked for
-	first   int    // len(ids) when the call began
+	wide    bool // offsets are asked for
+	first   int  // len(ids) when the call began
+	section func(*engine.Encoding) error
 	text    string // given to Encode
 	settled bool   // the normalizer changes nothing in it
 	grown   int    // bytes that normalizing and splitting have made so far
@@ -223,8 +227,7 @@ func (e *encoder) room() int { return max(1, len(e.text)*growth+growthSlack-e.gr
 func (e *encoder) encode(text norm.Text) error {
 	t := e.t
 	if t.splitter != nil {
-		e.scan(&text)
-		return nil
+		return e.scan(&text)
 	}
 	text.Most = e.room()
 	e.pieces = append(e.pieces[:0], text)
@@ -253,6 +256,9 @@ func (e *encoder) encode(text norm.Text) error {
 		if len(p.Buf) == 0 {
 			continue
 		}
+		if err := e.endSection(); err != nil {
+			return err
+		}
 		if t.raw {
 			e.piece(p)
 			continue
@@ -274,12 +280,17 @@ func (e *encoder) encode(text norm.Text) error {
 }
 
 // scan encodes text with one scanner.
-func (e *encoder) scan(text *norm.Text) {
+func (e *encoder) scan(text *norm.Text) error {
 	t, n := e.t, len(text.Buf)
 	if e.wide && len(t.trim) == 0 {
 		if base, plain := text.Unchanged(0, n); plain {
-			e.ids, e.offsets = e.worker.AppendRanges(e.ids, e.offsets, text.Buf, base, t.splitter)
-			return
+			for i := 0; i < n; {
+				e.ids, e.offsets, i = e.worker.AppendRanges(e.ids, e.offsets, text.Buf, i, i+sectionBytes, base, t.splitter)
+				if err := e.endSection(); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 	}
 	first := len(e.ids)
@@ -287,6 +298,21 @@ func (e *encoder) scan(text *norm.Text) {
 	if e.wide {
 		e.ranges(text, first)
 	}
+	return e.endSection()
+}
+
+// sectionBytes is how much text is encoded before its tokens are handed over.
+const sectionBytes = 64 << 10
+
+// endSection hands over the tokens so far, if they are many.
+func (e *encoder) endSection() error {
+	if e.section == nil || len(e.ids) < sectionBytes/8 {
+		return nil
+	}
+	made := engine.Encoding{IDs: e.ids, Offsets: e.offsets}
+	err := e.section(&made)
+	e.ids, e.offsets = made.IDs, made.Offsets
+	return err
 }
 
 // piece encodes text, plain bytes that are one piece.

@@ -69,6 +69,11 @@ type EncodeOptions struct {
 	Offsets bool
 	// After says what stands before the text where it is a part of a longer one.
 	After After
+	// Section, where set, may be called with the result while a long text is encoded:
+	// it takes the tokens and empties it, so that those of the whole text are never
+	// held at once. Offsets count from the start of the text. A tokenizer need not call
+	// it, and what is left is taken after Encode. An error ends the call.
+	Section func(*Encoding) error
 }
 
 // After is what stands before a text. Models that mark the beginning of

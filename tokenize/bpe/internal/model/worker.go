@@ -133,9 +133,10 @@ func (w *Worker) Append(dst []ID, s []byte, sp Splitter) []ID {
 }
 
 // AppendRanges is Append with the range in s of each id, plus shift, appended to
-// ranges.
-func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, shift int, sp Splitter) ([]ID, []int32) {
-	for i := 0; i < len(s); {
+// ranges. It begins with the piece at byte i, and returns where it ended: soon after
+// byte to, or with s.
+func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, i, to, shift int, sp Splitter) ([]ID, []int32, int) {
+	for i < min(to, len(s)) {
 		for _, end := range sp.Ends(w.ends[:0], s, i) {
 			j, at, first := int(end), int32(shift+i), len(dst)
 			if n := j - i; n <= maxShortKey {
@@ -160,7 +161,7 @@ func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, shift int, sp 
 			i = j
 		}
 	}
-	return dst, ranges
+	return dst, ranges, i
 }
 
 // AppendPiece appends the ids of one piece.
