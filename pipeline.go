@@ -83,7 +83,7 @@ type Pipeline struct {
 	// it; nil keeps the contexts as recorded.
 	Window ctxwindow.Policy
 	Mask   lossmask.Policy
-	Scale  reward.Scale
+	Scale  reward.OutcomePolicy
 	// Reward scores a rollout in place of reward.Score; nil = that, by Scale. It is
 	// called once for each rollout of a run, from one goroutine, in their order. It
 	// says in Excluded why a rollout has no reward. Rollouts that failed or were

@@ -21,13 +21,13 @@ func Example() {
 	}
 	scores, _ := reward.NewAccumulator(reward.GRPO())
 	for _, r := range rollouts {
-		if err := scores.Add(r.Group, reward.Of(r, reward.Score(r, reward.Scale{}))); err != nil {
+		if err := scores.Add(r.Group, reward.Of(r, reward.Score(r, reward.OutcomePolicy{}))); err != nil {
 			fmt.Println(err)
 		}
 	}
 	statistics := scores.Finish()
 	for _, r := range rollouts {
-		a, err := statistics.Advantage(r.Group, reward.Of(r, reward.Score(r, reward.Scale{})))
+		a, err := statistics.Advantage(r.Group, reward.Of(r, reward.Score(r, reward.OutcomePolicy{})))
 		if err != nil {
 			fmt.Println(err)
 		}

@@ -27,9 +27,9 @@ var scaleNames = []string{"signed", "binary", "partial", "recorded", "auto"}
 // String returns the name used in reports.
 func (s OutcomeScale) String() string { return name(scaleNames, int(s), "scale") }
 
-// Scale turns what was recorded about a rollout into a reward. The zero value
+// OutcomePolicy turns what was recorded about a rollout into a reward. The zero value
 // gives +1 and −1 and ignores step scores.
-type Scale struct {
+type OutcomePolicy struct {
 	Outcome OutcomeScale
 	// StepCoef multiplies the mean step score in the total: outcome + StepCoef ×
 	// mean. 0 leaves step scores out of the total (they are still reported).
@@ -44,7 +44,7 @@ type Scale struct {
 }
 
 // Validate reports every fault of s at once.
-func (s Scale) Validate() error {
+func (s OutcomePolicy) Validate() error {
 	var f faults
 	f.enum("Scale.Outcome", int(s.Outcome), len(scaleNames))
 	f.finite("Scale.StepCoef", s.StepCoef)
@@ -68,7 +68,7 @@ const (
 // cannot score comes back with Excluded saying why, and leaves the statistics.
 // An infrastructure failure (failed or aborted status, Failure set, an
 // infrastructure verdict) is never turned into a low reward.
-func Score(r *rollout.Rollout, s Scale) rollout.Reward {
+func Score(r *rollout.Rollout, s OutcomePolicy) rollout.Reward {
 	if r == nil {
 		return rollout.Reward{Excluded: ExcludedNoReward, Reason: "the rollout is nil"}
 	}

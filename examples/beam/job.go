@@ -101,7 +101,7 @@ func (f *writeShard) ProcessElement(ctx context.Context, shard int, next func(*[
 		}
 		group = append(group, r)
 	}
-	if !slices.ContainsFunc(group, func(r *rollout.Rollout) bool { return reward.Score(r, reward.Scale{}).Excluded == "" }) {
+	if !slices.ContainsFunc(group, func(r *rollout.Rollout) bool { return reward.Score(r, reward.OutcomePolicy{}).Excluded == "" }) {
 		log.Warnf(ctx, "shard %d: none of %d rollouts has a recorded outcome", shard, len(group))
 		return nil
 	}

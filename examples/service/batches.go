@@ -58,7 +58,7 @@ func (b *batches) write(group []*rollout.Rollout) (*batch, error) {
 	if err := os.WriteFile(stem+".jsonl", lines, 0o666); err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(group, func(r *rollout.Rollout) bool { return reward.Score(r, reward.Scale{}).Excluded == "" }) {
+	if !slices.ContainsFunc(group, func(r *rollout.Rollout) bool { return reward.Score(r, reward.OutcomePolicy{}).Excluded == "" }) {
 		return nil, nil
 	}
 	dst, err := export.Create(stem+".parquet", export.Options{UnknownStatus: rollout.StatusCompleted})

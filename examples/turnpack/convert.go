@@ -278,7 +278,7 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 
 // flags translates those that need no model.
 func (c *convertCmd) flags() (turnpack.Pipeline, error) {
-	p := turnpack.Pipeline{Workers: c.Workers, Scale: reward.Scale{StepCoef: c.StepCoef},
+	p := turnpack.Pipeline{Workers: c.Workers, Scale: reward.OutcomePolicy{StepCoef: c.StepCoef},
 		Trace: c.traced(),
 		Mask:  lossmask.Policy{MaxTokens: c.MaxTokens, NoReasoning: c.NoReasoning}}
 	var errs []error

@@ -97,7 +97,7 @@ func TestNilRollouts(t *testing.T) {
 		"reward/pivot Candidates":        func() { require.Empty(t, pivot.Candidates(none, true)) },
 		"reward/ssr Monitor AddRollout":  func() { require.Zero(t, monitor.AddRollout(none).Rollouts) },
 		"reward Of":                      func() { require.NotEmpty(t, reward.Of(none, rollout.Reward{}).Excluded) },
-		"reward Score":                   func() { require.NotEmpty(t, reward.Score(none, reward.Scale{}).Excluded) },
+		"reward Score":                   func() { require.NotEmpty(t, reward.Score(none, reward.OutcomePolicy{}).Excluded) },
 		"rollout/traj Digest":            func() { require.Equal(t, traj.Digest(&rollout.Rollout{}), traj.Digest(none)) },
 		"reward Infrastructure":          func() { require.Empty(t, reward.Infrastructure(none)) },
 		"reward/detect Detector FindAll": func() { require.Empty(t, detect.Detector{}.FindAll(none)) },

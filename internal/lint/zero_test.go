@@ -67,7 +67,7 @@ var zeros = []any{
 	&prm.StepOptions{}, &prm.Tally{}, &prm.View{},
 	&journal.Journal{}, &journal.Options{},
 	&openai.Client{}, &openai.Options{},
-	&reward.Accumulator{}, &detect.Detector{}, &reward.Estimator{}, &reward.Scale{}, &reward.Statistics{}, &reward.TokenEstimator{},
+	&reward.Accumulator{}, &detect.Detector{}, &reward.Estimator{}, &reward.OutcomePolicy{}, &reward.Statistics{}, &reward.TokenEstimator{},
 	&filter.Rule{},
 	&offpolicy.Correction{}, &offpolicy.Rejection{},
 	&patch.Change{}, &patch.Patch{}, &patch.Report{},

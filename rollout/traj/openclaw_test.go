@@ -55,7 +55,7 @@ func TestOpenClawOutcomes(t *testing.T) {
 			} else {
 				require.Equal(t, tc.failure, r.Failure.Reason)
 			}
-			got := reward.Score(r, reward.Scale{Outcome: reward.ScaleAuto})
+			got := reward.Score(r, reward.OutcomePolicy{Outcome: reward.ScaleAuto})
 			require.Equal(t, tc.signed, got.Total, got.Excluded)
 			require.Equal(t, tc.signed == 0, got.Excluded != "")
 			require.Equal(t, tc.reason, got.Reason)
@@ -91,7 +91,7 @@ func TestKitOpenClaw(t *testing.T) {
 	}
 	for name, outcome := range want {
 		r := all(t, stop, filepath.Join(dir, name))[0]
-		got := reward.Score(r, reward.Scale{})
+		got := reward.Score(r, reward.OutcomePolicy{})
 		shown := got.Verdict.String()
 		if got.Excluded == "" {
 			shown += fmt.Sprintf(" %+g", got.Total)

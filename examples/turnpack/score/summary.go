@@ -37,7 +37,7 @@ type summary struct {
 	Cost             float64       `json:"cost"`
 	Seconds          float64       `json:"seconds"`
 
-	scale     reward.Scale
+	scale     reward.OutcomePolicy
 	tally     prm.Tally
 	scored    int
 	scoreSum  float64
@@ -46,12 +46,12 @@ type summary struct {
 }
 
 // scale is how the summary combines outcomes and step scores.
-func (c *config) scale() reward.Scale {
+func (c *config) scale() reward.OutcomePolicy {
 	coef := 1.0
 	if c.coef != nil {
 		coef = *c.coef
 	}
-	return reward.Scale{StepCoef: coef, StepsOptional: true}
+	return reward.OutcomePolicy{StepCoef: coef, StepsOptional: true}
 }
 
 // add takes one scored rollout. Rewards are summed up where the dump knows the
