@@ -145,7 +145,7 @@ func (s *Str) TitleWords(l *Limits) *Str {
 			return upperRune(r)
 		}
 		if r == 'Σ' { // whose form depends on the rest of the word
-			if !l.Spend(32 * min(len(rest), 1<<20)) {
+			if !l.Spend(64 * min(len(rest), 1<<20)) {
 				return string(r)
 			}
 			if end := strings.IndexFunc(rest, breaks); end >= 0 {

@@ -26,7 +26,7 @@ func (s *Str) stripped(l *Limits, chars *Str, left, right bool) (i, j int) {
 		drop = func(r rune) bool { return set[r] }
 	}
 	j = len(s.S)
-	defer func() { l.Spend(4*(len(s.S)-(j-i)) + runSize*len(s.runs())) }()
+	defer func() { l.Spend(8*(len(s.S)-(j-i)) + runSize*len(s.runs())) }()
 	for left && i < j {
 		r, n := utf8.DecodeRuneInString(s.S[i:j])
 		if !drop(r) {
@@ -269,7 +269,7 @@ func Join(l *Limits, sep *Str, items []*Str) (*Str, *Fault) {
 // Map changes each character by f, which gets the text from that character on
 // and returns the replacement of its first character.
 func (s *Str) Map(l *Limits, f func(rest string, r rune, first bool) string) *Str {
-	if !l.Spend(16 * len(s.S)) {
+	if !l.Spend(24 * len(s.S)) {
 		return s
 	}
 	t := l.NewText(s)
