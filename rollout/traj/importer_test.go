@@ -177,6 +177,8 @@ func TestOneRuleForNative(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"messages":[` + q + `,` + a + `],"status":"aborted","model":"m"}`:                                                     "says status: aborted",
+		`{"messages":[` + q + `,` + a + `],"status":"Aborted","model":"m"}`:                                                     "says status: aborted",
+		`{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],"failure":{"reason":"sandbox"}}`:            "says failure: sandbox",
 		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},"status":"failed"}`:                 "says status: failed",
 		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},"outcome":{"resolved":false}}`:      "says outcome:",
 		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + shown + `}]}}`:                               "says sampled: demonstration",

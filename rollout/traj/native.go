@@ -71,15 +71,16 @@ func isOutcome(v value) bool {
 	return v.Len() > 0 && v.Kind() == jsonscan.Object
 }
 
+// statusWord knows a status in any case: "Aborted" says no less.
 func statusWord(v value) (s rollout.Status, ok bool) {
 	word, ok := v.Text()
-	return s, ok && s.UnmarshalText([]byte(word)) == nil && s != rollout.StatusUnknown
+	return s, ok && s.UnmarshalText([]byte(strings.ToLower(word))) == nil && s != rollout.StatusUnknown
 }
 
 // nativeSaid checks a record of another format for keys of the native format that its
-// importer did not read. It refuses one that says who wrote a reply, that the run did
-// not end by itself, or its outcome: trained without that it would be another rollout.
-// All other keys are named in one note.
+// importer did not read. It refuses one that says who wrote a reply, that the run failed
+// or did not end by itself, or its outcome: trained without that it would be another
+// rollout. All other keys are named in one note.
 func (j *job) nativeSaid(r *rollout.Rollout) error {
 	v, where, key, says := j.current, j.where, "", ""
 	for i := range r.Messages {
@@ -100,6 +101,9 @@ func (j *job) nativeSaid(r *rollout.Rollout) error {
 	if s, ok := statusWord(v.Get("status")); ok && s != rollout.StatusCompleted && r.Failure == nil &&
 		(r.Status == rollout.StatusUnknown || r.Status == rollout.StatusCompleted) {
 		key, says = "status", s.String()
+	}
+	if reason, ok := v.Path("failure", "reason").Text(); ok && r.Failure == nil {
+		key, says = "failure", reason
 	}
 	if key == "" {
 		if keys := nativeUnread(r, v); keys != nil {

@@ -39,6 +39,8 @@ var shapes = []struct {
 		[]string{"openai-chat  unknown: system=s user=q assistant=a | sampled |"}, "", nil},
 	{"two system prompts", `{"system":"t","messages":[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`,
 		[]string{"openai-chat  unknown: system=s user=q assistant=a | sampled | system_differs"}, "", nil},
+	{"two system prompts beside the messages", `{"system":"s","system_prompt":"t","instructions":"s","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`,
+		[]string{"openai-chat  unknown: system=s user=q assistant=a | sampled | system_differs"}, "", nil},
 	{"a system prompt that is none", `{"system":{"a":1},"messages":[{"role":"user","content":"q"}]}`, nil, "/system: found an object, expected the text", nil},
 
 	{"reasoning under each of its names", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","thinking":"h1"},{"role":"assistant","content":"b","reasoning_details":[{"type":"reasoning.text","text":"h2"},{"type":"reasoning.summary","summary":"h3"}]},{"role":"assistant","content":"c","reasoning":null,"reasoning_content":"h4"},{"role":"assistant","content":"d","reasoning":"h5","reasoning_details":[{"type":"reasoning.text","text":"h5"}]},{"role":"assistant","content":"e","reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]},{"role":"assistant","content":"f","thinking":[{"type":"thinking","thinking":"h6"}]}]}`,

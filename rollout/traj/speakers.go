@@ -198,7 +198,7 @@ var systemKeys = []string{"system", "system_prompt", "instructions"}
 
 // systemPrompt puts the system prompt that stands beside the messages before them,
 // and reports whether it did. Where the messages begin with one, or the task repeats
-// the text, they count.
+// the text, they count; of several that differ the first one does.
 func (j *job) systemPrompt(r *rollout.Rollout, v value) (added bool, err error) {
 	for _, key := range systemKeys {
 		x := v.Get(key)
@@ -215,21 +215,21 @@ func (j *job) systemPrompt(r *rollout.Rollout, v value) (added bool, err error) 
 			m.Parts = nil
 		}
 		if len(r.Messages) == 0 {
-			r.Messages = []rollout.Message{m}
-			return true, nil
+			r.Messages, added = []rollout.Message{m}, true
+			continue
 		}
 		switch first := &r.Messages[0]; {
 		case first.Content == m.Content:
+		case added:
+			j.note("system_differs", 0, "the key %q holds another system prompt than a key read before it; the first counts", key)
 		case first.Role == rollout.RoleSystem || first.Role == rollout.RoleDeveloper:
 			j.note("system_differs", 0, "the key %q holds another system prompt than the messages begin with; the messages count", key)
 		case key == "instructions" && first.Role == rollout.RoleUser && strings.Contains(first.Content, m.Content):
 		default:
-			r.Messages = slices.Insert(r.Messages, 0, m)
-			return true, nil
+			r.Messages, added = slices.Insert(r.Messages, 0, m), true
 		}
-		return false, nil
 	}
-	return false, nil
+	return added, nil
 }
 
 // mediaKeys are columns of pictures and sounds, with what stands for one in a text.
