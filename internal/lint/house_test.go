@@ -68,7 +68,7 @@ const methodFiles = 6
 var scatteredTypes = map[string]int{
 	"..run":                            8,
 	"rollout/traj.Reader":              8,
-	"rollout/traj.job":                 30,
+	"rollout/traj.fileReader":          30,
 	"tokenize.job":                     8,
 	"tokenize/chat/internal/eval.exec": 21,
 }

@@ -9,7 +9,7 @@ import (
 // told by class_. Schema 1.3 and later link calls and results by tool_call_id
 // and keep reasoning apart.
 
-func isADP(v value, _ *job) bool {
+func isADP(v value, _ *fileReader) bool {
 	c := v.Get("content")
 	if c.Kind() != jsonscan.Array {
 		return false
@@ -20,7 +20,7 @@ func isADP(v value, _ *job) bool {
 	return v.Get("details").Kind() == jsonscan.Object && v.Get("id").Kind() != jsonscan.Absent
 }
 
-func readADP(j *job, v value) error {
+func readADP(j *fileReader, v value) error {
 	if err := j.wantList(v.Get("content"), "/content"); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func readADP(j *job, v value) error {
 	return j.emit(r)
 }
 
-func (j *job) adpMessage(x value, i int) (rollout.Message, error) {
+func (j *fileReader) adpMessage(x value, i int) (rollout.Message, error) {
 	at := rollout.At(i)
 	m := rollout.Message{}
 	m.Reasoning = x.Get("reasoning_content").String()
@@ -114,7 +114,7 @@ func (j *job) adpMessage(x value, i int) (rollout.Message, error) {
 }
 
 // adpSource gives an observation its role.
-func (j *job) adpSource(m *rollout.Message, x value) {
+func (j *fileReader) adpSource(m *rollout.Message, x value) {
 	switch x.Get("source").String() {
 	case "user":
 		m.Role = rollout.RoleUser

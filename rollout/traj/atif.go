@@ -11,7 +11,7 @@ import (
 // an agent, a list of steps, token ids and log probabilities in the metrics of a
 // step, sub-agents by reference or (from 1.7) embedded.
 
-func isATIF(v value, _ *job) bool {
+func isATIF(v value, _ *fileReader) bool {
 	if strings.HasPrefix(v.Get("schema_version").String(), "ATIF-v") {
 		return v.Get("steps").Kind() == jsonscan.Array
 	}
@@ -24,7 +24,7 @@ func isATIF(v value, _ *job) bool {
 	return false
 }
 
-func readATIF(j *job, v value) error {
+func readATIF(j *fileReader, v value) error {
 	if err := j.wantList(v.Get("steps"), "/steps"); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ const maxSubagents = 16
 
 // atif reads one trajectory and then those embedded in it; parent is the id of
 // the one it is embedded in.
-func (j *job) atif(v value, parent string, depth int) error {
+func (j *fileReader) atif(v value, parent string, depth int) error {
 	if depth > maxSubagents {
 		return j.fail(0, "/subagent_trajectories", "sub-agents nested deeper than %d", maxSubagents)
 	}
@@ -92,7 +92,7 @@ func (j *job) atif(v value, parent string, depth int) error {
 }
 
 type atifRun struct {
-	j *job
+	j *fileReader
 	r *rollout.Rollout
 	// reset is true once a sub-agent summarised the history: what the next calls saw
 	// is then not the steps before them.

@@ -197,16 +197,18 @@ var callFormats = []string{"llm-completion-log", "openai-wire", "anthropic-messa
 type callRun struct {
 	folder, task string
 	calls        []*rollout.Rollout
-	job          *job
+	reader       *fileReader
 }
 
 // joins reports whether the calls of the record's format are joined.
-func (j *job) joins() bool { return j.r.opt.JoinCalls && slices.Contains(callFormats, j.imp.name) }
+func (j *fileReader) joins() bool {
+	return j.r.opt.JoinCalls && slices.Contains(callFormats, j.imp.name)
+}
 
 // collect takes a call when Options.JoinCalls asks for it and reports whether it
 // did. Calls belong together while their files lie in one folder and the first
 // message of a user is the same.
-func (j *job) collect(r *rollout.Rollout) (bool, error) {
+func (j *fileReader) collect(r *rollout.Rollout) (bool, error) {
 	rd := j.r
 	if !j.joins() {
 		return false, nil
@@ -224,7 +226,7 @@ func (j *job) collect(r *rollout.Rollout) (bool, error) {
 		}
 	}
 	if rd.calls == nil {
-		rd.calls = &callRun{folder: folder, task: task, job: &job{r: rd, file: j.file, where: j.where, imp: j.imp, joined: true}}
+		rd.calls = &callRun{folder: folder, task: task, reader: &fileReader{r: rd, file: j.file, where: j.where, imp: j.imp, joined: true}}
 	}
 	r.Notes = append(r.Notes, j.notes...)
 	j.notes = nil
@@ -244,9 +246,9 @@ func (rd *Reader) flushCalls() error {
 	if err != nil {
 		return rd.failed(err)
 	}
-	run.job.note("calls_joined", 0, "%d recorded calls were joined to one run", len(run.calls))
-	if err := run.job.emit(r); err != nil {
-		return rd.failed(run.job.locate(err))
+	run.reader.note("calls_joined", 0, "%d recorded calls were joined to one run", len(run.calls))
+	if err := run.reader.emit(r); err != nil {
+		return rd.failed(run.reader.locate(err))
 	}
 	return nil
 }

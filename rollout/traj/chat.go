@@ -13,21 +13,21 @@ import (
 
 // fail builds a located KindInput error about a message of the rollout being
 // read.
-func (j *job) fail(message rollout.Index, field, format string, args ...any) error {
+func (j *fileReader) fail(message rollout.Index, field, format string, args ...any) error {
 	w := j.where
 	w.Message, w.Field = message, field
 	return rollout.Errorf(rollout.KindInput, w, format, args...).WithFix("mend the field, or take the record out")
 }
 
 // want is the error for a value of the wrong kind.
-func (j *job) want(v value, message rollout.Index, field, what string) error {
+func (j *fileReader) want(v value, message rollout.Index, field, what string) error {
 	w := j.where
 	w.Message, w.Field = message, field
 	return rollout.Errorf(rollout.KindFormat, w, "found %s, expected %s", v.Kind(), what).WithFix("mend the field, or name the format of the file if it is another")
 }
 
 // listOrNothing is the error for a value that is there and no list.
-func (j *job) listOrNothing(v value, message rollout.Index, field string) error {
+func (j *fileReader) listOrNothing(v value, message rollout.Index, field string) error {
 	if v.IsNull() || v.Kind() == jsonscan.Array {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (j *job) listOrNothing(v value, message rollout.Index, field string) error 
 }
 
 // objectOrNothing is the error for a value that is there and no object.
-func (j *job) objectOrNothing(v value, message rollout.Index, field string) error {
+func (j *fileReader) objectOrNothing(v value, message rollout.Index, field string) error {
 	if v.IsNull() || v.Kind() == jsonscan.Object {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (j *job) objectOrNothing(v value, message rollout.Index, field string) erro
 }
 
 // wantList is the error for a value without which a record is of another format.
-func (j *job) wantList(v value, field string) error {
+func (j *fileReader) wantList(v value, field string) error {
 	if v.Kind() == jsonscan.Array {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (j *job) wantList(v value, field string) error {
 }
 
 // text reads a string whose lone surrogates are noted.
-func (j *job) text(v value, message rollout.Index, field string) string {
+func (j *fileReader) text(v value, message rollout.Index, field string) string {
 	s := v.String()
 	if v.LoneSurrogate() {
 		j.note("lone_surrogate", message, "%s: an escape that is half of a surrogate pair was read as U+FFFD", field)
@@ -60,7 +60,7 @@ func (j *job) text(v value, message rollout.Index, field string) string {
 }
 
 // chatMessage reads a message of the chat completions API.
-func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
+func (j *fileReader) chatMessage(v value, i int) (rollout.Message, error) {
 	role := v.Get("role")
 	if v.Kind() == jsonscan.Object && role.Kind() != jsonscan.String && role.Kind() != jsonscan.Absent {
 		return rollout.Message{}, j.want(role, rollout.At(i), "/role", "a string")
@@ -83,7 +83,7 @@ func (j *job) chatMessage(v value, i int) (rollout.Message, error) {
 // keys with a meaning in chats have it, all else goes to Extra.
 // Null values other than content are dropped: exports of tables write every key
 // on every message.
-func (j *job) message(v value, i int, role rollout.Role, body value) (rollout.Message, error) {
+func (j *fileReader) message(v value, i int, role rollout.Role, body value) (rollout.Message, error) {
 	at := rollout.At(i)
 	m := rollout.Message{Role: role}
 	if v.Kind() != jsonscan.Object {
@@ -195,7 +195,7 @@ func keepText(extra *map[string]json.RawMessage, key, s string) {
 }
 
 // content reads a content: string, null, or a list of parts.
-func (j *job) content(m *rollout.Message, v value, i int) error {
+func (j *fileReader) content(m *rollout.Message, v value, i int) error {
 	switch v.Kind() {
 	case jsonscan.Null, jsonscan.Absent:
 		m.NoContent = true
@@ -228,7 +228,7 @@ func (j *job) content(m *rollout.Message, v value, i int) error {
 }
 
 // partText reads the text of a text part, which some recorders call content.
-func (j *job) partText(p *rollout.Part, x value, i int) error {
+func (j *fileReader) partText(p *rollout.Part, x value, i int) error {
 	if !p.IsText() {
 		return nil
 	}
@@ -261,7 +261,7 @@ func renamed(v value, from, to string) []byte {
 
 // toolCall reads one call: name and arguments in a "function" object or on the
 // call itself, arguments as text or as any JSON value.
-func (j *job) toolCall(v value, i, k int) (rollout.ToolCall, error) {
+func (j *fileReader) toolCall(v value, i, k int) (rollout.ToolCall, error) {
 	c := rollout.ToolCall{ID: identifier(v.Get("id"))}
 	if v.Kind() != jsonscan.Object {
 		return c, j.want(v, rollout.At(i), "/tool_calls/"+strconv.Itoa(k), "an object")
@@ -297,7 +297,7 @@ func setArguments(c *rollout.ToolCall, v value) {
 }
 
 // chatMessages reads a list of messages.
-func (j *job) chatMessages(v value, field string) ([]rollout.Message, error) {
+func (j *fileReader) chatMessages(v value, field string) ([]rollout.Message, error) {
 	if v.Kind() != jsonscan.Array {
 		return nil, j.want(v, 0, field, "a list of messages")
 	}
@@ -331,7 +331,7 @@ func definition(v value) rollout.Tool {
 }
 
 // redacted notes reasoning that was taken out of the record.
-func (j *job) redacted(message int) {
+func (j *fileReader) redacted(message int) {
 	j.note("redacted_thinking", rollout.At(message), "the model thought here and the text is not readable")
 }
 
@@ -343,7 +343,7 @@ func IsImage(p rollout.Part) bool {
 
 // noteParts says which parts of messages are no text: they are kept, not
 // rendered.
-func (j *job) noteParts(r *rollout.Rollout) {
+func (j *fileReader) noteParts(r *rollout.Rollout) {
 	for i := range r.Messages {
 		images := 0
 		var others []string
@@ -380,7 +380,7 @@ const metadataBytes = 4 << 10
 
 // leftover keeps the keys of a record that no field took, small ones only. v is the
 // record of r from here on, where a file or a record holds several.
-func (j *job) leftover(r *rollout.Rollout, v value, taken ...string) {
+func (j *fileReader) leftover(r *rollout.Rollout, v value, taken ...string) {
 	j.current = v
 	for key, x := range v.Members() {
 		if x.IsNull() || contains(taken, key) {
@@ -412,9 +412,9 @@ func sampleAll(messages []rollout.Message, why rollout.Sampled) {
 	}
 }
 
-// weigh takes the mark of fine-tuning sets that a reply is not to be trained.
+// applyTrainFlag takes the mark of fine-tuning sets that a reply is not to be trained.
 // They do not say why, so whose it is stays unknown.
-func (j *job) weigh(m *rollout.Message, v value, i int) {
+func (j *fileReader) applyTrainFlag(m *rollout.Message, v value, i int) {
 	weight, weighed := v.Get("weight").Float()
 	train, told := v.Get("train").Bool()
 	if m.Role == rollout.RoleAssistant && (weighed && weight == 0 || told && !train) {
@@ -452,7 +452,7 @@ func number(v value) *float64 {
 
 // reward is a recorded number. One that is written otherwise is noted: the
 // rollout has none then.
-func (j *job) reward(v value) *float64 {
+func (j *fileReader) reward(v value) *float64 {
 	f := number(v)
 	if f == nil && !v.IsNull() {
 		j.note("outcome_unreadable", 0, "the reward %.40s is not a number; none was taken", v.Raw())
@@ -461,7 +461,7 @@ func (j *job) reward(v value) *float64 {
 }
 
 // resolved is a recorded truth value, or 0 or 1; what is neither is noted.
-func (j *job) resolved(v value) *bool {
+func (j *fileReader) resolved(v value) *bool {
 	b := boolean(v)
 	if f := number(v); f != nil && (*f == 0 || *f == 1) {
 		yes := *f == 1

@@ -129,7 +129,7 @@ func (x *eventView) condense(args value) {
 	x.summaryID = identifier(args.Get("id")) + "-summary"
 }
 
-func (x *eventView) noteCondensed(j *job) {
+func (x *eventView) noteCondensed(j *fileReader) {
 	at := rollout.At(len(x.r.Messages))
 	if x.lost {
 		j.note("context_lost", at, "the history was condensed here, and the record does not tell what was forgotten: what the model saw afterwards is not known")

@@ -46,7 +46,7 @@ func (x *indices) take(want int) (got int, met bool) {
 }
 
 // note adds a remark to the next rollout emitted.
-func (j *job) note(code string, message rollout.Index, format string, args ...any) {
+func (j *fileReader) note(code string, message rollout.Index, format string, args ...any) {
 	j.notes = append(j.notes, rollout.Note{Code: code, Message: message, Text: fmt.Sprintf(format, args...)})
 }
 
@@ -56,7 +56,7 @@ const noIndex = -1
 // emit completes a rollout and hands it to the consumer: origin, id, group and
 // index, joined rewards, duplicates, validation. An importer sets Index to
 // noIndex when the data has none.
-func (j *job) emit(r *rollout.Rollout) error {
+func (j *fileReader) emit(r *rollout.Rollout) error {
 	rd, task := j.r, j.task
 	j.task = [16]byte{}
 	if err := j.reread(); err != nil {

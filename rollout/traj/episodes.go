@@ -12,7 +12,7 @@ import (
 
 // episode names the run of such a record, and marks the replies that an earlier
 // record of the run holds in the same context: each was sampled once.
-func (j *job) episode(r *rollout.Rollout, v value) {
+func (j *fileReader) episode(r *rollout.Rollout, v value) {
 	run := firstID(v, "run_id", "trial_name")
 	if run == "" || v.Get("episode").Kind() != jsonscan.String {
 		return

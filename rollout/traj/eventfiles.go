@@ -24,7 +24,7 @@ const pageFolder = "event_cache"
 // eventFile is one event, kept until the folder is complete.
 type eventFile struct {
 	number int
-	job    *job
+	reader *fileReader
 	text   []byte
 }
 
@@ -39,11 +39,11 @@ type eventFiles struct {
 // collectEvent takes an event that is a file of its own and reports whether it
 // did. A second event of the same file shows that the file is a list of them,
 // and gives the first one back.
-func (j *job) collectEvent(v value) (bool, error) {
+func (j *fileReader) collectEvent(v value) (bool, error) {
 	rd := j.r
 	name := filepath.ToSlash(j.file.Name)
 	pages := path.Base(path.Dir(name)) == pageFolder
-	if e := rd.events; e != nil && !pages && e.files[len(e.files)-1].job == j {
+	if e := rd.events; e != nil && !pages && e.files[len(e.files)-1].reader == j {
 		first := e.files[len(e.files)-1]
 		if e.files = e.files[:len(e.files)-1]; len(e.files) == 0 {
 			rd.events = nil
@@ -86,7 +86,7 @@ func (rd *Reader) leaveEvents(name string) error {
 		return nil
 	}
 	if rd.events.pages && folder == path.Join(path.Dir(rd.events.folder), "events") {
-		for _, page := range rd.events.jobs() {
+		for _, page := range rd.events.readers() {
 			rd.reads(page.file.Name)
 			rd.ignore(page.file.Name, "pages of the events in the folder beside it")
 		}
@@ -96,12 +96,12 @@ func (rd *Reader) leaveEvents(name string) error {
 	return rd.flushEvents()
 }
 
-// jobs lists the files, each once.
-func (e *eventFiles) jobs() []*job {
-	var out []*job
+// readers lists the readers of the files, each once.
+func (e *eventFiles) readers() []*fileReader {
+	var out []*fileReader
 	for _, f := range e.files {
-		if len(out) == 0 || out[len(out)-1] != f.job {
-			out = append(out, f.job)
+		if len(out) == 0 || out[len(out)-1] != f.reader {
+			out = append(out, f.reader)
 		}
 	}
 	return out
@@ -116,7 +116,7 @@ func (rd *Reader) flushEvents() error {
 	rd.events = nil
 	slices.SortStableFunc(e.files, func(a, b eventFile) int { return a.number - b.number })
 	// The first file of the folder stands for the rollout.
-	j := &job{r: rd, file: e.files[0].job.file, where: rollout.Where{File: e.files[0].job.file.Name}}
+	j := &fileReader{r: rd, file: e.files[0].reader.file, where: rollout.Where{File: e.files[0].reader.file.Name}}
 	fold, name := foldEvents, "openhands-events"
 	if e.sdk {
 		fold, name = foldSDKEvents, "openhands-sdk-events"
@@ -124,7 +124,7 @@ func (rd *Reader) flushEvents() error {
 	j.imp = &importer{name: name}
 	f := fold(j)
 	for _, x := range e.files {
-		j.where.File = x.job.file.Name
+		j.where.File = x.reader.file.Name
 		v, err := j.doc.Parse(x.text, jsonscan.Options{Depth: rd.opt.Limits.Depth, NonFinite: true})
 		if err == nil {
 			err = f.add(v)

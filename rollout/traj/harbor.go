@@ -15,7 +15,7 @@ import (
 // harborTrial joins what the folder of a trial tells about its trajectory.
 // Continuations and sub-agents lie beside it and share its reward, so they get
 // none: it would count twice.
-func (j *job) harborTrial(r *rollout.Rollout) error {
+func (j *fileReader) harborTrial(r *rollout.Rollout) error {
 	path := filepath.ToSlash(j.file.Path)
 	if j.r.opt.Alone || !strings.HasSuffix(path, "agent/trajectory.json") {
 		return nil
@@ -70,7 +70,7 @@ func harborReward(v value) *float64 {
 
 // harborException says how a trial ended that ended by an exception: one that
 // has a reward all the same ran to where it was judged.
-func (j *job) harborException(r *rollout.Rollout, v value) {
+func (j *fileReader) harborException(r *rollout.Rollout, v value) {
 	kind := v.Get("exception_type").String()
 	if kind == "" {
 		return
@@ -87,7 +87,7 @@ func (j *job) harborException(r *rollout.Rollout, v value) {
 
 // neighbourJSON reads a JSON file of the folder, as an absent value when there is
 // none or it is broken, which is noted.
-func (j *job) neighbourJSON(name string) (value, error) {
+func (j *fileReader) neighbourJSON(name string) (value, error) {
 	text, err := j.neighbour(name)
 	if err != nil || text == nil {
 		return value{}, err

@@ -32,8 +32,8 @@ func (r *Reader) importers() []importer {
 	for i, x := range r.opt.Importers {
 		out[i] = importer{
 			name: x.Name, own: true,
-			match: func(v value, _ *job) bool { return x.Match(v.Raw()) },
-			read: func(j *job, v value) error {
+			match: func(v value, _ *fileReader) bool { return x.Match(v.Raw()) },
+			read: func(j *fileReader, v value) error {
 				made, err := x.Read(v.Raw())
 				if err != nil {
 					return j.foreignError(err)
@@ -59,7 +59,7 @@ func (r *Reader) importers() []importer {
 }
 
 // foreignError is an error of a user's function, with the place of the record.
-func (j *job) foreignError(err error) error {
+func (j *fileReader) foreignError(err error) error {
 	if _, ok := errors.AsType[*rollout.Error](err); ok {
 		return err
 	}

@@ -19,19 +19,19 @@ import (
 // same as a zip archive (.eval) with one member per sample. Epochs of a sample
 // are a group.
 
-func isInspect(v value, _ *job) bool {
+func isInspect(v value, _ *fileReader) bool {
 	return v.Get("eval").Kind() == jsonscan.Object && v.Get("version").Kind() == jsonscan.Number &&
 		(v.Get("samples").Kind() == jsonscan.Array || v.Get("status").Kind() == jsonscan.String)
 }
 
-func isInspectSample(v value, _ *job) bool {
+func isInspectSample(v value, _ *fileReader) bool {
 	return v.Get("epoch").Kind() == jsonscan.Number && v.Get("messages").Kind() == jsonscan.Array &&
 		v.Get("target").Kind() != jsonscan.Absent && v.Get("input").Kind() != jsonscan.Absent
 }
 
 // readInspect reads a log. One that is longer than a line arrives as its head,
 // then sample by sample.
-func readInspect(j *job, v value) error {
+func readInspect(j *fileReader, v value) error {
 	if v.Get("eval").Kind() == jsonscan.Absent {
 		return j.inspectSample(j.log, v)
 	}
@@ -46,7 +46,7 @@ func readInspect(j *job, v value) error {
 	return nil
 }
 
-func readInspectSample(j *job, v value) error { return j.inspectSample(j.log, v) }
+func readInspectSample(j *fileReader, v value) error { return j.inspectSample(j.log, v) }
 
 // inspectFacts are what the samples of a log share.
 type inspectFacts struct {
@@ -58,7 +58,7 @@ func inspectLog(v value) inspectFacts {
 	return inspectFacts{run: firstID(e, "eval_id", "run_id"), task: e.Get("task").String(), model: e.Get("model").String()}
 }
 
-func (j *job) inspectSample(log inspectFacts, v value) error {
+func (j *fileReader) inspectSample(log inspectFacts, v value) error {
 	id := identifier(v.Get("id"))
 	epoch := v.Get("epoch")
 	r := &rollout.Rollout{Instance: id, Index: noIndex}
@@ -99,7 +99,7 @@ func (j *job) inspectSample(log inspectFacts, v value) error {
 	return j.emit(r)
 }
 
-func (j *job) inspectEnding(r *rollout.Rollout, v value) {
+func (j *fileReader) inspectEnding(r *rollout.Rollout, v value) {
 	stop := firstChoice(v.Get("output")).Get("stop_reason").String()
 	lastEnded(r, stop) // where no event tells of the call
 	switch {
@@ -123,7 +123,7 @@ func (j *job) inspectEnding(r *rollout.Rollout, v value) {
 }
 
 // inspectMessage is a chat message whose reasoning is a part of the content.
-func (j *job) inspectMessage(x value, i int) (rollout.Message, error) {
+func (j *fileReader) inspectMessage(x value, i int) (rollout.Message, error) {
 	m, err := j.chatMessage(x, i)
 	if err != nil {
 		return m, err
@@ -206,7 +206,7 @@ var sampleChunk = regexp.MustCompile(`_epoch_\d+/(sample|metadata|skeleton|(mess
 
 // archive reads a .eval file: header.json for the facts all share, then the
 // samples in the order of their member names.
-func (j *job) archive() error {
+func (j *fileReader) archive() error {
 	if j.file.Path != j.file.Name || !strings.EqualFold(filepath.Ext(j.file.Name), ".eval") {
 		return rollout.Errorf(rollout.KindInput, j.where, "an .eval archive cannot be read from a stream or another archive").WithFix("unpack it, and name the file itself")
 	}
@@ -252,7 +252,7 @@ func (j *job) archive() error {
 }
 
 // member parses one archive member, which is one value.
-func (j *job) member(a *source.Archive, i int, use func(v value) error) error {
+func (j *fileReader) member(a *source.Archive, i int, use func(v value) error) error {
 	in, err := a.Open(i)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // messages are joined by message id; early logs have none, and their turns keep
 // the plain history.
 type inspectRun struct {
-	j     *job
+	j     *fileReader
 	r     *rollout.Rollout
 	refs  inspectRefs
 	ids   []string       // of the messages

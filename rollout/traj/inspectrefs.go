@@ -10,11 +10,11 @@ import (
 // inspectRefs are the long texts that a sample keeps apart: a string that is
 // "attachment://<digest>", or "tc://<digest>" in early logs, stands for one.
 type inspectRefs struct {
-	j      *job
+	j      *fileReader
 	tables []value
 }
 
-func (j *job) inspectRefs(sample value) inspectRefs {
+func (j *fileReader) inspectRefs(sample value) inspectRefs {
 	x := inspectRefs{j: j}
 	for _, table := range []value{sample.Get("attachments"), sample.Path("transcript", "content")} {
 		if table.Kind() == jsonscan.Object {

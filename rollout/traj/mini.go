@@ -11,7 +11,7 @@ import (
 // messages, v1 an object whose messages are text, v2 has native tool calls or
 // Responses objects and closes with a message of role exit.
 
-func isMini(v value, _ *job) bool {
+func isMini(v value, _ *fileReader) bool {
 	if v.Get("messages").Kind() != jsonscan.Array {
 		return false
 	}
@@ -25,16 +25,16 @@ func isMini(v value, _ *job) bool {
 }
 
 // isMiniList knows a v0 file, which is one list of messages.
-func isMiniList(v value, j *job) bool {
+func isMiniList(v value, j *fileReader) bool {
 	return j.inList && v.Get("role").Kind() == jsonscan.String && v.Get("content").Kind() != jsonscan.Absent
 }
 
 type miniList struct {
-	j        *job
+	j        *fileReader
 	messages []rollout.Message
 }
 
-func foldMiniList(j *job) folder { return &miniList{j: j} }
+func foldMiniList(j *fileReader) folder { return &miniList{j: j} }
 
 func (f *miniList) add(v value) error {
 	m, err := f.j.chatMessage(v, len(f.messages))
@@ -50,7 +50,7 @@ func (f *miniList) finish() error {
 	return f.j.emit(&rollout.Rollout{Messages: f.messages, Turns: turns(f.messages), Index: noIndex})
 }
 
-func readMini(j *job, v value) error {
+func readMini(j *fileReader, v value) error {
 	info := v.Get("info")
 	r := &rollout.Rollout{
 		Instance:    identifier(v.Get("instance_id")),
@@ -93,7 +93,7 @@ func readMini(j *job, v value) error {
 	return j.emit(r)
 }
 
-func (j *job) miniMessage(r *rollout.Rollout, v value, i int) error {
+func (j *fileReader) miniMessage(r *rollout.Rollout, v value, i int) error {
 	var m rollout.Message
 	var err error
 	turn := rollout.Turn{Message: i, Step: len(r.Turns)}

@@ -12,7 +12,7 @@ import (
 
 // isNative knows the version or, since that may be absent, recorded turns. An
 // OpenAI chat with such turns would lose them elsewhere.
-func isNative(v value, _ *job) bool {
+func isNative(v value, _ *fileReader) bool {
 	if v.Get("turnpack_version").Kind() == jsonscan.Number {
 		return true
 	}
@@ -29,7 +29,7 @@ var nativeKeys = []string{"id", "group", "index", "instance", "messages", "tools
 // absent, where other formats do not: by a key that only the native format has, or by
 // a status beside nothing else. Read as a chat it would lose what they say: which
 // replies were sampled, how the run ended, whether it solved the task.
-func isNativeChat(v value, _ *job) bool {
+func isNativeChat(v value, _ *fileReader) bool {
 	if v.Get("messages").Kind() != jsonscan.Array {
 		return false
 	}
@@ -81,7 +81,7 @@ func statusWord(v value) (s rollout.Status, ok bool) {
 // importer did not read. It refuses one that says who wrote a reply, that the run failed
 // or did not end by itself, or its outcome: trained without that it would be another
 // rollout. All other keys are named in one note.
-func (j *job) nativeSaid(r *rollout.Rollout) error {
+func (j *fileReader) nativeSaid(r *rollout.Rollout) error {
 	v, where, key, says := j.current, j.where, "", ""
 	for i := range r.Messages {
 		raw, there := r.Messages[i].Extra["sampled"]
@@ -174,7 +174,7 @@ func saysOutcome(o rollout.Outcome, v value) bool {
 
 // readNative hands a line to the native reader. A rollout that was imported
 // before keeps the origin of that time.
-func readNative(j *job, v value) error {
+func readNative(j *fileReader, v value) error {
 	if !isNative(v, j) && !isNativeChat(v, j) && v.Get("messages").Kind() == jsonscan.Absent && v.Get("turns").Kind() == jsonscan.Absent {
 		return j.want(v.Get("messages"), 0, "/messages", "a list")
 	}

@@ -9,7 +9,7 @@ import (
 // system_prompt and mask. mask is true on the turns to train, the opposite of
 // what the word says elsewhere.
 
-func isNebius(v value, _ *job) bool {
+func isNebius(v value, _ *fileReader) bool {
 	t := v.Get("trajectory")
 	if t.Kind() != jsonscan.Array {
 		return false
@@ -21,7 +21,7 @@ func isNebius(v value, _ *job) bool {
 	return v.Get("generated_patch").Kind() != jsonscan.Absent && v.Get("eval_logs").Kind() != jsonscan.Absent
 }
 
-func readNebius(j *job, v value) error {
+func readNebius(j *fileReader, v value) error {
 	if err := j.wantList(v.Get("trajectory"), "/trajectory"); err != nil {
 		return err
 	}

@@ -13,11 +13,11 @@ import (
 // episode: "invocations", each the request and the response of one of them, in
 // order. The policy is the assistant; users, judges and simulated tools are not.
 
-func isNeMoEpisode(v value, _ *job) bool {
+func isNeMoEpisode(v value, _ *fileReader) bool {
 	return v.Get("episode_interaction_protocol").Kind() == jsonscan.String && v.Get("invocations").Kind() == jsonscan.Array
 }
 
-func readNeMoEpisode(j *job, v value) error {
+func readNeMoEpisode(j *fileReader, v value) error {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
 	join := newCallJoin(r)
 	var last value

@@ -12,7 +12,7 @@ import (
 // task), response.output (Responses-API items of all model calls and of the
 // environment) and a reward.
 
-func isNeMoGym(v value, _ *job) bool {
+func isNeMoGym(v value, _ *fileReader) bool {
 	if v.Get("responses_create_params").Kind() != jsonscan.Object {
 		return false // an input of the same name without a response is a task, not a rollout
 	}
@@ -24,7 +24,7 @@ func isNeMoGym(v value, _ *job) bool {
 // message, function_call), when a message follows a message, or when a second
 // item carries token fields, since only one item of a turn does.
 type itemRun struct {
-	j       *job
+	j       *fileReader
 	r       *rollout.Rollout
 	sampled rollout.Sampled
 	open    bool // the last message is a model turn that may grow
@@ -113,7 +113,7 @@ func (x *itemRun) request(params value) error {
 	return nil
 }
 
-func readNeMoGym(j *job, v value) error {
+func readNeMoGym(j *fileReader, v value) error {
 	response := v.Get("response")
 	if params := v.Get("responses_create_params"); params.Kind() == jsonscan.Absent && response.Get("output").Kind() != jsonscan.Array {
 		return j.want(params, 0, "/responses_create_params", "an object")
@@ -132,7 +132,7 @@ func readNeMoGym(j *job, v value) error {
 
 // nemoCall reads a request and what came of it: the items of all model calls and
 // of the environment between them.
-func (j *job) nemoCall(params, response value) (*rollout.Rollout, error) {
+func (j *fileReader) nemoCall(params, response value) (*rollout.Rollout, error) {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
 	x := &itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
 	if err := x.request(params); err != nil {
@@ -173,7 +173,7 @@ func (j *job) nemoCall(params, response value) (*rollout.Rollout, error) {
 // lastTransition returns the list that holds the whole conversation when an
 // output is a list of transitions, each of which repeats the conversation so far
 // and adds a step to it. Other outputs pass.
-func (j *job) lastTransition(output value) (value, error) {
+func (j *fileReader) lastTransition(output value) (value, error) {
 	last := output
 	for i, next := range output.Items() {
 		if next.Kind() != jsonscan.Array {
@@ -206,7 +206,7 @@ func begins(list, start value) bool {
 
 // repeatedPrompt handles environments that write the messages given to them once
 // more at the start of their output: the model saw them once.
-func (j *job) repeatedPrompt(r *rollout.Rollout, given int) {
+func (j *fileReader) repeatedPrompt(r *rollout.Rollout, given int) {
 	if given == 0 || len(r.Messages) < 2*given {
 		return
 	}
@@ -222,7 +222,7 @@ func (j *job) repeatedPrompt(r *rollout.Rollout, given int) {
 	}
 }
 
-func (j *job) nemoIdentity(r *rollout.Rollout, v value) {
+func (j *fileReader) nemoIdentity(r *rollout.Rollout, v value) {
 	agent := firstWord(v.Path("agent_ref", "name").String(), v.Get("_ng_environment_server").String())
 	r.Instance = firstID(v, "instance_id", "task_id", "problem_id", "id", "uuid")
 	for _, m := range []value{v.Get("metadata"), v.Path("responses_create_params", "metadata")} {
@@ -246,7 +246,7 @@ func (j *job) nemoIdentity(r *rollout.Rollout, v value) {
 	}
 }
 
-func (j *job) nemoOutcome(r *rollout.Rollout, v, response value) {
+func (j *fileReader) nemoOutcome(r *rollout.Rollout, v, response value) {
 	r.Outcome.Reward = j.reward(v.Get("reward"))
 	r.Outcome.Resolved = j.resolved(v.Get("resolved"))
 	r.Outcome.Submission = text(v.Get("model_patch"))

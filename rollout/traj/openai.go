@@ -18,7 +18,7 @@ func chatList(v value) (list value, key string) {
 	return v.Get("messages"), "messages"
 }
 
-func isChat(v value, _ *job) bool {
+func isChat(v value, _ *fileReader) bool {
 	m, key := chatList(v)
 	if key != "messages" && m.Len() == 0 {
 		return false
@@ -36,7 +36,7 @@ func isChat(v value, _ *job) bool {
 }
 
 // inner parses a value that is JSON inside a string; other values pass.
-func (j *job) inner(v value, field string) (value, error) {
+func (j *fileReader) inner(v value, field string) (value, error) {
 	s, ok := v.Text()
 	if !ok {
 		return v, nil
@@ -55,7 +55,7 @@ func (j *job) inner(v value, field string) (value, error) {
 var replyEnds = []string{"stop", "length", "tool_calls", "function_call", "content_filter", "end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal", "eos", "eos_token"}
 
 // readChat reads messages, tools, ids and outcome under the names in use.
-func readChat(j *job, v value) error {
+func readChat(j *fileReader, v value) error {
 	list, key := chatList(v)
 	list, err := j.inner(list, "/"+key)
 	if err != nil {
@@ -68,7 +68,7 @@ func readChat(j *job, v value) error {
 	}
 	sampleAll(messages, rollout.SampledByPolicy)
 	for i, x := range list.Items() {
-		j.weigh(&messages[at[i]], x, at[i])
+		j.applyTrainFlag(&messages[at[i]], x, at[i])
 	}
 	r := &rollout.Rollout{
 		ID:       firstID(v, "traj_id", "trajectory_id", "rollout_id", "id", "uuid"),
@@ -167,7 +167,7 @@ func holdsBlocks(list value) bool {
 
 // chatOrBlocks reads a list of messages and tells which message each entry of the
 // list became: the last one, of an entry that also holds tool results.
-func (j *job) chatOrBlocks(list value, field string, blocks bool) (messages []rollout.Message, at []int, err error) {
+func (j *fileReader) chatOrBlocks(list value, field string, blocks bool) (messages []rollout.Message, at []int, err error) {
 	if list.Kind() != jsonscan.Array {
 		return nil, nil, j.want(list, 0, field, "a list of messages")
 	}
@@ -190,7 +190,7 @@ func (j *job) chatOrBlocks(list value, field string, blocks bool) (messages []ro
 }
 
 // chatEntry is a message of a chat, whose text may stand under value or text.
-func (j *job) chatEntry(x value, i int) (rollout.Message, error) {
+func (j *fileReader) chatEntry(x value, i int) (rollout.Message, error) {
 	if x.Get("content").Kind() != jsonscan.Absent {
 		return j.chatMessage(x, i)
 	}
@@ -205,7 +205,7 @@ func (j *job) chatEntry(x value, i int) (rollout.Message, error) {
 
 // chatBlocks adds a message whose content may hold blocks; calls, the id that a
 // result answers and reasoning may stand beside them all the same.
-func (j *job) chatBlocks(r *rollout.Rollout, x value) error {
+func (j *fileReader) chatBlocks(r *rollout.Rollout, x value) error {
 	i, body := len(r.Messages), x.Get("content")
 	if body.Kind() != jsonscan.Array {
 		m, err := j.chatEntry(x, i)
@@ -229,7 +229,7 @@ func (j *job) chatBlocks(r *rollout.Rollout, x value) error {
 
 // captureMessages takes the token fields that some recorders write on the
 // assistant messages themselves; at tells which message each entry became.
-func (j *job) captureMessages(r *rollout.Rollout, list value, at []int) error {
+func (j *fileReader) captureMessages(r *rollout.Rollout, list value, at []int) error {
 	next := 0
 	for i, m := range list.Items() {
 		if next == len(r.Turns) {

@@ -14,12 +14,12 @@ import (
 // OpenClaw-RL's swe-rl writes one folder per rollout: traj.json, meta.json,
 // patch.diff, and one results.jsonl per evaluation beside the folders.
 
-func isOpenClaw(v value, _ *job) bool {
+func isOpenClaw(v value, _ *fileReader) bool {
 	return v.Get("messages").Kind() == jsonscan.Array &&
 		(strings.HasPrefix(v.Get("trajectory_format").String(), "slime-mini-swe") || v.Get("step_debug").Kind() == jsonscan.Array)
 }
 
-func readOpenClaw(j *job, v value) error {
+func readOpenClaw(j *fileReader, v value) error {
 	info := v.Get("info")
 	messages, err := j.chatMessages(v.Get("messages"), "/messages")
 	if err != nil {
@@ -76,7 +76,7 @@ const neighbourBytes = 64 << 20
 
 // neighbour reads a file of the folder the trajectory lies in, nil when there is
 // none.
-func (j *job) neighbour(name string) ([]byte, error) {
+func (j *fileReader) neighbour(name string) ([]byte, error) {
 	if j.file.Path == "" || j.file.Path != j.file.Name {
 		return nil, nil // a stream or an archive member has no neighbours
 	}
@@ -103,7 +103,7 @@ func (j *job) neighbour(name string) ([]byte, error) {
 
 // openClawFolder joins patch.diff, meta.json and the row of results.jsonl that
 // names this folder.
-func (j *job) openClawFolder(r *rollout.Rollout) error {
+func (j *fileReader) openClawFolder(r *rollout.Rollout) error {
 	patch, err := j.neighbour("patch.diff")
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (j *job) openClawFolder(r *rollout.Rollout) error {
 // openClawResults looks for the row of this folder in results.jsonl, one folder
 // up. A row names its folder in run_dir; without that it must be the only one
 // of the instance.
-func (j *job) openClawResults(r *rollout.Rollout) error {
+func (j *fileReader) openClawResults(r *rollout.Rollout) error {
 	results, err := j.neighbour(filepath.Join("..", "results.jsonl"))
 	if err != nil || results == nil {
 		return err

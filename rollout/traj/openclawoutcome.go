@@ -16,7 +16,7 @@ import (
 //     writer stores the text of an exception, which may be empty.
 //   - no error and no evaluation: the run made no patch, or what became of it is lost
 //   - an evaluation says resolved, or not, with an error where no test came to its end
-func (j *job) openClawOutcome(r *rollout.Rollout, info value) {
+func (j *fileReader) openClawOutcome(r *rollout.Rollout, info value) {
 	o, eval := &r.Outcome, info.Get("eval_result")
 	o.Resolved = j.resolved(eval.Get("resolved"))
 	if b := o.Resolved; b != nil && *b {
@@ -90,7 +90,7 @@ func openClawGrade(eval value) (rollout.Verdict, string) {
 // characters of the output, start_ts and end_ts in seconds since 1970, and ok
 // (false where the command timed out or could not be run). A reply without a command
 // has none. step_idx counts replies.
-func (j *job) openClawSteps(r *rollout.Rollout, list value) error {
+func (j *fileReader) openClawSteps(r *rollout.Rollout, list value) error {
 	if err := j.listOrNothing(list, 0, "/step_debug"); err != nil {
 		return err
 	}

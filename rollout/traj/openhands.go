@@ -18,9 +18,9 @@ func isEvent(v value) bool {
 		(v.Get("action").Kind() == jsonscan.String || v.Get("observation").Kind() == jsonscan.String)
 }
 
-func isEventList(v value, j *job) bool { return j.inList && isEvent(v) }
+func isEventList(v value, j *fileReader) bool { return j.inList && isEvent(v) }
 
-func isOpenHandsOutput(v value, j *job) bool {
+func isOpenHandsOutput(v value, j *fileReader) bool {
 	h := v.Get("history")
 	if h.Kind() == jsonscan.Absent {
 		return false
@@ -50,7 +50,7 @@ func isOpenHandsOutput(v value, j *job) bool {
 // are one turn; their calls come from the response, not from the normalised
 // arguments of the action.
 type eventRun struct {
-	j         *job
+	j         *fileReader
 	r         *rollout.Rollout
 	responses map[string]int // response id → message
 	view      *eventView
@@ -60,7 +60,7 @@ type eventRun struct {
 	theirs    int // events of sub-agents
 }
 
-func newEventRun(j *job) *eventRun {
+func newEventRun(j *fileReader) *eventRun {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
 	view := newEventView(r)
 	view.batched = true
@@ -95,12 +95,12 @@ func (x *eventRun) add(v value) error {
 }
 
 // unknownEvent notes a value among events that is none.
-func (j *job) unknownEvent(v value, message int) {
+func (j *fileReader) unknownEvent(v value, message int) {
 	j.note("event_unknown", rollout.At(message), "%s is no event; it was left in the dump", shape(v))
 }
 
 // noEvent is the error for values of which none is an event.
-func (j *job) noEvent() error {
+func (j *fileReader) noEvent() error {
 	found := "nothing"
 	if len(j.notes) > 0 {
 		found = j.notes[0].Text
@@ -317,7 +317,7 @@ func (x *eventRun) done() *rollout.Rollout {
 
 type eventList struct{ *eventRun }
 
-func foldEvents(j *job) folder { return eventList{newEventRun(j)} }
+func foldEvents(j *fileReader) folder { return eventList{newEventRun(j)} }
 
 func (f eventList) finish() error {
 	if !f.known {
@@ -344,7 +344,7 @@ func openHandsError(r *rollout.Rollout, detail string) {
 	}
 }
 
-func readOpenHandsOutput(j *job, v value) error {
+func readOpenHandsOutput(j *fileReader, v value) error {
 	history := v.Get("history")
 	if history.Kind() == jsonscan.Absent {
 		return j.want(history, 0, "/history", "a list")

@@ -11,7 +11,7 @@ import (
 // file; a file or folder is one conversation. Actions of one model response
 // share llm_response_id.
 
-func isSDKEvent(v value, _ *job) bool {
+func isSDKEvent(v value, _ *fileReader) bool {
 	return hasSDKKind(v) && v.Get("id").Kind() == jsonscan.String && v.Get("source").Kind() == jsonscan.String
 }
 
@@ -21,7 +21,7 @@ func hasSDKKind(v value) bool {
 }
 
 type sdkRun struct {
-	j         *job
+	j         *fileReader
 	r         *rollout.Rollout
 	responses map[string]int // response id → message
 	view      *eventView
@@ -30,9 +30,9 @@ type sdkRun struct {
 	seen      map[string]bool // ids of events
 }
 
-func foldSDKEvents(j *job) folder { return newSDKRun(j) }
+func foldSDKEvents(j *fileReader) folder { return newSDKRun(j) }
 
-func newSDKRun(j *job) *sdkRun {
+func newSDKRun(j *fileReader) *sdkRun {
 	r := &rollout.Rollout{Index: noIndex, Turns: []rollout.Turn{}}
 	return &sdkRun{j: j, r: r, responses: map[string]int{}, view: newEventView(r), seen: map[string]bool{}}
 }

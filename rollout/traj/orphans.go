@@ -6,7 +6,7 @@ import "github.com/turnpack/turnpack/rollout"
 // recorders that write such: NeMo-Gym invents an id for what a terminal showed
 // after a reply without a command, and an excerpt of events may begin between a
 // call and its result. The id stays in Extra.
-func (j *job) orphans(r *rollout.Rollout) {
+func (j *fileReader) orphans(r *rollout.Rollout) {
 	calls := map[string]bool{"": true}
 	for i := range r.Messages {
 		m := &r.Messages[i]

@@ -14,13 +14,13 @@ import (
 // errIgnored ends the reading of a file that is no dump and was not named.
 var errIgnored = errors.New("not a dump")
 
-// maxStrange is how many values of no known format a file of a folder may begin
+// maxUnrecognized is how many values of no known format a file of a folder may begin
 // with before it is taken for something else than a dump.
-const maxStrange = 1000
+const maxUnrecognized = 1000
 
 // value parses one text and reads its record. Objects written one after the
 // other without a line break between them are records each.
-func (j *job) value(v source.Value) error {
+func (j *fileReader) value(v source.Value) error {
 	for {
 		doc, err := j.parse(v.Text, v)
 		if err == nil {
@@ -43,12 +43,12 @@ func (j *job) value(v source.Value) error {
 }
 
 // parse parses text, which is v's or the beginning of it.
-func (j *job) parse(text []byte, v source.Value) (value, error) {
+func (j *fileReader) parse(text []byte, v source.Value) (value, error) {
 	return j.doc.Parse(text, jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true, Away: v.Away, Store: v.Store})
 }
 
 // reread reports that the strings of a long value could not be read again.
-func (j *job) reread() error {
+func (j *fileReader) reread() error {
 	if err := j.doc.Err(); err != nil {
 		return rollout.Errorf(rollout.KindInput, j.where, "a long value cannot be read again: %w", err).
 			WithFix("do not change the file while it is read")
@@ -57,7 +57,7 @@ func (j *job) reread() error {
 }
 
 // record hands a value to its importer.
-func (j *job) record(doc value) error {
+func (j *fileReader) record(doc value) error {
 	if j.fold != nil {
 		return j.fold.add(doc)
 	}
@@ -77,7 +77,7 @@ func (j *job) record(doc value) error {
 		switch {
 		case imp != nil:
 			j.imp = imp
-			if err := j.strangeRecords(); err != nil {
+			if err := j.unrecognizedRecords(); err != nil {
 				return err
 			}
 		case j.keyed(doc):
@@ -99,7 +99,7 @@ func (j *job) record(doc value) error {
 
 // list reads a list where a record is expected, a line or an element, as if it
 // were a file of its own: it holds messages, events or records.
-func (j *job) list(doc value) error {
+func (j *fileReader) list(doc value) error {
 	outer := j.inList
 	defer func() { j.inList = outer }()
 	j.inList = true
@@ -115,7 +115,7 @@ func (j *job) list(doc value) error {
 
 // keyed reports whether an object is a table of records: every member is one, or
 // a list of messages or events, all of one format.
-func (j *job) keyed(doc value) bool {
+func (j *fileReader) keyed(doc value) bool {
 	if doc.Kind() != jsonscan.Object || doc.Len() == 0 || j.r.opt.Format != "" && j.r.opt.Format != "auto" {
 		return false
 	}
@@ -133,7 +133,7 @@ func (j *job) keyed(doc value) bool {
 	return true
 }
 
-func (j *job) findMember(x value) *importer {
+func (j *fileReader) findMember(x value) *importer {
 	if x.Kind() != jsonscan.Array {
 		return j.r.find(x, j)
 	}
@@ -154,7 +154,7 @@ var eventContainers = []string{"trajectory", "events", "history", "items"}
 
 // keyedRecords reads the members of a table; the key stands for the instance
 // where a record names none.
-func (j *job) keyedRecords(doc value) error {
+func (j *fileReader) keyedRecords(doc value) error {
 	defer func() { j.key = "" }()
 	for key, x := range doc.Members() {
 		if j.key = key; contains(containers, key) {
@@ -169,7 +169,7 @@ func (j *job) keyedRecords(doc value) error {
 	return nil
 }
 
-func (j *job) syntax(err error, v source.Value) error {
+func (j *fileReader) syntax(err error, v source.Value) error {
 	e, ok := errors.AsType[*jsonscan.SyntaxError](err)
 	if !ok {
 		return rollout.Errorf(rollout.KindInternal, j.where, "%w", err)
@@ -189,23 +189,23 @@ func (j *job) syntax(err error, v source.Value) error {
 	return rollout.Errorf(rollout.KindFormat, w, "not JSON: %s", e.Msg).WithFix("write it again, or take it out")
 }
 
-func (j *job) unknown(v value) error {
+func (j *fileReader) unknown(v value) error {
 	err := rollout.Errorf(rollout.KindFormat, j.where, "no known format: %s", shape(v)).
 		WithFix("known are %s; choose one to get its own message", strings.Join(Formats(), ", "))
 	if j.file.Named || j.imp != nil {
 		return err
 	}
-	if j.strange = append(j.strange, err); len(j.strange) == maxStrange {
+	if j.unrecognized = append(j.unrecognized, err); len(j.unrecognized) == maxUnrecognized {
 		return errIgnored
 	}
 	return nil
 }
 
-// strangeRecords counts the values before the first record: the file is a dump,
+// unrecognizedRecords counts the values before the first record: the file is a dump,
 // so they are records that cannot be read.
-func (j *job) strangeRecords() error {
-	before := j.strange
-	j.strange = nil
+func (j *fileReader) unrecognizedRecords() error {
+	before := j.unrecognized
+	j.unrecognized = nil
 	for _, err := range before {
 		if err := j.r.failed(err); err != nil {
 			return err

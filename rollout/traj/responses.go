@@ -9,7 +9,7 @@ import (
 
 // addItem adds one model item of the Responses API (reasoning, message,
 // function_call) to an assistant message. It reports whether the item is one.
-func (j *job) addItem(m *rollout.Message, item value, i int) (bool, error) {
+func (j *fileReader) addItem(m *rollout.Message, item value, i int) (bool, error) {
 	switch kind := item.Get("type"); {
 	case kind.Is("reasoning"):
 		m.Reasoning += summary(item)
@@ -104,7 +104,7 @@ func summary(item value) string {
 }
 
 // responseMessage makes one assistant message of the items of one response.
-func (j *job) responseMessage(items value, i int) (rollout.Message, error) {
+func (j *fileReader) responseMessage(items value, i int) (rollout.Message, error) {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	if items.Kind() != jsonscan.Array {
 		return m, j.want(items, rollout.At(i), "/output", "a list of items")

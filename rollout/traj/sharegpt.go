@@ -9,7 +9,7 @@ import (
 
 // ShareGPT-like conversations: {from, value} or {role, content}.
 
-func isShareGPT(v value, _ *job) bool {
+func isShareGPT(v value, _ *fileReader) bool {
 	list, key := shareList(v)
 	if key == "conversations" {
 		return list.Kind() == jsonscan.Array || list.Kind() == jsonscan.String
@@ -31,7 +31,7 @@ func shareList(v value) (list value, key string) {
 // scriptedBytes is the longest opening reply that is taken for a canned "OK".
 const scriptedBytes = 80
 
-func readShareGPT(j *job, v value) error {
+func readShareGPT(j *fileReader, v value) error {
 	list, key := shareList(v)
 	if key == "conversation" && list.IsNull() {
 		key = "conversations"
@@ -71,7 +71,7 @@ func readShareGPT(j *job, v value) error {
 	return j.emit(r)
 }
 
-func (j *job) shareTools(v value) []rollout.Tool {
+func (j *fileReader) shareTools(v value) []rollout.Tool {
 	inner, err := j.inner(v, "/tools")
 	if err != nil {
 		if s := v.String(); s != "" {
@@ -82,7 +82,7 @@ func (j *job) shareTools(v value) []rollout.Tool {
 	return functionTools(inner)
 }
 
-func (j *job) shareMessage(x value, i int) (rollout.Message, error) {
+func (j *fileReader) shareMessage(x value, i int) (rollout.Message, error) {
 	word := firstID(x, "from", "role")
 	if x.Kind() == jsonscan.Object && word == "" {
 		return rollout.Message{}, j.fail(rollout.At(i), "/from", "the message says neither from nor role")
@@ -110,14 +110,14 @@ func (j *job) shareMessage(x value, i int) (rollout.Message, error) {
 		} else if n, ok := train.Float(); ok && n == 0 {
 			m.Sampled = rollout.SampledScripted
 		}
-		j.weigh(&m, x, i)
+		j.applyTrainFlag(&m, x, i)
 	}
 	return m, nil
 }
 
 // cannedReply points at a short opening "OK" that a script wrote in some sets.
 // The mark that would prove it is lost, so it stays counted as sampled.
-func (j *job) cannedReply(r *rollout.Rollout) {
+func (j *fileReader) cannedReply(r *rollout.Rollout) {
 	if len(r.Turns) < 2 {
 		return
 	}

@@ -46,7 +46,7 @@ func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error
 			return
 		}
 		defer r.Close()
-		r.tell = true
+		r.yieldErrors = true
 		for out, err := range r.All() {
 			if ctx.Err() != nil {
 				yield(nil, ctx.Err())

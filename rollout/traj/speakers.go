@@ -27,10 +27,10 @@ var callRoles = []string{"function_call", "tool_call"}
 
 // ofCall reports whether the format records what an engine was sent: any role is
 // what the model saw.
-func (j *job) ofCall() bool { return j.imp != nil && contains(callFormats, j.imp.name) }
+func (j *fileReader) ofCall() bool { return j.imp != nil && contains(callFormats, j.imp.name) }
 
 // speaker is the role that a word stands for.
-func (j *job) speaker(word string, i int, field string) (rollout.Role, error) {
+func (j *fileReader) speaker(word string, i int, field string) (rollout.Role, error) {
 	if role, ok := speakers[strings.ToLower(word)]; ok {
 		if word == "function" && field == "/role" {
 			return "function", nil // of the first calling API, told as such
@@ -48,7 +48,7 @@ func (j *job) speaker(word string, i int, field string) (rollout.Role, error) {
 }
 
 // callMessage reads a message whose text, or value, is a call.
-func (j *job) callMessage(v value, i int, role rollout.Role, body value) (rollout.Message, error) {
+func (j *fileReader) callMessage(v value, i int, role rollout.Role, body value) (rollout.Message, error) {
 	m, err := j.message(v, i, role, value{})
 	if err == nil {
 		err = j.writtenCall(&m, body, i)
@@ -58,7 +58,7 @@ func (j *job) callMessage(v value, i int, role rollout.Role, body value) (rollou
 
 // writtenCall makes calls of a message whose text they are: an object with name and
 // arguments (or parameters), or a list of such.
-func (j *job) writtenCall(m *rollout.Message, body value, i int) error {
+func (j *fileReader) writtenCall(m *rollout.Message, body value, i int) error {
 	if s, ok := body.Text(); ok {
 		var d jsonscan.Doc
 		v, err := d.Parse([]byte(s), jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true})
@@ -119,7 +119,7 @@ var textKeys = []string{"value", "text", "parts", "body", "message", "response",
 // understood refuses a message of which nothing was read although it says something
 // under a key that is not known, and one that says nothing at all where no engine
 // recorded it.
-func (j *job) understood(m *rollout.Message, v, body value, i int) error {
+func (j *fileReader) understood(m *rollout.Message, v, body value, i int) error {
 	if contains(callRoles, firstID(v, "role", "from")) {
 		return nil // its text is read as a call
 	}
@@ -173,7 +173,7 @@ func thoughts(v value) (text string, ok bool) {
 
 // details takes the reasoning of a message from its details, as OpenRouter writes
 // them, where it stands nowhere else. Encrypted ones have no text.
-func (j *job) details(m *rollout.Message, v value, at rollout.Index) {
+func (j *fileReader) details(m *rollout.Message, v value, at rollout.Index) {
 	if v.IsNull() {
 		return
 	}
@@ -199,7 +199,7 @@ var systemKeys = []string{"system", "system_prompt", "instructions"}
 // systemPrompt puts the system prompt that stands beside the messages before them,
 // and reports whether it did. Where the messages begin with one, or the task repeats
 // the text, they count; of several that differ the first one does.
-func (j *job) systemPrompt(r *rollout.Rollout, v value) (added bool, err error) {
+func (j *fileReader) systemPrompt(r *rollout.Rollout, v value) (added bool, err error) {
 	for _, key := range systemKeys {
 		x := v.Get(key)
 		if x.IsNull() || x.Is("") || x.Kind() == jsonscan.Array && x.Len() == 0 {
@@ -239,7 +239,7 @@ var mediaKeys = []struct{ key, mark string }{
 
 // media refuses a record whose pictures or sounds stand in a column beside the
 // messages: the text alone is not what the model saw.
-func (j *job) media(r *rollout.Rollout, v value) error {
+func (j *fileReader) media(r *rollout.Rollout, v value) error {
 	for _, c := range mediaKeys {
 		x := v.Get(c.key)
 		held := 0
@@ -265,7 +265,7 @@ func (j *job) media(r *rollout.Rollout, v value) error {
 
 // emptyReplies notes sampled replies in which nothing is said: what would be trained
 // of them is their end.
-func (j *job) emptyReplies(r *rollout.Rollout) {
+func (j *fileReader) emptyReplies(r *rollout.Rollout) {
 	n, first := 0, 0
 	for i := range r.Turns {
 		m := &r.Messages[r.Turns[i].Message]

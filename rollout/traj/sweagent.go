@@ -12,7 +12,7 @@ import (
 // From 1.0 on a step also holds the context of its call, which history
 // processors may have shortened.
 
-func isSWEAgent(v value, _ *job) bool {
+func isSWEAgent(v value, _ *fileReader) bool {
 	h := v.Get("history")
 	if h.Kind() != jsonscan.Array || v.Get("messages").Kind() != jsonscan.Absent {
 		return false
@@ -27,7 +27,7 @@ func isSWEAgent(v value, _ *job) bool {
 
 // sweRun is one file while it is read.
 type sweRun struct {
-	j       *job
+	j       *fileReader
 	r       *rollout.Rollout
 	history []value // as recorded, parallel to r.Messages
 	agents  []string
@@ -47,7 +47,7 @@ type shownKey struct {
 
 // readSWEAgent reads a run, and the other attempts that an agent with retries
 // made before it chose this one.
-func readSWEAgent(j *job, v value) error {
+func readSWEAgent(j *fileReader, v value) error {
 	if err := j.sweAttempt(v); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func readSWEAgent(j *job, v value) error {
 	return nil
 }
 
-func (j *job) sweAttempt(v value) error {
+func (j *fileReader) sweAttempt(v value) error {
 	info := v.Get("info")
 	s := &sweRun{j: j, shown: map[shownKey]*rollout.Message{}, r: &rollout.Rollout{
 		Index:      noIndex,

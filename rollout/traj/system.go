@@ -9,7 +9,7 @@ import (
 
 // givenSystem puts Options.System before the messages of a rollout that has no
 // system prompt. What a recorded call was sent is in its record.
-func (j *job) givenSystem(r *rollout.Rollout) error {
+func (j *fileReader) givenSystem(r *rollout.Rollout) error {
 	text := j.r.opt.System
 	if text == "" || j.ofCall() || len(r.Messages) == 0 {
 		return nil

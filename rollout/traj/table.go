@@ -15,11 +15,11 @@ type importer struct {
 	own  bool // the user's
 	// match reports whether a value is of this format. It looks at a few keys only,
 	// and must be true for every value of the format, not just the first.
-	match func(v value, j *job) bool
+	match func(v value, j *fileReader) bool
 	// read turns one value into rollouts and hands each to j.emit.
-	read func(j *job, v value) error
+	read func(j *fileReader, v value) error
 	// fold is set instead of read when all values of a file make one rollout.
-	fold func(j *job) folder
+	fold func(j *fileReader) folder
 }
 
 // folder collects the values of a file.
@@ -72,7 +72,7 @@ func Formats() []string {
 
 // find picks the importer of a value: by content or, when the caller chose a
 // format, that one.
-func (r *Reader) find(v value, j *job) *importer {
+func (r *Reader) find(v value, j *fileReader) *importer {
 	all := append(r.importers(), table()...)
 	chosen := r.opt.Format
 	if chosen == "auto" {

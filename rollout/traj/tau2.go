@@ -12,7 +12,7 @@ import (
 // or a file each. The user has tools of its own: its calls and their results are
 // not shown to the assistant. The system prompt is not among the messages.
 
-func isTau2(v value, _ *job) bool {
+func isTau2(v value, _ *fileReader) bool {
 	return v.Get("simulations").Kind() == jsonscan.Array && v.Get("info").Kind() == jsonscan.Object || isTau2Run(v)
 }
 
@@ -20,7 +20,7 @@ func isTau2Run(v value) bool {
 	return v.Get("termination_reason").Kind() == jsonscan.String && !v.Get("task_id").IsNull() && v.Get("messages").Kind() == jsonscan.Array
 }
 
-func readTau2(j *job, v value) error {
+func readTau2(j *fileReader, v value) error {
 	if isTau2Run(v) {
 		info, err := j.tau2Beside()
 		if err != nil {
@@ -63,7 +63,7 @@ func tau2InfoOf(results value) tau2Info {
 
 // tau2Beside is that of a run in a file of its own, simulations/<id>.json, which the
 // results.json beside that folder tells.
-func (j *job) tau2Beside() (tau2Info, error) {
+func (j *fileReader) tau2Beside() (tau2Info, error) {
 	known := &j.r.tau2
 	folder := filepath.Dir(j.file.Name)
 	if j.r.opt.Alone || known.folder == folder {
@@ -83,7 +83,7 @@ const policyMark = "{policy}"
 var tau2Agents = []string{"", "llm_agent"}
 
 // tau2System is the system prompt of a run, "" when it cannot be known.
-func (j *job) tau2System(info tau2Info) (text string, known bool) {
+func (j *fileReader) tau2System(info tau2Info) (text string, known bool) {
 	given := j.r.opt.System
 	switch {
 	case given != "" && (info.policy != "" || !strings.Contains(given, policyMark)):
@@ -110,7 +110,7 @@ var tau2Ends = map[string]rollout.Status{
 // tau2Run reads one run. Each domain numbers its tasks from 0, so a group is
 // named by both. Runs of which the domain is not known share groups in one folder
 // only.
-func (j *job) tau2Run(v value, info tau2Info) error {
+func (j *fileReader) tau2Run(v value, info tau2Info) error {
 	task := identifier(v.Get("task_id"))
 	x := tau2Messages{j: j}
 	system, known := j.tau2System(info)
@@ -151,7 +151,7 @@ func (j *job) tau2Run(v value, info tau2Info) error {
 
 // tau2Messages are the messages that the assistant sees.
 type tau2Messages struct {
-	j     *job
+	j     *fileReader
 	list  []rollout.Message
 	users int // messages of the user's own tools
 	// spoken is true after the first message.

@@ -8,11 +8,11 @@ import (
 // tau-bench keeps one object per attempt: "traj" is an OpenAI chat with a
 // simulated user, task and trial make natural groups.
 
-func isTauBench(v value, _ *job) bool {
+func isTauBench(v value, _ *fileReader) bool {
 	return v.Get("traj").Kind() == jsonscan.Array && v.Get("task_id").Kind() != jsonscan.Absent && v.Get("reward").Kind() != jsonscan.Absent
 }
 
-func readTauBench(j *job, v value) error {
+func readTauBench(j *fileReader, v value) error {
 	messages, err := j.chatMessages(v.Get("traj"), "/traj")
 	if err != nil {
 		return err

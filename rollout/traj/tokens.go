@@ -12,12 +12,12 @@ import (
 
 // capture takes over the token fields of v. Prompts are kept in full until
 // emit compacts them.
-func (j *job) capture(t *rollout.Turn, v value, message int) {
+func (j *fileReader) capture(t *rollout.Turn, v value, message int) {
 	j.captureChoice(t, v, 0, message)
 }
 
 // captureChoice is capture for choice k of a response.
-func (j *job) captureChoice(t *rollout.Turn, v value, k, message int) {
+func (j *fileReader) captureChoice(t *rollout.Turn, v value, k, message int) {
 	if v.Kind() == jsonscan.Object {
 		j.take(t, tokensOf(v, k), message)
 	}
@@ -36,20 +36,20 @@ func tokensOf(v value, k int) callrecord.Tokens {
 
 // counted compares the ids of a turn with the usage of its response, which stands
 // elsewhere.
-func (j *job) counted(t *rollout.Turn, response value) {
+func (j *fileReader) counted(t *rollout.Turn, response value) {
 	use := callrecord.CountOf(response.Get("usage"))
 	if why := use.Differ(t.Prompt.Add, t.Output); why != "" && t.Incomplete == "" {
 		j.incomplete(t, why)
 	}
 }
 
-func (j *job) incomplete(t *rollout.Turn, why string) {
+func (j *fileReader) incomplete(t *rollout.Turn, why string) {
 	t.Incomplete = why
 	j.note("incomplete", rollout.At(t.Message), "the record of the reply is not what was sampled, so it is context and never trained: %s", why)
 }
 
 // take moves token fields into a turn and notes what cannot be used.
-func (j *job) take(t *rollout.Turn, tok callrecord.Tokens, message int) {
+func (j *fileReader) take(t *rollout.Turn, tok callrecord.Tokens, message int) {
 	at := rollout.At(message)
 	if tok.FinishReason != "" {
 		t.FinishReason = tok.FinishReason

@@ -132,10 +132,10 @@ type Reader struct {
 		folder string
 		tau2Info
 	} // of the runs read last, a file each
-	unread unread // files of folders
-	tell   bool   // failures passed over are yielded too
-	yield  func(*rollout.Rollout, error) bool
-	err    error // ends the stream
+	unread      unread // files of folders
+	yieldErrors bool   // failures passed over are yielded too
+	yield       func(*rollout.Rollout, error) bool
+	err         error // ends the stream
 
 	next func() (*rollout.Rollout, error, bool)
 	stop func()
@@ -276,7 +276,7 @@ func (r *Reader) failed(err error) error {
 		return err
 	}
 	r.report.skip(err)
-	if r.tell && !r.yield(nil, err) {
+	if r.yieldErrors && !r.yield(nil, err) {
 		return errStop
 	}
 	return nil
@@ -287,18 +287,18 @@ func (r *Reader) file(f *source.File) error {
 		return err
 	}
 	r.report.Files++
-	j := &job{r: r, file: f, where: rollout.Where{File: f.Name}}
+	j := &fileReader{r: r, file: f, where: rollout.Where{File: f.Name}}
 	if err := j.run(); err != nil {
 		return r.failed(err)
 	}
-	if len(j.strange) > 0 {
-		r.ignore(f.Name, j.strange[0].Msg)
+	if len(j.unrecognized) > 0 {
+		r.ignore(f.Name, j.unrecognized[0].Msg)
 	}
 	return nil
 }
 
-// job reads one file.
-type job struct {
+// fileReader reads one file.
+type fileReader struct {
 	r       *Reader
 	file    *source.File
 	where   rollout.Where // of the value being read
@@ -317,11 +317,11 @@ type job struct {
 	log     inspectFacts // of the evaluation log whose samples follow
 	// Values of no known format before the first record, of a file that was not
 	// named.
-	strange []*rollout.Error
+	unrecognized []*rollout.Error
 }
 
 // run reads the file; an error is final for it.
-func (j *job) run() error {
+func (j *fileReader) run() error {
 	if j.file.Ext() == ".eval" {
 		return j.archive()
 	}
@@ -333,7 +333,7 @@ func (j *job) run() error {
 	return j.stream(in)
 }
 
-func (j *job) stream(in io.Reader) error {
+func (j *fileReader) stream(in io.Reader) error {
 	ext := j.file.Ext()
 	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", j.r.opt.Limits.ValueBytes, j.r.opt.hold)
 	if err != nil {
@@ -379,7 +379,7 @@ func (j *job) stream(in io.Reader) error {
 }
 
 // failed handles the failure of one record.
-func (j *job) failed(err error) error {
+func (j *fileReader) failed(err error) error {
 	if errors.Is(err, errIgnored) {
 		return err
 	}
@@ -393,7 +393,7 @@ func (j *job) failed(err error) error {
 }
 
 // locate adds what an error does not say about its place.
-func (j *job) locate(err error) error {
+func (j *fileReader) locate(err error) error {
 	e, ok := errors.AsType[*rollout.Error](err)
 	if !ok {
 		return err
@@ -408,7 +408,7 @@ func (j *job) locate(err error) error {
 	return &c
 }
 
-func (j *job) finish() error {
+func (j *fileReader) finish() error {
 	if j.fold == nil {
 		return nil
 	}

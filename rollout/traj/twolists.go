@@ -21,14 +21,14 @@ func preferencePair(v value) (pair [2]string, is bool) {
 	return pair, false
 }
 
-func isPreference(v value, _ *job) bool {
+func isPreference(v value, _ *fileReader) bool {
 	_, is := preferencePair(v)
 	return is
 }
 
 // readPreference refuses a pair: that one reply was preferred says neither that the
 // policy sampled them nor what they are worth.
-func readPreference(j *job, v value) error {
+func readPreference(j *fileReader, v value) error {
 	pair, is := preferencePair(v)
 	if !is {
 		return j.want(v.Get("chosen"), 0, "/chosen", "a preferred reply beside a rejected one")
@@ -39,7 +39,7 @@ func readPreference(j *job, v value) error {
 		WithFix("keep it for a preference trainer, or write the replies as rollouts with rewards of their own")
 }
 
-func isPromptCompletion(v value, _ *job) bool {
+func isPromptCompletion(v value, _ *fileReader) bool {
 	said := func(x value) bool {
 		return x.Kind() == jsonscan.String || x.Kind() == jsonscan.Array || x.Kind() == jsonscan.Object
 	}
@@ -51,7 +51,7 @@ var renderedMarks = []string{"<|im_start|>", "<|start_header_id|>", "<start_of_t
 
 // readPromptCompletion reads a prompt and what was sampled for it: each a list of
 // messages, one message, or a text that a user or the assistant said.
-func readPromptCompletion(j *job, v value) error {
+func readPromptCompletion(j *fileReader, v value) error {
 	r := &rollout.Rollout{
 		ID: firstID(v, "traj_id", "rollout_id", "id", "uuid"), Instance: firstID(v, "instance_id", "task_id", "example_id", "prompt_id"), Index: noIndex,
 		Outcome: rollout.Outcome{Reward: j.reward(v.Get("reward")), Resolved: j.resolved(v.Get("resolved"))},
@@ -112,7 +112,7 @@ func readPromptCompletion(j *job, v value) error {
 }
 
 // half reads one side, whose messages begin at place i of the rollout.
-func (j *job) half(v value, key string, role rollout.Role, i int) ([]rollout.Message, error) {
+func (j *fileReader) half(v value, key string, role rollout.Role, i int) ([]rollout.Message, error) {
 	x := v.Get(key)
 	switch x.Kind() {
 	case jsonscan.String:

@@ -12,11 +12,11 @@ import (
 // Recorded exchanges of one model call: the request is context, only the
 // response is sampled.
 
-func isCompletionLog(v value, _ *job) bool {
+func isCompletionLog(v value, _ *fileReader) bool {
 	return v.Get("messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array || isResponsesCall(v, v.Get("response"))
 }
 
-func isOpenAIWire(v value, _ *job) bool {
+func isOpenAIWire(v value, _ *fileReader) bool {
 	return v.Path("request", "messages").Kind() == jsonscan.Array && (v.Path("response", "choices").Kind() == jsonscan.Array || refused(v)) ||
 		isResponsesCall(v.Get("request"), v.Get("response"))
 }
@@ -29,11 +29,11 @@ func isResponsesCall(request, response value) bool {
 // refused reports whether a call was answered by an error instead of a reply.
 func refused(v value) bool { return v.Path("response", "error").Kind() == jsonscan.Object }
 
-func isAnthropic(v value, _ *job) bool {
+func isAnthropic(v value, _ *fileReader) bool {
 	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "content").Kind() == jsonscan.Array
 }
 
-func readCompletionLog(j *job, v value) error {
+func readCompletionLog(j *fileReader, v value) error {
 	for _, converted := range []string{"raw", "fncall"} { // the agent SDK, V0
 		if v.Get(converted+"_messages").Kind() == jsonscan.Array {
 			j.note("emulated_tools", 0, "tool calling was emulated in text; messages and response are the emulated form the model saw, %[1]s_messages and %[1]s_response the converted one", converted)
@@ -49,7 +49,7 @@ func readCompletionLog(j *job, v value) error {
 	return j.completion(v.Get("messages"), defs, v.Get("kwargs"), v.Get("response"))
 }
 
-func readOpenAIWire(j *job, v value) error {
+func readOpenAIWire(j *fileReader, v value) error {
 	q := v.Get("request")
 	if refused(v) {
 		why := v.Path("response", "error")
@@ -64,7 +64,7 @@ func readOpenAIWire(j *job, v value) error {
 // completion makes a rollout of each choice of one chat completion: replies to one
 // prompt, which is a group. A run of joined calls went on from one of them, the first
 // as nearly all clients have it, and its outcome says nothing of the others.
-func (j *job) completion(list, defs, params, response value) error {
+func (j *fileReader) completion(list, defs, params, response value) error {
 	messages, err := j.chatMessages(list, "/messages")
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ type completion struct {
 }
 
 // choice makes the rollout of choice k.
-func (j *job) choice(c *completion, choice value, k int) (*rollout.Rollout, error) {
+func (j *fileReader) choice(c *completion, choice value, k int) (*rollout.Rollout, error) {
 	i := len(c.messages)
 	if choice.Get("message").IsNull() {
 		return nil, j.fail(rollout.At(i), "/response/choices", "choice %d has no message (finish reason %q): the reply is not in the record", k, choice.Get("finish_reason").String())
@@ -141,7 +141,7 @@ func (j *job) choice(c *completion, choice value, k int) (*rollout.Rollout, erro
 // templateKwargs takes over the chat-template variables that a call was made with.
 // Engines read them from chat_template_kwargs of the request; clients pass that on
 // in a body for what the API has no word for.
-func (j *job) templateKwargs(r *rollout.Rollout, params value) error {
+func (j *fileReader) templateKwargs(r *rollout.Rollout, params value) error {
 	const key = "chat_template_kwargs"
 	for _, v := range []value{params.Get(key), params.Path("extra_body", key), params.Path("litellm_extra_body", key)} {
 		if v.IsNull() {
@@ -166,7 +166,7 @@ func (j *job) templateKwargs(r *rollout.Rollout, params value) error {
 // requestKwargs takes over the variables of a request as it was sent: engines give
 // the template its effort, too. Of agents' configurations only the call knows
 // whether they send theirs.
-func (j *job) requestKwargs(r *rollout.Rollout, request value) error {
+func (j *fileReader) requestKwargs(r *rollout.Rollout, request value) error {
 	if err := j.templateKwargs(r, request); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func stopString(choice value) string {
 // continued marks a reply that goes on in the middle of the request's last
 // message: as messages the two are apart, so what the model saw cannot be
 // rendered from them.
-func (j *job) continued(t *rollout.Turn, yes bool) {
+func (j *fileReader) continued(t *rollout.Turn, yes bool) {
 	if yes && !t.Prompt.Captured() {
 		j.note("continues_prefill", rollout.At(t.Message), "the reply goes on from the text that the request put in the assistant's mouth")
 		t.Context.Unknown = true
@@ -211,7 +211,7 @@ func (j *job) continued(t *rollout.Turn, yes bool) {
 
 // responsesCall makes a rollout of one call of the Responses API: all items of
 // its output are one reply.
-func (j *job) responsesCall(params, settings, response value) error {
+func (j *fileReader) responsesCall(params, settings, response value) error {
 	r := &rollout.Rollout{ID: identifier(response.Get("id")), Index: noIndex, Tools: functionTools(params.Get("tools")), Temperature: temperature(settings.Get("temperature"))}
 	x := itemRun{j: j, r: r, sampled: rollout.SampledPrefilled}
 	if err := j.requestKwargs(r, settings); err != nil {
@@ -243,7 +243,7 @@ func (j *job) responsesCall(params, settings, response value) error {
 	return j.emit(r)
 }
 
-func readAnthropic(j *job, v value) error {
+func readAnthropic(j *fileReader, v value) error {
 	q, a := v.Get("request"), v.Get("response")
 	r := &rollout.Rollout{ID: identifier(a.Get("id")), Index: noIndex, Tools: functionTools(q.Get("tools")), Temperature: temperature(q.Get("temperature"))}
 	r.Messages = make([]rollout.Message, 0, q.Get("messages").Len()+2)
@@ -283,7 +283,7 @@ func readAnthropic(j *job, v value) error {
 // anthropicMessage adds one Messages-API message: tool results first, one tool
 // message each, then what else a user said; thinking becomes reasoning,
 // tool_use a call whose arguments are an object.
-func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
+func (j *fileReader) anthropicMessage(r *rollout.Rollout, v value) error {
 	m := rollout.Message{Role: rollout.Role(v.Get("role").Word())}
 	if m.Role == "" {
 		return j.fail(rollout.At(len(r.Messages)), "/role", "the message has no role")
@@ -293,7 +293,7 @@ func (j *job) anthropicMessage(r *rollout.Rollout, v value) error {
 
 // blocks adds a message of which all but the content is known, and the tool
 // results among its blocks.
-func (j *job) blocks(r *rollout.Rollout, m rollout.Message, body value) error {
+func (j *fileReader) blocks(r *rollout.Rollout, m rollout.Message, body value) error {
 	if body.Kind() != jsonscan.Array {
 		if err := j.content(&m, body, len(r.Messages)); err != nil {
 			return err
