@@ -12,28 +12,28 @@ type Dropped struct {
 
 // coverage counts the turns that record what a column holds.
 type coverage struct {
-	turns, with int
-	first       rollout.Where
+	Turns, With int
+	First       rollout.Where
 }
 
 func (c *coverage) add(r *rollout.Rollout, turn int, has bool) {
-	c.turns++
+	c.Turns++
 	if has {
-		c.with++
-	} else if c.turns-c.with == 1 {
-		c.first = rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Turn: rollout.At(turn)}
+		c.With++
+	} else if c.Turns-c.With == 1 {
+		c.First = rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Turn: rollout.At(turn)}
 	}
 }
 
 // whole says that every turn records it.
-func (c *coverage) whole() bool { return c.turns > 0 && c.with == c.turns }
+func (c *coverage) whole() bool { return c.Turns > 0 && c.With == c.Turns }
 
 // dropped is nil for a column that is written, or that no turn records.
 func (c *coverage) dropped() *Dropped {
-	if c.with == 0 || c.with == c.turns {
+	if c.With == 0 || c.With == c.Turns {
 		return nil
 	}
-	return &Dropped{Without: c.turns - c.with, Turns: c.turns, First: c.first}
+	return &Dropped{Without: c.Turns - c.With, Turns: c.Turns, First: c.First}
 }
 
 // cover counts the turns of r that can have trained tokens.

@@ -1,17 +1,20 @@
 package turnpack
 
 import (
+	"context"
 	"encoding/json"
+	"iter"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
 
 // Keeper is a Sink that can hold the rows of an earlier run on the same input and
-// options, as a shard.Set with a Source does. A run encodes a rollout that it holds
-// only where it must.
+// options, as a shard.Set with a Source does. A run reads, scores and encodes what it
+// holds only where it must.
 type Keeper interface {
 	Sink
 	// Kept is what Keep was given for a rollout whose rows the sink holds, or that has
@@ -20,6 +23,152 @@ type Keeper interface {
 	// Keep comes before the rows of a rollout, with their number and what Kept is to
 	// return in a later run; nil when the rows are to be made again there.
 	Keep(rollout string, rows int, value []byte) error
+	// State is what SetState was given by an earlier run, nil for none.
+	State() []byte
+	// SetState comes once, before any Keep, with what the first pass learnt.
+	SetState(value []byte) error
+}
+
+// Rereader is a Source that need not decode again what a run has no more use for.
+// *traj.Source is one.
+type Rereader interface {
+	Source
+	// Memory tells what the latest complete reading found, as JSON.
+	Memory() ([]byte, error)
+	// RolloutsBut reads the input that a memory is of. It may pass over rollouts for
+	// which past is true; the others are as they were then, in the same order.
+	RolloutsBut(ctx context.Context, memory []byte, past func(id string) bool) iter.Seq2[*rollout.Rollout, error]
+}
+
+// gathered is what the first pass learnt of the records, all that the second needs.
+type gathered struct {
+	Version            int
+	Read, LeftOut      int
+	Skips              []skipped
+	OutOfStatistics    []Skip
+	Rewards            []reward.GroupRewards
+	Scales             []scales // by group
+	Scored             [][]rollout.Reward
+	Order              []orderly // of all rollouts
+	Logprobs, Versions coverage
+	Sizes              map[string]size
+	RowlessWhy         map[string]string
+	Source             json.RawMessage // Rereader.Memory
+}
+
+// gatheredVersion changes with what gathered and made hold.
+const gatheredVersion = 1
+
+// scales says how the rewards of a group came about.
+type scales struct{ ByVerdict, ByNumber bool }
+
+// orderly is the group and the origin of a rollout; it is the next of its group.
+type orderly struct {
+	Group int
+	File  string
+	Line  int
+}
+
+// skipped is a Skip as JSON holds it.
+type skipped struct {
+	Skip
+	Error *rollout.Error
+}
+
+// keepGathered gives the sink what a run that goes on needs no first pass for.
+func (x *run) keepGathered(src Source, got *gathered) error {
+	if x.keeper == nil {
+		return nil
+	}
+	got.Version, got.Read, got.LeftOut, got.OutOfStatistics, got.Scored = gatheredVersion, x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored
+	for _, s := range x.report.Skips {
+		got.Skips = append(got.Skips, skipped{s, rollout.Plain(s.Error)})
+	}
+	for _, g := range x.groups {
+		got.Scales = append(got.Scales, scales{g.byVerdict, g.byNumber})
+	}
+	if x.sizes != nil {
+		got.Sizes, got.RowlessWhy = x.sizes.of, x.sizes.why
+	}
+	if again, ok := src.(Rereader); ok {
+		var err error
+		if got.Source, err = again.Memory(); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(got)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInternal, rollout.Where{}, "what the first pass learnt cannot be kept: %w", err)
+	}
+	return x.keeper.SetState(text)
+}
+
+// gatheredBefore is what an earlier run gathered, nil when this one has to.
+func (x *run) gatheredBefore() *gathered {
+	if x.keeper == nil {
+		return nil
+	}
+	var got gathered
+	text := x.keeper.State()
+	if text == nil || json.Unmarshal(text, &got) != nil || got.Version != gatheredVersion || x.OnError == OnErrorStop && got.LeftOut > 0 {
+		return nil // what cannot be read is gathered again
+	}
+	x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored = got.Read, got.LeftOut, got.OutOfStatistics, got.Scored
+	for _, s := range got.Skips {
+		s.Skip.Error = s.Error
+		x.report.Skips = append(x.report.Skips, s.Skip)
+	}
+	for i, g := range got.Rewards {
+		x.groupOf[g.Key] = i
+		x.groups = append(x.groups, groupPlan{key: g.Key, count: len(g.Rollouts), byVerdict: got.Scales[i].ByVerdict, byNumber: got.Scales[i].ByNumber})
+		for j, r := range g.Rollouts {
+			x.seen[r.ID] = rolloutAt{int32(i), int32(j)}
+		}
+	}
+	if got.Sizes != nil {
+		x.sizes = &sizes{mask: x.Mask, of: got.Sizes, why: got.RowlessWhy}
+	}
+	x.before = &got
+	return &got
+}
+
+// past says that an earlier run has done all about a rollout.
+func (x *run) past(id string) bool { return x.keeper.Kept(id) != nil }
+
+// rest reads what is left of the input.
+func (x *run) rest(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, error] {
+	if again, ok := src.(Rereader); ok && x.before != nil && x.before.Source != nil {
+		return again.RolloutsBut(ctx, x.before.Source, x.past)
+	}
+	return src.Rollouts(ctx)
+}
+
+// passedOver are all rollouts of an earlier run in their order, of which rest may
+// leave out those that are past. They have nothing but their names.
+func (x *run) passedOver() []*rollout.Rollout {
+	if x.before == nil {
+		return nil
+	}
+	next := make([]int, len(x.groups))
+	out := make([]*rollout.Rollout, len(x.before.Order))
+	for i, o := range x.before.Order {
+		known := x.before.Rewards[o.Group].Rollouts[next[o.Group]]
+		next[o.Group]++
+		out[i] = &rollout.Rollout{ID: known.ID, Origin: rollout.Origin{File: o.File, Line: o.Line}}
+	}
+	return out
+}
+
+// passed is what an earlier run made of a rollout that is not read again.
+func (x *run) passed(r *rollout.Rollout) result {
+	res := result{group: int(x.seen[r.ID].group), r: r}
+	if !x.madeBefore(&res) {
+		res.err = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "what an earlier run noted of it cannot be read").
+			WithFix("begin anew: remove the unfinished output, or replace it")
+		return res
+	}
+	res.status, res.verdict, res.notes = res.earlier.Status, res.earlier.Verdict, res.earlier.Notes
+	return res
 }
 
 // made is what a run books of a rollout that it encoded.
@@ -32,6 +181,13 @@ type made struct {
 	Rows    int
 	Tokens  int64
 	Trained int64
+	Status  rollout.Status
+	Verdict rollout.Verdict
+	Notes   []string `json:",omitempty"`
+	// The errors of Report.
+	Unknown    *rollout.Error `json:",omitempty"`
+	Incomplete *rollout.Error `json:",omitempty"`
+	Unmarked   *rollout.Error `json:",omitempty"`
 }
 
 // madeBefore fills in what an earlier run made, if it did.
@@ -44,6 +200,11 @@ func (x *run) madeBefore(res *result) bool {
 	if text == nil || json.Unmarshal(text, &m) != nil {
 		return false // what cannot be read is made again
 	}
+	for to, from := range map[*error]*rollout.Error{&m.Report.FirstUnknown: m.Unknown, &m.Report.FirstIncomplete: m.Incomplete, &m.Report.FirstUnmarked: m.Unmarked} {
+		if from != nil {
+			*to = from
+		}
+	}
 	res.earlier, res.report, res.window, res.masked, res.faults, res.why = &m, m.Report, m.Window, m.Masked, m.Faults, m.Why
 	return true
 }
@@ -52,7 +213,7 @@ func (x *run) madeBefore(res *result) bool {
 func (r *result) writtenBefore() bool { return r.earlier != nil && r.earlier.Rows > 0 }
 
 // keep counts rows of an earlier run, or gives the sink what a later one books. What
-// holds errors is made again, for those say where they are.
+// failed is made again, for that says why.
 func (x *run) keep(res *result) error {
 	switch {
 	case res.earlier != nil:
@@ -62,14 +223,15 @@ func (x *run) keep(res *result) error {
 		return nil
 	case x.keeper == nil:
 		return nil
+	case res.err != nil:
+		return x.keeper.Keep(res.r.ID, res.rows.n, nil)
 	}
-	m := made{res.report, res.window, res.masked, res.faults, res.why, res.rows.n, res.rows.all, res.rows.trained}
+	m := made{Report: res.report, Window: res.window, Masked: res.masked, Faults: res.faults, Why: res.why,
+		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes,
+		Unknown: rollout.Plain(res.report.FirstUnknown), Incomplete: rollout.Plain(res.report.FirstIncomplete), Unmarked: rollout.Plain(res.report.FirstUnmarked)}
 	text, err := json.Marshal(&m)
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: res.r.ID}, "what was made of it cannot be kept: %w", err)
-	}
-	if res.err != nil || res.report.FirstUnknown != nil || res.report.FirstIncomplete != nil || res.report.FirstUnmarked != nil {
-		text = nil
 	}
 	return x.keeper.Keep(res.r.ID, res.rows.n, text)
 }

@@ -85,7 +85,8 @@ type Pipeline struct {
 	Mask   lossmask.Policy
 	Scale  reward.OutcomePolicy
 	// Reward scores a rollout in place of reward.Score; nil = that, by Scale. It is
-	// called once for each rollout of a run, from one goroutine, in their order. It
+	// called once for each rollout of a run, from one goroutine, in their order, and not
+	// again in a run that goes on (Keeper). It
 	// says in Excluded why a rollout has no reward. Rollouts that failed or were
 	// aborted are not asked about, unless Scale.InfraUnresolved is set, of which else
 	// nothing is used.
@@ -300,6 +301,7 @@ func (p Pipeline) run(ctx context.Context, src Source, dst Sink) (Report, error)
 		return report, err
 	}
 	run := &run{Pipeline: &p, enc: enc, report: &report}
+	run.keeper, _ = dst.(Keeper)
 	if err := run.score(ctx, src); err != nil {
 		return report, err
 	}

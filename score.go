@@ -31,6 +31,7 @@ type run struct {
 	scored     [][]rollout.Reward
 	advantages [][]reward.Advantage
 	stats      *reward.Statistics
+	before     *gathered // by an earlier run, nil = none
 	spools     *spools
 	failed     int // rollouts that could not be encoded
 	// Columns a file has for all rows or for none.
@@ -49,14 +50,28 @@ type groupPlan struct {
 	mixed               error // why such a group is left out, nil if it is not
 }
 
-// score is the first pass: rewards, group sizes and what advantages need.
+// score is the first pass: rewards, group sizes and what advantages need. A run that
+// goes on takes them from the one before.
 func (x *run) score(ctx context.Context, src Source) error {
-	if err := x.measure(ctx, src); err != nil {
-		return err
-	}
 	x.groupOf, x.seen = map[string]int{}, map[string]rolloutAt{}
-	var rewards []reward.GroupRewards
-	var logprobs, versions coverage
+	got := x.gatheredBefore()
+	if got == nil {
+		got = &gathered{}
+		if err := x.measure(ctx, src); err != nil {
+			return err
+		}
+		if err := x.gather(ctx, src, got); err != nil {
+			return err
+		}
+		if err := x.keepGathered(src, got); err != nil {
+			return err
+		}
+	}
+	return x.conclude(got)
+}
+
+// gather reads all records.
+func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 	for r, err := range src.Rollouts(ctx) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -78,7 +93,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 			at = len(x.groups)
 			x.groupOf[key] = at
 			x.groups = append(x.groups, groupPlan{key: key})
-			rewards = append(rewards, reward.GroupRewards{Key: key})
+			into.Rewards = append(into.Rewards, reward.GroupRewards{Key: key})
 			x.scored = append(x.scored, nil)
 		}
 		x.seen[r.ID] = rolloutAt{int32(at), int32(x.groups[at].count)}
@@ -88,7 +103,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 			x.scored[at] = append(x.scored[at], got)
 		}
 		if x.mayTrain(r, got) {
-			x.cover(r, &logprobs, &versions)
+			x.cover(r, &into.Logprobs, &into.Versions)
 		}
 		if got.Excluded == "" {
 			number := reward.OnlyScalar(got.Verdict)
@@ -99,11 +114,20 @@ func (x *run) score(ctx context.Context, src Source) error {
 		if why := x.excludes(known); why != "" {
 			x.report.leftStatistics(skipOf(r, nil, why))
 		}
-		rewards[at].Rollouts = append(rewards[at].Rollouts, known)
+		into.Rewards[at].Rollouts = append(into.Rewards[at].Rollouts, known)
+		if x.keeper != nil {
+			into.Order = append(into.Order, orderly{at, r.Origin.File, r.Origin.Line})
+		}
 		x.progress(Progress{Pass: 1, Done: x.report.Read})
 	}
-	x.logprobs, x.versions = logprobs.whole(), versions.whole()
-	x.report.DroppedLogprobs, x.report.DroppedVersions = logprobs.dropped(), versions.dropped()
+	return nil
+}
+
+// conclude draws from all rewards what the second pass needs.
+func (x *run) conclude(from *gathered) error {
+	rewards := from.Rewards
+	x.logprobs, x.versions = from.Logprobs.whole(), from.Versions.whole()
+	x.report.DroppedLogprobs, x.report.DroppedVersions = from.Logprobs.dropped(), from.Versions.dropped()
 	x.report.Groups = len(x.groups)
 	x.report.Rollouts = len(x.seen)
 	if x.report.Read == 0 {

@@ -13,7 +13,7 @@ import (
 const excludedNoRow = "no row to train"
 
 // size is what the rows of one rollout come to.
-type size struct{ rows, masked, trained int }
+type size struct{ Rows, Masked, Trained int }
 
 // sizes are those of the rollouts that have rows before the loss mask leaves any
 // out as a whole, by id. It is the Sink of a run that only counts.
@@ -26,10 +26,10 @@ type sizes struct {
 // Write counts a row.
 func (s *sizes) Write(row rollout.Sample) error {
 	n := s.of[row.Rollout]
-	n.rows++
-	n.trained += row.Trained()
+	n.Rows++
+	n.Trained += row.Trained()
 	if s.mask.RowReason(row.Len(), row.Status) != "" {
-		n.masked++
+		n.Masked++
 	}
 	s.of[row.Rollout] = n
 	return nil
@@ -64,8 +64,8 @@ func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.Rollo
 		return out
 	}
 	n := x.sizes.of[r.ID]
-	out.Rows, out.MaskedRows, out.Length = n.rows, n.masked, n.trained
-	if n.rows == 0 && out.Excluded == "" {
+	out.Rows, out.MaskedRows, out.Length = n.Rows, n.Masked, n.Trained
+	if n.Rows == 0 && out.Excluded == "" {
 		out.Excluded = excludedNoRow
 		if why := x.sizes.why[r.ID]; why != "" {
 			out.Excluded += ": " + why
@@ -81,5 +81,5 @@ func (x *run) rowless(id string) bool {
 		return false
 	}
 	n := x.sizes.of[id]
-	return n.rows == n.masked
+	return n.Rows == n.Masked
 }

@@ -27,7 +27,7 @@ type result struct {
 	why     string // why there are no rows
 	status  rollout.Status
 	verdict rollout.Verdict
-	notes   []rollout.Note
+	notes   []string // their codes
 	err     error
 	r       *rollout.Rollout
 	earlier *made // by an earlier run, in place of rows and report; nil = none
@@ -37,14 +37,14 @@ type result struct {
 func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	x.keeper, _ = dst.(Keeper)
 	x.spools = &spools{dir: x.TempDir, tokens: heldTokens, bytes: heldRowBytes}
 	if x.heldLimit != 0 {
 		x.spools.tokens, x.spools.bytes = int(x.heldLimit), x.heldLimit
 	}
 	type task struct {
-		r   *rollout.Rollout
-		out chan result
+		r      *rollout.Rollout
+		passed bool // over by the source
+		out    chan result
 	}
 	workers := x.workers()
 	tasks := make(chan task)
@@ -55,7 +55,23 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 		defer close(queue)
 		defer close(tasks)
 		done := map[string]bool{}
-		for r, err := range src.Rollouts(ctx) {
+		give := func(r *rollout.Rollout, passed bool) bool {
+			done[r.ID] = true
+			out := make(chan result, 1)
+			select {
+			case queue <- out:
+			case <-ctx.Done():
+				return false
+			}
+			select {
+			case tasks <- task{r, passed, out}:
+			case <-ctx.Done():
+				return false
+			}
+			return true
+		}
+		order := x.passedOver()
+		for r, err := range x.rest(ctx, src) {
 			if err != nil || r == nil || ctx.Err() != nil {
 				continue // booked in the first pass
 			}
@@ -65,16 +81,19 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 			if r.Validate() != nil {
 				continue
 			}
-			done[r.ID] = true
-			out := make(chan result, 1)
-			select {
-			case queue <- out:
-			case <-ctx.Done():
+			for len(order) > 0 && order[0].ID != r.ID {
+				if x.past(order[0].ID) && !give(order[0], true) {
+					return
+				}
+				order = order[1:]
+			}
+			order = order[min(1, len(order)):]
+			if !give(r, false) {
 				return
 			}
-			select {
-			case tasks <- task{r, out}:
-			case <-ctx.Done():
+		}
+		for _, r := range order {
+			if x.past(r.ID) && !give(r, true) {
 				return
 			}
 		}
@@ -82,7 +101,11 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	for range workers {
 		wg.Go(func() {
 			for t := range tasks {
-				t.out <- x.encode(ctx, t.r)
+				if t.passed {
+					t.out <- x.passed(t.r)
+				} else {
+					t.out <- x.encode(ctx, t.r)
+				}
 			}
 		})
 	}
@@ -213,14 +236,17 @@ func (x *run) book(res *result) {
 	if err := res.report.FirstIncomplete; err != nil {
 		x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(err, res.r.Origin), "turn incomplete"))
 	}
-	for _, n := range res.notes {
-		count(&x.report.Notes, n.Code, 1)
+	for _, code := range res.notes {
+		count(&x.report.Notes, code, 1)
 	}
 }
 
 // encode makes the rows of one rollout.
 func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
-	res := result{status: r.Status, notes: r.Notes, r: r}
+	res := result{status: r.Status, r: r}
+	for _, n := range r.Notes {
+		res.notes = append(res.notes, n.Code)
+	}
 	r = x.ended(r)
 	key := x.group(r)
 	res.group = x.groupOf[key]

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -111,7 +112,7 @@ type Error struct {
 	Where Where
 	Msg   string
 	Fix   string // imperative sentence, may be empty
-	Err   error  // cause, may be nil
+	Err   error  `json:"-"` // cause, may be nil
 }
 
 // Errorf builds an Error. A %w verb in format sets the cause.
@@ -129,6 +130,24 @@ func (e *Error) WithFix(format string, args ...any) *Error {
 	c := *e
 	c.Fix = fmt.Sprintf(format, args...)
 	return &c
+}
+
+// Plain is err without its causes, which JSON can hold: the same text, Kind and, where
+// err is an Error itself, place; nil for nil. An error without a Kind is KindInput.
+func Plain(err error) *Error {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *Error:
+		c := *e
+		c.Err = nil
+		return &c
+	}
+	out := &Error{Kind: KindInput, Msg: err.Error()}
+	if e, ok := errors.AsType[*Error](err); ok {
+		out.Kind = e.Kind
+	}
+	return out
 }
 
 // Error prints "where: message (fix)", control characters as escapes (see

@@ -206,14 +206,19 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
-	if c.source = rec.source(); c.one() {
-		c.marker = filepath.Join(dst.dir(), rec.marker())
+	if c.source = rec.source(); !c.one() {
+		c.counts = filepath.Join(dst.dir(), rec.beside("weights"))
+	} else {
+		c.marker = filepath.Join(dst.dir(), rec.beside("begun"))
 		_, err := os.Lstat(c.marker)
 		c.begun = err == nil
 	}
 	s, files, err := c.convert(p, model, src, dst.dir())
 	if err != nil {
-		if _, cut := os.Stat(filepath.Join(dst.join(""), shard.ProgressName)); cut == nil && p.ctx.Err() != nil {
+		switch _, cut := os.Stat(filepath.Join(dst.join(""), shard.ProgressName)); {
+		case cut != nil:
+			c.uncount()
+		case p.ctx.Err() != nil:
 			fmt.Fprintln(p.errOut, "the shards that are done stay: the same command goes on from there")
 		}
 		return nil, err
@@ -223,6 +228,7 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 		return nil, err
 	}
 	c.unmark()
+	c.uncount()
 	s.Output = dst.join(s.Output)
 	return s, dst.publish(files)
 }
@@ -420,15 +426,20 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	start := time.Now()
 	opts := c.exported(model)
 	if weigh != nil {
-		if err := weigh.count(p.ctx, pipe, src); err != nil {
+		if err := weigh.count(p.ctx, pipe, src, c.counts); err != nil {
 			done()
 			return nil, nil, err
 		}
 		if c.Target == "none" { // a target decides itself what its rows have
-			opts.Columns = weigh.columns
+			opts.Columns = weigh.counted.Columns
 		}
 	}
 	dst, undo, err := c.destination(dir, trainer, rules, opts, weigh, p.errOut)
+	if err == nil && weigh != nil {
+		if err = weigh.save(c.counts); err != nil {
+			err = errors.Join(err, dst.Abort())
+		}
+	}
 	if err != nil {
 		undo()
 		return nil, nil, err
@@ -477,6 +488,13 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 func (c *convertCmd) unmark() {
 	if c.marker != "" {
 		_ = os.Remove(c.marker) // one that stays lets the same run replace its own batch
+	}
+}
+
+// uncount removes what --weights counted.
+func (c *convertCmd) uncount() {
+	if c.counts != "" {
+		_ = os.Remove(c.counts) // one that stays is read by the same run alone
 	}
 }
 

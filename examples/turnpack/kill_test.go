@@ -23,7 +23,7 @@ func many(t *testing.T, groups int) string {
 	for g := range groups {
 		for i := range 2 {
 			id, resolved := fmt.Sprint("t", g, "-", i), i == 0
-			b, err := json.Marshal(map[string]any{"id": id, "group_id": fmt.Sprint("g", g), "status": "completed", "temperature": 1, "outcome": map[string]any{"resolved": resolved},
+			b, err := json.Marshal(map[string]any{"id": id, "group": fmt.Sprint("g", g), "status": "completed", "temperature": 1, "outcome": map[string]any{"resolved": resolved},
 				"turns": []map[string]any{{"prompt_ids": []int{1, 2, g}, "output_ids": []int{3, 4 + i, 5}, "logprobs": []float64{-1, -0.5, -0.25}}}})
 			require.NoError(t, err)
 			lines = append(lines, string(b))
@@ -45,6 +45,8 @@ func TestKilledConverts(t *testing.T) {
 		"prime-rl":   {"--target", "prime-rl", "--seq-len", "64", "--ranks", "2", "--groups-per-step", "2"},
 		"one pt":     {"--target", "slime", "--pt"},
 		"step files": {"--target", "skyrl", "--groups-per-step", "2"},
+		"weighed":    {"--rows-per-shard", "4", "--weights", "rollout-mean"},
+		"counted":    {"--rows-per-shard", "4", "--estimator", "verl_grpo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,12 +61,16 @@ func TestKilledConverts(t *testing.T) {
 			took := time.Since(begin)
 			want := tree(t, whole)
 			unfinished := 0
-			for round := range 5 {
+			rounds, apart := 5, 16
+			if testing.Short() {
+				rounds, apart = 2, 40
+			}
+			for round := range rounds {
 				out := filepath.Join(t.TempDir(), "b")
 				for kill := range 2 {
 					run := process(args(out)...)
 					require.NoError(t, run.Start())
-					time.Sleep(took * time.Duration(20+16*round+7*kill) / 100)
+					time.Sleep(took * time.Duration(20+apart*round+7*kill) / 100)
 					_ = run.Process.Kill()
 					_ = run.Wait()
 					unfinished += saysSo(t, out)

@@ -107,9 +107,10 @@ func (r *record) source() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// marker names the file that stands beside a batch of one file while it is made: what
-// a killed run left under the batch's name is known by it.
-func (r *record) marker() string { return ".turnpack." + r.source()[:12] + ".begun" }
+// beside names a file that stands beside a batch while it is made. What a killed run
+// left is the same run's by that name: .begun tells so of a batch of one file, .weights
+// holds what --weights counted for one of several.
+func (r *record) beside(what string) string { return ".turnpack." + r.source()[:12] + "." + what }
 
 // differs says in words how the run that made a batch differs from r.
 func (r *record) differs(made *record) []string {

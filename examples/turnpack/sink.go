@@ -56,6 +56,12 @@ func (k *keeper) Keep(rollout string, rows int, value []byte) error {
 	return k.set.Keep(rollout, rows, value)
 }
 
+// State is Set.State.
+func (k *keeper) State() []byte { return k.set.State() }
+
+// SetState is Set.SetState.
+func (k *keeper) SetState(value []byte) error { return k.set.SetState(value) }
+
 // open makes the sink under dir.
 func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigher) (output, error) {
 	out, err := f.plain(dir, t, o, opts)

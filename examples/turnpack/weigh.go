@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"strings"
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -19,7 +22,13 @@ type weigher struct {
 	perStep int            // groups of a step, 0 = all
 	stepOf  map[string]int // group → step
 	steps   []stepCounts
-	columns *export.Columns // of the first row, with weights
+	counted counted
+}
+
+// counted is all that was counted, from which a run that goes on begins.
+type counted struct {
+	Columns *export.Columns // of the first row, with weights
+	Rows    []weights.Row
 }
 
 type stepCounts struct {
@@ -56,38 +65,66 @@ func newWeigher(name string, perStep int) (*weigher, error) {
 	return w, nil
 }
 
-// count goes through the rows of src.
-func (w *weigher) count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source) error {
+// count goes through the rows of src, or takes what an earlier run kept at path.
+func (w *weigher) count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, path string) error {
+	var before counted
+	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &before) == nil && before.Columns != nil {
+		w.counted.Columns = before.Columns
+		for _, row := range before.Rows {
+			if err := w.add(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	_, err := pipe.Run(ctx, src, counter{w})
 	return err
+}
+
+// save keeps what was counted at path, "" for nowhere.
+func (w *weigher) save(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.Marshal(&w.counted)
+	if err != nil {
+		return err
+	}
+	return atomic.WriteFile(path, text, true)
 }
 
 type counter struct{ *weigher }
 
 // Write counts a row.
 func (c counter) Write(s rollout.Sample) error {
-	step, ok := c.stepOf[s.Group]
-	if !ok {
-		if c.perStep > 0 {
-			step = len(c.stepOf) / c.perStep
-		}
-		c.stepOf[s.Group] = step
-		if step == len(c.steps) {
-			c.steps = append(c.steps, stepCounts{})
-		}
-	}
-	if c.columns == nil {
+	if c.counted.Columns == nil {
 		has := export.ColumnsOf(&s)
 		has.Weights = true
-		c.columns = &has
+		c.counted.Columns = &has
 	}
-	n := &c.steps[step]
-	n.target.Trained += int64(s.Trained())
-	if n.last != s.Rollout {
+	return c.add(weights.RowOf(&s.Sequence))
+}
+
+// add counts a row.
+func (w *weigher) add(row weights.Row) error {
+	step, ok := w.stepOf[row.Prompt]
+	if !ok {
+		if w.perStep > 0 {
+			step = len(w.stepOf) / w.perStep
+		}
+		w.stepOf[row.Prompt] = step
+		if step == len(w.steps) {
+			w.steps = append(w.steps, stepCounts{})
+		}
+	}
+	n := &w.steps[step]
+	n.target.Trained += int64(row.Trained)
+	if n.last != row.Rollout {
 		n.target.Rollouts++
-		n.last = s.Rollout
+		n.last = row.Rollout
 	}
-	return n.weights.Add(weights.RowOf(&s.Sequence))
+	w.counted.Rows = append(w.counted.Rows, row)
+	return n.weights.Add(row)
 }
 
 // mean says whether the weights are those that a target brings into the form its

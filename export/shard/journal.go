@@ -51,6 +51,28 @@ func (s *Set) Keep(rollout string, rows int, value []byte) error {
 	return nil
 }
 
+// State is what SetState was given by an earlier run that this one goes on from, nil
+// for none.
+func (s *Set) State() []byte {
+	if s.opts.Source == "" || s.lock == nil {
+		return nil
+	}
+	text, err := os.ReadFile(s.path(stateName))
+	if err != nil {
+		return nil // it is made again
+	}
+	return text
+}
+
+// SetState keeps what a later run needs besides the rows, durably, until the set is
+// complete: a value of the maker's own. Without a Source it does nothing.
+func (s *Set) SetState(value []byte) error {
+	if s.opts.Source == "" || s.lock == nil || s.done {
+		return nil
+	}
+	return atomic.WriteFile(s.path(stateName), value, true)
+}
+
 func (j *journal) add(e entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

@@ -20,6 +20,7 @@ const (
 	ManifestName = "manifest.json"
 	ProgressName = "progress.json"
 	journalName  = "journal.jsonl"
+	stateName    = "state.json"
 	lockName     = ".turnpack.lock"
 )
 

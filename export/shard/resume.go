@@ -74,6 +74,9 @@ func (s *Set) begin() error {
 	case unfinished:
 		s.goOn(p)
 	default:
+		if err := remove(s.path(stateName)); err != nil {
+			return err
+		}
 		if _, err := os.Lstat(s.path(o.name(0))); err == nil {
 			return rollout.Errorf(rollout.KindInput, where, "%w: %s is there and belongs to no run", export.ErrExists, o.name(0)).
 				WithFix("choose another folder, or set Options.Force to replace it")
@@ -111,7 +114,7 @@ func remove(path string) error {
 
 func (s *Set) clear(sets ...[]Shard) error {
 	// The manifest goes first: without it the folder is not taken for complete.
-	for _, name := range []string{ManifestName, ProgressName, journalName} {
+	for _, name := range []string{ManifestName, ProgressName, journalName, stateName} {
 		if err := remove(s.path(name)); err != nil {
 			return err
 		}

@@ -502,7 +502,7 @@ func (s *Set) complete() error {
 	if err := writeJSON(s.path(ManifestName), m); err != nil {
 		return err
 	}
-	return errors.Join(remove(s.path(ProgressName)), remove(s.path(journalName)))
+	return errors.Join(remove(s.path(ProgressName)), remove(s.path(journalName)), remove(s.path(stateName)))
 }
 
 // digests takes the file digests from the first shard where every shard was

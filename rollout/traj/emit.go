@@ -109,9 +109,11 @@ func (j *fileReader) emit(r *rollout.Rollout) error {
 		rd.seen[d] = here
 	}
 	rd.identify(r, j.file.Rel, here)
+	joined := rd.report.Joined
 	if err := rd.join(r); err != nil {
 		return err
 	}
+	name := r.Group
 	rd.tellApart(r, task)
 	if err := rd.group(r); err != nil {
 		return err
@@ -123,6 +125,15 @@ func (j *fileReader) emit(r *rollout.Rollout) error {
 	}
 	rd.report.Rollouts++
 	rd.report.Formats[here.Format]++
+	if rd.report.Joined > joined { // no other rollout takes that outcome
+		meet(j, nil)
+	} else {
+		m := met{ID: r.ID, Group: r.Group, Index: r.Index}
+		if rd.apart(name, task) {
+			m.Name, m.Task = name, hex.EncodeToString(task[:])
+		}
+		meet(j, &m)
+	}
 	for i := range r.Turns {
 		if r.Turns[i].Incomplete != "" {
 			rd.report.Incomplete++
@@ -244,19 +255,38 @@ func taskOf(name string, of ...value) [16]byte {
 // tellApart gives the group of a task that only has a number in its data set a name
 // of its own where a task of another data set had that number before.
 func (rd *Reader) tellApart(r *rollout.Rollout, task [16]byte) {
-	if rd.opt.GroupBy != "" || r.Group == "" || task == ([16]byte{}) {
+	if !rd.apart(r.Group, task) {
 		return
 	}
 	name := r.Group
+	if k := rd.numberOf(name, task); k > 0 {
+		r.Group += "@" + strconv.Itoa(k+1)
+		r.Notes = append(r.Notes, rollout.Note{Code: "other_task", Text: fmt.Sprintf("%s was another task before; the group is %s", name, r.Group)})
+	}
+}
+
+// apart says whether tasks of one group name are told apart.
+func (rd *Reader) apart(name string, task [16]byte) bool {
+	return rd.opt.GroupBy == "" && name != "" && task != [16]byte{}
+}
+
+// numberOf counts the tasks that had the name of a group before this one.
+func (rd *Reader) numberOf(name string, task [16]byte) int {
 	k := slices.Index(rd.tasks[name], task)
 	if k < 0 {
 		k = len(rd.tasks[name])
 		rd.tasks[name] = append(rd.tasks[name], task)
 	}
-	if k > 0 {
-		r.Group += "@" + strconv.Itoa(k+1)
-		r.Notes = append(r.Notes, rollout.Note{Code: "other_task", Text: fmt.Sprintf("%s was another task before; the group is %s", name, r.Group)})
+	return k
+}
+
+func (rd *Reader) indicesOf(group string) *indices {
+	x := rd.groups[group]
+	if x == nil {
+		x = &indices{}
+		rd.groups[group] = x
 	}
+	return x
 }
 
 func (rd *Reader) group(r *rollout.Rollout) error {
@@ -290,12 +320,7 @@ func (rd *Reader) group(r *rollout.Rollout) error {
 	if r.Group == "" {
 		r.Group = r.ID
 	}
-	x := rd.groups[r.Group]
-	if x == nil {
-		x = &indices{}
-		rd.groups[r.Group] = x
-	}
-	got, free := x.take(want)
+	got, free := rd.indicesOf(r.Group).take(want)
 	if !free {
 		r.Notes = append(r.Notes, rollout.Note{Code: "index_repeated", Text: fmt.Sprintf("index %d of group %q occurred before; %d was taken", want, r.Group, got)})
 	}

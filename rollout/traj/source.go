@@ -17,6 +17,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	report *Report
+	met    map[string]*metFile
 }
 
 // NewSource checks the options of Open for paths. Standard input is refused: it
@@ -39,6 +40,11 @@ func NewSource(paths []string, opt Options) (*Source, error) {
 // Rollouts yields every rollout and, in its place, the failure of every record
 // that cannot be read. It ends early, with the context's error, when ctx is done.
 func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error] {
+	return s.rollouts(ctx, nil)
+}
+
+// rollouts reads once; a reading that goes on from another is set up by again.
+func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		r, err := Open(s.paths, s.opt)
 		if err != nil {
@@ -47,6 +53,11 @@ func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error
 		}
 		defer r.Close()
 		r.yieldErrors = true
+		if again == nil {
+			r.met = map[string]*metFile{}
+		} else {
+			again(r)
+		}
 		for out, err := range r.All() {
 			if ctx.Err() != nil {
 				yield(nil, ctx.Err())
@@ -56,9 +67,11 @@ func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error
 				return
 			}
 		}
-		s.mu.Lock()
-		s.report = r.Report()
-		s.mu.Unlock()
+		if again == nil {
+			s.mu.Lock()
+			s.report, s.met = r.Report(), r.met
+			s.mu.Unlock()
+		}
 	}
 }
 

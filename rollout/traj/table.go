@@ -20,6 +20,9 @@ type importer struct {
 	read func(j *fileReader, v value) error
 	// fold is set instead of read when all values of a file make one rollout.
 	fold func(j *fileReader) folder
+	// alone says that a value is read the same whatever was read before it.
+	alone bool
+	at    int // among all, of one that find returned
 }
 
 // folder collects the values of a file.
@@ -31,16 +34,16 @@ type folder interface {
 // table lists the importers. The first match wins, so narrow ones come first.
 func table() []importer {
 	return []importer{
-		{name: "native", match: isNative, read: readNative},
-		{name: "preference", match: isPreference, read: readPreference},
-		{name: "openclaw-rl", match: isOpenClaw, read: readOpenClaw},
-		{name: "mini-swe-agent", match: isMini, read: readMini},
+		{name: "native", match: isNative, read: readNative, alone: true},
+		{name: "preference", match: isPreference, read: readPreference, alone: true},
+		{name: "openclaw-rl", match: isOpenClaw, read: readOpenClaw, alone: true},
+		{name: "mini-swe-agent", match: isMini, read: readMini, alone: true},
 		{name: "mini-swe-agent", match: isMiniList, fold: foldMiniList},
-		{name: "swe-agent", match: isSWEAgent, read: readSWEAgent},
-		{name: "nemo-gym", match: isNeMoGym, read: readNeMoGym},
+		{name: "swe-agent", match: isSWEAgent, read: readSWEAgent, alone: true},
+		{name: "nemo-gym", match: isNeMoGym, read: readNeMoGym, alone: true},
 		{name: "nemo-gym", match: isNeMoEpisode, read: readNeMoEpisode},
 		{name: "atif", match: isATIF, read: readATIF},
-		{name: "openhands-output", match: isOpenHandsOutput, read: readOpenHandsOutput},
+		{name: "openhands-output", match: isOpenHandsOutput, read: readOpenHandsOutput, alone: true},
 		{name: "openhands-events", match: isEventList, fold: foldEvents},
 		{name: "openhands-sdk-events", match: isSDKEvent, fold: foldSDKEvents},
 		{name: "llm-completion-log", match: isCompletionLog, read: readCompletionLog},
@@ -48,14 +51,14 @@ func table() []importer {
 		{name: "anthropic-messages", match: isAnthropic, read: readAnthropic},
 		{name: "tau-bench", match: isTauBench, read: readTauBench},
 		{name: "tau-bench", match: isTau2, read: readTau2},
-		{name: "swe-agent-nebius", match: isNebius, read: readNebius},
+		{name: "swe-agent-nebius", match: isNebius, read: readNebius, alone: true},
 		{name: "sharegpt", match: isShareGPT, read: readShareGPT},
-		{name: "adp", match: isADP, read: readADP},
+		{name: "adp", match: isADP, read: readADP, alone: true},
 		{name: "inspect-ai", match: isInspect, read: readInspect},
 		{name: "inspect-ai", match: isInspectSample, read: readInspectSample},
-		{name: "prompt-completion", match: isPromptCompletion, read: readPromptCompletion},
-		{name: "native", match: isNativeChat, read: readNative},
-		{name: "openai-chat", match: isChat, read: readChat},
+		{name: "prompt-completion", match: isPromptCompletion, read: readPromptCompletion, alone: true},
+		{name: "native", match: isNativeChat, read: readNative, alone: true},
+		{name: "openai-chat", match: isChat, read: readChat, alone: true},
 	}
 }
 
@@ -74,6 +77,9 @@ func Formats() []string {
 // format, that one.
 func (r *Reader) find(v value, j *fileReader) *importer {
 	all := append(r.importers(), table()...)
+	for i := range all {
+		all[i].at = i
+	}
 	chosen := r.opt.Format
 	if chosen == "auto" {
 		chosen = ""

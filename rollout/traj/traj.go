@@ -137,6 +137,10 @@ type Reader struct {
 	yield       func(*rollout.Rollout, error) bool
 	err         error // ends the stream
 
+	met    map[string]*metFile // by file, nil = not kept
+	before map[string]*metFile // of an earlier reading
+	past   func(id string) bool
+
 	next func() (*rollout.Rollout, error, bool)
 	stop func()
 }
@@ -288,6 +292,9 @@ func (r *Reader) file(f *source.File) error {
 	}
 	r.report.Files++
 	j := &fileReader{r: r, file: f, where: rollout.Where{File: f.Name}}
+	if passes(j, 0) {
+		return nil
+	}
 	if err := j.run(); err != nil {
 		return r.failed(err)
 	}
@@ -357,6 +364,9 @@ func (j *fileReader) stream(in io.Reader) error {
 				}
 			}
 		}
+		if err == nil && j.lined && passes(j, v.Line) {
+			continue
+		}
 		if err == nil {
 			j.inList = v.InList
 			err = j.value(v)
@@ -384,6 +394,7 @@ func (j *fileReader) failed(err error) error {
 		return err
 	}
 	err = j.locate(err)
+	meet(j, nil)
 	if j.fold == nil {
 		j.notes, j.task = nil, [16]byte{} // were of this record
 	} else if !errors.Is(err, errStop) {
