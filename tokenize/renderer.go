@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/chat/origin"
 )
 
 // renderer renders the contexts of one rollout.
@@ -431,17 +432,17 @@ func knownRole(role string) bool {
 // written by the template itself in a generation prompt.
 func partOf(f *chat.Field) part {
 	switch f.Part {
-	case chat.PartContent:
+	case origin.PartContent:
 		return partContent
-	case chat.PartReasoning:
+	case origin.PartReasoning:
 		return partReasoning
-	case chat.PartToolCalls:
+	case origin.PartToolCalls:
 		return partToolCall
-	case chat.PartRole:
+	case origin.PartRole:
 		if !f.IsKey {
 			return partRole
 		}
-	case chat.PartOther:
+	case origin.PartOther:
 		if up := f.Parent; f.Key == "name" && !f.IsKey && up != nil && up.Parent != nil && up.Parent.Parent == nil {
 			return partName
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/chat/origin"
 )
 
 // Text is a rendered text and where its bytes are recorded: ascending origins
@@ -133,9 +134,9 @@ func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 		case o.Message != m || !o.Exact:
 			out = append(out, o)
 			continue
-		case partOfMessage(o.Field) == chat.PartReasoning:
+		case partOfMessage(o.Field) == origin.PartReasoning:
 			has, had = shown.Reasoning, recorded.Reasoning
-		case partOfMessage(o.Field) != chat.PartContent:
+		case partOfMessage(o.Field) != origin.PartContent:
 			out = append(out, o)
 			continue
 		}
@@ -165,9 +166,9 @@ func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 }
 
 // partOfMessage is the part that a field of a message belongs to.
-func partOfMessage(field string) chat.Part {
+func partOfMessage(field string) origin.Part {
 	key, _, _ := strings.Cut(field, "/")
-	return chat.PartOf(key)
+	return origin.PartOf(key)
 }
 
 // At returns the origins of the bytes [start, end) of t, cut to them where they

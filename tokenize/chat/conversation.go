@@ -4,29 +4,11 @@ import (
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+	"github.com/turnpack/turnpack/tokenize/chat/origin"
 )
 
-// Field is a place in a conversation: a string, a number, a constant, or a dict
-// key. Within one Conversation equal pointers mean the same place. Path gives
-// the JSON pointer into {messages, tools, documents} (suffix "#key" for a dict
-// key), Message the message index or -1, Part to what of the message it belongs,
-// Elements the path elements.
-type Field = value.Field
-
-// Part tells to what of its message a Field belongs; PartOf gives that of a key.
-type Part = value.Part
-
-// The parts of a message. PartOther is all else.
-const (
-	PartOther     = value.PartOther
-	PartRole      = value.PartRole
-	PartContent   = value.PartContent
-	PartReasoning = value.PartReasoning
-	PartToolCalls = value.PartToolCalls
-)
-
-// PartOf is the part that a key of a message holds.
-func PartOf(key string) Part { return value.PartOf(key) }
+// Field is a place in a conversation.
+type Field = origin.Field
 
 // ConversationOptions configures NewConversation.
 type ConversationOptions struct {
@@ -286,7 +268,7 @@ func (l *locator) field(f Field) *Field {
 	if !l.on {
 		return nil
 	}
-	return value.NewField(f)
+	return origin.NewField(f)
 }
 
 func (l *locator) root(name string) *Field {
@@ -350,7 +332,7 @@ func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
 			continue
 		}
 		at.IsKey = true
-		out.SetKey(&value.Str{S: key, F: value.NewField(at)}, v)
+		out.SetKey(&value.Str{S: key, F: origin.NewField(at)}, v)
 	}
 	return out
 }

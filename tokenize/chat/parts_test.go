@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/tokenize/chat/origin"
 )
 
 // Every text of the input knows its part of the message, however deep it stands and
@@ -23,21 +25,21 @@ func TestPartsOfFields(t *testing.T) {
 	require.NoError(t, err)
 	res, err := tmpl.Render(t.Context(), c, Input{})
 	require.NoError(t, err)
-	names := map[Part]string{PartOther: "other", PartRole: "role", PartContent: "content", PartReasoning: "reasoning"}
+	names := map[origin.Part]string{origin.PartOther: "other", origin.PartRole: "role", origin.PartContent: "content", origin.PartReasoning: "reasoning"}
 	texts, keys := 0, 0
 	for s := range res.Spans() {
 		switch {
 		case s.Field == nil:
 		case s.Field.IsKey && strings.Count(s.Field.Path(), "/") == 3: // of a message or a tool
-			want := PartOther
+			want := origin.PartOther
 			if s.Field.Path() == "/messages/0/role#key" {
-				want = PartRole
+				want = origin.PartRole
 			}
 			require.Equal(t, want, s.Field.Part, s.Field.Path())
 			keys++
 		case !s.Field.IsKey:
 			want := "L" + names[s.Field.Part]
-			if s.Field.Part == PartToolCalls {
+			if s.Field.Part == origin.PartToolCalls {
 				want = fmt.Sprint("L", s.Field.Call)
 			}
 			require.Equal(t, want, res.Text[s.Start:s.End], s.Field.Path())

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+	"github.com/turnpack/turnpack/tokenize/chat/origin"
 )
 
 // Turn is the completion of one assistant message in a rendered conversation:
@@ -158,7 +159,7 @@ type dataRange struct{ first, last int }
 
 // header says whether a field is part of the header of a message.
 func header(f *Field) bool {
-	return f.Part == PartRole
+	return f.Part == origin.PartRole
 }
 
 // index finds where the text of the messages from first on stands.

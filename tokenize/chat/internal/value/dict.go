@@ -145,7 +145,7 @@ func (d *Dict) ownKey(i int) *Str {
 		fields := make([]Field, len(d.entries))
 		for k := range d.entries {
 			fields[k] = Field{Parent: d.F, Key: d.entries[k].h.s, Index: -1, Message: d.F.Message, IsKey: true}
-			fields[k].place()
+			fields[k].Place()
 			made.own[k].S, made.own[k].F = d.entries[k].h.s, &fields[k]
 		}
 		d.more.CompareAndSwap(old, made)
