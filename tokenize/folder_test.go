@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
 // folderWith is the embedded model's folder with files changed; "" takes one out.
@@ -95,4 +97,28 @@ func TestOlderNamesOfTokens(t *testing.T) {
 	require.Equal(t, map[string]string{"eos_token": "<|im_end|>"}, m.SpecialTokens)
 	_, ok = m.Tokenizer.Vocab().ID("<|more|>")
 	require.False(t, ok)
+}
+
+// A template that meets its limit for a short conversation is refused when the folder
+// is loaded, after one rendering and not after one for each of some thirty probes.
+func TestTemplateAtItsLimitIsRefused(t *testing.T) {
+	for _, hostile := range []string{
+		"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+		"{% set ns=namespace(x=messages) %}{% for i in range(60) %}{% set ns.x=ns.x|tojson %}{% endfor %}{{ns.x}}",
+	} {
+		template, err := chat.Compile(hostile, chat.Options{})
+		require.NoError(t, err)
+		one, err := chat.NewConversation(chat.List(chat.Object(chat.Member{Key: "role", Value: chat.String("user")}, chat.Member{Key: "content", Value: chat.String("x")})),
+			chat.Null(), chat.Null(), chat.ConversationOptions{})
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = template.Render(t.Context(), one, chat.Input{})
+		once := time.Since(began)
+		require.ErrorIs(t, err, rollout.KindLimit)
+
+		began = time.Now()
+		_, err = tokenize.LoadDir("embedded", tokenize.LoadOptions{TemplateText: hostile})
+		require.ErrorIs(t, err, rollout.KindLimit)
+		require.Less(t, time.Since(began), 8*once+time.Second)
+	}
 }

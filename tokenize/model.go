@@ -40,6 +40,7 @@ type Model struct {
 	reply          *replyRule
 	shape          shape
 	tools          *toolbox
+	probing        *limitMet // while the template is asked with probes
 }
 
 // LoadOptions chooses how a folder is read. The zero value is the default.
@@ -135,7 +136,16 @@ func (m *Model) namesToken(key string, value json.RawMessage) bool {
 		slices.ContainsFunc(m.reply.specials, func(a AddedToken) bool { return a.Content == text })
 }
 
-func (m *Model) finish() {
+// limitMet is the error of the first probe that met a limit of its template.
+type limitMet struct{ err error }
+
+// finish asks the template, with probes, what it writes. A template that meets a limit
+// for one of these short conversations is refused at once: each further probe would
+// take as long.
+func (m *Model) finish() error {
+	met := &limitMet{}
+	m.probing = met
+	defer func() { m.probing = nil }()
 	m.reply = &replyRule{specials: m.Tokenizer.Vocab().Added(), stops: map[string]rollout.TokenID{}}
 	for _, a := range m.reply.specials {
 		if m.IsStop(a.ID) {
@@ -148,6 +158,7 @@ func (m *Model) finish() {
 	if m.Template != nil {
 		m.reply.opening = openingOf(m)
 	}
+	return met.err
 }
 
 func inFile(err error, name string) error {

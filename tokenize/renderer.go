@@ -3,6 +3,7 @@ package tokenize
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type renderer struct {
 	spent   spent        // memory for the next rendering
 	prompts [2]spent     // the last ones, but for those of the plain history
 	answers spent        // the last one, in the same way
+	probing *limitMet    // of a model that is being loaded
 
 	stops     []string
 	turns     chat.TurnCache // of the plain history
@@ -60,7 +62,7 @@ func (j *job) newRenderer() (*renderer, error) {
 
 func newRenderer(ctx context.Context, m *Model, r *rollout.Rollout, o Options) (*renderer, error) {
 	m = m.of(r)
-	x := &renderer{ctx: ctx, template: m.Template, shape: m.shape, r: r, kwargs: map[string]chat.Value{}, now: o.Now,
+	x := &renderer{ctx: ctx, template: m.Template, shape: m.shape, r: r, kwargs: map[string]chat.Value{}, now: o.Now, probing: m.probing,
 		shown: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
 	x.shape.by = o.PromptsBy.of(r)
 	if x.now.IsZero() {
@@ -365,10 +367,16 @@ func (x *renderer) run(c *chat.Conversation, index []int32, generationPrompt boo
 }
 
 func (x *renderer) result(c *chat.Conversation, generationPrompt bool) (*chat.Result, error) {
+	if x.probing != nil && x.probing.err != nil {
+		return nil, x.probing.err
+	}
 	in := x.input(generationPrompt)
 	in.Reuse, x.spent.result = x.spent.result, nil
 	res, err := x.template.Render(x.ctx, c, in)
 	x.last = res
+	if x.probing != nil && errors.Is(err, rollout.KindLimit) {
+		x.probing.err = err
+	}
 	return res, err
 }
 

@@ -65,8 +65,7 @@ func (l *folder) addTemplates(m *Model, config *tokenizerConfig) error {
 		return l.finish(m, source)
 	}
 	m.names = names
-	m.finish()
-	return nil
+	return m.finish()
 }
 
 // finish compiles the template of m.
@@ -75,8 +74,7 @@ func (l *folder) finish(m *Model, source templateSource) (err error) {
 		return inFile(err, source.file)
 	}
 	m.templateDigest = digest(source.text)
-	m.finish()
-	return nil
+	return inFile(m.finish(), source.file)
 }
 
 // TemplateDigest is "sha256:<hex>" of the template's text, or of the digests of both

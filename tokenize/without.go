@@ -26,7 +26,7 @@ func (idsAlone) Added() []engine.AddedToken                                  { r
 // withoutModel is the model of an encoder that was given none.
 func withoutModel() *Model {
 	m := &Model{Tokenizer: idsAlone{}}
-	m.finish()
+	_ = m.finish() // it has no template to ask
 	return m
 }
 
