@@ -191,3 +191,16 @@ func TestUnmarkedRepliesAreTold(t *testing.T) {
 	require.ErrorContains(t, report.Untrained[0].Error, "set Message.Sampled")
 	require.Len(t, dst.got, 1)
 }
+
+// A run of which nothing can be trained says so, whatever the reason: a batch without
+// rows is no result.
+func TestNothingToTrainIsAnError(t *testing.T) {
+	unmarked := attempt("a", 0, true)
+	unmarked.Messages[1].Sampled, unmarked.Messages[3].Sampled = 0, 0
+	var dst rows
+	report, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), turnpack.Slice{unmarked}, &dst)
+	require.ErrorContains(t, err, "no rollout gave a row: 1 no reply is marked as sampled")
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.Len(t, report.Untrained, 1)
+	require.Empty(t, dst.got)
+}

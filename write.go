@@ -180,19 +180,25 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source gave %d rollouts in the first pass and %d in the second", x.report.Rollouts, done).
 			WithFix("do not change the input while it is converted")
 	}
-	if x.report.Rows == 0 && x.failed > 0 {
+	if x.report.Rows == 0 && (x.failed > 0 || len(x.report.Untrained) > 0) {
 		return x.noRow()
 	}
 	return nil
 }
 
-// noRow is the error of a run that wrote nothing because rollouts failed.
+// noRow is the error of a run that wrote nothing because rollouts failed, or because
+// their turns cannot be trained.
 func (x *run) noRow() error {
 	var why []string
 	for _, reason := range slices.Sorted(maps.Keys(x.report.WithoutRows)) {
 		why = append(why, fmt.Sprintf("%d %s", x.report.WithoutRows[reason], reason))
 	}
-	first := x.report.Skips[0].Error
+	var first error
+	if x.failed > 0 {
+		first = x.report.Skips[0].Error
+	} else {
+		first = x.report.Untrained[0].Error
+	}
 	kind := rollout.KindInput
 	if e, ok := asDetail(first); ok {
 		kind = e.Kind
