@@ -182,13 +182,20 @@ func (s *Set) writeGroup(rows []rollout.Sample) error {
 	}
 	group, open := s.group, s.rollout
 	s.group, s.rollout = "", ""
-	columns := s.columns
+	columns, fresh := s.columns, s.cur == nil
+	tokenizer, template := s.opts.Export.Tokenizer, s.opts.Export.Template
 	var added [][16]byte
 	back := func(err error) error {
 		for _, k := range added {
 			delete(s.seen, k)
 		}
 		s.group, s.rollout, s.columns = group, open, columns
+		s.opts.Export.Tokenizer, s.opts.Export.Template = tokenizer, template
+		if c := s.cur; fresh && c != nil { // it has the columns of the refused group
+			if s.cur = nil; c.file != nil {
+				err = errors.Join(err, c.file.Abort())
+			}
+		}
 		return err
 	}
 	for i := range rows {
@@ -367,12 +374,6 @@ func (s *Set) finish() error {
 	s.cur = nil
 	if c == nil {
 		return nil
-	}
-	if c.shard.Rows == 0 { // its groups were refused
-		if c.file == nil {
-			return nil
-		}
-		return c.file.Abort()
 	}
 	c.shard.Input = fmt.Sprintf("%08x", c.crc.Sum32())
 	if c.done {
