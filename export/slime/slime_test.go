@@ -154,3 +154,45 @@ func FuzzRead(f *testing.F) {
 	f.Add(write(f, fixture(1)))
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _, _ = slime.Read(bytes.NewReader(data), int64(len(data))) })
 }
+
+// An aborted file leaves nothing under its name, and says so from then on.
+func TestAbort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.pt")
+	rows := fixture(2)
+	w, err := slime.Create(path, slime.Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rows[0]))
+	require.NoError(t, w.Abort())
+	require.NoError(t, w.Abort())
+	require.ErrorIs(t, w.Write(rows[1]), export.ErrAborted)
+	require.ErrorIs(t, w.Close(), export.ErrAborted)
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	w, err = slime.Create(path, slime.Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rows[0]))
+	require.NoError(t, w.Close())
+	require.NoError(t, w.Abort(), "after Close it does nothing")
+	require.FileExists(t, path)
+
+	old, err := os.ReadFile(path)
+	require.NoError(t, err)
+	w, err = slime.Create(path, slime.Options{Export: export.Options{Force: true}})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rows[3]))
+	require.NoError(t, w.Abort())
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, old, kept, "the file that it was to replace stays")
+
+	var stream bytes.Buffer
+	w, err = slime.NewWriter(&stream, slime.Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rows[0]))
+	require.NoError(t, w.Abort())
+	require.ErrorIs(t, w.Close(), export.ErrAborted)
+	_, _, err = slime.Read(bytes.NewReader(stream.Bytes()), int64(stream.Len()))
+	require.ErrorIs(t, err, rollout.KindFormat, "a stream that was dropped is no file")
+}
