@@ -110,7 +110,9 @@ func pathless(err error) error {
 	return err
 }
 
-// Open opens the file path. Close closes it.
+// Open opens the file path. Close closes it. A file of a set that is not complete is
+// read as any other is, since a step can be trained on while the next is written:
+// shard.Unfinished names such files.
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -104,6 +104,12 @@ func saysSo(t *testing.T, dir string) (parts int) {
 			code, stdout, stderr := call(t, "audit", path)
 			require.Equal(t, 1, code, stdout+stderr)
 			require.Contains(t, stdout, "unfinished-set")
+			code, stdout, stderr = call(t, "show", path)
+			require.Equal(t, 0, code, stdout+stderr)
+			require.Contains(t, stderr, export.ErrUnfinished.Error())
+			code, stdout, stderr = call(t, "view", path, "--out", filepath.Join(t.TempDir(), "page.html"))
+			require.Equal(t, 0, code, stdout+stderr)
+			require.Contains(t, stdout, export.ErrUnfinished.Error())
 		}
 		return nil
 	})

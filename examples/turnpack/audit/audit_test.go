@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 	command "github.com/turnpack/turnpack/examples/turnpack/audit"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -64,6 +66,26 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
 	require.Equal(t, 2, command.Diff(context.Background(), []string{a, "none"}, &out, &errs))
 	require.Equal(t, 2, command.Diff(context.Background(), []string{a}, &out, &errs))
+}
+
+// Files of a set that is not complete are compared, and named once each.
+func TestDiffOfUnfinishedSet(t *testing.T) {
+	dir := t.TempDir()
+	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 1})
+	require.NoError(t, err)
+	for _, g := range []string{"a", "b"} {
+		s := rollout.Sample{Status: rollout.StatusCompleted}
+		s.Group, s.Rollout, s.IDs, s.Weight = g, g, []int32{1, 2}, []float32{0, 1}
+		require.NoError(t, set.WriteGroup(export.Settle([]rollout.Sample{s})))
+	}
+	a := filepath.Join(dir, "part-00000.parquet")
+	var out, errs bytes.Buffer
+	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
+	require.Equal(t, 1, strings.Count(errs.String(), export.ErrUnfinished.Error()), errs.String())
+	errs.Reset()
+	require.NoError(t, set.Close())
+	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
+	require.Empty(t, errs.String())
 }
 
 // Where tokens are from is compared between files that say so.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -41,6 +43,11 @@ func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	b, errB := cli.One(files[1])
 	err := errors.Join(errA, errB)
 	if err == nil {
+		for _, path := range slices.Compact([]string{a, b}) {
+			if begun := shard.Unfinished(path); begun != nil {
+				fmt.Fprintln(stderr, "turnpack diff:", begun)
+			}
+		}
 		err = d.files(ctx, a, b)
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ type Builder struct {
 // head is what the page knows of the batch without opening a row.
 type head struct {
 	Title    string    `json:"title"`
-	Note     string    `json:"note"` // what a file by others lacks
+	Note     string    `json:"note"` // what a file by others lacks, and that its set is not complete
 	From     int       `json:"from"` // row of the file that row 0 of the page is
 	Rows     []rowHead `json:"rows"`
 	Findings []Finding `json:"findings"`
@@ -114,7 +114,8 @@ func finite(v *float64) *float64 {
 	return v
 }
 
-// Note sets what the page says of a file that is not of the row schema.
+// Note sets what the page says of a file that is not of the row schema, or whose set is
+// not complete.
 func (b *Builder) Note(text string) { b.head.Note = text }
 
 // Findings adds what an audit found; rows are counted in the file.

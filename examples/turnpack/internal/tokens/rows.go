@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -18,6 +19,7 @@ type Rows struct {
 	r       *audit.Reader
 	foreign bool
 	path    string
+	begun   error           // the file belongs to a set that is not complete
 	has     map[string]bool // columns seen in rows of a file by others
 }
 
@@ -34,7 +36,7 @@ func OpenRows(path string) (*Rows, error) {
 		return nil, err
 	}
 	_, own := r.Info()
-	return &Rows{r: r, foreign: !own, path: path, has: map[string]bool{}}, nil
+	return &Rows{r: r, foreign: !own, path: path, begun: shard.Unfinished(path), has: map[string]bool{}}, nil
 }
 
 // Tokenizer is the digest of the tokenizer that the file names, "" for none.
@@ -120,12 +122,21 @@ func fit(v []float64, n int) []float32 {
 	return out
 }
 
-// Note says what a file by others lacks in the rows read so far, "" for a file
-// of the row schema. model is the folder whose tokenizer spells the rows.
+// Note says that the file belongs to a set that is not complete, and what a file by
+// others lacks in the rows read so far; "" for a whole file of the row schema. model is
+// the folder whose tokenizer spells the rows.
 func (r *Rows) Note(model string) string {
-	if !r.foreign {
-		return ""
+	var notes []string
+	if r.begun != nil {
+		notes = append(notes, r.begun.Error())
 	}
+	if r.foreign {
+		notes = append(notes, r.lacks(model))
+	}
+	return strings.Join(notes, "\n")
+}
+
+func (r *Rows) lacks(model string) string {
 	var lacks []string
 	for _, name := range []string{"loss_mask", "logprobs", "advantages", "reward", "group_id", "rollout_id", "sources"} {
 		if !r.has[name] {

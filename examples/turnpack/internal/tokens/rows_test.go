@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -57,6 +59,31 @@ func TestRowsWithoutMask(t *testing.T) {
 	_, err = tokens.OpenRows(file(t, "text"))
 	require.Error(t, err)
 	require.False(t, errors.Is(err, io.EOF))
+}
+
+// A file of a set that is not complete is read, and what is read says so.
+func TestRowsOfUnfinishedSet(t *testing.T) {
+	dir := t.TempDir()
+	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 1})
+	require.NoError(t, err)
+	for _, g := range []string{"a", "b"} {
+		s := rollout.Sample{Status: rollout.StatusCompleted}
+		s.Group, s.Rollout, s.IDs, s.Weight = g, g, []int32{1, 2}, []float32{0, 1}
+		require.NoError(t, set.WriteGroup(export.Settle([]rollout.Sample{s})))
+	}
+	note := func() string {
+		r, err := tokens.OpenRows(filepath.Join(dir, "part-00000.parquet"))
+		require.NoError(t, err)
+		defer r.Close()
+		s, err := r.At(0)
+		require.NoError(t, err)
+		require.Equal(t, "a", s.Group)
+		return r.Note("")
+	}
+	require.Contains(t, note(), export.ErrUnfinished.Error())
+	require.NotContains(t, note(), "row schema")
+	require.NoError(t, set.Close())
+	require.Empty(t, note())
 }
 
 // The bytes of a part are counted after its markers, and each part on its own.
