@@ -1,8 +1,19 @@
 """Megatron-Bridge dataset config over packs that export/megatron wrote (supervised training)."""
+import glob
 import math
+import os
 
 from megatron.bridge.data.builders.gpt_sft import GPTSFTDatasetConfig
 from megatron.bridge.data.packing import PackedSequenceSpecs
+
+
+def whole(path):
+    """path (a file, a glob or a folder), unless it has a file of a set whose writer has not ended or was killed."""
+    for file in glob.glob(os.fspath(path), recursive=True):
+        folder = file if os.path.isdir(file) else os.path.dirname(file)
+        if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
+            raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
+    return path
 
 
 def packed_dataset(train, pack_size, *, pad_multiple=1, metadata=None, validation=None, scratch="packed_scratch"):
@@ -13,8 +24,8 @@ def packed_dataset(train, pack_size, *, pad_multiple=1, metadata=None, validatio
     fixed = metadata is not None
     specs = PackedSequenceSpecs(
         packed_sequence_size=pack_size,
-        packed_train_data_path=train,
-        packed_val_data_path=validation,
+        packed_train_data_path=whole(train),
+        packed_val_data_path=validation and whole(validation),
         packed_metadata_path=metadata,
         pad_seq_to_mult=pad_multiple,
         pad_cu_seqlens=fixed,

@@ -1,7 +1,17 @@
 """NeMo-RL batch from an export file, as a replacement of the rollout call returns it."""
+import os
+
 import pyarrow.parquet as pq
 import torch
 from nemo_rl.distributed.batched_data_dict import BatchedDataDict
+
+
+def whole(path):
+    """path, unless it belongs to a set whose writer has not ended or was killed."""
+    folder = os.path.dirname(path)
+    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
+        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
+    return path
 
 
 def messages(row):
@@ -18,7 +28,7 @@ def messages(row):
 
 
 def batch(path):
-    rows = pq.read_table(path).to_pylist()
+    rows = pq.read_table(whole(path)).to_pylist()
     floats = lambda values: torch.tensor(list(values), dtype=torch.float32)
     return BatchedDataDict({
         "message_log": [messages(r) for r in rows],

@@ -1,8 +1,17 @@
 """SkyRL generator that hands out the rows of an export file: return it from BasePPOExp.get_generator."""
+import os
 from collections import Counter
 
 import pyarrow.parquet as pq
 from skyrl.train.generators.base import GeneratorInterface, TrajectoryID
+
+
+def whole(path):
+    """path, unless it belongs to a set whose writer has not ended or was killed."""
+    folder = os.path.dirname(path)
+    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
+        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
+    return path
 
 
 class ExportGenerator(GeneratorInterface):
@@ -13,7 +22,7 @@ class ExportGenerator(GeneratorInterface):
 
     def __init__(self, path):
         self.groups = {}
-        for row in pq.read_table(path).to_pylist():
+        for row in pq.read_table(whole(path)).to_pylist():
             self.groups.setdefault(row["group_id"], {}).setdefault(row["rollout_id"], []).append(row)
         self.groups = {group: list(rollouts.values()) for group, rollouts in self.groups.items()}
 

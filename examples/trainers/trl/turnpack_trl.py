@@ -1,4 +1,5 @@
 """TRL rollout function that hands out the rollouts of an export file (one row each, equal groups)."""
+import os
 from collections import Counter
 
 import pyarrow.parquet as pq
@@ -6,12 +7,20 @@ import torch
 from trl import GRPOTrainer
 
 
+def whole(path):
+    """path, unless it belongs to a set whose writer has not ended or was killed."""
+    folder = os.path.dirname(path)
+    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
+        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
+    return path
+
+
 class RolloutFunction:
     """rollout_func of GRPOTrainer; its prompts are group ids (see prompts), handed out num_generations times each."""
 
     def __init__(self, path):
         self.groups = {}
-        for row in pq.read_table(path).to_pylist():
+        for row in pq.read_table(whole(path)).to_pylist():
             self.groups.setdefault(row["group_id"], []).append(row)
 
     def prompts(self):

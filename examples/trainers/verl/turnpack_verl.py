@@ -1,5 +1,6 @@
 """verl agent loop that hands out the rollouts of an export file (algorithm.adv_estimator=turnpack)."""
 import functools
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -7,11 +8,19 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from verl.trainer.ppo.core_algos import register_adv_est
 
 
+def whole(path):
+    """path, unless it belongs to a set whose writer has not ended or was killed."""
+    folder = os.path.dirname(path)
+    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
+        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
+    return path
+
+
 @functools.lru_cache(maxsize=2)
 def load(path):
     """{group_id: [[row, ...] per rollout]}, file order; `--target verl` has left aborted rollouts out."""
     groups = {}
-    for row in pq.read_table(path).to_pylist():
+    for row in pq.read_table(whole(path)).to_pylist():
         rollouts = groups.setdefault(row["group_id"], {})
         rollouts.setdefault(row["rollout_id"], []).append(row)
     return {g: list(r.values()) for g, r in groups.items()}
