@@ -137,12 +137,22 @@ func FuzzRender(f *testing.F) {
 	vars, err := ParseJSON([]byte(`{"s": "Hello <b>", "l": [1, "a", null, 2.5], "d": {"k": {"n": [1]}, "z": "x\ny"}, "n": null}`))
 	require.NoError(f, err)
 	limits := Limits{Work: 1 << 20, Memory: 1 << 20, Output: 1 << 16, Bytes: 1 << 16, Items: 1 << 12}
+	// A thousandth of the default work and less of its memory: what takes more than
+	// these draws too little on the budget.
+	const mostTime, mostMemory = 500 * time.Millisecond, 64 << 20
 	f.Fuzz(func(t *testing.T, source string) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		began := kit.CPUTime()
 		tmpl, err := Compile(source, Options{Limits: limits})
 		if err != nil {
 			return
 		}
 		r, err := tmpl.RenderVars(t.Context(), vars, Input{Now: kitClock})
+		used := kit.CPUTime() - began
+		runtime.ReadMemStats(&after)
+		require.Less(t, used, mostTime, "processor time")
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mostMemory), "bytes allocated")
 		if err == nil {
 			checkCover(t, source, r)
 		}
