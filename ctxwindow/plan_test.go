@@ -250,11 +250,11 @@ func TestLargeTaskIsShortenedLast(t *testing.T) {
 func TestEmptiedMessagesAreCounted(t *testing.T) {
 	r := agent(rand.New(rand.NewPCG(4, 4)), 2, func(int) int { return 5 })
 	r.Messages[3].Content = strings.Repeat("observation ", 200)
-	contexts, rep := plan(t, r, HeadTail{Budget: 300}, &chars{})
+	_, rep := plan(t, r, HeadTail{Budget: 300}, &chars{})
 	require.Positive(t, rep.Shortened)
 	require.Zero(t, rep.Emptied, "a part of it is left")
 	r.Messages[1].Content = strings.Repeat("task ", 1000)
-	contexts, rep = plan(t, r, HeadTail{Budget: 300}, &chars{})
+	contexts, rep := plan(t, r, HeadTail{Budget: 300}, &chars{})
 	require.Positive(t, rep.Emptied)
 	ms := shown(r, contexts[1], rollout.TurnsOf(r)[1].Message)
 	require.Regexp(t, `^\n\[\d+ characters left out\]\n$`, ms[len(ms)-1].Content)

@@ -144,7 +144,7 @@ func (s *Set) openJournal() error {
 	if kept != nil && s.resumed > 0 {
 		s.skip(entries, kept)
 	}
-	if err := f.Truncate(whole); err == nil {
+	if err = f.Truncate(whole); err == nil {
 		_, err = f.Seek(whole, io.SeekStart)
 	}
 	if err != nil {
