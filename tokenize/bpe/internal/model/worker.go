@@ -91,14 +91,20 @@ func (w *Worker) place(hash uint64) *[2]slot {
 // find returns the slot of a piece of n bytes, nil for none.
 func (w *Worker) find(k *key, n int) *slot {
 	pair := w.place(k.hash)
-	if x := &pair[0]; x.a^k.a|x.b^k.b|uint64(x.meta&31^uint32(n)) == 0 {
+	if x := &pair[0]; x.holds(k, n) {
 		return x
 	}
-	if x := &pair[1]; x.a^k.a|x.b^k.b|uint64(x.meta&31^uint32(n)) == 0 {
+	if x := &pair[1]; x.holds(k, n) {
 		pair[0], pair[1] = pair[1], pair[0] // what recurs stays
 		return &pair[0]
 	}
 	return nil
+}
+
+// holds reports whether x is the slot of a piece of n bytes, without a branch for each
+// of the three. Go gives ^ and | one precedence.
+func (x *slot) holds(k *key, n int) bool {
+	return (x.a^k.a)|(x.b^k.b)|uint64(x.meta&31^uint32(n)) == 0
 }
 
 // Append appends the ids of the pieces of s, text of a byte-level model, to dst.
