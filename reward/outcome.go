@@ -134,18 +134,6 @@ func MeanStep(steps []rollout.StepScore) (mean float64, n int) {
 	return sum.Round() / float64(n), n
 }
 
-// MeanStepOf is MeanStep over the steps first to last, for a row that trains
-// some steps of its rollout.
-func MeanStepOf(steps []rollout.StepScore, first, last int) (mean float64, n int) {
-	var own []rollout.StepScore
-	for _, s := range steps {
-		if s.Step >= first && s.Step <= last {
-			own = append(own, s)
-		}
-	}
-	return MeanStep(own)
-}
-
 // Of is what an estimator knows of a scored rollout.
 func Of(r *rollout.Rollout, scored rollout.Reward) RolloutReward {
 	if r == nil {

@@ -201,18 +201,6 @@ func TestStatisticsDescribe(t *testing.T) {
 	require.Equal(t, 0.5, v.Value)
 }
 
-func TestMeanStepOf(t *testing.T) {
-	steps := []rollout.StepScore{{Step: 0, Score: ptr(1.0)}, {Step: 1, Score: ptr(0.5)}, {Step: 2}, {Step: 3, Score: ptr(0.0)}}
-	for _, c := range []struct {
-		first, last, n int
-		mean           float64
-	}{{0, 1, 2, 0.75}, {1, 2, 1, 0.5}, {2, 2, 0, 0}, {0, 9, 3, 0.5}} {
-		mean, n := MeanStepOf(steps, c.first, c.last)
-		require.Equal(t, c.mean, mean)
-		require.Equal(t, c.n, n)
-	}
-}
-
 // Whatever the numbers, nothing panics and what comes back is finite.
 func FuzzAdvantages(f *testing.F) {
 	f.Add(uint64(1), 1.0, 0.0, -1e-7, uint8(3))

@@ -71,7 +71,7 @@ var zeros = []any{
 	&reward.Accumulator{}, &detect.Detector{}, &reward.Estimator{}, &reward.OutcomePolicy{}, &reward.Statistics{}, &reward.TokenEstimator{},
 	&filter.Rule{},
 	&offpolicy.Correction{}, &offpolicy.Rejection{},
-	&patch.Change{}, &patch.Patch{}, &patch.Report{},
+	&patch.Change{}, &patch.Patch{},
 	&pivot.Action{}, &pivot.Comparator{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
 	&shaping.Overlong{}, &shaping.Spending{},
 	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Health{}, &ssr.Limits{}, &ssr.MemoryEnv{}, &ssr.Monitor{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},

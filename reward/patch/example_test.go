@@ -6,17 +6,22 @@ import (
 	"github.com/turnpack/turnpack/reward/patch"
 )
 
-func ExampleCheck() {
+func ExamplePatch_Apply() {
 	tree := patch.Files(map[string]string{"calc.py": "def add(a, b):\n    return a - b\n"})
-	report := patch.Check(`--- a/calc.py
+	p, _ := patch.Parse(`--- a/calc.py
 +++ b/calc.py
 @@ -1,2 +1,2 @@
  def add(a, b):
 -    return a - b
 +    return a + b
-`, tree, nil)
-	fmt.Println(report.Parses, report.Applies, report.Files, report.TestFiles)
-	// Output: true true [calc.py] []
+`)
+	after, err := p.Apply(tree)
+	fmt.Println(p.Touched(), err)
+	fmt.Print(after["calc.py"].Content)
+	// Output:
+	// [calc.py] <nil>
+	// def add(a, b):
+	//     return a + b
 }
 
 func ExamplePatch_Reverse() {

@@ -143,7 +143,7 @@ new mode 100755
 		_, err := p.Apply(c.tree)
 		require.ErrorIs(t, err, rollout.KindInput, c.reason)
 	}
-	only := p.Only(patch.IsTest)
+	only := p.Only(func(path string) bool { return strings.Contains(path, "test") })
 	require.Equal(t, []string{"old.py", "tests/moved_test.py"}, only.Touched())
 	require.Nil(t, p.Only(func(string) bool { return false }))
 }
@@ -159,29 +159,6 @@ func TestFaults(t *testing.T) {
 	} {
 		_, err := patch.Parse(c.text)
 		require.ErrorIs(t, err, rollout.KindFormat, c.reason)
-	}
-}
-
-func TestCheck(t *testing.T) {
-	tree := patch.Files(files{"src/a.go": "one\ntwo\nthree\nfour\n"})
-	r := patch.Check(strings.TrimSuffix(modify, "\n"), tree, nil)
-	require.NoError(t, r.Err)
-	require.True(t, r.Parses && r.Applies)
-	require.Equal(t, []string{"src/a.go"}, r.Files)
-	require.Empty(t, r.TestFiles)
-	require.Equal(t, [2]int{2, 1}, [2]int{r.Added, r.Deleted})
-
-	r = patch.Check(modify, patch.Tree{}, func(string) bool { return true })
-	require.True(t, r.Parses && !r.Applies && r.OnlyTests())
-	require.ErrorIs(t, r.Err, rollout.KindInput)
-	r = patch.Check(" \n", nil, nil)
-	require.True(t, r.Empty && !r.Parses)
-
-	for path, want := range map[string]bool{
-		"tests/data.json": true, "pkg/Test/x.java": true, "src/a_test.go": true, "src/a.spec.ts": true, "test_a.py": true, "conftest.py": true,
-		"src/WidgetTest.java": true, "web/__tests__/x.js": true, "src/contest.py": false, "src/latest/x.py": false, "src/testimony.py": false, "attest.go": false,
-	} {
-		require.Equal(t, want, patch.IsTest(path), path)
 	}
 }
 
@@ -298,7 +275,6 @@ func FuzzPatch(f *testing.F) {
 		if len(text) > 1<<12 || len(content) > 1<<12 {
 			return
 		}
-		_ = patch.Check(text, patch.Files(files{"src/a.go": content}), nil)
 		p, err := patch.Parse(text)
 		if err != nil {
 			return

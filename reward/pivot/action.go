@@ -154,8 +154,8 @@ func ActionOf(output []OutputItem) Action {
 	return Action{}
 }
 
-// ActionOfMessage reads the action out of an assistant message.
-func ActionOfMessage(m *rollout.Message) Action {
+// actionOfMessage reads the action out of an assistant message.
+func actionOfMessage(m *rollout.Message) Action {
 	calls := make([]Call, len(m.ToolCalls))
 	for i, c := range m.ToolCalls {
 		calls[i] = Call{c.Name, c.Arguments}

@@ -36,7 +36,7 @@ func Candidates(r *rollout.Rollout, withMessages bool) []Candidate {
 		if m.Sampled == rollout.SampledExit || m.Sampled == rollout.SampledScripted {
 			continue
 		}
-		action := ActionOfMessage(m)
+		action := actionOfMessage(m)
 		if len(action.Calls) > 0 || withMessages && action.Kind == Message {
 			out = append(out, Candidate{r.ID, at, i, action})
 		}

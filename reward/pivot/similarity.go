@@ -1,13 +1,11 @@
 package pivot
 
-// Ratio is the similarity of two texts as Python's
+// ratio is the similarity of two texts as Python's
 // difflib.SequenceMatcher(None, a, b).ratio() gives it: 2·M / T with M the
 // number of characters in matching blocks and T that of both texts, 1 for two
 // empty ones. It includes the automatic junk rule: when b has 200 characters or
 // more, those more frequent than 1 % + 1 do not start a match. The result
 // depends on the order of a and b.
-func Ratio(a, b string) float64 { return ratio(runes(a), runes(b)) }
-
 func ratio(a, b []rune) float64 {
 	if len(a)+len(b) == 0 {
 		return 1

@@ -78,8 +78,8 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Measure computes the sample of one text with n-grams of n words (0 = 8).
-func Measure(text string, n int) Sample {
+// measure computes the sample of one text with n-grams of n words (0 = 8).
+func measure(text string, n int) Sample {
 	if n <= 0 {
 		n = 8
 	}
@@ -203,7 +203,7 @@ func (m *Monitor) Add(text string) Health {
 	if m.limits == (Limits{}) {
 		m.limits = m.limits.withDefaults()
 	}
-	s := Measure(text, m.limits.NGram)
+	s := measure(text, m.limits.NGram)
 	if len(m.recent) < m.limits.Window {
 		m.recent = append(m.recent, s)
 	} else {

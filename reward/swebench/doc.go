@@ -4,10 +4,9 @@
 //	spec, err := instance.Spec()                        // parser, eval type, test lists
 //	result, err := spec.Grade(prediction.Patch, log)    // Run, Lists, Report, Verdict
 //
-// [Spec.ReadLog] decides whether the log shows a run at all and reads the status
-// of each test (subpackage logparse holds the parsers); [Spec.Judge] compares
-// the statuses with the lists FAIL_TO_PASS and PASS_TO_PASS; [Spec.Grade] does
-// both and adds the report of the reference and a [rollout.Verdict], so that a
+// [Spec.Grade] decides whether the log shows a run at all, reads the status of each
+// test (subpackage logparse holds the parsers), compares the statuses with the
+// lists FAIL_TO_PASS and PASS_TO_PASS, and adds the report of the reference and a [rollout.Verdict], so that a
 // test failure, a log that shows no run and a broken machine stay apart.
 //
 // Rules that surprise, all of them the reference's:

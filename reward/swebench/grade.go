@@ -53,8 +53,8 @@ func (l Lists) Resolution() Resolution {
 	return ResolvedNo
 }
 
-// Judge compares statuses with the spec's two lists.
-func (s Spec) Judge(statuses *logparse.Statuses) Lists {
+// judge compares statuses with the spec's two lists.
+func (s Spec) judge(statuses *logparse.Statuses) Lists {
 	if s.EvalType == FailOnly {
 		return Lists{divide(s.FailToPass, statuses, notFailed), divide(s.PassToPass, statuses, notFailed)}
 	}
@@ -151,13 +151,13 @@ type Result struct {
 
 // Grade grades a test log. patch is the model's patch, nil if there was none,
 // in which case nothing can be resolved whatever the log says. Errors are those
-// of [Spec.ReadLog].
+// of readLog.
 func (s Spec) Grade(patch *string, log string) (Result, error) {
-	run, err := s.ReadLog(log)
+	run, err := s.readLog(log)
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Run: run, Lists: s.Judge(&run.Statuses)}
+	r := Result{Run: run, Lists: s.judge(&run.Statuses)}
 	if patch == nil {
 		r.Report.PatchIsNone = true
 		r.Verdict, r.Reason = rollout.VerdictNoPatch, "no_patch"
@@ -165,7 +165,7 @@ func (s Spec) Grade(patch *string, log string) (Result, error) {
 	}
 	r.Report.PatchExists = true
 	if !run.Found {
-		infra, broken := ClassifyInfra(log)
+		infra, broken := classifyInfra(log)
 		if broken {
 			r.Report.InfraFailure = infra.Certain
 			r.Report.InfraFailureReason = infra.Reason

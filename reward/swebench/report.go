@@ -152,7 +152,7 @@ func Summarize(instances []Instance, predictions []Prediction, reports map[strin
 		if logs == nil {
 			continue
 		}
-		if infra, broken := ClassifyInfra(logs(in.InstanceID)); broken {
+		if infra, broken := classifyInfra(logs(in.InstanceID)); broken {
 			s.FailureReasons[in.InstanceID] = infra.Reason
 			if infra.Certain {
 				s.InfraFailureIDs = append(s.InfraFailureIDs, in.InstanceID)
@@ -190,16 +190,3 @@ func sortedSet(ids []string) []string {
 
 // Write writes the summary as the reference does.
 func (s Summary) Write(w io.Writer) error { return writeIndented(w, s) }
-
-// ReadSummary reads the report of a whole run.
-func ReadSummary(r io.Reader) (Summary, error) {
-	data, err := readAll(r, maxReportBytes)
-	if err != nil {
-		return Summary{}, err
-	}
-	var s Summary
-	if err := json.Unmarshal(data, &s); err != nil {
-		return Summary{}, jsonError("a run report is one object", err)
-	}
-	return s, nil
-}

@@ -85,12 +85,12 @@ func (s Spec) Validate() error {
 	return errors.Join(errs...)
 }
 
-// ReadLog reads an evaluation log. CRLF and lone CR end lines like LF. The
+// readLog reads an evaluation log. CRLF and lone CR end lines like LF. The
 // result is a value for any log; an error means that the spec is invalid (kind
 // input) or that the parser cannot read the log at all (kind scorer).
 // Bytes that are not UTF-8 are kept as they are; the reference refuses to open
 // such a file.
-func (s Spec) ReadLog(log string) (Run, error) {
+func (s Spec) readLog(log string) (Run, error) {
 	if err := s.Validate(); err != nil {
 		return Run{}, err
 	}

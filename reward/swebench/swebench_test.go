@@ -125,11 +125,11 @@ func TestFailOnly(t *testing.T) {
 }
 
 func TestSpecFaults(t *testing.T) {
-	_, err := swebench.Spec{Parser: "parse_log_cobol", EvalType: "maybe"}.ReadLog("")
+	_, err := swebench.Spec{Parser: "parse_log_cobol", EvalType: "maybe"}.Grade(new(string), "")
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, "parse_log_cobol")
 	require.ErrorContains(t, err, "maybe", "all faults at once")
-	_, err = swebench.Spec{Parser: "parse_log_jekyll", InstanceID: "x"}.ReadLog(runLog("x"))
+	_, err = swebench.Spec{Parser: "parse_log_jekyll", InstanceID: "x"}.Grade(new("p"), runLog("x"))
 	require.ErrorIs(t, err, rollout.KindScorer)
 }
 
@@ -293,8 +293,8 @@ func TestSummary(t *testing.T) {
 	require.Equal(t, 2, s.Completed)
 	var b bytes.Buffer
 	require.NoError(t, s.Write(&b))
-	back, err := swebench.ReadSummary(&b)
-	require.NoError(t, err)
+	var back swebench.Summary
+	require.NoError(t, json.Unmarshal(b.Bytes(), &back))
 	require.Equal(t, s, back)
 }
 
@@ -340,7 +340,6 @@ func FuzzRows(f *testing.F) {
 			}
 		}
 		_, _ = swebench.ReadReports(bytes.NewReader(data))
-		_, _ = swebench.ReadSummary(bytes.NewReader(data))
 	})
 }
 

@@ -84,10 +84,10 @@ var infraSigns = []struct {
 	{Infra: Infra{"tests_timed_out", false}, any: nil, re: regexp.MustCompile(`Timeout error: \p{Nd}+ seconds exceeded`)},
 }
 
-// ClassifyInfra looks for the first known sign of a broken environment in a
+// classifyInfra looks for the first known sign of a broken environment in a
 // log. The reference does so only for logs that are not a run, and lets the
 // answer change no verdict.
-func ClassifyInfra(log string) (Infra, bool) {
+func classifyInfra(log string) (Infra, bool) {
 	log = unifyLines(log)
 	for _, sign := range infraSigns {
 		for _, text := range sign.any {

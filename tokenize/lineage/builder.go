@@ -92,8 +92,7 @@ func (b *Builder) walkPlain(ids []rollout.TokenID, index int) position {
 // Finish merges the turns added so far. The Builder takes no more turns.
 //
 // Finish treats the rollout as a batch of its own for Options.MaxStopLossShare;
-// a caller with many rollouts leaves that option at its default and applies
-// LimitStopLoss to all results. Under DriftRefuse the error is of kind drift.
+// Under DriftRefuse the error is of kind drift.
 func (b *Builder) Finish() (*Result, error) {
 	b.begin()
 	b.done = true
@@ -110,7 +109,7 @@ func (b *Builder) Finish() (*Result, error) {
 	}
 	res := &Result{merge: m}
 	res.emit()
-	LimitStopLoss([]*Result{res}, b.opts.MaxStopLossShare)
+	limitStopLoss([]*Result{res}, b.opts.MaxStopLossShare)
 	return res, nil
 }
 

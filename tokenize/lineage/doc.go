@@ -63,7 +63,6 @@
 // # Weights
 //
 // How many rows a rollout makes depends on drift, so a loss averaged per row
-// would weight rollouts by their drift. [Result.RolloutMean] and
-// [Result.TokenWeight] make each rollout count once; [Result.TrainedPerRow] has
-// the counts for any other aggregation.
+// would weight rollouts by their drift. Package reward/weights makes each rollout
+// count once.
 package lineage

@@ -33,11 +33,11 @@ func ExampleBuilder() {
 	for _, row := range res.Rows {
 		fmt.Println(row.Break, row.AppendIDs(nil), row.AppendMask(nil))
 	}
-	fmt.Printf("trained %d of %d, weights %.2f\n", res.Report.Trained, res.Report.Sampled, res.RolloutMean())
+	fmt.Printf("trained %d of %d\n", res.Report.Trained, res.Report.Sampled)
 	// Output:
 	// root [1 2 3 10 11 4 12] [0 0 0 1 1 0 1]
 	// sibling [1 2 3 10 11 4 13 14] [0 0 0 0 0 0 1 1]
-	// trained 5 of 5, weights [0.60 0.40]
+	// trained 5 of 5
 }
 
 // The second prompt spells the word "retry" in one id where the model sampled

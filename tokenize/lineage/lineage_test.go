@@ -1,7 +1,6 @@
 package lineage
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -354,8 +353,13 @@ func TestMaxStopLossShare(t *testing.T) {
 		batch = append(batch, plainTurns([]flat{said(ask, out), said(cat(ask, drifted, more), answer)}))
 	}
 	sum := func(share float64) (rep Report, costs []int) {
-		results, err := MergeBatch(context.Background(), batch, Options{Drift: DriftRealign, MaxStopLossShare: share}, 3)
-		require.NoError(t, err)
+		var results []*Result
+		for _, turns := range batch {
+			res, err := Merge(turns, Options{Drift: DriftRealign})
+			require.NoError(t, err)
+			results = append(results, res)
+		}
+		limitStopLoss(results, limit(share, DefaultMaxStopLossShare))
 		for _, r := range results {
 			rep.Add(r.Report)
 			costs = append(costs, r.Report.Dropped)
@@ -371,22 +375,6 @@ func TestMaxStopLossShare(t *testing.T) {
 	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 2, 3, 3, 3}, costs, "those that drop least are undone first")
 	rep, _ = sum(-1)
 	require.Equal(t, [2]int{20, 0}, [2]int{rep.Rows, rep.StopsLost}, "negative allows none")
-}
-
-func TestMergeBatchReportsEachFault(t *testing.T) {
-	good := plainTurns([]flat{said(ask, answer)})
-	bad := []Turn{{Output: answer, Logprobs: make([]float32, 1)}}
-	results, err := MergeBatch(context.Background(), [][]Turn{good, bad, good}, Options{}, 0)
-	require.ErrorIs(t, err, rollout.KindInput)
-	require.ErrorContains(t, err, "rollout 1 of the batch")
-	require.NotNil(t, results[0])
-	require.Nil(t, results[1])
-	require.NotNil(t, results[2])
-
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err = MergeBatch(ctx, [][]Turn{good}, Options{}, 1)
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestBuilderKeepsDistinctIDsOnly(t *testing.T) {
@@ -412,18 +400,6 @@ func TestBuilderKeepsDistinctIDsOnly(t *testing.T) {
 	require.NoError(t, err)
 	checkInvariants(t, flats, res)
 	require.Len(t, res.Rows, 1)
-}
-
-func TestFromTurns(t *testing.T) {
-	turns := FromTurns([]rollout.Turn{
-		{Prompt: rollout.PromptIDs{Add: ask}, Output: answer, Logprobs: make([]float32, 6), FinishReason: "stop"},
-		{Prompt: rollout.PromptIDs{Base: rollout.At(0), Keep: len(ask) + 6, Add: more}, Output: answer, FinishReason: "length"},
-		{FinishReason: "tool_calls"},
-	})
-	res, err := Merge(turns, Options{})
-	require.NoError(t, err)
-	require.Equal(t, [3]int{1, 1, 12}, [3]int{res.Report.Rows, res.Report.Stops, res.Report.Trained})
-	require.Equal(t, []int{2}, res.EmptyTurns)
 }
 
 // Replies that all end with the same words (a closing fence, a call's end) must

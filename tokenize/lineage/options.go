@@ -38,8 +38,7 @@ type Options struct {
 	AllowErase bool
 	// MaxStopLossShare is the largest share, 0…1, of turns that ended by
 	// themselves and lose their stop token to realigned joins. Beyond it the
-	// cheapest realigned joins become forks again. It holds over what one call
-	// merges: a rollout in Merge, all of them in MergeBatch. Default 1.
+	// cheapest realigned joins become forks again. Default 1.
 	MaxStopLossShare float64
 	// MaxRowTokens cuts longer rows. What falls off is declared as DropTooLong:
 	// no row of that length could train it in its context. 0 means no limit.

@@ -203,30 +203,6 @@ func TestStorageOfPromptsIsIrrelevant(t *testing.T) {
 	}
 }
 
-func TestRowsDoNotDependOnWorkers(t *testing.T) {
-	rng := rand.New(rand.NewPCG(40, 7))
-	var batch [][]Turn
-	for range 60 {
-		batch = append(batch, plainTurns(generate(rng, 1+rng.IntN(20))))
-	}
-	kinds := append(policies(rng), Options{Drift: DriftAuto, Text: toyText, MaxDropTokens: 6, MaxStopLossShare: 0.05})
-	for k, opts := range kinds {
-		var want []laidOut
-		for _, workers := range []int{1, 2, 7, 0} {
-			results, err := MergeBatch(t.Context(), batch, opts, workers)
-			require.NoError(t, err)
-			var got []laidOut
-			for _, res := range results {
-				got = append(got, layOut(res))
-			}
-			if want == nil {
-				want = got
-			}
-			require.Equal(t, want, got, "policy %d, %d workers", k, workers)
-		}
-	}
-}
-
 // FuzzMerge drives the generator and the options from arbitrary bytes and checks
 // every invariant.
 func FuzzMerge(f *testing.F) {

@@ -147,36 +147,3 @@ func (res *Result) account() {
 	}
 	res.Report = rep
 }
-
-// RolloutMean returns one weight per row: the row's share of the rollout's
-// trained tokens. A loss that is a mean over each row's trained tokens, weighted
-// so and summed, is the mean over the rollout's trained tokens, however many
-// rows drift made of it. The weights sum to 1; without trained tokens they are 0.
-func (res *Result) RolloutMean() []float64 {
-	w := make([]float64, len(res.Rows))
-	if res.Report.Trained == 0 {
-		return w
-	}
-	for k := range res.Rows {
-		w[k] = float64(res.Rows[k].Trained()) / float64(res.Report.Trained)
-	}
-	return w
-}
-
-// TokenWeight returns the weight per trained token under which the tokens of the
-// rollout sum to 1: RolloutMean for losses that sum over tokens.
-func (res *Result) TokenWeight() float64 {
-	if res.Report.Trained == 0 {
-		return 0
-	}
-	return 1 / float64(res.Report.Trained)
-}
-
-// TrainedPerRow returns the number of trained tokens of each row.
-func (res *Result) TrainedPerRow() []int {
-	n := make([]int, len(res.Rows))
-	for k := range res.Rows {
-		n[k] = res.Rows[k].Trained()
-	}
-	return n
-}

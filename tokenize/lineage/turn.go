@@ -44,25 +44,3 @@ func (t *Turn) check(index int, fullLen func(int) int) error {
 	}
 	return nil
 }
-
-// FromTurns converts captured turns one for one, so that base indices stay
-// valid. A turn without captured output becomes an empty one, an incomplete one is
-// excluded. Slices are shared.
-func FromTurns(turns []rollout.Turn) []Turn {
-	out := make([]Turn, len(turns))
-	for i := range turns {
-		t := &turns[i]
-		out[i] = Turn{Prompt: t.Prompt, Output: t.Output, Logprobs: t.Logprobs, Stopped: selfEnded(t.FinishReason), Excluded: t.Incomplete != ""}
-	}
-	return out
-}
-
-// selfEnded knows the finish reasons by which engines say that the model ended
-// its response.
-func selfEnded(reason string) bool {
-	switch reason {
-	case "stop", "tool_calls", "function_call", "tool_use", "end_turn", "eos_token":
-		return true
-	}
-	return false
-}
