@@ -47,11 +47,6 @@ func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 	return seq.WithWeight(w)
 }
 
-// Zero returns seq with every token masked.
-func Zero(seq rollout.Sequence) (rollout.Sequence, error) {
-	return seq.WithWeight(make([]float32, seq.Len()))
-}
-
 func (p *Policy) takes(seq *rollout.Sequence, i int, last int32) bool {
 	f := seq.Flags[i]
 	switch p.Select {

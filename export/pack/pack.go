@@ -40,8 +40,6 @@ type Bin struct {
 type Options struct {
 	Capacity int // tokens of a bin
 	Keep     Keep
-	// Open is the number of bins that a Stream holds open; 0 is 64.
-	Open int
 }
 
 // Validate reports a fault of o.
@@ -52,8 +50,6 @@ func (o *Options) Validate() error {
 		return rollout.Errorf(rollout.KindInput, where("Capacity"), "found %d, expected at least 1", o.Capacity)
 	case o.Keep > KeepGroups:
 		return rollout.Errorf(rollout.KindInput, where("Keep"), "found %d, expected a Keep", o.Keep)
-	case o.Open < 0:
-		return rollout.Errorf(rollout.KindInput, where("Open"), "found %d, expected 0 (default) or more", o.Open)
 	}
 	return nil
 }
@@ -160,75 +156,6 @@ func (f *fitter) put(u Bin, capacity int) {
 	s.bin.Size += u.Size
 	s.bin.Items = append(s.bin.Items, u.Items...)
 	f.open = slices.Insert(f.open, sort.Search(len(f.open), f.less(s.free, s.age)), s)
-}
-
-// Stream packs rows that arrive one at a time; rows that are kept together must
-// arrive one after the other. It holds Options.Open bins and gives the fullest
-// away when it needs another.
-type Stream struct {
-	opts Options
-	fit  fitter
-	unit Bin
-	key  string
-	n    int
-}
-
-// NewStream starts a stream.
-func NewStream(o Options) (*Stream, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	if o.Open == 0 {
-		o.Open = 64
-	}
-	return &Stream{opts: o}, nil
-}
-
-// Add takes the next item and returns the bins that are done, if any. Items are
-// numbered from 0.
-func (s *Stream) Add(it Item) ([]Bin, error) {
-	i := s.n
-	s.n++
-	if it.Size <= 0 {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: it.Rollout}, "item %d has size %d", i, it.Size).WithFix("leave rows without tokens out")
-	}
-	var done []Bin
-	if key := s.opts.key(it); s.opts.Keep == KeepNone || key != s.key {
-		done = s.place()
-		s.key = key
-	}
-	s.unit.Items = append(s.unit.Items, i)
-	s.unit.Size += it.Size
-	if s.unit.Size > s.opts.Capacity {
-		return done, s.opts.tooLarge(i, it, s.unit)
-	}
-	return done, nil
-}
-
-// place moves the waiting unit into a bin and returns a bin that had to give
-// way.
-func (s *Stream) place() []Bin {
-	if len(s.unit.Items) == 0 {
-		return nil
-	}
-	s.fit.put(s.unit, s.opts.Capacity)
-	s.unit = Bin{}
-	var done []Bin
-	for len(s.fit.open) > 0 && (s.fit.open[0].free == 0 || len(s.fit.open) > s.opts.Open) {
-		done = append(done, s.fit.open[0].bin)
-		s.fit.open = slices.Delete(s.fit.open, 0, 1)
-	}
-	return done
-}
-
-// Flush returns the bins that are left, the fullest first.
-func (s *Stream) Flush() []Bin {
-	done := s.place()
-	for _, o := range s.fit.open {
-		done = append(done, o.bin)
-	}
-	s.fit = fitter{}
-	return done
 }
 
 // Fill is the share of the bins' capacity that is used, 0 without bins.

@@ -28,18 +28,6 @@ func items(r *rand.Rand, n, most int) []pack.Item {
 	return out
 }
 
-func stream(t *testing.T, in []pack.Item, o pack.Options) []pack.Bin {
-	s, err := pack.NewStream(o)
-	require.NoError(t, err)
-	var out []pack.Bin
-	for _, it := range in {
-		done, err := s.Add(it)
-		require.NoError(t, err)
-		out = append(out, done...)
-	}
-	return append(out, s.Flush()...)
-}
-
 // Every item is in one bin, no bin is over its capacity, and what is kept
 // together is together.
 func TestInvariants(t *testing.T) {
@@ -47,32 +35,29 @@ func TestInvariants(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		in := items(r, 1+r.IntN(300), 50)
 		for _, keep := range []pack.Keep{pack.KeepNone, pack.KeepRollouts, pack.KeepGroups} {
-			o := pack.Options{Capacity: 500, Keep: keep, Open: 1 + r.IntN(8)}
-			best, err := pack.BestFit(in, o)
+			o := pack.Options{Capacity: 500, Keep: keep}
+			bins, err := pack.BestFit(in, o)
 			require.NoError(t, err)
-			for _, bins := range [][]pack.Bin{best, stream(t, in, o)} {
-				home := make([]int, len(in))
-				var all []int
-				for b, bin := range bins {
-					size := 0
-					for _, i := range bin.Items {
-						size += in[i].Size
-						home[i] = b
-					}
-					require.Equal(t, size, bin.Size)
-					require.LessOrEqual(t, size, o.Capacity)
-					all = append(all, bin.Items...)
+			home, all := make([]int, len(in)), []int(nil)
+			for b, bin := range bins {
+				size := 0
+				for _, i := range bin.Items {
+					size += in[i].Size
+					home[i] = b
 				}
-				slices.Sort(all)
-				require.Len(t, all, len(in), "seed %d", seed)
-				require.Len(t, slices.Compact(all), len(in), "seed %d", seed)
-				for i := range in {
-					if keep == pack.KeepRollouts {
-						require.Equal(t, home[i/3*3], home[i])
-					}
-					if keep == pack.KeepGroups {
-						require.Equal(t, home[i/9*9], home[i])
-					}
+				require.Equal(t, size, bin.Size)
+				require.LessOrEqual(t, size, o.Capacity)
+				all = append(all, bin.Items...)
+			}
+			slices.Sort(all)
+			require.Len(t, all, len(in), "seed %d", seed)
+			require.Len(t, slices.Compact(all), len(in), "seed %d", seed)
+			for i := range in {
+				if keep == pack.KeepRollouts {
+					require.Equal(t, home[i/3*3], home[i])
+				}
+				if keep == pack.KeepGroups {
+					require.Equal(t, home[i/9*9], home[i])
 				}
 			}
 		}
@@ -140,11 +125,8 @@ func TestFillOnRecordedLengths(t *testing.T) {
 		}
 		bins, err := pack.BestFit(in, pack.Options{Capacity: capacity})
 		require.NoError(t, err)
-		flow := stream(t, in, pack.Options{Capacity: capacity})
-		t.Logf("%d recorded lengths, capacity %d: best fit %d bins, fill %.4f; stream %d bins, fill %.4f",
-			len(recorded), capacity, len(bins), pack.Fill(bins, capacity), len(flow), pack.Fill(flow, capacity))
+		t.Logf("%d recorded lengths, capacity %d: %d bins, fill %.4f", len(recorded), capacity, len(bins), pack.Fill(bins, capacity))
 		require.GreaterOrEqual(t, pack.Fill(bins, capacity), 0.97)
-		require.GreaterOrEqual(t, pack.Fill(flow, capacity), 0.95)
 	}
 }
 
@@ -191,8 +173,6 @@ func TestFaults(t *testing.T) {
 	require.ErrorContains(t, err, "size 0")
 	_, err = pack.BestFit(nil, pack.Options{})
 	require.ErrorContains(t, err, "Capacity")
-	_, err = pack.NewStream(pack.Options{Capacity: 1, Open: -1})
-	require.ErrorContains(t, err, "Open")
 	_, err = pack.Balance(nil, 0, false)
 	require.ErrorContains(t, err, "ranks")
 }

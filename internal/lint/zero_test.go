@@ -58,7 +58,7 @@ var zeros = []any{
 	&export.Checker{}, &export.Columns{}, &export.Options{}, &export.Reader{}, &export.RefusedError{}, &export.Writer{},
 	&audit.Facts{}, &audit.Finding{}, &audit.Reader{}, &audit.Report{},
 	&megatron.Options{},
-	&pack.Options{}, &pack.Stream{},
+	&pack.Options{},
 	&primerl.Options{},
 	&shard.Options{}, &shard.Set{}, &shard.Shard{},
 	&slime.Writer{},

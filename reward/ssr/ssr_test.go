@@ -396,7 +396,6 @@ func TestMonitor(t *testing.T) {
 	}
 	require.True(t, h.Stable(), "a window forgets")
 
-
 	_, err = ssr.NewMonitor(ssr.Limits{Window: -1, MaxGrowth: math.NaN()})
 	require.ErrorContains(t, err, "Window")
 	require.ErrorContains(t, err, "MaxGrowth")
