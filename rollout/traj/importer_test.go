@@ -160,6 +160,13 @@ func TestOneRuleForNative(t *testing.T) {
 		},
 		`{"id":"x","messages":[` + q + `,` + a + `],"failure":{"reason":"sandbox"},"model":"m"}`: func(r *rollout.Rollout) { require.Equal(t, "sandbox", r.Failure.Reason) },
 		`{"id":"x","messages":[` + q + `,` + a + `],"steps":[{"step":0,"score":1}]}`:             func(r *rollout.Rollout) { require.Len(t, r.Steps, 1) },
+		`{"messages":[` + q + `,` + a + `],"template_kwargs":{"enable_thinking":false}}`: func(r *rollout.Rollout) {
+			require.Equal(t, "false", string(r.TemplateKwargs["enable_thinking"]))
+		},
+		`{"messages":[` + q + `,` + a + `],"tools":[],"group":"g"}`:            func(r *rollout.Rollout) { require.Equal(t, "g", r.Group) },
+		`{"messages":[` + q + `,` + a + `],"index":2}`:                         func(*rollout.Rollout) {}, // one without a group is the first of its own
+		`{"messages":[` + q + `,` + a + `],"instance":"i"}`:                    func(r *rollout.Rollout) { require.Equal(t, "i", r.Instance) },
+		`{"messages":[` + q + `,` + a + `],"notes":[{"code":"c","text":"t"}]}`: func(r *rollout.Rollout) { require.Contains(t, codes(r), "c") },
 	} {
 		r := one(t, "x.jsonl", text)
 		require.Equal(t, "native", r.Origin.Format, text)
@@ -175,7 +182,24 @@ func TestOneRuleForNative(t *testing.T) {
 	} {
 		require.Equal(t, "openai-chat", one(t, "x.jsonl", text).Origin.Format, text)
 	}
+	// Of what decides over the prompt, a chat is read with it.
+	const kwargs = `"template_kwargs":{"enable_thinking":false}`
+	for _, text := range []string{
+		`{"messages":[` + q + `,` + a + `],` + kwargs + `,"model":"m"}`,
+		`{"messages":[` + q + `,` + a + `],` + kwargs + `,"reward":1}`,
+		`{"messages":[` + q + `,{"role":"assistant","content":"a","weight":0},` + a + `],` + kwargs + `}`,
+		`{"messages":[` + q + `,` + a + `],` + kwargs + `,"chat_template_kwargs":{"enable_thinking":false,"x":1}}`,
+		`{"request":{"messages":[` + q + `],` + kwargs + `},"response":{"choices":[{"message":` + a + `}]}}`,
+	} {
+		require.Equal(t, "false", string(one(t, "x.jsonl", text).TemplateKwargs["enable_thinking"]), text)
+	}
+	require.Equal(t, `"sglang"`, string(one(t, "x.jsonl", `{"messages":[`+q+`,`+a+`],"metadata":{"engine":"sglang"}}`).Metadata["engine"]))
 	for text, want := range map[string]string{
+		`{"messages":[` + q + `,` + a + `],` + kwargs + `,"chat_template_kwargs":{"enable_thinking":true}}`:                     "says template_kwargs: enable_thinking",
+		`{"messages":[` + q + `,` + a + `],"template_kwargs":[1]}`:                                                              "/template_kwargs: found a list, expected an object",
+		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},` + kwargs + `}`:                    "says template_kwargs: enable_thinking",
+		`{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],` + kwargs + `}`:                            "says template_kwargs: enable_thinking",
+		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},"tools":[{"function":{}}]}`:         "says tools: ",
 		`{"messages":[` + q + `,` + a + `],"status":"aborted","model":"m"}`:                                                     "says status: aborted",
 		`{"messages":[` + q + `,` + a + `],"status":"Aborted","model":"m"}`:                                                     "says status: aborted",
 		`{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],"failure":{"reason":"sandbox"}}`:            "says failure: sandbox",
@@ -194,7 +218,6 @@ func TestOneRuleForNative(t *testing.T) {
 		`{"messages":[` + q + `,` + a + `],"status":"completed","model":"m"}`:                                                                                   "has status as",
 		`{"messages":[` + q + `,` + a + `],"group":"g","index":3,"instance":"i","model":"m"}`:                                                                   "has group, index, instance as",
 		`{"messages":[` + q + `,` + a + `],"turns":[{"output_ids":7,"message":"x"}],"steps":[{"step":1}],"reward":1}`:                                           "has turns, steps as",
-		`{"messages":[` + q + `,` + a + `],"template_kwargs":{"enable_thinking":false},"model":"m"}`:                                                            "has template_kwargs as",
 		`{"request":{"messages":[` + q + `]},` + reply + `,"group":"g","temperature":1,"exit_status":"x"}`:                                                      "has group, exit_status, temperature as",
 		`{"simulations":[{"id":"s","task_id":"0","messages":[` + q + `,` + a + `],"termination_reason":"user_stop","index":4}],"info":{"environment_info":{}}}`: "has index as",
 		`{"id":"s","epoch":1,"input":"q","target":"","messages":[` + q + `,` + a + `],"outcome":{"verdict":"resolved","reward":1},"scores":{"x":{"value":0}}}`:  "has outcome as",

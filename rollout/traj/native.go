@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,8 +27,8 @@ func isNative(v value, _ *fileReader) bool {
 var nativeKeys = []string{"id", "group", "index", "instance", "messages", "tools", "turns", "outcome", "status", "exit_status", "failure", "steps", "temperature", "template_kwargs", "metadata", "notes", "origin"}
 
 // isNativeChat knows a native record without version and turns, which both may be
-// absent, where other formats do not: by a key that only the native format has, or by
-// a status beside nothing else. Read as a chat it would lose what they say: which
+// absent, where other formats do not: by a mark that only the native format has, or by
+// one of its keys beside nothing else. Read as a chat it would lose what they say: which
 // replies were sampled, how the run ended, whether it solved the task.
 func isNativeChat(v value, _ *fileReader) bool {
 	if v.Get("messages").Kind() != jsonscan.Array {
@@ -44,15 +45,39 @@ func isNativeChat(v value, _ *fileReader) bool {
 	for _, s := range v.Get("steps").Items() {
 		return s.Get("step").Kind() == jsonscan.Number && v.Get("reward").IsNull() && v.Get("resolved").IsNull()
 	}
-	if _, ok := statusWord(v.Get("status")); !ok {
-		return false
+	return hasNativeKey(v) && onlyNative(v)
+}
+
+// hasNativeKey knows the keys that only the native format has, of the kinds it gives them.
+func hasNativeKey(v value) bool {
+	_, group := v.Get("group").Text()
+	_, instance := v.Get("instance").Text()
+	index, numbered := v.Get("index").Int()
+	_, ended := statusWord(v.Get("status"))
+	if group || instance || numbered && index >= 0 || ended || v.Path("origin", "format").Kind() == jsonscan.String ||
+		v.Get("template_kwargs").Kind() == jsonscan.Object {
+		return true
 	}
+	for _, n := range v.Get("notes").Items() {
+		return n.Get("code").Kind() == jsonscan.String
+	}
+	return false
+}
+
+// onlyNative reports whether a chat has nothing that the native format would not read:
+// no other keys, no blocks of the Messages API, no marks of fine-tuning sets.
+func onlyNative(v value) bool {
 	for key := range v.Members() {
 		if !contains(nativeKeys, key) {
 			return false
 		}
 	}
-	return true
+	for _, m := range v.Get("messages").Items() {
+		if m.Get("role").Kind() != jsonscan.String || !m.Get("weight").IsNull() || !m.Get("train").IsNull() {
+			return false
+		}
+	}
+	return !holdsBlocks(v.Get("messages"))
 }
 
 func isSampledMark(v value) bool {
@@ -78,9 +103,10 @@ func statusWord(v value) (s rollout.Status, ok bool) {
 }
 
 // nativeSaid checks a record of another format for keys of the native format that its
-// importer did not read. It refuses one that says who wrote a reply, that the run failed
-// or did not end by itself, or its outcome: trained without that it would be another
-// rollout. All other keys are named in one note.
+// importer did not read. It refuses one that says who wrote a reply, what was sampled,
+// what the template was given, that the run failed or did not end by itself, or its
+// outcome: trained without that it would be another rollout. All other keys are named in
+// one note.
 func (j *fileReader) nativeSaid(r *rollout.Rollout) error {
 	v, where, key, says := j.current, j.where, "", ""
 	for i := range r.Messages {
@@ -105,6 +131,19 @@ func (j *fileReader) nativeSaid(r *rollout.Rollout) error {
 	if reason, ok := v.Path("failure", "reason").Text(); ok && r.Failure == nil {
 		key, says = "failure", reason
 	}
+	for _, t := range v.Get("turns").Items() {
+		if t.Get("output_ids").Kind() == jsonscan.Array || t.Get("message").Kind() == jsonscan.Number {
+			key, says = "turns", "what was sampled"
+		}
+	}
+	if r.Tools == nil && definesTools(v.Get("tools")) {
+		key, says = "tools", fmt.Sprintf("%.80s", v.Get("tools").Raw())
+	}
+	for name, x := range v.Get("template_kwargs").Members() {
+		if have, there := r.TemplateKwargs[name]; !there || !bytes.Equal(have, x.Clone()) {
+			key, says = "template_kwargs", name
+		}
+	}
 	if key == "" {
 		if keys := nativeUnread(r, v); keys != nil {
 			j.note("native_key_unread", 0, "the record has %s as the native format has, which the importer of %s does not read: write turnpack_version: 1 into native records", strings.Join(keys, ", "), j.imp.name)
@@ -113,6 +152,14 @@ func (j *fileReader) nativeSaid(r *rollout.Rollout) error {
 	}
 	return rollout.Errorf(rollout.KindFormat, where, "the record says %s: %s, as the native format does, and was read as %s, which has no such key", key, says, j.imp.name).
 		WithFix("write turnpack_version: 1 into native records, or take the key out")
+}
+
+// definesTools knows a list of tool definitions, by its first.
+func definesTools(v value) bool {
+	for _, t := range v.Items() {
+		return t.Get("function").Kind() == jsonscan.Object || t.Get("parameters").Kind() == jsonscan.Object || t.Get("input_schema").Kind() == jsonscan.Object
+	}
+	return false
 }
 
 // nativeUnread lists the keys of a record that hold what the native format writes
@@ -131,11 +178,6 @@ func nativeUnread(r *rollout.Rollout, v value) []string {
 		}
 		return false
 	}
-	kwargs := false
-	for name := range v.Get("template_kwargs").Members() {
-		_, there := r.TemplateKwargs[name]
-		kwargs = kwargs || !there
-	}
 	for _, x := range []struct {
 		key    string
 		unread bool
@@ -151,7 +193,6 @@ func nativeUnread(r *rollout.Rollout, v value) []string {
 		{"failure", v.Path("failure", "reason").Kind() == jsonscan.String && r.Failure == nil},
 		{"steps", marked(v.Get("steps"), "step")},
 		{"temperature", v.Get("temperature").Kind() == jsonscan.Number && r.Temperature == nil && !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil && t.Sampling.Temperature != nil })},
-		{"template_kwargs", kwargs},
 	} {
 		if x.unread {
 			out = append(out, x.key)

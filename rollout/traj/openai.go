@@ -143,7 +143,13 @@ func readChat(j *fileReader, v value) error {
 			r.Tools = tools(defs)
 		}
 	}
-	j.leftover(r, v, append(systemKeys, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs")...)
+	j.leftover(r, v, append(systemKeys, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
+	for _, key := range []string{"engine", "model"} { // they say whose prompts the record holds
+		x := v.Path("metadata", key)
+		if _, there := r.Metadata[key]; !there && x.Kind() == jsonscan.String {
+			keep(&r.Metadata, key, x)
+		}
+	}
 	j.noteParts(r)
 	j.emptyReplies(r)
 	return j.emit(r)

@@ -140,24 +140,34 @@ func (j *fileReader) choice(c *completion, choice value, k int) (*rollout.Rollou
 
 // templateKwargs takes over the chat-template variables that a call was made with.
 // Engines read them from chat_template_kwargs of the request; clients pass that on
-// in a body for what the API has no word for.
+// in a body for what the API has no word for. The native format's word is read as well;
+// where the two differ, the record is refused.
 func (j *fileReader) templateKwargs(r *rollout.Rollout, params value) error {
 	const key = "chat_template_kwargs"
-	for _, v := range []value{params.Get(key), params.Path("extra_body", key), params.Path("litellm_extra_body", key)} {
-		if v.IsNull() {
-			continue
-		}
-		v, err := j.inner(v, "/"+key)
-		if err != nil {
+	for _, from := range []value{params, params.Get("extra_body"), params.Get("litellm_extra_body")} {
+		if err := j.variables(r, from, key); err != nil {
 			return err
 		}
-		if v.Kind() != jsonscan.Object {
-			return j.want(v, 0, "/"+key, "an object")
-		}
-		for name, x := range v.Members() {
-			if _, there := r.TemplateKwargs[name]; !there {
-				keep(&r.TemplateKwargs, name, x)
-			}
+	}
+	return j.variables(r, params, "template_kwargs")
+}
+
+// variables adds the chat-template variables under key that r does not have.
+func (j *fileReader) variables(r *rollout.Rollout, from value, key string) error {
+	v := from.Get(key)
+	if v.IsNull() {
+		return nil
+	}
+	v, err := j.inner(v, "/"+key)
+	if err != nil {
+		return err
+	}
+	if v.Kind() != jsonscan.Object {
+		return j.want(v, 0, "/"+key, "an object")
+	}
+	for name, x := range v.Members() {
+		if _, there := r.TemplateKwargs[name]; !there {
+			keep(&r.TemplateKwargs, name, x)
 		}
 	}
 	return nil
