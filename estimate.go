@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -28,13 +29,13 @@ func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 	return got
 }
 
-// scoreOf is what ask gave for r in the first pass.
-func (x *run) scoreOf(r *rollout.Rollout) rollout.Reward {
+// scoreOf is the reward of r in the first pass, and the rules that shaped it.
+func (x *run) scoreOf(r *rollout.Rollout) (rollout.Reward, []shaping.Applied) {
 	if x.Reward == nil {
-		return reward.Score(r, x.Scale)
+		return x.shaper.shape(r, reward.Score(r, x.Scale), x.sizes)
 	}
 	at := x.seen[r.ID]
-	return x.scored[at.group][at.index]
+	return x.shaper.shape(r, x.scored[at.group][at.index], x.sizes)
 }
 
 // excludes says why a rollout leaves the statistics, "" if it does not.

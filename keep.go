@@ -8,6 +8,8 @@ import (
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
+	"github.com/turnpack/turnpack/reward/overview"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -47,7 +49,9 @@ type gathered struct {
 	Skips              []skipped
 	OutOfStatistics    []Skip
 	Rewards            []reward.GroupRewards
-	Scales             []scales // by group
+	Scales             []scales           // by group
+	Members            [][]shaping.Member `json:",omitempty"`
+	Shaping            shaping.Report
 	Scored             [][]rollout.Reward
 	Order              []orderly // of all rollouts
 	Logprobs, Versions coverage
@@ -57,7 +61,7 @@ type gathered struct {
 }
 
 // gatheredVersion changes with what gathered and made hold.
-const gatheredVersion = 1
+const gatheredVersion = 2
 
 // scales says how the rewards of a group came about.
 type scales struct{ ByVerdict, ByNumber bool }
@@ -81,6 +85,7 @@ func (x *run) keepGathered(src Source, got *gathered) error {
 		return nil
 	}
 	got.Version, got.Read, got.LeftOut, got.OutOfStatistics, got.Scored = gatheredVersion, x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored
+	got.Shaping = x.report.Shaping
 	for _, s := range x.report.Skips {
 		got.Skips = append(got.Skips, skipped{s, rollout.Plain(s.Error)})
 	}
@@ -113,6 +118,7 @@ func (x *run) gatheredBefore() *gathered {
 	if text == nil || json.Unmarshal(text, &got) != nil || got.Version != gatheredVersion || x.OnError == OnErrorStop && got.LeftOut > 0 {
 		return nil // what cannot be read is gathered again
 	}
+	x.report.Shaping = got.Shaping
 	x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored = got.Read, got.LeftOut, got.OutOfStatistics, got.Scored
 	for _, s := range got.Skips {
 		s.Skip.Error = s.Error
@@ -184,6 +190,8 @@ type made struct {
 	Status  rollout.Status
 	Verdict rollout.Verdict
 	Notes   []string `json:",omitempty"`
+	Seen    overview.Facts
+	Votes   []rollout.StepScore `json:",omitempty"`
 	// The errors of Report.
 	Unknown    *rollout.Error `json:",omitempty"`
 	Incomplete *rollout.Error `json:",omitempty"`
@@ -206,6 +214,7 @@ func (x *run) madeBefore(res *result) bool {
 		}
 	}
 	res.earlier, res.report, res.window, res.masked, res.faults, res.why = &m, m.Report, m.Window, m.Masked, m.Faults, m.Why
+	res.overview, res.votes = m.Seen, m.Votes
 	return true
 }
 
@@ -227,7 +236,7 @@ func (x *run) keep(res *result) error {
 		return x.keeper.Keep(res.r.ID, res.rows.n, nil)
 	}
 	m := made{Report: res.report, Window: res.window, Masked: res.masked, Faults: res.faults, Why: res.why,
-		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes,
+		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes, Seen: res.overview, Votes: voted(res.votes),
 		Unknown: rollout.Plain(res.report.FirstUnknown), Incomplete: rollout.Plain(res.report.FirstIncomplete), Unmarked: rollout.Plain(res.report.FirstUnmarked)}
 	text, err := json.Marshal(&m)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -99,6 +100,14 @@ type Pipeline struct {
 	// Detector finds the messages that the estimator's Override is for. It is not
 	// asked where nothing is overridden.
 	Detector detect.Detector
+	// Shaping changes rewards, masks rows and leaves groups out before advantages are
+	// made; the zero value does nothing. One that looks at lengths has the run make the
+	// rows once before, as an Estimator may.
+	Shaping shaping.Rules
+	// TrainLogprobs gives the log probability of each token of a row, which has loss
+	// weights, under the policy that trains: Shaping.OffPolicy compares them with those
+	// recorded. nil leaves the comparison to the trainer. Several goroutines call it.
+	TrainLogprobs func(*rollout.Sequence) ([]float32, error)
 	// NoAdvantages writes rows without rewards or advantages (supervised use):
 	// rollouts without an outcome are kept.
 	NoAdvantages bool
@@ -163,7 +172,7 @@ func (p *Pipeline) Validate() error {
 	if p.UnknownStatus > rollout.StatusFailed {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.UnknownStatus"}, "found %v, expected a status", p.UnknownStatus))
 	}
-	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate(), p.Detector.Validate())
+	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate(), p.Detector.Validate(), p.Shaping.Validate())
 	if e, ok := p.record(); ok {
 		_, err := reward.NewAccumulator(e)
 		errs = append(errs, err)
@@ -288,8 +297,7 @@ func (p Pipeline) Run(ctx context.Context, src Source, dst Sink) (Report, error)
 	return report, err
 }
 
-func (p Pipeline) run(ctx context.Context, src Source, dst Sink) (Report, error) {
-	var report Report
+func (p Pipeline) run(ctx context.Context, src Source, dst Sink) (report Report, _ error) {
 	if err := p.Validate(); err != nil {
 		return report, err
 	}
@@ -300,7 +308,9 @@ func (p Pipeline) run(ctx context.Context, src Source, dst Sink) (Report, error)
 	if err != nil {
 		return report, err
 	}
-	run := &run{Pipeline: &p, enc: enc, report: &report}
+	p = p.masking()
+	run := &run{Pipeline: &p, enc: enc, report: &report, shaper: shaper{rules: p.Shaping, mask: p.Mask, train: p.TrainLogprobs}}
+	defer run.describer.into(&report)
 	run.keeper, _ = dst.(Keeper)
 	if err := run.score(ctx, src); err != nil {
 		return report, err

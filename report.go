@@ -4,7 +4,10 @@ import (
 	"errors"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/overview"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -48,6 +51,14 @@ type Report struct {
 	// Faults counts what the Detector found in sampled messages of rollouts that have
 	// an advantage, where the estimator overrides that of such messages.
 	Faults map[string]int
+	// Shaping counts what Pipeline.Shaping did to rewards, groups and rollouts; rows that
+	// it masked are in MaskedRows.
+	Shaping shaping.Report
+	// Overview describes the usable rollouts: outcomes, rewards, steps, lengths,
+	// advantages.
+	Overview overview.Batch
+	// Judge says how far the votes on steps agree, nil without votes.
+	Judge *prm.Agreement
 	// Notes counts importer remarks by code.
 	Notes map[string]int
 	// Columns that some turns record and others do not, so written for none; nil

@@ -7,11 +7,12 @@ import (
 
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // sample makes the row of a sequence.
-func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got rollout.Reward, adv reward.Advantage, flags map[int]reward.MessageFlags) (rollout.Sample, error) {
+func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got rollout.Reward, adv reward.Advantage, flags map[int]reward.MessageFlags, applied []shaping.Applied) (rollout.Sample, error) {
 	seq, err := lossmask.Apply(seq, x.Mask)
 	if err != nil {
 		return rollout.Sample{}, err
@@ -47,7 +48,7 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got r
 		s.Advantage = &value
 	}
 	s.Sequence = seq
-	if s.Metadata, err = x.metadata(r, &seq); err != nil {
+	if s.Metadata, err = x.metadata(r, &seq, applied); err != nil {
 		return s, err
 	}
 	return s, nil
@@ -125,7 +126,7 @@ func stepReward(r *rollout.Rollout, turns []rollout.Turn, seq *rollout.Sequence)
 }
 
 // metadata is the recorded object with what the row knows of itself.
-func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence) (json.RawMessage, error) {
+func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence, applied []shaping.Applied) (json.RawMessage, error) {
 	m := maps.Clone(r.Metadata)
 	if m == nil {
 		m = map[string]json.RawMessage{}
@@ -139,6 +140,9 @@ func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence) (json.RawMessa
 	}
 	if r.Outcome.Reason != "" {
 		own["outcome_reason"] = r.Outcome.Reason
+	}
+	if len(applied) > 0 {
+		own["shaped"] = applied
 	}
 	if x.Trace {
 		own["roles"] = roles(r, seq)

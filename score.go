@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -31,6 +32,8 @@ type run struct {
 	scored     [][]rollout.Reward
 	advantages [][]reward.Advantage
 	stats      *reward.Statistics
+	shaper     shaper
+	describer  describer
 	before     *gathered // by an earlier run, nil = none
 	spools     *spools
 	failed     int // rollouts that could not be encoded
@@ -95,6 +98,9 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 			x.groups = append(x.groups, groupPlan{key: key})
 			into.Rewards = append(into.Rewards, reward.GroupRewards{Key: key})
 			x.scored = append(x.scored, nil)
+			if x.Shaping.Decides() {
+				into.Members = append(into.Members, nil)
+			}
 		}
 		x.seen[r.ID] = rolloutAt{int32(at), int32(x.groups[at].count)}
 		x.groups[at].count++
@@ -102,6 +108,9 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		if x.Reward != nil {
 			x.scored[at] = append(x.scored[at], got)
 		}
+		raw := got.Total
+		got, applied := x.shaper.shape(r, got, x.sizes)
+		x.report.Shaping.Count(applied)
 		if x.mayTrain(r, got) {
 			x.cover(r, &into.Logprobs, &into.Versions)
 		}
@@ -113,6 +122,9 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		known := x.rolloutReward(r, got)
 		if why := x.excludes(known); why != "" {
 			x.report.leftStatistics(skipOf(r, nil, why))
+		}
+		if x.Shaping.Decides() {
+			into.Members[at] = append(into.Members[at], shaping.MemberOf(r, got, raw, x.shaper.masked(r), x.PolicyVersion))
 		}
 		into.Rewards[at].Rollouts = append(into.Rewards[at].Rollouts, known)
 		if x.keeper != nil {
@@ -137,6 +149,9 @@ func (x *run) conclude(from *gathered) error {
 		return x.nothing()
 	}
 	if err := x.mixed(rewards); err != nil {
+		return err
+	}
+	if err := x.shaper.decide(rewards, from.Members, x.report); err != nil {
 		return err
 	}
 	if err := x.estimate(rewards); err != nil {
@@ -165,6 +180,8 @@ func (x *run) noReward() error {
 	switch {
 	case x.Reward != nil:
 		fix = "say in Excluded of fewer rollouts that they have no reward, or ask for rows without advantages (NoAdvantages)"
+	case len(x.report.Shaping.Rollouts) > 0:
+		fix = "loosen the rules that leave groups out (Pipeline.Shaping)"
 	case excluded[mixedReason] > 0:
 		fix = "choose the scale: recorded takes the numbers, signed the verdicts"
 	case excluded[reward.ExcludedNoSteps] > 0:
@@ -181,7 +198,7 @@ func (x *run) noReward() error {
 func (x *run) mayTrain(r *rollout.Rollout, got rollout.Reward) bool {
 	e, ours := x.record()
 	dropped := !x.NoAdvantages && got.Excluded != "" && (!ours || e.Population == reward.PopulationValid)
-	return !dropped && x.Mask.RowReason(0, r.Status) == ""
+	return !dropped && x.shaper.masked(r) == ""
 }
 
 // nothing is the error of a run whose records are all bad.

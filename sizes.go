@@ -2,9 +2,11 @@ package turnpack
 
 import (
 	"context"
+	"slices"
 
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -13,7 +15,10 @@ import (
 const excludedNoRow = "no row to train"
 
 // size is what the rows of one rollout come to.
-type size struct{ Rows, Masked, Trained int }
+type size struct {
+	Rows, Masked, Trained int
+	Response              int // tokens of the longest row from the first trained one
+}
 
 // sizes are those of the rollouts that have rows before the loss mask leaves any
 // out as a whole, by id. It is the Sink of a run that only counts.
@@ -28,6 +33,9 @@ func (s *sizes) Write(row rollout.Sample) error {
 	n := s.of[row.Rollout]
 	n.Rows++
 	n.Trained += row.Trained()
+	if first := slices.IndexFunc(row.Weight, func(w float32) bool { return w > 0 }); first >= 0 {
+		n.Response = max(n.Response, row.Len()-first)
+	}
 	if s.mask.RowReason(row.Len(), row.Status) != "" {
 		n.Masked++
 	}
@@ -38,12 +46,12 @@ func (s *sizes) Write(row rollout.Sample) error {
 // measure makes the rows once before the passes of a run whose estimator
 // counts them, or their tokens.
 func (x *run) measure(ctx context.Context, src Source) error {
-	if x.NoAdvantages || !x.countsRows() {
+	if !x.counts() {
 		return nil
 	}
 	x.sizes = &sizes{mask: x.Mask, of: map[string]size{}, why: map[string]string{}}
 	counting := *x.Pipeline
-	counting.NoAdvantages, counting.Reward, counting.Estimator = true, nil, nil
+	counting.NoAdvantages, counting.Reward, counting.Estimator, counting.Shaping = true, nil, nil, shaping.Rules{}
 	counting.Mask.MaxTokens, counting.Mask.MaskStatus = 0, []rollout.Status{}
 	// In one group no row waits for another.
 	counting.GroupBy = func(*rollout.Rollout) string { return "all" }
@@ -60,10 +68,13 @@ func (x *run) measure(ctx context.Context, src Source) error {
 // rolloutReward is what the estimator knows of a scored rollout.
 func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.RolloutReward {
 	out := reward.Of(r, got)
-	if x.sizes == nil {
+	if x.sizes == nil || !x.countsRows() {
 		return out
 	}
 	n := x.sizes.of[r.ID]
+	if x.Shaping.Masks(shaping.FactsOf(r)) != "" {
+		n.Masked = n.Rows
+	}
 	out.Rows, out.MaskedRows, out.Length = n.Rows, n.Masked, n.Trained
 	if n.Rows == 0 && out.Excluded == "" {
 		out.Excluded = excludedNoRow
@@ -77,7 +88,7 @@ func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.Rollo
 // rowless says that a rollout has no row to train, whatever its advantage: it is
 // encoded all the same, which tells why.
 func (x *run) rowless(id string) bool {
-	if x.sizes == nil {
+	if x.sizes == nil || !x.countsRows() {
 		return false
 	}
 	n := x.sizes.of[id]

@@ -12,6 +12,7 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
+	"github.com/turnpack/turnpack/reward/overview"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -28,9 +29,12 @@ type result struct {
 	status  rollout.Status
 	verdict rollout.Verdict
 	notes   []string // their codes
-	err     error
-	r       *rollout.Rollout
-	earlier *made // by an earlier run, in place of rows and report; nil = none
+
+	overview overview.Facts
+	votes    []rollout.StepScore
+	err      error
+	r        *rollout.Rollout
+	earlier  *made // by an earlier run, in place of rows and report; nil = none
 }
 
 // write is the second pass: workers encode, one goroutine writes in order.
@@ -217,6 +221,7 @@ func (x *run) emit(dst Sink, row rollout.Sample) error {
 }
 
 func (x *run) book(res *result) {
+	x.describer.add(res)
 	count(&x.report.Status, res.status.String(), 1)
 	count(&x.report.Verdicts, res.verdict.String(), 1)
 	x.report.Encode.Add(res.report)
@@ -256,13 +261,17 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	r = x.ended(r)
 	key := x.group(r)
 	res.group = x.groupOf[key]
+	got, applied := x.scoreOf(r)
+	res.votes, res.overview = r.Steps, looksAt(res.group, r, got)
 	if why := x.groups[res.group].mixed; why != nil {
 		res.err, res.why = why, mixedReason
 		return res
 	}
-	got := x.scoreOf(r)
 	res.verdict = got.Verdict
 	if x.madeBefore(&res) {
+		return res
+	}
+	if res.why = x.shaper.leftOut(x.seen[r.ID]); res.why != "" {
 		return res
 	}
 	var adv reward.Advantage
@@ -276,6 +285,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 			res.why = adv.Dropped
 			return res
 		}
+		res.overview.Advantage = &adv.Value
 	}
 	if x.Window != nil {
 		windowed, report, err := x.windowed(ctx, r)
@@ -293,9 +303,18 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	given, reason := 0, ""
 	report, err := x.sequences(ctx, r, func(seq rollout.Sequence) error {
 		given++
-		row, err := x.sample(r, key, seq, got, adv, flags)
+		row, err := x.sample(r, key, seq, got, adv, flags, applied)
 		if err != nil {
 			return err
+		}
+		why, err := x.shaper.row(r, &row)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			count(&res.masked, why, 1)
+			reason = why
+			return nil
 		}
 		// Settled, it is as long as it is written, without what follows the last trained
 		// token.

@@ -16,6 +16,7 @@ import (
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/pivot"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
@@ -100,6 +101,9 @@ func TestNilRollouts(t *testing.T) {
 		"reward Score":                   func() { require.NotEmpty(t, reward.Score(none, reward.OutcomePolicy{}).Excluded) },
 		"rollout/traj Digest":            func() { require.Equal(t, traj.Digest(&rollout.Rollout{}), traj.Digest(none)) },
 		"reward Infrastructure":          func() { require.Empty(t, reward.Infrastructure(none)) },
+		"reward/shaping FactsOf":         func() { require.Zero(t, shaping.FactsOf(none)) },
+		"reward/shaping OldestVersion":   func() { require.Nil(t, shaping.OldestVersion(none, nil)) },
+		"reward/shaping MemberOf":        func() { require.Nil(t, shaping.MemberOf(none, rollout.Reward{}, 0, "", nil).Oldest) },
 		"reward/detect Detector FindAll": func() { require.Empty(t, detect.Detector{}.FindAll(none)) },
 		"rollout Rollout TemperatureAt":  func() { require.Nil(t, none.TemperatureAt(0)) },
 		"rollout TurnsOf":                func() { require.Empty(t, rollout.TurnsOf(none)) },

@@ -32,6 +32,7 @@ import (
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/filter"
 	"github.com/turnpack/turnpack/reward/offpolicy"
+	"github.com/turnpack/turnpack/reward/overview"
 	"github.com/turnpack/turnpack/reward/patch"
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -73,7 +74,8 @@ var zeros = []any{
 	&offpolicy.Correction{}, &offpolicy.Rejection{},
 	&patch.Change{}, &patch.Patch{},
 	&pivot.Action{}, &pivot.Comparator{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
-	&shaping.Overlong{}, &shaping.Spending{},
+	&overview.Batch{}, &overview.Tally{},
+	&shaping.OffPolicy{}, &shaping.Overlong{}, &shaping.Report{}, &shaping.Rules{}, &shaping.Spending{},
 	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Health{}, &ssr.Limits{}, &ssr.MemoryEnv{}, &ssr.Monitor{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},
 	&swebench.Instance{}, &swebench.Lists{}, &swebench.Outcome{}, &swebench.Prediction{}, &swebench.Spec{}, &swebench.Summary{},
 	&logparse.Statuses{},

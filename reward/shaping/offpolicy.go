@@ -1,0 +1,77 @@
+package shaping
+
+import (
+	"errors"
+	"math"
+
+	"github.com/turnpack/turnpack/reward/offpolicy"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// OffPolicy bounds how far the training policy may be from the one that sampled a
+// row. Both sides are natural-log probabilities of the row's tokens.
+type OffPolicy struct {
+	// Weights multiply the loss weights of trained tokens by their importance ratio,
+	// bounded; nil = not.
+	Weights *offpolicy.Correction
+	// MaxError masks a row whose mean of exp(|train − rollout|) over its trained tokens
+	// lies above (NeMo RL 7ea279abf, seq_logprob_error_threshold); 0 = no limit.
+	MaxError float64
+}
+
+// ReasonLogprobError is why MaxError masks a row.
+const ReasonLogprobError = "log probabilities differ too much"
+
+// Validate reports every fault of o at once.
+func (o OffPolicy) Validate() error {
+	var faults []error
+	if o.Weights != nil {
+		faults = append(faults, o.Weights.Validate())
+		if o.Weights.Normalize {
+			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.OffPolicy.Weights.Normalize"}, "a mean over the batch, and rows go through one by one").
+				WithFix("use offpolicy.Weights on the whole batch"))
+		}
+	}
+	if o.MaxError != 0 && !(o.MaxError >= 1) || math.IsInf(o.MaxError, 0) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.OffPolicy.MaxError"}, "found %g, expected a finite number of 1 or more, or 0 for no limit", o.MaxError))
+	}
+	return errors.Join(faults...)
+}
+
+// Apply gives seq the bounded ratios, or says why the whole row is masked. train has
+// one value for each token and is read where Weight > 0; seq must have Logprob and
+// Weight.
+func (o OffPolicy) Apply(seq rollout.Sequence, train []float32) (rollout.Sequence, string, error) {
+	if len(train) != seq.Len() || seq.Logprob == nil || seq.Weight == nil {
+		return seq, "", rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: "Shaping.OffPolicy"},
+			"%d training log probabilities for %d tokens, log probabilities recorded: %t, loss weights: %t", len(train), seq.Len(), seq.Logprob != nil, seq.Weight != nil)
+	}
+	row := offpolicy.Row{Mask: make([]bool, seq.Len()), Train: make([]float64, seq.Len()), Rollout: make([]float64, seq.Len())}
+	sum, n := 0.0, 0
+	for i, w := range seq.Weight {
+		if w <= 0 {
+			continue
+		}
+		row.Mask[i], row.Train[i], row.Rollout[i] = true, float64(train[i]), float64(seq.Logprob[i])
+		sum += math.Exp(math.Abs(row.Rollout[i] - row.Train[i]))
+		n++
+	}
+	if o.MaxError > 0 && n > 0 && !(sum/float64(n) <= o.MaxError) {
+		return seq, ReasonLogprobError, nil
+	}
+	if o.Weights == nil {
+		return seq, "", nil
+	}
+	ratios, err := offpolicy.Weights([]offpolicy.Row{row}, *o.Weights)
+	if err != nil {
+		return seq, "", err
+	}
+	weight := append([]float32(nil), seq.Weight...)
+	for i, on := range row.Mask {
+		if on {
+			weight[i] = float32(float64(weight[i]) * ratios[0][i])
+		}
+	}
+	seq, err = seq.WithWeight(weight)
+	return seq, "", err
+}

@@ -1,0 +1,223 @@
+package shaping
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/offpolicy"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func TestShape(t *testing.T) {
+	done, cut := rollout.StatusCompleted, rollout.StatusTruncated
+	soft := &Overlong{Max: 100, Cache: 50, Penalty: 1}
+	for _, c := range []struct {
+		reason string
+		rules  Rules
+		total  float64
+		facts  Facts
+		want   float64
+		by     []Applied
+	}{
+		{"nothing", Rules{}, 1, Facts{Status: cut}, 1, nil},
+		{"a cut-off success is worth half", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: cut}, 0.5, []Applied{{RuleTruncated, -0.5}}},
+		{"one that ended keeps its reward", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: done}, 1, nil},
+		{"a call at the end is no stop", Rules{StopProperly: true}, 1, Facts{Status: done, FinishReason: "tool_calls"}, 0, []Applied{{RuleStop, -1}}},
+		{"no reason recorded, completed", Rules{StopProperly: true}, 1, Facts{Status: done}, 1, nil},
+		{"no reason recorded, cut off", Rules{StopProperly: true}, 1, Facts{Status: cut}, 0, []Applied{{RuleStop, -1}}},
+		{"half of the buffer", Rules{Soft: soft}, 1, Facts{Length: 75}, 0.5, []Applied{{RuleSoft, -0.5}}},
+		{"the clip comes last", Rules{Soft: soft, Clip: &reward.Range{Low: -0.25, High: 1}}, -1, Facts{Length: 100}, -0.25,
+			[]Applied{{RuleSoft, -1}, {RuleClip, 1.75}}},
+	} {
+		require.NoError(t, c.rules.Validate(), c.reason)
+		got, by := c.rules.Shape(c.total, c.facts)
+		require.Equal(t, c.want, got, c.reason)
+		require.Equal(t, c.by, by, c.reason)
+	}
+}
+
+func TestRulesValidate(t *testing.T) {
+	require.NoError(t, Rules{}.Validate())
+	require.False(t, Rules{}.On())
+	bad := Rules{TruncatedCoef: ptr(1.5), LengthOf: 9, Clip: &reward.Range{Low: 1, High: math.NaN()}, Cut: 7, MaxAge: ptr(int32(-1)), MinSolved: -1, FilterRaw: true,
+		Soft: &Overlong{}, OffPolicy: &OffPolicy{MaxError: 0.5, Weights: &offpolicy.Correction{Normalize: true}}}
+	err := bad.Validate()
+	require.ErrorIs(t, err, rollout.KindInput)
+	for _, field := range []string{"TruncatedCoef", "LengthOf", "Clip", "Cut", "MaxAge", "MinSolved", "FilterRaw", "Cache", "MaxError", "Normalize"} {
+		require.ErrorContains(t, err, field)
+	}
+}
+
+// group has a member for each number: 1 or more is solved.
+func group(key string, rewards ...float64) Group {
+	g := Group{Key: key}
+	for _, r := range rewards {
+		g.Members = append(g.Members, Member{Reward: r, Raw: r, Solved: ptr(r >= 1)})
+	}
+	return g
+}
+
+func TestDecideLeavesNothingInSilence(t *testing.T) {
+	groups := []Group{group("never", 0, 0, 0), group("always", 1, 1, 1), group("mixed", 1, 0, 1), group("gone", 1, 0)}
+	groups[3].Members[1].Excluded = "infrastructure failure"
+	groups[2].Members[0].Oldest, groups[2].Members[0].Newest = ptr(int32(3)), ptr(int32(5))
+	groups[2].Members[1].Oldest, groups[2].Members[1].Newest = ptr(int32(9)), ptr(int32(9))
+	groups[2].Members[2].Oldest, groups[2].Members[2].Newest = ptr(int32(8)), ptr(int32(9))
+	rules := Rules{MinSolved: 1, MinUnsolved: 1, MinValid: 2, MaxAge: ptr(int32(1))}
+	var report Report
+	got, err := rules.Decide(groups, &report)
+	require.NoError(t, err)
+	few, all := Fate{Out: ReasonFewSolved}, Fate{Out: ReasonFewUnsolved}
+	require.Equal(t, [][]Fate{{few, few, few}, {all, all, all}, {{Out: ReasonStale}, {}, {}}, {{Out: ReasonFewValid}, {}}}, got)
+	require.Equal(t, map[string]int{ReasonFewSolved: 1, ReasonFewUnsolved: 1, ReasonFewValid: 1}, report.Groups)
+	require.Equal(t, map[string]int{ReasonFewSolved: 3, ReasonFewUnsolved: 3, ReasonFewValid: 1, ReasonStale: 1}, report.Rollouts)
+	require.Equal(t, 7, report.UnknownAge)
+	n := 0
+	for _, fates := range got {
+		for _, f := range fates {
+			if f.Out != "" {
+				n++
+			}
+		}
+	}
+	require.Equal(t, n, report.Rollouts[ReasonFewSolved]+report.Rollouts[ReasonFewUnsolved]+report.Rollouts[ReasonFewValid]+report.Rollouts[ReasonStale])
+}
+
+// A filter that asks what the task was worth does not see a length penalty.
+func TestFilterRaw(t *testing.T) {
+	g := group("alike", 1, 1)
+	g.Members[1].Reward = 0.5
+	for raw, want := range map[bool]string{false: "", true: filter.ReasonAlike} {
+		rules := Rules{Filter: &filter.Rule{}, FilterRaw: raw}
+		var report Report
+		got, err := rules.Decide([]Group{g}, &report)
+		require.NoError(t, err)
+		require.Equal(t, want, got[0][0].Out)
+	}
+}
+
+func TestOffPolicy(t *testing.T) {
+	ln2 := float32(math.Ln2)
+	seq := rollout.Sequence{IDs: []int32{1, 2, 3}, Source: make([]int32, 3), Flags: make([]rollout.Flag, 3), Turn: make([]int32, 3),
+		Logprob: []float32{-9, -1, -1}, Weight: []float32{0, 1, 1}}
+	weights := offpolicy.Truncated(0, 1.5)
+	o := OffPolicy{Weights: &weights, MaxError: 2}
+	require.NoError(t, o.Validate())
+	got, why, err := o.Apply(seq, []float32{0, -1 + ln2, -1})
+	require.NoError(t, err)
+	require.Empty(t, why)
+	require.InDeltaSlice(t, []float32{0, 1.5, 1}, got.Weight, 1e-6)
+	require.Equal(t, []float32{0, 1, 1}, seq.Weight, "the input keeps its weights")
+	_, why, err = o.Apply(seq, []float32{0, -1 + 3*ln2, -1})
+	require.NoError(t, err)
+	require.Equal(t, ReasonLogprobError, why, "mean of 8 and 1")
+	_, _, err = o.Apply(seq, nil)
+	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+// kitLines reads a file of the conformance kit; without the kit the test says so.
+func kitLines[T any](t *testing.T, name string) []T {
+	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "conformance", "shaping", name))
+	if err != nil {
+		t.Skipf("SKIPPED: the conformance kit shaping/%s is not beside the checkout: %v", name, err)
+	}
+	defer f.Close()
+	var out []T
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var line T
+		require.NoError(t, json.Unmarshal(s.Bytes(), &line))
+		out = append(out, line)
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+// Whole batches of the kit through Decide keep what each system keeps.
+func TestDecideAsTheSystems(t *testing.T) {
+	presets := map[string]filter.Rule{}
+	for _, p := range filter.Presets() {
+		presets[p.Name] = p
+	}
+	live := presets["skyrl@a9564572e"]
+	live.LiveOnly, live.Exact, live.Tolerance = true, false, 1e-6
+	rules := map[string]filter.Rule{
+		"slime_keep": presets["slime@624b824a8"], "openclaw_keep": presets["openclaw@0d034dd5e"], "verl_keep": presets["verl@1dda039b9"],
+		"nemo_keep_rows_loo": presets["nemo_loo@7ea279abf"], "nemo_keep_rows_group": presets["nemo_group@7ea279abf"],
+		"skyrl_keep_tol0": presets["skyrl@a9564572e"], "skyrl_keep_live_tol1e-6": live,
+		"openclaw_drop_constant_keep": presets["openclaw_drop_constant@0d034dd5e"],
+	}
+	for _, c := range kitLines[struct {
+		ID       string
+		Groups   [][]float64
+		Live     [][]bool
+		Expected map[string]json.RawMessage
+	}](t, "group_filters.jsonl") {
+		for name, rule := range rules {
+			var groups []Group
+			for i, rewards := range c.Groups {
+				g := group(name, rewards...)
+				for j := range g.Members {
+					if rule.LiveOnly && !c.Live[i][j] {
+						g.Members[j].Masked = "overlong"
+					}
+				}
+				groups = append(groups, g)
+			}
+			var report Report
+			r := Rules{Filter: &rule}
+			got, err := r.Decide(groups, &report)
+			require.NoError(t, err)
+			rows := rule.Test == filter.RowDeviation || rule.Test == filter.RowDeviationGroup
+			var keepGroups []bool
+			var keepRows [][]bool
+			if rows {
+				require.NoError(t, json.Unmarshal(c.Expected[name], &keepRows))
+			} else {
+				require.NoError(t, json.Unmarshal(c.Expected[name], &keepGroups))
+			}
+			for i := range got {
+				for j, f := range got[i] {
+					want := false
+					if rows {
+						want = keepRows[i][j]
+					} else {
+						want = keepGroups[i]
+					}
+					require.Equal(t, want, f.Out == "", "%s %s group %d row %d", c.ID, name, i, j)
+				}
+			}
+		}
+	}
+}
+
+// Whole batches of the kit through Shape have the rewards of each system.
+func TestShapeAsTheSystems(t *testing.T) {
+	for _, c := range kitLines[struct {
+		ID          string
+		MaxLen      int `json:"max_len"`
+		Cache       int
+		Penalty     float64
+		Lengths     []int
+		BaseRewards []float64 `json:"base_rewards"`
+		Expected    map[string][]float64
+		Verl, Nemo  []float64
+	}](t, "length.jsonl") {
+		r := Rules{Soft: &Overlong{Max: c.MaxLen, Cache: c.Cache, Penalty: c.Penalty, Unbounded: true}}
+		require.NoError(t, r.Validate())
+		for i, length := range c.Lengths {
+			got, _ := r.Shape(c.BaseRewards[i], Facts{Length: length})
+			require.InDelta(t, c.Expected["verl_reward"][i], got, 1e-9, c.ID)
+			require.InDelta(t, c.Expected["nemo_reward"][i], got, 1e-9, c.ID)
+		}
+	}
+}

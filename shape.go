@@ -1,0 +1,162 @@
+package turnpack
+
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/overview"
+	"github.com/turnpack/turnpack/reward/shaping"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// masking is p with what Shaping masks in its mask.
+func (p Pipeline) masking() Pipeline {
+	if p.Shaping.Cut == shaping.CutMasked && !slices.Contains(p.Mask.MaskStatus, rollout.StatusTruncated) {
+		masked := p.Mask.MaskStatus
+		if masked == nil {
+			masked = []rollout.Status{rollout.StatusAborted, rollout.StatusFailed}
+		}
+		p.Mask.MaskStatus = append(slices.Clip(masked), rollout.StatusTruncated)
+	}
+	return p
+}
+
+// counts says whether the rows are made once before, to count them.
+func (p *Pipeline) counts() bool {
+	return p.Shaping.CountsTokens() || !p.NoAdvantages && p.countsRows()
+}
+
+// shaper asks the shaping rules of a run.
+type shaper struct {
+	rules shaping.Rules
+	mask  lossmask.Policy
+	train func(*rollout.Sequence) ([]float32, error) // Pipeline.TrainLogprobs
+	fates [][]shaping.Fate                           // by group and index, nil = nothing was decided
+}
+
+// shape changes the reward of a scored rollout, and says which rules did.
+func (s *shaper) shape(r *rollout.Rollout, got rollout.Reward, lengths *sizes) (rollout.Reward, []shaping.Applied) {
+	if got.Excluded != "" || !s.rules.Shapes() {
+		return got, nil
+	}
+	f := shaping.FactsOf(r)
+	if lengths != nil {
+		if f.Length = lengths.of[r.ID].Trained; s.rules.LengthOf == shaping.LengthResponse {
+			f.Length = lengths.of[r.ID].Response
+		}
+	}
+	var applied []shaping.Applied
+	got.Total, applied = s.rules.Shape(got.Total, f)
+	return got, applied
+}
+
+// masked says why no row of r trains, "" if one may.
+func (s *shaper) masked(r *rollout.Rollout) string {
+	if why := s.mask.RowReason(0, r.Status); why != "" {
+		return why
+	}
+	return s.rules.Masks(shaping.FactsOf(r))
+}
+
+// decide leaves out what the rules leave out, before advantages are made. members
+// have the shape of rewards.
+func (s *shaper) decide(rewards []reward.GroupRewards, members [][]shaping.Member, report *Report) error {
+	if !s.rules.Decides() {
+		return nil
+	}
+	groups := make([]shaping.Group, len(members))
+	for i := range members {
+		groups[i] = shaping.Group{Key: rewards[i].Key, Members: slices.Clone(members[i])}
+		for j := range members[i] { // mixed may have left some out
+			groups[i].Members[j].Excluded = rewards[i].Rollouts[j].Excluded
+		}
+	}
+	var err error
+	if s.fates, err = s.rules.Decide(groups, &report.Shaping); err != nil {
+		return err
+	}
+	for i := range s.fates {
+		for j, f := range s.fates[i] {
+			if r := &rewards[i].Rollouts[j]; f.Out != "" && !f.Counts {
+				report.leftStatistics(Skip{Rollout: r.ID, Reason: f.Out})
+				r.Excluded = f.Out
+			}
+		}
+	}
+	return nil
+}
+
+// leftOut says why the rules leave a rollout out, "" if they do not.
+func (s *shaper) leftOut(at rolloutAt) string {
+	if s.fates == nil {
+		return ""
+	}
+	return s.fates[at.group][at.index].Out
+}
+
+// row masks a row, for the reason given, or bounds how far the policy that trains may
+// be from the one that sampled it.
+func (s *shaper) row(r *rollout.Rollout, row *rollout.Sample) (reason string, err error) {
+	if why := s.rules.Masks(shaping.FactsOf(r)); why != "" || s.rules.OffPolicy == nil || s.train == nil {
+		return why, nil
+	}
+	train, err := s.train(&row.Sequence)
+	if err != nil {
+		return "", err
+	}
+	row.Sequence, reason, err = s.rules.OffPolicy.Apply(row.Sequence, train)
+	return reason, err
+}
+
+// describer collects what a report tells of a batch as a whole.
+type describer struct {
+	batch overview.Tally
+	votes prm.Tally
+}
+
+// looksAt is what a describer looks at of a rollout, before it has rows.
+func looksAt(group int, r *rollout.Rollout, got rollout.Reward) overview.Facts {
+	o := overview.Facts{Group: group, Status: r.Status, Solved: shaping.Solved(got)}
+	if got.Excluded == "" {
+		o.Reward = &got.Total
+	}
+	for _, t := range rollout.TurnsOf(r) {
+		o.Steps = max(o.Steps, t.Step+1)
+	}
+	return o
+}
+
+// add books a rollout whose rows are made.
+func (d *describer) add(res *result) {
+	o := res.overview
+	if res.earlier != nil {
+		o.Rows, o.Tokens, o.Trained = res.earlier.Rows, res.earlier.Tokens, res.earlier.Trained
+	} else {
+		o.Rows, o.Tokens, o.Trained = res.rows.n, res.rows.all, res.rows.trained
+	}
+	d.batch.Add(o)
+	d.votes.Add(res.votes)
+}
+
+// voted are step scores without the texts of their votes.
+func voted(steps []rollout.StepScore) []rollout.StepScore {
+	out := make([]rollout.StepScore, 0, len(steps))
+	for _, s := range steps {
+		s.Extra, s.Votes = nil, slices.Clone(s.Votes)
+		for i, v := range s.Votes {
+			s.Votes[i] = rollout.Vote{Score: v.Score, Text: v.Text[:min(1, len(v.Text))]}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// into completes a report.
+func (d *describer) into(report *Report) {
+	report.Overview = d.batch.Batch()
+	if judged := d.votes.Agreement(); judged != (prm.Agreement{}) {
+		report.Judge = &judged
+	}
+}

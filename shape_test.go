@@ -1,0 +1,250 @@
+package turnpack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/offpolicy"
+	"github.com/turnpack/turnpack/reward/overview"
+	"github.com/turnpack/turnpack/reward/shaping"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// varied is a batch with every kind of rollout that a rule looks for.
+func varied(seed uint64) turnpack.Slice {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	var out turnpack.Slice
+	for g := range 6 {
+		for i := range 4 {
+			r := attempt(fmt.Sprint("g", g), i, rng.IntN(6) <= g)
+			if rng.IntN(4) == 0 {
+				r.Status = rollout.StatusTruncated
+			}
+			if rng.IntN(8) == 0 {
+				r.Status, r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "the sandbox was lost"}
+			}
+			r.Turns = slices.Clone(rollout.TurnsOf(r))
+			r.Turns[1].FinishReason = []string{"stop", "stop", "length", "tool_calls"}[rng.IntN(4)]
+			r.Messages[3].Content += fmt.Sprint(rng.IntN(1000), " more words of one reply")
+			for t := range r.Turns {
+				r.Turns[t].Version = ptr(int32(rng.IntN(4)))
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// made runs p and returns its rows by id, as JSON holds all of them.
+func made(t *testing.T, p turnpack.Pipeline, src turnpack.Source) (map[string]string, turnpack.Report) {
+	var dst rows
+	report, err := p.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	out := map[string]string{}
+	for _, s := range dst.got {
+		b, err := json.Marshal(s)
+		require.NoError(t, err)
+		out[s.ID] = fmt.Sprintf("%s %v %v", b, s.Weight, s.Credit)
+	}
+	return out, report
+}
+
+// No rule changes a row that it does not name: rows of groups of which no reward
+// changed and no member left are those of a run without rules, and every rollout that
+// has no rows any more is counted.
+func TestRulesChangeWhatTheyName(t *testing.T) {
+	all := map[string]shaping.Rules{
+		"truncated":      {TruncatedCoef: ptr(0.5)},
+		"stop":           {StopProperly: true},
+		"soft":           {Soft: &shaping.Overlong{Max: 20, Cache: 8, Penalty: 1}},
+		"response":       {Soft: &shaping.Overlong{Max: 24, Cache: 8, Penalty: 1}, LengthOf: shaping.LengthResponse},
+		"clip":           {Clip: &reward.Range{Low: -0.5, High: 1}},
+		"masked":         {Cut: shaping.CutMasked},
+		"age":            {MaxAge: ptr(int32(2))},
+		"solved":         {MinSolved: 1, MinUnsolved: 1},
+		"valid":          {MinValid: 4},
+		"alike":          {Filter: &filter.Rule{}},
+		"row by row":     {Filter: &filter.Rule{Test: filter.RowDeviation}},
+		"every":          {TruncatedCoef: ptr(0.5), Cut: shaping.CutMasked, MaxAge: ptr(int32(2)), MinSolved: 1, Filter: &filter.Rule{}, Clip: &reward.Range{Low: -1, High: 0.75}},
+		"nothing at all": {},
+	}
+	for name, rules := range all {
+		for seed := range uint64(4) {
+			src := varied(seed)
+			p := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{}}
+			before, plain := made(t, p, src)
+			p.Shaping = rules
+			after, report := made(t, p, src)
+			touched := map[string]bool{}
+			for _, r := range src {
+				for id, row := range before {
+					if len(id) > len(r.ID) && id[:len(r.ID)+1] == r.ID+"#" && after[id] != row {
+						touched[r.Group] = true
+					}
+				}
+			}
+			named := 0
+			for _, n := range report.Shaping.Rewards {
+				named += n
+			}
+			for _, n := range report.Shaping.Rollouts {
+				named += n
+			}
+			for _, n := range report.MaskedRows {
+				named += n
+			}
+			require.LessOrEqual(t, len(touched), named, "%s, seed %d", name, seed)
+			gone := len(before) - len(after)
+			listed := 0
+			for why, n := range report.WithoutRows {
+				listed += n - plain.WithoutRows[why]
+			}
+			require.Equal(t, gone, listed, "%s, seed %d: rows that are gone are counted", name, seed)
+			if !rules.On() {
+				require.Equal(t, before, after)
+			}
+			if rules.Cut == shaping.CutMasked && !rules.Shapes() && !rules.Decides() {
+				for id, row := range after {
+					require.Equal(t, before[id], row, "a masked rollout stays in the baseline")
+				}
+			}
+			if rules.Decides() && !rules.Shapes() && rules.MaxAge == nil {
+				for id, row := range after {
+					require.Equal(t, before[id], row, "%s: a filter changes no group that stays", name)
+				}
+			}
+		}
+	}
+}
+
+func TestShapedRowSaysSo(t *testing.T) {
+	src := turnpack.Slice{attempt("a", 0, true), attempt("a", 1, false)}
+	src[0].Status = rollout.StatusTruncated
+	var dst rows
+	report, err := turnpack.Pipeline{Model: model(t), Shaping: shaping.Rules{TruncatedCoef: ptr(0.25)}}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, 0.25, dst.got[0].Reward)
+	require.Equal(t, 1.0, dst.got[0].OutcomeReward)
+	require.Contains(t, string(dst.got[0].Metadata), `"shaped":[{"rule":"truncated","by":-0.75}]`)
+	require.NotContains(t, string(dst.got[1].Metadata), "shaped")
+	require.Equal(t, map[string]int{shaping.RuleTruncated: 1}, report.Shaping.Rewards)
+}
+
+// Filters that leave nothing say which knob to turn.
+func TestFilteredToNothing(t *testing.T) {
+	var dst rows
+	_, err := turnpack.Pipeline{Model: model(t), Shaping: shaping.Rules{MinSolved: 5}}.Run(t.Context(), batch(), &dst)
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "12 too few solved")
+	require.ErrorContains(t, err, "loosen the rules")
+}
+
+func TestOffPolicyRows(t *testing.T) {
+	src := idsAndLogprobs(2)
+	weights := offpolicy.Truncated(0, 5)
+	p := turnpack.Pipeline{Shaping: shaping.Rules{OffPolicy: &shaping.OffPolicy{Weights: &weights, MaxError: 2}}, OnError: turnpack.OnErrorStop}
+	p.TrainLogprobs = func(s *rollout.Sequence) ([]float32, error) {
+		out := slices.Clone(s.Logprob)
+		if s.Rollout == src[0].ID {
+			for i := range out {
+				out[i] -= 5
+			}
+		}
+		return out, nil
+	}
+	var dst rows
+	report, err := p.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{shaping.ReasonLogprobError: 1}, report.MaskedRows)
+	require.Len(t, dst.got, 1)
+	require.Equal(t, src[1].ID, dst.got[0].Rollout)
+	require.Equal(t, 2, report.Reward.Used, "its reward stays in the baseline, as in NeMo RL")
+}
+
+// idsAndLogprobs are rollouts of one group whose ids and log probabilities are recorded.
+func idsAndLogprobs(n int) turnpack.Slice {
+	var out turnpack.Slice
+	for i := range n {
+		r := &rollout.Rollout{ID: fmt.Sprint("r", i), Group: "g", Status: rollout.StatusCompleted, Outcome: rollout.Outcome{Resolved: ptr(i == 0)},
+			Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "x"}, {Role: rollout.RoleAssistant, Content: "y", Sampled: rollout.SampledByPolicy}}}
+		r.Turns = slices.Clone(rollout.TurnsOf(r))
+		r.Turns[0].Prompt = rollout.PromptIDs{Add: []rollout.TokenID{1, 2}}
+		r.Turns[0].Output, r.Turns[0].Logprobs = []rollout.TokenID{3, 4}, []float32{-1, -2}
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestOverview(t *testing.T) {
+	src := batch()
+	src[0].Status = rollout.StatusTruncated
+	src[3].Steps = []rollout.StepScore{{Step: 0, Score: ptr(1.0), Votes: []rollout.Vote{{Text: "a", Score: ptr(1.0)}, {Text: "b", Score: ptr(-1.0)}}}}
+	var dst rows
+	report, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	b := report.Overview
+	require.Equal(t, 7./12, b.ResolveRate())
+	require.Equal(t, 1./12, b.TruncatedShare())
+	require.Equal(t, []overview.Solves{{Solved: 1, Of: 4, Groups: 1}, {Solved: 2, Of: 4, Groups: 1}, {Solved: 4, Of: 4, Groups: 1}}, b.Solves)
+	require.Equal(t, 12, b.Reward.N)
+	require.InDelta(t, 1./6, b.Reward.Mean, 1e-12)
+	require.Equal(t, 2.0, b.Steps.Median)
+	require.Equal(t, 12, b.Advantage.N)
+	require.InDelta(t, 0, b.Advantage.Mean, 1e-12)
+	require.NotNil(t, report.Judge)
+	require.Equal(t, 1, report.Judge.Steps)
+	require.Zero(t, report.Judge.Unanimous)
+}
+
+// A run that goes on reports and writes what one that was never cut does.
+func TestShapedRunGoesOn(t *testing.T) {
+	src := varied(3)
+	p := turnpack.Pipeline{Model: model(t), Shaping: shaping.Rules{TruncatedCoef: ptr(0.5), MinSolved: 1, MaxAge: ptr(int32(2)),
+		Soft: &shaping.Overlong{Max: 20, Cache: 8, Penalty: 1}}}
+	p.Encode.Mode = tokenize.PerStep
+	whole, report := made(t, p, src)
+	k := &keeping{kept: map[string][]byte{}}
+	_, err := p.Run(t.Context(), src, k)
+	require.NoError(t, err)
+	n := 0
+	for id := range k.kept { // half of the rollouts are done
+		if n++; n%2 == 0 {
+			delete(k.kept, id)
+		}
+	}
+	again, err := p.Run(t.Context(), src, k)
+	require.NoError(t, err)
+	require.Len(t, whole, report.Rows)
+	require.Equal(t, report.Shaping, again.Shaping)
+	require.Equal(t, report.Overview, again.Overview)
+}
+
+// keeping is a Keeper in memory.
+type keeping struct {
+	rows
+	state []byte
+	kept  map[string][]byte
+}
+
+func (k *keeping) Kept(id string) []byte { return k.kept[id] }
+func (k *keeping) Keep(id string, _ int, value []byte) error {
+	k.kept[id] = slices.Clone(value)
+	return nil
+}
+func (k *keeping) State() []byte { return k.state }
+func (k *keeping) SetState(v []byte) error {
+	k.state = slices.Clone(v)
+	return nil
+}
