@@ -19,7 +19,7 @@
 // A format of your own is an [Importer]; [ReadCall] reads one exchange in memory,
 // [ReadAll] a stream, with nothing to close.
 //
-// To add a format here, write one file with a match and a read function, add one line
-// to the table in table.go and one fixture to formats_test.go; docs/formats.md
-// has the recipe.
+// To add a format here, write a package below internal/format, or a file in that of its
+// harness family, with a match and a read function; add one line to the table in table.go
+// and one fixture to formats_test.go. docs/formats.md has the recipe.
 package traj

@@ -1,98 +1,56 @@
 package traj
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"hash/maphash"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/native"
 )
 
-// indices hands out places in one group. Groups that are numbered in order, which
-// is nearly all, need no memory per rollout.
-type indices struct {
-	next  int              // every place below is taken
-	ahead map[int]struct{} // taken places from next on
-}
-
-// take returns the place wanted, or the next free one when it is taken or
-// negative, and whether the wish was met.
-func (x *indices) take(want int) (got int, met bool) {
-	got, met = want, true
-	if _, taken := x.ahead[want]; taken || want < x.next {
-		got, met = x.next, want < 0
-	}
-	if got > x.next {
-		if x.ahead == nil {
-			x.ahead = map[int]struct{}{}
-		}
-		x.ahead[got] = struct{}{}
-		return got, met
-	}
-	for x.next++; ; x.next++ {
-		if _, taken := x.ahead[x.next]; !taken {
-			return got, met
-		}
-		delete(x.ahead, x.next)
-	}
-}
-
-// note adds a remark to the next rollout emitted.
-func (j *fileReader) note(code string, message rollout.Index, format string, args ...any) {
-	j.notes = append(j.notes, rollout.Note{Code: code, Message: message, Text: fmt.Sprintf(format, args...)})
-}
-
-// noIndex is the Index of a rollout whose dump does not number it.
-const noIndex = -1
-
-// emit completes a rollout and hands it to the consumer: origin, id, group and
+// Emit completes a rollout and hands it to the consumer: origin, id, group and
 // index, joined rewards, duplicates, validation. An importer sets Index to
-// noIndex when the data has none.
-func (j *fileReader) emit(r *rollout.Rollout) error {
-	rd, task := j.r, j.task
-	j.task = [16]byte{}
-	if err := j.reread(); err != nil {
+// format.NoIndex when the data has none.
+func (fr *fileReader) Emit(r *rollout.Rollout) error {
+	rd, task := fr.r, fr.Task
+	fr.Task = [16]byte{}
+	if err := fr.reread(); err != nil {
 		return err
 	}
-	if !j.joined && !j.imp.own && j.imp.name != "native" {
-		if err := j.nativeSaid(r); err != nil {
+	if !fr.joined && !fr.imp.own && fr.imp.Name != "native" {
+		if err := native.CheckUnread(&fr.File, r); err != nil {
 			return err
 		}
 	}
-	if !j.joined {
-		if took, err := j.collect(r); took {
+	if !fr.joined {
+		if took, err := fr.collect(r); took {
 			return err
 		}
 	}
-	index := j.count
-	j.count++
+	index := fr.count
+	fr.count++
 	if r.Instance == "" {
-		r.Instance = j.key
+		r.Instance = fr.key
 	}
-	r.Notes = append(r.Notes, j.notes...)
-	j.notes = nil
+	r.Notes = append(r.Notes, fr.Notes...)
+	fr.Notes = nil
 	if r.Origin.Format == "" {
-		r.Origin = rollout.Origin{File: j.file.Name, Line: j.where.Line, Index: index, Format: j.imp.name}
+		r.Origin = rollout.Origin{File: fr.Name, Line: fr.Where.Line, Index: index, Format: fr.imp.Name}
 	}
-	here := rollout.Origin{File: j.file.Name, Line: j.where.Line, Index: index, Format: j.imp.name}
+	here := rollout.Origin{File: fr.Name, Line: fr.Where.Line, Index: index, Format: fr.imp.Name}
 	if len(r.Messages) > rd.opt.Limits.Messages {
-		return rollout.Errorf(rollout.KindLimit, j.where, "%d messages, at most %d are read", len(r.Messages), rd.opt.Limits.Messages)
+		return rollout.Errorf(rollout.KindLimit, fr.Where, "%d messages, at most %d are read", len(r.Messages), rd.opt.Limits.Messages)
 	}
 	if here.Format != "native" {
-		if !j.joined {
+		if !fr.joined {
 			compact(r.Turns)
 			settleSampling(r)
 		}
 		promptless(r)
-		if err := j.givenSystem(r); err != nil {
+		if err := fr.givenSystem(r); err != nil {
 			return err
 		}
 		responseIDs(r)
@@ -108,14 +66,14 @@ func (j *fileReader) emit(r *rollout.Rollout) error {
 		}
 		rd.seen[d] = here
 	}
-	rd.identify(r, j.file.Rel, here)
+	rd.registry.identify(r, fr.source.Rel, here)
 	joined := rd.report.Joined
 	if err := rd.join(r); err != nil {
 		return err
 	}
 	name := r.Group
-	rd.tellApart(r, task)
-	if err := rd.group(r); err != nil {
+	rd.registry.tellApart(r, task)
+	if err := rd.registry.group(r); err != nil {
 		return err
 	}
 	if rd.opt.Strict {
@@ -126,13 +84,13 @@ func (j *fileReader) emit(r *rollout.Rollout) error {
 	rd.report.Rollouts++
 	rd.report.Formats[here.Format]++
 	if rd.report.Joined > joined { // no other rollout takes that outcome
-		meet(j, nil)
+		meet(fr, nil)
 	} else {
 		m := met{ID: r.ID, Group: r.Group, Index: r.Index}
-		if rd.apart(name, task) {
+		if rd.registry.apart(name, task) {
 			m.Name, m.Task = name, hex.EncodeToString(task[:])
 		}
-		meet(j, &m)
+		meet(fr, &m)
 	}
 	for i := range r.Turns {
 		if r.Turns[i].Incomplete != "" {
@@ -208,165 +166,109 @@ func located(err error, at rollout.Origin) error {
 	return &rollout.Error{Kind: rollout.KindInput, Where: rollout.Where{File: at.File, Line: at.Line}, Msg: err.Error()}
 }
 
-// identify gives the rollout an id that no other has. Ids are remembered by their
-// hash, so that many rollouts need little memory; two ids of one hash would only
-// cost the second its own name.
-func (rd *Reader) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
-	if r.ID != "" && rd.newID(r.ID) {
-		return
-	}
-	place := rel + "#" + strconv.Itoa(at.Index)
-	if r.ID != "" && r.ID != place {
-		r.Notes = append(r.Notes, rollout.Note{Code: "id_repeated", Text: fmt.Sprintf("the id %q of the data occurred before; file and index were taken", r.ID)})
-	}
-	for n, id := 1, place; ; n++ {
-		if rd.newID(id) {
-			r.ID = id
-			return
-		}
-		if id = at.File + "#" + strconv.Itoa(at.Index); n > 1 { // equal names below different folders
-			id += "@" + strconv.Itoa(n)
-		}
-	}
-}
-
-// newID remembers an id and reports whether it is new.
-func (rd *Reader) newID(id string) bool {
-	sum := maphash.String(rd.seed, id)
-	if _, taken := rd.ids[sum]; taken {
-		return false
-	}
-	rd.ids[sum] = struct{}{}
-	return true
-}
-
-// taskOf digests what a data set says of a task, white space in between aside.
-func taskOf(name string, of ...value) [16]byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%q", name)
-	for _, v := range of {
-		b.WriteByte('\n')
-		_ = json.Compact(&b, v.Clone()) // nothing of what is absent
-	}
-	d := sha256.Sum256(b.Bytes())
-	return [16]byte(d[:16])
-}
-
-// tellApart gives the group of a task that only has a number in its data set a name
-// of its own where a task of another data set had that number before.
-func (rd *Reader) tellApart(r *rollout.Rollout, task [16]byte) {
-	if !rd.apart(r.Group, task) {
-		return
-	}
-	name := r.Group
-	if k := rd.numberOf(name, task); k > 0 {
-		r.Group += "@" + strconv.Itoa(k+1)
-		r.Notes = append(r.Notes, rollout.Note{Code: "other_task", Text: fmt.Sprintf("%s was another task before; the group is %s", name, r.Group)})
-	}
-}
-
-// apart says whether tasks of one group name are told apart.
-func (rd *Reader) apart(name string, task [16]byte) bool {
-	return rd.opt.GroupBy == "" && name != "" && task != [16]byte{}
-}
-
-// numberOf counts the tasks that had the name of a group before this one.
-func (rd *Reader) numberOf(name string, task [16]byte) int {
-	k := slices.Index(rd.tasks[name], task)
-	if k < 0 {
-		k = len(rd.tasks[name])
-		rd.tasks[name] = append(rd.tasks[name], task)
-	}
-	return k
-}
-
-func (rd *Reader) indicesOf(group string) *indices {
-	x := rd.groups[group]
-	if x == nil {
-		x = &indices{}
-		rd.groups[group] = x
-	}
-	return x
-}
-
-func (rd *Reader) group(r *rollout.Rollout) error {
-	want := r.Index
-	switch key := rd.opt.GroupBy; key {
-	case "":
-		if r.Group == "" {
-			r.Group, want = r.Instance, noIndex
-		}
-	case "none":
-		r.Group, want = "", noIndex
-	case "instance":
-		r.Group, want = r.Instance, noIndex
-	case "file":
-		r.Group, want = r.Origin.File, noIndex
-	case "prompt":
-		r.Group, want = promptKey(r), noIndex
-	default:
-		name := strings.TrimPrefix(key, "metadata:")
-		raw, ok := r.Metadata[name]
-		if !ok {
-			return rollout.Errorf(rollout.KindInput, rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Field: "metadata." + name}, "there is no such key to group by").
-				WithFix("its keys are %s", strings.Join(slices.Sorted(maps.Keys(r.Metadata)), ", "))
-		}
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
-			s = string(raw)
-		}
-		r.Group, want = s, noIndex
-	}
-	if r.Group == "" {
-		r.Group = r.ID
-	}
-	got, free := rd.indicesOf(r.Group).take(want)
-	if !free {
-		r.Notes = append(r.Notes, rollout.Note{Code: "index_repeated", Text: fmt.Sprintf("index %d of group %q occurred before; %d was taken", want, r.Group, got)})
-	}
-	r.Index = got
-	return nil
-}
-
-// promptKey digests the messages before the first sampled one.
-func promptKey(r *rollout.Rollout) string {
-	n := 0
-	for n < len(r.Messages) && (r.Messages[n].Role != rollout.RoleAssistant || r.Messages[n].Sampled != rollout.SampledByPolicy) {
-		n++
-	}
-	d := digest(r.Messages[:n])
-	return "prompt-" + hex.EncodeToString(d[:8])
-}
-
 // Digest is the content of a rollout in 16 bytes: roles, texts, and names and
 // arguments of tool calls. Ids, times and outcomes do not count, so a rollout
 // that was logged twice has the same digest.
 func Digest(r *rollout.Rollout) [16]byte {
 	if r == nil {
-		return digest(nil)
+		return format.Digest(nil)
 	}
-	return digest(r.Messages)
+	return format.Digest(r.Messages)
 }
 
-func digest(messages []rollout.Message) [16]byte {
-	h := sha256.New()
-	var size [8]byte
-	put := func(s string) {
-		binary.LittleEndian.PutUint64(size[:], uint64(len(s)))
-		h.Write(size[:])
-		h.Write([]byte(s))
+// givenSystem puts Options.System before the messages of a rollout that has no
+// system prompt. What a recorded call was sent is in its record.
+func (fr *fileReader) givenSystem(r *rollout.Rollout) error {
+	text := fr.r.opt.System
+	if text == "" || fr.OfCall() || len(r.Messages) == 0 {
+		return nil
 	}
-	for i := range messages {
-		m := &messages[i]
-		put(string(m.Role))
-		put(m.Content)
-		put(strconv.Itoa(len(m.ToolCalls)))
-		for _, c := range m.ToolCalls {
-			put(c.Name)
-			put(c.Arguments)
+	for i := range r.Messages {
+		if role := r.Messages[i].Role; role == rollout.RoleSystem || role == rollout.RoleDeveloper {
+			return nil
 		}
 	}
-	var out [16]byte
-	copy(out[:], h.Sum(nil))
-	return out
+	if strings.Contains(text, format.PolicyMark) {
+		return fr.Fail(0, "Options.System", "the system prompt names %s, and the record holds no policy", format.PolicyMark)
+	}
+	r.Messages = slices.Insert(slices.Clip(r.Messages), 0, rollout.Message{Role: rollout.RoleSystem, Content: text})
+	for i := range r.Turns {
+		t := &r.Turns[i]
+		if t.Message >= 0 {
+			t.Message++
+		}
+		if t.Context.Parts == nil {
+			continue
+		}
+		parts := []rollout.ContextPart{{From: 0, To: 1}}
+		for _, p := range t.Context.Parts {
+			p.From, p.To = p.From+1, p.To+1
+			if n := len(parts) - 1; n == 0 && p.Message == nil && p.From == 1 {
+				parts[0].To = p.To
+				continue
+			}
+			parts = append(parts, p)
+		}
+		t.Context.Parts = parts
+	}
+	for i := range r.Notes {
+		if k, ok := r.Notes[i].Message.Get(); ok {
+			r.Notes[i].Message = rollout.At(k + 1)
+		}
+	}
+	r.Notes = append(r.Notes, rollout.Note{Code: "system_given", Text: "the record has no system prompt; the one given was put before its messages"})
+	return nil
+}
+
+// ownSampling is what a rollout of one call was sampled with.
+func ownSampling(c *rollout.Rollout) *rollout.Sampling {
+	s := c.Turns[0].Sampling
+	if c.Temperature == nil || s != nil && s.Temperature != nil {
+		return s
+	}
+	var own rollout.Sampling
+	if s != nil {
+		own = *s
+	}
+	own.Temperature = c.Temperature
+	return &own
+}
+
+// settleSampling compares what the turns of a run were sampled with, and notes the
+// first that differs from the first turn. Calls of unlike temperature each keep
+// their own and the run has none. Seeds differ as a rule.
+func settleSampling(r *rollout.Rollout) {
+	settings := func(i int) (s rollout.Sampling) {
+		if r.Turns[i].Sampling != nil {
+			s = *r.Turns[i].Sampling
+		}
+		return s
+	}
+	noted := false
+	for i := 1; i < len(r.Turns); i++ {
+		a, b := settings(0), settings(i)
+		var differ []string
+		for _, x := range [][3]string{
+			{"temperature", shown(a.Temperature), shown(b.Temperature)}, {"top_p", shown(a.TopP), shown(b.TopP)},
+			{"top_k", shown(a.TopK), shown(b.TopK)}, {"min_p", shown(a.MinP), shown(b.MinP)},
+		} {
+			if x[1] != x[2] {
+				differ = append(differ, fmt.Sprintf("%s %s and %s", x[0], x[1], x[2]))
+			}
+		}
+		if shown(a.Temperature) != shown(b.Temperature) {
+			r.Temperature = nil
+		}
+		if differ != nil && !noted {
+			noted = true
+			r.Notes = append(r.Notes, rollout.Note{Code: "sampling_differs", Text: fmt.Sprintf("turns 0 and %d were sampled with other settings: %s", i, strings.Join(differ, ", "))})
+		}
+	}
+}
+
+func shown[T any](x *T) string {
+	if x == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*x)
 }

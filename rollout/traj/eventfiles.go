@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/openhands"
 )
 
 // OpenHands keeps a conversation as a folder with one file an event:
@@ -39,25 +40,25 @@ type eventFiles struct {
 // collectEvent takes an event that is a file of its own and reports whether it
 // did. A second event of the same file shows that the file is a list of them,
 // and gives the first one back.
-func (j *fileReader) collectEvent(v value) (bool, error) {
-	rd := j.r
-	name := filepath.ToSlash(j.file.Name)
+func (fr *fileReader) collectEvent(v format.Value) (bool, error) {
+	rd := fr.r
+	name := filepath.ToSlash(fr.Name)
 	pages := path.Base(path.Dir(name)) == pageFolder
-	if e := rd.events; e != nil && !pages && e.files[len(e.files)-1].reader == j {
+	if e := rd.events; e != nil && !pages && e.files[len(e.files)-1].reader == fr {
 		first := e.files[len(e.files)-1]
 		if e.files = e.files[:len(e.files)-1]; len(e.files) == 0 {
 			rd.events = nil
 		}
-		j.listed = true
+		fr.listed = true
 		var d jsonscan.Doc
 		before, err := d.Parse(first.text, jsonscan.Options{Depth: rd.opt.Limits.Depth, NonFinite: true})
 		if err != nil {
 			return true, err
 		}
-		return false, j.record(before)
+		return false, fr.record(before)
 	}
-	sdk := isSDKEvent(v, j)
-	if !pages && (j.listed || j.inList) || !sdk && (v.Kind() != jsonscan.Object || !isEvent(v)) {
+	sdk := openhands.IsSDKEvent(v, &fr.File)
+	if !pages && (fr.listed || fr.InList) || !sdk && (v.Kind() != jsonscan.Object || !openhands.IsEvent(v)) {
 		return false, nil
 	}
 	if f := rd.opt.Format; f != "" && f != "auto" && !strings.HasPrefix(f, "openhands") {
@@ -74,7 +75,7 @@ func (j *fileReader) collectEvent(v value) (bool, error) {
 	if rd.events == nil {
 		rd.events = &eventFiles{folder: path.Dir(name), sdk: sdk, pages: pages}
 	}
-	rd.events.files = append(rd.events.files, eventFile{number, j, bytes.Clone(v.Raw())})
+	rd.events.files = append(rd.events.files, eventFile{number, fr, bytes.Clone(v.Raw())})
 	return true, nil
 }
 
@@ -87,8 +88,8 @@ func (rd *Reader) leaveEvents(name string) error {
 	}
 	if rd.events.pages && folder == path.Join(path.Dir(rd.events.folder), "events") {
 		for _, page := range rd.events.readers() {
-			rd.reads(page.file.Name)
-			rd.ignore(page.file.Name, "pages of the events in the folder beside it")
+			rd.reads(page.Name)
+			rd.ignore(page.Name, "pages of the events in the folder beside it")
 		}
 		rd.events = nil
 		return nil
@@ -116,66 +117,33 @@ func (rd *Reader) flushEvents() error {
 	rd.events = nil
 	slices.SortStableFunc(e.files, func(a, b eventFile) int { return a.number - b.number })
 	// The first file of the folder stands for the rollout.
-	j := &fileReader{r: rd, file: e.files[0].reader.file, where: rollout.Where{File: e.files[0].reader.file.Name}}
-	fold, name := foldEvents, "openhands-events"
+	fr := newFileReader(rd, e.files[0].reader.source)
+	imp := openhands.Events()
 	if e.sdk {
-		fold, name = foldSDKEvents, "openhands-sdk-events"
+		imp = openhands.SDKEvents()
 	}
-	j.imp = &importer{name: name}
-	f := fold(j)
+	fr.use(&importer{Importer: imp})
+	f := imp.Fold(&fr.File)
 	for _, x := range e.files {
-		j.where.File = x.reader.file.Name
-		v, err := j.doc.Parse(x.text, jsonscan.Options{Depth: rd.opt.Limits.Depth, NonFinite: true})
+		fr.Where.File = x.reader.Name
+		v, err := fr.doc.Parse(x.text, jsonscan.Options{Depth: rd.opt.Limits.Depth, NonFinite: true})
 		if err == nil {
-			err = f.add(v)
+			err = f.Add(v)
 		}
 		if err != nil {
-			err = j.locate(err)
-			j.note("event_skipped", 0, "%s", err)
+			err = fr.locate(err)
+			fr.Note("event_skipped", 0, "%s", err)
 			if err = rd.failed(err); err != nil {
 				return err
 			}
 		}
 	}
-	j.where.File = j.file.Name
-	if run, ok := f.(*sdkRun); ok {
-		if err := run.baseState(); err != nil {
-			return rd.failed(err)
-		}
+	fr.Where.File = fr.Name
+	if err := openhands.ReadBaseState(f); err != nil {
+		return rd.failed(err)
 	}
-	if err := f.finish(); err != nil {
-		return rd.failed(j.locate(err))
-	}
-	return nil
-}
-
-// baseState takes over what base_state.json beside the folder of events tells.
-func (x *sdkRun) baseState() error {
-	if x.j.r.opt.Alone {
-		return nil
-	}
-	v, err := x.j.neighbourJSON(filepath.Join("..", "base_state.json"))
-	if err != nil || v.Kind() == jsonscan.Absent {
-		return err
-	}
-	if id := v.Get("id").String(); id != "" {
-		x.r.ID = id
-	}
-	x.r.ExitStatus = v.Get("execution_status").String()
-	switch x.r.ExitStatus {
-	case "finished":
-		x.r.Status = rollout.StatusCompleted
-	case "error":
-		x.r.Status = rollout.StatusFailed
-	case "stuck":
-		x.r.Status = rollout.StatusAborted
-	}
-	x.r.Temperature = temperature(v.Path("agent", "llm", "temperature"))
-	if err := x.j.templateKwargs(x.r, v.Path("agent", "llm")); err != nil {
-		return err
-	}
-	if m := v.Path("agent", "llm", "model"); !m.IsNull() {
-		keep(&x.r.Metadata, "model", m)
+	if err := f.Finish(); err != nil {
+		return rd.failed(fr.locate(err))
 	}
 	return nil
 }

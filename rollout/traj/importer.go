@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
 // Importer reads a format of the user's own, one JSON object a record, wherever
@@ -26,44 +27,29 @@ type Importer struct {
 	Read func(record json.RawMessage) ([]*rollout.Rollout, error)
 }
 
-// importers are the user's.
-func (r *Reader) importers() []importer {
-	out := make([]importer, len(r.opt.Importers))
-	for i, x := range r.opt.Importers {
-		out[i] = importer{
-			name: x.Name, own: true,
-			match: func(v value, _ *fileReader) bool { return x.Match(v.Raw()) },
-			read: func(j *fileReader, v value) error {
-				made, err := x.Read(v.Raw())
-				if err != nil {
-					return j.foreignError(err)
-				}
-				for _, r := range made {
-					if r == nil {
-						return j.fail(0, "", "the importer %s gave a rollout that is nil", x.Name)
-					}
-					if r.Index == 0 {
-						r.Index = noIndex
-					}
-					if err := j.emit(r); err != nil {
-						if err = j.failed(err); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			},
-		}
+// emit hands on the rollouts of a record.
+func (x *Importer) emit(in *format.File, v format.Value) error {
+	made, err := x.Read(v.Raw())
+	if _, located := errors.AsType[*rollout.Error](err); err != nil && !located {
+		err = rollout.Errorf(rollout.KindInput, in.Where, "%w", err)
 	}
-	return out
-}
-
-// foreignError is an error of a user's function, with the place of the record.
-func (j *fileReader) foreignError(err error) error {
-	if _, ok := errors.AsType[*rollout.Error](err); ok {
+	if err != nil {
 		return err
 	}
-	return rollout.Errorf(rollout.KindInput, j.where, "%w", err)
+	for _, r := range made {
+		if r == nil {
+			return in.Fail(0, "", "the importer %s gave a rollout that is nil", x.Name)
+		}
+		if r.Index == 0 {
+			r.Index = format.NoIndex
+		}
+		if err := in.Emit(r); err != nil {
+			if err = in.Failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ReadCall reads one recorded model call: the request and the response as their

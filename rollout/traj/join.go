@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"sort"
@@ -124,7 +125,7 @@ func (rd *Reader) unmatched() {
 			}
 			rd.report.UnmatchedCount++
 			if len(rd.report.Unmatched) < maxListed {
-				rd.report.Unmatched = append(rd.report.Unmatched, e.where.String()+": "+rd.alike(firstWord(e.id, e.run, e.instance)))
+				rd.report.Unmatched = append(rd.report.Unmatched, e.where.String()+": "+rd.alike(cmp.Or(e.id, e.run, e.instance)))
 			}
 		}
 	}
@@ -147,12 +148,3 @@ func (rd *Reader) alike(name string) string {
 
 // alikeBytes is the shortest name that tells anything by standing in another.
 const alikeBytes = 4
-
-func firstWord(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
-}

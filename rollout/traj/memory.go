@@ -35,21 +35,21 @@ type met struct {
 }
 
 // meet remembers a rollout, or with nil that its record must be read again.
-func meet(j *fileReader, what *met) {
-	rd := j.r
-	if rd.met == nil || j.imp == nil {
+func meet(fr *fileReader, what *met) {
+	rd := fr.r
+	if rd.met == nil || fr.imp == nil {
 		return
 	}
-	f := rd.met[j.file.Name]
+	f := rd.met[fr.Name]
 	if f == nil {
-		f = &metFile{Importer: j.imp.at, Lines: map[int][]met{}}
-		rd.met[j.file.Name] = f
+		f = &metFile{Importer: fr.imp.at, Lines: map[int][]met{}}
+		rd.met[fr.Name] = f
 	}
-	if f.Mixed = f.Mixed || f.Importer != j.imp.at || !j.imp.alone || j.joined || rd.opt.Dedup || rd.opt.JoinCalls; f.Mixed {
+	if f.Mixed = f.Mixed || f.Importer != fr.imp.at || !fr.imp.Stateless || fr.joined || rd.opt.Dedup || rd.opt.JoinCalls; f.Mixed {
 		f.Lines = nil
 		return
 	}
-	line := j.where.Line
+	line := fr.Where.Line
 	before, there := f.Lines[line]
 	if what == nil || there && before == nil {
 		f.Lines[line] = nil
@@ -60,13 +60,13 @@ func meet(j *fileReader, what *met) {
 
 // passes says that all rollouts of a line, or with 0 of a file, are past, and goes on
 // as if they had been read.
-func passes(j *fileReader, line int) bool {
-	rd := j.r
-	if rd.past == nil || j.fold != nil || line > 0 && j.imp == nil {
+func passes(fr *fileReader, line int) bool {
+	rd := fr.r
+	if rd.past == nil || fr.fold != nil || line > 0 && fr.imp == nil {
 		return false // the first record of a file names its importer
 	}
-	f := rd.before[j.file.Name]
-	if f == nil || f.Mixed || line > 0 && f.Importer != j.imp.at || line == 0 && len(f.Lines) != 1 {
+	f := rd.before[fr.Name]
+	if f == nil || f.Mixed || line > 0 && f.Importer != fr.imp.at || line == 0 && len(f.Lines) != 1 {
 		return false
 	}
 	list := f.Lines[line]
@@ -76,13 +76,13 @@ func passes(j *fileReader, line int) bool {
 		}
 	}
 	for _, m := range list {
-		rd.newID(m.ID)
-		rd.indicesOf(m.Group).take(m.Index)
+		rd.registry.newID(m.ID)
+		rd.registry.indicesOf(m.Group).take(m.Index)
 		var task [16]byte
 		if n, err := hex.Decode(task[:], []byte(m.Task)); err == nil && n == len(task) {
-			rd.numberOf(m.Name, task)
+			rd.registry.numberOf(m.Name, task)
 		}
-		j.count++
+		fr.count++
 	}
 	return len(list) > 0
 }

@@ -3,11 +3,12 @@ package traj
 import (
 	"cmp"
 	"errors"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
@@ -20,21 +21,21 @@ const maxUnrecognized = 1000
 
 // value parses one text and reads its record. Objects written one after the
 // other without a line break between them are records each.
-func (j *fileReader) value(v source.Value) error {
+func (fr *fileReader) value(v source.Value) error {
 	for {
-		doc, err := j.parse(v.Text, v)
+		doc, err := fr.parse(v.Text, v)
 		if err == nil {
-			return cmp.Or(j.record(doc), j.reread())
+			return cmp.Or(fr.record(doc), fr.reread())
 		}
 		e, ok := errors.AsType[*jsonscan.SyntaxError](err)
 		if !ok || e.Class != jsonscan.Trailing || v.Text[e.Offset] != '{' || len(v.Away) > 0 {
-			return j.syntax(err, v)
+			return fr.syntax(err, v)
 		}
-		if doc, err = j.parse(v.Text[:e.Offset], v); err != nil {
-			return j.syntax(err, v)
+		if doc, err = fr.parse(v.Text[:e.Offset], v); err != nil {
+			return fr.syntax(err, v)
 		}
-		if err := j.record(doc); err != nil {
-			if err = j.failed(err); err != nil {
+		if err := fr.record(doc); err != nil {
+			if err = fr.Failed(err); err != nil {
 				return err
 			}
 		}
@@ -43,105 +44,105 @@ func (j *fileReader) value(v source.Value) error {
 }
 
 // parse parses text, which is v's or the beginning of it.
-func (j *fileReader) parse(text []byte, v source.Value) (value, error) {
-	return j.doc.Parse(text, jsonscan.Options{Depth: j.r.opt.Limits.Depth, NonFinite: true, Away: v.Away, Store: v.Store})
+func (fr *fileReader) parse(text []byte, v source.Value) (format.Value, error) {
+	return fr.doc.Parse(text, jsonscan.Options{Depth: fr.r.opt.Limits.Depth, NonFinite: true, Away: v.Away, Store: v.Store})
 }
 
 // reread reports that the strings of a long value could not be read again.
-func (j *fileReader) reread() error {
-	if err := j.doc.Err(); err != nil {
-		return rollout.Errorf(rollout.KindInput, j.where, "a long value cannot be read again: %w", err).
+func (fr *fileReader) reread() error {
+	if err := fr.doc.Err(); err != nil {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "a long value cannot be read again: %w", err).
 			WithFix("do not change the file while it is read")
 	}
 	return nil
 }
 
 // record hands a value to its importer.
-func (j *fileReader) record(doc value) error {
-	if j.fold != nil {
-		return j.fold.add(doc)
+func (fr *fileReader) record(doc format.Value) error {
+	if fr.fold != nil {
+		return fr.fold.Add(doc)
 	}
 	if doc.Kind() == jsonscan.Array && doc.Len() > 0 {
-		return j.list(doc)
+		return fr.list(doc)
 	}
-	if j.imp == nil {
-		if taken, err := j.collectEvent(doc); taken || err != nil {
+	if fr.imp == nil {
+		if taken, err := fr.collectEvent(doc); taken || err != nil {
 			return err
 		}
-		if j.fold != nil {
-			return j.fold.add(doc)
+		if fr.fold != nil {
+			return fr.fold.Add(doc)
 		}
 	}
-	if j.imp == nil || !j.imp.match(doc, j) {
-		imp := j.r.find(doc, j)
+	if fr.imp == nil || !fr.imp.Match(doc, &fr.File) {
+		imp := fr.r.find(doc, fr)
 		switch {
 		case imp != nil:
-			j.imp = imp
-			if err := j.unrecognizedRecords(); err != nil {
+			fr.use(imp)
+			if err := fr.unrecognizedRecords(); err != nil {
 				return err
 			}
-		case j.keyed(doc):
-			return j.keyedRecords(doc)
-		case j.imp == nil || doc.Kind() != jsonscan.Object:
-			return j.unknown(doc)
+		case fr.keyed(doc):
+			return fr.keyedRecords(doc)
+		case fr.imp == nil || doc.Kind() != jsonscan.Object:
+			return fr.unknown(doc)
 		}
 		// Else a record is too broken to be told: the importer of the ones before it
 		// says what is wrong.
 	}
-	if j.imp.fold != nil {
-		j.fold = j.imp.fold(j)
-		return j.fold.add(doc)
+	if fr.imp.Fold != nil {
+		fr.fold = fr.imp.Fold(&fr.File)
+		return fr.fold.Add(doc)
 	}
-	j.current = doc
-	defer func() { j.current = value{} }()
-	return j.imp.read(j, doc)
+	fr.Record = doc
+	defer func() { fr.Record = format.Value{} }()
+	return fr.imp.Read(&fr.File, doc)
 }
 
 // list reads a list where a record is expected, a line or an element, as if it
 // were a file of its own: it holds messages, events or records.
-func (j *fileReader) list(doc value) error {
-	outer := j.inList
-	defer func() { j.inList = outer }()
-	j.inList = true
+func (fr *fileReader) list(doc format.Value) error {
+	outer := fr.InList
+	defer func() { fr.InList = outer }()
+	fr.InList = true
 	for _, x := range doc.Items() {
-		if err := j.record(x); err != nil {
-			if err = j.failed(err); err != nil {
+		if err := fr.record(x); err != nil {
+			if err = fr.Failed(err); err != nil {
 				return err
 			}
 		}
 	}
-	return j.finish()
+	return fr.finish()
 }
 
 // keyed reports whether an object is a table of records: every member is one, or
 // a list of messages or events, all of one format.
-func (j *fileReader) keyed(doc value) bool {
-	if doc.Kind() != jsonscan.Object || doc.Len() == 0 || j.r.opt.Format != "" && j.r.opt.Format != "auto" {
+func (fr *fileReader) keyed(doc format.Value) bool {
+	if doc.Kind() != jsonscan.Object || doc.Len() == 0 || fr.r.opt.Format != "" && fr.r.opt.Format != "auto" {
 		return false
 	}
 	name := ""
 	for key, x := range doc.Members() {
-		imp := j.findMember(x)
-		if imp == nil || name != "" && imp.name != name {
+		imp := fr.findMember(x)
+		if imp == nil || name != "" && imp.Name != name {
 			return false
 		}
-		if imp.fold != nil && !contains(eventContainers, key) && !strings.ContainsAny(key, "0123456789") {
+		if imp.Fold != nil && !slices.Contains(eventContainers, key) && !strings.ContainsAny(key, "0123456789") {
 			return false // a column of messages or events, not the name of a run
 		}
-		name = imp.name
+		name = imp.Name
 	}
 	return true
 }
 
-func (j *fileReader) findMember(x value) *importer {
+func (fr *fileReader) findMember(x format.Value) *importer {
 	if x.Kind() != jsonscan.Array {
-		return j.r.find(x, j)
+		return fr.r.find(x, fr)
 	}
-	outer := j.inList
-	defer func() { j.inList = outer }()
-	j.inList = true
+	outer := fr.InList
+	defer func() { fr.InList = outer }()
+	fr.InList = true
 	for _, first := range x.Items() {
-		return j.r.find(first, j)
+		return fr.r.find(first, fr)
 	}
 	return nil
 }
@@ -154,14 +155,14 @@ var eventContainers = []string{"trajectory", "events", "history", "items"}
 
 // keyedRecords reads the members of a table; the key stands for the instance
 // where a record names none.
-func (j *fileReader) keyedRecords(doc value) error {
-	defer func() { j.key = "" }()
+func (fr *fileReader) keyedRecords(doc format.Value) error {
+	defer func() { fr.key = "" }()
 	for key, x := range doc.Members() {
-		if j.key = key; contains(containers, key) {
-			j.key = ""
+		if fr.key = key; slices.Contains(containers, key) {
+			fr.key = ""
 		}
-		if err := j.record(x); err != nil {
-			if err = j.failed(err); err != nil {
+		if err := fr.record(x); err != nil {
+			if err = fr.Failed(err); err != nil {
 				return err
 			}
 		}
@@ -169,14 +170,14 @@ func (j *fileReader) keyedRecords(doc value) error {
 	return nil
 }
 
-func (j *fileReader) syntax(err error, v source.Value) error {
+func (fr *fileReader) syntax(err error, v source.Value) error {
 	e, ok := errors.AsType[*jsonscan.SyntaxError](err)
 	if !ok {
-		return rollout.Errorf(rollout.KindInternal, j.where, "%w", err)
+		return rollout.Errorf(rollout.KindInternal, fr.Where, "%w", err)
 	}
-	w := j.where
+	w := fr.Where
 	w.Byte = rollout.At(e.Offset)
-	if !j.lined {
+	if !fr.lined {
 		w.Line = 0
 		w.Byte = rollout.At(int(v.At(e.Offset)))
 	}
@@ -189,13 +190,13 @@ func (j *fileReader) syntax(err error, v source.Value) error {
 	return rollout.Errorf(rollout.KindFormat, w, "not JSON: %s", e.Msg).WithFix("write it again, or take it out")
 }
 
-func (j *fileReader) unknown(v value) error {
-	err := rollout.Errorf(rollout.KindFormat, j.where, "no known format: %s", shape(v)).
+func (fr *fileReader) unknown(v format.Value) error {
+	err := rollout.Errorf(rollout.KindFormat, fr.Where, "no known format: %s", format.Shape(v)).
 		WithFix("known are %s; choose one to get its own message", strings.Join(Formats(), ", "))
-	if j.file.Named || j.imp != nil {
+	if fr.source.Named || fr.imp != nil {
 		return err
 	}
-	if j.unrecognized = append(j.unrecognized, err); len(j.unrecognized) == maxUnrecognized {
+	if fr.unrecognized = append(fr.unrecognized, err); len(fr.unrecognized) == maxUnrecognized {
 		return errIgnored
 	}
 	return nil
@@ -203,29 +204,13 @@ func (j *fileReader) unknown(v value) error {
 
 // unrecognizedRecords counts the values before the first record: the file is a dump,
 // so they are records that cannot be read.
-func (j *fileReader) unrecognizedRecords() error {
-	before := j.unrecognized
-	j.unrecognized = nil
+func (fr *fileReader) unrecognizedRecords() error {
+	before := fr.unrecognized
+	fr.unrecognized = nil
 	for _, err := range before {
-		if err := j.r.failed(err); err != nil {
+		if err := fr.r.failed(err); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// shape describes a value for messages.
-func shape(v value) string {
-	if v.Kind() != jsonscan.Object {
-		return v.Kind().String()
-	}
-	var keys []string
-	for k := range v.Members() {
-		if len(keys) == 8 {
-			keys = append(keys, "…")
-			break
-		}
-		keys = append(keys, strconv.Quote(k))
-	}
-	return "an object with keys " + strings.Join(keys, ", ")
 }

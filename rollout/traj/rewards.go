@@ -2,6 +2,7 @@ package traj
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
 // Rewards are outcomes recorded apart from the trajectories. It is not changed
@@ -131,7 +133,7 @@ func (x *Rewards) load(p string) error {
 }
 
 // value reads a JSON file: a list of rows, one row, a report or a summary.
-func (x *Rewards) value(w rollout.Where, v value) error {
+func (x *Rewards) value(w rollout.Where, v format.Value) error {
 	if v.Kind() == jsonscan.Array {
 		for _, row := range v.Items() {
 			if err := x.row(w, row); err != nil {
@@ -141,7 +143,7 @@ func (x *Rewards) value(w rollout.Where, v value) error {
 		return nil
 	}
 	if isReport(v) {
-		if firstID(v, "instance_id", "id", "rollout_id", "traj_id") != "" {
+		if format.FirstID(v, "instance_id", "id", "rollout_id", "traj_id") != "" {
 			return x.row(w, v)
 		}
 		return x.add(reportEntry(w, reportName(w.File), v))
@@ -165,7 +167,7 @@ func (x *Rewards) value(w rollout.Where, v value) error {
 }
 
 // isReport knows a SWE-bench report of one instance.
-func isReport(v value) bool {
+func isReport(v format.Value) bool {
 	return v.Get("resolved").Kind() == jsonscan.Bool &&
 		(v.Get("patch_exists").Kind() == jsonscan.Bool || v.Get("tests_status").Kind() == jsonscan.Object || v.Get("patch_successfully_applied").Kind() == jsonscan.Bool)
 }
@@ -178,8 +180,8 @@ func reportName(p string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(base, ".json"), ".report")
 }
 
-func reportEntry(w rollout.Where, instance string, v value) *entry {
-	e := &entry{instance: instance, where: w, resolved: boolean(v.Get("resolved")), verdict: rollout.VerdictUnresolved}
+func reportEntry(w rollout.Where, instance string, v format.Value) *entry {
+	e := &entry{instance: instance, where: w, resolved: format.Boolean(v.Get("resolved")), verdict: rollout.VerdictUnresolved}
 	is := func(key string, want bool) bool { b, ok := v.Get(key).Bool(); return ok && b == want }
 	switch {
 	case *e.resolved:
@@ -193,7 +195,7 @@ func reportEntry(w rollout.Where, instance string, v value) *entry {
 }
 
 // summary reads the lists of a run: those of an instance say what became of it.
-func (x *Rewards) summary(w rollout.Where, v value) error {
+func (x *Rewards) summary(w rollout.Where, v format.Value) error {
 	yes, no := true, false
 	for _, c := range []struct {
 		keys []string
@@ -207,7 +209,7 @@ func (x *Rewards) summary(w rollout.Where, v value) error {
 		for _, key := range c.keys {
 			for _, id := range v.Get(key).Items() {
 				e := c.e
-				e.instance, e.where = identifier(id), w
+				e.instance, e.where = format.Identifier(id), w
 				if err := x.add(&e); err != nil {
 					return err
 				}
@@ -218,7 +220,7 @@ func (x *Rewards) summary(w rollout.Where, v value) error {
 }
 
 // row reads one row of keys and outcome.
-func (x *Rewards) row(w rollout.Where, v value) error {
+func (x *Rewards) row(w rollout.Where, v format.Value) error {
 	if v.Kind() != jsonscan.Object {
 		return rollout.Errorf(rollout.KindFormat, w, "found %s, expected an object with instance_id or id and an outcome", v.Kind())
 	}
@@ -232,26 +234,18 @@ func (x *Rewards) row(w rollout.Where, v value) error {
 	said := false
 	for _, key := range rewardKeys {
 		x := v.Get(key)
-		said = said || x.Kind() != jsonscan.Absent && contains(outcomeKeys, key)
+		said = said || x.Kind() != jsonscan.Absent && slices.Contains(outcomeKeys, key)
 		if x.IsNull() {
 			continue
 		}
-		if err := e.set(key, plainText(x)); err != nil {
+		if err := e.set(key, format.PlainText(x)); err != nil {
 			return err
 		}
 	}
 	if !said {
-		return rollout.Errorf(rollout.KindFormat, w, "the row has no outcome, only %s", shape(v)).WithFix("give it one of %s", strings.Join(outcomeKeys, ", "))
+		return rollout.Errorf(rollout.KindFormat, w, "the row has no outcome, only %s", format.Shape(v)).WithFix("give it one of %s", strings.Join(outcomeKeys, ", "))
 	}
 	return x.add(e)
-}
-
-// plainText is a string, or the literal of any other value.
-func plainText(v value) string {
-	if s, ok := v.Text(); ok {
-		return s
-	}
-	return string(v.Raw())
 }
 
 // Keys and columns with a meaning; others are not read. Of several that mean the
@@ -285,7 +279,7 @@ func (x *Rewards) csv(p string, b []byte) error {
 		header[i] = strings.ToLower(strings.TrimSpace(header[i]))
 	}
 	known := func(keys []string) bool {
-		return slices.ContainsFunc(header, func(h string) bool { return contains(keys, h) })
+		return slices.ContainsFunc(header, func(h string) bool { return slices.Contains(keys, h) })
 	}
 	if !known(nameKeys) || !known(outcomeKeys) {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: 1}, "found columns %s, expected a key (%s) and an outcome (%s)",
@@ -328,9 +322,9 @@ func (e *entry) set(key, s string) error {
 	w.Field = key
 	switch key {
 	case "instance_id", "instance":
-		e.instance = firstWord(e.instance, s)
+		e.instance = cmp.Or(e.instance, s)
 	case "id", "rollout_id", "traj_id":
-		e.id = firstWord(e.id, s)
+		e.id = cmp.Or(e.id, s)
 	case "reward", "score":
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || f-f != 0 {

@@ -3,7 +3,6 @@ package traj
 import (
 	"cmp"
 	"errors"
-	"hash/maphash"
 	"io"
 	"iter"
 	"os"
@@ -11,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
@@ -117,23 +116,15 @@ type Reader struct {
 	paths  []string
 	single *source.File
 
-	report Report
-	ids    map[uint64]struct{} // hashes
-	seed   maphash.Seed        // of ids
-	// Replies of records that repeat the conversation so far, each with its context.
-	replies map[[16]byte]struct{}
-	groups  map[string]*indices
-	tasks   map[string][][16]byte // of a group name, in the order met
-	seen    map[[16]byte]rollout.Origin
-	calls   *callRun          // being collected
-	events  *eventFiles       // being collected
-	joined  map[*entry]string // outcome → id of the rollout that took it
-	tau2    struct {
-		folder string
-		tau2Info
-	} // of the runs read last, a file each
-	unread      unread // files of folders
-	yieldErrors bool   // failures passed over are yielded too
+	report      Report
+	registry    registry
+	seen        map[[16]byte]rollout.Origin
+	calls       *callRun          // being collected
+	events      *eventFiles       // being collected
+	joined      map[*entry]string // outcome → id of the rollout that took it
+	memory      format.Memory     // of importers
+	unread      unread            // files of folders
+	yieldErrors bool              // failures passed over are yielded too
 	yield       func(*rollout.Rollout, error) bool
 	err         error // ends the stream
 
@@ -171,7 +162,7 @@ func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
 }
 
 func newReader(paths []string, opt Options) *Reader {
-	r := &Reader{opt: opt, paths: paths, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), replies: map[[16]byte]struct{}{}, groups: map[string]*indices{}, tasks: map[string][][16]byte{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
+	r := &Reader{opt: opt, paths: paths, registry: newRegistry(opt.GroupBy), memory: format.Memory{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
 		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),
@@ -291,139 +282,15 @@ func (r *Reader) file(f *source.File) error {
 		return err
 	}
 	r.report.Files++
-	j := &fileReader{r: r, file: f, where: rollout.Where{File: f.Name}}
-	if passes(j, 0) {
+	fr := newFileReader(r, f)
+	if passes(fr, 0) {
 		return nil
 	}
-	if err := j.run(); err != nil {
+	if err := fr.run(); err != nil {
 		return r.failed(err)
 	}
-	if len(j.unrecognized) > 0 {
-		r.ignore(f.Name, j.unrecognized[0].Msg)
+	if len(fr.unrecognized) > 0 {
+		r.ignore(f.Name, fr.unrecognized[0].Msg)
 	}
 	return nil
-}
-
-// fileReader reads one file.
-type fileReader struct {
-	r       *Reader
-	file    *source.File
-	where   rollout.Where // of the value being read
-	doc     jsonscan.Doc
-	imp     *importer // of the values so far
-	current value     // the record being read, of one that is a rollout by itself
-	fold    folder    // open when the whole file is one rollout
-	count   int       // rollouts emitted
-	lined   bool
-	inList  bool
-	listed  bool   // the file holds several events
-	key     string // of the record in a table of records
-	notes   []rollout.Note
-	task    [16]byte     // of the next rollout emitted, where a data set numbers its tasks; else zero
-	joined  bool         // it emits a run of joined calls
-	log     inspectFacts // of the evaluation log whose samples follow
-	// Values of no known format before the first record, of a file that was not
-	// named.
-	unrecognized []*rollout.Error
-}
-
-// run reads the file; an error is final for it.
-func (j *fileReader) run() error {
-	if j.file.Ext() == ".eval" {
-		return j.archive()
-	}
-	in, err := j.file.Open()
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	return j.stream(in)
-}
-
-func (j *fileReader) stream(in io.Reader) error {
-	ext := j.file.Ext()
-	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", j.r.opt.Limits.ValueBytes, j.r.opt.hold)
-	if err != nil {
-		return j.locate(err)
-	}
-	defer values.Close()
-	j.lined = values.Lined()
-	for {
-		v, err := values.Next()
-		if err == io.EOF {
-			return j.finish()
-		}
-		j.where = rollout.Where{File: j.file.Name}
-		if j.lined {
-			j.where.Line = v.Line
-		}
-		if v.Begins {
-			if ferr := j.finish(); ferr != nil {
-				if ferr = j.failed(ferr); ferr != nil {
-					return ferr
-				}
-			}
-		}
-		if err == nil && j.lined && passes(j, v.Line) {
-			continue
-		}
-		if err == nil {
-			j.inList = v.InList
-			err = j.value(v)
-			if errors.Is(err, errIgnored) {
-				return nil
-			}
-		} else if values.Failed() {
-			return j.locate(err)
-		}
-		switch {
-		case err == nil:
-			continue
-		case v.EndsList():
-			return j.locate(err)
-		}
-		if err = j.failed(err); err != nil {
-			return err
-		}
-	}
-}
-
-// failed handles the failure of one record.
-func (j *fileReader) failed(err error) error {
-	if errors.Is(err, errIgnored) {
-		return err
-	}
-	err = j.locate(err)
-	meet(j, nil)
-	if j.fold == nil {
-		j.notes, j.task = nil, [16]byte{} // were of this record
-	} else if !errors.Is(err, errStop) {
-		j.note("event_skipped", 0, "%s", err)
-	}
-	return j.r.failed(err)
-}
-
-// locate adds what an error does not say about its place.
-func (j *fileReader) locate(err error) error {
-	e, ok := errors.AsType[*rollout.Error](err)
-	if !ok {
-		return err
-	}
-	c := *e
-	if c.Where.File == "" {
-		c.Where.File = j.file.Name
-	}
-	if c.Where.Line == 0 {
-		c.Where.Line = j.where.Line
-	}
-	return &c
-}
-
-func (j *fileReader) finish() error {
-	if j.fold == nil {
-		return nil
-	}
-	f := j.fold
-	j.fold = nil
-	return f.finish()
 }

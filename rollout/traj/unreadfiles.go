@@ -49,7 +49,7 @@ func (r *Reader) reads(path string) {
 }
 
 func (r *Reader) pathKey(path string) uint64 {
-	return maphash.String(r.seed, filepath.Clean(path))
+	return maphash.String(r.registry.seed, filepath.Clean(path))
 }
 
 // unreadKind is what a file is counted as: its extension, and whether its content

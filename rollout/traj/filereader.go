@@ -1,0 +1,146 @@
+package traj
+
+import (
+	"errors"
+	"io"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/source"
+)
+
+// fileReader reads one file.
+type fileReader struct {
+	format.File // as importers see it
+	r           *Reader
+	source      *source.File
+	doc         jsonscan.Doc
+	imp         *importer     // of the values so far
+	fold        format.Folder // open when the whole file is one rollout
+	count       int           // rollouts emitted
+	lined       bool
+	listed      bool   // the file holds several events
+	key         string // of the record in a table of records
+	joined      bool   // it emits a run of joined calls
+	// Values of no known format before the first record, of a file that was not
+	// named.
+	unrecognized []*rollout.Error
+}
+
+// newFileReader reads a file for r.
+func newFileReader(r *Reader, f *source.File) *fileReader {
+	fr := &fileReader{r: r, source: f, File: format.File{
+		Name: f.Name, Path: f.Path, Where: rollout.Where{File: f.Name}, OfFile: format.Memory{}, OfReader: r.memory,
+		Settings: format.Settings{Depth: r.opt.Limits.Depth, Messages: r.opt.Limits.Messages, Alone: r.opt.Alone, JoinCalls: r.opt.JoinCalls, System: r.opt.System},
+	}}
+	fr.Host = fr
+	return fr
+}
+
+// use reads from here on with imp.
+func (fr *fileReader) use(imp *importer) { fr.imp, fr.Importer = imp, &imp.Importer }
+
+// Reads notes that a file was read beside a dump.
+func (fr *fileReader) Reads(path string) { fr.r.reads(path) }
+
+// run reads the file; an error is final for it.
+func (fr *fileReader) run() error {
+	if fr.source.Ext() == ".eval" {
+		return fr.archive()
+	}
+	in, err := fr.source.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return fr.stream(in)
+}
+
+func (fr *fileReader) stream(in io.Reader) error {
+	ext := fr.source.Ext()
+	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", fr.r.opt.Limits.ValueBytes, fr.r.opt.hold)
+	if err != nil {
+		return fr.locate(err)
+	}
+	defer values.Close()
+	fr.lined = values.Lined()
+	for {
+		v, err := values.Next()
+		if err == io.EOF {
+			return fr.finish()
+		}
+		fr.Where = rollout.Where{File: fr.Name}
+		if fr.lined {
+			fr.Where.Line = v.Line
+		}
+		if v.Begins {
+			if ferr := fr.finish(); ferr != nil {
+				if ferr = fr.Failed(ferr); ferr != nil {
+					return ferr
+				}
+			}
+		}
+		if err == nil && fr.lined && passes(fr, v.Line) {
+			continue
+		}
+		if err == nil {
+			fr.InList = v.InList
+			err = fr.value(v)
+			if errors.Is(err, errIgnored) {
+				return nil
+			}
+		} else if values.Failed() {
+			return fr.locate(err)
+		}
+		switch {
+		case err == nil:
+			continue
+		case v.EndsList():
+			return fr.locate(err)
+		}
+		if err = fr.Failed(err); err != nil {
+			return err
+		}
+	}
+}
+
+// Failed handles the failure of one record.
+func (fr *fileReader) Failed(err error) error {
+	if errors.Is(err, errIgnored) {
+		return err
+	}
+	err = fr.locate(err)
+	meet(fr, nil)
+	if fr.fold == nil {
+		fr.Notes, fr.Task = nil, [16]byte{} // were of this record
+	} else if !errors.Is(err, errStop) {
+		fr.Note("event_skipped", 0, "%s", err)
+	}
+	return fr.r.failed(err)
+}
+
+// locate adds what an error does not say about its place.
+func (fr *fileReader) locate(err error) error {
+	e, ok := errors.AsType[*rollout.Error](err)
+	if !ok {
+		return err
+	}
+	c := *e
+	if c.Where.File == "" {
+		c.Where.File = fr.Name
+	}
+	if c.Where.Line == 0 {
+		c.Where.Line = fr.Where.Line
+	}
+	return &c
+}
+
+func (fr *fileReader) finish() error {
+	if fr.fold == nil {
+		return nil
+	}
+	f := fr.fold
+	fr.fold = nil
+	return f.Finish()
+}

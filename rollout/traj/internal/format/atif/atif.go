@@ -1,0 +1,183 @@
+package atif
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// Importer reads a trajectory and those embedded in it.
+func Importer() format.Importer {
+	return format.Importer{Name: "atif", Match: match, Read: read}
+}
+
+func match(v format.Value, _ *format.File) bool {
+	if strings.HasPrefix(v.Get("schema_version").String(), "ATIF-v") {
+		return v.Get("steps").Kind() == jsonscan.Array
+	}
+	if v.Get("steps").Kind() != jsonscan.Array || v.Get("agent").Kind() != jsonscan.Object {
+		return false
+	}
+	for _, s := range v.Get("steps").Items() {
+		return s.Get("source").Kind() == jsonscan.String && s.Get("step_id").Kind() == jsonscan.Number
+	}
+	return false
+}
+
+func read(in *format.File, v format.Value) error {
+	if err := in.WantList(v.Get("steps"), "/steps"); err != nil {
+		return err
+	}
+	return readTrajectory(in, v, "", 0)
+}
+
+// maxSubagents bounds the nesting of embedded trajectories.
+const maxSubagents = 16
+
+// readTrajectory reads one trajectory and then those embedded in it; parent is the id of
+// the one it is embedded in.
+func readTrajectory(in *format.File, v format.Value, parent string, depth int) error {
+	if depth > maxSubagents {
+		return in.Fail(0, "/subagent_trajectories", "sub-agents nested deeper than %d", maxSubagents)
+	}
+	agent := v.Get("agent")
+	r := &rollout.Rollout{
+		ID:          format.FirstID(v, "trajectory_id", "session_id"),
+		Index:       format.NoIndex,
+		Turns:       []rollout.Turn{},
+		Tools:       format.Tools(agent.Get("tool_definitions")),
+		Temperature: format.Temperature(agent.Path("extra", "temperature")),
+	}
+	if err := in.TemplateKwargs(r, agent.Get("extra")); err != nil {
+		return err
+	}
+	a := trajectory{in: in, r: r}
+	for i, s := range v.Get("steps").Items() {
+		if err := a.step(i, s); err != nil {
+			return err
+		}
+	}
+	if parent != "" {
+		format.KeepText(&r.Metadata, "parent_trajectory", parent)
+	}
+	for _, key := range []string{"name", "version", "model_name"} {
+		format.KeepAny(&r.Metadata, "agent_"+key, agent.Get(key))
+	}
+	in.Leftover(r, v, "schema_version", "trajectory_id", "session_id", "agent", "steps", "subagent_trajectories")
+	if ref, ok := v.Get("continued_trajectory_ref").Text(); ok && ref != "" {
+		in.Note("continued", 0, "the run goes on in %s", ref)
+	}
+	in.NoteParts(r)
+	in.UnlinkResults(r)
+	if parent == "" {
+		if err := joinTrial(in, r); err != nil {
+			return err
+		}
+	}
+	id := r.ID
+	if err := in.Emit(r); err != nil {
+		return err
+	}
+	for _, sub := range v.Get("subagent_trajectories").Items() {
+		if sub.Get("steps").Kind() != jsonscan.Array {
+			continue // a reference, not a trajectory
+		}
+		if err := readTrajectory(in, sub, id, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type trajectory struct {
+	in *format.File
+	r  *rollout.Rollout
+	// reset is true once a sub-agent summarised the history: what the next calls saw
+	// is then not the steps before them.
+	reset bool
+}
+
+func (a *trajectory) step(i int, s format.Value) error {
+	at := rollout.At(len(a.r.Messages))
+	m := rollout.Message{}
+	copied, _ := s.Get("is_copied_context").Bool()
+	source := s.Get("source").String()
+	switch source {
+	case "system":
+		m.Role = rollout.RoleSystem
+	case "user":
+		m.Role = rollout.RoleUser
+	case "agent":
+		m.Role = rollout.RoleAssistant
+		m.Sampled = rollout.SampledByPolicy
+		if n, ok := s.Get("llm_call_count").Int(); ok && n == 0 {
+			m.Sampled = rollout.SampledScripted
+		} else if ok && n > 1 {
+			a.in.Note("several_calls", at, "the step stands for %d model calls", n)
+		}
+		if copied {
+			m.Sampled = rollout.SampledCopied
+		}
+	default:
+		return a.in.Fail(at, "/source", "step %d has source %q, expected system, user or agent", i, source)
+	}
+	if err := a.in.Content(&m, s.Get("message"), len(a.r.Messages)); err != nil {
+		return err
+	}
+	m.Reasoning = s.Get("reasoning_content").String()
+	if err := a.in.ListOrNull(s.Get("tool_calls"), at, "/tool_calls"); err != nil {
+		return err
+	}
+	for k, c := range s.Get("tool_calls").Items() {
+		call, err := a.toolCall(c, k)
+		if err != nil {
+			return err
+		}
+		m.ToolCalls = append(m.ToolCalls, call)
+	}
+	if m.Sampled == rollout.SampledByPolicy {
+		t := rollout.Turn{Message: len(a.r.Messages), Step: len(a.r.Turns), Context: rollout.Context{Unknown: a.reset}}
+		a.in.Capture(&t, s.Get("metrics"), t.Message)
+		a.r.Turns = append(a.r.Turns, t)
+	}
+	a.r.Messages = append(a.r.Messages, m)
+	return a.observation(s.Get("observation"), source, copied)
+}
+
+func (a *trajectory) toolCall(v format.Value, k int) (rollout.ToolCall, error) {
+	c := rollout.ToolCall{ID: v.Get("tool_call_id").String(), Name: v.Get("function_name").String()}
+	if c.Name == "" {
+		return c, a.in.Fail(rollout.At(len(a.r.Messages)), "/tool_calls/function_name", "tool call %d has no function name", k)
+	}
+	format.SetArguments(&c, v.Get("arguments"))
+	return c, nil
+}
+
+// observation adds one tool message per result.
+func (a *trajectory) observation(v format.Value, source string, copied bool) error {
+	if err := a.in.ListOrNull(v.Get("results"), rollout.At(len(a.r.Messages)-1), "/observation/results"); err != nil {
+		return err
+	}
+	for _, x := range v.Get("results").Items() {
+		i := len(a.r.Messages)
+		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: x.Get("source_call_id").String()}
+		if err := a.in.Content(&m, x.Get("content"), i); err != nil {
+			return err
+		}
+		a.r.Messages = append(a.r.Messages, m)
+		refs := x.Get("subagent_trajectory_ref")
+		if refs.IsNull() {
+			continue
+		}
+		for _, ref := range refs.Items() {
+			a.in.Note("subagent", rollout.At(i), "a sub-agent ran here: %s %s", format.FirstID(ref, "trajectory_id", "session_id"), ref.Get("trajectory_path").String())
+		}
+		if source == "system" && !copied {
+			a.reset = true
+			a.in.Note("context_reset", rollout.At(i), "the history was summarised here: what the model saw afterwards is not the messages before")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package calls
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// CompletionLog reads the files that clients write of a call, one each.
+func CompletionLog() format.Importer {
+	return format.Importer{Name: "llm-completion-log", Match: isCompletionLog, Read: readCompletionLog, Call: true}
+}
+
+func isCompletionLog(v format.Value, _ *format.File) bool {
+	return v.Get("messages").Kind() == jsonscan.Array && v.Path("response", "choices").Kind() == jsonscan.Array || isResponsesCall(v, v.Get("response"))
+}
+
+// OpenAI reads pairs of request and response of the chat and Responses APIs.
+func OpenAI() format.Importer {
+	return format.Importer{Name: "openai-wire", Match: isOpenAIWire, Read: readOpenAIWire, Call: true}
+}
+
+func isOpenAIWire(v format.Value, _ *format.File) bool {
+	return v.Path("request", "messages").Kind() == jsonscan.Array && (v.Path("response", "choices").Kind() == jsonscan.Array || refused(v)) ||
+		isResponsesCall(v.Get("request"), v.Get("response"))
+}
+
+// isResponsesCall knows a call of the Responses API.
+func isResponsesCall(request, response format.Value) bool {
+	return !request.Get("input").IsNull() && response.Get("output").Kind() == jsonscan.Array
+}
+
+// refused reports whether a call was answered by an error instead of a reply.
+func refused(v format.Value) bool { return v.Path("response", "error").Kind() == jsonscan.Object }
+
+// Anthropic reads pairs of request and response of the Messages API.
+func Anthropic() format.Importer {
+	return format.Importer{Name: "anthropic-messages", Match: isAnthropic, Read: readAnthropic, Call: true}
+}
+
+func isAnthropic(v format.Value, _ *format.File) bool {
+	return v.Path("request", "messages").Kind() == jsonscan.Array && v.Path("response", "content").Kind() == jsonscan.Array
+}
+
+func readCompletionLog(in *format.File, v format.Value) error {
+	for _, converted := range []string{"raw", "fncall"} { // the agent SDK, V0
+		if v.Get(converted+"_messages").Kind() == jsonscan.Array {
+			in.Note("emulated_tools", 0, "tool calling was emulated in text; messages and response are the emulated form the model saw, %[1]s_messages and %[1]s_response the converted one", converted)
+		}
+	}
+	if isResponsesCall(v, v.Get("response")) {
+		return readResponses(in, v, v.Get("kwargs"), v.Get("response"))
+	}
+	defs := v.Get("tools")
+	if defs.IsNull() {
+		defs = v.Path("kwargs", "tools") // of V0
+	}
+	return readCompletion(in, v.Get("messages"), defs, v.Get("kwargs"), v.Get("response"))
+}
+
+func readOpenAIWire(in *format.File, v format.Value) error {
+	q := v.Get("request")
+	if refused(v) {
+		why := v.Path("response", "error")
+		return in.Fail(0, "/response/error", "the call was answered by an error, so there is no reply: %s", cmp.Or(why.Get("message").String(), why.Get("type").String()))
+	}
+	if isResponsesCall(q, v.Get("response")) {
+		return readResponses(in, q, q, v.Get("response"))
+	}
+	return readCompletion(in, q.Get("messages"), q.Get("tools"), q, v.Get("response"))
+}
+
+// readCompletion makes a rollout of each choice of one chat completion: replies to one
+// prompt, which is a group. A run of joined calls went on from one of them, the first
+// as nearly all clients have it, and its outcome says nothing of the others.
+func readCompletion(in *format.File, list, defs, params, response format.Value) error {
+	messages, err := in.ChatMessages(list, "/messages")
+	if err != nil {
+		return err
+	}
+	format.MarkReplies(messages, rollout.SampledPrefilled)
+	n := response.Get("choices").Len()
+	if n > 1 && in.Joins() {
+		in.Note("other_choices", 0, "%d choices were sampled, the first was taken: the outcome of the run is not that of the others", n)
+		n = 1
+	}
+	c := completion{id: format.Identifier(response.Get("id")), messages: slices.Clip(messages), defs: defs, params: params, response: response}
+	if n < 2 {
+		_, err := readChoice(in, &c, format.FirstChoice(response), 0)
+		return err
+	}
+	notes := slices.Clip(in.Notes)
+	for k, choice := range response.Get("choices").Items() {
+		in.Notes = notes
+		r, err := readChoice(in, &c, choice, k)
+		if err != nil {
+			if err = in.Failed(err); err != nil {
+				return err
+			}
+		} else if c.group == "" {
+			c.group = cmp.Or(r.Group, c.id)
+		}
+	}
+	return nil
+}
+
+// completion is what the choices of a chat completion share.
+type completion struct {
+	id, group              string
+	messages               []rollout.Message
+	defs, params, response format.Value
+}
+
+// readChoice makes the rollout of choice k.
+func readChoice(in *format.File, c *completion, choice format.Value, k int) (*rollout.Rollout, error) {
+	i := len(c.messages)
+	if choice.Get("message").IsNull() {
+		return nil, in.Fail(rollout.At(i), "/response/choices", "choice %d has no message (finish reason %q): the reply is not in the record", k, choice.Get("finish_reason").String())
+	}
+	r := &rollout.Rollout{ID: c.id, Group: c.group, Index: format.NoIndex, Messages: c.messages, Tools: format.Tools(c.defs), Temperature: format.Temperature(c.params.Get("temperature"))}
+	if k > 0 && c.id != "" {
+		r.ID += "/" + strconv.Itoa(k)
+	}
+	if c.defs.IsNull() {
+		r.Tools = format.FunctionTools(c.params.Get("functions")) // as they were called before tools
+	}
+	if err := requestKwargs(in, r, c.params); err != nil {
+		return nil, err
+	}
+	m, err := in.ChatMessage(choice.Get("message"), i)
+	if err != nil {
+		return nil, err
+	}
+	m.Sampled = rollout.SampledByPolicy
+	r.Messages = append(r.Messages, m)
+	r.ExitStatus = choice.Get("finish_reason").String()
+	t := rollout.Turn{ID: c.id, Message: i, FinishReason: r.ExitStatus, StopString: format.StopString(choice), Sampling: format.SamplingOf(c.params)}
+	in.CaptureChoice(&t, c.response, k, i)
+	goesOn, _ := c.params.Get("continue_final_message").Bool()
+	in.ContinuesPrefill(&t, goesOn)
+	r.Turns = []rollout.Turn{t}
+	r.Status = format.StatusOf(r.ExitStatus)
+	format.KeepAny(&r.Metadata, "model", c.response.Get("model"))
+	in.NoteParts(r)
+	return r, in.Emit(r)
+}
+
+// requestKwargs takes over the variables of a request as it was sent: engines give
+// the template its effort, too. Of agents' configurations only the call knows
+// whether they send theirs.
+func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) error {
+	if err := in.TemplateKwargs(r, request); err != nil {
+		return err
+	}
+	const key = "reasoning_effort"
+	for _, v := range []format.Value{request.Get(key), request.Path("extra_body", key), request.Path("reasoning", "effort")} {
+		if _, there := r.TemplateKwargs[key]; !there && v.Kind() == jsonscan.String {
+			format.Keep(&r.TemplateKwargs, key, v)
+		}
+	}
+	return nil
+}
+
+// readResponses makes a rollout of one call of the Responses API: all items of
+// its output are one reply.
+func readResponses(in *format.File, params, settings, response format.Value) error {
+	r := &rollout.Rollout{ID: format.Identifier(response.Get("id")), Index: format.NoIndex, Tools: format.FunctionTools(params.Get("tools")), Temperature: format.Temperature(settings.Get("temperature"))}
+	x := format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
+	if err := requestKwargs(in, r, settings); err != nil {
+		return err
+	}
+	if err := x.AddRequest(params); err != nil {
+		return err
+	}
+	i := len(r.Messages)
+	if id := params.Get("previous_response_id").String(); id != "" {
+		in.Note("continues_response", rollout.At(i), "the call goes on from response %s, whose messages are not in this record", id)
+	}
+	m, err := in.ResponseMessage(response.Get("output"), i)
+	if err != nil {
+		return err
+	}
+	m.Sampled = rollout.SampledByPolicy
+	r.Messages = append(r.Messages, m)
+	r.ExitStatus = response.Get("status").String()
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: format.ResponseEnd(response), Sampling: format.SamplingOf(settings)}
+	t.Context.Unknown = !params.Get("previous_response_id").IsNull()
+	in.Capture(&t, response, i)
+	r.Turns = []rollout.Turn{t}
+	r.Status = format.ResponseStatus(r.ExitStatus)
+	format.KeepAny(&r.Metadata, "model", response.Get("model"))
+	in.NoteParts(r)
+	return in.Emit(r)
+}
+
+func readAnthropic(in *format.File, v format.Value) error {
+	q, a := v.Get("request"), v.Get("response")
+	r := &rollout.Rollout{ID: format.Identifier(a.Get("id")), Index: format.NoIndex, Tools: format.FunctionTools(q.Get("tools")), Temperature: format.Temperature(q.Get("temperature"))}
+	r.Messages = make([]rollout.Message, 0, q.Get("messages").Len()+2)
+	if s := q.Get("system"); !s.IsNull() {
+		m := rollout.Message{Role: rollout.RoleSystem}
+		if err := in.Content(&m, s, 0); err != nil {
+			return err
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	for _, x := range q.Get("messages").Items() {
+		if err := addMessage(in, r, x); err != nil {
+			return err
+		}
+	}
+	format.MarkReplies(r.Messages, rollout.SampledPrefilled)
+	if err := addMessage(in, r, a); err != nil {
+		return err
+	}
+	i := len(r.Messages) - 1
+	r.Messages[i].Sampled = rollout.SampledByPolicy
+	r.ExitStatus = a.Get("stop_reason").String()
+	r.Status = format.StatusOf(r.ExitStatus)
+	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus, StopString: a.Get("stop_sequence").String(), Sampling: format.SamplingOf(q)}
+	in.Capture(&t, a, i)
+	if i > 0 {
+		in.ContinuesPrefill(&t, r.Messages[i-1].Role == rollout.RoleAssistant) // always so in this API
+	}
+	r.Turns = []rollout.Turn{t}
+	format.KeepAny(&r.Metadata, "model", a.Get("model"))
+	in.NoteParts(r)
+	return in.Emit(r)
+}
+
+// addMessage adds one Messages-API message: tool results first, one tool
+// message each, then what else a user said; thinking becomes reasoning,
+// tool_use a call whose arguments are an object.
+func addMessage(in *format.File, r *rollout.Rollout, v format.Value) error {
+	m := rollout.Message{Role: rollout.Role(v.Get("role").Word())}
+	if m.Role == "" {
+		return in.Fail(rollout.At(len(r.Messages)), "/role", "the message has no role")
+	}
+	return in.Blocks(r, m, v.Get("content"))
+}

@@ -1,0 +1,223 @@
+package finetuning
+
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+func chatList(v format.Value) (list format.Value, key string) {
+	for _, key := range []string{"trajectory", "conversation"} {
+		if m := v.Get(key); m.Kind() != jsonscan.Absent && v.Get("messages").Kind() == jsonscan.Absent {
+			return m, key
+		}
+	}
+	return v.Get("messages"), "messages"
+}
+
+// Chat reads lists of messages.
+func Chat() format.Importer {
+	return format.Importer{Name: "openai-chat", Match: isChat, Read: readChat, Stateless: true}
+}
+
+func isChat(v format.Value, _ *format.File) bool {
+	m, key := chatList(v)
+	if key != "messages" && m.Len() == 0 {
+		return false
+	}
+	if m.Kind() == jsonscan.String {
+		return true
+	}
+	if m.Kind() != jsonscan.Array {
+		return false
+	}
+	for _, first := range m.Items() {
+		return first.Get("role").Kind() == jsonscan.String || key == "messages" && (first.Get("content").Kind() != jsonscan.Absent || first.Get("from").Kind() == jsonscan.String)
+	}
+	return true
+}
+
+// readChat reads messages, tools, ids and outcome under the names in use.
+func readChat(in *format.File, v format.Value) error {
+	list, key := chatList(v)
+	list, err := in.ParseInner(list, "/"+key)
+	if err != nil {
+		return err
+	}
+	blocks := format.HoldsBlocks(list)
+	messages, at, err := chatOrBlocks(in, list, "/"+key, blocks)
+	if err != nil {
+		return err
+	}
+	format.MarkReplies(messages, rollout.SampledByPolicy)
+	for i, x := range list.Items() {
+		applyTrainFlag(in, &messages[at[i]], x, at[i])
+	}
+	r := &rollout.Rollout{
+		ID:       format.FirstID(v, "traj_id", "trajectory_id", "rollout_id", "id", "uuid"),
+		Instance: format.FirstID(v, "instance_id", "task_id"),
+		Index:    format.NoIndex,
+		Messages: messages,
+		Outcome:  rollout.Outcome{Reward: in.Reward(v.Get("reward"))},
+	}
+	if added, err := systemPrompt(in, r, v); err != nil {
+		return err
+	} else if added {
+		for i := range at {
+			at[i]++
+		}
+	}
+	if err := media(in, r, v); err != nil {
+		return err
+	}
+	if r.Turns = format.TurnsOf(r.Messages); len(r.Turns) == 0 {
+		for _, key := range replyKeys {
+			if x := v.Get(key); x.Kind() == jsonscan.String && !x.Is("") || x.Len() > 0 {
+				return in.Fail(0, "/"+key, "the messages hold no reply, and the key %q beside them is not understood", key)
+			}
+		}
+	}
+	if r.ID == "" {
+		if r.ID = r.Instance; !v.Get("run_id").IsNull() {
+			r.ID += "/" + format.Identifier(v.Get("run_id"))
+		}
+	}
+	captureMessages(in, r, list, at)
+	for _, key := range []string{"resolved", "verified"} {
+		if b := in.Resolved(v.Get(key)); r.Outcome.Resolved == nil {
+			r.Outcome.Resolved = b
+		}
+	}
+	for _, patch := range []format.Value{v.Get("patch"), v.Path("test_result", "git_patch"), v.Get("model_patch")} {
+		if r.Outcome.Submission == nil {
+			r.Outcome.Submission = format.Text(patch)
+		}
+	}
+	if word, ok := v.Get("exit_status").Text(); ok {
+		r.ExitStatus, r.Status = word, format.StatusOf(word)
+	}
+	for _, key := range []string{"finish_reason", "stop_reason"} {
+		// Other words under these names are a harness's, about the run.
+		if why := v.Get(key).String(); slices.Contains(format.ReplyEnds, why) {
+			if format.EndLast(r, why); r.Status == rollout.StatusUnknown {
+				r.Status = format.StatusOf(why)
+			}
+		}
+	}
+	for _, settings := range []format.Value{v, v.Get("sampling_params"), v.Get("sampling_args")} {
+		if err := in.TemplateKwargs(r, settings); err != nil {
+			return err
+		}
+		if t := format.Temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {
+			r.Temperature = t
+		}
+	}
+	for _, key := range []string{"tools", "available_tools", "functions"} {
+		defs, err := in.ParseInner(v.Get(key), "/"+key)
+		if err != nil {
+			in.Note("tools_unreadable", 0, "%s", err)
+			continue
+		}
+		switch {
+		case r.Tools != nil:
+		case blocks || key == "functions":
+			r.Tools = format.FunctionTools(defs)
+		default:
+			r.Tools = format.Tools(defs)
+		}
+	}
+	in.Leftover(r, v, append(systemKeys, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
+	for _, key := range []string{"engine", "model"} { // they say whose prompts the record holds
+		x := v.Path("metadata", key)
+		if _, there := r.Metadata[key]; !there && x.Kind() == jsonscan.String {
+			format.Keep(&r.Metadata, key, x)
+		}
+	}
+	in.NoteParts(r)
+	emptyReplies(in, r)
+	return in.Emit(r)
+}
+
+// replyKeys are columns that may hold the reply to messages which hold none.
+var replyKeys = []string{"completion", "response", "output", "reply"}
+
+// chatOrBlocks reads a list of messages and tells which message each entry of the
+// list became: the last one, of an entry that also holds tool results.
+func chatOrBlocks(in *format.File, list format.Value, field string, blocks bool) (messages []rollout.Message, at []int, err error) {
+	if list.Kind() != jsonscan.Array {
+		return nil, nil, in.Want(list, 0, field, "a list of messages")
+	}
+	r := rollout.Rollout{Messages: make([]rollout.Message, 0, list.Len())}
+	at = make([]int, 0, list.Len())
+	for _, x := range list.Items() {
+		if blocks {
+			err = chatBlocks(in, &r, x)
+		} else {
+			var m rollout.Message
+			m, err = chatEntry(in, x, len(r.Messages))
+			r.Messages = format.AppendMessage(r.Messages, m, x.Get("role").Word())
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		at = append(at, len(r.Messages)-1)
+	}
+	return r.Messages, at, nil
+}
+
+// chatEntry is a message of a chat, whose text may stand under value or text.
+func chatEntry(in *format.File, x format.Value, i int) (rollout.Message, error) {
+	if x.Get("content").Kind() != jsonscan.Absent {
+		return in.ChatMessage(x, i)
+	}
+	word, body := format.FirstID(x, "role", "from"), bodyOf(x, "value", "text")
+	if word == "" || body.Kind() != jsonscan.String {
+		return in.ChatMessage(x, i)
+	}
+	m, err := shareMessage(in, x, i)
+	format.Drop(&m.Extra, "role")
+	return m, err
+}
+
+// chatBlocks adds a message whose content may hold blocks; calls, the id that a
+// result answers and reasoning may stand beside them all the same.
+func chatBlocks(in *format.File, r *rollout.Rollout, x format.Value) error {
+	i, body := len(r.Messages), x.Get("content")
+	if body.Kind() != jsonscan.Array {
+		m, err := chatEntry(in, x, i)
+		r.Messages = format.AppendMessage(r.Messages, m, x.Get("role").Word())
+		return err
+	}
+	role := rollout.Role(x.Get("role").Word())
+	if role != "" {
+		var err error
+		if role, err = in.Speaker(string(role), i, "/role"); err != nil {
+			return err
+		}
+	}
+	m, err := in.Message(x, i, role, body) // its reasoning and calls
+	if err != nil {
+		return err
+	}
+	m.Content, m.Parts = "", nil
+	return in.Blocks(r, m, body)
+}
+
+// captureMessages takes the token fields that some recorders write on the
+// assistant messages themselves; at tells which message each entry became.
+func captureMessages(in *format.File, r *rollout.Rollout, list format.Value, at []int) error {
+	next := 0
+	for i, m := range list.Items() {
+		if next == len(r.Turns) {
+			break
+		}
+		if r.Turns[next].Message != at[i] {
+			continue
+		}
+		in.Capture(&r.Turns[next], m, at[i])
+		next++
+	}
+	return nil
+}

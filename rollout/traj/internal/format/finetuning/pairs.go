@@ -1,0 +1,141 @@
+package finetuning
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+var preferencePairs = [][2]string{{"chosen", "rejected"}, {"accepted", "rejected"}, {"preferred_output", "non_preferred_output"}, {"preferred", "dispreferred"}}
+
+func preferencePair(v format.Value) (pair [2]string, is bool) {
+	for _, p := range preferencePairs {
+		if !v.Get(p[0]).IsNull() && !v.Get(p[1]).IsNull() {
+			return p, true
+		}
+	}
+	return pair, false
+}
+
+// Preference refuses pairs of a preferred and a rejected reply.
+func Preference() format.Importer {
+	return format.Importer{Name: "preference", Match: isPreference, Read: readPreference, Stateless: true}
+}
+
+func isPreference(v format.Value, _ *format.File) bool {
+	_, is := preferencePair(v)
+	return is
+}
+
+// readPreference refuses a pair: that one reply was preferred says neither that the
+// policy sampled them nor what they are worth.
+func readPreference(in *format.File, v format.Value) error {
+	pair, is := preferencePair(v)
+	if !is {
+		return in.Want(v.Get("chosen"), 0, "/chosen", "a preferred reply beside a rejected one")
+	}
+	w := in.Where
+	w.Field = "/" + pair[1]
+	return rollout.Errorf(rollout.KindFormat, w, "the record is a preference pair (%s, %s): neither reply is known to be sampled by the policy", pair[0], pair[1]).
+		WithFix("keep it for a preference trainer, or write the replies as rollouts with rewards of their own")
+}
+
+// PromptCompletion reads a prompt with what was sampled for it.
+func PromptCompletion() format.Importer {
+	return format.Importer{Name: "prompt-completion", Match: isPromptCompletion, Read: readPromptCompletion, Stateless: true}
+}
+
+func isPromptCompletion(v format.Value, _ *format.File) bool {
+	said := func(x format.Value) bool {
+		return x.Kind() == jsonscan.String || x.Kind() == jsonscan.Array || x.Kind() == jsonscan.Object
+	}
+	return said(v.Get("prompt")) && said(v.Get("completion")) && v.Get("messages").IsNull()
+}
+
+// renderedMarks begin messages in prompts that a chat template wrote.
+var renderedMarks = []string{"<|im_start|>", "<|start_header_id|>", "<start_of_turn>", "<|turn>", "[INST]", "<|user|>", "<|User|>", "<｜User｜>", "<|start|>", "<|im_user|>"}
+
+// readPromptCompletion reads a prompt and what was sampled for it: each a list of
+// messages, one message, or a text that a user or the assistant said.
+func readPromptCompletion(in *format.File, v format.Value) error {
+	r := &rollout.Rollout{
+		ID: format.FirstID(v, "traj_id", "rollout_id", "id", "uuid"), Instance: format.FirstID(v, "instance_id", "task_id", "example_id", "prompt_id"), Index: format.NoIndex,
+		Outcome: rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))},
+	}
+	prompt, err := half(in, v, "prompt", rollout.RoleUser, 0)
+	if err != nil {
+		return err
+	}
+	format.MarkReplies(prompt, rollout.SampledPrefilled)
+	r.Messages = prompt
+	if _, err := systemPrompt(in, r, v); err != nil {
+		return err
+	}
+	n := len(r.Messages)
+	completion, err := half(in, v, "completion", rollout.RoleAssistant, n)
+	if err != nil {
+		return err
+	}
+	format.MarkReplies(completion, rollout.SampledByPolicy)
+	r.Messages = append(r.Messages, completion...)
+	if err := media(in, r, v); err != nil {
+		return err
+	}
+	if r.Turns = format.TurnsOf(r.Messages); len(r.Turns) == 0 {
+		return in.Fail(rollout.At(n), "/completion", "the completion holds no reply of an assistant")
+	}
+	if len(r.Turns) == 1 {
+		in.Capture(&r.Turns[0], v, r.Turns[0].Message)
+	}
+	if first := r.Turns[0].Message; first == n && n > 0 {
+		in.ContinuesPrefill(&r.Turns[0], r.Messages[n-1].Role == rollout.RoleAssistant)
+	}
+	defs, err := in.ParseInner(v.Get("tools"), "/tools")
+	if err != nil {
+		return err
+	}
+	r.Tools = format.Tools(defs)
+	if err := in.TemplateKwargs(r, v); err != nil {
+		return err
+	}
+	if label := v.Get("label"); label.Kind() == jsonscan.Bool && r.Outcome.Resolved == nil {
+		r.Outcome.Resolved = format.Boolean(label)
+		in.Note("label_as_outcome", 0, "the label of an unpaired preference is read as resolved: somebody's opinion, not a test")
+	}
+	for _, key := range []string{"finish_reason", "stop_reason"} {
+		if why := v.Get(key).String(); slices.Contains(format.ReplyEnds, why) {
+			format.EndLast(r, why)
+			r.Status = format.StatusOf(why)
+		}
+	}
+	if t := format.Temperature(v.Get("temperature")); t != nil && *t >= 0 {
+		r.Temperature = t
+	}
+	in.Leftover(r, v, append(systemKeys, "prompt", "completion", "reward", "resolved", "id", "instance_id", "tools", "chat_template_kwargs", "label")...)
+	in.NoteParts(r)
+	emptyReplies(in, r)
+	return in.Emit(r)
+}
+
+// half reads one side, whose messages begin at place i of the rollout.
+func half(in *format.File, v format.Value, key string, role rollout.Role, i int) ([]rollout.Message, error) {
+	x := v.Get(key)
+	switch x.Kind() {
+	case jsonscan.String:
+		s := in.Text(x, rollout.At(i), "/"+key)
+		for _, mark := range renderedMarks {
+			if strings.Contains(s, mark) {
+				return nil, in.Fail(rollout.At(i), "/"+key, "the %s is text that a chat template wrote (%q), not what was said", key, mark)
+			}
+		}
+		return []rollout.Message{{Role: role, Content: s}}, nil
+	case jsonscan.Object:
+		m, err := chatEntry(in, x, i)
+		return []rollout.Message{m}, err
+	}
+	out, _, err := chatOrBlocks(in, x, "/"+key, format.HoldsBlocks(x))
+	return out, err
+}

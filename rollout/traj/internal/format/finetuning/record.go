@@ -1,0 +1,118 @@
+package finetuning
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// applyTrainFlag takes the mark of fine-tuning sets that a reply is not to be trained.
+// They do not say why, so whose it is stays unknown.
+func applyTrainFlag(in *format.File, m *rollout.Message, v format.Value, i int) {
+	weight, weighed := v.Get("weight").Float()
+	train, told := v.Get("train").Bool()
+	if m.Role == rollout.RoleAssistant && (weighed && weight == 0 || told && !train) {
+		m.Sampled = rollout.SampledUnknown
+		in.Note("not_to_train", rollout.At(i), "the set marks this reply as not to be trained and does not say why")
+	}
+}
+
+// bodyOf is the text of a message under the first of the keys that it has.
+func bodyOf(x format.Value, keys ...string) format.Value {
+	for _, key := range keys {
+		if b := x.Get(key); b.Kind() != jsonscan.Absent {
+			return b
+		}
+	}
+	return format.Value{}
+}
+
+// systemKeys are where a record keeps its system prompt beside the messages.
+var systemKeys = []string{"system", "system_prompt", "instructions"}
+
+// systemPrompt puts the system prompt that stands beside the messages before them,
+// and reports whether it did. Where the messages begin with one, or the task repeats
+// the text, they count; of several that differ the first one does.
+func systemPrompt(in *format.File, r *rollout.Rollout, v format.Value) (added bool, err error) {
+	for _, key := range systemKeys {
+		x := v.Get(key)
+		if x.IsNull() || x.Is("") || x.Kind() == jsonscan.Array && x.Len() == 0 {
+			continue
+		}
+		m := rollout.Message{Role: rollout.RoleSystem}
+		if err := in.Content(&m, x, 0); err != nil {
+			w := in.Where
+			w.Field = "/" + key
+			return false, rollout.Errorf(rollout.KindFormat, w, "found %s, expected the text of a system prompt", x.Kind()).WithFix("mend the field, or take the record out")
+		}
+		if format.PlainParts(m.Parts) {
+			m.Parts = nil
+		}
+		if len(r.Messages) == 0 {
+			r.Messages, added = []rollout.Message{m}, true
+			continue
+		}
+		switch first := &r.Messages[0]; {
+		case first.Content == m.Content:
+		case added:
+			in.Note("system_differs", 0, "the key %q holds another system prompt than a key read before it; the first counts", key)
+		case first.Role == rollout.RoleSystem || first.Role == rollout.RoleDeveloper:
+			in.Note("system_differs", 0, "the key %q holds another system prompt than the messages begin with; the messages count", key)
+		case key == "instructions" && first.Role == rollout.RoleUser && strings.Contains(first.Content, m.Content):
+		default:
+			r.Messages, added = slices.Insert(r.Messages, 0, m), true
+		}
+	}
+	return added, nil
+}
+
+// mediaKeys are columns of pictures and sounds, with what stands for one in a text.
+var mediaKeys = []struct{ key, mark string }{
+	{"images", "<image>"}, {"image", "<image>"}, {"videos", "<video>"}, {"video", "<video>"}, {"audios", "<audio>"}, {"audio", "<audio>"},
+}
+
+// media refuses a record whose pictures or sounds stand in a column beside the
+// messages: the text alone is not what the model saw.
+func media(in *format.File, r *rollout.Rollout, v format.Value) error {
+	for _, c := range mediaKeys {
+		x := v.Get(c.key)
+		held := 0
+		for _, item := range x.Items() {
+			if !item.IsNull() && !(item.Kind() == jsonscan.Array && item.Len() == 0) {
+				held++
+			}
+		}
+		if x.IsNull() || x.Is("") || x.Kind() == jsonscan.Array && held == 0 {
+			continue
+		}
+		for i := range r.Messages {
+			if strings.Contains(r.Messages[i].Content, c.mark) {
+				return in.Fail(rollout.At(i), "/"+c.key, "the column %q holds what %s stands for, which is no text", c.key, c.mark)
+			}
+		}
+		if x.Kind() == jsonscan.Array && strings.HasSuffix(c.key, "s") {
+			return in.Fail(0, "/"+c.key, "the column %q holds %d items that the model saw and that are no text", c.key, held)
+		}
+	}
+	return nil
+}
+
+// emptyReplies notes sampled replies in which nothing is said: what would be trained
+// of them is their end.
+func emptyReplies(in *format.File, r *rollout.Rollout) {
+	n, first := 0, 0
+	for i := range r.Turns {
+		m := &r.Messages[r.Turns[i].Message]
+		if m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && m.Reasoning == "" && r.Turns[i].Output == nil {
+			if n++; n == 1 {
+				first = r.Turns[i].Message
+			}
+		}
+	}
+	if n > 0 {
+		in.Note("empty_reply", rollout.At(first), "%d replies are recorded as empty: what is trained of them is their end", n)
+	}
+}

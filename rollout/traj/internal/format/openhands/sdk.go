@@ -1,0 +1,347 @@
+package openhands
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// ReadBaseState takes over what base_state.json beside the folder of events tells, where
+// f collects events of the agent SDK.
+func ReadBaseState(f format.Folder) error {
+	x, ok := f.(*sdkRun)
+	if !ok || x.in.Settings.Alone {
+		return nil
+	}
+	v, err := x.in.NeighbourJSON(filepath.Join("..", "base_state.json"))
+	if err != nil || v.Kind() == jsonscan.Absent {
+		return err
+	}
+	if id := v.Get("id").String(); id != "" {
+		x.r.ID = id
+	}
+	x.r.ExitStatus = v.Get("execution_status").String()
+	switch x.r.ExitStatus {
+	case "finished":
+		x.r.Status = rollout.StatusCompleted
+	case "error":
+		x.r.Status = rollout.StatusFailed
+	case "stuck":
+		x.r.Status = rollout.StatusAborted
+	}
+	x.r.Temperature = format.Temperature(v.Path("agent", "llm", "temperature"))
+	if err := x.in.TemplateKwargs(x.r, v.Path("agent", "llm")); err != nil {
+		return err
+	}
+	format.KeepAny(&x.r.Metadata, "model", v.Path("agent", "llm", "model"))
+	return nil
+}
+
+// SDKEvents reads the events of the agent SDK.
+func SDKEvents() format.Importer {
+	return format.Importer{Name: "openhands-sdk-events", Match: IsSDKEvent, Fold: foldSDKEvents}
+}
+
+// IsSDKEvent knows an event of the agent SDK.
+func IsSDKEvent(v format.Value, _ *format.File) bool {
+	return hasSDKKind(v) && v.Get("id").Kind() == jsonscan.String && v.Get("source").Kind() == jsonscan.String
+}
+
+func hasSDKKind(v format.Value) bool {
+	kind := v.Get("kind").String()
+	return strings.HasSuffix(kind, "Event") || strings.HasSuffix(kind, "Observation") || strings.HasPrefix(kind, "Condensation")
+}
+
+type sdkRun struct {
+	in        *format.File
+	r         *rollout.Rollout
+	responses map[string]int // response id → message
+	view      *eventView
+	known     bool            // an event was met
+	last      string          // id of the event before
+	seen      map[string]bool // ids of events
+}
+
+func foldSDKEvents(in *format.File) format.Folder { return newSDKRun(in) }
+
+func newSDKRun(in *format.File) *sdkRun {
+	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}}
+	return &sdkRun{in: in, r: r, responses: map[string]int{}, view: newEventView(r), seen: map[string]bool{}}
+}
+
+func (x *sdkRun) Add(v format.Value) error {
+	if !hasSDKKind(v) {
+		unknownEvent(x.in, v, len(x.r.Messages))
+		return nil
+	}
+	x.known = true
+	x.follow(v)
+	x.loop(v)
+	if x.r.ID == "" {
+		x.r.ID = v.Get("id").String()
+	}
+	message, err := x.event(v)
+	if err == nil && message != outside {
+		x.view.add(v.Get("id"), message)
+	}
+	return err
+}
+
+// sdkRoot is the parent of an event before which there is none.
+const sdkRoot = "__root__"
+
+// follow notes an event that goes on from another one than the event before:
+// somebody went back, and the events after that place were left out. Where the
+// one before is not in the record, it is an excerpt.
+func (x *sdkRun) follow(v format.Value) {
+	id, parent := v.Get("id").String(), v.Get("parent_id").String()
+	if x.last != "" && parent != "" && parent != x.last && (x.seen[parent] || parent == sdkRoot) && !x.view.branched {
+		x.view.branched = true
+		x.in.Note("branched", rollout.At(len(x.r.Messages)), "the conversation goes on from an earlier place here: what the model saw from here on is not known")
+	}
+	x.last, x.seen[id] = id, true
+}
+
+// loop follows thinking loops, as the SDK's view tells them from the events.
+func (x *sdkRun) loop(v format.Value) {
+	switch v.Get("kind").String() {
+	case "ActionEvent":
+		if v.Get("thinking_blocks").Len() > 0 {
+			x.view.think()
+		}
+	case "ObservationEvent", "AgentErrorEvent", "UserRejectObservation":
+	default:
+		x.view.loop = 0
+	}
+}
+
+// event reads one event and returns the message it stands for.
+func (x *sdkRun) event(v format.Value) (message int, err error) {
+	i := len(x.r.Messages)
+	switch kind := v.Get("kind").String(); kind {
+	case "SystemPromptEvent":
+		return i, x.system(v)
+	case "MessageEvent":
+		m, err := x.in.ChatMessage(v.Get("llm_message"), i)
+		if err != nil {
+			return i, err
+		}
+		if m.Role == rollout.RoleAssistant {
+			if m.Reasoning == "" {
+				m.Reasoning = sdkReasoning(v.Get("llm_message"))
+			}
+			x.turn(m, v)
+			return i, nil
+		}
+		x.r.Messages = append(x.r.Messages, m)
+		return i, x.extend(v.Get("extended_content"))
+	case "ActionEvent":
+		return x.action(v)
+	case "ObservationEvent", "AgentErrorEvent", "UserRejectObservation":
+		return i, x.observation(v)
+	case "Condensation":
+		x.view.condense(v)
+		x.view.noteCondensed(x.in)
+	case "TokenEvent":
+		return outside, x.tokens(v)
+	case "ConversationErrorEvent":
+		x.r.Status = rollout.StatusFailed
+		x.r.Failure = &rollout.Failure{Reason: cmp.Or(v.Get("code").String(), "conversation_error"), Detail: v.Get("detail").String()}
+	case "ConversationStateUpdateEvent", "PauseEvent", "InterruptEvent", "HookExecutionEvent", "SecurityAnalysisEvent", "StreamingDeltaEvent", "CondensationRequest", "CondensationSummaryEvent":
+	default:
+		x.in.Note("event_unknown", rollout.At(i), "an event of kind %q was left in the dump", kind)
+	}
+	return outside, nil
+}
+
+func (x *sdkRun) system(v format.Value) error {
+	i := len(x.r.Messages)
+	m := rollout.Message{Role: rollout.RoleSystem}
+	body := v.Get("system_prompt")
+	if body.Kind() == jsonscan.Object {
+		body = body.Get("text")
+	}
+	if err := x.in.Content(&m, body, i); err != nil {
+		return err
+	}
+	x.r.Messages = append(x.r.Messages, m)
+	if err := x.in.ObjectOrNull(v.Get("dynamic_context"), rollout.At(i), "/dynamic_context"); err != nil {
+		return err
+	}
+	if text := v.Path("dynamic_context", "text"); !text.IsNull() {
+		x.r.Messages[i].Content += x.in.Text(text, rollout.At(i), "/dynamic_context/text")
+	}
+	x.r.Tools = x.tools(v.Get("tools"))
+	return nil
+}
+
+// tools reads tool definitions: those sent to the model, or the SDK's own, whose
+// parameters are not recorded.
+func (x *sdkRun) tools(list format.Value) []rollout.Tool {
+	var out []rollout.Tool
+	missing := 0
+	for _, t := range list.Items() {
+		kind := t.Get("kind").String()
+		if t.Get("type").Is("function") || kind == "" {
+			out = append(out, t.Clone())
+			continue
+		}
+		missing++
+		name := format.FirstID(t, "title", "name")
+		if name == "" {
+			name = strings.ToLower(strings.TrimSuffix(kind, "Tool"))
+		}
+		var f, o format.Object
+		f.Text("name", name)
+		if d := t.Get("description"); !d.IsNull() {
+			f.Raw("description", d.Clone())
+		}
+		o.Text("type", "function")
+		o.Raw("function", f.End())
+		out = append(out, o.End())
+	}
+	if missing > 0 {
+		x.in.Note("tools_not_recorded", 0, "the parameters of %d tools are not in the events; a completion log has them", missing)
+	}
+	return out
+}
+
+// extend appends texts that the agent's context added to the last message.
+func (x *sdkRun) extend(list format.Value) error {
+	i := len(x.r.Messages) - 1
+	if err := x.in.ListOrNull(list, rollout.At(i), "/extended_content"); err != nil || list.Len() == 0 {
+		return err
+	}
+	var more rollout.Message
+	if err := x.in.Content(&more, list, i); err != nil {
+		return err
+	}
+	format.AddParts(&x.r.Messages[i], more.Parts...)
+	return nil
+}
+
+// tokens gives the latest turn its ids, which follow its actions and their
+// results.
+func (x *sdkRun) tokens(v format.Value) error {
+	if len(x.r.Turns) == 0 {
+		return nil
+	}
+	t := &x.r.Turns[len(x.r.Turns)-1]
+	if t.Output != nil {
+		return nil
+	}
+	x.in.Capture(t, v, t.Message)
+	return nil
+}
+
+func (x *sdkRun) turn(m rollout.Message, v format.Value) {
+	id := v.Get("llm_response_id").String()
+	m.Sampled = rollout.SampledByPolicy
+	if id != "" {
+		x.responses[id] = len(x.r.Messages)
+	}
+	x.r.Turns = append(x.r.Turns, rollout.Turn{ID: id, Message: len(x.r.Messages), Step: len(x.r.Turns), Context: x.view.context()})
+	x.r.Messages = append(x.r.Messages, m)
+}
+
+// sdkReasoning is the readable thinking of an action or message, under the name
+// of the interface that it came through.
+func sdkReasoning(v format.Value) string {
+	text := v.Get("reasoning_content").String()
+	if text == "" {
+		for _, b := range v.Get("thinking_blocks").Items() {
+			text += b.Get("thinking").String()
+		}
+	}
+	return cmp.Or(text, format.Summary(v.Get("responses_reasoning_item")))
+}
+
+func (x *sdkRun) action(v format.Value) (int, error) {
+	i, joins := x.responses[v.Get("llm_response_id").String()]
+	joins = joins && latest(x.r, i)
+	if !joins {
+		i = len(x.r.Messages)
+	}
+	call := v.Get("tool_call")
+	if call.Kind() != jsonscan.Object {
+		return i, x.in.Want(call, rollout.At(i), "/tool_call", "an object")
+	}
+	c := rollout.ToolCall{ID: format.FirstID(v, "tool_call_id"), Name: format.FirstID(v, "tool_name")}
+	arguments := call.Get("arguments")
+	if f := call.Get("function"); f.Kind() == jsonscan.Object {
+		arguments = f.Get("arguments")
+		c.Name = f.Get("name").String()
+	} else if n := call.Get("name").String(); n != "" {
+		c.Name = n
+	}
+	if c.Name == "" {
+		return i, x.in.Fail(rollout.At(i), "/tool_call", "the action names no tool")
+	}
+	format.SetArguments(&c, arguments)
+	if !joins {
+		m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: sdkReasoning(v)}
+		if err := x.in.Content(&m, v.Get("thought"), i); err != nil {
+			return i, err
+		}
+		m.NoContent = false
+		if format.PlainParts(m.Parts) {
+			m.Parts = nil
+		}
+		x.turn(m, v)
+	}
+	x.r.Messages[i].ToolCalls = append(x.r.Messages[i].ToolCalls, c)
+	return i, nil
+}
+
+func (x *sdkRun) observation(v format.Value) error {
+	i := len(x.r.Messages)
+	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: format.Identifier(v.Get("tool_call_id")), Name: v.Get("tool_name").String()}
+	if err := x.in.Content(&m, x.result(v), i); err != nil {
+		return err
+	}
+	if reason, ok := v.Get("rejection_reason").Text(); ok {
+		m.Content, m.NoContent = "Action rejected: "+reason, false // as the SDK tells the model
+	}
+	x.r.Messages = append(x.r.Messages, m)
+	return x.extend(v.Get("extended_content"))
+}
+
+// result is what a tool gave back: content, or in the first versions a text under
+// a name of the tool's own. An agent's error has neither.
+func (x *sdkRun) result(v format.Value) format.Value {
+	o := v.Get("observation")
+	if o.Kind() != jsonscan.Object {
+		return v.Get("error")
+	}
+	if body := o.Get("content"); !body.IsNull() {
+		return body
+	}
+	for _, key := range []string{"output", "error", "message", "text"} {
+		if body := o.Get(key); body.Kind() == jsonscan.String && !body.Is("") {
+			return body
+		}
+	}
+	x.in.Note("result_not_recorded", rollout.At(len(x.r.Messages)), "the observation (%s) holds no text; what the model was shown is not in the record", o.Get("kind").String())
+	return format.Value{}
+}
+
+func (x *sdkRun) Finish() error {
+	if !x.known {
+		return noEvent(x.in)
+	}
+	return x.in.Emit(x.done())
+}
+
+// met reports whether there was an event.
+func (x *sdkRun) met() bool { return x.known }
+
+// done closes the run.
+func (x *sdkRun) done() *rollout.Rollout {
+	x.in.NoteParts(x.r)
+	x.in.UnlinkResults(x.r)
+	return x.r
+}

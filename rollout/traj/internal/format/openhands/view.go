@@ -1,0 +1,249 @@
+package openhands
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// eventView is what an OpenHands model sees of the events so far: all of them but
+// calls without a result, until a condensation forgets some and puts a summary in
+// their place. The rules are those of View and ConversationMemory in OpenHands
+// (V0) and of View in the agent SDK.
+type eventView struct {
+	r       *rollout.Rollout
+	entries []viewEntry
+	events  map[int]int      // message → number of events that stand for it
+	calls   map[string]int   // call id → message that made it
+	results map[string][]int // call id → messages that answer it
+	open    map[int]int      // message → number of its calls without a result, never 0
+	// said is what is shown of a message while none of its calls has a result:
+	// nothing, where the message is not in it.
+	said map[int]*rollout.Message
+	// batched is true for V0 records: a reply waits for the results of all its calls.
+	batched bool
+	// rooted is true for V0 records with a system message: the first message of the
+	// user is put back after it when it was forgotten.
+	rooted    bool
+	condensed bool
+	branched  bool             // events before this one are of another branch
+	lost      bool             // a condensation does not tell what it forgot
+	summary   *rollout.Message // of the last condensation that has one, else nil
+	at        int              // its place among the entries
+	summaryID string           // by which the agent SDK forgets it
+	// Thinking loops of the agent SDK: an action with thinking blocks, and the actions
+	// and results after it. loop is the one that goes on, 0 for none.
+	loop  int
+	loops []int // by loop, from 1: its events
+}
+
+// viewEntry is one event: an entry of the history.
+type viewEntry struct {
+	id      string
+	message int              // −1 when the event is no message of ours
+	loop    int              // the thinking loop it is in, 0 for none
+	summary *rollout.Message // of a condensation, instead of an event
+}
+
+func newEventView(r *rollout.Rollout) *eventView {
+	return &eventView{r: r, events: map[int]int{}, calls: map[string]int{}, results: map[string][]int{}, open: map[int]int{}, said: map[int]*rollout.Message{}}
+}
+
+// add appends an event that stands for a message, or for none with −1.
+func (x *eventView) add(id format.Value, message int) {
+	x.entries = append(x.entries, viewEntry{id: format.Identifier(id), message: message, loop: x.loop})
+	if x.loop > 0 {
+		x.loops[x.loop-1]++
+	}
+	if message < 0 {
+		return
+	}
+	x.events[message]++
+	m := &x.r.Messages[message]
+	if m.Role == rollout.RoleTool {
+		x.results[m.ToolCallID] = append(x.results[m.ToolCallID], message)
+		if call, made := x.calls[m.ToolCallID]; made {
+			x.count(call)
+		}
+	}
+	for _, c := range m.ToolCalls {
+		x.calls[c.ID] = message
+	}
+	x.count(message)
+}
+
+// think begins a thinking loop.
+func (x *eventView) think() {
+	x.loops = append(x.loops, 0)
+	x.loop = len(x.loops)
+}
+
+// count counts the calls of a message that have no result so far.
+func (x *eventView) count(message int) {
+	n := 0
+	for _, c := range x.r.Messages[message].ToolCalls {
+		if len(x.results[c.ID]) == 0 {
+			n++
+		}
+	}
+	if x.open[message] = n; n == 0 {
+		delete(x.open, message)
+	}
+}
+
+// condense applies a condensation; args hold forgotten_event_ids, or the first
+// and last of a range of numbered events, and a summary with its place in the
+// resulting view.
+func (x *eventView) condense(args format.Value) {
+	x.condensed = true
+	forgotten := map[string]bool{}
+	ids := args.Get("forgotten_event_ids")
+	first, hasFirst := args.Get("forgotten_events_start_id").Int()
+	last, hasLast := args.Get("forgotten_events_end_id").Int()
+	switch {
+	case ids.Kind() == jsonscan.Array:
+		for _, id := range ids.Items() {
+			forgotten[format.Identifier(id)] = true
+		}
+	case !hasFirst || !hasLast:
+		x.lost = true
+		return
+	}
+	x.entries = slices.DeleteFunc(x.entries, func(e viewEntry) bool {
+		n, err := strconv.Atoi(e.id)
+		inRange := hasFirst && hasLast && err == nil && first <= n && n <= last
+		return forgotten[e.id] || inRange
+	})
+	if forgotten[x.summaryID] {
+		x.summary = nil
+	}
+	text, ok := args.Get("summary").Text()
+	at, placed := args.Get("summary_offset").Int()
+	if !ok || !placed {
+		return // the last summary stays
+	}
+	// There is one summary at a time: the new one covers what the last one told.
+	x.summary, x.at = &rollout.Message{Role: rollout.RoleUser, Content: text}, max(at, 0)
+	x.summaryID = format.Identifier(args.Get("id")) + "-summary"
+}
+
+func (x *eventView) noteCondensed(in *format.File) {
+	at := rollout.At(len(x.r.Messages))
+	if x.lost {
+		in.Note("context_lost", at, "the history was condensed here, and the record does not tell what was forgotten: what the model saw afterwards is not known")
+		return
+	}
+	in.Note("condensed", at, "the history was condensed here: the turns after it see what was left, and the summary")
+}
+
+// context says what the next call sees.
+func (x *eventView) context() rollout.Context {
+	if !x.condensed && !x.branched && len(x.open) == 0 {
+		return rollout.Context{}
+	}
+	if x.lost || x.branched {
+		return rollout.Context{Unknown: true}
+	}
+	entries := x.entries
+	if x.summary != nil {
+		entries = slices.Insert(slices.Clone(entries), min(x.at, len(entries)), viewEntry{message: unseen, summary: x.summary})
+	}
+	left := make([]int, len(x.loops)) // events of loops that are shown
+	kept := map[int]int{}             // message → events left
+	for _, e := range entries {
+		kept[e.message]++
+	}
+	var parts []rollout.ContextPart
+	shown := map[int]bool{} // a reply of several events counts once
+	show := func(k int) {
+		if !shown[k] {
+			shown[k] = true
+			parts = format.AppendRange(parts, k)
+		}
+	}
+	for i, e := range entries {
+		if i == 1 && x.rooted && !x.isTask(e) {
+			if k := x.task(); k >= 0 && kept[k] == 0 {
+				show(k)
+			}
+		}
+		switch {
+		case e.summary != nil:
+			at := 0
+			if n := len(parts); n > 0 {
+				at = parts[n-1].To
+			}
+			parts = append(parts, rollout.ContextPart{From: at, To: at, Message: e.summary})
+		case e.message < 0:
+		default:
+			whole, known := x.paired(e.message, kept)
+			if !known {
+				return rollout.Context{Unknown: true}
+			}
+			if whole && e.loop > 0 {
+				left[e.loop-1]++
+			}
+			k, m := e.message, &x.r.Messages[e.message]
+			switch said := x.said[k]; {
+			case whole && x.batched && len(m.ToolCalls) > 0: // comes with its first result
+			case whole:
+				if call, made := x.calls[m.ToolCallID]; made && x.batched {
+					show(call)
+				}
+				show(k)
+			case said != nil && !shown[k]:
+				shown[k] = true
+				parts = append(parts, rollout.ContextPart{From: k, To: k + 1, Message: said})
+			}
+		}
+	}
+	for i, n := range left {
+		if n > 0 && n < x.loops[i] { // shown by some versions; others show all of a loop or nothing
+			return rollout.Context{Unknown: true}
+		}
+	}
+	if parts == nil {
+		return rollout.Context{Unknown: true}
+	}
+	return rollout.Context{Parts: parts}
+}
+
+// task is the first message of the user, −1 when there is none.
+func (x *eventView) task() int {
+	return slices.IndexFunc(x.r.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleUser })
+}
+
+func (x *eventView) isTask(e viewEntry) bool {
+	return e.message >= 0 && x.r.Messages[e.message].Role == rollout.RoleUser
+}
+
+// paired reports whether a message is shown: a result without its call and a
+// reply without any of its results are left out. A reply of which only a part
+// was forgotten is not known: versions differ in what they show of it. So do those
+// of the agent SDK where a part of it has results.
+func (x *eventView) paired(k int, kept map[int]int) (whole, known bool) {
+	m := &x.r.Messages[k]
+	if m.Role == rollout.RoleTool {
+		call, made := x.calls[m.ToolCallID]
+		return made && kept[call] > 0 && x.open[call] == 0, true
+	}
+	if open := x.open[k]; open > 0 {
+		return false, x.batched || open == len(m.ToolCalls)
+	}
+	if kept[k] < x.events[k] {
+		return false, false
+	}
+	recorded, left := 0, 0
+	for _, c := range m.ToolCalls {
+		for _, i := range x.results[c.ID] {
+			recorded++
+			if kept[i] > 0 {
+				left++
+			}
+		}
+	}
+	return recorded == 0 || left > 0, left == 0 || left == recorded
+}

@@ -1,0 +1,151 @@
+package format
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// UnlinkResults takes the id from tool results that answer no call of the record, for
+// recorders that write such: NeMo-Gym invents an id for what a terminal showed
+// after a reply without a command, and an excerpt of events may begin between a
+// call and its result. The id stays in Extra.
+func (in *File) UnlinkResults(r *rollout.Rollout) {
+	calls := map[string]bool{"": true}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		for _, c := range m.ToolCalls {
+			calls[c.ID] = true
+		}
+		if m.Role != rollout.RoleTool || calls[m.ToolCallID] {
+			continue
+		}
+		in.Note("result_without_call", rollout.At(i), "the result answers the call %q, which the record does not hold; it is shown without one", m.ToolCallID)
+		KeepText(&m.Extra, "call_id", m.ToolCallID)
+		m.ToolCallID = ""
+	}
+}
+
+// NoteRedacted notes reasoning that was taken out of the record.
+func (in *File) NoteRedacted(message int) {
+	in.Note("redacted_thinking", rollout.At(message), "the model thought here and the text is not readable")
+}
+
+// IsImage reports whether a part is a picture of any spelling. Pictures are kept
+// in Parts and do not count as text.
+func IsImage(p rollout.Part) bool {
+	return p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
+}
+
+// NoteParts says which parts of messages are no text: they are kept, not
+// rendered.
+func (in *File) NoteParts(r *rollout.Rollout) {
+	for i := range r.Messages {
+		images := 0
+		var others []string
+		for _, p := range r.Messages[i].Parts {
+			switch {
+			case IsImage(p):
+				images++
+			case !p.IsText():
+				others = append(others, strconv.Quote(p.Type))
+			}
+		}
+		if images > 0 {
+			in.Note("images", rollout.At(i), "%d images, kept but not text", images)
+		}
+		if others != nil {
+			in.Note("not_text", rollout.At(i), "parts of type %s, kept but not text", strings.Join(others, ", "))
+		}
+	}
+}
+
+// MetadataBytes bounds one metadata value; longer ones stay in the dump.
+const MetadataBytes = 4 << 10
+
+// Leftover keeps the keys of a record that no field took, small ones only. v is the
+// record of r from here on, where a file or a record holds several.
+func (in *File) Leftover(r *rollout.Rollout, v Value, taken ...string) {
+	in.Record = v
+	for key, x := range v.Members() {
+		if x.IsNull() || slices.Contains(taken, key) {
+			continue
+		}
+		if n := x.Size(); n > MetadataBytes {
+			in.Note("not_kept", 0, "key %q of %d bytes was left in the dump", key, n)
+			continue
+		}
+		Keep(&r.Metadata, key, x)
+	}
+}
+
+// Reward is a recorded number. One that is written otherwise is noted: the
+// rollout has none then.
+func (in *File) Reward(v Value) *float64 {
+	f := Number(v)
+	if f == nil && !v.IsNull() {
+		in.Note("outcome_unreadable", 0, "the reward %.40s is not a number; none was taken", v.Raw())
+	}
+	return f
+}
+
+// Resolved is a recorded truth value, or 0 or 1; what is neither is noted.
+func (in *File) Resolved(v Value) *bool {
+	b := Boolean(v)
+	if f := Number(v); f != nil && (*f == 0 || *f == 1) {
+		yes := *f == 1
+		b = &yes
+	}
+	if b == nil && !v.IsNull() {
+		in.Note("outcome_unreadable", 0, "%.40s does not say whether the task is resolved; nothing was taken", v.Raw())
+	}
+	return b
+}
+
+// TemplateKwargs takes over the chat-template variables that a call was made with.
+// Engines read them from chat_template_kwargs of the request; clients pass that on
+// in a body for what the API has no word for. The native format's word is read as well;
+// where the two differ, the record is refused.
+func (in *File) TemplateKwargs(r *rollout.Rollout, params Value) error {
+	const key = "chat_template_kwargs"
+	for _, from := range []Value{params, params.Get("extra_body"), params.Get("litellm_extra_body")} {
+		if err := in.variables(r, from, key); err != nil {
+			return err
+		}
+	}
+	return in.variables(r, params, "template_kwargs")
+}
+
+// variables adds the chat-template variables under key that r does not have.
+func (in *File) variables(r *rollout.Rollout, from Value, key string) error {
+	v := from.Get(key)
+	if v.IsNull() {
+		return nil
+	}
+	v, err := in.ParseInner(v, "/"+key)
+	if err != nil {
+		return err
+	}
+	if v.Kind() != jsonscan.Object {
+		return in.Want(v, 0, "/"+key, "an object")
+	}
+	for name, x := range v.Members() {
+		if _, there := r.TemplateKwargs[name]; !there {
+			Keep(&r.TemplateKwargs, name, x)
+		}
+	}
+	return nil
+}
+
+// ContinuesPrefill marks a reply that goes on in the middle of the request's last
+// message: as messages the two are apart, so what the model saw cannot be
+// rendered from them.
+func (in *File) ContinuesPrefill(t *rollout.Turn, yes bool) {
+	if yes && !t.Prompt.Captured() {
+		in.Note("continues_prefill", rollout.At(t.Message), "the reply goes on from the text that the request put in the assistant's mouth")
+		t.Context.Unknown = true
+	}
+}

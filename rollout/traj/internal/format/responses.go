@@ -1,0 +1,218 @@
+package format
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// addItem adds one model item of the Responses API (reasoning, message,
+// function_call) to an assistant message. It reports whether the item is one.
+func (in *File) addItem(m *rollout.Message, item Value, i int) (bool, error) {
+	switch kind := item.Get("type"); {
+	case kind.Is("reasoning"):
+		m.Reasoning += Summary(item)
+	case kind.Is("function_call") || kind.Is("custom_tool_call"):
+		c := rollout.ToolCall{ID: FirstID(item, "call_id", "id"), Name: item.Get("name").Word()}
+		if c.Name == "" {
+			return true, in.Fail(rollout.At(i), "/name", "the function call has no name")
+		}
+		arguments := item.Get("arguments")
+		if kind.Is("custom_tool_call") {
+			arguments = item.Get("input") // free text
+		}
+		SetArguments(&c, arguments)
+		m.ToolCalls = append(m.ToolCalls, c)
+	case kind.Is("message") || kind.Kind() == jsonscan.Absent && item.Get("role").Kind() == jsonscan.String:
+		var one rollout.Message
+		if err := in.Content(&one, item.Get("content"), i); err != nil {
+			return true, err
+		}
+		if PlainParts(one.Parts) && m.Parts == nil {
+			m.Content, m.NoContent = m.Content+one.Content, false
+		} else {
+			AddParts(m, one.Parts...)
+		}
+	case isCall(kind.String()): // of a tool that the server ran: no template knows it
+		AddParts(m, rollout.Part{Type: kind.String(), Raw: item.Clone()})
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// isCall reports whether items of a kind are calls by the model.
+func isCall(kind string) bool { return strings.HasSuffix(kind, "_call") }
+
+// AddParts appends parts to a content, which may be a text so far.
+func AddParts(m *rollout.Message, more ...rollout.Part) {
+	if m.Parts == nil && m.Content != "" {
+		m.Parts = []rollout.Part{textPart(m.Content)}
+	}
+	m.Parts = append(m.Parts, more...)
+	m.Content, m.NoContent = rollout.JoinText(m.Parts), false
+}
+
+// ResponseEnd is why the model stopped.
+func ResponseEnd(response Value) string {
+	return cmp.Or(response.Path("incomplete_details", "reason").String(), response.Get("status").String())
+}
+
+// ResponseStatus is how a response of the Responses API ended.
+func ResponseStatus(word string) rollout.Status {
+	switch word {
+	case "completed":
+		return rollout.StatusCompleted
+	case "incomplete":
+		return rollout.StatusTruncated
+	case "failed":
+		return rollout.StatusFailed
+	case "cancelled":
+		return rollout.StatusAborted
+	}
+	return rollout.StatusUnknown
+}
+
+// PlainParts reports whether a list of parts says no more than its text.
+func PlainParts(parts []rollout.Part) bool {
+	for _, p := range parts {
+		if !p.IsText() {
+			return false
+		}
+	}
+	return true
+}
+
+// Summary is the readable text of a reasoning item; encrypted reasoning has
+// none.
+func Summary(item Value) string {
+	var parts []string
+	for _, key := range []string{"summary", "content"} {
+		for _, s := range item.Get(key).Items() {
+			if t, ok := s.Get("text").Text(); ok {
+				parts = append(parts, t)
+			} else if t, ok := s.Text(); ok {
+				parts = append(parts, t)
+			}
+		}
+		if len(parts) > 0 {
+			break
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// ResponseMessage makes one assistant message of the items of one response.
+func (in *File) ResponseMessage(items Value, i int) (rollout.Message, error) {
+	m := rollout.Message{Role: rollout.RoleAssistant}
+	if items.Kind() != jsonscan.Array {
+		return m, in.Want(items, rollout.At(i), "/output", "a list of items")
+	}
+	for _, item := range items.Items() {
+		known, err := in.addItem(&m, item, i)
+		if err != nil {
+			return m, err
+		}
+		if !known {
+			in.Note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", item.Get("type").String())
+		}
+	}
+	return m, nil
+}
+
+// Items turns a flat list of Responses items into messages. A model turn is a
+// run of model items: a new one begins when the kind falls back (reasoning,
+// message, function_call), when a message follows a message, or when a second
+// item carries token fields, since only one item of a turn does.
+type Items struct {
+	File    *File
+	Rollout *rollout.Rollout // to which messages and turns are added
+	Sampled rollout.Sampled  // of the model's items that come next
+	Open    bool             // the last message is a model turn that may grow
+	rank    int
+	tokens  bool // the open turn has its token fields
+}
+
+// Add adds the next item.
+func (x *Items) Add(item Value) error {
+	i := len(x.Rollout.Messages)
+	if item.Kind() != jsonscan.Object {
+		return x.File.Want(item, rollout.At(i), "/output", "an item object")
+	}
+	kind := item.Get("type").String()
+	role := item.Get("role").String()
+	rank := 0
+	switch {
+	case kind == "function_call_output" || kind == "custom_tool_call_output":
+		x.Open = false
+		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: item.Get("call_id").String()}
+		if err := x.File.Content(&m, item.Get("output"), i); err != nil {
+			return err
+		}
+		x.Rollout.Messages = append(x.Rollout.Messages, m)
+		return nil
+	case kind == "reasoning":
+	case isCall(kind):
+		rank = 2
+	case role == "assistant":
+		rank = 1
+	case role != "" && (kind == "message" || kind == ""):
+		x.Open = false
+		m := rollout.Message{Role: rollout.Role(role)}
+		if err := x.File.Content(&m, item.Get("content"), i); err != nil {
+			return err
+		}
+		x.Rollout.Messages = append(x.Rollout.Messages, m)
+		return nil
+	default:
+		x.Open = x.Open && !strings.HasSuffix(kind, "_output") // results end a turn
+		x.File.Note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", kind)
+		return nil
+	}
+	tok := tokensOf(item, 0)
+	if !x.Open || rank < x.rank || rank == 1 && x.rank == 1 || tok.Present && x.tokens {
+		x.begin()
+	}
+	x.rank = rank
+	last := len(x.Rollout.Messages) - 1
+	if _, err := x.File.addItem(&x.Rollout.Messages[last], item, last); err != nil {
+		return err
+	}
+	if tok.Present && x.Sampled == rollout.SampledByPolicy {
+		x.tokens = true
+		x.File.TakeTokens(&x.Rollout.Turns[len(x.Rollout.Turns)-1], tok, last)
+	}
+	return nil
+}
+
+func (x *Items) begin() {
+	x.Open, x.rank, x.tokens = true, 0, false
+	x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleAssistant, Sampled: x.Sampled})
+	if x.Sampled == rollout.SampledByPolicy {
+		x.Rollout.Turns = append(x.Rollout.Turns, rollout.Turn{Message: len(x.Rollout.Messages) - 1, Step: len(x.Rollout.Turns)})
+	}
+}
+
+// AddRequest adds what a model was given: instructions, and input as a text or as
+// items.
+func (x *Items) AddRequest(params Value) error {
+	if s, ok := params.Get("instructions").Text(); ok && s != "" {
+		x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleSystem, Content: s})
+	}
+	switch input := params.Get("input"); input.Kind() {
+	case jsonscan.String:
+		x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleUser, Content: x.File.Text(input, rollout.At(len(x.Rollout.Messages)), "/input")})
+	case jsonscan.Array:
+		for _, item := range input.Items() {
+			if err := x.Add(item); err != nil {
+				return err
+			}
+		}
+	case jsonscan.Null, jsonscan.Absent:
+	default:
+		return x.File.Want(input, 0, "/input", "a string or a list of items")
+	}
+	return nil
+}

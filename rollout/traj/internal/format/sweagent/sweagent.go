@@ -1,0 +1,373 @@
+package sweagent
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// Importer reads .traj files.
+func Importer() format.Importer {
+	return format.Importer{Name: "swe-agent", Match: isSWEAgent, Read: readSWEAgent, Stateless: true}
+}
+
+func isSWEAgent(v format.Value, _ *format.File) bool {
+	h := v.Get("history")
+	if h.Kind() != jsonscan.Array || v.Get("messages").Kind() != jsonscan.Absent {
+		return false
+	}
+	for _, first := range h.Items() {
+		// Demonstrations hold only the history, whose messages name their agent.
+		return first.Get("role").Kind() == jsonscan.String &&
+			(v.Get("trajectory").Kind() == jsonscan.Array || first.Get("agent").Kind() == jsonscan.String || first.Get("message_type").Kind() == jsonscan.String)
+	}
+	return v.Get("trajectory").Kind() == jsonscan.Array && v.Get("info").Kind() == jsonscan.Object
+}
+
+// sweRun is one file while it is read.
+type sweRun struct {
+	in      *format.File
+	r       *rollout.Rollout
+	history []format.Value // as recorded, parallel to r.Messages
+	agents  []string
+	main    string
+	// shown are messages that a context has in place of a recorded one, so that a
+	// shortened observation is kept once, not once a step.
+	shown map[shownKey]*rollout.Message
+}
+
+// sweKeys are message keys that the importer has used or that repeat the content.
+var sweKeys = []string{"agent", "message_type", "is_demo", "thought", "action", "thinking_blocks"}
+
+type shownKey struct {
+	at   int
+	text string
+}
+
+// readSWEAgent reads a run, and the other attempts that an agent with retries
+// made before it chose this one.
+func readSWEAgent(in *format.File, v format.Value) error {
+	if err := sweAttempt(in, v); err != nil {
+		return err
+	}
+	best, ok := v.Path("info", "best_attempt_idx").Int()
+	for i, x := range v.Get("attempts").Items() {
+		if ok && i == best {
+			continue
+		}
+		in.Note("attempt_not_chosen", 0, "attempt %d of a run with retries, of which another was chosen", i)
+		if err := sweAttempt(in, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sweAttempt(in *format.File, v format.Value) error {
+	info := v.Get("info")
+	s := &sweRun{in: in, shown: map[shownKey]*rollout.Message{}, r: &rollout.Rollout{
+		Index:      format.NoIndex,
+		ExitStatus: info.Get("exit_status").String(),
+		Outcome:    rollout.Outcome{Submission: format.Text(info.Get("submission"))},
+		Turns:      []rollout.Turn{},
+	}}
+	s.r.Status = format.StatusOf(s.r.ExitStatus)
+	if env := v.Get("environment").String(); env != "swe_main" && env != "main" {
+		s.r.Instance = env // 0.x writes the name of its environment class, 1.x the instance
+	}
+	if config, err := in.ParseInner(v.Get("replay_config"), "/replay_config"); err == nil && s.r.Instance == "" {
+		s.r.Instance = config.Path("problem_statement", "id").String()
+	}
+	demos, err := s.messages(v.Get("history"))
+	if err != nil {
+		return err
+	}
+	steps := v.Get("trajectory").Len()
+	s.steps(v.Get("trajectory"))
+	s.r.Metadata = map[string]json.RawMessage{"trajectory_len": json.RawMessage(strconv.Itoa(steps)), "demo_messages": json.RawMessage(strconv.Itoa(demos))}
+	format.KeepAny(&s.r.Metadata, "environment", v.Get("environment"))
+	for _, key := range []string{"swe_agent_version", "model_stats"} {
+		format.KeepAny(&s.r.Metadata, key, info.Get(key))
+	}
+	in.NoteParts(s.r)
+	return in.Emit(s.r)
+}
+
+// messages reads the history and marks what the main agent sampled.
+func (s *sweRun) messages(history format.Value) (demos int, err error) {
+	if history.Kind() != jsonscan.Array {
+		return 0, s.in.Want(history, 0, "/history", "a list of messages")
+	}
+	for i, x := range history.Items() {
+		m, err := s.in.ChatMessage(x, i)
+		if err != nil {
+			return demos, err
+		}
+		for _, id := range x.Get("tool_call_ids").Items() {
+			if m.ToolCallID == "" {
+				m.ToolCallID = id.String()
+			}
+		}
+		if x.Get("tool_call_ids").Len() <= 1 {
+			format.Drop(&m.Extra, "tool_call_ids")
+		}
+		if thought, ok := x.Get("thought").Text(); ok && m.Content == "" && thought != "" {
+			format.Keep(&m.Extra, "said_as_thought", x.Get("thought"))
+			s.in.Note("thought_beside_content", rollout.At(i), "the content is empty and %d bytes stand under thought; they are kept aside, not rendered", len(thought))
+		}
+		format.Drop(&m.Extra, sweKeys...)
+		s.r.Messages = append(s.r.Messages, m)
+		s.history = append(s.history, x)
+		s.agents = append(s.agents, x.Get("agent").String())
+	}
+	s.main = mainAgent(s.agents)
+	for i := range s.r.Messages {
+		m, x := &s.r.Messages[i], s.history[i]
+		demo, _ := x.Get("is_demo").Bool()
+		demo = demo || x.Get("message_type").Is("demonstration")
+		if demo {
+			demos++
+		}
+		if m.Role != rollout.RoleAssistant {
+			continue
+		}
+		switch {
+		case demo:
+			m.Sampled = rollout.SampledDemonstration
+		case s.agents[i] != s.main:
+			m.Sampled = rollout.SampledOtherAgent
+		default:
+			m.Sampled = rollout.SampledByPolicy
+			s.r.Turns = append(s.r.Turns, rollout.Turn{Message: i, Step: len(s.r.Turns), Context: s.plain(i)})
+		}
+	}
+	return demos, nil
+}
+
+func mainAgent(agents []string) string {
+	for _, name := range []string{"main", "primary"} {
+		if slices.Contains(agents, name) {
+			return name
+		}
+	}
+	if len(agents) > 0 {
+		return agents[0]
+	}
+	return ""
+}
+
+// plain is the context of message i when nothing shortened it: the earlier
+// messages of the main agent.
+func (s *sweRun) plain(i int) rollout.Context {
+	var parts []rollout.ContextPart
+	for _, k := range s.before(i) {
+		parts = format.AppendRange(parts, k)
+	}
+	if len(parts) == 0 || len(parts) == 1 && parts[0].From == 0 && parts[0].To == i {
+		return rollout.Context{}
+	}
+	return rollout.Context{Parts: parts}
+}
+
+// before lists the main agent's messages before i.
+func (s *sweRun) before(i int) []int {
+	out := make([]int, 0, i)
+	for k := range i {
+		if s.agents[k] == s.main {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// steps joins the recorded steps to the turns by what was said, never by index:
+// either list can lack an entry of the other.
+func (s *sweRun) steps(list format.Value) {
+	next, joined, contexts := 0, 0, 0
+	var before format.Value // the messages recorded after the step before
+	for n, step := range list.Items() {
+		earlier := before
+		before = step.Get("messages")
+		k := next
+		for k < len(s.r.Turns) && !s.says(step, s.r.Turns[k].Message) {
+			k++
+		}
+		if k == len(s.r.Turns) {
+			s.in.Note("step_without_message", 0, "step %d of the trajectory has no reply in the history", n)
+			continue
+		}
+		next = k + 1
+		joined++
+		t := &s.r.Turns[k]
+		if query := s.query(step, earlier, n == 0, t.Message); query != nil {
+			contexts++
+			if t.Context = s.context(query.list, t.Message); query.partly && (t.Context.Unknown || !s.isPlain(t.Context, t.Message)) {
+				t.Context = rollout.Context{Unknown: true}
+				s.in.Note("context_lost", rollout.At(t.Message), "the messages of step %d are those after it, and those after the step before are not recorded: what the model saw is not known", n)
+			}
+		}
+	}
+	if missing := len(s.r.Turns) - joined; missing > 0 && list.Kind() == jsonscan.Array {
+		s.in.Note("message_without_step", 0, "%d replies of the history have no step in the trajectory", missing)
+	}
+	if contexts < len(s.r.Turns) {
+		s.in.Note("context_not_recorded", 0, "%d of %d steps do not record what the model saw; the plain history is taken, which history processors may have shortened", len(s.r.Turns)-contexts, len(s.r.Turns))
+	}
+}
+
+// says reports whether a step is the reply in message i: by the ids of its tool
+// calls if both have them, else by its text, else by thought and action.
+func (s *sweRun) says(step format.Value, i int) bool {
+	h := s.history[i]
+	if a, b := firstCallID(step), firstCallID(h); a != "" && b != "" {
+		return a == b
+	}
+	response := step.Get("response")
+	if c := h.Get("content"); c.Kind() == jsonscan.String && response.Kind() == jsonscan.String && !response.Is("") {
+		return same(c, response)
+	}
+	return same(h.Get("action"), step.Get("action")) && same(h.Get("thought"), step.Get("thought"))
+}
+
+func firstCallID(v format.Value) string {
+	for _, c := range v.Get("tool_calls").Items() {
+		return c.Get("id").String()
+	}
+	return ""
+}
+
+// same compares two values by their text.
+func same(a, b format.Value) bool {
+	return bytes.Equal(a.Raw(), b.Raw()) || a.Kind() == jsonscan.String && b.Kind() == jsonscan.String && a.String() == b.String()
+}
+
+// sweQuery is what the model saw at a step.
+type sweQuery struct {
+	list []format.Value
+	// partly is true where the list was recorded after the step: a history processor
+	// may have shortened more of it than the model saw.
+	partly bool
+}
+
+// query returns the messages the model saw at a step, nil when not recorded: "query"
+// as it is. "messages" of SWE-agent 1.0 are those after the step, reply and
+// observation included, so the ones of the step before are what the model saw; at
+// the first step, those before the reply.
+func (s *sweRun) query(step, earlier format.Value, first bool, message int) *sweQuery {
+	items := func(v format.Value) (out []format.Value) {
+		for _, m := range v.Items() {
+			out = append(out, m)
+		}
+		return out
+	}
+	if q := step.Get("query"); q.Kind() == jsonscan.Array && q.Len() > 0 {
+		return &sweQuery{list: items(q)}
+	}
+	own := items(step.Get("messages"))
+	reply := -1
+	for i, m := range own {
+		if m.Get("role").Is("assistant") && s.says(m, message) && same(m.Get("content"), s.history[message].Get("content")) {
+			reply = i
+		}
+	}
+	switch {
+	case reply < 0:
+		return nil
+	case earlier.Len() > 0:
+		return &sweQuery{list: items(earlier)}
+	}
+	return &sweQuery{list: own[:reply], partly: !first}
+}
+
+// isPlain reports whether a context is the plain one of message i.
+func (s *sweRun) isPlain(c rollout.Context, i int) bool {
+	return slices.EqualFunc(c.Parts, s.plain(i).Parts, func(a, b rollout.ContextPart) bool { return a == b })
+}
+
+// context expresses the messages of a query as ranges of the history with other
+// messages in place where they differ.
+func (s *sweRun) context(query []format.Value, message int) rollout.Context {
+	have := s.before(message)
+	var parts []rollout.ContextPart
+	k := 0 // next entry of have
+	for qi, q := range query {
+		at := -1
+		if len(query) == len(have) {
+			at = qi
+		} else {
+			for n := k; n < len(have); n++ {
+				if s.equal(q, have[n]) {
+					at = n
+					break
+				}
+			}
+		}
+		switch {
+		case at >= 0 && s.equal(q, have[at]):
+			parts = format.AppendRange(parts, have[at])
+			k = at + 1
+		default:
+			from, to := 0, 0
+			switch {
+			case at >= 0:
+				from, to = have[at], have[at]+1
+				k = at + 1
+			case k > 0:
+				from = have[k-1] + 1
+				to = from
+			}
+			m, err := s.inPlace(q, from, qi)
+			if err != nil {
+				return rollout.Context{Unknown: true}
+			}
+			parts = append(parts, rollout.ContextPart{From: from, To: to, Message: m})
+		}
+	}
+	if len(parts) == 1 && parts[0].From == 0 && parts[0].To == message && parts[0].Message == nil {
+		return rollout.Context{}
+	}
+	if len(parts) == 0 {
+		return rollout.Context{Unknown: message > 0}
+	}
+	return rollout.Context{Parts: parts}
+}
+
+func (s *sweRun) equal(q format.Value, k int) bool {
+	h := s.history[k]
+	return same(q.Get("role"), h.Get("role")) && (same(q.Get("content"), h.Get("content")) || s.sameText(q, k))
+}
+
+// sameText compares contents of different shapes: a list of one text part is
+// the text.
+func (s *sweRun) sameText(q format.Value, k int) bool {
+	c := q.Get("content")
+	if c.Kind() == s.history[k].Get("content").Kind() && c.Kind() != jsonscan.Array {
+		return false
+	}
+	var m rollout.Message
+	return s.in.Content(&m, c, k) == nil && m.Content == s.r.Messages[k].Content && format.PlainParts(m.Parts)
+}
+
+func (s *sweRun) inPlace(q format.Value, from, i int) (*rollout.Message, error) {
+	key := shownKey{from, string(q.Get("role").Raw()) + string(q.Get("content").Raw())}
+	if m, ok := s.shown[key]; ok {
+		return m, nil
+	}
+	m, err := s.in.ChatMessage(q, i)
+	if err != nil {
+		return nil, err
+	}
+	format.Drop(&m.Extra, append(sweKeys, "tool_call_ids")...)
+	for _, id := range q.Get("tool_call_ids").Items() {
+		if m.ToolCallID == "" {
+			m.ToolCallID = id.String()
+		}
+	}
+	s.shown[key] = &m
+	return &m, nil
+}

@@ -1,0 +1,106 @@
+package format
+
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/internal/callrecord"
+)
+
+// Capture takes over the token fields of v. Prompts are kept in full until
+// emit compacts them.
+func (in *File) Capture(t *rollout.Turn, v Value, message int) {
+	in.CaptureChoice(t, v, 0, message)
+}
+
+// CaptureChoice is capture for choice k of a response.
+func (in *File) CaptureChoice(t *rollout.Turn, v Value, k, message int) {
+	if v.Kind() == jsonscan.Object {
+		in.TakeTokens(t, tokensOf(v, k), message)
+	}
+}
+
+// tokensOf reads token fields. Those that are none (log probabilities that are no
+// numbers, ids that are no integers, columns of unequal length) make the call
+// incomplete: its text is what it is, its ids are not what was sampled.
+func tokensOf(v Value, k int) callrecord.Tokens {
+	tok, err := callrecord.Read(v, k)
+	if e, ok := err.(*rollout.Error); ok {
+		tok = callrecord.Tokens{Present: true, FinishReason: tok.FinishReason, Incomplete: e.Where.Field + ": " + e.Msg}
+	}
+	return tok
+}
+
+// CheckUsage compares the ids of a turn with the usage of its response, which stands
+// elsewhere.
+func (in *File) CheckUsage(t *rollout.Turn, response Value) {
+	use := callrecord.CountOf(response.Get("usage"))
+	if why := use.Differ(t.Prompt.Add, t.Output); why != "" && t.Incomplete == "" {
+		in.incomplete(t, why)
+	}
+}
+
+func (in *File) incomplete(t *rollout.Turn, why string) {
+	t.Incomplete = why
+	in.Note("incomplete", rollout.At(t.Message), "the record of the reply is not what was sampled, so it is context and never trained: %s", why)
+}
+
+// TakeTokens moves token fields into a turn and notes what cannot be used.
+func (in *File) TakeTokens(t *rollout.Turn, tok callrecord.Tokens, message int) {
+	at := rollout.At(message)
+	if tok.FinishReason != "" {
+		t.FinishReason = tok.FinishReason
+	}
+	if tok.Incomplete != "" {
+		in.incomplete(t, tok.Incomplete)
+	}
+	if tok.Version != nil {
+		t.Version, t.Versions = tok.Version, tok.Versions
+	}
+	if tok.OtherVersion != "" {
+		in.Note("version_not_numeric", at, "the weights' version %.40q is no number of 0 or more and cannot be written to rows", tok.OtherVersion)
+	}
+	if tok.Present && tok.Prompt == nil && tok.Output == nil && tok.Logprobs == nil {
+		if tok.Incomplete == "" {
+			in.Note("empty_tokens", at, "the token fields are present and empty; taken as absent")
+		}
+		return
+	}
+	if tok.Clamped > 0 {
+		in.Note("logprob_clamped", at, "%d log probabilities above 0 by rounding were set to 0", tok.Clamped)
+	}
+	t.Prompt = rollout.PromptIDs{Add: tok.Prompt}
+	t.Output = tok.Output
+	if tok.Output != nil {
+		t.Logprobs = tok.Logprobs
+	} else if tok.Logprobs != nil {
+		in.Note("logprobs_without_ids", at, "%d log probabilities without token ids cannot be used", len(tok.Logprobs))
+	}
+}
+
+// SamplingOf reads the settings of a call: of its request, or of what a client
+// passes on in it for what the API has no word for. nil where there are none.
+func SamplingOf(params Value) *rollout.Sampling {
+	var s rollout.Sampling
+	number := func(to **float32, v Value) {
+		if f, ok := v.Float(); ok && *to == nil && f >= 0 && f <= math.MaxFloat32 {
+			*to = new(float32(f))
+		}
+	}
+	for _, q := range []Value{params, params.Get("extra_body"), params.Get("litellm_extra_body"), params.Get("sampling_params")} {
+		number(&s.Temperature, q.Get("temperature"))
+		number(&s.TopP, q.Get("top_p"))
+		number(&s.MinP, q.Get("min_p"))
+		if n, ok := q.Get("top_k").Int(); ok && s.TopK == nil && n == int(int32(n)) {
+			s.TopK = new(int32(n))
+		}
+		if n, ok := q.Get("seed").Int(); ok && s.Seed == nil {
+			s.Seed = new(int64(n))
+		}
+	}
+	if s == (rollout.Sampling{}) {
+		return nil
+	}
+	return &s
+}

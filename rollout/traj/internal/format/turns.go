@@ -1,0 +1,109 @@
+package format
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// MarkReplies marks every assistant message with one reason.
+func MarkReplies(messages []rollout.Message, why rollout.Sampled) {
+	for i := range messages {
+		if messages[i].Role == rollout.RoleAssistant {
+			messages[i].Sampled = why
+		}
+	}
+}
+
+// TurnsOf makes one turn and step of each sampled message.
+func TurnsOf(messages []rollout.Message) []rollout.Turn {
+	sampled := func(m *rollout.Message) bool {
+		return m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledByPolicy
+	}
+	n := 0
+	for i := range messages {
+		if sampled(&messages[i]) {
+			n++
+		}
+	}
+	out := make([]rollout.Turn, 0, n) // a turn is large: growing would copy it often
+	for i := range messages {
+		if sampled(&messages[i]) {
+			out = append(out, rollout.Turn{Message: i, Step: len(out)})
+		}
+	}
+	return out
+}
+
+// statuses are the meanings of the words that harnesses end with. What is not listed stays unknown.
+var statuses = map[string]rollout.Status{
+	"submitted": rollout.StatusCompleted, "Submitted": rollout.StatusCompleted,
+	"end_turn": rollout.StatusCompleted, "stop": rollout.StatusCompleted, "stop_sequence": rollout.StatusCompleted,
+	"LimitsExceeded": rollout.StatusTruncated, "max_steps": rollout.StatusTruncated, "max_tokens": rollout.StatusTruncated,
+	"length": rollout.StatusTruncated, "exit_cost": rollout.StatusTruncated, "exit_context": rollout.StatusTruncated,
+	"exit_total_execution_time": rollout.StatusTruncated, "exit_command_timeout": rollout.StatusTruncated,
+	"early_exit": rollout.StatusTruncated, "TimeExceeded": rollout.StatusTruncated, "ContextWindowExceededError": rollout.StatusTruncated, "model_context_window_exceeded": rollout.StatusTruncated,
+	"exit_environment_error": rollout.StatusFailed, "exit_api": rollout.StatusFailed, "exit_error": rollout.StatusFailed,
+	"UserInterruption": rollout.StatusAborted, "abort": rollout.StatusAborted,
+}
+
+// StatusOf is the status that a word stands for. SWE-agent submits what there is
+// when a run ends early: "submitted (exit_cost)" ended by its cost.
+func StatusOf(word string) rollout.Status {
+	if early, ok := strings.CutPrefix(word, "submitted ("); ok {
+		word = strings.TrimSuffix(early, ")")
+	}
+	return statuses[word]
+}
+
+// FirstChoice is the first choice of a chat completion.
+func FirstChoice(response Value) Value {
+	for _, c := range response.Get("choices").Items() {
+		return c
+	}
+	return Value{}
+}
+
+// ReasoningOf is the readable thinking of a completion's message.
+func ReasoningOf(m Value) string {
+	for _, key := range []string{"reasoning_content", "reasoning", "thinking", "reasoning_details"} {
+		if s, _ := thoughts(m.Get(key)); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// ReplyEnds are the words by which the chat and Messages APIs say how a reply ended.
+var ReplyEnds = []string{"stop", "length", "tool_calls", "function_call", "content_filter", "end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal", "eos", "eos_token"}
+
+// AppendRange adds message k to the parts of a context, to the last range where it goes on
+// from that.
+func AppendRange(parts []rollout.ContextPart, k int) []rollout.ContextPart {
+	if n := len(parts); n > 0 && parts[n-1].Message == nil && parts[n-1].To == k {
+		parts[n-1].To++
+		return parts
+	}
+	return append(parts, rollout.ContextPart{From: k, To: k + 1})
+}
+
+// EndLast gives the turn of the last message, which says nothing of it, the reason
+// why it ended.
+func EndLast(r *rollout.Rollout, why string) {
+	n := len(r.Turns) - 1
+	if n >= 0 && r.Turns[n].Message == len(r.Messages)-1 && r.Turns[n].FinishReason == "" {
+		r.Turns[n].FinishReason = why
+	}
+}
+
+// StopString is the text of the request that ended a choice, as vLLM and SGLang
+// tell it; a number there is a token, and gateways put other APIs' finish reasons there.
+func StopString(choice Value) string {
+	for _, v := range []Value{choice.Get("stop_reason"), choice.Get("matched_stop"), choice.Path("provider_specific_fields", "stop_reason")} {
+		if s, ok := v.Text(); ok && s != "" && !slices.Contains(ReplyEnds, s) {
+			return s
+		}
+	}
+	return ""
+}
