@@ -26,7 +26,6 @@ var largePackages = map[string]struct {
 	"examples/turnpack":            {3115, "the verbs of the command, a file each"},
 	"internal/plumb/verbs":         {3300, "the black-box verbs, a file each, that share nothing but their lines"},
 	"rollout":                      {3450, "the native format is to have a package of its own"},
-	"rollout/traj":                 {2610, "recorded outcomes are to have a package of their own"},
 	"tokenize":                     {6400, "completion and certification are to have packages of their own"},
 	"tokenize/chat/internal/eval":  {7400, "the builtins are to have a package of their own"},
 	"tokenize/chat/internal/value": {5100, "values with origins, and the text operations that keep them"},

@@ -46,14 +46,14 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	}
 	if here.Format != "native" {
 		if !fr.joined {
-			compact(r.Turns)
+			compactPrompts(r.Turns)
 			settleSampling(r)
 		}
-		promptless(r)
+		markPromptUnknown(r)
 		if err := fr.givenSystem(r); err != nil {
 			return err
 		}
-		responseIDs(r)
+		dropRepeatedIDs(r)
 	}
 	if rd.opt.Dedup {
 		d := Digest(r)
@@ -72,7 +72,7 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 		return err
 	}
 	name := r.Group
-	rd.registry.tellApart(r, task)
+	rd.registry.tellTasksApart(r, task)
 	if err := rd.registry.group(r); err != nil {
 		return err
 	}
@@ -84,13 +84,13 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	rd.report.Rollouts++
 	rd.report.Formats[here.Format]++
 	if rd.report.Joined > joined { // no other rollout takes that outcome
-		meet(fr, nil)
+		remember(fr, nil)
 	} else {
-		m := met{ID: r.ID, Group: r.Group, Index: r.Index}
+		m := emitted{ID: r.ID, Group: r.Group, Index: r.Index}
 		if rd.registry.apart(name, task) {
 			m.Name, m.Task = name, hex.EncodeToString(task[:])
 		}
-		meet(fr, &m)
+		remember(fr, &m)
 	}
 	for i := range r.Turns {
 		if r.Turns[i].Incomplete != "" {
@@ -103,10 +103,10 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	return nil
 }
 
-// promptless marks the turns of a record that begins with a reply. No model is
+// markPromptUnknown marks the turns of a record that begins with a reply. No model is
 // called with nothing, so what it saw was not recorded, neither then nor at the
 // turns whose history grew from there.
-func promptless(r *rollout.Rollout) {
+func markPromptUnknown(r *rollout.Rollout) {
 	plain := func(t *rollout.Turn) bool {
 		return t.Context.Parts == nil && !t.Context.Unknown && !t.Prompt.Captured()
 	}
@@ -121,9 +121,9 @@ func promptless(r *rollout.Rollout) {
 	}
 }
 
-// responseIDs takes ids that name no single response: some engines give an id
+// dropRepeatedIDs takes ids that name no single response: some engines give an id
 // twice in a run.
-func responseIDs(r *rollout.Rollout) {
+func dropRepeatedIDs(r *rollout.Rollout) {
 	if len(r.Turns) < 2 {
 		return
 	}
@@ -145,8 +145,8 @@ func responseIDs(r *rollout.Rollout) {
 	}
 }
 
-// compact stores full prompts against earlier turns.
-func compact(turns []rollout.Turn) {
+// compactPrompts stores full prompts against earlier turns.
+func compactPrompts(turns []rollout.Turn) {
 	captured := 0
 	for i := range turns {
 		if turns[i].Prompt.Captured() {

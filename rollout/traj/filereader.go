@@ -81,7 +81,7 @@ func (fr *fileReader) stream(in io.Reader) error {
 				}
 			}
 		}
-		if err == nil && fr.lined && passes(fr, v.Line) {
+		if err == nil && fr.lined && skipsPast(fr, v.Line) {
 			continue
 		}
 		if err == nil {
@@ -111,7 +111,7 @@ func (fr *fileReader) Failed(err error) error {
 		return err
 	}
 	err = fr.locate(err)
-	meet(fr, nil)
+	remember(fr, nil)
 	if fr.fold == nil {
 		fr.Notes, fr.Task = nil, [16]byte{} // were of this record
 	} else if !errors.Is(err, errStop) {

@@ -3,6 +3,8 @@ package traj_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -259,6 +261,24 @@ func TestFormatsAreDocumented(t *testing.T) {
 	for _, name := range traj.Formats() {
 		require.Contains(t, string(doc), "\n| `"+name+"` | ")
 	}
+}
+
+// TestEveryImporterIsInTheTable: one that table.go does not name reads nothing.
+func TestEveryImporterIsInTheTable(t *testing.T) {
+	table, err := os.ReadFile("table.go")
+	require.NoError(t, err)
+	files, err := filepath.Glob("internal/format/*/*.go")
+	require.NoError(t, err)
+	importer, found := regexp.MustCompile(`(?m)^func ([A-Z]\w*)\(\) format\.Importer`), 0
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range importer.FindAllSubmatch(text, -1) {
+			found++
+			require.Contains(t, string(table), "\t\t"+filepath.Base(filepath.Dir(path))+"."+string(m[1])+"(),")
+		}
+	}
+	require.Equal(t, found, strings.Count(string(table), "(),\n"))
 }
 
 func TestEmbeddedSubagentsAreRolloutsOfTheirOwn(t *testing.T) {

@@ -59,9 +59,9 @@ func (x *registry) newID(id string) bool {
 	return true
 }
 
-// tellApart gives the group of a task that only has a number in its data set a name
+// tellTasksApart gives the group of a task that only has a number in its data set a name
 // of its own where a task of another data set had that number before.
-func (x *registry) tellApart(r *rollout.Rollout, task [16]byte) {
+func (x *registry) tellTasksApart(r *rollout.Rollout, task [16]byte) {
 	if !x.apart(r.Group, task) {
 		return
 	}

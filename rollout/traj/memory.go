@@ -13,20 +13,20 @@ import (
 type memory struct {
 	Report Report
 	Errors []*rollout.Error // of Report
-	Files  map[string]*metFile
+	Files  map[string]*fileMemory
 }
 
-// metFile are the rollouts of a file by their line, 0 where lines are no records. A
+// fileMemory are the rollouts of a file by their line, 0 where lines are no records. A
 // file is mixed where a record was read by another importer than the one before, or by
 // one that looks at other records too: it is read again whole.
-type metFile struct {
-	Importer int           // its place among all
-	Mixed    bool          `json:",omitempty"`
-	Lines    map[int][]met // nil = not to be passed over
+type fileMemory struct {
+	Importer int               // its place among all
+	Mixed    bool              `json:",omitempty"`
+	Lines    map[int][]emitted // nil = not to be passed over
 }
 
-// met is what a rollout changes in a Reader for those after it.
-type met struct {
+// emitted is what a rollout changes in a Reader for those after it.
+type emitted struct {
 	ID    string
 	Group string
 	Index int
@@ -34,16 +34,16 @@ type met struct {
 	Task  string `json:",omitempty"` // hex
 }
 
-// meet remembers a rollout, or with nil that its record must be read again.
-func meet(fr *fileReader, what *met) {
+// remember keeps a rollout, or with nil that its record must be read again.
+func remember(fr *fileReader, what *emitted) {
 	rd := fr.r
-	if rd.met == nil || fr.imp == nil {
+	if rd.kept == nil || fr.imp == nil {
 		return
 	}
-	f := rd.met[fr.Name]
+	f := rd.kept[fr.Name]
 	if f == nil {
-		f = &metFile{Importer: fr.imp.at, Lines: map[int][]met{}}
-		rd.met[fr.Name] = f
+		f = &fileMemory{Importer: fr.imp.at, Lines: map[int][]emitted{}}
+		rd.kept[fr.Name] = f
 	}
 	if f.Mixed = f.Mixed || f.Importer != fr.imp.at || !fr.imp.Stateless || fr.joined || rd.opt.Dedup || rd.opt.JoinCalls; f.Mixed {
 		f.Lines = nil
@@ -58,9 +58,9 @@ func meet(fr *fileReader, what *met) {
 	f.Lines[line] = append(before, *what)
 }
 
-// passes says that all rollouts of a line, or with 0 of a file, are past, and goes on
+// skipsPast says that all rollouts of a line, or with 0 of a file, are past, and goes on
 // as if they had been read.
-func passes(fr *fileReader, line int) bool {
+func skipsPast(fr *fileReader, line int) bool {
 	rd := fr.r
 	if rd.past == nil || fr.fold != nil || line > 0 && fr.imp == nil {
 		return false // the first record of a file names its importer
@@ -94,7 +94,7 @@ func (s *Source) Memory() ([]byte, error) {
 	if s.report == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "traj.Source"}, "nothing was read yet").WithFix("make it with NewSource, and read all its rollouts")
 	}
-	m := memory{Report: *s.report, Files: s.met}
+	m := memory{Report: *s.report, Files: s.kept}
 	m.Report.Errors = nil
 	for _, err := range s.report.Errors {
 		m.Errors = append(m.Errors, rollout.Plain(err))
@@ -114,7 +114,7 @@ func (s *Source) RolloutsBut(ctx context.Context, text []byte, past func(id stri
 		m.Report.Errors = append(m.Report.Errors, err)
 	}
 	s.mu.Lock()
-	s.report, s.met = &m.Report, m.Files
+	s.report, s.kept = &m.Report, m.Files
 	s.mu.Unlock()
 	return s.rollouts(ctx, func(r *Reader) { r.before, r.past = m.Files, past })
 }

@@ -17,7 +17,7 @@ type Source struct {
 
 	mu     sync.Mutex
 	report *Report
-	met    map[string]*metFile
+	kept   map[string]*fileMemory
 }
 
 // NewSource checks the options of Open for paths. Standard input is refused: it
@@ -54,7 +54,7 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 		defer r.Close()
 		r.yieldErrors = true
 		if again == nil {
-			r.met = map[string]*metFile{}
+			r.kept = map[string]*fileMemory{}
 		} else {
 			again(r)
 		}
@@ -69,7 +69,7 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 		}
 		if again == nil {
 			s.mu.Lock()
-			s.report, s.met = r.Report(), r.met
+			s.report, s.kept = r.Report(), r.kept
 			s.mu.Unlock()
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/outcomes"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
@@ -119,17 +120,17 @@ type Reader struct {
 	report      Report
 	registry    registry
 	seen        map[[16]byte]rollout.Origin
-	calls       *callRun          // being collected
-	events      *eventFiles       // being collected
-	joined      map[*entry]string // outcome → id of the rollout that took it
-	memory      format.Memory     // of importers
-	unread      unread            // files of folders
-	yieldErrors bool              // failures passed over are yielded too
+	calls       *callRun                   // being collected
+	events      *eventFiles                // being collected
+	joined      map[*outcomes.Entry]string // outcome → id of the rollout that took it
+	memory      format.Memory              // of importers
+	unread      unread                     // files of folders
+	yieldErrors bool                       // failures passed over are yielded too
 	yield       func(*rollout.Rollout, error) bool
 	err         error // ends the stream
 
-	met    map[string]*metFile // by file, nil = not kept
-	before map[string]*metFile // of an earlier reading
+	kept   map[string]*fileMemory // by file, nil = not kept
+	before map[string]*fileMemory // of an earlier reading
 	past   func(id string) bool
 
 	next func() (*rollout.Rollout, error, bool)
@@ -162,7 +163,7 @@ func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
 }
 
 func newReader(paths []string, opt Options) *Reader {
-	r := &Reader{opt: opt, paths: paths, registry: newRegistry(opt.GroupBy), memory: format.Memory{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*entry]string{}}
+	r := &Reader{opt: opt, paths: paths, registry: newRegistry(opt.GroupBy), memory: format.Memory{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*outcomes.Entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
 		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),
@@ -283,7 +284,7 @@ func (r *Reader) file(f *source.File) error {
 	}
 	r.report.Files++
 	fr := newFileReader(r, f)
-	if passes(fr, 0) {
+	if skipsPast(fr, 0) {
 		return nil
 	}
 	if err := fr.run(); err != nil {

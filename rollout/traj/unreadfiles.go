@@ -68,8 +68,8 @@ func unreadKind(path, why string) string {
 // unreadFiles tells the report at the end.
 func (r *Reader) unreadFiles() {
 	for _, x := range r.opt.Rewards {
-		for _, e := range x.entries {
-			r.reads(e.where.File)
+		for _, e := range x.table.Entries {
+			r.reads(e.Where.File)
 		}
 	}
 	r.report.Unread, r.report.UnreadCount = r.unread.list, len(r.unread.kinds)

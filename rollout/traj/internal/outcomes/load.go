@@ -1,0 +1,338 @@
+package outcomes
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// rewardBytes bounds one file of outcomes, which is read whole.
+const rewardBytes = 1 << 30
+
+// Load reads the outcomes of files and folders, of the shapes that package traj names.
+func Load(paths []string) (*Table, error) {
+	x := &Table{byID: map[string]*Entry{}, byRun: map[string]*Entry{}, byInstance: map[string]*Entry{}}
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be read: %w", err)
+		}
+		if !info.IsDir() {
+			if err := x.load(p); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		err = filepath.WalkDir(p, func(q string, d os.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || !isRewardFile(d.Name()) {
+				return err
+			}
+			return x.load(q)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(x.Entries) == 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: strings.Join(paths, ", ")}, "no outcome found").
+			WithFix("give JSONL or CSV rows with instance_id or id and resolved or reward, or SWE-bench reports")
+	}
+	return x, nil
+}
+
+func isRewardFile(name string) bool {
+	return name == "report.json" || strings.HasSuffix(name, ".report.json") || strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".csv")
+}
+
+func (x *Table) load(p string) error {
+	f, err := os.Open(p)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be read: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, rewardBytes+1))
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be read: %w", err)
+	}
+	if len(b) > rewardBytes {
+		return rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "longer than %d bytes", rewardBytes)
+	}
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if strings.HasSuffix(strings.ToLower(p), ".csv") {
+		return x.csv(p, b)
+	}
+	var d jsonscan.Doc
+	if v, err := d.Parse(b, jsonscan.Options{NonFinite: true}); err == nil {
+		return x.value(rollout.Where{File: p}, v)
+	} else if !strings.HasSuffix(strings.ToLower(p), "l") {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not JSON: %s", err)
+	}
+	n := 0
+	for line := range bytes.Lines(b) {
+		n++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		w := rollout.Where{File: p, Line: n}
+		v, err := d.Parse(line, jsonscan.Options{NonFinite: true})
+		if err != nil {
+			return rollout.Errorf(rollout.KindFormat, w, "not JSON: %s", err)
+		}
+		if err := x.row(w, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value reads a JSON file: a list of rows, one row, a report or a summary.
+func (x *Table) value(w rollout.Where, v format.Value) error {
+	if v.Kind() == jsonscan.Array {
+		for _, row := range v.Items() {
+			if err := x.row(w, row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if isReport(v) {
+		if format.FirstID(v, "instance_id", "id", "rollout_id", "traj_id") != "" {
+			return x.row(w, v)
+		}
+		return x.add(reportEntry(w, reportName(w.File), v))
+	}
+	if v.Get("resolved_ids").Kind() == jsonscan.Array || v.Get("resolved").Kind() == jsonscan.Array {
+		return x.summary(w, v)
+	}
+	known := false
+	for instance, report := range v.Members() {
+		if isReport(report) {
+			known = true
+			if err := x.add(reportEntry(w, instance, report)); err != nil {
+				return err
+			}
+		}
+	}
+	if known {
+		return nil
+	}
+	return x.row(w, v)
+}
+
+// isReport knows a SWE-bench report of one instance.
+func isReport(v format.Value) bool {
+	return v.Get("resolved").Kind() == jsonscan.Bool &&
+		(v.Get("patch_exists").Kind() == jsonscan.Bool || v.Get("tests_status").Kind() == jsonscan.Object || v.Get("patch_successfully_applied").Kind() == jsonscan.Bool)
+}
+
+func reportName(p string) string {
+	base := filepath.Base(p)
+	if base == "report.json" {
+		return filepath.Base(filepath.Dir(p))
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(base, ".json"), ".report")
+}
+
+func reportEntry(w rollout.Where, instance string, v format.Value) *Entry {
+	e := &Entry{instance: instance, Where: w, resolved: format.Boolean(v.Get("resolved")), verdict: rollout.VerdictUnresolved}
+	is := func(key string, want bool) bool { b, ok := v.Get(key).Bool(); return ok && b == want }
+	switch {
+	case *e.resolved:
+		e.verdict = rollout.VerdictResolved
+	case is("patch_is_None", true) || is("patch_exists", false):
+		e.verdict = rollout.VerdictNoPatch
+	case is("patch_successfully_applied", false):
+		e.verdict = rollout.VerdictApplyFailed
+	}
+	return e
+}
+
+// summary reads the lists of a run: those of an instance say what became of it.
+func (x *Table) summary(w rollout.Where, v format.Value) error {
+	yes, no := true, false
+	for _, c := range []struct {
+		keys []string
+		e    Entry
+	}{
+		{[]string{"resolved_ids", "resolved"}, Entry{resolved: &yes, verdict: rollout.VerdictResolved}},
+		{[]string{"unresolved_ids", "failed_ids"}, Entry{resolved: &no, verdict: rollout.VerdictUnresolved}},
+		{[]string{"empty_patch_ids", "no_generation"}, Entry{resolved: &no, verdict: rollout.VerdictNoPatch}},
+		{[]string{"error_ids"}, Entry{reason: "the evaluation ended with an error"}},
+	} {
+		for _, key := range c.keys {
+			for _, id := range v.Get(key).Items() {
+				e := c.e
+				e.instance, e.Where = format.Identifier(id), w
+				if err := x.add(&e); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// row reads one row of keys and outcome.
+func (x *Table) row(w rollout.Where, v format.Value) error {
+	if v.Kind() != jsonscan.Object {
+		return rollout.Errorf(rollout.KindFormat, w, "found %s, expected an object with instance_id or id and an outcome", v.Kind())
+	}
+	e := &Entry{Where: w}
+	if isReport(v) {
+		e = reportEntry(w, "", v)
+	}
+	if run, ok := v.Get("run_dir").Text(); ok && run != "" {
+		e.run = path.Base(strings.ReplaceAll(run, `\`, "/"))
+	}
+	said := false
+	for _, key := range rewardKeys {
+		x := v.Get(key)
+		said = said || x.Kind() != jsonscan.Absent && slices.Contains(outcomeKeys, key)
+		if x.IsNull() {
+			continue
+		}
+		if err := e.set(key, format.PlainText(x)); err != nil {
+			return err
+		}
+	}
+	if !said {
+		return rollout.Errorf(rollout.KindFormat, w, "the row has no outcome, only %s", format.Shape(v)).WithFix("give it one of %s", strings.Join(outcomeKeys, ", "))
+	}
+	return x.add(e)
+}
+
+// Keys and columns with a meaning; others are not read. Of several that mean the
+// same the first counts.
+var (
+	nameKeys    = []string{"rollout_id", "traj_id", "id", "instance_id", "instance"}
+	outcomeKeys = []string{"resolved", "reward", "score", "verdict", "reason"}
+	rewardKeys  = slices.Concat(nameKeys, outcomeKeys)
+)
+
+// delimiter is what separates the columns of a header: commas, or semicolons or
+// tabs as spreadsheets write them.
+func delimiter(b []byte) rune {
+	header, _, _ := bytes.Cut(b, []byte{'\n'})
+	for _, c := range ";\t" {
+		if bytes.ContainsRune(header, c) && !bytes.ContainsRune(header, ',') {
+			return c
+		}
+	}
+	return ','
+}
+
+func (x *Table) csv(p string, b []byte) error {
+	r := csv.NewReader(bytes.NewReader(b))
+	r.Comma = delimiter(b)
+	header, err := r.Read()
+	if err != nil {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: 1}, "the CSV has no header: %w", err)
+	}
+	for i := range header {
+		header[i] = strings.ToLower(strings.TrimSpace(header[i]))
+	}
+	known := func(keys []string) bool {
+		return slices.ContainsFunc(header, func(h string) bool { return slices.Contains(keys, h) })
+	}
+	if !known(nameKeys) || !known(outcomeKeys) {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: 1}, "found columns %s, expected a key (%s) and an outcome (%s)",
+			strings.Join(header, ", "), strings.Join(nameKeys, ", "), strings.Join(outcomeKeys, ", ")).WithFix("rename the columns")
+	}
+	for {
+		row, err := r.Read()
+		if err == io.EOF {
+			return nil
+		}
+		line, _ := r.FieldPos(0)
+		if err != nil {
+			var pe *csv.ParseError
+			if errors.As(err, &pe) {
+				line = pe.Line
+			}
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: p, Line: line}, "not CSV: %w", err).WithFix("put texts with separators, quotes or line breaks in quotes")
+		}
+		e := &Entry{Where: rollout.Where{File: p, Line: line}}
+		for _, key := range rewardKeys {
+			if i := slices.Index(header, key); i >= 0 {
+				if err := e.set(key, strings.TrimSpace(row[i])); err != nil {
+					return err
+				}
+			}
+		}
+		if err := x.add(e); err != nil {
+			return err
+		}
+	}
+}
+
+// set takes over one field as text; what an earlier key of the same meaning said
+// stays.
+func (e *Entry) set(key, s string) error {
+	if s == "" {
+		return nil
+	}
+	w := e.Where
+	w.Field = key
+	switch key {
+	case "instance_id", "instance":
+		e.instance = cmp.Or(e.instance, s)
+	case "id", "rollout_id", "traj_id":
+		e.id = cmp.Or(e.id, s)
+	case "reward", "score":
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || f-f != 0 {
+			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected a finite number", s).WithFix("leave it empty where there is none")
+		}
+		if e.reward == nil {
+			e.reward = &f
+		}
+	case "resolved":
+		yes := slices.Contains([]string{"true", "yes", "1", "1.0"}, strings.ToLower(s))
+		if !yes && !slices.Contains([]string{"false", "no", "0", "0.0"}, strings.ToLower(s)) {
+			return rollout.Errorf(rollout.KindFormat, w, "found %q, expected true or false", s).WithFix("leave it empty where it is not known")
+		}
+		e.resolved = &yes
+	case "verdict":
+		if err := e.verdict.UnmarshalText([]byte(s)); err != nil {
+			return rollout.Errorf(rollout.KindFormat, w, "%s", err)
+		}
+	case "reason":
+		e.reason = s
+	}
+	return nil
+}
+
+func (x *Table) add(e *Entry) error {
+	if e.id == "" && e.instance == "" && e.run == "" {
+		return rollout.Errorf(rollout.KindFormat, e.Where, "the row names neither a rollout nor an instance").WithFix("give it one of %s", strings.Join(nameKeys, ", "))
+	}
+	x.Entries = append(x.Entries, e)
+	if e.id != "" {
+		if first, dup := x.byID[e.id]; dup {
+			return rollout.Errorf(rollout.KindInput, e.Where, "rollout %q has an outcome already, at %s", e.id, first.Where).WithFix("keep one row of each rollout")
+		}
+		x.byID[e.id] = e
+	}
+	if e.run != "" {
+		x.byRun[e.run] = e
+	}
+	if name := e.instance; name != "" {
+		if _, dup := x.byInstance[name]; dup {
+			e = nil
+		}
+		x.byInstance[name] = e
+	}
+	return nil
+}

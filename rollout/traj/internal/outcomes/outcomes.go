@@ -1,0 +1,105 @@
+package outcomes
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Table are outcomes recorded apart from the trajectories. It is not changed
+// by reading and may be shared by readers.
+type Table struct {
+	Entries []*Entry // in the order read
+	byID    map[string]*Entry
+	byRun   map[string]*Entry // base name of the run's folder
+	// byInstance holds nil where an instance has several outcomes that nothing tells
+	// apart.
+	byInstance map[string]*Entry
+}
+
+// Entry is one recorded outcome.
+type Entry struct {
+	id, run, instance string
+	resolved          *bool
+	reward            *float64
+	verdict           rollout.Verdict
+	reason            string
+	Where             rollout.Where // of the row
+}
+
+// Name is the key of an outcome as errors call it.
+func (e *Entry) Name() string { return cmp.Or(e.id, e.run, e.instance) }
+
+// Find returns the outcome and the key that matched, "" when none did; the
+// outcome is nil when the key does not tell which.
+func (x *Table) Find(r *rollout.Rollout) (e *Entry, by string) {
+	if e, ok := x.byID[r.ID]; ok {
+		return e, "id"
+	}
+	if e, ok := x.byRun[filepath.Base(filepath.Dir(r.Origin.File))]; ok && (e.instance == "" || e.instance == r.Instance) {
+		return e, "run_dir"
+	}
+	if r.Instance == "" {
+		return nil, ""
+	}
+	if e, ok := x.byID[r.Instance]; ok && e.instance == "" {
+		return e, "instance" // a table whose only key is called id
+	}
+	e, ok := x.byInstance[r.Instance]
+	if !ok || e != nil && e.id != "" {
+		return nil, "" // the row is about a rollout of its own id
+	}
+	return e, "instance"
+}
+
+// Apply gives r the outcome. One that repeats part of what the dump says adds to
+// it; any other replaces all of it, for a verdict and a number of two gradings are
+// no outcome.
+func (e *Entry) Apply(r *rollout.Rollout, by string) {
+	o := &r.Outcome
+	replaced := e.replaces(o)
+	if replaced {
+		*o = rollout.Outcome{Submission: o.Submission}
+	}
+	if e.resolved != nil {
+		b := *e.resolved
+		o.Resolved = &b
+		o.Verdict = rollout.VerdictUnresolved
+		if b {
+			o.Verdict = rollout.VerdictResolved
+		}
+	}
+	if e.reward != nil {
+		f := *e.reward
+		o.Reward = &f
+	}
+	if e.verdict != rollout.VerdictUnknown {
+		o.Verdict = e.verdict
+	}
+	if e.reason != "" {
+		o.Reason = e.reason
+	}
+	n := rollout.Note{Code: "joined", Text: fmt.Sprintf("the outcome comes from %s, by %s", e.Where, by)}
+	if replaced {
+		n = rollout.Note{Code: "outcome_replaced", Text: fmt.Sprintf("the outcome at %s, joined by %s, differs from the dump's and replaces it", e.Where, by)}
+	}
+	r.Notes = append(r.Notes, n)
+}
+
+// replaces reports whether e and o both tell of success and nothing of it is told
+// by both alike.
+func (e *Entry) replaces(o *rollout.Outcome) bool {
+	if e.resolved == nil && e.reward == nil && e.verdict == rollout.VerdictUnknown ||
+		o.Resolved == nil && o.Reward == nil && o.Verdict == rollout.VerdictUnknown {
+		return false
+	}
+	same, other := false, false
+	compare := func(both, equal bool) { same, other = same || both && equal, other || both && !equal }
+	compare(e.resolved != nil && o.Resolved != nil, e.resolved != nil && o.Resolved != nil && *e.resolved == *o.Resolved)
+	compare(e.reward != nil && o.Reward != nil, e.reward != nil && o.Reward != nil && *e.reward == *o.Reward)
+	// A verdict beside a truth value says why.
+	compare(e.resolved == nil && e.verdict != rollout.VerdictUnknown && o.Verdict != rollout.VerdictUnknown, e.verdict == o.Verdict)
+	return other || !same
+}
