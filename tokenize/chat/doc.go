@@ -12,8 +12,9 @@
 //
 // # The language
 //
-// Templates are Jinja programs. The package has one lexer, one parser
-// (internal/syntax) and one evaluator (internal/eval) for all of the language as
+// Templates are Jinja programs. The package has one lexer and parser (internal/syntax), one
+// evaluator (internal/eval) and one table of each kind of builtin (internal/builtin,
+// internal/object) for all of the language as
 // transformers configures it: trim_blocks and lstrip_blocks on, the immutable
 // sandbox, loop controls, generation blocks, tojson as json.dumps without HTML
 // escapes, raise_exception, strftime_now. Values print, compare and compute as
@@ -66,23 +67,20 @@
 //
 // # Adding a builtin
 //
-// A filter is one entry in the table of internal/eval/filters.go, a test one in
-// tests.go, a method of str one in strmethods.go:
+// A filter is one entry in the table of internal/builtin/filters.go, a test one in
+// tests.go, a global in globals.go, a method of str one in internal/object/strmethods.go:
 //
-//	"shout": func(x *exec, v value.Value, a args) value.Value {
-//		p, ok := x.bind(a, "shout", 0, "mark")     // parameters as Python binds them
-//		if !ok {
-//			return undefined                        // the failure is in x
-//		}
+//	"shout": rt.Def("shout(mark=)", func(x *rt.Context, v value.Value, p rt.Params) value.Value {
 //		mark := value.Lit("!")
-//		if p[0] != nil {
-//			mark = x.softStr(p[0])
+//		if p[0] != nil { // the parameters in their order; what was not given is nil
+//			mark = x.SoftStr(p[0])
 //		}
-//		return x.strFault(value.Concat(&x.lim.Limits, x.softStr(v).Upper(&x.lim.Limits), mark))
-//	},
+//		return x.Text(value.Concat(x.Lim, x.SoftStr(v).Upper(x.Lim), mark))
+//	}),
 //
-// The first failure is kept in x and stops the run at the next statement, so a
-// builtin may return anything after it. Build strings with value.Text or the methods
-// of Str, which carry origins; say what they take with x.make and
-// x.spend before they take it, and count items with x.step. Then add the builtin to internal/oracle/chat_snippets.py.
+// The signature binds arguments as Python does. The first failure is kept in x and stops
+// the run at the next statement, so a builtin may return anything after it. Build strings
+// with value.Text or the methods of Str, which carry origins; say what they take with
+// x.Make and x.Spend before they take it, and count items with x.Step. Then add a case to
+// internal/eval/testdata, which internal/oracle/diff_language.py puts before jinja2.
 package chat

@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -85,7 +86,7 @@ type Template struct {
 	source string // newlines normalised
 	prog   *eval.Program
 	limits Limits
-	eval   eval.Limits // of a rendering of no data
+	eval   rt.Limits // of a rendering of no data
 	// perByte is what limits grow by with the data.
 	perByte struct{ work, memory int64 }
 	links   bool // it may fetch the name of a tool from the call: see linker
@@ -122,7 +123,7 @@ func Compile(source string, opts Options) (*Template, error) {
 		return nil, rollout.Errorf(rollout.KindInternal, rollout.Where{File: t.name}, "compile: %w", err)
 	}
 	l := t.limits
-	t.eval = eval.Limits{
+	t.eval = rt.Limits{
 		Limits: value.Limits{Bytes: l.Bytes, Items: l.Items, IntBytes: l.Integer, Depth: 200, Work: int64(l.Work), Memory: int64(l.Memory)},
 		Output: l.Output, Macros: l.Calls, Range: l.Range,
 	}
@@ -248,7 +249,7 @@ func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.I
 }
 
 // limitsFor are the limits of a rendering of so many bytes of data.
-func (t *Template) limitsFor(size int) *eval.Limits {
+func (t *Template) limitsFor(size int) *rt.Limits {
 	l := t.eval
 	l.Work += t.perByte.work * int64(size)
 	l.Memory += t.perByte.memory * int64(size)

@@ -1,80 +1,88 @@
 package eval
 
 import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// args are the evaluated arguments of a call, valid only during it.
-type args struct {
-	pos []value.Value
-	kw  []kwarg
+// argList is the code of the arguments of a call.
+type argList struct {
+	pos         []expr
+	names       []string
+	kw          []expr
+	star, star2 expr
+	simple      bool // positional only
 }
 
-type kwarg struct {
-	name string
-	v    value.Value
+func (l *argList) none() bool { return l.simple && len(l.pos) == 0 }
+
+// stackMark is the top of both stacks of a run.
+type stackMark struct{ values, keywords int }
+
+func (x *exec) mark() stackMark { return stackMark{len(x.stack), len(x.keywords)} }
+
+func (x *exec) pop(m stackMark) {
+	x.stack, x.keywords = x.stack[:m.values], x.keywords[:m.keywords]
 }
 
-func (a *args) get(name string) value.Value {
-	for i := range a.kw {
-		if a.kw[i].name == name {
-			return a.kw[i].v
+// eval pushes arguments on the stacks of the run; the caller pops them when the call
+// is over, so callees copy what they keep.
+func (l *argList) eval(x *exec) rt.Args {
+	if l.none() {
+		return rt.Args{}
+	}
+	mark := x.mark()
+	for _, e := range l.pos {
+		v := e.eval(x)
+		x.stack = append(x.stack, v)
+	}
+	if l.simple {
+		return rt.Args{Pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
+	}
+	if l.star != nil {
+		items, fault := value.Elements(x.Lim, l.star.eval(x))
+		x.Fail(fault)
+		x.stack = append(x.stack, items...)
+	}
+	a := rt.Args{Pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
+	for i, e := range l.kw {
+		v := e.eval(x)
+		x.keywords = append(x.keywords, rt.Keyword{l.names[i], v})
+	}
+	a.Kw = x.keywords[mark.keywords:len(x.keywords):len(x.keywords)]
+	if l.star2 != nil {
+		v := l.star2.eval(x)
+		if u, ok := v.(*value.Undefined); ok {
+			x.Fail(u.Use())
 		}
-	}
-	return nil
-}
-
-// Func is a builtin or bound method.
-type Func struct {
-	Name string
-	Fn   func(x *exec, a args) value.Value
-}
-
-// TypeName implements value.Value.
-func (f *Func) TypeName() string { return "builtin_function_or_method" }
-
-const maxParams = 8
-
-// bind assigns arguments to parameter names as Python does; what was not given
-// is nil. The first min parameters must be given.
-func (x *exec) bind(a args, fn string, min int, names ...string) (p [maxParams]value.Value, ok bool) {
-	if len(a.pos) > len(names) {
-		x.failf(value.Type, "%s() takes at most %d arguments (%d given)", fn, len(names), len(a.pos))
-		return p, false
-	}
-	copy(p[:], a.pos)
-	for _, k := range a.kw {
-		found := false
-		for i, n := range names {
-			if n != k.name {
-				continue
+		d, ok := v.(*value.Dict)
+		if !ok {
+			x.Failf(value.Type, "argument after ** must be a mapping")
+			return a
+		}
+		for i := 0; i < d.Len(); i++ {
+			k, ok := d.KeyString(i)
+			if !ok {
+				x.Failf(value.Type, "keywords must be strings")
+				return a
 			}
-			if p[i] != nil {
-				x.failf(value.Type, "%s() got multiple values for argument '%s'", fn, n)
-				return p, false
+			if a.Get(k) != nil {
+				x.Failf(value.Type, "got multiple values for keyword argument '%s'", k)
+				return a
 			}
-			p[i], found = k.v, true
-		}
-		if !found {
-			x.failf(value.Type, "%s() got an unexpected keyword argument '%s'", fn, k.name)
-			return p, false
+			a.Kw = append(a.Kw, rt.Keyword{k, d.Val(i)})
 		}
 	}
-	for i := range min {
-		if p[i] == nil {
-			x.failf(value.Type, "%s() missing required argument: '%s'", fn, names[i])
-			return p, false
-		}
-	}
-	return p, true
+	return a
 }
 
 func (e *callExpr) eval(x *exec) value.Value {
 	v := e.run(x, false)
 	x.at(e.pos)
-	if x.err != nil {
-		return undefined
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	return v
 }
@@ -91,77 +99,44 @@ func (e *callExpr) emit(x *exec) {
 // run calls. With direct, a macro writes to the output and nil is returned.
 func (e *callExpr) run(x *exec, direct bool) value.Value {
 	var fn value.Value
-	var method methodFunc
+	var method rt.Func
 	var self value.Value
 	if e.method != nil {
 		self = e.method.x.eval(x)
-		if method = x.lib.method(self, e.method.name); method == nil {
-			fn = x.getattr(self, e.method.name, e.method.key)
+		if method = object.Method(&x.Context, self, e.method.name); method == nil {
+			fn = object.Getattr(&x.Context, self, e.method.name, e.method.key)
 			x.at(e.method.pos)
 		}
 	} else {
 		fn = e.fn.eval(x)
 	}
-	if x.err != nil {
-		return undefined
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	mark := x.mark()
 	a := e.args.eval(x)
-	var r value.Value = undefined
+	var r value.Value = rt.Stopped
 	switch {
-	case x.err != nil:
+	case x.Err != nil:
 	case method != nil:
-		r = method(x, self, a)
-		x.step(1)
+		r = method(&x.Context, self, a)
+		x.Step(1)
 	default:
-		if m, ok := fn.(*Macro); ok {
-			r = x.macro(m, a, direct && !x.escape)
-		} else {
-			r = x.invoke(fn, a)
+		switch f := fn.(type) {
+		case *Macro:
+			x.Step(1)
+			r = f.call(a, direct && !x.Escape)
+		case rt.Callable:
+			x.Step(1)
+			r = f.Call(&x.Context, a)
+		case *value.Undefined:
+			x.Fail(f.Use())
+		default:
+			x.Failf(value.Type, "'%s' object is not callable", fn.TypeName())
 		}
 	}
 	x.pop(mark)
 	return r
-}
-
-// invoke calls any value.
-func (x *exec) invoke(fn value.Value, a args) value.Value {
-	if !x.step(1) {
-		return undefined
-	}
-	switch f := fn.(type) {
-	case *Func:
-		return f.Fn(x, a)
-	case *Macro:
-		return x.macro(f, a, false)
-	case *Loop:
-		p, ok := x.bind(a, "__call__", 1, "iterable")
-		if !ok {
-			return undefined
-		}
-		if f.code == nil {
-			return x.failf(value.Type, "The loop must have the 'recursive' marker to be called recursively.")
-		}
-		text, _ := x.capture(func() signal { return f.code.recurse(x, p[0], f.up, int(f.depth)+1) })
-		return text
-	case *Joiner:
-		if _, ok := x.bind(a, "__call__", 0); !ok {
-			return undefined
-		}
-		if !f.used {
-			f.used = true
-			return value.Empty
-		}
-		return f.sep
-	case *blockRef:
-		text, _ := x.capture(func() signal { x.block(f.name); return next })
-		return text
-	case *value.Undefined:
-		return x.fail(f.Use())
-	case *dictType:
-		return x.newDict(a)
-	}
-	return x.failf(value.Type, "'%s' object is not callable", fn.TypeName())
 }
 
 // macroCode is the code of a macro or call block. Slots are -1 when the body
@@ -184,6 +159,7 @@ type param struct {
 
 // Macro is a macro together with the variables it was defined among.
 type Macro struct {
+	x    *exec
 	code *macroCode
 	act  *activation
 }
@@ -208,16 +184,18 @@ func (m *Macro) label() string {
 	return "'" + m.code.name + "'"
 }
 
-// macro calls a macro. With direct it writes to the current output and returns
-// nil.
-func (x *exec) macro(m *Macro, a args, direct bool) value.Value {
-	c := m.code
-	if !x.make(objectSize + 16*len(c.fn.order)) {
-		return undefined
+// Call implements rt.Callable.
+func (m *Macro) Call(_ *rt.Context, a rt.Args) value.Value { return m.call(a, false) }
+
+// call calls the macro. With direct it writes to the current output and returns nil.
+func (m *Macro) call(a rt.Args, direct bool) value.Value {
+	x, c := m.x, m.code
+	if !x.Make(rt.ObjectSize + 16*len(c.fn.order)) {
+		return rt.Stopped
 	}
 	act := &activation{slots: make([]value.Value, len(c.fn.order)), up: m.act}
-	if !x.bindMacro(m, a, act) || !x.descend() {
-		return undefined
+	if !m.bind(a, act) || !x.descend() {
+		return rt.Stopped
 	}
 	defer func() { x.depth-- }()
 	body := func() signal {
@@ -248,24 +226,25 @@ func (x *exec) macro(m *Macro, a args, direct bool) value.Value {
 		return nil
 	}
 	text, _ := x.capture(body)
-	if x.escape {
+	if x.Escape {
 		return text.Safe()
 	}
 	return text
 }
 
-func (x *exec) bindMacro(m *Macro, a args, act *activation) bool {
-	c := m.code
-	n := min(len(a.pos), len(c.params))
+// bind sets the variables of a call to its arguments.
+func (m *Macro) bind(a rt.Args, act *activation) bool {
+	x, c := m.x, m.code
+	n := min(len(a.Pos), len(c.params))
 	for i := range n {
-		act.slots[c.params[i].slot] = a.pos[i]
+		act.slots[c.params[i].slot] = a.Pos[i]
 	}
-	used := make([]bool, len(a.kw))
+	used := make([]bool, len(a.Kw))
 	foundCaller := n == len(c.params) && c.explicitCaller
 	for _, p := range c.params[n:] {
-		for i, k := range a.kw {
-			if k.name == p.name {
-				act.slots[p.slot] = k.v
+		for i, k := range a.Kw {
+			if k.Name == p.name {
+				act.slots[p.slot] = k.V
 				used[i] = true
 			}
 		}
@@ -273,9 +252,9 @@ func (x *exec) bindMacro(m *Macro, a args, act *activation) bool {
 	}
 	if c.accessesCaller && !foundCaller {
 		var caller value.Value
-		for i, k := range a.kw {
-			if k.name == "caller" {
-				caller = k.v
+		for i, k := range a.Kw {
+			if k.Name == "caller" {
+				caller = k.V
 				used[i] = true
 			}
 		}
@@ -289,31 +268,57 @@ func (x *exec) bindMacro(m *Macro, a args, act *activation) bool {
 		}
 	}
 	if c.kwargs >= 0 {
-		d := value.NewDict(len(a.kw))
-		for i, k := range a.kw {
+		d := value.NewDict(len(a.Kw))
+		for i, k := range a.Kw {
 			if !used[i] {
-				d.SetString(k.name, k.v)
+				d.SetString(k.Name, k.V)
 			}
 		}
 		act.slots[c.kwargs] = d
 	} else {
-		for i, k := range a.kw {
+		for i, k := range a.Kw {
 			if used[i] {
 				continue
 			}
-			if a.get("caller") != nil {
-				x.failf(value.Type, "macro %s was invoked with two values for the special caller argument. This is most likely a bug.", m.label())
+			if a.Get("caller") != nil {
+				x.Failf(value.Type, "macro %s was invoked with two values for the special caller argument. This is most likely a bug.", m.label())
 			} else {
-				x.failf(value.Type, "macro %s takes no keyword argument '%s'", m.label(), k.name)
+				x.Failf(value.Type, "macro %s takes no keyword argument '%s'", m.label(), k.Name)
 			}
 			return false
 		}
 	}
 	if c.varargs >= 0 {
-		act.slots[c.varargs] = &value.List{Items: append([]value.Value{}, a.pos[n:]...), Tuple: true}
-	} else if len(a.pos) > len(c.params) {
-		x.failf(value.Type, "macro %s takes not more than %d argument(s)", m.label(), len(c.params))
+		act.slots[c.varargs] = &value.List{Items: append([]value.Value{}, a.Pos[n:]...), Tuple: true}
+	} else if len(a.Pos) > len(c.params) {
+		x.Failf(value.Type, "macro %s takes not more than %d argument(s)", m.label(), len(c.params))
 		return false
 	}
 	return true
+}
+
+// Attr implements object.Attrs.
+func (m *Macro) Attr(name string) value.Value {
+	switch name {
+	case "name":
+		if m.code.name == "" {
+			return value.Nil
+		}
+		return value.Lit(m.code.name)
+	case "arguments":
+		l := &value.List{Tuple: true}
+		for _, p := range m.code.params {
+			l.Items = append(l.Items, value.Lit(p.name))
+		}
+		return l
+	case "catch_kwargs":
+		return value.NewBool(m.code.kwargs >= 0)
+	case "catch_varargs":
+		return value.NewBool(m.code.varargs >= 0)
+	case "caller":
+		return value.NewBool(m.code.accessesCaller)
+	case "explicit_caller":
+		return value.NewBool(m.code.explicitCaller)
+	}
+	return nil
 }

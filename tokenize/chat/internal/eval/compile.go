@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -77,7 +78,7 @@ func (f frame) function() frame {
 
 func (c *compiler) fail(pos syntax.Pos, msg string, args ...any) {
 	if c.err == nil {
-		c.err = &syntax.Error{Pos: pos, Msg: sprintf(msg, args...)}
+		c.err = &syntax.Error{Pos: pos, Msg: fmt.Sprintf(msg, args...)}
 	}
 }
 

@@ -3,6 +3,8 @@ package eval
 import (
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/builtin"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -42,7 +44,7 @@ func (c *compiler) args(a *syntax.Args, f frame) argList {
 }
 
 func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
-	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtins.filters[n.Name], json: n.Name == "tojson" && n.X != nil, args: c.args(&n.Args, f)}
+	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtin.Library.Filters[n.Name], json: n.Name == "tojson" && n.X != nil, args: c.args(&n.Args, f)}
 	out.trim = n.Name == "trim" && n.X != nil && out.args.none()
 	c.prog.markup = c.prog.markup || makesMarkup(n)
 	if n.X != nil {
@@ -122,7 +124,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
 		return &attrExpr{pos: n.At(), owner: c.variable(n.X, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
-			plain: !builtins.isDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
+			plain: !object.IsDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
 			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f), reverses: reverses(s)}
@@ -148,9 +150,9 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Filter:
 		return c.filter(n, f)
 	case *syntax.Test:
-		out := &testExpr{pos: n.At(), name: n.Name, fn: builtins.tests[n.Name], x: c.expr(n.X, f), args: c.args(&n.Args, f)}
+		out := &testExpr{pos: n.At(), name: n.Name, fn: builtin.Library.Tests[n.Name], x: c.expr(n.X, f), args: c.args(&n.Args, f)}
 		if out.alone = out.args.none(); out.alone {
-			out.is = typeTests[n.Name]
+			out.is = builtin.TypeTests[n.Name]
 		}
 		if out.fn == nil && !f.soft {
 			c.fail(n.At(), "No test named '%s'.", n.Name)

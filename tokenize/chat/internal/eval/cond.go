@@ -3,6 +3,7 @@ package eval
 import (
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -33,7 +34,7 @@ func (e *attrExpr) truth(x *exec) bool {
 
 func (e *logicExpr) truth(x *exec) bool {
 	left := e.leftCond.truth(x)
-	if left == e.or || x.err != nil {
+	if left == e.or || x.Err != nil {
 		return left
 	}
 	return e.rightCond.truth(x)
@@ -60,15 +61,15 @@ func (e *containsExpr) truth(x *exec) bool {
 	case *value.Dict:
 		return (e.key.in(x, c) != nil) != e.not
 	case *value.Str:
-		x.spend(3 * len(c.S) / 2)
+		x.Spend(3 * len(c.S) / 2)
 		return strings.Contains(c.S, e.text.S) != e.not
 	default:
-		if x.err != nil {
+		if x.Err != nil {
 			return false
 		}
-		in, fault := value.Contains(&x.lim.Limits, c, e.text)
+		in, fault := value.Contains(x.Lim, c, e.text)
 		if fault != nil {
-			x.fail(fault)
+			x.Fail(fault)
 			x.at(e.pos)
 			return false
 		}
@@ -89,12 +90,12 @@ func (e *compareExpr) truth(x *exec) bool {
 }
 
 func (e *compareExpr) holds(x *exec, op string, left, right value.Value) bool {
-	if x.err != nil {
+	if x.Err != nil {
 		return false
 	}
-	ok, fault := x.compare(op, left, right)
+	ok, fault := value.Relation(x.Lim, op, left, right)
 	if fault != nil {
-		x.fail(fault)
+		x.Fail(fault)
 		x.at(e.pos)
 		return false
 	}
@@ -108,31 +109,31 @@ func (e *testExpr) truth(x *exec) bool {
 	} else {
 		v = e.x.eval(x)
 	}
-	if x.err != nil {
+	if x.Err != nil {
 		return false
 	}
 	if e.is != nil {
 		return e.is(v)
 	}
 	if e.fn == nil {
-		x.failf(value.Other, "No test named '%s' found.", e.name)
+		x.Failf(value.Other, "No test named '%s' found.", e.name)
 		x.at(e.pos)
 		return false
 	}
 	if e.alone {
-		r := e.fn(x, v, args{})
+		r := e.fn(&x.Context, v, rt.Args{})
 		x.at(e.pos)
 		return r
 	}
 	mark := x.mark()
-	r := e.fn(x, v, e.args.eval(x))
+	r := e.fn(&x.Context, v, e.args.eval(x))
 	x.pop(mark)
 	x.at(e.pos)
 	return r
 }
 
 // operand evaluates an expression whose value is looked at only until the next
-// operand is: an undefined attribute needs no memory of its own then.
+// operand is: an rt.Stopped attribute needs no memory of its own then.
 func operand(x *exec, e expr) value.Value {
 	a, ok := e.(*attrExpr)
 	if !ok {

@@ -1,11 +1,14 @@
 package eval
 
-import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/builtin"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
 
 // emit evaluates an expression and prints it, where possible without building
 // the text in between.
 func (x *exec) emit(e expr) {
-	if x.escape {
+	if x.Escape {
 		x.write(e.eval(x))
 		return
 	}
@@ -54,7 +57,7 @@ func (e *sumExpr) emit(x *exec) {
 			x.write(e.add(x, v, 1))
 			return
 		}
-		if !ok || x.err != nil {
+		if !ok || x.Err != nil {
 			x.arith("+", value.Empty, v, e.pos[i]) // fails
 			return
 		}
@@ -74,22 +77,17 @@ func (e *filterExpr) emit(x *exec) {
 }
 
 func (e *filterExpr) emitJSON(x *exec, v value.Value) {
-	if e.args.none() && x.err == nil {
-		x.emitJSON(v, plainJSON)
-		x.at(e.pos)
-		return
-	}
 	mark := x.mark()
 	a := e.args.eval(x)
-	if x.err == nil {
-		x.emitJSON(v, x.jsonForm(v, a))
+	if x.Err == nil {
+		builtin.WriteJSON(&x.Context, x.out, v, a)
 	}
 	x.pop(mark)
 	x.at(e.pos)
 }
 
 func (e *filterExpr) emitTrimmed(x *exec, v value.Value) {
-	if s, ok := v.(*value.Str); ok && !s.Markup && x.err == nil {
+	if s, ok := v.(*value.Str); ok && !s.Markup && x.Err == nil {
 		x.out.Trimmed(s)
 		return
 	}
@@ -98,16 +96,16 @@ func (e *filterExpr) emitTrimmed(x *exec, v value.Value) {
 
 // write prints a value.
 func (x *exec) write(v value.Value) {
-	if x.err != nil {
+	if x.Err != nil {
 		return
 	}
-	if x.escape {
-		x.out.Str(x.softStr(v).Escape(&x.lim.Limits))
+	if x.Escape {
+		x.out.Str(x.SoftStr(v).Escape(x.Lim))
 		return
 	}
 	if s, ok := v.(*value.Str); ok {
 		x.out.Str(s)
 		return
 	}
-	x.fail(value.WriteStr(x.out, &x.lim.Limits, v))
+	x.Fail(value.WriteStr(x.out, x.Lim, v))
 }

@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -120,15 +122,15 @@ type (
 		pos  syntax.Pos
 		x    expr // nil: applied to a captured body
 		name string
-		fn   filterFunc // nil: unknown
-		json bool       // it is tojson, of x
-		trim bool       // it is trim, of x, without arguments
+		fn   rt.Func // nil: unknown
+		json bool    // it is tojson, of x
+		trim bool    // it is trim, of x, without arguments
 		args argList
 	}
 	testExpr struct {
 		pos   syntax.Pos
 		name  string
-		fn    testFunc               // nil: unknown
+		fn    rt.Test                // nil: unknown
 		is    func(value.Value) bool // a type test alone
 		x     expr
 		args  argList
@@ -138,7 +140,7 @@ type (
 
 func (e *constExpr) eval(*exec) value.Value { return e.v }
 
-func (e *callerExpr) eval(x *exec) value.Value { return &Macro{code: e.code, act: x.act} }
+func (e *callerExpr) eval(x *exec) value.Value { return &Macro{x, e.code, x.act} }
 
 func (e *nameExpr) eval(x *exec) value.Value {
 	a := x.act
@@ -152,8 +154,8 @@ func (e *nameExpr) eval(x *exec) value.Value {
 }
 
 func (e *listExpr) eval(x *exec) value.Value {
-	if !x.make(objectSize + 16*len(e.items)) {
-		return undefined
+	if !x.Make(rt.ObjectSize + 16*len(e.items)) {
+		return rt.Stopped
 	}
 	items := make([]value.Value, len(e.items))
 	for i, it := range e.items {
@@ -163,13 +165,13 @@ func (e *listExpr) eval(x *exec) value.Value {
 }
 
 func (e *dictExpr) eval(x *exec) value.Value {
-	if !x.make(objectSize) {
-		return undefined
+	if !x.Make(rt.ObjectSize) {
+		return rt.Stopped
 	}
 	d := value.NewDict(len(e.keys))
 	for i, k := range e.keys {
 		key := k.eval(x)
-		x.fail(d.Set(&x.lim.Limits, key, e.values[i].eval(x)))
+		x.Fail(d.Set(x.Lim, key, e.values[i].eval(x)))
 	}
 	x.at(e.pos)
 	return d
@@ -184,7 +186,7 @@ func (e *condExpr) eval(x *exec) value.Value {
 
 func (e *logicExpr) eval(x *exec) value.Value {
 	v := e.left.eval(x)
-	if value.Truth(v) == e.or || x.err != nil {
+	if value.Truth(v) == e.or || x.Err != nil {
 		return v
 	}
 	return e.right.eval(x)
@@ -195,9 +197,9 @@ func (e *notExpr) eval(x *exec) value.Value { return value.NewBool(!e.x.truth(x)
 func (e *unaryExpr) eval(x *exec) value.Value {
 	v, fault := value.Sign(e.op, e.x.eval(x))
 	if fault != nil {
-		x.fail(fault)
+		x.Fail(fault)
 		x.at(e.pos)
-		return undefined
+		return rt.Stopped
 	}
 	return v
 }
@@ -207,17 +209,17 @@ func (e *binaryExpr) eval(x *exec) value.Value {
 }
 
 func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
-	if x.err != nil || !x.make(48) {
-		return undefined
+	if x.Err != nil || !x.Make(48) {
+		return rt.Stopped
 	}
-	v, fault := value.Arith(&x.lim.Limits, op, a, b)
+	v, fault := value.Arith(x.Lim, op, a, b)
 	if fault == nil {
-		fault = x.lim.Over()
+		fault = x.Lim.Over()
 	}
 	if fault != nil {
-		x.fail(fault)
+		x.Fail(fault)
 		x.at(pos)
-		return undefined
+		return rt.Stopped
 	}
 	return v
 }
@@ -228,7 +230,7 @@ func (e *sumExpr) eval(x *exec) value.Value {
 	for i, t := range e.terms {
 		v := t.eval(x)
 		s, ok := v.(*value.Str)
-		if !ok || s.Markup || x.err != nil {
+		if !ok || s.Markup || x.Err != nil {
 			if i > 0 {
 				v = x.arith("+", e.concat(x, strs), v, e.pos[i])
 			}
@@ -240,18 +242,18 @@ func (e *sumExpr) eval(x *exec) value.Value {
 }
 
 func (e *sumExpr) concat(x *exec, strs []*value.Str) value.Value {
-	s, fault := value.Concat(&x.lim.Limits, strs...)
+	s, fault := value.Concat(x.Lim, strs...)
 	if fault != nil {
-		x.fail(fault)
+		x.Fail(fault)
 		x.at(e.pos[0])
-		return undefined
+		return rt.Stopped
 	}
 	return s
 }
 
 // add adds the terms from i on to v.
 func (e *sumExpr) add(x *exec, v value.Value, i int) value.Value {
-	for ; i < len(e.terms) && x.err == nil; i++ {
+	for ; i < len(e.terms) && x.Err == nil; i++ {
 		v = x.arith("+", v, e.terms[i].eval(x), e.pos[i])
 	}
 	return v
@@ -261,23 +263,23 @@ func (e *concatExpr) eval(x *exec) value.Value {
 	strs := make([]*value.Str, len(e.items))
 	markup := false
 	for i, it := range e.items {
-		s := x.softStr(it.eval(x))
+		s := x.SoftStr(it.eval(x))
 		markup = markup || s.Markup
 		strs[i] = s
 	}
 	x.at(e.pos)
-	if x.escape && markup {
+	if x.Escape && markup {
 		for i, s := range strs {
-			strs[i] = s.Escape(&x.lim.Limits)
+			strs[i] = s.Escape(x.Lim)
 		}
 	}
-	s, fault := value.Concat(&x.lim.Limits, strs...)
+	s, fault := value.Concat(x.Lim, strs...)
 	if fault != nil {
-		x.fail(fault)
+		x.Fail(fault)
 		x.at(e.pos)
-		return undefined
+		return rt.Stopped
 	}
-	if x.escape && markup {
+	if x.Escape && markup {
 		return s.Safe()
 	}
 	return s
@@ -285,8 +287,8 @@ func (e *concatExpr) eval(x *exec) value.Value {
 
 func (e *compareExpr) eval(x *exec) value.Value {
 	ok := e.truth(x)
-	if x.err != nil {
-		return undefined
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	return value.NewBool(ok)
 }
@@ -295,26 +297,10 @@ func (e *equalsExpr) eval(x *exec) value.Value { return value.NewBool(e.truth(x)
 
 func (e *containsExpr) eval(x *exec) value.Value {
 	ok := e.truth(x)
-	if x.err != nil {
-		return undefined
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	return value.NewBool(ok)
-}
-
-func (x *exec) compare(op string, a, b value.Value) (bool, *value.Fault) {
-	switch op {
-	case "==":
-		return value.Equal(&x.lim.Limits, a, b)
-	case "!=":
-		eq, fault := value.Equal(&x.lim.Limits, a, b)
-		return !eq, fault
-	case "in":
-		return value.Contains(&x.lim.Limits, b, a)
-	case "notin":
-		in, fault := value.Contains(&x.lim.Limits, b, a)
-		return !in, fault
-	}
-	return value.Compare(&x.lim.Limits, op, a, b)
 }
 
 func (e *attrExpr) eval(x *exec) value.Value {
@@ -340,16 +326,16 @@ func (e *attrExpr) find(x *exec) (v, attr value.Value) {
 // of is the attribute of a value, or nil where it has none.
 func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 	switch v := v.(type) {
-	case *Namespace:
+	case *object.Namespace:
 		if e.plain {
-			return e.lookup.in(x, v.attrs)
+			return e.lookup.in(x, v.Attrs)
 		}
 	case *Loop:
 		if e.loop != nil {
 			return e.loop(v)
 		}
 	}
-	r := x.getattr(v, e.name, e.key)
+	r := object.Getattr(&x.Context, v, e.name, e.key)
 	x.at(e.pos)
 	return r
 }
@@ -367,7 +353,7 @@ func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(&l.key
 
 func (e *itemExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
-	r := x.getitem(v, e.index.eval(x))
+	r := object.Getitem(&x.Context, v, e.index.eval(x))
 	x.at(e.pos)
 	return r
 }
@@ -384,7 +370,7 @@ func (e *keyExpr) eval(x *exec) value.Value {
 			return r
 		}
 	}
-	r := x.getitem(v, e.key)
+	r := object.Getitem(&x.Context, v, e.key)
 	x.at(e.pos)
 	return r
 }
@@ -400,32 +386,47 @@ func (e *filterExpr) body(x *exec, text value.Value) value.Value {
 }
 
 func (e *filterExpr) apply(x *exec, v value.Value) value.Value {
-	if x.err != nil {
-		return undefined
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	if e.fn == nil {
-		x.failf(value.Other, "No filter named '%s' found.", e.name)
+		x.Failf(value.Other, "No filter named '%s' found.", e.name)
 		x.at(e.pos)
-		return undefined
+		return rt.Stopped
 	}
 	mark := x.mark()
 	a := e.args.eval(x)
-	if x.err == nil {
-		v = e.fn(x, v, a)
-		x.step(1)
+	if x.Err == nil {
+		v = e.fn(&x.Context, v, a)
+		x.Step(1)
 	}
 	x.pop(mark)
-	if x.err != nil {
+	if x.Err != nil {
 		x.at(e.pos)
-		return undefined
+		return rt.Stopped
 	}
 	return v
 }
 
 func (e *testExpr) eval(x *exec) value.Value {
 	ok := e.truth(x)
-	if x.err != nil {
-		return undefined
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	return value.NewBool(ok)
+}
+
+func (e *sliceExpr) eval(x *exec) value.Value { return e.of(x, e.x.eval(x)) }
+
+// of is the slice of a value.
+func (e *sliceExpr) of(x *exec, v value.Value) value.Value {
+	var parts [3]value.Value
+	for i, p := range e.parts {
+		if p != nil {
+			parts[i] = p.eval(x)
+		}
+	}
+	r := object.Slice(&x.Context, v, parts)
+	x.at(e.pos)
+	return r
 }

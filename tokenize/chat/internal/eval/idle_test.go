@@ -9,13 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // outcome is what the program writes, or its failure.
 func outcome(t *testing.T, p *Program, work int64) (text string) {
-	limits := Limits{Limits: value.Limits{Bytes: 1 << 16, Items: 1 << 12, IntBytes: 1 << 10, Depth: 50, Work: work, Memory: 1 << 24}, Output: 1 << 16, Macros: 20, Range: 1 << 12}
+	limits := rt.Limits{Limits: value.Limits{Bytes: 1 << 16, Items: 1 << 12, IntBytes: 1 << 10, Depth: 50, Work: work, Memory: 1 << 24}, Output: 1 << 16, Macros: 20, Range: 1 << 12}
 	items := &value.List{}
 	for i := range 6 {
 		d := value.NewDict(1)

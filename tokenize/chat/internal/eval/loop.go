@@ -1,6 +1,9 @@
 package eval
 
 import (
+	"fmt"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -61,7 +64,7 @@ func (s *forStmt) recurse(x *exec, v value.Value, up *activation, depth int) sig
 		return halt
 	}
 	saved := x.act
-	if !x.make(objectSize + 16*len(s.fn.order)) {
+	if !x.Make(rt.ObjectSize + 16*len(s.fn.order)) {
 		return halt
 	}
 	x.act = &activation{slots: make([]value.Value, len(s.fn.order)), up: up}
@@ -72,13 +75,13 @@ func (s *forStmt) recurse(x *exec, v value.Value, up *activation, depth int) sig
 }
 
 func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal {
-	if x.err != nil {
+	if x.Err != nil {
 		return halt
 	}
-	if !x.make(objectSize) {
+	if !x.Make(rt.ObjectSize) {
 		return halt
 	}
-	l := &Loop{depth: int64(depth)}
+	l := &Loop{x: x, depth: int64(depth)}
 	if s.recursive {
 		l.code, l.up = s, up
 	}
@@ -88,17 +91,17 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	case backwardList:
 		l.items, l.backward = it.Items, true
 	case *value.Iter:
-		l.next, l.nested = it.Next, x.nested(it)
+		l.next, l.nested = it.Next, x.Nested(it)
 	case *Loop:
-		l.next, l.nested = it.Iterate(), x.nested(it)
+		l.next, l.nested = it.Iterate(), x.Nested(it)
 	default:
-		if r, ok := v.(*value.Range); ok && r.Len() <= x.lim.Items {
+		if r, ok := v.(*value.Range); ok && r.Len() <= x.Lim.Items {
 			l.numbers = r
 			break
 		}
-		items, fault := value.Elements(&x.lim.Limits, v)
+		items, fault := value.Elements(x.Lim, v)
 		if fault != nil {
-			x.fail(fault)
+			x.Fail(fault)
 			x.at(s.pos)
 			return halt
 		}
@@ -122,7 +125,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if l.i >= len(l.items) && !l.has(l.i) {
 			break
 		}
-		if !x.step(1 + len(s.loads)/8) {
+		if !x.Step(1 + len(s.loads)/8) {
 			return halt
 		}
 		item := l.item(l.i)
@@ -137,7 +140,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if len(s.loads) > 0 {
 			x.enter(s.loads)
 		}
-		if s.idle != nil && l.next == nil && s.idle.truth(x) && x.err == nil { // reading on could fail
+		if s.idle != nil && l.next == nil && s.idle.truth(x) && x.Err == nil { // reading on could fail
 			completed = true
 			break
 		}
@@ -156,7 +159,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		completed = completed || sig == next
 	}
 	l.i = min(l.i, l.count()-1) // for those that keep the object
-	if x.err != nil {
+	if x.Err != nil {
 		x.at(s.pos)
 		return halt
 	}
@@ -189,6 +192,7 @@ func (x *exec) message(item value.Value, body []stmt) signal {
 // Loop is the loop object. Items are read ahead of the pass only as far as
 // something asks for them.
 type Loop struct {
+	x        *exec
 	items    []value.Value
 	numbers  *value.Range       // in place of items
 	backward bool               // items are walked from the last to the first
@@ -198,7 +202,7 @@ type Loop struct {
 	code     *forStmt // of a recursive loop
 	up       *activation
 	changed  value.Value
-	nested   int // how many iterators it walks over, one inside the other
+	nested   int
 }
 
 // item is the item of pass i.
@@ -235,7 +239,7 @@ func (l *Loop) filter(x *exec, t *testCode) {
 	i := 0
 	l.items, l.numbers = nil, nil
 	l.next = func() value.Value {
-		for source.has(i) && x.step(1) && x.make(objectSize+16*len(t.fn.order)) {
+		for source.has(i) && x.Step(1) && x.Make(rt.ObjectSize+16*len(t.fn.order)) {
 			item := source.item(i)
 			i++
 			saved := x.act
@@ -244,7 +248,7 @@ func (l *Loop) filter(x *exec, t *testCode) {
 			t.target.assign(x, item)
 			ok := value.Truth(t.test.eval(x))
 			x.act = saved
-			if ok && x.err == nil {
+			if ok && x.Err == nil {
 				return item
 			}
 		}
@@ -285,12 +289,30 @@ func (l *Loop) Iterate() func() value.Value {
 // Repr implements value.Reprer.
 func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
 	n, _ := l.Len()
-	t.Lit(sprintf("<LoopContext %d/%d>", l.i+1, n))
+	t.Lit(fmt.Sprintf("<LoopContext %d/%d>", l.i+1, n))
 	return nil
 }
 
-// attr is the attribute of a name, or nil.
-func (l *Loop) attr(name string) value.Value {
+// Call implements rt.Callable: the loop as a function, of a recursive one.
+func (l *Loop) Call(x *rt.Context, a rt.Args) value.Value {
+	p, ok := signatureLoop.Bind(x, a)
+	if !ok {
+		return rt.Stopped
+	}
+	if l.code == nil {
+		return x.Failf(value.Type, "The loop must have the 'recursive' marker to be called recursively.")
+	}
+	text, _ := l.x.capture(func() signal { return l.code.recurse(l.x, p[0], l.up, int(l.depth)+1) })
+	return text
+}
+
+var signatureLoop = rt.Parse("__call__(iterable)")
+
+// Nested is how many iterators it walks over, one inside the other.
+func (l *Loop) Nested() int { return l.nested }
+
+// Attr implements object.Attrs.
+func (l *Loop) Attr(name string) value.Value {
 	if f := loopAttrs[name]; f != nil {
 		return f(l)
 	}
@@ -330,19 +352,19 @@ var loopAttrs = map[string]func(l *Loop) value.Value{
 		return l.item(l.i + 1)
 	},
 	"cycle": func(l *Loop) value.Value {
-		return &Func{Name: "cycle", Fn: func(x *exec, a args) value.Value {
-			if len(a.pos) == 0 {
-				return x.failf(value.Type, "no items for cycling given")
+		return &rt.Builtin{Name: "cycle", Fn: func(x *rt.Context, a rt.Args) value.Value {
+			if len(a.Pos) == 0 {
+				return x.Failf(value.Type, "no items for cycling given")
 			}
-			return a.pos[l.i%len(a.pos)]
+			return a.Pos[l.i%len(a.Pos)]
 		}}
 	},
 	"changed": func(l *Loop) value.Value {
-		return &Func{Name: "changed", Fn: func(x *exec, a args) value.Value {
-			now := &value.List{Items: append([]value.Value(nil), a.pos...), Tuple: true}
+		return &rt.Builtin{Name: "changed", Fn: func(x *rt.Context, a rt.Args) value.Value {
+			now := &value.List{Items: append([]value.Value(nil), a.Pos...), Tuple: true}
 			if l.changed != nil {
-				if eq, fault := value.Equal(&x.lim.Limits, l.changed, now); eq || fault != nil {
-					x.fail(fault)
+				if eq, fault := value.Equal(x.Lim, l.changed, now); eq || fault != nil {
+					x.Fail(fault)
 					return value.False
 				}
 			}
@@ -350,4 +372,47 @@ var loopAttrs = map[string]func(l *Loop) value.Value{
 			return value.True
 		}}
 	},
+}
+
+// selfRef is the variable self: the blocks of the template.
+type selfRef struct{ x *exec }
+
+// TypeName implements value.Value.
+func (*selfRef) TypeName() string { return "TemplateReference" }
+
+// Repr implements value.Reprer.
+func (*selfRef) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
+	t.Lit("<TemplateReference None>")
+	return nil
+}
+
+// Item implements object.Items.
+func (s *selfRef) Item(name string) value.Value {
+	if s.x.prog.blocks[name] == nil {
+		return nil
+	}
+	return &blockRef{s.x, name}
+}
+
+// Iterate fails as Python does, which looks for the block 0.
+func (s *selfRef) Iterate() func() value.Value {
+	return func() value.Value {
+		s.x.Failf(value.Other, "0")
+		return nil
+	}
+}
+
+// blockRef is self.name.
+type blockRef struct {
+	x    *exec
+	name string
+}
+
+// TypeName implements value.Value.
+func (*blockRef) TypeName() string { return "BlockReference" }
+
+// Call implements rt.Callable.
+func (b *blockRef) Call(*rt.Context, rt.Args) value.Value {
+	text, _ := b.x.capture(func() signal { b.x.block(b.name); return next })
+	return text
 }

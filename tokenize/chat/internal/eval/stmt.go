@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -22,7 +24,7 @@ func (x *exec) run(body []stmt) signal {
 		if sig := s.exec(x); sig != next {
 			return sig
 		}
-		if !x.step(1) {
+		if !x.Step(1) {
 			return halt
 		}
 	}
@@ -96,9 +98,9 @@ type (
 )
 
 func (s *dataStmt) exec(x *exec) signal {
-	if x.escape {
+	if x.Escape {
 		for _, p := range s.parts {
-			x.out.Str(p.Escape(&x.lim.Limits))
+			x.out.Str(p.Escape(x.Lim))
 		}
 		if s.parts != nil {
 			return next
@@ -182,7 +184,7 @@ func (s *setBlockStmt) exec(x *exec) signal {
 	if sig != next {
 		return sig
 	}
-	if x.escape {
+	if x.Escape {
 		text = text.Safe()
 	}
 	var v value.Value = text
@@ -201,7 +203,7 @@ func (s *filterBlockStmt) exec(x *exec) signal {
 	if sig != next {
 		return sig
 	}
-	if x.escape {
+	if x.Escape {
 		text = text.Safe()
 	}
 	printed := s.filter.body(x, text)
@@ -218,7 +220,7 @@ func (s *filterBlockStmt) exec(x *exec) signal {
 // text, which only filter blocks do. Python joins an output when it is over.
 func (x *exec) joined() {
 	if x.unjoined != nil {
-		x.failf(value.Type, "expected str instance, %s found", x.unjoined.TypeName())
+		x.Failf(value.Type, "expected str instance, %s found", x.unjoined.TypeName())
 		x.unjoined = nil
 	}
 }
@@ -235,18 +237,18 @@ func (s *withStmt) exec(x *exec) signal {
 
 func (s *autoescapeStmt) exec(x *exec) signal {
 	x.enter(s.loads)
-	saved := x.escape
-	x.escape = value.Truth(s.on.eval(x))
+	saved := x.Escape
+	x.Escape = value.Truth(s.on.eval(x))
 	sig := x.run(s.body)
-	x.escape = saved
+	x.Escape = saved
 	x.leave(s.clear)
 	return sig
 }
 
 func (s *generationStmt) exec(x *exec) signal {
 	start := len(x.out.B)
-	x.macro(&Macro{code: s.code, act: x.act}, args{}, true)
-	x.make(16)
+	(&Macro{x, s.code, x.act}).call(rt.Args{}, true)
+	x.Make(16)
 	x.out.Gens = append(x.out.Gens, [2]int{start, len(x.out.B)})
 	return next
 }
@@ -254,8 +256,8 @@ func (s *generationStmt) exec(x *exec) signal {
 // descend counts a call; the caller undoes it with x.depth--.
 func (x *exec) descend() bool {
 	x.depth++
-	if x.depth > x.lim.Macros {
-		x.failf(value.Limit, "calls nested deeper than %d", x.lim.Macros)
+	if x.depth > x.Limits.Macros {
+		x.Failf(value.Limit, "calls nested deeper than %d", x.Limits.Macros)
 		x.depth--
 		return false
 	}
@@ -263,8 +265,8 @@ func (x *exec) descend() bool {
 }
 
 func (s *macroStmt) exec(x *exec) signal {
-	x.make(objectSize)
-	m := &Macro{code: s.code, act: x.act}
+	x.Make(rt.ObjectSize)
+	m := &Macro{x, s.code, x.act}
 	x.act.outer(s.depth).slots[s.slot] = m
 	if s.export != "" {
 		x.exported[s.export] = m
@@ -280,7 +282,7 @@ func (s *selfStmt) exec(x *exec) signal {
 func (s *blockStmt) exec(x *exec) signal {
 	saved := x.exported
 	if s.locals != nil {
-		if !x.make(entrySize * (len(saved) + len(s.locals))) {
+		if !x.Make(rt.EntrySize * (len(saved) + len(s.locals))) {
 			return halt
 		}
 		x.exported = make(map[string]value.Value, len(saved)+len(s.locals))
@@ -303,7 +305,7 @@ func (x *exec) block(name string) {
 	if !x.descend() {
 		return
 	}
-	if !x.make(objectSize + 16*len(b.fn.order)) {
+	if !x.Make(rt.ObjectSize + 16*len(b.fn.order)) {
 		return
 	}
 	a := &activation{slots: make([]value.Value, len(b.fn.order))}
@@ -319,13 +321,13 @@ func (x *exec) block(name string) {
 
 func (s *loaderStmt) exec(x *exec) signal {
 	v := s.template.eval(x)
-	if _, text := v.(*value.Str); s.include && !text && !isUndefined(v) && !value.Truth(v) {
-		if s.ignore && x.err == nil {
+	if _, text := v.(*value.Str); s.include && !text && !value.IsUndefined(v) && !value.Truth(v) {
+		if s.ignore && x.Err == nil {
 			return next
 		}
-		x.failf(value.Other, "Tried to select from an empty list of templates.")
+		x.Failf(value.Other, "Tried to select from an empty list of templates.")
 	}
-	x.failf(value.Type, "no loader for this environment specified")
+	x.Failf(value.Type, "no loader for this environment specified")
 	x.at(s.pos)
 	return halt
 }
@@ -360,22 +362,22 @@ func (t *nameTarget) assign(x *exec, v value.Value) {
 }
 
 func (t *attrTarget) check(x *exec) bool {
-	if _, ok := t.ns.eval(x).(*Namespace); ok {
+	if _, ok := t.ns.eval(x).(*object.Namespace); ok {
 		return true
 	}
-	x.failf(value.Other, "cannot assign attribute on non-namespace object")
+	x.Failf(value.Other, "cannot assign attribute on non-namespace object")
 	x.at(t.pos)
 	return false
 }
 
 func (t *attrTarget) assign(x *exec, v value.Value) {
 	switch of := t.ns.eval(x).(type) {
-	case *Namespace:
-		x.fail(of.set(t.attr, v))
+	case *object.Namespace:
+		x.Fail(of.Set(t.attr, v))
 	case *value.Dict: // Jinja2 would change it
-		x.failf(value.Other, "cannot assign a block to an item of a dict")
+		x.Failf(value.Other, "cannot assign a block to an item of a dict")
 	default: // for a block alone, whose target is not checked
-		x.failf(value.Type, "'%s' object does not support item assignment", of.TypeName())
+		x.Failf(value.Type, "'%s' object does not support item assignment", of.TypeName())
 	}
 	x.at(t.pos)
 }
@@ -399,7 +401,7 @@ func (t *tupleTarget) assign(x *exec, v value.Value) {
 	}
 	nextItem, _, fault := value.Iterate(v)
 	if fault != nil {
-		x.failf(value.Type, "cannot unpack non-iterable %s object", v.TypeName())
+		x.Failf(value.Type, "cannot unpack non-iterable %s object", v.TypeName())
 		return
 	}
 	items := make([]value.Value, 0, len(t.items))
@@ -411,11 +413,11 @@ func (t *tupleTarget) assign(x *exec, v value.Value) {
 		items = append(items, item)
 	}
 	if len(items) < len(t.items) {
-		x.failf(value.Other, "not enough values to unpack (expected %d, got %d)", len(t.items), len(items))
+		x.Failf(value.Other, "not enough values to unpack (expected %d, got %d)", len(t.items), len(items))
 		return
 	}
 	if len(items) > len(t.items) {
-		x.failf(value.Other, "too many values to unpack (expected %d)", len(t.items))
+		x.Failf(value.Other, "too many values to unpack (expected %d)", len(t.items))
 		return
 	}
 	for i, it := range t.items {

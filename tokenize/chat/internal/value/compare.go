@@ -160,6 +160,19 @@ func compareNumbers(n, m number) (c int, ordered bool) {
 	return new(big.Float).SetInt(n.big()).Cmp(big.NewFloat(m.f)), true
 }
 
+// Relation applies one of == != < <= > >= in notin.
+func Relation(l *Limits, op string, a, b Value) (bool, *Fault) {
+	switch op {
+	case "==", "!=":
+		eq, fault := Equal(l, a, b)
+		return eq == (op == "=="), fault
+	case "in", "notin":
+		in, fault := Contains(l, b, a)
+		return in == (op == "in"), fault
+	}
+	return Compare(l, op, a, b)
+}
+
 // Compare applies one of < <= > >=.
 func Compare(l *Limits, op string, a, b Value) (bool, *Fault) { return compare(l, op, a, b, l.Depth) }
 

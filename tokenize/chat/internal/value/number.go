@@ -72,3 +72,6 @@ func ToFloat(v Value) (float64, *Fault) {
 	}
 	return n.float()
 }
+
+// BigOf is the value of an int or bool, which the caller must not change.
+func BigOf(v Value) *big.Int { return numberOf(v).big() }

@@ -189,6 +189,18 @@ func Origin(v Value) *Field {
 	return nil
 }
 
+// IsNone reports whether v is None, or nil.
+func IsNone(v Value) bool {
+	_, ok := v.(*None)
+	return v == nil || ok
+}
+
+// IsUndefined reports whether v is an Undefined.
+func IsUndefined(v Value) bool {
+	_, ok := v.(*Undefined)
+	return ok
+}
+
 // Truth is Python's bool().
 func Truth(v Value) bool {
 	if b, ok := v.(*Bool); ok { // by far the most frequent

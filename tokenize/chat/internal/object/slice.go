@@ -1,44 +1,33 @@
-package eval
+package object
 
-import "github.com/turnpack/turnpack/tokenize/chat/internal/value"
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
 
-func (e *sliceExpr) eval(x *exec) value.Value { return e.of(x, e.x.eval(x)) }
-
-// of is the slice of a value.
-func (e *sliceExpr) of(x *exec, v value.Value) value.Value {
-	var parts [3]value.Value
-	for i, p := range e.parts {
-		if p != nil {
-			parts[i] = p.eval(x)
-		}
-	}
-	r := x.slice(v, parts)
-	x.at(e.pos)
-	return r
-}
-
-func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
-	if x.err != nil {
-		return undefined
+// Slice is v[start:stop:step]; parts that are nil are open.
+func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	switch v := v.(type) {
 	case *value.Str, *value.List, *value.Range, *value.Bytes:
 	case *value.Undefined:
-		return x.fail(v.Use())
+		return x.Fail(v.Use())
 	case *value.Dict:
-		return x.failf(value.Type, "unhashable type: 'slice'")
+		return x.Failf(value.Type, "unhashable type: 'slice'")
 	default:
-		return x.failf(value.Type, "'%s' object is not subscriptable", v.TypeName())
+		return x.Failf(value.Type, "'%s' object is not subscriptable", v.TypeName())
 	}
 	var bounds [3]*int64
 	for _, i := range [...]int{2, 0, 1} { // the step first, as Python does
-		bounds[i] = x.optInt(parts[i])
+		bounds[i] = x.OptInt(parts[i])
 		if i == 2 && bounds[i] != nil && *bounds[i] == 0 {
-			return x.failf(value.Other, "slice step cannot be zero")
+			return x.Failf(value.Other, "slice step cannot be zero")
 		}
 	}
-	if x.err != nil {
-		return undefined
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	step := int64(1)
 	if bounds[2] != nil {
@@ -46,14 +35,14 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 	}
 	switch v := v.(type) {
 	case *value.Str:
-		return v.Substring(&x.lim.Limits, bounds[0], bounds[1], step)
+		return v.Substring(x.Lim, bounds[0], bounds[1], step)
 	case *value.List:
 		first, n := value.SliceIndices(len(v.Items), bounds[0], bounds[1], step)
 		if step == 1 {
 			return &value.List{Items: v.Items[first : first+n : first+n], Tuple: v.Tuple}
 		}
-		if !x.make(16*n + 64) {
-			return undefined
+		if !x.Make(16*n + 64) {
+			return rt.Stopped
 		}
 		items := make([]value.Value, n)
 		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
@@ -62,8 +51,8 @@ func (x *exec) slice(v value.Value, parts [3]value.Value) value.Value {
 		return &value.List{Items: items, Tuple: v.Tuple}
 	case *value.Bytes:
 		first, n := value.SliceIndices(len(v.B), bounds[0], bounds[1], step)
-		if !x.make(2 * n) {
-			return undefined
+		if !x.Make(2 * n) {
+			return rt.Stopped
 		}
 		b := make([]byte, 0, n)
 		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {

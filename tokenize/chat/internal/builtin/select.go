@@ -1,23 +1,25 @@
-package eval
+package builtin
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // attrGetter returns the function that fetches "a.b.0" from an item.
-func (x *exec) attrGetter(attr value.Value, fold bool, def value.Value) func(value.Value) value.Value {
+func attrGetter(x *rt.Context, attr value.Value, fold bool, def value.Value) func(value.Value) value.Value {
 	var parts []value.Value
 	switch at := attr.(type) {
 	case nil, *value.None:
 	case *value.Str:
-		if !x.make(64 * len(at.S)) {
+		if !x.Make(64 * len(at.S)) {
 			break
 		}
 		for _, p := range strings.Split(at.S, ".") {
-			if d, _ := value.Lit(p).Is(&x.lim.Limits, "isdigit"); d {
+			if d, _ := value.Lit(p).Is(x.Lim, "isdigit"); d {
 				if n, ok := value.ParseInt(p, 10); ok {
 					parts = append(parts, n)
 					continue
@@ -30,58 +32,58 @@ func (x *exec) attrGetter(attr value.Value, fold bool, def value.Value) func(val
 	}
 	return func(v value.Value) value.Value {
 		for _, p := range parts {
-			if !x.step(1) {
-				return undefined
+			if !x.Step(1) {
+				return rt.Stopped
 			}
-			v = x.getitem(v, p)
-			if !isNone(def) && isUndefined(v) {
+			v = object.Getitem(x, v, p)
+			if !value.IsNone(def) && value.IsUndefined(v) {
 				v = def
 			}
 		}
 		if s, ok := v.(*value.Str); ok && fold {
-			return s.Lower(&x.lim.Limits)
+			return s.Lower(x.Lim)
 		}
 		return v
 	}
 }
 
-func filterMap(x *exec, v value.Value, a args) value.Value {
-	pos := append([]value.Value(nil), a.pos...)
+func filterMap(x *rt.Context, v value.Value, a rt.Args) value.Value {
+	pos := append([]value.Value(nil), a.Pos...)
 	var each func(value.Value) value.Value
-	if at := a.get("attribute"); len(pos) == 0 && at != nil {
-		for _, k := range a.kw {
-			if k.name != "attribute" && k.name != "default" {
-				return failingIter(x, v, value.Other, "Unexpected keyword argument '"+k.name+"'")
+	if at := a.Get("attribute"); len(pos) == 0 && at != nil {
+		for _, k := range a.Kw {
+			if k.Name != "attribute" && k.Name != "default" {
+				return failingIter(x, v, value.Other, "Unexpected keyword argument '"+k.Name+"'")
 			}
 		}
-		each = x.attrGetter(at, false, a.get("default"))
+		each = attrGetter(x, at, false, a.Get("default"))
 	} else {
 		if len(pos) == 0 {
 			return failingIter(x, v, value.Other, "map requires a filter argument")
 		}
 		name, ok := pos[0].(*value.Str)
-		rest := args{pos: pos[1:], kw: slices.Clone(a.kw)}
+		rest := rt.Args{Pos: pos[1:], Kw: slices.Clone(a.Kw)}
 		each = func(it value.Value) value.Value {
-			var f filterFunc
+			var f rt.Func
 			if ok {
-				f = x.lib.filters[name.S]
+				f = x.Lib.Filters[name.S]
 			}
 			if f == nil {
-				x.fail(value.Hashable(&x.lim.Limits, pos[0]))
-				return x.failf(value.Other, "No filter named %s.", value.ReprString(pos[0]))
+				x.Fail(value.Hashable(x.Lim, pos[0]))
+				return x.Failf(value.Other, "No filter named %s.", value.ReprString(pos[0]))
 			}
 			return f(x, it, rest)
 		}
 	}
-	return x.lazy(v, func(it value.Value) value.Value { return each(it) })
+	return lazy(x, v, func(it value.Value) value.Value { return each(it) })
 }
 
 // failingIter is a generator over v that fails when it is first asked for an
 // item, if there are any.
-func failingIter(x *exec, v value.Value, c value.Class, msg string) *value.Iter {
+func failingIter(x *rt.Context, v value.Value, c value.Class, msg string) *value.Iter {
 	return &value.Iter{Name: "generator", Next: func() value.Value {
 		if value.Truth(v) {
-			x.fail(&value.Fault{Class: c, Msg: msg})
+			x.Fail(&value.Fault{Class: c, Msg: msg})
 		}
 		return nil
 	}}
@@ -89,7 +91,7 @@ func failingIter(x *exec, v value.Value, c value.Class, msg string) *value.Iter 
 
 // lazy is a generator of f of each item, without those for which f gives nil.
 // As in Jinja nothing happens before the first item is asked for.
-func (x *exec) lazy(v value.Value, f func(value.Value) value.Value) *value.Iter {
+func lazy(x *rt.Context, v value.Value, f func(value.Value) value.Value) *value.Iter {
 	var source func() value.Value
 	return &value.Iter{Name: "generator", Next: func() value.Value {
 		if source == nil {
@@ -97,15 +99,15 @@ func (x *exec) lazy(v value.Value, f func(value.Value) value.Value) *value.Iter 
 			if value.Truth(v) {
 				s, _, fault := value.Iterate(v)
 				if fault != nil {
-					x.fail(fault)
+					x.Fail(fault)
 					return nil
 				}
 				source = s
 			}
 		}
-		for it := source(); it != nil && x.step(1); it = source() {
+		for it := source(); it != nil && x.Step(1); it = source() {
 			r := f(it)
-			if x.err != nil {
+			if x.Err != nil {
 				return nil
 			}
 			if r != nil {
@@ -113,39 +115,39 @@ func (x *exec) lazy(v value.Value, f func(value.Value) value.Value) *value.Iter 
 			}
 		}
 		return nil
-	}, Depth: x.nested(v)}
+	}, Depth: x.Nested(v)}
 }
 
 // selection is select, reject, selectattr and rejectattr.
-func selection(byAttr, keep bool) filterFunc {
-	return func(x *exec, v value.Value, a args) value.Value {
-		pos := append([]value.Value(nil), a.pos...)
+func selection(byAttr, keep bool) rt.Func {
+	return func(x *rt.Context, v value.Value, a rt.Args) value.Value {
+		pos := append([]value.Value(nil), a.Pos...)
 		get := func(it value.Value) value.Value { return it }
 		if byAttr {
 			if len(pos) == 0 {
 				return failingIter(x, v, value.Other, "Missing parameter for attribute name")
 			}
-			get = x.attrGetter(pos[0], false, nil)
+			get = attrGetter(x, pos[0], false, nil)
 			pos = pos[1:]
 		}
 		holds := value.Truth
 		if len(pos) > 0 {
 			name, ok := pos[0].(*value.Str)
-			rest := args{pos: pos[1:], kw: slices.Clone(a.kw)}
+			rest := rt.Args{Pos: pos[1:], Kw: slices.Clone(a.Kw)}
 			holds = func(it value.Value) bool {
-				var t testFunc
+				var t rt.Test
 				if ok {
-					t = x.lib.tests[name.S]
+					t = x.Lib.Tests[name.S]
 				}
 				if t == nil {
-					x.fail(value.Hashable(&x.lim.Limits, pos[0]))
-					x.failf(value.Other, "No test named %s.", value.ReprString(pos[0]))
+					x.Fail(value.Hashable(x.Lim, pos[0]))
+					x.Failf(value.Other, "No test named %s.", value.ReprString(pos[0]))
 					return false
 				}
 				return t(x, it, rest)
 			}
 		}
-		return x.lazy(v, func(it value.Value) value.Value {
+		return lazy(x, v, func(it value.Value) value.Value {
 			if holds(get(it)) == keep {
 				return it
 			}

@@ -1,15 +1,17 @@
-package eval
+// Package pytext holds text formats of Python's standard library over plain strings.
+package pytext
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// strftime formats a time with the directives of glibc in the C locale, as
+// Strftime formats a time with the directives of glibc in the C locale, as
 // Python's datetime does for a clock without a time zone: %, then any of the flags
 // - _ 0 ^ #, a width, E or O, and the letter. What is none stays as it is.
-func strftime(t time.Time, format string) string {
+func Strftime(t time.Time, format string) string {
 	var b strings.Builder
 	b.Grow(2 * len(format))
 	for i := 0; i < len(format); {
@@ -132,7 +134,7 @@ func (d *directive) text(t time.Time) (string, bool) {
 		if *d != (directive{width: -1, letter: 'f'}) {
 			return "", false
 		}
-		text = sprintf("%06d", t.Nanosecond()/1000)
+		text = fmt.Sprintf("%06d", t.Nanosecond()/1000)
 	case 'B':
 		text = t.Month().String()
 	case 'b', 'h':
@@ -161,7 +163,7 @@ func (d *directive) text(t time.Time) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		text = strftime(t, format)
+		text = Strftime(t, format)
 		if !d.upper {
 			return d.padded(text), true
 		}

@@ -1,42 +1,40 @@
-package eval
+package builtin
 
 import (
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // filterPprint is Python's pprint.pformat for what fits into a line of 80
 // characters, and one item per line otherwise.
-func filterPprint(x *exec, v value.Value, a args) value.Value {
-	if _, ok := x.bind(a, "do_pprint", 0); !ok {
-		return undefined
-	}
-	t := x.buffer()
-	defer func() { x.buffers = append(x.buffers, t) }()
-	x.pprint(t, v, 0, 0, 0)
-	if x.err != nil {
-		return undefined
+func filterPprint(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	t := x.Buffer()
+	defer func() { x.Release(t) }()
+	pprint(x, t, v, 0, 0, 0)
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	return t.Value()
 }
 
 const pprintWidth = 80
 
-func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int) {
-	if depth > x.lim.Depth {
-		x.failf(value.Other, "maximum recursion depth exceeded")
+func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, depth int) {
+	if depth > x.Lim.Depth {
+		x.Failf(value.Other, "maximum recursion depth exceeded")
 		return
 	}
-	if !x.step(1) {
+	if !x.Step(1) {
 		return
 	}
 	line := &value.Text{Track: t.Track, Lim: t.Lim}
-	v = x.sortedDicts(v, depth)
-	x.fail(value.WriteRepr(line, &x.lim.Limits, v, x.lim.Depth))
-	if x.err != nil {
+	v = sortedDicts(x, v, depth)
+	x.Fail(value.WriteRepr(line, x.Lim, v, x.Lim.Depth))
+	if x.Err != nil {
 		return
 	}
 	if utf8.RuneCount(line.B) <= pprintWidth-indent-allowance || ownRepr(v) {
@@ -66,7 +64,7 @@ func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int
 			if i == len(c.Items)-1 {
 				rest = allowance + len(end)
 			}
-			x.pprint(t, it, indent+1, rest, depth+1)
+			pprint(x, t, it, indent+1, rest, depth+1)
 		}
 		t.Lit(end)
 	case *value.Dict:
@@ -77,18 +75,18 @@ func (x *exec) pprint(t *value.Text, v value.Value, indent, allowance, depth int
 				newline(indent + 1)
 			}
 			before := len(t.B)
-			x.fail(value.WriteRepr(t, &x.lim.Limits, c.Key(i), x.lim.Depth))
+			x.Fail(value.WriteRepr(t, x.Lim, c.Key(i), x.Lim.Depth))
 			t.Lit(": ")
 			width := utf8.RuneCount(t.B[min(before, len(t.B)):])
 			rest := 1
 			if i == c.Len()-1 {
 				rest = allowance + 1
 			}
-			x.pprint(t, c.Val(i), indent+1+width, rest, depth+1)
+			pprint(x, t, c.Val(i), indent+1+width, rest, depth+1)
 		}
 		t.Lit("}")
 	case *value.Str:
-		x.pprintStr(t, c, indent, allowance, depth)
+		pprintStr(x, t, c, indent, allowance, depth)
 	default:
 		t.Text(line)
 	}
@@ -107,13 +105,13 @@ func ownRepr(v value.Value) bool {
 }
 
 // sortedDicts sorts the keys of dicts, as pprint does, when they can be sorted.
-func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
-	if depth > x.lim.Depth || ownRepr(v) || !x.step(1) {
+func sortedDicts(x *rt.Context, v value.Value, depth int) value.Value {
+	if depth > x.Lim.Depth || ownRepr(v) || !x.Step(1) {
 		return v
 	}
 	switch c := v.(type) {
 	case *value.Dict:
-		if !x.make(32 * c.Len()) {
+		if !x.Make(32 * c.Len()) {
 			return v
 		}
 		keys := make([]value.Value, c.Len())
@@ -121,20 +119,20 @@ func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
 			keys[i] = c.Key(i)
 		}
 		sorted := slices.Clone(keys)
-		slices.SortStableFunc(sorted, x.safeOrder)
+		slices.SortStableFunc(sorted, func(a, b value.Value) int { return safeOrder(x, a, b) })
 		d := value.NewDict(c.Len())
 		for _, k := range sorted {
-			item, _ := c.Get(&x.lim.Limits, k)
-			x.fail(d.Set(&x.lim.Limits, k, x.sortedDicts(item, depth+1)))
+			item, _ := c.Get(x.Lim, k)
+			x.Fail(d.Set(x.Lim, k, sortedDicts(x, item, depth+1)))
 		}
 		return d
 	case *value.List:
-		if !x.make(64 + 16*len(c.Items)) {
+		if !x.Make(64 + 16*len(c.Items)) {
 			return v
 		}
 		items := make([]value.Value, len(c.Items))
 		for i, it := range c.Items {
-			items[i] = x.sortedDicts(it, depth+1)
+			items[i] = sortedDicts(x, it, depth+1)
 		}
 		return &value.List{Items: items, Tuple: c.Tuple}
 	}
@@ -143,12 +141,12 @@ func (x *exec) sortedDicts(v value.Value, depth int) value.Value {
 
 // safeOrder orders keys by value or, where Python cannot, by the name of their
 // type.
-func (x *exec) safeOrder(a, b value.Value) int {
-	if lt, fault := value.Compare(&x.lim.Limits, "<", a, b); fault == nil {
+func safeOrder(x *rt.Context, a, b value.Value) int {
+	if lt, fault := value.Compare(x.Lim, "<", a, b); fault == nil {
 		if lt {
 			return -1
 		}
-		if gt, _ := value.Compare(&x.lim.Limits, ">", a, b); gt {
+		if gt, _ := value.Compare(x.Lim, ">", a, b); gt {
 			return 1
 		}
 		return 0
@@ -157,14 +155,14 @@ func (x *exec) safeOrder(a, b value.Value) int {
 }
 
 // pprintStr breaks a long string into adjacent literals at white space.
-func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth int) {
-	lines, fault := s.Lines(&x.lim.Limits, true)
+func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, depth int) {
+	lines, fault := s.Lines(x.Lim, true)
 	if fault != nil {
-		x.fail(fault)
+		x.Fail(fault)
 		return
 	}
 	if len(lines) == 0 {
-		x.fail(value.WriteRepr(t, &x.lim.Limits, s, 2))
+		x.Fail(value.WriteRepr(t, x.Lim, s, 2))
 		return
 	}
 	if depth == 0 {
@@ -173,7 +171,7 @@ func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth i
 	}
 	repr := func(v value.Value) *value.Text {
 		r := &value.Text{Track: t.Track, Lim: t.Lim}
-		x.fail(value.WriteRepr(r, &x.lim.Limits, v, 2))
+		x.Fail(value.WriteRepr(r, x.Lim, v, 2))
 		return r
 	}
 	runes := func(r *value.Text) int { return utf8.RuneCount(r.B) }
@@ -190,7 +188,7 @@ func (x *exec) pprintStr(t *value.Text, s *value.Str, indent, allowance, depth i
 			continue
 		}
 		from, end := 0, 0
-		for pos := 0; pos < len(line.S) && x.step(1); {
+		for pos := 0; pos < len(line.S) && x.Step(1); {
 			rest := line.S[pos:]
 			if n := strings.IndexFunc(rest, value.IsSpace); n >= 0 {
 				rest = strings.TrimLeftFunc(rest[n:], value.IsSpace)

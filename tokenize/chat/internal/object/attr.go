@@ -1,8 +1,11 @@
-package eval
+// Package object is what the values of a template have: attributes, items, slices, and the
+// methods of Python's builtin types, within the limits of Jinja's immutable sandbox.
+package object
 
 import (
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -39,31 +42,37 @@ func set(names string) map[string]bool {
 	return m
 }
 
-func unsafe(v, name value.Value) value.Value {
+func unsafeAttr(v, name value.Value) value.Value {
 	return &value.Undefined{Hint: "access to attribute " + value.ReprString(name) + " of '" + v.TypeName() + "' object is unsafe.", Obj: v, Name: name, Unsafe: true}
 }
 
+// Attrs is a value with attributes of its own; Attr gives nil for one that it lacks.
+type Attrs interface{ Attr(name string) value.Value }
+
+// Items is a value with items by name that are not its attributes.
+type Items interface{ Item(name string) value.Value }
+
 // attribute is Python's getattr within the sandbox; nil when there is none.
-func (x *exec) attribute(v value.Value, name string, key value.Value) value.Value {
+func attribute(x *rt.Context, v value.Value, name string, key value.Value) value.Value {
 	if strings.HasPrefix(name, "_") {
 		ns, ok := v.(*Namespace)
 		switch {
 		case ok && (name == "__class__" || name == "_Namespace__attrs"):
-			return unsafe(v, key)
+			return unsafeAttr(v, key)
 		case ok:
-			return ns.attrs.GetString(name)
+			return ns.Attrs.GetString(name)
 		case objectAttrs[name] || typeAttrs[v.TypeName()][name]:
-			return unsafe(v, key)
+			return unsafeAttr(v, key)
 		}
 		return nil
 	}
-	if m := x.lib.method(v, name); m != nil {
-		return &Func{Name: name, Fn: func(x *exec, a args) value.Value { return m(x, v, a) }}
+	if m := Method(x, v, name); m != nil {
+		return &rt.Builtin{Name: name, Fn: func(x *rt.Context, a rt.Args) value.Value { return m(x, v, a) }}
 	}
 	switch v := v.(type) {
 	case *value.List:
 		if mutators[name] && !v.Tuple {
-			return unsafe(v, key)
+			return unsafeAttr(v, key)
 		}
 		if v.Group {
 			switch name {
@@ -75,20 +84,14 @@ func (x *exec) attribute(v value.Value, name string, key value.Value) value.Valu
 		}
 	case *value.Dict:
 		if dictMutators[name] {
-			return unsafe(v, key)
+			return unsafeAttr(v, key)
 		}
 	case *Namespace:
-		if r := v.attrs.GetString(name); r != nil {
+		if r := v.Attrs.GetString(name); r != nil {
 			return r
 		}
-	case *Loop:
-		if r := v.attr(name); r != nil {
-			return r
-		}
-	case *Macro:
-		return v.attr(name)
-	case *Cycler:
-		return v.attr(name)
+	case Attrs:
+		return v.Attr(name)
 	case *value.Range:
 		switch name {
 		case "start":
@@ -101,7 +104,7 @@ func (x *exec) attribute(v value.Value, name string, key value.Value) value.Valu
 	case *value.Int, *value.Bool:
 		switch name {
 		case "real", "numerator":
-			return must2(value.Sign("+", v))
+			return positive(v)
 		case "imag":
 			return value.NewInt(0)
 		case "denominator":
@@ -118,30 +121,29 @@ func (x *exec) attribute(v value.Value, name string, key value.Value) value.Valu
 	return nil
 }
 
-func must2(v value.Value, _ *value.Fault) value.Value { return v }
+// positive is +v of a number.
+func positive(v value.Value) value.Value {
+	v, _ = value.Sign("+", v)
+	return v
+}
 
 var (
 	mutators     = set("append clear pop reverse insert sort extend remove")
 	dictMutators = set("pop popitem setdefault update clear")
 )
 
-// getattr is the sandbox's a.b: the attribute, else the item.
-func (x *exec) getattr(v value.Value, name string, key *value.Str) value.Value {
-	if x.err != nil {
-		return undefined
-	}
-	if l, ok := v.(*Loop); ok {
-		if r := l.attr(name); r != nil {
-			return r
-		}
+// Getattr is the sandbox's a.b: the attribute, else the item.
+func Getattr(x *rt.Context, v value.Value, name string, key *value.Str) value.Value {
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	if u, ok := v.(*value.Undefined); ok {
 		if objectAttrs[name] || typeAttrs["Undefined"][name] {
-			return unsafe(v, key)
+			return unsafeAttr(v, key)
 		}
-		return x.fail(u.Use())
+		return x.Fail(u.Use())
 	}
-	if r := x.attribute(v, name, key); r != nil {
+	if r := attribute(x, v, name, key); r != nil {
 		return r
 	}
 	switch d := v.(type) {
@@ -149,29 +151,29 @@ func (x *exec) getattr(v value.Value, name string, key *value.Str) value.Value {
 		if r := d.GetString(name); r != nil {
 			return r
 		}
-	case *selfRef:
-		if x.prog.blocks[name] != nil {
-			return &blockRef{name}
+	case Items:
+		if r := d.Item(name); r != nil {
+			return r
 		}
 	}
 	return &value.Undefined{Obj: v, Name: key}
 }
 
-// getitem is the sandbox's a[b]: the item, else the attribute.
-func (x *exec) getitem(v, key value.Value) value.Value {
-	if x.err != nil {
-		return undefined
+// Getitem is the sandbox's a[b]: the item, else the attribute.
+func Getitem(x *rt.Context, v, key value.Value) value.Value {
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	switch c := v.(type) {
 	case *value.Dict:
-		if r, _ := c.Get(&x.lim.Limits, key); r != nil {
+		if r, _ := c.Get(x.Lim, key); r != nil {
 			return r
 		}
 	case *value.Undefined:
-		return x.fail(c.Use())
+		return x.Fail(c.Use())
 	case *value.Str:
 		if n, ok := value.AsInt(key); ok {
-			if s := c.Char(&x.lim.Limits, n); s != nil {
+			if s := c.Char(x.Lim, n); s != nil {
 				return s
 			}
 		}
@@ -187,13 +189,15 @@ func (x *exec) getitem(v, key value.Value) value.Value {
 		if i, ok := index(key, len(c.B)); ok {
 			return c.At(i)
 		}
-	case *selfRef:
-		if s, ok := key.(*value.Str); ok && x.prog.blocks[s.S] != nil {
-			return &blockRef{s.S}
+	case Items:
+		if s, ok := key.(*value.Str); ok {
+			if r := c.Item(s.S); r != nil {
+				return r
+			}
 		}
 	}
 	if s, ok := key.(*value.Str); ok {
-		if r := x.attribute(v, s.S, s); r != nil {
+		if r := attribute(x, v, s.S, s); r != nil {
 			return r
 		}
 	}
@@ -211,27 +215,13 @@ func index(key value.Value, n int) (int, bool) {
 	return int(i), i >= 0 && i < int64(n)
 }
 
-func (m *Macro) attr(name string) value.Value {
-	switch name {
-	case "name":
-		if m.code.name == "" {
-			return value.Nil
-		}
-		return value.Lit(m.code.name)
-	case "arguments":
-		l := &value.List{Tuple: true}
-		for _, p := range m.code.params {
-			l.Items = append(l.Items, value.Lit(p.name))
-		}
-		return l
-	case "catch_kwargs":
-		return value.NewBool(m.code.kwargs >= 0)
-	case "catch_varargs":
-		return value.NewBool(m.code.varargs >= 0)
-	case "caller":
-		return value.NewBool(m.code.accessesCaller)
-	case "explicit_caller":
-		return value.NewBool(m.code.explicitCaller)
+// AttributeOnly is the filter attr: the attribute, never the item.
+func AttributeOnly(x *rt.Context, v value.Value, name *value.Str) value.Value {
+	if u, ok := v.(*value.Undefined); ok && !objectAttrs[name.S] && !typeAttrs["Undefined"][name.S] {
+		return x.Fail(u.Use())
 	}
-	return nil
+	if r := attribute(x, v, name.S, name); r != nil {
+		return r
+	}
+	return &value.Undefined{Obj: v, Name: name}
 }

@@ -1,34 +1,28 @@
-package eval
+package builtin
 
 import (
 	"math"
 	"math/big"
 	"strconv"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-func filterAbs(x *exec, v value.Value, a args) value.Value {
-	if _, ok := x.bind(a, "abs", 0); !ok {
-		return undefined
-	}
+func filterAbs(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	switch n := v.(type) {
 	case *value.Float:
 		return &value.Float{V: math.Abs(n.V), F: n.F}
 	case *value.Int:
 		return value.Made(value.NewBig(new(big.Int).Abs(n.BigInt())), n.F)
 	case *value.Bool:
-		return x.val(value.Sign("+", n))
+		return x.Val(value.Sign("+", n))
 	}
-	return x.failf(value.Type, "bad operand type for abs(): '%s'", v.TypeName())
+	return x.Failf(value.Type, "bad operand type for abs(): '%s'", v.TypeName())
 }
 
-func filterInt(x *exec, v value.Value, a args) value.Value {
-	p, ok := x.bind(a, "do_int", 0, "default", "base")
-	if !ok {
-		return undefined
-	}
-	n, ok := x.whole(v, p[1])
+func filterInt(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	n, ok := whole(x, v, p[1])
 	switch {
 	case ok:
 		return value.Made(n, value.Origin(v))
@@ -39,15 +33,15 @@ func filterInt(x *exec, v value.Value, a args) value.Value {
 }
 
 // whole is the integer that v stands for, cut to one; false when it is no number.
-func (x *exec) whole(v, base value.Value) (value.Value, bool) {
+func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
 	switch n := v.(type) {
 	case *value.Undefined:
-		return x.fail(n.Use()), true
+		return x.Fail(n.Use()), true
 	case *value.Int, *value.Bool:
-		return x.val(value.Sign("+", n)), true
+		return x.Val(value.Sign("+", n)), true
 	case *value.Float:
 		if math.IsInf(n.V, 0) {
-			return x.failf(value.Other, "cannot convert float infinity to integer"), true
+			return x.Failf(value.Other, "cannot convert float infinity to integer"), true
 		}
 		return truncated(n.V)
 	case *value.Str:
@@ -82,20 +76,16 @@ func intBase(v value.Value) (int, bool) {
 	return int(n), ok && (n == 0 || n >= 2 && n <= 36)
 }
 
-func filterFloat(x *exec, v value.Value, a args) value.Value {
-	p, ok := x.bind(a, "do_float", 0, "default")
-	if !ok {
-		return undefined
-	}
+func filterFloat(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	switch n := v.(type) {
 	case *value.Undefined:
-		return x.fail(n.Use())
+		return x.Fail(n.Use())
 	case *value.Float:
 		return n
 	case *value.Int, *value.Bool:
 		f, fault := value.ToFloat(n)
 		if fault != nil {
-			return x.fail(fault)
+			return x.Fail(fault)
 		}
 		return &value.Float{V: f, F: value.Origin(n)}
 	case *value.Str:
@@ -109,17 +99,13 @@ func filterFloat(x *exec, v value.Value, a args) value.Value {
 	return p[0]
 }
 
-func filterRound(x *exec, v value.Value, a args) value.Value {
-	p, ok := x.bind(a, "do_round", 0, "precision", "method")
-	if !ok {
-		return undefined
-	}
+func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	method := "common"
 	if p[1] != nil {
 		s, ok := p[1].(*value.Str)
 		if !ok || (s.S != "common" && s.S != "ceil" && s.S != "floor") {
-			x.fail(value.Hashable(&x.lim.Limits, p[1]))
-			return x.failf(value.Other, "method must be common, ceil or floor")
+			x.Fail(value.Hashable(x.Lim, p[1]))
+			return x.Failf(value.Other, "method must be common, ceil or floor")
 		}
 		method = s.S
 	}
@@ -128,26 +114,26 @@ func filterRound(x *exec, v value.Value, a args) value.Value {
 		precision = p[0]
 	}
 	if method == "common" {
-		if isUndefined(v) {
-			return x.failf(value.Type, "type Undefined doesn't define __round__ method")
+		if value.IsUndefined(v) {
+			return x.Failf(value.Type, "type Undefined doesn't define __round__ method")
 		}
-		if isNone(precision) {
-			return value.Made(x.roundTo(v, nil), value.Origin(v))
+		if value.IsNone(precision) {
+			return value.Made(roundTo(x, v, nil), value.Origin(v))
 		}
-		n, ok := x.intArg(precision)
+		n, ok := x.Int(precision)
 		if !ok {
-			return undefined
+			return rt.Stopped
 		}
-		return value.Made(x.roundTo(v, &n), value.Origin(v))
+		return value.Made(roundTo(x, v, &n), value.Origin(v))
 	}
-	scale := x.val(value.Arith(&x.lim.Limits, "**", value.NewInt(10), precision))
-	scaled := x.val(value.Arith(&x.lim.Limits, "*", v, scale))
-	if x.err != nil {
-		return undefined
+	scale := x.Val(value.Arith(x.Lim, "**", value.NewInt(10), precision))
+	scaled := x.Val(value.Arith(x.Lim, "*", v, scale))
+	if x.Err != nil {
+		return rt.Stopped
 	}
 	if f, ok := scaled.(*value.Float); ok {
 		if math.IsNaN(f.V) || math.IsInf(f.V, 0) {
-			return x.failf(value.Other, "cannot convert float %s to integer", value.FormatFloat(f.V))
+			return x.Failf(value.Other, "cannot convert float %s to integer", value.FormatFloat(f.V))
 		}
 		r := math.Floor(f.V)
 		if method == "ceil" {
@@ -156,18 +142,18 @@ func filterRound(x *exec, v value.Value, a args) value.Value {
 		b, _ := big.NewFloat(r).Int(nil)
 		scaled = value.Made(value.NewBig(b), f.F)
 	} else if !value.IsInt(scaled) {
-		return x.failf(value.Type, "must be real number, not %s", v.TypeName())
+		return x.Failf(value.Type, "must be real number, not %s", v.TypeName())
 	}
-	return x.val(value.Arith(&x.lim.Limits, "/", scaled, scale))
+	return x.Val(value.Arith(x.Lim, "/", scaled, scale))
 }
 
 // roundTo is Python's round(v, n): half to even, on the decimal value.
-func (x *exec) roundTo(v value.Value, n *int64) value.Value {
+func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 	switch f := v.(type) {
 	case *value.Float:
 		if n == nil {
 			if math.IsNaN(f.V) || math.IsInf(f.V, 0) {
-				return x.failf(value.Other, "cannot convert float %s to integer", value.FormatFloat(f.V))
+				return x.Failf(value.Other, "cannot convert float %s to integer", value.FormatFloat(f.V))
 			}
 			b, _ := big.NewFloat(math.RoundToEven(f.V)).Int(nil)
 			return value.NewBig(b)
@@ -181,7 +167,7 @@ func (x *exec) roundTo(v value.Value, n *int64) value.Value {
 		if *n >= 0 {
 			r, err := strconv.ParseFloat(strconv.FormatFloat(f.V, 'f', int(*n), 64), 64)
 			if err != nil {
-				return x.failf(value.Other, "rounded value too large to represent")
+				return x.Failf(value.Other, "rounded value too large to represent")
 			}
 			return &value.Float{V: r}
 		}
@@ -192,16 +178,16 @@ func (x *exec) roundTo(v value.Value, n *int64) value.Value {
 		return &value.Float{V: math.Copysign(out, f.V)}
 	case *value.Int, *value.Bool:
 		if n == nil || *n >= 0 {
-			return x.val(value.Sign("+", v))
+			return x.Val(value.Sign("+", v))
 		}
 		if *n < -5000 {
 			return value.NewInt(0)
 		}
 		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(-*n), nil)
-		r := new(big.Rat).SetFrac(bigOf(v), unit)
+		r := new(big.Rat).SetFrac(value.BigOf(v), unit)
 		return value.NewBig(new(big.Int).Mul(roundRat(r), unit))
 	}
-	return x.failf(value.Type, "type %s doesn't define __round__ method", v.TypeName())
+	return x.Failf(value.Type, "type %s doesn't define __round__ method", v.TypeName())
 }
 
 // roundRat rounds half to even.
@@ -214,30 +200,27 @@ func roundRat(r *big.Rat) *big.Int {
 	return q
 }
 
-func filterFilesize(x *exec, v value.Value, a args) value.Value {
-	p, ok := x.bind(a, "do_filesizeformat", 0, "binary")
-	if !ok {
-		return undefined
-	}
+func filterFilesize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	var size float64
 	switch n := v.(type) {
 	case *value.Str:
+		var ok bool
 		if size, ok = value.ParseFloat(n.S); !ok {
-			return x.failf(value.Other, "could not convert string to float: %s", value.ReprString(n))
+			return x.Failf(value.Other, "could not convert string to float: %s", value.ReprString(n))
 		}
 	case *value.Undefined:
-		return x.fail(n.Use())
+		return x.Fail(n.Use())
 	default:
 		f, fault := value.ToFloat(v)
 		if fault != nil {
-			return x.fail(fault)
+			return x.Fail(fault)
 		}
 		size = f
 	}
 	if math.IsInf(size, -1) {
-		return x.failf(value.Other, "cannot convert float infinity to integer")
+		return x.Failf(value.Other, "cannot convert float infinity to integer")
 	}
-	return value.Derived(fileSize(size, p[0] != nil && value.Truth(p[0])), value.Origin(v))
+	return value.Derived(fileSize(size, p.Flag(0, false)), value.Origin(v))
 }
 
 func fileSize(size float64, binary bool) string {

@@ -1,0 +1,136 @@
+package builtin
+
+import (
+	"cmp"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/pytext"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Cycler is the object of cycler().
+type Cycler struct {
+	items []value.Value
+	pos   int
+}
+
+// TypeName implements value.Value.
+func (c *Cycler) TypeName() string { return "Cycler" }
+
+// Attr implements object.Attrs.
+func (c *Cycler) Attr(name string) value.Value {
+	switch name {
+	case "next":
+		return rt.DefGlobal("next()", func(*rt.Context, rt.Params) value.Value {
+			v := c.items[c.pos]
+			c.pos = (c.pos + 1) % len(c.items)
+			return v
+		})
+	case "reset":
+		return rt.DefGlobal("reset()", func(*rt.Context, rt.Params) value.Value {
+			c.pos = 0
+			return value.Nil
+		})
+	case "current":
+		return c.items[c.pos]
+	case "pos":
+		return value.NewInt(int64(c.pos))
+	case "items":
+		return &value.List{Items: c.items, Tuple: true}
+	}
+	return nil
+}
+
+// Joiner is the object of joiner(): its separator from the second call on.
+type Joiner struct {
+	sep  value.Value
+	used bool
+}
+
+// TypeName implements value.Value.
+func (j *Joiner) TypeName() string { return "Joiner" }
+
+var signatureNone = rt.Parse("__call__()")
+
+// Call implements rt.Callable.
+func (j *Joiner) Call(x *rt.Context, a rt.Args) value.Value {
+	if _, ok := signatureNone.Bind(x, a); !ok {
+		return rt.Stopped
+	}
+	if !j.used {
+		j.used = true
+		return value.Empty
+	}
+	return j.sep
+}
+
+// globals are the variables every template has. An input of the same name hides one.
+var globals = map[string]value.Value{
+	"range":     rt.DefGlobal("range(start, stop=, step=, /)", globalRange),
+	"dict":      &object.DictType{},
+	"namespace": &rt.Builtin{Name: "namespace", Fn: object.NewNamespace},
+	"cycler": &rt.Builtin{Name: "cycler", Fn: func(x *rt.Context, a rt.Args) value.Value {
+		if len(a.Kw) > 0 {
+			return x.Failf(value.Type, "cycler() takes no keyword arguments")
+		}
+		if len(a.Pos) == 0 {
+			return x.Failf(value.Other, "at least one item has to be provided")
+		}
+		return &Cycler{items: append([]value.Value(nil), a.Pos...)}
+	}},
+	"joiner": rt.DefGlobal("joiner(sep=)", func(_ *rt.Context, p rt.Params) value.Value {
+		if p[0] == nil {
+			p[0] = value.Lit(", ")
+		}
+		return &Joiner{sep: p[0]}
+	}),
+	"lipsum": &rt.Builtin{Name: "lipsum", Fn: func(x *rt.Context, _ rt.Args) value.Value {
+		return x.Failf(value.Other, "lipsum() gives random text, which has no place in a reproducible batch")
+	}},
+	"raise_exception": rt.DefGlobal("raise_exception(message)", func(x *rt.Context, p rt.Params) value.Value {
+		msg := "None"
+		if !value.IsNone(p[0]) {
+			msg = x.Str(p[0]).S
+		}
+		return x.Fail(&value.Fault{Class: value.Raised, Msg: msg})
+	}),
+	"strftime_now": rt.DefGlobal("strftime_now(format)", func(x *rt.Context, p rt.Params) value.Value {
+		f, ok := p[0].(*value.Str)
+		if !ok {
+			return x.Failf(value.Type, "strftime() argument 1 must be str, not %s", p[0].TypeName())
+		}
+		if !x.Spend(100 * len(f.S)) {
+			return rt.Stopped
+		}
+		t := x.Lim.NewText(f)
+		t.Changed(pytext.Strftime(x.Now(), f.S), f, 0, len(f.S))
+		return t.Value()
+	}),
+}
+
+func globalRange(x *rt.Context, p rt.Params) value.Value {
+	n := [3]int64{2: 1}
+	var from *value.Field
+	for i, v := range p[:3] {
+		if v == nil {
+			continue
+		}
+		var ok bool
+		if n[i], ok = x.Int(v); !ok {
+			return rt.Stopped
+		}
+		from = cmp.Or(from, value.Origin(v))
+	}
+	r := &value.Range{Start: n[0], Stop: n[1], Step: n[2], F: from}
+	if p[1] == nil {
+		r.Start, r.Stop = 0, n[0]
+	}
+	if r.Step == 0 {
+		return x.Failf(value.Other, "range() arg 3 must not be zero")
+	}
+	if r.Len() > x.Limits.Range {
+		return x.Failf(value.Other, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", x.Limits.Range)
+	}
+	return r
+}

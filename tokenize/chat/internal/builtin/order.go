@@ -1,0 +1,198 @@
+package builtin
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+func filterDictsort(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	pos := 0
+	if p[1] != nil {
+		by, _ := p[1].(*value.Str)
+		switch {
+		case by != nil && by.S == "key":
+		case by != nil && by.S == "value":
+			pos = 1
+		default:
+			return x.Failf(value.Other, `You can only sort by either "key" or "value"`)
+		}
+	}
+	d, ok := v.(*value.Dict)
+	if !ok {
+		if u, ok := v.(*value.Undefined); ok {
+			return x.Fail(u.Use())
+		}
+		return x.Failf(value.Other, "'%s' object has no attribute 'items'", v.TypeName())
+	}
+	if !x.Step(d.Len()) {
+		return rt.Stopped
+	}
+	fold := !p.Flag(0, false)
+	if !x.Make(160 * d.Len()) {
+		return rt.Stopped
+	}
+	items := make([]value.Value, d.Len())
+	for i := range items {
+		items[i] = &value.List{Items: []value.Value{d.Key(i), d.Val(i)}, Tuple: true}
+	}
+	return sorted(x, items, p[2], func(it value.Value) value.Value {
+		key := it.(*value.List).Items[pos]
+		if s, ok := key.(*value.Str); ok && fold {
+			return s.Lower(x.Lim)
+		}
+		return key
+	})
+}
+
+func sorted(x *rt.Context, items []value.Value, reverse value.Value, key func(value.Value) value.Value) value.Value {
+	descending := int64(0)
+	if reverse != nil {
+		descending, _ = x.Int(reverse)
+	}
+	if x.Err != nil {
+		return rt.Stopped
+	}
+	if !x.Make(120 * len(items)) {
+		return rt.Stopped
+	}
+	keys := make([]value.Value, len(items))
+	for i, it := range items {
+		if keys[i] = key(it); !x.Step(1) {
+			return rt.Stopped
+		}
+	}
+	if x.Err != nil {
+		return rt.Stopped
+	}
+	out, fault := value.Sort(x.Lim, items, keys, descending != 0)
+	if fault != nil {
+		return x.Fail(fault)
+	}
+	return &value.List{Items: out}
+}
+
+func filterSort(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	items, ok := x.Elements(v)
+	if !ok {
+		return rt.Stopped
+	}
+	fold := !p.Flag(1, false)
+	var getters []func(value.Value) value.Value
+	if s, ok := p[2].(*value.Str); ok {
+		for _, part := range strings.Split(s.S, ",") {
+			getters = append(getters, attrGetter(x, value.Lit(part), fold, nil))
+		}
+	} else {
+		getters = append(getters, attrGetter(x, p[2], fold, nil))
+	}
+	return sorted(x, items, p[0], func(it value.Value) value.Value {
+		key := &value.List{}
+		for _, g := range getters {
+			key.Items = append(key.Items, g(it))
+		}
+		return key
+	})
+}
+
+func filterUnique(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	get := attrGetter(x, p[1], !p.Flag(0, false), nil)
+	seen := value.NewDict(8)
+	var source func() value.Value
+	return &value.Iter{Name: "generator", Next: func() value.Value {
+		if source == nil {
+			var fault *value.Fault
+			if source, _, fault = value.Iterate(v); fault != nil {
+				x.Fail(fault)
+				source = func() value.Value { return nil }
+			}
+		}
+		for it := source(); it != nil && x.Step(1); it = source() {
+			key := get(it)
+			old, fault := seen.Get(x.Lim, key)
+			if fault != nil {
+				x.Fail(fault)
+				return nil
+			}
+			if old == nil {
+				x.Fail(seen.Set(x.Lim, key, value.True))
+				return it
+			}
+		}
+		return nil
+	}, Depth: x.Nested(v)}
+}
+
+// extreme is min and max: the first of the best items.
+func extreme(op string) func(*rt.Context, value.Value, rt.Params) value.Value {
+	return func(x *rt.Context, v value.Value, p rt.Params) value.Value {
+		items, ok := x.Elements(v)
+		if !ok {
+			return rt.Stopped
+		}
+		if len(items) == 0 {
+			return &value.Undefined{Hint: "No aggregated item, sequence was empty."}
+		}
+		get := attrGetter(x, p[1], !p.Flag(0, false), nil)
+		best, bestKey := items[0], get(items[0])
+		for _, it := range items[1:] {
+			key := get(it)
+			better, fault := value.Compare(x.Lim, op, key, bestKey)
+			if fault != nil {
+				return x.Fail(fault)
+			}
+			if better {
+				best, bestKey = it, key
+			}
+		}
+		return best
+	}
+}
+
+func filterGroupby(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	items, ok := x.Elements(v)
+	if !ok {
+		return rt.Stopped
+	}
+	fold := !p.Flag(2, false)
+	get := attrGetter(x, p[0], fold, p[1])
+	real := attrGetter(x, p[0], false, p[1])
+	if !x.Make(160 * len(items)) {
+		return rt.Stopped
+	}
+	keys := make([]value.Value, len(items))
+	for i, it := range items {
+		keys[i] = get(it)
+	}
+	if x.Err != nil {
+		return rt.Stopped
+	}
+	sorted, fault := value.Sort(x.Lim, items, keys, false)
+	if fault != nil {
+		return x.Fail(fault)
+	}
+	var out []value.Value
+	var last value.Value
+	var members *value.List
+	for _, it := range sorted {
+		key := get(it)
+		if last != nil {
+			eq, fault := value.Equal(x.Lim, last, key)
+			if fault != nil {
+				return x.Fail(fault)
+			}
+			if eq {
+				members.Items = append(members.Items, it)
+				continue
+			}
+		}
+		last = key
+		members = &value.List{Items: []value.Value{it}}
+		out = append(out, &value.List{Items: []value.Value{real(it), members}, Tuple: true, Group: true})
+	}
+	if out == nil {
+		out = []value.Value{}
+	}
+	return &value.List{Items: out}
+}

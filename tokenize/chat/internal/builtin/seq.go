@@ -1,0 +1,240 @@
+package builtin
+
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+func filterBatch(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	return deferred(x, v, func() []value.Value { return batches(x, v, p[0], p[1]) })
+}
+
+func batches(x *rt.Context, v, size, fill value.Value) []value.Value {
+	items, ok := x.Elements(v)
+	if !ok {
+		return nil
+	}
+	if !x.Make(80 * len(items)) {
+		return nil
+	}
+	var groups []value.Value
+	var row []value.Value
+	for _, it := range items {
+		if eq, _ := value.Equal(x.Lim, value.NewInt(int64(len(row))), size); eq {
+			groups = append(groups, &value.List{Items: row})
+			row = nil
+		}
+		row = append(row, it)
+	}
+	if len(row) > 0 {
+		if !value.IsNone(fill) {
+			n, ok := x.Operand(size)
+			if !ok {
+				return nil
+			}
+			if n > int64(x.Lim.Items) {
+				x.Failf(value.Limit, "batch of %d items, more than %d", n, x.Lim.Items)
+				return nil
+			}
+			if !x.Make(16 * int(n)) {
+				return nil
+			}
+			for int64(len(row)) < n {
+				row = append(row, fill)
+			}
+		}
+		groups = append(groups, &value.List{Items: row})
+	}
+	return groups
+}
+
+// deferred is a generator whose items are made when the first one is asked for.
+func deferred(x *rt.Context, v value.Value, items func() []value.Value) value.Value {
+	var g *value.Iter
+	return &value.Iter{Name: "generator", Next: func() value.Value {
+		if g == nil {
+			g = generator(items())
+		}
+		return g.Next()
+	}, Depth: x.Nested(v)}
+}
+
+// generator is a one-shot iterator over items.
+func generator(items []value.Value) *value.Iter {
+	i := 0
+	return &value.Iter{Name: "generator", Next: func() value.Value {
+		if i >= len(items) {
+			return nil
+		}
+		i++
+		return items[i-1]
+	}}
+}
+
+func filterSlice(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	return deferred(x, v, func() []value.Value { return sliced(x, v, p[0], p[1]) })
+}
+
+func sliced(x *rt.Context, v, count, fill value.Value) []value.Value {
+	seq, ok1 := x.Elements(v)
+	n, ok2 := x.Operand(count)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	if n == 0 {
+		x.Failf(value.Other, "integer division or modulo by zero")
+		return nil
+	}
+	if n > int64(x.Lim.Items) {
+		x.Failf(value.Limit, "%d slices, more than %d", n, x.Lim.Items)
+		return nil
+	}
+	if !x.Make(80*int(n) + 16*len(seq)) {
+		return nil
+	}
+	var out []value.Value
+	for i := int64(0); i < n; i++ {
+		per, extra := int64(len(seq))/n, int64(len(seq))%n
+		start := i*per + min(i, extra)
+		end := (i+1)*per + min(i+1, extra)
+		part := append([]value.Value{}, seq[start:end]...)
+		if !value.IsNone(fill) && i >= extra {
+			part = append(part, fill)
+		}
+		out = append(out, &value.List{Items: part})
+	}
+	return out
+}
+
+func filterFirst(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	nextItem, _, fault := value.Iterate(v)
+	if fault != nil {
+		return x.Fail(fault)
+	}
+	if r := nextItem(); r != nil {
+		return r
+	}
+	return &value.Undefined{Hint: "No first item, sequence was empty."}
+}
+
+func filterLast(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	switch s := v.(type) {
+	case *value.Str:
+		if c := s.Char(x.Lim, -1); c != nil {
+			return c
+		}
+	case *value.List, *value.Dict, *value.Range, *value.View, *value.Bytes:
+		items, ok := x.Elements(v)
+		if !ok {
+			return rt.Stopped
+		}
+		if len(items) > 0 {
+			return items[len(items)-1]
+		}
+	case *value.Undefined:
+	default:
+		return x.Failf(value.Type, "'%s' object is not reversible", v.TypeName())
+	}
+	return &value.Undefined{Hint: "No last item, sequence was empty."}
+}
+
+func filterList(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	items, ok := x.Elements(v)
+	if !ok {
+		return rt.Stopped
+	}
+	if items == nil {
+		items = []value.Value{}
+	}
+	return &value.List{Items: items}
+}
+
+func filterItems(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	switch d := v.(type) {
+	case *value.Undefined:
+		return generator(nil)
+	case *value.Dict:
+		view := &value.View{D: d, Kind: "dict_items"}
+		nextItem, _, _ := value.Iterate(view)
+		return &value.Iter{Name: "generator", Next: nextItem}
+	}
+	// The generator fails when it is first asked for an item.
+	return &value.Iter{Name: "generator", Next: func() value.Value {
+		x.Failf(value.Type, "Can only get item pairs from a mapping.")
+		return nil
+	}}
+}
+
+func filterReverse(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	switch s := v.(type) {
+	case *value.Str:
+		return s.Substring(x.Lim, nil, nil, -1)
+	case *value.Undefined:
+		return &value.Iter{Name: "reversed", Next: func() value.Value { return nil }}
+	}
+	items, _ := x.Elements(v)
+	if x.Err != nil {
+		if x.Err.Class == value.Type {
+			x.Err = value.Faultf(value.Other, "argument must be iterable")
+		}
+		return rt.Stopped
+	}
+	if !x.Make(16 * len(items)) {
+		return rt.Stopped
+	}
+	out := make([]value.Value, len(items))
+	for i, it := range items {
+		out[len(items)-1-i] = it
+	}
+	switch v.(type) {
+	case *value.List, *value.Dict, *value.Range, *value.View, *value.Bytes:
+		g := generator(out)
+		g.Name = "list_reverseiterator"
+		return g
+	}
+	return &value.List{Items: out}
+}
+
+func filterSum(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	items, ok := x.Elements(v)
+	if !ok {
+		return rt.Stopped
+	}
+	var total value.Value = value.NewInt(0)
+	if p[1] != nil {
+		total = p[1]
+		if _, ok := total.(*value.Str); ok {
+			return x.Failf(value.Type, "sum() can't sum strings [use ''.join(seq) instead]")
+		}
+	}
+	get := attrGetter(x, p[0], false, nil)
+	for _, it := range items {
+		if !x.Step(1) {
+			return rt.Stopped
+		}
+		total = x.Val(value.Arith(x.Lim, "+", total, get(it)))
+	}
+	return total
+}
+
+func filterJoin(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	sep := value.Empty
+	if p[0] != nil {
+		sep = x.Str(p[0])
+	}
+	items, ok := x.Elements(v)
+	if !ok {
+		return rt.Stopped
+	}
+	get := attrGetter(x, p[1], false, nil)
+	if !x.Make(8 * len(items)) {
+		return rt.Stopped
+	}
+	strs := make([]*value.Str, len(items))
+	for i, it := range items {
+		if strs[i] = x.Str(get(it)); !x.Step(1) {
+			return rt.Stopped
+		}
+	}
+	return x.Text(value.Join(x.Lim, sep, strs))
+}

@@ -1,0 +1,114 @@
+package builtin
+
+import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// TypeTests are the tests that have no arguments and only look at their value.
+var TypeTests = map[string]func(v value.Value) bool{
+	"defined":   func(v value.Value) bool { _, u := v.(*value.Undefined); return !u },
+	"undefined": func(v value.Value) bool { _, u := v.(*value.Undefined); return u },
+	"none":      func(v value.Value) bool { _, ok := v.(*value.None); return ok },
+	"boolean":   func(v value.Value) bool { _, ok := v.(*value.Bool); return ok },
+	"true":      func(v value.Value) bool { b, ok := v.(*value.Bool); return ok && b.V },
+	"false":     func(v value.Value) bool { b, ok := v.(*value.Bool); return ok && !b.V },
+	"integer":   func(v value.Value) bool { _, ok := v.(*value.Int); return ok },
+	"float":     func(v value.Value) bool { _, ok := v.(*value.Float); return ok },
+	"string":    func(v value.Value) bool { _, ok := v.(*value.Str); return ok },
+	"mapping":   func(v value.Value) bool { _, ok := v.(*value.Dict); return ok },
+	"escaped":   func(v value.Value) bool { s, ok := v.(*value.Str); return ok && s.Markup },
+	"callable":  callable,
+	"iterable":  iterable,
+	"number": func(v value.Value) bool {
+		switch v.(type) {
+		case *value.Int, *value.Bool, *value.Float:
+			return true
+		}
+		return false
+	},
+	"sequence": func(v value.Value) bool {
+		switch v.(type) {
+		case *value.Str, *value.List, *value.Dict, *value.Range, *value.Bytes, *value.Undefined:
+			return true
+		}
+		return false
+	},
+}
+
+// tests are the tests of Jinja. Adding one is adding an entry, as with filters.
+var tests = newTests()
+
+func newTests() map[string]rt.Test {
+	m := map[string]rt.Test{
+		"odd":         rt.DefTest("odd()", func(x *rt.Context, v value.Value, _ rt.Params) bool { return remainder(x, v, value.NewInt(2), 1) }),
+		"even":        rt.DefTest("even()", func(x *rt.Context, v value.Value, _ rt.Params) bool { return remainder(x, v, value.NewInt(2), 0) }),
+		"divisibleby": rt.DefTest("divisibleby(num)", func(x *rt.Context, v value.Value, p rt.Params) bool { return remainder(x, v, p[0], 0) }),
+		"filter":      named(func(lib *rt.Library, s string) bool { return lib.Filters[s] != nil }),
+		"test":        named(func(lib *rt.Library, s string) bool { return lib.Tests[s] != nil }),
+		"sameas":      rt.DefTest("sameas(other)", func(_ *rt.Context, v value.Value, p rt.Params) bool { return value.Same(v, p[0]) }),
+		"in":          comparison("in(seq)", "in"),
+		"lower":       textual("islower"),
+		"upper":       textual("isupper"),
+	}
+	for name, f := range TypeTests {
+		m[name] = rt.DefTest("test_"+name+"()", func(_ *rt.Context, v value.Value, _ rt.Params) bool { return f(v) })
+	}
+	for op, names := range map[string][]string{
+		"==": {"==", "eq", "equalto"}, "!=": {"!=", "ne"},
+		">": {">", "gt", "greaterthan"}, ">=": {">=", "ge"},
+		"<": {"<", "lt", "lessthan"}, "<=": {"<=", "le"},
+	} {
+		for _, n := range names {
+			m[n] = comparison(n+"(other, /)", op)
+		}
+	}
+	return m
+}
+
+func comparison(sig, op string) rt.Test {
+	return rt.DefTest(sig, func(x *rt.Context, v value.Value, p rt.Params) bool {
+		r, fault := value.Relation(x.Lim, op, v, p[0])
+		x.Fail(fault)
+		return r
+	})
+}
+
+// remainder reports whether v % by is want.
+func remainder(x *rt.Context, v, by value.Value, want int64) bool {
+	r := x.Val(value.Arith(x.Lim, "%", v, by))
+	eq, fault := value.Equal(x.Lim, r, value.NewInt(want))
+	x.Fail(fault)
+	return eq
+}
+
+// named is a test whether a builtin of a name is known.
+func named(known func(lib *rt.Library, name string) bool) rt.Test {
+	return rt.DefTest("test()", func(x *rt.Context, v value.Value, _ rt.Params) bool {
+		x.Fail(value.Hashable(x.Lim, v))
+		s, ok := v.(*value.Str)
+		return ok && known(x.Lib, s.S)
+	})
+}
+
+// textual is a test by a method of str.
+func textual(method string) rt.Test {
+	return rt.DefTest(method+"()", func(x *rt.Context, v value.Value, _ rt.Params) bool {
+		r, _ := x.Str(v).Is(x.Lim, method)
+		return r
+	})
+}
+
+func callable(v value.Value) bool {
+	_, ok := v.(rt.Callable)
+	return ok || value.IsUndefined(v)
+}
+
+func iterable(v value.Value) bool {
+	switch v.(type) {
+	case *value.Str, *value.List, *value.Dict:
+		return true
+	}
+	_, _, fault := value.Iterate(v)
+	return fault == nil
+}

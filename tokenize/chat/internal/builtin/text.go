@@ -1,0 +1,276 @@
+package builtin
+
+import (
+	"fmt"
+	"html"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	unit := value.Lit("    ")
+	switch w := p[0].(type) {
+	case nil:
+	case *value.Str:
+		unit = w
+	default:
+		n, ok := x.Operand(w)
+		if !ok {
+			return rt.Stopped
+		}
+		if n > int64(x.Lim.Bytes) {
+			return x.Failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.Lim.Bytes)
+		}
+		if !x.Make(int(max(n, 0))) {
+			return rt.Stopped
+		}
+		unit = value.Lit(strings.Repeat(" ", int(max(n, 0))))
+	}
+	s, ok := v.(*value.Str)
+	if !ok {
+		if u, ok := v.(*value.Undefined); ok {
+			return x.Fail(u.Use())
+		}
+		if l, ok := v.(*value.List); ok && !l.Tuple { // list += "\n" works in Python
+			return x.NoAttr(v, "splitlines")
+		}
+		return x.Val(value.Arith(x.Lim, "+", v, value.Lit("\n")))
+	}
+	if s.Markup {
+		unit = unit.Escape(x.Lim)
+	}
+	lines, fault := s.Lines(x.Lim, false)
+	if fault != nil {
+		return x.Fail(fault)
+	}
+	// Jinja adds a newline before it splits, so a final newline gives a last, empty
+	// line; a carriage return at the end and that newline are one.
+	if s.S == "" || endsLine(s.S) {
+		lines = append(lines, value.Empty)
+	}
+	if n := len(unit.S); n > 0 && len(lines) > (x.Lim.Bytes-min(len(s.S), x.Lim.Bytes))/n {
+		return x.Failf(value.Limit, "indent makes more than %d bytes", x.Lim.Bytes)
+	}
+	first := p.Flag(1, false)
+	blank := p.Flag(2, false)
+	t := x.Buffer()
+	defer func() { x.Release(t) }()
+	for i, l := range lines {
+		line := l.(*value.Str)
+		if i > 0 {
+			t.Lit("\n")
+		}
+		if (i == 0 && first) || (i > 0 && (blank || line.S != "")) {
+			t.Str(unit)
+		}
+		t.Str(line)
+	}
+	out := t.Value()
+	out.Markup = s.Markup
+	return out
+}
+
+// endsLine reports whether a newline after s begins a line of its own.
+func endsLine(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	switch r {
+	case '\n', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
+		return true
+	}
+	return false
+}
+
+func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	var end value.Value = value.Lit("...")
+	length, leeway := int64(255), int64(5)
+	var ok bool
+	if p[0] != nil {
+		if length, ok = x.Operand(p[0]); !ok {
+			return rt.Stopped
+		}
+	}
+	if p[2] != nil {
+		end = p[2]
+	}
+	n, fault := value.Len(end)
+	if fault != nil {
+		return x.Fail(fault)
+	}
+	if length < int64(n) {
+		return x.Failf(value.Other, "expected length >= %d, got %d", n, length)
+	}
+	if f, isFloat := p[3].(*value.Float); isFloat && f.V >= 0 && f.V < 1<<40 {
+		leeway = int64(f.V)
+	} else if !value.IsNone(p[3]) {
+		if leeway, ok = x.Operand(p[3]); !ok {
+			return rt.Stopped
+		}
+	}
+	if leeway < 0 {
+		return x.Failf(value.Other, "expected leeway >= 0, got %d", leeway)
+	}
+	size, fault := value.Len(v)
+	if fault != nil {
+		return x.Fail(fault)
+	}
+	if int64(size) <= length+leeway {
+		return v
+	}
+	s, ok := v.(*value.Str)
+	if !ok {
+		_, list := v.(*value.List)
+		if _, numbers := v.(*value.Range); (list || numbers) && !p.Flag(1, false) { // a part of it has no words
+			return x.NoAttr(v, "rsplit")
+		}
+		return x.Failf(value.Type, "can only truncate text, not %s", v.TypeName())
+	}
+	keep := length - int64(n)
+	cut := s.Substring(x.Lim, nil, &keep, 1)
+	if !p.Flag(1, false) {
+		if i := strings.LastIndex(cut.S, " "); i >= 0 {
+			cut = cut.Slice(0, i)
+		}
+	}
+	return x.Val(value.Arith(x.Lim, "+", cut, end))
+}
+
+func filterWordcount(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	n, in := int64(0), false
+	s := x.SoftStr(v)
+	x.Spend(16 * len(s.S))
+	for _, r := range s.S {
+		w := r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r)
+		if w && !in {
+			n++
+		}
+		in = w
+	}
+	return value.NewInt(n)
+}
+
+func filterStriptags(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	s := x.Str(v)
+	if !x.Make(20 * len(s.S)) {
+		return rt.Stopped
+	}
+	var b strings.Builder
+	text := s.S
+	for {
+		i := strings.IndexByte(text, '<')
+		if i < 0 {
+			break
+		}
+		inside, end := text[i:], ">"
+		if strings.HasPrefix(inside, "<!--") {
+			inside, end = inside[4:], "-->"
+		}
+		_, rest, closed := strings.Cut(inside, end)
+		if !closed {
+			break
+		}
+		b.WriteString(text[:i])
+		text = rest
+	}
+	text = b.String() + text
+	text = strings.Join(strings.FieldsFunc(text, value.IsSpace), " ")
+	t := x.Lim.NewText(s)
+	t.Changed(html.UnescapeString(text), s, 0, len(s.S))
+	return t.Value()
+}
+
+func filterURLEncode(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	if _, ok := v.(*value.Str); ok || !iterable(v) {
+		return quoteURL(x, x.Str(v), "/")
+	}
+	items := []value.Value{}
+	if d, ok := v.(*value.Dict); ok {
+		view := &value.View{D: d, Kind: "dict_items"}
+		for i := range d.Len() {
+			items = append(items, view.At(i))
+		}
+	} else {
+		var ok bool
+		if items, ok = x.Elements(v); !ok {
+			return rt.Stopped
+		}
+	}
+	var parts []*value.Str
+	for _, it := range items {
+		kv, fault := value.Elements(x.Lim, it)
+		if fault != nil {
+			return x.Fail(fault)
+		}
+		if len(kv) != 2 {
+			return x.Failf(value.Other, "not enough values to unpack (expected 2, got %d)", len(kv))
+		}
+		pair, fault := value.Concat(x.Lim, plus(x, quoteURL(x, x.Str(kv[0]), "")), value.Lit("="), plus(x, quoteURL(x, x.Str(kv[1]), "")))
+		if fault != nil {
+			return x.Fail(fault)
+		}
+		parts = append(parts, pair)
+	}
+	return x.Text(value.Join(x.Lim, value.Lit("&"), parts))
+}
+
+func plus(x *rt.Context, s *value.Str) *value.Str {
+	out, fault := s.Replace(x.Lim, value.Lit("%20"), value.Lit("+"), -1)
+	if fault != nil {
+		return s
+	}
+	return out
+}
+
+// quoteURL is urllib's quote.
+func quoteURL(x *rt.Context, s *value.Str, safe string) *value.Str {
+	return s.Map(x.Lim, func(rest string, r rune, _ bool) string {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-~"+safe, r)) {
+			return string(r)
+		}
+		out := ""
+		_, n := utf8.DecodeRuneInString(rest)
+		for i := range n {
+			out += fmt.Sprintf("%%%02X", rest[i])
+		}
+		return out
+	})
+}
+
+func filterXMLAttr(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	d, ok := v.(*value.Dict)
+	if !ok {
+		if u, ok := v.(*value.Undefined); ok {
+			return x.Fail(u.Use())
+		}
+		return x.Failf(value.Other, "'%s' object has no attribute 'items'", v.TypeName())
+	}
+	t := x.Buffer()
+	defer func() { x.Release(t) }()
+	space := p.Flag(0, true)
+	for i := 0; i < d.Len() && x.Step(1); i++ {
+		val := d.Val(i)
+		if value.IsNone(val) || value.IsUndefined(val) {
+			continue
+		}
+		key, ok := d.Key(i).(*value.Str)
+		if !ok {
+			return x.Failf(value.Type, "expected string or bytes-like object, got '%s'", d.Key(i).TypeName())
+		}
+		if strings.ContainsAny(key.S, " \t\n\r\f\v/>=") {
+			return x.Failf(value.Other, "Invalid character in attribute name: %s", value.ReprString(key))
+		}
+		if space || len(t.B) > 0 {
+			t.Lit(" ")
+		}
+		t.Str(key.Escape(x.Lim))
+		t.Lit(`="`)
+		t.Str(x.SoftStr(val).Escape(x.Lim))
+		t.Lit(`"`)
+	}
+	out := t.Value()
+	out.Markup = x.Escape
+	return out
+}

@@ -1,0 +1,93 @@
+package builtin
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+var signatureJSON = rt.Parse("tojson(ensure_ascii=, indent=, separators=, sort_keys=)")
+
+func filterToJSON(x *rt.Context, v value.Value, a rt.Args) value.Value {
+	return x.Write(func(t *value.Text) { WriteJSON(x, t, v, a) })
+}
+
+// WriteJSON writes what the filter tojson gives for v.
+func WriteJSON(x *rt.Context, t *value.Text, v value.Value, a rt.Args) {
+	form := plainJSON
+	if !a.None() {
+		p, ok := signatureJSON.Bind(x, a)
+		if !ok {
+			return
+		}
+		if form = jsonForm(x, v, p); form == nil {
+			return
+		}
+	}
+	x.Fail(form.Write(t, x.Lim, v))
+}
+
+var plainJSON = value.NewJSON(nil)
+
+// jsonForm reads the parameters of tojson for v; nil after a failure.
+func jsonForm(x *rt.Context, v value.Value, p rt.Params) *value.JSON {
+	var ok bool
+	var sep []value.Value
+	if !value.IsNone(p[2]) {
+		if sep, ok = x.Elements(p[2]); !ok {
+			return nil
+		}
+		if len(sep) != 2 {
+			x.Failf(value.Other, "separators must have 2 items, not %d", len(sep))
+			return nil
+		}
+	}
+	if _, text := v.(*value.Str); text { // of which Python looks at nothing else
+		p[1], sep = nil, nil
+	}
+	indent, ok := indentArg(x, p[1])
+	if !ok {
+		return nil
+	}
+	j := value.NewJSON(indent)
+	j.EnsureASCII = p.Flag(0, false)
+	j.SortKeys = p.Flag(3, false)
+	if sep != nil {
+		item, ok1 := x.StrArg(sep[0])
+		key, ok2 := x.StrArg(sep[1])
+		if !ok1 || !ok2 {
+			return nil
+		}
+		j.Item, j.Key = item.S, key.S
+		j.From = cmp.Or(item.Field(), key.Field())
+	}
+	if s, ok := p[1].(*value.Str); ok {
+		j.From = cmp.Or(s.Field(), j.From)
+	}
+	return j
+}
+
+// indentArg reads the indent of tojson: a number of blanks or a string.
+func indentArg(x *rt.Context, v value.Value) (*string, bool) {
+	if value.IsNone(v) {
+		return nil, true
+	}
+	if s, ok := v.(*value.Str); ok {
+		return &s.S, true
+	}
+	n, ok := x.Operand(v)
+	if !ok {
+		return nil, false
+	}
+	if n > int64(x.Lim.Bytes) {
+		x.Failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.Lim.Bytes)
+		return nil, false
+	}
+	if !x.Make(int(max(n, 0))) {
+		return nil, false
+	}
+	s := strings.Repeat(" ", int(max(n, 0)))
+	return &s, true
+}

@@ -1,0 +1,216 @@
+package builtin
+
+import (
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/pytext"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+var (
+	// Python's \w, \d and [a-z] without case know more than ASCII.
+	urlPattern     = regexp.MustCompile(unicodeClasses.Replace(`(?i)^((https?://|www\.)(([\w%-]+\.)+)?([<a-z>]{2,63}|xn--[\w%]{2,59})|([\w%-]{2,63}\.)+(com|net|<i>nt|edu|gov|org|<i>nfo|m<i>l)|(https?://)((([\d]{1,3})(\.[\d]{1,3}){3})|(\[([\da-f]{0,4}:){2}([\da-f]{0,4}:?){1,6}\])))(?::[\d]{1,5})?(?:[/?#]\S*)?$`))
+	mailPattern    = regexp.MustCompile(unicodeClasses.Replace(`^\S+@[\w][\w.-]*\.[\w]+$`))
+	unicodeClasses = strings.NewReplacer(`\w`, `\p{L}\p{N}_`, `\d`, `\p{Nd}`, `<a-z>`, `a-z\x{130}\x{131}`, `<i>`, `[i\x{130}\x{131}]`)
+)
+
+func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	attrs, ok := linkAttrs(x, p[1], p[2], p[3])
+	if !ok {
+		return rt.Stopped
+	}
+	var schemes []string
+	if !value.IsNone(p[4]) {
+		items, ok := x.Elements(p[4])
+		if !ok {
+			return rt.Stopped
+		}
+		for _, it := range items {
+			s, ok := x.StrArg(it)
+			if !ok {
+				return rt.Stopped
+			}
+			if !schemePattern.MatchString(s.S) {
+				return x.Failf(value.Other, "%s is not a valid URI scheme prefix.", value.ReprString(s))
+			}
+			schemes = append(schemes, s.S)
+		}
+	}
+	// Patterns of many alternatives are tried at each word.
+	if text := x.SoftStr(v); !x.Spend(1000 * len(text.S)) {
+		return rt.Stopped
+	}
+	escaped := x.SoftStr(v).Escape(x.Lim)
+	t := x.Lim.NewText(escaped, attrs)
+	for from := 0; from < len(escaped.S); {
+		end := from + len(escaped.S[from:]) - len(strings.TrimLeftFunc(escaped.S[from:], value.IsSpace))
+		t.Part(escaped, from, end)
+		from = end
+		if n := strings.IndexFunc(escaped.S[from:], value.IsSpace); n >= 0 {
+			end = from + n
+		} else {
+			end = len(escaped.S)
+		}
+		before, after, linked := linkWord(x, escaped.S[from:end], p[0], schemes)
+		t.Changed(before, escaped, from, end)
+		if linked {
+			t.Str(attrs)
+			t.Changed(after, escaped, from, end)
+		}
+		from = end
+	}
+	out := t.Value()
+	out.Markup = x.Escape
+	return out
+}
+
+// linkAttrs are the attributes of urlize's links.
+func linkAttrs(x *rt.Context, nofollow, target, rel value.Value) (*value.Str, bool) {
+	rels := []string{"noopener"}
+	var from *value.Field
+	if rel != nil && value.Truth(rel) {
+		r, ok := rel.(*value.Str)
+		if !ok {
+			x.NoAttr(rel, "split")
+			return nil, false
+		}
+		rels, from = append(rels, strings.FieldsFunc(r.S, value.IsSpace)...), r.Field()
+	}
+	if nofollow != nil && value.Truth(nofollow) {
+		rels = append(rels, "nofollow")
+	}
+	slices.Sort(rels)
+	parts := []*value.Str{value.Lit(` rel="`), value.Derived(html.EscapeString(strings.Join(slices.Compact(rels), " ")), from), value.Lit(`"`)}
+	if target != nil && value.Truth(target) {
+		parts = append(parts, value.Lit(` target="`), x.SoftStr(target).Escape(x.Lim), value.Lit(`"`))
+	}
+	s, fault := value.Concat(x.Lim, parts...)
+	x.Fail(fault)
+	return s, x.Err == nil
+}
+
+var schemePattern = regexp.MustCompile(unicodeClasses.Replace(`^[\w.+-]{2,}:/{0,2}$`))
+
+// linkWord is what urlize makes of one word: all of it, or, of a link with
+// attributes, what stands before and after them.
+func linkWord(x *rt.Context, word string, limit value.Value, schemes []string) (before, after string, attrs bool) {
+	head, middle, tail := "", word, ""
+	if !x.Spend(len(word) * len(word) / 8) { // brackets are moved one by one
+		return word, "", false
+	}
+	for again := true; again; {
+		again = false
+		for _, p := range []string{"(", "<", "&lt;"} {
+			if strings.HasPrefix(middle, p) {
+				head, middle, again = head+p, middle[len(p):], true
+			}
+		}
+	}
+	for again := true; again; {
+		again = false
+		for _, p := range []string{")", ">", ".", ",", "\n", "&gt;"} {
+			if strings.HasSuffix(middle, p) {
+				tail, middle, again = p+tail, middle[:len(middle)-len(p)], true
+			}
+		}
+	}
+	for _, pair := range [][2]string{{"(", ")"}, {"<", ">"}, {"&lt;", "&gt;"}} {
+		open := strings.Count(middle, pair[0])
+		if open <= strings.Count(middle, pair[1]) {
+			continue
+		}
+		for n := min(open, strings.Count(tail, pair[1])); n > 0; n-- {
+			end := strings.Index(tail, pair[1]) + len(pair[1])
+			middle, tail = middle+tail[:end], tail[end:]
+		}
+	}
+	switch {
+	case urlPattern.MatchString(middle):
+		href := middle
+		if !strings.HasPrefix(middle, "https://") && !strings.HasPrefix(middle, "http://") {
+			href = "https://" + middle
+		}
+		return head + `<a href="` + href + `"`, `>` + shownURL(x, middle, limit) + `</a>` + tail, true
+	case strings.HasPrefix(middle, "mailto:") && mailPattern.MatchString(middle[7:]):
+		middle = `<a href="` + middle + `">` + middle[7:] + `</a>`
+	case strings.Contains(middle, "@") && !strings.HasPrefix(middle, "www.") && !strings.HasPrefix(middle, "@") &&
+		!strings.Contains(middle, ":") && mailPattern.MatchString(middle):
+		middle = `<a href="mailto:` + middle + `">` + middle + `</a>`
+	default:
+		for _, s := range schemes {
+			if middle != s && strings.HasPrefix(middle, s) {
+				return head + `<a href="` + middle + `"`, `>` + middle + `</a>` + tail, true
+			}
+		}
+	}
+	return head + middle + tail, "", false
+}
+
+// shownURL is a link's text, cut at urlize's limit.
+func shownURL(x *rt.Context, url string, limit value.Value) string {
+	if value.IsNone(limit) {
+		return url
+	}
+	s := value.Lit(url)
+	long, fault := value.Compare(x.Lim, ">", value.NewInt(int64(s.RuneCount())), limit)
+	x.Fail(fault)
+	if !long {
+		return url
+	}
+	cut, _ := object.Slice(x, s, [3]value.Value{1: limit}).(*value.Str)
+	if cut == nil {
+		return ""
+	}
+	return cut.S + "..."
+}
+
+func filterWordwrap(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	sep := value.Lit("\n")
+	var ok bool
+	if !value.IsNone(p[2]) {
+		if sep, ok = p[2].(*value.Str); !ok {
+			return x.NoAttr(p[2], "join")
+		}
+	}
+	s, ok := v.(*value.Str)
+	if !ok {
+		return x.NoAttr(v, "splitlines")
+	}
+	if !x.Make(64*len(s.S)) || !x.Spend(64*len(s.S)) { // a piece for each word
+		return rt.Stopped
+	}
+	lines, fault := s.Lines(x.Lim, false)
+	if fault != nil {
+		return x.Fail(fault)
+	}
+	width := int64(79)
+	if p[0] != nil && len(lines) > 0 {
+		if width, ok = x.Operand(p[0]); !ok {
+			return rt.Stopped
+		}
+	}
+	if width <= 0 {
+		return x.Failf(value.Other, "invalid width %d (must be > 0)", width)
+	}
+	long := p.Flag(1, true)
+	hyphens := p.Flag(3, true)
+	var out []*value.Str
+	for _, l := range lines {
+		line := l.(*value.Str)
+		var wrapped []*value.Str
+		for _, r := range pytext.Wrap(line.S, int(min(width, 1<<30)), long, hyphens) {
+			wrapped = append(wrapped, line.Slice(r[0], r[1]))
+		}
+		joined, fault := value.Join(x.Lim, sep, wrapped)
+		if fault != nil {
+			return x.Fail(fault)
+		}
+		out = append(out, joined)
+	}
+	return x.Text(value.Join(x.Lim, sep, out))
+}

@@ -1,0 +1,252 @@
+package rt
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Func computes a filter or a method: self|name(args) or self.name(args).
+type Func func(x *Context, self value.Value, a Args) value.Value
+
+// Test answers "v is name(args)".
+type Test func(x *Context, v value.Value, a Args) bool
+
+// Callable is a value that a template can call.
+type Callable interface {
+	value.Value
+	Call(x *Context, a Args) value.Value
+}
+
+// Builtin is a global function or a bound method.
+type Builtin struct {
+	Name string
+	Fn   func(x *Context, a Args) value.Value
+}
+
+// TypeName implements value.Value.
+func (f *Builtin) TypeName() string { return "builtin_function_or_method" }
+
+// Call implements Callable.
+func (f *Builtin) Call(x *Context, a Args) value.Value { return f.Fn(x, a) }
+
+// Args are the evaluated arguments of a call, valid only during it.
+type Args struct {
+	Pos []value.Value
+	Kw  []Keyword
+}
+
+// Keyword is one name=value argument.
+type Keyword struct {
+	Name string
+	V    value.Value
+}
+
+// Get returns the keyword argument of a name, or nil.
+func (a *Args) Get(name string) value.Value {
+	for i := range a.Kw {
+		if a.Kw[i].Name == name {
+			return a.Kw[i].V
+		}
+	}
+	return nil
+}
+
+// None reports whether there are no arguments.
+func (a *Args) None() bool { return len(a.Pos)+len(a.Kw) == 0 }
+
+// Dict is a new dict of the keyword arguments.
+func (a *Args) Dict() *value.Dict {
+	d := value.NewDict(len(a.Kw))
+	for _, k := range a.Kw {
+		d.SetString(k.Name, k.V)
+	}
+	return d
+}
+
+// Params are arguments in the order of the parameters; what was not given is nil.
+type Params [8]value.Value
+
+// Flag is the truth of parameter i, or what it is when it was not given.
+func (p *Params) Flag(i int, absent bool) bool {
+	if p[i] == nil {
+		return absent
+	}
+	return value.Truth(p[i])
+}
+
+// Signature is how a function of Python's takes its arguments: see Parse.
+type Signature struct {
+	name       string
+	params     []string
+	required   int  // the first so many must be given
+	positional bool // there are no keywords
+}
+
+// Parse reads "name(a, b=, c=, /)": parameters that end in = may be left out, and with /
+// at the end none can be given by name.
+func Parse(text string) Signature {
+	name, list, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
+	s := Signature{name: name}
+	for _, p := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
+		switch p, optional := strings.CutSuffix(p, "="); {
+		case p == "/":
+			s.positional = true
+		default:
+			s.params = append(s.params, p)
+			if !optional {
+				s.required = len(s.params)
+			}
+		}
+	}
+	return s
+}
+
+// Def declares a builtin by the Python signature of its parameters after the value that it
+// is applied to: see Parse.
+func Def(sig string, f func(x *Context, self value.Value, p Params) value.Value) Func {
+	s := Parse(sig)
+	return func(x *Context, self value.Value, a Args) value.Value {
+		p, ok := s.Bind(x, a)
+		if !ok {
+			return Stopped
+		}
+		return f(x, self, p)
+	}
+}
+
+// DefTest is Def for a test.
+func DefTest(sig string, f func(x *Context, v value.Value, p Params) bool) Test {
+	s := Parse(sig)
+	return func(x *Context, v value.Value, a Args) bool {
+		p, ok := s.Bind(x, a)
+		return ok && f(x, v, p)
+	}
+}
+
+// DefGlobal is Def for a global function, which is named as in the signature.
+func DefGlobal(sig string, f func(x *Context, p Params) value.Value) *Builtin {
+	s := Parse(sig)
+	return &Builtin{Name: s.name, Fn: func(x *Context, a Args) value.Value {
+		p, ok := s.Bind(x, a)
+		if !ok {
+			return Stopped
+		}
+		return f(x, p)
+	}}
+}
+
+// Bind assigns arguments to parameters as Python does.
+func (s *Signature) Bind(x *Context, a Args) (p Params, ok bool) {
+	if s.positional && len(a.Kw) > 0 {
+		x.Failf(value.Type, "%s() takes no keyword arguments", s.name)
+		return p, false
+	}
+	if len(a.Pos) > len(s.params) {
+		x.Failf(value.Type, "%s() takes at most %d arguments (%d given)", s.name, len(s.params), len(a.Pos))
+		return p, false
+	}
+	copy(p[:], a.Pos)
+	for _, k := range a.Kw {
+		found := false
+		for i, n := range s.params {
+			if n != k.Name {
+				continue
+			}
+			if p[i] != nil {
+				x.Failf(value.Type, "%s() got multiple values for argument '%s'", s.name, n)
+				return p, false
+			}
+			p[i], found = k.V, true
+		}
+		if !found {
+			x.Failf(value.Type, "%s() got an unexpected keyword argument '%s'", s.name, k.Name)
+			return p, false
+		}
+	}
+	for i := range s.required {
+		if p[i] == nil {
+			x.Failf(value.Type, "%s() missing required argument: '%s'", s.name, s.params[i])
+			return p, false
+		}
+	}
+	return p, true
+}
+
+// OptInt is an optional index; None and nil are open, and one beyond 64 bits is as
+// good as the largest.
+func (x *Context) OptInt(v value.Value) *int64 {
+	if value.IsNone(v) {
+		return nil
+	}
+	if !value.IsInt(v) {
+		x.Failf(value.Type, "slice indices must be integers or None or have an __index__ method")
+		return nil
+	}
+	n, ok := value.AsInt(v)
+	if !ok {
+		n = int64(v.(*value.Int).Big.Sign()) * (1<<63 - 1)
+	}
+	return &n
+}
+
+// Operand is an integer that a builtin of Jinja's computes with, so that an Undefined
+// fails as Undefined.
+func (x *Context) Operand(v value.Value) (int64, bool) {
+	if u, ok := v.(*value.Undefined); ok {
+		x.Fail(u.Use())
+		return 0, false
+	}
+	return x.Int(v)
+}
+
+// Int is an integer that goes to a builtin of Python's, which takes an Undefined for any
+// object that is no integer.
+func (x *Context) Int(v value.Value) (int64, bool) {
+	if !value.IsInt(v) {
+		x.Failf(value.Type, "'%s' object cannot be interpreted as an integer", v.TypeName())
+		return 0, false
+	}
+	n, ok := value.AsInt(v)
+	if !ok {
+		x.Failf(value.Other, "Python int too large to convert to C ssize_t")
+	}
+	return n, ok
+}
+
+// IntOr is Int, or absent for nil.
+func (x *Context) IntOr(v value.Value, absent int64) (int64, bool) {
+	if v == nil {
+		return absent, true
+	}
+	return x.Int(v)
+}
+
+// NoAttr is the failure of a builtin that uses an attribute its value lacks.
+func (x *Context) NoAttr(v value.Value, name string) value.Value {
+	if u, ok := v.(*value.Undefined); ok {
+		return x.Fail(u.Use())
+	}
+	return x.Failf(value.Other, "'%s' object has no attribute '%s'", v.TypeName(), name)
+}
+
+// StrArg is a string argument.
+func (x *Context) StrArg(v value.Value) (*value.Str, bool) {
+	if s, ok := v.(*value.Str); ok {
+		return s, true
+	}
+	x.Failf(value.Type, "expected str instance, %s found", v.TypeName())
+	return nil, false
+}
+
+// Chars is an optional set of characters; nil means white space.
+func (x *Context) Chars(v value.Value, name string) (*value.Str, bool) {
+	switch v := v.(type) {
+	case nil, *value.None:
+		return nil, true
+	case *value.Str:
+		return v, true
+	}
+	x.Failf(value.Type, "%s arg must be None or str", name)
+	return nil, false
+}

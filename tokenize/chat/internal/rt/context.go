@@ -1,0 +1,199 @@
+// Package rt is what a builtin sees of a run: a Context with its limits and its first
+// failure, the arguments of a call, and how they bind to declared parameters.
+package rt
+
+import (
+	"context"
+	"time"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Limits bounds one run.
+type Limits struct {
+	value.Limits
+	Output int // bytes of the rendered text
+	Macros int // depth of calls
+	Range  int // items of range()
+}
+
+// Context is the state of a run that builtins share. The first failure is kept in Err;
+// from then on functions may return anything, as long as they end.
+type Context struct {
+	Lim    *value.Limits // of Limits: it counts
+	Limits Limits
+	Err    *value.Fault
+	Lib    *Library
+	Now    func() time.Time
+	Track  bool // record where bytes come from
+	Escape bool // inside an autoescape block that is on
+
+	ctx     context.Context
+	pause   int // the number of steps until check is due
+	buffers []*value.Text
+}
+
+// Library holds all builtins by name. Code reaches it through the Context, so that builtins
+// can use each other.
+type Library struct {
+	Filters                            map[string]Func
+	Tests                              map[string]Test
+	Globals                            map[string]value.Value
+	Str, Dict, List, Int, Float, Bytes map[string]Func // methods, by type
+}
+
+// checkEvery is the number of steps after which a run looks whether it was stopped.
+const checkEvery = 1 << 10
+
+// Start begins a run.
+func (x *Context) Start(ctx context.Context, limits *Limits, track bool, now func() time.Time) {
+	x.ctx, x.Limits, x.Track, x.Now = ctx, *limits, track, now
+	x.Lim = &x.Limits.Limits
+	x.Err, x.pause, x.Escape = nil, checkEvery, false
+}
+
+// Forget drops all references to the data of the run.
+func (x *Context) Forget() {
+	x.ctx, x.Now = nil, nil
+	for _, t := range x.buffers {
+		t.Reset()
+	}
+}
+
+// Stopped is what a function returns after a failure.
+var Stopped = &value.Undefined{Hint: "evaluation stopped"}
+
+// Fail records a failure, nil for none, unless there was one before.
+func (x *Context) Fail(f *value.Fault) value.Value {
+	if x.Err == nil && f != nil {
+		x.Err, x.pause = f, 0
+	}
+	return Stopped
+}
+
+// Failf is Fail with a new fault.
+func (x *Context) Failf(c value.Class, format string, args ...any) value.Value {
+	return x.Fail(value.Faultf(c, format, args...))
+}
+
+// Val passes a value through, or records the fault.
+func (x *Context) Val(v value.Value, f *value.Fault) value.Value {
+	if f != nil {
+		return x.Fail(f)
+	}
+	return v
+}
+
+// Text is Val for strings.
+func (x *Context) Text(s *value.Str, f *value.Fault) value.Value {
+	if f != nil {
+		return x.Fail(f)
+	}
+	return s
+}
+
+// ObjectSize is about the memory of a list, a namespace, a loop or the variables of a
+// call; EntrySize that of an entry of a dict.
+const ObjectSize, EntrySize = 64, 128
+
+// Step counts n statements, passes or items walked over, and reports whether the run may
+// go on.
+func (x *Context) Step(n int) bool {
+	x.pause -= n
+	return x.Lim.Spend(n*value.StepWork) && x.pause > 0 || x.check()
+}
+
+// Spend counts work, Make bytes of memory: see value.Limits.
+func (x *Context) Spend(work int) bool { return x.Lim.Spend(work) && x.Err == nil || x.check() }
+
+// Make counts bytes that are about to be made, and reports whether the run may go on.
+func (x *Context) Make(bytes int) bool { return x.Lim.Make(bytes) && x.Err == nil || x.check() }
+
+// check looks at what can end a run, after a failure or at each 1024th step.
+func (x *Context) check() bool {
+	if x.Err == nil {
+		x.Fail(x.Lim.Over())
+	}
+	if x.Err != nil {
+		return false
+	}
+	x.pause = checkEvery
+	if err := x.ctx.Err(); err != nil {
+		x.Failf(value.Limit, "rendering was stopped: %v", err)
+		return false
+	}
+	return true
+}
+
+// Buffer returns an empty text, which goes back with Release when what it holds was copied.
+func (x *Context) Buffer() *value.Text {
+	if n := len(x.buffers); n > 0 {
+		t := x.buffers[n-1]
+		x.buffers = x.buffers[:n-1]
+		t.Reset()
+		t.Track = x.Track
+		return t
+	}
+	return &value.Text{Track: x.Track, Lim: x.Lim}
+}
+
+// Release takes a buffer back.
+func (x *Context) Release(t *value.Text) { x.buffers = append(x.buffers, t) }
+
+// Write is the string that write writes.
+func (x *Context) Write(write func(t *value.Text)) *value.Str {
+	t := x.Buffer()
+	write(t)
+	s := t.Value()
+	x.Release(t)
+	return s
+}
+
+// Str is Python's str().
+func (x *Context) Str(v value.Value) *value.Str {
+	if s, ok := v.(*value.Str); ok && !s.Markup {
+		return s
+	}
+	s, fault := value.ToStr(x.Lim, v, x.Track)
+	if fault != nil {
+		x.Fail(fault)
+		return value.Empty
+	}
+	return s
+}
+
+// SoftStr is markupsafe.soft_str: str() that keeps Markup.
+func (x *Context) SoftStr(v value.Value) *value.Str {
+	if s, ok := v.(*value.Str); ok {
+		return s
+	}
+	return x.Str(v)
+}
+
+// maxNested bounds how many iterators walk over each other: each asks the next one.
+const maxNested = 200
+
+// Nested is the depth of an iterator over v, which fails where there are too many.
+func (x *Context) Nested(v value.Value) int {
+	depth := 0
+	switch v := v.(type) {
+	case *value.Iter:
+		depth = v.Depth + 1
+	case interface{ Nested() int }:
+		depth = v.Nested() + 1
+	}
+	if depth > maxNested {
+		x.Failf(value.Limit, "more than %d iterators over each other", maxNested)
+	}
+	return depth
+}
+
+// Elements is value.Elements with the steps counted.
+func (x *Context) Elements(v value.Value) ([]value.Value, bool) {
+	items, fault := value.Elements(x.Lim, v)
+	if fault != nil {
+		x.Fail(fault)
+		return nil, false
+	}
+	return items, x.Step(len(items))
+}
