@@ -220,7 +220,7 @@ func (c *compiler) variable(n syntax.Expr, f frame) owner {
 
 func (c *compiler) lookup(key string) lookup {
 	c.prog.lookups++
-	return lookup{value.NewKey(key), c.prog.lookups - 1}
+	return lookup{key, c.prog.lookups - 1}
 }
 
 // constStr is the string of a constant, or nil.

@@ -85,7 +85,7 @@ type (
 	}
 	// lookup is a key together with a place of exec.near.
 	lookup struct {
-		key  value.Key
+		key  string
 		near int
 	}
 	itemExpr struct {
@@ -349,7 +349,7 @@ func (o *owner) dict(x *exec) *value.Dict {
 	return d
 }
 
-func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(&l.key, &x.near[l.near]) }
+func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(l.key, &x.near[l.near]) }
 
 func (e *itemExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)

@@ -65,7 +65,7 @@ func (a *Args) Dict() *value.Dict {
 }
 
 // Params are arguments in the order of the parameters; what was not given is nil.
-type Params [8]value.Value
+type Params [5]value.Value
 
 // Flag is the truth of parameter i, or what it is when it was not given.
 func (p *Params) Flag(i int, absent bool) bool {
@@ -107,6 +107,9 @@ func Parse(text string) Signature {
 func Def(sig string, f func(x *Context, self value.Value, p Params) value.Value) Func {
 	s := Parse(sig)
 	return func(x *Context, self value.Value, a Args) value.Value {
+		if a.None() && s.required == 0 {
+			return f(x, self, Params{})
+		}
 		p, ok := s.Bind(x, a)
 		if !ok {
 			return Stopped

@@ -1,20 +1,17 @@
 package value
 
 import (
-	"encoding/binary"
 	"maps"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"unsafe"
 )
 
 // Dict is a dict that keeps the order of insertion.
 type Dict struct {
 	entries []entry
-	marks   uint64 // of all string keys
 	more    atomic.Pointer[more]
 	F       *Field // set for dicts of the input
 	// Message is 1 + the index of the message that this is, or 0.
@@ -28,8 +25,7 @@ type more struct {
 }
 
 type entry struct {
-	h    hash
-	head uint64 // of h.s
+	h hash
 	// key is nil for a string without origin, ownKey for one that comes from the dict
 	// itself: both are made when asked for.
 	key Value
@@ -42,62 +38,6 @@ var ownKey Value = &Str{}
 type hash struct {
 	kind byte // 's' string, 'n' number, 'o' None, 't' tuple, 'u' undefined
 	s    string
-}
-
-// Key is a string key that a template looks up in many dicts.
-type Key struct {
-	s                string
-	head, tail, mark uint64 // tail is the last eight bytes of a longer text
-}
-
-// NewKey returns a Key.
-func NewKey(s string) Key {
-	k := Key{s: s, head: Head(s), mark: mark(s)}
-	if len(s) > 8 {
-		k.tail = last(s)
-	}
-	return k
-}
-
-// Is reports whether k is s, whose Head is h.
-func (k *Key) Is(s string, h uint64) bool {
-	return h == k.head && len(s) == len(k.s) && (len(s) <= 8 || last(s) == k.tail && (len(s) <= 16 || s == k.s))
-}
-
-// is reports whether k is the key of e.
-func (k *Key) is(e *entry) bool {
-	return e.head == k.head && len(e.h.s) == len(k.s) && (len(e.h.s) <= 8 || last(e.h.s) == k.tail && (len(e.h.s) <= 16 || e.h.s == k.s)) && e.h.kind == 's'
-}
-
-// last is the last eight bytes of a text that has so many. Most names have up to
-// sixteen, which head and tail cover: comparing texts would be a call.
-func last(s string) uint64 {
-	return binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s), len(s))[len(s)-8:])
-}
-
-// Head is the first eight bytes of a text, or all there are.
-func Head(s string) (h uint64) {
-	if n := len(s); n >= 8 {
-		return uint64(four(s)) | uint64(four(s[4:]))<<32
-	} else if n >= 4 {
-		return uint64(four(s)) | uint64(four(s[n-4:]))<<(8*n-32)
-	}
-	for i := range len(s) {
-		h |= uint64(s[i]) << (8 * i)
-	}
-	return h
-}
-
-func four(s string) uint32 {
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
-}
-
-// mark is a bit that few keys share: a dict without it lacks the key.
-func mark(key string) uint64 {
-	if key == "" {
-		return 1
-	}
-	return 1 << ((uint(len(key))<<3 | uint(key[0])&7) & 63)
 }
 
 const smallDict = 8
@@ -188,41 +128,33 @@ func (d *Dict) find(h hash) int {
 
 // GetString returns the value of a string key, or nil.
 func (d *Dict) GetString(key string) Value {
-	if d.index() == nil {
-		for i := range d.entries {
-			if e := &d.entries[i]; len(e.h.s) == len(key) && e.h.s == key && e.h.kind == 's' {
-				return e.val
-			}
-		}
-		return nil
-	}
-	if i := d.find(hash{'s', key}); i >= 0 {
+	if i := d.findString(key); i >= 0 {
 		return d.entries[i].val
 	}
 	return nil
 }
 
-// Lookup returns the value of k, or nil. near is where k stood in the dict that
-// was asked before, or 0: messages are much alike.
-func (d *Dict) Lookup(k *Key, near *uint8) Value {
-	if d.marks&k.mark == 0 {
-		return nil
+func (d *Dict) findString(key string) int {
+	if d.index() != nil {
+		return d.find(hash{'s', key})
 	}
+	for i := range d.entries {
+		if e := &d.entries[i]; len(e.h.s) == len(key) && e.h.s == key && e.h.kind == 's' {
+			return i
+		}
+	}
+	return -1
+}
+
+// Lookup is GetString with a guess: near is where the key stood in the dict that was asked
+// before, or 0. Messages are much alike.
+func (d *Dict) Lookup(key string, near *uint8) Value {
 	if i := int(*near); i < len(d.entries) {
-		if e := &d.entries[i]; k.is(e) {
+		if e := &d.entries[i]; e.h.s == key && e.h.kind == 's' {
 			return e.val
 		}
 	}
-	if d.index() == nil {
-		for i := range d.entries {
-			if e := &d.entries[i]; k.is(e) {
-				*near = uint8(i)
-				return e.val
-			}
-		}
-		return nil
-	}
-	i := d.find(hash{'s', k.s})
+	i := d.findString(key)
 	if i < 0 {
 		return nil
 	}
@@ -270,10 +202,7 @@ func (d *Dict) put(h hash, key, v Value) {
 		d.entries[i].val = v
 		return
 	}
-	d.entries = append(d.entries, entry{h, Head(h.s), key, v})
-	if h.kind == 's' {
-		d.marks |= mark(h.s)
-	}
+	d.entries = append(d.entries, entry{h, key, v})
 	if index := d.index(); index != nil {
 		index[h] = int32(len(d.entries) - 1)
 	} else if len(d.entries) > smallDict {
@@ -287,7 +216,7 @@ func (d *Dict) put(h hash, key, v Value) {
 
 // Clone returns a copy with room for n more entries.
 func (d *Dict) Clone(n int) *Dict {
-	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+n), marks: d.marks, F: d.F, Message: d.Message}
+	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+n), F: d.F, Message: d.Message}
 	copy(c.entries, d.entries)
 	for i := range c.entries {
 		if c.entries[i].key == ownKey {
