@@ -65,7 +65,7 @@ const methodFiles = 6
 // scatteredTypes have their methods in more files, as many as stated. The numbers
 // only go down.
 var scatteredTypes = map[string]int{
-	"..run":       8,
+	"..run":        8,
 	"tokenize.job": 8,
 }
 
