@@ -49,7 +49,7 @@ func (l *argList) eval(x *exec) rt.Args {
 	a := rt.Args{Pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
 	for i, e := range l.kw {
 		v := e.eval(x)
-		x.keywords = append(x.keywords, rt.Keyword{l.names[i], v})
+		x.keywords = append(x.keywords, rt.Keyword{Name: l.names[i], V: v})
 	}
 	a.Kw = x.keywords[mark.keywords:len(x.keywords):len(x.keywords)]
 	if l.star2 != nil {
@@ -72,7 +72,7 @@ func (l *argList) eval(x *exec) rt.Args {
 				x.Failf(value.Type, "got multiple values for keyword argument '%s'", k)
 				return a
 			}
-			a.Kw = append(a.Kw, rt.Keyword{k, d.Val(i)})
+			a.Kw = append(a.Kw, rt.Keyword{Name: k, V: d.Val(i)})
 		}
 	}
 	return a
