@@ -37,7 +37,7 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 		}
 		t := c.Turns[0]
 		t.Step = i
-		t.Sampling = ownSampling(c)
+		t.Sampling = samplingOfCall(c)
 		t.Context.Unknown = t.Context.Unknown || j.OtherSettings(t.ID, c)
 		prompt, err := c.PromptTokens(nil, 0)
 		if err != nil {
@@ -50,7 +50,7 @@ func JoinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 			out.Notes = append(out.Notes, n)
 		}
 	}
-	settleSampling(&out)
+	compareSampling(&out)
 	last := calls[len(calls)-1]
 	out.Outcome, out.Status, out.ExitStatus = last.Outcome, last.Status, last.ExitStatus
 	return &out, nil

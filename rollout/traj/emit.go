@@ -47,10 +47,10 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	if here.Format != "native" {
 		if !fr.joined {
 			compactPrompts(r.Turns)
-			settleSampling(r)
+			compareSampling(r)
 		}
 		markPromptUnknown(r)
-		if err := fr.givenSystem(r); err != nil {
+		if err := fr.addGivenSystem(r); err != nil {
 			return err
 		}
 		dropRepeatedIDs(r)
@@ -176,9 +176,9 @@ func Digest(r *rollout.Rollout) [16]byte {
 	return format.Digest(r.Messages)
 }
 
-// givenSystem puts Options.System before the messages of a rollout that has no
+// addGivenSystem puts Options.System before the messages of a rollout that has no
 // system prompt. What a recorded call was sent is in its record.
-func (fr *fileReader) givenSystem(r *rollout.Rollout) error {
+func (fr *fileReader) addGivenSystem(r *rollout.Rollout) error {
 	text := fr.r.opt.System
 	if text == "" || fr.OfCall() || len(r.Messages) == 0 {
 		return nil
@@ -220,8 +220,8 @@ func (fr *fileReader) givenSystem(r *rollout.Rollout) error {
 	return nil
 }
 
-// ownSampling is what a rollout of one call was sampled with.
-func ownSampling(c *rollout.Rollout) *rollout.Sampling {
+// samplingOfCall is what a rollout of one call was sampled with.
+func samplingOfCall(c *rollout.Rollout) *rollout.Sampling {
 	s := c.Turns[0].Sampling
 	if c.Temperature == nil || s != nil && s.Temperature != nil {
 		return s
@@ -234,10 +234,10 @@ func ownSampling(c *rollout.Rollout) *rollout.Sampling {
 	return &own
 }
 
-// settleSampling compares what the turns of a run were sampled with, and notes the
+// compareSampling compares what the turns of a run were sampled with, and notes the
 // first that differs from the first turn. Calls of unlike temperature each keep
 // their own and the run has none. Seeds differ as a rule.
-func settleSampling(r *rollout.Rollout) {
+func compareSampling(r *rollout.Rollout) {
 	settings := func(i int) (s rollout.Sampling) {
 		if r.Turns[i].Sampling != nil {
 			s = *r.Turns[i].Sampling

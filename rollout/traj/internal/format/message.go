@@ -71,7 +71,7 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 		case "refusal":
 			refusal = x
 		case "reasoning", "reasoning_content", "thinking":
-			if s, ok := thoughts(x); ok && m.Reasoning == "" {
+			if s, ok := readableThinking(x); ok && m.Reasoning == "" {
 				m.Reasoning = s
 			} else if !x.IsNull() && (!ok || s != m.Reasoning) {
 				if ok {
@@ -93,9 +93,9 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 		}
 	}
 	if m.Role == rollout.RoleAssistant {
-		in.details(&m, details, at)
+		in.reasoningDetails(&m, details, at)
 		if m.Reasoning == "" {
-			m.Reasoning, _ = thoughts(v.Get("thinking_blocks"))
+			m.Reasoning, _ = readableThinking(v.Get("thinking_blocks"))
 		}
 	} else if !details.IsNull() {
 		Keep(&m.Extra, "reasoning_details", details)
@@ -117,7 +117,7 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 		in.Note("refusal", at, "the message is a refusal of %d bytes beside its content", len(s))
 		return m, nil
 	}
-	return m, in.understood(&m, v, body, i)
+	return m, in.refuseUnread(&m, v, body, i)
 }
 
 // Content reads a content: string, null, or a list of parts.

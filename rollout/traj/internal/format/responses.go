@@ -182,7 +182,7 @@ func (x *Items) Add(item Value) error {
 	}
 	if tok.Present && x.Sampled == rollout.SampledByPolicy {
 		x.tokens = true
-		x.File.TakeTokens(&x.Rollout.Turns[len(x.Rollout.Turns)-1], tok, last)
+		x.File.takeTokens(&x.Rollout.Turns[len(x.Rollout.Turns)-1], tok, last)
 	}
 	return nil
 }

@@ -65,10 +65,7 @@ func (in *File) writtenCall(m *rollout.Message, body Value, i int) error {
 	}
 	calls := []Value{body}
 	if body.Kind() == jsonscan.Array {
-		calls = calls[:0]
-		for _, x := range body.Items() {
-			calls = append(calls, x)
-		}
+		calls = Elements(body)
 	}
 	if len(calls) == 0 {
 		return in.Fail(rollout.At(i), "/content", "the message is a call and its list of calls empty")
@@ -102,10 +99,10 @@ func AppendMessage(list []rollout.Message, m rollout.Message, word string) []rol
 // textKeys are names under which other recorders keep what a message says.
 var textKeys = []string{"value", "text", "parts", "body", "message", "response", "output", "completion", "reply", "answer", "utterance", "audio", "generated_text", "output_text"}
 
-// understood refuses a message of which nothing was read although it says something
+// refuseUnread refuses a message of which nothing was read although it says something
 // under a key that is not known, and one that says nothing at all where no engine
 // recorded it.
-func (in *File) understood(m *rollout.Message, v, body Value, i int) error {
+func (in *File) refuseUnread(m *rollout.Message, v, body Value, i int) error {
 	if slices.Contains(CallRoles, FirstID(v, "role", "from")) {
 		return nil // its text is read as a call
 	}
@@ -134,9 +131,9 @@ func (in *File) understood(m *rollout.Message, v, body Value, i int) error {
 	return in.Fail(rollout.At(i), "/content", "the message has no content: %s", Shape(v))
 }
 
-// thoughts is readable thinking: a text, a block that holds one under thinking, text,
+// readableThinking is what can be read of thinking: a text, a block that holds one under thinking, text,
 // summary or content, or a list of either. Blocks without one are encrypted.
-func thoughts(v Value) (text string, ok bool) {
+func readableThinking(v Value) (text string, ok bool) {
 	if s, is := v.Text(); is {
 		return s, true
 	}
@@ -157,13 +154,13 @@ func thoughts(v Value) (text string, ok bool) {
 	return strings.Join(all, ""), len(all) > 0
 }
 
-// details takes the reasoning of a message from its details, as OpenRouter writes
+// reasoningDetails takes the reasoning of a message from its details, as OpenRouter writes
 // them, where it stands nowhere else. Encrypted ones have no text.
-func (in *File) details(m *rollout.Message, v Value, at rollout.Index) {
+func (in *File) reasoningDetails(m *rollout.Message, v Value, at rollout.Index) {
 	if v.IsNull() {
 		return
 	}
-	text, _ := thoughts(v)
+	text, _ := readableThinking(v)
 	for _, b := range v.Items() {
 		if kind := b.Get("type").String(); strings.HasSuffix(kind, "encrypted") && text == "" && m.Reasoning == "" {
 			k, _ := at.Get()

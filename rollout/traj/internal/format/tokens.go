@@ -17,7 +17,7 @@ func (in *File) Capture(t *rollout.Turn, v Value, message int) {
 // CaptureChoice is capture for choice k of a response.
 func (in *File) CaptureChoice(t *rollout.Turn, v Value, k, message int) {
 	if v.Kind() == jsonscan.Object {
-		in.TakeTokens(t, tokensOf(v, k), message)
+		in.takeTokens(t, tokensOf(v, k), message)
 	}
 }
 
@@ -46,8 +46,8 @@ func (in *File) incomplete(t *rollout.Turn, why string) {
 	in.Note("incomplete", rollout.At(t.Message), "the record of the reply is not what was sampled, so it is context and never trained: %s", why)
 }
 
-// TakeTokens moves token fields into a turn and notes what cannot be used.
-func (in *File) TakeTokens(t *rollout.Turn, tok callrecord.Tokens, message int) {
+// takeTokens moves token fields into a turn and notes what cannot be used.
+func (in *File) takeTokens(t *rollout.Turn, tok callrecord.Tokens, message int) {
 	at := rollout.At(message)
 	if tok.FinishReason != "" {
 		t.FinishReason = tok.FinishReason

@@ -116,6 +116,15 @@ func FirstID(v Value, keys ...string) string {
 	return ""
 }
 
+// Elements are the items of a list, none of anything else.
+func Elements(v Value) []Value {
+	var out []Value
+	for _, x := range v.Items() {
+		out = append(out, x)
+	}
+	return out
+}
+
 // PlainText is a string, or the literal of any other value.
 func PlainText(v Value) string {
 	if s, ok := v.Text(); ok {

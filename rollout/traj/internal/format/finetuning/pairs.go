@@ -65,7 +65,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 		ID: format.FirstID(v, "traj_id", "rollout_id", "id", "uuid"), Instance: format.FirstID(v, "instance_id", "task_id", "example_id", "prompt_id"), Index: format.NoIndex,
 		Outcome: rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))},
 	}
-	prompt, err := half(in, v, "prompt", rollout.RoleUser, 0)
+	prompt, err := side(in, v, "prompt", rollout.RoleUser, 0)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 		return err
 	}
 	n := len(r.Messages)
-	completion, err := half(in, v, "completion", rollout.RoleAssistant, n)
+	completion, err := side(in, v, "completion", rollout.RoleAssistant, n)
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// half reads one side, whose messages begin at place i of the rollout.
-func half(in *format.File, v format.Value, key string, role rollout.Role, i int) ([]rollout.Message, error) {
+// side reads one side, whose messages begin at place i of the rollout.
+func side(in *format.File, v format.Value, key string, role rollout.Role, i int) ([]rollout.Message, error) {
 	x := v.Get(key)
 	switch x.Kind() {
 	case jsonscan.String:

@@ -36,9 +36,7 @@ func (x *sampleRun) events(sample format.Value) error {
 		if err := x.in.ListOrNull(pool, 0, "/events_data/messages"); err != nil {
 			return err
 		}
-		for _, m := range pool.Items() {
-			x.pool = append(x.pool, m)
-		}
+		x.pool = append(x.pool, format.Elements(pool)...)
 	}
 	first, known := true, false // the event is the first; one of a turn was seen
 	for _, events := range []format.Value{sample.Get("events"), sample.Path("transcript", "events")} {
@@ -121,9 +119,7 @@ func (x *sampleRun) input(e format.Value) (out []format.Value, whole bool) {
 			return nil, false
 		}
 	}
-	for _, m := range e.Get("input").Items() {
-		out = append(out, m)
-	}
+	out = format.Elements(e.Get("input"))
 	for _, ref := range e.Get("input_refs").Items() {
 		var ends []int
 		for _, n := range ref.Items() {

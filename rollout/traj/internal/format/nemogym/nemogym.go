@@ -101,12 +101,9 @@ func begins(list, start format.Value) bool {
 	if list.Len() < start.Len() {
 		return false
 	}
-	var want []format.Value
-	for _, item := range start.Items() {
-		want = append(want, item)
-	}
-	for i, item := range list.Items() {
-		if i < len(want) && !bytes.Equal(item.Raw(), want[i].Raw()) {
+	have := format.Elements(list)
+	for i, item := range start.Items() {
+		if !bytes.Equal(item.Raw(), have[i].Raw()) {
 			return false
 		}
 	}

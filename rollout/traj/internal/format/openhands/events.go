@@ -54,25 +54,56 @@ func isOpenHandsOutput(v format.Value, in *format.File) bool {
 	return known >= 3
 }
 
+// conversation is a rollout while its events are read.
+type conversation struct {
+	in        *format.File
+	r         *rollout.Rollout
+	view      *eventView
+	responses map[string]int // response id → message
+	known     bool           // there was an event
+}
+
+func newConversation(in *format.File) conversation {
+	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}}
+	return conversation{in: in, r: r, view: newEventView(r), responses: map[string]int{}}
+}
+
+// turn adds a reply.
+func (x *conversation) turn(m rollout.Message, t rollout.Turn) {
+	m.Sampled = rollout.SampledByPolicy
+	t.Message, t.Step, t.Context = len(x.r.Messages), len(x.r.Turns), x.view.context()
+	if t.ID != "" {
+		x.responses[t.ID] = t.Message
+	}
+	x.r.Messages = append(x.r.Messages, m)
+	x.r.Turns = append(x.r.Turns, t)
+}
+
+// reply is the message of a response, and whether no other reply follows it. Events of
+// one response are together; one of that id after another reply is of an engine that
+// gives ids twice.
+func (x *conversation) reply(response string) (message int, open bool) {
+	message, known := x.responses[response]
+	return message, known && x.r.Turns[len(x.r.Turns)-1].Message == message
+}
+
+// hasEvents reports whether there was an event.
+func (x *conversation) hasEvents() bool { return x.known }
+
 // eventRun makes messages of events. Actions that carry the same model response
 // are one turn; their calls come from the response, not from the normalised
 // arguments of the action.
 type eventRun struct {
-	in        *format.File
-	r         *rollout.Rollout
-	responses map[string]int // response id → message
-	view      *eventView
-	known     bool // an event was met
-	finished  bool
-	depth     int // of the sub-agents at work
-	theirs    int // events of sub-agents
+	conversation
+	finished bool
+	depth    int // of the sub-agents at work
+	theirs   int // events of sub-agents
 }
 
 func newEventRun(in *format.File) *eventRun {
-	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}}
-	view := newEventView(r)
-	view.batched = true
-	return &eventRun{in: in, r: r, responses: map[string]int{}, view: view}
+	x := &eventRun{conversation: newConversation(in)}
+	x.view.batched = true
+	return x
 }
 
 func (x *eventRun) Add(v format.Value) error {
@@ -230,7 +261,7 @@ func (x *eventRun) action(v format.Value) (int, error) {
 	meta := v.Get("tool_call_metadata")
 	if response := meta.Get("model_response"); response.Kind() == jsonscan.Object {
 		id := response.Get("id").String()
-		if first, taken := x.responses[id]; taken && id != "" && latest(x.r, first) {
+		if first, open := x.reply(id); open {
 			return first, nil // another call of that response
 		}
 		m, err := x.in.ChatMessage(format.FirstChoice(response).Get("message"), i)
@@ -241,7 +272,6 @@ func (x *eventRun) action(v format.Value) (int, error) {
 		choice := format.FirstChoice(response)
 		t := rollout.Turn{ID: id, FinishReason: choice.Get("finish_reason").String(), StopString: format.StopString(choice)}
 		x.in.Capture(&t, response, i)
-		x.responses[id] = i
 		if v.Get("action").Is("finish") { // has no result, and is shown as a text later
 			said := rollout.Message{Role: m.Role, Content: m.Content, Sampled: rollout.SampledByPolicy}
 			if thought := field(v, "thought").String(); thought != "" && thought != said.Content {
@@ -277,18 +307,6 @@ func (x *eventRun) action(v format.Value) (int, error) {
 	return i, nil
 }
 
-// latest reports whether no reply follows message k. Events of one response are
-// together; one of that id after another reply is of an engine that gives ids
-// twice.
-func latest(r *rollout.Rollout, k int) bool { return r.Turns[len(r.Turns)-1].Message == k }
-
-func (x *eventRun) turn(m rollout.Message, t rollout.Turn) {
-	m.Sampled = rollout.SampledByPolicy
-	t.Message, t.Step, t.Context = len(x.r.Messages), len(x.r.Turns), x.view.context()
-	x.r.Messages = append(x.r.Messages, m)
-	x.r.Turns = append(x.r.Turns, t)
-}
-
 func (x *eventRun) observation(kind string, v format.Value) (int, error) {
 	i := len(x.r.Messages)
 	switch kind {
@@ -307,9 +325,6 @@ func (x *eventRun) observation(kind string, v format.Value) (int, error) {
 	}
 	return i, nil
 }
-
-// met reports whether there was an event.
-func (x *eventRun) met() bool { return x.known }
 
 // done closes the run.
 func (x *eventRun) done() *rollout.Rollout {
@@ -362,7 +377,7 @@ func readOpenHandsOutput(in *format.File, v format.Value) error {
 	}
 	var x interface {
 		Add(v format.Value) error
-		met() bool
+		hasEvents() bool
 		done() *rollout.Rollout
 	} = newEventRun(in)
 	for i, e := range history.Items() {
@@ -373,7 +388,7 @@ func readOpenHandsOutput(in *format.File, v format.Value) error {
 			return err
 		}
 	}
-	if history.Len() > 0 && !x.met() {
+	if history.Len() > 0 && !x.hasEvents() {
 		return noEvent(in)
 	}
 	r := x.done()

@@ -57,20 +57,15 @@ func hasSDKKind(v format.Value) bool {
 }
 
 type sdkRun struct {
-	in        *format.File
-	r         *rollout.Rollout
-	responses map[string]int // response id → message
-	view      *eventView
-	known     bool            // an event was met
-	last      string          // id of the event before
-	seen      map[string]bool // ids of events
+	conversation
+	last string          // id of the event before
+	seen map[string]bool // ids of events
 }
 
 func foldSDKEvents(in *format.File) format.Folder { return newSDKRun(in) }
 
 func newSDKRun(in *format.File) *sdkRun {
-	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}}
-	return &sdkRun{in: in, r: r, responses: map[string]int{}, view: newEventView(r), seen: map[string]bool{}}
+	return &sdkRun{conversation: newConversation(in), seen: map[string]bool{}}
 }
 
 func (x *sdkRun) Add(v format.Value) error {
@@ -134,7 +129,7 @@ func (x *sdkRun) event(v format.Value) (message int, err error) {
 			if m.Reasoning == "" {
 				m.Reasoning = sdkReasoning(v.Get("llm_message"))
 			}
-			x.turn(m, v)
+			x.turn(m, rollout.Turn{ID: v.Get("llm_response_id").String()})
 			return i, nil
 		}
 		x.r.Messages = append(x.r.Messages, m)
@@ -238,16 +233,6 @@ func (x *sdkRun) tokens(v format.Value) error {
 	return nil
 }
 
-func (x *sdkRun) turn(m rollout.Message, v format.Value) {
-	id := v.Get("llm_response_id").String()
-	m.Sampled = rollout.SampledByPolicy
-	if id != "" {
-		x.responses[id] = len(x.r.Messages)
-	}
-	x.r.Turns = append(x.r.Turns, rollout.Turn{ID: id, Message: len(x.r.Messages), Step: len(x.r.Turns), Context: x.view.context()})
-	x.r.Messages = append(x.r.Messages, m)
-}
-
 // sdkReasoning is the readable thinking of an action or message, under the name
 // of the interface that it came through.
 func sdkReasoning(v format.Value) string {
@@ -261,9 +246,8 @@ func sdkReasoning(v format.Value) string {
 }
 
 func (x *sdkRun) action(v format.Value) (int, error) {
-	i, joins := x.responses[v.Get("llm_response_id").String()]
-	joins = joins && latest(x.r, i)
-	if !joins {
+	i, open := x.reply(v.Get("llm_response_id").String())
+	if !open {
 		i = len(x.r.Messages)
 	}
 	call := v.Get("tool_call")
@@ -282,7 +266,7 @@ func (x *sdkRun) action(v format.Value) (int, error) {
 		return i, x.in.Fail(rollout.At(i), "/tool_call", "the action names no tool")
 	}
 	format.SetArguments(&c, arguments)
-	if !joins {
+	if !open {
 		m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: sdkReasoning(v)}
 		if err := x.in.Content(&m, v.Get("thought"), i); err != nil {
 			return i, err
@@ -291,7 +275,7 @@ func (x *sdkRun) action(v format.Value) (int, error) {
 		if format.PlainParts(m.Parts) {
 			m.Parts = nil
 		}
-		x.turn(m, v)
+		x.turn(m, rollout.Turn{ID: v.Get("llm_response_id").String()})
 	}
 	x.r.Messages[i].ToolCalls = append(x.r.Messages[i].ToolCalls, c)
 	return i, nil
@@ -335,9 +319,6 @@ func (x *sdkRun) Finish() error {
 	}
 	return x.in.Emit(x.done())
 }
-
-// met reports whether there was an event.
-func (x *sdkRun) met() bool { return x.known }
 
 // done closes the run.
 func (x *sdkRun) done() *rollout.Rollout {

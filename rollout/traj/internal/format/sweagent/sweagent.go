@@ -29,8 +29,8 @@ func isSWEAgent(v format.Value, _ *format.File) bool {
 	return v.Get("trajectory").Kind() == jsonscan.Array && v.Get("info").Kind() == jsonscan.Object
 }
 
-// sweRun is one file while it is read.
-type sweRun struct {
+// run is one file while it is read.
+type run struct {
 	in      *format.File
 	r       *rollout.Rollout
 	history []format.Value // as recorded, parallel to r.Messages
@@ -41,8 +41,8 @@ type sweRun struct {
 	shown map[shownKey]*rollout.Message
 }
 
-// sweKeys are message keys that the importer has used or that repeat the content.
-var sweKeys = []string{"agent", "message_type", "is_demo", "thought", "action", "thinking_blocks"}
+// usedKeys are message keys that the importer has used or that repeat the content.
+var usedKeys = []string{"agent", "message_type", "is_demo", "thought", "action", "thinking_blocks"}
 
 type shownKey struct {
 	at   int
@@ -52,7 +52,7 @@ type shownKey struct {
 // readSWEAgent reads a run, and the other attempts that an agent with retries
 // made before it chose this one.
 func readSWEAgent(in *format.File, v format.Value) error {
-	if err := sweAttempt(in, v); err != nil {
+	if err := readAttempt(in, v); err != nil {
 		return err
 	}
 	best, ok := v.Path("info", "best_attempt_idx").Int()
@@ -61,16 +61,16 @@ func readSWEAgent(in *format.File, v format.Value) error {
 			continue
 		}
 		in.Note("attempt_not_chosen", 0, "attempt %d of a run with retries, of which another was chosen", i)
-		if err := sweAttempt(in, x); err != nil {
+		if err := readAttempt(in, x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func sweAttempt(in *format.File, v format.Value) error {
+func readAttempt(in *format.File, v format.Value) error {
 	info := v.Get("info")
-	s := &sweRun{in: in, shown: map[shownKey]*rollout.Message{}, r: &rollout.Rollout{
+	s := &run{in: in, shown: map[shownKey]*rollout.Message{}, r: &rollout.Rollout{
 		Index:      format.NoIndex,
 		ExitStatus: info.Get("exit_status").String(),
 		Outcome:    rollout.Outcome{Submission: format.Text(info.Get("submission"))},
@@ -99,7 +99,7 @@ func sweAttempt(in *format.File, v format.Value) error {
 }
 
 // messages reads the history and marks what the main agent sampled.
-func (s *sweRun) messages(history format.Value) (demos int, err error) {
+func (s *run) messages(history format.Value) (demos int, err error) {
 	if history.Kind() != jsonscan.Array {
 		return 0, s.in.Want(history, 0, "/history", "a list of messages")
 	}
@@ -120,7 +120,7 @@ func (s *sweRun) messages(history format.Value) (demos int, err error) {
 			format.Keep(&m.Extra, "said_as_thought", x.Get("thought"))
 			s.in.Note("thought_beside_content", rollout.At(i), "the content is empty and %d bytes stand under thought; they are kept aside, not rendered", len(thought))
 		}
-		format.Drop(&m.Extra, sweKeys...)
+		format.Drop(&m.Extra, usedKeys...)
 		s.r.Messages = append(s.r.Messages, m)
 		s.history = append(s.history, x)
 		s.agents = append(s.agents, x.Get("agent").String())
@@ -143,7 +143,7 @@ func (s *sweRun) messages(history format.Value) (demos int, err error) {
 			m.Sampled = rollout.SampledOtherAgent
 		default:
 			m.Sampled = rollout.SampledByPolicy
-			s.r.Turns = append(s.r.Turns, rollout.Turn{Message: i, Step: len(s.r.Turns), Context: s.plain(i)})
+			s.r.Turns = append(s.r.Turns, rollout.Turn{Message: i, Step: len(s.r.Turns), Context: s.plainContext(i)})
 		}
 	}
 	return demos, nil
@@ -161,11 +161,11 @@ func mainAgent(agents []string) string {
 	return ""
 }
 
-// plain is the context of message i when nothing shortened it: the earlier
+// plainContext is the context of message i when nothing shortened it: the earlier
 // messages of the main agent.
-func (s *sweRun) plain(i int) rollout.Context {
+func (s *run) plainContext(i int) rollout.Context {
 	var parts []rollout.ContextPart
-	for _, k := range s.before(i) {
+	for _, k := range s.messagesBefore(i) {
 		parts = format.AppendRange(parts, k)
 	}
 	if len(parts) == 0 || len(parts) == 1 && parts[0].From == 0 && parts[0].To == i {
@@ -174,8 +174,8 @@ func (s *sweRun) plain(i int) rollout.Context {
 	return rollout.Context{Parts: parts}
 }
 
-// before lists the main agent's messages before i.
-func (s *sweRun) before(i int) []int {
+// messagesBefore lists the main agent's messages before i.
+func (s *run) messagesBefore(i int) []int {
 	out := make([]int, 0, i)
 	for k := range i {
 		if s.agents[k] == s.main {
@@ -187,14 +187,14 @@ func (s *sweRun) before(i int) []int {
 
 // steps joins the recorded steps to the turns by what was said, never by index:
 // either list can lack an entry of the other.
-func (s *sweRun) steps(list format.Value) {
+func (s *run) steps(list format.Value) {
 	next, joined, contexts := 0, 0, 0
 	var before format.Value // the messages recorded after the step before
 	for n, step := range list.Items() {
 		earlier := before
 		before = step.Get("messages")
 		k := next
-		for k < len(s.r.Turns) && !s.says(step, s.r.Turns[k].Message) {
+		for k < len(s.r.Turns) && !s.isReply(step, s.r.Turns[k].Message) {
 			k++
 		}
 		if k == len(s.r.Turns) {
@@ -220,9 +220,9 @@ func (s *sweRun) steps(list format.Value) {
 	}
 }
 
-// says reports whether a step is the reply in message i: by the ids of its tool
+// isReply reports whether a step is the reply in message i: by the ids of its tool
 // calls if both have them, else by its text, else by thought and action.
-func (s *sweRun) says(step format.Value, i int) bool {
+func (s *run) isReply(step format.Value, i int) bool {
 	h := s.history[i]
 	if a, b := firstCallID(step), firstCallID(h); a != "" && b != "" {
 		return a == b
@@ -246,8 +246,8 @@ func same(a, b format.Value) bool {
 	return bytes.Equal(a.Raw(), b.Raw()) || a.Kind() == jsonscan.String && b.Kind() == jsonscan.String && a.String() == b.String()
 }
 
-// sweQuery is what the model saw at a step.
-type sweQuery struct {
+// query is what the model saw at a step.
+type query struct {
 	list []format.Value
 	// partly is true where the list was recorded after the step: a history processor
 	// may have shortened more of it than the model saw.
@@ -258,20 +258,14 @@ type sweQuery struct {
 // as it is. "messages" of SWE-agent 1.0 are those after the step, reply and
 // observation included, so the ones of the step before are what the model saw; at
 // the first step, those before the reply.
-func (s *sweRun) query(step, earlier format.Value, first bool, message int) *sweQuery {
-	items := func(v format.Value) (out []format.Value) {
-		for _, m := range v.Items() {
-			out = append(out, m)
-		}
-		return out
-	}
+func (s *run) query(step, earlier format.Value, first bool, message int) *query {
 	if q := step.Get("query"); q.Kind() == jsonscan.Array && q.Len() > 0 {
-		return &sweQuery{list: items(q)}
+		return &query{list: format.Elements(q)}
 	}
-	own := items(step.Get("messages"))
+	own := format.Elements(step.Get("messages"))
 	reply := -1
 	for i, m := range own {
-		if m.Get("role").Is("assistant") && s.says(m, message) && same(m.Get("content"), s.history[message].Get("content")) {
+		if m.Get("role").Is("assistant") && s.isReply(m, message) && same(m.Get("content"), s.history[message].Get("content")) {
 			reply = i
 		}
 	}
@@ -279,20 +273,20 @@ func (s *sweRun) query(step, earlier format.Value, first bool, message int) *swe
 	case reply < 0:
 		return nil
 	case earlier.Len() > 0:
-		return &sweQuery{list: items(earlier)}
+		return &query{list: format.Elements(earlier)}
 	}
-	return &sweQuery{list: own[:reply], partly: !first}
+	return &query{list: own[:reply], partly: !first}
 }
 
 // isPlain reports whether a context is the plain one of message i.
-func (s *sweRun) isPlain(c rollout.Context, i int) bool {
-	return slices.EqualFunc(c.Parts, s.plain(i).Parts, func(a, b rollout.ContextPart) bool { return a == b })
+func (s *run) isPlain(c rollout.Context, i int) bool {
+	return slices.EqualFunc(c.Parts, s.plainContext(i).Parts, func(a, b rollout.ContextPart) bool { return a == b })
 }
 
 // context expresses the messages of a query as ranges of the history with other
 // messages in place where they differ.
-func (s *sweRun) context(query []format.Value, message int) rollout.Context {
-	have := s.before(message)
+func (s *run) context(query []format.Value, message int) rollout.Context {
+	have := s.messagesBefore(message)
 	var parts []rollout.ContextPart
 	k := 0 // next entry of have
 	for qi, q := range query {
@@ -321,7 +315,7 @@ func (s *sweRun) context(query []format.Value, message int) rollout.Context {
 				from = have[k-1] + 1
 				to = from
 			}
-			m, err := s.inPlace(q, from, qi)
+			m, err := s.shownMessage(q, from, qi)
 			if err != nil {
 				return rollout.Context{Unknown: true}
 			}
@@ -337,14 +331,14 @@ func (s *sweRun) context(query []format.Value, message int) rollout.Context {
 	return rollout.Context{Parts: parts}
 }
 
-func (s *sweRun) equal(q format.Value, k int) bool {
+func (s *run) equal(q format.Value, k int) bool {
 	h := s.history[k]
 	return same(q.Get("role"), h.Get("role")) && (same(q.Get("content"), h.Get("content")) || s.sameText(q, k))
 }
 
 // sameText compares contents of different shapes: a list of one text part is
 // the text.
-func (s *sweRun) sameText(q format.Value, k int) bool {
+func (s *run) sameText(q format.Value, k int) bool {
 	c := q.Get("content")
 	if c.Kind() == s.history[k].Get("content").Kind() && c.Kind() != jsonscan.Array {
 		return false
@@ -353,7 +347,7 @@ func (s *sweRun) sameText(q format.Value, k int) bool {
 	return s.in.Content(&m, c, k) == nil && m.Content == s.r.Messages[k].Content && format.PlainParts(m.Parts)
 }
 
-func (s *sweRun) inPlace(q format.Value, from, i int) (*rollout.Message, error) {
+func (s *run) shownMessage(q format.Value, from, i int) (*rollout.Message, error) {
 	key := shownKey{from, string(q.Get("role").Raw()) + string(q.Get("content").Raw())}
 	if m, ok := s.shown[key]; ok {
 		return m, nil
@@ -362,7 +356,7 @@ func (s *sweRun) inPlace(q format.Value, from, i int) (*rollout.Message, error) 
 	if err != nil {
 		return nil, err
 	}
-	format.Drop(&m.Extra, append(sweKeys, "tool_call_ids")...)
+	format.Drop(&m.Extra, append(usedKeys, "tool_call_ids")...)
 	for _, id := range q.Get("tool_call_ids").Items() {
 		if m.ToolCallID == "" {
 			m.ToolCallID = id.String()
