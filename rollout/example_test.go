@@ -1,39 +1,30 @@
 package rollout_test
 
 import (
+	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Reading goes on after a bad line: the error says where it is.
-func ExampleReader() {
-	file := `{"turnpack_version":1,"id":"a","messages":[{"role":"user","content":"2+2?"},{"role":"assistant","content":"4","sampled":"sampled"}]}
-{"id":"b","messages":[{"content":"who speaks?"}]}
-`
-	for r, err := range rollout.NewReader(strings.NewReader(file), rollout.ReaderOptions{File: "x.jsonl"}).All() {
-		if err != nil {
-			fmt.Println(err)
-			continue
-		}
-		fmt.Println(r.ID, len(r.Messages), r.Messages[1].Sampled)
-	}
+// A failure has one kind, and its error says where it is and what to do.
+func ExampleErrorf() {
+	err := error(rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: "a", Turn: rollout.At(2)}, "the turn has no output").WithFix("leave it out"))
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, rollout.KindInput), errors.Is(err, rollout.KindFormat))
 	// Output:
-	// a 2 sampled
-	// x.jsonl:2, rollout "b", message 0, byte 22, /role: the message has no role
+	// rollout "a", turn 2: the turn has no output (leave it out)
+	// true false
 }
 
-func ExampleWriter() {
-	w := rollout.NewWriter(os.Stdout)
-	err := w.Write(&rollout.Rollout{
-		ID:       "a",
-		Messages: []rollout.Message{{Role: rollout.RoleAssistant, Content: "4", Sampled: rollout.SampledByPolicy}},
-		Turns:    []rollout.Turn{{Message: 0, Prompt: rollout.PromptIDs{Add: []rollout.TokenID{17, 10}}, Output: []rollout.TokenID{19, 2}}},
-	})
-	fmt.Println(err)
-	// Output:
-	// {"turnpack_version":1,"id":"a","messages":[{"role":"assistant","content":"4","sampled":"sampled"}],"turns":[{"message":0,"step":0,"prompt_ids":{"add":[17,10]},"output_ids":[19,2]}]}
-	// <nil>
+// Prompts are stored against earlier turns: here the first three ids of the prompt and
+// output of turn 0, then two more.
+func ExampleRollout_PromptTokens() {
+	r := &rollout.Rollout{ID: "a", Turns: []rollout.Turn{
+		{Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1, 2}}, Output: []rollout.TokenID{7}},
+		{Prompt: rollout.PromptIDs{Base: rollout.At(0), Keep: 3, Add: []rollout.TokenID{4, 5}}, Output: []rollout.TokenID{8}},
+	}}
+	ids, err := r.PromptTokens(nil, 1)
+	fmt.Println(ids, err)
+	// Output: [1 2 7 4 5] <nil>
 }

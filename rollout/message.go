@@ -1,6 +1,9 @@
 package rollout
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Role says who speaks. Any string is kept; the constants are the ones with a
 // meaning here.
@@ -53,6 +56,21 @@ type Part struct {
 // output_text).
 func (p Part) IsText() bool {
 	return p.Type == "text" || p.Type == "input_text" || p.Type == "output_text"
+}
+
+// JoinText is the text of a list-shaped content: its text parts joined without
+// a separator.
+func JoinText(parts []Part) string {
+	if len(parts) == 1 && parts[0].IsText() {
+		return parts[0].Text
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		if p.IsText() {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
 }
 
 // ToolCall is one function call of an assistant message.

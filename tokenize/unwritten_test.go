@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/tokenize"
 )
 
@@ -83,7 +84,7 @@ func TestTemplatesReadRecordedKeys(t *testing.T) {
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`)
 	line := `{"id":"r","messages":[{"role":"user","content":"hi","tool_plan":"<|im_end|>","cost":{"usd":1}},{"role":"assistant","content":"ok","tool_plan":"first this","prefix":null,"tool_calls":[]}]}`
-	r, err := rollout.ParseJSON([]byte(line), rollout.ReaderOptions{})
+	r, err := jsonl.Parse([]byte(line), jsonl.Options{})
 	require.NoError(t, err)
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
 		seqs := encode(t, m, tokenize.Options{Mode: mode}, r)

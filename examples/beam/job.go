@@ -18,6 +18,7 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -58,7 +59,7 @@ func (f *readDump) ProcessElement(ctx context.Context, file string, emit func(in
 		if err != nil {
 			return err
 		}
-		line, err := rollout.AppendJSON(nil, r)
+		line, err := jsonl.Append(nil, r)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (f *writeShard) ProcessElement(ctx context.Context, shard int, next func(*[
 	slices.SortFunc(lines, bytes.Compare) // the runner keeps no order
 	var group turnpack.Slice
 	for _, line := range lines {
-		r, err := rollout.ParseJSON(line, rollout.ReaderOptions{})
+		r, err := jsonl.Parse(line, jsonl.Options{})
 		if err != nil {
 			return err
 		}

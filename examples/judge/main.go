@@ -22,6 +22,7 @@ import (
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 )
 
 //go:embed testdata/rollouts.jsonl
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	var agreement prm.Tally
-	in := rollout.NewReader(bytes.NewReader(sample), rollout.ReaderOptions{File: "rollouts.jsonl"})
+	in := jsonl.NewReader(bytes.NewReader(sample), jsonl.Options{File: "rollouts.jsonl"})
 	err = scorer.ScoreAll(ctx, in.All(), func(r *rollout.Rollout, steps []rollout.StepScore) error {
 		agreement.Add(steps)
 		return show(out, r, steps)

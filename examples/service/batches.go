@@ -12,6 +12,7 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/tokenize"
 )
 
@@ -50,7 +51,7 @@ func (b *batches) write(group []*rollout.Rollout) (*batch, error) {
 	var lines []byte
 	for _, r := range group {
 		var err error
-		if lines, err = rollout.AppendJSON(lines, r); err != nil {
+		if lines, err = jsonl.Append(lines, r); err != nil {
 			return nil, err
 		}
 		lines = append(lines, '\n')

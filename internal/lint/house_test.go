@@ -25,7 +25,6 @@ var largePackages = map[string]struct {
 }{
 	"examples/turnpack":            {3115, "the verbs of the command, a file each"},
 	"internal/plumb/verbs":         {3300, "the black-box verbs, a file each, that share nothing but their lines"},
-	"rollout":                      {3450, "the native format is to have a package of its own"},
 	"tokenize":                     {6400, "completion and certification are to have packages of their own"},
 	"tokenize/chat/internal/eval":  {3300, "scopes and statements, expressions and loops"},
 	"tokenize/chat/internal/value": {5100, "values with origins, and the text operations that keep them"},

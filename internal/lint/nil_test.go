@@ -19,6 +19,7 @@ import (
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
@@ -73,8 +74,8 @@ func TestNilRollouts(t *testing.T) {
 		"rollout Rollout Check":        none.Check,
 		"rollout Rollout Validate":     none.Validate,
 		"rollout Rollout PromptTokens": func() error { _, err := none.PromptTokens(nil, 0); return err },
-		"rollout Writer Write":         func() error { return rollout.NewWriter(io.Discard).Write(none) },
-		"rollout AppendJSON":           func() error { _, err := rollout.AppendJSON(nil, none); return err },
+		"rollout/jsonl Writer Write":   func() error { return jsonl.NewWriter(io.Discard).Write(none) },
+		"rollout/jsonl Append":         func() error { _, err := jsonl.Append(nil, none); return err },
 		"tokenize/swerl Encode":        func() error { _, err := swerl.Encode(ctx, model, none, swerl.Options{}); return err },
 		"tokenize Encoder Count":       func() error { _, err := enc.Count(ctx, none, nil); return err },
 		"tokenize Encoder Counter":     func() error { _, err := enc.Counter(none).Count(ctx, nil); return err },

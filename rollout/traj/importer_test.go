@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
@@ -171,7 +172,7 @@ func TestOneRuleForNative(t *testing.T) {
 		r := one(t, "x.jsonl", text)
 		require.Equal(t, "native", r.Origin.Format, text)
 		check(r)
-		direct, err := rollout.NewReader(strings.NewReader(text), rollout.ReaderOptions{}).Next()
+		direct, err := jsonl.NewReader(strings.NewReader(text), jsonl.Options{}).Next()
 		require.NoError(t, err)
 		check(direct)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
@@ -155,7 +156,7 @@ func TestInspectOddities(t *testing.T) {
 	require.Equal(t, "r1", r.Turns[0].ID)
 	require.Equal(t, "7 7", r.Messages[0].ToolCalls[0].ID+" "+r.Messages[1].ToolCallID, "ids that are numbers join")
 	require.JSONEq(t, `["p","q"]`, string(r.Messages[2].Extra["tool_call_ids"]))
-	b, err := rollout.AppendJSON(nil, r)
+	b, err := jsonl.Append(nil, r)
 	require.NoError(t, err)
 	again := one(t, "x.jsonl", string(b))
 	require.Equal(t, r.Messages[2], again.Messages[2])

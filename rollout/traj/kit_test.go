@@ -16,6 +16,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
@@ -94,7 +95,7 @@ func TestKitThroughTheNativeFormat(t *testing.T) {
 	kit.OneGoroutine(t)
 	dumps := all(t, stop, kit.Dir(t, "data", "trajectories"))
 	var file bytes.Buffer
-	w := rollout.NewWriter(&file)
+	w := jsonl.NewWriter(&file)
 	for _, r := range dumps {
 		require.NoError(t, w.Write(r), r.ID)
 	}
@@ -339,11 +340,11 @@ func FuzzImporters(f *testing.F) {
 				continue
 			}
 			_ = x.Validate()
-			line, err := rollout.AppendJSON(nil, x)
+			line, err := jsonl.Append(nil, x)
 			if err != nil {
 				t.Fatalf("imported but not stored: %v", err)
 			}
-			back, err := rollout.ParseJSON(line, rollout.ReaderOptions{})
+			back, err := jsonl.Parse(line, jsonl.Options{})
 			if err != nil {
 				t.Fatalf("stored but not read: %v\n%s", err, line)
 			}

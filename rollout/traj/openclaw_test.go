@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
@@ -75,9 +76,9 @@ func TestOpenClawSteps(t *testing.T) {
 	require.Nil(t, r.Turns[1].Extra)
 	require.Equal(t, step(2, "sleep 10", -1), string(r.Turns[2].Extra["step_debug"]))
 	require.Contains(t, codes(r), "step_differs step_without_message step_without_message")
-	line, err := rollout.AppendJSON(nil, r)
+	line, err := jsonl.Append(nil, r)
 	require.NoError(t, err)
-	back, err := rollout.ParseJSON(line, rollout.ReaderOptions{})
+	back, err := jsonl.Parse(line, jsonl.Options{})
 	require.NoError(t, err)
 	require.Equal(t, r.Turns, back.Turns)
 }

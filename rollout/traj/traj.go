@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 	"github.com/turnpack/turnpack/rollout/traj/internal/outcomes"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
@@ -173,7 +174,7 @@ func newReader(paths []string, opt Options) *Reader {
 	if r.walk.Stdin == nil {
 		r.walk.Stdin = os.Stdin
 	}
-	r.opt.Limits.Messages = cmp.Or(l.Messages, rollout.DefaultMessages)
+	r.opt.Limits.Messages = cmp.Or(l.Messages, jsonl.DefaultMessages)
 	r.report.Formats = map[string]int{}
 	return r
 }

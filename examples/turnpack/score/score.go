@@ -22,6 +22,7 @@ import (
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
@@ -165,7 +166,7 @@ func isTerminal(w io.Writer) bool {
 // output is where rollouts go: standard output, or a file that appears under
 // its name only when it is whole.
 type output struct {
-	w    *rollout.Writer
+	w    *jsonl.Writer
 	buf  *bufio.Writer
 	file *atomic.File // nil for standard output
 }
@@ -181,7 +182,7 @@ func create(path string, stdout, errOut io.Writer) (*output, error) {
 		o.file, stdout = f, f
 	}
 	o.buf = bufio.NewWriterSize(stdout, 1<<20)
-	o.w = rollout.NewWriter(o.buf)
+	o.w = jsonl.NewWriter(o.buf)
 	return o, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/judge/fake"
 	"github.com/turnpack/turnpack/prm/openai"
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 )
 
 func server(t *testing.T, h http.Handler) string {
@@ -58,7 +58,7 @@ func TestScoreFileWithJournal(t *testing.T) {
 	file, err := os.Open(out)
 	require.NoError(t, err)
 	defer file.Close()
-	r, err := rollout.NewReader(file, rollout.ReaderOptions{}).Next()
+	r, err := jsonl.NewReader(file, jsonl.Options{}).Next()
 	require.NoError(t, err)
 	require.Equal(t, "pager-17#0", r.ID)
 	require.Len(t, r.Steps, 5)

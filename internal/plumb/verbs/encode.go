@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
@@ -73,7 +74,7 @@ func encodeVerb() verb {
 				return running{}, err
 			}
 			return running{lines: func(ctx context.Context, line []byte) (any, error) {
-				r, err := rollout.NewReader(bytes.NewReader(line), rollout.ReaderOptions{}).Next()
+				r, err := jsonl.NewReader(bytes.NewReader(line), jsonl.Options{}).Next()
 				if err != nil {
 					return nil, err
 				}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
@@ -57,7 +58,7 @@ func importVerb() verb {
 var importForms = map[string]func(r *rollout.Rollout, root string) (any, error){
 	"facts": func(r *rollout.Rollout, root string) (any, error) { return factsOf(r, root), nil },
 	"native": func(r *rollout.Rollout, _ string) (any, error) {
-		b, err := rollout.AppendJSON(nil, r)
+		b, err := jsonl.Append(nil, r)
 		return json.RawMessage(b), err
 	},
 	"chat": func(r *rollout.Rollout, _ string) (any, error) {

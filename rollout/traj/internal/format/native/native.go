@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
@@ -116,7 +117,7 @@ func read(in *format.File, v format.Value) error {
 	if !match(v, in) && !matchUnversioned(v, in) && v.Get("messages").Kind() == jsonscan.Absent && v.Get("turns").Kind() == jsonscan.Absent {
 		return in.Want(v.Get("messages"), 0, "/messages", "a list")
 	}
-	r, err := rollout.ParseJSON(v.Raw(), rollout.ReaderOptions{File: in.Name, Limits: rollout.Limits{
+	r, err := jsonl.Parse(v.Raw(), jsonl.Options{File: in.Name, Limits: jsonl.Limits{
 		Depth: in.Settings.Depth, Messages: in.Settings.Messages,
 	}})
 	if err != nil {

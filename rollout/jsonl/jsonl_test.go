@@ -1,4 +1,4 @@
-package rollout_test
+package jsonl_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 )
 
 const full = `{"turnpack_version":1,"id":"r1","group":"g","index":2,"instance":"repo__x-1",` +
@@ -31,11 +32,11 @@ const full = `{"turnpack_version":1,"id":"r1","group":"g","index":2,"instance":"
 	`"temperature":0.7,"template_kwargs":{"enable_thinking":false},"metadata":{"m":"n"},"notes":[{"code":"c","message":1,"text":"t"}],` +
 	`"origin":{"file":"f","line":3,"index":2,"format":"atif"},"unknown":{"kept": true}}`
 
-func readAll(t *testing.T, text string, opt rollout.ReaderOptions) ([]*rollout.Rollout, []error) {
+func readAll(t *testing.T, text string, opt jsonl.Options) ([]*rollout.Rollout, []error) {
 	t.Helper()
 	var out []*rollout.Rollout
 	var errs []error
-	for r, err := range rollout.NewReader(strings.NewReader(text), opt).All() {
+	for r, err := range jsonl.NewReader(strings.NewReader(text), opt).All() {
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -47,7 +48,7 @@ func readAll(t *testing.T, text string, opt rollout.ReaderOptions) ([]*rollout.R
 
 func one(t *testing.T, line string) *rollout.Rollout {
 	t.Helper()
-	out, errs := readAll(t, line, rollout.ReaderOptions{})
+	out, errs := readAll(t, line, jsonl.Options{})
 	require.Empty(t, errs)
 	require.Len(t, out, 1)
 	return out[0]
@@ -55,7 +56,7 @@ func one(t *testing.T, line string) *rollout.Rollout {
 
 func TestRoundTripIsByteExact(t *testing.T) {
 	r := one(t, full)
-	b, err := rollout.AppendJSON(nil, r)
+	b, err := jsonl.Append(nil, r)
 	require.NoError(t, err)
 	require.Equal(t, full, string(b))
 	require.Empty(t, cmp.Diff(r, one(t, string(b))))
@@ -80,7 +81,7 @@ func TestReasoningHasThreeSpellings(t *testing.T) {
 	for _, keys := range []string{`"reasoning":"r"`, `"reasoning_content":"r"`, `"thinking":"r"`, `"thinking":"r","reasoning_content":null`, `"reasoning":"","thinking":"r"`, `"reasoning_content":"r","reasoning":null`} {
 		r := one(t, `{"id":"a","messages":[{"role":"assistant","content":"x",`+keys+`}]}`)
 		require.Equal(t, "r", r.Messages[0].Reasoning, keys)
-		_, err := rollout.AppendJSON(nil, r)
+		_, err := jsonl.Append(nil, r)
 		require.NoError(t, err, keys)
 	}
 	r := one(t, `{"id":"a","messages":[{"role":"assistant","content":"x","thinking":{"budget":1}}]}`)
@@ -159,7 +160,7 @@ func TestLineRules(t *testing.T) {
 		{"not an object", `[]`, "", rollout.KindFormat, "f:1, byte 0"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			out, errs := readAll(t, c.text, rollout.ReaderOptions{File: "f"})
+			out, errs := readAll(t, c.text, jsonl.Options{File: "f"})
 			var ids []string
 			for _, r := range out {
 				ids = append(ids, r.ID)
@@ -181,7 +182,7 @@ func TestLineRules(t *testing.T) {
 func TestLimits(t *testing.T) {
 	long := `{"id":"a","messages":[{"role":"user","content":"` + strings.Repeat("x", 300_000) + `"}]}`
 	short := `{"id":"b","messages":[]}`
-	out, errs := readAll(t, long+"\n"+short+"\n"+long, rollout.ReaderOptions{Limits: rollout.Limits{LineBytes: 1000}})
+	out, errs := readAll(t, long+"\n"+short+"\n"+long, jsonl.Options{Limits: jsonl.Limits{LineBytes: 1000}})
 	require.Len(t, out, 1)
 	require.Equal(t, "b", out[0].ID)
 	require.Len(t, errs, 2)
@@ -189,19 +190,19 @@ func TestLimits(t *testing.T) {
 		require.ErrorIs(t, err, rollout.KindLimit)
 	}
 	for reason, c := range map[string]struct {
-		lim  rollout.Limits
+		lim  jsonl.Limits
 		line string
 	}{
-		"messages": {rollout.Limits{Messages: 1}, `{"id":"a","messages":[{"role":"user"},{"role":"user"}]}`},
-		"turns":    {rollout.Limits{Turns: 1}, `{"id":"a","messages":[],"turns":[{"output_ids":[1]},{"output_ids":[1]}]}`},
-		"tokens":   {rollout.Limits{Tokens: 3}, `{"id":"a","messages":[],"turns":[{"output_ids":[1,1]},{"output_ids":[1,1]}]}`},
-		"depth":    {rollout.Limits{Depth: 2}, `{"id":"a","x":[[1]]}`},
+		"messages": {jsonl.Limits{Messages: 1}, `{"id":"a","messages":[{"role":"user"},{"role":"user"}]}`},
+		"turns":    {jsonl.Limits{Turns: 1}, `{"id":"a","messages":[],"turns":[{"output_ids":[1]},{"output_ids":[1]}]}`},
+		"tokens":   {jsonl.Limits{Tokens: 3}, `{"id":"a","messages":[],"turns":[{"output_ids":[1,1]},{"output_ids":[1,1]}]}`},
+		"depth":    {jsonl.Limits{Depth: 2}, `{"id":"a","x":[[1]]}`},
 	} {
-		_, errs := readAll(t, c.line, rollout.ReaderOptions{Limits: c.lim})
+		_, errs := readAll(t, c.line, jsonl.Options{Limits: c.lim})
 		require.Len(t, errs, 1, reason)
 		require.ErrorIs(t, errs[0], rollout.KindLimit, reason)
 	}
-	_, err := rollout.NewReader(strings.NewReader(""), rollout.ReaderOptions{Limits: rollout.Limits{Depth: -1, Turns: -2}}).Next()
+	_, err := jsonl.NewReader(strings.NewReader(""), jsonl.Options{Limits: jsonl.Limits{Depth: -1, Turns: -2}}).Next()
 	require.ErrorContains(t, err, "Limits.Depth")
 	require.ErrorContains(t, err, "Limits.Turns", "all faults at once")
 }
@@ -212,15 +213,15 @@ func TestHundredMegabyteLine(t *testing.T) {
 	}
 	r := &rollout.Rollout{ID: "big", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: strings.Repeat("0123456789abcde\n", 100<<20/17)}}}
 	var buf bytes.Buffer
-	require.NoError(t, rollout.NewWriter(&buf).Write(r))
+	require.NoError(t, jsonl.NewWriter(&buf).Write(r))
 	require.Greater(t, buf.Len(), 100<<20)
-	got, err := rollout.NewReader(&buf, rollout.ReaderOptions{}).Next()
+	got, err := jsonl.NewReader(&buf, jsonl.Options{}).Next()
 	require.NoError(t, err)
 	require.True(t, r.Messages[0].Content == got.Messages[0].Content)
 }
 
 func TestInvalidUTF8CanBeReplaced(t *testing.T) {
-	out, errs := readAll(t, "{\"id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"x\xffy\"}]}", rollout.ReaderOptions{ReplaceInvalidUTF8: true})
+	out, errs := readAll(t, "{\"id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"x\xffy\"}]}", jsonl.Options{ReplaceInvalidUTF8: true})
 	require.Empty(t, errs)
 	require.Equal(t, "x\uFFFDy", out[0].Messages[0].Content)
 	require.Equal(t, "invalid_utf8", out[0].Notes[0].Code)
@@ -261,7 +262,7 @@ func TestReadFailureEndsTheStream(t *testing.T) {
 	src := io.MultiReader(strings.NewReader(`{"id":"a","messages":[]}`+"\n"+`{"id":`), iotest.ErrReader(boom))
 	var errs []error
 	n := 0
-	for _, err := range rollout.NewReader(src, rollout.ReaderOptions{}).All() {
+	for _, err := range jsonl.NewReader(src, jsonl.Options{}).All() {
 		if n++; err != nil {
 			errs = append(errs, err)
 		}
@@ -282,7 +283,7 @@ func TestWriterRefusesWhatJSONCannotHold(t *testing.T) {
 		"columns of unequal size": {ID: "a", Turns: []rollout.Turn{{Output: []int32{1}, Logprobs: []float32{-1, -2}}}},
 	} {
 		var buf bytes.Buffer
-		err := rollout.NewWriter(&buf).Write(r)
+		err := jsonl.NewWriter(&buf).Write(r)
 		require.ErrorIs(t, err, rollout.KindInput, reason)
 		require.Zero(t, buf.Len(), reason)
 	}
@@ -290,7 +291,7 @@ func TestWriterRefusesWhatJSONCannotHold(t *testing.T) {
 
 func TestEveryStrictPrefixOfALineIsRefused(t *testing.T) {
 	for n := 1; n < len(full); n++ {
-		out, errs := readAll(t, full[:n], rollout.ReaderOptions{})
+		out, errs := readAll(t, full[:n], jsonl.Options{})
 		if len(errs) != 1 || len(out) != 0 {
 			t.Fatalf("prefix of %d bytes: %d rollouts, %d errors", n, len(out), len(errs))
 		}
@@ -303,16 +304,16 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(`{"id":"a","origin":{}}`))
 	f.Add([]byte(`{"id":"a","messages":[{"role":"assistant"}],"turns":[{"message":0,"prompt_ids":[1,2],"output_ids":[3]},{"prompt_ids":[1,2,3,4],"output_ids":[5]}]}`))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		for r, err := range rollout.NewReader(bytes.NewReader(src), rollout.ReaderOptions{}).All() {
+		for r, err := range jsonl.NewReader(bytes.NewReader(src), jsonl.Options{}).All() {
 			if err != nil {
 				continue
 			}
 			_ = r.Validate()
-			b, err := rollout.AppendJSON(nil, r)
+			b, err := jsonl.Append(nil, r)
 			if err != nil {
 				t.Fatalf("read but not written: %v", err)
 			}
-			again, err := rollout.NewReader(bytes.NewReader(b), rollout.ReaderOptions{}).Next()
+			again, err := jsonl.NewReader(bytes.NewReader(b), jsonl.Options{}).Next()
 			if err != nil {
 				t.Fatalf("written but not read: %v\n%s", err, b)
 			}
@@ -330,12 +331,12 @@ func BenchmarkReader(b *testing.B) {
 		role := []rollout.Role{rollout.RoleUser, rollout.RoleAssistant}[i%2]
 		r.Messages = append(r.Messages, rollout.Message{Role: role, Content: text})
 	}
-	line, err := rollout.AppendJSON(nil, r)
+	line, err := jsonl.Append(nil, r)
 	require.NoError(b, err)
 	src := bytes.Repeat(append(line, '\n'), 50)
 	b.SetBytes(int64(len(src)))
 	for range b.N {
-		for _, err := range rollout.NewReader(bytes.NewReader(src), rollout.ReaderOptions{}).All() {
+		for _, err := range jsonl.NewReader(bytes.NewReader(src), jsonl.Options{}).All() {
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -345,9 +346,9 @@ func BenchmarkReader(b *testing.B) {
 
 func BenchmarkWriter(b *testing.B) {
 	r := &rollout.Rollout{ID: "a", Messages: []rollout.Message{{Role: "user", Content: strings.Repeat("def f(x):\n    return \"x\" + x\n", 6000)}}}
-	line, _ := rollout.AppendJSON(nil, r)
+	line, _ := jsonl.Append(nil, r)
 	b.SetBytes(int64(len(line)))
-	w := rollout.NewWriter(io.Discard)
+	w := jsonl.NewWriter(io.Discard)
 	for range b.N {
 		if err := w.Write(r); err != nil {
 			b.Fatal(err)
@@ -381,23 +382,8 @@ func TestVersionRunsAndSampling(t *testing.T) {
 		`[[0,1,2]]`:        "expected a pair",
 		`[[0,4000000000]]`: "does not fit 32 bits",
 	} {
-		_, errs := readAll(t, `{"id":"a","messages":[],"turns":[{"output_ids":[1,2],"version":`+text+`}]}`, rollout.ReaderOptions{})
+		_, errs := readAll(t, `{"id":"a","messages":[],"turns":[{"output_ids":[1,2],"version":`+text+`}]}`, jsonl.Options{})
 		require.Len(t, errs, 1, text)
 		require.ErrorContains(t, errs[0], want, text)
 	}
-}
-
-func TestBuilderSetsVersionRuns(t *testing.T) {
-	var b rollout.SequenceBuilder
-	for i := range int32(4) {
-		b.Add(rollout.Token{ID: i, Source: -1, Turn: min(i-1, 0), Flags: map[bool]rollout.Flag{true: rollout.FlagSampled}[i > 0]})
-	}
-	b.SetVersions(1, []int32{7, 7, 8})
-	s, err := b.Build(rollout.Identity{Rollout: "r"})
-	require.NoError(t, err)
-	require.Equal(t, []int32{-1, 7, 7, 8}, s.Version)
-	b.Add(rollout.Token{ID: 1, Source: -1, Turn: -1})
-	b.SetVersions(1, []int32{7})
-	_, err = b.Build(rollout.Identity{Rollout: "r"})
-	require.ErrorIs(t, err, rollout.KindInternal)
 }

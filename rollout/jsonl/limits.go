@@ -1,6 +1,10 @@
-package rollout
+package jsonl
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/turnpack/turnpack/rollout"
+)
 
 // Limits bounds what a reader accepts. The zero value of each field is its
 // default; a negative one is refused by Validate.
@@ -21,10 +25,10 @@ type Limits struct {
 // The defaults of Limits.
 const (
 	DefaultLineBytes = 1 << 30
-	DefaultDepth     = 512
 	DefaultMessages  = 1_000_000
-	DefaultTurns     = 1_000_000
-	DefaultTokens    = 256 << 20
+	defaultTurns     = 1_000_000
+	defaultTokens    = 256 << 20
+	defaultDepth     = 512
 )
 
 // Validate reports every field that is out of range.
@@ -35,7 +39,7 @@ func (l Limits) Validate() error {
 		value int
 	}{{"LineBytes", l.LineBytes}, {"Depth", l.Depth}, {"Messages", l.Messages}, {"Turns", l.Turns}, {"Tokens", l.Tokens}} {
 		if f.value < 0 {
-			errs = append(errs, Errorf(KindInput, Where{Field: "Limits." + f.name}, "limit is %d, expected 0 (default) or more", f.value))
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits." + f.name}, "limit is %d, expected 0 (default) or more", f.value))
 		}
 	}
 	return errors.Join(errs...)
@@ -45,7 +49,7 @@ func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&l.LineBytes, DefaultLineBytes}, {&l.Depth, DefaultDepth}, {&l.Messages, DefaultMessages}, {&l.Turns, DefaultTurns}, {&l.Tokens, DefaultTokens}} {
+	}{{&l.LineBytes, DefaultLineBytes}, {&l.Depth, defaultDepth}, {&l.Messages, DefaultMessages}, {&l.Turns, defaultTurns}, {&l.Tokens, defaultTokens}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}

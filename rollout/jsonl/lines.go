@@ -1,10 +1,12 @@
-package rollout
+package jsonl
 
 import (
 	"bufio"
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // Line is one line of a text stream.
@@ -41,12 +43,12 @@ func NewLines(r io.Reader, max int) *Lines {
 func (l *Lines) Failed() bool { return l.err != nil && l.err != io.EOF }
 
 // Next returns the next line. After the last one it returns io.EOF. A line that
-// is too long is skipped and reported as a KindLimit error; the next call goes
+// is too long is skipped and reported as a rollout.KindLimit error; the next call goes
 // on after it. An error of the underlying reader is returned once the lines
 // before it have been.
 func (l *Lines) Next() (Line, error) {
 	if l.r == nil {
-		l.err = zeroValue("rollout.Lines", "NewLines")
+		l.err = zeroValue("jsonl.Lines", "NewLines")
 	}
 	if l.err != nil {
 		return Line{}, l.err
@@ -84,8 +86,8 @@ func (l *Lines) Next() (Line, error) {
 		if err != nil {
 			if err != io.EOF {
 				l.err = err
-				if _, located := errors.AsType[*Error](err); !located {
-					l.err = Errorf(KindInput, Where{Line: line.Number}, "the line cannot be read: %w", err)
+				if _, located := errors.AsType[*rollout.Error](err); !located {
+					l.err = rollout.Errorf(rollout.KindInput, rollout.Where{Line: line.Number}, "the line cannot be read: %w", err)
 				}
 				return line, l.err
 			}
@@ -103,7 +105,7 @@ func (l *Lines) Next() (Line, error) {
 		line.Text = line.Text[:len(line.Text)-1]
 	}
 	if tooLong || len(line.Text) > l.max {
-		return line, Errorf(KindLimit, Where{Line: line.Number}, "the line is longer than %d bytes", l.max).
+		return line, rollout.Errorf(rollout.KindLimit, rollout.Where{Line: line.Number}, "the line is longer than %d bytes", l.max).
 			WithFix("raise Limits.LineBytes or split the record")
 	}
 	return line, nil

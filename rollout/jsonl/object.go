@@ -1,0 +1,323 @@
+package jsonl
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// object is one kind of JSON object of the format, read into a T and written from one.
+type object[T any] struct {
+	fields []field[T] // in the order in which they are written
+	// extra is where keys without a field are kept, nil where there is no such place.
+	extra func(*T) *map[string]json.RawMessage
+	// done completes what was read, may be nil.
+	done func(d *decoder, v jsonscan.Value, t *T)
+}
+
+// field is one key of an object.
+type field[T any] struct {
+	key string
+	// own says that Extra never holds the key. The other fields cannot hold each value
+	// that a record may have (null, ""): such a one is kept in Extra.
+	own bool
+	// read reads the value into t, or returns false to have it kept in Extra. at is the
+	// JSON pointer within the object.
+	read func(d *decoder, t *T, v jsonscan.Value, at string) bool
+	// write writes key and value and returns true, or false where t has no value. It is
+	// nil for a key that is read only.
+	write func(e *encoder, t *T, at string) bool
+	// nested says that Extra holds the keys without a field of the value under the key.
+	nested bool
+	at     string // "/" + key
+}
+
+func newObject[T any](extra func(*T) *map[string]json.RawMessage, fields ...field[T]) *object[T] {
+	for i := range fields {
+		fields[i].at = "/" + fields[i].key
+	}
+	return &object[T]{fields: fields, extra: extra}
+}
+
+// find returns the index of a key, -1 for none. Keys mostly come in the order of the
+// table, so the search begins at next.
+func (o *object[T]) find(key string, next int) int {
+	for n := range o.fields {
+		i := next + n
+		if i >= len(o.fields) {
+			i -= len(o.fields)
+		}
+		if o.fields[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// members reads the members of v into t and returns those without a field.
+func (o *object[T]) members(d *decoder, v jsonscan.Value, t *T) map[string]json.RawMessage {
+	if v.Kind() != jsonscan.Object {
+		d.want(v, "", "an object")
+		return nil
+	}
+	if k, dup := v.DuplicateKey(); dup {
+		d.fail(rollout.KindFormat, k, "", "key %q occurs twice in one object", k.String())
+		return nil
+	}
+	var rest map[string]json.RawMessage
+	next := 0
+	for k, m := range v.Members() {
+		if d.err != nil {
+			return nil
+		}
+		if i := o.find(k, next); i >= 0 {
+			next = i + 1
+			if f := &o.fields[i]; f.read(d, t, m, f.at) {
+				continue
+			}
+		}
+		if rest == nil {
+			rest = map[string]json.RawMessage{}
+		}
+		rest[k] = m.Clone()
+	}
+	return rest
+}
+
+// read reads v, which stands at the pointer at, into t.
+func (o *object[T]) read(d *decoder, v jsonscan.Value, at string, t *T) {
+	outer := d.prefix
+	d.prefix += at
+	rest := o.members(d, v, t)
+	switch {
+	case len(rest) == 0:
+	case o.extra == nil:
+		d.fail(rollout.KindFormat, v, "", "unknown key %q", sortedKeys(rest)[0])
+	default:
+		keep(o.extra(t), rest)
+	}
+	if o.done != nil && d.err == nil {
+		o.done(d, v, t)
+	}
+	d.prefix = outer
+}
+
+func keep(extra *map[string]json.RawMessage, rest map[string]json.RawMessage) {
+	if *extra == nil {
+		*extra = rest
+		return
+	}
+	for k, raw := range rest {
+		(*extra)[k] = raw
+	}
+}
+
+// write writes t, whose JSON pointer is at, with the keys of extra after its fields.
+func (o *object[T]) write(e *encoder, t *T, at string, extra map[string]json.RawMessage) {
+	outer := e.prefix
+	e.prefix += at
+	e.b = append(e.b, '{')
+	written := 0 // a bit for each field
+	for i := range o.fields {
+		if f := &o.fields[i]; f.write != nil && f.write(e, t, f.at) {
+			written |= 1 << i
+		}
+	}
+	if len(extra) > 0 {
+		for _, k := range sortedKeys(extra) {
+			if i := o.find(k, 0); i >= 0 && (o.fields[i].own || written&(1<<i) != 0) {
+				if !o.fields[i].nested {
+					e.fail("/"+k, "Extra holds %q, which is a field of its own", k)
+				}
+				continue
+			}
+			e.key(k)
+			e.raw(extra[k], "/"+k)
+		}
+	}
+	e.b = append(e.b, '}')
+	e.prefix = outer
+}
+
+// put is write with the keys of t's own Extra.
+func (o *object[T]) put(e *encoder, t *T, at string) {
+	var extra map[string]json.RawMessage
+	if o.extra != nil {
+		extra = *o.extra(t)
+	}
+	o.write(e, t, at, extra)
+}
+
+// codec reads and writes values of one type.
+type codec[V any] struct {
+	read  func(d *decoder, v jsonscan.Value, at string) V
+	write func(e *encoder, x V, at string)
+}
+
+var (
+	texts    = codec[string]{(*decoder).text, (*encoder).text}
+	names    = codec[string]{(*decoder).identifier, (*encoder).text}
+	integers = codec[int]{(*decoder).integer, func(e *encoder, x int, _ string) { e.int(int64(x)) }}
+	int32s   = codec[int32]{(*decoder).int32, func(e *encoder, x int32, _ string) { e.int(int64(x)) }}
+	int64s   = codec[int64]{func(d *decoder, v jsonscan.Value, at string) int64 { return int64(d.integer(v, at)) }, func(e *encoder, x int64, _ string) { e.int(x) }}
+	floats   = codec[float64]{(*decoder).float, func(e *encoder, x float64, at string) { e.float(x, 64, at) }}
+	float32s = codec[float32]{func(d *decoder, v jsonscan.Value, at string) float32 { return float32(d.float(v, at)) }, func(e *encoder, x float32, at string) { e.float(float64(x), 32, at) }}
+	booleans = codec[bool]{(*decoder).boolean, func(e *encoder, x bool, _ string) { e.b = strconv.AppendBool(e.b, x) }}
+)
+
+// words is the codec of an enum.
+func words[V interface {
+	MarshalText() ([]byte, error)
+}, P interface {
+	*V
+	UnmarshalText([]byte) error
+}]() codec[V] {
+	return codec[V]{func(d *decoder, v jsonscan.Value, at string) (x V) {
+		s := d.text(v, at)
+		if d.err == nil {
+			if err := P(&x).UnmarshalText([]byte(s)); err != nil {
+				d.fail(rollout.KindFormat, v, at, "%s", err)
+			}
+		}
+		return x
+	}, func(e *encoder, x V, at string) {
+		b, err := x.MarshalText()
+		if err != nil {
+			e.fail(at, "%s", err)
+		}
+		e.text(string(b), at)
+	}}
+}
+
+// always is a value that is written whatever it is.
+func always[T, V any](key string, of func(*T) *V, c codec[V]) field[T] {
+	return field[T]{key: key, own: true,
+		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool { *of(t) = c.read(d, v, at); return true },
+		write: func(e *encoder, t *T, at string) bool {
+			e.key(key)
+			c.write(e, *of(t), at)
+			return true
+		}}
+}
+
+// value is a value that is written where it is not zero.
+func value[T any, V comparable](key string, of func(*T) *V, c codec[V]) field[T] {
+	f := always(key, of, c)
+	write := f.write
+	f.write = func(e *encoder, t *T, at string) bool {
+		var zero V
+		return *of(t) != zero && write(e, t, at)
+	}
+	return f
+}
+
+// filled is a text that Extra holds where it is null or empty.
+func filled[T any](key string, of func(*T) *string) field[T] {
+	f := value(key, of, texts)
+	f.own = false
+	f.read = func(d *decoder, t *T, v jsonscan.Value, at string) bool {
+		if v.IsNull() || v.Is("") {
+			return false
+		}
+		*of(t) = d.text(v, at)
+		return true
+	}
+	return f
+}
+
+// pointer is a value that may be absent, which is nil. Extra holds a null.
+func pointer[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
+	return field[T]{key: key,
+		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {
+			if v.IsNull() {
+				return false
+			}
+			x := c.read(d, v, at)
+			*of(t) = &x
+			return true
+		},
+		write: func(e *encoder, t *T, at string) bool {
+			x := *of(t)
+			if x != nil {
+				e.key(key)
+				c.write(e, *x, at)
+			}
+			return x != nil
+		}}
+}
+
+// forgotten is a pointer of which a null is not kept.
+func forgotten[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
+	f := pointer(key, of, c)
+	read := f.read
+	f.own, f.read = true, func(d *decoder, t *T, v jsonscan.Value, at string) bool { return read(d, t, v, at) || true }
+	return f
+}
+
+// inner is an object within another. Its keys without a field are kept in the Extra of
+// the outer one, under key. into makes what is read, of is what is written, nil for
+// nothing. A null is kept too where nullable says so.
+func inner[T, U any](key string, nullable bool, into, of func(*T) *U, o *object[U], extra func(*T) *map[string]json.RawMessage) field[T] {
+	return field[T]{key: key, nested: true,
+		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {
+			if nullable && v.IsNull() {
+				return false
+			}
+			outer := d.prefix
+			d.prefix += at
+			if rest := o.members(d, v, into(t)); len(rest) > 0 {
+				keep(extra(t), map[string]json.RawMessage{key: d.raw(v, rest)})
+			}
+			d.prefix = outer
+			return true
+		},
+		write: func(e *encoder, t *T, at string) bool {
+			u := of(t)
+			if u == nil {
+				return false
+			}
+			var rest map[string]json.RawMessage
+			if raw, ok := (*extra(t))[key]; ok {
+				if err := json.Unmarshal(raw, &rest); err != nil || rest == nil {
+					e.fail(at, "Extra[%q] holds the unknown keys of that object and must be one", key)
+				}
+			}
+			e.key(key)
+			o.write(e, u, at, rest)
+			return true
+		}}
+}
+
+// list is a list of objects, which are at its pointer and their index.
+func list[T, E any](key string, of func(*T) *[]E, max func(l *Limits) int, o *object[E]) field[T] {
+	return field[T]{key: key, own: true,
+		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {
+			d.list(v, at, max(&d.lim), func(i int, m jsonscan.Value) {
+				var x E
+				o.read(d, m, at+"/"+strconv.Itoa(i), &x)
+				*of(t) = append(*of(t), x)
+			})
+			return true
+		},
+		write: func(e *encoder, t *T, at string) bool {
+			items := *of(t)
+			if items == nil {
+				return false
+			}
+			e.key(key)
+			e.list(len(items), func(i int) { o.put(e, &items[i], at) })
+			return true
+		}}
+}
+
+func sortedKeys(m map[string]json.RawMessage) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
