@@ -82,5 +82,5 @@
 // the run at the next statement, so a builtin may return anything after it. Build strings
 // with value.Text or the methods of Str, which carry origins; say what they take with
 // x.Make and x.Spend before they take it, and count items with x.Step. Then add a case to
-// internal/eval/testdata, which internal/oracle/diff_language.py puts before jinja2.
+// internal/eval/testdata: internal/oracle/language_cases.py --write asks jinja2 what to expect.
 package chat
