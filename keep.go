@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/roster"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/overview"
@@ -48,12 +49,13 @@ type gathered struct {
 	Read, LeftOut      int
 	Skips              []skipped
 	OutOfStatistics    []Skip
-	Rewards            []reward.GroupRewards
-	Scales             []scales           // by group
-	Members            [][]shaping.Member `json:",omitempty"`
+	Rewards            []reward.GroupRewards `json:"-"` // in Packed
+	Scales             []scales              // by group
+	Members            [][]shaping.Member    `json:",omitempty"`
 	Shaping            shaping.Report
 	Scored             [][]rollout.Reward
-	Order              []orderly // of all rollouts
+	Order              roster.Roster `json:"-"` // in Packed
+	Packed             []byte
 	Logprobs, Versions coverage
 	Sizes              map[string]size
 	RowlessWhy         map[string]string
@@ -65,13 +67,6 @@ const gatheredVersion = 2
 
 // scales says how the rewards of a group came about.
 type scales struct{ ByVerdict, ByNumber bool }
-
-// orderly is the group and the origin of a rollout; it is the next of its group.
-type orderly struct {
-	Group int
-	File  string
-	Line  int
-}
 
 // skipped is a Skip as JSON holds it.
 type skipped struct {
@@ -101,7 +96,9 @@ func (x *run) keepGathered(src Source, got *gathered) error {
 			return err
 		}
 	}
+	got.Packed = got.Order.Pack(got.Rewards)
 	text, err := json.Marshal(got)
+	got.Order, got.Packed = roster.Roster{}, nil
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{}, "what the first pass learnt cannot be kept: %w", err)
 	}
@@ -118,6 +115,11 @@ func (x *run) gatheredBefore() *gathered {
 	if text == nil || json.Unmarshal(text, &got) != nil || got.Version != gatheredVersion || x.OnError == OnErrorStop && got.LeftOut > 0 {
 		return nil // what cannot be read is gathered again
 	}
+	var whole bool
+	if got.Order, got.Rewards, whole = roster.Unpack(got.Packed); !whole || len(got.Rewards) != len(got.Scales) {
+		return nil
+	}
+	got.Packed = nil
 	x.report.Shaping = got.Shaping
 	x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored = got.Read, got.LeftOut, got.OutOfStatistics, got.Scored
 	for _, s := range got.Skips {
@@ -149,20 +151,37 @@ func (x *run) rest(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, 
 	return src.Rollouts(ctx)
 }
 
-// passedOver are all rollouts of an earlier run in their order, of which rest may
-// leave out those that are past. They have nothing but their names.
-func (x *run) passedOver() []*rollout.Rollout {
-	if x.before == nil {
+// passedOver goes over all rollouts of an earlier run in their order, of which rest may
+// leave out those that are past.
+type passedOver struct {
+	from *gathered // nil = none
+	next []int     // by group
+	at   int
+}
+
+func (x *run) passedOver() passedOver {
+	return passedOver{from: x.before, next: make([]int, len(x.groups))}
+}
+
+// id is that of the rollout at hand; ok says that there is one.
+func (p *passedOver) id() (id string, ok bool) {
+	if p.from == nil || p.at == len(p.from.Order.Entries) {
+		return "", false
+	}
+	group := p.from.Order.Entries[p.at].Group
+	return p.from.Rewards[group].Rollouts[p.next[group]].ID, true
+}
+
+// take goes on to the next. The rollout has nothing but its name.
+func (p *passedOver) take() *rollout.Rollout {
+	id, ok := p.id()
+	if !ok {
 		return nil
 	}
-	next := make([]int, len(x.groups))
-	out := make([]*rollout.Rollout, len(x.before.Order))
-	for i, o := range x.before.Order {
-		known := x.before.Rewards[o.Group].Rollouts[next[o.Group]]
-		next[o.Group]++
-		out[i] = &rollout.Rollout{ID: known.ID, Origin: rollout.Origin{File: o.File, Line: o.Line}}
-	}
-	return out
+	e := p.from.Order.Entries[p.at]
+	p.next[e.Group]++
+	p.at++
+	return &rollout.Rollout{ID: id, Origin: rollout.Origin{File: p.from.Order.Files[e.File], Line: int(e.Line)}}
 }
 
 // passed is what an earlier run made of a rollout that is not read again.

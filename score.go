@@ -128,7 +128,7 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		}
 		into.Rewards[at].Rollouts = append(into.Rewards[at].Rollouts, known)
 		if x.keeper != nil {
-			into.Order = append(into.Order, orderly{at, r.Origin.File, r.Origin.Line})
+			into.Order.Add(at, r.Origin)
 		}
 		x.progress(Progress{Pass: 1, Done: x.report.Read})
 	}

@@ -85,18 +85,17 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 			if r.Validate() != nil {
 				continue
 			}
-			for len(order) > 0 && order[0].ID != r.ID {
-				if x.past(order[0].ID) && !give(order[0], true) {
+			for id, ok := order.id(); ok && id != r.ID; id, ok = order.id() {
+				if passed := order.take(); x.past(id) && !give(passed, true) {
 					return
 				}
-				order = order[1:]
 			}
-			order = order[min(1, len(order)):]
+			order.take()
 			if !give(r, false) {
 				return
 			}
 		}
-		for _, r := range order {
+		for r := order.take(); r != nil; r = order.take() {
 			if x.past(r.ID) && !give(r, true) {
 				return
 			}

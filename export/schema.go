@@ -64,11 +64,8 @@ func columns() []column {
 	}
 	list := func(name string, k pq.Kind, nullable bool, enc pq.Encoding, unit, doc string) column {
 		level := 0
-		switch {
-		case enc == pq.Split:
+		if enc == pq.Split {
 			level = 1 // mantissas do not compress: a higher level only costs time
-		case enc == pq.Plain:
-			level = 9
 		}
 		return column{pq.Column{Name: name, Kind: k, List: true, Nullable: nullable, Encoding: enc, Level: level}, unit, doc}
 	}

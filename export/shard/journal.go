@@ -14,14 +14,27 @@ import (
 
 // journal tells which rollouts are in the shards that are done, and what their maker
 // wants to know of them. A line is durable before the progress file names its shard.
+// What is kept of a rollout stays in the file: memory holds where.
 type journal struct {
 	file  *os.File
 	lines bytes.Buffer // not yet written
-	kept  map[string][]byte
+	kept  map[string]span
 	past  map[string]struct{} // rollouts in shards that are done
 }
 
-// entry is one line. Shard is −1 for a rollout without rows.
+// span is where a line of the journal stands.
+type span struct{ at, size int64 }
+
+// The shards of lines that are of no shard.
+const (
+	noShard  = -1 // of a rollout without rows
+	anyShard = -2 // of one whose rows come later: a line of their shard follows when that is done
+)
+
+// maxLines is how many bytes of lines wait in memory.
+const maxLines = 64 << 10
+
+// entry is one line.
 type entry struct {
 	Shard   int             `json:"shard"`
 	Group   string          `json:"group,omitempty"`
@@ -32,23 +45,31 @@ type entry struct {
 // Kept returns what Keep was given for a rollout whose rows an earlier run has
 // written: they need not be made again, and are passed over when they come. nil means
 // that they must be made. It may be called from several goroutines, until Write.
-func (s *Set) Kept(rollout string) []byte { return s.journal.kept[rollout] }
+func (s *Set) Kept(rollout string) []byte {
+	at, ok := s.journal.kept[rollout]
+	if !ok {
+		return nil
+	}
+	line := make([]byte, at.size)
+	var e entry
+	if _, err := s.journal.file.ReadAt(line, at.at); err != nil || json.Unmarshal(line, &e) != nil {
+		return []byte{} // no JSON: the maker tells it from what it gave
+	}
+	return e.Kept
+}
 
 // Keep gives what Kept will return in a later run once the rows of the rollout are in
 // a shard that is done, or at once where it has none: a JSON value of the maker's own,
 // nil when the rows must be made again. It comes before the rows.
 func (s *Set) Keep(rollout string, rows int, value []byte) error {
-	if s.opts.Source == "" || value == nil {
+	if s.opts.Source == "" || value == nil && rows == 0 {
 		return nil
 	}
+	shard := anyShard
 	if rows == 0 {
-		return s.journal.add(entry{-1, "", rollout, value})
+		shard = noShard
 	}
-	if s.pending == nil {
-		s.pending = map[string][]byte{}
-	}
-	s.pending[rollout] = value
-	return nil
+	return s.journal.add(entry{shard, "", rollout, value})
 }
 
 // State is what SetState was given by an earlier run that this one goes on from, nil
@@ -79,7 +100,20 @@ func (j *journal) add(e entry) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: e.Rollout}, "what is kept of it is no JSON: %w", err)
 	}
 	j.lines.Write(append(line, '\n'))
-	return nil
+	if j.lines.Len() < maxLines {
+		return nil
+	}
+	return j.flush()
+}
+
+// flush hands the lines to the file.
+func (j *journal) flush() error {
+	if j.file == nil {
+		return nil
+	}
+	_, err := j.file.Write(j.lines.Bytes())
+	j.lines.Reset()
+	return j.located(err)
 }
 
 // sync makes the lines durable.
@@ -87,11 +121,13 @@ func (j *journal) sync() error {
 	if j.file == nil {
 		return nil
 	}
-	_, err := j.file.Write(j.lines.Bytes())
-	j.lines.Reset()
-	if err == nil {
-		err = j.file.Sync()
+	if err := j.flush(); err != nil {
+		return err
 	}
+	return j.located(j.file.Sync())
+}
+
+func (j *journal) located(err error) error {
 	if err != nil {
 		return atomic.Locate(rollout.Where{File: j.file.Name()}, err)
 	}
@@ -118,31 +154,42 @@ func (s *Set) openJournal() error {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
 	s.journal.file = f
-	entries, whole := readJournal(f)
-	rollouts := make([]map[string]struct{}, s.resumed)
-	kept := map[string][]byte{}
-	for _, e := range entries {
-		if e.Shard >= s.resumed {
-			continue // made again
-		}
-		if e.Shard >= 0 {
-			if rollouts[e.Shard] == nil {
-				rollouts[e.Shard] = map[string]struct{}{}
+	lines := make([]map[string]struct{}, s.resumed) // rollouts by shard
+	groups := map[string]struct{}{}
+	later, kept := map[string]span{}, map[string]span{}
+	whole := readJournal(f, func(e *entry, at span) {
+		switch {
+		case e.Shard >= s.resumed:
+			return // made again
+		case e.Shard == anyShard && e.Kept == nil:
+			delete(later, e.Rollout)
+			return
+		case e.Shard == anyShard:
+			later[e.Rollout] = at
+			return
+		case e.Shard >= 0:
+			if lines[e.Shard] == nil {
+				lines[e.Shard] = map[string]struct{}{}
 			}
-			rollouts[e.Shard][e.Rollout] = struct{}{}
+			lines[e.Shard][e.Rollout] = struct{}{}
+			groups[e.Group] = struct{}{}
+			if at, ok := later[e.Rollout]; ok && e.Kept == nil {
+				kept[e.Rollout] = at
+				delete(later, e.Rollout)
+			}
 		}
 		if e.Kept != nil {
-			kept[e.Rollout] = e.Kept
+			kept[e.Rollout] = at
 		}
-	}
-	for i, in := range rollouts {
+	})
+	for i, in := range lines {
 		if len(in) != s.progress.Shards[i].Rollouts {
 			whole, kept = 0, nil
 			break
 		}
 	}
 	if kept != nil && s.resumed > 0 {
-		s.skip(entries, kept)
+		s.skip(lines, groups, kept)
 	}
 	if err = f.Truncate(whole); err == nil {
 		_, err = f.Seek(whole, io.SeekStart)
@@ -153,36 +200,39 @@ func (s *Set) openJournal() error {
 	return nil
 }
 
-// skip goes on after the shards that are done.
-func (s *Set) skip(entries []entry, kept map[string][]byte) {
+// skip goes on after the shards that are done, which hold these rollouts and groups.
+func (s *Set) skip(rollouts []map[string]struct{}, groups map[string]struct{}, kept map[string]span) {
 	s.next, s.journal.kept, s.journal.past = s.resumed, kept, map[string]struct{}{}
-	for _, e := range entries {
-		if e.Shard < 0 || e.Shard >= s.resumed {
-			continue
+	for _, in := range rollouts {
+		for id := range in {
+			s.journal.past[id] = struct{}{}
+			s.seen[s.key("r", id)] = struct{}{}
 		}
-		s.journal.past[e.Rollout] = struct{}{}
-		s.seen[s.key("g", e.Group)], s.seen[s.key("r", e.Rollout)] = struct{}{}, struct{}{}
+		clear(in)
+	}
+	for group := range groups {
+		s.seen[s.key("g", group)] = struct{}{}
 	}
 	if c := columnsNamed(s.progress.Columns); s.columns == nil && s.opts.Maker == nil {
 		s.columns = &c
 	}
 }
 
-// readJournal returns the lines of f up to the first that is not whole, and how many
-// bytes they take.
-func readJournal(f io.Reader) (out []entry, whole int64) {
+// readJournal gives the lines of f up to the first that is not whole, and returns how
+// many bytes they take.
+func readJournal(f io.Reader, line func(*entry, span)) (whole int64) {
 	r := bufio.NewReaderSize(f, 1<<16)
 	for {
-		line, err := r.ReadBytes('\n')
+		text, err := r.ReadBytes('\n')
 		if err != nil {
-			return out, whole
+			return whole
 		}
 		var e entry
-		if json.Unmarshal(line, &e) != nil || e.Shard < -1 {
-			return out, whole
+		if json.Unmarshal(text, &e) != nil || e.Shard < anyShard {
+			return whole
 		}
-		out = append(out, e)
-		whole += int64(len(line))
+		line(&e, span{whole, int64(len(text))})
+		whole += int64(len(text))
 	}
 }
 
@@ -193,8 +243,7 @@ func (s *Set) record(i int, rollouts []member) error {
 	}
 	var errs []error
 	for _, m := range rollouts {
-		errs = append(errs, s.journal.add(entry{i, m.group, m.rollout, s.pending[m.rollout]}))
-		delete(s.pending, m.rollout)
+		errs = append(errs, s.journal.add(entry{i, m.group, m.rollout, nil}))
 	}
 	return errors.Join(append(errs, s.journal.sync())...)
 }

@@ -32,7 +32,6 @@ type Set struct {
 	manifest Manifest
 	columns  *export.Columns
 	journal  journal
-	pending  map[string][]byte // what Keep was given for rows of later shards
 	seen     map[[16]byte]struct{}
 	group    string
 	rollout  string

@@ -1,0 +1,74 @@
+package shard_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export/shard"
+)
+
+func open(t *testing.T, dir string) *shard.Set {
+	t.Helper()
+	set, err := shard.Create(dir, shard.Options{RowsPerShard: 2, Source: "input"})
+	require.NoError(t, err)
+	return set
+}
+
+// leave copies the folder of a set as a kill would leave it.
+func leave(t *testing.T, dir string) string {
+	t.Helper()
+	left := t.TempDir()
+	require.NoError(t, os.CopyFS(left, os.DirFS(dir)))
+	return left
+}
+
+// Of the rollouts that wait for their group, nothing is held in memory.
+func TestKeepIsOnDisk(t *testing.T) {
+	set := open(t, t.TempDir())
+	defer set.Close() //nolint:errcheck // nothing of it is read
+	value := []byte(`"` + strings.Repeat("x", 1000) + `"`)
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range 20_000 {
+		require.NoError(t, set.Keep(fmt.Sprintf("r%d", i), 1, value))
+	}
+	require.Less(t, heap()-before, int64(2<<20), "20 MB were given")
+	runtime.KeepAlive(set)
+}
+
+// What was kept counts once the rows are in a shard that is done, and not before.
+func TestKeptAfterItsShard(t *testing.T) {
+	dir := t.TempDir()
+	set := open(t, dir)
+	all := rows(4)
+	first, last := all[0].Rollout, all[len(all)-1].Rollout
+	require.NoError(t, set.Keep(first, 1, []byte(`"old"`)))
+	require.NoError(t, set.Keep(first, 1, []byte(`"new"`)))
+	require.NoError(t, set.Keep(last, 1, []byte(`"early"`)))
+	require.NoError(t, set.Keep("without rows", 0, []byte(`"none"`)))
+	require.NoError(t, set.Keep(all[1].Rollout, 1, []byte(`"gone"`)))
+	require.NoError(t, set.Keep(all[1].Rollout, 1, nil))
+	for _, row := range all {
+		require.NoError(t, set.Write(row))
+	}
+	require.NoFileExists(t, filepath.Join(dir, shard.ManifestName))
+	left := open(t, leave(t, dir))
+	require.NotZero(t, left.Resumed())
+	require.Equal(t, `"new"`, string(left.Kept(first)))
+	require.Equal(t, `"none"`, string(left.Kept("without rows")))
+	require.Nil(t, left.Kept(last), "its shard is not done")
+	require.Nil(t, left.Kept(all[1].Rollout), "its rows were to be made again")
+	require.NoError(t, left.Abort())
+	require.NoError(t, set.Abort())
+}
