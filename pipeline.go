@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/lossmask"
+	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -140,6 +141,21 @@ type Pipeline struct {
 	Progress func(Progress)
 
 	heldLimit int64 // for tests, 0 = the constant
+}
+
+// With is p as a recipe has it: what its rows, rewards and advantages depend on is that
+// of the recipe, all else is p's.
+func (p Pipeline) With(r recipe.Recipe) (Pipeline, error) {
+	if err := r.Validate(); err != nil {
+		return p, err
+	}
+	window, err := ctxwindow.Parse(r.Window)
+	if p.Window = window; window == (ctxwindow.None{}) {
+		p.Window = nil
+	}
+	p.Encode.Mode, p.Mask.MaxTokens = r.Mode, r.MaxTokens
+	p.Scale, p.Estimator, p.Detector, p.Shaping = r.Scale, r.Estimator, r.Detector, r.Shaping
+	return p, err
 }
 
 // Progress tells how far a run is.

@@ -13,6 +13,7 @@ import (
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/overview"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -298,6 +299,10 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	var flags map[int]reward.MessageFlags
 	if x.overrides() != nil {
 		flags, res.faults = x.flag(r)
+	}
+	if x.Shaping.DropZero && !x.NoAdvantages && adv.Value == 0 && len(flags) == 0 && !x.rowless(r.ID) {
+		res.why = shaping.ReasonZero
+		return res
 	}
 	given, reason := 0, ""
 	report, err := x.sequences(ctx, r, func(seq rollout.Sequence) error {

@@ -52,6 +52,18 @@ func Preset(name string) (Estimator, bool) {
 	return Estimator{}, false
 }
 
+// ByKey is e with groups by key where it groups by position, under its name with
+// ":key" after it. Where every group is whole and contiguous, as those estimators expect,
+// the advantages are the same; where one is not, no other shifts.
+func ByKey(e Estimator) Estimator {
+	if e.Grouping != GroupByPosition {
+		return e
+	}
+	e.Grouping, e.Size, e.Remainder = GroupByKey, 0, RemainderError
+	e.Name += ":key"
+	return e
+}
+
 func sameName(full, name string) bool {
 	base, _, _ := strings.Cut(full, "@")
 	return full == name || base == name

@@ -18,6 +18,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
@@ -62,9 +63,9 @@ type convertCmd struct {
 	Scale     string  `help:"Outcome to reward: signed, binary, partial, recorded, or auto: signed where a verdict is recorded, else the recorded number." enum:"auto,signed,binary,partial,recorded" default:"auto" group:"Rewards:"`
 	StepCoef  float64 `help:"Coefficient of the mean step score." group:"Rewards:"`
 
-	InvalidCall       *float64 `help:"Advantage of sampled messages with an invalid tool call, such as -5." name:"invalid-call-advantage" placeholder:"NUMBER" group:"Rewards:"`
-	MalformedThinking *float64 `help:"Advantage of sampled messages with malformed reasoning, such as -5." name:"malformed-thinking-advantage" placeholder:"NUMBER" group:"Rewards:"`
-	Detect            string   `help:"What counts as such: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, reasoning markers without counterpart) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
+	InvalidCall       shape.Optional `help:"Advantage of sampled messages with an invalid tool call, such as -5." name:"invalid-call-advantage" placeholder:"NUMBER" group:"Rewards:"`
+	MalformedThinking shape.Optional `help:"Advantage of sampled messages with malformed reasoning, such as -5." name:"malformed-thinking-advantage" placeholder:"NUMBER" group:"Rewards:"`
+	Detect            string         `help:"What counts as such: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, reasoning markers without counterpart) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
 
 	UnknownStatus string `help:"What a rollout counts as whose dump does not say how it ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
 	Engine        string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
@@ -74,6 +75,7 @@ type convertCmd struct {
 	Quiet         bool   `help:"No progress bar." group:"Running:"`
 
 	outputFlags `embed:"" group:"Output:"`
+	shape.Flags `embed:""`
 
 	MinFidelity float64 `help:"Fail when a smaller share of sampled tokens is trained exactly as the engine recorded them; tokens rendered from text are not." default:"0" group:"Running:"`
 	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1" group:"Running:"`
@@ -155,10 +157,10 @@ type leftOutError struct{ left, of, unread int }
 func (e *leftOutError) Error() string {
 	var what []string
 	if e.left > 0 {
-		what = append(what, fmt.Sprintf("%s of %s records were left out and listed", number(e.left), number(e.of)))
+		what = append(what, fmt.Sprintf("%s of %s records were left out and listed", cli.Number(e.left), cli.Number(e.of)))
 	}
 	if e.unread > 0 {
-		what = append(what, fmt.Sprintf("%s files of the folders were not read and are listed", number(e.unread)))
+		what = append(what, fmt.Sprintf("%s files of the folders were not read and are listed", cli.Number(e.unread)))
 	}
 	return strings.Join(what, ", ") + ": mend them or move them away, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first bad record"
 }
@@ -241,7 +243,7 @@ func (c *convertCmd) nothingToDo(p *program, made *record, dst destination) erro
 		err = made.Summary.json(p.out)
 	} else {
 		_, err = fmt.Fprintf(p.out, "%s is already complete: %s rows, %s trained tokens, same options and input. Nothing to do; --force makes it again.\n",
-			dst, number(made.Summary.Rows), number(made.Summary.Trained))
+			dst, cli.Number(made.Summary.Rows), cli.Number(made.Summary.Trained))
 	}
 	return errors.Join(err, c.short(&made.Summary))
 }
@@ -305,7 +307,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, PromptsBy: by, Drift: lineage.Options{Drift: drift}}
 	errs = append(errs, c.give(&p.Encode))
-	overrides := c.InvalidCall != nil || c.MalformedThinking != nil
+	overrides := c.InvalidCall.Number != nil || c.MalformedThinking.Number != nil
 	for _, n := range []struct {
 		idle            bool
 		flag, with, fix string
@@ -345,15 +347,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		errs = append(errs, err)
 	}
 	p.Detector.Nemotron = c.Detect == "nemotron"
-	if over := (reward.Override{InvalidToolCall: c.InvalidCall, MalformedThinking: c.MalformedThinking}); over != (reward.Override{}) {
-		e := reward.GRPO()
-		if known, ok := p.Estimator.(*reward.Estimator); ok {
-			e = *known
-		}
-		e.Override = over
-		p.Estimator = &e
-		errs = append(errs, e.Validate())
-	}
+	errs = append(errs, c.shape(&p))
 	if c.PolicyVersion >= 0 {
 		p.PolicyVersion = &c.PolicyVersion
 	}
@@ -376,7 +370,11 @@ func estimator(name string) (reward.Estimator, error) {
 	refuse := func(format string, args ...any) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, format, args...).WithFix("choose none, %s", strings.Join(estimators(), ", "))
 	}
-	e, ok := reward.Preset(name)
+	base, byKey := strings.CutSuffix(name, ":key")
+	e, ok := reward.Preset(base)
+	if byKey {
+		e = reward.ByKey(e)
+	}
 	if _, tokens := reward.TokenPreset(name); tokens {
 		return e, refuse("%q gives each token an advantage of its own, which needs the whole batch", name)
 	}
@@ -425,6 +423,9 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	}
 	start := time.Now()
 	opts := c.exported(model)
+	if opts.Metadata, err = c.recipeMetadata(&pipe); err != nil {
+		return nil, nil, err
+	}
 	if weigh != nil {
 		if err := weigh.count(p.ctx, pipe, src, c.counts); err != nil {
 			done()
@@ -503,7 +504,7 @@ func noRow(r turnpack.Report) error {
 	if r.Rows > 0 {
 		return nil
 	}
-	why := counts(r.WithoutRows)
+	why := cli.Counts(r.WithoutRows)
 	if len(r.Skips) > 0 {
 		why += "; the first: " + r.Skips[0].Error.Error()
 	}
@@ -513,7 +514,7 @@ func noRow(r turnpack.Report) error {
 // exported translates the flags about files.
 func (c *convertCmd) exported(model *tokenize.Model) export.Options {
 	name := c.Estimator
-	if e, ok := reward.Preset(name); ok {
+	if e, err := estimator(name); err == nil {
 		name = e.Name // with the revision, which may be left out on the command line
 	}
 	o := export.Options{Force: c.Force, Estimator: name}
@@ -554,12 +555,12 @@ func (c *convertCmd) gate(r turnpack.Report) error {
 	if f := e.Fidelity(); f < c.MinFidelity {
 		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--min-fidelity"},
 			"%s of %s sampled tokens are trained exactly as recorded, a share of %.4f where %g is the least (%s were rendered from text, %s given up, %s trained behind a respelling)",
-			number(e.Exact), number(e.Sampled), f, c.MinFidelity, number(e.Rendered), number(e.Dropped), number(e.SubContext)).
+			cli.Number(e.Exact), cli.Number(e.Sampled), f, c.MinFidelity, cli.Number(e.Rendered), cli.Number(e.Dropped), cli.Number(e.SubContext)).
 			WithFix("record the engine's token ids, choose --drift fork, or lower the share"))
 	}
 	if s := e.StopLossShare(); s > c.MaxStopLoss {
 		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--max-stop-loss"},
-			"%s of %s stop tokens are lost, a share of %.4f where %g is the most", number(e.StopsLost), number(e.Stops), s, c.MaxStopLoss).
+			"%s of %s stop tokens are lost, a share of %.4f where %g is the most", cli.Number(e.StopsLost), cli.Number(e.Stops), s, c.MaxStopLoss).
 			WithFix("choose --drift fork or splice, which lose none, or raise the share"))
 	}
 	return errors.Join(errs...)
@@ -581,7 +582,7 @@ func progress(w io.Writer) (func(turnpack.Progress), func()) {
 			bar.ChangeMax(p.Total)
 		}
 		if pass == 2 {
-			bar.Describe(fmt.Sprintf("encoding, %s tokens", number(p.Tokens)))
+			bar.Describe(fmt.Sprintf("encoding, %s tokens", cli.Number(p.Tokens)))
 		}
 		_ = bar.Set(p.Done) // a bar that cannot be drawn is no reason to stop
 	}, func() { _ = bar.Finish() }

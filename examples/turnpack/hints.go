@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/reward"
 )
 
@@ -21,13 +22,13 @@ func (s *summary) hints() []string {
 	}
 	var out []string
 	if scalar > 0 {
-		out = append(out, fmt.Sprintf("%s rollouts record a number as their reward: --scale auto takes it", number(scalar)))
+		out = append(out, fmt.Sprintf("%s rollouts record a number as their reward: --scale auto takes it", cli.Number(scalar)))
 	}
 	if none > 0 {
-		out = append(out, fmt.Sprintf("%s rollouts record no result: join one with --rewards FILE, or write rows without advantages with --estimator none", number(none)))
+		out = append(out, fmt.Sprintf("%s rollouts record no result: join one with --rewards FILE, or write rows without advantages with --estimator none", cli.Number(none)))
 	}
 	if n := s.Notes["context_not_stored"]; n > 0 && !s.windowed {
-		out = append(out, fmt.Sprintf("%s rollouts do not store the window that the model saw: --window swe-rl:N runs it again", number(n)))
+		out = append(out, fmt.Sprintf("%s rollouts do not store the window that the model saw: --window swe-rl:N runs it again", cli.Number(n)))
 	}
 	if s.undated && s.Rendered > 0 {
 		out = append(out, "the chat template writes the date, and contexts rendered from text say 1 January 1970: give the day of the run with --now")

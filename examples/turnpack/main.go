@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
 	"github.com/turnpack/turnpack/internal/plumb/verbs"
 )
@@ -38,6 +39,7 @@ type commandLine struct {
 	Convert convertCmd `cmd:"" help:"Turn a folder of dumps into trainer-ready Parquet."`
 	Certify certifyCmd `cmd:"" help:"Say what a model's chat template does to rollouts, with a witness each."`
 	Show    showCmd    `cmd:"" help:"Print one row of a batch, coloured by its loss mask."`
+	Recipe  recipeCmd  `cmd:"" help:"List the recipes of systems, or print one with its sources."`
 	Demo    demoCmd    `cmd:"" help:"Run the main job on the built-in tokenizer and sample dump."`
 
 	Licences licencesCmd `cmd:"" help:"Print the licences of what this program is made of."`
@@ -78,7 +80,7 @@ func run(p *program, args []string) int {
 	exit := -1
 	parser, err := kong.New(&commandLine{}, kong.Name("turnpack"),
 		kong.Description("Turns multi-turn agent rollouts into training batches."), kong.Help(help),
-		kong.Writers(p.out, p.errOut), kong.Exit(func(code int) { exit = code }), kong.UsageOnError())
+		kong.Writers(p.out, p.errOut), kong.Exit(func(code int) { exit = code }), kong.UsageOnError(), kong.Resolvers(kong.ResolverFunc(shape.Defaults)))
 	if err != nil {
 		fmt.Fprintf(p.errOut, "turnpack: %v\n", err)
 		return exitUsage

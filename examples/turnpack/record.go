@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
@@ -136,7 +137,7 @@ func (r *record) differs(made *record) []string {
 		switch {
 		case is.SHA256 == was.SHA256:
 		case is.Files != was.Files || is.Bytes != was.Bytes:
-			out = append(out, fmt.Sprintf("%s held %s bytes in %d files, now %s in %d", is.Path, number(was.Bytes), was.Files, number(is.Bytes), is.Files))
+			out = append(out, fmt.Sprintf("%s held %s bytes in %d files, now %s in %d", is.Path, cli.Number(was.Bytes), was.Files, cli.Number(is.Bytes), is.Files))
 		default:
 			out = append(out, is.Path+" has other contents")
 		}
@@ -200,6 +201,7 @@ func (r *record) complete(dst destination) (*record, error) {
 // at the same time, stays unless force is set.
 func (r *record) finish(dir string, files []string, s summary, force bool) error {
 	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
+	s.Batch, s.Judge, s.Shaping = nil, nil, nil
 	r.Summary = s
 	for _, name := range files {
 		f, err := digest(dir, name)

@@ -1,17 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
@@ -77,6 +79,11 @@ type summary struct {
 	Seconds       float64        `json:"seconds"`
 	TokensPerSec  float64        `json:"tokens_per_second"`
 	Output        string         `json:"output,omitempty"`
+	// Batch, Judge and Shaping describe the batch as a whole; the record beside a batch
+	// has none of them.
+	Batch   *shape.Batch    `json:"batch,omitempty"`
+	Judge   *prm.Agreement  `json:"judge,omitempty"`
+	Shaping *shaping.Report `json:"shaping,omitempty"`
 	// UnwrittenAt lists the first messages that the template left out.
 	UnwrittenAt []tokenize.Unwritten `json:"unwritten_at,omitempty"`
 	// Complete says that an earlier run made the batch and this one nothing.
@@ -117,6 +124,10 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	for _, c := range droppedColumns(&r) {
 		s.LostColumns, s.LostWhy = append(s.LostColumns, c.name), append(s.LostWhy, c.why())
 	}
+	s.Batch = shape.Of(&r.Overview)
+	if s.Judge = r.Judge; !reflect.DeepEqual(r.Shaping, shaping.Report{}) {
+		s.Shaping = &r.Shaping
+	}
 	s.LeftOut = r.LeftOut
 	s.Faults = r.Faults
 	s.OutOf, s.OutOfAt = r.Reward.Excluded, skipLines(r.OutOfStatistics)
@@ -145,7 +156,7 @@ func droppedColumns(r *turnpack.Report) []droppedColumn {
 }
 
 func (c droppedColumn) why() string {
-	return fmt.Sprintf("%s: %s of %s turns record none, the first: %s", c.name, number(c.Without), number(c.Turns), c.First)
+	return fmt.Sprintf("%s: %s of %s turns record none, the first: %s", c.name, cli.Number(c.Without), cli.Number(c.Turns), c.First)
 }
 
 // shown is the first fault of a record, with its file where the fault names
@@ -220,23 +231,23 @@ func (s *summary) table(w io.Writer) error {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-22s %s\n", name, rollout.Printable(fmt.Sprintf(format, args...)))
 	}
-	row("rollouts", "%s in %s groups", number(s.Rollouts), number(s.Groups))
+	row("rollouts", "%s in %s groups", cli.Number(s.Rollouts), cli.Number(s.Groups))
 	if len(s.Formats) > 0 {
-		row("formats", "%s", counts(s.Formats))
+		row("formats", "%s", cli.Counts(s.Formats))
 	}
 	few := func(name string, list []string) {
 		if len(list) > 0 {
-			row(name, "%s: %s", number(len(list)), firstOf(list))
+			row(name, "%s: %s", cli.Number(len(list)), firstOf(list))
 		}
 	}
 	if n := s.Ignored - s.Unread; n > 0 {
-		row("passed over", "%s files that were read beside a dump or before, or are hidden", number(n))
+		row("passed over", "%s files that were read beside a dump or before, or are hidden", cli.Number(n))
 	}
 	if s.Unread > 0 {
-		row("files not read", "%s: %s", number(s.Unread), counts(s.UnreadKinds))
+		row("files not read", "%s: %s", cli.Number(s.Unread), cli.Counts(s.UnreadKinds))
 		for i, file := range s.UnreadFiles {
 			if i == maxUnread {
-				row("", "… and %s more (in --json)", number(s.Unread-i))
+				row("", "… and %s more (in --json)", cli.Number(s.Unread-i))
 				break
 			}
 			row("", "%s", visible(file))
@@ -244,72 +255,73 @@ func (s *summary) table(w io.Writer) error {
 	}
 	few("duplicates left out", s.Repeats)
 	if s.Joined+len(s.Unmatched)+len(s.Unrewarded) > 0 {
-		row("rewards joined", "%s", number(s.Joined))
+		row("rewards joined", "%s", cli.Number(s.Joined))
 		few("… without a rollout", s.Unmatched)
 		few("rollouts without one", s.Unrewarded)
 	}
-	row("status", "%s", counts(s.Status))
+	row("status", "%s", cli.Counts(s.Status))
 	if len(s.Verdicts) > 1 || s.Verdicts[rollout.VerdictUnknown.String()] == 0 {
-		row("outcomes", "%s", counts(s.Verdicts))
+		row("outcomes", "%s", cli.Counts(s.Verdicts))
 	}
 	if s.ZeroSpread > 0 || s.Singletons > 0 {
-		row("groups without signal", "%s with equal rewards, %s with one rollout", number(s.ZeroSpread), number(s.Singletons))
+		row("groups without signal", "%s with equal rewards, %s with one rollout", cli.Number(s.ZeroSpread), cli.Number(s.Singletons))
 	}
-	row("rows", "%s", number(s.Rows))
+	s.Batch.Rows(row, s.Judge, s.Shaping)
+	row("rows", "%s", cli.Number(s.Rows))
 	if len(s.Breaks) > 0 {
-		row("row starts", "%s", counts(s.Breaks))
-		row("turn joins", "%s", counts(s.Joins))
+		row("row starts", "%s", cli.Counts(s.Breaks))
+		row("turn joins", "%s", cli.Counts(s.Joins))
 	}
 	if x := s.Window; x.Turns > 0 {
-		row("context window", "cuts the history of %s turns: %s turns of it left out, %s messages shortened, %s of them to the note alone", number(x.Turns), number(x.Omitted), number(x.Shortened), number(x.Emptied))
+		row("context window", "cuts the history of %s turns: %s turns of it left out, %s messages shortened, %s of them to the note alone", cli.Number(x.Turns), cli.Number(x.Omitted), cli.Number(x.Shortened), cli.Number(x.Emptied))
 	}
-	row("tokens", "%s, %s of them trained (%s)", number(s.Tokens), number(s.Trained), share(s.Trained, s.Tokens))
+	row("tokens", "%s, %s of them trained (%s)", cli.Number(s.Tokens), cli.Number(s.Trained), cli.Share(s.Trained, s.Tokens))
 	if len(s.Segments) > 0 {
-		row("", "%s", counts(s.Segments))
+		row("", "%s", cli.Counts(s.Segments))
 	}
-	row("sampled tokens", "%s captured, %s rendered from text", number(s.Captured), number(s.Rendered))
-	row("fidelity", "%s of them trained exactly as recorded", share(s.Exact, s.Sampled))
+	row("sampled tokens", "%s captured, %s rendered from text", cli.Number(s.Captured), cli.Number(s.Rendered))
+	row("fidelity", "%s of them trained exactly as recorded", cli.Share(s.Exact, s.Sampled))
 	if s.Dropped+s.Substituted+s.StopsLost > 0 {
 		row("drift repairs", "%s tokens given up, %s respelled (%s stop tokens among them), %s of %s stop tokens lost",
-			number(s.Dropped), number(s.Substituted), number(s.Rewrites), number(s.StopsLost), number(s.Stops))
+			cli.Number(s.Dropped), cli.Number(s.Substituted), cli.Number(s.Rewrites), cli.Number(s.StopsLost), cli.Number(s.Stops))
 	}
 	if s.LostReasoning+s.LostContent+s.LostCalls > 0 {
-		row("template left out", "of the reasoning of %s turns, of the text of %s, of the tool calls of %s", number(s.LostReasoning), number(s.LostContent), number(s.LostCalls))
+		row("template left out", "of the reasoning of %s turns, of the text of %s, of the tool calls of %s", cli.Number(s.LostReasoning), cli.Number(s.LostContent), cli.Number(s.LostCalls))
 	}
 	if s.OpenReasoning > 0 {
-		row("reasoning left open", "%s of %s turns: the prompt opens reasoning that the recorded reply does not close; record the reasoning or the ids, or give the engine's --template-kwargs (enable_thinking)", number(s.OpenReasoning), number(s.Turns))
+		row("reasoning left open", "%s of %s turns: the prompt opens reasoning that the recorded reply does not close; record the reasoning or the ids, or give the engine's --template-kwargs (enable_thinking)", cli.Number(s.OpenReasoning), cli.Number(s.Turns))
 	}
 	if s.idsAlone {
 		row("model", "none: rows of recorded ids, which tell no stop tokens, and no reasoning and calls from content")
 	} else if s.Unattributed > 0 {
-		row("prompts of other text", "%s of %s turns: recorded ids that this chat template does not explain; what their tokens are from is unknown", number(s.Unattributed), number(s.Turns))
+		row("prompts of other text", "%s of %s turns: recorded ids that this chat template does not explain; what their tokens are from is unknown", cli.Number(s.Unattributed), cli.Number(s.Turns))
 	}
 	if s.Unwritten > 0 {
 		first := s.UnwrittenAt[0]
-		row("messages left out", "%s that the template does not write (first: %s message %d of %s)", number(s.Unwritten), first.Role, first.Message, first.Rollout)
+		row("messages left out", "%s that the template does not write (first: %s message %d of %s)", cli.Number(s.Unwritten), first.Role, first.Message, first.Rollout)
 	}
 	if len(s.WithoutRows) > 0 {
-		row("rollouts without rows", "%s", counts(s.WithoutRows))
+		row("rollouts without rows", "%s", cli.Counts(s.WithoutRows))
 	}
 	if len(s.MaskedRows) > 0 {
-		row("rows masked", "%s", counts(s.MaskedRows))
+		row("rows masked", "%s", cli.Counts(s.MaskedRows))
 	}
 	if s.Faults != nil {
-		row("messages at fault", "%s", counts(s.Faults))
+		row("messages at fault", "%s", cli.Counts(s.Faults))
 	}
 	if len(s.OutOf) > 0 {
-		row("out of the statistics", "%s (first: %s)", counts(s.OutOf), s.OutOfAt[0].Rollout)
+		row("out of the statistics", "%s (first: %s)", cli.Counts(s.OutOf), s.OutOfAt[0].Rollout)
 	}
 	for i, why := range s.LostWhy {
 		row([]string{"columns left out", ""}[min(i, 1)], "%s", why)
 	}
 	if len(s.Notes) > 0 {
-		row("importer notes", "%s", counts(s.Notes))
+		row("importer notes", "%s", cli.Counts(s.Notes))
 	}
 	list := func(lines []skipLine, of, most int) {
 		for i, k := range lines {
 			if i == most {
-				row("", "… and %s more (in --json)", number(of-i))
+				row("", "… and %s more (in --json)", cli.Number(of-i))
 				break
 			}
 			row("", "%s", k.shown())
@@ -318,25 +330,25 @@ func (s *summary) table(w io.Writer) error {
 	if len(s.Untrained) > 0 {
 		var why []string
 		if s.Unknown > 0 {
-			why = append(why, number(s.Unknown)+": what the model saw is not known")
+			why = append(why, cli.Number(s.Unknown)+": what the model saw is not known")
 		}
 		if s.Incomplete > 0 {
-			why = append(why, number(s.Incomplete)+": the record is not what was sampled (ids, log probabilities and usage differ)")
+			why = append(why, cli.Number(s.Incomplete)+": the record is not what was sampled (ids, log probabilities and usage differ)")
 		}
 		if s.Unmarked > 0 {
-			why = append(why, number(s.Unmarked)+": nothing says who wrote the reply")
+			why = append(why, cli.Number(s.Unmarked)+": nothing says who wrote the reply")
 		}
 		row("turns left untrained", "%s; first of each rollout", strings.Join(why, "; "))
 		list(s.Untrained, len(s.Untrained), 3) // they say the same
 	}
 	if s.LeftOut > 0 {
-		row("records left out", "%s of %s", number(s.LeftOut), number(s.Read))
+		row("records left out", "%s of %s", cli.Number(s.LeftOut), cli.Number(s.Read))
 		list(s.Skipped, s.LeftOut, maxListed)
 	}
 	for i, hint := range s.hints() {
 		row([]string{"you may want", ""}[min(i, 1)], "%s", hint)
 	}
-	row("time", "%.2f s, %s tokens/s", s.Seconds, number(int64(s.TokensPerSec)))
+	row("time", "%.2f s, %s tokens/s", s.Seconds, cli.Number(int64(s.TokensPerSec)))
 	if s.Output != "" {
 		row("output", "%s", s.Output)
 	}
@@ -360,40 +372,4 @@ func firstFault(text string) string {
 		return first
 	}
 	return fmt.Sprintf("%s (and %d more: --json has them)", first, 1+strings.Count(rest, "\n"))
-}
-
-// counts prints a histogram, most frequent first.
-func counts(m map[string]int) string {
-	keys := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
-		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
-	})
-	var parts []string
-	for _, k := range keys {
-		if m[k] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", number(m[k]), k))
-		}
-	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, ", ")
-}
-
-// share prints part of whole in per cent, and no share of nothing or of all but
-// for exactly that.
-func share[T int | int64](part, whole T) string {
-	p := 100 * float64(part) / float64(max(whole, 1))
-	if part > 0 && part < whole {
-		p = min(max(p, 0.1), 99.9)
-	}
-	return fmt.Sprintf("%.1f %%", p)
-}
-
-// number prints an integer with thousands apart.
-func number[T int | int64](n T) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/prm/openai"
+	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/filter"
@@ -70,6 +71,7 @@ var zeros = []any{
 	&prm.StepOptions{}, &prm.Tally{}, &prm.View{},
 	&journal.Journal{}, &journal.Options{},
 	&openai.Client{}, &openai.Options{},
+	&recipe.Recipe{},
 	&reward.Accumulator{}, &detect.Detector{}, &reward.Estimator{}, &reward.OutcomePolicy{}, &reward.Statistics{}, &reward.TokenEstimator{},
 	&filter.Rule{},
 	&offpolicy.Correction{}, &offpolicy.Rejection{},

@@ -68,6 +68,8 @@ type Rules struct {
 	// Soft punishes length near a limit; nil = none. LengthOf says which length.
 	Soft     *Overlong
 	LengthOf Length
+	// Affine is (reward + Bias)·Scale after that; the zero value changes nothing.
+	Affine Affine
 	// Clip bounds the rewards after that; nil = none.
 	Clip *reward.Range
 
@@ -88,9 +90,27 @@ type Rules struct {
 	// unshaped_total_reward).
 	FilterRaw bool
 
+	// DropZero leaves out rollouts whose advantage is 0 (prime-rl 559b44772,
+	// filter_zero_advantages): they stay in the statistics of their group. Those with
+	// messages that an override is for stay.
+	DropZero bool
+
 	// OffPolicy bounds the difference between the policy that sampled and the one that
 	// trains; nil = not here. It needs the log probabilities of both.
 	OffPolicy *OffPolicy
+}
+
+// Affine moves and scales rewards.
+type Affine struct {
+	Bias  float64
+	Scale float64 // 0 = 1
+}
+
+func (a Affine) of(x float64) float64 {
+	if a.Scale == 0 {
+		return x + a.Bias
+	}
+	return (x + a.Bias) * a.Scale
 }
 
 // Reasons and names of rules, as reports and rows have them.
@@ -98,22 +118,24 @@ const (
 	RuleTruncated = "truncated"
 	RuleStop      = "did not stop"
 	RuleSoft      = "soft overlong"
+	RuleAffine    = "scaled"
 	RuleClip      = "reward clip"
 
 	ReasonStale       = "older than the maximum age"
 	ReasonFewValid    = "too few valid rollouts"
 	ReasonFewSolved   = "too few solved"
 	ReasonFewUnsolved = "too few unsolved"
+	ReasonZero        = "advantage is 0"
 )
 
 // On says whether r does anything.
 func (r Rules) On() bool {
-	return r.Shapes() || r.Decides() || r.Cut != CutTrains || r.OffPolicy != nil
+	return r.Shapes() || r.Decides() || r.Cut != CutTrains || r.DropZero || r.OffPolicy != nil
 }
 
 // Shapes says whether r changes rewards.
 func (r Rules) Shapes() bool {
-	return r.TruncatedCoef != nil || r.StopProperly || r.Soft != nil || r.Clip != nil
+	return r.TruncatedCoef != nil || r.StopProperly || r.Soft != nil || r.Affine != (Affine{}) || r.Clip != nil
 }
 
 // Decides says whether r may leave groups or rollouts out.
@@ -138,6 +160,11 @@ func (r Rules) Validate() error {
 	}
 	if int(r.LengthOf) >= len(lengthNames) {
 		fault("LengthOf", "%d is none of the known lengths", r.LengthOf)
+	}
+	for _, x := range []float64{r.Affine.Bias, r.Affine.Scale} {
+		if !(math.Abs(x) <= math.MaxFloat32) {
+			fault("Affine", "found %g, expected a finite number", x)
+		}
 	}
 	if c := r.Clip; c != nil && !(c.Low <= c.High) {
 		fault("Clip", "[%g, %g] is no interval", c.Low, c.High)
@@ -231,6 +258,9 @@ func (r *Rules) Shape(total float64, f Facts) (float64, []Applied) {
 	}
 	if r.Soft != nil {
 		step(RuleSoft, total+r.Soft.Punishment(f.Length))
+	}
+	if r.Affine != (Affine{}) {
+		step(RuleAffine, r.Affine.of(total))
 	}
 	if r.Clip != nil {
 		step(RuleClip, math.Min(math.Max(total, r.Clip.Low), r.Clip.High))

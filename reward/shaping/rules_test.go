@@ -36,6 +36,7 @@ func TestShape(t *testing.T) {
 		{"no reason recorded, completed", Rules{StopProperly: true}, 1, Facts{Status: done}, 1, nil},
 		{"no reason recorded, cut off", Rules{StopProperly: true}, 1, Facts{Status: cut}, 0, []Applied{{RuleStop, -1}}},
 		{"half of the buffer", Rules{Soft: soft}, 1, Facts{Length: 75}, 0.5, []Applied{{RuleSoft, -0.5}}},
+		{"moved, then scaled", Rules{Affine: Affine{Bias: -0.5, Scale: 10}}, 1, Facts{}, 5, []Applied{{RuleAffine, 4}}},
 		{"the clip comes last", Rules{Soft: soft, Clip: &reward.Range{Low: -0.25, High: 1}}, -1, Facts{Length: 100}, -0.25,
 			[]Applied{{RuleSoft, -1}, {RuleClip, 1.75}}},
 	} {

@@ -1,0 +1,160 @@
+// Package shape has the flags of shaping rules and recipes, and prints what both did.
+package shape
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/shaping"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Flags say what rewards and groups go through before advantages are made. An
+// empty value is the default.
+type Flags struct {
+	Recipe string `help:"Settings of a system, which the flags beside it change; turnpack recipe lists them." placeholder:"NAME" group:"Rewards:"`
+
+	InfraUnresolved bool     `help:"Count infrastructure failures as unresolved in the mean of their group; they are not trained." group:"Shaping:"`
+	TruncatedCoef   Optional `help:"Multiply the rewards of truncated rollouts by this." placeholder:"NUMBER" group:"Shaping:"`
+	StopProperly    bool     `help:"Reward 0 and no training for rollouts whose last turn did not finish with stop." group:"Shaping:"`
+	SoftOverlong    string   `help:"Punish length: MAX:CACHE:PENALTY in tokens, linear from MAX less CACHE on; :unbounded falls on beyond MAX." placeholder:"MAX:CACHE:PENALTY" group:"Shaping:"`
+	LengthOf        string   `help:"Which length: sampled (trained tokens of all rows) or response (longest row from its first trained token)." placeholder:"sampled|response" group:"Shaping:"`
+	RewardAffine    string   `help:"Rewards become (reward + BIAS)·SCALE." placeholder:"BIAS:SCALE" group:"Shaping:"`
+	RewardClip      string   `help:"Bounds of rewards." placeholder:"LOW:HIGH" group:"Shaping:"`
+	Overlong        string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." placeholder:"train|mask" group:"Shaping:"`
+	Masked          string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." placeholder:"preset|stay|leave" group:"Shaping:"`
+	MaxAge          string   `help:"Leave out rollouts sampled more than so many policy versions before the newest of the batch; -1 = any." placeholder:"VERSIONS" group:"Shaping:"`
+	MinValid        int      `help:"Leave out groups with fewer valid rollouts." group:"Shaping:"`
+	MinSolved       int      `help:"Leave out groups with fewer solved rollouts; 1 leaves out those that nobody solves." group:"Shaping:"`
+	MinUnsolved     int      `help:"Leave out groups with fewer unsolved rollouts; 1 leaves out those that all solve." group:"Shaping:"`
+	GroupFilter     string   `help:"Leave out groups whose rewards are alike: none, default, or a system's own test, such as slime." placeholder:"NAME" group:"Shaping:"`
+	FilterRaw       bool     `help:"The filter looks at rewards before they are shaped." group:"Shaping:"`
+	AdvantageClip   string   `help:"Bounds of advantages." placeholder:"LOW:HIGH" group:"Shaping:"`
+	DropZero        bool     `help:"Leave out rollouts whose advantage is 0." group:"Shaping:"`
+}
+
+// Optional is a number that may be none.
+type Optional struct{ Number *float64 }
+
+// UnmarshalText reads a number or none.
+func (o *Optional) UnmarshalText(text []byte) error {
+	if string(text) == "none" {
+		o.Number = nil
+		return nil
+	}
+	x, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "found %q, expected a number or none", text)
+	}
+	o.Number = &x
+	return nil
+}
+
+// MarshalJSON writes the number, or null.
+func (o Optional) MarshalJSON() ([]byte, error) { return json.Marshal(o.Number) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Optional) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &o.Number) }
+
+// given is a flag's value, "" where it says none.
+func given(s string) string {
+	if s == "none" {
+		return ""
+	}
+	return s
+}
+
+// numbers reads least to most numbers with colons between.
+func numbers(flag, text string, least, most int) ([]float64, error) {
+	parts := strings.Split(text, ":")
+	var out []float64
+	for _, part := range parts {
+		x, err := strconv.ParseFloat(part, 64)
+		if err != nil || math.IsNaN(x) {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %q, expected numbers with colons between, or none", text)
+		}
+		out = append(out, x)
+	}
+	if len(out) < least || len(out) > most {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %d numbers in %q, expected %d", len(out), text, most)
+	}
+	return out, nil
+}
+
+// Interval reads LOW:HIGH, nil for none.
+func Interval(flag, text string) (*reward.Range, error) {
+	if given(text) == "" {
+		return nil, nil
+	}
+	x, err := numbers(flag, text, 2, 2)
+	if err != nil {
+		return nil, err
+	}
+	return &reward.Range{Low: x[0], High: x[1]}, nil
+}
+
+// Choice is the index of a flag's value among names, the first for none.
+func Choice(flag, text string, names ...string) (int, error) {
+	for i, n := range names {
+		if text == n || text == "" && i == 0 {
+			return i, nil
+		}
+	}
+	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %q, expected %s", text, strings.Join(names, " or "))
+}
+
+// Rules translates the flags into the record of shaping rules.
+func (f *Flags) Rules() (shaping.Rules, error) {
+	r := shaping.Rules{TruncatedCoef: f.TruncatedCoef.Number, StopProperly: f.StopProperly, MinValid: f.MinValid, MinSolved: f.MinSolved, MinUnsolved: f.MinUnsolved,
+		FilterRaw: f.FilterRaw, DropZero: f.DropZero}
+	var errs []error
+	if text := given(f.SoftOverlong); text != "" {
+		text, unbounded := strings.CutSuffix(text, ":unbounded")
+		x, err := numbers("--soft-overlong", text, 2, 3)
+		if err == nil {
+			x = append(x, 1)
+			r.Soft = &shaping.Overlong{Max: int(x[0]), Cache: int(x[1]), Penalty: x[2], Unbounded: unbounded}
+		}
+		errs = append(errs, err)
+	}
+	length, err := Choice("--length-of", f.LengthOf, shaping.LengthSampled.String(), shaping.LengthResponse.String())
+	r.LengthOf, errs = shaping.Length(length), append(errs, err)
+	if text := given(f.RewardAffine); text != "" {
+		x, err := numbers("--reward-affine", text, 2, 2)
+		if err == nil {
+			r.Affine = shaping.Affine{Bias: x[0], Scale: x[1]}
+		}
+		errs = append(errs, err)
+	}
+	r.Clip, err = Interval("--reward-clip", f.RewardClip)
+	errs = append(errs, err)
+	cut, err := Choice("--overlong", f.Overlong, shaping.CutTrains.String(), shaping.CutMasked.String())
+	r.Cut, errs = shaping.Cut(cut), append(errs, err)
+	if text := given(f.MaxAge); text != "" && text != "-1" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--max-age"}, "found %q, expected a number of versions, or -1", text))
+		}
+		age := int32(n)
+		r.MaxAge = &age
+	}
+	if name := given(f.GroupFilter); name != "" {
+		var names []string
+		for _, p := range filter.Presets() {
+			base, _, _ := strings.Cut(p.Name, "@")
+			if names = append(names, base); p.Name == name || base == name {
+				r.Filter = &p
+			}
+		}
+		if r.Filter == nil {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--group-filter"}, "no filter is named %q", name).
+				WithFix("choose none, %s", strings.Join(names, ", ")))
+		}
+	}
+	return r, errors.Join(append(errs, r.Validate())...)
+}

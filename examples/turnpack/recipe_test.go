@@ -1,0 +1,207 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/recipe"
+	"github.com/turnpack/turnpack/reward"
+)
+
+// parsed are the flags of a convert command line.
+func parsed(t *testing.T, args ...string) *convertCmd {
+	var line commandLine
+	parser, err := kong.New(&line, kong.Resolvers(kong.ResolverFunc(shape.Defaults)))
+	require.NoError(t, err)
+	_, err = parser.Parse(append([]string{"convert"}, args...))
+	require.NoError(t, err)
+	return &line.Convert
+}
+
+// estimatorOf is a pipeline's record.
+func estimatorOf(p turnpack.Pipeline) reward.Estimator {
+	switch e := p.Estimator.(type) {
+	case reward.Estimator:
+		return e
+	case *reward.Estimator:
+		return *e
+	}
+	return reward.GRPO()
+}
+
+// The flags of a recipe make the pipeline that Pipeline.With makes, and say so in the
+// file's metadata.
+func TestRecipeFlags(t *testing.T) {
+	for _, r := range recipe.All() {
+		if r.Name == recipe.SweRLPRM().Name {
+			continue // its estimator compares steps, which no run does yet
+		}
+		c := parsed(t, "--recipe", r.Name, "dumps")
+		got, err := c.flags()
+		require.NoError(t, err, r.Name)
+		want, err := turnpack.Pipeline{}.With(r)
+		require.NoError(t, err)
+		want.Shaping.OffPolicy = nil // needs what no dump holds
+		require.Equal(t, want.Shaping, got.Shaping, r.Name)
+		require.Equal(t, want.Scale, got.Scale, r.Name)
+		require.Equal(t, want.Detector, got.Detector, r.Name)
+		require.Equal(t, want.Window, got.Window, r.Name)
+		require.Equal(t, want.Encode.Mode, got.Encode.Mode, r.Name)
+		require.Equal(t, want.Mask, got.Mask, r.Name)
+		require.Equal(t, estimatorOf(want), estimatorOf(got), r.Name)
+		m, err := c.recipeMetadata(&got)
+		require.NoError(t, err)
+		require.Equal(t, r.Name, m["recipe"])
+		require.Equal(t, r.Digest(), m["recipe.digest"], r.Name)
+		require.Empty(t, m["recipe.changed"], r.Name)
+	}
+}
+
+// Each setting of a recipe is changed by its flag, and the file says which.
+func TestRecipeFlagsWin(t *testing.T) {
+	other := map[string]string{"mode": "merged", "window": "none", "max-tokens": "7", "scale": "partial", "step-coef": "0.5", "infra-unresolved": "true", "truncated-coef": "0.25",
+		"stop-properly": "true", "soft-overlong": "10:5:1", "length-of": "response", "reward-affine": "1:2", "reward-clip": "-3:3", "overlong": "train", "max-age": "5",
+		"min-valid": "2", "min-solved": "2", "min-unsolved": "2", "group-filter": "skyrl", "filter-raw": "true", "estimator": "nemo_grpo_group_std", "masked": "leave",
+		"invalid-call-advantage": "none", "malformed-thinking-advantage": "-1", "detect": "all", "advantage-clip": "none", "drop-zero": "true"}
+	r, err := recipe.Named("nemotron-swe2")
+	require.NoError(t, err)
+	for _, s := range r.Settings() {
+		value, ok := other[s.Flag]
+		require.True(t, ok, "--%s is not tried", s.Flag)
+		args := []string{"--recipe", r.Name, "--" + s.Flag + "=" + value, "dumps"}
+		switch s.Flag {
+		case "mode":
+			args[2] = "--mode=perstep"
+		case "window":
+			args[2] = "--window=refill:100"
+		case "filter-raw":
+			args = append(args, "--group-filter=slime")
+		}
+		c := parsed(t, args...)
+		p, err := c.flags()
+		require.NoError(t, err, s.Flag)
+		m, err := c.recipeMetadata(&p)
+		require.NoError(t, err)
+		require.Contains(t, strings.Fields(m["recipe.changed"]), s.Flag)
+		require.NotEqual(t, r.Digest(), m["recipe.digest"], s.Flag)
+	}
+}
+
+func TestShapingFlagsAreRead(t *testing.T) {
+	for flag, value := range map[string]string{"soft-overlong": "x", "reward-clip": "1", "advantage-clip": "2:1", "max-age": "-2", "overlong": "keep", "length-of": "all",
+		"masked": "no", "group-filter": "none such", "reward-affine": "1:2:3", "min-solved": "-1", "truncated-coef": "2"} {
+		code, _, stderr := call(t, "convert", "--"+flag+"="+value, "--model", modelDir(t, nil), goodDump(t))
+		require.Equal(t, exitUsage, code, flag)
+		require.NotEmpty(t, stderr)
+	}
+	code, _, stderr := call(t, "convert", "--recipe", "none such", "--model", modelDir(t, nil), goodDump(t))
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "nemotron-swe2@7ea279abf")
+}
+
+func TestConvertByRecipe(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "batch")
+	code, stdout, stderr := call(t, "convert", "--recipe", "verl-grpo", "--json", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
+	require.Zero(t, code, stderr)
+	var s struct {
+		Batch struct {
+			ResolveRate float64 `json:"resolve_rate"`
+			Solves      []struct{ Solved, Of, Groups int }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
+	require.Equal(t, 0.5, s.Batch.ResolveRate)
+	require.Len(t, s.Batch.Solves, 1)
+	_, info, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	require.Equal(t, "verl-grpo@1dda039b9", info.Metadata["recipe"])
+	r, err := recipe.Named("verl-grpo")
+	require.NoError(t, err)
+	require.Equal(t, r.Digest(), info.Metadata["recipe.digest"])
+	require.Equal(t, "verl_grpo@1dda039b9", info.Estimator)
+
+	code, stdout, _ = call(t, "recipe")
+	require.Zero(t, code)
+	for _, r := range recipe.All() {
+		require.Contains(t, stdout, r.Name)
+		code, text, _ := call(t, "recipe", r.Name)
+		require.Zero(t, code)
+		require.Contains(t, text, r.Digest())
+		code, text, _ = call(t, "recipe", r.Name, "--json")
+		require.Zero(t, code)
+		require.True(t, json.Valid([]byte(text)))
+	}
+}
+
+// Training dumps of swe-rl go through its recipe to the advantages that the reference
+// makes of the same outcomes (_drop_constant_reward_groups, then _post_process_rewards): one reward of ±1 for each
+// rollout of a group, (r − mean) / (σ + 1e-6) on all its steps, groups of equal rewards out. A run whose evaluation
+// failed has no outcome, and is in no mean.
+func TestOpenClawByRecipe(t *testing.T) {
+	src := filepath.Join("..", "..", "..", "shared", "data", "trajectories", "openclaw-rl")
+	if _, err := os.Stat(src); err != nil {
+		t.Skipf("SKIPPED: no dumps of swe-rl beside the checkout: %v", err)
+	}
+	in := t.TempDir()
+	groups := [][]string{
+		{"train-resolved", "train-unresolved", "train-apply-failed", "train-no-patch", "train-eval-failed", "train-resolved"},
+		{"train-unresolved", "train-no-patch"}, // alike
+		{"train-eval-timeout", "train-resolved"},
+	}
+	reward := map[string]float64{"train-resolved": 1, "train-unresolved": -1, "train-apply-failed": -1, "train-no-patch": -1, "train-eval-timeout": -1}
+	want := map[string]float64{}
+	for g, names := range groups {
+		sum, square, n := 0.0, 0.0, 0.0
+		for i, name := range names {
+			dir := filepath.Join(in, fmt.Sprintf("task__g%d__i%d__1", g, 10*g+i))
+			require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join(src, name))))
+			for _, file := range []string{"traj.json", "meta.json"} {
+				text, err := os.ReadFile(filepath.Join(dir, file))
+				require.NoError(t, err)
+				text = regexp.MustCompile(`"group_index": \d+`).ReplaceAll(text, fmt.Appendf(nil, `"group_index": %d`, g))
+				text = regexp.MustCompile(`"index": \d+`).ReplaceAll(text, fmt.Appendf(nil, `"index": %d`, 10*g+i))
+				text = regexp.MustCompile(`"instance_id": "[^"]*"`).ReplaceAll(text, fmt.Appendf(nil, `"instance_id": "task-%d"`, g))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
+			}
+			if r, ok := reward[name]; ok {
+				sum, square, n = sum+r, square+r*r, n+1
+			}
+		}
+		mean := sum / n
+		deviation := math.Sqrt((square - n*mean*mean) / (n - 1))
+		for i, name := range names {
+			if r, ok := reward[name]; ok && deviation > 0 {
+				want[fmt.Sprintf("i%d", 10*g+i)] = (r - mean) / (deviation + 1e-6)
+			}
+		}
+	}
+	out := filepath.Join(t.TempDir(), "batch")
+	code, stdout, stderr := call(t, "convert", "--recipe", "swe-rl@0d034dd", "--json", "--model", modelDir(t, nil), "--in", in, "--out", out)
+	require.Zero(t, code, stderr+stdout)
+	rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, r := range rows {
+		_, index, _ := strings.Cut(r.Rollout, "__g")
+		_, index, _ = strings.Cut(index, "__")
+		value, ok := want[index]
+		require.True(t, ok, "%s has rows", r.Rollout)
+		require.InDelta(t, value, *r.Advantage, 1e-6, r.Rollout)
+		got[index] = value
+	}
+	require.Equal(t, want, got, "each of them has rows")
+	require.Contains(t, stdout, `"all rewards are alike": 1`)
+	require.Contains(t, stdout, "infrastructure failure")
+}

@@ -1,0 +1,245 @@
+package recipe
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/detect"
+	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/shaping"
+	"github.com/turnpack/turnpack/reward/weights"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// Recipe is what a system does between rollouts and rows. The zero value is what
+// turnpack.Pipeline does by itself.
+type Recipe struct {
+	Name  string // system@revision
+	About string // one sentence
+	// Source is where a fact without a source of its own stands: repository@commit and
+	// file, or a paper.
+	Source string
+	// Sources are those of single settings, by flag.
+	Sources map[string]string
+
+	Mode   tokenize.Mode
+	Window string // as ctxwindow.Parse reads it, "" = the contexts as recorded
+
+	Scale     reward.OutcomePolicy
+	Estimator reward.Estimator // with its override and clip
+	Detector  detect.Detector
+	Shaping   shaping.Rules
+	MaxTokens int // lossmask.Policy.MaxTokens
+
+	// Loss is how the system averages its loss (weights.Preset), "" where no preset says
+	// it. The trainer does so; rows have such weights on demand only.
+	Loss string
+	// Trainer are settings of the trainer that rows do not hold.
+	Trainer []Setting
+	// Differs says where the recipe is not what the system does, and why.
+	Differs []string
+}
+
+// Setting is one fact of a recipe.
+type Setting struct {
+	Flag   string // of `turnpack convert` without dashes; of Recipe.Trainer the trainer's name of it
+	Value  string // as the flag takes it
+	Source string `json:",omitempty"`
+}
+
+// Validate reports all faults of r.
+func (r Recipe) Validate() error {
+	var errs []error
+	fault := func(field, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Recipe." + field}, format, args...))
+	}
+	if _, err := tokenize.ParseMode(r.Mode.String()); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := ctxwindow.Parse(r.Window); err != nil {
+		errs = append(errs, err)
+	}
+	if r.MaxTokens < 0 {
+		fault("MaxTokens", "found %d, expected 0 (no limit) or more", r.MaxTokens)
+	}
+	if _, ok := weights.Preset(r.Loss); !ok && r.Loss != "" {
+		fault("Loss", "no aggregation is named %q", r.Loss)
+	}
+	errs = append(errs, r.Scale.Validate(), r.Estimator.Validate(), r.Detector.Validate(), r.Shaping.Validate())
+	return errors.Join(errs...)
+}
+
+// Settings are all facts of r that rows depend on, in a fixed order, each as the flag
+// that changes it; those at their default, too, which name a source only where the system
+// says so itself.
+func (r Recipe) Settings() []Setting {
+	out, plain := r.settings(), Recipe{}.settings()
+	for i := range out {
+		if out[i].Source = r.Sources[out[i].Flag]; out[i].Source == "" && out[i].Value != plain[i].Value {
+			out[i].Source = r.Source
+		}
+	}
+	return out
+}
+
+func (r Recipe) settings() []Setting {
+	s, e := &r.Shaping, &r.Estimator
+	name := e.Name
+	if name == "" {
+		name = reward.GRPO().Name
+	}
+	window, group, detector := r.Window, "none", "all"
+	if window == "" {
+		window = "none"
+	}
+	if s.Filter != nil {
+		group = s.Filter.Name
+	}
+	if r.Detector.Nemotron {
+		detector = "nemotron"
+	}
+	age := "-1"
+	if s.MaxAge != nil {
+		age = strconv.Itoa(int(*s.MaxAge))
+	}
+	return []Setting{
+		{Flag: "mode", Value: r.Mode.String()},
+		{Flag: "window", Value: window},
+		{Flag: "max-tokens", Value: strconv.Itoa(r.MaxTokens)},
+		{Flag: "scale", Value: r.Scale.Outcome.String()},
+		{Flag: "step-coef", Value: number(r.Scale.StepCoef)},
+		{Flag: "infra-unresolved", Value: strconv.FormatBool(r.Scale.InfraUnresolved)},
+		{Flag: "truncated-coef", Value: optional(s.TruncatedCoef)},
+		{Flag: "stop-properly", Value: strconv.FormatBool(s.StopProperly)},
+		{Flag: "soft-overlong", Value: softText(s.Soft)},
+		{Flag: "length-of", Value: s.LengthOf.String()},
+		{Flag: "reward-affine", Value: affineText(s.Affine)},
+		{Flag: "reward-clip", Value: rangeText(s.Clip)},
+		{Flag: "overlong", Value: s.Cut.String()},
+		{Flag: "max-age", Value: age},
+		{Flag: "min-valid", Value: strconv.Itoa(s.MinValid)},
+		{Flag: "min-solved", Value: strconv.Itoa(s.MinSolved)},
+		{Flag: "min-unsolved", Value: strconv.Itoa(s.MinUnsolved)},
+		{Flag: "group-filter", Value: group},
+		{Flag: "filter-raw", Value: strconv.FormatBool(s.FilterRaw)},
+		{Flag: "estimator", Value: name},
+		{Flag: "masked", Value: maskedText(e)},
+		{Flag: "invalid-call-advantage", Value: optional(e.Override.InvalidToolCall)},
+		{Flag: "malformed-thinking-advantage", Value: optional(e.Override.MalformedThinking)},
+		{Flag: "detect", Value: detector},
+		{Flag: "advantage-clip", Value: rangeText(e.Clip)},
+		{Flag: "drop-zero", Value: strconv.FormatBool(s.DropZero)},
+	}
+}
+
+// maskedText is what masked rollouts do in the statistics, by the preset where that is
+// its own choice.
+func maskedText(e *reward.Estimator) string {
+	if e.Name == "" && e.Masked == reward.MaskedStay {
+		return "preset"
+	}
+	if preset, ok := reward.Preset(strings.TrimSuffix(e.Name, ":key")); ok && preset.Masked == e.Masked {
+		return "preset"
+	}
+	return e.Masked.String()
+}
+
+// Digest identifies the settings of r and what it leaves to the trainer, not its
+// words.
+func (r Recipe) Digest() string {
+	b, err := json.Marshal([]any{r.Name, r.settings(), r.Loss, r.Shaping.OffPolicy})
+	if err != nil {
+		return "" // no field of these can fail
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+func optional(x *float64) string {
+	if x == nil {
+		return "none"
+	}
+	return number(*x)
+}
+
+func rangeText(r *reward.Range) string {
+	if r == nil {
+		return "none"
+	}
+	return number(r.Low) + ":" + number(r.High)
+}
+
+func affineText(a shaping.Affine) string {
+	if a == (shaping.Affine{}) {
+		return "none"
+	}
+	return number(a.Bias) + ":" + number(a.Scale)
+}
+
+func softText(o *shaping.Overlong) string {
+	if o == nil {
+		return "none"
+	}
+	text := fmt.Sprintf("%d:%d:%s", o.Max, o.Cache, number(o.Penalty))
+	if o.Unbounded {
+		text += ":unbounded"
+	}
+	return text
+}
+
+// All lists the recipes.
+func All() []Recipe {
+	return []Recipe{
+		SweRL(), SweRLPRM(), Nemotron22(), NemotronPivot(), SSR(),
+		Slime(), VerlGRPO(), VerlDAPO(), VerlDrGRPO(), PrimeRL(), SkyRL(), AReaL(), TRL(), NeMoRL(),
+	}
+}
+
+// shortRevision is how many digits tell a revision.
+const shortRevision = 7
+
+// Named is the recipe of that name, with or without its revision, which may be
+// shortened to 7 digits or be longer than it is here.
+func Named(name string) (Recipe, error) {
+	var names []string
+	system, revision, revised := strings.Cut(name, "@")
+	for _, r := range All() {
+		own, of, _ := strings.Cut(r.Name, "@")
+		same := of == revision || len(revision) >= shortRevision && (strings.HasPrefix(of, revision) || strings.HasPrefix(revision, of))
+		if own == system && (!revised || same) {
+			return r, nil
+		}
+		names = append(names, r.Name)
+	}
+	return Recipe{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "recipe"}, "no recipe is named %q", name).
+		WithFix("choose one of %s", strings.Join(names, ", "))
+}
+
+// preset is an estimator of package reward that exists.
+func preset(name string) reward.Estimator {
+	e, _ := reward.Preset(name)
+	return reward.ByKey(e)
+}
+
+// filterOf is a filter of package filter that exists.
+func filterOf(name string) *filter.Rule {
+	all := filter.Presets()
+	i := slices.IndexFunc(all, func(r filter.Rule) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+func pointer[T any](v T) *T { return &v }
