@@ -11,16 +11,7 @@ import "github.com/turnpack/turnpack/tokenize/internal/uni"
 // split sees one segment at a time, kana or not, and looks no further than its end.
 type deepseek struct{ base }
 
-// Ends implements [Splitter].
-func (d *deepseek) Ends(dst []int32, s []byte, i int) []int32 {
-	for i < len(s) && len(dst) < cap(dst) {
-		i = d.Next(s, i)
-		dst = append(dst, int32(i))
-	}
-	return dst
-}
-
-// Next implements [Splitter].
+// Next implements [pattern].
 func (d *deepseek) Next(s []byte, i int) int {
 	f, size := d.at(s, i)
 	if f&uni.N != 0 {
@@ -98,3 +89,5 @@ func (d *deepseek) segment(s []byte, p int) int {
 	}
 	return p + size
 }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

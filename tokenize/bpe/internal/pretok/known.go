@@ -75,13 +75,13 @@ func Known(u *uni.Tables, pattern string, flavor rx.Flavor) Splitter {
 	}
 	pattern = strings.NewReplacer(same...).Replace(pattern)
 	if pattern == GPT2Pattern || pattern == gpt2Possessive {
-		return &gpt2{b}
+		return one{&gpt2{b}}
 	}
 	for _, letters := range []uint16{uni.L, uni.L | uni.M} {
 		for _, digits := range []int{0, 1, 2, 3} {
 			for _, final := range []bool{false, true} {
 				if w := (words{base: b, letters: letters, digits: digits, final: final}); wordsPattern(w) == pattern {
-					return &w
+					return &scanner{pattern: &w, rules: rules{digits: digits, contraction: true}, lanes: newLanes(&b)}
 				}
 			}
 		}
@@ -90,7 +90,7 @@ func Known(u *uni.Tables, pattern string, flavor rx.Flavor) Splitter {
 		for _, digits := range []int{0, 1, 2, 3} {
 			c := cased{base: b, digits: digits, suffix: mask&1 != 0, slash: mask&2 != 0, han: mask&4 != 0}
 			if casedPattern(c) == pattern {
-				return &c
+				return &scanner{pattern: &c, rules: rules{digits: digits, cased: true, suffix: c.suffix, slash: c.slash}, lanes: newLanes(&b)}
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func KnownSequence(u *uni.Tables, patterns []string, flavor rx.Flavor) Splitter 
 		return Known(u, patterns[0], flavor)
 	}
 	if len(patterns) == 3 && patterns[0] == deepseekNumbers && patterns[1] == deepseekKana && patterns[2] == deepseekWords {
-		return &deepseek{newBase(u)}
+		return one{&deepseek{newBase(u)}}
 	}
 	return nil
 }

@@ -104,6 +104,45 @@ func TestScannersEqualRegexp(t *testing.T) {
 	}
 }
 
+// TestEndsEqualNext: cutting block by block gives the pieces that cutting one by one
+// gives, on long texts that are ASCII for the most part, in whatever room.
+func TestEndsEqualNext(t *testing.T) {
+	u := uni.Load()
+	var plain []string
+	for _, p := range append([]string{"(", ")", "(x", " (", "\t(", " \n ", "\n\t\t", "\n\n", ");\n", "}\n", "\n/", "//", "'T", "'r", "'ve ", " '", "\t'm", "X", "aB", "don't", "0", "1234567"}, parts...) {
+		if p[0] < utf8.RuneSelf {
+			plain = append(plain, p)
+		}
+	}
+	for _, p := range published {
+		s := KnownSequence(u, p.patterns, p.flavor)
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 3000 {
+			var text []byte
+			few := 1 + r.IntN(len(plain))
+			for range r.IntN(120) {
+				if r.IntN(40) == 0 {
+					text = append(text, parts[r.IntN(len(parts))]...)
+				} else {
+					text = append(text, plain[r.IntN(few)]...)
+				}
+			}
+			r.Shuffle(len(plain), func(i, j int) { plain[i], plain[j] = plain[j], plain[i] })
+			var got []string
+			room := make([]int32, 0, 2+r.IntN(300))
+			for i := 0; i < len(text); {
+				ends := s.Ends(room, text, i)
+				require.NotEmpty(t, ends)
+				for _, end := range ends {
+					got = append(got, string(text[i:end]))
+					i = int(end)
+				}
+			}
+			require.Equal(t, pieces(s, string(text)), got, "%s: %q", p.family, text)
+		}
+	}
+}
+
 // TestKnownPatternsLeaveNoGap: every behaviour that takes matches one by one gives
 // the same pieces.
 func TestKnownPatternsLeaveNoGap(t *testing.T) {

@@ -3,8 +3,6 @@
 package pretok
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
@@ -13,10 +11,14 @@ import (
 // Splitter cuts s, which is valid UTF-8, into pieces without gaps: Next returns
 // the end of the piece that starts at i < len(s). It is safe for concurrent use.
 type Splitter interface {
-	Next(s []byte, i int) int
-	// Ends appends the ends of the pieces from i on to dst, until that is full or s
-	// ends.
+	pattern
+	// Ends appends the ends of the pieces from i on to dst, which has room for more
+	// than one, until that is nearly full or s ends.
 	Ends(dst []int32, s []byte, i int) []int32
+}
+
+type pattern interface {
+	Next(s []byte, i int) int
 }
 
 // base gives scanners the flags of characters.
@@ -125,23 +127,7 @@ func contraction(s []byte, p int, fold bool) int {
 	return p
 }
 
-const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
-
-// notLetters sets the high bit of each byte that is no ASCII letter.
-func notLetters(x uint64) uint64 { return notLower(x|0x20*ones) | x&highs }
-
-// notLower sets the high bit of each byte that is no ASCII lower-case letter.
-func notLower(x uint64) uint64 {
-	low := x &^ highs
-	from := low + (0x80-'a')*ones // high bit: at least 'a'
-	past := low + (0x7F-'z')*ones // high bit: past 'z'
-	return ^from&highs | past&highs | x&highs
-}
-
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+const highs = 0x8080808080808080
 
 func newlines(s []byte, p int, slash bool) int {
 	for p < len(s) && (s[p] == '\n' || s[p] == '\r' || slash && s[p] == '/') {
@@ -193,20 +179,8 @@ type words struct {
 	final   bool
 }
 
-// Ends implements [Splitter].
-func (w *words) Ends(dst []int32, s []byte, i int) []int32 {
-	for i < len(s) && len(dst) < cap(dst) {
-		i = w.Next(s, i)
-		dst = append(dst, int32(i))
-	}
-	return dst
-}
-
-// Next implements [Splitter].
+// Next implements [pattern].
 func (w *words) Next(s []byte, i int) int {
-	if end := w.plain(s, i); end > 0 {
-		return end
-	}
 	f, size := w.at(s, i)
 	c := s[i]
 	if f&w.letters != 0 {
@@ -240,82 +214,10 @@ func (w *words) Next(s []byte, i int) int {
 	return w.spaces(s, i, true)
 }
 
-// plain is Next where ASCII decides it, 0 elsewhere.
-func (w *words) plain(s []byte, i int) int {
-	c, p := s[i], i+1
-	if c >= utf8.RuneSelf {
-		return 0
-	}
-	f := w.ascii[c]
-	switch {
-	case f&uni.L != 0:
-		return asciiWord(s, p)
-	case f&uni.N != 0:
-		if w.digits == 1 {
-			return p
-		}
-		return 0
-	case p == len(s) || c == '\'' || c == '\n' || c == '\r':
-		return 0
-	}
-	d := s[p]
-	if isLetter(d) {
-		return asciiWord(s, p+1)
-	}
-	return w.marks(s, i, uni.Space|w.letters|uni.N, false)
-}
-
-// marks matches a space or none, characters with none of the flags stop, and line
-// ends, at i where that begins with ASCII and no letter comes after the first
-// character; it returns 0 where nothing matches.
-func (b *base) marks(s []byte, i int, stop uint16, slash bool) int {
-	p := i
-	if s[p] == ' ' {
-		p++
-	}
-	if s[p] >= utf8.RuneSelf || b.ascii[s[p]]&stop != 0 || s[i+1] >= utf8.RuneSelf {
-		return 0
-	}
-	p = b.until(s, p+1, stop)
-	return newlines(s, p, slash)
-}
-
-// asciiWord returns the end of the ASCII letters from p on, 0 where what follows
-// them is not ASCII.
-func asciiWord(s []byte, p int) int {
-	for p+8 <= len(s) {
-		stop := notLetters(binary.LittleEndian.Uint64(s[p:]))
-		if stop == 0 {
-			p += 8
-			continue
-		}
-		if p += bits.TrailingZeros64(stop) >> 3; s[p] >= utf8.RuneSelf {
-			return 0
-		}
-		return p
-	}
-	for p < len(s) && isLetter(s[p]) {
-		p++
-	}
-	if p < len(s) && s[p] >= utf8.RuneSelf {
-		return 0
-	}
-	return p
-}
-
 // gpt2 scans 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 type gpt2 struct{ b base }
 
-// Ends implements [Splitter].
-func (g *gpt2) Ends(dst []int32, s []byte, i int) []int32 {
-	for i < len(s) && len(dst) < cap(dst) {
-		i = g.Next(s, i)
-		dst = append(dst, int32(i))
-	}
-	return dst
-}
-
-// Next implements [Splitter].
+// Next implements [pattern].
 func (g *gpt2) Next(s []byte, i int) int {
 	if p := contraction(s, i, false); p > i {
 		return p
@@ -350,20 +252,8 @@ type cased struct {
 	han    bool
 }
 
-// Ends implements [Splitter].
-func (c *cased) Ends(dst []int32, s []byte, i int) []int32 {
-	for i < len(s) && len(dst) < cap(dst) {
-		i = c.Next(s, i)
-		dst = append(dst, int32(i))
-	}
-	return dst
-}
-
-// Next implements [Splitter].
+// Next implements [pattern].
 func (c *cased) Next(s []byte, i int) int {
-	if end := c.plain(s, i); end > 0 {
-		return end
-	}
 	f, size := c.at(s, i)
 	if c.han && f&uni.Han != 0 {
 		return c.while(s, i+size, uni.Han)
@@ -398,52 +288,6 @@ func (c *cased) Next(s []byte, i int) int {
 		return newlines(s, c.until(s, p+n, uni.Space|uni.L|uni.N), c.slash)
 	}
 	return c.spaces(s, i, true)
-}
-
-// plain is Next where ASCII decides it, 0 elsewhere.
-func (c *cased) plain(s []byte, i int) int {
-	a, p := s[i], i
-	if a >= utf8.RuneSelf || a == '\n' || a == '\r' {
-		return 0
-	}
-	f := c.ascii[a]
-	switch {
-	case f&uni.N != 0:
-		if c.digits == 1 {
-			return p + 1
-		}
-		return 0
-	case f&uni.L == 0:
-		if p++; p == len(s) {
-			return 0
-		}
-		if !isLetter(s[p]) {
-			return c.marks(s, i, uni.Space|uni.L|uni.N, c.slash)
-		}
-	}
-	for p < len(s) && s[p] >= 'A' && s[p] <= 'Z' {
-		p++
-	}
-	for p+8 <= len(s) {
-		stop := notLower(binary.LittleEndian.Uint64(s[p:]))
-		if stop != 0 {
-			p += bits.TrailingZeros64(stop) >> 3
-			break
-		}
-		p += 8
-	}
-	for p < len(s) && s[p] >= 'a' && s[p] <= 'z' {
-		p++
-	}
-	if p < len(s) {
-		if s[p] >= utf8.RuneSelf {
-			return 0
-		}
-		if s[p] == '\'' {
-			return c.contract(s, p)
-		}
-	}
-	return p
 }
 
 func (c *cased) contract(s []byte, p int) int {
