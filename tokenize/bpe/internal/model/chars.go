@@ -13,13 +13,33 @@ import "unicode/utf8"
 // not ASCII, have ranks above r, they come later, as the lowest rank goes first. So
 // the token stands for the character between characters that are not ASCII, and at
 // the ends of a piece.
-type chars [1 << 16]int32
+type chars struct {
+	token [1 << 16]int32
+
+	// glue has a bit for each hash of two characters that stand at the seam of a merge,
+	// as the last of its first token and the first of its second one. Between two
+	// others that merging begins with as tokens nothing ever merges, and what is
+	// before them and after them can be encoded apart.
+	glue [1 << 14]uint64
+}
 
 // charBytes is what newChars needs to know of a token: the character that
-// it is, of 2 or 3 bytes, and its first and last byte.
+// it is, of 2 or 3 bytes, and its first and last byte and character.
 type charBytes struct {
 	char        rune // 0 for none
 	first, last byte
+	head, tail  rune // utf8.RuneError where it is not whole
+}
+
+func seam(a, b rune) (word, bit uint32) {
+	h := (uint32(a)<<16 | uint32(b)) * 0x9E3779B1
+	return h >> 18, h >> 12 & 63
+}
+
+// glued reports whether a merge may join what ends with a to what begins with b.
+func (c *chars) glued(a, b rune) bool {
+	word, bit := seam(a, b)
+	return c.glue[word]>>bit&1 != 0
 }
 
 // newChars returns nil where no character has such a token.
@@ -75,28 +95,48 @@ func newChars(m *Model, tokens []charBytes) *chars {
 			if c == nil {
 				c = new(chars)
 			}
-			c[x.char] = token + 1
+			c.token[x.char] = token + 1
 		}
 	}
+	if c == nil {
+		return nil
+	}
+	m.Pairs.each(func(s *pairSlot) {
+		a, b := tokens[int32(s.key>>32)].tail, tokens[int32(uint32(s.key))].head
+		word, bit := seam(a, b)
+		c.glue[word] |= 1 << bit
+	})
 	return c
+}
+
+// at returns the character at piece[i] that merging of piece, valid UTF-8, begins with
+// as one token, 0 where it begins with the byte, and where that ends.
+func (c *chars) at(piece []byte, i int) (rune, int) {
+	b := piece[i]
+	if b < 0xC0 || b >= 0xF0 || i > 0 && piece[i-1] < utf8.RuneSelf {
+		return 0, i + 1
+	}
+	r, end := rune(b&0x1F)<<6|rune(piece[i+1]&0x3F), i+2
+	if b >= 0xE0 {
+		r, end = rune(b&0x0F)<<12|rune(piece[i+1]&0x3F)<<6|rune(piece[i+2]&0x3F), i+3
+	}
+	if c.token[r] == 0 || end < len(piece) && piece[end] < utf8.RuneSelf {
+		return 0, i + 1
+	}
+	return r, end
 }
 
 // initial appends the symbols that merging of piece, valid UTF-8, begins with.
 func (m *Model) initial(dst []int32, piece []byte) []int32 {
 	for i := 0; i < len(piece); {
-		c := piece[i]
-		if c >= 0xC0 && m.chars != nil && c < 0xF0 && (i == 0 || piece[i-1] >= utf8.RuneSelf) {
-			r, end := rune(c&0x1F)<<6|rune(piece[i+1]&0x3F), i+2
-			if c >= 0xE0 {
-				r, end = rune(c&0x0F)<<12|rune(piece[i+1]&0x3F)<<6|rune(piece[i+2]&0x3F), i+3
-			}
-			if token := m.chars[r] - 1; token >= 0 && (end == len(piece) || piece[end] >= utf8.RuneSelf) {
-				dst = append(dst, token)
+		if m.chars != nil && piece[i] >= utf8.RuneSelf {
+			if r, end := m.chars.at(piece, i); r != 0 {
+				dst = append(dst, m.chars.token[r]-1)
 				i = end
 				continue
 			}
 		}
-		dst = append(dst, m.bytes[c])
+		dst = append(dst, m.bytes[piece[i]])
 		i++
 	}
 	return dst

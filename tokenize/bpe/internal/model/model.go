@@ -82,6 +82,8 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 			continue
 		}
 		tokens[id].first, tokens[id].last = b[0], b[len(b)-1]
+		tokens[id].head, _ = utf8.DecodeRune(b)
+		tokens[id].tail, _ = utf8.DecodeLastRune(b)
 		if r, size := utf8.DecodeRune(b); size == len(b) && (size == 2 || size == 3) {
 			tokens[id].char = r
 		}

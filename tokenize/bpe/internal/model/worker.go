@@ -3,15 +3,17 @@ package model
 import (
 	"encoding/binary"
 	"slices"
+	"unicode/utf8"
 )
 
 // Worker encodes pieces for one caller at a time and remembers their ids: pieces
 // recur even where text does not. It needs no locks, since callers do not share it.
 //
 // A piece of up to 16 bytes that gives up to 3 ids lies in a slot of 32 bytes, in one
-// of two places, where the newest of two displaces the other's successor. Longer ones,
-// up to 256 bytes, lie in a store that is emptied when full. Both grow with what they
-// hold; together they take at most 10 MiB.
+// of two places, where the newest of two displaces the other's successor. So does a
+// part of a piece, see parts. Those of more bytes, up to 256, or more ids lie in a
+// store that is emptied when full. Both grow with what they hold; together they take
+// at most 10 MiB.
 type Worker struct {
 	m *Model
 	merger
@@ -39,6 +41,12 @@ const (
 	maxShortKey = 16
 	maxShortIDs = 3
 	maxLongKey  = 256
+
+	// partTag is added to the length of a part of a piece, which is another key than a
+	// piece of the same bytes: where merges are ignored it may have other ids.
+	partTag    = maxShortKey
+	maxPartKey = maxShortKey - 1
+	lengthMask = 1<<5 - 1
 )
 
 // Splitter cuts text into pieces: Ends appends the ends of the pieces of s from i on
@@ -55,31 +63,36 @@ func (m *Model) NewWorker() *Worker {
 // key is a piece of up to 16 bytes: its bytes in two words, then zeros, and its hash.
 type key struct{ a, b, hash uint64 }
 
-// low and high keep the bytes of a piece of n bytes in the first and second word.
-var low, high = func() (low, high [maxShortKey + 1]uint64) {
-	for n := range low {
-		low[n], high[n] = ^uint64(0), 0
+// low and high keep the bytes of a piece of n bytes in the first and second word; n may
+// have a partTag.
+var low, high = func() (low, high [lengthMask + 1]uint64) {
+	for k := range low {
+		n := k
+		if n > maxShortKey {
+			n -= partTag
+		}
+		low[k], high[k] = ^uint64(0), 0
 		if n < 8 {
-			low[n] = 1<<(8*n) - 1
+			low[k] = 1<<(8*n) - 1
 		} else if n > 8 {
-			high[n] = ^uint64(0) >> (8 * (maxShortKey - n))
+			high[k] = ^uint64(0) >> (8 * (maxShortKey - n))
 		}
 	}
 	return low, high
 }()
 
-// keyOf returns the key of s[i:i+n], n ≤ 16.
+// keyOf returns the key of the n bytes of s from i on, n ≤ 16 or with a partTag.
 func keyOf(s []byte, i, n int) key {
 	if i+maxShortKey <= len(s) {
 		return newKey(binary.LittleEndian.Uint64(s[i:]), binary.LittleEndian.Uint64(s[i+8:]), n)
 	}
 	var buf [maxShortKey]byte
-	copy(buf[:], s[i:i+n])
+	copy(buf[:], s[i:])
 	return newKey(binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[8:]), n)
 }
 
 func newKey(a, b uint64, n int) key {
-	a, b = a&low[n], b&high[n]
+	a, b = a&low[n&lengthMask], b&high[n&lengthMask]
 	return key{a, b, mix(a^mix1, b^mix2^uint64(n)<<56)}
 }
 
@@ -104,7 +117,7 @@ func (w *Worker) find(k *key, n int) *slot {
 // holds reports whether x is the slot of a piece of n bytes, without a branch for each
 // of the three. Go gives ^ and | one precedence.
 func (x *slot) holds(k *key, n int) bool {
-	return (x.a^k.a)|(x.b^k.b)|uint64(x.meta&31^uint32(n)) == 0
+	return (x.a^k.a)|(x.b^k.b)|uint64(x.meta&lengthMask^uint32(n)) == 0
 }
 
 // Append appends the ids of the pieces of s, text of a byte-level model, to dst.
@@ -187,12 +200,21 @@ func (x *slot) count() int { return int(x.meta >> 5 & 3) }
 
 // appendNew encodes a short piece that is not remembered, and remembers it.
 func (w *Worker) appendNew(dst []ID, piece []byte, k *key) []ID {
+	if ids := w.long.find(piece, k.hash); ids != nil {
+		return append(dst, ids...)
+	}
 	first := len(dst)
 	dst = w.merged(dst, piece)
-	ids := dst[first:]
-	if len(ids) > maxShortIDs {
-		return dst
+	if ids := dst[first:]; len(ids) <= maxShortIDs {
+		w.remember(k, piece, len(piece), ids)
+	} else {
+		w.long.put(piece, k.hash, ids)
 	}
+	return dst
+}
+
+// remember puts a piece of up to 3 ids, or a part of one, into a slot.
+func (w *Worker) remember(k *key, piece []byte, n int, ids []ID) {
 	if w.used++; 2*w.used > len(w.slots) && len(w.slots) < mostSlots {
 		w.grow()
 	}
@@ -201,7 +223,7 @@ func (w *Worker) appendNew(dst []ID, piece []byte, k *key) []ID {
 	if x.meta != 0 {
 		x = &pair[1]
 	}
-	*x = slot{a: k.a, b: k.b, meta: uint32(len(piece)) | uint32(len(ids))<<5}
+	*x = slot{a: k.a, b: k.b, meta: uint32(n) | uint32(len(ids))<<5}
 	copy(x.ids[:], ids)
 	// where the ranges end and begin: four places of 5 bits, those of the last id and
 	// what follows it are the end of the piece
@@ -213,7 +235,6 @@ func (w *Worker) appendNew(dst []ID, piece []byte, k *key) []ID {
 		}
 		x.meta |= uint32(at) << (7 + 5*k)
 	}
-	return dst
 }
 
 // grow makes four times as many slots.
@@ -224,7 +245,7 @@ func (w *Worker) grow() {
 		if x.meta == 0 {
 			continue
 		}
-		pair := w.place(newKey(x.a, x.b, int(x.meta&31)).hash)
+		pair := w.place(newKey(x.a, x.b, int(x.meta&lengthMask)).hash)
 		if pair[0].meta == 0 {
 			pair[0] = x
 		} else {
@@ -236,7 +257,7 @@ func (w *Worker) grow() {
 
 // appendLong encodes a piece of any length.
 func (w *Worker) appendLong(dst []ID, piece []byte) []ID {
-	if len(piece) > maxLongKey {
+	if len(piece) > maxLongKey || piece[0] >= 0xE0 && w.m.chars != nil {
 		return w.merged(dst, piece)
 	}
 	h := hashBytes(piece)
@@ -261,7 +282,61 @@ func (w *Worker) merged(dst []ID, piece []byte) []ID {
 			return append(dst, id)
 		}
 	}
-	w.ids = m.initial(w.ids[:0], piece)
+	if m.chars == nil {
+		return w.merge1(dst, piece)
+	}
+	return w.parts(dst, piece)
+}
+
+// parts encodes a piece in the parts between which nothing merges. Chinese, Japanese
+// and Korean text has long pieces, which seldom recur, of parts that do.
+func (w *Worker) parts(dst []ID, piece []byte) []ID {
+	c := w.m.chars
+	from, last := 0, rune(0)
+	for i := 0; i < len(piece); {
+		if piece[i] < utf8.RuneSelf {
+			last = 0
+			i++
+			continue
+		}
+		r, end := c.at(piece, i)
+		if r != 0 && last != 0 && !c.glued(last, r) {
+			if i-from == utf8.RuneLen(last) {
+				dst = append(dst, c.token[last]-1)
+			} else {
+				dst = w.part(dst, piece, from, i)
+			}
+			from = i
+		}
+		last, i = r, end
+	}
+	if from == 0 {
+		return w.merge1(dst, piece)
+	}
+	return w.part(dst, piece, from, len(piece))
+}
+
+// part encodes piece[from:to].
+func (w *Worker) part(dst []ID, piece []byte, from, to int) []ID {
+	part, n := piece[from:to], to-from
+	if n > maxPartKey {
+		return w.merge1(dst, part)
+	}
+	k := keyOf(piece, from, n+partTag)
+	if x := w.find(&k, n+partTag); x != nil {
+		return append(dst, x.ids[:x.count()]...)
+	}
+	first := len(dst)
+	dst = w.merge1(dst, part)
+	if ids := dst[first:]; len(ids) <= maxShortIDs {
+		w.remember(&k, part, n+partTag, ids)
+	}
+	return dst
+}
+
+// merge1 merges the bytes of a piece or a part of one.
+func (w *Worker) merge1(dst []ID, piece []byte) []ID {
+	w.ids = w.m.initial(w.ids[:0], piece)
 	if len(w.ids) <= smallLen {
 		return w.small(dst, w.ids)
 	}
