@@ -2,7 +2,9 @@ package model
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,5 +32,72 @@ func TestSlotHoldsOnePiece(t *testing.T) {
 			require.False(t, x.holds(&other, n), "bit %d of %d bytes", bit, n)
 			piece[bit/8] ^= 1 << (bit % 8)
 		}
+	}
+}
+
+// TestNearEqualPieces: of a great many pieces that are tokens each, and that differ from
+// others in a bit or a few, in their length, or in one of their two words alone, each
+// gives its own token, however often and in whatever order they come.
+func TestNearEqualPieces(t *testing.T) {
+	const seed, most = 5, 40_000
+	r := rand.New(rand.NewPCG(seed, 0))
+	v := NewVocab(most, 40*most)
+	spell := func(b byte) rune { return rune(b) + 0x100 }
+	unspell := func(dst, s []byte) ([]byte, bool) {
+		for _, c := range string(s) {
+			dst = append(dst, byte(c-0x100))
+		}
+		return dst, true
+	}
+	spelled := func(piece []byte) (out []byte) {
+		for _, b := range piece {
+			out = utf8.AppendRune(out, spell(b))
+		}
+		return out
+	}
+	var pieces [][]byte
+	add := func(piece []byte) {
+		if s := spelled(piece); len(piece) > 0 && v.Find(s) < 0 {
+			require.NoError(t, v.Add(s, len(pieces)))
+			pieces = append(pieces, slices.Clone(piece))
+		}
+	}
+	for b := range 256 {
+		add([]byte{byte(b)})
+	}
+	for len(pieces) < most {
+		n := 1 + r.IntN(20)
+		base := make([]byte, n)
+		for i := range base {
+			base[i] = []byte{'a', 0, 0xFF, byte(r.Uint32())}[r.IntN(4)]
+		}
+		if r.IntN(2) == 0 { // the second word has every bit
+			for i := 8; i < n; i++ {
+				base[i] = 0xFF
+			}
+		}
+		add(base)
+		for range 200 {
+			next := slices.Clone(base)
+			for range 1 + r.IntN(3) {
+				next[r.IntN(min(n, 8))] ^= 1 << r.IntN(8)
+				if r.IntN(3) == 0 {
+					next[r.IntN(n)] ^= 1 << r.IntN(8)
+				}
+			}
+			add(next[:n-r.IntN(2)])
+			if r.IntN(20) == 0 {
+				add(append(next, 0))
+			}
+		}
+	}
+	m := &Model{Vocab: v, Pairs: NewPairs(1), Unk: -1, IgnoreMerges: true, Exact: true}
+	m.Init(spell, unspell)
+	require.True(t, m.Raw())
+	w := m.NewWorker()
+	for range 20 * most {
+		// from few at a time, so that they are met again before others displace them
+		id := (r.IntN(64) + r.IntN(2)*r.IntN(len(pieces))) % len(pieces)
+		require.Equal(t, []ID{ID(id)}, w.AppendPiece(nil, pieces[id]), "seed %d: %x", seed, pieces[id])
 	}
 }
