@@ -20,7 +20,11 @@ type merger struct {
 	next  []int32
 	heap  []uint64
 	block blocks
-	next8 [smallLen]uint8
+	few   struct { // of shrink
+		keys         [smallLen]uint64
+		into         [smallLen]int32
+		before, next [smallLen]uint8
+	}
 	chunk merged
 	probe merged
 	read  []sym
@@ -102,10 +106,7 @@ func (m *merger) small(dst, symbols []int32) []int32 {
 // in one number, so that the least of them is found without branches.
 func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 	const mask = smallLen - 1
-	var keys [smallLen]uint64
-	var into [smallLen]int32
-	var before [smallLen]uint8
-	next := &m.next8
+	keys, into, before, next := &m.few.keys, &m.few.into, &m.few.before, &m.few.next
 	first := m.pairs.first()
 	for i := range n {
 		before[i&mask], next[i&mask] = uint8(i-1), uint8(i+1)

@@ -33,6 +33,9 @@ type Model struct {
 	widest   int     // the greatest width
 	cuts     *cuts
 	chars    *chars
+	// known has a bit for each hash of what a token stands for, where raw and merges
+	// are ignored: most pieces that are no token need no more.
+	known []uint64
 }
 
 // Init prepares lookups after the vocabulary and merges are complete. spell, not
@@ -66,6 +69,9 @@ func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) (
 func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 	m.width = make([]int32, m.Vocab.Size())
 	tokens := make([]charBytes, m.Vocab.Size())
+	if m.raw && m.IgnoreMerges {
+		m.known = make([]uint64, 1<<knownBits/64)
+	}
 	var scratch []byte
 	for id := range m.width {
 		b, ok := m.Vocab.Bytes(id)
@@ -78,6 +84,10 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 			}
 		}
 		m.width[id] = int32(len(b))
+		if m.known != nil {
+			h := hashBytes(b) >> (64 - knownBits)
+			m.known[h>>6] |= 1 << (h & 63)
+		}
 		if len(b) == 0 {
 			continue
 		}
@@ -96,6 +106,14 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 			m.width[id] = 1
 		}
 	}
+}
+
+const knownBits = 21
+
+// mayKnow reports whether a token may stand for piece.
+func (m *Model) mayKnow(piece []byte) bool {
+	h := hashBytes(piece) >> (64 - knownBits)
+	return len(piece) <= m.widest && m.known[h>>6]>>(h&63)&1 != 0
 }
 
 // Raw reports whether pieces can be given as plain bytes: every byte has a symbol.

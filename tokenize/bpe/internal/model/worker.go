@@ -273,7 +273,7 @@ func (w *Worker) appendLong(dst []ID, piece []byte) []ID {
 // merged computes the ids of a piece.
 func (w *Worker) merged(dst []ID, piece []byte) []ID {
 	m := w.m
-	if m.IgnoreMerges && len(piece) <= m.widest {
+	if m.IgnoreMerges && m.mayKnow(piece) {
 		w.text = w.text[:0]
 		for _, b := range piece {
 			w.text = append(w.text, m.spelling(b)...)
@@ -337,6 +337,12 @@ func (w *Worker) part(dst []ID, piece []byte, from, to int) []ID {
 // merge1 merges the bytes of a piece or a part of one.
 func (w *Worker) merge1(dst []ID, piece []byte) []ID {
 	w.ids = w.m.initial(w.ids[:0], piece)
+	if len(w.ids) == 2 {
+		if rank, into := w.pairs.find(w.ids[0], w.ids[1]); rank != noRank {
+			return append(dst, into)
+		}
+		return append(dst, w.ids...)
+	}
 	if len(w.ids) <= smallLen {
 		return w.small(dst, w.ids)
 	}
