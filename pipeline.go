@@ -171,7 +171,7 @@ type Progress struct {
 }
 
 // Validate reports all faults of p.
-func (p *Pipeline) Validate() error {
+func (p Pipeline) Validate() error {
 	var errs []error
 	if p.Model == nil {
 		errs = append(errs, p.withoutModel())

@@ -3,7 +3,6 @@ package turnpack
 import (
 	"sync"
 
-	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -26,7 +25,7 @@ type rolloutRows struct {
 	trained int64
 }
 
-// add keeps a row that export.Settle has settled alone.
+// add keeps a row that rollout.FinishRows has settled alone.
 func (q *rolloutRows) add(s rollout.Sample, spools *spools) error {
 	q.n++
 	q.all += int64(s.Len())
@@ -44,12 +43,12 @@ func (q *rolloutRows) add(s rollout.Sample, spools *spools) error {
 	return q.stored.add(0, []rollout.Sample{s})
 }
 
-// each gives the rows as export.Settle settles them together, and forgets them.
+// each gives the rows as rollout.FinishRows settles them together, and forgets them.
 func (q *rolloutRows) each(emit func(rollout.Sample) error) error {
 	i := 0
 	one := func(s rollout.Sample) error {
 		s.SampleIndex, s.IsLast = i, i == q.n-1
-		s.ID, s.RolloutMaskSum = export.SampleID(s.Rollout, i), q.trained
+		s.ID, s.RolloutMaskSum = rollout.SampleID(s.Rollout, i), q.trained
 		i++
 		return emit(s)
 	}

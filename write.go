@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/turnpack/turnpack/ctxwindow"
-	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/overview"
@@ -322,7 +321,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		}
 		// Settled, it is as long as it is written, without what follows the last trained
 		// token.
-		for _, row := range export.Settle([]rollout.Sample{row}) {
+		for _, row := range rollout.FinishRows([]rollout.Sample{row}) {
 			if why := x.Mask.RowReason(row.Len(), row.Status); why != "" {
 				count(&res.masked, why, 1)
 				reason = why

@@ -75,7 +75,7 @@ func batch(seed uint64, groups int) []rollout.Sample {
 				s.Identity = rollout.Identity{Group: fmt.Sprintf("task-%d", g), Rollout: fmt.Sprintf("task-%d/%d", g, i), FirstStep: k, LastStep: k}
 				rows = append(rows, s)
 			}
-			out = append(out, export.Settle(rows)...)
+			out = append(out, rollout.FinishRows(rows)...)
 		}
 	}
 	return out

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -27,15 +26,10 @@ func refuse(s *rollout.Sample, column string, rule Rule, token int, fix, format 
 func Refuse(s *rollout.Sample, column string, rule Rule, fix, format string, args ...any) error {
 	if s.ID == "" {
 		c := *s
-		c.ID = SampleID(s.Rollout, s.SampleIndex)
+		c.ID = rollout.SampleID(s.Rollout, s.SampleIndex)
 		s = &c
 	}
 	return refuse(s, column, rule, -1, fix, format, args...)
-}
-
-// SampleID is the id of row index of a rollout.
-func SampleID(rolloutID string, index int) string {
-	return rolloutID + "#" + strconv.Itoa(index)
 }
 
 // check states the rules that concern one row alone, under o, for a file with
@@ -78,10 +72,10 @@ func (o *Options) checkRest(s *rollout.Sample, c Columns, m maskFacts) error {
 	first, last := m.first, m.last
 	switch {
 	case first < 0 && !o.KeepUntrained:
-		return refuse(s, ColLossMask, RuleTrained, -1, "leave the row out (Settle does) or set Options.KeepUntrained for a file that is only looked at",
+		return refuse(s, ColLossMask, RuleTrained, -1, "leave the row out (rollout.FinishRows does) or set Options.KeepUntrained for a file that is only looked at",
 			"none of its %d tokens is trained", s.Len())
 	case first >= 0 && last != s.Len()-1 && !o.KeepTail:
-		return refuse(s, ColInputIDs, RuleTail, last, "cut the row after its last trained token (Settle does) or set Options.KeepTail",
+		return refuse(s, ColInputIDs, RuleTail, last, "cut the row after its last trained token (rollout.FinishRows does) or set Options.KeepTail",
 			"%d tokens follow the last trained one", s.Len()-1-last)
 	}
 	limit := s.Len()
@@ -89,7 +83,7 @@ func (o *Options) checkRest(s *rollout.Sample, c Columns, m maskFacts) error {
 		limit = first
 	}
 	if s.PromptLen < 1 || s.PromptLen > limit {
-		return refuse(s, ColPromptLen, RulePrompt, -1, "set it to the number of tokens before the first trained or sampled one (Settle does)",
+		return refuse(s, ColPromptLen, RulePrompt, -1, "set it to the number of tokens before the first trained or sampled one (rollout.FinishRows does)",
 			"prompt_len is %d, expected 1 to %d", s.PromptLen, limit)
 	}
 	if err := checkTokens(s, c); err != nil {
@@ -117,7 +111,7 @@ func checkIdentity(s *rollout.Sample) error {
 	if s.SampleIndex < 0 || s.SampleIndex > math.MaxInt32 {
 		return refuse(s, ColSampleIndex, RuleIdentity, -1, "number the rows of a rollout from 0", "it is %d", s.SampleIndex)
 	}
-	if want := SampleID(s.Rollout, s.SampleIndex); s.ID != want {
+	if want := rollout.SampleID(s.Rollout, s.SampleIndex); s.ID != want {
 		return refuse(s, ColSampleID, RuleIdentity, -1, "leave Sample.ID empty to have it made", "expected %q", want)
 	}
 	if s.RolloutIndex < 0 || s.RolloutIndex > math.MaxInt32 {

@@ -23,7 +23,7 @@ func NewChecker(o Options) (*Checker, error) {
 // Check checks the next row. An empty Sample.ID is set.
 func (c *Checker) Check(s *rollout.Sample) error {
 	if s.ID == "" {
-		s.ID = SampleID(s.Rollout, s.SampleIndex)
+		s.ID = rollout.SampleID(s.Rollout, s.SampleIndex)
 	}
 	if !c.started {
 		c.start(s)

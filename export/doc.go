@@ -17,7 +17,7 @@
 // always whole.
 //
 // Rows come in order: the rollouts of a group one after the other, the rows of
-// a rollout one after the other. [Settle] prepares the rows of one rollout: it
+// a rollout one after the other. [rollout.FinishRows] prepares the rows of one rollout: it
 // leaves out rows that train nothing, cuts each after its last trained token
 // and sets what depends on the rows that remain.
 //
@@ -26,7 +26,7 @@
 //		return err
 //	}
 //	defer w.Abort()
-//	for _, s := range export.Settle(rows) {
+//	for _, s := range rollout.FinishRows(rows) {
 //		if err := w.Write(s); err != nil {
 //			return err
 //		}

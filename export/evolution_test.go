@@ -16,7 +16,7 @@ import (
 func TestOlderFilesRead(t *testing.T) {
 	s := rollout.Sample{Status: rollout.StatusCompleted, PromptLen: 1, IsLast: true, RolloutMaskSum: 1}
 	s.Group, s.Rollout, s.IDs, s.Weight = "g", "r", []int32{4, 5}, []float32{0, 1}
-	s.ID = SampleID("r", 0)
+	s.ID = rollout.SampleID("r", 0)
 	write := func(version string) []byte {
 		var b buffer
 		b.add(&s, Columns{}, s.Status)

@@ -29,7 +29,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	for _, s := range export.Settle([]rollout.Sample{row}) {
+	for _, s := range rollout.FinishRows([]rollout.Sample{row}) {
 		if err := w.Write(s); err != nil {
 			panic(err)
 		}

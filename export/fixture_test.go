@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -70,7 +69,7 @@ func build(t testing.TB, r *rand.Rand, sp spec) []rollout.Sample {
 		}
 		rows = append(rows, s)
 	}
-	return export.Settle(rows)
+	return rollout.FinishRows(rows)
 }
 
 // fixture is a set of groups like those trainers were tried on: ragged groups,

@@ -27,7 +27,7 @@ func small(group string) (rows []rollout.Sample) {
 			s.IDs, s.Weight = []int32{1, int32(i), int32(k), 9}, []float32{0, 0, 1, 1}
 			of = append(of, s)
 		}
-		rows = append(rows, export.Settle(of)...)
+		rows = append(rows, rollout.FinishRows(of)...)
 	}
 	return rows
 }

@@ -119,7 +119,7 @@ const (
 )
 
 // Validate reports all faults of o at once.
-func (o *Options) Validate() error {
+func (o Options) Validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))

@@ -67,14 +67,14 @@ func (o *order) begin(s *rollout.Sample) error {
 	o.indices[s.RolloutIndex] = s.Rollout
 	o.sum = 0
 	if s.SampleIndex != 0 {
-		return refuse(s, ColSampleIndex, RuleOrder, -1, "number the rows that remain from 0 (Settle does)", "the first row of the rollout has index %d", s.SampleIndex)
+		return refuse(s, ColSampleIndex, RuleOrder, -1, "number the rows that remain from 0 (rollout.FinishRows does)", "the first row of the rollout has index %d", s.SampleIndex)
 	}
 	return nil
 }
 
 func (o *order) next(s *rollout.Sample) error {
 	p := o.open
-	const fix = "the rows of a rollout share it; Settle sets what depends on the others"
+	const fix = "the rows of a rollout share it; rollout.FinishRows sets what depends on the others"
 	switch {
 	case s.Group != p.Group:
 		return refuse(s, ColGroupID, RuleOrder, -1, fix, "row %q of the same rollout is in group %q", p.ID, p.Group)
@@ -101,10 +101,10 @@ func (o *order) end() error {
 		return nil
 	}
 	if !p.IsLast {
-		return refuse(p, ColIsLast, RuleOrder, -1, "mark exactly the last row of each rollout (Settle does)", "the rollout ends with it and it is not marked last")
+		return refuse(p, ColIsLast, RuleOrder, -1, "mark exactly the last row of each rollout (rollout.FinishRows does)", "the rollout ends with it and it is not marked last")
 	}
 	if p.RolloutMaskSum != o.sum {
-		return refuse(p, ColRolloutMaskSum, RuleOrder, -1, "count the trained tokens over the rows that are written (Settle does)",
+		return refuse(p, ColRolloutMaskSum, RuleOrder, -1, "count the trained tokens over the rows that are written (rollout.FinishRows does)",
 			"it is %d, the rows of the rollout train %d tokens", p.RolloutMaskSum, o.sum)
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestTraceTellsSteps(t *testing.T) {
 		s.IDs, s.Source, s.Flags = append(s.IDs, 7), append(s.Source, tok.source), append(s.Flags, tok.flags)
 		s.Weight, s.Turn = append(s.Weight, tok.weight), append(s.Turn, tok.step)
 	}
-	rows := export.Settle([]rollout.Sample{s})
+	rows := rollout.FinishRows([]rollout.Sample{s})
 	got, _ := readBytes(t, write(t, rows, export.Options{Trace: true}))
 	require.Equal(t, s.Turn, got[0].Turn)
 	got, _ = readBytes(t, write(t, rows, export.Options{}))

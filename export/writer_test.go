@@ -408,7 +408,7 @@ func TestReadsExamplesWrittenByOthers(t *testing.T) {
 			for j < len(rows) && rows[j].Rollout == rows[i].Rollout {
 				j++
 			}
-			out = append(out, export.Settle(rows[i:j])...)
+			out = append(out, rollout.FinishRows(rows[i:j])...)
 			i = j
 		}
 		got, _ := readBytes(t, write(t, out, export.Options{}))

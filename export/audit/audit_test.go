@@ -211,7 +211,7 @@ func sample(id string, index int, trained ...int) rollout.Sample {
 func TestFormats(t *testing.T) {
 	var rows []rollout.Sample
 	for i, id := range []string{"a", "b"} {
-		rows = append(rows, export.Settle([]rollout.Sample{sample(id, i, 4, 5, 7)})...)
+		rows = append(rows, rollout.FinishRows([]rollout.Sample{sample(id, i, 4, 5, 7)})...)
 	}
 	for _, format := range []export.Format{export.FormatParquet, export.FormatArrowFile, export.FormatArrowStream} {
 		var buf bytes.Buffer
@@ -294,7 +294,7 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 		for i, weight := range []float32{1, 0.5} {
 			s := sample([]string{"a", "b"}[i], i, 4, 5, 7)
 			s.Weight[5], s.Advantage = weight, new(0.5)
-			for _, row := range export.Settle([]rollout.Sample{s}) {
+			for _, row := range rollout.FinishRows([]rollout.Sample{s}) {
 				require.NoError(t, w.Write(row))
 			}
 		}
@@ -316,7 +316,7 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 // how it ended.
 func TestCutTurnsOfCompletedRollouts(t *testing.T) {
 	for cut, want := range []bool{false, true} {
-		rows := export.Settle([]rollout.Sample{sample("a", 0, 4, 5), sample("a", 0, 4, 7)})
+		rows := rollout.FinishRows([]rollout.Sample{sample("a", 0, 4, 5), sample("a", 0, 4, 7)})
 		rows[cut].FinishReason = "length"
 		var buf bytes.Buffer
 		w, err := export.NewWriter(&buf, export.Options{})
@@ -468,7 +468,7 @@ func TestUnfinishedSet(t *testing.T) {
 	for g := range 3 {
 		s := rollout.Sample{Status: rollout.StatusCompleted}
 		s.Group, s.Rollout, s.IDs, s.Weight = fmt.Sprint(g), fmt.Sprint(g), []int32{1, int32(g)}, []float32{0, 1}
-		require.NoError(t, set.WriteGroup(export.Settle([]rollout.Sample{s})))
+		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
 	}
 	look := func() []string {
 		r, err := audit.Run(context.Background(), []string{filepath.Join(dir, "part-00001.parquet")}, audit.Options{})

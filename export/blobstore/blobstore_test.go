@@ -28,7 +28,7 @@ func rows(n int) (out []rollout.Sample) {
 		s := rollout.Sample{Status: rollout.StatusCompleted}
 		s.Group, s.Rollout = fmt.Sprintf("g%d", g), fmt.Sprintf("g%d/0", g)
 		s.IDs, s.Weight = []int32{1, 2, int32(g)}, []float32{0, 0, 1}
-		out = append(out, export.Settle([]rollout.Sample{s})...)
+		out = append(out, rollout.FinishRows([]rollout.Sample{s})...)
 	}
 	return out
 }

@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // Validate reports all faults of o at once.
-func (o *Options) Validate() error {
+func (o Options) Validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "megatron.Options." + field}, format, args...))
@@ -216,7 +216,7 @@ func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, erro
 					v[2].Ints = append(v[2].Ints, at)
 					id := rows[i].ID
 					if id == "" {
-						id = export.SampleID(rows[i].Rollout, rows[i].SampleIndex)
+						id = rollout.SampleID(rows[i].Rollout, rows[i].SampleIndex)
 					}
 					v[3].Texts = append(v[3].Texts, id)
 					at += int32(len(segments[i].ids))

@@ -43,7 +43,7 @@ type Options struct {
 }
 
 // Validate reports a fault of o.
-func (o *Options) Validate() error {
+func (o Options) Validate() error {
 	where := func(f string) rollout.Where { return rollout.Where{Field: "pack.Options." + f} }
 	switch {
 	case o.Capacity <= 0:

@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // Validate reports all faults of o at once.
-func (o *Options) Validate() error {
+func (o Options) Validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "primerl.Options." + field}, format, args...))

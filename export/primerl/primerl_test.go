@@ -35,7 +35,7 @@ func rows(seed uint64, n int) []rollout.Sample {
 			s.Logprob, s.Credit = append(s.Logprob, -w*r.Float32()), append(s.Credit, w*float32(adv))
 		}
 		s.Weight[s.Len()-1] = 1
-		out = append(out, export.Settle([]rollout.Sample{s})...)
+		out = append(out, rollout.FinishRows([]rollout.Sample{s})...)
 	}
 	return out
 }

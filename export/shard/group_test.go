@@ -60,7 +60,7 @@ func TestRefusedGroup(t *testing.T) {
 			g := other(groups[i%9])
 			between := g[0]
 			between.Rollout, between.ID = "z/1", ""
-			return append(append(g, export.Settle([]rollout.Sample{between})...), g[0])
+			return append(append(g, rollout.FinishRows([]rollout.Sample{between})...), g[0])
 		}},
 		"other columns and tokenizer": {export.RuleColumns, func(i int) []rollout.Sample {
 			g := other(groups[i%9])

@@ -52,7 +52,7 @@ type Maker struct {
 }
 
 // Validate reports all faults of o at once.
-func (o *Options) Validate() error {
+func (o Options) Validate() error {
 	faults := []error{o.Export.Validate()}
 	for name, v := range map[string]int64{"RowsPerShard": int64(o.RowsPerShard), "BytesPerShard": o.BytesPerShard, "GroupsPerShard": int64(o.GroupsPerShard)} {
 		if v < 0 {

@@ -136,7 +136,7 @@ func (s *Set) add(row *rollout.Sample, newGroup bool) {
 	c.shard.Rows++
 	id := row.ID
 	if id == "" {
-		id = export.SampleID(row.Rollout, row.SampleIndex)
+		id = rollout.SampleID(row.Rollout, row.SampleIndex)
 	}
 	if first {
 		c.shard.First = id

@@ -38,7 +38,7 @@ func rows(groups int) []rollout.Sample {
 				}
 				of = append(of, s)
 			}
-			out = append(out, export.Settle(of)...)
+			out = append(out, rollout.FinishRows(of)...)
 		}
 	}
 	return out

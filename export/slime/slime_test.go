@@ -35,7 +35,7 @@ func fixture(n int) []rollout.Sample {
 				}
 				rows = append(rows, s)
 			}
-			out = append(out, export.Settle(rows)...)
+			out = append(out, rollout.FinishRows(rows)...)
 		}
 	}
 	return out

@@ -41,7 +41,7 @@ type Totals struct {
 }
 
 // Validate reports all faults of o at once.
-func (o *Options) Validate() error {
+func (o Options) Validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target.Options." + field}, format, args...))
@@ -135,7 +135,7 @@ func New(name string, o Options) (*Target, error) {
 func (t *Target) Name() string { return t.name }
 
 // Group takes all rows of one GRPO group and returns those to be written:
-// ordered by rollout and row, trimmed and numbered by export.Settle, with
+// ordered by rollout and row, trimmed and numbered by rollout.FinishRows, with
 // statuses, advantages and weights as the trainer reads them. A row that the
 // trainer cannot take, or would train wrongly on, is refused; rollouts left out
 // are counted in Dropped. The input is not changed.
@@ -176,7 +176,7 @@ func (t *Target) rollout(rows []rollout.Sample) ([]rollout.Sample, error) {
 		t.Dropped["aborted rollout"]++
 		return nil, nil
 	}
-	kept := export.Settle(rows)
+	kept := rollout.FinishRows(rows)
 	if len(kept) == 0 {
 		t.Dropped["rollout without a trained token"]++
 		return nil, nil

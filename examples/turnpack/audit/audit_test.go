@@ -29,7 +29,7 @@ func file(t *testing.T, ids ...[]int32) string {
 		s.Group, s.Rollout, s.IDs = "g", string(rune('a'+i)), of
 		s.Weight = make([]float32, len(of))
 		s.Weight[len(of)-1] = 1
-		require.NoError(t, w.Write(export.Settle([]rollout.Sample{s})[0]))
+		require.NoError(t, w.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
 	}
 	require.NoError(t, w.Close())
 	return path
@@ -76,7 +76,7 @@ func TestDiffOfUnfinishedSet(t *testing.T) {
 	for _, g := range []string{"a", "b"} {
 		s := rollout.Sample{Status: rollout.StatusCompleted}
 		s.Group, s.Rollout, s.IDs, s.Weight = g, g, []int32{1, 2}, []float32{0, 1}
-		require.NoError(t, set.WriteGroup(export.Settle([]rollout.Sample{s})))
+		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
 	}
 	a := filepath.Join(dir, "part-00000.parquet")
 	var out, errs bytes.Buffer
@@ -97,7 +97,7 @@ func TestDiffOfTraces(t *testing.T) {
 		s := rollout.Sample{Status: rollout.StatusCompleted}
 		s.Group, s.Rollout, s.IDs, s.Weight = "g", "a", []int32{1, 2}, []float32{0, 1}
 		s.Source, s.Flags = []int32{0, source}, []rollout.Flag{0, rollout.FlagSampled | flag}
-		require.NoError(t, w.Write(export.Settle([]rollout.Sample{s})[0]))
+		require.NoError(t, w.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
 		require.NoError(t, w.Close())
 		return path
 	}

@@ -40,7 +40,7 @@ func batch(t *testing.T, rows, long int) (path string, ids []string) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range rows {
 		s := sample(t, m, rng, i, i == long)
-		settled := export.Settle([]rollout.Sample{s})
+		settled := rollout.FinishRows([]rollout.Sample{s})
 		require.Len(t, settled, 1)
 		require.NoError(t, w.Write(settled[0]))
 		ids = append(ids, settled[0].ID)

@@ -162,7 +162,7 @@ func TestFindings(t *testing.T) {
 	for i := range 2 { // two equal rows
 		s := rollout.Sample{Status: rollout.StatusCompleted, RolloutIndex: i, Reward: float64(i)}
 		s.Group, s.Rollout, s.IDs, s.Weight = "g", fmt.Sprint(i), []rollout.TokenID{5, 6, 7}, []float32{0, 1, 1}
-		require.NoError(t, w.Write(export.Settle([]rollout.Sample{s})[0]))
+		require.NoError(t, w.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
 	}
 	require.NoError(t, w.Close())
 	h := headOf(t, page(t, path))
@@ -225,7 +225,7 @@ func TestUnknownID(t *testing.T) {
 	require.NoError(t, err)
 	s := rollout.Sample{Status: rollout.StatusCompleted}
 	s.Group, s.Rollout, s.IDs, s.Weight = "g", "r", []rollout.TokenID{5, 999_999_999}, []float32{0, 0.25}
-	require.NoError(t, w.Write(export.Settle([]rollout.Sample{s})[0]))
+	require.NoError(t, w.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
 	require.NoError(t, w.Close())
 	data := contents(page(t, path))
 	v := unpack(t, data["vocab"])

@@ -1,20 +1,19 @@
-package export
+package rollout
 
 import (
 	"slices"
-
-	"github.com/turnpack/turnpack/rollout"
+	"strconv"
 )
 
-// Settle prepares the rows of one rollout, in order, for writing: it leaves out
+// FinishRows prepares the rows of one rollout, in order, for writing: it leaves out
 // rows without a trained token, cuts each row after its last one, and then sets
 // what depends on the rows that remain: ID, SampleIndex, IsLast,
 // RolloutMaskSum, and PromptLen where it is 0 or past the first trained token:
 // what was sampled is no prompt, also where the loss mask leaves it out.
 // Columns stay shared with the input, whose rows are not changed. It returns no
 // rows when nothing is trained.
-func Settle(rows []rollout.Sample) []rollout.Sample {
-	var out []rollout.Sample
+func FinishRows(rows []Sample) []Sample {
+	var out []Sample
 	var sum int64
 	for _, s := range rows {
 		first, last := trainedSpan(s.Weight)
@@ -41,8 +40,8 @@ func Settle(rows []rollout.Sample) []rollout.Sample {
 
 // promptLen is the number of tokens before the first that is sampled, or the
 // first trained one, but at least 1.
-func promptLen(seq *rollout.Sequence, trained int) int {
-	sampled := func(f rollout.Flag) bool { return f&rollout.FlagSampled != 0 }
+func promptLen(seq *Sequence, trained int) int {
+	sampled := func(f Flag) bool { return f&FlagSampled != 0 }
 	if i := slices.IndexFunc(seq.Flags, sampled); i >= 0 {
 		return max(1, min(i, trained))
 	}
@@ -61,4 +60,9 @@ func trainedSpan(w []float32) (first, last int) {
 		}
 	}
 	return first, last
+}
+
+// SampleID is the id of row index of a rollout.
+func SampleID(rolloutID string, index int) string {
+	return rolloutID + "#" + strconv.Itoa(index)
 }

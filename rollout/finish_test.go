@@ -1,11 +1,10 @@
-package export_test
+package rollout_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -30,7 +29,7 @@ func TestPromptEndsAtTheFirstSampledToken(t *testing.T) {
 	} {
 		row := rollout.Sample{PromptLen: c.given}
 		row.IDs, row.Weight, row.Flags = []rollout.TokenID{5, 6, 7, 8}, c.weight, c.flags
-		rows := export.Settle([]rollout.Sample{row})
+		rows := rollout.FinishRows([]rollout.Sample{row})
 		require.Len(t, rows, 1, c.reason)
 		require.Equal(t, c.want, rows[0].PromptLen, c.reason)
 	}
