@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
@@ -130,8 +131,8 @@ func recorded(t *testing.T, m *tokenize.Model, rng *rand.Rand, r *rollout.Rollou
 
 func byLetters(t *testing.T, m *tokenize.Model, text string) (ids []rollout.TokenID) {
 	for _, letter := range text {
-		var e tokenize.Encoding
-		require.NoError(t, m.Tokenizer.Encode(&e, string(letter), tokenize.EncodeOptions{}))
+		var e engine.Encoding
+		require.NoError(t, m.Tokenizer.Encode(&e, string(letter), engine.EncodeOptions{}))
 		ids = append(ids, e.IDs...)
 	}
 	return ids

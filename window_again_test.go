@@ -16,6 +16,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // TestPlannedIsFitted: under templates that drop old reasoning, whose prompts
@@ -33,7 +34,7 @@ func TestPlannedIsFitted(t *testing.T) {
 		text, err := os.ReadFile(source)
 		require.NoError(t, err)
 		files["chat_template.jinja"] = &fstest.MapFile{Data: text}
-		model, err := tokenize.LoadWith(files, ".", tokenize.LoadOptions{Engine: func(string, []byte) (tokenize.Tokenizer, error) { return tok, nil }})
+		model, err := tokenize.LoadWith(files, ".", tokenize.LoadOptions{Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
 		require.NoError(t, err)
 		enc, err := tokenize.NewEncoder(model, tokenize.Options{})
 		require.NoError(t, err)

@@ -1,16 +1,20 @@
 package tokenize_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // Tokens that only the configuration of a folder knows, and the ids that
@@ -41,10 +45,40 @@ func TestTokensOfTheConfiguration(t *testing.T) {
 		}
 		m, err := tokenize.LoadFS(files, ".")
 		require.NoError(t, err, c.why)
-		var got tokenize.Encoding
-		require.NoError(t, m.Tokenizer.Encode(&got, c.text, tokenize.EncodeOptions{}), c.why)
+		var got engine.Encoding
+		require.NoError(t, m.Tokenizer.Encode(&got, c.text, engine.EncodeOptions{}), c.why)
 		require.Equal(t, c.want, got.IDs, c.why)
 	}
 	_, err = tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(`{"added_tokens_decoder":[1]}`)}}, ".")
 	require.ErrorContains(t, err, "tokenizer_config.json, /added_tokens_decoder")
+}
+
+// Loading a model takes time linear in its added tokens: eight times as many may
+// take twenty times as long at most; each pair looked at would make that 64.
+func TestManyAddedTokensLoadInLinearTime(t *testing.T) {
+	took := func(n int) time.Duration {
+		var d map[string]any
+		require.NoError(t, json.Unmarshal(kit.Tokenizer(t, "tiny_bytelevel"), &d))
+		added := d["added_tokens"].([]any)
+		for i := range n {
+			added = append(added, map[string]any{"content": fmt.Sprintf("<|audio_%d|>", i), "special": i%2 == 0, "normalized": i%3 == 0})
+		}
+		d["added_tokens"] = added
+		definition, err := json.Marshal(d)
+		require.NoError(t, err)
+		config := `{"chat_template":"{% for m in messages %}{{m.role}}: {{m.content}}<|im_end|>\n{% endfor %}"}`
+		files := fstest.MapFS{"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(config)}}
+		best := time.Duration(1 << 62)
+		for range 3 {
+			start := time.Now()
+			m, err := tokenize.LoadFS(files, ".")
+			require.NoError(t, err)
+			_, err = tokenize.NewEncoder(m, tokenize.Options{})
+			require.NoError(t, err)
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	few, many := took(5000), took(40000)
+	require.Less(t, many, 20*few, "5,000 added tokens took %v, 40,000 took %v", few, many)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // respelled writes some ids letter by letter, the same ones in any prompt.
@@ -19,7 +20,7 @@ func respelled(t *testing.T, m *tokenize.Model, ids []rollout.TokenID, some int)
 	var out []rollout.TokenID
 	for _, id := range ids {
 		text := decode(t, m, []rollout.TokenID{id})
-		added := slices.ContainsFunc(m.Tokenizer.Vocab().Added(), func(a tokenize.AddedToken) bool { return a.ID == id })
+		added := slices.ContainsFunc(m.Tokenizer.Vocab().Added(), func(a engine.AddedToken) bool { return a.ID == id })
 		if added || int(id)%7 != some || !utf8.ValidString(text) || text == "\ufffd" {
 			out = append(out, id)
 			continue

@@ -5,6 +5,9 @@ import (
 
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
 // Count is the number of tokens of the prompt that shows messages to the model
@@ -20,28 +23,29 @@ func (e *Encoder) Count(ctx context.Context, r *rollout.Rollout, messages []roll
 	if err != nil {
 		return 0, err
 	}
-	text, err := x.run(x.all, x.index, true)
+	text, err := x.Run(x.All, x.Index, true)
 	if err != nil {
 		return 0, err
 	}
 	p := e.pieces(func(m int32) bool { return messages[m].Sampled == rollout.SampledByPolicy })
 	defer e.release(p)
-	var c columns
-	err = p.encode(&c, &text, 0, len(text.text), AfterNothing)
-	return c.len(), err
+	var c tokens.Columns
+	err = p.Encode(&c, &text, 0, len(text.Text), engine.AfterNothing)
+	return c.Len(), err
 }
 
 // renderer renders contexts of r.
-func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*renderer, error) {
+func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*render.Renderer, error) {
 	if err := e.made(); err != nil {
 		return nil, err
 	}
-	if e.model.of(r).Template == nil {
+	rule := e.model.ruleFor(r)
+	if rule.Template == nil {
 		err := e.model.lacks(r)
 		if err.Kind == rollout.KindInput {
 			err = err.WithFix("add chat_template.jinja to its folder: a context is measured as the template writes it")
 		}
 		return nil, err
 	}
-	return newRenderer(ctx, e.model, r, e.opts)
+	return render.New(ctx, rule.Template, r, e.opts.render())
 }

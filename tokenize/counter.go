@@ -5,6 +5,8 @@ import (
 
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
 // Counter counts contexts of one rollout as Encoder.Count does. It remembers the
@@ -17,9 +19,9 @@ type Counter struct {
 	e         *Encoder
 	r         *rollout.Rollout
 	prepared  rollout.Rollout // r as it was when render was made
-	render    *renderer
-	stretches *stretchEncoder
-	counted   boundaries        // of the context before
+	render    *render.Renderer
+	stretches *tokens.SegmentEncoder
+	counted   tokens.Boundaries // of the context before
 	others    []rollout.Message // of the call under way: those that are not the rollout's
 }
 
@@ -52,9 +54,9 @@ func (c *Counter) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.prepared, c.render, c.counted = prepared, render, boundaries{}
+	c.prepared, c.render, c.counted = prepared, render, tokens.Boundaries{}
 	if c.stretches == nil {
-		c.stretches = newStretchEncoder(c.e.pieces(func(m int32) bool {
+		c.stretches = tokens.NewSegmentEncoder(c.e.pieces(func(m int32) bool {
 			if m >= otherMessages {
 				return c.others[m-otherMessages].Sampled == rollout.SampledByPolicy
 			}
@@ -70,17 +72,17 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 	if err := c.prepare(ctx); err != nil {
 		return 0, err
 	}
-	c.render.ctx = ctx
-	text, err := c.render.prompt(&rollout.Turn{Context: rollout.Context{Parts: c.parts(messages)}})
+	c.render.Ctx = ctx
+	text, err := c.render.Prompt(&rollout.Turn{Context: rollout.Context{Parts: c.parts(messages)}})
 	if err != nil {
 		return 0, err
 	}
-	keep := c.counted.keep(text, c.stretches.longest)
-	total := keep.tokens
-	err = c.stretches.each(&text, keep.at, len(text.text), func(s *stretch, end int) {
-		total += s.tokens
-		if end < len(text.text) {
-			c.counted.add(end, total)
+	keep := c.counted.Keep(text, c.stretches.Longest)
+	total := keep.Tokens
+	err = c.stretches.Each(&text, keep.At, len(text.Text), func(s *tokens.CachedSegment, end int) {
+		total += s.Tokens
+		if end < len(text.Text) {
+			c.counted.Add(end, total)
 		}
 	})
 	return total, err

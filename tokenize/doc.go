@@ -41,7 +41,7 @@
 //
 // # Is this template safe?
 //
-// [Certify] probes a model's template and tells, with a witness conversation each,
+// Package certify probes a model's template and tells, with a witness conversation each,
 // whether contexts only grow, whether the stop token is written, and which parts of
 // the history disappear.
 //

@@ -5,7 +5,10 @@ import (
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
@@ -15,13 +18,13 @@ const hugeTokens = 4 << 20
 
 // merged joins the turns along shared prefixes.
 func (j *job) merged() ([]rollout.Sequence, error) {
-	j.render = nil // what was rendered is not asked for any more
+	j.render, j.replies = nil, nil // what was rendered is not asked for any more
 	made := 0
 	for i := range j.prompts {
-		made += j.prompts[i].add.len()
+		made += j.prompts[i].Add.Len()
 	}
 	if made > hugeTokens {
-		j.pieces.buf = Encoding{}
+		j.pieces.Buf = engine.Encoding{}
 		runtime.GC()
 	}
 	res, err := lineage.Merge(j.plan, j.opts.Drift)
@@ -56,10 +59,10 @@ func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
 		if p.Turn < 0 {
 			continue
 		}
-		c := &j.completions[p.Turn].cols
+		c := &j.completions[p.Turn].Cols
 		for k := range p.IDs {
-			source[p.Start+k] = c.source[p.From+k]
-			flags[p.Start+k] = c.flags[p.From+k]
+			source[p.Start+k] = c.Source[p.From+k]
+			flags[p.Start+k] = c.Flags[p.From+k]
 			if p.Kind != lineage.SegSampled {
 				flags[p.Start+k] &^= rollout.FlagSampled | rollout.FlagStop
 			}
@@ -121,23 +124,23 @@ func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source
 		return
 	}
 	stored := j.prompts
-	if j.respelt != nil && j.respelt[t].n > 0 {
+	if j.respelt != nil && j.respelt[t].N > 0 {
 		stored = j.respelt
 	}
-	end := stored[t].n
+	end := stored[t].N
 	// Walk the stored runs backwards from the prompt's end.
 	for at := t; at >= 0 && end > 0 && start > from; at-- {
 		p := &stored[at]
-		if end > p.keep {
-			n := min(end-p.keep, start-from)
+		if end > p.Keep {
+			n := min(end-p.Keep, start-from)
 			for k := 1; k <= n; k++ {
-				if row, src := start-k, end-k-p.keep; ids[row] == p.add.ids[src] {
-					source[row], flags[row] = p.add.source[src], p.add.flags[src]
+				if row, src := start-k, end-k-p.Keep; ids[row] == p.Add.IDs[src] {
+					source[row], flags[row] = p.Add.Source[src], p.Add.Flags[src]
 				}
 			}
 			start, end = start-n, end-n
 		}
-		if p.keep == 0 {
+		if p.Keep == 0 {
 			return
 		}
 	}
@@ -175,9 +178,16 @@ func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {
 	return rollout.FidelityCaptured
 }
 
-// maxSpent is the number of tokens of the longest conversation whose memory the next
+// maxFreed is the number of tokens of the longest conversation whose memory the next
 // one uses again.
-const maxSpent = 1 << 20
+const maxFreed = 1 << 20
+
+// freed is the memory of a conversation that nobody reads any more.
+type freed struct {
+	render.Scratch
+	cols tokens.Columns
+	turn []int32 // by token
+}
 
 // whole renders the conversation once and marks what the policy sampled in it.
 func (j *job) whole() ([]rollout.Sequence, error) {
@@ -190,31 +200,35 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		}
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but the rollout has no messages").WithFix("use Merged or PerStep, which take its captured ids")
 	}
-	rule := j.model.of(j.r).reply
-	if rule.opening.fault != nil && rule.opening.lead == "" {
-		return nil, rule.opening.fault
+	rule := j.rule
+	if o := rule.Opening(); o.Fault != nil && o.Lead == "" {
+		return nil, o.Fault
 	}
-	j.render.spent, j.pieces.spent = j.pieces.spent, spent{}
-	doc, err := j.render.document()
+	free, _ := j.freed.Get().(*freed)
+	if free == nil {
+		free = &freed{}
+	}
+	j.render.Scratch = free.Scratch
+	doc, replies, err := j.replies.Document()
 	if err != nil {
 		return nil, err
 	}
-	cols, turn := j.render.spent.cols, j.render.spent.turn
+	cols, turn := free.cols, free.turn
 	defer func() {
-		if cols.len() > maxSpent {
+		if cols.Len() > maxFreed {
 			return
 		}
-		cols.truncate(0)
-		j.pieces.spent = spent{j.render.last, doc.fields[:0], cols, turn}
+		cols.Truncate(0)
+		j.freed.Put(&freed{Scratch: render.Scratch{Result: j.render.Last, Fields: doc.Fields[:0]}, cols: cols, turn: turn})
 	}()
-	j.pieces.whole = j.opts.Edges == EdgesDocument
+	j.pieces.Whole = j.opts.Edges == EdgesDocument
 	id := j.identity()
 	id.Fidelity = rollout.FidelityRendered
 	type span struct{ start, end, turn int }
 	var spans []span
-	wrote := map[int]chat.Turn{} // of turns, where the document has them
+	wrote := map[int]completion.Span{} // of turns, where the document has them
 	at := 0
-	for _, reply := range doc.turns {
+	for _, reply := range replies {
 		owner, ok := j.owner[int32(reply.Message)]
 		if !ok || reply.Start < at {
 			continue
@@ -223,29 +237,29 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		if j.turns[i].Context.Unknown || j.turns[i].Incomplete != "" {
 			continue
 		}
-		start, end := rule.span(&j.r.Messages[reply.Message], &doc, reply, j.model.unstopped(&j.turns[i]))
+		start, end := rule.SpanIn(&j.r.Messages[reply.Message], int32(reply.Message), &doc, reply, j.model.unstopped(&j.turns[i]))
 		if start >= end {
 			continue
 		}
-		if err := rule.checkSpan(&doc, int32(reply.Message), start, end); err != nil {
-			return nil, within(err, rollout.Where{Turn: rollout.At(i), Message: rollout.At(reply.Message)})
+		if err := rule.CheckSpan(&doc, int32(reply.Message), start, end); err != nil {
+			return nil, render.Within(err, rollout.Where{Turn: rollout.At(i), Message: rollout.At(reply.Message)})
 		}
 		wrote[i] = reply
 		if j.opts.Edges == EdgesSampled {
-			if err := j.pieces.encode(&cols, &doc, at, start, j.pieces.after(&doc, at)); err != nil {
+			if err := j.pieces.Encode(&cols, &doc, at, start, j.pieces.PrecedingContext(&doc, at)); err != nil {
 				return nil, err
 			}
-			n := cols.len()
-			if err := j.pieces.encode(&cols, &doc, start, end, j.pieces.after(&doc, start)); err != nil {
+			n := cols.Len()
+			if err := j.pieces.Encode(&cols, &doc, start, end, j.pieces.PrecedingContext(&doc, start)); err != nil {
 				return nil, err
 			}
-			spans, at = append(spans, span{n, cols.len(), i}), end
+			spans, at = append(spans, span{n, cols.Len(), i}), end
 		} else {
 			spans = append(spans, span{start, end, i})
 		}
 	}
-	n := cols.len()
-	if err := j.pieces.encode(&cols, &doc, at, len(doc.text), j.pieces.after(&doc, at)); err != nil {
+	n := cols.Len()
+	if err := j.pieces.Encode(&cols, &doc, at, len(doc.Text), j.pieces.PrecedingContext(&doc, at)); err != nil {
 		return nil, err
 	}
 	for i := range j.turns {
@@ -267,34 +281,34 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		}
 		at, ok := wrote[i]
 		if !ok {
-			at.Stop = len(doc.text)
+			at.Stop = len(doc.Text)
 		}
-		if err := j.complete(&j.r.Messages[m], doc.writes(int32(m), at.Start, at.Stop)); err != nil {
-			return nil, within(err, where)
+		if err := j.checkReplyWritten(&j.r.Messages[m], completion.WrittenOf(&doc, int32(m), at.Start, at.Stop)); err != nil {
+			return nil, render.Within(err, where)
 		}
 	}
 	j.unwritten()
 	j.report.Turns = len(j.turns)
 	j.report.EmptyTurns = len(j.turns) - len(spans) - j.report.UnknownContext - j.report.Incomplete
-	turn = slices.Grow(turn[:0], cols.len())[:cols.len()]
+	turn = slices.Grow(turn[:0], cols.Len())[:cols.Len()]
 	for k := range turn {
 		turn[k] = -1
 	}
 	for _, s := range spans {
 		from, to := s.start, s.end
 		if j.opts.Edges == EdgesDocument {
-			from, to = tokensWithin(j.pieces.buf.Offsets, n, from, to)
+			from, to = tokensWithin(j.pieces.Buf.Offsets, n, from, to)
 		}
 		if from >= to { // its only token belongs to the text before it, too
 			j.report.EmptyTurns++
 			continue
 		}
-		c := completion{message: int32(j.turns[s.turn].Message), cols: cols.slice(from, to)}
-		c.mark(j.model)
-		if err := c.checkSampled(j.model); err != nil {
-			return nil, within(err, rollout.Where{Turn: rollout.At(s.turn), Message: rollout.At(j.turns[s.turn].Message)})
+		c := tokens.Completion{Message: int32(j.turns[s.turn].Message), Cols: cols.Slice(from, to)}
+		c.Mark(j.model.IsStop)
+		if err := c.CheckSampled(j.model.Tokenizer.Vocab(), j.model.IsStop); err != nil {
+			return nil, render.Within(err, rollout.Where{Turn: rollout.At(s.turn), Message: rollout.At(j.turns[s.turn].Message)})
 		}
-		if c.stopped(j.model) {
+		if c.Stopped(j.model.IsStop) {
 			j.report.Stops++
 		}
 		for k := from; k < to; k++ {
@@ -312,13 +326,13 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	if id.FirstTurn < 0 { // none has a token
 		return nil, nil
 	}
-	j.report.Rows, j.report.RowTokens = 1, cols.len()
+	j.report.Rows, j.report.RowTokens = 1, cols.Len()
 	var b rollout.SequenceBuilder
-	if cols.len() <= maxSpent { // else nobody uses their memory again
-		cols, turn := cols.clone(), slices.Clone(turn)
-		b.AddColumns(cols.ids, cols.source, cols.flags, turn)
+	if cols.Len() <= maxFreed { // else nobody uses their memory again
+		cols, turn := cols.Clone(), slices.Clone(turn)
+		b.AddColumns(cols.IDs, cols.Source, cols.Flags, turn)
 	} else {
-		b.AddColumns(cols.ids, cols.source, cols.flags, turn)
+		b.AddColumns(cols.IDs, cols.Source, cols.Flags, turn)
 	}
 	seq, err := b.Build(id)
 	return []rollout.Sequence{seq}, err

@@ -8,6 +8,9 @@ import (
 
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
@@ -15,8 +18,9 @@ import (
 type Encoder struct {
 	model *Model
 	opts  Options
-	added *addedTokens
+	added *tokens.AddedTokens
 	idle  sync.Pool // of *pieceEncoder
+	freed sync.Pool // of *freed
 }
 
 // NewEncoder checks opts and returns an Encoder over model. A nil model will do for
@@ -36,12 +40,15 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if model.Tokenizer == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "an encoder needs a model with a tokenizer").WithFix("use tokenize.Load")
 	}
-	added, err := newAddedTokens(model.Tokenizer)
+	added, err := tokens.NewAddedTokens(model.Tokenizer)
 	if err != nil {
 		return nil, err
 	}
+	if err := model.checkLimits(); err != nil {
+		return nil, err
+	}
 	if opts.Drift.Text == nil && given(model) {
-		opts.Drift.Text = spelling(model.Tokenizer.Vocab(), added)
+		opts.Drift.Text = tokens.Spelling(model.Tokenizer.Vocab(), added)
 	}
 	return &Encoder{model: model, opts: opts, added: added}, nil
 }
@@ -125,22 +132,6 @@ func (j *job) dropFirst(seq *rollout.Sequence) {
 	}
 }
 
-// within adds the turn and message to an error that does not name them.
-func within(err error, where rollout.Where) error {
-	e, ok := err.(*rollout.Error)
-	if !ok {
-		return err
-	}
-	c := *e
-	if _, ok := c.Where.Turn.Get(); !ok {
-		c.Where.Turn = where.Turn
-	}
-	if _, ok := c.Where.Message.Get(); !ok {
-		c.Where.Message = where.Message
-	}
-	return &c
-}
-
 // located adds the rollout to an error that does not name one.
 func located(err error, id string) error {
 	if e, ok := err.(*rollout.Error); ok && e.Where.Rollout == "" {
@@ -154,25 +145,27 @@ func located(err error, id string) error {
 // job encodes one rollout.
 type job struct {
 	*Encoder
-	ctx    context.Context
-	r      *rollout.Rollout
-	turns  []rollout.Turn
-	owner  map[int32]int32 // message → turn that sampled it
-	pieces *pieceEncoder
-	render *renderer
-	report Report
-	yield  func(rollout.Sequence) error
-	given  int // sequences handed out
+	ctx     context.Context
+	r       *rollout.Rollout
+	turns   []rollout.Turn
+	owner   map[int32]int32 // message → turn that sampled it
+	pieces  *tokens.Encoder
+	rule    *completion.Rule   // of the template that r takes
+	render  *render.Renderer   // nil where there is none
+	replies *completion.Finder // in what render writes
+	report  Report
+	yield   func(rollout.Sequence) error
+	given   int // sequences handed out
 	encoded
 }
 
 // encoded is what is known of the turns after encoding: prompts against the
 // turn before, completions, and what lineage needs.
 type encoded struct {
-	prompts     []prompt // rendered prompts, each against the one before
-	respelt     []prompt // of recorded ids that spell a rendered prompt, each against the one before; nil if there are none
-	attributed  []bool   // prompts[i], or respelt[i], says where the ids of turn i come from
-	completions []completion
+	prompts     []tokens.Prompt // rendered prompts, each against the one before
+	respelt     []tokens.Prompt // of recorded ids that spell a rendered prompt, each against the one before; nil if there are none
+	attributed  []bool          // prompts[i], or respelt[i], says where the ids of turn i come from
+	completions []tokens.Completion
 	plan        []lineage.Turn
 	vacant      int     // incomplete turns without recorded ids
 	foreign     bool    // a turn was left out for ids that the vocabulary lacks
@@ -201,6 +194,18 @@ func (j *job) own() error {
 	return nil
 }
 
+// prepare readies what renders the rollout, if the model has a template for it.
+func (j *job) prepare() (err error) {
+	j.rule = j.model.ruleFor(j.r)
+	if j.rule.Template == nil || len(j.r.Messages) == 0 {
+		return nil
+	}
+	if j.render, err = render.New(j.ctx, j.rule.Template, j.r, j.opts.render()); err == nil {
+		j.replies = &completion.Finder{Rule: j.rule, Render: j.render}
+	}
+	return err
+}
+
 func (j *job) run() ([]rollout.Sequence, error) {
 	if err := j.own(); err != nil {
 		return nil, err
@@ -208,11 +213,10 @@ func (j *job) run() ([]rollout.Sequence, error) {
 	j.unmarked()
 	j.pieces = j.Encoder.pieces(func(m int32) bool { _, ok := j.owner[m]; return ok })
 	defer j.release(j.pieces)
-	var err error
-	if j.render, err = j.newRenderer(); err != nil {
+	if err := j.prepare(); err != nil {
 		return nil, err
 	}
-	j.pieces.written = make([]parts, len(j.r.Messages))
+	j.pieces.Written = make([]render.Parts, len(j.r.Messages))
 	if j.opts.Mode == Whole {
 		return j.whole()
 	}
@@ -262,12 +266,12 @@ func (j *job) affordable() error {
 
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
-	prompts := &promptEncoder{stretches: newStretchEncoder(j.pieces, false), edges: j.opts.Edges, done: map[int32]*completion{}}
-	prompts.cols.viewed = j.opts.Mode == PerStep
-	recall := &recall{job: j, turn: -1, by: alignment{job: j}, told: -1}
-	frames := map[string]frame{}
+	prompts := &tokens.PromptEncoder{Segments: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
+	prompts.Cols.Viewed = j.opts.Mode == PerStep
+	matcher := &capturedMatcher{job: j, turn: -1, by: tokens.NewAlignment(j.model.Tokenizer, j.added), attributedTurn: -1}
+	frames := map[string]completion.Frame{}
 	n := len(j.turns)
-	j.encoded = encoded{prompts: make([]prompt, n), attributed: make([]bool, n), completions: make([]completion, n), plan: make([]lineage.Turn, n)}
+	j.encoded = encoded{prompts: make([]tokens.Prompt, n), attributed: make([]bool, n), completions: make([]tokens.Completion, n), plan: make([]lineage.Turn, n)}
 	for i := range j.turns {
 		if err := j.ctx.Err(); err != nil {
 			return err
@@ -278,9 +282,9 @@ func (j *job) encodeTurns() error {
 			where.Message = rollout.At(t.Message)
 		}
 		c := &j.completions[i]
-		*c = completion{message: int32(t.Message), turn: int32(i)}
+		*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i)}
 		if i > 0 { // where none is rendered, the one before stays the last
-			j.prompts[i].keep, j.prompts[i].n = j.prompts[i-1].n, j.prompts[i-1].n
+			j.prompts[i].Keep, j.prompts[i].N = j.prompts[i-1].N, j.prompts[i-1].N
 		}
 		captured := j.recorded(i)
 		if t.Incomplete != "" {
@@ -301,71 +305,71 @@ func (j *job) encodeTurns() error {
 			continue
 		}
 		if t.Context.Unknown && !captured {
-			j.leaveOut(i, where)
+			j.skipTurn(i, where)
 			continue
 		}
-		var text rendering
+		var text render.Rendering
 		rendered := false
 		if t.Message >= 0 && j.render != nil && !t.Context.Unknown {
 			var err error
-			text, err = j.render.prompt(t)
+			text, err = j.render.Prompt(t)
 			if err != nil && !captured {
-				return within(err, where)
+				return render.Within(err, where)
 			}
 			if rendered = err == nil; rendered {
-				if j.prompts[i], err = prompts.encode(text); err != nil {
+				if j.prompts[i], err = prompts.Encode(text); err != nil {
 					return err
 				}
-				recall.rendered(j.prompts[i].keep)
+				matcher.rendered(j.prompts[i].Keep)
 			}
 		}
 		if !captured && !rendered && t.Message >= 0 && j.render == nil {
-			return within(j.model.lacks(j.r), where)
+			return render.Within(j.model.lacks(j.r), where)
 		}
 		if !captured && !rendered {
 			return rollout.Errorf(rollout.KindInput, where, "turn has neither captured prompt ids nor messages to render").
 				WithFix("record prompt_ids or messages")
 		}
 		if err := j.completion(t, c, &text, rendered, frames); err != nil {
-			return within(err, where)
+			return render.Within(err, where)
 		}
-		lt := lineage.Turn{Output: c.cols.ids, Logprobs: t.Logprobs, Stopped: c.stopped(j.model)}
+		lt := lineage.Turn{Output: c.Cols.IDs, Logprobs: t.Logprobs, Stopped: c.Stopped(j.model.IsStop)}
 		switch {
 		case t.Prompt.Captured():
 			if lt.Prompt = t.Prompt; j.foreign { // it may be stored against what was left out
 				lt.Prompt = rollout.PromptIDs{Add: j.captured(i)}
 			}
-			j.attributed[i] = rendered && recall.attribute(i, prompts.cols.columns())
+			j.attributed[i] = rendered && matcher.attribute(i, prompts.Cols.Columns())
 			if t.Message >= 0 && !j.attributed[i] {
 				j.report.Unattributed++
 			}
 		case i > 0 && j.renderedBase(i):
-			lt.Prompt = rollout.PromptIDs{Base: rollout.At(i - 1), Keep: j.prompts[i].keep, Add: j.prompts[i].add.ids}
+			lt.Prompt = rollout.PromptIDs{Base: rollout.At(i - 1), Keep: j.prompts[i].Keep, Add: j.prompts[i].Add.IDs}
 			j.attributed[i] = true
 		default:
-			if lt.Prompt.Add = j.prompts[i].add.ids; j.prompts[i].keep > 0 || prompts.cols.viewed {
-				lt.Prompt.Add = slices.Clone(prompts.cols.columns().ids)
+			if lt.Prompt.Add = j.prompts[i].Add.IDs; j.prompts[i].Keep > 0 || prompts.Cols.Viewed {
+				lt.Prompt.Add = slices.Clone(prompts.Cols.Columns().IDs)
 			}
 			j.attributed[i] = true
 		}
 		if t.Output != nil {
 			j.report.Captured += len(t.Output)
 		} else {
-			j.report.Rendered += len(c.cols.ids)
+			j.report.Rendered += len(c.Cols.IDs)
 		}
 		j.plan[i] = lt
 		if j.opts.Mode == PerStep {
-			shown := &prompts.cols
-			if j.attributed[i] && recall.told == i {
-				own := recall.by.cols.clone()
-				shown = &stack{ids: own.ids, source: own.source, flags: own.flags}
+			shown := &prompts.Cols
+			if j.attributed[i] && matcher.attributedTurn == i {
+				own := matcher.by.Cols.Clone()
+				shown = &tokens.Stack{IDs: own.IDs, Source: own.Source, Flags: own.Flags}
 			}
 			if err := j.step(i, shown); err != nil {
 				return err
 			}
 		}
 		if t.Message >= 0 {
-			prompts.done[c.message] = c
+			prompts.Done[c.Message] = c
 		}
 	}
 	return nil
@@ -378,68 +382,68 @@ func (j *job) renderedBase(i int) bool {
 }
 
 // completion fills c with the ids and the text that turn t sampled.
-func (j *job) completion(t *rollout.Turn, c *completion, prompt *rendering, rendered bool, frames map[string]frame) error {
-	var reply rendering
+func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.Rendering, rendered bool, frames map[string]completion.Frame) error {
+	var reply render.Rendering
 	if t.Message >= 0 && rendered {
 		m := &j.r.Messages[t.Message]
 		var err error
-		if reply, c.stop, err = j.reply(t, m, prompt, frames); err != nil {
+		if reply, c.Stop, err = j.reply(t, m, prompt, frames); err != nil {
 			if t.Output == nil {
 				return err
 			}
-			reply = rendering{}
+			reply = render.Rendering{}
 		}
-		reply.behind = prompt
+		reply.Before = prompt
 		if j.model.unstopped(t) {
-			c.stop = ""
+			c.Stop = ""
 		}
-		if first, _, ok := reply.extent(c.message, partScaffold, 0); ok {
-			c.first = first
+		if first, _, ok := reply.Extent(c.Message, render.PartScaffold, 0); ok {
+			c.First = first
 			if first == 0 { // the prompt may have written what the content begins with
-				c.first = -max(0, strings.Index(m.Content, reply.text[:reply.fields[0].end]))
+				c.First = -max(0, strings.Index(m.Content, reply.Text[:reply.Fields[0].End]))
 			}
 		}
 	}
-	c.text = strings.Clone(reply.text) // which may be a part of a growing text
+	c.Text = strings.Clone(reply.Text) // which may be a part of a growing text
 	if t.Output != nil {
 		return j.capturedCompletion(t, c, &reply)
 	}
 	whole := reply
-	whole.text += c.stop
-	if err := j.pieces.encode(&c.cols, &whole, 0, len(whole.text), j.pieces.after(&whole, 0)); err != nil {
+	whole.Text += c.Stop
+	if err := j.pieces.Encode(&c.Cols, &whole, 0, len(whole.Text), j.pieces.PrecedingContext(&whole, 0)); err != nil {
 		return err
 	}
-	c.mark(j.model)
-	return c.checkSampled(j.model)
+	c.Mark(j.model.IsStop)
+	return c.CheckSampled(j.model.Tokenizer.Vocab(), j.model.IsStop)
 }
 
 // capturedCompletion takes the engine's ids and attributes them by text.
-func (j *job) capturedCompletion(t *rollout.Turn, c *completion, reply *rendering) error {
+func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *render.Rendering) error {
 	if !given(j.model) {
-		c.idsOnly(t.Output, j.model)
+		c.IdsOnly(t.Output, j.model.IsStop)
 		return nil
 	}
 	text, err := j.model.Tokenizer.Decode(t.Output)
 	if err != nil {
 		return err
 	}
-	if c.stop != "" && j.endsWith(t.Output, c.stop) {
-		text = strings.TrimSuffix(text, c.stop)
+	if c.Stop != "" && j.endsWith(t.Output, c.Stop) {
+		text = strings.TrimSuffix(text, c.Stop)
 	} else {
-		c.stop = ""
+		c.Stop = ""
 	}
-	if text != reply.text {
-		c.text, c.first = text, 0
+	if text != reply.Text {
+		c.Text, c.First = text, 0
 	}
 	whole := *reply
-	whole.text += c.stop
-	if err := j.pieces.encode(&c.cols, &whole, 0, len(whole.text), j.pieces.after(&whole, 0)); err != nil {
-		c.cols = columns{} // the ids are known all the same
+	whole.Text += c.Stop
+	if err := j.pieces.Encode(&c.Cols, &whole, 0, len(whole.Text), j.pieces.PrecedingContext(&whole, 0)); err != nil {
+		c.Cols = tokens.Columns{} // the ids are known all the same
 	}
-	if !slices.Equal(c.cols.ids, t.Output) {
-		c.cols = j.respelled(c.message, &c.cols, t.Output)
+	if !slices.Equal(c.Cols.IDs, t.Output) {
+		c.Cols = tokens.Respelled(j.model.Tokenizer, j.added, c.Message, &c.Cols, t.Output)
 	}
-	c.mark(j.model)
+	c.Mark(j.model.IsStop)
 	return nil
 }
 
@@ -449,70 +453,70 @@ func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
 	if len(ids) == 0 {
 		return false
 	}
-	a, ok := j.added.find(ids[len(ids)-1])
+	a, ok := j.added.Find(ids[len(ids)-1])
 	return ok && a.Content == stop
 }
 
 // reply derives the text that turn t sampled, and the text of its stop marker.
 // What frames a reply of text alone is the same after the same generation
 // prompt, so it is asked once for each, with a text that no template rewrites.
-func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *rendering, frames map[string]frame) (rendering, string, error) {
+func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *render.Rendering, frames map[string]completion.Frame) (render.Rendering, string, error) {
 	cut := j.model.unstopped(t)
 	f, err := j.plainFrame(t, m, prompt, frames)
 	if err != nil {
-		return rendering{}, "", err
+		return render.Rendering{}, "", err
 	}
-	if err := j.model.of(j.r).reply.checkLead(&f); err != nil && t.Output == nil {
-		return rendering{}, "", err
+	if err := j.rule.Opening().CheckLead(&f); err != nil && t.Output == nil {
+		return render.Rendering{}, "", err
 	}
-	if plain(m) {
+	if completion.PlainText(m) {
 		if cut && m.Content == "" {
-			return rendering{}, "", nil
+			return render.Rendering{}, "", nil
 		}
 		if cut {
-			f.tail = rendering{}
+			f.Tail = render.Rendering{}
 		}
-		out := f.wrap(openerTrimmed(prompt.text, m.Content), int32(t.Message))
-		j.closes(t, prompt.tail(), out.text, cut)
-		return out, f.stop, j.checkReply(t, &out, &f, prompt)
+		out := f.Wrap(completion.OpenerTrimmed(prompt.Text, m.Content), int32(t.Message))
+		j.countOpenReasoning(t, prompt.Tail(), out.Text, cut)
+		return out, f.Stop, j.checkReply(t, &out, &f, prompt)
 	}
-	with, err := j.render.answered(t, replyAsSampled(m))
+	with, turn, err := j.replies.Answered(t, completion.AsSampled(m), prompt)
 	if err != nil {
-		return rendering{}, "", err
+		return render.Rendering{}, "", err
 	}
-	out, f := j.model.of(j.r).reply.sampledText(m, int32(t.Message), prompt, &with, cut)
+	out, f := j.rule.SampledText(m, int32(t.Message), prompt, &with, turn, cut)
 	if t.Output != nil {
-		return out, f.stop, nil
+		return out, f.Stop, nil
 	}
-	j.closes(t, prompt.tail(), out.text, cut)
-	if err := j.complete(m, out.writes(int32(t.Message), 0, len(out.text))); err != nil {
-		return out, f.stop, err
+	j.countOpenReasoning(t, prompt.Tail(), out.Text, cut)
+	if err := j.checkReplyWritten(m, completion.WrittenOf(&out, int32(t.Message), 0, len(out.Text))); err != nil {
+		return out, f.Stop, err
 	}
-	return out, f.stop, j.checkReply(t, &out, &f, prompt)
+	return out, f.Stop, j.checkReply(t, &out, &f, prompt)
 }
 
 // checkReply checks a reply that is trained from text.
-func (j *job) checkReply(t *rollout.Turn, out *rendering, f *frame, prompt *rendering) error {
+func (j *job) checkReply(t *rollout.Turn, out *render.Rendering, f *completion.Frame, prompt *render.Rendering) error {
 	if t.Output != nil {
 		return nil
 	}
-	return j.model.of(j.r).reply.checkReply(out, int32(t.Message), f, prompt)
+	return j.rule.CheckReply(out, int32(t.Message), f, prompt)
 }
 
 // plainFrame is the frame of a reply of text alone that stands where m does.
-func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *rendering, frames map[string]frame) (frame, error) {
-	asked := prompt.tail()
-	own := j.render.shape.readsExtra(m)
+func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *render.Rendering, frames map[string]completion.Frame) (completion.Frame, error) {
+	asked := prompt.Tail()
+	own := j.render.Shape.ReadsExtra(m)
 	if f, ok := frames[asked]; ok && !own {
 		return f, nil
 	}
 	probe := rollout.Message{Role: m.Role, Content: "Reply.", Extra: m.Extra}
-	with, err := j.render.answered(t, &probe)
+	with, turn, err := j.replies.Answered(t, &probe, prompt)
 	if err != nil {
-		return frame{}, err
+		return completion.Frame{}, err
 	}
-	_, f := j.model.of(j.r).reply.sampledText(&probe, int32(t.Message), prompt, &with, false)
-	if !own && !f.recorded() {
+	_, f := j.rule.SampledText(&probe, int32(t.Message), prompt, &with, turn, false)
+	if !own && !f.Recorded() {
 		frames[strings.Clone(asked)] = f // the prompt's memory is used again
 	}
 	return f, nil
@@ -531,26 +535,22 @@ func (m *Model) unstopped(t *rollout.Turn) bool {
 	if t.StopString == "" {
 		return t.FinishReason == "stop_sequence"
 	}
-	_, token := m.reply.stops[t.StopString]
+	_, token := m.rule().Ends().Stops[t.StopString]
 	return !token
 }
 
-// mark flags the columns of a completion as sampled, and its stop token.
-func (c *completion) mark(m *Model) {
-	partFlags(&c.cols)
-	for k := range c.cols.flags {
-		c.cols.flags[k] |= rollout.FlagSampled
-		c.cols.source[k] = c.message
+// pieces returns an encoder of pieces; release it when it is not used any more.
+func (e *Encoder) pieces(sampled func(int32) bool) *tokens.Encoder {
+	p, _ := e.idle.Get().(*tokens.Encoder)
+	if p == nil {
+		p = tokens.NewEncoder(e.model.Tokenizer, e.added, e.opts.Specials == SpecialsParity)
 	}
-	if c.stopped(m) {
-		const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
-		k := c.cols.len() - 1
-		c.cols.flags[k] = c.cols.flags[k]&^parts | rollout.FlagStop
-	}
+	p.Sampled = sampled
+	return p
 }
 
-// stopped reports whether the completion ends with a stop token.
-func (c *completion) stopped(m *Model) bool {
-	n := c.cols.len()
-	return n > 0 && (m.IsStop(c.cols.ids[n-1]) || c.stop != "")
+// release keeps the memory of p for the next rollout.
+func (e *Encoder) release(p *tokens.Encoder) {
+	p.Sampled, p.Written, p.Whole = nil, nil, false
+	e.idle.Put(p)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
@@ -203,7 +204,7 @@ func TestCapturedIDsAreSplicedVerbatim(t *testing.T) {
 func spelled(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
 	var out []rollout.TokenID
 	for _, c := range text {
-		out = append(out, plainIDs(t, m, string(c), tokenize.NoAdded)...)
+		out = append(out, plainIDs(t, m, string(c), engine.NoAdded)...)
 	}
 	return out
 }
@@ -214,7 +215,7 @@ func TestStopMarkerSpelledOut(t *testing.T) {
 	m := qwen3(t)
 	r := &rollout.Rollout{ID: "r", Messages: say("user: a", "assistant: b<|im_end|>")}
 	text := captured(t, m, r)
-	text.Turns[0].Output = plainIDs(t, m, "b<|im_end|>", func(tokenize.AddedMatch) bool { return false })
+	text.Turns[0].Output = plainIDs(t, m, "b<|im_end|>", func(engine.AddedMatch) bool { return false })
 	text.Turns[0].Logprobs = nil
 	require.Greater(t, len(text.Turns[0].Output), 2)
 	for what, stops := range map[*rollout.Rollout]int{text: 0, r: 1} {

@@ -13,6 +13,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // withStops is the folder of a template of the kit, whose tokenizer's eos_token is eos,
@@ -30,7 +31,7 @@ func withStops(t *testing.T, name, eos string, stops []rollout.TokenID) *tokeniz
 		files["generation_config.json"] = &fstest.MapFile{Data: generation}
 	}
 	tok := templateModels(t)[name].Tokenizer
-	m, err := tokenize.LoadWith(files, ".", tokenize.LoadOptions{Engine: func(string, []byte) (tokenize.Tokenizer, error) { return tok, nil }})
+	m, err := tokenize.LoadWith(files, ".", tokenize.LoadOptions{Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
 	require.NoError(t, err)
 	return m
 }

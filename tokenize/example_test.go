@@ -47,21 +47,3 @@ func Example() {
 	// 1 row, 2 turns, trained:
 	// "I look.<|im_end|>It does not.<|im_end|>"
 }
-
-func ExampleCertify() {
-	model, err := embedded.Model()
-	if err != nil {
-		panic(err)
-	}
-	c, err := tokenize.Certify(context.Background(), model)
-	if err != nil {
-		panic(err)
-	}
-	for _, p := range []tokenize.Property{tokenize.PropAppendOnly, tokenize.PropStopToken, tokenize.PropReasoningKept} {
-		fmt.Println(p, c.Verdict(p))
-	}
-	// Output:
-	// append_only holds
-	// stop_token holds
-	// reasoning_kept holds
-}

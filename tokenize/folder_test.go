@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/certify"
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
@@ -77,7 +78,7 @@ func TestOlderNamesOfTokens(t *testing.T) {
 	eos, ok := m.EOS()
 	require.True(t, ok)
 	require.True(t, m.IsStop(eos))
-	require.Len(t, m.Stops, 2, "and what the template ends replies with")
+	require.Len(t, m.Stops(), 2, "and what the template ends replies with")
 	at := func(m *tokenize.Model, token string) rollout.TokenID {
 		id, _ := m.Tokenizer.Vocab().ID(token)
 		return id
@@ -99,8 +100,9 @@ func TestOlderNamesOfTokens(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A template that meets its limit for a short conversation is refused when the folder
-// is loaded, after one rendering and not after one for each of some thirty probes.
+// A template that meets its limit for a short conversation is refused when an encoder is
+// made, after one rendering and not after one for each of some thirty probes or for each
+// rollout. Loading renders nothing.
 func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 	for _, hostile := range []string{
 		"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
@@ -117,7 +119,13 @@ func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, rollout.KindLimit)
 
 		began = time.Now()
-		_, err = tokenize.LoadDir("embedded", tokenize.LoadOptions{TemplateText: hostile})
+		m, err := tokenize.LoadDir("embedded", tokenize.LoadOptions{TemplateText: hostile})
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), once)
+		began = time.Now()
+		_, err = tokenize.NewEncoder(m, tokenize.Options{})
+		require.ErrorIs(t, err, rollout.KindLimit)
+		_, err = certify.Model(t.Context(), m)
 		require.ErrorIs(t, err, rollout.KindLimit)
 		require.Less(t, time.Since(began), 8*once+time.Second)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 func embeddedModel(t testing.TB) *tokenize.Model {
@@ -122,9 +123,9 @@ func decode(t testing.TB, m *tokenize.Model, ids []rollout.TokenID) string {
 }
 
 // plainIDs encodes text with the added tokens that keep accepts.
-func plainIDs(t testing.TB, m *tokenize.Model, text string, keep func(tokenize.AddedMatch) bool) []rollout.TokenID {
+func plainIDs(t testing.TB, m *tokenize.Model, text string, keep func(engine.AddedMatch) bool) []rollout.TokenID {
 	t.Helper()
-	var e tokenize.Encoding
-	require.NoError(t, m.Tokenizer.Encode(&e, text, tokenize.EncodeOptions{Added: keep}))
+	var e engine.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, text, engine.EncodeOptions{Added: keep}))
 	return e.IDs
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
 // Templates that write the name of a message, and what each trains of a reply that says
@@ -53,9 +54,9 @@ func TestNamesAreNotTrained(t *testing.T) {
 				require.Equal(t, c.whole, text, "%s: %s, turn %d", c.name, name, turn)
 			}
 		}
-		cert, err := tokenize.Certify(t.Context(), withTemplate(t, c.template))
+		cert, err := certify.Model(t.Context(), withTemplate(t, c.template))
 		require.NoError(t, err)
-		require.Equal(t, c.whole != "", cert.Verdict(tokenize.PropNames) == tokenize.Holds, c.name)
+		require.Equal(t, c.whole != "", cert.Verdict(certify.Names) == certify.Holds, c.name)
 	}
 }
 
@@ -122,7 +123,7 @@ func TestNoHeaderIsTrained(t *testing.T) {
 					if header != "" {
 						require.False(t, strings.HasPrefix(strings.TrimSpace(text), header), "%s, %s, turn %d: %q", name, c.name, turn, text)
 					}
-					for _, stop := range m.Stops {
+					for _, stop := range m.Stops() {
 						end, _ := m.Tokenizer.Vocab().Token(stop)
 						require.NotContains(t, strings.TrimSuffix(text, end), end, "%s, %s, turn %d", name, c.name, turn)
 					}

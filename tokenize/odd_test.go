@@ -9,6 +9,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
 // Templates that no model has: nothing between messages, messages backwards, twice,
@@ -31,7 +32,7 @@ func TestOddTemplates(t *testing.T) {
 		`{% for m in messages %}{{ m.role }}{{ m.content }}{% if m.role == "assistant" and not loop.last %}{{ messages[loop.index].content }}{% endif %}{% endfor %}`,
 	} {
 		m := withTemplate(t, template)
-		_, err := tokenize.Certify(t.Context(), m)
+		_, err := certify.Model(t.Context(), m)
 		require.NoError(t, err, template)
 		for _, c := range templateConversations() {
 			r := &rollout.Rollout{ID: "r", Messages: c.messages}

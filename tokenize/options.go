@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
@@ -68,6 +69,72 @@ func (e Edges) String() string { return nameOf(edgesNames, int(e)) }
 // ParseEdges reads a name that String wrote.
 func ParseEdges(s string) (Edges, error) { return parseName[Edges](edgesNames, s, "edges") }
 
+// PromptsBy names the system that made the prompts of the rollouts, whose way of
+// handing messages to the chat template is taken. They differ in two things:
+//
+//   - The arguments of a tool call: vLLM and SGLang parse the JSON text of the wire,
+//     so that the template sees an object; transformers hands on what is recorded,
+//     which most templates escape once more where it is text.
+//   - Several text parts of one message: vLLM joins them with a line feed, SGLang with
+//     a space, unless the template loops over the parts itself; transformers never
+//     joins them.
+//
+// What the policy sampled is the same for all of them: a reply of several text parts
+// is trained without anything between them.
+type PromptsBy uint8
+
+// The systems.
+const (
+	// PromptsByRecord takes the system that the rollout names: metadata "engine"
+	// ("vllm", "sglang", "transformers"), or a "model" as LiteLLM writes it
+	// ("hosted_vllm/…"). It is vLLM where neither says so.
+	PromptsByRecord PromptsBy = iota
+	PromptsByVLLM
+	PromptsBySGLang
+	// PromptsByTransformers is apply_chat_template with the messages as recorded.
+	PromptsByTransformers
+)
+
+var promptsByNames = []string{"record", "vllm", "sglang", "transformers"}
+
+// String returns the name used on command lines.
+func (p PromptsBy) String() string { return nameOf(promptsByNames, int(p)) }
+
+// ParsePromptsBy reads a name that String wrote.
+func ParsePromptsBy(s string) (PromptsBy, error) {
+	return parseName[PromptsBy](promptsByNames, s, "prompts by")
+}
+
+// Specials says which occurrences of added tokens count.
+type Specials uint8
+
+// The rules.
+const (
+	// SpecialsGuard honours an added token only where the template wrote it and,
+	// for tokens that are not special (<think>, <tool_call>), where the policy
+	// itself wrote it into content or reasoning that it sampled. Text of users,
+	// tools, tool schemas, names, arguments and a rollout's template variables never
+	// makes one. A role with a meaning of its own (user, tool, …) is of the template's
+	// frame: <|{{ role }}|> can be a token. What the vocabulary spells by itself, as Gemma's does with runs of
+	// white space, is text even where it is an added token, too. A combining
+	// mark after a token that is looked for in normalized text makes another
+	// character of its end, as in Hugging Face tokenizers: text can hide such a token.
+	SpecialsGuard Specials = iota
+	// SpecialsParity honours every occurrence, as transformers' tokenize=True does,
+	// injections included.
+	SpecialsParity
+)
+
+var specialsNames = []string{"guard", "parity"}
+
+// String returns the name used on command lines.
+func (s Specials) String() string { return nameOf(specialsNames, int(s)) }
+
+// ParseSpecials reads a name that String wrote.
+func ParseSpecials(s string) (Specials, error) {
+	return parseName[Specials](specialsNames, s, "specials")
+}
+
 // Options chooses how an Encoder works. The zero value is the right default:
 // merged rows, guarded special tokens, sampled edges, prompts as the engine that
 // recorded them makes them, no drift repair.
@@ -88,6 +155,11 @@ type Options struct {
 	Now time.Time
 }
 
+// render are the options of rendering.
+func (o *Options) render() render.Options {
+	return render.Options{By: render.System(o.PromptsBy), Kwargs: o.Kwargs, Now: o.Now, Whole: o.Mode == Whole}
+}
+
 // Validate reports all faults of o.
 func (o Options) Validate() error {
 	var errs []error
@@ -103,7 +175,7 @@ func (o Options) Validate() error {
 	if o.Edges > EdgesDocument {
 		fault("Edges", "value %d is none of the known rules", o.Edges)
 	}
-	if o.PromptsBy >= promptsByCount {
+	if o.PromptsBy > PromptsByTransformers {
 		fault("PromptsBy", "value %d is none of the known systems", o.PromptsBy)
 	}
 	if o.Mode == Merged && o.Edges == EdgesDocument {

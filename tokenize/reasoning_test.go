@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
 // A template that reads reasoning under that name alone writes the rows that it would
@@ -42,9 +43,9 @@ func TestReasoningByItsShortName(t *testing.T) {
 			require.Equal(t, want, got, "%s %s", read, mode)
 			require.Equal(t, report, same)
 		}
-		cert, err := tokenize.Certify(t.Context(), withTemplate(t, template))
+		cert, err := certify.Model(t.Context(), withTemplate(t, template))
 		require.NoError(t, err)
-		require.Equal(t, tokenize.Holds, cert.Verdict(tokenize.PropReasoningWritten), read)
+		require.Equal(t, certify.Holds, cert.Verdict(certify.ReasoningWritten), read)
 	}
 }
 

@@ -61,7 +61,7 @@ func (r *Report) Add(o Report) {
 	r.LostContent += o.LostContent
 	r.LostCalls += o.LostCalls
 	r.OpenReasoning += o.OpenReasoning
-	r.leaveOut(o.UnwrittenAt...)
+	r.reportUnwritten(o.UnwrittenAt...)
 	r.Unwritten += o.Unwritten - len(o.UnwrittenAt)
 	r.UnknownContext += o.UnknownContext
 	if r.FirstUnknown == nil {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // A long text in sections has the tokens and ranges that it has as a whole.
@@ -23,15 +23,15 @@ func TestSectionsAreTheWhole(t *testing.T) {
 		}
 	}
 	text := b.String()
-	var whole, sections, part tokenize.Encoding
-	require.NoError(t, model.Tokenizer.Encode(&whole, text, tokenize.EncodeOptions{Offsets: true}))
-	take, calls := func(e *tokenize.Encoding) error {
+	var whole, sections, part engine.Encoding
+	require.NoError(t, model.Tokenizer.Encode(&whole, text, engine.EncodeOptions{Offsets: true}))
+	take, calls := func(e *engine.Encoding) error {
 		sections.IDs = append(sections.IDs, e.IDs...)
 		sections.Offsets = append(sections.Offsets, e.Offsets...)
 		e.Reset()
 		return nil
 	}, 0
-	require.NoError(t, model.Tokenizer.Encode(&part, text, tokenize.EncodeOptions{Offsets: true, Section: func(e *tokenize.Encoding) error {
+	require.NoError(t, model.Tokenizer.Encode(&part, text, engine.EncodeOptions{Offsets: true, Section: func(e *engine.Encoding) error {
 		calls++
 		return take(e)
 	}}))
@@ -40,6 +40,6 @@ func TestSectionsAreTheWhole(t *testing.T) {
 	require.Equal(t, whole, sections)
 
 	failed := fmt.Errorf("enough")
-	err = model.Tokenizer.Encode(&part, text, tokenize.EncodeOptions{Section: func(*tokenize.Encoding) error { return failed }})
+	err = model.Tokenizer.Encode(&part, text, engine.EncodeOptions{Section: func(*engine.Encoding) error { return failed }})
 	require.ErrorIs(t, err, failed)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 type seedMessage struct{ Role, Content string }
@@ -54,8 +55,8 @@ func (c *seedCase) rollout() *rollout.Rollout {
 // context the model saw.
 func TestSeedParityDefaultIsTheContract(t *testing.T) {
 	m := qwen3(t)
-	stop := m.Stops[len(m.Stops)-1]
-	notSpecial := func(a tokenize.AddedMatch) bool { return !a.Token.Special }
+	stop := m.Stops()[len(m.Stops())-1]
+	notSpecial := func(a engine.AddedMatch) bool { return !a.Token.Special }
 	cases := kitLines[seedCase](t, "conformance", "seed_parity", "seed_parity.jsonl.gz")
 	require.NotEmpty(t, cases)
 	steps, differ := 0, 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
@@ -23,7 +24,7 @@ func TestSpliceComparesWhatTokensSpell(t *testing.T) {
 		return ids
 	}
 	ids := func(text string) []rollout.TokenID {
-		return plainIDs(t, m, text, func(tokenize.AddedMatch) bool { return false })
+		return plainIDs(t, m, text, func(engine.AddedMatch) bool { return false })
 	}
 	stop := id("<|im_end|>")
 	for _, tc := range []struct {

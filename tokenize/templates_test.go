@@ -20,6 +20,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // familyStops are the texts of the stop tokens that the model folders of these
@@ -100,14 +101,14 @@ func loadTemplateModels(t *testing.T) map[string]*tokenize.Model {
 		models[name], err = tokenize.LoadWith(fstest.MapFS{
 			"tokenizer.json": {Data: []byte("{}")}, "tokenizer_config.json": {Data: config},
 			"generation_config.json": {Data: generation}, "chat_template.jinja": {Data: []byte(source)},
-		}, ".", tokenize.LoadOptions{Engine: func(string, []byte) (tokenize.Tokenizer, error) { return tok, nil }})
+		}, ".", tokenize.LoadOptions{Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
 		require.NoError(t, err, name)
 	}
 	return models
 }
 
 // extended is Qwen3's tokenizer with more added tokens.
-func extended(t *testing.T, markers []string) tokenize.Tokenizer {
+func extended(t *testing.T, markers []string) engine.Tokenizer {
 	t.Helper()
 	raw := kit.Qwen3(t)["tokenizer.json"].Data
 	var file map[string]json.RawMessage

@@ -9,6 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
 	"github.com/turnpack/turnpack/tokenize/chat/origin"
+	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
 // Text is a rendered text and where its bytes are recorded: ascending origins
@@ -49,54 +51,45 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "turn %d asked for, the rollout has %d", turn, len(turns))
 	}
 	j := &job{Encoder: e, ctx: ctx, r: r, turns: turns}
-	x, err := j.newRenderer()
-	if err != nil {
+	if err := j.prepare(); err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
+	x := j.render
 	t := &turns[turn]
 	if x == nil || t.Message < 0 || t.Context.Unknown {
 		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Turn: rollout.At(turn)}, "the turn has token ids only: no message or context to render")
 	}
 	if e.opts.Mode == Whole {
-		res, err := x.result(x.all, false)
+		res, err := x.Result(x.All, false)
 		if err != nil {
 			return prompt, reply, located(err, r.ID)
 		}
-		return textOf(res, x.index, 0, len(res.Text)), reply, nil
+		return textOf(res, x.Index, 0, len(res.Text)), reply, nil
 	}
-	c, index, err := x.context(t)
+	c, index, err := x.Context(t)
 	if err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
-	res, err := x.result(c, true)
+	res, err := x.Result(c, true)
 	if err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
 	prompt = textOf(res, index, 0, len(res.Text))
 	for _, p := range t.Context.Parts {
-		if p.Message != nil && p.From < len(r.Messages) && x.stands(&p) {
+		if p.Message != nil && p.From < len(r.Messages) && x.Stands(&p) {
 			prompt.shortened(p.From, p.Message, &r.Messages[p.From])
 		}
 	}
-	with := *t
-	if with.Context.Parts == nil {
-		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
-	}
-	with.Context.Parts = append(with.Context.Parts[:len(with.Context.Parts):len(with.Context.Parts)], rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: replyAsSampled(&r.Messages[t.Message])})
-	if c, index, err = x.context(&with); err != nil {
+	a, err := x.Answered(t, completion.AsSampled(&r.Messages[t.Message]))
+	if err != nil {
 		return prompt, reply, located(err, r.ID)
 	}
-	if res, err = x.result(c, false); err != nil {
-		return prompt, reply, located(err, r.ID)
-	}
-	at, ok, err := x.template.LastTurn(ctx, c, x.input(false), res, chat.TurnOptions{Stops: x.stops})
+	at, ok, err := completion.FindLast(ctx, x.Template.Chat, a.Conversation, x.Input(false), a.Result, j.replies.Stops(), "", nil)
 	if err != nil || !ok {
 		return prompt, reply, located(err, r.ID)
 	}
-	at.Message = t.Message
-	answered := x.rendered(res, index)
-	start, end := e.model.of(r).reply.span(&r.Messages[t.Message], &answered, at, e.model.unstopped(t))
-	return prompt, textOf(res, index, start, max(start, end)), nil
+	start, end := j.rule.SpanIn(&r.Messages[t.Message], int32(t.Message), &a.Rendering, at, e.model.unstopped(t))
+	return prompt, textOf(a.Result, a.Index, start, max(start, end)), nil
 }
 
 // textOf cuts [from, to) out of a result; index maps its messages to those of
@@ -140,7 +133,7 @@ func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 			out = append(out, o)
 			continue
 		}
-		head := commonText(has, had)
+		head := render.CommonText(has, had)
 		tail := 0
 		for tail < min(len(has), len(had))-head && has[len(has)-1-tail] == had[len(had)-1-tail] {
 			tail++

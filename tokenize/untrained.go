@@ -5,8 +5,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// leaveOut makes turn i an empty one.
-func (j *job) leaveOut(i int, where rollout.Where) {
+// skipTurn makes turn i an empty one.
+func (j *job) skipTurn(i int, where rollout.Where) {
 	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
 	j.unknownContext(where)
 }
@@ -15,9 +15,9 @@ func (j *job) leaveOut(i int, where rollout.Where) {
 // of later turns are stored against them; what later prompts say of its message is
 // rendered from the text.
 func (j *job) setAside(i int, where rollout.Where, why string) {
-	t, c := &j.turns[i], &j.completions[i].cols
+	t, c := &j.turns[i], &j.completions[i].Cols
 	for _, id := range t.Output {
-		c.add(id, int32(t.Message), 0)
+		c.Add(id, int32(t.Message), 0)
 	}
 	if len(t.Output) == 0 {
 		j.vacant++

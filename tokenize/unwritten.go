@@ -1,9 +1,12 @@
 package tokenize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
 // Unwritten is a part of a message that the template leaves out.
@@ -26,35 +29,63 @@ func (j *job) unwritten() {
 	}
 	for i := range j.r.Messages {
 		m := &j.r.Messages[i]
-		if _, own := j.owner[int32(i)]; own || !j.render.shown[i] {
+		if _, own := j.owner[int32(i)]; own || !j.render.Shown[i] {
 			continue
 		}
-		if strings.TrimSpace(m.Content) != "" && !j.pieces.written[i].has(partContent) {
-			j.report.leaveOut(Unwritten{j.r.ID, i, m.Role, "content"})
+		if strings.TrimSpace(m.Content) != "" && !j.pieces.Written[i].Has(render.PartContent) {
+			j.report.reportUnwritten(Unwritten{j.r.ID, i, m.Role, "content"})
 		}
-		if len(m.ToolCalls) > 0 && !j.pieces.written[i].has(partToolCall) {
-			j.report.leaveOut(Unwritten{j.r.ID, i, m.Role, "tool_calls"})
-		} else if _, err := j.render.shape.brokenArguments(m); err != nil {
-			j.report.leaveOut(Unwritten{j.r.ID, i, m.Role, "arguments"})
+		if len(m.ToolCalls) > 0 && !j.pieces.Written[i].Has(render.PartToolCall) {
+			j.report.reportUnwritten(Unwritten{j.r.ID, i, m.Role, "tool_calls"})
+		} else if _, err := j.render.Shape.BrokenArguments(m); err != nil {
+			j.report.reportUnwritten(Unwritten{j.r.ID, i, m.Role, "arguments"})
 		}
 	}
 }
 
-// show notes that message m stood in what was rendered, if it is one of the rollout.
-func (x *renderer) show(m int32) {
-	if m >= 0 && int(m) < len(x.shown) {
-		x.shown[m] = true
-	}
-}
-
-// showPlain notes that the first n messages of the plain history did.
-func (x *renderer) showPlain(n int) {
-	for ; x.shownPlain < n; x.shownPlain++ {
-		x.show(x.index[x.shownPlain])
-	}
-}
-
-func (r *Report) leaveOut(list ...Unwritten) {
+func (r *Report) reportUnwritten(list ...Unwritten) {
 	r.Unwritten += len(list)
 	r.UnwrittenAt = append(r.UnwrittenAt, list[:min(len(list), maxUnwritten-len(r.UnwrittenAt))]...)
+}
+
+// countOpenReasoning counts a reply from text that does not close the reasoning which the end of its
+// prompt opens, save one that was cut: nobody sampled it there.
+func (j *job) countOpenReasoning(t *rollout.Turn, asked, reply string, cut bool) {
+	if t.Output != nil || cut || reply == "" {
+		return
+	}
+	closing := func(text string) func([]int) bool {
+		return func(at []int) bool { return text[at[0]+1] == '/' }
+	}
+	tags := completion.ThinkTag.FindAllStringIndex(asked, -1)
+	if len(tags) == 0 || closing(asked)(tags[len(tags)-1]) {
+		return
+	}
+	if !slices.ContainsFunc(completion.ThinkTag.FindAllStringIndex(reply, -1), closing(reply)) {
+		j.report.OpenReasoning++
+	}
+}
+
+// checkReplyWritten checks that what was written of message m holds what the policy sampled:
+// without any tool call nobody knows that; what else is lost is counted.
+func (j *job) checkReplyWritten(m *rollout.Message, w completion.Written) error {
+	if k, err := j.render.Shape.BrokenArguments(m); err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON (%w), and the chat template writes objects only, so what the model sampled is not known", k, err).
+			WithFix("record the engine's token ids, or leave the rollout out")
+	}
+	calls := w.Calls(len(m.ToolCalls))
+	if len(m.ToolCalls) > 0 && calls == 0 {
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template does not write the message's tool calls, so what the model sampled is not known").
+			WithFix("use a template with tools, or record the engine's token ids")
+	}
+	if calls < len(m.ToolCalls) {
+		j.report.LostCalls++
+	}
+	if w.Lacks(render.PartReasoning, m.Reasoning) {
+		j.report.LostReasoning++
+	}
+	if w.Lacks(render.PartContent, m.Content) {
+		j.report.LostContent++
+	}
+	return nil
 }

@@ -1,54 +1,90 @@
-package tokenize
+package tokenize_test
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // BenchmarkEncodeWhole measures what a trainer calls: the recorded rollouts, one
 // after the other and each once, from messages to sequences in mode Whole, all
-// that this takes included. Its metrics are the mean processor time for one rollout,
-// of each the least of the passes; its ratio to guarded encoding to columns from a
-// rendering at hand and to plain encoding of the text without offsets, on tokenizers
-// that see the same texts; and what it allocates.
-func BenchmarkEncodeWhole(b *testing.B) { eachModel(b, benchmarkEncodeWhole) }
-
-func benchmarkEncodeWhole(b *testing.B, files fstest.MapFS) {
-	const passes = 7
-	recorded := recordedRollouts(b)
-	var whole, guarded, plain []time.Duration
-	var before, after runtime.MemStats
-	n := 0
-	for range passes {
-		s := newDocumentSides(b, files)
-		list := s.prepare(b, recorded)
-		e := newBenchEncoder(b, files, Options{Mode: Whole})
-		runtime.ReadMemStats(&before)
-		times := eachDocument(list, nil, func(d document) {
-			_, _, err := e.EncodeReport(b.Context(), d.r)
-			require.NoError(b, err)
-		})
-		runtime.ReadMemStats(&after)
-		whole = leastOf(whole, times)
-		guarded, plain = leastOf(guarded, s.encodeGuarded(b, list)), leastOf(plain, s.encodePlain(b, list))
-		n = len(list)
+// that this takes included. Its metrics are the mean processor time for one rollout;
+// its ratio to plain encoding of the same text, without offsets, on a tokenizer that saw
+// the same texts; and what it allocates.
+func BenchmarkEncodeWhole(b *testing.B) {
+	dumps, err := traj.Open([]string{kit.Dir(b, "data", "trajectories")}, traj.Options{})
+	require.NoError(b, err)
+	var recorded []*rollout.Rollout
+	for r, err := range dumps.All() {
+		if err == nil && len(r.Messages) > 0 {
+			recorded = append(recorded, r)
+		}
 	}
-	b.ReportMetric(float64(n), "rollouts")
-	b.ReportMetric(float64(mean(whole).Nanoseconds())/1e3, "whole-µs")
-	b.ReportMetric(float64(mean(whole))/float64(mean(guarded)), "whole/guarded")
-	b.ReportMetric(float64(mean(whole))/float64(mean(plain)), "whole/plain")
-	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1e3/float64(n), "kB/rollout")
-	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(n), "allocs/rollout")
+	for _, m := range []struct{ name, template, stops string }{
+		{"qwen3", "qwen3", "[151645,151643]"}, {"llama3", "llama3_1", "[128001,128008,128009]"}, {"gptoss", "gptoss", "[200002,199999,200012]"},
+	} {
+		source, err := os.ReadFile(filepath.Join(kit.Templates(b), m.template+".jinja"))
+		require.NoError(b, err)
+		files := fstest.MapFS{"tokenizer.json": {Data: kit.Tokenizer(b, m.name)}, "chat_template.jinja": {Data: source},
+			"generation_config.json": {Data: []byte(`{"eos_token_id":` + m.stops + `}`)}}
+		b.Run(m.name, func(b *testing.B) {
+			for range b.N {
+				benchmarkEncodeWhole(b, files, recorded)
+			}
+		})
+	}
 }
 
-// leastOf returns the lesser time of each document; least is nil at first.
-func leastOf(least, times []time.Duration) []time.Duration {
-	for i := range least {
-		times[i] = min(times[i], least[i])
+func benchmarkEncodeWhole(b *testing.B, files fstest.MapFS, recorded []*rollout.Rollout) {
+	load := func() *tokenize.Model {
+		m, err := tokenize.LoadFS(files, ".")
+		require.NoError(b, err)
+		m.SpecialTokens["bos_token"] = "<s>"
+		return m
 	}
-	return times
+	enc, err := tokenize.NewEncoder(load(), tokenize.Options{Mode: tokenize.Whole})
+	require.NoError(b, err)
+	other := load().Tokenizer
+	var whole, plain time.Duration
+	var before, after runtime.MemStats
+	var texts []string
+	for _, r := range recorded {
+		if prompt, _, err := enc.Texts(b.Context(), r, 0); err == nil {
+			texts = append(texts, prompt.Text)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := kit.CPUTime()
+	n := 0
+	for _, r := range recorded {
+		if _, _, err := enc.EncodeReport(b.Context(), r); err == nil {
+			n++
+		}
+	}
+	whole = kit.CPUTime() - start
+	runtime.ReadMemStats(&after)
+	start = kit.CPUTime()
+	var out engine.Encoding
+	for _, text := range texts {
+		out.Reset()
+		require.NoError(b, other.Encode(&out, text, engine.EncodeOptions{}))
+	}
+	plain = kit.CPUTime() - start
+	b.ReportMetric(float64(n), "rollouts")
+	b.ReportMetric(float64(whole.Nanoseconds())/1e3/float64(n), "whole-µs")
+	b.ReportMetric(float64(whole)/float64(plain), "whole/plain")
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1e3/float64(n), "kB/rollout")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(n), "allocs/rollout")
 }

@@ -25,9 +25,7 @@ func (idsAlone) Added() []engine.AddedToken                                  { r
 
 // withoutModel is the model of an encoder that was given none.
 func withoutModel() *Model {
-	m := &Model{Tokenizer: idsAlone{}}
-	_ = m.finish() // it has no template to ask
-	return m
+	return &Model{Tokenizer: idsAlone{}, rules: &rules{}}
 }
 
 // given reports whether m is one of a user's.
@@ -42,12 +40,4 @@ func (o *Options) needsModel() error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "the drift policy %s compares what tokens spell, and no model is given", o.Drift.Drift).WithFix("load a model folder, or take the drift policy fork or splice")
 	}
 	return nil
-}
-
-// idsOnly takes the recorded ids of a turn, of whose text nothing is known.
-func (c *completion) idsOnly(ids []rollout.TokenID, m *Model) {
-	for _, id := range ids {
-		c.cols.add(id, c.message, 0)
-	}
-	c.mark(m)
 }

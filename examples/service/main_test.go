@@ -20,11 +20,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// engine answers as vLLM does: the reply to the last message is that message
+// server answers as vLLM does: the reply to the last message is that message
 // backwards.
-type engine struct {
+type server struct {
 	t     *testing.T
 	model *tokenize.Model
 	bare  bool // answer without token ids
@@ -33,13 +34,13 @@ type engine struct {
 	sampled int // tokens over all answers
 }
 
-func (e *engine) encode(text string) []rollout.TokenID {
-	var enc tokenize.Encoding
-	require.NoError(e.t, e.model.Tokenizer.Encode(&enc, text, tokenize.EncodeOptions{}))
+func (e *server) encode(text string) []rollout.TokenID {
+	var enc engine.Encoding
+	require.NoError(e.t, e.model.Tokenizer.Encode(&enc, text, engine.EncodeOptions{}))
 	return enc.IDs
 }
 
-func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Messages       json.RawMessage `json:"messages"`
 		ReturnTokenIDs bool            `json:"return_token_ids"`
@@ -61,7 +62,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, c := range said[len(said)-1].Content {
 		back.WriteString(string(c) + "?")
 	}
-	output := append(e.encode(back.String()), e.model.Stops[0])
+	output := append(e.encode(back.String()), e.model.Stops()[0])
 	e.mu.Lock()
 	e.sampled += len(output)
 	e.mu.Unlock()
@@ -83,11 +84,11 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // start serves a fake engine and the service that talks to it.
-func start(t *testing.T, group int) (*engine, string, string) {
+func start(t *testing.T, group int) (*server, string, string) {
 	t.Helper()
 	model, err := embedded.Model()
 	require.NoError(t, err)
-	e := &engine{t: t, model: model}
+	e := &server{t: t, model: model}
 	upstream := httptest.NewServer(e)
 	t.Cleanup(upstream.Close)
 	dir := filepath.Join(t.TempDir(), "batches")

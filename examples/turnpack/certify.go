@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
 type certifyCmd struct {
@@ -36,8 +37,8 @@ func (c *certifyCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	cert, err := tokenize.Certify(p.ctx, model)
-	if e, ok := errors.AsType[*rollout.Error](err); ok && e.Kind == rollout.KindTemplate {
+	cert, err := certify.Model(p.ctx, model)
+	if e, ok := errors.AsType[*rollout.Error](err); ok && (e.Kind == rollout.KindTemplate || e.Kind == rollout.KindLimit) {
 		none := *e
 		none.Where.File = c.Model
 		return &usageError{&none}
@@ -62,7 +63,7 @@ func (c *certifyCmd) Run(p *program) error {
 	return nil
 }
 
-func joined(list []tokenize.Property) string {
+func joined(list []certify.Property) string {
 	names := make([]string, len(list))
 	for i, p := range list {
 		names[i] = string(p)
@@ -71,7 +72,7 @@ func joined(list []tokenize.Property) string {
 }
 
 // certificates are the tables of the templates that rollouts meet.
-func certificates(cert *tokenize.Certificate, mode tokenize.Mode) string {
+func certificates(cert *certify.Certificate, mode tokenize.Mode) string {
 	if cert.ToolUse == nil {
 		return certificate(cert, mode)
 	}
@@ -85,18 +86,18 @@ func certificates(cert *tokenize.Certificate, mode tokenize.Mode) string {
 
 // certificate is the table for a terminal of 80 columns: what was seen, and where
 // a property fails the conversation that shows it and what to do.
-func certificate(cert *tokenize.Certificate, mode tokenize.Mode) string {
+func certificate(cert *certify.Certificate, mode tokenize.Mode) string {
 	const indent = 31
 	text := printer{width: 80 - indent}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %-17s   %-7s  what was seen\n", "property", "")
 	for _, f := range cert.Findings {
 		needed := " "
-		if slices.Contains(tokenize.Needed(mode), f.Property) {
+		if slices.Contains(certify.Needed(mode), f.Property) {
 			needed = "*"
 		}
 		lines := []string{visible(f.Detail)}
-		if f.Verdict == tokenize.Fails {
+		if f.Verdict == certify.Fails {
 			lines = append(lines, "shown by: "+witness(f.Witness), "advice: "+f.Advice)
 		}
 		var said []string

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
 func TestCertifyExitCodes(t *testing.T) {
@@ -74,11 +74,11 @@ func TestCertifyJSON(t *testing.T) {
 	}))
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "merged rows need what the template lacks: stop_token, generation_prompt")
-	var cert tokenize.Certificate
+	var cert certify.Certificate
 	require.NoError(t, json.Unmarshal([]byte(stdout), &cert))
 	for _, f := range cert.Findings {
-		require.Equal(t, f.Verdict == tokenize.Fails, f.Advice != "", f.Property)
-		if f.Verdict == tokenize.Fails {
+		require.Equal(t, f.Verdict == certify.Fails, f.Advice != "", f.Property)
+		if f.Verdict == certify.Fails {
 			require.NotEmpty(t, f.Witness, f.Property)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // call runs the command line and returns exit code, stdout and stderr.
@@ -287,8 +287,8 @@ func TestShowModes(t *testing.T) {
 func TestPrinter(t *testing.T) {
 	m, err := embeddedModel()
 	require.NoError(t, err)
-	var e tokenize.Encoding
-	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\n\x1b[31mred 🙂\x07\u202e<|im_end|>\n<|im_start|>assistant\nok 🙂<|im_end|>", tokenize.EncodeOptions{}))
+	var e engine.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\n\x1b[31mred 🙂\x07\u202e<|im_end|>\n<|im_start|>assistant\nok 🙂<|im_end|>", engine.EncodeOptions{}))
 	s := rollout.Sample{ID: "a-rather-long-row-name#0", Status: rollout.StatusCompleted}
 	s.IDs = e.IDs
 	s.Weight, s.Logprob = make([]float32, len(e.IDs)), make([]float32, len(e.IDs))
@@ -482,8 +482,8 @@ func TestMistakes(t *testing.T) {
 func TestWidths(t *testing.T) {
 	m, err := embeddedModel()
 	require.NoError(t, err)
-	var e tokenize.Encoding
-	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\nhi<|im_end|>", tokenize.EncodeOptions{}))
+	var e engine.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\nhi<|im_end|>", engine.EncodeOptions{}))
 	s := rollout.Sample{ID: "漢字かな 👩‍👩‍👧‍👦 交じり文 e\u0301te\u0301#0", Status: rollout.StatusCompleted, FinishReason: "stop"}
 	s.Group, s.IDs, s.Weight = "組 分け 🙂 グループ", e.IDs, make([]float32, len(e.IDs))
 	for width := 20; width <= 200; width++ {

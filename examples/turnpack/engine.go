@@ -7,12 +7,13 @@ import (
 	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // engines are the tokenizer engines beside the default one; a build with the
 // tag turnpack_hf adds hf.
-func engines() map[string]func(name string, tokenizerJSON []byte) (tokenize.Tokenizer, error) {
-	m := map[string]func(string, []byte) (tokenize.Tokenizer, error){"bpe": nil}
+func engines() map[string]func(name string, tokenizerJSON []byte) (engine.Tokenizer, error) {
+	m := map[string]func(string, []byte) (engine.Tokenizer, error){"bpe": nil}
 	addHF(m)
 	return m
 }

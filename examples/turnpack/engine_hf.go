@@ -3,10 +3,10 @@
 package main
 
 import (
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/hf"
 )
 
-func addHF(m map[string]func(string, []byte) (tokenize.Tokenizer, error)) {
-	m["hf"] = func(name string, data []byte) (tokenize.Tokenizer, error) { return hf.Load(name, data) }
+func addHF(m map[string]func(string, []byte) (engine.Tokenizer, error)) {
+	m["hf"] = func(name string, data []byte) (engine.Tokenizer, error) { return hf.Load(name, data) }
 }

@@ -2,6 +2,6 @@
 
 package main
 
-import "github.com/turnpack/turnpack/tokenize"
+import "github.com/turnpack/turnpack/tokenize/engine"
 
-func addHF(map[string]func(string, []byte) (tokenize.Tokenizer, error)) {}
+func addHF(map[string]func(string, []byte) (engine.Tokenizer, error)) {}

@@ -21,7 +21,7 @@ func driftingDump(t *testing.T) string {
 	t.Helper()
 	m, err := embedded.Model()
 	require.NoError(t, err)
-	stop := m.Stops[0]
+	stop := m.Stops()[0]
 	line := func(id string, again ...rollout.TokenID) string {
 		b, err := json.Marshal(map[string]any{"turnpack_version": 1, "id": id, "group": "g", "outcome": map[string]any{"resolved": id == "a"}, "turns": []map[string]any{
 			{"prompt_ids": []rollout.TokenID{1, 2}, "output_ids": []rollout.TokenID{3, 4, stop}, "finish_reason": "stop"},

@@ -28,7 +28,7 @@ func TestPacksArePaddedWithTheTokenizersEOS(t *testing.T) {
 	})
 	m, err := tokenize.Load(dir)
 	require.NoError(t, err)
-	require.Len(t, m.Stops, 2)
+	require.Len(t, m.Stops(), 2)
 	eos, _ := m.EOS()
 	out := t.TempDir()
 	code, _, stderr := call(t, "convert", "--model", dir, "--in", goodDump(t), "--out", out, "--target", "megatron", "--seq-len", "512", "--pad-multiple", "16", "--estimator", "none")

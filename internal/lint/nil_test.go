@@ -85,7 +85,8 @@ func TestNilRollouts(t *testing.T) {
 			_, _, err := enc.EncodeReport(ctx, none)
 			return err
 		},
-		"tokenize Encoder Texts": func() error { _, _, err := enc.Texts(ctx, none, 0); return err },
+		"tokenize Model TemplateFor": func() error { _, err := model.TemplateFor(none); return err },
+		"tokenize Encoder Texts":     func() error { _, _, err := enc.Texts(ctx, none, 0); return err },
 	}
 	for name, call := range errs {
 		require.NotPanics(t, func() {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // Load reads a model folder with a tokenizer engine, nil for the default one.
 // template is the name of a chat template in it, or, with a dot or a path separator,
 // a file in place of them; "" takes those that rollouts with tools and without take.
-func Load(dir, template string, engine func(name string, tokenizerJSON []byte) (tokenize.Tokenizer, error)) (*tokenize.Model, error) {
+func Load(dir, template string, engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)) (*tokenize.Model, error) {
 	o := tokenize.LoadOptions{Engine: engine, Template: template}
 	if !strings.ContainsAny(template, `./\`) {
 		return tokenize.LoadDir(dir, o)

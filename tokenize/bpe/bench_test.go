@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // corpus returns named texts: the *.txt files of the folder TURNPACK_CORPUS
@@ -70,8 +70,8 @@ func BenchmarkEncode(b *testing.B) {
 				label := fmt.Sprintf("%s/%d/offsets=%v", name, size, offsets)
 				b.Run(label, func(b *testing.B) {
 					b.ReportAllocs()
-					var e tokenize.Encoding
-					opts := tokenize.EncodeOptions{Offsets: offsets}
+					var e engine.Encoding
+					opts := engine.EncodeOptions{Offsets: offsets}
 					encodeAll(b, tok, &e, parts, opts)
 					b.SetBytes(int64(len(text)))
 					b.ResetTimer()
@@ -87,7 +87,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-func encodeAll(b *testing.B, tok *bpe.Tokenizer, e *tokenize.Encoding, parts []string, opts tokenize.EncodeOptions) {
+func encodeAll(b *testing.B, tok *bpe.Tokenizer, e *engine.Encoding, parts []string, opts engine.EncodeOptions) {
 	for _, p := range parts {
 		e.Reset()
 		if err := tok.Encode(e, p, opts); err != nil {
@@ -109,13 +109,13 @@ func BenchmarkParallel(b *testing.B) {
 					var wg sync.WaitGroup
 					for range workers {
 						wg.Go(func() {
-							var e tokenize.Encoding
+							var e engine.Encoding
 							for {
 								i := int(next.Add(1)) - 1
 								if i >= len(parts) {
 									return
 								}
-								encodeAll(b, tok, &e, parts[i:i+1], tokenize.EncodeOptions{})
+								encodeAll(b, tok, &e, parts[i:i+1], engine.EncodeOptions{})
 							}
 						})
 					}
@@ -168,10 +168,10 @@ func BenchmarkPathological(b *testing.B) {
 	for name, text := range texts {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
-			var e tokenize.Encoding
+			var e engine.Encoding
 			start := kit.CPUTime()
 			for range b.N {
-				encodeAll(b, tok, &e, []string{text}, tokenize.EncodeOptions{})
+				encodeAll(b, tok, &e, []string{text}, engine.EncodeOptions{})
 			}
 			b.ReportMetric(float64(len(text))*float64(b.N)/(kit.CPUTime()-start).Seconds()/1e6, "MB/cpu-s")
 		})

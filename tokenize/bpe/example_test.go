@@ -3,8 +3,8 @@ package bpe_test
 import (
 	"fmt"
 
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // A definition small enough to read: four letters, two merges, one added token.
@@ -21,8 +21,8 @@ func ExampleParse() {
 		fmt.Println(err)
 		return
 	}
-	var e tokenize.Encoding
-	if err := tok.Encode(&e, "low lowe<end>", tokenize.EncodeOptions{Offsets: true}); err != nil {
+	var e engine.Encoding
+	if err := tok.Encode(&e, "low lowe<end>", engine.EncodeOptions{Offsets: true}); err != nil {
 		fmt.Println(err)
 		return
 	}

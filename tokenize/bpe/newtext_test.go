@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 var textKinds = []string{"code", "logs", "prose", "cjk"}
@@ -107,7 +107,7 @@ func BenchmarkNewText(b *testing.B) {
 						text := newText(b, kind)
 						parts := cut(text, size)
 						b.SetBytes(int64(len(text)))
-						var e tokenize.Encoding
+						var e engine.Encoding
 						var spent time.Duration
 						for range b.N {
 							b.StopTimer()
@@ -116,7 +116,7 @@ func BenchmarkNewText(b *testing.B) {
 							runtime.GC() // of the definition's rubbish, else it is done below
 							b.StartTimer()
 							start := kit.CPUTime()
-							encodeAll(b, tok, &e, parts, tokenize.EncodeOptions{Offsets: offsets})
+							encodeAll(b, tok, &e, parts, engine.EncodeOptions{Offsets: offsets})
 							spent += kit.CPUTime() - start
 						}
 						b.ReportMetric(float64(len(text))*float64(b.N)/spent.Seconds()/1e6, "MB/cpu-s")
@@ -146,9 +146,9 @@ func BenchmarkNewTextWorkers(b *testing.B) {
 					var wg sync.WaitGroup
 					for range workers {
 						wg.Go(func() {
-							var e tokenize.Encoding
+							var e engine.Encoding
 							for i := int(next.Add(1)) - 1; i < len(parts); i = int(next.Add(1)) - 1 {
-								encodeAll(b, tok, &e, parts[i:i+1], tokenize.EncodeOptions{})
+								encodeAll(b, tok, &e, parts[i:i+1], engine.EncodeOptions{})
 							}
 						})
 					}
@@ -188,18 +188,18 @@ func TestWorkersEqualFreshOnes(t *testing.T) {
 		require.NoError(t, err)
 		for _, kind := range textKinds {
 			text := generated(kind, 2<<20)
-			got := tokenize.Encoding{}
+			got := engine.Encoding{}
 			parts := cut(text, 64<<10)
 			for i, p := range parts {
 				got.Reset()
-				require.NoError(t, used.Encode(&got, p, tokenize.EncodeOptions{Offsets: i%2 == 0}))
+				require.NoError(t, used.Encode(&got, p, engine.EncodeOptions{Offsets: i%2 == 0}))
 				if i < len(parts)-2 {
 					continue
 				}
 				fresh, err := bpe.Parse(name, def)
 				require.NoError(t, err)
-				want := tokenize.Encoding{Offsets: []int32{}}
-				require.NoError(t, fresh.Encode(&want, p, tokenize.EncodeOptions{Offsets: i%2 == 0}))
+				want := engine.Encoding{Offsets: []int32{}}
+				require.NoError(t, fresh.Encode(&want, p, engine.EncodeOptions{Offsets: i%2 == 0}))
 				require.Equal(t, want.IDs, got.IDs, "%s, %s, part %d", name, kind, i)
 				require.Equal(t, want.Offsets, got.Offsets, "%s, %s, part %d", name, kind, i)
 			}

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"slices"
+
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -128,12 +130,19 @@ func (c *Conversation) Number(i int) int {
 	return c.numbers[i]
 }
 
-// at is where the message of a number stands; negative for none.
-func (c *Conversation) at(number int32) int {
+// Place is the inverse of Number: where the message of a number stands, negative for none.
+func (c *Conversation) Place(number int) int {
 	if c.numbers == nil || number < 0 {
-		return int(number)
+		return number
 	}
 	return int(c.place[number])
+}
+
+// StartsLike reports whether the first n messages of c are those of o: the same ones of
+// one conversation, and not only equal ones.
+func (c *Conversation) StartsLike(o *Conversation, n int) bool {
+	a, b := c.list().Items, o.list().Items
+	return n <= len(a) && n <= len(b) && slices.Equal(a[:n], b[:n])
 }
 
 // list is empty in a zero value.
@@ -205,8 +214,11 @@ func (c *Conversation) Role(i int) string {
 	return ""
 }
 
-// has reports whether message i has a value under key that is not empty.
-func (c *Conversation) has(i int, key string) bool {
+// Has reports whether message i has a value under key that is not empty.
+func (c *Conversation) Has(i int, key string) bool {
+	if i < 0 || i >= c.Len() {
+		return false
+	}
 	d, _ := c.messages.Items[i].(*value.Dict)
 	v := d.GetString(key)
 	return v != nil && value.Truth(v)

@@ -7,7 +7,7 @@
 //	res, err := tmpl.Render(ctx, conv, chat.Input{AddGenerationPrompt: true})
 //
 // res.Text is what apply_chat_template(tokenize=False) gives; res.Spans covers it
-// once, in order; [Template.Turns] finds what the model sampled. A Template and a
+// once, in order; package tokenize finds what the model sampled in it. A Template and a
 // Conversation never change: use them from any number of goroutines.
 //
 // # The language
@@ -54,8 +54,9 @@
 //
 // # Sampled text
 //
-// [Template.Turns] needs no generation marks. It documents its rule; on the
-// training templates of trl it agrees with their marks but for listed differences.
+// What the model sampled is found from the origin of the bytes, without generation
+// marks: tokenize.FindReplies. On the training templates of trl it agrees with their marks
+// but for listed differences.
 //
 // # Errors and limits
 //

@@ -32,10 +32,6 @@ func Example() {
 	for s := range res.Spans() {
 		fmt.Printf("%s %q\n", cmp.Or(s.Field.Path(), "-"), res.Text[s.Start:s.End])
 	}
-	turns, _ := tmpl.Turns(context.Background(), conv, chat.Input{}, res, chat.TurnOptions{Stops: []string{"<|im_end|>"}})
-	for _, t := range turns {
-		fmt.Printf("sampled %q\n", res.Text[t.Start:t.End])
-	}
 	// Output:
 	// - "<|im_start|>"
 	// /messages/0/role "user"
@@ -46,5 +42,4 @@ func Example() {
 	// - "\n"
 	// /messages/1/content "4"
 	// - "<|im_end|>\n"
-	// sampled "4<|im_end|>"
 }

@@ -121,7 +121,7 @@ func (l *linked) link(c *Conversation, runs []value.Run, extents []Extent) {
 			if _, own := first[link.own]; own || took[k] || link.place >= c.Len() {
 				continue
 			}
-			if at >= 0 && c.at(int32(extents[at].Message)) == link.place || next == len(runs) || c.at(runs[next].F.Message) >= link.place {
+			if at >= 0 && c.Place(extents[at].Message) == link.place || next == len(runs) || c.Place(int(runs[next].F.Message)) >= link.place {
 				runs[i].F, took[k] = link.own, true
 				break
 			}

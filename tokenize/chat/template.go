@@ -202,20 +202,6 @@ func (t *Template) made(c *Conversation) error {
 	return nil
 }
 
-// glance is Render for a look at the result, which is gone when look returns.
-// Its Reuse and ContinueFinalMessage have no effect.
-func (t *Template) glance(ctx context.Context, c *Conversation, in Input, look func(r *Result)) error {
-	failure := t.prog.Run(ctx, t.input(c, c.messages, in), func(out *eval.Output) {
-		r := &Result{Text: textOf(out.Text.B), Generation: out.Text.Gens, Extents: appendExtents(nil, out.Messages), runs: out.Text.Runs, tracked: c.tracked()}
-		t.link(c, r)
-		look(r)
-	})
-	if failure != nil {
-		return t.fail(failure.Fault, failure.Pos)
-	}
-	return nil
-}
-
 // link gives the names of called functions in r to the messages that answer the calls.
 func (t *Template) link(c *Conversation, r *Result) {
 	if l := c.linked; t.links && l != nil && l.named(c.Len()) {

@@ -3,8 +3,8 @@ package embedded_test
 import (
 	"fmt"
 
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 func ExampleModel() {
@@ -12,8 +12,8 @@ func ExampleModel() {
 	if err != nil {
 		panic(err)
 	}
-	var e tokenize.Encoding
-	if err := model.Tokenizer.Encode(&e, "<|im_start|>user", tokenize.EncodeOptions{}); err != nil {
+	var e engine.Encoding
+	if err := model.Tokenizer.Encode(&e, "<|im_start|>user", engine.EncodeOptions{}); err != nil {
 		panic(err)
 	}
 	text, err := model.Tokenizer.Decode(e.IDs)

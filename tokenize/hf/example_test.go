@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/hf"
 )
 
@@ -19,8 +19,8 @@ func ExampleLoad() {
 	if err != nil {
 		panic(err)
 	}
-	var e tokenize.Encoding
-	if err := tok.Encode(&e, "Hello", tokenize.EncodeOptions{}); err != nil {
+	var e engine.Encoding
+	if err := tok.Encode(&e, "Hello", engine.EncodeOptions{}); err != nil {
 		panic(err)
 	}
 	text, err := tok.Decode(e.IDs)

@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // Name is the name of the preset.
@@ -184,8 +185,8 @@ func (e *encoder) ids(messages []rollout.Message, generationPrompt bool) ([]roll
 	if err != nil {
 		return nil, err
 	}
-	var enc tokenize.Encoding
-	err = e.model.Tokenizer.Encode(&enc, text.Text, tokenize.EncodeOptions{})
+	var enc engine.Encoding
+	err = e.model.Tokenizer.Encode(&enc, text.Text, engine.EncodeOptions{})
 	return enc.IDs, err
 }
 

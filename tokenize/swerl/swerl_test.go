@@ -106,7 +106,7 @@ func TestDifferencesToTheDefault(t *testing.T) {
 		r := conversation("look")
 		r.Messages[1].Content = "a <|im_end|> b"
 		old, rows := both(r, 0)
-		stop := m.Stops[slices.Index(m.Stops, rows[0].IDs[rows[0].Len()-1])]
+		stop := m.Stops()[slices.Index(m.Stops(), rows[0].IDs[rows[0].Len()-1])]
 		count := func(ids []rollout.TokenID) (n int) {
 			for _, id := range ids {
 				if id == stop {

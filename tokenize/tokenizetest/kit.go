@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // Case is one line of the tokenizers kit.
@@ -61,7 +61,7 @@ const maxReports = 5
 
 // RunKit compares tok with every case of a kit file: ids with all added tokens,
 // with those that are special refused, with none, byte offsets and decoded text.
-func RunKit(t *testing.T, tok tokenize.Tokenizer, path string) {
+func RunKit(t *testing.T, tok engine.Tokenizer, path string) {
 	t.Helper()
 	cases, err := ReadKit(path)
 	if err != nil {
@@ -70,26 +70,26 @@ func RunKit(t *testing.T, tok tokenize.Tokenizer, path string) {
 	if len(cases) == 0 {
 		t.Fatalf("%s holds no case", path)
 	}
-	notSpecial := func(m tokenize.AddedMatch) bool { return !m.Token.Special }
+	notSpecial := func(m engine.AddedMatch) bool { return !m.Token.Special }
 	bad := map[string]int{}
 	report := func(c Case, field, detail string) {
 		if bad[field]++; bad[field] <= maxReports {
 			t.Errorf("%s (%s) %s of %.200q: %s", c.ID, c.Kind, field, c.Text, detail)
 		}
 	}
-	var e tokenize.Encoding
+	var e engine.Encoding
 	for _, c := range cases {
 		for _, v := range []struct {
 			field string
-			added func(tokenize.AddedMatch) bool
+			added func(engine.AddedMatch) bool
 			want  []rollout.TokenID
-		}{{"ids", nil, c.IDs}, {"ids_literal", notSpecial, c.Literal}, {"ids_plain", tokenize.NoAdded, c.Plain}} {
+		}{{"ids", nil, c.IDs}, {"ids_literal", notSpecial, c.Literal}, {"ids_plain", engine.NoAdded, c.Plain}} {
 			want := v.want
 			if want == nil {
 				want = c.IDs
 			}
 			e.Reset()
-			if err := tok.Encode(&e, c.Text, tokenize.EncodeOptions{Added: v.added, Offsets: v.added == nil}); err != nil {
+			if err := tok.Encode(&e, c.Text, engine.EncodeOptions{Added: v.added, Offsets: v.added == nil}); err != nil {
 				report(c, v.field, err.Error())
 				continue
 			}
@@ -119,7 +119,7 @@ func RunKit(t *testing.T, tok tokenize.Tokenizer, path string) {
 }
 
 // diff describes the first difference, with the tokens around it.
-func diff(tok tokenize.Tokenizer, got, want []rollout.TokenID) string {
+func diff(tok engine.Tokenizer, got, want []rollout.TokenID) string {
 	i := 0
 	for i < len(got) && i < len(want) && got[i] == want[i] {
 		i++

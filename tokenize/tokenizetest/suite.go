@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // Options tells the suite what a tokenizer promises beyond the contract. The
@@ -32,8 +32,8 @@ type Options struct {
 	Seed uint64
 }
 
-// Run holds tok to the contract of [tokenize.Tokenizer].
-func Run(t *testing.T, tok tokenize.Tokenizer, opts Options) {
+// Run holds tok to the contract of [engine.Tokenizer].
+func Run(t *testing.T, tok engine.Tokenizer, opts Options) {
 	s := &suite{tok: tok, opts: opts}
 	s.texts = append(s.fixed(), opts.Texts...)
 	s.texts = append(s.texts, s.random(200)...)
@@ -50,7 +50,7 @@ func Run(t *testing.T, tok tokenize.Tokenizer, opts Options) {
 }
 
 type suite struct {
-	tok   tokenize.Tokenizer
+	tok   engine.Tokenizer
 	opts  Options
 	texts []string
 }
@@ -96,9 +96,9 @@ func (s *suite) random(n int) []string {
 	return texts
 }
 
-func (s *suite) encode(t *testing.T, text string, opts tokenize.EncodeOptions) tokenize.Encoding {
+func (s *suite) encode(t *testing.T, text string, opts engine.EncodeOptions) engine.Encoding {
 	t.Helper()
-	var e tokenize.Encoding
+	var e engine.Encoding
 	if err := s.tok.Encode(&e, text, opts); err != nil {
 		t.Fatalf("Encode(%.100q): %v (seed %d)", text, err, s.opts.Seed)
 	}
@@ -143,8 +143,8 @@ func (s *suite) vocabulary(t *testing.T) {
 // them changes no id.
 func (s *suite) offsets(t *testing.T) {
 	for _, text := range s.texts {
-		plain := s.encode(t, text, tokenize.EncodeOptions{})
-		e := s.encode(t, text, tokenize.EncodeOptions{Offsets: true})
+		plain := s.encode(t, text, engine.EncodeOptions{})
+		e := s.encode(t, text, engine.EncodeOptions{Offsets: true})
 		if !slices.Equal(plain.IDs, e.IDs) {
 			t.Errorf("%.100q: ids with offsets differ from ids without", text)
 		}
@@ -169,12 +169,12 @@ func boundary(s string, i int32) bool { return int(i) == len(s) || utf8.RuneStar
 
 // appends: Encode appends, and a reused Encoding gives the same.
 func (s *suite) appends(t *testing.T) {
-	var reused tokenize.Encoding
+	var reused engine.Encoding
 	for _, text := range s.texts {
-		want := s.encode(t, text, tokenize.EncodeOptions{Offsets: true})
+		want := s.encode(t, text, engine.EncodeOptions{Offsets: true})
 		reused.Reset()
 		reused.IDs, reused.Offsets = append(reused.IDs, 7), append(reused.Offsets, 8, 9)
-		if err := s.tok.Encode(&reused, text, tokenize.EncodeOptions{Offsets: true}); err != nil {
+		if err := s.tok.Encode(&reused, text, engine.EncodeOptions{Offsets: true}); err != nil {
 			t.Fatal(err)
 		}
 		if reused.IDs[0] != 7 || !slices.Equal(reused.Offsets[:2], []int32{8, 9}) {
@@ -189,9 +189,9 @@ func (s *suite) appends(t *testing.T) {
 // added: the filter sees every occurrence with its text; accepting all is the default.
 func (s *suite) added(t *testing.T) {
 	for _, text := range s.texts {
-		want := s.encode(t, text, tokenize.EncodeOptions{})
+		want := s.encode(t, text, engine.EncodeOptions{})
 		seen := 0
-		got := s.encode(t, text, tokenize.EncodeOptions{Added: func(m tokenize.AddedMatch) bool {
+		got := s.encode(t, text, engine.EncodeOptions{Added: func(m engine.AddedMatch) bool {
 			seen++
 			if m.Start < 0 || m.End > len(text) || m.Start >= m.End {
 				t.Fatalf("%.100q: match of %q at [%d, %d)", text, m.Token.Content, m.Start, m.End)
@@ -209,7 +209,7 @@ func (s *suite) added(t *testing.T) {
 		if a.Normalized || a.SingleWord {
 			continue
 		}
-		if e := s.encode(t, a.Content, tokenize.EncodeOptions{}); !slices.Contains(e.IDs, a.ID) && len(e.IDs) > 1 {
+		if e := s.encode(t, a.Content, engine.EncodeOptions{}); !slices.Contains(e.IDs, a.ID) && len(e.IDs) > 1 {
 			t.Errorf("%q does not become its id %d but %v", a.Content, a.ID, e.IDs)
 		}
 	}
@@ -224,19 +224,19 @@ func (s *suite) parts(t *testing.T) {
 		}
 		for cut := range len(text) {
 			first := text[:cut] + a.Content
-			got := append(s.encode(t, first, tokenize.EncodeOptions{}).IDs, s.encode(t, text[cut:], tokenize.EncodeOptions{After: tokenize.AfterToken}).IDs...)
-			if want := s.encode(t, first+text[cut:], tokenize.EncodeOptions{}).IDs; !slices.Equal(got, want) {
+			got := append(s.encode(t, first, engine.EncodeOptions{}).IDs, s.encode(t, text[cut:], engine.EncodeOptions{After: engine.AfterToken}).IDs...)
+			if want := s.encode(t, first+text[cut:], engine.EncodeOptions{}).IDs; !slices.Equal(got, want) {
 				t.Fatalf("%q, then %q: %v, want %v", first, text[cut:], got, want)
 			}
 		}
 		break
 	}
-	want, err := s.tok.Decode(s.encode(t, text, tokenize.EncodeOptions{}).IDs)
+	want, err := s.tok.Decode(s.encode(t, text, engine.EncodeOptions{}).IDs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for cut := 1; cut < len(text); cut++ {
-		ids := append(s.encode(t, text[:cut], tokenize.EncodeOptions{}).IDs, s.encode(t, text[cut:], tokenize.EncodeOptions{After: tokenize.AfterText}).IDs...)
+		ids := append(s.encode(t, text[:cut], engine.EncodeOptions{}).IDs, s.encode(t, text[cut:], engine.EncodeOptions{After: engine.AfterText}).IDs...)
 		if got, err := s.tok.Decode(ids); err != nil || got != want {
 			t.Fatalf("%q, then %q, decodes to %q (%v), want %q", text[:cut], text[cut:], got, err, want)
 		}
@@ -251,14 +251,14 @@ func (s *suite) literal(t *testing.T) {
 		ids[a.ID] = a.Special
 	}
 	for _, text := range s.texts {
-		e := s.encode(t, text, tokenize.EncodeOptions{Added: tokenize.NoAdded})
+		e := s.encode(t, text, engine.EncodeOptions{Added: engine.NoAdded})
 		for _, id := range e.IDs {
 			// an added token that is an entry of the model, too, may come from merges
 			if name, _ := s.tok.Vocab().Token(id); ids[id] && strings.Contains(text, name) && len(name) > 8 {
 				t.Errorf("%.100q: the special token %q appears although all are refused", text, name)
 			}
 		}
-		one := s.encode(t, text, tokenize.EncodeOptions{Added: func(m tokenize.AddedMatch) bool { return m.Start > 0 }})
+		one := s.encode(t, text, engine.EncodeOptions{Added: func(m engine.AddedMatch) bool { return m.Start > 0 }})
 		if _, err := s.tok.Decode(one.IDs); err != nil {
 			t.Errorf("%.100q: %v", text, err)
 		}
@@ -281,8 +281,8 @@ func (s *suite) invalid(t *testing.T) {
 		{"\x80\x80", "\uFFFD\uFFFD", "continuation bytes alone"},
 		{"\xc3\xc3\xa9", "\uFFFD\u00e9", "a lead byte before a whole character"},
 	} {
-		got := s.encode(t, c.text, tokenize.EncodeOptions{Offsets: true})
-		want := s.encode(t, c.as, tokenize.EncodeOptions{})
+		got := s.encode(t, c.text, engine.EncodeOptions{Offsets: true})
+		want := s.encode(t, c.as, engine.EncodeOptions{})
 		if !slices.Equal(got.IDs, want.IDs) {
 			t.Errorf("%s: %q gives %v, and %q gives %v", c.reason, c.text, got.IDs, c.as, want.IDs)
 		}
@@ -302,7 +302,7 @@ func (s *suite) nul(t *testing.T) {
 	if s.opts.NoNUL {
 		t.Skip("the engine's texts end at a NUL")
 	}
-	cut, whole := s.encode(t, "ab", tokenize.EncodeOptions{}), s.encode(t, "ab\x00cd\x00", tokenize.EncodeOptions{})
+	cut, whole := s.encode(t, "ab", engine.EncodeOptions{}), s.encode(t, "ab\x00cd\x00", engine.EncodeOptions{})
 	if len(whole.IDs) <= len(cut.IDs) {
 		t.Errorf("the text after a NUL is lost: %v", whole.IDs)
 	}
@@ -316,12 +316,12 @@ func (s *suite) nul(t *testing.T) {
 // decode: the inverse where promised; foreign ids are located errors.
 func (s *suite) decode(t *testing.T) {
 	for _, text := range s.texts {
-		e := s.encode(t, text, tokenize.EncodeOptions{})
+		e := s.encode(t, text, engine.EncodeOptions{})
 		got, err := s.tok.Decode(e.IDs)
 		if err != nil {
 			t.Fatalf("%.100q: %v", text, err)
 		}
-		again := s.encode(t, got, tokenize.EncodeOptions{})
+		again := s.encode(t, got, engine.EncodeOptions{})
 		if s.opts.RoundTrip && got != text {
 			// a normalizer may have changed the text; then the new one must be stable
 			if twice, err := s.tok.Decode(again.IDs); err != nil || twice != got || isASCII(text) {
@@ -353,17 +353,17 @@ func isASCII(s string) bool {
 func (s *suite) concurrent(t *testing.T) {
 	want := make([][]rollout.TokenID, len(s.texts))
 	for i, text := range s.texts {
-		want[i] = s.encode(t, text, tokenize.EncodeOptions{}).IDs
+		want[i] = s.encode(t, text, engine.EncodeOptions{}).IDs
 	}
 	faults := make(chan string, 8)
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
-			var e tokenize.Encoding
+			var e engine.Encoding
 			for k := range s.texts {
 				i := (k*7 + w*13) % len(s.texts)
 				e.Reset()
-				err := s.tok.Encode(&e, s.texts[i], tokenize.EncodeOptions{Offsets: w%2 == 0})
+				err := s.tok.Encode(&e, s.texts[i], engine.EncodeOptions{Offsets: w%2 == 0})
 				if err != nil || !slices.Equal(e.IDs, want[i]) {
 					select {
 					case faults <- fmt.Sprintf("%.100q: %v, %v", s.texts[i], e.IDs, err):

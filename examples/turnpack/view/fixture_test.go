@@ -22,6 +22,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // hostile is text that would break out of the page, hide or reorder if it were
@@ -57,8 +58,8 @@ func sample(t *testing.T, m *tokenize.Model, rng *rand.Rand, i int, long bool) r
 	roles := []string{"system", "user"}
 	// add puts a text of the newest message, or of the template.
 	add := func(text string, recorded, trained bool) {
-		var e tokenize.Encoding
-		require.NoError(t, m.Tokenizer.Encode(&e, text, tokenize.EncodeOptions{}))
+		var e engine.Encoding
+		require.NoError(t, m.Tokenizer.Encode(&e, text, engine.EncodeOptions{}))
 		for _, id := range e.IDs {
 			lp, weight, version := float32(0), float32(0), int32(-1)
 			if trained {

@@ -7,16 +7,16 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/hf"
 )
 
 // cgoEngines adds the Hugging Face engine.
-func cgoEngines() map[string]func(path string) (tokenize.Tokenizer, error) {
-	return map[string]func(path string) (tokenize.Tokenizer, error){"hf": openHF}
+func cgoEngines() map[string]func(path string) (engine.Tokenizer, error) {
+	return map[string]func(path string) (engine.Tokenizer, error){"hf": openHF}
 }
 
-func openHF(path string) (tokenize.Tokenizer, error) {
+func openHF(path string) (engine.Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
 	}

@@ -2,7 +2,7 @@
 
 package verbs
 
-import "github.com/turnpack/turnpack/tokenize"
+import "github.com/turnpack/turnpack/tokenize/engine"
 
 // cgoEngines is empty in a pure Go build.
-func cgoEngines() map[string]func(path string) (tokenize.Tokenizer, error) { return nil }
+func cgoEngines() map[string]func(path string) (engine.Tokenizer, error) { return nil }

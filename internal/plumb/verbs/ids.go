@@ -12,19 +12,19 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // engines lists the tokenizer engines of this build by name. Each opens a
 // tokenizer.json, a rank file or a model folder.
-func engines() map[string]func(path string) (tokenize.Tokenizer, error) {
-	table := map[string]func(path string) (tokenize.Tokenizer, error){"bpe": openBPE}
+func engines() map[string]func(path string) (engine.Tokenizer, error) {
+	table := map[string]func(path string) (engine.Tokenizer, error){"bpe": openBPE}
 	maps.Copy(table, cgoEngines())
 	return table
 }
 
-func openBPE(path string) (tokenize.Tokenizer, error) {
+func openBPE(path string) (engine.Tokenizer, error) {
 	if ext := filepath.Ext(path); ext != ".gz" && ext != ".zst" {
 		return orNil(bpe.Open(path))
 	}
@@ -41,7 +41,7 @@ func openBPE(path string) (tokenize.Tokenizer, error) {
 }
 
 // orNil keeps a nil pointer from becoming an interface that is not nil.
-func orNil[T tokenize.Tokenizer](t T, err error) (tokenize.Tokenizer, error) {
+func orNil[T engine.Tokenizer](t T, err error) (engine.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +49,10 @@ func orNil[T tokenize.Tokenizer](t T, err error) (tokenize.Tokenizer, error) {
 }
 
 // tokenizerFlags registers the flags that choose a tokenizer.
-func tokenizerFlags(fs *flag.FlagSet) func() (tokenize.Tokenizer, error) {
+func tokenizerFlags(fs *flag.FlagSet) func() (engine.Tokenizer, error) {
 	path := fs.String("tokenizer", "", "tokenizer.json (also .gz, .zst), tiktoken.model, or the folder of one")
 	name := fs.String("engine", "bpe", "tokenizer engine: "+strings.Join(slices.Sorted(maps.Keys(engines())), " or "))
-	return func() (tokenize.Tokenizer, error) {
+	return func() (engine.Tokenizer, error) {
 		if *path == "" {
 			return nil, fmt.Errorf("--tokenizer is missing")
 		}
@@ -80,12 +80,12 @@ func idsVerb() verb {
 			if err != nil {
 				return running{}, err
 			}
-			opts := tokenize.EncodeOptions{Offsets: *offsets}
+			opts := engine.EncodeOptions{Offsets: *offsets}
 			switch {
 			case *plain:
-				opts.Added = tokenize.NoAdded
+				opts.Added = engine.NoAdded
 			case *literal:
-				opts.Added = func(m tokenize.AddedMatch) bool { return !m.Token.Special }
+				opts.Added = func(m engine.AddedMatch) bool { return !m.Token.Special }
 			}
 			return running{lines: func(_ context.Context, line []byte) (any, error) {
 				var in struct {
@@ -94,7 +94,7 @@ func idsVerb() verb {
 				if err := json.Unmarshal(line, &in); err != nil || in.Text == nil {
 					return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "text"}, "the line needs a string text")
 				}
-				e := tokenize.Encoding{IDs: []rollout.TokenID{}, Offsets: []int32{}}
+				e := engine.Encoding{IDs: []rollout.TokenID{}, Offsets: []int32{}}
 				if err := tok.Encode(&e, *in.Text, opts); err != nil {
 					return nil, err
 				}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
@@ -189,13 +190,13 @@ func (r *renderer) line(ctx context.Context, line []byte) (any, error) {
 	}
 	a := answerOf(res, kitMarks)
 	if !input.ContinueFinalMessage {
-		turns, err := t.Turns(ctx, conv, input, res, chat.TurnOptions{})
+		replies, err := tokenize.FindReplies(ctx, t, conv, input, res, nil)
 		if err != nil {
 			return nil, err
 		}
 		sampled := [][2]int{}
-		for _, turn := range turns {
-			sampled = append(sampled, [2]int{turn.Start, turn.End})
+		for _, r := range replies {
+			sampled = append(sampled, [2]int{r.Start, r.End})
 		}
 		a.Sampled = &sampled
 	}

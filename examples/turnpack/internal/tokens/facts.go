@@ -14,7 +14,7 @@ func Facts(ctx context.Context, m *tokenize.Model) (*audit.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &audit.Facts{Vocab: m.Tokenizer.Vocab().Size(), SpecialIDs: map[rollout.TokenID]bool{}, StopIDs: m.Stops, DecodeToken: m.Tokenizer.Decode}
+	f := &audit.Facts{Vocab: m.Tokenizer.Vocab().Size(), SpecialIDs: map[rollout.TokenID]bool{}, StopIDs: m.Stops(), DecodeToken: m.Tokenizer.Decode}
 	for _, a := range m.Tokenizer.Vocab().Added() {
 		if a.Special {
 			f.SpecialIDs[a.ID] = true

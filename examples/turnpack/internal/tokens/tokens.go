@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // ModelOf loads the tokenizer a batch was made with: the model folder dir with its
@@ -39,12 +40,12 @@ func ModelOf(dir, template, digest string) (*tokenize.Model, error) {
 
 // Speller gives the bytes of single tokens, for any engine.
 type Speller struct {
-	t     tokenize.Tokenizer
+	t     engine.Tokenizer
 	bytes map[rune]byte
 }
 
 // NewSpeller returns a speller over t.
-func NewSpeller(t tokenize.Tokenizer) *Speller {
+func NewSpeller(t engine.Tokenizer) *Speller {
 	return &Speller{t: t, bytes: byteAlphabet()}
 }
 

@@ -14,12 +14,13 @@ import (
 	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 func encode(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
 	t.Helper()
-	var e tokenize.Encoding
-	require.NoError(t, m.Tokenizer.Encode(&e, text, tokenize.EncodeOptions{}))
+	var e engine.Encoding
+	require.NoError(t, m.Tokenizer.Encode(&e, text, engine.EncodeOptions{}))
 	return e.IDs
 }
 

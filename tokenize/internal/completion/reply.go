@@ -1,0 +1,267 @@
+package completion
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+)
+
+// Frame is how a template surrounds a reply: the text it puts between the
+// generation prompt and the message, between the message and the stop marker,
+// and the stop marker.
+type Frame struct {
+	lead, Tail render.Rendering
+	Stop       string
+	follows    bool   // the reply stands right after what its prompt ends with
+	quotes     string // recorded text of others between that and the reply
+}
+
+// Recorded reports whether some of the frame is recorded text (a name, another
+// message), so that it holds for one reply only.
+func (f *Frame) Recorded() bool { return len(f.lead.Fields)+len(f.Tail.Fields) > 0 }
+
+// thinkTag matches markers that open or close reasoning in published templates.
+var ThinkTag = regexp.MustCompile(`(?i)[<\[]/?(seed:)?(think|thinking|thought|reasoning)[>\]]`)
+
+// SampledText returns the completion for message m with index i.
+//
+// prompt is the text the model saw; with is the same conversation with m as its
+// last message, rendered without a generation prompt, and turn where the reply was found
+// in it, nil for nowhere. The reply is what with
+// says after the generation prompt, up to and including the stop marker, save
+// for what the model cannot have sampled: a reasoning block around nothing,
+// which templates put before a message without reasoning; the trimming of
+// content, which is taken as recorded; and what stands after a reply whose
+// end (a tool call, mostly) the template does not write.
+func (rr *Rule) SampledText(m *rollout.Message, i int32, prompt, with *render.Rendering, turn *Span, cut bool) (render.Rendering, Frame) {
+	start, first, last, ok := rr.begin(prompt, with, turn, i)
+	if !ok && !PlainText(m) {
+		return render.Rendering{}, Frame{follows: true}
+	}
+	goesOn, quotes := follows(prompt, with, start), with.Quoted(i, len(prompt.Text), start)
+	if !ok {
+		// Nothing of the reply is written: it is empty, or was trimmed away.
+		after := with.Text[start:with.Foreign(i, start)]
+		stop := rr.StopIn(after, m)
+		lead, _, _ := strings.Cut(after, stop)
+		if stop == "" || emptyThink(lead) || strings.TrimSpace(lead) == "" {
+			lead = ""
+		}
+		f := Frame{lead: with.Cut(start, start+len(lead)), Stop: stop, follows: goesOn, quotes: quotes}
+		return f.Wrap(OpenerTrimmed(prompt.Text, m.Content), i), f
+	}
+	after := with.Text[last:with.Foreign(i, last)]
+	f := Frame{lead: with.Cut(start, first), Stop: rr.StopIn(after, m), follows: goesOn, quotes: quotes}
+	tail, _, _ := strings.Cut(after, f.Stop)
+	if f.Stop == "" {
+		tail = strings.TrimRight(after, " \t\r\n")
+	}
+	f.Tail = with.Cut(last, last+len(tail))
+	if !hasFields(with, i, render.PartReasoning, start) {
+		head, rest, made := madeUp(f.lead.Text)
+		// The opener of text that holds its own.
+		opener := ThinkTag.FindStringIndex(f.lead.Text)
+		switch {
+		case made:
+			f.lead = with.Cut(start, start+len(head))
+			if !PlainText(m) {
+				f.lead.Take(with, first-len(rest), first)
+			}
+		case PlainText(m) && opener != nil:
+			f.lead = with.Cut(start, start+opener[0])
+		}
+	}
+	if PlainText(m) {
+		return f.Wrap(OpenerTrimmed(prompt.Text, m.Content), i), f
+	}
+	if !ended(m, func(p render.Part) bool { return hasFields(with, i, p, start) }, cut) {
+		f.Tail, f.Stop = render.Rendering{}, ""
+	}
+	out := f.lead
+	out.Take(with, first, last)
+	out.Take(&f.Tail, 0, len(f.Tail.Text))
+	return out, f
+}
+
+// begin returns where the reply of message i that ends with begins: after the
+// prompt, where with goes on from it, and after the header that some templates
+// write before a reply to a tool result but not in the prompt; and the range
+// of the message's text from there on, if it has any. Before it the message
+// may be quoted, and its content may begin with what the prompt wrote already.
+func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (start, first, last int, written bool) {
+	found := strings.HasPrefix(with.Text, prompt.Text)
+	if found {
+		start = len(prompt.Text)
+	}
+	if turn != nil && (!found || turn.Start > start) {
+		start, found = turn.Start, true
+	}
+	first, last, written = with.Extent(i, render.PartScaffold, start)
+	if written {
+		start += rr.alsoIn(prompt, with, start, first)
+	}
+	switch {
+	case !found && written:
+		start = first
+	case !found:
+		start = len(with.Text)
+	}
+	return start, first, last, written
+}
+
+// alsoIn is how many bytes with writes before the reply, from start on, that the
+// prompt holds at the same place, up to the first token there: what ends the message
+// before, as some templates write it only with the next one.
+func (rr *Rule) alsoIn(prompt, with *render.Rendering, start, first int) (n int) {
+	if first <= start || start >= len(prompt.Text) || prompt.Text[:start] != with.Text[:start] {
+		return 0
+	}
+	lead, there := with.Text[start:first], prompt.Text[start:]
+	for n < len(lead) && n < len(there) && lead[n] == there[n] {
+		n++
+	}
+	for n > 0 && n < len(lead) && !utf8.RuneStart(lead[n]) {
+		n--
+	}
+	if at := ThinkTag.FindStringIndex(lead); at != nil {
+		n = min(n, at[0])
+	}
+	for k := 0; n > 0 && k < len(rr.Added); k++ {
+		for _, text := range []string{lead, there} {
+			if at := strings.Index(text, rr.Added[k].Content); at >= 0 {
+				n = min(n, at)
+			}
+		}
+	}
+	return n
+}
+
+// ended reports whether what the template writes after reply m ends it too, given
+// which parts it wrote: not so where it left the last one out, or a limit cut it. A
+// tool call that was read from a reply was complete.
+func ended(m *rollout.Message, wrote func(render.Part) bool, cut bool) bool {
+	switch {
+	case len(m.ToolCalls) > 0:
+		return wrote(render.PartToolCall)
+	case cut:
+		return false
+	case m.Reasoning != "" && strings.TrimSpace(m.Content) == "" && wrote(render.PartReasoning):
+		return true
+	default:
+		return wrote(render.PartContent)
+	}
+}
+
+// Wrap frames a plain reply of message i.
+func (f Frame) Wrap(content string, i int32) render.Rendering {
+	at := len(f.lead.Text)
+	r := render.Rendering{Text: f.lead.Text + content + f.Tail.Text, Fields: slices.Clip(f.lead.Fields)}
+	if content != "" {
+		r.Fields = append(r.Fields, render.Field{Start: at, End: at + len(content), Message: i, Part: render.PartContent})
+	}
+	return r.WithFields(f.Tail.Fields, at+len(content))
+}
+
+// PlainText reports whether m is text alone, in parts or not, so that its content is the
+// whole reply.
+func PlainText(m *rollout.Message) bool { return m.Reasoning == "" && len(m.ToolCalls) == 0 }
+
+func hasFields(r *render.Rendering, m int32, p render.Part, from int) bool {
+	_, _, ok := r.Extent(m, p, from)
+	return ok
+}
+
+// madeUp finds a reasoning block around nothing in a lead, which the template
+// made up, and returns what stands before and after it. Its opener may be part
+// of the generation prompt.
+func madeUp(lead string) (head, rest string, ok bool) {
+	tags := ThinkTag.FindAllStringIndex(lead, -1)
+	if tags == nil {
+		return "", "", false
+	}
+	begin, end := tags[0], tags[len(tags)-1]
+	if lead[end[0]+1] != '/' {
+		return "", "", false
+	}
+	if lead[begin[0]+1] != '/' {
+		head = lead[:begin[0]]
+	}
+	return head, strings.TrimLeft(lead[end[1]:], "\n"), true
+}
+
+func emptyThink(lead string) bool { return ThinkTag.MatchString(lead) }
+
+// OpenerTrimmed removes from content an opener that the generation prompt
+// already wrote ("<think>\n").
+func OpenerTrimmed(prompt, content string) string {
+	at := strings.LastIndexByte(strings.TrimRight(prompt, "\n"), '<')
+	if at < 0 || !ThinkTag.MatchString(prompt[at:]) {
+		return content
+	}
+	opener := prompt[at:]
+	if rest, ok := strings.CutPrefix(content, opener); ok {
+		return rest
+	}
+	if rest, ok := strings.CutPrefix(content, strings.TrimRight(opener, "\n")); ok {
+		return rest
+	}
+	return content
+}
+
+// StopIn returns the text of the stop marker after a reply, in what the template writes
+// there before any recorded text of others: the first stop token. Where the template
+// writes none, the token for the next role is taken if it is a stop. "" is for none.
+func (rr *Rule) StopIn(tail string, m *rollout.Message) string {
+	e := rr.Ends()
+	best, _ := FirstOf(e.texts, tail)
+	if next := nextRole(m); best == "" {
+		if _, ok := e.Stops[next]; ok {
+			return next
+		}
+	}
+	return best
+}
+
+// SpanIn returns the byte range of turn's reply in a rendered document, by the
+// same rule as sampledText, but as the document writes it: content may be
+// trimmed, and reasoning left out.
+func (rr *Rule) SpanIn(m *rollout.Message, i int32, doc *render.Rendering, turn Span, cut bool) (start, end int) {
+	start, end = rr.afterHeader(doc, i, turn.Start, turn.Stop), turn.End
+	first, last := -1, start
+	var written render.Parts
+	for k := doc.FieldAfter(start); k < len(doc.Fields) && doc.Fields[k].Start < turn.Stop; k++ {
+		if f := doc.Fields[k]; f.Message == i && f.Part.Text() {
+			if first < 0 {
+				first = max(f.Start, start)
+			}
+			last = f.End
+			written.Add(f.Part)
+		}
+	}
+	if first < 0 {
+		if !PlainText(m) || strings.TrimSpace(m.Content) != "" || cut {
+			return start, start
+		}
+		first, last = turn.Stop, turn.Stop
+		written.Add(render.PartContent)
+	}
+	if !written.Has(render.PartReasoning) {
+		if head, rest, ok := madeUp(doc.Text[start:first]); ok {
+			start = first - len(rest)
+			if strings.HasSuffix(doc.Text[turn.Start:start], head) {
+				start -= len(head)
+			}
+		}
+	}
+	switch {
+	case !ended(m, written.Has, cut):
+		end = last
+	case cut:
+		end = turn.Stop
+	}
+	return start, end
+}

@@ -1,0 +1,323 @@
+package completion
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+)
+
+// Rule derives what the policy sampled from how a template writes an assistant
+// message. What it learns from the template it asks once, when that is first needed. It is
+// safe for concurrent use.
+type Rule struct {
+	Template  *render.Template // nil for none
+	withTools *render.Template // of rollouts with tools: template, unless they have one of their own
+	Added     []engine.AddedToken
+	Ends      func() ends
+	Opening   func() *opening
+}
+
+// ends is what ends a reply.
+type ends struct {
+	IDs   []rollout.TokenID          // those that are named, then those that the template tells, ascending
+	Stops map[string]rollout.TokenID // by text: of ids, and what the template writes in the place of all of them
+	texts []string                   // of stops
+}
+
+// Source is what a rule is made of: what a model folder says.
+type Source struct {
+	Template *chat.Template    // nil for none
+	Names    map[string]string // the texts of named tokens (eos_token)
+	Added    []engine.AddedToken
+	// Named are the ids that the folder says end a reply; listed: in
+	// generation_config.json, which names all that the engine stops at.
+	Named  []rollout.TokenID
+	Listed bool
+	// ToolUse is the rule of the template that rollouts with tools take, nil if that is
+	// template.
+	ToolUse *Rule
+}
+
+// New returns the rule of a template, which it asks nothing yet.
+func New(s Source) *Rule {
+	rr := &Rule{Added: s.Added}
+	if s.Template != nil {
+		rr.Template = render.NewTemplate(s.Template, s.Names, s.Added)
+	}
+	stops := func() []rollout.TokenID { return s.Named }
+	if rr.withTools = rr.Template; s.ToolUse != nil {
+		rr.withTools = s.ToolUse.Template
+		stops = func() []rollout.TokenID { return s.ToolUse.Ends().IDs }
+	}
+	rr.Ends = sync.OnceValue(func() ends { return rr.learnEnds(stops(), len(s.Named), s.Listed) })
+	rr.Opening = sync.OnceValue(rr.learnOpening)
+	return rr
+}
+
+// Limit is the error of a template that meets a limit for a short conversation, nil for
+// none. It asks for the ends of replies, which nearly every encoding needs.
+func (rr *Rule) Limit() error {
+	rr.Ends()
+	if rr.Template == nil {
+		return nil
+	}
+	return rr.Template.Limit()
+}
+
+// IsStop reports whether id ends a reply.
+func (rr *Rule) IsStop(id rollout.TokenID) bool { return slices.Contains(rr.Ends().IDs, id) }
+
+// Probe shows messages to the template that rollouts without tools take, else, where
+// there is none or it refuses them, to the one for rollouts with tools. It is nil
+// for a model without templates.
+func (rr *Rule) Probe(ctx context.Context, messages ...rollout.Message) (*render.Renderer, error) {
+	var refused error
+	for _, tools := range [][]rollout.Tool{nil, render.ProbeTools} {
+		t := rr.Template
+		if tools != nil {
+			t = rr.withTools
+		}
+		if t == nil {
+			continue
+		}
+		x, err := render.New(ctx, t, &rollout.Rollout{Messages: messages, Tools: tools}, render.Options{Probe: true})
+		if err == nil {
+			_, err = x.Run(x.All, x.Index, false)
+		}
+		if err == nil {
+			return x, nil
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	return nil, refused
+}
+
+// learnEnds adds the tokens that the template ends replies with to what ends a reply,
+// where the folder does not say it: generation_config.json lists what the engine stops
+// at, and a folder without it names the tokenizer's eos_token alone, which need not
+// stand after a call. A folder with that file keeps the ids as it lists them.
+//
+// The token is the control token that the message ends with when a conversation ends
+// with it. One that also stands inside a reply (the end of each of two calls) ends none.
+func (rr *Rule) learnEnds(ids []rollout.TokenID, named int, listed bool) (e ends) {
+	e = ends{IDs: slices.Clone(ids), Stops: map[string]rollout.TokenID{}}
+	for _, a := range rr.Added {
+		if slices.Contains(ids, a.ID) {
+			e.Stops[a.Content] = a.ID
+		}
+	}
+	defer func() {
+		slices.Sort(e.IDs[named:])
+		e.texts = slices.Sorted(maps.Keys(e.Stops))
+	}()
+	if rr.Template == nil {
+		return e
+	}
+	found := map[string]rollout.TokenID{}
+	var inside []string
+	for _, last := range rr.endProbes() {
+		reply := rr.lastReply(last)
+		end, ok := rr.endOf(reply)
+		if !ok {
+			inside = append(inside, reply)
+			continue
+		}
+		inside = append(inside, strings.TrimSuffix(reply, end.Content))
+		if !listed || !e.holdsStop(reply) {
+			found[end.Content] = end.ID
+		}
+	}
+	for text, id := range found {
+		if slices.ContainsFunc(inside, func(reply string) bool { return strings.Contains(reply, text) }) {
+			continue
+		}
+		e.add(text, id, !listed)
+	}
+	if !listed && len(found) == 0 {
+		rr.learnNextRoles(&e)
+	}
+	return e
+}
+
+// add makes text one that ends a reply and, if the engine stops at it, too, id one.
+func (e *ends) add(text string, id rollout.TokenID, stops bool) {
+	e.Stops[text] = id
+	if stops && !slices.Contains(e.IDs, id) {
+		e.IDs = append(e.IDs, id)
+	}
+}
+
+func (e *ends) holdsStop(reply string) bool {
+	for text := range e.Stops {
+		if strings.Contains(reply, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// learnNextRoles takes the markers that open the message after a reply as its end, where
+// replies have no other: <|user|> and, after a call, <|observation|>.
+func (rr *Rule) learnNextRoles(e *ends) {
+	call := render.Calling("", "c00000001")
+	for _, after := range [][]rollout.Message{{render.Assistant("Reply."), render.User("More.")}, {call, render.Answering("c00000001", "Result.")}} {
+		marker := nextRole(&after[0])
+		k := slices.IndexFunc(rr.Added, func(a engine.AddedToken) bool { return a.Special && a.Content == marker })
+		if k < 0 || len(after[0].ToolCalls) > 0 && rr.withTools != rr.Template || slices.Contains(e.IDs, rr.Added[k].ID) {
+			continue
+		}
+		x, err := rr.probeReply(append([]rollout.Message{render.User("Question.")}, after...))
+		if err != nil {
+			continue
+		}
+		doc, err := x.Run(x.All, x.Index, false)
+		if err != nil {
+			continue
+		}
+		if _, last, ok := doc.Extent(1, render.PartScaffold, 0); ok && strings.Contains(doc.Text[last:doc.Foreign(1, last)], marker) {
+			e.add(marker, rr.Added[k].ID, true)
+		}
+	}
+}
+
+// nextRole is the marker of the message after reply m in templates that mark roles so.
+func nextRole(m *rollout.Message) string {
+	if len(m.ToolCalls) > 0 {
+		return "<|observation|>"
+	}
+	return "<|user|>"
+}
+
+// endProbes are replies of each kind.
+func (rr *Rule) endProbes() []rollout.Message {
+	const a, b = "c00000001", "c00000002"
+	out := []rollout.Message{render.Assistant("Reply."), render.Thinking("Thought.", "Reply.")}
+	if rr.withTools != rr.Template {
+		return out // rollouts with calls take the other template
+	}
+	for _, reasoning := range []string{"", "Thought."} {
+		for _, ids := range [][]string{{a}, {a, b}} {
+			reply := render.Calling(reasoning, ids...)
+			for k := range reply.ToolCalls {
+				reply.ToolCalls[k].Arguments = `{"x": "Argument."}`
+			}
+			spoken := reply
+			spoken.Content = "Reply."
+			out = append(out, reply, spoken)
+		}
+	}
+	return out
+}
+
+// probeReply renders a conversation whose second message is a reply, with tools if that
+// calls some.
+func (rr *Rule) probeReply(messages []rollout.Message) (*render.Renderer, error) {
+	r := &rollout.Rollout{Messages: messages}
+	if len(messages[1].ToolCalls) > 0 {
+		r.Tools = render.ProbeTools
+	}
+	return render.New(context.Background(), rr.Template, r, render.Options{Probe: true})
+}
+
+// lastReply is what the template writes for a reply that a conversation ends with, from
+// the first byte of its text on; "" where it refuses or leaves it out.
+func (rr *Rule) lastReply(last rollout.Message) string {
+	x, err := rr.probeReply([]rollout.Message{render.User("Question."), last})
+	if err != nil {
+		return ""
+	}
+	f := Finder{Render: x}
+	with, turn, err := f.Answered(&rollout.Turn{Message: 1}, nil, nil)
+	if err != nil || turn == nil {
+		return ""
+	}
+	first, data, ok := with.Extent(1, render.PartScaffold, 0)
+	if !ok || turn.End < data {
+		return ""
+	}
+	return strings.Clone(with.Text[first:turn.End])
+}
+
+// endOf is the control token that a reply ends with, white space aside.
+func (rr *Rule) endOf(reply string) (end engine.AddedToken, ok bool) {
+	for _, a := range rr.Added {
+		if a.Special && len(a.Content) > len(end.Content) && strings.HasSuffix(reply, a.Content) {
+			end, ok = a, true
+		}
+	}
+	return end, ok
+}
+
+// Finder finds the replies of one rollout in what its template writes. It belongs to
+// one goroutine.
+type Finder struct {
+	Rule   *Rule // nil: nothing is known to end a reply
+	Render *render.Renderer
+	// What is learnt of the plain history, and of other contexts.
+	plain, elsewhere turnMemory
+}
+
+func (f *Finder) Stops() []string {
+	if f.Rule == nil {
+		return nil
+	}
+	return f.Rule.Ends().texts
+}
+
+// Answered renders the context of t with its reply, or with instead in its place, and finds
+// the reply in it; nil where it has none. prompt is the context with its generation prompt,
+// nil if it was not rendered.
+func (f *Finder) Answered(t *rollout.Turn, instead *rollout.Message, prompt *render.Rendering) (render.Rendering, *Span, error) {
+	a, err := f.Render.Answered(t, instead)
+	if err != nil {
+		return render.Rendering{}, nil, err
+	}
+	memory, asked := &f.elsewhere, ""
+	if a.Plain {
+		memory = &f.plain
+		memory.history = true
+	}
+	if prompt != nil {
+		asked = prompt.Text
+	}
+	turn, ok, err := FindLast(f.Render.Ctx, f.Render.Template.Chat, a.Conversation, f.Render.Input(false), a.Result, f.Stops(), asked, memory)
+	if !ok {
+		return a.Rendering, nil, err
+	}
+	turn.Message = t.Message
+	return a.Rendering, &turn, err
+}
+
+// Document renders the whole conversation and finds its replies.
+func (f *Finder) Document() (render.Rendering, []Span, error) {
+	x := f.Render
+	doc, res, err := x.Document()
+	if err != nil {
+		return doc, nil, err
+	}
+	turns, err := Find(x.Ctx, x.Template.Chat, x.All, x.Input(false), res, f.Stops())
+	for i := range turns {
+		turns[i].Message = int(x.Index[turns[i].Message])
+	}
+	return doc, turns, err
+}
+
+// SpecialTexts are those of the control tokens.
+func (rr *Rule) SpecialTexts() []string {
+	var texts []string
+	for _, a := range rr.Added {
+		if a.Special {
+			texts = append(texts, a.Content)
+		}
+	}
+	return texts
+}

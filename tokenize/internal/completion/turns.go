@@ -1,0 +1,308 @@
+package completion
+
+import (
+	"context"
+	"sort"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/chat/origin"
+)
+
+// Span is where the reply of one message stands in a rendered conversation: the bytes
+// [start, end) are what a model samples when it is asked for this message. start is
+// right after the generation prompt, which includes a prefilled opener of reasoning; end is
+// after the stop marker, before the separator that follows it.
+type Span struct {
+	Message    int
+	Start, End int
+	// Stop is where the stop marker starts; end when none was found.
+	Stop int
+}
+
+// The algorithm of turnFinder works from the origin of the bytes and needs no
+// {% generation %} marks.
+//
+// The text of a message begins with its first byte of content, reasoning or tool
+// call. Between the last byte of earlier messages and there stand the end of
+// what came before, the role header, and text the template writes before
+// the data (an empty <think> block, <tool_call>). Where the sampled part of that
+// begins is what the template says itself when it is asked for a generation
+// prompt: the conversation up to the first assistant message (once for each kind
+// of message before it) is rendered with the prompt, and the text that then
+// follows the last data is looked for here. If it does not stand here, the
+// conversation up to this very message is rendered so, and where the text begins
+// like that, the turn begins after it. If the prompt ends in a reasoning opener or a
+// line of text that this turn lacks, the part before that counts. If the prompt is not
+// found (a message without a header of its own, an earlier message without text),
+// the last place where the generation prompt alone stands is taken, and failing
+// that the place where the loop over messages began to write this message.
+//
+// The turn ends with the first stop marker after the last byte of the message, or
+// with one that the template writes before that, before any recorded text
+// of others: what a tool, a user or a variable says never ends a turn. Without stops
+// it ends with what the template writes there when the conversation ends with such
+// a message, or else with this one, as far as it stands here, too, less trailing
+// white space. Of messages without tool calls that have the same text of the
+// template after them, one is asked.
+// Messages whose text the template left out have no turn unless the loop over messages
+// wrote them and the header is found. The cost is a few renderings of short prefixes, or,
+// where the generation prompt is not found, one or two more for each turn.
+
+// Find finds the reply of every assistant message of a rendering r of c with input
+// in. stops are the texts of the stop tokens; without any, a turn ends where the template
+// ends the message.
+func Find(ctx context.Context, t *chat.Template, c *chat.Conversation, in chat.Input, r *chat.Result, stops []string) ([]Span, error) {
+	f := newTurnFinder(ctx, t, c, in, r, stops, 0)
+	var turns []Span
+	at := 0
+	for i := range c.Len() {
+		if c.Role(i) != "assistant" {
+			continue
+		}
+		turn, ok := f.turn(i, at)
+		if err := f.stopped(); err != nil {
+			return nil, err
+		}
+		if ok {
+			turns = append(turns, turn)
+			at = turn.End
+		}
+	}
+	return turns, nil
+}
+
+// FindLast finds the reply of the last message alone, whatever its role. prompt, if not
+// "", is the conversation before it as it is rendered with a generation prompt; memory, if
+// not nil, keeps what is learnt for the next conversation.
+func FindLast(ctx context.Context, t *chat.Template, c *chat.Conversation, in chat.Input, r *chat.Result, stops []string, prompt string, memory *turnMemory) (Span, bool, error) {
+	if c.Len() == 0 {
+		return Span{}, false, nil
+	}
+	last := c.Len() - 1
+	f := newTurnFinder(ctx, t, c, in, r, stops, last)
+	f.prompt = prompt
+	if memory != nil {
+		memory.turnTo(c)
+		f.turnMemory = memory
+	}
+	turn, ok := f.turn(last, f.emptyBefore(last))
+	return turn, ok, f.stopped()
+}
+
+// turnMemory holds what is learnt of a template's generation prompts and message ends.
+// The zero value is empty. It belongs to one goroutine.
+type turnMemory struct {
+	// history: all conversations are beginnings of one.
+	history  bool
+	openings map[bool]opened // by: does the message before come from a tool
+	closings map[[2]bool]string
+	before   map[closed]string
+	scratch  *chat.Result // that nobody reads any more
+}
+
+// turnTo makes m one for conversation c.
+func (m *turnMemory) turnTo(c *chat.Conversation) {
+	if m.openings == nil {
+		m.openings, m.closings, m.before = map[bool]opened{}, map[[2]bool]string{}, map[closed]string{}
+	}
+	if !m.history {
+		clear(m.closings)
+		clear(m.before)
+	}
+}
+
+type turnFinder struct {
+	*turnMemory
+	t       *chat.Template
+	ctx     context.Context
+	c       *chat.Conversation
+	in      chat.Input
+	r       *chat.Result
+	runs    chat.FieldSpans // of r
+	stops   []string
+	prompt  string        // the conversation before the last message, with its prompt; "" = not known
+	first   int           // the messages from here on are indexed
+	extents []chat.Extent // of these; Message < 0: nowhere
+	ranges  []dataRange   // of these
+}
+
+// newTurnFinder returns a finder for the messages from first on.
+func newTurnFinder(ctx context.Context, t *chat.Template, c *chat.Conversation, in chat.Input, r *chat.Result, stops []string, first int) *turnFinder {
+	in.Reuse = nil // for one rendering, and this renders several
+	f := &turnFinder{turnMemory: &turnMemory{history: true}, t: t, ctx: ctx, c: c, in: in, r: r, runs: r.FieldsFrom(0), stops: stops}
+	f.turnTo(c)
+	f.index(first)
+	return f
+}
+
+// stopped is an error if the search was.
+func (f *turnFinder) stopped() error {
+	if err := f.ctx.Err(); err != nil {
+		return rollout.Errorf(rollout.KindLimit, rollout.Where{}, "rendering was stopped: %v", err)
+	}
+	return nil
+}
+
+// dataRange is where the text of a message stands. first < 0: nowhere.
+type dataRange struct{ first, last int }
+
+// ofHeader says whether a field is part of the header of a message.
+func ofHeader(f *chat.Field) bool { return f.Part == origin.PartRole }
+
+// index finds where the text of the messages from first on stands.
+func (f *turnFinder) index(first int) {
+	n := f.c.Len() - first
+	f.first, f.ranges, f.extents = first, make([]dataRange, n), make([]chat.Extent, n)
+	for i := range n {
+		f.ranges[i].first, f.extents[i].Message = -1, -1
+	}
+	for _, e := range f.r.Extents {
+		m := f.c.Place(e.Message)
+		if m < first || m >= f.c.Len() {
+			continue // of an earlier message, or r is of more
+		}
+		if old := &f.extents[m-first]; old.Message >= 0 {
+			e.Start = min(e.Start, old.Start)
+		}
+		f.extents[m-first] = e
+	}
+	newest := -1
+	quoted := map[*chat.Field]bool{}
+	for k := range f.runs.Len() {
+		from, start, end := f.runs.At(k)
+		m := f.c.Place(int(from.Message))
+		if m < first || m >= f.c.Len() || ofHeader(from) {
+			continue
+		}
+		d := &f.ranges[m-first]
+		begin := f.extents[m-first].Start
+		ahead := start < begin
+		if ahead && d.first >= 0 || m < newest && d.first >= begin {
+			continue // quoted in an earlier message, or again in a later one
+		}
+		if !ahead && (from.Key == "name" || from.Key == "id") {
+			if quoted[from] {
+				continue // of a call, beside its result
+			}
+			quoted[from] = true
+		}
+		if !ahead {
+			newest = max(newest, m)
+		}
+		if d.first < begin || d.first < 0 {
+			d.first = start
+		}
+		d.last = end
+	}
+}
+
+// data is where the text of message i stands.
+func (f *turnFinder) data(i int) dataRange {
+	if i < f.first {
+		f.index(0)
+	}
+	return f.ranges[i-f.first]
+}
+
+// runAfter is the first run that ends after byte at.
+func (f *turnFinder) runAfter(at int) int {
+	return sort.Search(f.runs.Len(), func(k int) bool { _, _, end := f.runs.At(k); return end > at })
+}
+
+// bounds returns the end of the last data before message i and the start
+// of the first byte of a later message after it.
+func (f *turnFinder) bounds(i int) (lo, hi int) {
+	own := f.data(i)
+	hi = len(f.r.Text)
+	if own.first < 0 {
+		for j := i - 1; j >= 0 && lo == 0; j-- {
+			if f.data(j).first >= 0 {
+				lo = f.data(j).last
+			}
+		}
+		own.first, own.last = lo, lo
+	}
+	k := sort.Search(f.runs.Len(), func(k int) bool { _, start, _ := f.runs.At(k); return start >= own.first })
+	for b := k - 1; b >= 0 && lo == 0; b-- {
+		if field, _, end := f.runs.At(b); f.c.Place(int(field.Message)) != i {
+			lo = end
+		}
+	}
+	for ; k < f.runs.Len(); k++ {
+		if field, start, _ := f.runs.At(k); f.c.Place(int(field.Message)) > i && start >= own.last {
+			return lo, start
+		}
+	}
+	return lo, hi
+}
+
+// turn finds the reply of message i, which begins at byte at at the earliest.
+func (f *turnFinder) turn(i, at int) (Span, bool) {
+	lo, hi := f.bounds(i)
+	lo = max(lo, at)
+	own := f.data(i)
+	limit := own.first
+	e := f.extents[i-f.first]
+	looped := e.Message >= 0
+	if own.first < 0 {
+		if !looped && len(f.r.Extents) > 0 {
+			return Span{}, false // the loop left it out
+		}
+		limit = hi
+		if looped {
+			limit = min(hi, e.End)
+			lo = max(lo, min(e.Start, limit))
+		}
+	}
+	if limit < lo {
+		return Span{}, false
+	}
+	tool := i > 0 && f.c.Role(i-1) == "tool"
+	o := f.opened(tool, i)
+	start, ok := 0, false
+	if o.prompt == "" || !strings.HasPrefix(f.r.Text[lo:limit], o.tail) {
+		start, ok = f.afterPrompt(i, lo, max(limit, own.last), o.prompt, looped || own.first >= 0)
+		limit = max(limit, start)
+	}
+	if !ok {
+		start, ok = f.completionStart(lo, limit, o, own.first >= 0)
+	}
+	if tool && !ok {
+		start, ok = f.completionStart(lo, limit, f.opened(false, i), own.first >= 0)
+	} else if tool {
+		// A header after a tool result is scaffold even where the generation
+		// prompt has none there.
+		if o := f.opened(false, i); o.prompt != "" {
+			for _, p := range promptBeginnings(o.prompt) {
+				if ok && strings.HasPrefix(f.r.Text[start:limit], p) {
+					start += len(p)
+					break
+				}
+			}
+		}
+	}
+	if ok && looped && start < e.Start && e.Start <= own.first {
+		// Before its pass stands the header of another message, without text.
+		start, ok = f.completionStart(e.Start, limit, o, true)
+	}
+	if !ok {
+		switch {
+		case own.first < 0:
+			return Span{}, false
+		case looped && e.Start >= lo && e.Start <= own.first:
+			start = e.Start
+		default:
+			start = own.first
+		}
+	}
+	last := max(own.last, start)
+	if own.first < 0 {
+		last = start
+	}
+	last = f.stopBefore(start, last)
+	turn := Span{Message: i, Start: start}
+	turn.Stop, turn.End = f.completionEnd(i, last, max(min(hi, f.foreign(i, last)), last), looped, e)
+	return turn, true
+}

@@ -1,0 +1,486 @@
+package render
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/chat/origin"
+)
+
+// Renderer renders the contexts of one rollout.
+type Renderer struct {
+	Ctx        context.Context
+	Template   *Template
+	kwargs     map[string]chat.Value
+	now        time.Time
+	R          *rollout.Rollout
+	tools      chat.Value
+	Shape      shape
+	probe      bool   // of the template, whose limit is noted
+	Shown      []bool // messages that stood in a context or the document
+	shownPlain int    // of the plain history, these are marked
+
+	// All is the plain history; index maps its messages to those of the rollout,
+	// place the other way (−1: not in it).
+	All     *chat.Conversation
+	Index   []int32
+	place   []int
+	Last    *chat.Result // that was rendered last
+	Scratch Scratch      // memory for the next rendering
+	prompts [2]Scratch   // the last ones, but for those of the plain history
+	answers Scratch      // the last one, in the same way
+}
+
+// Scratch is the memory of a rendering that nobody reads any more.
+type Scratch struct {
+	Result *chat.Result
+	Fields []Field
+}
+
+// Options are those of Options that rendering asks for.
+type Options struct {
+	By     System
+	Kwargs map[string]json.RawMessage
+	Now    time.Time // zero = the Unix epoch
+	Whole  bool      // replies go in as they were sampled, with nothing between their parts
+	Probe  bool      // the rollout is made up to ask the template
+}
+
+// New prepares the rollout's messages for its template.
+func New(ctx context.Context, t *Template, r *rollout.Rollout, o Options) (*Renderer, error) {
+	x, err := newAs(ctx, t, t.Shape, r, o)
+	if met := t.Limit(); met != nil {
+		return nil, met
+	}
+	return x, err
+}
+
+func newAs(ctx context.Context, t *Template, s shape, r *rollout.Rollout, o Options) (*Renderer, error) {
+	x := &Renderer{Ctx: ctx, Template: t, Shape: s, R: r, kwargs: map[string]chat.Value{}, now: o.Now, probe: o.Probe,
+		Shown: make([]bool, len(r.Messages)), place: make([]int, len(r.Messages))}
+	x.Shape.by = o.By.of(r)
+	if x.now.IsZero() {
+		x.now = time.Unix(0, 0).UTC()
+	}
+	for k, text := range t.names {
+		x.kwargs[k] = chat.String(text)
+	}
+	for i, set := range []map[string]json.RawMessage{o.Kwargs, r.TemplateKwargs} {
+		for k, raw := range set {
+			v, err := chat.ParseJSON(raw)
+			if err != nil {
+				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "template_kwargs/" + k}, "not a JSON value: %w", err)
+			}
+			if recorded := i == 1; recorded && !t.namesToken(k, raw) {
+				v = chat.Recorded("template_kwargs/"+k, v)
+			}
+			x.kwargs[k] = v
+		}
+	}
+	var err error
+	if x.tools, err = t.tools.value(r.Tools); err != nil {
+		return nil, err
+	}
+	var history []chat.Value
+	for i := range r.Messages {
+		x.place[i] = -1
+		if r.Messages[i].Role == rollout.RoleExit {
+			continue
+		}
+		m := &r.Messages[i]
+		if len(m.Parts) > 1 && o.Whole && m.Sampled == rollout.SampledByPolicy {
+			sampled := *m
+			sampled.Parts, m = nil, &sampled
+		}
+		v, err := messageValue(m, &x.Shape)
+		if err != nil {
+			return nil, Within(err, rollout.Where{Message: rollout.At(i)})
+		}
+		x.place[i] = len(history)
+		history = append(history, v)
+		x.Index = append(x.Index, int32(i))
+	}
+	x.All, err = chat.NewConversation(chat.List(history...), x.tools, chat.Null(), chat.ConversationOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// messageValue makes the dict that the template is given for m.
+func messageValue(m *rollout.Message, s *shape) (chat.Value, error) {
+	members := make([]chat.Member, 0, 8)
+	add := func(key string, v chat.Value) { members = append(members, chat.Member{Key: key, Value: v}) }
+	add("role", chat.String(string(m.Role)))
+	for i, p := range m.Parts {
+		if !p.IsText() {
+			return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "content"}, "part %d is of type %q: only text can be turned into tokens", i, p.Type).
+				WithFix("put a text in its place, or leave the rollout out")
+		}
+	}
+	// Templates test for an empty text far more often than for a missing one.
+	if len(m.Parts) > 1 && rollout.JoinText(m.Parts) == m.Content { // as it was not shortened
+		add("content", s.textParts(m))
+	} else {
+		add("content", s.text(m.Content))
+	}
+	if m.Reasoning != "" {
+		add("reasoning_content", chat.String(m.Reasoning))
+		if s.reasoning {
+			add("reasoning", chat.String(m.Reasoning))
+		}
+	}
+	if len(m.ToolCalls) > 0 {
+		calls := make([]chat.Value, len(m.ToolCalls))
+		for i, c := range m.ToolCalls {
+			args, err := s.argumentsValue(&c)
+			if err != nil {
+				return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON: %w", i, err)
+			}
+			function := chat.Object(chat.Member{Key: "name", Value: chat.String(c.Name)}, chat.Member{Key: "arguments", Value: args})
+			call := []chat.Member{{Key: "type", Value: chat.String("function")}}
+			if c.ID != "" {
+				call = append(call, chat.Member{Key: "id", Value: chat.String(c.ID)})
+			}
+			calls[i] = chat.Object(append(call, chat.Member{Key: "function", Value: function})...)
+		}
+		add("tool_calls", chat.List(calls...))
+	}
+	if m.ToolCallID != "" {
+		add("tool_call_id", chat.String(m.ToolCallID))
+	}
+	if m.Name != "" {
+		add("name", chat.String(m.Name))
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.Extra)) {
+		if !s.reads(key, m.Extra[key]) {
+			continue
+		}
+		v, err := chat.ParseJSON(m.Extra[key])
+		if err != nil {
+			return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: key}, "not a JSON value: %w", err)
+		}
+		add(key, v)
+	}
+	return chat.Object(members...), nil
+}
+
+// ReadsExtra reports whether the template may read one of the recorded keys of m.
+func (s shape) ReadsExtra(m *rollout.Message) bool {
+	for key, raw := range m.Extra {
+		if s.reads(key, raw) {
+			return true
+		}
+	}
+	return false
+}
+
+// reads reports whether the template may read a recorded key that has no field
+// of its own (tool_plan, prefix). Empty values of those that have one, and
+// reasoning that is no text, are kept for the record alone.
+func (s shape) reads(key string, raw json.RawMessage) bool {
+	switch key {
+	case "name", "tool_call_id", "tool_calls", "reasoning", "reasoning_content", "thinking":
+		return false
+	}
+	return strings.Contains(s.source, key) && string(raw) != "null"
+}
+
+// plain returns how many messages of the plain history are the context of t, if
+// nothing else is.
+func (x *Renderer) plain(t *rollout.Turn) (n int, ok bool) {
+	parts := t.Context.Parts
+	switch {
+	case parts == nil:
+		return x.before(t.Message), true
+	case len(parts) == 1 && parts[0].Message == nil && parts[0].From == 0 && parts[0].To >= 0 && parts[0].To <= len(x.place):
+		return x.before(parts[0].To), true
+	}
+	return 0, false
+}
+
+// Context returns the conversation of a turn's context and, by the numbers of its
+// messages, those of the rollout (−1 for notes).
+func (x *Renderer) Context(t *rollout.Turn) (*chat.Conversation, []int32, error) {
+	if n, ok := x.plain(t); ok {
+		return x.All.Prefix(n), x.Index, nil
+	}
+	numbers, index, next := []int{}, slices.Clip(x.Index), 0
+	var more []chat.Value // what is not in the plain history, or is here for the second time
+	add := func(m *rollout.Message, source int32) error {
+		v, err := messageValue(m, &x.Shape)
+		numbers, more, index = append(numbers, len(index)), append(more, v), append(index, source)
+		return err
+	}
+	for _, p := range t.Context.Parts {
+		if p.Message != nil {
+			source := int32(-1)
+			if x.Stands(&p) {
+				source = int32(p.From)
+			}
+			if err := add(p.Message, source); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if p.From < 0 || p.To > len(x.R.Messages) || p.From > p.To {
+			return nil, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "context"}, "the context names messages [%d, %d) of %d", p.From, p.To, len(x.R.Messages))
+		}
+		for i := p.From; i < p.To; i++ {
+			switch k := x.place[i]; {
+			case k < 0:
+			case k < next && slices.Contains(numbers, k): // windows only go forward
+				if err := add(&x.R.Messages[i], int32(i)); err != nil {
+					return nil, nil, err
+				}
+			default:
+				numbers, next = append(numbers, k), max(next, k+1)
+			}
+		}
+	}
+	c, err := x.All.Select(numbers, more...)
+	return c, index, err
+}
+
+// Stands reports whether a part's message is its original, shortened or with a
+// note, or one of those that a Counter numbers above the rollout's.
+func (x *Renderer) Stands(p *rollout.ContextPart) bool {
+	if p.To != p.From+1 || p.From < 0 {
+		return false
+	}
+	return p.From >= len(x.R.Messages) || x.R.Messages[p.From].Role == p.Message.Role
+}
+
+// before is the number of messages of the plain history before message i.
+func (x *Renderer) before(i int) int {
+	for ; i < len(x.place); i++ {
+		if x.place[i] >= 0 {
+			return x.place[i]
+		}
+	}
+	return x.All.Len()
+}
+
+// Prompt renders what the model saw at turn t, generation prompt included.
+//
+// The text is valid until the next but one is rendered.
+func (x *Renderer) Prompt(t *rollout.Turn) (Rendering, error) {
+	c, index, err := x.Context(t)
+	if err != nil {
+		return Rendering{}, err
+	}
+	x.Scratch, x.prompts[0] = x.prompts[0], Scratch{}
+	out, err := x.Run(c, index, true)
+	if err != nil { // the last prompt stays the last
+		return Rendering{}, err
+	}
+	x.prompts[0], x.prompts[1] = x.prompts[1], Scratch{Result: x.Last, Fields: out.Fields[:0]}
+	if n, ok := x.plain(t); ok {
+		x.showPlain(n)
+		return out, nil
+	}
+	for i := range c.Len() {
+		x.show(index[c.Number(i)])
+	}
+	return out, nil
+}
+
+// answer is a rendered conversation that ends with a reply.
+type answer struct {
+	Rendering
+	Conversation *chat.Conversation
+	Result       *chat.Result
+	Index        []int32 // of its messages in the rollout, by number
+	Plain        bool    // it is a beginning of the plain history
+}
+
+// Answered renders the same conversation with the turn's reply as its last
+// message, or with instead in its place.
+//
+// The text is valid until the next answer is rendered, save that of a probe that
+// stands instead of a reply in another context than the plain history.
+func (x *Renderer) Answered(t *rollout.Turn, instead *rollout.Message) (a answer, err error) {
+	if a.Conversation, a.Index, a.Plain, err = x.withReply(t, instead); err != nil {
+		return a, err
+	}
+	if instead == nil { // what is written for a probe may be kept
+		x.Scratch, x.answers = x.answers, Scratch{}
+	}
+	if a.Result, err = x.Result(a.Conversation, false); err != nil {
+		return a, err
+	}
+	a.Rendering = x.rendered(a.Result, a.Index)
+	if instead == nil {
+		x.answers = Scratch{Result: a.Result, Fields: a.Fields[:0]}
+	}
+	return a, nil
+}
+
+// withReply is the conversation of a turn's context with its reply, or with instead in
+// its place, and whether it is a beginning of the plain history.
+func (x *Renderer) withReply(t *rollout.Turn, instead *rollout.Message) (c *chat.Conversation, index []int32, plain bool, err error) {
+	if n, ok := x.plain(t); ok && n == x.before(t.Message) && instead == nil {
+		return x.All.Prefix(n + 1), x.Index, true, nil
+	}
+	with := *t
+	with.Context.Parts = slices.Clip(t.Context.Parts)
+	if t.Context.Parts == nil {
+		with.Context.Parts = []rollout.ContextPart{{To: t.Message}}
+	}
+	with.Context.Parts = append(with.Context.Parts, rollout.ContextPart{From: t.Message, To: t.Message + 1, Message: instead})
+	c, index, err = x.Context(&with)
+	return c, index, false, err
+}
+
+// Document renders the whole conversation.
+func (x *Renderer) Document() (Rendering, *chat.Result, error) {
+	res, err := x.Result(x.All, false)
+	if err != nil {
+		return Rendering{}, nil, err
+	}
+	x.showPlain(len(x.Index))
+	return x.rendered(res, x.Index), res, nil
+}
+
+func (x *Renderer) Input(generationPrompt bool) chat.Input {
+	return chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now}
+}
+
+func (x *Renderer) Run(c *chat.Conversation, index []int32, generationPrompt bool) (Rendering, error) {
+	res, err := x.Result(c, generationPrompt)
+	if err != nil {
+		return Rendering{}, err
+	}
+	return x.rendered(res, index), nil
+}
+
+func (x *Renderer) Result(c *chat.Conversation, generationPrompt bool) (*chat.Result, error) {
+	if x.probe {
+		if err := x.Template.Limit(); err != nil {
+			return nil, err
+		}
+	}
+	in := x.Input(generationPrompt)
+	in.Reuse, x.Scratch.Result = x.Scratch.Result, nil
+	res, err := x.Template.Chat.Render(x.Ctx, c, in)
+	x.Last = res
+	if x.probe && errors.Is(err, rollout.KindLimit) && x.Ctx.Err() == nil {
+		x.Template.meet(err)
+	}
+	return res, err
+}
+
+// rendered takes over a result; index maps the numbers of its messages to those of
+// the rollout.
+func (x *Renderer) rendered(res *chat.Result, index []int32) Rendering {
+	fields := x.Scratch.Fields
+	x.Scratch.Fields = nil
+	return Rendering{Text: res.Text, Fields: appendFields(fields, res, 0, index)}
+}
+
+// appendFields appends the recorded bytes of a result from byte at on. A role that rollout
+// knows is part of the template's frame: <|user|> is the template's also where it writes
+// <|{{ m.role }}|>.
+func appendFields(out []Field, res *chat.Result, at int, index []int32) []Field {
+	spans := res.FieldsFrom(at)
+	for i := range spans.Len() {
+		from, start, end := spans.At(i)
+		message, part, call := int32(-1), partOther, uint16(0)
+		if m := from.Message; m >= 0 {
+			p := partOf(from)
+			if p == PartRole {
+				if knownRole(res.Text[start:end]) {
+					continue
+				}
+				part = PartRole
+			} else if message = index[m]; message >= 0 {
+				part, call = p, from.Call
+			}
+		}
+		n := len(out)
+		if n > 0 {
+			if last := &out[n-1]; last.End == start && last.Message == message && last.Part == part && last.Call == call {
+				last.End = end
+				continue
+			}
+		}
+		if n == cap(out) {
+			out = slices.Grow(out, 1)
+		}
+		out = out[:n+1]
+		// Field by field: a copy of what was just put together would wait for it.
+		f := &out[n]
+		f.Start, f.End, f.Message, f.Part, f.Call = start, end, message, part, call
+	}
+	return out
+}
+
+// knownRole reports whether role, in capitals or not, is one with a meaning of its own.
+func knownRole(role string) bool {
+	switch rollout.Role(role) {
+	case rollout.RoleSystem, rollout.RoleDeveloper, rollout.RoleUser, rollout.RoleAssistant, rollout.RoleTool:
+		return true
+	}
+	lower := strings.ToLower(role)
+	return lower != role && knownRole(lower)
+}
+
+// partOf is the part of a message that a field of one belongs to. A role is recorded
+// text, but a part of the frame around a message wherever a template writes it, and
+// written by the template itself in a generation prompt.
+func partOf(f *chat.Field) Part {
+	switch f.Part {
+	case origin.PartContent:
+		return PartContent
+	case origin.PartReasoning:
+		return PartReasoning
+	case origin.PartToolCalls:
+		return PartToolCall
+	case origin.PartRole:
+		if !f.IsKey {
+			return PartRole
+		}
+	case origin.PartOther:
+		if up := f.Parent; f.Key == "name" && !f.IsKey && up != nil && up.Parent != nil && up.Parent.Parent == nil {
+			return PartName
+		}
+	}
+	return partOther
+}
+
+// show notes that message m stood in what was rendered, if it is one of the rollout.
+func (x *Renderer) show(m int32) {
+	if m >= 0 && int(m) < len(x.Shown) {
+		x.Shown[m] = true
+	}
+}
+
+// showPlain notes that the first n messages of the plain history did.
+func (x *Renderer) showPlain(n int) {
+	for ; x.shownPlain < n; x.shownPlain++ {
+		x.show(x.Index[x.shownPlain])
+	}
+}
+
+// Within adds the turn and message to an error that does not name them.
+func Within(err error, where rollout.Where) error {
+	e, ok := err.(*rollout.Error)
+	if !ok {
+		return err
+	}
+	c := *e
+	if _, ok := c.Where.Turn.Get(); !ok {
+		c.Where.Turn = where.Turn
+	}
+	if _, ok := c.Where.Message.Get(); !ok {
+		c.Where.Message = where.Message
+	}
+	return &c
+}

@@ -1,0 +1,187 @@
+package render
+
+import "sort"
+
+// Part is the kind of message text that a byte belongs to.
+type Part uint8
+
+const (
+	PartScaffold  Part = iota // the template's own text
+	PartContent               // a message's content
+	PartReasoning             // a message's thinking text
+	PartToolCall              // name, id or arguments of a tool call
+	partOther                 // any other recorded text: tool schemas, names, documents
+	PartRole                  // a message's role: recorded, but of the frame around a message
+	PartName                  // a message's name, which is of that frame, too
+)
+
+// Text reports whether p is what a message says.
+func (p Part) Text() bool { return p == PartContent || p == PartReasoning || p == PartToolCall }
+
+// Parts is a set of them.
+type Parts uint8
+
+func (s Parts) Has(p Part) bool { return s&(1<<p) != 0 }
+
+func (s *Parts) Add(p Part) { *s |= 1 << p }
+
+// Field is a run of bytes of a rendering that came from the recorded data.
+type Field struct {
+	Start, End int
+	Message    int32 // index into Rollout.Messages, −1 = none (schemas, notes)
+	Part       Part
+	Call       uint16 // of a tool call, its index in the message
+}
+
+// Rendering is a text and the origin of its bytes: ascending fields without
+// overlap, everything between them scaffold.
+type Rendering struct {
+	Text   string
+	Fields []Field
+	// Before is what the model saw before the text, nil for nothing.
+	Before *Rendering
+}
+
+// Tail is the scaffold at the end of r.
+func (r *Rendering) Tail() string {
+	if n := len(r.Fields); n > 0 {
+		return r.Text[r.Fields[n-1].End:]
+	}
+	return r.Text
+}
+
+// FieldAfter returns the index of the first field that ends after byte at.
+func (r *Rendering) FieldAfter(at int) int {
+	return sort.Search(len(r.Fields), func(i int) bool { return r.Fields[i].End > at })
+}
+
+// FieldAfterNear is after(at), looked for from field i on.
+func (r *Rendering) FieldAfterNear(i, at int) int {
+	if i > 0 && r.Fields[i-1].End > at {
+		return r.FieldAfter(at)
+	}
+	for i < len(r.Fields) && r.Fields[i].End <= at {
+		i++
+	}
+	return i
+}
+
+// WithFields adds fields that count from byte at.
+func (r Rendering) WithFields(fields []Field, at int) Rendering {
+	for _, f := range fields {
+		f.Start, f.End = f.Start+at, f.End+at
+		r.Fields = append(r.Fields, f)
+	}
+	return r
+}
+
+// Take appends the bytes [from, to) of src with their origin.
+func (r *Rendering) Take(src *Rendering, from, to int) {
+	*r = r.WithFields(src.Cut(from, to).Fields, len(r.Text))
+	r.Text += src.Text[from:to]
+}
+
+// Cut returns the bytes [from, to) with their origin.
+func (r *Rendering) Cut(from, to int) Rendering {
+	out := Rendering{Text: r.Text[from:to]}
+	for k := r.FieldAfter(from); from < to && k < len(r.Fields) && r.Fields[k].Start < to; k++ {
+		out.Fields = append(out.Fields, r.Fields[k].Within(from, to))
+	}
+	return out
+}
+
+// Extent returns, of the text from byte from on, the range from the first to the
+// last byte of a field of message m that holds its text (content, reasoning, tool
+// calls; with only set, that part alone), and whether there is one.
+func (r *Rendering) Extent(m int32, only Part, from int) (start, end int, ok bool) {
+	for _, f := range r.Fields[r.FieldAfter(from):] {
+		if f.Message == m && f.Part.Text() && (only == PartScaffold || f.Part == only) {
+			if !ok {
+				start, ok = max(f.Start, from), true
+			}
+			end = f.End
+		}
+	}
+	return start, end, ok
+}
+
+// Foreign returns where the first recorded text after byte at begins that is
+// neither of message m nor a role, or the end of the text.
+func (r *Rendering) Foreign(m int32, at int) int {
+	for _, f := range r.Fields[r.FieldAfter(at):] {
+		if f.Message != m && f.Part != PartRole {
+			return max(f.Start, at)
+		}
+	}
+	return len(r.Text)
+}
+
+// Opens reports whether field i is the first that holds text of its message.
+func (r *Rendering) Opens(i int) bool {
+	if !r.Fields[i].Part.Text() {
+		return false
+	}
+	for k := i - 1; k >= 0 && r.Fields[k].Message == r.Fields[i].Message; k-- {
+		if r.Fields[k].Part.Text() {
+			return false
+		}
+	}
+	return true
+}
+
+// CommonPrefix is the number of leading bytes in which a and b agree, text and
+// origin alike.
+func CommonPrefix(a, b *Rendering) int {
+	n := CommonText(a.Text, b.Text)
+	for i := 0; i < len(a.Fields) || i < len(b.Fields); i++ {
+		switch {
+		case i >= len(a.Fields):
+			return min(n, b.Fields[i].Start)
+		case i >= len(b.Fields):
+			return min(n, a.Fields[i].Start)
+		}
+		x, y := a.Fields[i], b.Fields[i]
+		if x.Start >= n && y.Start >= n {
+			return n
+		}
+		if x.Start != y.Start || x.Message != y.Message || x.Part != y.Part {
+			return min(n, x.Start, y.Start)
+		}
+		if x.End != y.End {
+			return min(n, x.End, y.End)
+		}
+	}
+	return n
+}
+
+func CommonText(a, b string) int {
+	n := min(len(a), len(b))
+	if a[:n] == b[:n] { // at once where they share memory
+		return n
+	}
+	const step = 256
+	i := 0
+	for i+step <= n && a[i:i+step] == b[i:i+step] {
+		i += step
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+// Quoted is recorded text in the bytes [from, to) that is not of message i, nor a role.
+func (r *Rendering) Quoted(i int32, from, to int) string {
+	for k := r.FieldAfter(from); k < len(r.Fields) && r.Fields[k].Start < to; k++ {
+		if x := r.Fields[k]; x.Message != i && x.Part != PartRole {
+			return r.Text[max(from, x.Start):min(to, x.End)]
+		}
+	}
+	return ""
+}
+
+// Within is the part of f inside [from, to), counted from there.
+func (f Field) Within(from, to int) Field {
+	f.Start, f.End = max(f.Start, from)-from, min(f.End, to)-from
+	return f
+}

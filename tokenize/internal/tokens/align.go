@@ -1,0 +1,141 @@
+package tokens
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/engine"
+)
+
+// Alignment says what the ids of recorded prompts hold, by rendered prompts of the
+// same text in other ids: an engine that reads the history again spells replies by its
+// own rule, or takes a control token that a user spelled out for one. It goes on from
+// what a prompt shares with the one before.
+type Alignment struct {
+	added  *AddedTokens
+	tok    engine.Tokenizer
+	Cols   Columns // of the recorded ids
+	agreed []Place // where ids of both end at the same byte
+	ends   []int   // of rendered ids between two of them
+	texts  map[rollout.TokenID]string
+}
+
+// NewAlignment returns one for ids of tok.
+func NewAlignment(tok engine.Tokenizer, added *AddedTokens) *Alignment {
+	return &Alignment{tok: tok, added: added}
+}
+
+// Place is a number of recorded ids and one of rendered ids that spell the same.
+type Place struct{ Recorded, Rendered int }
+
+// Forget keeps what holds for these first ids of either kind.
+func (a *Alignment) Forget(recorded, rendered int) {
+	n := len(a.agreed)
+	for n > 0 && (a.agreed[n-1].Recorded > recorded || a.agreed[n-1].Rendered > rendered) {
+		n--
+	}
+	a.agreed = a.agreed[:n]
+	a.Cols.Truncate(a.At().Recorded)
+}
+
+// At is the last place that is known.
+func (a *Alignment) At() Place {
+	if len(a.agreed) == 0 {
+		return Place{}
+	}
+	return a.agreed[len(a.agreed)-1]
+}
+
+// Reach goes on to the end of both prompts, and reports whether they are one text.
+func (a *Alignment) Reach(ids []rollout.TokenID, rendered Columns) bool {
+	for at := a.At(); at.Recorded < len(ids) || at.Rendered < rendered.Len(); at = a.At() {
+		to, ok := a.next(ids, rendered.IDs, at)
+		if !ok {
+			return false
+		}
+		a.take(ids[at.Recorded:to.Recorded], rendered.Slice(at.Rendered, to.Rendered))
+		a.agreed = append(a.agreed, to)
+	}
+	return true
+}
+
+// next is the first place after at.
+func (a *Alignment) next(ids, rendered []rollout.TokenID, at Place) (to Place, ok bool) {
+	to = at
+	for x, y := "", ""; ; { // of the ids up to here, what the others have not spelled yet
+		switch {
+		case x == "" && to.Recorded < len(ids):
+			x = a.text(ids[to.Recorded])
+			to.Recorded++
+		case y == "" && to.Rendered < len(rendered):
+			y = a.text(rendered[to.Rendered])
+			to.Rendered++
+		default:
+			return at, false
+		}
+		n := min(len(x), len(y))
+		if x[:n] != y[:n] {
+			return at, false
+		}
+		if x, y = x[n:], y[n:]; x == "" && y == "" {
+			return to, true
+		}
+	}
+}
+
+// take adds recorded ids that spell what the rendered ones do: each is from where the
+// first recorded text in its bytes is.
+func (a *Alignment) take(ids []rollout.TokenID, rendered Columns) {
+	a.ends = a.ends[:0]
+	end := 0
+	for _, id := range rendered.IDs {
+		end += len(a.text(id))
+		a.ends = append(a.ends, end)
+	}
+	from, k := 0, 0
+	for _, id := range ids {
+		to := from + len(a.text(id))
+		for k < len(a.ends) && a.ends[k] <= from {
+			k++
+		}
+		source, flags := int32(-1), rollout.Flag(0)
+		for i := k; i < len(a.ends) && source < 0 && (i == k || a.ends[i-1] < to); i++ {
+			source, flags = rendered.Source[i], rendered.Flags[i]
+		}
+		flags &^= rollout.FlagSpecial
+		if _, added := a.added.Find(id); added {
+			flags |= rollout.FlagSpecial
+		}
+		a.Cols.Add(id, source, flags)
+		from = to
+	}
+}
+
+// text is what an id spells: entries of the vocabulary, of an added token those of its
+// content.
+func (a *Alignment) text(id rollout.TokenID) string {
+	token, added := a.added.Find(id)
+	if !added {
+		entry, _ := a.tok.Vocab().Token(id)
+		return entry
+	}
+	text, ok := a.texts[id]
+	if ok {
+		return text
+	}
+	var plain engine.Encoding
+	// What cannot be encoded by itself is in no text either.
+	if err := a.tok.Encode(&plain, token.Content, engine.EncodeOptions{Added: engine.NoAdded, After: engine.AfterText}); err == nil {
+		var b strings.Builder
+		for _, id := range plain.IDs {
+			entry, _ := a.tok.Vocab().Token(id)
+			b.WriteString(entry)
+		}
+		text = b.String()
+	}
+	if a.texts == nil {
+		a.texts = map[rollout.TokenID]string{}
+	}
+	a.texts[id] = text
+	return text
+}

@@ -1,0 +1,58 @@
+package tokens
+
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Columns is a run of tokens with what is known of each: the parts of a
+// rollout.Sequence that rendering can tell.
+type Columns struct {
+	IDs    []rollout.TokenID
+	Source []int32
+	Flags  []rollout.Flag
+}
+
+func (c *Columns) Len() int { return len(c.IDs) }
+
+func (c *Columns) Truncate(n int) {
+	c.IDs, c.Source, c.Flags = c.IDs[:n], c.Source[:n], c.Flags[:n]
+}
+
+func (c *Columns) Add(id rollout.TokenID, source int32, flags rollout.Flag) {
+	c.IDs = append(c.IDs, id)
+	c.Source = append(c.Source, source)
+	c.Flags = append(c.Flags, flags)
+}
+
+// grow makes room for n more.
+func (c *Columns) grow(n int) {
+	c.IDs, c.Source, c.Flags = slices.Grow(c.IDs, n), slices.Grow(c.Source, n), slices.Grow(c.Flags, n)
+}
+
+// extend appends ids and returns where their sources and flags go, which are
+// still to be set.
+func (c *Columns) extend(ids []rollout.TokenID) (source []int32, flags []rollout.Flag) {
+	from, n := len(c.IDs), len(c.IDs)+len(ids)
+	c.IDs = append(c.IDs, ids...)
+	c.Source, c.Flags = slices.Grow(c.Source, len(ids))[:n], slices.Grow(c.Flags, len(ids))[:n]
+	return c.Source[from:], c.Flags[from:]
+}
+
+func (c *Columns) append(o Columns) {
+	c.IDs = append(c.IDs, o.IDs...)
+	c.Source = append(c.Source, o.Source...)
+	c.Flags = append(c.Flags, o.Flags...)
+}
+
+func (c Columns) Slice(from, to int) Columns {
+	return Columns{c.IDs[from:to:to], c.Source[from:to:to], c.Flags[from:to:to]}
+}
+
+// Clone returns c in memory of its own.
+func (c Columns) Clone() Columns {
+	var out Columns
+	out.append(c)
+	return out
+}

@@ -1,0 +1,106 @@
+package tokens
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+)
+
+// Prompt is an encoded prompt of n tokens: the first keep tokens of the turn before
+// it, then those of add, which Merged rows ask for.
+type Prompt struct {
+	Keep, N int
+	Add     Columns
+}
+
+// boundary is a place in a prompt after which the encoding of the rest is
+// independent of what went before.
+type boundary struct{ At, Tokens int }
+
+// Boundaries are those of the prompt that was encoded last.
+type Boundaries struct {
+	last render.Rendering
+	list []boundary
+}
+
+// Keep goes on to the prompt r, and returns the last boundary that it shares with
+// the one before.
+func (b *Boundaries) Keep(r render.Rendering, longest int) boundary {
+	common := render.CommonPrefix(&b.last, &r)
+	n := sort.Search(len(b.list), func(i int) bool { return b.list[i].At+longest > common })
+	b.last, b.list = r, b.list[:n]
+	if n == 0 {
+		return boundary{}
+	}
+	return b.list[n-1]
+}
+
+func (b *Boundaries) Add(at, tokens int) { b.list = append(b.list, boundary{at, tokens}) }
+
+// PromptEncoder encodes the prompts of one rollout in order and encodes again
+// only what differs from the prompt before.
+type PromptEncoder struct {
+	Boundaries
+	Segments *SegmentEncoder
+	Apart    bool                  // completions are encoded apart from their prompts
+	Cols     Stack                 // tokens of the last prompt
+	Done     map[int32]*Completion // completions so far, by message
+}
+
+// Encode encodes r. Completions of earlier turns that stand in it keep the ids
+// that were sampled.
+func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
+	if !e.Cols.Viewed {
+		e.Segments.into = &e.Cols
+	}
+	keep := e.Keep(r, e.Segments.Longest)
+	e.Cols.truncate(keep.Tokens)
+	at := keep.At
+	encodeTo := func(to int) error {
+		if at >= to {
+			return nil
+		}
+		err := e.Segments.Each(&r, at, to, func(s *CachedSegment, end int) {
+			e.Cols.append(s.cols)
+			if end < to {
+				e.Add(end, e.Cols.len())
+			}
+		})
+		at = to
+		return err
+	}
+	if e.Apart {
+		for i := r.FieldAfter(at); i < len(r.Fields); i++ {
+			c := e.Done[r.Fields[i].Message]
+			if c == nil || r.Fields[i].Start < at || !r.Opens(i) {
+				continue
+			}
+			start, ok := c.begin(&r, r.Fields[i].Start)
+			if !ok || start < at {
+				continue
+			}
+			if err := encodeTo(start); err != nil {
+				return Prompt{}, err
+			}
+			if strings.HasPrefix(r.Text[start+len(c.Text):], c.Stop) {
+				n := e.Cols.len()
+				e.Cols.append(c.Cols)
+				for i := range e.Cols.Flags[n:] {
+					e.Cols.Flags[n+i] &^= rollout.FlagSampled | rollout.FlagStop
+				}
+				at = start + len(c.Text) + len(c.Stop)
+				e.Add(at, e.Cols.len())
+			}
+		}
+	}
+	if err := encodeTo(len(r.Text)); err != nil {
+		return Prompt{}, err
+	}
+	p := Prompt{Keep: keep.Tokens, N: e.Cols.len()}
+	if !e.Cols.Viewed {
+		p.Add = e.Cols.Columns().Slice(p.Keep, p.N).Clone()
+	}
+	return p, nil
+}

@@ -1,0 +1,117 @@
+package tokens
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+)
+
+// Completion is what the policy sampled in one turn.
+type Completion struct {
+	Message int32 // −1 = token ids only
+	Turn    int32
+	// Text is the sampled text without its stop marker; "" when only ids are known.
+	Text string
+	// First is the offset in text of the first byte that came from the message,
+	// negative where the prompt wrote that.
+	First int
+	Stop  string // the stop marker's text, "" when none was sampled
+	Cols  Columns
+}
+
+// begin returns where the completion begins in r, given the first byte of its
+// message there, if its text stands there: what the template rewrote is no longer
+// what was sampled, but text like any other.
+func (c *Completion) begin(r *render.Rendering, first int) (start int, ok bool) {
+	start = first - c.First
+	return start, c.Cols.Len() > 0 && start >= 0 && strings.HasPrefix(r.Text[start:], c.Text)
+}
+
+// Mark flags the columns of a completion as sampled, and its stop token.
+func (c *Completion) Mark(isStop func(rollout.TokenID) bool) {
+	PartFlags(&c.Cols)
+	for k := range c.Cols.Flags {
+		c.Cols.Flags[k] |= rollout.FlagSampled
+		c.Cols.Source[k] = c.Message
+	}
+	if c.Stopped(isStop) {
+		const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
+		k := c.Cols.Len() - 1
+		c.Cols.Flags[k] = c.Cols.Flags[k]&^parts | rollout.FlagStop
+	}
+}
+
+// Stopped reports whether the completion ends with a stop token.
+func (c *Completion) Stopped(isStop func(rollout.TokenID) bool) bool {
+	n := c.Cols.Len()
+	return n > 0 && (isStop(c.Cols.IDs[n-1]) || c.Stop != "")
+}
+
+// CheckSampled refuses a completion from text that holds a stop token before its end:
+// the model would have stopped there.
+func (c *Completion) CheckSampled(vocab engine.Vocab, isStop func(rollout.TokenID) bool) error {
+	for k, id := range c.Cols.IDs[:max(0, c.Cols.Len()-1)] {
+		if c.Cols.Flags[k]&rollout.FlagSpecial != 0 && isStop(id) {
+			text, _ := vocab.Token(id)
+			return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template writes the stop token %q inside the reply, which no model samples there", text).
+				WithFix("use the chat template that the engine served, or record the engine's token ids")
+		}
+	}
+	return nil
+}
+
+// IdsOnly takes the recorded ids of a turn, of whose text nothing is known.
+func (c *Completion) IdsOnly(ids []rollout.TokenID, isStop func(rollout.TokenID) bool) {
+	for _, id := range ids {
+		c.Cols.Add(id, c.Message, 0)
+	}
+	c.Mark(isStop)
+}
+
+// PartFlags gives scaffold inside a completion the flag of the part it frames,
+// so that a policy that leaves reasoning or tool calls out leaves their markers
+// out as well.
+func PartFlags(c *Columns) {
+	const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
+	for i := 0; i < len(c.Flags); {
+		if c.Flags[i]&parts != 0 {
+			i++
+			continue
+		}
+		end := i
+		for end < len(c.Flags) && c.Flags[end]&parts == 0 {
+			end++
+		}
+		var before, after rollout.Flag
+		if i > 0 {
+			before = c.Flags[i-1] & parts
+		}
+		if end < len(c.Flags) {
+			after = c.Flags[end] & parts
+		}
+		frames := before
+		switch {
+		case before&rollout.FlagReasoning != 0 && after&rollout.FlagToolCall != 0:
+			// Both have markers in between: the last one opens the call.
+			last := end
+			for k := i; k < end; k++ {
+				if c.Flags[k]&rollout.FlagSpecial != 0 {
+					last = k
+				}
+			}
+			for k := last; k < end; k++ {
+				c.Flags[k] |= rollout.FlagToolCall
+			}
+			frames, end = rollout.FlagReasoning, last
+		case (before|after)&rollout.FlagReasoning != 0:
+			frames = rollout.FlagReasoning
+		case (before|after)&rollout.FlagToolCall != 0:
+			frames = rollout.FlagToolCall
+		}
+		for ; i < end; i++ {
+			c.Flags[i] |= frames
+		}
+	}
+}

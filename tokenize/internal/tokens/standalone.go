@@ -1,0 +1,114 @@
+package tokens
+
+import "github.com/turnpack/turnpack/tokenize/engine"
+
+// standAlone reports of each added token whether it is found wherever its text
+// stands, so that the text after it encodes by itself: no other token holds it,
+// and none, itself included, ends with a beginning of it. The time is linear in
+// the length of all tokens; the automaton is that of Aho and Corasick (1975).
+func standAlone(added []engine.AddedToken) []bool {
+	t := newContentTrie(added)
+	alone := make([]bool, len(added))
+	for i, a := range added {
+		at := int32(0)
+		alone[i] = a.Content != ""
+		for k := 0; k < len(a.Content); k++ {
+			at = t.edges[edge{at, a.Content[k]}]
+			if n := &t.nodes[at]; k+1 < len(a.Content) && n.endsToken {
+				alone[i] = false
+			}
+		}
+		if n := &t.nodes[at]; n.inside || n.shared {
+			alone[i] = false
+		}
+	}
+	return alone
+}
+
+// contentTrie holds the beginnings of added tokens as nodes; node 0 is empty.
+type contentTrie struct {
+	edges map[edge]int32
+	nodes []contentNode
+}
+
+type edge struct {
+	from int32
+	by   byte
+}
+
+// contentNode is a beginning of some token.
+type contentNode struct {
+	suffix    int32 // the longest other node that this one ends with
+	parent    int32
+	by        byte
+	depth     int32
+	token     int32 // one more than the id of the token that it is, 0 for none
+	shared    bool  // two tokens are spelled so
+	inside    bool  // a longer beginning goes on from it or ends with it
+	endsToken bool  // some token ends with it
+}
+
+func newContentTrie(added []engine.AddedToken) *contentTrie {
+	t := &contentTrie{edges: map[edge]int32{}, nodes: make([]contentNode, 1)}
+	deepest := int32(0)
+	for _, a := range added {
+		at := int32(0)
+		for k := 0; k < len(a.Content); k++ {
+			e := edge{at, a.Content[k]}
+			next, ok := t.edges[e]
+			if !ok {
+				next = int32(len(t.nodes))
+				t.edges[e] = next
+				t.nodes = append(t.nodes, contentNode{parent: at, by: e.by, depth: int32(k + 1)})
+				t.nodes[at].inside = true
+				deepest = max(deepest, int32(k+1))
+			}
+			at = next
+		}
+		n := &t.nodes[at]
+		n.shared = n.shared || n.token != 0 && n.token != int32(a.ID)+1
+		n.token, n.endsToken = int32(a.ID)+1, true
+	}
+	// by depth: a node's suffix is shorter than the node
+	order := t.byDepth(deepest)
+	for _, i := range order {
+		n := &t.nodes[i]
+		if n.depth < 2 {
+			continue
+		}
+		for s := t.nodes[n.parent].suffix; ; s = t.nodes[s].suffix {
+			if next, ok := t.edges[edge{s, n.by}]; ok {
+				n.suffix = next
+				t.nodes[next].inside = true
+				break
+			}
+			if s == 0 {
+				break
+			}
+		}
+	}
+	for k := len(order) - 1; k >= 0; k-- {
+		if n := &t.nodes[order[k]]; n.endsToken {
+			t.nodes[n.suffix].endsToken = true
+		}
+	}
+	return t
+}
+
+// byDepth returns the nodes, shallow ones first.
+func (t *contentTrie) byDepth(deepest int32) []int32 {
+	start := make([]int32, deepest+2)
+	for i := range t.nodes {
+		start[t.nodes[i].depth+1]++
+	}
+	for d := range deepest + 1 {
+		start[d+1] += start[d]
+	}
+	order := make([]int32, len(t.nodes))
+	for i := range t.nodes {
+		d := t.nodes[i].depth
+		order[start[d]] = int32(i)
+		start[d]++
+	}
+	return order
+}
