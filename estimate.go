@@ -12,7 +12,7 @@ import (
 // ask scores a rollout in the first pass.
 func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 	if x.Reward == nil {
-		return reward.Score(r, x.Scale)
+		return reward.Score(r, x.scale())
 	}
 	if why := reward.Infrastructure(r); why != "" && !x.Scale.InfraUnresolved {
 		return rollout.Reward{Verdict: r.Outcome.Verdict, Reason: r.Outcome.Reason, Excluded: why}
@@ -32,7 +32,7 @@ func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 // scoreOf is the reward of r in the first pass, and the rules that shaped it.
 func (x *run) scoreOf(r *rollout.Rollout) (rollout.Reward, []shaping.Applied) {
 	if x.Reward == nil {
-		return x.shaper.shape(r, reward.Score(r, x.Scale), x.sizes)
+		return x.shaper.shape(r, reward.Score(r, x.scale()), x.sizes)
 	}
 	at := x.seen[r.ID]
 	return x.shaper.shape(r, x.scored[at.group][at.index], x.sizes)
@@ -53,7 +53,10 @@ func (x *run) excludes(r reward.RolloutReward) string {
 
 // estimate turns the rewards of the first pass into what advantageOf answers from.
 func (x *run) estimate(rewards []reward.GroupRewards) error {
-	if e, ok := x.record(); ok {
+	if e, ok := x.record(); ok && x.stepwise() {
+		x.report.Reward = reward.ReportOf(rewards, nil)
+		return x.steps.Finish(e, func(group, index int) string { return rewards[group].Rollouts[index].Excluded })
+	} else if ok {
 		acc, err := reward.NewAccumulator(e)
 		if err != nil {
 			return err
@@ -95,6 +98,22 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 	}
 	x.advantages, x.report.Reward = got, reward.ReportOf(rewards, got)
 	return nil
+}
+
+// stepwise says whether the estimator compares agent steps.
+func (p *Pipeline) stepwise() bool {
+	e, ok := p.record()
+	return ok && e.Unit == reward.UnitStep && !p.NoAdvantages
+}
+
+// scale is the outcome policy of rewards: where steps are compared, their scores are in the
+// steps' values and not in the outcome.
+func (p *Pipeline) scale() reward.OutcomePolicy {
+	s := p.Scale
+	if p.stepwise() {
+		s.StepCoef = 0
+	}
+	return s
 }
 
 // advantageOf is the advantage of a rollout that was seen in the first pass.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/internal/roster"
+	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/overview"
@@ -53,6 +54,7 @@ type gathered struct {
 	Scales             []scales              // by group
 	Members            [][]shaping.Member    `json:",omitempty"`
 	Shaping            shaping.Report
+	Steps              []reward.StepGroup `json:",omitempty"`
 	Scored             [][]rollout.Reward
 	Order              roster.Roster `json:"-"` // in Packed
 	Packed             []byte
@@ -80,7 +82,7 @@ func (x *run) keepGathered(src Source, got *gathered) error {
 		return nil
 	}
 	got.Version, got.Read, got.LeftOut, got.OutOfStatistics, got.Scored = gatheredVersion, x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored
-	got.Shaping = x.report.Shaping
+	got.Shaping, got.Steps = x.report.Shaping, x.steps.Groups
 	for _, s := range x.report.Skips {
 		got.Skips = append(got.Skips, skipped{s, rollout.Plain(s.Error)})
 	}
@@ -120,7 +122,7 @@ func (x *run) gatheredBefore() *gathered {
 		return nil
 	}
 	got.Packed = nil
-	x.report.Shaping = got.Shaping
+	x.report.Shaping, x.steps.Groups = got.Shaping, got.Steps
 	x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored = got.Read, got.LeftOut, got.OutOfStatistics, got.Scored
 	for _, s := range got.Skips {
 		s.Skip.Error = s.Error
@@ -198,19 +200,20 @@ func (x *run) passed(r *rollout.Rollout) result {
 
 // made is what a run books of a rollout that it encoded.
 type made struct {
-	Report  tokenize.Report
-	Window  ctxwindow.Report
-	Masked  map[string]int       `json:",omitempty"`
-	Faults  map[detect.Fault]int `json:",omitempty"`
-	Why     string               `json:",omitempty"`
-	Rows    int
-	Tokens  int64
-	Trained int64
-	Status  rollout.Status
-	Verdict rollout.Verdict
-	Notes   []string `json:",omitempty"`
-	Seen    overview.Facts
-	Votes   []rollout.StepScore `json:",omitempty"`
+	Report   tokenize.Report
+	Window   ctxwindow.Report
+	Masked   map[string]int       `json:",omitempty"`
+	Faults   map[detect.Fault]int `json:",omitempty"`
+	Why      string               `json:",omitempty"`
+	Rows     int
+	Tokens   int64
+	Trained  int64
+	Status   rollout.Status
+	Verdict  rollout.Verdict
+	Notes    []string `json:",omitempty"`
+	Seen     overview.Facts
+	Unscored int64               `json:",omitempty"`
+	Votes    []rollout.StepScore `json:",omitempty"`
 	// The errors of Report.
 	Unknown    *rollout.Error `json:",omitempty"`
 	Incomplete *rollout.Error `json:",omitempty"`
@@ -233,7 +236,7 @@ func (x *run) madeBefore(res *result) bool {
 		}
 	}
 	res.earlier, res.report, res.window, res.masked, res.faults, res.why = &m, m.Report, m.Window, m.Masked, m.Faults, m.Why
-	res.overview, res.votes = m.Seen, m.Votes
+	res.overview, res.votes, res.unscored = m.Seen, m.Votes, m.Unscored
 	return true
 }
 
@@ -255,7 +258,7 @@ func (x *run) keep(res *result) error {
 		return x.keeper.Keep(res.r.ID, res.rows.n, nil)
 	}
 	m := made{Report: res.report, Window: res.window, Masked: res.masked, Faults: res.faults, Why: res.why,
-		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes, Seen: res.overview, Votes: voted(res.votes),
+		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes, Seen: res.overview, Unscored: res.unscored, Votes: prm.Bare(res.votes),
 		Unknown: rollout.Plain(res.report.FirstUnknown), Incomplete: rollout.Plain(res.report.FirstIncomplete), Unmarked: rollout.Plain(res.report.FirstUnmarked)}
 	text, err := json.Marshal(&m)
 	if err != nil {

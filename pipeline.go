@@ -190,8 +190,15 @@ func (p Pipeline) Validate() error {
 	}
 	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate(), p.Detector.Validate(), p.Shaping.Validate())
 	if e, ok := p.record(); ok {
-		_, err := reward.NewAccumulator(e)
-		errs = append(errs, err)
+		if p.stepwise() {
+			errs = append(errs, e.Validate())
+			if e.Override != (reward.Override{}) {
+				errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Estimator"}, "an override is for messages, and the estimator gives each step an advantage of its own"))
+			}
+		} else {
+			_, err := reward.NewAccumulator(e)
+			errs = append(errs, err)
+		}
 		if e.Center == reward.CenterBaseline {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Estimator"}, "the centre %s is a number for each rollout, which no record holds", e.Center).WithFix("use reward.Advantages"))
 		}

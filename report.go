@@ -57,6 +57,9 @@ type Report struct {
 	// Overview describes the usable rollouts: outcomes, rewards, steps, lengths,
 	// advantages.
 	Overview overview.Batch
+	// Unscored counts tokens that were sampled and are not trained, because the estimator
+	// compares steps and theirs has no advantage.
+	Unscored int64
 	// Judge says how far the votes on steps agree, nil without votes.
 	Judge *prm.Agreement
 	// Notes counts importer remarks by code.

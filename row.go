@@ -11,8 +11,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
+// credits are what the tokens of a rollout's rows get.
+type credits struct {
+	reward    rollout.Reward
+	applied   []shaping.Applied
+	advantage reward.Advantage
+	flags     map[int]reward.MessageFlags
+	steps     map[int]reward.Advantage // of an estimator that compares steps, else nil
+	unscored  int64                    // tokens left out because their step has no advantage
+}
+
 // sample makes the row of a sequence.
-func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got rollout.Reward, adv reward.Advantage, flags map[int]reward.MessageFlags, applied []shaping.Applied) (rollout.Sample, error) {
+func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *credits) (rollout.Sample, error) {
 	seq, err := lossmask.Apply(seq, x.Mask)
 	if err != nil {
 		return rollout.Sample{}, err
@@ -27,20 +37,30 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got r
 		fillVersions(&seq, *x.PolicyVersion)
 	}
 	seq.Group = key
+	if c.steps != nil {
+		var left int
+		if seq, left, err = reward.CreditSteps(seq, r, c.steps); err != nil {
+			return rollout.Sample{}, err
+		}
+		c.unscored += int64(left)
+	}
 	turns := rollout.TurnsOf(r)
 	trains(&seq, turns)
 	s := rollout.Sample{
-		RolloutIndex: int(x.seen[r.ID].index), Reward: got.Total, OutcomeReward: got.Outcome,
+		RolloutIndex: int(x.seen[r.ID].index), Reward: c.reward.Total, OutcomeReward: c.reward.Outcome,
 		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r, seq.LastTurn),
 		StepReward: stepReward(r, turns, &seq),
 	}
 	if !x.NoAdvantages {
-		value := adv.Value
-		if len(flags) == 0 {
+		value := c.advantage.Value
+		switch {
+		case c.steps != nil:
+			value = reward.MeanCredit(&seq)
+		case len(c.flags) == 0:
 			seq, err = reward.Credit(seq, value)
-		} else {
-			seq, err = reward.CreditMessages(seq, value, flags, x.overrides())
-			value = x.rowAdvantage(&seq, value, flags)
+		default:
+			seq, err = reward.CreditMessages(seq, value, c.flags, x.overrides())
+			value = x.rowAdvantage(&seq, value, c.flags)
 		}
 		if err != nil {
 			return s, err
@@ -48,7 +68,7 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, got r
 		s.Advantage = &value
 	}
 	s.Sequence = seq
-	if s.Metadata, err = x.metadata(r, &seq, applied); err != nil {
+	if s.Metadata, err = x.metadata(r, &seq, c.applied); err != nil {
 		return s, err
 	}
 	return s, nil

@@ -36,7 +36,8 @@ type run struct {
 	describer  describer
 	before     *gathered // by an earlier run, nil = none
 	spools     *spools
-	failed     int // rollouts that could not be encoded
+	steps      reward.StepTable // of estimators that compare steps
+	failed     int              // rollouts that could not be encoded
 	// Columns a file has for all rows or for none.
 	logprobs, versions bool
 }
@@ -111,6 +112,13 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		raw := got.Total
 		got, applied := x.shaper.shape(r, got, x.sizes)
 		x.report.Shaping.Count(applied)
+		if x.stepwise() {
+			values := reward.StepsOf(r, got.Total, x.Scale.StepCoef)
+			if got.Excluded == "" && len(values) == 0 {
+				got.Excluded = reward.ExcludedNoSteps
+			}
+			x.steps.Add(at, key, reward.RolloutSteps{ID: r.ID, Steps: values})
+		}
 		if x.mayTrain(r, got) {
 			x.cover(r, &into.Logprobs, &into.Versions)
 		}

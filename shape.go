@@ -116,18 +116,6 @@ type describer struct {
 	votes prm.Tally
 }
 
-// looksAt is what a describer looks at of a rollout, before it has rows.
-func looksAt(group int, r *rollout.Rollout, got rollout.Reward) overview.Facts {
-	o := overview.Facts{Group: group, Status: r.Status, Solved: shaping.Solved(got)}
-	if got.Excluded == "" {
-		o.Reward = &got.Total
-	}
-	for _, t := range rollout.TurnsOf(r) {
-		o.Steps = max(o.Steps, t.Step+1)
-	}
-	return o
-}
-
 // add books a rollout whose rows are made.
 func (d *describer) add(res *result) {
 	o := res.overview
@@ -138,19 +126,6 @@ func (d *describer) add(res *result) {
 	}
 	d.batch.Add(o)
 	d.votes.Add(res.votes)
-}
-
-// voted are step scores without the texts of their votes.
-func voted(steps []rollout.StepScore) []rollout.StepScore {
-	out := make([]rollout.StepScore, 0, len(steps))
-	for _, s := range steps {
-		s.Extra, s.Votes = nil, slices.Clone(s.Votes)
-		for i, v := range s.Votes {
-			s.Votes[i] = rollout.Vote{Score: v.Score, Text: v.Text[:min(1, len(v.Text))]}
-		}
-		out = append(out, s)
-	}
-	return out
 }
 
 // into completes a report.

@@ -32,6 +32,7 @@ type result struct {
 
 	overview overview.Facts
 	votes    []rollout.StepScore
+	unscored int64
 	err      error
 	r        *rollout.Rollout
 	earlier  *made // by an earlier run, in place of rows and report; nil = none
@@ -221,6 +222,7 @@ func (x *run) emit(dst Sink, row rollout.Sample) error {
 
 func (x *run) book(res *result) {
 	x.describer.add(res)
+	x.report.Unscored += res.unscored
 	count(&x.report.Status, res.status.String(), 1)
 	count(&x.report.Verdicts, res.verdict.String(), 1)
 	x.report.Encode.Add(res.report)
@@ -261,7 +263,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	key := x.group(r)
 	res.group = x.groupOf[key]
 	got, applied := x.scoreOf(r)
-	res.votes, res.overview = r.Steps, looksAt(res.group, r, got)
+	res.votes, res.overview = r.Steps, overview.FactsOf(res.group, r, got)
 	if why := x.groups[res.group].mixed; why != nil {
 		res.err, res.why = why, mixedReason
 		return res
@@ -273,18 +275,26 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	if res.why = x.shaper.leftOut(x.seen[r.ID]); res.why != "" {
 		return res
 	}
-	var adv reward.Advantage
-	if !x.NoAdvantages && !x.rowless(r.ID) {
+	c := credits{reward: got, applied: applied}
+	switch {
+	case x.NoAdvantages || x.rowless(r.ID):
+	case x.stepwise():
+		if c.steps, res.why = x.steps.Of(r.ID); res.why != "" {
+			if got.Excluded != "" {
+				res.why = got.Excluded
+			}
+			return res
+		}
+	default:
 		var err error
-		if adv, err = x.advantageOf(key, x.rolloutReward(r, got)); err != nil {
+		if c.advantage, err = x.advantageOf(key, x.rolloutReward(r, got)); err != nil {
 			res.err = err
 			return res
 		}
-		if adv.Dropped != "" {
-			res.why = adv.Dropped
+		if res.why = c.advantage.Dropped; res.why != "" {
 			return res
 		}
-		res.overview.Advantage = &adv.Value
+		res.overview.Advantage = &c.advantage.Value
 	}
 	if x.Window != nil {
 		windowed, report, err := x.windowed(ctx, r)
@@ -295,18 +305,17 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		res.window = report
 		r = windowed
 	}
-	var flags map[int]reward.MessageFlags
 	if x.overrides() != nil {
-		flags, res.faults = x.flag(r)
+		c.flags, res.faults = x.flag(r)
 	}
-	if x.Shaping.DropZero && !x.NoAdvantages && adv.Value == 0 && len(flags) == 0 && !x.rowless(r.ID) {
+	if x.Shaping.DropZero && !x.NoAdvantages && c.steps == nil && c.advantage.Value == 0 && len(c.flags) == 0 && !x.rowless(r.ID) {
 		res.why = shaping.ReasonZero
 		return res
 	}
 	given, reason := 0, ""
 	report, err := x.sequences(ctx, r, func(seq rollout.Sequence) error {
 		given++
-		row, err := x.sample(r, key, seq, got, adv, flags, applied)
+		row, err := x.sample(r, key, seq, &c)
 		if err != nil {
 			return err
 		}
@@ -335,7 +344,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		res.err, res.masked, res.faults, res.rows = err, nil, nil, rolloutRows{}
 		return res
 	}
-	res.report = report
+	res.report, res.unscored = report, c.unscored
 	if res.rows.n == 0 {
 		switch {
 		case given == 0 && report.UnknownContext > 0:

@@ -36,7 +36,7 @@ An estimator is a record of independent choices (package ` + "`reward`, type `Es
 
 Presets are named after system and revision, because formulas change between revisions. ` + "`grpo`" + ` is this module's default; the others reproduce a system, its shortcomings included. In every preset a rollout without a usable reward leaves the statistics.
 
-` + "`convert --estimator` and `Pipeline` take all but those that go by position, by order or by step: STREAMLESS. Package `reward` has them all." + `
+` + "`convert --estimator` and `Pipeline` take all but those that go by position or by order: STREAMLESS (`NAME:key` groups by key where NAME goes by position). One that compares steps, `openclaw_step_wise@0d034dd5e`, takes their scores from the rollouts. Package `reward` has them all." + `
 
 ## Choices
 
@@ -95,7 +95,7 @@ func estimatorsDoc(t *testing.T) string {
 		if e.Grouping == GroupByPosition {
 			e.Size = 1
 		}
-		if _, err := NewAccumulator(e); err != nil {
+		if _, err := NewAccumulator(e); err != nil && e.Unit != UnitStep {
 			whole = append(whole, "`"+e.Name+"`")
 		}
 	}

@@ -3,6 +3,7 @@ package reward
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
@@ -14,6 +15,10 @@ type StepValue struct {
 	Value float64
 }
 
+// skipped opens the reason of a step that was left unjudged on purpose, as package prm
+// writes it.
+const skipped = "skipped: "
+
 // StepScale combines the outcome of a rollout with the scores of its steps.
 type StepScale struct {
 	Coef     float64 // weight of the step score, 0 = 1
@@ -21,8 +26,9 @@ type StepScale struct {
 }
 
 // StepValues gives each scored step outcome·Discountᵏ + Coef·score. Steps
-// without a score are left out: a judge that failed says nothing. last is the
-// rollout's last step, from which k is counted.
+// without a score are left out: a judge that failed says nothing. Those that a policy
+// left out on purpose (a reason that begins with "skipped: ") count with the outcome
+// alone. last is the rollout's last step, from which k is counted.
 func StepValues(outcome float64, last int, steps []rollout.StepScore, s StepScale) []StepValue {
 	coef, discount := s.Coef, s.Discount
 	if coef == 0 {
@@ -33,13 +39,29 @@ func StepValues(outcome float64, last int, steps []rollout.StepScore, s StepScal
 	}
 	var out []StepValue
 	for _, x := range steps {
-		if x.Score == nil {
+		score := 0.0
+		switch {
+		case x.Score != nil:
+			score = *x.Score
+		case !strings.HasPrefix(x.Reason, skipped):
 			continue
 		}
 		k := float64(max(last-x.Step, 0))
-		out = append(out, StepValue{Step: x.Step, Value: outcome*math.Pow(discount, k) + coef**x.Score})
+		out = append(out, StepValue{Step: x.Step, Value: outcome*math.Pow(discount, k) + coef*score})
 	}
 	return out
+}
+
+// StepsOf are the step values of r, from its own scores.
+func StepsOf(r *rollout.Rollout, outcome, coef float64) []StepValue {
+	if r == nil {
+		return nil
+	}
+	last := 0
+	for _, t := range rollout.TurnsOf(r) {
+		last = max(last, t.Step)
+	}
+	return StepValues(outcome, last, r.Steps, StepScale{Coef: coef})
 }
 
 // RolloutSteps are the step values of one rollout.
@@ -95,6 +117,61 @@ func StepAdvantages(groups []StepGroup, e Estimator) ([][][]Advantage, Report, e
 		}
 	}
 	return out, report, nil
+}
+
+// StepTable holds the step values of a batch, by rollout, and then their advantages. The
+// zero value is ready. After Finish it is safe for concurrent use.
+type StepTable struct {
+	Groups []StepGroup // in the order that rollouts were added
+
+	of map[string]map[int]Advantage
+}
+
+// Add takes the values of the next rollout of a group.
+func (t *StepTable) Add(group int, key string, r RolloutSteps) {
+	for len(t.Groups) <= group {
+		t.Groups = append(t.Groups, StepGroup{})
+	}
+	t.Groups[group].Key = key
+	t.Groups[group].Rollouts = append(t.Groups[group].Rollouts, r)
+}
+
+// Finish compares the steps; excluded says why a rollout takes no part, "" if it does.
+func (t *StepTable) Finish(e Estimator, excluded func(group, rollout int) string) error {
+	for i := range t.Groups {
+		for j := range t.Groups[i].Rollouts {
+			t.Groups[i].Rollouts[j].Excluded = excluded(i, j)
+		}
+	}
+	all, _, err := StepAdvantages(t.Groups, e)
+	if err != nil {
+		return err
+	}
+	t.of = map[string]map[int]Advantage{}
+	for i, g := range t.Groups {
+		for j, r := range g.Rollouts {
+			own := make(map[int]Advantage, len(r.Steps))
+			for k, s := range r.Steps {
+				own[s.Step] = all[i][j][k]
+			}
+			t.of[r.ID] = own
+		}
+	}
+	return nil
+}
+
+// Of are the advantages of a rollout's steps, or why none of them has one.
+func (t *StepTable) Of(rollout string) (steps map[int]Advantage, without string) {
+	without, lowest := ExcludedNoSteps, math.MaxInt
+	for step, a := range t.of[rollout] {
+		if a.Dropped == "" {
+			return t.of[rollout], ""
+		}
+		if step < lowest {
+			without, lowest = a.Dropped, step
+		}
+	}
+	return nil, without
 }
 
 // CreditSteps spreads step advantages over the trained tokens of one sequence

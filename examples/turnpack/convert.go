@@ -381,6 +381,9 @@ func estimator(name string) (reward.Estimator, error) {
 	if !ok {
 		return e, refuse("no preset is named %q", name)
 	}
+	if e.Unit == reward.UnitStep {
+		return e, e.Validate() // steps are compared when all are known
+	}
 	if _, err := reward.NewAccumulator(e); err != nil {
 		if why, ok := errors.AsType[*rollout.Error](err); ok {
 			return e, refuse("%s", why.Msg)
@@ -394,7 +397,7 @@ func estimator(name string) (reward.Estimator, error) {
 func estimators() []string {
 	var out []string
 	for _, e := range reward.Presets() {
-		if _, err := reward.NewAccumulator(e); err == nil {
+		if _, err := reward.NewAccumulator(e); err == nil || e.Unit == reward.UnitStep {
 			name, _, _ := strings.Cut(e.Name, "@")
 			out = append(out, name)
 		}

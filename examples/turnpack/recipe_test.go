@@ -45,9 +45,6 @@ func estimatorOf(p turnpack.Pipeline) reward.Estimator {
 // file's metadata.
 func TestRecipeFlags(t *testing.T) {
 	for _, r := range recipe.All() {
-		if r.Name == recipe.SweRLPRM().Name {
-			continue // its estimator compares steps, which no run does yet
-		}
 		c := parsed(t, "--recipe", r.Name, "dumps")
 		got, err := c.flags()
 		require.NoError(t, err, r.Name)

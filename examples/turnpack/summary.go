@@ -84,6 +84,8 @@ type summary struct {
 	Batch   *shape.Batch    `json:"batch,omitempty"`
 	Judge   *prm.Agreement  `json:"judge,omitempty"`
 	Shaping *shaping.Report `json:"shaping,omitempty"`
+	// Unscored counts sampled tokens of steps without an advantage.
+	Unscored int64 `json:"unscored_tokens,omitempty"`
 	// UnwrittenAt lists the first messages that the template left out.
 	UnwrittenAt []tokenize.Unwritten `json:"unwritten_at,omitempty"`
 	// Complete says that an earlier run made the batch and this one nothing.
@@ -128,7 +130,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	if s.Judge = r.Judge; !reflect.DeepEqual(r.Shaping, shaping.Report{}) {
 		s.Shaping = &r.Shaping
 	}
-	s.LeftOut = r.LeftOut
+	s.LeftOut, s.Unscored = r.LeftOut, r.Unscored
 	s.Faults = r.Faults
 	s.OutOf, s.OutOfAt = r.Reward.Excluded, skipLines(r.OutOfStatistics)
 	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
@@ -326,6 +328,9 @@ func (s *summary) table(w io.Writer) error {
 			}
 			row("", "%s", k.shown())
 		}
+	}
+	if s.Unscored > 0 {
+		row("tokens without score", "%s, of steps that nobody scored or whose scores are alike; they are not trained", cli.Number(s.Unscored))
 	}
 	if len(s.Untrained) > 0 {
 		var why []string

@@ -15,6 +15,7 @@ import (
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
+	"github.com/turnpack/turnpack/reward/overview"
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/reward/ssr"
@@ -103,6 +104,8 @@ func TestNilRollouts(t *testing.T) {
 		"reward Score":                   func() { require.NotEmpty(t, reward.Score(none, reward.OutcomePolicy{}).Excluded) },
 		"rollout/traj Digest":            func() { require.Equal(t, traj.Digest(&rollout.Rollout{}), traj.Digest(none)) },
 		"reward Infrastructure":          func() { require.Empty(t, reward.Infrastructure(none)) },
+		"reward StepsOf":                 func() { require.Empty(t, reward.StepsOf(none, 1, 1)) },
+		"reward/overview FactsOf":        func() { require.Zero(t, overview.FactsOf(0, none, rollout.Reward{})) },
 		"reward/shaping FactsOf":         func() { require.Zero(t, shaping.FactsOf(none)) },
 		"reward/shaping OldestVersion":   func() { require.Nil(t, shaping.OldestVersion(none, nil)) },
 		"reward/shaping MemberOf":        func() { require.Nil(t, shaping.MemberOf(none, rollout.Reward{}, 0, "", nil).Oldest) },

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -19,6 +20,21 @@ type Facts struct {
 	Rows            int
 	Tokens, Trained int64
 	Advantage       *float64 `json:",omitempty"` // nil = none, or no row
+}
+
+// FactsOf is what is looked at of a scored rollout before it has rows.
+func FactsOf(group int, r *rollout.Rollout, got rollout.Reward) Facts {
+	if r == nil {
+		return Facts{Group: group}
+	}
+	o := Facts{Group: group, Status: r.Status, Solved: shaping.Solved(got)}
+	if got.Excluded == "" {
+		o.Reward = &got.Total
+	}
+	for _, t := range rollout.TurnsOf(r) {
+		o.Steps = max(o.Steps, t.Step+1)
+	}
+	return o
 }
 
 // Distribution describes numbers. Quantiles are exact up to 65,536 numbers and of an
