@@ -1,6 +1,8 @@
 package export
 
 import (
+	"slices"
+
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -63,7 +65,7 @@ func (b *buffer) tokensOf(s *rollout.Sample, c Columns) {
 	length(iInputIDs, true)
 	b.cols[iInputIDs].Ints = append(b.cols[iInputIDs].Ints, s.IDs...)
 	length(iLossMask, true)
-	mask := b.cols[iLossMask].Bytes
+	mask := slices.Grow(b.cols[iLossMask].Bytes, s.Len())
 	at := len(mask)
 	for _, w := range s.Weight {
 		var m int8
@@ -94,6 +96,7 @@ func (b *buffer) trace(s *rollout.Sample) {
 	sources, flags := &b.cols[iSources], &b.cols[iFlags]
 	sources.Lens, flags.Lens = append(sources.Lens, n), append(flags.Lens, n)
 	sources.Ints = append(sources.Ints, s.Source...)
+	flags.Bytes = slices.Grow(flags.Bytes, s.Len())
 	for _, f := range s.Flags {
 		flags.Bytes = append(flags.Bytes, int8(f))
 	}

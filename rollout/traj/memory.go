@@ -87,7 +87,9 @@ func skipsPast(fr *fileReader, line int) bool {
 	return len(list) > 0
 }
 
-// Memory tells what the latest complete reading found, as JSON.
+// Memory tells what the latest complete reading found, as JSON. The places of the
+// rollouts, 200 bytes of memory for each, are told once and forgotten: of readings after
+// that, RolloutsBut passes nothing over.
 func (s *Source) Memory() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,6 +97,7 @@ func (s *Source) Memory() ([]byte, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "traj.Source"}, "nothing was read yet").WithFix("make it with NewSource, and read all its rollouts")
 	}
 	m := memory{Report: *s.report, Files: s.kept}
+	s.kept, s.told = nil, true
 	m.Report.Errors = nil
 	for _, err := range s.report.Errors {
 		m.Errors = append(m.Errors, rollout.Plain(err))

@@ -18,6 +18,7 @@ type Source struct {
 	mu     sync.Mutex
 	report *Report
 	kept   map[string]*fileMemory
+	told   bool // what was kept: it is not kept again
 }
 
 // NewSource checks the options of Open for paths. Standard input is refused: it
@@ -53,10 +54,14 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 		}
 		defer r.Close()
 		r.yieldErrors = true
-		if again == nil {
-			r.kept = map[string]*fileMemory{}
-		} else {
+		s.mu.Lock()
+		told := s.told
+		s.mu.Unlock()
+		switch {
+		case again != nil:
 			again(r)
+		case !told:
+			r.kept = map[string]*fileMemory{}
 		}
 		for out, err := range r.All() {
 			if ctx.Err() != nil {

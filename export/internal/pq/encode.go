@@ -101,10 +101,7 @@ func dictionaryOf(k Kind, v *Values) *dictionary {
 		d.values.Longs, ok = index(d, v.Longs)
 	case Float32:
 		// Bit patterns keep −0 apart from 0 and would keep any NaN.
-		bits := make([]uint32, len(v.Floats))
-		for i, x := range v.Floats {
-			bits[i] = math.Float32bits(x)
-		}
+		bits := arrow.Uint32Traits.CastFromBytes(arrow.Float32Traits.CastToBytes(v.Floats))
 		var distinct []uint32
 		distinct, ok = index(d, bits)
 		for _, u := range distinct {
