@@ -1,6 +1,7 @@
 package tokenize_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -127,6 +128,18 @@ func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, rollout.KindLimit)
 		_, err = certify.Model(t.Context(), m)
 		require.ErrorIs(t, err, rollout.KindLimit)
+
+		dir := t.TempDir()
+		definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), definition, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(hostile), 0o600))
+		m, err = tokenize.Load(dir)
+		require.NoError(t, err)
+		_, err = tokenize.NewEncoder(m, tokenize.Options{})
+		e, ok := errors.AsType[*rollout.Error](err)
+		require.True(t, ok)
+		require.Equal(t, filepath.Join(dir, "chat_template.jinja"), e.Where.File, "the file of the template")
 		require.Less(t, time.Since(began), 8*once+time.Second)
 	}
 }

@@ -81,6 +81,11 @@ func LoadDir(dir string, opts LoadOptions) (*Model, error) {
 		c.Where.File = filepath.Join(dir, c.Where.File)
 		return nil, &c
 	}
+	for x := m; err == nil && x != nil; x = x.ToolUse {
+		if x.templateFile != "" {
+			x.templateFile = filepath.Join(dir, x.templateFile)
+		}
+	}
 	return m, err
 }
 

@@ -41,12 +41,12 @@ type Result struct {
 	buf     []byte // all of the text that was written
 }
 
-// newResult is what a run wrote, in the memory of spent, which may be nil.
-func newResult(out *eval.Output, spent *Result) *Result {
+// newResult is what a run wrote, in the memory of reuse, which may be nil.
+func newResult(out *eval.Output, reuse *Result) *Result {
 	m := out.Text.Finish()
 	r := &Result{Text: textOf(m.B), Generation: slices.Clone(out.Text.Gens), runs: m.Runs, buf: m.B, tracked: out.Text.Track}
-	if spent != nil {
-		r.Extents = spent.Extents[:0]
+	if reuse != nil {
+		r.Extents = reuse.Extents[:0]
 	}
 	r.Extents = appendExtents(r.Extents, out.Messages)
 	return r

@@ -259,13 +259,13 @@ func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Resul
 	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: t.limitsFor(sizeOf(d))}, nil)
 }
 
-func (t *Template) run(ctx context.Context, in eval.Input, spent *Result) (*Result, error) {
+func (t *Template) run(ctx context.Context, in eval.Input, reuse *Result) (*Result, error) {
 	in.Into = &value.Memory{}
-	if spent != nil {
-		in.Into = &value.Memory{B: spent.buf, Runs: spent.runs}
+	if reuse != nil {
+		in.Into = &value.Memory{B: reuse.buf, Runs: reuse.runs}
 	}
 	var r *Result
-	if failure := t.prog.Run(ctx, in, func(out *eval.Output) { r = newResult(out, spent) }); failure != nil {
+	if failure := t.prog.Run(ctx, in, func(out *eval.Output) { r = newResult(out, reuse) }); failure != nil {
 		return nil, t.fail(failure.Fault, failure.Pos)
 	}
 	return r, nil
