@@ -8,7 +8,8 @@ CJK) text drawn from what was found by its runs of characters. In each pass a fr
 loaded engine encodes a text once from beginning to end in parts of 1 KB and of 16 KB,
 its warm-up counted; engines take turns. Ours is BenchmarkNewText/NAME of
 `go test -c ./tokenize/bpe`; the peers are PyPI fastokens and tokenizers (its first
-2 MB). Figures are medians with the spread, MB of UTF-8 per second of processor time.
+2 MB). Prints the table of docs/bench/bpe.md: medians with the spread, MB of UTF-8 per
+second of processor time.
 """
 import os
 os.environ.update(RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_RS_NUM_THREADS="1", GOMAXPROCS="1")
@@ -106,13 +107,15 @@ def once(module, kind, size, most):
     items = parts(os.path.join(corpus, kind + ".txt"), size, most)
     start = time.process_time()
     for s in items:
-        tok.encode(s).ids
+        made = tok.encode(s)
+        getattr(made, "ids", made)
     print(sum(len(s.encode()) for s in items) / (time.process_time() - start) / 1e6)
 
 
 def main():
     fill()
-    print("load average", os.getloadavg(), name)
+    print("load average", os.getloadavg())
+    print("| tokenizer | text | part, bytes | bpe | bpe with offsets | fastokens | tokenizers | bpe / fastokens | ids / offsets |\n" + "|---" * 9 + "|")
     for kind in KINDS:
         if not os.path.exists(os.path.join(corpus, kind + ".txt")):
             print("skipped: no text for", kind)
@@ -126,8 +129,8 @@ def main():
                 if k == 0:
                     rates["tokenizers"].append(peer("tokenizers", kind, size, 2_000_000))
             m = {k: statistics.median(v) for k, v in rates.items()}
-            print(f"{kind:6} {size:6}  " + "  ".join(f"{k} {m[k]:.1f} ({min(v):.1f}-{max(v):.1f})" for k, v in rates.items()) +
-                  f"  bpe/fastokens {m['bpe'] / m['fastokens']:.2f}  offsets {m['bpe'] / m['bpe with offsets']:.2f}", flush=True)
+            cells = [f"{m[k]:.1f} ({min(v):.1f}–{max(v):.1f})" for k, v in sorted(rates.items())]
+            print("| " + " | ".join([name, kind, str(size), *cells, f"{m['bpe'] / m['fastokens']:.2f}", f"{m['bpe'] / m['bpe with offsets']:.2f}"]) + " |", flush=True)
     print("load average", os.getloadavg())
 
 
