@@ -14,8 +14,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/turnpack/turnpack/examples/turnpack/grade"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
+	"github.com/turnpack/turnpack/examples/turnpack/pivot"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
 	"github.com/turnpack/turnpack/internal/plumb/verbs"
 )
@@ -65,6 +67,8 @@ func filters() map[string]func(ctx context.Context, args []string, in io.Reader,
 	return map[string]func(context.Context, []string, io.Reader, io.Writer, io.Writer) int{
 		"audit": auditMain,
 		"diff":  diffMain,
+		"grade": grade.Main,
+		"pivot": pivot.Main,
 		"plumb": verbs.Main, // scripts call bin/plumb; this name stays for those that know it
 		"score": score.Main,
 		"view":  viewMain,
@@ -125,6 +129,8 @@ var about = [][2]string{
 	{"view", "Write a batch as one page for the browser."},
 	{"audit", "Say what would crash a trainer or train wrongly, in any batch."},
 	{"diff", "Compare two batches row by row."},
+	{"grade", "Grade SWE-bench test logs: verdicts and the report of a run."},
+	{"pivot", "Score single steps by the recorded step (pivot score)."},
 	{"score", "Score every step of every rollout with an LLM judge."},
 }
 

@@ -1,0 +1,192 @@
+// Package grade is "turnpack grade": verdicts of a SWE-bench run from its test logs.
+package grade
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/reward/swebench"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+const about = `Grades test logs of SWE-bench, SWE-Gym or SWE-rebench instances by their lists of
+tests, as the official harness does, and writes report.json (a report for each instance),
+summary.json (the report of the run) and results.jsonl, which convert --rewards joins.
+A log is a file INSTANCE.log or INSTANCE.txt, or test_output.txt in a folder named after
+the instance, anywhere in --logs. Exit status 1 means that instances could not be graded:
+they are listed, and in results.jsonl they have a verdict of the infrastructure.`
+
+type flags struct {
+	Instances   string `help:"Instances: JSONL or a JSON list." required:"" type:"path" placeholder:"FILE"`
+	Predictions string `help:"Predictions: JSONL, a JSON list, or an object by instance." required:"" type:"path" placeholder:"FILE"`
+	Logs        string `help:"Folder of test logs." required:"" type:"path" placeholder:"DIR"`
+	Out         string `help:"Folder to write to." default:"." type:"path" placeholder:"DIR"`
+	Force       bool   `help:"Replace files that exist."`
+}
+
+// result is a line of results.jsonl.
+type result struct {
+	InstanceID string `json:"instance_id"`
+	Resolved   *bool  `json:"resolved,omitempty"` // nil where the infrastructure failed
+	Verdict    string `json:"verdict"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// Main runs "grade" and returns the exit code.
+func Main(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+	var f flags
+	if code, done := cli.Parse("grade", about, &f, args, out, errOut); done {
+		return code
+	}
+	failed, err := f.grade(ctx, out, errOut)
+	if err != nil {
+		fmt.Fprintln(errOut, "turnpack grade:", cli.Reason(err))
+	}
+	if err != nil || failed > 0 {
+		return cli.Failed
+	}
+	return cli.OK
+}
+
+// grade writes the three files and counts the instances that could not be graded.
+func (f *flags) grade(ctx context.Context, out, errOut io.Writer) (failed int, err error) {
+	instances, errI := read(f.Instances, swebench.ReadInstances)
+	predictions, errP := read(f.Predictions, swebench.ReadPredictions)
+	logs, errL := findLogs(f.Logs)
+	if err := errors.Join(errI, errP, errL); err != nil {
+		return 0, err
+	}
+	byID := map[string]*swebench.Instance{}
+	for i := range instances {
+		byID[instances[i].InstanceID] = &instances[i]
+	}
+	text := func(id string) string {
+		b, _ := os.ReadFile(logs[id]) // one that cannot be read was listed
+		return string(b)
+	}
+	reports := map[string]swebench.Report{}
+	var lines bytes.Buffer
+	enc := json.NewEncoder(&lines)
+	seen := map[string]bool{}
+	for _, p := range predictions {
+		if err := ctx.Err(); err != nil {
+			return failed, err
+		}
+		if seen[p.InstanceID] {
+			return failed, rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Predictions}, "instance %q has two predictions", p.InstanceID)
+		}
+		seen[p.InstanceID] = true
+		res, err := verdict(byID[p.InstanceID], p, logs[p.InstanceID], reports)
+		if err != nil {
+			failed++
+			fmt.Fprintf(errOut, "turnpack grade: %s: %v\n", p.InstanceID, cli.Reason(err))
+			res = result{InstanceID: p.InstanceID, Verdict: rollout.VerdictInfraError.String(), Reason: err.Error()}
+		}
+		if err := enc.Encode(res); err != nil {
+			return failed, err
+		}
+	}
+	summary := swebench.Summarize(instances, predictions, reports, text)
+	var report bytes.Buffer
+	if err := swebench.WriteReports(&report, reports); err != nil {
+		return failed, err
+	}
+	whole, err := json.MarshalIndent(summary, "", "    ")
+	if err != nil {
+		return failed, err
+	}
+	if err := os.MkdirAll(f.Out, 0o777); err != nil {
+		return failed, err
+	}
+	for name, text := range map[string][]byte{"report.json": report.Bytes(), "summary.json": append(whole, '\n'), "results.jsonl": lines.Bytes()} {
+		if err := atomic.WriteFile(filepath.Join(f.Out, name), text, f.Force); err != nil {
+			return failed, err
+		}
+	}
+	_, err = fmt.Fprintf(out, "%d of %d instances resolved, %d unresolved, %d without a patch, %d not graded, %d without a prediction\n",
+		summary.Resolved, summary.Total, summary.Unresolved, summary.EmptyPatches, failed, summary.Total-summary.Submitted)
+	return failed, err
+}
+
+// verdict grades one prediction and books its report.
+func verdict(in *swebench.Instance, p swebench.Prediction, log string, reports map[string]swebench.Report) (result, error) {
+	where := rollout.Where{Rollout: p.InstanceID}
+	if in == nil {
+		return result{}, rollout.Errorf(rollout.KindInput, where, "the prediction is of no instance")
+	}
+	if p.Patch == nil || strings.TrimSpace(*p.Patch) == "" {
+		return result{InstanceID: p.InstanceID, Resolved: new(bool), Verdict: rollout.VerdictUnresolved.String(), Reason: "no patch"}, nil
+	}
+	if log == "" {
+		return result{}, rollout.Errorf(rollout.KindInput, where, "there is no test log").WithFix("name it %s.log, or %s/test_output.txt", p.InstanceID, p.InstanceID)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return result{}, err
+	}
+	spec, err := in.Spec()
+	if err != nil {
+		return result{}, err
+	}
+	r, err := spec.Grade(p.Patch, string(text))
+	if err != nil {
+		return result{}, err
+	}
+	reports[p.InstanceID] = r.Report
+	out := result{InstanceID: p.InstanceID, Verdict: r.Verdict.String(), Reason: r.Reason}
+	if !r.Verdict.Infra() {
+		out.Resolved = &r.Report.Resolved
+	}
+	return out, nil
+}
+
+func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+	}
+	defer f.Close()
+	out, err := from(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}
+
+// findLogs gives the path of each instance's log. Two of one instance are an error.
+func findLogs(dir string) (map[string]string, error) {
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		id, ext := d.Name(), filepath.Ext(d.Name())
+		switch {
+		case id == "test_output.txt":
+			id = filepath.Base(filepath.Dir(path))
+		case ext == ".log" || ext == ".txt":
+			id = strings.TrimSuffix(id, ext)
+			if id == "run_instance" { // of the harness itself
+				return nil
+			}
+		default:
+			return nil
+		}
+		if first, ok := out[id]; ok {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "instance %q has another test log, %s", id, first).WithFix("name the folder of one run")
+		}
+		out[id] = path
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,99 @@
+package grade
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/reward/swebench"
+)
+
+const log = `>>>>> Applied Patch
+>>>>> Start Test Output
+PASSED tests/test_a.py::test_new
+%s tests/test_a.py::test_old
+>>>>> End Test Output
+`
+
+func run(t *testing.T, args ...string) (int, string, string) {
+	var out, errOut bytes.Buffer
+	code := Main(t.Context(), args, nil, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func write(t *testing.T, dir, name, text string) string {
+	path := filepath.Join(dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestGrade(t *testing.T) {
+	dir := t.TempDir()
+	one := `"FAIL_TO_PASS": ["tests/test_a.py::test_new"], "PASS_TO_PASS": ["tests/test_a.py::test_old"], "log_parser": "parse_log_pytest"}` + "\n"
+	instances := write(t, dir, "instances.jsonl", `{"instance_id": "a-1", `+one+`{"instance_id": "a-2", `+one+`{"instance_id": "a-3", `+one+`{"instance_id": "a-4", `+one)
+	predictions := write(t, dir, "predictions.jsonl", `{"instance_id": "a-1", "model_patch": "diff"}
+{"instance_id": "a-2", "model_patch": "diff"}
+{"instance_id": "a-3", "model_patch": ""}
+`)
+	passes := bytes.ReplaceAll([]byte(log), []byte("%s"), []byte("PASSED"))
+	fails := bytes.ReplaceAll([]byte(log), []byte("%s"), []byte("FAILED"))
+	write(t, dir, "logs/a-1.log", string(passes))
+	write(t, dir, "logs/run/model/a-2/test_output.txt", string(fails))
+	out := filepath.Join(dir, "out")
+	args := []string{"--instances", instances, "--predictions", predictions, "--logs", filepath.Join(dir, "logs"), "--out", out}
+	code, stdout, stderr := run(t, args...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "1 of 4 instances resolved, 1 unresolved, 1 without a patch, 0 not graded, 1 without a prediction")
+	var got []result
+	f, err := os.Open(filepath.Join(out, "results.jsonl"))
+	require.NoError(t, err)
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var r result
+		require.NoError(t, json.Unmarshal(s.Bytes(), &r))
+		got = append(got, r)
+	}
+	require.Len(t, got, 3)
+	require.Equal(t, []bool{true, false, false}, []bool{*got[0].Resolved, *got[1].Resolved, *got[2].Resolved})
+	require.Equal(t, "no patch", got[2].Reason)
+	text, err := os.ReadFile(filepath.Join(out, "report.json"))
+	require.NoError(t, err)
+	reports, err := swebench.ReadReports(bytes.NewReader(text))
+	require.NoError(t, err)
+	require.True(t, reports["a-1"].Resolved)
+	require.False(t, reports["a-2"].Resolved)
+
+	code, _, stderr = run(t, args...)
+	require.Equal(t, 1, code, "files that exist stay")
+	require.NotEmpty(t, stderr)
+}
+
+// What cannot be graded is listed, and never counts as unresolved.
+func TestGradeListsWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	instances := write(t, dir, "i.jsonl", `{"instance_id": "a-1", "FAIL_TO_PASS": ["x"], "PASS_TO_PASS": [], "log_parser": "parse_log_pytest"}`+"\n")
+	predictions := write(t, dir, "p.jsonl", `{"instance_id": "a-1", "model_patch": "diff"}`+"\n"+`{"instance_id": "b-9", "model_patch": "diff"}`+"\n")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "logs"), 0o700))
+	code, stdout, stderr := run(t, "--instances", instances, "--predictions", predictions, "--logs", filepath.Join(dir, "logs"), "--out", filepath.Join(dir, "out"))
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "a-1: ")
+	require.Contains(t, stderr, "there is no test log")
+	require.Contains(t, stderr, "the prediction is of no instance")
+	require.Contains(t, stdout, "2 not graded")
+	text, err := os.ReadFile(filepath.Join(dir, "out", "results.jsonl"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"verdict":"infra_error"`)
+	require.NotContains(t, string(text), "resolved")
+
+	write(t, dir, "logs/a-1.log", "")
+	write(t, dir, "logs/x/a-1/test_output.txt", "")
+	code, _, stderr = run(t, "--instances", instances, "--predictions", predictions, "--logs", filepath.Join(dir, "logs"))
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "another test log")
+}

@@ -1,0 +1,178 @@
+// Package pivot is "turnpack pivot score": rewards of single steps by the recorded
+// step.
+package pivot
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/reward/pivot"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+const about = `pivot score compares the step that a model took with the step that was recorded, as
+the pivot stage of Nemotron 3 does, and writes every line again with its reward.
+A line is a data row of NeMo-Gym with the model's answer: expected_action (or
+expected_answer, or metadata.expected_action) and response.output, or response_output. Its
+reward becomes "reward", what the verifier saw "pivot_score"; all else stays as it is. Lines
+that cannot be scored are listed and written without a reward, and the exit status is 1.`
+
+type flags struct {
+	Verb   string   `arg:"" help:"score." enum:"score"`
+	Files  []string `arg:"" optional:"" name:"rollouts" help:"JSONL files; none or - reads standard input."`
+	Out    string   `help:"File to write; none writes standard output." type:"path" placeholder:"FILE"`
+	Force  bool     `help:"Replace a file that exists."`
+	Server string   `help:"Verifier: swe_pivot (tool, target, similarity of arguments) or argument_comparison." enum:"swe_pivot,argument_comparison" default:"argument_comparison"`
+	Mode   string   `help:"With swe_pivot: binary or continuous." enum:"binary,continuous" default:"binary"`
+	Words  float64  `help:"With argument_comparison: least similarity of two strings, 0 to 0.5." default:"0" placeholder:"SHARE"`
+}
+
+// maxLine bounds a line, which holds a conversation.
+const maxLine = 1 << 28
+
+// Main runs "pivot" and returns the exit code.
+func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	var f flags
+	if code, done := cli.Parse("pivot", about, &f, args, out, errOut); done {
+		return code
+	}
+	s := scorer{flags: f, errOut: errOut}
+	s.swe.Mode, s.comparator.WordThreshold = pivot.RewardMode(f.Mode), f.Words
+	if err := errors.Join(s.swe.Validate(), s.comparator.Validate()); err != nil {
+		return cli.Mistake("pivot", errOut, err)
+	}
+	err := s.all(ctx, in)
+	if err == nil {
+		if f.Out == "" {
+			_, err = out.Write(s.lines.Bytes())
+		} else {
+			err = atomic.WriteFile(f.Out, s.lines.Bytes(), f.Force)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(errOut, "turnpack pivot:", cli.Reason(err))
+		return cli.Failed
+	}
+	mean := 0.0
+	if s.scored > 0 {
+		mean = s.sum / float64(s.scored)
+	}
+	fmt.Fprintf(errOut, "%d steps scored, mean reward %.4f, %d not scored\n", s.scored, mean, s.failed)
+	if s.failed > 0 {
+		return cli.Failed
+	}
+	return cli.OK
+}
+
+type scorer struct {
+	flags
+	swe            pivot.SWE
+	comparator     pivot.Comparator
+	errOut         io.Writer
+	lines          bytes.Buffer
+	scored, failed int
+	sum            float64
+}
+
+func (s *scorer) all(ctx context.Context, in io.Reader) error {
+	files := s.Files
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	for _, path := range files {
+		r, name := in, "standard input"
+		if path != "-" {
+			f, err := os.Open(path)
+			if err != nil {
+				return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+			}
+			defer f.Close()
+			r, name = f, path
+		}
+		text := bufio.NewScanner(r)
+		text.Buffer(nil, maxLine)
+		for n := 1; text.Scan(); n++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if len(bytes.TrimSpace(text.Bytes())) == 0 {
+				continue
+			}
+			if err := s.line(text.Bytes(), rollout.Where{File: name, Line: n}); err != nil {
+				return err
+			}
+		}
+		if err := text.Err(); err != nil {
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "%w", err)
+		}
+	}
+	return nil
+}
+
+// line scores one line; one that is no object ends the run.
+func (s *scorer) line(text []byte, where rollout.Where) error {
+	row := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &row); err != nil {
+		return rollout.Errorf(rollout.KindFormat, where, "no JSON object: %w", err)
+	}
+	delete(row, "reward")
+	delete(row, "pivot_score")
+	value, detail, err := s.score(text)
+	if err != nil {
+		s.failed++
+		fmt.Fprintf(s.errOut, "turnpack pivot: %v: %v\n", where, cli.Reason(err))
+	} else {
+		s.scored++
+		s.sum += value
+		if row["reward"], err = json.Marshal(value); err != nil {
+			return err
+		}
+		if row["pivot_score"], err = json.Marshal(detail); err != nil {
+			return err
+		}
+	}
+	enc := json.NewEncoder(&s.lines)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(row)
+}
+
+// score is the reward of a line and what the verifier saw.
+func (s *scorer) score(text []byte) (float64, any, error) {
+	var answer struct {
+		Output   *[]pivot.OutputItem `json:"response_output"`
+		Response *struct {
+			Output []pivot.OutputItem `json:"output"`
+		} `json:"response"`
+		Expected *pivot.Action `json:"expected_action"`
+	}
+	err := json.Unmarshal(text, &answer)
+	switch {
+	case err != nil && s.Server == "argument_comparison":
+		return 0, nil, err
+	case answer.Output == nil && answer.Response == nil:
+		return 0, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "response.output"}, "the line holds no answer of a model")
+	case answer.Output == nil:
+		answer.Output = &answer.Response.Output
+	}
+	if s.Server == "swe_pivot" {
+		var row pivot.Row
+		if err := json.Unmarshal(text, &row); err != nil {
+			return 0, nil, err
+		}
+		got, err := s.swe.VerifyRow(row, *answer.Output)
+		return got.Reward, got, err
+	}
+	if answer.Expected == nil {
+		return 0, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "expected_action"}, "the line says of no step what was expected")
+	}
+	got, err := s.comparator.Compare(*answer.Expected, pivot.ActionOf(*answer.Output))
+	return got.Reward, got, err
+}
