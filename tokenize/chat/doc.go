@@ -76,12 +76,12 @@
 //		if p[0] != nil { // the parameters in their order; what was not given is nil
 //			mark = x.SoftStr(p[0])
 //		}
-//		return x.Text(value.Concat(x.Lim, x.SoftStr(v).Upper(x.Lim), mark))
+//		return x.Text(value.Concat(x.Lim, py.Upper(x.SoftStr(v), x.Lim), mark))
 //	}),
 //
 // The signature binds arguments as Python does. The first failure is kept in x and stops
 // the run at the next statement, so a builtin may return anything after it. Build strings
-// with value.Text or the methods of Str, which carry origins; say what they take with
+// with value.Text or the functions of internal/py, which carry origins; say what they take with
 // x.Make and x.Spend before they take it, and count items with x.Step. Then add a case to
 // internal/eval/testdata: internal/oracle/language_cases.py --write asks jinja2 what to expect.
 package chat

@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -336,7 +337,7 @@ func (t *Template) continued(c *Conversation, field string) (*value.List, contin
 	} else {
 		for _, f := range fields {
 			v := last.GetString(f)
-			open, fault := value.Arith(l, "+", v, value.Lit(continueTag))
+			open, fault := py.Arith(l, "+", v, value.Lit(continueTag))
 			if fault != nil {
 				return nil, cont, t.fail(*fault, -1)
 			}

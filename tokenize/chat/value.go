@@ -5,6 +5,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -71,12 +72,12 @@ func Object(members ...Member) Value {
 // keys the last value counts, 1 is an int and 1.0 a float, integers have any
 // size, NaN and Infinity are accepted. A lone surrogate escape becomes U+FFFD.
 // Malformed text is a KindFormat error with its byte offset.
-func ParseJSON(data []byte) (Value, error) { return parsed(value.ParseJSON(data)) }
+func ParseJSON(data []byte) (Value, error) { return parsed(py.ParseJSON(data)) }
 
 // ParseLiterals is ParseJSON whose floats are written as they are spelled (1.50, 1e3)
 // where Python would write them anew (1.5, 1000.0): what a policy sampled keeps its
 // spelling. In all else they are the same numbers.
-func ParseLiterals(data []byte) (Value, error) { return parsed(value.ParseLiterals(data)) }
+func ParseLiterals(data []byte) (Value, error) { return parsed(py.ParseLiterals(data)) }
 
 func parsed(v value.Value, err error) (Value, error) {
 	if err != nil {

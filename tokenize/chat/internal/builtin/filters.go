@@ -4,6 +4,7 @@ package builtin
 
 import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -22,7 +23,7 @@ var filters = map[string]rt.Func{
 	"abs":            rt.Def("abs()", filterAbs),
 	"attr":           rt.Def("do_attr(name)", filterAttr),
 	"batch":          rt.Def("do_batch(linecount, fill_with=)", filterBatch),
-	"capitalize":     rt.Def("capitalize()", onText((*value.Str).Capitalize)),
+	"capitalize":     rt.Def("capitalize()", onText(py.Capitalize)),
 	"center":         rt.Def("do_center(width=)", filterCenter),
 	"count":          rt.Def("len()", filterLength),
 	"d":              rt.Def("do_default(default_value=, boolean=)", filterDefault),
@@ -43,7 +44,7 @@ var filters = map[string]rt.Func{
 	"last":           rt.Def("do_last()", filterLast),
 	"length":         rt.Def("len()", filterLength),
 	"list":           rt.Def("do_list()", filterList),
-	"lower":          rt.Def("lower()", onText((*value.Str).Lower)),
+	"lower":          rt.Def("lower()", onText(py.Lower)),
 	"map":            filterMap,
 	"max":            rt.Def("do_max(case_sensitive=, attribute=)", extreme(">")),
 	"min":            rt.Def("do_min(case_sensitive=, attribute=)", extreme("<")),
@@ -62,12 +63,12 @@ var filters = map[string]rt.Func{
 	"string":         rt.Def("soft_str()", filterString),
 	"striptags":      rt.Def("do_striptags()", filterStriptags),
 	"sum":            rt.Def("do_sum(attribute=, start=)", filterSum),
-	"title":          rt.Def("title()", onText((*value.Str).TitleWords)),
+	"title":          rt.Def("title()", onText(py.TitleWords)),
 	"tojson":         filterToJSON,
 	"trim":           rt.Def("do_trim(chars=)", filterTrim),
 	"truncate":       rt.Def("do_truncate(length=, killwords=, end=, leeway=)", filterTruncate),
 	"unique":         rt.Def("do_unique(case_sensitive=, attribute=)", filterUnique),
-	"upper":          rt.Def("upper()", onText((*value.Str).Upper)),
+	"upper":          rt.Def("upper()", onText(py.Upper)),
 	"urlencode":      rt.Def("do_urlencode()", filterURLEncode),
 	"urlize":         rt.Def("do_urlize(trim_url_limit=, nofollow=, target=, rel=, extra_schemes=)", filterURLize),
 	"wordcount":      rt.Def("do_wordcount()", filterWordcount),
@@ -117,11 +118,11 @@ func filterDefault(x *rt.Context, v value.Value, p rt.Params) value.Value {
 }
 
 func filterEscape(x *rt.Context, v value.Value, _ rt.Params) value.Value {
-	return x.SoftStr(v).Escape(x.Lim)
+	return py.Escape(x.SoftStr(v), x.Lim)
 }
 
 func filterForceEscape(x *rt.Context, v value.Value, _ rt.Params) value.Value {
-	return x.Str(v).Escape(x.Lim)
+	return py.Escape(x.Str(v), x.Lim)
 }
 
 func filterSafe(x *rt.Context, v value.Value, _ rt.Params) value.Value {
@@ -135,7 +136,7 @@ func filterTrim(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if !ok {
 		return rt.Stopped
 	}
-	return x.SoftStr(v).Strip(x.Lim, set, true, true)
+	return py.Strip(x.SoftStr(v), x.Lim, set, true, true)
 }
 
 func filterReplace(x *rt.Context, v value.Value, p rt.Params) value.Value {
@@ -150,18 +151,18 @@ func filterReplace(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if x.Escape {
 		str = x.SoftStr
 	}
-	return x.Text(str(v).Replace(x.Lim, str(p[0]), str(p[1]), n))
+	return x.Text(py.Replace(str(v), x.Lim, str(p[0]), str(p[1]), n))
 }
 
 func filterFormat(x *rt.Context, v value.Value, a rt.Args) value.Value {
 	s := x.SoftStr(v)
 	if len(a.Kw) == 0 {
-		return x.Text(value.Percent(x.Lim, s, &value.List{Items: append([]value.Value{}, a.Pos...), Tuple: true}))
+		return x.Text(py.Percent(x.Lim, s, &value.List{Items: append([]value.Value{}, a.Pos...), Tuple: true}))
 	}
 	if len(a.Pos) > 0 {
 		return x.Failf(value.Other, "can't handle positional and keyword arguments at the same time")
 	}
-	return x.Text(value.Percent(x.Lim, s, a.Dict()))
+	return x.Text(py.Percent(x.Lim, s, a.Dict()))
 }
 
 func filterRandom(x *rt.Context, v value.Value, _ rt.Args) value.Value {

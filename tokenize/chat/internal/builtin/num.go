@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -16,7 +17,7 @@ func filterAbs(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	case *value.Int:
 		return value.Made(value.NewBig(new(big.Int).Abs(n.BigInt())), n.F)
 	case *value.Bool:
-		return x.Val(value.Sign("+", n))
+		return x.Val(py.Sign("+", n))
 	}
 	return x.Failf(value.Type, "bad operand type for abs(): '%s'", v.TypeName())
 }
@@ -38,7 +39,7 @@ func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
 	case *value.Undefined:
 		return x.Fail(n.Use()), true
 	case *value.Int, *value.Bool:
-		return x.Val(value.Sign("+", n)), true
+		return x.Val(py.Sign("+", n)), true
 	case *value.Float:
 		if math.IsInf(n.V, 0) {
 			return x.Failf(value.Other, "cannot convert float infinity to integer"), true
@@ -46,11 +47,11 @@ func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
 		return truncated(n.V)
 	case *value.Str:
 		if b, ok := intBase(base); ok {
-			if i, ok := value.ParseInt(n.S, b); ok {
+			if i, ok := py.ParseInt(n.S, b); ok {
 				return i, true
 			}
 		}
-		f, ok := value.ParseFloat(n.S)
+		f, ok := py.ParseFloat(n.S)
 		if !ok || math.IsInf(f, 0) {
 			return nil, false
 		}
@@ -89,7 +90,7 @@ func filterFloat(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		}
 		return &value.Float{V: f, F: value.Origin(n)}
 	case *value.Str:
-		if f, ok := value.ParseFloat(n.S); ok {
+		if f, ok := py.ParseFloat(n.S); ok {
 			return &value.Float{V: f, F: n.Field()}
 		}
 	}
@@ -126,8 +127,8 @@ func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		}
 		return value.Made(roundTo(x, v, &n), value.Origin(v))
 	}
-	scale := x.Val(value.Arith(x.Lim, "**", value.NewInt(10), precision))
-	scaled := x.Val(value.Arith(x.Lim, "*", v, scale))
+	scale := x.Val(py.Arith(x.Lim, "**", value.NewInt(10), precision))
+	scaled := x.Val(py.Arith(x.Lim, "*", v, scale))
 	if x.Err != nil {
 		return rt.Stopped
 	}
@@ -144,7 +145,7 @@ func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	} else if !value.IsInt(scaled) {
 		return x.Failf(value.Type, "must be real number, not %s", v.TypeName())
 	}
-	return x.Val(value.Arith(x.Lim, "/", scaled, scale))
+	return x.Val(py.Arith(x.Lim, "/", scaled, scale))
 }
 
 // roundTo is Python's round(v, n): half to even, on the decimal value.
@@ -178,7 +179,7 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 		return &value.Float{V: math.Copysign(out, f.V)}
 	case *value.Int, *value.Bool:
 		if n == nil || *n >= 0 {
-			return x.Val(value.Sign("+", v))
+			return x.Val(py.Sign("+", v))
 		}
 		if *n < -5000 {
 			return value.NewInt(0)
@@ -205,7 +206,7 @@ func filterFilesize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	switch n := v.(type) {
 	case *value.Str:
 		var ok bool
-		if size, ok = value.ParseFloat(n.S); !ok {
+		if size, ok = py.ParseFloat(n.S); !ok {
 			return x.Failf(value.Other, "could not convert string to float: %s", value.ReprString(n))
 		}
 	case *value.Undefined:

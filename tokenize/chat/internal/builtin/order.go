@@ -3,6 +3,7 @@ package builtin
 import (
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -40,7 +41,7 @@ func filterDictsort(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return sorted(x, items, p[2], func(it value.Value) value.Value {
 		key := it.(*value.List).Items[pos]
 		if s, ok := key.(*value.Str); ok && fold {
-			return s.Lower(x.Lim)
+			return py.Lower(s, x.Lim)
 		}
 		return key
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -156,7 +157,7 @@ func safeOrder(x *rt.Context, a, b value.Value) int {
 
 // pprintStr breaks a long string into adjacent literals at white space.
 func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, depth int) {
-	lines, fault := s.Lines(x.Lim, true)
+	lines, fault := py.Lines(s, x.Lim, true)
 	if fault != nil {
 		x.Fail(fault)
 		return

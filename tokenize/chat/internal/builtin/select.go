@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -19,8 +20,8 @@ func attrGetter(x *rt.Context, attr value.Value, fold bool, def value.Value) fun
 			break
 		}
 		for _, p := range strings.Split(at.S, ".") {
-			if d, _ := value.Lit(p).Is(x.Lim, "isdigit"); d {
-				if n, ok := value.ParseInt(p, 10); ok {
+			if d, _ := py.Is(value.Lit(p), x.Lim, "isdigit"); d {
+				if n, ok := py.ParseInt(p, 10); ok {
 					parts = append(parts, n)
 					continue
 				}
@@ -41,7 +42,7 @@ func attrGetter(x *rt.Context, attr value.Value, fold bool, def value.Value) fun
 			}
 		}
 		if s, ok := v.(*value.Str); ok && fold {
-			return s.Lower(x.Lim)
+			return py.Lower(s, x.Lim)
 		}
 		return v
 	}

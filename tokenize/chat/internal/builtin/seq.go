@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -120,7 +121,7 @@ func filterFirst(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 func filterLast(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	switch s := v.(type) {
 	case *value.Str:
-		if c := s.Char(x.Lim, -1); c != nil {
+		if c := py.Char(s, x.Lim, -1); c != nil {
 			return c
 		}
 	case *value.List, *value.Dict, *value.Range, *value.View, *value.Bytes:
@@ -168,7 +169,7 @@ func filterItems(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 func filterReverse(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	switch s := v.(type) {
 	case *value.Str:
-		return s.Substring(x.Lim, nil, nil, -1)
+		return py.Substring(s, x.Lim, nil, nil, -1)
 	case *value.Undefined:
 		return &value.Iter{Name: "reversed", Next: func() value.Value { return nil }}
 	}
@@ -212,7 +213,7 @@ func filterSum(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		if !x.Step(1) {
 			return rt.Stopped
 		}
-		total = x.Val(value.Arith(x.Lim, "+", total, get(it)))
+		total = x.Val(py.Arith(x.Lim, "+", total, get(it)))
 	}
 	return total
 }
@@ -236,5 +237,5 @@ func filterJoin(x *rt.Context, v value.Value, p rt.Params) value.Value {
 			return rt.Stopped
 		}
 	}
-	return x.Text(value.Join(x.Lim, sep, strs))
+	return x.Text(py.Join(x.Lim, sep, strs))
 }

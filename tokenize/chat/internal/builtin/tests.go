@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -76,7 +77,7 @@ func comparison(sig, op string) rt.Test {
 
 // remainder reports whether v % by is want.
 func remainder(x *rt.Context, v, by value.Value, want int64) bool {
-	r := x.Val(value.Arith(x.Lim, "%", v, by))
+	r := x.Val(py.Arith(x.Lim, "%", v, by))
 	eq, fault := value.Equal(x.Lim, r, value.NewInt(want))
 	x.Fail(fault)
 	return eq
@@ -94,7 +95,7 @@ func named(known func(lib *rt.Library, name string) bool) rt.Test {
 // textual is a test by a method of str.
 func textual(method string) rt.Test {
 	return rt.DefTest(method+"()", func(x *rt.Context, v value.Value, _ rt.Params) bool {
-		r, _ := x.Str(v).Is(x.Lim, method)
+		r, _ := py.Is(x.Str(v), x.Lim, method)
 		return r
 	})
 }

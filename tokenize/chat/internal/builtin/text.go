@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -38,12 +39,12 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		if l, ok := v.(*value.List); ok && !l.Tuple { // list += "\n" works in Python
 			return x.NoAttr(v, "splitlines")
 		}
-		return x.Val(value.Arith(x.Lim, "+", v, value.Lit("\n")))
+		return x.Val(py.Arith(x.Lim, "+", v, value.Lit("\n")))
 	}
 	if s.Markup {
-		unit = unit.Escape(x.Lim)
+		unit = py.Escape(unit, x.Lim)
 	}
-	lines, fault := s.Lines(x.Lim, false)
+	lines, fault := py.Lines(s, x.Lim, false)
 	if fault != nil {
 		return x.Fail(fault)
 	}
@@ -129,13 +130,13 @@ func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		return x.Failf(value.Type, "can only truncate text, not %s", v.TypeName())
 	}
 	keep := length - int64(n)
-	cut := s.Substring(x.Lim, nil, &keep, 1)
+	cut := py.Substring(s, x.Lim, nil, &keep, 1)
 	if !p.Flag(1, false) {
 		if i := strings.LastIndex(cut.S, " "); i >= 0 {
 			cut = cut.Slice(0, i)
 		}
 	}
-	return x.Val(value.Arith(x.Lim, "+", cut, end))
+	return x.Val(py.Arith(x.Lim, "+", cut, end))
 }
 
 func filterWordcount(x *rt.Context, v value.Value, _ rt.Params) value.Value {
@@ -213,11 +214,11 @@ func filterURLEncode(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 		}
 		parts = append(parts, pair)
 	}
-	return x.Text(value.Join(x.Lim, value.Lit("&"), parts))
+	return x.Text(py.Join(x.Lim, value.Lit("&"), parts))
 }
 
 func plus(x *rt.Context, s *value.Str) *value.Str {
-	out, fault := s.Replace(x.Lim, value.Lit("%20"), value.Lit("+"), -1)
+	out, fault := py.Replace(s, x.Lim, value.Lit("%20"), value.Lit("+"), -1)
 	if fault != nil {
 		return s
 	}
@@ -226,7 +227,7 @@ func plus(x *rt.Context, s *value.Str) *value.Str {
 
 // quoteURL is urllib's quote.
 func quoteURL(x *rt.Context, s *value.Str, safe string) *value.Str {
-	return s.Map(x.Lim, func(rest string, r rune, _ bool) string {
+	return py.Map(s, x.Lim, func(rest string, r rune, _ bool) string {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-~"+safe, r)) {
 			return string(r)
 		}
@@ -265,9 +266,9 @@ func filterXMLAttr(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		if space || len(t.B) > 0 {
 			t.Lit(" ")
 		}
-		t.Str(key.Escape(x.Lim))
+		t.Str(py.Escape(key, x.Lim))
 		t.Lit(`="`)
-		t.Str(x.SoftStr(val).Escape(x.Lim))
+		t.Str(py.Escape(x.SoftStr(val), x.Lim))
 		t.Lit(`"`)
 	}
 	out := t.Value()

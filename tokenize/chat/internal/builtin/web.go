@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -45,7 +46,7 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if text := x.SoftStr(v); !x.Spend(1000 * len(text.S)) {
 		return rt.Stopped
 	}
-	escaped := x.SoftStr(v).Escape(x.Lim)
+	escaped := py.Escape(x.SoftStr(v), x.Lim)
 	t := x.Lim.NewText(escaped, attrs)
 	for from := 0; from < len(escaped.S); {
 		end := from + len(escaped.S[from:]) - len(strings.TrimLeftFunc(escaped.S[from:], value.IsSpace))
@@ -87,7 +88,7 @@ func linkAttrs(x *rt.Context, nofollow, target, rel value.Value) (*value.Str, bo
 	slices.Sort(rels)
 	parts := []*value.Str{value.Lit(` rel="`), value.Derived(html.EscapeString(strings.Join(slices.Compact(rels), " ")), from), value.Lit(`"`)}
 	if target != nil && value.Truth(target) {
-		parts = append(parts, value.Lit(` target="`), x.SoftStr(target).Escape(x.Lim), value.Lit(`"`))
+		parts = append(parts, value.Lit(` target="`), py.Escape(x.SoftStr(target), x.Lim), value.Lit(`"`))
 	}
 	s, fault := value.Concat(x.Lim, parts...)
 	x.Fail(fault)
@@ -184,7 +185,7 @@ func filterWordwrap(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if !x.Make(64*len(s.S)) || !x.Spend(64*len(s.S)) { // a piece for each word
 		return rt.Stopped
 	}
-	lines, fault := s.Lines(x.Lim, false)
+	lines, fault := py.Lines(s, x.Lim, false)
 	if fault != nil {
 		return x.Fail(fault)
 	}
@@ -206,11 +207,11 @@ func filterWordwrap(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		for _, r := range pytext.Wrap(line.S, int(min(width, 1<<30)), long, hyphens) {
 			wrapped = append(wrapped, line.Slice(r[0], r[1]))
 		}
-		joined, fault := value.Join(x.Lim, sep, wrapped)
+		joined, fault := py.Join(x.Lim, sep, wrapped)
 		if fault != nil {
 			return x.Fail(fault)
 		}
 		out = append(out, joined)
 	}
-	return x.Text(value.Join(x.Lim, sep, out))
+	return x.Text(py.Join(x.Lim, sep, out))
 }

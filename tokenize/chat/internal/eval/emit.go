@@ -2,6 +2,7 @@ package eval
 
 import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/builtin"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -88,7 +89,7 @@ func (e *filterExpr) emitJSON(x *exec, v value.Value) {
 
 func (e *filterExpr) emitTrimmed(x *exec, v value.Value) {
 	if s, ok := v.(*value.Str); ok && !s.Markup && x.Err == nil {
-		x.out.Trimmed(s)
+		py.Trim(x.out, x.Lim, s)
 		return
 	}
 	x.write(e.apply(x, v))
@@ -100,7 +101,7 @@ func (x *exec) write(v value.Value) {
 		return
 	}
 	if x.Escape {
-		x.out.Str(x.SoftStr(v).Escape(x.Lim))
+		x.out.Str(py.Escape(x.SoftStr(v), x.Lim))
 		return
 	}
 	if s, ok := v.(*value.Str); ok {

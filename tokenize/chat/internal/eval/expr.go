@@ -2,6 +2,7 @@ package eval
 
 import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -195,7 +196,7 @@ func (e *logicExpr) eval(x *exec) value.Value {
 func (e *notExpr) eval(x *exec) value.Value { return value.NewBool(!e.x.truth(x)) }
 
 func (e *unaryExpr) eval(x *exec) value.Value {
-	v, fault := value.Sign(e.op, e.x.eval(x))
+	v, fault := py.Sign(e.op, e.x.eval(x))
 	if fault != nil {
 		x.Fail(fault)
 		x.at(e.pos)
@@ -212,7 +213,7 @@ func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
 	if x.Err != nil || !x.Make(48) {
 		return rt.Stopped
 	}
-	v, fault := value.Arith(x.Lim, op, a, b)
+	v, fault := py.Arith(x.Lim, op, a, b)
 	if fault == nil {
 		fault = x.Lim.Over()
 	}
@@ -270,7 +271,7 @@ func (e *concatExpr) eval(x *exec) value.Value {
 	x.at(e.pos)
 	if x.Escape && markup {
 		for i, s := range strs {
-			strs[i] = s.Escape(x.Lim)
+			strs[i] = py.Escape(s, x.Lim)
 		}
 	}
 	s, fault := value.Concat(x.Lim, strs...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -25,7 +26,7 @@ func TestLanguage(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		sections := readSections(t, file)
-		data, err := value.ParseJSON([]byte(sections["data"]))
+		data, err := py.ParseJSON([]byte(sections["data"]))
 		require.NoError(t, err, file)
 		for name, source := range sections {
 			name, ok := strings.CutSuffix(name, "/template")

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -100,7 +101,7 @@ type (
 func (s *dataStmt) exec(x *exec) signal {
 	if x.Escape {
 		for _, p := range s.parts {
-			x.out.Str(p.Escape(x.Lim))
+			x.out.Str(py.Escape(p, x.Lim))
 		}
 		if s.parts != nil {
 			return next

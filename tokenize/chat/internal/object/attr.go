@@ -5,6 +5,7 @@ package object
 import (
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -123,7 +124,7 @@ func attribute(x *rt.Context, v value.Value, name string, key value.Value) value
 
 // positive is +v of a number.
 func positive(v value.Value) value.Value {
-	v, _ = value.Sign("+", v)
+	v, _ = py.Sign("+", v)
 	return v
 }
 
@@ -173,7 +174,7 @@ func Getitem(x *rt.Context, v, key value.Value) value.Value {
 		return x.Fail(c.Use())
 	case *value.Str:
 		if n, ok := value.AsInt(key); ok {
-			if s := c.Char(x.Lim, n); s != nil {
+			if s := py.Char(c, x.Lim, n); s != nil {
 				return s
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -124,7 +125,7 @@ var ListMethods = map[string]rt.Func{
 			return x.Failf(value.Type, "range.index() takes exactly one argument")
 		}
 		items, _ := x.Elements(self)
-		first, n := value.SliceIndices(len(items), x.OptInt(p[1]), x.OptInt(p[2]), 1)
+		first, n := py.SliceIndices(len(items), x.OptInt(p[1]), x.OptInt(p[2]), 1)
 		for i := first; i < first+n && x.Err == nil; i++ {
 			if isOrEquals(x, items[i], p[0]) {
 				return value.NewInt(int64(i))

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -35,9 +36,9 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 	}
 	switch v := v.(type) {
 	case *value.Str:
-		return v.Substring(x.Lim, bounds[0], bounds[1], step)
+		return py.Substring(v, x.Lim, bounds[0], bounds[1], step)
 	case *value.List:
-		first, n := value.SliceIndices(len(v.Items), bounds[0], bounds[1], step)
+		first, n := py.SliceIndices(len(v.Items), bounds[0], bounds[1], step)
 		if step == 1 {
 			return &value.List{Items: v.Items[first : first+n : first+n], Tuple: v.Tuple}
 		}
@@ -50,7 +51,7 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 		}
 		return &value.List{Items: items, Tuple: v.Tuple}
 	case *value.Bytes:
-		first, n := value.SliceIndices(len(v.B), bounds[0], bounds[1], step)
+		first, n := py.SliceIndices(len(v.B), bounds[0], bounds[1], step)
 		if !x.Make(2 * n) {
 			return rt.Stopped
 		}
@@ -61,6 +62,6 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 		return &value.Bytes{B: string(b), F: v.F}
 	}
 	r := v.(*value.Range)
-	a, b := value.SliceBounds(r.Len(), bounds[0], bounds[1], step)
+	a, b := py.SliceBounds(r.Len(), bounds[0], bounds[1], step)
 	return &value.Range{Start: r.Start + a*r.Step, Stop: r.Start + b*r.Step, Step: r.Step * step, F: r.F}
 }

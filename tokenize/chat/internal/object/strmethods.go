@@ -3,6 +3,7 @@ package object
 import (
 	"strings"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -14,19 +15,19 @@ func text(name string, f func(*value.Str, *value.Limits) *value.Str) rt.Func {
 
 func is(name string) rt.Func {
 	return on(name+"()", func(x *rt.Context, s *value.Str, _ rt.Params) value.Value {
-		r, _ := s.Is(x.Lim, name)
+		r, _ := py.Is(s, x.Lim, name)
 		return value.NewBool(r)
 	})
 }
 
 // StrMethods are the methods of str.
 var StrMethods = map[string]rt.Func{
-	"upper":      text("upper", (*value.Str).Upper),
-	"lower":      text("lower", (*value.Str).Lower),
-	"capitalize": text("capitalize", (*value.Str).Capitalize),
-	"title":      text("title", (*value.Str).Title),
-	"swapcase":   text("swapcase", (*value.Str).SwapCase),
-	"casefold":   text("casefold", (*value.Str).Casefold),
+	"upper":      text("upper", py.Upper),
+	"lower":      text("lower", py.Lower),
+	"capitalize": text("capitalize", py.Capitalize),
+	"title":      text("title", py.Title),
+	"swapcase":   text("swapcase", py.SwapCase),
+	"casefold":   text("casefold", py.Casefold),
 
 	"isalpha": is("isalpha"), "isdecimal": is("isdecimal"), "isdigit": is("isdigit"), "isnumeric": is("isnumeric"),
 	"isalnum": is("isalnum"), "isspace": is("isspace"), "isascii": is("isascii"), "isprintable": is("isprintable"),
@@ -54,7 +55,7 @@ var StrMethods = map[string]rt.Func{
 		if !ok || x.Err != nil {
 			return rt.Stopped
 		}
-		return value.NewInt(s.CountOf(x.Lim, sub.S, start, stop))
+		return value.NewInt(py.CountOf(s, x.Lim, sub.S, start, stop))
 	}),
 
 	"removeprefix": on("removeprefix(prefix, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
@@ -77,9 +78,9 @@ var StrMethods = map[string]rt.Func{
 			return rt.Stopped
 		}
 		if s.Markup {
-			by = by.Escape(x.Lim)
+			by = py.Escape(by, x.Lim)
 		}
-		return x.Text(s.Replace(x.Lim, old, by, n))
+		return x.Text(py.Replace(s, x.Lim, old, by, n))
 	}),
 	"join": on("join(iterable, /)", join),
 
@@ -95,7 +96,7 @@ var StrMethods = map[string]rt.Func{
 		if !ok {
 			return rt.Stopped
 		}
-		return x.Text(s.ExpandTabs(x.Lim, size))
+		return x.Text(py.ExpandTabs(s, x.Lim, size))
 	}),
 	"encode":    on("encode(encoding=, errors=)", encode),
 	"translate": on("translate(table, /)", translate),
@@ -119,7 +120,7 @@ func splitlines(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 	if !ok {
 		return rt.Stopped
 	}
-	lines, fault := s.Lines(x.Lim, keep != 0)
+	lines, fault := py.Lines(s, x.Lim, keep != 0)
 	x.Fail(fault)
 	return &value.List{Items: lines}
 }
@@ -136,11 +137,11 @@ func join(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 			return x.Failf(value.Type, "sequence item %d: expected str instance, %s found", i, it.TypeName())
 		}
 		if s.Markup {
-			v = v.Escape(x.Lim)
+			v = py.Escape(v, x.Lim)
 		}
 		strs[i] = v
 	}
-	return x.Text(value.Join(x.Lim, s, strs))
+	return x.Text(py.Join(x.Lim, s, strs))
 }
 
 func zfill(x *rt.Context, s *value.Str, p rt.Params) value.Value {
@@ -157,7 +158,7 @@ func zfill(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 	if s.S != "" && (s.S[0] == '+' || s.S[0] == '-') {
 		sign = 1
 	}
-	digits, fault := s.Slice(sign, len(s.S)).Pad(x.Lim, value.Lit("0"), n, 0)
+	digits, fault := py.Pad(s.Slice(sign, len(s.S)), x.Lim, value.Lit("0"), n, 0)
 	if fault != nil {
 		return x.Fail(fault)
 	}
@@ -177,7 +178,7 @@ func encode(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 		switch strings.ReplaceAll(strings.ToLower(e.S), "_", "-") {
 		case "utf-8", "utf8":
 		case "ascii":
-			if r, _ := s.Is(x.Lim, "isascii"); !r {
+			if r, _ := py.Is(s, x.Lim, "isascii"); !r {
 				return x.Failf(value.Other, "'ascii' codec can't encode characters: ordinal not in range(128)")
 			}
 		default:
@@ -193,7 +194,7 @@ func format(x *rt.Context, s *value.Str, pos []value.Value, kw func(string) (val
 		v := get()
 		return v, x.Err
 	}
-	return x.Text(value.Format(x.Lim, s, value.FormatArgs{
+	return x.Text(py.Format(x.Lim, s, py.FormatArgs{
 		Pos: pos,
 		Kw:  kw,
 		Attr: func(v value.Value, name string) (value.Value, *value.Fault) {
@@ -211,7 +212,7 @@ func strip(name string, left, right bool) rt.Func {
 		if !ok {
 			return rt.Stopped
 		}
-		return s.Strip(x.Lim, set, left, right)
+		return py.Strip(s, x.Lim, set, left, right)
 	})
 }
 
@@ -226,11 +227,11 @@ func split(name string, fromRight bool) rt.Func {
 		var fault *value.Fault
 		switch {
 		case sep == nil:
-			l, fault = s.Fields(x.Lim, max, fromRight)
+			l, fault = py.Fields(s, x.Lim, max, fromRight)
 		case sep.S == "":
 			return x.Failf(value.Other, "empty separator")
 		default:
-			l, fault = s.Split(x.Lim, sep.S, max, fromRight)
+			l, fault = py.Split(s, x.Lim, sep.S, max, fromRight)
 		}
 		if fault != nil {
 			return x.Fail(fault)
@@ -272,7 +273,7 @@ func find(name string, last, must bool) rt.Func {
 		if !ok || x.Err != nil {
 			return rt.Stopped
 		}
-		i := s.Find(x.Lim, sub.S, start, stop, last)
+		i := py.Find(s, x.Lim, sub.S, start, stop, last)
 		if i < 0 && must {
 			return x.Failf(value.Other, "substring not found")
 		}
@@ -297,7 +298,7 @@ func affix(name string, suffix bool) rt.Func {
 			if !x.Step(1) {
 				return rt.Stopped
 			}
-			if s.HasAffix(x.Lim, t.S, start, stop, suffix) {
+			if py.HasAffix(s, x.Lim, t.S, start, stop, suffix) {
 				return value.True
 			}
 		}
@@ -322,6 +323,6 @@ func pad(name string, sides func(n, width int64) (int64, int64)) rt.Func {
 		}
 		x.Spend(len(s.S))
 		left, right := sides(max(width-int64(s.RuneCount()), 0), width)
-		return x.Text(s.Pad(x.Lim, fill, left, right))
+		return x.Text(py.Pad(s, x.Lim, fill, left, right))
 	})
 }

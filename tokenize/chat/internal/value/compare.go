@@ -34,7 +34,7 @@ func Equal(l *Limits, a, b Value) (bool, *Fault) { return equal(l, a, b, l.Depth
 
 func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 	if depth <= 0 {
-		return false, valueError("maximum recursion depth exceeded in comparison")
+		return false, ValueError("maximum recursion depth exceeded in comparison")
 	}
 	if !l.Spend(20) {
 		return false, l.Over()
@@ -45,7 +45,7 @@ func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 		if !ok || len(x.S) != len(y.S) {
 			return false, nil
 		}
-		l.scan(len(x.S))
+		l.Scan(len(x.S))
 		return x.S == y.S, nil
 	case *None:
 		_, ok := b.(*None)
@@ -59,8 +59,8 @@ func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 				return i.V == j.V, nil
 			}
 		}
-		n, m := numberOf(a), numberOf(b)
-		if !m.ok() {
+		n, m := NumberOf(a), NumberOf(b)
+		if !m.OK() {
 			return false, nil
 		}
 		c, ordered := compareNumbers(n, m)
@@ -106,7 +106,7 @@ func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 		if !ok || len(x.B) != len(y.B) {
 			return false, nil
 		}
-		l.scan(len(x.B))
+		l.Scan(len(x.B))
 		return x.B == y.B, nil
 	case *View:
 		y, ok := b.(*View)
@@ -123,41 +123,41 @@ func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 	return a == b, nil
 }
 
-func compareNumbers(n, m number) (c int, ordered bool) {
+func compareNumbers(n, m Number) (c int, ordered bool) {
 	switch {
-	case n.isInt && m.isInt:
-		if n.b == nil && m.b == nil {
+	case n.IsInt && m.IsInt:
+		if n.B == nil && m.B == nil {
 			switch {
-			case n.i < m.i:
+			case n.I < m.I:
 				return -1, true
-			case n.i > m.i:
+			case n.I > m.I:
 				return 1, true
 			}
 			return 0, true
 		}
-		return n.big().Cmp(m.big()), true
-	case n.isFloat && m.isFloat:
+		return n.Big().Cmp(m.Big()), true
+	case n.IsFloat && m.IsFloat:
 		switch {
-		case n.f < m.f:
+		case n.F < m.F:
 			return -1, true
-		case n.f > m.f:
+		case n.F > m.F:
 			return 1, true
 		}
-		return 0, n.f == m.f
-	case n.isFloat:
+		return 0, n.F == m.F
+	case n.IsFloat:
 		c, ordered = compareNumbers(m, n)
 		return -c, ordered
 	}
-	if math.IsNaN(m.f) {
+	if math.IsNaN(m.F) {
 		return 0, false
 	}
-	if math.IsInf(m.f, 0) {
-		if m.f > 0 {
+	if math.IsInf(m.F, 0) {
+		if m.F > 0 {
 			return -1, true
 		}
 		return 1, true
 	}
-	return new(big.Float).SetInt(n.big()).Cmp(big.NewFloat(m.f)), true
+	return new(big.Float).SetInt(n.Big()).Cmp(big.NewFloat(m.F)), true
 }
 
 // Relation applies one of == != < <= > >= in notin.
@@ -178,7 +178,7 @@ func Compare(l *Limits, op string, a, b Value) (bool, *Fault) { return compare(l
 
 func compare(l *Limits, op string, a, b Value, depth int) (bool, *Fault) {
 	if depth <= 0 {
-		return false, valueError("maximum recursion depth exceeded in comparison")
+		return false, ValueError("maximum recursion depth exceeded in comparison")
 	}
 	if !l.Spend(20) {
 		return false, l.Over()
@@ -192,17 +192,17 @@ func compare(l *Limits, op string, a, b Value, depth int) (bool, *Fault) {
 	switch x := a.(type) {
 	case *Str:
 		if y, ok := b.(*Str); ok {
-			l.scan(min(len(x.S), len(y.S)))
+			l.Scan(min(len(x.S), len(y.S)))
 			return decide(op, strings.Compare(x.S, y.S)), nil
 		}
 	case *Bool, *Int, *Float:
-		if m := numberOf(b); m.ok() {
-			c, ordered := compareNumbers(numberOf(a), m)
+		if m := NumberOf(b); m.OK() {
+			c, ordered := compareNumbers(NumberOf(a), m)
 			return ordered && decide(op, c), nil
 		}
 	case *Bytes:
 		if y, ok := b.(*Bytes); ok {
-			l.scan(min(len(x.B), len(y.B)))
+			l.Scan(min(len(x.B), len(y.B)))
 			return decide(op, strings.Compare(x.B, y.B)), nil
 		}
 	case *List:
@@ -224,7 +224,7 @@ func compare(l *Limits, op string, a, b Value, depth int) (bool, *Fault) {
 		}
 		return decide(op, len(x.Items)-len(y.Items)), nil
 	}
-	return false, typeError("'%s' not supported between instances of '%s' and '%s'", op, a.TypeName(), b.TypeName())
+	return false, TypeError("'%s' not supported between instances of '%s' and '%s'", op, a.TypeName(), b.TypeName())
 }
 
 // decide applies op to the sign of a comparison.
@@ -250,7 +250,7 @@ func contains(l *Limits, container, x Value, depth int) (bool, *Fault) {
 	case *Str:
 		s, ok := x.(*Str)
 		if !ok {
-			return false, typeError("'in <string>' requires string as left operand, not %s", x.TypeName())
+			return false, TypeError("'in <string>' requires string as left operand, not %s", x.TypeName())
 		}
 		l.Spend(3*len(c.S)/2 + 1)
 		return strings.Contains(c.S, s.S), nil
@@ -263,19 +263,19 @@ func contains(l *Limits, container, x Value, depth int) (bool, *Fault) {
 			return v != nil, fault
 		}
 	case *Range:
-		n := numberOf(x)
-		if n.isFloat && n.f == math.Trunc(n.f) && math.Abs(n.f) < 1<<62 {
-			n = number{isInt: true, i: int64(n.f)}
+		n := NumberOf(x)
+		if n.IsFloat && n.F == math.Trunc(n.F) && math.Abs(n.F) < 1<<62 {
+			n = Number{IsInt: true, I: int64(n.F)}
 		}
-		if !n.isInt || n.b != nil || c.Len() == 0 {
+		if !n.IsInt || n.B != nil || c.Len() == 0 {
 			return false, nil
 		}
-		d := n.i - c.Start
+		d := n.I - c.Start
 		return d%c.Step == 0 && d/c.Step >= 0 && d/c.Step < int64(c.Len()), nil
 	}
 	next, _, fault := Iterate(container)
 	if fault != nil {
-		return false, typeError("argument of type '%s' is not iterable", container.TypeName())
+		return false, TypeError("argument of type '%s' is not iterable", container.TypeName())
 	}
 	for v := next(); v != nil; v = next() {
 		if !l.Spend(StepWork) {

@@ -36,7 +36,7 @@ var ownKey Value = &Str{}
 
 // hash identifies a key: equal Python keys have equal hashes.
 type hash struct {
-	kind byte // 's' string, 'n' number, 'o' None, 't' tuple, 'u' undefined
+	kind byte // 's' string, 'n' Number, 'o' None, 't' tuple, 'u' undefined
 	s    string
 }
 
@@ -55,7 +55,7 @@ func (d *Dict) Clear() {
 	*d = Dict{entries: room}
 }
 
-// Len is the number of entries.
+// Len is the Number of entries.
 func (d *Dict) Len() int { return len(d.entries) }
 
 // Key returns key i in insertion order.
@@ -107,9 +107,6 @@ func (d *Dict) KeyString(i int) (string, bool) {
 
 // Val returns value i in insertion order.
 func (d *Dict) Val(i int) Value { return d.entries[i].val }
-
-// SetVal replaces value i in insertion order.
-func (d *Dict) SetVal(i int, v Value) { d.entries[i].val = v }
 
 func (d *Dict) find(h hash) int {
 	if index := d.index(); index != nil {
@@ -239,7 +236,7 @@ func Hashable(l *Limits, v Value) *Fault {
 
 func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 	if depth <= 0 {
-		return hash{}, valueError("maximum recursion depth exceeded while hashing")
+		return hash{}, ValueError("maximum recursion depth exceeded while hashing")
 	}
 	if !l.Spend(16) {
 		return hash{}, l.Over()
@@ -257,7 +254,7 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 	case *Int:
 		if v.Big != nil {
 			n := v.Big.BitLen() / 8
-			l.product(n, n)
+			l.Product(n, n)
 		}
 		return hash{'n', v.String()}, nil
 	case *Float:
@@ -290,11 +287,11 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 			}
 			return hash{'t', b.String()}, nil
 		}
-		return hash{}, typeError("unhashable type: 'list'")
+		return hash{}, TypeError("unhashable type: 'list'")
 	case *Dict:
-		return hash{}, typeError("unhashable type: 'dict'")
+		return hash{}, TypeError("unhashable type: 'dict'")
 	case *View:
-		return hash{}, typeError("unhashable type: '%s'", v.Kind)
+		return hash{}, TypeError("unhashable type: '%s'", v.Kind)
 	}
 	return hash{'p', v.TypeName() + identity(v)}, nil
 }

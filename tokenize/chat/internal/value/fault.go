@@ -29,6 +29,6 @@ func Faultf(c Class, format string, args ...any) *Fault {
 	return &Fault{c, fmt.Sprintf(format, args...)}
 }
 
-func typeError(format string, args ...any) *Fault  { return Faultf(Type, format, args...) }
-func valueError(format string, args ...any) *Fault { return Faultf(Other, format, args...) }
-func limitError(format string, args ...any) *Fault { return Faultf(Limit, format, args...) }
+func TypeError(format string, args ...any) *Fault  { return Faultf(Type, format, args...) }
+func ValueError(format string, args ...any) *Fault { return Faultf(Other, format, args...) }
+func LimitError(format string, args ...any) *Fault { return Faultf(Limit, format, args...) }

@@ -18,7 +18,7 @@ var escapes = func() (t [256]string) {
 	return t
 }()
 
-// safePrefix is the number of leading bytes that need no escape. It looks at eight at a
+// safePrefix is the Number of leading bytes that need no escape. It looks at eight at a
 // time: most of what templates write as JSON is text without a quote or a newline.
 func safePrefix(s string) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080

@@ -17,6 +17,9 @@ type Limits struct {
 	work, made int64
 }
 
+// StrSize is about the memory of a string in a list, without its text.
+const StrSize = 64
+
 // StepWork is the work of one statement, of a pass of a loop, or of an item walked over.
 const StepWork = 50
 
@@ -45,15 +48,15 @@ func (l *Limits) Used() (work, memory int64) { return l.work, l.made }
 func (l *Limits) Over() *Fault {
 	switch {
 	case l.Memory > 0 && l.made > l.Memory:
-		return limitError("the template made more than %d bytes of values and text", l.Memory)
+		return LimitError("the template made more than %d bytes of values and text", l.Memory)
 	case l.Work > 0 && l.work > l.Work:
-		return limitError("the template did more than %d units of work (%d for a statement, 1 for a byte)", l.Work, StepWork)
+		return LimitError("the template did more than %d units of work (%d for a statement, 1 for a byte)", l.Work, StepWork)
 	}
 	return nil
 }
 
 // scan counts the work of looking through n bytes once.
-func (l *Limits) scan(n int) bool { return l.Spend(n/2 + 1) }
+func (l *Limits) Scan(n int) bool { return l.Spend(n/2 + 1) }
 
 // product counts the work of multiplying or dividing integers of a and b bytes.
-func (l *Limits) product(a, b int) bool { return l.Spend(a + b + a*b/64) }
+func (l *Limits) Product(a, b int) bool { return l.Spend(a + b + a*b/64) }

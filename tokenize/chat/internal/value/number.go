@@ -5,49 +5,52 @@ import (
 	"math/big"
 )
 
-// number is an operand: an integer (i, or b when it is large) or a float.
-type number struct {
-	isFloat bool
-	isInt   bool
-	f       float64
-	i       int64
-	b       *big.Int
+// Number is an operand: an integer (I, or B when it is large) or a float.
+type Number struct {
+	IsFloat, IsInt bool
+	F              float64
+	I              int64
+	B              *big.Int
 }
 
-func numberOf(v Value) number {
+// NumberOf is the operand that v is, neither integer nor float for what is no number.
+func NumberOf(v Value) Number {
 	switch v := v.(type) {
 	case *Int:
-		return number{isInt: true, i: v.V, b: v.Big}
+		return Number{IsInt: true, I: v.V, B: v.Big}
 	case *Bool:
 		if v.V {
-			return number{isInt: true, i: 1}
+			return Number{IsInt: true, I: 1}
 		}
-		return number{isInt: true}
+		return Number{IsInt: true}
 	case *Float:
-		return number{isFloat: true, f: v.V}
+		return Number{IsFloat: true, F: v.V}
 	}
-	return number{}
+	return Number{}
 }
 
-func (n number) ok() bool { return n.isInt || n.isFloat }
+// OK reports whether n is a number.
+func (n Number) OK() bool { return n.IsInt || n.IsFloat }
 
-func (n number) big() *big.Int {
-	if n.b != nil {
-		return n.b
+// Big is an integer, which the caller must not change.
+func (n Number) Big() *big.Int {
+	if n.B != nil {
+		return n.B
 	}
-	return big.NewInt(n.i)
+	return big.NewInt(n.I)
 }
 
-func (n number) float() (float64, *Fault) {
-	if n.isFloat {
-		return n.f, nil
+// Float is the float nearest to n.
+func (n Number) Float() (float64, *Fault) {
+	if n.IsFloat {
+		return n.F, nil
 	}
-	if n.b == nil {
-		return float64(n.i), nil
+	if n.B == nil {
+		return float64(n.I), nil
 	}
-	f, _ := new(big.Float).SetInt(n.b).Float64()
+	f, _ := new(big.Float).SetInt(n.B).Float64()
 	if math.IsInf(f, 0) {
-		return 0, valueError("int too large to convert to float")
+		return 0, ValueError("int too large to convert to float")
 	}
 	return f, nil
 }
@@ -57,21 +60,21 @@ func AsInt(v Value) (int64, bool) {
 	if i, ok := v.(*Int); ok {
 		return i.V, i.Big == nil
 	}
-	n := numberOf(v)
-	return n.i, n.isInt && n.b == nil
+	n := NumberOf(v)
+	return n.I, n.IsInt && n.B == nil
 }
 
 // IsInt reports whether v is an int or a bool, of any size.
-func IsInt(v Value) bool { return numberOf(v).isInt }
+func IsInt(v Value) bool { return NumberOf(v).IsInt }
 
 // ToFloat is Python's float() of a number.
 func ToFloat(v Value) (float64, *Fault) {
-	n := numberOf(v)
-	if !n.ok() {
-		return 0, typeError("must be real number, not %s", v.TypeName())
+	n := NumberOf(v)
+	if !n.OK() {
+		return 0, TypeError("must be real number, not %s", v.TypeName())
 	}
-	return n.float()
+	return n.Float()
 }
 
 // BigOf is the value of an int or bool, which the caller must not change.
-func BigOf(v Value) *big.Int { return numberOf(v).big() }
+func BigOf(v Value) *big.Int { return NumberOf(v).Big() }

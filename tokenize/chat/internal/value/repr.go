@@ -48,10 +48,10 @@ func ReprString(v Value) string {
 // WriteRepr appends repr(v).
 func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 	if depth <= 0 {
-		return valueError("maximum recursion depth exceeded while getting the repr of an object")
+		return ValueError("maximum recursion depth exceeded while getting the repr of an object")
 	}
 	if len(t.B) > l.Bytes {
-		return limitError("text of more than %d bytes", l.Bytes)
+		return LimitError("text of more than %d bytes", l.Bytes)
 	}
 	if !l.Spend(StepWork) {
 		return l.Over()
@@ -166,9 +166,9 @@ func quote(t *Text, s *Str) {
 		case r == '\t':
 			esc = `\t`
 		case r < ' ' || r == 0x7f:
-			esc = escaped(r)
+			esc = EscapeRune(r)
 		case r >= 0x80 && !unicode.IsPrint(r):
-			esc = escaped(r)
+			esc = EscapeRune(r)
 		}
 		if esc != "" {
 			t.Part(s, from, i)
@@ -181,8 +181,8 @@ func quote(t *Text, s *Str) {
 	t.Byte(q)
 }
 
-// escaped is the escape of a character in Python's reprs.
-func escaped(r rune) string {
+// EscapeRune is the escape of a character in Python's reprs.
+func EscapeRune(r rune) string {
 	switch {
 	case r < 0x100:
 		return fmt.Sprintf(`\x%02x`, r)
@@ -190,25 +190,6 @@ func escaped(r rune) string {
 		return fmt.Sprintf(`\u%04x`, r)
 	}
 	return fmt.Sprintf(`\U%08x`, r)
-}
-
-// ASCII is s with escapes for all characters beyond ASCII, as Python's ascii()
-// makes of a repr.
-func (s *Str) ASCII(l *Limits) *Str {
-	if isASCII(s.S) {
-		return s
-	}
-	t := l.NewText(s)
-	for i := 0; i < len(s.S); {
-		r, n := utf8.DecodeRuneInString(s.S[i:])
-		if r < utf8.RuneSelf {
-			t.Part(s, i, i+n)
-		} else {
-			t.Changed(escaped(r), s, i, i+n)
-		}
-		i += n
-	}
-	return t.Own()
 }
 
 func reprBytes(b string) string {

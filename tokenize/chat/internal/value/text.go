@@ -112,7 +112,7 @@ func (t *Text) growRuns(n int) bool {
 		return true
 	}
 	room := max(2*cap(t.Runs), len(t.Runs)+n)
-	if t.Lim != nil && !t.Lim.Make(runSize*room) {
+	if t.Lim != nil && !t.Lim.Make(RunSize*room) {
 		return false
 	}
 	t.Runs = append(make([]Run, 0, room), t.Runs...)
@@ -158,8 +158,8 @@ func (t *Text) Blanks(n int) {
 
 func (t *Text) room() bool { return t.Lim == nil || t.Lim.Room() }
 
-// runSize is the memory of a Run in bytes.
-const runSize = 32
+// RunSize is the memory of a Run in bytes.
+const RunSize = 32
 
 // run records the origin of bytes that are about to be appended, or were: r.At
 // is their place. There is at least one.
@@ -271,7 +271,7 @@ func (t *Text) Changed(text string, s *Str, i, j int) {
 	if t.Track && text != "" {
 		// The origin of made-up bytes is the first field that took part in them.
 		from := Run{F: s.F, Off: s.Off + int32(i), End: s.Off + int32(j)}
-		if s.runs() != nil {
+		if s.Runs() != nil {
 			from = Run{}
 			s.eachRun(i, j, func(r Run) {
 				if from.F == nil {
@@ -317,7 +317,7 @@ func (t *Text) Value() *Str {
 		t.B, t.Runs = nil, nil
 		return s
 	}
-	if t.Lim != nil && !t.Lim.Make(len(t.B)+runSize*len(t.Runs)) {
+	if t.Lim != nil && !t.Lim.Make(len(t.B)+RunSize*len(t.Runs)) {
 		return Empty // the run ends
 	}
 	s := &Str{S: string(t.B)}

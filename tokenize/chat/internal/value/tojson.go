@@ -29,10 +29,10 @@ func (j *JSON) Write(t *Text, l *Limits, v Value) *Fault { return j.write(t, l, 
 
 func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 	if depth > l.Depth {
-		return valueError("maximum recursion depth exceeded while encoding a JSON object")
+		return ValueError("maximum recursion depth exceeded while encoding a JSON object")
 	}
 	if len(t.B) > l.Bytes {
-		return limitError("JSON text of more than %d bytes", l.Bytes)
+		return LimitError("JSON text of more than %d bytes", l.Bytes)
 	}
 	if !l.Spend(StepWork / 2) {
 		return l.Over()
@@ -85,7 +85,7 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 	case *Dict:
 		return j.dict(t, l, v, depth)
 	default:
-		return typeError("Object of type %s is not JSON serializable", v.TypeName())
+		return TypeError("Object of type %s is not JSON serializable", v.TypeName())
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 		case *Float:
 			t.Lit(`"` + jsonFloat(k.V) + `"`)
 		default:
-			return typeError("keys must be str, int, float, bool or None, not %s", k.TypeName())
+			return TypeError("keys must be str, int, float, bool or None, not %s", k.TypeName())
 		}
 		t.From(j.Key, j.From, 0, 0)
 		if fault := j.write(t, l, e.val, depth+1); fault != nil {
@@ -167,7 +167,7 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 
 func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
 	if len(j.Indent) > 0 && depth > (l.Bytes-min(len(t.B), l.Bytes))/len(j.Indent) {
-		return limitError("JSON text of more than %d bytes", l.Bytes)
+		return LimitError("JSON text of more than %d bytes", l.Bytes)
 	}
 	if !l.Make(len(j.Indent) * depth) {
 		return l.Over()
@@ -192,7 +192,7 @@ func jsonFloat(f float64) string {
 // str appends a JSON string; only the bytes between the quotes have the origin
 // of s.
 func (j *JSON) str(t *Text, s *Str) {
-	if s.runs() == nil {
+	if s.Runs() == nil {
 		j.plainStr(t, s)
 		return
 	}

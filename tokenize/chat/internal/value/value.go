@@ -1,6 +1,6 @@
-// Package value holds what a chat template computes with: a small closed set
-// of types that behave as Python's do, and strings that know which part of the
-// input each of their bytes came from.
+// Package value holds what a chat template computes with: a small closed set of types that
+// are compared, hashed and written as Python's are, and strings that know which part of the
+// input each of their bytes came from. What is computed with them is in package py.
 package value
 
 import "math/big"
@@ -29,8 +29,8 @@ type (
 	Float struct {
 		V float64
 		F *Field
-		// Literal is how the number was spelled, "" for Python's way. It is written
-		// wherever the number is written by itself.
+		// Literal is how the Number was spelled, "" for Python's way. It is written
+		// wherever the Number is written by itself.
 		Literal string
 	}
 )
@@ -154,7 +154,7 @@ func (v *Int) BigInt() *big.Int {
 	return big.NewInt(v.V)
 }
 
-// Made returns v, when it is a number, as made out of f; with f nil, v as it is.
+// Made returns v, when it is a Number, as made out of f; with f nil, v as it is.
 func Made(v Value, f *Field) Value {
 	if f == nil {
 		return v
@@ -251,10 +251,10 @@ func Len(v Value) (int, *Fault) {
 	case interface{ Len() (int, *Fault) }:
 		return v.Len()
 	}
-	return 0, typeError("object of type '%s' has no len()", v.TypeName())
+	return 0, TypeError("object of type '%s' has no len()", v.TypeName())
 }
 
-// Len is the number of integers in the range.
+// Len is the Number of integers in the range.
 func (r *Range) Len() int {
 	var n uint64
 	switch {
@@ -316,9 +316,9 @@ func Elements(l *Limits, v Value) ([]Value, *Fault) {
 		var out []Value
 		for x := v.Next(); x != nil; x = v.Next() {
 			if len(out) >= limit {
-				return nil, limitError("more than %d items", limit)
+				return nil, LimitError("more than %d items", limit)
 			}
-			if !l.Make(strSize) {
+			if !l.Make(StrSize) {
 				return nil, l.Over()
 			}
 			out = append(out, x)
@@ -330,15 +330,15 @@ func Elements(l *Limits, v Value) ([]Value, *Fault) {
 		return nil, fault
 	}
 	if n > limit {
-		return nil, limitError("%d items, more than %d", n, limit)
+		return nil, LimitError("%d items, more than %d", n, limit)
 	}
 	size := 16
 	switch v := v.(type) {
 	case *Str:
-		size += strSize
+		size += StrSize
 		n = v.RuneCount()
 	case *View, *Range, *Bytes:
-		size += 2 * strSize
+		size += 2 * StrSize
 	}
 	if !l.Make(size * n) {
 		return nil, l.Over()
@@ -346,7 +346,7 @@ func Elements(l *Limits, v Value) ([]Value, *Fault) {
 	out := make([]Value, 0, n)
 	for x := next(); x != nil; x = next() {
 		if len(out) >= limit {
-			return nil, limitError("more than %d items", limit)
+			return nil, LimitError("more than %d items", limit)
 		}
 		out = append(out, x)
 	}
@@ -373,7 +373,7 @@ func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 			if i >= len(v.S) {
 				return nil
 			}
-			j := i + runeLen(v.S[i:])
+			j := i + RuneLen(v.S[i:])
 			s := v.Slice(i, j).Plain()
 			i = j
 			return s
@@ -393,7 +393,7 @@ func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 	case interface{ Iterate() func() Value }:
 		return v.Iterate(), 0, nil
 	}
-	return nil, 0, typeError("'%s' object is not iterable", v.TypeName())
+	return nil, 0, TypeError("'%s' object is not iterable", v.TypeName())
 }
 
 // At returns element i of the view.

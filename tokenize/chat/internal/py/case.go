@@ -1,17 +1,17 @@
-package value
+package py
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
 )
 
-// special holds what full case mapping does to characters whose mapping is
-// longer than one character.
+// upperRune is the full upper case of a character, which may be several.
 func upperRune(r rune) string {
 	if r < 0x80 {
 		if r >= 'a' && r <= 'z' {
@@ -73,21 +73,21 @@ func cased(s string, fromEnd bool) bool {
 }
 
 // Upper is str.upper.
-func (s *Str) Upper(l *Limits) *Str {
-	return s.Map(l, func(_ string, r rune, _ bool) string { return upperRune(r) })
+func Upper(s *value.Str, l *value.Limits) *value.Str {
+	return Map(s, l, func(_ string, r rune, _ bool) string { return upperRune(r) })
 }
 
 // Lower is str.lower.
-func (s *Str) Lower(l *Limits) *Str {
-	return s.Map(l, func(rest string, r rune, _ bool) string {
+func Lower(s *value.Str, l *value.Limits) *value.Str {
+	return Map(s, l, func(rest string, r rune, _ bool) string {
 		return lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
 	})
 }
 
 // Casefold is str.casefold.
-func (s *Str) Casefold(l *Limits) *Str {
+func Casefold(s *value.Str, l *value.Limits) *value.Str {
 	fold := cases.Fold()
-	return s.Map(l, func(_ string, r rune, _ bool) string {
+	return Map(s, l, func(_ string, r rune, _ bool) string {
 		if r < 0x80 {
 			return lowerRune(r)
 		}
@@ -96,8 +96,8 @@ func (s *Str) Casefold(l *Limits) *Str {
 }
 
 // Capitalize is str.capitalize.
-func (s *Str) Capitalize(l *Limits) *Str {
-	return s.Map(l, func(rest string, r rune, first bool) string {
+func Capitalize(s *value.Str, l *value.Limits) *value.Str {
+	return Map(s, l, func(rest string, r rune, first bool) string {
 		if first {
 			return titleRune(r)
 		}
@@ -106,8 +106,8 @@ func (s *Str) Capitalize(l *Limits) *Str {
 }
 
 // SwapCase is str.swapcase.
-func (s *Str) SwapCase(l *Limits) *Str {
-	return s.Map(l, func(rest string, r rune, _ bool) string {
+func SwapCase(s *value.Str, l *value.Limits) *value.Str {
+	return Map(s, l, func(rest string, r rune, _ bool) string {
 		switch {
 		case unicode.IsUpper(r):
 			return lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
@@ -119,9 +119,9 @@ func (s *Str) SwapCase(l *Limits) *Str {
 }
 
 // Title is str.title: a letter starts a word after anything uncased.
-func (s *Str) Title(l *Limits) *Str {
+func Title(s *value.Str, l *value.Limits) *value.Str {
 	inWord := false
-	return s.Map(l, func(rest string, r rune, _ bool) string {
+	return Map(s, l, func(rest string, r rune, _ bool) string {
 		out := titleRune(r)
 		if inWord {
 			out = lowerAt(s.S[:len(s.S)-len(rest)], rest, r)
@@ -133,11 +133,11 @@ func (s *Str) Title(l *Limits) *Str {
 
 // TitleWords is the title filter: a word starts after one of - ( { [ < or white
 // space, unlike in Title.
-func (s *Str) TitleWords(l *Limits) *Str {
-	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || IsSpace(r) }
+func TitleWords(s *value.Str, l *value.Limits) *value.Str {
+	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || value.IsSpace(r) }
 	start := true
 	word := 0 // where the lower-cased rest of the word starts
-	return s.Map(l, func(rest string, r rune, _ bool) string {
+	return Map(s, l, func(rest string, r rune, _ bool) string {
 		at := len(s.S) - len(rest)
 		if start || breaks(r) {
 			start = breaks(r)
@@ -157,7 +157,7 @@ func (s *Str) TitleWords(l *Limits) *Str {
 }
 
 // Is answers the is… methods of str; ok is false for other names.
-func (s *Str) Is(l *Limits, method string) (result, ok bool) {
+func Is(s *value.Str, l *value.Limits, method string) (result, ok bool) {
 	l.Spend(16 * len(s.S))
 	all := func(f func(rune) bool) bool {
 		for _, r := range s.S {
@@ -183,7 +183,7 @@ func (s *Str) Is(l *Limits, method string) (result, ok bool) {
 	case "isalnum":
 		return all(func(r rune) bool { return unicode.IsLetter(r) || numeric(r) }), true
 	case "isspace":
-		return all(IsSpace), true
+		return all(value.IsSpace), true
 	case "isascii":
 		return isASCII(s.S), true
 	case "isprintable":

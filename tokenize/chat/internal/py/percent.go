@@ -1,4 +1,4 @@
-package value
+package py
 
 import (
 	"math"
@@ -6,37 +6,39 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // Percent is the % operator of strings.
-func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
-	tuple, isTuple := arg.(*List)
+func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value.Fault) {
+	tuple, isTuple := arg.(*value.List)
 	isTuple = isTuple && tuple.Tuple
-	args := []Value{arg}
+	args := []value.Value{arg}
 	if isTuple {
 		args = tuple.Items
 	}
-	dict, isDict := arg.(*Dict)
-	t := &Text{Track: true, Lim: l}
+	dict, isDict := arg.(*value.Dict)
+	t := &value.Text{Track: true, Lim: l}
 	next := 0
-	take := func() (Value, *Fault) {
+	take := func() (value.Value, *value.Fault) {
 		if next >= len(args) {
-			return nil, typeError("not enough arguments for format string")
+			return nil, value.TypeError("not enough arguments for format string")
 		}
 		next++
 		return args[next-1], nil
 	}
-	takeInt := func() (int, *Fault) {
+	takeInt := func() (int, *value.Fault) {
 		v, fault := take()
 		if fault != nil {
 			return 0, fault
 		}
-		n, ok := AsInt(v)
+		n, ok := value.AsInt(v)
 		switch {
-		case !IsInt(v):
-			return 0, typeError("* wants int")
+		case !value.IsInt(v):
+			return 0, value.TypeError("* wants int")
 		case !ok:
-			return 0, valueError("Python int too large to convert to C ssize_t")
+			return 0, value.ValueError("Python int too large to convert to C ssize_t")
 		}
 		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
 	}
@@ -55,7 +57,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 			continue
 		}
 		p := spec{fill: " ", prec: -1}
-		var v Value
+		var v value.Value
 		if i < len(s.S) && s.S[i] == '(' {
 			depth, k := 1, i+1
 			for k < len(s.S) && depth > 0 {
@@ -68,17 +70,17 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 				k++
 			}
 			if depth > 0 {
-				return nil, valueError("incomplete format key")
+				return nil, value.ValueError("incomplete format key")
 			}
-			if u, ok := arg.(*Undefined); ok {
+			if u, ok := arg.(*value.Undefined); ok {
 				return nil, u.Use()
 			}
 			if !isDict {
-				return nil, typeError("format requires a mapping")
+				return nil, value.TypeError("format requires a mapping")
 			}
 			name := s.S[i+1 : k-1]
 			if v = dict.GetString(name); v == nil {
-				return nil, Faultf(Other, "'%s'", name)
+				return nil, value.Faultf(value.Other, "'%s'", name)
 			}
 			keyed = true
 			i = k
@@ -101,7 +103,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 			}
 			i++
 		}
-		number := func() (int, *Fault) {
+		number := func() (int, *value.Fault) {
 			if i < len(s.S) && s.S[i] == '*' {
 				i++
 				return takeInt()
@@ -115,11 +117,11 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 			}
 			n, err := strconv.Atoi(s.S[k:i])
 			if err != nil || n > math.MaxInt32 {
-				return 0, valueError("width too big")
+				return 0, value.ValueError("width too big")
 			}
 			return n, nil
 		}
-		var fault *Fault
+		var fault *value.Fault
 		if p.width, fault = number(); fault != nil {
 			return nil, fault
 		}
@@ -137,7 +139,7 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 			i++
 		}
 		if i >= len(s.S) {
-			return nil, valueError("incomplete format")
+			return nil, value.ValueError("incomplete format")
 		}
 		conv := s.S[i]
 		i++
@@ -155,47 +157,47 @@ func Percent(l *Limits, s *Str, arg Value) (*Str, *Fault) {
 		if left {
 			p.align = '<'
 		}
-		if piece, fault = align(l, p, Lit(p.fill), piece, '>'); fault != nil {
+		if piece, fault = align(l, p, value.Lit(p.fill), piece, '>'); fault != nil {
 			return nil, fault
 		}
 		t.Str(piece)
 		if len(t.B) > l.Bytes {
-			return nil, limitError("string of more than %d bytes", l.Bytes)
+			return nil, value.LimitError("string of more than %d bytes", l.Bytes)
 		}
 	}
 	if next < len(args) && !keyed && !isDict {
 		switch arg.(type) {
-		case *Str:
-		case *List, *Range, *Undefined, *Bytes: // they could be indexed by a key
+		case *value.Str:
+		case *value.List, *value.Range, *value.Undefined, *value.Bytes: // they could be indexed by a key
 			if !isTuple {
-				return s.like(t), nil
+				return s.Like(t), nil
 			}
 		}
-		return nil, typeError("not all arguments converted during string formatting")
+		return nil, value.TypeError("not all arguments converted during string formatting")
 	}
-	return s.like(t), nil
+	return s.Like(t), nil
 }
 
-func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fault) {
+func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool) (*value.Str, *value.Fault) {
 	switch conv {
 	case 's', 'r', 'a':
-		t := &Text{Track: true, Lim: l}
-		var fault *Fault
+		t := &value.Text{Track: true, Lim: l}
+		var fault *value.Fault
 		if conv == 's' {
-			fault = WriteStr(t, l, v)
+			fault = value.WriteStr(t, l, v)
 		} else {
-			fault = WriteRepr(t, l, v, l.Depth)
+			fault = value.WriteRepr(t, l, v, l.Depth)
 		}
 		if fault != nil {
 			return nil, fault
 		}
 		piece := t.Own()
 		if conv == 'a' {
-			piece = piece.ASCII(l)
+			piece = asciiOf(piece, l)
 		}
 		if markup {
-			if x, ok := v.(*Str); !ok || !x.Markup {
-				piece = piece.Escape(l).Plain()
+			if x, ok := v.(*value.Str); !ok || !x.Markup {
+				piece = Escape(piece, l).Plain()
 			}
 		}
 		if p.prec >= 0 {
@@ -203,33 +205,33 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 		}
 		return piece, nil
 	case 'c':
-		if x, ok := v.(*Str); ok && x.RuneCount() == 1 {
+		if x, ok := v.(*value.Str); ok && x.RuneCount() == 1 {
 			return x, nil
 		}
-		if n, ok := AsInt(v); ok && n >= 0 && n <= utf8.MaxRune {
-			return Derived(string(rune(n)), Origin(v)), nil
+		if n, ok := value.AsInt(v); ok && n >= 0 && n <= utf8.MaxRune {
+			return value.Derived(string(rune(n)), value.Origin(v)), nil
 		}
-		if IsInt(v) {
-			return nil, valueError("%%c arg not in range(0x110000)")
+		if value.IsInt(v) {
+			return nil, value.ValueError("%%c arg not in range(0x110000)")
 		}
-		return nil, typeError("%%c requires int or char")
+		return nil, value.TypeError("%%c requires int or char")
 	}
 	if strings.IndexByte("diuoxXeEfFgG", conv) < 0 {
-		return nil, valueError("unsupported format character '%c' (0x%x)", conv, conv)
+		return nil, value.ValueError("unsupported format character '%c' (0x%x)", conv, conv)
 	}
-	if u, ok := v.(*Undefined); ok {
+	if u, ok := v.(*value.Undefined); ok {
 		if conv == 'x' || conv == 'X' || conv == 'o' { // Python asks for an index, not for a number
-			return nil, typeError("%%%c format: an integer is required, not Undefined", conv)
+			return nil, value.TypeError("%%%c format: an integer is required, not Undefined", conv)
 		}
 		return nil, u.Use()
 	}
-	n := numberOf(v)
+	n := value.NumberOf(v)
 	switch conv {
 	case 'e', 'E', 'f', 'F', 'g', 'G':
-		if !n.ok() {
-			return nil, typeError("must be real number, not %s", v.TypeName())
+		if !n.OK() {
+			return nil, value.TypeError("must be real number, not %s", v.TypeName())
 		}
-		f, fault := n.float()
+		f, fault := n.Float()
 		if fault != nil {
 			return nil, fault
 		}
@@ -241,31 +243,31 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 		if fault != nil {
 			return nil, fault
 		}
-		return Derived(text, Origin(v)), nil
+		return value.Derived(text, value.Origin(v)), nil
 	default:
-		if !n.ok() || (n.isFloat && conv != 'd' && conv != 'i' && conv != 'u') {
-			return nil, typeError("%%%c format: a real number is required, not %s", conv, v.TypeName())
+		if !n.OK() || (n.IsFloat && conv != 'd' && conv != 'i' && conv != 'u') {
+			return nil, value.TypeError("%%%c format: a real number is required, not %s", conv, v.TypeName())
 		}
-		if n.isFloat {
-			if math.IsNaN(n.f) || math.IsInf(n.f, 0) {
-				return nil, valueError("cannot convert float %s to integer", FormatFloat(n.f))
+		if n.IsFloat {
+			if math.IsNaN(n.F) || math.IsInf(n.F, 0) {
+				return nil, value.ValueError("cannot convert float %s to integer", value.FormatFloat(n.F))
 			}
-			b, _ := big.NewFloat(math.Trunc(n.f)).Int(nil)
-			n = number{isInt: true, b: b}
+			b, _ := big.NewFloat(math.Trunc(n.F)).Int(nil)
+			n = value.Number{IsInt: true, B: b}
 		}
 		if p.prec >= 0 {
-			if b := n.big().BitLen() / 8; !l.product(b, b) {
+			if b := n.Big().BitLen() / 8; !l.Product(b, b) {
 				return nil, l.Over()
 			}
-			digits := new(big.Int).Abs(n.big()).Text(map[byte]int{'o': 8, 'x': 16, 'X': 16}[conv] + map[bool]int{true: 10}[conv == 'd' || conv == 'i' || conv == 'u'])
+			digits := new(big.Int).Abs(n.Big()).Text(map[byte]int{'o': 8, 'x': 16, 'X': 16}[conv] + map[bool]int{true: 10}[conv == 'd' || conv == 'i' || conv == 'u'])
 			if p.prec > l.Bytes {
-				return nil, limitError("precision of %d digits, more than %d bytes", p.prec, l.Bytes)
+				return nil, value.LimitError("precision of %d digits, more than %d bytes", p.prec, l.Bytes)
 			}
 			if pad := p.prec - len(digits); pad > 0 {
 				q := p
 				q.prec, q.align, q.fill = -1, '=', "0"
 				q.width = p.prec // of the digits; a zero flag fills up to the width, too
-				if n.big().Sign() < 0 || p.sign != 0 {
+				if n.Big().Sign() < 0 || p.sign != 0 {
 					q.width++
 				}
 				if p.alt && conv != 'd' && conv != 'i' && conv != 'u' {
@@ -285,7 +287,7 @@ func percentPiece(l *Limits, p spec, conv byte, v Value, markup bool) (*Str, *Fa
 	}
 }
 
-func percentInt(l *Limits, p spec, conv byte, n number, v Value) (*Str, *Fault) {
+func percentInt(l *value.Limits, p spec, conv byte, n value.Number, v value.Value) (*value.Str, *value.Fault) {
 	p.typ = conv
 	if conv == 'i' || conv == 'u' {
 		p.typ = 'd'
@@ -295,5 +297,24 @@ func percentInt(l *Limits, p spec, conv byte, n number, v Value) (*Str, *Fault) 
 	if fault != nil {
 		return nil, fault
 	}
-	return Derived(text, Origin(v)), nil
+	return value.Derived(text, value.Origin(v)), nil
+}
+
+// asciiOf is s with escapes for all characters beyond ASCII, as Python's ascii()
+// makes of a repr.
+func asciiOf(s *value.Str, l *value.Limits) *value.Str {
+	if isASCII(s.S) {
+		return s
+	}
+	t := l.NewText(s)
+	for i := 0; i < len(s.S); {
+		r, n := utf8.DecodeRuneInString(s.S[i:])
+		if r < utf8.RuneSelf {
+			t.Part(s, i, i+n)
+		} else {
+			t.Changed(value.EscapeRune(r), s, i, i+n)
+		}
+		i += n
+	}
+	return t.Own()
 }

@@ -1,37 +1,39 @@
-package value
+package py
 
 import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // FormatArgs are what the fields of str.format refer to.
 type FormatArgs struct {
-	Pos  []Value
-	Kw   func(name string) (Value, *Fault) // nil value: no such name
-	Attr func(obj Value, name string) (Value, *Fault)
-	Item func(obj Value, key Value) (Value, *Fault)
+	Pos  []value.Value
+	Kw   func(name string) (value.Value, *value.Fault) // nil value: no such name
+	Attr func(obj value.Value, name string) (value.Value, *value.Fault)
+	Item func(obj value.Value, key value.Value) (value.Value, *value.Fault)
 }
 
 // fieldSize is about the memory that writing one field of a format takes.
 const fieldSize = 256
 
 // Format is str.format.
-func Format(l *Limits, s *Str, args FormatArgs) (*Str, *Fault) {
-	t := &Text{Track: true, Lim: l}
+func Format(l *value.Limits, s *value.Str, args FormatArgs) (*value.Str, *value.Fault) {
+	t := &value.Text{Track: true, Lim: l}
 	auto := 0
 	if fault := format(t, l, s, 0, len(s.S), &args, &auto, 2); fault != nil {
 		return nil, fault
 	}
-	return s.like(t), nil
+	return s.Like(t), nil
 }
 
 // format expands s.S[i:j] into t. auto is the next automatic index, -1 once
 // fields were numbered by hand.
-func format(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *int, depth int) *Fault {
+func format(t *value.Text, l *value.Limits, s *value.Str, i, j int, args *FormatArgs, auto *int, depth int) *value.Fault {
 	if depth < 0 {
-		return valueError("Max string recursion exceeded")
+		return value.ValueError("Max string recursion exceeded")
 	}
 	for i < j && l.Make(fieldSize) {
 		k := strings.IndexAny(s.S[i:j], "{}")
@@ -47,7 +49,7 @@ func format(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *int, d
 			continue
 		}
 		if i+1 == j || s.S[i] == '}' {
-			return valueError("Single '%c' encountered in format string", s.S[i])
+			return value.ValueError("Single '%c' encountered in format string", s.S[i])
 		}
 		f, fault := parseField(s.S, i+1, j)
 		if fault == nil {
@@ -58,7 +60,7 @@ func format(t *Text, l *Limits, s *Str, i, j int, args *FormatArgs, auto *int, d
 		}
 		i = f.end
 		if len(t.B) > l.Bytes {
-			return limitError("string of more than %d bytes", l.Bytes)
+			return value.LimitError("string of more than %d bytes", l.Bytes)
 		}
 	}
 	return nil
@@ -73,7 +75,7 @@ type replacement struct {
 }
 
 // parseField reads a field from text[i:j], after its opening brace.
-func parseField(text string, i, j int) (f replacement, fault *Fault) {
+func parseField(text string, i, j int) (f replacement, fault *value.Fault) {
 	from, c := i, byte(0)
 name:
 	for i < j {
@@ -81,7 +83,7 @@ name:
 		i++
 		switch c {
 		case '{':
-			return f, valueError("unexpected '{' in field name")
+			return f, value.ValueError("unexpected '{' in field name")
 		case '[': // all is part of the key, up to the bracket that closes it
 			if n := strings.IndexByte(text[i:j], ']'); n >= 0 {
 				i += n
@@ -99,11 +101,11 @@ name:
 		return f, nil
 	case ':', '!':
 	default:
-		return f, valueError("expected '}' before end of string")
+		return f, value.ValueError("expected '}' before end of string")
 	}
 	if c == '!' {
 		if i == j {
-			return f, valueError("end of string while looking for conversion specifier")
+			return f, value.ValueError("end of string while looking for conversion specifier")
 		}
 		var n int
 		f.conv, n = utf8.DecodeRuneInString(text[i:j])
@@ -115,7 +117,7 @@ name:
 				return f, nil
 			case ':':
 			default:
-				return f, valueError("expected ':' after conversion specifier")
+				return f, value.ValueError("expected ':' after conversion specifier")
 			}
 		}
 	}
@@ -131,10 +133,10 @@ name:
 			}
 		}
 	}
-	return f, valueError("unmatched '{' in format spec")
+	return f, value.ValueError("unmatched '{' in format spec")
 }
 
-func formatField(t *Text, l *Limits, s *Str, f *replacement, args *FormatArgs, auto *int, depth int) *Fault {
+func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, args *FormatArgs, auto *int, depth int) *value.Fault {
 	v, fault := lookupField(l, f.name, args, auto)
 	if fault != nil {
 		return fault
@@ -142,23 +144,23 @@ func formatField(t *Text, l *Limits, s *Str, f *replacement, args *FormatArgs, a
 	switch f.conv {
 	case 0:
 	case 's':
-		if v, fault = ToStr(l, v, true); fault != nil {
+		if v, fault = value.ToStr(l, v, true); fault != nil {
 			return fault
 		}
 	case 'r', 'a':
-		r := &Text{Track: true, Lim: l}
-		if fault := WriteRepr(r, l, v, l.Depth); fault != nil {
+		r := &value.Text{Track: true, Lim: l}
+		if fault := value.WriteRepr(r, l, v, l.Depth); fault != nil {
 			return fault
 		}
 		if v = r.Own(); f.conv == 'a' {
-			v = v.(*Str).ASCII(l)
+			v = asciiOf(v.(*value.Str), l)
 		}
 	default:
-		return valueError("Unknown conversion specifier %c", f.conv)
+		return value.ValueError("Unknown conversion specifier %c", f.conv)
 	}
-	spec := Empty
+	spec := value.Empty
 	if f.spec < f.stop {
-		inner := &Text{Track: true, Lim: l}
+		inner := &value.Text{Track: true, Lim: l}
 		if fault := format(inner, l, s, f.spec, f.stop, args, auto, depth-1); fault != nil {
 			return fault
 		}
@@ -169,41 +171,41 @@ func formatField(t *Text, l *Limits, s *Str, f *replacement, args *FormatArgs, a
 		return fault
 	}
 	if s.Markup {
-		if x, ok := v.(*Str); !ok || !x.Markup {
-			out = out.Escape(l)
+		if x, ok := v.(*value.Str); !ok || !x.Markup {
+			out = Escape(out, l)
 		}
 	}
 	t.Str(out)
 	return nil
 }
 
-func lookupField(l *Limits, name string, args *FormatArgs, auto *int) (Value, *Fault) {
+func lookupField(l *value.Limits, name string, args *FormatArgs, auto *int) (value.Value, *value.Fault) {
 	end := strings.IndexAny(name, ".[")
 	if end < 0 {
 		end = len(name)
 	}
 	first, rest := name[:end], name[end:]
-	var v Value
+	var v value.Value
 	index, fault := formatIndex(first)
-	numbered, _ := Lit(name).Is(l, "isdigit")
+	numbered, _ := Is(value.Lit(name), l, "isdigit")
 	switch {
 	case fault != nil:
 		return nil, fault
 	case name == "":
 		if *auto < 0 {
-			return nil, valueError("cannot switch from manual field specification to automatic field numbering")
+			return nil, value.ValueError("cannot switch from manual field specification to automatic field numbering")
 		}
 		index = int64(*auto)
 		*auto++
 	case numbered:
 		if *auto > 0 {
-			return nil, valueError("cannot switch from automatic field numbering to manual field specification")
+			return nil, value.ValueError("cannot switch from automatic field numbering to manual field specification")
 		}
 		*auto = -1
 	}
 	switch {
 	case index >= int64(len(args.Pos)):
-		return nil, Faultf(Other, "Replacement index %d out of range for positional args tuple", index)
+		return nil, value.Faultf(value.Other, "Replacement index %d out of range for positional args tuple", index)
 	case index >= 0:
 		v = args.Pos[index]
 	default:
@@ -211,39 +213,39 @@ func lookupField(l *Limits, name string, args *FormatArgs, auto *int) (Value, *F
 			return nil, fault
 		}
 		if v == nil {
-			return nil, Faultf(Other, "'%s'", first)
+			return nil, value.Faultf(value.Other, "'%s'", first)
 		}
 	}
-	for rest != "" && l.Spend(StepWork) {
+	for rest != "" && l.Spend(value.StepWork) {
 		if rest[0] == '.' {
 			n := strings.IndexAny(rest[1:], ".[") + 1
 			if n == 0 {
 				n = len(rest)
 			}
 			if n == 1 {
-				return nil, valueError("Empty attribute in format string")
+				return nil, value.ValueError("Empty attribute in format string")
 			}
 			v, fault = args.Attr(v, rest[1:n])
 			rest = rest[n:]
 		} else {
 			n := strings.IndexByte(rest, ']')
 			if n < 0 {
-				return nil, valueError("Missing ']' in format string")
+				return nil, value.ValueError("Missing ']' in format string")
 			}
 			if n == 1 {
-				return nil, valueError("Empty attribute in format string")
+				return nil, value.ValueError("Empty attribute in format string")
 			}
 			if index, fault = formatIndex(rest[1:n]); fault != nil {
 				return nil, fault
 			}
-			var key Value = Lit(rest[1:n])
+			var key value.Value = value.Lit(rest[1:n])
 			if index >= 0 {
-				key = NewInt(index)
+				key = value.NewInt(index)
 			}
 			v, fault = args.Item(v, key)
 			rest = rest[n+1:]
 			if fault == nil && rest != "" && rest[0] != '.' && rest[0] != '[' {
-				return nil, valueError("Only '.' or '[' may follow ']' in format field specifier")
+				return nil, value.ValueError("Only '.' or '[' may follow ']' in format field specifier")
 			}
 		}
 		if fault != nil {
@@ -255,7 +257,7 @@ func lookupField(l *Limits, name string, args *FormatArgs, auto *int) (Value, *F
 
 // formatIndex is the number that a name in a field spells in decimal digits of any
 // script, -1 where it is no number.
-func formatIndex(name string) (int64, *Fault) {
+func formatIndex(name string) (int64, *value.Fault) {
 	if name == "" {
 		return -1, nil
 	}
@@ -266,7 +268,7 @@ func formatIndex(name string) (int64, *Fault) {
 			return -1, nil
 		}
 		if n > (math.MaxInt64-d)/10 {
-			return 0, valueError("Too many decimal digits in format string")
+			return 0, value.ValueError("Too many decimal digits in format string")
 		}
 		n = n*10 + d
 	}

@@ -1,24 +1,26 @@
-package value
+package py
 
 import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // Strip removes characters of chars (white space when chars is nil) from the
 // chosen ends.
-func (s *Str) Strip(l *Limits, chars *Str, left, right bool) *Str {
-	return s.Slice(s.stripped(l, chars, left, right))
+func Strip(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) *value.Str {
+	return s.Slice(stripped(s, l, chars, left, right))
 }
 
 // stripped is the range of bytes that Strip leaves.
-func (s *Str) stripped(l *Limits, chars *Str, left, right bool) (i, j int) {
-	drop := IsSpace
+func stripped(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) (i, j int) {
+	drop := value.IsSpace
 	if chars != nil {
 		set := map[rune]bool{}
 		for _, r := range chars.S {
-			if !l.Make(3 * StepWork) {
+			if !l.Make(3 * value.StepWork) {
 				break
 			}
 			set[r] = true
@@ -26,7 +28,7 @@ func (s *Str) stripped(l *Limits, chars *Str, left, right bool) (i, j int) {
 		drop = func(r rune) bool { return set[r] }
 	}
 	j = len(s.S)
-	defer func() { l.Spend(8*(len(s.S)-(j-i)) + runSize*len(s.runs())) }()
+	defer func() { l.Spend(8*(len(s.S)-(j-i)) + value.RunSize*len(s.Runs())) }()
 	for left && i < j {
 		r, n := utf8.DecodeRuneInString(s.S[i:j])
 		if !drop(r) {
@@ -44,29 +46,25 @@ func (s *Str) stripped(l *Limits, chars *Str, left, right bool) (i, j int) {
 	return i, j
 }
 
-// Trimmed appends a string without the white space at its ends.
-func (t *Text) Trimmed(s *Str) {
-	l := t.Lim
-	if l == nil {
-		l = &Limits{}
-	}
-	i, j := s.stripped(l, nil, true, true)
+// Trim appends a string to t without the white space at its ends.
+func Trim(t *value.Text, l *value.Limits, s *value.Str) {
+	i, j := stripped(s, l, nil, true, true)
 	t.Part(s, i, j)
 }
 
 // Split is str.split or, from the right, str.rsplit; sep is not empty. max < 0
 // means no bound.
-func (s *Str) Split(l *Limits, sep string, max int64, fromRight bool) (*List, *Fault) {
-	var out []Value
-	l.scan(len(s.S))
+func Split(s *value.Str, l *value.Limits, sep string, max int64, fromRight bool) (*value.List, *value.Fault) {
+	var out []value.Value
+	l.Scan(len(s.S))
 	n := strings.Count(s.S, sep)
 	if n >= l.Items && (max < 0 || max >= int64(l.Items)) {
-		return nil, limitError("list of %d items, more than %d", n+1, l.Items)
+		return nil, value.LimitError("list of %d items, more than %d", n+1, l.Items)
 	}
 	if max >= 0 {
 		n = int(min(int64(n), max))
 	}
-	if !l.Make(strSize*(n+1) + runSize*len(s.runs())) {
+	if !l.Make(value.StrSize*(n+1) + value.RunSize*len(s.Runs())) {
 		return nil, l.Over()
 	}
 	if fromRight {
@@ -82,7 +80,7 @@ func (s *Str) Split(l *Limits, sep string, max int64, fromRight bool) (*List, *F
 		}
 		out = append(out, s.Slice(0, j))
 		slices.Reverse(out)
-		return &List{Items: out}, nil
+		return &value.List{Items: out}, nil
 	}
 	i := 0
 	for max != 0 {
@@ -94,32 +92,29 @@ func (s *Str) Split(l *Limits, sep string, max int64, fromRight bool) (*List, *F
 		i += j + len(sep)
 		max--
 	}
-	return &List{Items: append(out, s.Slice(i, len(s.S)))}, nil
+	return &value.List{Items: append(out, s.Slice(i, len(s.S)))}, nil
 }
 
-// strSize is about the memory of a string in a list, without its text.
-const strSize = 64
-
 // Fields is str.split (or rsplit) without a separator.
-func (s *Str) Fields(l *Limits, max int64, fromRight bool) (*List, *Fault) {
-	out := []Value{}
-	l.Spend(4*len(s.S) + runSize*len(s.runs()))
+func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.List, *value.Fault) {
+	out := []value.Value{}
+	l.Spend(4*len(s.S) + value.RunSize*len(s.Runs()))
 	for from, to := 0, len(s.S); ; {
 		rest := s.S[from:to]
 		if fromRight {
-			rest = strings.TrimRightFunc(rest, IsSpace)
+			rest = strings.TrimRightFunc(rest, value.IsSpace)
 			to = from + len(rest)
 		} else {
-			rest = strings.TrimLeftFunc(rest, IsSpace)
+			rest = strings.TrimLeftFunc(rest, value.IsSpace)
 			from = to - len(rest)
 		}
 		if rest == "" {
 			break
 		}
 		if len(out) >= l.Items {
-			return nil, limitError("list of more than %d items", l.Items)
+			return nil, value.LimitError("list of more than %d items", l.Items)
 		}
-		if !l.Make(strSize) {
+		if !l.Make(value.StrSize) {
 			return nil, l.Over()
 		}
 		if max >= 0 && int64(len(out)) == max {
@@ -127,9 +122,9 @@ func (s *Str) Fields(l *Limits, max int64, fromRight bool) (*List, *Fault) {
 			break
 		}
 		if fromRight {
-			i := strings.LastIndexFunc(rest, IsSpace)
+			i := strings.LastIndexFunc(rest, value.IsSpace)
 			if i >= 0 {
-				i += runeLen(rest[i:])
+				i += value.RuneLen(rest[i:])
 			} else {
 				i = 0
 			}
@@ -137,7 +132,7 @@ func (s *Str) Fields(l *Limits, max int64, fromRight bool) (*List, *Fault) {
 			to = from + i
 			continue
 		}
-		i := strings.IndexFunc(rest, IsSpace)
+		i := strings.IndexFunc(rest, value.IsSpace)
 		if i < 0 {
 			i = len(rest)
 		}
@@ -147,14 +142,14 @@ func (s *Str) Fields(l *Limits, max int64, fromRight bool) (*List, *Fault) {
 	if fromRight {
 		slices.Reverse(out)
 	}
-	return &List{Items: out}, nil
+	return &value.List{Items: out}, nil
 }
 
 // Lines is str.splitlines.
-func (s *Str) Lines(l *Limits, keep bool) ([]Value, *Fault) {
-	out := []Value{}
+func Lines(s *value.Str, l *value.Limits, keep bool) ([]value.Value, *value.Fault) {
+	out := []value.Value{}
 	start := 0
-	l.Spend(2*len(s.S) + runSize*len(s.runs()))
+	l.Spend(2*len(s.S) + value.RunSize*len(s.Runs()))
 	for i, r := range s.S {
 		switch r {
 		case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
@@ -164,14 +159,14 @@ func (s *Str) Lines(l *Limits, keep bool) ([]Value, *Fault) {
 		if i < start { // the \n of a \r\n
 			continue
 		}
-		end := i + runeLen(s.S[i:])
+		end := i + value.RuneLen(s.S[i:])
 		if r == '\r' && strings.HasPrefix(s.S[end:], "\n") {
 			end++
 		}
 		if len(out) >= l.Items {
-			return nil, limitError("list of more than %d items", l.Items)
+			return nil, value.LimitError("list of more than %d items", l.Items)
 		}
-		if !l.Make(strSize) {
+		if !l.Make(value.StrSize) {
 			return nil, l.Over()
 		}
 		if keep {
@@ -188,7 +183,7 @@ func (s *Str) Lines(l *Limits, keep bool) ([]Value, *Fault) {
 }
 
 // Replace is str.replace; n < 0 means all.
-func (s *Str) Replace(l *Limits, old, new *Str, n int64) (*Str, *Fault) {
+func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) (*value.Str, *value.Fault) {
 	var hits int64
 	if old.S == "" {
 		hits = int64(s.RuneCount()) + 1
@@ -198,12 +193,12 @@ func (s *Str) Replace(l *Limits, old, new *Str, n int64) (*Str, *Fault) {
 	if n >= 0 {
 		hits = min(hits, n)
 	}
-	l.scan(len(s.S))
+	l.Scan(len(s.S))
 	if hits == 0 {
 		return s, nil
 	}
 	if grow := len(new.S) - len(old.S); grow > 0 && hits > int64(max(l.Bytes-len(s.S), 0)/grow) {
-		return nil, limitError("replacement would make more than %d bytes", l.Bytes)
+		return nil, value.LimitError("replacement would make more than %d bytes", l.Bytes)
 	}
 	t := l.NewText(s, new)
 	from := 0
@@ -214,7 +209,7 @@ func (s *Str) Replace(l *Limits, old, new *Str, n int64) (*Str, *Fault) {
 			i = from
 			t.Str(new)
 			if i < len(s.S) {
-				end := i + runeLen(s.S[i:])
+				end := i + value.RuneLen(s.S[i:])
 				t.Part(s, i, end)
 				from = end
 			}
@@ -223,7 +218,7 @@ func (s *Str) Replace(l *Limits, old, new *Str, n int64) (*Str, *Fault) {
 		i = from + strings.Index(s.S[from:], old.S)
 		t.Part(s, from, i)
 		switch {
-		case new.tracked():
+		case new.Tracked():
 			t.Str(new)
 		default:
 			// The template wrote the new text, but where it stands for text of
@@ -233,21 +228,21 @@ func (s *Str) Replace(l *Limits, old, new *Str, n int64) (*Str, *Fault) {
 		from = i + len(old.S)
 	}
 	t.Part(s, from, len(s.S))
-	return s.like(t), nil
+	return s.Like(t), nil
 }
 
 // Join is sep.join(items).
-func Join(l *Limits, sep *Str, items []*Str) (*Str, *Fault) {
+func Join(l *value.Limits, sep *value.Str, items []*value.Str) (*value.Str, *value.Fault) {
 	n := 0
-	track := sep.tracked()
+	track := sep.Tracked()
 	for i, s := range items {
 		n += len(s.S)
 		if i > 0 {
 			n += len(sep.S)
 		}
-		track = track || s.tracked()
+		track = track || s.Tracked()
 		if n > l.Bytes {
-			return nil, limitError("string of more than %d bytes", l.Bytes)
+			return nil, value.LimitError("string of more than %d bytes", l.Bytes)
 		}
 	}
 	if len(items) == 1 && !sep.Markup {
@@ -256,19 +251,19 @@ func Join(l *Limits, sep *Str, items []*Str) (*Str, *Fault) {
 	if !l.Room() {
 		return nil, l.Over()
 	}
-	t := Text{B: make([]byte, 0, n), Track: track, Lim: l}
+	t := value.Text{B: make([]byte, 0, n), Track: track, Lim: l}
 	for i, s := range items {
 		if i > 0 {
 			t.Str(sep)
 		}
 		t.Str(s)
 	}
-	return sep.like(&t), nil
+	return sep.Like(&t), nil
 }
 
 // Map changes each character by f, which gets the text from that character on
 // and returns the replacement of its first character.
-func (s *Str) Map(l *Limits, f func(rest string, r rune, first bool) string) *Str {
+func Map(s *value.Str, l *value.Limits, f func(rest string, r rune, first bool) string) *value.Str {
 	if !l.Spend(24 * len(s.S)) {
 		return s
 	}
@@ -290,14 +285,14 @@ func (s *Str) Map(l *Limits, f func(rest string, r rune, first bool) string) *St
 		return s
 	}
 	t.Part(s, from, len(s.S))
-	return s.like(t)
+	return s.Like(t)
 }
 
 // Pad puts left and right copies of fill around s.
-func (s *Str) Pad(l *Limits, fill *Str, left, right int64) (*Str, *Fault) {
+func Pad(s *value.Str, l *value.Limits, fill *value.Str, left, right int64) (*value.Str, *value.Fault) {
 	left, right = max(left, 0), max(right, 0)
 	if left+right > int64(l.Bytes) || int64(len(fill.S))*(left+right) > int64(l.Bytes-min(len(s.S), l.Bytes)) {
-		return nil, limitError("padding of %d characters makes more than %d bytes", left+right, l.Bytes)
+		return nil, value.LimitError("padding of %d characters makes more than %d bytes", left+right, l.Bytes)
 	}
 	if left+right == 0 {
 		return s, nil
@@ -310,13 +305,13 @@ func (s *Str) Pad(l *Limits, fill *Str, left, right int64) (*Str, *Fault) {
 	for ; right > 0 && l.Room(); right-- {
 		t.Str(fill)
 	}
-	return s.like(t), nil
+	return s.Like(t), nil
 }
 
 // ExpandTabs is str.expandtabs.
-func (s *Str) ExpandTabs(l *Limits, size int64) (*Str, *Fault) {
+func ExpandTabs(s *value.Str, l *value.Limits, size int64) (*value.Str, *value.Fault) {
 	if size > 0 && int64(strings.Count(s.S, "\t")) > int64(l.Bytes)/size {
-		return nil, limitError("expandtabs makes more than %d bytes", l.Bytes)
+		return nil, value.LimitError("expandtabs makes more than %d bytes", l.Bytes)
 	}
 	if !l.Spend(8 * len(s.S)) {
 		return nil, l.Over()
@@ -324,7 +319,7 @@ func (s *Str) ExpandTabs(l *Limits, size int64) (*Str, *Fault) {
 	t := l.NewText(s)
 	col := int64(0)
 	for i := 0; i < len(s.S) && l.Room(); {
-		n := runeLen(s.S[i:])
+		n := value.RuneLen(s.S[i:])
 		switch s.S[i] {
 		case '\t':
 			w := int64(0)
@@ -345,12 +340,12 @@ func (s *Str) ExpandTabs(l *Limits, size int64) (*Str, *Fault) {
 		}
 		i += n
 	}
-	return s.like(t), nil
+	return s.Like(t), nil
 }
 
 // Find returns the character index of sub between two character bounds, or -1.
-func (s *Str) Find(l *Limits, sub string, start, stop *int64, last bool) int64 {
-	i, j, ok := s.bounds(l, start, stop)
+func Find(s *value.Str, l *value.Limits, sub string, start, stop *int64, last bool) int64 {
+	i, j, ok := bounds(s, l, start, stop)
 	if !ok {
 		return -1
 	}
@@ -368,8 +363,8 @@ func (s *Str) Find(l *Limits, sub string, start, stop *int64, last bool) int64 {
 }
 
 // CountOf is str.count.
-func (s *Str) CountOf(l *Limits, sub string, start, stop *int64) int64 {
-	i, j, ok := s.bounds(l, start, stop)
+func CountOf(s *value.Str, l *value.Limits, sub string, start, stop *int64) int64 {
+	i, j, ok := bounds(s, l, start, stop)
 	if !ok {
 		return 0
 	}
@@ -378,29 +373,29 @@ func (s *Str) CountOf(l *Limits, sub string, start, stop *int64) int64 {
 }
 
 // HasAffix is startswith or endswith between two character bounds.
-func (s *Str) HasAffix(l *Limits, affix string, start, stop *int64, suffix bool) bool {
-	i, j, ok := s.bounds(l, start, stop)
+func HasAffix(s *value.Str, l *value.Limits, affix string, start, stop *int64, suffix bool) bool {
+	i, j, ok := bounds(s, l, start, stop)
 	if !ok {
 		return false
 	}
-	l.scan(len(affix))
+	l.Scan(len(affix))
 	if suffix {
 		return strings.HasSuffix(s.S[i:j], affix)
 	}
 	return strings.HasPrefix(s.S[i:j], affix)
 }
 
-func (s *Str) bounds(l *Limits, start, stop *int64) (i, j int, ok bool) {
+func bounds(s *value.Str, l *value.Limits, start, stop *int64) (i, j int, ok bool) {
 	j = len(s.S)
 	if start != nil {
-		l.scan(len(s.S))
+		l.Scan(len(s.S))
 		if *start > int64(s.RuneCount()) {
 			return 0, 0, false
 		}
-		i = l.bound(s.S, *start)
+		i = bound(l, s.S, *start)
 	}
 	if stop != nil {
-		j = l.bound(s.S, *stop)
+		j = bound(l, s.S, *stop)
 	}
 	return i, j, i <= j
 }

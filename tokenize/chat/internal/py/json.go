@@ -1,4 +1,4 @@
-package value
+package py
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 const maxJSONDepth = 1000
@@ -16,12 +17,12 @@ const maxJSONDepth = 1000
 // is kept, the last of equal keys wins, 1 is an int and 1.0 a float, integers
 // have any size, and NaN, Infinity and -Infinity are numbers. A lone surrogate
 // becomes U+FFFD. Its errors are *jsonscan.SyntaxError.
-func ParseJSON(data []byte) (Value, error) { return parseJSON(data, false) }
+func ParseJSON(data []byte) (value.Value, error) { return parseJSON(data, false) }
 
 // ParseLiterals is ParseJSON whose floats remember how they were spelled.
-func ParseLiterals(data []byte) (Value, error) { return parseJSON(data, true) }
+func ParseLiterals(data []byte) (value.Value, error) { return parseJSON(data, true) }
 
-func parseJSON(data []byte, literals bool) (Value, error) {
+func parseJSON(data []byte, literals bool) (value.Value, error) {
 	var doc jsonscan.Doc
 	root, err := doc.Parse(data, jsonscan.Options{Depth: maxJSONDepth, NonFinite: true})
 	if err != nil {
@@ -36,10 +37,10 @@ type jsonReader struct {
 	literals bool
 }
 
-func (r jsonReader) value(v jsonscan.Value) (Value, error) {
+func (r jsonReader) value(v jsonscan.Value) (value.Value, error) {
 	switch v.Kind() {
 	case jsonscan.Object:
-		d := NewDict(4)
+		d := value.NewDict(4)
 		for k, m := range v.Fields() {
 			item, err := r.value(m)
 			if err != nil {
@@ -50,7 +51,7 @@ func (r jsonReader) value(v jsonscan.Value) (Value, error) {
 		}
 		return d, nil
 	case jsonscan.Array:
-		l := &List{Items: []Value{}}
+		l := &value.List{Items: []value.Value{}}
 		for _, m := range v.Items() {
 			item, err := r.value(m)
 			if err != nil {
@@ -61,33 +62,33 @@ func (r jsonReader) value(v jsonscan.Value) (Value, error) {
 		return l, nil
 	case jsonscan.String:
 		s, _ := v.TextIn(r.text)
-		return &Str{S: s}, nil
+		return &value.Str{S: s}, nil
 	case jsonscan.Number:
 		return r.number(v)
 	case jsonscan.Bool:
 		if b, _ := v.Bool(); b {
-			return True, nil
+			return value.True, nil
 		}
-		return False, nil
+		return value.False, nil
 	}
-	return Nil, nil
+	return value.Nil, nil
 }
 
-func (r jsonReader) number(v jsonscan.Value) (Value, error) {
+func (r jsonReader) number(v jsonscan.Value) (value.Value, error) {
 	text := r.text[v.Offset() : v.Offset()+len(v.Raw())]
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return NewInt(i), nil
+		return value.NewInt(i), nil
 	}
 	if strings.Trim(text, "-0123456789") == "" {
-		if len(strings.TrimPrefix(text, "-")) > maxDigits {
-			return nil, &jsonscan.SyntaxError{Offset: v.Offset(), Msg: fmt.Sprintf("an integer of more than %d digits", maxDigits)}
+		if len(strings.TrimPrefix(text, "-")) > value.MaxDigits {
+			return nil, &jsonscan.SyntaxError{Offset: v.Offset(), Msg: fmt.Sprintf("an integer of more than %d digits", value.MaxDigits)}
 		}
 		b, _ := new(big.Int).SetString(text, 10)
-		return NewBig(b), nil
+		return value.NewBig(b), nil
 	}
 	f, _ := strconv.ParseFloat(text, 64) // a literal out of range is an infinity, as in Python
 	if r.literals && !math.IsNaN(f) && !strings.HasSuffix(text, "Infinity") {
-		return &Float{V: f, Literal: text}, nil
+		return &value.Float{V: f, Literal: text}, nil
 	}
-	return &Float{V: f}, nil
+	return &value.Float{V: f}, nil
 }

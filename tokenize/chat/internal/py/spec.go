@@ -1,4 +1,4 @@
-package value
+package py
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // spec is a Python format specification.
@@ -21,11 +23,11 @@ type spec struct {
 	typ       byte // 0: none
 }
 
-func parseSpec(s string) (spec, *Fault) {
+func parseSpec(s string) (spec, *value.Fault) {
 	p := spec{prec: -1}
 	isAlign := func(c byte) bool { return c == '<' || c == '>' || c == '=' || c == '^' }
 	if s != "" {
-		if n := runeLen(s); len(s) > n && isAlign(s[n]) {
+		if n := value.RuneLen(s); len(s) > n && isAlign(s[n]) {
 			p.fill, p.align, s = s[:n], s[n], s[n+1:]
 		} else if isAlign(s[0]) {
 			p.align, s = s[0], s[1:]
@@ -50,7 +52,7 @@ func parseSpec(s string) (spec, *Fault) {
 	if p.fill == "" {
 		p.fill = " "
 	}
-	var fault *Fault
+	var fault *value.Fault
 	num := func() (int, bool) {
 		n := 0
 		for n < len(s) && isDigit(s[n]) {
@@ -59,7 +61,7 @@ func parseSpec(s string) (spec, *Fault) {
 		v, err := strconv.Atoi(s[:n])
 		ok := n > 0
 		if err != nil && ok {
-			fault = valueError("Too many decimal digits in format string")
+			fault = value.ValueError("Too many decimal digits in format string")
 		}
 		s = s[n:]
 		return v, ok
@@ -72,12 +74,12 @@ func parseSpec(s string) (spec, *Fault) {
 		s = s[1:]
 		n, ok := num()
 		if !ok {
-			return p, valueError("Format specifier missing precision")
+			return p, value.ValueError("Format specifier missing precision")
 		}
 		p.prec = n
 	}
 	if len(s) > 1 && fault == nil {
-		fault = valueError("Invalid format specifier")
+		fault = value.ValueError("Invalid format specifier")
 	}
 	if s != "" {
 		p.typ = s[0]
@@ -86,67 +88,67 @@ func parseSpec(s string) (spec, *Fault) {
 }
 
 // FormatValue is Python's format(v, spec).
-func FormatValue(l *Limits, v Value, spec *Str) (*Str, *Fault) {
+func FormatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *value.Fault) {
 	if spec.S == "" {
-		return ToStr(l, v, true)
+		return value.ToStr(l, v, true)
 	}
 	switch x := v.(type) {
-	case *Str:
+	case *value.Str:
 		p, fault := parseSpec(spec.S)
 		if fault != nil {
 			return nil, fault
 		}
 		if p.typ != 0 && p.typ != 's' {
-			return nil, valueError("Unknown format code '%c' for object of type 'str'", p.typ)
+			return nil, value.ValueError("Unknown format code '%c' for object of type 'str'", p.typ)
 		}
 		if p.sign != 0 || p.comma != 0 || p.alt || (p.align == '=' && !p.zero) {
-			return nil, valueError("format specifier not allowed in string format specifier")
+			return nil, value.ValueError("format specifier not allowed in string format specifier")
 		}
 		s := x.Plain()
 		if p.prec >= 0 {
 			s = s.Slice(0, forward(s.S, 0, p.prec))
 		}
 		return align(l, p, p.filler(spec), s, '<')
-	case *Bool, *Int, *Float:
+	case *value.Bool, *value.Int, *value.Float:
 		p, fault := parseSpec(spec.S)
 		if fault != nil {
 			return nil, fault
 		}
-		n := numberOf(v)
-		if _, ok := v.(*Bool); ok && p.typ == 0 {
+		n := value.NumberOf(v)
+		if _, ok := v.(*value.Bool); ok && p.typ == 0 {
 			p.typ = 'd'
 		}
 		var text string
-		if n.isInt && (p.typ == 0 || strings.IndexByte("bcdoxXn", p.typ) >= 0) {
+		if n.IsInt && (p.typ == 0 || strings.IndexByte("bcdoxXn", p.typ) >= 0) {
 			text, fault = formatInt(l, p, n)
 		} else {
 			var f float64
-			if f, fault = n.float(); fault == nil {
+			if f, fault = n.Float(); fault == nil {
 				text, fault = formatFloatSpec(l, p, f)
 			}
 		}
 		if fault != nil {
 			return nil, fault
 		}
-		s := Derived(text, cmp.Or(Origin(v), spec.Field()))
+		s := value.Derived(text, cmp.Or(value.Origin(v), spec.Field()))
 		if p.align == '=' {
 			return s, nil
 		}
 		return align(l, p, p.filler(spec), s, '>')
 	}
-	return nil, typeError("unsupported format string passed to %s.__format__", v.TypeName())
+	return nil, value.TypeError("unsupported format string passed to %s.__format__", v.TypeName())
 }
 
 // filler is the fill character with its origin, which stands first in text where
 // the specification names one.
-func (p spec) filler(text *Str) *Str {
+func (p spec) filler(text *value.Str) *value.Str {
 	if strings.HasPrefix(text.S, p.fill) {
 		return text.Slice(0, len(p.fill))
 	}
-	return Lit(p.fill)
+	return value.Lit(p.fill)
 }
 
-func align(l *Limits, p spec, fill, s *Str, def byte) (*Str, *Fault) {
+func align(l *value.Limits, p spec, fill, s *value.Str, def byte) (*value.Str, *value.Fault) {
 	a := p.align
 	if a == 0 || (a == '=' && def == '<') {
 		a = def
@@ -154,15 +156,15 @@ func align(l *Limits, p spec, fill, s *Str, def byte) (*Str, *Fault) {
 	pad := int64(p.width - s.RuneCount())
 	switch a {
 	case '<':
-		return s.Pad(l, fill, 0, pad)
+		return Pad(s, l, fill, 0, pad)
 	case '^':
-		return s.Pad(l, fill, pad/2, pad-pad/2)
+		return Pad(s, l, fill, pad/2, pad-pad/2)
 	}
-	return s.Pad(l, fill, pad, 0)
+	return Pad(s, l, fill, pad, 0)
 }
 
 // number puts sign, prefix, grouping and zero padding around digits.
-func (p spec) number(l *Limits, neg bool, prefix, digits, rest string, group int) (string, *Fault) {
+func (p spec) number(l *value.Limits, neg bool, prefix, digits, rest string, group int) (string, *value.Fault) {
 	sign := ""
 	switch {
 	case neg:
@@ -171,7 +173,7 @@ func (p spec) number(l *Limits, neg bool, prefix, digits, rest string, group int
 		sign = string(p.sign)
 	}
 	if p.width > l.Bytes {
-		return "", limitError("width of %d characters, more than %d bytes", p.width, l.Bytes)
+		return "", value.LimitError("width of %d characters, more than %d bytes", p.width, l.Bytes)
 	}
 	if p.align == '=' {
 		room := p.width - len(sign) - len(prefix) - len(rest)
@@ -201,12 +203,12 @@ func grouped(digits string, sep byte, n int) string {
 	return digits
 }
 
-func formatInt(l *Limits, p spec, n number) (string, *Fault) {
+func formatInt(l *value.Limits, p spec, n value.Number) (string, *value.Fault) {
 	if p.prec >= 0 {
-		return "", valueError("Precision not allowed in integer format specifier")
+		return "", value.ValueError("Precision not allowed in integer format specifier")
 	}
-	b := new(big.Int).Abs(n.big())
-	neg := n.big().Sign() < 0
+	b := new(big.Int).Abs(n.Big())
+	neg := n.Big().Sign() < 0
 	base, prefix, group := 10, "", 3
 	switch p.typ {
 	case 'b':
@@ -218,13 +220,13 @@ func formatInt(l *Limits, p spec, n number) (string, *Fault) {
 	case 'X':
 		base, prefix, group = 16, "0X", 4
 	case 'c':
-		if !n.big().IsInt64() || n.i < 0 || n.i > utf8.MaxRune {
-			return "", valueError("%%c arg not in range(0x110000)")
+		if !n.Big().IsInt64() || n.I < 0 || n.I > utf8.MaxRune {
+			return "", value.ValueError("%%c arg not in range(0x110000)")
 		}
-		return string(rune(n.i)), nil
+		return string(rune(n.I)), nil
 	default:
-		if b.BitLen() > maxDigits*4 {
-			return "", valueError("Exceeds the limit (%d digits) for integer string conversion", maxDigits)
+		if b.BitLen() > value.MaxDigits*4 {
+			return "", value.ValueError("Exceeds the limit (%d digits) for integer string conversion", value.MaxDigits)
 		}
 	}
 	if !p.alt {
@@ -237,12 +239,12 @@ func formatInt(l *Limits, p spec, n number) (string, *Fault) {
 	return p.number(l, neg, prefix, digits, "", group)
 }
 
-func formatFloatSpec(l *Limits, p spec, f float64) (string, *Fault) {
+func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) {
 	neg := math.Signbit(f) && !math.IsNaN(f)
 	f = math.Abs(f)
 	prec := p.prec
 	if prec > l.Bytes {
-		return "", limitError("precision of %d digits, more than %d bytes", prec, l.Bytes)
+		return "", value.LimitError("precision of %d digits, more than %d bytes", prec, l.Bytes)
 	}
 	var text string
 	typ := p.typ
@@ -258,7 +260,7 @@ func formatFloatSpec(l *Limits, p spec, f float64) (string, *Fault) {
 		}
 		return p.number(l, neg, "", text, percent, 3)
 	case typ == 0 && prec < 0:
-		text = FormatFloat(f)
+		text = value.FormatFloat(f)
 	case typ == 0:
 		text = general(f, max(prec, 1), p.alt, true)
 	case typ == 'e' || typ == 'E' || typ == 'f' || typ == 'F' || typ == '%':
@@ -283,7 +285,7 @@ func formatFloatSpec(l *Limits, p spec, f float64) (string, *Fault) {
 		}
 		text = general(f, max(prec, 1), p.alt, false)
 	default:
-		return "", valueError("Unknown format code '%c' for object of type 'float'", typ)
+		return "", value.ValueError("Unknown format code '%c' for object of type 'float'", typ)
 	}
 	if typ == 'E' || typ == 'G' {
 		text = strings.ToUpper(text)

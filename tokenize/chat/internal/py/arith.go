@@ -1,0 +1,413 @@
+// Package py computes with values as Python does: the operators, the methods of str, the
+// printf and the brace formats, texts of numbers. Strings keep where their bytes come from.
+package py
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+)
+
+// Arith applies one of + - * / // % **. A number keeps the origin of its operands:
+// of the first, where both have one.
+func Arith(l *value.Limits, op string, a, b value.Value) (value.Value, *value.Fault) {
+	if op == "+" {
+		if x, ok := a.(*value.Str); ok {
+			if y, ok := b.(*value.Str); ok {
+				return addStr(l, x, y)
+			}
+		}
+	}
+	if n := smallSum(op, a, b); n != nil {
+		return n, nil
+	}
+	x, y := value.NumberOf(a), value.NumberOf(b)
+	if x.OK() && y.OK() {
+		v, fault := numeric(l, op, x, y)
+		return value.Made(v, cmp.Or(value.Origin(a), value.Origin(b))), fault
+	}
+	if u, ok := a.(*value.Undefined); ok {
+		return nil, u.Use()
+	}
+	if s, ok := a.(*value.Str); ok && op == "%" {
+		return Percent(l, s, b)
+	}
+	if u, ok := b.(*value.Undefined); ok {
+		return nil, u.Use()
+	}
+	if op == "*" {
+		if n, ok := value.AsInt(b); ok {
+			if v, fault := repeat(l, a, n); v != nil || fault != nil {
+				return v, fault
+			}
+		} else if n, ok := value.AsInt(a); ok {
+			if v, fault := repeat(l, b, n); v != nil || fault != nil {
+				return v, fault
+			}
+		} else if x.IsInt && isSequence(b) || y.IsInt && isSequence(a) {
+			return nil, value.ValueError("cannot fit 'int' into an index-sized integer")
+		}
+	}
+	if op == "+" {
+		return add(l, a, b)
+	}
+	if op == "**" {
+		op = "** or pow()"
+	}
+	return nil, value.TypeError("unsupported operand type(s) for %s: '%s' and '%s'", op, a.TypeName(), b.TypeName())
+}
+
+// smallSum is the sum or difference of template integers that are far from
+// overflowing, nil for any others.
+func smallSum(op string, a, b value.Value) value.Value {
+	x, ok := a.(*value.Int)
+	if !ok {
+		return nil
+	}
+	y, ok := b.(*value.Int)
+	if !ok || x.F != nil || y.F != nil || x.Big != nil || y.Big != nil || x.V != int64(int32(x.V)) || y.V != int64(int32(y.V)) {
+		return nil
+	}
+	switch op {
+	case "+":
+		return value.NewInt(x.V + y.V)
+	case "-":
+		return value.NewInt(x.V - y.V)
+	}
+	return nil
+}
+
+func numeric(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
+	if x.IsInt && y.IsInt {
+		return intArith(l, op, x, y)
+	}
+	return floatArith(op, x, y)
+}
+
+func addStr(l *value.Limits, x, y *value.Str) (value.Value, *value.Fault) {
+	if !x.Markup && !y.Markup {
+		return value.Concat(l, x, y)
+	}
+	s, fault := value.Concat(l, Escape(x, l), Escape(y, l))
+	if fault != nil {
+		return nil, fault
+	}
+	return s.Safe(), nil
+}
+
+func add(l *value.Limits, a, b value.Value) (value.Value, *value.Fault) {
+	switch x := a.(type) {
+	case *value.Str:
+		return nil, value.TypeError("can only concatenate str (not \"%s\") to str", b.TypeName())
+	case *value.List:
+		y, ok := b.(*value.List)
+		if !ok || x.Tuple != y.Tuple {
+			return nil, value.TypeError("can only concatenate %s (not \"%s\") to %s", a.TypeName(), b.TypeName(), a.TypeName())
+		}
+		if len(x.Items)+len(y.Items) > l.Items {
+			return nil, value.LimitError("list of %d items, more than %d", len(x.Items)+len(y.Items), l.Items)
+		}
+		if !l.Make(16 * (len(x.Items) + len(y.Items))) {
+			return nil, l.Over()
+		}
+		out := make([]value.Value, 0, len(x.Items)+len(y.Items))
+		return &value.List{Items: append(append(out, x.Items...), y.Items...), Tuple: x.Tuple}, nil
+	case *value.Bytes:
+		if y, ok := b.(*value.Bytes); ok {
+			if n := len(x.B) + len(y.B); n > l.Bytes {
+				return nil, value.LimitError("%d bytes, more than %d", n, l.Bytes)
+			} else if !l.Make(n) {
+				return nil, l.Over()
+			}
+			return &value.Bytes{B: x.B + y.B, F: cmp.Or(x.F, y.F)}, nil
+		}
+	}
+	return nil, value.TypeError("unsupported operand type(s) for +: '%s' and '%s'", a.TypeName(), b.TypeName())
+}
+
+func isSequence(v value.Value) bool {
+	switch v.(type) {
+	case *value.Str, *value.List, *value.Bytes:
+		return true
+	}
+	return false
+}
+
+// repeat is sequence * n; it returns nil when v is no sequence.
+func repeat(l *value.Limits, v value.Value, n int64) (value.Value, *value.Fault) {
+	n = max(n, 0)
+	switch v := v.(type) {
+	case *value.Str:
+		if v.S != "" && n > int64(l.Bytes)/int64(len(v.S)) {
+			return nil, value.LimitError("string of %d times %d bytes, more than %d", n, len(v.S), l.Bytes)
+		}
+		if !v.Tracked() {
+			if !l.Make(len(v.S) * int(n)) {
+				return nil, l.Over()
+			}
+			return &value.Str{S: strings.Repeat(v.S, int(n)), Markup: v.Markup}, nil
+		}
+		if v.S == "" {
+			return v, nil
+		}
+		t := l.NewText(v)
+		for ; n > 0 && l.Room(); n-- {
+			t.Str(v)
+		}
+		return v.Like(t), nil
+	case *value.List:
+		if len(v.Items) > 0 && n > int64(l.Items)/int64(len(v.Items)) {
+			return nil, value.LimitError("list of %d times %d items, more than %d", n, len(v.Items), l.Items)
+		}
+		if !l.Make(16 * len(v.Items) * int(n)) {
+			return nil, l.Over()
+		}
+		out := &value.List{Tuple: v.Tuple, Items: []value.Value{}}
+		if len(v.Items) > 0 {
+			for ; n > 0; n-- {
+				out.Items = append(out.Items, v.Items...)
+			}
+		}
+		return out, nil
+	}
+	return nil, nil
+}
+
+func intArith(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
+	if x.B == nil && y.B == nil {
+		a, b := x.I, y.I
+		switch op {
+		case "+":
+			if s := a + b; (s > a) == (b > 0) {
+				return value.NewInt(s), nil
+			}
+		case "-":
+			if s := a - b; (s < a) == (b > 0) {
+				return value.NewInt(s), nil
+			}
+		case "*":
+			if a == 0 || b == 0 {
+				return value.NewInt(0), nil
+			}
+			if p := a * b; p/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64) {
+				return value.NewInt(p), nil
+			}
+		case "//", "%":
+			if b == 0 {
+				return nil, value.ValueError("integer division or modulo by zero")
+			}
+			if a == math.MinInt64 && b == -1 {
+				break
+			}
+			q, r := a/b, a%b
+			if r != 0 && (r < 0) != (b < 0) {
+				q, r = q-1, r+b
+			}
+			if op == "%" {
+				return value.NewInt(r), nil
+			}
+			return value.NewInt(q), nil
+		}
+	}
+	a, b := x.Big(), y.Big()
+	bits := 0
+	switch op {
+	case "*":
+		bits = a.BitLen() + b.BitLen()
+	case "**":
+		if b.Sign() >= 0 && a.BitLen() > 1 {
+			if !b.IsInt64() || b.Int64() > int64(8*l.IntBytes) {
+				return nil, value.LimitError("integer power of more than %d bytes", l.IntBytes)
+			}
+			bits = int(b.Int64()) * a.BitLen()
+		}
+	default:
+		bits = max(a.BitLen(), b.BitLen()) + 1
+	}
+	if bits/8 > l.IntBytes {
+		return nil, value.LimitError("integer of about %d bytes, more than %d", bits/8, l.IntBytes)
+	}
+	l.Make(bits / 8)
+	switch op {
+	case "+", "-":
+	case "/":
+		l.Spend(a.BitLen() * b.BitLen() / 64) // reducing the fraction
+	case "**":
+		l.Product(bits/8, bits/8)
+	default:
+		l.Product(a.BitLen()/8, b.BitLen()/8)
+	}
+	if fault := l.Over(); fault != nil {
+		return nil, fault
+	}
+	switch op {
+	case "+":
+		return value.NewBig(new(big.Int).Add(a, b)), nil
+	case "-":
+		return value.NewBig(new(big.Int).Sub(a, b)), nil
+	case "*":
+		return value.NewBig(new(big.Int).Mul(a, b)), nil
+	case "/":
+		if b.Sign() == 0 {
+			return nil, value.ValueError("division by zero")
+		}
+		if a.BitLen() <= 53 && b.BitLen() <= 53 {
+			return &value.Float{V: float64(a.Int64()) / float64(b.Int64())}, nil
+		}
+		f, _ := new(big.Rat).SetFrac(a, b).Float64()
+		if math.IsInf(f, 0) {
+			return nil, value.ValueError("integer division result too large for a float")
+		}
+		return &value.Float{V: f}, nil
+	case "//", "%":
+		if b.Sign() == 0 {
+			return nil, value.ValueError("integer division or modulo by zero")
+		}
+		q, r := new(big.Int).QuoRem(a, b, new(big.Int))
+		if r.Sign() != 0 && (r.Sign() < 0) != (b.Sign() < 0) {
+			q.Sub(q, big.NewInt(1))
+			r.Add(r, b)
+		}
+		if op == "%" {
+			return value.NewBig(r), nil
+		}
+		return value.NewBig(q), nil
+	}
+	if b.Sign() < 0 {
+		return floatArith(op, x, y)
+	}
+	return value.NewBig(new(big.Int).Exp(a, b, nil)), nil
+}
+
+func floatArith(op string, x, y value.Number) (value.Value, *value.Fault) {
+	a, fault := x.Float()
+	if fault != nil {
+		return nil, fault
+	}
+	b, fault := y.Float()
+	if fault != nil {
+		return nil, fault
+	}
+	switch op {
+	case "+":
+		return &value.Float{V: a + b}, nil
+	case "-":
+		return &value.Float{V: a - b}, nil
+	case "*":
+		return &value.Float{V: a * b}, nil
+	case "/":
+		if b == 0 {
+			return nil, value.ValueError("float division by zero")
+		}
+		return &value.Float{V: a / b}, nil
+	case "//", "%":
+		if b == 0 {
+			return nil, value.ValueError("float floor division by zero")
+		}
+		q, r := floatDivmod(a, b)
+		if op == "%" {
+			return &value.Float{V: r}, nil
+		}
+		return &value.Float{V: q}, nil
+	}
+	if a == 0 && b < 0 {
+		return nil, value.ValueError("0.0 cannot be raised to a negative power")
+	}
+	if a < 0 && b != math.Trunc(b) && !math.IsInf(b, 0) && !math.IsInf(a, 0) {
+		return nil, value.ValueError("complex numbers are not supported: %s ** %s", value.FormatFloat(a), value.FormatFloat(b))
+	}
+	p := pow(a, b)
+	if math.IsInf(p, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
+		return nil, value.ValueError("(34, 'Numerical result out of range')")
+	}
+	return &value.Float{V: p}, nil
+}
+
+// pow is the correctly rounded a**b for exponents that are a small multiple of
+// 1/64, and otherwise what the library gives: C's pow is nearly always correctly
+// rounded, and math.Pow is not.
+func pow(a, b float64) float64 {
+	k := b * 64
+	if a <= 0 || math.IsInf(a, 0) || math.IsNaN(a) || k != math.Trunc(k) || math.Abs(b) > 1024 {
+		return math.Pow(a, b)
+	}
+	if p := math.Pow(a, b); p == 0 || math.IsInf(p, 0) {
+		return p
+	}
+	root := new(big.Float).SetPrec(512).SetFloat64(a)
+	n := int64(math.Abs(k))
+	for i := 0; i < 6 && n != 0; i++ { // a**(n/64): halve n or take a root
+		if n%2 == 0 {
+			n /= 2
+			continue
+		}
+		for ; i < 6; i++ {
+			root.Sqrt(root)
+		}
+	}
+	out := new(big.Float).SetPrec(512).SetInt64(1)
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			out.Mul(out, root)
+		}
+		root.Mul(root, root)
+	}
+	if k < 0 {
+		out.Quo(new(big.Float).SetPrec(512).SetInt64(1), out)
+	}
+	f, _ := out.Float64()
+	return f
+}
+
+// floatDivmod follows CPython's float_divmod.
+func floatDivmod(a, b float64) (q, r float64) {
+	r = math.Mod(a, b)
+	div := (a - r) / b
+	if r != 0 {
+		if (b < 0) != (r < 0) {
+			r += b
+			div--
+		}
+	} else {
+		r = math.Copysign(0, b)
+	}
+	if div == 0 {
+		return math.Copysign(0, a/b), r
+	}
+	q = math.Floor(div)
+	if div-q > 0.5 {
+		q++
+	}
+	return q, r
+}
+
+// Sign applies unary + or -.
+func Sign(op string, v value.Value) (value.Value, *value.Fault) {
+	if u, ok := v.(*value.Undefined); ok {
+		return nil, u.Use()
+	}
+	n := value.NumberOf(v)
+	switch {
+	case !n.OK():
+		return nil, value.TypeError("bad operand type for unary %s: '%s'", op, v.TypeName())
+	case op == "-":
+		return value.Made(negative(n), value.Origin(v)), nil
+	}
+	if b, ok := v.(*value.Bool); ok {
+		return value.Made(value.NewInt(n.I), b.F), nil
+	}
+	return v, nil
+}
+
+func negative(n value.Number) value.Value {
+	switch {
+	case n.IsFloat:
+		return &value.Float{V: -n.F}
+	case n.B == nil && n.I != math.MinInt64:
+		return value.NewInt(-n.I)
+	}
+	return value.NewBig(new(big.Int).Neg(n.Big()))
+}
