@@ -55,7 +55,7 @@ var signatureNone = rt.Parse("__call__()")
 
 // Call implements rt.Callable.
 func (j *Joiner) Call(x *rt.Context, a rt.Args) value.Value {
-	if _, ok := signatureNone.Bind(x, a); !ok {
+	if !signatureNone.Bind(x, a, &rt.Params{}) {
 		return rt.Stopped
 	}
 	if !j.used {

@@ -18,8 +18,8 @@ func filterToJSON(x *rt.Context, v value.Value, a rt.Args) value.Value {
 func WriteJSON(x *rt.Context, t *value.Text, v value.Value, a rt.Args) {
 	form := plainJSON
 	if !a.None() {
-		p, ok := signatureJSON.Bind(x, a)
-		if !ok {
+		var p rt.Params
+		if !signatureJSON.Bind(x, a, &p) {
 			return
 		}
 		if form = jsonForm(x, v, p); form == nil {

@@ -295,8 +295,8 @@ func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
 
 // Call implements rt.Callable: the loop as a function, of a recursive one.
 func (l *Loop) Call(x *rt.Context, a rt.Args) value.Value {
-	p, ok := signatureLoop.Bind(x, a)
-	if !ok {
+	var p rt.Params
+	if !signatureLoop.Bind(x, a, &p) {
 		return rt.Stopped
 	}
 	if l.code == nil {

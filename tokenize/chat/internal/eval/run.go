@@ -193,10 +193,12 @@ func (x *exec) checkOutput() bool {
 	if x.out == x.root {
 		limit = x.Limits.Output
 	}
-	if x.Fail(x.Lim.Over()); len(x.out.B) > limit {
-		x.Failf(value.Limit, "output of more than %d bytes", limit)
+	if x.Err == nil && x.Lim.Room() && len(x.out.B) <= limit {
+		return true
 	}
-	return x.Err == nil
+	x.Fail(x.Lim.Over())
+	x.Failf(value.Limit, "output of more than %d bytes", limit)
+	return false
 }
 
 // capture runs f with a fresh output and returns what it wrote.

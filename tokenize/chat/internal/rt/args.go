@@ -107,11 +107,8 @@ func Parse(text string) Signature {
 func Def(sig string, f func(x *Context, self value.Value, p Params) value.Value) Func {
 	s := Parse(sig)
 	return func(x *Context, self value.Value, a Args) value.Value {
-		if a.None() && s.required == 0 {
-			return f(x, self, Params{})
-		}
-		p, ok := s.Bind(x, a)
-		if !ok {
+		var p Params
+		if !s.Bind(x, a, &p) {
 			return Stopped
 		}
 		return f(x, self, p)
@@ -122,8 +119,8 @@ func Def(sig string, f func(x *Context, self value.Value, p Params) value.Value)
 func DefTest(sig string, f func(x *Context, v value.Value, p Params) bool) Test {
 	s := Parse(sig)
 	return func(x *Context, v value.Value, a Args) bool {
-		p, ok := s.Bind(x, a)
-		return ok && f(x, v, p)
+		var p Params
+		return s.Bind(x, a, &p) && f(x, v, p)
 	}
 }
 
@@ -131,25 +128,28 @@ func DefTest(sig string, f func(x *Context, v value.Value, p Params) bool) Test 
 func DefGlobal(sig string, f func(x *Context, p Params) value.Value) *Builtin {
 	s := Parse(sig)
 	return &Builtin{Name: s.name, Fn: func(x *Context, a Args) value.Value {
-		p, ok := s.Bind(x, a)
-		if !ok {
+		var p Params
+		if !s.Bind(x, a, &p) {
 			return Stopped
 		}
 		return f(x, p)
 	}}
 }
 
-// Bind assigns arguments to parameters as Python does.
-func (s *Signature) Bind(x *Context, a Args) (p Params, ok bool) {
+// Bind assigns arguments to parameters, which are nil, as Python does.
+func (s *Signature) Bind(x *Context, a Args, p *Params) bool {
 	if s.positional && len(a.Kw) > 0 {
 		x.Failf(value.Type, "%s() takes no keyword arguments", s.name)
-		return p, false
+		return false
 	}
 	if len(a.Pos) > len(s.params) {
 		x.Failf(value.Type, "%s() takes at most %d arguments (%d given)", s.name, len(s.params), len(a.Pos))
-		return p, false
+		return false
 	}
 	copy(p[:], a.Pos)
+	if len(a.Kw) == 0 && len(a.Pos) >= s.required {
+		return true
+	}
 	for _, k := range a.Kw {
 		found := false
 		for i, n := range s.params {
@@ -158,22 +158,22 @@ func (s *Signature) Bind(x *Context, a Args) (p Params, ok bool) {
 			}
 			if p[i] != nil {
 				x.Failf(value.Type, "%s() got multiple values for argument '%s'", s.name, n)
-				return p, false
+				return false
 			}
 			p[i], found = k.V, true
 		}
 		if !found {
 			x.Failf(value.Type, "%s() got an unexpected keyword argument '%s'", s.name, k.Name)
-			return p, false
+			return false
 		}
 	}
 	for i := range s.required {
 		if p[i] == nil {
 			x.Failf(value.Type, "%s() missing required argument: '%s'", s.name, s.params[i])
-			return p, false
+			return false
 		}
 	}
-	return p, true
+	return true
 }
 
 // OptInt is an optional index; None and nil are open, and one beyond 64 bits is as

@@ -32,8 +32,8 @@ func TestArgumentsBindToSignatures(t *testing.T) {
 		var x Context
 		x.Start(t.Context(), &Limits{}, false, time.Now)
 		s := Parse(c.signature)
-		p, ok := s.Bind(&x, c.a)
-		if !ok {
+		var p Params
+		if !s.Bind(&x, c.a, &p) {
 			require.Equal(t, c.want, x.Err.Msg, c.signature)
 			require.Equal(t, value.Type, x.Err.Class)
 			continue
