@@ -3,6 +3,7 @@ package bpe
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
@@ -51,6 +52,12 @@ type patternFile struct {
 func (l *loader) component(field string, raw json.RawMessage) (*component, error) {
 	if l.parts++; l.parts > maxParts {
 		return nil, l.damaged(field, "the file has more than %d components", maxParts)
+	}
+	if len(raw) > maxPartBytes {
+		return nil, l.damaged(field, "the component has %d bytes, more than %d", len(raw), maxPartBytes)
+	}
+	if strings.Count(field, "/") > 1+2*maxNesting {
+		return nil, l.damaged(field, "the component stands in more than %d others", maxNesting)
 	}
 	c := &component{}
 	if err := json.Unmarshal(raw, c); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -34,7 +35,7 @@ func (t *Tokenizer) Decode(ids []rollout.TokenID) (string, error) {
 		tokens[i] = string(b)
 		room += growth * len(b)
 	}
-	text, err := t.decoder.decode(tokens, room)
+	text, err := t.decoder.decode(tokens, limit{room, t.deadline(room / growth)})
 	if err != nil {
 		return "", rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "the ids cannot be decoded: %w", err)
 	}
@@ -93,15 +94,21 @@ func (b *byteTable) append(dst []byte, ids []rollout.TokenID) ([]byte, error) {
 
 // step turns a list of tokens into another.
 type step interface {
-	// apply fails where the tokens together would have more than most bytes, which
-	// only steps that put in text look at.
-	apply(tokens []string, most int) ([]string, error)
+	// apply fails beyond most, at which only steps that put in text or match patterns
+	// look.
+	apply(tokens []string, most limit) ([]string, error)
+}
+
+// limit is what decoding may take.
+type limit struct {
+	bytes int        // of all tokens together
+	until *time.Time // for matching patterns, nil for any time
 }
 
 // chain is a decoder; an empty one joins tokens with spaces.
 type chain []step
 
-func (c chain) decode(tokens []string, most int) (string, error) {
+func (c chain) decode(tokens []string, most limit) (string, error) {
 	if len(c) == 0 {
 		return strings.Join(tokens, " "), nil
 	}
@@ -159,7 +166,7 @@ type (
 	suffixStep struct{ suffix string }
 )
 
-func (byteLevelStep) apply(tokens []string, _ int) ([]string, error) {
+func (byteLevelStep) apply(tokens []string, _ limit) ([]string, error) {
 	var buf []byte
 	for _, s := range tokens {
 		var ok bool
@@ -178,7 +185,7 @@ func fallbackByte(s string) (byte, bool) {
 	return byte(v), err == nil
 }
 
-func (byteFallbackStep) apply(tokens []string, _ int) ([]string, error) {
+func (byteFallbackStep) apply(tokens []string, _ limit) ([]string, error) {
 	out := make([]string, 0, len(tokens))
 	var group []byte
 	flush := func() {
@@ -213,11 +220,11 @@ func fallbackText(group []byte) []string {
 	return bad
 }
 
-func (fuseStep) apply(tokens []string, _ int) ([]string, error) {
+func (fuseStep) apply(tokens []string, _ limit) ([]string, error) {
 	return []string{strings.Join(tokens, "")}, nil
 }
 
-func (s stripStep) apply(tokens []string, _ int) ([]string, error) {
+func (s stripStep) apply(tokens []string, _ limit) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
 		for n := 0; n < s.start; n++ {
@@ -239,20 +246,20 @@ func (s stripStep) apply(tokens []string, _ int) ([]string, error) {
 	return out, nil
 }
 
-func (r replaceStep) apply(tokens []string, most int) ([]string, error) {
+func (r replaceStep) apply(tokens []string, most limit) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
-		text := norm.Text{Buf: []byte(t), Most: max(1, most)}
+		text := norm.Text{Buf: []byte(t), Most: max(1, most.bytes), Until: most.until}
 		if err := r.n.Apply(nil, &text); err != nil {
 			return nil, err
 		}
 		out[i] = string(text.Buf)
-		most -= len(text.Buf)
+		most.bytes -= len(text.Buf)
 	}
 	return out, nil
 }
 
-func (m metaStep) apply(tokens []string, _ int) ([]string, error) {
+func (m metaStep) apply(tokens []string, _ limit) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
 		with := " "
@@ -264,7 +271,7 @@ func (m metaStep) apply(tokens []string, _ int) ([]string, error) {
 	return out, nil
 }
 
-func (s suffixStep) apply(tokens []string, most int) ([]string, error) {
+func (s suffixStep) apply(tokens []string, most limit) ([]string, error) {
 	out := make([]string, len(tokens))
 	for i, t := range tokens {
 		with := " "
@@ -272,7 +279,7 @@ func (s suffixStep) apply(tokens []string, most int) ([]string, error) {
 			with = ""
 		}
 		out[i] = strings.ReplaceAll(t, s.suffix, with)
-		if most -= len(out[i]); most < 0 {
+		if most.bytes -= len(out[i]); most.bytes < 0 {
 			return nil, norm.ErrTooLong
 		}
 	}

@@ -63,7 +63,7 @@ type encoder struct {
 	text    string // given to Encode
 	settled bool   // the normalizer changes nothing in it
 	grown   int    // bytes that normalizing and splitting have made so far
-	began   time.Time
+	until   *time.Time
 
 	src, seg    norm.Text
 	early, late []engine.AddedSpan
@@ -114,9 +114,7 @@ func (e *encoder) run(text string, opts engine.EncodeOptions) error {
 	}
 	t := e.t
 	e.text = text
-	if t.timed {
-		e.began = time.Now()
-	}
+	e.until = t.deadline(len(text))
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	valid := false
 	if f, ok := t.normalizer.(norm.Form); ok {
@@ -171,7 +169,7 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 	t := e.t
 	e.seg = e.src.Slice(a, b)
 	if t.normalizer != nil && !e.settled {
-		e.seg.Most = e.room()
+		e.seg.Most, e.seg.Until = e.room(), e.until
 		if err := t.normalizer.Apply(t.u, &e.seg); err != nil {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Byte: rollout.At(a)}, "the text cannot be normalised: %w", err)
 		}
@@ -213,11 +211,23 @@ const (
 // A pattern that does has its own bound for each match; this one is for a text of
 // many sections.
 func (e *encoder) inTime() error {
-	most := 2*time.Second + time.Duration(len(e.text))*rx.TimePerByte
-	if !e.t.timed || time.Since(e.began) < most {
+	if e.until == nil || time.Now().Before(*e.until) {
 		return nil
 	}
-	return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "encoding %d bytes takes more than %v: %w", len(e.text), most, rx.ErrTooComplex)
+	return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "encoding %d bytes takes more than %v: %w", len(e.text), matchingTime(len(e.text)), rx.ErrTooComplex)
+}
+
+// matchingTime bounds what patterns that may backtrack take for a text of n bytes.
+func matchingTime(n int) time.Duration { return 2*time.Second + time.Duration(n)*rx.TimePerByte }
+
+// deadline is when work on n bytes is given up, nil where t has no pattern that may
+// backtrack.
+func (t *Tokenizer) deadline(n int) *time.Time {
+	if !t.timed {
+		return nil
+	}
+	until := time.Now().Add(matchingTime(n))
+	return &until
 }
 
 // room is how many bytes the text may still grow to.
@@ -229,7 +239,7 @@ func (e *encoder) encode(text norm.Text) error {
 	if t.splitter != nil {
 		return e.scan(&text)
 	}
-	text.Most = e.room()
+	text.Most, text.Until = e.room(), e.until
 	e.pieces = append(e.pieces[:0], text)
 	var err error
 	total := 0

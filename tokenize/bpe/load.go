@@ -13,7 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -79,19 +81,27 @@ func Parse(name string, data []byte) (*Tokenizer, error) {
 type loader struct {
 	file    string
 	u       *uni.Tables
-	inserts bool // the normalizer may insert characters that have no origin
-	spelled bool // the normalizer writes bytes as characters
-	parts   int  // components read so far
-	timed   bool // some component matches a pattern that may backtrack
+	inserts bool       // the normalizer may insert characters that have no origin
+	spelled bool       // the normalizer writes bytes as characters
+	parts   int        // components read so far
+	timed   bool       // some component matches a pattern that may backtrack
+	until   *time.Time // when normalizing added tokens is given up
 }
 
 const (
 	// maxParts bounds the normalizers, pre-tokenizers, post-processors and decoders of
 	// a file together; published ones have up to a dozen.
 	maxParts = 256
-	// maxAddedBytes bounds the added tokens of a file together. A search tree of them
-	// takes up to 200 times as much memory.
+	// maxNesting bounds the sequences around a component, maxPartBytes what one and all
+	// within it have: each is read once more for every sequence around it.
+	maxNesting   = 8
+	maxPartBytes = 4 << 20
+	// maxAddedBytes bounds the added tokens of a file together, maxAddedToken one of
+	// them, and maxPrefixes how many of them one may begin with: what looking for them
+	// takes at each place of a text. Runs of spaces have up to a few dozen.
 	maxAddedBytes = 4 << 20
+	maxAddedToken = 1 << 10
+	maxPrefixes   = 256
 )
 
 func (l *loader) where(field string) rollout.Where {
@@ -149,7 +159,6 @@ func (l *loader) parse(data []byte, digest string) (*Tokenizer, error) {
 	if err = l.added(t, file.Get("added_tokens").Raw()); err != nil {
 		return nil, err
 	}
-	t.timed = l.timed
 	t.finish()
 	return t, nil
 }
@@ -213,6 +222,8 @@ func (l *loader) place(t *Tokenizer, list []engine.AddedToken) error {
 	if total > maxAddedBytes {
 		return l.damaged("/added_tokens", "the added tokens have %d bytes together, more than %d", total, maxAddedBytes)
 	}
+	t.timed = l.timed
+	l.until = t.deadline(total)
 	room := growth*total + growthSlack
 	next := rollout.TokenID(t.model.Vocab.Len())
 	for _, a := range list {
@@ -255,7 +266,7 @@ func (l *loader) respell(t *Tokenizer, a engine.AddedToken, most int) error {
 	if t.normalizer == nil {
 		return nil
 	}
-	text := norm.Text{Buf: []byte(a.Content), Most: most}
+	text := norm.Text{Buf: []byte(a.Content), Most: most, Until: l.until}
 	if err := t.normalizer.Apply(t.u, &text); err != nil {
 		return l.damaged("/added_tokens", "the token %q cannot be normalised: %w", a.Content, err)
 	}
@@ -270,6 +281,13 @@ func (l *loader) respell(t *Tokenizer, a engine.AddedToken, most int) error {
 
 // match builds the matchers; late tokens are looked for as they are respelled.
 func (l *loader) match(t *Tokenizer) error {
+	early := make([]string, len(t.early))
+	for i, a := range t.early {
+		early[i] = a.Content
+	}
+	if err := l.searchable(early); err != nil {
+		return err
+	}
 	t.earlyMatcher = engine.NewAddedMatcher(t.early, nil)
 	contents := make([]string, len(t.late))
 	seen := map[string]string{}
@@ -283,7 +301,24 @@ func (l *loader) match(t *Tokenizer) error {
 		}
 		seen[s], contents[i] = a.Content, s
 	}
+	if err := l.searchable(contents); err != nil {
+		return err
+	}
 	t.lateMatcher = engine.NewAddedMatcher(t.late, contents)
+	return nil
+}
+
+// searchable refuses spellings of added tokens that take long to look for.
+func (l *loader) searchable(contents []string) error {
+	var open []string // the spellings that the one before begins with, and it
+	for _, s := range slices.Sorted(slices.Values(contents)) {
+		for len(open) > 0 && !strings.HasPrefix(s, open[len(open)-1]) {
+			open = open[:len(open)-1]
+		}
+		if open = append(open, s); len(s) > maxAddedToken || len(open) > maxPrefixes {
+			return l.damaged("/added_tokens", "the token %.60q has %d bytes and begins with %d others; at most %d and %d can be looked for", s, len(s), len(open)-1, maxAddedToken, maxPrefixes-1)
+		}
+	}
 	return nil
 }
 

@@ -106,6 +106,11 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 	if m.ByteFallback && (m.Prefix != "" || m.Suffix != "") {
 		return nil, l.refuse("/model/byte_fallback", "byte_fallback together with a subword prefix or word suffix")
 	}
+	for key, s := range map[string]*string{"unk_token": f.UnkToken, "continuing_subword_prefix": f.Prefix, "end_of_word_suffix": f.Suffix} {
+		if n := len(or(s, "")); n > maxAddedToken { // any character may stand for it
+			return nil, l.damaged("/model/"+key, "the text has %d bytes, more than %d", n, maxAddedToken)
+		}
+	}
 	if f.UnkToken != nil {
 		if m.Unk = m.Vocab.Find([]byte(*f.UnkToken)); m.Unk < 0 {
 			m.Unk = model.MissingUnk

@@ -180,6 +180,9 @@ func (l *loader) ranks(data []byte) (*model.Model, error) {
 		if ok && err == nil {
 			raw, err = base64.StdEncoding.AppendDecode(raw[:0], text)
 		}
+		if len(raw) > maxAddedToken {
+			return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: l.file, Line: n + 1}, "the token has %d bytes, more than %d", len(raw), maxAddedToken)
+		}
 		if !ok || err != nil || len(raw) == 0 {
 			return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: l.file, Line: n + 1}, "expected base64 text, a space and a rank, found %.60q", line)
 		}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"bytes"
+	"maps"
 	"slices"
+	"sort"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
@@ -42,6 +44,7 @@ type AddedSpan struct {
 // two tokens with the same spelling the last counts; empty ones never match.
 func NewAddedMatcher(tokens []AddedToken, contents []string) *AddedMatcher {
 	m := &AddedMatcher{u: uni.Load(), tokens: slices.Clone(tokens), nodes: make([]addedNode, 1)}
+	last := make(map[string]int32, len(tokens))
 	for i, t := range tokens {
 		s := t.Content
 		if contents != nil {
@@ -50,48 +53,48 @@ func NewAddedMatcher(tokens []AddedToken, contents []string) *AddedMatcher {
 		if s == "" {
 			continue
 		}
-		at := m.root[s[0]]
-		if at == 0 {
-			at = m.node()
-			m.root[s[0]] = at
+		if bytes.IndexByte(m.firsts, s[0]) < 0 {
 			m.firsts = append(m.firsts, s[0])
 		}
-		for k := 1; k < len(s); k++ {
-			n := &m.nodes[at]
-			j := bytes.IndexByte(n.bytes, s[k])
-			if j < 0 {
-				fresh := m.node()
-				n = &m.nodes[at]
-				n.bytes, n.next = append(n.bytes, s[k]), append(n.next, fresh)
-				at = fresh
-				continue
-			}
-			at = n.next[j]
-		}
-		m.nodes[at].token = int32(i)
+		last[s] = int32(i)
 	}
-	for i := range m.nodes {
-		m.nodes[i].join(m.nodes)
+	sorted := slices.Sorted(maps.Keys(last))
+	for len(sorted) > 0 {
+		n := sameByte(sorted, 0)
+		m.root[sorted[0][0]] = m.node(sorted[:n], 1, last)
+		sorted = sorted[n:]
 	}
 	return m
 }
 
-// join takes over the nodes below while there is only one way to go.
-func (n *addedNode) join(nodes []addedNode) {
-	var more []byte
-	for n.token < 0 && len(n.next) == 1 {
-		more = append(more, n.bytes[0])
-		*n = nodes[n.next[0]]
-		more = append(more, n.more...)
-	}
-	if more != nil {
-		n.more = string(more)
-	}
+// sameByte counts the first strings of a sorted list that have one byte at k.
+func sameByte(sorted []string, k int) int {
+	c := sorted[0][k]
+	return sort.Search(len(sorted), func(i int) bool { return sorted[i][k] > c })
 }
 
-func (m *AddedMatcher) node() int32 {
-	m.nodes = append(m.nodes, addedNode{token: -1})
-	return int32(len(m.nodes) - 1)
+// node adds the node of a sorted list of spellings, which are the same up to at, and
+// those below.
+func (m *AddedMatcher) node(sorted []string, at int, token map[string]int32) int32 {
+	first, end := sorted[0], sorted[len(sorted)-1]
+	k := at
+	for k < len(first) && first[k] == end[k] {
+		k++
+	}
+	n := addedNode{more: first[at:k], token: -1}
+	if k == len(first) {
+		n.token, sorted = token[first], sorted[1:]
+	}
+	index := int32(len(m.nodes))
+	m.nodes = append(m.nodes, addedNode{})
+	for len(sorted) > 0 {
+		c := sameByte(sorted, k)
+		n.bytes = append(n.bytes, sorted[0][k])
+		n.next = append(n.next, m.node(sorted[:c], k+1, token))
+		sorted = sorted[c:]
+	}
+	m.nodes[index] = n
+	return index
 }
 
 // Len returns the number of tokens.
@@ -106,15 +109,20 @@ func (m *AddedMatcher) Append(dst []AddedSpan, text []byte, keep func(token, sta
 		return dst
 	}
 	done := 0 // end of the last span
-	for at := m.candidate(text, 0); at < len(text); {
-		token, end := m.longest(text, at, keep)
+	var few [8]addedHit
+	hits := few[:0]
+	var space [2]int // the white space that was last taken along on the right
+	var ahead [maxFirsts]int
+	for at := m.candidate(&ahead, text, 0); at < len(text); {
+		var token, end int
+		token, end, hits = m.longest(hits[:0], text, at, keep)
 		if token < 0 {
-			at = m.candidate(text, at+1)
+			at = m.candidate(&ahead, text, at+1)
 			continue
 		}
 		t := &m.tokens[token]
 		if t.SingleWord && (m.wordBefore(text, at) || m.wordAt(text, end)) {
-			at = m.candidate(text, end)
+			at = m.candidate(&ahead, text, end)
 			continue
 		}
 		span := AddedSpan{Token: token, Start: at, End: end}
@@ -129,6 +137,9 @@ func (m *AddedMatcher) Append(dst []AddedSpan, text []byte, keep func(token, sta
 			span.Start = max(span.Start, done)
 		}
 		if t.RStrip {
+			if space[0] <= span.End && span.End < space[1] {
+				span.End = space[1] // looked at before
+			}
 			for span.End < len(text) {
 				r, size := utf8.DecodeRune(text[span.End:])
 				if m.u.Flags(r)&uni.Space == 0 {
@@ -136,27 +147,33 @@ func (m *AddedMatcher) Append(dst []AddedSpan, text []byte, keep func(token, sta
 				}
 				span.End += size
 			}
+			space = [2]int{end, span.End}
 		}
 		done = span.End
 		if span.Start < span.End { // empty: white space that the token before took
 			dst = append(dst, span)
 		}
-		at = m.candidate(text, end)
+		at = m.candidate(&ahead, text, end)
 	}
 	return dst
 }
 
-// candidate returns the next position whose byte begins some token.
-func (m *AddedMatcher) candidate(text []byte, at int) int {
+// candidate returns the next position whose byte begins some token. ahead holds where
+// each first byte was seen last, so that no stretch is searched twice; it begins as 0.
+func (m *AddedMatcher) candidate(ahead *[maxFirsts]int, text []byte, at int) int {
 	if at >= len(text) {
 		return len(text)
 	}
 	if len(m.firsts) <= maxFirsts {
 		best := len(text)
-		for _, c := range m.firsts {
-			if k := bytes.IndexByte(text[at:best], c); k >= 0 {
-				best = at + k
+		for i, c := range m.firsts {
+			if ahead[i] < at || at == 0 {
+				ahead[i] = len(text)
+				if k := bytes.IndexByte(text[at:], c); k >= 0 {
+					ahead[i] = at + k
+				}
 			}
+			best = min(best, ahead[i])
 		}
 		return best
 	}
@@ -166,11 +183,12 @@ func (m *AddedMatcher) candidate(text []byte, at int) int {
 	return at
 }
 
-// longest returns the longest token at a position that keep accepts, or −1.
-func (m *AddedMatcher) longest(text []byte, at int, keep func(token, start, end int) bool) (token, end int) {
-	type hit struct{ token, end int }
-	var few [8]hit
-	hits := few[:0]
+// addedHit is a token found and where it ends.
+type addedHit struct{ token, end int }
+
+// longest returns the longest token at a position that keep accepts, or −1, and hits,
+// which it appends to.
+func (m *AddedMatcher) longest(hits []addedHit, text []byte, at int, keep func(token, start, end int) bool) (token, end int, all []addedHit) {
 	n, p := m.root[text[at]], at+1
 	for n != 0 {
 		node := &m.nodes[n]
@@ -179,7 +197,7 @@ func (m *AddedMatcher) longest(text []byte, at int, keep func(token, start, end 
 		}
 		p += len(node.more)
 		if node.token >= 0 {
-			hits = append(hits, hit{int(node.token), p})
+			hits = append(hits, addedHit{int(node.token), p})
 		}
 		if p == len(text) {
 			break
@@ -193,10 +211,10 @@ func (m *AddedMatcher) longest(text []byte, at int, keep func(token, start, end 
 	}
 	for i := len(hits) - 1; i >= 0; i-- {
 		if h := hits[i]; keep == nil || keep(h.token, at, h.end) {
-			return h.token, h.end
+			return h.token, h.end, hits
 		}
 	}
-	return -1, 0
+	return -1, 0, hits
 }
 
 func (m *AddedMatcher) wordBefore(text []byte, p int) bool {

@@ -1,10 +1,15 @@
 package engine
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // The matcher finds what a search of each token at each place finds: the longest that
@@ -66,4 +71,26 @@ func lastOf(tokens []AddedToken, i int) int {
 		}
 	}
 	return last
+}
+
+// What tokens take along, and where the next may begin, is looked at once: a megabyte of
+// spaces takes no more than other text.
+func TestSearchIsLinear(t *testing.T) {
+	spaces := []byte(strings.Repeat(" ", 1<<20))
+	for reason, tokens := range map[string][]AddedToken{
+		"taken along on the right": {{Content: " ", RStrip: true}},
+		"taken along on the left":  {{Content: "x", LStrip: true}, {Content: " ", LStrip: true}},
+		"single words":             {{Content: "x", SingleWord: true}, {Content: " ", SingleWord: true}},
+		"a rare second first byte": {{Content: " "}, {Content: "x"}},
+	} {
+		m := NewAddedMatcher(tokens, nil)
+		kit.Within(t, 2*time.Second, 256<<20, func() { m.Append(nil, spaces, nil) })
+		kit.Within(t, 2*time.Second, 1<<20, func() { m.Append(nil, spaces, func(int, int, int) bool { return false }) })
+		require.NotEmpty(t, m.Append(nil, spaces[:100], nil), reason)
+	}
+	tokens := make([]AddedToken, 100_000)
+	for i := range tokens {
+		tokens[i].Content = fmt.Sprintf("<audio_%d_%040d>", i, i)
+	}
+	kit.Within(t, 2*time.Second, 128<<20, func() { NewAddedMatcher(tokens, nil) })
 }

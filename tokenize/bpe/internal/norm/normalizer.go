@@ -1,6 +1,7 @@
 package norm
 
 import (
+	"time"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
@@ -230,7 +231,8 @@ func (r ReplaceString) Apply(_ *uni.Tables, t *Text) error { return t.ReplaceStr
 
 // Matcher appends the matches of a pattern in b, in order.
 type Matcher interface {
-	All(dst [][2]int, b []byte) ([][2]int, error)
+	// It gives up where that takes too long, or past until, where that is not nil.
+	All(dst [][2]int, b []byte, until *time.Time) ([][2]int, error)
 	MayBeEmpty() bool // whether a match may have no character
 }
 
@@ -242,7 +244,7 @@ type ReplacePattern struct {
 
 // Apply implements [Normalizer].
 func (r ReplacePattern) Apply(_ *uni.Tables, t *Text) error {
-	all, err := r.Pattern.All(nil, t.Buf)
+	all, err := r.Pattern.All(nil, t.Buf, t.Until)
 	if err != nil {
 		return err
 	}

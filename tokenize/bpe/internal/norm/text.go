@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/tokenize/engine"
@@ -28,6 +29,8 @@ type Text struct {
 	After engine.After
 	// Most is how many bytes Buf may come to have, 0 for any number.
 	Most int
+	// Until is when matching patterns in it is given up, nil for never.
+	Until *time.Time
 
 	patches []patch
 	at      int // of Buf in the text that patches speak of
@@ -89,7 +92,7 @@ func (t *Text) Unchanged(a, b int) (int, bool) {
 
 // Slice returns the part [a, b); it shares memory with t.
 func (t *Text) Slice(a, b int) Text {
-	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, patches: t.patches, at: t.at + a}
+	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, Until: t.Until, patches: t.patches, at: t.at + a}
 	switch {
 	case t.Al != nil:
 		s.Al = t.Al[2*a : 2*b : 2*b]

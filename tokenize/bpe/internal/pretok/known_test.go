@@ -187,7 +187,7 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 				b.WriteString([]string{"a", "b", "ab", "c", "d", "e", "the", " ", "\n", "X", "1", "23", "'s", "!", "x", "\u00e9", "\u4f60"}[r.IntN(17)])
 			}
 			text := b.String()
-			got, err := ours.All(nil, []byte(text))
+			got, err := ours.All(nil, []byte(text), nil)
 			require.NoError(t, err)
 			var want [][2]int
 			at := func(runes int) int { return len(string([]rune(text)[:runes])) }
@@ -209,7 +209,7 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 func TestFractionsInBrackets(t *testing.T) {
 	re, err := rx.Compile(uni.Load(), `\w+|[^\w\s]+`, rx.Onig)
 	require.NoError(t, err)
-	matches, err := re.All(nil, []byte("¢¹V ¹V"))
+	matches, err := re.All(nil, []byte("¢¹V ¹V"), nil)
 	require.NoError(t, err)
 	require.Equal(t, [][2]int{{0, 4}, {4, 5}, {6, 9}}, matches)
 }
@@ -230,7 +230,7 @@ func TestCaseInsensitive(t *testing.T) {
 	} {
 		re, err := rx.Compile(uni.Load(), c.pattern, rx.Onig)
 		require.NoError(t, err, c.pattern)
-		matches, err := re.All(nil, []byte(c.text))
+		matches, err := re.All(nil, []byte(c.text), nil)
 		require.NoError(t, err)
 		got := ""
 		for _, m := range matches {

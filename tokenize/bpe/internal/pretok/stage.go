@@ -118,7 +118,7 @@ type Split struct {
 // Apply implements [Stage].
 func (s Split) Apply(_ *uni.Tables, in []norm.Text) (out []norm.Text, err error) {
 	for i := range in {
-		matches, err := s.Pattern.All(nil, in[i].Buf)
+		matches, err := s.Pattern.All(nil, in[i].Buf, in[i].Until)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package rx
 
 import (
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -35,6 +36,9 @@ func Compile(u *uni.Tables, pattern string, flavor Flavor) (*Regexp, error) {
 	if !utf8.ValidString(pattern) {
 		return nil, errors.New("the pattern is not valid UTF-8")
 	}
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(pattern), maxPattern)
+	}
 	p := &parser{u: u, s: pattern, flavor: flavor}
 	tree := p.alternatives()
 	if p.err == nil && p.more() {
@@ -53,9 +57,17 @@ func Compile(u *uni.Tables, pattern string, flavor Flavor) (*Regexp, error) {
 
 // All appends the successive matches in s, which is valid UTF-8, as byte ranges.
 // An empty match right after another match does not count. ErrTooComplex after
-// 1 s for one match, or 1 s and 4 µs a byte for all.
-func (re *Regexp) All(dst [][2]int, s []byte) ([][2]int, error) {
+// 1 s for one match, 1 s and 4 µs a byte for all, or with a match that ends past
+// until, where that is not nil.
+func (re *Regexp) All(dst [][2]int, s []byte, until *time.Time) ([][2]int, error) {
 	start := time.Now()
+	most := start.Add(matchTime + time.Duration(len(s))*TimePerByte)
+	if until != nil && until.Before(most) {
+		most = *until
+	}
+	if most.Before(start) {
+		return dst, ErrTooComplex
+	}
 	runes := []rune(string(s))
 	index, at := 0, 0 // a character of s and where it begins
 	offset := func(to int) int {
@@ -67,7 +79,7 @@ func (re *Regexp) All(dst [][2]int, s []byte) ([][2]int, error) {
 	last := -1
 	m, err := re.re.FindRunesMatch(runes)
 	for ; m != nil; m, err = re.re.FindNextMatch(m) {
-		if time.Since(start) > matchTime+time.Duration(len(s))*TimePerByte {
+		if time.Now().After(most) {
 			return dst, ErrTooComplex
 		}
 		a := offset(m.Index)

@@ -63,10 +63,12 @@ type parser struct {
 }
 
 const (
-	maxDepth  = 200
+	maxDepth  = 50
 	maxRepeat = 1000
+	// maxPattern bounds the bytes of a pattern; published ones have up to 2 KiB.
+	maxPattern = 16 << 10
 	// maxSize bounds what a pattern comes to: \p{L} alone takes 8 KiB.
-	maxSize = 8 << 20
+	maxSize = 4 << 20
 )
 
 func (p *parser) fail(format string, args ...any) part {
@@ -100,15 +102,17 @@ func (p *parser) alternatives() part {
 	}
 	defer func(fold bool) { p.fold = fold; p.depth-- }(p.fold)
 	out := p.sequence()
+	var more []string
 	for p.accept("|") {
 		next := p.sequence()
-		out.text += "|" + next.text
+		more = append(more, "|", next.text)
 		out.empty = out.empty || next.empty
 		if out.width != next.width {
 			out.width = varies
 		}
 		out.unit, out.bare, out.first, out.last = false, false, 0, 0
 	}
+	out.text += strings.Join(more, "")
 	return out
 }
 
