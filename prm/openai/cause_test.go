@@ -2,9 +2,12 @@ package openai_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,6 +119,30 @@ func TestRepeatedKeyIsRedacted(t *testing.T) {
 				require.NotNil(t, steps[0].Score)
 			}
 		}
+	}
+}
+
+// The forms in which JSON, URLs and base64 write a key are taken out, too.
+func TestKeyInOtherFormsIsRedacted(t *testing.T) {
+	const key = `sk-very/secret+"0123456789`
+	t.Setenv("TURNPACK_JUDGE_KEY", key)
+	quoted, err := json.Marshal(key)
+	require.NoError(t, err)
+	for _, said := range []string{
+		strings.Trim(string(quoted), `"`), strings.ReplaceAll(strings.Trim(string(quoted), `"`), "/", `\/`), url.QueryEscape(key), url.PathEscape(key),
+		base64.StdEncoding.EncodeToString([]byte(key)), base64.RawURLEncoding.EncodeToString([]byte(key)),
+	} {
+		f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool {
+			status(w, 400, "<p>you sent "+said+" here")
+			return true
+		})
+		s, err := prm.NewScorer(client(t, quick(f.url())), prm.Options{})
+		require.NoError(t, err)
+		steps, err := s.Score(t.Context(), jobRun(0))
+		text, _ := json.Marshal(steps)
+		told := fmt.Sprint(err, string(text))
+		require.Contains(t, told, "[key]", said)
+		require.NotContains(t, told, strings.TrimRight(said, "=")[8:], said)
 	}
 }
 

@@ -306,17 +306,3 @@ func (c *Client) impatient(outer context.Context, req prm.Request, last *failure
 	// Only the calls before this one know what is wrong.
 	return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s: no endpoint became free: %s", c.o.Patience, c.pool.state(time.Now()))
 }
-
-// leastSecret is the length from which on a key is a secret. Servers without keys
-// are often given a placeholder ("none", "EMPTY"), which is an ordinary word in replies.
-const leastSecret = 6
-
-// redact removes keys that a server may repeat.
-func (c *Client) redact(text string) string {
-	for _, e := range c.pool.endpoints {
-		if len(e.key) >= leastSecret {
-			text = strings.ReplaceAll(text, e.key, "[key]")
-		}
-	}
-	return text
-}
