@@ -7,6 +7,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 type recipeCmd struct {
@@ -37,6 +38,18 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	masked, err := shape.Choice("--masked", c.Masked, "preset", reward.MaskedStay.String(), reward.MaskedLeave.String())
 	errs = append(errs, err)
 	over := reward.Override{InvalidToolCall: c.InvalidCall.Number, MalformedThinking: c.MalformedThinking.Number}
+	if own := map[string]string{"skyrl": "makes its advantages itself", "megatron": "reads no advantages"}[c.Target]; own != "" {
+		lost := func(flag string) {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "does nothing with --target %s, which %s", c.Target, own).
+				WithFix("choose another target, or leave it to the trainer: --estimator grpo, --advantage-clip none"))
+		}
+		if known, ok := p.Estimator.(*reward.Estimator); ok && known.Unit == reward.UnitStep {
+			lost("--estimator")
+		}
+		if clip != nil {
+			lost("--advantage-clip")
+		}
+	}
 	if over == (reward.Override{}) && clip == nil && masked == 0 || p.NoAdvantages {
 		return errors.Join(errs...)
 	}
@@ -52,35 +65,23 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	return errors.Join(append(errs, e.Validate())...)
 }
 
-// follows is the recipe that p follows in fact: the one named, with what flags changed.
-func (c *convertCmd) follows(p *turnpack.Pipeline) (recipe.Recipe, error) {
-	r, err := recipe.Named(c.Recipe)
-	if err != nil {
-		return r, err
-	}
-	r.Mode, r.Window, r.MaxTokens = p.Encode.Mode, c.Window, p.Mask.MaxTokens
-	r.Scale, r.Detector = p.Scale, p.Detector
-	off := r.Shaping.OffPolicy
-	r.Shaping = p.Shaping
-	r.Shaping.OffPolicy = off
-	r.Estimator = reward.GRPO()
-	if known, ok := p.Estimator.(*reward.Estimator); ok {
-		r.Estimator = *known
-	}
-	if p.NoAdvantages {
-		r.Estimator = reward.Estimator{Name: "none"}
-	}
-	return r, nil
-}
-
-// recipeMetadata is what a file says of the recipe it was made by.
+// recipeMetadata is what a file says of the recipe that p follows in fact: the one
+// named, with what flags changed.
 func (c *convertCmd) recipeMetadata(p *turnpack.Pipeline) (map[string]string, error) {
 	if c.Recipe == "" {
 		return nil, nil
 	}
-	r, err := c.follows(p)
+	r, err := recipe.Named(c.Recipe)
 	if err != nil {
 		return nil, err
+	}
+	off := r.Shaping.OffPolicy // no flag changes it
+	r.Mode, r.Window, r.MaxTokens, r.Scale, r.Detector, r.Shaping = p.Encode.Mode, c.Window, p.Mask.MaxTokens, p.Scale, p.Detector, p.Shaping
+	r.Shaping.OffPolicy, r.Estimator = off, reward.GRPO()
+	if p.NoAdvantages {
+		r.Estimator = reward.Estimator{Name: "none"}
+	} else if known, ok := p.Estimator.(*reward.Estimator); ok {
+		r.Estimator = *known
 	}
 	return shape.Metadata(r)
 }

@@ -108,6 +108,21 @@ func TestShapingFlagsAreRead(t *testing.T) {
 	require.Contains(t, stderr, "nemotron-swe2@7ea279abf")
 }
 
+// Targets whose trainers take no advantages of a file refuse what would be lost there.
+func TestLostAdvantagesAreRefused(t *testing.T) {
+	for _, target := range []string{"skyrl", "megatron"} {
+		for _, flag := range []string{"--estimator=openclaw_step_wise", "--advantage-clip=-1:1", "--recipe=swe-rl-prm"} {
+			_, err := parsed(t, "--target="+target, flag, "dumps").flags()
+			require.Error(t, err, "%s %s", target, flag)
+			require.ErrorContains(t, err, "--target "+target)
+		}
+	}
+	for _, target := range []string{"none", "slime", "verl", "nemo-rl", "prime-rl"} {
+		_, err := parsed(t, "--target="+target, "--recipe=swe-rl-prm", "dumps").flags()
+		require.NoError(t, err, target)
+	}
+}
+
 func TestConvertByRecipe(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "batch")
 	code, stdout, stderr := call(t, "convert", "--recipe", "verl-grpo", "--json", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
