@@ -508,7 +508,7 @@ func TestValidateReportsAllFaults(t *testing.T) {
 	_, err = turnpack.Pipeline{Model: model(t)}.Run(t.Context(), turnpack.Slice{unknown, broken}, &rows{})
 	require.ErrorContains(t, err, "1 no outcome recorded, 1 more records cannot be used, the first: rollout \"a/1\", message 0: the message has no role")
 	for name, why := range map[string]string{
-		"slime_grpo": "slices by position", "prime_rae": "in their order", "openclaw_step_wise": "compares agent steps",
+		"slime_grpo": "slices by position", "prime_rae": "in their order",
 	} {
 		e, ok := reward.Preset(name)
 		require.True(t, ok)
