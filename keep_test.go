@@ -81,7 +81,7 @@ func TestRunGoesOn(t *testing.T) {
 		_, err = p.Run(context.Background(), src, &cutting{set, cut})
 		require.Error(t, err)
 		require.ErrorIs(t, set.Close(), export.ErrAborted)
-		require.ErrorIs(t, shard.Unfinished(filepath.Join(again, "part-00000.parquet")), export.ErrUnfinished)
+		require.ErrorIs(t, shard.Unfinished(filepath.Join(again, "data", "part-00000.parquet")), export.ErrUnfinished)
 
 		set, err = shard.Create(again, options)
 		require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestRunGoesOn(t *testing.T) {
 			done += s.Rows
 		}
 		require.Equal(t, want.Rows-done, sink.rows)
-		for _, name := range []string{"manifest.json", "part-00000.parquet", "part-00003.parquet"} {
+		for _, name := range []string{"manifest.json", "data/part-00000.parquet", "data/part-00003.parquet"} {
 			require.Equal(t, file(t, dir, name), file(t, again, name))
 		}
 	}

@@ -235,8 +235,8 @@ func TestTargets(t *testing.T) {
 		files []string
 	}{
 		{"one file", []string{"--target", "slime"}, []string{"batch.parquet"}},
-		{"a file a step", []string{"--target", "slime", "--groups-per-step", "4"}, []string{"manifest.json", "step_0.parquet", "step_1.parquet"}},
-		{"shards by rows", []string{"--rows-per-shard", "10"}, []string{"manifest.json", "part-00000.parquet", "part-00001.parquet"}},
+		{"a file a step", []string{"--target", "slime", "--groups-per-step", "4"}, []string{"data", "manifest.json"}},
+		{"shards by rows", []string{"--rows-per-shard", "10"}, []string{"data", "manifest.json"}},
 		{"slime pt", []string{"--target", "slime", "--pt", "--groups-per-step", "4"}, []string{"0.pt", "1.pt", "manifest.json"}},
 		{"megatron", []string{"--target", "megatron", "--seq-len", "4096", "--estimator", "none"}, []string{"manifest.json", "train-00000.idx.parquet", "train-00000.metadata.json"}},
 	} {
@@ -391,7 +391,7 @@ func TestWeights(t *testing.T) {
 	} {
 		out, stderr := convert("--weights", c.weights, "--groups-per-step", "2")
 		require.Empty(t, stderr)
-		for _, file := range []string{"step_0.parquet", "step_1.parquet"} {
+		for _, file := range []string{"data/step_0.parquet", "data/step_1.parquet"} {
 			rows, _, err := export.ReadAll(filepath.Join(out, file))
 			require.NoError(t, err)
 			sums, trained, all := map[string]float64{}, 0, 0.0

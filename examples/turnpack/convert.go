@@ -19,6 +19,7 @@ import (
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
@@ -462,6 +463,9 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		return nil, nil, err
 	}
 	s := summarize(report, time.Since(start), dst.name)
+	if dst.set != nil && c.steps() {
+		s.StepRollouts = step.Of(dst.set.Manifest())
+	}
 	s.undated, s.idsAlone = model != nil && c.undated(model), model == nil
 	return s, dst.files(), nil
 }

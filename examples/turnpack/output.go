@@ -18,6 +18,9 @@ type outputFlags struct {
 	RowsPerShard  int    `help:"Start a new file after so many rows, at the next group."`
 	BytesPerShard int64  `help:"Start a new file after so many bytes, at the next group."`
 	GroupsPerStep int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
+
+	RolloutsPerStep int `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that no longer goes in begins the next. With --pt short steps are filled with samples that train nothing."`
+
 	SeqLen        int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
 	PadMultiple   int    `help:"Multiple that packed segments are padded to."`
 	Ranks         int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
@@ -36,6 +39,16 @@ type outputFlags struct {
 // of it.
 func (f *outputFlags) traced() bool {
 	return f.Trace == "on" || f.Trace == "auto" && f.Target == "none"
+}
+
+// steps says whether a file is a training step.
+func (f *outputFlags) steps() bool { return f.GroupsPerStep > 0 || f.RolloutsPerStep > 0 }
+
+func (f *outputFlags) stepFlag() string {
+	if f.RolloutsPerStep > 0 {
+		return "--rollouts-per-step"
+	}
+	return "--groups-per-step"
 }
 
 // packs says whether the files are packed by the sequence length of the trainer.
@@ -64,7 +77,7 @@ func (f *outputFlags) check() error {
 	for _, n := range []struct {
 		flag      string
 		is, least int64
-	}{{"--rows-per-shard", int64(f.RowsPerShard), 0}, {"--bytes-per-shard", f.BytesPerShard, 0}, {"--groups-per-step", int64(f.GroupsPerStep), 0},
+	}{{"--rows-per-shard", int64(f.RowsPerShard), 0}, {"--bytes-per-shard", f.BytesPerShard, 0}, {"--groups-per-step", int64(f.GroupsPerStep), 0}, {"--rollouts-per-step", int64(f.RolloutsPerStep), 0},
 		{"--seq-len", int64(f.SeqLen), 0}, {"--pad-multiple", int64(f.PadMultiple), 0}, {"--ranks", int64(f.Ranks), 1}, {"--policy-version", int64(f.PolicyVersion), -1}} {
 		if n.is < n.least {
 			bad(n.flag, "leave it out for the default", "found %d, expected %d or more", n.is, n.least)
@@ -81,15 +94,21 @@ func (f *outputFlags) check() error {
 		{"--pt", "add --target slime", f.Pt && f.Target != "slime"},
 		{"--ranks", "leave it out, or add --target prime-rl", f.Ranks > 1 && f.Target != "prime-rl"},
 		{"--pad-multiple", "leave it out, or choose the target megatron or prime-rl", f.PadMultiple > 1 && !f.packs()},
-		{"--rows-per-shard and --bytes-per-shard", "use --groups-per-step, which makes a file for each training step", cut && (f.packs() || f.Pt)},
+		{"--rows-per-shard and --bytes-per-shard", "use --groups-per-step or --rollouts-per-step, which make a file for each training step", cut && (f.packs() || f.Pt)},
 		{"--trace", "leave it out: the files of this target have no such columns", f.Trace == "on" && (f.packs() || f.Pt)},
 	} {
 		if n.idle {
 			bad(n.flag, n.fix, "does nothing with --target %s", f.Target)
 		}
 	}
-	if cut && f.GroupsPerStep > 0 {
-		bad("--groups-per-step", "choose it, or --rows-per-shard and --bytes-per-shard", "a file is one training step, which a limit on rows or bytes would cut")
+	if f.GroupsPerStep > 0 && f.RolloutsPerStep > 0 {
+		bad("--rollouts-per-step", "choose one of them", "a step ends after so many groups (--groups-per-step) or before so many rollouts are passed, not by both")
+	}
+	if f.Weights != "none" && f.Weights != "" && f.RolloutsPerStep > 0 {
+		bad("--rollouts-per-step", "use --groups-per-step, or leave --weights out: slime takes the mean over rollouts by itself", "--weights counts steps by their groups")
+	}
+	if cut && f.steps() {
+		bad(f.stepFlag(), "choose it, or --rows-per-shard and --bytes-per-shard", "a file is one training step, which a limit on rows or bytes would cut")
 	}
 	switch {
 	case f.packs() && f.SeqLen == 0:

@@ -30,7 +30,7 @@ func TestRunAgain(t *testing.T) {
 		file   string // one of the batch
 	}{
 		{"one file", nil, "batch.parquet"},
-		{"shards", []string{"--rows-per-shard", "1"}, "part-00000.parquet"},
+		{"shards", []string{"--rows-per-shard", "1"}, "data/part-00000.parquet"},
 		{"packs of a trainer", []string{"--target", "megatron", "--seq-len", "512", "--estimator", "none"}, "train-00000.metadata.json"},
 		{"a trainer's steps", []string{"--target", "slime", "--pt"}, "0.pt"},
 	} {
@@ -200,7 +200,7 @@ func TestObjectStore(t *testing.T) {
 	require.Zero(t, code, stderr)
 	code, stdout, stderr := convert(out)
 	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "output                 s3://bucket/run/1\n")
+	require.Contains(t, stdout, "output                 s3://bucket/run/1/data\n")
 	want := map[string]string{}
 	for name, text := range tree(t, local) {
 		want["run/1/"+name] = text

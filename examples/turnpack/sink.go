@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/megatron"
 	"github.com/turnpack/turnpack/export/primerl"
@@ -83,8 +84,12 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 	} else {
 		out, err = f.rows(dir, opts)
 	}
-	if err == nil && (f.Target != "none" || o.MeanOverRollouts || o.MaxTokens > 0) {
-		out.sink = &groupSink{target: t, to: out.sink}
+	if err == nil && (f.Target != "none" || o.MeanOverRollouts || o.MaxTokens > 0 || f.RolloutsPerStep > 0) {
+		g := &step.Groups{Target: t, To: out.sink, PerStep: f.RolloutsPerStep}
+		if out.set != nil {
+			g.EndStep = out.set.EndStep
+		}
+		out.sink = g
 	}
 	return out, err
 }
@@ -96,7 +101,7 @@ func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigher) (ou
 		opts.UnknownStatus = rollout.StatusCompleted
 	}
 	check, err := export.NewChecker(opts)
-	out := output{sink: &groupSink{target: t, to: checked{check}}, files: func() []string { return nil }}
+	out := output{sink: &step.Groups{Target: t, To: checked{check}, PerStep: f.RolloutsPerStep}, files: func() []string { return nil }}
 	out.discard = out.Abort
 	if err == nil && w != nil && !w.mean() {
 		out.sink = weighing{w, out.sink}
@@ -141,7 +146,7 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 		names := func(i int) []string { return []string{fmt.Sprintf("%d.pt", i)} }
 		opts.Force = true
 		return &shard.Maker{ID: "slime", Names: names, Write: func(i int, rows []rollout.Sample) error {
-			w, err := slime.Create(at(names(i)[0]), slime.Options{Export: opts, Step: i})
+			w, err := slime.Create(at(names(i)[0]), slime.Options{Export: opts, Step: i, Rollouts: f.RolloutsPerStep})
 			if err != nil {
 				return err
 			}
@@ -158,7 +163,7 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 
 // one says whether the batch is one file.
 func (f *outputFlags) one() bool {
-	return f.RowsPerShard == 0 && f.BytesPerShard == 0 && f.GroupsPerStep == 0 && !f.packs() && !f.Pt
+	return f.RowsPerShard == 0 && f.BytesPerShard == 0 && !f.steps() && !f.packs() && !f.Pt
 }
 
 // rows makes the sink of files of the row schema: one, or one for each shard.
@@ -173,10 +178,12 @@ func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
 		return output{w, name, func() []string { return []string{name} }, w.Abort, nil}, nil
 	}
 	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Source: f.source, Force: opts.Force}
-	if f.GroupsPerStep > 0 {
-		so.Name = func(i int) string { return fmt.Sprintf("step_%d.parquet", i) }
+	if f.steps() {
+		so.Name = func(i int) string { return fmt.Sprintf(shard.DataFolder+"/step_%d.parquet", i) }
 	}
-	return f.shards(dir, so)
+	out, err := f.shards(dir, so)
+	out.name = shard.DataFolder
+	return out, err
 }
 
 // shards makes the sink of a set of files.
@@ -195,47 +202,3 @@ func (f *outputFlags) shards(dir string, o shard.Options) (output, error) {
 		return append(files, shard.ManifestName)
 	}, set.Discard, set}, nil
 }
-
-// groupSink prepares each group for a trainer before it is written.
-type groupSink struct {
-	target *target.Target
-	to     sink
-	group  []rollout.Sample
-}
-
-func (g *groupSink) Write(s rollout.Sample) error {
-	if len(g.group) > 0 && g.group[0].Group != s.Group {
-		if err := g.flush(); err != nil {
-			return err
-		}
-	}
-	g.group = append(g.group, s)
-	return nil
-}
-
-func (g *groupSink) flush() error {
-	rows, err := g.target.Group(g.group)
-	g.group = nil
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := g.to.Write(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Close writes the last group and ends the output.
-func (g *groupSink) Close() error {
-	if len(g.group) > 0 {
-		if err := g.flush(); err != nil {
-			return errors.Join(err, g.to.Abort())
-		}
-	}
-	return g.to.Close()
-}
-
-// Abort drops the output.
-func (g *groupSink) Abort() error { return g.to.Abort() }

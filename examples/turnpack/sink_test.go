@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/tokenize"
 )
 
@@ -69,6 +72,9 @@ func TestPolicyVersionOfRowsWithoutOne(t *testing.T) {
 		require.Zero(t, code, stderr)
 		files, err := filepath.Glob(filepath.Join(out, "*.parquet"))
 		require.NoError(t, err)
+		steps, err := filepath.Glob(filepath.Join(out, shard.DataFolder, "*.parquet"))
+		require.NoError(t, err)
+		files = append(files, steps...)
 		require.Len(t, files, 1)
 		rows, _, err := export.ReadAll(files[0])
 		require.NoError(t, err)
@@ -112,4 +118,58 @@ func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
 	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", t.TempDir(), "--unknown-status", "aborted", "--estimator", "none")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "2 masked: aborted")
+}
+
+// Steps made by rollouts never pass the number, are filled in .pt files, and the
+// summary tells how many rollouts they have.
+func TestRolloutsPerStep(t *testing.T) {
+	model, in := modelDir(t, nil), filepath.Join("demo", "dumps")
+	convert := func(flags ...string) (out, stdout, stderr string) {
+		out = t.TempDir()
+		_, stdout, stderr = call(t, append([]string{"convert", "--model", model, "--in", in, "--out", out, "--target", "slime"}, flags...)...)
+		return out, stdout, stderr
+	}
+	out, stdout, stderr := convert("--rollouts-per-step", "5", "--json")
+	require.Empty(t, stderr)
+	var told struct {
+		Per struct{ Steps, Min, Max int } `json:"rollouts_per_step"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
+	m, err := shard.Read(out)
+	require.NoError(t, err)
+	require.Len(t, m.Shards, told.Per.Steps)
+	least, most, all := m.Shards[0].Rollouts, 0, 0
+	for _, sh := range m.Shards {
+		least, most, all = min(least, sh.Rollouts), max(most, sh.Rollouts), all+sh.Rollouts
+	}
+	require.Equal(t, []int{least, most}, []int{told.Per.Min, told.Per.Max})
+	require.LessOrEqual(t, most, 5)
+	require.Equal(t, m.Rollouts, all)
+	_, stdout, _ = convert("--rollouts-per-step", "5")
+	require.Contains(t, stdout, fmt.Sprintf("min %d, max %d over %d steps", least, most, len(m.Shards)))
+
+	pt, _, stderr := convert("--rollouts-per-step", "5", "--pt")
+	require.Empty(t, stderr)
+	for i, sh := range m.Shards {
+		f, err := os.Open(filepath.Join(pt, fmt.Sprintf("%d.pt", i)))
+		require.NoError(t, err)
+		info, err := f.Stat()
+		require.NoError(t, err)
+		_, samples, err := slime.Read(f, info.Size())
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		ids, filled := map[int]bool{}, 0
+		for _, s := range samples {
+			ids[s.RolloutID] = true
+			if s.RemoveSample {
+				filled++
+			}
+		}
+		require.Len(t, ids, 5)
+		require.Equal(t, 5-sh.Rollouts, filled)
+	}
+	_, _, stderr = convert("--rollouts-per-step", "1")
+	require.Contains(t, stderr, "raise it, and the trainer's batch size")
+	_, _, stderr = convert("--rollouts-per-step", "4", "--groups-per-step", "1")
+	require.Contains(t, stderr, "choose one of them")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -79,6 +80,8 @@ type summary struct {
 	Seconds       float64        `json:"seconds"`
 	TokensPerSec  float64        `json:"tokens_per_second"`
 	Output        string         `json:"output,omitempty"`
+	// StepRollouts are the rollouts of each step, where files are steps.
+	StepRollouts *step.Rollouts `json:"rollouts_per_step,omitempty"`
 	// Batch, Judge and Shaping describe the batch as a whole; the record beside a batch
 	// has none of them.
 	Batch   *shape.Batch    `json:"batch,omitempty"`
@@ -270,6 +273,9 @@ func (s *summary) table(w io.Writer) error {
 	}
 	s.Batch.Rows(row, s.Judge, s.Shaping)
 	row("rows", "%s", cli.Number(s.Rows))
+	if x := s.StepRollouts; x != nil {
+		row("rollouts per step", "min %s, max %s over %s steps", cli.Number(x.Min), cli.Number(x.Max), cli.Number(x.Steps))
+	}
 	if len(s.Breaks) > 0 {
 		row("row starts", "%s", cli.Counts(s.Breaks))
 		row("turn joins", "%s", cli.Counts(s.Joins))

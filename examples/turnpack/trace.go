@@ -28,8 +28,16 @@ type source struct {
 
 // recordOf reads what made the batch that file belongs to; nil without a record.
 func recordOf(file string) (*record, error) {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), recordName))
-	if err != nil {
+	var text []byte
+	dir := filepath.Dir(file)
+	for range 3 { // a file of a set lies in a folder of the batch
+		var err error
+		if text, err = os.ReadFile(filepath.Join(dir, recordName)); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	if text == nil {
 		return nil, nil // batches of others have none
 	}
 	r := &record{}

@@ -471,7 +471,7 @@ func TestUnfinishedSet(t *testing.T) {
 		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
 	}
 	look := func() []string {
-		r, err := audit.Run(context.Background(), []string{filepath.Join(dir, "part-00001.parquet")}, audit.Options{})
+		r, err := audit.Run(context.Background(), []string{filepath.Join(dir, "data", "part-00001.parquet")}, audit.Options{})
 		require.NoError(t, err)
 		return found(r)
 	}

@@ -181,7 +181,7 @@ func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool)
 		if err := Remove(ctx, b, key); err != nil {
 			return err
 		}
-		if err := Put(ctx, b, key, filepath.Join(dir, s.File)); err != nil {
+		if err := Put(ctx, b, key, filepath.Join(dir, filepath.FromSlash(s.File))); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func TestBuckets(t *testing.T) {
 		require.NoError(t, set.Close())
 		require.NoError(t, blobstore.Upload(ctx, b, "set", dir, false))
 		require.ErrorContains(t, blobstore.Upload(ctx, b, "set", dir, false), "complete")
-		r, err = blobstore.Open(ctx, b, "set/part-00002.parquet")
+		r, err = blobstore.Open(ctx, b, "set/data/part-00002.parquet")
 		require.NoError(t, err)
 		require.EqualValues(t, 2, r.Info().Rows)
 		require.NoError(t, b.Close())

@@ -145,7 +145,7 @@ func TestEndStep(t *testing.T) {
 					require.NoError(t, write(s, of))
 				}
 				require.NoError(t, s.EndStep())
-				part := filepath.Join(dir, []string{"part-00000.parquet", "part-00001.parquet", "part-00002.parquet"}[i])
+				part := filepath.Join(dir, []string{"data/part-00000.parquet", "data/part-00001.parquet", "data/part-00002.parquet"}[i])
 				read, _, err := export.ReadAll(part)
 				require.NoError(t, err)
 				require.Len(t, read, len(rows(3)))
@@ -156,7 +156,7 @@ func TestEndStep(t *testing.T) {
 			require.NoError(t, shard.Verify(dir))
 			require.Len(t, s.Manifest().Shards, 3)
 			require.Equal(t, 9, s.Manifest().Groups)
-			require.NoError(t, shard.Unfinished(filepath.Join(dir, "part-00000.parquet")))
+			require.NoError(t, shard.Unfinished(filepath.Join(dir, "data", "part-00000.parquet")))
 
 			s, err = shard.Create(t.TempDir(), shard.Options{})
 			require.NoError(t, err)

@@ -15,7 +15,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Names of the files beside the shards.
+// DataFolder holds the shards, and nothing else, unless Options.Name says otherwise.
+const DataFolder = "data"
+
+// Names of the files beside the data.
 const (
 	ManifestName = "manifest.json"
 	ProgressName = "progress.json"

@@ -12,7 +12,7 @@ import (
 )
 
 // Options says how a folder is divided and written. The zero value writes
-// part-00000.parquet, part-00001.parquet, … of about 1 GiB.
+// data/part-00000.parquet, data/part-00001.parquet, … of about 1 GiB.
 type Options struct {
 	// Export applies to every shard. Its Force is not used.
 	Export export.Options
@@ -23,8 +23,10 @@ type Options struct {
 	RowsPerShard   int
 	BytesPerShard  int64
 	GroupsPerShard int
-	// Name gives the name of shard i; nil is part-00000.parquet and so on, or
-	// .arrow for Arrow formats.
+	// Name gives the name of shard i as seen from the folder, with slashes; nil is
+	// data/part-00000.parquet and so on, or .arrow for Arrow formats. Readers of whole
+	// folders (pyarrow, pandas, polars, DuckDB, Hugging Face datasets) stumble over a
+	// manifest among the data, so a name had better keep to a folder of the set.
 	Name func(i int) string
 	// Source says what the rows are made of and how, as a digest of the input and of
 	// the options before this package. With it a later run with the same Source takes
@@ -71,9 +73,9 @@ func (o *Options) name(i int) string {
 	case o.Name != nil:
 		return o.Name(i)
 	case o.Export.Format == export.FormatParquet:
-		return fmt.Sprintf("part-%05d.parquet", i)
+		return fmt.Sprintf(DataFolder+"/part-%05d.parquet", i)
 	}
-	return fmt.Sprintf("part-%05d.arrow", i)
+	return fmt.Sprintf(DataFolder+"/part-%05d.arrow", i)
 }
 
 // digest names what decides the bytes of the set besides the rows.

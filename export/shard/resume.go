@@ -52,6 +52,9 @@ func (s *Set) begin() error {
 		return err
 	}
 	atomic.Sweep(s.dir, "")
+	if o.Maker == nil {
+		atomic.Sweep(filepath.Dir(s.path(filepath.FromSlash(o.name(0)))), "")
+	}
 	where := rollout.Where{File: s.dir}
 	if complete && !unfinished && o.Source != "" && old.Source == o.Source && old.Options == digest {
 		// The same job: it finds all shards done.
@@ -77,7 +80,7 @@ func (s *Set) begin() error {
 		if err := remove(s.path(stateName)); err != nil {
 			return err
 		}
-		if _, err := os.Lstat(s.path(o.name(0))); err == nil {
+		if _, err := os.Lstat(s.path(filepath.FromSlash(o.name(0)))); err == nil {
 			return rollout.Errorf(rollout.KindInput, where, "%w: %s is there and belongs to no run", export.ErrExists, o.name(0)).
 				WithFix("choose another folder, or set Options.Force to replace it")
 		}
@@ -140,7 +143,12 @@ func (s *Set) removeFile(name string) error {
 	if err := remove(s.path(name)); err != nil {
 		return err
 	}
-	for up := filepath.Dir(name); up != "." && os.Remove(s.path(up)) == nil; up = filepath.Dir(up) {
-	}
+	s.vacate(name)
 	return nil
+}
+
+// vacate removes the folders of a file that are empty.
+func (s *Set) vacate(name string) {
+	for up := filepath.Dir(filepath.FromSlash(name)); up != "." && os.Remove(s.path(up)) == nil; up = filepath.Dir(up) {
+	}
 }

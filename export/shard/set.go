@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -325,8 +326,9 @@ func (s *Set) open(row *rollout.Sample) error {
 		return s.openMade()
 	}
 	name := s.opts.name(s.next)
-	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || name == ManifestName || name == ProgressName {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Name"}, "%q is no name for a shard", name).WithFix("give a file name without a folder")
+	local := filepath.FromSlash(name)
+	if name == "" || name != path.Clean(name) || !filepath.IsLocal(local) || strings.HasPrefix(path.Base(name), ".") || name == ManifestName || name == ProgressName {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Name"}, "%q is no name for a shard", name).WithFix("give a file name, with folders of the set before it or without")
 	}
 	c := &current{shard: Shard{File: name}, crc: crc32.New(crc32.MakeTable(crc32.Castagnoli))}
 	s.cur = c
@@ -339,8 +341,11 @@ func (s *Set) open(row *rollout.Sample) error {
 	if s.opts.Export.Template == "" {
 		s.opts.Export.Template = row.Template
 	}
+	if err := os.MkdirAll(filepath.Dir(s.path(local)), 0o777); err != nil {
+		return atomic.Locate(rollout.Where{File: s.path(local)}, err)
+	}
 	var err error
-	if c.file, err = atomic.Create(s.path(name), true); err != nil {
+	if c.file, err = atomic.Create(s.path(local), true); err != nil {
 		return err
 	}
 	c.sum = sha256.New()
@@ -473,6 +478,7 @@ func (s *Set) leave() error {
 	var err error
 	if s.cur != nil && s.cur.file != nil {
 		err = s.cur.file.Abort()
+		s.vacate(s.cur.shard.File)
 	}
 	return errors.Join(err, s.journal.close(), s.lock.release())
 }
@@ -512,7 +518,7 @@ func (s *Set) digests() error {
 	if s.opts.Maker != nil || len(m.Shards) == 0 || m.Tokenizer != "" && m.Template != "" {
 		return nil
 	}
-	r, err := export.Open(s.path(m.Shards[0].File))
+	r, err := export.Open(s.path(filepath.FromSlash(m.Shards[0].File)))
 	if err != nil {
 		return err
 	}

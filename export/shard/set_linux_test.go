@@ -22,7 +22,7 @@ func TestFullDisk(t *testing.T) {
 	_, err := run(dir, in, small)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "free space")
-	done, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
+	done, err := filepath.Glob(filepath.Join(dir, "data", "*.parquet"))
 	require.NoError(t, err)
 	require.NotEmpty(t, done)
 	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=8m"))

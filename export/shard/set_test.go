@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -59,14 +60,19 @@ func run(dir string, in []rollout.Sample, o shard.Options) (*shard.Set, error) {
 
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
 	out := map[string]string{}
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		require.NoError(t, err)
-		out[e.Name()] = string(data)
-	}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		out[filepath.ToSlash(name)] = string(data)
+		return err
+	}))
 	return out
 }
 
@@ -166,7 +172,7 @@ func TestStates(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, contents(t, dir))
 
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "part-00000.parquet"), []byte("x"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "part-00000.parquet"), []byte("x"), 0o600))
 	require.ErrorContains(t, shard.Verify(dir), "part-00000")
 	require.NoError(t, os.Remove(filepath.Join(dir, shard.ManifestName)))
 	_, err = run(dir, in, small)
@@ -233,7 +239,7 @@ func TestDamagedShardIsWrittenAgain(t *testing.T) {
 		require.NoError(t, s.Write(row))
 	}
 	require.NoError(t, s.Abort())
-	require.NoError(t, os.Truncate(filepath.Join(dir, "part-00001.parquet"), 100))
+	require.NoError(t, os.Truncate(filepath.Join(dir, "data", "part-00001.parquet"), 100))
 	s, err = run(dir, in, small)
 	require.NoError(t, err)
 	require.Equal(t, 1, s.Resumed())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -195,4 +196,35 @@ func TestAbort(t *testing.T) {
 	require.ErrorIs(t, w.Close(), export.ErrAborted)
 	_, _, err = slime.Read(bytes.NewReader(stream.Bytes()), int64(stream.Len()))
 	require.ErrorIs(t, err, rollout.KindFormat, "a stream that was dropped is no file")
+}
+
+// slime ends on a step of fewer rollouts than its batch size, and drops those beyond
+// a multiple: the file is filled with removed samples.
+func TestFillsSteps(t *testing.T) {
+	for groups, want := range map[int]int{1: 5, 2: 5, 3: 10, 1001: 2005} { // 2 rollouts a group
+		var buf bytes.Buffer
+		w, err := slime.NewWriter(&buf, slime.Options{Rollouts: 5})
+		require.NoError(t, err)
+		in := fixture(groups)
+		for _, s := range in {
+			require.NoError(t, w.Write(s))
+		}
+		require.NoError(t, w.Close())
+		_, got, err := slime.Read(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
+		require.NoError(t, err)
+		rollouts := map[int]bool{}
+		for i, s := range got {
+			rollouts[s.RolloutID] = true
+			require.Equal(t, i, s.Index)
+			require.Equal(t, i >= len(in), s.RemoveSample)
+			if s.RemoveSample {
+				require.Equal(t, []int32{0}, s.LossMask)
+				require.Equal(t, []float64{0}, s.Logprobs)
+				require.Equal(t, map[string]any{"advantage": 0.0}, s.Metadata)
+			}
+		}
+		require.Len(t, rollouts, want)
+	}
+	_, err := slime.NewWriter(io.Discard, slime.Options{Rollouts: -1})
+	require.ErrorContains(t, err, "slime.Options.Rollouts")
 }

@@ -20,11 +20,19 @@ type Options struct {
 	Export export.Options
 	// Step is the rollout_id of the file: slime's number of the training step.
 	Step int
+	// Rollouts is slime's --global-batch-size: it ends on a step of fewer rollouts, and
+	// drops those beyond a multiple of it. Close fills the file up to the next multiple
+	// with samples that train nothing and are removed, as slime's coding agent leaves
+	// for an aborted rollout: two ids 0, mask 0, reward and advantage 0. They count in
+	// the mean over rollouts. 0 fills nothing.
+	Rollouts int
 }
 
 // Writer writes one file, row by row. It must not be used concurrently.
 type Writer struct {
 	check   *export.Checker
+	per     int          // Options.Rollouts
+	count   int          // rollouts
 	file    *atomic.File // nil = the caller's stream
 	zip     *zip.Writer
 	p       *pickler
@@ -57,7 +65,10 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Writer{check: check, zip: zip.NewWriter(w)}
+	if o.Rollouts < 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "slime.Options.Rollouts"}, "found %d, expected 0 (fill nothing) or more", o.Rollouts)
+	}
+	out := &Writer{check: check, per: o.Rollouts, zip: zip.NewWriter(w)}
 	out.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
 	for _, part := range []struct{ name, text string }{{"archive/version", "3\n"}, {"archive/byteorder", "little"}} {
 		e, err := out.zip.CreateHeader(&zip.FileHeader{Name: part.name, Method: zip.Store})
@@ -105,10 +116,9 @@ func (w *Writer) write(s *rollout.Sample) error {
 	}
 	if w.n == 0 || s.Rollout != w.rollout {
 		w.rollout, w.first = s.Rollout, w.n
+		w.count++
 	}
-	if w.n > 0 && w.n%batch == 0 {
-		w.p.op('e', '(')
-	}
+	w.next()
 	w.sample(s)
 	w.n++
 	// bufio gives its first error back from every later call.
@@ -116,6 +126,58 @@ func (w *Writer) write(s *rollout.Sample) error {
 		return atomic.Locate(rollout.Where{}, err)
 	}
 	return nil
+}
+
+// next begins another batch of the list where one is full.
+func (w *Writer) next() {
+	if w.n > 0 && w.n%batch == 0 {
+		w.p.op('e', '(')
+	}
+}
+
+// fill adds removed samples until slime drops no rollout.
+func (w *Writer) fill() {
+	if w.per == 0 {
+		return
+	}
+	p := w.p
+	for ; w.count == 0 || w.count%w.per != 0; w.count++ {
+		w.next()
+		p.op('}', '(')
+		for _, f := range []struct {
+			key string
+			v   int
+		}{{"group_index", w.groups}, {"index", w.n}, {"rollout_id", w.n}, {"response_length", 1}} {
+			p.word(f.key)
+			p.int(int64(f.v))
+		}
+		for _, key := range []string{"prompt", "response"} {
+			p.word(key)
+			p.word("")
+		}
+		p.word("tokens")
+		p.list(2, func(int) { p.int(0) })
+		p.word("reward")
+		p.float(0)
+		p.word("loss_mask")
+		p.list(1, func(int) { p.int(0) })
+		p.word("rollout_log_probs")
+		if w.check.Columns().Logprobs {
+			p.list(1, func(int) { p.float(0) })
+		} else {
+			p.none()
+		}
+		p.word("remove_sample")
+		p.bool(true)
+		p.word("status")
+		p.word(rollout.StatusAborted.String())
+		p.word("metadata")
+		p.op('}', '(')
+		p.word("advantage")
+		p.float(0)
+		p.op('u', 'u')
+		w.n++
+	}
 }
 
 func (w *Writer) sample(s *rollout.Sample) {
@@ -201,6 +263,7 @@ func (w *Writer) finish() error {
 	if err := w.check.End(); err != nil {
 		return err
 	}
+	w.fill()
 	w.p.op('e', 'u', '.')
 	if err := w.p.w.Flush(); err != nil {
 		return atomic.Locate(rollout.Where{}, err)

@@ -10,7 +10,7 @@
 //	target    reads                         refused or changed
 //	slime     scalar advantage, mask        weights; advantages that vary inside a row; truncated only on a rollout's last row
 //	megatron  mask (SFT)                    weights, rows over the pack size, endings that padding would hide
-//	verl      scalar advantage, logprobs    aborted rollouts left out; as slime
+//	verl      scalar advantage, logprobs    aborted rollouts left out; advantages that differ between the rows of a rollout; as slime
 //	skyrl     logprobs, reward, is_last     stop reason "length" on truncated rollouts
 //	prime-rl  logprobs, advantages, weights temperature 0; rows over the sequence length
 //	trl       logprobs, advantages          more than one row per rollout, unequal groups, groups of one

@@ -70,6 +70,8 @@ func TestRefusals(t *testing.T) {
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Credit = []float32{0, 0, 0, .5, .5} }, ""},
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
 		{"verl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"verl", target.Options{}, func(r []rollout.Sample) { r[3].Advantage = new(0.25) }, export.ColAdvantage},
+		{"slime", target.Options{}, func(r []rollout.Sample) { r[3].Advantage = new(0.25) }, ""},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].RolloutIndex = 0; r[0].SampleIndex = 9 }, export.ColRolloutIndex},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, export.ColReward},

@@ -78,7 +78,7 @@ func TestDiffOfUnfinishedSet(t *testing.T) {
 		s.Group, s.Rollout, s.IDs, s.Weight = g, g, []int32{1, 2}, []float32{0, 1}
 		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
 	}
-	a := filepath.Join(dir, "part-00000.parquet")
+	a := filepath.Join(dir, "data", "part-00000.parquet")
 	var out, errs bytes.Buffer
 	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
 	require.Equal(t, 1, strings.Count(errs.String(), export.ErrUnfinished.Error()), errs.String())

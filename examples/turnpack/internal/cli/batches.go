@@ -18,7 +18,7 @@ func Batches(paths []string) ([]string, error) {
 			continue
 		}
 		n := len(out)
-		for _, pattern := range []string{"*.parquet", "*.arrow", "*.pt", filepath.Join("rollouts", "step_*", "rank_*.bin"), "rank_*.bin"} {
+		for _, pattern := range []string{"*.parquet", "*.arrow", "*.pt", filepath.Join("data", "*.parquet"), filepath.Join("data", "*.arrow"), filepath.Join("rollouts", "step_*", "rank_*.bin"), "rank_*.bin"} {
 			found, err := filepath.Glob(filepath.Join(p, pattern))
 			if err != nil {
 				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be listed: %w", err)

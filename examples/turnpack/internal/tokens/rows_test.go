@@ -72,7 +72,7 @@ func TestRowsOfUnfinishedSet(t *testing.T) {
 		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
 	}
 	note := func() string {
-		r, err := tokens.OpenRows(filepath.Join(dir, "part-00000.parquet"))
+		r, err := tokens.OpenRows(filepath.Join(dir, "data", "part-00000.parquet"))
 		require.NoError(t, err)
 		defer r.Close()
 		s, err := r.At(0)
