@@ -50,11 +50,14 @@ staticcheck: ## the pinned linter of internal/devtools
 	@CGO_ENABLED=0 $$(GOWORK=off $(GO) tool -modfile=internal/devtools/go.mod -n staticcheck) $(ALL)
 
 NOTICES := internal/devtools/notices.go
+CRATES := internal/devtools/crates.go
 notices: ## write the licences of what the command is made of, after a change of go.mod
 	@$(GO) run $(NOTICES) $(TURNPACK) $(TURNPACK)/THIRD_PARTY_NOTICES
+	@$(GO) run $(CRATES) internal/libtokenizers/Cargo.lock tokenize/hf/THIRD_PARTY_NOTICES
 
 notices-current: ## fail if they are of other modules
 	@$(GO) run $(NOTICES) -check $(TURNPACK) $(TURNPACK)/THIRD_PARTY_NOTICES
+	@$(GO) run $(CRATES) -check internal/libtokenizers/Cargo.lock tokenize/hf/THIRD_PARTY_NOTICES
 
 tidy: ## go mod tidy for each module of go.work (needs the module proxy)
 	@sh internal/devtools/tidy.sh

@@ -5,8 +5,7 @@ import (
 	"io"
 )
 
-// notices are the terms of the modules that are linked into the command. make notices
-// writes them.
+// notices are the terms of the modules linked into the command: make notices writes them.
 //
 //go:embed THIRD_PARTY_NOTICES
 var notices string
@@ -15,6 +14,6 @@ type licencesCmd struct{}
 
 // Run prints the licences.
 func (licencesCmd) Run(p *program) error {
-	_, err := io.WriteString(p.out, notices)
+	_, err := io.WriteString(p.out, notices+engineNotices())
 	return err
 }

@@ -9,6 +9,9 @@
 //
 // Without cgo, Load returns a KindTokenizer error that says so.
 //
+// It has no bounds on time and memory of its own, as tokenize/bpe has: load only files
+// that you trust. Licences are the terms of what the library is built from.
+//
 // The binding has gaps that this package closes: its C strings end at NUL, it
 // cannot switch off added tokens that are not special, and it loses errors. See
 // [Load].
