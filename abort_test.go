@@ -50,7 +50,7 @@ func TestFailedRunsPublishNothing(t *testing.T) {
 			return err
 		},
 		"a bad record": func(d *draft) error {
-			_, err := turnpack.Pipeline{Model: model(t), OnError: turnpack.OnErrorStop}.Run(t.Context(), append(batch(), &rollout.Rollout{}), d)
+			_, err := turnpack.Pipeline{Model: model(t), OnError: rollout.OnErrorStop}.Run(t.Context(), append(batch(), &rollout.Rollout{}), d)
 			return err
 		},
 	} {

@@ -22,7 +22,7 @@ import (
 // qwen3 is the Qwen3 model folder, from the tokenizers kit.
 func qwen3(t testing.TB) *tokenize.Model {
 	t.Helper()
-	m, err := tokenize.LoadFS(kit.Qwen3(t), ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: kit.Qwen3(t)})
 	require.NoError(t, err)
 	return m
 }
@@ -118,7 +118,7 @@ func benchmarkEncode(b *testing.B, o tokenize.Options, policy ctxwindow.Policy, 
 			shown, err = ctxwindow.Apply(r, contexts)
 			require.NoError(b, err)
 		}
-		seqs, err := enc.Encode(ctx, shown)
+		seqs, _, err := enc.Encode(ctx, shown)
 		require.NoError(b, err)
 		emitted = 0
 		for i := range seqs {

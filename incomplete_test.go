@@ -17,7 +17,7 @@ func captured(t *testing.T, r *rollout.Rollout) *rollout.Rollout {
 	t.Helper()
 	enc, err := tokenize.NewEncoder(model(t), tokenize.Options{Mode: tokenize.PerStep})
 	require.NoError(t, err)
-	steps, err := enc.Encode(t.Context(), r)
+	steps, _, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	var prompts rollout.PromptIndex
 	for i, turn := range rollout.TurnsOf(r) {

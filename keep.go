@@ -114,7 +114,7 @@ func (x *run) gatheredBefore() *gathered {
 	}
 	var got gathered
 	text := x.keeper.State()
-	if text == nil || json.Unmarshal(text, &got) != nil || got.Version != gatheredVersion || x.OnError == OnErrorStop && got.LeftOut > 0 {
+	if text == nil || json.Unmarshal(text, &got) != nil || got.Version != gatheredVersion || x.OnError == rollout.OnErrorStop && got.LeftOut > 0 {
 		return nil // what cannot be read is gathered again
 	}
 	var whole bool

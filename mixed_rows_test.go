@@ -99,7 +99,7 @@ func encoded(t *testing.T, m *tokenize.Model, o tokenize.Options, r *rollout.Rol
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, o)
 	require.NoError(t, err)
-	seqs, report, err := enc.EncodeReport(t.Context(), r)
+	seqs, report, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	return seqs, report
 }

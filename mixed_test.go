@@ -44,10 +44,10 @@ func TestMixedGroupsAreLeftOut(t *testing.T) {
 		require.Contains(t, s.Rollout, "b/")
 	}
 
-	p.OnError = turnpack.OnErrorStop
+	p.OnError = rollout.OnErrorStop
 	_, err = p.Run(t.Context(), mixed(), &rows{})
 	require.ErrorContains(t, err, `group "b" holds`)
-	p.OnError, p.NoAdvantages = turnpack.OnErrorSkip, true
+	p.OnError, p.NoAdvantages = rollout.OnErrorSkip, true
 	report, err = p.Run(t.Context(), mixed(), &rows{})
 	require.NoError(t, err)
 	require.Equal(t, 12, report.Rows, "rows without advantages compare nothing")

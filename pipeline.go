@@ -63,17 +63,6 @@ type Aborter interface {
 	Abort() error
 }
 
-// OnError says what a bad record does to a run.
-type OnError uint8
-
-// The choices.
-const (
-	// OnErrorSkip leaves the record out and lists it in the report.
-	OnErrorSkip OnError = iota
-	// OnErrorStop ends the run with the first error.
-	OnErrorStop
-)
-
 // Pipeline turns rollouts into rows. The zero value of every field but Model is
 // the right default.
 type Pipeline struct {
@@ -115,7 +104,9 @@ type Pipeline struct {
 	// GroupBy overrides the group key; nil takes Rollout.Group, else the task
 	// instance, else the rollout alone.
 	GroupBy func(*rollout.Rollout) string
-	OnError OnError
+	// OnError says whether the first bad record ends the run, with its error, or bad
+	// records are left out and listed in the report.
+	OnError rollout.OnError
 	// Workers encodes in parallel; 0 = one per processor. The rows do not depend
 	// on it.
 	Workers int

@@ -128,7 +128,7 @@ func TestBadRecords(t *testing.T) {
 	bad := attempt("b", 9, true)
 	bad.Turns = []rollout.Turn{{Message: 1, Output: []rollout.TokenID{1 << 30}}}
 	src = append(src, bad, nil)
-	_, err := turnpack.Pipeline{Model: m, OnError: turnpack.OnErrorStop}.Run(t.Context(), src, &rows{})
+	_, err := turnpack.Pipeline{Model: m, OnError: rollout.OnErrorStop}.Run(t.Context(), src, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	var dst rows
 	report, err := turnpack.Pipeline{Model: m}.Run(t.Context(), src, &dst)
@@ -170,9 +170,9 @@ func TestUnreadableRecords(t *testing.T) {
 	require.Equal(t, [3]int{3, 1, 1}, [3]int{report.Read, report.Rollouts, len(dst.got)})
 	require.Equal(t, []int{1, 3}, []int{report.Skips[0].Line, report.Skips[1].Line})
 	require.Equal(t, []string{file, file}, []string{report.Skips[0].File, report.Skips[1].File})
-	_, err = turnpack.Pipeline{Model: model(t), OnError: turnpack.OnErrorStop}.Run(t.Context(), src, &rows{})
+	_, err = turnpack.Pipeline{Model: model(t), OnError: rollout.OnErrorStop}.Run(t.Context(), src, &rows{})
 	require.ErrorContains(t, err, "x.jsonl:1")
-	_, err = traj.NewSource([]string{file}, traj.Options{OnError: traj.Stop})
+	_, err = traj.NewSource([]string{file}, traj.Options{OnError: rollout.OnErrorStop})
 	require.ErrorContains(t, err, "set Pipeline.OnError")
 }
 

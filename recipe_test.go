@@ -114,7 +114,7 @@ func TestRecipesAsTheSystems(t *testing.T) {
 					src = append(src, one)
 				}
 			}
-			p, err := turnpack.Pipeline{OnError: turnpack.OnErrorStop}.With(plain(r))
+			p, err := turnpack.Pipeline{OnError: rollout.OnErrorStop}.With(plain(r))
 			require.NoError(t, err)
 			var dst rows
 			_, err = p.Run(t.Context(), src, &dst)
@@ -187,7 +187,7 @@ func TestStepRecipeAsTheSystem(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged} {
 			r := plain(recipe.SweRLPRM())
 			r.Mode = mode
-			p, err := turnpack.Pipeline{OnError: turnpack.OnErrorStop}.With(r)
+			p, err := turnpack.Pipeline{OnError: rollout.OnErrorStop}.With(r)
 			require.NoError(t, err)
 			var dst rows
 			report, err := p.Run(t.Context(), src, &dst)

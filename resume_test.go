@@ -184,7 +184,7 @@ func TestRunGoesOnWithoutReading(t *testing.T) {
 			set, err = shard.Create(again, options)
 			require.NoError(t, err)
 			stops := p
-			stops.OnError = OnErrorStop
+			stops.OnError = rollout.OnErrorStop
 			_, err = stops.Run(context.Background(), source(), set)
 			require.ErrorContains(t, err, "/turns")
 			require.False(t, errors.Is(err, export.ErrOtherRun))

@@ -242,7 +242,7 @@ func (x *run) mixed(rewards []reward.GroupRewards) error {
 		}
 		g.mixed = rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", g.key).
 			WithFix("choose the scale: recorded takes the numbers, signed the verdicts")
-		if x.OnError == OnErrorStop {
+		if x.OnError == rollout.OnErrorStop {
 			return g.mixed
 		}
 		for j := range rewards[i].Rollouts {
@@ -269,12 +269,12 @@ func (x *run) first(r *rollout.Rollout) error {
 }
 
 // bad books a record that cannot be used, or returns the error that ends the
-// run: with OnErrorStop any, else that of a chat template which met its limits.
+// run: with rollout.OnErrorStop any, else that of a chat template which met its limits.
 func (x *run) bad(r *rollout.Rollout, err error) error {
 	if r != nil {
 		err = inSource(err, r.Origin)
 	}
-	if x.OnError == OnErrorStop {
+	if x.OnError == rollout.OnErrorStop {
 		return err
 	}
 	// A template that met its limit will meet it again and again, each time at the price of

@@ -154,7 +154,7 @@ func TestFilteredToNothing(t *testing.T) {
 func TestOffPolicyRows(t *testing.T) {
 	src := idsAndLogprobs(2)
 	weights := offpolicy.Truncated(0, 5)
-	p := turnpack.Pipeline{Shaping: shaping.Rules{OffPolicy: &shaping.OffPolicy{Weights: &weights, MaxError: 2}}, OnError: turnpack.OnErrorStop}
+	p := turnpack.Pipeline{Shaping: shaping.Rules{OffPolicy: &shaping.OffPolicy{Weights: &weights, MaxError: 2}}, OnError: rollout.OnErrorStop}
 	p.TrainLogprobs = func(s *rollout.Sequence) ([]float32, error) {
 		out := slices.Clone(s.Logprob)
 		if s.Rollout == src[0].ID {

@@ -34,7 +34,7 @@ func TestPlannedIsFitted(t *testing.T) {
 		text, err := os.ReadFile(source)
 		require.NoError(t, err)
 		files["chat_template.jinja"] = &fstest.MapFile{Data: text}
-		model, err := tokenize.LoadWith(files, ".", tokenize.LoadOptions{Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
+		model, err := tokenize.Load(".", tokenize.LoadOptions{FS: files, Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
 		require.NoError(t, err)
 		enc, err := tokenize.NewEncoder(model, tokenize.Options{})
 		require.NoError(t, err)

@@ -89,7 +89,7 @@ func TestNoteUnderAlternatingRoles(t *testing.T) {
 {% endif %}`
 	files := kit.Qwen3(t)
 	files["chat_template.jinja"] = &fstest.MapFile{Data: []byte(alternating)}
-	model, err := tokenize.LoadFS(files, ".")
+	model, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
 	require.NoError(t, err)
 	enc, err := tokenize.NewEncoder(model, tokenize.Options{Mode: tokenize.PerStep})
 	require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestNoteUnderAlternatingRoles(t *testing.T) {
 		require.Positive(t, rep.Omitted)
 		shown, err := ctxwindow.Apply(r, contexts)
 		require.NoError(t, err)
-		seqs, err := enc.Encode(t.Context(), shown)
+		seqs, _, err := enc.Encode(t.Context(), shown)
 		require.NoError(t, err)
 		require.Len(t, seqs, 20)
 		for k := range seqs {

@@ -54,7 +54,7 @@ func TestCapturedRolloutsNeedNoModel(t *testing.T) {
 	require.ErrorContains(t, report.Skips[0].Error, attempt("b", 0, true).ID)
 	require.ErrorContains(t, report.Skips[0].Error, "no model is given")
 	require.NotEmpty(t, dst.got)
-	_, err = turnpack.Pipeline{OnError: turnpack.OnErrorStop}.Run(t.Context(), turnpack.Slice{attempt("b", 0, true)}, &rows{})
+	_, err = turnpack.Pipeline{OnError: rollout.OnErrorStop}.Run(t.Context(), turnpack.Slice{attempt("b", 0, true)}, &rows{})
 	require.ErrorContains(t, err, "convert --model")
 
 	for note, p := range map[string]turnpack.Pipeline{

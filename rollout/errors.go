@@ -40,7 +40,9 @@ func (k Kind) String() string {
 // Error makes a Kind usable as the target of errors.Is.
 func (k Kind) Error() string { return k.String() + " error" }
 
-// Index is an optional 0-based position whose zero value means "not known".
+// Index is an optional 0-based position whose zero value means "not known". It is
+// for places of errors alone, most of whose parts are not known: in data, where an
+// index is the rule (Turn.Message, the columns of a Sequence), none is -1.
 type Index int
 
 // At returns the Index of position i (0-based).

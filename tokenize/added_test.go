@@ -43,13 +43,13 @@ func TestTokensOfTheConfiguration(t *testing.T) {
 		if c.older != "" {
 			files["added_tokens.json"] = &fstest.MapFile{Data: []byte(c.older)}
 		}
-		m, err := tokenize.LoadFS(files, ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
 		require.NoError(t, err, c.why)
 		var got engine.Encoding
 		require.NoError(t, m.Tokenizer.Encode(&got, c.text, engine.EncodeOptions{}), c.why)
 		require.Equal(t, c.want, got.IDs, c.why)
 	}
-	_, err = tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(`{"added_tokens_decoder":[1]}`)}}, ".")
+	_, err = tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(`{"added_tokens_decoder":[1]}`)}}})
 	require.ErrorContains(t, err, "tokenizer_config.json, /added_tokens_decoder")
 }
 
@@ -71,7 +71,7 @@ func TestManyAddedTokensLoadInLinearTime(t *testing.T) {
 		best := time.Duration(1 << 62)
 		for range 3 {
 			start := time.Now()
-			m, err := tokenize.LoadFS(files, ".")
+			m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
 			require.NoError(t, err)
 			_, err = tokenize.NewEncoder(m, tokenize.Options{})
 			require.NoError(t, err)

@@ -71,7 +71,7 @@ func TestRespelledPromptsAreAttributed(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 			require.NoError(t, err)
-			got, report, err := enc.EncodeReport(t.Context(), &recorded)
+			got, report, err := enc.Encode(t.Context(), &recorded)
 			require.NoError(t, err)
 			require.Zero(t, report.Unattributed, "seed %d %d", seed, k)
 			for i := range got {

@@ -45,7 +45,7 @@ func writesCalls(t *testing.T, m *tokenize.Model, r *rollout.Rollout) ([]rollout
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.PerStep})
 	require.NoError(t, err)
-	seqs, err := enc.Encode(t.Context(), r)
+	seqs, _, err := enc.Encode(t.Context(), r)
 	if err != nil {
 		require.ErrorIs(t, err, rollout.KindTemplate)
 		return nil, false
@@ -113,7 +113,7 @@ func TestArgumentsThatAreNoJSON(t *testing.T) {
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.PerStep})
 		require.NoError(t, err)
 		r := calls(broken, true)
-		_, err = enc.Encode(t.Context(), r)
+		_, _, err = enc.Encode(t.Context(), r)
 		require.ErrorIs(t, err, rollout.KindInput, name)
 		require.ErrorContains(t, err, "message 1", name)
 		require.ErrorContains(t, err, "not JSON", name)
@@ -126,14 +126,14 @@ func TestArgumentsThatAreNoJSON(t *testing.T) {
 		for i := range r.Turns[:2] {
 			r.Turns[i].Prompt, r.Turns[i].Output = rollout.PromptIDs{Add: []rollout.TokenID{1}}, []rollout.TokenID{2, 3}
 		}
-		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		seqs, report, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err, name)
 		require.Equal(t, []rollout.TokenID{1, 2, 3}, seqs[0].IDs, name)
 		require.NotContains(t, decode(t, m, seqs[2].IDs), `"ls`, name)
 
 		r = calls(broken, true)
 		r.Messages[1].Sampled, r.Messages[3].Sampled = rollout.SampledDemonstration, rollout.SampledDemonstration
-		seqs, report, err = enc.EncodeReport(t.Context(), r)
+		seqs, report, err = enc.Encode(t.Context(), r)
 		require.NoError(t, err, name)
 		require.Len(t, seqs, 1)
 		require.Equal(t, 2, report.Unwritten, name)
@@ -150,7 +150,7 @@ func encodeError(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 	require.NoError(t, err)
-	_, err = enc.Encode(t.Context(), r)
+	_, _, err = enc.Encode(t.Context(), r)
 	return err
 }
 

@@ -20,7 +20,7 @@ func withTemplate(t testing.TB, template string) *tokenize.Model {
 		require.NoError(t, err)
 		fs[f] = &fstest.MapFile{Data: b}
 	}
-	m, err := tokenize.LoadFS(fs, ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fs})
 	require.NoError(t, err)
 	return m
 }

@@ -85,9 +85,9 @@ func TestStoredPromptsAreComparedAsPlainOnes(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 			require.NoError(t, err)
-			want, told, err := enc.EncodeReport(t.Context(), plain)
+			want, told, err := enc.Encode(t.Context(), plain)
 			require.NoError(t, err, "seed %d %d", seed, k)
-			got, report, err := enc.EncodeReport(t.Context(), compact)
+			got, report, err := enc.Encode(t.Context(), compact)
 			require.NoError(t, err, "seed %d %d", seed, k)
 			require.Equal(t, want, got, "seed %d %d", seed, k)
 			require.Equal(t, told, report, "seed %d %d", seed, k)
@@ -118,7 +118,7 @@ func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
 			r.Turns[1].Context.Parts = []rollout.ContextPart{{From: 0, To: 1, Message: &rollout.Message{Role: rollout.RoleUser, Content: text}}, {From: 1, To: 3}}
 			enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 			require.NoError(t, err)
-			_, report, err := enc.EncodeReport(t.Context(), r)
+			_, report, err := enc.Encode(t.Context(), r)
 			require.NoError(t, err)
 			require.Equal(t, want, report.Unattributed, text)
 		}
@@ -152,7 +152,7 @@ func TestRecordedIDsHoldWhatTheyAreRecordedAs(t *testing.T) {
 		r.Turns[1].Prompt.Add = slices.Concat(first, row.output, prompts[1].IDs[len(prompts[0].IDs):slices.Index(prompts[1].Turn, 1)])
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 		require.NoError(t, err)
-		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		seqs, report, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, row.unattributed, report.Unattributed, row.why)
 		text := map[rollout.Flag]string{}

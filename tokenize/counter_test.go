@@ -145,7 +145,7 @@ func BenchmarkCounter(b *testing.B) {
 func TestCountNeedsATemplate(t *testing.T) {
 	definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
 	require.NoError(t, err)
-	m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: definition}}, ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: definition}}})
 	require.NoError(t, err)
 	e, err := tokenize.NewEncoder(m, tokenize.Options{})
 	require.NoError(t, err)

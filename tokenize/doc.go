@@ -1,9 +1,9 @@
 // Package tokenize turns rollouts into token sequences that say for each token
 // where it came from and whether the policy sampled it.
 //
-//	model, err := tokenize.Load("Qwen3-8B")                    // a Hugging Face model folder
-//	enc, err := tokenize.NewEncoder(model, tokenize.Options{}) // safe for concurrent use
-//	seqs, err := enc.Encode(ctx, r)                            // []rollout.Sequence
+//	model, err := tokenize.Load("Qwen3-8B", tokenize.LoadOptions{}) // a Hugging Face model folder
+//	enc, err := tokenize.NewEncoder(model, tokenize.Options{})      // safe for concurrent use
+//	seqs, report, err := enc.Encode(ctx, r)                         // []rollout.Sequence
 //
 // # From messages to tokens
 //
@@ -48,6 +48,6 @@
 // # Engines
 //
 // [Load] takes package bpe, in Go alone. Where that refuses a tokenizer.json it
-// says why; package hf is Hugging Face tokenizers itself. [LoadWith] names the
+// says why; package hf is Hugging Face tokenizers itself. [LoadOptions] names the
 // engine.
 package tokenize

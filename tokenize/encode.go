@@ -53,16 +53,10 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	return &Encoder{model: model, opts: opts, added: added}, nil
 }
 
-// Encode returns the sequences of r in order, without loss weights. A rollout of
-// which no sampled token is known with its context gives none. The sequences share
-// memory with each other but not with r.
-func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, error) {
-	seqs, _, err := e.EncodeReport(ctx, r)
-	return seqs, err
-}
-
-// EncodeReport is Encode with a report.
-func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, Report, error) {
+// Encode returns the sequences of r in order, without loss weights, and what was
+// done to make them. A rollout of which no sampled token is known with its context
+// gives none. The sequences share memory with each other but not with r.
+func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, Report, error) {
 	var seqs []rollout.Sequence
 	report, err := e.Each(ctx, r, func(seq rollout.Sequence) error {
 		seqs = append(seqs, seq)
@@ -74,7 +68,7 @@ func (e *Encoder) EncodeReport(ctx context.Context, r *rollout.Rollout) ([]rollo
 	return seqs, report, nil
 }
 
-// Each is EncodeReport for rollouts whose sequences are too many to hold: yield is
+// Each is Encode for rollouts whose sequences are too many to hold: yield is
 // given one after the other. Those of PerStep come as they are made, so an error may
 // follow sequences of the same rollout; an error of yield ends the call.
 func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {

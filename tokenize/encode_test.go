@@ -111,7 +111,7 @@ func TestQwen3(t *testing.T) {
 	r.Messages = append(r.Messages, say("user: and now?", "assistant: Nothing.")...)
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 	require.NoError(t, err)
-	seqs, report, err := enc.EncodeReport(t.Context(), r)
+	seqs, report, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Len(t, seqs, 2, "a new user message takes the earlier reasoning away")
 	require.Equal(t, []string{"Nothing.<|im_end|>"}, sampled(t, m, &seqs[1]), "no reasoning block is made up")
@@ -221,7 +221,7 @@ func TestStopMarkerSpelledOut(t *testing.T) {
 	for what, stops := range map[*rollout.Rollout]int{text: 0, r: 1} {
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 		require.NoError(t, err)
-		seqs, report, err := enc.EncodeReport(t.Context(), what)
+		seqs, report, err := enc.Encode(t.Context(), what)
 		require.NoError(t, err)
 		require.Equal(t, stops, report.Stops)
 		require.Equal(t, stops == 1, seqs[0].Flags[seqs[0].Len()-1]&rollout.FlagStop != 0)
@@ -235,7 +235,7 @@ func TestSegmentsOfMergedRows(t *testing.T) {
 	r := &rollout.Rollout{ID: "two", Messages: say("user: a", "assistant: b", "user: c", "assistant: d")}
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 	require.NoError(t, err)
-	_, text, err := enc.EncodeReport(t.Context(), r)
+	_, text, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, map[lineage.SegmentKind]int{
 		lineage.SegPrompt:   len(plainIDs(t, m, "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n", nil)),
@@ -245,7 +245,7 @@ func TestSegmentsOfMergedRows(t *testing.T) {
 	}, text.Segments)
 	other := captured(t, m, r)
 	other.Messages[2].Content = "not what the engine was shown"
-	_, report, err := enc.EncodeReport(t.Context(), other)
+	_, report, err := enc.Encode(t.Context(), other)
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Unattributed)
 	require.Zero(t, report.Segments[lineage.SegScaffold])
@@ -348,7 +348,7 @@ func TestErrorsAreLocated(t *testing.T) {
 			r.Messages = append([]rollout.Message(nil), ok.Messages...)
 			r.Messages[1].ToolCalls = append([]rollout.ToolCall(nil), ok.Messages[1].ToolCalls...)
 			c.edit(&r)
-			_, err := enc.Encode(t.Context(), &r)
+			_, _, err := enc.Encode(t.Context(), &r)
 			require.ErrorIs(t, err, rollout.KindInput)
 			var e *rollout.Error
 			require.ErrorAs(t, err, &e)
@@ -370,11 +370,11 @@ func TestTemplateThatLosesParts(t *testing.T) {
 	m := withTemplate(t, chatML)
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 	require.NoError(t, err)
-	_, err = enc.Encode(t.Context(), toolRollout())
+	_, _, err = enc.Encode(t.Context(), toolRollout())
 	require.ErrorIs(t, err, rollout.KindTemplate, "the tool call is not written")
 	r := &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: hello")}
 	r.Messages[1].Reasoning = "a thought"
-	_, report, err := enc.EncodeReport(t.Context(), r)
+	_, report, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, 1, report.LostReasoning)
 }
@@ -404,7 +404,7 @@ func TestWholeConversationsKeepNothingOfTheirText(t *testing.T) {
 		err    error
 	}
 	run := func(enc *tokenize.Encoder, r *rollout.Rollout) (o outcome) {
-		o.seqs, o.report, o.err = enc.EncodeReport(t.Context(), r)
+		o.seqs, o.report, o.err = enc.Encode(t.Context(), r)
 		return o
 	}
 	var got []outcome
@@ -434,12 +434,12 @@ func TestTurnsOfMessages(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
 			e, err := tokenize.NewEncoder(embeddedModel(t), tokenize.Options{Mode: mode})
 			require.NoError(t, err)
-			_, err = e.Encode(t.Context(), &c.r)
+			_, _, err = e.Encode(t.Context(), &c.r)
 			require.ErrorContains(t, err, c.want, "%s, %s", c.reason, mode)
 		}
 	}
 	e, err := tokenize.NewEncoder(embeddedModel(t), tokenize.Options{Mode: tokenize.Whole})
 	require.NoError(t, err)
-	_, err = e.Encode(t.Context(), &rollout.Rollout{Turns: []rollout.Turn{{Message: -1, Output: []rollout.TokenID{1}}}})
+	_, _, err = e.Encode(t.Context(), &rollout.Rollout{Turns: []rollout.Turn{{Message: -1, Output: []rollout.TokenID{1}}}})
 	require.ErrorContains(t, err, "the rollout has no messages")
 }

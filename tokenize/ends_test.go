@@ -31,7 +31,7 @@ func withStops(t *testing.T, name, eos string, stops []rollout.TokenID) *tokeniz
 		files["generation_config.json"] = &fstest.MapFile{Data: generation}
 	}
 	tok := templateModels(t)[name].Tokenizer
-	m, err := tokenize.LoadWith(files, ".", tokenize.LoadOptions{Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files, Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
 	require.NoError(t, err)
 	return m
 }

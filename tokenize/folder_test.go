@@ -52,7 +52,7 @@ func TestDamagedFolders(t *testing.T) {
 		{"generation_config.json", `{"eos_token_id":[151645,151643]}`, "generation_config.json, /eos_token_id: expected ids of the tokenizer's 4096, found [151645,151643] (take tokenizer and configuration of the same model)"},
 		{"generation_config.json", `{"eos_token_id":-1}`, "generation_config.json, /eos_token_id: expected ids of the tokenizer's 4096, found -1"},
 	} {
-		_, err := tokenize.LoadFS(folderWith(t, map[string]string{c.file: c.text}), ".")
+		_, err := tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{c.file: c.text})})
 		require.ErrorContains(t, err, c.want)
 	}
 	for config, want := range map[string]string{
@@ -60,11 +60,11 @@ func TestDamagedFolders(t *testing.T) {
 		`{"chat_template":[{"template":"x"}]}`:       "tokenizer_config.json, /chat_template: a chat template has no name",
 		`{"chat_template":{"default":"x","b":"\n"}}`: "tokenizer_config.json, /chat_template: the chat template b is empty",
 	} {
-		_, err := tokenize.LoadFS(folderWith(t, map[string]string{"tokenizer_config.json": config, "chat_template.jinja": ""}), ".")
+		_, err := tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"tokenizer_config.json": config, "chat_template.jinja": ""})})
 		require.ErrorIs(t, err, rollout.KindTemplate)
 		require.ErrorContains(t, err, want)
 	}
-	m, err := tokenize.LoadFS(folderWith(t, map[string]string{"tokenizer_config.json": `{"chat_template":""}`, "chat_template.jinja": ""}), ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"tokenizer_config.json": `{"chat_template":""}`, "chat_template.jinja": ""})})
 	require.NoError(t, err, "no template")
 	require.Nil(t, m.Template)
 }
@@ -73,7 +73,7 @@ func TestDamagedFolders(t *testing.T) {
 // only beside one without added_tokens_decoder, as in transformers 5.23.
 func TestOlderNamesOfTokens(t *testing.T) {
 	const older = `{"eos_token":{"content":"<|endoftext|>","special":true},"bos_token":"<|im_start|>","unk_token":null,"additional_special_tokens":["<|more|>"],"extra_special_tokens":["<|b|>"]}`
-	m, err := tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","unk_token":"<|im_end|>","extra_special_tokens":["<|a|>"]}`}), ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","unk_token":"<|im_end|>","extra_special_tokens":["<|a|>"]}`})})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"eos_token": "<|endoftext|>", "bos_token": "<|im_start|>"}, m.SpecialTokens)
 	eos, ok := m.EOS()
@@ -86,15 +86,15 @@ func TestOlderNamesOfTokens(t *testing.T) {
 	}
 	require.Equal(t, []rollout.TokenID{-1, 4096, 4097}, []rollout.TokenID{at(m, "<|more|>"), at(m, "<|a|>"), at(m, "<|b|>")}, "the older list counts where there is no other")
 
-	m, err = tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": `{"additional_special_tokens":["<|b|>"]}`, "tokenizer_config.json": `{"additional_special_tokens":["<|a|>"],"extra_special_tokens":[]}`}), ".")
+	m, err = tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"special_tokens_map.json": `{"additional_special_tokens":["<|b|>"]}`, "tokenizer_config.json": `{"additional_special_tokens":["<|a|>"],"extra_special_tokens":[]}`})})
 	require.NoError(t, err)
 	require.Equal(t, []rollout.TokenID{4096, -1}, []rollout.TokenID{at(m, "<|a|>"), at(m, "<|b|>")}, "first that of the configuration")
 
-	m, err = tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": `{"additional_special_tokens":["<|b|>"]}`, "tokenizer_config.json": `{}`}), ".")
+	m, err = tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"special_tokens_map.json": `{"additional_special_tokens":["<|b|>"]}`, "tokenizer_config.json": `{}`})})
 	require.NoError(t, err)
 	require.Equal(t, rollout.TokenID(4096), at(m, "<|b|>"))
 
-	m, err = tokenize.LoadFS(folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","added_tokens_decoder":{}}`}), ".")
+	m, err = tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","added_tokens_decoder":{}}`})})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"eos_token": "<|im_end|>"}, m.SpecialTokens)
 	_, ok = m.Tokenizer.Vocab().ID("<|more|>")
@@ -120,7 +120,7 @@ func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, rollout.KindLimit)
 
 		began = time.Now()
-		m, err := tokenize.LoadDir("embedded", tokenize.LoadOptions{TemplateText: hostile})
+		m, err := tokenize.Load("embedded", tokenize.LoadOptions{TemplateText: hostile})
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), once)
 		began = time.Now()
@@ -134,7 +134,7 @@ func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), definition, 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(hostile), 0o600))
-		m, err = tokenize.Load(dir)
+		m, err = tokenize.Load(dir, tokenize.LoadOptions{})
 		require.NoError(t, err)
 		_, err = tokenize.NewEncoder(m, tokenize.Options{})
 		e, ok := errors.AsType[*rollout.Error](err)

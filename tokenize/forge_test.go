@@ -48,10 +48,10 @@ func forgeModels(t testing.TB) map[string]*tokenize.Model {
 	require.NoError(t, err)
 	models := map[string]*tokenize.Model{}
 	load := func(name, eos string, tokenizer []byte, template string) {
-		m, err := tokenize.LoadFS(fstest.MapFS{
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{
 			"tokenizer.json": {Data: tokenizer}, "chat_template.jinja": {Data: []byte(template)},
 			"tokenizer_config.json": {Data: []byte(`{"eos_token": "` + eos + `", "bos_token": "<s>"}`)},
-		}, ".")
+		}})
 		require.NoError(t, err, name)
 		models[name] = m
 	}
@@ -301,17 +301,17 @@ func TestAddedTokensThatTheVocabularySpells(t *testing.T) {
 	require.NoError(t, err)
 	for _, special := range []string{"false", "true"} {
 		token := `"added_tokens":[{"id": 9000, "content": "|>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": ` + special + `}, `
-		m, err := tokenize.LoadFS(fstest.MapFS{
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{
 			"tokenizer.json":         {Data: []byte(strings.Replace(string(raw), `"added_tokens":[`, token, 1))},
 			"chat_template.jinja":    {Data: []byte(`{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}`)},
 			"tokenizer_config.json":  {Data: []byte(`{"eos_token": "<|im_end|>"}`)},
 			"generation_config.json": {Data: []byte(`{}`)},
-		}, ".")
+		}})
 		require.NoError(t, err)
 		r := &rollout.Rollout{ID: "r", Messages: say("user: a|>b", "assistant: c")}
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.Whole})
 		require.NoError(t, err)
-		got, err := enc.Encode(t.Context(), r)
+		got, _, err := enc.Encode(t.Context(), r)
 		if special == "true" {
 			require.ErrorIs(t, err, rollout.KindTokenizer)
 			require.ErrorContains(t, err, "message 0")
@@ -347,7 +347,7 @@ func TestCombiningMarksHideNormalizedTokens(t *testing.T) {
 		{"<n>", "\u0301x", []rollout.TokenID{2026, 1638, 87}},
 		{"<n>", "\u0327\u0338x", []rollout.TokenID{27, 77, 691, 107, 136, 100, 87}},
 	} {
-		m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: tokenizer}, "chat_template.jinja": {Data: []byte(`{% for m in messages %}` + c.before + `{{ m.content }}<|im_end|>{% endfor %}`)}, "tokenizer_config.json": {Data: []byte(`{"eos_token": "<|im_end|>"}`)}}, ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: tokenizer}, "chat_template.jinja": {Data: []byte(`{% for m in messages %}` + c.before + `{{ m.content }}<|im_end|>{% endfor %}`)}, "tokenizer_config.json": {Data: []byte(`{"eos_token": "<|im_end|>"}`)}}})
 		require.NoError(t, err)
 		for _, specials := range []tokenize.Specials{tokenize.SpecialsGuard, tokenize.SpecialsParity} {
 			got := encode(t, m, tokenize.Options{Mode: tokenize.Whole, Specials: specials}, &rollout.Rollout{ID: "r", Messages: say("user: "+c.content, "assistant: y")})

@@ -36,7 +36,7 @@ var loaded struct {
 func qwen3(t testing.TB) *tokenize.Model {
 	t.Helper()
 	if loaded.qwen3 == nil {
-		m, err := tokenize.LoadFS(kit.Qwen3(t), ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: kit.Qwen3(t)})
 		require.NoError(t, err)
 		loaded.qwen3 = m
 	}
@@ -87,7 +87,7 @@ func encode(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Roll
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, o)
 	require.NoError(t, err)
-	seqs, err := enc.Encode(t.Context(), r)
+	seqs, _, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	for i := range seqs {
 		require.NoError(t, seqs[i].Check())

@@ -24,7 +24,7 @@ func TestShownMessagesAreBounded(t *testing.T) {
 			rollout.Message{Role: rollout.RoleAssistant, Content: "y", Sampled: rollout.SampledByPolicy})
 	}
 	start := time.Now()
-	_, err = enc.Encode(t.Context(), r)
+	_, _, err = enc.Encode(t.Context(), r)
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, "the 16000 turns show 256000000 messages in all, the limit for one rollout is 67108864")
 	require.Less(t, time.Since(start), 5*time.Second)
@@ -32,7 +32,7 @@ func TestShownMessagesAreBounded(t *testing.T) {
 	for i := range 16_000 {
 		r.Turns = append(r.Turns, rollout.Turn{Message: 2*i + 1, Step: i, Context: rollout.Context{Parts: []rollout.ContextPart{{From: 2 * i, To: 2*i + 1}}}})
 	}
-	seqs, err := enc.Encode(t.Context(), r)
+	seqs, _, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Len(t, seqs, 16_000)
 }

@@ -80,8 +80,8 @@ func TestContextsAreEncodedAsIfAlone(t *testing.T) {
 				for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged} {
 					enc, err := tokenize.NewEncoder(models[name], tokenize.Options{Mode: mode})
 					require.NoError(t, err)
-					want, wantReport, wantErr := enc.EncodeReport(t.Context(), apart(shown))
-					got, report, err := enc.EncodeReport(t.Context(), shown)
+					want, wantReport, wantErr := enc.Encode(t.Context(), apart(shown))
+					got, report, err := enc.Encode(t.Context(), shown)
 					if wantErr != nil {
 						require.EqualError(t, err, wantErr.Error(), note)
 						continue
@@ -127,7 +127,7 @@ func TestThousandTurns(t *testing.T) {
 		require.NoError(t, err)
 		r := longRollout(1000, tools)
 		used := kit.CPUTime()
-		seqs, err := enc.Encode(t.Context(), r)
+		seqs, _, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		require.Len(t, seqs, 1)
 		require.Equal(t, 999, seqs[0].LastTurn)
@@ -147,7 +147,7 @@ func BenchmarkManyTurns(b *testing.B) {
 				b.ReportAllocs()
 				used := kit.CPUTime()
 				for b.Loop() {
-					_, err := enc.Encode(b.Context(), r)
+					_, _, err := enc.Encode(b.Context(), r)
 					require.NoError(b, err)
 				}
 				b.ReportMetric(float64((kit.CPUTime()-used).Nanoseconds())/float64(b.N)/float64(turns), "cpu-ns/turn")

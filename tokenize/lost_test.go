@@ -37,7 +37,7 @@ func TestPartsOfRepliesThatTheTemplateLeavesOut(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
 			enc, err := tokenize.NewEncoder(models[row.template], tokenize.Options{Mode: mode})
 			require.NoError(t, err)
-			_, report, err := enc.EncodeReport(t.Context(), r)
+			_, report, err := enc.Encode(t.Context(), r)
 			require.NoError(t, err)
 			require.Equal(t, []int{row.content, row.reasoning, row.calls}, []int{report.LostContent, report.LostReasoning, report.LostCalls}, "%s %s %+v", row.template, mode, row.message)
 		}
@@ -75,7 +75,7 @@ func TestReasoningLeftOpen(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 			enc, err := tokenize.NewEncoder(models[c.template], tokenize.Options{Mode: mode})
 			require.NoError(t, err)
-			_, report, err := enc.EncodeReport(t.Context(), r)
+			_, report, err := enc.Encode(t.Context(), r)
 			require.NoError(t, err, c.reason)
 			require.Equal(t, c.want, report.OpenReasoning, "%s, %s", c.reason, mode)
 			report.Add(report)

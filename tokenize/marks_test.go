@@ -26,7 +26,7 @@ func TestMarksOfBeginnings(t *testing.T) {
 	texts := []string{"<s>[INST] one [/INST] two words</s>", "[INST] three [/INST] four</s>"}
 	r := &rollout.Rollout{ID: "r", Messages: say("user: one", "assistant: two words", "user: three", "assistant: four"), Turns: []rollout.Turn{{Message: 1}, {Message: 3}}}
 	for name, data := range definitions {
-		m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: data}, "tokenizer_config.json": {Data: []byte(config)}}, ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: data}, "tokenizer_config.json": {Data: []byte(config)}}})
 		require.NoError(t, err)
 		for _, o := range []tokenize.Options{{Mode: tokenize.Merged}, {Mode: tokenize.PerStep}, {Mode: tokenize.Whole}, {Mode: tokenize.Whole, Edges: tokenize.EdgesDocument}} {
 			seqs := encode(t, m, o, r)

@@ -42,6 +42,9 @@ type Model struct {
 
 // LoadOptions chooses how a folder is read. The zero value is the default.
 type LoadOptions struct {
+	// FS is where the folder is, with the rooted, slash-separated paths of io/fs; nil
+	// is the file system of the machine.
+	FS fs.FS
 	// Engine makes the tokenizer from the content of tokenizer.json; nil is the
 	// pure-Go engine (tokenize/bpe). tokenize/hf has the other one.
 	Engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)
@@ -56,18 +59,18 @@ type LoadOptions struct {
 	Chat chat.Options
 }
 
-// Load reads a Hugging Face model folder with the pure-Go engine:
-// tokenizer.json (or tiktoken.model), tokenizer_config.json with the tokens that
-// only it (or added_tokens.json) names, the chat template
-// (chat_template.jinja with additional_chat_templates/NAME.jinja, or the
-// chat_template of the configuration) and generation_config.json. A folder without
+// Load reads a Hugging Face model folder: tokenizer.json (or tiktoken.model),
+// tokenizer_config.json with the tokens that only it (or added_tokens.json) names,
+// the chat template (chat_template.jinja with additional_chat_templates/NAME.jinja,
+// or the chat_template of the configuration) and generation_config.json. dir is a
+// path of the system, or of opts.FS. Errors name the file, with dir. A folder without
 // a template loads; it can encode captured token ids only. So does one with named
 // templates alone, for rollouts that none of them is meant for: they need one named
 // default, or tool_use where they have tools.
-func Load(dir string) (*Model, error) { return LoadDir(dir, LoadOptions{}) }
-
-// LoadDir is Load with options. Errors name the files in dir.
-func LoadDir(dir string, opts LoadOptions) (*Model, error) {
+func Load(dir string, opts LoadOptions) (*Model, error) {
+	if opts.FS != nil {
+		return load(opts.FS, dir, opts)
+	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		why := "it is a file"
 		if err != nil {
@@ -75,7 +78,7 @@ func LoadDir(dir string, opts LoadOptions) (*Model, error) {
 		}
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "no model can be loaded: %s", why).WithFix("name the folder of a Hugging Face model, with tokenizer.json in it")
 	}
-	m, err := LoadWith(os.DirFS(dir), ".", opts)
+	m, err := load(os.DirFS(dir), ".", opts)
 	if e, ok := err.(*rollout.Error); ok && e.Where.File != "" {
 		c := *e
 		c.Where.File = filepath.Join(dir, c.Where.File)
@@ -89,11 +92,7 @@ func LoadDir(dir string, opts LoadOptions) (*Model, error) {
 	return m, err
 }
 
-// LoadFS is Load over a file system.
-func LoadFS(fsys fs.FS, dir string) (*Model, error) { return LoadWith(fsys, dir, LoadOptions{}) }
-
-// LoadWith is LoadFS with options.
-func LoadWith(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
+func load(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
 	f, err := folder.Read(fsys, dir, opts.Engine)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func TestNamedTemplates(t *testing.T) {
 			definition, err := os.ReadFile(filepath.Join(kit.Dir(t, "conformance", "tokenizers"), "tiny_bytelevel.tokenizer.json"))
 			require.NoError(t, err)
 			c.files["tokenizer.json"] = &fstest.MapFile{Data: definition}
-			m, err := tokenize.LoadWith(c.files, ".", tokenize.LoadOptions{Template: c.pick})
+			m, err := tokenize.Load(".", tokenize.LoadOptions{FS: c.files, Template: c.pick})
 			if c.fail != "" {
 				require.ErrorContains(t, err, c.fail)
 				return
@@ -68,7 +68,7 @@ func TestNamedTemplates(t *testing.T) {
 				if r.Tools = nil; i > 0 {
 					r.Tools = []rollout.Tool{rollout.Tool(`{"name":"cat"}`)}
 				}
-				seqs, err := e.Encode(t.Context(), r)
+				seqs, _, err := e.Encode(t.Context(), r)
 				if want == "" {
 					refusesNamed(t, m, r, err)
 					continue
@@ -90,11 +90,11 @@ func refusesNamed(t *testing.T, m *tokenize.Model, r *rollout.Rollout, err error
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 		e, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 		require.NoError(t, err)
-		_, errs[mode.String()] = e.Encode(t.Context(), r)
+		_, _, errs[mode.String()] = e.Encode(t.Context(), r)
 		_, errs["count"] = e.Count(t.Context(), r, r.Messages)
 		captured := *r
 		captured.Turns = []rollout.Turn{{Message: 1, Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1}}, Output: []rollout.TokenID{2, 3}}}
-		seqs, report, err := e.EncodeReport(t.Context(), &captured)
+		seqs, report, err := e.Encode(t.Context(), &captured)
 		require.NoError(t, err, "recorded ids need no template")
 		require.Equal(t, []rollout.TokenID{1, 2, 3}, seqs[0].IDs)
 		require.Equal(t, 1, report.Unattributed, "but nothing tells which message is where in the prompt")
@@ -132,7 +132,7 @@ func TestTemplateDigest(t *testing.T) {
 				files[file] = &fstest.MapFile{Data: []byte(text)}
 			}
 		}
-		m, err := tokenize.LoadWith(files, ".", tokenize.LoadOptions{Template: row.pick})
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files, Template: row.pick})
 		require.NoError(t, err)
 		require.Empty(t, digests[m.TemplateDigest()], row.name)
 		if row.name != "default" { // what stands for it has the same
@@ -147,7 +147,10 @@ func TestTemplateText(t *testing.T) {
 	definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
 	require.NoError(t, err)
 	files := fstest.MapFS{"tokenizer.json": {Data: definition}, "chat_template.jinja": {Data: []byte("{%")}, "additional_chat_templates/tool_use.jinja": {Data: []byte("{%")}}
-	load := func(o tokenize.LoadOptions) (*tokenize.Model, error) { return tokenize.LoadWith(files, ".", o) }
+	load := func(o tokenize.LoadOptions) (*tokenize.Model, error) {
+		o.FS = files
+		return tokenize.Load(".", o)
+	}
 	m, err := load(tokenize.LoadOptions{TemplateText: chatML})
 	require.NoError(t, err)
 	require.Equal(t, withTemplate(t, chatML).TemplateDigest(), m.TemplateDigest())
@@ -169,7 +172,7 @@ func TestProbesOfNamedTemplates(t *testing.T) {
 	require.NoError(t, err)
 	needsTools := "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}" + chatML
 	for name, file := range map[string]string{"one for tools alone": "additional_chat_templates/tool_use.jinja", "a default one that needs tools": "chat_template.jinja"} {
-		m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: definition}, file: {Data: []byte(needsTools)}}, ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: definition}, file: {Data: []byte(needsTools)}}})
 		require.NoError(t, err, name)
 		ids, err := m.GenerationPrompt(t.Context())
 		require.NoError(t, err, name)
@@ -177,7 +180,7 @@ func TestProbesOfNamedTemplates(t *testing.T) {
 		_, err = m.StopRewrites(t.Context())
 		require.NoError(t, err, name)
 	}
-	m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: definition}, "chat_template.jinja": {Data: []byte("{{ raise_exception('never') }}")}}, ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: definition}, "chat_template.jinja": {Data: []byte("{{ raise_exception('never') }}")}}})
 	require.NoError(t, err)
 	_, err = m.GenerationPrompt(t.Context())
 	require.ErrorContains(t, err, "never")

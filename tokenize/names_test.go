@@ -143,7 +143,7 @@ func trainedOf(t *testing.T, m *tokenize.Model, mode tokenize.Mode, c templateCo
 	}
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 	require.NoError(t, err)
-	seqs, err := enc.Encode(t.Context(), r)
+	seqs, _, err := enc.Encode(t.Context(), r)
 	if err != nil {
 		require.ErrorIs(t, err, rollout.KindTemplate)
 		return nil, err

@@ -42,7 +42,7 @@ func TestOddTemplates(t *testing.T) {
 			for _, o := range []tokenize.Options{{}, {Mode: tokenize.PerStep}, {Mode: tokenize.PerStep, Edges: tokenize.EdgesDocument}, {Mode: tokenize.Whole}, {Mode: tokenize.Whole, Edges: tokenize.EdgesDocument}} {
 				enc, err := tokenize.NewEncoder(m, o)
 				require.NoError(t, err)
-				seqs, err := enc.Encode(t.Context(), r)
+				seqs, _, err := enc.Encode(t.Context(), r)
 				if err != nil {
 					_, known := errors.AsType[*rollout.Error](err)
 					require.True(t, known, "%s, %s: %v", template, c.name, err)

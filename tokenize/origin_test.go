@@ -62,7 +62,7 @@ func TestTurnsTrainTheirOwnMessages(t *testing.T) {
 			for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged, tokenize.Whole} {
 				enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 				require.NoError(t, err)
-				seqs, report, err := enc.EncodeReport(t.Context(), r)
+				seqs, report, err := enc.Encode(t.Context(), r)
 				if err != nil {
 					require.ErrorIs(t, err, rollout.KindTemplate)
 					continue

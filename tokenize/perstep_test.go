@@ -81,7 +81,7 @@ func rows(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Rollou
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, o)
 	require.NoError(t, err)
-	seqs, err := enc.Encode(t.Context(), r)
+	seqs, _, err := enc.Encode(t.Context(), r)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -239,7 +239,7 @@ func TestTurnsOfUnknownContext(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged} {
 			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 			require.NoError(t, err)
-			got, report, err := enc.EncodeReport(t.Context(), r)
+			got, report, err := enc.Encode(t.Context(), r)
 			require.NoError(t, err, note)
 			require.Equal(t, unknown, report.UnknownContext, note)
 			require.Equal(t, unknown > 0, report.FirstUnknown != nil, note)

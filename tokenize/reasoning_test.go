@@ -27,7 +27,7 @@ func TestReasoningByItsShortName(t *testing.T) {
 	rows := func(template string, mode tokenize.Mode) ([]rollout.Sequence, tokenize.Report) {
 		enc, err := tokenize.NewEncoder(withTemplate(t, template), tokenize.Options{Mode: mode})
 		require.NoError(t, err)
-		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		seqs, report, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		for i := range seqs {
 			seqs[i].Template = ""
@@ -64,7 +64,7 @@ func TestShortNameIsForThoseThatReadIt(t *testing.T) {
 	} {
 		enc, err := tokenize.NewEncoder(withTemplate(t, "{% if messages|length > 3 %}"+row.template+"{% endif %}"+chatML), tokenize.Options{Mode: tokenize.Whole})
 		require.NoError(t, err)
-		seqs, err := enc.Encode(t.Context(), r)
+		seqs, _, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		text := decode(t, embeddedModel(t), seqs[0].IDs)
 		require.Contains(t, text, `"reasoning_content": "so"`)

@@ -42,7 +42,7 @@ func TestStopRewritesOfKitTemplates(t *testing.T) {
 	} {
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Drift: drift})
 		require.NoError(t, err)
-		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		seqs, report, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		reports[name] = report
 		if name != "rewrite" {

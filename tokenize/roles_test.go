@@ -17,11 +17,11 @@ func TestRolesInsideControlTokens(t *testing.T) {
 	tok, err := os.ReadFile("embedded/tokenizer.json")
 	require.NoError(t, err)
 	load := func(header string) *tokenize.Model {
-		m, err := tokenize.LoadFS(fstest.MapFS{
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{
 			"tokenizer.json":        {Data: tok},
 			"tokenizer_config.json": {Data: []byte(`{"eos_token":"<|im_end|>","additional_special_tokens":["<|user|>","<|assistant|>","<|TOOL|>"]}`)},
 			"chat_template.jinja":   {Data: []byte("{% for m in messages %}" + header + "{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}")},
-		}, ".")
+		}})
 		require.NoError(t, err)
 		return m
 	}

@@ -88,7 +88,7 @@ func TestReportKnowsFirstToken(t *testing.T) {
 		for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
 			enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 			require.NoError(t, err)
-			seqs, report, err := enc.EncodeReport(t.Context(), r)
+			seqs, report, err := enc.Encode(t.Context(), r)
 			require.NoError(t, err)
 			sampled, first := 0, 0
 			for _, s := range seqs {
@@ -170,7 +170,7 @@ func TestReplyInsideAToken(t *testing.T) {
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: \n"), Turns: []rollout.Turn{{Message: 1, FinishReason: "length"}}}
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.Whole, Edges: tokenize.EdgesDocument})
 	require.NoError(t, err)
-	seqs, report, err := enc.EncodeReport(t.Context(), r)
+	seqs, report, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Empty(t, seqs)
 	require.Equal(t, 1, report.EmptyTurns)
@@ -185,7 +185,7 @@ func TestNothingSampledNoRow(t *testing.T) {
 	for _, mode := range []tokenize.Mode{tokenize.Whole, tokenize.Merged, tokenize.PerStep} {
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 		require.NoError(t, err)
-		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		seqs, report, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		require.Empty(t, seqs, mode)
 		require.Equal(t, []int{2, 2, 0, 0}, []int{report.Turns, report.EmptyTurns, report.Rows, report.RowTokens}, mode)
@@ -201,7 +201,7 @@ func TestStopInsideMessage(t *testing.T) {
 		r := &rollout.Rollout{ID: "a", Messages: append(say("user: hi"), reply("", "I look.", call("call00001", "{}")), result("call00001", text), reply("", "three"))}
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.Whole})
 		require.NoError(t, err)
-		seqs, report, err := enc.EncodeReport(t.Context(), r)
+		seqs, report, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, []string{"<|tool_call>call:bash{}<tool_call|><|tool_response>", "three<turn|>"}, sampled(t, m, &seqs[0]), text)
 		require.Equal(t, 1, report.LostContent, text)

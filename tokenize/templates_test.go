@@ -98,10 +98,10 @@ func loadTemplateModels(t *testing.T) map[string]*tokenize.Model {
 		require.Len(t, ids, len(stopsOf(name)), name)
 		generation, err := json.Marshal(map[string]any{"eos_token_id": ids})
 		require.NoError(t, err)
-		models[name], err = tokenize.LoadWith(fstest.MapFS{
+		models[name], err = tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{
 			"tokenizer.json": {Data: []byte("{}")}, "tokenizer_config.json": {Data: config},
 			"generation_config.json": {Data: generation}, "chat_template.jinja": {Data: []byte(source)},
-		}, ".", tokenize.LoadOptions{Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
+		}, Engine: func(string, []byte) (engine.Tokenizer, error) { return tok, nil }})
 		require.NoError(t, err, name)
 	}
 	return models
@@ -367,7 +367,7 @@ func TestEveryTemplateTrainsWhatWasSampled(t *testing.T) {
 				enc, err = tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 				require.NoError(t, err)
 				var seqs []rollout.Sequence
-				if seqs, err = enc.Encode(t.Context(), r); err != nil {
+				if seqs, _, err = enc.Encode(t.Context(), r); err != nil {
 					var e *rollout.Error
 					require.ErrorAs(t, err, &e, at)
 					require.Equal(t, rollout.KindTemplate, e.Kind, at)
@@ -400,7 +400,7 @@ func checkLostCalls(t *testing.T, m *tokenize.Model, r *rollout.Rollout, at stri
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.Whole})
 	require.NoError(t, err)
-	_, err = enc.Encode(t.Context(), r)
+	_, _, err = enc.Encode(t.Context(), r)
 	assert.ErrorIs(t, err, rollout.KindTemplate, at)
 }
 

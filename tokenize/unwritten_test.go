@@ -26,7 +26,7 @@ func TestMessagesThatTheTemplateLeavesOut(t *testing.T) {
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 		require.NoError(t, err)
-		_, report, err := enc.EncodeReport(t.Context(), r)
+		_, report, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		want := []tokenize.Unwritten{
 			{Rollout: "r", Message: 1, Role: "developer", Part: "content"}, {Rollout: "r", Message: 2, Role: "system", Part: "content"},
@@ -49,7 +49,7 @@ func TestMessagesThatTheTemplateLeavesOut(t *testing.T) {
 	clean := &rollout.Rollout{ID: "c", Messages: say("system: be brief", "user: hi", "assistant: hello")}
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 	require.NoError(t, err)
-	_, report, err := enc.EncodeReport(t.Context(), clean)
+	_, report, err := enc.Encode(t.Context(), clean)
 	require.NoError(t, err)
 	require.Zero(t, report.Unwritten)
 }
@@ -62,14 +62,14 @@ func TestWholeLeavesUnknownContextsUntrained(t *testing.T) {
 	r.Turns = []rollout.Turn{{Message: 1, Context: rollout.Context{Unknown: true}}, {Message: 3, Step: 1}}
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.Whole})
 	require.NoError(t, err)
-	seqs, report, err := enc.EncodeReport(t.Context(), r)
+	seqs, report, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, []string{"see you<|im_end|>"}, sampled(t, m, &seqs[0]))
 	require.Equal(t, 1, report.UnknownContext)
 	require.ErrorContains(t, report.FirstUnknown, "message 1")
 	require.Zero(t, report.EmptyTurns)
 	r.Turns[1].Context.Unknown = true
-	seqs, report, err = enc.EncodeReport(t.Context(), r)
+	seqs, report, err = enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Empty(t, seqs)
 	require.Equal(t, 2, report.UnknownContext)

@@ -48,7 +48,7 @@ func BenchmarkEncodeWhole(b *testing.B) {
 
 func benchmarkEncodeWhole(b *testing.B, files fstest.MapFS, recorded []*rollout.Rollout) {
 	load := func() *tokenize.Model {
-		m, err := tokenize.LoadFS(files, ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
 		require.NoError(b, err)
 		m.SpecialTokens["bos_token"] = "<s>"
 		return m
@@ -69,7 +69,7 @@ func benchmarkEncodeWhole(b *testing.B, files fstest.MapFS, recorded []*rollout.
 	start := kit.CPUTime()
 	n := 0
 	for _, r := range recorded {
-		if _, _, err := enc.EncodeReport(b.Context(), r); err == nil {
+		if _, _, err := enc.Encode(b.Context(), r); err == nil {
 			n++
 		}
 	}

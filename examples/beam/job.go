@@ -84,7 +84,7 @@ type writeShard struct {
 }
 
 func (f *writeShard) Setup() (err error) {
-	f.model, err = tokenize.Load(f.Model)
+	f.model, err = tokenize.Load(f.Model, tokenize.LoadOptions{})
 	return err
 }
 

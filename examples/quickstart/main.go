@@ -25,7 +25,7 @@ func main() {
 }
 
 func convert(modelDir, dumps, out string) error {
-	model, err := tokenize.Load(modelDir) // tokenizer.json and chat template, pure Go
+	model, err := tokenize.Load(modelDir, tokenize.LoadOptions{}) // tokenizer.json and chat template, pure Go
 	if err != nil {
 		return err
 	}

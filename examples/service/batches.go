@@ -67,7 +67,7 @@ func (b *batches) write(group []*rollout.Rollout) (*batch, error) {
 		return nil, err
 	}
 	defer dst.Abort()
-	report, err := turnpack.Pipeline{Model: b.model, OnError: turnpack.OnErrorStop}.Run(context.Background(), turnpack.Slice(group), dst)
+	report, err := turnpack.Pipeline{Model: b.model, OnError: rollout.OnErrorStop}.Run(context.Background(), turnpack.Slice(group), dst)
 	if err != nil {
 		return nil, err
 	}

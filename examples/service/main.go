@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	if *engine == "" || *modelDir == "" || *group < 1 {
 		return errors.New("-engine and -model are needed, and -group is 1 or more")
 	}
-	model, err := tokenize.Load(*modelDir)
+	model, err := tokenize.Load(*modelDir, tokenize.LoadOptions{})
 	if err != nil {
 		return err
 	}

@@ -353,7 +353,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		p.PolicyVersion = &c.PolicyVersion
 	}
 	if c.OnError == "stop" {
-		p.OnError = turnpack.OnErrorStop
+		p.OnError = rollout.OnErrorStop
 	}
 	for flag, share := range map[string]float64{"--min-fidelity": c.MinFidelity, "--max-stop-loss": c.MaxStopLoss} {
 		if !(share >= 0 && share <= 1) {

@@ -21,7 +21,7 @@ import (
 // completion: the trainer takes no other id for padding.
 func TestPacksArePaddedWithTheTokenizersEOS(t *testing.T) {
 	dir := modelDir(t, func(dir string) {
-		m, err := tokenize.Load(dir)
+		m, err := tokenize.Load(dir, tokenize.LoadOptions{})
 		require.NoError(t, err)
 		eos, ok := m.EOS()
 		require.True(t, ok)
@@ -29,7 +29,7 @@ func TestPacksArePaddedWithTheTokenizersEOS(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "generation_config.json"), ids, 0o644))
 	})
-	m, err := tokenize.Load(dir)
+	m, err := tokenize.Load(dir, tokenize.LoadOptions{})
 	require.NoError(t, err)
 	require.Len(t, m.Stops(), 2)
 	eos, _ := m.EOS()

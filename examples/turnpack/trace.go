@@ -162,7 +162,7 @@ func encoded(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *
 			return nil, err
 		}
 	}
-	seqs, err := enc.Encode(ctx, r)
+	seqs, _, err := enc.Encode(ctx, r)
 	if err != nil {
 		return nil, err
 	}

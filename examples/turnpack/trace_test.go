@@ -65,11 +65,11 @@ func TestTrace(t *testing.T) {
 {% endfor %}{% if add_generation_prompt %}[ASSISTANT] {% endif %}`
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644))
 	})
-	other, err := tokenize.Load(marked)
+	other, err := tokenize.Load(marked, tokenize.LoadOptions{})
 	require.NoError(t, err)
 	models := map[string]*tokenize.Model{"embedded": embedded, "another template": other}
 	t.Run("Qwen3", func(t *testing.T) {
-		m, err := tokenize.LoadFS(kit.Qwen3(t), ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: kit.Qwen3(t)})
 		require.NoError(t, err)
 		models["Qwen3"] = m
 	})
@@ -113,7 +113,7 @@ func traceAll(t *testing.T, p turnpack.Pipeline, dumps []string) (traced, unknow
 			planned, err = ctxwindow.Apply(r, contexts)
 			require.NoError(t, err)
 		}
-		seqs, err := enc.Encode(t.Context(), planned)
+		seqs, _, err := enc.Encode(t.Context(), planned)
 		require.NoError(t, err)
 		for i := range seqs {
 			row := rollout.Sample{Sequence: seqs[i]}

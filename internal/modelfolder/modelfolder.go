@@ -18,7 +18,7 @@ import (
 func Load(dir, template string, engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)) (*tokenize.Model, error) {
 	o := tokenize.LoadOptions{Engine: engine, Template: template}
 	if !strings.ContainsAny(template, `./\`) {
-		return tokenize.LoadDir(dir, o)
+		return tokenize.Load(dir, o)
 	}
 	where := rollout.Where{File: template}
 	text, err := os.ReadFile(template)
@@ -31,7 +31,7 @@ func Load(dir, template string, engine func(name string, tokenizerJSON []byte) (
 		return nil, rollout.Errorf(rollout.KindTemplate, where, "the chat template is empty").WithFix("name another file")
 	}
 	o.Template, o.TemplateText = "", string(text)
-	m, err := tokenize.LoadDir(dir, o)
+	m, err := tokenize.Load(dir, o)
 	if e, ok := err.(*rollout.Error); ok && e.Where.File == "" {
 		c := *e
 		c.Where.File = filepath.Clean(template)

@@ -56,7 +56,7 @@ func TestChoicesWithoutAnID(t *testing.T) {
 // TestJoinedCallsTakeOneChoice: the outcome of a run says nothing of replies that it did
 // not go on from.
 func TestJoinedCallsTakeOneChoice(t *testing.T) {
-	out, _, err := read(t, "x.jsonl", fmt.Sprintf(choices, "r"), traj.Options{OnError: traj.Stop, JoinCalls: true})
+	out, _, err := read(t, "x.jsonl", fmt.Sprintf(choices, "r"), traj.Options{OnError: rollout.OnErrorStop, JoinCalls: true})
 	require.NoError(t, err)
 	require.Len(t, out, 1)
 	require.Len(t, out[0].Turns, 1)

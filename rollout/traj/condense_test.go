@@ -241,7 +241,7 @@ func TestWhatIsNoEvent(t *testing.T) {
 		{"openhands-output", "x.jsonl", output(`[],[]`), "none"},
 		{"openhands-output", "x.jsonl", output(`{"a":1}`), "none"},
 	} {
-		out, _, err := read(t, c.name, c.text, traj.Options{OnError: traj.Stop, Format: c.format})
+		out, _, err := read(t, c.name, c.text, traj.Options{OnError: rollout.OnErrorStop, Format: c.format})
 		if c.want == "none" {
 			require.ErrorIs(t, err, rollout.KindFormat, c.text)
 			require.ErrorContains(t, err, "expected a list of events", c.text)

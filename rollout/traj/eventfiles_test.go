@@ -38,7 +38,7 @@ func TestEventFilesAreOneRollout(t *testing.T) {
 	require.Equal(t, "openhands-events", got[2].Origin.Format)
 	require.Equal(t, "user assistant user", roles(got[2]), "9 comes before 10 and 11")
 	require.Equal(t, "c", got[3].ID)
-	alone := all(t, traj.Options{OnError: traj.Stop, Alone: true}, dir)
+	alone := all(t, traj.Options{OnError: rollout.OnErrorStop, Alone: true}, dir)
 	require.Equal(t, rollout.StatusUnknown, alone[0].Status)
 }
 

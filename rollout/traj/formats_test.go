@@ -358,7 +358,7 @@ func TestRecordsWithoutTheirListAreRefused(t *testing.T) {
 		"swe-agent-nebius": `{"trajectory":[{"role":"ai","text":"a"}]}`,
 	} {
 		t.Run(format, func(t *testing.T) {
-			_, _, err := read(t, "x.json", `{"id":"b","note":"n"}`, traj.Options{OnError: traj.Stop, Format: format})
+			_, _, err := read(t, "x.json", `{"id":"b","note":"n"}`, traj.Options{OnError: rollout.OnErrorStop, Format: format})
 			require.ErrorContains(t, err, "found nothing, expected")
 			got, report, err := read(t, "x.jsonl", good+"\n{\"id\":\"b\",\"note\":\"n\"}\n"+good+"\n", traj.Options{})
 			require.NoError(t, err)
@@ -379,7 +379,7 @@ func TestCallsOfAFolderJoin(t *testing.T) {
 	write(t, dir, "run/m-2.json", call(user+","+a1+","+obs, "a2"))
 	write(t, dir, "run/m-3.json", call(user+","+summary+","+obs, "a3"))
 	write(t, dir, "other/m-1.json", call(user, "b1"))
-	got := all(t, traj.Options{OnError: traj.Stop, JoinCalls: true}, dir)
+	got := all(t, traj.Options{OnError: rollout.OnErrorStop, JoinCalls: true}, dir)
 	require.Len(t, got, 2)
 	r := got[1]
 	require.NoError(t, r.Validate())
@@ -406,7 +406,7 @@ func TestJoinedRequestsKeepTheirReasoning(t *testing.T) {
 	write(t, dir, "m-2.json", call(bare+obs, `{"role":"assistant","content":"b"}`))
 	write(t, dir, "m-3.json", call(","+thought+obs, `{"role":"assistant","content":"c"}`))
 	write(t, dir, "m-4.json", call(bare+obs, `{"role":"assistant","content":"d"}`))
-	r := all(t, traj.Options{OnError: traj.Stop, JoinCalls: true}, dir)[0]
+	r := all(t, traj.Options{OnError: rollout.OnErrorStop, JoinCalls: true}, dir)[0]
 	require.NoError(t, r.Validate())
 	require.Equal(t, "user assistant user assistant assistant assistant", roles(r))
 	require.Equal(t, "h", r.Messages[1].Reasoning)
@@ -428,7 +428,7 @@ func TestJoinedCallsWithOtherTools(t *testing.T) {
 	write(t, dir, "m-1.json", call("", f, "r1"))
 	write(t, dir, "m-2.json", call(more, "", "r2"))
 	write(t, dir, "m-3.json", call(more, f, "r3"))
-	r := all(t, traj.Options{OnError: traj.Stop, JoinCalls: true}, dir)[0]
+	r := all(t, traj.Options{OnError: rollout.OnErrorStop, JoinCalls: true}, dir)[0]
 	require.Equal(t, []bool{false, true, false}, []bool{r.Turns[0].Context.Unknown, r.Turns[1].Context.Unknown, r.Turns[2].Context.Unknown})
 	require.Equal(t, "tools_differ calls_joined", codes(r))
 	require.Contains(t, r.Notes[0].Text, `call "r2" was given 0 tools`)

@@ -44,7 +44,7 @@ func TestHarborTrials(t *testing.T) {
 	require.Equal(t, rollout.StatusFailed, e.Status)
 	require.Equal(t, "EnvironmentStartTimeoutError", e.Failure.Reason)
 	require.Nil(t, got["a/agent/trajectory.summarization-1-summary.json"].Outcome.Reward)
-	for _, r := range all(t, traj.Options{OnError: traj.Stop, Alone: true}, dir) {
+	for _, r := range all(t, traj.Options{OnError: rollout.OnErrorStop, Alone: true}, dir) {
 		require.Nil(t, r.Outcome.Reward)
 	}
 	write(t, dir, "c/result.json", []byte(`{"task_name":`))

@@ -63,7 +63,7 @@ func ReadCall(request, response []byte) (*rollout.Rollout, error) {
 			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: name}, "the %s is not one JSON value", name).WithFix("give the whole body; put a stream together first")
 		}
 	}
-	out, _, err := ReadAll(bytes.NewReader(fmt.Appendf(nil, "{\"request\":%s,\"response\":%s}", request, response)), "call.json", Options{OnError: Stop})
+	out, _, err := ReadAll(bytes.NewReader(fmt.Appendf(nil, "{\"request\":%s,\"response\":%s}", request, response)), "call.json", Options{OnError: rollout.OnErrorStop})
 	switch {
 	case err != nil:
 		return nil, err

@@ -84,7 +84,7 @@ func TestImportersOfUsers(t *testing.T) {
 	require.Equal(t, 1, report.Skipped)
 	require.ErrorContains(t, report.Errors[0], filepath.Join(dir, "a.jsonl.gz")+":2: nobody answered")
 
-	out, _, err := traj.ReadAll(strings.NewReader(good), "x.json", traj.Options{Format: "qa", Importers: []traj.Importer{qa}, OnError: traj.Stop})
+	out, _, err := traj.ReadAll(strings.NewReader(good), "x.json", traj.Options{Format: "qa", Importers: []traj.Importer{qa}, OnError: rollout.OnErrorStop})
 	require.NoError(t, err)
 	require.Len(t, out, 2)
 	for _, x := range []traj.Importer{{}, {Name: "native", Match: qa.Match, Read: qa.Read}} {
@@ -108,7 +108,7 @@ func ExampleImporter() {
 		},
 	}
 	in := strings.NewReader(`{"question": "2+2?", "answer": "4"}`)
-	out, _, err := traj.ReadAll(in, "answers.jsonl", traj.Options{Importers: []traj.Importer{own}, OnError: traj.Stop})
+	out, _, err := traj.ReadAll(in, "answers.jsonl", traj.Options{Importers: []traj.Importer{own}, OnError: rollout.OnErrorStop})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -224,13 +224,13 @@ func TestOneRuleForNative(t *testing.T) {
 		`{"id":"s","epoch":1,"input":"q","target":"","messages":[` + q + `,` + a + `],"outcome":{"verdict":"resolved","reward":1},"scores":{"x":{"value":0}}}`:  "has outcome as",
 	} {
 		for _, joined := range []bool{false, true} {
-			out, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, JoinCalls: joined})
+			out, _, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, JoinCalls: joined})
 			require.NoError(t, err, text)
 			require.Contains(t, fmt.Sprint(out[0].Notes), want, text)
 		}
 	}
 	r := one(t, "x.jsonl", `{"messages":[`+q+`,`+a+`],"instance_id":"i","exit_status":"stop","temperature":1,"index":null}`)
 	require.NotContains(t, codes(r), "native_key_unread")
-	_, _, err := read(t, "x.jsonl", `{"request":{"messages":[`+q+`]},`+reply+`,"status":"failed"}`, traj.Options{OnError: traj.Stop, JoinCalls: true})
+	_, _, err := read(t, "x.jsonl", `{"request":{"messages":[`+q+`]},`+reply+`,"status":"failed"}`, traj.Options{OnError: rollout.OnErrorStop, JoinCalls: true})
 	require.ErrorContains(t, err, "says status: failed")
 }

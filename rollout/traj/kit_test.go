@@ -35,7 +35,7 @@ func all(t testing.TB, opt traj.Options, paths ...string) []*rollout.Rollout {
 }
 
 // stop ends a reading with the first failure, so that no test passes one over.
-var stop = traj.Options{OnError: traj.Stop}
+var stop = traj.Options{OnError: rollout.OnErrorStop}
 
 // read reads one text as a file of that name.
 func read(t testing.TB, name, text string, opt traj.Options) ([]*rollout.Rollout, *traj.Report, error) {
@@ -253,7 +253,7 @@ func plain(t testing.TB, p string) string {
 func TestFormatOverride(t *testing.T) {
 	dir := kit.Dir(t, "data", "trajectories")
 	auto := all(t, stop, filepath.Join(dir, "atif"))
-	named := all(t, traj.Options{OnError: traj.Stop, Format: "atif"}, filepath.Join(dir, "atif"))
+	named := all(t, traj.Options{OnError: rollout.OnErrorStop, Format: "atif"}, filepath.Join(dir, "atif"))
 	require.Empty(t, cmp.Diff(auto, named))
 }
 
@@ -269,7 +269,7 @@ func TestKitFolderJoins(t *testing.T) {
 	require.Equal(t, rollout.StatusFailed, got[2].Status)
 	require.Equal(t, float32(1), *got[3].Temperature)
 	require.Equal(t, "group-3", got[3].Group)
-	alone := all(t, traj.Options{OnError: traj.Stop, Alone: true}, dir)
+	alone := all(t, traj.Options{OnError: rollout.OnErrorStop, Alone: true}, dir)
 	require.Nil(t, alone[0].Outcome.Submission)
 }
 
@@ -279,7 +279,7 @@ func TestKitReports(t *testing.T) {
 	rewards, err := traj.LoadRewards([]string{filepath.Join(dir, "reports")})
 	require.NoError(t, err)
 	require.Equal(t, 9, rewards.Len())
-	r, err := traj.Open([]string{dir}, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{rewards}})
+	r, err := traj.Open([]string{dir}, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{rewards}})
 	require.NoError(t, err)
 	resolved := 0
 	for x, err := range r.All() {
@@ -299,7 +299,7 @@ func TestKitReports(t *testing.T) {
 func TestKitDuplicates(t *testing.T) {
 	dir, again := filepath.Join(kit.Dir(t, "data", "trajectories"), "tau-bench"), t.TempDir()
 	require.NoError(t, os.CopyFS(again, os.DirFS(dir)))
-	r, err := traj.Open([]string{dir, again}, traj.Options{OnError: traj.Stop, Dedup: true})
+	r, err := traj.Open([]string{dir, again}, traj.Options{OnError: rollout.OnErrorStop, Dedup: true})
 	require.NoError(t, err)
 	n := 0
 	for _, err := range r.All() {

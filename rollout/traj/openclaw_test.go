@@ -110,5 +110,5 @@ func TestKitOpenClaw(t *testing.T) {
 		}
 	}
 	require.Len(t, all(t, stop, dir), len(want)+3)
-	require.Len(t, all(t, traj.Options{OnError: traj.Stop, Alone: true}, dir), len(want)+3)
+	require.Len(t, all(t, traj.Options{OnError: rollout.OnErrorStop, Alone: true}, dir), len(want)+3)
 }

@@ -42,7 +42,7 @@ func TestRewards(t *testing.T) {
 		{"a bare report named after the instance", "i.report.json", `{"resolved":true,"patch_exists":true}`, "true -", "false -", 0},
 		{"a bare report in the folder of the instance", "j/report.json", `{"resolved":true,"tests_status":{}}`, "false -", "true -", 0},
 	} {
-		got, report, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{load(c.name, c.rewards)}})
+		got, report, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{load(c.name, c.rewards)}})
 		require.NoError(t, err, c.reason)
 		require.Equal(t, c.a, outcome(got[0]), c.reason)
 		require.Equal(t, c.b, outcome(got[1]), c.reason)
@@ -50,15 +50,15 @@ func TestRewards(t *testing.T) {
 		require.Len(t, report.Unmatched, c.unmatched, c.reason)
 	}
 	x := load("v.jsonl", `{"instance_id":"i","verdict":"tests_timeout","reason":"600 s","resolved":false}`)
-	got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{x}})
+	got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{x}})
 	require.NoError(t, err)
 	require.Equal(t, rollout.VerdictTestsTimeout, got[0].Outcome.Verdict)
 	require.Equal(t, "600 s", got[0].Outcome.Reason)
 
 	two := row("a", "i") + "\n" + row("b", "i")
-	_, _, err = read(t, "x.jsonl", two, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{x}})
+	_, _, err = read(t, "x.jsonl", two, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{x}})
 	require.ErrorContains(t, err, "was given to rollout \"a\" already", "one outcome is not two rollouts'")
-	_, _, err = read(t, "x.jsonl", two, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{load("w.jsonl", `{"instance_id":"i","resolved":true}`+"\n"+`{"instance_id":"i","resolved":false}`)}})
+	_, _, err = read(t, "x.jsonl", two, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{load("w.jsonl", `{"instance_id":"i","resolved":true}`+"\n"+`{"instance_id":"i","resolved":false}`)}})
 	require.ErrorContains(t, err, "several recorded outcomes")
 
 	for reason, c := range map[string][2]string{
@@ -87,7 +87,7 @@ func TestUnmatchedBothWays(t *testing.T) {
 	text := chat("run_7/astropy-1.traj") + "\n" + chat("django-2")
 	x, err := traj.LoadRewards([]string{write(t, t.TempDir(), "r.csv", []byte("id,reward\nastropy-1,1\ndjango-2,0\nzz,1\n"))})
 	require.NoError(t, err)
-	_, report, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{x}})
+	_, report, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{x}})
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Joined)
 	require.Equal(t, []string{"run_7/astropy-1.traj"}, report.Unrewarded)
@@ -97,7 +97,7 @@ func TestUnmatchedBothWays(t *testing.T) {
 	require.Contains(t, report.Unmatched[1], "r.csv:4: zz")
 	x, err = traj.LoadRewards([]string{write(t, t.TempDir(), "i.csv", []byte("instance_id,reward\ndjango-2,0\n"))})
 	require.NoError(t, err)
-	_, report, err = read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{x}})
+	_, report, err = read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{x}})
 	require.NoError(t, err)
 	require.Contains(t, report.Unmatched[0], "i.csv:2: django-2 (a rollout has this id, and none this instance")
 	_, report, err = read(t, "x.jsonl", text, stop)
@@ -126,7 +126,7 @@ func TestJoinedOutcomeReplacesTheRecorded(t *testing.T) {
 	} {
 		rewards, err := traj.LoadRewards([]string{write(t, t.TempDir(), "r.jsonl", []byte(`{"id":"a",`+c.row+"}\n"))})
 		require.NoError(t, err, c.reason)
-		got, _, err := read(t, "x.jsonl", `{"id":"a",`+c.dump+`,"messages":[{"role":"user","content":"q"}]}`, traj.Options{OnError: traj.Stop, Rewards: []*traj.Rewards{rewards}})
+		got, _, err := read(t, "x.jsonl", `{"id":"a",`+c.dump+`,"messages":[{"role":"user","content":"q"}]}`, traj.Options{OnError: rollout.OnErrorStop, Rewards: []*traj.Rewards{rewards}})
 		require.NoError(t, err, c.reason)
 		require.Equal(t, c.want, outcome(got[0]), c.reason)
 		require.Equal(t, c.verdict, got[0].Outcome.Verdict, c.reason)

@@ -28,7 +28,7 @@ func NewSource(paths []string, opt Options) (*Source, error) {
 	if slices.Contains(paths, "-") {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: "-"}, "standard input can be read only once, and this job reads its input twice").WithFix("write it to a file first")
 	}
-	if opt.OnError != Skip {
+	if opt.OnError != rollout.OnErrorSkip {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "a source yields its failures, so its consumer decides what they do").WithFix("leave it 0, and set Pipeline.OnError")
 	}
 	r, err := Open(paths, opt)

@@ -109,7 +109,7 @@ func TestSources(t *testing.T) {
 			}
 			paths = append(paths, p)
 		}
-		got, report, err := ids(t, traj.Options{OnError: traj.Stop, Stdin: strings.NewReader(c.stdin)}, paths...)
+		got, report, err := ids(t, traj.Options{OnError: rollout.OnErrorStop, Stdin: strings.NewReader(c.stdin)}, paths...)
 		require.NoError(t, err, c.reason)
 		require.Equal(t, c.want, got, c.reason)
 		if c.paths[0] == "a" {
@@ -260,7 +260,7 @@ func TestStrangeLines(t *testing.T) {
 
 func TestStrictRefusesFaults(t *testing.T) {
 	text := `{"id":"a","messages":[{"role":"assistant","content":"x"},{"role":"tool","tool_call_id":"c","content":"y"}]}`
-	_, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, Strict: true})
+	_, _, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, Strict: true})
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, "which no earlier message made")
 	_, _, err = read(t, "x.jsonl", text, stop)
@@ -347,7 +347,7 @@ func TestGroups(t *testing.T) {
 		{"file", "x.jsonl x.jsonl x.jsonl x.jsonl", "0 1 2 3"},
 		{"metadata:kind", "k l k k", "0 0 1 2"},
 	} {
-		got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: c.by})
+		got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, GroupBy: c.by})
 		require.NoError(t, err)
 		var groups, indices []string
 		for _, r := range got {
@@ -356,13 +356,13 @@ func TestGroups(t *testing.T) {
 		require.Equal(t, c.groups, strings.Join(groups, " "), c.by)
 		require.Equal(t, c.indices, strings.Join(indices, " "), c.by)
 	}
-	got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: "prompt"})
+	got, _, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, GroupBy: "prompt"})
 	require.NoError(t, err)
 	require.Equal(t, got[0].Group, got[2].Group, "equal prompts")
 	require.NotEqual(t, got[0].Group, got[3].Group)
 	_, err = traj.Open([]string{"x"}, traj.Options{GroupBy: "metadata:"})
 	require.ErrorContains(t, err, "expected instance, file, prompt, none or metadata:<key>")
-	_, _, err = read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, GroupBy: "metadata:no"})
+	_, _, err = read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, GroupBy: "metadata:no"})
 	require.ErrorContains(t, err, "metadata.no")
 }
 

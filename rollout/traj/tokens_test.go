@@ -136,7 +136,7 @@ func TestJoinedCallsKeepTheirSettings(t *testing.T) {
 		return `{"request":{"messages":[{"role":"user","content":"q"}]` + more + `},"response":{"id":"` + id + `","choices":[{"message":{"role":"assistant","content":"a"}}]}}` + "\n"
 	}
 	join := func(text string) *rollout.Rollout {
-		out, _, err := read(t, "x.jsonl", text, traj.Options{OnError: traj.Stop, JoinCalls: true})
+		out, _, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, JoinCalls: true})
 		require.NoError(t, err)
 		require.Len(t, out, 1)
 		return out[0]

@@ -17,15 +17,6 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
-// OnError says what a failure does to the batch.
-type OnError uint8
-
-// The choices.
-const (
-	Skip OnError = iota // failures are counted, located, listed in the Report, and passed over
-	Stop                // the first failure ends the stream
-)
-
 // Limits bounds what is read. Zero fields take the defaults.
 type Limits struct {
 	ValueBytes int   // longest JSON value (a line, a list element, a file), default 1 GiB
@@ -40,8 +31,10 @@ type Limits struct {
 // Options of Open. The zero value is the right default.
 type Options struct {
 	// Format is the name of the importer to use, "" or "auto" to tell by content.
-	Format  string
-	OnError OnError
+	Format string
+	// OnError says whether the first failure ends the stream, or failures are counted,
+	// located, listed in the Report and passed over.
+	OnError rollout.OnError
 	Limits  Limits
 	// Alone reads each file by itself: neighbours such as patch.diff or
 	// results.jsonl are not looked at.
@@ -94,8 +87,8 @@ func (o Options) Validate() error {
 	if o.Format != "" && o.Format != "auto" && !slices.Contains(known, o.Format) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Format"}, "no format %q, expected one of %s", o.Format, strings.Join(known, ", ")))
 	}
-	if o.OnError > Stop {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "value %d is neither Skip nor Stop", o.OnError))
+	if o.OnError > rollout.OnErrorStop {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "value %d is neither OnErrorSkip nor OnErrorStop", o.OnError))
 	}
 	if key, ok := strings.CutPrefix(o.GroupBy, "metadata:"); !slices.Contains(groupKeys, o.GroupBy) && (!ok || key == "") {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.GroupBy"}, "found %q, expected instance, file, prompt, none or metadata:<key>", o.GroupBy))
@@ -269,7 +262,7 @@ func (r *Reader) flush() error {
 
 // failed handles one failure: with Skip it is counted and nil is returned.
 func (r *Reader) failed(err error) error {
-	if errors.Is(err, errStop) || r.opt.OnError == Stop {
+	if errors.Is(err, errStop) || r.opt.OnError == rollout.OnErrorStop {
 		return err
 	}
 	r.report.skip(err)

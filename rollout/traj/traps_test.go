@@ -282,7 +282,7 @@ func TestTraps(t *testing.T) {
 			name, at, _ := strings.Cut(c.from, "#")
 			index, err := strconv.Atoi(at)
 			require.NoError(t, err)
-			require.True(t, c.holds(all(t, traj.Options{OnError: traj.Stop, Alone: true}, filepath.Join(dir, c.format, name))[index]))
+			require.True(t, c.holds(all(t, traj.Options{OnError: rollout.OnErrorStop, Alone: true}, filepath.Join(dir, c.format, name))[index]))
 		})
 	}
 	folders, err := os.ReadDir(dir)
@@ -428,7 +428,7 @@ func TestEndOfTheLastReply(t *testing.T) {
 		require.Equal(t, want, got[0].Turns[0].FinishReason+" "+got[0].Status.String(), text)
 	}
 	sample := `{"eval":{"eval_id":"e"},"samples":[{"id":1,"epoch":1,"input":"q","target":"","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"output":{"choices":[{"stop_reason":"max_tokens","message":{"role":"assistant","content":"a"}}]},"scores":{}}]}`
-	got, _, err := read(t, "x.json", sample, traj.Options{OnError: traj.Stop, Format: "inspect-ai"})
+	got, _, err := read(t, "x.json", sample, traj.Options{OnError: rollout.OnErrorStop, Format: "inspect-ai"})
 	require.NoError(t, err)
 	require.Equal(t, "max_tokens", got[0].Turns[0].FinishReason)
 }

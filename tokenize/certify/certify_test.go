@@ -25,7 +25,7 @@ func withTemplate(t testing.TB, template string) *tokenize.Model {
 		require.NoError(t, err)
 		fs[f] = &fstest.MapFile{Data: b}
 	}
-	m, err := tokenize.LoadFS(fs, ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fs})
 	require.NoError(t, err)
 	return m
 }
@@ -80,7 +80,7 @@ func TestCertify(t *testing.T) {
 }
 
 func TestCertifyQwen3(t *testing.T) {
-	cert, err := certify.Model(t.Context(), loaded(t, func() (*tokenize.Model, error) { return tokenize.LoadFS(kit.Qwen3(t), ".") }))
+	cert, err := certify.Model(t.Context(), loaded(t, func() (*tokenize.Model, error) { return tokenize.Load(".", tokenize.LoadOptions{FS: kit.Qwen3(t)}) }))
 	require.NoError(t, err)
 	require.Equal(t, certify.Fails, cert.Verdict(certify.AppendOnly), "a user message takes earlier reasoning away")
 	require.Equal(t, certify.Fails, cert.Verdict(certify.ReasoningKept))
@@ -107,11 +107,11 @@ func TestCertifyShowsTheDifference(t *testing.T) {
 func TestCertifyNeedsATemplate(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "embedded", "tokenizer.json"))
 	require.NoError(t, err)
-	m, err := tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: b}}, ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: b}}})
 	require.NoError(t, err)
 	_, err = certify.Model(t.Context(), m)
 	require.ErrorIs(t, err, rollout.KindTemplate)
-	m, err = tokenize.LoadFS(fstest.MapFS{"tokenizer.json": {Data: b}, "additional_chat_templates/rag.jinja": {Data: []byte(chatML)}}, ".")
+	m, err = tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{"tokenizer.json": {Data: b}, "additional_chat_templates/rag.jinja": {Data: []byte(chatML)}}})
 	require.NoError(t, err)
 	_, err = certify.Model(t.Context(), m)
 	require.ErrorIs(t, err, rollout.KindTemplate)
@@ -144,7 +144,7 @@ func TestCertifyToolUse(t *testing.T) {
 		if c.plain == "" {
 			delete(files, "chat_template.jinja")
 		}
-		m, err := tokenize.LoadFS(files, ".")
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
 		require.NoError(t, err)
 		cert, err := certify.Model(t.Context(), m)
 		require.NoError(t, err)

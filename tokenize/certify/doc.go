@@ -1,6 +1,6 @@
 // Package certify says whether a model's chat template is safe to train with.
 //
-//	model, err := tokenize.Load("Qwen3-8B")
+//	model, err := tokenize.Load("Qwen3-8B", tokenize.LoadOptions{})
 //	cert, err := certify.Model(ctx, model)
 //	for _, p := range cert.Missing(tokenize.Merged) { … } // rows of that mode would be wrong
 //

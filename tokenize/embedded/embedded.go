@@ -10,4 +10,4 @@ import (
 var files embed.FS
 
 // Model loads the embedded model.
-func Model() (*tokenize.Model, error) { return tokenize.LoadFS(files, ".") }
+func Model() (*tokenize.Model, error) { return tokenize.Load(".", tokenize.LoadOptions{FS: files}) }

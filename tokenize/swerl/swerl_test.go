@@ -17,7 +17,7 @@ import (
 
 func qwen3(t testing.TB) *tokenize.Model {
 	t.Helper()
-	m, err := tokenize.LoadFS(kit.Qwen3(t), ".")
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: kit.Qwen3(t)})
 	require.NoError(t, err)
 	return m
 }
@@ -45,7 +45,7 @@ func TestDifferencesToTheDefault(t *testing.T) {
 		require.NoError(t, err)
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.PerStep})
 		require.NoError(t, err)
-		rows, err := enc.Encode(t.Context(), r)
+		rows, _, err := enc.Encode(t.Context(), r)
 		require.NoError(t, err)
 		require.Len(t, old.Steps, len(rows))
 		return old, rows

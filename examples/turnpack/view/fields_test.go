@@ -23,7 +23,7 @@ import (
 // recorded in.
 func TestFields(t *testing.T) {
 	tutorial := filepath.Join("..", "..", "tutorial")
-	model, err := tokenize.Load(filepath.Join(tutorial, "model"))
+	model, err := tokenize.Load(filepath.Join(tutorial, "model"), tokenize.LoadOptions{})
 	require.NoError(t, err)
 	src, err := traj.NewSource([]string{filepath.Join(tutorial, "dumps")}, traj.Options{})
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestFields(t *testing.T) {
 		require.Equal(t, []string{"dumps"}, in)
 		require.Len(t, wanted, 16)
 		return func(s *rollout.Sample) *tokens.Tracer {
-			seqs, err := enc.Encode(ctx, rollouts[s.Rollout])
+			seqs, _, err := enc.Encode(ctx, rollouts[s.Rollout])
 			require.NoError(t, err)
 			return tokens.NewTracer(enc, tokenize.Merged, tokens.NewSpeller(model.Tokenizer), rollouts[s.Rollout], &seqs[0])
 		}, nil

@@ -96,7 +96,7 @@ func encodeVerb() verb {
 }
 
 func encodeLine(ctx context.Context, enc *tokenize.Encoder, r *rollout.Rollout) (any, error) {
-	seqs, report, err := enc.EncodeReport(ctx, r)
+	seqs, report, err := enc.Encode(ctx, r)
 	if err != nil {
 		return nil, err
 	}

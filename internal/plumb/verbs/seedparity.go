@@ -63,7 +63,7 @@ func seedParityVerb() verb {
 	return verb{name: "seed-parity", help: "what swe-rl@0d034dd made of a conversation (seed_parity kit cases)", setup: func(fs *flag.FlagSet) starter {
 		dir := fs.String("model", "", "model folder")
 		return func(context.Context) (running, error) {
-			model, err := tokenize.Load(*dir)
+			model, err := tokenize.Load(*dir, tokenize.LoadOptions{})
 			if err != nil {
 				return running{}, err
 			}

@@ -36,7 +36,7 @@ func TestVerbsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seqs, err := enc.Encode(context.Background(), r)
+	seqs, _, err := enc.Encode(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func withSpecials(t *testing.T, names ...string) *tokenize.Model {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), b, 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), fmt.Appendf(nil, `{"eos_token": %q}`, names[0]), 0o644))
-	m, err := tokenize.Load(dir)
+	m, err := tokenize.Load(dir, tokenize.LoadOptions{})
 	require.NoError(t, err)
 	return m
 }
