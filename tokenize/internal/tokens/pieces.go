@@ -29,8 +29,13 @@ type AddedTokens struct {
 
 func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 	v := tok.Vocab()
-	t := &AddedTokens{byID: map[rollout.TokenID]engine.AddedToken{}, text: map[rollout.TokenID]bool{}, is: make([]uint64, v.Size()/64+1), byContent: map[string]engine.AddedToken{}}
+	t := &AddedTokens{byID: map[rollout.TokenID]engine.AddedToken{}, text: map[rollout.TokenID]bool{}, byContent: map[string]engine.AddedToken{}}
 	added := v.Added()
+	highest := rollout.TokenID(0)
+	for _, a := range added {
+		highest = max(highest, a.ID)
+	}
+	t.is = make([]uint64, highest/64+1) // the vocabulary of no model has every id
 	alone := standAlone(added)
 	var plain engine.Encoding
 	var cuts []engine.AddedToken
@@ -62,7 +67,7 @@ func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 }
 
 func (t *AddedTokens) Find(id rollout.TokenID) (engine.AddedToken, bool) {
-	if t.is[id/64]&(1<<(id%64)) == 0 {
+	if int(id/64) >= len(t.is) || t.is[id/64]&(1<<(id%64)) == 0 {
 		return engine.AddedToken{}, false
 	}
 	return t.byID[id], true
