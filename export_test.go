@@ -5,3 +5,9 @@ func WithHeldLimit(p Pipeline, limit int64) Pipeline {
 	p.heldLimit = limit
 	return p
 }
+
+// WithAgainLimit sets how many bytes of rollouts the first pass keeps; −1 is none.
+func WithAgainLimit(p Pipeline, limit int64) Pipeline {
+	p.againLimit = limit
+	return p
+}

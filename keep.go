@@ -145,10 +145,13 @@ func (x *run) gatheredBefore() *gathered {
 // past says that an earlier run has done all about a rollout.
 func (x *run) past(id string) bool { return x.keeper.Kept(id) != nil }
 
-// rest reads what is left of the input.
+// rest reads what is left of the input, which is all of it but in a run that goes on.
 func (x *run) rest(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, error] {
 	if again, ok := src.(Rereader); ok && x.before != nil && x.before.Source != nil {
 		return again.RolloutsBut(ctx, x.before.Source, x.past)
+	}
+	if held := x.again.All(); x.before == nil && held != nil {
+		return held
 	}
 	return src.Rollouts(ctx)
 }

@@ -60,7 +60,7 @@ func TestMemoryIsFlatInRollouts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: encodes 2,400 rollouts; run without -short")
 	}
-	p := turnpack.WithHeldLimit(turnpack.Pipeline{Model: model(t), TempDir: t.TempDir()}, 512<<10)
+	p := turnpack.WithAgainLimit(turnpack.WithHeldLimit(turnpack.Pipeline{Model: model(t), TempDir: t.TempDir()}, 512<<10), 512<<10)
 	peakHeap(t, p, attempts{groups: 50, each: 4}) // fills the caches of the model
 	small := peakHeap(t, p, attempts{groups: 50, each: 4})
 	large := peakHeap(t, p, attempts{groups: 500, each: 4})

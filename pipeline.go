@@ -131,7 +131,8 @@ type Pipeline struct {
 	// pass.
 	Progress func(Progress)
 
-	heldLimit int64 // for tests, 0 = the constant
+	// For tests, 0 = the constants.
+	heldLimit, againLimit int64
 }
 
 // With is p as a recipe has it: what its rows, rewards and advantages depend on is that
@@ -293,8 +294,8 @@ func (p *Pipeline) group(r *rollout.Rollout) string {
 	return r.ID
 }
 
-// Run reads src twice, or four times where the estimator counts rows or tokens,
-// and writes its rows to dst, which it does not close. A run that writes no row
+// Run reads src twice, or once where the rollouts take less than about 64 MiB of
+// memory; two times more where the estimator counts rows or tokens. It writes its rows to dst, which it does not close. A run that writes no row
 // because rollouts cannot be encoded is an error. On an error the report holds what
 // was done so far, and a dst that is an Aborter is aborted, so that a deferred Close
 // publishes nothing.

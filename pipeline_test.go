@@ -491,8 +491,15 @@ func (s *shrinking) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, er
 }
 
 func TestSourceThatChanges(t *testing.T) {
-	_, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), &shrinking{Slice: batch()}, &rows{})
+	p := turnpack.Pipeline{Model: model(t)}
+	_, err := turnpack.WithAgainLimit(p, -1).Run(t.Context(), &shrinking{Slice: batch()}, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput)
+	for limit, passes := range map[int64]int{0: 1, 4096: 2} { // what fits is read once
+		src, got := &shrinking{Slice: batch()}, &rows{}
+		_, err := turnpack.WithAgainLimit(p, limit).Run(t.Context(), src, got)
+		require.Equal(t, passes, src.passes)
+		require.Equal(t, passes > 1, err != nil)
+	}
 }
 
 func TestValidateReportsAllFaults(t *testing.T) {

@@ -122,7 +122,7 @@ func TestRunGoesOnWithoutReading(t *testing.T) {
 		"no advantages": {NoAdvantages: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p.Model, p.Mask, p.Workers = model, lossmask.Policy{MaxTokens: 20}, 2
+			p.Model, p.Mask, p.Workers, p.againLimit = model, lossmask.Policy{MaxTokens: 20}, 2, -1
 			source := func() *told {
 				s, err := traj.NewSource([]string{folder}, traj.Options{})
 				require.NoError(t, err)

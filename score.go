@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/kept"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
@@ -38,6 +39,7 @@ type run struct {
 	spools     *spools
 	steps      reward.StepTable // of estimators that compare steps
 	failed     int              // rollouts that could not be encoded
+	again      kept.Rollouts    // for the second pass
 	// Columns a file has for all rows or for none.
 	logprobs, versions bool
 }
@@ -80,6 +82,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 
 // gather reads all records.
 func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
+	x.again.Limit = x.againLimit
 	for r, err := range src.Rollouts(ctx) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -94,6 +97,7 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 			}
 			continue
 		}
+		x.again.Add(r)
 		r = x.ended(r)
 		key := x.group(r)
 		at, ok := x.groupOf[key]
