@@ -12,7 +12,7 @@ HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo test check notices notices-current tidy bench conformance build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
+.PHONY: demo test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -76,6 +76,12 @@ bench: build ## ratios against the named peers, in one run (needs PyPI)
 
 conformance: build ## re-derive the goldens with the real systems (needs PyPI; 45 minutes, TURNPACK_TEXTS=2000: minutes)
 	@sh internal/oracle/conformance.sh
+
+PYTHON ?= python3
+trainers: build ## the tests of examples/trainers (needs pytest and pyarrow; TURNPACK_SLIME=CHECKOUT runs slime's own schedule)
+	@if $(PYTHON) -c 'import pytest, pyarrow' 2>/dev/null; then \
+	  PYTHONPATH=examples/trainers TURNPACK_BIN=$(CURDIR)/$(BIN) $(PYTHON) -m pytest -q -rs -p no:cacheprovider examples/trainers/tests; \
+	else echo "SKIPPED: $(PYTHON) has no pytest or no pyarrow: pip install './examples/trainers[test]', or name another by PYTHON=..."; fi
 
 cross: ## cross-builds without cgo
 	@for t in linux/arm64 darwin/arm64 windows/amd64; do \

@@ -11,8 +11,8 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "trainers" / "trl"))
-from turnpack_trl import RolloutFunction, file_reward  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "trainers"))
+from turnpack_trainers.trl import RolloutFunction, file_reward  # noqa: E402
 
 
 @torch.no_grad()

@@ -22,8 +22,7 @@ import torch
 import peers
 
 PEERS, LOADERS, FOLDER = map(Path, sys.argv[1:4])
-for name in ("verl", "skyrl", "areal"):
-    sys.path.append(str(LOADERS / name))
+sys.path.append(str(LOADERS))
 
 
 def rows(name):
@@ -43,7 +42,7 @@ def verl():
     peers.module("verl.experimental.agent_loop.agent_loop", PEERS / "verl/experimental/agent_loop/agent_loop.py",
                  lambda n: n in ("AgentLoopMetrics", "AgentLoopOutput", "AgentLoopBase", "register"), torch=torch, BaseModel=pydantic.BaseModel,
                  Any=typing.Any, Optional=typing.Optional, ABC=abc.ABC, abstractmethod=abc.abstractmethod, _agent_loop_registry={})
-    import turnpack_verl as loader
+    from turnpack_trainers import verl as loader
     path, prompts = str(FOLDER / "verl.parquet"), str(FOLDER / "prompts.parquet")
     loader.write_prompts(path, prompts)
     want, seen = {tuple(r["input_ids"]): r for r in rows("verl")}, 0
@@ -68,7 +67,7 @@ def skyrl():
         peers.package(name, PEERS / "skyrl" / folder)
     checks = peers.module("skyrl_checks", PEERS / "skyrl/train/utils/trainer_utils.py", lambda n: n in ("validate_generator_output", "_validate_step_wise_fields"), np=np)
     pads = peers.module("skyrl_pads", PEERS / "skyrl/train/dataset/preprocess.py", lambda n: n in ("_verify_inputs", "convert_prompts_responses_to_batch_tensors"), torch=torch)
-    import turnpack_skyrl as loader
+    from turnpack_trainers import skyrl as loader
     from skyrl.train.generators.base import TrajectoryID
     # The first rollout of a group gives no row: its number is missing in the file.
     every = rows("skyrl")
@@ -102,7 +101,7 @@ def areal():
     for name, folder in (("areal", ""), ("areal.api", "api")):
         peers.package(name, PEERS / "areal" / folder)
     data = peers.module("areal_data", PEERS / "areal/utils/data.py", lambda n: n in ("concat_padded_tensors", "_pad_cat_dim0", "is_multi_modal_key", "get_batch_size"), torch=torch, F=torch.nn.functional)
-    import turnpack_areal as loader
+    from turnpack_trainers import areal as loader
     want, episodes = rows("areal"), loader.episodes(FOLDER / "areal.parquet")
     batch = data.concat_padded_tensors([asyncio.run(loader.ReplayWorkflow().arun_episode(None, e)) for e in episodes])
     for i, row in enumerate(want):

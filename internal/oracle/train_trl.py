@@ -14,8 +14,8 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "trainers" / "trl"))
-from turnpack_trl import FileAdvantagesTrainer, RolloutFunction, file_reward  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "trainers"))
+from turnpack_trainers.trl import FileAdvantagesTrainer, RolloutFunction, file_reward  # noqa: E402
 
 LR = 0.5
 

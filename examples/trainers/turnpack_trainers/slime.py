@@ -1,13 +1,17 @@
 """slime rollout function over export files: one file a training step.
 
---rollout-function-path turnpack_slime.generate_rollout
---custom-reward-post-process-path turnpack_slime.use_file_advantages
+--rollout-function-path turnpack_trainers.slime.generate_rollout
+--custom-reward-post-process-path turnpack_trainers.slime.use_file_advantages
 """
+import logging
 import os
 
-import pyarrow.parquet as pq
 from slime.rollout.base_types import RolloutFnTrainOutput
 from slime.utils.types import Sample
+
+from .files import read_rows
+
+log = logging.getLogger("turnpack_trainers")
 
 
 def to_sample(row, group, index, first):
@@ -27,20 +31,31 @@ def to_sample(row, group, index, first):
     )
 
 
+def filler(group, index, logprobs):
+    """A rollout that trains nothing, as slime's coding agent leaves for an aborted one."""
+    return Sample(group_index=group, index=index, rollout_id=index, tokens=[0, 0], response_length=1, loss_mask=[0], rollout_log_probs=[0.0] if logprobs else None,
+                  reward=0.0, remove_sample=True, status=Sample.Status.ABORTED, metadata={"advantage": 0.0})
+
+
 def generate_rollout(args, rollout_id, data_source, evaluation=False):
     path = os.environ["TURNPACK_FILE"].format(rollout_id=rollout_id)
-    folder = os.path.dirname(path)
-    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
-        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
-    groups, seen_group, seen_rollout, first = [], None, None, 0
-    for index, row in enumerate(pq.read_table(path).to_pylist()):
+    rows = read_rows(path)
+    if not rows:
+        raise ValueError(f"{path} holds no row")
+    groups, seen_group, seen_rollout, first, rollouts = [], None, None, 0, 0
+    for index, row in enumerate(rows):
         if row["group_id"] != seen_group:
             groups.append([])
             seen_group = row["group_id"]
         if row["rollout_id"] != seen_rollout:
             groups[-1].append([])
-            seen_rollout, first = row["rollout_id"], index
+            seen_rollout, first, rollouts = row["rollout_id"], index, rollouts + 1
         groups[-1][-1].append(to_sample(row, len(groups) - 1, index, first))
+    # slime ends on fewer rollouts than its batch, and drops those beyond a multiple of it.
+    missing = -rollouts % args.global_batch_size
+    if missing:
+        log.warning("%s: %d rollouts, filled up with %d that train nothing to a multiple of --global-batch-size %d", path, rollouts, missing, args.global_batch_size)
+        groups.append([[filler(len(groups), len(rows) + i, rows[0]["logprobs"] is not None)] for i in range(missing)])
     return RolloutFnTrainOutput(samples=groups)  # depth 3 everywhere: group, rollout, row
 
 

@@ -1,25 +1,16 @@
 """AReaL workflow over an export file: one episode is one rollout, `rewards` carry the file's advantages."""
-import os
-
-import pyarrow.parquet as pq
 import torch
 from areal.api.workflow_api import RolloutWorkflow
 
+from .files import read_rows
+
 FIELDS = {"input_ids": (0, torch.int32), "loss_mask": (0, torch.int32), "logprobs": (0.0, torch.float32), "versions": (-1, torch.int32)}
-
-
-def whole(path):
-    """path, unless it belongs to a set whose writer has not ended or was killed."""
-    folder = os.path.dirname(path)
-    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
-        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
-    return path
 
 
 def episodes(path):
     """The dataset: a list with the rows of each rollout."""
     rollouts = {}
-    for row in pq.read_table(whole(path)).to_pylist():
+    for row in read_rows(path):
         rollouts.setdefault(row["rollout_id"], []).append(row)
     return list(rollouts.values())
 

@@ -6,13 +6,13 @@ import os
 from megatron.bridge.data.builders.gpt_sft import GPTSFTDatasetConfig
 from megatron.bridge.data.packing import PackedSequenceSpecs
 
+from .files import require_complete
+
 
 def whole(path):
     """path (a file, a glob or a folder), unless it has a file of a set whose writer has not ended or was killed."""
     for file in glob.glob(os.fspath(path), recursive=True):
-        folder = file if os.path.isdir(file) else os.path.dirname(file)
-        if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
-            raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
+        require_complete(os.path.join(file, "*") if os.path.isdir(file) else file)
     return path
 
 

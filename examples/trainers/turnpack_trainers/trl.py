@@ -1,18 +1,10 @@
 """TRL rollout function that hands out the rollouts of an export file (one row each, equal groups)."""
-import os
 from collections import Counter
 
-import pyarrow.parquet as pq
 import torch
 from trl import GRPOTrainer
 
-
-def whole(path):
-    """path, unless it belongs to a set whose writer has not ended or was killed."""
-    folder = os.path.dirname(path)
-    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
-        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
-    return path
+from .files import read_rows
 
 
 class RolloutFunction:
@@ -20,7 +12,7 @@ class RolloutFunction:
 
     def __init__(self, path):
         self.groups = {}
-        for row in pq.read_table(whole(path)).to_pylist():
+        for row in read_rows(path):
             self.groups.setdefault(row["group_id"], []).append(row)
 
     def prompts(self):

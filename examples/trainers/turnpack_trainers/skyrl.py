@@ -1,17 +1,26 @@
 """SkyRL generator that hands out the rows of an export file: return it from BasePPOExp.get_generator."""
-import os
 from collections import Counter
 
-import pyarrow.parquet as pq
 from skyrl.train.generators.base import GeneratorInterface, TrajectoryID
 
+from .files import read_rows
 
-def whole(path):
-    """path, unless it belongs to a set whose writer has not ended or was killed."""
-    folder = os.path.dirname(path)
-    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
-        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
-    return path
+
+class ExportPrompts:
+    """Return it from BasePPOExp.get_train_dataset: an item a group, with the group's id as the uid that ExportGenerator
+    looks up. SkyRL's PromptDataset numbers its items instead."""
+
+    def __init__(self, path):
+        self.uids = list(dict.fromkeys(row["group_id"] for row in read_rows(path)))
+
+    def __len__(self):
+        return len(self.uids)
+
+    def __getitem__(self, item):
+        return [{"role": "user", "content": self.uids[item]}], None, {}, self.uids[item]
+
+    def collate_fn(self, items):
+        return [{"prompt": prompt, "env_class": env, "env_extras": extras, "uid": uid} for prompt, env, extras, uid in items]
 
 
 class ExportGenerator(GeneratorInterface):
@@ -22,7 +31,7 @@ class ExportGenerator(GeneratorInterface):
 
     def __init__(self, path):
         self.groups = {}
-        for row in pq.read_table(whole(path)).to_pylist():
+        for row in read_rows(path):
             self.groups.setdefault(row["group_id"], {}).setdefault(row["rollout_id"], []).append(row)
         self.groups = {group: list(rollouts.values()) for group, rollouts in self.groups.items()}
 

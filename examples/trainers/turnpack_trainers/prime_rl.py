@@ -2,13 +2,14 @@
 import asyncio
 import pathlib
 
-import pyarrow.parquet as pq
 from prime_rl.trainer.batch import build_bin_cost, prepare_batch
 from prime_rl.transports.rollouts import FileSystemMicroBatchSender, TrainingSample
 
+from .files import read_rows
+
 
 def training_samples(path, env_name="turnpack"):
-    for row in pq.read_table(path).to_pylist():
+    for row in read_rows(path):
         tokens = row["input_ids"]
         yield TrainingSample(
             token_ids=tokens,
@@ -21,9 +22,6 @@ def training_samples(path, env_name="turnpack"):
 
 
 def send_step(path, output_dir, step, seq_len, ranks, multiple=1):
-    folder = pathlib.Path(path).parent
-    if (folder / "progress.json").exists() and not (folder / "manifest.json").exists():
-        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
     batch = list(training_samples(path))
     longest = max(len(s.token_ids) for s in batch)
     if longest > seq_len:

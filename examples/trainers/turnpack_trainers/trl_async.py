@@ -1,18 +1,10 @@
-"""TRL rollout worker that hands out the rows of export files: AsyncGRPOTrainer(rollout_worker=ReplayWorker(path), ...)."""
-import os
+"""TRL rollout worker that hands out the rows of export files: AsyncGRPOTrainer(rollout_worker=ReplayWorker(path), weight_transfer=NoWeightTransfer(), ...)."""
 import queue
 
 import numpy as np
-import pyarrow.parquet as pq
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
-
-def whole(path):
-    """path, unless it belongs to a set whose writer has not ended or was killed."""
-    folder = os.path.dirname(path)
-    if os.path.exists(os.path.join(folder, "progress.json")) and not os.path.exists(os.path.join(folder, "manifest.json")):
-        raise RuntimeError(f"{folder} holds a set that is not complete: run the job that writes it again")
-    return path
+from .files import read_rows
 
 
 class ReplayWorker:
@@ -24,7 +16,7 @@ class ReplayWorker:
 
     def start(self):
         numbers = {}
-        for row in (r for p in self.paths for r in pq.read_table(whole(p)).to_pylist()):
+        for row in (r for p in self.paths for r in read_rows(p)):
             self.rollout_buffer.put(RolloutSample(
                 prompt=[], completion=[], input_ids=np.asarray(row["input_ids"]), completion_mask=np.asarray(row["loss_mask"]),
                 old_log_probs=np.asarray(row["logprobs"], np.float32), advantage=float(row["advantage"]), model_version=self.version,
@@ -38,4 +30,24 @@ class ReplayWorker:
             raise RuntimeError("the export files are used up")
 
     def stop(self):
+        pass
+
+
+class NoWeightTransfer:
+    """weight_transfer of AsyncGRPOTrainer where no server samples: weights go nowhere."""
+
+    def init_weight_transfer(self):
+        pass
+
+    def pause(self):
+        pass
+
+    def send_weights(self, iterator):
+        for _ in iterator:  # it gathers sharded weights on every process
+            pass
+
+    def resume(self):
+        pass
+
+    def destroy(self):
         pass

@@ -1,0 +1,212 @@
+"""The package against files written here, and folders written by the command; trainers' own code where it is at hand:
+TURNPACK_BIN names the command, TURNPACK_SLIME a checkout of slime."""
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+import types
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+pa = pytest.importorskip("pyarrow", reason="SKIPPED: no pyarrow in this Python")
+import pyarrow.parquet as pq  # noqa: E402
+
+from turnpack_trainers import files, prompts  # noqa: E402
+
+META = {"turnpack.schema_version": "1", "turnpack.tokenizer": "sha256:aa", "turnpack.template": "sha256:bb", "recipe": "dapo", "recipe.digest": "sha256:cc"}
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def row(group, rollout, index=0, advantage=0.5, version=3):
+    return {"sample_id": f"{rollout}#{index}", "group_id": group, "rollout_id": rollout, "sample_index": index, "prompt_len": 2, "input_ids": [1, 2, 3, 4], "loss_mask": [0, 0, 1, 1],
+            "logprobs": [0.0, 0.0, -0.5, -0.25], "versions": [-1, -1, version, version], "reward": 1.0, "advantage": advantage, "status": "completed"}
+
+
+def write(path, rows, **meta):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows).replace_schema_metadata({**META, **meta}), path)
+    return path
+
+
+ROWS = [row("g0", "g0/0"), row("g0", "g0/0", 1), row("g0", "g0/1"), row("g1", "g1/0")]
+
+
+@pytest.mark.parametrize("where", ["", "data"])
+def test_unfinished_sets(tmp_path, where):
+    """Sets of both layouts are refused until they are complete; who waits takes the steps that are done."""
+    done, open_ = (write(tmp_path / where / f"step_{i}.parquet", ROWS) for i in range(2))
+    name = str(done.relative_to(tmp_path))
+    (tmp_path / "progress.json").write_text(json.dumps({"options": "x", "shards": [{"file": name}]}))
+    with pytest.raises(RuntimeError, match="not complete"):
+        files.read_rows(done, files.Expected())
+    assert files.read_rows(done, files.Expected(wait=1)) == ROWS
+    with pytest.raises(RuntimeError, match="not complete"):
+        files.read_rows(open_, files.Expected(wait=0.1))
+    (tmp_path / "manifest.json").write_text("{}")
+    assert files.read_rows(open_, files.Expected()) == ROWS
+
+
+def test_waits_for_its_step(tmp_path):
+    path = tmp_path / "step_0.parquet"
+    with pytest.raises(FileNotFoundError, match="did not come"):
+        files.read_rows(path, files.Expected(wait=0.1))
+    ready = write(tmp_path / "made.parquet", ROWS)
+    timer = threading.Timer(0.3, os.rename, (ready, path))
+    timer.start()
+    assert files.read_rows(path, files.Expected(wait=20)) == ROWS
+    timer.join()
+
+
+def test_expectations(tmp_path, monkeypatch):
+    path = write(tmp_path / "batch.parquet", ROWS)
+    for expected, why in ((files.Expected(tokenizer="sha256:zz"), "tokenizer sha256:aa"), (files.Expected(template="sha256:zz"), "template sha256:bb"),
+                          (files.Expected(recipe="grpo"), "recipe dapo"), (files.Expected(min_version=4), "policy version 3"),
+                          (files.Expected(tokenizer=str(tmp_path)), "no digest")):
+        with pytest.raises((ValueError, FileNotFoundError), match=why):
+            files.read_rows(path, expected)
+    assert files.read_rows(path, files.Expected("sha256:aa", "sha256:bb", "sha256:cc", 3)) == ROWS
+    with pytest.raises(ValueError, match="schema version '2'"):
+        files.read_rows(write(tmp_path / "later.parquet", ROWS, **{"turnpack.schema_version": "2"}), files.Expected())
+    with pytest.raises(ValueError, match="version unknown"):
+        files.read_rows(write(tmp_path / "unknown.parquet", [{**ROWS[0], "versions": None}]), files.Expected(min_version=0))
+    monkeypatch.setenv("TURNPACK_TEMPLATE", "sha256:zz")
+    with pytest.raises(ValueError, match="template"):
+        files.read_rows(path)
+
+
+def test_verl_prompts(tmp_path):
+    prompts.load.cache_clear()
+    path = write(tmp_path / "batch.parquet", ROWS)
+    prompts.write_prompts(path, tmp_path / "prompts.parquet")
+    assert [(p["turnpack_group"], p["__rollout_n__"], p["turnpack_file"]) for p in pq.read_table(tmp_path / "prompts.parquet").to_pylist()] == [("g0", 2, str(path)), ("g1", 1, str(path))]
+    with pytest.raises(ValueError, match="different advantages"):
+        prompts.load(write(tmp_path / "steps.parquet", [row("g", "r"), row("g", "r", 1, advantage=-1.0)]))
+
+
+@pytest.fixture
+def slime(monkeypatch):
+    class Status(Enum):
+        COMPLETED, TRUNCATED, ABORTED, FAILED = "completed", "truncated", "aborted", "failed"
+
+    @dataclass
+    class Sample:
+        group_index: int
+        index: int
+        rollout_id: int
+        tokens: list
+        response_length: int
+        loss_mask: list
+        rollout_log_probs: list
+        reward: float
+        status: Status
+        metadata: dict = field(default_factory=dict)
+        remove_sample: bool = False
+
+    Sample.Status = Status
+    for name, values in (("slime", {}), ("slime.rollout", {}), ("slime.rollout.base_types", {"RolloutFnTrainOutput": types.SimpleNamespace}), ("slime.utils", {}), ("slime.utils.types", {"Sample": Sample})):
+        module = types.ModuleType(name)
+        module.__dict__.update(values)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "turnpack_trainers.slime", raising=False)
+    import turnpack_trainers.slime
+    return turnpack_trainers.slime
+
+
+@pytest.mark.parametrize("batch, want", [(3, 3), (1, 3), (2, 4), (4, 4), (8, 8)])
+def test_slime_steps(tmp_path, monkeypatch, caplog, slime, batch, want):
+    """Short steps and surpluses are filled up to a multiple of the batch, and told."""
+    write(tmp_path / "step_7.parquet", ROWS)
+    monkeypatch.setenv("TURNPACK_FILE", str(tmp_path / "step_{rollout_id}.parquet"))
+    samples = [s for g in slime.generate_rollout(types.SimpleNamespace(global_batch_size=batch), 7, None).samples for r in g for s in r]
+    assert len({s.rollout_id for s in samples}) == want
+    fill = [s for s in samples if s.remove_sample]
+    assert len(fill) == want - 3 and all(s.loss_mask == [0] and s.rollout_log_probs == [0.0] and s.reward == 0 for s in fill)
+    assert [s.index for s in samples] == list(range(len(samples)))
+    assert [s.tokens for s in samples if not s.remove_sample] == [r["input_ids"] for r in ROWS]
+    assert slime.use_file_advantages(None, samples)[1] == [0.5] * len(ROWS) + [0.0] * len(fill)
+    assert ("train nothing" in caplog.text) == bool(fill)
+    checkout = os.environ.get("TURNPACK_SLIME")
+    if not checkout:
+        pytest.skip("SKIPPED in part: set TURNPACK_SLIME to a checkout of slime to run its own build_dp_schedule")
+    for name in ("flops_utils", "seqlen_balancing", "dp_schedule"):
+        spec = importlib.util.spec_from_file_location("slime.utils." + name, Path(checkout, "slime", "utils", name + ".py"))
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+    args = types.SimpleNamespace(use_dynamic_batch_size=True, max_tokens_per_gpu=16, micro_batch_size=None, balance_by_flops=False, balance_data=False)
+    partitions, _, _, sizes = module.build_dp_schedule(args, {"dp_size": 1, "cp_size": 1, "vpp_size": 1, "microbatch_group_size_per_vp_stage": 1},
+                                                       [len(s.tokens) for s in samples], global_batch_size=batch, rollout_indices=[s.rollout_id for s in samples])
+    assert sorted(partitions[0]) == list(range(len(samples))), "slime drops no sample"
+    assert sizes == [batch] * (want // batch)
+
+
+def convert(out, *flags):
+    binary = os.environ.get("TURNPACK_BIN")
+    if not binary:
+        pytest.skip("SKIPPED: set TURNPACK_BIN to the turnpack command")
+    model, dumps = ROOT / "examples/tutorial/model", ROOT / "examples/turnpack/demo/dumps"
+    subprocess.run([binary, "convert", "--model", str(model), "--in", str(dumps), "--out", str(out), "--quiet", *flags], check=True, capture_output=True)
+    return binary
+
+
+def readers():
+    def duck(p):
+        import duckdb
+        return duckdb.sql(f"select * from '{p}/*.parquet'").to_arrow_table()
+
+    def pandas(p):
+        return pytest.importorskip("pandas").read_parquet(p)
+
+    def polars(p):
+        return pytest.importorskip("polars").read_parquet(p)
+
+    def datasets(p):
+        return pytest.importorskip("datasets").load_dataset("parquet", data_dir=str(p), split="train", cache_dir=str(p) + ".cache")
+
+    return {"pyarrow": pq.read_table, "pandas": pandas, "polars": polars, "duckdb": duck, "datasets": datasets}
+
+
+@pytest.mark.parametrize("name", readers())
+def test_folders(tmp_path, name):
+    """Each reader takes the data folder of a set whole."""
+    if name == "duckdb":
+        pytest.importorskip("duckdb")
+    convert(tmp_path / "set", "--groups-per-step", "2")
+    data = tmp_path / "set" / "data"
+    want = sum(pq.read_metadata(f).num_rows for f in data.iterdir())
+    assert len(readers()[name](data)) == want > 2
+
+
+def test_tokenizer_of_the_trainer(tmp_path):
+    convert(tmp_path / "set")
+    file, model = tmp_path / "set" / "batch.parquet", ROOT / "examples/tutorial/model"
+    assert files.read_rows(file, files.Expected(tokenizer=str(model)))
+    (tmp_path / "tokenizer.json").write_bytes((model / "tokenizer.json").read_bytes() + b" ")
+    with pytest.raises(ValueError, match="tokenizer"):
+        files.read_rows(file, files.Expected(tokenizer=str(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "duckdb"])
+def test_filtered_files(tmp_path, name):
+    """A file that another tool filtered and wrote can be shown and audited."""
+    tool = pytest.importorskip(name)
+    binary = convert(tmp_path / "set")
+    file, kept = tmp_path / "set" / "batch.parquet", tmp_path / "kept.parquet"
+    if name == "pandas":
+        frame = tool.read_parquet(file)
+        frame[frame.reward > 0].to_parquet(kept)
+    elif name == "polars":
+        frame = tool.read_parquet(file)
+        frame.filter(tool.col("reward") > 0).write_parquet(kept)
+    else:
+        tool.sql(f"copy (select * from '{file}' where reward > 0) to '{kept}' (format parquet)")
+    assert 0 < pq.read_metadata(kept).num_rows < pq.read_metadata(file).num_rows
+    model = str(ROOT / "examples/tutorial/model")
+    for command in (["show", str(kept), "0", "--model", model], ["audit", str(kept), "--model", model]):
+        done = subprocess.run([binary, *command], capture_output=True, text=True)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)

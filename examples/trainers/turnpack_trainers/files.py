@@ -1,0 +1,128 @@
+"""Reads export files for a trainer, and refuses those that it would train wrongly on.
+
+What a trainer expects is given as an Expected, or by environment variables:
+
+    TURNPACK_TOKENIZER    model folder or digest (sha256:...) of the trainer's tokenizer
+    TURNPACK_TEMPLATE     digest of its chat template
+    TURNPACK_RECIPE       name or digest of the recipe that made the rows
+    TURNPACK_MIN_VERSION  oldest policy version that trained tokens may have
+    TURNPACK_WAIT         seconds to wait for a step that is not there yet
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+log = logging.getLogger("turnpack_trainers")
+Row = dict[str, Any]
+SCHEMA = "1"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a file must say of itself; an empty value asks nothing."""
+
+    tokenizer: str = ""
+    template: str = ""
+    recipe: str = ""
+    min_version: int | None = None
+    wait: float = 0.0
+
+    @staticmethod
+    def from_environment() -> Expected:
+        get = os.environ.get
+        oldest = get("TURNPACK_MIN_VERSION", "")
+        return Expected(get("TURNPACK_TOKENIZER", ""), get("TURNPACK_TEMPLATE", ""), get("TURNPACK_RECIPE", ""),
+                        int(oldest) if oldest else None, float(get("TURNPACK_WAIT", "") or 0))
+
+
+def tokenizer_digest(tokenizer: str) -> str:
+    """The digest itself, or that of tokenizer.json in a model folder."""
+    if tokenizer.startswith("sha256:"):
+        return tokenizer
+    path = Path(tokenizer) / "tokenizer.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"TURNPACK_TOKENIZER: {tokenizer!r} is no digest (sha256:...) and holds no tokenizer.json")
+    return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _unfinished(path: Path) -> tuple[Path, dict[str, Any]] | None:
+    """The folder of the set that path belongs to, with its progress, where its writer has not ended."""
+    for folder in list(path.absolute().parents)[:3]:
+        progress = folder / "progress.json"
+        if progress.is_file():
+            return None if (folder / "manifest.json").exists() else (folder, json.loads(progress.read_text()))
+    return None
+
+
+def require_complete(path: str | os.PathLike[str], live: bool = False) -> Path:
+    """path, unless it belongs to a set whose writer has not ended or was killed; live takes the shards that are done."""
+    path = Path(path)
+    found = _unfinished(path)
+    if found is None:
+        return path
+    folder, progress = found
+    done = [folder / f["file"] for s in progress.get("shards") or [] for f in [s, *(s.get("others") or [])]]
+    if live and path.absolute() in done:
+        return path
+    raise RuntimeError(f"{folder} holds a set that is not complete ({len(done)} of its files are): run the job that writes it again, "
+                       "or set TURNPACK_WAIT where it is still written and steps are read as they come")
+
+
+def wait_for(path: str | os.PathLike[str], seconds: float, poll: float = 0.5) -> Path:
+    """path once it is there and whole."""
+    path, end = Path(path), time.monotonic() + seconds
+    while True:
+        try:
+            if path.exists():
+                return require_complete(path, live=seconds > 0)
+        except RuntimeError:
+            if time.monotonic() >= end:
+                raise
+        if time.monotonic() >= end:
+            raise FileNotFoundError(f"{path} did not come within {seconds:g} s: is the batch shorter than the training, or the job that writes it stopped? TURNPACK_WAIT sets the time")
+        time.sleep(min(poll, max(0.0, end - time.monotonic())))
+
+
+def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected) -> None:
+    """Refuses a file of another tokenizer, template, recipe or schema, and rows of an older policy."""
+    faults = []
+    if said.get("turnpack.schema_version") != SCHEMA:
+        faults.append(f"schema version {said.get('turnpack.schema_version')!r}, this package reads {SCHEMA!r}")
+    want = {"tokenizer": tokenizer_digest(expected.tokenizer) if expected.tokenizer else "", "template": expected.template}
+    for what, digest in want.items():
+        if digest and said.get("turnpack." + what, "") != digest:
+            faults.append(f"it was made with the {what} {said.get('turnpack.' + what) or '(unknown)'}, the trainer has {digest}")
+    if expected.recipe and expected.recipe not in (said.get("recipe"), said.get("recipe.digest")):
+        faults.append(f"it was made by the recipe {said.get('recipe') or '(none)'}, the trainer expects {expected.recipe}")
+    if expected.min_version is not None:
+        for row in rows:
+            versions = [v for v, m in zip(row["versions"] or (), row["loss_mask"]) if m]
+            oldest = min(versions, default=-1)
+            if any(row["loss_mask"]) and oldest < expected.min_version:
+                faults.append(f"row {row['sample_id']} trains tokens of policy version {'unknown' if oldest < 0 else oldest}, {expected.min_version} is the oldest asked for")
+                break
+    if faults:
+        raise ValueError(f"{path}: " + "; ".join(faults))
+
+
+def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) -> list[Row]:
+    """All rows of the file, in its order; a file that is not what the trainer expects is refused before its first batch."""
+    expected = expected or Expected.from_environment()
+    path = wait_for(path, expected.wait)
+    with pq.ParquetFile(path) as file:
+        said = {k.decode(): v.decode() for k, v in (file.schema_arrow.metadata or {}).items() if not k.startswith(b"ARROW:")}
+        said |= {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items() if k != b"ARROW:schema"}
+        rows: list[Row] = file.read().to_pylist()
+    check(path, said, rows, expected)
+    rollouts = {(r["group_id"], r["rollout_id"]) for r in rows}
+    log.info("%s: %d rows, %d rollouts, %d groups", path, len(rows), len(rollouts), len({g for g, _ in rollouts}))
+    return rows
