@@ -139,7 +139,7 @@ func (u *unpickler) setAll(items []any) {
 
 func (u *unpickler) remember(i int) { u.memo[i] = u.top() }
 
-func (u *unpickler) recall(i int) {
+func (u *unpickler) pushMemo(i int) {
 	v, known := u.memo[i]
 	if !known {
 		u.fail("value %d was not stored", i)
@@ -249,9 +249,9 @@ func (u *unpickler) structure(op byte) {
 	case 0x94: // MEMOIZE
 		u.remember(len(u.memo))
 	case 'h':
-		u.recall(int(u.take(1)[0]))
+		u.pushMemo(int(u.take(1)[0]))
 	case 'j':
-		u.recall(u.u32())
+		u.pushMemo(u.u32())
 	case 'c': // GLOBAL
 		u.push(opaque{u.line() + "." + u.line()})
 	case 0x93: // STACK_GLOBAL

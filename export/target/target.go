@@ -212,7 +212,7 @@ func (t *Target) adapt(s *rollout.Sample) error {
 	if err := t.fillVersions(s); err != nil {
 		return err
 	}
-	if err := t.weigh(s); err != nil {
+	if err := t.fillWeights(s); err != nil {
 		return err
 	}
 	if t.advantages && s.Credit == nil {
@@ -248,8 +248,8 @@ func (t *Target) fillVersions(s *rollout.Sample) error {
 	return nil
 }
 
-// weigh brings per-token weights into the form that the trainer reads.
-func (t *Target) weigh(s *rollout.Sample) error {
+// fillWeights brings per-token weights into the form that the trainer reads.
+func (t *Target) fillWeights(s *rollout.Sample) error {
 	if !t.weights && export.ColumnsOf(s).Weights {
 		return t.refuse(s, export.ColWeights, "leave the weights at 0 and 1, or set MeanOverRollouts (convert --weights rollout-mean)", "it reads a mask of 0 and 1 and no weights")
 	}

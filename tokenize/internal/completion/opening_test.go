@@ -10,7 +10,7 @@ import (
 
 // A reply begins after its header also where the generation prompt says more
 // than the template writes before it, or where it is always there.
-func TestTurnsBehindOtherPrompts(t *testing.T) {
+func TestTurnsAfterOtherPrompts(t *testing.T) {
 	const loop = `{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}<|end|>{% else %}<|bot|>
 {{ m.content }}<|end|>{% endif %}{% endfor %}`
 	conv, err := chat.NewConversation(chat.List(

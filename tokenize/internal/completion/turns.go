@@ -15,7 +15,7 @@ import (
 // right after the generation prompt, which includes a prefilled opener of reasoning; end is
 // after the stop marker, before the separator that follows it.
 type Span struct {
-	Message    int
+	Message    int // as the conversation shows them, in a selection too
 	Start, End int
 	// Stop is where the stop marker starts; end when none was found.
 	Stop int

@@ -10,7 +10,7 @@ import (
 )
 
 // Markers of reasoning are found as thinkTag finds them, at a fraction of its time.
-func TestInkedLeavesOutMarkersAndSpace(t *testing.T) {
+func TestVisibleLenLeavesOutMarkersAndSpace(t *testing.T) {
 	const seed = 4
 	rng := rand.New(rand.NewPCG(seed, 0))
 	words := []string{"<think>", "</Think>", "[THINK]", "[/seed:reasoning]", "<seed:think>", "<<thought>", "<thinking", "[", "</", "<t", "a", "é", " ", "\n", "\u00a0", "x[i]", "<r>", "\xff", ">"}
