@@ -76,8 +76,8 @@ func (o own) View(ctx context.Context, n int) (View, error) {
 
 // Share defaults.
 const (
-	DefaultHead   = 0.3 // share of the free budget for the first turns
-	DefaultTarget = 0.6 // share of the budget a cut leaves filled
+	defaultHead   = 0.3 // share of the free budget for the first turns
+	defaultTarget = 0.6 // share of the budget a cut leaves filled
 )
 
 // None shows each turn the whole history.

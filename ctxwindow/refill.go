@@ -28,7 +28,7 @@ type span struct{ from, to int }
 
 func targetOr(v float64) float64 {
 	if v == 0 {
-		return DefaultTarget
+		return defaultTarget
 	}
 	return v
 }

@@ -27,7 +27,7 @@ type headTail struct {
 func (p HeadTail) Start(h *History) Strategy {
 	head := p.Head
 	if head == 0 {
-		head = DefaultHead
+		head = defaultHead
 	}
 	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note), bases: map[int]int{}}}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// TempSuffix ends the name of a file that is being written. Nothing under such
+// tempSuffix ends the name of a file that is being written. Nothing under such
 // a name is complete.
-const TempSuffix = atomic.TempSuffix
+const tempSuffix = atomic.TempSuffix
 
 // FlushedSuffix ends the name of a file that is being written and holds what
 // Writer.Flush made durable.

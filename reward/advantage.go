@@ -91,7 +91,7 @@ func Advantages(groups []GroupRewards, e Estimator) ([][]Advantage, Report, erro
 			v.Value = e.Clip.clip(v.Value)
 			if !finite(v.Value) {
 				return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: g.Rollouts[j].ID},
-					"the advantage in group %q is %g: the estimator divides by a vanishing %s", g.Key, v.Value, e.Scale).
+					"the advantage in group %q is %g: the estimator divides by a vanishing %s", g.Key, v.Value, e.Divisor).
 					WithFix("give the estimator an epsilon")
 			}
 			s.report.count(*v)
@@ -210,7 +210,7 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 			continue
 		case used.N == 1:
 			report.Singletons++
-		case used.Spread() <= DefaultTolerance:
+		case used.Spread() <= defaultTolerance:
 			report.Constant++
 		}
 		report.Groups++

@@ -228,7 +228,7 @@ func TestShiftScaleAndSum(t *testing.T) {
 		}
 		want := advantages(t, GRPO(), g)[0]
 		require.Equal(t, want, advantages(t, GRPO(), shifted)[0], "a shift changes nothing")
-		for _, e := range []Estimator{{Scale: DivideNone}, {Center: CenterLeaveOneOut, Scale: DivideNone}} {
+		for _, e := range []Estimator{{Divisor: DivideNone}, {Center: CenterLeaveOneOut, Divisor: DivideNone}} {
 			one, two := advantages(t, e, g)[0], advantages(t, e, doubled)[0]
 			for i := range one {
 				require.Equal(t, 2*one[i], two[i], "without a divisor the scale goes through")
@@ -236,7 +236,7 @@ func TestShiftScaleAndSum(t *testing.T) {
 		}
 		noEps := Estimator{Place: EpsilonNone}
 		require.Equal(t, advantages(t, noEps, g), advantages(t, noEps, doubled), "without epsilon the scale cancels")
-		for _, e := range []Estimator{GRPO(), {Scale: DivideNone}, {Center: CenterLeaveOneOut, Scale: DivideNone}} {
+		for _, e := range []Estimator{GRPO(), {Divisor: DivideNone}, {Center: CenterLeaveOneOut, Divisor: DivideNone}} {
 			sum := 0.0
 			for _, v := range advantages(t, e, g)[0] {
 				sum += v

@@ -4,11 +4,11 @@ import "math"
 
 // Defaults that a zero Estimator stands for.
 const (
-	DefaultEpsilon = 1e-6
-	// DefaultTolerance is the spread up to which a group counts as constant. It
+	defaultEpsilon = 1e-6
+	// defaultTolerance is the spread up to which a group counts as constant. It
 	// lies above what float32 arithmetic leaves on equal rewards near 1 and at the
 	// default epsilon, below which a divisor no longer scales anything.
-	DefaultTolerance = 1e-6
+	defaultTolerance = 1e-6
 )
 
 // Estimator is a record of independent choices that turn rewards into
@@ -33,21 +33,21 @@ type Estimator struct {
 	CenterOver Level
 	Decay      float64 // CenterEMA: baseline ← Decay·baseline + (1 − Decay)·reward, in (0, 1)
 
-	Scale     Divisor
+	Divisor   Divisor
 	ScaleOver Level
 	// ScaleAboutCenter takes the deviation about the centres actually subtracted
 	// (leave-one-out means, 0, or those of the other level) instead of about the
 	// mean of its own set.
 	ScaleAboutCenter bool
 
-	Epsilon float64 // 0 = DefaultEpsilon; EpsilonNone has none
+	Epsilon float64 // 0 = 1e-6; EpsilonNone has none
 	Place   EpsilonPlace
 
 	Singleton Singleton
 	Constant  Constant
 	// KeepConstant groups survive ConstantDrop when every group is constant.
 	KeepConstant int
-	Tolerance    float64 // up to which a group is constant, 0 = DefaultTolerance
+	Tolerance    float64 // up to which a group is constant, 0 = 1e-6
 	ToleranceOf  ToleranceOf
 
 	// Normalize subtracts the batch mean of the advantages and divides by their
@@ -106,7 +106,7 @@ func (e Estimator) Validate() error {
 	f.enum("Masked", int(e.Masked), len(maskedNames))
 	f.enum("Center", int(e.Center), len(centerNames))
 	f.enum("CenterOver", int(e.CenterOver), len(levelNames))
-	f.enum("Scale", int(e.Scale), len(divisorNames))
+	f.enum("Divisor", int(e.Divisor), len(divisorNames))
 	f.enum("ScaleOver", int(e.ScaleOver), len(levelNames))
 	f.enum("Place", int(e.Place), len(epsilonNames))
 	f.enum("Singleton", int(e.Singleton), len(singletonNames))
@@ -115,8 +115,8 @@ func (e Estimator) Validate() error {
 	f.enum("Factor", int(e.Factor), len(factorNames))
 	f.enum("Arithmetic", int(e.Arithmetic), len(arithmeticNames))
 	if e.Arithmetic != ArithmeticExact && (e.CenterOver == LevelBatch || e.ScaleOver == LevelBatch || e.ScaleAboutCenter ||
-		e.Center != CenterMean && e.Center != CenterLeaveOneOut && e.Center != CenterNone || e.Scale == DivideMean ||
-		e.Arithmetic == ArithmeticPairwise && (e.Center == CenterLeaveOneOut || e.Scale == DivideOthersStd)) {
+		e.Center != CenterMean && e.Center != CenterLeaveOneOut && e.Center != CenterNone || e.Divisor == DivideMean ||
+		e.Arithmetic == ArithmeticPairwise && (e.Center == CenterLeaveOneOut || e.Divisor == DivideOthersStd)) {
 		f.add("Arithmetic", "the arithmetic %q is not defined for this centre and scale", e.Arithmetic)
 	}
 	f.nonNegative("Epsilon", e.Epsilon)
@@ -136,13 +136,13 @@ func (e Estimator) Validate() error {
 	if e.Center != CenterEMA && e.Decay != 0 {
 		f.add("Decay", "Decay is %g, which has a meaning with CenterEMA only", e.Decay)
 	}
-	if e.Center == CenterEMA && (e.Scale != DivideNone || e.Normalize) {
-		f.add("Scale", "CenterEMA looks at one reward after the other and has no set to scale by: use DivideNone")
+	if e.Center == CenterEMA && (e.Divisor != DivideNone || e.Normalize) {
+		f.add("Divisor", "CenterEMA looks at one reward after the other and has no set to scale by: use DivideNone")
 	}
 	if e.CenterOver == LevelBatch && (e.Center == CenterEMA || e.Center == CenterSecondBest || e.Center == CenterBaseline) {
 		f.add("CenterOver", "the centre %s is defined per group or row only", e.Center)
 	}
-	if e.Scale == DivideOthersStd && e.ScaleOver == LevelBatch {
+	if e.Divisor == DivideOthersStd && e.ScaleOver == LevelBatch {
 		f.add("ScaleOver", "the deviation of the others is defined per group only")
 	}
 	if e.ScaleAboutCenter && e.Center != CenterLeaveOneOut && e.Center != CenterMean && e.Center != CenterNone {
@@ -177,14 +177,14 @@ func (e *Estimator) epsilon() float64 {
 	case e.Place == EpsilonNone:
 		return 0
 	case e.Epsilon == 0:
-		return DefaultEpsilon
+		return defaultEpsilon
 	}
 	return e.Epsilon
 }
 
 func (e *Estimator) tolerance() float64 {
 	if e.Tolerance == 0 {
-		return DefaultTolerance
+		return defaultTolerance
 	}
 	return e.Tolerance
 }

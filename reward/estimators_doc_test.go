@@ -102,7 +102,7 @@ func estimatorsDoc(t *testing.T) string {
 	b.WriteString(strings.ReplaceAll(docHead, "STREAMLESS", strings.Join(whole, ", ")))
 	for _, e := range Presets() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, e.Grouping, e.Unit, e.Masked,
-			over(e.Center.String(), e.CenterOver), over(e.Scale.String(), e.ScaleOver), docEpsilon(e), e.Singleton, docConstant(e), docAlso(e))
+			over(e.Center.String(), e.CenterOver), over(e.Divisor.String(), e.ScaleOver), docEpsilon(e), e.Singleton, docConstant(e), docAlso(e))
 	}
 	b.WriteString(strings.NewReplacer("MASKED_NEMO", maskedExample(t, "nemo_grpo_loo_std"), "MASKED_PRIME", maskedExample(t, "prime_grpo")).Replace(docMasked))
 	b.WriteString(`
@@ -151,7 +151,7 @@ func over(what string, l Level) string {
 }
 
 func docEpsilon(e Estimator) string {
-	if e.Scale == DivideNone && !e.Normalize || e.Place == EpsilonNone {
+	if e.Divisor == DivideNone && !e.Normalize || e.Place == EpsilonNone {
 		return "–"
 	}
 	return number(e.epsilon()) + " " + e.Place.String()

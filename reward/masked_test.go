@@ -43,7 +43,7 @@ func TestMaskedRollouts(t *testing.T) {
 func TestMaskedRowsOfARollout(t *testing.T) {
 	group := GroupRewards{Rollouts: []RolloutReward{{ID: "a", Reward: 1, Rows: 4, MaskedRows: 3}, {ID: "b", Rows: 1}}}
 	for rule, want := range map[Masked]float64{MaskedStay: 1 - 4./5, MaskedLeave: 1 - 1./2} {
-		got, _, err := Advantages([]GroupRewards{group}, Estimator{Unit: UnitRow, Masked: rule, Scale: DivideNone})
+		got, _, err := Advantages([]GroupRewards{group}, Estimator{Unit: UnitRow, Masked: rule, Divisor: DivideNone})
 		require.NoError(t, err)
 		require.InDelta(t, want, got[0][0].Value, 1e-12, rule.String())
 	}

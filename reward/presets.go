@@ -90,21 +90,21 @@ func slimePresets() []Estimator {
 	return []Estimator{
 		// A single sample per prompt is NaN in the source.
 		sliced(Estimator{Name: "slime_grpo", Singleton: SingletonDrop}),
-		sliced(Estimator{Name: "slime_grpo_nostd", Scale: DivideNone}),
+		sliced(Estimator{Name: "slime_grpo_nostd", Divisor: DivideNone}),
 	}
 }
 
 func openclawPresets() []Estimator {
 	return []Estimator{
 		parity(Estimator{Name: "openclaw_grpo"}),
-		parity(Estimator{Name: "openclaw_grpo_nostd", Scale: DivideNone}),
+		parity(Estimator{Name: "openclaw_grpo_nostd", Divisor: DivideNone}),
 		{
 			Name: "openclaw_grpo_drop_constant", Unit: UnitRow,
 			Constant: ConstantDrop, KeepConstant: 1, Tolerance: 1e-12,
 		},
 		{Name: "openclaw_grpo_dynamic_history", Constant: ConstantAsIs},
 		{
-			Name: "openclaw_step_wise", Unit: UnitStep, Scale: DivideStd0, Singleton: SingletonReward,
+			Name: "openclaw_step_wise", Unit: UnitStep, Divisor: DivideStd0, Singleton: SingletonReward,
 			Constant: ConstantDropPlural, KeepConstant: 1, Tolerance: 1e-12, ToleranceOf: ToleranceVariance,
 			Arithmetic: ArithmeticMeanOfSquares,
 		},
@@ -113,7 +113,7 @@ func openclawPresets() []Estimator {
 
 func verlPresets() []Estimator {
 	none := func(e Estimator) Estimator {
-		e.Scale = DivideNone
+		e.Divisor = DivideNone
 		return parity(e)
 	}
 	return []Estimator{
@@ -137,25 +137,25 @@ func skyrlPresets() []Estimator {
 	}
 	return []Estimator{
 		once(Estimator{Name: "skyrl_grpo", Singleton: SingletonUnit}),
-		once(Estimator{Name: "skyrl_drgrpo", Scale: DivideNone, Singleton: SingletonReward}),
-		once(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
-		once(Estimator{Name: "skyrl_maxrl", Scale: DivideMean, Singleton: SingletonReward}),
+		once(Estimator{Name: "skyrl_drgrpo", Divisor: DivideNone, Singleton: SingletonReward}),
+		once(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Divisor: DivideNone}),
+		once(Estimator{Name: "skyrl_maxrl", Divisor: DivideMean, Singleton: SingletonReward}),
 	}
 }
 
 func nemoPresets() []Estimator {
 	return []Estimator{
-		parity(Estimator{Name: "nemo_grpo_loo_std", Arithmetic: ArithmeticMeanOfSquares, Center: CenterLeaveOneOut, Scale: DivideOthersStd, Place: EpsilonIfSpread}),
-		parity(Estimator{Name: "nemo_grpo_loo_nostd", Center: CenterLeaveOneOut, Scale: DivideNone}),
+		parity(Estimator{Name: "nemo_grpo_loo_std", Arithmetic: ArithmeticMeanOfSquares, Center: CenterLeaveOneOut, Divisor: DivideOthersStd, Place: EpsilonIfSpread}),
+		parity(Estimator{Name: "nemo_grpo_loo_nostd", Center: CenterLeaveOneOut, Divisor: DivideNone}),
 		parity(Estimator{Name: "nemo_grpo_group_std", Arithmetic: ArithmeticMeanOfSquares, Place: EpsilonIfSpread}),
-		parity(Estimator{Name: "nemo_grpo_group_nostd", Scale: DivideNone}),
+		parity(Estimator{Name: "nemo_grpo_group_nostd", Divisor: DivideNone}),
 	}
 }
 
 func trlPresets() []Estimator {
 	scorable := func(e Estimator) Estimator {
 		e.Grouping, e.Unit, e.Population, e.Constant = GroupByPosition, UnitRow, PopulationZero, ConstantAsIs
-		if e.Scale != DivideNone || e.Normalize {
+		if e.Divisor != DivideNone || e.Normalize {
 			e.Epsilon = 1e-4
 		}
 		return e
@@ -163,12 +163,12 @@ func trlPresets() []Estimator {
 	return []Estimator{
 		scorable(Estimator{Name: "trl_grpo_group"}),
 		scorable(Estimator{Name: "trl_grpo_batch", ScaleOver: LevelBatch}),
-		scorable(Estimator{Name: "trl_grpo_none", Scale: DivideNone}),
-		scorable(Estimator{Name: "trl_rloo", Center: CenterLeaveOneOut, Scale: DivideNone}),
-		scorable(Estimator{Name: "trl_rloo_batchnorm", Center: CenterLeaveOneOut, Scale: DivideNone, Normalize: true}),
+		scorable(Estimator{Name: "trl_grpo_none", Divisor: DivideNone}),
+		scorable(Estimator{Name: "trl_rloo", Center: CenterLeaveOneOut, Divisor: DivideNone}),
+		scorable(Estimator{Name: "trl_rloo_batchnorm", Center: CenterLeaveOneOut, Divisor: DivideNone, Normalize: true}),
 		{
 			Name: "trl_async_grpo", Unit: UnitRow, Population: PopulationZero, Constant: ConstantAsIs,
-			Scale: DivideStd0, Epsilon: 1e-8, Arithmetic: ArithmeticPairwise,
+			Divisor: DivideStd0, Epsilon: 1e-8, Arithmetic: ArithmeticPairwise,
 		},
 	}
 }
@@ -182,12 +182,12 @@ func primePresets() []Estimator {
 		return e
 	}
 	return []Estimator{
-		trainable(Estimator{Name: "prime_grpo", Scale: DivideNone}),
-		trainable(Estimator{Name: "prime_max_rl", Scale: DivideMean, Place: EpsilonNone}),
+		trainable(Estimator{Name: "prime_grpo", Divisor: DivideNone}),
+		trainable(Estimator{Name: "prime_max_rl", Divisor: DivideMean, Place: EpsilonNone}),
 		// One group per problem for its solvers, one over all problems for the
 		// proposers: see ProposerKey.
-		trainable(Estimator{Name: "prime_hierarchical_grpo", Scale: DivideNone}),
-		trainable(Estimator{Name: "prime_rae", Center: CenterEMA, Decay: 0.95, Scale: DivideNone}),
+		trainable(Estimator{Name: "prime_hierarchical_grpo", Divisor: DivideNone}),
+		trainable(Estimator{Name: "prime_rae", Center: CenterEMA, Decay: 0.95, Divisor: DivideNone}),
 	}
 }
 
@@ -212,11 +212,11 @@ func ArealNorm(groupSize int, mean, std *Level, leaveOneOut, unbiased bool) Esti
 	}
 	switch {
 	case std == nil:
-		e.Scale, e.Epsilon = DivideNone, 0
+		e.Divisor, e.Epsilon = DivideNone, 0
 	default:
 		e.ScaleOver = *std
 		if !unbiased {
-			e.Scale = DivideStd0
+			e.Divisor = DivideStd0
 		}
 	}
 	return e

@@ -61,7 +61,7 @@ func (p plain) value(r float64) float64 {
 	}
 	x := r - p.e.plainCenter(set, r)
 	ddof := 1
-	if p.e.Scale == DivideStd0 {
+	if p.e.Divisor == DivideStd0 {
 		ddof = 0
 	}
 	over, about := p.group, []float64(nil)
@@ -73,9 +73,9 @@ func (p plain) value(r float64) float64 {
 	}
 	s := 1.0
 	switch {
-	case p.e.Scale == DivideMean:
+	case p.e.Divisor == DivideMean:
 		s = mean(over)
-	case p.e.Scale == DivideOthersStd:
+	case p.e.Divisor == DivideOthersStd:
 		others := append([]float64(nil), p.group...)
 		for i, v := range others {
 			if v == r {
@@ -84,7 +84,7 @@ func (p plain) value(r float64) float64 {
 			}
 		}
 		s = spreadAbout(others, constantly(mean(others), len(others)), 1)
-	case p.e.Scale == DivideNone:
+	case p.e.Divisor == DivideNone:
 		return x
 	case p.e.ScaleAboutCenter:
 		s = spreadAbout(over, about, ddof)
@@ -109,7 +109,7 @@ func TestAgainstPlainDefinition(t *testing.T) {
 	for range 3000 {
 		e := Estimator{
 			Unit: Unit(rnd.IntN(2)), Center: []Center{CenterMean, CenterNone, CenterLeaveOneOut}[rnd.IntN(3)],
-			CenterOver: Level(rnd.IntN(2)), Scale: Divisor(rnd.IntN(len(divisorNames))), ScaleOver: Level(rnd.IntN(2)),
+			CenterOver: Level(rnd.IntN(2)), Divisor: Divisor(rnd.IntN(len(divisorNames))), ScaleOver: Level(rnd.IntN(2)),
 			ScaleAboutCenter: rnd.IntN(2) == 0, Place: EpsilonPlace(rnd.IntN(len(epsilonNames))), Constant: ConstantAsIs,
 		}
 		if e.Place != EpsilonNone {
@@ -118,7 +118,7 @@ func TestAgainstPlainDefinition(t *testing.T) {
 		if e.Validate() != nil {
 			continue
 		}
-		tried[e.Scale]++
+		tried[e.Divisor]++
 		var groups []GroupRewards
 		var p plain
 		p.e = e
@@ -163,12 +163,12 @@ func TestAgainstPlainDefinition(t *testing.T) {
 
 func TestLengthWeightedByHand(t *testing.T) {
 	g := GroupRewards{Rollouts: []RolloutReward{{Reward: 1, Length: 10}, {Reward: 0, Length: 30}}}
-	got := advantages(t, Estimator{Center: CenterLengthWeighted, Scale: DivideNone}, g)
+	got := advantages(t, Estimator{Center: CenterLengthWeighted, Divisor: DivideNone}, g)
 	require.Equal(t, []float64{0.75, -0.25}, got[0])
-	got = advantages(t, Estimator{Center: CenterLengthWeighted, CenterOver: LevelBatch, Scale: DivideNone, Constant: ConstantAsIs}, g)
+	got = advantages(t, Estimator{Center: CenterLengthWeighted, CenterOver: LevelBatch, Divisor: DivideNone, Constant: ConstantAsIs}, g)
 	require.Equal(t, []float64{0.75, -0.25}, got[0])
 	none := GroupRewards{Rollouts: []RolloutReward{{Reward: 1}, {Reward: 0}}}
-	require.Equal(t, []float64{1, 0}, advantages(t, Estimator{Center: CenterLengthWeighted, Scale: DivideNone}, none)[0], "no length, no centre")
+	require.Equal(t, []float64{1, 0}, advantages(t, Estimator{Center: CenterLengthWeighted, Divisor: DivideNone}, none)[0], "no length, no centre")
 }
 
 func TestStatisticsDescribe(t *testing.T) {
@@ -192,7 +192,7 @@ func TestStatisticsDescribe(t *testing.T) {
 	_, err = s.Advantage("h", RolloutReward{Reward: 1})
 	require.ErrorIs(t, err, rollout.KindInput)
 
-	whole, err := NewAccumulator(Estimator{Grouping: GroupWholeBatch, Scale: DivideNone})
+	whole, err := NewAccumulator(Estimator{Grouping: GroupWholeBatch, Divisor: DivideNone})
 	require.NoError(t, err)
 	require.NoError(t, whole.Add("x", RolloutReward{Reward: 1}))
 	require.NoError(t, whole.Add("y", RolloutReward{Reward: 0}))

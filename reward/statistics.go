@@ -45,11 +45,11 @@ func (s *Statistics) keepFirst(n int) {
 
 // divisors computes what advantages are divided by, per group and batch.
 func (s *Statistics) divisors() {
-	if s.e.Scale != DivideStd && s.e.Scale != DivideStd0 {
+	if s.e.Divisor != DivideStd && s.e.Divisor != DivideStd0 {
 		return
 	}
 	ddof := 1
-	if s.e.Scale == DivideStd0 {
+	if s.e.Divisor == DivideStd0 {
 		ddof = 0
 	}
 	if s.e.ScaleOver == LevelGroup {
@@ -141,7 +141,7 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	a.Value = s.e.Clip.clip(a.Value)
 	if !finite(a.Value) {
 		return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
-			"the advantage in group %q is %g: the estimator divides by a vanishing %s", group, a.Value, s.e.Scale).
+			"the advantage in group %q is %g: the estimator divides by a vanishing %s", group, a.Value, s.e.Divisor).
 			WithFix("give the estimator an epsilon")
 	}
 	return a, nil
@@ -267,7 +267,7 @@ func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 	if s.e.ScaleOver == LevelBatch {
 		m = &s.batch
 	}
-	switch s.e.Scale {
+	switch s.e.Divisor {
 	case DivideNone:
 		return 1
 	case DivideMean:
@@ -288,7 +288,7 @@ func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 // divide applies scale and epsilon. What would divide by nothing has no spread
 // and gives 0.
 func (e *Estimator) divide(x, scale float64) float64 {
-	if e.Scale == DivideNone {
+	if e.Divisor == DivideNone {
 		return x
 	}
 	eps := e.epsilon()

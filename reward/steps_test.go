@@ -166,7 +166,7 @@ func TestEMA(t *testing.T) {
 // A row alone in its group is not compared and must not pull the batch's
 // deviation towards 0.
 func TestNormalizeLeavesSingletonsOut(t *testing.T) {
-	e := Estimator{Center: CenterLeaveOneOut, Scale: DivideNone, Normalize: true}
+	e := Estimator{Center: CenterLeaveOneOut, Divisor: DivideNone, Normalize: true}
 	without := advantages(t, e, group("a", 1, 0, 0))
 	with := advantages(t, e, group("a", 1, 0, 0), group("b", 5))
 	require.Equal(t, without[0], with[0])

@@ -279,12 +279,6 @@ type Vote struct {
 	Tokens int      `json:"tokens,omitempty"`
 }
 
-// Group is a set of rollouts of the same prompt, in index order.
-type Group struct {
-	Key      string
-	Rollouts []*Rollout
-}
-
 // TurnsOf returns r.Turns or, when the dump recorded none, one turn per
 // policy-sampled assistant message, each a step of its own with the plain
 // history as context. The result must not be changed.

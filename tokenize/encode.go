@@ -229,13 +229,13 @@ func (j *job) run() ([]rollout.Sequence, error) {
 	return j.merged()
 }
 
-// MaxShownMessages bounds the messages that the turns of one rollout show, each
+// maxShownMessages bounds the messages that the turns of one rollout show, each
 // counted at every turn that shows it: every prompt is rendered as a whole, so the
 // work grows with their number. A conversation of 8,000 turns, each with an
 // observation, that drops nothing stays below.
-const MaxShownMessages = 1 << 26
+const maxShownMessages = 1 << 26
 
-// affordable refuses a rollout beyond MaxShownMessages.
+// affordable refuses a rollout beyond maxShownMessages.
 func (j *job) affordable() error {
 	shown := 0
 	for i := range j.turns {
@@ -251,10 +251,10 @@ func (j *job) affordable() error {
 			}
 		}
 	}
-	if shown <= MaxShownMessages {
+	if shown <= maxShownMessages {
 		return nil
 	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the %d turns show %d messages in all, the limit for one rollout is %d", len(j.turns), shown, MaxShownMessages).
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the %d turns show %d messages in all, the limit for one rollout is %d", len(j.turns), shown, maxShownMessages).
 		WithFix("plan a window over the context, or cut the rollout into shorter ones")
 }
 

@@ -126,7 +126,7 @@ func (s *schemaSource) next() (*Row, error) {
 	switch {
 	case err == nil:
 		s.read++
-		return RowOf(smp), nil
+		return rowOf(smp), nil
 	case err == io.EOF || s.path == "":
 		return nil, err
 	}
@@ -159,8 +159,8 @@ func (s *schemaSource) anyway() (row *Row, src *parquetSource) {
 	return row, src
 }
 
-// RowOf is the row of a sample.
-func RowOf(s rollout.Sample) *Row {
+// rowOf is the row of a sample.
+func rowOf(s rollout.Sample) *Row {
 	reward := s.Reward
 	r := &Row{ID: s.ID, Group: s.Group, Rollout: s.Rollout, IDs: s.IDs, Mask: widen(s.Weight), Logprobs: widen(s.Logprob), Advantages: widen(s.Credit),
 		PromptLen: s.PromptLen, Reward: &reward, Advantage: s.Advantage, Status: s.Status.String(), FinishReason: s.FinishReason, Sample: &s}

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// DefaultTolerance is the spread up to which rewards count as alike.
-const DefaultTolerance = 1e-6
+// defaultTolerance is the spread up to which rewards count as alike.
+const defaultTolerance = 1e-6
 
 // Test says how a group is found to have no signal.
 type Test uint8
@@ -25,11 +25,11 @@ const (
 )
 
 // Rule is a group filter. The zero value drops groups whose rewards lie within
-// DefaultTolerance, single rewards included.
+// 1e-6, single rewards included.
 type Rule struct {
 	Name      string // preset name, "" for a custom rule
 	Test      Test
-	Tolerance float64 // 0 = DefaultTolerance for Spread and Deviation
+	Tolerance float64 // 0 = 1e-6 for Spread and Deviation
 	Exact     bool    // Tolerance is 0, not the default
 	// LiveOnly looks at live rewards only.
 	LiveOnly bool
@@ -238,7 +238,7 @@ func (r *Rule) rows(x []float64) Decision {
 func (r *Rule) alike(x []float64) bool {
 	tolerance := r.Tolerance
 	if tolerance == 0 && !r.Exact {
-		tolerance = DefaultTolerance
+		tolerance = defaultTolerance
 	}
 	switch r.Test {
 	case Deviation:

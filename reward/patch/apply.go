@@ -127,7 +127,7 @@ func (w *work) taken(name string) bool {
 
 func (w *work) apply(f *gitdiff.File, c Change) error {
 	fail := func(format string, args ...any) error {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: c.Path()}, format, args...).
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: c.path()}, format, args...).
 			WithFix("make the patch against the same commit")
 	}
 	m, err := modesOf(f)

@@ -33,8 +33,8 @@ type Change struct {
 	Binary  bool
 }
 
-// Path is the path after the change, or before it for a deletion.
-func (c Change) Path() string {
+// path is the path after the change, or before it for a deletion.
+func (c Change) path() string {
 	if c.New != "" {
 		return c.New
 	}
@@ -46,16 +46,16 @@ type Patch struct {
 	files []*gitdiff.File
 }
 
-// MaxBytes bounds the text of a patch.
-const MaxBytes = 256 << 20
+// maxBytes bounds the text of a patch.
+const maxBytes = 256 << 20
 
 // Parse reads a patch made by git or another diff tool. Text before the first
 // file is ignored; a missing line end at the very end is added, as
 // answers are often cut there. A text without any file, a path that leaves the
 // repository, or a malformed hunk is an error of kind format.
 func Parse(text string) (*Patch, error) {
-	if len(text) > MaxBytes {
-		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch has %d bytes, the limit is %d", len(text), MaxBytes)
+	if len(text) > maxBytes {
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch has %d bytes, the limit is %d", len(text), maxBytes)
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -237,7 +237,7 @@ type Edit struct {
 func (p *Patch) Edits() []Edit {
 	edits := make([]Edit, len(p.files))
 	for i, c := range p.Changes() {
-		e := Edit{Path: c.Path()}
+		e := Edit{Path: c.path()}
 		for _, t := range p.files[i].TextFragments {
 			for _, l := range t.Lines {
 				switch l.Op {

@@ -116,7 +116,7 @@ func listedFiles(content string) []string {
 // Validate reports every fault that needs no run to be seen: empty parts,
 // patches that do not parse, test paths that are listed twice or leave the
 // repository, a bug that touches a listed test file (it would be restored), an
-// order above [MaxOrder]. It leaves the seven checks to [Check].
+// order above maxOrder. It leaves the seven checks to [Check].
 func (a Artifact) Validate() error {
 	var errs []error
 	fault := func(file, format string, args ...any) {
@@ -161,8 +161,8 @@ func (a Artifact) Validate() error {
 			errs = append(errs, err)
 		}
 	}
-	if a.Order() > MaxOrder {
-		fault("", "the bug has order %d, the limit is %d", a.Order(), MaxOrder)
+	if a.Order() > maxOrder {
+		fault("", "the bug has order %d, the limit is %d", a.Order(), maxOrder)
 	}
 	return errors.Join(errs...)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// MaxOrder is the highest order of a bug: an injected one, and one that a failed
+// maxOrder is the highest order of a bug: an injected one, and one that a failed
 // repair left. The paper stops there because later ones overlap.
-const MaxOrder = 2
+const maxOrder = 2
 
 // Order is 1 for an injected bug, plus one for each failed attempt in it.
 func (a Artifact) Order() int { return 1 + len(a.Attempts) }
@@ -22,10 +22,10 @@ func (a Artifact) Order() int { return 1 + len(a.Attempts) }
 // Harder returns the bug of the next order: the repository as a failed attempt
 // left it, with the same suite and specification. It must pass the checks again
 // before it is used. An attempt without a patch, one that only touches tests, or
-// a bug of order MaxOrder is an error of kind input.
+// a bug of order maxOrder is an error of kind input.
 func (a Artifact) Harder(failedPatch string) (Artifact, error) {
-	if a.Order() >= MaxOrder {
-		return Artifact{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the bug has order %d already, the limit is %d", a.Order(), MaxOrder)
+	if a.Order() >= maxOrder {
+		return Artifact{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the bug has order %d already, the limit is %d", a.Order(), maxOrder)
 	}
 	p, err := patch.Parse(failedPatch)
 	if err != nil {

@@ -38,12 +38,12 @@ type Tokens struct {
 // zero Tokens and no error; ids that are not integers, log probabilities that
 // are not finite numbers of at most 0, and columns of unequal length are KindInput
 // errors with the field.
-func Decode(raw []byte) (Tokens, error) { return DecodeChoice(raw, 0) }
+func Decode(raw []byte) (Tokens, error) { return decodeChoice(raw, 0) }
 
-// DecodeChoice is Decode for choice k of a response with several, numbered from 0
+// decodeChoice is Decode for choice k of a response with several, numbered from 0
 // as they stand there. What the response says of its sampled tokens without naming
 // a choice is that of choice 0.
-func DecodeChoice(raw []byte, k int) (Tokens, error) {
+func decodeChoice(raw []byte, k int) (Tokens, error) {
 	var d jsonscan.Doc
 	v, err := d.Parse(raw, jsonscan.Options{NonFinite: true})
 	if err != nil {

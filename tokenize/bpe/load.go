@@ -59,15 +59,6 @@ func Open(name string) (*Tokenizer, error) {
 	return Parse(name, data)
 }
 
-// LoadFS loads a tokenizer.json file from fsys.
-func LoadFS(fsys fs.FS, name string) (*Tokenizer, error) {
-	data, err := fs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the tokenizer cannot be read: %w", err)
-	}
-	return Parse(name, data)
-}
-
 // Parse makes a tokenizer from the content of a tokenizer.json file. name is
 // used in errors only, and data is not kept. A component that this engine cannot
 // reproduce exactly is a KindTokenizer error that names it.

@@ -78,15 +78,6 @@ type Segment struct {
 // Len returns the number of ids in the row.
 func (r *Row) Len() int { return r.n }
 
-// Trained returns the number of trained ids.
-func (r *Row) Trained() int {
-	n := 0
-	for _, s := range r.Spans {
-		n += s.Len
-	}
-	return n
-}
-
 // Pieces yields the ids of the row in order without copying them.
 func (r *Row) Pieces() iter.Seq[Piece] { return r.piecesFrom(0) }
 

@@ -36,13 +36,13 @@ type estimatorParams struct {
 }
 
 func (p estimatorParams) apply(e *reward.Estimator) {
-	std := e.Scale == reward.DivideStd || e.Scale == reward.DivideStd0
-	if p.Eps > 0 && e.Place != reward.EpsilonNone && (e.Scale != reward.DivideNone || e.Normalize) {
+	std := e.Divisor == reward.DivideStd || e.Divisor == reward.DivideStd0
+	if p.Eps > 0 && e.Place != reward.EpsilonNone && (e.Divisor != reward.DivideNone || e.Normalize) {
 		e.Epsilon = p.Eps
 	}
 	if p.DDoF != nil && std {
-		if e.Scale = reward.DivideStd; *p.DDoF == 0 {
-			e.Scale = reward.DivideStd0
+		if e.Divisor = reward.DivideStd; *p.DDoF == 0 {
+			e.Divisor = reward.DivideStd0
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (c *advantageCase) answer() (any, error) {
 	switch c.Estimator {
 	case "areal_norm":
 		e = reward.ArealNorm(c.GroupSize, level(c.MeanLevel), level(c.StdLevel), c.MeanLeaveOneOut, c.StdUnbiased)
-		if c.Params.Eps > 0 && e.Scale != reward.DivideNone {
+		if c.Params.Eps > 0 && e.Divisor != reward.DivideNone {
 			e.Epsilon = c.Params.Eps
 		}
 	case "openclaw_step_wise":
