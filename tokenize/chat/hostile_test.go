@@ -144,6 +144,86 @@ var expensive = []struct{ reason, source string }{
 	{"batch and slice", "{% for i in range(100000) %}{% set x = range(100000)|batch(1)|list + range(100000)|slice(100000)|list %}{% endfor %}"},
 	{"groupby", "{% for i in range(100000) %}{% set x = range(100000)|groupby('real')|length %}{% endfor %}"},
 	{"xmlattr", "{% set d = dict.fromkeys(range(100000)|map('string'), s) %}{{ d|xmlattr|length }}"},
+	{"round of long integers", "{% for i in range(100000) %}{% set x = (3 ** 60000)|round(2) %}{% endfor %}"},
+	{"integers of long texts", "{% for i in range(100000) %}{% set x = ('9' * 4000)|int %}{% endfor %}"},
+	{"integers of other bases", "{% for i in range(100000) %}{% set x = ('f' * 100000)|int(0, 16) %}{% endfor %}"},
+	{"floats of long texts", "{% for i in range(100000) %}{% set x = ('9' * 100000)|float %}{% endfor %}"},
+	{"shifted product", "{% set ns = namespace(s=3) %}{% for i in range(60) %}{% set ns.s = ns.s * ns.s %}{% endfor %}"},
+	{"power of powers", "{% for i in range(100000) %}{% set x = 7 ** 20000 %}{% endfor %}"},
+	{"selectattr over deep paths", "{% for i in range(100000) %}{% set x = l|selectattr('" + strings.Repeat("content.", 1000) + "x')|list %}{% endfor %}"},
+	{"map of filters over filters", "{{ range(100000)|map('string')|map('upper')|map('lower')|map('title')|map('trim')|map('tojson')|map('tojson')|map('tojson')|join }}"},
+	{"min and max of long texts", "{% for i in range(100000) %}{% set x = [s, s ~ i, s]|max %}{% endfor %}"},
+	{"items of a dict that grows", "{% set ns = namespace(d={}) %}{% for i in range(100000) %}{% set ns.d = dict(ns.d, **{'k' ~ i: i}) %}{% endfor %}"},
+	{"macro that calls its caller", "{% macro m(n) %}{% if n %}{% call m(n - 1) %}{{ caller() }}{{ caller() }}{% endcall %}{% else %}x{% endif %}{{ caller() }}{{ caller() }}{% endmacro %}{% call m(60) %}y{% endcall %}"},
+	{"recursive loop over itself", "{% for x in [l, l] recursive %}{{ loop([l, l, l]) }}{% endfor %}"},
+	{"cycler of many", "{% for i in range(100000) %}{% set c = cycler(*range(100000)) %}{% endfor %}"},
+	{"joiner again", "{% set j = joiner('x' * 1000000) %}{% for i in range(100000) %}{{ j() }}{% endfor %}"},
+	{"lorem", "{{ lipsum(n=100000, min=1000, max=10000) }}"},
+	{"filter block of its own output", "{% set ns = namespace(s='&') %}{% for i in range(40) %}{% set ns.s %}{% filter e %}{{ ns.s }}{{ ns.s }}{% endfilter %}{% endset %}{% endfor %}"},
+	{"blocks in loops", "{% for i in range(100000) %}{% block b scoped %}{{ s }}{% endblock %}{% endfor %}"},
+	{"truncate", "{% set a = 'a b ' * 10000000 %}{% for i in range(100000) %}{% set x = a|truncate(30000000) %}{% endfor %}"},
+	{"filesizeformat", "{% for i in range(100000) %}{% set x = (10 ** 60000)|filesizeformat %}{% endfor %}"},
+	{"default of long", "{% for i in range(100000) %}{% set x = (s * 100)|d(s * 100) %}{% endfor %}"},
+	{"attributes of long names", "{% for i in range(100000) %}{% set x = l[0]['a' * 1000000] %}{% endfor %}"},
+	{"slices with steps", "{% set ns = namespace(l=range(100000)|list) %}{% for i in range(100000) %}{% set x = ns.l[::-1] %}{% endfor %}"},
+	{"unpacking", "{% set a = range(100000)|list %}{% for i in range(100000) %}{% set x = [a, a, a]|map('list')|list %}{% endfor %}"},
+	{"tests of containers", "{% set a = range(100000)|list %}{% for i in range(100000) %}{% if -1 in a %}{% endif %}{% endfor %}"},
+	{"sort by attribute of shared lists", nest(40) + "{{ [{'k': [ns.l]}, {'k': [[ns.l]]}]|sort(attribute='k')|length }}"},
+	{"unique by attribute of shared lists", nest(40) + "{{ [{'k': (1, ns.l)}, {'k': (1, ns.l)}]|unique(attribute='k')|list|length }}"},
+	{"hash of a shared list in a set of keys", nest(40) + "{{ dict([((ns.l, 1), 2)])|length }}"},
+	{"debug print of a namespace", nest(40) + "{{ ns }}"},
+	{"error with a shared list", nest(40) + "{{ raise_exception(ns.l) }}"},
+	{"missing key of a shared list", nest(40) + "{{ {}[ns.l] }}{{ ns.l.x.y }}"},
+	{"comment of megabytes", "{#" + strings.Repeat("{# -#", 300_000) + "#}x"},
+	{"raw of many tags", strings.Repeat("{% raw %}{{{% endraw %}", 60_000)},
+	{"many elifs", "{% for i in range(100000) %}{% if 0 %}" + strings.Repeat("{% elif 0 %}", 30_000) + "{% endif %}{% endfor %}"},
+	{"a long chain of comparisons", "{% for i in range(100000) %}{% if 1" + strings.Repeat(" < 2", 10_000) + " %}{% endif %}{% endfor %}"},
+	{"a long chain of filters", "{% for i in range(100000) %}{% set x = s" + strings.Repeat("|trim", 1_500) + " %}{% endfor %}"},
+	{"concatenation of many", "{% for i in range(1000) %}{% set x = s" + strings.Repeat(" ~ s", 1_500) + " %}{% endfor %}"},
+	{"negated long integers", "{% set a = 3 ** 60000 %}{% for i in range(100000) %}{% for j in range(100000) %}{% set x = -a %}{% endfor %}{% endfor %}"},
+	{"bits of long integers", "{% set a = 3 ** 60000 %}{% for i in range(100000) %}{% set x = a.bit_count() + a.bit_length() + a|abs|int|float %}{% endfor %}"},
+	{"comparing long integers", "{% set a = 3 ** 60000 %}{% set c = 9 ** 30000 %}{% for i in range(100000) %}{% for j in range(100000) %}{% set x = a == c %}{% endfor %}{% endfor %}"},
+	{"grouped digits", "{% set a = 2 ** 120000 %}{% for i in range(100000) %}{% set x = '{:_b}'.format(a) %}{% endfor %}"},
+	{"rounding to tens of thousands", "{% for i in range(100000) %}{% for j in range(100000) %}{% set x = 5|round(-4999) %}{% endfor %}{% endfor %}"},
+	{"rounding floats to places", "{% for i in range(100000) %}{% for j in range(100000) %}{% set x = 1.7e300|round(-307) %}{% endfor %}{% endfor %}"},
+	{"ratios of floats", "{% for i in range(100000) %}{% for j in range(100000) %}{% set x = 1.7e-300.as_integer_ratio() %}{% endfor %}{% endfor %}"},
+	{"keyword arguments of a dict", "{% macro m() %}{{ kwargs|length }}{% endmacro %}{% set d = dict.fromkeys(range(100000)|map('string'), 1) %}{% for i in range(1000) %}{{ m(**d) }}{% endfor %}"},
+	{"keyword arguments for parameters", "{% macro m(" + list("a%d=1", 20_000) + ") %}{% endmacro %}{% for i in range(100000) %}{{ m(" + list("a%d=2", 20_000) + ") }}{% endfor %}"},
+	{"defaults of parameters", "{% macro m(" + list("a%d=s", 20_000) + ") %}{% endmacro %}{% for i in range(100000) %}{{ m() }}{% endfor %}"},
+	{"a default of many nodes", "{% macro m(a=[" + list("a%d", 20_000) + "]) %}{% endmacro %}{% for i in range(100000) %}{{ m() }}{% endfor %}"},
+	{"call blocks with long arguments", "{% macro m() %}{{ caller() }}{% endmacro %}{% for i in range(100000) %}{% call(" + list("a%d=1", 10_000) + ") m() %}x{% endcall %}{% endfor %}"},
+	{"and of many", "{% for i in range(100000) %}{% if 1" + strings.Repeat(" and 1", 1_500) + " %}{% endif %}{% endfor %}"},
+	{"or of many", "{% for i in range(100000) %}{% if 0" + strings.Repeat(" or 0", 1_500) + " %}{% endif %}{% endfor %}"},
+	{"not of many", "{% for i in range(100000) %}{% if " + strings.Repeat("not ", 1_500) + "0 %}{% endif %}{% endfor %}"},
+	{"many conditional expressions", "{% for i in range(100000) %}{{ " + strings.Repeat("'' if 0 else ", 1_500) + "'' }}{% endfor %}"},
+	{"a long list", "{% for i in range(100000) %}{% set x = [" + strings.Repeat("i,", 100_000) + "] %}{% endfor %}"},
+	{"a long list of empty conditions", "{% for i in range(100000) %}{% if [" + strings.Repeat("i.a,", 50_000) + "] %}{% endif %}{% endfor %}"},
+	{"missing items", "{% for i in range(100000) %}{% for j in range(100000) %}{% set x = [l[9], l['a'], l.a, l[9], l['a'], l[j]] %}{% endfor %}{% endfor %}"},
+	{"a long dict", "{% for i in range(100000) %}{% set x = {" + strings.Repeat("'a':i,", 100_000) + "} %}{% endfor %}"},
+	{"many targets", "{% set a = range(20000)|list %}{% for i in range(100000) %}{% set " + list("a%d", 20_000) + " = a %}{% endfor %}"},
+	{"many targets of a loop", "{% set a = [range(20000)|list] * 100000 %}{% for " + list("a%d", 20_000) + " in a %}{% endfor %}"},
+	{"many targets of a loop with a condition", "{% set a = [range(20000)|list] * 100000 %}{% for " + list("a%d", 20_000) + " in a if 0 %}{% endfor %}"},
+	{"a loop with a long condition", "{% for i in range(100000) %}{% for j in range(1000) if [" + strings.Repeat("i,", 20_000) + "][1:] == 1 %}{% endfor %}{% endfor %}"},
+	{"with of many", "{% for i in range(100000) %}{% with " + list("a%d=1", 20_000) + " %}{% endwith %}{% endfor %}"},
+	{"with over many variables", "{% for i in range(100000) %}{% with %}{% if 0 %}" + manyNames(20_000) + "{% endif %}{% endwith %}{% endfor %}"},
+	{"long tests", "{% for i in range(100000) %}{% if i is divisibleby(" + strings.Repeat("1 * ", 1_500) + "1) %}{% endif %}{% endfor %}"},
+	{"looking up long keys", "{% set d = {'b': 1} %}{% for i in range(100000) %}{% for j in range(100) %}{% if '" + strings.Repeat("a", 1_000_000) + "' in d %}{% endif %}{% endfor %}{% endfor %}"},
+	{"long attributes", "{% set d = {'b': 1} %}{% for i in range(100000) %}{% for j in range(100) %}{% if d." + strings.Repeat("a", 1_000_000) + " %}{% endif %}{% endfor %}{% endfor %}"},
+	{"== of a long constant", "{% set a = 'a' * 1000000 %}{% for i in range(100000) %}{% for j in range(100) %}{% if a == '" + strings.Repeat("a", 1_000_000) + "' %}{% endif %}{% endfor %}{% endfor %}"},
+	{"empty loops", "{% for i in range(100000) %}{% for j in range(100000) %}{% for k in [] %}{% endfor %}{% endfor %}{% endfor %}"},
+	{"loops of a constant condition", "{% for i in range(100000) %}{% for j in range(100000) %}{% if 1 %}{% endif %}{% endfor %}{% endfor %}"},
+	{"include of nothing", "{% for i in range(100000) %}{% for j in range(1000) %}{% include [] ignore missing %}{% endfor %}{% endfor %}"},
+	{"changed", "{% for i in range(100000) %}{% set x = loop.changed(*range(100000)) %}{% endfor %}"},
+	{"floats of long text in attributes", "{{ range(100000)|map(attribute='" + strings.Repeat("1", 4_000) + "')|list|length }}"},
+}
+
+// list is n names by a format, with commas between them.
+func list(format string, n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(names, ", ")
 }
 
 func manyNames(n int) string {
@@ -182,7 +262,7 @@ func TestExpensiveTemplatesAreBounded(t *testing.T) {
 				stopped++
 			}
 			t.Logf("%8v %4d MB %s: %.60v", used.Round(time.Millisecond), made>>20, x.reason, err)
-			require.Less(t, used, 4*time.Second, "of processor time, on a machine that may be busy")
+			require.Less(t, used, 2*time.Second, "of processor time, on a machine that may be busy")
 			require.Less(t, made, uint64(512<<20), "bytes allocated in all")
 		})
 	}

@@ -11,6 +11,9 @@ import (
 )
 
 func filterAbs(x *rt.Context, v value.Value, _ rt.Params) value.Value {
+	if !integer(x, v) {
+		return rt.Stopped
+	}
 	switch n := v.(type) {
 	case *value.Float:
 		return &value.Float{V: math.Abs(n.V), F: n.F}
@@ -21,6 +24,14 @@ func filterAbs(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	}
 	return x.Failf(value.Type, "bad operand type for abs(): '%s'", v.TypeName())
 }
+
+// integer counts what it takes to compute with v, and reports whether the run may go on.
+func integer(x *rt.Context, v value.Value) bool {
+	return x.Lim.Integer(v) && x.Err == nil || x.Spend(0)
+}
+
+// conversion is about the work of reading, rounding or writing a float in all its digits.
+const conversion = 20_000
 
 func filterInt(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	n, ok := whole(x, v, p[1])
@@ -47,6 +58,9 @@ func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
 		return truncated(n.V)
 	case *value.Str:
 		if b, ok := intBase(base); ok {
+			if !x.Lim.Digits(len(n.S)) {
+				return x.Fail(x.Lim.Over()), true
+			}
 			if i, ok := py.ParseInt(n.S, b); ok {
 				return i, true
 			}
@@ -78,6 +92,9 @@ func intBase(v value.Value) (int, bool) {
 }
 
 func filterFloat(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	if !integer(x, v) {
+		return rt.Stopped
+	}
 	switch n := v.(type) {
 	case *value.Undefined:
 		return x.Fail(n.Use())
@@ -101,6 +118,9 @@ func filterFloat(x *rt.Context, v value.Value, p rt.Params) value.Value {
 }
 
 func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
+	if !integer(x, v) {
+		return rt.Stopped
+	}
 	method := "common"
 	if p[1] != nil {
 		s, ok := p[1].(*value.Str)
@@ -165,6 +185,9 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 		if *n < -308 {
 			return &value.Float{V: math.Copysign(0, f.V)}
 		}
+		if !x.Spend(conversion) || !x.Make(1<<10) {
+			return rt.Stopped
+		}
 		if *n >= 0 {
 			r, err := strconv.ParseFloat(strconv.FormatFloat(f.V, 'f', int(*n), 64), 64)
 			if err != nil {
@@ -183,6 +206,9 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 		}
 		if *n < -5000 {
 			return value.NewInt(0)
+		}
+		if !x.Lim.Digits(int(-*n)) {
+			return x.Fail(x.Lim.Over())
 		}
 		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(-*n), nil)
 		r := new(big.Rat).SetFrac(value.BigOf(v), unit)
@@ -203,6 +229,9 @@ func roundRat(r *big.Rat) *big.Int {
 
 func filterFilesize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	var size float64
+	if !integer(x, v) {
+		return rt.Stopped
+	}
 	switch n := v.(type) {
 	case *value.Str:
 		var ok bool

@@ -62,13 +62,17 @@ func (l *argList) eval(x *exec) rt.Args {
 			x.Failf(value.Type, "argument after ** must be a mapping")
 			return a
 		}
+		if !x.Make(200*d.Len()) || !x.Step(d.Len()*(1+len(l.kw))/nodesAStep) {
+			return a
+		}
+		named := a
 		for i := 0; i < d.Len(); i++ {
 			k, ok := d.KeyString(i)
 			if !ok {
 				x.Failf(value.Type, "keywords must be strings")
 				return a
 			}
-			if a.Get(k) != nil {
+			if named.Get(k) != nil {
 				x.Failf(value.Type, "got multiple values for keyword argument '%s'", k)
 				return a
 			}
@@ -149,6 +153,7 @@ type macroCode struct {
 	caller, kwargs, varargs int
 	accessesCaller          bool
 	explicitCaller          bool
+	steps                   int // of the parameters
 }
 
 type param struct {
@@ -194,7 +199,7 @@ func (m *Macro) call(a rt.Args, direct bool) value.Value {
 		return rt.Stopped
 	}
 	act := &activation{slots: make([]value.Value, len(c.fn.order)), up: m.act}
-	if !m.bind(a, act) || !x.descend() {
+	if !x.Step(c.steps+len(a.Kw)*(1+len(c.params))/nodesAStep) || !m.bind(a, act) || !x.descend() {
 		return rt.Stopped
 	}
 	defer func() { x.depth-- }()

@@ -56,6 +56,7 @@ type compiler struct {
 	err          *syntax.Error
 	hasBlocks    bool
 	blockDefs    []*syntax.Block
+	nodes        int // of the statement that is being compiled: see chargeStmt
 }
 
 // frame is the place in the program that is being compiled.
@@ -176,11 +177,29 @@ func distance(from, to *function) int {
 }
 
 func (c *compiler) body(list []syntax.Stmt, f frame) []stmt {
+	outer := c.nodes
 	var out []stmt
 	for _, s := range list {
+		c.nodes = 0
+		first := len(out)
 		out = c.stmt(out, s, f)
+		if steps := c.nodes / nodesAStep; steps > 1 {
+			out = slices.Insert(out, first, stmt(chargeStmt(steps)))
+		}
 	}
+	c.nodes = outer
 	return out
+}
+
+// size is the number of nodes of what compile compiles, which the statement around it
+// does not count.
+func (c *compiler) size(compile func()) int {
+	outer := c.nodes
+	c.nodes = 0
+	compile()
+	n := c.nodes
+	c.nodes = outer
+	return n
 }
 
 // stmt appends the code of one statement.
@@ -326,6 +345,7 @@ func (c *compiler) set(n *syntax.Set, f frame) stmt {
 
 // target compiles an assignment target.
 func (c *compiler) target(e syntax.Expr, f frame) target {
+	c.nodes++
 	switch n := e.(type) {
 	case *syntax.Name:
 		v := f.find(n.Name)
@@ -372,17 +392,18 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 	if n.Test != nil {
 		test.target(n.Target, true)
 		test.exprs(n.Test)
-		st.test = &testCode{target: c.target(n.Target, test), test: c.expr(n.Test, test)}
+		st.test = &testCode{}
+		st.test.steps = 1 + c.size(func() { st.test.target, st.test.test = c.target(n.Target, test), c.expr(n.Test, test) })/nodesAStep
 		st.test.fn, st.test.loads = test.fn, c.loads(test.scope)
 	}
-	st.target = c.target(n.Target, body)
+	st.steps = 1 + c.size(func() { st.target = c.target(n.Target, body) })/nodesAStep
 	if t, ok := st.target.(*nameTarget); ok {
 		st.single = t.slot
 	} else {
 		st.single = -1
 	}
 	st.body = c.body(n.Body, body)
-	if len(st.body) == 1 && st.single >= 0 && st.loopSlot < 0 {
+	if st.single >= 0 && st.loopSlot < 0 {
 		st.idle = c.idle(n, body)
 	}
 	st.loads = c.loads(body.scope)
@@ -436,11 +457,11 @@ func (c *compiler) macro(pos syntax.Pos, name string, sig *syntax.Signature, bod
 	}
 	m.stmts(body)
 	first := len(sig.Params) - len(sig.Defaults)
-	for i := range code.params {
-		if i >= first {
+	code.steps = (len(code.params) + c.size(func() {
+		for i := first; i < len(code.params); i++ {
 			code.params[i].def = c.expr(sig.Defaults[i-first], m)
 		}
-	}
+	})) / nodesAStep
 	code.fn, code.body = m.fn, c.body(body, m)
 	code.loads = c.loads(m.scope)
 	return code

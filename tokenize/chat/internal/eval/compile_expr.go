@@ -44,6 +44,7 @@ func (c *compiler) args(a *syntax.Args, f frame) argList {
 }
 
 func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
+	c.nodes++
 	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtin.Library.Filters[n.Name], json: n.Name == "tojson" && n.X != nil, args: c.args(&n.Args, f)}
 	out.trim = n.Name == "trim" && n.X != nil && out.args.none()
 	c.prog.markup = c.prog.markup || makesMarkup(n)
@@ -80,6 +81,7 @@ func makesMarkup(n *syntax.Filter) bool {
 }
 
 func (c *compiler) expr(e syntax.Expr, f frame) expr {
+	c.nodes++
 	switch n := e.(type) {
 	case *syntax.Name:
 		return c.name(n.Name, n.At(), f)
@@ -114,6 +116,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		return &notExpr{condition(c.expr(n.X, f))}
 	case *syntax.Compare:
 		if k, ok := n.Rest[0].(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "==" || n.Ops[0] == "!=") {
+			c.nodes += len(k.Str) / bytesANode
 			return &equalsExpr{c.expr(n.X, f), k.Str, n.Ops[0] == "!="}
 		}
 		if k, ok := n.X.(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "in" || n.Ops[0] == "notin") {
@@ -220,6 +223,7 @@ func (c *compiler) variable(n syntax.Expr, f frame) owner {
 
 func (c *compiler) lookup(key string) lookup {
 	c.prog.lookups++
+	c.nodes += len(key) / bytesANode
 	return lookup{key, c.prog.lookups - 1}
 }
 

@@ -196,7 +196,11 @@ func (e *logicExpr) eval(x *exec) value.Value {
 func (e *notExpr) eval(x *exec) value.Value { return value.NewBool(!e.x.truth(x)) }
 
 func (e *unaryExpr) eval(x *exec) value.Value {
-	v, fault := py.Sign(e.op, e.x.eval(x))
+	v := e.x.eval(x)
+	if !x.Lim.Integer(v) {
+		return x.Fail(x.Lim.Over())
+	}
+	v, fault := py.Sign(e.op, v)
 	if fault != nil {
 		x.Fail(fault)
 		x.at(e.pos)
@@ -304,9 +308,13 @@ func (e *containsExpr) eval(x *exec) value.Value {
 	return value.NewBool(ok)
 }
 
+// undefinedSize is about the memory of an undefined value.
+const undefinedSize = 64
+
 func (e *attrExpr) eval(x *exec) value.Value {
 	v, r := e.find(x)
 	if r == nil {
+		x.Make(undefinedSize)
 		return &value.Undefined{Obj: v, Name: e.key}
 	}
 	return r
@@ -336,6 +344,7 @@ func (e *attrExpr) of(x *exec, v value.Value) value.Value {
 			return e.loop(v)
 		}
 	}
+	x.Make(undefinedSize)
 	r := object.Getattr(&x.Context, v, e.name, e.key)
 	x.at(e.pos)
 	return r
@@ -354,6 +363,7 @@ func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(l.key,
 
 func (e *itemExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
+	x.Make(undefinedSize) // what is not there, or a character
 	r := object.Getitem(&x.Context, v, e.index.eval(x))
 	x.at(e.pos)
 	return r
@@ -371,6 +381,7 @@ func (e *keyExpr) eval(x *exec) value.Value {
 			return r
 		}
 	}
+	x.Make(undefinedSize)
 	r := object.Getitem(&x.Context, v, e.key)
 	x.at(e.pos)
 	return r

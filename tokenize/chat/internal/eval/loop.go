@@ -13,6 +13,7 @@ type forStmt struct {
 	iter      expr
 	test      *testCode
 	target    target
+	steps     int  // of a pass
 	single    int  // slot of a plain name as target, else -1
 	loopSlot  int  // slot of the loop object, -1 when the body does not use it
 	idle      cond // once true, all passes from then on do nothing; nil where unknown
@@ -31,6 +32,7 @@ type testCode struct {
 	loads  []loadCode
 	target target
 	test   expr
+	steps  int
 }
 
 func (s *forStmt) exec(x *exec) signal {
@@ -125,7 +127,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if l.i >= len(l.items) && !l.has(l.i) {
 			break
 		}
-		if !x.Step(1 + len(s.loads)/8) {
+		if !x.Step(s.steps) {
 			return halt
 		}
 		item := l.item(l.i)
@@ -239,7 +241,7 @@ func (l *Loop) filter(x *exec, t *testCode) {
 	i := 0
 	l.items, l.numbers = nil, nil
 	l.next = func() value.Value {
-		for source.has(i) && x.Step(1) && x.Make(rt.ObjectSize+16*len(t.fn.order)) {
+		for source.has(i) && x.Step(t.steps) && x.Make(rt.ObjectSize+16*len(t.fn.order)) {
 			item := source.item(i)
 			i++
 			saved := x.act
@@ -361,6 +363,9 @@ var loopAttrs = map[string]func(l *Loop) value.Value{
 	},
 	"changed": func(l *Loop) value.Value {
 		return &rt.Builtin{Name: "changed", Fn: func(x *rt.Context, a rt.Args) value.Value {
+			if !x.Make(rt.ObjectSize + 16*len(a.Pos)) {
+				return rt.Stopped
+			}
 			now := &value.List{Items: append([]value.Value(nil), a.Pos...), Tuple: true}
 			if l.changed != nil {
 				if eq, fault := value.Equal(x.Lim, l.changed, now); eq || fault != nil {

@@ -152,6 +152,7 @@ func (x *exec) call(code *functionCode, a *activation) signal {
 // enter sets the variables of a scope to what they start as.
 func (x *exec) enter(loads []loadCode) {
 	slots := x.act.slots
+	x.Step(len(loads) / loadsAStep)
 	for i := range loads {
 		l := &loads[i]
 		switch l.kind {

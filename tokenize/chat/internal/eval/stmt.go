@@ -32,6 +32,22 @@ func (x *exec) run(body []stmt) signal {
 	return next
 }
 
+// What a statement computes is as long as the template says, in each pass of a loop: so
+// it takes a step for each nodesAStep nodes of its expressions and targets, looked at or
+// not, where a text that is compared or looked up counts as a node for each bytesANode
+// bytes. Entering a scope takes a step for each loadsAStep of its variables.
+const nodesAStep, bytesANode, loadsAStep = 4, 16, 8
+
+// chargeStmt takes the steps of the statement after it.
+type chargeStmt int
+
+func (s chargeStmt) exec(x *exec) signal {
+	if !x.Step(int(s)) {
+		return halt
+	}
+	return next
+}
+
 type (
 	// dataStmt prints text of the template: data, and {{ "constants" }} where
 	// parts is not nil.

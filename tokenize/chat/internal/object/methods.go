@@ -145,17 +145,27 @@ var listCopy = on("copy()", func(_ *rt.Context, l *value.List, _ rt.Params) valu
 
 // IntMethods are the methods of int and bool.
 var IntMethods = map[string]rt.Func{
-	"bit_length": rt.Def("bit_length()", func(_ *rt.Context, self value.Value, _ rt.Params) value.Value {
+	"bit_length": ofInt("bit_length()", func(self value.Value) value.Value {
 		return value.Made(value.NewInt(int64(value.BigOf(self).BitLen())), value.Origin(self))
 	}),
-	"bit_count": rt.Def("bit_count()", func(_ *rt.Context, self value.Value, _ rt.Params) value.Value {
+	"bit_count": ofInt("bit_count()", func(self value.Value) value.Value {
 		ones := strings.Count(new(big.Int).Abs(value.BigOf(self)).Text(2), "1")
 		return value.Made(value.NewInt(int64(ones)), value.Origin(self))
 	}),
-	"conjugate": rt.Def("conjugate()", func(_ *rt.Context, self value.Value, _ rt.Params) value.Value { return positive(self) }),
-	"as_integer_ratio": rt.Def("as_integer_ratio()", func(_ *rt.Context, self value.Value, _ rt.Params) value.Value {
+	"conjugate": ofInt("conjugate()", func(self value.Value) value.Value { return positive(self) }),
+	"as_integer_ratio": ofInt("as_integer_ratio()", func(self value.Value) value.Value {
 		return &value.List{Items: []value.Value{positive(self), value.NewInt(1)}, Tuple: true}
 	}),
+}
+
+// ofInt is a method without arguments, of an integer of any length.
+func ofInt(signature string, f func(self value.Value) value.Value) rt.Func {
+	return rt.Def(signature, func(x *rt.Context, self value.Value, _ rt.Params) value.Value {
+		if !x.Lim.Integer(self) {
+			return x.Fail(x.Lim.Over())
+		}
+		return f(self)
+	})
 }
 
 // FloatMethods are the methods of float.
@@ -165,6 +175,7 @@ var FloatMethods = map[string]rt.Func{
 	}),
 	"conjugate": on("conjugate()", func(_ *rt.Context, f *value.Float, _ rt.Params) value.Value { return f }),
 	"as_integer_ratio": on("as_integer_ratio()", func(x *rt.Context, f *value.Float, _ rt.Params) value.Value {
+		x.Make(1 << 10)
 		r := new(big.Rat).SetFloat64(f.V)
 		if r == nil {
 			return x.Failf(value.Other, "cannot convert Infinity or NaN to integer ratio")

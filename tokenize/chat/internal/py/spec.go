@@ -197,15 +197,22 @@ func (p spec) number(l *value.Limits, neg bool, prefix, digits, rest string, gro
 }
 
 func grouped(digits string, sep byte, n int) string {
-	for i := len(digits) - n; i > 0; i -= n {
-		digits = digits[:i] + string(sep) + digits[i:]
+	var b strings.Builder
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%n == 0 {
+			b.WriteByte(sep)
+		}
+		b.WriteByte(digits[i])
 	}
-	return digits
+	return b.String()
 }
 
 func formatInt(l *value.Limits, p spec, n value.Number) (string, *value.Fault) {
 	if p.prec >= 0 {
 		return "", value.ValueError("Precision not allowed in integer format specifier")
+	}
+	if n.B != nil && !l.Digits(n.B.BitLen()/8) {
+		return "", l.Over()
 	}
 	b := new(big.Int).Abs(n.Big())
 	neg := n.Big().Sign() < 0

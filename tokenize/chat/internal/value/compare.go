@@ -63,6 +63,7 @@ func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 		if !m.OK() {
 			return false, nil
 		}
+		l.numbers(n, m)
 		c, ordered := compareNumbers(n, m)
 		return ordered && c == 0, nil
 	case *List:
@@ -197,7 +198,9 @@ func compare(l *Limits, op string, a, b Value, depth int) (bool, *Fault) {
 		}
 	case *Bool, *Int, *Float:
 		if m := NumberOf(b); m.OK() {
-			c, ordered := compareNumbers(NumberOf(a), m)
+			n := NumberOf(a)
+			l.numbers(n, m)
+			c, ordered := compareNumbers(n, m)
 			return ordered && decide(op, c), nil
 		}
 	case *Bytes:

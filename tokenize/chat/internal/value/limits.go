@@ -58,5 +58,28 @@ func (l *Limits) Over() *Fault {
 // scan counts the work of looking through n bytes once.
 func (l *Limits) Scan(n int) bool { return l.Spend(n/2 + 1) }
 
+// Integer counts the work and memory of computing with an integer: its text, its parts, a
+// fraction of it. It counts nothing for a short one, or another value.
+func (l *Limits) Integer(v Value) bool {
+	i, ok := v.(*Int)
+	if !ok || i.Big == nil {
+		return true
+	}
+	n := i.Big.BitLen() / 8
+	return l.Make(16*n+64) && l.Product(n, n)
+}
+
+// numbers counts the work of comparing n and m, which an integer is copied for.
+func (l *Limits) numbers(n, m Number) {
+	for _, k := range [...]Number{n, m} {
+		if k.B != nil {
+			l.Make(k.B.BitLen() / 4)
+		}
+	}
+}
+
+// Digits counts the work and memory of reading a number of n digits.
+func (l *Limits) Digits(n int) bool { return l.Make(16*n) && l.Product(n, n) }
+
 // product counts the work of multiplying or dividing integers of a and b bytes.
 func (l *Limits) Product(a, b int) bool { return l.Spend(a + b + a*b/64) }
