@@ -102,6 +102,7 @@ func TestNoHeaderIsTrained(t *testing.T) {
 		require.NoError(t, err, name)
 		header, _, _ := strings.Cut(decode(t, m, opening), "<think>")
 		header = strings.TrimSpace(header)
+		openers := openers(m, opening)
 		for _, c := range oddConversations() {
 			for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Whole} {
 				got, err := trainedOf(t, m, mode, c)
@@ -123,6 +124,9 @@ func TestNoHeaderIsTrained(t *testing.T) {
 					if header != "" {
 						require.False(t, strings.HasPrefix(strings.TrimSpace(text), header), "%s, %s, turn %d: %q", name, c.name, turn, text)
 					}
+					for _, piece := range openers { // replies of gpt-oss and Muse go on with messages of their own
+						require.NotContains(t, goingOn.Replace(text), piece, "%s, %s, turn %d", name, c.name, turn)
+					}
 					for _, stop := range m.Stops() {
 						end, _ := m.Tokenizer.Vocab().Token(stop)
 						require.NotContains(t, strings.TrimSuffix(text, end), end, "%s, %s, turn %d", name, c.name, turn)
@@ -133,6 +137,20 @@ func TestNoHeaderIsTrained(t *testing.T) {
 	}
 	require.Greater(t, turns, 2000)
 	t.Logf("%d turns", turns)
+}
+
+var goingOn = strings.NewReplacer("<|end|><|start|>assistant", "", "<|eom|><|start|>assistant", "")
+
+// openers are the control tokens of a generation prompt that stop no reply and open no
+// reasoning: none of them is ever trained.
+func openers(m *tokenize.Model, prompt []rollout.TokenID) []string {
+	var out []string
+	for _, a := range m.Tokenizer.Vocab().Added() {
+		if a.Special && slices.Contains(prompt, a.ID) && !slices.Contains(m.Stops(), a.ID) && !strings.Contains(a.Content, "think") {
+			out = append(out, a.Content)
+		}
+	}
+	return out
 }
 
 func trainedOf(t *testing.T, m *tokenize.Model, mode tokenize.Mode, c templateConversation) (map[int32]string, error) {
