@@ -68,12 +68,13 @@ type convertCmd struct {
 	MalformedThinking shape.Optional `help:"Advantage of sampled messages with malformed reasoning, such as -5." name:"malformed-thinking-advantage" placeholder:"NUMBER" group:"Rewards:"`
 	Detect            string         `help:"What counts as such: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, reasoning markers without counterpart) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
 
-	UnknownStatus string `help:"What a rollout counts as whose dump does not say how it ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
-	Engine        string `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
-	Workers       int    `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
-	DryRun        bool   `help:"Do everything but write." group:"Running:"`
-	JSON          bool   `help:"Print the summary as JSON." name:"json" group:"Running:"`
-	Quiet         bool   `help:"No progress bar." group:"Running:"`
+	Temperature   float32 `help:"Sampling temperature of turns that record none; 0 = 1. vLLM takes that of generation_config.json where a request has none." group:"Output:"`
+	UnknownStatus string  `help:"What a rollout counts as whose dump does not say how it ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
+	Engine        string  `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
+	Workers       int     `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
+	DryRun        bool    `help:"Do everything but write." group:"Running:"`
+	JSON          bool    `help:"Print the summary as JSON." name:"json" group:"Running:"`
+	Quiet         bool    `help:"No progress bar." group:"Running:"`
 
 	outputFlags `embed:"" group:"Output:"`
 	shape.Flags `embed:""`
@@ -287,7 +288,7 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 
 // flags translates those that need no model.
 func (c *convertCmd) flags() (turnpack.Pipeline, error) {
-	p := turnpack.Pipeline{Workers: c.Workers, Scale: reward.OutcomePolicy{StepCoef: c.StepCoef},
+	p := turnpack.Pipeline{Workers: c.Workers, Temperature: c.Temperature, Scale: reward.OutcomePolicy{StepCoef: c.StepCoef},
 		Trace: c.traced(),
 		Mask:  lossmask.Policy{MaxTokens: c.MaxTokens, NoReasoning: c.NoReasoning}}
 	var errs []error

@@ -14,20 +14,18 @@ import (
 
 // outputFlags say what is written.
 type outputFlags struct {
-	Target        string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
-	RowsPerShard  int    `help:"Start a new file after so many rows, at the next group."`
-	BytesPerShard int64  `help:"Start a new file after so many bytes, at the next group."`
-	GroupsPerStep int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
-
-	RolloutsPerStep int `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that no longer goes in begins the next. With --pt short steps are filled with samples that train nothing."`
-
-	SeqLen        int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
-	PadMultiple   int    `help:"Multiple that packed segments are padded to."`
-	Ranks         int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
-	Pt            bool   `help:"With --target slime: write the .pt file of --load-debug-rollout-data."`
-	Trace         string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
-	Weights       string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
-	PolicyVersion int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
+	Target          string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
+	RowsPerShard    int    `help:"Start a new file after so many rows, at the next group."`
+	BytesPerShard   int64  `help:"Start a new file after so many bytes, at the next group."`
+	GroupsPerStep   int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
+	RolloutsPerStep int    `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that no longer goes in begins the next. With --pt short steps are filled with samples that train nothing."`
+	SeqLen          int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
+	PadMultiple     int    `help:"Multiple that packed segments are padded to."`
+	Ranks           int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
+	Pt              bool   `help:"With --target slime: write the .pt file of --load-debug-rollout-data."`
+	Trace           string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
+	Weights         string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
+	PolicyVersion   int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
 
 	source string // what the batch is made of, as a digest
 	begun  bool   // a run like this one was killed before it could tell what it made

@@ -173,3 +173,20 @@ func TestRolloutsPerStep(t *testing.T) {
 	_, _, stderr = convert("--rollouts-per-step", "4", "--groups-per-step", "1")
 	require.Contains(t, stderr, "choose one of them")
 }
+
+// --temperature reaches rows whose dump records none; a negative one is refused.
+func TestTemperatureOfRowsWithoutOne(t *testing.T) {
+	for given, want := range map[string]float32{"0.7": 0.7, "0": 1} {
+		out := t.TempDir()
+		code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out, "--temperature", given)
+		require.Zero(t, code, stderr)
+		rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+		require.NoError(t, err)
+		for _, r := range rows {
+			require.Equal(t, want, r.Temperature)
+		}
+	}
+	code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", t.TempDir(), "--temperature=-1")
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "emperature")
+}

@@ -18,4 +18,6 @@
 //	areal     logprobs, versions, advantage aborted rollouts left out; as slime
 //	nemo-rl   logprobs, advantage           as slime
 //	none      everything                    nothing
+//
+// All but prime-rl, megatron and none refuse rows sampled at different temperatures.
 package target

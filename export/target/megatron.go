@@ -9,7 +9,7 @@ import (
 // training. The mask becomes integers, so weights are lost; nothing else of a
 // row is read. MaxTokens is the pack size and counts L − 1.
 func megatronSpec() spec {
-	return spec{name: "megatron", keepAborted: true, mean: meanNever,
+	return spec{name: "megatron", temperatures: true, keepAborted: true, mean: meanNever,
 		row: func(t *Target, s *rollout.Sample) error {
 			n := s.Len()
 			if n < 2 {

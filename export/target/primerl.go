@@ -9,7 +9,7 @@ import (
 // reads advantages and weights per token; a row over the sequence length would
 // be cut in silence (set MaxTokens to it).
 func primeRLSpec() spec {
-	return spec{name: "prime-rl", logprobs: true, advantages: true, weights: true, keepAborted: true, mean: meanWeights,
+	return spec{name: "prime-rl", temperatures: true, logprobs: true, advantages: true, weights: true, keepAborted: true, mean: meanWeights,
 		row: func(t *Target, s *rollout.Sample) error {
 			if !(s.Temperature > 0) {
 				return t.refuse(s, export.ColTemperature, "record the temperature the rollout was sampled with", "it divides logits by the temperature, which is %g", s.Temperature)

@@ -83,7 +83,10 @@ type spec struct {
 	weights bool
 	// keepAborted is false when aborted rollouts must not reach the trainer.
 	keepAborted bool
-	mean        means
+	// temperatures is true when rows may be sampled at several: the others' trainers
+	// divide all logits by one of their own.
+	temperatures bool
+	mean         means
 	// row maps and checks one row, group the rows of a GRPO group; nil does
 	// nothing.
 	row   func(t *Target, s *rollout.Sample) error
@@ -92,7 +95,7 @@ type spec struct {
 
 func specs() []spec {
 	return []spec{slimeSpec(), megatronSpec(), verlSpec(), skyrlSpec(), primeRLSpec(), trlSpec(), trlAsyncSpec(), arealSpec(), nemoRLSpec(), {
-		name: "none", weights: true, keepAborted: true, mean: meanWeights}}
+		name: "none", temperatures: true, weights: true, keepAborted: true, mean: meanWeights}}
 }
 
 // Names lists the targets.
@@ -108,7 +111,8 @@ func Names() []string {
 type Target struct {
 	spec
 	opts    Options
-	size    int // rollouts in each group, 0 = not known yet
+	size    int             // rollouts in each group, 0 = not known yet
+	first   *rollout.Sample // row that decides the temperature
 	Dropped map[string]int
 }
 
@@ -195,6 +199,9 @@ func (t *Target) adapt(s *rollout.Sample) error {
 	if t.opts.MaxTokens > 0 && s.Len() > t.opts.MaxTokens {
 		return t.refuse(s, export.ColInputIDs, "raise the trainer's limit, window the context, or leave longer rows out (lossmask.Policy.MaxTokens, convert --max-tokens)", "the row has %d tokens, the limit is %d", s.Len(), t.opts.MaxTokens)
 	}
+	if err := t.oneTemperature(s); err != nil {
+		return err
+	}
 	if t.logprobs && s.Logprob == nil {
 		return t.refuse(s, export.ColLogprobs, "record log probabilities while sampling", "its loader reads log probabilities and the row has none")
 	}
@@ -226,6 +233,21 @@ func (t *Target) adapt(s *rollout.Sample) error {
 	}
 	if t.row != nil {
 		return t.row(t, s)
+	}
+	return nil
+}
+
+// oneTemperature refuses a row sampled at another temperature than the first.
+func (t *Target) oneTemperature(s *rollout.Sample) error {
+	if t.temperatures {
+		return nil
+	}
+	if t.first == nil {
+		t.first = &rollout.Sample{ID: rollout.SampleID(s.Rollout, s.SampleIndex), Temperature: s.Temperature}
+	}
+	if s.Temperature != t.first.Temperature {
+		return t.refuse(s, export.ColTemperature, "convert the dumps of each temperature by themselves, or use a target that reads it per token, such as prime-rl",
+			"it trains at one temperature; the row was sampled at %g and row %s at %g", s.Temperature, t.first.ID, t.first.Temperature)
 	}
 	return nil
 }
