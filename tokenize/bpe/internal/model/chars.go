@@ -9,12 +9,13 @@ import "unicode/utf8"
 //
 // It is exact. The merges that make a character of its bytes have ranks up to some r.
 // What could keep one of them from happening is a merge of some of its bytes, not all,
-// with the character before or after it. Where all such merges, of a character that is
-// not ASCII, have ranks above r, they come later, as the lowest rank goes first. So
-// the token stands for the character between characters that are not ASCII, and at
-// the ends of a piece.
+// with what ends before it or begins after it. Where all such merges that go with the
+// byte before it, and the byte after it, have ranks above r, they come later, as the
+// lowest rank goes first; and where all merges that take the token do, it is there in
+// time for them and not too early. So it stands for the character between characters
+// that are not ASCII and whose bytes allow it, and at the ends of a piece.
 type chars struct {
-	token [1 << 16]int32
+	of [1 << 16]charToken
 
 	// glue has a bit for each hash of two characters that stand at the seam of a merge,
 	// as the last of its first token and the first of its second one. Between two
@@ -23,10 +24,49 @@ type chars struct {
 	glue [1 << 14]uint64
 }
 
+// charToken is the token of a character, plus one, and the bytes, by their lower six
+// bits, that may end before it and begin after it.
+type charToken struct {
+	before, after uint64
+	token         int32
+}
+
+// joins holds, by a token that is a part of a character, the lowest rank of a merge with
+// what ends, or begins, with a byte, by its lower six bits.
+type joins map[int32]*[64]uint32
+
+func (j joins) add(id int32, b byte, rank uint32) {
+	ranks := j[id]
+	if ranks == nil {
+		ranks = new([64]uint32)
+		for k := range ranks {
+			ranks[k] = noRank
+		}
+		j[id] = ranks
+	}
+	ranks[b&63] = min(ranks[b&63], rank)
+}
+
+// above returns the bytes with which the tokens join in ranks above a rank only.
+func (j joins) above(rank uint32, ids ...int32) uint64 {
+	out := ^uint64(0)
+	for _, id := range ids {
+		if ranks := j[id]; ranks != nil {
+			for k, r := range ranks {
+				if r <= rank {
+					out &^= 1 << k
+				}
+			}
+		}
+	}
+	return out
+}
+
 // charBytes is what newChars needs to know of a token: the character that
 // it is, of 2 or 3 bytes, and its first and last byte and character.
 type charBytes struct {
 	char        rune // 0 for none
+	part        bool // some of the bytes of one
 	first, last byte
 	head, tail  rune // utf8.RuneError where it is not whole
 }
@@ -44,31 +84,24 @@ func (c *chars) glued(a, b rune) bool {
 
 // newChars returns nil where no character has such a token.
 func newChars(m *Model, tokens []charBytes) *chars {
-	// the lowest rank of a merge by which a beginning of a character joins what is
-	// before it, and an end of one what is after it
-	before, after := map[int32]uint32{}, map[int32]uint32{}
-	lower := func(ranks map[int32]uint32, id int32, rank uint32) {
-		if old, ok := ranks[id]; !ok || rank < old {
-			ranks[id] = rank
-		}
+	before, after := joins{}, joins{}
+	lowest := make([]uint32, len(tokens)) // rank of a merge that takes a token
+	for id := range lowest {
+		lowest[id] = noRank
 	}
 	m.Pairs.each(func(s *pairSlot) {
 		a, b := int32(s.key>>32), int32(uint32(s.key))
-		x, y := tokens[a], tokens[b]
+		lowest[a], lowest[b] = min(lowest[a], s.rank), min(lowest[b], s.rank)
+		x, y := &tokens[a], &tokens[b]
 		if y.first >= 0xC0 && x.last >= utf8.RuneSelf {
-			lower(before, b, s.rank)
-			lower(after, a, s.rank)
-		}
-	})
-	least := func(ranks map[int32]uint32, ids ...int32) uint32 {
-		out := uint32(noRank)
-		for _, id := range ids {
-			if rank, ok := ranks[id]; ok {
-				out = min(out, rank)
+			if y.part {
+				before.add(b, x.last, s.rank)
+			}
+			if x.part {
+				after.add(a, y.first, s.rank)
 			}
 		}
-		return out
-	}
+	})
 	var c *chars
 	for id, x := range tokens {
 		if x.char == 0 {
@@ -78,10 +111,10 @@ func newChars(m *Model, tokens []charBytes) *chars {
 		n := utf8.EncodeRune(buf[:], x.char)
 		one, two, three := m.bytes[buf[0]], m.bytes[buf[1]], m.bytes[buf[2]]
 		rank, token := m.Pairs.find(one, two)
-		others := min(least(before, one), least(after, two))
+		front, back := []int32{one}, []int32{two}
 		if n == 3 {
 			rank23, token23 := m.Pairs.find(two, three)
-			others = min(least(before, one, token), least(after, three, token23))
+			front, back = []int32{one, token}, []int32{three, token23}
 			var last uint32
 			if rank <= rank23 {
 				last, token = m.Pairs.find(token, three)
@@ -91,11 +124,11 @@ func newChars(m *Model, tokens []charBytes) *chars {
 			}
 			rank = max(rank, last)
 		}
-		if rank < others && token == int32(id) {
+		if rank < lowest[id] && token == int32(id) {
 			if c == nil {
 				c = new(chars)
 			}
-			c.token[x.char] = token + 1
+			c.of[x.char] = charToken{before.above(rank, front...), after.above(rank, back...), token + 1}
 		}
 	}
 	if c == nil {
@@ -113,25 +146,28 @@ func newChars(m *Model, tokens []charBytes) *chars {
 // as one token, 0 where it begins with the byte, and where that ends.
 func (c *chars) at(piece []byte, i int) (rune, int) {
 	b := piece[i]
-	if b < 0xC0 || b >= 0xF0 || i > 0 && piece[i-1] < utf8.RuneSelf {
+	if b < 0xC0 || b >= 0xF0 {
 		return 0, i + 1
 	}
 	r, end := rune(b&0x1F)<<6|rune(piece[i+1]&0x3F), i+2
 	if b >= 0xE0 {
 		r, end = rune(b&0x0F)<<12|rune(piece[i+1]&0x3F)<<6|rune(piece[i+2]&0x3F), i+3
 	}
-	if c.token[r] == 0 || end < len(piece) && piece[end] < utf8.RuneSelf {
+	x := &c.of[r]
+	if x.token == 0 || i > 0 && !allowed(x.before, piece[i-1]) || end < len(piece) && !allowed(x.after, piece[end]) {
 		return 0, i + 1
 	}
 	return r, end
 }
+
+func allowed(bytes uint64, b byte) bool { return b >= utf8.RuneSelf && bytes>>(b&63)&1 != 0 }
 
 // initial appends the symbols that merging of piece, valid UTF-8, begins with.
 func (m *Model) initial(dst []int32, piece []byte) []int32 {
 	for i := 0; i < len(piece); {
 		if m.chars != nil && piece[i] >= utf8.RuneSelf {
 			if r, end := m.chars.at(piece, i); r != 0 {
-				dst = append(dst, m.chars.token[r]-1)
+				dst = append(dst, m.chars.of[r].token-1)
 				i = end
 				continue
 			}

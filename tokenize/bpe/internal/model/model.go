@@ -94,6 +94,7 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 		tokens[id].first, tokens[id].last = b[0], b[len(b)-1]
 		tokens[id].head, _ = utf8.DecodeRune(b)
 		tokens[id].tail, _ = utf8.DecodeLastRune(b)
+		tokens[id].part = len(b) < 3 && b[0] >= utf8.RuneSelf && tokens[id].head == utf8.RuneError
 		if r, size := utf8.DecodeRune(b); size == len(b) && (size == 2 || size == 3) {
 			tokens[id].char = r
 		}

@@ -302,7 +302,7 @@ func (w *Worker) parts(dst []ID, piece []byte) []ID {
 		r, end := c.at(piece, i)
 		if r != 0 && last != 0 && !c.glued(last, r) {
 			if i-from == utf8.RuneLen(last) {
-				dst = append(dst, c.token[last]-1)
+				dst = append(dst, c.of[last].token-1)
 			} else {
 				dst = w.part(dst, piece, from, i)
 			}
