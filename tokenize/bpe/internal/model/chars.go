@@ -12,7 +12,8 @@ import "unicode/utf8"
 // with what ends before it or begins after it. Where all such merges that go with the
 // byte before it, and the byte after it, have ranks above r, they come later, as the
 // lowest rank goes first; and where all merges that take the token do, it is there in
-// time for them and not too early. So it stands for the character between characters
+// time for them and not too early (of the characters of gpt-oss 399, of Llama 3 282
+// fail here, of Qwen3 none). So it stands for the character between characters
 // that are not ASCII and whose bytes allow it, and at the ends of a piece.
 type chars struct {
 	of [1 << 16]charToken
