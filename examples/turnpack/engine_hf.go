@@ -11,5 +11,4 @@ func addHF(m map[string]func(string, []byte) (engine.Tokenizer, error)) {
 	m["hf"] = func(name string, data []byte) (engine.Tokenizer, error) { return hf.Load(name, data) }
 }
 
-// engineNotices are the terms of what else the engines link.
 func engineNotices() string { return "\n" + hf.Licences() }

@@ -20,6 +20,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/pivot"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
 	"github.com/turnpack/turnpack/internal/plumb/verbs"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // Exit codes of every command, beside cli.Interrupted.
@@ -102,7 +103,7 @@ func run(p *program, args []string) int {
 			command, _, _ = strings.Cut(p.Context.Command(), " ")
 			command += " "
 		}
-		fmt.Fprintf(p.errOut, "turnpack: %v\nrun 'turnpack %s--help' for what there is\n", err, command)
+		fmt.Fprintf(p.errOut, "turnpack: %s\nrun 'turnpack %s--help' for what there is\n", rollout.Printable(err.Error()), command)
 		return exitUsage
 	}
 	if err := ctx.Run(p); err != nil {

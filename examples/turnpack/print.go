@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
@@ -284,7 +285,7 @@ func visible(s string) string {
 			return '␀' + r
 		case r == 0x7f:
 			return '␡'
-		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case r >= 0x80 && r < 0xa0, r != 0x200d && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp): // joiners make emoji
 			return utf8.RuneError
 		}
 		return r

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a terminal would act on, or hide, in the ids and texts of a dump reaches it from no verb.
+func TestVerbsCleanWhatTheyPrint(t *testing.T) {
+	const bad = "a\x1b]0;own\x07\r\u202e\u200b\x00\u009b2J"
+	line := func(resolved bool, more map[string]any) string {
+		r := map[string]any{"id": bad + map[bool]string{true: "1", false: "2"}[resolved], "group_id": "g" + bad, "instance_id": bad, "status": "completed",
+			"outcome":  map[string]any{"resolved": resolved},
+			"metadata": map[string]any{"k" + bad: bad},
+			"messages": []map[string]any{{"role": "user", "content": bad}, {"role": "assistant", "content": "done " + bad, "sampled": "sampled"}}}
+		for k, v := range more {
+			r[k] = v
+		}
+		b, err := json.Marshal(r)
+		require.NoError(t, err)
+		return string(b)
+	}
+	model, out := modelDir(t, nil), t.TempDir()
+	clean := func(args ...string) string {
+		code, stdout, stderr := call(t, args...)
+		for _, text := range []string{stdout, stderr} {
+			at := strings.IndexFunc(text, func(c rune) bool { return c != '\n' && unicode.In(c, unicode.Cc, unicode.Cf) })
+			if at >= 0 {
+				t.Errorf("%q (exit %d): control character at %q", args[0], code, text[max(at-80, 0):min(at+40, len(text))])
+			}
+		}
+		return stderr
+	}
+	said := clean("convert", "--model", model, "--in", dump(t, line(true, nil), line(false, nil)), "--out", out, "--format", "native")
+	require.FileExists(t, filepath.Join(out, "batch.parquet"), said)
+	batch := filepath.Join(out, "batch.parquet")
+	for _, c := range [][]string{{"audit", batch}, {"show", batch, "0"}, {"show", batch, "9"}, {"grade", out}, {"pivot", batch}, {"diff", batch, batch}, {"view", batch, "--out", filepath.Join(out, "page.html")}, {"score", "--in", bad, "--out", bad, "--endpoint", bad, "--model", bad}, {"audit", filepath.Join(out, "no"+bad)}, {"show", filepath.Join(out, "no"+bad), "0"}, {"certify", "--model", bad}, {"convert", "--in", bad, "--model", bad}, {bad}} {
+		clean(c...)
+	}
+	for _, more := range []map[string]any{
+		{"status": bad}, {"status": "aborted", "status_reason": bad}, {"status": "error", "error": bad}, {"outcome": map[string]any{bad: bad}},
+		{"turns": []map[string]any{{"message": 9, bad: bad}}}, {"messages": []map[string]any{{"role": bad, "content": "x"}}}, {"messages": []map[string]any{{"role": "tool", "tool_call_id": bad, "content": "x"}}},
+		{bad: bad}, {"outcome": nil}, {"template_kwargs": map[string]any{bad: bad}},
+	} {
+		in := dump(t, line(true, more), line(false, nil))
+		clean("convert", "--model", model, "--in", in, "--out", t.TempDir(), "--format", "native")
+		clean("convert", "--model", model, "--in", in, "--out", t.TempDir())
+	}
+}
