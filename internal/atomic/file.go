@@ -188,6 +188,11 @@ func WriteFile(path string, data []byte, force bool) error {
 	return f.Commit()
 }
 
+// Hold takes an open file for this process until it is closed, however the process
+// ends, and reports whether it did: another one may have it. Where the system knows no
+// locks it always does.
+func Hold(f *os.File) bool { return hold(f) }
+
 // SyncDir makes a rename in dir survive a power loss.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/inspect"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/recorded"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
@@ -96,6 +98,36 @@ func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) 
 	}
 	if _, err := values.Next(); err != io.EOF {
 		return rollout.Errorf(rollout.KindFormat, fr.Where, "expected the end after the value, found more")
+	}
+	return nil
+}
+
+// journals are the folders of live journals that were read.
+type journals map[string]bool
+
+// journal reads the folder that a segment of a live journal lies in, once: its sessions
+// go over several segments.
+func (fr *fileReader) journal() error {
+	if fr.Path != fr.Name || filepath.Ext(fr.Name) != live.Extension {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "a journal cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name its folder")
+	}
+	read := format.Remembered[journals](fr.OfReader)
+	dir := filepath.Dir(fr.Path)
+	if (*read)[dir] {
+		return nil
+	}
+	if *read == nil {
+		*read = journals{}
+	}
+	(*read)[dir] = true
+	fr.use(&importer{Importer: recorded.Journal()})
+	for r, err := range live.Read(dir) {
+		if err == nil {
+			err = fr.Emit(r)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -149,6 +149,9 @@ func dropRepeatedIDs(r *rollout.Rollout) {
 func compactPrompts(turns []rollout.Turn) {
 	captured := 0
 	for i := range turns {
+		if turns[i].Prompt.Keep > 0 {
+			return // they are
+		}
 		if turns[i].Prompt.Captured() {
 			captured++
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
@@ -46,8 +47,11 @@ func (fr *fileReader) Reads(path string) { fr.r.reads(path) }
 
 // run reads the file; an error is final for it.
 func (fr *fileReader) run() error {
-	if fr.source.Ext() == ".eval" {
+	switch fr.source.Ext() {
+	case ".eval":
 		return fr.archive()
+	case live.Extension:
+		return fr.journal()
 	}
 	in, err := fr.source.Open()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/nemogym"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/openclaw"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/openhands"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/recorded"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/sweagent"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/tau"
 )
@@ -29,6 +30,7 @@ type importer struct {
 func table() []format.Importer {
 	return []format.Importer{
 		native.Importer(),
+		recorded.Journal(),
 		finetuning.Preference(),
 		openclaw.Importer(),
 		sweagent.Mini(),

@@ -1,0 +1,369 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
+)
+
+// State is what became of a call.
+type State string
+
+// The states. StateRunning is that of a call whose end is not recorded.
+const (
+	StateRunning    State = "running"
+	StateOK         State = "ok"
+	StateIncomplete State = "incomplete" // ids, log probabilities and usage differ: never trained
+	StateAborted    State = "aborted"    // ended before its end; what came is kept
+	StateSuperseded State = "superseded" // a retry replaced it
+	StateUnseen     State = "unseen"     // the client was gone when the reply came
+)
+
+// Usage is what the engine counted; 0 = it did not count.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens,omitempty"`
+	CompletionTokens int `json:"completion_tokens,omitempty"`
+}
+
+// Request is a call before it is sent to the engine.
+type Request struct {
+	// Messages is the whole conversation sent, nil where only ids are known. Each
+	// distinct message is kept once.
+	Messages []rollout.Message
+	// Prompt are the ids sent, nil where the engine makes them of the messages: the
+	// reply then tells them.
+	Prompt         []rollout.TokenID
+	Tools          []rollout.Tool
+	TemplateKwargs map[string]json.RawMessage
+	Sampling       *rollout.Sampling
+	Agent          string // name of the agent, "" = the session's
+	Dialect        string // of the client: chat, completions, responses, anthropic
+	Engine         string // which one answers; credentials in it are not kept
+	// Settings is what else was asked, a JSON object without the messages. Members
+	// named as headers with keys (Authorization, x-api-key …) are not kept.
+	Settings json.RawMessage
+	// Replaces is the id of a call of which this is a retry with a new sample: it
+	// becomes superseded. One that runs is ended.
+	Replaces string
+}
+
+// Reply is the end of a call. Ids and log probabilities go after those of Call.Append.
+type Reply struct {
+	ID           string            // of the engine's response, "" unknown
+	Message      *rollout.Message  // what the client is told, nil where only ids are known
+	Prompt       []rollout.TokenID // as the engine counts it; nil where Request or Call.Prompt had it
+	Output       []rollout.TokenID
+	Logprobs     []float32
+	Version      *int32 // of the weights, for Output
+	FinishReason string // stop, length, tool_calls, …
+	StopString   string // of the request, where it ended the reply
+	Usage        Usage
+	// Unseen says that the client was gone. Session.Mark tells it later.
+	Unseen bool
+	// Incomplete says why what was recorded is not what was sampled, where the caller
+	// knows; "" = only the counts decide.
+	Incomplete string
+	// Blob is what a trainer needs of the call besides (routed experts), at most
+	// Options.MaxBlob bytes.
+	Blob []byte
+}
+
+// CallInfo is what is known of a call.
+type CallInfo struct {
+	ID           string        `json:"id"`
+	Session      string        `json:"session"`
+	Agent        string        `json:"agent,omitempty"`
+	Attempt      int           `json:"attempt"` // 0-based; retries count up
+	Replaces     string        `json:"replaces,omitempty"`
+	Dialect      string        `json:"dialect,omitempty"`
+	Engine       string        `json:"engine,omitempty"`
+	State        State         `json:"state"`
+	Why          string        `json:"why,omitempty"` // of a state other than ok
+	Used         bool          `json:"used"`          // a later prompt goes on from the whole reply
+	PromptTokens int           `json:"prompt_tokens"`
+	Kept         int           `json:"kept_tokens"` // of the prompt, held by earlier calls
+	OutputTokens int           `json:"output_tokens"`
+	BlobBytes    int           `json:"blob_bytes,omitempty"`
+	Usage        Usage         `json:"usage"`
+	Finish       string        `json:"finish_reason,omitempty"`
+	Version      *int32        `json:"version,omitempty"`
+	Began        time.Time     `json:"began"`
+	First        time.Duration `json:"first"` // from then to the first id, 0 = none came
+	Took         time.Duration `json:"took"`
+	// Settings is as in the Request.
+	Settings json.RawMessage `json:"-"`
+}
+
+// call is a call of a run.
+type call struct {
+	CallInfo
+	context  rollout.Context
+	sampling *rollout.Sampling
+	open     bool // its end is not recorded
+	turn     int  // of run.turns, −1 = none
+	blob     []byte
+	from     segment.Place // of the reply, for the blob
+	live     *partial      // while it runs in this process
+}
+
+// partial is what has come of a call that runs.
+type partial struct {
+	began    time.Time
+	first    time.Duration
+	prompt   []rollout.TokenID
+	output   []rollout.TokenID
+	logprobs []float32
+	versions []rollout.VersionRun
+	why      string // it is incomplete
+}
+
+// Call is a call that runs. Its methods are safe for concurrent use; the first End or
+// Abort counts.
+type Call struct {
+	session *Session
+	call    *call
+}
+
+// ID is the call's.
+func (c *Call) ID() string {
+	if c.call == nil {
+		return ""
+	}
+	return c.call.ID
+}
+
+// with calls do under the lock of the rollout while the call runs.
+func (c *Call) with(do func(g *run, p *partial) error) error {
+	if c.call == nil {
+		return zeroValue("live.Call", "Session.Begin")
+	}
+	g := c.session.run
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.call.live == nil {
+		return input(ErrFinished, g.where(), "call %q is %s: %w", c.call.ID, c.call.State, ErrFinished)
+	}
+	return do(g, c.call.live)
+}
+
+// Prompt gives the prompt's ids as the engine tells them, where the request had none. It
+// is an incomplete call where they are not those of the request.
+func (c *Call) Prompt(ids []rollout.TokenID) error {
+	return c.with(func(g *run, p *partial) error { return p.take(g, ids, nil, nil, nil) })
+}
+
+// Append adds ids that came, with one log probability each or nil, and the version of
+// the weights that sampled them, nil = not known. Beyond Options.MaxTokens it is an
+// error, and the call is to be aborted.
+func (c *Call) Append(ids []rollout.TokenID, logprobs []float32, version *int32) error {
+	return c.with(func(g *run, p *partial) error {
+		if p.first == 0 && len(ids) > 0 {
+			p.first = max(1, g.rec.opts.Now().Sub(p.began))
+		}
+		return p.take(g, nil, ids, logprobs, version)
+	})
+}
+
+func (p *partial) take(g *run, prompt, ids []rollout.TokenID, logprobs []float32, version *int32) error {
+	if n, most := max(len(p.prompt), len(prompt))+len(p.output)+len(ids), g.rec.opts.MaxTokens; n > most || len(logprobs) > most {
+		return limit("MaxTokens", "the call has %d ids, at most %d are allowed", n, most)
+	}
+	switch {
+	case len(prompt) == 0:
+	case p.prompt == nil:
+		p.prompt = slices.Clone(prompt)
+	case !slices.Equal(p.prompt, prompt):
+		p.because("the prompt that the engine tells is not the one that was sent")
+		p.prompt = slices.Clone(prompt) // what the model saw
+	}
+	if version != nil && len(ids) > 0 {
+		if n := len(p.versions); n == 0 && len(p.output) > 0 {
+			p.because("the version of the first tokens is not known")
+		} else if *version < 0 {
+			p.because("version %d is negative", *version)
+		} else if n == 0 || p.versions[n-1].Version != *version {
+			p.versions = append(p.versions, rollout.VersionRun{From: len(p.output), Version: *version})
+		}
+	}
+	if len(logprobs) != len(ids) && logprobs != nil {
+		p.because("%d log probabilities came with %d ids", len(logprobs), len(ids))
+	}
+	p.output = append(p.output, ids...)
+	p.logprobs = append(p.logprobs, logprobs...)
+	return nil
+}
+
+func (p *partial) because(format string, args ...any) {
+	if p.why == "" {
+		p.why = fmt.Sprintf(format, args...)
+	}
+}
+
+// check compares what came with what the engine counted, and makes columns that a
+// rollout can hold.
+func (p *partial) check(u Usage, vocab int, whole bool) {
+	for name, ids := range map[string]*[]rollout.TokenID{"prompt": &p.prompt, "output": &p.output} {
+		for i, id := range *ids {
+			if id < 0 || vocab > 0 && int(id) >= vocab {
+				p.because("%s token %d is id %d, which is none of the model's", name, i, id)
+				if id < 0 {
+					*ids = (*ids)[:i]
+					break
+				}
+			}
+		}
+	}
+	if n := len(p.versions); n > 0 && p.versions[n-1].From >= len(p.output) {
+		p.versions = slices.DeleteFunc(p.versions, func(r rollout.VersionRun) bool { return r.From >= len(p.output) })
+	}
+	for i, lp := range p.logprobs {
+		switch {
+		case lp > 0 && lp <= maxRounding:
+			p.logprobs[i] = 0
+		case !(lp <= 0 && lp >= -math.MaxFloat32):
+			p.because("log probability %d is %g, no finite number of at most 0", i, lp)
+			p.logprobs = nil
+		}
+		if p.logprobs == nil {
+			break
+		}
+	}
+	if len(p.logprobs) != len(p.output) {
+		if len(p.output) > 0 {
+			p.because("%d log probabilities for %d ids", len(p.logprobs), len(p.output))
+		}
+		p.logprobs = nil
+	}
+	if len(p.prompt) == 0 && len(p.output) > 0 {
+		p.because("the ids of the prompt are not recorded")
+	}
+	if !whole {
+		return
+	}
+	if n := u.PromptTokens; n != 0 && n != len(p.prompt) {
+		p.because("usage counts %d prompt tokens, %d ids are recorded", n, len(p.prompt))
+	}
+	if n := u.CompletionTokens; n != 0 && n != len(p.output) {
+		p.because("usage counts %d completion tokens, %d ids are recorded", n, len(p.output))
+	}
+	if len(p.output) == 0 {
+		p.because("no sampled ids are recorded")
+	}
+}
+
+// maxRounding is how far above 0 a log probability may be by rounding.
+const maxRounding = 1e-3
+
+// End records the reply. It returns when that is durable: only then may the client be
+// told that the reply has ended. When ctx ends before, the reply is recorded all the
+// same, and the error is the context's. A reply whose counts differ is recorded as
+// incomplete, which is no error; see State.
+func (c *Call) End(ctx context.Context, r Reply) error {
+	return c.finish(ctx, func(g *run, p *partial) (*entry, error) {
+		if n, most := len(r.Blob), g.rec.opts.MaxBlob; n > most {
+			return nil, limit("MaxBlob", "the blob has %d bytes, at most %d are allowed", n, most)
+		}
+		if err := p.take(g, r.Prompt, r.Output, r.Logprobs, r.Version); err != nil {
+			return nil, err
+		}
+		p.check(r.Usage, g.rec.opts.Vocab, true)
+		if r.Incomplete != "" {
+			p.because("%s", r.Incomplete)
+		}
+		e := &entry{State: StateOK, blob: r.Blob}
+		switch {
+		case p.why != "":
+			e.State, e.Why = StateIncomplete, p.why
+		case r.Unseen:
+			e.State, e.Why = StateUnseen, "the client was gone"
+		}
+		if r.Usage != (Usage{}) {
+			e.Usage = &r.Usage
+		}
+		t := rollout.Turn{ID: r.ID, FinishReason: r.FinishReason, StopString: r.StopString}
+		g.fill(c.call, e, t, r.Message)
+		return e, nil
+	})
+}
+
+// Abort records that the call ended before its end, with what came, durably. The reason
+// is a few words.
+func (c *Call) Abort(ctx context.Context, reason string) error {
+	return c.finish(ctx, func(g *run, p *partial) (*entry, error) { return g.aborted(c.call, StateAborted, reason), nil })
+}
+
+func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*entry, error)) error {
+	var t *ticket
+	err := c.with(func(g *run, p *partial) error {
+		e, err := make(g, p)
+		if err == nil {
+			t, err = g.record(e, false)
+		}
+		return err
+	})
+	if err == nil {
+		err = t.wait(ctx)
+	}
+	if errors.Is(err, ErrUnavailable) {
+		c.session.run.drop(c.call) // what will not be recorded is not trained
+	}
+	return err
+}
+
+// State is the state and, of one other than ok, why.
+func (c *Call) State() (State, string) {
+	if c.call == nil {
+		return "", ""
+	}
+	c.session.run.mu.Lock()
+	defer c.session.run.mu.Unlock()
+	return c.call.State, c.call.Why
+}
+
+// aborted is the record of a call that ends with what came.
+func (g *run) aborted(c *call, state State, why string) *entry {
+	p := c.live
+	p.check(Usage{}, g.rec.opts.Vocab, false)
+	e := &entry{State: state, Why: strings.ToValidUTF8(why, "\uFFFD")}
+	if p.why != "" {
+		e.State, e.Why = StateIncomplete, e.Why+"; "+p.why
+	}
+	g.fill(c, e, rollout.Turn{FinishReason: "abort"}, nil)
+	return e
+}
+
+// fill completes the record of a reply.
+func (g *run) fill(c *call, e *entry, t rollout.Turn, m *rollout.Message) {
+	p, now := c.live, g.rec.opts.Now()
+	e.Kind, e.Session, e.Call, e.At = kindReply, c.Session, c.ID, now.UnixNano()
+	e.First, e.Took = int64(p.first), int64(max(0, now.Sub(p.began)))
+	at, kept := g.prefixes.match(place{}, p.prompt)
+	if kept > 0 {
+		e.Base, e.Keep = g.prefixes.nodes[at.at].turn, kept
+	}
+	t.Message = -1
+	t.Prompt.Add = p.prompt[kept:]
+	if len(p.output) > 0 {
+		t.Output, t.Logprobs = p.output, p.logprobs
+	}
+	if len(p.versions) > 0 {
+		t.Version = &p.versions[0].Version
+		if len(p.versions) > 1 {
+			t.Versions = p.versions
+		}
+	}
+	e.body = &rollout.Rollout{ID: c.Session, Turns: []rollout.Turn{t}}
+	if m != nil {
+		reply := *m
+		reply.Role, reply.Sampled = rollout.RoleAssistant, rollout.SampledByPolicy
+		e.body.Messages = []rollout.Message{reply}
+	}
+}

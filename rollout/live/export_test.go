@@ -1,0 +1,31 @@
+package live
+
+// OpenFaulty opens a journal whose files ask fault before each write and fsync.
+func OpenFaulty(dir string, o JournalOptions, fault func(op string) error) (*Journal, error) {
+	open := o.withDefaults().open
+	o.open = func(path string) (segmentFile, error) {
+		f, err := open(path)
+		return faulty{f, fault}, err
+	}
+	return OpenJournal(dir, o)
+}
+
+type faulty struct {
+	segmentFile
+	fault func(op string) error
+}
+
+func (f faulty) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.fault("write"); err != nil {
+		n, _ := f.segmentFile.WriteAt(b[:len(b)/2], at) // as a full disk does
+		return n, err
+	}
+	return f.segmentFile.WriteAt(b, at)
+}
+
+func (f faulty) Sync() error {
+	if err := f.fault("sync"); err != nil {
+		return err
+	}
+	return f.segmentFile.Sync()
+}

@@ -1,0 +1,72 @@
+// Package secrets takes keys out of what is recorded of a request: the values of JSON
+// members that are named as headers with keys, and what follows such a name in a text.
+package secrets
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// secretKeys are the names of JSON members whose values are never recorded.
+var secretKeys = map[string]bool{"authorization": true, "proxy-authorization": true, "x-api-key": true, "api-key": true, "apikey": true, "cookie": true, "set-cookie": true}
+
+var (
+	secretName  = regexp.MustCompile(`(?i)authorization|api[-_]?key|cookie`)
+	secretText  = regexp.MustCompile(`(?i)(bearer|basic|authorization|x-api-key|api[-_]key)(["']?\s*[:=]\s*["']?|\s+)((bearer|basic)\s+)?[^\s"',;]+`)
+	credentials = regexp.MustCompile(`//[^/@\s]*@`)
+)
+
+// Removed stands where one was.
+const Removed = "[removed]"
+
+// Redact takes out what follows such a name in a text.
+func Redact(s string) string { return secretText.ReplaceAllString(s, "$1$2"+Removed) }
+
+// Named reports whether a member of that name holds one.
+func Named(key string) bool { return secretKeys[strings.ReplaceAll(strings.ToLower(key), "_", "-")] }
+
+// Without is raw without the values of members so named; what has none stays as it is.
+func Without(field string, raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) > 0 && !json.Valid(raw) {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "the value is not JSON")
+	}
+	if !secretName.Match(raw) && !bytes.ContainsRune(raw, '\\') {
+		return raw, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "the value is not JSON: %w", err)
+	}
+	if !takeSecrets(v) {
+		return raw, nil
+	}
+	return json.Marshal(v)
+}
+
+// takeSecrets reports whether it took any.
+func takeSecrets(v any) (took bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			took = takeSecrets(x) || took
+		}
+	case map[string]any:
+		for key, x := range v {
+			if Named(key) {
+				v[key], took = Removed, true
+				continue
+			}
+			took = takeSecrets(x) || took
+		}
+	}
+	return took
+}
+
+// WithoutUser is a URL without the user and password in it.
+func WithoutUser(url string) string { return credentials.ReplaceAllString(url, "//") }

@@ -1,0 +1,236 @@
+// Package segment is the files of a journal: numbered segments of records with a
+// checksum each, read as far as they are whole.
+//
+// A segment is a head and records. The head is magic, version and number of the
+// segment, each in four bytes, little-endian. A record is
+//
+//	4 bytes  mark
+//	4 bytes  length of the body, little-endian
+//	4 bytes  CRC-32C of segment, offset of the record, length and body
+//	body
+//
+// The sum covers the place, so that a copy of a record inside another one (the text of
+// a tool that printed a journal) is none.
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Extension ends the names of segments.
+const Extension = ".tpj"
+
+// ErrRemoved: the segment is not there any more.
+var ErrRemoved = errors.New("the segment was removed")
+
+// Place is where a record stands; the zero value is nowhere.
+type Place struct {
+	Segment int
+	Offset  int64
+}
+
+// Path is the name of segment n in folder dir.
+func Path(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("%08d%s", n, Extension)) }
+
+// FrameHead is the room before the body of a record, HeadSize that at the beginning of a
+// segment.
+const (
+	FrameHead = 12
+	HeadSize  = 12
+)
+
+const (
+	segmentMagic   = "TPJ\x01"
+	segmentVersion = 1
+	frameMark      = "\x89tpr"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// HeadOf is what a segment begins with.
+func HeadOf(segment int) []byte {
+	b := binary.LittleEndian.AppendUint32([]byte(segmentMagic), segmentVersion)
+	return binary.LittleEndian.AppendUint32(b, uint32(segment))
+}
+
+func sum(at Place, body []byte) uint32 {
+	var head [20]byte
+	binary.LittleEndian.PutUint64(head[:], uint64(at.Segment))
+	binary.LittleEndian.PutUint64(head[8:], uint64(at.Offset))
+	binary.LittleEndian.PutUint32(head[16:], uint32(len(body)))
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, body)
+}
+
+// Seal fills in the frame of a record.
+func Seal(frame []byte, at Place) {
+	body := frame[FrameHead:]
+	copy(frame, frameMark)
+	binary.LittleEndian.PutUint32(frame[4:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(frame[8:], sum(at, body))
+}
+
+// unseal returns the body of the record at the beginning of b, nil where none is whole.
+func unseal(b []byte, at Place) []byte {
+	if len(b) < FrameHead || string(b[:4]) != frameMark {
+		return nil
+	}
+	n := uint64(binary.LittleEndian.Uint32(b[4:]))
+	if n == 0 || n > uint64(len(b)-FrameHead) {
+		return nil
+	}
+	body := b[FrameHead : FrameHead+int(n)]
+	if sum(at, body) != binary.LittleEndian.Uint32(b[8:]) {
+		return nil
+	}
+	return body
+}
+
+// List returns the numbers of the segments in a folder, ascending, without gaps.
+func List(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, atomic.Locate(rollout.Where{File: dir}, err)
+	}
+	var out []int
+	for _, e := range entries {
+		digits, ok := strings.CutSuffix(e.Name(), Extension)
+		n, err := strconv.Atoi(digits)
+		if !ok || err != nil || n < 1 || filepath.Base(Path(dir, n)) != e.Name() {
+			continue
+		}
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	for i, n := range out {
+		if n != out[0]+i {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: Path(dir, n)}, "the segment before it is missing").WithFix("put %s back", filepath.Base(Path(dir, n-1)))
+		}
+	}
+	return out, nil
+}
+
+// ScanOne gives the records of a segment in order, and returns the offset after the
+// last whole one and the size of the file. What is not whole is a torn end in the last
+// segment, where nothing whole follows, and damage elsewhere.
+func ScanOne(dir string, n int, last bool, each func(at Place, body []byte) error) (end, size int64, err error) {
+	path := Path(dir, n)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, 0, atomic.Locate(rollout.Where{File: path}, err)
+	}
+	size = int64(len(text))
+	if head := HeadOf(n); !bytes.HasPrefix(text, head) {
+		if last && (bytes.HasPrefix(head, text) || len(bytes.Trim(text, "\x00")) == 0) {
+			return 0, size, nil
+		}
+		return 0, size, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Byte: rollout.At(0)}, "expected the head of segment %d of a journal, version %d", n, segmentVersion).
+			WithFix("restore the file from a copy; this one is left as it is")
+	}
+	for end = HeadSize; end < size; {
+		at := Place{n, end}
+		body := unseal(text[end:], at)
+		if body == nil {
+			break
+		}
+		if each != nil {
+			if err := each(at, body); err != nil {
+				return end, size, located(err, path, end)
+			}
+		}
+		end += int64(FrameHead + len(body))
+	}
+	if end == size {
+		return end, size, nil
+	}
+	later := nextWhole(text, n, end+1)
+	if last && later < 0 {
+		return end, size, nil
+	}
+	e := rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Byte: rollout.At(int(end))}, "the record is damaged")
+	if later >= 0 {
+		e = rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Byte: rollout.At(int(end))}, "the record is damaged; whole ones follow at byte %d", later)
+	}
+	return end, size, e.WithFix("restore the file from a copy; this one is left as it is")
+}
+
+// nextWhole returns where the next whole record begins, −1 where none does.
+func nextWhole(text []byte, n int, from int64) int64 {
+	for {
+		i := bytes.Index(text[from:], []byte(frameMark))
+		if i < 0 {
+			return -1
+		}
+		from += int64(i)
+		if unseal(text[from:], Place{n, from}) != nil {
+			return from
+		}
+		from++
+	}
+}
+
+func located(err error, path string, offset int64) error {
+	e, ok := errors.AsType[*rollout.Error](err)
+	if !ok {
+		return err
+	}
+	c := *e
+	if c.Where.File == "" {
+		c.Where.File, c.Where.Byte = path, rollout.At(int(offset))
+	}
+	return &c
+}
+
+// Scan gives the records of all segments in a folder in order.
+func Scan(dir string, each func(at Place, body []byte) error) error {
+	segments, err := List(dir)
+	for i, n := range segments {
+		if _, _, err = ScanOne(dir, n, i == len(segments)-1, each); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// Read reads one record again.
+func Read(dir string, at Place) ([]byte, error) {
+	path := Path(dir, at.Segment)
+	where := rollout.Where{File: path, Byte: rollout.At(int(at.Offset))}
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &rollout.Error{Kind: rollout.KindInput, Where: where, Msg: "the segment was removed: its sessions are delivered", Err: ErrRemoved}
+		}
+		return nil, atomic.Locate(where, err)
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, FrameHead)
+	if _, err = f.ReadAt(head, at.Offset); err == nil {
+		info, serr := f.Stat()
+		n := int64(binary.LittleEndian.Uint32(head[4:]))
+		if err = serr; err == nil && at.Offset+FrameHead+n <= info.Size() {
+			text := make([]byte, FrameHead+n)
+			if _, err = f.ReadAt(text, at.Offset); err == nil {
+				if body := unseal(text, at); body != nil {
+					return body, nil
+				}
+			}
+		}
+	}
+	if err != nil {
+		return nil, atomic.Locate(where, err)
+	}
+	return nil, rollout.Errorf(rollout.KindFormat, where, "the record is no longer what it was").WithFix("no other program may write the journal")
+}

@@ -1,0 +1,129 @@
+package live
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
+)
+
+// player takes in the records of a journal.
+type player struct {
+	rec     *Recorder
+	orphans map[string]segment.Place // sessions whose first records are gone → where the next one stands
+	ended   func(*run) error         // told of each rollout that ended, which is forgotten then; nil = kept
+	skip    map[string]bool          // sessions told
+}
+
+func (p *player) play(dir string) error {
+	p.orphans, p.skip = map[string]segment.Place{}, map[string]bool{}
+	if err := segment.Scan(dir, p.take); err != nil {
+		return err
+	}
+	for id, at := range p.orphans {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: segment.Path(dir, at.Segment), Byte: rollout.At(int(at.Offset)), Rollout: id},
+			"the session's first records are missing, and it was not delivered").WithFix("put the segments before this one back")
+	}
+	return nil
+}
+
+func (p *player) take(at segment.Place, body []byte) error {
+	e, err := decode(body)
+	if err != nil {
+		return err
+	}
+	e.from = at
+	r := p.rec
+	s := r.sessions[e.Session]
+	switch e.Kind {
+	case kindGroup:
+		return r.apply(e)
+	case kindDelivered:
+		for _, id := range e.Sessions {
+			if _, there := p.orphans[id]; there {
+				delete(p.orphans, id)
+			}
+			r.past[id] = at.Segment
+		}
+		return r.apply(e)
+	case kindStart:
+		if e.Parent != "" && r.sessions[e.Parent] == nil {
+			return p.orphan(e, at)
+		}
+		if s != nil {
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "the session begins twice")
+		}
+		delete(p.skip, e.Session)
+		if e.body == nil {
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "the start of a session says nothing of it")
+		}
+		return r.start(e)
+	}
+	if s == nil {
+		return p.orphan(e, at)
+	}
+	if e.body == nil && e.Kind != kindMark {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "a %s without what it tells", e.Kind)
+	}
+	g := s.run
+	if err := g.apply(e); err != nil {
+		return err
+	}
+	if p.ended != nil && g.ending != nil {
+		for id := range g.sessions {
+			delete(r.sessions, id)
+			p.skip[id] = true
+		}
+		return p.ended(g)
+	}
+	return nil
+}
+
+// orphan notes a record of a session that is not known.
+func (p *player) orphan(e *entry, at segment.Place) error {
+	root := cmp.Or(e.Run, e.Session)
+	if _, there := p.orphans[root]; !there && !p.skip[root] {
+		p.orphans[root] = at
+	}
+	return nil
+}
+
+// errStopped ends a reading whose consumer has enough.
+var errStopped = errors.New("the consumer stopped")
+
+// Read yields the rollouts of the journal in folder dir: those that ended in the order
+// of their ends, then those that did not, which have a note "unfinished", in the order in
+// which they began. Rollouts whose first records are removed are delivered, and are not
+// among them. It changes nothing, and may read while a process writes: it sees what is
+// written. One rollout that runs is in memory at a time, and all that are open.
+func Read(dir string) iter.Seq2[*rollout.Rollout, error] {
+	return func(yield func(*rollout.Rollout, error) bool) {
+		r := newRecorder(Options{})
+		p := player{rec: r, ended: func(g *run) error {
+			g.lost()
+			r.runs = slices.DeleteFunc(r.runs, func(x *run) bool { return x == g })
+			if !yield(g.snapshot(), nil) {
+				return errStopped
+			}
+			return nil
+		}}
+		switch err := p.play(dir); {
+		case errors.Is(err, errStopped):
+			return
+		case err != nil:
+			yield(nil, err)
+			return
+		}
+		for _, g := range r.runs {
+			g.lost()
+			x := g.snapshot()
+			x.Notes = append(x.Notes, rollout.Note{Code: "unfinished", Text: "the journal does not tell the end of the session"})
+			if !yield(x, nil) {
+				return
+			}
+		}
+	}
+}

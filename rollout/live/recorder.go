@@ -1,0 +1,418 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
+)
+
+// Recorder holds the sessions of a service. Its methods are safe for concurrent use.
+type Recorder struct {
+	opts Options
+
+	mu        sync.Mutex
+	sessions  map[string]*Session
+	runs      []*run
+	groups    []Group
+	delivered map[string]delivery
+	past      map[string]int // session that was delivered → segment of that segment.Place
+	holds     []hold
+}
+
+// Group is a set of rollouts that is complete.
+type Group struct {
+	Key      string
+	Sessions []string // of rollouts, in the order of the group
+}
+
+// Batch is what was delivered to a trainer.
+type Batch struct {
+	Key      string   // of the batch, for example group and step; each once
+	Digest   string   // of what was delivered, so that a second delivery is known
+	Group    string   // that is done with it, "" = none
+	Sessions []string // of rollouts that are done with it, those left out included
+}
+
+// hold keeps the segments of a delivery until that is durable.
+type hold struct {
+	first  int
+	ticket *ticket
+}
+
+type delivery struct {
+	digest  string
+	segment int
+}
+
+// New makes a recorder, which goes on with what the journal holds: sessions that had
+// ended can be delivered, open ones go on, and calls that ran when the process was killed
+// are aborted with no output.
+func New(o Options) (*Recorder, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	r := newRecorder(o)
+	j := o.Journal
+	if j == nil {
+		return r, nil
+	}
+	if j.done == nil {
+		return nil, zeroValue("live.Journal", "OpenJournal")
+	}
+	j.mu.Lock()
+	taken := j.taken
+	j.taken = true
+	j.mu.Unlock()
+	if taken {
+		return nil, input(ErrConflict, rollout.Where{File: j.dir}, "the journal has a recorder: %w", ErrConflict)
+	}
+	p := player{rec: r}
+	if err := p.play(j.dir); err != nil {
+		return nil, err
+	}
+	for _, g := range r.runs {
+		g.lost()
+	}
+	return r, nil
+}
+
+func newRecorder(o Options) *Recorder {
+	return &Recorder{opts: o.withDefaults(), sessions: map[string]*Session{}, delivered: map[string]delivery{}, past: map[string]int{}}
+}
+
+// lost ends the calls that no process runs any more.
+func (g *run) lost() {
+	for _, c := range g.order {
+		if !c.open {
+			continue
+		}
+		if c.open = false; c.State == StateRunning {
+			c.State, c.Why = StateAborted, "the process ended before it"
+		}
+		g.running--
+	}
+}
+
+// record makes a record, durable some time later, and takes it in. What is taken in is
+// read from the record, as it is after a restart.
+func (r *Recorder) record(e *entry, newWork bool, apply func(*entry) error) (*ticket, error) {
+	most := r.opts.MaxBytes
+	if e.Kind == kindReply { // whose ids have a bound of their own
+		t := &e.body.Turns[0]
+		most += 16 * (len(t.Prompt.Add) + 2*len(t.Output))
+	}
+	frame, err := e.encode(most)
+	if err != nil {
+		return nil, err
+	}
+	if len(frame) > maxRecord {
+		return nil, limit("MaxBytes", "the record of the %s takes %d bytes, at most %d are allowed", e.Kind, len(frame), maxRecord)
+	}
+	kept, err := decode(frame[segment.FrameHead:])
+	if err != nil {
+		return nil, err
+	}
+	var t *ticket
+	if j := r.opts.Journal; j != nil {
+		if kept.from, t, err = j.enqueue(frame, newWork); err != nil {
+			return nil, err
+		}
+	}
+	return t, apply(kept)
+}
+
+// maxRecord is the longest record that a frame can tell the length of, with room.
+const maxRecord = 1 << 30
+
+// Begin begins a session, durably, or returns the one that has the id, however it was
+// begun. A session that has ended is returned, too, and refuses calls.
+func (r *Recorder) Begin(ctx context.Context, x Start) (*Session, error) {
+	if r.sessions == nil {
+		return nil, zeroValue("live.Recorder", "New")
+	}
+	r.mu.Lock()
+	s, t, err := r.begin(x)
+	r.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.wait(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (r *Recorder) begin(x Start) (*Session, *ticket, error) {
+	if s := r.sessions[x.ID]; s != nil {
+		if x.Parent != s.parent && x.Parent != "" {
+			return nil, nil, input(ErrConflict, rollout.Where{Rollout: x.ID}, "the session's parent is %q, not %q: %w", s.parent, x.Parent, ErrConflict)
+		}
+		return s, nil, nil
+	}
+	if _, there := r.past[x.ID]; there {
+		return nil, nil, input(ErrFinished, rollout.Where{Rollout: x.ID}, "the session is delivered: %w", ErrFinished)
+	}
+	if len(r.sessions) >= r.opts.MaxSessions {
+		return nil, nil, limit("MaxSessions", "%d sessions are held, at most %d are allowed", len(r.sessions), r.opts.MaxSessions)
+	}
+	if x.ID == "" {
+		if x.ID = r.opts.NewID(); x.ID == "" || r.sessions[x.ID] != nil {
+			return nil, nil, input(ErrConflict, rollout.Where{}, "the id %q of a new session is empty or taken: %w", x.ID, ErrConflict)
+		}
+	}
+	e := &entry{Kind: kindStart, Session: x.ID, Parent: x.Parent, Agent: x.Agent, At: r.opts.Now().UnixNano(),
+		body: &rollout.Rollout{ID: x.ID, Group: x.Group, Index: x.Index, Instance: x.Instance, Metadata: cloneMap(x.Metadata)}}
+	if err := e.body.Check(); err != nil {
+		return nil, nil, err
+	}
+	if parent := r.sessions[x.Parent]; parent != nil {
+		parent.run.mu.Lock()
+		defer parent.run.mu.Unlock()
+		if err := parent.open(); err != nil {
+			return nil, nil, err
+		}
+	} else if x.Parent != "" {
+		return nil, nil, input(ErrUnknown, rollout.Where{Rollout: x.ID}, "its parent %q: %w", x.Parent, ErrUnknown)
+	}
+	if parent := r.sessions[x.Parent]; parent != nil {
+		e.Run = parent.run.id
+	}
+	t, err := r.record(e, true, r.start)
+	return r.sessions[x.ID], t, err
+}
+
+// start takes in the record of a session that begins.
+func (r *Recorder) start(e *entry) error {
+	s := &Session{id: e.Session, parent: e.Parent, agent: e.Agent}
+	if parent := r.sessions[e.Parent]; parent != nil {
+		s.run = parent.run
+		s.run.sessions[s.id] = s
+	} else {
+		e.body.Origin = rollout.Origin{} // it was read nowhere
+		s.run = &run{rec: r, id: s.id, start: e.body, sessions: map[string]*Session{s.id: s}, calls: map[string]*call{}, ids: map[string]bool{}, places: map[digest][]int{}, first: e.from.Segment}
+		s.run.root = s
+		r.runs = append(r.runs, s.run)
+	}
+	r.sessions[s.id] = s
+	return nil
+}
+
+// Session returns the session of an id.
+func (r *Recorder) Session(id string) (*Session, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.sessions[id]
+	return s, ok
+}
+
+// Sessions yields the sessions without a parent, in the order in which they began.
+func (r *Recorder) Sessions() iter.Seq[*Session] {
+	r.mu.Lock()
+	runs := slices.Clone(r.runs)
+	r.mu.Unlock()
+	return func(yield func(*Session) bool) {
+		for _, g := range runs {
+			if !yield(g.root) {
+				return
+			}
+		}
+	}
+}
+
+// CompleteGroup records that a group is complete, durably. Its sessions have ended and
+// have no parent. Asked again it does nothing; other sessions are ErrConflict.
+func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
+	return r.settle(ctx, func() (*ticket, error) {
+		for _, old := range r.groups {
+			if old.Key != x.Key {
+				continue
+			}
+			if slices.Equal(old.Sessions, x.Sessions) {
+				return nil, nil
+			}
+			return nil, input(ErrConflict, rollout.Where{Field: "Key"}, "group %q is complete with other sessions: %w", x.Key, ErrConflict)
+		}
+		if err := r.all(x.Sessions); err != nil {
+			return nil, err
+		}
+		e := &entry{Kind: kindGroup, Group: x.Key, Sessions: x.Sessions, At: r.opts.Now().UnixNano()}
+		return r.record(e, false, r.apply)
+	})
+}
+
+// Groups are those that are complete and not delivered, in the order of their records.
+func (r *Recorder) Groups() []Group {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.groups)
+}
+
+// Deliver records that a trainer has a batch, durably. Its sessions are forgotten, and
+// so are the files of the journal that no other one needs. A delivery that is recorded
+// does nothing; another digest of its key is ErrConflict.
+func (r *Recorder) Deliver(ctx context.Context, b Batch) error {
+	err := r.settle(ctx, func() (*ticket, error) {
+		if old, there := r.delivered[b.Key]; there {
+			if old.digest == b.Digest {
+				return nil, nil
+			}
+			return nil, input(ErrConflict, rollout.Where{Field: "Key"}, "batch %q was delivered with digest %s: %w", b.Key, old.digest, ErrConflict)
+		}
+		if err := r.all(b.Sessions); err != nil {
+			return nil, err
+		}
+		first := r.firstSegment()
+		t, err := r.record(&entry{Kind: kindDelivered, Call: b.Key, Digest: b.Digest, Group: b.Group, Sessions: b.Sessions, At: r.opts.Now().UnixNano()}, false, r.apply)
+		if t != nil {
+			r.holds = append(r.holds, hold{first, t})
+		}
+		return t, err
+	})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.retire()
+}
+
+// Delivered is the digest of a batch that was delivered, while the journal holds the
+// record.
+func (r *Recorder) Delivered(key string) (digest string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, ok := r.delivered[key]
+	return d.digest, ok
+}
+
+func (r *Recorder) settle(ctx context.Context, make func() (*ticket, error)) error {
+	if r.sessions == nil {
+		return zeroValue("live.Recorder", "New")
+	}
+	r.mu.Lock()
+	t, err := make()
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return t.wait(ctx)
+}
+
+// all checks that the sessions have ended and are rollouts.
+func (r *Recorder) all(ids []string) error {
+	var errs []error
+	for _, id := range ids {
+		s := r.sessions[id]
+		switch {
+		case s == nil:
+			errs = append(errs, input(ErrUnknown, rollout.Where{Rollout: id}, "session: %w", ErrUnknown))
+		case s.parent != "":
+			errs = append(errs, input(ErrConflict, rollout.Where{Rollout: id}, "the session is a part of rollout %q: %w", s.run.id, ErrConflict))
+		case !s.Ended():
+			errs = append(errs, input(ErrConflict, rollout.Where{Rollout: id}, "the session has not ended: %w", ErrConflict).WithFix("end it first"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// apply takes in a record of several sessions.
+func (r *Recorder) apply(e *entry) error {
+	if e.Kind == kindGroup {
+		r.groups = append(r.groups, Group{e.Group, e.Sessions})
+		return nil
+	}
+	if e.from.Segment > 0 { // memory alone forgets, or it would grow
+		r.delivered[e.Call] = delivery{e.Digest, e.from.Segment}
+	}
+	r.groups = slices.DeleteFunc(r.groups, func(g Group) bool { return g.Key == e.Group && e.Group != "" })
+	gone := map[*run]bool{}
+	for _, id := range e.Sessions {
+		if s := r.sessions[id]; s != nil {
+			gone[s.run] = true
+			for child := range s.run.sessions {
+				delete(r.sessions, child)
+				if e.from.Segment > 0 {
+					r.past[child] = e.from.Segment
+				}
+			}
+		}
+	}
+	r.runs = slices.DeleteFunc(r.runs, func(g *run) bool { return gone[g] })
+	return nil
+}
+
+// retire removes the segments that tell of delivered sessions only. A segment is
+// removed after those before it, so that what is left is a whole end.
+func (r *Recorder) retire() error {
+	j, first := r.opts.Journal, r.firstSegment()
+	if j == nil {
+		return nil
+	}
+	if err := j.retire(first); err != nil {
+		return err
+	}
+	for key, d := range r.delivered {
+		if d.segment < first {
+			delete(r.delivered, key)
+		}
+	}
+	for id, segment := range r.past {
+		if segment < first {
+			delete(r.past, id)
+		}
+	}
+	return nil
+}
+
+// firstSegment is the first one that is needed.
+func (r *Recorder) firstSegment() int {
+	first := 0
+	if j := r.opts.Journal; j != nil {
+		first = j.durable()
+	}
+	r.holds = slices.DeleteFunc(r.holds, func(h hold) bool { return h.ticket.durable() })
+	for _, h := range r.holds {
+		first = min(first, h.first)
+	}
+	for _, g := range r.runs {
+		first = min(first, g.first)
+	}
+	return first
+}
+
+// Stats says what a recorder holds.
+type Stats struct {
+	Sessions int           `json:"sessions"` // held, with those of subagents
+	Open     int           `json:"open"`     // rollouts that run
+	Ended    int           `json:"ended"`    // rollouts that wait for delivery
+	Groups   int           `json:"groups"`   // complete, not delivered
+	Calls    map[State]int `json:"calls"`
+	Tokens   int64         `json:"tokens"` // sampled ids held
+}
+
+// Stats counts what is held.
+func (r *Recorder) Stats() Stats {
+	r.mu.Lock()
+	out := Stats{Sessions: len(r.sessions), Groups: len(r.groups), Calls: map[State]int{}}
+	runs := slices.Clone(r.runs)
+	r.mu.Unlock()
+	for _, g := range runs {
+		g.mu.Lock()
+		if g.ending == nil {
+			out.Open++
+		} else {
+			out.Ended++
+		}
+		for _, c := range g.order {
+			out.Calls[c.State]++
+			out.Tokens += int64(c.OutputTokens)
+		}
+		g.mu.Unlock()
+	}
+	return out
+}

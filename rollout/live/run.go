@@ -1,0 +1,322 @@
+package live
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
+)
+
+// run is a rollout that is recorded: a session without a parent, and all sessions below
+// it. What it holds is what its records say, one after the other, whether they are made
+// now or read from a journal.
+type run struct {
+	rec   *Recorder
+	id    string
+	start *rollout.Rollout // what is known from the beginning
+	root  *Session
+
+	mu       sync.Mutex
+	sessions map[string]*Session
+	order    []*call // by begin
+	calls    map[string]*call
+	running  int
+	turns    []rollout.Turn // by end, so that each prompt is stored against an earlier one
+	owners   []*call        // of turns
+	lengths  []int          // of the full ids of turns
+	ids      map[string]bool
+	prefixes prefixes
+	messages []rollout.Message
+	places   map[digest][]int // of messages
+	tools    []rollout.Tool
+	kwargs   *rollout.Rollout // whose TemplateKwargs are those of the rollout, nil = no call yet
+	notes    []rollout.Note
+	ending   *rollout.Rollout // nil = it runs
+	settled  *ticket          // of the ending
+	digest   string           // of the ending
+	first    int              // segment of the first record
+}
+
+type digest [16]byte
+
+func (g *run) where() rollout.Where { return rollout.Where{Rollout: g.id} }
+
+// record makes a record and takes it in. The lock is held.
+func (g *run) record(e *entry, newWork bool) (*ticket, error) {
+	if e.Session != g.id {
+		e.Run = g.id
+	}
+	return g.rec.record(e, newWork, g.apply)
+}
+
+// drop ends a call of which the journal cannot tell the end.
+func (g *run) drop(c *call) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.open {
+		c.open = false
+		g.running--
+	}
+	c.live, c.State, c.Why = nil, StateIncomplete, "the journal could not record the reply"
+}
+
+// apply takes in a record. It fails only where the record contradicts those before.
+func (g *run) apply(e *entry) error {
+	s := g.sessions[e.Session]
+	if s == nil {
+		return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "a %s of a session that did not begin", e.Kind)
+	}
+	switch e.Kind {
+	case kindIntent:
+		return g.intent(s, e)
+	case kindEnd:
+		s.ended = true
+		if s.ID() == g.id {
+			g.ending, g.digest = e.body, e.Digest
+		} else {
+			s.digest = e.Digest
+		}
+		return nil
+	}
+	c := g.calls[e.Call]
+	if c == nil {
+		return rollout.Errorf(rollout.KindFormat, g.where(), "a %s of call %q, which did not begin", e.Kind, e.Call)
+	}
+	switch e.Kind {
+	case kindReply:
+		return g.reply(c, e)
+	case kindMark:
+		c.State, c.Why = e.State, e.Why
+		return nil
+	}
+	return rollout.Errorf(rollout.KindFormat, g.where(), "a record of kind %q", e.Kind)
+}
+
+func (g *run) intent(s *Session, e *entry) error {
+	if len(e.body.Turns) != 1 || g.calls[e.Call] != nil {
+		return rollout.Errorf(rollout.KindFormat, g.where(), "call %q begins twice, or without a turn", e.Call)
+	}
+	t := &e.body.Turns[0]
+	c := &call{open: true, turn: -1, context: t.Context, sampling: t.Sampling, CallInfo: CallInfo{
+		ID: e.Call, Session: e.Session, Agent: t.Agent, Replaces: e.Replaces, Dialect: e.Dialect, Engine: e.Engine,
+		State: StateRunning, Began: time.Unix(0, e.At), Settings: e.Settings,
+	}}
+	if old := g.calls[e.Replaces]; old != nil {
+		c.Attempt = old.Attempt + 1
+		if old.State != StateIncomplete {
+			old.State, old.Why = StateSuperseded, "call "+c.ID+" replaced it"
+		}
+	}
+	for i := range e.body.Messages {
+		g.addMessage(&e.body.Messages[i])
+	}
+	if g.kwargs == nil {
+		g.tools, g.kwargs = e.body.Tools, &rollout.Rollout{TemplateKwargs: e.body.TemplateKwargs}
+	}
+	if c.context.Unknown && len(g.notes) == 0 {
+		g.notes = append(g.notes, rollout.Note{Code: "tools_differ", Text: fmt.Sprintf("call %q was given other tools or chat-template variables than the first: what it saw cannot be rendered", c.ID)})
+	}
+	g.calls[c.ID] = c
+	g.order = append(g.order, c)
+	g.running++
+	return nil
+}
+
+func (g *run) reply(c *call, e *entry) error {
+	if !c.open || len(e.body.Turns) != 1 {
+		return rollout.Errorf(rollout.KindFormat, g.where(), "call %q ends twice, or without a turn", c.ID)
+	}
+	t := e.body.Turns[0]
+	c.open, c.State, c.Why = false, e.State, e.Why
+	c.First, c.Took, c.Finish = time.Duration(e.First), time.Duration(e.Took), t.FinishReason
+	if e.Usage != nil {
+		c.Usage = *e.Usage
+	}
+	if c.BlobBytes, c.from = len(e.blob), e.from; e.from == (segment.Place{}) {
+		c.blob = bytes.Clone(e.blob)
+	}
+	c.live = nil
+	g.running--
+	t.Message, t.Step, t.Agent, t.Context, t.Sampling = -1, len(g.turns), c.Agent, c.context, c.sampling
+	if len(e.body.Messages) > 0 {
+		t.Message = g.addMessage(&e.body.Messages[0])
+		if parts := t.Context.Parts; len(parts) == 1 && parts[0] == (rollout.ContextPart{To: t.Message}) {
+			t.Context.Parts = nil // the plain history
+		}
+	}
+	if t.Output == nil && t.Message < 0 {
+		return nil
+	}
+	if t.ID == "" || g.ids[t.ID] {
+		t.ID = c.ID
+	}
+	g.ids[t.ID] = true
+	if e.Keep > 0 {
+		if e.Base >= len(g.turns) || e.Keep > g.lengths[e.Base] {
+			return rollout.Errorf(rollout.KindFormat, g.where(), "the prompt of call %q keeps %d ids of turn %d", c.ID, e.Keep, e.Base)
+		}
+		t.Prompt.Base, t.Prompt.Keep = rollout.At(e.Base), e.Keep
+	}
+	t.Prompt.Add, t.Output, t.Logprobs = exact(t.Prompt.Add), exact(t.Output), exact(t.Logprobs)
+	c.turn, c.Kept, c.PromptTokens, c.OutputTokens, c.Version = len(g.turns), e.Keep, e.Keep+len(t.Prompt.Add), len(t.Output), t.Version
+	return g.addTurn(c, t)
+}
+
+// addTurn puts the ids of a turn after those that it shares with earlier ones, and marks
+// the turns whose whole replies its prompt goes on from.
+func (g *run) addTurn(c *call, t rollout.Turn) error {
+	i, keep := len(g.turns), t.Prompt.Keep
+	g.turns, g.owners, g.lengths = append(g.turns, t), append(g.owners, c), append(g.lengths, c.PromptTokens+c.OutputTokens)
+	for base, ok := t.Prompt.Base.Get(); ok && keep > 0; {
+		b := &g.turns[base]
+		if keep >= g.lengths[base] {
+			g.owners[base].Used = true
+		}
+		keep = min(keep, b.Prompt.Keep)
+		base, ok = b.Prompt.Base.Get()
+	}
+	shared, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens(nil, i)
+	if err != nil {
+		return err
+	}
+	at, _ := g.prefixes.match(place{}, shared[:t.Prompt.Keep])
+	g.prefixes.add(g.prefixes.add(at, t.Prompt.Add, i), t.Output, i)
+	return nil
+}
+
+// exact is a slice without room to grow.
+func exact[T any](s []T) []T {
+	if s == nil {
+		return nil
+	}
+	return append(make([]T, 0, len(s)), s...)
+}
+
+// digestOf tells messages apart by what a template would render, so that a reply and its
+// repetition in a later request are one.
+func digestOf(m *rollout.Message) digest {
+	b := make([]byte, 0, 64+len(m.Content))
+	put := func(s string) { b = append(strconv.AppendInt(b, int64(len(s)), 10), s...) }
+	put(string(m.Role))
+	put(m.Content)
+	put(m.ToolCallID)
+	for _, p := range m.Parts {
+		if !p.IsText() {
+			put(string(p.Raw))
+		}
+	}
+	for _, c := range m.ToolCalls {
+		put(c.Name)
+		put(c.Arguments)
+	}
+	sum := sha256.Sum256(b)
+	return digest(sum[:16])
+}
+
+func (g *run) addMessage(m *rollout.Message) int {
+	d, k := digestOf(m), len(g.messages)
+	g.places[d] = append(g.places[d], k)
+	g.messages = append(g.messages, *m)
+	return k
+}
+
+// see finds the messages of a request among those held: what it saw as ranges of them,
+// and those that are new, which will stand after them. A reply may be repeated with other
+// reasoning than it had.
+func (g *run) see(messages []rollout.Message) (parts []rollout.ContextPart, added []rollout.Message) {
+	used, fresh := map[int]bool{}, map[digest][]int{}
+	next, held := 0, len(g.messages)
+	for i := range messages {
+		m := &messages[i]
+		d, k := digestOf(m), -1
+		places := append(slices.Clip(g.places[d]), fresh[d]...)
+		if slices.Contains(places, next) && !used[next] {
+			k = next
+		} else if n := slices.IndexFunc(places, func(p int) bool { return !used[p] }); n >= 0 {
+			k = places[n]
+		}
+		if k < 0 {
+			k = held + len(added)
+			fresh[d] = append(fresh[d], k)
+			x := *m
+			if x.Sampled = rollout.SampledUnknown; x.Role == rollout.RoleAssistant {
+				x.Sampled = rollout.SampledPrefilled
+			}
+			added = append(added, x)
+		}
+		used[k], next = true, k+1
+		n := len(parts)
+		switch {
+		case k < held && m.Reasoning != g.messages[k].Reasoning:
+			shown := *m
+			shown.Sampled = g.messages[k].Sampled
+			parts = append(parts, rollout.ContextPart{From: k, To: k + 1, Message: &shown})
+		case n > 0 && parts[n-1].Message == nil && parts[n-1].To == k:
+			parts[n-1].To++
+		default:
+			parts = append(parts, rollout.ContextPart{From: k, To: k + 1})
+		}
+	}
+	return parts, added
+}
+
+// otherTools reports whether a call is given other tools or template variables than the
+// rollout has.
+func (g *run) otherTools(r *Request) bool {
+	return g.kwargs != nil && !(slices.EqualFunc(g.tools, r.Tools, sameJSON) && maps.EqualFunc(g.kwargs.TemplateKwargs, r.TemplateKwargs, sameJSON))
+}
+
+// sameJSON compares values, white space aside.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// snapshot is the rollout so far. Ids and messages are shared, read-only.
+func (g *run) snapshot() *rollout.Rollout {
+	r := *g.start
+	if e := g.ending; e != nil {
+		r.Outcome, r.Status, r.ExitStatus, r.Failure = e.Outcome, e.Status, e.ExitStatus, e.Failure
+		if e.Group != "" {
+			r.Group, r.Index = e.Group, e.Index
+		}
+		if len(e.Metadata) > 0 {
+			r.Metadata = maps.Clone(r.Metadata)
+			if r.Metadata == nil {
+				r.Metadata = e.Metadata
+			}
+			maps.Copy(r.Metadata, e.Metadata)
+		}
+	}
+	r.Messages, r.Tools, r.Notes = slices.Clip(g.messages), g.tools, slices.Clip(g.notes)
+	if g.kwargs != nil {
+		r.TemplateKwargs = g.kwargs.TemplateKwargs
+	}
+	r.Turns = append(make([]rollout.Turn, 0, len(g.turns)), g.turns...)
+	for i := range r.Turns {
+		r.Turns[i].Incomplete = g.owners[i].untrained(g.rec.opts.TrainUnused)
+	}
+	return &r
+}
+
+// untrained says why the reply is not trained, "" if it is.
+func (c *call) untrained(unused bool) string {
+	switch {
+	case c.State == StateIncomplete:
+		return c.Why
+	case c.State == StateOK || unused || c.Used:
+		return ""
+	}
+	return string(c.State) + ": " + c.Why
+}

@@ -1,0 +1,310 @@
+package live
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
+)
+
+// Start is what is known of a session when it begins.
+type Start struct {
+	ID string // "" = a new one
+	// Parent is the session whose rollout this one's calls belong to: a subagent's.
+	// The fields after Agent are those of the parent's rollout then.
+	Parent string
+	Agent  string // name of the agent, "" for the only one
+
+	Group    string // GRPO group
+	Index    int    // 0-based index in its group
+	Instance string // task instance
+	Metadata map[string]json.RawMessage
+}
+
+// Ending is how a rollout ended.
+type Ending struct {
+	Group      string // with Index; "" = those of Start
+	Index      int
+	Outcome    rollout.Outcome
+	Status     rollout.Status
+	ExitStatus string
+	Failure    *rollout.Failure // what was not the policy's fault
+	Metadata   map[string]json.RawMessage
+}
+
+// Session is one agent's conversation. Its methods are safe for concurrent use.
+type Session struct {
+	run    *run
+	id     string
+	parent string
+	agent  string
+	ended  bool
+	digest string // of the ending, of a child
+}
+
+// ID is the session's. That of one without a parent is the rollout's, too.
+func (s *Session) ID() string { return s.id }
+
+// Parent is the session whose subagent this one is, "" = none.
+func (s *Session) Parent() string { return s.parent }
+
+func (s *Session) open() error {
+	switch {
+	case s.run.ending != nil:
+		return input(ErrFinished, s.run.where(), "the rollout takes no more calls: %w", ErrFinished)
+	case s.ended:
+		return input(ErrFinished, s.run.where(), "session %q takes no more calls: %w", s.id, ErrFinished)
+	}
+	return nil
+}
+
+// Begin records that a call is about to be sent, durably, and returns it. It is refused
+// with ErrFinished after the end of the session, with ErrUnavailable when the journal
+// cannot record, and with KindLimit beyond a bound. What the request holds is copied.
+func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
+	if s.run == nil {
+		return nil, zeroValue("live.Session", "Recorder.Begin")
+	}
+	g, o := s.run, &s.run.rec.opts
+	g.mu.Lock()
+	c, t, err := s.begin(ctx, o, r)
+	g.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.wait(ctx); err != nil {
+		// It is not sent. What waits in the journal is written all the same.
+		if c.Abort(context.WithoutCancel(ctx), "it was not sent") != nil {
+			g.drop(c.call)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *ticket, error) {
+	g := s.run
+	if err := s.open(); err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case len(g.order) >= o.MaxCalls:
+		return nil, nil, limit("MaxCalls", "rollout %q has %d calls, at most %d are allowed", g.id, len(g.order), o.MaxCalls)
+	case g.running >= o.MaxInFlight:
+		return nil, nil, limit("MaxInFlight", "%d calls of rollout %q run, at most %d may", g.running, g.id, o.MaxInFlight)
+	case len(r.Prompt) > o.MaxTokens:
+		return nil, nil, limit("MaxTokens", "the prompt has %d ids, at most %d are allowed", len(r.Prompt), o.MaxTokens)
+	}
+	old := g.calls[r.Replaces]
+	if r.Replaces != "" && old == nil {
+		return nil, nil, input(ErrUnknown, g.where(), "call %q is to be replaced: %w", r.Replaces, ErrUnknown)
+	}
+	id, now := o.NewID(), o.Now()
+	if id == "" || g.calls[id] != nil {
+		return nil, nil, input(ErrConflict, g.where(), "the id %q of a new call is empty or taken: %w", id, ErrConflict)
+	}
+	if old != nil && old.live != nil {
+		if _, err := g.record(g.aborted(old, StateSuperseded, "a retry replaces it"), false); err != nil {
+			return nil, nil, err
+		}
+	}
+	t := rollout.Turn{Message: -1, Agent: s.agent, Sampling: r.Sampling}
+	if r.Agent != "" {
+		t.Agent = r.Agent
+	}
+	body := &rollout.Rollout{ID: s.id}
+	t.Context.Parts, body.Messages = g.see(r.Messages)
+	e := &entry{Kind: kindIntent, Session: s.id, Call: id, Replaces: r.Replaces, Dialect: r.Dialect, Engine: r.Engine, Settings: r.Settings, At: now.UnixNano(), body: body}
+	if other := g.otherTools(&r); other || g.kwargs == nil {
+		body.Tools, body.TemplateKwargs = r.Tools, cloneMap(r.TemplateKwargs)
+		if other {
+			t.Context = rollout.Context{Unknown: true}
+		}
+	}
+	body.Turns = []rollout.Turn{t}
+	done, err := g.record(e, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := g.calls[id]
+	c.live = &partial{began: now, prompt: slices.Clone(r.Prompt)}
+	return &Call{s, c}, done, nil
+}
+
+func cloneMap(m map[string]json.RawMessage) map[string]json.RawMessage {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]json.RawMessage, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// Mark records another state of a call that ended: unseen when its reply could not be
+// told to the client, ok when a retry got it after all, superseded when something else
+// took its place. An incomplete call stays one.
+func (s *Session) Mark(ctx context.Context, id string, state State, why string) error {
+	if s.run == nil {
+		return zeroValue("live.Session", "Recorder.Begin")
+	}
+	g := s.run
+	g.mu.Lock()
+	t, err := func() (*ticket, error) {
+		c := g.calls[id]
+		switch {
+		case c == nil:
+			return nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
+		case state != StateOK && state != StateUnseen && state != StateSuperseded:
+			return nil, rollout.Errorf(rollout.KindInput, g.where(), "a call cannot be marked %q", state).WithFix("use ok, unseen or superseded")
+		case c.State == StateRunning || c.State == StateIncomplete || c.State == StateAborted && state == StateOK:
+			return nil, input(ErrConflict, g.where(), "call %q is %s and cannot be marked %s: %w", id, c.State, state, ErrConflict)
+		case c.State == state:
+			return nil, nil
+		}
+		if g.ending != nil {
+			return nil, s.open()
+		}
+		return g.record(&entry{Kind: kindMark, Session: s.id, Call: id, State: state, Why: why, At: g.rec.opts.Now().UnixNano()}, false)
+	}()
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return t.wait(ctx)
+}
+
+// End records the end of the session, durably, and returns its rollout. Calls that run
+// are aborted, with what came. Asked again with the same ending it answers the same;
+// another ending is ErrConflict. Of a session with a parent only the end is recorded; the
+// ending is that of the rollout, and the rollout returned is the one so far.
+func (s *Session) End(ctx context.Context, x Ending) (*rollout.Rollout, error) {
+	if s.run == nil {
+		return nil, zeroValue("live.Session", "Recorder.Begin")
+	}
+	g := s.run
+	g.mu.Lock()
+	t, r, err := s.end(x)
+	g.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.wait(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (s *Session) end(x Ending) (*ticket, *rollout.Rollout, error) {
+	g := s.run
+	body := &rollout.Rollout{ID: s.id, Group: x.Group, Index: x.Index, Outcome: x.Outcome, Status: x.Status, ExitStatus: x.ExitStatus, Failure: x.Failure, Metadata: cloneMap(x.Metadata)}
+	e := &entry{Kind: kindEnd, Session: s.id, At: g.rec.opts.Now().UnixNano(), body: body}
+	if err := e.scrub(); err != nil {
+		return nil, nil, err
+	}
+	text, err := jsonl.Append(nil, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	sum := sha256.Sum256(text)
+	e.Digest = hex.EncodeToString(sum[:])
+	root := s.id == g.id
+	ended, digest := s.ended, s.digest
+	if root {
+		digest = g.digest
+	}
+	switch {
+	case ended && digest == e.Digest:
+		return g.settled, g.snapshot(), nil
+	case ended:
+		return nil, nil, input(ErrConflict, g.where(), "session %q ended otherwise: %w", s.id, ErrConflict).WithFix("give each attempt an id of its own")
+	case g.ending != nil:
+		return nil, nil, s.open()
+	case root:
+		check := g.snapshot()
+		check.Outcome, check.Status, check.ExitStatus, check.Failure, check.Metadata, check.Group, check.Index = body.Outcome, body.Status, body.ExitStatus, body.Failure, body.Metadata, body.Group, body.Index
+		check.Messages, check.Turns = nil, nil
+		if err := check.Check(); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, c := range g.order {
+		if c.live != nil && (root || c.Session == s.id) {
+			if _, err := g.record(g.aborted(c, StateAborted, "the session ended"), false); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	t, err := g.record(e, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if root {
+		g.settled = t
+	}
+	return t, g.snapshot(), nil
+}
+
+// Rollout is the rollout that the session's calls belong to, so far: the turns of all
+// calls that ended, with those of its other sessions. A turn that is not trained says why
+// (rollout.Turn.Incomplete). Ids are shared, read-only; what is recorded later does not
+// change the value.
+func (s *Session) Rollout() (*rollout.Rollout, error) {
+	if s.run == nil {
+		return nil, zeroValue("live.Session", "Recorder.Begin")
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return s.run.snapshot(), nil
+}
+
+// Ended reports whether the session takes no more calls.
+func (s *Session) Ended() bool {
+	if s.run == nil {
+		return true
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return s.open() != nil
+}
+
+// Calls are the calls of the session's rollout, in the order in which they began.
+func (s *Session) Calls() []CallInfo {
+	if s.run == nil {
+		return nil
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	out := make([]CallInfo, len(s.run.order))
+	for i, c := range s.run.order {
+		out[i] = c.CallInfo
+	}
+	return out
+}
+
+// Blob is the opaque blob of a call, nil where it has none. The bytes are the caller's.
+func (s *Session) Blob(id string) ([]byte, error) {
+	if s.run == nil {
+		return nil, zeroValue("live.Session", "Recorder.Begin")
+	}
+	s.run.mu.Lock()
+	c := s.run.calls[id]
+	if c == nil {
+		s.run.mu.Unlock()
+		return nil, input(ErrUnknown, s.run.where(), "call %q: %w", id, ErrUnknown)
+	}
+	size, kept, from := c.BlobBytes, slices.Clone(c.blob), c.from
+	s.run.mu.Unlock()
+	if size == 0 || kept != nil {
+		return kept, nil
+	}
+	return s.run.rec.opts.Journal.blob(from)
+}

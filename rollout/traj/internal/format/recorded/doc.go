@@ -1,0 +1,15 @@
+// Package recorded stands for the journals of package rollout/live in the table of
+// formats. A journal is a folder of binary segments, told by their names, which
+// live.Read reads; no JSON value is one.
+package recorded
+
+import "github.com/turnpack/turnpack/rollout/traj/internal/format"
+
+// Journal matches nothing: its folder is told by the names of its segments.
+func Journal() format.Importer {
+	return format.Importer{Name: "turnpack-journal",
+		Match: func(format.Value, *format.File) bool { return false },
+		Read: func(in *format.File, v format.Value) error {
+			return in.Want(v, 0, "", "a folder of segments (*.tpj)")
+		}}
+}
