@@ -201,21 +201,23 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 	if err != nil {
 		return nil, err
 	}
-	if !c.Force {
-		made, err := rec.complete(dst)
-		if err != nil {
-			return nil, err
-		}
-		if made != nil {
-			return nil, c.nothingToDo(p, made, dst)
-		}
-	}
 	if c.source = rec.source(); !c.one() {
 		c.counts = filepath.Join(dst.dir(), rec.beside("weights"))
 	} else {
 		c.marker = filepath.Join(dst.dir(), rec.beside("begun"))
 		_, err := os.Lstat(c.marker)
 		c.begun = err == nil
+	}
+	if !c.Force {
+		made, err := rec.complete(dst)
+		if err != nil {
+			return nil, err
+		}
+		if made != nil {
+			c.unmark() // a run that was killed after its last word left it
+			c.uncount()
+			return nil, c.nothingToDo(p, made, dst)
+		}
 	}
 	s, files, err := c.convert(p, model, src, dst.dir())
 	if err != nil {
@@ -495,16 +497,12 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 
 // unmark removes the marker of a run that ends.
 func (c *convertCmd) unmark() {
-	if c.marker != "" {
-		_ = os.Remove(c.marker) // one that stays lets the same run replace its own batch
-	}
+	_ = os.Remove(c.marker) // "" for none; one that stays lets the same run replace its own batch
 }
 
 // uncount removes what --weights counted.
 func (c *convertCmd) uncount() {
-	if c.counts != "" {
-		_ = os.Remove(c.counts) // one that stays is read by the same run alone
-	}
+	_ = os.Remove(c.counts) // "" for none; one that stays is read by the same run alone
 }
 
 // noRow is the error of a run that would write nothing.

@@ -84,6 +84,30 @@ func TestKilledConverts(t *testing.T) {
 	}
 }
 
+// A run that was killed after its last word and before it tidied up is tidied by the
+// next, which has nothing else to do.
+func TestKilledAfterTheEnd(t *testing.T) {
+	out, in := filepath.Join(t.TempDir(), "b"), many(t, 40)
+	args := []string{"convert", "--model", modelDir(t, nil), "--in", in, "--out", out, "--quiet", "--format", "native"}
+	run := process(args...)
+	require.NoError(t, run.Start())
+	var left []string
+	require.Eventually(t, func() bool {
+		left, _ = filepath.Glob(filepath.Join(out, "*.begun"))
+		return len(left) == 1
+	}, time.Minute, 100*time.Microsecond)
+	_ = run.Process.Kill()
+	_ = run.Wait()
+	text, err := process(args...).CombinedOutput()
+	require.NoError(t, err, string(text))
+	want := tree(t, out)
+	require.NoError(t, os.WriteFile(left[0], nil, 0o600))
+	text, err = process(args...).CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Contains(t, string(text), "already complete")
+	require.Equal(t, want, tree(t, out))
+}
+
 // saysSo looks at every file that looks like a batch's in a folder without a manifest,
 // and returns 1 when there was one.
 func saysSo(t *testing.T, dir string) (parts int) {
