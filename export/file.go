@@ -7,10 +7,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// tempSuffix ends the name of a file that is being written. Nothing under such
-// a name is complete.
-const tempSuffix = atomic.TempSuffix
-
 // FlushedSuffix ends the name of a file that is being written and holds what
 // Writer.Flush made durable.
 const FlushedSuffix = atomic.FlushedSuffix

@@ -180,11 +180,6 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// zeroValue is the error of using the zero value of a type that a function makes.
-func zeroValue(typ, maker string) *Error {
-	return Errorf(KindInput, Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
-}
-
 // nilRollout is the error of a rollout that is nil.
 func nilRollout() *Error {
 	return Errorf(KindInput, Where{}, "the rollout is nil").WithFix("leave it out")

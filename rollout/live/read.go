@@ -43,9 +43,7 @@ func (p *player) take(at segment.Place, body []byte) error {
 		return r.apply(e)
 	case kindDelivered:
 		for _, id := range e.Sessions {
-			if _, there := p.orphans[id]; there {
-				delete(p.orphans, id)
-			}
+			delete(p.orphans, id)
 			r.past[id] = at.Segment
 		}
 		return r.apply(e)
