@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -235,11 +236,18 @@ func TestShapedRunGoesOn(t *testing.T) {
 type keeping struct {
 	rows
 	state []byte
+	mu    sync.Mutex // Kept is called by several goroutines
 	kept  map[string][]byte
 }
 
-func (k *keeping) Kept(id string) []byte { return k.kept[id] }
+func (k *keeping) Kept(id string) []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kept[id]
+}
 func (k *keeping) Keep(id string, _ int, value []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.kept[id] = slices.Clone(value)
 	return nil
 }
