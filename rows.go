@@ -3,6 +3,7 @@ package turnpack
 import (
 	"sync"
 
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -14,12 +15,16 @@ const (
 	heldRowBytes = 4 << 20
 )
 
+// heldLimit is how many bytes of rows of later groups wait in memory; what
+// comes beyond waits in a temporary file.
+const heldLimit = 4 << 20
+
 // rolloutRows are the rows of one rollout, in order. They wait until the last is
 // made: it may fail, and each row says how many tokens all of them train.
 type rolloutRows struct {
 	held    []rollout.Sample
 	tokens  int // in held
-	stored  *spool
+	stored  *spool.Spool
 	n       int
 	all     int64 // tokens of all rows
 	trained int64
@@ -38,9 +43,9 @@ func (q *rolloutRows) add(s rollout.Sample, spools *spools) error {
 		q.stored = spools.open()
 		rows := q.held
 		q.held = nil
-		return q.stored.add(0, rows)
+		return q.stored.Add(0, rows)
 	}
-	return q.stored.add(0, []rollout.Sample{s})
+	return q.stored.Add(0, []rollout.Sample{s})
 }
 
 // each gives the rows as rollout.FinishRows settles them together, and forgets them.
@@ -53,8 +58,8 @@ func (q *rolloutRows) each(emit func(rollout.Sample) error) error {
 		return emit(s)
 	}
 	if q.stored != nil {
-		defer q.stored.close()
-		return q.stored.each(0, one)
+		defer q.stored.Close()
+		return q.stored.Each(0, one)
 	}
 	for _, s := range q.held {
 		if err := one(s); err != nil {
@@ -71,11 +76,11 @@ type spools struct {
 	tokens int // heldTokens, but for tests
 	bytes  int64
 	mu     sync.Mutex
-	opened []*spool
+	opened []*spool.Spool
 }
 
-func (s *spools) open() *spool {
-	one := newSpool(s.dir, s.bytes)
+func (s *spools) open() *spool.Spool {
+	one := spool.New(s.dir, s.bytes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened = append(s.opened, one)
@@ -85,6 +90,6 @@ func (s *spools) open() *spool {
 // close removes what rollouts left that were never written.
 func (s *spools) close() {
 	for _, one := range s.opened {
-		one.close()
+		one.Close()
 	}
 }

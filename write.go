@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/overview"
@@ -129,8 +130,8 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 	if limit == 0 {
 		limit = heldLimit
 	}
-	later := newSpool(x.TempDir, limit)
-	defer later.close()
+	later := spool.New(x.TempDir, limit)
+	defer later.Close()
 	one := func(s rollout.Sample) error { return x.emit(dst, s) }
 	left := make([]int, len(x.groups))
 	for i, g := range x.groups {
@@ -160,7 +161,7 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 		}
 		left[res.group]--
 		if res.group != current {
-			err := res.rows.each(func(s rollout.Sample) error { return later.add(res.group, []rollout.Sample{s}) })
+			err := res.rows.each(func(s rollout.Sample) error { return later.Add(res.group, []rollout.Sample{s}) })
 			if err != nil {
 				return err
 			}
@@ -171,7 +172,7 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 			if current++; current == len(left) {
 				break
 			}
-			if err := later.each(current, one); err != nil {
+			if err := later.Each(current, one); err != nil {
 				return err
 			}
 		}

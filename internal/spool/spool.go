@@ -1,4 +1,6 @@
-package turnpack
+// Package spool keeps rows until their turn to be written comes: in memory up to a limit,
+// beyond it in a temporary file.
+package spool
 
 import (
 	"bufio"
@@ -9,16 +11,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// heldLimit is how many bytes of rows of later groups wait in memory; what
-// comes beyond waits in a temporary file.
-const heldLimit = 4 << 20
-
 // hugeRow is the size of a row beyond any model's context: what made it is garbage of
 // many times its size, and collected before it takes memory again.
 const hugeRow = 16 << 20
 
-// spool keeps rows of groups whose turn to be written has not come.
-type spool struct {
+// Spool keeps rows of groups whose turn to be written has not come.
+type Spool struct {
 	dir   string // of the temporary file, "" = the system's
 	limit int64
 
@@ -37,12 +35,13 @@ type place struct {
 	at, size int64
 }
 
-func newSpool(dir string, limit int64) *spool {
-	return &spool{dir: dir, limit: limit, waiting: map[int][]place{}}
+// New keeps up to limit bytes of rows in memory; dir "" is the system's folder.
+func New(dir string, limit int64) *Spool {
+	return &Spool{dir: dir, limit: limit, waiting: map[int][]place{}}
 }
 
-// add keeps rows of a group. Rows of a group come back in the order added.
-func (s *spool) add(group int, rows []rollout.Sample) error {
+// Add keeps rows of a group. Rows of a group come back in the order added.
+func (s *Spool) Add(group int, rows []rollout.Sample) error {
 	for i := range rows {
 		at, err := s.keep(&rows[i])
 		if err != nil {
@@ -54,7 +53,7 @@ func (s *spool) add(group int, rows []rollout.Sample) error {
 	return nil
 }
 
-func (s *spool) keep(row *rollout.Sample) (place, error) {
+func (s *Spool) keep(row *rollout.Sample) (place, error) {
 	var err error
 	if s.row, err = appendRow(s.row[:0], row); err != nil {
 		return place{}, err
@@ -78,8 +77,8 @@ func (s *spool) keep(row *rollout.Sample) (place, error) {
 	return place{at: s.end - n, size: n}, err
 }
 
-// each gives the rows of a group in order and forgets them.
-func (s *spool) each(group int, emit func(rollout.Sample) error) error {
+// Each gives the rows of a group in order and forgets them.
+func (s *Spool) Each(group int, emit func(rollout.Sample) error) error {
 	for _, at := range s.waiting[group] {
 		row, err := s.load(at)
 		if err != nil {
@@ -94,7 +93,7 @@ func (s *spool) each(group int, emit func(rollout.Sample) error) error {
 	return nil
 }
 
-func (s *spool) load(at place) (rollout.Sample, error) {
+func (s *Spool) load(at place) (rollout.Sample, error) {
 	if at.held != nil {
 		s.held -= int64(len(at.held))
 		return loadRow(at.held)
@@ -117,14 +116,14 @@ func (s *spool) load(at place) (rollout.Sample, error) {
 }
 
 // dropRow keeps the memory of a row of ordinary length for the next.
-func (s *spool) dropRow() {
+func (s *Spool) dropRow() {
 	if int64(cap(s.row)) > s.limit {
 		s.row = nil
 	}
 }
 
-// close removes the temporary file.
-func (s *spool) close() {
+// Close removes the temporary file.
+func (s *Spool) Close() {
 	if s.file != nil {
 		s.file.Close()
 		os.Remove(s.file.Name())

@@ -1,4 +1,4 @@
-package turnpack
+package spool
 
 import (
 	"bytes"
@@ -47,21 +47,21 @@ func TestSpoolKeepsRowsAndOrder(t *testing.T) {
 	for _, limit := range []int64{0, 1, 2000, 1 << 30} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			dir := t.TempDir()
-			s := newSpool(dir, limit)
+			s := New(dir, limit)
 			want := map[int][]rollout.Sample{}
 			for k := range 12 {
 				g := k % 3
 				row := sampleRow(t, fmt.Sprintf("r%d", k), 5+k, k%2 == 0)
 				want[g] = append(want[g], row)
-				require.NoError(t, s.add(g, []rollout.Sample{row}))
+				require.NoError(t, s.Add(g, []rollout.Sample{row}))
 			}
 			for g := range 3 {
 				var got []rollout.Sample
-				require.NoError(t, s.each(g, func(r rollout.Sample) error { got = append(got, r); return nil }))
+				require.NoError(t, s.Each(g, func(r rollout.Sample) error { got = append(got, r); return nil }))
 				require.Equal(t, want[g], got)
-				require.NoError(t, s.each(g, func(rollout.Sample) error { t.Error("a row came twice"); return nil }))
+				require.NoError(t, s.Each(g, func(rollout.Sample) error { t.Error("a row came twice"); return nil }))
 			}
-			s.close()
+			s.Close()
 			left, err := os.ReadDir(dir)
 			require.NoError(t, err)
 			require.Empty(t, left)
@@ -70,8 +70,8 @@ func TestSpoolKeepsRowsAndOrder(t *testing.T) {
 }
 
 func TestSpoolSaysWhereItFails(t *testing.T) {
-	s := newSpool("/nonexistent/folder", 0)
-	err := s.add(1, []rollout.Sample{sampleRow(t, "r", 3, true)})
+	s := New("/nonexistent/folder", 0)
+	err := s.Add(1, []rollout.Sample{sampleRow(t, "r", 3, true)})
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
@@ -109,12 +109,12 @@ func TestStoredRowIsSmall(t *testing.T) {
 }
 
 func TestSpoolSaysThatItsFileIsGone(t *testing.T) {
-	s := newSpool(t.TempDir(), 0)
-	require.NoError(t, s.add(1, []rollout.Sample{sampleRow(t, "r", 300_000, true)}))
+	s := New(t.TempDir(), 0)
+	require.NoError(t, s.Add(1, []rollout.Sample{sampleRow(t, "r", 300_000, true)}))
 	require.NoError(t, s.file.Truncate(0))
 	require.NoError(t, s.out.Flush())
 	require.NoError(t, s.file.Truncate(10))
-	err := s.each(1, func(rollout.Sample) error { t.Error("a damaged row was given"); return nil })
+	err := s.Each(1, func(rollout.Sample) error { t.Error("a damaged row was given"); return nil })
 	require.ErrorIs(t, err, rollout.KindInput)
-	s.close()
+	s.Close()
 }

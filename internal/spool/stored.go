@@ -1,4 +1,4 @@
-package turnpack
+package spool
 
 import (
 	"encoding/binary"
