@@ -1,0 +1,412 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+)
+
+// Policy is what a pause does with new calls.
+type Policy string
+
+// The policies.
+const (
+	Hold   Policy = "hold"   // they wait for Resume
+	Reject Policy = "reject" // they are refused
+	Finish Policy = "finish" // they wait for Resume, and Pause waits for those that run
+)
+
+// Options of New. The zero value has the default bounds.
+type Options struct {
+	// MaxCalls run at one time for each engine, 0 = 1,024; others wait.
+	MaxCalls int
+	// MaxPerSession run at one time in a session, 0 = 64; others wait.
+	MaxPerSession int
+	// MaxWaiting wait at one time, 0 = 4,096; others are refused.
+	MaxWaiting int
+	// RetryAfter is what a refused client is told, 0 = 2 s.
+	RetryAfter time.Duration
+	// Full says why no session may begin now, "" if one may; nil = always. It must not
+	// block.
+	Full func() string
+	Caps Caps
+	Now  func() time.Time // nil = time.Now
+}
+
+// Caps end a rollout as truncated; 0 = none.
+type Caps struct {
+	Turns  int           // calls with a reply
+	Tokens int           // sampled ids
+	Time   time.Duration // since its first call
+}
+
+// Validate reports all faults at once.
+func (o Options) Validate() error {
+	var errs []error
+	for name, n := range map[string]int64{"MaxCalls": int64(o.MaxCalls), "MaxPerSession": int64(o.MaxPerSession), "MaxWaiting": int64(o.MaxWaiting),
+		"RetryAfter": int64(o.RetryAfter), "Caps.Turns": int64(o.Caps.Turns), "Caps.Tokens": int64(o.Caps.Tokens), "Caps.Time": int64(o.Caps.Time)} {
+		if n < 0 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is %d, expected 0 for the default or more", n))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// Refused is the error of a call or a session that is not taken now, of KindLimit.
+type Refused struct {
+	Reason string        // a word: paused, waiting, full, cap
+	After  time.Duration // to ask again, 0 = never
+	Err    error         // located, with what to do
+}
+
+// Error says why, and what to do.
+func (e *Refused) Error() string {
+	if e.Err == nil {
+		return "refused: " + e.Reason
+	}
+	return e.Err.Error()
+}
+
+// Unwrap gives the located error.
+func (e *Refused) Unwrap() error { return e.Err }
+
+// Answer is the HTTP status that tells a client of an error of a call, and the value of
+// Retry-After, "" for none: 429 for bounds, 503 where the journal cannot record, 409 for a
+// session that has ended, 404 for one that is not known, 400 for other bad input.
+func Answer(err error) (status int, retryAfter string) {
+	const badRequest, notFound, conflict, tooMany, internal, unavailable = 400, 404, 409, 429, 500, 503
+	after := time.Second
+	refused, ok := errors.AsType[*Refused](err)
+	if ok {
+		after = refused.After
+	}
+	retryAfter = strconv.Itoa(int(max(1, (after+time.Second-1)/time.Second)))
+	switch {
+	case ok && after == 0:
+		return badRequest, "" // asking again changes nothing
+	case errors.Is(err, live.ErrUnavailable):
+		return unavailable, retryAfter
+	case errors.Is(err, rollout.KindLimit):
+		return tooMany, retryAfter
+	case errors.Is(err, live.ErrFinished), errors.Is(err, live.ErrConflict):
+		return conflict, ""
+	case errors.Is(err, live.ErrUnknown):
+		return notFound, ""
+	case errors.Is(err, rollout.KindInput):
+		return badRequest, ""
+	}
+	return internal, ""
+}
+
+// Gate is asked before calls and sessions. The zero value is open and has the default
+// bounds. Its methods are safe for concurrent use.
+type Gate struct {
+	opts Options
+
+	mu       sync.Mutex
+	paused   Policy // "" = it runs
+	version  *int32
+	running  int
+	engines  map[string]int // calls that run
+	sessions map[string]int
+	waiting  []*waiter // in the order in which they came
+	idle     []chan struct{}
+	stats    Stats
+}
+
+type waiter struct {
+	engine, session string
+	admitted        chan struct{} // closed under the lock when it runs
+	refused         error         // set before that: it does not
+}
+
+// New makes a gate that is open.
+func New(o Options) (*Gate, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Gate{opts: o}, nil
+}
+
+// lock fills in the defaults the first time.
+func (g *Gate) lock() {
+	g.mu.Lock()
+	if g.engines != nil {
+		return
+	}
+	o := &g.opts
+	o.MaxCalls = cmp.Or(o.MaxCalls, 1024)
+	o.MaxPerSession = cmp.Or(o.MaxPerSession, 64)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 4096)
+	o.RetryAfter = cmp.Or(o.RetryAfter, 2*time.Second)
+	g.engines, g.sessions, g.stats.Refused = map[string]int{}, map[string]int{}, map[string]int64{}
+}
+
+// Session says whether a new session may begin: a pause that refuses calls refuses it, and
+// so does Options.Full. Sessions that run go on.
+func (g *Gate) Session() error {
+	why := ""
+	if g.opts.Full != nil {
+		why = g.opts.Full()
+	}
+	g.lock()
+	defer g.mu.Unlock()
+	switch {
+	case why != "":
+		return g.refuse("full", "no session may begin: %s", why)
+	case g.paused == Reject:
+		return g.refuse("paused", "calls are paused while the weights change")
+	}
+	return nil
+}
+
+// Enter returns when the call may be sent; it then counts as running until leave is
+// called, once or more. It waits while a pause holds calls or as many as may be run, and
+// is a Refused where as many as may be wait, and the context's error when that ends.
+func (g *Gate) Enter(ctx context.Context, engine, session string) (leave func(), err error) {
+	g.lock()
+	w := &waiter{engine: engine, session: session, admitted: make(chan struct{})}
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case g.paused == Reject:
+		err = g.refuse("paused", "calls are paused while the weights change")
+	case g.fits(w) && !slices.ContainsFunc(g.waiting, g.fits):
+		g.admit(w)
+	case len(g.waiting) >= g.opts.MaxWaiting:
+		err = g.refuse("waiting", "%d calls wait, at most %d may", len(g.waiting), g.opts.MaxWaiting)
+	default:
+		g.waiting = append(g.waiting, w)
+		g.stats.Waited++
+	}
+	g.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-w.admitted:
+	case <-ctx.Done():
+		g.lock()
+		defer g.mu.Unlock()
+		select {
+		case <-w.admitted: // at the same time
+			if w.refused == nil {
+				g.leave(w)
+			}
+		default:
+			g.waiting = slices.DeleteFunc(g.waiting, func(x *waiter) bool { return x == w })
+		}
+		return nil, ctx.Err()
+	}
+	if w.refused != nil {
+		return nil, w.refused
+	}
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			g.lock()
+			defer g.mu.Unlock()
+			g.leave(w)
+		})
+	}, nil
+}
+
+func (g *Gate) fits(w *waiter) bool {
+	return g.paused == "" && g.engines[w.engine] < g.opts.MaxCalls && g.sessions[w.session] < g.opts.MaxPerSession
+}
+
+func (g *Gate) admit(w *waiter) {
+	g.running++
+	g.engines[w.engine]++
+	g.sessions[w.session]++
+	g.stats.Entered++
+	close(w.admitted)
+}
+
+func (g *Gate) leave(w *waiter) {
+	g.running--
+	for counts, key := range map[*map[string]int]string{&g.engines: w.engine, &g.sessions: w.session} {
+		if (*counts)[key]--; (*counts)[key] == 0 {
+			delete(*counts, key)
+		}
+	}
+	if g.running == 0 {
+		for _, done := range g.idle {
+			close(done)
+		}
+		g.idle = nil
+	}
+	g.next()
+}
+
+// next admits those that wait, in their order, as far as there is room.
+func (g *Gate) next() {
+	g.waiting = slices.DeleteFunc(g.waiting, func(w *waiter) bool {
+		fits := g.fits(w)
+		if fits {
+			g.admit(w)
+		}
+		return fits
+	})
+}
+
+// Pause begins a pause, or changes the policy of one. With Finish it returns when no call
+// runs; when ctx ends before, the pause holds all the same.
+func (g *Gate) Pause(ctx context.Context, p Policy) error {
+	if p != Hold && p != Reject && p != Finish {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "found %q, expected hold, reject or finish", p)
+	}
+	g.lock()
+	g.paused = p
+	if p == Reject {
+		for _, w := range g.waiting {
+			w.refused = g.refuse("paused", "calls are paused while the weights change")
+			close(w.admitted)
+		}
+		g.waiting = nil
+	}
+	if p != Finish || g.running == 0 {
+		g.mu.Unlock()
+		return nil
+	}
+	done := make(chan struct{})
+	g.idle = append(g.idle, done)
+	g.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Resume ends a pause.
+func (g *Gate) Resume() {
+	g.lock()
+	defer g.mu.Unlock()
+	g.paused = ""
+	g.next()
+}
+
+// SetVersion says which version of the weights samples from now on.
+func (g *Gate) SetVersion(version int32) error {
+	if version < 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "version"}, "found %d, expected 0 or more", version)
+	}
+	g.lock()
+	defer g.mu.Unlock()
+	g.version = &version
+	return nil
+}
+
+// Version is what SetVersion was told, nil for nothing: the version of tokens of which the
+// engine tells none.
+func (g *Gate) Version() *int32 {
+	g.lock()
+	defer g.mu.Unlock()
+	return g.version
+}
+
+// capWords begin the reason of the call that tells of a truncation.
+const capWords = "truncated: "
+
+// Turn refuses a call of a rollout that is at a cap. The first refusal is recorded as a
+// call that was aborted with the reason, so that Truncated tells it after a restart too.
+func (g *Gate) Turn(ctx context.Context, s *live.Session) error {
+	c, now := g.opts.Caps, g.opts.Now
+	if now == nil {
+		now = time.Now
+	}
+	if c == (Caps{}) {
+		return nil
+	}
+	calls := s.Calls()
+	why := Truncated(calls)
+	recorded := why != ""
+	if !recorded {
+		why = c.reached(calls, now())
+	}
+	if why == "" {
+		return nil
+	}
+	if !recorded {
+		call, err := s.Begin(ctx, live.Request{})
+		if err == nil {
+			err = call.Abort(ctx, capWords+why)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	g.lock()
+	defer g.mu.Unlock()
+	g.stats.Refused["cap"]++
+	return &Refused{"cap", 0, rollout.Errorf(rollout.KindLimit, rollout.Where{Rollout: s.ID()}, "the rollout is at its cap: %s", why).WithFix("end it, or raise the cap")}
+}
+
+func (c Caps) reached(calls []live.CallInfo, now time.Time) string {
+	turns, tokens := 0, 0
+	for _, x := range calls {
+		if x.OutputTokens > 0 {
+			turns++
+			tokens += x.OutputTokens
+		}
+	}
+	switch {
+	case c.Turns > 0 && turns >= c.Turns:
+		return strconv.Itoa(turns) + " turns"
+	case c.Tokens > 0 && tokens >= c.Tokens:
+		return strconv.Itoa(tokens) + " tokens"
+	case c.Time > 0 && len(calls) > 0 && now.Sub(calls[0].Began) >= c.Time:
+		return c.Time.String()
+	}
+	return ""
+}
+
+// Truncated says at which cap a rollout was refused a call, "" at none.
+func Truncated(calls []live.CallInfo) string {
+	for _, c := range calls {
+		if why, ok := strings.CutPrefix(c.Why, capWords); ok && c.State == live.StateAborted {
+			return why
+		}
+	}
+	return ""
+}
+
+// refuse counts and makes a refusal. The lock is held.
+func (g *Gate) refuse(reason, format string, args ...any) *Refused {
+	g.stats.Refused[reason]++
+	return &Refused{reason, g.opts.RetryAfter, rollout.Errorf(rollout.KindLimit, rollout.Where{}, format, args...).WithFix("ask again later")}
+}
+
+// Stats says what a gate holds and did.
+type Stats struct {
+	Running int              `json:"running"`
+	Waiting int              `json:"waiting"`
+	Paused  Policy           `json:"paused,omitempty"`
+	Version *int32           `json:"version,omitempty"`
+	Engines map[string]int   `json:"engines"` // calls that run
+	Entered int64            `json:"entered"` // calls so far
+	Waited  int64            `json:"waited"`  // of those that came, had to
+	Refused map[string]int64 `json:"refused"` // by reason
+}
+
+// Stats counts so far.
+func (g *Gate) Stats() Stats {
+	g.lock()
+	defer g.mu.Unlock()
+	s := g.stats
+	s.Running, s.Waiting, s.Paused, s.Version = g.running, len(g.waiting), g.paused, g.version
+	s.Engines, s.Refused = maps.Clone(g.engines), maps.Clone(g.stats.Refused)
+	return s
+}
