@@ -77,6 +77,7 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 		"solved":         {MinSolved: 1, MinUnsolved: 1},
 		"valid":          {MinValid: 4},
 		"alike":          {Filter: &filter.Rule{}},
+		"kept":           {Keep: shaping.Keep{Resolved: true, Best: 2}},
 		"row by row":     {Filter: &filter.Rule{Test: filter.RowDeviation}},
 		"every":          {TruncatedCoef: ptr(0.5), Cut: shaping.CutMasked, MaxAge: ptr(int32(2)), MinSolved: 1, Filter: &filter.Rule{}, Clip: &reward.Range{Low: -1, High: 0.75}},
 		"nothing at all": {},

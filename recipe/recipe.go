@@ -137,6 +137,7 @@ func (r Recipe) settings() []Setting {
 		{Flag: "malformed-thinking-advantage", Value: optional(e.Override.MalformedThinking)},
 		{Flag: "detect", Value: detector},
 		{Flag: "advantage-clip", Value: rangeText(e.Clip)},
+		{Flag: "keep", Value: s.Keep.String()},
 		{Flag: "drop-zero", Value: strconv.FormatBool(s.DropZero)},
 	}
 }

@@ -81,7 +81,7 @@ var zeros = []any{
 	&patch.Change{}, &patch.Patch{},
 	&pivot.Action{}, &pivot.Comparator{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
 	&overview.Batch{}, &overview.Tally{},
-	&shaping.OffPolicy{}, &shaping.Overlong{}, &shaping.Report{}, &shaping.Rules{}, &shaping.Spending{},
+	&shaping.OffPolicy{}, &shaping.Overlong{}, &shaping.Report{}, &shaping.Keep{}, &shaping.Rules{}, &shaping.Spending{},
 	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Health{}, &ssr.Limits{}, &ssr.MemoryEnv{}, &ssr.Monitor{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},
 	&swebench.Instance{}, &swebench.Lists{}, &swebench.Outcome{}, &swebench.Prediction{}, &swebench.Spec{}, &swebench.Summary{},
 	&logparse.Statuses{},

@@ -95,6 +95,10 @@ type Rules struct {
 	// messages that an override is for stay.
 	DropZero bool
 
+	// Keep leaves out rollouts by their reward, as rejection sampling does; it looks at
+	// what the rules above left.
+	Keep Keep
+
 	// OffPolicy bounds the difference between the policy that sampled and the one that
 	// trains; nil = not here. It needs the log probabilities of both.
 	OffPolicy *OffPolicy
@@ -140,7 +144,7 @@ func (r Rules) Shapes() bool {
 
 // Decides says whether r may leave groups or rollouts out.
 func (r Rules) Decides() bool {
-	return r.MaxAge != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil
+	return r.MaxAge != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil || r.Keep.on()
 }
 
 // CountsTokens says whether r needs the length of rollouts.
@@ -182,6 +186,14 @@ func (r Rules) Validate() error {
 		if n.least < 0 {
 			fault(n.field, "found %d rollouts, expected 0 or more", n.least)
 		}
+	}
+	for _, x := range []*float64{r.Keep.Above, r.Keep.AtLeast} {
+		if x != nil && !(math.Abs(*x) <= math.MaxFloat64) {
+			fault("Keep", "found a bound of %g, expected a finite number", *x)
+		}
+	}
+	if r.Keep.Best < 0 {
+		fault("Keep.Best", "found %d rollouts, expected 0 (all) or more", r.Keep.Best)
 	}
 	if r.Filter != nil {
 		faults = append(faults, r.Filter.Validate())
@@ -385,7 +397,7 @@ func add(m *map[string]int, key string) {
 
 // Decide says of every member of every group whether it gives rows, and books in
 // report what it leaves out. The result has the shape of groups. Members without a reward
-// are no concern of it: their fate is the estimator's.
+// are no concern of it but where Keep is set: their fate is the estimator's.
 func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 	out := make([][]Fate, len(groups))
 	for i := range groups {
@@ -430,7 +442,7 @@ func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 		}
 	}
 	if r.Filter == nil {
-		return out, nil
+		return out, r.Keep.apply(groups, out, report)
 	}
 	decisions, counted, err := filter.Apply(looks, *r.Filter)
 	if err != nil {
@@ -456,7 +468,7 @@ func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 			at++
 		}
 	}
-	return out, nil
+	return out, r.Keep.apply(groups, out, report)
 }
 
 // age leaves out members that are too old.

@@ -35,6 +35,7 @@ type Flags struct {
 	GroupFilter     string   `help:"Leave out groups whose rewards are alike: none, default, or a system's own test, such as slime." placeholder:"NAME" group:"Shaping:"`
 	FilterRaw       bool     `help:"The filter looks at rewards before they are shaped." group:"Shaping:"`
 	AdvantageClip   string   `help:"Bounds of advantages." placeholder:"LOW:HIGH" group:"Shaping:"`
+	Keep            string   `help:"Rejection sampling, for every target: rollouts that give rows, by reward>X, reward>=X, resolved, best (of each group) or best:N; with commas between where all must hold. Those rejected stay in the statistics of their group." placeholder:"RULE" group:"Shaping:"`
 	DropZero        bool     `help:"Leave out rollouts whose advantage is 0." group:"Shaping:"`
 }
 
@@ -122,6 +123,9 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 		}
 		errs = append(errs, err)
 	}
+	var err error
+	r.Keep, err = shaping.ParseKeep(f.Keep)
+	errs = append(errs, err)
 	length, err := Choice("--length-of", f.LengthOf, shaping.LengthSampled.String(), shaping.LengthResponse.String())
 	r.LengthOf, errs = shaping.Length(length), append(errs, err)
 	if text := given(f.RewardAffine); text != "" {

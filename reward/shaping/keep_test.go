@@ -1,0 +1,80 @@
+package shaping
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+func TestParseKeep(t *testing.T) {
+	for text, want := range map[string]string{"": "none", "none": "none", "reward>0": "reward>0", "reward >= 0.5": "reward>=0.5", "resolved": "resolved",
+		"best": "best:1", "best:3": "best:3", "best:2,resolved,reward>-1": "reward>-1,resolved,best:2"} {
+		k, err := ParseKeep(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, k.String())
+		again, err := ParseKeep(k.String())
+		require.NoError(t, err)
+		require.Equal(t, k, again)
+	}
+	for _, text := range []string{"reward", "reward<1", "reward>", "reward>x", "reward>NaN", "reward>=Inf", "best:0", "best:-1", "best:x", "all", "resolved,", ","} {
+		_, err := ParseKeep(text)
+		require.ErrorIs(t, err, rollout.KindInput, text)
+	}
+}
+
+// rejected are the reasons of one group's members.
+func rejected(t *testing.T, text string, g Group) []string {
+	k, err := ParseKeep(text)
+	require.NoError(t, err)
+	r := Rules{Keep: k}
+	require.NoError(t, r.Validate())
+	require.True(t, r.Decides())
+	var report Report
+	got, err := r.Decide([]Group{g}, &report)
+	require.NoError(t, err)
+	var out []string
+	n := 0
+	for i, f := range got[0] {
+		out = append(out, f.Out)
+		if f.Out != "" {
+			n++
+			require.Equal(t, g.Members[i].Excluded == "", f.Counts, "a rejected rollout that has a reward stays in the statistics")
+		}
+	}
+	counted := 0
+	for _, c := range report.Rollouts {
+		counted += c
+	}
+	require.Equal(t, n, counted, "each is counted")
+	return out
+}
+
+func TestKeep(t *testing.T) {
+	g := group("g", 0.5, 1, 0, 1, 0.5, 1)
+	g.Members[3].Masked = "truncated"    // would take a place among the best and give no row
+	g.Members[4].Excluded = "no outcome" // what it holds as its reward is none
+	yes, no := true, false
+	for i := range g.Members {
+		g.Members[i].Solved = &no
+	}
+	g.Members[1].Solved, g.Members[4].Solved = &yes, nil
+	const r, b, x = ReasonRejected, ReasonNotBest, "no outcome"
+	require.Equal(t, []string{"", "", r, "", x, ""}, rejected(t, "reward>0", g))
+	require.Equal(t, []string{r, "", r, "", x, ""}, rejected(t, "reward>=1", g))
+	require.Equal(t, []string{r, "", r, "", x, r}, rejected(t, "resolved", g))
+	require.Equal(t, []string{b, "", b, "", x, b}, rejected(t, "best", g), "of equal ones the first")
+	require.Equal(t, []string{b, "", b, "", x, ""}, rejected(t, "best:2", g))
+	require.Equal(t, []string{"", "", r, "", x, ""}, rejected(t, "best:9,reward>0", g))
+}
+
+func TestKeepNeedsRewards(t *testing.T) {
+	g := group("g", 1, 1)
+	g.Members[0].Excluded, g.Members[1].Excluded = "no outcome", "no outcome"
+	r := Rules{Keep: Keep{Resolved: true}}
+	_, err := r.Decide([]Group{g}, &Report{})
+	require.ErrorContains(t, err, "none of the 2 rollouts has a reward")
+	require.ErrorContains(t, err, "--rewards")
+	require.ErrorIs(t, Rules{Keep: Keep{Best: -1}}.Validate(), rollout.KindInput)
+}
