@@ -97,6 +97,9 @@ type Options struct {
 	// record. Empty digests are taken from the first row; a row with another one is
 	// refused either way.
 	Tokenizer, Template, Estimator string
+	// GroupSeq is the number of the batch in a stream (package stream), which the file's
+	// metadata tells; 0 = it is in none.
+	GroupSeq int
 	// Metadata is added to the file metadata; keys starting with "turnpack." are
 	// reserved.
 	Metadata map[string]string
@@ -127,7 +130,7 @@ func (o Options) Validate() error {
 	if o.ZstdLevel < -1 || o.ZstdLevel > 22 {
 		bad("ZstdLevel", "found %d, expected -1 (none), 0 (default) or 1 to 22", o.ZstdLevel)
 	}
-	for name, v := range map[string]int{"GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows, "PageBytes": o.PageBytes} {
+	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows, "PageBytes": o.PageBytes} {
 		if v < 0 {
 			bad(name, "found %d, expected 0 (default) or more", v)
 		}

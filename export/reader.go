@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow/go/v17/parquet"
@@ -100,6 +101,7 @@ type Info struct {
 	// Metadata holds the other keys of the file metadata.
 	Metadata map[string]string
 	Rows     int64
+	GroupSeq int // of Options, 0 = none
 }
 
 // pathless is what went wrong, without the path that errors name anyway.
@@ -174,11 +176,11 @@ func openSource(r io.ReaderAt, size int64) (source, error) {
 }
 
 func (r *Reader) describe(kv []pq.KV) error {
-	names := ""
+	names, seq := "", ""
 	info := &r.info
 	known := map[string]*string{
 		MetaSchemaVersion: &info.SchemaVersion, MetaTokenizer: &info.Tokenizer, MetaTemplate: &info.Template,
-		MetaEstimator: &info.Estimator, MetaColumns: &names, "ARROW:schema": new(string),
+		MetaEstimator: &info.Estimator, MetaColumns: &names, MetaGroupSeq: &seq, "ARROW:schema": new(string),
 	}
 	for _, e := range kv {
 		if to := known[e.Key]; to != nil {
@@ -199,6 +201,13 @@ func (r *Reader) describe(kv []pq.KV) error {
 		*to = slices.Contains(on, columnNames[i])
 	}
 	info.Trace = slices.Contains(on, ColSources) && slices.Contains(on, ColFlags)
+	if seq == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(seq)
+	if info.GroupSeq = n; err != nil || n < 1 {
+		return rollout.Errorf(rollout.KindFormat, r.at(MetaGroupSeq), "found %q, expected the number of a batch", seq)
+	}
 	return nil
 }
 

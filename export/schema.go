@@ -12,6 +12,7 @@ const (
 	MetaTemplate      = "turnpack.template"  // "sha256:<hex>"
 	MetaEstimator     = "turnpack.estimator" // preset name or JSON record
 	MetaColumns       = "turnpack.columns"   // optional columns in use, comma separated
+	MetaGroupSeq      = "turnpack.group_seq" // number of the batch in a stream, from 1
 )
 
 // Names of the columns, in file order.

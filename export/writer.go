@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/atomic"
@@ -285,6 +286,9 @@ func fileMetadata(o Options, c Columns) []pq.KV {
 		if e.Value != "" {
 			kv = append(kv, e)
 		}
+	}
+	if o.GroupSeq > 0 {
+		kv = append(kv, pq.KV{Key: MetaGroupSeq, Value: strconv.Itoa(o.GroupSeq)})
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
 		kv = append(kv, pq.KV{Key: k, Value: o.Metadata[k]})

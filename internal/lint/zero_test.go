@@ -23,6 +23,7 @@ import (
 	"github.com/turnpack/turnpack/export/primerl"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/export/stream"
 	"github.com/turnpack/turnpack/export/target"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/prm"
@@ -88,6 +89,7 @@ var zeros = []any{
 	&weights.Aggregation{}, &weights.Totals{},
 	&rollout.Columns{}, &rollout.Error{}, &jsonl.Limits{}, &jsonl.Lines{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
 	&live.Call{}, &live.Journal{}, &live.JournalOptions{}, &live.Options{}, &live.Recorder{}, &live.Session{},
+	&stream.Stream{},
 	&gate.Gate{}, &gate.Options{}, &gate.Refused{},
 	&jsonl.Reader{}, &jsonl.Options{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Turn{}, &rollout.Where{},
 	&jsonl.Writer{},

@@ -1,0 +1,319 @@
+package stream
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/zero"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Names in a folder.
+const (
+	IndexName  = "batches.jsonl"
+	DataFolder = "data"
+	lockName   = ".lock"
+)
+
+// Key tells batches apart: a group, and which of the steps that train on it.
+type Key struct {
+	Group string `json:"group"`
+	Step  int    `json:"step"`
+}
+
+// Batch is one that is in the folder, a line of batches.jsonl.
+type Batch struct {
+	Seq int `json:"seq"` // from 1, ascending
+	Key
+	File    string `json:"file"`   // as seen from the folder, with slashes
+	Digest  string `json:"digest"` // of the file, sha256:...
+	Rows    int    `json:"rows"`
+	Tokens  int64  `json:"tokens"`
+	Trained int64  `json:"trained"`
+	// Note is what the writer keeps with it.
+	Note json.RawMessage `json:"note,omitempty"`
+}
+
+// Stream is an open folder. Its methods are safe for concurrent use.
+type Stream struct {
+	dir  string
+	opts export.Options
+	lock *os.File
+
+	adding sync.Mutex // one transaction at a time
+
+	mu      sync.Mutex
+	index   *os.File
+	size    int64 // of the index
+	batches []Batch
+	keys    map[Key]int // → batches, of those whose file is there
+	last    int         // number
+	fault   error       // sticky: the index cannot be written
+}
+
+// Open opens or makes the folder, which it locks against other writers. The options are
+// those of each file.
+func Open(dir string, o export.Options) (*Stream, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	where := rollout.Where{File: dir}
+	if err := os.MkdirAll(filepath.Join(dir, DataFolder), 0o755); err != nil {
+		return nil, atomic.Locate(where, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, atomic.Locate(where, err)
+	}
+	s := &Stream{dir: dir, opts: o, lock: lock, keys: map[Key]int{}}
+	if !atomic.Hold(lock) {
+		e := rollout.Errorf(rollout.KindInput, where, "%w", export.ErrLocked).WithFix("wait for it, or name another folder")
+		return nil, errors.Join(e, lock.Close())
+	}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// load reads the index and takes back what a kill left.
+func (s *Stream) load() (err error) {
+	path := filepath.Join(s.dir, IndexName)
+	if s.index, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+		return atomic.Locate(rollout.Where{File: path}, err)
+	}
+	text, err := io.ReadAll(s.index)
+	if err != nil {
+		return atomic.Locate(rollout.Where{File: path}, err)
+	}
+	for line := 1; ; line++ {
+		end := bytes.IndexByte(text, '\n')
+		if end < 0 {
+			break // nothing, or a line that a kill cut
+		}
+		var b Batch
+		if err := json.Unmarshal(text[:end], &b); err != nil || b.Seq <= s.last || !filepath.IsLocal(b.File) {
+			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Line: line}, "it is no batch after number %d", s.last).
+				WithFix("name another folder, or take the line out")
+		}
+		text = text[end+1:]
+		_, missing := os.Stat(s.path(&b))
+		if missing != nil && len(text) == 0 && s.halfDone(&b) {
+			break // killed before the file got its name
+		}
+		s.size += int64(end) + 1
+		s.last = b.Seq
+		if missing == nil {
+			s.keys[b.Key] = len(s.batches)
+		}
+		s.batches = append(s.batches, b)
+	}
+	if err := errors.Join(s.index.Truncate(s.size), atomic.SyncDir(s.dir)); err != nil {
+		return atomic.Locate(rollout.Where{File: path}, err)
+	}
+	atomic.Sweep(filepath.Join(s.dir, DataFolder), "")
+	return removed(s.path(&Batch{File: s.name(s.last + 1)})) // of a batch that failed
+}
+
+// halfDone says that the file of b was being written when the writer was killed.
+func (s *Stream) halfDone(b *Batch) bool {
+	dir, name := filepath.Split(s.path(b))
+	found, _ := filepath.Glob(filepath.Join(dir, "."+name+".*"+atomic.TempSuffix))
+	return len(found) > 0
+}
+
+// name is that of a new batch's file.
+func (s *Stream) name(seq int) string {
+	suffix := "parquet"
+	if s.opts.Format != export.FormatParquet {
+		suffix = "arrow"
+	}
+	return fmt.Sprintf(DataFolder+"/batch_%06d.%s", seq, suffix)
+}
+
+func (s *Stream) path(b *Batch) string { return filepath.Join(s.dir, filepath.FromSlash(b.File)) }
+
+// Add writes a batch, with all that fill gives the writer, which it must not close. A
+// batch of the key that is there is returned as it is. Where fill writes no row there is
+// no batch: Seq is 0. An error of fill, or of the disk, leaves nothing.
+func (s *Stream) Add(key Key, note json.RawMessage, fill func(*export.Writer) error) (Batch, error) {
+	if s.keys == nil {
+		return Batch{}, zero.Value("stream.Stream", "Open")
+	}
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if b, there := s.Find(key); there {
+		return b, nil
+	}
+	s.mu.Lock()
+	b, fault := Batch{Seq: s.last + 1, Key: key, Note: note}, s.fault
+	s.mu.Unlock()
+	if fault != nil {
+		return Batch{}, fault
+	}
+	b.File = s.name(b.Seq)
+	file, err := atomic.Create(s.path(&b), s.opts.Force)
+	if err != nil {
+		return Batch{}, err
+	}
+	defer func() { _ = file.Abort() }()
+	sum := &digester{file, sha256.New()}
+	w, err := export.NewWriter(sum, s.opts)
+	if err != nil {
+		return Batch{}, err
+	}
+	if err := fill(w); err != nil {
+		return Batch{}, errors.Join(err, w.Abort())
+	}
+	if w.Stats().Rows == 0 {
+		return Batch{}, w.Abort()
+	}
+	if err := w.Close(); err != nil {
+		return Batch{}, err
+	}
+	got := w.Stats()
+	b.Rows, b.Tokens, b.Trained, b.Digest = got.Rows, got.Tokens, got.Trained, "sha256:"+hex.EncodeToString(sum.hash.Sum(nil))
+	return b, s.commit(&b, file)
+}
+
+// commit appends the line of a batch and gives its file the name.
+func (s *Stream) commit(b *Batch, file *atomic.File) error {
+	line, err := json.Marshal(b)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "note"}, "it cannot be written: %w", err)
+	}
+	line = append(line, '\n')
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err = s.index.WriteAt(line, s.size)
+	if err == nil {
+		err = s.index.Sync()
+	}
+	if err != nil {
+		err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, IndexName)}, err)
+	} else if err = file.Commit(); err != nil && !errors.Is(err, export.ErrExists) {
+		err = errors.Join(err, removed(s.path(b))) // it may have its name already
+	}
+	if err != nil {
+		if back := s.index.Truncate(s.size); back != nil {
+			s.fault = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, IndexName)}, back)
+		}
+		return err
+	}
+	s.size += int64(len(line))
+	s.last = b.Seq
+	s.keys[b.Key] = len(s.batches)
+	s.batches = append(s.batches, *b)
+	return nil
+}
+
+// removed removes a file if it is there.
+func removed(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return atomic.Locate(rollout.Where{File: path}, err)
+	}
+	return nil
+}
+
+type digester struct {
+	file *atomic.File
+	hash hash.Hash
+}
+
+func (d *digester) Write(b []byte) (int, error) {
+	d.hash.Write(b)
+	return d.file.Write(b)
+}
+
+// Find returns the batch of a key, if its file is there.
+func (s *Stream) Find(key Key) (Batch, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, ok := s.keys[key]
+	if !ok {
+		return Batch{}, false
+	}
+	return s.batches[i], true
+}
+
+// Batches are all that were ever added, by their numbers; the files of some may be gone.
+func (s *Stream) Batches() []Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.batches)
+}
+
+// Path is the file of a batch.
+func (s *Stream) Path(b Batch) string { return s.path(&b) }
+
+// WriteArrow writes the rows of a batch to w as an Arrow IPC stream, whose schema is that
+// of the file and whose metadata tells the number (export.MetaGroupSeq). The bytes are
+// the same each time.
+func (s *Stream) WriteArrow(w io.Writer, seq int) error {
+	s.mu.Lock()
+	i, ok := slices.BinarySearchFunc(s.batches, seq, func(b Batch, seq int) int { return b.Seq - seq })
+	var b Batch
+	if ok {
+		b = s.batches[i]
+	}
+	s.mu.Unlock()
+	if !ok {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "there is no batch %d", seq)
+	}
+	r, err := export.Open(s.path(&b))
+	if errors.Is(err, fs.ErrNotExist) {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.path(&b)}, "the file of batch %d was removed: %w", seq, fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	info := r.Info()
+	out, err := export.NewWriter(w, export.Options{
+		Format: export.FormatArrowStream, GroupSeq: seq, Columns: &info.Columns, Trace: info.Trace, KeepTail: true, KeepUntrained: true,
+		Tokenizer: info.Tokenizer, Template: info.Template, Estimator: info.Estimator, Metadata: info.Metadata, ZstdLevel: s.opts.ZstdLevel,
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		row, err := r.Read()
+		if err == io.EOF {
+			return out.Close()
+		}
+		if err == nil {
+			err = out.Write(row)
+		}
+		if err != nil {
+			return errors.Join(err, out.Abort())
+		}
+	}
+}
+
+// Close lets other writers have the folder. What was added stays.
+func (s *Stream) Close() error {
+	if s.lock == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil {
+		s.fault = rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "%w", export.ErrClosed)
+	} else if errors.Is(s.fault, export.ErrClosed) {
+		return nil
+	}
+	return errors.Join(s.index.Close(), s.lock.Close())
+}

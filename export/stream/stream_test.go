@@ -1,0 +1,215 @@
+package stream_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// row is one that trains two of its tokens.
+func row(group string, id int32) rollout.Sample {
+	var b rollout.SequenceBuilder
+	b.Add(rollout.Token{ID: id, Turn: -1})
+	for range 2 {
+		b.Add(rollout.Token{ID: id + 1, Flags: rollout.FlagSampled})
+	}
+	b.SetLogprobs(1, []float32{-0.5, -0.25})
+	seq, err := b.Build(rollout.Identity{Rollout: group + "#0", Group: group, Tokenizer: "sha256:aa", Template: "sha256:bb"})
+	if err != nil {
+		panic(err)
+	}
+	seq.Weight = []float32{0, 1, 1}
+	advantage := 0.5
+	return rollout.FinishRows([]rollout.Sample{{Sequence: seq, Advantage: &advantage, Status: rollout.StatusCompleted, Temperature: 1}})[0]
+}
+
+func add(s *stream.Stream, group string, id int32) (stream.Batch, error) {
+	return s.Add(stream.Key{Group: group}, nil, func(w *export.Writer) error { return w.Write(row(group, id)) })
+}
+
+func Example() {
+	dir, err := os.MkdirTemp("", "stream")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	s, err := stream.Open(dir, export.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+	for range 2 { // the second time it is there
+		b, err := add(s, "task-7", 1)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(b.Seq, b.File, b.Rows, b.Tokens, b.Trained)
+	}
+	var arrow bytes.Buffer
+	if err := s.WriteArrow(&arrow, 1); err != nil {
+		panic(err)
+	}
+	r, err := export.NewReader(bytes.NewReader(arrow.Bytes()), int64(arrow.Len()))
+	if err != nil {
+		panic(err)
+	}
+	first, err := r.Read()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(first.ID, "of batch", r.Info().GroupSeq)
+	// Output:
+	// 1 data/batch_000001.parquet 1 3 2
+	// 1 data/batch_000001.parquet 1 3 2
+	// task-7#0#0 of batch 1
+}
+
+func open(t *testing.T, dir string) *stream.Stream {
+	t.Helper()
+	s, err := stream.Open(dir, export.Options{Metadata: map[string]string{"recipe": "r"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// A refused batch leaves nothing and takes no number; the others have the bytes of a
+// conversion of their own.
+func TestTransactions(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	_, err := add(s, "a", 1)
+	require.NoError(t, err)
+	bad := errors.New("the reward function failed")
+	_, err = s.Add(stream.Key{Group: "b"}, nil, func(w *export.Writer) error { return errors.Join(w.Write(row("b", 1)), bad) })
+	require.ErrorIs(t, err, bad)
+	_, err = s.Add(stream.Key{Group: "b"}, nil, func(w *export.Writer) error {
+		x := row("b", 1)
+		x.Temperature = -1
+		return w.Write(x)
+	})
+	refused, ok := errors.AsType[*export.RefusedError](err)
+	require.True(t, ok, err)
+	require.Equal(t, export.RuleSampling, refused.Rule)
+	none, err := s.Add(stream.Key{Group: "b"}, nil, func(*export.Writer) error { return nil })
+	require.NoError(t, err)
+	require.Zero(t, none.Seq)
+	again, err := s.Add(stream.Key{Group: "b", Step: 1}, []byte(`{"sessions":["x"]}`), func(w *export.Writer) error { return w.Write(row("b", 5)) })
+	require.NoError(t, err)
+	require.Equal(t, 2, again.Seq)
+	files, err := os.ReadDir(filepath.Join(dir, stream.DataFolder))
+	require.NoError(t, err)
+	require.Len(t, files, 2, "and nothing half done")
+
+	alone := filepath.Join(t.TempDir(), "alone.parquet")
+	w, err := export.Create(alone, export.Options{Metadata: map[string]string{"recipe": "r"}})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(row("b", 5)))
+	require.NoError(t, w.Close())
+	want, err := os.ReadFile(alone)
+	require.NoError(t, err)
+	got, err := os.ReadFile(s.Path(again))
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Len(t, s.Batches(), 2)
+	require.JSONEq(t, `{"sessions":["x"]}`, string(s.Batches()[1].Note))
+}
+
+func TestArrow(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for i := range 3 {
+		_, err := add(s, fmt.Sprint("g", i), int32(i))
+		require.NoError(t, err)
+	}
+	var first, second bytes.Buffer
+	require.NoError(t, s.WriteArrow(&first, 2))
+	require.NoError(t, s.Close())
+	s = open(t, dir)
+	require.NoError(t, s.WriteArrow(&second, 2))
+	require.Equal(t, first.Bytes(), second.Bytes(), "after a restart too")
+	r, err := export.NewReader(bytes.NewReader(first.Bytes()), int64(first.Len()))
+	require.NoError(t, err)
+	require.Equal(t, 2, r.Info().GroupSeq)
+	require.Equal(t, map[string]string{"recipe": "r"}, r.Info().Metadata)
+	got, err := r.Read()
+	require.NoError(t, err)
+	rows, info, err := export.ReadAll(s.Path(s.Batches()[1]))
+	require.NoError(t, err)
+	require.Equal(t, rows[0], got)
+	require.Equal(t, info.Columns, r.Info().Columns)
+	require.Zero(t, info.GroupSeq, "the file says nothing of the stream")
+	require.ErrorContains(t, s.WriteArrow(&second, 4), "no batch 4")
+	require.NoError(t, os.Remove(s.Path(s.Batches()[0])))
+	require.ErrorContains(t, s.WriteArrow(&second, 1), "was removed")
+}
+
+// What a killed writer leaves: a cut line, or a line whose file has no name yet.
+func TestAfterAKill(t *testing.T) {
+	for name, c := range map[string]struct {
+		leave func(t *testing.T, dir, line string)
+		next  int
+	}{
+		"a cut line": {func(t *testing.T, dir, line string) { put(t, dir, line[:len(line)/2]) }, 2},
+		"a file without its name": {func(t *testing.T, dir, line string) {
+			put(t, dir, line)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "data", ".batch_000002.parquet.17.partial"), []byte("half"), 0o600))
+		}, 2},
+		"a file that was taken": {func(t *testing.T, dir, line string) { put(t, dir, line) }, 3},
+		"a file without its line": {func(t *testing.T, dir, _ string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "data", "batch_000002.parquet"), []byte("whole"), 0o600))
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			_, err := add(s, "a", 1)
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+			c.leave(t, dir, `{"seq":2,"group":"b","step":0,"file":"data/batch_000002.parquet","digest":"sha256:00","rows":1,"tokens":1,"trained":1}`+"\n")
+			s = open(t, dir)
+			_, there := s.Find(stream.Key{Group: "b"})
+			require.False(t, there)
+			b, err := add(s, "b", 2)
+			require.NoError(t, err)
+			require.Equal(t, c.next, b.Seq)
+			require.NoError(t, s.Close())
+			s = open(t, dir)
+			require.Equal(t, b, s.Batches()[len(s.Batches())-1])
+			names, err := filepath.Glob(filepath.Join(dir, "data", ".*"))
+			require.NoError(t, err)
+			require.Empty(t, names)
+		})
+	}
+}
+
+func put(t *testing.T, dir, text string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, stream.IndexName), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString(text)
+	require.NoError(t, errors.Join(err, f.Close()))
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	_, err := stream.Open(dir, export.Options{})
+	require.ErrorIs(t, err, export.ErrLocked)
+	require.NoError(t, s.Close())
+	_, err = add(s, "a", 1)
+	require.ErrorIs(t, err, export.ErrClosed)
+	put(t, dir, "{\"seq\":0}\n")
+	_, err = stream.Open(dir, export.Options{})
+	require.ErrorContains(t, err, "batches.jsonl:1")
+	_, err = stream.Open(dir, export.Options{GroupRows: -1})
+	require.Error(t, err)
+}
