@@ -12,10 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/apache/arrow/go/v17/parquet"
-
 	"github.com/turnpack/turnpack/export/internal/arrowfile"
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -63,9 +62,9 @@ func (s *parquetSource) check(c column) (missing bool, mismatch string) {
 	if !ok {
 		return true, ""
 	}
-	physical := map[pq.Kind]parquet.Type{
-		pq.Bool: parquet.Types.Boolean, pq.Int8: parquet.Types.Int32, pq.Int32: parquet.Types.Int32,
-		pq.Int64: parquet.Types.Int64, pq.Float32: parquet.Types.Float, pq.Text: parquet.Types.ByteArray,
+	physical := map[pq.Kind]pqread.Type{
+		pq.Bool: pqread.Boolean, pq.Int8: pqread.Int32, pq.Int32: pqread.Int32,
+		pq.Int64: pqread.Int64, pq.Float32: pqread.Float, pq.Text: pqread.ByteArray,
 	}
 	if leaf.Type != physical[c.Kind] || leaf.List != c.List {
 		return false, fmt.Sprintf("the column holds %s (list: %v), expected %s (list: %v)", leaf.Type, leaf.List, c.Kind, c.List)

@@ -22,6 +22,7 @@ type fileReader struct {
 	count       int           // rollouts emitted
 	lined       bool
 	listed      bool   // the file holds several events
+	rows        bool   // its records are rows of a table
 	key         string // of the record in a table of records
 	joined      bool   // it emits a run of joined calls
 	// Values of no known format before the first record, of a file that was not
@@ -52,6 +53,9 @@ func (fr *fileReader) run() error {
 		return fr.archive()
 	case live.Extension:
 		return fr.journal()
+	}
+	if isParquet(fr) {
+		return readParquet(fr)
 	}
 	in, err := fr.source.Open()
 	if err != nil {

@@ -81,7 +81,7 @@ func (fr *fileReader) record(doc format.Value) error {
 			if err := fr.unrecognizedRecords(); err != nil {
 				return err
 			}
-		case fr.keyed(doc):
+		case !fr.rows && fr.keyed(doc):
 			return fr.keyedRecords(doc)
 		case fr.imp == nil || doc.Kind() != jsonscan.Object:
 			return fr.unknown(doc)

@@ -152,7 +152,7 @@ func TestHostileInput(t *testing.T) {
 		{"a value that is too long", "k.jsonl", []byte(`{"messages":[{"role":"user","content":"` + strings.Repeat("a", 2000) + `"}]}`), rollout.KindLimit, "longer than"},
 		{"an unknown format", "l.json", []byte(`{"what":1}`), rollout.KindFormat, `no known format: an object with keys "what"`},
 		{"an empty file", "m.json", nil, rollout.KindInput, "no rollout found"},
-		{"a Parquet file", "o.parquet", []byte("PAR1\x15\x04\x15"), rollout.KindFormat, "found a Parquet file, expected JSON"},
+		{"a Parquet file", "o.parquet", []byte("PAR1\x15\x04\x15"), rollout.KindFormat, "the Parquet file cannot be read: a file of 7 bytes is too short"},
 		{"a packed Arrow file", "p.arrow.gz", gz([]byte("ARROW1\x00\x00")), rollout.KindFormat, "found an Arrow file"},
 		{"a tar archive", "q.tar.gz", gz(append(make([]byte, 257), "ustar\x00"...)), rollout.KindFormat, "unpack it"},
 		{"an evaluation log in an archive", "r.zip", zipped(t, "a.eval", string(zipped(t, "header.json", "{}"))), rollout.KindInput, "cannot be read from a stream"},

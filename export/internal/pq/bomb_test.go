@@ -14,6 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Types of Thrift's compact protocol, and a page type.
+const (
+	thriftI32, thriftI64, thriftBinary, thriftList, thriftStruct = 5, 6, 8, 9, 12
+	dataPageV2                                                   = 3
+)
+
 // oneChunk is a file of one column, whose chunk holds the given pages.
 func oneChunk(t testing.TB, c Column, cfg Config, values int, pages []byte) []byte {
 	var buf bytes.Buffer

@@ -64,7 +64,7 @@ func write(t testing.TB, groups [][]Values, rows []int, cfg Config) []byte {
 	for i, g := range groups {
 		require.NoError(t, w.WriteRowGroup(rows[i], g))
 	}
-	require.NoError(t, w.Close([]KV{{"k", "v"}, {"a", ""}}))
+	require.NoError(t, w.Close([]KV{{Key: "k", Value: "v"}, {Key: "a"}}))
 	require.EqualValues(t, buf.Len(), w.Written())
 	return buf.Bytes()
 }
@@ -128,7 +128,7 @@ func TestRoundTrip(t *testing.T) {
 		require.NoError(t, err, "seed %d", seed)
 		require.Empty(t, f.Skipped)
 		require.Equal(t, len(groups), f.RowGroups())
-		require.Equal(t, []KV{{"k", "v"}, {"a", ""}}, f.Metadata())
+		require.Equal(t, []KV{{Key: "k", Value: "v"}, {Key: "a"}}, f.Metadata())
 		for g := range groups {
 			require.Equal(t, rows[g], f.Rows(g))
 			for i, c := range testColumns {

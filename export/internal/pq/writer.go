@@ -266,9 +266,6 @@ func (w *Writer) page(dict bool, values int, enc parquet.Encoding) (int64, error
 	return int64(len(w.header) + len(w.raw)), nil
 }
 
-// KV is one entry of the file metadata.
-type KV struct{ Key, Value string }
-
 // Close writes the footer with the given metadata, in order. It does not close
 // the destination. Only the first call writes.
 func (w *Writer) Close(kv []KV) error {

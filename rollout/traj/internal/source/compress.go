@@ -54,7 +54,7 @@ func otherFile(name string, head []byte) error {
 		at               int
 		magic, what, fix string
 	}{
-		{0, "PAR1", "a Parquet file", "write its rows as JSON Lines"},
+		{0, "PAR1", "a Parquet file", "save it as a file by itself, not compressed, and name that"},
 		{0, "ARROW1", "an Arrow file", "write its rows as JSON Lines"},
 		{257, "ustar", "a tar archive", "unpack it, and name the folder"},
 	} {

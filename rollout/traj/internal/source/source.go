@@ -47,6 +47,14 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
+// Most is how many bytes a file of the given size may unfold into.
+func (w *Walker) Most(size int64) int64 {
+	if size > w.Limits.FileBytes/w.Limits.Ratio {
+		return w.Limits.FileBytes
+	}
+	return min(w.Limits.FileBytes, max(w.Limits.RatioFrom, size*w.Limits.Ratio))
+}
+
 // File is one readable thing: a file, or a member of an archive.
 type File struct {
 	Name  string // path as given; a member is "archive!member"
@@ -72,7 +80,7 @@ func (f *File) Ext() string {
 const Stdin = "-"
 
 // known are the extensions looked at in folders.
-var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".tpj": true, ".zip": true}
+var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".tpj": true, ".zip": true, ".parquet": true}
 
 // Walker enumerates files.
 type Walker struct {

@@ -1,49 +1,48 @@
-package pq
+package pqread
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/apache/arrow/go/v17/parquet"
+	"math/bits"
 )
 
 var errShort = errors.New("a page ends before its values do")
 
 // appendValues decodes n values in encoding enc.
-func (p *pages) appendValues(enc parquet.Encoding, data []byte, n int) error {
+func (p *pages) appendValues(enc encoding, data []byte, n int) error {
 	if n == 0 {
 		return nil
 	}
 	out, typ := p.out, p.leaf.Type
 	switch {
-	case enc == parquet.Encodings.Plain:
-		return appendPlainValues(out, typ, data, n)
-	case enc == parquet.Encodings.RLEDict || enc == parquet.Encodings.PlainDict:
+	case enc == plain:
+		return appendPlainValues(out, &p.leaf, data, n)
+	case enc == rleDictionary || enc == plainDictionary:
 		if p.dict == nil {
 			return errors.New("a page refers to a dictionary that is not there")
 		}
 		return appendDictValues(out, typ, data, n, p.dict)
 	case enc == byteStreamSplit:
 		return appendSplitValues(out, typ, data, n)
-	case enc == parquet.Encodings.DeltaBinaryPacked && (typ == parquet.Types.Int32 || typ == parquet.Types.Int64):
+	case enc == deltaBinaryPacked && (typ == Int32 || typ == Int64):
 		v, _, err := readDelta(data, n)
 		for _, x := range v {
-			if typ == parquet.Types.Int32 {
+			if typ == Int32 {
 				out.Ints = append(out.Ints, int32(x))
 			} else {
 				out.Longs = append(out.Longs, x)
 			}
 		}
 		return err
-	case enc == parquet.Encodings.DeltaLengthByteArray && typ == parquet.Types.ByteArray:
+	case enc == deltaLengthByteArray && typ == ByteArray:
 		texts, _, err := readDeltaTexts(data, n)
 		out.Texts = append(out.Texts, texts...)
 		return err
-	case enc == parquet.Encodings.DeltaByteArray && typ == parquet.Types.ByteArray:
+	case enc == deltaByteArray && (typ == ByteArray || typ == Fixed):
 		return p.appendPrefixed(data, n)
-	case enc == parquet.Encodings.RLE && typ == parquet.Types.Boolean:
+	case enc == rle && typ == Boolean:
 		var bits []int16
 		_, err := prefixedLevels(data, &bits, n, 1)
 		for _, b := range bits {
@@ -54,21 +53,22 @@ func (p *pages) appendValues(enc parquet.Encoding, data []byte, n int) error {
 	return fmt.Errorf("encoding %s of type %s is not read", enc, typ)
 }
 
-func appendPlainValues(out *Chunk, t parquet.Type, data []byte, n int) error {
+func appendPlainValues(out *Chunk, leaf *Leaf, data []byte, n int) error {
+	t := leaf.Type
 	le := binary.LittleEndian
 	switch t {
-	case parquet.Types.Boolean:
+	case Boolean:
 		if len(data) < (n+7)/8 {
 			return errShort
 		}
 		for i := range n {
 			out.Bools = append(out.Bools, data[i/8]>>(i%8)&1 == 1)
 		}
-	case parquet.Types.Int32, parquet.Types.Float:
+	case Int32, Float:
 		if n > len(data)/4 {
 			return errShort
 		}
-		if t == parquet.Types.Int32 {
+		if t == Int32 {
 			var at []int32
 			out.Ints, at = grown(out.Ints, n)
 			for i := range at {
@@ -81,30 +81,47 @@ func appendPlainValues(out *Chunk, t parquet.Type, data []byte, n int) error {
 		for i := range at {
 			at[i] = math.Float32frombits(le.Uint32(data[4*i:]))
 		}
-	case parquet.Types.Int64, parquet.Types.Double:
+	case Int64, Double:
 		if n > len(data)/8 {
 			return errShort
 		}
 		for i := range n {
 			u := le.Uint64(data[8*i:])
-			if t == parquet.Types.Int64 {
+			if t == Int64 {
 				out.Longs = append(out.Longs, int64(u))
 			} else {
 				out.Doubles = append(out.Doubles, math.Float64frombits(u))
 			}
 		}
-	case parquet.Types.ByteArray:
-		for range n {
-			if len(data) < 4 {
+	case ByteArray:
+		if n > len(data)/4 {
+			return errShort
+		}
+		all, at := string(data), 0 // one copy of the page, which the texts share
+		var texts []string
+		out.Texts, texts = grown(out.Texts, n)
+		for i := range texts {
+			if len(data)-at < 4 {
 				return errShort
 			}
-			size := le.Uint32(data)
-			data = data[4:]
-			if uint64(size) > uint64(len(data)) {
+			size := le.Uint32(data[at:])
+			at += 4
+			if uint64(size) > uint64(len(data)-at) {
 				return errShort
 			}
-			out.Texts = append(out.Texts, string(data[:size]))
-			data = data[size:]
+			texts[i] = all[at : at+int(size)]
+			at += int(size)
+		}
+	case Fixed, Int96:
+		width := leaf.width
+		if t == Int96 {
+			width = 12
+		}
+		if width > 0 && n > len(data)/width {
+			return errShort
+		}
+		for i := range n {
+			out.Texts = append(out.Texts, string(data[i*width:(i+1)*width]))
 		}
 	default:
 		return fmt.Errorf("type %s is not read", t)
@@ -122,15 +139,15 @@ func grown[T any](s []T, n int) (all, added []T) {
 	return s, s[at:]
 }
 
-func appendSplitValues(out *Chunk, t parquet.Type, data []byte, n int) error {
+func appendSplitValues(out *Chunk, t Type, data []byte, n int) error {
 	size := 4
-	if t == parquet.Types.Int64 || t == parquet.Types.Double {
+	if t == Int64 || t == Double {
 		size = 8
 	}
 	if n > len(data)/size {
 		return errShort
 	}
-	if t == parquet.Types.Float {
+	if t == Float {
 		b0, b1, b2, b3 := data[:n], data[n:2*n], data[2*n:3*n], data[3*n:4*n]
 		var at []float32
 		out.Floats, at = grown(out.Floats, n)
@@ -145,11 +162,11 @@ func appendSplitValues(out *Chunk, t parquet.Type, data []byte, n int) error {
 			u |= uint64(data[b*n+i]) << (8 * b)
 		}
 		switch t {
-		case parquet.Types.Double:
+		case Double:
 			out.Doubles = append(out.Doubles, math.Float64frombits(u))
-		case parquet.Types.Int32:
+		case Int32:
 			out.Ints = append(out.Ints, int32(uint32(u)))
-		case parquet.Types.Int64:
+		case Int64:
 			out.Longs = append(out.Longs, int64(u))
 		default:
 			return fmt.Errorf("BYTE_STREAM_SPLIT of type %s is not read", t)
@@ -158,7 +175,7 @@ func appendSplitValues(out *Chunk, t parquet.Type, data []byte, n int) error {
 	return nil
 }
 
-func appendDictValues(out *Chunk, t parquet.Type, data []byte, n int, dict *Chunk) error {
+func appendDictValues(out *Chunk, t Type, data []byte, n int, dict *Chunk) error {
 	if len(data) < 1 || data[0] > 32 {
 		return errShort
 	}
@@ -166,15 +183,15 @@ func appendDictValues(out *Chunk, t parquet.Type, data []byte, n int, dict *Chun
 	data = data[1:]
 	var err error
 	switch t {
-	case parquet.Types.Int32:
+	case Int32:
 		out.Ints, err = pick(out.Ints, dict.Ints, data, width, n)
-	case parquet.Types.Int64:
+	case Int64:
 		out.Longs, err = pick(out.Longs, dict.Longs, data, width, n)
-	case parquet.Types.Float:
+	case Float:
 		out.Floats, err = pick(out.Floats, dict.Floats, data, width, n)
-	case parquet.Types.Double:
+	case Double:
 		out.Doubles, err = pick(out.Doubles, dict.Doubles, data, width, n)
-	case parquet.Types.ByteArray:
+	case ByteArray, Fixed, Int96:
 		out.Texts, err = pick(out.Texts, dict.Texts, data, width, n)
 	default:
 		err = fmt.Errorf("a dictionary of type %s is not read", t)
@@ -214,6 +231,9 @@ func prefixedLevels(data []byte, dst *[]int16, n int, top int16) ([]byte, error)
 	}
 	return data[size:], readLevels(data[:size], dst, n, top)
 }
+
+// widthOf is the number of bits that hold values 0 … max.
+func widthOf(max int) int { return bits.Len(uint(max)) }
 
 func readLevels(data []byte, dst *[]int16, n int, top int16) error {
 	return readHybrid(data, widthOf(int(top)), n, func(v uint32, times int) error {

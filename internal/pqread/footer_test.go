@@ -1,10 +1,9 @@
-package pq
+package pqread
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,14 +34,14 @@ func schemaLines(text string) []element {
 		name := strings.TrimSpace(line)
 		depth := len(name) - len(strings.TrimLeft(name, "."))
 		name = name[depth:]
-		e := element{typ: parquet.Types.Int64}
+		e := element{typ: Int64}
 		switch name[len(name)-1] {
 		case '?':
-			e.repetition = parquet.Repetitions.Optional
+			e.repetition = optional
 		case '*':
-			e.repetition = parquet.Repetitions.Repeated
+			e.repetition = repeated
 		case '#':
-			e.typ = parquet.Types.Int96
+			e.typ = Int96
 		}
 		e.name = strings.TrimRight(name, "?*#")
 		if depth > 0 {
@@ -95,13 +94,13 @@ func TestSchemaShapes(t *testing.T) {
 		.last`))
 	require.NoError(t, err)
 	require.Equal(t, []Leaf{
-		{Name: "plain", Type: parquet.Types.Int64, index: 0},
-		{Name: "optional", Type: parquet.Types.Int64, Nullable: true, index: 1, maxDef: 1},
-		{Name: "three", Type: parquet.Types.Int64, List: true, Nullable: true, index: 3, maxDef: 3, repDef: 2},
-		{Name: "hive", Type: parquet.Types.Int64, List: true, index: 4, maxDef: 1, repDef: 1},
-		{Name: "two", Type: parquet.Types.Int64, List: true, Nullable: true, index: 5, maxDef: 2, repDef: 2},
-		{Name: "bare", Type: parquet.Types.Int64, List: true, index: 6, maxDef: 1, repDef: 1},
-		{Name: "last", Type: parquet.Types.Int64, index: 16},
+		{Name: "plain", Type: Int64, index: 0},
+		{Name: "optional", Type: Int64, Nullable: true, index: 1, maxDef: 1},
+		{Name: "three", Type: Int64, List: true, maxRep: 1, Nullable: true, index: 3, maxDef: 3, repDef: 2},
+		{Name: "hive", Type: Int64, List: true, maxRep: 1, index: 4, maxDef: 1, repDef: 1},
+		{Name: "two", Type: Int64, List: true, maxRep: 1, Nullable: true, index: 5, maxDef: 2, repDef: 2},
+		{Name: "bare", Type: Int64, List: true, maxRep: 1, index: 6, maxDef: 1, repDef: 1},
+		{Name: "last", Type: Int64, index: 16},
 	}, got)
 	require.Equal(t, []string{
 		"time: type INT96 is not read", "struct.x: fields of structures are not read", "struct.y: fields of structures are not read",

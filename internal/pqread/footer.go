@@ -1,12 +1,10 @@
-package pq
+package pqread
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/apache/arrow/go/v17/parquet"
 )
 
 // A footer is what FileMetaData of parquet.thrift says, as far as it is read.
@@ -20,10 +18,16 @@ type footer struct {
 // walk from the root.
 type element struct {
 	name       string
-	typ        parquet.Type
-	repetition parquet.Repetition
+	typ        Type
+	repetition repetition
 	children   int
 	text       bool // annotated as text
+	list, pair bool // annotated as a list, a map
+	unsigned   bool // annotated as a number without a sign
+	half       bool // annotated as a 16-bit float
+	decimal    bool // annotated as a decimal with scale digits after the point
+	scale      int
+	width      int // bytes of a value of fixed length
 }
 
 type rowGroup struct {
@@ -127,31 +131,80 @@ func (f *footer) read(c *compact) {
 }
 
 func readElement(c *compact, typ byte) (out element) {
-	const utf8, enum, jsonText = 0, 4, 19 // ConvertedType
 	c.structure(typ, func(id int, typ byte) {
 		switch id {
 		case 1:
-			out.typ = parquet.Type(c.i32(typ))
+			out.typ = Type(c.i32(typ))
+		case 2:
+			out.width = c.count(typ)
 		case 3:
-			out.repetition = parquet.Repetition(c.i32(typ))
+			out.repetition = repetition(c.i32(typ))
 		case 4:
 			out.name = c.text(typ)
 		case 5:
 			out.children = c.count(typ)
 		case 6:
-			converted := c.i32(typ)
-			out.text = out.text || converted == utf8 || converted == enum || converted == jsonText
+			out.annotate(c.i32(typ))
+		case 7:
+			out.scale = c.i32(typ)
 		case 10:
-			c.structure(typ, func(id int, typ byte) {
-				const text, enum, jsonText = 1, 4, 12 // LogicalType
-				out.text = out.text || id == text || id == enum || id == jsonText
-				c.skip(typ)
-			})
+			out.readLogical(c, typ)
 		default:
 			c.skip(typ)
 		}
 	})
 	return out
+}
+
+// annotate takes an annotation of the old kind, ConvertedType.
+func (e *element) annotate(converted int) {
+	switch converted {
+	case 0, 4, 19: // UTF8, ENUM, JSON
+		e.text = true
+	case 1, 2: // MAP, MAP_KEY_VALUE
+		e.pair = true
+	case 3:
+		e.list = true
+	case 5:
+		e.decimal = true
+	case 11, 12, 13, 14: // UINT_8 to UINT_64
+		e.unsigned = true
+	}
+}
+
+// readLogical reads an annotation of the new kind, LogicalType.
+func (e *element) readLogical(c *compact, typ byte) {
+	c.structure(typ, func(id int, typ byte) {
+		switch id {
+		case 1, 4, 12: // STRING, ENUM, JSON
+			e.text = true
+		case 2:
+			e.pair = true
+		case 3:
+			e.list = true
+		case 5:
+			e.decimal = true
+			c.structure(typ, func(id int, typ byte) {
+				if id == 1 {
+					e.scale = c.i32(typ)
+					return
+				}
+				c.skip(typ)
+			})
+			return
+		case 10: // INTEGER
+			c.structure(typ, func(id int, typ byte) {
+				if id == 2 {
+					e.unsigned = typ == thriftFalse
+				}
+				c.skip(typ)
+			})
+			return
+		case 15:
+			e.half = true
+		}
+		c.skip(typ)
+	})
 }
 
 func readRowGroup(c *compact, typ byte) (out rowGroup) {

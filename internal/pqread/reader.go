@@ -1,11 +1,9 @@
-package pq
+package pqread
 
 import (
 	"fmt"
 	"io"
 	"slices"
-
-	"github.com/apache/arrow/go/v17/parquet"
 )
 
 // File is an open Parquet file by any writer. It must not be used concurrently.
@@ -27,7 +25,7 @@ type Leaf struct {
 	// Name is the top-level name.
 	Name string
 	// Type is the stored type.
-	Type parquet.Type
+	Type Type
 	// List tells a list from a scalar.
 	List bool
 	// Nullable is true when rows may be null.
@@ -36,8 +34,10 @@ type Leaf struct {
 	Text bool
 
 	index  int
+	maxRep int16
 	maxDef int16
 	repDef int16 // definition level of an element slot of a list
+	width  int   // bytes of a value of fixed length
 }
 
 // Chunk is one column of one row group. Which slice is filled follows from the

@@ -1,12 +1,10 @@
-package pq
+package pqread
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/apache/arrow/go/v17/parquet"
 )
 
 // leaves returns the columns of a schema that can be read, and says of the
@@ -73,7 +71,7 @@ func dotted(path []element) string {
 }
 
 // count is the number of elements of one repetition.
-func count(path []element, r parquet.Repetition) (n int16) {
+func count(path []element, r repetition) (n int16) {
 	for _, e := range path {
 		if e.repetition == r {
 			n++
@@ -84,9 +82,9 @@ func count(path []element, r parquet.Repetition) (n int16) {
 
 func leafOf(path []element) (out Leaf, reason string) {
 	e := path[len(path)-1]
-	lists := count(path, parquet.Repetitions.Repeated)
-	out = Leaf{Name: path[0].name, Type: e.typ, Text: e.text, List: lists > 0, maxDef: lists + count(path, parquet.Repetitions.Optional)}
-	if e.typ == parquet.Types.FixedLenByteArray || e.typ == parquet.Types.Int96 {
+	lists := count(path, repeated)
+	out = Leaf{Name: path[0].name, Type: e.typ, Text: e.text, List: lists > 0, maxRep: lists, maxDef: lists + count(path, optional)}
+	if e.typ == Fixed || e.typ == Int96 {
 		return out, "type " + e.typ.String() + " is not read"
 	}
 	if lists > 1 {
@@ -99,7 +97,7 @@ func leafOf(path []element) (out Leaf, reason string) {
 		out.Nullable = out.maxDef > 0
 		return out, ""
 	}
-	at := slices.IndexFunc(path, func(e element) bool { return e.repetition == parquet.Repetitions.Repeated })
+	at := slices.IndexFunc(path, func(e element) bool { return e.repetition == repeated })
 	switch inside := path[at+1:]; {
 	case len(inside) > 1 || path[at].children > 1:
 		return out, "lists of structures are not read"
@@ -107,7 +105,7 @@ func leafOf(path []element) (out Leaf, reason string) {
 		return out, "lists inside structures are not read"
 	default:
 		// The definition levels below the repeated element belong to the list's own.
-		out.repDef = out.maxDef - count(inside, parquet.Repetitions.Optional)
+		out.repDef = out.maxDef - count(inside, optional)
 		out.Nullable = out.repDef > 1
 		return out, ""
 	}

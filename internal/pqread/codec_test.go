@@ -1,16 +1,17 @@
-package pq
+package pqread
 
 import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
+	"runtime"
 	"testing"
 
 	"github.com/andybalholm/brotli"
-	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 	"github.com/stretchr/testify/require"
 )
@@ -22,6 +23,18 @@ func streamed(t *testing.T, data []byte, to func(io.Writer) io.WriteCloser) []by
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return buf.Bytes()
+}
+
+func zstdOf(t *testing.T, data []byte) []byte {
+	enc, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	return enc.EncodeAll(data, nil)
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 // packedBy is data under every compression that is read.
@@ -65,10 +78,18 @@ func TestCodecs(t *testing.T) {
 	require.ErrorContains(t, err, "compression 5 is not read")
 }
 
+// pageOf is a version 1 page of plain values, none of whose sizes is over 63.
+func pageOf(values int, body []byte) []byte {
+	const i32 = 1<<4 | thriftI32
+	n := byte(2 * len(body))
+	return append([]byte{i32, 0, i32, n, i32, n, 2<<4 | thriftStruct, i32, byte(2 * values), i32, 0, i32, 2 * byte(rle), i32, 2 * byte(rle), 0, 0}, body...)
+}
+
 // What cannot be read of a chunk is said before its bytes are.
 func TestChunkFaults(t *testing.T) {
 	values := []byte{1, 0, 0, 0, 2, 0, 0, 0}
-	head := pageHeader(nil, false, 8, 8, 2, parquet.Encodings.Plain)
+	page := pageOf(2, values)
+	head := page[:len(page)-len(values)]
 	sum := crc32.ChecksumIEEE(values)
 	// The sum is field 4, so that the header of the data page is one field after it.
 	checked := func(sum uint32) []byte {
@@ -94,9 +115,9 @@ func TestChunkFaults(t *testing.T) {
 		{"end after 2 of 3", head, func(c *columnChunk) { c.values = 3 }},
 		{"2 values follows 0 of 1", head, func(c *columnChunk) { c.values = 1 }},
 	} {
-		data := oneChunk(t, Column{Name: "n", Kind: Int32}, Config{Level: -1}, 2, append(bytes.Clone(c.head), values...))
-		f, err := Open(bytes.NewReader(data), int64(len(data)))
-		require.NoError(t, err)
+		data := append(bytes.Clone(c.head), values...)
+		f := &File{r: bytes.NewReader(data), size: int64(len(data)), Leaves: []Leaf{{Name: "n", Type: Int32}},
+			foot: &footer{groups: []rowGroup{{rows: 2, columns: []columnChunk{{values: 2, size: int64(len(data))}}}}}}
 		if c.change != nil {
 			c.change(&f.foot.groups[0].columns[0])
 		}

@@ -1,11 +1,9 @@
-package pq
+package pqread
 
 import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-
-	"github.com/apache/arrow/go/v17/parquet"
 )
 
 // The page types of parquet.thrift.
@@ -20,10 +18,10 @@ type header struct {
 	typ, raw, packed         int // sizes before and after compression
 	crc                      *uint32
 	values                   int
-	encoding                 parquet.Encoding
-	defEncoding, repEncoding parquet.Encoding // version 1
-	def, rep                 int              // bytes of levels, version 2
-	plain                    bool             // not compressed, version 2
+	encoding                 encoding
+	defEncoding, repEncoding encoding // version 1
+	def, rep                 int      // bytes of levels, version 2
+	plain                    bool     // not compressed, version 2
 }
 
 func readHeader(c *compact) (out header) {
@@ -57,11 +55,11 @@ func (h *header) readData(c *compact, typ byte) {
 		case 1:
 			h.values = c.count(typ)
 		case 2:
-			h.encoding = parquet.Encoding(c.i32(typ))
+			h.encoding = encoding(c.i32(typ))
 		case 3:
-			h.defEncoding = parquet.Encoding(c.i32(typ))
+			h.defEncoding = encoding(c.i32(typ))
 		case 4:
-			h.repEncoding = parquet.Encoding(c.i32(typ))
+			h.repEncoding = encoding(c.i32(typ))
 		default:
 			c.skip(typ)
 		}
@@ -84,7 +82,7 @@ func (h *header) readDataV2(c *compact, typ byte) {
 		case 1:
 			h.values = c.count(typ)
 		case 4:
-			h.encoding = parquet.Encoding(c.i32(typ))
+			h.encoding = encoding(c.i32(typ))
 		case 5:
 			h.def = c.count(typ)
 		case 6:
@@ -140,7 +138,7 @@ func (p *pages) page(h *header, body []byte) error {
 			return fmt.Errorf("dictionary: %w", err)
 		}
 		p.dict = &Chunk{}
-		if err := appendPlainValues(p.dict, p.leaf.Type, data, h.values); err != nil {
+		if err := appendPlainValues(p.dict, &p.leaf, data, h.values); err != nil {
 			return fmt.Errorf("dictionary: %w", err)
 		}
 		return nil
@@ -176,8 +174,8 @@ func (p *pages) page(h *header, body []byte) error {
 // openData reads the levels of a version 1 page and returns its values.
 func (p *pages) openData(h *header, body []byte) ([]byte, error) {
 	data, err := p.uncompressed(body, h.raw)
-	if p.leaf.List && err == nil {
-		data, err = levelStream(h.repEncoding, data, &p.levels.rep, h.values, 1)
+	if p.leaf.maxRep > 0 && err == nil {
+		data, err = levelStream(h.repEncoding, data, &p.levels.rep, h.values, p.leaf.maxRep)
 	}
 	if p.leaf.maxDef > 0 && err == nil {
 		data, err = levelStream(h.defEncoding, data, &p.levels.def, h.values, p.leaf.maxDef)
@@ -185,8 +183,8 @@ func (p *pages) openData(h *header, body []byte) ([]byte, error) {
 	return data, err
 }
 
-func levelStream(enc parquet.Encoding, data []byte, dst *[]int16, n int, top int16) ([]byte, error) {
-	if enc != parquet.Encodings.RLE {
+func levelStream(enc encoding, data []byte, dst *[]int16, n int, top int16) ([]byte, error) {
+	if enc != rle {
 		return nil, fmt.Errorf("levels in encoding %s are not read", enc)
 	}
 	return prefixedLevels(data, dst, n, top)
@@ -199,8 +197,8 @@ func (p *pages) openDataV2(h *header, body []byte) ([]byte, error) {
 		return nil, errShort
 	}
 	rep, def, data := body[:h.rep], body[h.rep:h.rep+h.def], body[h.rep+h.def:]
-	if p.leaf.List {
-		if err := readLevels(rep, &p.levels.rep, h.values, 1); err != nil {
+	if p.leaf.maxRep > 0 {
+		if err := readLevels(rep, &p.levels.rep, h.values, p.leaf.maxRep); err != nil {
 			return nil, err
 		}
 	}

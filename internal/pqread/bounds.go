@@ -1,4 +1,4 @@
-package pq
+package pqread
 
 // MostBytes is how many bytes the buffers of a column may take for reading a
 // file of the given size, and MostValues how many values a row group may have:

@@ -1,0 +1,452 @@
+package pqread
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// Rows reads the rows of a file as JSON objects, in order. Of each column it holds a
+// page and a dictionary at a time.
+//
+// Structures are objects, lists are lists, maps with text as keys are objects and others
+// lists of pairs. A member that is null is left out, since tables write every member of
+// every structure, but for the content of a message, of which null says something.
+// Binary values that are no text are base64.
+type Rows struct {
+	f       *File
+	columns []*node
+	cursors []*cursor
+	group   int   // of the next row
+	left    int64 // rows of the group that come
+	row     int
+	out     []byte
+	most    int
+	err     error
+}
+
+// NewRows starts at the first row. A row of more than most bytes is an error; 0 is 1 GiB.
+func NewRows(f *File, most int) (*Rows, error) {
+	if most <= 0 {
+		most = 1 << 30
+	}
+	b := treeBuilder{rest: f.foot.schema[1:]}
+	out := &Rows{f: f, group: -1, most: most}
+	for range f.foot.schema[0].children {
+		n, err := b.build(level{})
+		if err != nil {
+			return nil, err
+		}
+		out.columns = append(out.columns, n)
+	}
+	for _, l := range b.leaves {
+		out.cursors = append(out.cursors, &cursor{f: f, pages: pages{leaf: l}})
+	}
+	return out, nil
+}
+
+// Row is the number of the row that Next returned last, from 1.
+func (r *Rows) Row() int { return r.row }
+
+// Next returns the next row, which is valid until the next call, and io.EOF after the
+// last. Other errors are final.
+func (r *Rows) Next() ([]byte, error) {
+	if r.err == nil {
+		r.err = r.next()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.out, nil
+}
+
+func (r *Rows) next() error {
+	for r.left == 0 {
+		if err := r.ended(); err != nil {
+			return err
+		}
+		if r.group++; r.group == len(r.f.foot.groups) {
+			r.group--
+			return io.EOF
+		}
+		if err := r.open(&r.f.foot.groups[r.group]); err != nil {
+			return err
+		}
+	}
+	r.left--
+	r.row++
+	for _, c := range r.cursors {
+		if err := c.rowStarts(); err != nil {
+			return r.located(err)
+		}
+	}
+	var err error
+	if r.out, err = r.members(r.out[:0], r.columns, false); err != nil {
+		return r.located(err)
+	}
+	return nil
+}
+
+func (r *Rows) located(err error) error { return fmt.Errorf("row group %d: %w", r.group, err) }
+
+// ended reports columns that go on after the last row of their group.
+func (r *Rows) ended() error {
+	for _, c := range r.cursors {
+		if c.loaded {
+			if more, err := c.more(); err != nil || more {
+				return r.located(cmp.Or(err, fmt.Errorf("column %s goes on after the last row", c.leaf.Name)))
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Rows) open(g *rowGroup) error {
+	if len(g.columns) != len(r.cursors) {
+		return fmt.Errorf("row group %d has %d columns, the schema %d", r.group, len(g.columns), len(r.cursors))
+	}
+	r.left = g.rows
+	for i, c := range r.cursors {
+		if err := c.open(&g.columns[i]); err != nil {
+			return r.located(err)
+		}
+	}
+	return nil
+}
+
+var errLevels = errors.New("the levels of columns contradict each other")
+
+// members writes an object of the values that are there.
+func (r *Rows) members(b []byte, nodes []*node, message bool) ([]byte, error) {
+	b = append(b, '{')
+	first := true
+	for _, n := range nodes {
+		at := len(b)
+		if !first {
+			b = append(b, ',')
+		}
+		b = append(b, n.key...)
+		var there bool
+		var err error
+		if b, there, err = r.field(b, n); err != nil {
+			return b, err
+		}
+		switch {
+		case there:
+			first = false
+		case message && n.name == "content":
+			b, first = append(b, "null"...), false
+		default:
+			b = b[:at]
+		}
+		if len(b) > r.most {
+			return b, fmt.Errorf("a row of more than %d bytes", r.most)
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// field writes a value, and reports whether it is one: null is not written.
+func (r *Rows) field(b []byte, n *node) (out []byte, there bool, err error) {
+	switch n.repetition {
+	case repeated:
+		b, err = r.items(b, n)
+		return b, true, err
+	case optional:
+		if r.cursors[n.from].def() < n.def {
+			return b, false, r.skip(n)
+		}
+	}
+	b, err = r.content(b, n)
+	return b, true, err
+}
+
+// skip passes over a value that is not there.
+func (r *Rows) skip(n *node) error {
+	for _, c := range r.cursors[n.from:n.to] {
+		if c.def() >= n.def {
+			return errLevels
+		}
+		if err := c.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rows) content(b []byte, n *node) ([]byte, error) {
+	switch {
+	case n.kids == nil:
+		c := r.cursors[n.from]
+		b, err := c.value(b, n)
+		if err != nil {
+			return b, err
+		}
+		return b, c.step()
+	case n.inner != nil && n.pairs:
+		return r.pairs(b, n.inner)
+	case n.inner != nil:
+		return r.items(b, n.inner)
+	}
+	return r.members(b, n.kids, n.message)
+}
+
+// elements calls write for each element of a repeated node.
+func (r *Rows) elements(n *node, write func() error) error {
+	first := r.cursors[n.from]
+	if first.def() < n.def {
+		return r.skip(n)
+	}
+	for {
+		if err := write(); err != nil {
+			return err
+		}
+		goesOn := first.there() && first.rep() >= n.rep
+		for _, c := range r.cursors[n.from:n.to] {
+			if more := c.there() && c.rep() >= n.rep; more != goesOn || more && (c.rep() > n.rep || c.def() < n.def) {
+				return errLevels
+			}
+		}
+		if !goesOn {
+			return nil
+		}
+	}
+}
+
+func (r *Rows) items(b []byte, n *node) ([]byte, error) {
+	b = append(b, '[')
+	first := true
+	err := r.elements(n, func() error {
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		there := true
+		var err error
+		if n.element != nil {
+			b, there, err = r.field(b, n.element)
+		} else {
+			b, err = r.content(b, n)
+		}
+		if !there {
+			b = append(b, "null"...)
+		}
+		if err == nil && len(b) > r.most {
+			err = fmt.Errorf("a row of more than %d bytes", r.most)
+		}
+		return err
+	})
+	return append(b, ']'), err
+}
+
+// pairs writes a map.
+func (r *Rows) pairs(b []byte, n *node) ([]byte, error) {
+	b = append(b, '{')
+	first := true
+	err := r.elements(n, func() error {
+		at := len(b)
+		if !first {
+			b = append(b, ',')
+		}
+		var there bool
+		var err error
+		if b, there, err = r.pair(b, n); err == nil && len(b) > r.most {
+			err = fmt.Errorf("a row of more than %d bytes", r.most)
+		}
+		if there {
+			first = false
+		} else {
+			b = b[:at]
+		}
+		return err
+	})
+	return append(b, '}'), err
+}
+
+func (r *Rows) pair(b []byte, n *node) (out []byte, there bool, err error) {
+	b, there, err = r.field(b, n.kids[0])
+	if err != nil {
+		return b, false, err
+	}
+	if !there {
+		return b, false, errors.New("a map has null as a key")
+	}
+	b = append(b, ':')
+	return r.field(b, n.kids[1])
+}
+
+// A cursor stands at an entry of a column.
+type cursor struct {
+	pages
+	f      *File
+	loaded bool // a chunk is open
+	at     int64
+	end    int64
+	window []byte // bytes of the chunk from at on
+	buf    []byte
+	i, n   int // entry of the page, and how many it has
+	v      int // value of the page
+}
+
+func (c *cursor) open(chunk *columnChunk) error {
+	if err := chunk.check(c.f.size); err != nil {
+		return err
+	}
+	unpack := c.unpack
+	if unpack == nil {
+		unpack = &decompressor{}
+	}
+	levels, out := c.levels, c.out
+	if out == nil {
+		out = &Chunk{}
+	}
+	levels.n = 0
+	c.pages = pages{leaf: c.leaf, codec: chunk.codec, unpack: unpack, left: MostBytes(c.f.size), total: chunk.values, levels: levels, out: out}
+	c.loaded, c.at, c.end, c.window = true, chunk.start(), chunk.start()+chunk.size, nil
+	c.i, c.n, c.v = 0, 0, 0
+	return nil
+}
+
+// firstWindow is how much of a chunk is read to find the header of a page.
+const firstWindow = 64 << 10
+
+// load reads pages up to the next that has entries.
+func (c *cursor) load() error {
+	c.levels.def, c.levels.rep = c.levels.def[:0], c.levels.rep[:0]
+	o := c.out
+	*o = Chunk{Bools: o.Bools[:0], Ints: o.Ints[:0], Longs: o.Longs[:0], Floats: o.Floats[:0], Doubles: o.Doubles[:0], Texts: o.Texts[:0]}
+	before := c.levels.n
+	for c.levels.n == before {
+		if c.at >= c.end {
+			return fmt.Errorf("column %s ends after %d of %d values", c.leaf.Name, c.levels.n, c.total)
+		}
+		h, body, err := c.page()
+		if err == nil {
+			err = c.pages.page(&h, body)
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: a page after %d of %d values: %w", c.leaf.Name, before, c.total, err)
+		}
+	}
+	c.i, c.n, c.v = 0, c.levels.n-before, 0
+	return nil
+}
+
+// page reads the next page: its header and its body.
+func (c *cursor) page() (header, []byte, error) {
+	for want := int64(firstWindow); ; want *= 8 {
+		if err := c.look(want); err != nil {
+			return header{}, nil, err
+		}
+		t := compact{b: c.window}
+		h := readHeader(&t)
+		if t.err != nil {
+			if int64(len(c.window)) == c.end-c.at {
+				return h, nil, t.err
+			}
+			continue
+		}
+		head := int64(len(c.window) - len(t.b))
+		if int64(h.packed) > c.end-c.at-head {
+			return h, nil, errShort
+		}
+		all := head + int64(h.packed)
+		if err := c.look(all); err != nil {
+			return h, nil, err
+		}
+		body := c.window[head:all]
+		c.window = c.window[all:]
+		c.at += all
+		if h.crc != nil && *h.crc != crc32.ChecksumIEEE(body) {
+			return h, nil, errors.New("its checksum differs: the file is damaged")
+		}
+		return h, body, nil
+	}
+}
+
+// look has at least n bytes of the chunk in the window, or all that come.
+func (c *cursor) look(n int64) error {
+	n = min(n, c.end-c.at)
+	if int64(len(c.window)) >= n {
+		return nil
+	}
+	have := len(c.window)
+	if int64(cap(c.buf)) < n {
+		bigger := make([]byte, max(n, firstWindow))
+		copy(bigger, c.window)
+		c.buf = bigger
+	} else {
+		c.buf = c.buf[:cap(c.buf)]
+		copy(c.buf, c.window)
+	}
+	// What the buffer holds beyond n saves a reading.
+	n = min(int64(len(c.buf)), c.end-c.at)
+	c.window = c.buf[:n]
+	return readAt(c.f.r, c.window[have:], c.at+int64(have))
+}
+
+// more says whether an entry comes, and loads its page.
+func (c *cursor) more() (bool, error) {
+	if c.i < c.n {
+		return true, nil
+	}
+	if int64(c.levels.n) >= c.total {
+		return false, nil
+	}
+	if err := c.load(); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// rowStarts checks that the next entry begins a row.
+func (c *cursor) rowStarts() error {
+	more, err := c.more()
+	if err != nil {
+		return err
+	}
+	if !more {
+		return fmt.Errorf("column %s ends before the rows do", c.leaf.Name)
+	}
+	if c.rep() != 0 {
+		return errLevels
+	}
+	return nil
+}
+
+// step goes to the next entry, whose page it loads.
+func (c *cursor) step() error {
+	if c.i >= c.n {
+		return errLevels
+	}
+	if c.def() == c.leaf.maxDef {
+		c.v++
+	}
+	c.i++
+	_, err := c.more()
+	return err
+}
+
+// there says whether an entry comes; its page is loaded.
+func (c *cursor) there() bool { return c.i < c.n }
+
+// rep is the repetition level of the entry, 0 where there is none.
+func (c *cursor) rep() int16 {
+	if c.leaf.maxRep == 0 || c.i >= c.n {
+		return 0
+	}
+	return c.levels.rep[c.i]
+}
+
+// def is the definition level of the entry, -1 where there is none.
+func (c *cursor) def() int16 {
+	switch {
+	case c.i >= c.n:
+		return -1
+	case c.leaf.maxDef == 0:
+		return 0
+	}
+	return c.levels.def[c.i]
+}

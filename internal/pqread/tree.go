@@ -1,0 +1,235 @@
+package pqread
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A node is one element of the schema as rows have it.
+type node struct {
+	schema     element
+	name       string
+	key        []byte // as a member of an object
+	repetition repetition
+	def, rep   int16 // levels of an entry in which it is there
+	from, to   int   // its columns
+	kids       []*node
+	inner      *node // of a list or map: what repeats
+	element    *node // of what repeats: the element, where it only wraps that
+	pairs      bool  // a map with text as keys
+	message    bool  // has a role and a content
+}
+
+// level is the levels of what is above a node.
+type level struct{ def, rep int16 }
+
+// treeBuilder makes nodes of a schema in the order of a walk.
+type treeBuilder struct {
+	rest   []element
+	leaves []Leaf
+	depth  int
+}
+
+func (b *treeBuilder) build(above level) (*node, error) {
+	if len(b.rest) == 0 || b.depth > deepest {
+		return nil, errors.New("the schema ends before its tree does, or is too deep")
+	}
+	b.depth++
+	defer func() { b.depth-- }()
+	e := b.rest[0]
+	b.rest = b.rest[1:]
+	n := &node{schema: e, name: e.name, key: append(appendText(nil, e.name), ':'), repetition: e.repetition, def: above.def, rep: above.rep, from: len(b.leaves)}
+	switch e.repetition {
+	case optional:
+		n.def++
+	case repeated:
+		n.def++
+		n.rep++
+	}
+	if e.children == 0 {
+		b.leaves = append(b.leaves, Leaf{Name: e.name, Type: e.typ, Text: e.text, maxDef: n.def, maxRep: n.rep, width: e.width})
+		n.to = len(b.leaves)
+		return n, nil
+	}
+	has := map[string]bool{}
+	for range e.children {
+		kid, err := b.build(level{n.def, n.rep})
+		if err != nil {
+			return nil, err
+		}
+		has[kid.name] = true
+		n.kids = append(n.kids, kid)
+	}
+	n.to = len(b.leaves)
+	n.message = has["role"] && has["content"]
+	n.container()
+	return n, nil
+}
+
+// container tells lists and maps from structures, as the writers of the time before the
+// annotations were fixed had them too.
+func (n *node) container() {
+	if len(n.kids) != 1 || n.kids[0].repetition != repeated {
+		return
+	}
+	e, inner := n.schema, n.kids[0]
+	unsaid := !e.list && !e.pair && len(inner.kids) == 1 && (inner.name == "list" || inner.name == "bag")
+	switch {
+	case e.pair && len(inner.kids) == 2:
+		n.inner = inner
+		key := inner.kids[0]
+		n.pairs = key.kids == nil && key.repetition != repeated && key.schema.typ == ByteArray
+	case e.list || unsaid:
+		n.inner = inner
+		if len(inner.kids) == 1 && inner.kids[0].repetition != repeated && inner.name != "array" && inner.name != n.name+"_tuple" {
+			inner.element = inner.kids[0]
+		}
+	}
+}
+
+// value writes the value at a cursor.
+func (c *cursor) value(b []byte, n *node) ([]byte, error) {
+	e, o, v := &n.schema, c.out, c.v
+	if have := len(o.Bools) + len(o.Ints) + len(o.Longs) + len(o.Floats) + len(o.Doubles) + len(o.Texts); v >= have || c.def() != c.leaf.maxDef {
+		return b, errLevels // one of them is filled
+	}
+	switch e.typ {
+	case Boolean:
+		return strconv.AppendBool(b, o.Bools[v]), nil
+	case Int32:
+		if e.unsigned {
+			return strconv.AppendUint(b, uint64(uint32(o.Ints[v])), 10), nil
+		}
+		return appendScaled(b, int64(o.Ints[v]), e), nil
+	case Int64:
+		if e.unsigned {
+			return strconv.AppendUint(b, uint64(o.Longs[v]), 10), nil
+		}
+		return appendScaled(b, o.Longs[v], e), nil
+	case Float:
+		return appendFloat(b, float64(o.Floats[v]), 32), nil
+	case Double:
+		return appendFloat(b, o.Doubles[v], 64), nil
+	}
+	s := o.Texts[v]
+	switch {
+	case e.text:
+		return appendText(b, s), nil
+	case e.decimal && len(s) > 0:
+		x := new(big.Int).SetBytes([]byte(s))
+		if s[0] >= 0x80 { // two's complement
+			x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*len(s))))
+		}
+		return appendDecimal(b, x, e.scale), nil
+	case e.half && len(s) == 2:
+		return appendFloat(b, halfFloat(binary.LittleEndian.Uint16([]byte(s))), 32), nil
+	case e.typ == ByteArray && utf8.ValidString(s):
+		return appendText(b, s), nil
+	}
+	b = append(b, '"')
+	b = base64.StdEncoding.AppendEncode(b, []byte(s))
+	return append(b, '"'), nil
+}
+
+func appendScaled(b []byte, x int64, e *element) []byte {
+	if e.decimal && e.scale != 0 {
+		return appendDecimal(b, big.NewInt(x), e.scale)
+	}
+	return strconv.AppendInt(b, x, 10)
+}
+
+// maxScale bounds the digits of a decimal after the point.
+const maxScale = 1000
+
+// appendDecimal writes x with scale digits after the point.
+func appendDecimal(b []byte, x *big.Int, scale int) []byte {
+	if scale <= 0 || scale > maxScale {
+		return x.Append(b, 10)
+	}
+	if x.Sign() < 0 {
+		b = append(b, '-')
+	}
+	digits := new(big.Int).Abs(x).Append(nil, 10)
+	if missing := scale + 1 - len(digits); missing > 0 {
+		digits = append(slices.Repeat([]byte{'0'}, missing), digits...)
+	}
+	at := len(digits) - scale
+	return append(append(append(b, digits[:at]...), '.'), digits[at:]...)
+}
+
+func halfFloat(h uint16) float64 {
+	sign, exponent, fraction := 1.0, int(h>>10&31), float64(h&1023)
+	if h>>15 == 1 {
+		sign = -1
+	}
+	switch {
+	case exponent == 0:
+		return sign * math.Ldexp(fraction, -24)
+	case exponent < 31:
+		return sign * math.Ldexp(1+fraction/1024, exponent-15)
+	case fraction == 0:
+		return sign * math.Inf(1)
+	}
+	return math.NaN()
+}
+
+// appendFloat writes a number as Python does, which has words for those that JSON lacks.
+func appendFloat(b []byte, f float64, bits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "NaN"...)
+	case math.IsInf(f, 1):
+		return append(b, "Infinity"...)
+	case math.IsInf(f, -1):
+		return append(b, "-Infinity"...)
+	case f == math.Trunc(f) && math.Abs(f) < 1e15:
+		return strconv.AppendFloat(b, f, 'f', 1, bits)
+	}
+	return strconv.AppendFloat(b, f, 'g', -1, bits)
+}
+
+// escapes are the bytes of a string that JSON writes otherwise, or that need a look.
+var escapes = func() (t [256]bool) {
+	for c := range 0x20 {
+		t[c] = true
+	}
+	t['"'], t['\\'] = true, true
+	return t
+}()
+
+// appendText writes a string. Bytes that are no UTF-8 become U+FFFD.
+func appendText(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !escapes[c] {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\r':
+			b = append(b, '\\', 'r')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(b, s[from:]...), '"')
+}

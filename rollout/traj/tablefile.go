@@ -1,0 +1,81 @@
+package traj
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/turnpack/turnpack/internal/pqread"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/source"
+)
+
+// magicParquet begins every Parquet file.
+const magicParquet = "PAR1"
+
+// isParquet looks at the first bytes of a file on disk.
+func isParquet(fr *fileReader) bool {
+	if fr.Path == "" || fr.Path != fr.Name {
+		return false
+	}
+	f, err := os.Open(fr.Path)
+	if err != nil {
+		return false // said when it is read
+	}
+	defer f.Close()
+	var head [len(magicParquet)]byte
+	_, err = io.ReadFull(f, head[:])
+	return err == nil && string(head[:]) == magicParquet
+}
+
+// readParquet reads each row of a Parquet file as a record: the object of its columns. The
+// line of a record is its row, from 1.
+func readParquet(fr *fileReader) error {
+	file, err := os.Open(fr.Path)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+	}
+	f, err := pqread.Open(file, info.Size())
+	if err != nil {
+		return notParquet(fr, err)
+	}
+	rows, err := pqread.NewRows(f, fr.r.opt.Limits.ValueBytes)
+	if err != nil {
+		return notParquet(fr, err)
+	}
+	fr.lined, fr.rows = true, true
+	var read int64
+	for {
+		text, err := rows.Next()
+		if err == io.EOF {
+			return fr.finish()
+		}
+		fr.Where = rollout.Where{File: fr.Name, Line: rows.Row()}
+		if err != nil {
+			return notParquet(fr, err)
+		}
+		if read += int64(len(text)); read > fr.r.walk.Most(info.Size()) {
+			return rollout.Errorf(rollout.KindLimit, fr.Where, "the rows so far hold %d bytes, the file %d", read, info.Size()).
+				WithFix("raise Limits.Ratio or Limits.FileBytes if the file is to be trusted")
+		}
+		if skipsPast(fr, fr.Where.Line) {
+			continue
+		}
+		if err = fr.value(source.Value{Text: text, Line: fr.Where.Line, Ended: true}); errors.Is(err, errIgnored) {
+			return nil
+		} else if err != nil {
+			if err = fr.Failed(err); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func notParquet(fr *fileReader, err error) error {
+	return rollout.Errorf(rollout.KindFormat, fr.Where, "the Parquet file cannot be read: %w", err).WithFix("fetch it again, or write its rows as JSON Lines")
+}
