@@ -178,8 +178,8 @@ func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {
 	return rollout.FidelityCaptured
 }
 
-// maxFreed is the number of tokens of the longest conversation whose memory the next
-// one uses again.
+// maxFreed is the number of tokens, and a quarter of the bytes of rendered text, of the
+// longest conversation whose memory the next one uses again.
 const maxFreed = 1 << 20
 
 // freed is the memory of a conversation that nobody reads any more.
@@ -187,6 +187,30 @@ type freed struct {
 	render.Scratch
 	cols tokens.Columns
 	turn []int32 // by token
+
+	rendered render.Memory
+	prompt   tokens.Stack
+}
+
+// take returns the memory of an earlier conversation.
+func (e *Encoder) take() *freed {
+	free, _ := e.freed.Get().(*freed)
+	if free == nil {
+		free = &freed{}
+	}
+	return free
+}
+
+// giveBack leaves the memory of the prompts to the next conversation, once no turn is
+// left to encode.
+func (j *job) giveBack(free *freed, prompts *tokens.PromptEncoder) {
+	if j.render != nil && j.render.Memory.Len() <= 4*maxFreed {
+		free.rendered, j.render.Memory = j.render.Memory, render.Memory{}
+	}
+	if !prompts.Cols.Viewed && cap(prompts.Cols.IDs) <= maxFreed {
+		free.prompt = tokens.Stack{IDs: prompts.Cols.IDs[:0], Source: prompts.Cols.Source[:0], Flags: prompts.Cols.Flags[:0]}
+	}
+	j.freed.Put(free)
 }
 
 // whole renders the conversation once and marks what the policy sampled in it.
@@ -204,10 +228,7 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 	if o := rule.Opening(); o.Fault != nil && o.Lead == "" {
 		return nil, o.Fault
 	}
-	free, _ := j.freed.Get().(*freed)
-	if free == nil {
-		free = &freed{}
-	}
+	free := j.take()
 	j.render.Scratch = free.Scratch
 	doc, replies, err := j.replies.Document()
 	if err != nil {
@@ -219,7 +240,8 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 			return
 		}
 		cols.Truncate(0)
-		j.freed.Put(&freed{Scratch: render.Scratch{Result: j.render.Last, Fields: doc.Fields[:0]}, cols: cols, turn: turn})
+		free.Scratch, free.cols, free.turn = render.Scratch{Result: j.render.Last, Fields: doc.Fields[:0]}, cols, turn
+		j.freed.Put(free)
 	}()
 	j.pieces.Whole = j.opts.Edges == EdgesDocument
 	id := j.identity()

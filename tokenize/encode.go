@@ -261,7 +261,14 @@ func (j *job) affordable() error {
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
 	prompts := &tokens.PromptEncoder{Segments: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
-	prompts.Cols.Viewed = j.opts.Mode == PerStep
+	free := j.take()
+	if prompts.Cols.Viewed = j.opts.Mode == PerStep; !prompts.Cols.Viewed {
+		prompts.Cols, free.prompt = free.prompt, tokens.Stack{}
+	}
+	if j.render != nil {
+		j.render.Memory, free.rendered = free.rendered, render.Memory{}
+	}
+	defer j.giveBack(free, prompts)
 	matcher := &capturedMatcher{job: j, turn: -1, by: tokens.NewAlignment(j.model.Tokenizer, j.added), attributedTurn: -1}
 	frames := map[string]completion.Frame{}
 	n := len(j.turns)

@@ -34,8 +34,25 @@ type Renderer struct {
 	place   []int
 	Last    *chat.Result // that was rendered last
 	Scratch Scratch      // memory for the next rendering
-	prompts [2]Scratch   // the last ones, but for those of the plain history
-	answers Scratch      // the last one, in the same way
+	Memory
+}
+
+// Memory holds the last prompts and the last answer. A renderer that is done leaves it
+// to the next.
+type Memory struct {
+	prompts [2]Scratch
+	answers Scratch
+}
+
+// Len is the number of bytes that were rendered in m.
+func (m *Memory) Len() int {
+	n := 0
+	for _, s := range [...]Scratch{m.prompts[0], m.prompts[1], m.answers} {
+		if s.Result != nil {
+			n += len(s.Result.Text)
+		}
+	}
+	return n
 }
 
 // Scratch is the memory of a rendering that nobody reads any more.
