@@ -53,6 +53,16 @@ func (x *run) excludes(r reward.RolloutReward) string {
 
 // estimate turns the rewards of the first pass into what advantageOf answers from.
 func (x *run) estimate(rewards []reward.GroupRewards) error {
+	if x.Tokens != nil && !x.NoAdvantages {
+		x.report.Reward = reward.ReportOf(rewards, nil)
+		return x.tokens.Finish(*x.Tokens, rewards, func(id string) []reward.TokenRow {
+			at, rows := x.seen[id], x.sizes.of[id].Tokens
+			if known := rewards[at.group].Rollouts[at.index]; known.MaskedRows == known.Rows || x.shaper.leftOut(at) != "" {
+				return make([]reward.TokenRow, len(rows))
+			}
+			return rows
+		})
+	}
 	if e, ok := x.record(); ok && x.stepwise() {
 		x.report.Reward = reward.ReportOf(rewards, nil)
 		return x.steps.Finish(e, func(group, index int) string { return rewards[group].Rollouts[index].Excluded })
@@ -104,6 +114,23 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 func (p *Pipeline) stepwise() bool {
 	e, ok := p.record()
 	return ok && e.Unit == reward.UnitStep && !p.NoAdvantages
+}
+
+// partsOf gives each part of r an advantage of its own, agent steps or tokens: credit
+// spreads them over a row, and says how many tokens have none. nil = the estimator gives
+// one to rollouts. without says why r has no advantage, "" if it has.
+func (x *run) partsOf(r *rollout.Rollout) (credit func(rollout.Sequence) (rollout.Sequence, int, error), without string) {
+	switch {
+	case x.Tokens != nil:
+		return func(seq rollout.Sequence) (rollout.Sequence, int, error) {
+			seq, err := x.tokens.Credit(seq)
+			return seq, 0, err
+		}, x.tokens.Of(r.ID)
+	case x.stepwise():
+		steps, without := x.steps.Of(r.ID)
+		return func(seq rollout.Sequence) (rollout.Sequence, int, error) { return reward.CreditSteps(seq, r, steps) }, without
+	}
+	return nil, ""
 }
 
 // scale is the outcome policy of rewards: where steps are compared, their scores are in the

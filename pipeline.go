@@ -87,6 +87,11 @@ type Pipeline struct {
 	// counts rows or tokens has the run make the rows once before, to count them: all
 	// that makes them is done twice, the summaries of a Window too.
 	Estimator Estimator
+	// Tokens, when set, gives each trained token an advantage of its own, in place of
+	// Estimator. It looks at all rows of the batch, so the run makes them once before, to
+	// count them. An advantage of a row as a whole is then the mean over its trained
+	// tokens.
+	Tokens *reward.TokenEstimator
 	// Detector finds the messages that the estimator's Override is for. It is not
 	// asked where nothing is overridden.
 	Detector detect.Detector
@@ -146,7 +151,10 @@ func (p Pipeline) With(r recipe.Recipe) (Pipeline, error) {
 		p.Window = nil
 	}
 	p.Encode.Mode, p.Mask.MaxTokens = r.Mode, r.MaxTokens
-	p.Scale, p.Estimator, p.Detector, p.Shaping = r.Scale, r.Estimator, r.Detector, r.Shaping
+	p.Scale, p.Estimator, p.Tokens, p.Detector, p.Shaping = r.Scale, r.Estimator, r.Tokens, r.Detector, r.Shaping
+	if r.Tokens != nil {
+		p.Estimator = nil
+	}
 	return p, err
 }
 
@@ -181,6 +189,15 @@ func (p Pipeline) Validate() error {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.UnknownStatus"}, "found %v, expected a status", p.UnknownStatus))
 	}
 	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate(), p.Detector.Validate(), p.Shaping.Validate())
+	if p.Tokens != nil {
+		if p.Estimator != nil {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Tokens"}, "set beside Pipeline.Estimator, and there is one advantage for a token").WithFix("set one of them"))
+		}
+		errs = append(errs, new(reward.TokenTable).Finish(*p.Tokens, nil, nil))
+	}
+	if p.Shaping.DropZero && (p.Tokens != nil || p.stepwise()) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Shaping.DropZero"}, "it looks at the advantage of a rollout, and the estimator gives each step or token its own").WithFix("leave it out"))
+	}
 	if e, ok := p.record(); ok {
 		if p.stepwise() {
 			errs = append(errs, e.Validate())
@@ -260,6 +277,9 @@ func (p *Pipeline) overrides() reward.MessageEstimator {
 
 // countsRows says whether the estimator looks at the rows of rollouts.
 func (p *Pipeline) countsRows() bool {
+	if p.Tokens != nil {
+		return true
+	}
 	if e, ok := p.record(); ok {
 		return e.CountsRows()
 	}

@@ -17,8 +17,12 @@ type credits struct {
 	applied   []shaping.Applied
 	advantage reward.Advantage
 	flags     map[int]reward.MessageFlags
-	steps     map[int]reward.Advantage // of an estimator that compares steps, else nil
-	unscored  int64                    // tokens left out because their step has no advantage
+	// parts spreads advantages of steps or tokens over a row; nil = the rollout has one.
+	parts    func(rollout.Sequence) (rollout.Sequence, int, error)
+	unscored int64 // tokens left out because their step has no advantage
+	// Of parts: the sum of the advantages of trained tokens, and their number.
+	sum float64
+	n   int
 }
 
 // sample makes the row of a sequence.
@@ -37,9 +41,9 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *cr
 		fillVersions(&seq, *x.PolicyVersion)
 	}
 	seq.Group = key
-	if c.steps != nil {
+	if c.parts != nil {
 		var left int
-		if seq, left, err = reward.CreditSteps(seq, r, c.steps); err != nil {
+		if seq, left, err = c.parts(seq); err != nil {
 			return rollout.Sample{}, err
 		}
 		c.unscored += int64(left)
@@ -54,8 +58,9 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *cr
 	if !x.NoAdvantages {
 		value := c.advantage.Value
 		switch {
-		case c.steps != nil:
+		case c.parts != nil:
 			value = reward.MeanCredit(&seq)
+			c.sum, c.n = c.sum+value*float64(seq.Trained()), c.n+seq.Trained()
 		case len(c.flags) == 0:
 			seq, err = reward.Credit(seq, value)
 		default:

@@ -37,9 +37,10 @@ type run struct {
 	describer  describer
 	before     *gathered // by an earlier run, nil = none
 	spools     *spools
-	steps      reward.StepTable // of estimators that compare steps
-	failed     int              // rollouts that could not be encoded
-	again      kept.Rollouts    // for the second pass
+	steps      reward.StepTable  // of estimators that compare steps
+	tokens     reward.TokenTable // of estimators of tokens
+	failed     int               // rollouts that could not be encoded
+	again      kept.Rollouts     // for the second pass
 	// Columns a file has for all rows or for none.
 	logprobs, versions bool
 }

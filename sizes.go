@@ -18,14 +18,18 @@ const excludedNoRow = "no row to train"
 type size struct {
 	Rows, Masked, Trained int
 	Response              int // tokens of the longest row from the first trained one
+	// Tokens are the rows as an estimator of tokens sees them, nil for others.
+	Tokens []reward.TokenRow `json:",omitempty"`
 }
 
 // sizes are those of the rollouts that have rows before the loss mask leaves any
 // out as a whole, by id. It is the Sink of a run that only counts.
 type sizes struct {
 	mask lossmask.Policy
-	of   map[string]size
-	why  map[string]string // there is no row, for the first 10,000 rollouts
+	// tokens says that an estimator of tokens asks.
+	tokens bool
+	of     map[string]size
+	why    map[string]string // there is no row, for the first 10,000 rollouts
 }
 
 // Write counts a row.
@@ -36,8 +40,16 @@ func (s *sizes) Write(row rollout.Sample) error {
 	if first := slices.IndexFunc(row.Weight, func(w float32) bool { return w > 0 }); first >= 0 {
 		n.Response = max(n.Response, row.Len()-first)
 	}
-	if s.mask.RowReason(row.Len(), row.Status) != "" {
+	masked := s.mask.RowReason(row.Len(), row.Status) != ""
+	if masked {
 		n.Masked++
+	}
+	if s.tokens {
+		var one reward.TokenRow
+		if !masked {
+			one = reward.TokenRowOf(&row.Sequence)
+		}
+		n.Tokens = append(n.Tokens, one)
 	}
 	s.of[row.Rollout] = n
 	return nil
@@ -49,9 +61,9 @@ func (x *run) measure(ctx context.Context, src Source) error {
 	if !x.counts() {
 		return nil
 	}
-	x.sizes = &sizes{mask: x.Mask, of: map[string]size{}, why: map[string]string{}}
+	x.sizes = &sizes{mask: x.Mask, tokens: x.Tokens != nil, of: map[string]size{}, why: map[string]string{}}
 	counting := *x.Pipeline
-	counting.NoAdvantages, counting.Reward, counting.Estimator, counting.Shaping = true, nil, nil, shaping.Rules{}
+	counting.NoAdvantages, counting.Reward, counting.Estimator, counting.Tokens, counting.Shaping = true, nil, nil, nil, shaping.Rules{}
 	counting.Mask.MaxTokens, counting.Mask.MaskStatus = 0, []rollout.Status{}
 	// In one group no row waits for another.
 	counting.GroupBy = func(*rollout.Rollout) string { return "all" }

@@ -279,8 +279,8 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	c := credits{reward: got, applied: applied}
 	switch {
 	case x.NoAdvantages || x.rowless(r.ID):
-	case x.stepwise():
-		if c.steps, res.why = x.steps.Of(r.ID); res.why != "" {
+	case x.Tokens != nil || x.stepwise():
+		if c.parts, res.why = x.partsOf(r); res.why != "" {
 			if got.Excluded != "" {
 				res.why = got.Excluded
 			}
@@ -309,7 +309,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	if x.overrides() != nil {
 		c.flags, res.faults = x.flag(r)
 	}
-	if x.Shaping.DropZero && !x.NoAdvantages && c.steps == nil && c.advantage.Value == 0 && len(c.flags) == 0 && !x.rowless(r.ID) {
+	if x.Shaping.DropZero && !x.NoAdvantages && c.parts == nil && c.advantage.Value == 0 && len(c.flags) == 0 && !x.rowless(r.ID) {
 		res.why = shaping.ReasonZero
 		return res
 	}
@@ -346,6 +346,10 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		return res
 	}
 	res.report, res.unscored = report, c.unscored
+	if c.n > 0 {
+		mean := c.sum / float64(c.n)
+		res.overview.Advantage = &mean
+	}
 	if res.rows.n == 0 {
 		switch {
 		case given == 0 && report.UnknownContext > 0:

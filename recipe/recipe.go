@@ -36,6 +36,8 @@ type Recipe struct {
 
 	Scale     reward.OutcomePolicy
 	Estimator reward.Estimator // with its override and clip
+	// Tokens, when set, gives each token its own advantage, in place of Estimator.
+	Tokens    *reward.TokenEstimator
 	Detector  detect.Detector
 	Shaping   shaping.Rules
 	MaxTokens int // lossmask.Policy.MaxTokens
@@ -74,6 +76,9 @@ func (r Recipe) Validate() error {
 	if _, ok := weights.Preset(r.Loss); !ok && r.Loss != "" {
 		fault("Loss", "no aggregation is named %q", r.Loss)
 	}
+	if r.Tokens != nil {
+		errs = append(errs, r.Tokens.Validate())
+	}
 	errs = append(errs, r.Scale.Validate(), r.Estimator.Validate(), r.Detector.Validate(), r.Shaping.Validate())
 	return errors.Join(errs...)
 }
@@ -96,6 +101,13 @@ func (r Recipe) settings() []Setting {
 	name := e.Name
 	if name == "" {
 		name = reward.GRPO().Name
+	}
+	discount := 1.0
+	if r.Tokens != nil {
+		name = r.Tokens.Name
+		if r.Tokens.Discount != 0 {
+			discount = r.Tokens.Discount
+		}
 	}
 	window, group, detector := r.Window, "none", "all"
 	if window == "" {
@@ -132,6 +144,7 @@ func (r Recipe) settings() []Setting {
 		{Flag: "group-filter", Value: group},
 		{Flag: "filter-raw", Value: strconv.FormatBool(s.FilterRaw)},
 		{Flag: "estimator", Value: name},
+		{Flag: "discount", Value: number(discount)},
 		{Flag: "masked", Value: maskedText(e)},
 		{Flag: "invalid-call-advantage", Value: optional(e.Override.InvalidToolCall)},
 		{Flag: "malformed-thinking-advantage", Value: optional(e.Override.MalformedThinking)},

@@ -126,7 +126,7 @@ One group of n rollouts, the first quarter solved (reward 1), the rest not (rewa
 	b.WriteString(`
 ## Token estimators
 
-These give every trained token a value of its own (type ` + "`TokenEstimator`" + `): the reward less the centre, paid on the last trained token, discounted back, and whitened over all trained tokens of the batch.
+These give every trained token a value of its own (type ` + "`TokenEstimator`" + `): the reward less the centre, paid on the last trained token, discounted back, and whitened over all trained tokens of the batch. ` + "`" + `Pipeline.Tokens` + "`" + ` and ` + "`" + `convert --estimator NAME` + "`" + ` (` + "`" + `--discount` + "`" + ` where nothing is subtracted) run all but ` + "`" + `verl_remax` + "`" + `, which needs the reward of a greedy rollout for each prompt; every row counts as a response. Targets that read one advantage for a row refuse rows in which they differ, which are those with a discount or with gaps that reset the return.
 
 | preset | centre | tool tokens | whitening |
 |---|---|---|---|

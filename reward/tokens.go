@@ -160,8 +160,6 @@ func (e *TokenEstimator) returns(r TokenRollout, value float64) []float64 {
 }
 
 func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
-	var sum stats.Sum
-	n := 0
 	each := func(visit func(*float64)) {
 		for i, g := range groups {
 			for j, r := range g.Rollouts {
@@ -173,21 +171,39 @@ func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
 			}
 		}
 	}
-	each(func(v *float64) { sum.Add(*v); n++ })
+	white, err := w.over(func(visit func(float64, int)) { each(func(v *float64) { visit(*v, 1) }) })
+	if err == nil {
+		each(func(v *float64) { *v = white.of(*v) })
+	}
+	return err
+}
+
+// whitening is the mean and the deviation of the returns of a batch.
+type whitening struct{ mean, sd float64 }
+
+func (x whitening) of(v float64) float64 { return (v - x.mean) / x.sd }
+
+// over goes through all returns twice.
+func (w Whiten) over(each func(visit func(v float64, times int))) (whitening, error) {
+	var sum stats.Sum
+	n := 0
+	each(func(v float64, times int) { sum.AddProduct(v, float64(times)); n += times })
 	if n == 0 {
-		return nil
+		return whitening{sd: 1}, nil
 	}
 	if n == 1 && !w.Population {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{},
+		return whitening{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
 			"the batch has one trained token, and the deviation with n - 1 of one value does not exist").
 			WithFix("whiten a larger batch")
 	}
 	count := float64(n) + w.CountEpsilon
 	mean := sum.Round() / count
 	var square stats.Sum
-	each(func(v *float64) {
-		d := *v - mean
-		square.AddProduct(d, d)
+	each(func(v float64, times int) {
+		d := v - mean
+		for range times {
+			square.AddProduct(d, d)
+		}
 	})
 	variance := square.Round() / count
 	if !w.Population {
@@ -197,12 +213,10 @@ func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
 	if eps == 0 {
 		eps = 1e-8
 	}
-	sd := math.Sqrt(variance + eps)
 	if w.Floor {
-		sd = math.Sqrt(math.Max(variance, eps))
+		return whitening{mean, math.Sqrt(math.Max(variance, eps))}, nil
 	}
-	each(func(v *float64) { *v = (*v - mean) / sd })
-	return nil
+	return whitening{mean, math.Sqrt(variance + eps)}, nil
 }
 
 // CreditTokens sets the credit of a sequence from per-token values: values[i] is

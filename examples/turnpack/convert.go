@@ -322,6 +322,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		{overrides && c.Target == "skyrl", "--invalid-call-advantage and --malformed-thinking-advantage", "--target skyrl, which makes its advantages itself", "leave them out"},
 		{overrides && c.Target == "megatron", "--invalid-call-advantage and --malformed-thinking-advantage", "--target megatron, which reads no advantages", "leave them out"},
 		{!overrides && c.Detect == "nemotron", "--detect", "no advantage for messages at fault", "add --invalid-call-advantage or --malformed-thinking-advantage"},
+		{c.Discount != nil && *c.Discount != 1 && !shape.OfTokens(c.Estimator), "--discount", "--estimator " + c.Estimator, "leave it out, or choose an estimator of tokens such as verl_reinforce_pp"},
 		{p.Window != nil && mode == tokenize.Whole, "--window", "--mode whole", "leave it out, or choose the mode merged or perstep"},
 	} {
 		if n.idle {
@@ -346,8 +347,9 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	case "none":
 		p.NoAdvantages = true
 	default:
-		e, err := estimator(c.Estimator)
-		p.Estimator = &e
+		if p.Tokens, err = c.Tokens(c.Estimator); p.Tokens == nil && err == nil {
+			p.Estimator, err = shape.Estimator(c.Estimator)
+		}
 		errs = append(errs, err)
 	}
 	p.Detector.Nemotron = c.Detect == "nemotron"
@@ -367,46 +369,6 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--workers"}, "found %d, expected 0 (one per processor) or more", c.Workers))
 	}
 	return p, errors.Join(append(errs, p.Mask.Validate(), p.Scale.Validate())...)
-}
-
-// estimator is the preset of that name, where a run can have it.
-func estimator(name string) (reward.Estimator, error) {
-	refuse := func(format string, args ...any) error {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, format, args...).WithFix("choose none, %s", strings.Join(estimators(), ", "))
-	}
-	base, byKey := strings.CutSuffix(name, ":key")
-	e, ok := reward.Preset(base)
-	if byKey {
-		e = reward.ByKey(e)
-	}
-	if _, tokens := reward.TokenPreset(name); tokens {
-		return e, refuse("%q gives each token an advantage of its own, which needs the whole batch", name)
-	}
-	if !ok {
-		return e, refuse("no preset is named %q", name)
-	}
-	if e.Unit == reward.UnitStep {
-		return e, e.Validate() // steps are compared when all are known
-	}
-	if _, err := reward.NewAccumulator(e); err != nil {
-		if why, ok := errors.AsType[*rollout.Error](err); ok {
-			return e, refuse("%s", why.Msg)
-		}
-		return e, err
-	}
-	return e, nil
-}
-
-// estimators are the presets that a run can have, by their short names.
-func estimators() []string {
-	var out []string
-	for _, e := range reward.Presets() {
-		if _, err := reward.NewAccumulator(e); err == nil || e.Unit == reward.UnitStep {
-			name, _, _ := strings.Cut(e.Name, "@")
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // convert writes the batch into dir, nothing on a dry run, and returns what was
@@ -519,11 +481,7 @@ func noRow(r turnpack.Report) error {
 
 // exported translates the flags about files.
 func (c *convertCmd) exported(model *tokenize.Model) export.Options {
-	name := c.Estimator
-	if e, err := estimator(name); err == nil {
-		name = e.Name // with the revision, which may be left out on the command line
-	}
-	o := export.Options{Force: c.Force, Estimator: name}
+	o := export.Options{Force: c.Force, Estimator: shape.Full(c.Estimator)}
 	if model != nil {
 		o.Tokenizer, o.Template = model.Tokenizer.Digest(), model.TemplateDigest()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -72,7 +73,7 @@ func TestGates(t *testing.T) {
 // Every estimator that the command offers makes a batch.
 func TestEstimatorsOfferedWork(t *testing.T) {
 	model, in := modelDir(t, nil), goodDump(t)
-	for _, name := range estimators() {
+	for _, name := range shape.Estimators() {
 		code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--dry-run", "--estimator", name)
 		if e, ok := reward.Preset(name); ok && e.Unit == reward.UnitStep {
 			require.Equal(t, exitFailed, code, "no step is judged")

@@ -43,7 +43,7 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "does nothing with --target %s, which %s", c.Target, own).
 				WithFix("choose another target, or leave it to the trainer: --estimator grpo, --advantage-clip none"))
 		}
-		if known, ok := p.Estimator.(*reward.Estimator); ok && known.Unit == reward.UnitStep {
+		if known, ok := p.Estimator.(*reward.Estimator); ok && known.Unit == reward.UnitStep || p.Tokens != nil {
 			lost("--estimator")
 		}
 		if clip != nil {
@@ -52,6 +52,10 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	}
 	if over == (reward.Override{}) && clip == nil && masked == 0 || p.NoAdvantages {
 		return errors.Join(errs...)
+	}
+	if p.Tokens != nil {
+		return errors.Join(append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, "%s takes no bounds of advantages, advantages of messages or rule for masked rollouts", p.Tokens.Name).
+			WithFix("leave out --advantage-clip, --masked, --invalid-call-advantage and --malformed-thinking-advantage, which a recipe may bring: none and preset turn them off"))...)
 	}
 	e := reward.GRPO()
 	if known, ok := p.Estimator.(*reward.Estimator); ok {
@@ -80,6 +84,8 @@ func (c *convertCmd) recipeMetadata(p *turnpack.Pipeline) (map[string]string, er
 	r.Shaping.OffPolicy, r.Estimator = off, reward.GRPO()
 	if p.NoAdvantages {
 		r.Estimator = reward.Estimator{Name: "none"}
+	} else if p.Tokens != nil {
+		r.Tokens = p.Tokens
 	} else if known, ok := p.Estimator.(*reward.Estimator); ok {
 		r.Estimator = *known
 	}

@@ -71,7 +71,7 @@ func TestRecipeFlagsWin(t *testing.T) {
 	other := map[string]string{"mode": "merged", "window": "none", "max-tokens": "7", "scale": "partial", "step-coef": "0.5", "infra-unresolved": "true", "truncated-coef": "0.25",
 		"stop-properly": "true", "soft-overlong": "10:5:1", "length-of": "response", "reward-affine": "1:2", "reward-clip": "-3:3", "overlong": "train", "max-age": "5",
 		"min-valid": "2", "min-solved": "2", "min-unsolved": "2", "group-filter": "skyrl", "filter-raw": "true", "estimator": "nemo_grpo_group_std", "masked": "leave",
-		"invalid-call-advantage": "none", "malformed-thinking-advantage": "-1", "detect": "all", "advantage-clip": "none", "drop-zero": "true", "keep": "best:2"}
+		"invalid-call-advantage": "none", "malformed-thinking-advantage": "-1", "detect": "all", "advantage-clip": "none", "drop-zero": "true", "keep": "best:2", "discount": "0.9"}
 	r, err := recipe.Named("nemotron-swe2")
 	require.NoError(t, err)
 	for _, s := range r.Settings() {
@@ -83,6 +83,8 @@ func TestRecipeFlagsWin(t *testing.T) {
 			args[2] = "--mode=perstep"
 		case "window":
 			args[2] = "--window=refill:100"
+		case "discount":
+			args = append(args, "--estimator=verl_reinforce_pp", "--advantage-clip=none", "--invalid-call-advantage=none", "--malformed-thinking-advantage=none", "--detect=all")
 		case "filter-raw":
 			args = append(args, "--group-filter=slime")
 		}
@@ -111,7 +113,7 @@ func TestShapingFlagsAreRead(t *testing.T) {
 // Targets whose trainers take no advantages of a file refuse what would be lost there.
 func TestLostAdvantagesAreRefused(t *testing.T) {
 	for _, target := range []string{"skyrl", "megatron"} {
-		for _, flag := range []string{"--estimator=openclaw_step_wise", "--advantage-clip=-1:1", "--recipe=swe-rl-prm"} {
+		for _, flag := range []string{"--estimator=openclaw_step_wise", "--estimator=verl_reinforce_pp", "--advantage-clip=-1:1", "--recipe=swe-rl-prm"} {
 			_, err := parsed(t, "--target="+target, flag, "dumps").flags()
 			require.Error(t, err, "%s %s", target, flag)
 			require.ErrorContains(t, err, "--target "+target)

@@ -34,6 +34,7 @@ type Flags struct {
 	MinUnsolved     int      `help:"Leave out groups with fewer unsolved rollouts; 1 leaves out those that all solve." group:"Shaping:"`
 	GroupFilter     string   `help:"Leave out groups whose rewards are alike: none, default, or a system's own test, such as slime." placeholder:"NAME" group:"Shaping:"`
 	FilterRaw       bool     `help:"The filter looks at rewards before they are shaped." group:"Shaping:"`
+	Discount        *float64 `help:"Discount of the return per trained token, for estimators of tokens; 1 = none." placeholder:"NUMBER" group:"Shaping:"`
 	AdvantageClip   string   `help:"Bounds of advantages." placeholder:"LOW:HIGH" group:"Shaping:"`
 	Keep            string   `help:"Rejection sampling, for every target: rollouts that give rows, by reward>X, reward>=X, resolved, best (of each group) or best:N; with commas between where all must hold. Those rejected stay in the statistics of their group." placeholder:"RULE" group:"Shaping:"`
 	DropZero        bool     `help:"Leave out rollouts whose advantage is 0." group:"Shaping:"`

@@ -1,0 +1,88 @@
+package shape
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// OfTokens says whether an estimator gives each token an advantage of its own.
+func OfTokens(name string) bool {
+	_, ok := reward.TokenPreset(name)
+	return ok
+}
+
+// Full is the name of an estimator with its revision, which a command line may leave out.
+func Full(name string) string {
+	if e, ok := reward.TokenPreset(name); ok {
+		return e.Name
+	}
+	if e, err := Estimator(name); err == nil {
+		return e.Name
+	}
+	return name
+}
+
+// Tokens is the estimator of tokens of that name, nil for one of rollouts or steps.
+func (f *Flags) Tokens(name string) (*reward.TokenEstimator, error) {
+	e, ok := reward.TokenPreset(name)
+	if !ok {
+		return nil, nil
+	}
+	errs := []error{new(reward.TokenTable).Finish(e, nil, nil)}
+	if f.Discount != nil && *f.Discount != 1 {
+		if e.Discount = *f.Discount; !(e.Discount > 0 && e.Discount < 1) {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--discount"}, "found %g, expected a number above 0, up to 1", e.Discount))
+		} else {
+			errs = append(errs, e.Validate())
+		}
+	}
+	return &e, errors.Join(errs...)
+}
+
+// Estimator is the preset of rollouts or steps of that name, where a run can have it.
+func Estimator(name string) (*reward.Estimator, error) {
+	refuse := func(format string, args ...any) error {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, format, args...).WithFix("choose none, %s", strings.Join(Estimators(), ", "))
+	}
+	base, byKey := strings.CutSuffix(name, ":key")
+	e, ok := reward.Preset(base)
+	if byKey {
+		e = reward.ByKey(e)
+	}
+	if !ok {
+		return &e, refuse("no preset is named %q", name)
+	}
+	if e.Unit == reward.UnitStep {
+		return &e, e.Validate() // steps are compared when all are known
+	}
+	if _, err := reward.NewAccumulator(e); err != nil {
+		if why, ok := errors.AsType[*rollout.Error](err); ok {
+			return &e, refuse("%s", why.Msg)
+		}
+		return &e, err
+	}
+	return &e, nil
+}
+
+// Estimators are the presets that a run can have, by their short names.
+func Estimators() []string {
+	var out []string
+	add := func(name string) {
+		name, _, _ = strings.Cut(name, "@")
+		out = append(out, name)
+	}
+	for _, e := range reward.Presets() {
+		if _, err := reward.NewAccumulator(e); err == nil || e.Unit == reward.UnitStep {
+			add(e.Name)
+		}
+	}
+	for _, e := range reward.TokenPresets() {
+		if e.Center != reward.CenterBaseline {
+			add(e.Name)
+		}
+	}
+	return out
+}
