@@ -12,6 +12,9 @@
 //	Aggregate    how votes become one score: mean, majority, quorum
 //	Combination  outcome + coef × mean(step scores), credit per step
 //
+// [Scorer.Score] and [Scorer.ScoreAll] score rollouts that ended, [Scorer.Live] scores one
+// while it runs, with the same result.
+//
 // Scores are keyed by step and never compacted: a step that was skipped, or
 // whose votes all failed, keeps its place with a nil score and a reason. A vote
 // that failed is not a vote for 0.

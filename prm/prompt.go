@@ -2,6 +2,7 @@ package prm
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -72,7 +73,8 @@ type Prompt struct {
 	// system's: recorded text can then pose as anything.
 	Raw bool
 	// Issue and Rubric give the task text and an optional rubric or gold patch; nil
-	// takes the first user message before the first step, and none.
+	// takes the text of the metadata key problem_statement where there is one, else the
+	// first user message, and no rubric.
 	Issue, Rubric func(r *rollout.Rollout) string
 }
 
@@ -321,7 +323,7 @@ func (b *Builder) Build(r *rollout.Rollout, steps []Step, i int) ([]Message, err
 	if i < 0 || i >= len(steps) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "step %d asked for, there are %d", i, len(steps))
 	}
-	issue, rubric := firstUser(r), ""
+	issue, rubric := issueOf(r), ""
 	if b.p.Issue != nil {
 		issue = b.p.Issue(r)
 	}
@@ -331,8 +333,12 @@ func (b *Builder) Build(r *rollout.Rollout, steps []Step, i int) ([]Message, err
 	return b.Messages(b.View(issue, rubric, steps[:i], &steps[i], steps[i].Index+1))
 }
 
-// firstUser is the content of the first user message.
-func firstUser(r *rollout.Rollout) string {
+// issueOf is the problem statement of the instance, else the first user message.
+func issueOf(r *rollout.Rollout) string {
+	var issue string
+	if json.Unmarshal(r.Metadata["problem_statement"], &issue) == nil && issue != "" {
+		return issue
+	}
 	for i := range r.Messages {
 		if r.Messages[i].Role == rollout.RoleUser {
 			return r.Messages[i].Content

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -351,7 +352,7 @@ func digit(r rune) (byte, bool) {
 // jsonField returns the number at path in the last JSON object that has it.
 func jsonField(text string, path []string) (string, error) {
 	found, objects := "", 0
-	eachObject(text, func(obj map[string]any) {
+	command.EachObject(text, func(obj map[string]any) {
 		objects++
 		if v, ok := lookup(obj, path); ok {
 			found = v

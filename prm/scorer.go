@@ -166,7 +166,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 			cancel(err)
 			return p
 		}
-		t := &task{s: s, id: VoteID{Rollout: r.ID, Step: steps[i].Index}, messages: messages, digest: s.digest(messages), out: out}
+		t := s.task(r.ID, steps[i].Index, messages, out)
 		wave, err := t.next()
 		if err == nil && len(wave) > 0 {
 			err = t.acquire(ctx, len(wave))
@@ -247,6 +247,10 @@ type task struct {
 	out      *rollout.StepScore
 	batch    bool  // the wave in work is asked as a batch
 	held     int64 // slots held
+}
+
+func (s *Scorer) task(id string, step int, messages []Message, out *rollout.StepScore) *task {
+	return &task{s: s, id: VoteID{Rollout: id, Step: step}, messages: messages, digest: s.digest(messages), out: out}
 }
 
 // acquire takes the slots for n votes: one for a batch, else one each, as far

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -102,10 +103,10 @@ func StepsOf(r *rollout.Rollout, o StepOptions) []Step {
 		return nil
 	}
 	if o.Commands == nil {
-		o.Commands = commandsOf
+		o.Commands = command.Of
 	}
 	if o.IsSubmit == nil {
-		o.IsSubmit = isSubmit
+		o.IsSubmit = command.Submits
 	}
 	turns := rollout.TurnsOf(r)
 	at := map[int]int{}
@@ -146,7 +147,7 @@ func (o StepOptions) add(s *Step, r *rollout.Rollout, turn, message int) {
 	s.Unrecorded = false
 	m := &r.Messages[message]
 	s.Response = joinLines(s.Response, m.Reasoning, m.Content)
-	s.Calls = joinLines(append([]string{s.Calls}, callsOf(m)...)...)
+	s.Calls = joinLines(append([]string{s.Calls}, command.Calls(m)...)...)
 	for _, c := range o.Commands(m) {
 		s.Action = joinLines(s.Action, c)
 		if o.IsSubmit(c) {

@@ -59,6 +59,8 @@ func TestNilRollouts(t *testing.T) {
 		},
 		"prm Builder Build": func() error { _, err := new(prm.Builder).Build(none, []prm.Step{{}}, 0); return err },
 		"prm Scorer Score":  func() error { _, err := scorer.Score(ctx, none); return err },
+		"prm Live Submit":   func() error { return scorer.Live(ctx).Submit(none) },
+		"prm Live Scores":   func() error { _, err := scorer.Live(ctx).Scores(none); return err },
 		"prm Scorer ScoreAll": func() error {
 			return scorer.ScoreAll(ctx, one, func(*rollout.Rollout, []rollout.StepScore) error { return nil })
 		},

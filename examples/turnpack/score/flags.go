@@ -59,6 +59,7 @@ type scoreFlags struct {
 	Prompt      string `help:"Limits of the prompt sections: default or swe-rl." default:"default"`
 	SystemFile  string `name:"system-file" help:"File with another system prompt (text/template over prm.View)." placeholder:"FILE"`
 	UserFile    string `name:"user-file" help:"File with another user prompt." placeholder:"FILE"`
+	IssueKey    string `name:"issue-key" help:"Metadata key whose text is the task (default: problem_statement where it is there, else the first user message)." placeholder:"KEY"`
 	RubricKey   string `name:"rubric-key" help:"Metadata key whose text is shown as rubric." placeholder:"KEY"`
 	CommandLess string `name:"command-less" help:"Steps without a command: judge, skip or neutral." default:"judge"`
 	Submit      string `help:"Steps that hand in the work: judge, skip or neutral." default:"judge"`
@@ -104,7 +105,7 @@ func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done b
 	}
 	err := errors.Join(bounds,
 		c.rule(f.Rule, f.Pattern, f.Field, f.Scale),
-		c.prompt(f.Prompt, f.SystemFile, f.UserFile, f.RubricKey),
+		c.prompt(f.Prompt, f.SystemFile, f.UserFile, f.IssueKey, f.RubricKey),
 		set(&c.options.Steps.CommandLess, "command-less", f.CommandLess),
 		set(&c.options.Steps.Submit, "submit", f.Submit),
 	)
@@ -185,7 +186,7 @@ func (c *config) rule(name, pattern, field, scale string) error {
 	return nil
 }
 
-func (c *config) prompt(preset, systemFile, userFile, rubricKey string) error {
+func (c *config) prompt(preset, systemFile, userFile, issueKey, rubricKey string) error {
 	p := &c.options.Prompt
 	switch preset {
 	case "default":
@@ -206,6 +207,9 @@ func (c *config) prompt(preset, systemFile, userFile, rubricKey string) error {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: f.path}, "read a prompt: %w", err)
 		}
 		*f.to = string(b)
+	}
+	if issueKey != "" {
+		p.Issue = func(r *rollout.Rollout) string { return text(r.Metadata[issueKey]) }
 	}
 	if rubricKey != "" {
 		p.Rubric = func(r *rollout.Rollout) string { return text(r.Metadata[rubricKey]) }

@@ -1,4 +1,5 @@
-package prm
+// Package command finds the commands in what an agent wrote.
+package command
 
 import (
 	"encoding/json"
@@ -19,10 +20,10 @@ var (
 	submitCommand = regexp.MustCompile(`COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT|^(?:submit|finish)\b`)
 )
 
-// commandsOf returns the commands of an assistant message: its tool calls and,
+// Of returns the commands of an assistant message: its tool calls and,
 // without any, what its text marks as one.
-func commandsOf(m *rollout.Message) []string {
-	out := callsOf(m)
+func Of(m *rollout.Message) []string {
+	out := Calls(m)
 	if out != nil {
 		return out
 	}
@@ -45,8 +46,8 @@ func commandsOf(m *rollout.Message) []string {
 	return out
 }
 
-// callsOf returns the tool calls of an assistant message, nil for none.
-func callsOf(m *rollout.Message) []string {
+// Calls returns the tool calls of an assistant message, nil for none.
+func Calls(m *rollout.Message) []string {
 	var out []string
 	for _, c := range m.ToolCalls {
 		out = append(out, c.Name+" "+c.Arguments)
@@ -90,7 +91,7 @@ func jsonCommands(text string) []string {
 		return nil
 	}
 	var out []string
-	eachObject(text, func(obj map[string]any) {
+	EachObject(text, func(obj map[string]any) {
 		list, hasList := obj["commands"].([]any)
 		complete, _ := obj["task_complete"].(bool)
 		if !hasList && !complete {
@@ -112,7 +113,7 @@ func jsonCommands(text string) []string {
 	return out
 }
 
-func isSubmit(command string) bool { return submitCommand.MatchString(command) }
+func Submits(command string) bool { return submitCommand.MatchString(command) }
 
 // Bounds of the search for JSON objects in a text that is mostly prose.
 const (
@@ -120,8 +121,8 @@ const (
 	jsonAttempts = 256      // opening braces that lead nowhere
 )
 
-// eachObject visits the outermost JSON objects of a text, in order.
-func eachObject(text string, visit func(map[string]any)) {
+// EachObject visits the outermost JSON objects of a text, in order.
+func EachObject(text string, visit func(map[string]any)) {
 	if len(text) > jsonTail {
 		text = text[len(text)-jsonTail:]
 	}

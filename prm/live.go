@@ -1,0 +1,148 @@
+package prm
+
+import (
+	"context"
+	"sync"
+
+	"github.com/turnpack/turnpack/internal/zero"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Live scores a rollout while it runs: Submit puts the steps taken so far before the
+// judge and returns at once, Scores waits for the votes at the end. Seeds, prompts, votes
+// and scores are those of [Scorer.Score] on the rollout as it ended, whatever the order in
+// which answers come. It is safe for concurrent use.
+type Live struct {
+	s      *Scorer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu   sync.Mutex
+	id   string
+	asks map[int]*ask // by step
+	wait sync.WaitGroup
+}
+
+// ask is a step that was submitted.
+type ask struct {
+	task *task
+	out  rollout.StepScore
+	done chan struct{}
+}
+
+// Live starts on one rollout. Judge calls share the Scorer's bound and end with ctx; Close
+// ends them too.
+func (s *Scorer) Live(ctx context.Context) *Live {
+	l := &Live{s: s, asks: map[int]*ask{}}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	return l
+}
+
+// Submit takes the rollout as it stands when the result of its latest step is there: all
+// its steps are put before the judge that were not yet. A step that changes afterwards, since it
+// was submitted before its result was complete, is asked about again by Scores.
+func (l *Live) Submit(r *rollout.Rollout) error {
+	_, err := l.submit(r, false)
+	return err
+}
+
+// Scores waits for the votes of r, the rollout as it ended, and returns one score per step.
+func (l *Live) Scores(r *rollout.Rollout) ([]rollout.StepScore, error) {
+	scores, err := l.submit(r, true)
+	if err != nil {
+		return nil, err
+	}
+	return l.s.finish(l.ctx, &pending{r: r, scores: scores})
+}
+
+// Close ends what is under way and waits for it. Votes in the journal stay.
+func (l *Live) Close() {
+	if l.cancel != nil {
+		l.cancel(context.Canceled)
+	}
+	l.wait.Wait()
+}
+
+// submit asks about the steps of r that are new, and about those that changed if r is
+// whole, whose scores it then waits for.
+func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, error) {
+	switch {
+	case l.s == nil || l.s.judge == nil:
+		return nil, zero.Value("prm.Live", "Scorer.Live")
+	case r == nil:
+		return nil, zero.Rollout()
+	}
+	steps := StepsOf(r, l.s.o.Steps)
+	scores := make([]rollout.StepScore, len(steps))
+	asked := make([]*ask, len(steps))
+	for i := range steps {
+		scores[i].Step = steps[i].Index
+		if unasked(&scores[i], &steps[i], l.s.o.Steps.policy(steps[i].Class)) {
+			continue
+		}
+		var err error
+		if asked[i], err = l.ask(r, steps, i, whole); err != nil {
+			return nil, err
+		}
+	}
+	if !whole {
+		return nil, nil
+	}
+	for i, a := range asked {
+		if a != nil {
+			<-a.done
+			scores[i] = a.out
+		}
+	}
+	return scores, nil
+}
+
+// ask is the step's, put under way if it is not yet.
+func (l *Live) ask(r *rollout.Rollout, steps []Step, i int, whole bool) (*ask, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.id == "" {
+		l.id = r.ID
+	}
+	if l.id != r.ID {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "submitted where rollout %q was", l.id).WithFix("use a Live for each rollout")
+	}
+	before := l.asks[steps[i].Index]
+	if before != nil && !whole {
+		return before, nil
+	}
+	messages, err := l.s.prompt.Build(r, steps, i)
+	if err != nil {
+		return nil, err
+	}
+	a := &ask{done: make(chan struct{})}
+	a.out.Step = steps[i].Index
+	a.task = l.s.task(r.ID, steps[i].Index, messages, &a.out)
+	if before != nil && before.task.digest == a.task.digest {
+		return before, nil
+	}
+	l.asks[steps[i].Index] = a
+	l.wait.Go(func() {
+		defer close(a.done)
+		if err := a.task.all(l.ctx); err != nil {
+			l.cancel(err)
+		}
+	})
+	return a, nil
+}
+
+// all takes and asks all votes of a step.
+func (t *task) all(ctx context.Context) error {
+	wave, err := t.next()
+	if err != nil {
+		return err
+	}
+	if len(wave) == 0 {
+		t.close()
+		return nil
+	}
+	if err := t.acquire(ctx, len(wave)); err != nil {
+		return err
+	}
+	return t.run(ctx, wave)
+}
