@@ -114,7 +114,7 @@ func TestOwnReward(t *testing.T) {
 	require.Len(t, dst.got, 10)
 	for _, s := range dst.got {
 		require.Equal(t, -9.0, s.Reward, "every answer has nine letters")
-		require.JSONEq(t, `{"fidelity":"rendered"}`, string(mustField(t, s.Metadata, "turnpack")))
+		require.JSONEq(t, `{"fidelity":"rendered","temperature":"assumed"}`, string(mustField(t, s.Metadata, "turnpack")))
 	}
 	p.Reward = func(*rollout.Rollout) rollout.Reward { return rollout.Reward{Total: math.NaN()} }
 	_, err = p.Run(t.Context(), batch(), &rows{})

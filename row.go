@@ -169,6 +169,11 @@ func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence, applied []shap
 	if len(applied) > 0 {
 		own["shaped"] = applied
 	}
+	if r.TemperatureAt(seq.LastTurn) == nil {
+		if own["temperature"] = "assumed"; x.Temperature > 0 {
+			own["temperature"] = "given"
+		}
+	}
 	if x.Trace {
 		own["roles"] = roles(r, seq)
 	}

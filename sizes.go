@@ -80,6 +80,9 @@ func (x *run) measure(ctx context.Context, src Source) error {
 // rolloutReward is what the estimator knows of a scored rollout.
 func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.RolloutReward {
 	out := reward.Of(r, got)
+	if out.Excluded == "" && unsampled(r) {
+		out.Excluded = excludedUnsampled
+	}
 	if x.sizes == nil || !x.countsRows() {
 		return out
 	}
@@ -95,6 +98,26 @@ func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.Rollo
 		}
 	}
 	return out
+}
+
+// excludedUnsampled is why a rollout that ended before its first reply is in no
+// statistics.
+const excludedUnsampled = "nothing was sampled"
+
+// unsampled says that the policy wrote nothing. Replies of which it is not known who wrote
+// them may be its.
+func unsampled(r *rollout.Rollout) bool {
+	for _, t := range r.Turns {
+		if t.Message >= 0 && t.Output == nil || len(t.Output) > 0 {
+			return false
+		}
+	}
+	for i := range r.Messages {
+		if m := &r.Messages[i]; r.Turns == nil && m.Role == rollout.RoleAssistant && m.Sampled <= rollout.SampledByPolicy {
+			return false
+		}
+	}
+	return true
 }
 
 // rowless says that a rollout has no row to train, whatever its advantage: it is

@@ -34,9 +34,9 @@ type OutcomePolicy struct {
 	// StepCoef multiplies the mean step score in the total: outcome + StepCoef ×
 	// mean. 0 leaves step scores out of the total (they are still reported).
 	StepCoef float64
-	// StepsOptional lets a rollout without any step score keep its outcome as
-	// total when StepCoef is not 0. By default it is excluded: a judge that
-	// failed is not a mean of 0.
+	// A rollout that nobody judged keeps its outcome as total. One that was judged and
+	// has no score is excluded, since a judge that failed is not a mean of 0, unless
+	// StepsOptional is set.
 	StepsOptional bool
 	// InfraUnresolved counts infrastructure failures as unresolved, as some
 	// trainers do. By default they leave the statistics.
@@ -101,7 +101,7 @@ func Score(r *rollout.Rollout, s OutcomePolicy) rollout.Reward {
 		out.Total += s.StepCoef * mean
 	case steps > 0:
 		out.Excluded = fmt.Sprintf("%s: mean step score is %g", ExcludedBadReward, mean)
-	case !s.StepsOptional:
+	case !s.StepsOptional && len(r.Steps) > 0:
 		out.Excluded = ExcludedNoSteps
 	}
 	if out.Excluded == "" && !fits(out.Total) {

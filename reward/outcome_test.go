@@ -49,7 +49,8 @@ func TestScore(t *testing.T) {
 		{"step scores add their mean over the scored ones", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: steps}, OutcomePolicy{StepCoef: 2}, 1.5, ""},
 		{"step scores alone change nothing", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: steps}, OutcomePolicy{}, 1, ""},
 		{"a failed judge is no 0", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: []rollout.StepScore{{}}}, OutcomePolicy{StepCoef: 1}, 1, "no step score computed"},
-		{"unless allowed", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}}, OutcomePolicy{StepCoef: 1, StepsOptional: true}, 1, ""},
+		{"unless allowed", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: []rollout.StepScore{{}}}, OutcomePolicy{StepCoef: 1, StepsOptional: true}, 1, ""},
+		{"a rollout that nobody judged keeps its outcome", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}}, OutcomePolicy{StepCoef: 1}, 1, ""},
 		{"a step score that is no number", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: []rollout.StepScore{{Score: ptr(math.Inf(1))}}}, OutcomePolicy{StepCoef: 1}, 1, "unusable reward: mean step score is NaN"},
 	} {
 		got := Score(&c.r, c.s)

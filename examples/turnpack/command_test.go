@@ -255,7 +255,7 @@ func TestTargets(t *testing.T) {
 			require.Equal(t, c.files, names)
 		})
 	}
-	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--target", "verl")
+	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--target", "trl-async")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "log probabilities", "the target's rule says what is missing")
 	code, _, _ = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--target", "nobody")
@@ -554,7 +554,7 @@ func TestAdvantageOfMessagesAtFault(t *testing.T) {
 	require.True(t, found[0][-5])
 	require.Len(t, found[1], 1)
 
-	for _, refused := range [][]string{{"--target", "skyrl"}, {"--target", "megatron"}, {"--estimator", "none"}} {
+	for _, refused := range [][]string{{"--target", "megatron"}, {"--estimator", "none"}} {
 		code, _, stderr = call(t, append([]string{"convert", "--model", model, "--in", in, "--out", t.TempDir(), "--invalid-call-advantage=-5"}, refused...)...)
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, stderr, "--invalid-call-advantage")

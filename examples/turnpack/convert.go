@@ -181,8 +181,8 @@ func unjoined(r *traj.Report) error {
 	if r.Joined > 0 || r.UnmatchedCount == 0 {
 		return nil
 	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--rewards"}, "none of %d rewards names a rollout: %s", r.UnmatchedCount, firstOf(r.Unmatched)).
-		WithFix("rollouts are %s", firstOf(r.Unrewarded))
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--rewards"}, "none of %d rewards names a rollout: %s", r.UnmatchedCount, cli.FirstOf(r.Unmatched)).
+		WithFix("rollouts are %s", cli.FirstOf(r.Unrewarded))
 }
 
 // into makes the batch where --out says, unless the same run has made it
@@ -319,7 +319,6 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		{c.StopRewrite && drift != lineage.DriftSplice && drift != lineage.DriftAuto, "--stop-rewrite", "--drift " + c.Drift, "add --drift splice or auto"},
 		{drift != lineage.DriftFork && mode != tokenize.Merged, "--drift", "--mode " + c.Mode, "leave it out, or add --mode merged"},
 		{overrides && c.Estimator == "none", "--invalid-call-advantage and --malformed-thinking-advantage", "--estimator none", "choose an estimator"},
-		{overrides && c.Target == "skyrl", "--invalid-call-advantage and --malformed-thinking-advantage", "--target skyrl, which makes its advantages itself", "leave them out"},
 		{overrides && c.Target == "megatron", "--invalid-call-advantage and --malformed-thinking-advantage", "--target megatron, which reads no advantages", "leave them out"},
 		{!overrides && c.Detect == "nemotron", "--detect", "no advantage for messages at fault", "add --invalid-call-advantage or --malformed-thinking-advantage"},
 		{c.Discount != nil && *c.Discount != 1 && !shape.OfTokens(c.Estimator), "--discount", "--estimator " + c.Estimator, "leave it out, or choose an estimator of tokens such as verl_reinforce_pp"},
@@ -428,6 +427,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		return nil, nil, err
 	}
 	s := summarize(report, time.Since(start), dst.name)
+	s.Target = trainer.Dropped
 	if dst.set != nil && c.steps() {
 		s.StepRollouts = step.Of(dst.set.Manifest())
 	}
@@ -526,6 +526,9 @@ func (c *convertCmd) gate(r turnpack.Report) error {
 		errs = append(errs, rollout.Errorf(rollout.KindDrift, rollout.Where{Field: "--max-stop-loss"},
 			"%s of %s stop tokens are lost, a share of %.4f where %g is the most", cli.Number(e.StopsLost), cli.Number(e.Stops), s, c.MaxStopLoss).
 			WithFix("choose --drift fork or splice, which lose none, or raise the share"))
+	}
+	if c.StepCoef != 0 && r.Overview.Judged == 0 && r.Read > 0 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--step-coef"}, "no step of the %s rollouts has a score", cli.Number(r.Rollouts)).WithFix("score them (turnpack score), or leave it out"))
 	}
 	return errors.Join(errs...)
 }

@@ -102,8 +102,8 @@ func TestMissingColumnNamesTheTurn(t *testing.T) {
 	const turn = `logprobs: 1 of 2 turns record none, the first: `
 	require.Contains(t, stdout, turn)
 	require.Contains(t, stdout, `:2, rollout "b", turn 0`)
-	code, _, stderr = call(t, "convert", "--model", model, "--in", file, "--dry-run", "--target", "verl")
+	code, _, stderr = call(t, "convert", "--model", model, "--in", file, "--dry-run", "--target", "trl-async")
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, `rollout "a", logprobs: row "a#0": verl`)
+	require.Contains(t, stderr, `rollout "a", logprobs: row "a#0": trl-async`)
 	require.Contains(t, stderr, turn)
 }

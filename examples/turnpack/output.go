@@ -19,6 +19,7 @@ type outputFlags struct {
 	BytesPerShard   int64  `help:"Start a new file after so many bytes, at the next group."`
 	GroupsPerStep   int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
 	RolloutsPerStep int    `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that no longer goes in begins the next. With --pt short steps are filled with samples that train nothing."`
+	GroupSize       int    `help:"Rollouts that a group must have (TRL's num_generations): others are left out, and with --target trl rollouts of several rows with them." placeholder:"N"`
 	SeqLen          int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
 	PadMultiple     int    `help:"Multiple that packed segments are padded to."`
 	Ranks           int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
@@ -75,7 +76,7 @@ func (f *outputFlags) check() error {
 	for _, n := range []struct {
 		flag      string
 		is, least int64
-	}{{"--rows-per-shard", int64(f.RowsPerShard), 0}, {"--bytes-per-shard", f.BytesPerShard, 0}, {"--groups-per-step", int64(f.GroupsPerStep), 0}, {"--rollouts-per-step", int64(f.RolloutsPerStep), 0},
+	}{{"--rows-per-shard", int64(f.RowsPerShard), 0}, {"--bytes-per-shard", f.BytesPerShard, 0}, {"--groups-per-step", int64(f.GroupsPerStep), 0}, {"--rollouts-per-step", int64(f.RolloutsPerStep), 0}, {"--group-size", int64(f.GroupSize), 0},
 		{"--seq-len", int64(f.SeqLen), 0}, {"--pad-multiple", int64(f.PadMultiple), 0}, {"--ranks", int64(f.Ranks), 1}, {"--policy-version", int64(f.PolicyVersion), -1}} {
 		if n.is < n.least {
 			bad(n.flag, "leave it out for the default", "found %d, expected %d or more", n.is, n.least)
@@ -123,7 +124,7 @@ func (f *outputFlags) check() error {
 
 // target is the trainer that --target names, with the rules of its rows.
 func (f *outputFlags) target(model *tokenize.Model, w *weigher) (*target.Target, target.Options, error) {
-	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple}
+	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple, GroupSize: f.GroupSize, LeaveIncomplete: f.GroupSize > 0}
 	if w.mean() {
 		o.MeanOverRollouts, o.TotalsOf = true, w.totals
 	}

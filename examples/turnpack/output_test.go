@@ -46,13 +46,13 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 func TestDryRunHoldsRowsToTheTarget(t *testing.T) {
 	model, in := modelDir(t, nil), goodDump(t)
 	for flags, want := range map[string]string{
-		"--target verl":                          "log probabilities",
-		"--target areal":                         "log probabilities",
-		"--target trl --group-by none":           "log probabilities",
-		"--seq-len 3":                            "the limit is 3",
-		"--target slime --weights sequence-mean": "",
-		"--weights prompt-mean":                  "",
-		"--target megatron --seq-len 512":        "",
+		"--target trl-async":                                      "log probabilities",
+		"--target areal":                                          "log probabilities",
+		"--target trl --group-by none":                            "log probabilities",
+		"--seq-len 3":                                             "the limit is 3",
+		"--target slime --weights sequence-mean":                  "",
+		"--weights prompt-mean":                                   "",
+		"--target megatron --seq-len 512":                         "",
 		"--target megatron --seq-len 512 --unknown-status refuse": "",
 		"--unknown-status refuse":                                 "status unknown is none of",
 		"--on-error skip --max-tokens 1":                          "no rollout gave a row",

@@ -38,10 +38,10 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	masked, err := shape.Choice("--masked", c.Masked, "preset", reward.MaskedStay.String(), reward.MaskedLeave.String())
 	errs = append(errs, err)
 	over := reward.Override{InvalidToolCall: c.InvalidCall.Number, MalformedThinking: c.MalformedThinking.Number}
-	if own := map[string]string{"skyrl": "makes its advantages itself", "megatron": "reads no advantages"}[c.Target]; own != "" {
+	if c.Target == "megatron" {
 		lost := func(flag string) {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "does nothing with --target %s, which %s", c.Target, own).
-				WithFix("choose another target, or leave it to the trainer: --estimator grpo, --advantage-clip none"))
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "does nothing with --target megatron, which reads no advantages").
+				WithFix("choose another target, or --estimator grpo, --advantage-clip none"))
 		}
 		if known, ok := p.Estimator.(*reward.Estimator); ok && known.Unit == reward.UnitStep || p.Tokens != nil {
 			lost("--estimator")

@@ -201,7 +201,7 @@ func (r *record) complete(dst destination) (*record, error) {
 // at the same time, stays unless force is set.
 func (r *record) finish(dir string, files []string, s summary, force bool) error {
 	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
-	s.Batch, s.Judge, s.Shaping = nil, nil, nil
+	s.Batch, s.Judge, s.Shaping, s.Target = nil, nil, nil, nil
 	r.Summary = s
 	for _, name := range files {
 		f, err := digest(dir, name)

@@ -109,7 +109,7 @@ func TestOutputInsideInput(t *testing.T) {
 func TestNoEmptyFolder(t *testing.T) {
 	groups := dump(t, chatLine("a", true), strings.Replace(chatLine("b", true), "task", "task-2", 1))
 	for flags, want := range map[string]int{
-		"--target nobody": exitUsage, "--pt": exitUsage, "--target verl": exitFailed, "--in nowhere": exitFailed,
+		"--target nobody": exitUsage, "--pt": exitUsage, "--target trl": exitFailed, "--in nowhere": exitFailed,
 		"--min-fidelity 1 --rows-per-shard 1":                                   exitFailed,
 		"--min-fidelity 1 --target slime --groups-per-step 1":                   exitFailed,
 		"--min-fidelity 1 --target slime --groups-per-step 1 --pt":              exitFailed,

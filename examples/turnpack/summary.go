@@ -87,6 +87,7 @@ type summary struct {
 	Batch   *shape.Batch    `json:"batch,omitempty"`
 	Judge   *prm.Agreement  `json:"judge,omitempty"`
 	Shaping *shaping.Report `json:"shaping,omitempty"`
+	Target  map[string]int  `json:"target_left_out,omitempty"` // rollouts and rows, by this run
 	// Unscored counts sampled tokens of steps without an advantage.
 	Unscored int64 `json:"unscored_tokens,omitempty"`
 	// UnwrittenAt lists the first messages that the template left out.
@@ -167,7 +168,7 @@ func (c droppedColumn) why() string {
 // shown is the first fault of a record, with its file where the fault names
 // none.
 func (k skipLine) shown() string {
-	text := firstFault(k.Error)
+	text := cli.FirstFault(k.Error)
 	if k.File == "" || strings.Contains(text, k.File) {
 		return text
 	}
@@ -242,7 +243,7 @@ func (s *summary) table(w io.Writer) error {
 	}
 	few := func(name string, list []string) {
 		if len(list) > 0 {
-			row(name, "%s: %s", cli.Number(len(list)), firstOf(list))
+			row(name, "%s: %s", cli.Number(len(list)), cli.FirstOf(list))
 		}
 	}
 	if n := s.Ignored - s.Unread; n > 0 {
@@ -311,6 +312,9 @@ func (s *summary) table(w io.Writer) error {
 	if len(s.WithoutRows) > 0 {
 		row("rollouts without rows", "%s", cli.Counts(s.WithoutRows))
 	}
+	if len(s.Target) > 0 {
+		row("left out for the target", "%s", cli.Counts(s.Target))
+	}
 	if len(s.MaskedRows) > 0 {
 		row("rows masked", "%s", cli.Counts(s.MaskedRows))
 	}
@@ -365,22 +369,4 @@ func (s *summary) table(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// firstOf shows the start of a list of names.
-func firstOf(list []string) string {
-	const few = 5
-	if len(list) <= few {
-		return strings.Join(list, ", ")
-	}
-	return strings.Join(list[:few], ", ") + ", … (--json has all)"
-}
-
-// firstFault shortens a list of faults, which are a line each.
-func firstFault(text string) string {
-	first, rest, more := strings.Cut(text, "\n")
-	if !more {
-		return first
-	}
-	return fmt.Sprintf("%s (and %d more: --json has them)", first, 1+strings.Count(rest, "\n"))
 }

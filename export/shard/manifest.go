@@ -59,6 +59,8 @@ type Shard struct {
 	Last     string `json:"last_sample"`
 	Length   Range  `json:"length"`
 	Reward   Range  `json:"reward"`
+	// Temperature is nil in sets of earlier versions.
+	Temperature *Range `json:"temperature,omitempty"`
 	// Input is a checksum of the rows as given, by which a later run knows that it
 	// has the same input.
 	Input string `json:"input_crc32c"`

@@ -79,6 +79,9 @@ type current struct {
 // Resumed is the number of shards that an earlier run has finished.
 func (s *Set) Resumed() int { return s.resumed }
 
+// Earlier describes the shards that an earlier run has finished.
+func (s *Set) Earlier() []Shard { return slices.Clone(s.progress.Shards[:s.resumed]) }
+
 func (s *Set) path(name string) string { return filepath.Join(s.dir, name) }
 
 // Write checks s and adds it to the shard that is open, or begins the next one.
@@ -145,6 +148,10 @@ func (s *Set) add(row *rollout.Sample, newGroup bool) {
 	c.shard.Last = id
 	c.shard.Length.add(float64(row.Len()), first)
 	c.shard.Reward.add(float64(float32(row.Reward)), first)
+	if first {
+		c.shard.Temperature = new(Range)
+	}
+	c.shard.Temperature.add(float64(row.Temperature), first)
 	c.shard.Tokens += int64(row.Len())
 	c.shard.Trained += int64(row.Trained())
 	if newGroup {

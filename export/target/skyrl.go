@@ -7,15 +7,12 @@ import (
 
 // skyrlSpec: SkyRL a9564572. Rollouts are found by (group, rollout_index), rows
 // must be contiguous with is_last on the final one, and the stop reason is what
-// it reads about truncation. It compares the rewards of all rows itself, so rows
-// of rollouts without one must not come.
+// it reads about truncation. It would compare the rewards itself; the trainer of
+// turnpack_trainers gives each token the file's advantage. Without log probabilities
+// it computes those of the policy before the step.
 func skyrlSpec() spec {
-	return spec{name: "skyrl", logprobs: true, keepAborted: true, mean: meanAdvantage,
+	return spec{name: "skyrl", advantages: true, keepAborted: true, mean: meanAdvantage,
 		row: func(t *Target, s *rollout.Sample) error {
-			if s.Advantage == nil {
-				return t.refuse(s, export.ColReward, "run an advantage estimator, which leaves rollouts without a reward out",
-					"it compares rewards itself, and in rows made without an estimator a rollout that has no reward shows 0")
-			}
 			if s.Status == rollout.StatusTruncated && s.IsLast {
 				s.FinishReason = "length"
 			} else if s.FinishReason == "" {

@@ -18,6 +18,10 @@ type Options struct {
 	// GroupSize is the number of rollouts that each group must have where the
 	// trainer wants equal groups (trl); 0 takes the first group's.
 	GroupSize int
+	// LeaveIncomplete leaves out groups that do not have GroupSize rollouts, which is then
+	// asked of every trainer, and rollouts that do not fit the trainer's rows; they are
+	// counted in Dropped. Else a trainer that wants equal groups refuses them.
+	LeaveIncomplete bool
 	// DefaultVersion is the policy version of trained tokens in rows without
 	// versions, for trainers that need one; nil refuses such rows.
 	DefaultVersion *int32
@@ -52,6 +56,9 @@ func (o Options) Validate() error {
 	if o.GroupSize < 0 {
 		bad("GroupSize", "found %d, expected 0 (as the first group) or more", o.GroupSize)
 	}
+	if o.LeaveIncomplete && o.GroupSize == 0 {
+		bad("GroupSize", "found 0, expected a number of rollouts: groups of others are to be left out")
+	}
 	if o.PadMultiple < 0 {
 		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
 	}
@@ -83,6 +90,9 @@ type spec struct {
 	weights bool
 	// keepAborted is false when aborted rollouts must not reach the trainer.
 	keepAborted bool
+	// oneRow is true when a rollout must be one row, equal when groups must have the same
+	// number of rollouts, 2 or more.
+	oneRow, equal bool
 	// temperatures is true when rows may be sampled at several: the others' trainers
 	// divide all logits by one of their own.
 	temperatures bool
@@ -167,12 +177,55 @@ func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
 		out = append(out, kept...)
 		i = j
 	}
-	if t.group != nil && len(out) > 0 {
-		if err := t.group(t, out); err != nil {
+	if len(out) == 0 {
+		return nil, nil
+	}
+	if t.opts.LeaveIncomplete || t.equal {
+		if n := countRollouts(out); n != t.size && t.opts.LeaveIncomplete {
+			t.Dropped["rollout of an incomplete group"] += n
+			return nil, nil
+		} else if err := t.equals(out, n); err != nil {
 			return nil, err
 		}
 	}
+	if t.group != nil {
+		return out, t.group(t, out)
+	}
 	return out, nil
+}
+
+func countRollouts(rows []rollout.Sample) int {
+	n := 1
+	for i := 1; i < len(rows); i++ {
+		if rows[i].Rollout != rows[i-1].Rollout {
+			n++
+		}
+	}
+	return n
+}
+
+// equals refuses a group of another size than the others.
+func (t *Target) equals(rows []rollout.Sample, n int) error {
+	const fix = "leave such groups out (convert --group-size N, the trainer's rollouts of a prompt), or use a target that takes them, such as trl-async"
+	if t.equal && n < 2 {
+		return t.refuse(&rows[0], export.ColGroupID, fix, "group %q has one rollout to train, the trainer takes groups of 2 or more", rows[0].Group)
+	}
+	if t.size == 0 {
+		t.size = n
+	}
+	if n != t.size {
+		return t.refuse(&rows[0], export.ColGroupID, fix, "group %q has %d rollouts to train, the others %d", rows[0].Group, n, t.size)
+	}
+	return nil
+}
+
+// GoOn tells what the rows of the batch were like that an earlier run wrote: their
+// temperature, and the rollouts of each group.
+func (t *Target) GoOn(temperature float32, groupSize int) {
+	t.first = &rollout.Sample{ID: "of an earlier run", Temperature: temperature}
+	if t.size == 0 && t.equal {
+		t.size = groupSize
+	}
 }
 
 func (t *Target) rollout(rows []rollout.Sample) ([]rollout.Sample, error) {
@@ -185,7 +238,17 @@ func (t *Target) rollout(rows []rollout.Sample) ([]rollout.Sample, error) {
 		t.Dropped["rollout without a trained token"]++
 		return nil, nil
 	}
-	t.Dropped["row without a trained token"] += len(rows) - len(kept)
+	if n := len(rows) - len(kept); n > 0 {
+		t.Dropped["row without a trained token"] += n
+	}
+	if len(kept) > 1 && t.oneRow {
+		if t.opts.LeaveIncomplete {
+			t.Dropped["rollout of several rows"]++
+			return nil, nil
+		}
+		return nil, t.refuse(&kept[1], export.ColSampleIndex, "repair what makes it fork (convert --drift splice or realign), leave it and its group out (convert --group-size N), or use target trl-async",
+			"it takes one row per rollout and this one has %d", len(kept))
+	}
 	for i := range kept {
 		if err := t.adapt(&kept[i]); err != nil {
 			return nil, err

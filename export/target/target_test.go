@@ -69,12 +69,12 @@ func TestRefusals(t *testing.T) {
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Credit = []float32{0, 0, 0, .5, .25} }, export.ColAdvantages},
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Credit = []float32{0, 0, 0, .5, .5} }, ""},
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
-		{"verl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"verl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
 		{"verl", target.Options{}, func(r []rollout.Sample) { r[3].Advantage = new(0.25) }, export.ColAdvantage},
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[3].Advantage = new(0.25) }, ""},
-		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].RolloutIndex = 0; r[0].SampleIndex = 9 }, export.ColRolloutIndex},
-		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, export.ColReward},
+		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, export.ColAdvantage},
 		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Temperature = 0 }, export.ColTemperature},
 		{"prime-rl", target.Options{MaxTokens: 4}, nil, export.ColInputIDs},
 		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, ""},
@@ -119,6 +119,68 @@ func TestRefusals(t *testing.T) {
 			require.NotEmpty(t, located.Fix)
 		})
 	}
+}
+
+// Incomplete groups, and rollouts that do not fit, are left out and counted where that is
+// asked for.
+func TestLeaveIncomplete(t *testing.T) {
+	batch := func(g string, rollouts, rowsOfLast int) []rollout.Sample {
+		var out []rollout.Sample
+		for i := range rollouts {
+			n := 1
+			if i == rollouts-1 {
+				n = rowsOfLast
+			}
+			for k := range n {
+				out = append(out, row(g, fmt.Sprint(g, "/", i), i, k, 3, 2))
+			}
+		}
+		return out
+	}
+	for name, want := range map[string][]int{"trl": {2, 0, 0, 0}, "trl-async": {2, 0, 0, 3}, "none": {2, 0, 0, 3}} {
+		tg, err := target.New(name, target.Options{GroupSize: 2, LeaveIncomplete: true})
+		require.NoError(t, err)
+		for i, g := range [][]rollout.Sample{batch("a", 2, 1), batch("b", 1, 1), batch("c", 3, 1), batch("d", 2, 2)} {
+			got, err := tg.Group(g)
+			require.NoError(t, err)
+			require.Len(t, got, want[i], "%s %d", name, i)
+		}
+		wantDropped := map[string]int{"rollout of an incomplete group": 4}
+		if name == "trl" {
+			wantDropped = map[string]int{"rollout of an incomplete group": 5, "rollout of several rows": 1}
+		}
+		require.Equal(t, wantDropped, tg.Dropped, name)
+	}
+	tg, err := target.New("trl", target.Options{})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		rows []rollout.Sample
+		says string
+	}{{batch("a", 2, 2), "this one has 2"}, {batch("b", 1, 1), "one rollout to train"}, {batch("c", 3, 1), ""}, {batch("d", 2, 1), "the others 3"}} {
+		if _, err = tg.Group(c.rows); c.says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.says)
+		require.ErrorContains(t, err, "--group-size N")
+	}
+	_, err = target.New("trl", target.Options{LeaveIncomplete: true})
+	require.ErrorContains(t, err, "GroupSize")
+}
+
+// What an earlier run wrote decides for the rows that come after it.
+func TestGoOn(t *testing.T) {
+	tg, err := target.New("trl", target.Options{})
+	require.NoError(t, err)
+	tg.GoOn(0.5, 3)
+	rows := []rollout.Sample{row("a", "a/0", 0, 0, 3, 2), row("a", "a/1", 1, 0, 3, 2)}
+	_, err = tg.Group(rows)
+	require.ErrorContains(t, err, "row of an earlier run at 0.5")
+	for i := range rows {
+		rows[i].Temperature = 0.5
+	}
+	_, err = tg.Group(rows)
+	require.ErrorContains(t, err, "the others 3")
 }
 
 func TestStatusesAndReasons(t *testing.T) {

@@ -9,9 +9,10 @@ import (
 // row, which the estimator "turnpack" takes as the advantage; aborted rollouts
 // would enter group statistics. Its worker gives every row of a session the score
 // of the last one (AgentLoopWorkerTQ), so rows of a rollout with advantages that
-// differ are refused.
+// differ are refused. Without log probabilities it computes those of the policy before
+// the step, unless bypass_mode is on.
 func verlSpec() spec {
-	return spec{name: "verl", logprobs: true, advantage: true, scalar: true, mean: meanAdvantage,
+	return spec{name: "verl", advantage: true, scalar: true, mean: meanAdvantage,
 		group: func(t *Target, rows []rollout.Sample) error {
 			for i := 1; i < len(rows); i++ {
 				s, before := &rows[i], &rows[i-1]

@@ -20,6 +20,9 @@ type Facts struct {
 	Rows            int
 	Tokens, Trained int64
 	Advantage       *float64 `json:",omitempty"` // nil = none, or no row
+	Judged          bool     `json:",omitempty"` // a step has a score
+	// NoTemperature says that a turn does not record what it was sampled at.
+	NoTemperature bool `json:",omitempty"`
 }
 
 // FactsOf is what is looked at of a scored rollout before it has rows.
@@ -27,12 +30,13 @@ func FactsOf(group int, r *rollout.Rollout, got rollout.Reward) Facts {
 	if r == nil {
 		return Facts{Group: group}
 	}
-	o := Facts{Group: group, Status: r.Status, Solved: shaping.Solved(got)}
+	o := Facts{Group: group, Status: r.Status, Solved: shaping.Solved(got), Judged: got.Step != nil}
 	if got.Excluded == "" {
 		o.Reward = &got.Total
 	}
-	for _, t := range rollout.TurnsOf(r) {
+	for i, t := range rollout.TurnsOf(r) {
 		o.Steps = max(o.Steps, t.Step+1)
+		o.NoTemperature = o.NoTemperature || r.TemperatureAt(i) == nil
 	}
 	return o
 }
@@ -63,6 +67,10 @@ type Batch struct {
 	Graded    int `json:"graded"` // rollouts of which it is known whether they solved their task
 	Resolved  int `json:"resolved"`
 	Truncated int `json:"truncated"`
+	// Judged counts rollouts of which a step has a score, NoTemperature those with rows
+	// of which a turn does not record the temperature it was sampled at.
+	Judged        int `json:"judged"`
+	NoTemperature int `json:"without_temperature"`
 	// Solves is the histogram of groups, by Of and Solved; groups without a graded
 	// rollout are not in it.
 	Solves    []Solves     `json:"solves,omitempty"`
@@ -89,7 +97,7 @@ func part(n, of int) float64 {
 
 // Tally collects a Batch. The zero value is ready; it is not safe for concurrent use.
 type Tally struct {
-	rollouts, graded, resolved, truncated                 int
+	rollouts, graded, resolved, truncated, judged, cold   int
 	groups                                                map[int]*Solves
 	reward, steps, rows, tokens, trained, advantageValues sample
 }
@@ -99,6 +107,9 @@ func (t *Tally) Add(r Facts) {
 	t.rollouts++
 	if r.Status == rollout.StatusTruncated {
 		t.truncated++
+	}
+	if r.Judged {
+		t.judged++
 	}
 	if r.Solved != nil {
 		t.graded++
@@ -123,6 +134,9 @@ func (t *Tally) Add(r Facts) {
 	if r.Rows == 0 {
 		return
 	}
+	if r.NoTemperature {
+		t.cold++
+	}
 	t.rows.add(float64(r.Rows))
 	t.tokens.add(float64(r.Tokens))
 	t.trained.add(float64(r.Trained))
@@ -133,7 +147,7 @@ func (t *Tally) Add(r Facts) {
 
 // Batch describes what was added so far.
 func (t *Tally) Batch() Batch {
-	b := Batch{Rollouts: t.rollouts, Graded: t.graded, Resolved: t.resolved, Truncated: t.truncated,
+	b := Batch{Rollouts: t.rollouts, Graded: t.graded, Resolved: t.resolved, Truncated: t.truncated, Judged: t.judged, NoTemperature: t.cold,
 		Reward: t.reward.distribution(), Steps: t.steps.distribution(), Rows: t.rows.distribution(),
 		Tokens: t.tokens.distribution(), Trained: t.trained.distribution(), Advantage: t.advantageValues.distribution()}
 	counts := map[[2]int]int{}

@@ -38,6 +38,12 @@ func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreemen
 	if b.Truncated > 0 {
 		row("cut off", "%s of %s rollouts (%s)", cli.Number(b.Truncated), cli.Number(b.Rollouts), cli.Share(b.Truncated, b.Rollouts))
 	}
+	if b.NoTemperature > 0 {
+		row("temperature", "of %s rollouts not recorded: they count as sampled at --temperature, else at 1", cli.Number(b.NoTemperature))
+	}
+	if b.Judged > 0 && b.Judged < b.Rollouts {
+		row("step scores", "of %s rollouts; with --step-coef the others have their outcome alone as reward", cli.Number(b.Judged))
+	}
 	for _, d := range []struct {
 		name   string
 		of     overview.Distribution

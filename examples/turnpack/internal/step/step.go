@@ -39,6 +39,14 @@ func (g *Groups) Write(s rollout.Sample) error {
 	return nil
 }
 
+// GoOn tells the target what the shards of an earlier run are like, of which no row comes
+// again.
+func (g *Groups) GoOn(earlier []shard.Shard) {
+	if len(earlier) > 0 && earlier[0].Temperature != nil && earlier[0].Groups > 0 {
+		g.Target.GoOn(float32(earlier[0].Temperature.Min), earlier[0].Rollouts/earlier[0].Groups)
+	}
+}
+
 func (g *Groups) flush() error {
 	rows, err := g.Target.Group(g.group)
 	g.group = nil
