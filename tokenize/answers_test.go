@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/kit/kitmodel"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -92,7 +93,7 @@ func TestTrainedTextIsTheAnswer(t *testing.T) {
 					}
 					got, err := m.Tokenizer.Decode(trained[int32(i)])
 					require.NoError(t, err)
-					for _, stop := range stopsOf(name) { // the next header is the stop
+					for _, stop := range kitmodel.Stops(name) { // the next header is the stop
 						if !strings.HasSuffix(wants[0], stop) {
 							got = strings.TrimSuffix(got, stop)
 						}

@@ -2,6 +2,7 @@ package tokenize
 
 import (
 	"context"
+	"slices"
 
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
@@ -14,24 +15,56 @@ import (
 // of rollout r (its tools and template variables), generation prompt included:
 // what a context window measures its budget with.
 func (e *Encoder) Count(ctx context.Context, r *rollout.Rollout, messages []rollout.Message) (int, error) {
+	n := 0
+	err := e.prompt(ctx, r, messages, false, func(_ *render.Renderer, ids *tokens.Columns, _ []int32) { n = ids.Len() })
+	return n, err
+}
+
+// Prompt is what a model reads before it answers: ids, and what they spell. Text.At
+// tells from the range of an id which message and which of its bytes it comes from.
+type Prompt struct {
+	Text
+	IDs []rollout.TokenID
+	// Offsets holds the byte range [Offsets[2i], Offsets[2i+1]) of id i in the text; of
+	// a part of a character that is the whole character.
+	Offsets []int32
+}
+
+// Prompt returns the prompt that shows messages to the model of rollout r (its tools and
+// template variables), generation prompt included: the ids that an engine makes of them,
+// save for control tokens that messages spell out ([SpecialsGuard]). It is Encode's prompt
+// of that turn, but for replies among the messages, of which it does not know where they
+// were sampled: package prompt does, and keeps their own ids.
+func (e *Encoder) Prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message) (p Prompt, err error) {
+	err = e.prompt(ctx, r, messages, true, func(x *render.Renderer, ids *tokens.Columns, offsets []int32) {
+		p = Prompt{Text: textOf(x.Last, x.Index, 0, len(x.Last.Text)), IDs: ids.IDs, Offsets: slices.Clone(offsets)}
+	})
+	return p, err
+}
+
+// prompt hands out the prompt that shows messages; whole asks for its offsets.
+func (e *Encoder) prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message, whole bool, take func(*render.Renderer, *tokens.Columns, []int32)) error {
 	if r == nil {
-		return 0, zero.Rollout()
+		return zero.Rollout()
 	}
 	shown := *r
 	shown.Messages = messages
 	x, err := e.renderer(ctx, &shown)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	text, err := x.Run(x.All, x.Index, true)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	p := e.pieces(func(m int32) bool { return messages[m].Sampled == rollout.SampledByPolicy })
 	defer e.release(p)
 	var c tokens.Columns
-	err = p.Encode(&c, &text, 0, len(text.Text), engine.AfterNothing)
-	return c.Len(), err
+	p.Whole = whole
+	if err = p.Encode(&c, &text, 0, len(text.Text), engine.AfterNothing); err == nil {
+		take(x, &c, p.Buf.Offsets)
+	}
+	return err
 }
 
 // renderer renders contexts of r.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/kit/kitmodel"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/engine"
@@ -70,7 +71,7 @@ func replyRollouts() map[string]*rollout.Rollout {
 func TestRepliesEndWithoutGenerationConfig(t *testing.T) {
 	kit.OneGoroutine(t)
 	for name, full := range templateModels(t) {
-		eos := []string{stopsOf(name)[0], "<|endoftext|>", ""}
+		eos := []string{kitmodel.Stops(name)[0], "<|endoftext|>", ""}
 		slices.Sort(eos)
 		for _, eos := range slices.Compact(eos) {
 			bare := withStops(t, name, eos, nil)

@@ -85,6 +85,7 @@ func TestNilRollouts(t *testing.T) {
 		"tokenize Encoder Each":        func() error { _, err := enc.Each(ctx, none, func(rollout.Sequence) error { return nil }); return err },
 		"tokenize Encoder Encode":      func() error { _, _, err := enc.Encode(ctx, none); return err },
 		"tokenize Model TemplateFor":   func() error { _, err := model.TemplateFor(none); return err },
+		"tokenize Encoder Prompt":      func() error { _, err := enc.Prompt(ctx, none, nil); return err },
 		"tokenize Encoder Texts":       func() error { _, _, err := enc.Texts(ctx, none, 0); return err },
 	}
 	for name, call := range errs {

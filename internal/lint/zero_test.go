@@ -54,6 +54,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/origin"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/lineage"
+	"github.com/turnpack/turnpack/tokenize/prompt"
 	"github.com/turnpack/turnpack/tokenize/swerl"
 )
 
@@ -95,6 +96,7 @@ var zeros = []any{
 	&jsonl.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
 	&certify.Certificate{}, &tokenize.Counter{}, &tokenize.Encoder{}, &tokenize.Model{}, &tokenize.Options{}, &tokenize.Report{}, &tokenize.Text{},
+	&prompt.Options{}, &prompt.Prompt{}, &prompt.Report{}, &prompt.Tree{}, &prompt.Writer{},
 	&bpe.Tokenizer{},
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&origin.Field{},

@@ -424,7 +424,9 @@ func appendFields(out []Field, res *chat.Result, at int, index []int32) []Field 
 		n := len(out)
 		if n > 0 {
 			if last := &out[n-1]; last.End == start && last.Message == message && last.Part == part && last.Call == call {
-				last.End = end
+				if last.End = end; part == PartRole && knownRole(res.Text[last.Start:end]) { // capitals are a field of their own
+					out = out[:n-1]
+				}
 				continue
 			}
 		}

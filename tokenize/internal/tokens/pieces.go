@@ -25,6 +25,7 @@ type AddedTokens struct {
 	lengths   [256][]int
 	// cuts finds the tokens after which text is encoded by itself.
 	cuts *engine.AddedMatcher
+	cut  map[rollout.TokenID]bool
 }
 
 func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
@@ -62,9 +63,15 @@ func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 			cuts = append(cuts, a)
 		}
 	}
-	t.cuts = engine.NewAddedMatcher(cuts, nil)
+	t.cuts, t.cut = engine.NewAddedMatcher(cuts, nil), map[rollout.TokenID]bool{}
+	for _, a := range cuts {
+		t.cut[a.ID] = true
+	}
 	return t, nil
 }
+
+// Cuts reports whether what stands after token id is encoded by itself.
+func (t *AddedTokens) Cuts(id rollout.TokenID) bool { return t.cut[id] }
 
 func (t *AddedTokens) Find(id rollout.TokenID) (engine.AddedToken, bool) {
 	if int(id/64) >= len(t.is) || t.is[id/64]&(1<<(id%64)) == 0 {

@@ -1,0 +1,259 @@
+package prompt
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"unicode"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+	"github.com/turnpack/turnpack/tokenize/internal/tokens"
+)
+
+// field is a run of bytes of a prompt that come from a message, or from tools and
+// template variables (−1).
+type field struct {
+	start, end int32
+	message    int32
+	part       render.Part
+	sampled    bool // the policy wrote it
+}
+
+// cut is a place in a prompt, after a control token that the template wrote: what stands
+// after it is encoded by itself.
+type cut struct{ at, ids int }
+
+// continuation is a rendered request that is to go on from a point of a tree.
+type continuation struct {
+	w        *Writer
+	rule     *completion.Rule
+	text     render.Rendering
+	fields   []field
+	messages []rollout.Message
+}
+
+func (c *continuation) sampled(m int32) bool {
+	return c.messages[m].Sampled == rollout.SampledByPolicy
+}
+
+func (c *continuation) fieldsOf() []field {
+	out := make([]field, len(c.text.Fields))
+	for i, f := range c.text.Fields {
+		out[i] = field{int32(f.Start), int32(f.End), f.Message, f.Part, f.Message >= 0 && c.sampled(f.Message)}
+	}
+	return out
+}
+
+// fieldAfter is the index of the first field that ends after byte at.
+func fieldAfter(fields []field, at int) int {
+	return sort.Search(len(fields), func(i int) bool { return int(fields[i].end) > at })
+}
+
+// common is how far the bytes of a and b from since on, whose texts agree up to byte n,
+// have the same origin.
+func common(a, b []field, since, n int) int {
+	i, j := fieldAfter(a, since), fieldAfter(b, since)
+	for ; i < len(a) || j < len(b); i, j = i+1, j+1 {
+		switch {
+		case i >= len(a):
+			return min(n, max(since, int(b[j].start)))
+		case j >= len(b):
+			return min(n, max(since, int(a[i].start)))
+		}
+		x, y := a[i], b[j]
+		x.start, y.start = max(x.start, int32(since)), max(y.start, int32(since))
+		if int(min(x.start, y.start)) >= n {
+			return n
+		}
+		if x.start != y.start || x.message != y.message || x.part != y.part || x.sampled != y.sampled {
+			return min(n, int(min(x.start, y.start)))
+		}
+		if x.end != y.end {
+			return min(n, int(min(x.end, y.end)))
+		}
+	}
+	return n
+}
+
+// ownReply reports whether the bytes [from, to) hold nothing but the template's text and
+// fields of message m that end there.
+func (c *continuation) ownReply(from, to int, m int32) bool {
+	for k := fieldAfter(c.fields, from); k < len(c.fields) && int(c.fields[k].start) < to; k++ {
+		f := &c.fields[k]
+		if f.message != m && f.part != render.PartRole || int(f.end) > to {
+			return false
+		}
+	}
+	return true
+}
+
+// encoded are the ids of text from a byte on.
+type encoded struct {
+	from    int
+	ids     []rollout.TokenID
+	offsets []int32
+}
+
+func (e *encoded) start(i int) int { return e.from + int(e.offsets[2*i]) }
+func (e *encoded) end(i int) int   { return e.from + int(e.offsets[2*i+1]) }
+
+// encode encodes the text from byte from on under the guard.
+func (c *continuation) encode(from int) (encoded, error) {
+	p, _ := c.w.idle.Get().(*tokens.Encoder)
+	if p == nil {
+		p = tokens.NewEncoder(c.w.model.Tokenizer, c.w.added, c.w.opts.Encode.Specials == tokenize.SpecialsParity)
+		p.Whole = true
+	}
+	defer func() { p.Sampled = nil; c.w.idle.Put(p) }()
+	p.Sampled = c.sampled
+	var cols tokens.Columns
+	if err := p.Encode(&cols, &c.text, from, len(c.text.Text), p.PrecedingContext(&c.text, from)); err != nil {
+		return encoded{}, err
+	}
+	return encoded{from, cols.IDs, slices.Clone(p.Buf.Offsets)}, nil
+}
+
+// goOn makes p the prompt that goes on from a point, or says why it cannot.
+func (c *continuation) goOn(p *Prompt, from point) (Reason, error) {
+	since := from.at
+	if from.reply { // is to be proved
+		since = from.node.prompt
+	}
+	e, err := c.encode(since)
+	if err != nil {
+		return "", err
+	}
+	first := 0
+	if from.reply {
+		var why Reason
+		if first, why, err = c.replyEnd(from, &e); why != "" || err != nil {
+			return why, err
+		}
+	}
+	p.set(from, c, &e, first, from.at, since, 0)
+	return "", nil
+}
+
+// set makes p what from leads to, then the ids of e from first on, which spell the text
+// from byte at on. In from's path that stands moved bytes further on; its origin is
+// noted from byte since of that on.
+func (p *Prompt) set(from point, c *continuation, e *encoded, first, at, since, moved int) {
+	p.from = from
+	p.IDs = append(from.node.path(from.ids), e.ids[first:]...)
+	p.Shared, p.text, p.since = from.ids, c.text.Text[at:], since
+	p.fields, p.cuts = nil, nil
+	for _, f := range c.fields[fieldAfter(c.fields, p.since-moved):] {
+		f.start, f.end = f.start+int32(moved), f.end+int32(moved)
+		p.fields = append(p.fields, f)
+	}
+	for i := first; i < len(e.ids); i++ {
+		if c.w.added.Cuts(e.ids[i]) {
+			p.cuts = append(p.cuts, cut{e.end(i) + moved, from.ids + i - first + 1})
+		}
+	}
+}
+
+// replyEnd returns which id of e is the first after the reply that from ends with, whose
+// prompt e goes on from.
+func (c *continuation) replyEnd(from point, e *encoded) (first int, why Reason, err error) {
+	n := from.node
+	for first < len(e.ids) && e.end(first) <= from.at {
+		first++
+	}
+	if first < len(e.ids) && e.start(first) < from.at {
+		// A control token that takes the white space after it along ends there all the same.
+		a, added := c.w.added.Find(e.ids[first])
+		if !added || !a.RStrip || !strings.HasSuffix(c.text.Text[:from.at], a.Content) || strings.TrimLeftFunc(c.text.Text[from.at:e.end(first)], unicode.IsSpace) != "" {
+			return 0, Joined, nil
+		}
+		first++
+	}
+	same, err := c.sameControls(n, e, first)
+	if err == nil && !same {
+		why = Control
+	}
+	return first, why, err
+}
+
+// sameControls reports whether the reply of n has the control tokens that the template
+// wrote there, the first ids of e, and no others.
+func (c *continuation) sameControls(n *node, e *encoded, first int) (bool, error) {
+	prompt := n.path(n.promptIDs)
+	output := n.ids[n.promptIDs-n.kept:]
+	i := 0
+	next := func() int { // of the template's
+		for i < first {
+			if a, added := c.w.added.Find(e.ids[i]); added && a.Special {
+				return i
+			}
+			i++
+		}
+		return -1
+	}
+	for k, id := range output {
+		if a, added := c.w.added.Find(id); !added || !a.Special {
+			continue
+		}
+		j := next()
+		if j < 0 || e.ids[j] != id {
+			return false, nil
+		}
+		before, err := decodeAfter(c.w.model.Tokenizer, prompt, output[:k])
+		if err != nil {
+			return false, err
+		}
+		if at := n.prompt + len(before); at < e.start(j) || at >= e.end(j) {
+			return false, nil
+		}
+		i++
+	}
+	return next() < 0, nil
+}
+
+// keep makes p what goes on from the reply of n, the last among the messages, although
+// the template writes it or what stands before otherwise; false where it does not show
+// where the reply ends.
+func (c *continuation) keep(p *Prompt, n *node, last int) (bool, error) {
+	_, end, ok := c.text.Extent(int32(last), render.PartScaffold, 0)
+	if !ok {
+		return false, nil
+	}
+	after := c.text.Text[end:c.text.Foreign(int32(last), end)]
+	stop := c.w.stopOf(n)
+	k := strings.Index(after, stop.Content)
+	if stop.Content == "" || k < 0 {
+		written := c.rule.StopIn(after, &c.messages[last])
+		if k = strings.Index(after, written); written == "" || k < 0 {
+			return false, nil
+		}
+		if stop.Content != "" { // it stands for that one
+			k += len(written)
+		}
+	} else {
+		k += len(stop.Content)
+	}
+	at := end + k
+	if stop.RStrip {
+		at = len(c.text.Text) - len(strings.TrimLeftFunc(c.text.Text[at:], unicode.IsSpace))
+	}
+	e, err := c.encode(at)
+	if err != nil {
+		return false, err
+	}
+	p.set(n.whole(), c, &e, 0, at, n.end(), n.end()-at)
+	return true, nil
+}
+
+// stopOf is the control token that the reply of n ends with, the zero value for none.
+func (w *Writer) stopOf(n *node) engine.AddedToken {
+	if len(n.ids) > n.promptIDs-n.kept {
+		if a, added := w.added.Find(n.ids[len(n.ids)-1]); added && a.Special {
+			return a
+		}
+	}
+	return engine.AddedToken{}
+}

@@ -1,0 +1,53 @@
+package prompt_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/prompt"
+)
+
+// The second prompt holds the first reply as it was sampled: with "look" in two tokens.
+func Example() {
+	model, err := embedded.Model() // or tokenize.Load("Qwen3-8B", tokenize.LoadOptions{})
+	if err != nil {
+		panic(err)
+	}
+	w, err := prompt.New(model, prompt.Options{})
+	if err != nil {
+		panic(err)
+	}
+	tree := w.Tree() // of one rollout
+	messages := []rollout.Message{{Role: rollout.RoleUser, Content: "Why does it fail?"}}
+	first, err := tree.Prompt(context.Background(), prompt.Request{Messages: messages})
+	if err != nil {
+		panic(err)
+	}
+	var sampled engine.Encoding // by an engine, in other tokens than text is encoded to
+	for _, part := range []string{"I lo", "ok.<|im_end|>"} {
+		if err := model.Tokenizer.Encode(&sampled, part, engine.EncodeOptions{After: engine.AfterText}); err != nil {
+			panic(err)
+		}
+	}
+	reply := rollout.Message{Role: rollout.RoleAssistant, Content: "I look."}
+	if err := first.Reply(sampled.IDs, &reply); err != nil {
+		panic(err)
+	}
+	messages = append(messages, reply, rollout.Message{Role: rollout.RoleUser, Content: "And?"})
+	second, err := tree.Prompt(context.Background(), prompt.Request{Messages: messages})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(second.Shared == len(first.IDs)+len(sampled.IDs), second.Reason == "")
+	text, err := model.Tokenizer.Decode(second.IDs[second.Shared:])
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%q\n", text)
+	// Output:
+	// true true
+	// "\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n"
+}

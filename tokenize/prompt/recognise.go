@@ -1,0 +1,163 @@
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+)
+
+// seed of the digests of conversations, which never leave the process.
+var seed = maphash.MakeSeed()
+
+// follow is the digest of a conversation that goes on with m.
+func follow(conversation uint64, m *rollout.Message) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	text := func(parts ...string) {
+		for _, s := range parts {
+			maphash.WriteComparable(&h, len(s))
+			_, _ = h.WriteString(s)
+		}
+	}
+	maphash.WriteComparable(&h, conversation)
+	text(string(m.Role), m.Name, m.Content, m.Reasoning, m.ToolCallID)
+	for _, c := range m.ToolCalls {
+		text(c.ID, c.Name, c.Arguments)
+	}
+	for _, p := range m.Parts {
+		text(p.Type, p.Text)
+	}
+	for _, k := range slices.Sorted(maps.Keys(m.Extra)) {
+		text(k, string(m.Extra[k]))
+	}
+	return h.Sum64()
+}
+
+// recognise fills p's messages: those that are replies of the tree are marked as sampled.
+// It returns the checkpoint that the last assistant message is the reply of, if that is
+// known.
+func (t *Tree) recognise(p *Prompt, messages []rollout.Message) (expected *node) {
+	p.Messages = slices.Clone(messages)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if m.Role == rollout.RoleAssistant {
+			if expected = t.replier(p.conversation, m); expected != nil && expected.told != nil {
+				m.Sampled = rollout.SampledByPolicy
+				if t.w.opts.RestoreReasoning && m.Reasoning == "" {
+					m.Reasoning = expected.told.Reasoning
+				}
+			}
+		}
+		p.conversation = follow(p.conversation, &messages[i])
+	}
+	return expected
+}
+
+// replier is the newest checkpoint after that conversation whose reply m is, or may be.
+func (t *Tree) replier(conversation uint64, m *rollout.Message) (may *node) {
+	for _, n := range slices.Backward(t.conversations[conversation]) {
+		if n.told != nil && answers(n.told, m) {
+			return n
+		}
+		if n.told == nil && may == nil {
+			may = n
+		}
+	}
+	return may
+}
+
+// answers reports whether m is the reply told, as clients send it back: white space
+// around the text, the reasoning and the spelling of arguments aside. What a template
+// makes of that decides.
+func answers(told, m *rollout.Message) bool {
+	if strings.TrimSpace(told.Content) != strings.TrimSpace(m.Content) || len(told.ToolCalls) != len(m.ToolCalls) {
+		return false
+	}
+	if m.Reasoning != "" && strings.TrimSpace(told.Reasoning) != strings.TrimSpace(m.Reasoning) {
+		return false
+	}
+	for i := range m.ToolCalls {
+		a, b := &told.ToolCalls[i], &m.ToolCalls[i]
+		if a.Name != b.Name || a.Arguments != b.Arguments && !sameJSON(a.Arguments, b.Arguments) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameJSON reports whether two texts are JSON of the same value, numbers as they are
+// spelled.
+func sameJSON(a, b string) bool {
+	x, errX := canonical(a)
+	y, errY := canonical(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func canonical(text string) ([]byte, error) {
+	if strings.TrimSpace(text) == "" {
+		text = "{}"
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// stranger says why a last reply is none of a checkpoint's.
+func (t *Tree) stranger(p *Prompt, messages []rollout.Message, last int) Reason {
+	conversation := uint64(0)
+	for i := range last {
+		conversation = follow(conversation, &messages[i])
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.conversations[conversation]) > 0 {
+		return Reply
+	}
+	return History
+}
+
+// difference says where the text parts from that of the checkpoint n, whose reply the
+// client sends back as m.
+func (c *continuation) difference(n *node, m *rollout.Message) Reason {
+	var path []*node
+	for x := n; x != nil; x = x.base {
+		path = append(path, x)
+	}
+	at := 0 // up to here it is the same
+	for i, x := range slices.Backward(path) {
+		text := x.text
+		if i > 0 {
+			text = text[:path[i-1].start-x.start]
+		}
+		same := render.CommonText(text, c.text.Text[at:])
+		if at += same; same < len(text) {
+			break
+		}
+	}
+	own := int32(n.messages)
+	written := slices.ContainsFunc(c.fields[fieldAfter(c.fields, min(at, n.prompt)):], func(f field) bool { return f.message == own && f.part == render.PartReasoning })
+	thought := n.told != nil && n.told.Reasoning != ""
+	switch {
+	case thought && c.messages[own].Reasoning == "":
+		return Reasoning
+	case at < n.prompt, thought && !written:
+		return Rewritten
+	case at == n.end():
+		return Reply // it goes on in the client's words
+	case at >= n.end()-len(c.w.stopOf(n).Content):
+		return Stop
+	}
+	return Spelling
+}

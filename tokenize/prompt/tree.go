@@ -1,0 +1,211 @@
+package prompt
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+)
+
+// Tree holds the checkpoints of one rollout. It is safe for concurrent use.
+type Tree struct {
+	w  *Writer
+	mu sync.Mutex
+	// root is before all prompts.
+	root          *node
+	conversations map[uint64][]*node // by what their prompts show
+	clock         uint64
+	report        Report
+}
+
+// node is a checkpoint. It holds what its prompt and reply add to a path from the root.
+// All but next, gone and used stay as they are.
+type node struct {
+	base  *node
+	after bool // it goes on from base's reply, else from a cut of its prompt
+	start int  // byte of the path where its own text begins
+	kept  int  // ids of the path before its own
+	text  string
+	ids   []rollout.TokenID
+	// Where the prompt ends and the reply begins, in the path.
+	prompt, promptIDs int
+	fields            []field // of the path from byte since on to the end of the prompt
+	since             int
+	cuts              []cut // in the path
+
+	conversation uint64 // of the prompt's messages, as the client sent them
+	messages     int
+	told         *rollout.Message
+
+	declared bool // Prompt.Kept
+
+	next []*node
+	gone bool   // it was let go
+	used uint64 // the clock when it was last gone on from
+}
+
+func (n *node) end() int { return n.start + len(n.text) }
+
+// whole is the point after the reply of n.
+func (n *node) whole() point { return point{n, n.end(), n.kept + len(n.ids), true} }
+
+// path returns the first count ids of the path to the end of n.
+func (n *node) path(count int) []rollout.TokenID {
+	out := make([]rollout.TokenID, count, count+count/8+64)
+	for ; n != nil && count > 0; n = n.base {
+		if count > n.kept {
+			copy(out[n.kept:count], n.ids)
+			count = n.kept
+		}
+	}
+	return out
+}
+
+// point is a place of a tree from which a prompt can go on.
+type point struct {
+	node  *node
+	at    int  // byte of the path
+	ids   int  // as many of the path
+	reply bool // after the reply of node
+}
+
+// holds reports whether the reply that is message m stands before p.
+func (p point) holds(m int) bool {
+	reply := p.reply
+	for n := p.node; n != nil; n = n.base {
+		if reply && n.messages == m && n.base != nil {
+			return true
+		}
+		reply = n.after
+	}
+	return false
+}
+
+// reach returns the points from which a rendered request can go on, as far as its text
+// and the origin of that tell, the deepest first; of the same place the newest.
+func (t *Tree) reach(c *continuation) []point {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	points := []point{{node: t.root}}
+	t.descend(t.root, c, &points)
+	slices.Reverse(points)
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Or(cmp.Compare(b.at, a.at), compareBool(a.reply, b.reply)) })
+	return points
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func (t *Tree) descend(n *node, c *continuation, points *[]point) {
+	text := c.text.Text
+	same := n.start + render.CommonText(n.text[:n.prompt-n.start], text[min(n.start, len(text)):])
+	same = common(n.fields, c.fields, n.since, same)
+	// What is a control token must be so with what stands next.
+	k := len(n.cuts)
+	for k > 0 && n.cuts[k-1].at+t.w.added.Longest > same {
+		k--
+	}
+	switch {
+	case same == n.prompt && len(text) == n.prompt && n != t.root:
+		*points = append(*points, point{n, n.prompt, n.promptIDs, false})
+	case k > 0:
+		*points = append(*points, point{n, n.cuts[k-1].at, n.cuts[k-1].ids, false})
+	}
+	reply := same == n.prompt && strings.HasPrefix(text[n.prompt:], n.text[n.prompt-n.start:]) && c.ownReply(n.prompt, n.end(), int32(n.messages))
+	if reply && n != t.root {
+		*points = append(*points, n.whole())
+	}
+	for _, child := range n.next {
+		if child.declared { // its text is not what its ids spell
+			continue
+		}
+		if child.after && reply || !child.after && child.start <= same {
+			t.descend(child, c, points)
+		}
+	}
+}
+
+// add puts the checkpoint n of p into the tree.
+func (t *Tree) add(p *Prompt, n *node, output int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clock++
+	n.used = t.clock
+	if first := p.first; first != nil { // it holds the prompt
+		own := n.promptIDs - n.kept
+		n.base, n.after, n.start, n.kept, n.since = first, false, first.prompt, first.promptIDs, first.prompt
+		n.text, n.ids, n.fields, n.cuts = n.text[len(p.text):], n.ids[own:], nil, nil
+	} else {
+		t.report.count(p)
+	}
+	n.text, n.ids = strings.Clone(n.text), slices.Clip(n.ids)
+	p.first = cmp.Or(p.first, n)
+	for at := n.base; at.gone; at = at.base {
+		t.link(at)
+	}
+	t.link(n)
+	for x := n.base; x != nil; x = x.base {
+		x.used = max(x.used, t.clock)
+	}
+	t.shrink(n)
+}
+
+func (t *Tree) link(n *node) {
+	n.gone = false
+	n.base.next = append(n.base.next, n)
+	t.conversations[n.conversation] = append(t.conversations[n.conversation], n)
+	t.report.Checkpoints++
+	t.report.Tokens += len(n.ids)
+}
+
+func (t *Tree) unlink(n *node) {
+	is := func(o *node) bool { return o == n }
+	n.gone = true
+	n.base.next = slices.DeleteFunc(n.base.next, is)
+	if same := slices.DeleteFunc(t.conversations[n.conversation], is); len(same) > 0 {
+		t.conversations[n.conversation] = same
+	} else {
+		delete(t.conversations, n.conversation)
+	}
+	t.report.Checkpoints--
+	t.report.Tokens -= len(n.ids)
+	t.report.LetGo++
+}
+
+// shrink lets checkpoints go until the bounds hold again: the ends of paths that were
+// longest not gone on from, newest last.
+func (t *Tree) shrink(newest *node) {
+	for t.report.Checkpoints > t.w.opts.MaxCheckpoints || t.report.Tokens > t.w.opts.MaxTokens {
+		oldest := newest
+		for _, same := range t.conversations {
+			for _, n := range same {
+				if len(n.next) == 0 && n.used < oldest.used {
+					oldest = n
+				}
+			}
+		}
+		t.unlink(oldest)
+		if oldest == newest {
+			return
+		}
+	}
+}
+
+// Report returns what the tree counted so far.
+func (t *Tree) Report() Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out Report
+	out.Add(t.report)
+	return out
+}
