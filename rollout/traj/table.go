@@ -8,6 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/adp"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/atif"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/calls"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/claudecode"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/finetuning"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/inspect"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/native"
@@ -31,6 +32,8 @@ func table() []format.Importer {
 	return []format.Importer{
 		native.Importer(),
 		recorded.Journal(),
+		claudecode.Session(),
+		claudecode.Stream(),
 		finetuning.Preference(),
 		openclaw.Importer(),
 		sweagent.Mini(),

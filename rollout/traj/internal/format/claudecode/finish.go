@@ -1,0 +1,251 @@
+package claudecode
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// Finish makes a rollout of each thread that has replies.
+func (x *run) Finish() error {
+	session := cmp.Or(x.about["session"], x.about["session_id"])
+	for _, t := range x.threads {
+		if len(t.r.Messages) == 0 {
+			continue
+		}
+		r := t.r
+		if t.agent == "" {
+			r.ID, r.Status, r.ExitStatus = session, x.status, x.exit
+		} else {
+			r.ID = session + "/" + t.agent
+			format.KeepText(&r.Metadata, "parent_session", session)
+			format.KeepText(&r.Metadata, "agent", t.agent)
+		}
+		for _, key := range []string{"version", "cwd", "git_branch"} {
+			if s := x.about[key]; s != "" {
+				format.KeepText(&r.Metadata, key, s)
+			}
+		}
+		if err := x.turns(t); err != nil {
+			if err = x.in.Failed(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if x.in.Settings.System == "" {
+			x.in.Note("system_not_recorded", 0, "no session holds the system prompt; give it where it is known")
+		}
+		x.in.Note("tools_not_recorded", 0, "no session holds the definitions of tools")
+		if t.attachments > 0 {
+			x.in.Note("attachments_not_shown", 0, "%d attachments (reminders, edited files, lists of skills) were shown to the model in words that the session does not hold", t.attachments)
+		}
+		x.in.NoteParts(r)
+		x.in.UnlinkResults(r)
+		if err := x.in.Emit(r); err != nil {
+			if err = x.in.Failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// turns builds the replies of a thread from their blocks, and the turns.
+func (x *run) turns(t *thread) error {
+	r := t.r
+	var doc jsonscan.Doc
+	lost := -1
+	for _, p := range t.order {
+		body, err := doc.Parse(format.Array(p.blocks), jsonscan.Options{Depth: x.in.Settings.Depth, NonFinite: true})
+		if err != nil {
+			return x.in.Fail(rollout.At(p.at), "/message/content", "the reply cannot be read: %s", err)
+		}
+		var one rollout.Rollout
+		noted := len(x.in.Notes)
+		if err := x.in.Blocks(&one, rollout.Message{Role: rollout.RoleAssistant, Sampled: p.why}, body); err != nil {
+			return err
+		}
+		for k := noted; k < len(x.in.Notes); k++ {
+			x.in.Notes[k].Message = rollout.At(p.at)
+		}
+		if len(one.Messages) != 1 {
+			return x.in.Fail(rollout.At(p.at), "/message/content", "the reply holds results of tools, which only a user's record can")
+		}
+		r.Messages[p.at] = one.Messages[0]
+		m := &r.Messages[p.at]
+		if hidden(body) && m.Reasoning == "" {
+			x.in.NoteRedacted(p.at)
+		}
+		if p.why != rollout.SampledByPolicy {
+			continue
+		}
+		if m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 {
+			m.Sampled = rollout.SampledUnknown
+			x.in.Note("reply_not_recorded", rollout.At(p.at), "the session holds no text and no call of this reply; it is not trained")
+			continue
+		}
+		turn := rollout.Turn{Message: p.at, Step: len(r.Turns), ID: p.id, FinishReason: p.finish}
+		if p.interrupt && p.finish == "" && len(m.ToolCalls) == 0 {
+			turn.Incomplete = "the user interrupted the reply"
+			x.in.Note("incomplete", rollout.At(p.at), "the user interrupted the reply, so that its end was not sampled: it is context and never trained")
+		}
+		parts, known := x.context(t, p)
+		switch {
+		case !known:
+			turn.Context.Unknown = true
+			if lost < 0 {
+				lost = p.at
+			}
+		default:
+			turn.Context.Parts = parts
+		}
+		r.Turns = append(r.Turns, turn)
+	}
+	if lost >= 0 {
+		x.in.Note("context_lost", rollout.At(lost), "what the model saw from here on is not recorded: a record that it goes on from is missing or not understood, or a compaction tells no summary")
+	}
+	return nil
+}
+
+// hidden reports thinking whose text is not in the record.
+func hidden(body format.Value) bool {
+	for _, b := range body.Items() {
+		if b.Get("type").Is("thinking") && b.Get("thinking").Is("") {
+			return true
+		}
+	}
+	return false
+}
+
+// context is what a reply saw: the messages of the records above it. nil is the plain
+// history.
+func (x *run) context(t *thread, p *reply) (parts []rollout.ContextPart, known bool) {
+	list, known := x.above(p)
+	if !known {
+		return nil, false
+	}
+	in := make(map[int]bool, len(list))
+	for _, k := range list {
+		in[k] = true
+	}
+	done := map[int]bool{p.at: true}
+	plain := true
+	put := func(k int) {
+		if !done[k] {
+			done[k] = true
+			plain = plain && k == len(done)-2
+			parts = format.AppendRange(parts, k)
+		}
+	}
+	for _, k := range list {
+		put(k)
+		if t.r.Messages[k].Role != rollout.RoleAssistant {
+			continue
+		}
+		var answers []int
+		for _, call := range t.r.Messages[k].ToolCalls {
+			if a, ok := t.answers[call.ID]; ok && a < p.at && !in[a] {
+				answers = append(answers, a)
+			}
+		}
+		slices.Sort(answers)
+		for _, a := range answers {
+			put(a)
+		}
+	}
+	if plain && len(done)-1 == p.at {
+		return nil, true
+	}
+	if parts == nil {
+		parts = []rollout.ContextPart{}
+	}
+	return parts, true
+}
+
+// above lists the messages of the records that a reply goes on from, oldest first.
+func (x *run) above(p *reply) (list []int, known bool) {
+	rec := p.first
+	if !x.linked || rec.root && rec.before != nil { // no reply goes on from nothing
+		for k := range p.at {
+			list = append(list, k)
+		}
+		for r := rec.before; r != nil; r = r.before {
+			if r.lost {
+				return nil, false
+			}
+		}
+		return list, true
+	}
+	add := func(r *record) {
+		for k := r.to - 1; k >= r.from; k-- {
+			list = append(list, k)
+		}
+	}
+	var kept []string // after the summary of a compaction, so passed over elsewhere
+	var anchor string
+	steps := 0
+	for uuid := rec.parent; ; {
+		if uuid == "" {
+			if !rec.root && rec.parent == "" && rec.before != nil {
+				return nil, false
+			}
+			break
+		}
+		r := x.records[uuid]
+		if r != nil && r.thread != p.first.thread {
+			break // a sub-agent begins with its task
+		}
+		// A record that a compaction linked anew says no more what it went on from.
+		if steps++; r == nil || r.lost || r.seq > p.first.seq || steps > len(x.records) {
+			return nil, false
+		}
+		if r.kept != nil {
+			kept, anchor = r.kept, r.anchor
+		}
+		add(r)
+		rec, uuid = r, x.parent(r, uuid, p.first.seq)
+	}
+	slices.Reverse(list)
+	if kept == nil {
+		return list, true
+	}
+	return x.preserved(list, kept, anchor)
+}
+
+// parent is what a record goes on from for a reply: the summary, where a compaction
+// before the reply kept records from this one on.
+func (x *run) parent(r *record, uuid string, reply int) string {
+	for i := len(x.cuts) - 1; i >= 0; i-- {
+		if c := x.cuts[i]; c.head == uuid && c.seq < reply {
+			return c.anchor
+		}
+	}
+	return r.parent
+}
+
+// preserved puts the messages that a compaction kept after its summary.
+func (x *run) preserved(list []int, kept []string, anchor string) ([]int, bool) {
+	var stay []int
+	for _, u := range kept {
+		r := x.records[u]
+		if r == nil {
+			return nil, false
+		}
+		for k := r.from; k < r.to; k++ {
+			stay = append(stay, k)
+		}
+	}
+	a := x.records[anchor]
+	if a == nil || a.to == a.from {
+		return nil, false
+	}
+	at := slices.Index(list, a.to-1)
+	if at < 0 {
+		return nil, false
+	}
+	rest := slices.DeleteFunc(slices.Clone(list[at+1:]), func(k int) bool { return slices.Contains(stay, k) })
+	return slices.Concat(list[:at+1], stay, rest), true
+}
