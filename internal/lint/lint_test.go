@@ -64,6 +64,9 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 // verbs are the packages that must not import each other.
 var verbs = []string{"tokenize", "lossmask", "ctxwindow", "reward", "prm", "export"}
 
+// speakHTTP are the packages that serve or ask over a network.
+var speakHTTP = []string{"prm/openai", "deliver"}
+
 func top(dir string) string { first, _, _ := strings.Cut(dir, "/"); return first }
 
 func (s source) library() bool {
@@ -112,13 +115,15 @@ func TestImports(t *testing.T) {
 				{"github.com/apache/arrow/", "export"},
 				{"github.com/daulet/tokenizers", "tokenize/hf"},
 				{"github.com/dlclark/regexp2", "tokenize/bpe"},
-				{"net/http", "prm/openai"},
 				{"gocloud.dev", "export/blobstore"},
 				{"gocloud.dev/blob/", "examples"}, // drivers, which bring whole clouds along
 			} {
 				if strings.HasPrefix(p, door.prefix) && s.dir != door.dir && !strings.HasPrefix(s.dir, door.dir+"/") {
 					bad("only " + door.dir + " may import it")
 				}
+			}
+			if strings.HasPrefix(p, "net/http") && !slices.Contains(speakHTTP, s.dir) {
+				bad("only " + strings.Join(speakHTTP, ", ") + " may import it")
 			}
 			for _, banned := range []string{"log", "log/slog", "flag", "os/exec", "unsafe", "math/rand"} {
 				allowed := (p == "unsafe" && strings.HasPrefix(s.dir, "tokenize/")) ||

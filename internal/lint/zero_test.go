@@ -16,6 +16,7 @@ import (
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/deliver"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/export/megatron"
@@ -90,7 +91,7 @@ var zeros = []any{
 	&weights.Aggregation{}, &weights.Totals{},
 	&rollout.Columns{}, &rollout.Error{}, &jsonl.Limits{}, &jsonl.Lines{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
 	&live.Call{}, &live.Journal{}, &live.JournalOptions{}, &live.Options{}, &live.Recorder{}, &live.Session{},
-	&stream.Stream{},
+	&stream.Stream{}, &deliver.Ending{}, &deliver.Options{}, &deliver.Queue{},
 	&gate.Gate{}, &gate.Options{}, &gate.Refused{},
 	&jsonl.Reader{}, &jsonl.Options{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Turn{}, &rollout.Where{},
 	&jsonl.Writer{},

@@ -1,0 +1,135 @@
+package deliver
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+)
+
+// load takes up what an earlier process left.
+func (q *Queue) load() error {
+	o := &q.opts
+	complete := map[string]live.Group{}
+	for _, g := range o.Recorder.Groups() {
+		complete[g.Key] = g
+	}
+	for _, b := range o.Stream.Batches() {
+		q.steps[b.Group] = max(q.steps[b.Group], b.Step+1)
+		q.stats.Last = b.Seq
+		if _, waits := complete[recordKey(b.Key)]; !waits {
+			q.acked = b.Seq
+			q.remember(&b)
+		}
+	}
+	for _, g := range o.Recorder.Groups() {
+		first, ok := o.Recorder.Session(g.Sessions[0])
+		if !ok {
+			return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: g.Sessions[0]}, "group %q has a session that the recorder does not know", g.Key)
+		}
+		r, err := first.Rollout()
+		if err != nil {
+			return err
+		}
+		x := &group{name: r.Group, closed: true, key: keyOf(g.Key, r.Group)}
+		for i, id := range g.Sessions {
+			x.members = append(x.members, &member{id: id, index: i, group: x})
+		}
+		q.steps[x.name] = max(q.steps[x.name], x.key.Step+1)
+		q.pending = append(q.pending, x)
+	}
+	for s := range o.Recorder.Sessions() {
+		if !s.Ended() || q.inGroup(s.ID()) {
+			continue
+		}
+		r, err := s.Rollout()
+		if err != nil {
+			return err
+		}
+		if r.Failure != nil && r.Failure.Reason == reasonLate {
+			if err := q.deliverLate(q.ctx, s.ID()); err != nil {
+				return err
+			}
+			continue
+		}
+		g := q.groupOf(r.Group)
+		g.members = append(g.members, &member{id: s.ID(), index: r.Index, group: g})
+	}
+	for _, g := range q.pending {
+		if err := q.adopt(g); err != nil {
+			return err
+		}
+		if b, there := o.Stream.Find(g.key); there {
+			g.made, g.batch = true, b
+			continue
+		}
+		q.begin(g)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.open)) {
+		g := q.open[name]
+		slices.SortFunc(g.members, func(a, b *member) int { return cmp.Compare(a.index, b.index) })
+		if err := q.adopt(g); err != nil {
+			return err
+		}
+		if len(g.members) >= o.Size {
+			if err := q.complete(q.ctx, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (q *Queue) inGroup(id string) bool {
+	return slices.ContainsFunc(q.pending, func(g *group) bool {
+		return slices.ContainsFunc(g.members, func(m *member) bool { return m.id == id })
+	})
+}
+
+// adopt knows the members of a group of an earlier process, and scores them.
+func (q *Queue) adopt(g *group) error {
+	for _, m := range g.members {
+		r, err := q.rollout(m)
+		if err != nil {
+			return err
+		}
+		e := Ending{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
+		if r.Failure != nil {
+			e.Failure = r.Failure.Reason
+		}
+		if m.ending, err = e.digest(); err != nil {
+			return err
+		}
+		q.members[m.id] = m
+		q.score(m)
+	}
+	return nil
+}
+
+// remember keeps the answers of a batch that was delivered. The lock is held, or nobody
+// else knows the queue.
+func (q *Queue) remember(b *stream.Batch) {
+	var n note
+	if json.Unmarshal(b.Note, &n) != nil {
+		return
+	}
+	if n.Short > 0 {
+		q.short[b.Group] = time.Unix(0, n.Short)
+	}
+	for i, s := range n.Sessions {
+		q.keep(s.ID, pastAnswer{s.Ending, q.answer(b.Group, i, b, "")})
+	}
+}
+
+func (q *Queue) keep(id string, a pastAnswer) {
+	q.past[id] = a
+	if q.order = append(q.order, id); len(q.order) > q.opts.MaxAnswers {
+		delete(q.past, q.order[0])
+		q.order = q.order[1:]
+	}
+}

@@ -1,0 +1,342 @@
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+)
+
+// score begins to make the process rewards of a rollout. The lock is held, or nobody else
+// knows the queue.
+func (q *Queue) score(m *member) {
+	if q.opts.Score == nil || q.closed {
+		return
+	}
+	m.scored = make(chan struct{})
+	q.work.Go(func() {
+		defer close(m.scored)
+		select {
+		case q.scoring <- struct{}{}:
+			defer func() { <-q.scoring }()
+		case <-q.ctx.Done():
+			m.err = q.ctx.Err()
+			return
+		}
+		r, err := q.rollout(m)
+		if err == nil && r.Failure == nil {
+			m.steps, err = q.opts.Score(q.ctx, r)
+		}
+		m.err = err
+	})
+}
+
+func (q *Queue) rollout(m *member) (*rollout.Rollout, error) {
+	s, ok := q.opts.Recorder.Session(m.id)
+	if !ok {
+		return nil, rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: m.id}, "the recorder does not know it: %w", live.ErrUnknown)
+	}
+	return s.Rollout()
+}
+
+// begin makes the batch of a group, and tries again where that may help. The lock is
+// held, or nobody else knows the queue.
+func (q *Queue) begin(g *group) {
+	if q.closed { // it is made after a restart
+		g.fault = rollout.Errorf(rollout.KindInput, rollout.Where{}, "the queue is closed: %w", live.ErrUnavailable)
+		return
+	}
+	q.work.Go(func() {
+		for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+			err := q.make(g)
+			if err == nil || q.ctx.Err() != nil {
+				return
+			}
+			q.opts.Refused(g.key, err)
+			q.mu.Lock()
+			closed := q.closed
+			g.fault = err
+			q.tell()
+			q.mu.Unlock()
+			if closed {
+				return // it is made after a restart
+			}
+			select {
+			case <-time.After(pause):
+			case <-q.ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// make makes the batch of a group. An error is one of the machine, after which to try
+// again; a group of which no batch can be made is refused.
+func (q *Queue) make(g *group) error {
+	for _, m := range g.members {
+		if m.scored != nil {
+			<-m.scored
+		}
+	}
+	q.making.Lock()
+	defer q.making.Unlock()
+	var leftOut []string
+	b, err := q.add(g, &leftOut)
+	if err != nil && (q.ctx.Err() != nil || passing(err)) {
+		return err
+	}
+	if err != nil {
+		q.opts.Refused(g.key, err)
+	}
+	defer q.forgetEmpty()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	g.made, g.batch, g.fault = true, b, nil
+	switch {
+	case err != nil:
+		g.why = err.Error()
+		q.stats.Refused++
+	case b.Seq == 0:
+		g.why = "no rollout of the group can be trained"
+	default:
+		q.stats.Last = b.Seq
+		q.stats.Groups++
+		q.stats.Rows += int64(b.Rows)
+		q.stats.Tokens += b.Tokens
+		q.stats.Trained += b.Trained
+	}
+	for _, reason := range leftOut {
+		q.stats.LeftOut[reason]++
+	}
+	q.tell()
+	return nil
+}
+
+// passing says that an error is of the machine, and no fault of the group.
+func passing(err error) bool {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, number := errors.AsType[syscall.Errno](err)
+	return path || number || errors.Is(err, live.ErrUnavailable) || errors.Is(err, export.ErrClosed)
+}
+
+// add makes the batch, or finds it. Reasons of rollouts that are left out are added.
+func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
+	var n note
+	q.mu.Lock()
+	for _, m := range g.members {
+		n.Sessions = append(n.Sessions, noted{m.id, m.ending})
+	}
+	if len(g.members) < q.opts.Size {
+		n.Short = max(1, q.short[g.name].UnixNano())
+	}
+	q.mu.Unlock()
+	text, err := json.Marshal(n)
+	if err != nil {
+		return stream.Batch{}, err
+	}
+	return q.opts.Stream.Add(g.key, text, func(w *export.Writer) error {
+		rollouts := make([]*rollout.Rollout, len(g.members))
+		for i, m := range g.members {
+			r, err := q.rollout(m)
+			if err != nil {
+				return err
+			}
+			if r.Steps = append(slices.Clip(r.Steps), m.steps...); m.err != nil {
+				leave(r, "not_scored", m.err.Error())
+			}
+			rollouts[i] = r
+		}
+		q.leaveOut(rollouts)
+		for _, r := range rollouts {
+			if r.Failure != nil {
+				*leftOut = append(*leftOut, r.Failure.Reason)
+			}
+		}
+		return q.rows(rollouts, w)
+	})
+}
+
+// rows has the rows written, and makes an error of a panic of the user's functions.
+func (q *Queue) rows(rollouts []*rollout.Rollout, w *export.Writer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = rollout.Errorf(rollout.KindScorer, rollout.Where{}, "making the rows of the group panicked: %v", p)
+		}
+	}()
+	return q.opts.Rows(q.ctx, rollouts, w)
+}
+
+// leave makes a rollout one that is not trained.
+func leave(r *rollout.Rollout, reason, detail string) {
+	if r.Failure == nil {
+		r.Status, r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reason, Detail: detail}
+	}
+}
+
+// leaveOut leaves out the rollouts of too old a policy, and all of a group with too few.
+func (q *Queue) leaveOut(rollouts []*rollout.Rollout) {
+	var now *int32
+	if q.opts.Version != nil {
+		now = q.opts.Version()
+	}
+	oldest := make([]*int32, len(rollouts))
+	for i, r := range rollouts {
+		for k := range r.Turns {
+			for _, v := range versions(&r.Turns[k]) {
+				if oldest[i] == nil || v < *oldest[i] {
+					oldest[i] = &v
+				}
+				if q.opts.Version == nil && (now == nil || v > *now) {
+					now = &v
+				}
+			}
+		}
+	}
+	for i, r := range rollouts {
+		if len(rollouts) < q.opts.Least {
+			leave(r, "too_few", fmt.Sprintf("%d of the group's rollouts ended in time, %d are needed", len(rollouts), q.opts.Least))
+		}
+		if q.opts.MaxAge != nil && now != nil && oldest[i] != nil && int64(*now)-int64(*oldest[i]) > int64(*q.opts.MaxAge) {
+			leave(r, "stale", fmt.Sprintf("it has tokens of version %d, the policy is at %d, and %d is the most between them", *oldest[i], *now, *q.opts.MaxAge))
+		}
+	}
+}
+
+func versions(t *rollout.Turn) []int32 {
+	if len(t.Output) == 0 || t.Version == nil {
+		return nil
+	}
+	out := []int32{*t.Version}
+	for _, r := range t.Versions {
+		out = append(out, r.Version)
+	}
+	return out
+}
+
+// Next waits for the first batch after that number which is not acknowledged. It is the
+// context's error when none came.
+func (q *Queue) Next(ctx context.Context, after int) (stream.Batch, error) {
+	if q.open == nil {
+		return stream.Batch{}, zeroValue()
+	}
+	for {
+		q.mu.Lock()
+		var first *group
+		for _, g := range q.pending {
+			if g.made && g.batch.Seq > after && (first == nil || g.batch.Seq < first.batch.Seq) {
+				first = g
+			}
+		}
+		changed, closed := q.changed, q.closed
+		q.mu.Unlock()
+		switch {
+		case first != nil:
+			return first.batch, nil
+		case closed:
+			return stream.Batch{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the queue is closed: %w", live.ErrUnavailable)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return stream.Batch{}, ctx.Err()
+		case <-q.ctx.Done():
+		}
+	}
+}
+
+// Ack records, durably, that the trainer has all batches up to that number: they are not
+// handed out again, and their rollouts are forgotten. Asked again it does nothing; a
+// number that no batch has is live.ErrUnknown.
+func (q *Queue) Ack(ctx context.Context, seq int) error {
+	if q.open == nil {
+		return zeroValue()
+	}
+	q.acking.Lock()
+	defer q.acking.Unlock()
+	q.mu.Lock()
+	var done []*group
+	for _, g := range q.pending {
+		if g.made && g.batch.Seq <= seq { // groups without a batch go with the next one
+			done = append(done, g)
+		}
+	}
+	last := q.stats.Last
+	q.mu.Unlock()
+	if seq < 1 || seq > last {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "seq"}, "there is no batch %d, the last is %d: %w", seq, last, live.ErrUnknown)
+	}
+	slices.SortFunc(done, func(a, b *group) int { return a.batch.Seq - b.batch.Seq })
+	for _, g := range done {
+		if err := q.deliver(ctx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deliver records that a group is done with.
+func (q *Queue) deliver(ctx context.Context, g *group) error {
+	b := live.Batch{Key: recordKey(g.key), Digest: g.batch.Digest, Group: recordKey(g.key)}
+	if g.empty() {
+		b.Digest = "none"
+	}
+	for _, m := range g.members {
+		b.Sessions = append(b.Sessions, m.id)
+	}
+	if err := q.opts.Recorder.Deliver(ctx, b); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pending = slices.DeleteFunc(q.pending, func(x *group) bool { return x == g })
+	for _, m := range g.members {
+		delete(q.members, m.id)
+		q.keep(m.id, pastAnswer{m.ending, q.answer(g.name, m.index, &g.batch, g.why)})
+	}
+	q.acked = max(q.acked, g.batch.Seq)
+	q.tell()
+	return nil
+}
+
+// empty says that a group gave no batch.
+func (g *group) empty() bool { return g.made && g.batch.Seq == 0 }
+
+// emptyHeld is how many groups without a batch wait for an acknowledgement, so that their
+// answers outlive a kill.
+const emptyHeld = 16
+
+// forgetEmpty delivers the oldest groups without a batch beyond those.
+func (q *Queue) forgetEmpty() {
+	for {
+		q.mu.Lock()
+		var oldest *group
+		n := 0
+		for _, g := range q.pending {
+			if g.empty() {
+				if n++; oldest == nil {
+					oldest = g
+				}
+			}
+		}
+		q.mu.Unlock()
+		if n <= emptyHeld {
+			return
+		}
+		q.acking.Lock()
+		err := q.deliver(q.ctx, oldest)
+		q.acking.Unlock()
+		if err != nil {
+			q.opts.Refused(oldest.key, err)
+			return
+		}
+	}
+}

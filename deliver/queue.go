@@ -1,0 +1,478 @@
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/gate"
+)
+
+// Queue holds the groups from the end of their first rollout until a trainer has
+// acknowledged them. Its methods are safe for concurrent use.
+type Queue struct {
+	opts    Options
+	ctx     context.Context // of what is made
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	scoring chan struct{} // a place for each that runs
+	making  sync.Mutex    // one batch at a time, whose numbers become known in their order
+	acking  sync.Mutex
+
+	mu      sync.Mutex
+	changed chan struct{}         // closed at each change that somebody may wait for
+	open    map[string]*group     // by name: lacks rollouts
+	pending []*group              // complete, not acknowledged
+	members map[string]*member    // by rollout, of both
+	steps   map[string]int        // next step of a group
+	short   map[string]time.Time  // groups that a deadline closed
+	past    map[string]pastAnswer // of delivered rollouts
+	order   []string              // of past
+	acked   int
+	stats   Stats
+	closed  bool
+}
+
+// group is one that is not delivered.
+type group struct {
+	name   string
+	ending sync.Mutex // held while a rollout of it ends, so that each has its place
+
+	// under Queue.mu
+	key     stream.Key
+	members []*member
+	closed  bool // takes no more
+	timer   *time.Timer
+	made    bool
+	batch   stream.Batch // Seq 0 = it gave none
+	why     string       // it gave none
+	fault   error        // of the last attempt to make it
+}
+
+type member struct {
+	id     string
+	index  int
+	group  *group
+	ending string // digest
+	scored chan struct{}
+	steps  []rollout.StepScore
+	err    error
+}
+
+type pastAnswer struct {
+	ending string
+	answer Answer
+}
+
+// note is what the stream keeps with a batch.
+type note struct {
+	Sessions []noted `json:"sessions"`
+	// Short is when a deadline closed the group, in nanoseconds since 1970; 0 = it was full.
+	Short int64 `json:"short,omitempty"`
+}
+
+type noted struct {
+	ID     string `json:"id"`
+	Ending string `json:"ending"`
+}
+
+// New makes a queue, which goes on with what the recorder and the stream hold.
+func New(o Options) (*Queue, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	q := &Queue{opts: o, scoring: make(chan struct{}, o.Workers), changed: make(chan struct{}), open: map[string]*group{}, members: map[string]*member{},
+		steps: map[string]int{}, short: map[string]time.Time{}, past: map[string]pastAnswer{}, stats: Stats{LeftOut: map[string]int{}}}
+	q.ctx, q.stop = context.WithCancel(context.Background())
+	if err := q.load(); err != nil {
+		q.stop()
+		return nil, err
+	}
+	return q, nil
+}
+
+func (q *Queue) answer(name string, index int, b *stream.Batch, why string) Answer {
+	a := Answer{Group: name, Waiting: max(0, q.opts.Size-index-1)}
+	if a.Waiting > 0 {
+		return a
+	}
+	if a.LeftOut = why; b.Seq > 0 {
+		a.Batch = &Written{b.Seq, q.opts.Stream.Path(*b), b.Rows, b.Tokens, b.Trained}
+	}
+	return a
+}
+
+// recordKey is the key of a group in the journal.
+func recordKey(k stream.Key) string { return fmt.Sprintf("%s@%d", k.Group, k.Step) }
+
+func keyOf(record, name string) stream.Key {
+	k := stream.Key{Group: name}
+	_, _ = fmt.Sscanf(record[min(len(name), len(record)):], "@%d", &k.Step)
+	return k
+}
+
+// groupOf is the group of that name that lacks rollouts. The lock is held.
+func (q *Queue) groupOf(name string) *group {
+	g := q.open[name]
+	if g == nil {
+		g = &group{name: name}
+		q.open[name] = g
+		if d := q.opts.Deadline; d > 0 {
+			g.timer = time.AfterFunc(d, func() { q.expire(g) })
+		}
+	}
+	return g
+}
+
+const reasonLate = "late"
+
+// End records how a rollout ended and puts it into its group. The rollout that makes the
+// group complete is answered when the batch is there. The same ending again has the same
+// answer; another is live.ErrConflict, and a rollout that nobody knows live.ErrUnknown,
+// unless it failed before its first call. It goes on when ctx ends.
+func (q *Queue) End(ctx context.Context, id string, e Ending) (Answer, error) {
+	if q.open == nil {
+		return Answer{}, zeroValue()
+	}
+	if err := e.Validate(); err != nil {
+		return Answer{}, err
+	}
+	digest, err := e.digest()
+	if err != nil {
+		return Answer{}, err
+	}
+	for {
+		m, answer, err := q.end(context.WithoutCancel(ctx), id, digest, e)
+		switch {
+		case errors.Is(err, errClosed):
+			continue // the deadline came in between
+		case err != nil || m == nil:
+			return answer, err
+		}
+		return q.wait(ctx, m)
+	}
+}
+
+var errClosed = errors.New("the group was closed")
+
+// end returns the place of the rollout in its group, or an answer without one.
+func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, Answer, error) {
+	q.mu.Lock()
+	m, known := q.members[id]
+	old, delivered := q.past[id]
+	var g *group
+	closed := q.closed
+	if !known && !delivered && !closed {
+		g = q.groupOf(e.Group)
+	}
+	q.mu.Unlock()
+	switch {
+	case closed:
+		return nil, Answer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "the queue is closed: %w", live.ErrUnavailable)
+	case known:
+		return m, Answer{}, errors.Join(q.repeat(ctx, m, e), q.completed(ctx, m.group))
+	case delivered && old.ending == digest:
+		return nil, old.answer, nil
+	case delivered:
+		return nil, Answer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "it ended otherwise: %w", live.ErrConflict)
+	}
+	s, err := q.session(ctx, id, e)
+	if err != nil {
+		q.dropEmpty(g)
+		return nil, Answer{}, err
+	}
+	if s.Parent() != "" {
+		q.dropEmpty(g)
+		_, err := s.End(ctx, ended(s, e, 0))
+		return nil, Answer{Group: e.Group}, err
+	}
+	if late, answer, err := q.late(ctx, s, digest, e); late || err != nil {
+		q.dropEmpty(g)
+		return nil, answer, err
+	}
+	g.ending.Lock()
+	defer g.ending.Unlock()
+	q.mu.Lock()
+	m, known = q.members[id]
+	closed = g.closed
+	index := len(g.members)
+	q.mu.Unlock()
+	switch {
+	case known: // the same, told twice at one time
+		return m, Answer{}, q.repeat(ctx, m, e)
+	case closed:
+		return nil, Answer{}, errClosed
+	}
+	if _, err := s.End(ctx, ended(s, e, index)); err != nil {
+		q.dropEmpty(g)
+		return nil, Answer{}, err
+	}
+	m = &member{id: id, index: index, group: g, ending: digest}
+	q.mu.Lock()
+	g.members = append(g.members, m)
+	q.members[id] = m
+	q.score(m)
+	q.mu.Unlock()
+	if index+1 < q.opts.Size {
+		return m, Answer{}, nil
+	}
+	return m, Answer{}, q.complete(ctx, g)
+}
+
+// repeat is an ending that is told again.
+func (q *Queue) repeat(ctx context.Context, m *member, e Ending) error {
+	s, ok := q.opts.Recorder.Session(m.id)
+	if !ok {
+		return nil // it was delivered in between
+	}
+	_, err := s.End(ctx, ended(s, e, m.index))
+	return err
+}
+
+// session is that of a rollout, begun where it failed before its first call.
+func (q *Queue) session(ctx context.Context, id string, e Ending) (*live.Session, error) {
+	s, ok := q.opts.Recorder.Session(id)
+	if ok {
+		return s, nil
+	}
+	if e.Failure != "" {
+		return q.opts.Recorder.Begin(ctx, live.Start{ID: id})
+	}
+	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "no call of it is recorded: %w", live.ErrUnknown)
+}
+
+// ended is an ending in the words of the recorder.
+func ended(s *live.Session, e Ending, index int) live.Ending {
+	x := live.Ending{Group: e.Group, Index: index, Status: rollout.StatusCompleted, Metadata: e.Metadata,
+		Outcome: rollout.Outcome{Resolved: e.Resolved, Reward: e.Reward}}
+	if why := gate.Truncated(s.Calls()); why != "" {
+		x.Status, x.ExitStatus = rollout.StatusTruncated, why
+	}
+	if e.Failure != "" {
+		x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: e.Failure}
+	}
+	return x
+}
+
+// late ends a rollout that ran when the deadline closed its group.
+func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
+	q.mu.Lock()
+	at, short := q.short[e.Group]
+	q.mu.Unlock()
+	calls := s.Calls()
+	if !short || len(calls) == 0 || !calls[0].Began.Before(at) {
+		return false, Answer{}, nil
+	}
+	x := ended(s, e, 0)
+	x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reasonLate, Detail: "it ended after the deadline of its group"}
+	if _, err := s.End(ctx, x); err != nil {
+		return true, Answer{}, err
+	}
+	err := q.deliverLate(ctx, s.ID())
+	answer := Answer{Group: e.Group, LeftOut: x.Failure.Detail}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil {
+		q.stats.LeftOut[reasonLate]++
+		q.keep(s.ID(), pastAnswer{digest, answer})
+	}
+	return true, answer, err
+}
+
+// deliverLate has the recorder forget a rollout that is in no group.
+func (q *Queue) deliverLate(ctx context.Context, id string) error {
+	return q.opts.Recorder.Deliver(ctx, live.Batch{Key: "late/" + id, Digest: reasonLate, Sessions: []string{id}})
+}
+
+// dropEmpty forgets a group that got no rollout.
+func (q *Queue) dropEmpty(g *group) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(g.members) > 0 || g.closed {
+		return
+	}
+	g.closed = true
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	if q.open[g.name] == g {
+		delete(q.open, g.name)
+	}
+}
+
+// expire closes a group at its deadline.
+func (q *Queue) expire(g *group) {
+	g.ending.Lock()
+	defer g.ending.Unlock()
+	q.mu.Lock()
+	closed := g.closed || q.closed
+	if !closed && len(g.members) < q.opts.Size {
+		q.short[g.name] = q.opts.Now()
+	}
+	empty := len(g.members) == 0
+	q.mu.Unlock()
+	if closed {
+		return
+	}
+	if empty {
+		q.dropEmpty(g)
+		return
+	}
+	if err := q.complete(q.ctx, g); err != nil {
+		q.opts.Refused(stream.Key{Group: g.name}, err)
+		q.mu.Lock()
+		g.timer.Reset(time.Second)
+		q.mu.Unlock()
+	}
+}
+
+// completed completes a group for which the journal could not record that before.
+func (q *Queue) completed(ctx context.Context, g *group) error {
+	g.ending.Lock()
+	defer g.ending.Unlock()
+	q.mu.Lock()
+	due := !g.closed && len(g.members) >= q.opts.Size
+	q.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return q.complete(ctx, g)
+}
+
+// complete records that a group takes no more, and begins to make its batch. Group.ending
+// is held.
+func (q *Queue) complete(ctx context.Context, g *group) error {
+	q.mu.Lock()
+	key := stream.Key{Group: g.name, Step: q.steps[g.name]}
+	q.mu.Unlock()
+	for {
+		if _, taken := q.opts.Recorder.Delivered(recordKey(key)); !taken {
+			break
+		}
+		key.Step++
+	}
+	x := live.Group{Key: recordKey(key)}
+	for _, m := range g.members {
+		x.Sessions = append(x.Sessions, m.id)
+	}
+	if err := q.opts.Recorder.CompleteGroup(ctx, x); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	g.closed, g.key = true, key
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	q.steps[g.name] = key.Step + 1
+	delete(q.open, g.name)
+	q.pending = append(q.pending, g)
+	q.begin(g)
+	return nil
+}
+
+// wait returns the answer of a rollout of a group, when it is known.
+func (q *Queue) wait(ctx context.Context, m *member) (Answer, error) {
+	for {
+		q.mu.Lock()
+		g, changed := m.group, q.changed
+		answer := q.answer(g.name, m.index, &g.batch, g.why)
+		done, fault := answer.Waiting > 0 || g.made, g.fault
+		q.mu.Unlock()
+		switch {
+		case done:
+			return answer, nil
+		case fault != nil:
+			return Answer{}, fault
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Answer{}, ctx.Err()
+		case <-q.ctx.Done():
+			return Answer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: m.id}, "the service ends before the batch is made: %w", live.ErrUnavailable)
+		}
+	}
+}
+
+// tell wakes all that wait. The lock is held.
+func (q *Queue) tell() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// Full says why no session should begin now, "" if one may: as many groups as allowed
+// wait for the trainer.
+func (q *Queue) Full() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for _, g := range q.pending {
+		if !g.empty() {
+			n++
+		}
+	}
+	if n >= cmp.Or(q.opts.MaxUndelivered, 1) {
+		return fmt.Sprintf("%d groups wait for the trainer, at most %d may", n, q.opts.MaxUndelivered)
+	}
+	return ""
+}
+
+// Stats counts so far.
+func (q *Queue) Stats() Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.stats
+	s.LeftOut = maps.Clone(s.LeftOut)
+	s.Open, s.Undelivered, s.Acked = len(q.open), len(q.pending), q.acked
+	for _, g := range q.open {
+		s.Waiting += len(g.members)
+	}
+	for _, g := range q.pending {
+		if !g.made {
+			s.Making++
+		}
+	}
+	return s
+}
+
+func zeroValue() error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "deliver.Queue"}, "is used as its zero value").WithFix("make it with New")
+}
+
+// Close waits for the batches that are being made, at most until ctx ends, and stops.
+func (q *Queue) Close(ctx context.Context) error {
+	if q.open == nil {
+		return nil
+	}
+	q.mu.Lock()
+	q.closed = true
+	for _, g := range q.open {
+		if g.timer != nil {
+			g.timer.Stop()
+		}
+	}
+	q.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		q.work.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	q.stop()
+	<-done
+	return err
+}
