@@ -55,6 +55,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/origin"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/lineage"
+	"github.com/turnpack/turnpack/tokenize/parse"
 	"github.com/turnpack/turnpack/tokenize/prompt"
 	"github.com/turnpack/turnpack/tokenize/swerl"
 )
@@ -102,6 +103,7 @@ var zeros = []any{
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&origin.Field{},
 	&engine.AddedMatcher{}, &engine.Encoding{},
+	&parse.Options{}, &parse.Parser{},
 	&lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
 	&swerl.Options{},
 }

@@ -1,0 +1,40 @@
+package parse
+
+import "github.com/turnpack/turnpack/tokenize/parse/internal/literal"
+
+// Gemma 4 writes <|tool_call>call:name{key:<|"|>text<|"|>,count:2}<tool_call|>.
+
+func enterGemma(p *Parser, mark string) (int, state) {
+	return len(mark), func(p *Parser, _ string, _ bool) (int, state) {
+		p.from = p.tried.Len()
+		return 0, gemmaBody
+	}
+}
+
+// gemmaBody passes over the call up to its end mark; within a text there is none.
+func gemmaBody(p *Parser, in string, end bool) (int, state) {
+	i, mark := find(in, end, literal.GemmaQuote, p.format.end, nil)
+	switch {
+	case mark == "" || i > 0:
+		return i, nil
+	case mark == literal.GemmaQuote:
+		return len(mark), gemmaText
+	}
+	c, bad := literal.Gemma(p.tried.String()[p.from:])
+	if bad != "" || !plausible(c.Name) {
+		return p.fail("the call is not call:name{…}: %s", bad)
+	}
+	p.named("", c.Name)
+	p.argue(c.Arguments)
+	p.finish()
+	p.trying = false
+	return len(mark), p.home()
+}
+
+func gemmaText(p *Parser, in string, end bool) (int, state) {
+	i, mark := find(in, end, literal.GemmaQuote, "", nil)
+	if mark == "" || i > 0 {
+		return i, nil
+	}
+	return len(mark), gemmaBody
+}

@@ -1,0 +1,193 @@
+package parse
+
+import "strings"
+
+// Families that write the name of a call in a header and its arguments as JSON: Kimi
+// K2, DeepSeek V3 and V3.1, Mistral.
+
+// header says how.
+type header struct {
+	section, sectionEnd string
+	call, callEnd       string
+	sep                 string
+	ids                 bool // the header is an id: functions.name:0
+}
+
+var kimiHeader = &header{
+	section: "<|tool_calls_section_begin|>", sectionEnd: "<|tool_calls_section_end|>",
+	call: "<|tool_call_begin|>", callEnd: "<|tool_call_end|>", sep: "<|tool_call_argument_begin|>", ids: true,
+}
+
+var deepseekHeader = &header{
+	section: "<｜tool▁calls▁begin｜>", sectionEnd: "<｜tool▁calls▁end｜>",
+	call: "<｜tool▁call▁begin｜>", callEnd: "<｜tool▁call▁end｜>", sep: "<｜tool▁sep｜>",
+}
+
+const fence = "```"
+
+func enterSection(_ *Parser, mark string) (int, state) { return len(mark), section }
+
+// section looks for a call, or the end of the calls.
+func section(p *Parser, in string, end bool) (int, state) {
+	h := p.format.header
+	n, mark, more := expect(in, end, h.call, h.sectionEnd)
+	switch {
+	case more:
+		return n, nil
+	case mark == h.call:
+		return len(mark), headerName
+	case mark == h.sectionEnd && p.between:
+		p.trying = false
+		return len(mark), p.home()
+	case p.between:
+		p.trying = false
+		return 0, p.home()
+	}
+	return p.fail("expected %s", h.call)
+}
+
+func headerName(p *Parser, in string, end bool) (int, state) {
+	h := p.format.header
+	i := strings.Index(in, h.sep)
+	if i > maxName || i < 0 && len(in) > maxName {
+		return p.fail("the call has no %s", h.sep)
+	}
+	if i < 0 {
+		return 0, nil
+	}
+	p.head = strings.TrimSpace(in[:i])
+	return i + len(h.sep), headerSecond
+}
+
+// headerSecond tells a header that was the name from one that was a type, after which
+// the name has a line of its own and the arguments a fence.
+func headerSecond(p *Parser, in string, end bool) (int, state) {
+	h := p.format.header
+	n, mark, more := expect(in, end, "{", h.callEnd)
+	if more {
+		return n, nil
+	}
+	if mark != "" {
+		id, name := "", p.head
+		if h.ids {
+			id = p.head
+			name, _, _ = strings.Cut(strings.TrimPrefix(name, "functions."), ":")
+		}
+		return headerNamed(p, id, name)
+	}
+	i := strings.IndexByte(in, '\n')
+	if h.ids || i > maxName || i < 0 && len(in) > maxName {
+		return p.fail("%q begins no arguments", in[0])
+	}
+	if i < 0 {
+		return 0, nil
+	}
+	p.head = strings.TrimSpace(in[:i])
+	return i, headerFence
+}
+
+func headerFence(p *Parser, in string, end bool) (int, state) {
+	n, mark, more := expect(in, end, fence+"json", "{")
+	switch {
+	case more:
+		return n, nil
+	case mark == "":
+		return p.fail("%q begins no arguments", in[0])
+	case mark == "{":
+		return headerNamed(p, "", p.head)
+	}
+	return len(mark), nil
+}
+
+func headerNamed(p *Parser, id, name string) (int, state) {
+	if !plausible(name) {
+		return p.fail("%q is no name of a tool", name)
+	}
+	p.between = false
+	p.named(id, name)
+	p.tagged = tagged{p: p}
+	return 0, headerArguments
+}
+
+// headerArguments passes an object on.
+func headerArguments(p *Parser, in string, end bool) (int, state) {
+	t := &p.tagged
+	if t.Broken != "" {
+		return p.fail("the arguments: %s", t.Broken)
+	}
+	if h := p.format.header; h != nil && !t.Begun() && strings.HasPrefix(in, h.callEnd) {
+		p.argue("{}")
+		p.call.whole = true
+		return 0, headerAfter
+	}
+	n, done := t.Scan.Feed(in)
+	p.argue(in[:n])
+	switch {
+	case done:
+		p.call.whole = true
+		return n, headerAfter
+	case t.Broken != "":
+		return n, headerArguments
+	}
+	return n, nil
+}
+
+func headerAfter(p *Parser, in string, end bool) (int, state) {
+	h := p.format.header
+	if h == nil { // Mistral: nothing ends a call
+		p.finish()
+		p.trying = false
+		return 0, p.home()
+	}
+	n, mark, more := expect(in, end, h.callEnd, h.sectionEnd, fence)
+	switch {
+	case more:
+		return n, nil
+	case mark == fence:
+		return len(mark), nil
+	case mark == "":
+		return p.fail("%q follows the arguments of a call", in[0])
+	}
+	p.finish()
+	if mark == h.callEnd {
+		return len(mark), section
+	}
+	return 0, section
+}
+
+// Mistral: [TOOL_CALLS][{…}] at first, then [TOOL_CALLS]name[ARGS]{…}.
+
+const (
+	mistralCalls = "[TOOL_CALLS]"
+	mistralArgs  = "[ARGS]"
+	mistralID    = "[CALL_ID]"
+)
+
+func enterMistral(_ *Parser, mark string) (int, state) { return len(mark), mistral }
+
+func mistral(p *Parser, in string, end bool) (int, state) {
+	rest := trimLeft(in)
+	if i := len(in) - len(rest); i > 0 {
+		return i, nil
+	}
+	switch {
+	case rest == "":
+		return 0, nil
+	case rest[0] == '[' || rest[0] == '{':
+		return 0, taggedBody
+	}
+	i := strings.IndexByte(in, '{')
+	if i > maxName || i < 0 && len(in) > maxName {
+		return p.fail("the call has no arguments")
+	}
+	if i < 0 {
+		return 0, nil
+	}
+	name := strings.TrimSuffix(strings.TrimSpace(in[:i]), mistralArgs)
+	name, id, _ := strings.Cut(name, mistralID)
+	_, next := headerNamed(p, strings.TrimSpace(id), strings.TrimSpace(name))
+	if !p.trying {
+		return 0, next
+	}
+	return i, next
+}

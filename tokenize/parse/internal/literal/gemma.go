@@ -1,0 +1,135 @@
+package literal
+
+import "strings"
+
+// GemmaQuote stands around texts.
+const GemmaQuote = `<|"|>`
+
+// Gemma reads call:name{key:value}. bad is what is wrong with it.
+func Gemma(s string) (c Call, bad string) {
+	g := &gemma{s: s}
+	c.Name, c.Arguments = g.call()
+	return c, g.err
+}
+
+type gemma struct {
+	s   string
+	err string
+}
+
+func (g *gemma) fail(why string) {
+	if g.err == "" {
+		g.err = why
+		g.s = ""
+	}
+}
+
+func (g *gemma) takes(mark string) bool {
+	g.s = strings.TrimLeft(g.s, Space)
+	rest, ok := strings.CutPrefix(g.s, mark)
+	g.s = rest
+	return ok
+}
+
+func (g *gemma) call() (name, arguments string) {
+	if !g.takes("call:") {
+		g.fail("it does not begin with call:")
+	}
+	name, rest, ok := strings.Cut(g.s, "{")
+	if !ok {
+		g.fail("it has no arguments")
+		return "", ""
+	}
+	g.s = rest
+	var b strings.Builder
+	g.object(&b, 0)
+	if strings.TrimLeft(g.s, Space) != "" {
+		g.fail("text follows the arguments")
+	}
+	return strings.TrimSpace(name), b.String()
+}
+
+func (g *gemma) object(b *strings.Builder, depth int) {
+	b.WriteByte('{')
+	for n := 0; g.err == "" && !g.takes("}"); n++ {
+		if n > 0 {
+			if !g.takes(",") {
+				g.fail("expected a comma")
+				return
+			}
+			b.WriteString(", ")
+		}
+		var key string
+		if g.takes(GemmaQuote) {
+			key = g.text()
+			if !g.takes(":") {
+				g.fail("a key has no value")
+			}
+		} else {
+			before, rest, ok := strings.Cut(g.s, ":")
+			if !ok {
+				g.fail("a key has no value")
+				return
+			}
+			key, g.s = strings.Trim(strings.TrimSpace(before), `"`), rest
+		}
+		b.WriteString(Quote(key) + ": ")
+		g.value(b, depth)
+	}
+	b.WriteByte('}')
+}
+
+func (g *gemma) text() string {
+	text, rest, ok := strings.Cut(g.s, GemmaQuote)
+	if !ok {
+		g.fail("a text has no end")
+		return ""
+	}
+	g.s = rest
+	return text
+}
+
+func (g *gemma) value(b *strings.Builder, depth int) {
+	switch {
+	case depth > maxDepth:
+		g.fail("it is too deep")
+	case g.takes(GemmaQuote):
+		b.WriteString(Quote(g.text()))
+	case g.takes("{"):
+		g.object(b, depth+1)
+	case g.takes("["):
+		b.WriteByte('[')
+		for n := 0; g.err == "" && !g.takes("]"); n++ {
+			if n > 0 {
+				if !g.takes(",") {
+					g.fail("expected a comma")
+					return
+				}
+				b.WriteString(", ")
+			}
+			g.value(b, depth+1)
+		}
+		b.WriteByte(']')
+	default:
+		i := strings.IndexAny(g.s, ",}]")
+		if i < 0 {
+			i = len(g.s)
+		}
+		text := strings.TrimRight(g.s[:i], Space)
+		g.s = g.s[i:]
+		b.WriteString((null | number | boolean | String).Value(gemmaLiteral(text)))
+	}
+}
+
+// gemmaLiteral is what a value without quotes says; 1 and 0 are numbers there.
+func gemmaLiteral(s string) string {
+	switch s {
+	case "None", "none":
+		return "null"
+	case "True":
+		return "true"
+	case "False":
+		return "false"
+	}
+	return s
+}

@@ -1,0 +1,231 @@
+package literal
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Types is a set of JSON schema types.
+type Types uint8
+
+const (
+	null Types = 1 << iota
+	integer
+	number
+	boolean
+	object
+	array
+	String
+
+	// JSON is any value but text.
+	JSON = null | number | boolean | object | array
+)
+
+// Space is the white space of all formats.
+const Space = " \t\r\n"
+
+// typeNames holds the names of JSON schema and those that tools in the wild use, as
+// vLLM 0.33 reads them (tool_parsers/utils.py).
+var typeNames = map[string]Types{
+	"null": null, "string": String, "integer": integer, "number": number,
+	"boolean": boolean, "object": object, "array": array,
+	"str": String, "text": String, "varchar": String, "char": String, "enum": String,
+	"int": integer, "int32": integer, "int64": integer, "uint": integer, "uint32": integer,
+	"uint64": integer, "long": integer, "short": integer, "unsigned": integer,
+	"float": number, "float32": number, "float64": number, "double": number,
+	"bool": boolean, "dict": object, "arr": array, "list": array, "sequence": array,
+}
+
+// Schemas are the parameter types of the tools offered.
+type Schemas map[string]map[string]Types
+
+type schemaNode struct {
+	Type                any               `json:"type"`
+	Enum                []json.RawMessage `json:"enum"`
+	AnyOf, OneOf, AllOf []schemaNode
+}
+
+// NewSchemas reads those of tools; what cannot be read has no types.
+func NewSchemas(tools []rollout.Tool) Schemas {
+	if len(tools) == 0 {
+		return nil
+	}
+	type function struct {
+		Name       string `json:"name"`
+		Parameters struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"parameters"`
+		InputSchema struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"input_schema"`
+	}
+	out := Schemas{}
+	for _, raw := range tools {
+		var tool struct {
+			function
+			Function *function `json:"function"`
+		}
+		_ = json.Unmarshal(raw, &tool) // what has another shape has no types to offer
+		f := tool.function
+		if tool.Function != nil {
+			f = *tool.Function
+		}
+		properties := f.Parameters.Properties
+		if properties == nil {
+			properties = f.InputSchema.Properties
+		}
+		of := map[string]Types{}
+		for name, p := range properties {
+			var n schemaNode
+			if json.Unmarshal(p, &n) == nil {
+				of[name] = n.types()
+			}
+		}
+		out[f.Name] = of
+	}
+	return out
+}
+
+func (n *schemaNode) types() Types {
+	var t Types
+	switch v := n.Type.(type) {
+	case string:
+		t |= typeNames[strings.ToLower(strings.TrimSpace(v))]
+	case []any:
+		for _, e := range v {
+			if s, ok := e.(string); ok {
+				t |= typeNames[strings.ToLower(strings.TrimSpace(s))]
+			}
+		}
+	}
+	for _, raw := range n.Enum {
+		switch s := string(raw); s[0] {
+		case 'n':
+			t |= null
+		case 't', 'f':
+			t |= boolean
+		case '"':
+			t |= String
+		case '[':
+			t |= array
+		case '{':
+			t |= object
+		default:
+			if strings.ContainsAny(s, ".eE") {
+				t |= number
+			} else {
+				t |= integer
+			}
+		}
+	}
+	for _, list := range [][]schemaNode{n.AnyOf, n.OneOf, n.AllOf} {
+		for i := range list {
+			t |= list[i].types()
+		}
+	}
+	return t
+}
+
+// Knows reports whether a tool was offered; without tools each one was.
+func (s Schemas) Knows(tool string) bool {
+	_, ok := s[tool]
+	return ok || s == nil
+}
+
+// Of is what a parameter may be. One without a type is text.
+func (s Schemas) Of(tool, parameter string) Types {
+	if t := s[tool][parameter]; t != 0 {
+		return t
+	}
+	return String
+}
+
+// Value is the JSON value of a parameter written as text: the first type, in the
+// order of the constants, that the text is a value of, else the text.
+func (t Types) Value(text string) string {
+	trimmed := strings.TrimSpace(text)
+	switch lower := strings.ToLower(trimmed); {
+	case t&null != 0 && lower == "null":
+		return "null"
+	case t&(integer|number) != 0 && isInteger(trimmed):
+		return canonicalInteger(trimmed)
+	case t&number != 0 && isNumber(trimmed):
+		return canonicalNumber(trimmed)
+	case t&boolean != 0 && (lower == "true" || lower == "1"):
+		return "true"
+	case t&boolean != 0 && (lower == "false" || lower == "0"):
+		return "false"
+	case t&(object|array) != 0 && trimmed != "" && json.Valid([]byte(trimmed)):
+		return trimmed
+	case t&String == 0 && trimmed != "" && json.Valid([]byte(trimmed)) && (isNumber(trimmed) || strings.IndexByte("-0123456789", trimmed[0]) < 0):
+		return trimmed
+	}
+	return Quote(text)
+}
+
+func isInteger(s string) bool {
+	s = strings.TrimLeft(s[:min(1, len(s))], "+-") + s[min(1, len(s)):]
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+func canonicalInteger(s string) string {
+	sign := ""
+	if s[0] == '-' {
+		sign = "-"
+	}
+	digits := strings.TrimLeft(s, "+-0")
+	if digits == "" {
+		return "0"
+	}
+	return sign + digits
+}
+
+func isNumber(s string) bool {
+	f, err := strconv.ParseFloat(s, 64)
+	return err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
+}
+
+func canonicalNumber(s string) string {
+	if json.Valid([]byte(s)) {
+		return s
+	}
+	f, _ := strconv.ParseFloat(s, 64)
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// Quote is s as a JSON string.
+func Quote(s string) string { return `"` + Escaped(s) + `"` }
+
+// Escaped is s within a JSON string. Text may be escaped piece by piece.
+func Escaped(s string) string {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		plain = s[i] >= ' ' && s[i] != '"' && s[i] != '\\'
+	}
+	if plain {
+		return s
+	}
+	const hex = "0123456789abcdef"
+	b := make([]byte, 0, len(s)+8)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, '\\', 'n')
+		case c == '\t':
+			b = append(b, '\\', 't')
+		case c == '\r':
+			b = append(b, '\\', 'r')
+		case c < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}

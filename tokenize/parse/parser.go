@@ -1,0 +1,509 @@
+package parse
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
+)
+
+// Options say how replies are read. The zero value is right for a reply whose prompt
+// ended where the template's generation prompt does and opened no reasoning.
+type Options struct {
+	// Tools are those offered to the model: their schemas type the arguments of
+	// families that write them as text, and a call of another tool is a fault.
+	Tools []rollout.Tool
+	// InReasoning: the prompt has already opened the reasoning ([Family.InReasoning]).
+	InReasoning bool
+	// KeepReasoning leaves the marks of reasoning where they stand, as text.
+	KeepReasoning bool
+	// Stream gives the arguments of a call as they are sampled. A call that turns out
+	// to be malformed can then no longer stay text: it stays a call, with its fault.
+	// Otherwise a call is given when it is whole.
+	Stream bool
+	// Stop are texts of stop tokens; one at the very end is no part of the reply.
+	Stop []string
+	// ID names a call that the family gives no id; nil = "call_0", "call_1", …
+	ID func(index int, name string) string
+}
+
+// Validate reports every fault of o at once.
+func (o Options) Validate() error {
+	var faults []error
+	for i, s := range o.Stop {
+		if s == "" {
+			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Stop"}, "stop text %d is empty, expected the text of a stop token", i))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// EventKind is what an [Event] adds to.
+type EventKind uint8
+
+// The kinds.
+const (
+	EventReasoning EventKind = iota // Text goes on the reasoning
+	EventContent                    // Text goes on the content
+	EventCall                       // a call begins: Call, ID, Name
+	EventArguments                  // Text goes on the arguments of Call
+	EventCallEnd                    // nothing more comes for Call
+)
+
+// Event is one delta of a reply.
+type Event struct {
+	Kind     EventKind
+	Text     string
+	Call     int // index of the call
+	ID, Name string
+}
+
+// FaultKind is what can be wrong with a reply.
+type FaultKind uint8
+
+// The kinds. A fault of the first two makes the reply's tool call invalid.
+const (
+	FaultCall     FaultKind = iota // a call is malformed and stays text
+	FaultTool                      // a call of a tool that was not offered
+	FaultThinking                  // reasoning without its end, or an end without reasoning
+	FaultOrder                     // text after a call: kept as content, where no template writes it
+)
+
+var faultNames = []string{"malformed_call", "unknown_tool", "malformed_thinking", "text_after_call"}
+
+// String returns the name used in reports.
+func (k FaultKind) String() string {
+	if int(k) < len(faultNames) {
+		return faultNames[k]
+	}
+	return "fault(" + strconv.Itoa(int(k)) + ")"
+}
+
+// Fault is one thing wrong with a reply.
+type Fault struct {
+	Kind   FaultKind
+	At     int // where it begins, in bytes of the sampled text
+	Call   int // index of the call, −1 if the fault is not of one
+	Detail string
+}
+
+// Reply is a whole reply: an assistant message and what was wrong with it.
+type Reply struct {
+	Message rollout.Message
+	Faults  []Fault
+}
+
+// Parser reads one reply as it is sampled. It is for one goroutine. The zero value
+// reads the family Plain.
+type Parser struct {
+	opts   Options
+	format *format
+	schema literal.Schemas
+	stops  []string
+
+	tail  string // pushed, held: a part of a character or a possible stop text
+	in    string // handed on, not yet consumed
+	at    int    // bytes consumed
+	state state
+
+	inReasoning, thought bool
+	trying               bool // a call is being read
+	tryAt                int
+	tried                strings.Builder // its text so far
+	between              bool            // a call was read, and nothing of another one
+	call                 call
+	out                  output
+	closed               bool
+
+	// What the grammars keep.
+	tagged tagged
+	param  parameter
+	python literal.PythonScan
+	head   string
+	from   int  // where a call begins in tried
+	quiet  bool // what begins like a call may be none
+	open   bool // reasoning that has no end so far (harmony)
+	reply  Reply
+}
+
+// state consumes what it can of in and names the state after that, nil = the same.
+// Nothing of either: it waits for more text. end says that none comes.
+type state func(p *Parser, in string, end bool) (int, state)
+
+// New makes a parser of one reply of family f.
+func New(f Family, o Options) (*Parser, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if int(f) >= len(formats) || formats[f] == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "family"}, "no parser for the family %s; name one of parse.Families, or give parse.Func a function", f)
+	}
+	return newParser(formats[f], o), nil
+}
+
+// Func makes a parser of a function that reads whole replies: it is called once, at
+// the end, and its message is given as one delta each.
+func Func(read func(text string) Reply, o Options) (*Parser, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return newParser(&format{whole: read, first: (*Parser).gather}, o), nil
+}
+
+func newParser(f *format, o Options) *Parser {
+	p := &Parser{opts: o, format: f, stops: o.Stop, schema: literal.NewSchemas(o.Tools)}
+	p.start()
+	return p
+}
+
+func (p *Parser) start() {
+	if p.state != nil {
+		return
+	}
+	if p.format == nil {
+		p.format = formats[Plain]
+	}
+	f, o := p.format, p.opts
+	p.reply.Message.Role = rollout.RoleAssistant
+	p.inReasoning = o.InReasoning && !o.KeepReasoning && f.think[1] != ""
+	switch {
+	case f.first != nil:
+		p.state = f.first
+	case p.inReasoning:
+		p.state = (*Parser).reasoning
+	default:
+		p.state = (*Parser).begin
+	}
+	p.thought = p.inReasoning
+}
+
+// Push takes the text sampled next, cut anywhere, and returns what it adds to the
+// reply. The concatenated deltas do not depend on the cuts.
+func (p *Parser) Push(text string) []Event {
+	if p.closed || text == "" {
+		return nil
+	}
+	p.start()
+	p.tail += text
+	keep := heldStop(p.tail, p.stops)
+	if keep == 0 {
+		keep = partOfRune(p.tail)
+	}
+	p.in += p.tail[:len(p.tail)-keep]
+	p.tail = p.tail[len(p.tail)-keep:]
+	p.run(false)
+	return p.out.take()
+}
+
+// PushIDs is Push for token ids: decode gives the bytes of ids, and may end within a
+// character.
+func (p *Parser) PushIDs(ids []rollout.TokenID, decode func([]rollout.TokenID) (string, error)) ([]Event, error) {
+	if decode == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "decode"}, "no function that gives the text of ids; Decode of a tokenizer is one for ids that begin and end between characters")
+	}
+	text, err := decode(ids)
+	if err != nil {
+		return nil, err
+	}
+	return p.Push(text), nil
+}
+
+// Close says that the reply has ended. It returns the last deltas and the reply; a
+// second call returns no deltas and the same reply.
+func (p *Parser) Close() ([]Event, Reply) {
+	if p.closed {
+		return nil, p.reply
+	}
+	p.start()
+	p.closed = true
+	stopped := false
+	for _, s := range p.stops {
+		stopped = stopped || p.tail == s
+	}
+	if !stopped {
+		p.in += p.tail
+	}
+	p.tail = ""
+	p.run(true)
+	for p.trying {
+		p.cut()
+		p.run(true)
+	}
+	if p.inReasoning || p.open {
+		p.out.drop()
+		p.out.trim = true
+		p.fault(FaultThinking, p.at, -1, "the reasoning has no end")
+	}
+	p.out.end(&p.reply)
+	return p.out.take(), p.reply
+}
+
+func (p *Parser) run(end bool) {
+	in := p.in
+	for {
+		n, next := p.state(p, in, end)
+		if p.trying {
+			p.tried.WriteString(in[:n])
+		}
+		in, p.at = in[n:], p.at+n
+		if next != nil {
+			p.state = next
+		} else if n == 0 {
+			break
+		}
+	}
+	p.in = strings.Clone(in)
+}
+
+func (p *Parser) fault(kind FaultKind, at, call int, format string, args ...any) {
+	p.reply.Faults = append(p.reply.Faults, Fault{kind, at, call, sprintf(format, args...)})
+}
+
+// gather keeps the text for a function of the user's.
+func (p *Parser) gather(in string, end bool) (int, state) {
+	p.tried.WriteString(in)
+	if end && p.format.whole != nil {
+		reply := p.format.whole(p.tried.String())
+		p.out.whole(&reply)
+		p.reply = reply
+		p.format = &format{}
+	}
+	return len(in), nil
+}
+
+// begin looks whether the reply begins with reasoning, or, where the family has no
+// mark for them, with a call.
+func (p *Parser) begin(in string, end bool) (int, state) {
+	f := p.format
+	if i := len(in) - len(trimLeft(in)); i > 0 {
+		p.text(in[:i])
+		return i, nil
+	}
+	if in == "" {
+		return 0, nil
+	}
+	if think := f.think[0]; think != "" && !p.opts.KeepReasoning && !p.thought {
+		switch {
+		case strings.HasPrefix(in, think):
+			p.out.drop()
+			p.inReasoning, p.thought = true, true
+			return len(think), (*Parser).reasoning
+		case strings.HasPrefix(think, in) && !end:
+			return 0, nil
+		}
+	}
+	if strings.IndexByte(f.bareBegins, in[0]) >= 0 {
+		p.try()
+		return 0, f.bare
+	}
+	return 0, (*Parser).content
+}
+
+// reasoning passes text on until its end mark, or until a call that is whole.
+func (p *Parser) reasoning(in string, end bool) (int, state) {
+	think := p.format.think
+	i, mark := find(in, end, think[1], think[0], p.format.marks)
+	switch {
+	case mark == "":
+		p.text(in[:i])
+		return i, nil
+	case i > 0:
+		p.text(in[:i])
+		return i, nil
+	case mark == think[1]:
+		p.inReasoning = false
+		p.out.endReasoning()
+		return len(mark), (*Parser).begin
+	case mark == think[0]:
+		if p.out.reasoning.Len() > 0 { // a repeated mark at the beginning says nothing
+			p.text(mark)
+		}
+		return len(mark), nil
+	}
+	p.try()
+	return p.format.enter(p, mark)
+}
+
+// content passes text on until the mark of a call.
+func (p *Parser) content(in string, end bool) (int, state) {
+	f := p.format
+	var stray string
+	if !p.opts.KeepReasoning {
+		stray = f.think[1]
+	}
+	i, mark := find(in, end, stray, "", f.marks)
+	switch {
+	case mark == "" || i > 0:
+		p.text(in[:i])
+		return i, nil
+	case mark == stray:
+		p.fault(FaultThinking, p.at, -1, "%q ends no reasoning", mark)
+		p.text(mark)
+		return len(mark), nil
+	}
+	p.try()
+	return f.enter(p, mark)
+}
+
+// resync passes on what is left of a malformed call, up to its end mark.
+func (p *Parser) resync(in string, end bool) (int, state) {
+	home := p.home()
+	stop := p.format.end
+	if stop == "" {
+		return 0, home
+	}
+	i, mark := find(in, end, stop, p.format.think[1], p.format.marks)
+	switch {
+	case mark == "" || i > 0:
+		p.text(in[:i])
+		return i, nil
+	case mark == stop:
+		p.text(mark)
+		return len(mark), home
+	}
+	return 0, home
+}
+
+func (p *Parser) home() state {
+	if p.inReasoning {
+		return (*Parser).reasoning
+	}
+	return (*Parser).content
+}
+
+func (p *Parser) text(s string) {
+	if p.inReasoning {
+		p.out.addReasoning(s)
+		return
+	}
+	if rest := trimLeft(s); p.out.calls > 0 && !p.out.after && !p.format.textAfter && rest != "" {
+		p.out.after = true
+		p.fault(FaultOrder, p.at+len(s)-len(rest), -1, "text follows a call")
+	}
+	p.out.addContent(s)
+}
+
+// try begins an attempt at a call.
+func (p *Parser) try() {
+	p.trying, p.between, p.quiet, p.tryAt, p.call = true, false, false, p.at, call{}
+	p.tried.Reset()
+}
+
+// fail ends an attempt: the text read stays text. No byte is consumed.
+func (p *Parser) fail(format string, args ...any) (int, state) {
+	p.trying, p.between, p.tagged.list = false, false, false
+	if p.call.begun {
+		p.fault(FaultCall, p.tryAt, p.out.calls-1, format, args...)
+		p.endCall()
+		return 0, (*Parser).resync
+	}
+	if !p.inReasoning {
+		p.fault(FaultCall, p.tryAt, -1, format, args...)
+	}
+	return p.giveBack()
+}
+
+// giveBack is fail for text that was no call at all, as an answer in JSON.
+func (p *Parser) giveBack() (int, state) {
+	p.trying, p.between, p.tagged.list = false, false, false
+	at := p.at
+	p.at = p.tryAt
+	p.text(p.tried.String())
+	p.at = at
+	p.tried.Reset()
+	return 0, (*Parser).resync
+}
+
+// cut ends an attempt that the end of the reply cut off.
+func (p *Parser) cut() {
+	if p.call.whole {
+		p.finish()
+	}
+	if p.between {
+		p.trying = false
+		p.state = p.home()
+		return
+	}
+	if p.quiet {
+		_, p.state = p.giveBack()
+		return
+	}
+	_, p.state = p.fail("the reply ends within the call")
+}
+
+// find looks for the first of two marks and a list, and returns where it begins. With
+// none, how much of in certainly belongs to no mark.
+func find(in string, end bool, a, b string, more []string) (int, string) {
+	for i := 0; i < len(in); i++ {
+		c := in[i]
+		if (a == "" || c != a[0]) && (b == "" || c != b[0]) && !beginsOne(more, c) {
+			continue
+		}
+		rest := in[i:]
+		best, part := "", false
+		try := func(m string) {
+			switch {
+			case m == "":
+			case strings.HasPrefix(rest, m):
+				if len(m) > len(best) {
+					best = m
+				}
+			case strings.HasPrefix(m, rest):
+				part = true
+			}
+		}
+		try(a)
+		try(b)
+		for _, m := range more {
+			try(m)
+		}
+		if part && !end {
+			return i, ""
+		}
+		if best != "" {
+			return i, best
+		}
+	}
+	return len(in), ""
+}
+
+func beginsOne(marks []string, c byte) bool {
+	for _, m := range marks {
+		if m[0] == c {
+			return true
+		}
+	}
+	return false
+}
+
+// heldStop is how many bytes at the end of text can be the beginning of a stop text,
+// or all of one.
+func heldStop(text string, stops []string) int {
+	held := 0
+	for _, s := range stops {
+		for n := min(len(s), len(text)); n > held; n-- {
+			if text[len(text)-n:] == s[:n] {
+				held = n
+				break
+			}
+		}
+	}
+	return held
+}
+
+// partOfRune is how many bytes at the end of text begin a character without ending it.
+func partOfRune(text string) int {
+	for n := 1; n <= 3 && n <= len(text); n++ {
+		c := text[len(text)-n]
+		if utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRuneInString(text[len(text)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}

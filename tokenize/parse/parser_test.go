@@ -1,0 +1,255 @@
+package parse
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+var testTools = []rollout.Tool{
+	rollout.Tool(`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"n":{"type":"integer"},"x":{"type":"number"},"s":{"type":"string"},"b":{"type":"boolean"},"o":{"type":"object"},"a":{"type":"array"},"u":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}}}`),
+	rollout.Tool(`{"name":"g","input_schema":{"type":"object","properties":{}}}`),
+}
+
+// samples are replies of each family: what is written, and how it is read.
+var samples = []struct {
+	family  Family
+	name    string
+	text    string
+	options Options
+	want    string // reasoning|content|calls|faults
+}{
+	{Plain, "text", "Hello\n", Options{}, "|Hello\n||"},
+	{Plain, "reasoning", "<think>\nhm\n</think>\n\nHello", Options{}, "hm|Hello||"},
+	{Plain, "no end", "hm", Options{InReasoning: true}, "hm|||malformed_thinking"},
+	{Plain, "an end too many", "hm</think>a", Options{}, "|hm</think>a||malformed_thinking"},
+	{Plain, "marks kept", "<think>a</think>b", Options{KeepReasoning: true}, "|<think>a</think>b||"},
+	{Plain, "a stop text", "a<|im_end|>", Options{Stop: []string{"<|im_end|>"}}, "|a||"},
+	{Plain, "a stop text within", "a<|im_end|>b<|im_", Options{Stop: []string{"<|im_end|>"}}, "|a<|im_end|>b<|im_||"},
+	{Hermes, "one", "<think>\nhm\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"}</tool_call>\\\"\", \"n\": 1.50}}\n</tool_call>", Options{}, `hm|I look.|f{"s": "}</tool_call>\"", "n": 1.50}|`},
+	{Hermes, "two", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n<tool_call>{\"arguments\": {\"n\":1}, \"name\": \"g\"}</tool_call>", Options{}, `||f{} g{"n":1}|`},
+	{Hermes, "no end mark", `<tool_call>{"name": "f", "arguments": {}}`, Options{}, `||f{}|`},
+	{Hermes, "no arguments", `<tool_call>{"name": "f"}</tool_call>`, Options{}, `||f{}|`},
+	{Hermes, "arguments as text", `<tool_call>{"name": "f", "arguments": "{\"n\": 1}"}</tool_call>`, Options{}, `||f{"n": 1}|`},
+	{Hermes, "cut", `a <tool_call>{"name": "f", "arguments": {"n"`, Options{}, `|a <tool_call>{"name": "f", "arguments": {"n"||malformed_call`},
+	{Hermes, "malformed, then a call", "<tool_call>{\"name\": \"f\", \"arguments\": {\"s\": \"a\"b\"}}</tool_call>\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", Options{}, `|<tool_call>{"name": "f", "arguments": {"s": "a"b"}}</tool_call>|g{}|malformed_call`},
+	{Hermes, "another tool", `<tool_call>{"name": "h", "arguments": {}}</tool_call>`, Options{Tools: testTools}, `||h{}|unknown_tool`},
+	{Hermes, "text after", "a<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\nb", Options{}, "|a\nb|f{}|text_after_call"},
+	{Hermes, "a call ends reasoning", `x <tool_call>{"name": "f", "arguments": {}}</tool_call>`, Options{InReasoning: true}, `x||f{}|`},
+	{Hermes, "a mention within reasoning", `use <tool_call> well</think>a`, Options{InReasoning: true}, `use <tool_call> well|a||`},
+	{Hermes, "streamed", `<tool_call>{"name": "f", "arguments": {"n": 1}}</tool_call>`, Options{Stream: true}, `||f{"n": 1}|`},
+	{Hermes, "streamed and cut", `<tool_call>{"name": "f", "arguments": {"n": 1`, Options{Stream: true}, `||f{"n": 1|malformed_call`},
+	{Qwen3Coder, "types", "<tool_call>\n<function=f>\n<parameter=n>\n007\n</parameter>\n<parameter=x>\n2.50\n</parameter>\n<parameter=s>\n a\n\"b\"\n\n</parameter>\n<parameter=b>True</parameter><parameter=o>{\"k\": 1.0}</parameter><parameter=u>null</parameter><parameter=z>1</parameter>\n</function>\n</tool_call>", Options{Tools: testTools}, `||f{"n": 7, "x": 2.50, "s": " a\n\"b\"\n", "b": true, "o": {"k": 1.0}, "u": null, "z": "1"}|`},
+	{Qwen3Coder, "two, one without the outer mark", "a\n<tool_call>\n<function=f>\n</function>\n</tool_call>\n<function=g></function>", Options{}, `|a|f{} g{}|`},
+	{Qwen3Coder, "a missing end mark", "<tool_call>\n<function=f>\n<parameter=s>\na\n<parameter=n>\n1\n</function>\n</tool_call>", Options{Tools: testTools}, `||f{"s": "a", "n": 1}|`},
+	{Qwen3Coder, "cut", "<tool_call>\n<function=f>\n<parameter=s>\na", Options{}, "|<tool_call>\n<function=f>\n<parameter=s>\na||malformed_call"},
+	{Qwen3Coder, "streamed and cut", "<tool_call>\n<function=f>\n<parameter=s>\na\n", Options{Stream: true}, `||f{"s": "a|malformed_call`},
+	{Qwen3Coder, "JSON instead", "<tool_call>\n{\"name\": \"f\"}\n</tool_call>", Options{}, "|<tool_call>\n{\"name\": \"f\"}\n</tool_call>||malformed_call"},
+	{GLM, "two", "\n<think>hm</think>\na\n<tool_call>f\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>\n<arg_key>s</arg_key>\n<arg_value>x y</arg_value>\n</tool_call>\n<tool_call>g</tool_call>", Options{Tools: testTools}, `hm|a|f{"n": 1, "s": "x y"} g{}|`},
+	{KimiK2, "two", "a<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"n\": 1}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Options{}, `|a|f{"n": 1} g{}|`},
+	{KimiK2, "malformed arguments", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_calls_section_end|>", Options{}, "|<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_calls_section_end|>||malformed_call"},
+	{DeepSeek, "V3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"n\": 1}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", Options{}, `||f{"n": 1} g{}|`},
+	{DeepSeek, "V3.1", "a<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"n\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", Options{}, `|a|f{"n": 1}|`},
+	{DeepSeekV32, "two", "a\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"s\" string=\"true\">1</｜DSML｜parameter>\n<｜DSML｜parameter name=\"k\" string=\"false\">[1, 2]</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"g\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>", Options{}, `|a|f{"s": "1", "k": [1, 2]} g{}|`},
+	{GPTOSS, "channels", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"n\": 1}<|call|>", Options{}, `hm|I look.|f{"n": 1}|`},
+	{GPTOSS, "final", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello<|return|>", Options{}, `hm|Hello||`},
+	{GPTOSS, "recipient first", "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>", Options{}, `||f{}|`},
+	{GPTOSS, "malformed", "<|channel|>commentary to=functions.f<|message|>{n}<|call|>", Options{}, `|<|channel|>commentary to=functions.f<|message|>{n}||malformed_call`},
+	{Llama, "one", `{"name": "f", "parameters": {"n": 1}}`, Options{}, `||f{"n": 1}|`},
+	{Llama, "two", `<|python_tag|>{"name": "f", "parameters": {"n": 1}}; {"name": "g", "parameters": {}}`, Options{}, `||f{"n": 1} g{}|`},
+	{Llama, "an answer in JSON", `{"answer": 5}`, Options{}, `|{"answer": 5}||`},
+	{Llama, "a built-in tool", `<|python_tag|>brave_search.call(query="a \"b\"")`, Options{}, `||brave_search{"query": "a \"b\""}|`},
+	{Llama, "a program", "<|python_tag|>print(1)\nprint(2)", Options{}, "|<|python_tag|>print(1)\nprint(2)||"},
+	{Pythonic, "two", `[f(n=1, s='it\'s', a=[1, {"k": None}]), g()]`, Options{}, `||f{"n": 1, "s": "it's", "a": [1, {"k": null}]} g{}|`},
+	{Pythonic, "a list", "[1, 2]", Options{}, "|[1, 2]||"},
+	{Pythonic, "malformed", "[f(n=)]", Options{}, "|[f(n=)]||malformed_call"},
+	{Pythonic, "marks", "<|python_start|>[f(n=-1.5)]<|python_end|>", Options{}, `||f{"n": -1.5}|`},
+	{LFM2, "one", `a<|tool_call_start|>[f(s="x")]<|tool_call_end|>`, Options{}, `|a|f{"s": "x"}|`},
+	{MiniMaxM1, "two", "<think>hm</think>\n<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"n\": 1}}\n{\"name\": \"g\", \"arguments\": {}}\n</tool_calls>", Options{}, `hm||f{"n": 1} g{}|`},
+	{MiniMaxM2, "two", "a\n<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"n\">1</parameter>\n<parameter name=\"s\"> x\n</parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>", Options{Tools: testTools}, `|a|f{"n": 1, "s": " x\n"} g{}|`},
+	{Nemotron, "two", `<think>hm</think><TOOLCALL>[{"name": "f", "arguments": {"n": 1}}, {"name": "g", "arguments": {}}]</TOOLCALL>`, Options{}, `hm||f{"n": 1} g{}|`},
+	{Mistral, "a list", `a[TOOL_CALLS][{"name": "f", "arguments": {"n": 1}, "id": "abcdefghi"}]`, Options{}, `|a|f{"n": 1}|`},
+	{Mistral, "names", `[THINK]hm[/THINK]a[TOOL_CALLS]f[ARGS]{"n": 1}[TOOL_CALLS]g{}`, Options{}, `hm|a|f{"n": 1} g{}|`},
+	{Gemma4, "one", `<|channel>thought` + "\nhm\n" + `<channel|>a<|tool_call>call:f{a:[1,true,{k:null}],s:<|"|>x, "y"}<tool_call|><|"|>}<tool_call|>`, Options{}, `hm|a|f{"a": [1, true, {"k": null}], "s": "x, \"y\"}<tool_call|>"}|`},
+}
+
+func summary(r Reply) string {
+	var calls, faults []string
+	for _, c := range r.Message.ToolCalls {
+		calls = append(calls, c.Name+c.Arguments)
+	}
+	for _, f := range r.Faults {
+		faults = append(faults, f.Kind.String())
+	}
+	return r.Message.Reasoning + "|" + r.Message.Content + "|" + strings.Join(calls, " ") + "|" + strings.Join(faults, " ")
+}
+
+// joined adds deltas up.
+func joined(events []Event) string {
+	var reasoning, content string
+	var calls []string
+	open := -1
+	for _, e := range events {
+		switch e.Kind {
+		case EventReasoning:
+			reasoning += e.Text
+		case EventContent:
+			content += e.Text
+		case EventCall:
+			calls = append(calls, e.Name)
+			open = e.Call
+		case EventArguments:
+			if e.Call != open {
+				return "arguments of a call that is not open"
+			}
+			calls[e.Call] += e.Text
+		case EventCallEnd:
+			open = -1
+		}
+	}
+	return reasoning + "|" + content + "|" + strings.Join(calls, " ")
+}
+
+// read pushes text cut at the given places.
+func read(t testing.TB, f Family, o Options, text string, cuts ...int) (Reply, []Event) {
+	t.Helper()
+	p, err := New(f, o)
+	require.NoError(t, err)
+	var events []Event
+	from := 0
+	for _, at := range append(cuts, len(text)) {
+		events = append(events, p.Push(text[from:at])...)
+		from = at
+	}
+	last, reply := p.Close()
+	return reply, append(events, last...)
+}
+
+func TestReplies(t *testing.T) {
+	for _, s := range samples {
+		t.Run(s.family.String()+"/"+s.name, func(t *testing.T) {
+			reply, _ := read(t, s.family, s.options, s.text)
+			require.Equal(t, s.want, summary(reply), "%v", reply.Faults)
+		})
+	}
+}
+
+// TestCuts reads each sample, and each of its prefixes, with every cut, byte by byte
+// and with random cuts.
+func TestCuts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, s := range samples {
+		for _, stream := range []bool{false, true} {
+			o := s.options
+			o.Stream = stream
+			for n := 0; n <= len(s.text); n++ {
+				text := s.text[:n]
+				whole, events := read(t, s.family, o, text)
+				require.Equal(t, sum3(whole), joined(events), "%s/%s %q", s.family, s.name, text)
+				bytewise := make([]int, n)
+				for i := range bytewise {
+					bytewise[i] = i
+				}
+				cuts := [][]int{bytewise}
+				if n == len(s.text) {
+					for at := range n {
+						cuts = append(cuts, []int{at})
+					}
+				} else {
+					a, b := rng.IntN(n+1), rng.IntN(n+1)
+					cuts = append(cuts, []int{min(a, b), max(a, b)})
+				}
+				for _, c := range cuts {
+					reply, events := read(t, s.family, o, text, c...)
+					require.Equal(t, whole, reply, "%s/%s %q %v", s.family, s.name, text, c)
+					require.Equal(t, sum3(whole), joined(events), "%s/%s %q %v", s.family, s.name, text, c)
+				}
+			}
+		}
+	}
+}
+
+func sum3(r Reply) string {
+	r.Faults = nil
+	return strings.TrimSuffix(summary(r), "|")
+}
+
+// TestNothingLost: what is no mark of a call stays in the message.
+func TestNothingLost(t *testing.T) {
+	for _, f := range Families() {
+		if f == GPTOSS {
+			continue
+		}
+		for _, mark := range append(formats[f].marks, "{", "[") {
+			text := "x " + mark + " lost? "
+			reply, _ := read(t, f, Options{}, text)
+			require.Equal(t, text, reply.Message.Content, "%s %q", f, mark)
+		}
+	}
+}
+
+func TestLinear(t *testing.T) {
+	for _, f := range Families() {
+		parts := []string{"<", "[", "{", `{"name":"f","arguments":{"a":"`, "\n", "a"}
+		parts = append(parts, formats[f].marks...)
+		for _, m := range formats[f].marks {
+			parts = append(parts, m[:len(m)-1], m+"{", m+"[{\"name\":", m+"f(")
+		}
+		for _, part := range parts {
+			if part == "" {
+				continue
+			}
+			text := strings.Repeat(part, 1<<15/len(part))
+			for _, in := range []bool{false, true} {
+				p, err := New(f, Options{InReasoning: in})
+				require.NoError(t, err)
+				for i := 0; i < len(text); i += 61 {
+					p.Push(text[i:min(i+61, len(text))])
+					require.Less(t, len(p.in)+len(p.tail), 4096, "%s holds too much of %q…", f, part)
+				}
+				_, reply := p.Close()
+				require.GreaterOrEqual(t, len(reply.Message.Content)+len(reply.Message.Reasoning)+64, 0)
+			}
+		}
+	}
+}
+
+func TestFunc(t *testing.T) {
+	p, err := Func(func(text string) Reply {
+		return Reply{Message: rollout.Message{Content: strings.ToUpper(text), ToolCalls: []rollout.ToolCall{{Name: "f", Arguments: "{}"}}}}
+	}, Options{})
+	require.NoError(t, err)
+	require.Empty(t, p.Push("a"))
+	require.Empty(t, p.Push("b"))
+	events, reply := p.Close()
+	require.Equal(t, "|AB|f{}|", summary(reply))
+	require.Equal(t, "|AB|f{}", joined(events))
+	again, same := p.Close()
+	require.Empty(t, again)
+	require.Equal(t, reply, same)
+}
+
+func FuzzCuts(f *testing.F) {
+	for _, s := range samples {
+		f.Add(uint8(s.family), s.text, uint64(7), s.options.InReasoning, s.options.Stream)
+	}
+	f.Fuzz(func(t *testing.T, family uint8, text string, seed uint64, in, stream bool) {
+		all := Families()
+		fam, o := all[int(family)%len(all)], Options{InReasoning: in, Stream: stream, Tools: testTools, Stop: []string{"<|im_end|>"}}
+		whole, events := read(t, fam, o, text)
+		require.Equal(t, sum3(whole), joined(events))
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var cuts []int
+		for at := 0; at < len(text); at += 1 + rng.IntN(9) {
+			cuts = append(cuts, at)
+		}
+		reply, events := read(t, fam, o, text, cuts...)
+		require.Equal(t, fmt.Sprintf("%#v", whole), fmt.Sprintf("%#v", reply))
+		require.Equal(t, sum3(whole), joined(events))
+	})
+}

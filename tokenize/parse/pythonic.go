@@ -1,0 +1,104 @@
+package parse
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
+)
+
+// Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
+
+func enterPythonic(p *Parser, mark string) (int, state) {
+	p.quiet = false
+	return len(mark), pythonHead
+}
+
+func pythonBare(p *Parser, _ string, _ bool) (int, state) {
+	p.quiet = true
+	return 0, pythonHead
+}
+
+// pythonHead looks whether a list begins with the name of a call.
+func pythonHead(p *Parser, in string, end bool) (int, state) {
+	rest := trimLeft(in)
+	if i := len(in) - len(rest); i > 0 {
+		return i, nil
+	}
+	if rest == "" {
+		return 0, nil
+	}
+	i := 0
+	if rest[0] == '[' {
+		i = 1
+	}
+	for start := len(rest[i:]) - len(trimLeft(rest[i:])) + i; i < len(rest); i++ {
+		c := rest[i]
+		switch {
+		case c == '(' && i > start:
+			p.python, p.from, p.quiet = literal.PythonScan{}, p.tried.Len(), false
+			return 0, pythonBody
+		case i < start || literal.Identifier(c) || c == '.' && i > start:
+			continue
+		}
+		i = maxName + 1
+		break
+	}
+	if i > maxName || end {
+		if p.quiet {
+			return p.giveBack()
+		}
+		return p.fail("the text begins no call in Python")
+	}
+	return 0, nil
+}
+
+func pythonBody(p *Parser, in string, _ bool) (int, state) {
+	n, done := p.python.End(in)
+	if done {
+		return n, pythonDone
+	}
+	return n, nil
+}
+
+func pythonDone(p *Parser, _ string, _ bool) (int, state) {
+	calls, err := literal.Python(p.tried.String()[p.from:])
+	if err != "" {
+		return p.fail("%s", err)
+	}
+	for _, c := range calls {
+		p.named("", c.Name)
+		p.argue(c.Arguments)
+		p.finish()
+	}
+	return 0, pythonAfter
+}
+
+func pythonAfter(p *Parser, in string, end bool) (int, state) {
+	n, mark, more := expect(in, end, p.format.end)
+	if more && p.format.end != "" {
+		return n, nil
+	}
+	p.trying = false
+	return len(mark), p.home()
+}
+
+// builtin reads a call of a tool that Llama 3.1 knows: name.call(key="value").
+func builtin(p *Parser, in string, end bool) (int, state) {
+	n, done := p.python.End(in)
+	if done {
+		return n, builtinDone
+	}
+	return n, nil
+}
+
+func builtinDone(p *Parser, _ string, _ bool) (int, state) {
+	calls, err := literal.Python(p.tried.String()[p.from:])
+	if err != "" || len(calls) != 1 || !strings.HasSuffix(calls[0].Name, ".call") {
+		return p.giveBack() // a program, for which there is no call
+	}
+	p.named("", strings.TrimSuffix(calls[0].Name, ".call"))
+	p.argue(calls[0].Arguments)
+	p.finish()
+	p.trying = false
+	return 0, p.home()
+}

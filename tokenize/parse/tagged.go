@@ -1,0 +1,194 @@
+package parse
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
+)
+
+// Families that write calls as JSON objects with a name and arguments: Hermes and
+// Qwen, MiniMax M1, Nemotron, early Mistral, Llama 3.
+
+// tagged collects one such object.
+type tagged struct {
+	literal.Object
+	p     *Parser
+	key   string
+	text  strings.Builder // the value under way, but for arguments that are given at once
+	named bool
+	args  bool
+	typed bool // the arguments are an object
+	list  bool // within a list of calls
+}
+
+func (t *tagged) OnKey(key string) string {
+	t.key, t.typed = key, false
+	t.text.Reset()
+	if t.isArguments() && t.args || key == "name" && t.named {
+		return sprintf("%q comes twice", key)
+	}
+	return ""
+}
+
+func (t *tagged) isArguments() bool { return t.key == "arguments" || t.key == "parameters" }
+
+func (t *tagged) OnValue(piece string) {
+	if t.isArguments() && (t.typed || t.text.Len() == 0 && strings.HasPrefix(piece, "{")) {
+		t.typed = true
+		t.p.argue(piece)
+		return
+	}
+	t.text.WriteString(piece)
+}
+
+func (t *tagged) OnValueEnd() string {
+	text := t.text.String()
+	var s string
+	switch {
+	case t.isArguments() && !t.typed:
+		t.args = true
+		if text != "null" && (json.Unmarshal([]byte(text), &s) != nil || !isObject(s)) {
+			return "the arguments are no object"
+		}
+		if s == "" {
+			s = "{}"
+		}
+		t.p.argue(s)
+	case t.isArguments():
+		t.args = true
+	case t.key == "name":
+		if json.Unmarshal([]byte(text), &s) != nil || s == "" {
+			return "the name is no text"
+		}
+		t.named, t.p.quiet = true, false
+		t.p.named(t.p.call.id, s)
+	case t.key == "id" && !t.p.call.begun:
+		_ = json.Unmarshal([]byte(text), &t.p.call.id)
+	}
+	return ""
+}
+
+func isObject(s string) bool {
+	return strings.HasPrefix(trimLeft(s), "{") && json.Valid([]byte(s))
+}
+
+func enterTagged(_ *Parser, mark string) (int, state) { return len(mark), taggedBody }
+
+// taggedBody looks for the object of a call, or a list of them.
+func taggedBody(p *Parser, in string, _ bool) (int, state) {
+	rest := trimLeft(in)
+	if i := len(in) - len(rest); i > 0 {
+		return i, nil
+	}
+	switch {
+	case rest == "":
+		return 0, nil
+	case rest[0] == '{':
+		p.tagged, p.between = tagged{p: p, list: p.tagged.list}, false
+		return 0, taggedObject
+	case rest[0] == '[' && p.format.list && !p.tagged.list:
+		p.tagged.list = true
+		return 1, nil
+	}
+	return p.fail("%q begins no JSON object", rest[0])
+}
+
+func taggedObject(p *Parser, in string, _ bool) (int, state) {
+	t := &p.tagged
+	if t.Broken != "" {
+		if p.quiet {
+			return p.giveBack()
+		}
+		return p.fail("%s", t.Broken)
+	}
+	n, done := t.Feed(in, t)
+	if !done {
+		if n < len(in) || t.Broken != "" {
+			return n, taggedObject
+		}
+		return n, nil
+	}
+	if !t.named {
+		t.Broken = "the call has no name"
+		return n, taggedObject
+	}
+	if !t.args {
+		p.argue("{}")
+	}
+	p.call.whole = true
+	return n, taggedAfter
+}
+
+// taggedAfter looks for what may follow a call: another one, or the end mark.
+func taggedAfter(p *Parser, in string, end bool) (int, state) {
+	f, t := p.format, &p.tagged
+	rest := trimLeft(in)
+	if i := len(in) - len(rest); i > 0 {
+		return i, nil
+	}
+	if rest == "" {
+		return 0, nil
+	}
+	leave := func(n int) (int, state) {
+		if p.call.whole {
+			p.finish()
+		}
+		p.trying = false
+		return n, p.home()
+	}
+	switch {
+	case t.list && rest[0] == ',':
+		p.finish()
+		p.between = false // the list goes on
+		return 1, taggedBody
+	case t.list && rest[0] == ']':
+		p.finish()
+		t.list = false
+		return 1, nil
+	case t.list:
+		return p.fail("%q follows a call of a list", rest[0])
+	case f.end != "" && strings.HasPrefix(rest, f.end):
+		return leave(len(f.end))
+	case f.end != "" && !end && strings.HasPrefix(f.end, rest):
+		return 0, nil
+	case f.many && (rest[0] == ';' || rest[0] == '{'):
+		if p.call.whole {
+			p.finish()
+		}
+		if rest[0] == ';' {
+			return 1, taggedBody
+		}
+		return 0, taggedBody
+	case f.end == "" || !p.call.whole:
+		return leave(0)
+	}
+	return p.fail("%q follows the JSON object of a call", rest[0])
+}
+
+// llamaBare reads a reply of Llama that begins with an object, which is a call only
+// if it has a name.
+func llamaBare(p *Parser, _ string, _ bool) (int, state) {
+	p.quiet = true
+	return 0, taggedBody
+}
+
+// enterLlama reads what follows <|python_tag|>: an object, a call of a built-in tool
+// in Python, or a program.
+func enterLlama(p *Parser, mark string) (int, state) { return len(mark), llamaTag }
+
+func llamaTag(p *Parser, in string, end bool) (int, state) {
+	rest := trimLeft(in)
+	if i := len(in) - len(rest); i > 0 {
+		return i, nil
+	}
+	switch {
+	case rest == "":
+		return 0, nil
+	case rest[0] == '{':
+		p.quiet = false
+		return 0, taggedBody
+	}
+	p.python, p.from, p.quiet = literal.PythonScan{}, p.tried.Len(), true
+	return 0, builtin
+}
