@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/rollout/traj"
 )
 
 // claude is a record of a session of Claude Code: kind, uuid, parent and the rest.
@@ -61,32 +60,36 @@ func contexts(r *rollout.Rollout) string {
 
 func lines(list ...string) string { return strings.Join(list, "\n") + "\n" }
 
+// claudeSession has a reply in three records, a rewind, an interruption, a compaction and
+// a sub-agent.
+var claudeSession = lines(
+	`{"type":"file-history-snapshot","messageId":"m","snapshot":{},"isSnapshotUpdate":false}`,
+	claude("user", "u1", "", said("user", `"q"`)),
+	claude("attachment", "t1", "u1", `"attachment":{"type":"todo_reminder"}`),
+	// One response in three records, with calls in parallel: the result of the
+	// first hangs on its record.
+	claude("assistant", "a1", "t1", reply("m1", `{"type":"thinking","thinking":"hm","signature":"x"}`, "null")),
+	claude("assistant", "a2", "a1", reply("m1", use("c1"), "null")),
+	claude("user", "r1", "a2", result("c1")),
+	claude("assistant", "a3", "a2", reply("m1", use("c2"), `"tool_use"`)),
+	claude("assistant", "a3", "a2", reply("m1", use("c2"), `"tool_use"`)),
+	claude("user", "r2", "a3", result("c2")),
+	claude("assistant", "a4", "r2", reply("m2", `{"type":"text","text":"first answer"}`, `"end_turn"`)),
+	// Taken back, and asked otherwise.
+	claude("user", "u2", "r2", said("user", `"again"`)),
+	claude("assistant", "e1", "u2", `"isApiErrorMessage":true,"message":{"id":"e","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error"}]}`),
+	claude("assistant", "a5", "e1", reply("m3", `{"type":"text","text":"half an ans"}`, "null")),
+	claude("user", "u3", "a5", said("user", `[{"type":"text","text":"[Request interrupted by user]"}]`)),
+	claude("system", "b1", "", `"subtype":"compact_boundary","logicalParentUuid":"u3","compactMetadata":{"trigger":"auto","preTokens":9}`),
+	claude("user", "u4", "b1", said("user", `"the summary"`)+`,"isCompactSummary":true,"isVisibleInTranscriptOnly":true`),
+	claude("user", "u5", "u4", said("user", `"go on"`)),
+	claude("assistant", "a6", "u5", reply("m4", `{"type":"text","text":"bye"}`, `"end_turn"`)),
+	strings.Replace(claude("user", "k1", "", said("user", `"task"`)), `"isSidechain":false`, `"isSidechain":true`, 1),
+	strings.Replace(claude("assistant", "k2", "k1", reply("k", `{"type":"text","text":"done"}`, `"end_turn"`)), `"isSidechain":false`, `"isSidechain":true`, 1),
+)
+
 func TestClaudeCodeSessions(t *testing.T) {
-	text := lines(
-		`{"type":"file-history-snapshot","messageId":"m","snapshot":{},"isSnapshotUpdate":false}`,
-		claude("user", "u1", "", said("user", `"q"`)),
-		claude("attachment", "t1", "u1", `"attachment":{"type":"todo_reminder"}`),
-		// One response in three records, with calls in parallel: the result of the
-		// first hangs on its record.
-		claude("assistant", "a1", "t1", reply("m1", `{"type":"thinking","thinking":"hm","signature":"x"}`, "null")),
-		claude("assistant", "a2", "a1", reply("m1", use("c1"), "null")),
-		claude("user", "r1", "a2", result("c1")),
-		claude("assistant", "a3", "a2", reply("m1", use("c2"), `"tool_use"`)),
-		claude("assistant", "a3", "a2", reply("m1", use("c2"), `"tool_use"`)),
-		claude("user", "r2", "a3", result("c2")),
-		claude("assistant", "a4", "r2", reply("m2", `{"type":"text","text":"first answer"}`, `"end_turn"`)),
-		// Taken back, and asked otherwise.
-		claude("user", "u2", "r2", said("user", `"again"`)),
-		claude("assistant", "e1", "u2", `"isApiErrorMessage":true,"message":{"id":"e","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error"}]}`),
-		claude("assistant", "a5", "e1", reply("m3", `{"type":"text","text":"half an ans"}`, "null")),
-		claude("user", "u3", "a5", said("user", `[{"type":"text","text":"[Request interrupted by user]"}]`)),
-		claude("system", "b1", "", `"subtype":"compact_boundary","logicalParentUuid":"u3","compactMetadata":{"trigger":"auto","preTokens":9}`),
-		claude("user", "u4", "b1", said("user", `"the summary"`)+`,"isCompactSummary":true,"isVisibleInTranscriptOnly":true`),
-		claude("user", "u5", "u4", said("user", `"go on"`)),
-		claude("assistant", "a6", "u5", reply("m4", `{"type":"text","text":"bye"}`, `"end_turn"`)),
-		strings.Replace(claude("user", "k1", "", said("user", `"task"`)), `"isSidechain":false`, `"isSidechain":true`, 1),
-		strings.Replace(claude("assistant", "k2", "k1", reply("k", `{"type":"text","text":"done"}`, `"end_turn"`)), `"isSidechain":false`, `"isSidechain":true`, 1),
-	)
+	text := claudeSession
 	out, report, err := read(t, "s.jsonl", text, stop)
 	require.NoError(t, err)
 	require.Len(t, out, 2)
@@ -172,5 +175,118 @@ func TestClaudeCodeStream(t *testing.T) {
 	r := one(t, "s.jsonl", lines(line("assistant", reply("m1", `{"type":"text","text":"a"}`, `"end_turn"`))))
 	require.True(t, r.Turns[0].Context.Unknown)
 	require.Contains(t, codes(r), "prompt_not_recorded")
-	_ = traj.Options{}
+}
+
+// codexLine is a line of a rollout of Codex, written that many seconds after its start.
+func codexLine(second int, kind, payload string) string {
+	return fmt.Sprintf(`{"timestamp":"2026-01-01T00:00:%02d.500Z","type":%q,"payload":{%s}}`, second, kind, payload)
+}
+
+func codexSaid(second int, role, text string) string {
+	kind := "input_text"
+	if role == "assistant" {
+		kind = "output_text"
+	}
+	return codexLine(second, "response_item", fmt.Sprintf(`"type":"message","role":%q,"content":[{"type":%q,"text":%q}]`, role, kind, text))
+}
+
+func codexMeta(rest string) string {
+	return codexLine(0, "session_meta", `"id":"c","timestamp":"2026-01-01T00:00:00.500Z","cwd":"/w","cli_version":"0.1","base_instructions":{"text":"You are Codex"}`+rest)
+}
+
+const codexCount = `"type":"token_count","info":{"last_token_usage":{"input_tokens":5}}`
+
+func item(second int, payload string) string { return codexLine(second, "response_item", payload) }
+
+// codexSession has calls in parallel, two messages of one reply, a turn taken back,
+// compactions and an abort.
+var codexSession = lines(
+	codexMeta(""),
+	codexSaid(1, "developer", "<permissions instructions>"),
+	codexSaid(1, "user", "q1"),
+	codexLine(1, "event_msg", `"type":"user_message","message":"q1"`),
+	codexLine(2, "turn_context", `"model":"gpt-x","effort":"high"`),
+	item(3, `"type":"reasoning","summary":[{"type":"summary_text","text":"short"}],"encrypted_content":"x"`),
+	codexSaid(3, "assistant", "I look."),
+	item(3, `"type":"function_call","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"f1"`),
+	item(3, `"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"f2"`),
+	codexLine(4, "event_msg", codexCount),
+	item(4, `"type":"function_call_output","call_id":"f1","output":"a.go"`),
+	item(4, `"type":"custom_tool_call_output","call_id":"f2","output":[{"type":"input_text","text":"Done"}]`),
+	// Two messages of one reply, and what an open model thought.
+	codexLine(5, "event_msg", `"type":"agent_reasoning_raw_content","text":"thinking"`),
+	item(5, `"type":"reasoning","summary":[]`),
+	codexSaid(5, "assistant", "First. "),
+	codexSaid(5, "assistant", "Done."),
+	codexLine(5, "event_msg", codexCount),
+	codexLine(5, "event_msg", `"type":"task_complete"`),
+	codexLine(6, "event_msg", `"type":"user_message","message":"wrong way"`),
+	codexSaid(6, "user", "wrong way"),
+	codexSaid(7, "assistant", "no"),
+	codexLine(7, "event_msg", codexCount),
+	codexLine(8, "event_msg", `"type":"thread_rolled_back","num_turns":1`),
+	codexSaid(9, "user", "q2"),
+	codexSaid(10, "assistant", "yes"),
+	codexLine(10, "event_msg", codexCount),
+	codexLine(11, "compacted", `"message":"sum","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"sum"}]}]`),
+	codexSaid(12, "assistant", "after"),
+	codexLine(12, "event_msg", codexCount),
+	item(13, `"type":"reasoning","summary":[],"encrypted_content":"x"`),
+	codexLine(13, "event_msg", `"type":"turn_aborted","reason":"interrupted"`),
+	codexLine(14, "compacted", `"message":"old"`),
+	codexSaid(15, "assistant", "unknown"),
+)
+
+func TestCodexRollouts(t *testing.T) {
+	r := one(t, "rollout-1.jsonl", codexSession)
+	require.NoError(t, r.Validate())
+	require.Equal(t, "codex", r.Origin.Format)
+	require.Equal(t, "c", r.ID)
+	require.Equal(t, "system developer user assistant tool tool assistant user assistant user assistant user assistant assistant user assistant", roles(r))
+	require.Equal(t, "0 1 2; 0 1 2 3 4 5; 0 1 2 3 4 5 6 7; 0 1 2 3 4 5 6 9; 0 11; ?", contexts(r))
+	require.Equal(t, "I look.", r.Messages[3].Content)
+	require.Empty(t, r.Messages[3].Reasoning)
+	require.Equal(t, `"short"`, string(r.Messages[3].Extra["reasoning_summary"]))
+	require.Len(t, r.Messages[3].ToolCalls, 2)
+	require.Equal(t, "*** Begin", r.Messages[3].ToolCalls[1].Arguments)
+	require.Equal(t, "thinking", r.Messages[6].Reasoning)
+	require.Equal(t, "First. Done.", r.Messages[6].Content)
+	require.Equal(t, rollout.SampledUnknown, r.Messages[13].Sampled)
+	require.Equal(t, rollout.StatusAborted, r.Status)
+	require.Equal(t, `"high"`, string(r.TemplateKwargs["reasoning_effort"]))
+	require.Contains(t, codes(r), "context_lost")
+}
+
+func TestCodexForksAndFirstFiles(t *testing.T) {
+	r := one(t, "rollout-2.jsonl", lines(
+		codexMeta(`,"forked_from_id":"p"`),
+		codexLine(0, "session_meta", `"id":"p"`), codexSaid(0, "user", "q"), codexSaid(0, "assistant", "copied"), codexSaid(5, "user", "r"), codexSaid(6, "assistant", "own")))
+	require.Equal(t, "copied_context sampled", reasons(r))
+	require.Equal(t, "0 1 2 3", contexts(r))
+	r = one(t, "rollout-3.jsonl", lines(`{"id":"old","timestamp":"2025-07-01T00:00:00Z","instructions":null}`, `{"record_type":"state"}`,
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"q"}]}`,
+		`{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}`,
+		`{"type":"function_call","name":"shell","arguments":"{}","call_id":"a"}`,
+		`{"type":"function_call_output","call_id":"a","output":{"content":"out","success":false}}`,
+		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"one"}]}`))
+	require.NoError(t, r.Validate())
+	require.Equal(t, "user assistant tool assistant", roles(r))
+	require.Equal(t, "out", r.Messages[2].Content)
+	require.Equal(t, "hm", r.Messages[1].Reasoning)
+	require.Equal(t, "system_not_recorded tools_not_recorded", codes(r))
+	_, _, err := read(t, "rollout-4.jsonl", lines(codexMeta(""), codexLine(1, "response_item", `"type":"message","role":"assistant","parts":[]`)), stop)
+	require.ErrorContains(t, err, "the reply has no content")
+}
+
+func TestCodexExec(t *testing.T) {
+	r := one(t, "x.jsonl", lines(`{"type":"thread.started","thread_id":"t"}`, `{"type":"turn.started"}`,
+		`{"type":"item.completed","item":{"id":"i0","type":"reasoning","text":"hm"}}`,
+		`{"type":"item.started","item":{"id":"i1","type":"command_execution","command":"ls","status":"in_progress"}}`,
+		`{"type":"item.completed","item":{"id":"i1","type":"command_execution","command":"ls","aggregated_output":"a.go","exit_code":0,"status":"completed"}}`,
+		`{"type":"item.completed","item":{"id":"i2","type":"agent_message","text":"done"}}`, `{"type":"turn.completed","usage":{}}`))
+	require.NoError(t, r.Validate())
+	require.Equal(t, "assistant tool assistant", roles(r))
+	require.Equal(t, "unknown unknown", reasons(r))
+	require.Empty(t, r.Turns)
+	require.Equal(t, "replies_not_recorded", codes(r))
 }

@@ -328,6 +328,8 @@ func FuzzImporters(f *testing.F) {
 	for i, s := range shapes {
 		f.Add(uint8(i), []byte(s.text))
 	}
+	f.Add(uint8(0), []byte(claudeSession))
+	f.Add(uint8(0), []byte(codexSession))
 	formats := append([]string{""}, traj.Formats()...)
 	f.Fuzz(func(t *testing.T, format uint8, text []byte) {
 		opt := traj.Options{Format: formats[int(format)%len(formats)], Limits: traj.Limits{FileBytes: 1 << 20}}

@@ -9,6 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/atif"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/calls"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/claudecode"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/codex"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/finetuning"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/inspect"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/native"
@@ -34,6 +35,8 @@ func table() []format.Importer {
 		recorded.Journal(),
 		claudecode.Session(),
 		claudecode.Stream(),
+		codex.Importer(),
+		codex.Exec(),
 		finetuning.Preference(),
 		openclaw.Importer(),
 		sweagent.Mini(),

@@ -8,9 +8,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// addItem adds one model item of the Responses API (reasoning, message,
+// AddItem adds one model item of the Responses API (reasoning, message,
 // function_call) to an assistant message. It reports whether the item is one.
-func (in *File) addItem(m *rollout.Message, item Value, i int) (bool, error) {
+func (in *File) AddItem(m *rollout.Message, item Value, i int) (bool, error) {
 	switch kind := item.Get("type"); {
 	case kind.Is("reasoning"):
 		m.Reasoning += Summary(item)
@@ -111,7 +111,7 @@ func (in *File) ResponseMessage(items Value, i int) (rollout.Message, error) {
 		return m, in.Want(items, rollout.At(i), "/output", "a list of items")
 	}
 	for _, item := range items.Items() {
-		known, err := in.addItem(&m, item, i)
+		known, err := in.AddItem(&m, item, i)
 		if err != nil {
 			return m, err
 		}
@@ -177,7 +177,7 @@ func (x *Items) Add(item Value) error {
 	}
 	x.rank = rank
 	last := len(x.Rollout.Messages) - 1
-	if _, err := x.File.addItem(&x.Rollout.Messages[last], item, last); err != nil {
+	if _, err := x.File.AddItem(&x.Rollout.Messages[last], item, last); err != nil {
 		return err
 	}
 	if tok.Present && x.Sampled == rollout.SampledByPolicy {
