@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/rowsteps"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -73,7 +74,7 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *cr
 		s.Advantage = &value
 	}
 	s.Sequence = seq
-	if s.Metadata, err = x.metadata(r, &seq, c.applied); err != nil {
+	if s.Metadata, err = x.metadata(r, &seq, c); err != nil {
 		return s, err
 	}
 	return s, nil
@@ -151,7 +152,7 @@ func stepReward(r *rollout.Rollout, turns []rollout.Turn, seq *rollout.Sequence)
 }
 
 // metadata is the recorded object with what the row knows of itself.
-func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence, applied []shaping.Applied) (json.RawMessage, error) {
+func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence, c *credits) (json.RawMessage, error) {
 	m := maps.Clone(r.Metadata)
 	if m == nil {
 		m = map[string]json.RawMessage{}
@@ -166,8 +167,11 @@ func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence, applied []shap
 	if r.Outcome.Reason != "" {
 		own["outcome_reason"] = r.Outcome.Reason
 	}
-	if len(applied) > 0 {
-		own["shaped"] = applied
+	if len(c.applied) > 0 {
+		own["shaped"] = c.applied
+	}
+	if x.stepwise() && c.parts != nil {
+		own["steps"] = rowsteps.Of(seq, r, reward.StepsOf(r, c.reward.Total, x.Scale.StepCoef))
 	}
 	if r.TemperatureAt(seq.LastTurn) == nil {
 		if own["temperature"] = "assumed"; x.Temperature > 0 {

@@ -48,7 +48,7 @@ func SweRL() Recipe {
 		Scale:     reward.OutcomePolicy{Outcome: reward.ScaleSigned},
 		Estimator: preset("openclaw_grpo_dynamic_history"),
 		Shaping:   shaping.Rules{Filter: filterOf("openclaw_drop_constant@0d034dd5e"), MaxAge: pointer(int32(1))},
-		Loss:      "slime_rollout_mean@624b824a8",
+		Loss:      "openclaw_sample_mean@0d034dd5e",
 		Trainer: []Setting{
 			{"eps-clip", "0.2", sweScript}, {"eps-clip-high", "0.28", sweScript}, {"kl-loss-coef", "0.00", sweScript}, {"entropy-coef", "0.00", sweScript},
 			{"n-samples-per-prompt", "8", sweScript}, {"rollout-batch-size", "8", sweScript},

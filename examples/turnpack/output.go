@@ -14,7 +14,7 @@ import (
 
 // outputFlags say what is written.
 type outputFlags struct {
-	Target          string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
+	Target          string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, openclaw, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
 	RowsPerShard    int    `help:"Start a new file after so many rows, at the next group."`
 	BytesPerShard   int64  `help:"Start a new file after so many bytes, at the next group."`
 	GroupsPerStep   int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
@@ -23,7 +23,7 @@ type outputFlags struct {
 	SeqLen          int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
 	PadMultiple     int    `help:"Multiple that packed segments are padded to."`
 	Ranks           int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
-	Pt              bool   `help:"With --target slime: write the .pt file of --load-debug-rollout-data."`
+	Pt              bool   `help:"With --target slime or openclaw: write the .pt file of --load-debug-rollout-data."`
 	Trace           string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
 	Weights         string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
 	PolicyVersion   int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
@@ -90,7 +90,7 @@ func (f *outputFlags) check() error {
 		flag, fix string
 		idle      bool
 	}{
-		{"--pt", "add --target slime", f.Pt && f.Target != "slime"},
+		{"--pt", "add --target slime or openclaw", f.Pt && f.Target != "slime" && f.Target != "openclaw"},
 		{"--ranks", "leave it out, or add --target prime-rl", f.Ranks > 1 && f.Target != "prime-rl"},
 		{"--pad-multiple", "leave it out, or choose the target megatron or prime-rl", f.PadMultiple > 1 && !f.packs()},
 		{"--rows-per-shard and --bytes-per-shard", "use --groups-per-step or --rollouts-per-step, which make a file for each training step", cut && (f.packs() || f.Pt)},

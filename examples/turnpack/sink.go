@@ -146,8 +146,8 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 	case f.Pt:
 		names := func(i int) []string { return []string{fmt.Sprintf("%d.pt", i)} }
 		opts.Force = true
-		return &shard.Maker{ID: "slime", Names: names, Write: func(i int, rows []rollout.Sample) error {
-			w, err := slime.Create(at(names(i)[0]), slime.Options{Export: opts, Step: i, Rollouts: f.RolloutsPerStep})
+		return &shard.Maker{ID: f.Target, Names: names, Write: func(i int, rows []rollout.Sample) error {
+			w, err := slime.Create(at(names(i)[0]), slime.Options{Export: opts, Step: i, Rollouts: f.RolloutsPerStep, ByRollout: f.Target == "openclaw"})
 			if err != nil {
 				return err
 			}

@@ -7,4 +7,8 @@
 // "samples": [sample, …]}, one sample per row in order. loss_mask and
 // rollout_log_probs cover the response, the tokens after prompt_len. Samples of
 // one rollout share its rollout_id, the index of its first sample.
+//
+// Rows of an estimator that compares steps have metadata["step_wise"] too, from which the
+// slime of OpenClaw-RL (--advantage-estimator step_wise) makes the advantages of steps; the
+// target "openclaw" takes rows of several steps for it.
 package slime

@@ -228,3 +228,48 @@ func TestFillsSteps(t *testing.T) {
 	_, err := slime.NewWriter(io.Discard, slime.Options{Rollouts: -1})
 	require.ErrorContains(t, err, "slime.Options.Rollouts")
 }
+
+// The steps that the metadata of a row names reach its sample, with their spans counted
+// in the response, as the slime of OpenClaw-RL reads them; samples of a rollout share an
+// index where it is asked for.
+func TestSteps(t *testing.T) {
+	rows := fixture(1)
+	rows[1].Metadata = json.RawMessage(`{"turnpack":{"steps":[{"step":4,"from":3,"to":4,"score":1,"value":2,"advantage":0.5},{"step":7,"from":5,"to":6,"score":-1,"value":0,"advantage":-1.5}]}}`)
+	for _, by := range []bool{false, true} {
+		var buf bytes.Buffer
+		w, err := slime.NewWriter(&buf, slime.Options{ByRollout: by})
+		require.NoError(t, err)
+		for _, s := range rows {
+			require.NoError(t, w.Write(s))
+		}
+		require.NoError(t, w.Close())
+		_, got, err := slime.Read(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
+		require.NoError(t, err)
+		require.Len(t, got, 3)
+		if by {
+			require.Equal(t, []int{0, 1, 1}, []int{got[0].Index, got[1].Index, got[2].Index})
+		} else {
+			require.Equal(t, []int{0, 1, 2}, []int{got[0].Index, got[1].Index, got[2].Index})
+		}
+		require.NotContains(t, got[0].Metadata, "step_wise")
+		steps, ok := got[1].Metadata["step_wise"].(map[any]any)
+		require.True(t, ok)
+		text := fmt.Sprint(list(steps["step_indices"]), list(steps["step_scores"]), list(steps["step_scores_with_outcome"]), list(steps["step_advantages"]), steps["outcome_reward"])
+		require.Equal(t, "[4 7] [1 -1] [2 0] [0.5 -1.5] 1", text)
+		spans := list(steps["step_token_spans"])
+		require.Equal(t, 3, rows[1].PromptLen)
+		require.Equal(t, "[0 1] [2 3]", fmt.Sprint(list(spans[0]), list(spans[1])))
+	}
+	w, err := slime.NewWriter(io.Discard, slime.Options{})
+	require.NoError(t, err)
+	rows[0].Metadata = json.RawMessage(`{"turnpack":{"steps":7}}`)
+	require.ErrorContains(t, w.Write(rows[0]), "steps of row")
+}
+
+func list(v any) []any {
+	l, _ := v.(*[]any)
+	if l == nil {
+		return nil
+	}
+	return *l
+}

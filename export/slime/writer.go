@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/rowsteps"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -26,23 +27,27 @@ type Options struct {
 	// for an aborted rollout: two ids 0, mask 0, reward and advantage 0. They count in
 	// the mean over rollouts. 0 fills nothing.
 	Rollouts int
+	// ByRollout gives all samples of a rollout one index: the slime of OpenClaw-RL
+	// compares rollouts by it, where slime compares them by rollout_id.
+	ByRollout bool
 }
 
 // Writer writes one file, row by row. It must not be used concurrently.
 type Writer struct {
-	check   *export.Checker
-	per     int          // Options.Rollouts
-	count   int          // rollouts
-	file    *atomic.File // nil = the caller's stream
-	zip     *zip.Writer
-	p       *pickler
-	group   string
-	groups  int
-	rollout string
-	first   int // index of the rollout's first sample
-	n       int
-	err     error
-	closed  bool
+	check     *export.Checker
+	per       int // Options.Rollouts
+	byRollout bool
+	count     int          // rollouts
+	file      *atomic.File // nil = the caller's stream
+	zip       *zip.Writer
+	p         *pickler
+	group     string
+	groups    int
+	rollout   string
+	first     int // index of the rollout's first sample
+	n         int
+	err       error
+	closed    bool
 }
 
 // Create starts the file path; it appears on Close.
@@ -68,7 +73,7 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	if o.Rollouts < 0 {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "slime.Options.Rollouts"}, "found %d, expected 0 (fill nothing) or more", o.Rollouts)
 	}
-	out := &Writer{check: check, per: o.Rollouts, zip: zip.NewWriter(w)}
+	out := &Writer{check: check, per: o.Rollouts, byRollout: o.ByRollout, zip: zip.NewWriter(w)}
 	out.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
 	for _, part := range []struct{ name, text string }{{"archive/version", "3\n"}, {"archive/byteorder", "little"}} {
 		e, err := out.zip.CreateHeader(&zip.FileHeader{Name: part.name, Method: zip.Store})
@@ -118,8 +123,12 @@ func (w *Writer) write(s *rollout.Sample) error {
 		w.rollout, w.first = s.Rollout, w.n
 		w.count++
 	}
+	steps, err := rowsteps.Read(s.Metadata)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: export.ColMetadata}, "the steps of row %s cannot be read: %w", s.ID, err)
+	}
 	w.next()
-	w.sample(s)
+	w.sample(s, steps)
 	w.n++
 	// bufio gives its first error back from every later call.
 	if _, err := w.p.w.Write(nil); err != nil {
@@ -180,14 +189,17 @@ func (w *Writer) fill() {
 	}
 }
 
-func (w *Writer) sample(s *rollout.Sample) {
+func (w *Writer) sample(s *rollout.Sample, steps []rowsteps.Step) {
 	p := w.p
-	response := s.Weight[s.PromptLen:]
+	response, index := s.Weight[s.PromptLen:], w.n
+	if w.byRollout {
+		index = w.first
+	}
 	p.op('}', '(')
 	for _, f := range []struct {
 		key string
 		v   int
-	}{{"group_index", w.groups - 1}, {"index", w.n}, {"rollout_id", w.first}, {"response_length", len(response)}} {
+	}{{"group_index", w.groups - 1}, {"index", index}, {"rollout_id", w.first}, {"response_length", len(response)}} {
 		p.word(f.key)
 		p.int(int64(f.v))
 	}
@@ -233,7 +245,35 @@ func (w *Writer) sample(s *rollout.Sample) {
 		p.word(f.key)
 		p.text(f.v)
 	}
+	if len(steps) > 0 {
+		w.steps(s, steps)
+	}
 	p.op('u', 'u')
+}
+
+// steps writes what the step_wise estimator of OpenClaw-RL reads of a sample: what each
+// step is compared by, and where its tokens are in the response. step_advantages is what
+// it makes of them.
+func (w *Writer) steps(s *rollout.Sample, steps []rowsteps.Step) {
+	p := w.p
+	numbers := func(key string, of func(rowsteps.Step) float64) {
+		p.word(key)
+		p.list(len(steps), func(i int) { p.float(of(steps[i])) })
+	}
+	p.word("step_wise")
+	p.op('}', '(')
+	p.word("step_indices")
+	p.list(len(steps), func(i int) { p.int(int64(steps[i].Step)) })
+	p.word("step_token_spans")
+	p.list(len(steps), func(i int) {
+		p.list(2, func(end int) { p.int(int64([2]int{steps[i].From, steps[i].To}[end] - s.PromptLen)) })
+	})
+	numbers("step_scores", func(x rowsteps.Step) float64 { return x.Score })
+	numbers("step_scores_with_outcome", func(x rowsteps.Step) float64 { return x.Value })
+	numbers("step_advantages", func(x rowsteps.Step) float64 { return x.Advantage })
+	p.word("outcome_reward")
+	p.float(s.OutcomeReward)
+	p.op('u')
 }
 
 // Close ends the file and makes it visible; after an error it removes it, and after

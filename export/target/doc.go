@@ -9,6 +9,7 @@
 //
 //	target    reads                         refused or changed
 //	slime     scalar advantage, mask        weights; advantages that vary inside a row; truncated only on a rollout's last row
+//	openclaw  reward, or scores of steps    advantages that vary inside a step, or inside a row without steps; else as slime
 //	megatron  mask (SFT)                    weights, rows over the pack size, endings that padding would hide
 //	verl      scalar advantage, logprobs    aborted rollouts left out; advantages that differ between the rows of a rollout; as slime
 //	skyrl     logprobs, reward, is_last     stop reason "length" on truncated rollouts

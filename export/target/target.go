@@ -104,7 +104,7 @@ type spec struct {
 }
 
 func specs() []spec {
-	return []spec{slimeSpec(), megatronSpec(), verlSpec(), skyrlSpec(), primeRLSpec(), trlSpec(), trlAsyncSpec(), arealSpec(), nemoRLSpec(), {
+	return []spec{slimeSpec(), openclawSpec(), megatronSpec(), verlSpec(), skyrlSpec(), primeRLSpec(), trlSpec(), trlAsyncSpec(), arealSpec(), nemoRLSpec(), {
 		name: "none", temperatures: true, weights: true, keepAborted: true, mean: meanWeights}}
 }
 
@@ -139,7 +139,7 @@ func New(name string, o Options) (*Target, error) {
 	}
 	t := &Target{spec: all[i], opts: o, size: o.GroupSize, Dropped: map[string]int{}}
 	if o.MeanOverRollouts && t.mean == meanNever {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target.Options.MeanOverRollouts"}, "%s cannot take a mean over rollouts: its mask holds whole numbers", name).
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target.Options.MeanOverRollouts"}, "%s cannot take a mean over rollouts: it reads no weights, its mask holds whole numbers", name).
 			WithFix("leave the option off, or train with slime")
 	}
 	return t, nil
@@ -271,12 +271,9 @@ func (t *Target) adapt(s *rollout.Sample) error {
 	if (t.advantage || t.advantages) && s.Advantage == nil {
 		return t.refuse(s, export.ColAdvantage, "run an advantage estimator first", "its loader reads the advantage and the row has none")
 	}
-	if t.scalar && s.Credit != nil {
-		for i, w := range s.Weight {
-			if w > 0 && s.Credit[i] != float32(*s.Advantage) {
-				return t.refuse(s, export.ColAdvantages, "encode one row per step, with the step's advantage as the row's own, or use an estimator by rollout",
-					"it reads one advantage per row; token %d has %g and the row %g", i, s.Credit[i], *s.Advantage)
-			}
+	if t.scalar {
+		if err := t.oneAdvantage(s); err != nil {
+			return err
 		}
 	}
 	if err := t.fillVersions(s); err != nil {
@@ -296,6 +293,20 @@ func (t *Target) adapt(s *rollout.Sample) error {
 	}
 	if t.row != nil {
 		return t.row(t, s)
+	}
+	return nil
+}
+
+// oneAdvantage refuses a row whose tokens differ in their advantage.
+func (t *Target) oneAdvantage(s *rollout.Sample) error {
+	if s.Credit == nil {
+		return nil
+	}
+	for i, w := range s.Weight {
+		if w > 0 && s.Credit[i] != float32(*s.Advantage) {
+			return t.refuse(s, export.ColAdvantages, "encode one row per step, with the step's advantage as the row's own, or use an estimator by rollout",
+				"it reads one advantage per row; token %d has %g and the row %g", i, s.Credit[i], *s.Advantage)
+		}
 	}
 	return nil
 }

@@ -238,7 +238,7 @@ func TestMeanOverRollouts(t *testing.T) {
 		var v int32
 		opts.DefaultVersion = &v
 		tg, err := target.New(name, opts)
-		if name == "megatron" {
+		if name == "megatron" || name == "openclaw" {
 			require.ErrorContains(t, err, "whole numbers")
 			continue
 		}
@@ -273,4 +273,42 @@ func TestUnknownTargetAndOptions(t *testing.T) {
 	for _, want := range []string{"MaxTokens", "GroupSize", "PadMultiple", "Totals"} {
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// The target openclaw takes rows of several steps where their metadata says the steps'
+// advantages, and those alone.
+func TestSteps(t *testing.T) {
+	const steps = `{"turnpack":{"steps":[{"step":0,"from":3,"to":5,"advantage":1},{"step":1,"from":9,"to":11,"advantage":-2}]}}`
+	made := func(metadata string, credit ...float32) []rollout.Sample {
+		s := row("g", "g/0", 0, 0, 3, 2, 4, 2)
+		s.Credit = append([]float32{0, 0, 0}, credit...)
+		s.Metadata = []byte(metadata)
+		return []rollout.Sample{s}
+	}
+	for _, c := range []struct {
+		says     string
+		metadata string
+		credit   []float32
+	}{
+		{"", steps, []float32{1, 1, 0, 0, 0, 0, -2, -2}},
+		{"", `{}`, []float32{0.5, 0.5, 0, 0, 0, 0, 0.5, 0.5}},
+		{"one advantage per row", `{}`, []float32{1, 1, 0, 0, 0, 0, -2, -2}},
+		{"has the advantage 1 and its step -2", steps, []float32{1, 1, 0, 0, 0, 0, -2, 1}},
+		{"is trained and in no step", `{"turnpack":{"steps":[{"step":0,"from":3,"to":5,"advantage":1}]}}`, []float32{1, 1, 0, 0, 0, 0, -2, -2}},
+		{"spans of two steps", `{"turnpack":{"steps":[{"step":0,"from":3,"to":5,"advantage":1},{"step":1,"from":4,"to":11,"advantage":1}]}}`, []float32{1, 1, 0, 0, 0, 0, 1, 1}},
+		{"cannot be read", `{"turnpack":{"steps":1}}`, []float32{1, 1, 0, 0, 0, 0, 1, 1}},
+	} {
+		tg, err := target.New("openclaw", target.Options{})
+		require.NoError(t, err)
+		_, err = tg.Group(made(c.metadata, c.credit...))
+		if c.says == "" {
+			require.NoError(t, err, c.metadata)
+			continue
+		}
+		require.ErrorContains(t, err, c.says)
+	}
+	tg, err := target.New("slime", target.Options{})
+	require.NoError(t, err)
+	_, err = tg.Group(made(steps, 1, 1, 0, 0, 0, 0, -2, -2))
+	require.ErrorContains(t, err, "one advantage per row")
 }

@@ -466,6 +466,14 @@ def trained_step():
     return f"loss {facts['loss']}, recorded log probabilities within {facts['at most']} of the trainer's, objective {facts['probability:']} -> {facts['step,']}"
 
 
+def openclaw_recipes():
+    """swe-rl and swe-rl-prm against the functions of OpenClaw-RL on whole batches, rows and .pt files."""
+    need_module("torch", "pyarrow")
+    if not os.environ.get("TURNPACK_OPENCLAW"):
+        raise Skip("TURNPACK_OPENCLAW names no checkout of Gen-Verse/OpenClaw-RL at 0d034dd")
+    return script("diff_openclaw.py", TURNPACK, os.environ["TURNPACK_OPENCLAW"], HERE.parents[1] / "examples" / "tutorial" / "model", 60)
+
+
 def exports_random():
     """Random batches for every target, read back without turnpack."""
     need_module("pyarrow", "msgspec")
@@ -539,6 +547,7 @@ def steps():
     yield "readers, converted dumps", readers
     yield "readers, made rows", go_tests("./export", "Python", "pyarrow", "polars", "duckdb", "datasets")
     yield "targets, random batches", exports_random
+    yield "recipes of OpenClaw-RL, random batches", openclaw_recipes
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")
     yield "trl loader", go_tests("./export/target", "TRL", "trl", "torch")

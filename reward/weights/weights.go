@@ -81,6 +81,7 @@ func Presets() []Aggregation {
 		{Name: "skyrl_seq_mean_token_sum_norm@a9564572e", Mode: Constant, CountEmpty: true},
 		{Name: "skyrl_prompt_mean@a9564572e", Mode: PromptMean, CountEmpty: true},
 		{Name: "slime_rollout_mean@624b824a8", Mode: RolloutSum},
+		{Name: "openclaw_sample_mean@0d034dd5e", Mode: SequenceMean, CountEmpty: true},
 		{Name: "export", Mode: RolloutMean, PerToken: true},
 	}
 }

@@ -117,6 +117,14 @@ def slime(monkeypatch):
     return turnpack_trainers.slime
 
 
+def test_slime_step_scores(slime):
+    made = dict(row("g", "g/0"), outcome_reward=1.0, metadata='{"turnpack": {"steps": [{"step": 3, "from": 2, "to": 4, "score": -1, "value": 0, "advantage": 0.5}]}}')
+    step = slime.to_sample(made, 0, 0, 0).metadata["step_wise"]
+    start = made["prompt_len"]
+    assert step == {"step_indices": [3], "step_token_spans": [[2 - start, 4 - start]], "step_scores": [-1], "step_scores_with_outcome": [0], "step_advantages": [0.5], "outcome_reward": 1.0}
+    assert "step_wise" not in slime.to_sample(row("g", "g/0"), 0, 0, 0).metadata
+
+
 @pytest.mark.parametrize("batch, want", [(3, 3), (1, 3), (2, 4), (4, 4), (8, 8)])
 def test_slime_steps(tmp_path, monkeypatch, caplog, slime, batch, want):
     """Short steps and surpluses are filled up to a multiple of the batch, and told."""

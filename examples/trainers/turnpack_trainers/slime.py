@@ -3,6 +3,7 @@
 --rollout-function-path turnpack_trainers.slime.generate_rollout
 --custom-reward-post-process-path turnpack_trainers.slime.use_file_advantages
 """
+import json
 import logging
 import os
 
@@ -27,8 +28,23 @@ def to_sample(row, group, index, first):
         rollout_log_probs=None if logprobs is None else logprobs[start:],
         reward=row["reward"],
         status=Sample.Status(row["status"]),
-        metadata={"advantage": row["advantage"], "sample_id": row["sample_id"]},
+        metadata={"advantage": row["advantage"], "sample_id": row["sample_id"], **step_wise(row)},
     )
+
+
+def step_wise(row):
+    """What --advantage-estimator step_wise of OpenClaw-RL reads of a sample: scores and spans of its steps."""
+    steps, start = json.loads(row.get("metadata") or "{}").get("turnpack", {}).get("steps"), row["prompt_len"]
+    if not steps:
+        return {}
+    return {"step_wise": {
+        "step_indices": [s["step"] for s in steps],
+        "step_token_spans": [[s["from"] - start, s["to"] - start] for s in steps],
+        "step_scores": [s["score"] for s in steps],
+        "step_scores_with_outcome": [s["value"] for s in steps],
+        "step_advantages": [s["advantage"] for s in steps],
+        "outcome_reward": row["outcome_reward"],
+    }}
 
 
 def filler(group, index, logprobs):

@@ -1,0 +1,59 @@
+package target
+
+import (
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/rowsteps"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// openclawSpec: the slime of OpenClaw-RL 0d034dd5e. It makes advantages itself: with
+// --advantage-estimator step_wise of the scores and spans of steps in a sample's metadata,
+// so that rows may hold many steps, else of the rewards of rollouts, which it knows by the
+// index of their samples. All else is as slime takes it.
+func openclawSpec() spec {
+	s := slimeSpec()
+	// Its loss takes the mean over samples, so over rows, and it reads neither weights nor
+	// the advantages that they could go into.
+	s.name, s.scalar, s.mean = "openclaw", false, meanNever
+	last := s.row
+	s.row = func(t *Target, row *rollout.Sample) error {
+		steps, err := rowsteps.Read(row.Metadata)
+		switch {
+		case err != nil:
+			return t.refuse(row, export.ColMetadata, "write rows of turnpack", "its steps cannot be read: %v", err)
+		case len(steps) > 0:
+			err = t.inSteps(row, steps)
+		default:
+			err = t.oneAdvantage(row)
+		}
+		if err != nil {
+			return err
+		}
+		return last(t, row)
+	}
+	return s
+}
+
+// inSteps refuses a row whose trained tokens do not have the advantage of their step: the
+// trainer would give it to them.
+func (t *Target) inSteps(s *rollout.Sample, steps []rowsteps.Step) error {
+	own := make([]*rowsteps.Step, s.Len())
+	for i := range steps {
+		for at := max(steps[i].From, 0); at < min(steps[i].To, s.Len()); at++ {
+			if s.Weight[at] > 0 && own[at] != nil {
+				return t.refuse(s, export.ColMetadata, "encode one row per step", "token %d is in the spans of two steps, %d and %d", at, own[at].Step, steps[i].Step)
+			}
+			own[at] = &steps[i]
+		}
+	}
+	for i, w := range s.Weight {
+		switch {
+		case w <= 0:
+		case own[i] == nil:
+			return t.refuse(s, export.ColMetadata, "compare steps with the estimator openclaw_step_wise", "token %d is trained and in no step", i)
+		case s.Credit[i] != float32(own[i].Advantage):
+			return t.refuse(s, export.ColAdvantages, "leave advantages of single tokens out", "token %d has the advantage %g and its step %g", i, s.Credit[i], own[i].Advantage)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+// Package rowsteps is what the metadata of a row says of the agent steps that it trains,
+// where an estimator compared steps: files of trainers that take advantages by step are
+// made of it.
+package rowsteps
+
+import (
+	"encoding/json"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Step is an agent step with trained tokens in a row.
+type Step struct {
+	Step int `json:"step"`
+	// From and To bound its trained tokens, To not included.
+	From int `json:"from"`
+	To   int `json:"to"`
+	// Score is the judge's, 0 of a step that was not judged on purpose; Value is what was
+	// compared: outcome and score.
+	Score     float64 `json:"score"`
+	Value     float64 `json:"value"`
+	Advantage float64 `json:"advantage"`
+}
+
+// Of lists the steps of a row of r in their order; values are those of r's steps.
+func Of(seq *rollout.Sequence, r *rollout.Rollout, values []reward.StepValue) []Step {
+	turns := rollout.TurnsOf(r)
+	at := map[int]int{}
+	out := []Step{}
+	for i, w := range seq.Weight {
+		t := seq.Turn[i]
+		if w <= 0 || t < 0 || int(t) >= len(turns) {
+			continue
+		}
+		step := turns[t].Step
+		k, seen := at[step]
+		if !seen {
+			k = len(out)
+			at[step] = k
+			out = append(out, Step{Step: step, From: i, Advantage: float64(seq.Credit[i])})
+		}
+		out[k].To = i + 1
+	}
+	for _, v := range values {
+		if k, ok := at[v.Step]; ok {
+			out[k].Value = v.Value
+		}
+	}
+	for _, s := range r.Steps {
+		if k, ok := at[s.Step]; ok && s.Score != nil {
+			out[k].Score = *s.Score
+		}
+	}
+	return out
+}
+
+// Read gives the steps of a row's metadata, nil where it names none.
+func Read(metadata json.RawMessage) ([]Step, error) {
+	var m struct {
+		Turnpack struct{ Steps []Step }
+	}
+	if len(metadata) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(metadata, &m); err != nil {
+		return nil, err
+	}
+	return m.Turnpack.Steps, nil
+}
