@@ -27,6 +27,17 @@ const (
 	StateUnseen     State = "unseen"     // the client was gone when the reply came
 )
 
+// Join says how the prompt of a call goes on from an earlier one.
+type Join string
+
+// The joins.
+const (
+	JoinFirst   Join = "first"   // it shares no ids with an earlier call
+	JoinExtends Join = "extends" // it begins with all ids of the other call, its reply included
+	JoinForks   Join = "forks"   // it shares the beginning: a retry, a subagent, a rewritten history
+	JoinDrifts  Join = "drifts"  // it has the other call's reply in other ids
+)
+
 // Usage is what the engine counted; 0 = it did not count.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens,omitempty"`
@@ -90,6 +101,9 @@ type CallInfo struct {
 	Used         bool          `json:"used"`          // a later prompt goes on from the whole reply
 	PromptTokens int           `json:"prompt_tokens"`
 	Kept         int           `json:"kept_tokens"` // of the prompt, held by earlier calls
+	Join         Join          `json:"join,omitempty"`
+	Base         string        `json:"base,omitempty"` // the call that it is joined to
+	Drift        int           `json:"drift"`          // ids of that call and its reply that the prompt has otherwise
 	OutputTokens int           `json:"output_tokens"`
 	BlobBytes    int           `json:"blob_bytes,omitempty"`
 	Usage        Usage         `json:"usage"`

@@ -374,3 +374,35 @@ func BenchmarkCalls(b *testing.B) {
 		})
 	}
 }
+
+// Joins of calls: a conversation that goes on, a reply whose ids came back otherwise, a
+// second sample, a prompt of its own.
+func TestJoins(t *testing.T) {
+	r, err := live.New(live.Options{})
+	require.NoError(t, err)
+	s, err := r.Begin(t.Context(), live.Start{})
+	require.NoError(t, err)
+	say := func(role rollout.Role, text string) rollout.Message { return rollout.Message{Role: role, Content: text} }
+	call := func(messages []rollout.Message, prompt []rollout.TokenID, reply string, ids ...rollout.TokenID) {
+		c, err := s.Begin(t.Context(), live.Request{Messages: messages, Prompt: prompt})
+		require.NoError(t, err)
+		m := say(rollout.RoleAssistant, reply)
+		require.NoError(t, c.End(t.Context(), live.Reply{Message: &m, Output: ids, Logprobs: make([]float32, len(ids))}))
+	}
+	user := say(rollout.RoleUser, "q")
+	first := []rollout.Message{user}
+	second := []rollout.Message{user, say(rollout.RoleAssistant, "a"), say(rollout.RoleUser, "r")}
+	call(first, []rollout.TokenID{1, 2}, "a", 3, 4, 5)
+	call(second, []rollout.TokenID{1, 2, 3, 4, 5, 6}, "b", 7)
+	call(second, []rollout.TokenID{1, 2, 3, 9, 6}, "c", 7)
+	call(first, []rollout.TokenID{1, 2}, "d", 8)
+	call([]rollout.Message{say(rollout.RoleUser, "other")}, []rollout.TokenID{2}, "e", 8)
+	var joins []live.Join
+	var drift []int
+	for _, c := range s.Calls() {
+		joins, drift = append(joins, c.Join), append(drift, c.Drift)
+	}
+	require.Equal(t, []live.Join{live.JoinFirst, live.JoinExtends, live.JoinDrifts, live.JoinForks, live.JoinFirst}, joins)
+	require.Equal(t, []int{0, 0, 2, 0, 0}, drift)
+	require.Equal(t, s.Calls()[0].ID, s.Calls()[2].Base)
+}

@@ -167,7 +167,33 @@ func (g *run) reply(c *call, e *entry) error {
 	}
 	t.Prompt.Add, t.Output, t.Logprobs = exact(t.Prompt.Add), exact(t.Output), exact(t.Logprobs)
 	c.turn, c.Kept, c.PromptTokens, c.OutputTokens, c.Version = len(g.turns), e.Keep, e.Keep+len(t.Prompt.Add), len(t.Output), t.Version
+	g.join(c, &t)
 	return g.addTurn(c, t)
+}
+
+// join says how the prompt of turn t goes on from its base.
+func (g *run) join(c *call, t *rollout.Turn) {
+	base, ok := t.Prompt.Base.Get()
+	if c.Join = JoinFirst; !ok {
+		return
+	}
+	b, missing := &g.turns[base], g.lengths[base]-t.Prompt.Keep
+	saw := t.Prompt.Keep > g.owners[base].PromptTokens
+	if m := b.Message; m >= 0 && !t.Context.Unknown {
+		saw = t.Context.Parts == nil && (t.Message < 0 || m < t.Message)
+		for _, p := range t.Context.Parts {
+			saw = saw || p.From <= m && m < p.To
+		}
+	}
+	c.Base = g.owners[base].ID
+	switch {
+	case missing == 0:
+		c.Join = JoinExtends
+	case saw:
+		c.Join, c.Drift = JoinDrifts, missing
+	default:
+		c.Join = JoinForks
+	}
 }
 
 // addTurn puts the ids of a turn after those that it shares with earlier ones, and marks
