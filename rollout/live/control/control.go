@@ -1,0 +1,270 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/gate"
+)
+
+// Options of New. A nil one is left out of what is served.
+type Options struct {
+	Recorder *live.Recorder
+	Journal  *live.Journal
+	Gate     *gate.Gate
+	// More are the metrics of others, nil = none.
+	More func() []Metric
+	// Healthy says what else is wrong, nil = nothing.
+	Healthy func() error
+}
+
+type control struct{ Options }
+
+// New makes the handler.
+func New(o Options) http.Handler {
+	c := control{o}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /rollouts/{id}", c.rollout)
+	mux.HandleFunc("GET /rollouts/{id}/calls", c.calls)
+	mux.HandleFunc("POST /pause", c.pause)
+	mux.HandleFunc("POST /resume", c.resume)
+	mux.HandleFunc("POST /version", c.version)
+	mux.HandleFunc("GET /healthz", c.health)
+	mux.HandleFunc("GET /metrics", c.metrics)
+	mux.HandleFunc("GET /debug/sessions", c.sessions)
+	return mux
+}
+
+// session is that of the request; where there is none the client has been told.
+func (c control) session(w http.ResponseWriter, r *http.Request) *live.Session {
+	if c.Recorder != nil {
+		if s, ok := c.Recorder.Session(r.PathValue("id")); ok {
+			return s
+		}
+	}
+	answer(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.PathValue("id")}, "it is not known, or delivered: %w", live.ErrUnknown))
+	return nil
+}
+
+func (c control) rollout(w http.ResponseWriter, r *http.Request) {
+	s := c.session(w, r)
+	if s == nil {
+		return
+	}
+	var line []byte
+	x, err := s.Rollout()
+	if err == nil {
+		line, err = jsonl.Append(nil, x)
+	}
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(line, '\n'))
+}
+
+func (c control) calls(w http.ResponseWriter, r *http.Request) {
+	s := c.session(w, r)
+	if s == nil {
+		return
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	for _, x := range s.Calls() {
+		if err := enc.Encode(x); err != nil {
+			answer(w, nil, err)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	_, _ = out.WriteTo(w)
+}
+
+func (c control) pause(w http.ResponseWriter, r *http.Request) {
+	body := struct {
+		Policy gate.Policy `json:"policy"`
+	}{gate.Hold}
+	if err := c.steer(r, &body); err != nil {
+		answer(w, nil, err)
+		return
+	}
+	err := c.Gate.Pause(r.Context(), body.Policy)
+	answer(w, map[string]any{"paused": body.Policy, "running": c.Gate.Stats().Running}, err)
+}
+
+func (c control) resume(w http.ResponseWriter, r *http.Request) {
+	err := c.steer(r, &struct{}{})
+	if err == nil {
+		c.Gate.Resume()
+	}
+	answer(w, map[string]any{"paused": nil}, err)
+}
+
+func (c control) version(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Version *int32 `json:"version"`
+	}
+	err := c.steer(r, &body)
+	switch {
+	case err != nil:
+	case body.Version == nil:
+		err = rollout.Errorf(rollout.KindInput, rollout.Where{Field: "version"}, "is missing, expected a number")
+	default:
+		err = c.Gate.SetVersion(*body.Version)
+	}
+	answer(w, body, err)
+}
+
+// steer reads a request to the gate; no body says nothing.
+func (c control) steer(r *http.Request, to any) error {
+	if c.Gate == nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "there is no gate: %w", live.ErrUnknown)
+	}
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(http.MaxBytesReader(nil, r.Body, 1<<16)); err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request: %v", err)
+	}
+	if len(bytes.TrimSpace(text.Bytes())) == 0 {
+		return nil
+	}
+	in := json.NewDecoder(&text)
+	in.DisallowUnknownFields()
+	if err := in.Decode(to); err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request: %v", err)
+	}
+	return nil
+}
+
+func (c control) health(w http.ResponseWriter, _ *http.Request) {
+	var err error
+	if c.Journal != nil {
+		err = c.Journal.Err()
+	}
+	if err == nil && c.Healthy != nil {
+		err = c.Healthy()
+	}
+	answer(w, map[string]string{"status": "ok"}, err)
+}
+
+func (c control) metrics(w http.ResponseWriter, _ *http.Request) {
+	var all []Metric
+	if c.Recorder != nil {
+		all = append(all, Metrics("turnpack_recorder", "state", c.Recorder.Stats())...)
+	}
+	if c.Journal != nil {
+		all = append(all, Metrics("turnpack_journal", "", c.Journal.Stats())...)
+	}
+	if c.Gate != nil {
+		all = append(all, Metrics("turnpack_gate", "reason", c.Gate.Stats())...)
+	}
+	if c.More != nil {
+		all = append(all, c.More()...)
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	var out bytes.Buffer
+	writeMetrics(&out, all)
+	_, _ = out.WriteTo(w)
+}
+
+// Summary says how one session is.
+type Summary struct {
+	ID         string             `json:"id"`
+	Began      time.Time          `json:"began,omitzero"`
+	Ended      bool               `json:"ended"`
+	Calls      int                `json:"calls"`
+	States     map[live.State]int `json:"states"`
+	Joins      map[live.Join]int  `json:"joins"`
+	Drift      int                `json:"drift"`      // ids that came back otherwise
+	Incomplete int                `json:"incomplete"` // calls
+	Sampled    int                `json:"sampled"`    // ids
+	// Fidelity is the share of sampled ids that are trained, 1 for none sampled.
+	Fidelity float64 `json:"fidelity"`
+}
+
+// Summarize looks over the calls of a session.
+func Summarize(s *live.Session) Summary {
+	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[live.Join]int{}, Fidelity: 1}
+	trained := 0
+	for i, c := range s.Calls() {
+		if i == 0 {
+			x.Began = c.Began
+		}
+		x.Calls++
+		x.States[c.State]++
+		if c.Join != "" {
+			x.Joins[c.Join]++
+		}
+		x.Drift += c.Drift
+		x.Sampled += c.OutputTokens
+		if c.State == live.StateIncomplete {
+			x.Incomplete++
+		} else if c.State == live.StateOK || c.Used {
+			trained += c.OutputTokens
+		}
+	}
+	if x.Sampled > 0 {
+		x.Fidelity = float64(trained) / float64(x.Sampled)
+	}
+	return x
+}
+
+// sessionsShown is how many the page has, the latest.
+const sessionsShown = 500
+
+var page = template.Must(template.New("").Parse(`<!DOCTYPE html><meta charset="utf-8"><title>sessions</title>
+<style>body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left}tr:nth-child(even){background:#eee}</style>
+<h1>Sessions</h1><p>{{.Held}} are held, {{len .Shown}} shown, the latest first.</p>
+<table><tr><th>id<th>began<th>ended<th>calls<th>states<th>joins<th>drift<th>incomplete<th>sampled<th>fidelity
+{{range .Shown}}<tr><td><a href="/rollouts/{{.ID}}/calls">{{.ID}}</a><td>{{.Began.Format "2006-01-02 15:04:05"}}<td>{{.Ended}}<td>{{.Calls}}<td>{{range $k, $n := .States}}{{$k}} {{$n}} {{end}}<td>{{range $k, $n := .Joins}}{{$k}} {{$n}} {{end}}<td>{{.Drift}}<td>{{.Incomplete}}<td>{{.Sampled}}<td>{{printf "%.3f" .Fidelity}}
+{{end}}</table>
+`))
+
+func (c control) sessions(w http.ResponseWriter, r *http.Request) {
+	var all []*live.Session
+	if c.Recorder != nil {
+		all = slices.Collect(c.Recorder.Sessions())
+	}
+	data := struct {
+		Held  int       `json:"held"`
+		Shown []Summary `json:"sessions"`
+	}{Held: len(all), Shown: []Summary{}}
+	for _, s := range slices.Backward(all) {
+		if len(data.Shown) == sessionsShown {
+			break
+		}
+		data.Shown = append(data.Shown, Summarize(s))
+	}
+	if strings.EqualFold(r.URL.Query().Get("format"), "json") {
+		answer(w, data, nil)
+		return
+	}
+	var out bytes.Buffer
+	if err := page.Execute(&out, data); err != nil {
+		answer(w, nil, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = out.WriteTo(w)
+}
+
+func answer(w http.ResponseWriter, body any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		status, after := gate.Answer(err)
+		if after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+		w.WriteHeader(status)
+		body = map[string]string{"error": err.Error()}
+	}
+	_ = json.NewEncoder(w).Encode(body) // who is gone needs no answer
+}

@@ -1,0 +1,119 @@
+package control_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/control"
+	"github.com/turnpack/turnpack/rollout/live/gate"
+)
+
+func Example() {
+	h := control.New(control.Options{Gate: &gate.Gate{}})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("POST", "/pause", strings.NewReader(`{"policy":"reject"}`)))
+	fmt.Print(w.Code, " ", w.Body)
+	// Output: 200 {"paused":"reject","running":0}
+}
+
+func ask(h http.Handler, method, path, body string) (int, string, http.Header) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	text, _ := io.ReadAll(w.Body)
+	return w.Code, string(text), w.Header()
+}
+
+func TestEndpoints(t *testing.T) {
+	j, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})
+	require.NoError(t, err)
+	defer j.Close()
+	rec, err := live.New(live.Options{Journal: j})
+	require.NoError(t, err)
+	var g gate.Gate
+	h := control.New(control.Options{Recorder: rec, Journal: j, Gate: &g, More: func() []control.Metric {
+		return []control.Metric{{Name: "more_total", Help: "more", Label: "why", By: map[string]float64{"a\"\n": 2}}}
+	}})
+	s, err := rec.Begin(t.Context(), live.Start{ID: "a<b>"})
+	require.NoError(t, err)
+	for range 2 {
+		c, err := s.Begin(t.Context(), live.Request{Prompt: []rollout.TokenID{1}})
+		require.NoError(t, err)
+		require.NoError(t, c.End(t.Context(), live.Reply{Output: []rollout.TokenID{2, 3}, Logprobs: []float32{-1, -1}, Usage: live.Usage{PromptTokens: 1, CompletionTokens: 2}}))
+	}
+	c, err := s.Begin(t.Context(), live.Request{Prompt: []rollout.TokenID{1}})
+	require.NoError(t, err)
+	require.NoError(t, c.End(t.Context(), live.Reply{Output: []rollout.TokenID{2, 3}, Logprobs: []float32{-1, -1}, Usage: live.Usage{CompletionTokens: 9}}))
+
+	status, text, _ := ask(h, "GET", "/rollouts/a%3Cb%3E", "")
+	require.Equal(t, 200, status)
+	r, err := jsonl.Parse([]byte(strings.TrimSuffix(text, "\n")), jsonl.Options{})
+	require.NoError(t, err)
+	require.Len(t, r.Turns, 3)
+	status, text, _ = ask(h, "GET", "/rollouts/a%3Cb%3E/calls", "")
+	require.Equal(t, 200, status)
+	require.Equal(t, 3, strings.Count(text, "\n"))
+	for _, name := range []string{`"id":`, `"state":"ok"`, `"output_tokens":2`, `"join":"forks"`, `"drift":0`} {
+		require.Contains(t, text, name)
+	}
+	for _, path := range []string{"/rollouts/b", "/rollouts/b/calls"} {
+		status, _, _ = ask(h, "GET", path, "")
+		require.Equal(t, 404, status)
+	}
+
+	status, text, _ = ask(h, "GET", "/debug/sessions?format=json", "")
+	require.Equal(t, 200, status)
+	require.Contains(t, text, `"incomplete":1,"sampled":6,"fidelity":0.66`)
+	status, text, _ = ask(h, "GET", "/debug/sessions", "")
+	require.Equal(t, 200, status)
+	require.Contains(t, text, "a&lt;b&gt;")
+
+	for path, body := range map[string]string{"/pause": `{"policy":"stop"}`, "/version": `{}`, "/resume": `{"x":1}`} {
+		status, text, _ = ask(h, "POST", path, body)
+		require.Equal(t, 400, status, text)
+	}
+	for _, c := range [][2]string{{"/pause", ""}, {"/pause", `{"policy":"finish"}`}, {"/resume", ""}, {"/version", `{"version":7}`}, {"/pause", `{"policy":"reject"}`}} {
+		status, text, _ = ask(h, "POST", c[0], c[1])
+		require.Equal(t, 200, status, text)
+	}
+	require.Equal(t, int32(7), *g.Version())
+	require.Equal(t, gate.Reject, g.Stats().Paused)
+
+	status, text, header := ask(h, "GET", "/metrics", "")
+	require.Equal(t, 200, status)
+	require.Contains(t, header.Get("Content-Type"), "version=0.0.4")
+	line := regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="([^"\\\n]|\\.)*"\})? [-+0-9.e]+)$`)
+	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		require.Regexp(t, line, l)
+	}
+	for _, want := range []string{"turnpack_recorder_calls{state=\"ok\"} 2\n", "turnpack_journal_segments 1\n", "turnpack_gate_version 7\n", `more_total{why="a\"\n"} 2`, "# TYPE more_total counter\n"} {
+		require.Contains(t, text, want)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	j, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})
+	require.NoError(t, err)
+	defer j.Close()
+	var fault error
+	h := control.New(control.Options{Journal: j, Healthy: func() error { return fault }})
+	status, _, _ := ask(h, "GET", "/healthz", "")
+	require.Equal(t, 200, status)
+	fault = errors.Join(live.ErrUnavailable, errors.New("no engine answers"))
+	status, text, header := ask(h, "GET", "/healthz", "")
+	require.Equal(t, 503, status)
+	require.Contains(t, text, "no engine answers")
+	require.Equal(t, "1", header.Get("Retry-After"))
+	status, _, _ = ask(h, "POST", "/version", `{"version":1}`)
+	require.Equal(t, 404, status, "there is no gate")
+}
