@@ -382,7 +382,9 @@ func TestJoins(t *testing.T) {
 	require.NoError(t, err)
 	s, err := r.Begin(t.Context(), live.Start{})
 	require.NoError(t, err)
-	say := func(role rollout.Role, text string) rollout.Message { return rollout.Message{Role: role, Content: text} }
+	say := func(role rollout.Role, text string) rollout.Message {
+		return rollout.Message{Role: role, Content: text}
+	}
 	call := func(messages []rollout.Message, prompt []rollout.TokenID, reply string, ids ...rollout.TokenID) {
 		c, err := s.Begin(t.Context(), live.Request{Messages: messages, Prompt: prompt})
 		require.NoError(t, err)
