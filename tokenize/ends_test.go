@@ -71,14 +71,16 @@ func replyRollouts() map[string]*rollout.Rollout {
 func TestRepliesEndWithoutGenerationConfig(t *testing.T) {
 	kit.OneGoroutine(t)
 	for name, full := range templateModels(t) {
+		fullBy := encoders(t, full)
 		eos := []string{kitmodel.Stops(name)[0], "<|endoftext|>", ""}
 		slices.Sort(eos)
 		for _, eos := range slices.Compact(eos) {
 			bare := withStops(t, name, eos, nil)
+			bareBy := encoders(t, bare)
 			for kind, r := range replyRollouts() {
 				for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged, tokenize.Whole} {
-					want, fault := repliesOf(t, full, mode, r)
-					got, bareFault := repliesOf(t, bare, mode, r)
+					want, fault := repliesBy(t, fullBy[mode], full, r)
+					got, bareFault := repliesBy(t, bareBy[mode], bare, r)
 					require.Equal(t, fault, bareFault, "%s, eos %q, %s, %s", name, eos, kind, mode)
 					require.Equal(t, want, got, "%s, eos %q, %s, %s", name, eos, kind, mode)
 				}
@@ -89,7 +91,24 @@ func TestRepliesEndWithoutGenerationConfig(t *testing.T) {
 
 func repliesOf(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout.Rollout) ([]string, string) {
 	t.Helper()
-	seqs, fault := rows(t, m, tokenize.Options{Mode: mode}, r)
+	return repliesBy(t, encoders(t, m)[mode], m, r)
+}
+
+// encoders has one for each mode.
+func encoders(t *testing.T, m *tokenize.Model) map[tokenize.Mode]*tokenize.Encoder {
+	t.Helper()
+	out := map[tokenize.Mode]*tokenize.Encoder{}
+	for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged, tokenize.Whole} {
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+		require.NoError(t, err)
+		out[mode] = enc
+	}
+	return out
+}
+
+func repliesBy(t *testing.T, enc *tokenize.Encoder, m *tokenize.Model, r *rollout.Rollout) ([]string, string) {
+	t.Helper()
+	seqs, fault := rowsBy(t, enc, r)
 	var out []string
 	for i := range seqs {
 		out = append(out, sampled(t, m, &seqs[i])...)

@@ -105,11 +105,12 @@ func TestOlderNamesOfTokens(t *testing.T) {
 // made, after one rendering and not after one for each of some thirty probes or for each
 // rollout. Loading renders nothing.
 func TestTemplateAtItsLimitIsRefused(t *testing.T) {
+	tenth := chat.Options{Limits: chat.Limits{Work: 100_000_000}} // of the default, for the time of the test
 	for _, hostile := range []string{
 		"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
 		"{% set ns=namespace(x=messages) %}{% for i in range(60) %}{% set ns.x=ns.x|tojson %}{% endfor %}{{ns.x}}",
 	} {
-		template, err := chat.Compile(hostile, chat.Options{})
+		template, err := chat.Compile(hostile, tenth)
 		require.NoError(t, err)
 		one, err := chat.NewConversation(chat.List(chat.Object(chat.Member{Key: "role", Value: chat.String("user")}, chat.Member{Key: "content", Value: chat.String("x")})),
 			chat.Null(), chat.Null(), chat.ConversationOptions{})
@@ -120,7 +121,7 @@ func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, rollout.KindLimit)
 
 		began = time.Now()
-		m, err := tokenize.Load("embedded", tokenize.LoadOptions{TemplateText: hostile})
+		m, err := tokenize.Load("embedded", tokenize.LoadOptions{TemplateText: hostile, Chat: tenth})
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), once)
 		began = time.Now()
@@ -134,7 +135,7 @@ func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), definition, 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(hostile), 0o600))
-		m, err = tokenize.Load(dir, tokenize.LoadOptions{})
+		m, err = tokenize.Load(dir, tokenize.LoadOptions{Chat: tenth})
 		require.NoError(t, err)
 		_, err = tokenize.NewEncoder(m, tokenize.Options{})
 		e, ok := errors.AsType[*rollout.Error](err)

@@ -81,6 +81,11 @@ func rows(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Rollou
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, o)
 	require.NoError(t, err)
+	return rowsBy(t, enc, r)
+}
+
+func rowsBy(t testing.TB, enc *tokenize.Encoder, r *rollout.Rollout) ([]rollout.Sequence, string) {
+	t.Helper()
 	seqs, _, err := enc.Encode(t.Context(), r)
 	if err != nil {
 		return nil, err.Error()

@@ -95,6 +95,9 @@ func (e *SegmentEncoder) segment(r *render.Rendering, i, from, to int, after eng
 	end, closed := e.end(r, i, from, to)
 	text := r.Text[from:end]
 	hash := maphash.String(e.seed, text)
+	if i < len(r.Fields) && r.Fields[i].Start < end { // the same text in many messages: each has a chain of its own
+		hash ^= uint64(r.Fields[i].Message) * 0x9E3779B97F4A7C15
+	}
 	for s := e.known[hash]; s != nil; s = s.next {
 		if s.is(text, after) && e.sameOrigin(s, r, i, from) {
 			e.expected = s.at + 1
