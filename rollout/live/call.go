@@ -119,13 +119,14 @@ type CallInfo struct {
 // call is a call of a run.
 type call struct {
 	CallInfo
-	context  rollout.Context
-	sampling *rollout.Sampling
-	open     bool // its end is not recorded
-	turn     int  // of run.turns, −1 = none
-	blob     []byte
-	from     segment.Place // of the reply, for the blob
-	live     *partial      // while it runs in this process
+	context    rollout.Context // what it was sent
+	otherTools bool
+	sampling   *rollout.Sampling
+	open       bool // its end is not recorded
+	turn       int  // of run.turns, −1 = none
+	blob       []byte
+	from       segment.Place // of the reply, for the blob
+	live       *partial      // while it runs in this process
 }
 
 // partial is what has come of a call that runs.
@@ -152,6 +153,12 @@ func (c *Call) ID() string {
 		return ""
 	}
 	return c.call.ID
+}
+
+// Sampled is how many ids have come.
+func (c *Call) Sampled() (n int) {
+	_ = c.with(func(_ *run, p *partial) error { n = len(p.output); return nil }) // 0 after its end
+	return n
 }
 
 // with calls do under the lock of the rollout while the call runs.

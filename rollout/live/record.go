@@ -37,15 +37,17 @@ type entry struct {
 	Settings json.RawMessage `json:"settings,omitempty"`
 	State    State           `json:"state,omitempty"`
 	Why      string          `json:"why,omitempty"`
-	At       int64           `json:"at"`              // nanoseconds since 1970
-	First    int64           `json:"first,omitempty"` // nanoseconds from the intent to the first id
-	Took     int64           `json:"took,omitempty"`  // nanoseconds from the intent to here
-	Base     int             `json:"base,omitempty"`  // turn whose ids the prompt keeps, with Keep
-	Keep     int             `json:"keep,omitempty"`
-	Usage    *Usage          `json:"usage,omitempty"`
-	Group    string          `json:"group,omitempty"`
-	Digest   string          `json:"digest,omitempty"`
-	Sessions []string        `json:"sessions,omitempty"`
+	// OtherTools: the call is given other tools or template variables than the first.
+	OtherTools bool     `json:"other_tools,omitempty"`
+	At         int64    `json:"at"`              // nanoseconds since 1970
+	First      int64    `json:"first,omitempty"` // nanoseconds from the intent to the first id
+	Took       int64    `json:"took,omitempty"`  // nanoseconds from the intent to here
+	Base       int      `json:"base,omitempty"`  // turn whose ids the prompt keeps, with Keep
+	Keep       int      `json:"keep,omitempty"`
+	Usage      *Usage   `json:"usage,omitempty"`
+	Group      string   `json:"group,omitempty"`
+	Digest     string   `json:"digest,omitempty"`
+	Sessions   []string `json:"sessions,omitempty"`
 
 	body *rollout.Rollout
 	blob []byte

@@ -105,7 +105,7 @@ func (g *run) intent(s *Session, e *entry) error {
 		return rollout.Errorf(rollout.KindFormat, g.where(), "call %q begins twice, or without a turn", e.Call)
 	}
 	t := &e.body.Turns[0]
-	c := &call{open: true, turn: -1, context: t.Context, sampling: t.Sampling, CallInfo: CallInfo{
+	c := &call{open: true, turn: -1, context: t.Context, otherTools: e.OtherTools, sampling: t.Sampling, CallInfo: CallInfo{
 		ID: e.Call, Session: e.Session, Agent: t.Agent, Replaces: e.Replaces, Dialect: e.Dialect, Engine: e.Engine,
 		State: StateRunning, Began: time.Unix(0, e.At), Settings: e.Settings,
 	}}
@@ -121,7 +121,7 @@ func (g *run) intent(s *Session, e *entry) error {
 	if g.kwargs == nil {
 		g.tools, g.kwargs = e.body.Tools, &rollout.Rollout{TemplateKwargs: e.body.TemplateKwargs}
 	}
-	if c.context.Unknown && len(g.notes) == 0 {
+	if c.otherTools && len(g.notes) == 0 {
 		g.notes = append(g.notes, rollout.Note{Code: "tools_differ", Text: fmt.Sprintf("call %q was given other tools or chat-template variables than the first: what it saw cannot be rendered", c.ID)})
 	}
 	g.calls[c.ID] = c
@@ -146,6 +146,9 @@ func (g *run) reply(c *call, e *entry) error {
 	c.live = nil
 	g.running--
 	t.Message, t.Step, t.Agent, t.Context, t.Sampling = -1, len(g.turns), c.Agent, c.context, c.sampling
+	if c.otherTools { // what it was sent is known, what it saw is not
+		t.Context = rollout.Context{Unknown: true}
+	}
 	if len(e.body.Messages) > 0 {
 		t.Message = g.addMessage(&e.body.Messages[0])
 		if parts := t.Context.Parts; len(parts) == 1 && parts[0] == (rollout.ContextPart{To: t.Message}) {

@@ -122,11 +122,8 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *tic
 	body := &rollout.Rollout{ID: s.id}
 	t.Context.Parts, body.Messages = g.see(r.Messages)
 	e := &entry{Kind: kindIntent, Session: s.id, Call: id, Replaces: r.Replaces, Dialect: r.Dialect, Engine: r.Engine, Settings: r.Settings, At: now.UnixNano(), body: body}
-	if other := g.otherTools(&r); other || g.kwargs == nil {
+	if e.OtherTools = g.otherTools(&r); e.OtherTools || g.kwargs == nil {
 		body.Tools, body.TemplateKwargs = r.Tools, cloneMap(r.TemplateKwargs)
-		if other {
-			t.Context = rollout.Context{Unknown: true}
-		}
 	}
 	body.Turns = []rollout.Turn{t}
 	done, err := g.record(e, true)
@@ -288,6 +285,32 @@ func (s *Session) Calls() []CallInfo {
 		out[i] = c.CallInfo
 	}
 	return out
+}
+
+// Conversation is a call of the session's rollout with the messages that it was sent and
+// its reply, nil = none is recorded. They are shared, read-only.
+func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message, reply *rollout.Message, err error) {
+	if s.run == nil {
+		return info, nil, nil, zeroValue("live.Session", "Recorder.Begin")
+	}
+	g := s.run
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.calls[id]
+	if c == nil {
+		return info, nil, nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
+	}
+	for _, p := range c.context.Parts {
+		if p.Message != nil {
+			sent = append(sent, *p.Message)
+		} else if p.From >= 0 && p.From <= p.To && p.To <= len(g.messages) {
+			sent = append(sent, g.messages[p.From:p.To]...)
+		}
+	}
+	if c.turn >= 0 && g.turns[c.turn].Message >= 0 {
+		reply = &g.messages[g.turns[c.turn].Message]
+	}
+	return c.CallInfo, sent, reply, nil
 }
 
 // Blob is the opaque blob of a call, nil where it has none. The bytes are the caller's.
