@@ -1,0 +1,475 @@
+// Package fakeengine is an inference engine without a model: a server of vLLM's shape whose
+// replies are scripted or made of a seed, for tests, demonstrations and trying a harness.
+// It can be told to misbehave as real ones do.
+//
+//	server := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: "Hello."}}}))
+package fakeengine
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/tokenize/engine"
+)
+
+// Reply is one scripted reply.
+type Reply struct {
+	// Text is what is sampled, marks included: <think>…</think>, then the content, then
+	// calls as <tool_call>{"name": …, "arguments": {…}}</tool_call>. "" = it is made of
+	// the other fields.
+	Text      string `json:"text,omitempty"`
+	Reasoning string `json:"reasoning,omitempty"`
+	Content   string `json:"content,omitempty"`
+	Calls     []Call `json:"tool_calls,omitempty"`
+}
+
+// Call is a tool call of a scripted reply.
+type Call struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Faults are the ways to misbehave; the zero value has none.
+type Faults struct {
+	Count     int           // added to the completion tokens of usage
+	Fail      int           // the first so many requests are answered with Status
+	Status    int           // 0 = 500
+	Cut       int           // a reply ends after so many bytes, 0 = never
+	Delay     time.Duration // before each event
+	Duplicate bool          // the ids of one event come twice
+	Drop      bool          // streams with tools leave out events without text, as some parsers do
+	NaN       bool          // a log probability is NaN
+	Beyond    bool          // an id is none of the vocabulary
+	Garble    bool          // an event is no JSON
+}
+
+// Options of a Server.
+type Options struct {
+	Model *tokenize.Model // nil = a token for each byte
+	Name  string          // of the model, "" = fake
+	// Script are the replies of a conversation, by its number of assistant messages;
+	// after the last it begins anew. Without one they are made of Seed and the prompt.
+	Script []Reply
+	Seed   uint64
+	Event  int    // tokens of an event of a stream, 0 = 1
+	Weight string // weight_version of replies, "" = none
+	Faults Faults
+}
+
+// Server is the engine.
+type Server struct {
+	opts     Options
+	mux      *http.ServeMux
+	requests atomic.Int64
+	version  atomic.Pointer[string]
+	begin    string // what a template writes before a reply
+}
+
+// New makes a server.
+func New(o Options) *Server {
+	if o.Name == "" {
+		o.Name = "fake"
+	}
+	s := &Server{opts: o, mux: http.NewServeMux(), begin: "<assistant>"}
+	s.version.Store(&o.Weight)
+	if o.Model != nil && o.Model.Template != nil {
+		with, err1 := s.render([]byte(`[{"role":"user","content":"x"}]`), nil, nil, true)
+		without, err2 := s.render([]byte(`[{"role":"user","content":"x"}]`), nil, nil, false)
+		if err1 == nil && err2 == nil {
+			s.begin = strings.TrimPrefix(with, without)
+		}
+	}
+	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, true) })
+	s.mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, false) })
+	s.mux.HandleFunc("POST /tokenize", s.tokenize)
+	s.mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"object": "list", "data": []any{map[string]any{"id": o.Name, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 1 << 20}}})
+	})
+	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	s.mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, map[string]string{"version": "fake"}) })
+	return s
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Requests is how many replies were asked for.
+func (s *Server) Requests() int { return int(s.requests.Load()) }
+
+// SetWeight sets the weight_version of the replies after it.
+func (s *Server) SetWeight(v string) { s.version.Store(&v) }
+
+// Script reads replies, a JSON object a line.
+func Script(r io.Reader) ([]Reply, error) {
+	var out []Reply
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 64<<20)
+	for n := 1; lines.Scan(); n++ {
+		if len(strings.TrimSpace(lines.Text())) == 0 {
+			continue
+		}
+		var x Reply
+		if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
+			return nil, fmt.Errorf("line %d of the script: %w", n, err)
+		}
+		out = append(out, x)
+	}
+	return out, lines.Err()
+}
+
+func answer(w http.ResponseWriter, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(b)
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	b, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": http.StatusText(status), "code": status}}) // strings and a number
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(b)
+}
+
+// request is what the server reads of one.
+type request struct {
+	Model    string          `json:"model"`
+	Messages json.RawMessage `json:"messages"`
+	Tools    json.RawMessage `json:"tools"`
+	Kwargs   map[string]any  `json:"chat_template_kwargs"`
+	Prompt   json.RawMessage `json:"prompt"`
+	Stream   bool            `json:"stream"`
+	Options  struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	N         int   `json:"n"`
+	Max       *int  `json:"max_tokens"`
+	MaxToo    *int  `json:"max_completion_tokens"`
+	Stop      any   `json:"stop"`
+	Logprobs  any   `json:"logprobs"`
+	IDs       bool  `json:"return_token_ids"`
+	Choice    any   `json:"tool_choice"`
+	Generate  *bool `json:"add_generation_prompt"`
+	assistant int
+}
+
+// render writes a conversation as the model reads it. Arguments of calls are objects for
+// a template, as vLLM has them.
+func (s *Server) render(messages, tools json.RawMessage, kwargs map[string]any, generate bool) (string, error) {
+	var list []map[string]any
+	if err := json.Unmarshal(messages, &list); err != nil {
+		return "", fmt.Errorf("messages: %w", err)
+	}
+	if s.opts.Model == nil || s.opts.Model.Template == nil {
+		var b strings.Builder
+		if len(tools) > 0 && string(tools) != "null" {
+			fmt.Fprintf(&b, "<tools>%s\n", tools)
+		}
+		for _, m := range list {
+			text, _ := json.Marshal(m["content"]) // it was read from JSON
+			fmt.Fprintf(&b, "<%v>", m["role"])
+			if r, _ := m["reasoning"].(string); r != "" {
+				b.WriteString("<think>" + r + "</think>")
+			}
+			if c, ok := m["content"].(string); ok {
+				b.WriteString(c)
+			} else if m["content"] != nil {
+				b.Write(text)
+			}
+			calls, _ := m["tool_calls"].([]any)
+			for _, c := range calls {
+				f, _ := c.(map[string]any)["function"].(map[string]any)
+				fmt.Fprintf(&b, "<tool_call>{\"name\": %q, \"arguments\": %v}</tool_call>", f["name"], f["arguments"])
+			}
+			b.WriteByte('\n')
+		}
+		if generate {
+			b.WriteString(s.begin)
+		}
+		return b.String(), nil
+	}
+	for _, m := range list {
+		calls, _ := m["tool_calls"].([]any)
+		for _, c := range calls {
+			if f, ok := c.(map[string]any)["function"].(map[string]any); ok {
+				if text, ok := f["arguments"].(string); ok {
+					f["arguments"] = json.RawMessage(text)
+				}
+			}
+		}
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return "", err
+	}
+	value := func(raw []byte) (chat.Value, error) {
+		if len(raw) == 0 {
+			return chat.Null(), nil
+		}
+		return chat.ParseJSON(raw)
+	}
+	v, err := value(raw)
+	if err != nil {
+		return "", err
+	}
+	t, err := value(tools)
+	if err != nil {
+		return "", err
+	}
+	c, err := chat.NewConversation(v, t, chat.Null(), chat.ConversationOptions{NoProvenance: true})
+	if err != nil {
+		return "", err
+	}
+	in := chat.Input{AddGenerationPrompt: generate, Kwargs: map[string]chat.Value{}}
+	for k, v := range s.opts.Model.SpecialTokens {
+		in.Kwargs[k] = chat.String(v)
+	}
+	for k, v := range kwargs {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return "", err
+		}
+		if in.Kwargs[k], err = chat.ParseJSON(raw); err != nil {
+			return "", err
+		}
+	}
+	res, err := s.opts.Model.Template.Render(context.Background(), c, in)
+	if err != nil {
+		return "", err
+	}
+	return string(res.Text), nil
+}
+
+// end is the id that ends a reply, without a model one after the bytes.
+func (s *Server) end() rollout.TokenID {
+	if m := s.opts.Model; m != nil && len(m.NamedStops) > 0 {
+		return m.NamedStops[0]
+	}
+	return 256
+}
+
+func (s *Server) encode(text string) ([]rollout.TokenID, error) {
+	if s.opts.Model != nil {
+		var e engine.Encoding
+		err := s.opts.Model.Tokenizer.Encode(&e, text, engine.EncodeOptions{})
+		return e.IDs, err
+	}
+	out := make([]rollout.TokenID, len(text))
+	for i := range len(text) {
+		out[i] = rollout.TokenID(text[i])
+	}
+	return out, nil
+}
+
+func (s *Server) decode(ids []rollout.TokenID) (string, error) {
+	if s.opts.Model != nil {
+		return s.opts.Model.Tokenizer.Decode(ids)
+	}
+	out := make([]byte, 0, len(ids))
+	for i, id := range ids {
+		switch {
+		case id >= 0 && id < 256:
+			out = append(out, byte(id))
+		case id != 256:
+			return "", fmt.Errorf("token %d is id %d, which is none of the model's", i, id)
+		}
+	}
+	return string(out), nil
+}
+
+// prompt is the ids of a request.
+func (s *Server) prompt(q *request, chat bool) ([]rollout.TokenID, error) {
+	if chat {
+		generate := q.Generate == nil || *q.Generate
+		text, err := s.render(q.Messages, q.Tools, q.Kwargs, generate)
+		if err != nil {
+			return nil, err
+		}
+		var list []struct{ Role string }
+		_ = json.Unmarshal(q.Messages, &list) // render has read them
+		for _, m := range list {
+			if m.Role == "assistant" {
+				q.assistant++
+			}
+		}
+		return s.encode(text)
+	}
+	var ids []rollout.TokenID
+	var text string
+	if json.Unmarshal(q.Prompt, &ids) != nil {
+		if err := json.Unmarshal(q.Prompt, &text); err != nil {
+			return nil, fmt.Errorf("prompt: one text or one list of ids is expected")
+		}
+		return s.encode(text)
+	}
+	text, err := s.decode(ids)
+	q.assistant = max(0, strings.Count(text, s.begin)-1)
+	return ids, err
+}
+
+func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
+	var q request
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	ids, err := s.prompt(&q, len(q.Messages) > 0)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	answer(w, map[string]any{"count": len(ids), "max_model_len": 1 << 20, "tokens": ids})
+}
+
+func hash(seed uint64, ids []rollout.TokenID, more ...int) uint64 {
+	h := fnv.New64a()
+	b := binary.LittleEndian.AppendUint64(nil, seed)
+	for _, id := range ids {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	}
+	for _, x := range more {
+		b = binary.LittleEndian.AppendUint64(b, uint64(x))
+	}
+	h.Write(b)
+	return h.Sum64()
+}
+
+var words = strings.Fields("the test fails because of a missing check so I look at what the file says and change one line then run it again which passes now")
+
+// made is a reply made of a seed.
+func (s *Server) made(seed uint64, tools []string) string {
+	r := rand.New(rand.NewPCG(seed, 1))
+	say := func(n int) string {
+		var out []string
+		for range 1 + r.IntN(n) {
+			out = append(out, words[r.IntN(len(words))])
+		}
+		return strings.Join(out, " ")
+	}
+	x := Reply{Content: say(20)}
+	if r.IntN(2) == 0 {
+		x.Reasoning = say(20)
+	}
+	if len(tools) > 0 && r.IntN(3) > 0 {
+		for range 1 + r.IntN(2) {
+			arguments, _ := json.Marshal(map[string]string{"command": say(4)}) // strings
+			x.Calls = append(x.Calls, Call{tools[r.IntN(len(tools))], arguments})
+		}
+	}
+	return x.text()
+}
+
+func (x Reply) text() string {
+	if x.Text != "" {
+		return x.Text
+	}
+	var b strings.Builder
+	if x.Reasoning != "" {
+		b.WriteString("<think>\n" + x.Reasoning + "\n</think>\n\n")
+	}
+	b.WriteString(x.Content)
+	for i, c := range x.Calls {
+		if i > 0 || x.Content != "" {
+			b.WriteByte('\n')
+		}
+		arguments := c.Arguments
+		if len(arguments) == 0 {
+			arguments = json.RawMessage("{}")
+		}
+		fmt.Fprintf(&b, "<tool_call>\n{\"name\": %q, \"arguments\": %s}\n</tool_call>", c.Name, arguments)
+	}
+	return b.String()
+}
+
+// sampled is one choice.
+type sampled struct {
+	ids      []rollout.TokenID
+	ends     []int // in the text, of each id
+	text     string
+	logprobs []float64
+	finish   string
+	stop     string
+}
+
+func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*sampled, error) {
+	var text string
+	if n := len(s.opts.Script); n > 0 {
+		text = s.opts.Script[q.assistant%n].text()
+	} else {
+		var tools []struct{ Function struct{ Name string } }
+		var names []string
+		if len(q.Tools) > 0 {
+			_ = json.Unmarshal(q.Tools, &tools) // others are no functions
+		}
+		for _, t := range tools {
+			names = append(names, t.Function.Name)
+		}
+		text = s.made(hash(s.opts.Seed, prompt, choice), names)
+	}
+	x := &sampled{finish: "stop"}
+	cut := len(text)
+	stops, _ := q.Stop.([]any)
+	if one, ok := q.Stop.(string); ok {
+		stops = []any{one}
+	}
+	for _, stop := range stops {
+		if t, ok := stop.(string); ok && t != "" {
+			if i := strings.Index(text, t); i >= 0 && i < cut {
+				cut, x.stop = i, t
+			}
+		}
+	}
+	ids, err := s.encode(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ids {
+		so, err := s.decode(ids[:i+1])
+		if err != nil {
+			return nil, err
+		}
+		x.ids, x.ends = append(x.ids, ids[i]), append(x.ends, min(len(so), cut))
+		if x.stop != "" && len(so) >= cut+len(x.stop) {
+			break
+		}
+	}
+	x.text = text[:cut]
+	if x.stop == "" {
+		x.ids, x.ends = append(x.ids, s.end()), append(x.ends, len(text))
+	}
+	most := q.Max
+	if most == nil {
+		most = q.MaxToo
+	}
+	if most != nil && *most < len(x.ids) {
+		x.finish, x.stop, x.ids, x.ends = "length", "", x.ids[:max(1, *most)], x.ends[:max(1, *most)]
+		x.text = x.text[:min(len(x.text), x.ends[len(x.ends)-1])]
+	}
+	for i, id := range x.ids {
+		x.logprobs = append(x.logprobs, -float64(hash(s.opts.Seed, nil, i, int(id))%4096)/1024)
+	}
+	if s.opts.Faults.NaN {
+		x.logprobs[len(x.logprobs)/2] = math.NaN()
+	}
+	if s.opts.Faults.Beyond {
+		x.ids[len(x.ids)/2] = 1 << 30
+	}
+	return x, nil
+}

@@ -1,0 +1,402 @@
+package fakeengine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// kinds of what a reply's text is.
+const (
+	mark = iota
+	reasoning
+	content
+	arguments
+)
+
+// span is a part of the text of a reply.
+type span struct {
+	from, to, kind int
+	call           int
+	name           string
+}
+
+// parse finds reasoning, content and calls in a reply's text.
+func parse(text string, tools bool) (spans []span, calls int) {
+	at := 0
+	until := func(s string) int {
+		if i := strings.Index(text[at:], s); i >= 0 {
+			return at + i
+		}
+		return len(text)
+	}
+	if strings.HasPrefix(text, "<think>") {
+		at = min(len("<think>\n"), len(text))
+		end := until("</think>")
+		spans = append(spans, span{from: at, to: at + len(strings.TrimRight(text[at:end], "\n")), kind: reasoning})
+		at = min(end+len("</think>"), len(text))
+		at += len(text[at:]) - len(strings.TrimLeft(text[at:], "\n"))
+	}
+	for at < len(text) {
+		end := len(text)
+		if tools {
+			end = until("<tool_call>")
+		}
+		if to := at + len(strings.TrimRight(text[at:end], "\n")); to > at && (end < len(text) || calls == 0) {
+			if end == len(text) {
+				to = end
+			}
+			spans = append(spans, span{from: at, to: to, kind: content})
+		}
+		if at = end; at == len(text) {
+			break
+		}
+		at += len("<tool_call>")
+		end = until("</tool_call>")
+		var c struct {
+			Name      string
+			Arguments json.RawMessage
+		}
+		body := text[at:end]
+		if json.Unmarshal([]byte(body), &c) == nil {
+			from := at + strings.Index(body, string(c.Arguments))
+			spans = append(spans, span{from: from, to: from + len(c.Arguments), kind: arguments, call: calls, name: c.Name})
+			calls++
+		}
+		at = min(end+len("</tool_call>"), len(text))
+	}
+	return spans, calls
+}
+
+// object is a JSON object whose members stand in the order given.
+type object []any
+
+// MarshalJSON writes names and values in turn.
+func (o object) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i := 0; i+1 < len(o); i += 2 {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, o[i].(string)), ':')
+		if f, ok := o[i+1].(float64); ok && math.IsNaN(f) {
+			b = append(b, `"\u0000NaN"`...)
+			continue
+		}
+		v, err := json.Marshal(o[i+1])
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, v...)
+	}
+	return append(b, '}'), nil
+}
+
+// encodeJSON writes a value; a NaN is written as Python does.
+func encodeJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return []byte(`{"error":{"message":"the fake engine cannot write its reply"}}`)
+	}
+	return bytes.ReplaceAll(b, []byte(`"\u0000NaN"`), []byte("NaN"))
+}
+
+// writer ends a reply after a number of bytes, if it is to.
+type writer struct {
+	w    http.ResponseWriter
+	left int // −1 = no end
+}
+
+func (w *writer) write(b []byte) {
+	if w.left < 0 {
+		w.w.Write(b)
+		return
+	}
+	n := min(len(b), w.left)
+	w.w.Write(b[:n])
+	if w.left -= n; w.left == 0 {
+		if f, ok := w.w.(http.Flusher); ok {
+			f.Flush()
+		}
+		panic(http.ErrAbortHandler) // which closes the connection
+	}
+}
+
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
+	n := s.requests.Add(1)
+	f := &s.opts.Faults
+	if int(n) <= f.Fail {
+		status := f.Status
+		if status == 0 {
+			status = http.StatusInternalServerError
+		}
+		refuse(w, status, "the fake engine was told to fail")
+		return
+	}
+	var q request
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	prompt, err := s.prompt(&q, chat)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	choices := make([]*sampled, max(1, q.N))
+	usage := object{"prompt_tokens", len(prompt), "completion_tokens", 0, "total_tokens", 0}
+	total := f.Count
+	for i := range choices {
+		if choices[i], err = s.sample(&q, prompt, i); err != nil {
+			refuse(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		total += len(choices[i].ids)
+	}
+	usage[3], usage[5] = total, total+len(prompt)
+	left := -1
+	if f.Cut > 0 {
+		left = f.Cut
+	}
+	out := &reply{s: s, q: &q, chat: chat, w: &writer{w, left}, prompt: prompt, choices: choices, usage: usage,
+		id: fmt.Sprintf("%s-%016x", map[bool]string{true: "chatcmpl", false: "cmpl"}[chat], hash(uint64(n), prompt))}
+	if q.Stream {
+		out.stream()
+	} else {
+		time.Sleep(f.Delay)
+		out.whole()
+	}
+}
+
+// reply is a reply that is written.
+type reply struct {
+	s       *Server
+	q       *request
+	chat    bool
+	w       *writer
+	id      string
+	prompt  []rollout.TokenID
+	choices []*sampled
+	usage   object
+}
+
+func (r *reply) head(kind string, choices []any) object {
+	name := map[bool]string{true: "chat." + kind, false: "text_completion"}[r.chat]
+	o := object{"id", r.id, "object", name, "created", 1, "model", r.s.opts.Name, "choices", choices}
+	if v := *r.s.version.Load(); v != "" {
+		o = append(o, "weight_version", v)
+	}
+	return o
+}
+
+// logprobs of tokens [a, b) of a choice, null where none were asked for.
+func (r *reply) logprobs(x *sampled, a, b int) any {
+	if r.q.Logprobs == nil || r.q.Logprobs == false {
+		return nil
+	}
+	if !r.chat {
+		tokens, values := []string{}, []any{}
+		for i := a; i < b; i++ {
+			tokens = append(tokens, "token_id:"+strconv.Itoa(int(x.ids[i])))
+			if math.IsNaN(x.logprobs[i]) {
+				values = append(values, "\x00NaN")
+			} else {
+				values = append(values, x.logprobs[i])
+			}
+		}
+		return object{"text_offset", []int{}, "token_logprobs", values, "tokens", tokens, "top_logprobs", []any{}}
+	}
+	list := []any{}
+	for i := a; i < b; i++ {
+		list = append(list, object{"token", "token_id:" + strconv.Itoa(int(x.ids[i])), "logprob", x.logprobs[i], "bytes", nil, "top_logprobs", []any{}})
+	}
+	return object{"content", list}
+}
+
+func (r *reply) tools() bool {
+	return len(r.q.Tools) > 0 && string(r.q.Tools) != "null" && string(r.q.Tools) != "[]" && r.q.Choice != "none"
+}
+
+func (r *reply) finish(x *sampled, calls int) (string, any) {
+	finish := x.finish
+	if calls > 0 && finish == "stop" && r.chat {
+		finish = "tool_calls"
+	}
+	if x.stop != "" {
+		return finish, x.stop
+	}
+	return finish, nil
+}
+
+func (r *reply) callID(choice, call int) string {
+	return fmt.Sprintf("chatcmpl-tool-%016x", hash(7, r.prompt, choice, call))
+}
+
+func (r *reply) whole() {
+	var list []any
+	for i, x := range r.choices {
+		spans, calls := parse(x.text, r.tools())
+		var o object
+		if r.chat {
+			m := map[int]string{}
+			toolCalls := []any{}
+			for _, p := range spans {
+				t := x.text[p.from:p.to]
+				if m[p.kind] += t; p.kind == arguments {
+					toolCalls = append(toolCalls, object{"id", r.callID(i, p.call), "type", "function", "function", object{"name", p.name, "arguments", t}})
+				}
+			}
+			message := object{"role", "assistant", "content", nil}
+			if m[content] != "" {
+				message[3] = m[content]
+			}
+			if m[reasoning] != "" {
+				message = append(message, "reasoning", m[reasoning])
+			}
+			o = object{"index", i, "message", append(message, "tool_calls", toolCalls)}
+		} else {
+			o = object{"index", i, "text", x.text}
+		}
+		finish, stop := r.finish(x, calls)
+		o = append(o, "logprobs", r.logprobs(x, 0, len(x.ids)), "finish_reason", finish, "stop_reason", stop)
+		if r.q.IDs {
+			o = append(o, "token_ids", r.ids(x, 0, len(x.ids)))
+			if !r.chat {
+				o = append(o, "prompt_token_ids", r.prompt)
+			}
+		}
+		list = append(list, o)
+	}
+	o := append(r.head("completion", list), "usage", r.usage)
+	if r.chat && r.q.IDs {
+		o = append(o, "prompt_token_ids", r.prompt)
+	}
+	r.w.w.Header().Set("Content-Type", "application/json")
+	r.w.write(encodeJSON(o))
+}
+
+// ids of tokens [a, b) of a choice.
+func (r *reply) ids(x *sampled, a, b int) []rollout.TokenID {
+	out := append([]rollout.TokenID(nil), x.ids[a:b]...)
+	if r.s.opts.Faults.Duplicate && a == 0 {
+		out = append(out, out...)
+	}
+	return out
+}
+
+func (r *reply) event(v any) {
+	time.Sleep(r.s.opts.Faults.Delay)
+	b := encodeJSON(v)
+	r.w.write(append(append([]byte("data: "), b...), "\n\n"...))
+	if f, ok := r.w.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+func (r *reply) stream() {
+	r.w.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	f := &r.s.opts.Faults
+	for i := range r.choices {
+		if r.chat {
+			o := r.head("completion.chunk", []any{object{"index", i, "delta", object{"role", "assistant", "content", ""}, "logprobs", nil, "finish_reason", nil}})
+			if r.q.IDs {
+				o = append(o, "prompt_token_ids", r.prompt)
+			}
+			r.event(o)
+		}
+	}
+	step := max(1, r.s.opts.Event)
+	for i, x := range r.choices {
+		spans, calls := parse(x.text, r.tools())
+		told, begun := 0, 0 // bytes of the text; calls
+		for a := 0; a < len(x.ids); a += step {
+			b := min(a+step, len(x.ids))
+			to := min(x.ends[b-1], len(x.text))
+			for b < len(x.ids) && to < len(x.text) && !utf8.RuneStart(x.text[to]) {
+				to-- // the rest of a character comes with its last token
+			}
+			to = max(to, told)
+			var delta, finish, stop any
+			last := b == len(x.ids)
+			if last {
+				to = len(x.text)
+				finish, stop = r.finish(x, calls)
+			}
+			if r.chat {
+				var d object
+				d, begun = r.delta(x, i, spans, told, to, begun)
+				if delta = d; len(d) == 0 {
+					delta = object{}
+					if f.Drop && !last && r.tools() {
+						told = to
+						continue
+					}
+				}
+			}
+			o := object{"index", i}
+			if r.chat {
+				o = append(o, "delta", delta)
+			} else {
+				o = append(o, "text", x.text[told:to])
+			}
+			o = append(o, "logprobs", r.logprobs(x, a, b), "finish_reason", finish, "stop_reason", stop)
+			if r.q.IDs {
+				o = append(o, "token_ids", r.ids(x, a, b))
+				if !r.chat && a == 0 {
+					o = append(o, "prompt_token_ids", r.prompt)
+				}
+			}
+			told = to
+			if f.Garble && a > 0 {
+				r.w.write([]byte("data: {\"choices\": [{]\n\n"))
+			}
+			r.event(r.head("completion.chunk", []any{o}))
+		}
+	}
+	if r.q.Options.Usage {
+		r.event(append(r.head("completion.chunk", []any{}), "usage", r.usage))
+	}
+	r.w.write([]byte("data: [DONE]\n\n"))
+}
+
+// delta is what the text from a to b adds to a message.
+func (r *reply) delta(x *sampled, choice int, spans []span, a, b, begun int) (object, int) {
+	text := map[int]string{}
+	calls := []any{}
+	for _, p := range spans {
+		from, to := max(a, p.from), min(b, p.to)
+		if from >= to {
+			continue
+		}
+		t := x.text[from:to]
+		if p.kind != arguments {
+			text[p.kind] += t
+			continue
+		}
+		if begun <= p.call {
+			begun = p.call + 1
+			calls = append(calls, object{"index", p.call, "id", r.callID(choice, p.call), "type", "function", "function", object{"name", p.name, "arguments", t}})
+		} else {
+			calls = append(calls, object{"index", p.call, "function", object{"arguments", t}})
+		}
+	}
+	var d object
+	if t := text[reasoning]; t != "" {
+		d = append(d, "reasoning", t)
+	}
+	if t := text[content]; t != "" {
+		d = append(d, "content", t)
+	}
+	if len(calls) > 0 {
+		d = append(d, "tool_calls", calls)
+	}
+	return d, begun
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// member is one member of a JSON object.
+type member struct {
+	key   string
+	value []byte // nil = the member goes
+}
+
+// Edit returns a JSON object with members set where they stand, those that are not there
+// at the front, and without those set to nil. Values that stay keep their bytes.
+func Edit(v jsonscan.Value, text []byte, set map[string][]byte) []byte {
+	if v.Kind() != jsonscan.Object {
+		return v.Raw()
+	}
+	out := append(make([]byte, 0, len(v.Raw())+64), '{')
+	for _, k := range slices.Sorted(maps.Keys(set)) {
+		if set[k] != nil && v.Get(k).Kind() == jsonscan.Absent {
+			out = appendMember(out, member{k, set[k]})
+		}
+	}
+	for k, x := range v.Fields() {
+		value, ok := set[k.String()]
+		if ok && value == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if out = append(out, text[k.Offset():x.Offset()]...); ok {
+			out = append(out, value...)
+		} else {
+			out = append(out, x.Raw()...)
+		}
+	}
+	return append(out, '}')
+}
+
+func appendMember(out []byte, m member) []byte {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	key, _ := json.Marshal(m.key)
+	return append(append(append(out, key...), ':'), m.value...)
+}
+
+// object writes members in the order given.
+func object(set []member) []byte {
+	out := []byte{'{'}
+	for _, m := range set {
+		if m.value != nil {
+			out = appendMember(out, m)
+		}
+	}
+	return append(out, '}')
+}
+
+// withFields adds the fields that are not in set, by name.
+func withFields(set []member, fields map[string]json.RawMessage, leave func(string) bool) []member {
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		if !leave(k) && !slices.ContainsFunc(set, func(m member) bool { return m.key == k }) {
+			set = append(set, member{k, fields[k]})
+		}
+	}
+	return set
+}
+
+// AppendMessages appends messages as chat completions have them.
+func AppendMessages(dst []byte, messages []rollout.Message) []byte {
+	dst = append(dst, '[')
+	for i := range messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendMessage(dst, &messages[i])
+	}
+	return append(dst, ']')
+}
+
+func appendMessage(dst []byte, m *rollout.Message) []byte {
+	set := []member{{"role", quote(string(m.Role))}}
+	switch {
+	case m.Parts != nil:
+		var list bytes.Buffer
+		list.WriteByte('[')
+		for i, p := range m.Parts {
+			if i > 0 {
+				list.WriteByte(',')
+			}
+			if p.Raw != nil {
+				list.Write(p.Raw)
+			} else {
+				list.Write(object([]member{{"type", quote(p.Type)}, {"text", quote(p.Text)}}))
+			}
+		}
+		list.WriteByte(']')
+		set = append(set, member{"content", list.Bytes()})
+	case m.NoContent:
+		set = append(set, member{"content", []byte("null")})
+	default:
+		set = append(set, member{"content", quote(m.Content)})
+	}
+	if m.Name != "" {
+		set = append(set, member{"name", quote(m.Name)})
+	}
+	if m.Reasoning != "" {
+		// Each engine reads one of the two names.
+		set = append(set, member{"reasoning", quote(m.Reasoning)}, member{"reasoning_content", quote(m.Reasoning)})
+	}
+	if len(m.ToolCalls) > 0 {
+		list := []byte{'['}
+		for i := range m.ToolCalls {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = append(list, AppendCall(nil, &m.ToolCalls[i])...)
+		}
+		set = append(set, member{"tool_calls", append(list, ']')})
+	}
+	if m.ToolCallID != "" {
+		set = append(set, member{"tool_call_id", quote(m.ToolCallID)})
+	}
+	return append(dst, object(withFields(set, m.Extra, func(k string) bool { return k == "reasoning" || k == "reasoning_content" }))...)
+}
+
+// AppendCall appends a tool call as chat completions have it.
+func AppendCall(dst []byte, c *rollout.ToolCall) []byte {
+	arguments := c.Arguments
+	if arguments == "" {
+		arguments = "{}"
+	}
+	return append(dst, object([]member{
+		{"id", quote(c.ID)}, {"type", []byte(`"function"`)},
+		{"function", object([]member{{"name", quote(c.Name)}, {"arguments", quote(arguments)}})},
+	})...)
+}
+
+// quote writes a string as JSON, with <, > and & as they are.
+func quote(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string has no errors
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+}
+
+func list[T any](items []T) []byte {
+	b, _ := json.Marshal(items) // ids and raw values that were parsed
+	return b
+}

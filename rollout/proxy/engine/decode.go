@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// decoder reads the replies of a server, which are JSON as Python writes it: a NaN among
+// the log probabilities is for the record to judge.
+type decoder struct {
+	doc  jsonscan.Doc
+	kind Kind
+	seen []progress // of /generate, by choice
+}
+
+// progress is how far a choice of /generate has come, whose events repeat all of it.
+type progress struct{ ids, text int }
+
+func (d *decoder) parse(text []byte) (jsonscan.Value, error) {
+	v, err := d.doc.Parse(text, jsonscan.Options{NonFinite: true})
+	if err != nil || v.Kind() != jsonscan.Object {
+		return v, broken(err, "its reply is no JSON object: %.200q", text)
+	}
+	if e := v.Get("error"); !e.IsNull() && v.Get("choices").IsNull() {
+		return v, refusal(http.StatusBadGateway, e)
+	}
+	return v, nil
+}
+
+// refusal reads an error object, or what stands in its place.
+func refusal(status int, e jsonscan.Value) *Error {
+	out := &Error{Status: status, Message: e.Get("message").String(), Type: e.Get("type").String()}
+	if out.Message == "" {
+		out.Message = string(e.Raw())
+	}
+	if n, ok := e.Get("code").Int(); ok && n >= 400 && n < 600 {
+		out.Status = n
+	}
+	out.Message, out.Type = clean(out.Message), clean(out.Type)
+	return out
+}
+
+// completion reads a reply, or an event of a streamed one, of chat completions and of
+// completions.
+func (d *decoder) completion(text []byte) (*Chunk, error) {
+	v, err := d.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	c := &Chunk{ID: v.Get("id").String(), Model: v.Get("model").String(), Raw: text}
+	if c.Prompt, err = ids(v.Get("prompt_token_ids")); err != nil {
+		return nil, err
+	}
+	if u := v.Get("usage"); !u.IsNull() {
+		c.Usage = &Usage{Prompt: count(u, "prompt_tokens"), Completion: count(u, "completion_tokens"), Cached: count(u.Get("prompt_tokens_details"), "cached_tokens")}
+	}
+	outer := version(v)
+	for _, x := range v.Get("choices").Items() {
+		k := Choice{Version: version(x.Get("meta_info"))}
+		if k.Version == nil {
+			k.Version = outer
+		}
+		k.Index = count(x, "index")
+		if prompt, err := ids(x.Get("prompt_token_ids")); err != nil {
+			return nil, err
+		} else if prompt != nil {
+			c.Prompt = prompt
+		}
+		if k.IDs, err = ids(x.Get("token_ids")); err != nil {
+			return nil, err
+		}
+		logprobs := x.Get("logprobs")
+		switch content, tokens := logprobs.Get("content"), logprobs.Get("token_logprobs"); {
+		case content.Kind() == jsonscan.Array:
+			for _, t := range content.Items() {
+				k.Logprobs = append(k.Logprobs, float(t.Get("logprob")))
+			}
+		case tokens.Kind() == jsonscan.Array:
+			for _, t := range tokens.Items() {
+				k.Logprobs = append(k.Logprobs, float(t))
+			}
+		}
+		if pairs := x.Path("meta_info", "output_token_logprobs"); pairs.Kind() == jsonscan.Array {
+			k.IDs, k.Logprobs = nil, nil
+			if err := k.pairs(pairs, 0); err != nil {
+				return nil, err
+			}
+		}
+		m := x.Get("delta")
+		if m.IsNull() {
+			m = x.Get("message")
+		}
+		k.Text = m.Get("content").String() + x.Get("text").String()
+		if k.Reasoning = m.Get("reasoning").String(); k.Reasoning == "" {
+			k.Reasoning = m.Get("reasoning_content").String()
+		}
+		for i, t := range m.Get("tool_calls").Items() {
+			if n, ok := t.Get("index").Int(); ok && n >= 0 {
+				i = n
+			}
+			f := t.Get("function")
+			k.Calls = append(k.Calls, CallDelta{Index: i, ID: t.Get("id").String(), Name: f.Get("name").String(), Arguments: f.Get("arguments").String()})
+		}
+		k.Finish = x.Get("finish_reason").String()
+		for _, name := range []string{"stop_reason", "matched_stop"} {
+			if s := x.Get(name); s.Kind() == jsonscan.String && k.Finish == "stop" {
+				k.Stop = s.String()
+			}
+		}
+		c.Choices = append(c.Choices, k)
+	}
+	return c, nil
+}
+
+// generate reads an event of SGLang's /generate, of which text, ids and log probabilities
+// are those so far or those that are new.
+func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
+	var c Chunk
+	v, err := d.doc.Parse(text, jsonscan.Options{NonFinite: true})
+	if err != nil {
+		return nil, broken(err, "its reply is no JSON: %.200q", text)
+	}
+	if e := v.Get("error"); !e.IsNull() {
+		return nil, refusal(http.StatusBadGateway, e)
+	}
+	one := func(i int, v jsonscan.Value) error {
+		meta := v.Get("meta_info")
+		if n, ok := v.Get("index").Int(); ok {
+			i = n
+		}
+		if i < 0 || i >= choices {
+			return broken(nil, "it tells choice %d of %d", i, choices)
+		}
+		for len(d.seen) <= i {
+			d.seen = append(d.seen, progress{})
+		}
+		seen := &d.seen[i]
+		k := Choice{Index: i, Version: version(meta)}
+		pairs, total := meta.Get("output_token_logprobs"), count(meta, "completion_tokens")
+		all, err := ids(v.Get("output_ids"))
+		if err != nil {
+			return err
+		}
+		// The count tells the two kinds of stream apart: what is repeated has as many
+		// entries as there are tokens so far. The text goes with the ids.
+		text, repeated := v.Get("text").String(), len(all) == total
+		if pairs.Kind() == jsonscan.Array {
+			from := 0
+			if pairs.Len() == total {
+				from = min(seen.ids, total)
+			}
+			if v.Get("output_ids").IsNull() {
+				repeated = pairs.Len() == total
+			}
+			if err := k.pairs(pairs, from); err != nil {
+				return err
+			}
+		} else if k.IDs = all; repeated {
+			k.IDs = all[min(seen.ids, total):]
+		}
+		seen.ids += len(k.IDs)
+		if k.Text = text; repeated {
+			if seen.text > len(text) {
+				return broken(nil, "its text became shorter within the stream")
+			}
+			k.Text = text[seen.text:]
+		}
+		seen.text += len(k.Text)
+		c.ID = meta.Get("id").String()
+		if reason := meta.Get("finish_reason"); reason.Kind() == jsonscan.Object {
+			if k.Finish = reason.Get("type").String(); k.Finish == "abort" {
+				return &Error{Status: http.StatusServiceUnavailable, Type: "abort", Message: clean("it aborted the reply: " + reason.Get("message").String())}
+			}
+			if s := reason.Get("matched"); s.Kind() == jsonscan.String {
+				k.Stop = s.String()
+			}
+			if c.Usage == nil {
+				c.Usage = &Usage{Prompt: count(meta, "prompt_tokens"), Cached: count(meta, "cached_tokens")}
+			}
+			c.Usage.Completion += total
+		}
+		c.Choices = append(c.Choices, k)
+		return nil
+	}
+	switch v.Kind() {
+	case jsonscan.Object:
+		return &c, one(0, v)
+	case jsonscan.Array:
+		for i, x := range v.Items() {
+			if err := one(i, x); err != nil {
+				return nil, err
+			}
+		}
+		return &c, nil
+	}
+	return nil, broken(nil, "its reply is neither an object nor a list: %.200q", text)
+}
+
+// pairs reads [log probability, id, text] from entry on.
+func (k *Choice) pairs(list jsonscan.Value, from int) error {
+	for i, p := range list.Items() {
+		if i < from {
+			continue
+		}
+		at, id, lp := 0, int64(-1), float32(math.NaN())
+		if p.Kind() == jsonscan.Array {
+			for _, x := range p.Items() {
+				switch at {
+				case 0:
+					lp = float(x)
+				case 1:
+					if n, ok := x.Int(); ok {
+						id = int64(n)
+					}
+				}
+				at++
+			}
+		}
+		if id < math.MinInt32 || id > math.MaxInt32 {
+			return broken(nil, "id %d of a token is none", id)
+		}
+		k.IDs, k.Logprobs = append(k.IDs, rollout.TokenID(id)), append(k.Logprobs, lp)
+	}
+	return nil
+}
+
+// ids reads a list of token ids, nil where there is none.
+func ids(v jsonscan.Value) ([]rollout.TokenID, error) {
+	if v.IsNull() {
+		return nil, nil
+	}
+	out, bad, ok := v.AppendInt32(make([]rollout.TokenID, 0, v.Len()))
+	if !ok {
+		return nil, broken(nil, "its ids are no token ids: %.60q", bad.Raw())
+	}
+	return out, nil
+}
+
+// float is a number, NaN for anything else.
+func float(v jsonscan.Value) float32 {
+	if f, ok := v.Float(); ok {
+		return float32(f)
+	}
+	return float32(math.NaN())
+}
+
+func count(v jsonscan.Value, name string) int {
+	n, _ := v.Get(name).Int()
+	return n
+}
+
+// version is the weight_version of a reply, where it is a number.
+func version(v jsonscan.Value) *int32 {
+	x := v.Get("weight_version")
+	if n, ok := x.Int(); ok && n >= 0 && n <= math.MaxInt32 {
+		out := int32(n)
+		return &out
+	}
+	return parseVersion(x.String())
+}
+
+func parseVersion(s string) *int32 {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n < 0 {
+		return nil
+	}
+	out := int32(n)
+	return &out
+}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Pool is several servers of one model. A session stays at one of them, whose prefix
+// cache has it; while that one is ejected its calls go to the next of an order that is
+// the session's own. A call that fails before its first chunk is tried at the next.
+type Pool struct {
+	servers []*Server
+	retries int
+}
+
+// NewPool returns a pool of servers.
+func NewPool(servers ...*Server) (*Pool, error) {
+	if len(servers) == 0 || slices.Contains(servers, nil) {
+		return nil, optionError("servers", "there are none")
+	}
+	return &Pool{servers: slices.Clone(servers), retries: max(2, min(len(servers), 4))}, nil
+}
+
+// order is the order of the servers for a session, those that are up first.
+func (p *Pool) order(session string) (servers []*Server, wait time.Duration) {
+	type ranked struct {
+		s    *Server
+		rank uint64
+		up   bool
+	}
+	now, list, first := time.Now(), make([]ranked, len(p.servers)), time.Duration(math.MaxInt64)
+	for i, s := range p.servers {
+		h := fnv.New64a()
+		h.Write([]byte(s.base))
+		h.Write([]byte{0})
+		h.Write([]byte(session))
+		until, up := s.open(now)
+		if !up {
+			first = min(first, until.Sub(now))
+		} else {
+			first = 0
+		}
+		x := h.Sum64()
+		x ^= x >> 33
+		x *= 0xff51afd7ed558ccd
+		list[i] = ranked{s, x ^ x>>33, up}
+	}
+	slices.SortFunc(list, func(a, b ranked) int {
+		switch {
+		case a.up != b.up:
+			if a.up {
+				return -1
+			}
+			return 1
+		case a.rank < b.rank:
+			return -1
+		}
+		return 1
+	})
+	for _, r := range list {
+		if r.up {
+			servers = append(servers, r.s)
+		}
+	}
+	return servers, first
+}
+
+// Generate asks the session's server, and others where that one fails before it says
+// anything. See Engine.
+func (p *Pool) Generate(ctx context.Context, r *Request, yield func(*Chunk) error) error {
+	servers, wait := p.order(r.Session)
+	if len(servers) == 0 {
+		return &Error{Status: http.StatusServiceUnavailable, Message: "no server is up", RetryAfter: wait}
+	}
+	var last error
+	for try := range p.retries {
+		if try >= len(servers) {
+			// One server alone is asked once more, a moment later.
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(50 * time.Millisecond << try):
+			}
+		}
+		came := false
+		var refused error // by the receiver
+		err := servers[try%len(servers)].Generate(ctx, r, func(c *Chunk) error {
+			came = true
+			refused = yield(c)
+			return refused
+		})
+		var e *Error
+		if err == nil || came || refused != nil || !errors.As(err, &e) || e.Status < 500 && e.Status != http.StatusTooManyRequests || e.Status == http.StatusTooManyRequests && len(servers) == 1 {
+			return err
+		}
+		last = err
+	}
+	return last
+}
+
+// Route names the session's server, "" while none is up.
+func (p *Pool) Route(session string) string {
+	servers, _ := p.order(session)
+	if len(servers) == 0 {
+		return ""
+	}
+	return servers[0].base
+}
+
+// Tokenize asks a server.
+func (p *Pool) Tokenize(ctx context.Context, r *Request) (out []rollout.TokenID, err error) {
+	err = p.any(r.Session, func(s *Server) error { out, err = s.Tokenize(ctx, r); return err })
+	return out, err
+}
+
+// Models asks a server.
+func (p *Pool) Models(ctx context.Context) (out json.RawMessage, err error) {
+	err = p.any("", func(s *Server) error { out, err = s.Models(ctx); return err })
+	return out, err
+}
+
+func (p *Pool) any(session string, do func(*Server) error) error {
+	servers, wait := p.order(session)
+	err := error(&Error{Status: http.StatusServiceUnavailable, Message: "no server is up", RetryAfter: wait})
+	for _, s := range servers {
+		var e *Error
+		if err = do(s); !errors.As(err, &e) || e.Status < 500 {
+			return err
+		}
+	}
+	return err
+}
+
+// Status says how each server is.
+func (p *Pool) Status() []Status {
+	var out []Status
+	for _, s := range p.servers {
+		out = append(out, s.Status()...)
+	}
+	return out
+}
+
+// Probe probes all servers at once.
+func (p *Pool) Probe(ctx context.Context) error {
+	return p.each(func(s *Server) error { return s.Probe(ctx) })
+}
+
+// Watch asks all servers every so often whether they are up, until ctx ends.
+func (p *Pool) Watch(ctx context.Context, every time.Duration) {
+	if len(p.servers) == 0 {
+		return
+	}
+	t := time.NewTicker(max(every, time.Millisecond))
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			_ = p.each(func(s *Server) error { return s.Health(ctx) }) // which Status tells
+		}
+	}
+}
+
+func (p *Pool) each(do func(*Server) error) error {
+	errs := make([]error, len(p.servers))
+	var wg sync.WaitGroup
+	for i, s := range p.servers {
+		wg.Go(func() { errs[i] = do(s) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Close closes the connections that are idle.
+func (p *Pool) Close() {
+	for _, s := range p.servers {
+		s.Close()
+	}
+}

@@ -1,0 +1,558 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/sse"
+)
+
+// Options of a Server. URL is needed.
+type Options struct {
+	URL  string // of the server, without /v1 and without credentials
+	Kind Kind   // "" = VLLM
+	// Key is sent as a bearer token, "" = none. It stands in no error and no record.
+	Key string
+	// Model is asked for instead of what the client names, "" = the client's.
+	Model string
+	// Client sends the requests, nil = one of the server's own with enough connections.
+	// Redirects are not followed.
+	Client *http.Client
+
+	MaxReply int           // bytes of a reply, and of an event of a stream; 0 = 64 MiB
+	Timeout  time.Duration // of what is asked besides replies; 0 = 10 s
+}
+
+// Validate reports all faults at once.
+func (o Options) Validate() error {
+	var errs []error
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
+		errs = append(errs, optionError("URL", "an http or https address of the engine is expected"))
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		errs = append(errs, optionError("URL", "it has credentials, a query or a fragment").WithFix("set Options.Key"))
+	}
+	if o.Kind != "" && o.Kind != VLLM && o.Kind != SGLang {
+		errs = append(errs, optionError("Kind", "is %q, expected vllm or sglang", o.Kind))
+	}
+	if o.MaxReply < 0 || o.Timeout < 0 {
+		errs = append(errs, optionError("MaxReply", "a bound is negative, expected 0 for the default or more"))
+	}
+	return errors.Join(errs...)
+}
+
+func optionError(field, format string, args ...any) *rollout.Error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...)
+}
+
+// Server is one vLLM or SGLang server.
+type Server struct {
+	opts Options
+	base string
+	http *http.Client
+
+	mu     sync.Mutex
+	status Status
+	fails  int // in a row
+}
+
+// New checks the options and returns a server, without asking it anything.
+func New(o Options) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o.Kind, o.MaxReply, o.Timeout = cmp.Or(o.Kind, VLLM), cmp.Or(o.MaxReply, 64<<20), cmp.Or(o.Timeout, 10*time.Second)
+	s := &Server{opts: o, base: strings.TrimSuffix(strings.TrimRight(o.URL, "/"), "/v1")}
+	client := http.Client{}
+	if o.Client != nil {
+		client = *o.Client
+	} else {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.Proxy, t.MaxIdleConns, t.MaxIdleConnsPerHost, t.DisableCompression = nil, 0, 1024, true
+		t.WriteBufferSize, t.ReadBufferSize = 32<<10, 32<<10
+		client.Transport = t
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	s.http = &client
+	s.status = Status{Name: s.base, Kind: o.Kind, Streams: "unknown"}
+	return s, nil
+}
+
+// Status says how the server is, in one entry.
+func (s *Server) Status() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []Status{s.status}
+}
+
+// Route is the server's name.
+func (s *Server) Route(string) string { return s.base }
+
+// Close closes the connections that are idle.
+func (s *Server) Close() {
+	if s.http != nil {
+		s.http.CloseIdleConnections()
+	}
+}
+
+// open reports whether calls may go there: it is not ejected.
+func (s *Server) open(now time.Time) (until time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.Down, !now.Before(s.status.Down)
+}
+
+// ended counts a call. A server that fails three times in a row is left alone, for a
+// second, and twice as long each time until a minute.
+func (s *Server) ended(err error) {
+	var e *Error
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Running--
+	s.status.Calls++
+	if !errors.As(err, &e) {
+		if err == nil {
+			s.fails, s.status.Down = 0, time.Time{}
+		}
+		return
+	}
+	s.status.Failed++
+	s.status.Why = e.Message
+	if e.Status < 500 {
+		return
+	}
+	if s.fails++; s.fails >= 3 {
+		s.status.Down = time.Now().Add(min(time.Minute, time.Second<<min(s.fails-3, 10)))
+	}
+}
+
+// Generate asks the server. See Engine.
+func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) error) (err error) {
+	s.mu.Lock()
+	s.status.Running++
+	drops := s.status.Streams == "drops ids"
+	s.mu.Unlock()
+	defer func() { s.ended(err) }()
+
+	path, body, stream, err := s.body(r, drops)
+	if err != nil {
+		return err
+	}
+	res, err := s.send(ctx, http.MethodPost, path, body, stream)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	d := decoder{kind: s.opts.Kind}
+	w := watch{r: r, header: parseVersion(res.Header.Get("X-Weight-Version")), finished: make([]bool, r.choices())}
+	decode := func(data []byte) error {
+		var c *Chunk
+		var err error
+		if path == "/generate" {
+			c, err = d.generate(data, r.choices())
+		} else {
+			c, err = d.completion(data)
+			if r.Raw == nil && c != nil {
+				c.Raw = nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		c.Whole = !stream
+		if err := w.see(c); err != nil {
+			return err
+		}
+		return yield(c)
+	}
+	if !stream {
+		data, err := s.read(ctx, res.Body)
+		if err != nil {
+			return err
+		}
+		if err := decode(data); err != nil {
+			return err
+		}
+		return w.end()
+	}
+	if t := res.Header.Get("Content-Type"); !strings.HasPrefix(t, "text/event-stream") {
+		return broken(nil, "a stream of events is expected, it answers %q", t)
+	}
+	events := sse.NewReader(res.Body, s.opts.MaxReply)
+	for {
+		data, err := events.Next()
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return ctx.Err()
+		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+			return broken(err, "its stream stops before the end of the reply")
+		case err != nil:
+			return broken(err, "its stream breaks: %v", err)
+		case string(data) == "[DONE]":
+			if err := w.end(); err != nil {
+				return err
+			}
+			s.learn(r, &w)
+			return nil
+		}
+		if err := decode(data); err != nil {
+			return err
+		}
+	}
+}
+
+// watch follows a reply: which choices have ended, and how many ids came.
+type watch struct {
+	r        *Request
+	header   *int32
+	finished []bool
+	ids      int
+	usage    *Usage
+	calls    bool
+}
+
+func (w *watch) see(c *Chunk) error {
+	for i := range c.Choices {
+		k := &c.Choices[i]
+		if k.Index < 0 || k.Index >= len(w.finished) {
+			return broken(nil, "it tells choice %d of %d", k.Index, len(w.finished))
+		}
+		if w.finished[k.Index] && (k.Text != "" || k.Reasoning != "" || len(k.IDs) > 0 || len(k.Calls) > 0) {
+			return broken(nil, "choice %d goes on after its end", k.Index)
+		}
+		w.finished[k.Index] = w.finished[k.Index] || k.Finish != ""
+		w.ids += len(k.IDs)
+		w.calls = w.calls || len(k.Calls) > 0
+		if k.Version == nil && len(k.IDs) > 0 {
+			k.Version = w.header
+		}
+	}
+	if c.Usage != nil {
+		w.usage = c.Usage
+	}
+	return nil
+}
+
+func (w *watch) end() error {
+	for i, ok := range w.finished {
+		if !ok {
+			return broken(nil, "its reply ends without the end of choice %d", i)
+		}
+	}
+	return nil
+}
+
+// learn remembers whether streams with tools have every id.
+func (s *Server) learn(r *Request, w *watch) {
+	if len(r.Tools) == 0 || !r.chat() || w.usage == nil || w.usage.Completion == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case w.ids != w.usage.Completion:
+		s.status.Streams = "drops ids"
+	case w.calls:
+		s.status.Streams = "every id"
+	}
+}
+
+// body is the request in the words of the server, and where it goes.
+func (s *Server) body(r *Request, drops bool) (path string, body []byte, stream bool, err error) {
+	yes := []byte("true")
+	set := map[string][]byte{"stream": nil, "stream_options": nil}
+	stream = r.Stream
+	if s.opts.Model != "" {
+		set["model"] = quote(s.opts.Model)
+	}
+	switch {
+	case s.opts.Kind == SGLang && !r.chat():
+		return "/generate", s.generateBody(r), stream, nil
+	case s.opts.Kind == SGLang: // which tells ids of unstreamed replies only
+		path, stream = "/v1/chat/completions", false
+		set["logprobs"], set["return_meta_info"], set["return_prompt_token_ids"] = yes, yes, yes
+	case r.chat():
+		path, stream = "/v1/chat/completions", stream && !(drops && len(r.Tools) > 0)
+		set["logprobs"], set["return_token_ids"] = yes, yes
+	default:
+		path = "/v1/completions"
+		set["return_token_ids"] = yes
+		if n, ok := number(r.Fields["logprobs"]); !ok || n < 0 {
+			set["logprobs"] = []byte("0")
+		}
+	}
+	if stream {
+		set["stream"], set["stream_options"] = yes, []byte(`{"include_usage":true}`)
+	}
+	if r.Raw != nil {
+		var d jsonscan.Doc
+		v, err := d.Parse(r.Raw, jsonscan.Options{})
+		if err != nil {
+			return "", nil, false, &Error{Status: http.StatusBadRequest, Message: "the request is no JSON", Err: err}
+		}
+		return path, Edit(v, r.Raw, set), stream, nil
+	}
+	if r.N > 1 {
+		set["n"] = []byte(strconv.Itoa(r.N))
+	}
+	var first []member
+	switch {
+	case r.chat():
+		first = append(first, member{"messages", AppendMessages(nil, r.Messages)})
+		if len(r.Tools) > 0 {
+			first = append(first, member{"tools", list(r.Tools)})
+		}
+	case r.Prompt != nil:
+		first = append(first, member{"prompt", list(r.Prompt)})
+	default:
+		first = append(first, member{"prompt", quote(r.Text)})
+	}
+	leave := func(k string) bool {
+		_, ours := set[k]
+		return ours || !r.chat() && chatOnly[k]
+	}
+	if !r.chat() && r.Prompt != nil {
+		// Without a number completions end after 16 tokens.
+		most := r.Fields["max_tokens"]
+		if most == nil {
+			most = r.Fields["max_completion_tokens"]
+		}
+		if most == nil {
+			most = json.RawMessage("null")
+		}
+		first = append(first, member{"max_tokens", most})
+	}
+	first = withFields(first, r.Fields, leave)
+	for k, v := range set {
+		first = append(first, member{k, v})
+	}
+	return path, object(first), stream, nil
+}
+
+// chatOnly are the fields that completions do not know.
+var chatOnly = map[string]bool{"tools": true, "tool_choice": true, "parallel_tool_calls": true, "max_completion_tokens": true, "top_logprobs": true, "logprobs": true,
+	"chat_template": true, "chat_template_kwargs": true, "reasoning_effort": true, "add_generation_prompt": true, "continue_final_message": true, "include_reasoning": true}
+
+// samplings are the fields of chat completions by their names among SGLang's
+// sampling_params.
+var samplings = map[string]string{"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p", "stop": "stop", "stop_token_ids": "stop_token_ids",
+	"frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty", "repetition_penalty": "repetition_penalty", "min_tokens": "min_new_tokens",
+	"ignore_eos": "ignore_eos", "skip_special_tokens": "skip_special_tokens", "spaces_between_special_tokens": "spaces_between_special_tokens", "no_stop_trim": "no_stop_trim",
+	"seed": "sampling_seed", "regex": "regex", "ebnf": "ebnf", "logit_bias": "logit_bias"}
+
+func (s *Server) generateBody(r *Request) []byte {
+	most := r.Fields["max_tokens"]
+	if most == nil {
+		most = r.Fields["max_completion_tokens"]
+	}
+	if most == nil {
+		most = json.RawMessage("null")
+	}
+	params := []member{{"max_new_tokens", most}}
+	for k, v := range r.Fields {
+		if name := samplings[k]; name != "" && string(v) != "null" {
+			params = append(params, member{name, v})
+		}
+	}
+	if r.N > 1 {
+		params = append(params, member{"n", []byte(strconv.Itoa(r.N))})
+	}
+	set := []member{{"return_logprob", []byte("true")}, {"logprob_start_len", []byte("-1")}, {"sampling_params", object(params)}}
+	if r.Prompt != nil {
+		set = append(set, member{"input_ids", list(r.Prompt)})
+	} else {
+		set = append(set, member{"text", quote(r.Text)})
+	}
+	if r.Stream {
+		set = append(set, member{"stream", []byte("true")})
+	}
+	return object(set)
+}
+
+func number(raw json.RawMessage) (int, bool) {
+	n, err := strconv.Atoi(string(raw))
+	return n, err == nil
+}
+
+// send sends a request; the answer is of status 200.
+func (s *Server) send(ctx context.Context, method, path string, body []byte, stream bool) (*http.Response, error) {
+	if s.http == nil {
+		return nil, optionError("engine.Server", "is used as its zero value").WithFix("make it with New")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, broken(err, "no request can be made of the address %s", s.base)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if stream {
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	if s.opts.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+s.opts.Key)
+	}
+	res, err := s.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &Error{Status: http.StatusBadGateway, Type: "unreachable", Message: "it cannot be reached", Err: err}
+	}
+	if res.StatusCode == http.StatusOK {
+		return res, nil
+	}
+	defer res.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	out := &Error{Status: res.StatusCode, Message: fmt.Sprintf("it answers %d to %s", res.StatusCode, path)}
+	var d jsonscan.Doc
+	if v, err := d.Parse(text, jsonscan.Options{}); err == nil && v.Kind() == jsonscan.Object {
+		e := v.Get("error")
+		if e.Kind() != jsonscan.Object {
+			e = v
+		}
+		out.Type, out.Message = refusal(0, e).Type, cmp.Or(e.Get("message").String(), e.Get("detail").String(), out.Message)
+	}
+	out.Message = clean(strings.ReplaceAll(out.Message, cmp.Or(s.opts.Key, "\x00"), "***"))
+	switch c := res.StatusCode; {
+	case c == http.StatusUnauthorized || c == http.StatusForbidden || c < 400:
+		// The client is not who can mend that.
+		out.Status, out.Message = http.StatusBadGateway, fmt.Sprintf("it answers %d to the proxy's own request", c)
+	case c == http.StatusNotFound && path != "/tokenize" && out.Type == "":
+		out.Status = http.StatusBadGateway
+	}
+	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n >= 0 {
+		out.RetryAfter = time.Duration(n) * time.Second
+	}
+	return nil, out
+}
+
+func (s *Server) read(ctx context.Context, r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(s.opts.MaxReply)+1))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, broken(err, "its reply stops before its end")
+	case len(data) > s.opts.MaxReply:
+		return nil, broken(nil, "its reply has over %d bytes", s.opts.MaxReply)
+	}
+	return data, nil
+}
+
+func (s *Server) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	defer cancel()
+	res, err := s.send(ctx, method, path, body, false)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return s.read(ctx, res.Body)
+}
+
+// Models is the server's answer to GET /v1/models.
+func (s *Server) Models(ctx context.Context) (json.RawMessage, error) {
+	b, err := s.ask(ctx, http.MethodGet, "/v1/models", nil)
+	if err == nil && !json.Valid(b) {
+		return nil, broken(nil, "its list of models is no JSON")
+	}
+	return b, err
+}
+
+// Tokenize asks the server for the ids of a prompt.
+func (s *Server) Tokenize(ctx context.Context, r *Request) ([]rollout.TokenID, error) {
+	if r.Prompt != nil {
+		return r.Prompt, nil
+	}
+	set := []member{{"prompt", quote(r.Text)}}
+	if r.chat() {
+		set = []member{{"messages", AppendMessages(nil, r.Messages)}, {"add_generation_prompt", []byte("true")}}
+		if len(r.Tools) > 0 {
+			set = append(set, member{"tools", list(r.Tools)})
+		}
+		for _, k := range []string{"chat_template", "chat_template_kwargs"} {
+			set = append(set, member{k, r.Fields[k]})
+		}
+	}
+	if model := cmp.Or(s.opts.Model, r.text("model")); model != "" {
+		set = append(set, member{"model", quote(model)})
+	}
+	b, err := s.ask(ctx, http.MethodPost, "/tokenize", object(set))
+	if err != nil {
+		return nil, err
+	}
+	var d jsonscan.Doc
+	v, err := d.Parse(b, jsonscan.Options{})
+	if err != nil || v.Get("tokens").Kind() != jsonscan.Array {
+		return nil, broken(err, "its answer to /tokenize has no tokens")
+	}
+	return ids(v.Get("tokens"))
+}
+
+// Probe asks the server who it is, and whether a stream with tools has every id: some
+// servers drop the ids that their tool parsers hold back. What it finds is in Status.
+func (s *Server) Probe(ctx context.Context) error {
+	paths := []string{"/version"}
+	if s.opts.Kind == SGLang {
+		paths = []string{"/server_info", "/get_server_info"}
+	}
+	for _, path := range paths {
+		if b, err := s.ask(ctx, http.MethodGet, path, nil); err == nil {
+			var d jsonscan.Doc
+			if v, err := d.Parse(b, jsonscan.Options{NonFinite: true}); err == nil {
+				s.mu.Lock()
+				s.status.Version = v.Get("version").String()
+				s.mu.Unlock()
+				break
+			}
+		}
+	}
+	b, err := s.Models(ctx)
+	if err != nil {
+		return err
+	}
+	if s.opts.Kind == SGLang { // its chat is never streamed from there
+		return nil
+	}
+	var models struct{ Data []struct{ ID string } }
+	model := s.opts.Model
+	if json.Unmarshal(b, &models) == nil && len(models.Data) > 0 && model == "" {
+		model = models.Data[0].ID
+	}
+	ctx, cancel := context.WithTimeout(ctx, 6*s.opts.Timeout)
+	defer cancel()
+	return s.Generate(ctx, &Request{
+		Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "Call the function note with the text: ready."}},
+		Tools:    []rollout.Tool{json.RawMessage(`{"type":"function","function":{"name":"note","description":"Keeps a note.","parameters":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}}`)},
+		Fields:   map[string]json.RawMessage{"model": quote(model), "temperature": []byte("0"), "max_tokens": []byte("256")},
+		Stream:   true,
+	}, func(*Chunk) error { return nil })
+}
+
+// Health asks the server whether it is up.
+func (s *Server) Health(ctx context.Context) error {
+	_, err := s.ask(ctx, http.MethodGet, "/health", nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.fails, s.status.Down = 0, time.Time{}
+	} else if ctx.Err() == nil {
+		s.status.Down, s.status.Why = time.Now().Add(10*time.Second), "it does not answer /health"
+	}
+	return err
+}

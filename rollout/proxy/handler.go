@@ -1,0 +1,404 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/anthropic"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/chat"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/completions"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/responses"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
+)
+
+// Handler serves clients. Make it with New.
+type Handler struct {
+	opts   Options
+	secret []byte
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	jobs   sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	sessions map[string]*session
+	sweep    int // sessions at which those that ended are forgotten
+
+	running atomic.Int64
+	stats   counters
+}
+
+type counters struct {
+	requests, joined, replayed, refused, failed, unseen atomic.Int64
+}
+
+// Stats says what a handler did.
+type Stats struct {
+	Running  int64 `json:"running"`
+	Requests int64 `json:"requests"`
+	Joined   int64 `json:"joined"`   // retries that joined a running call
+	Replayed int64 `json:"replayed"` // retries that got the recorded reply
+	Refused  int64 `json:"refused"`  // answered with an error before a call began
+	Failed   int64 `json:"failed"`   // calls that the engine did not end
+	Unseen   int64 `json:"unseen"`   // calls whose client was gone
+}
+
+// New checks the options and returns a handler.
+func New(o Options) (*Handler, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	h := &Handler{opts: o.withDefaults(), secret: o.Secret, sessions: map[string]*session{}, sweep: 1024}
+	if h.secret == nil {
+		h.secret = []byte(rand.Text())
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// Close ends the calls that run, which keep what came, and waits for that. To drain, shut
+// the server down first, and call Drain.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	if h.cancel != nil {
+		h.cancel()
+	}
+	h.jobs.Wait()
+}
+
+// Drain waits for the calls that run, those without a client, too.
+func (h *Handler) Drain(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { h.jobs.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stats counts what was done.
+func (h *Handler) Stats() Stats {
+	s := &h.stats
+	return Stats{h.running.Load(), s.requests.Load(), s.joined.Load(), s.replayed.Load(), s.refused.Load(), s.failed.Load(), s.unseen.Load()}
+}
+
+// Engines says how the engines are.
+func (h *Handler) Engines() []engine.Status {
+	if h.opts.Engine == nil {
+		return nil
+	}
+	return h.opts.Engine.Status()
+}
+
+// endpoints are what clients ask for, by path.
+var endpoints = map[string]struct {
+	dialect wire.Dialect
+	method  string
+}{
+	"chat/completions":      {chat.Dialect{}, http.MethodPost},
+	"completions":           {completions.Dialect{}, http.MethodPost},
+	"responses":             {responses.Dialect{}, http.MethodPost},
+	"messages":              {anthropic.Dialect{}, http.MethodPost},
+	"messages/count_tokens": {anthropic.Dialect{}, http.MethodPost},
+	"models":                {chat.Dialect{}, http.MethodGet},
+}
+
+// dialectOf is the dialect of the error of a request that goes nowhere.
+func dialectOf(r *http.Request) wire.Dialect {
+	if r.Header.Get("Anthropic-Version") != "" {
+		return anthropic.Dialect{}
+	}
+	return chat.Dialect{}
+}
+
+// ServeHTTP answers a client.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.opts.Engine == nil {
+		if w != nil {
+			h.fail(w, chat.Dialect{}, &wire.Problem{Status: http.StatusInternalServerError, Message: "proxy.Handler is used as its zero value: make it with New"})
+		}
+		return
+	}
+	h.stats.requests.Add(1)
+	path, what, ok := place(r.URL)
+	d := dialectOf(r)
+	e, there := endpoints[what]
+	if !there && strings.HasPrefix(what, "models/") {
+		e, there = endpoints["models"], true
+	}
+	if there && e.dialect.Name() != "chat" {
+		d = e.dialect
+	}
+	var p *wire.Problem
+	switch {
+	case !ok || !there:
+		p = &wire.Problem{Status: http.StatusNotFound, Message: "there is nothing at this path; see the base URLs /rollouts/ID/v1 and /rollouts/ID"}
+	case r.Method != e.method:
+		w.Header().Set("Allow", e.method)
+		p = &wire.Problem{Status: http.StatusMethodNotAllowed, Message: "the method is " + e.method}
+	}
+	if p == nil {
+		p = h.serve(w, r, path, what, d)
+	}
+	if p != nil {
+		h.stats.refused.Add(1)
+		h.fail(w, d, p)
+	}
+}
+
+// serve answers a request, or returns why not.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path, what string, d wire.Dialect) *wire.Problem {
+	id, parent, p := h.identify(r, path)
+	if p != nil {
+		return p
+	}
+	if h.running.Add(1) > int64(h.opts.MaxCalls) {
+		h.running.Add(-1)
+		return &wire.Problem{Status: http.StatusTooManyRequests, RetryAfter: "1", Message: "too many requests run: at most " + strconv.Itoa(h.opts.MaxCalls) + " may"}
+	}
+	defer h.running.Add(-1)
+	if r.Method == http.MethodGet {
+		return h.models(w, r, id, strings.TrimPrefix(strings.TrimPrefix(what, "models"), "/"))
+	}
+	body, err := h.body(w, r)
+	if err != nil {
+		return h.problem(err)
+	}
+	call, err := d.Parse(body)
+	if err != nil {
+		return h.problem(err)
+	}
+	call.Request.Session = id
+	if what == "messages/count_tokens" {
+		return h.count(w, r, call)
+	}
+	s, err := h.find(r, id, parent)
+	if err != nil {
+		return h.problem(err)
+	}
+	return h.reply(w, r, s, d, call, body)
+}
+
+func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return nil, &wire.Problem{Status: http.StatusUnsupportedMediaType, Message: "the body is encoded: send it as it is"}
+	}
+	var b bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= h.opts.MaxBody {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, h.opts.MaxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, &wire.Problem{Status: http.StatusRequestEntityTooLarge, Message: "the body has over " + strconv.FormatInt(h.opts.MaxBody, 10) + " bytes"}
+	case err != nil:
+		return nil, &wire.Problem{Status: http.StatusBadRequest, Message: "the body could not be read to its end"}
+	}
+	return b.Bytes(), nil
+}
+
+// problem tells an error for a client.
+func (h *Handler) problem(err error) *wire.Problem {
+	var p *wire.Problem
+	var e *engine.Error
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &e):
+		out := &wire.Problem{Status: e.Status, Type: e.Type, Message: e.Message}
+		if e.Status >= 500 || e.Status == http.StatusTooManyRequests {
+			out.Message = e.Error()
+		}
+		switch {
+		case e.RetryAfter > 0:
+			out.RetryAfter = strconv.Itoa(int((e.RetryAfter + 999_999_999) / 1_000_000_000))
+		case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests:
+			out.RetryAfter = "1"
+		}
+		return out
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &wire.Problem{Status: http.StatusServiceUnavailable, RetryAfter: "1", Message: "the call was ended before its reply was whole"}
+	}
+	status, after := h.opts.Answer(err)
+	return &wire.Problem{Status: status, RetryAfter: after, Message: rollout.Printable(err.Error())}
+}
+
+func (h *Handler) fail(w http.ResponseWriter, d wire.Dialect, p *wire.Problem) {
+	if p.RetryAfter != "" {
+		w.Header().Set("Retry-After", p.RetryAfter)
+	}
+	send(w, p.Status, d.Error(p))
+}
+
+func send(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	w.Write(body)
+}
+
+// known reports whether a session is there, or would be begun.
+func (h *Handler) known(id string) *wire.Problem {
+	if _, ok := h.opts.Recorder.Session(id); !ok && h.opts.Open == nil {
+		return &wire.Problem{Status: http.StatusUnauthorized, Message: "the session is not known"}
+	}
+	return nil
+}
+
+func (h *Handler) models(w http.ResponseWriter, r *http.Request, id, model string) *wire.Problem {
+	if p := h.known(id); p != nil {
+		return p
+	}
+	list, err := h.opts.Engine.Models(r.Context())
+	if err != nil {
+		return h.problem(err)
+	}
+	if model != "" {
+		found := chat.Model(list, model)
+		if found == nil {
+			return &wire.Problem{Status: http.StatusNotFound, Message: "the engine has no model of that name"}
+		}
+		list = found
+	}
+	send(w, http.StatusOK, list)
+	return nil
+}
+
+// count answers how many ids a prompt has, exactly.
+func (h *Handler) count(w http.ResponseWriter, r *http.Request, c *wire.Call) *wire.Problem {
+	if p := h.known(c.Session); p != nil {
+		return p
+	}
+	var ids []rollout.TokenID
+	var err error
+	if h.opts.Prompter != nil {
+		s, _ := h.opts.Recorder.Session(c.Session)
+		ids, err = h.opts.Prompter.Prompt(r.Context(), Prompt{s, c.Messages, c.Tools, kwargs(c)})
+	}
+	if err == nil && ids == nil {
+		ids, err = h.opts.Engine.Tokenize(r.Context(), &c.Request)
+	}
+	if err != nil {
+		return h.problem(err)
+	}
+	send(w, http.StatusOK, wire.JSON(map[string]int{"input_tokens": len(ids)}))
+	return nil
+}
+
+// reply answers a call: a new one, one that runs, or one that has ended.
+func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wire.Dialect, c *wire.Call, body []byte) *wire.Problem {
+	at := digest([]byte(d.Name()), body)
+	k, given := at, r.Header.Get("Idempotency-Key")
+	retry := given != "" || strings.Trim(r.Header.Get("X-Stainless-Retry-Count"), "0") != ""
+	if given != "" {
+		k = digest([]byte(d.Name()), []byte("key"), []byte(given))
+	}
+	s.mu.Lock()
+	s.load()
+	a := s.asked[k]
+	switch {
+	case a != nil && a.body != at:
+		s.mu.Unlock()
+		return &wire.Problem{Status: http.StatusConflict, Message: "the Idempotency-Key was used with another body"}
+	case a == nil || h.opts.RepeatSamples && !retry:
+		a = &asked{body: at}
+		s.asked[k] = a
+	}
+	j := a.job
+	switch {
+	case j != nil:
+		h.stats.joined.Add(1)
+	case a.calls != nil:
+		h.stats.replayed.Add(1)
+		calls := a.calls
+		s.mu.Unlock()
+		return h.replay(w, r, s, d, c, calls)
+	default:
+		j = newJob(h, s, d, c, k, a)
+		h.mu.Lock()
+		if h.closed {
+			h.mu.Unlock()
+			s.mu.Unlock()
+			return &wire.Problem{Status: http.StatusServiceUnavailable, RetryAfter: "5", Message: "the proxy is shutting down"}
+		}
+		h.jobs.Add(1)
+		h.mu.Unlock()
+		a.job = j
+		go j.run()
+	}
+	reader := j.join()
+	s.mu.Unlock()
+	p, seen := h.tell(w, r, d, c, j, reader)
+	j.leave(reader, seen)
+	return p
+}
+
+// replay tells a recorded reply again.
+func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d wire.Dialect, c *wire.Call, calls []string) *wire.Problem {
+	chunk := &engine.Chunk{Usage: &engine.Usage{}}
+	meta := wire.Meta{ID: calls[0]}
+	var unseen []string
+	for i, id := range calls {
+		info, _, reply, err := s.live.Conversation(id)
+		if err != nil {
+			return h.problem(err)
+		}
+		if reply == nil {
+			return &wire.Problem{Status: http.StatusConflict, Message: "the reply was given and is not recorded as a message"}
+		}
+		k := engine.Choice{Index: i, Text: reply.Content, Reasoning: reply.Reasoning, Finish: info.Finish}
+		for n, x := range reply.ToolCalls {
+			k.Calls = append(k.Calls, engine.CallDelta{Index: n, ID: x.ID, Name: x.Name, Arguments: x.Arguments})
+		}
+		chunk.Choices = append(chunk.Choices, k)
+		chunk.Usage.Prompt = info.PromptTokens
+		chunk.Usage.Completion += info.OutputTokens
+		if i == 0 {
+			meta.Created = info.Began
+		}
+		if info.State == live.StateUnseen {
+			unseen = append(unseen, id)
+		}
+	}
+	chunk.Model = c.Model()
+	out, write := []byte(nil), d.Writer(c, meta)
+	if c.Stream {
+		stream(w)
+		out = write.End(write.Chunk(nil, chunk))
+	} else {
+		out = write.Whole([]*engine.Chunk{chunk})
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+	}
+	if _, err := io.Copy(w, bytes.NewReader(out)); err != nil || r.Context().Err() != nil {
+		return nil
+	}
+	for _, id := range unseen {
+		_ = s.live.Mark(r.Context(), id, live.StateOK, "") // an unseen reply stays one
+	}
+	return nil
+}
+
+func stream(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+}

@@ -1,0 +1,285 @@
+// Package anthropic is Anthropic's messages.
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
+)
+
+// Dialect is the API.
+type Dialect struct{}
+
+// Name is its name in the record.
+func (Dialect) Name() string { return "anthropic" }
+
+// Error is the body of a refusal.
+func (Dialect) Error(p *wire.Problem) []byte { return problem(p) }
+
+func problem(p *wire.Problem) []byte {
+	return wire.JSON(map[string]any{"type": "error", "error": map[string]any{"type": wire.Kind(p.Status), "message": p.Message}})
+}
+
+// Parse reads a request, of a reply or of the count of a prompt.
+func (Dialect) Parse(body []byte) (*wire.Call, error) {
+	var d jsonscan.Doc
+	v, err := wire.Object(&d, body)
+	if err != nil {
+		return nil, err
+	}
+	c := &wire.Call{}
+	if err := system(c, v.Get("system")); err != nil {
+		return nil, err
+	}
+	list := v.Get("messages")
+	if list.Kind() != jsonscan.Array || list.Len() == 0 {
+		return nil, wire.Bad("messages is %s, expected a list that is not empty", list.Word())
+	}
+	for i, m := range list.Items() {
+		if err := message(c, m); err != nil {
+			return nil, wire.Bad("messages.%d: %v", i, err)
+		}
+	}
+	if c.Stream, err = wire.Flag(v, "stream"); err != nil {
+		return nil, err
+	}
+	c.N = 1
+	// What has no word in chat completions is recorded and not sent.
+	c.Settings = wire.Fields(v, "messages", "system", "tools")
+	c.Fields = map[string]json.RawMessage{}
+	for _, k := range []string{"model", "max_tokens", "temperature", "top_p", "top_k"} {
+		if x := v.Get(k); !x.IsNull() {
+			c.Fields[k] = x.Clone()
+		}
+	}
+	if x := v.Get("stop_sequences"); x.Len() > 0 {
+		c.Fields["stop"] = x.Clone()
+	}
+	if f := v.Path("output_config", "format"); f.Get("type").Is("json_schema") {
+		c.Fields["response_format"] = wire.Schema("output", f.Get("schema").Clone(), jsonscan.Value{})
+	}
+	if err := tools(c, v); err != nil {
+		return nil, err
+	}
+	switch v.Path("thinking", "type").String() {
+	case "enabled", "adaptive":
+		c.Fields["chat_template_kwargs"] = json.RawMessage(`{"enable_thinking":true}`)
+	case "disabled":
+		c.Fields["chat_template_kwargs"] = json.RawMessage(`{"enable_thinking":false}`)
+	}
+	return c, nil
+}
+
+func system(c *wire.Call, v jsonscan.Value) error {
+	if v.IsNull() {
+		return nil
+	}
+	m := rollout.Message{Role: rollout.RoleSystem}
+	parts, err := texts(v)
+	if err != nil {
+		return wire.Bad("system: %v", err)
+	}
+	if m.Content = strings.Join(parts, "\n"); m.Content != "" {
+		c.Messages = append(c.Messages, m)
+	}
+	return nil
+}
+
+// texts are the texts of a string or of a list of text blocks.
+func texts(v jsonscan.Value) ([]string, error) {
+	if s, ok := v.Text(); ok {
+		return []string{s}, nil
+	}
+	if v.Kind() != jsonscan.Array {
+		return nil, wire.Bad("it is %s, expected a string or a list of blocks", v.Word())
+	}
+	var out []string
+	for _, b := range v.Items() {
+		if t := b.Get("type"); !t.Is("text") {
+			return nil, wire.Bad("a block of type %q, expected text", t.String())
+		}
+		out = append(out, b.Get("text").String())
+	}
+	return out, nil
+}
+
+func message(c *wire.Call, v jsonscan.Value) error {
+	role := v.Get("role").String()
+	content := v.Get("content")
+	switch role {
+	case "user", "assistant", "system":
+	default:
+		return wire.Bad("the role is %q, expected user or assistant", role)
+	}
+	if s, ok := content.Text(); ok {
+		c.Messages = append(c.Messages, rollout.Message{Role: rollout.Role(role), Content: s})
+		return nil
+	}
+	if content.Kind() != jsonscan.Array {
+		return wire.Bad("content is %s, expected a string or a list of blocks", content.Word())
+	}
+	if role == "assistant" {
+		return assistant(c, content)
+	}
+	m := rollout.Message{Role: rollout.Role(role)}
+	end := func() {
+		if len(m.Parts) > 0 {
+			c.Messages = append(c.Messages, plain(m))
+			m.Parts = nil
+		}
+	}
+	for i, b := range content.Items() {
+		if b.Get("type").Is("tool_result") {
+			end()
+			t := rollout.Message{Role: rollout.RoleTool, ToolCallID: b.Get("tool_use_id").String()}
+			if t.ToolCallID == "" {
+				return wire.Bad("content.%d: a tool_result without tool_use_id", i)
+			}
+			if x := b.Get("content"); x.Kind() == jsonscan.Array {
+				for j, y := range x.Items() {
+					p, err := part(y)
+					if err != nil {
+						return wire.Bad("content.%d.content.%d: %v", i, j, err)
+					}
+					t.Parts = append(t.Parts, p)
+				}
+			} else if t.Content = x.String(); !x.IsNull() && x.Kind() != jsonscan.String {
+				return wire.Bad("content.%d: content is %s", i, x.Word())
+			}
+			c.Messages = append(c.Messages, plain(t))
+			continue
+		}
+		p, err := part(b)
+		if err != nil {
+			return wire.Bad("content.%d: %v", i, err)
+		}
+		m.Parts = append(m.Parts, p)
+	}
+	end()
+	return nil
+}
+
+// plain joins parts that are all text, each a line of its own.
+func plain(m rollout.Message) rollout.Message {
+	if m.Parts == nil {
+		return m
+	}
+	var text []string
+	for _, p := range m.Parts {
+		if !p.IsText() {
+			m.Content = rollout.JoinText(m.Parts)
+			return m
+		}
+		text = append(text, p.Text)
+	}
+	m.Content, m.Parts = strings.Join(text, "\n"), nil
+	return m
+}
+
+func part(b jsonscan.Value) (rollout.Part, error) {
+	switch t := b.Get("type").String(); t {
+	case "text":
+		s := b.Get("text").String()
+		return rollout.Part{Type: "text", Text: s, Raw: wire.JSON(map[string]string{"type": "text", "text": s})}, nil
+	case "image":
+		src := b.Get("source")
+		url := src.Get("url").String()
+		if src.Get("type").Is("base64") {
+			url = "data:" + src.Get("media_type").String() + ";base64," + src.Get("data").String()
+		}
+		if url == "" {
+			return rollout.Part{}, wire.Bad("an image without a source")
+		}
+		return rollout.Part{Type: "image_url", Raw: wire.JSON(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}, nil
+	case "document", "search_result":
+		if s := b.Path("source", "data"); b.Path("source", "type").Is("text") {
+			return rollout.Part{Type: "text", Text: s.String(), Raw: wire.JSON(map[string]string{"type": "text", "text": s.String()})}, nil
+		}
+		return rollout.Part{}, wire.Bad("a %s that is not text is not supported", t)
+	case "tool_reference":
+		s := b.Get("tool_name").String()
+		return rollout.Part{Type: "text", Text: s, Raw: wire.JSON(map[string]string{"type": "text", "text": s})}, nil
+	default:
+		return rollout.Part{}, wire.Bad("a block of type %q is not supported", t)
+	}
+}
+
+func assistant(c *wire.Call, content jsonscan.Value) error {
+	m := rollout.Message{Role: rollout.RoleAssistant, NoContent: true}
+	for i, b := range content.Items() {
+		switch t := b.Get("type").String(); t {
+		case "text":
+			m.Content += b.Get("text").String()
+			m.NoContent = false
+		case "thinking":
+			m.Reasoning += b.Get("thinking").String()
+		case "redacted_thinking":
+			// Of this proxy it holds the text; of others it is closed.
+			if text, err := base64.StdEncoding.DecodeString(b.Get("data").String()); err == nil && strings.HasPrefix(string(text), sealed) {
+				m.Reasoning += string(text[len(sealed):])
+			}
+		case "tool_use":
+			name, ok := b.Get("name").Text()
+			if !ok {
+				return wire.Bad("content.%d: a tool_use without a name", i)
+			}
+			call := rollout.ToolCall{ID: b.Get("id").String(), Name: name, Arguments: string(b.Get("input").Clone()), ArgumentsText: true}
+			if call.Arguments == "" {
+				call.Arguments = "{}"
+			}
+			m.ToolCalls = append(m.ToolCalls, call)
+		default:
+			return wire.Bad("content.%d: a block of type %q is not supported", i, t)
+		}
+	}
+	c.Messages = append(c.Messages, m)
+	return nil
+}
+
+// sealed begins the data of thinking that only this proxy reads.
+const sealed = "turnpack:"
+
+func tools(c *wire.Call, v jsonscan.Value) error {
+	list := v.Get("tools")
+	if !list.IsNull() && list.Kind() != jsonscan.Array {
+		return wire.Bad("tools is %s, expected a list", list.Word())
+	}
+	for i, t := range list.Items() {
+		name, ok := t.Get("name").Text()
+		if !ok {
+			return wire.Bad("tools.%d: it has no name", i)
+		}
+		schema := t.Get("input_schema")
+		if schema.Kind() != jsonscan.Object {
+			if kind := t.Get("type").String(); kind != "" && kind != "custom" {
+				return wire.Bad("tools.%d: %s runs at Anthropic; the engine has functions only: leave it out", i, kind)
+			}
+			return wire.Bad("tools.%d: it has no input_schema", i)
+		}
+		c.Tools = append(c.Tools, wire.Function(name, t.Get("description").String(), schema.Clone(), t.Get("strict")))
+	}
+	choice := v.Get("tool_choice")
+	switch t := choice.Get("type").String(); t {
+	case "", "auto":
+	case "none":
+		c.Fields["tool_choice"] = json.RawMessage(`"none"`)
+	case "any":
+		c.Fields["tool_choice"] = json.RawMessage(`"required"`)
+	case "tool":
+		c.Fields["tool_choice"] = wire.JSON(map[string]any{"type": "function", "function": map[string]string{"name": choice.Get("name").String()}})
+	default:
+		return wire.Bad("tool_choice: type %q", t)
+	}
+	if off, _ := choice.Get("disable_parallel_tool_use").Bool(); off {
+		c.Fields["parallel_tool_calls"] = json.RawMessage("false")
+	}
+	if c.Messages = slices.Clip(c.Messages); c.Tools == nil {
+		delete(c.Fields, "tool_choice")
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package proxy
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
+)
+
+// tokenMark begins a token, so that other keys are told apart.
+const tokenMark = "tp-"
+
+// Token is the secret of a session: a client that has it as its key (a bearer token, or
+// x-api-key) needs no path or header of its own.
+func (h *Handler) Token(session string) string {
+	return tokenMark + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + base64.RawURLEncoding.EncodeToString(h.seal(session))
+}
+
+func (h *Handler) seal(session string) []byte {
+	m := hmac.New(sha256.New, h.secret)
+	m.Write([]byte(session))
+	return m.Sum(nil)
+}
+
+// holder is the session that a key is the token of, "" = the key is none.
+func (h *Handler) holder(key string) string {
+	id, sum, ok := strings.Cut(strings.TrimPrefix(key, tokenMark), ".")
+	if !ok || !strings.HasPrefix(key, tokenMark) {
+		return ""
+	}
+	session, err := base64.RawURLEncoding.DecodeString(id)
+	got, err2 := base64.RawURLEncoding.DecodeString(sum)
+	if err != nil || err2 != nil || !hmac.Equal(got, h.seal(string(session))) {
+		return ""
+	}
+	return string(session)
+}
+
+// place is where a request goes: the session of its path, "" = none, and what is asked.
+func place(u *url.URL) (session, endpoint string, ok bool) {
+	path := u.EscapedPath()
+	if rest, under := strings.CutPrefix(path, "/rollouts/"); under {
+		id, tail, _ := strings.Cut(rest, "/")
+		var err error
+		if session, err = url.PathUnescape(id); err != nil || session == "" {
+			return "", "", false
+		}
+		path = "/" + tail
+	}
+	endpoint, ok = strings.CutPrefix(path, "/v1/")
+	return session, strings.TrimSuffix(endpoint, "/"), ok
+}
+
+// maxID is the length of the id of a session.
+const maxID = 256
+
+func plausible(id string) bool {
+	return len(id) <= maxID && utf8.ValidString(id) && strings.IndexFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// identify finds who calls. A name that is not believed is answered 401, whatever is
+// wrong with it.
+func (h *Handler) identify(r *http.Request, path string) (id, parent string, p *wire.Problem) {
+	refused := func(why string) (string, string, *wire.Problem) {
+		return "", "", &wire.Problem{Status: http.StatusUnauthorized, Message: why}
+	}
+	token := ""
+	for _, key := range []string{r.Header.Get("X-Api-Key"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")} {
+		if strings.HasPrefix(key, tokenMark) {
+			if token = h.holder(key); token == "" {
+				return refused("the token of the session is not valid")
+			}
+		}
+	}
+	parent = r.Header.Get("X-Parent-Session-Id")
+	for _, name := range []string{path, r.Header.Get("X-Session-Id"), token} {
+		switch {
+		case name == "":
+		case id == "":
+			id = name
+		case id != name:
+			return refused("path, X-Session-Id and token name different sessions")
+		}
+	}
+	switch {
+	case id == "":
+		return refused("no session is named: use the base URL /rollouts/ID/v1, the header X-Session-Id, or the session's token as the key")
+	case h.opts.TokenOnly && token == "":
+		return refused("the token of the session is needed as the key")
+	case !plausible(id) || !plausible(parent):
+		return refused("the name of the session is too long or not printable")
+	}
+	return id, parent, nil
+}
+
+// session is what the proxy knows of a session besides its record: which requests are
+// answered, or are being.
+type session struct {
+	live *live.Session
+
+	mu     sync.Mutex
+	loaded bool
+	asked  map[key]*asked
+}
+
+// key is what makes two requests one: the idempotency key, or dialect and body.
+type key [16]byte
+
+// asked is a request that was made.
+type asked struct {
+	body  key      // of the request
+	job   *job     // while it runs
+	calls []string // that answered it, one for each choice; nil = it failed
+	old   string   // the call that failed last
+}
+
+// mark is what the settings of a recorded call say for the proxy.
+type mark struct {
+	Key          string `json:"key"`
+	Body         string `json:"body,omitempty"` // where the key is another
+	Choice       int    `json:"choice,omitempty"`
+	Choices      int    `json:"choices,omitempty"`
+	Instructions int    `json:"instructions,omitempty"`
+	Path         string `json:"path,omitempty"` // ids = the prompt was made here
+}
+
+const markName = "turnpack"
+
+func readMark(settings json.RawMessage) (m mark, ok bool) {
+	var s struct {
+		Mark *mark `json:"turnpack"`
+	}
+	if json.Unmarshal(settings, &s) != nil || s.Mark == nil {
+		return m, false
+	}
+	return *s.Mark, true
+}
+
+func (k key) text() string { return hex.EncodeToString(k[:]) }
+
+func keyOf(s string) (k key, ok bool) {
+	b, err := hex.DecodeString(s)
+	return key(append(b, make([]byte, len(k))...)[:len(k)]), err == nil && len(b) == len(k)
+}
+
+func digest(parts ...[]byte) key {
+	m := sha256.New()
+	for _, p := range parts {
+		sum := sha256.Sum256(p)
+		m.Write(sum[:])
+	}
+	return key(m.Sum(nil)[:16])
+}
+
+// load reads what the record tells of requests that were answered before this process
+// began.
+func (s *session) load() {
+	if s.loaded {
+		return
+	}
+	s.loaded, s.asked = true, map[key]*asked{}
+	for _, c := range s.live.Calls() {
+		if c.Session != s.live.ID() {
+			continue
+		}
+		m, ok := readMark(c.Settings)
+		k, fine := keyOf(m.Key)
+		if !ok || !fine || m.Choice < 0 || m.Choice >= wire.MaxChoices {
+			continue
+		}
+		a := s.asked[k]
+		if a == nil {
+			a = &asked{body: k}
+			if b, ok := keyOf(m.Body); ok {
+				a.body = b
+			}
+			s.asked[k] = a
+		}
+		if c.State == live.StateAborted || c.State == live.StateRunning || c.Finish == "" || m.Choices > wire.MaxChoices {
+			a.old = c.ID
+			continue
+		}
+		if n := max(1, m.Choices); len(a.calls) != n {
+			a.calls = make([]string, n)
+		}
+		a.calls[min(m.Choice, len(a.calls)-1)] = c.ID
+	}
+	for _, a := range s.asked {
+		for _, id := range a.calls {
+			if id == "" { // a choice is missing
+				a.calls = nil
+				break
+			}
+		}
+	}
+}
+
+// find returns the session of a request.
+func (h *Handler) find(r *http.Request, id, parent string) (*session, error) {
+	h.mu.Lock()
+	s := h.sessions[id]
+	h.mu.Unlock()
+	if s != nil && !s.live.Ended() {
+		return s, nil
+	}
+	l, ok := h.opts.Recorder.Session(id)
+	switch {
+	case ok && parent != "" && l.Parent() != parent:
+		return nil, &wire.Problem{Status: http.StatusConflict, Message: "the session has another parent"}
+	case ok:
+	case h.opts.Open == nil:
+		return nil, &wire.Problem{Status: http.StatusUnauthorized, Message: "the session is not known"}
+	default:
+		var err error
+		if l, err = h.opts.Open(r.Context(), live.Start{ID: id, Parent: parent, Agent: r.Header.Get("X-Agent-Name")}); err != nil {
+			return nil, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sessions) >= h.sweep {
+		for k, x := range h.sessions {
+			if x.live.Ended() {
+				delete(h.sessions, k)
+			}
+		}
+		h.sweep = max(1024, 2*len(h.sessions))
+	}
+	if s = h.sessions[id]; s == nil || s.live != l {
+		s = &session{live: l}
+		h.sessions[id] = s
+	}
+	return s, nil
+}
