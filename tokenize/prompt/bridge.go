@@ -142,9 +142,9 @@ func (c *continuation) goOn(p *Prompt, from point) (Reason, error) {
 // from byte at on. In from's path that stands moved bytes further on; its origin is
 // noted from byte since of that on.
 func (p *Prompt) set(from point, c *continuation, e *encoded, first, at, since, moved int) {
-	p.from = from
-	p.IDs = append(from.node.path(from.ids), e.ids[first:]...)
-	p.Shared, p.text, p.since = from.ids, c.text.Text[at:], since
+	p.from, p.ids = from, slices.Clip(e.ids[first:])
+	p.IDs = append(from.node.path(from.ids), p.ids...)
+	p.Shared, p.text, p.since = from.ids, strings.Clone(c.text.Text[at:]), since
 	p.fields, p.cuts = nil, nil
 	for _, f := range c.fields[fieldAfter(c.fields, p.since-moved):] {
 		f.start, f.end = f.start+int32(moved), f.end+int32(moved)
@@ -182,8 +182,8 @@ func (c *continuation) replyEnd(from point, e *encoded) (first int, why Reason, 
 // sameControls reports whether the reply of n has the control tokens that the template
 // wrote there, the first ids of e, and no others.
 func (c *continuation) sameControls(n *node, e *encoded, first int) (bool, error) {
-	prompt := n.path(n.promptIDs)
-	output := n.ids[n.promptIDs-n.kept:]
+	own := n.promptIDs - n.kept
+	tail, output := n.tail(n.kept, n.ids[:own]), n.ids[own:]
 	i := 0
 	next := func() int { // of the template's
 		for i < first {
@@ -202,7 +202,7 @@ func (c *continuation) sameControls(n *node, e *encoded, first int) (bool, error
 		if j < 0 || e.ids[j] != id {
 			return false, nil
 		}
-		before, err := decodeAfter(c.w.model.Tokenizer, prompt, output[:k])
+		before, err := decodeAfter(c.w.model.Tokenizer, tail, output[:k])
 		if err != nil {
 			return false, err
 		}
