@@ -57,7 +57,10 @@ type Writer struct {
 	added *tokens.AddedTokens
 	plain *completion.Rule
 	tools *completion.Rule // of requests with tools
+	marks bool             // see marksText
 	idle  sync.Pool        // of *tokens.Encoder
+	// rewrites are the stop tokens that the template shows as others in a history.
+	rewrites func() map[rollout.TokenID]rollout.TokenID
 }
 
 // New returns a Writer for a model that has a chat template.
@@ -74,9 +77,19 @@ func New(m *tokenize.Model, o Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{model: m, opts: o, added: added, plain: ruleOf(m)}
+	if w.marks, err = marksText(m.Tokenizer); err != nil {
+		return nil, err
+	}
 	if w.tools = w.plain; m.ToolUse != nil {
 		w.tools = ruleOf(m.ToolUse)
 	}
+	w.rewrites = sync.OnceValue(func() map[rollout.TokenID]rollout.TokenID {
+		shown, err := m.StopRewrites(context.Background())
+		if err != nil { // it refuses the question, so nothing is known
+			return nil
+		}
+		return shown
+	})
 	return w, w.tools.Limit()
 }
 
@@ -150,7 +163,7 @@ func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
 	if len(output) == 0 {
 		return nil
 	}
-	text, err := decodeAfter(a.tree.w.model.Tokenizer, a.from.node.tail(a.from.ids, a.ids), output)
+	text, err := a.tree.w.spell(a.from.node.tail(a.from.ids, a.ids), output)
 	if err != nil {
 		return err
 	}
@@ -176,7 +189,57 @@ func (n *node) tail(count int, own []rollout.TokenID) []rollout.TokenID {
 	return own[max(0, len(own)-tailIDs):]
 }
 
-// decodeAfter is what output spells after the ids that a prompt ends with.
+// spell is what output spells after the ids that a prompt ends with: without the marks
+// that a tokenizer puts where text begins after a control token, which templates do not
+// write.
+func (w *Writer) spell(tail, output []rollout.TokenID) (string, error) {
+	if !w.marks {
+		return decodeAfter(w.model.Tokenizer, tail, output)
+	}
+	var text strings.Builder
+	for len(output) > 0 {
+		n := 1 + slices.IndexFunc(output, func(id rollout.TokenID) bool { _, added := w.added.Find(id); return added })
+		if n == 0 {
+			n = len(output)
+		}
+		section, err := decodeAfter(w.model.Tokenizer, tail, output[:n])
+		if err != nil {
+			return "", err
+		}
+		if len(tail) > 0 {
+			if _, added := w.added.Find(tail[len(tail)-1]); added {
+				section = strings.TrimPrefix(section, " ")
+			}
+		}
+		_, _ = text.WriteString(section)
+		tail, output = output[max(0, n-tailIDs):n], output[n:]
+	}
+	return text.String(), nil
+}
+
+// marksText reports whether tok marks the beginning of text after a control token by a
+// space (SentencePiece).
+func marksText(tok engine.Tokenizer) (bool, error) {
+	for _, a := range tok.Vocab().Added() {
+		if !a.Special {
+			continue
+		}
+		control := []rollout.TokenID{a.ID}
+		before, err := tok.Decode(control)
+		if err != nil {
+			return false, err
+		}
+		var e engine.Encoding
+		if err := tok.Encode(&e, "x", engine.EncodeOptions{Added: engine.NoAdded, After: engine.AfterToken}); err != nil {
+			return false, err
+		}
+		with, err := tok.Decode(append(control, e.IDs...))
+		return with == before+" x", err
+	}
+	return false, nil
+}
+
+// decodeAfter is what output is decoded to after tail.
 func decodeAfter(tok engine.Tokenizer, tail, output []rollout.TokenID) (string, error) {
 	before, err := tok.Decode(tail)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/tokenize"
@@ -422,6 +423,33 @@ func TestRandomHarness(t *testing.T) {
 			require.Equal(t, 25, rep.Turns)
 			h.rows()
 		}
+	}
+}
+
+// A tokenizer that marks the beginning of text after a control token: the mark is no text
+// of the reply.
+func TestMarksOfTheTokenizer(t *testing.T) {
+	definition, err := os.ReadFile(kit.Dir(t, "conformance", "tokenizers", "tiny_spm.tokenizer.json"))
+	require.NoError(t, err)
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fstest.MapFS{
+		"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(`{"eos_token": "</s>"}`)},
+		"chat_template.jinja": {Data: []byte("{% for m in messages %}<s>{{ m.content }}</s>{% endfor %}{% if add_generation_prompt %}<s>{% endif %}")},
+	}})
+	require.NoError(t, err)
+	tree, enc := writer(t, m, prompt.Options{}).Tree(), encoder(t, m)
+	messages := []rollout.Message{user("the first")}
+	for i := range 4 {
+		p, err := tree.Prompt(t.Context(), prompt.Request{Messages: messages})
+		require.NoError(t, err)
+		require.Equal(t, i > 0, p.Reason == "", p.Reason)
+		fresh, err := enc.Prompt(t.Context(), &rollout.Rollout{}, messages)
+		require.NoError(t, err)
+		require.Equal(t, fresh.IDs, p.IDs)
+		reply := says("is what it says")
+		var e engine.Encoding
+		require.NoError(t, m.Tokenizer.Encode(&e, reply.Content+"</s>", engine.EncodeOptions{After: engine.AfterToken}))
+		require.NoError(t, p.Reply(e.IDs, &reply))
+		messages = append(messages, reply, user("and"))
 	}
 }
 
