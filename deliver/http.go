@@ -72,7 +72,7 @@ func (q *Queue) serveNext(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), min(max(wait, time.Millisecond), maxWait))
 	defer cancel()
 	b, err := q.Next(ctx, after)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}

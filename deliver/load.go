@@ -64,7 +64,7 @@ func (q *Queue) load() error {
 		if err := q.adopt(g); err != nil {
 			return err
 		}
-		if b, there := o.Stream.Find(g.key); there {
+		if b, there := o.Stream.Find(g.key); there && !o.Folder {
 			g.made, g.batch = true, b
 			continue
 		}

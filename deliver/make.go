@@ -97,7 +97,13 @@ func (q *Queue) make(g *group) error {
 	if err != nil {
 		q.opts.Refused(g.key, err)
 	}
-	defer q.forgetEmpty()
+	defer func() {
+		if q.forgetEmpty(); q.opts.Folder && b.Seq > 0 {
+			if err := q.Ack(q.ctx, b.Seq); err != nil {
+				q.opts.Refused(g.key, err) // it goes with the next one
+			}
+		}
+	}()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	g.made, g.batch, g.fault = true, b, nil

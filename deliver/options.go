@@ -35,6 +35,9 @@ type Options struct {
 	Least int
 	// MaxAge leaves out rollouts with tokens of a policy more versions old; nil = none.
 	MaxAge *int32
+	// Folder: a batch is delivered when its file is in the folder of the stream, where the
+	// trainer takes it, and Ack is called by nobody.
+	Folder bool
 	// MaxUndelivered is the number of complete groups, not acknowledged, at which Full
 	// says so; 0 = 64.
 	MaxUndelivered int

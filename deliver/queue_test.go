@@ -496,3 +496,23 @@ func TestValidate(t *testing.T) {
 		require.ErrorContains(t, err, "Options."+field)
 	}
 }
+
+// Where the trainer reads the folder, a batch is delivered when it is there.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, dir, deliver.Options{Size: 1})
+	s.play(t, "a", 1)
+	first, err := s.End(t.Context(), "a", resolved("a", true))
+	require.NoError(t, err)
+	s.close(t)
+	s = start(t, dir, deliver.Options{Size: 1, Folder: true})
+	defer s.close(t)
+	s.play(t, "b", 1)
+	_, err = s.End(t.Context(), "b", resolved("b", true))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.rec.Stats().Sessions == 0 }, 5*time.Second, time.Millisecond)
+	again, err := s.End(t.Context(), "a", resolved("a", true))
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Len(t, s.stream.Batches(), 2)
+}

@@ -1,67 +1,146 @@
-// Command service stands between running agents and an inference engine. Agents
-// use it as their OpenAI base URL; it records the tokens of every call, and each
-// group of rollouts that is complete becomes a training batch.
+// Command service stands between agents and an inference engine: it records every call,
+// groups the rollouts that end, and hands a trainer a batch for each group, once.
 //
-//	service -model DIR -engine http://127.0.0.1:8000 -out batches -group 8
+//	service --model DIR --engine http://127.0.0.1:8000 --journal journal --out batches --group 8
 //
-// README.md shows the two requests that an agent's harness makes.
+// README.md has the requests of agents, harnesses and trainers.
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
+	"syscall"
 	"time"
 
-	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/deliver"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:])
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "service:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+// config is what the flags say.
+type config struct {
+	model, engines, kind, listen, journal, out, recipe string
+	exact                                              bool
+	drain                                              time.Duration
+	maxAge                                             int
+	record                                             live.Options
+	gate                                               gate.Options
+	groups                                             deliver.Options
+}
+
+func parse(args []string, help io.Writer) (config, error) {
+	var c config
 	fs := flag.NewFlagSet("service", flag.ContinueOnError)
-	listen := fs.String("listen", "127.0.0.1:8080", "`address` to serve on")
-	engine := fs.String("engine", "", "base `URL` of the engine, without /v1")
-	modelDir := fs.String("model", "", "Hugging Face model `folder`")
-	out := fs.String("out", "batches", "`folder` for the batches")
-	group := fs.Int("group", 8, "rollouts of a group")
+	fs.SetOutput(help)
+	file := fs.String("config", "", "JSON `file` of flags by name; those given here win")
+	fs.StringVar(&c.model, "model", "", "Hugging Face model `folder`")
+	fs.StringVar(&c.engines, "engine", "", "base `URL` of the engine, without /v1; several with commas")
+	fs.StringVar(&c.kind, "engine-kind", "vllm", "of the engines: vllm or sglang")
+	fs.StringVar(&c.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
+	fs.StringVar(&c.journal, "journal", "journal", "`folder` of the record")
+	fs.StringVar(&c.out, "out", "batches", "`folder` of the batches")
+	fs.BoolVar(&c.groups.Folder, "folder", false, "the trainer takes batches from the folder, and acknowledges none")
+	fs.StringVar(&c.recipe, "recipe", "", "recipe of rewards, advantages and rows by `name` (turnpack recipe lists them)")
+	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, and read calls from the text")
+	fs.DurationVar(&c.drain, "drain", time.Minute, "`time` that calls have to end after SIGTERM")
+	fs.IntVar(&c.groups.Size, "group", 8, "rollouts of a group")
+	fs.DurationVar(&c.groups.Deadline, "deadline", 0, "`time` of a group from its first end; 0 = none")
+	fs.IntVar(&c.groups.Least, "least", 1, "rollouts that a group needs at its deadline")
+	fs.IntVar(&c.maxAge, "max-age", -1, "most policy `versions` between the oldest token of a rollout and now; -1 = any")
+	fs.IntVar(&c.groups.MaxUndelivered, "max-undelivered", 64, "groups that may wait for the trainer while sessions begin")
+	fs.IntVar(&c.record.MaxSessions, "max-sessions", 100_000, "sessions held")
+	fs.IntVar(&c.gate.MaxCalls, "max-calls", 1024, "calls that run at one time, for each engine")
+	fs.IntVar(&c.gate.MaxPerSession, "max-session-calls", 64, "calls of a session that run at one time")
+	fs.IntVar(&c.gate.MaxWaiting, "max-waiting", 4096, "calls that wait")
+	fs.IntVar(&c.gate.Caps.Turns, "max-turns", 0, "turns after which a rollout is truncated; 0 = any")
+	fs.IntVar(&c.gate.Caps.Tokens, "max-tokens", 0, "sampled tokens after which a rollout is truncated; 0 = any")
+	fs.DurationVar(&c.gate.Caps.Time, "max-time", 0, "`time` after which a rollout is truncated; 0 = any")
 	if err := fs.Parse(args); err != nil {
-		return err
+		return c, err
 	}
-	if *engine == "" || *modelDir == "" || *group < 1 {
-		return errors.New("-engine and -model are needed, and -group is 1 or more")
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if *file != "" {
+		text, err := os.ReadFile(*file)
+		var values map[string]any
+		if err == nil {
+			err = json.Unmarshal(text, &values)
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", *file, err)
+		}
+		for name, v := range values {
+			if !given[name] {
+				err = errors.Join(err, fs.Set(name, fmt.Sprint(v)))
+			}
+		}
+		if err != nil {
+			return c, fmt.Errorf("%s: %w", *file, err)
+		}
 	}
-	model, err := tokenize.Load(*modelDir, tokenize.LoadOptions{})
+	if c.model == "" || c.engines == "" || fs.NArg() > 0 {
+		return c, errors.New("--model and --engine are needed, and nothing beside flags")
+	}
+	if age := int32(c.maxAge); age >= 0 {
+		c.groups.MaxAge = &age
+	}
+	return c, nil
+}
+
+// run serves until ctx ends, then lets calls end and closes.
+func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
+	c, err := parse(args, log)
 	if err != nil {
 		return err
 	}
-	batches, err := newBatches(model, *out)
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	s, err := open(c, logger)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *listen, Handler: newService(*engine, *group, batches).handler(), ReadHeaderTimeout: 10 * time.Second}
+	closing, cancel := context.WithCancel(context.Background()) // ends when the drain has taken too long
+	defer cancel()
+	defer func() {
+		defer time.AfterFunc(c.drain, cancel).Stop()
+		err = errors.Join(err, s.close(closing))
+	}()
+	l, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ListenAndServe() }()
-	fmt.Printf("agents use http://%s/rollouts/ID/v1 as their base URL\n", *listen)
+	go func() { failed <- server.Serve(l) }()
+	fmt.Fprintln(out, "listening on", l.Addr())
+	logger.Info("ready", "engines", strings.Split(c.engines, ","), "journal", c.journal, "out", c.out, "group", cmp.Or(c.groups.Size, 8))
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	// Calls that are under way may end: a sampled reply is not lost.
-	closing, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return server.Shutdown(closing)
+	logger.Info("draining")
+	s.stop() // trainers that wait are answered, sessions that begin are refused
+	defer time.AfterFunc(c.drain, cancel).Stop()
+	return errors.Join(server.Shutdown(closing), server.Close())
 }

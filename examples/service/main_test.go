@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,99 +10,82 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/fakeengine"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize"
-	"github.com/turnpack/turnpack/tokenize/chat"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/tokenize/embedded"
-	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// server answers as vLLM does: the reply to the last message is that message
-// backwards.
-type server struct {
-	t     *testing.T
-	model *tokenize.Model
-	bare  bool // answer without token ids
+const modelFolder = "../../tokenize/embedded"
 
-	mu      sync.Mutex
-	sampled int // tokens over all answers
-}
-
-func (e *server) encode(text string) []rollout.TokenID {
-	var enc engine.Encoding
-	require.NoError(e.t, e.model.Tokenizer.Encode(&enc, text, engine.EncodeOptions{}))
-	return enc.IDs
-}
-
-func (e *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var q struct {
-		Messages       json.RawMessage `json:"messages"`
-		ReturnTokenIDs bool            `json:"return_token_ids"`
-		Logprobs       bool            `json:"logprobs"`
-	}
-	if json.NewDecoder(r.Body).Decode(&q) != nil || !q.ReturnTokenIDs || !q.Logprobs || r.URL.Path != "/v1/chat/completions" {
-		http.Error(w, `{"error":"refused"}`, http.StatusTeapot)
+// TestMain runs the service itself where a test asks for a process of it.
+func TestMain(m *testing.M) {
+	if os.Getenv("SERVICE_PROCESS") != "" {
+		main()
 		return
 	}
-	messages, err := chat.ParseJSON(q.Messages)
-	require.NoError(e.t, err)
-	conv, err := chat.NewConversation(messages, chat.Null(), chat.Null(), chat.ConversationOptions{})
-	require.NoError(e.t, err)
-	prompt, err := e.model.Template.Render(r.Context(), conv, chat.Input{AddGenerationPrompt: true})
-	require.NoError(e.t, err)
-	var said []struct{ Content string }
-	require.NoError(e.t, json.Unmarshal(q.Messages, &said))
-	var back strings.Builder
-	for _, c := range said[len(said)-1].Content {
-		back.WriteString(string(c) + "?")
+	if os.Getenv("TRAINER_PROCESS") != "" {
+		train(os.Args[1], os.Args[2])
+		return
 	}
-	output := append(e.encode(back.String()), e.model.Stops()[0])
-	e.mu.Lock()
-	e.sampled += len(output)
-	e.mu.Unlock()
-	probs := make([]map[string]any, len(output))
-	for i := range probs {
-		probs[i] = map[string]any{"token": "x", "logprob": -0.25}
-	}
-	choice := map[string]any{
-		"index": 0, "finish_reason": "stop", "token_ids": output,
-		"message":  map[string]any{"role": "assistant", "content": back.String()},
-		"logprobs": map[string]any{"content": probs},
-	}
-	answer := map[string]any{"id": fmt.Sprintf("call-%d", len(said)), "choices": []any{choice}, "prompt_token_ids": e.encode(prompt.Text)}
-	if e.bare {
-		delete(choice, "token_ids")
-		delete(answer, "prompt_token_ids")
-	}
-	json.NewEncoder(w).Encode(answer)
+	os.Exit(m.Run())
 }
 
-// start serves a fake engine and the service that talks to it.
-func start(t *testing.T, group int) (*server, string, string) {
+func fakeEngine(t testing.TB, o fakeengine.Options) (*fakeengine.Server, string) {
 	t.Helper()
 	model, err := embedded.Model()
 	require.NoError(t, err)
-	e := &server{t: t, model: model}
-	upstream := httptest.NewServer(e)
-	t.Cleanup(upstream.Close)
-	dir := filepath.Join(t.TempDir(), "batches")
-	b, err := newBatches(model, dir)
-	require.NoError(t, err)
-	server := httptest.NewServer(newService(upstream.URL, group, b).handler())
+	o.Model = model
+	e := fakeengine.New(o)
+	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	return e, server.URL, dir
+	return e, server.URL
 }
 
-func post(t *testing.T, url, body string) (int, string) {
+// start runs the service until stop is called, which drains it.
+func start(t *testing.T, dir, engine string, args ...string) (url string, stop func()) {
 	t.Helper()
-	answer, err := http.Post(url, "application/json", strings.NewReader(body))
+	ctx, cancel := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	done := make(chan error, 1)
+	args = append([]string{"--model", modelFolder, "--engine", engine, "--listen", "127.0.0.1:0", "--journal", filepath.Join(dir, "journal"), "--out", filepath.Join(dir, "out")}, args...)
+	go func() {
+		err := run(ctx, args, w, io.Discard)
+		w.CloseWithError(fmt.Errorf("it ended: %v", err))
+		done <- err
+	}()
+	var addr string
+	_, err := fmt.Fscanf(r, "listening on %s\n", &addr)
+	require.NoError(t, err)
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			require.NoError(t, <-done)
+		}
+	}
+	t.Cleanup(stop)
+	return "http://" + addr, stop
+}
+
+func ask(t testing.TB, method, url, body string, header ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -109,111 +93,160 @@ func post(t *testing.T, url, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// play is an agent of three steps.
-func play(t *testing.T, base, task string) {
+// chat is one call of an agent, and what it was told.
+func chat(t testing.TB, base string, messages []map[string]string, header ...string) string {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"model": "m", "messages": messages})
+	require.NoError(t, err)
+	status, text := ask(t, "POST", base+"/chat/completions", string(body), header...)
+	require.Equal(t, 200, status, text)
+	var reply struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &reply))
+	require.NotContains(t, text, "token_ids", "what the client did not ask for")
+	return reply.Choices[0].Message.Content
+}
+
+// play is an agent of two turns.
+func play(t testing.TB, base, task string, header ...string) {
 	t.Helper()
 	messages := []map[string]string{{"role": "user", "content": task}}
-	for step := range 3 {
-		body, err := json.Marshal(map[string]any{"model": "m", "messages": messages})
-		require.NoError(t, err)
-		status, text := post(t, base+"/v1/chat/completions", string(body))
-		require.Equal(t, http.StatusOK, status, text)
-		var answer struct {
-			Choices []struct{ Message map[string]string }
-		}
-		require.NoError(t, json.Unmarshal([]byte(text), &answer))
-		messages = append(messages, answer.Choices[0].Message, map[string]string{"role": "user", "content": fmt.Sprint("observation ", step)})
-	}
+	reply := chat(t, base, messages, header...)
+	messages = append(messages, map[string]string{"role": "assistant", "content": reply}, map[string]string{"role": "user", "content": "go on"})
+	chat(t, base, messages, header...)
 }
 
-// Two groups of four run at once; each becomes one batch in which every sampled
-// token is trained once with the engine's ids and log probabilities.
-func TestGroupsBecomeBatches(t *testing.T) {
-	e, url, dir := start(t, 4)
-	var wg sync.WaitGroup
-	for g := range 2 {
-		for i := range 4 {
-			wg.Go(func() {
-				base := fmt.Sprintf("%s/rollouts/g%d-%d", url, g, i)
-				play(t, base, fmt.Sprint("task ", g))
-				status, text := post(t, base+"/end", fmt.Sprintf(`{"group":"g%d","resolved":%t}`, g, i == 0))
-				require.Equal(t, http.StatusOK, status, text)
-			})
-		}
-	}
-	wg.Wait()
-	trained, groups := 0, map[string]bool{}
-	for n := 1; n <= 2; n++ {
-		stem := filepath.Join(dir, fmt.Sprintf("batch_%06d", n))
-		rows, _, err := export.ReadAll(stem + ".parquet")
-		require.NoError(t, err)
-		require.Len(t, rows, 4)
-		sum := 0.0
-		for _, r := range rows {
-			groups[r.Group] = true
-			sum += *r.Advantage
-			trained += r.Trained()
-			for i, f := range r.Flags {
-				if f&rollout.FlagSampled != 0 {
-					require.InDelta(t, -0.25, r.Logprob[i], 1e-6)
-				}
-			}
-		}
-		require.InDelta(t, 0, sum, 1e-6)
-		recorded, err := os.ReadFile(stem + ".jsonl")
-		require.NoError(t, err)
-		require.Equal(t, 4, bytes.Count(recorded, []byte("\n")))
-	}
-	require.Len(t, groups, 2)
-	require.Equal(t, e.sampled, trained)
-}
+// TestContract goes through all that is asked of the service from outside.
+func TestContract(t *testing.T) {
+	before := runtime.NumGoroutine()
+	dir := t.TempDir()
+	_, engine := fakeEngine(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "ls -la"}, {Content: "done"}}})
+	file := filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"group": 2, "max-turns": 3, "deadline": "1h"}`), 0o600))
+	url, stop := start(t, dir, engine, "--config", file)
 
-func TestRefusals(t *testing.T) {
-	e, url, dir := start(t, 1)
-	for name, c := range map[string]struct {
+	play(t, url+"/rollouts/a/v1", "fix it")
+	play(t, url+"/v1", "fix it", "X-Session-Id", "b")
+	status, text := ask(t, "POST", url+"/rollouts/b/v1/messages", `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"hello"}]}`)
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, `"type":"message"`)
+	status, text = ask(t, "POST", url+"/rollouts/b/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"one more"}]}`)
+	require.Equal(t, 400, status, text)
+	require.Contains(t, text, "3 turns")
+
+	status, text = ask(t, "GET", url+"/rollouts/a", "")
+	require.Equal(t, 200, status)
+	r, err := jsonl.Parse([]byte(strings.TrimSpace(text)), jsonl.Options{})
+	require.NoError(t, err)
+	require.Len(t, r.Turns, 2)
+	status, _ = ask(t, "GET", url+"/rollouts/nobody", "")
+	require.Equal(t, 404, status)
+	status, text = ask(t, "GET", url+"/rollouts/a/calls", "")
+	require.Equal(t, 200, status)
+	require.Equal(t, 2, strings.Count(text, `"state":"ok"`))
+	require.Contains(t, text, `"join":"extends"`)
+
+	for _, c := range []struct {
 		path, body string
 		status     int
-		says       string
 	}{
-		"streaming":    {"/rollouts/a/v1/chat/completions", `{"stream":true}`, http.StatusBadRequest, "without streaming"},
-		"not JSON":     {"/rollouts/a/v1/chat/completions", `hello`, http.StatusBadRequest, "invalid character"},
-		"no call":      {"/rollouts/a/end", `{"group":"g","resolved":true}`, http.StatusConflict, "no recorded call"},
-		"no group":     {"/rollouts/a/end", `{"resolved":true}`, http.StatusBadRequest, "expected a group"},
-		"no verdict":   {"/rollouts/a/end", `{"group":"g"}`, http.StatusBadRequest, "resolved or failure"},
-		"unknown word": {"/rollouts/a/end", `{"group":"g","reslved":true}`, http.StatusBadRequest, "reslved"},
+		{"/version", `{"version": 7}`, 200},
+		{"/pause", `{"policy": "reject"}`, 200},
+		{"/rollouts/a/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"paused"}]}`, 429},
+		{"/resume", ``, 200},
+		{"/pause", `{"policy": "no"}`, 400},
+		{"/rollouts/nobody/end", `{"group":"task-7","resolved":true}`, 404},
+		{"/rollouts/a/end", `{"group":"task-7"}`, 400},
+		{"/rollouts/a/end", `{"group":"task-7","reslved":true}`, 400},
+		{"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"who"}]}`, 401},
 	} {
-		status, text := post(t, url+c.path, c.body)
-		require.Equal(t, c.status, status, name)
-		require.Contains(t, text, c.says, name)
+		status, text = ask(t, "POST", url+c.path, c.body)
+		require.Equal(t, c.status, status, c.path+c.body+": "+text)
 	}
-	e.bare = true
-	status, text := post(t, url+"/rollouts/a/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}]}`)
-	require.Equal(t, http.StatusBadGateway, status)
-	require.Contains(t, text, "return_token_ids")
 
-	e.bare = false
-	play(t, url+"/rollouts/a", "x")
-	status, text = post(t, url+"/rollouts/a/end", `{"group":"g","failure":"sandbox lost"}`)
-	require.Equal(t, http.StatusOK, status, text)
-	require.NotContains(t, text, "batch", "a failure of the infrastructure is never trained")
+	status, _ = ask(t, "GET", url+"/batches?after=0&wait=10ms", "")
+	require.Equal(t, 204, status)
+	status, text = ask(t, "POST", url+"/rollouts/a/end", `{"group":"task-7","resolved":true,"metadata":{"k":1}}`)
+	require.Equal(t, 200, status, text)
+	require.JSONEq(t, `{"group":"task-7","waiting":1,"batch":null}`, text)
+	status, last := ask(t, "POST", url+"/rollouts/b/end", `{"group":"task-7","resolved":false}`)
+	require.Equal(t, 200, status, last)
+	status, text = ask(t, "POST", url+"/rollouts/b/end", `{"group":"task-7","resolved":false}`)
+	require.Equal(t, 200, status)
+	require.Equal(t, last, text)
+	status, _ = ask(t, "POST", url+"/rollouts/b/end", `{"group":"task-7","resolved":true}`)
+	require.Equal(t, 409, status)
+	status, _ = ask(t, "POST", url+"/rollouts/a/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"late"}]}`)
+	require.Equal(t, 409, status, "a rollout that has ended takes no calls")
 
-	_, err := newBatches(e.model, dir)
-	require.ErrorContains(t, err, "earlier run")
+	var answer struct {
+		Batch struct {
+			Path    string
+			Rows    int
+			Trained int64
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(last), &answer))
+	rows, _, err := export.ReadAll(answer.Batch.Path)
+	require.NoError(t, err)
+	require.Len(t, rows, answer.Batch.Rows)
+	require.Equal(t, rollout.StatusCompleted, rows[0].Status)
+	require.Equal(t, rollout.StatusTruncated, rows[len(rows)-1].Status, "b was refused a turn")
+
+	status, text = ask(t, "GET", url+"/batches?after=0&wait=5s", "")
+	require.Equal(t, 200, status)
+	arrow, err := export.NewReader(bytes.NewReader([]byte(text)), int64(len(text)))
+	require.NoError(t, err)
+	require.Equal(t, 1, arrow.Info().GroupSeq)
+	for _, want := range rows {
+		got, err := arrow.Read()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	status, text = ask(t, "POST", url+"/batches/ack", `{"seq": 1}`)
+	require.Equal(t, 200, status, text)
+
+	for _, path := range []string{"/healthz", "/metrics", "/debug/sessions"} {
+		status, text = ask(t, "GET", url+path, "")
+		require.Equal(t, 200, status)
+		require.NotEmpty(t, text)
+	}
+	waiting := make(chan int)
+	go func() {
+		r, err := http.Get(url + "/batches?after=1&wait=5m")
+		if err != nil {
+			waiting <- 0
+			return
+		}
+		r.Body.Close()
+		waiting <- r.StatusCode
+	}()
+	time.Sleep(50 * time.Millisecond)
+	stop()
+	require.Contains(t, []int{204, 0}, <-waiting, "a trainer that waits does not hold up the end")
+	http.DefaultClient.CloseIdleConnections()
+	for range 300 {
+		if runtime.NumGoroutine() <= before+4 { // the engine's listener
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+4)
 }
 
-// A second attempt of an id is refused when it ends, not when the group is
-// complete: then the whole group would give no batch.
-func TestSecondAttemptOfAnID(t *testing.T) {
-	_, url, _ := start(t, 2)
-	play(t, url+"/rollouts/a", "x")
-	status, text := post(t, url+"/rollouts/a/end", `{"group":"g","failure":"sandbox lost"}`)
-	require.Equal(t, http.StatusOK, status, text)
-	play(t, url+"/rollouts/a", "x")
-	status, text = post(t, url+"/rollouts/a/end", `{"group":"g","resolved":true}`)
-	require.Equal(t, http.StatusConflict, status)
-	require.Contains(t, text, "an id of its own")
-	play(t, url+"/rollouts/b", "x")
-	status, text = post(t, url+"/rollouts/b/end", `{"group":"g","resolved":true}`)
-	require.Equal(t, http.StatusOK, status, text)
-	require.Contains(t, text, `"rows":1`)
+func TestFlags(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "c.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"model":"m","engine":"http://e","group":4,"max-age":2,"drain":"5s"}`), 0o600))
+	c, err := parse([]string{"--config", file, "--group", "6"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 6, c.groups.Size)
+	require.Equal(t, int32(2), *c.groups.MaxAge)
+	require.Equal(t, 5*time.Second, c.drain)
+	require.NoError(t, os.WriteFile(file, []byte(`{"modle":"m"}`), 0o600))
+	for _, args := range [][]string{{}, {"--model", "m"}, {"--config", file}, {"--config", dir}, {"--model", "m", "--engine", "e", "x"}} {
+		_, err := parse(args, io.Discard)
+		require.Error(t, err, args)
+	}
 }

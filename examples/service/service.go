@@ -1,197 +1,177 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
+	"log/slog"
 	"net/http"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
-	"sync"
+	"time"
 
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/deliver"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/control"
+	"github.com/turnpack/turnpack/rollout/live/gate"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
-// maxBody bounds a request and a response: a context of a million tokens with
-// ids and log probabilities is smaller.
-const maxBody = 256 << 20
-
-// service holds the rollouts that are under way and the groups that wait for
-// their last rollout.
+// service is what the packages are together.
 type service struct {
-	engine  string
-	size    int // rollouts of a group
-	batches *batches
-
-	mu     sync.Mutex
-	live   map[string][]*rollout.Rollout // rollout id → one entry per call
-	groups map[string][]*rollout.Rollout // group → rollouts that ended
+	ctx     context.Context // ends when it stops
+	stop    context.CancelFunc
+	journal *live.Journal
+	record  *live.Recorder
+	gate    *gate.Gate
+	batches *stream.Stream
+	queue   *deliver.Queue
+	engines *engine.Pool
+	proxy   *proxy.Handler
 }
 
-func newService(engine string, size int, b *batches) *service {
-	return &service{engine: strings.TrimRight(engine, "/"), size: size, batches: b, live: map[string][]*rollout.Rollout{}, groups: map[string][]*rollout.Rollout{}}
-}
-
-func (s *service) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /rollouts/{id}/v1/chat/completions", s.complete)
-	mux.HandleFunc("POST /rollouts/{id}/end", s.end)
-	return mux
-}
-
-// complete asks the engine for a completion with its token ids, and answers
-// what the engine answered.
-func (s *service) complete(w http.ResponseWriter, r *http.Request) {
-	var request map[string]json.RawMessage
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&request); err != nil {
-		fail(w, http.StatusBadRequest, err)
-		return
-	}
-	if string(request["stream"]) == "true" {
-		fail(w, http.StatusBadRequest, errors.New("found stream: true, expected a request without streaming: set it to false"))
-		return
-	}
-	request["return_token_ids"], request["logprobs"] = json.RawMessage("true"), json.RawMessage("true")
-	body, err := json.Marshal(request)
-	if err != nil {
-		fail(w, http.StatusBadRequest, err)
-		return
-	}
-	status, response, err := s.ask(r, body)
-	if err != nil {
-		fail(w, http.StatusBadGateway, err)
-		return
-	}
-	if status == http.StatusOK {
-		call, err := readCall(body, response)
+func open(c config, log *slog.Logger) (_ *service, err error) {
+	s := &service{}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	defer func() {
 		if err != nil {
-			fail(w, http.StatusBadGateway, err)
-			return
+			err = errors.Join(err, s.close(s.ctx))
 		}
-		id := r.PathValue("id")
-		s.mu.Lock()
-		s.live[id] = append(s.live[id], call)
-		s.mu.Unlock()
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(response)
-}
-
-func (s *service) ask(r *http.Request, body []byte) (int, []byte, error) {
-	ask, err := http.NewRequestWithContext(r.Context(), http.MethodPost, s.engine+"/v1/chat/completions", bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	ask.Header.Set("Content-Type", "application/json")
-	ask.Header.Set("Authorization", r.Header.Get("Authorization"))
-	answer, err := http.DefaultClient.Do(ask)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer answer.Body.Close()
-	response, err := io.ReadAll(http.MaxBytesReader(nil, answer.Body, maxBody))
-	return answer.StatusCode, response, err
-}
-
-// readCall makes a rollout of one call out of one exchange.
-func readCall(request, response []byte) (*rollout.Rollout, error) {
-	call, err := traj.ReadCall(request, response)
+	}()
+	model, err := tokenize.Load(c.model, tokenize.LoadOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if t := call.Turns[0]; t.Incomplete == "" && (!t.Prompt.Captured() || t.Output == nil || t.Logprobs == nil) {
-		return nil, errors.New("the engine's answer lacks prompt_token_ids, token_ids or logprobs: training needs what was sampled, so use an engine that knows return_token_ids, as vLLM does")
-	}
-	return call, nil
-}
-
-// outcome is how a harness says that a rollout ended.
-type outcome struct {
-	Group    string          `json:"group"`
-	Resolved *bool           `json:"resolved"`
-	Status   *rollout.Status `json:"status"`
-	// Failure names a fault that is not the policy's; such a rollout has no reward.
-	Failure string `json:"failure"`
-}
-
-// ended is what /end answers.
-type ended struct {
-	Group   string `json:"group"`
-	Waiting int    `json:"waiting"` // rollouts that the group still lacks
-	Batch   *batch `json:"batch,omitempty"`
-}
-
-// end closes a rollout; the last one of a group is answered with its batch,
-// unless the whole group was lost.
-func (s *service) end(w http.ResponseWriter, r *http.Request) {
-	var o outcome
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&o); err != nil {
-		fail(w, http.StatusBadRequest, err)
-		return
-	}
-	if o.Group == "" || o.Resolved == nil && o.Failure == "" {
-		fail(w, http.StatusBadRequest, errors.New("expected a group, and resolved or failure"))
-		return
-	}
-	group, waiting, err := s.close(r.PathValue("id"), o)
-	if err != nil {
-		fail(w, http.StatusConflict, err)
-		return
-	}
-	answer := ended{Group: o.Group, Waiting: waiting}
-	if group != nil {
-		// The harness may hang up; the batch is written all the same.
-		if answer.Batch, err = s.batches.write(group); err != nil {
-			fail(w, http.StatusInternalServerError, err)
-			return
+	pipeline, file := turnpack.Pipeline{Model: model}, export.Options{}
+	if c.recipe != "" {
+		r, err := recipe.Named(c.recipe)
+		if err == nil {
+			pipeline, err = pipeline.With(r)
 		}
+		if err != nil {
+			return nil, err
+		}
+		file.Metadata = map[string]string{"recipe": c.recipe}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(answer)
+	if s.journal, err = live.OpenJournal(c.journal, live.JournalOptions{}); err != nil {
+		return nil, err
+	}
+	c.record.Journal = s.journal
+	if s.record, err = live.New(c.record); err != nil {
+		return nil, err
+	}
+	if s.batches, err = stream.Open(c.out, file); err != nil {
+		return nil, err
+	}
+	c.gate.Full = func() string {
+		if s.ctx.Err() != nil {
+			return "the service ends"
+		}
+		return s.queue.Full()
+	}
+	if s.gate, err = gate.New(c.gate); err != nil {
+		return nil, err
+	}
+	c.groups.Recorder, c.groups.Stream = s.record, s.batches
+	if c.groups.MaxAge != nil {
+		c.groups.Version = s.gate.Version
+	}
+	c.groups.Refused = func(key stream.Key, err error) {
+		log.Error("group", "group", key.Group, "step", key.Step, "error", err)
+	}
+	c.groups.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
+		report, err := pipeline.Run(ctx, turnpack.Slice(group), w)
+		log.Info("batch", "group", group[0].Group, "rollouts", report.Rollouts, "left_out", report.LeftOut, "rows", report.Rows, "tokens", report.Tokens, "trained", report.Trained)
+		return err
+	}
+	if s.queue, err = deliver.New(c.groups); err != nil {
+		return nil, err
+	}
+	return s, s.serve(c, model)
 }
 
-// close moves a rollout from the live ones to its group, and gives the group
-// back once it is complete.
-func (s *service) close(id string, o outcome) (group []*rollout.Rollout, waiting int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	calls, ok := s.live[id]
-	if !ok {
-		return nil, 0, fmt.Errorf("rollout %q has no recorded call, or has ended already", id)
+// serve makes the part that agents see.
+func (s *service) serve(c config, model *tokenize.Model) (err error) {
+	var servers []*engine.Server
+	for _, url := range strings.Split(c.engines, ",") {
+		e, err := engine.New(engine.Options{URL: url, Kind: engine.Kind(c.kind), Key: os.Getenv("ENGINE_API_KEY")})
+		if err != nil {
+			return err
+		}
+		servers = append(servers, e)
 	}
-	if slices.ContainsFunc(s.groups[o.Group], func(x *rollout.Rollout) bool { return x.ID == id }) {
-		return nil, 0, fmt.Errorf("group %q holds a rollout %q already: give each attempt an id of its own, one that runs again, too", o.Group, id)
+	if s.engines, err = engine.NewPool(servers...); err != nil {
+		return err
 	}
-	x, err := traj.JoinCalls(calls)
+	secret, err := os.ReadFile(filepath.Join(c.journal, "secret"))
+	if errors.Is(err, os.ErrNotExist) {
+		secret = []byte(rand.Text())
+		err = os.WriteFile(filepath.Join(c.journal, "secret"), secret, 0o600)
+	}
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
-	delete(s.live, id)
-	x.ID, x.Group, x.Index = id, o.Group, len(s.groups[o.Group])
-	x.Outcome.Resolved = o.Resolved
-	if o.Status != nil {
-		x.Status = *o.Status
-	}
-	if o.Failure != "" {
-		x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: o.Failure}
-	}
-	s.groups[o.Group] = append(s.groups[o.Group], x)
-	if waiting = s.size - len(s.groups[o.Group]); waiting > 0 {
-		return nil, waiting, nil
-	}
-	group = s.groups[o.Group]
-	delete(s.groups, o.Group)
-	return group, 0, nil
+	o := proxy.Options{Recorder: s.record, Engine: s.engines, Secret: secret, Enter: s.gate.Enter, Turn: s.gate.Turn, Answer: gate.Answer, Version: s.gate.Version,
+		Open: func(ctx context.Context, x live.Start) (*live.Session, error) {
+			if err := s.gate.Session(); err != nil && x.Parent == "" {
+				return nil, err
+			}
+			return s.record.Begin(ctx, x)
+		}}
+	s.proxy, err = proxy.New(o)
+	go s.engines.Watch(s.ctx, 10*time.Second)
+	return err
 }
 
-func fail(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+func (s *service) handler() http.Handler {
+	metrics := func() []control.Metric {
+		return append(control.Metrics("turnpack_proxy", "", s.proxy.Stats()), control.Metrics("turnpack_delivery", "reason", s.queue.Stats())...)
+	}
+	steer := control.New(control.Options{Recorder: s.record, Journal: s.journal, Gate: s.gate, More: metrics})
+	batches := s.queue.Handler()
+	mux := http.NewServeMux()
+	mux.Handle("/", steer)
+	mux.Handle("GET /rollouts/{id}", steer)
+	mux.Handle("GET /rollouts/{id}/calls", steer)
+	mux.Handle("POST /rollouts/{id}/end", batches)
+	mux.Handle("POST /batches/ack", batches)
+	mux.HandleFunc("GET /batches", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context()) // who waits for a batch does not hold up the end
+		defer context.AfterFunc(s.ctx, cancel)()
+		defer cancel()
+		batches.ServeHTTP(w, r.WithContext(ctx))
+	})
+	mux.Handle("/v1/", s.proxy)
+	mux.Handle("/rollouts/{id}/v1/", s.proxy)
+	return mux
+}
+
+// close ends what runs, in the order in which each needs the next, at most until ctx ends.
+func (s *service) close(ctx context.Context) (err error) {
+	s.stop()
+	if s.proxy != nil {
+		err = s.proxy.Drain(ctx)
+		s.proxy.Close()
+	}
+	if s.engines != nil {
+		s.engines.Close()
+	}
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.Close(ctx))
+	}
+	if s.batches != nil {
+		err = errors.Join(err, s.batches.Close())
+	}
+	if s.journal != nil {
+		err = errors.Join(err, s.journal.Close())
+	}
+	return err
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/recorded"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/sweagent"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/tau"
-	"github.com/turnpack/turnpack/rollout/traj/internal/format/verifiers"
 )
 
 // importer is one of the table, or the user's.
@@ -38,9 +37,6 @@ func table() []format.Importer {
 		claudecode.Stream(),
 		codex.Importer(),
 		codex.Exec(),
-		verifiers.Episodes(),
-		verifiers.Traces(),
-		verifiers.Results(),
 		finetuning.Preference(),
 		openclaw.Importer(),
 		sweagent.Mini(),

@@ -71,11 +71,7 @@ func headerSecond(p *Parser, in string, end bool) (int, state) {
 		id, name := "", p.head
 		if h.ids {
 			id = p.head
-			var index string
-			name, index, _ = strings.Cut(strings.TrimPrefix(name, "functions."), ":")
-			if index == "" || strings.Trim(index, "0123456789") != "" {
-				return p.fail("%q is no id like functions.name:0", id)
-			}
+			name, _, _ = strings.Cut(strings.TrimPrefix(name, "functions."), ":")
 		}
 		return headerNamed(p, id, name)
 	}

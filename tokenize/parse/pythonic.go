@@ -9,10 +9,13 @@ import (
 // Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
 
 func enterPythonic(p *Parser, mark string) (int, state) {
-	if p.quiet = mark == "["; p.quiet {
-		return 0, pythonHead
-	}
+	p.quiet = false
 	return len(mark), pythonHead
+}
+
+func pythonBare(p *Parser, _ string, _ bool) (int, state) {
+	p.quiet = true
+	return 0, pythonHead
 }
 
 // pythonHead looks whether a list begins with the name of a call.
@@ -42,9 +45,7 @@ func pythonHead(p *Parser, in string, end bool) (int, state) {
 	}
 	if i > maxName || end {
 		if p.quiet {
-			p.trying = false
-			p.text(in[:1])
-			return 1, p.home()
+			return p.giveBack()
 		}
 		return p.fail("the text begins no call in Python")
 	}
@@ -78,9 +79,6 @@ func pythonAfter(p *Parser, in string, end bool) (int, state) {
 		return n, nil
 	}
 	p.trying = false
-	if mark == "" {
-		p.text(p.tried.String()) // white space
-	}
 	return len(mark), p.home()
 }
 

@@ -63,17 +63,17 @@ func (r *Report) Add(o Report) {
 	}
 }
 
-func (r *Report) count(a *asked) {
+func (r *Report) count(p *Prompt) {
 	r.Turns++
 	switch {
-	case a.reason == Opening:
+	case p.Reason == Opening:
 		r.Opened++
 		return
-	case a.reason == "":
+	case p.Reason == "":
 		r.Bridged++
 		return
-	case a.kept:
+	case p.Kept:
 		r.Kept++
 	}
-	r.Forked[a.reason]++
+	r.Forked[p.Reason]++
 }

@@ -218,3 +218,73 @@ def test_filtered_files(tmp_path, name):
     for command in (["show", str(kept), "0", "--model", model], ["audit", str(kept), "--model", model]):
         done = subprocess.run([binary, *command], capture_output=True, text=True)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+def batch(folder, seq):
+    from turnpack_trainers import live  # noqa: F401
+    path = write(folder / "data" / f"batch_{seq:06d}.parquet", [row(f"g{seq}", f"g{seq}/0")])
+    with open(folder / "batches.jsonl", "a") as f:
+        f.write(json.dumps({"seq": seq, "group": f"g{seq}", "step": 0, "file": f"data/{path.name}", "digest": "sha256:00", "rows": 1, "tokens": 4, "trained": 2}) + "\n")
+    return path
+
+
+def test_live_folder(tmp_path):
+    """Batches come as the service writes them; a line that has no file yet is waited for."""
+    from turnpack_trainers import live
+    batch(tmp_path, 1)
+    second = batch(tmp_path, 2)
+    hidden = second.rename(tmp_path / "hidden")
+    got = live.from_folder(tmp_path, poll=0.01)
+    assert next(got)[0] == 1
+    threading.Timer(0.1, os.rename, (hidden, second)).start()
+    seq, rows = next(got)
+    assert (seq, rows[0]["group_id"]) == (2, "g2")
+    assert next(live.from_folder(tmp_path, after=1))[0] == 2
+    batch(tmp_path, 3)
+    second.unlink()
+    with pytest.raises(FileNotFoundError, match="was removed"):
+        next(live.from_folder(tmp_path, after=1))
+    with pytest.raises(ValueError, match="tokenizer"):
+        next(live.from_folder(tmp_path, after=2, expected=files.Expected(tokenizer="sha256:other")))
+
+
+def test_live_service():
+    """Each batch is given once and acknowledged when the next is asked for; a service that is away or has none is asked again."""
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    from turnpack_trainers import live
+    acked, asked = [], []
+
+    class Service(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            if len(asked) == 1:
+                self.send_response(503)
+                return self.end_headers()
+            after = int(self.path.split("after=")[1].split("&")[0])
+            if len(asked) == 2:
+                self.send_response(204)
+                return self.end_headers()
+            table = pa.Table.from_pylist([row("g", f"g/{after}")]).replace_schema_metadata({**META, "turnpack.group_seq": str(after + 1)})
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(sink.getvalue())
+
+        def do_POST(self):
+            acked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["seq"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    got = live.from_service(f"http://127.0.0.1:{server.server_port}", after=6, wait=0.1)
+    assert [next(got)[0], next(got)[0]] == [7, 8]
+    assert acked == [7]
+    assert next(got)[1][0]["rollout_id"] == "g/8" and acked == [7, 8]
+    server.shutdown()
