@@ -466,6 +466,13 @@ def trained_step():
     return f"loss {facts['loss']}, recorded log probabilities within {facts['at most']} of the trainer's, objective {facts['probability:']} -> {facts['step,']}"
 
 
+def recipes_random():
+    """Recipes and estimators of tokens against verl, SkyRL and NeMo RL on whole batches."""
+    need_module("torch", "pyarrow")
+    need(CACHE / "peers")
+    return script("diff_recipes.py", TURNPACK, CACHE / "peers", HERE.parents[1] / "examples" / "tutorial" / "model", 60)
+
+
 def openclaw_recipes():
     """swe-rl and swe-rl-prm against the functions of OpenClaw-RL on whole batches, rows and .pt files."""
     need_module("torch", "pyarrow")
@@ -547,6 +554,7 @@ def steps():
     yield "readers, converted dumps", readers
     yield "readers, made rows", go_tests("./export", "Python", "pyarrow", "polars", "duckdb", "datasets")
     yield "targets, random batches", exports_random
+    yield "recipes, random batches", recipes_random
     yield "recipes of OpenClaw-RL, random batches", openclaw_recipes
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")

@@ -10,6 +10,7 @@
 #   TURNPACK_TEXTS     random texts for each tokenizer; 2000 for a quick pass
 #   TURNPACK_PYTHON    use this Python instead of a virtual environment in the cache
 #   TURNPACK_TORCH=1   also what needs torch and trl
+#   TURNPACK_NEMO_RL   a checkout of NVIDIA-NeMo/RL at 7ea279ab, for its recipes
 #   TURNPACK_OPENCLAW  a checkout of Gen-Verse/OpenClaw-RL at 0d034dd, for its recipes
 #   TURNPACK_ONLY      run only the steps whose names contain this
 set -eu
