@@ -79,6 +79,54 @@ def test_expectations(tmp_path, monkeypatch):
         files.read_rows(path)
 
 
+def test_temperature(tmp_path):
+    path = write(tmp_path / "batch.parquet", [{**r, "temperature": t} for r, t in zip(ROWS, (0.7, 0.7, 1.0, 0.7))])
+    with pytest.raises(ValueError, match=r"row g0/1#0 was sampled at the temperature 1, the trainer computes at 0.7"):
+        files.read_rows(path, files.Expected(temperature=0.7))
+    assert len(files.read_rows(path, files.Expected())) == len(ROWS)
+
+
+def test_rows_that_another_tool_filtered(tmp_path, caplog):
+    """Whole rollouts may be filtered away, some rows of one may not."""
+    rows = [{**r, "rollout_mask_sum": 4 if r["rollout_id"] == "g0/0" else 2} for r in ROWS]
+    path = tmp_path / "kept.parquet"
+    pq.write_table(pa.Table.from_pylist(rows[2:]), path)
+    assert files.read_rows(path, files.Expected()) == rows[2:]
+    assert "another tool wrote it" in caplog.text
+    pq.write_table(pa.Table.from_pylist(rows[1:]), path)
+    with pytest.raises(ValueError, match="rollout g0/0 were filtered away"):
+        files.read_rows(path, files.Expected())
+    with pytest.raises(ValueError, match="tokenizer"):
+        files.read_rows(path, files.Expected(tokenizer="sha256:aa"))
+
+
+def test_types():
+    """The package passes mypy --strict (pip install './examples/trainers[types]')."""
+    pytest.importorskip("mypy", reason="SKIPPED: no mypy in this Python")
+    trainers = Path(__file__).resolve().parents[1]
+    done = subprocess.run([sys.executable, "-m", "mypy", "--no-incremental", "turnpack_trainers"], cwd=trainers, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_megatron_metadata(tmp_path, monkeypatch):
+    """Shapes of several steps hold for all of them."""
+    for name in ("megatron", "megatron.bridge", "megatron.bridge.data", "megatron.bridge.data.builders", "megatron.bridge.data.builders.gpt_sft", "megatron.bridge.data.packing"):
+        module = types.ModuleType(name)
+        module.GPTSFTDatasetConfig = module.PackedSequenceSpecs = types.SimpleNamespace
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "turnpack_trainers.megatron", raising=False)
+    from turnpack_trainers import megatron
+    convert(tmp_path / "set", "--target", "megatron", "--seq-len", "4096", "--groups-per-step", "2", "--estimator", "none")
+    each = [json.loads(p.read_text())[0] for p in sorted((tmp_path / "set").glob("train-*.metadata.json"))]
+    assert len(each) == 3
+    config = megatron.packed_dataset(str(tmp_path / "set" / "*.idx.parquet"), 4096, metadata=str(tmp_path / "set" / "train-*.metadata.json"), scratch=str(tmp_path / "scratch"))
+    merged = json.loads(Path(config.offline_packing_specs.packed_metadata_path).read_text())
+    assert merged == [{"max_samples_per_bin": max(e["max_samples_per_bin"] for e in each), "dataset_max_seqlen": max(e["dataset_max_seqlen"] for e in each),
+                       "min_packed_seqlen": min(e["min_packed_seqlen"] for e in each)}]
+    with pytest.raises(ValueError, match="no metadata"):
+        megatron.packed_dataset("x", 4096, metadata=str(tmp_path / "*.none"), scratch=str(tmp_path))
+
+
 def test_verl_prompts(tmp_path):
     prompts.load.cache_clear()
     path = write(tmp_path / "batch.parquet", ROWS)

@@ -1,15 +1,20 @@
 """AReaL workflow over an export file: one episode is one rollout, `rewards` carry the file's advantages."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
 import torch
 from areal.api.workflow_api import RolloutWorkflow
 
-from .files import read_rows
+from .files import Row, read_rows
 
-FIELDS = {"input_ids": (0, torch.int32), "loss_mask": (0, torch.int32), "logprobs": (0.0, torch.float32), "versions": (-1, torch.int32)}
+FIELDS: dict[str, tuple[float, torch.dtype]] = {"input_ids": (0, torch.int32), "loss_mask": (0, torch.int32), "logprobs": (0.0, torch.float32), "versions": (-1, torch.int32)}
 
 
-def episodes(path):
+def episodes(path: str | os.PathLike[str]) -> list[list[Row]]:
     """The dataset: a list with the rows of each rollout."""
-    rollouts = {}
+    rollouts: dict[str, list[Row]] = {}
     for row in read_rows(path):
         rollouts.setdefault(row["rollout_id"], []).append(row)
     return list(rollouts.values())
@@ -18,10 +23,10 @@ def episodes(path):
 class ReplayWorkflow(RolloutWorkflow):
     """Run with reward_norm and adv_norm off, discount = gae_lambda = 1, kl_ctl = 0, a large reward_clip."""
 
-    async def arun_episode(self, engine, rows):
+    async def arun_episode(self, engine: Any, rows: list[Row]) -> dict[str, torch.Tensor]:
         lengths = [len(r["input_ids"]) for r in rows]  # rows end on a trained token: the reward sits there
         width = max(lengths)
-        batch = {}
+        batch: dict[str, torch.Tensor] = {}
         for name, (fill, dtype) in FIELDS.items():
             batch[name] = torch.full((len(rows), width), fill, dtype=dtype)
             for i, row in enumerate(rows):

@@ -5,6 +5,7 @@ What a trainer expects is given as an Expected, or by environment variables:
     TURNPACK_TOKENIZER    model folder or digest (sha256:...) of the trainer's tokenizer
     TURNPACK_TEMPLATE     digest of its chat template
     TURNPACK_RECIPE       name or digest of the recipe that made the rows
+    TURNPACK_TEMPERATURE  temperature that the trainer computes log probabilities at
     TURNPACK_MIN_VERSION  oldest policy version that trained tokens may have
     TURNPACK_WAIT         seconds to wait for a step that is not there yet
 """
@@ -35,13 +36,14 @@ class Expected:
     recipe: str = ""
     min_version: int | None = None
     wait: float = 0.0
+    temperature: float | None = None
 
     @staticmethod
     def from_environment() -> Expected:
         get = os.environ.get
-        oldest = get("TURNPACK_MIN_VERSION", "")
+        oldest, temperature = get("TURNPACK_MIN_VERSION", ""), get("TURNPACK_TEMPERATURE", "")
         return Expected(get("TURNPACK_TOKENIZER", ""), get("TURNPACK_TEMPLATE", ""), get("TURNPACK_RECIPE", ""),
-                        int(oldest) if oldest else None, float(get("TURNPACK_WAIT", "") or 0))
+                        int(oldest) if oldest else None, float(get("TURNPACK_WAIT", "") or 0), float(temperature) if temperature else None)
 
 
 def tokenizer_digest(tokenizer: str) -> str:
@@ -92,10 +94,21 @@ def wait_for(path: str | os.PathLike[str], seconds: float, poll: float = 0.5) ->
         time.sleep(min(poll, max(0.0, end - time.monotonic())))
 
 
+def torn(rows: list[Row]) -> list[str]:
+    """Rollouts that do not have all of their rows, where the rows say how many tokens all of them train."""
+    trained: dict[str, int] = {}
+    for row in rows:
+        trained[row["rollout_id"]] = trained.get(row["rollout_id"], 0) + sum(row["loss_mask"])
+    return [r["rollout_id"] for r in rows if trained[r["rollout_id"]] != r.get("rollout_mask_sum", trained[r["rollout_id"]])]
+
+
 def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected) -> None:
     """Refuses a file of another tokenizer, template, recipe or schema, and rows of an older policy."""
     faults = []
-    if said.get("turnpack.schema_version") != SCHEMA:
+    if "turnpack.schema_version" not in said:
+        faults += [f"rows of rollout {r} were filtered away, and its other rows have weights and ends for all of them" for r in torn(rows)[:1]]
+        log.warning("%s says nothing of itself: another tool wrote it", path)
+    elif said.get("turnpack.schema_version") != SCHEMA:
         faults.append(f"schema version {said.get('turnpack.schema_version')!r}, this package reads {SCHEMA!r}")
     want = {"tokenizer": tokenizer_digest(expected.tokenizer) if expected.tokenizer else "", "template": expected.template}
     for what, digest in want.items():
@@ -103,6 +116,9 @@ def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected)
             faults.append(f"it was made with the {what} {said.get('turnpack.' + what) or '(unknown)'}, the trainer has {digest}")
     if expected.recipe and expected.recipe not in (said.get("recipe"), said.get("recipe.digest")):
         faults.append(f"it was made by the recipe {said.get('recipe') or '(none)'}, the trainer expects {expected.recipe}")
+    unlike = [r for r in rows if expected.temperature is not None and abs(r["temperature"] - expected.temperature) > 1e-6]
+    if unlike:
+        faults.append(f"row {unlike[0]['sample_id']} was sampled at the temperature {unlike[0]['temperature']:g}, the trainer computes at {expected.temperature:g}")
     if expected.min_version is not None:
         for row in rows:
             versions = [v for v, m in zip(row["versions"] or (), row["loss_mask"]) if m]

@@ -1,36 +1,49 @@
-"""NeMo-RL batch from an export file, as a replacement of the rollout call returns it."""
+"""NeMo-RL on export files: its rollouts are the rows of a file for each step, its advantages the file's.
+
+    TURNPACK_FILE='batch/data/step_{step}.parquet' python -m turnpack_trainers.nemo_rl examples/run_grpo.py --config ...
+"""
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from typing import Any
+
 import torch
 from nemo_rl.distributed.batched_data_dict import BatchedDataDict
 
-from .files import read_rows
+from .files import Row, read_rows
 
 
-def messages(row):
+def messages(row: Row) -> list[dict[str, Any]]:
     """The prompt as one user message, then a message for each run of equal mask."""
     ids, mask, start = torch.tensor(row["input_ids"]), row["loss_mask"], row["prompt_len"]
-    log = [{"role": "user", "content": "", "token_ids": ids[:start]}]
+    log: list[dict[str, Any]] = [{"role": "user", "content": "", "token_ids": ids[:start]}]
     edges = [start, *(t for t in range(start + 1, len(mask)) if mask[t] != mask[t - 1]), len(mask)]
     for a, b in zip(edges, edges[1:]):
-        message = {"role": "assistant" if mask[a] else "environment", "content": "", "token_ids": ids[a:b]}
+        message: dict[str, Any] = {"role": "assistant" if mask[a] else "environment", "content": "", "token_ids": ids[a:b]}
         if mask[a]:
             message["generation_logprobs"] = torch.tensor(row["logprobs"][a:b], dtype=torch.float32)
         log.append(message)
     return log
 
 
-def batch(path, multiple=1):
+def batch(path: str | os.PathLike[str], multiple: int = 1) -> Any:
     """All rows, and copies of the last one that count for nothing up to a multiple of train_global_batch_size."""
     rows = read_rows(path)
     real = len(rows)
     rows += rows[-1:] * (-real % multiple)
-    floats = lambda values: torch.tensor(list(values), dtype=torch.float32)
+
+    def floats(values: list[float]) -> torch.Tensor:
+        return torch.tensor(values, dtype=torch.float32)
+
     return BatchedDataDict({
         "message_log": [messages(r) for r in rows],
         "length": torch.tensor([r["prompt_len"] for r in rows]),
-        "loss_multiplier": torch.tensor([1.0] * real + [0.0] * (len(rows) - real)),  # rows without a trained token are not in the file
-        "total_reward": floats(r["reward"] for r in rows),
+        "loss_multiplier": floats([1.0] * real + [0.0] * (len(rows) - real)),  # rows without a trained token are not in the file
+        "total_reward": floats([r["reward"] for r in rows]),
         "truncated": torch.tensor([r["status"] == "truncated" for r in rows]),
-        "advantage": floats(r["advantage"] for r in rows),
+        "advantage": floats([r["advantage"] for r in rows]),
         "idx": list(range(len(rows))),
     })
 
@@ -38,11 +51,59 @@ def batch(path, multiple=1):
 class FileAdvantages:
     """An advantage estimator (compute_advantage, as GRPOAdvantageEstimator's) that gives each row the file's."""
 
-    def compute_advantage(self, prompt_ids, rewards, mask, repeated_batch, **kwargs):
-        return repeated_batch["advantage"].to(mask.device).unsqueeze(-1).expand(mask.shape)
+    def compute_advantage(self, prompt_ids: Any, rewards: Any, mask: torch.Tensor, repeated_batch: Any, **kwargs: Any) -> torch.Tensor:
+        advantage: torch.Tensor = repeated_batch["advantage"]
+        return advantage.to(mask.device).unsqueeze(-1).expand(mask.shape)
 
 
-def use_file_advantages():
-    """Call it before grpo_train: NeMo-RL overwrites the batch's advantages by an estimator whose groups are equal prompts."""
+def fits(config: Any) -> None:
+    """Refuses settings under which NeMo-RL would ask for its rollouts elsewhere, or leave rows out."""
+    faults = [setting for setting, on in {
+        "data_plane.enabled": (config.data_plane or {}).get("enabled", False),
+        "grpo.async_grpo.enabled": config.grpo.async_grpo is not None and config.grpo.async_grpo.enabled,
+        "env.should_use_nemo_gym": (config.env or {}).get("should_use_nemo_gym", False),
+        "grpo.use_dynamic_sampling": config.grpo.use_dynamic_sampling,
+        "grpo.val_period": config.grpo.val_period > 0,
+        "grpo.val_at_start": config.grpo.val_at_start,
+    }.items() if on]
+    if faults:
+        raise ValueError(f"{', '.join(faults)}: rows of files are handed out by grpo_train alone, all of them, and are no validation: turn these off")
+
+
+def replay(path: str) -> None:
+    """Call it before grpo_train: path names the file of each step, with {step} from 0.
+
+    NeMo-RL's own baseline is by equal prompts of the batch that it asked for, whose rows are others; its estimator
+    overwrites a batch's advantages.
+    """
     from nemo_rl.algorithms import grpo
-    grpo._create_advantage_estimator = lambda master_config: FileAdvantages()
+    step, multiple = 0, 1
+
+    def create_estimator(config: Any) -> FileAdvantages:
+        nonlocal multiple
+        fits(config)
+        multiple = config.policy["train_global_batch_size"]
+        return FileAdvantages()
+
+    def rollouts(*args: Any, **kwargs: Any) -> tuple[Any, dict[str, float]]:
+        nonlocal step
+        rows = batch(path.format(step=step), multiple)
+        step += 1
+        trained = [sum(len(m["token_ids"]) for m in log if m["role"] == "assistant") for log in rows["message_log"]]
+        return rows, {"mean_gen_tokens_per_sample": sum(trained) / len(trained)}
+
+    def no_baseline(prompts: torch.Tensor, rewards: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.zeros_like(rewards), torch.ones_like(rewards)
+
+    grpo._create_advantage_estimator = create_estimator
+    grpo.run_multi_turn_rollout = grpo.run_async_multi_turn_rollout = rollouts
+    grpo.calculate_baseline_and_std_per_prompt = no_baseline
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    replay(os.environ["TURNPACK_FILE"])
+    sys.argv = sys.argv[1:]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
+    runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,6 +1,10 @@
 """Hands export rows to prime-rl's own packer and file sender (Go's export/primerl packs and writes the files without Python)."""
+from __future__ import annotations
+
 import asyncio
+import os
 import pathlib
+from collections.abc import Iterator
 
 from prime_rl.trainer.batch import build_bin_cost, prepare_batch
 from prime_rl.transports.rollouts import FileSystemMicroBatchSender, TrainingSample
@@ -8,7 +12,7 @@ from prime_rl.transports.rollouts import FileSystemMicroBatchSender, TrainingSam
 from .files import read_rows
 
 
-def training_samples(path, env_name="turnpack"):
+def training_samples(path: str | os.PathLike[str], env_name: str = "turnpack") -> Iterator[TrainingSample]:
     for row in read_rows(path):
         tokens = row["input_ids"]
         yield TrainingSample(
@@ -21,7 +25,7 @@ def training_samples(path, env_name="turnpack"):
         )
 
 
-def send_step(path, output_dir, step, seq_len, ranks, multiple=1):
+def send_step(path: str | os.PathLike[str], output_dir: str | os.PathLike[str], step: int, seq_len: int, ranks: int, multiple: int = 1) -> None:
     batch = list(training_samples(path))
     longest = max(len(s.token_ids) for s in batch)
     if longest > seq_len:

@@ -3,19 +3,22 @@
 --rollout-function-path turnpack_trainers.slime.generate_rollout
 --custom-reward-post-process-path turnpack_trainers.slime.use_file_advantages
 """
+from __future__ import annotations
+
 import json
 import logging
 import os
+from typing import Any
 
 from slime.rollout.base_types import RolloutFnTrainOutput
 from slime.utils.types import Sample
 
-from .files import read_rows
+from .files import Row, read_rows
 
 log = logging.getLogger("turnpack_trainers")
 
 
-def to_sample(row, group, index, first):
+def to_sample(row: Row, group: int, index: int, first: int) -> Sample:
     start = row["prompt_len"]
     logprobs = row["logprobs"]
     return Sample(
@@ -32,7 +35,7 @@ def to_sample(row, group, index, first):
     )
 
 
-def step_wise(row):
+def step_wise(row: Row) -> dict[str, Any]:
     """What --advantage-estimator step_wise of OpenClaw-RL reads of a sample: scores and spans of its steps."""
     steps, start = json.loads(row.get("metadata") or "{}").get("turnpack", {}).get("steps"), row["prompt_len"]
     if not steps:
@@ -47,18 +50,20 @@ def step_wise(row):
     }}
 
 
-def filler(group, index, logprobs):
+def filler(group: int, index: int, logprobs: bool) -> Sample:
     """A rollout that trains nothing, as slime's coding agent leaves for an aborted one."""
     return Sample(group_index=group, index=index, rollout_id=index, tokens=[0, 0], response_length=1, loss_mask=[0], rollout_log_probs=[0.0] if logprobs else None,
                   reward=0.0, remove_sample=True, status=Sample.Status.ABORTED, metadata={"advantage": 0.0})
 
 
-def generate_rollout(args, rollout_id, data_source, evaluation=False):
+def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> RolloutFnTrainOutput:
     path = os.environ["TURNPACK_FILE"].format(rollout_id=rollout_id)
     rows = read_rows(path)
     if not rows:
         raise ValueError(f"{path} holds no row")
-    groups, seen_group, seen_rollout, first, rollouts = [], None, None, 0, 0
+    groups: list[list[list[Sample]]] = []
+    seen_group = seen_rollout = None
+    first = rollouts = 0
     for index, row in enumerate(rows):
         if row["group_id"] != seen_group:
             groups.append([])
@@ -75,5 +80,5 @@ def generate_rollout(args, rollout_id, data_source, evaluation=False):
     return RolloutFnTrainOutput(samples=groups)  # depth 3 everywhere: group, rollout, row
 
 
-def use_file_advantages(args, samples):
+def use_file_advantages(args: Any, samples: list[Sample]) -> tuple[list[float], list[float]]:
     return [s.reward for s in samples], [s.metadata["advantage"] for s in samples]

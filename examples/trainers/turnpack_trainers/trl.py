@@ -1,44 +1,51 @@
 """TRL rollout function that hands out the rollouts of an export file (one row each, equal groups)."""
+from __future__ import annotations
+
+import os
 from collections import Counter
+from typing import Any
 
 import torch
-from trl import GRPOTrainer
+from trl import GRPOTrainer  # type: ignore[attr-defined,unused-ignore]
 
-from .files import read_rows
+from .files import Row, read_rows
 
 
 class RolloutFunction:
     """rollout_func of GRPOTrainer; its prompts are group ids (see prompts), handed out num_generations times each."""
 
-    def __init__(self, path):
-        self.groups = {}
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.groups: dict[str, list[Row]] = {}
         for row in read_rows(path):
             self.groups.setdefault(row["group_id"], []).append(row)
 
-    def prompts(self):
+    def prompts(self) -> list[dict[str, str]]:
         return [{"prompt": g} for g in self.groups]
 
-    def __call__(self, prompts, trainer):
+    def __call__(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
         for group, asked in Counter(prompts).items():
             if asked != len(self.groups[group]):  # a rollout would be left out or, where processes share a group, be there twice
                 raise ValueError(f"group {group!r} has {len(self.groups[group])} rollouts and {asked} are asked for: set num_generations to the rollouts of a group, "
                                  "and per_device_train_batch_size * steps_per_generation to a multiple of it")
         handed = {g: iter(rows) for g, rows in self.groups.items()}
         rows = [next(handed[g]) for g in prompts]
-        part = lambda name, r: r[name][r["prompt_len"]:]
+
+        def part(name: str, r: Row) -> list[Any]:
+            return list(r[name][r["prompt_len"]:])
+
         return {"prompt_ids": [r["input_ids"][:r["prompt_len"]] for r in rows], "completion_ids": [part("input_ids", r) for r in rows],
                 "logprobs": [part("logprobs", r) for r in rows], "env_mask": [part("loss_mask", r) for r in rows],
                 "file_reward": [r["reward"] for r in rows], "file_advantages": [part("advantages", r) for r in rows]}
 
 
-def file_reward(prompts, completions, file_reward, **kwargs):
+def file_reward(prompts: Any, completions: Any, file_reward: list[float], **kwargs: Any) -> list[float]:
     return file_reward
 
 
 class FileAdvantagesTrainer(GRPOTrainer):
     """Trains on the file's advantages and log probabilities; GRPOTrainer itself makes advantages from the rewards and takes its own as the old policy's."""
 
-    def _generate_and_score_completions(self, inputs):
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
         advantages = torch.zeros_like(batch["completion_ids"], dtype=torch.float32)
         for row, sample in zip(advantages, inputs):

@@ -4,29 +4,35 @@ VERL_USE_EXTERNAL_MODULES=turnpack_trainers.verl makes every process of verl imp
 the trainer's among them, which looks the estimator up. turnpack_trainers.prompts writes data.train_files, and
 verl_agent.yaml beside this file is the agent_loop_config_path.
 """
+from __future__ import annotations
+
+from typing import Any
+
+import torch
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
 from verl.trainer.ppo.core_algos import register_adv_est
 
+from .files import Row
 from .prompts import load, write_prompts  # noqa: F401
 
 
-def output(row):
+def output(row: Row) -> AgentLoopOutput:
     cut, versions = row["prompt_len"], [v for v in row["versions"] or () if v >= 0]
     extra = dict(reward_extra_info=dict(reward=float(row["reward"])), min_global_steps=min(versions, default=0), max_global_steps=max(versions, default=0))
     return AgentLoopOutput(prompt_ids=row["input_ids"][:cut], response_ids=row["input_ids"][cut:], response_mask=row["loss_mask"][cut:],
-                           response_logprobs=row["logprobs"][cut:], reward_score=float(row["advantage"]), num_turns=2,
+                           response_logprobs=row["logprobs"] and row["logprobs"][cut:], reward_score=float(row["advantage"]), num_turns=2,
                            metrics=AgentLoopMetrics(), extra_fields=extra)
 
 
 @register("turnpack")
 class ReplayLoop(AgentLoopBase):
-    async def run(self, sampling_params, **row):
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
         rollouts = load(row["turnpack_file"])[row["turnpack_group"]]
         return [output(r) for r in rollouts[row["session_id"]]]
 
 
 @register_adv_est("turnpack")
-def ready_advantages(token_level_rewards, response_mask, **kwargs):
+def ready_advantages(token_level_rewards: torch.Tensor, response_mask: torch.Tensor, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
     spread = token_level_rewards.sum(dim=-1, keepdim=True) * response_mask
     return spread, spread
 

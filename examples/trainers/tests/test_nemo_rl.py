@@ -1,0 +1,90 @@
+"""The rows of a file through NeMo-RL's own functions, in the order of grpo_train, to its loss.
+
+TURNPACK_NEMO_RL names a checkout of NeMo-RL."""
+import os
+import sys
+import typing
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+
+CHECKOUT = os.environ.get("TURNPACK_NEMO_RL")
+if not CHECKOUT:
+    pytest.skip("SKIPPED: set TURNPACK_NEMO_RL to a checkout of NeMo-RL", allow_module_level=True)
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+if sys.version_info < (3, 12):
+    typing.TypedDict = pytest.importorskip("typing_extensions").TypedDict
+sys.path.insert(0, CHECKOUT)
+while True:
+    try:
+        from nemo_rl.algorithms import grpo
+        break
+    except AssertionError:  # it refuses transformers from 5.12 on, for a tokenizer that is not used here
+        sys.modules["transformers"].__version__ = "5.11.0"
+    except ModuleNotFoundError as e:  # loggers and engines, none of which is called
+        if e.name.startswith("nemo_rl"):
+            raise
+        sys.modules[e.name] = MagicMock(__path__=[], __spec__=None)
+from nemo_rl.data.llm_message_utils import batched_message_log_to_flat_message  # noqa: E402
+from turnpack_trainers import nemo_rl  # noqa: E402
+
+
+def row(group, rollout, index, prompt, mask, advantage, reward, status="completed"):
+    n = prompt + len(mask)
+    return {"sample_id": f"{rollout}#{index}", "group_id": group, "rollout_id": rollout, "sample_index": index, "prompt_len": prompt, "input_ids": list(range(10, 10 + n)),
+            "loss_mask": [0] * prompt + mask, "logprobs": [0.0] * prompt + [-0.1 * (i + 1) * m for i, m in enumerate(mask)], "reward": reward, "advantage": advantage, "status": status}
+
+
+# A fork, tool output within a row, a rollout cut off, a ragged group, one of a single rollout.
+ROWS = [row("a", "a/0", 0, 2, [1, 1], 0.5, 1.0), row("a", "a/0", 1, 3, [1, 0, 0, 1], -0.25, 1.0), row("a", "a/1", 0, 2, [0, 1], -0.5, -1.0, "truncated"),
+        row("b", "b/0", 0, 1, [1, 1, 1], 2.0, 0.5), row("b", "b/1", 0, 1, [1], 0.0, 0.5)]
+
+
+def config(**grpo_settings):
+    settings = dict(async_grpo=None, use_dynamic_sampling=False, val_period=0, val_at_start=False, num_prompts_per_step=1, num_generations_per_prompt=1)
+    return SimpleNamespace(data_plane=None, env={}, policy={"train_global_batch_size": 4}, grpo=SimpleNamespace(**{**settings, **grpo_settings}))
+
+
+@pytest.fixture
+def replayed(monkeypatch):
+    for name in ("_create_advantage_estimator", "run_multi_turn_rollout", "run_async_multi_turn_rollout", "calculate_baseline_and_std_per_prompt"):
+        monkeypatch.setattr(grpo, name, getattr(grpo, name))
+    asked = []
+    monkeypatch.setattr(nemo_rl, "read_rows", lambda path: asked.append(path) or [dict(r) for r in ROWS])
+    nemo_rl.replay("step_{step}.parquet")
+    return asked
+
+
+def test_rows_and_advantages(replayed):
+    estimator = grpo._create_advantage_estimator(config())
+    for rollout in (grpo.run_multi_turn_rollout, grpo.run_async_multi_turn_rollout):
+        rows, metrics = rollout(policy_generation=None, input_batch=None)
+    assert replayed == ["step_0.parquet", "step_1.parquet"]
+    assert metrics["mean_gen_tokens_per_sample"] > 0
+    assert rows.size == 8, "a multiple of train_global_batch_size"
+    rewards = rows["total_reward"]
+    baseline, std = grpo.calculate_baseline_and_std_per_prompt(torch.zeros(1, 3), rewards, torch.ones_like(rewards), leave_one_out_baseline=True)
+    rows, complete, _, _ = grpo.dynamic_sampling(rows, std, baseline, 1, config(), None, None)
+    assert complete and rows.size == 8
+    prompts = grpo.extract_initial_prompt_messages(rows["message_log"], rows["length"])
+    assert [sum(len(m["token_ids"]) for m in p) for p in prompts[:5]] == [r["prompt_len"] for r in ROWS]
+    grpo.add_grpo_token_loss_masks_and_generation_logprobs(rows["message_log"])
+    flat, lengths = batched_message_log_to_flat_message(rows["message_log"], pad_value_dict={"token_ids": 0})
+    mask = flat["token_loss_mask"] * rows["loss_multiplier"].unsqueeze(-1)
+    advantages = estimator.compute_advantage(prompt_ids=None, rewards=rewards, mask=mask, repeated_batch=rows, logprobs_policy=None, logprobs_reference=None)
+    for i, r in enumerate(ROWS):
+        n = len(r["input_ids"])
+        assert lengths[i] == n
+        assert flat["token_ids"][i, :n].tolist() == r["input_ids"]
+        assert mask[i, :n].tolist() == r["loss_mask"]
+        assert flat["generation_logprobs"][i, :n].tolist() == pytest.approx(r["logprobs"])
+        assert (advantages * mask)[i, :n].tolist() == pytest.approx([r["advantage"] * m for m in r["loss_mask"]])
+    assert not mask[len(ROWS):].any()
+
+
+def test_settings_that_leave_rows_out(replayed):
+    for setting in ({"use_dynamic_sampling": True}, {"val_period": 5}, {"val_at_start": True}, {"async_grpo": SimpleNamespace(enabled=True)}):
+        with pytest.raises(ValueError, match=f"grpo.{next(iter(setting))}"):
+            grpo._create_advantage_estimator(config(**setting))

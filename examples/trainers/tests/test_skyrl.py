@@ -1,0 +1,96 @@
+"""The rows of a file through SkyRL's own functions, from the generator to the advantages that its workers train on."""
+import asyncio
+import sys
+import typing
+from types import SimpleNamespace
+
+import pytest
+
+if sys.version_info < (3, 12):  # SkyRL asks for Python 3.12, whose TypedDict pydantic takes
+    typing_extensions = pytest.importorskip("typing_extensions")
+    typing.TypedDict = typing_extensions.TypedDict
+pytest.importorskip("skyrl.train.trainer", reason="SKIPPED: no skyrl in this Python (pip install './examples/trainers[skyrl]')")
+import torch  # noqa: E402
+
+from turnpack_trainers import skyrl, skyrl_main  # noqa: E402
+from skyrl.train.generators.base import TrajectoryID  # noqa: E402
+
+
+def row(group, rollout, index, last, prompt, mask, advantages, reward, temperature=0.7, logprobs=True):
+    n = prompt + len(mask)
+    return {"sample_id": f"{rollout}#{index}", "group_id": group, "rollout_id": rollout, "sample_index": index, "is_last": last, "prompt_len": prompt,
+            "input_ids": list(range(10, 10 + n)), "loss_mask": [0] * prompt + mask, "logprobs": [0.0] * prompt + [-0.1 * (i + 1) * m for i, m in enumerate(mask)] if logprobs else None,
+            "advantages": [0.0] * prompt + advantages, "versions": None, "reward": reward, "advantage": advantages[-1], "status": "completed", "finish_reason": "stop", "temperature": temperature}
+
+
+# A fork whose rows have advantages of their own, a group of one, tool output within a row.
+ROWS = [row("a", "a/0", 0, False, 2, [1, 1], [0.5, -5.0], 1.0), row("a", "a/0", 1, True, 3, [1, 0, 0, 1], [0.25, 0, 0, 0.75], 1.0),
+        row("a", "a/1", 0, True, 2, [1], [-0.5], -1.0), row("b", "b/0", 0, True, 1, [1, 1, 1], [0.1, 0.2, 0.3], 0.5)]
+
+
+def config(**changes):
+    algorithm = SimpleNamespace(dynamic_sampling=SimpleNamespace(type=None), use_kl_in_reward=False, zero_variance_filter=False, max_seq_len=None,
+                                off_policy_correction=SimpleNamespace(tis_ratio_type=None, sequence_mask_metric=None))
+    trainer = SimpleNamespace(algorithm=algorithm, train_batch_size=2, policy_mini_batch_size=2, critic=SimpleNamespace(model=SimpleNamespace(path=None)))
+    generator = SimpleNamespace(step_wise_trajectories=True, merge_stepwise_output=False, n_samples_per_prompt=2, sampling_params=SimpleNamespace(temperature=0.7))
+    cfg = SimpleNamespace(trainer=trainer, generator=generator)
+    for name, value in changes.items():
+        at = cfg
+        *path, last = name.split("__")
+        for part in path:
+            at = getattr(at, part)
+        setattr(at, last, value)
+    return cfg
+
+
+def trainer_of(cfg, dp=1):
+    t = object.__new__(skyrl_main.FileAdvantagesTrainer)
+    t.cfg, t.all_metrics, t.tokenizer, t.dispatch = cfg, {}, SimpleNamespace(pad_token_id=0), SimpleNamespace(get_lcm_dp_size=lambda: dp)
+    return t
+
+
+@pytest.mark.parametrize("dp", [1, 3])
+@pytest.mark.parametrize("logprobs", [True, False])
+def test_advantages_reach_the_trainer(monkeypatch, dp, logprobs):
+    rows = [{**r, "logprobs": r["logprobs"] if logprobs else None} for r in ROWS]
+    monkeypatch.setattr(skyrl, "read_rows", lambda *a: rows)
+    prompts, generator = skyrl.ExportPrompts("x"), skyrl.ExportGenerator("x")
+    items = prompts.collate_fn([prompts[i] for i in range(len(prompts))])
+    ids = [TrajectoryID(i["uid"], k) for i in items for k in range(2)]
+    output = asyncio.run(generator.generate({"trajectory_ids": ids}))
+    from skyrl.train.utils.trainer_utils import validate_generator_output
+    validate_generator_output(len(ids), output, step_wise=True)
+    t = trainer_of(config(), dp)
+    uids = [i.instance_id for i in output["trajectory_ids"]]
+    output.pop("rollout_metrics")
+    output, uids = t.postprocess_generator_output(output, uids)
+    data = t.convert_to_training_input(output, uids)
+    data = t.compute_advantages_and_returns(data)
+    assert t.all_metrics["reward/avg_raw_reward"] == pytest.approx((1.0 - 1.0 + 0.5) / 3), "metrics tell rewards, not advantages"
+    for i, r in enumerate(rows):
+        n = len(r["input_ids"]) - r["prompt_len"]
+        want = [a * m for a, m in zip(r["advantages"], r["loss_mask"])][r["prompt_len"]:]
+        assert data["advantages"][i, -n:].tolist() == pytest.approx(want)
+        assert not data["advantages"][i, :-n].any()
+        assert data["loss_mask"][i, -n:].tolist() == r["loss_mask"][r["prompt_len"]:]
+        assert data["sequences"][i, -len(r["input_ids"]):].tolist() == r["input_ids"]
+        if logprobs:
+            assert data["rollout_logprobs"][i, -n:].tolist() == pytest.approx(r["logprobs"][r["prompt_len"]:])
+    assert logprobs or data.get("rollout_logprobs") is None
+    assert not (data["advantages"][len(rows):] * data["loss_mask"][len(rows):]).any(), "rows that fill up a batch train nothing"
+    assert len(data["sequences"]) % dp == 0
+    assert torch.equal(data["advantages"], data["returns"])
+
+
+def test_settings_that_change_rows_are_refused():
+    for change in ({"generator__merge_stepwise_output": True}, {"trainer__algorithm__use_kl_in_reward": True}, {"trainer__algorithm__dynamic_sampling__type": "filter"}):
+        with pytest.raises(ValueError, match="leave it out"):
+            skyrl_main.FileAdvantagesTrainer(config(**change))
+
+
+def test_settings_that_do_not_fit():
+    skyrl_main.fits(ROWS, config())
+    for change, why in (({"trainer__train_batch_size": 4}, "drops 2"), ({"generator__n_samples_per_prompt": 4}, "n_samples_per_prompt=2"),
+                        ({"generator__step_wise_trajectories": False}, "step_wise_trajectories=true"), ({"generator__sampling_params__temperature": 1.0}, r"\[0.7\]")):
+        with pytest.raises(ValueError, match=why):
+            skyrl_main.fits(ROWS, config(**change))

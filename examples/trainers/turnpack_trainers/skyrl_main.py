@@ -1,0 +1,99 @@
+"""Trains SkyRL on an export file, with the file's advantages:
+
+    TURNPACK_FILE=batch/batch.parquet python -m skyrl.train.entrypoints.main_base \
+      trainer.override_entrypoint=turnpack_trainers.skyrl_main trainer.train_batch_size=GROUPS ...
+"""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import ray
+from skyrl.train.config import SkyRLTrainConfig
+from skyrl.train.entrypoints.main_base import BasePPOExp
+from skyrl.train.trainer import RayPPOTrainer
+from skyrl.train.utils import validate_cfg
+from skyrl.train.utils.utils import initialize_ray
+
+from .files import Expected, Row, read_rows
+from .skyrl import ExportGenerator, ExportPrompts
+
+
+class FileAdvantagesTrainer(RayPPOTrainer):
+    """Gives each token the advantage that the file has for it; RayPPOTrainer makes its own from the rewards."""
+
+    def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
+        algorithm = cfg.trainer.algorithm
+        for setting, on in {"generator.merge_stepwise_output": cfg.generator.merge_stepwise_output, "trainer.algorithm.dynamic_sampling.type": algorithm.dynamic_sampling.type,
+                            "trainer.algorithm.use_kl_in_reward": algorithm.use_kl_in_reward}.items():
+            if on:
+                raise ValueError(f"{setting} makes other rows or rewards than the file has: leave it out")
+        super().__init__(cfg, *args, **kwargs)
+
+    def postprocess_generator_output(self, generator_output: Any, uids: list[str], *args: Any, **kwargs: Any) -> Any:
+        generator_output, uids = super().postprocess_generator_output(generator_output, uids, *args, **kwargs)
+        generator_output["rewards"] = generator_output.pop("file_advantages")  # per token, as the rewards are from here on
+        return generator_output, uids
+
+    def compute_advantages_and_returns(self, data: Any) -> Any:
+        advantages = data["rewards"] * data["loss_mask"]
+        data["advantages"], data["returns"] = advantages, advantages.clone()
+        trained = advantages[data["loss_mask"] > 0]
+        metrics = {"avg_final_rewards": self.all_metrics.get("reward/avg_raw_reward", 0.0), "avg_response_length": data.metadata["avg_response_length"],
+                   "avg_advantages": trained.mean().item(), "avg_advantages_abs": trained.abs().mean().item()}
+        data.metadata.setdefault("metrics", {}).update(metrics)
+        self.all_metrics.update({"loss/avg_raw_advantages": metrics["avg_advantages"], "loss/avg_raw_advantages_abs": metrics["avg_advantages_abs"]})
+        return data.to("cpu")
+
+
+def fits(rows: list[Row], cfg: Any) -> None:
+    """Refuses settings by which SkyRL would leave rows out, end far from here, or compare with another policy."""
+    groups: dict[str, dict[str, int]] = {}
+    for row in rows:
+        rollouts = groups.setdefault(row["group_id"], {})
+        rollouts[row["rollout_id"]] = rollouts.get(row["rollout_id"], 0) + 1
+    faults = []
+    size, most = cfg.trainer.train_batch_size, max(len(g) for g in groups.values())
+    if len(groups) % size:
+        faults.append(f"the file has {len(groups)} groups, of which trainer.train_batch_size={size} drops {len(groups) % size}: choose a divisor")
+    if cfg.generator.n_samples_per_prompt != most:
+        faults.append(f"the largest group has {most} rollouts: set generator.n_samples_per_prompt={most}")
+    if not cfg.generator.step_wise_trajectories and (len(rows) != sum(map(len, groups.values())) or any(len(g) != most for g in groups.values())):
+        faults.append("rollouts have several rows, or groups differ in size: set generator.step_wise_trajectories=true")
+    temperatures = {float(row["temperature"]) for row in rows}
+    if any(abs(t - cfg.generator.sampling_params.temperature) > 1e-6 for t in temperatures):
+        faults.append(f"the rows were sampled at {sorted(temperatures)}: set generator.sampling_params.temperature to it")
+    if faults:
+        raise ValueError("; ".join(faults))
+
+
+class ReplayExp(BasePPOExp):
+    """SkyRL's experiment over the rows of a file."""
+
+    def __init__(self, cfg: Any, path: str, expected: Expected) -> None:
+        self.path, self.expected = path, expected
+        super().__init__(cfg)
+
+    def get_train_dataset(self) -> ExportPrompts:
+        fits(read_rows(self.path, self.expected), self.cfg)
+        return ExportPrompts(self.path, self.expected)
+
+    def get_generator(self, cfg: Any, tokenizer: Any, inference_engine_client: Any) -> ExportGenerator:
+        return ExportGenerator(self.path, self.expected)
+
+    def get_trainer(self, **parts: Any) -> FileAdvantagesTrainer:
+        return FileAdvantagesTrainer(**parts)
+
+
+@ray.remote(num_cpus=1)
+def replay(cfg: Any, path: str, expected: Expected) -> None:
+    ReplayExp(cfg, path, expected).run()
+
+
+def main() -> None:
+    path = os.path.abspath(os.environ["TURNPACK_FILE"])  # workers have other folders and environments
+    cfg = SkyRLTrainConfig.from_cli_overrides([a for a in sys.argv[1:] if not a.startswith("trainer.override_entrypoint=")])
+    validate_cfg(cfg)
+    initialize_ray(cfg)
+    ray.get(replay.remote(cfg, path, Expected.from_environment()))
