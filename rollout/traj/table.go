@@ -19,6 +19,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/recorded"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/sweagent"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/tau"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/trainers"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/verifiers"
 )
 
 // importer is one of the table, or the user's.
@@ -37,6 +39,17 @@ func table() []format.Importer {
 		claudecode.Stream(),
 		codex.Importer(),
 		codex.Exec(),
+		verifiers.Episodes(),
+		verifiers.Traces(),
+		verifiers.Results(),
+		trainers.Atropos(),
+		trainers.NeMoRL(),
+		trainers.PrimeRL(),
+		trainers.RLLM(),
+		trainers.Verl(),
+		trainers.SkyRL(),
+		trainers.AReaL(),
+		trainers.TRL(),
 		finetuning.Preference(),
 		openclaw.Importer(),
 		sweagent.Mini(),

@@ -57,6 +57,14 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 				Keep(&m.Extra, "tool_call_ids", x) // of several calls
 			}
 		case "tool_calls":
+			if x.Kind() == jsonscan.String { // of a table whose column cannot hold them
+				if x.Is("") {
+					continue
+				}
+				if x, err = in.ParseInner(x, "/tool_calls"); err != nil {
+					return m, err
+				}
+			}
 			m.ToolCalls = slices.Grow(m.ToolCalls, x.Len())
 			for k, c := range x.Items() {
 				call, cerr := in.toolCall(c, i, k)
@@ -176,6 +184,10 @@ func (in *File) partText(p *rollout.Part, x Value, i int) error {
 // toolCall reads one call: name and arguments in a "function" object or on the
 // call itself, arguments as text or as any JSON value.
 func (in *File) toolCall(v Value, i, k int) (rollout.ToolCall, error) {
+	v, err := in.ParseInner(v, "/tool_calls/"+strconv.Itoa(k)) // some writers keep a call as JSON
+	if err != nil {
+		return rollout.ToolCall{}, err
+	}
 	c := rollout.ToolCall{ID: Identifier(v.Get("id"))}
 	if v.Kind() != jsonscan.Object {
 		return c, in.Want(v, rollout.At(i), "/tool_calls/"+strconv.Itoa(k), "an object")

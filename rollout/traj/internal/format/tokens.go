@@ -1,6 +1,7 @@
 package format
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -20,6 +21,56 @@ func (in *File) CaptureChoice(t *rollout.Turn, v Value, k, message int) {
 		in.takeTokens(t, tokensOf(v, k), message)
 	}
 }
+
+// CaptureIDs takes recorded ids that stand in places of their own: the prompt in full,
+// what was sampled, and its log probabilities. Lists that are none are an error; ids that
+// are not there are none.
+func (in *File) CaptureIDs(t *rollout.Turn, prompt, output, logprobs Value) error {
+	at := rollout.At(t.Message)
+	p, bad, ok := prompt.AppendInt32(nil)
+	if !ok && !prompt.IsNull() {
+		return in.Fail(at, "/prompt_ids", "found %.40s, expected ids of tokens", bad.Raw())
+	}
+	o, bad, ok := output.AppendInt32(nil)
+	if !ok && !output.IsNull() {
+		return in.Fail(at, "/completion_ids", "found %.40s, expected ids of tokens", bad.Raw())
+	}
+	l, bad, ok := logprobs.AppendFloat32(nil)
+	if !ok && !logprobs.IsNull() {
+		in.incomplete(t, "log probabilities that are no numbers")
+		return nil
+	}
+	_ = bad
+	return in.TakeIDs(t, p, o, l)
+}
+
+// TakeIDs gives a turn its prompt, what was sampled and its log probabilities.
+func (in *File) TakeIDs(t *rollout.Turn, prompt, output []int32, logprobs []float32) error {
+	if len(output) == 0 {
+		return nil
+	}
+	if len(logprobs) > 0 && len(logprobs) != len(output) {
+		in.incomplete(t, fmt.Sprintf("%d log probabilities for %d sampled ids", len(logprobs), len(output)))
+		return nil
+	}
+	for i, x := range logprobs {
+		switch {
+		case x != x || x > maxRounding || math.IsInf(float64(x), 0):
+			in.incomplete(t, fmt.Sprintf("the log probability %v of token %d is none", x, i))
+			return nil
+		case x > 0:
+			logprobs[i] = 0
+		}
+	}
+	t.Prompt, t.Output = rollout.PromptIDs{Add: prompt}, output
+	if len(logprobs) > 0 {
+		t.Logprobs = logprobs
+	}
+	return nil
+}
+
+// maxRounding is how far above 0 a log probability may be by rounding.
+const maxRounding = 1e-3
 
 // tokensOf reads token fields. Those that are none (log probabilities that are no
 // numbers, ids that are no integers, columns of unequal length) make the call

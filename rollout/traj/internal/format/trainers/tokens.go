@@ -1,0 +1,248 @@
+package trainers
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// A sequence is all tokens of a rollout, which of them were sampled, and the log
+// probabilities, nil or one for each token.
+type sequence struct {
+	ids      []int32
+	sampled  []bool
+	logprobs []float32
+}
+
+// turns makes a turn of each run of sampled tokens.
+func (s *sequence) turns(in *format.File, r *rollout.Rollout) error {
+	r.Turns = []rollout.Turn{}
+	for i := 0; i < len(s.ids); {
+		if !s.sampled[i] {
+			i++
+			continue
+		}
+		from := i
+		for i < len(s.ids) && s.sampled[i] {
+			i++
+		}
+		t := rollout.Turn{Message: -1, Step: len(r.Turns)}
+		var lp []float32
+		if s.logprobs != nil {
+			lp = s.logprobs[from:i:i]
+		}
+		if err := in.TakeIDs(&t, s.ids[:from:from], s.ids[from:i:i], lp); err != nil {
+			return err
+		}
+		r.Turns = append(r.Turns, t)
+	}
+	if len(r.Turns) == 0 {
+		return in.Fail(0, "/mask", "no token of the sequence was sampled")
+	}
+	return nil
+}
+
+// group names the prompt of a sequence, which those of one group share.
+func (s *sequence) group() string {
+	h := sha256.New()
+	var b [4]byte
+	for i, id := range s.ids {
+		if s.sampled[i] {
+			break
+		}
+		binary.LittleEndian.PutUint32(b[:], uint32(id))
+		h.Write(b[:])
+	}
+	return "prompt-" + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// read takes a sequence of lists, the first n tokens of it.
+func read(in *format.File, ids, mask, logprobs format.Value, fields [3]string, sampled func(m format.Value) bool, n int) (*sequence, error) {
+	s := &sequence{}
+	var bad format.Value
+	var ok bool
+	if s.ids, bad, ok = ids.AppendInt32(nil); !ok {
+		return nil, in.Fail(0, "/"+fields[0], "found %.40s, expected ids of tokens", bad.Raw())
+	}
+	for _, m := range mask.Items() {
+		s.sampled = append(s.sampled, sampled(m))
+	}
+	if len(s.sampled) != len(s.ids) {
+		return nil, in.Fail(0, "/"+fields[1], "found %d entries for %d tokens", len(s.sampled), len(s.ids))
+	}
+	if !logprobs.IsNull() {
+		if s.logprobs, bad, ok = logprobs.AppendFloat32(nil); !ok {
+			return nil, in.Fail(0, "/"+fields[2], "found %.40s, expected log probabilities", bad.Raw())
+		}
+		if len(s.logprobs) != len(s.ids) {
+			return nil, in.Fail(0, "/"+fields[2], "found %d log probabilities for %d tokens", len(s.logprobs), len(s.ids))
+		}
+	}
+	if n >= 0 && n < len(s.ids) {
+		s.ids, s.sampled = s.ids[:n], s.sampled[:n]
+		if s.logprobs != nil {
+			s.logprobs = s.logprobs[:n]
+		}
+	}
+	return s, nil
+}
+
+// one is the only element of a list, or the value itself: batches of one are written as
+// lists.
+func one(v format.Value) format.Value {
+	if v.Kind() == jsonscan.Array && v.Len() == 1 {
+		for _, x := range v.Items() {
+			return x
+		}
+	}
+	return v
+}
+
+func set(m format.Value) bool {
+	if b, ok := m.Bool(); ok {
+		return b
+	}
+	f, ok := m.Float()
+	return ok && f != 0
+}
+
+// NeMoRL reads train_data_step*.jsonl.
+func NeMoRL() format.Importer {
+	return format.Importer{Name: "nemo-rl", Match: isNeMoRL, Read: readNeMoRL, Stateless: true}
+}
+
+func isNeMoRL(v format.Value, _ *format.File) bool {
+	return v.Get("token_ids").Kind() == jsonscan.Array && v.Get("token_loss_mask").Kind() == jsonscan.Array && v.Get("generation_logprobs").Kind() == jsonscan.Array
+}
+
+func readNeMoRL(in *format.File, v format.Value) error {
+	n := -1
+	if k, ok := one(v.Get("input_lengths")).Int(); ok {
+		n = k // the rest is padding
+	}
+	s, err := read(in, one(v.Get("token_ids")), one(v.Get("token_loss_mask")), one(v.Get("generation_logprobs")), [3]string{"token_ids", "token_loss_mask", "generation_logprobs"}, set, n)
+	if err != nil {
+		return err
+	}
+	r := &rollout.Rollout{Index: format.NoIndex, Group: s.group(), Outcome: rollout.Outcome{Reward: in.Reward(one(v.Get("rewards")))}}
+	if f, ok := one(v.Get("sample_loss_mask")).Float(); ok && f == 0 {
+		r.Failure, r.Status = &rollout.Failure{Reason: "masked_by_framework"}, rollout.StatusFailed
+		in.Note("masked_by_framework", 0, "the framework dropped this sample (sample_loss_mask)")
+	}
+	if err := s.turns(in, r); err != nil {
+		return err
+	}
+	in.Leftover(r, v, "token_ids", "token_loss_mask", "generation_logprobs", "rewards", "prev_logprobs", "advantages", "content", "sample_loss_mask")
+	return in.Emit(r)
+}
+
+// PrimeRL reads token_exports/step_*/rank_*.jsonl.
+func PrimeRL() format.Importer {
+	return format.Importer{Name: "prime-rl", Match: isPrimeRL, Read: readPrimeRL, Stateless: true}
+}
+
+func isPrimeRL(v format.Value, _ *format.File) bool {
+	return v.Get("token_ids").Kind() == jsonscan.Array && v.Get("loss_mask").Kind() == jsonscan.Array && v.Get("inference_logprobs").Kind() == jsonscan.Array
+}
+
+func readPrimeRL(in *format.File, v format.Value) error {
+	s, err := read(in, v.Get("token_ids"), v.Get("loss_mask"), v.Get("inference_logprobs"), [3]string{"token_ids", "loss_mask", "inference_logprobs"}, set, -1)
+	if err != nil {
+		return err
+	}
+	r := &rollout.Rollout{Index: format.NoIndex, Group: s.group()}
+	if err := s.turns(in, r); err != nil {
+		return err
+	}
+	in.Note("reward_not_recorded", 0, "an export of tokens has advantages and no rewards")
+	for _, key := range []string{"step", "rank", "env_name", "micro_step"} {
+		format.KeepAny(&r.Metadata, key, v.Get(key))
+	}
+	return in.Emit(r)
+}
+
+// Atropos reads groups of an environment.
+func Atropos() format.Importer {
+	return format.Importer{Name: "atropos", Match: isAtropos, Read: readAtropos, Stateless: true}
+}
+
+func isAtropos(v format.Value, _ *format.File) bool {
+	return v.Get("tokens").Kind() == jsonscan.Array && v.Get("masks").Kind() == jsonscan.Array && v.Get("scores").Kind() == jsonscan.Array
+}
+
+func readAtropos(in *format.File, v format.Value) error {
+	column := func(key string) []format.Value { return format.Elements(v.Get(key)) }
+	tokens, masks, scores := column("tokens"), column("masks"), column("scores")
+	if len(masks) != len(tokens) || len(scores) != len(tokens) {
+		return in.Fail(0, "/masks", "%d sequences have %d masks and %d scores", len(tokens), len(masks), len(scores))
+	}
+	logprobs, messages := column("inference_logprobs"), column("messages")
+	name := fmt.Sprintf("%s:%d", in.Name, in.Where.Line)
+	for i := range tokens {
+		lp, said := format.Value{}, format.Value{}
+		if i < len(logprobs) {
+			lp = logprobs[i]
+		}
+		if i < len(messages) {
+			said = messages[i]
+		}
+		if err := readSequence(in, tokens[i], masks[i], lp, said, scores[i], name, i); err != nil {
+			if err = in.Failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readSequence reads one of a group. What is masked is -100, all else the id itself.
+func readSequence(in *format.File, ids, mask, logprobs, messages, score format.Value, group string, index int) error {
+	s, err := read(in, ids, mask, logprobs, [3]string{"tokens", "masks", "inference_logprobs"}, func(m format.Value) bool {
+		f, ok := m.Float()
+		return ok && f != -100
+	}, -1)
+	if err != nil {
+		return err
+	}
+	r := &rollout.Rollout{Index: index, Group: group, Outcome: rollout.Outcome{Reward: in.Reward(score)}}
+	if err := s.turns(in, r); err != nil {
+		return err
+	}
+	if err := withMessages(in, r, messages); err != nil {
+		return err
+	}
+	in.NoteParts(r)
+	return in.Emit(r)
+}
+
+// withMessages gives the turns their messages where there is a reply for each.
+func withMessages(in *format.File, r *rollout.Rollout, list format.Value) error {
+	if list.IsNull() || list.Len() == 0 {
+		return nil
+	}
+	messages, err := in.ChatMessages(list, "/messages")
+	if err != nil {
+		return err
+	}
+	format.MarkReplies(messages, rollout.SampledByPolicy)
+	replies := format.TurnsOf(messages)
+	first := len(replies) - len(r.Turns) // earlier ones were part of the prompt
+	if first < 0 {
+		in.Note("messages_left_out", 0, "%d messages of an assistant are recorded for %d runs of sampled tokens; the tokens count, and the messages were left in the dump", len(replies), len(r.Turns))
+		return nil
+	}
+	for i := range replies {
+		if k := replies[i].Message; i < first {
+			messages[k].Sampled = rollout.SampledPrefilled
+		} else {
+			r.Turns[i-first].Message = k
+		}
+	}
+	r.Messages = messages
+	return nil
+}
