@@ -1,7 +1,8 @@
 #!/bin/sh
 # Prints a Python that has the packages of requirements.txt: TURNPACK_PYTHON if
 # that is set, else a virtual environment made once in the user cache folder.
-# `python.sh seed` prints one with requirements-seed.txt, or TURNPACK_SEED_PYTHON.
+# `python.sh seed` prints one with requirements-seed.txt, or TURNPACK_SEED_PYTHON, and
+# `python.sh live` one with requirements-live.txt, or TURNPACK_LIVE_PYTHON.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 given=${TURNPACK_PYTHON:-}
@@ -12,6 +13,11 @@ if [ "${1:-}" = seed ]; then
   given=${TURNPACK_SEED_PYTHON:-}
   venv=$venv-seed
   wanted=$here/requirements-seed.txt
+fi
+if [ "${1:-}" = live ]; then
+  given=${TURNPACK_LIVE_PYTHON:-}
+  wanted=$here/requirements-live.txt
+  venv=$venv-live
 fi
 if [ -n "$given" ]; then
   echo "$given"

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -244,10 +246,57 @@ func digestOf(m *rollout.Message) digest {
 	}
 	for _, c := range m.ToolCalls {
 		put(c.Name)
-		put(c.Arguments)
+		put(spelled(c.Arguments))
 	}
 	sum := sha256.Sum256(b)
 	return digest(sum[:16])
+}
+
+// spelled is a JSON text in one spelling of white space and strings: clients that read the
+// arguments of a call write them anew.
+func spelled(text string) string {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	out := make([]byte, 0, len(text))
+	for {
+		t, err := d.Token()
+		if err == io.EOF {
+			return string(out)
+		}
+		if err != nil {
+			return text
+		}
+		if delim, ok := t.(json.Delim); ok {
+			out = append(out, byte(delim))
+			continue
+		}
+		b, err := json.Marshal(t)
+		if err != nil {
+			return text
+		}
+		out = append(append(out, b...), ',')
+	}
+}
+
+// recall gives the calls of replies that a request repeats their arguments as sampled.
+func (g *run) recall(messages []rollout.Message) []rollout.Message {
+	out := slices.Clone(messages)
+	for i := range out {
+		m := &out[i]
+		if m.Role != rollout.RoleAssistant || len(m.ToolCalls) == 0 {
+			continue
+		}
+		for _, k := range g.places[digestOf(m)] {
+			if old := &g.messages[k]; old.Sampled == rollout.SampledByPolicy && len(old.ToolCalls) == len(m.ToolCalls) {
+				m.ToolCalls = slices.Clone(m.ToolCalls)
+				for n := range m.ToolCalls {
+					m.ToolCalls[n].Arguments, m.ToolCalls[n].ArgumentsText = old.ToolCalls[n].Arguments, old.ToolCalls[n].ArgumentsText
+				}
+				break
+			}
+		}
+	}
+	return out
 }
 
 func (g *run) addMessage(m *rollout.Message) int {

@@ -313,6 +313,17 @@ func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message
 	return c.CallInfo, sent, reply, nil
 }
 
+// Recall returns the messages of a request with the tool calls that the policy sampled as
+// it wrote them: a client that reads their arguments writes them anew, in its own spelling.
+func (s *Session) Recall(messages []rollout.Message) []rollout.Message {
+	if s.run == nil {
+		return messages
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return s.run.recall(messages)
+}
+
 // Blob is the opaque blob of a call, nil where it has none. The bytes are the caller's.
 func (s *Session) Blob(id string) ([]byte, error) {
 	if s.run == nil {

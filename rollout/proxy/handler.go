@@ -288,8 +288,11 @@ func (h *Handler) count(w http.ResponseWriter, r *http.Request, c *wire.Call) *w
 	}
 	var ids []rollout.TokenID
 	var err error
+	s, _ := h.opts.Recorder.Session(c.Session)
+	if s != nil {
+		c.Messages = s.Recall(c.Messages)
+	}
 	if h.opts.Prompter != nil {
-		s, _ := h.opts.Recorder.Session(c.Session)
 		ids, err = h.opts.Prompter.Prompt(r.Context(), Prompt{s, c.Messages, c.Tools, kwargs(c)})
 	}
 	if err == nil && ids == nil {

@@ -180,6 +180,9 @@ func (j *job) make() error {
 // resolve puts the messages of the reply that the request goes on from before its own.
 func (j *job) resolve() error {
 	c := j.call
+	if c.Raw == nil {
+		c.Messages = j.s.live.Recall(c.Messages)
+	}
 	if c.Previous == "" {
 		return nil
 	}

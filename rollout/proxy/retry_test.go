@@ -1,0 +1,191 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy"
+)
+
+// TestRetries: the same body again joins the call that runs or gets its reply, in each
+// dialect, and is never a second sample.
+func TestRetries(t *testing.T) {
+	for name, q := range requests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fakeengine.Options{Seed: 3, Faults: fakeengine.Faults{Delay: time.Millisecond}, Event: 20})
+			var wg sync.WaitGroup
+			texts := make([]string, 6)
+			for i := range texts {
+				wg.Go(func() {
+					_, body := w.ask("/rollouts/r"+q.path, q.body+`,"stream":true}`)
+					_, data := events(t, body)
+					require.NotEmpty(t, data)
+					for _, d := range data {
+						for _, s := range []any{at(d, "delta"), at(d, "choices", 0, "delta", "content"), at(d, "delta", "text")} {
+							x, _ := s.(string)
+							texts[i] += x
+						}
+					}
+				})
+			}
+			wg.Wait()
+			_, again := w.ask("/rollouts/r"+q.path, q.body+`,"stream":true}`)
+			require.NotEmpty(t, again)
+			for i := range texts {
+				require.Equal(t, texts[0], texts[i])
+			}
+			require.Equal(t, 1, w.fake.Requests())
+			require.Len(t, w.session("r").Calls(), 1)
+			s := w.handler.Stats()
+			require.EqualValues(t, 6, s.Joined+s.Replayed)
+			require.Zero(t, s.Failed)
+		})
+	}
+}
+
+// TestRetryAfterRestart: the reply of a call that ended before a restart is told again,
+// out of the journal.
+func TestRetryAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	var first string
+	for round := range 2 {
+		journal, err := live.OpenJournal(dir, live.JournalOptions{})
+		require.NoError(t, err)
+		recorder, err := live.New(live.Options{Journal: journal})
+		require.NoError(t, err)
+		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}}, func(o *proxy.Options) { o.Recorder = recorder })
+		q := requests["anthropic"]
+		status, body := w.ask("/rollouts/r"+q.path, q.body+"}")
+		require.Equal(t, 200, status, body)
+		v := parsed(t, body)
+		delete(v, "model")
+		if round == 0 {
+			first = body
+			require.Equal(t, 1, w.fake.Requests())
+		} else {
+			require.Equal(t, parsed(t, first)["content"], v["content"])
+			require.Equal(t, parsed(t, first)["id"], v["id"])
+			require.Equal(t, parsed(t, first)["usage"], v["usage"])
+			require.Zero(t, w.fake.Requests())
+		}
+		require.NoError(t, journal.Close())
+	}
+}
+
+// TestRetryOfAFailure: a call that failed is sampled anew, in its place.
+func TestRetryOfAFailure(t *testing.T) {
+	w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: fakeengine.Faults{Fail: 1, Status: 500}})
+	q := requests["chat"]
+	status, body := w.ask("/rollouts/r"+q.path, q.body+"}")
+	require.Equal(t, 500, status, body)
+	require.Contains(t, at(parsed(t, body), "error", "message"), "told to fail")
+	status, _ = w.ask("/rollouts/r"+q.path, q.body+"}")
+	require.Equal(t, 200, status)
+	calls := w.session("r").Calls()
+	require.Len(t, calls, 2)
+	require.Equal(t, live.StateSuperseded, calls[0].State)
+	require.Equal(t, live.StateOK, calls[1].State)
+	require.Equal(t, calls[0].ID, calls[1].Replaces)
+	require.Equal(t, 1, calls[1].Attempt)
+}
+
+// TestIdempotencyKey: the key makes requests one, whatever the option says, and holds one
+// body.
+func TestIdempotencyKey(t *testing.T) {
+	w := newWorld(t, fakeengine.Options{Seed: 1}, func(o *proxy.Options) { o.RepeatSamples = true })
+	q := requests["chat"]
+	_, a := w.ask("/rollouts/r"+q.path, q.body+"}", "Idempotency-Key", "k")
+	_, b := w.ask("/rollouts/r"+q.path, q.body+"}", "Idempotency-Key", "k")
+	require.Equal(t, at(parsed(t, a), "choices", 0, "message", "content"), at(parsed(t, b), "choices", 0, "message", "content"))
+	require.Equal(t, 1, w.fake.Requests())
+	status, _ := w.ask("/rollouts/r"+q.path, q.body+`,"top_p":0.5}`, "Idempotency-Key", "k")
+	require.Equal(t, 409, status)
+	w.ask("/rollouts/r"+q.path, q.body+"}")
+	w.ask("/rollouts/r"+q.path, q.body+"}")
+	require.Equal(t, 3, w.fake.Requests(), "without a key each is a sample")
+	w.ask("/rollouts/r"+q.path, q.body+"}", "X-Stainless-Retry-Count", "1")
+	require.Equal(t, 3, w.fake.Requests(), "a retry says so")
+}
+
+// TestClientGone: the reply of a client that left is recorded to its end, and its retry
+// gets it; or it is stopped, and what came is kept.
+func TestClientGone(t *testing.T) {
+	for _, abort := range []bool{false, true} {
+		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: fakeengine.Faults{Delay: time.Millisecond}},
+			func(o *proxy.Options) { o.AbortUnseen = abort })
+		q := requests["anthropic"]
+		ctx, cancel := context.WithCancel(context.Background())
+		res := w.send(ctx, "/rollouts/r"+q.path, q.body+`,"stream":true}`)
+		line := bufio.NewReader(res.Body)
+		for n := 0; n < 30; n++ {
+			_, err := line.ReadString('\n')
+			require.NoError(t, err)
+		}
+		cancel()
+		res.Body.Close()
+		want := live.StateUnseen
+		if abort {
+			want = live.StateAborted
+		}
+		require.Eventually(t, func() bool { return w.session("r").Calls()[0].State == want }, 5*time.Second, 5*time.Millisecond)
+		out := w.rollout("r").Turns[0].Output
+		whole := sampled(toolText)
+		if !abort {
+			require.Equal(t, whole, out)
+		} else {
+			require.NotEmpty(t, out)
+			require.Less(t, len(out), len(whole))
+			require.Equal(t, whole[:len(out)], out)
+		}
+		_, body := w.ask("/rollouts/r"+q.path, q.body+`,"stream":true}`)
+		text, _, _ := told(t, "anthropic", true, body)
+		require.Equal(t, "Reading é.", text)
+		calls := w.session("r").Calls()
+		if abort {
+			require.Equal(t, 2, w.fake.Requests())
+			require.Equal(t, live.StateSuperseded, calls[0].State)
+			require.Equal(t, live.StateOK, calls[1].State)
+		} else {
+			require.Equal(t, 1, w.fake.Requests())
+			require.Equal(t, live.StateOK, calls[0].State)
+		}
+	}
+}
+
+// TestEndIsHeld: without a journal that records the end, a client is not told of it.
+func TestEndIsHeld(t *testing.T) {
+	for name, q := range requests {
+		journal, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})
+		require.NoError(t, err)
+		recorder, err := live.New(live.Options{Journal: journal})
+		require.NoError(t, err)
+		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: fakeengine.Faults{Delay: time.Millisecond}}, func(o *proxy.Options) { o.Recorder = recorder })
+		res := w.send(context.Background(), "/rollouts/r"+q.path, q.body+`,"stream":true}`)
+		r := bufio.NewReader(res.Body)
+		head := ""
+		for n := 0; n < 20; n++ {
+			s, err := r.ReadString('\n')
+			require.NoError(t, err)
+			head += s
+		}
+		require.NoError(t, journal.Close())
+		rest, err := io.ReadAll(r)
+		require.NoError(t, err)
+		body := head + string(rest)
+		require.Contains(t, strings.ToLower(body), "error", name)
+		for _, end := range []string{"message_stop", "message_delta", "[DONE]", "response.completed", `"finish_reason":"tool_calls"`} {
+			require.NotContains(t, body, end, name)
+		}
+		status, body := w.ask("/rollouts/r2"+q.path, q.body+`}`)
+		require.Equal(t, 503, status, body)
+	}
+}
