@@ -109,9 +109,22 @@ func encodeJSON(v any) []byte {
 	return bytes.ReplaceAll(b, []byte(`"\u0000NaN"`), []byte("NaN"))
 }
 
+// pause waits; a client that goes away stops the reply, as it stops an engine.
+func (w *writer) pause(d time.Duration) {
+	if d == 0 {
+		return
+	}
+	select {
+	case <-w.r.Context().Done():
+		panic(http.ErrAbortHandler)
+	case <-time.After(d):
+	}
+}
+
 // writer ends a reply after a number of bytes, if it is to.
 type writer struct {
 	w    http.ResponseWriter
+	r    *http.Request
 	left int // −1 = no end
 }
 
@@ -166,12 +179,12 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	if f.Cut > 0 {
 		left = f.Cut
 	}
-	out := &reply{s: s, q: &q, chat: chat, w: &writer{w, left}, prompt: prompt, choices: choices, usage: usage,
+	out := &reply{s: s, q: &q, chat: chat, w: &writer{w, r, left}, prompt: prompt, choices: choices, usage: usage,
 		id: fmt.Sprintf("%s-%016x", map[bool]string{true: "chatcmpl", false: "cmpl"}[chat], hash(uint64(n), prompt))}
 	if q.Stream {
 		out.stream()
 	} else {
-		time.Sleep(f.Delay)
+		out.w.pause(f.Delay)
 		out.whole()
 	}
 }
@@ -293,7 +306,7 @@ func (r *reply) ids(x *sampled, a, b int) []rollout.TokenID {
 }
 
 func (r *reply) event(v any) {
-	time.Sleep(r.s.opts.Faults.Delay)
+	r.w.pause(r.s.opts.Faults.Delay)
 	b := encodeJSON(v)
 	r.w.write(append(append([]byte("data: "), b...), "\n\n"...))
 	if f, ok := r.w.w.(http.Flusher); ok {

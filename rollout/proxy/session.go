@@ -210,7 +210,7 @@ func (h *Handler) find(r *http.Request, id, parent string) (*session, error) {
 	h.mu.Lock()
 	s := h.sessions[id]
 	h.mu.Unlock()
-	if s != nil && !s.live.Ended() {
+	if s != nil && !s.live.Ended() && (parent == "" || s.live.Parent() == parent) {
 		return s, nil
 	}
 	l, ok := h.opts.Recorder.Session(id)

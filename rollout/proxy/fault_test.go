@@ -1,0 +1,251 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+)
+
+// TestEnginesThatLie: each kind of bad reply is told as it came and marked, or answered
+// with an error in the dialect's shape; what came is kept and nothing of it is trained.
+func TestEnginesThatLie(t *testing.T) {
+	for fault, c := range map[string]struct {
+		f      fakeengine.Faults
+		stream bool // it shows in streams only
+		told   bool // the reply is told
+		why    string
+	}{
+		"count":     {fakeengine.Faults{Count: 1}, false, true, "completion tokens"},
+		"duplicate": {fakeengine.Faults{Duplicate: true}, false, true, "log probabilities"},
+		"drop":      {fakeengine.Faults{Drop: true}, true, true, "completion tokens"},
+		"nan":       {fakeengine.Faults{NaN: true}, false, true, "log probability"},
+		"beyond":    {fakeengine.Faults{Beyond: true}, false, true, "none of the model's"},
+		"garble":    {fakeengine.Faults{Garble: true}, true, false, "no JSON object"},
+		"cut":       {fakeengine.Faults{Cut: 3000}, false, false, "stop"},
+	} {
+		for name, q := range requests {
+			for _, stream := range []bool{false, true} {
+				if c.stream && !stream {
+					continue
+				}
+				t.Run(fmt.Sprint(fault, name, stream), func(t *testing.T) {
+					w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: c.f, Event: 4})
+					body := q.body + "}"
+					if stream {
+						body = q.body + `,"stream":true}`
+					}
+					status, answer := w.ask("/rollouts/r"+q.path, body)
+					call := w.session("r").Calls()[0]
+					r := w.rollout("r")
+					require.NoError(t, r.Check())
+					for i := range r.Turns {
+						require.NotEqual(t, "", r.Turns[i].Incomplete, "it is never trained")
+					}
+					require.Contains(t, call.Why, c.why)
+					if c.told {
+						require.Equal(t, 200, status)
+						require.Equal(t, live.StateIncomplete, call.State)
+						text, _, _ := told(t, name, stream, answer)
+						require.Equal(t, "Reading é.", text)
+						require.Len(t, r.Turns, 1)
+						return
+					}
+					require.Equal(t, live.StateAborted, call.State)
+					if !stream || status != 200 { // of a stream, nothing was told yet
+						require.Equal(t, 502, status, answer)
+						requireError(t, name, answer)
+						return
+					}
+					names, data := events(t, answer)
+					last := data[len(data)-1]
+					switch name {
+					case "chat":
+						require.NotEmpty(t, at(last, "error", "message"))
+						require.NotContains(t, names, "[DONE]")
+					case "responses":
+						require.Equal(t, "response.failed", names[len(names)-1])
+						require.NotEmpty(t, at(last, "response", "error", "message"))
+					case "anthropic":
+						require.Equal(t, "error", names[len(names)-1])
+						require.Equal(t, "api_error", at(last, "error", "type"))
+					}
+				})
+			}
+		}
+	}
+}
+
+// requireError checks the shape of an error.
+func requireError(t *testing.T, dialect, body string) {
+	t.Helper()
+	v := parsed(t, body)
+	require.NotEmpty(t, at(v, "error", "message"), body)
+	require.NotEmpty(t, at(v, "error", "type"), body)
+	if dialect == "anthropic" {
+		require.Equal(t, "error", v["type"])
+	}
+}
+
+// TestDropsAreLearned: a server that drops ids of streams with tools is asked for whole
+// replies after the first, and says so; Probe finds it before.
+func TestDropsAreLearned(t *testing.T) {
+	for _, probe := range []bool{false, true} {
+		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: fakeengine.Faults{Drop: true}}, func(o *proxy.Options) {
+			if probe {
+				require.NoError(t, o.Engine.(*engine.Server).Probe(t.Context()))
+			}
+		})
+		q := requests["chat"]
+		for i := range 2 {
+			_, body := w.ask(fmt.Sprintf("/rollouts/r%d%s", i, q.path), q.body+`,"stream":true}`)
+			text, _, calls := told(t, "chat", true, body)
+			require.Equal(t, "Reading é.", text)
+			require.Len(t, calls, 2)
+			want := live.StateOK
+			if i == 0 && !probe {
+				want = live.StateIncomplete
+			}
+			require.Equal(t, want, w.session(fmt.Sprint("r", i)).Calls()[0].State)
+		}
+		require.Equal(t, "drops ids", w.handler.Engines()[0].Streams)
+	}
+	w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}})
+	w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`,"stream":true}`)
+	require.Equal(t, "every id", w.handler.Engines()[0].Streams)
+}
+
+// TestErrors: refusals of the engine and of the proxy, in each dialect's shape.
+func TestErrors(t *testing.T) {
+	for _, status := range []int{400, 401, 404, 429, 500, 503} {
+		w := newWorld(t, fakeengine.Options{Faults: fakeengine.Faults{Fail: 100, Status: status}})
+		for name, q := range requests {
+			got, body := w.ask("/rollouts/r-"+name+q.path, q.body+`,"stream":true}`)
+			want := status
+			if status == 401 {
+				want = 502 // the proxy's key is no affair of the client
+			}
+			require.Equal(t, want, got, body)
+			requireError(t, name, body)
+			require.Equal(t, live.StateAborted, w.session("r-" + name).Calls()[0].State)
+		}
+	}
+	w := newWorld(t, fakeengine.Options{})
+	for name, q := range requests {
+		for _, bad := range []string{`{`, `[]`, `{}`, `{"messages":7,"input":7}`, `{"messages":[{"role":7}],"input":[7]}`, `{"messages":[7],"input":[{"type":"x"}]}`, `{"model":"a","model":"b"}`,
+			`{"messages":[{"role":"user","content":7}],"input":[{"role":"user","content":7}]}`, "{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}],\"input\":\"\xff\"}"} {
+			status, body := w.ask("/rollouts/bad"+q.path, bad)
+			require.Equal(t, 400, status, "%s %s: %s", name, bad, body)
+			requireError(t, name, body)
+		}
+		status, body := w.ask(q.path, q.body+"}")
+		require.Equal(t, 401, status, body)
+		requireError(t, name, body)
+		res := w.send(t.Context(), "/rollouts/r"+q.path, "")
+		res.Body.Close()
+		require.Equal(t, 405, res.StatusCode)
+		require.Equal(t, "POST", res.Header.Get("Allow"))
+	}
+	status, body := w.ask("/rollouts/r/v1/embeddings", "{}")
+	require.Equal(t, 404, status)
+	requireError(t, "chat", body)
+	_, body = w.ask("/rollouts/r/v1/embeddings", "{}", "Anthropic-Version", "2023-06-01")
+	requireError(t, "anthropic", body)
+}
+
+// TestBounds: requests beyond a bound are refused, and the ones within go on.
+func TestBounds(t *testing.T) {
+	w := newWorld(t, fakeengine.Options{}, func(o *proxy.Options) {
+		o.MaxBody = 2000
+		var err error
+		o.Recorder, err = live.New(live.Options{MaxSessions: 1})
+		require.NoError(t, err)
+	})
+	for name, q := range requests {
+		status, body := w.ask("/rollouts/r"+q.path, q.body+`,"metadata":{"x":"`+strings.Repeat("x", 2000)+`"}}`)
+		require.Equal(t, 413, status)
+		requireError(t, name, body)
+	}
+	q := requests["chat"]
+	status, _ := w.ask("/rollouts/r"+q.path, q.body+"}")
+	require.Equal(t, 200, status)
+	res := w.send(t.Context(), "/rollouts/r2"+q.path, q.body+"}")
+	res.Body.Close()
+	require.Equal(t, 429, res.StatusCode)
+	require.Equal(t, "1", res.Header.Get("Retry-After"))
+
+	w = newWorld(t, fakeengine.Options{}, func(o *proxy.Options) {
+		o.MaxCalls = 1
+		o.Turn = func(ctx contextT, _ *live.Session) error { <-ctx.Done(); return ctx.Err() }
+	})
+	ctx, cancel := withCancel()
+	go func() {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/rollouts/r"+q.path, strings.NewReader(q.body+"}"))
+		if err == nil {
+			if res, err := http.DefaultClient.Do(r); err == nil {
+				res.Body.Close()
+			}
+		}
+	}()
+	require.Eventually(t, func() bool { return w.handler.Stats().Running == 1 }, waitLong, waitShort)
+	status, _ = w.ask("/rollouts/r2"+q.path, q.body+"}")
+	require.Equal(t, 429, status)
+	cancel()
+}
+
+// TestCutAnywhere: a stream of the engine that is cut at any byte gives the same recorded
+// call, or one that is marked; of what came nothing is lost.
+func TestCutAnywhere(t *testing.T) {
+	for kind, streams := range map[engine.Kind][]string{engine.VLLM: {recordStream(t)}, engine.SGLang: {sglangCumulative, sglangIncremental}} {
+		for _, stream := range streams {
+			full := 0
+			cut := len(stream)
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, stream[:cut])
+			}))
+			defer upstream.Close()
+			w := (&world{t: t}).on(upstream.URL, kind)
+			path, body := "/v1/chat/completions", cutRequest+`,"stream":true}`
+			if kind == engine.SGLang {
+				path, body = "/v1/completions", `{"model":"m","prompt":[1,2,3],"stream":true}`
+			}
+			var whole []rollout.TokenID
+			for cut = len(stream); cut >= 0; cut-- {
+				id := fmt.Sprint("r", kind, len(stream), "-", cut)
+				w.ask("/rollouts/"+id+path, body)
+				call := w.session(id).Calls()[0]
+				r := w.rollout(id)
+				var out []rollout.TokenID
+				if len(r.Turns) > 0 {
+					out = r.Turns[0].Output
+				}
+				if cut == len(stream) {
+					whole = out
+					require.NotEmpty(t, whole)
+				}
+				switch call.State {
+				case live.StateOK:
+					full++
+					require.Equal(t, whole, out)
+				case live.StateAborted, live.StateIncomplete:
+					require.True(t, slices.Equal(whole[:len(out)], out), "cut at %d: %v", cut, out)
+				default:
+					t.Fatalf("cut at %d: %s", cut, call.State)
+				}
+			}
+			require.GreaterOrEqual(t, full, 1)
+			require.LessOrEqual(t, full, 3, "only the end of [DONE] may be missing")
+		}
+	}
+}
