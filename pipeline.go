@@ -41,7 +41,8 @@ func (s Slice) Rollouts(context.Context) iter.Seq2[*rollout.Rollout, error] {
 
 // Sink takes the rows: groups contiguous, rollouts contiguous inside them. Rows
 // come from one goroutine and are the sink's to keep, columns read-only: rows of
-// one rollout may share them. *export.Writer is one.
+// one rollout may share them. *export.Writer is one. Rows of millions of tokens go to
+// its method WriteRuns, where a sink has that.
 type Sink interface {
 	Write(rollout.Sample) error
 }

@@ -15,14 +15,23 @@ const (
 	heldRowBytes = 4 << 20
 )
 
-// heldLimit is how many bytes of rows of later groups wait in memory; what
-// comes beyond waits in a temporary file.
+// heldLimit is how many bytes of rows of later groups wait in memory; what comes
+// beyond waits in a temporary file.
 const heldLimit = 4 << 20
+
+// hugeRow is the length of a row beyond any model's context by far. From there on a row
+// is held as runs.
+const hugeRow = 1 << 22
+
+// runWriter is a Sink that takes rows as runs, as *export.Writer does.
+type runWriter interface {
+	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
+}
 
 // rolloutRows are the rows of one rollout, in order. They wait until the last is
 // made: it may fail, and each row says how many tokens all of them train.
 type rolloutRows struct {
-	held    []rollout.Sample
+	held    []spool.Row
 	tokens  int // in held
 	stored  *spool.Spool
 	n       int
@@ -31,7 +40,7 @@ type rolloutRows struct {
 }
 
 // add keeps a row that rollout.FinishRows has settled alone.
-func (q *rolloutRows) add(s rollout.Sample, spools *spools) error {
+func (q *rolloutRows) add(s spool.Row, spools *spools) error {
 	q.n++
 	q.all += int64(s.Len())
 	q.trained += int64(s.Trained())
@@ -43,15 +52,15 @@ func (q *rolloutRows) add(s rollout.Sample, spools *spools) error {
 		q.stored = spools.open()
 		rows := q.held
 		q.held = nil
-		return q.stored.Add(0, rows)
+		return q.stored.Add(0, rows...)
 	}
-	return q.stored.Add(0, []rollout.Sample{s})
+	return q.stored.Add(0, s)
 }
 
 // each gives the rows as rollout.FinishRows settles them together, and forgets them.
-func (q *rolloutRows) each(emit func(rollout.Sample) error) error {
+func (q *rolloutRows) each(emit func(spool.Row) error) error {
 	i := 0
-	one := func(s rollout.Sample) error {
+	one := func(s spool.Row) error {
 		s.SampleIndex, s.IsLast = i, i == q.n-1
 		s.ID, s.RolloutMaskSum = rollout.SampleID(s.Rollout, i), q.trained
 		i++
@@ -92,4 +101,17 @@ func (s *spools) close() {
 	for _, one := range s.opened {
 		one.Close()
 	}
+}
+
+// huge is hugeRow, but for tests.
+func (x *run) huge() int {
+	if x.heldLimit != 0 {
+		return int(x.heldLimit)
+	}
+	return hugeRow
+}
+
+// byRuns says whether what is done with a row is the same for all tokens of a run.
+func (x *run) byRuns() bool {
+	return !x.stepwise() && (x.Shaping.OffPolicy == nil || x.TrainLogprobs == nil)
 }

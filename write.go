@@ -132,7 +132,7 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 	}
 	later := spool.New(x.TempDir, limit)
 	defer later.Close()
-	one := func(s rollout.Sample) error { return x.emit(dst, s) }
+	one := func(s spool.Row) error { return x.emit(dst, s) }
 	left := make([]int, len(x.groups))
 	for i, g := range x.groups {
 		left[i] = g.count
@@ -161,7 +161,7 @@ func (x *run) collect(ctx context.Context, queue <-chan chan result, dst Sink) e
 		}
 		left[res.group]--
 		if res.group != current {
-			err := res.rows.each(func(s rollout.Sample) error { return later.Add(res.group, []rollout.Sample{s}) })
+			err := res.rows.each(func(s spool.Row) error { return later.Add(res.group, s) })
 			if err != nil {
 				return err
 			}
@@ -211,13 +211,18 @@ func (x *run) noRow() error {
 	return rollout.Errorf(kind, rollout.Where{}, "no rollout gave a row: %s; the first: %w", strings.Join(why, ", "), first)
 }
 
-func (x *run) emit(dst Sink, row rollout.Sample) error {
-	if err := dst.Write(row); err != nil {
+func (x *run) emit(dst Sink, row spool.Row) (err error) {
+	if d, ok := dst.(runWriter); ok && row.Lens != nil {
+		err = d.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs)
+	} else {
+		err = dst.Write(row.Whole())
+	}
+	if err != nil {
 		return err
 	}
 	x.report.Rows++
 	x.report.Tokens += int64(row.Len())
-	x.report.Trained += int64(row.Sequence.Trained())
+	x.report.Trained += int64(row.Trained())
 	return nil
 }
 
@@ -316,6 +321,12 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	given, reason := 0, ""
 	report, err := x.sequences(ctx, r, func(seq rollout.Sequence) error {
 		given++
+		var runs spool.Row
+		if seq.Len() >= x.huge() && x.byRuns() {
+			if made, ok := spool.Runs(&seq); ok {
+				seq, runs = made.Sequence, made
+			}
+		}
 		row, err := x.sample(r, key, seq, &c)
 		if err != nil {
 			return err
@@ -331,7 +342,8 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		}
 		// Settled, it is as long as it is written, without what follows the last trained
 		// token.
-		for _, row := range rollout.FinishRows([]rollout.Sample{row}) {
+		for _, finished := range rollout.FinishRows([]rollout.Sample{row}) {
+			row := runs.Finish(finished)
 			if why := x.Mask.RowReason(row.Len(), row.Status); why != "" {
 				count(&res.masked, why, 1)
 				reason = why

@@ -22,6 +22,16 @@ func NewChecker(o Options) (*Checker, error) {
 
 // Check checks the next row. An empty Sample.ID is set.
 func (c *Checker) Check(s *rollout.Sample) error {
+	m, err := c.alone(s)
+	if err != nil {
+		return err
+	}
+	c.trained = m.trained
+	return c.order.add(s, m.trained)
+}
+
+// alone checks what concerns one row.
+func (c *Checker) alone(s *rollout.Sample) (maskFacts, error) {
 	if s.ID == "" {
 		s.ID = rollout.SampleID(s.Rollout, s.SampleIndex)
 	}
@@ -30,13 +40,9 @@ func (c *Checker) Check(s *rollout.Sample) error {
 	}
 	m, err := c.opts.check(s, c.columns)
 	if err != nil {
-		return err
+		return m, err
 	}
-	if err := c.checkDigests(s); err != nil {
-		return err
-	}
-	c.trained = m.trained
-	return c.order.add(s, m.trained)
+	return m, c.checkDigests(s)
 }
 
 // End checks the last rollout.

@@ -1,10 +1,10 @@
-// Package spool keeps rows until their turn to be written comes: in memory up to a limit,
-// beyond it in a temporary file.
 package spool
 
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
+	"math"
 	"os"
 	"runtime"
 
@@ -29,23 +29,26 @@ type Spool struct {
 	end  int64
 }
 
-// place is where a row waits: in memory, or at an offset of the file.
+// place is where a row waits: in memory, or at an offset of the file. One that is held
+// as runs has only its tokens there.
 type place struct {
 	held     []byte
+	runs     *Row
 	at, size int64
 }
 
-// New keeps up to limit bytes of rows in memory; dir "" is the system's folder.
+// New makes a spool that holds up to limit bytes in memory; what comes beyond waits in
+// a temporary file in dir.
 func New(dir string, limit int64) *Spool {
 	return &Spool{dir: dir, limit: limit, waiting: map[int][]place{}}
 }
 
 // Add keeps rows of a group. Rows of a group come back in the order added.
-func (s *Spool) Add(group int, rows []rollout.Sample) error {
+func (s *Spool) Add(group int, rows ...Row) error {
 	for i := range rows {
 		at, err := s.keep(&rows[i])
 		if err != nil {
-			return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[i].Sequence.Rollout}, "rows that wait to be written cannot be kept: %w", err).
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[i].Rollout}, "rows that wait to be written cannot be kept: %w", err).
 				WithFix("free space in the folder for temporary files (Pipeline.TempDir)")
 		}
 		s.waiting[group] = append(s.waiting[group], at)
@@ -53,9 +56,12 @@ func (s *Spool) Add(group int, rows []rollout.Sample) error {
 	return nil
 }
 
-func (s *Spool) keep(row *rollout.Sample) (place, error) {
+func (s *Spool) keep(row *Row) (place, error) {
+	if row.Lens != nil {
+		return s.keepRuns(row)
+	}
 	var err error
-	if s.row, err = appendRow(s.row[:0], row); err != nil {
+	if s.row, err = appendRow(s.row[:0], &row.Sample); err != nil {
 		return place{}, err
 	}
 	n := int64(len(s.row))
@@ -63,13 +69,8 @@ func (s *Spool) keep(row *rollout.Sample) (place, error) {
 		s.held += n
 		return place{held: bytes.Clone(s.row)}, nil
 	}
-	if s.file == nil {
-		f, err := os.CreateTemp(s.dir, "turnpack-rows-*")
-		if err != nil {
-			return place{}, err
-		}
-		_ = os.Remove(f.Name()) // where that is allowed, a killed run leaves nothing; else close does it
-		s.file, s.out = f, bufio.NewWriterSize(f, 1<<20)
+	if err := s.open(); err != nil {
+		return place{}, err
 	}
 	_, err = s.out.Write(s.row)
 	s.end += n
@@ -77,8 +78,43 @@ func (s *Spool) keep(row *rollout.Sample) (place, error) {
 	return place{at: s.end - n, size: n}, err
 }
 
+// keepRuns writes the tokens of a row to the file and holds the rest.
+func (s *Spool) keepRuns(row *Row) (place, error) {
+	if err := s.open(); err != nil {
+		return place{}, err
+	}
+	bare := *row
+	bare.Tokens, bare.Logprobs = nil, nil
+	at := place{runs: &bare, at: s.end, size: 4 * int64(len(row.Tokens)+len(row.Logprobs))}
+	var b [4]byte
+	for _, id := range row.Tokens {
+		binary.LittleEndian.PutUint32(b[:], uint32(id))
+		_, _ = s.out.Write(b[:]) // it keeps its error
+	}
+	for _, lp := range row.Logprobs {
+		binary.LittleEndian.PutUint32(b[:], math.Float32bits(lp))
+		_, _ = s.out.Write(b[:])
+	}
+	s.end += at.size
+	_, err := s.out.Write(nil)
+	return at, err
+}
+
+func (s *Spool) open() error {
+	if s.file != nil {
+		return nil
+	}
+	f, err := os.CreateTemp(s.dir, "turnpack-rows-*")
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(f.Name()) // where that is allowed, a killed run leaves nothing; else Close does it
+	s.file, s.out = f, bufio.NewWriterSize(f, 1<<20)
+	return nil
+}
+
 // Each gives the rows of a group in order and forgets them.
-func (s *Spool) Each(group int, emit func(rollout.Sample) error) error {
+func (s *Spool) Each(group int, emit func(Row) error) error {
 	for _, at := range s.waiting[group] {
 		row, err := s.load(at)
 		if err != nil {
@@ -93,26 +129,58 @@ func (s *Spool) Each(group int, emit func(rollout.Sample) error) error {
 	return nil
 }
 
-func (s *Spool) load(at place) (rollout.Sample, error) {
+func (s *Spool) load(at place) (Row, error) {
 	if at.held != nil {
 		s.held -= int64(len(at.held))
-		return loadRow(at.held)
+		row, err := loadRow(at.held)
+		return Row{Sample: row}, err
 	}
 	if err := s.out.Flush(); err != nil {
-		return rollout.Sample{}, err
+		return Row{}, err
+	}
+	if at.size > hugeRow {
+		runtime.GC()
+	}
+	if at.runs != nil {
+		return s.loadRuns(at)
 	}
 	if int64(cap(s.row)) < at.size {
 		s.row = make([]byte, at.size)
 	}
 	b := s.row[:at.size]
 	if _, err := s.file.ReadAt(b, at.at); err != nil {
-		return rollout.Sample{}, err
+		return Row{}, err
 	}
 	defer s.dropRow()
-	if at.size > hugeRow {
-		runtime.GC()
+	row, err := loadRow(b)
+	return Row{Sample: row}, err
+}
+
+func (s *Spool) loadRuns(at place) (Row, error) {
+	row := *at.runs
+	n := sum(row.Lens)
+	row.Tokens = make([]rollout.TokenID, n)
+	if at.size > 4*int64(n) {
+		row.Logprobs = make([]float32, n)
 	}
-	return loadRow(b)
+	block := make([]byte, 1<<20)
+	var err error
+	read := func(put func(i int, v uint32)) {
+		for i := 0; i < n && err == nil; {
+			b := block[:min(len(block), 4*(n-i))]
+			_, err = s.file.ReadAt(b, at.at)
+			at.at += int64(len(b))
+			for k := 0; k < len(b); k += 4 {
+				put(i, binary.LittleEndian.Uint32(b[k:]))
+				i++
+			}
+		}
+	}
+	read(func(i int, v uint32) { row.Tokens[i] = rollout.TokenID(v) })
+	if row.Logprobs != nil {
+		read(func(i int, v uint32) { row.Logprobs[i] = math.Float32frombits(v) })
+	}
+	return row, err
 }
 
 // dropRow keeps the memory of a row of ordinary length for the next.

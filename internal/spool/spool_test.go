@@ -53,13 +53,13 @@ func TestSpoolKeepsRowsAndOrder(t *testing.T) {
 				g := k % 3
 				row := sampleRow(t, fmt.Sprintf("r%d", k), 5+k, k%2 == 0)
 				want[g] = append(want[g], row)
-				require.NoError(t, s.Add(g, []rollout.Sample{row}))
+				require.NoError(t, s.Add(g, Row{Sample: row}))
 			}
 			for g := range 3 {
 				var got []rollout.Sample
-				require.NoError(t, s.Each(g, func(r rollout.Sample) error { got = append(got, r); return nil }))
+				require.NoError(t, s.Each(g, func(r Row) error { got = append(got, r.Sample); return nil }))
 				require.Equal(t, want[g], got)
-				require.NoError(t, s.Each(g, func(rollout.Sample) error { t.Error("a row came twice"); return nil }))
+				require.NoError(t, s.Each(g, func(Row) error { t.Error("a row came twice"); return nil }))
 			}
 			s.Close()
 			left, err := os.ReadDir(dir)
@@ -71,7 +71,7 @@ func TestSpoolKeepsRowsAndOrder(t *testing.T) {
 
 func TestSpoolSaysWhereItFails(t *testing.T) {
 	s := New("/nonexistent/folder", 0)
-	err := s.Add(1, []rollout.Sample{sampleRow(t, "r", 3, true)})
+	err := s.Add(1, Row{Sample: sampleRow(t, "r", 3, true)})
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
@@ -110,11 +110,11 @@ func TestStoredRowIsSmall(t *testing.T) {
 
 func TestSpoolSaysThatItsFileIsGone(t *testing.T) {
 	s := New(t.TempDir(), 0)
-	require.NoError(t, s.Add(1, []rollout.Sample{sampleRow(t, "r", 300_000, true)}))
+	require.NoError(t, s.Add(1, Row{Sample: sampleRow(t, "r", 300_000, true)}))
 	require.NoError(t, s.file.Truncate(0))
 	require.NoError(t, s.out.Flush())
 	require.NoError(t, s.file.Truncate(10))
-	err := s.Each(1, func(rollout.Sample) error { t.Error("a damaged row was given"); return nil })
+	err := s.Each(1, func(Row) error { t.Error("a damaged row was given"); return nil })
 	require.ErrorIs(t, err, rollout.KindInput)
 	s.Close()
 }

@@ -136,6 +136,8 @@ type Values struct {
 	Texts  []string
 	// Lens has one entry per row of a list column: its length, −1 = null.
 	Lens []int32
+	// Runs says how often each value of a list column stands, nil = once.
+	Runs []int32
 	// Nulls has one entry per row of a nullable scalar column.
 	Nulls []bool
 }
@@ -144,11 +146,18 @@ type Values struct {
 func (v *Values) Reset() {
 	v.Bools, v.Bytes, v.Ints, v.Longs = v.Bools[:0], v.Bytes[:0], v.Ints[:0], v.Longs[:0]
 	clear(v.Texts)
-	v.Floats, v.Texts, v.Lens, v.Nulls = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0]
+	v.Floats, v.Texts, v.Lens, v.Nulls, v.Runs = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0], nil
 }
 
 // Len is the number of values of kind k.
 func (v *Values) Len(k Kind) int {
+	if v.Runs != nil {
+		n := 0
+		for _, k := range v.Runs {
+			n += int(k)
+		}
+		return n
+	}
 	switch k {
 	case Bool:
 		return len(v.Bools)
@@ -207,4 +216,18 @@ func (v *Values) dense(k Kind) *Values {
 		}
 	}
 	return &out
+}
+
+// spread returns v with each value as often as it stands.
+func (v *Values) spread() *Values {
+	return &Values{Lens: v.Lens, Bytes: spread(v.Bytes, v.Runs), Ints: spread(v.Ints, v.Runs), Floats: spread(v.Floats, v.Runs)}
+}
+
+func spread[T any](values []T, runs []int32) (out []T) {
+	for i, v := range values {
+		for range runs[i] {
+			out = append(out, v)
+		}
+	}
+	return out
 }

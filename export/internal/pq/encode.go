@@ -94,21 +94,21 @@ func dictionaryOf(k Kind, v *Values) *dictionary {
 	ok := false
 	switch k {
 	case Int8:
-		d.values.Bytes, ok = index(d, v.Bytes)
+		d.values.Bytes, ok = index(d, v.Bytes, v.Runs)
 	case Int32:
-		d.values.Ints, ok = index(d, v.Ints)
+		d.values.Ints, ok = index(d, v.Ints, v.Runs)
 	case Int64:
-		d.values.Longs, ok = index(d, v.Longs)
+		d.values.Longs, ok = index(d, v.Longs, v.Runs)
 	case Float32:
 		// Bit patterns keep −0 apart from 0 and would keep any NaN.
 		bits := arrow.Uint32Traits.CastFromBytes(arrow.Float32Traits.CastToBytes(v.Floats))
 		var distinct []uint32
-		distinct, ok = index(d, bits)
+		distinct, ok = index(d, bits, v.Runs)
 		for _, u := range distinct {
 			d.values.Floats = append(d.values.Floats, math.Float32frombits(u))
 		}
 	case Text:
-		d.values.Texts, ok = index(d, v.Texts)
+		d.values.Texts, ok = index(d, v.Texts, v.Runs)
 	}
 	if !ok {
 		return nil
@@ -117,13 +117,23 @@ func dictionaryOf(k Kind, v *Values) *dictionary {
 	return d
 }
 
-func index[T comparable](d *dictionary, v []T) (distinct []T, ok bool) {
+// index fills d with v, each value of which stands as often as runs says, nil = once.
+func index[T comparable](d *dictionary, v []T, runs []int32) (distinct []T, ok bool) {
 	seen := make(map[T]uint32)
-	limit := max(len(v)/4, 16)
-	for i := 0; i < len(v); {
-		j := i + 1
-		for j < len(v) && v[j] == v[i] {
-			j++
+	n := len(v)
+	if runs != nil {
+		n = (&Values{Runs: runs}).Len(Int32)
+	}
+	limit := max(n/4, 16)
+	for i, from := 0, 0; i < len(v); {
+		to := from
+		j := i
+		for ; j < len(v) && v[j] == v[i]; j++ {
+			if runs == nil {
+				to++
+			} else {
+				to += int(runs[j])
+			}
 		}
 		at, known := seen[v[i]]
 		if !known {
@@ -133,10 +143,10 @@ func index[T comparable](d *dictionary, v []T) (distinct []T, ok bool) {
 				return nil, false
 			}
 		}
-		d.run, d.start = append(d.run, at), append(d.start, i)
-		i = j
+		d.run, d.start = append(d.run, at), append(d.start, from)
+		i, from = j, to
 	}
-	d.start = append(d.start, len(v))
+	d.start = append(d.start, n)
 	return distinct, len(distinct) > 0
 }
 

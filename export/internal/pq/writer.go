@@ -17,6 +17,9 @@ import (
 
 const magic = "PAR1"
 
+// hugePage is the size of a page, of one row, whose memory is not kept for the next.
+const hugePage = 32 << 20
+
 // createdBy stands in every file's footer; it never changes with the machine
 // or the time.
 const createdBy = "turnpack version 1.0.0"
@@ -118,6 +121,9 @@ func (w *Writer) writeRowGroup(rows int, values []Values) error {
 		}
 		total += chunk
 	}
+	if cap(w.raw) > hugePage {
+		w.raw, w.packed = nil, nil
+	}
 	rg.SetNumRows(rows)
 	err := rg.Finish(total, int16(w.groups))
 	w.groups++
@@ -156,6 +162,9 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 			}
 			info.UncompressedSize += n
 		}
+	}
+	if dict == nil && vals.Runs != nil {
+		vals = vals.spread()
 	}
 	info.DataPageOffset = w.out.n
 	for _, p := range pages {

@@ -1,0 +1,121 @@
+package export
+
+import (
+	"math"
+	"slices"
+
+	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/spool"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// WriteRuns is Write for a row of very many tokens: the columns of s have one entry for
+// each run of tokens that are alike in them, the first token a run by itself, and lens
+// holds the lengths of the runs. ids and logprobs, nil where s has none, are those of
+// the tokens, and the writer's to keep and change. Prompt lengths and sums of s count
+// tokens. A Parquet file gets the row as a row group of its own, in memory of little
+// more than twice its ids; other formats take it as Write does.
+func (w *Writer) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	switch {
+	case !w.made():
+		return zeroWriter()
+	case w.err != nil || w.closed:
+		return w.ended(&s)
+	}
+	w.err = w.writeRuns(&s, lens, ids, logprobs)
+	return w.err
+}
+
+func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	if err := checkRuns(s, lens, ids, logprobs); err != nil {
+		return err
+	}
+	trained, prompt := 0, s.PromptLen
+	for i, x := range s.Weight {
+		if x > 0 {
+			trained += int(lens[i])
+		}
+	}
+	// The rules are the same for a run as for a token.
+	newGroup := w.check.order.open == nil || w.check.order.group != s.Group
+	newRollout := w.check.order.open == nil || w.check.order.open.Rollout != s.Rollout
+	s.PromptLen = runsOf(lens, prompt)
+	_, isParquet := w.out.(*pq.Writer)
+	_, err := w.check.alone(s)
+	s.PromptLen = prompt
+	if err == nil {
+		tokens := rollout.Sample{ID: s.ID, Sequence: rollout.Sequence{IDs: ids, Identity: s.Identity}}
+		err = checkTokens(&tokens, Columns{})
+	}
+	if err != nil || !isParquet || w.check.columns.Logprobs && !sampled(s, lens, logprobs) {
+		whole := spool.Whole(*s, lens, ids, logprobs)
+		return w.write(&whole) // which locates what is at fault
+	}
+	if err := w.check.order.add(s, trained); err != nil {
+		return err
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := w.take(s, trained, newGroup, newRollout); err != nil {
+		return err
+	}
+	w.stats.Tokens += int64(len(ids) - s.Len())
+	for i, c := range written(w.check.opts.Trace) {
+		if v := &w.buf.cols[i]; c.List && v.Lens[0] >= 0 {
+			v.Lens[0], v.Runs = int32(len(ids)), lens
+		}
+	}
+	v := &w.buf.cols[iInputIDs]
+	v.Ints, v.Runs = ids, nil
+	if v := &w.buf.cols[iLogprobs]; w.check.columns.Logprobs {
+		at := 0
+		for i, n := range lens {
+			if s.Weight[i] == 0 {
+				clear(logprobs[at : at+int(n)])
+			}
+			at += int(n)
+		}
+		v.Floats, v.Runs = logprobs, nil
+	}
+	defer func() { w.buf = &buffer{} }()
+	return w.flush()
+}
+
+// checkRuns states that the parts of a row fit.
+func checkRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	n, bad := 0, len(lens) != s.Len() || len(lens) > 0 && lens[0] != 1 || (logprobs == nil) != (s.Logprob == nil)
+	for _, k := range lens {
+		bad = bad || k < 1 || int(k) > len(ids)
+		n += int(k)
+	}
+	if bad || n != len(ids) || logprobs != nil && len(logprobs) != n {
+		return refuse(s, ColInputIDs, RuleAligned, -1, "give a length for each entry of the columns, 1 for the first, that add up to the ids",
+			"%d runs, %d lengths, %d ids and %d log probabilities do not fit", s.Len(), len(lens), len(ids), len(logprobs))
+	}
+	return nil
+}
+
+// runsOf is the number of runs that hold the first tokens.
+func runsOf(lens []int32, tokens int) int {
+	for i, n := range lens {
+		if tokens <= 0 {
+			return i
+		}
+		tokens -= int(n)
+	}
+	return len(lens) + max(0, tokens)
+}
+
+// sampled reports whether the log probabilities of trained tokens are some.
+func sampled(s *rollout.Sample, lens []int32, logprobs []float32) bool {
+	at := 0
+	for i, n := range lens {
+		part := logprobs[at : at+int(n)]
+		at += int(n)
+		if s.Weight[i] > 0 && slices.ContainsFunc(part, func(lp float32) bool { return !(lp <= 0 && lp >= -math.MaxFloat32) }) {
+			return false
+		}
+	}
+	return true
+}

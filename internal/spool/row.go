@@ -1,0 +1,124 @@
+// Package spool keeps rows until their turn to be written comes: in memory up to a limit,
+// beyond it in a temporary file.
+package spool
+
+import "github.com/turnpack/turnpack/rollout"
+
+// Row is a row, or one of so many tokens that its columns are held as runs.
+type Row struct {
+	// Sample is the row; with Lens, its columns have one entry for each run of tokens
+	// that are alike in all but ids and log probabilities, and those columns hold nothing
+	// of use.
+	rollout.Sample
+	Lens     []int32 // tokens of each run, nil = the entries are tokens
+	Tokens   []rollout.TokenID
+	Logprobs []float32 // of the tokens, nil where the sample has none
+}
+
+// Runs is seq as a row of runs, of which the first token is one by itself: it never
+// trains. ok is false where runs are too short to be worth it. The ids are not copied.
+func Runs(seq *rollout.Sequence) (row Row, ok bool) {
+	var out rollout.Sequence
+	out.Identity = seq.Identity
+	n := seq.Len()
+	for i := 0; i < n; {
+		from := i
+		for i++; from > 0 && i < n && seq.Flags[i] == seq.Flags[from] && seq.Source[i] == seq.Source[from] && seq.Turn[i] == seq.Turn[from] &&
+			(seq.Version == nil || seq.Version[i] == seq.Version[from]); i++ {
+		}
+		row.Lens = append(row.Lens, int32(i-from))
+		if len(row.Lens) > n/minRun {
+			return Row{}, false
+		}
+		out.IDs, out.Flags = append(out.IDs, seq.IDs[from]), append(out.Flags, seq.Flags[from])
+		out.Source, out.Turn = append(out.Source, seq.Source[from]), append(out.Turn, seq.Turn[from])
+		if seq.Version != nil {
+			out.Version = append(out.Version, seq.Version[from])
+		}
+	}
+	if seq.Logprob != nil {
+		out.Logprob = make([]float32, len(out.IDs))
+	}
+	row.Sequence, row.Tokens, row.Logprobs = out, seq.IDs, seq.Logprob
+	return row, true
+}
+
+// minRun is the least mean length of runs that are held as such.
+const minRun = 16
+
+// Finish is r with what rollout.FinishRows made of its Sample.
+func (r Row) Finish(s rollout.Sample) Row {
+	if r.Lens == nil {
+		return Row{Sample: s}
+	}
+	runs := s.Sequence.Len()
+	s.PromptLen = sum(r.Lens[:s.PromptLen])
+	n := sum(r.Lens[:runs])
+	r.Sample, r.Lens, r.Tokens = s, r.Lens[:runs], r.Tokens[:n]
+	if s.Logprob == nil {
+		r.Logprobs = nil
+	} else {
+		r.Logprobs = r.Logprobs[:n]
+	}
+	return r
+}
+
+func sum(lens []int32) (n int) {
+	for _, k := range lens {
+		n += int(k)
+	}
+	return n
+}
+
+// Len is the number of tokens.
+func (r *Row) Len() int {
+	if r.Lens == nil {
+		return r.Sample.Len()
+	}
+	return len(r.Tokens)
+}
+
+// Trained counts the tokens with a positive loss weight.
+func (r *Row) Trained() (n int) {
+	if r.Lens == nil {
+		return r.Sample.Trained()
+	}
+	for i, w := range r.Weight {
+		if w > 0 {
+			n += int(r.Lens[i])
+		}
+	}
+	return n
+}
+
+// Whole is the row with columns of an entry a token.
+func (r *Row) Whole() rollout.Sample {
+	if r.Lens == nil {
+		return r.Sample
+	}
+	return Whole(r.Sample, r.Lens, r.Tokens, r.Logprobs)
+}
+
+// Whole is s, whose columns have an entry for each of the runs, with an entry for each
+// token.
+func Whole(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprob []float32) rollout.Sample {
+	n := sum(lens)
+	s.IDs, s.Logprob = ids, logprob
+	s.Flags = spread(s.Flags, lens, n)
+	s.Source, s.Turn, s.Version = spread(s.Source, lens, n), spread(s.Turn, lens, n), spread(s.Version, lens, n)
+	s.Weight, s.Credit = spread(s.Weight, lens, n), spread(s.Credit, lens, n)
+	return s
+}
+
+func spread[T any](column []T, lens []int32, n int) []T {
+	if column == nil {
+		return nil
+	}
+	out := make([]T, 0, n)
+	for i, k := range lens {
+		for range k {
+			out = append(out, column[i])
+		}
+	}
+	return out
+}
