@@ -51,8 +51,8 @@ func (c *capturedMatcher) rendered(keep int) {
 
 // attribute reports whether the rendered prompt of turn i says what the recorded ids
 // hold: they are the same, or spell the same.
-func (c *capturedMatcher) attribute(i int, rendered tokens.Columns) bool {
-	t := &c.turns[i]
+func (c *capturedMatcher) attribute(i int, rendered *tokens.PromptEncoder) bool {
+	t, shown := &c.turns[i], rendered.IDs()
 	keep := 0
 	if base, ok := t.Prompt.Base.Get(); ok && base == c.turn {
 		keep = min(t.Prompt.Keep, len(c.ids))
@@ -61,18 +61,18 @@ func (c *capturedMatcher) attribute(i int, rendered tokens.Columns) bool {
 		c.ids = append(c.ids[:0], c.captured(i)...)
 	}
 	c.equal = min(c.equal, keep)
-	c.by.Forget(keep, rendered.Len())
-	n := min(len(c.ids), rendered.Len())
-	for c.equal < n && c.ids[c.equal] == rendered.IDs[c.equal] {
+	c.by.Forget(keep, len(shown))
+	n := min(len(c.ids), len(shown))
+	for c.equal < n && c.ids[c.equal] == shown[c.equal] {
 		c.equal++
 	}
-	told := c.equal == len(c.ids) && c.equal == rendered.Len() || c.respell(i, rendered)
+	told := c.equal == len(c.ids) && c.equal == len(shown) || c.respell(i, rendered)
 	c.ids, c.turn = append(c.ids, t.Output...), i
 	return told
 }
 
 // respell fills j.respelt[i], against that of the turn before if there is one.
-func (c *capturedMatcher) respell(i int, rendered tokens.Columns) bool {
+func (c *capturedMatcher) respell(i int, rendered *tokens.PromptEncoder) bool {
 	keep := 0
 	if c.attributedTurn == i-1 {
 		keep = c.by.At().Recorded
@@ -86,7 +86,7 @@ func (c *capturedMatcher) respell(i int, rendered tokens.Columns) bool {
 	}
 	c.respelt[i] = tokens.Prompt{Keep: keep, N: len(c.ids)}
 	if c.opts.Mode != PerStep { // whose rows are finished at once
-		c.respelt[i].Add = c.by.Cols.Slice(keep, len(c.ids)).Clone()
+		c.respelt[i].Add = tokens.CompactOf(c.by.Cols.Slice(keep, len(c.ids)))
 	}
 	return true
 }

@@ -133,11 +133,14 @@ func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source
 		p := &stored[at]
 		if end > p.Keep {
 			n := min(end-p.Keep, start-from)
-			for k := 1; k <= n; k++ {
-				if row, src := start-k, end-k-p.Keep; ids[row] == p.Add.IDs[src] {
-					source[row], flags[row] = p.Add.Source[src], p.Add.Flags[src]
+			to, moved := end-p.Keep, start-end+p.Keep
+			p.Add.Each(to-n, to, func(from, to int, src int32, flag rollout.Flag) {
+				for k := from; k < to; k++ {
+					if row := k + moved; ids[row] == p.Add.IDs[k] {
+						source[row], flags[row] = src, flag
+					}
 				}
-			}
+			})
 			start, end = start-n, end-n
 		}
 		if p.Keep == 0 {

@@ -340,7 +340,7 @@ func (j *job) encodeTurns() error {
 			if lt.Prompt = t.Prompt; j.foreign { // it may be stored against what was left out
 				lt.Prompt = rollout.PromptIDs{Add: j.captured(i)}
 			}
-			j.attributed[i] = rendered && matcher.attribute(i, prompts.Cols.Columns())
+			j.attributed[i] = rendered && matcher.attribute(i, prompts)
 			if t.Message >= 0 && !j.attributed[i] {
 				j.report.Unattributed++
 			}
@@ -349,7 +349,7 @@ func (j *job) encodeTurns() error {
 			j.attributed[i] = true
 		default:
 			if lt.Prompt.Add = j.prompts[i].Add.IDs; j.prompts[i].Keep > 0 || prompts.Cols.Viewed {
-				lt.Prompt.Add = slices.Clone(prompts.Cols.Columns().IDs)
+				lt.Prompt.Add = slices.Clone(prompts.IDs())
 			}
 			j.attributed[i] = true
 		}

@@ -47,9 +47,10 @@ func (a *Alignment) At() Place {
 }
 
 // Reach goes on to the end of both prompts, and reports whether they are one text.
-func (a *Alignment) Reach(ids []rollout.TokenID, rendered Columns) bool {
-	for at := a.At(); at.Recorded < len(ids) || at.Rendered < rendered.Len(); at = a.At() {
-		to, ok := a.next(ids, rendered.IDs, at)
+func (a *Alignment) Reach(ids []rollout.TokenID, rendered *PromptEncoder) bool {
+	shown := rendered.IDs()
+	for at := a.At(); at.Recorded < len(ids) || at.Rendered < len(shown); at = a.At() {
+		to, ok := a.next(ids, shown, at)
 		if !ok {
 			return false
 		}

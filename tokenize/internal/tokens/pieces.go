@@ -92,7 +92,8 @@ type Encoder struct {
 	// Buf is the result of one call, or of the last section of a long text where no
 	// more is asked for.
 	Buf   engine.Encoding
-	Whole bool // buf is to hold the whole text
+	Whole bool     // buf is to hold the whole text
+	into  *Compact // takes what is encoded, section by section
 }
 
 // NewEncoder returns one for tok and its added tokens; parity honours every
@@ -118,14 +119,30 @@ func (p *Encoder) Encode(dst *Columns, r *render.Rendering, from, to int, after 
 			return p.trusted(r, at, from+m.End, m.Token)
 		}
 	}
-	n, at := dst.Len(), r.FieldAfter(from)
+	n, at, held := dst.Len(), r.FieldAfter(from), 0
+	if p.into != nil {
+		held = p.into.Len()
+	}
 	if !p.Whole {
 		opts.Section = func(section *engine.Encoding) (err error) {
 			done := int(section.Offsets[len(section.Offsets)-1])
-			if cap(dst.IDs)-dst.Len() < len(section.IDs) {
+			room := func(have int) int {
 				// As many more as the part so far tells, but no guess from a short one for a long one.
-				made := dst.Len() - n + len(section.IDs)
-				dst.grow(len(section.IDs) + min(8*made, made*(to-from-done)/max(1, done)*17/16))
+				made := have + len(section.IDs)
+				return len(section.IDs) + min(8*made, made*(to-from-done)/max(1, done)*17/16)
+			}
+			if p.into != nil {
+				if c := p.into; cap(c.IDs)-c.Len() < len(section.IDs) {
+					c.grow(room(c.Len() - held))
+				}
+				at, err = p.take(dst, section, r, from, at)
+				p.into.append(*dst, 0)
+				dst.Truncate(0)
+				section.Reset()
+				return err
+			}
+			if cap(dst.IDs)-dst.Len() < len(section.IDs) {
+				dst.grow(room(dst.Len() - n))
 			}
 			at, err = p.take(dst, section, r, from, at)
 			section.Reset()

@@ -12,7 +12,7 @@ import (
 // it, then those of add, which Merged rows ask for.
 type Prompt struct {
 	Keep, N int
-	Add     Columns
+	Add     Compact
 }
 
 // boundary is a place in a prompt after which the encoding of the rest is
@@ -45,7 +45,8 @@ type PromptEncoder struct {
 	Boundaries
 	Segments *SegmentEncoder
 	Apart    bool                  // completions are encoded apart from their prompts
-	Cols     Stack                 // tokens of the last prompt
+	Cols     Stack                 // tokens of the last prompt, if its rows are views
+	runs     Compact               // else
 	Done     map[int32]*Completion // completions so far, by message
 }
 
@@ -53,19 +54,23 @@ type PromptEncoder struct {
 // that were sampled.
 func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 	if !e.Cols.Viewed {
-		e.Segments.into = &e.Cols
+		e.Segments.into = &e.runs
 	}
 	keep := e.Keep(r, e.Segments.Longest)
-	e.Cols.truncate(keep.Tokens)
+	if e.Cols.Viewed {
+		e.Cols.truncate(keep.Tokens)
+	} else {
+		e.runs.truncate(keep.Tokens)
+	}
 	at := keep.At
 	encodeTo := func(to int) error {
 		if at >= to {
 			return nil
 		}
 		err := e.Segments.Each(&r, at, to, func(s *CachedSegment, end int) {
-			e.Cols.append(s.cols)
+			e.append(s.cols, 0)
 			if end < to {
-				e.Add(end, e.Cols.len())
+				e.Add(end, e.len())
 			}
 		})
 		at = to
@@ -85,22 +90,54 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 				return Prompt{}, err
 			}
 			if strings.HasPrefix(r.Text[start+len(c.Text):], c.Stop) {
-				n := e.Cols.len()
-				e.Cols.append(c.Cols)
-				for i := range e.Cols.Flags[n:] {
-					e.Cols.Flags[n+i] &^= rollout.FlagSampled | rollout.FlagStop
-				}
+				e.append(c.Cols, rollout.FlagSampled|rollout.FlagStop)
 				at = start + len(c.Text) + len(c.Stop)
-				e.Add(at, e.Cols.len())
+				e.Add(at, e.len())
 			}
 		}
 	}
 	if err := encodeTo(len(r.Text)); err != nil {
 		return Prompt{}, err
 	}
-	p := Prompt{Keep: keep.Tokens, N: e.Cols.len()}
+	p := Prompt{Keep: keep.Tokens, N: e.len()}
 	if !e.Cols.Viewed {
-		p.Add = e.Cols.Columns().Slice(p.Keep, p.N).Clone()
+		p.Add = e.runs.Clone(p.Keep, p.N)
 	}
 	return p, nil
+}
+
+func (e *PromptEncoder) len() int {
+	if e.Cols.Viewed {
+		return e.Cols.len()
+	}
+	return e.runs.Len()
+}
+
+// append takes c, without the flags of but.
+func (e *PromptEncoder) append(c Columns, but rollout.Flag) {
+	if !e.Cols.Viewed {
+		e.runs.append(c, but)
+		return
+	}
+	n := e.Cols.len()
+	e.Cols.append(c)
+	for i := range e.Cols.Flags[n:] {
+		e.Cols.Flags[n+i] &^= but
+	}
+}
+
+// IDs are those of the last prompt.
+func (e *PromptEncoder) IDs() []rollout.TokenID {
+	if e.Cols.Viewed {
+		return e.Cols.Columns().IDs
+	}
+	return e.runs.IDs
+}
+
+// Slice is a part of the last prompt.
+func (e *PromptEncoder) Slice(from, to int) Columns {
+	if e.Cols.Viewed {
+		return e.Cols.Columns().Slice(from, to)
+	}
+	return e.runs.Slice(from, to)
 }

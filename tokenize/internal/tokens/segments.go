@@ -26,9 +26,9 @@ type SegmentEncoder struct {
 	history  []*CachedSegment
 	expected int
 
-	counting bool    // stretches keep the number of their tokens only
-	passing  Columns // of the last one that is not remembered, or counted only
-	into     *Stack  // takes the tokens of those that are not remembered, nil = nobody
+	counting bool     // stretches keep the number of their tokens only
+	passing  Columns  // of the last one that is not remembered, or counted only
+	into     *Compact // takes the tokens of those that are not remembered, nil = nobody
 }
 
 const (

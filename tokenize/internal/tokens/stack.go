@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize/engine"
-	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
 // Stack is a run of tokens that changes at its end. Where rows are views of it, ids
@@ -45,14 +43,6 @@ func (s *Stack) append(add Columns) {
 	}
 	s.IDs = append(s.IDs, add.IDs[k:]...)
 	s.Source = append(s.Source, add.Source[k:]...)
-}
-
-// encode appends the tokens of r.text[from:to] to a run that nobody views.
-func (s *Stack) encode(p *Encoder, r *render.Rendering, from, to int, after engine.After) error {
-	c := Columns{s.IDs, s.Source, s.Flags}
-	err := p.Encode(&c, r, from, to, after)
-	s.IDs, s.Source, s.Flags = c.IDs, c.Source, c.Flags
-	return err
 }
 
 // Columns is the run as it is now.

@@ -1,0 +1,130 @@
+package tokens
+
+import (
+	"runtime"
+	"slices"
+	"sort"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+)
+
+// Compact is Columns with runs of tokens of one source and one set of flags: little
+// more than the ids.
+type Compact struct {
+	IDs  []rollout.TokenID
+	runs []run
+}
+
+// run ends before token end, and begins where the one before ends.
+type run struct {
+	end    int
+	source int32
+	flags  rollout.Flag
+}
+
+// hugeIDs are so many ids that what moves them leaves garbage worth collecting.
+const hugeIDs = 4 << 20
+
+func (c *Compact) Len() int { return len(c.IDs) }
+
+func (c *Compact) truncate(n int) {
+	c.IDs = c.IDs[:n]
+	k := c.runAt(n)
+	if k < len(c.runs) {
+		begin := 0
+		if k > 0 {
+			begin = c.runs[k-1].end
+		}
+		if begin < n {
+			c.runs[k].end = n
+			k++
+		}
+	}
+	c.runs = c.runs[:k]
+}
+
+// runAt is the index of the run that holds token at.
+func (c *Compact) runAt(at int) int {
+	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].end > at })
+}
+
+// append takes o, without the flags of but.
+func (c *Compact) append(o Columns, but rollout.Flag) {
+	c.grow(o.Len())
+	for i := 0; i < o.Len(); {
+		from := i
+		for i++; i < o.Len() && o.Source[i] == o.Source[from] && o.Flags[i] == o.Flags[from]; i++ {
+		}
+		r := run{len(c.IDs) + i, o.Source[from], o.Flags[from] &^ but}
+		if k := len(c.runs) - 1; k >= 0 && c.runs[k].source == r.source && c.runs[k].flags == r.flags {
+			c.runs[k].end = r.end
+		} else {
+			c.runs = append(c.runs, r)
+		}
+	}
+	c.IDs = append(c.IDs, o.IDs...)
+}
+
+// grow makes room for n more.
+func (c *Compact) grow(n int) {
+	if cap(c.IDs)-len(c.IDs) >= n {
+		return
+	}
+	c.IDs = slices.Grow(c.IDs, n)
+	if len(c.IDs) > hugeIDs {
+		runtime.GC() // the ids were there twice
+	}
+}
+
+// encode appends the tokens of r.text[from:to], a part at a time.
+func (c *Compact) encode(p *Encoder, r *render.Rendering, from, to int, after engine.After) error {
+	n := c.Len()
+	var part Columns
+	p.into = c
+	err := p.Encode(&part, r, from, to, after)
+	p.into = nil
+	if err != nil {
+		c.truncate(n)
+		return err
+	}
+	c.append(part, 0)
+	return nil
+}
+
+// Clone is [from, to) of c in memory of its own.
+func (c *Compact) Clone(from, to int) Compact {
+	out := Compact{IDs: slices.Clone(c.IDs[from:to])}
+	c.Each(from, to, func(_, to int, source int32, flags rollout.Flag) {
+		out.runs = append(out.runs, run{to - from, source, flags})
+	})
+	return out
+}
+
+// CompactOf is c in memory of its own.
+func CompactOf(c Columns) (out Compact) {
+	out.append(c, 0)
+	return out
+}
+
+// Each calls visit for the runs of [from, to).
+func (c *Compact) Each(from, to int, visit func(from, to int, source int32, flags rollout.Flag)) {
+	for k := c.runAt(from); from < to; k++ {
+		r := c.runs[k]
+		end := min(r.end, to)
+		visit(from, end, r.source, r.flags)
+		from = end
+	}
+}
+
+// Slice is [from, to) of c with a source and flags for each token.
+func (c *Compact) Slice(from, to int) Columns {
+	out := Columns{IDs: c.IDs[from:to:to]}
+	c.Each(from, to, func(from, to int, source int32, flags rollout.Flag) {
+		for range to - from {
+			out.Source, out.Flags = append(out.Source, source), append(out.Flags, flags)
+		}
+	})
+	return out
+}
