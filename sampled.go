@@ -4,19 +4,28 @@ import (
 	"context"
 	"slices"
 
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
 
 // sequences encodes r. A row holds one temperature: where a sequence has tokens
 // of several, it is given once for each, which trains those alone.
-func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (tokenize.Report, error) {
-	if !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil }) {
-		return x.enc.Each(ctx, r, yield)
+func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spool.Row) error) (tokenize.Report, error) {
+	if x.byRuns() && !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil }) {
+		return x.enc.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error {
+			row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids}
+			if lens == nil && seq.Len() >= x.huge() {
+				if runs, ok := spool.Runs(&seq); ok {
+					row = runs
+				}
+			}
+			return yield(row)
+		})
 	}
 	return x.enc.Each(ctx, r, func(seq rollout.Sequence) error {
 		for _, part := range x.byTemperature(r, seq) {
-			if err := yield(part); err != nil {
+			if err := yield(spool.Row{Sample: rollout.Sample{Sequence: part}}); err != nil {
 				return err
 			}
 		}

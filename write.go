@@ -319,15 +319,9 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		return res
 	}
 	given, reason := 0, ""
-	report, err := x.sequences(ctx, r, func(seq rollout.Sequence) error {
+	report, err := x.sequences(ctx, r, func(made spool.Row) error {
 		given++
-		var runs spool.Row
-		if seq.Len() >= x.huge() && x.byRuns() {
-			if made, ok := spool.Runs(&seq); ok {
-				seq, runs = made.Sequence, made
-			}
-		}
-		row, err := x.sample(r, key, seq, &c)
+		row, err := x.sample(r, key, made.Sequence, &c)
 		if err != nil {
 			return err
 		}
@@ -343,7 +337,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		// Settled, it is as long as it is written, without what follows the last trained
 		// token.
 		for _, finished := range rollout.FinishRows([]rollout.Sample{row}) {
-			row := runs.Finish(finished)
+			row := made.Finish(finished)
 			if why := x.Mask.RowReason(row.Len(), row.Status); why != "" {
 				count(&res.masked, why, 1)
 				reason = why

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/completion"
@@ -17,7 +18,7 @@ import (
 const hugeTokens = 4 << 20
 
 // merged joins the turns along shared prefixes.
-func (j *job) merged() ([]rollout.Sequence, error) {
+func (j *job) merged() ([]spool.Row, error) {
 	j.render, j.replies = nil, nil // what was rendered is not asked for any more
 	made := 0
 	for i := range j.prompts {
@@ -33,68 +34,121 @@ func (j *job) merged() ([]rollout.Sequence, error) {
 	}
 	j.report.Report = res.Report
 	j.report.EmptyTurns -= j.report.UnknownContext + j.vacant
-	out := make([]rollout.Sequence, 0, len(res.Rows))
+	out := make([]spool.Row, len(res.Rows))
 	for k := range res.Rows {
-		seq, err := j.row(&res.Rows[k])
-		if err != nil {
+		if out[k], err = j.row(&res.Rows[k]); err != nil {
 			return nil, err
 		}
-		out = append(out, seq)
 	}
 	j.encoded = encoded{}
 	return out, nil
 }
 
-// row makes the sequence of one merged row.
-func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
-	var b rollout.SequenceBuilder
-	ids := row.AppendIDs(nil)
-	source := make([]int32, len(ids))
-	flags := make([]rollout.Flag, len(ids))
-	turn := make([]int32, len(ids))
-	for i := range ids {
-		source[i], turn[i] = -1, -1
+// row makes the sequence of one merged row, of very many tokens a window at a time.
+func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
+	w := &window{ids: row.AppendIDs(nil)}
+	n := len(w.ids)
+	if n > hugeTokens && !slices.ContainsFunc(row.Spans, func(s lineage.Span) bool { return j.turns[s.Turn].Logprobs != nil || j.turns[s.Turn].Version != nil }) {
+		out.Tokens = w.ids
+		for ok := true; ok && w.to < n; {
+			j.fill(row, w, w.to, min(n, w.to+windowTokens))
+			ok = out.Extend(&rollout.Sequence{IDs: w.ids[w.from:w.to], Source: w.source, Flags: w.flags, Turn: w.turn})
+			if !ok {
+				out = spool.Row{}
+			}
+		}
 	}
+	cols := rollout.Sequence{IDs: out.Sequence.IDs, Source: out.Source, Flags: out.Flags, Turn: out.Turn}
+	if out.Lens == nil {
+		j.fill(row, w, 0, n)
+		cols = rollout.Sequence{IDs: w.ids, Source: w.source, Flags: w.flags, Turn: w.turn}
+	}
+	next := 0 // the span that the context at hand leads to
+	k, end := 0, 0
+	sourceAt := func(at int) int32 { // for one position after the other
+		if out.Lens == nil {
+			return cols.Source[at]
+		}
+		for end <= at {
+			end += int(out.Lens[k])
+			k++
+		}
+		return cols.Source[k-1]
+	}
+	for _, s := range row.Segments(func(at int) bool {
+		for row.Spans[next].Start < at {
+			next++
+		}
+		return sourceAt(at) < 0 && j.attributed[row.Spans[next].Turn]
+	}) {
+		j.report.segment(s.Kind, s.Len)
+	}
+	out.Sequence, err = j.build(row, cols)
+	return out, err
+}
+
+// windowTokens is how many tokens of a very long row have columns of an entry each at a
+// time.
+const windowTokens = 1 << 20
+
+// window is the part [from, to) of a row whose columns are told.
+type window struct {
+	ids          []rollout.TokenID // of the row
+	from, to     int
+	source, turn []int32
+	flags        []rollout.Flag
+}
+
+// part is [from, to) cut to the window.
+func (w *window) part(from, to int) (int, int) { return max(from, w.from), min(to, w.to) }
+
+// fill tells the columns of [from, to).
+func (j *job) fill(row *lineage.Row, w *window, from, to int) {
+	w.from, w.to = from, to
+	w.source, w.turn, w.flags = slices.Grow(w.source[:0], to-from)[:to-from], slices.Grow(w.turn[:0], to-from)[:to-from], slices.Grow(w.flags[:0], to-from)[:to-from]
+	for i := range w.source {
+		w.source[i], w.turn[i] = -1, -1
+	}
+	clear(w.flags)
 	for p := range row.Pieces() {
 		if p.Turn < 0 {
 			continue
 		}
 		c := &j.completions[p.Turn].Cols
-		for k := range p.IDs {
-			source[p.Start+k] = c.Source[p.From+k]
-			flags[p.Start+k] = c.Flags[p.From+k]
+		from, to := w.part(p.Start, p.Start+len(p.IDs))
+		for at := from; at < to; at++ {
+			flags := c.Flags[p.From+at-p.Start]
 			if p.Kind != lineage.SegSampled {
-				flags[p.Start+k] &^= rollout.FlagSampled | rollout.FlagStop
+				flags &^= rollout.FlagSampled | rollout.FlagStop
 			}
+			w.source[at-w.from], w.flags[at-w.from] = c.Source[p.From+at-p.Start], flags
 		}
 	}
 	// Where the context was rendered that says what each token is, also of those that
 	// are as an earlier reply was sampled.
-	from := 0
+	after := 0
 	for _, s := range row.Spans {
-		j.attributeContext(s.Turn, s.Start, from, ids, source, flags)
-		from = s.Start + s.Len
+		j.attributeContext(s.Turn, s.Start, after, w)
+		after = s.Start + s.Len
 	}
 	for _, s := range row.Spans {
-		for k := range s.Len {
-			turn[s.Start+k] = int32(s.Turn)
+		from, to := w.part(s.Start, s.Start+s.Len)
+		for at := from; at < to; at++ {
+			w.turn[at-w.from] = int32(s.Turn)
 		}
 		for _, sub := range s.Subs {
-			for k := sub.At; k < sub.At+sub.Len; k++ {
-				flags[k] |= rollout.FlagRepaired
+			from, to := w.part(sub.At, sub.At+sub.Len)
+			for at := from; at < to; at++ {
+				w.flags[at-w.from] |= rollout.FlagRepaired
 			}
 		}
 	}
-	next := 0 // the span that the context at hand leads to
-	for _, s := range row.Segments(func(at int) bool {
-		for row.Spans[next].Start < at {
-			next++
-		}
-		return source[at] < 0 && j.attributed[row.Spans[next].Turn]
-	}) {
-		j.report.segment(s.Kind, s.Len)
-	}
-	b.AddColumns(ids, source, flags, turn)
+}
+
+// build makes the sequence of a row of its columns.
+func (j *job) build(row *lineage.Row, cols rollout.Sequence) (rollout.Sequence, error) {
+	var b rollout.SequenceBuilder
+	b.AddColumns(cols.IDs, cols.Source, cols.Flags, cols.Turn)
 	id := j.identity()
 	repaired := false
 	for _, join := range row.Joins {
@@ -117,9 +171,10 @@ func (j *job) row(row *lineage.Row) (rollout.Sequence, error) {
 }
 
 // attributeContext fills source and flags of the context before a span of turn
-// t that starts at row position start, from row position from on. The context's
-// end and the end of the turn's prompt coincide.
-func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source []int32, flags []rollout.Flag) {
+// t that starts at row position start, from row position from on, as far as it lies
+// in w. The context's end and the end of the turn's prompt coincide.
+func (j *job) attributeContext(t, start, from int, w *window) {
+	from = max(from, w.from)
 	if !j.attributed[t] {
 		return
 	}
@@ -134,10 +189,10 @@ func (j *job) attributeContext(t, start, from int, ids []rollout.TokenID, source
 		if end > p.Keep {
 			n := min(end-p.Keep, start-from)
 			to, moved := end-p.Keep, start-end+p.Keep
-			p.Add.Each(to-n, to, func(from, to int, src int32, flag rollout.Flag) {
+			p.Add.Each(to-n, min(to, w.to-moved), func(from, to int, source int32, flags rollout.Flag) {
 				for k := from; k < to; k++ {
-					if row := k + moved; ids[row] == p.Add.IDs[k] {
-						source[row], flags[row] = src, flag
+					if at := k + moved; w.ids[at] == p.Add.IDs[k] {
+						w.source[at-w.from], w.flags[at-w.from] = source, flags
 					}
 				}
 			})
@@ -192,7 +247,7 @@ type freed struct {
 	turn []int32 // by token
 
 	rendered render.Memory
-	prompt   tokens.Stack
+	prompt   tokens.Compact
 }
 
 // take returns the memory of an earlier conversation.
@@ -210,14 +265,14 @@ func (j *job) giveBack(free *freed, prompts *tokens.PromptEncoder) {
 	if j.render != nil && j.render.Memory.Len() <= 4*maxFreed {
 		free.rendered, j.render.Memory = j.render.Memory, render.Memory{}
 	}
-	if !prompts.Cols.Viewed && cap(prompts.Cols.IDs) <= maxFreed {
-		free.prompt = tokens.Stack{IDs: prompts.Cols.IDs[:0], Source: prompts.Cols.Source[:0], Flags: prompts.Cols.Flags[:0]}
+	if cap(prompts.Runs.IDs) <= maxFreed {
+		free.prompt = prompts.Runs.Emptied()
 	}
 	j.freed.Put(free)
 }
 
 // whole renders the conversation once and marks what the policy sampled in it.
-func (j *job) whole() ([]rollout.Sequence, error) {
+func (j *job) whole() ([]spool.Row, error) {
 	if len(j.turns) == 0 {
 		return nil, nil
 	}
@@ -360,8 +415,10 @@ func (j *job) whole() ([]rollout.Sequence, error) {
 		b.AddColumns(cols.IDs, cols.Source, cols.Flags, turn)
 	}
 	seq, err := b.Build(id)
-	return []rollout.Sequence{seq}, err
+	return []spool.Row{rowOf(seq)}, err
 }
+
+func rowOf(seq rollout.Sequence) spool.Row { return spool.Row{Sample: rollout.Sample{Sequence: seq}} }
 
 // tokensWithin returns the range of tokens, counted from base, that lie wholly
 // inside bytes [from, to). A token across an edge belongs to neither side.

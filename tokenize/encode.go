@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/internal/completion"
@@ -72,6 +73,19 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 // given one after the other. Those of PerStep come as they are made, so an error may
 // follow sequences of the same rollout; an error of yield ends the call.
 func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {
+	return e.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error {
+		if lens != nil {
+			seq = spool.Whole(rollout.Sample{Sequence: seq}, lens, ids, nil).Sequence
+		}
+		return yield(seq)
+	})
+}
+
+// EachRuns is Each that may give a sequence of millions of tokens as runs: its columns
+// have then one entry for each run of tokens that are alike in them, the first token a
+// run by itself, lens holds the lengths of the runs, and ids are those of the tokens.
+// lens is nil for others, whose columns are as ever.
+func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error) (Report, error) {
 	if err := e.made(); err != nil {
 		return Report{}, err
 	}
@@ -79,9 +93,9 @@ func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollo
 		return Report{}, zero.Rollout()
 	}
 	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}, yield: yield}
-	seqs, err := j.run()
-	for i := 0; err == nil && i < len(seqs); i++ {
-		err = j.give(seqs[i])
+	rows, err := j.run()
+	for i := 0; err == nil && i < len(rows); i++ {
+		err = j.give(rows[i])
 	}
 	if err != nil {
 		return Report{}, located(err, r.ID)
@@ -90,11 +104,11 @@ func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollo
 }
 
 // give hands out the next sequence.
-func (j *job) give(seq rollout.Sequence) error {
-	seq.SampleIndex = j.given
+func (j *job) give(row spool.Row) error {
+	row.SampleIndex = j.given
 	j.given++
-	j.dropFirst(&seq)
-	return j.yield(seq)
+	j.dropFirst(&row.Sequence)
+	return j.yield(row.Sequence, row.Lens, row.Tokens)
 }
 
 // made is an error for the zero value.
@@ -148,7 +162,7 @@ type job struct {
 	render  *render.Renderer   // nil where there is none
 	replies *completion.Finder // in what render writes
 	report  Report
-	yield   func(rollout.Sequence) error
+	yield   func(rollout.Sequence, []int32, []rollout.TokenID) error
 	given   int // sequences handed out
 	encoded
 }
@@ -200,7 +214,7 @@ func (j *job) prepare() (err error) {
 	return err
 }
 
-func (j *job) run() ([]rollout.Sequence, error) {
+func (j *job) run() ([]spool.Row, error) {
 	if err := j.own(); err != nil {
 		return nil, err
 	}
@@ -262,8 +276,10 @@ func (j *job) affordable() error {
 func (j *job) encodeTurns() error {
 	prompts := &tokens.PromptEncoder{Segments: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
 	free := j.take()
-	if prompts.Cols.Viewed = j.opts.Mode == PerStep; !prompts.Cols.Viewed {
-		prompts.Cols, free.prompt = free.prompt, tokens.Stack{}
+	prompts.Runs, free.prompt = free.prompt, tokens.Compact{}
+	prompts.Cols.Viewed = j.opts.Mode == PerStep
+	for i := range j.r.Messages {
+		prompts.Bytes += len(j.r.Messages[i].Content) + len(j.r.Messages[i].Reasoning)
 	}
 	if j.render != nil {
 		j.render.Memory, free.rendered = free.rendered, render.Memory{}

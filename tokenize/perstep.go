@@ -58,5 +58,5 @@ func (j *job) step(i int, prompt *tokens.Stack) error {
 	if j.completions[i].Stopped(j.model.IsStop) {
 		j.report.Stops++
 	}
-	return j.give(seq)
+	return j.give(rowOf(seq))
 }

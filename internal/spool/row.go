@@ -18,29 +18,41 @@ type Row struct {
 // Runs is seq as a row of runs, of which the first token is one by itself: it never
 // trains. ok is false where runs are too short to be worth it. The ids are not copied.
 func Runs(seq *rollout.Sequence) (row Row, ok bool) {
-	var out rollout.Sequence
-	out.Identity = seq.Identity
+	row.Identity, row.Tokens, row.Logprobs = seq.Identity, seq.IDs, seq.Logprob
+	if !row.Extend(seq) {
+		return Row{}, false
+	}
+	if seq.Logprob != nil {
+		row.Logprob = make([]float32, len(row.Lens))
+	}
+	return row, true
+}
+
+// Extend adds the runs of the next tokens of a row, or reports that they are too short.
+// What it holds of single tokens stays as it is.
+func (r *Row) Extend(seq *rollout.Sequence) bool {
 	n := seq.Len()
 	for i := 0; i < n; {
 		from := i
-		for i++; from > 0 && i < n && seq.Flags[i] == seq.Flags[from] && seq.Source[i] == seq.Source[from] && seq.Turn[i] == seq.Turn[from] &&
+		for i++; i < n && len(r.Lens) > 0 && seq.Flags[i] == seq.Flags[from] && seq.Source[i] == seq.Source[from] && seq.Turn[i] == seq.Turn[from] &&
 			(seq.Version == nil || seq.Version[i] == seq.Version[from]); i++ {
 		}
-		row.Lens = append(row.Lens, int32(i-from))
-		if len(row.Lens) > n/minRun {
-			return Row{}, false
+		if k := len(r.Lens) - 1; from == 0 && k > 0 && r.Flags[k] == seq.Flags[0] && r.Source[k] == seq.Source[0] && r.Turn[k] == seq.Turn[0] &&
+			(seq.Version == nil || r.Version[k] == seq.Version[0]) {
+			r.Lens[k] += int32(i) // goes on where the last tokens ended
+			continue
 		}
-		out.IDs, out.Flags = append(out.IDs, seq.IDs[from]), append(out.Flags, seq.Flags[from])
-		out.Source, out.Turn = append(out.Source, seq.Source[from]), append(out.Turn, seq.Turn[from])
+		r.Lens = append(r.Lens, int32(i-from))
+		if len(r.Lens) > len(r.Tokens)/minRun {
+			return false
+		}
+		r.Sequence.IDs, r.Flags = append(r.Sequence.IDs, seq.IDs[from]), append(r.Flags, seq.Flags[from])
+		r.Source, r.Turn = append(r.Source, seq.Source[from]), append(r.Turn, seq.Turn[from])
 		if seq.Version != nil {
-			out.Version = append(out.Version, seq.Version[from])
+			r.Version = append(r.Version, seq.Version[from])
 		}
 	}
-	if seq.Logprob != nil {
-		out.Logprob = make([]float32, len(out.IDs))
-	}
-	row.Sequence, row.Tokens, row.Logprobs = out, seq.IDs, seq.Logprob
-	return row, true
+	return true
 }
 
 // minRun is the least mean length of runs that are held as such.

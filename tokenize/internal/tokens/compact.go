@@ -29,6 +29,9 @@ const hugeIDs = 4 << 20
 
 func (c *Compact) Len() int { return len(c.IDs) }
 
+// Emptied is the memory of c.
+func (c *Compact) Emptied() Compact { return Compact{c.IDs[:0], c.runs[:0]} }
+
 func (c *Compact) truncate(n int) {
 	c.IDs = c.IDs[:n]
 	k := c.runAt(n)

@@ -46,7 +46,8 @@ type PromptEncoder struct {
 	Segments *SegmentEncoder
 	Apart    bool                  // completions are encoded apart from their prompts
 	Cols     Stack                 // tokens of the last prompt, if its rows are views
-	runs     Compact               // else
+	Runs     Compact               // else
+	Bytes    int                   // of text that the prompts hold in all, about
 	Done     map[int32]*Completion // completions so far, by message
 }
 
@@ -54,13 +55,13 @@ type PromptEncoder struct {
 // that were sampled.
 func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 	if !e.Cols.Viewed {
-		e.Segments.into = &e.runs
+		e.Segments.into = &e.Runs
 	}
 	keep := e.Keep(r, e.Segments.Longest)
 	if e.Cols.Viewed {
 		e.Cols.truncate(keep.Tokens)
 	} else {
-		e.runs.truncate(keep.Tokens)
+		e.Runs.truncate(keep.Tokens)
 	}
 	at := keep.At
 	encodeTo := func(to int) error {
@@ -68,6 +69,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 			return nil
 		}
 		err := e.Segments.Each(&r, at, to, func(s *CachedSegment, end int) {
+			e.reserve(s.cols.Len(), end)
 			e.append(s.cols, 0)
 			if end < to {
 				e.Add(end, e.len())
@@ -101,7 +103,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 	}
 	p := Prompt{Keep: keep.Tokens, N: e.len()}
 	if !e.Cols.Viewed {
-		p.Add = e.runs.Clone(p.Keep, p.N)
+		p.Add = e.Runs.Clone(p.Keep, p.N)
 	}
 	return p, nil
 }
@@ -110,13 +112,25 @@ func (e *PromptEncoder) len() int {
 	if e.Cols.Viewed {
 		return e.Cols.len()
 	}
-	return e.runs.Len()
+	return e.Runs.Len()
+}
+
+// reserve makes room for n more tokens, which end at byte end of a prompt, and where
+// they are many for those of the prompts to come: else most of them would be moved more
+// than once.
+func (e *PromptEncoder) reserve(n, end int) {
+	have := e.Runs.Len() + n
+	if have < hugeIDs/4 || cap(e.Runs.IDs) >= have {
+		return
+	}
+	more := float64(have) * float64(max(0, e.Bytes-end)) / float64(max(1, end))
+	e.Runs.grow(n + int(min(more, 8*float64(have)))*17/16)
 }
 
 // append takes c, without the flags of but.
 func (e *PromptEncoder) append(c Columns, but rollout.Flag) {
 	if !e.Cols.Viewed {
-		e.runs.append(c, but)
+		e.Runs.append(c, but)
 		return
 	}
 	n := e.Cols.len()
@@ -131,7 +145,7 @@ func (e *PromptEncoder) IDs() []rollout.TokenID {
 	if e.Cols.Viewed {
 		return e.Cols.Columns().IDs
 	}
-	return e.runs.IDs
+	return e.Runs.IDs
 }
 
 // Slice is a part of the last prompt.
@@ -139,5 +153,5 @@ func (e *PromptEncoder) Slice(from, to int) Columns {
 	if e.Cols.Viewed {
 		return e.Cols.Columns().Slice(from, to)
 	}
-	return e.runs.Slice(from, to)
+	return e.Runs.Slice(from, to)
 }
