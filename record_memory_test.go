@@ -1,7 +1,9 @@
 package turnpack_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"runtime/metrics"
@@ -12,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
 // longRecord is a rollout whose messages hold n bytes of text that does not repeat,
@@ -58,24 +62,83 @@ func peakOf(f func()) uint64 {
 	return <-peak
 }
 
-// What one long record takes is a small multiple of its text, garbage included.
+// digits is a rollout of n digits, in so many observations or replies.
+func digits(n, messages int, role rollout.Role) *rollout.Rollout {
+	rng := rand.New(rand.NewPCG(1, 2))
+	r := attempt("digits", 0, true)
+	r.Messages = r.Messages[:0]
+	for range messages {
+		text := make([]byte, n/messages)
+		for i := range text {
+			text[i] = '0' + byte(rng.IntN(10))
+		}
+		asked, reply := "go on", "next"
+		if role == rollout.RoleUser {
+			asked = string(text)
+		} else {
+			reply = string(text)
+		}
+		r.Messages = append(r.Messages,
+			rollout.Message{Role: rollout.RoleUser, Content: asked},
+			rollout.Message{Role: rollout.RoleAssistant, Content: reply, Sampled: rollout.SampledByPolicy})
+	}
+	return r
+}
+
+// What one long record takes is a small multiple of its text, garbage included, also of
+// text that has a token for each byte.
 func TestMemoryOfOneLongRecord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: encodes records of 30 MB; run without -short")
 	}
 	const size, most = 30 << 20, 20
-	for _, observations := range []int{1, 300} {
-		t.Run(fmt.Sprintf("observations=%d", observations), func(t *testing.T) {
-			r := longRecord(size, observations)
+	for name, r := range map[string]func() *rollout.Rollout{
+		"text":                       func() *rollout.Rollout { return longRecord(size, 1) },
+		"text in 300 observations":   func() *rollout.Rollout { return longRecord(size, 300) },
+		"digits":                     func() *rollout.Rollout { return digits(size, 1, rollout.RoleUser) },
+		"digits in 300 observations": func() *rollout.Rollout { return digits(size, 300, rollout.RoleUser) },
+		"digits in 300 replies":      func() *rollout.Rollout { return digits(size, 300, rollout.RoleAssistant) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := r()
 			p := turnpack.Pipeline{Model: model(t), TempDir: t.TempDir()}
-			var tokens int64
+			w, err := export.NewWriter(io.Discard, export.Options{Trace: true})
+			require.NoError(t, err)
 			peak := peakOf(func() {
-				report, err := p.Run(t.Context(), turnpack.Slice{r}, nowhere{})
+				_, err := p.Run(t.Context(), turnpack.Slice{r}, w)
 				require.NoError(t, err)
-				tokens = report.Tokens
+				require.NoError(t, w.Close())
 			})
+			tokens := w.Stats().Tokens
 			t.Logf("%d tokens, %.0f MB, %.1f bytes for a byte", tokens, float64(peak)/1e6, float64(peak)/size)
 			require.Less(t, float64(peak)/size, float64(most))
 		})
+	}
+}
+
+// Rows that are held as runs are written as others are.
+func TestRowsAsRuns(t *testing.T) {
+	src := turnpack.Slice{steps("a", 6, 80), steps("b", 1, 80), steps("c", 9, 80)}
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+		write := func(p turnpack.Pipeline) (rows []rollout.Sample) {
+			p.Model, p.TempDir, p.Encode.Mode, p.Mask.TrainSeparator = model(t), t.TempDir(), mode, true
+			var file bytes.Buffer
+			w, err := export.NewWriter(&file, export.Options{Trace: true})
+			require.NoError(t, err)
+			_, err = p.Run(t.Context(), src, w)
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+			r, err := export.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+			require.NoError(t, err)
+			for {
+				s, err := r.Read()
+				if err == io.EOF {
+					return rows
+				}
+				require.NoError(t, err)
+				rows = append(rows, s)
+			}
+		}
+		require.Equal(t, write(turnpack.Pipeline{}), write(turnpack.WithHeldLimit(turnpack.Pipeline{}, 100)), mode)
 	}
 }

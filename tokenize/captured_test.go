@@ -187,3 +187,32 @@ func TestRecordedTurnsWithoutTextBetweenRenderedOnes(t *testing.T) {
 		}
 	}
 }
+
+// A row made a window at a time and held as runs is the row, recorded or not.
+func TestRowsOfWindows(t *testing.T) {
+	const seed = 65
+	m := qwen3(t)
+	inRuns := 0
+	for k := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, k))
+		r := randomRollout(rng, k%2 == 0)
+		for i := range r.Messages { // for runs worth it
+			if r.Messages[i].Content != "" {
+				r.Messages[i].Content = strings.Repeat(r.Messages[i].Content+" ", 30)
+			}
+		}
+		if k%3 == 0 {
+			window(rng, r)
+		}
+		own, failure := rows(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
+		require.Empty(t, failure)
+		_, recorded := recordings(t, m, rng, r, own)
+		for _, r := range []*rollout.Rollout{r, recorded} {
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+			require.NoError(t, err)
+			inRuns += tokenize.CheckRuns(t, enc, r)
+		}
+	}
+	t.Logf("%d rows in runs", inRuns)
+	require.Greater(t, inRuns, 100)
+}

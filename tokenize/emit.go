@@ -48,10 +48,10 @@ func (j *job) merged() ([]spool.Row, error) {
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	w := &window{ids: row.AppendIDs(nil)}
 	n := len(w.ids)
-	if n > hugeTokens && !slices.ContainsFunc(row.Spans, func(s lineage.Span) bool { return j.turns[s.Turn].Logprobs != nil || j.turns[s.Turn].Version != nil }) {
+	if n > j.huge && !slices.ContainsFunc(row.Spans, func(s lineage.Span) bool { return j.turns[s.Turn].Logprobs != nil || j.turns[s.Turn].Version != nil }) {
 		out.Tokens = w.ids
 		for ok := true; ok && w.to < n; {
-			j.fill(row, w, w.to, min(n, w.to+windowTokens))
+			j.fill(row, w, w.to, min(n, w.to+j.window))
 			ok = out.Extend(&rollout.Sequence{IDs: w.ids[w.from:w.to], Source: w.source, Flags: w.flags, Turn: w.turn})
 			if !ok {
 				out = spool.Row{}
@@ -114,15 +114,16 @@ func (j *job) fill(row *lineage.Row, w *window, from, to int) {
 		if p.Turn < 0 {
 			continue
 		}
-		c := &j.completions[p.Turn].Cols
 		from, to := w.part(p.Start, p.Start+len(p.IDs))
-		for at := from; at < to; at++ {
-			flags := c.Flags[p.From+at-p.Start]
+		moved := p.From - p.Start
+		j.completions[p.Turn].Runs.Each(from+moved, to+moved, func(from, to int, source int32, flags rollout.Flag) {
 			if p.Kind != lineage.SegSampled {
 				flags &^= rollout.FlagSampled | rollout.FlagStop
 			}
-			w.source[at-w.from], w.flags[at-w.from] = c.Source[p.From+at-p.Start], flags
-		}
+			for at := from - moved; at < to-moved; at++ {
+				w.source[at-w.from], w.flags[at-w.from] = source, flags
+			}
+		})
 	}
 	// Where the context was rendered that says what each token is, also of those that
 	// are as an earlier reply was sampled.

@@ -22,6 +22,8 @@ type Encoder struct {
 	added *tokens.AddedTokens
 	idle  sync.Pool // of *pieceEncoder
 	freed sync.Pool // of *freed
+
+	huge, window int // hugeTokens and windowTokens, but for tests
 }
 
 // NewEncoder checks opts and returns an Encoder over model. A nil model will do for
@@ -51,7 +53,7 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if opts.Drift.Text == nil && given(model) {
 		opts.Drift.Text = tokens.Spelling(model.Tokenizer.Vocab(), added)
 	}
-	return &Encoder{model: model, opts: opts, added: added}, nil
+	return &Encoder{model: model, opts: opts, added: added, huge: hugeTokens, window: windowTokens}, nil
 }
 
 // Encode returns the sequences of r in order, without loss weights, and what was
@@ -384,6 +386,9 @@ func (j *job) encodeTurns() error {
 			if err := j.step(i, shown); err != nil {
 				return err
 			}
+		}
+		if j.opts.Mode != PerStep {
+			c.Pack()
 		}
 		if t.Message >= 0 {
 			prompts.Done[c.Message] = c

@@ -15,10 +15,11 @@ func (j *job) skipTurn(i int, where rollout.Where) {
 // of later turns are stored against them; what later prompts say of its message is
 // rendered from the text.
 func (j *job) setAside(i int, where rollout.Where, why string) {
-	t, c := &j.turns[i], &j.completions[i].Cols
+	t, c := &j.turns[i], &j.completions[i]
 	for _, id := range t.Output {
-		c.Add(id, int32(t.Message), 0)
+		c.Cols.Add(id, int32(t.Message), 0)
 	}
+	c.Pack()
 	if len(t.Output) == 0 {
 		j.vacant++
 	}

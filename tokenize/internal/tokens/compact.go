@@ -53,21 +53,48 @@ func (c *Compact) runAt(at int) int {
 	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].end > at })
 }
 
-// append takes o, without the flags of but.
-func (c *Compact) append(o Columns, but rollout.Flag) {
+// append takes o.
+func (c *Compact) append(o Columns) {
 	c.grow(o.Len())
+	c.mark(o)
+	c.IDs = append(c.IDs, o.IDs...)
+}
+
+// mark notes the runs of tokens that are still to be appended.
+func (c *Compact) mark(o Columns) {
 	for i := 0; i < o.Len(); {
 		from := i
 		for i++; i < o.Len() && o.Source[i] == o.Source[from] && o.Flags[i] == o.Flags[from]; i++ {
 		}
-		r := run{len(c.IDs) + i, o.Source[from], o.Flags[from] &^ but}
-		if k := len(c.runs) - 1; k >= 0 && c.runs[k].source == r.source && c.runs[k].flags == r.flags {
-			c.runs[k].end = r.end
-		} else {
-			c.runs = append(c.runs, r)
-		}
+		c.put(run{len(c.IDs) + i, o.Source[from], o.Flags[from]})
 	}
+}
+
+// put adds a run, which goes on from one that is alike.
+func (c *Compact) put(r run) {
+	if k := len(c.runs) - 1; k >= 0 && c.runs[k].source == r.source && c.runs[k].flags == r.flags {
+		c.runs[k].end = r.end
+	} else {
+		c.runs = append(c.runs, r)
+	}
+}
+
+// replay appends what was sampled as context.
+func (c *Compact) replay(o *Compact) {
+	c.grow(o.Len())
+	o.Each(0, o.Len(), func(_, to int, source int32, flags rollout.Flag) {
+		c.put(run{len(c.IDs) + to, source, flags &^ (rollout.FlagSampled | rollout.FlagStop)})
+	})
 	c.IDs = append(c.IDs, o.IDs...)
+}
+
+// packed is o, whose ids it keeps unless they hold much room.
+func packed(o Columns) (c Compact) {
+	c.mark(o)
+	if c.IDs = o.IDs; cap(c.IDs) > len(c.IDs)+len(c.IDs)/8 {
+		c.IDs = append(make([]rollout.TokenID, 0, len(c.IDs)), c.IDs...)
+	}
+	return c
 }
 
 // grow makes room for n more.
@@ -92,7 +119,7 @@ func (c *Compact) encode(p *Encoder, r *render.Rendering, from, to int, after en
 		c.truncate(n)
 		return err
 	}
-	c.append(part, 0)
+	c.append(part)
 	return nil
 }
 
@@ -107,7 +134,7 @@ func (c *Compact) Clone(from, to int) Compact {
 
 // CompactOf is c in memory of its own.
 func CompactOf(c Columns) (out Compact) {
-	out.append(c, 0)
+	out.append(c)
 	return out
 }
 

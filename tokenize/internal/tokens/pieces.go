@@ -136,7 +136,7 @@ func (p *Encoder) Encode(dst *Columns, r *render.Rendering, from, to int, after 
 					c.grow(room(c.Len() - held))
 				}
 				at, err = p.take(dst, section, r, from, at)
-				p.into.append(*dst, 0)
+				p.into.append(*dst)
 				dst.Truncate(0)
 				section.Reset()
 				return err

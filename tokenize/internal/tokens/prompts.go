@@ -70,7 +70,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 		}
 		err := e.Segments.Each(&r, at, to, func(s *CachedSegment, end int) {
 			e.reserve(s.cols.Len(), end)
-			e.append(s.cols, 0)
+			e.append(s.cols)
 			if end < to {
 				e.Add(end, e.len())
 			}
@@ -92,7 +92,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 				return Prompt{}, err
 			}
 			if strings.HasPrefix(r.Text[start+len(c.Text):], c.Stop) {
-				e.append(c.Cols, rollout.FlagSampled|rollout.FlagStop)
+				e.replay(c, start+len(c.Text))
 				at = start + len(c.Text) + len(c.Stop)
 				e.Add(at, e.len())
 			}
@@ -127,16 +127,25 @@ func (e *PromptEncoder) reserve(n, end int) {
 	e.Runs.grow(n + int(min(more, 8*float64(have)))*17/16)
 }
 
-// append takes c, without the flags of but.
-func (e *PromptEncoder) append(c Columns, but rollout.Flag) {
+func (e *PromptEncoder) append(c Columns) {
+	if e.Cols.Viewed {
+		e.Cols.append(c)
+	} else {
+		e.Runs.append(c)
+	}
+}
+
+// replay appends what was sampled as context.
+func (e *PromptEncoder) replay(c *Completion, at int) {
 	if !e.Cols.Viewed {
-		e.Runs.append(c, but)
+		e.reserve(c.Runs.Len(), at)
+		e.Runs.replay(&c.Runs)
 		return
 	}
 	n := e.Cols.len()
-	e.Cols.append(c)
+	e.Cols.append(c.Cols)
 	for i := range e.Cols.Flags[n:] {
-		e.Cols.Flags[n+i] &^= but
+		e.Cols.Flags[n+i] &^= rollout.FlagSampled | rollout.FlagStop
 	}
 }
 

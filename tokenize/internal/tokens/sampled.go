@@ -19,6 +19,13 @@ type Completion struct {
 	First int
 	Stop  string // the stop marker's text, "" when none was sampled
 	Cols  Columns
+	Runs  Compact // in place of Cols, once Pack was called
+}
+
+// Pack holds the tokens as ids and runs.
+func (c *Completion) Pack() {
+	c.Runs = packed(c.Cols)
+	c.Cols = Columns{}
 }
 
 // begin returns where the completion begins in r, given the first byte of its
@@ -26,7 +33,7 @@ type Completion struct {
 // what was sampled, but text like any other.
 func (c *Completion) begin(r *render.Rendering, first int) (start int, ok bool) {
 	start = first - c.First
-	return start, c.Cols.Len() > 0 && start >= 0 && strings.HasPrefix(r.Text[start:], c.Text)
+	return start, c.Cols.Len()+c.Runs.Len() > 0 && start >= 0 && strings.HasPrefix(r.Text[start:], c.Text)
 }
 
 // Mark flags the columns of a completion as sampled, and its stop token.
