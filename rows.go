@@ -102,16 +102,3 @@ func (s *spools) close() {
 		one.Close()
 	}
 }
-
-// huge is hugeRow, but for tests.
-func (x *run) huge() int {
-	if x.heldLimit != 0 {
-		return int(x.heldLimit)
-	}
-	return hugeRow
-}
-
-// byRuns says whether what is done with a row is the same for all tokens of a run.
-func (x *run) byRuns() bool {
-	return !x.stepwise() && (x.Shaping.OffPolicy == nil || x.TrainLogprobs == nil)
-}

@@ -47,7 +47,7 @@ func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenI
 		tokens := rollout.Sample{ID: s.ID, Sequence: rollout.Sequence{IDs: ids, Identity: s.Identity}}
 		err = checkTokens(&tokens, Columns{})
 	}
-	if err != nil || !isParquet || w.check.columns.Logprobs && !sampled(s, lens, logprobs) {
+	if err != nil || !isParquet || len(lens) > len(ids)/4 || w.check.columns.Logprobs && !sampled(s, lens, logprobs) {
 		whole := spool.Whole(*s, lens, ids, logprobs)
 		return w.write(&whole) // which locates what is at fault
 	}

@@ -52,16 +52,16 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 		out.Tokens = w.ids
 		for ok := true; ok && w.to < n; {
 			j.fill(row, w, w.to, min(n, w.to+j.window))
-			ok = out.Extend(&rollout.Sequence{IDs: w.ids[w.from:w.to], Source: w.source, Flags: w.flags, Turn: w.turn})
+			ok = out.Extend(rollout.Columns{IDs: w.ids[w.from:w.to], Source: w.source, Flags: w.flags, Turn: w.turn})
 			if !ok {
 				out = spool.Row{}
 			}
 		}
 	}
-	cols := rollout.Sequence{IDs: out.Sequence.IDs, Source: out.Source, Flags: out.Flags, Turn: out.Turn}
+	cols := rollout.Columns{IDs: out.Sequence.IDs, Source: out.Source, Flags: out.Flags, Turn: out.Turn}
 	if out.Lens == nil {
 		j.fill(row, w, 0, n)
-		cols = rollout.Sequence{IDs: w.ids, Source: w.source, Flags: w.flags, Turn: w.turn}
+		cols = rollout.Columns{IDs: w.ids, Source: w.source, Flags: w.flags, Turn: w.turn}
 	}
 	next := 0 // the span that the context at hand leads to
 	k, end := 0, 0
@@ -147,7 +147,7 @@ func (j *job) fill(row *lineage.Row, w *window, from, to int) {
 }
 
 // build makes the sequence of a row of its columns.
-func (j *job) build(row *lineage.Row, cols rollout.Sequence) (rollout.Sequence, error) {
+func (j *job) build(row *lineage.Row, cols rollout.Columns) (rollout.Sequence, error) {
 	var b rollout.SequenceBuilder
 	b.AddColumns(cols.IDs, cols.Source, cols.Flags, cols.Turn)
 	id := j.identity()

@@ -83,10 +83,14 @@ func TestNilRollouts(t *testing.T) {
 		"tokenize Encoder Count":       func() error { _, err := enc.Count(ctx, none, nil); return err },
 		"tokenize Encoder Counter":     func() error { _, err := enc.Counter(none).Count(ctx, nil); return err },
 		"tokenize Encoder Each":        func() error { _, err := enc.Each(ctx, none, func(rollout.Sequence) error { return nil }); return err },
-		"tokenize Encoder Encode":      func() error { _, _, err := enc.Encode(ctx, none); return err },
-		"tokenize Model TemplateFor":   func() error { _, err := model.TemplateFor(none); return err },
-		"tokenize Encoder Prompt":      func() error { _, err := enc.Prompt(ctx, none, nil); return err },
-		"tokenize Encoder Texts":       func() error { _, _, err := enc.Texts(ctx, none, 0); return err },
+		"tokenize Encoder EachRuns": func() error {
+			_, err := enc.EachRuns(ctx, none, func(rollout.Sequence, []int32, []rollout.TokenID) error { return nil })
+			return err
+		},
+		"tokenize Encoder Encode":    func() error { _, _, err := enc.Encode(ctx, none); return err },
+		"tokenize Model TemplateFor": func() error { _, err := model.TemplateFor(none); return err },
+		"tokenize Encoder Prompt":    func() error { _, err := enc.Prompt(ctx, none, nil); return err },
+		"tokenize Encoder Texts":     func() error { _, _, err := enc.Texts(ctx, none, 0); return err },
 	}
 	for name, call := range errs {
 		require.NotPanics(t, func() {

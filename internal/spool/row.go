@@ -19,7 +19,7 @@ type Row struct {
 // trains. ok is false where runs are too short to be worth it. The ids are not copied.
 func Runs(seq *rollout.Sequence) (row Row, ok bool) {
 	row.Identity, row.Tokens, row.Logprobs = seq.Identity, seq.IDs, seq.Logprob
-	if !row.Extend(seq) {
+	if !row.Extend(rollout.Columns{IDs: seq.IDs, Source: seq.Source, Flags: seq.Flags, Turn: seq.Turn, Version: seq.Version}) {
 		return Row{}, false
 	}
 	if seq.Logprob != nil {
@@ -30,8 +30,8 @@ func Runs(seq *rollout.Sequence) (row Row, ok bool) {
 
 // Extend adds the runs of the next tokens of a row, or reports that they are too short.
 // What it holds of single tokens stays as it is.
-func (r *Row) Extend(seq *rollout.Sequence) bool {
-	n := seq.Len()
+func (r *Row) Extend(seq rollout.Columns) bool {
+	n := len(seq.IDs)
 	for i := 0; i < n; {
 		from := i
 		for i++; i < n && len(r.Lens) > 0 && seq.Flags[i] == seq.Flags[from] && seq.Source[i] == seq.Source[from] && seq.Turn[i] == seq.Turn[from] &&

@@ -38,7 +38,7 @@ func TestRunsAreTheRow(t *testing.T) {
 			to := min(seq.Len(), at+1+rng.IntN(100))
 			part, err := seq.Slice(at, to)
 			require.NoError(t, err)
-			require.True(t, parts.Extend(&part))
+			require.True(t, parts.Extend(rollout.Columns{IDs: part.IDs, Source: part.Source, Flags: part.Flags, Turn: part.Turn, Version: part.Version}))
 			at = to
 		}
 		require.Equal(t, row.Lens, parts.Lens)

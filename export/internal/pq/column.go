@@ -136,8 +136,7 @@ type Values struct {
 	Texts  []string
 	// Lens has one entry per row of a list column: its length, −1 = null.
 	Lens []int32
-	// Runs says how often each value of a list column stands, nil = once.
-	Runs []int32
+	Runs []int32 // of a list with a dictionary: how often each value stands, nil = once
 	// Nulls has one entry per row of a nullable scalar column.
 	Nulls []bool
 }
@@ -152,11 +151,7 @@ func (v *Values) Reset() {
 // Len is the number of values of kind k.
 func (v *Values) Len(k Kind) int {
 	if v.Runs != nil {
-		n := 0
-		for _, k := range v.Runs {
-			n += int(k)
-		}
-		return n
+		return int(sum(v.Runs))
 	}
 	switch k {
 	case Bool:
@@ -191,43 +186,26 @@ func (v *Values) slice(k Kind, from, to int) *Values {
 }
 
 // dense returns v without the values of null rows.
-func (v *Values) dense(k Kind) *Values {
+func (v *Values) dense() *Values {
 	if !slices.Contains(v.Nulls, true) {
 		return v
 	}
-	var out Values
-	for i, null := range v.Nulls {
-		if null {
-			continue
-		}
-		switch k {
-		case Bool:
-			out.Bools = append(out.Bools, v.Bools[i])
-		case Int8:
-			out.Bytes = append(out.Bytes, v.Bytes[i])
-		case Int32:
-			out.Ints = append(out.Ints, v.Ints[i])
-		case Int64:
-			out.Longs = append(out.Longs, v.Longs[i])
-		case Float32:
-			out.Floats = append(out.Floats, v.Floats[i])
-		case Text:
-			out.Texts = append(out.Texts, v.Texts[i])
-		}
-	}
-	return &out
+	return &Values{Bools: dense(v.Bools, v.Nulls), Bytes: dense(v.Bytes, v.Nulls), Ints: dense(v.Ints, v.Nulls), Longs: dense(v.Longs, v.Nulls),
+		Floats: dense(v.Floats, v.Nulls), Texts: dense(v.Texts, v.Nulls)}
 }
 
-// spread returns v with each value as often as it stands.
-func (v *Values) spread() *Values {
-	return &Values{Lens: v.Lens, Bytes: spread(v.Bytes, v.Runs), Ints: spread(v.Ints, v.Runs), Floats: spread(v.Floats, v.Runs)}
-}
-
-func spread[T any](values []T, runs []int32) (out []T) {
-	for i, v := range values {
-		for range runs[i] {
-			out = append(out, v)
+func dense[T any](values []T, nulls []bool) (out []T) {
+	for i, x := range values {
+		if !nulls[i] {
+			out = append(out, x)
 		}
 	}
 	return out
+}
+
+func sum(lens []int32) (n int64) {
+	for _, k := range lens {
+		n += int64(max(0, k))
+	}
+	return n
 }

@@ -120,20 +120,16 @@ func dictionaryOf(k Kind, v *Values) *dictionary {
 // index fills d with v, each value of which stands as often as runs says, nil = once.
 func index[T comparable](d *dictionary, v []T, runs []int32) (distinct []T, ok bool) {
 	seen := make(map[T]uint32)
-	n := len(v)
-	if runs != nil {
-		n = (&Values{Runs: runs}).Len(Int32)
-	}
+	n := max(len(v), int(sum(runs)))
 	limit := max(n/4, 16)
 	for i, from := 0, 0; i < len(v); {
-		to := from
-		j := i
-		for ; j < len(v) && v[j] == v[i]; j++ {
-			if runs == nil {
-				to++
-			} else {
-				to += int(runs[j])
-			}
+		j := i + 1
+		for j < len(v) && v[j] == v[i] {
+			j++
+		}
+		to := j
+		if runs != nil {
+			to = from + int(sum(runs[i:j]))
 		}
 		at, known := seen[v[i]]
 		if !known {

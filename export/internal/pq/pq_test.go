@@ -72,7 +72,7 @@ func write(t testing.TB, groups [][]Values, rows []int, cfg Config) []byte {
 func requireChunk(t testing.TB, c Column, want *Values, got *Chunk) {
 	dense := want
 	if !c.List && c.Nullable {
-		dense = want.dense(c.Kind)
+		dense = want.dense()
 	}
 	if c.List {
 		require.Equal(t, want.Lens, got.Lens, c.Name)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
@@ -15,10 +16,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-const magic = "PAR1"
-
-// hugePage is the size of a page, of one row, whose memory is not kept for the next.
-const hugePage = 32 << 20
+const (
+	magic    = "PAR1"
+	hugePage = 32 << 20 // the memory of larger ones is not kept
+)
 
 // createdBy stands in every file's footer; it never changes with the machine
 // or the time.
@@ -121,7 +122,7 @@ func (w *Writer) writeRowGroup(rows int, values []Values) error {
 		}
 		total += chunk
 	}
-	if cap(w.raw) > hugePage {
+	if cap(w.raw) > hugePage { // of one row
 		w.raw, w.packed = nil, nil
 	}
 	rg.SetNumRows(rows)
@@ -142,7 +143,7 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 	pages := cuts(c, v, rows, w.cfg.PageBytes)
 	vals := v
 	if c.Nullable && !c.List {
-		vals = v.dense(c.Kind)
+		vals = v.dense()
 	}
 	info := metadata.ChunkMetaInfo{IndexPageOffset: -1}
 	start := w.out.n
@@ -163,8 +164,8 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 			info.UncompressedSize += n
 		}
 	}
-	if dict == nil && vals.Runs != nil {
-		vals = vals.spread()
+	if dict == nil && v.Runs != nil {
+		return 0, errors.New("the values of runs have no dictionary")
 	}
 	info.DataPageOffset = w.out.n
 	for _, p := range pages {
@@ -239,12 +240,9 @@ func checkShape(c Column, v *Values, rows int) error {
 		if len(v.Lens) != rows {
 			return fmt.Errorf("got %d list lengths for %d rows", len(v.Lens), rows)
 		}
-		want = 0
-		for i, n := range v.Lens {
-			if n < 0 && !c.Nullable {
-				return fmt.Errorf("row %d is null and the column may not be", i)
-			}
-			want += max(0, int(n))
+		want = int(sum(v.Lens))
+		if i := slices.IndexFunc(v.Lens, func(n int32) bool { return n < 0 }); i >= 0 && !c.Nullable {
+			return fmt.Errorf("row %d is null and the column may not be", i)
 		}
 	} else if c.Nullable && len(v.Nulls) != rows {
 		return fmt.Errorf("got %d null marks for %d rows", len(v.Nulls), rows)
