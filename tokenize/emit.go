@@ -46,13 +46,12 @@ func (j *job) merged() ([]spool.Row, error) {
 
 // row makes the sequence of one merged row, of very many tokens a window at a time.
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
-	w := &window{ids: row.AppendIDs(nil)}
-	n := len(w.ids)
+	w := &tokens.Window{Row: row, IDs: row.AppendIDs(nil), Completions: j.completions, Told: j.told}
+	n := len(w.IDs)
 	if n > j.huge && !slices.ContainsFunc(row.Spans, func(s lineage.Span) bool { return j.turns[s.Turn].Logprobs != nil || j.turns[s.Turn].Version != nil }) {
-		out.Tokens = w.ids
-		for ok := true; ok && w.to < n; {
-			j.fill(row, w, w.to, min(n, w.to+j.window))
-			ok = out.Extend(rollout.Columns{IDs: w.ids[w.from:w.to], Source: w.source, Flags: w.flags, Turn: w.turn})
+		out.Tokens = w.IDs
+		for ok := true; ok && w.To < n; {
+			ok = out.Extend(w.Fill(w.To, min(n, w.To+j.window)))
 			if !ok {
 				out = spool.Row{}
 			}
@@ -60,8 +59,7 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	}
 	cols := rollout.Columns{IDs: out.Sequence.IDs, Source: out.Source, Flags: out.Flags, Turn: out.Turn}
 	if out.Lens == nil {
-		j.fill(row, w, 0, n)
-		cols = rollout.Columns{IDs: w.ids, Source: w.source, Flags: w.flags, Turn: w.turn}
+		cols = w.Fill(0, n)
 	}
 	next := 0 // the span that the context at hand leads to
 	k, end := 0, 0
@@ -91,59 +89,15 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 // time.
 const windowTokens = 1 << 20
 
-// window is the part [from, to) of a row whose columns are told.
-type window struct {
-	ids          []rollout.TokenID // of the row
-	from, to     int
-	source, turn []int32
-	flags        []rollout.Flag
-}
-
-// part is [from, to) cut to the window.
-func (w *window) part(from, to int) (int, int) { return max(from, w.from), min(to, w.to) }
-
-// fill tells the columns of [from, to).
-func (j *job) fill(row *lineage.Row, w *window, from, to int) {
-	w.from, w.to = from, to
-	w.source, w.turn, w.flags = slices.Grow(w.source[:0], to-from)[:to-from], slices.Grow(w.turn[:0], to-from)[:to-from], slices.Grow(w.flags[:0], to-from)[:to-from]
-	for i := range w.source {
-		w.source[i], w.turn[i] = -1, -1
+// told are the prompts that say what the context of turn t holds, nil for none.
+func (j *job) told(t int) []tokens.Prompt {
+	switch {
+	case !j.attributed[t]:
+		return nil
+	case j.respelt != nil && j.respelt[t].N > 0:
+		return j.respelt
 	}
-	clear(w.flags)
-	for p := range row.Pieces() {
-		if p.Turn < 0 {
-			continue
-		}
-		from, to := w.part(p.Start, p.Start+len(p.IDs))
-		moved := p.From - p.Start
-		j.completions[p.Turn].Runs.Each(from+moved, to+moved, func(from, to int, source int32, flags rollout.Flag) {
-			if p.Kind != lineage.SegSampled {
-				flags &^= rollout.FlagSampled | rollout.FlagStop
-			}
-			for at := from - moved; at < to-moved; at++ {
-				w.source[at-w.from], w.flags[at-w.from] = source, flags
-			}
-		})
-	}
-	// Where the context was rendered that says what each token is, also of those that
-	// are as an earlier reply was sampled.
-	after := 0
-	for _, s := range row.Spans {
-		j.attributeContext(s.Turn, s.Start, after, w)
-		after = s.Start + s.Len
-	}
-	for _, s := range row.Spans {
-		from, to := w.part(s.Start, s.Start+s.Len)
-		for at := from; at < to; at++ {
-			w.turn[at-w.from] = int32(s.Turn)
-		}
-		for _, sub := range s.Subs {
-			from, to := w.part(sub.At, sub.At+sub.Len)
-			for at := from; at < to; at++ {
-				w.flags[at-w.from] |= rollout.FlagRepaired
-			}
-		}
-	}
+	return j.prompts
 }
 
 // build makes the sequence of a row of its columns.
@@ -169,40 +123,6 @@ func (j *job) build(row *lineage.Row, cols rollout.Columns) (rollout.Sequence, e
 	}
 	id.Fidelity = j.fidelity(row.Spans, repaired)
 	return b.Build(id)
-}
-
-// attributeContext fills source and flags of the context before a span of turn
-// t that starts at row position start, from row position from on, as far as it lies
-// in w. The context's end and the end of the turn's prompt coincide.
-func (j *job) attributeContext(t, start, from int, w *window) {
-	from = max(from, w.from)
-	if !j.attributed[t] {
-		return
-	}
-	stored := j.prompts
-	if j.respelt != nil && j.respelt[t].N > 0 {
-		stored = j.respelt
-	}
-	end := stored[t].N
-	// Walk the stored runs backwards from the prompt's end.
-	for at := t; at >= 0 && end > 0 && start > from; at-- {
-		p := &stored[at]
-		if end > p.Keep {
-			n := min(end-p.Keep, start-from)
-			to, moved := end-p.Keep, start-end+p.Keep
-			p.Add.Each(to-n, min(to, w.to-moved), func(from, to int, source int32, flags rollout.Flag) {
-				for k := from; k < to; k++ {
-					if at := k + moved; w.ids[at] == p.Add.IDs[k] {
-						w.source[at-w.from], w.flags[at-w.from] = source, flags
-					}
-				}
-			})
-			start, end = start-n, end-n
-		}
-		if p.Keep == 0 {
-			return
-		}
-	}
 }
 
 // setRecorded copies what the engine recorded of output ids [from, from+n) of a

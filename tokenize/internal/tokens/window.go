@@ -1,0 +1,99 @@
+package tokens
+
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/lineage"
+)
+
+// Window is the part [From, To) of a merged row, of which it tells the columns.
+type Window struct {
+	Row         *lineage.Row
+	IDs         []rollout.TokenID       // of the row
+	Completions []Completion            // by turn, packed
+	Told        func(turn int) []Prompt // the prompts that say what a turn's context holds, nil for none
+	From, To    int
+
+	source, turn []int32
+	flags        []rollout.Flag
+}
+
+// part is [from, to) cut to the window.
+func (w *Window) part(from, to int) (int, int) { return max(from, w.From), min(to, w.To) }
+
+// Fill tells the columns of [from, to), in the memory of the last call's.
+func (w *Window) Fill(from, to int) rollout.Columns {
+	w.From, w.To = from, to
+	w.source, w.turn, w.flags = slices.Grow(w.source[:0], to-from)[:to-from], slices.Grow(w.turn[:0], to-from)[:to-from], slices.Grow(w.flags[:0], to-from)[:to-from]
+	for i := range w.source {
+		w.source[i], w.turn[i] = -1, -1
+	}
+	clear(w.flags)
+	for p := range w.Row.Pieces() {
+		if p.Turn < 0 {
+			continue
+		}
+		from, to := w.part(p.Start, p.Start+len(p.IDs))
+		moved := p.From - p.Start
+		w.Completions[p.Turn].Runs.Each(from+moved, to+moved, func(from, to int, source int32, flags rollout.Flag) {
+			if p.Kind != lineage.SegSampled {
+				flags &^= rollout.FlagSampled | rollout.FlagStop
+			}
+			for at := from - moved; at < to-moved; at++ {
+				w.source[at-w.From], w.flags[at-w.From] = source, flags
+			}
+		})
+	}
+	// Where the context was rendered that says what each token is, also of those that
+	// are as an earlier reply was sampled.
+	after := 0
+	for _, s := range w.Row.Spans {
+		w.context(s.Turn, s.Start, after)
+		after = s.Start + s.Len
+	}
+	for _, s := range w.Row.Spans {
+		from, to := w.part(s.Start, s.Start+s.Len)
+		for at := from; at < to; at++ {
+			w.turn[at-w.From] = int32(s.Turn)
+		}
+		for _, sub := range s.Subs {
+			from, to := w.part(sub.At, sub.At+sub.Len)
+			for at := from; at < to; at++ {
+				w.flags[at-w.From] |= rollout.FlagRepaired
+			}
+		}
+	}
+	return rollout.Columns{IDs: w.IDs[w.From:w.To], Source: w.source, Flags: w.flags, Turn: w.turn}
+}
+
+// context fills source and flags of the context before a span of turn
+// t that starts at row position start, from row position from on, as far as it lies
+// in w. The context's end and the end of the turn's prompt coincide.
+func (w *Window) context(t, start, from int) {
+	from = max(from, w.From)
+	stored := w.Told(t)
+	if stored == nil {
+		return
+	}
+	end := stored[t].N
+	// Walk the stored runs backwards from the prompt's end.
+	for at := t; at >= 0 && end > 0 && start > from; at-- {
+		p := &stored[at]
+		if end > p.Keep {
+			n := min(end-p.Keep, start-from)
+			to, moved := end-p.Keep, start-end+p.Keep
+			p.Add.Each(to-n, min(to, w.To-moved), func(from, to int, source int32, flags rollout.Flag) {
+				for k := from; k < to; k++ {
+					if at := k + moved; w.IDs[at] == p.Add.IDs[k] {
+						w.source[at-w.From], w.flags[at-w.From] = source, flags
+					}
+				}
+			})
+			start, end = start-n, end-n
+		}
+		if p.Keep == 0 {
+			return
+		}
+	}
+}
