@@ -21,9 +21,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// recordName is the file beside a batch that says what made it. It is hidden, so
-// that neither trainers nor dump readers take it for theirs.
-const recordName = ".turnpack.json"
+const recordName = cli.RecordName
 
 // record says what made a batch: a later run with the same record has nothing
 // to do.
@@ -201,7 +199,7 @@ func (r *record) complete(dst destination) (*record, error) {
 // at the same time, stays unless force is set.
 func (r *record) finish(dir string, files []string, s summary, force bool) error {
 	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
-	s.Batch, s.Judge, s.Shaping, s.Target = nil, nil, nil, nil
+	s.Target = nil
 	r.Summary = s
 	for _, name := range files {
 		f, err := digest(dir, name)

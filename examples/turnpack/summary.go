@@ -82,8 +82,7 @@ type summary struct {
 	Output        string         `json:"output,omitempty"`
 	// StepRollouts are the rollouts of each step, where files are steps.
 	StepRollouts *step.Rollouts `json:"rollouts_per_step,omitempty"`
-	// Batch, Judge and Shaping describe the batch as a whole; the record beside a batch
-	// has none of them.
+	// Batch, Judge and Shaping describe the batch as a whole.
 	Batch   *shape.Batch    `json:"batch,omitempty"`
 	Judge   *prm.Agreement  `json:"judge,omitempty"`
 	Shaping *shaping.Report `json:"shaping,omitempty"`

@@ -7,12 +7,12 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
@@ -28,15 +28,7 @@ type source struct {
 
 // recordOf reads what made the batch that file belongs to; nil without a record.
 func recordOf(file string) (*record, error) {
-	var text []byte
-	dir := filepath.Dir(file)
-	for range 3 { // a file of a set lies in a folder of the batch
-		var err error
-		if text, err = os.ReadFile(filepath.Join(dir, recordName)); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
+	text := cli.RecordOf(file)
 	if text == nil {
 		return nil, nil // batches of others have none
 	}

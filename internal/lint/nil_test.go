@@ -24,6 +24,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/prompt"
 	"github.com/turnpack/turnpack/tokenize/swerl"
 )
 
@@ -43,6 +44,8 @@ func TestNilRollouts(t *testing.T) {
 	model, err := embedded.Model()
 	require.NoError(t, err)
 	enc, err := tokenize.NewEncoder(model, tokenize.Options{})
+	require.NoError(t, err)
+	prompts, err := prompt.New(model, prompt.Options{})
 	require.NoError(t, err)
 	scorer, err := prm.NewScorer(mute{}, prm.Options{})
 	require.NoError(t, err)
@@ -79,6 +82,8 @@ func TestNilRollouts(t *testing.T) {
 		"rollout Rollout PromptTokens": func() error { _, err := none.PromptTokens(nil, 0); return err },
 		"rollout/jsonl Writer Write":   func() error { return jsonl.NewWriter(io.Discard).Write(none) },
 		"rollout/jsonl Append":         func() error { _, err := jsonl.Append(nil, none); return err },
+		"tokenize/prompt Sessions End": func() error { _, err := prompts.Sessions().End(ctx, none); return err },
+		"tokenize/prompt Tree Learn":   func() error { return prompts.Tree().Learn(ctx, none) },
 		"tokenize/swerl Encode":        func() error { _, err := swerl.Encode(ctx, model, none, swerl.Options{}); return err },
 		"tokenize Encoder Count":       func() error { _, err := enc.Count(ctx, none, nil); return err },
 		"tokenize Encoder Counter":     func() error { _, err := enc.Counter(none).Count(ctx, nil); return err },
@@ -113,8 +118,13 @@ func TestNilRollouts(t *testing.T) {
 		"reward/shaping OldestVersion":   func() { require.Nil(t, shaping.OldestVersion(none, nil)) },
 		"reward/shaping MemberOf":        func() { require.Nil(t, shaping.MemberOf(none, rollout.Reward{}, 0, "", nil).Oldest) },
 		"reward/detect Detector FindAll": func() { require.Empty(t, detect.Detector{}.FindAll(none)) },
-		"rollout Rollout TemperatureAt":  func() { require.Nil(t, none.TemperatureAt(0)) },
-		"rollout TurnsOf":                func() { require.Empty(t, rollout.TurnsOf(none)) },
+		"tokenize/prompt Sessions Prompt": func() {
+			p, err := prompts.Sessions().Prompt(ctx, none, prompt.Request{})
+			require.NoError(t, err)
+			require.NotEmpty(t, p.IDs)
+		},
+		"rollout Rollout TemperatureAt": func() { require.Nil(t, none.TemperatureAt(0)) },
+		"rollout TurnsOf":               func() { require.Empty(t, rollout.TurnsOf(none)) },
 	}
 	for name, call := range empty {
 		require.NotPanics(t, call, name)

@@ -101,7 +101,7 @@ var zeros = []any{
 	&jsonl.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
 	&certify.Certificate{}, &tokenize.Counter{}, &tokenize.Encoder{}, &tokenize.Model{}, &tokenize.Options{}, &tokenize.Report{}, &tokenize.Text{},
-	&prompt.Options{}, &prompt.Prompt{}, &prompt.Report{}, &prompt.Tree{}, &prompt.Writer{},
+	&prompt.Options{}, &prompt.Prompt{}, &prompt.Report{}, &prompt.Sessions{}, &prompt.Tree{}, &prompt.Writer{},
 	&bpe.Tokenizer{},
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&origin.Field{},

@@ -72,11 +72,13 @@ type format struct {
 	header *header
 	ends   []string // what ends a parameter without its mark
 
-	textAfter  bool   // templates write the content after the calls
-	bareBegins string // first characters of a reply that may be a call without marks
-	bare       state
-	first      state // where reading begins, nil = begin
-	whole      func(string) Reply
+	another string   // what begins a further call of a block, read by block
+	block   state    // nil = calls have no block
+	begins  []string // marks and another, nil = marks
+
+	textAfter bool  // templates write the content after the calls
+	first     state // where reading begins, nil = begin
+	whole     func(string) Reply
 }
 
 var thinkMarks = [2]string{"<think>", "</think>"}
@@ -88,12 +90,21 @@ func parameterFormat(x *parameters) *format {
 	}
 	if f.end == "" {
 		f.end = x.callEnd
+		return f
 	}
+	return f.inBlocks(x.name, paramCall)
+}
+
+// inBlocks completes f: another mark begins a further call of a block.
+func (f *format) inBlocks(another string, block state) *format {
+	f.another, f.block = another, block
+	f.begins = append(f.marks[:len(f.marks):len(f.marks)], another)
 	return f
 }
 
 func headerFormat(h *header) *format {
-	return &format{think: thinkMarks, marks: []string{h.section}, enter: enterSection, header: h, end: h.sectionEnd}
+	f := &format{think: thinkMarks, marks: []string{h.section}, enter: enterSection, header: h, end: h.sectionEnd}
+	return f.inBlocks(h.call, section)
 }
 
 var formats = [...]*format{
@@ -109,8 +120,8 @@ var formats = [...]*format{
 	DeepSeek:    headerFormat(deepseekHeader),
 	DeepSeekV32: parameterFormat(deepseekV32Parameters),
 	GPTOSS:      {first: harmonyFirst},
-	Llama:       {marks: []string{"<|python_tag|>"}, enter: enterLlama, many: true, bareBegins: "{", bare: llamaBare},
-	Pythonic:    {marks: []string{"<|python_start|>"}, enter: enterPythonic, end: "<|python_end|>", bareBegins: "[", bare: pythonBare},
+	Llama:       {marks: []string{"<|python_tag|>", "{"}, enter: enterLlama, many: true},
+	Pythonic:    {marks: []string{"<|python_start|>", "["}, enter: enterPythonic, end: "<|python_end|>"},
 	LFM2:        {think: thinkMarks, marks: []string{"<|tool_call_start|>"}, enter: enterPythonic, end: "<|tool_call_end|>"},
 	MiniMaxM1:   {think: thinkMarks, marks: []string{"<tool_calls>"}, enter: enterTagged, end: "</tool_calls>", many: true},
 	MiniMaxM2:   parameterFormat(minimaxM2Parameters),

@@ -71,7 +71,11 @@ func headerSecond(p *Parser, in string, end bool) (int, state) {
 		id, name := "", p.head
 		if h.ids {
 			id = p.head
-			name, _, _ = strings.Cut(strings.TrimPrefix(name, "functions."), ":")
+			var index string
+			name, index, _ = strings.Cut(strings.TrimPrefix(name, "functions."), ":")
+			if index == "" || strings.Trim(index, "0123456789") != "" {
+				return p.fail("%q is no id like functions.name:0", id)
+			}
 		}
 		return headerNamed(p, id, name)
 	}

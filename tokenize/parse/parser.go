@@ -295,10 +295,6 @@ func (p *Parser) begin(in string, end bool) (int, state) {
 			return 0, nil
 		}
 	}
-	if strings.IndexByte(f.bareBegins, in[0]) >= 0 {
-		p.try()
-		return 0, f.bare
-	}
 	return 0, (*Parser).content
 }
 
@@ -355,7 +351,11 @@ func (p *Parser) resync(in string, end bool) (int, state) {
 	if stop == "" {
 		return 0, home
 	}
-	i, mark := find(in, end, stop, p.format.think[1], p.format.marks)
+	begins := p.format.begins
+	if begins == nil {
+		begins = p.format.marks
+	}
+	i, mark := find(in, end, stop, p.format.think[1], begins)
 	switch {
 	case mark == "" || i > 0:
 		p.text(in[:i])
@@ -363,6 +363,10 @@ func (p *Parser) resync(in string, end bool) (int, state) {
 	case mark == stop:
 		p.text(mark)
 		return len(mark), home
+	case mark == p.format.another: // the next call of the same block
+		p.try()
+		p.between = true
+		return 0, p.format.block
 	}
 	return 0, home
 }

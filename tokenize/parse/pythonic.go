@@ -9,13 +9,10 @@ import (
 // Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
 
 func enterPythonic(p *Parser, mark string) (int, state) {
-	p.quiet = false
+	if p.quiet = mark == "["; p.quiet {
+		return 0, pythonHead
+	}
 	return len(mark), pythonHead
-}
-
-func pythonBare(p *Parser, _ string, _ bool) (int, state) {
-	p.quiet = true
-	return 0, pythonHead
 }
 
 // pythonHead looks whether a list begins with the name of a call.
@@ -45,7 +42,9 @@ func pythonHead(p *Parser, in string, end bool) (int, state) {
 	}
 	if i > maxName || end {
 		if p.quiet {
-			return p.giveBack()
+			p.trying = false
+			p.text(in[:1])
+			return 1, p.home()
 		}
 		return p.fail("the text begins no call in Python")
 	}
@@ -79,6 +78,9 @@ func pythonAfter(p *Parser, in string, end bool) (int, state) {
 		return n, nil
 	}
 	p.trying = false
+	if mark == "" {
+		p.text(p.tried.String()) // white space
+	}
 	return len(mark), p.home()
 }
 

@@ -16,7 +16,8 @@ type tagged struct {
 	p     *Parser
 	key   string
 	text  strings.Builder // the value under way, but for arguments that are given at once
-	named bool
+	name  string
+	named bool // the name was given
 	args  bool
 	typed bool // the arguments are an object
 	list  bool // within a list of calls
@@ -25,10 +26,20 @@ type tagged struct {
 func (t *tagged) OnKey(key string) string {
 	t.key, t.typed = key, false
 	t.text.Reset()
-	if t.isArguments() && t.args || key == "name" && t.named {
+	if t.isArguments() && t.args || key == "name" && t.name != "" {
 		return sprintf("%q comes twice", key)
 	}
+	if t.isArguments() && t.name != "" {
+		t.give()
+	}
 	return ""
+}
+
+// give gives the name, once it is sure that the object is a call: with a name and
+// arguments.
+func (t *tagged) give() {
+	t.named, t.p.quiet = true, false
+	t.p.named(t.p.call.id, t.name)
 }
 
 func (t *tagged) isArguments() bool { return t.key == "arguments" || t.key == "parameters" }
@@ -58,11 +69,12 @@ func (t *tagged) OnValueEnd() string {
 	case t.isArguments():
 		t.args = true
 	case t.key == "name":
-		if json.Unmarshal([]byte(text), &s) != nil || s == "" {
+		if json.Unmarshal([]byte(text), &t.name) != nil || t.name == "" {
 			return "the name is no text"
 		}
-		t.named, t.p.quiet = true, false
-		t.p.named(t.p.call.id, s)
+		if t.args {
+			t.give()
+		}
 	case t.key == "id" && !t.p.call.begun:
 		_ = json.Unmarshal([]byte(text), &t.p.call.id)
 	}
@@ -109,11 +121,15 @@ func taggedObject(p *Parser, in string, _ bool) (int, state) {
 		}
 		return n, nil
 	}
-	if !t.named {
+	switch {
+	case t.name == "":
 		t.Broken = "the call has no name"
 		return n, taggedObject
-	}
-	if !t.args {
+	case !t.args && p.quiet:
+		t.Broken = "the call has no arguments"
+		return n, taggedObject
+	case !t.args:
+		t.give()
 		p.argue("{}")
 	}
 	p.call.whole = true
@@ -123,6 +139,9 @@ func taggedObject(p *Parser, in string, _ bool) (int, state) {
 // taggedAfter looks for what may follow a call: another one, or the end mark.
 func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	f, t := p.format, &p.tagged
+	if f.end == "" && !t.list && p.call.whole { // nothing more can go wrong
+		p.finish()
+	}
 	rest := trimLeft(in)
 	if i := len(in) - len(rest); i > 0 {
 		return i, nil
@@ -135,6 +154,9 @@ func taggedAfter(p *Parser, in string, end bool) (int, state) {
 			p.finish()
 		}
 		p.trying = false
+		if n == 0 {
+			p.text(p.tried.String()) // white space
+		}
 		return n, p.home()
 	}
 	switch {
@@ -166,16 +188,16 @@ func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	return p.fail("%q follows the JSON object of a call", rest[0])
 }
 
-// llamaBare reads a reply of Llama that begins with an object, which is a call only
-// if it has a name.
-func llamaBare(p *Parser, _ string, _ bool) (int, state) {
-	p.quiet = true
-	return 0, taggedBody
+// enterLlama reads an object, which within text is a call only if it has a name and
+// arguments; or what follows <|python_tag|>: an object, a call of a built-in tool in
+// Python, or a program.
+func enterLlama(p *Parser, mark string) (int, state) {
+	if mark == "{" {
+		p.quiet = true
+		return 0, taggedBody
+	}
+	return len(mark), llamaTag
 }
-
-// enterLlama reads what follows <|python_tag|>: an object, a call of a built-in tool
-// in Python, or a program.
-func enterLlama(p *Parser, mark string) (int, state) { return len(mark), llamaTag }
 
 func llamaTag(p *Parser, in string, end bool) (int, state) {
 	rest := trimLeft(in)

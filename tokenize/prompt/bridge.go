@@ -142,9 +142,9 @@ func (c *continuation) goOn(p *Prompt, from point) (Reason, error) {
 // from byte at on. In from's path that stands moved bytes further on; its origin is
 // noted from byte since of that on.
 func (p *Prompt) set(from point, c *continuation, e *encoded, first, at, since, moved int) {
-	p.from = from
-	p.IDs = append(from.node.path(from.ids), e.ids[first:]...)
-	p.Shared, p.text, p.since = from.ids, c.text.Text[at:], since
+	p.from, p.ids = from, slices.Clip(e.ids[first:])
+	p.IDs = append(from.node.path(from.ids), p.ids...)
+	p.Shared, p.text, p.since = from.ids, strings.Clone(c.text.Text[at:]), since
 	p.fields, p.cuts = nil, nil
 	for _, f := range c.fields[fieldAfter(c.fields, p.since-moved):] {
 		f.start, f.end = f.start+int32(moved), f.end+int32(moved)
@@ -182,8 +182,8 @@ func (c *continuation) replyEnd(from point, e *encoded) (first int, why Reason, 
 // sameControls reports whether the reply of n has the control tokens that the template
 // wrote there, the first ids of e, and no others.
 func (c *continuation) sameControls(n *node, e *encoded, first int) (bool, error) {
-	prompt := n.path(n.promptIDs)
-	output := n.ids[n.promptIDs-n.kept:]
+	own := n.promptIDs - n.kept
+	tail, output := n.tail(n.kept, n.ids[:own]), n.ids[own:]
 	i := 0
 	next := func() int { // of the template's
 		for i < first {
@@ -202,7 +202,7 @@ func (c *continuation) sameControls(n *node, e *encoded, first int) (bool, error
 		if j < 0 || e.ids[j] != id {
 			return false, nil
 		}
-		before, err := decodeAfter(c.w.model.Tokenizer, prompt, output[:k])
+		before, err := c.w.spell(tail, output[:k])
 		if err != nil {
 			return false, err
 		}
@@ -224,19 +224,21 @@ func (c *continuation) keep(p *Prompt, n *node, last int) (bool, error) {
 	}
 	after := c.text.Text[end:c.text.Foreign(int32(last), end)]
 	stop := c.w.stopOf(n)
-	k := strings.Index(after, stop.Content)
-	if stop.Content == "" || k < 0 {
-		written := c.rule.StopIn(after, &c.messages[last])
-		if k = strings.Index(after, written); written == "" || k < 0 {
-			return false, nil
-		}
-		if stop.Content != "" { // it stands for that one
-			k += len(written)
-		}
-	} else {
-		k += len(stop.Content)
+	written := stop.Content
+	if !strings.Contains(after, written) { // another stands for it
+		written = c.w.shownStop(stop.ID)
+	}
+	if stop.Content == "" || written == "" {
+		written = c.rule.StopIn(after, &c.messages[last])
+	}
+	k := strings.Index(after, written)
+	if written == "" || k < 0 {
+		return false, nil
 	}
 	at := end + k
+	if stop.Content != "" {
+		at += len(written)
+	}
 	if stop.RStrip {
 		at = len(c.text.Text) - len(strings.TrimLeftFunc(c.text.Text[at:], unicode.IsSpace))
 	}
@@ -256,4 +258,14 @@ func (w *Writer) stopOf(n *node) engine.AddedToken {
 		}
 	}
 	return engine.AddedToken{}
+}
+
+// shownStop is the token that the template shows in the place of the stop token id in a
+// history, "" for none.
+func (w *Writer) shownStop(id rollout.TokenID) string {
+	if shown, ok := w.rewrites()[id]; ok {
+		a, _ := w.added.Find(shown)
+		return a.Content
+	}
+	return ""
 }

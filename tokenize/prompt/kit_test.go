@@ -14,6 +14,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/internal/kit/kitmodel"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/certify"
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
@@ -77,6 +78,9 @@ func plain(r rune) rune {
 	return r
 }
 
+// docsPage is the page with the table below.
+const docsPage = "../../docs/prompts.md"
+
 // Prompts of every template of the kit spell what the template writes, with the control
 // tokens that the guard allows, and a turn that is bridged costs no row.
 func TestKitTemplates(t *testing.T) {
@@ -84,16 +88,17 @@ func TestKitTemplates(t *testing.T) {
 	models := kitmodel.Templates(t)
 	kinds := []kind{{}, {reasoning: true}, {tools: true}, {true, true}}
 	var all prompt.Report
-	table := os.Getenv("TURNPACK_BRIDGED") // where to write the shares
-	var lines []string
+	alike := map[string][]string{} // templates by their cells
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		m := models[name]
 		cert, err := certify.Model(t.Context(), m)
 		require.NoError(t, err, name)
-		line := []string{name}
+		require.Empty(t, cert.Missing(tokenize.Whole), name)
+		var cells []string
+		kept := prompt.Report{}
 		for i, k := range kinds {
 			if k.reasoning && fails(cert, certify.ReasoningWritten) || k.tools && fails(cert, certify.ToolCalls) {
-				line = append(line, "–")
+				cells = append(cells, "–")
 				continue
 			}
 			h := newHarness(t, m, prompt.Options{}, uint64(i))
@@ -111,15 +116,39 @@ func TestKitTemplates(t *testing.T) {
 			if rep.Turns > rep.Opened {
 				cell = strings.TrimSpace(fmt.Sprintf("%.0f %% %s", 100*rep.Share(), strings.Join(why, ", ")))
 			}
-			line = append(line, cell)
+			cells = append(cells, cell)
+			if forks == 0 {
+				kept.Add(rep)
+				continue
+			}
+			h = newHarness(t, m, prompt.Options{Keep: true}, uint64(i))
+			h.converse(k, 8)
+			rep = h.tree.Report()
+			require.Len(t, h.rows(), rep.Turns-rep.Bridged-rep.Kept, "%s %+v", name, k)
+			kept.Add(rep)
 		}
-		lines = append(lines, "| "+strings.Join(line, " | ")+" |")
+		cells = append(cells, fmt.Sprintf("%.0f %%", 100*float64(kept.Bridged+kept.Kept)/float64(kept.Turns-kept.Opened)))
+		line := strings.Join(cells, " | ")
+		alike[line] = append(alike[line], name)
 	}
 	t.Logf("%+v, share %.3f", all, all.Share())
 	require.Greater(t, all.Bridged, 700)
-	if table != "" {
-		require.NoError(t, os.WriteFile(table, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	var lines []string
+	for cells, names := range alike {
+		lines = append(lines, "| "+strings.Join(names, ", ")+" | "+cells+" |")
 	}
+	slices.Sort(lines)
+	table := strings.Join(lines, "\n") + "\n"
+	page, err := os.ReadFile(docsPage)
+	require.NoError(t, err)
+	const head = "|---|---|---|---|---|---|\n"
+	before, _, ok := strings.Cut(string(page), head)
+	require.True(t, ok)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.WriteFile(docsPage, []byte(before+head+table), 0o644))
+		return
+	}
+	require.Equal(t, before+head+table, string(page), "UPDATE_GOLDEN=1 writes it")
 }
 
 func fails(c *certify.Certificate, p certify.Property) bool {

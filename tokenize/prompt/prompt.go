@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,12 +35,14 @@ type Options struct {
 	// longest not gone on from, or, where all are gone on from, the newest is not kept.
 	MaxCheckpoints int // 4,096
 	MaxTokens      int // ids held; 4 Mi
+	// MaxSessions bounds the trees that Sessions holds; 0 = 4,096.
+	MaxSessions int
 }
 
 // Validate reports all faults of o.
 func (o Options) Validate() error {
 	errs := []error{o.Encode.Validate()}
-	for field, n := range map[string]int{"MaxCheckpoints": o.MaxCheckpoints, "MaxTokens": o.MaxTokens} {
+	for field, n := range map[string]int{"MaxCheckpoints": o.MaxCheckpoints, "MaxTokens": o.MaxTokens, "MaxSessions": o.MaxSessions} {
 		if n < 0 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "prompt.Options." + field}, "is %d, expected 0 for the default or more", n))
 		}
@@ -54,7 +57,10 @@ type Writer struct {
 	added *tokens.AddedTokens
 	plain *completion.Rule
 	tools *completion.Rule // of requests with tools
+	marks bool             // see marksText
 	idle  sync.Pool        // of *tokens.Encoder
+	// rewrites are the stop tokens that the template shows as others in a history.
+	rewrites func() map[rollout.TokenID]rollout.TokenID
 }
 
 // New returns a Writer for a model that has a chat template.
@@ -62,12 +68,7 @@ func New(m *tokenize.Model, o Options) (*Writer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if o.MaxCheckpoints == 0 {
-		o.MaxCheckpoints = 4096
-	}
-	if o.MaxTokens == 0 {
-		o.MaxTokens = 4 << 20
-	}
+	o.MaxCheckpoints, o.MaxTokens, o.MaxSessions = cmp.Or(o.MaxCheckpoints, 4096), cmp.Or(o.MaxTokens, 4<<20), cmp.Or(o.MaxSessions, 4096)
 	if m == nil || m.Tokenizer == nil || m.Template == nil && m.ToolUse == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "prompts are written by a chat template, and the model has none").WithFix("load a model folder with a chat template")
 	}
@@ -76,9 +77,19 @@ func New(m *tokenize.Model, o Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{model: m, opts: o, added: added, plain: ruleOf(m)}
+	if w.marks, err = marksText(m.Tokenizer); err != nil {
+		return nil, err
+	}
 	if w.tools = w.plain; m.ToolUse != nil {
 		w.tools = ruleOf(m.ToolUse)
 	}
+	w.rewrites = sync.OnceValue(func() map[rollout.TokenID]rollout.TokenID {
+		shown, err := m.StopRewrites(context.Background())
+		if err != nil { // it refuses the question, so nothing is known
+			return nil
+		}
+		return shown
+	})
 	return w, w.tools.Limit()
 }
 
@@ -118,48 +129,118 @@ type Prompt struct {
 	// the tree knows: those to record.
 	Messages []rollout.Message
 
-	tree         *Tree
-	from         point
-	text         string // after from, to the end of the prompt
-	fields       []field
-	since        int   // byte from which fields tell
-	cuts         []cut // in text
-	conversation uint64
-	first        *node // of the first reply
+	*asked
 }
 
 // Reply records what was sampled after the prompt, stop token included, as a checkpoint;
-// nothing where no id was.
-// told is the message that the client is told, nil where only ids are known. Several
-// replies of one prompt are several checkpoints.
+// nothing where no id was. told is the message that the client is told, nil where only
+// ids are known. Several replies of one prompt are several checkpoints.
 func (p *Prompt) Reply(output []rollout.TokenID, told *rollout.Message) error {
-	if p.tree == nil {
+	if p.asked == nil {
 		return zero.Value("prompt.Prompt", "Tree.Prompt")
 	}
+	return p.asked.reply(output, told)
+}
+
+// asked is a prompt as its checkpoints will hold it.
+type asked struct {
+	tree   *Tree
+	from   point
+	ids    []rollout.TokenID // after from
+	text   string            // that they spell
+	fields []field           // of the path, from byte since on
+	since  int
+	cuts   []cut // in text
+
+	conversation uint64
+	messages     int
+	reason       Reason
+	kept         bool
+	first        *node // of the first reply
+}
+
+func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
 	if len(output) == 0 {
-		return nil // nothing was sampled, so nothing goes on from it
+		return nil
 	}
-	text, err := decodeAfter(p.tree.w.model.Tokenizer, p.IDs, output)
+	text, err := a.tree.w.spell(a.from.node.tail(a.from.ids, a.ids), output)
 	if err != nil {
 		return err
 	}
-	n := &node{base: p.from.node, after: p.from.reply, start: p.from.at, kept: p.from.ids, text: p.text + text, fields: p.fields, since: p.since, cuts: p.cuts,
-		prompt: p.from.at + len(p.text), promptIDs: len(p.IDs), messages: len(p.Messages), conversation: p.conversation, declared: p.Kept}
-	n.ids = slices.Concat(p.IDs[p.from.ids:], output)
+	n := &node{base: a.from.node, after: a.from.reply, start: a.from.at, kept: a.from.ids, fields: a.fields, since: a.since, cuts: a.cuts, declared: a.kept,
+		prompt: a.from.at + len(a.text), promptIDs: a.from.ids + len(a.ids), messages: a.messages, conversation: a.conversation}
+	n.text, n.ids = a.text+text, slices.Concat(a.ids, output)
 	if told != nil {
 		reply := *told
 		n.told = &reply
 	}
-	p.tree.add(p, n, len(output))
+	a.tree.add(a, n)
 	return nil
 }
 
-// Tail ids are decoded with what comes after, which may depend on them (SentencePiece).
+// tailIDs are decoded with what comes after, which may depend on them (SentencePiece).
 const tailIDs = 4
 
-// decodeAfter is what output spells after prompt.
-func decodeAfter(tok engine.Tokenizer, prompt, output []rollout.TokenID) (string, error) {
-	tail := prompt[max(0, len(prompt)-tailIDs):]
+// tail returns the last ids of a prompt: of own ids after the first count of n's path.
+func (n *node) tail(count int, own []rollout.TokenID) []rollout.TokenID {
+	if len(own) < tailIDs {
+		own = append(n.path(count), own...)
+	}
+	return own[max(0, len(own)-tailIDs):]
+}
+
+// spell is what output spells after the ids that a prompt ends with: without the marks
+// that a tokenizer puts where text begins after a control token, which templates do not
+// write.
+func (w *Writer) spell(tail, output []rollout.TokenID) (string, error) {
+	if !w.marks {
+		return decodeAfter(w.model.Tokenizer, tail, output)
+	}
+	var text strings.Builder
+	for len(output) > 0 {
+		n := 1 + slices.IndexFunc(output, func(id rollout.TokenID) bool { _, added := w.added.Find(id); return added })
+		if n == 0 {
+			n = len(output)
+		}
+		section, err := decodeAfter(w.model.Tokenizer, tail, output[:n])
+		if err != nil {
+			return "", err
+		}
+		if len(tail) > 0 {
+			if _, added := w.added.Find(tail[len(tail)-1]); added {
+				section = strings.TrimPrefix(section, " ")
+			}
+		}
+		_, _ = text.WriteString(section)
+		tail, output = output[max(0, n-tailIDs):n], output[n:]
+	}
+	return text.String(), nil
+}
+
+// marksText reports whether tok marks the beginning of text after a control token by a
+// space (SentencePiece).
+func marksText(tok engine.Tokenizer) (bool, error) {
+	for _, a := range tok.Vocab().Added() {
+		if !a.Special {
+			continue
+		}
+		control := []rollout.TokenID{a.ID}
+		before, err := tok.Decode(control)
+		if err != nil {
+			return false, err
+		}
+		var e engine.Encoding
+		if err := tok.Encode(&e, "x", engine.EncodeOptions{Added: engine.NoAdded, After: engine.AfterToken}); err != nil {
+			return false, err
+		}
+		with, err := tok.Decode(append(control, e.IDs...))
+		return with == before+" x", err
+	}
+	return false, nil
+}
+
+// decodeAfter is what output is decoded to after tail.
+func decodeAfter(tok engine.Tokenizer, tail, output []rollout.TokenID) (string, error) {
 	before, err := tok.Decode(tail)
 	if err != nil {
 		return "", err
@@ -183,7 +264,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	case t.w.model == nil:
 		return nil, zero.Value("prompt.Writer", "prompt.New")
 	}
-	p := &Prompt{tree: t}
+	p := &Prompt{asked: &asked{tree: t, messages: len(r.Messages)}}
 	expected := t.recognise(p, r.Messages)
 	c, err := t.w.render(ctx, p.Messages, r)
 	if err != nil {
@@ -191,7 +272,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	}
 	last := lastReply(p.Messages)
 	var refused Reason
-	for _, from := range t.reach(c) {
+	for _, from := range t.reach(c, last) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -225,6 +306,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 			return nil, err
 		}
 	}
+	p.reason, p.kept = p.Reason, p.Kept
 	return p, nil
 }
 

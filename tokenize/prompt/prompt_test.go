@@ -89,6 +89,9 @@ func (h *harness) ask(messages []rollout.Message) *prompt.Prompt {
 	fresh, err := h.enc.Prompt(h.t.Context(), &rollout.Rollout{Tools: h.tools}, p.Messages)
 	require.NoError(h.t, err)
 	if p.Kept {
+		text, err := h.model.Tokenizer.Decode(p.IDs[p.Shared:])
+		require.NoError(h.t, err)
+		require.True(h.t, strings.HasSuffix(fresh.Text.Text, text), "%q ends with %q", fresh.Text.Text, text)
 		return p
 	}
 	text, err := h.model.Tokenizer.Decode(p.IDs)

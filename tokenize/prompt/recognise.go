@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,7 +14,9 @@ import (
 // seed of the digests of conversations, which never leave the process.
 var seed = maphash.MakeSeed()
 
-// follow is the digest of a conversation that goes on with m.
+// follow is the digest of a conversation that goes on with m. It says which checkpoints
+// to compare a reply with, so what clients and recorders leave out (reasoning, ids) does
+// not count.
 func follow(conversation uint64, m *rollout.Message) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -26,15 +27,9 @@ func follow(conversation uint64, m *rollout.Message) uint64 {
 		}
 	}
 	maphash.WriteComparable(&h, conversation)
-	text(string(m.Role), m.Name, m.Content, m.Reasoning, m.ToolCallID)
+	text(string(m.Role), m.Content)
 	for _, c := range m.ToolCalls {
-		text(c.ID, c.Name, c.Arguments)
-	}
-	for _, p := range m.Parts {
-		text(p.Type, p.Text)
-	}
-	for _, k := range slices.Sorted(maps.Keys(m.Extra)) {
-		text(k, string(m.Extra[k]))
+		text(c.Name, c.Arguments)
 	}
 	return h.Sum64()
 }

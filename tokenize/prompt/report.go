@@ -63,17 +63,17 @@ func (r *Report) Add(o Report) {
 	}
 }
 
-func (r *Report) count(p *Prompt) {
+func (r *Report) count(a *asked) {
 	r.Turns++
 	switch {
-	case p.Reason == Opening:
+	case a.reason == Opening:
 		r.Opened++
 		return
-	case p.Reason == "":
+	case a.reason == "":
 		r.Bridged++
 		return
-	case p.Kept:
+	case a.kept:
 		r.Kept++
 	}
-	r.Forked[p.Reason]++
+	r.Forked[a.reason]++
 }

@@ -19,6 +19,10 @@ type Tree struct {
 	conversations map[uint64][]*node // by what their prompts show
 	clock         uint64
 	report        Report
+
+	learning sync.Mutex
+	learned  int      // turns of the record
+	asked    []*asked // the last prompts that have no reply
 }
 
 // node is a checkpoint. It holds what its prompt and reply add to a path from the root.
@@ -85,25 +89,24 @@ func (p point) holds(m int) bool {
 }
 
 // reach returns the points from which a rendered request can go on, as far as its text
-// and the origin of that tell, the deepest first; of the same place the newest.
-func (t *Tree) reach(c *continuation) []point {
+// and the origin of that tell: those that hold its last reply first, then the deepest; of
+// the same place the newest.
+func (t *Tree) reach(c *continuation, last int) []point {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	points := []point{{node: t.root}}
 	t.descend(t.root, c, &points)
 	slices.Reverse(points)
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Or(cmp.Compare(b.at, a.at), compareBool(a.reply, b.reply)) })
-	return points
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
+	one := func(is bool) int {
+		if is {
+			return 1
+		}
 		return 0
-	case a:
-		return 1
 	}
-	return -1
+	slices.SortStableFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(one(b.holds(last)), one(a.holds(last))), cmp.Compare(b.at, a.at), cmp.Compare(one(a.reply), one(b.reply)))
+	})
+	return points
 }
 
 func (t *Tree) descend(n *node, c *continuation, points *[]point) {
@@ -135,21 +138,20 @@ func (t *Tree) descend(n *node, c *continuation, points *[]point) {
 	}
 }
 
-// add puts the checkpoint n of p into the tree.
-func (t *Tree) add(p *Prompt, n *node, output int) {
+// add puts a checkpoint into the tree, made of a.
+func (t *Tree) add(a *asked, n *node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clock++
 	n.used = t.clock
-	if first := p.first; first != nil { // it holds the prompt
-		own := n.promptIDs - n.kept
+	if first := a.first; first != nil { // it holds the prompt
 		n.base, n.after, n.start, n.kept, n.since = first, false, first.prompt, first.promptIDs, first.prompt
-		n.text, n.ids, n.fields, n.cuts = n.text[len(p.text):], n.ids[own:], nil, nil
+		n.text, n.ids, n.fields, n.cuts = strings.Clone(n.text[len(a.text):]), slices.Clone(n.ids[len(a.ids):]), nil, nil
 	} else {
-		t.report.count(p)
+		t.report.count(a)
 	}
-	n.text, n.ids = strings.Clone(n.text), slices.Clip(n.ids)
-	p.first = cmp.Or(p.first, n)
+	a.first = cmp.Or(a.first, n)
+	t.asked = slices.DeleteFunc(t.asked, func(o *asked) bool { return o == a })
 	for at := n.base; at.gone; at = at.base {
 		t.link(at)
 	}

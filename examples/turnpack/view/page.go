@@ -53,6 +53,7 @@ type head struct {
 	Note     string    `json:"note"` // what a file by others lacks, and that its set is not complete
 	From     int       `json:"from"` // row of the file that row 0 of the page is
 	Rows     []rowHead `json:"rows"`
+	Report   *report   `json:"report,omitempty"`
 	Findings []Finding `json:"findings"`
 	Audited  bool      `json:"audited"`
 	Vocab    int       `json:"vocab"` // entries in the vocabulary block

@@ -120,6 +120,9 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	b.Note(note)
+	if b.head.Report, err = reportOf(c.batch); err != nil {
+		return err
+	}
 	if c.tracers != nil {
 		if b.trace, err = c.tracers(ctx, model, c.batch, c.in, b.rollouts()); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -29,6 +30,7 @@ type head struct {
 	Findings []view.Finding
 	From     int
 	Audited  bool
+	Report   json.RawMessage
 }
 
 func headOf(t *testing.T, p string) head {
@@ -232,4 +234,59 @@ func TestUnknownID(t *testing.T) {
 	require.Equal(t, []float64{5, 999_999_999}, v.values["ids"])
 	require.Equal(t, []float64{0, 4}, v.values["facts"])
 	require.Equal(t, []float64{0, 0.25}, unpack(t, data["row-0"]).values["weight"], "weights that are no mask are kept exactly")
+}
+
+// What the run said of the batch stands on the page, from the record beside it, and the
+// page's program draws it.
+func TestReport(t *testing.T) {
+	path, _ := batch(t, 8, -1)
+	require.Nil(t, headOf(t, page(t, path)).Report, "no record")
+	const record = `{"version":1,"options":{"Recipe":"nemotron-swe2","Estimator":"grpo"},"summary":{"rollouts":12,"groups":3,"status":{"completed":9,"truncated":3},"verdicts":{"resolved":5,"unresolved":7},
+"rollouts_without_rows":{"all rewards are alike":4,"</script><b>":1},"masked_rows":{"overlong":2},
+"shaping":{"groups_left_out":{"alike":1}},"judge":{"steps":20,"unanimous":15,"kappa":0.25,"failed":1,"unparsed":2,"not_computed":3},
+"batch":{"rollouts":12,"graded":12,"resolved":5,"truncated":3,"solves":[{"solved":1,"of":4,"groups":2},{"solved":3,"of":4,"groups":1}],
+"reward":{"n":12,"mean":-0.1666,"std":1,"min":-1,"p10":-1,"median":-1,"p90":1,"max":1},"advantage":{"n":8,"mean":0,"std":1,"min":-1,"p10":-1,"median":0,"p90":1,"max":1},"steps":{"n":0},"rows":{"n":0},"tokens":{"n":0},"trained":{"n":0}}}}`
+	beside := filepath.Join(filepath.Dir(path), ".turnpack.json")
+	require.NoError(t, os.WriteFile(beside, []byte(record), 0o600))
+	p := page(t, path)
+	require.Equal(t, p, page(t, path), "the same bytes")
+	var r struct {
+		Rollouts int
+		Recipe   string
+		Batch    struct {
+			Solves []struct{ Solved, Of, Groups int }
+		}
+	}
+	require.NoError(t, json.Unmarshal(headOf(t, p).Report, &r))
+	require.Equal(t, 12, r.Rollouts)
+	require.Equal(t, "nemotron-swe2", r.Recipe)
+	require.Len(t, r.Batch.Solves, 2)
+
+	if node, err := exec.LookPath("node"); err != nil {
+		t.Log("SKIPPED in part: install node to run the page's program here")
+	} else {
+		program := `const made = (tag) => ({tag, attrs: {}, children: [], style: {}, append(...c) { this.children.push(...c) }, replaceChildren(...c) { this.children = c }, setAttribute(k, v) { this.attrs[k] = v }, addEventListener() {}, querySelector: () => made("b"), get textContent() { return this.text ?? this.children.map((c) => c.textContent ?? String(c)).join(" ") }, set textContent(v) { this.text = v }});
+const page = {}; globalThis.document = {createElement: made, getElementById: (id) => page[id] ??= made("div"), documentElement: made("html")};
+page.head = made("script"); page.head.textContent = require("fs").readFileSync(0, "utf8");
+` + asset(t, "data.js") + asset(t, "lines.js") + asset(t, "charts.js") + `
+drawBatch(); console.log(page.batch.textContent);`
+		file := filepath.Join(t.TempDir(), "page.js")
+		require.NoError(t, os.WriteFile(file, []byte(program), 0o600))
+		cmd := exec.CommandContext(t.Context(), node, file)
+		cmd.Stdin = strings.NewReader(contents(p)["head"])
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		for _, says := range []string{"12 rollouts read in 3 groups", "41.7 % of 12 graded ones resolved", "recipe nemotron-swe2", "1 of 4", "3 of 4", "all rewards are alike", "</script><b>", "75.0 % of steps with votes unanimous, κ 0.25", "overlong"} {
+			require.Contains(t, string(out), says)
+		}
+		require.NotContains(t, string(out), "undefined")
+	}
+	require.NoError(t, os.WriteFile(beside, []byte(`{"summary":{"rollouts":12}}`), 0o600)) // of an earlier build
+	require.Nil(t, headOf(t, page(t, path)).Report)
+}
+
+func asset(t *testing.T, name string) string {
+	b, err := os.ReadFile(filepath.Join("assets", name))
+	require.NoError(t, err)
+	return string(b)
 }

@@ -70,17 +70,65 @@ function histogram(key) {
     bars, el("div", { class: "scale" }, el("span", {}, short(sorted[0])), el("span", {}, `highest bar ${plural(top, "row")}`), el("span", {}, (all[all.length - 1].far ? "last bar to " : "") + short(sorted[sorted.length - 1]))));
 }
 
+// bars draws a bar for each [name, number].
+function bars(title, note, all) {
+  const grid = el("div", { class: "shares" }), top = Math.max(...all.map(([, k]) => k), 1);
+  for (const [name, k] of all) {
+    const bar = el("i", {});
+    bar.style.width = `${(100 * k) / top}%`;
+    grid.append(el("span", { title: plain(name) }, plain(name) || "(none)"), el("div", {}, bar), el("em", {}, count(k)));
+  }
+  return el("div", { class: "chart" }, el("h2", {}, title), el("p", {}, note), grid);
+}
+
+// most draws the most frequent ones.
+function most(title, note, counts) {
+  const all = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  return bars(title, all.length > 12 ? `${note}, the 12 most frequent of ${all.length}` : note, all.slice(0, 12));
+}
+
 function shares(title, of) {
   const n = new Map();
   for (const r of HEAD.rows) n.set(of(r), (n.get(of(r)) || 0) + 1);
-  const all = [...n].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, 12);
-  const grid = el("div", { class: "shares" });
-  for (const [name, k] of all) {
-    const bar = el("i", {});
-    bar.style.width = `${(100 * k) / all[0][1]}%`;
-    grid.append(el("span", { title: plain(name) }, plain(name) || "(none)"), el("div", {}, bar), el("em", {}, count(k)));
+  return most(title, "rows", n);
+}
+
+// spread is a table of distributions over rollouts.
+function spread(batch) {
+  const table = el("table", {}, el("tr", {}, ...["", "n", "mean", "±", "min", "p10", "median", "p90", "max"].map((h) => el("th", {}, h))));
+  for (const [name, key] of [["reward", "reward"], ["advantage", "advantage"], ["steps", "steps"], ["rows", "rows"], ["tokens", "tokens"], ["trained tokens", "trained"]]) {
+    const d = batch[key];
+    if (d && d.n) table.append(el("tr", {}, el("th", {}, name), ...[d.n, d.mean, d.std, d.min, d.p10, d.median, d.p90, d.max].map((v) => el("td", {}, short(v)))));
   }
-  return el("div", { class: "chart" }, el("h2", {}, title), el("p", {}, n.size > all.length ? `the ${all.length} most frequent of ${n.size}` : "rows"), grid);
+  return el("div", { class: "chart wide" }, el("h2", {}, "Rollouts"), el("p", {}, "over the rollouts that have such a number"), table);
+}
+
+// drawReport shows what the run that made the batch said of all rollouts it read.
+function drawReport() {
+  const r = HEAD.report;
+  if (!r) return [el("h2", {}, "The run"), el("p", {}, "No record of this build lies beside the batch: what was left out of it is not known here.")];
+  const b = r.batch, out = [];
+  if (b.solves) out.push(bars("Solved in groups", "groups by solved rollouts of all graded ones", b.solves.map((s) => [`${s.solved} of ${s.of}`, s.groups])));
+  const why = (title, note, counts) => counts && Object.keys(counts).length && out.push(most(title, note, Object.entries(counts)));
+  why("Verdicts", "rollouts", r.verdicts);
+  why("How rollouts ended", "rollouts", r.status);
+  why("Without rows", "rollouts, by reason", r.rollouts_without_rows);
+  why("Out of the statistics", "rollouts, by reason", r.out_of_statistics);
+  why("Masked rows", "rows, by reason", r.masked_rows);
+  why("Messages at fault", "messages, by fault", r.message_faults);
+  if (r.shaping) {
+    why("Rewards shaped", "rollouts, by rule", r.shaping.rewards_changed);
+    why("Groups left out", "groups, by rule", r.shaping.groups_left_out);
+    why("Rollouts left out", "rollouts, by rule", r.shaping.rollouts_left_out);
+  }
+  if (r.judge) {
+    const j = r.judge, k = j.kappa === null || j.kappa === undefined ? "" : `, κ ${short(j.kappa)}`;
+    out.push(bars("Judge", `${percent(j.unanimous, j.steps)} of steps with votes unanimous${k}`, [["steps with votes", j.steps], ["unanimous", j.unanimous], ["without a score", j.not_computed], ["votes failed", j.failed], ["votes not read", j.unparsed]]));
+  }
+  const made = [r.recipe && `recipe ${r.recipe}`, r.estimator && `estimator ${r.estimator}`].filter(Boolean).join(", ");
+  const solved = b.graded ? `, ${percent(b.resolved, b.graded)} of ${count(b.graded)} graded ones resolved` : "";
+  return [el("h2", {}, "The run"), el("p", {}, plain(`${plural(r.rollouts, "rollout")} read in ${plural(r.groups, "group")}${solved}, ${percent(b.truncated, b.rollouts)} cut off${made ? "; " + made : ""}`)),
+    el("div", { class: "charts" }, spread(b), ...out)];
 }
 
 function drawBatch() {
@@ -102,6 +150,7 @@ function drawBatch() {
       card(equal, "groups of equal rewards"), card(tokens, "tokens"), card(trained, "trained tokens"), card(percent(trained, tokens), "trained share"),
       card(HEAD.vocab, "distinct tokens")),
     el("div", { class: "charts" }, ...Object.keys(MEASURES).map(histogram), shares("Status", (r) => r.status), shares("Finish reason", (r) => r.finish)),
+    ...drawReport(),
     ...drawFindings());
 }
 

@@ -1,0 +1,54 @@
+package view
+
+import (
+	"encoding/json"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/prm"
+	"github.com/turnpack/turnpack/reward/overview"
+	"github.com/turnpack/turnpack/reward/shaping"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// report is what the run that made a batch said of it: of all rollouts that it read, those
+// without rows too.
+type report struct {
+	Rollouts    int             `json:"rollouts"`
+	Groups      int             `json:"groups"`
+	Status      map[string]int  `json:"status"`
+	Verdicts    map[string]int  `json:"verdicts,omitempty"`
+	WithoutRows map[string]int  `json:"rollouts_without_rows,omitempty"`
+	OutOf       map[string]int  `json:"out_of_statistics,omitempty"`
+	MaskedRows  map[string]int  `json:"masked_rows,omitempty"`
+	Faults      map[string]int  `json:"message_faults,omitempty"`
+	Unscored    int64           `json:"unscored_tokens,omitempty"`
+	Batch       *overview.Batch `json:"batch,omitempty"`
+	Judge       *prm.Agreement  `json:"judge,omitempty"`
+	Shaping     *shaping.Report `json:"shaping,omitempty"`
+	Recipe      string          `json:"recipe,omitempty"`
+	Estimator   string          `json:"estimator,omitempty"`
+}
+
+// reportOf reads the record beside a batch; nil where there is none, as beside batches of
+// others, or one of an earlier build, which does not describe the batch.
+func reportOf(batch string) (*report, error) {
+	text := cli.RecordOf(batch)
+	if text == nil {
+		return nil, nil
+	}
+	var made struct {
+		Options struct {
+			Recipe    string
+			Estimator string
+		} `json:"options"`
+		Summary report `json:"summary"`
+	}
+	if err := json.Unmarshal(text, &made); err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: batch}, "%s beside it cannot be read: %w", cli.RecordName, err)
+	}
+	if made.Summary.Batch == nil {
+		return nil, nil
+	}
+	made.Summary.Recipe, made.Summary.Estimator = made.Options.Recipe, made.Options.Estimator
+	return &made.Summary, nil
+}

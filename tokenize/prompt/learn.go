@@ -1,0 +1,182 @@
+package prompt
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/turnpack/turnpack/internal/zero"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// maxAsked is how many prompts without a reply a tree remembers, to know them again in
+// the record.
+const maxAsked = 8
+
+// remember keeps what was asked until its reply is learnt.
+func (t *Tree) remember(a *asked) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.asked) == maxAsked {
+		t.asked = slices.Delete(t.asked, 0, 1)
+	}
+	t.asked = append(t.asked, a)
+}
+
+// known is what was asked with these ids, nil for none.
+func (t *Tree) known(ids []rollout.TokenID) *asked {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range slices.Backward(t.asked) {
+		if a.from.ids+len(a.ids) == len(ids) && slices.Equal(a.ids, ids[a.from.ids:]) && slices.Equal(a.from.node.path(a.from.ids), ids[:a.from.ids]) {
+			return a
+		}
+	}
+	return nil
+}
+
+// Learn makes checkpoints of the turns of r that the tree does not know yet: the record
+// of its rollout, to which turns were only added since. It stands for Reply where a
+// recorder has the replies, as package live does, also after a restart. A turn is left out
+// whose recorded prompt is not the one that the tree makes of its messages.
+func (t *Tree) Learn(ctx context.Context, r *rollout.Rollout) error {
+	if r == nil {
+		return zero.Rollout()
+	}
+	t.learning.Lock()
+	defer t.learning.Unlock()
+	for ; t.learned < len(r.Turns); t.learned++ {
+		if err := t.learn(ctx, r, t.learned); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tree) learn(ctx context.Context, r *rollout.Rollout, i int) error {
+	turn := &r.Turns[i]
+	ids, err := r.PromptTokens(nil, i)
+	if err != nil || len(ids) == 0 || len(turn.Output) == 0 {
+		return err
+	}
+	a := t.known(ids)
+	if a == nil && !turn.Context.Unknown && (turn.Message >= 0 || turn.Context.Parts != nil) {
+		p, err := t.Prompt(ctx, Request{Messages: shown(r, turn), Tools: r.Tools, TemplateKwargs: r.TemplateKwargs})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && slices.Equal(p.IDs, ids) {
+			a = p.asked
+		}
+	}
+	if a == nil {
+		return nil
+	}
+	var told *rollout.Message
+	if turn.Message >= 0 && turn.Message < len(r.Messages) {
+		told = &r.Messages[turn.Message]
+	}
+	return a.reply(turn.Output, told)
+}
+
+// shown are the messages of a turn's context.
+func shown(r *rollout.Rollout, t *rollout.Turn) (out []rollout.Message) {
+	parts := t.Context.Parts
+	if parts == nil {
+		parts = []rollout.ContextPart{{To: t.Message}}
+	}
+	for _, p := range parts {
+		if p.Message != nil {
+			out = append(out, *p.Message)
+			continue
+		}
+		if p.From < 0 || p.To < p.From || p.To > len(r.Messages) {
+			return nil
+		}
+		for _, m := range r.Messages[p.From:p.To] {
+			if m.Role != rollout.RoleExit {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// Sessions makes prompts of rollouts that run from their records alone, as a proxy does
+// that records with package live. It holds a tree for each, and lets the one go that was
+// longest not asked when there are too many: it is learnt again from the record. It is
+// safe for concurrent use.
+type Sessions struct {
+	w     *Writer
+	mu    sync.Mutex
+	clock uint64
+	trees map[string]*session
+}
+
+type session struct {
+	tree *Tree
+	used uint64
+}
+
+// Sessions returns an empty set of trees.
+func (w *Writer) Sessions() *Sessions { return &Sessions{w: w, trees: map[string]*session{}} }
+
+// Prompt returns the prompt for a request of the rollout whose record so far is r. The
+// reply is learnt from the record at the next request; none is to be told to it. With a
+// nil r nothing stands before the request, and nothing is kept.
+func (s *Sessions) Prompt(ctx context.Context, r *rollout.Rollout, q Request) (*Prompt, error) {
+	if s.w == nil {
+		return nil, zero.Value("prompt.Sessions", "Writer.Sessions")
+	}
+	if r == nil {
+		return s.w.Tree().Prompt(ctx, q)
+	}
+	t := s.tree(r.ID)
+	if err := t.Learn(ctx, r); err != nil {
+		return nil, err
+	}
+	p, err := t.Prompt(ctx, q)
+	if err == nil {
+		t.remember(p.asked)
+	}
+	return p, err
+}
+
+func (s *Sessions) tree(id string) *Tree {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock++
+	x := s.trees[id]
+	if x == nil {
+		if len(s.trees) >= s.w.opts.MaxSessions {
+			oldest := ""
+			for other, o := range s.trees {
+				if oldest == "" || o.used < s.trees[oldest].used {
+					oldest = other
+				}
+			}
+			delete(s.trees, oldest)
+		}
+		x = &session{tree: s.w.Tree()}
+		s.trees[id] = x
+	}
+	x.used = s.clock
+	return x.tree
+}
+
+// End lets the tree of a rollout go, and returns what it counted, with the last turns of
+// its record.
+func (s *Sessions) End(ctx context.Context, r *rollout.Rollout) (Report, error) {
+	if s.w == nil {
+		return Report{}, zero.Value("prompt.Sessions", "Writer.Sessions")
+	}
+	if r == nil {
+		return Report{}, zero.Rollout()
+	}
+	t := s.tree(r.ID)
+	err := t.Learn(ctx, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.trees, r.ID)
+	return t.Report(), err
+}
