@@ -53,6 +53,8 @@ type convertCmd struct {
 	Edges       string `help:"Token edges: sampled or document." enum:"sampled,document" default:"sampled" group:"Rows:"`
 	PromptsBy   string `help:"What made the recorded prompts: vllm, sglang, transformers (arguments and text parts as recorded), or record: what the record names, else vllm." enum:"record,vllm,sglang,transformers" default:"record" name:"prompts-by" group:"Rows:"`
 	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." default:"fork" group:"Rows:"`
+	MaxDrop     int    `help:"With --drift realign or auto: most sampled tokens that one repair gives up; 0 = 8, -1 = none." name:"max-drop-tokens" group:"Rows:"`
+	MaxSub      int    `help:"With --drift splice or auto: most tokens that one repair respells; 0 = 64, -1 = none." name:"max-sub-tokens" group:"Rows:"`
 	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)." group:"Rows:"`
 	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none" group:"Rows:"`
 	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit." group:"Rows:"`
@@ -309,7 +311,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	if _, none := window.(ctxwindow.None); !none {
 		p.Window = window
 	}
-	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, PromptsBy: by, Drift: lineage.Options{Drift: drift}}
+	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, PromptsBy: by, Drift: lineage.Options{Drift: drift, MaxDropTokens: c.MaxDrop, MaxSubTokens: c.MaxSub}}
 	errs = append(errs, c.give(&p.Encode))
 	overrides := c.InvalidCall.Number != nil || c.MalformedThinking.Number != nil
 	for _, n := range []struct {
@@ -317,6 +319,8 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		flag, with, fix string
 	}{
 		{c.StopRewrite && drift != lineage.DriftSplice && drift != lineage.DriftAuto, "--stop-rewrite", "--drift " + c.Drift, "add --drift splice or auto"},
+		{c.MaxDrop != 0 && drift != lineage.DriftRealign && drift != lineage.DriftAuto, "--max-drop-tokens", "--drift " + c.Drift, "add --drift realign or auto"},
+		{c.MaxSub != 0 && drift != lineage.DriftSplice && drift != lineage.DriftAuto, "--max-sub-tokens", "--drift " + c.Drift, "add --drift splice or auto"},
 		{drift != lineage.DriftFork && mode != tokenize.Merged, "--drift", "--mode " + c.Mode, "leave it out, or add --mode merged"},
 		{overrides && c.Estimator == "none", "--invalid-call-advantage and --malformed-thinking-advantage", "--estimator none", "choose an estimator"},
 		{overrides && c.Target == "megatron", "--invalid-call-advantage and --malformed-thinking-advantage", "--target megatron, which reads no advantages", "leave them out"},
@@ -394,6 +398,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	if opts.Metadata, err = c.recipeMetadata(&pipe); err != nil {
 		return nil, nil, err
 	}
+	opts.Metadata = c.outputFlags.metadata(opts.Metadata)
 	if weigh != nil {
 		if err := weigh.count(p.ctx, pipe, src, c.counts); err != nil {
 			done()

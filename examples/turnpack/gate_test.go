@@ -55,6 +55,10 @@ func TestGates(t *testing.T) {
 			[]string{"--min-fidelity", "--max-stop-loss"}},
 		{"text was recorded by no engine", goodDump(t), []string{"--min-fidelity", "0.01"}, exitFailed, []string{"0 of", "rendered from text", "record the engine's token ids"}},
 		{"a flag that would do nothing", goodDump(t), []string{"--stop-rewrite"}, exitUsage, []string{"--stop-rewrite", "add --drift splice or auto"}},
+		{"repairs within the limit", driftingDump(t), []string{"--drift", "realign", "--max-drop-tokens", "2"}, exitOK, []string{"drift repairs"}},
+		{"a limit that allows none", driftingDump(t), []string{"--drift", "realign", "--max-drop-tokens=-1", "--min-fidelity", "1"}, exitOK, nil},
+		{"a limit of repairs that are not made", goodDump(t), []string{"--max-drop-tokens", "2"}, exitUsage, []string{"--max-drop-tokens", "add --drift realign or auto"}},
+		{"a limit of others", driftingDump(t), []string{"--drift", "realign", "--max-sub-tokens", "2"}, exitUsage, []string{"--max-sub-tokens", "add --drift splice or auto"}},
 		{"per cent are no share", goodDump(t), []string{"--min-fidelity", "95"}, exitUsage, []string{"--min-fidelity", "want a share of 0 to 1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

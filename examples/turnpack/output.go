@@ -19,6 +19,7 @@ type outputFlags struct {
 	BytesPerShard   int64  `help:"Start a new file after so many bytes, at the next group."`
 	GroupsPerStep   int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
 	RolloutsPerStep int    `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that no longer goes in begins the next. With --pt short steps are filled with samples that train nothing."`
+	Logprobs        string `help:"What the recorded log probabilities are: raw, before the temperature (vLLM's default), processed, after it (vLLM with logprobs_mode processed_logprobs, SGLang), or unknown. Kept in the file; targets refuse raw ones of other temperatures than 1." enum:"unknown,raw,processed" default:"unknown"`
 	GroupSize       int    `help:"Rollouts that a group must have (TRL's num_generations): others are left out, and with --target trl rollouts of several rows with them." placeholder:"N"`
 	SeqLen          int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
 	PadMultiple     int    `help:"Multiple that packed segments are padded to."`
@@ -48,6 +49,18 @@ func (f *outputFlags) stepFlag() string {
 		return "--rollouts-per-step"
 	}
 	return "--groups-per-step"
+}
+
+// metadata adds to m what a file says of its columns.
+func (f *outputFlags) metadata(m map[string]string) map[string]string {
+	if f.Logprobs == "unknown" || f.Logprobs == "" {
+		return m
+	}
+	if m == nil {
+		m = map[string]string{}
+	}
+	m["logprobs"] = f.Logprobs
+	return m
 }
 
 // packs says whether the files are packed by the sequence length of the trainer.
@@ -124,7 +137,7 @@ func (f *outputFlags) check() error {
 
 // target is the trainer that --target names, with the rules of its rows.
 func (f *outputFlags) target(model *tokenize.Model, w *weigher) (*target.Target, target.Options, error) {
-	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple, GroupSize: f.GroupSize, LeaveIncomplete: f.GroupSize > 0}
+	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple, GroupSize: f.GroupSize, LeaveIncomplete: f.GroupSize > 0, RawLogprobs: f.Logprobs == "raw"}
 	if w.mean() {
 		o.MeanOverRollouts, o.TotalsOf = true, w.totals
 	}

@@ -32,6 +32,10 @@ type Options struct {
 	MeanOverRollouts bool
 	Totals           Totals
 	TotalsOf         func(group string) Totals
+	// RawLogprobs says that log probabilities are those before the temperature: rows
+	// sampled at another than 1 are refused, since trainers compare them with their own at
+	// it.
+	RawLogprobs bool
 	// EOS is the tokenizer's end-of-sequence id and PadMultiple the multiple that
 	// segments are padded to (megatron).
 	EOS         int32
@@ -264,6 +268,10 @@ func (t *Target) adapt(s *rollout.Sample) error {
 	}
 	if err := t.oneTemperature(s); err != nil {
 		return err
+	}
+	if t.opts.RawLogprobs && s.Logprob != nil && s.Temperature != 1 && t.name != "none" && t.name != "megatron" {
+		return t.refuse(s, export.ColLogprobs, "record those after it (vLLM: logprobs_mode processed_logprobs), sample at 1, or leave them out of the dump where the trainer computes its own",
+			"its log probabilities are those before the temperature, which is %g, and the trainer compares them with its own at it", s.Temperature)
 	}
 	if t.logprobs && s.Logprob == nil {
 		return t.refuse(s, export.ColLogprobs, "record log probabilities while sampling", "its loader reads log probabilities and the row has none")

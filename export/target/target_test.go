@@ -85,6 +85,9 @@ func TestRefusals(t *testing.T) {
 		{"trl", target.Options{}, nil, export.ColSampleIndex},
 		{"trl-async", target.Options{}, nil, ""},
 		{"trl-async", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
+		{"trl-async", target.Options{RawLogprobs: true}, func(r []rollout.Sample) { setTemperature(r, 0.5) }, export.ColLogprobs},
+		{"trl-async", target.Options{RawLogprobs: true}, func(r []rollout.Sample) { setTemperature(r, 1) }, ""},
+		{"megatron", target.Options{RawLogprobs: true}, func(r []rollout.Sample) { setTemperature(r, 0.5) }, ""},
 		{"areal", target.Options{}, nil, export.ColVersions},
 		{"areal", target.Options{DefaultVersion: &v}, nil, ""},
 		{"nemo-rl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, export.ColLogprobs},
@@ -118,6 +121,12 @@ func TestRefusals(t *testing.T) {
 			require.ErrorAs(t, err, &located)
 			require.NotEmpty(t, located.Fix)
 		})
+	}
+}
+
+func setTemperature(rows []rollout.Sample, t float32) {
+	for i := range rows {
+		rows[i].Temperature = t
 	}
 }
 
