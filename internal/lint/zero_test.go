@@ -106,7 +106,7 @@ var zeros = []any{
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&origin.Field{},
 	&engine.AddedMatcher{}, &engine.Encoding{},
-	&parse.Options{}, &parse.Parser{},
+	&parse.Options{}, &parse.Parser{}, &parse.Reply{},
 	&lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
 	&swerl.Options{},
 }

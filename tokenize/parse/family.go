@@ -22,7 +22,7 @@ const (
 	DeepSeekV32        // <｜DSML｜function_calls>…
 	GPTOSS             // harmony channels
 	Llama              // {"name": …, "parameters": {…}}, <|python_tag|>…: Llama 3.1 and later 3.x
-	Pythonic           // [f(k=1)]: Llama 4
+	Pythonic           // [f(k=1)], or objects as of Llama: Llama 4
 	LFM2               // <|tool_call_start|>[f(k=1)]<|tool_call_end|>
 	MiniMaxM1          // <tool_calls>{…}\n{…}</tool_calls>
 	MiniMaxM2          // <minimax:tool_call><invoke name="f"><parameter name="k">…
@@ -68,6 +68,7 @@ type format struct {
 	end    string // what ends one
 	list   bool   // calls can stand in a JSON list
 	many   bool   // calls can follow each other within the marks
+	loose  bool   // the end mark can be missing
 	params *parameters
 	header *header
 	ends   []string // what ends a parameter without its mark
@@ -121,7 +122,7 @@ var formats = [...]*format{
 	DeepSeekV32: parameterFormat(deepseekV32Parameters),
 	GPTOSS:      {first: harmonyFirst},
 	Llama:       {marks: []string{"<|python_tag|>", "{"}, enter: enterLlama, many: true},
-	Pythonic:    {marks: []string{"<|python_start|>", "["}, enter: enterPythonic, end: "<|python_end|>"},
+	Pythonic:    {marks: []string{"<|python_start|>", "[", "{"}, enter: enterPythonic, end: "<|python_end|>", many: true, loose: true},
 	LFM2:        {think: thinkMarks, marks: []string{"<|tool_call_start|>"}, enter: enterPythonic, end: "<|tool_call_end|>"},
 	MiniMaxM1:   {think: thinkMarks, marks: []string{"<tool_calls>"}, enter: enterTagged, end: "</tool_calls>", many: true},
 	MiniMaxM2:   parameterFormat(minimaxM2Parameters),

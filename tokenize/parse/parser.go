@@ -1,7 +1,9 @@
 package parse
 
 import (
+	"encoding/json"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -94,6 +96,24 @@ type Fault struct {
 type Reply struct {
 	Message rollout.Message
 	Faults  []Fault
+}
+
+// Flagged is the message with the marks is_invalid_tool_call and has_malformed_thinking
+// where the faults say so: package reward/detect reads them.
+func (r Reply) Flagged() rollout.Message {
+	m := r.Message
+	m.Extra = maps.Clone(m.Extra)
+	mark := func(key string, on bool) {
+		if on {
+			if m.Extra == nil {
+				m.Extra = map[string]json.RawMessage{}
+			}
+			m.Extra[key] = json.RawMessage("true")
+		}
+	}
+	mark("is_invalid_tool_call", has(r.Faults, FaultCall) || has(r.Faults, FaultTool))
+	mark("has_malformed_thinking", has(r.Faults, FaultThinking))
+	return m
 }
 
 // Parser reads one reply as it is sampled. It is for one goroutine. The zero value

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -69,6 +70,14 @@ var samples = []struct {
 	{Pythonic, "a list", "[1, 2]", Options{}, "|[1, 2]||"},
 	{Pythonic, "malformed", "[f(n=)]", Options{}, "|[f(n=)]||malformed_call"},
 	{Pythonic, "marks", "<|python_start|>[f(n=-1.5)]<|python_end|>", Options{}, `||f{"n": -1.5}|`},
+	{Pythonic, "within text", `I look: [f(n=1)] done [1].`, Options{}, `|I look: done [1].|f{"n": 1}|text_after_call`},
+	{Pythonic, "an object", `<|python_start|>{"name": "f", "parameters": {"n": 1}}<|python_end|>`, Options{}, `||f{"n": 1}|`},
+	{Pythonic, "a bare object", `{"name": "f", "parameters": {}}`, Options{}, `||f{}|`},
+	{Llama, "within text", `I look: {"name": "f", "parameters": {}} {x}`, Options{}, `|I look: {x}|f{}|text_after_call`},
+	{Llama, "a semicolon after", `{"name": "f", "parameters": {}}; then`, Options{}, `|; then|f{}|text_after_call`},
+	{Llama, "a semicolon at the end", `{"name": "f", "parameters": {}};`, Options{}, `|;|f{}|text_after_call`},
+	{Llama, "an answer with a name", `{"name": "Bonn", "size": 3}`, Options{Stream: true}, `|{"name": "Bonn", "size": 3}||`},
+	{KimiK2, "malformed, then a call", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Options{}, "|<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|>|g{}|malformed_call"},
 	{LFM2, "one", `a<|tool_call_start|>[f(s="x")]<|tool_call_end|>`, Options{}, `|a|f{"s": "x"}|`},
 	{MiniMaxM1, "two", "<think>hm</think>\n<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"n\": 1}}\n{\"name\": \"g\", \"arguments\": {}}\n</tool_calls>", Options{}, `hm||f{"n": 1} g{}|`},
 	{MiniMaxM2, "two", "a\n<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"n\">1</parameter>\n<parameter name=\"s\"> x\n</parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>", Options{Tools: testTools}, `|a|f{"n": 1, "s": " x\n"} g{}|`},
@@ -216,6 +225,31 @@ func TestLinear(t *testing.T) {
 				require.GreaterOrEqual(t, len(reply.Message.Content)+len(reply.Message.Reasoning)+64, 0)
 			}
 		}
+	}
+}
+
+// TestFlagged: reward/detect finds what the parser flagged.
+func TestFlagged(t *testing.T) {
+	for _, s := range samples {
+		reply, _ := read(t, s.family, s.options, s.text)
+		m := reply.Flagged()
+		flags := detect.Flags(detect.Detector{Nemotron: true, CallMarks: []string{"\x00", "\x00"}, ThinkingMarks: [2]string{"\x00", "\x00"}}.Find(&m, nil))
+		require.Equal(t, has(reply.Faults, FaultCall) || has(reply.Faults, FaultTool), flags.InvalidToolCall, "%s/%s", s.family, s.name)
+		require.Equal(t, has(reply.Faults, FaultThinking), flags.MalformedThinking, "%s/%s", s.family, s.name)
+	}
+}
+
+func BenchmarkPush(b *testing.B) {
+	text := "<think>" + strings.Repeat("I think about it. ", 3000) + "</think>\n\n" +
+		strings.Repeat("<tool_call>\n<function=f>\n<parameter=s>\n"+strings.Repeat("line of a file\n", 500)+"</parameter>\n</function>\n</tool_call>\n", 8)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		p, err := New(Qwen3Coder, Options{})
+		require.NoError(b, err)
+		for i := 0; i < len(text); i += 4 {
+			p.Push(text[i:min(i+4, len(text))])
+		}
+		p.Close()
 	}
 }
 

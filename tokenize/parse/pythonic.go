@@ -9,8 +9,12 @@ import (
 // Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
 
 func enterPythonic(p *Parser, mark string) (int, state) {
-	if p.quiet = mark == "["; p.quiet {
+	switch mark {
+	case "[":
+		p.quiet = true
 		return 0, pythonHead
+	case "{":
+		return enterLlama(p, mark)
 	}
 	return len(mark), pythonHead
 }
@@ -21,8 +25,11 @@ func pythonHead(p *Parser, in string, end bool) (int, state) {
 	if i := len(in) - len(rest); i > 0 {
 		return i, nil
 	}
-	if rest == "" {
+	switch {
+	case rest == "":
 		return 0, nil
+	case rest[0] == '{':
+		return 0, taggedBody
 	}
 	i := 0
 	if rest[0] == '[' {

@@ -103,6 +103,9 @@ func taggedBody(p *Parser, in string, _ bool) (int, state) {
 		p.tagged.list = true
 		return 1, nil
 	}
+	if p.quiet {
+		return p.giveBack()
+	}
 	return p.fail("%q begins no JSON object", rest[0])
 }
 
@@ -139,7 +142,8 @@ func taggedObject(p *Parser, in string, _ bool) (int, state) {
 // taggedAfter looks for what may follow a call: another one, or the end mark.
 func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	f, t := p.format, &p.tagged
-	if f.end == "" && !t.list && p.call.whole { // nothing more can go wrong
+	loose := f.end == "" || f.loose
+	if loose && !t.list && p.call.whole { // nothing more can go wrong
 		p.finish()
 	}
 	rest := trimLeft(in)
@@ -174,15 +178,17 @@ func taggedAfter(p *Parser, in string, end bool) (int, state) {
 		return leave(len(f.end))
 	case f.end != "" && !end && strings.HasPrefix(f.end, rest):
 		return 0, nil
-	case f.many && (rest[0] == ';' || rest[0] == '{'):
+	case loose && f.many && rest[0] == ';':
+		p.between, p.quiet = false, true
+		return 1, taggedBody
+	case loose && rest[0] == '{':
+		return leave(0)
+	case f.many && rest[0] == '{':
 		if p.call.whole {
 			p.finish()
 		}
-		if rest[0] == ';' {
-			return 1, taggedBody
-		}
 		return 0, taggedBody
-	case f.end == "" || !p.call.whole:
+	case loose || !p.call.whole:
 		return leave(0)
 	}
 	return p.fail("%q follows the JSON object of a call", rest[0])
