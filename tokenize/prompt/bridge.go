@@ -246,7 +246,7 @@ func (c *continuation) keep(p *Prompt, n *node, last int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	p.set(n.whole(), c, &e, 0, at, n.end(), n.end()-at)
+	p.set(point{n, n.end(), n.kept + len(n.ids), true, true}, c, &e, 0, at, n.end(), n.end()-at)
 	return true, nil
 }
 

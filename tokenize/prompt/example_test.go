@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/prompt"
@@ -50,4 +51,54 @@ func Example() {
 	// Output:
 	// true true
 	// "\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n"
+}
+
+// A service that records its calls needs the record alone.
+func ExampleSessions() {
+	model, err := embedded.Model()
+	if err != nil {
+		panic(err)
+	}
+	w, err := prompt.New(model, prompt.Options{})
+	if err != nil {
+		panic(err)
+	}
+	ctx, sessions := context.Background(), w.Sessions()
+	recorder, err := live.New(live.Options{})
+	if err != nil {
+		panic(err)
+	}
+	session, err := recorder.Begin(ctx, live.Start{ID: "task-7#0"})
+	if err != nil {
+		panic(err)
+	}
+	messages := []rollout.Message{{Role: rollout.RoleUser, Content: "Why does it fail?"}}
+	for range 3 {
+		record, err := session.Rollout()
+		if err != nil {
+			panic(err)
+		}
+		p, err := sessions.Prompt(ctx, record, prompt.Request{Messages: messages})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(p.Shared, "of", len(p.IDs), "ids are shared")
+		call, err := session.Begin(ctx, live.Request{Messages: messages, Prompt: p.IDs})
+		if err != nil {
+			panic(err)
+		}
+		var sampled engine.Encoding
+		if err := model.Tokenizer.Encode(&sampled, "I look.<|im_end|>", engine.EncodeOptions{}); err != nil {
+			panic(err)
+		}
+		reply := rollout.Message{Role: rollout.RoleAssistant, Content: "I look."}
+		if err := call.End(ctx, live.Reply{Message: &reply, Output: sampled.IDs, Logprobs: make([]float32, len(sampled.IDs))}); err != nil {
+			panic(err)
+		}
+		messages = append(messages, reply, rollout.Message{Role: rollout.RoleUser, Content: "And?"})
+	}
+	// Output:
+	// 0 of 14 ids are shared
+	// 18 of 29 ids are shared
+	// 33 of 44 ids are shared
 }

@@ -102,20 +102,22 @@ func shown(r *rollout.Rollout, t *rollout.Turn) (out []rollout.Message) {
 	return out
 }
 
-// Sessions makes prompts of rollouts that run from their records alone, as a proxy does
-// that records with package live. It holds a tree for each, and lets the one go that was
-// longest not asked when there are too many: it is learnt again from the record. It is
-// safe for concurrent use.
+// Sessions makes prompts of rollouts that run from their records alone, as a proxy needs
+// that records with package live. It holds a tree for each; where those hold too much, the
+// one goes that was longest not asked, and is learnt again from the record. It is safe for
+// concurrent use.
 type Sessions struct {
 	w     *Writer
 	mu    sync.Mutex
 	clock uint64
+	held  int // ids
 	trees map[string]*session
 }
 
 type session struct {
 	tree *Tree
 	used uint64
+	held int
 }
 
 // Sessions returns an empty set of trees.
@@ -132,6 +134,7 @@ func (s *Sessions) Prompt(ctx context.Context, r *rollout.Rollout, q Request) (*
 		return s.w.Tree().Prompt(ctx, q)
 	}
 	t := s.tree(r.ID)
+	defer s.shrink(r.ID)
 	if err := t.Learn(ctx, r); err != nil {
 		return nil, err
 	}
@@ -142,26 +145,37 @@ func (s *Sessions) Prompt(ctx context.Context, r *rollout.Rollout, q Request) (*
 	return p, err
 }
 
+// tree is that of a rollout.
 func (s *Sessions) tree(id string) *Tree {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock++
-	x := s.trees[id]
-	if x == nil {
-		if len(s.trees) >= s.w.opts.MaxSessions {
-			oldest := ""
-			for other, o := range s.trees {
-				if oldest == "" || o.used < s.trees[oldest].used {
-					oldest = other
-				}
-			}
-			delete(s.trees, oldest)
-		}
-		x = &session{tree: s.w.Tree()}
-		s.trees[id] = x
+	if s.trees[id] == nil {
+		s.trees[id] = &session{tree: s.w.Tree()}
 	}
-	x.used = s.clock
-	return x.tree
+	s.trees[id].used = s.clock
+	return s.trees[id].tree
+}
+
+// shrink notes what a tree holds, and lets others go beyond the bounds.
+func (s *Sessions) shrink(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.trees[id]; x != nil {
+		held := x.tree.Report().Tokens
+		s.held += held - x.held
+		x.held = held
+	}
+	for len(s.trees) > 1 && (len(s.trees) > s.w.opts.MaxSessions || s.held > s.w.opts.MaxSessionTokens) {
+		oldest := ""
+		for other, x := range s.trees {
+			if oldest == "" || x.used < s.trees[oldest].used {
+				oldest = other
+			}
+		}
+		s.held -= s.trees[oldest].held
+		delete(s.trees, oldest)
+	}
 }
 
 // End lets the tree of a rollout go, and returns what it counted, with the last turns of
@@ -177,6 +191,9 @@ func (s *Sessions) End(ctx context.Context, r *rollout.Rollout) (Report, error) 
 	err := t.Learn(ctx, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.trees, r.ID)
+	if x := s.trees[r.ID]; x != nil {
+		s.held -= x.held
+		delete(s.trees, r.ID)
+	}
 	return t.Report(), err
 }

@@ -35,14 +35,15 @@ type Options struct {
 	// longest not gone on from, or, where all are gone on from, the newest is not kept.
 	MaxCheckpoints int // 4,096
 	MaxTokens      int // ids held; 4 Mi
-	// MaxSessions bounds the trees that Sessions holds; 0 = 4,096.
-	MaxSessions int
+	// Bounds of Sessions; 0 = the default.
+	MaxSessions      int // trees held; 16,384
+	MaxSessionTokens int // ids that they hold, each with some 12 bytes; 32 Mi
 }
 
 // Validate reports all faults of o.
 func (o Options) Validate() error {
 	errs := []error{o.Encode.Validate()}
-	for field, n := range map[string]int{"MaxCheckpoints": o.MaxCheckpoints, "MaxTokens": o.MaxTokens, "MaxSessions": o.MaxSessions} {
+	for field, n := range map[string]int{"MaxCheckpoints": o.MaxCheckpoints, "MaxTokens": o.MaxTokens, "MaxSessions": o.MaxSessions, "MaxSessionTokens": o.MaxSessionTokens} {
 		if n < 0 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "prompt.Options." + field}, "is %d, expected 0 for the default or more", n))
 		}
@@ -68,7 +69,8 @@ func New(m *tokenize.Model, o Options) (*Writer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o.MaxCheckpoints, o.MaxTokens, o.MaxSessions = cmp.Or(o.MaxCheckpoints, 4096), cmp.Or(o.MaxTokens, 4<<20), cmp.Or(o.MaxSessions, 4096)
+	o.MaxCheckpoints, o.MaxTokens = cmp.Or(o.MaxCheckpoints, 4096), cmp.Or(o.MaxTokens, 4<<20)
+	o.MaxSessions, o.MaxSessionTokens = cmp.Or(o.MaxSessions, 1<<14), cmp.Or(o.MaxSessionTokens, 32<<20)
 	if m == nil || m.Tokenizer == nil || m.Template == nil && m.ToolUse == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "prompts are written by a chat template, and the model has none").WithFix("load a model folder with a chat template")
 	}
@@ -290,7 +292,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	switch {
 	case last < 0:
 		p.Reason = Opening
-	case p.from.holds(last):
+	case p.from.holds:
 	case expected == nil:
 		if p.Reason = refused; refused == "" {
 			p.Reason = t.stranger(p, r.Messages, last)

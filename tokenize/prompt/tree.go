@@ -53,9 +53,6 @@ type node struct {
 
 func (n *node) end() int { return n.start + len(n.text) }
 
-// whole is the point after the reply of n.
-func (n *node) whole() point { return point{n, n.end(), n.kept + len(n.ids), true} }
-
 // path returns the first count ids of the path to the end of n.
 func (n *node) path(count int) []rollout.TokenID {
 	out := make([]rollout.TokenID, count, count+count/8+64)
@@ -74,42 +71,38 @@ type point struct {
 	at    int  // byte of the path
 	ids   int  // as many of the path
 	reply bool // after the reply of node
-}
-
-// holds reports whether the reply that is message m stands before p.
-func (p point) holds(m int) bool {
-	reply := p.reply
-	for n := p.node; n != nil; n = n.base {
-		if reply && n.messages == m && n.base != nil {
-			return true
-		}
-		reply = n.after
-	}
-	return false
+	holds bool // the last reply of the request stands before it
 }
 
 // reach returns the points from which a rendered request can go on, as far as its text
 // and the origin of that tell: those that hold its last reply first, then the deepest; of
-// the same place the newest.
+// the same place a cut, which needs no proof, then the newest.
 func (t *Tree) reach(c *continuation, last int) []point {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	points := []point{{node: t.root}}
-	t.descend(t.root, c, &points)
+	t.descend(t.root, c, last, false, &points)
 	slices.Reverse(points)
-	one := func(is bool) int {
-		if is {
-			return 1
-		}
-		return 0
-	}
 	slices.SortStableFunc(points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(one(b.holds(last)), one(a.holds(last))), cmp.Compare(b.at, a.at), cmp.Compare(one(a.reply), one(b.reply)))
+		return cmp.Or(order(b.holds, a.holds), cmp.Compare(b.at, a.at), order(a.reply, b.reply))
 	})
 	return points
 }
 
-func (t *Tree) descend(n *node, c *continuation, points *[]point) {
+// order compares with false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// descend adds the points of n and below. holds: the path before n has the reply that is
+// message last.
+func (t *Tree) descend(n *node, c *continuation, last int, holds bool, points *[]point) {
 	text := c.text.Text
 	same := n.start + render.CommonText(n.text[:n.prompt-n.start], text[min(n.start, len(text)):])
 	same = common(n.fields, c.fields, n.since, same)
@@ -120,20 +113,24 @@ func (t *Tree) descend(n *node, c *continuation, points *[]point) {
 	}
 	switch {
 	case same == n.prompt && len(text) == n.prompt && n != t.root:
-		*points = append(*points, point{n, n.prompt, n.promptIDs, false})
+		*points = append(*points, point{n, n.prompt, n.promptIDs, false, holds})
 	case k > 0:
-		*points = append(*points, point{n, n.cuts[k-1].at, n.cuts[k-1].ids, false})
+		*points = append(*points, point{n, n.cuts[k-1].at, n.cuts[k-1].ids, false, holds})
 	}
 	reply := same == n.prompt && strings.HasPrefix(text[n.prompt:], n.text[n.prompt-n.start:]) && c.ownReply(n.prompt, n.end(), int32(n.messages))
+	with := holds || n.messages == last && n != t.root
 	if reply && n != t.root {
-		*points = append(*points, n.whole())
+		*points = append(*points, point{n, n.end(), n.kept + len(n.ids), true, with})
 	}
 	for _, child := range n.next {
 		if child.declared { // its text is not what its ids spell
 			continue
 		}
-		if child.after && reply || !child.after && child.start <= same {
-			t.descend(child, c, points)
+		switch {
+		case child.after && reply:
+			t.descend(child, c, last, with, points)
+		case !child.after && child.start <= same:
+			t.descend(child, c, last, holds, points)
 		}
 	}
 }

@@ -322,6 +322,10 @@ func TestSessionsLearnFromTheRecord(t *testing.T) {
 		if i == 3 {
 			sessions = w.Sessions() // of a new process
 		}
+		if i == 4 {
+			w = writer(t, m, prompt.Options{MaxSessionTokens: 50})
+			sessions = w.Sessions()
+		}
 		if i == 5 {
 			for _, id := range []string{"x", "y"} {
 				_, err = sessions.Prompt(t.Context(), &rollout.Rollout{ID: id}, prompt.Request{Messages: messages})
@@ -350,6 +354,7 @@ func TestSessionsLearnFromTheRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, seqs, 1)
 	require.Equal(t, report.Sampled, report.Trained)
+	require.Zero(t, report.Unattributed)
 	rep, err := sessions.End(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, []int{6, 1, 5}, []int{rep.Turns, rep.Opened, rep.Bridged})
