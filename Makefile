@@ -12,7 +12,7 @@ HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
+.PHONY: demo service-demo test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -30,6 +30,10 @@ build-hf: lib ## build both with the Hugging Face engine into bin/turnpack-hf an
 
 demo: build ## the main job on the embedded tokenizer and sample dump
 	@$(BIN) demo
+
+service-demo: ## the service with an engine without a model, and Python's openai and anthropic clients as agents (PyPI)
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/service ./examples/service
+	@PYTHON="$${PYTHON:-$$(sh internal/oracle/python.sh live 2>/dev/null || echo python3)}" CGO_ENABLED=0 $(GO) run ./examples/service/demo bin/service tokenize/embedded examples/service/demo/agents.py
 
 test: ## all tests
 	@CGO_ENABLED=0 $(GO) test $(ALL)
