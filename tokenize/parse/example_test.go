@@ -4,8 +4,50 @@ import (
 	"fmt"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/tokenize/parse"
 )
+
+// reader makes the parser that rollout/proxy asks for.
+type reader struct{ *parse.Parser }
+
+func (r reader) Push(text string) engine.Choice { return choice(r.Parser.Push(text)) }
+
+func (r reader) Close() engine.Choice {
+	events, reply := r.Parser.Close()
+	_ = reply.Faults // count them
+	return choice(events)
+}
+
+func choice(events []parse.Event) (c engine.Choice) {
+	for _, e := range events {
+		switch e.Kind {
+		case parse.EventReasoning:
+			c.Reasoning += e.Text
+		case parse.EventContent:
+			c.Text += e.Text
+		case parse.EventCall:
+			c.Calls = append(c.Calls, engine.CallDelta{Index: e.Call, ID: e.ID, Name: e.Name})
+		case parse.EventArguments:
+			c.Calls = append(c.Calls, engine.CallDelta{Index: e.Call, Arguments: e.Text})
+		}
+	}
+	return c
+}
+
+func ExampleParser_proxy() {
+	p, err := parse.New(parse.Hermes, parse.Options{Stream: true})
+	if err != nil {
+		panic(err)
+	}
+	var r proxy.Parser = reader{p}
+	fmt.Printf("%+v\n", r.Push(`I look.<tool_call>{"name": "ls", "arguments": {"dir": "`).Calls)
+	fmt.Printf("%+v\n", r.Push(`/tmp"}}</tool_call>`).Calls)
+	// Output:
+	// [{Index:0 ID:call_0 Name:ls Arguments:} {Index:0 ID: Name: Arguments:{"dir": "}]
+	// [{Index:0 ID: Name: Arguments:/tmp"}}]
+}
 
 func Example() {
 	tools := []rollout.Tool{rollout.Tool(`{"type": "function", "function": {"name": "sleep", "parameters":
