@@ -1,11 +1,10 @@
 package slime
 
 import (
-	"archive/zip"
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -24,10 +23,6 @@ type Sample struct {
 	Metadata                     map[string]any
 }
 
-// maxPickle bounds the unpacked size of a file's pickle: torch does not compress
-// it, and tokens do not compress to a 64th.
-func maxPickle(fileSize int64) int64 { return max(16<<20, min(64*fileSize, 8<<30)) }
-
 // Read returns the step and the samples of a debug rollout file of size bytes,
 // by this package or by slime itself. Classes inside the pickle are never made.
 func Read(r io.ReaderAt, size int64) (step int, samples []Sample, err error) {
@@ -35,35 +30,7 @@ func Read(r io.ReaderAt, size int64) (step int, samples []Sample, err error) {
 	fail := func(format string, args ...any) (int, []Sample, error) {
 		return 0, nil, rollout.Errorf(rollout.KindFormat, where, format, args...).WithFix("give a file written by torch.save with slime's debug rollout data")
 	}
-	z, err := zip.NewReader(r, size)
-	if err != nil {
-		return fail("not a torch file: %v", err)
-	}
-	var entry *zip.File
-	for _, f := range z.File {
-		if strings.Count(f.Name, "/") == 1 && strings.HasSuffix(f.Name, "/data.pkl") {
-			entry = f
-		}
-	}
-	if entry == nil {
-		return fail("not a torch file: it holds no data.pkl")
-	}
-	most := maxPickle(size)
-	if entry.UncompressedSize64 > uint64(most) {
-		return fail("the pickle has %d bytes, more than %d", entry.UncompressedSize64, most)
-	}
-	f, err := entry.Open()
-	if err != nil {
-		return fail("open data.pkl: %v", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return fail("read data.pkl: %v", err)
-	}
-	if err := f.Close(); err != nil {
-		return fail("read data.pkl: %v", err)
-	}
-	v, err := unpickle(data)
+	v, bytes, err := pickle.Torch(r, size)
 	if err != nil {
 		return fail("%v", err)
 	}
@@ -75,7 +42,7 @@ func Read(r io.ReaderAt, size int64) (step int, samples []Sample, err error) {
 	if !ok {
 		return fail("\"samples\" is %s, expected a list", typeName(top["samples"]))
 	}
-	left := max(1<<24, 16*len(data))
+	left := max(1<<24, 16*bytes)
 	for i, item := range *list {
 		m, ok := item.(map[any]any)
 		if !ok {
@@ -88,7 +55,7 @@ func Read(r io.ReaderAt, size int64) (step int, samples []Sample, err error) {
 			}
 		}
 		if left < 0 {
-			return fail("sample %d: the lists of the samples are longer than a pickle of %d bytes can be meant to hold", i, len(data))
+			return fail("sample %d: the lists of the samples are longer than a pickle of %d bytes can be meant to hold", i, bytes)
 		}
 		s, err := sampleOf(m)
 		if err != nil {
@@ -176,8 +143,8 @@ func typeName(v any) string {
 		return "a tuple"
 	case string:
 		return "text"
-	case opaque:
-		return "an object of " + v.class
+	case pickle.Object:
+		return "an object of " + v.Class
 	case int64:
 		return fmt.Sprint(v)
 	}

@@ -51,6 +51,8 @@ func (fr *fileReader) run() error {
 	switch fr.source.Ext() {
 	case ".eval":
 		return fr.archive()
+	case ".pt":
+		return readTorch(fr)
 	case live.Extension:
 		return fr.journal()
 	}

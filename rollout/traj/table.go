@@ -46,6 +46,7 @@ func table() []format.Importer {
 		trainers.NeMoRL(),
 		trainers.PrimeRL(),
 		trainers.RLLM(),
+		trainers.Slime(),
 		trainers.Verl(),
 		trainers.SkyRL(),
 		trainers.AReaL(),

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
@@ -78,4 +81,56 @@ func readParquet(fr *fileReader) error {
 
 func notParquet(fr *fileReader, err error) error {
 	return rollout.Errorf(rollout.KindFormat, fr.Where, "the Parquet file cannot be read: %w", err).WithFix("fetch it again, or write its rows as JSON Lines")
+}
+
+// readTorch reads the samples of a debug rollout file of slime, a pickle of torch.save,
+// as records. The line of a record is its place among them, from 1.
+func readTorch(fr *fileReader) error {
+	if fr.Path != fr.Name || !strings.EqualFold(filepath.Ext(fr.Name), ".pt") {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "a .pt file cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name the file itself")
+	}
+	file, err := os.Open(fr.Path)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+	}
+	v, size, err := pickle.Torch(file, info.Size())
+	top, _ := v.(map[any]any)
+	samples, ok := top["samples"].(*[]any)
+	if err != nil || !ok {
+		e := rollout.Errorf(rollout.KindFormat, fr.Where, "the file holds no samples of rollouts").WithFix("name files of slime's --save-debug-rollout-data")
+		if err != nil {
+			e = rollout.Errorf(rollout.KindFormat, fr.Where, "%w", err).WithFix("name files of slime's --save-debug-rollout-data")
+		}
+		if fr.source.Named {
+			return e
+		}
+		fr.unrecognized = append(fr.unrecognized, e)
+		return nil
+	}
+	fr.lined, fr.rows = true, true
+	left := max(1<<24, 64*size)
+	var text []byte
+	for i, x := range *samples {
+		fr.Where = rollout.Where{File: fr.Name, Line: i + 1}
+		if text, err = pickle.AppendJSON(text[:0], x, left); err != nil {
+			return rollout.Errorf(rollout.KindLimit, fr.Where, "%w", err)
+		}
+		left -= len(text)
+		if skipsPast(fr, i+1) {
+			continue
+		}
+		if err := fr.value(source.Value{Text: text, Line: i + 1, Ended: true}); errors.Is(err, errIgnored) {
+			return nil
+		} else if err != nil {
+			if err = fr.Failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return fr.finish()
 }

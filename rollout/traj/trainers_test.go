@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
 )
 
 const verifiersResult = `{"example_id":3,"task":"env","prompt":[{"role":"system","content":"s"},{"role":"user","content":"q"}],"completion":[{"role":"assistant","content":"","reasoning_content":"hm","tool_calls":["{\"id\":\"c\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\": 1}\"}"]},{"role":"tool","content":"o","tool_call_id":"c"},{"role":"assistant","content":"a"}],"answer":"x","info":{},"reward":0.5,"error":null,"is_completed":true,"is_truncated":true,"stop_condition":"max_turns_reached","metrics":{"m":1},"m":1,"tool_defs":[{"name":"f","description":"d","parameters":{"type":"object"}}],"timing":{}`
@@ -186,4 +187,44 @@ func TestDecodedDumps(t *testing.T) {
 	}
 	r := one(t, "dump.jsonl", `{"step":1,"prompt":"q","completion":"a","x":1.0,"y":2.0,"advantage":0.5}`)
 	require.Nil(t, r.Outcome.Reward)
+}
+
+// internal/oracle/slime_fixture.py wrote the file.
+func TestSlimeFiles(t *testing.T) {
+	r, err := traj.Open([]string{"testdata/slime.pt"}, traj.Options{})
+	require.NoError(t, err)
+	var out []*rollout.Rollout
+	for x, err := range r.All() {
+		require.NoError(t, err)
+		require.NoError(t, x.Validate())
+		out = append(out, x)
+	}
+	require.Len(t, out, 2)
+	require.Len(t, r.Report().Errors, 1)
+	require.ErrorContains(t, r.Report().Errors[0], "testdata/slime.pt:3, /response_length: the response has 3 of 2 tokens")
+	type pair = [2][]rollout.TokenID
+	a, b := out[0], out[1]
+	require.Equal(t, []pair{{{1, 2}, {3, 4, 5}}}, tokensOf(t, a))
+	require.Equal(t, []float32{-0.1, -0.2, -0.3}, a.Turns[0].Logprobs)
+	require.Equal(t, "user assistant", roles(a))
+	require.EqualValues(t, 7, *a.Turns[0].Version)
+	require.Equal(t, "false", string(a.TemplateKwargs["enable_thinking"]))
+	require.Equal(t, "slime group-4 i", a.Origin.Format+" "+a.Group+" "+a.Instance)
+	require.Equal(t, []pair{{{1, 2}, {3}}, {{1, 2, 3, 4}, {5}}}, tokensOf(t, b))
+	require.Empty(t, b.Messages)
+	require.Equal(t, -1.0, *b.Outcome.Reward)
+	require.Equal(t, rollout.StatusTruncated, b.Status)
+	require.Equal(t, "version_not_known", codes(b))
+
+	// A checkpoint in a folder is passed over, and an error where it was named.
+	dir := t.TempDir()
+	other := write(t, dir, "model.pt", zipped(t, "m/data.pkl", "\x80\x02}."))
+	write(t, dir, "a.jsonl", []byte(chat("a")+"\n"))
+	require.Len(t, all(t, stop, dir), 1)
+	_, err = traj.Open([]string{other}, stop)
+	require.NoError(t, err)
+	x, err := traj.Open([]string{other}, stop)
+	require.NoError(t, err)
+	_, err = x.Next()
+	require.ErrorContains(t, err, "holds no samples of rollouts")
 }

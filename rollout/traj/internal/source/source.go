@@ -80,7 +80,7 @@ func (f *File) Ext() string {
 const Stdin = "-"
 
 // known are the extensions looked at in folders.
-var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".tpj": true, ".zip": true, ".parquet": true}
+var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".tpj": true, ".zip": true, ".parquet": true, ".pt": true}
 
 // Walker enumerates files.
 type Walker struct {
@@ -254,7 +254,7 @@ func (w *Walker) file(p, rel string, named bool, yield func(*File, error) bool) 
 		return yield(nil, ioError(p, err))
 	}
 	f := &File{Name: p, Path: p, Rel: rel, Named: named}
-	if isZip && f.Ext() != ".eval" {
+	if isZip && f.Ext() != ".eval" && f.Ext() != ".pt" {
 		return w.members(f, yield)
 	}
 	f.open = func() (io.ReadCloser, error) {

@@ -3,10 +3,11 @@
 //	{"tokens": [[…], …], "masks": [[-100, 5], …], "scores": [1, 0], "inference_logprobs": […]}              atropos: a group
 //	{"token_ids": [[…]], "token_loss_mask": [[…]], "generation_logprobs": [[…]], "rewards": [1], "idx": 0}  nemo-rl: train_data_step*.jsonl
 //	{"schema_version": 1, "step": 3, "token_ids": […], "loss_mask": […], "inference_logprobs": […]}         prime-rl: token_exports
+//	{"tokens": […], "response_length": 2, "loss_mask": […], "rollout_log_probs": […], "reward": 1}          slime: a sample of a .pt file
 //	{"id": "task:0", "trajectories": [{"name": "a", "steps": [{"prompt_ids": […], "response_ids": […]}]}]}  rllm: an episode
 //	{"input": "…", "output": "…", "gts": …, "score": 1, "step": 3}                                          verl: rollout_data_dir
 //
-// The first three hold a sequence of tokens and a mask of those that were sampled: each
+// The first four hold a sequence of tokens and a mask of those that were sampled: each
 // run of them is a turn, whose prompt is all before it. verl, SkyRL, AReaL and TRL write
 // the text that ids were decoded to, without the ids: it is shown, and never trained.
 package trainers

@@ -11,32 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Opcodes that Python's pickler writes and ours does not.
-func TestUnpickleForms(t *testing.T) {
-	for _, c := range []struct {
-		name, data string
-		want       any
-	}{
-		{"negative long", "\x80\x02\x8a\x01\xff.", int64(-1)},
-		{"zero long", "\x80\x02\x8a\x00.", int64(0)},
-		{"tuple of three", "K\x01K\x02K\x03\x87.", []any{int64(1), int64(2), int64(3)}},
-		{"marked tuple", "(K\x01K\x02t.", []any{int64(1), int64(2)}},
-		{"protocol 4 text", "\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00\x8c\x02hi\x94.", "hi"},
-		{"ordered dictionary", "ccollections\nOrderedDict\n)R(X\x01\x00\x00\x00aK\x01u.", map[any]any{"a": int64(1)}},
-		{"class", "cposix\nsystem\nX\x02\x00\x00\x00ls\x85R.", opaque{"posix.system"}},
-		{"class named on the stack", "\x8c\x01m\x8c\x01C\x93.", opaque{"m.C"}},
-		{"append and set", "}X\x01\x00\x00\x00l]K\x05as.", map[any]any{"l": &[]any{int64(5)}}},
-	} {
-		got, err := unpickle([]byte(c.data))
-		require.NoError(t, err, c.name)
-		require.Equal(t, c.want, got, c.name)
-	}
-	for _, bad := range []string{"", ".", "K", "e.", "(e.", "K\x01h\x05.", "K\x01K\x02s.", "\x8a\x09123456789.", "\xfe", "}q\x00K\x01h\x00sN\x93."} {
-		_, err := unpickle([]byte(bad))
-		require.Error(t, err, "%q", bad)
-	}
-}
-
 // Lists that samples share, pickles that unfold and names put together from long
 // texts take no more than a file of their size can be meant to hold.
 func TestPickleBombs(t *testing.T) {
@@ -63,9 +37,4 @@ func TestPickleBombs(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20), want)
 	}
-}
-
-func FuzzUnpickle(f *testing.F) {
-	f.Add([]byte("\x80\x02}(X\x01\x00\x00\x00a](K\x01eu."))
-	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = unpickle(bytes.Clone(data)) })
 }

@@ -1,4 +1,4 @@
-package slime
+package pickle
 
 import (
 	"encoding/binary"
@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// opaque stands for an object of a class that is not looked into, such as a
-// tensor.
-type opaque struct{ class string }
+// Object stands for an object of a class that is not looked into, such as a tensor.
+type Object struct{ Class string }
 
 // limits of the values read from a pickle by anyone.
 const (
@@ -34,8 +33,8 @@ func (u *unpickler) fail(format string, args ...any) {
 	panic(fault(fmt.Sprintf("byte %d: ", u.at) + fmt.Sprintf(format, args...)))
 }
 
-// unpickle decodes the pickle at the start of data.
-func unpickle(data []byte) (v any, err error) {
+// Load decodes the pickle at the start of data.
+func Load(data []byte) (v any, err error) {
 	u := &unpickler{data: data, memo: map[int]any{}}
 	defer func() {
 		if r := recover(); r != nil {
@@ -113,7 +112,7 @@ func (u *unpickler) appendAll(items ...any) {
 	switch l := u.top().(type) {
 	case *[]any:
 		*l = append(*l, items...)
-	case opaque:
+	case Object:
 	default:
 		u.fail("values are appended to no list")
 	}
@@ -131,7 +130,7 @@ func (u *unpickler) setAll(items []any) {
 				m[items[i]] = items[i+1]
 			}
 		}
-	case opaque:
+	case Object:
 	default:
 		u.fail("keys are set in no dictionary")
 	}
@@ -222,7 +221,7 @@ func (u *unpickler) structure(op byte) {
 	case ')':
 		u.push([]any{})
 	case 0x8f: // EMPTY_SET
-		u.push(opaque{"set"})
+		u.push(Object{"set"})
 	case 'a':
 		v := u.pop()
 		u.appendAll(v)
@@ -253,20 +252,20 @@ func (u *unpickler) structure(op byte) {
 	case 'j':
 		u.pushMemo(u.u32())
 	case 'c': // GLOBAL
-		u.push(opaque{u.line() + "." + u.line()})
+		u.push(Object{u.line() + "." + u.line()})
 	case 0x93: // STACK_GLOBAL
 		name, isText := u.pop().(string)
 		module, isTextToo := u.pop().(string)
 		if !isText || !isTextToo || len(name)+len(module) > maxName {
 			u.fail("the name of a class is no text, or longer than %d bytes", maxName)
 		}
-		u.push(opaque{module + "." + name})
+		u.push(Object{module + "." + name})
 	case 'R', 0x81: // REDUCE, NEWOBJ
 		u.pop()
 		u.object(u.pop())
 	case 'Q': // BINPERSID
 		u.pop()
-		u.push(opaque{"storage"})
+		u.push(Object{"storage"})
 	case 'b': // BUILD
 		u.pop()
 	default:
@@ -276,8 +275,8 @@ func (u *unpickler) structure(op byte) {
 
 // object replaces a call by its name; an ordered dictionary is a dictionary.
 func (u *unpickler) object(callee any) {
-	o, ok := callee.(opaque)
-	if ok && o.class == "collections.OrderedDict" {
+	o, ok := callee.(Object)
+	if ok && o.Class == "collections.OrderedDict" {
 		u.push(map[any]any{})
 		return
 	}
