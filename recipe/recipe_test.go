@@ -108,10 +108,26 @@ func TestDocs(t *testing.T) {
 
 A recipe is what a system does between rollouts and rows, under its name and revision: a value in Go (package ` + "`recipe`" + `, ` + "`Pipeline.With`" + `) and a name on the command line:
 
-    turnpack recipe                                  # list them
-    turnpack recipe nemotron-swe2                    # print one, with its sources
-    turnpack convert --recipe nemotron-swe2 --model M --in dumps/ --out batch/
-    turnpack convert --recipe nemotron-swe2 --max-age 4 ...   # a flag beside it wins
+` + "```" + `
+turnpack recipe                    # list them
+turnpack recipe nemotron-swe2      # print one, with its sources
+turnpack convert --recipe nemotron-swe2 --model examples/tutorial/model --in examples/tutorial/dumps --out batch
+turnpack convert --recipe nemotron-swe2 --max-age 4 --model examples/tutorial/model --in examples/tutorial/dumps --out older    # a flag beside it wins
+turnpack view batch --model examples/tutorial/model    # what the run counted, as plots, and every row
+` + "```" + `
+
+Rewards come from the dumps, or from other verbs: test logs of SWE-bench, the verifier of the pivot stage, a judge of steps.
+
+` + "```" + `
+turnpack grade --instances instances.jsonl --predictions predictions.jsonl --logs logs --out graded
+turnpack convert --recipe swe-rl --rewards graded/results.jsonl --model examples/tutorial/model --in dumps --out solved
+turnpack pivot score steps.jsonl --out scored-steps.jsonl
+turnpack score --judge http://judge:8000/v1 --model judge --prompt swe-rl --votes 3 --out scored.jsonl examples/tutorial/dumps
+turnpack convert --recipe swe-rl-prm --model examples/tutorial/model --in scored.jsonl --out judged
+turnpack convert --recipe swe-rl-prm --mode merged --target openclaw --pt --model examples/tutorial/model --in scored.jsonl --out pt    # rows of several steps, for the slime of OpenClaw-RL
+` + "```" + `
+
+Dumps that hold one step a row of the pivot stage, with the reward of ` + "`pivot score`" + `, go through ` + "`--recipe nemotron-pivot`" + `. From Go, steps can be judged while the agent runs (` + "`prm.Scorer.Live`" + `).
 
 The file's metadata holds the recipe's name, the digest and the settings it was made with (` + "`recipe`, `recipe.digest`, `recipe.settings`" + `) and which of them flags changed (` + "`recipe.changed`" + `). Settings that are not listed below are at their default.
 

@@ -153,14 +153,15 @@ func NemotronPivot() Recipe {
 // SSR is self-play SWE-RL. Its code is not public.
 func SSR() Recipe {
 	return Recipe{
-		Name: "ssr@2512.18552v3", About: "Self-play SWE-RL: bug injectors and solvers, each compared within its own group, no rollout older than 8 versions",
+		Name: "ssr@2512.18552v3", About: "Self-play SWE-RL: solvers compared within a bug, injectors over all bugs, no rollout older than 8 versions",
 		Source:    ssrPaper,
-		Sources:   map[string]string{"estimator": "this module's own", "scale": ssrPaper + ", eq. 1: solvers ±1, injectors a number (package reward/ssr)"},
+		Sources:   map[string]string{"estimator": "prime-rl@559b44772 orchestrator/algo/hierarchical_grpo.py: proposers across proposals, solvers within one", "scale": ssrPaper + ", eq. 1: solvers ±1, injectors a number (package reward/ssr)"},
 		Scale:     reward.OutcomePolicy{Outcome: reward.ScaleRecorded},
-		Estimator: reward.GRPO(),
+		Estimator: preset("prime_hierarchical_grpo"),
 		Shaping:   shaping.Rules{MaxAge: pointer(int32(8))},
-		Differs: []string{infra, "no implementation is public: rewards are the paper's rules, the estimator is this module's default",
-			"rewards of both roles are numbers that package reward/ssr gives and the rollouts record"},
+		Differs: []string{infra, "no implementation is public: rewards are the paper's rules (ssr.Resolve), the estimator is that of another system for proposers and solvers",
+			"rewards of both roles are numbers that package reward/ssr gives and the rollouts record; a bug with too few live attempts gives its injector none",
+			"roles are told apart by groups: solvers of a bug have its key, injectors one key for all, such as reward.ProposerKey"},
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/examples/judge/fake"
 )
 
 var fence = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
@@ -24,6 +28,7 @@ func TestDocs(t *testing.T) {
 	}{
 		{"docs/tutorial.md", 5, nil},
 		{"docs/view.md", 4, nil},
+		{"docs/recipes.md", 11, nil},
 		{"README.md", 4, map[string]string{"Qwen3-8B": "examples/tutorial/model", "dumps": "examples/tutorial/dumps"}},
 	} {
 		t.Run(page.file, func(t *testing.T) {
@@ -39,10 +44,16 @@ func TestDocs(t *testing.T) {
 				code, _, stderr := call(t, "convert", "--model", "examples/tutorial/model", "--in", "examples/tutorial/dumps", "--out", "batch")
 				require.Zero(t, code, stderr)
 			}
+			judge := httptest.NewServer(fake.New(fake.Options{}))
+			defer judge.Close()
+			if page.file == "docs/recipes.md" {
+				recipeInputs(t)
+			}
 			ran, printed := 0, ""
 			for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
 				if lines := commands(block[1]); len(lines) > 0 {
 					for _, line := range lines {
+						line = strings.ReplaceAll(line, "http://judge:8000", judge.URL)
 						code, stdout, stderr := call(t, strings.Fields(line)[1:]...)
 						require.Zero(t, code, "%s\n%s", line, stderr)
 						ran, printed = ran+1, stdout
@@ -54,6 +65,24 @@ func TestDocs(t *testing.T) {
 			}
 			require.Equal(t, page.commands, ran)
 		})
+	}
+}
+
+// recipeInputs writes the files that docs/recipes.md names into the folder at hand.
+func recipeInputs(t *testing.T) {
+	const tests = `"FAIL_TO_PASS": ["t.py::new"], "PASS_TO_PASS": [], "log_parser": "parse_log_pytest"`
+	const step = `{"type": "function_call", "name": "view", "arguments": "{}"}`
+	files := map[string]string{"steps.jsonl": `{"expected_action": ` + step + `, "response_output": [` + step + `]}` + "\n"}
+	for i, result := range []string{"PASSED", "FAILED"} {
+		id := fmt.Sprint("fix-", i)
+		files["instances.jsonl"] += fmt.Sprintf("{\"instance_id\": %q, %s}\n", id, tests)
+		files["predictions.jsonl"] += fmt.Sprintf("{\"instance_id\": %q, \"model_patch\": \"diff\"}\n", id)
+		files["logs/"+id+".log"] = ">>>>> Applied Patch\n>>>>> Start Test Output\n" + result + " t.py::new\n>>>>> End Test Output\n"
+		files["dumps/dump.jsonl"] += fmt.Sprintf(`{"turnpack_version": 1, "id": %q, "instance": %q, "group": "fix", "status": "completed", "messages": [{"role": "user", "content": "fix it"}, {"role": "assistant", "content": "done %d", "sampled": "sampled"}]}`+"\n", id, id, i)
+	}
+	for name, text := range files {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 }
 

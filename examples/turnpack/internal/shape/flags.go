@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -115,6 +116,10 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	r := shaping.Rules{TruncatedCoef: f.TruncatedCoef.Number, StopProperly: f.StopProperly, MinValid: f.MinValid, MinSolved: f.MinSolved, MinUnsolved: f.MinUnsolved,
 		FilterRaw: f.FilterRaw, DropZero: f.DropZero}
 	var errs []error
+	if f.Recipe != "" {
+		_, err := recipe.Named(f.Recipe)
+		errs = append(errs, err)
+	}
 	if text := given(f.SoftOverlong); text != "" {
 		text, unbounded := strings.CutSuffix(text, ":unbounded")
 		x, err := numbers("--soft-overlong", text, 2, 3)

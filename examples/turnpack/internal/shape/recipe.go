@@ -48,7 +48,7 @@ func Defaults(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	}
 	r, err := recipe.Named(name)
 	if err != nil {
-		return nil, err
+		return nil, nil // told with all other faults, by Rules
 	}
 	for _, s := range r.Settings() {
 		if s.Flag == flag.Name {
