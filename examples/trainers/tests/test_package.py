@@ -263,7 +263,7 @@ def test_filtered_files(tmp_path, name):
         tool.sql(f"copy (select * from '{file}' where reward > 0) to '{kept}' (format parquet)")
     assert 0 < pq.read_metadata(kept).num_rows < pq.read_metadata(file).num_rows
     model = str(ROOT / "examples/tutorial/model")
-    for command in (["show", str(kept), "0", "--model", model], ["audit", str(kept), "--model", model]):
+    for command in (["show", str(kept), "0", "--model", model], ["audit", str(kept), "--model", model], ["view", str(kept), "--model", model]):
         done = subprocess.run([binary, *command], capture_output=True, text=True)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 

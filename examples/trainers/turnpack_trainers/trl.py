@@ -1,6 +1,7 @@
-"""TRL rollout function that hands out the rollouts of an export file (one row each, equal groups)."""
+"""TRL rollout function that hands out the rollouts of an export file (one row each, equal groups), and a command that trains on them."""
 from __future__ import annotations
 
+import argparse
 import os
 from collections import Counter
 from typing import Any
@@ -51,3 +52,30 @@ class FileAdvantagesTrainer(GRPOTrainer):
         for row, sample in zip(advantages, inputs):
             row[:len(sample["file_advantages"])] = torch.tensor(sample["file_advantages"])
         return {**batch, "advantages": advantages, "old_per_token_logps": batch["sampling_per_token_logps"]}
+
+
+def main() -> None:
+    """python -m turnpack_trainers.trl --file FILE --model MODEL [arguments of GRPOConfig]"""
+    from datasets import Dataset
+    from trl import GRPOConfig, TrlParser  # type: ignore[attr-defined,unused-ignore]
+    given = argparse.ArgumentParser(description=main.__doc__, add_help=False)
+    given.add_argument("--file", required=True)
+    given.add_argument("--model", required=True)
+    own, rest = given.parse_known_args()
+    function = RolloutFunction(own.file)
+    rows = [row for group in function.groups.values() for row in group]
+    size = max(len(group) for group in function.groups.values())
+    temperatures = {row["temperature"] for row in rows}
+    if len(temperatures) > 1:
+        raise ValueError(f"{own.file}: rows were sampled at {sorted(temperatures)}, and TRL has one temperature (convert --target trl refuses such rows)")
+    # The file's facts, before the arguments given, which win.
+    facts = ["--num_generations", size, "--per_device_train_batch_size", size, "--temperature", temperatures.pop(), "--beta", 0, "--shuffle_dataset", False,
+             "--max_completion_length", max(len(row["input_ids"]) for row in rows)]
+    (config,) = TrlParser((GRPOConfig,)).parse_args_and_config([str(a) for a in facts] + rest)
+    trainer = FileAdvantagesTrainer(model=own.model, args=config, reward_funcs=file_reward, train_dataset=Dataset.from_list(function.prompts()), rollout_func=function)
+    trainer.train()
+    trainer.save_model()
+
+
+if __name__ == "__main__":
+    main()
