@@ -382,14 +382,11 @@ func (j *job) take(c *engine.Chunk) error {
 	kept := *c
 	kept.Choices = append([]engine.Choice(nil), c.Choices...)
 	for i := range kept.Choices { // the ids are recorded
-		if !j.call.IDs && !j.call.Logprobs {
+		if !j.call.KeepIDs && !j.call.KeepLogprobs {
 			kept.Choices[i].IDs, kept.Choices[i].Logprobs = nil, nil
 		}
 	}
-	if c.Raw != nil { // a view of the engine's event
-		kept.Raw = append([]byte(nil), c.Raw...)
-	}
-	if !j.call.IDs {
+	if !j.call.KeepIDs {
 		kept.Prompt = nil
 		if j.meta.Prompt == nil && c.Prompt != nil {
 			j.mu.Lock()
@@ -423,7 +420,7 @@ func (j *job) parse(k *engine.Choice) {
 			x.ID = "call_" + j.calls[k.Index].ID() + "_" + strconv.Itoa(x.Index)
 		}
 	}
-	called := len(k.Calls) > 0 || k.Index < len(j.reply.Choices) && len(j.reply.Choices[k.Index].Message.ToolCalls) > 0
+	called := len(k.Calls) > 0 || k.Index < len(j.reply.Choices) && j.reply.Choices[k.Index].Called()
 	if k.Finish == "stop" && called {
 		k.Finish = "tool_calls"
 	}
@@ -471,7 +468,7 @@ func (j *job) end() error {
 		if len(j.calls) == 1 {
 			usage.CompletionTokens = r.Usage.Completion
 		}
-		return c.End(context.Background(), live.Reply{ID: r.ID, Message: &k.Message, FinishReason: k.Finish, StopString: k.Stop, Usage: usage, Unseen: unseen, Incomplete: why})
+		return c.End(context.Background(), live.Reply{ID: r.ID, Message: k.Message(), FinishReason: k.Finish, StopString: k.Stop, Usage: usage, Unseen: unseen, Incomplete: why})
 	})
 }
 

@@ -16,33 +16,87 @@ type member struct {
 	value []byte // nil = the member goes
 }
 
-// Edit returns a JSON object with members set where they stand, those that are not there
+// edit returns a JSON object with members set where they stand, those that are not there
 // at the front, and without those set to nil. Values that stay keep their bytes.
-func Edit(v jsonscan.Value, text []byte, set map[string][]byte) []byte {
-	if v.Kind() != jsonscan.Object {
-		return v.Raw()
-	}
-	out := append(make([]byte, 0, len(v.Raw())+64), '{')
-	for _, k := range slices.Sorted(maps.Keys(set)) {
-		if set[k] != nil && v.Get(k).Kind() == jsonscan.Absent {
-			out = appendMember(out, member{k, set[k]})
+func edit(v jsonscan.Value, text []byte, set []member) []byte {
+	out := append(make([]byte, 0, len(v.Raw())+128), '{')
+	for _, m := range set {
+		if m.value != nil && v.Get(m.key).Kind() == jsonscan.Absent {
+			out = appendMember(out, m)
 		}
 	}
+	return appendObject(out, v, text, func(out []byte, key, x jsonscan.Value) ([]byte, bool) {
+		for _, m := range set {
+			if key.Is(m.key) {
+				return append(out, m.value...), m.value != nil
+			}
+		}
+		return append(out, x.Raw()...), true
+	})
+}
+
+// appendObject appends the members of an object to one that is open, and closes it. value
+// appends a value, or says that the member goes.
+func appendObject(out []byte, v jsonscan.Value, text []byte, value func(out []byte, key, x jsonscan.Value) ([]byte, bool)) []byte {
 	for k, x := range v.Fields() {
-		value, ok := set[k.String()]
-		if ok && value == nil {
-			continue
-		}
-		if len(out) > 1 {
+		before := len(out)
+		if out[before-1] != '{' {
 			out = append(out, ',')
 		}
-		if out = append(out, text[k.Offset():x.Offset()]...); ok {
-			out = append(out, value...)
-		} else {
-			out = append(out, x.Raw()...)
+		out = append(out, text[k.Offset():x.Offset()]...)
+		var keep bool
+		if out, keep = value(out, k, x); !keep {
+			out = out[:before]
 		}
 	}
 	return append(out, '}')
+}
+
+// strip takes what the client did not ask for out of the engine's own words. It is empty
+// where nothing is left.
+func (r *Request) strip(v jsonscan.Value, text []byte, stream bool) []byte {
+	choices := v.Get("choices")
+	usage := r.KeepUsage || !stream
+	if !usage && choices.Len() == 0 && !v.Get("usage").IsNull() {
+		return []byte{}
+	}
+	inner := func(out []byte, k, x jsonscan.Value) ([]byte, bool) {
+		switch {
+		case k.Is("token_ids"), k.Is("prompt_token_ids"):
+			return append(out, x.Raw()...), r.KeepIDs
+		case k.Is("meta_info"):
+			return out, false
+		case k.Is("logprobs") && !r.KeepLogprobs:
+			return append(out, "null"...), true
+		}
+		return append(out, x.Raw()...), true
+	}
+	return appendObject(append(make([]byte, 0, len(text)), '{'), v, text, func(out []byte, k, x jsonscan.Value) ([]byte, bool) {
+		switch {
+		case k.Is("prompt_token_ids"):
+			if !r.KeepIDs {
+				return out, false
+			}
+		case k.Is("usage"):
+			if !usage {
+				return out, false
+			}
+		case k.Is("choices") && x.Kind() == jsonscan.Array:
+			out = append(out, '[')
+			for i, c := range x.Items() {
+				if i > 0 {
+					out = append(out, ',')
+				}
+				if c.Kind() == jsonscan.Object {
+					out = appendObject(append(out, '{'), c, text, inner)
+				} else {
+					out = append(out, c.Raw()...)
+				}
+			}
+			return append(out, ']'), true
+		}
+		return append(out, x.Raw()...), true
+	})
 }
 
 func appendMember(out []byte, m member) []byte {

@@ -46,12 +46,15 @@ func refusal(status int, e jsonscan.Value) *Error {
 
 // completion reads a reply, or an event of a streamed one, of chat completions and of
 // completions.
-func (d *decoder) completion(text []byte) (*Chunk, error) {
+func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, error) {
 	v, err := d.parse(text)
 	if err != nil {
 		return nil, err
 	}
-	c := &Chunk{ID: v.Get("id").String(), Model: v.Get("model").String(), Raw: text}
+	c := &Chunk{ID: v.Get("id").String(), Model: v.Get("model").String()}
+	if r.Raw != nil {
+		c.Raw = r.strip(v, text, stream)
+	}
 	if c.Prompt, err = ids(v.Get("prompt_token_ids")); err != nil {
 		return nil, err
 	}

@@ -43,7 +43,10 @@ type Request struct {
 	// completions, or completions for a request without Messages. An engine of that
 	// dialect gets these bytes, with what it must be asked besides; one of another
 	// takes the fields above.
-	Raw    []byte
+	Raw []byte
+	// What of that the client asked for itself, and stays in Chunk.Raw.
+	KeepUsage, KeepLogprobs, KeepIDs bool
+
 	Stream bool
 	N      int // replies, 0 = 1
 }
@@ -55,8 +58,9 @@ type Chunk struct {
 	Prompt  []rollout.TokenID // as the engine counts it, in one chunk of a reply
 	Choices []Choice
 	Usage   *Usage
-	// Raw is the chunk as the engine wrote it, an answer to Request.Raw, else nil.
-	// Whole says that it is a whole reply and not an event of a stream.
+	// Raw is the chunk in the engine's own words, less what the client did not ask for:
+	// an answer to Request.Raw, else nil; empty where nothing is left. Whole says that it
+	// is a whole reply and not an event of a stream.
 	Raw   []byte
 	Whole bool
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,10 +166,7 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 		if path == "/generate" {
 			c, err = d.generate(data, r.choices())
 		} else {
-			c, err = d.completion(data)
-			if r.Raw == nil && c != nil {
-				c.Raw = nil
-			}
+			c, err = d.completion(data, r, stream)
 		}
 		if err != nil {
 			return err
@@ -274,29 +272,29 @@ func (s *Server) learn(r *Request, w *watch) {
 // body is the request in the words of the server, and where it goes.
 func (s *Server) body(r *Request, drops bool) (path string, body []byte, stream bool, err error) {
 	yes := []byte("true")
-	set := map[string][]byte{"stream": nil, "stream_options": nil}
+	set := []member{{"stream", nil}, {"stream_options", nil}}
 	stream = r.Stream
 	if s.opts.Model != "" {
-		set["model"] = quote(s.opts.Model)
+		set = append(set, member{"model", quote(s.opts.Model)})
 	}
 	switch {
 	case s.opts.Kind == SGLang && !r.chat():
 		return "/generate", s.generateBody(r), stream, nil
 	case s.opts.Kind == SGLang: // which tells ids of unstreamed replies only
 		path, stream = "/v1/chat/completions", false
-		set["logprobs"], set["return_meta_info"], set["return_prompt_token_ids"] = yes, yes, yes
+		set = append(set, member{"logprobs", yes}, member{"return_meta_info", yes}, member{"return_prompt_token_ids", yes})
 	case r.chat():
 		path, stream = "/v1/chat/completions", stream && !(drops && len(r.Tools) > 0)
-		set["logprobs"], set["return_token_ids"] = yes, yes
+		set = append(set, member{"logprobs", yes}, member{"return_token_ids", yes})
 	default:
 		path = "/v1/completions"
-		set["return_token_ids"] = yes
+		set = append(set, member{"return_token_ids", yes})
 		if n, ok := number(r.Fields["logprobs"]); !ok || n < 0 {
-			set["logprobs"] = []byte("0")
+			set = append(set, member{"logprobs", []byte("0")})
 		}
 	}
 	if stream {
-		set["stream"], set["stream_options"] = yes, []byte(`{"include_usage":true}`)
+		set[0].value, set[1].value = yes, []byte(`{"include_usage":true}`)
 	}
 	if r.Raw != nil {
 		var d jsonscan.Doc
@@ -304,10 +302,10 @@ func (s *Server) body(r *Request, drops bool) (path string, body []byte, stream 
 		if err != nil {
 			return "", nil, false, &Error{Status: http.StatusBadRequest, Message: "the request is no JSON", Err: err}
 		}
-		return path, Edit(v, r.Raw, set), stream, nil
+		return path, edit(v, r.Raw, set), stream, nil
 	}
 	if r.N > 1 {
-		set["n"] = []byte(strconv.Itoa(r.N))
+		set = append(set, member{"n", []byte(strconv.Itoa(r.N))})
 	}
 	var first []member
 	switch {
@@ -322,8 +320,7 @@ func (s *Server) body(r *Request, drops bool) (path string, body []byte, stream 
 		first = append(first, member{"prompt", quote(r.Text)})
 	}
 	leave := func(k string) bool {
-		_, ours := set[k]
-		return ours || !r.chat() && chatOnly[k]
+		return slices.ContainsFunc(set, func(m member) bool { return m.key == k }) || !r.chat() && chatOnly[k]
 	}
 	if !r.chat() && r.Prompt != nil {
 		// Without a number completions end after 16 tokens.
@@ -337,10 +334,7 @@ func (s *Server) body(r *Request, drops bool) (path string, body []byte, stream 
 		first = append(first, member{"max_tokens", most})
 	}
 	first = withFields(first, r.Fields, leave)
-	for k, v := range set {
-		first = append(first, member{k, v})
-	}
-	return path, object(first), stream, nil
+	return path, object(append(first, set...)), stream, nil
 }
 
 // chatOnly are the fields that completions do not know.

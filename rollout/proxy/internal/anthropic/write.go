@@ -190,8 +190,9 @@ func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 		w.Chunk(nil, c)
 	}
 	out := w.reply()
-	for _, k := range wire.Collect(chunks).Choices {
-		m := &k.Message
+	r := wire.Collect(chunks)
+	for i := range r.Choices {
+		m := r.Choices[i].Message()
 		if m.Reasoning != "" {
 			s := signature([]byte(m.Reasoning))
 			out.Content = append(out.Content, block{Type: "thinking", Thinking: &m.Reasoning, Signature: &s})

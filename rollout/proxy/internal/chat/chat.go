@@ -41,11 +41,11 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	if c.Stream, err = wire.Flag(v, "stream"); err != nil {
 		return nil, err
 	}
-	if c.Logprobs, err = wire.Flag(v, "logprobs"); err != nil {
+	if c.KeepLogprobs, err = wire.Flag(v, "logprobs"); err != nil {
 		return nil, err
 	}
-	c.Usage, _ = v.Path("stream_options", "include_usage").Bool()
-	c.IDs, _ = v.Get("return_token_ids").Bool()
+	c.KeepUsage, _ = v.Path("stream_options", "include_usage").Bool()
+	c.KeepIDs, _ = v.Get("return_token_ids").Bool()
 	c.Fields = wire.Fields(v, "messages", "tools", "n", "stream", "stream_options", "logprobs", "return_token_ids")
 	return c, nil
 }
@@ -60,55 +60,13 @@ type writer struct {
 	meta    wire.Meta
 	model   string
 	started []bool
-	doc     jsonscan.Doc
-}
-
-// Strip takes what the client did not ask for out of the engine's own words. It reports
-// false where nothing is left.
-func Strip(d *jsonscan.Doc, c *wire.Call, raw []byte, stream bool) ([]byte, bool) {
-	v, err := d.Parse(raw, jsonscan.Options{NonFinite: true})
-	if err != nil {
-		return raw, true
-	}
-	set := map[string][]byte{}
-	choices := v.Get("choices")
-	if stream && !c.Usage && !v.Get("usage").IsNull() {
-		if choices.Len() == 0 {
-			return nil, false
-		}
-		set["usage"] = nil
-	}
-	if !c.IDs {
-		set["prompt_token_ids"] = nil
-	}
-	list := []byte{'['}
-	for i, x := range choices.Items() {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		inner := map[string][]byte{}
-		if !c.IDs {
-			inner["token_ids"], inner["prompt_token_ids"] = nil, nil
-		}
-		if x.Get("meta_info").Kind() != jsonscan.Absent {
-			inner["meta_info"] = nil
-		}
-		if !c.Logprobs && !x.Get("logprobs").IsNull() {
-			inner["logprobs"] = []byte("null")
-		}
-		list = append(list, engine.Edit(x, raw, inner)...)
-	}
-	if choices.Kind() == jsonscan.Array {
-		set["choices"] = append(list, ']')
-	}
-	return engine.Edit(v, raw, set), true
 }
 
 // Chunk writes the engine's own event where it has the dialect, else one made of it.
 func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 	if c.Raw != nil && !c.Whole {
-		if raw, ok := Strip(&w.doc, w.call, c.Raw, true); ok {
-			dst = sse.Append(dst, "", raw)
+		if len(c.Raw) > 0 {
+			dst = sse.Append(dst, "", c.Raw)
 		}
 		return dst
 	}
@@ -134,12 +92,12 @@ func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 		choice.Delta = &m
 		out := w.head("chat.completion.chunk")
 		out.Choices = []choiceJSON{choice}
-		if w.call.IDs {
+		if w.call.KeepIDs {
 			out.Prompt = c.Prompt
 		}
 		dst = sse.Append(dst, "", wire.JSON(out))
 	}
-	if c.Usage != nil && w.call.Usage {
+	if c.Usage != nil && w.call.KeepUsage {
 		out := w.head("chat.completion.chunk")
 		out.Choices, out.Usage = []choiceJSON{}, usage(c.Usage)
 		dst = sse.Append(dst, "", wire.JSON(out))
@@ -161,22 +119,23 @@ func (w *writer) Ping(dst []byte) []byte { return append(dst, wire.Comment...) }
 // Whole writes an unstreamed reply.
 func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 	if len(chunks) == 1 && chunks[0].Raw != nil && chunks[0].Whole {
-		raw, _ := Strip(&w.doc, w.call, chunks[0].Raw, false)
-		return raw
+		return chunks[0].Raw
 	}
 	r := wire.Collect(chunks)
 	w.model = r.Model
 	out := w.head("chat.completion")
 	out.Usage = usage(&r.Usage)
-	if w.call.IDs {
+	if w.call.KeepIDs {
 		out.Prompt = r.Prompt
 	}
-	for i, k := range r.Choices {
-		m := message{Role: "assistant", Reasoning: k.Message.Reasoning}
-		if !k.Message.NoContent {
-			m.Content = &k.Message.Content
+	for i := range r.Choices {
+		k := &r.Choices[i]
+		said := k.Message()
+		m := message{Role: "assistant", Reasoning: said.Reasoning}
+		if !said.NoContent {
+			m.Content = &said.Content
 		}
-		for _, x := range k.Message.ToolCalls {
+		for _, x := range said.ToolCalls {
 			t := toolCall{ID: x.ID, Type: "function"}
 			t.Function.Name, t.Function.Arguments = x.Name, x.Arguments
 			m.Calls = append(m.Calls, t)
@@ -255,10 +214,10 @@ func (w *writer) choice(index int, ids []rollout.TokenID, logprobs []float32, fi
 	if finish != "" {
 		out.Finish = &finish
 	}
-	if w.call.IDs {
+	if w.call.KeepIDs {
 		out.IDs = ids
 	}
-	if w.call.Logprobs && len(ids) > 0 && len(ids) == len(logprobs) {
+	if w.call.KeepLogprobs && len(ids) > 0 && len(ids) == len(logprobs) {
 		type token struct {
 			Token   string   `json:"token"`
 			Logprob float32  `json:"logprob"`

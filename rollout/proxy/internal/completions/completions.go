@@ -7,7 +7,6 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
-	"github.com/turnpack/turnpack/rollout/proxy/internal/chat"
 	"github.com/turnpack/turnpack/rollout/proxy/internal/sse"
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
@@ -48,9 +47,9 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	if c.Stream, err = wire.Flag(v, "stream"); err != nil {
 		return nil, err
 	}
-	c.Usage, _ = v.Path("stream_options", "include_usage").Bool()
-	c.Logprobs = !v.Get("logprobs").IsNull()
-	c.IDs, _ = v.Get("return_token_ids").Bool()
+	c.KeepUsage, _ = v.Path("stream_options", "include_usage").Bool()
+	c.KeepLogprobs = !v.Get("logprobs").IsNull()
+	c.KeepIDs, _ = v.Get("return_token_ids").Bool()
 	c.Fields = wire.Fields(v, "prompt", "n", "stream", "stream_options", "return_token_ids")
 	return c, nil
 }
@@ -81,7 +80,6 @@ type writer struct {
 	call  *wire.Call
 	meta  wire.Meta
 	model string
-	doc   jsonscan.Doc
 }
 
 type reply struct {
@@ -111,10 +109,10 @@ func (w *writer) choice(index int, text string, ids []rollout.TokenID, logprobs 
 	if finish != "" {
 		out.Finish = &finish
 	}
-	if w.call.IDs {
+	if w.call.KeepIDs {
 		out.IDs = ids
 	}
-	if w.call.Logprobs && len(ids) > 0 && len(ids) == len(logprobs) {
+	if w.call.KeepLogprobs && len(ids) > 0 && len(ids) == len(logprobs) {
 		tokens := make([]string, len(ids))
 		for i, id := range ids {
 			tokens[i] = wire.TokenName(id)
@@ -131,8 +129,8 @@ func usage(u *engine.Usage) *map[string]int {
 // Chunk writes the engine's own event where it has the dialect, else one made of it.
 func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 	if c.Raw != nil && !c.Whole {
-		if raw, ok := chat.Strip(&w.doc, w.call, c.Raw, true); ok {
-			dst = sse.Append(dst, "", raw)
+		if len(c.Raw) > 0 {
+			dst = sse.Append(dst, "", c.Raw)
 		}
 		return dst
 	}
@@ -142,12 +140,12 @@ func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 	for i := range c.Choices {
 		k, out := &c.Choices[i], w.head()
 		out.Choices = []choice{w.choice(k.Index, k.Text, k.IDs, k.Logprobs, k.Finish)}
-		if w.call.IDs {
+		if w.call.KeepIDs {
 			out.Choices[0].Prompt = c.Prompt
 		}
 		dst = sse.Append(dst, "", wire.JSON(out))
 	}
-	if c.Usage != nil && w.call.Usage {
+	if c.Usage != nil && w.call.KeepUsage {
 		out := w.head()
 		out.Choices, out.Usage = []choice{}, usage(c.Usage)
 		dst = sse.Append(dst, "", wire.JSON(out))
@@ -169,16 +167,16 @@ func (w *writer) Ping(dst []byte) []byte { return append(dst, wire.Comment...) }
 // Whole writes an unstreamed reply.
 func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 	if len(chunks) == 1 && chunks[0].Raw != nil && chunks[0].Whole {
-		raw, _ := chat.Strip(&w.doc, w.call, chunks[0].Raw, false)
-		return raw
+		return chunks[0].Raw
 	}
 	r := wire.Collect(chunks)
 	w.model = r.Model
 	out := w.head()
 	out.Usage = usage(&r.Usage)
-	for i, k := range r.Choices {
-		c := w.choice(i, k.Message.Content, k.IDs, k.Logprobs, k.Finish)
-		if w.call.IDs {
+	for i := range r.Choices {
+		k := &r.Choices[i]
+		c := w.choice(i, k.Message().Content, k.IDs, k.Logprobs, k.Finish)
+		if w.call.KeepIDs {
 			c.Prompt = r.Prompt
 		}
 		out.Choices = append(out.Choices, c)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -18,9 +19,6 @@ import (
 // Call is what a client asks, in neutral terms.
 type Call struct {
 	engine.Request
-	// Usage, Logprobs and IDs are what the client asked for itself: what else the
-	// engine is asked is taken out of its reply.
-	Usage, Logprobs, IDs bool
 	// Previous is the id of the reply that the conversation goes on from, "" = the
 	// request has all of it. Instructions counts the first messages that are those of
 	// this call alone.
@@ -348,12 +346,32 @@ type Reply struct {
 
 // Choice is one reply of a Reply.
 type Choice struct {
-	Message  rollout.Message
 	IDs      []rollout.TokenID
 	Logprobs []float32
 	Finish   string
 	Stop     string
+
+	text, reasoning strings.Builder
+	calls           []*toolCall
 }
+
+type toolCall struct {
+	id, name  string
+	arguments strings.Builder
+}
+
+// Message is what was said.
+func (c *Choice) Message() *rollout.Message {
+	m := &rollout.Message{Role: rollout.RoleAssistant, Content: c.text.String(), Reasoning: c.reasoning.String()}
+	m.NoContent = m.Content == ""
+	for _, x := range c.calls {
+		m.ToolCalls = append(m.ToolCalls, rollout.ToolCall{ID: x.id, Name: x.name, Arguments: x.arguments.String(), ArgumentsText: true})
+	}
+	return m
+}
+
+// Called reports whether it has a tool call.
+func (c *Choice) Called() bool { return len(c.calls) > 0 }
 
 // Add puts a chunk at the end.
 func (r *Reply) Add(c *engine.Chunk) {
@@ -371,37 +389,44 @@ func (r *Reply) Add(c *engine.Chunk) {
 	}
 	for i := range c.Choices {
 		d := &c.Choices[i]
-		for len(r.Choices) <= d.Index {
-			r.Choices = append(r.Choices, Choice{Message: rollout.Message{Role: rollout.RoleAssistant, NoContent: true}})
+		if len(r.Choices) <= d.Index {
+			// Builders do not move: the list is made for all at once.
+			more := make([]Choice, min(d.Index, MaxChoices)+1)
+			for k := range r.Choices {
+				more[k].take(&r.Choices[k])
+			}
+			r.Choices = more
 		}
 		k := &r.Choices[d.Index]
-		if d.Text != "" {
-			k.Message.Content += d.Text
-			k.Message.NoContent = false
-		}
-		k.Message.Reasoning += d.Reasoning
+		k.text.WriteString(d.Text)
+		k.reasoning.WriteString(d.Reasoning)
 		for _, x := range d.Calls {
-			calls := &k.Message.ToolCalls
-			for len(*calls) <= x.Index && x.Index < MaxCalls {
-				*calls = append(*calls, rollout.ToolCall{ArgumentsText: true})
-			}
-			if x.Index >= MaxCalls {
+			if x.Index < 0 || x.Index >= MaxCalls {
 				continue
 			}
-			t := &(*calls)[x.Index]
+			for len(k.calls) <= x.Index {
+				k.calls = append(k.calls, &toolCall{})
+			}
+			t := k.calls[x.Index]
 			if x.ID != "" {
-				t.ID = x.ID
+				t.id = x.ID
 			}
 			if x.Name != "" {
-				t.Name = x.Name
+				t.name = x.Name
 			}
-			t.Arguments += x.Arguments
+			t.arguments.WriteString(x.Arguments)
 		}
 		k.IDs, k.Logprobs = append(k.IDs, d.IDs...), append(k.Logprobs, d.Logprobs...)
 		if d.Finish != "" {
 			k.Finish, k.Stop = d.Finish, d.Stop
 		}
 	}
+}
+
+func (c *Choice) take(from *Choice) {
+	c.IDs, c.Logprobs, c.Finish, c.Stop, c.calls = from.IDs, from.Logprobs, from.Finish, from.Stop, from.calls
+	c.text.WriteString(from.text.String())
+	c.reasoning.WriteString(from.reasoning.String())
 }
 
 // MaxCalls is how many tool calls a reply may have.
