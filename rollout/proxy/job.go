@@ -464,6 +464,10 @@ func (j *job) end() error {
 			return &engine.Error{Status: http.StatusBadGateway, Message: "it tells no choice " + strconv.Itoa(i)}
 		}
 		k := &r.Choices[i]
+		why := why
+		if why == "" && k.Nameless() {
+			why = "the reply has a tool call without a name"
+		}
 		usage := live.Usage{PromptTokens: r.Usage.Prompt}
 		if len(j.calls) == 1 {
 			usage.CompletionTokens = r.Usage.Completion

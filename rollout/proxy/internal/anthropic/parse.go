@@ -4,7 +4,6 @@ package anthropic
 import (
 	"encoding/base64"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -249,6 +248,7 @@ func tools(c *wire.Call, v jsonscan.Value) error {
 	if !list.IsNull() && list.Kind() != jsonscan.Array {
 		return wire.Bad("tools is %s, expected a list", list.Word())
 	}
+	var left []string
 	for i, t := range list.Items() {
 		name, ok := t.Get("name").Text()
 		if !ok {
@@ -256,12 +256,17 @@ func tools(c *wire.Call, v jsonscan.Value) error {
 		}
 		schema := t.Get("input_schema")
 		if schema.Kind() != jsonscan.Object {
-			if kind := t.Get("type").String(); kind != "" && kind != "custom" {
-				return wire.Bad("tools.%d: %s runs at Anthropic; the engine has functions only: leave it out", i, kind)
+			kind := t.Get("type").String()
+			if kind == "" || kind == "custom" {
+				return wire.Bad("tools.%d: it has no input_schema", i)
 			}
-			return wire.Bad("tools.%d: it has no input_schema", i)
+			left = append(left, kind) // it runs at Anthropic: the model here is not told of it
+			continue
 		}
 		c.Tools = append(c.Tools, wire.Function(name, t.Get("description").String(), schema.Clone(), t.Get("strict")))
+	}
+	if left != nil {
+		c.Settings["tools_left_out"] = wire.JSON(left)
 	}
 	choice := v.Get("tool_choice")
 	switch t := choice.Get("type").String(); t {
@@ -278,8 +283,9 @@ func tools(c *wire.Call, v jsonscan.Value) error {
 	if off, _ := choice.Get("disable_parallel_tool_use").Bool(); off {
 		c.Fields["parallel_tool_calls"] = json.RawMessage("false")
 	}
-	if c.Messages = slices.Clip(c.Messages); c.Tools == nil {
+	if c.Tools == nil {
 		delete(c.Fields, "tool_choice")
+		delete(c.Fields, "parallel_tool_calls")
 	}
 	return nil
 }

@@ -83,7 +83,11 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 		}
 	}
 	if x := v.Path("reasoning", "effort"); !x.IsNull() {
-		c.Fields["reasoning_effort"] = x.Clone()
+		effort := x.String()
+		if e, ok := map[string]string{"minimal": "low", "xhigh": "high"}[effort]; ok { // which engines do not know
+			effort = e
+		}
+		c.Fields["reasoning_effort"] = wire.JSON(effort)
 	}
 	switch f := v.Path("text", "format"); f.Get("type").String() {
 	case "json_schema":
@@ -252,6 +256,7 @@ func tools(c *wire.Call, own *echo, v jsonscan.Value) error {
 		c.Settings["tools_left_out"] = wire.JSON(left)
 	}
 	if c.Tools == nil {
+		delete(c.Fields, "parallel_tool_calls")
 		return nil
 	}
 	switch choice := v.Get("tool_choice"); {

@@ -36,7 +36,6 @@ type item struct {
 	call string
 	name string
 	text []byte
-	done bool
 }
 
 func (w *writer) json(it *item, status string) map[string]any {
@@ -148,7 +147,7 @@ func (w *writer) close(dst []byte) []byte {
 		return dst
 	}
 	i, it := w.open, w.items[w.open]
-	w.open, it.done = -1, true
+	w.open = -1
 	text := string(it.text)
 	switch it.kind {
 	case "reasoning":
@@ -243,9 +242,6 @@ func (w *writer) Ping(dst []byte) []byte { return append(dst, wire.Comment...) }
 func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 	for _, c := range chunks {
 		w.Chunk(nil, c)
-	}
-	if w.open >= 0 {
-		w.items[w.open].done = true
 	}
 	return wire.JSON(w.response(w.status(), nil))
 }

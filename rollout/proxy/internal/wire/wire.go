@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -365,9 +366,17 @@ func (c *Choice) Message() *rollout.Message {
 	m := &rollout.Message{Role: rollout.RoleAssistant, Content: c.text.String(), Reasoning: c.reasoning.String()}
 	m.NoContent = m.Content == ""
 	for _, x := range c.calls {
+		if x.name == "" { // Nameless tells
+			continue
+		}
 		m.ToolCalls = append(m.ToolCalls, rollout.ToolCall{ID: x.id, Name: x.name, Arguments: x.arguments.String(), ArgumentsText: true})
 	}
 	return m
+}
+
+// Nameless reports whether a tool call has no name, so that Message leaves it out.
+func (c *Choice) Nameless() bool {
+	return slices.ContainsFunc(c.calls, func(x *toolCall) bool { return x.name == "" })
 }
 
 // Called reports whether it has a tool call.

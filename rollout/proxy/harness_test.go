@@ -1,0 +1,132 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+)
+
+// spy is a fake engine that keeps the last request.
+func spy(t *testing.T, script ...fakeengine.Reply) (w *world, last func() map[string]any) {
+	t.Helper()
+	fake := fakeengine.New(fakeengine.Options{Script: script})
+	var got map[string]any
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var b strings.Builder
+		var raw json.RawMessage
+		if json.NewDecoder(r.Body).Decode(&raw) == nil {
+			b.Write(raw)
+			got = nil
+			if err := json.Unmarshal(raw, &got); err != nil {
+				t.Error(err)
+			}
+		}
+		again := r.Clone(r.Context())
+		again.Body = http.MaxBytesReader(nil, readCloser{strings.NewReader(b.String())}, 1<<30)
+		fake.ServeHTTP(w, again)
+	}))
+	t.Cleanup(s.Close)
+	return (&world{t: t, fake: fake}).on(s.URL, engine.VLLM), func() map[string]any { return got }
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// TestClaudeCodeShape: a request of the shape that Claude Code makes, in the middle of its
+// work: blocks with cache marks, thinking with a signature, parallel calls, results with
+// lists and errors, reminders beside them, tools of Anthropic's own, beta members.
+func TestClaudeCodeShape(t *testing.T) {
+	w, last := spy(t, toolReply, fakeengine.Reply{Content: "Done."})
+	body := `{"model":"claude-x","max_tokens":32000,"temperature":1,"stream":true,
+"system":[{"type":"text","text":"x-header: a"},{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral"}}],
+"messages":[
+ {"role":"user","content":[{"type":"text","text":"<system-reminder>date</system-reminder>"},{"type":"text","text":"Mend it.","cache_control":{"type":"ephemeral"}}]},
+ {"role":"assistant","content":[{"type":"thinking","thinking":"Look first.","signature":"c2ln"},{"type":"text","text":"Reading é."},
+  {"type":"tool_use","id":"t1","name":"run","input":{"command":"ls"}},{"type":"tool_use","id":"t2","name":"run","input":{"command":"cat \"a\""}}]},
+ {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+  {"type":"tool_result","tool_use_id":"t2","is_error":true,"content":"no such file"},{"type":"text","text":"<system-reminder>todo</system-reminder>"}]}],
+"tools":[{"name":"run","description":"Runs.","input_schema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"command":{"type":"string"}}},"cache_control":{"type":"ephemeral"}},
+ {"type":"web_search_20250305","name":"web_search","max_uses":8}],
+"tool_choice":{"type":"auto","disable_parallel_tool_use":true},"metadata":{"user_id":"u"},"thinking":{"type":"adaptive"},
+"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"output_config":{"effort":"high"}}`
+	status, answer := w.ask("/rollouts/cc/v1/messages?beta=true", body, "Anthropic-Beta", "claude-code-20250219", "Anthropic-Version", "2023-06-01")
+	require.Equal(t, 200, status, answer)
+	require.Contains(t, answer, "event: message_stop")
+	var roles []string
+	for _, m := range last()["messages"].([]any) {
+		text, _ := at(m, "content").(string)
+		roles = append(roles, at(m, "role").(string)+": "+text)
+	}
+	require.Equal(t, []string{"system: x-header: a\nYou are an agent.", "user: <system-reminder>date</system-reminder>\nMend it.", "assistant: Reading é.", "tool: a\nb", "tool: no such file", "user: <system-reminder>todo</system-reminder>"}, roles)
+	require.Equal(t, "Look first.", at(last(), "messages", 2, "reasoning"))
+	require.Equal(t, `{"command":"cat \"a\""}`, at(last(), "messages", 2, "tool_calls", 1, "function", "arguments"))
+	require.Len(t, last()["tools"], 1)
+	require.Equal(t, false, last()["parallel_tool_calls"])
+	require.EqualValues(t, 32000, last()["max_tokens"])
+	require.Nil(t, last()["context_management"])
+	call := w.session("cc").Calls()[0]
+	require.Equal(t, live.StateOK, call.State, call.Why)
+	for _, kept := range []string{"context_management", "output_config", "tools_left_out", "web_search_20250305"} {
+		require.Contains(t, string(call.Settings), kept)
+	}
+
+	// Its title request: no tools, a schema, a prefilled beginning.
+	_, answer = w.ask("/rollouts/cc/v1/messages", `{"model":"small","max_tokens":50,"system":"Title.","messages":[{"role":"user","content":"Mend"},{"role":"assistant","content":"{"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}`)
+	require.Equal(t, "json_schema", at(last(), "response_format", "type"), answer)
+	require.Len(t, w.session("cc").Calls(), 2)
+}
+
+// TestCodexShape: a request of the shape that Codex makes: developer messages, sealed
+// reasoning, function and custom calls with their outputs, a tool with a grammar.
+func TestCodexShape(t *testing.T) {
+	patch := fakeengine.Reply{Reasoning: "Patch.", Calls: []fakeengine.Call{{Name: "apply_patch", Arguments: json.RawMessage(`{"input": "*** Begin\n+x\n"}`)}}}
+	w, last := spy(t, patch, patch)
+	one := `{"model":"gpt-x","instructions":"You are Codex.","stream":true,"store":false,"include":["reasoning.encrypted_content"],"tool_choice":"auto","parallel_tool_calls":false,
+"reasoning":{"effort":"xhigh","summary":"auto"},"text":{"verbosity":"low"},"prompt_cache_key":"k","client_metadata":{"x":"y"},
+"tools":[{"type":"function","name":"shell","strict":false,"parameters":{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"}}}}},
+ {"type":"custom","name":"apply_patch","description":"Patches.","format":{"type":"grammar","syntax":"lark","definition":"start: x"}},{"type":"web_search"}],
+"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"rules"}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"Mend it."},{"type":"input_text","text":"Now."}]}`
+	_, answer := w.ask("/rollouts/cx/v1/responses", one+"]}")
+	names, data := events(t, answer)
+	require.Equal(t, "response.completed", names[len(names)-1])
+	items := at(data[len(data)-1], "response", "output").([]any)
+	require.Len(t, items, 2)
+	require.Equal(t, "reasoning", at(items[0], "type"))
+	require.Equal(t, "custom_tool_call", at(items[1], "type"))
+	require.Equal(t, "*** Begin\n+x\n", at(items[1], "input"))
+	require.Contains(t, names, "response.custom_tool_call_input.delta")
+	require.Equal(t, "high", last()["reasoning_effort"])
+	require.Len(t, last()["tools"], 2)
+	require.Contains(t, at(last(), "tools", 1, "function", "description"), "start: x")
+
+	sealed := at(items[0], "encrypted_content").(string)
+	call := at(items[1], "call_id").(string)
+	_, answer = w.ask("/rollouts/cx/v1/responses", one+`,{"type":"reasoning","summary":[],"encrypted_content":"`+sealed+`"},
+{"type":"custom_tool_call","call_id":"`+call+`","name":"apply_patch","input":"*** Begin\n+x\n"},{"type":"custom_tool_call_output","call_id":"`+call+`","output":"ok"},
+{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Now the test."}]},{"type":"function_call","call_id":"c2","name":"shell","arguments":"{\"command\":[\"ls\"]}"},{"type":"function_call","call_id":"c3","name":"shell","arguments":"{}"},
+{"type":"function_call_output","call_id":"c2","output":"a"},{"type":"function_call_output","call_id":"c3","output":[{"type":"input_text","text":"b"}]}]}`)
+	require.Contains(t, answer, "response.completed")
+	var roles []string
+	for _, m := range last()["messages"].([]any) {
+		text, _ := at(m, "content").(string)
+		calls, _ := at(m, "tool_calls").([]any)
+		reasoning, _ := at(m, "reasoning").(string)
+		roles = append(roles, at(m, "role").(string)+": "+reasoning+text+strings.Repeat("*", len(calls)))
+	}
+	require.Equal(t, []string{"system: You are Codex.", "developer: rules", "user: Mend it.\nNow.", "assistant: Patch.*", "tool: ok", "assistant: Now the test.**", "tool: a", "tool: b"}, roles)
+	require.Equal(t, `{"input": "*** Begin\n+x\n"}`, at(last(), "messages", 3, "tool_calls", 0, "function", "arguments"), "as it was sampled")
+	r := w.rollout("cx")
+	require.NoError(t, r.Check())
+	for _, c := range w.session("cx").Calls() {
+		require.Equal(t, live.StateOK, c.State, c.Why)
+	}
+}
