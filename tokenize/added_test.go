@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -68,17 +69,25 @@ func TestManyAddedTokensLoadInLinearTime(t *testing.T) {
 		require.NoError(t, err)
 		config := `{"chat_template":"{% for m in messages %}{{m.role}}: {{m.content}}<|im_end|>\n{% endfor %}"}`
 		files := fstest.MapFS{"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(config)}}
-		best := time.Duration(1 << 62)
-		for range 3 {
-			start := time.Now()
-			m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
-			require.NoError(t, err)
-			_, err = tokenize.NewEncoder(m, tokenize.Options{})
-			require.NoError(t, err)
-			best = min(best, time.Since(start))
-		}
-		return best
+		runtime.GC() // of what was loaded before
+		start := kit.CPUTime()
+		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
+		require.NoError(t, err)
+		_, err = tokenize.NewEncoder(m, tokenize.Options{})
+		require.NoError(t, err)
+		return kit.CPUTime() - start
 	}
+	if kit.CPUTime() == 0 {
+		t.Skip("SKIPPED: the system does not tell processor time")
+	}
+	// In turn, and the least of each: what else the machine does makes either longer.
 	few, many := took(5000), took(40000)
-	require.Less(t, many, 20*few, "5,000 added tokens took %v, 40,000 took %v", few, many)
+	for range 9 {
+		if many < 16*few {
+			break
+		}
+		few, many = min(few, took(5000)), min(many, took(40000))
+	}
+	t.Logf("5,000 added tokens took %v, 40,000 took %v", few, many)
+	require.Less(t, many, 20*few)
 }

@@ -108,11 +108,13 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		}
 		return &binaryExpr{n.At(), n.Op, c.expr(n.Left, f), c.expr(n.Right, f)}
 	case *syntax.Logic:
+		c.nodes += 2 // a long chain is as many calls deep
 		l, r := c.expr(n.Left, f), c.expr(n.Right, f)
 		return &logicExpr{n.Or, l, r, condition(l), condition(r)}
 	case *syntax.Unary:
 		return &unaryExpr{n.At(), n.Op, c.expr(n.X, f)}
 	case *syntax.Not:
+		c.nodes++
 		return &notExpr{condition(c.expr(n.X, f))}
 	case *syntax.Compare:
 		if k, ok := n.Rest[0].(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "==" || n.Ops[0] == "!=") {
