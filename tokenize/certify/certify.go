@@ -143,6 +143,9 @@ func certify(ctx context.Context, m *tokenize.Model, tools toolsOf) (*Certificat
 			return nil, err
 		}
 		f := check()
+		if err := c.rule.Template.Limit(); err != nil {
+			return nil, err // each probe that meets it would take as long
+		}
 		if f.Verdict == Fails {
 			f.Advice = advice[f.Property]
 		}
@@ -203,7 +206,7 @@ func (c *certifier) probe(tools bool, messages ...rollout.Message) (*probe, erro
 	if tools {
 		r.Tools = render.ProbeTools
 	}
-	x, err := render.New(c.ctx, c.rule.Template, r, render.Options{})
+	x, err := render.New(c.ctx, c.rule.Template, r, render.Options{Probe: true})
 	if err != nil {
 		return nil, err
 	}
@@ -518,14 +521,14 @@ func (c *certifier) clock() Finding {
 	r := c.rollout(rollout.Message{Role: rollout.RoleSystem, Content: "s"}, render.User("one"), render.Assistant("first"))
 	var texts [2]string
 	for i, now := range []time.Time{time.Unix(0, 0).UTC(), time.Unix(1_000_000_000, 0).UTC()} {
-		x, err := render.New(c.ctx, c.rule.Template, r, render.Options{Now: now})
+		x, err := render.New(c.ctx, c.rule.Template, r, render.Options{Now: now, Probe: true})
 		if err != nil {
 			return refused(NoClock, err)
 		}
 		doc, err := x.Run(x.All, x.Index, false)
 		if err != nil {
 			r.Messages = r.Messages[1:] // without a system message
-			if x, err = render.New(c.ctx, c.rule.Template, r, render.Options{Now: now}); err != nil {
+			if x, err = render.New(c.ctx, c.rule.Template, r, render.Options{Now: now, Probe: true}); err != nil {
 				return refused(NoClock, err)
 			}
 			if doc, err = x.Run(x.All, x.Index, false); err != nil {
