@@ -73,6 +73,7 @@ func table() []format.Importer {
 		inspect.Log(),
 		inspect.Sample(),
 		finetuning.PromptCompletion(),
+		finetuning.Alpaca(),
 		native.Unversioned(),
 		finetuning.Chat(),
 	}

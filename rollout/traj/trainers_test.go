@@ -228,3 +228,31 @@ func TestSlimeFiles(t *testing.T) {
 	_, err = x.Next()
 	require.ErrorContains(t, err, "holds no samples of rollouts")
 }
+
+// Layouts of fine-tuning sets: what is no sample of the policy is never taken for one.
+func TestFineTuningLayouts(t *testing.T) {
+	for reason, c := range map[string]struct{ line, format, roles, why string }{
+		"alpaca":                {`{"instruction":"do","input":"this","output":"done","system":"s","history":[["q","a"]]}`, "alpaca", "system user assistant user assistant", "demonstration demonstration"},
+		"ms-swift":              {`{"query":"q","response":"a","history":[]}`, "alpaca", "user assistant", "demonstration"},
+		"ms-swift with loss":    {`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","loss":false},{"role":"user","content":"q"},{"role":"assistant","content":"b","loss":true}]}`, "openai-chat", "user assistant user assistant", "unknown sampled"},
+		"axolotl, parts marked": {`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"ab","train_detail":[{"begin_offset":0,"end_offset":0,"train":false}]}]}`, "openai-chat", "user assistant", "unknown"},
+		"axolotl, training":     {`{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a","training":false}]}`, "sharegpt", "user assistant", "unknown"},
+		"LLaMA-Factory, tools":  {`{"conversations":[{"from":"human","value":"q"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"o"},{"from":"gpt","value":"a"}],"system":"s","tools":"[]"}`, "sharegpt", "system user assistant tool assistant", "sampled sampled"},
+		"KTO":                   {`{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],"kto_tag":false}`, "sharegpt", "user assistant", "sampled"},
+	} {
+		r := one(t, "x.jsonl", c.line)
+		require.NoError(t, r.Validate(), reason)
+		require.Equal(t, c.format+" "+c.roles+" "+c.why, r.Origin.Format+" "+roles(r)+" "+reasons(r), reason)
+	}
+	require.Equal(t, "do\nthis", one(t, "x.jsonl", `{"instruction":"do","input":"this","output":"done"}`).Messages[0].Content)
+	require.False(t, *one(t, "x.jsonl", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"kto_tag":false}`).Outcome.Resolved)
+	for _, pair := range []string{
+		`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"rejected_response":"b"}`,
+		`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"rejected_messages":[]}`,
+		`{"query":"q","response":"a","rejected_response":"b"}`,
+		`{"conversations":[{"from":"human","value":"q"}],"chosen":{"from":"gpt","value":"a"},"rejected":{"from":"gpt","value":"b"}}`,
+	} {
+		_, _, err := read(t, "x.jsonl", pair, stop)
+		require.ErrorContains(t, err, "preference pair")
+	}
+}

@@ -90,6 +90,7 @@ func readChat(in *format.File, v format.Value) error {
 			r.Outcome.Resolved = b
 		}
 	}
+	opinion(in, r, v)
 	for _, patch := range []format.Value{v.Get("patch"), v.Path("test_result", "git_patch"), v.Get("model_patch")} {
 		if r.Outcome.Submission == nil {
 			r.Outcome.Submission = format.Text(patch)
@@ -128,7 +129,7 @@ func readChat(in *format.File, v format.Value) error {
 			r.Tools = format.Tools(defs)
 		}
 	}
-	in.Leftover(r, v, append(systemKeys, key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
+	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
 	for _, key := range []string{"engine", "model"} { // they say whose prompts the record holds
 		x := v.Path("metadata", key)
 		if _, there := r.Metadata[key]; !there && x.Kind() == jsonscan.String {

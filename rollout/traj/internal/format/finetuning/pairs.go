@@ -9,7 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-var preferencePairs = [][2]string{{"chosen", "rejected"}, {"accepted", "rejected"}, {"preferred_output", "non_preferred_output"}, {"preferred", "dispreferred"}}
+var preferencePairs = [][2]string{{"chosen", "rejected"}, {"accepted", "rejected"}, {"preferred_output", "non_preferred_output"}, {"preferred", "dispreferred"},
+	{"chosen_response", "rejected_response"}, {"response_chosen", "response_rejected"}, {"messages", "rejected_messages"}, {"messages", "rejected_response"}, {"response", "rejected_response"}}
 
 func preferencePair(v format.Value) (pair [2]string, is bool) {
 	for _, p := range preferencePairs {
@@ -101,10 +102,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	if err := in.TemplateKwargs(r, v); err != nil {
 		return err
 	}
-	if label := v.Get("label"); label.Kind() == jsonscan.Bool && r.Outcome.Resolved == nil {
-		r.Outcome.Resolved = format.Boolean(label)
-		in.Note("label_as_outcome", 0, "the label of an unpaired preference is read as resolved: somebody's opinion, not a test")
-	}
+	opinion(in, r, v)
 	for _, key := range []string{"finish_reason", "stop_reason"} {
 		if why := v.Get(key).String(); slices.Contains(format.ReplyEnds, why) {
 			format.EndLast(r, why)
@@ -114,7 +112,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	if t := format.Temperature(v.Get("temperature")); t != nil && *t >= 0 {
 		r.Temperature = t
 	}
-	in.Leftover(r, v, append(systemKeys, "prompt", "completion", "reward", "resolved", "id", "instance_id", "tools", "chat_template_kwargs", "label")...)
+	in.Leftover(r, v, slices.Concat(systemKeys, opinionKeys, []string{"prompt", "completion", "reward", "resolved", "id", "instance_id", "tools", "chat_template_kwargs"})...)
 	in.NoteParts(r)
 	emptyReplies(in, r)
 	return in.Emit(r)

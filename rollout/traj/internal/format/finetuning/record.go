@@ -12,13 +12,30 @@ import (
 // applyTrainFlag takes the mark of fine-tuning sets that a reply is not to be trained.
 // They do not say why, so whose it is stays unknown.
 func applyTrainFlag(in *format.File, m *rollout.Message, v format.Value, i int) {
-	weight, weighed := v.Get("weight").Float()
-	train, told := v.Get("train").Bool()
-	if m.Role == rollout.RoleAssistant && (weighed && weight == 0 || told && !train) {
+	skip := v.Get("train_detail").Len() > 0 // of axolotl: marks of parts of the text
+	for _, key := range []string{"weight", "train", "training", "loss"} {
+		b, said := v.Get(key).Bool()
+		f, number := v.Get(key).Float()
+		skip = skip || said && !b || number && f == 0
+	}
+	if m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledByPolicy && skip {
 		m.Sampled = rollout.SampledUnknown
 		in.Note("not_to_train", rollout.At(i), "the set marks this reply as not to be trained and does not say why")
 	}
 }
+
+// opinion takes the label of an unpaired preference: label of TRL, kto_tag of
+// LLaMA-Factory.
+func opinion(in *format.File, r *rollout.Rollout, v format.Value) {
+	for _, key := range opinionKeys {
+		if label := v.Get(key); label.Kind() == jsonscan.Bool && r.Outcome.Resolved == nil {
+			r.Outcome.Resolved = format.Boolean(label)
+			in.Note("label_as_outcome", 0, "the label of an unpaired preference is read as resolved: somebody's opinion, not a test")
+		}
+	}
+}
+
+var opinionKeys = []string{"label", "kto_tag"}
 
 // bodyOf is the text of a message under the first of the keys that it has.
 func bodyOf(x format.Value, keys ...string) format.Value {

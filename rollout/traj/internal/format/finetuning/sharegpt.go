@@ -107,8 +107,9 @@ func readShareGPT(in *format.File, v format.Value) error {
 	episode(in, r, v)
 	r.Turns = format.TurnsOf(r.Messages)
 	cannedReply(in, r)
+	opinion(in, r, v)
 	emptyReplies(in, r)
-	in.Leftover(r, v, append(systemKeys, "id", "instance_id", key, "reward", "tools")...)
+	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), "id", "instance_id", key, "reward", "tools")...)
 	return in.Emit(r)
 }
 
