@@ -56,6 +56,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 	"github.com/turnpack/turnpack/tokenize/chat/origin"
 	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/exact"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 	"github.com/turnpack/turnpack/tokenize/parse"
 	"github.com/turnpack/turnpack/tokenize/prompt"
@@ -101,6 +102,7 @@ var zeros = []any{
 	&jsonl.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
 	&certify.Certificate{}, &tokenize.Counter{}, &tokenize.Encoder{}, &tokenize.Model{}, &tokenize.Options{}, &tokenize.Report{}, &tokenize.Text{},
+	&exact.Prompts{},
 	&prompt.Options{}, &prompt.Prompt{}, &prompt.Report{}, &prompt.Sessions{}, &prompt.Tree{}, &prompt.Writer{},
 	&bpe.Tokenizer{},
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},

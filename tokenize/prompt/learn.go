@@ -112,6 +112,7 @@ type Sessions struct {
 	clock uint64
 	held  int // ids
 	trees map[string]*session
+	ended Report
 }
 
 type session struct {
@@ -178,6 +179,18 @@ func (s *Sessions) shrink(id string) {
 	}
 }
 
+// Report returns what the trees that are held counted, and those that End let go.
+func (s *Sessions) Report() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out Report
+	out.Add(s.ended)
+	for _, x := range s.trees {
+		out.Add(x.tree.Report())
+	}
+	return out
+}
+
 // End lets the tree of a rollout go, and returns what it counted, with the last turns of
 // its record.
 func (s *Sessions) End(ctx context.Context, r *rollout.Rollout) (Report, error) {
@@ -195,5 +208,8 @@ func (s *Sessions) End(ctx context.Context, r *rollout.Rollout) (Report, error) 
 		s.held -= x.held
 		delete(s.trees, r.ID)
 	}
-	return t.Report(), err
+	report := t.Report()
+	report.Checkpoints, report.Tokens = 0, 0
+	s.ended.Add(report)
+	return report, err
 }

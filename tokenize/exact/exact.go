@@ -1,0 +1,133 @@
+package exact
+
+import (
+	"context"
+
+	"github.com/turnpack/turnpack/internal/zero"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/parse"
+	"github.com/turnpack/turnpack/tokenize/prompt"
+)
+
+// Options of Prompts. The zero value is the default.
+type Options struct {
+	Prompt prompt.Options
+	// Family reads the replies; parse.Unknown = the one that the chat template writes.
+	Family parse.Family
+}
+
+// Prompts are what a proxy makes prompts and reads replies with. It is safe for concurrent
+// use.
+type Prompts struct {
+	model    *tokenize.Model
+	family   parse.Family
+	stops    []string
+	sessions *prompt.Sessions
+}
+
+// New refuses a model whose replies no family reads.
+func New(m *tokenize.Model, o Options) (*Prompts, error) {
+	w, err := prompt.New(m, o.Prompt)
+	if err != nil {
+		return nil, err
+	}
+	x := &Prompts{model: m, family: o.Family, sessions: w.Sessions()}
+	if x.family == parse.Unknown {
+		t := m.Template
+		if m.ToolUse != nil {
+			t = m.ToolUse.Template
+		}
+		if x.family = parse.Detect(t.Source()); x.family == parse.Unknown {
+			return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{Field: "family"}, "the chat template writes tool calls of no known family").WithFix("name the family, or leave prompts to the engine")
+		}
+	}
+	for _, id := range m.Stops() {
+		text, err := m.Tokenizer.Decode([]rollout.TokenID{id})
+		if err != nil {
+			return nil, err
+		}
+		x.stops = append(x.stops, text)
+	}
+	return x, nil
+}
+
+// With is o with these prompts and parsers.
+func (x *Prompts) With(o proxy.Options) proxy.Options {
+	o.Prompter, o.Parser = x, x.Parser
+	return o
+}
+
+// Prompt makes a prompt; it is a proxy.Prompter.
+func (x *Prompts) Prompt(ctx context.Context, p proxy.Prompt) ([]rollout.TokenID, error) {
+	if x.sessions == nil {
+		return nil, zero.Value("exact.Prompts", "exact.New")
+	}
+	var record *rollout.Rollout
+	if p.Session != nil {
+		var err error
+		if record, err = p.Session.Rollout(); err != nil {
+			return nil, err
+		}
+	}
+	made, err := x.sessions.Prompt(ctx, record, prompt.Request{Messages: p.Messages, Tools: p.Tools, TemplateKwargs: p.Kwargs})
+	if err != nil {
+		return nil, err
+	}
+	return made.IDs, nil
+}
+
+// Report counts the prompts of the sessions held: the share of bridged turns, and why not.
+func (x *Prompts) Report() prompt.Report {
+	if x.sessions == nil {
+		return prompt.Report{}
+	}
+	return x.sessions.Report()
+}
+
+// ends are as many of a prompt's last ids as its last marks may take.
+const ends = 64
+
+// Parser reads the reply to a prompt; it is proxy.Options.Parser.
+func (x *Prompts) Parser(tools []rollout.Tool, ids []rollout.TokenID) (proxy.Parser, error) {
+	if x.sessions == nil {
+		return nil, zero.Value("exact.Prompts", "exact.New")
+	}
+	end, err := x.model.Tokenizer.Decode(ids[max(0, len(ids)-ends):])
+	if err != nil {
+		return nil, err
+	}
+	p, err := parse.New(x.family, parse.Options{Tools: tools, InReasoning: x.family.InReasoning(end), Stop: x.stops})
+	if err != nil {
+		return nil, err
+	}
+	return &reply{p}, nil
+}
+
+// reply is a proxy.Parser.
+type reply struct{ p *parse.Parser }
+
+func (r *reply) Push(text string) engine.Choice { return choice(r.p.Push(text)) }
+
+func (r *reply) Close() engine.Choice {
+	events, _ := r.p.Close()
+	return choice(events)
+}
+
+func choice(events []parse.Event) (c engine.Choice) {
+	for _, e := range events {
+		switch e.Kind {
+		case parse.EventContent:
+			c.Text += e.Text
+		case parse.EventReasoning:
+			c.Reasoning += e.Text
+		case parse.EventCall:
+			c.Calls = append(c.Calls, engine.CallDelta{Index: e.Call, ID: e.ID, Name: e.Name})
+		case parse.EventArguments:
+			c.Calls = append(c.Calls, engine.CallDelta{Index: e.Call, Arguments: e.Text})
+		}
+	}
+	return c
+}
