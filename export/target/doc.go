@@ -17,7 +17,7 @@
 //	trl       logprobs, advantages          more than one row per rollout, unequal groups, groups of one
 //	trl-async logprobs, scalar advantage    as slime
 //	areal     logprobs, versions, advantage aborted rollouts left out; as slime
-//	nemo-rl   logprobs, advantage           as slime
+//	nemo-rl   logprobs, advantages          weights; several temperatures
 //	none      everything                    nothing
 //
 // All but prime-rl, megatron and none refuse rows sampled at different temperatures.

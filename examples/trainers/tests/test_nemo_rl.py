@@ -40,6 +40,7 @@ def row(group, rollout, index, prompt, mask, advantage, reward, status="complete
 # A fork, tool output within a row, a rollout cut off, a ragged group, one of a single rollout.
 ROWS = [row("a", "a/0", 0, 2, [1, 1], 0.5, 1.0), row("a", "a/0", 1, 3, [1, 0, 0, 1], -0.25, 1.0), row("a", "a/1", 0, 2, [0, 1], -0.5, -1.0, "truncated"),
         row("b", "b/0", 0, 1, [1, 1, 1], 2.0, 0.5), row("b", "b/1", 0, 1, [1], 0.0, 0.5)]
+ROWS[3]["advantages"] = [0.0, 2.0, -1.0, 0.5]  # of an estimator of tokens
 
 
 def config(**grpo_settings):
@@ -80,7 +81,7 @@ def test_rows_and_advantages(replayed):
         assert flat["token_ids"][i, :n].tolist() == r["input_ids"]
         assert mask[i, :n].tolist() == r["loss_mask"]
         assert flat["generation_logprobs"][i, :n].tolist() == pytest.approx(r["logprobs"])
-        assert (advantages * mask)[i, :n].tolist() == pytest.approx([r["advantage"] * m for m in r["loss_mask"]])
+        assert (advantages * mask)[i, :n].tolist() == pytest.approx([a * m for a, m in zip(r.get("advantages") or [r["advantage"]] * n, r["loss_mask"])])
     assert not mask[len(ROWS):].any()
 
 

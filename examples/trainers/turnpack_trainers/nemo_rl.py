@@ -28,6 +28,11 @@ def messages(row: Row) -> list[dict[str, Any]]:
     return log
 
 
+def advantages(row: Row) -> list[float]:
+    """Those of the row's tokens, or the row's for each, in files without the column."""
+    return row.get("advantages") or [row["advantage"]] * len(row["input_ids"])
+
+
 def batch(path: str | os.PathLike[str], multiple: int = 1) -> Any:
     """All rows, and copies of the last one that count for nothing up to a multiple of train_global_batch_size."""
     rows = read_rows(path)
@@ -43,17 +48,20 @@ def batch(path: str | os.PathLike[str], multiple: int = 1) -> Any:
         "loss_multiplier": floats([1.0] * real + [0.0] * (len(rows) - real)),  # rows without a trained token are not in the file
         "total_reward": floats([r["reward"] for r in rows]),
         "truncated": torch.tensor([r["status"] == "truncated" for r in rows]),
-        "advantage": floats([r["advantage"] for r in rows]),
+        "token_advantages": torch.nn.utils.rnn.pad_sequence([floats(advantages(r)) for r in rows], batch_first=True),
         "idx": list(range(len(rows))),
     })
 
 
 class FileAdvantages:
-    """An advantage estimator (compute_advantage, as GRPOAdvantageEstimator's) that gives each row the file's."""
+    """An advantage estimator (compute_advantage, as GRPOAdvantageEstimator's) that gives each token the file's."""
 
     def compute_advantage(self, prompt_ids: Any, rewards: Any, mask: torch.Tensor, repeated_batch: Any, **kwargs: Any) -> torch.Tensor:
-        advantage: torch.Tensor = repeated_batch["advantage"]
-        return advantage.to(mask.device).unsqueeze(-1).expand(mask.shape)
+        values: torch.Tensor = repeated_batch["token_advantages"]
+        out = torch.zeros(mask.shape, dtype=values.dtype)
+        width = min(mask.shape[1], values.shape[1])  # one is padded to the longest row, the other perhaps beyond
+        out[:, :width] = values[:, :width]
+        return out.to(mask.device)
 
 
 def fits(config: Any) -> None:
