@@ -119,7 +119,16 @@ func agents(url, file string, ids []string) error {
 			if err := json.Unmarshal(text, &reply); err != nil || len(reply.Choices) == 0 {
 				return fmt.Errorf("found %s, expected a completion", text)
 			}
-			messages += "," + string(reply.Choices[0].Message) + `,{"role":"tool","tool_call_id":"call_0","content":"a.txt b.txt\n"}`
+			var said struct {
+				Calls []struct{ ID string } `json:"tool_calls"`
+			}
+			if err := json.Unmarshal(reply.Choices[0].Message, &said); err != nil {
+				return err
+			}
+			messages += "," + string(reply.Choices[0].Message)
+			for _, c := range said.Calls {
+				messages += fmt.Sprintf(`,{"role":"tool","tool_call_id":%q,"content":"a.txt b.txt\n"}`, c.ID)
+			}
 		}
 	}
 	return nil
