@@ -7,7 +7,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,9 +22,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/turnpack/turnpack/deliver"
-	"github.com/turnpack/turnpack/rollout/live"
-	"github.com/turnpack/turnpack/rollout/live/gate"
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/recipe"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/serve"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
 func main() {
@@ -40,13 +45,10 @@ func main() {
 
 // config is what the flags say.
 type config struct {
-	model, engines, kind, listen, journal, out, recipe string
-	exact                                              bool
-	drain                                              time.Duration
-	maxAge                                             int
-	record                                             live.Options
-	gate                                               gate.Options
-	groups                                             deliver.Options
+	model, engines, kind, listen, recipe string
+	drain                                time.Duration
+	maxAge                               int
+	serve.Options
 }
 
 func parse(args []string, help io.Writer) (config, error) {
@@ -58,24 +60,26 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.StringVar(&c.engines, "engine", "", "base `URL` of the engine, without /v1; several with commas")
 	fs.StringVar(&c.kind, "engine-kind", "vllm", "of the engines: vllm or sglang")
 	fs.StringVar(&c.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
-	fs.StringVar(&c.journal, "journal", "journal", "`folder` of the record")
-	fs.StringVar(&c.out, "out", "batches", "`folder` of the batches")
-	fs.BoolVar(&c.groups.Folder, "folder", false, "the trainer takes batches from the folder, and acknowledges none")
+	fs.StringVar(&c.Journal, "journal", "journal", "`folder` of the record")
+	fs.StringVar(&c.Out, "out", "batches", "`folder` of the batches")
 	fs.StringVar(&c.recipe, "recipe", "", "recipe of rewards, advantages and rows by `name` (turnpack recipe lists them)")
-	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, and read calls from the text")
+	fs.BoolVar(&c.Exact, "exact", false, "make prompts here, with the ids that were sampled, and read calls from the text")
+	fs.BoolVar(&c.Prompt.Keep, "keep-sampled", false, "with --exact, sampled ids stay where the template would write something else")
 	fs.DurationVar(&c.drain, "drain", time.Minute, "`time` that calls have to end after SIGTERM")
-	fs.IntVar(&c.groups.Size, "group", 8, "rollouts of a group")
-	fs.DurationVar(&c.groups.Deadline, "deadline", 0, "`time` of a group from its first end; 0 = none")
-	fs.IntVar(&c.groups.Least, "least", 1, "rollouts that a group needs at its deadline")
+	fs.BoolVar(&c.Groups.Folder, "folder", false, "the trainer takes batches from the folder, and acknowledges none")
+	fs.IntVar(&c.Groups.Size, "group", 8, "rollouts of a group")
+	fs.DurationVar(&c.Groups.Deadline, "deadline", 0, "`time` of a group from its first end; 0 = none")
+	fs.IntVar(&c.Groups.Least, "least", 1, "rollouts that a group needs at its deadline")
 	fs.IntVar(&c.maxAge, "max-age", -1, "most policy `versions` between the oldest token of a rollout and now; -1 = any")
-	fs.IntVar(&c.groups.MaxUndelivered, "max-undelivered", 64, "groups that may wait for the trainer while sessions begin")
-	fs.IntVar(&c.record.MaxSessions, "max-sessions", 100_000, "sessions held")
-	fs.IntVar(&c.gate.MaxCalls, "max-calls", 1024, "calls that run at one time, for each engine")
-	fs.IntVar(&c.gate.MaxPerSession, "max-session-calls", 64, "calls of a session that run at one time")
-	fs.IntVar(&c.gate.MaxWaiting, "max-waiting", 4096, "calls that wait")
-	fs.IntVar(&c.gate.Caps.Turns, "max-turns", 0, "turns after which a rollout is truncated; 0 = any")
-	fs.IntVar(&c.gate.Caps.Tokens, "max-tokens", 0, "sampled tokens after which a rollout is truncated; 0 = any")
-	fs.DurationVar(&c.gate.Caps.Time, "max-time", 0, "`time` after which a rollout is truncated; 0 = any")
+	fs.IntVar(&c.Groups.MaxUndelivered, "max-undelivered", 64, "groups that may wait for the trainer while sessions begin")
+	fs.IntVar(&c.Record.MaxSessions, "max-sessions", 100_000, "sessions held")
+	fs.IntVar(&c.Gate.MaxCalls, "max-calls", 1024, "calls that run at one time, for each engine")
+	fs.IntVar(&c.Gate.MaxPerSession, "max-session-calls", 64, "calls of a session that run at one time")
+	fs.IntVar(&c.Gate.MaxWaiting, "max-waiting", 4096, "calls that wait")
+	fs.IntVar(&c.Gate.Caps.Turns, "max-turns", 0, "turns after which a rollout is truncated; 0 = any")
+	fs.IntVar(&c.Gate.Caps.Tokens, "max-tokens", 0, "sampled tokens after which a rollout is truncated; 0 = any")
+	fs.DurationVar(&c.Gate.Caps.Time, "max-time", 0, "`time` after which a rollout is truncated; 0 = any")
+	fs.BoolVar(&c.Proxy.TokenOnly, "token-only", false, "the id of a session opens nothing, its token is needed")
 	if err := fs.Parse(args); err != nil {
 		return c, err
 	}
@@ -103,9 +107,40 @@ func parse(args []string, help io.Writer) (config, error) {
 		return c, errors.New("--model and --engine are needed, and nothing beside flags")
 	}
 	if age := int32(c.maxAge); age >= 0 {
-		c.groups.MaxAge = &age
+		c.Groups.MaxAge = &age
+	}
+	for _, url := range strings.Split(c.engines, ",") {
+		c.Engines = append(c.Engines, engine.Options{URL: url, Kind: engine.Kind(c.kind), Key: os.Getenv("ENGINE_API_KEY")})
 	}
 	return c, nil
+}
+
+// open loads the model and puts the service together: this is where rewards, process
+// rewards and estimators of one's own go (turnpack.Pipeline, Groups.Score).
+func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
+	if c.Model, err = tokenize.Load(c.model, tokenize.LoadOptions{}); err != nil {
+		return nil, err
+	}
+	pipeline := turnpack.Pipeline{Model: c.Model, Scale: reward.OutcomePolicy{Outcome: reward.ScaleAuto}}
+	if c.recipe != "" {
+		r, err := recipe.Named(c.recipe)
+		if err == nil {
+			pipeline, err = pipeline.With(r)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.Export.Metadata = map[string]string{"recipe": c.recipe}
+	}
+	c.Groups.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
+		report, err := pipeline.Run(ctx, turnpack.Slice(group), w)
+		log.Info("batch", "group", group[0].Group, "rollouts", report.Rollouts, "left_out", report.LeftOut, "rows", report.Rows, "tokens", report.Tokens, "trained", report.Trained)
+		return err
+	}
+	c.Groups.Refused = func(key stream.Key, err error) {
+		log.Error("group", "group", key.Group, "step", key.Step, "error", err)
+	}
+	return serve.Open(c.Options)
 }
 
 // run serves until ctx ends, then lets calls end and closes.
@@ -121,26 +156,23 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	}
 	closing, cancel := context.WithCancel(context.Background()) // ends when the drain has taken too long
 	defer cancel()
-	defer func() {
-		defer time.AfterFunc(c.drain, cancel).Stop()
-		err = errors.Join(err, s.close(closing))
-	}()
+	defer func() { err = errors.Join(err, s.Close(closing)) }()
 	l, err := net.Listen("tcp", c.listen)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
+	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	fmt.Fprintln(out, "listening on", l.Addr())
-	logger.Info("ready", "engines", strings.Split(c.engines, ","), "journal", c.journal, "out", c.out, "group", cmp.Or(c.groups.Size, 8))
+	logger.Info("ready", "engine", c.engines, "journal", c.Journal, "out", c.Out, "group", c.Groups.Size)
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
 	logger.Info("draining")
-	s.stop() // trainers that wait are answered, sessions that begin are refused
-	defer time.AfterFunc(c.drain, cancel).Stop()
+	s.Stop()
+	time.AfterFunc(c.drain, cancel)
 	return errors.Join(server.Shutdown(closing), server.Close())
 }

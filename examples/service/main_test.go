@@ -241,8 +241,8 @@ func TestFlags(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(`{"model":"m","engine":"http://e","group":4,"max-age":2,"drain":"5s"}`), 0o600))
 	c, err := parse([]string{"--config", file, "--group", "6"}, io.Discard)
 	require.NoError(t, err)
-	require.Equal(t, 6, c.groups.Size)
-	require.Equal(t, int32(2), *c.groups.MaxAge)
+	require.Equal(t, 6, c.Groups.Size)
+	require.Equal(t, int32(2), *c.Groups.MaxAge)
 	require.Equal(t, 5*time.Second, c.drain)
 	require.NoError(t, os.WriteFile(file, []byte(`{"modle":"m"}`), 0o600))
 	for _, args := range [][]string{{}, {"--model", "m"}, {"--config", file}, {"--config", dir}, {"--model", "m", "--engine", "e", "x"}} {

@@ -65,7 +65,7 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 var verbs = []string{"tokenize", "lossmask", "ctxwindow", "reward", "prm", "export"}
 
 // speakHTTP are the packages that serve or ask over a network.
-var speakHTTP = []string{"prm/openai", "deliver", "rollout/live/control"}
+var speakHTTP = []string{"prm/openai", "deliver", "serve", "rollout/live/control"}
 
 func top(dir string) string { first, _, _ := strings.Cut(dir, "/"); return first }
 

@@ -50,6 +50,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy"
 	liveengine "github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/serve"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 	"github.com/turnpack/turnpack/tokenize/certify"
@@ -95,7 +96,7 @@ var zeros = []any{
 	&weights.Aggregation{}, &weights.Totals{},
 	&rollout.Columns{}, &rollout.Error{}, &jsonl.Limits{}, &jsonl.Lines{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
 	&live.Call{}, &live.Journal{}, &live.JournalOptions{}, &live.Options{}, &live.Recorder{}, &live.Session{},
-	&stream.Stream{}, &deliver.Ending{}, &deliver.Options{}, &deliver.Queue{},
+	&stream.Stream{}, &deliver.Ending{}, &deliver.Options{}, &deliver.Queue{}, &serve.Service{},
 	&gate.Gate{}, &gate.Options{}, &gate.Refused{},
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{}, &liveengine.Pool{}, &liveengine.Server{},
 	&jsonl.Reader{}, &jsonl.Options{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Turn{}, &rollout.Where{},

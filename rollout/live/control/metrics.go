@@ -30,7 +30,7 @@ func Metrics(prefix, label string, stats any) []Metric {
 	}
 	var out []Metric
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		m := Metric{Name: prefix + "_" + name, Help: strings.ReplaceAll(name, "_", " ") + " of " + strings.ReplaceAll(prefix, "_", " ")}
+		m := Metric{Name: prefix + "_" + strings.ToLower(name), Help: strings.ReplaceAll(name, "_", " ") + " of " + strings.ReplaceAll(prefix, "_", " ")}
 		if json.Unmarshal(fields[name], &m.Value) != nil {
 			if json.Unmarshal(fields[name], &m.By) != nil {
 				continue // words are no metric

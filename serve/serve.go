@@ -1,0 +1,225 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/deliver"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/control"
+	"github.com/turnpack/turnpack/rollout/live/gate"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/prompt"
+)
+
+// Options of Open. Engines, Journal, Out and Groups.Rows are needed.
+type Options struct {
+	Engines []engine.Options
+	Journal string // folder of the record
+	Out     string // folder of the batches
+	// Model makes the prompts, with Exact; else it is not used.
+	Model  *tokenize.Model
+	Exact  bool
+	Prompt prompt.Options
+
+	// The options of the parts. What Open makes itself (Record.Journal, Gate.Full,
+	// Groups.Recorder, Stream and Version, and of Proxy all but bounds and the keys of
+	// clients) is not looked at.
+	Record live.Options
+	Export export.Options
+	Gate   gate.Options
+	Groups deliver.Options
+	Proxy  proxy.Options
+}
+
+// Service is a rollout service. Its methods are safe for concurrent use.
+type Service struct {
+	ctx     context.Context // ends when it stops
+	stop    context.CancelFunc
+	journal *live.Journal
+	record  *live.Recorder
+	gate    *gate.Gate
+	batches *stream.Stream
+	queue   *deliver.Queue
+	engines *engine.Pool
+	exact   *exact
+	proxy   *proxy.Handler
+	watch   sync.WaitGroup
+}
+
+// Open makes a service, which goes on with what its folders hold.
+func Open(o Options) (_ *Service, err error) {
+	s := &Service{}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close(s.ctx))
+		}
+	}()
+	if o.Exact {
+		if s.exact, err = newExact(o.Model, o.Prompt); err != nil {
+			return nil, err
+		}
+	}
+	if s.journal, err = live.OpenJournal(o.Journal, live.JournalOptions{}); err != nil {
+		return nil, err
+	}
+	o.Record.Journal = s.journal
+	if s.record, err = live.New(o.Record); err != nil {
+		return nil, err
+	}
+	if s.batches, err = stream.Open(o.Out, o.Export); err != nil {
+		return nil, err
+	}
+	o.Gate.Full = func() string {
+		if s.ctx.Err() != nil {
+			return "the service ends"
+		}
+		return s.queue.Full()
+	}
+	if s.gate, err = gate.New(o.Gate); err != nil {
+		return nil, err
+	}
+	if err := s.deliver(o.Groups); err != nil {
+		return nil, err
+	}
+	return s, s.serve(o)
+}
+
+// deliver makes the part that a trainer sees.
+func (s *Service) deliver(o deliver.Options) (err error) {
+	o.Recorder, o.Stream = s.record, s.batches
+	if o.MaxAge != nil {
+		o.Version = s.gate.Version
+	}
+	if rows := o.Rows; rows != nil && s.exact != nil {
+		o.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
+			return errors.Join(rows(ctx, group, w), s.exact.end(ctx, group))
+		}
+	}
+	s.queue, err = deliver.New(o)
+	return err
+}
+
+// serve makes the part that agents see.
+func (s *Service) serve(o Options) (err error) {
+	var servers []*engine.Server
+	for _, x := range o.Engines {
+		e, err := engine.New(x)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, e)
+	}
+	if s.engines, err = engine.NewPool(servers...); err != nil {
+		return err
+	}
+	p := o.Proxy
+	p.Recorder, p.Engine, p.Enter, p.Turn, p.Answer, p.Version = s.record, s.engines, s.gate.Enter, s.gate.Turn, gate.Answer, s.gate.Version
+	p.Open = func(ctx context.Context, x live.Start) (*live.Session, error) {
+		if x.Parent == "" {
+			if err := s.gate.Session(); err != nil {
+				return nil, err
+			}
+		}
+		return s.record.Begin(ctx, x)
+	}
+	if p.Secret == nil {
+		if p.Secret, err = secret(filepath.Join(o.Journal, "secret")); err != nil {
+			return err
+		}
+	}
+	if s.exact != nil {
+		p.Prompter, p.Parser = s.exact, s.exact.parser
+	}
+	if s.proxy, err = proxy.New(p); err != nil {
+		return err
+	}
+	s.watch.Go(func() { s.engines.Watch(s.ctx, 10*time.Second) })
+	return nil
+}
+
+// secret is kept beside the record, so that the tokens of sessions outlive the process.
+func secret(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		text = []byte(rand.Text())
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "the secret of the sessions' tokens: %w", err)
+	}
+	return text, nil
+}
+
+// Handler answers agents, harnesses, trainers and operators.
+func (s *Service) Handler() http.Handler {
+	metrics := func() []control.Metric {
+		all := append(control.Metrics("turnpack_proxy", "", s.proxy.Stats()), control.Metrics("turnpack_delivery", "reason", s.queue.Stats())...)
+		if s.exact != nil {
+			s.exact.mu.Lock()
+			defer s.exact.mu.Unlock()
+			all = append(all, control.Metrics("turnpack_prompts", "reason", s.exact.report)...)
+			all = append(all, control.Metric{Name: "turnpack_prompts_bridged_share", Help: "share of turns whose prompt holds the reply before as it was sampled", Value: s.exact.report.Share()})
+		}
+		return all
+	}
+	steer := control.New(control.Options{Recorder: s.record, Journal: s.journal, Gate: s.gate, More: metrics})
+	batches := s.queue.Handler()
+	mux := http.NewServeMux()
+	mux.Handle("/", steer)
+	mux.Handle("GET /rollouts/{id}", steer)
+	mux.Handle("GET /rollouts/{id}/calls", steer)
+	mux.Handle("POST /rollouts/{id}/end", batches)
+	mux.Handle("POST /batches/ack", batches)
+	mux.HandleFunc("GET /batches", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context()) // who waits for a batch does not hold up the end
+		defer context.AfterFunc(s.ctx, cancel)()
+		defer cancel()
+		batches.ServeHTTP(w, r.WithContext(ctx))
+	})
+	mux.Handle("/v1/", s.proxy)
+	mux.Handle("/rollouts/{id}/v1/", s.proxy)
+	return mux
+}
+
+// Stop refuses sessions that begin, and answers trainers that wait.
+func (s *Service) Stop() {
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+// Close ends what runs, in the order in which each needs the next, at most until ctx ends.
+func (s *Service) Close(ctx context.Context) (err error) {
+	s.Stop()
+	s.watch.Wait()
+	if s.proxy != nil {
+		err = s.proxy.Drain(ctx)
+		s.proxy.Close()
+	}
+	if s.engines != nil {
+		s.engines.Close()
+	}
+	if s.queue != nil {
+		err = errors.Join(err, s.queue.Close(ctx))
+	}
+	if s.batches != nil {
+		err = errors.Join(err, s.batches.Close())
+	}
+	if s.journal != nil {
+		err = errors.Join(err, s.journal.Close())
+	}
+	return err
+}
