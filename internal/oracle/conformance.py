@@ -450,6 +450,19 @@ def trainer_loaders():
         return script("read_trainers.py", CACHE / "peers", root / "examples" / "trainers", tmp)
 
 
+def trainers_package():
+    """The tests of examples/trainers, with each trainer that this Python has or that a variable names a checkout of (TURNPACK_SLIME, TURNPACK_NEMO_RL)."""
+    need_module("pytest", "pyarrow", "torch")
+    root = HERE.parents[1]
+    env = dict(os.environ, PYTHONPATH=str(root / "examples" / "trainers"), TURNPACK_BIN=str(Path(TURNPACK).resolve()))
+    p = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "--disable-warnings", "-p", "no:cacheprovider", root / "examples" / "trainers" / "tests"], capture_output=True, text=True, env=env)
+    lines = p.stdout.strip().splitlines()
+    if p.returncode:
+        raise AssertionError("; ".join(l for l in lines if l.startswith(("FAILED", "ERROR")))[:600] or p.stderr[-300:])
+    missing = sorted({re.sub(r".*SKIPPED(?: in part)?: ", "", l) for l in lines if l.startswith("SKIPPED")})
+    return lines[-1] + (f"; not run: {'; '.join(missing)}" if missing else "")
+
+
 def trained_step():
     """The tutorial to its end: captured rollouts, one GRPO step of TRL, and the policy they were sampled from."""
     need_module("torch", "trl", "datasets", "pyarrow")
@@ -561,6 +574,7 @@ def steps():
     yield "trl loader", go_tests("./export/target", "TRL", "trl", "torch")
     yield "verl, skyrl, areal loaders", trainer_loaders
     yield "tutorial, trained step", trained_step
+    yield "trainers, package", trainers_package
     yield "patches against git", go_tests("./reward/patch", "Git")
 
 

@@ -238,6 +238,30 @@ def test_folders(tmp_path, name):
     assert len(readers()[name](data)) == want > 2
 
 
+def test_folders_of_both_kinds(tmp_path):
+    """Files with and without a trace in one folder are read whole, or refused, by each reader; none drops rows."""
+    want = 0
+    (tmp_path / "both").mkdir()
+    for k, trace in enumerate(("on", "off")):
+        convert(tmp_path / trace, "--groups-per-step", "3", "--trace", trace)
+        for f in (tmp_path / trace / "data").iterdir():
+            f.rename(tmp_path / "both" / f"{k}_{f.name}")
+    want = sum(pq.read_metadata(f).num_rows for f in (tmp_path / "both").iterdir())
+    for name, read in readers().items():
+        try:
+            assert len(read(tmp_path / "both")) == want, name
+        except (pytest.skip.Exception, ImportError):
+            continue
+        except Exception as e:
+            assert name in ("polars", "duckdb") and "sources" in str(e), (name, e)
+    if importlib.util.find_spec("polars"):
+        import polars
+        assert len(polars.scan_parquet(tmp_path / "both", missing_columns="insert", extra_columns="ignore").collect()) == want
+    if importlib.util.find_spec("duckdb"):
+        import duckdb
+        assert len(duckdb.sql(f"select * from read_parquet('{tmp_path}/both/*.parquet', union_by_name=true)").to_arrow_table()) == want
+
+
 def test_tokenizer_of_the_trainer(tmp_path):
     convert(tmp_path / "set")
     file, model = tmp_path / "set" / "batch.parquet", ROOT / "examples/tutorial/model"

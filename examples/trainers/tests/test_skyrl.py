@@ -1,5 +1,6 @@
 """The rows of a file through SkyRL's own functions, from the generator to the advantages that its workers train on."""
 import asyncio
+import math
 import sys
 import typing
 from types import SimpleNamespace
@@ -80,6 +81,44 @@ def test_advantages_reach_the_trainer(monkeypatch, dp, logprobs):
     assert not (data["advantages"][len(rows):] * data["loss_mask"][len(rows):]).any(), "rows that fill up a batch train nothing"
     assert len(data["sequences"]) % dp == 0
     assert torch.equal(data["advantages"], data["returns"])
+
+
+def test_loss_and_gradient(monkeypatch):
+    """SkyRL's reduction and rollout_is loss over the batch against the token mean computed row by row: a fork, a ragged group, tool output
+    within a row, one rollout that was cut off, one group without spread, advantages by step."""
+    from skyrl.backends.skyrl_train.utils import ppo_utils
+    rows = ROWS + [{**row("c", "c/0", 0, True, 2, [1, 1], [0.0, 0.0], 1.0), "status": "truncated", "finish_reason": "length"}, row("c", "c/1", 0, True, 4, [0, 1], [0.0, 0.0], 1.0)]
+    monkeypatch.setattr(skyrl, "read_rows", lambda *a: rows)
+    generator = skyrl.ExportGenerator("x")
+    ids = [TrajectoryID(g, k) for g in "abc" for k in range(2)]
+    cfg = config(trainer__train_batch_size=3, trainer__policy_mini_batch_size=3)
+    t = trainer_of(cfg)
+    output = asyncio.run(generator.generate({"trajectory_ids": ids}))
+    output.pop("rollout_metrics")
+    output, uids = t.postprocess_generator_output(output, [i.instance_id for i in output["trajectory_ids"]])
+    data = t.compute_advantages_and_returns(t.convert_to_training_input(output, uids))
+    width = data["loss_mask"].shape[1]
+    torch.manual_seed(1)
+    policy = [torch.tensor([lp - 0.1 for lp in r["logprobs"]]) + 0.05 * torch.rand(len(r["logprobs"])) for r in rows]
+    batch = torch.zeros(len(rows), width)
+    for i, r in enumerate(rows):
+        n = len(r["input_ids"]) - r["prompt_len"]
+        batch[i, -n:] = policy[i][r["prompt_len"]:]
+    batch.requires_grad_()
+    scaled = ppo_utils.apply_loss_reduction_to_advantages_minibatch(data["advantages"], data["loss_mask"], "token_mean", 1, 1 << 10)
+    off = SimpleNamespace(tis_ratio_type=None, sequence_mask_metric=None, outlier_token_is_threshold_low=None, outlier_token_is_threshold_high=None, token_mask_is_threshold_low=None, token_mask_is_threshold_high=None)
+    settings = SimpleNamespace(eps_clip_low=0.2, eps_clip_high=0.2, off_policy_correction=off)
+    loss, _ = ppo_utils.rollout_is_policy_loss(batch, batch.detach(), scaled, settings, data["loss_mask"], data["rollout_logprobs"])
+    loss.backward()
+    total, want = sum(sum(r["loss_mask"]) for r in rows), 0.0
+    for i, r in enumerate(rows):
+        for k in range(r["prompt_len"], len(r["input_ids"])):
+            at = width - len(r["input_ids"]) + k
+            ratio = math.exp(policy[i][k] - r["logprobs"][k])
+            slope = -r["loss_mask"][k] * (ratio if 0.8 < ratio < 1.2 else 0.0) * r["advantages"][k] / total
+            want += slope * policy[i][k].item()
+            assert batch.grad[i, at].item() == pytest.approx(slope, abs=1e-6), (r["sample_id"], k)
+    assert loss.item() == pytest.approx(want, abs=1e-6) and batch.grad.abs().sum() > 0
 
 
 def test_settings_that_change_rows_are_refused():
