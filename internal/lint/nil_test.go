@@ -24,6 +24,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/exact"
 	"github.com/turnpack/turnpack/tokenize/prompt"
 	"github.com/turnpack/turnpack/tokenize/swerl"
 )
@@ -44,6 +45,8 @@ func TestNilRollouts(t *testing.T) {
 	model, err := embedded.Model()
 	require.NoError(t, err)
 	enc, err := tokenize.NewEncoder(model, tokenize.Options{})
+	require.NoError(t, err)
+	exactly, err := exact.New(model, exact.Options{})
 	require.NoError(t, err)
 	prompts, err := prompt.New(model, prompt.Options{})
 	require.NoError(t, err)
@@ -82,6 +85,7 @@ func TestNilRollouts(t *testing.T) {
 		"rollout Rollout PromptTokens": func() error { _, err := none.PromptTokens(nil, 0); return err },
 		"rollout/jsonl Writer Write":   func() error { return jsonl.NewWriter(io.Discard).Write(none) },
 		"rollout/jsonl Append":         func() error { _, err := jsonl.Append(nil, none); return err },
+		"tokenize/exact Prompts End":   func() error { _, err := exactly.End(ctx, none); return err },
 		"tokenize/prompt Sessions End": func() error { _, err := prompts.Sessions().End(ctx, none); return err },
 		"tokenize/prompt Tree Learn":   func() error { return prompts.Tree().Learn(ctx, none) },
 		"tokenize/swerl Encode":        func() error { _, err := swerl.Encode(ctx, model, none, swerl.Options{}); return err },

@@ -2,6 +2,7 @@ package exact
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
@@ -79,12 +80,21 @@ func (x *Prompts) Prompt(ctx context.Context, p proxy.Prompt) ([]rollout.TokenID
 	return made.IDs, nil
 }
 
-// Report counts the prompts of the sessions held: the share of bridged turns, and why not.
+// Report counts the prompts of the sessions held and of those that ended: the share of
+// bridged turns, and why not.
 func (x *Prompts) Report() prompt.Report {
 	if x.sessions == nil {
 		return prompt.Report{}
 	}
 	return x.sessions.Report()
+}
+
+// End lets go what is held for a rollout that has ended, and returns its counts.
+func (x *Prompts) End(ctx context.Context, r *rollout.Rollout) (prompt.Report, error) {
+	if x.sessions == nil {
+		return prompt.Report{}, zero.Value("exact.Prompts", "exact.New")
+	}
+	return x.sessions.End(ctx, r)
 }
 
 // ends are as many of a prompt's last ids as its last marks may take.
@@ -99,7 +109,8 @@ func (x *Prompts) Parser(tools []rollout.Tool, ids []rollout.TokenID) (proxy.Par
 	if err != nil {
 		return nil, err
 	}
-	p, err := parse.New(x.family, parse.Options{Tools: tools, InReasoning: x.family.InReasoning(end), Stop: x.stops})
+	p, err := parse.New(x.family, parse.Options{Tools: tools, InReasoning: x.family.InReasoning(end), Stop: x.stops,
+		ID: func(int, string) string { return "call_" + rand.Text() }}) // no id of another turn
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,7 @@ func TestLinearRolloutIsOneRow(t *testing.T) {
 	recorder, err := live.New(live.Options{})
 	require.NoError(t, err)
 	type object = map[string]any
+	var ids []string
 	messages := []object{{"role": "user", "content": "What is here?"}}
 	for i := range 4 {
 		x, err := exact.New(m, exact.Options{Prompt: prompt.Options{RestoreReasoning: true}})
@@ -91,6 +92,8 @@ func TestLinearRolloutIsOneRow(t *testing.T) {
 		reply := got.Choices[0].Message
 		require.Len(t, reply.ToolCalls, 1)
 		call := reply.ToolCalls[0]
+		require.NotContains(t, ids, call.ID)
+		ids = append(ids, call.ID)
 		require.JSONEq(t, fmt.Sprintf(`{"command": "cat %d"}`, i), call.Function.Arguments)
 		var compact bytes.Buffer
 		require.NoError(t, json.Compact(&compact, []byte(call.Function.Arguments)))
@@ -132,6 +135,10 @@ func TestLinearRolloutIsOneRow(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	m, err := embedded.Model()
 	require.NoError(t, err)
+	x, err := exact.New(m, exact.Options{})
+	require.NoError(t, err)
+	_, err = x.End(t.Context(), nil)
+	require.ErrorIs(t, err, rollout.KindInput)
 	_, err = exact.New(nil, exact.Options{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	_, err = exact.New(m, exact.Options{Prompt: prompt.Options{MaxTokens: -1}})
