@@ -79,6 +79,8 @@ func (x *run) turns(t *thread) error {
 		if hidden(body) && m.Reasoning == "" {
 			x.in.NoteRedacted(p.at)
 		}
+		parts, known := x.context(t, p)
+		p.seen = true
 		if p.why != rollout.SampledByPolicy {
 			continue
 		}
@@ -92,7 +94,6 @@ func (x *run) turns(t *thread) error {
 			turn.Incomplete = "the user interrupted the reply"
 			x.in.Note("incomplete", rollout.At(p.at), "the user interrupted the reply, so that its end was not sampled: it is context and never trained")
 		}
-		parts, known := x.context(t, p)
 		switch {
 		case !known:
 			turn.Context.Unknown = true
@@ -120,31 +121,101 @@ func hidden(body format.Value) bool {
 	return false
 }
 
-// context is what a reply saw: the messages of the records above it. nil is the plain
-// history.
-func (x *run) context(t *thread, p *reply) (parts []rollout.ContextPart, known bool) {
-	list, known := x.above(p)
-	if !known {
-		return nil, false
+// A view is the messages that a reply saw, in order: the first so many of its thread, and
+// others.
+type view struct {
+	plain int
+	rest  []int
+}
+
+func (v *view) add(k int) {
+	if len(v.rest) == 0 && k == v.plain {
+		v.plain++
+		return
 	}
+	v.rest = append(v.rest, k)
+}
+
+// parts is the view as a context; nil is the plain history of the message at.
+func (v *view) parts(at int) []rollout.ContextPart {
+	if len(v.rest) == 0 && v.plain == at {
+		return nil
+	}
+	out := []rollout.ContextPart{}
+	if v.plain > 0 {
+		out = append(out, rollout.ContextPart{To: v.plain})
+	}
+	for _, k := range v.rest {
+		out = format.AppendRange(out, k)
+	}
+	return out
+}
+
+// context is what a reply saw: the messages of the records above it, and all results of
+// the calls among them, wherever they hang.
+func (x *run) context(t *thread, p *reply) (parts []rollout.ContextPart, known bool) {
+	p.saw, p.known = x.goesOn(t, p)
+	return p.saw.parts(p.at), p.known
+}
+
+// goesOn is the view of the reply that a reply goes on from, and what came after it.
+func (x *run) goesOn(t *thread, p *reply) (out view, known bool) {
+	q, between := x.before(p)
+	if q == nil {
+		list, known := x.above(p)
+		x.addAll(t, p, &out, list)
+		return out, known
+	}
+	if !q.known {
+		return out, false
+	}
+	out = view{plain: q.saw.plain, rest: slices.Clone(q.saw.rest)}
+	x.addAll(t, p, &out, append([]int{q.at}, between...))
+	return out, true
+}
+
+// before is the reply above a reply whose view is known to hold for it, and the messages
+// between them; nil where there is none.
+func (x *run) before(p *reply) (q *reply, between []int) {
+	if !x.linked || p.first.root {
+		return nil, nil
+	}
+	for r := x.records[p.first.parent]; r != nil && r.thread == p.first.thread && !r.lost && r.seq < p.first.seq; r = x.records[r.parent] {
+		if r.reply != nil && r.reply != p {
+			for _, c := range x.cuts {
+				if c.seq > r.reply.first.seq && c.seq < p.first.seq {
+					return nil, nil
+				}
+			}
+			if !r.reply.seen {
+				return nil, nil
+			}
+			slices.Reverse(between)
+			return r.reply, between
+		}
+		for k := r.to - 1; k >= r.from; k-- {
+			between = append(between, k)
+		}
+	}
+	return nil, nil
+}
+
+// addAll adds messages to a view, after each reply the results of its calls that are not
+// among them.
+func (x *run) addAll(t *thread, p *reply, out *view, list []int) {
 	in := make(map[int]bool, len(list))
 	for _, k := range list {
 		in[k] = true
 	}
 	done := map[int]bool{p.at: true}
-	plain := true
 	put := func(k int) {
 		if !done[k] {
 			done[k] = true
-			plain = plain && k == len(done)-2
-			parts = format.AppendRange(parts, k)
+			out.add(k)
 		}
 	}
 	for _, k := range list {
 		put(k)
-		if t.r.Messages[k].Role != rollout.RoleAssistant {
-			continue
-		}
 		var answers []int
 		for _, call := range t.r.Messages[k].ToolCalls {
 			if a, ok := t.answers[call.ID]; ok && a < p.at && !in[a] {
@@ -156,13 +227,6 @@ func (x *run) context(t *thread, p *reply) (parts []rollout.ContextPart, known b
 			put(a)
 		}
 	}
-	if plain && len(done)-1 == p.at {
-		return nil, true
-	}
-	if parts == nil {
-		parts = []rollout.ContextPart{}
-	}
-	return parts, true
 }
 
 // above lists the messages of the records that a reply goes on from, oldest first.

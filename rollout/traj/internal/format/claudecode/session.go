@@ -74,6 +74,7 @@ type record struct {
 	anchor string   // of a compaction: the summary that they come after
 	lost   bool     // what is shown from here on is not recorded
 	head   string   // of a compaction: the first record that stays
+	reply  *reply   // that it is a part of
 }
 
 // A run is a file: the main thread and those of sub-agents.
@@ -111,6 +112,9 @@ type reply struct {
 	why       rollout.Sampled
 	finish    string
 	interrupt bool
+	seen      bool // what it saw is known, or known to be lost
+	known     bool
+	saw       view
 }
 
 func newRun(in *format.File, stream bool) *run {
@@ -265,7 +269,7 @@ func (x *run) assistant(v format.Value, t *thread, rec *record) error {
 			format.KeepText(&t.r.Metadata, "model", model)
 		}
 	}
-	rec.from, rec.to = p.at, p.at+1
+	rec.from, rec.to, rec.reply = p.at, p.at+1, p
 	if why := m.Get("stop_reason").String(); why != "" {
 		p.finish = why
 	}

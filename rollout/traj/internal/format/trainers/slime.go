@@ -36,11 +36,7 @@ func readSlime(in *format.File, v format.Value) error {
 		if mask.Len() != n {
 			return in.Fail(0, "/loss_mask", "found %d entries for %d tokens of the response", mask.Len(), n)
 		}
-		i := given
-		for _, m := range mask.Items() {
-			s.sampled[i] = set(m)
-			i++
-		}
+		copy(s.sampled[given:], marks(mask, 0))
 	}
 	if lp := v.Get("rollout_log_probs"); !lp.IsNull() && lp.Len() > 0 {
 		values, bad, ok := lp.AppendFloat32(make([]float32, given, len(ids)))

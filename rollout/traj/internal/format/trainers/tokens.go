@@ -61,17 +61,16 @@ func (s *sequence) group() string {
 	return "prompt-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// read takes a sequence of lists, the first n tokens of it.
-func read(in *format.File, ids, mask, logprobs format.Value, fields [3]string, sampled func(m format.Value) bool, n int) (*sequence, error) {
+// read takes a sequence of lists, the first n tokens of it. In the mask one number stands
+// for what was not sampled.
+func read(in *format.File, ids, mask, logprobs format.Value, fields [3]string, masked float64, n int) (*sequence, error) {
 	s := &sequence{}
 	var bad format.Value
 	var ok bool
 	if s.ids, bad, ok = ids.AppendInt32(nil); !ok {
 		return nil, in.Fail(0, "/"+fields[0], "found %.40s, expected ids of tokens", bad.Raw())
 	}
-	for _, m := range mask.Items() {
-		s.sampled = append(s.sampled, sampled(m))
-	}
+	s.sampled = marks(mask, masked)
 	if len(s.sampled) != len(s.ids) {
 		return nil, in.Fail(0, "/"+fields[1], "found %d entries for %d tokens", len(s.sampled), len(s.ids))
 	}
@@ -92,6 +91,23 @@ func read(in *format.File, ids, mask, logprobs format.Value, fields [3]string, s
 	return s, nil
 }
 
+// marks tells what is not masked, of numbers or truth values.
+func marks(mask format.Value, masked float64) []bool {
+	out := make([]bool, 0, mask.Len())
+	if numbers, _, ok := mask.AppendInt32(nil); ok {
+		for _, n := range numbers {
+			out = append(out, float64(n) != masked)
+		}
+		return out
+	}
+	for _, m := range mask.Items() {
+		f, number := m.Float()
+		yes, _ := m.Bool()
+		out = append(out, number && f != masked || yes)
+	}
+	return out
+}
+
 // one is the only element of a list, or the value itself: batches of one are written as
 // lists.
 func one(v format.Value) format.Value {
@@ -101,14 +117,6 @@ func one(v format.Value) format.Value {
 		}
 	}
 	return v
-}
-
-func set(m format.Value) bool {
-	if b, ok := m.Bool(); ok {
-		return b
-	}
-	f, ok := m.Float()
-	return ok && f != 0
 }
 
 // NeMoRL reads train_data_step*.jsonl.
@@ -125,7 +133,7 @@ func readNeMoRL(in *format.File, v format.Value) error {
 	if k, ok := one(v.Get("input_lengths")).Int(); ok {
 		n = k // the rest is padding
 	}
-	s, err := read(in, one(v.Get("token_ids")), one(v.Get("token_loss_mask")), one(v.Get("generation_logprobs")), [3]string{"token_ids", "token_loss_mask", "generation_logprobs"}, set, n)
+	s, err := read(in, one(v.Get("token_ids")), one(v.Get("token_loss_mask")), one(v.Get("generation_logprobs")), [3]string{"token_ids", "token_loss_mask", "generation_logprobs"}, 0, n)
 	if err != nil {
 		return err
 	}
@@ -151,7 +159,7 @@ func isPrimeRL(v format.Value, _ *format.File) bool {
 }
 
 func readPrimeRL(in *format.File, v format.Value) error {
-	s, err := read(in, v.Get("token_ids"), v.Get("loss_mask"), v.Get("inference_logprobs"), [3]string{"token_ids", "loss_mask", "inference_logprobs"}, set, -1)
+	s, err := read(in, v.Get("token_ids"), v.Get("loss_mask"), v.Get("inference_logprobs"), [3]string{"token_ids", "loss_mask", "inference_logprobs"}, 0, -1)
 	if err != nil {
 		return err
 	}
@@ -202,10 +210,7 @@ func readAtropos(in *format.File, v format.Value) error {
 
 // readSequence reads one of a group. What is masked is -100, all else the id itself.
 func readSequence(in *format.File, ids, mask, logprobs, messages, score format.Value, group string, index int) error {
-	s, err := read(in, ids, mask, logprobs, [3]string{"tokens", "masks", "inference_logprobs"}, func(m format.Value) bool {
-		f, ok := m.Float()
-		return ok && f != -100
-	}, -1)
+	s, err := read(in, ids, mask, logprobs, [3]string{"tokens", "masks", "inference_logprobs"}, -100, -1)
 	if err != nil {
 		return err
 	}
