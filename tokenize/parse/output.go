@@ -29,9 +29,9 @@ func (o *output) take() []Event {
 
 func (o *output) emit(e Event) { o.events = appendEvent(o.events, e) }
 
-// appendEvent joins deltas of the same kind.
+// appendEvent joins short deltas of the same kind.
 func appendEvent(to []Event, e Event) []Event {
-	if k := len(to) - 1; k >= 0 && e.Text != "" && to[k].Kind == e.Kind && to[k].Call == e.Call {
+	if k := len(to) - 1; k >= 0 && e.Text != "" && to[k].Kind == e.Kind && to[k].Call == e.Call && len(to[k].Text) < maxPiece {
 		to[k].Text += e.Text
 		return to
 	}

@@ -211,14 +211,18 @@ func (p *Parser) Push(text string) []Event {
 		return nil
 	}
 	p.start()
-	p.tail += text
-	keep := heldStop(p.tail, p.stops)
-	if keep == 0 {
-		keep = partOfRune(p.tail)
+	for len(text) > 0 { // in pieces, for states look through all that there is
+		n := min(len(text), maxPiece)
+		p.tail += text[:n]
+		text = text[n:]
+		keep := heldStop(p.tail, p.stops)
+		if keep == 0 {
+			keep = partOfRune(p.tail)
+		}
+		p.in += p.tail[:len(p.tail)-keep]
+		p.tail = p.tail[len(p.tail)-keep:]
+		p.run(false)
 	}
-	p.in += p.tail[:len(p.tail)-keep]
-	p.tail = p.tail[len(p.tail)-keep:]
-	p.run(false)
 	return p.out.take()
 }
 
@@ -253,6 +257,9 @@ func (p *Parser) PushIDs(ids []rollout.TokenID, decode func([]rollout.TokenID) (
 	}
 	return events, nil
 }
+
+// maxPiece is how many bytes are read at once.
+const maxPiece = 512
 
 // maxPieces is how many tokens one character can take.
 const maxPieces = 8

@@ -221,8 +221,7 @@ func TestLinear(t *testing.T) {
 					p.Push(text[i:min(i+61, len(text))])
 					require.Less(t, len(p.in)+len(p.tail), 4096, "%s holds too much of %q…", f, part)
 				}
-				_, reply := p.Close()
-				require.GreaterOrEqual(t, len(reply.Message.Content)+len(reply.Message.Reasoning)+64, 0)
+				p.Close()
 			}
 		}
 	}
