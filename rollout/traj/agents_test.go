@@ -2,6 +2,8 @@ package traj_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -289,4 +291,84 @@ func TestCodexExec(t *testing.T) {
 	require.Equal(t, "unknown unknown", reasons(r))
 	require.Empty(t, r.Turns)
 	require.Equal(t, "replies_not_recorded", codes(r))
+}
+
+// In sessions of any shape a reply saw the chain of records above it, and the results of
+// the calls in that which were there by then.
+func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		type rec struct {
+			parent, message int // -1 = none
+		}
+		var recs []rec
+		var text, want []string
+		messages, first := 0, []int{} // first record of each reply
+		answered := map[int]int{}     // message that calls → that answers
+		add := func(kind string, parent int, rest string, message int) {
+			p := ""
+			if parent >= 0 {
+				p = fmt.Sprint("n", parent)
+			}
+			text = append(text, claude(kind, fmt.Sprint("n", len(recs)), p, rest))
+			recs = append(recs, rec{parent, message})
+		}
+		saw := func(n, at int) string {
+			var chain []int
+			for ; n >= 0; n = recs[n].parent {
+				if m := recs[n].message; m >= 0 && m != at && !slices.Contains(chain, m) {
+					chain = append(chain, m)
+				}
+			}
+			slices.Reverse(chain)
+			var out []string
+			done := map[int]bool{}
+			put := func(m int) {
+				if !done[m] {
+					done[m] = true
+					out = append(out, fmt.Sprint(m))
+				}
+			}
+			for _, m := range chain {
+				put(m)
+				if a, ok := answered[m]; ok && !slices.Contains(chain, a) {
+					put(a)
+				}
+			}
+			return strings.Join(out, " ")
+		}
+		add("user", -1, said("user", `"q"`), 0)
+		messages = 1
+		for range 30 {
+			parent := len(recs) - 1
+			if rnd.IntN(4) == 0 {
+				parent = rnd.IntN(len(recs)) // taken back
+			}
+			switch rnd.IntN(4) {
+			case 0:
+				add("user", parent, said("user", `"more"`), messages)
+				messages++
+			case 1:
+				add("progress", parent, `"data":{}`, -1)
+			default:
+				at, id := messages, fmt.Sprint("m", messages)
+				want = append(want, saw(parent, at))
+				first = append(first, len(recs))
+				add("assistant", parent, reply(id, `{"type":"text","text":"`+id+`"}`, "null"), at)
+				messages++
+				if rnd.IntN(2) == 0 {
+					line := len(recs) - 1
+					add("assistant", line, reply(id, use("c"+id), "null"), at)
+					// The result hangs on either record of the reply.
+					add("user", line+rnd.IntN(2), result("c"+id), messages)
+					answered[at] = messages
+					messages++
+				}
+			}
+		}
+		r := one(t, "s.jsonl", lines(text...))
+		require.NoError(t, r.Validate(), "seed %d", seed)
+		require.Len(t, r.Turns, len(first))
+		require.Equal(t, want, strings.Split(contexts(r), "; "), "seed %d", seed)
+	}
 }

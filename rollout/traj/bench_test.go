@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,4 +116,59 @@ func BenchmarkImportKit(b *testing.B) {
 			perCPU(b, size, func() { all(b, stop, paths...) })
 		})
 	}
+}
+
+// BenchmarkImportSessions reads sessions of agents of 4,000 calls, results of verifiers and
+// dumps of tokens.
+func BenchmarkImportSessions(b *testing.B) {
+	long := strings.Repeat("some output of a tool, line after line\\n", 60)
+	claudes := []string{claude("user", "r", "", said("user", `"q"`))}
+	codexes := []string{codexMeta(""), codexSaid(1, "user", "q")}
+	parent := "r"
+	for i := range 4000 {
+		id := fmt.Sprint(i)
+		claudes = append(claudes, claude("assistant", "a"+id, parent, reply("m"+id, `{"type":"text","text":"`+long[:800]+`"},`+use("c"+id), `"tool_use"`)),
+			claude("user", "r"+id, "a"+id, said("user", `[{"type":"tool_result","tool_use_id":"c`+id+`","content":"`+long+`"}]`)))
+		codexes = append(codexes, item(2, `"type":"function_call","name":"shell","arguments":"{}","call_id":"f`+id+`"`), codexLine(2, "event_msg", codexCount),
+			item(2, `"type":"function_call_output","call_id":"f`+id+`","output":"`+long+`"`))
+		parent = "r" + id
+	}
+	list := func(x string) string { return "[" + strings.TrimSuffix(strings.Repeat(x+",", 6000), ",") + "]" }
+	tokens := `{"token_ids":` + list("12345") + `,"loss_mask":` + strings.Replace(list("1"), "1", "0", 3000) + `,"inference_logprobs":` + list("-0.123456") + `,"step":1}` + "\n"
+	results := strings.Replace(verifiersResult, `"content":"o"`, `"content":"`+long+long+`"`, 1) + "}\n"
+	for name, in := range map[string]string{"claude-code": lines(claudes...), "codex": lines(codexes...), "prime-rl": strings.Repeat(tokens, 200), "verifiers": strings.Repeat(results, 3000)} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(in)))
+			perCPU(b, int64(len(in)), func() {
+				r, err := traj.NewReader(strings.NewReader(in), "x.jsonl", stop)
+				require.NoError(b, err)
+				for _, err := range r.All() {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkImportFile reads the file that TURNPACK_IMPORT names, such as a shard of a
+// data set; TURNPACK_IMPORT_BYTES is how long its text is.
+func BenchmarkImportFile(b *testing.B) {
+	path := os.Getenv("TURNPACK_IMPORT")
+	if path == "" {
+		b.Skip("set TURNPACK_IMPORT to a file")
+	}
+	size, err := strconv.ParseInt(os.Getenv("TURNPACK_IMPORT_BYTES"), 10, 64)
+	require.NoError(b, err)
+	b.SetBytes(size)
+	perCPU(b, size, func() {
+		r, err := traj.Open([]string{path}, stop)
+		require.NoError(b, err)
+		for _, err := range r.All() {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
