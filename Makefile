@@ -12,7 +12,7 @@ HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo service-demo test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clean help
+.PHONY: demo service-demo test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clients clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -96,6 +96,10 @@ consumer: ## a module that imports the library as a user would
 
 beam: ## the tests of the Beam example, a module of its own (Beam takes minutes to compile, so not in check)
 	@cd examples/beam && GOWORK=off CGO_ENABLED=0 $(GO) test ./...
+
+clients: ## the proxy with the Go clients of OpenAI and Anthropic, a module of its own (they take minutes to compile, so not in check), and with the Python ones
+	@cd internal/testdata/clients && GOWORK=off CGO_ENABLED=0 $(GO) test ./...
+	@TURNPACK_LIVE_PYTHON=$$(sh internal/oracle/python.sh live) CGO_ENABLED=0 $(GO) test ./rollout/proxy -run TestPythonClients -v
 
 clean:
 	@rm -rf bin batch

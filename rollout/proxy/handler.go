@@ -371,8 +371,14 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d w
 			k.Calls = append(k.Calls, engine.CallDelta{Index: n, ID: x.ID, Name: x.Name, Arguments: x.Arguments})
 		}
 		chunk.Choices = append(chunk.Choices, k)
-		chunk.Usage.Prompt = info.PromptTokens
-		chunk.Usage.Completion += info.OutputTokens
+		if chunk.Usage.Prompt = info.PromptTokens; info.Usage.PromptTokens > 0 {
+			chunk.Usage.Prompt = info.Usage.PromptTokens
+		}
+		if info.Usage.CompletionTokens > 0 { // of several replies the engine counts the sum
+			chunk.Usage.Completion = info.Usage.CompletionTokens
+		} else {
+			chunk.Usage.Completion += info.OutputTokens
+		}
 		if i == 0 {
 			meta.Created = info.Began
 		}
