@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/prefix"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
@@ -366,9 +367,9 @@ func (g *run) fill(c *call, e *entry, t rollout.Turn, m *rollout.Message) {
 	p, now := c.live, g.rec.opts.Now()
 	e.Kind, e.Session, e.Call, e.At = kindReply, c.Session, c.ID, now.UnixNano()
 	e.First, e.Took = int64(p.first), int64(max(0, now.Sub(p.began)))
-	at, kept := g.prefixes.match(place{}, p.prompt)
+	at, kept := g.prefixes.Match(prefix.Place{}, p.prompt)
 	if kept > 0 {
-		e.Base, e.Keep = g.prefixes.nodes[at.at].turn, kept
+		e.Base, e.Keep = g.prefixes.Turn(at), kept
 	}
 	t.Message = -1
 	t.Prompt.Add = p.prompt[kept:]

@@ -43,7 +43,7 @@
 //
 // # Bounds
 //
-// [Options] and [JournalOptions] bound sessions, calls, calls at a time, ids, bytes and
+// [Options] and [JournalOptions] bound sessions, calls, calls at a time, ids, memory and
 // what waits for the disk. Beyond a bound is an error of rollout.KindLimit, for a service
 // to answer 429.
 package live

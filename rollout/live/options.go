@@ -52,12 +52,15 @@ type Options struct {
 	MaxTokens   int // ids of a call, prompt and output; 4 Mi
 	MaxBytes    int // of what is recorded of a request or a reply, the blob aside; 64 MiB
 	MaxBlob     int // bytes of the opaque blob of a call; 64 MiB
+	// MaxMemory is how many bytes of records may be in memory; 256 MiB. Beyond, sessions
+	// that were longest not asked are read from the journal again when they are.
+	MaxMemory int
 }
 
 // Validate reports all faults at once.
 func (o Options) Validate() error {
 	return notNegative(map[string]int{"Vocab": o.Vocab, "MaxSessions": o.MaxSessions, "MaxCalls": o.MaxCalls, "MaxInFlight": o.MaxInFlight,
-		"MaxTokens": o.MaxTokens, "MaxBytes": o.MaxBytes, "MaxBlob": o.MaxBlob})
+		"MaxTokens": o.MaxTokens, "MaxBytes": o.MaxBytes, "MaxMemory": o.MaxMemory, "MaxBlob": o.MaxBlob})
 }
 
 func (o Options) withDefaults() Options {
@@ -67,6 +70,7 @@ func (o Options) withDefaults() Options {
 	o.MaxTokens = cmp.Or(o.MaxTokens, 4<<20)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
 	o.MaxBlob = cmp.Or(o.MaxBlob, 64<<20)
+	o.MaxMemory = cmp.Or(o.MaxMemory, 256<<20)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

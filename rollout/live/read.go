@@ -67,9 +67,13 @@ func (p *player) take(at segment.Place, body []byte) error {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "a %s without what it tells", e.Kind)
 	}
 	g := s.run
-	if err := g.apply(e); err != nil {
+	if err := g.warm(); err != nil {
 		return err
 	}
+	if err := g.take(e); err != nil {
+		return err
+	}
+	r.cache.use(g)
 	if p.ended != nil && g.ending != nil {
 		for id := range g.sessions {
 			delete(r.sessions, id)

@@ -52,6 +52,7 @@ type entry struct {
 	body *rollout.Rollout
 	blob []byte
 	from segment.Place // where it stands in the journal
+	size int           // about what it takes in memory
 }
 
 // encode writes
@@ -88,7 +89,7 @@ func (e *entry) encode(limitBytes int) ([]byte, error) {
 
 // decode reads what encode wrote, after the room for the frame. The blob is a view.
 func decode(b []byte) (*entry, error) {
-	e := &entry{}
+	e := &entry{size: len(b) + 400}
 	head, b, ok := cutPart(b)
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the record is shorter than it says")

@@ -22,6 +22,7 @@ type Recorder struct {
 	delivered map[string]delivery
 	past      map[string]int // session that was delivered → segment of that segment.Place
 	holds     []hold
+	cache     cache
 }
 
 // Group is a set of rollouts that is complete.
@@ -82,11 +83,18 @@ func New(o Options) (*Recorder, error) {
 }
 
 func newRecorder(o Options) *Recorder {
-	return &Recorder{opts: o.withDefaults(), sessions: map[string]*Session{}, delivered: map[string]delivery{}, past: map[string]int{}}
+	r := &Recorder{opts: o.withDefaults(), sessions: map[string]*Session{}, delivered: map[string]delivery{}, past: map[string]int{}}
+	if o.Journal != nil {
+		r.cache.most = int64(r.opts.MaxMemory)
+	}
+	return r
 }
 
 // lost ends the calls that no process runs any more.
 func (g *run) lost() {
+	if g.content == nil {
+		return
+	}
 	for _, c := range g.order {
 		if !c.open {
 			continue
@@ -194,7 +202,7 @@ func (r *Recorder) start(e *entry) error {
 		s.run.sessions[s.id] = s
 	} else {
 		e.body.Origin = rollout.Origin{} // it was read nowhere
-		s.run = &run{rec: r, id: s.id, start: e.body, sessions: map[string]*Session{s.id: s}, calls: map[string]*call{}, ids: map[string]bool{}, places: map[digest][]int{}, first: e.from.Segment}
+		s.run = &run{rec: r, id: s.id, start: e.body, sessions: map[string]*Session{s.id: s}, content: newContent(), first: e.from.Segment}
 		s.run.root = s
 		r.runs = append(r.runs, s.run)
 	}
@@ -334,6 +342,7 @@ func (r *Recorder) apply(e *entry) error {
 	for _, id := range e.Sessions {
 		if s := r.sessions[id]; s != nil {
 			gone[s.run] = true
+			r.cache.drop(s.run)
 			for child := range s.run.sessions {
 				delete(r.sessions, child)
 				if e.from.Segment > 0 {
@@ -408,10 +417,7 @@ func (r *Recorder) Stats() Stats {
 		} else {
 			out.Ended++
 		}
-		for _, c := range g.order {
-			out.Calls[c.State]++
-			out.Tokens += int64(c.OutputTokens)
-		}
+		g.count(&out)
 		g.mu.Unlock()
 	}
 	return out

@@ -2,18 +2,16 @@ package live
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/json"
+	"container/list"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/prefix"
+	"github.com/turnpack/turnpack/rollout/live/internal/same"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
@@ -28,26 +26,20 @@ type run struct {
 
 	mu       sync.Mutex
 	sessions map[string]*Session
-	order    []*call // by begin
-	calls    map[string]*call
 	running  int
-	turns    []rollout.Turn // by end, so that each prompt is stored against an earlier one
-	owners   []*call        // of turns
-	lengths  []int          // of the full ids of turns
-	ids      map[string]bool
-	prefixes prefixes
-	messages []rollout.Message
-	places   map[digest][]int // of messages
-	tools    []rollout.Tool
-	kwargs   *rollout.Rollout // whose TemplateKwargs are those of the rollout, nil = no call yet
-	notes    []rollout.Note
+	*content                  // nil = it is cold
+	records  []segment.Place  // of all that was taken in
+	size     int64            // of those
+	last     *ticket          // of the last one
+	cold     Stats            // of the calls, while it is cold
 	ending   *rollout.Rollout // nil = it runs
 	settled  *ticket          // of the ending
 	digest   string           // of the ending
 	first    int              // segment of the first record
-}
 
-type digest [16]byte
+	place   *list.Element // under cache.mu
+	counted int64
+}
 
 func (g *run) where() rollout.Where { return rollout.Where{Rollout: g.id} }
 
@@ -56,7 +48,11 @@ func (g *run) record(e *entry, newWork bool) (*ticket, error) {
 	if e.Session != g.id {
 		e.Run = g.id
 	}
-	return g.rec.record(e, newWork, g.apply)
+	t, err := g.rec.record(e, newWork, g.take)
+	if t != nil {
+		g.last = t
+	}
+	return t, err
 }
 
 // drop ends a call of which the journal cannot tell the end.
@@ -170,7 +166,7 @@ func (g *run) reply(c *call, e *entry) error {
 		}
 		t.Prompt.Base, t.Prompt.Keep = rollout.At(e.Base), e.Keep
 	}
-	t.Prompt.Add, t.Output, t.Logprobs = exact(t.Prompt.Add), exact(t.Output), exact(t.Logprobs)
+	t.Prompt.Add, t.Output, t.Logprobs = same.Exact(t.Prompt.Add), same.Exact(t.Output), same.Exact(t.Logprobs)
 	c.turn, c.Kept, c.PromptTokens, c.OutputTokens, c.Version = len(g.turns), e.Keep, e.Keep+len(t.Prompt.Add), len(t.Output), t.Version
 	g.join(c, &t)
 	return g.addTurn(c, t)
@@ -218,64 +214,9 @@ func (g *run) addTurn(c *call, t rollout.Turn) error {
 	if err != nil {
 		return err
 	}
-	at, _ := g.prefixes.match(place{}, shared[:t.Prompt.Keep])
-	g.prefixes.add(g.prefixes.add(at, t.Prompt.Add, i), t.Output, i)
+	at, _ := g.prefixes.Match(prefix.Place{}, shared[:t.Prompt.Keep])
+	g.prefixes.Add(g.prefixes.Add(at, t.Prompt.Add, i), t.Output, i)
 	return nil
-}
-
-// exact is a slice without room to grow.
-func exact[T any](s []T) []T {
-	if s == nil {
-		return nil
-	}
-	return append(make([]T, 0, len(s)), s...)
-}
-
-// digestOf tells messages apart by what a template would render, so that a reply and its
-// repetition in a later request are one.
-func digestOf(m *rollout.Message) digest {
-	b := make([]byte, 0, 64+len(m.Content))
-	put := func(s string) { b = append(strconv.AppendInt(b, int64(len(s)), 10), s...) }
-	put(string(m.Role))
-	put(m.Content)
-	put(m.ToolCallID)
-	for _, p := range m.Parts {
-		if !p.IsText() {
-			put(string(p.Raw))
-		}
-	}
-	for _, c := range m.ToolCalls {
-		put(c.Name)
-		put(spelled(c.Arguments))
-	}
-	sum := sha256.Sum256(b)
-	return digest(sum[:16])
-}
-
-// spelled is a JSON text in one spelling of white space and strings: clients that read the
-// arguments of a call write them anew.
-func spelled(text string) string {
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	out := make([]byte, 0, len(text))
-	for {
-		t, err := d.Token()
-		if err == io.EOF {
-			return string(out)
-		}
-		if err != nil {
-			return text
-		}
-		if delim, ok := t.(json.Delim); ok {
-			out = append(out, byte(delim))
-			continue
-		}
-		b, err := json.Marshal(t)
-		if err != nil {
-			return text
-		}
-		out = append(append(out, b...), ',')
-	}
 }
 
 // recall gives the calls of replies that a request repeats their arguments as sampled.
@@ -286,7 +227,7 @@ func (g *run) recall(messages []rollout.Message) []rollout.Message {
 		if m.Role != rollout.RoleAssistant || len(m.ToolCalls) == 0 {
 			continue
 		}
-		for _, k := range g.places[digestOf(m)] {
+		for _, k := range g.places[same.DigestOf(m)] {
 			if old := &g.messages[k]; old.Sampled == rollout.SampledByPolicy && len(old.ToolCalls) == len(m.ToolCalls) {
 				m.ToolCalls = slices.Clone(m.ToolCalls)
 				for n := range m.ToolCalls {
@@ -300,7 +241,7 @@ func (g *run) recall(messages []rollout.Message) []rollout.Message {
 }
 
 func (g *run) addMessage(m *rollout.Message) int {
-	d, k := digestOf(m), len(g.messages)
+	d, k := same.DigestOf(m), len(g.messages)
 	g.places[d] = append(g.places[d], k)
 	g.messages = append(g.messages, *m)
 	return k
@@ -310,11 +251,11 @@ func (g *run) addMessage(m *rollout.Message) int {
 // and those that are new, which will stand after them. A reply may be repeated with other
 // reasoning than it had.
 func (g *run) see(messages []rollout.Message) (parts []rollout.ContextPart, added []rollout.Message) {
-	used, fresh := map[int]bool{}, map[digest][]int{}
+	used, fresh := map[int]bool{}, map[same.Digest][]int{}
 	next, held := 0, len(g.messages)
 	for i := range messages {
 		m := &messages[i]
-		d, k := digestOf(m), -1
+		d, k := same.DigestOf(m), -1
 		places := append(slices.Clip(g.places[d]), fresh[d]...)
 		if slices.Contains(places, next) && !used[next] {
 			k = next
@@ -349,16 +290,7 @@ func (g *run) see(messages []rollout.Message) (parts []rollout.ContextPart, adde
 // otherTools reports whether a call is given other tools or template variables than the
 // rollout has.
 func (g *run) otherTools(r *Request) bool {
-	return g.kwargs != nil && !(slices.EqualFunc(g.tools, r.Tools, sameJSON) && maps.EqualFunc(g.kwargs.TemplateKwargs, r.TemplateKwargs, sameJSON))
-}
-
-// sameJSON compares values, white space aside.
-func sameJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	return g.kwargs != nil && !(slices.EqualFunc(g.tools, r.Tools, same.JSON) && maps.EqualFunc(g.kwargs.TemplateKwargs, r.TemplateKwargs, same.JSON))
 }
 
 // snapshot is the rollout so far. Ids and messages are shared, read-only.

@@ -70,7 +70,9 @@ func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
 		return nil, zeroValue("live.Session", "Recorder.Begin")
 	}
 	g, o := s.run, &s.run.rec.opts
-	g.mu.Lock()
+	if err := g.lock(); err != nil {
+		return nil, err
+	}
 	c, t, err := s.begin(ctx, o, r)
 	g.mu.Unlock()
 	if err != nil {
@@ -154,7 +156,9 @@ func (s *Session) Mark(ctx context.Context, id string, state State, why string) 
 		return zeroValue("live.Session", "Recorder.Begin")
 	}
 	g := s.run
-	g.mu.Lock()
+	if err := g.lock(); err != nil {
+		return err
+	}
 	t, err := func() (*ticket, error) {
 		c := g.calls[id]
 		switch {
@@ -188,7 +192,9 @@ func (s *Session) End(ctx context.Context, x Ending) (*rollout.Rollout, error) {
 		return nil, zeroValue("live.Session", "Recorder.Begin")
 	}
 	g := s.run
-	g.mu.Lock()
+	if err := g.lock(); err != nil {
+		return nil, err
+	}
 	t, r, err := s.end(x)
 	g.mu.Unlock()
 	if err != nil {
@@ -258,7 +264,9 @@ func (s *Session) Rollout() (*rollout.Rollout, error) {
 	if s.run == nil {
 		return nil, zeroValue("live.Session", "Recorder.Begin")
 	}
-	s.run.mu.Lock()
+	if err := s.run.lock(); err != nil {
+		return nil, err
+	}
 	defer s.run.mu.Unlock()
 	return s.run.snapshot(), nil
 }
@@ -273,12 +281,12 @@ func (s *Session) Ended() bool {
 	return s.open() != nil
 }
 
-// Calls are the calls of the session's rollout, in the order in which they began.
+// Calls are the calls of the session's rollout, in the order in which they began; none
+// where the journal has them and cannot be read, which Rollout tells.
 func (s *Session) Calls() []CallInfo {
-	if s.run == nil {
+	if s.run == nil || s.run.lock() != nil {
 		return nil
 	}
-	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	out := make([]CallInfo, len(s.run.order))
 	for i, c := range s.run.order {
@@ -294,7 +302,9 @@ func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message
 		return info, nil, nil, zeroValue("live.Session", "Recorder.Begin")
 	}
 	g := s.run
-	g.mu.Lock()
+	if err := g.lock(); err != nil {
+		return info, nil, nil, err
+	}
 	defer g.mu.Unlock()
 	c := g.calls[id]
 	if c == nil {
@@ -316,10 +326,9 @@ func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message
 // Recall returns the messages of a request with the tool calls that the policy sampled as
 // it wrote them: a client that reads their arguments writes them anew, in its own spelling.
 func (s *Session) Recall(messages []rollout.Message) []rollout.Message {
-	if s.run == nil {
+	if s.run == nil || s.run.lock() != nil {
 		return messages
 	}
-	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	return s.run.recall(messages)
 }
@@ -329,7 +338,9 @@ func (s *Session) Blob(id string) ([]byte, error) {
 	if s.run == nil {
 		return nil, zeroValue("live.Session", "Recorder.Begin")
 	}
-	s.run.mu.Lock()
+	if err := s.run.lock(); err != nil {
+		return nil, err
+	}
 	c := s.run.calls[id]
 	if c == nil {
 		s.run.mu.Unlock()

@@ -1,0 +1,158 @@
+package live
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/prefix"
+	"github.com/turnpack/turnpack/rollout/live/internal/same"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
+)
+
+// content is what a run holds of its calls. One that is cold holds none, and reads it
+// from the journal when it is asked again.
+type content struct {
+	order    []*call // by begin
+	calls    map[string]*call
+	turns    []rollout.Turn // by end, so that each prompt is stored against an earlier one
+	owners   []*call        // of turns
+	lengths  []int          // of the full ids of turns
+	ids      map[string]bool
+	prefixes prefix.Tree
+	messages []rollout.Message
+	places   map[same.Digest][]int // of messages
+	tools    []rollout.Tool
+	kwargs   *rollout.Rollout // whose TemplateKwargs are those of the rollout, nil = no call yet
+	notes    []rollout.Note
+}
+
+func newContent() *content {
+	return &content{calls: map[string]*call{}, ids: map[string]bool{}, places: map[same.Digest][]int{}}
+}
+
+// take takes in a record that stands in the journal.
+func (g *run) take(e *entry) error {
+	if e.from.Segment > 0 {
+		g.records = append(g.records, e.from)
+		g.size += int64(e.size)
+	}
+	return g.apply(e)
+}
+
+// lock takes the lock, with the content.
+func (g *run) lock() error {
+	g.mu.Lock()
+	if err := g.warm(); err != nil {
+		g.mu.Unlock()
+		return err
+	}
+	g.rec.cache.use(g)
+	return nil
+}
+
+func (g *run) warm() (err error) {
+	if g.content != nil {
+		return nil
+	}
+	g.content = newContent()
+	for _, at := range g.records {
+		var body []byte
+		var e *entry
+		if body, err = segment.Read(g.rec.opts.Journal.dir, at); err == nil {
+			e, err = decode(body)
+		}
+		if err == nil {
+			e.from = at
+			err = g.apply(e)
+		}
+		if err != nil {
+			g.content = nil
+			return err
+		}
+	}
+	g.lost()
+	return nil
+}
+
+// cool forgets the content, unless a call runs or the journal has not got all of it, and
+// reports whether it did.
+func (g *run) cool() bool {
+	if !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	if g.content == nil || g.running > 0 || g.last != nil && !g.last.durable() {
+		return g.content == nil
+	}
+	g.cold = Stats{Calls: map[State]int{}}
+	g.count(&g.cold)
+	g.content = nil
+	return true
+}
+
+// count adds the calls of a run to s.
+func (g *run) count(s *Stats) {
+	if g.content == nil {
+		s.Tokens += g.cold.Tokens
+		for state, n := range g.cold.Calls {
+			s.Calls[state] += n
+		}
+		return
+	}
+	for _, c := range g.order {
+		s.Calls[c.State]++
+		s.Tokens += int64(c.OutputTokens)
+	}
+}
+
+// cache knows the runs whose content is in memory, and lets those go that were longest not
+// asked.
+type cache struct {
+	most int64 // bytes of records; 0 = any
+
+	mu   sync.Mutex
+	runs list.List // of *run, the latest first
+	held int64
+}
+
+// use notes that a run is asked. Its lock may be held.
+func (c *cache) use(g *run) {
+	if c.most == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g.place == nil {
+		g.place = c.runs.PushFront(g)
+	}
+	c.runs.MoveToFront(g.place)
+	c.held += g.size - g.counted
+	g.counted = g.size
+	for n := c.runs.Len() - 1; n > 0 && c.held > c.most; n-- {
+		old := c.runs.Back().Value.(*run)
+		if old == g {
+			break
+		}
+		if old.cool() {
+			c.remove(old)
+		} else {
+			c.runs.MoveToFront(old.place)
+		}
+	}
+}
+
+// drop forgets a run that is delivered.
+func (c *cache) drop(g *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(g)
+}
+
+func (c *cache) remove(g *run) {
+	if g.place != nil {
+		c.runs.Remove(g.place)
+		c.held -= g.counted
+		g.place, g.counted = nil, 0
+	}
+}

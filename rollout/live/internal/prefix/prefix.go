@@ -1,0 +1,70 @@
+// Package prefix finds what the ids of turns have in common.
+package prefix
+
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Tree is a radix tree over the full ids (prompt and output) of the turns of a
+// rollout. Its labels are views of the turns' own ids: it holds no id itself.
+type Tree struct{ nodes []node }
+
+// node is a run of ids after those of its parents. Turn is the one whose ids the
+// label is: the labels from the root to here begin its full ids.
+type node struct {
+	label []rollout.TokenID
+	turn  int
+	next  []int // children, by the first id of their labels
+}
+
+// Place is a point in the tree: after the first off ids of the label of node at.
+type Place struct{ at, off int }
+
+// Match follows ids from p as far as the tree has them.
+func (x *Tree) Match(p Place, ids []rollout.TokenID) (Place, int) {
+	if x.nodes == nil {
+		x.nodes = []node{{turn: -1}}
+	}
+	n := 0
+	for {
+		label := x.nodes[p.at].label
+		for n < len(ids) && p.off < len(label) && label[p.off] == ids[n] {
+			n++
+			p.off++
+		}
+		if n == len(ids) || p.off < len(label) {
+			return p, n
+		}
+		i, found := x.child(p.at, ids[n])
+		if !found {
+			return p, n
+		}
+		p = Place{x.nodes[p.at].next[i], 0}
+	}
+}
+
+func (x *Tree) child(at int, first rollout.TokenID) (int, bool) {
+	return slices.BinarySearchFunc(x.nodes[at].next, first, func(k int, id rollout.TokenID) int { return int(x.nodes[k].label[0]) - int(id) })
+}
+
+// Add puts ids of a turn after p and returns the Place after them.
+func (x *Tree) Add(p Place, ids []rollout.TokenID, turn int) Place {
+	p, n := x.Match(p, ids)
+	if ids = ids[n:]; len(ids) == 0 {
+		return p
+	}
+	if n := &x.nodes[p.at]; p.off < len(n.label) {
+		rest := node{label: n.label[p.off:], turn: n.turn, next: n.next}
+		n.label, n.next = n.label[:p.off], []int{len(x.nodes)}
+		x.nodes = append(x.nodes, rest)
+	}
+	i, _ := x.child(p.at, ids[0])
+	x.nodes[p.at].next = slices.Insert(x.nodes[p.at].next, i, len(x.nodes))
+	x.nodes = append(x.nodes, node{label: ids, turn: turn})
+	return Place{len(x.nodes) - 1, len(ids)}
+}
+
+// Turn is the turn whose ids stand there.
+func (x *Tree) Turn(p Place) int { return x.nodes[p.at].turn }

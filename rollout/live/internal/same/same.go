@@ -1,0 +1,80 @@
+// Package same tells messages and JSON values apart.
+package same
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Digest is that of a message.
+type Digest [16]byte
+
+// DigestOf tells messages apart by what a template would render, so that a reply and its
+// repetition in a later request are one.
+func DigestOf(m *rollout.Message) Digest {
+	b := make([]byte, 0, 64+len(m.Content))
+	put := func(s string) { b = append(strconv.AppendInt(b, int64(len(s)), 10), s...) }
+	put(string(m.Role))
+	put(m.Content)
+	put(m.ToolCallID)
+	for _, p := range m.Parts {
+		if !p.IsText() {
+			put(string(p.Raw))
+		}
+	}
+	for _, c := range m.ToolCalls {
+		put(c.Name)
+		put(spelled(c.Arguments))
+	}
+	sum := sha256.Sum256(b)
+	return Digest(sum[:16])
+}
+
+// spelled is a JSON text in one spelling of white space and strings: clients that read the
+// arguments of a call write them anew.
+func spelled(text string) string {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	out := make([]byte, 0, len(text))
+	for {
+		t, err := d.Token()
+		if err == io.EOF {
+			return string(out)
+		}
+		if err != nil {
+			return text
+		}
+		if delim, ok := t.(json.Delim); ok {
+			out = append(out, byte(delim))
+			continue
+		}
+		b, err := json.Marshal(t)
+		if err != nil {
+			return text
+		}
+		out = append(append(out, b...), ',')
+	}
+}
+
+// JSON compares values, white space aside.
+func JSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// Exact is a slice without room to grow.
+func Exact[T any](s []T) []T {
+	if s == nil {
+		return nil
+	}
+	return append(make([]T, 0, len(s)), s...)
+}
