@@ -14,9 +14,9 @@ import (
 )
 
 // TestManySessions: what sessions of 50 calls hold, each of 100 new ids of prompt and 100
-// sampled ones. TURNPACK_SESSIONS says how many, 200 without.
+// sampled ones. TURNPACK_SESSIONS says how many, 40 without.
 func TestManySessions(t *testing.T) {
-	n, calls := 200, 50
+	n, calls := 40, 50
 	if s := os.Getenv("TURNPACK_SESSIONS"); s != "" {
 		var err error
 		n, err = strconv.Atoi(s)
