@@ -24,10 +24,11 @@ const (
 	KindScorer                    // an outcome scorer could not decide
 	KindJudge                     // a process reward judge failed
 	KindFormat                    // bytes are not the file format they claim to be
+	KindSandbox                   // a sandbox could not be made, or was lost: never the policy's doing
 	KindInternal                  // a broken invariant of this module: please report
 )
 
-var kindNames = [...]string{"", "input", "template", "tokenizer", "drift", "limit", "scorer", "judge", "format", "internal"}
+var kindNames = [...]string{"", "input", "template", "tokenizer", "drift", "limit", "scorer", "judge", "format", "sandbox", "internal"}
 
 // String returns the lower-case name used in JSON reports.
 func (k Kind) String() string {

@@ -49,6 +49,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/gate"
 	"github.com/turnpack/turnpack/rollout/proxy"
 	liveengine "github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/rollout/sandbox"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/serve"
 	"github.com/turnpack/turnpack/tokenize"
@@ -99,6 +100,7 @@ var zeros = []any{
 	&stream.Stream{}, &deliver.Ending{}, &deliver.Options{}, &deliver.Queue{}, &serve.Service{},
 	&gate.Gate{}, &gate.Options{}, &gate.Refused{},
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{}, &liveengine.Pool{}, &liveengine.Server{},
+	&sandbox.Blocked{}, &sandbox.Box{}, &sandbox.Command{}, &sandbox.Limits{}, &sandbox.Local{}, &sandbox.Result{},
 	&jsonl.Reader{}, &jsonl.Options{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Turn{}, &rollout.Where{},
 	&jsonl.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},

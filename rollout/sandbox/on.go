@@ -1,0 +1,254 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// MaxPatch bounds the patch that Diff gives, in bytes.
+const MaxPatch = 64 << 20
+
+// On is the provider of a driver: sandboxes on this machine.
+func On(d Driver) *Local { return &Local{driver: d} }
+
+// Local makes sandboxes with a driver. Make one with On.
+type Local struct{ driver Driver }
+
+// Create starts a container and notes the state of its repository, if it has one.
+func (p *Local) Create(ctx context.Context, spec Spec) (Sandbox, error) {
+	b, err := p.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Start is Create with the type that servers need.
+func (p *Local) Start(ctx context.Context, spec Spec) (*Box, error) {
+	if p.driver == nil {
+		return nil, noDriver()
+	}
+	if spec.Image == "" {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "image"}, "it is empty")
+	}
+	if spec.Dir == "" {
+		spec.Dir = DefaultDir
+	}
+	b := &Box{driver: p.driver, Container: Container{Name: "swe-" + random(6), Spec: spec, Created: time.Now()}}
+	id, err := p.driver.Create(ctx, b.Name, spec)
+	if err != nil {
+		return nil, err
+	}
+	b.Container.ID = id
+	if err := b.note(ctx); err != nil {
+		// ctx may be over, and the container has to go all the same.
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return nil, errors.Join(err, b.Close(end))
+	}
+	return b, nil
+}
+
+// Adopt gives the sandboxes of containers that were there already, those of a server
+// that was killed for example. They run, but do not evaluate: how they began is not
+// known any more.
+func (p *Local) Adopt(ctx context.Context) ([]*Box, error) {
+	if p.driver == nil {
+		return nil, noDriver()
+	}
+	list, err := p.driver.Containers(ctx)
+	var out []*Box
+	for _, c := range list {
+		out = append(out, &Box{driver: p.driver, Container: c})
+	}
+	return out, err
+}
+
+func noDriver() error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "there is no driver").WithFix("use sandbox.On")
+}
+
+// Box is a sandbox on a driver.
+type Box struct {
+	Container
+	driver  Driver
+	commit  string          // that the repository began at, "" if there is none
+	ignored map[string]bool // files that git ignores and the image has; nil if not known
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// ID is that of the container.
+func (b *Box) ID() string { return b.Container.ID }
+
+// Exec runs a command.
+func (b *Box) Exec(ctx context.Context, c Command) (Result, error) {
+	if err := c.Validate(); err != nil {
+		return Result{}, err
+	}
+	b.mu.Lock()
+	closed := b.closed || b.driver == nil
+	b.mu.Unlock()
+	if closed {
+		return Result{}, rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the sandbox %s is closed", b.Container.ID)
+	}
+	return b.driver.Exec(ctx, b.Container.ID, c.With())
+}
+
+// Close removes the container.
+func (b *Box) Close(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.driver == nil {
+		return nil
+	}
+	if err := b.driver.Destroy(ctx, b.Container.ID); err != nil {
+		return err
+	}
+	b.closed = true
+	return nil
+}
+
+// gitTime bounds the commands that look at a repository or reset it.
+const gitTime = time.Minute
+
+func (b *Box) git(ctx context.Context, dir, text string, stdin []byte) (Result, error) {
+	return b.Exec(ctx, Command{Text: text, Dir: dir, Timeout: gitTime, MaxOutput: MaxPatch, Stdin: stdin})
+}
+
+const listIgnored = "git ls-files -z --others --ignored --exclude-standard"
+
+// note remembers how the repository began, which an agent cannot change.
+func (b *Box) note(ctx context.Context) error {
+	r, err := b.git(ctx, b.Spec.Dir, "git rev-parse HEAD && "+listIgnored, nil)
+	if err != nil || r.End != EndExited || r.ExitCode != 0 || r.LeftOut > 0 {
+		return err // no repository with a commit: there is nothing to compare with
+	}
+	commit, files, _ := strings.Cut(r.Stdout, "\n")
+	b.commit, b.ignored = commit, map[string]bool{}
+	for _, f := range strings.Split(files, "\x00") {
+		b.ignored[f] = true
+	}
+	return nil
+}
+
+// Diff is the patch against the commit that the sandbox began with, so what an agent
+// committed is part of it.
+func (b *Box) Diff(ctx context.Context, dir string) (string, error) {
+	patch, r, err := b.DiffResult(ctx, dir)
+	if err == nil && (r.ExitCode != 0 || r.End != EndExited) {
+		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "git gives no patch of %s: %s", dir, tail(r.Stderr, 500))
+	}
+	return patch, err
+}
+
+// DiffResult is Diff with what git said.
+func (b *Box) DiffResult(ctx context.Context, dir string) (string, Result, error) {
+	text := "git add -A && git diff --cached"
+	if b.commit != "" && (dir == "" || dir == b.Spec.Dir) {
+		text += " " + b.commit
+	}
+	r, err := b.git(ctx, dir, text, nil)
+	if err == nil && r.LeftOut > 0 {
+		err = rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch of %s is larger than %d bytes", b.Container.ID, MaxPatch).
+			WithFix("have git ignore what the agent's commands make")
+	}
+	return r.Stdout, r, err
+}
+
+// Evaluate resets the repository to the commit that it began with, removes every file
+// that the image did not have, ignored ones too, applies the patch and runs the script.
+// Files that the image has and git ignores are not put back if an agent changed them,
+// nor is anything outside of the repository: a verdict to rely on is one of a sandbox
+// in which no agent was.
+func (b *Box) Evaluate(ctx context.Context, e Evaluation) (Verdict, error) {
+	if !validPatch(e.Patch) {
+		return Verdict{Reason: "patch validation failed: expected unified git diff with diff --git headers"}, nil
+	}
+	if b.ignored == nil && b.commit == "" {
+		return Verdict{}, rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "how %s began is not known: it has no repository, or an earlier server made it", b.Container.ID).
+			WithFix("evaluate in a fresh sandbox")
+	}
+	if e.Timeout <= 0 {
+		e.Timeout = DefaultEvaluateTimeout
+	}
+	if e.MaxOutput <= 0 {
+		e.MaxOutput = EvaluateOutput
+	}
+	r, err := b.reset(ctx, e)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if r.End != EndExited || r.ExitCode != 0 {
+		reason := r.Stderr
+		if r.End != EndExited {
+			reason += "ended by " + string(r.End)
+		}
+		return Verdict{Reason: "git apply failed: " + tail(reason, EvaluateOutput), ExitCode: r.ExitCode, End: r.End}, nil
+	}
+	script := e.Script
+	if strings.TrimSpace(script) == "" {
+		script = ":" // an empty script is one that succeeds
+	}
+	r, err = b.Exec(ctx, Command{Text: script, Dir: e.Dir, Timeout: e.Timeout, MaxOutput: 8 * max(e.MaxOutput, DefaultMaxOutput)})
+	if err != nil {
+		return Verdict{}, err
+	}
+	v := Verdict{Resolved: r.End == EndExited && r.ExitCode == 0, ExitCode: r.ExitCode, Output: tail(r.Output(), e.MaxOutput), End: r.End, Peak: r.Peak}
+	switch r.End {
+	case EndTimeout:
+		v.Reason = TimedOut("Evaluation", e.Timeout)
+	case EndOOM, EndPids:
+		v.Reason = "Evaluation ended by " + string(r.End)
+	}
+	return v, nil
+}
+
+// TimedOut is how the servers of swe-rl say that the time of a thing was over.
+func TimedOut(what string, after time.Duration) string {
+	return fmt.Sprintf("%s timed out after %ss", what, strings.TrimSuffix(fmt.Sprintf("%.3f", after.Seconds()), ".000"))
+}
+
+// reset puts the repository back and applies the patch.
+func (b *Box) reset(ctx context.Context, e Evaluation) (Result, error) {
+	r, err := b.git(ctx, e.Dir, "git reset -q --hard "+b.commit+" && git clean -qffd && "+listIgnored, nil)
+	if err != nil || r.End != EndExited || r.ExitCode != 0 {
+		return r, err
+	}
+	var added []string
+	for _, f := range strings.Split(r.Stdout, "\x00") {
+		if !b.ignored[f] {
+			added = append(added, f)
+		}
+	}
+	if len(added) > 0 {
+		slices.Sort(added)
+		if r, err = b.git(ctx, e.Dir, "xargs -0 rm -rf --", []byte(strings.Join(added, "\x00"))); err != nil || r.End != EndExited || r.ExitCode != 0 {
+			return r, err
+		}
+	}
+	return b.git(ctx, e.Dir, "git apply -", []byte(strings.TrimSuffix(e.Patch, "\n")+"\n"))
+}
+
+// validPatch holds what any patch of git has.
+func validPatch(p string) bool {
+	has := func(s string) bool { return strings.Contains(p, s) }
+	return has("diff --git ") && has("+++ b/") && (has("--- a/") || has("--- /dev/null"))
+}
+
+// random is n random bytes in hexadecimal.
+func random(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
