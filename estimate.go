@@ -30,12 +30,20 @@ func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 }
 
 // scoreOf is the reward of r in the first pass, and the rules that shaped it.
-func (x *run) scoreOf(r *rollout.Rollout) (rollout.Reward, []shaping.Applied) {
-	if x.Reward == nil {
-		return x.shaper.shape(r, reward.Score(r, x.scale()), x.sizes)
-	}
+func (x *run) scoreOf(r *rollout.Rollout) (got rollout.Reward, applied []shaping.Applied) {
 	at := x.seen[r.ID]
-	return x.shaper.shape(r, x.scored[at.group][at.index], x.sizes)
+	if x.Reward == nil {
+		got = reward.Score(r, x.scale())
+	} else {
+		got = x.scored[at.group][at.index]
+	}
+	got, applied = x.shaper.shape(r, got, x.sizes)
+	if x.shaper.spent != nil && got.Excluded == "" {
+		if by := x.shaper.spent[at.group][at.index] - got.Total; by != 0 {
+			got.Total, applied = got.Total+by, append(applied, shaping.Applied{Rule: shaping.RuleSpending, By: by})
+		}
+	}
+	return got, applied
 }
 
 // excludes says why a rollout leaves the statistics, "" if it does not.

@@ -199,6 +199,9 @@ func (p Pipeline) Validate() error {
 	if p.Shaping.DropZero && (p.Tokens != nil || p.stepwise()) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Shaping.DropZero"}, "it looks at the advantage of a rollout, and the estimator gives each step or token its own").WithFix("leave it out"))
 	}
+	if p.Shaping.Spending != nil && p.stepwise() {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Shaping.Spending"}, "it changes the reward of a rollout, and the estimator compares steps").WithFix("leave it out"))
+	}
 	if e, ok := p.record(); ok {
 		if p.stepwise() {
 			errs = append(errs, e.Validate())

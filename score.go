@@ -141,7 +141,12 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 			x.report.leftStatistics(skipOf(r, nil, why))
 		}
 		if x.Shaping.Decides() {
-			into.Members[at] = append(into.Members[at], shaping.MemberOf(r, got, raw, x.shaper.masked(r), x.PolicyVersion))
+			m := shaping.MemberOf(r, got, raw, x.shaper.masked(r), x.PolicyVersion)
+			if x.Shaping.Spending != nil {
+				n := x.sizes.of[r.ID]
+				m.Usage = shaping.Usage{OutputTokens: n.Trained, TotalTokens: n.All, Turns: len(rollout.TurnsOf(r))}
+			}
+			into.Members[at] = append(into.Members[at], m)
 		}
 		into.Rewards[at].Rollouts = append(into.Rewards[at].Rollouts, known)
 		if x.keeper != nil {

@@ -34,6 +34,7 @@ type shaper struct {
 	mask  lossmask.Policy
 	train func(*rollout.Sequence) ([]float32, error) // Pipeline.TrainLogprobs
 	fates [][]shaping.Fate                           // by group and index, nil = nothing was decided
+	spent [][]float64                                // rewards after Rules.Spending, in the same way
 }
 
 // shape changes the reward of a scored rollout, and says which rules did.
@@ -77,8 +78,15 @@ func (s *shaper) decide(rewards []reward.GroupRewards, members [][]shaping.Membe
 	if s.fates, err = s.rules.Decide(groups, &report.Shaping); err != nil {
 		return err
 	}
+	if s.rules.Spending != nil {
+		s.spent = make([][]float64, len(groups))
+	}
 	for i := range s.fates {
 		for j, f := range s.fates[i] {
+			if s.spent != nil {
+				rewards[i].Rollouts[j].Reward = groups[i].Members[j].Reward
+				s.spent[i] = append(s.spent[i], groups[i].Members[j].Reward)
+			}
 			if r := &rewards[i].Rollouts[j]; f.Out != "" && !f.Counts {
 				report.leftStatistics(Skip{Rollout: r.ID, Reason: f.Out})
 				r.Excluded = f.Out

@@ -79,6 +79,7 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 		"alike":          {Filter: &filter.Rule{}},
 		"kept":           {Keep: shaping.Keep{Resolved: true, Best: 2}},
 		"row by row":     {Filter: &filter.Rule{Test: filter.RowDeviation}},
+		"length penalty": {Spending: &shaping.Spending{Output: 0.25, Input: 0.1, Turns: 0.1}},
 		"every":          {TruncatedCoef: ptr(0.5), Cut: shaping.CutMasked, MaxAge: ptr(int32(2)), MinSolved: 1, Filter: &filter.Rule{}, Clip: &reward.Range{Low: -1, High: 0.75}},
 		"nothing at all": {},
 	}
@@ -122,13 +123,49 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 					require.Equal(t, before[id], row, "a masked rollout stays in the baseline")
 				}
 			}
-			if rules.Decides() && !rules.Shapes() && rules.MaxAge == nil {
+			if rules.Decides() && !rules.Shapes() && rules.MaxAge == nil && rules.Spending == nil {
 				for id, row := range after {
 					require.Equal(t, before[id], row, "%s: a filter changes no group that stays", name)
 				}
 			}
 		}
 	}
+}
+
+// A length penalty needs the whole group: rows, report and advantages have the reward that
+// is left of it.
+func TestLengthPenalty(t *testing.T) {
+	src := turnpack.Slice{attempt("a", 0, true), attempt("a", 1, true), attempt("a", 2, false)}
+	src[0].Messages[3].Content += " and many more words than the others have"
+	e, _ := reward.Preset("prime_grpo")
+	p := turnpack.Pipeline{Model: model(t), Estimator: new(reward.ByKey(e)), Scale: reward.OutcomePolicy{Outcome: reward.ScaleBinary}, Shaping: shaping.Rules{Spending: &shaping.Spending{Output: 0.5, Turns: 0.25}}}
+	var dst rows
+	report, err := p.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Len(t, dst.got, 3)
+	most := 0
+	for _, row := range dst.got {
+		most = max(most, row.Trained())
+	}
+	mean := 0.0
+	for i, row := range dst.got {
+		want := []float64{1, 1, 0}[i] - 2.0/3*(0.5*float64(row.Trained())/float64(most)+0.25)
+		require.InDelta(t, want, row.Reward, 1e-12)
+		require.Contains(t, string(row.Metadata), shaping.RuleSpending)
+		mean += want / 3
+	}
+	for _, row := range dst.got {
+		require.InDelta(t, row.Reward-mean, *row.Advantage, 1e-6)
+	}
+	require.Equal(t, map[string]int{shaping.RuleSpending: 3}, report.Shaping.Rewards)
+	require.InDelta(t, mean, report.Overview.Reward.Mean, 1e-12)
+
+	p.Shaping.Spending.Turns = -1
+	e, _ = reward.Preset("openclaw_step_wise")
+	p.Estimator = &e
+	_, err = p.Run(t.Context(), src, &rows{})
+	require.ErrorContains(t, err, "found -1")
+	require.ErrorContains(t, err, "compares steps")
 }
 
 func TestShapedRowSaysSo(t *testing.T) {

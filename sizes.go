@@ -17,6 +17,7 @@ const excludedNoRow = "no row to train"
 // size is what the rows of one rollout come to.
 type size struct {
 	Rows, Masked, Trained int
+	All                   int // tokens of all rows
 	Response              int // tokens of the longest row from the first trained one
 	// Tokens are the rows as an estimator of tokens sees them, nil for others.
 	Tokens []reward.TokenRow `json:",omitempty"`
@@ -37,6 +38,7 @@ func (s *sizes) Write(row rollout.Sample) error {
 	n := s.of[row.Rollout]
 	n.Rows++
 	n.Trained += row.Trained()
+	n.All += row.Len()
 	if first := slices.IndexFunc(row.Weight, func(w float32) bool { return w > 0 }); first >= 0 {
 		n.Response = max(n.Response, row.Len()-first)
 	}

@@ -138,6 +138,7 @@ func (r Recipe) settings() []Setting {
 		{Flag: "reward-clip", Value: rangeText(s.Clip)},
 		{Flag: "overlong", Value: s.Cut.String()},
 		{Flag: "max-age", Value: age},
+		{Flag: "length-penalty", Value: spendingText(s.Spending)},
 		{Flag: "min-valid", Value: strconv.Itoa(s.MinValid)},
 		{Flag: "min-solved", Value: strconv.Itoa(s.MinSolved)},
 		{Flag: "min-unsolved", Value: strconv.Itoa(s.MinUnsolved)},
@@ -201,6 +202,13 @@ func affineText(a shaping.Affine) string {
 	return number(a.Bias) + ":" + number(a.Scale)
 }
 
+func spendingText(s *shaping.Spending) string {
+	if s == nil {
+		return "none"
+	}
+	return number(s.Output) + ":" + number(s.Input) + ":" + number(s.Turns)
+}
+
 func softText(o *shaping.Overlong) string {
 	if o == nil {
 		return "none"
@@ -216,7 +224,7 @@ func softText(o *shaping.Overlong) string {
 func All() []Recipe {
 	return []Recipe{
 		SweRL(), SweRLPRM(), Nemotron22(), NemotronPivot(), SSR(),
-		Slime(), VerlGRPO(), VerlDAPO(), VerlDrGRPO(), PrimeRL(), SkyRL(), AReaL(), TRL(), NeMoRL(),
+		Slime(), VerlGRPO(), VerlDAPO(), VerlDrGRPO(), PrimeRL(), PrimeSWE(), SkyRL(), AReaL(), TRL(), NeMoRL(),
 	}
 }
 

@@ -230,13 +230,29 @@ func PrimeRL() Recipe {
 		Sources: map[string]string{
 			"estimator": configs + "algorithm.py: grpo", "masked": "prime-rl@559b44772 orchestrator/algo/base.py: iter_trainable_traces",
 			"max-age": configs + "orchestrator.py: max_off_policy_steps", "drop-zero": configs + "orchestrator.py: filter_zero_advantages",
+			"length-penalty": configs + "algorithm.py: GRPOAlgoConfig.length_penalty None",
 		},
 		Scale:     reward.OutcomePolicy{Outcome: reward.ScaleAuto},
 		Estimator: preset("prime_grpo"),
 		Shaping:   shaping.Rules{MaxAge: pointer(int32(8)), DropZero: true},
 		Trainer:   []Setting{{"dppo_mask_low", "0.2", configs + "trainer.py"}, {"dppo_mask_high", "0.2", configs + "trainer.py"}, {"kl_tau", "1e-3", configs + "trainer.py"}},
-		Differs:   []string{infra, "age is counted from the newest version of the batch; prime-rl counts from the version that it trains on"},
+		Differs:   []string{"age is counted from the newest version of the batch; prime-rl counts from the version that it trains on"},
 	}
+}
+
+// PrimeSWE is prime-rl's training of Nemotron 3 Super on SWE tasks: PrimeRL with a length
+// penalty on turns and on what was read.
+func PrimeSWE() Recipe {
+	const example = "prime-rl@559b44772 examples/advanced/nemotron-3-super/swe.toml"
+	r := PrimeRL()
+	r.Name, r.About = "prime-rl-swe@559b44772", "prime-rl's SWE example: as by default, a tenth of the mean reward off for turns and for input tokens, at most 32 versions old"
+	r.Sources["length-penalty"] = example + ": orchestrator.algo.length_penalty; orchestrator/algo/grpo.py: score_group"
+	r.Sources["max-age"] = example + ": max_off_policy_steps"
+	r.Shaping.MaxAge = pointer(int32(32))
+	r.Shaping.Spending = &shaping.Spending{Input: 0.1, Turns: 0.1}
+	r.Trainer = append(r.Trainer, Setting{"batch_size", "256", example}, Setting{"group_size", "16", example})
+	r.Differs = append(r.Differs, "the penalty counts tokens of rows, each sampled token once; prime-rl counts the usage that engines report, tokens of shared turns once for each branch")
+	return r
 }
 
 // SkyRL is SkyRL as its configuration has it by default.

@@ -7,7 +7,8 @@ and policy versions, so that which rows they give, and every value in them, foll
 from the words of docs/format.md and of the trainers' recipes alone: rows, masks,
 alignment, rewards and advantages, weights, statuses, order, steps and padding.
 Rollouts break off, fail, have no result, lack columns, share groups unevenly and
-are masked by length; groups come interleaved.
+are masked by length; groups come interleaved. Targets whose trainers have one
+temperature refuse rows of several.
 """
 import json
 import math
@@ -25,14 +26,15 @@ import pyarrow.parquet as pq
 TURNPACK, MODEL, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3])
 rand = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
 VOCABULARY, EOS = 4000, 4089
-LOGPROBS = ("verl", "skyrl", "prime-rl", "trl-async", "areal", "nemo-rl")  # whose loaders read them
+SEVERAL = ("none", "prime-rl", "megatron")  # which take rows of several temperatures
+LOGPROBS = ("prime-rl", "trl-async", "areal", "nemo-rl")  # whose loaders need them
 
 
 def ids(least, most):
     return [rand.randrange(VOCABULARY) for _ in range(rand.randint(least, most))]
 
 
-def rollout(group, index, prompt, lacks):
+def rollout(group, index, prompt, lacks, temperatures):
     """A line of the dump, with its rows: a turn goes on from the one before or has a new context."""
     turns, rows, context = [], [], list(prompt)
     for step in range(rand.randint(1, 5)):
@@ -61,16 +63,18 @@ def rollout(group, index, prompt, lacks):
             "steps": [{"step": s, "score": round(rand.uniform(-1, 1), 3)} for s in range(len(turns)) if rand.random() < 0.4]}
     status = rand.choices(["completed", "truncated", "aborted", "failed", None], [8, 3, 1, 1, 1])[0]
     line |= {"status": status} if status else {}
-    line |= {"temperature": rand.choice([0.7, 0.8])} if rand.random() < 0.7 else {}
+    temperature = rand.choice(temperatures)
+    line |= {"temperature": temperature} if temperature else {}
     return line, rows
 
 
 def dump():
     lacks = rand.choice([(), (), (), ("logprobs",), ("version",), ("logprobs", "version")])
+    temperatures = rand.choice([(0.7,), (0.8,), (None,), (1.0, None), (0.7, 0.8, None)])
     made = []
     for g in range(rand.randint(1, 5)):
         group, prompt = rand.choice(["g%d", "grüppe %d", "组/%d", 'g#"%d']) % g, ids(1, 9)
-        made += [rollout(group, i, prompt, lacks) for i in range(rand.randint(1, 5))]
+        made += [rollout(group, i, prompt, lacks, temperatures) for i in range(rand.randint(1, 5))]
     if rand.random() < 0.4:
         rand.shuffle(made)
     return made
@@ -115,10 +119,10 @@ class Case:
             for index, (line, rows) in enumerate(group):
                 scores = [s["score"] for s in line["steps"]]
                 status = line.get("status", self.flags["unknown-status"])
-                if status in ("aborted", "failed") or not line["outcome"] or self.flags["step-coef"] and not scores:
+                if status in ("aborted", "failed") or not line["outcome"]:
                     continue
                 outcome = 1.0 if line["outcome"]["resolved"] else -1.0
-                scored.append((line, rows, index, status, outcome, outcome + (self.flags["step-coef"] * mean(scores) if self.flags["step-coef"] else 0)))
+                scored.append((line, rows, index, status, outcome, outcome + (self.flags["step-coef"] * mean(scores) if scores else 0)))
             rewards = [s[-1] for s in scored]
             kept = []
             for line, rows, index, status, outcome, reward in scored:
@@ -138,9 +142,11 @@ class Case:
         groups = list(self.rollouts())
         logprobs, versions = self.columns([s for scored, _ in groups for s in scored])
         groups = [kept for _, kept in groups if kept]
-        if not groups:
+        if not groups or self.flags["step-coef"] and not any(line["steps"] for line, _ in self.dump):
             return None
         if self.name in LOGPROBS and not logprobs or self.name == "areal" and not versions:
+            return None
+        if self.name not in SEVERAL and len({r["line"].get("temperature", 1.0) for g in groups for r in g}) > 1:
             return None
         size = self.flags["groups-per-step"] or len(groups)
         return [list(self.rows([r for g in groups[at:at + size] for r in g], logprobs, versions)) for at in range(0, len(groups), size)]
@@ -272,7 +278,9 @@ def agrees(case, folder):
     if want is None or p.returncode:
         return want is None and p.returncode == 1, p.stderr
     read = READERS.get(case.target, parquet)
-    return all(read(case, folder / "out", step, rows) for step, rows in enumerate(want)), ""
+    out = folder / "out" / "data"  # of a set that a manifest lists
+    out = out if out.exists() else folder / "out"
+    return all(read(case, out, step, rows) for step, rows in enumerate(want)), ""
 
 
 def main():

@@ -1,13 +1,55 @@
 package shaping
 
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
 // Usage is what a rollout spent.
 type Usage struct{ OutputTokens, TotalTokens, Turns int }
+
+// RuleSpending is the name of the length penalty in reports and rows.
+const RuleSpending = "length penalty"
 
 // Spending is prime-rl's linear length penalty (559b44772): each reward loses
 // the group's mean reward times a weighted sum of its output tokens, its input
 // tokens (total − output) and its turns, each as a share of the group's largest.
 // A group that solves nothing is not penalised.
 type Spending struct{ Output, Input, Turns float64 }
+
+// Validate reports a weight that is no finite number of 0 or more.
+func (s Spending) Validate() error {
+	for _, w := range []float64{s.Output, s.Input, s.Turns} {
+		if !(w >= 0 && w <= math.MaxFloat32) {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.Spending"}, "found %g, expected finite weights of 0 or more", w)
+		}
+	}
+	return nil
+}
+
+// spend changes the rewards of the valid members that are left, group by group.
+func (r *Rules) spend(groups []Group, out [][]Fate, report *Report) {
+	if r.Spending == nil {
+		return
+	}
+	for i := range groups {
+		var rewards []float64
+		var usage []Usage
+		var at []*Member
+		for j := range groups[i].Members {
+			if m := &groups[i].Members[j]; m.valid() && out[i][j].Out == "" {
+				rewards, usage, at = append(rewards, m.Reward), append(usage, m.Usage), append(at, m)
+			}
+		}
+		for k, value := range r.Spending.Apply(rewards, usage) {
+			if at[k].Reward != value {
+				at[k].Reward = value
+				add(&report.Rewards, RuleSpending)
+			}
+		}
+	}
+}
 
 // Apply returns the rewards of one group after the penalty. usage has one entry
 // per reward.

@@ -80,6 +80,10 @@ type Rules struct {
 	// record their version stay and are counted.
 	MaxAge *int32
 
+	// Spending takes from the rewards of a group what its rollouts spent, after all
+	// rules above; masked rollouts and those left out are no part of it. nil = none.
+	Spending *Spending
+
 	// MinValid, MinSolved and MinUnsolved leave out groups with fewer valid, solved or
 	// unsolved rollouts: 1 solved leaves out groups that nobody solves, 1 unsolved those
 	// that all solve. See Solved. Masked rollouts are not valid.
@@ -142,13 +146,14 @@ func (r Rules) Shapes() bool {
 	return r.TruncatedCoef != nil || r.StopProperly || r.Soft != nil || r.Affine != (Affine{}) || r.Clip != nil
 }
 
-// Decides says whether r may leave groups or rollouts out.
+// Decides says whether r looks at whole groups: it may leave them or rollouts out, or
+// change rewards by those of others.
 func (r Rules) Decides() bool {
-	return r.MaxAge != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil || r.Keep.on()
+	return r.MaxAge != nil || r.Spending != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil || r.Keep.on()
 }
 
 // CountsTokens says whether r needs the length of rollouts.
-func (r Rules) CountsTokens() bool { return r.Soft != nil }
+func (r Rules) CountsTokens() bool { return r.Soft != nil || r.Spending != nil }
 
 // Validate reports every fault of r at once.
 func (r Rules) Validate() error {
@@ -175,6 +180,9 @@ func (r Rules) Validate() error {
 	}
 	if int(r.Cut) >= len(cutNames) {
 		fault("Cut", "%d is none of the known choices", r.Cut)
+	}
+	if r.Spending != nil {
+		faults = append(faults, r.Spending.Validate())
 	}
 	if a := r.MaxAge; a != nil && *a < 0 {
 		fault("MaxAge", "found %d versions, expected 0 or more", *a)
@@ -341,6 +349,7 @@ type Member struct {
 	Masked         string  `json:",omitempty"` // why none of its rows trains
 	Solved         *bool   `json:",omitempty"`
 	Oldest, Newest *int32  `json:",omitempty"` // policy versions, nil unknown
+	Usage          Usage   `json:",omitzero"`  // with Rules.Spending
 }
 
 // MemberOf collects what Decide looks at. stands is the policy version of turns that
@@ -396,7 +405,7 @@ func add(m *map[string]int, key string) {
 }
 
 // Decide says of every member of every group whether it gives rows, and books in
-// report what it leaves out. The result has the shape of groups. Members without a reward
+// report what it leaves out; Spending changes the rewards of groups. The result has their shape. Members without a reward
 // are no concern of it but where Keep is set: their fate is the estimator's.
 func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 	out := make([][]Fate, len(groups))
@@ -404,6 +413,7 @@ func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 		out[i] = make([]Fate, len(groups[i].Members))
 	}
 	r.age(groups, out, report)
+	r.spend(groups, out, report)
 	var left []int // groups that the filter looks at
 	var looks []filter.Group
 	for i := range groups {

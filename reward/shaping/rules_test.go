@@ -222,3 +222,35 @@ func TestShapeAsTheSystems(t *testing.T) {
 		}
 	}
 }
+
+// Who is left out or masked spends nothing of the group's, and the filter sees what is left.
+func TestSpendingOfGroups(t *testing.T) {
+	m := func(reward float64, output, turns int) Member {
+		return Member{Reward: reward, Raw: reward, Newest: ptr(int32(4)), Oldest: ptr(int32(4)), Usage: Usage{OutputTokens: output, TotalTokens: output, Turns: turns}}
+	}
+	g := Group{Key: "g", Members: []Member{m(1, 100, 2), m(1, 50, 2), m(0, 900, 9), m(1, 900, 9), m(1, 900, 9)}}
+	g.Members[2].Oldest = ptr(int32(0))
+	g.Members[3].Masked = "truncated"
+	g.Members[4].Excluded = "infrastructure failure"
+	r := Rules{MaxAge: ptr(int32(2)), Spending: &Spending{Output: 0.5, Turns: 0.25}, Filter: &filter.Rule{}}
+	require.NoError(t, r.Validate())
+	require.True(t, r.Decides() && r.CountsTokens() && r.On())
+	var report Report
+	out, err := r.Decide([]Group{g}, &report)
+	require.NoError(t, err)
+	var got []float64
+	for _, m := range g.Members {
+		got = append(got, m.Reward)
+	}
+	require.Equal(t, []float64{0.25, 0.5, 0, 1, 1}, got)
+	require.Equal(t, []Fate{{}, {}, {Out: ReasonStale}, {}, {}}, out[0])
+	require.Equal(t, Report{Rewards: map[string]int{RuleSpending: 2}, Rollouts: map[string]int{ReasonStale: 1}}, report)
+
+	alike := Group{Key: "h", Members: []Member{m(0, 100, 2), m(0, 50, 2)}}
+	_, err = r.Decide([]Group{alike}, &report)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.Groups[filter.ReasonAlike], "what nobody solves costs nothing")
+	for _, w := range []float64{-1, math.NaN(), math.Inf(1)} {
+		require.ErrorIs(t, Rules{Spending: &Spending{Input: w}}.Validate(), rollout.KindInput)
+	}
+}
