@@ -99,6 +99,7 @@ func TestNilRollouts(t *testing.T) {
 		"tokenize Encoder Encode":    func() error { _, _, err := enc.Encode(ctx, none); return err },
 		"tokenize Model TemplateFor": func() error { _, err := model.TemplateFor(none); return err },
 		"tokenize Encoder Prompt":    func() error { _, err := enc.Prompt(ctx, none, nil); return err },
+		"reward/pivot Data Row":      func() error { _, err := pivot.Data{}.Row(none, pivot.Candidate{}); return err },
 		"tokenize Encoder Texts":     func() error { _, _, err := enc.Texts(ctx, none, 0); return err },
 	}
 	for name, call := range errs {

@@ -88,7 +88,7 @@ var zeros = []any{
 	&filter.Rule{},
 	&offpolicy.Correction{}, &offpolicy.Rejection{},
 	&patch.Change{}, &patch.Patch{},
-	&pivot.Action{}, &pivot.Comparator{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
+	&pivot.Action{}, &pivot.Comparator{}, &pivot.Data{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
 	&overview.Batch{}, &overview.Tally{},
 	&shaping.OffPolicy{}, &shaping.Overlong{}, &shaping.Report{}, &shaping.Keep{}, &shaping.Rules{}, &shaping.Spending{},
 	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Health{}, &ssr.Limits{}, &ssr.MemoryEnv{}, &ssr.Monitor{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},

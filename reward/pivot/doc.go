@@ -16,7 +16,9 @@
 //	result, err := pivot.Comparator{}.Compare(expected, pivot.ActionOf(output))
 //	score := pivot.SWE{}.Verify(expectedCall, actualCall)
 //
-// [Candidates] lists the turns of a demonstration that can serve as pivots, and
+// [Candidates] lists the turns of a demonstration that can serve as pivots, whether their
+// calls are native or written in text ([TextCalls]); [Data.Row] makes the data rows of
+// NeMo-Gym of them, and
 // [Select] keeps those on which sampled answers disagree, which are the only
 // ones that carry a group-relative learning signal.
 //

@@ -15,10 +15,12 @@ type Candidate struct {
 	Turn    int    // 0-based index among the assistant messages of the rollout
 	Message int    // index of that message; the prompt is Messages[:Message]
 	Action  Action
+	// Protocol is how the message holds its calls in text, "" for native calls.
+	Protocol Protocol
 }
 
-// Candidates lists the assistant messages of r that call a tool, in order, or
-// all assistant messages with content when withMessages is set. Exit messages
+// Candidates lists the assistant messages of r that call a tool, natively or in their
+// text (TextCalls), in order, or all assistant messages with content when withMessages is set. Exit messages
 // and scripted ones are no steps of the demonstrator and are left out.
 func Candidates(r *rollout.Rollout, withMessages bool) []Candidate {
 	if r == nil {
@@ -36,9 +38,9 @@ func Candidates(r *rollout.Rollout, withMessages bool) []Candidate {
 		if m.Sampled == rollout.SampledExit || m.Sampled == rollout.SampledScripted {
 			continue
 		}
-		action := actionOfMessage(m)
+		action, _, protocol := textAction(m)
 		if len(action.Calls) > 0 || withMessages && action.Kind == Message {
-			out = append(out, Candidate{r.ID, at, i, action})
+			out = append(out, Candidate{r.ID, at, i, action, protocol})
 		}
 	}
 	return out

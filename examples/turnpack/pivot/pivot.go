@@ -152,6 +152,7 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 			Output []pivot.OutputItem `json:"output"`
 		} `json:"response"`
 		Expected *pivot.Action `json:"expected_action"`
+		Metadata json.RawMessage
 	}
 	err := json.Unmarshal(text, &answer)
 	switch {
@@ -161,6 +162,10 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 		return 0, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "response.output"}, "the line holds no answer of a model")
 	case answer.Output == nil:
 		answer.Output = &answer.Response.Output
+	}
+	var recorded pivot.RowMetadata
+	if json.Unmarshal(answer.Metadata, &recorded) == nil && recorded.TextPrompt {
+		*answer.Output = pivot.WithTextCalls(*answer.Output)
 	}
 	if s.Server == "swe_pivot" {
 		var row pivot.Row

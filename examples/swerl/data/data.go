@@ -1,0 +1,100 @@
+// Package data is "swerl data": it makes the files that rollouts, evaluations and pivot
+// training begin with.
+package data
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/atomic"
+)
+
+const usage = `swerl data swe   --in ROWS  --out DIR   tasks of SWE-Gym and SWE-bench rows
+swerl data pivot --in DUMPS --out DIR   single steps of recorded trajectories
+`
+
+// Main runs "data" with the arguments that follow it.
+func Main(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "swe":
+			return swe(ctx, args[1:], out)
+		case "pivot":
+			return pivots(ctx, args[1:], out)
+		}
+	}
+	return errors.New("expected swe or pivot\n" + usage)
+}
+
+// paths is a flag that may be given several times, with commas too.
+type paths []string
+
+func (p *paths) String() string { return strings.Join(*p, ",") }
+
+func (p *paths) Set(text string) error {
+	*p = append(*p, strings.Split(text, ",")...)
+	return nil
+}
+
+// parse reads flags; in and dir are those that every kind of data has.
+func parse(fs *flag.FlagSet, args []string, out io.Writer) (in []string, dir string, err error) {
+	var from paths
+	fs.Var(&from, "in", "`file` or folder to read; several with commas or repeated")
+	to := fs.String("out", "", "`folder` to write")
+	fs.SetOutput(out)
+	if err := fs.Parse(args); err != nil {
+		return nil, "", err
+	}
+	if len(from) == 0 || *to == "" || fs.NArg() > 0 {
+		return nil, "", errors.New("--in and --out are needed, and nothing beside flags")
+	}
+	return from, *to, os.MkdirAll(*to, 0o755)
+}
+
+// files are the contents to write into a folder, by name.
+type files map[string][]byte
+
+// add appends v to a file, as a line of JSON.
+func (f files) add(name string, v any) error {
+	line, err := encode(v)
+	f[name] = append(f[name], line...)
+	return err
+}
+
+// encode is v as JSON and a line end, with <, > and & as they are.
+func encode(v any) ([]byte, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return []byte(b.String()), err
+}
+
+func (f files) write(dir string, force bool) error {
+	var names []string
+	for name := range f {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if !force {
+		for _, name := range names {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return fmt.Errorf("%s is there already: name another folder, or give --force", filepath.Join(dir, name))
+			}
+		}
+	}
+	for _, name := range names {
+		if err := atomic.WriteFile(filepath.Join(dir, name), f[name], force); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// Command swerl runs the swe-rl loop: see README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/turnpack/turnpack/examples/swerl/data"
+)
+
+// commands are the subcommands, each in a file or folder of its own.
+var commands = map[string]func(ctx context.Context, args []string, out io.Writer) error{
+	"data": data.Main,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "swerl:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) > 0 && commands[args[0]] != nil {
+		return commands[args[0]](ctx, args[1:], out)
+	}
+	return errors.New("expected a subcommand: data swe or data pivot")
+}

@@ -1,0 +1,281 @@
+package pivot
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// AgentRef names the agent of NeMo-Gym that a data row is for.
+type AgentRef struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// SWEPivotAgent is the agent of the environment swe_pivot (NeMo-Gym@07d6b0d
+// resources_servers/swe_pivot/configs/swe_pivot.yaml).
+var SWEPivotAgent = AgentRef{"responses_api_agents", "swe_pivot_tool_simulation_agent"}
+
+// DataRow is a line of a pivot data set of NeMo-Gym: the request, and the step that is
+// expected.
+type DataRow struct {
+	UUID           string          `json:"uuid"`
+	AgentRef       AgentRef        `json:"agent_ref"`
+	Request        Request         `json:"responses_create_params"`
+	ExpectedAction json.RawMessage `json:"expected_action"`
+	Patch          string          `json:"ref_patch,omitempty"` // of the whole trajectory
+	Tags           []string        `json:"pivot_tags,omitempty"`
+	Metadata       RowMetadata     `json:"metadata"`
+}
+
+// Request is what the policy is asked.
+type Request struct {
+	Input             []Item            `json:"input"`
+	Tools             []json.RawMessage `json:"tools,omitempty"`
+	ParallelToolCalls bool              `json:"parallel_tool_calls"`
+}
+
+// Item is one element of the input, in the Responses format.
+type Item struct {
+	Type      string  `json:"type,omitempty"`
+	Role      string  `json:"role,omitempty"`
+	Content   *string `json:"content,omitempty"`
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
+	Output    *string `json:"output,omitempty"`
+	Summary   []Part  `json:"summary,omitempty"` // of reasoning
+}
+
+// Part is a text in an item.
+type Part struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// RowMetadata says where the step was recorded.
+type RowMetadata struct {
+	Instance string   `json:"instance_id,omitempty"`
+	Rollout  string   `json:"rollout"`
+	Turn     int      `json:"turn"`
+	Category string   `json:"category,omitempty"` // edit, bash, search …; "" unknown
+	Protocol Protocol `json:"protocol,omitempty"` // of the recorded text, "" for native calls
+	// TextPrompt is true where the prompt is as recorded, with calls in text: the answer
+	// is then read by WithTextCalls.
+	TextPrompt bool `json:"text_prompt,omitempty"`
+}
+
+// Data makes the data rows of a rollout.
+type Data struct {
+	// Agent is the agent of the rows, zero = SWEPivotAgent.
+	Agent AgentRef
+	// Text leaves calls that were recorded in text where they are, in prompts whose
+	// answers are text. By default the rows hold native calls and tools, which is what
+	// NeMo-Gym's verifiers read.
+	Text bool
+}
+
+// Row is the data row of a candidate of r.
+func (d Data) Row(r *rollout.Rollout, c Candidate) (DataRow, error) {
+	if r == nil {
+		return DataRow{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the rollout is nil").WithFix("leave it out")
+	}
+	where := rollout.Where{Rollout: r.ID, Turn: rollout.At(c.Turn)}
+	if c.Message < 0 || c.Message >= len(r.Messages) || len(c.Action.Calls) == 0 {
+		return DataRow{}, rollout.Errorf(rollout.KindInput, where, "expected a candidate of this rollout that calls a tool")
+	}
+	row := DataRow{
+		UUID: r.ID + "#" + strconv.Itoa(c.Turn), AgentRef: d.Agent,
+		Metadata: RowMetadata{Instance: r.Instance, Rollout: r.ID, Turn: c.Turn, Category: ToolFamily(c.Action.Calls[0].Name), Protocol: c.Protocol, TextPrompt: d.Text && c.Protocol != ""},
+	}
+	if r.Outcome.Submission != nil {
+		row.Patch = *r.Outcome.Submission
+	}
+	if row.AgentRef == (AgentRef{}) {
+		row.AgentRef = SWEPivotAgent
+	}
+	var expected any = struct {
+		Type ActionKind `json:"type"`
+		Call
+	}{OneCall, c.Action.Calls[0]}
+	if len(c.Action.Calls) > 1 {
+		row.Request.ParallelToolCalls = true
+		expected = struct {
+			Type  ActionKind `json:"type"`
+			Calls []Call     `json:"calls"`
+		}{Batch, c.Action.Calls}
+	}
+	var err error
+	if row.ExpectedAction, err = json.Marshal(expected); err != nil {
+		return DataRow{}, err
+	}
+	seen := r.Messages[:c.Message]
+	row.Request.Input = items(seen, row.Metadata.TextPrompt)
+	if row.Metadata.TextPrompt {
+		return row, nil
+	}
+	row.Request.Tools, err = tools(r)
+	return row, err
+}
+
+// items writes messages as Responses items. Calls get an id where they have none, and
+// results follow the calls they answer.
+func items(messages []rollout.Message, text bool) []Item {
+	var out []Item
+	var open []string // ids of calls without a result
+	say := func(role rollout.Role, content string) {
+		out = append(out, Item{Role: string(role), Content: &content})
+	}
+	for i := range messages {
+		m := &messages[i]
+		switch m.Role {
+		case rollout.RoleAssistant:
+			if m.Reasoning != "" {
+				out = append(out, Item{Type: "reasoning", Summary: []Part{{"summary_text", m.Reasoning}}})
+			}
+			action, before, protocol := textAction(m)
+			if protocol != "" && text || action.Kind != OneCall && action.Kind != Batch {
+				say(m.Role, m.Content)
+				open = nil
+				continue
+			}
+			if protocol == "" {
+				before = m.Content
+			}
+			if before != "" {
+				say(m.Role, before)
+			}
+			open = nil
+			for k, c := range action.Calls {
+				id := ""
+				if protocol == "" {
+					id = m.ToolCalls[k].ID
+				}
+				if id == "" {
+					id = "call_" + strconv.Itoa(i) + "_" + strconv.Itoa(k)
+				}
+				open = append(open, id)
+				out = append(out, Item{Type: "function_call", CallID: id, Name: c.Name, Arguments: &c.Arguments})
+			}
+		case rollout.RoleExit:
+		default:
+			id := m.ToolCallID
+			if id == "" && len(open) > 0 && (m.Role == rollout.RoleTool || m.Role == rollout.RoleUser) {
+				id = open[0]
+			}
+			if id == "" {
+				say(m.Role, m.Content)
+				continue
+			}
+			if k := slices.Index(open, id); k >= 0 {
+				open = slices.Delete(open, k, k+1)
+			}
+			out = append(out, Item{Type: "function_call_output", CallID: id, Output: &m.Content})
+		}
+	}
+	return out
+}
+
+// tools are those of the rollout in the Responses format; without any, those that its
+// calls show, with arguments of text.
+func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	for i, t := range r.Tools {
+		flat := map[string]json.RawMessage{}
+		if err := json.Unmarshal(t, &flat); err != nil {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a tool is an object: %w", err)
+		}
+		if f, nested := flat["function"]; nested {
+			inner := map[string]json.RawMessage{}
+			if err := json.Unmarshal(f, &inner); err != nil {
+				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a function is an object: %w", err)
+			}
+			delete(flat, "function")
+			for k, v := range inner {
+				flat[k] = v
+			}
+		}
+		flat["type"] = json.RawMessage(`"function"`)
+		text, err := json.Marshal(flat)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	type parameter struct {
+		Type string `json:"type"`
+	}
+	type schema struct {
+		Type       string               `json:"type"`
+		Properties map[string]parameter `json:"properties"`
+	}
+	type tool struct {
+		Type       string `json:"type"`
+		Name       string `json:"name"`
+		Parameters schema `json:"parameters"`
+	}
+	shown := map[string]map[string]parameter{}
+	var names []string
+	for i := range r.Messages {
+		if r.Messages[i].Role != rollout.RoleAssistant {
+			continue
+		}
+		action, _, _ := textAction(&r.Messages[i])
+		for _, c := range action.Calls {
+			if shown[c.Name] == nil {
+				shown[c.Name] = map[string]parameter{}
+				names = append(names, c.Name)
+			}
+			var arguments map[string]json.RawMessage
+			_ = json.Unmarshal([]byte(c.Arguments), &arguments) // what is no object shows no argument
+			for key, value := range arguments {
+				shown[c.Name][key] = parameter{jsonType(value)}
+			}
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		text, err := json.Marshal(tool{"function", name, schema{"object", shown[name]}})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}
+
+func jsonType(raw json.RawMessage) string {
+	switch raw[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "boolean"
+	case '"', 'n':
+		return "string"
+	}
+	return "number"
+}
+
+// textAction reads the action of an assistant message: native calls, else those in its
+// text, with the text before them.
+func textAction(m *rollout.Message) (Action, string, Protocol) {
+	action := actionOfMessage(m)
+	if action.Kind != Message {
+		return action, "", ""
+	}
+	calls, before, protocol := TextCalls(m.Content)
+	switch {
+	case len(calls) == 1:
+		action = Action{Kind: OneCall, Calls: calls}
+	case len(calls) > 1:
+		action = Action{Kind: Batch, Calls: calls}
+	}
+	return action, before, protocol
+}

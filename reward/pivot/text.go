@@ -1,0 +1,143 @@
+package pivot
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Protocol is how a model writes tool calls into its text.
+type Protocol string
+
+// The protocols, in the order in which they are looked for. The empty string means that
+// the text holds no call.
+const (
+	ProtocolXML    Protocol = "xml"    // <function=name><parameter=key>value</parameter></function>
+	ProtocolHermes Protocol = "hermes" // <tool_call>{"name": …, "arguments": {…}}</tool_call>
+	ProtocolTag    Protocol = "tag"    // <execute_bash>…</execute_bash>, <command>…</command>
+	ProtocolFence  Protocol = "fence"  // one block of ```bash
+	ProtocolBlock  Protocol = "block"  // a block without a language as the end
+)
+
+var (
+	xmlCall   = regexp.MustCompile(`(?s)<function=([^>\s]+)>(.*?)</function>`)
+	xmlValue  = regexp.MustCompile(`(?s)<parameter=([^>\s]+)>(.*?)</parameter>`)
+	jsonCall  = regexp.MustCompile(`(?s)<tool_call>(.*?)</tool_call>`)
+	tagCall   = regexp.MustCompile(`(?s)<(execute_bash|command)>(.*?)</(?:execute_bash|command)>`)
+	fenceCall = regexp.MustCompile("(?ms)^```(?:bash|sh|shell|mswea_bash_command)[ \t]*\n(.*?)\n?^```[ \t]*$")
+	fenceLine = regexp.MustCompile("(?m)^```.*$")
+)
+
+// TextCalls reads the tool calls that an assistant message holds in its text, with the
+// text before the first of them. Values keep their characters, but for a line end at
+// either side. Shell blocks are calls of bash with a command. Several shell blocks in one
+// message are no call, as in the harnesses that speak so.
+func TextCalls(text string) (calls []Call, before string, p Protocol) {
+	found := func(at [][]int, protocol Protocol, call func(m []string) (Call, bool)) bool {
+		for _, i := range at {
+			m := make([]string, len(i)/2)
+			for k := range m {
+				if i[2*k] >= 0 {
+					m[k] = text[i[2*k]:i[2*k+1]]
+				}
+			}
+			c, ok := call(m)
+			if !ok {
+				calls = nil
+				return false
+			}
+			calls = append(calls, c)
+		}
+		if len(calls) > 0 {
+			before, p = strings.TrimSpace(text[:at[0][0]]), protocol
+		}
+		return len(calls) > 0
+	}
+	if found(xmlCall.FindAllStringSubmatchIndex(text, -1), ProtocolXML, func(m []string) (Call, bool) {
+		var arguments []member
+		for _, v := range xmlValue.FindAllStringSubmatch(m[2], -1) {
+			arguments = append(arguments, member{v[1], oneLineEndOff(v[2])})
+		}
+		return Call{m[1], objectOf(arguments)}, true
+	}) {
+		return calls, before, p
+	}
+	if found(jsonCall.FindAllStringSubmatchIndex(text, -1), ProtocolHermes, func(m []string) (Call, bool) {
+		var c struct {
+			Name      string
+			Arguments json.RawMessage
+		}
+		err := json.Unmarshal([]byte(m[1]), &c)
+		arguments := argumentText(c.Arguments)
+		return Call{c.Name, arguments}, err == nil && c.Name != "" && arguments != ""
+	}) {
+		return calls, before, p
+	}
+	bash := func(m []string) (Call, bool) {
+		command := strings.TrimSpace(m[len(m)-1])
+		return Call{"bash", objectOf([]member{{"command", command}})}, command != ""
+	}
+	for _, shell := range []struct {
+		pattern  *regexp.Regexp
+		protocol Protocol
+	}{{tagCall, ProtocolTag}, {fenceCall, ProtocolFence}} {
+		if at := shell.pattern.FindAllStringSubmatchIndex(text, 2); len(at) == 1 && found(at, shell.protocol, bash) {
+			return calls, before, p
+		}
+	}
+	if at := lastBlock(text); at != nil && found([][]int{at}, ProtocolBlock, bash) {
+		return calls, before, p
+	}
+	return nil, text, ""
+}
+
+// lastBlock is where a block without a language ends the text, and its content.
+func lastBlock(text string) []int {
+	lines := fenceLine.FindAllStringIndex(text, -1)
+	n := len(lines)
+	if n == 0 || n%2 == 1 || strings.TrimSpace(text[lines[n-1][0]:]) != "```" || strings.TrimSpace(text[lines[n-2][0]:lines[n-2][1]]) != "```" {
+		return nil
+	}
+	return []int{lines[n-2][0], len(text), lines[n-2][1], lines[n-1][0]}
+}
+
+type member struct{ key, value string }
+
+// objectOf is a JSON object with the members in their order.
+func objectOf(members []member) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	text := func(s string) string {
+		b.Reset()
+		_ = enc.Encode(s) // a string always can be
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+	parts := make([]string, len(members))
+	for i, m := range members {
+		parts[i] = text(m.key) + ": " + text(m.value)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func oneLineEndOff(s string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(s, "\n"), "\n")
+}
+
+// WithTextCalls is the answer of a model that writes its calls into text as one with
+// native calls: where no item is a call, those in the text of its messages follow it.
+func WithTextCalls(output []OutputItem) []OutputItem {
+	var calls []OutputItem
+	for _, item := range output {
+		if item.Type == "function_call" {
+			return output
+		}
+		if item.Type == "message" && item.Role == "assistant" {
+			found, _, _ := TextCalls(strings.Join(item.Texts, ""))
+			for _, c := range found {
+				calls = append(calls, OutputItem{Type: "function_call", Name: c.Name, Arguments: c.Arguments})
+			}
+		}
+	}
+	return append(output[:len(output):len(output)], calls...)
+}

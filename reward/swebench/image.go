@@ -1,0 +1,33 @@
+package swebench
+
+import "strings"
+
+// imageNames are the rules of data sets for the names of images, by a part of the data
+// set's name (OpenClaw-RL@0d034dd swe-rl/swe_utils.py and data/pull_swe_images.sh).
+var imageNames = []struct{ source, registry, underscores string }{
+	{"swe-bench", "docker.io/swebench", "_1776_"},
+	{"swe-gym", "docker.io/xingyaoww", "_s_"},
+}
+
+// ImageName is the name of the container image of an instance: the row's own where it
+// names one, else that which the data set gives it. dataSource is the name of the data set
+// (SWE-bench_Verified, SWE-Gym-Subset, with or without an owner); one that is neither
+// follows SWE-Gym. registry takes the place of the data set's own registry and owner, ""
+// keeps those.
+func (in Instance) ImageName(dataSource, registry string) string {
+	if in.Image != "" {
+		return in.Image
+	}
+	dataSource = strings.ReplaceAll(strings.ToLower(dataSource), "_", "-")
+	rule := imageNames[1]
+	for _, r := range imageNames {
+		if strings.Contains(dataSource, r.source) {
+			rule = r
+			break
+		}
+	}
+	if registry == "" {
+		registry = rule.registry
+	}
+	return strings.TrimSuffix(registry, "/") + "/" + strings.ToLower("sweb.eval.x86_64."+strings.ReplaceAll(in.InstanceID, "__", rule.underscores)+":latest")
+}
