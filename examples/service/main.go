@@ -7,6 +7,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/serve"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
 func main() {
@@ -64,7 +66,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.StringVar(&c.Out, "out", "batches", "`folder` of the batches")
 	fs.StringVar(&c.recipe, "recipe", "", "recipe of rewards, advantages and rows by `name` (turnpack recipe lists them)")
 	fs.BoolVar(&c.Exact, "exact", false, "make prompts here, with the ids that were sampled, and read calls from the text")
-	fs.BoolVar(&c.Prompt.Keep, "keep-sampled", false, "with --exact, sampled ids stay where the template would write something else")
+	keep := fs.String("keep", string(prompt.KeepSpelling), "with --exact, `which` sampled ids stay where the template would write something else: none, spelling or all")
 	fs.DurationVar(&c.drain, "drain", time.Minute, "`time` that calls have to end after SIGTERM")
 	fs.BoolVar(&c.Groups.Folder, "folder", false, "the trainer takes batches from the folder, and acknowledges none")
 	fs.IntVar(&c.Groups.Size, "group", 8, "rollouts of a group")
@@ -88,8 +90,9 @@ func parse(args []string, help io.Writer) (config, error) {
 	if *file != "" {
 		text, err := os.ReadFile(*file)
 		var values map[string]any
-		if err == nil {
-			err = json.Unmarshal(text, &values)
+		if d := json.NewDecoder(bytes.NewReader(text)); err == nil {
+			d.UseNumber() // as they are written
+			err = d.Decode(&values)
 		}
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", *file, err)
@@ -102,6 +105,9 @@ func parse(args []string, help io.Writer) (config, error) {
 		if err != nil {
 			return c, fmt.Errorf("%s: %w", *file, err)
 		}
+	}
+	if c.Prompt.Keep = prompt.Keep(*keep); *keep == "none" {
+		c.Prompt.Keep = prompt.KeepNone
 	}
 	if c.model == "" || c.engines == "" || fs.NArg() > 0 {
 		return c, errors.New("--model and --engine are needed, and nothing beside flags")

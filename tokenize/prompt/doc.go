@@ -28,8 +28,9 @@
 // Encoder.Prompt), as far as it can from a checkpoint that still holds. It is a fork: a
 // row of its own. [Prompt.Reason] says why, and [Report] counts: a template that takes
 // reasoning away after the next question, a client that leaves it out, arguments that the
-// template spaces in another way. [Options.Keep] puts the sampled ids in all the same, and
-// [Options.RestoreReasoning] gives clients' messages their reasoning back.
+// template spaces in another way. [Options.Keep] puts the sampled ids in all the same, where
+// only the spelling differs or everywhere, and [Options.RestoreReasoning] gives clients'
+// messages their reasoning back.
 //
 // A prompt of a fork or a bridge is what the model saw, so rows of either are exact.
 package prompt

@@ -121,7 +121,7 @@ func TestKitTemplates(t *testing.T) {
 				kept.Add(rep)
 				continue
 			}
-			h = newHarness(t, m, prompt.Options{Keep: true}, uint64(i))
+			h = newHarness(t, m, prompt.Options{Keep: prompt.KeepAll}, uint64(i))
 			h.converse(k, 8)
 			rep = h.tree.Report()
 			require.Len(t, h.rows(), rep.Turns-rep.Bridged-rep.Kept, "%s %+v", name, k)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
@@ -23,10 +24,10 @@ type Options struct {
 	// Encode are the options of the encoder that makes rows of these rollouts, of which
 	// Specials, PromptsBy, Kwargs and Now count here.
 	Encode tokenize.Options
-	// Keep keeps the ids of a checkpoint that the messages go on from, also where the
-	// template writes its text otherwise now: the model sees what it sampled, and not
-	// what the template shows of it. Such prompts are declared ([Prompt.Kept]).
-	Keep bool
+	// Keep says which sampled ids stay where the template writes their text otherwise
+	// now: the model sees what it sampled, and not what the template shows of it. Such
+	// prompts are declared ([Prompt.Kept]).
+	Keep Keep
 	// RestoreReasoning gives replies that the client sends back without their reasoning
 	// that reasoning again, and leaves it to the template whether to show it.
 	RestoreReasoning bool
@@ -40,9 +41,26 @@ type Options struct {
 	MaxSessionTokens int // ids that they hold, each with some 12 bytes; 32 Mi
 }
 
+// Keep says which sampled ids stay in a prompt that is no bridge.
+type Keep string
+
+// The kinds.
+const (
+	KeepNone Keep = "" // it forks
+	// KeepSpelling keeps those of a reply that the client sends back whole and the
+	// template writes whole, in another spelling (white space, the spacing of arguments,
+	// another stop token), after the same text as when it was sampled. History that the
+	// template or the client rewrites forks.
+	KeepSpelling Keep = "spelling"
+	KeepAll      Keep = "all" // those of each reply that the messages go on from
+)
+
 // Validate reports all faults of o.
 func (o Options) Validate() error {
 	errs := []error{o.Encode.Validate()}
+	if o.Keep != KeepNone && o.Keep != KeepSpelling && o.Keep != KeepAll {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "prompt.Options.Keep"}, "is %q, expected nothing, spelling or all", o.Keep))
+	}
 	for field, n := range map[string]int{"MaxCheckpoints": o.MaxCheckpoints, "MaxTokens": o.MaxTokens, "MaxSessions": o.MaxSessions, "MaxSessionTokens": o.MaxSessionTokens} {
 		if n < 0 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "prompt.Options." + field}, "is %d, expected 0 for the default or more", n))
@@ -154,6 +172,10 @@ type asked struct {
 	since  int
 	cuts   []cut // in text
 
+	// What the template showed: bytes, and their digest.
+	shown    int
+	shownSum uint64
+
 	conversation uint64
 	messages     int
 	reason       Reason
@@ -169,9 +191,12 @@ func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
 	if err != nil {
 		return err
 	}
-	n := &node{base: a.from.node, after: a.from.reply, start: a.from.at, kept: a.from.ids, fields: a.fields, since: a.since, cuts: a.cuts, declared: a.kept,
+	n := &node{base: a.from.node, after: a.from.reply, start: a.from.at, kept: a.from.ids, fields: a.fields, since: a.since, cuts: a.cuts, shown: a.shown, shownSum: a.shownSum,
 		prompt: a.from.at + len(a.text), promptIDs: a.from.ids + len(a.ids), messages: a.messages, conversation: a.conversation}
 	n.text, n.ids = a.text+text, slices.Concat(a.ids, output)
+	if a.kept {
+		n.declared = a.reason
+	}
 	if told != nil {
 		reply := *told
 		n.told = &reply
@@ -301,7 +326,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 		if p.Reason = refused; refused == "" {
 			p.Reason = c.difference(expected, &r.Messages[last])
 		}
-		if !t.w.opts.Keep {
+		if k := t.w.opts.Keep; k == KeepNone || k == KeepSpelling && !(p.Reason.spelling() && c.whole(expected)) {
 			break
 		}
 		if p.Kept, err = c.keep(p, expected, last); err != nil {
@@ -309,6 +334,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 		}
 	}
 	p.reason, p.kept = p.Reason, p.Kept
+	p.shown, p.shownSum = len(c.text.Text), maphash.String(seed, c.text.Text)
 	return p, nil
 }
 

@@ -131,6 +131,9 @@ func (c *continuation) difference(n *node, m *rollout.Message) Reason {
 		path = append(path, x)
 	}
 	at := 0 // up to here it is the same
+	if c.goesOn(n) {
+		at, path = n.prompt+render.CommonText(n.text[n.prompt-n.start:], c.text.Text[n.shown:]), nil
+	}
 	for i, x := range slices.Backward(path) {
 		text := x.text
 		if i > 0 {
@@ -142,17 +145,50 @@ func (c *continuation) difference(n *node, m *rollout.Message) Reason {
 		}
 	}
 	own := int32(n.messages)
-	written := slices.ContainsFunc(c.fields[fieldAfter(c.fields, min(at, n.prompt)):], func(f field) bool { return f.message == own && f.part == render.PartReasoning })
+	written := slices.ContainsFunc(c.fields[fieldAfter(c.fields, min(at, n.prompt, n.shown)):], func(f field) bool { return f.message == own && f.part == render.PartReasoning })
 	thought := n.told != nil && n.told.Reasoning != ""
 	switch {
 	case thought && c.messages[own].Reasoning == "":
 		return Reasoning
 	case at < n.prompt, thought && !written:
 		return Rewritten
+	case at == n.end() && n.declared != "":
+		return n.declared // what stands before is not as it was sampled
 	case at == n.end():
 		return Reply // it goes on in the client's words
 	case at >= n.end()-len(c.w.stopOf(n).Content):
 		return Stop
 	}
 	return Spelling
+}
+
+// goesOn reports whether the text begins with that which the template showed of n's
+// prompt.
+func (c *continuation) goesOn(n *node) bool {
+	return n.shown <= len(c.text.Text) && maphash.String(seed, c.text.Text[:n.shown]) == n.shownSum
+}
+
+// whole reports whether the text has all of the reply of n, the last one among the
+// messages, after what the template showed before it.
+func (c *continuation) whole(n *node) bool {
+	if n.told == nil || !c.goesOn(n) {
+		return false
+	}
+	var content, reasoning strings.Builder
+	calls := false
+	for _, f := range c.fields[fieldAfter(c.fields, n.shown):] {
+		if f.message != int32(n.messages) {
+			continue
+		}
+		switch text := c.text.Text[f.start:f.end]; f.part {
+		case render.PartContent:
+			_, _ = content.WriteString(text)
+		case render.PartReasoning:
+			_, _ = reasoning.WriteString(text)
+		case render.PartToolCall:
+			calls = true
+		}
+	}
+	same := func(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
+	return same(content.String(), n.told.Content) && same(reasoning.String(), n.told.Reasoning) && calls == (len(n.told.ToolCalls) > 0)
 }

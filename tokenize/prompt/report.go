@@ -28,6 +28,9 @@ const (
 	Joined Reason = "joined"
 )
 
+// spelling reports whether the reply stands in the text, written otherwise.
+func (r Reason) spelling() bool { return r == Spelling || r == Stop || r == Joined }
+
 // Report counts the prompts that were answered.
 type Report struct {
 	Turns   int // prompts with a reply

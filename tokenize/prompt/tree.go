@@ -44,7 +44,11 @@ type node struct {
 	messages     int
 	told         *rollout.Message
 
-	declared bool // Prompt.Kept
+	declared Reason // of a prompt that was kept, "" = none
+	// What the template showed of the prompt: bytes, and their digest. The path has other
+	// text where a prompt was kept.
+	shown    int
+	shownSum uint64
 
 	next []*node
 	gone bool   // it was let go
@@ -123,7 +127,7 @@ func (t *Tree) descend(n *node, c *continuation, last int, holds bool, points *[
 		*points = append(*points, point{n, n.end(), n.kept + len(n.ids), true, with})
 	}
 	for _, child := range n.next {
-		if child.declared { // its text is not what its ids spell
+		if child.declared != "" { // its text is not what its ids spell
 			continue
 		}
 		switch {

@@ -203,7 +203,7 @@ const forgetful = `{% set last = namespace(user=-1) %}{% for m in messages %}{% 
 func TestRewrittenHistory(t *testing.T) {
 	m := withTemplate(t, forgetful)
 	for _, keep := range []bool{false, true} {
-		h := newHarness(t, m, prompt.Options{Keep: keep}, 8)
+		h := newHarness(t, m, prompt.Options{Keep: keeping(keep)}, 8)
 		messages := []rollout.Message{user("Fix it.")}
 		for i := range 3 {
 			var p *prompt.Prompt
@@ -236,6 +236,59 @@ func TestRewrittenHistory(t *testing.T) {
 			require.Len(t, h.rows(), 3)
 		}
 	}
+}
+
+func keeping(all bool) prompt.Keep {
+	if all {
+		return prompt.KeepAll
+	}
+	return prompt.KeepNone
+}
+
+// Arguments that the template spaces in another way than the model did, turn after turn:
+// only their spelling differs, so the sampled ids stay where that is asked for, while
+// history that is rewritten forks all the same.
+func TestKeepSpelling(t *testing.T) {
+	m := withTemplate(t, forgetful)
+	for _, keep := range []prompt.Keep{prompt.KeepNone, prompt.KeepSpelling, prompt.KeepAll} {
+		h := newHarness(t, m, prompt.Options{Keep: keep}, 8)
+		turn := func(messages []rollout.Message, reply rollout.Message, text string) (*prompt.Prompt, []rollout.Message) {
+			p := h.ask(messages)
+			h.sample(p, ids(t, m, text+"<|im_end|>", nil), &reply)
+			return p, append(slices.Clip(messages), reply)
+		}
+		messages := []rollout.Message{user("Fix it.")}
+		for i := range 4 {
+			id, text := fmt.Sprint("c", i), `<tool_call>
+{"name": "bash", "arguments": {"command":"ls"}}
+</tool_call>`
+			if i == 2 { // as the template writes it
+				text = strings.ReplaceAll(text, `":"`, `": "`)
+			}
+			reply := calls("", "", id, `{"command":"ls"}`)
+			var p *prompt.Prompt
+			p, messages = turn(messages, reply, text)
+			if i > 0 && (keep != prompt.KeepNone || i < 3) {
+				require.Equal(t, prompt.Spelling, p.Reason, "%d", i)
+			}
+			require.Equal(t, keep != prompt.KeepNone && i > 0, p.Kept, "%d", i)
+			messages = append(messages, result(id, "ok"))
+		}
+		_, messages = turn(messages, rollout.Message{Role: rollout.RoleAssistant, Reasoning: "It is.", Content: "Fixed."}, "<think>\nIt is.\n</think>\n\nFixed.")
+		rows := map[prompt.Keep]int{prompt.KeepNone: 4, prompt.KeepSpelling: 1, prompt.KeepAll: 1}[keep]
+		require.Len(t, h.rows(), rows)
+		asked := append(slices.Clone(messages), user("Sure?"))
+		p, _ := turn(asked, says("Yes."), "Yes.")
+		require.Equal(t, prompt.Rewritten, p.Reason)
+		require.Equal(t, keep == prompt.KeepAll, p.Kept)
+		if keep == prompt.KeepSpelling { // and so does what the client rewrites
+			asked[1].ToolCalls = slices.Clone(asked[1].ToolCalls)
+			asked[1].ToolCalls[0].Arguments = `{"command": "rm"}`
+			require.False(t, h.ask(asked).Kept)
+		}
+	}
+	_, err := prompt.New(m, prompt.Options{Keep: "some"})
+	require.ErrorIs(t, err, rollout.KindInput)
 }
 
 // What clients do to a reply: only what the rendering shows counts.
@@ -369,7 +422,7 @@ func TestRandomHarness(t *testing.T) {
 			if template != "" {
 				m = withTemplate(t, template)
 			}
-			o := prompt.Options{Keep: seed%4 == 3, RestoreReasoning: seed%3 == 2}
+			o := prompt.Options{Keep: []prompt.Keep{prompt.KeepNone, prompt.KeepSpelling, prompt.KeepNone, prompt.KeepAll}[seed%4], RestoreReasoning: seed%3 == 2}
 			if seed%5 == 4 {
 				o.MaxCheckpoints = 7
 			}
