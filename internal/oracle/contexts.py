@@ -1,6 +1,9 @@
 """Digests of the tools and of each turn's context of the public trajectories, from the raw files.
 
-usage: contexts.py SHARED/data/trajectories      prints one JSON object a trajectory
+usage: contexts.py SHARED/data/trajectories [DIGITS]     prints one JSON object a trajectory
+
+With 16 digits of each digest it is internal/plumb/verbs/testdata/contexts.jsonl, with
+which a test compares the importers.
 
 Written from the FORMAT.md pages, without the importers: nothing here is shared with
 them. A context is the SHA-256 of a canonical JSON list of [role, text, [[name,
@@ -478,9 +481,10 @@ def main():
     ids = {json.loads(line)["id"].rsplit("#", 1)[0] for line in read(ROOT / "expected.jsonl").splitlines()}
     for name in sorted(ids):
         for i, r in enumerate(runs(ROOT / name)):
-            print(json.dumps({"id": f"{name}#{i}"} | r.answer()))
+            short = {key: [d and d[:DIGITS] for d in digests] for key, digests in r.answer().items()}
+            print(json.dumps({"id": f"{name}#{i}"} | short))
 
 
 if __name__ == "__main__":
-    ROOT = Path(sys.argv[1])
+    ROOT, DIGITS = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None
     main()
