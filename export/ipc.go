@@ -10,8 +10,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
-	"github.com/turnpack/turnpack/export/internal/arrowfile"
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/arrowfile"
 )
 
 // arrowEncoder writes row groups as Arrow record batches. The schema, which

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/export/internal/arrowfile"
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/arrowfile"
 )
 
 // table is what internal/oracle/write_tables.py says of a table, and what wrote

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/turnpack/turnpack/export/internal/arrowfile"
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/arrowfile"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"

@@ -1,5 +1,5 @@
-"""Writes the Parquet fixtures of rollout/traj with pyarrow, and beside each the same rows
-as JSON Lines: python parquet_fixtures.py FOLDER
+"""Writes the Parquet and Arrow fixtures of rollout/traj with pyarrow, and beside each the
+same rows as JSON Lines: python parquet_fixtures.py FOLDER
 
 The layouts are those of published data sets of trajectories; the content is made up.
 """
@@ -37,11 +37,17 @@ def main(folder):
             for row in rows:
                 out.write(json.dumps(row) + "\n")
 
+    def save_arrow(name, rows, writer, compression=None):
+        table = pa.Table.from_pylist(rows)
+        with writer(str(folder / f"{name}.arrow"), table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as out:
+            out.write_table(table, max_chunksize=3)
+
     rows = [
         {"trajectory_id": f"t{i}", "instance_id": f"org__repo-{i // 2}", "resolved": i % 2, "trajectory": conversation(i), "tools": json.dumps([TOOL]), "model_patch": "diff", "exit_status": "submitted"}
         for i in range(7)
     ]
     save("swe-rebench-openhands", rows, row_group_size=3)  # nebius
+    save_arrow("swe-rebench-openhands", rows, pa.ipc.new_stream)  # as save_to_disk of datasets
     save("small-pages", rows, row_group_size=5, data_page_version="2.0", compression="zstd", use_dictionary=False, data_page_size=64)
     save("old-lists", rows, compression="gzip", use_compliant_nested_type=False)
     save("swe-smith", [{"messages": json.dumps(conversation(i)), "instance_id": "o", "resolved": bool(i), "model": "m", "traj_id": f"x{i}", "patch": "diff"} for i in range(2)])
@@ -49,6 +55,7 @@ def main(folder):
         {"type": "function", "function": {"name": n, "parameters": {"type": "object", "properties": {"path": None, "cmd": None, n: {"type": "string"}}}}}
         for n in ("path", "cmd")
     ]
+    save_arrow("swe-gym", [{"instance_id": "i", "run_id": f"r{i}", "resolved": True, "messages": conversation(i), "tools": tools, "test_result": {"git_patch": "d", "report": {"resolved": True}}} for i in range(2)], pa.ipc.new_file, "lz4")
     save("swe-gym", [{"instance_id": "i", "run_id": f"r{i}", "resolved": True, "messages": conversation(i), "tools": tools, "test_result": {"git_patch": "d", "report": {"resolved": True}}} for i in range(2)])
     save("openthoughts-agent", [
         {"conversations": [{"content": "q", "role": "user"}, {"content": "a", "role": "assistant"}][: 2 + 2 * i] + [{"content": "r", "role": "user"}, {"content": "b", "role": "assistant"}][: 2 * i],
@@ -70,6 +77,12 @@ def main(folder):
         "fb": pa.array([b"ab", b"cd"], type=pa.binary(2)), "e": pa.array([{"x": None}, None], type=pa.struct([("x", pa.int8())])),
         "i": pa.array([1, None], type=pa.int8()), "s": pa.array(["a", "b"]).dictionary_encode(), "none": pa.nulls(2)})
     pq.write_table(types, folder / "types.parquet", store_schema=False)
+    # Sorts of Arrow that Parquet has none of, for which the rows are the same.
+    for name, kind in (("b", pa.large_binary()), ("ll", pa.large_list(pa.large_list(pa.int32()))), ("ts", pa.timestamp("us"))):
+        types = types.set_column(types.schema.get_field_index(name), name, types[name].cast(kind))
+    with pa.ipc.new_stream(str(folder / "types.arrow"), types.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+        out.write_table(types.slice(0, 1))
+        out.write_table(types.slice(1))
 
 
 if __name__ == "__main__":

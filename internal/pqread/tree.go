@@ -44,7 +44,7 @@ func (b *treeBuilder) build(above level) (*node, error) {
 	defer func() { b.depth-- }()
 	e := b.rest[0]
 	b.rest = b.rest[1:]
-	n := &node{schema: e, name: e.name, key: append(appendText(nil, e.name), ':'), repetition: e.repetition, def: above.def, rep: above.rep, from: len(b.leaves)}
+	n := &node{schema: e, name: e.name, key: append(AppendText(nil, e.name), ':'), repetition: e.repetition, def: above.def, rep: above.rep, from: len(b.leaves)}
 	switch e.repetition {
 	case optional:
 		n.def++
@@ -113,24 +113,20 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 		}
 		return appendScaled(b, o.Longs[v], e), nil
 	case Float:
-		return appendFloat(b, float64(o.Floats[v]), 32), nil
+		return AppendFloat(b, float64(o.Floats[v]), 32), nil
 	case Double:
-		return appendFloat(b, o.Doubles[v], 64), nil
+		return AppendFloat(b, o.Doubles[v], 64), nil
 	}
 	s := o.Texts[v]
 	switch {
 	case e.text:
-		return appendText(b, s), nil
+		return AppendText(b, s), nil
 	case e.decimal && len(s) > 0:
-		x := new(big.Int).SetBytes([]byte(s))
-		if s[0] >= 0x80 { // two's complement
-			x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*len(s))))
-		}
-		return appendDecimal(b, x, e.scale), nil
+		return AppendDecimal(b, []byte(s), e.scale), nil
 	case e.half && len(s) == 2:
-		return appendFloat(b, halfFloat(binary.LittleEndian.Uint16([]byte(s))), 32), nil
+		return AppendFloat(b, HalfFloat(binary.LittleEndian.Uint16([]byte(s))), 32), nil
 	case e.typ == ByteArray && utf8.ValidString(s):
-		return appendText(b, s), nil
+		return AppendText(b, s), nil
 	}
 	b = append(b, '"')
 	b = base64.StdEncoding.AppendEncode(b, []byte(s))
@@ -142,6 +138,16 @@ func appendScaled(b []byte, x int64, e *element) []byte {
 		return appendDecimal(b, big.NewInt(x), e.scale)
 	}
 	return strconv.AppendInt(b, x, 10)
+}
+
+// AppendDecimal writes the number whose bytes are digits, the highest first, with scale
+// digits after the point.
+func AppendDecimal(b, digits []byte, scale int) []byte {
+	x := new(big.Int).SetBytes(digits)
+	if digits[0] >= 0x80 { // two's complement
+		x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
+	}
+	return appendDecimal(b, x, scale)
 }
 
 // maxScale bounds the digits of a decimal after the point.
@@ -163,7 +169,8 @@ func appendDecimal(b []byte, x *big.Int, scale int) []byte {
 	return append(append(append(b, digits[:at]...), '.'), digits[at:]...)
 }
 
-func halfFloat(h uint16) float64 {
+// HalfFloat is the value of a number of 16 bits.
+func HalfFloat(h uint16) float64 {
 	sign, exponent, fraction := 1.0, int(h>>10&31), float64(h&1023)
 	if h>>15 == 1 {
 		sign = -1
@@ -179,8 +186,8 @@ func halfFloat(h uint16) float64 {
 	return math.NaN()
 }
 
-// appendFloat writes a number as Python does, which has words for those that JSON lacks.
-func appendFloat(b []byte, f float64, bits int) []byte {
+// AppendFloat writes a number as Python does, which has words for those that JSON lacks.
+func AppendFloat(b []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
 		return append(b, "NaN"...)
@@ -203,8 +210,8 @@ var escapes = func() (t [256]bool) {
 	return t
 }()
 
-// appendText writes a string. Bytes that are no UTF-8 become U+FFFD.
-func appendText(b []byte, s string) []byte {
+// AppendText writes a string. Bytes that are no UTF-8 become U+FFFD.
+func AppendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	if !utf8.ValidString(s) {

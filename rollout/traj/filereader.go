@@ -56,8 +56,8 @@ func (fr *fileReader) run() error {
 	case live.Extension:
 		return fr.journal()
 	}
-	if isParquet(fr) {
-		return readParquet(fr)
+	if kind := tableKind(fr); kind != "" {
+		return readTable(fr, kind)
 	}
 	in, err := fr.source.Open()
 	if err != nil {

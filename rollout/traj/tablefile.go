@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/arrowfile"
 	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
@@ -16,24 +17,53 @@ import (
 // magicParquet begins every Parquet file.
 const magicParquet = "PAR1"
 
-// isParquet looks at the first bytes of a file on disk.
-func isParquet(fr *fileReader) bool {
+// tableKind looks at the first bytes of a file on disk: "Parquet", "Arrow" or neither.
+func tableKind(fr *fileReader) string {
 	if fr.Path == "" || fr.Path != fr.Name {
-		return false
+		return ""
 	}
 	f, err := os.Open(fr.Path)
 	if err != nil {
-		return false // said when it is read
+		return "" // said when it is read
 	}
 	defer f.Close()
-	var head [len(magicParquet)]byte
+	var head [len(arrowfile.Magic)]byte
 	_, err = io.ReadFull(f, head[:])
-	return err == nil && string(head[:]) == magicParquet
+	switch start := string(head[:]); {
+	case err != nil:
+		return ""
+	case strings.HasPrefix(start, magicParquet):
+		return "Parquet"
+	case start == arrowfile.Magic || strings.HasPrefix(start, arrowfile.Continuation):
+		return "Arrow"
+	}
+	return ""
 }
 
-// readParquet reads each row of a Parquet file as a record: the object of its columns. The
-// line of a record is its row, from 1.
-func readParquet(fr *fileReader) error {
+// tableRows are the rows of a table, each the JSON object of its columns.
+type tableRows interface {
+	Next() ([]byte, error)
+	Row() int
+}
+
+func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, error) {
+	if kind == "Arrow" {
+		f, err := arrowfile.Open(file, size)
+		if err != nil {
+			return nil, err
+		}
+		return arrowfile.NewRows(f, most)
+	}
+	f, err := pqread.Open(file, size)
+	if err != nil {
+		return nil, err
+	}
+	return pqread.NewRows(f, most)
+}
+
+// readTable reads each row of a Parquet or Arrow file as a record: the object of its
+// columns. The line of a record is its row, from 1.
+func readTable(fr *fileReader, kind string) error {
 	file, err := os.Open(fr.Path)
 	if err != nil {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
@@ -43,13 +73,15 @@ func readParquet(fr *fileReader) error {
 	if err != nil {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
 	}
-	f, err := pqread.Open(file, info.Size())
+	rows, err := openTable(kind, file, info.Size(), fr.r.opt.Limits.ValueBytes)
 	if err != nil {
-		return notParquet(fr, err)
+		return notTable(fr, kind, err)
 	}
-	rows, err := pqread.NewRows(f, fr.r.opt.Limits.ValueBytes)
-	if err != nil {
-		return notParquet(fr, err)
+	if kind == "Arrow" { // what save_to_disk of datasets writes besides holds no rows
+		dir := filepath.Dir(fr.Path)
+		for _, name := range []string{"state.json", "dataset_info.json", filepath.Join("..", "dataset_dict.json")} {
+			fr.Reads(filepath.Join(dir, name))
+		}
 	}
 	fr.lined, fr.rows = true, true
 	var read int64
@@ -60,7 +92,7 @@ func readParquet(fr *fileReader) error {
 		}
 		fr.Where = rollout.Where{File: fr.Name, Line: rows.Row()}
 		if err != nil {
-			return notParquet(fr, err)
+			return notTable(fr, kind, err)
 		}
 		if read += int64(len(text)); read > fr.r.walk.Most(info.Size()) {
 			return rollout.Errorf(rollout.KindLimit, fr.Where, "the rows so far hold %d bytes, the file %d", read, info.Size()).
@@ -79,8 +111,8 @@ func readParquet(fr *fileReader) error {
 	}
 }
 
-func notParquet(fr *fileReader, err error) error {
-	return rollout.Errorf(rollout.KindFormat, fr.Where, "the Parquet file cannot be read: %w", err).WithFix("fetch it again, or write its rows as JSON Lines")
+func notTable(fr *fileReader, kind string, err error) error {
+	return rollout.Errorf(rollout.KindFormat, fr.Where, "the "+kind+" file cannot be read: %w", err).WithFix("fetch it again, or write its rows as JSON Lines")
 }
 
 // readTorch reads the samples of a debug rollout file of slime, a pickle of torch.save,

@@ -19,17 +19,21 @@ import (
 func TestRowsOfTablesAreRecords(t *testing.T) {
 	tables, err := filepath.Glob("testdata/parquet/*.parquet")
 	require.NoError(t, err)
-	require.Len(t, tables, 9)
+	arrow, err := filepath.Glob("testdata/parquet/*.arrow")
+	require.NoError(t, err)
+	tables = append(tables, arrow...)
+	require.Len(t, tables, 9+2)
 	for _, table := range tables {
-		lines := strings.TrimSuffix(table, ".parquet") + ".jsonl"
+		ext := filepath.Ext(table)
+		lines := strings.TrimSuffix(table, ext) + ".jsonl"
 		got, want := all(t, stop, table), all(t, stop, lines)
 		require.NotEmpty(t, want)
 		ignored := cmpopts.IgnoreFields(rollout.Rollout{}, "Origin")
 		for i := range want {
 			require.Equal(t, rollout.Origin{File: table, Line: want[i].Origin.Line, Index: want[i].Origin.Index, Format: want[i].Origin.Format}, got[i].Origin)
 			if strings.HasPrefix(want[i].ID, filepath.Base(lines)) {
-				want[i].ID = strings.Replace(want[i].ID, ".jsonl", ".parquet", 1)
-				want[i].Group = strings.Replace(want[i].Group, ".jsonl", ".parquet", 1)
+				want[i].ID = strings.Replace(want[i].ID, ".jsonl", ext, 1)
+				want[i].Group = strings.Replace(want[i].Group, ".jsonl", ext, 1)
 			}
 			for k := range want[i].Tools { // a union of structures writes null for what is not there
 				want[i].Tools[k] = []byte(strings.NewReplacer(`"path": null, `, "", `"cmd": null, `, "", `, "cmd": null`, "", `: `, `:`, `, `, `,`).Replace(string(want[i].Tools[k])))
@@ -70,6 +74,13 @@ func TestFoldersOfTables(t *testing.T) {
 	require.NoError(t, err)
 	_, err = r.Next()
 	require.ErrorContains(t, err, types+":1: no known format: an object with keys \"m\"")
+	whole, err := os.ReadFile("testdata/parquet/swe-rebench-openhands.arrow")
+	require.NoError(t, err)
+	cut := write(t, dir, "cut.arrow", whole[:len(whole)-1])
+	r, err = traj.Open([]string{cut}, stop)
+	require.NoError(t, err)
+	_, err = r.Next()
+	require.ErrorContains(t, err, cut+": the Arrow file cannot be read: the stream has no end mark")
 	_, _, err = read(t, "x.parquet", string(good), stop)
 	require.ErrorContains(t, err, "found a Parquet file, expected JSON")
 }

@@ -5,27 +5,24 @@ import (
 
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/schema"
+
+	"github.com/turnpack/turnpack/internal/arrowfile"
 )
 
 // Kind is the value type of a column.
-type Kind uint8
+type Kind = arrowfile.Kind
 
 // The value types. Int8 is stored as a 32-bit integer annotated INT(8, signed).
 const (
-	Bool Kind = iota
-	Int8
-	Int32
-	Int64
-	Float32
-	Text
+	Bool    = arrowfile.Bool
+	Int8    = arrowfile.Int8
+	Int32   = arrowfile.Int32
+	Int64   = arrowfile.Int64
+	Float32 = arrowfile.Float32
+	Text    = arrowfile.Text
 )
 
-var kindNames = [...]string{"bool", "int8", "int32", "int64", "float32", "text"}
-
-// String returns the name used in messages.
-func (k Kind) String() string { return kindNames[k] }
-
-func (k Kind) physical() parquet.Type {
+func physical(k Kind) parquet.Type {
 	switch k {
 	case Bool:
 		return parquet.Types.Boolean
@@ -106,7 +103,7 @@ func (c Column) node() (schema.Node, error) {
 	if c.List {
 		name, rep = "element", parquet.Repetitions.Required
 	}
-	leaf, err := schema.NewPrimitiveNodeLogical(name, rep, logical, c.Kind.physical(), -1, -1)
+	leaf, err := schema.NewPrimitiveNodeLogical(name, rep, logical, physical(c.Kind), -1, -1)
 	if err != nil || !c.List {
 		return leaf, err
 	}

@@ -55,8 +55,8 @@ func otherFile(name string, head []byte) error {
 		magic, what, fix string
 	}{
 		{0, "PAR1", "a Parquet file", "save it as a file by itself, not compressed, and name that"},
-		{0, "ARROW1", "an Arrow file", "write its rows as Parquet or JSON Lines"},
-		{0, "\xff\xff\xff\xff", "an Arrow stream", "write its rows as Parquet (to_parquet of datasets) or JSON Lines"},
+		{0, "ARROW1", "an Arrow file", "save it as a file by itself, not compressed, and name that"},
+		{0, "\xff\xff\xff\xff", "an Arrow stream", "save it as a file by itself, not compressed, and name that"},
 		{257, "ustar", "a tar archive", "unpack it, and name the folder"},
 	} {
 		if len(head) > k.at && bytes.HasPrefix(head[k.at:], []byte(k.magic)) {

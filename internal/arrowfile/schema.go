@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 // A Type is the type of a column: a kind, or a list of it.
 type Type struct {
-	Kind pq.Kind
+	Kind Kind
 	List bool
 	// Other says what a column holds that is not read, and is empty otherwise.
 	Other string
@@ -28,14 +28,28 @@ func (t Type) String() string {
 
 // The members of the union Type of Schema.fbs that are looked into.
 const (
-	typeInt     = 2
-	typeFloat   = 3
-	typeUtf8    = 5
-	typeBool    = 6
-	typeList    = 12
-	typeUnion   = 14
-	typeBinView = 23
-	typeTexView = 24
+	typeNull      = 1
+	typeInt       = 2
+	typeFloat     = 3
+	typeBinary    = 4
+	typeUtf8      = 5
+	typeBool      = 6
+	typeDecimal   = 7
+	typeDate      = 8
+	typeTime      = 9
+	typeStamp     = 10
+	typeList      = 12
+	typeStruct    = 13
+	typeUnion     = 14
+	typeFixed     = 15
+	typeFixedList = 16
+	typeMap       = 17
+	typeDuration  = 18
+	typeBigBinary = 19
+	typeBigUtf8   = 20
+	typeBigList   = 21
+	typeBinView   = 23
+	typeTexView   = 24
 )
 
 // buffersOf is how many buffers a column of a type has, its children's left out:
@@ -48,11 +62,20 @@ type field struct {
 	buffers  int
 	view     bool // has buffers besides, as many as the batch says
 	children []field
+
+	id     int  // member of the union Type
+	width  int  // bits of a number, bytes of a fixed text, elements of a fixed list
+	signed bool // an integer
+	scale  int  // of a decimal
+	// of are the values of a dictionary, whose indices the column holds, and number
+	// is which dictionary.
+	of     *field
+	number int64
 }
 
 type schema struct {
 	fields []field
-	kv     []pq.KV
+	kv     []pqread.KV
 }
 
 // deepest bounds lists and structures inside each other.
@@ -74,14 +97,17 @@ func readSchema(t table) (*schema, error) {
 	kv := t.vector(2, 4)
 	for i := range kv.n {
 		e := kv.table(i)
-		out.kv = append(out.kv, pq.KV{Key: e.text(0), Value: e.text(1)})
+		out.kv = append(out.kv, pqread.KV{Key: e.text(0), Value: e.text(1)})
 	}
 	return out, t.err
 }
 
 // A schemaReader bounds the fields that it reads by the bytes they are stored
 // in: tables may be shared, and hold each other.
-type schemaReader struct{ left int }
+type schemaReader struct {
+	left   int
+	values bool // the next field is read as the values of its dictionary
+}
 
 func (r *schemaReader) fields(v vector, depth int) ([]field, error) {
 	if r.left -= 4 * v.n; r.left < 0 || depth > deepest {
@@ -100,10 +126,20 @@ func (r *schemaReader) fields(v vector, depth int) ([]field, error) {
 func (r *schemaReader) field(t table, depth int) (out field, err error) {
 	out.name = t.text(0)
 	id, typ := int(t.number(2, 1)), t.table(3)
-	if t.table(4).at != 0 { // indices of a dictionary
+	if d := t.table(4); d.at != 0 && !r.values { // indices of a dictionary
+		r.values = true
+		of, err := r.field(t, depth)
+		if err != nil {
+			return out, err
+		}
+		out.of, out.number = &of, int64(d.number(0, 8))
 		out.buffers, out.typ = 2, Type{Other: "a dictionary"}
+		if out.id, out.width, out.signed = typeInt, 32, true; d.table(1).at != 0 {
+			out.integer(d.table(1))
+		}
 		return out, t.err
 	}
+	r.values = false
 	if out.children, err = r.fields(t.vector(5, 4), depth+1); err != nil {
 		return out, err
 	}
@@ -112,17 +148,18 @@ func (r *schemaReader) field(t table, depth int) (out field, err error) {
 	}
 	out.buffers, out.view = buffersOf[id], id == typeBinView || id == typeTexView
 	out.typ = Type{Other: fmt.Sprintf("type %d of Arrow", id)}
+	out.detail(id, typ)
 	switch {
 	case id == typeUnion && typ.number(0, 2) == 1: // dense
 		out.buffers = 2
 	case id == typeBool:
-		out.typ = Type{Kind: pq.Bool}
+		out.typ = Type{Kind: Bool}
 	case id == typeUtf8:
-		out.typ = Type{Kind: pq.Text}
+		out.typ = Type{Kind: Text}
 	case id == typeFloat && typ.number(0, 2) == 1: // single
-		out.typ = Type{Kind: pq.Float32}
+		out.typ = Type{Kind: Float32}
 	case id == typeInt && typ.number(1, 1) == 1: // signed
-		kinds := map[uint64]pq.Kind{8: pq.Int8, 32: pq.Int32, 64: pq.Int64}
+		kinds := map[uint64]Kind{8: Int8, 32: Int32, 64: Int64}
 		if k, ok := kinds[typ.number(0, 4)]; ok {
 			out.typ = Type{Kind: k}
 		}
@@ -132,4 +169,34 @@ func (r *schemaReader) field(t table, depth int) (out field, err error) {
 		}
 	}
 	return out, t.err
+}
+
+func (f *field) integer(t table) { f.width, f.signed = int(t.number(0, 4)), t.number(1, 1) == 1 }
+
+// detail reads what rows need to know of a type.
+func (f *field) detail(id int, t table) {
+	f.id, f.signed = id, true
+	switch id {
+	case typeInt:
+		f.integer(t)
+	case typeFloat:
+		f.width = 16 << min(t.number(0, 2), 3)
+	case typeDecimal:
+		f.scale = int(int32(t.number(1, 4)))
+		if f.width = int(t.number(2, 4)); f.width == 0 {
+			f.width = 128
+		}
+	case typeDate:
+		if f.width = 64; t.slot(0) != 0 && t.number(0, 2) == 0 { // days
+			f.width = 32
+		}
+	case typeTime:
+		if f.width = int(t.number(1, 4)); f.width == 0 {
+			f.width = 32
+		}
+	case typeStamp, typeDuration:
+		f.width = 64
+	case typeFixed, typeFixedList:
+		f.width = int(int32(t.number(0, 4)))
+	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 var (
@@ -37,7 +37,7 @@ const testRows = `[
 	{"b": false, "n8": 3, "n32": 7, "other": {"x": null}, "n64": 3, "f": 4, "t": "", "lb": [true], "l32": [], "lt": ["bc"]}]`
 
 // wanted is what testRows must be read as.
-var wanted = []*pq.Chunk{
+var wanted = []*pqread.Chunk{
 	{Nulls: []bool{false, true, false}, Bools: []bool{true, false}}, {Nulls: make([]bool, 3), Ints: []int32{-1, 2, 3}}, {Nulls: []bool{false, true, false}, Ints: []int32{5, 7}},
 	{Nulls: make([]bool, 3), Longs: []int64{1, -9000000000, 3}}, {Nulls: make([]bool, 3), Floats: []float32{0.5, -2, 4}}, {Nulls: []bool{false, true, false}, Texts: []string{"grüppe", ""}},
 	{Lens: []int32{2, 0, 1}, Bools: []bool{true, false, true}}, {Lens: []int32{2, -1, 0}, Ints: []int32{1, 3}, NullElements: 1}, {Lens: []int32{2, 0, 1}, Texts: []string{"a", "", "bc"}}, nil,
@@ -73,7 +73,7 @@ func TestReads(t *testing.T) {
 			data := write(t, stream, o...)
 			f, err := Open(bytes.NewReader(data), int64(len(data)))
 			require.NoError(t, err)
-			require.Equal(t, []pq.KV{{Key: "k", Value: "v"}, {Key: "a", Value: ""}}, f.Metadata())
+			require.Equal(t, []pqread.KV{{Key: "k", Value: "v"}, {Key: "a", Value: ""}}, f.Metadata())
 			require.Equal(t, map[bool]int64{false: 6, true: -1}[stream], f.Rows())
 			for range 2 {
 				got, rows, err := f.Next(testNames)

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 var errShort = errors.New("a buffer ends before its values do")
@@ -29,7 +29,7 @@ type batch struct {
 func newBatch(t table, body []byte, fileSize int64, unpack *decompressor) (*batch, error) {
 	compression := t.table(3)
 	b := &batch{rows: int(t.number(0, 8)), body: body, nodes: t.vector(1, 16), buffers: t.vector(2, 16), extras: t.vector(4, 8),
-		packed: compression.at != 0, codec: codec(compression.number(0, 1)), unpack: unpack, left: pq.MostBytes(fileSize), most: pq.MostValues(fileSize)}
+		packed: compression.at != 0, codec: codec(compression.number(0, 1)), unpack: unpack, left: pqread.MostBytes(fileSize), most: pqread.MostValues(fileSize)}
 	if b.rows < 0 || int64(b.rows) > b.most {
 		return nil, fmt.Errorf("a record batch of %d rows, at most %d are read from a file of %d bytes", b.rows, b.most, fileSize)
 	}
@@ -37,8 +37,8 @@ func newBatch(t table, body []byte, fileSize int64, unpack *decompressor) (*batc
 }
 
 // columns decodes the named fields and passes over the others.
-func (b *batch) columns(fields []field, names []string) ([]*pq.Chunk, error) {
-	out := make([]*pq.Chunk, len(names))
+func (b *batch) columns(fields []field, names []string) ([]*pqread.Chunk, error) {
+	out := make([]*pqread.Chunk, len(names))
 	for _, f := range fields {
 		i := slices.Index(names, f.name)
 		if i < 0 || out[i] != nil || f.typ.Other != "" {
@@ -145,7 +145,7 @@ func (b *batch) validity(n, nulls int) ([]byte, error) {
 func bit(bitmap []byte, i int) bool { return bitmap == nil || bitmap[i/8]>>(i%8)&1 == 1 }
 
 // column decodes a column into the form that Parquet columns are read into.
-func (b *batch) column(f field) (*pq.Chunk, error) {
+func (b *batch) column(f field) (*pqread.Chunk, error) {
 	n, nulls, err := b.nextNode()
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (b *batch) column(f field) (*pq.Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &pq.Chunk{}
+	out := &pqread.Chunk{}
 	if !f.typ.List {
 		if err := b.values(out, f.typ.Kind, 0, n, valid); err != nil {
 			return nil, err
@@ -200,7 +200,7 @@ func (b *batch) column(f field) (*pq.Chunk, error) {
 }
 
 // leaveOutNulls takes null elements out of the lengths of their lists.
-func leaveOutNulls(out *pq.Chunk, offsets offsets, valid []byte) {
+func leaveOutNulls(out *pqread.Chunk, offsets offsets, valid []byte) {
 	for i := range out.Lens {
 		for v := offsets.at(i); v < offsets.at(i+1); v++ {
 			if !bit(valid, int(v)) {
@@ -242,11 +242,11 @@ func (b *batch) offsets(n int) (offsets, error) {
 }
 
 // values appends those of [from, to) that are there.
-func (b *batch) values(out *pq.Chunk, k pq.Kind, from, to int, valid []byte) error {
+func (b *batch) values(out *pqread.Chunk, k Kind, from, to int, valid []byte) error {
 	le := binary.LittleEndian
 	var ends offsets
-	need := map[pq.Kind]int{pq.Bool: (to + 7) / 8, pq.Int8: to, pq.Int32: 4 * to, pq.Int64: 8 * to, pq.Float32: 4 * to}[k]
-	if k == pq.Text {
+	need := map[Kind]int{Bool: (to + 7) / 8, Int8: to, Int32: 4 * to, Int64: 8 * to, Float32: 4 * to}[k]
+	if k == Text {
 		var err error
 		if ends, err = b.offsets(to); err != nil {
 			return err
@@ -262,17 +262,17 @@ func (b *batch) values(out *pq.Chunk, k pq.Kind, from, to int, valid []byte) err
 			continue
 		}
 		switch k {
-		case pq.Bool:
+		case Bool:
 			out.Bools = append(out.Bools, bit(data, i))
-		case pq.Int8:
+		case Int8:
 			out.Ints = append(out.Ints, int32(int8(data[i])))
-		case pq.Int32:
+		case Int32:
 			out.Ints = append(out.Ints, int32(le.Uint32(data[4*i:])))
-		case pq.Int64:
+		case Int64:
 			out.Longs = append(out.Longs, int64(le.Uint64(data[8*i:])))
-		case pq.Float32:
+		case Float32:
 			out.Floats = append(out.Floats, math.Float32frombits(le.Uint32(data[4*i:])))
-		case pq.Text:
+		case Text:
 			out.Texts = append(out.Texts, string(data[ends.at(i):ends.at(i+1)]))
 		}
 	}

@@ -1,5 +1,6 @@
-// Package arrowfile reads the columns of training batches from Arrow files and
-// streams by any writer: scalars, and lists of them.
+// Package arrowfile reads Arrow files and streams by any writer: the columns of
+// training batches, scalars and lists of them, with [File], and rows of any nesting as
+// JSON with [Rows].
 //
 // arrow/go reads these formats too, and believes what a file says of itself; a
 // damaged one can end the process. Here time and memory follow from the size of
@@ -12,7 +13,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 // Magic is what an Arrow file begins and ends with, Continuation what a stream
@@ -38,6 +39,7 @@ type File struct {
 	rows   int64
 	stream bool
 	blocks []int64 // where the record batches of a file are
+	dicts  []int64 // and its dictionaries
 	at     int64   // where the next message of a stream is
 	unpack decompressor
 }
@@ -106,9 +108,12 @@ func (f *File) openFile() error {
 	if f.schema, err = readSchema(footer.table(1)); err != nil {
 		return err
 	}
-	blocks := footer.vector(3, 24)
+	dicts, blocks := footer.vector(2, 24), footer.vector(3, 24)
 	if footer.err != nil {
 		return footer.err
+	}
+	for i := range dicts.n {
+		f.dicts = append(f.dicts, dicts.int64(i, 0))
 	}
 	read := int64(0) // of messages, which may be named many times
 	for i := range blocks.n {
@@ -171,7 +176,7 @@ func (f *File) message(at int64) (*message, error) {
 }
 
 // Metadata returns the metadata of the schema in order.
-func (f *File) Metadata() []pq.KV { return f.schema.kv }
+func (f *File) Metadata() []pqread.KV { return f.schema.kv }
 
 // Rows is the number of rows of the file, −1 in a stream.
 func (f *File) Rows() int64 { return f.rows }
@@ -188,8 +193,8 @@ func (f *File) Type(name string) (t Type, ok bool) {
 
 // Next decodes the named columns of the next record batch; a column that the
 // file lacks is nil. The end is io.EOF.
-func (f *File) Next(names []string) (chunks []*pq.Chunk, rows int, err error) {
-	m, err := f.nextBatch()
+func (f *File) Next(names []string) (chunks []*pqread.Chunk, rows int, err error) {
+	m, err := f.nextBatch(func(*message) error { return nil }) // columns of dictionaries are not read
 	if err != nil {
 		return nil, 0, err
 	}
@@ -205,7 +210,8 @@ func (f *File) Next(names []string) (chunks []*pq.Chunk, rows int, err error) {
 	return chunks, b.rows, err
 }
 
-func (f *File) nextBatch() (*message, error) {
+// nextBatch is the next record batch; of a stream, dictionary is given those on the way.
+func (f *File) nextBatch(dictionary func(*message) error) (*message, error) {
 	if !f.stream {
 		if len(f.blocks) == 0 {
 			return nil, io.EOF
@@ -226,7 +232,10 @@ func (f *File) nextBatch() (*message, error) {
 		switch m.kind {
 		case headBatch:
 			return m, nil
-		case headDictionary: // of columns that are not read
+		case headDictionary:
+			if err := dictionary(m); err != nil {
+				return nil, err
+			}
 		default:
 			return nil, fmt.Errorf("a message of kind %d between record batches", m.kind)
 		}

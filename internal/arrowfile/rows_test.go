@@ -1,0 +1,84 @@
+package arrowfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
+)
+
+func rowsOf(data []byte) (out []string, err error) {
+	f, err := Open(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := NewRows(f, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		row, err := rows.Next()
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, string(row))
+	}
+}
+
+func typesFixture(t testing.TB) []byte {
+	data, err := os.ReadFile("testdata/types.arrow")
+	require.NoError(t, err)
+	return data
+}
+
+// Every type has the value that it has in a Parquet file. The file is pyarrow's.
+func TestRowsOfEveryType(t *testing.T) {
+	rows, err := rowsOf(typesFixture(t))
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		`{"m":{"k":1,"l":2},"p":[{"key":1,"value":"x"}],"b":"/wA=","ts":1704067200000000,"d":-1.50,"f":NaN,"h":1.5,"ll":[[1,2],[],null],"u":18446744073709551615,"fb":"YWI=","e":{},"i":1,"s":"a"}`,
+		`{"m":{},"b":"abc","ts":1704067200000000,"d":0.01,"f":1e+300,"h":-2.0,"u":0,"fb":"Y2Q=","s":"b"}`,
+	}, rows)
+}
+
+// A damaged file is an error, or other rows, and never more: it is read in little time
+// and memory.
+func TestDamagedRows(t *testing.T) {
+	kit.OneGoroutine(t)
+	for _, data := range [][]byte{typesFixture(t), write(t, false), write(t, true)} {
+		for n := range len(data) {
+			_, err := rowsOf(data[:n])
+			require.Error(t, err, "the first %d bytes", n)
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		before := allocated()
+		for range 1000 {
+			bad := bytes.Clone(data)
+			for range 1 + r.IntN(3) {
+				bad[r.IntN(len(bad))] = byte(r.IntN(256))
+			}
+			rows, _ := rowsOf(bad)
+			for _, row := range rows {
+				if !bytes.Contains([]byte(row), []byte("NaN")) && !bytes.Contains([]byte(row), []byte("Infinity")) {
+					require.True(t, json.Valid([]byte(row)), "%s", row)
+				}
+			}
+		}
+		require.Less(t, allocated()-before, uint64(1000*8<<20))
+	}
+}
+
+func FuzzRows(f *testing.F) {
+	f.Add(typesFixture(f))
+	f.Add(write(f, false))
+	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = rowsOf(data) })
+}
