@@ -16,7 +16,9 @@ import (
 
 // commands are the subcommands, each in a file or folder of its own.
 var commands = map[string]func(ctx context.Context, args []string, out io.Writer) error{
-	"data": data.Main,
+	"data":       data.Main,
+	"serve-exec": serveExec,
+	"serve-pool": servePool,
 }
 
 func main() {
@@ -33,5 +35,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 && commands[args[0]] != nil {
 		return commands[args[0]](ctx, args[1:], out)
 	}
-	return errors.New("expected a subcommand: data swe or data pivot")
+	return errors.New("expected a subcommand: data swe, data pivot, serve-exec or serve-pool")
 }

@@ -50,6 +50,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy"
 	liveengine "github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/sandbox"
+	"github.com/turnpack/turnpack/rollout/sandbox/container"
+	"github.com/turnpack/turnpack/rollout/sandbox/local"
+	remote "github.com/turnpack/turnpack/rollout/sandbox/swerl"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/serve"
 	"github.com/turnpack/turnpack/tokenize"
@@ -101,6 +104,8 @@ var zeros = []any{
 	&gate.Gate{}, &gate.Options{}, &gate.Refused{},
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{}, &liveengine.Pool{}, &liveengine.Server{},
 	&sandbox.Blocked{}, &sandbox.Box{}, &sandbox.Command{}, &sandbox.Limits{}, &sandbox.Local{}, &sandbox.Result{},
+	&container.Driver{}, &container.Options{}, &local.Driver{}, &local.Options{},
+	&remote.Client{}, &remote.ClientOptions{}, &remote.ExecOptions{}, &remote.ExecServer{}, &remote.Pool{}, &remote.PoolOptions{},
 	&jsonl.Reader{}, &jsonl.Options{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Turn{}, &rollout.Where{},
 	&jsonl.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},

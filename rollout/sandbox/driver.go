@@ -46,3 +46,13 @@ func (l Limits) With() Limits {
 	}
 	return l
 }
+
+// Shell is how drivers run a text: as an argument of bash, or where it is too long for
+// one, and there is no other input, by way of its input.
+func Shell(text string, stdin []byte) (args []string, in []byte) {
+	const longest = 96 << 10 // Linux takes 128 KiB
+	if len(text) > longest && stdin == nil {
+		return []string{"bash", "-lc", `eval "$(cat)"`}, []byte(text)
+	}
+	return []string{"bash", "-lc", text}, stdin
+}

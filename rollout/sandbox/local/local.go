@@ -1,0 +1,280 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+	"github.com/turnpack/turnpack/rollout/sandbox/internal/process"
+)
+
+// Options are a folder of images and bounds.
+type Options struct {
+	Root   string // each image is a folder below it
+	Work   string // where containers are copied to; Root/.containers if empty
+	Limits sandbox.Limits
+	// Env is added to the environment of commands, which has nothing of this process
+	// but PATH.
+	Env map[string]string
+	// Every is how often memory and processes are looked at; a quarter of a second if 0.
+	Every time.Duration
+}
+
+// Validate reports every fault.
+func (o Options) Validate() error {
+	if o.Root == "" {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Root"}, "it is empty").WithFix("name the folder of the images")
+	}
+	return nil
+}
+
+// Driver is a sandbox.Driver. Make one with New.
+type Driver struct {
+	options Options
+	table   process.Table
+	// commands counts them, which tells their processes apart.
+	commands atomic.Int64
+}
+
+// New gives the driver of a folder.
+func New(o Options) (*Driver, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	var err error
+	if o.Root, err = filepath.Abs(o.Root); err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Root"}, "%w", err)
+	}
+	if o.Work == "" {
+		o.Work = filepath.Join(o.Root, ".containers")
+	}
+	if o.Work, err = filepath.Abs(o.Work); err == nil {
+		err = os.MkdirAll(o.Work, 0o755)
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Work"}, "%w", err)
+	}
+	if !plain.MatchString(o.Work) {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Work"}, "%q has characters that mean something to a shell", o.Work).WithFix("choose another folder")
+	}
+	o.Limits = o.Limits.With()
+	return &Driver{options: o}, nil
+}
+
+// The folders of a container.
+const (
+	repoFolder = "testbed"
+	homeFolder = "home"
+	tempFolder = "tmp"
+	infoFile   = "container.json"
+	profile    = ".bash_profile"
+)
+
+func lost(format string, args ...any) error {
+	return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...)
+}
+
+// Create copies the folder of the image.
+func (d *Driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id string, err error) {
+	image := filepath.Join(d.options.Root, filepath.FromSlash(spec.Image))
+	if !filepath.IsLocal(filepath.FromSlash(spec.Image)) || d.options.Root == "" || !folder(image) {
+		return "", lost("there is no image %q below %s", spec.Image, d.options.Root)
+	}
+	dir := filepath.Join(d.options.Work, name)
+	if !named.MatchString(name) {
+		return "", lost("%q is no name of a container", name)
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(dir)
+		}
+	}()
+	for _, sub := range []string{repoFolder, homeFolder, tempFolder} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return "", lost("%w", err)
+		}
+	}
+	r, err := process.Run(ctx, process.Options{Args: []string{"cp", "-a", image + "/.", filepath.Join(dir, repoFolder)}, MaxOutput: 4096})
+	if err == nil && r.ExitCode != 0 {
+		err = lost("the image %q could not be copied: %s", spec.Image, strings.TrimSpace(r.Stderr))
+	}
+	if err != nil {
+		return "", err
+	}
+	// A login shell takes its PATH from the machine's profile, and this from ours.
+	err = os.WriteFile(filepath.Join(dir, homeFolder, profile), []byte("export PATH=\"$SANDBOX_PATH\"\n"), 0o644)
+	if err != nil {
+		return "", lost("%w", err)
+	}
+	info, err := json.Marshal(sandbox.Container{ID: name, Name: name, Spec: spec, Created: time.Now()})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, infoFile), info, 0o644)
+	}
+	if err != nil {
+		return "", lost("%w", err)
+	}
+	return name, nil
+}
+
+// plain is a path that stands in a command for /testbed, unquoted or quoted.
+var plain = regexp.MustCompile(`^[\w./@+=:,-]+$`)
+
+// named is what a name may be: it becomes one of a folder.
+var named = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+
+func folder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// dir is the folder of a container that is there.
+func (d *Driver) dir(id string) (string, error) {
+	dir := filepath.Join(d.options.Work, id)
+	if d.options.Work == "" || !named.MatchString(id) || !folder(dir) {
+		return "", lost("there is no container %q", id)
+	}
+	return dir, nil
+}
+
+// Exec runs a command in the folder. The repository's place in the sandbox, /testbed, is
+// read as its place on this machine in the directory, the text and the environment, and
+// written back in the output.
+func (d *Driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
+	dir, err := d.dir(id)
+	if err != nil {
+		return sandbox.Result{}, err
+	}
+	c = c.With()
+	repo := filepath.Join(dir, repoFolder)
+	inside := func(s string) string {
+		for range 2 { // a match takes the character before and after it
+			s = testbed.ReplaceAllString(s, "${1}"+repo+"${2}")
+		}
+		return s
+	}
+	work := inside(c.Dir)
+	if !filepath.IsAbs(work) {
+		work = filepath.Join(repo, work)
+	}
+	env := map[string]string{"SANDBOX_PATH": os.Getenv("PATH"), "HOME": filepath.Join(dir, homeFolder), "TMPDIR": filepath.Join(dir, tempFolder), "LANG": "C.UTF-8", "TERM": "dumb",
+		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+	for _, more := range []map[string]string{d.options.Env, c.Env} {
+		for name, value := range more {
+			env[name] = inside(value)
+		}
+	}
+	if path, ok := env["PATH"]; ok {
+		env["SANDBOX_PATH"] = path
+	}
+	env["PATH"] = env["SANDBOX_PATH"]
+	// Processes are known by these after they left their parents.
+	env["SANDBOX_ID"], env["SANDBOX_EXEC"] = id, fmt.Sprintf("%s-%d-%d", id, time.Now().UnixNano(), d.commands.Add(1))
+	var list []string
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	text := inside(c.Text)
+	if !folder(work) {
+		// As docker says it: the command fails, the sandbox is well.
+		return sandbox.Result{ExitCode: 126, Stderr: fmt.Sprintf("chdir to cwd (%q) failed: no such directory\n", c.Dir)}, nil
+	}
+	args, stdin := sandbox.Shell(text, c.Stdin)
+	r, err := process.Run(ctx, process.Options{Args: args, Dir: work, Env: list, Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput,
+		Limits: d.options.Limits, Mark: "SANDBOX_EXEC=" + env["SANDBOX_EXEC"], Every: d.options.Every, Table: &d.table})
+	if repo != sandbox.DefaultDir {
+		r.Stdout = strings.ReplaceAll(r.Stdout, repo, sandbox.DefaultDir)
+		r.Stderr = strings.ReplaceAll(r.Stderr, repo, sandbox.DefaultDir)
+	}
+	return r, err
+}
+
+// testbed matches the repository's place where it is a path of its own.
+var testbed = regexp.MustCompile(`(^|[^\w./-])/testbed(/|[^\w./-]|$)`)
+
+// Destroy kills what runs in the container and removes its folder.
+func (d *Driver) Destroy(ctx context.Context, id string) error {
+	dir, err := d.dir(id)
+	if err != nil {
+		return nil
+	}
+	process.KillMarked("SANDBOX_ID=" + id)
+	if err = os.RemoveAll(dir); err != nil && ctx.Err() == nil {
+		// Folders that a command made read-only are emptied once they may be.
+		filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if e != nil && e.IsDir() {
+				os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		return lost("%s was not removed: %w", id, err)
+	}
+	return nil
+}
+
+// Containers reads what Create noted.
+func (d *Driver) Containers(context.Context) ([]sandbox.Container, error) {
+	if d.options.Work == "" {
+		return nil, nil
+	}
+	list, err := os.ReadDir(d.options.Work)
+	if err != nil {
+		return nil, lost("%w", err)
+	}
+	var out []sandbox.Container
+	for _, e := range list {
+		c := sandbox.Container{ID: e.Name(), Name: e.Name()}
+		text, err := os.ReadFile(filepath.Join(d.options.Work, e.Name(), infoFile))
+		if err == nil {
+			err = json.Unmarshal(text, &c)
+		}
+		if e.IsDir() && (err == nil || errors.Is(err, fs.ErrNotExist)) { // one without was being made
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// Images lists the folders below the root that hold files.
+func (d *Driver) Images(context.Context) ([]string, error) {
+	if d.options.Root == "" {
+		return nil, nil
+	}
+	var out []string
+	err := filepath.WalkDir(d.options.Root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() || path == d.options.Root {
+			return err
+		}
+		rel, _ := filepath.Rel(d.options.Root, path)
+		if strings.HasPrefix(e.Name(), ".") || path == d.options.Work || strings.Count(rel, string(filepath.Separator)) > 4 {
+			return fs.SkipDir
+		}
+		list, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !e.IsDir() || e.Name() == ".git" }) {
+			out = append(out, filepath.ToSlash(rel))
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, lost("%w", err)
+	}
+	return out, nil
+}

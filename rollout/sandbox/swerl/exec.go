@@ -1,0 +1,314 @@
+package swerl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+)
+
+// ExecOptions are what an ExecServer runs on.
+type ExecOptions struct {
+	Driver sandbox.Driver
+	// Idle is how long a container may be without a request; 12 hours if 0. A pool frees
+	// its containers much earlier, this frees those of a pool that never came back.
+	Idle time.Duration
+}
+
+// Validate reports every fault.
+func (o ExecOptions) Validate() error {
+	if o.Driver == nil {
+		return input("there is no driver")
+	}
+	return nil
+}
+
+// ExecServer serves the containers of one machine, by default on port 5000. Make one with
+// NewExecServer.
+type ExecServer struct {
+	options  ExecOptions
+	provider *sandbox.Local
+	mux      *http.ServeMux
+
+	mu     sync.Mutex
+	boxes  map[string]*held // by id
+	closed bool
+}
+
+// held is a container and who uses it.
+type held struct {
+	*sandbox.Box
+	busy int
+	used time.Time
+}
+
+// NewExecServer makes a server that has the containers that its driver has.
+func NewExecServer(ctx context.Context, o ExecOptions) (*ExecServer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Idle <= 0 {
+		o.Idle = 12 * time.Hour
+	}
+	s := &ExecServer{options: o, provider: sandbox.On(o.Driver), boxes: map[string]*held{}, mux: http.NewServeMux()}
+	list, err := s.provider.Adopt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range list {
+		s.boxes[b.ID()] = &held{Box: b, used: time.Now()}
+	}
+	s.mux.HandleFunc("GET /healthz", handle(s.health))
+	s.mux.HandleFunc("GET /images", handle(s.images))
+	s.mux.HandleFunc("GET /status", handle(s.status))
+	s.mux.HandleFunc("POST /container/create", handle(s.create))
+	s.mux.HandleFunc("POST /container/exec", handle(s.with(s.exec)))
+	s.mux.HandleFunc("POST /container/diff", handle(s.with(s.diff)))
+	s.mux.HandleFunc("POST /container/evaluate", handle(s.with(s.evaluate)))
+	s.mux.HandleFunc("POST /container/destroy", handle(s.destroy))
+	return s, nil
+}
+
+// Handler serves the requests.
+func (s *ExecServer) Handler() http.Handler {
+	if s.mux == nil {
+		return http.NotFoundHandler()
+	}
+	return s.mux
+}
+
+// Run frees containers that nobody uses, until ctx ends.
+func (s *ExecServer) Run(ctx context.Context) {
+	if s.mux == nil {
+		return
+	}
+	tick := time.NewTicker(max(min(s.options.Idle/4, time.Minute), time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.free(ctx, func(h *held) bool { return h.busy == 0 && time.Since(h.used) > s.options.Idle })
+		}
+	}
+}
+
+// Close destroys every container and refuses new ones. An error names those that are left.
+func (s *ExecServer) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	return s.free(ctx, func(*held) bool { return true })
+}
+
+func (s *ExecServer) free(ctx context.Context, which func(*held) bool) error {
+	s.mu.Lock()
+	var list []*held
+	for _, h := range s.boxes {
+		if which(h) {
+			list = append(list, h)
+		}
+	}
+	s.mu.Unlock()
+	errs := make([]error, len(list))
+	var g errgroup.Group
+	g.SetLimit(8)
+	for i, h := range list {
+		g.Go(func() error {
+			errs[i] = s.remove(ctx, h)
+			return nil
+		})
+	}
+	g.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *ExecServer) remove(ctx context.Context, h *held) error {
+	if err := h.Close(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.boxes, h.ID())
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *ExecServer) health(r *http.Request, _ request) (reply, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), 4*time.Second)
+	defer cancel()
+	list, err := s.options.Driver.Containers(ctx)
+	return reply{"running_containers": strconv.Itoa(len(list))}, err
+}
+
+func (s *ExecServer) images(r *http.Request, _ request) (reply, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
+	defer cancel()
+	list, err := s.options.Driver.Images(ctx)
+	if list == nil {
+		list = []string{}
+	}
+	return reply{"images": list, "count": len(list)}, err
+}
+
+func (s *ExecServer) status(*http.Request, request) (reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	containers := reply{}
+	for id, h := range s.boxes {
+		c := reply{"name": h.Name, "image": h.Spec.Image, "created_at": float64(h.Created.UnixMicro()) / 1e6}
+		if h.Spec.Lease != "" { // of a pool of ours, which finds its leases by this
+			c["lease_id"], c["instance_id"], c["pool"] = h.Spec.Lease, h.Spec.Instance, h.Spec.Pool
+		}
+		containers[id] = c
+	}
+	return reply{"active_containers": len(containers), "containers": containers}, nil
+}
+
+func (s *ExecServer) create(r *http.Request, q request) (reply, error) {
+	if q.Image == "" {
+		return nil, input("image is required")
+	}
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, fault(errFull, "the server ends")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), q.timeout(2*time.Minute))
+	defer cancel()
+	b, err := s.provider.Start(ctx, sandbox.Spec{Image: q.Image, Dir: q.Cwd, Instance: text(q.InstanceID), Lease: q.LeaseID, Pool: q.Pool})
+	if err != nil {
+		return nil, err
+	}
+	h := &held{Box: b, used: time.Now()}
+	s.mu.Lock()
+	s.boxes[b.ID()] = h
+	closed = s.closed
+	s.mu.Unlock()
+	if closed || ctx.Err() != nil { // nobody will hear its name
+		return nil, errors.Join(fault(errFull, "the server ends, or the client is gone"), s.remove(context.WithoutCancel(ctx), h))
+	}
+	return reply{"container_id": b.ID(), "name": b.Name}, nil
+}
+
+// find looks a container up by id or name.
+func (s *ExecServer) find(id string) *held {
+	if h := s.boxes[id]; h != nil {
+		return h
+	}
+	for _, h := range s.boxes {
+		if h.Name == id {
+			return h
+		}
+	}
+	return nil
+}
+
+// with gives a function the container that its request names.
+func (s *ExecServer) with(f func(context.Context, *held, request) (reply, error)) func(*http.Request, request) (reply, error) {
+	return func(r *http.Request, q request) (reply, error) {
+		if q.ContainerID == "" {
+			return nil, input("container_id is required")
+		}
+		s.mu.Lock()
+		h := s.find(q.ContainerID)
+		if h != nil {
+			h.busy++
+		}
+		s.mu.Unlock()
+		if h == nil {
+			return nil, fault(errUnknown, "there is no container %q", q.ContainerID)
+		}
+		defer func() {
+			s.mu.Lock()
+			h.busy--
+			h.used = time.Now()
+			s.mu.Unlock()
+		}()
+		return f(r.Context(), h, q)
+	}
+}
+
+// details are keys that the protocol of the reference does not have.
+func (q request) details(out reply, end sandbox.End, peak, leftOut int64) reply {
+	if end == sandbox.EndOOM || end == sandbox.EndPids {
+		out["verdict"] = string(end)
+	}
+	if q.Details {
+		out["end"], out["peak_bytes"], out["left_out"] = string(end), peak, leftOut
+	}
+	return out
+}
+
+func (s *ExecServer) exec(ctx context.Context, h *held, q request) (reply, error) {
+	if q.Command == "" {
+		return nil, input("container_id and command are required")
+	}
+	c := sandbox.Command{Text: q.Command, Dir: q.Cwd, Timeout: q.timeout(sandbox.DefaultTimeout), Env: q.Env}
+	r, err := h.Exec(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	output := r.Output()
+	switch r.End {
+	case sandbox.EndTimeout:
+		output = sandbox.TimedOut("Command", c.Timeout)
+	case sandbox.EndOOM, sandbox.EndPids:
+		output += fmt.Sprintf("\n[the command was killed: %s]\n", r.End)
+	}
+	return q.details(reply{"returncode": r.ExitCode, "output": output}, r.End, r.Peak, r.LeftOut), nil
+}
+
+func (s *ExecServer) diff(ctx context.Context, h *held, q request) (reply, error) {
+	patch, r, err := h.DiffResult(ctx, q.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	out := reply{"patch": patch, "returncode": r.ExitCode, "error": ""}
+	if r.ExitCode != 0 {
+		out["error"] = r.Stderr
+	}
+	return out, nil
+}
+
+func (s *ExecServer) evaluate(ctx context.Context, h *held, q request) (reply, error) {
+	if q.OutputLimit < 0 || q.OutputLimit > maxBody/8 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "output_limit"}, "expected at most %d characters, found %d", maxBody/8, q.OutputLimit)
+	}
+	v, err := h.Evaluate(ctx, sandbox.Evaluation{Patch: text(q.Patch), Script: text(q.EvalScript), Dir: q.Cwd, Timeout: q.timeout(sandbox.DefaultEvaluateTimeout), MaxOutput: q.OutputLimit})
+	if err != nil {
+		return nil, err
+	}
+	out := reply{"resolved": v.Resolved}
+	if v.Reason != "" {
+		out["error"] = v.Reason
+	} else {
+		out["returncode"], out["output"] = v.ExitCode, v.Output
+	}
+	return q.details(out, v.End, v.Peak, 0), nil
+}
+
+func (s *ExecServer) destroy(r *http.Request, q request) (reply, error) {
+	if q.ContainerID == "" {
+		return nil, input("container_id is required")
+	}
+	s.mu.Lock()
+	h := s.find(q.ContainerID)
+	s.mu.Unlock()
+	if h == nil {
+		return nil, nil // it is not there any more
+	}
+	// A client that went away wants it gone all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
+	defer cancel()
+	return nil, s.remove(ctx, h)
+}

@@ -1,0 +1,415 @@
+package swerl
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+)
+
+// PoolOptions are the nodes of a Pool and its bounds.
+type PoolOptions struct {
+	Nodes   []string      // base URLs of exec servers
+	PerNode int           // containers of a node; 15 if 0
+	TTL     time.Duration // of a lease without heartbeat or request; 10 minutes if 0
+	Health  time.Duration // between looks at a node; 30 seconds if 0
+	// Name tells the containers of this pool from those of another on the same nodes.
+	// A pool with the name of one that was killed has its leases.
+	Name string
+	HTTP *http.Client // one of its own if nil
+}
+
+// Validate reports every fault.
+func (o PoolOptions) Validate() error {
+	var errs []error
+	if len(o.Nodes) == 0 {
+		errs = append(errs, input("there is no node"))
+	}
+	for i, n := range o.Nodes {
+		if !strings.HasPrefix(n, "http://") && !strings.HasPrefix(n, "https://") {
+			errs = append(errs, input("node %d: expected a URL, found %q", i, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Pool leases containers of exec servers, by default on port 18090. Make one with NewPool.
+type Pool struct {
+	options PoolOptions
+	mux     *http.ServeMux
+
+	mu     sync.Mutex
+	nodes  []*node
+	leases map[string]*lease
+	closed bool
+}
+
+type node struct {
+	url     string
+	active  int // containers and reservations
+	healthy bool
+	adopted bool // its containers of earlier were looked for
+}
+
+type lease struct {
+	id, container string
+	node          *node
+	busy          int
+	used          time.Time
+	ending        bool // it is closed, or expired: the container has to go
+	removing      bool // somebody asks its node to remove it right now
+}
+
+// NewPool looks at every node and takes up the leases of a pool of the same name.
+func NewPool(ctx context.Context, o PoolOptions) (*Pool, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o.PerNode = cmp.Or(max(o.PerNode, 0), 15)
+	o.TTL = cmp.Or(max(o.TTL, 0), 10*time.Minute)
+	o.Health = cmp.Or(max(o.Health, 0), 30*time.Second)
+	o.Name = cmp.Or(o.Name, "pool")
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * o.PerNode, IdleConnTimeout: time.Minute}}
+	}
+	p := &Pool{options: o, leases: map[string]*lease{}, mux: http.NewServeMux()}
+	for _, url := range o.Nodes {
+		p.nodes = append(p.nodes, &node{url: strings.TrimRight(url, "/")})
+	}
+	p.look(ctx)
+	p.mux.HandleFunc("GET /healthz", handle(func(*http.Request, request) (reply, error) { return nil, nil }))
+	p.mux.HandleFunc("GET /status", handle(p.status))
+	p.mux.HandleFunc("POST /allocate", handle(p.allocate))
+	p.mux.HandleFunc("POST /heartbeat", handle(p.with(func(context.Context, *lease, request) (reply, error) { return nil, nil })))
+	p.mux.HandleFunc("POST /exec", handle(p.with(p.exec)))
+	p.mux.HandleFunc("POST /diff", handle(p.with(p.diff)))
+	p.mux.HandleFunc("POST /evaluate", handle(p.with(p.evaluate)))
+	p.mux.HandleFunc("POST /close", handle(p.close))
+	return p, nil
+}
+
+// Handler serves the requests.
+func (p *Pool) Handler() http.Handler {
+	if p.mux == nil {
+		return http.NotFoundHandler()
+	}
+	return p.mux
+}
+
+// Run looks at nodes, ends leases that expired and removes containers that are still to
+// go, until ctx ends.
+func (p *Pool) Run(ctx context.Context) {
+	if p.mux == nil {
+		return
+	}
+	var g errgroup.Group
+	every := func(d time.Duration, f func(context.Context)) {
+		g.Go(func() error {
+			tick := time.NewTicker(max(d, time.Millisecond))
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-tick.C:
+					f(ctx)
+				}
+			}
+		})
+	}
+	every(p.options.Health, p.look)
+	every(min(p.options.TTL/4, 5*time.Second), func(ctx context.Context) {
+		p.mu.Lock()
+		for _, l := range p.leases {
+			l.ending = l.ending || l.busy == 0 && time.Since(l.used) > p.options.TTL
+		}
+		p.mu.Unlock()
+		p.remove(ctx)
+	})
+	g.Wait()
+}
+
+// Close ends every lease and refuses new ones. An error says which containers are left.
+func (p *Pool) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	for _, l := range p.leases {
+		l.ending = true
+	}
+	p.mu.Unlock()
+	return p.remove(ctx)
+}
+
+// remove destroys the containers of leases that end.
+func (p *Pool) remove(ctx context.Context) error {
+	p.mu.Lock()
+	var list []*lease
+	for _, l := range p.leases {
+		if l.ending {
+			list = append(list, l)
+		}
+	}
+	p.mu.Unlock()
+	errs := make([]error, len(list))
+	var g errgroup.Group
+	g.SetLimit(16)
+	for i, l := range list {
+		g.Go(func() error { errs[i] = p.destroy(ctx, l); return nil })
+	}
+	g.Wait()
+	return errors.Join(errs...)
+}
+
+// destroy removes the container of a lease; the lease goes when that is done, not before.
+func (p *Pool) destroy(ctx context.Context, l *lease) error {
+	p.mu.Lock()
+	taken := l.removing || p.leases[l.id] != l
+	l.removing, l.ending = true, true
+	p.mu.Unlock()
+	if taken {
+		return nil
+	}
+	_, err := p.ask(ctx, l.node, "/container/destroy", request{ContainerID: l.container}, 30*time.Second)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.removing = false
+	if err != nil && !errors.Is(err, errUnknown) {
+		return err
+	}
+	delete(p.leases, l.id)
+	l.node.active--
+	return nil
+}
+
+// ask posts to a node. A node that cannot be reached is not healthy until it is looked at
+// again; the error has errNode as its cause, or errUnknown where the container is gone.
+func (p *Pool) ask(ctx context.Context, n *node, path string, q request, timeout time.Duration) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out, err := p.fetch(ctx, http.MethodPost, n.url+path, q)
+	if errors.Is(err, errNode) && ctx.Err() == nil {
+		p.mu.Lock()
+		n.healthy = false
+		p.mu.Unlock()
+	}
+	return out, err
+}
+
+func (p *Pool) fetch(ctx context.Context, method, url string, q any) (reply, error) {
+	var body []byte
+	if q != nil {
+		var err error
+		if body, err = json.Marshal(q); err != nil {
+			return nil, input("%v", err)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, input("%v", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := p.options.HTTP.Do(r)
+	if err != nil {
+		return nil, fault(errNode, "the node is lost: %v", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxBody))
+	if err != nil {
+		return nil, fault(errNode, "the node is lost: %s: %v", url, err)
+	}
+	var out reply
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, fault(errNode, "%s answered %s, which is not of this protocol", url, answer.Status)
+	}
+	if ok, _ := out["ok"].(bool); !ok {
+		switch said, _ := out["error"].(string); {
+		case answer.StatusCode == http.StatusNotFound:
+			return nil, fault(errUnknown, "%s: %s", url, said)
+		case answer.StatusCode == http.StatusBadRequest:
+			return nil, input("%s", said)
+		case answer.Header.Get(kindHeader) == rollout.KindLimit.String():
+			return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "%s", said)
+		default:
+			return nil, fault(nil, "%s: %s", url, said)
+		}
+	}
+	return out, nil
+}
+
+// look asks every node for its health, and those that were not asked yet for containers
+// of ours.
+func (p *Pool) look(ctx context.Context) {
+	var g errgroup.Group
+	for _, n := range p.nodes {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			_, err := p.fetch(ctx, http.MethodGet, n.url+"/healthz", nil)
+			var status reply
+			p.mu.Lock()
+			adopted := n.adopted
+			p.mu.Unlock()
+			if err == nil && !adopted {
+				status, err = p.fetch(ctx, http.MethodGet, n.url+"/status", nil)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if n.healthy = err == nil; n.healthy && !n.adopted {
+				n.adopted = true
+				p.adopt(n, status)
+			}
+			return nil
+		})
+	}
+	g.Wait()
+}
+
+// adopt takes up the leases that an earlier pool of this name had on a node.
+func (p *Pool) adopt(n *node, status reply) {
+	containers, _ := status["containers"].(map[string]any)
+	for id, c := range containers {
+		c, _ := c.(map[string]any)
+		name, _ := c["lease_id"].(string)
+		if pool, _ := c["pool"].(string); pool != p.options.Name || name == "" || p.leases[name] != nil {
+			continue
+		}
+		p.leases[name] = &lease{id: name, container: id, node: n, used: time.Now()}
+		n.active++
+	}
+}
+
+func (p *Pool) status(*http.Request, request) (reply, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	nodes := make([]reply, 0, len(p.nodes))
+	for _, n := range p.nodes {
+		nodes = append(nodes, reply{"url": n.url, "active_containers": n.active, "max_containers": p.options.PerNode, "healthy": n.healthy})
+	}
+	return reply{"pool": reply{"total_leases": len(p.leases), "nodes": nodes}}, nil
+}
+
+// reserve takes a place on the healthy node with the fewest containers that was not
+// tried yet.
+func (p *Pool) reserve(tried []*node) (best *node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.nodes {
+		if n.healthy && n.active < p.options.PerNode && !p.closed && !slices.Contains(tried, n) && (best == nil || n.active < best.active) {
+			best = n
+		}
+	}
+	if best != nil {
+		best.active++
+	}
+	return best
+}
+
+func (p *Pool) allocate(r *http.Request, q request) (reply, error) {
+	if q.Image == "" {
+		return nil, input("image is required")
+	}
+	id := make([]byte, 8)
+	rand.Read(id) // never fails
+	l := &lease{id: "swe-lease-" + hex.EncodeToString(id)}
+	var tried []*node
+	var last error
+	for {
+		n := p.reserve(tried)
+		if n == nil {
+			if last == nil {
+				last = fault(errFull, "All exec nodes are full or unhealthy.")
+			}
+			return nil, last
+		}
+		tried = append(tried, n)
+		made, err := p.ask(r.Context(), n, "/container/create", request{Image: q.Image, Cwd: q.Cwd, LeaseID: l.id, InstanceID: q.InstanceID, Pool: p.options.Name}, 2*time.Minute)
+		l.container, _ = made["container_id"].(string)
+		if err == nil && l.container == "" {
+			err = fault(errNode, "%s made a container without an id", n.url)
+		}
+		p.mu.Lock()
+		if err == nil {
+			l.node, l.used = n, time.Now()
+			l.ending = p.closed || r.Context().Err() != nil // nobody will hear of it
+			p.leases[l.id] = l
+			p.mu.Unlock()
+			return reply{"lease_id": l.id, "container_id": l.container, "node_url": n.url}, nil
+		}
+		n.active--
+		p.mu.Unlock()
+		if last = err; !errors.Is(err, errNode) || r.Context().Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// with gives a function the lease that its request names, which lives meanwhile.
+func (p *Pool) with(f func(context.Context, *lease, request) (reply, error)) func(*http.Request, request) (reply, error) {
+	return func(r *http.Request, q request) (reply, error) {
+		if q.LeaseID == "" {
+			return nil, input("lease_id required")
+		}
+		p.mu.Lock()
+		l := p.leases[q.LeaseID]
+		if l == nil || l.ending {
+			p.mu.Unlock()
+			return nil, fault(errUnknown, "Unknown lease_id: %s: it was closed, or expired after %v without a heartbeat", q.LeaseID, p.options.TTL)
+		}
+		l.busy++
+		l.used = time.Now()
+		p.mu.Unlock()
+		defer func() {
+			p.mu.Lock()
+			l.busy--
+			l.used = time.Now()
+			p.mu.Unlock()
+		}()
+		q.LeaseID, q.ContainerID = "", l.container
+		return f(r.Context(), l, q)
+	}
+}
+
+func (p *Pool) exec(ctx context.Context, l *lease, q request) (reply, error) {
+	if q.Command == "" {
+		return nil, input("lease_id and command required")
+	}
+	return p.ask(ctx, l.node, "/container/exec", q, q.timeout(sandbox.DefaultTimeout)+30*time.Second)
+}
+
+func (p *Pool) diff(ctx context.Context, l *lease, q request) (reply, error) {
+	return p.ask(ctx, l.node, "/container/diff", q, 70*time.Second)
+}
+
+func (p *Pool) evaluate(ctx context.Context, l *lease, q request) (reply, error) {
+	return p.ask(ctx, l.node, "/container/evaluate", q, q.timeout(sandbox.DefaultEvaluateTimeout)+3*time.Minute)
+}
+
+// close ends a lease. One that is not known is closed already. Where the node does not
+// remove the container now, the lease keeps its place and Run tries again.
+func (p *Pool) close(r *http.Request, q request) (reply, error) {
+	if q.LeaseID == "" {
+		return nil, input("lease_id required")
+	}
+	p.mu.Lock()
+	l := p.leases[q.LeaseID]
+	p.mu.Unlock()
+	if l == nil {
+		return nil, nil
+	}
+	p.destroy(context.WithoutCancel(r.Context()), l)
+	return nil, nil
+}

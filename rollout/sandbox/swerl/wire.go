@@ -1,0 +1,154 @@
+package swerl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+)
+
+// maxBody bounds a request and a reply.
+const maxBody = 256 << 20
+
+// kindHeader tells our client the Kind of a failure, which has no key in the protocol.
+const kindHeader = "X-Error-Kind"
+
+// seconds is a time as requests have it: a number, or a text with one.
+type seconds float64
+
+func (s *seconds) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if text == "null" {
+		return nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != f || f < 0 || f > 1e8 {
+		return fmt.Errorf("expected seconds, found %s", b)
+	}
+	*s = seconds(f)
+	return nil
+}
+
+func (s seconds) duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// request has the keys of every request of both servers.
+type request struct {
+	LeaseID     string            `json:"lease_id,omitempty"`
+	ContainerID string            `json:"container_id,omitempty"`
+	Image       string            `json:"image,omitempty"`
+	InstanceID  *string           `json:"instance_id,omitempty"`
+	Pool        string            `json:"pool,omitempty"`
+	Command     string            `json:"command,omitempty"`
+	Cwd         string            `json:"cwd,omitempty"`
+	Timeout     *seconds          `json:"timeout,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`
+	Patch       *string           `json:"patch,omitempty"`
+	EvalScript  *string           `json:"eval_script,omitempty"`
+	// Details asks for end, peak_bytes and left_out, OutputLimit for more of the output
+	// of an evaluation.
+	Details     bool `json:"details,omitempty"`
+	OutputLimit int  `json:"output_limit,omitempty"`
+}
+
+func (r request) timeout(otherwise time.Duration) time.Duration {
+	if r.Timeout == nil || *r.Timeout == 0 {
+		return otherwise
+	}
+	return r.Timeout.duration()
+}
+
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// reply is an object beside "ok".
+type reply map[string]any
+
+// send writes a reply; an error makes it a failure.
+func send(w http.ResponseWriter, r reply, err error) {
+	status := http.StatusOK
+	out := reply{"ok": err == nil}
+	maps.Copy(out, r)
+	if err != nil {
+		status = http.StatusInternalServerError
+		kind := rollout.KindSandbox
+		if e, ok := errors.AsType[*rollout.Error](err); ok {
+			kind = e.Kind
+		}
+		switch {
+		case errors.Is(err, errUnknown):
+			status = http.StatusNotFound
+		case errors.Is(err, errFull):
+			status = http.StatusServiceUnavailable
+			w.Header().Set("Retry-After", "1")
+		case kind == rollout.KindInput:
+			status = http.StatusBadRequest
+		case errors.Is(err, errNode):
+			status = http.StatusBadGateway
+		}
+		w.Header().Set(kindHeader, kind.String())
+		out = reply{"ok": false, "error": err.Error()}
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"ok": false, "error": "the reply cannot be written as JSON"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
+
+// The causes of failures that have a status of their own.
+var (
+	errUnknown = errors.New("unknown")
+	errFull    = errors.New("full")
+	errNode    = errors.New("node")
+)
+
+// caused is an error whose text does not show the cause.
+type caused struct{ err, cause error }
+
+func (c caused) Error() string { return c.err.Error() }
+
+func (c caused) Is(target error) bool { return target == c.cause }
+
+func (c caused) Unwrap() error { return c.err }
+
+func fault(cause error, format string, args ...any) error {
+	return caused{rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...), cause}
+}
+
+func input(format string, args ...any) *rollout.Error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, format, args...)
+}
+
+// handle makes a handler of a function of a request.
+func handle(f func(*http.Request, request) (reply, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q request
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err == nil && len(body) > 0 {
+			err = json.Unmarshal(body, &q)
+		}
+		if err != nil {
+			send(w, nil, input("the request is no JSON object of this protocol: %v", err))
+			return
+		}
+		if q.Cwd == "" {
+			q.Cwd = sandbox.DefaultDir
+		}
+		out, err := f(r, q)
+		send(w, out, err)
+	}
+}
