@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/deliver"
 	"github.com/turnpack/turnpack/export"
@@ -103,6 +104,7 @@ var zeros = []any{
 	&stream.Stream{}, &deliver.Ending{}, &deliver.Options{}, &deliver.Queue{}, &serve.Service{},
 	&gate.Gate{}, &gate.Options{}, &gate.Refused{},
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{}, &liveengine.Pool{}, &liveengine.Server{},
+	&agent.Agent{}, &agent.Options{}, &agent.Attempt{}, &agent.Engine{},
 	&sandbox.Blocked{}, &sandbox.Box{}, &sandbox.Command{}, &sandbox.Limits{}, &sandbox.Local{}, &sandbox.Result{},
 	&container.Driver{}, &container.Options{}, &local.Driver{}, &local.Options{},
 	&remote.Client{}, &remote.ClientOptions{}, &remote.ExecOptions{}, &remote.ExecServer{}, &remote.Pool{}, &remote.PoolOptions{},

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	_ "embed" // the templates
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+	"github.com/turnpack/turnpack/tokenize/chat"
+)
+
+// Config is what the policy is told, and the bounds of its steps. Templates are in the
+// language of chat templates; System is shown as it stands.
+type Config struct {
+	System      string
+	Instance    string // of task
+	Observation string // of output.returncode and output.output
+	FormatError string // of actions, a list as long as the commands found
+	// FirstBlock runs the first of several commands of a reply, and answers a reply
+	// without one by an observation of return code −1, as swe-rl@0d034dd does.
+	FirstBlock bool
+
+	StepLimit int           // replies; 20
+	Dir       string        // of the repository; sandbox.DefaultDir
+	Timeout   time.Duration // of a command; 180 s
+	Env       map[string]string
+}
+
+var (
+	//go:embed templates/system.txt
+	systemText string
+	//go:embed templates/instance.jinja
+	instanceText string
+	//go:embed templates/observation.jinja
+	observationText string
+	//go:embed templates/format_error.jinja
+	formatErrorText string
+	//go:embed templates/tools.txt
+	toolsText string
+)
+
+// Default is the configuration that stands for zero fields.
+func Default() Config {
+	return Config{
+		System: systemText, Instance: instanceText, Observation: observationText, FormatError: formatErrorText,
+		StepLimit: 20, Dir: sandbox.DefaultDir, Timeout: sandbox.DefaultTimeout,
+		Env: map[string]string{"PAGER": "cat", "MANPAGER": "cat", "LESS": "-R", "PIP_PROGRESS_BAR": "off", "TQDM_DISABLE": "1"},
+	}
+}
+
+func (c Config) with(d Config) Config {
+	c.System, c.Instance = cmp.Or(c.System, d.System), cmp.Or(c.Instance, d.Instance)
+	c.Observation, c.FormatError = cmp.Or(c.Observation, d.Observation), cmp.Or(c.FormatError, d.FormatError)
+	c.StepLimit, c.Dir, c.Timeout = cmp.Or(c.StepLimit, d.StepLimit), cmp.Or(c.Dir, d.Dir), cmp.Or(c.Timeout, d.Timeout)
+	if c.Env == nil {
+		c.Env = d.Env
+	}
+	return c
+}
+
+// ReadConfig reads a swebench.yaml of mini-SWE-agent as swe-rl uses it. What a file leaves
+// out is a zero field. It sets FirstBlock, as that system does.
+func ReadConfig(r io.Reader) (Config, error) {
+	var file struct {
+		Agent struct {
+			System      string `yaml:"system_template"`
+			Instance    string `yaml:"instance_template"`
+			Observation string `yaml:"action_observation_template"`
+			FormatError string `yaml:"format_error_template"`
+			StepLimit   int    `yaml:"step_limit"`
+		} `yaml:"agent"`
+		Environment struct {
+			Dir     string            `yaml:"cwd"`
+			Timeout float64           `yaml:"timeout"`
+			Env     map[string]string `yaml:"env"`
+		} `yaml:"environment"`
+	}
+	if err := yaml.NewDecoder(r).Decode(&file); err != nil {
+		return Config{}, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the agent's configuration: %w", err)
+	}
+	a, e := file.Agent, file.Environment
+	return Config{System: a.System, Instance: a.Instance, Observation: a.Observation, FormatError: a.FormatError, FirstBlock: true,
+		StepLimit: a.StepLimit, Dir: e.Dir, Timeout: time.Duration(e.Timeout * float64(time.Second)), Env: e.Env}, nil
+}
+
+// templates are those of a Config, compiled.
+type templates struct {
+	system                        string
+	instance, observation, format *chat.Template
+}
+
+func (c *Config) compile() (t templates, err error) {
+	t.system = c.System
+	for _, x := range []struct {
+		name, text string
+		to         **chat.Template
+	}{{"instance", c.Instance, &t.instance}, {"observation", c.Observation, &t.observation}, {"format error", c.FormatError, &t.format}} {
+		if *x.to, err = chat.Compile(x.text, chat.Options{Name: "the agent's " + x.name + " template"}); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+func render(ctx context.Context, t *chat.Template, vars ...chat.Member) (string, error) {
+	out, err := t.RenderVars(ctx, chat.Object(vars...), chat.Input{})
+	if err != nil {
+		return "", err
+	}
+	return out.Text, nil
+}
+
+// opening are the messages that an attempt begins with.
+func (t *templates) opening(ctx context.Context, h harness, task string) ([]rollout.Message, error) {
+	text, err := render(ctx, t.instance, chat.Member{Key: "task", Value: chat.String(task)}, chat.Member{Key: "tools", Value: chat.Bool(h.tools() != nil)})
+	system := t.system
+	if h.tools() != nil && system == systemText {
+		system = toolsText
+	}
+	return []rollout.Message{{Role: rollout.RoleSystem, Content: system}, {Role: rollout.RoleUser, Content: text}}, err
+}
+
+// observe is what the policy reads of a command.
+func (t *templates) observe(ctx context.Context, d done) (string, error) {
+	return render(ctx, t.observation, chat.Member{Key: "output", Value: chat.Object(
+		chat.Member{Key: "returncode", Value: chat.Int(int64(d.code))}, chat.Member{Key: "output", Value: chat.String(d.output)})})
+}
+
+// formatError answers a reply that holds no command, or several; fault is their number,
+// or a sentence.
+func (t *templates) formatError(ctx context.Context, c *Config, fault string) (string, error) {
+	n, err := strconv.Atoi(fault)
+	if err != nil {
+		return fault, nil
+	}
+	if c.FirstBlock {
+		return t.observe(ctx, done{code: -1, output: "No valid bash command found in response."})
+	}
+	actions := make([]chat.Value, n)
+	for i := range actions {
+		actions[i] = chat.String("")
+	}
+	text, err := render(ctx, t.format, chat.Member{Key: "actions", Value: chat.List(actions...)})
+	return strings.TrimRight(text, "\n"), err
+}

@@ -1,0 +1,384 @@
+package agent
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// harnesses are the tools that coding harnesses give their models, by their names and
+// arguments; descriptions are ours. OpenHands@1.0, OpenCode@0.6, Codex CLI@0.40.
+var harnesses = map[string]*calls{
+	"openhands": {mustFinish: true, list: []tool{
+		{"execute_bash", "Run a command in a shell.", fields{"command": str}, []string{"command"}, run1("command")},
+		{"str_replace_editor", "Show, create or change a file.", fields{"command": `{"type":"string","enum":["view","create","str_replace","insert"]}`, "path": str, "file_text": str, "old_str": str, "new_str": str, "insert_line": num, "view_range": `{"type":"array","items":{"type":"integer"}}`},
+			[]string{"command", "path"}, openHandsEdit},
+		{"finish", "The work is done.", fields{"message": str}, nil, func(arguments) (work, error) { return work{kind: finish}, nil }},
+	}},
+	"opencode": {list: []tool{
+		{"bash", "Run a command in a shell.", fields{"command": str, "description": str, "timeout": num}, []string{"command", "description"}, run1("command")},
+		{"read", "Show a file.", fields{"filePath": str, "offset": num, "limit": num}, []string{"filePath"}, func(a arguments) (work, error) {
+			return work{kind: edit, path: a.text("filePath"), change: show(a.number("offset", 0)+1, a.number("limit", 2000))}, nil
+		}},
+		{"write", "Write a file.", fields{"filePath": str, "content": str}, []string{"filePath", "content"}, func(a arguments) (work, error) {
+			return work{kind: edit, path: a.text("filePath"), fresh: true, change: create(a.text("content"))}, nil
+		}},
+		{"edit", "Replace a text of a file.", fields{"filePath": str, "oldString": str, "newString": str, "replaceAll": `{"type":"boolean"}`}, []string{"filePath", "oldString", "newString"}, func(a arguments) (work, error) {
+			return work{kind: edit, path: a.text("filePath"), change: replace(a.text("oldString"), a.text("newString"), string(a["replaceAll"]) == "true")}, nil
+		}},
+	}},
+	"codex": {list: []tool{
+		{"shell", "Run a command.", fields{"command": `{"type":"array","items":{"type":"string"}}`, "workdir": str, "timeout_ms": num}, []string{"command"}, codexShell},
+		{"apply_patch", "Change files by a patch between *** Begin Patch and *** End Patch.", fields{"input": str}, []string{"input"}, func(a arguments) (work, error) {
+			return work{kind: edit, patch: a.text("input")}, nil
+		}},
+	}},
+}
+
+// Harnesses are the names that Options.Harness takes.
+func Harnesses() []string { return slices.Sorted(maps.Keys(harnesses)) }
+
+const (
+	str = `{"type":"string"}`
+	num = `{"type":"integer"}`
+)
+
+type fields map[string]string
+
+// tool is one tool of a harness.
+type tool struct {
+	name, about string
+	fields      fields
+	required    []string
+	means       func(arguments) (work, error)
+}
+
+// work is what a call of a tool means.
+type work struct {
+	kind
+	command string
+	path    string // of the file that an edit is of
+	fresh   bool   // it need not be there
+	change  func(path, text string) (out string, write bool, say string, err error)
+	patch   string // of several files instead
+}
+
+// arguments are those of a call.
+type arguments map[string]json.RawMessage
+
+func (a arguments) text(name string) (s string) {
+	_ = json.Unmarshal(a[name], &s) // what is no string is empty, which each tool answers
+	return s
+}
+
+func (a arguments) number(name string, other int) int {
+	n := other
+	if json.Unmarshal(a[name], &n) != nil {
+		return other
+	}
+	return n
+}
+
+// calls is a harness whose model calls tools.
+type calls struct {
+	list       []tool
+	mustFinish bool // a reply without a call is no end
+}
+
+func (h *calls) tools() []rollout.Tool {
+	var out []rollout.Tool
+	for _, t := range h.list {
+		properties := map[string]json.RawMessage{}
+		for name, schema := range t.fields {
+			properties[name] = json.RawMessage(schema)
+		}
+		required := t.required
+		if required == nil {
+			required = []string{}
+		}
+		b, err := json.Marshal(map[string]any{"type": "function", "function": map[string]any{"name": t.name, "description": t.about,
+			"parameters": map[string]any{"type": "object", "properties": properties, "required": required}}})
+		if err == nil { // the table is JSON
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func (h *calls) read(m *rollout.Message, _ *Config) ([]action, string) {
+	if len(m.ToolCalls) == 0 && h.mustFinish {
+		return nil, "No tool was called. Go on with a tool, or call finish when the work is done."
+	}
+	var out []action
+	for i := range m.ToolCalls {
+		c := &m.ToolCalls[i]
+		a := action{call: c, kind: refuse, text: c.Name}
+		n := slices.IndexFunc(h.list, func(t tool) bool { return t.name == c.Name })
+		switch {
+		case n < 0:
+			a.text = fmt.Sprintf("there is no tool %q", c.Name)
+		case json.Unmarshal([]byte(c.Arguments), &a.args) != nil:
+			a.text = "the arguments are no JSON object"
+		default:
+			t := h.list[n]
+			for _, name := range t.required {
+				if _, ok := a.args[name]; !ok {
+					a.text = fmt.Sprintf("%s needs the argument %q", t.name, name)
+				}
+			}
+			if a.text != c.Name {
+				break
+			}
+			w, err := t.means(a.args)
+			if err != nil {
+				a.text = err.Error()
+				break
+			}
+			a.work, a.kind = w, w.kind
+			if a.text = c.Name + " " + w.path; w.kind == shell {
+				a.text = w.command
+			}
+		}
+		out = append(out, a)
+	}
+	return out, ""
+}
+
+func (h *calls) observation(a action, s string) rollout.Message {
+	return rollout.Message{Role: rollout.RoleTool, Content: s, ToolCallID: a.call.ID, Name: a.call.Name}
+}
+
+func (h *calls) do(ctx context.Context, x *run, a action) (done, error) {
+	switch {
+	case a.kind == refuse:
+		return done{-1, a.text}, nil
+	case a.kind == finish:
+		return done{}, nil
+	case a.kind == shell:
+		return x.command(ctx, a.work.command)
+	case a.work.patch != "":
+		return x.applyPatch(ctx, a.work.patch)
+	}
+	return x.edit(ctx, a.work)
+}
+
+// edit shows or changes one file.
+func (x *run) edit(ctx context.Context, w work) (done, error) {
+	if w.path == "" {
+		return done{-1, "a path is needed"}, nil
+	}
+	out, err := x.command(ctx, "if [ -d "+quoted(w.path)+" ]; then ls -a "+quoted(w.path)+" >&2; exit 3; fi; test -e "+quoted(w.path)+" || exit 4; base64 < "+quoted(w.path))
+	if err != nil {
+		return done{}, err
+	}
+	before := ""
+	switch {
+	case out.code == 3:
+		return done{0, out.output}, nil
+	case out.code == 4 && w.fresh:
+	case out.code == 4:
+		return done{-1, w.path + " is not there"}, nil
+	default:
+		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(out.output), ""))
+		if err != nil || out.code != 0 {
+			return done{-1, w.path + " cannot be read"}, nil
+		}
+		before = string(b)
+	}
+	after, write, say, err := w.change(w.path, before)
+	if err != nil {
+		return done{-1, err.Error()}, nil
+	}
+	if !write {
+		return done{0, say}, nil
+	}
+	out, err = x.command(ctx, "mkdir -p "+quoted(path.Dir(w.path))+" && base64 -d > "+quoted(w.path)+" <<'TURNPACK'\n"+base64.StdEncoding.EncodeToString([]byte(after))+"\nTURNPACK")
+	if err == nil && out.code == 0 {
+		out.output = say
+	}
+	return out, err
+}
+
+// quoted is s as one word of a shell.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func run1(name string) func(arguments) (work, error) {
+	return func(a arguments) (work, error) {
+		if strings.TrimSpace(a.text(name)) == "" {
+			return work{}, fmt.Errorf("%s is empty", name)
+		}
+		return work{kind: shell, command: a.text(name)}, nil
+	}
+}
+
+func codexShell(a arguments) (work, error) {
+	var words []string
+	if err := json.Unmarshal(a["command"], &words); err != nil || len(words) == 0 {
+		return work{}, fmt.Errorf("command is no list of words")
+	}
+	command := ""
+	if len(words) == 3 && (words[0] == "bash" || words[0] == "sh") && (words[1] == "-lc" || words[1] == "-c") {
+		command = words[2]
+	} else {
+		for i, w := range words {
+			words[i] = quoted(w)
+		}
+		command = strings.Join(words, " ")
+	}
+	if dir := a.text("workdir"); dir != "" {
+		command = "cd " + quoted(dir) + " && " + command
+	}
+	return work{kind: shell, command: command}, nil
+}
+
+func openHandsEdit(a arguments) (work, error) {
+	w := work{kind: edit, path: a.text("path")}
+	switch a.text("command") {
+	case "view":
+		from, lines := 1, 2000
+		var r []int
+		if json.Unmarshal(a["view_range"], &r) == nil && len(r) == 2 {
+			if from, lines = r[0], r[1]-r[0]+1; r[1] < 0 {
+				lines = 1 << 30
+			}
+		}
+		w.change = show(from, lines)
+	case "create":
+		w.fresh, w.change = true, create(a.text("file_text"))
+	case "str_replace":
+		w.change = replace(a.text("old_str"), a.text("new_str"), false)
+	case "insert":
+		at, text := a.number("insert_line", 0), a.text("new_str")
+		w.change = func(path, before string) (string, bool, string, error) {
+			lines := strings.SplitAfter(before, "\n")
+			if at < 0 || at > len(lines) {
+				return "", false, "", fmt.Errorf("%s has no line %d", path, at)
+			}
+			after := strings.Join(lines[:at], "") + strings.TrimSuffix(text, "\n") + "\n" + strings.Join(lines[at:], "")
+			return after, true, "inserted into " + path, nil
+		}
+	default:
+		return w, fmt.Errorf("there is no command %q", a.text("command"))
+	}
+	return w, nil
+}
+
+type change = func(path, before string) (after string, write bool, say string, err error)
+
+func show(from, most int) change {
+	return func(_, before string) (string, bool, string, error) {
+		var b strings.Builder
+		for i, line := range strings.Split(strings.TrimSuffix(before, "\n"), "\n") {
+			if n := i + 1; n >= from && n-from < most {
+				fmt.Fprintf(&b, "%6d\t%s\n", n, line)
+			}
+		}
+		return "", false, b.String(), nil
+	}
+}
+
+func create(text string) change {
+	return func(path, _ string) (string, bool, string, error) { return text, true, "wrote " + path, nil }
+}
+
+func replace(old, with string, all bool) change {
+	return func(path, before string) (string, bool, string, error) {
+		n := strings.Count(before, old)
+		switch {
+		case old == "" || old == with:
+			return "", false, "", fmt.Errorf("the text to be replaced is empty, or the same as the new one")
+		case n == 0:
+			return "", false, "", fmt.Errorf("%s does not hold the text to be replaced", path)
+		case n > 1 && !all:
+			return "", false, "", fmt.Errorf("%s holds the text to be replaced %d times: give more of its surroundings", path, n)
+		}
+		return strings.ReplaceAll(before, old, with), true, "changed " + path, nil
+	}
+}
+
+// applyPatch applies a patch of Codex: *** Begin Patch, then files, which are added,
+// deleted or updated by hunks of lines with ' ', '-' and '+' at the front.
+func (x *run) applyPatch(ctx context.Context, text string) (done, error) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) < 2 || lines[0] != "*** Begin Patch" || lines[len(lines)-1] != "*** End Patch" {
+		return done{-1, "a patch stands between *** Begin Patch and *** End Patch"}, nil
+	}
+	lines = lines[1 : len(lines)-1]
+	var said []string
+	for len(lines) > 0 {
+		verb, name, ok := strings.Cut(lines[0], " File: ")
+		if !ok {
+			return done{-1, fmt.Sprintf("a file is expected, found %q", lines[0])}, nil
+		}
+		end := 1
+		for end < len(lines) && !(strings.HasPrefix(lines[end], "*** ") && strings.Contains(lines[end], " File: ")) {
+			end++
+		}
+		body := lines[1:end]
+		lines = lines[end:]
+		var out done
+		var err error
+		switch verb {
+		case "*** Delete":
+			out, err = x.command(ctx, "rm -- "+quoted(name))
+		case "*** Add":
+			var b strings.Builder
+			for _, l := range body {
+				b.WriteString(strings.TrimPrefix(l, "+") + "\n")
+			}
+			out, err = x.edit(ctx, work{path: name, fresh: true, change: create(b.String())})
+		case "*** Update":
+			out, err = x.edit(ctx, work{path: name, change: hunks(body)})
+		default:
+			out = done{-1, fmt.Sprintf("%q is not known", lines[0])}
+		}
+		if err != nil || out.code != 0 {
+			return out, err
+		}
+		said = append(said, strings.TrimPrefix(verb, "*** ")+" "+name)
+	}
+	return done{0, strings.Join(said, "\n")}, nil
+}
+
+// hunks changes a text where the old lines of each hunk stand, after the hunk before.
+func hunks(body []string) change {
+	return func(path, before string) (string, bool, string, error) {
+		have, at := strings.Split(before, "\n"), 0
+		for len(body) > 0 {
+			end := 1
+			for end < len(body) && !strings.HasPrefix(body[end], "@@") {
+				end++
+			}
+			var old, with []string
+			for _, l := range body[:end] {
+				switch {
+				case strings.HasPrefix(l, "@@"), strings.HasPrefix(l, "*** "):
+				case strings.HasPrefix(l, "-"):
+					old = append(old, l[1:])
+				case strings.HasPrefix(l, "+"):
+					with = append(with, l[1:])
+				default:
+					l = strings.TrimPrefix(l, " ")
+					old, with = append(old, l), append(with, l)
+				}
+			}
+			body = body[end:]
+			for at+len(old) <= len(have) && !slices.Equal(have[at:at+len(old)], old) {
+				at++
+			}
+			if at+len(old) > len(have) {
+				return "", false, "", fmt.Errorf("%s does not hold the lines %.200q", path, strings.Join(old, "\n"))
+			}
+			have = slices.Concat(have[:at], with, have[at+len(old):])
+			at += len(with)
+		}
+		return strings.Join(have, "\n"), true, "changed " + path, nil
+	}
+}
