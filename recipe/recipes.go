@@ -235,6 +235,7 @@ func PrimeRL() Recipe {
 		Scale:     reward.OutcomePolicy{Outcome: reward.ScaleAuto},
 		Estimator: preset("prime_grpo"),
 		Shaping:   shaping.Rules{MaxAge: pointer(int32(8)), DropZero: true},
+		Loss:      "token-mean@verl-1dda039b9",
 		Trainer:   []Setting{{"dppo_mask_low", "0.2", configs + "trainer.py"}, {"dppo_mask_high", "0.2", configs + "trainer.py"}, {"kl_tau", "1e-3", configs + "trainer.py"}},
 		Differs:   []string{"age is counted from the newest version of the batch; prime-rl counts from the version that it trains on"},
 	}
@@ -283,6 +284,7 @@ func AReaL() Recipe {
 		Scale:     reward.OutcomePolicy{Outcome: reward.ScaleBinary},
 		Estimator: reward.ByKey(reward.ArealNorm(1, &group, &group, false, true)),
 		Shaping:   shaping.Rules{Affine: shaping.Affine{Bias: -0.5, Scale: 10}, Clip: &reward.Range{Low: -20, High: 20}},
+		Loss:      "token-mean@verl-1dda039b9",
 		Trainer:   []Setting{{"adv_norm", "mean and deviation of the batch, over tokens", example}, {"eps_clip", "0.4", example}, {"rejection_sampling", "ratio, upper 5.0", example}},
 		Differs:   []string{infra, "groups go by key, where AReaL cuts the batch into slices of group_size", "adv_norm is left to the trainer: it is over the tokens of its own batch"},
 	}

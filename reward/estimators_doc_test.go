@@ -135,6 +135,8 @@ These give every trained token a value of its own (type ` + "`TokenEstimator`" +
 		flow := "carry the return"
 		if e.ResetAtMask {
 			flow = "reset it"
+		} else if e.Gaps {
+			flow = "carry the return, discounted"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, e.Center, flow, docWhiten(e.Whiten))
 	}

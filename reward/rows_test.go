@@ -59,3 +59,18 @@ func TestRowsAreRepeatedRewards(t *testing.T) {
 		}
 	}
 }
+
+// slime's return falls at every token of the response, verl's at trained ones.
+func TestDiscountOverGaps(t *testing.T) {
+	one := []reward.TokenGroup{{Key: "g", Rollouts: []reward.TokenRollout{{ID: "a", Reward: 8, Mask: []bool{false, true, false, false, true, true, false}}}}}
+	for _, c := range []struct {
+		gaps bool
+		want []float64
+	}{{true, []float64{0, 0.5, 0, 0, 4, 8, 0}}, {false, []float64{0, 2, 0, 0, 4, 8, 0}}} {
+		e := reward.TokenEstimator{Center: reward.CenterNone, Discount: 0.5, Gaps: c.gaps, Whiten: reward.Whiten{Off: true}}
+		got, err := reward.TokenAdvantages(one, e)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got[0][0])
+	}
+	require.ErrorContains(t, reward.TokenEstimator{Center: reward.CenterNone, Gaps: true}.Validate(), "Gaps")
+}

@@ -21,6 +21,8 @@ type TokenEstimator struct {
 	// ResetAtMask forgets the return at tokens that are not trained, so that
 	// nothing flows back over tool output.
 	ResetAtMask bool
+	// Gaps has the discount count tokens between that are not trained; without Whiten only.
+	Gaps bool
 	// SingletonZero makes the mean of a group of one its reward; otherwise it is 0.
 	SingletonZero bool
 	Whiten        Whiten
@@ -56,6 +58,7 @@ func TokenPresets() []TokenEstimator {
 	return []TokenEstimator{
 		{Name: "verl_reinforce_pp@" + verlRevision, Center: CenterNone, Whiten: verl},
 		{Name: "verl_reinforce_pp_baseline@" + verlRevision, Center: CenterMean, Whiten: verl},
+		{Name: "slime_reinforce_pp@" + slimeRevision, Center: CenterNone, Gaps: true, Whiten: Whiten{Off: true}},
 		{Name: "verl_remax@" + verlRevision, Center: CenterBaseline, Whiten: Whiten{Off: true}},
 		{Name: "skyrl_reinforce_pp@" + skyrlRevision, Center: CenterNone, ResetAtMask: true},
 		{Name: "nemo_reinforce_pp@" + nemoRevision, Center: CenterNone, Whiten: nemo},
@@ -85,6 +88,9 @@ func (e TokenEstimator) Validate() error {
 	}
 	if e.Discount != 0 && e.Discount != 1 && e.Center != CenterNone {
 		f.add("Discount", "%g with the centre %s, which makes a return without discount", e.Discount, e.Center)
+	}
+	if e.Gaps && !e.Whiten.Off {
+		f.add("Gaps", "set with Whiten, which counts trained tokens")
 	}
 	f.nonNegative("Whiten.Epsilon", e.Whiten.Epsilon)
 	f.nonNegative("Whiten.CountEpsilon", e.Whiten.CountEpsilon)
@@ -151,6 +157,8 @@ func (e *TokenEstimator) returns(r TokenRollout, value float64) []float64 {
 		case r.Mask[t] && !paid:
 			running, paid = value, true
 			out[t] = running
+		case !r.Mask[t] && e.Gaps:
+			running *= discount
 		case r.Mask[t]:
 			running *= discount
 			out[t] = running

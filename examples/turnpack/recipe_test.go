@@ -71,7 +71,7 @@ func TestRecipeFlagsWin(t *testing.T) {
 	other := map[string]string{"mode": "merged", "window": "none", "max-tokens": "7", "scale": "partial", "step-coef": "0.5", "infra-unresolved": "true", "truncated-coef": "0.25",
 		"stop-properly": "true", "soft-overlong": "10:5:1", "length-of": "response", "reward-affine": "1:2", "reward-clip": "-3:3", "overlong": "train", "max-age": "5",
 		"min-valid": "2", "min-solved": "2", "min-unsolved": "2", "group-filter": "skyrl", "filter-raw": "true", "estimator": "nemo_grpo_group_std", "masked": "leave",
-		"invalid-call-advantage": "none", "malformed-thinking-advantage": "-1", "detect": "all", "advantage-clip": "none", "drop-zero": "true", "keep": "best:2", "discount": "0.9"}
+		"invalid-call-advantage": "none", "malformed-thinking-advantage": "-1", "detect": "all", "advantage-clip": "none", "drop-zero": "true", "keep": "best:2", "length-penalty": "0.25:0.1:0.1", "discount": "0.9"}
 	r, err := recipe.Named("nemotron-swe2")
 	require.NoError(t, err)
 	for _, s := range r.Settings() {
@@ -100,7 +100,7 @@ func TestRecipeFlagsWin(t *testing.T) {
 
 func TestShapingFlagsAreRead(t *testing.T) {
 	for flag, value := range map[string]string{"soft-overlong": "x", "reward-clip": "1", "advantage-clip": "2:1", "max-age": "-2", "overlong": "keep", "length-of": "all",
-		"masked": "no", "group-filter": "none such", "reward-affine": "1:2:3", "min-solved": "-1", "keep": "reward<1", "truncated-coef": "2"} {
+		"masked": "no", "group-filter": "none such", "reward-affine": "1:2:3", "min-solved": "-1", "keep": "reward<1", "length-penalty": "1:2", "truncated-coef": "2"} {
 		code, _, stderr := call(t, "convert", "--"+flag+"="+value, "--model", modelDir(t, nil), goodDump(t))
 		require.Equal(t, exitUsage, code, flag)
 		require.NotEmpty(t, stderr)

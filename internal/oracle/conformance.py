@@ -480,10 +480,10 @@ def trained_step():
 
 
 def recipes_random():
-    """Recipes and estimators of tokens against verl, SkyRL and NeMo RL on whole batches."""
+    """Recipes, estimators of tokens and loss weights against the trainers' own functions on whole batches."""
     need_module("torch", "pyarrow")
     need(CACHE / "peers")
-    return script("diff_recipes.py", TURNPACK, CACHE / "peers", HERE.parents[1] / "examples" / "tutorial" / "model", 60)
+    return script("diff_recipes.py", TURNPACK, CACHE / "peers", HERE.parents[1] / "examples" / "tutorial" / "model", 40)
 
 
 def openclaw_recipes():
