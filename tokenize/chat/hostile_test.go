@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -235,38 +236,60 @@ func manyNames(n int) string {
 }
 
 // Whatever a template does, it takes a second or so and little memory for data of ordinary
-// size, compiling included.
+// size, compiling included. Work and memory are proportional to the limits, so a twentieth
+// of them is tried; TURNPACK_LIMITS=full takes the defaults.
 func TestExpensiveTemplatesAreBounded(t *testing.T) {
 	kit.OneGoroutine(t)
 	text := strings.Repeat("look at the files, then say what you found <b> & go on\n", 1100)
 	bits := strings.Repeat("aB cD\nÄß ", 500)
 	message := Object(Member{"role", String("user")}, Member{"content", String(text)})
-	vars := Object(Member{"s", String(text)}, Member{"b", String(bits)}, Member{"l", List(message, message)})
-	stopped := 0
-	for _, x := range expensive {
-		t.Run(x.reason, func(t *testing.T) {
+	long := Object(Member{"s", String(text)}, Member{"b", String(bits)}, Member{"l", List(message, message)})
+	message = Object(Member{"role", String("user")}, Member{"content", String("abc")})
+	short := Object(Member{"l", List(message, message)})
+	opts, mostTime, mostMemory := Options{Limits: Limits{Work: 50_000_000, Memory: 128 << 20 / 20}}, 150*time.Millisecond, uint64(48<<20)
+	if os.Getenv("TURNPACK_LIMITS") == "full" {
+		opts, mostTime, mostMemory = Options{}, 2*time.Second, 512<<20
+	}
+	tried, stopped := 0, 0
+	bounded := func(reason, source string, vars Value) {
+		t.Run(reason, func(t *testing.T) {
+			var tmpl *Template
 			var err error
+			kit.Within(t, 2*time.Second, 512<<20, func() { tmpl, err = Compile(source, opts) })
 			var made uint64
-			used := kit.LeastCPU(t, 2*time.Second, func() {
+			used := kit.LeastCPU(t, mostTime, func() {
+				if tmpl == nil {
+					return
+				}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				var tmpl *Template
-				if tmpl, err = Compile(x.source, Options{}); err == nil {
-					_, err = tmpl.RenderVars(t.Context(), vars, Input{Now: kitClock})
-				}
+				_, err = tmpl.RenderVars(t.Context(), vars, Input{Now: kitClock})
 				runtime.ReadMemStats(&after)
 				made = after.TotalAlloc - before.TotalAlloc
 			})
+			tried++
 			if err != nil {
 				if !errors.Is(err, rollout.KindLimit) {
 					require.ErrorIs(t, err, rollout.KindTemplate)
 				}
 				stopped++
 			}
-			t.Logf("%8v %4d MB %s: %.60v", used.Round(time.Millisecond), made>>20, x.reason, err)
-			require.Less(t, used, 2*time.Second, "of processor time, on a machine that may be busy")
-			require.Less(t, made, uint64(512<<20), "bytes allocated in all")
+			t.Logf("%8v %4d MB %s: %.60v", used.Round(time.Millisecond), made>>20, reason, err)
+			require.Less(t, used, mostTime, "of processor time, on a machine that may be busy")
+			require.Less(t, made, mostMemory, "bytes allocated in all")
 		})
 	}
-	require.Greater(t, stopped, len(expensive)/2)
+	for _, x := range expensive {
+		bounded(x.reason, x.source, long)
+	}
+	for _, x := range attacks {
+		bounded(x.reason, x.source, long)
+	}
+	for _, s := range small {
+		if !strings.HasPrefix(s, "{%") {
+			s = "{% set x = " + s + " %}"
+		}
+		bounded(s, "{% macro m(a, b=1) %}{{ caller() if caller }}{% endmacro %}{% set ns = namespace(a=1) %}{% for i in range(100000) %}{% for j in range(1000) %}"+s+"{% endfor %}{% endfor %}", short)
+	}
+	require.Greater(t, stopped, tried/2)
 }

@@ -55,7 +55,7 @@ func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
 		if math.IsInf(n.V, 0) {
 			return x.Failf(value.Other, "cannot convert float infinity to integer"), true
 		}
-		return truncated(n.V)
+		return truncated(x, n.V)
 	case *value.Str:
 		if b, ok := intBase(base); ok {
 			if !x.Lim.Digits(len(n.S)) {
@@ -69,13 +69,13 @@ func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
 		if !ok || math.IsInf(f, 0) {
 			return nil, false
 		}
-		return truncated(f)
+		return truncated(x, f)
 	}
 	return nil, false
 }
 
-func truncated(f float64) (value.Value, bool) {
-	if math.IsNaN(f) {
+func truncated(x *rt.Context, f float64) (value.Value, bool) {
+	if math.IsNaN(f) || !x.Lim.Float(f) {
 		return nil, false
 	}
 	b, _ := big.NewFloat(math.Trunc(f)).Int(nil)
@@ -160,6 +160,9 @@ func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		if method == "ceil" {
 			r = math.Ceil(f.V)
 		}
+		if !x.Make(1<<8) || !x.Lim.Float(r) {
+			return x.Fail(x.Lim.Over())
+		}
 		b, _ := big.NewFloat(r).Int(nil)
 		scaled = value.Made(value.NewBig(b), f.F)
 	} else if !value.IsInt(scaled) {
@@ -175,6 +178,9 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 		if n == nil {
 			if math.IsNaN(f.V) || math.IsInf(f.V, 0) {
 				return x.Failf(value.Other, "cannot convert float %s to integer", value.FormatFloat(f.V))
+			}
+			if !x.Lim.Float(f.V) {
+				return x.Fail(x.Lim.Over())
 			}
 			b, _ := big.NewFloat(math.RoundToEven(f.V)).Int(nil)
 			return value.NewBig(b)
@@ -207,7 +213,7 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 		if *n < -5000 {
 			return value.NewInt(0)
 		}
-		if !x.Lim.Digits(int(-*n)) {
+		if !x.Make(1<<10) || !x.Lim.Digits(int(-*n)) {
 			return x.Fail(x.Lim.Over())
 		}
 		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(-*n), nil)

@@ -4,6 +4,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
+	"slices"
 )
 
 func filterBatch(x *rt.Context, v value.Value, p rt.Params) value.Value {
@@ -40,6 +41,7 @@ func batches(x *rt.Context, v, size, fill value.Value) []value.Value {
 			if !x.Make(16 * int(n)) {
 				return nil
 			}
+			row = slices.Grow(row, max(0, int(n)-len(row)))
 			for int64(len(row)) < n {
 				row = append(row, fill)
 			}

@@ -125,6 +125,9 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	case method != nil:
 		r = method(&x.Context, self, a)
 		x.Step(1)
+		if _, ok := self.(*value.Dict); !ok { // those give what is there
+			x.gave(r)
+		}
 	default:
 		switch f := fn.(type) {
 		case *Macro:
@@ -133,6 +136,7 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 		case rt.Callable:
 			x.Step(1)
 			r = f.Call(&x.Context, a)
+			x.gave(r)
 		case *value.Undefined:
 			x.Fail(f.Use())
 		default:
@@ -141,6 +145,15 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	}
 	x.pop(mark)
 	return r
+}
+
+// gave counts the memory of a call that gave v.
+func (x *exec) gave(v value.Value) {
+	switch v.(type) {
+	case *value.Bool, *value.Int, *value.None, *value.Undefined:
+	default:
+		x.Make(value.CallSize)
+	}
 }
 
 // macroCode is the code of a macro or call block. Slots are -1 when the body

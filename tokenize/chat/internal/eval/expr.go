@@ -411,6 +411,7 @@ func (e *filterExpr) apply(x *exec, v value.Value) value.Value {
 	if x.Err == nil {
 		v = e.fn(&x.Context, v, a)
 		x.Step(1)
+		x.gave(v)
 	}
 	x.pop(mark)
 	if x.Err != nil {

@@ -30,6 +30,9 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 	if x.Err != nil {
 		return rt.Stopped
 	}
+	if !x.Make(value.CallSize) {
+		return rt.Stopped
+	}
 	step := int64(1)
 	if bounds[2] != nil {
 		step = *bounds[2]

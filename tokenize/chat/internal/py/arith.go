@@ -84,7 +84,7 @@ func numeric(l *value.Limits, op string, x, y value.Number) (value.Value, *value
 	if x.IsInt && y.IsInt {
 		return intArith(l, op, x, y)
 	}
-	return floatArith(op, x, y)
+	return floatArith(l, op, x, y)
 }
 
 func addStr(l *value.Limits, x, y *value.Str) (value.Value, *value.Fault) {
@@ -165,13 +165,11 @@ func repeat(l *value.Limits, v value.Value, n int64) (value.Value, *value.Fault)
 		if !l.Make(16 * len(v.Items) * int(n)) {
 			return nil, l.Over()
 		}
-		out := &value.List{Tuple: v.Tuple, Items: []value.Value{}}
-		if len(v.Items) > 0 {
-			for ; n > 0; n-- {
-				out.Items = append(out.Items, v.Items...)
-			}
+		items := make([]value.Value, 0, len(v.Items)*int(n))
+		for len(items) < cap(items) {
+			items = append(items, v.Items...)
 		}
-		return out, nil
+		return &value.List{Tuple: v.Tuple, Items: items}, nil
 	}
 	return nil, nil
 }
@@ -277,12 +275,12 @@ func intArith(l *value.Limits, op string, x, y value.Number) (value.Value, *valu
 		return value.NewBig(q), nil
 	}
 	if b.Sign() < 0 {
-		return floatArith(op, x, y)
+		return floatArith(l, op, x, y)
 	}
 	return value.NewBig(new(big.Int).Exp(a, b, nil)), nil
 }
 
-func floatArith(op string, x, y value.Number) (value.Value, *value.Fault) {
+func floatArith(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
 	a, fault := x.Float()
 	if fault != nil {
 		return nil, fault
@@ -307,6 +305,9 @@ func floatArith(op string, x, y value.Number) (value.Value, *value.Fault) {
 		if b == 0 {
 			return nil, value.ValueError("float floor division by zero")
 		}
+		if !l.Spend(remainderWork(a, b)) {
+			return nil, l.Over()
+		}
 		q, r := floatDivmod(a, b)
 		if op == "%" {
 			return &value.Float{V: r}, nil
@@ -319,12 +320,18 @@ func floatArith(op string, x, y value.Number) (value.Value, *value.Fault) {
 	if a < 0 && b != math.Trunc(b) && !math.IsInf(b, 0) && !math.IsInf(a, 0) {
 		return nil, value.ValueError("complex numbers are not supported: %s ** %s", value.FormatFloat(a), value.FormatFloat(b))
 	}
+	if !l.Spend(powWork) || !l.Make(powSize) {
+		return nil, l.Over()
+	}
 	p := pow(a, b)
 	if math.IsInf(p, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
 		return nil, value.ValueError("(34, 'Numerical result out of range')")
 	}
 	return &value.Float{V: p}, nil
 }
+
+// powWork and powSize are the work and the garbage of pow.
+const powWork, powSize = 40_000, 16 << 10
 
 // pow is the correctly rounded a**b for exponents that are a small multiple of
 // 1/64, and otherwise what the library gives: C's pow is nearly always correctly
@@ -360,6 +367,13 @@ func pow(a, b float64) float64 {
 	}
 	f, _ := out.Float64()
 	return f
+}
+
+// remainderWork is the work of math.Mod, which subtracts bit by bit.
+func remainderWork(a, b float64) int {
+	_, m := math.Frexp(a)
+	_, n := math.Frexp(b)
+	return 20 * max(0, m-n)
 }
 
 // floatDivmod follows CPython's float_divmod.

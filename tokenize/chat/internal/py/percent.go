@@ -165,6 +165,9 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value
 			return nil, value.LimitError("string of more than %d bytes", l.Bytes)
 		}
 	}
+	if fault := l.Over(); fault != nil { // what is left was not looked at
+		return nil, fault
+	}
 	if next < len(args) && !keyed && !isDict {
 		switch arg.(type) {
 		case *value.Str:
@@ -251,6 +254,9 @@ func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool
 		if n.IsFloat {
 			if math.IsNaN(n.F) || math.IsInf(n.F, 0) {
 				return nil, value.ValueError("cannot convert float %s to integer", value.FormatFloat(n.F))
+			}
+			if !l.Float(n.F) {
+				return nil, l.Over()
 			}
 			b, _ := big.NewFloat(math.Trunc(n.F)).Int(nil)
 			n = value.Number{IsInt: true, B: b}

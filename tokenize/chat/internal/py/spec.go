@@ -253,6 +253,9 @@ func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) 
 	if prec > l.Bytes {
 		return "", value.LimitError("precision of %d digits, more than %d bytes", prec, l.Bytes)
 	}
+	if l.Float(f); !l.Make(max(prec, 0)) {
+		return "", l.Over()
+	}
 	var text string
 	typ := p.typ
 	percent := ""

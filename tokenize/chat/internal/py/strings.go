@@ -248,7 +248,7 @@ func Join(l *value.Limits, sep *value.Str, items []*value.Str) (*value.Str, *val
 	if len(items) == 1 && !sep.Markup {
 		return items[0], nil
 	}
-	if !l.Room() {
+	if !l.Make(n) {
 		return nil, l.Over()
 	}
 	t := value.Text{B: make([]byte, 0, n), Track: track, Lim: l}

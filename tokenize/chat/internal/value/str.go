@@ -188,7 +188,7 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 		return nil, LimitError("string of %d bytes, more than %d", n, l.Bytes)
 	}
 	if tracked == 0 {
-		if !l.Make(n) {
+		if !l.Make(n + CallSize) {
 			return nil, l.Over()
 		}
 		if len(parts) == 2 {
@@ -201,7 +201,7 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 		}
 		return &Str{S: b.String()}, nil
 	}
-	if !l.Room() {
+	if !l.Make(n + CallSize) {
 		return nil, l.Over()
 	}
 	t := Text{B: make([]byte, 0, n), Track: true, Lim: l}
