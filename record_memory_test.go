@@ -116,6 +116,36 @@ func TestMemoryOfOneLongRecord(t *testing.T) {
 	}
 }
 
+// Rows that do not join, since what is asked differs from what the history shows, hold
+// the history each. They are made and written one after the other, so many of them take
+// little more than the longest.
+func TestMemoryOfRowsThatDoNotJoin(t *testing.T) {
+	const asked = `{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+<think>
+
+</think>
+
+{% endif %}`
+	m, err := tokenize.Load("tokenize/embedded", tokenize.LoadOptions{TemplateText: asked})
+	require.NoError(t, err)
+	const turns, size = 60, 1 << 20
+	p := turnpack.Pipeline{Model: m, TempDir: t.TempDir()}
+	r := digits(size, turns, rollout.RoleUser)
+	var h heap
+	var tokens int64
+	peak := peakOf(func() {
+		report, err := p.Run(t.Context(), turnpack.Slice{r}, &h)
+		require.NoError(t, err)
+		tokens = report.Tokens
+	})
+	t.Logf("%d rows of %d tokens in all, %.0f MB", h.rows, tokens, float64(peak)/1e6)
+	require.EqualValues(t, turns, h.rows)
+	require.Greater(t, tokens, int64(turns*size/2))
+	require.Less(t, peak, uint64(4*tokens), "less than their ids alone")
+}
+
 // Rows that are held as runs are written as others are.
 func TestRowsAsRuns(t *testing.T) {
 	src := turnpack.Slice{steps("a", 6, 80), steps("b", 1, 80), steps("c", 9, 80)}

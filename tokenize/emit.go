@@ -18,7 +18,7 @@ import (
 const hugeTokens = 4 << 20
 
 // merged joins the turns along shared prefixes.
-func (j *job) merged() ([]spool.Row, error) {
+func (j *job) merged() error {
 	j.render, j.replies = nil, nil // what was rendered is not asked for any more
 	made := 0
 	for i := range j.prompts {
@@ -30,18 +30,26 @@ func (j *job) merged() ([]spool.Row, error) {
 	}
 	res, err := lineage.Merge(j.plan, j.opts.Drift)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	j.report.Report = res.Report
 	j.report.EmptyTurns -= j.report.UnknownContext + j.vacant
-	out := make([]spool.Row, len(res.Rows))
-	for k := range res.Rows {
-		if out[k], err = j.row(&res.Rows[k]); err != nil {
-			return nil, err
+	if err := j.affordable(res.Report.RowTokens); err != nil {
+		return err
+	}
+	for k, n := 0, len(res.Rows); k < n; k++ {
+		row, err := j.row(&res.Rows[k])
+		if err != nil {
+			return err
+		}
+		if k == n-1 { // the last is all that is left
+			res, j.encoded = nil, encoded{}
+		}
+		if err := j.give(row); err != nil {
+			return err
 		}
 	}
-	j.encoded = encoded{}
-	return out, nil
+	return nil
 }
 
 // row makes the sequence of one merged row, of very many tokens a window at a time.

@@ -23,7 +23,7 @@ type Encoder struct {
 	idle  sync.Pool // of *pieceEncoder
 	freed sync.Pool // of *freed
 
-	huge, window int // hugeTokens and windowTokens, but for tests
+	huge, window, most int // hugeTokens, windowTokens and maxRowTokens, but for tests
 }
 
 // NewEncoder checks opts and returns an Encoder over model. A nil model will do for
@@ -53,7 +53,7 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if opts.Drift.Text == nil && given(model) {
 		opts.Drift.Text = tokens.Spelling(model.Tokenizer.Vocab(), added)
 	}
-	return &Encoder{model: model, opts: opts, added: added, huge: hugeTokens, window: windowTokens}, nil
+	return &Encoder{model: model, opts: opts, added: added, huge: hugeTokens, window: windowTokens, most: maxRowTokens}, nil
 }
 
 // Encode returns the sequences of r in order, without loss weights, and what was
@@ -72,8 +72,8 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 }
 
 // Each is Encode for rollouts whose sequences are too many to hold: yield is
-// given one after the other. Those of PerStep come as they are made, so an error may
-// follow sequences of the same rollout; an error of yield ends the call.
+// given each as soon as it is made, so an error may follow sequences of the same
+// rollout; an error of yield ends the call.
 func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {
 	return e.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error {
 		if lens != nil {
@@ -95,11 +95,7 @@ func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(s
 		return Report{}, zero.Rollout()
 	}
 	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}, yield: yield}
-	rows, err := j.run()
-	for i := 0; err == nil && i < len(rows); i++ {
-		err = j.give(rows[i])
-	}
-	if err != nil {
+	if err := j.run(); err != nil {
 		return Report{}, located(err, r.ID)
 	}
 	return j.report, nil
@@ -216,31 +212,35 @@ func (j *job) prepare() (err error) {
 	return err
 }
 
-func (j *job) run() ([]spool.Row, error) {
+func (j *job) run() error {
 	if err := j.own(); err != nil {
-		return nil, err
+		return err
 	}
 	j.unmarked()
 	j.pieces = j.Encoder.pieces(func(m int32) bool { _, ok := j.owner[m]; return ok })
 	defer j.release(j.pieces)
 	if err := j.prepare(); err != nil {
-		return nil, err
+		return err
 	}
 	j.pieces.Written = make([]render.Parts, len(j.r.Messages))
 	if j.opts.Mode == Whole {
-		return j.whole()
+		rows, err := j.whole()
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		return j.give(rows[0])
 	}
-	if err := j.affordable(); err != nil {
-		return nil, err
+	if err := j.readable(); err != nil {
+		return err
 	}
 	if err := j.encodeTurns(); err != nil {
-		return nil, err
+		return err
 	}
 	j.unwritten()
 	if j.opts.Mode == PerStep {
 		j.report.Turns = len(j.turns)
 		j.report.EmptyTurns = len(j.turns) - j.given - j.report.UnknownContext - j.report.Incomplete
-		return nil, nil // given as they were made
+		return nil // given as they were made
 	}
 	return j.merged()
 }
@@ -251,20 +251,53 @@ func (j *job) run() ([]spool.Row, error) {
 // observation, that drops nothing stays below.
 const maxShownMessages = 1 << 26
 
-// affordable refuses a rollout beyond maxShownMessages.
-func (j *job) affordable() error {
-	shown := 0
+// maxRowTokens bounds the tokens that the rows of one rollout hold in all: rows that do
+// not join hold the history each.
+const maxRowTokens = 1 << 30
+
+// maxTokenText is more text than the tokens of a prompt have on average.
+const maxTokenText = 16
+
+// affordable refuses a rollout whose rows hold n tokens, where that is beyond
+// maxRowTokens.
+func (j *job) affordable(n int) error {
+	if n <= j.most {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the rows of its %d turns hold over %d tokens in all, the limit for one rollout", len(j.turns), j.most).
+		WithFix("plan a window over the context, or cut the rollout into shorter ones")
+}
+
+// readable refuses a rollout beyond maxShownMessages, and one whose rows of single
+// turns would be beyond maxRowTokens.
+func (j *job) readable() error {
+	shown, text := 0, 0
+	before := make([]int, len(j.r.Messages)+1) // the text of the messages before each
+	for i := range j.r.Messages {
+		m := &j.r.Messages[i]
+		before[i+1] = before[i] + len(m.Content) + len(m.Reasoning)
+	}
 	for i := range j.turns {
 		t := &j.turns[i]
 		if t.Context.Parts == nil {
 			shown += max(t.Message, 0)
+			text += before[max(t.Message, 0)]
 		}
 		for _, p := range t.Context.Parts {
 			if p.Message != nil {
 				shown++
-			} else {
-				shown += max(p.To-p.From, 0)
+				text += len(p.Message.Content)
+			} else if p.From < p.To {
+				shown += p.To - p.From
+				if p.From >= 0 && p.To < len(before) {
+					text += before[p.To] - before[p.From]
+				}
 			}
+		}
+	}
+	if j.opts.Mode == PerStep {
+		if err := j.affordable(text / maxTokenText); err != nil {
+			return err
 		}
 	}
 	if shown <= maxShownMessages {

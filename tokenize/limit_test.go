@@ -1,6 +1,7 @@
 package tokenize_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -35,4 +36,42 @@ func TestShownMessagesAreBounded(t *testing.T) {
 	seqs, _, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Len(t, seqs, 16_000)
+}
+
+// A rollout whose rows would be too much to write is refused: by its text before anything
+// is rendered, where each turn has a row, and else before a row is made.
+func TestRowTokensAreBounded(t *testing.T) {
+	m, err := embedded.Model()
+	require.NoError(t, err)
+	r := &rollout.Rollout{ID: "long"}
+	text := strings.Repeat("0123456789", 1<<20/10)
+	for range 7000 {
+		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: text},
+			rollout.Message{Role: rollout.RoleAssistant, Content: "y", Sampled: rollout.SampledByPolicy})
+	}
+	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.PerStep})
+	require.NoError(t, err)
+	start := time.Now()
+	_, err = enc.Each(t.Context(), r, func(rollout.Sequence) error { t.Error("a row was given"); return nil })
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "the rows of its 7000 turns hold over 1073741824 tokens in all, the limit for one rollout")
+	require.Less(t, time.Since(start), time.Second)
+
+	r.Messages = r.Messages[:0]
+	for range 10 {
+		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: "look at the files"},
+			rollout.Message{Role: rollout.RoleAssistant, Content: "done", Sampled: rollout.SampledByPolicy})
+	}
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+		require.NoError(t, err)
+		_, report, err := enc.Encode(t.Context(), r)
+		require.NoError(t, err)
+		given := 0
+		_, err = tokenize.WithRowTokens(enc, report.RowTokens-1).Each(t.Context(), r, func(rollout.Sequence) error { given++; return nil })
+		require.ErrorContains(t, err, "in all, the limit for one rollout")
+		require.Equal(t, report.Rows-1, given)
+		_, err = tokenize.WithRowTokens(enc, report.RowTokens).Each(t.Context(), r, func(rollout.Sequence) error { return nil })
+		require.NoError(t, err)
+	}
 }

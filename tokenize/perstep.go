@@ -24,6 +24,9 @@ func (j *job) step(i int, prompt *tokens.Stack) error {
 	}
 	row := prompt.Row(*c)
 	end := row.Len()
+	if err := j.affordable(j.report.RowTokens + end); err != nil {
+		return err
+	}
 	n := end - c.Len()
 	for len(j.outside) < end {
 		j.outside = append(j.outside, -1)

@@ -9,6 +9,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
+// WithRowTokens is e with another bound of the tokens of a rollout's rows.
+func WithRowTokens(e *Encoder, most int) *Encoder {
+	return &Encoder{model: e.model, opts: e.opts, added: e.added, huge: e.huge, window: e.window, most: most}
+}
+
 // CheckRuns encodes r with rows made a window at a time, and compares them with those
 // made at once.
 func CheckRuns(t *testing.T, e *Encoder, r *rollout.Rollout) (inRuns int) {
@@ -16,7 +21,7 @@ func CheckRuns(t *testing.T, e *Encoder, r *rollout.Rollout) (inRuns int) {
 	want, report, err := e.Encode(t.Context(), r)
 	require.NoError(t, err)
 	for _, window := range []int{1, 7, 64, 1 << 20} {
-		small := &Encoder{model: e.model, opts: e.opts, added: e.added, huge: 20, window: window}
+		small := &Encoder{model: e.model, opts: e.opts, added: e.added, huge: 20, window: window, most: e.most}
 		var got []rollout.Sequence
 		again, err := small.EachRuns(t.Context(), r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error {
 			if lens != nil {
