@@ -245,68 +245,6 @@ func (j *job) run() error {
 	return j.merged()
 }
 
-// maxShownMessages bounds the messages that the turns of one rollout show, each
-// counted at every turn that shows it: every prompt is rendered as a whole, so the
-// work grows with their number. A conversation of 8,000 turns, each with an
-// observation, that drops nothing stays below.
-const maxShownMessages = 1 << 26
-
-// maxRowTokens bounds the tokens that the rows of one rollout hold in all: rows that do
-// not join hold the history each.
-const maxRowTokens = 1 << 30
-
-// maxTokenText is more text than the tokens of a prompt have on average.
-const maxTokenText = 16
-
-// affordable refuses a rollout whose rows hold n tokens, where that is beyond
-// maxRowTokens.
-func (j *job) affordable(n int) error {
-	if n <= j.most {
-		return nil
-	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the rows of its %d turns hold over %d tokens in all, the limit for one rollout", len(j.turns), j.most).
-		WithFix("plan a window over the context, or cut the rollout into shorter ones")
-}
-
-// readable refuses a rollout beyond maxShownMessages, and one whose rows of single
-// turns would be beyond maxRowTokens.
-func (j *job) readable() error {
-	shown, text := 0, 0
-	before := make([]int, len(j.r.Messages)+1) // the text of the messages before each
-	for i := range j.r.Messages {
-		m := &j.r.Messages[i]
-		before[i+1] = before[i] + len(m.Content) + len(m.Reasoning)
-	}
-	for i := range j.turns {
-		t := &j.turns[i]
-		if t.Context.Parts == nil {
-			shown += max(t.Message, 0)
-			text += before[max(t.Message, 0)]
-		}
-		for _, p := range t.Context.Parts {
-			if p.Message != nil {
-				shown++
-				text += len(p.Message.Content)
-			} else if p.From < p.To {
-				shown += p.To - p.From
-				if p.From >= 0 && p.To < len(before) {
-					text += before[p.To] - before[p.From]
-				}
-			}
-		}
-	}
-	if j.opts.Mode == PerStep {
-		if err := j.affordable(text / maxTokenText); err != nil {
-			return err
-		}
-	}
-	if shown <= maxShownMessages {
-		return nil
-	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the %d turns show %d messages in all, the limit for one rollout is %d", len(j.turns), shown, maxShownMessages).
-		WithFix("plan a window over the context, or cut the rollout into shorter ones")
-}
-
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
 	prompts := &tokens.PromptEncoder{Segments: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
