@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
@@ -90,30 +91,7 @@ func (j *job) affordable(n int) error {
 // readable refuses a rollout beyond maxShownMessages, and one whose rows of single
 // turns would be beyond maxRowTokens.
 func (j *job) readable() error {
-	shown, text := 0, 0
-	before := make([]int, len(j.r.Messages)+1) // the text of the messages before each
-	for i := range j.r.Messages {
-		m := &j.r.Messages[i]
-		before[i+1] = before[i] + len(m.Content) + len(m.Reasoning)
-	}
-	for i := range j.turns {
-		t := &j.turns[i]
-		if t.Context.Parts == nil {
-			shown += max(t.Message, 0)
-			text += before[max(t.Message, 0)]
-		}
-		for _, p := range t.Context.Parts {
-			if p.Message != nil {
-				shown++
-				text += len(p.Message.Content)
-			} else if p.From < p.To {
-				shown += p.To - p.From
-				if p.From >= 0 && p.To < len(before) {
-					text += before[p.To] - before[p.From]
-				}
-			}
-		}
-	}
+	shown, text := render.Shown(j.r, j.turns)
 	if j.opts.Mode == PerStep {
 		if err := j.affordable(text / maxTokenText); err != nil {
 			return err

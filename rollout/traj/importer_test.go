@@ -217,6 +217,7 @@ func TestOneRuleForNative(t *testing.T) {
 	const reply = `"response":{"choices":[{"message":` + a + `}]}`
 	for text, want := range map[string]string{
 		`{"messages":[` + q + `,` + a + `],"status":"completed","model":"m"}`:                                                                                   "has status as",
+		`{"messages":[` + q + `,` + a + `],"notes":[{"code":"c","text":"t"}],"origin":{"format":"f"},"model":"m"}`:                                              "has notes, origin as",
 		`{"messages":[` + q + `,` + a + `],"group":"g","index":3,"instance":"i","model":"m"}`:                                                                   "has group, index, instance as",
 		`{"messages":[` + q + `,` + a + `],"turns":[{"output_ids":7,"message":"x"}],"steps":[{"step":1}],"reward":1}`:                                           "has turns, steps as",
 		`{"request":{"messages":[` + q + `]},` + reply + `,"group":"g","temperature":1,"exit_status":"x"}`:                                                      "has group, exit_status, temperature as",

@@ -503,3 +503,32 @@ func Within(err error, where rollout.Where) error {
 	}
 	return &c
 }
+
+// Shown counts the messages that turns of r show, each at every turn that shows it, and
+// about the bytes of their text.
+func Shown(r *rollout.Rollout, turns []rollout.Turn) (messages, text int) {
+	before := make([]int, len(r.Messages)+1) // the text of the messages before each
+	for i := range r.Messages {
+		before[i+1] = before[i] + len(r.Messages[i].Content) + len(r.Messages[i].Reasoning)
+	}
+	show := func(from, to int) {
+		messages += max(to-from, 0)
+		if 0 <= from && from < to && to < len(before) {
+			text += before[to] - before[from]
+		}
+	}
+	for i := range turns {
+		if turns[i].Context.Parts == nil {
+			show(0, turns[i].Message)
+		}
+		for _, p := range turns[i].Context.Parts {
+			if p.Message == nil {
+				show(p.From, p.To)
+				continue
+			}
+			messages++
+			text += len(p.Message.Content)
+		}
+	}
+	return messages, text
+}

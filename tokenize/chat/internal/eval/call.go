@@ -152,7 +152,7 @@ func (x *exec) gave(v value.Value) {
 	switch v.(type) {
 	case *value.Bool, *value.Int, *value.None, *value.Undefined:
 	default:
-		x.Make(value.CallSize)
+		x.Make(rt.CallSize)
 	}
 }
 

@@ -30,7 +30,7 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 	if x.Err != nil {
 		return rt.Stopped
 	}
-	if !x.Make(value.CallSize) {
+	if !x.Make(rt.CallSize) {
 		return rt.Stopped
 	}
 	step := int64(1)

@@ -103,6 +103,10 @@ func (x *Context) Step(n int) bool {
 	return x.Lim.Spend(n*value.StepWork) && x.pause > 0 || x.check()
 }
 
+// CallSize is about the memory of what a call takes whatever it is given, its result
+// included.
+const CallSize = 2 * value.StrSize
+
 // Spend counts work, Make bytes of memory: see value.Limits.
 func (x *Context) Spend(work int) bool { return x.Lim.Spend(work) && x.Err == nil || x.check() }
 

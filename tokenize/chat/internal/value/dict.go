@@ -259,9 +259,7 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 		return hash{'n', v.String()}, nil
 	case *Float:
 		if v.V == math.Trunc(v.V) && !math.IsInf(v.V, 0) {
-			if !l.Float(v.V) {
-				return hash{}, l.Over()
-			}
+			l.Float(v.V)
 			b, _ := new(big.Float).SetFloat64(v.V).Int(nil)
 			return hash{'n', b.String()}, nil
 		}
@@ -274,24 +272,15 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 		return hash{'r', ReprString(v)}, nil
 	case *List:
 		if v.Tuple {
-			if !l.Make(24 * len(v.Items)) {
-				return hash{}, l.Over()
-			}
-			parts, n := make([]hash, len(v.Items)), 0
-			for i, x := range v.Items {
+			var b strings.Builder
+			for _, x := range v.Items {
 				h, fault := hashOf(l, x, depth-1)
 				if fault != nil {
 					return hash{}, fault
 				}
-				parts[i] = h
-				n += len(h.s) + 8
-			}
-			if !l.Make(n) {
-				return hash{}, l.Over()
-			}
-			var b strings.Builder
-			b.Grow(n)
-			for _, h := range parts {
+				if !l.Make(4 * (len(h.s) + 8)) { // the text grows by copying it
+					return hash{}, l.Over()
+				}
 				b.WriteByte(h.kind)
 				b.WriteString(strconv.Itoa(len(h.s)))
 				b.WriteByte(':')

@@ -1,7 +1,5 @@
 package value
 
-import "math"
-
 // Limits bounds what the operations of one run may build and do. Sizes are checked
 // before memory is allocated. A run has a Limits of its own, which counts what it did;
 // one with Work and Memory 0 counts only.
@@ -21,10 +19,6 @@ type Limits struct {
 
 // StrSize is about the memory of a string in a list, without its text.
 const StrSize = 64
-
-// CallSize is about the memory of what the call of a filter, a method or a function takes
-// whatever it is given, its result included.
-const CallSize = 2 * StrSize
 
 // StepWork is the work of one statement, of a pass of a loop, or of an item walked over.
 const StepWork = 50
@@ -75,12 +69,8 @@ func (l *Limits) Integer(v Value) bool {
 	return l.Make(16*n+64) && l.Product(n, n)
 }
 
-// Float counts the work and memory of an integer of the value of f.
-func (l *Limits) Float(f float64) bool { return math.Abs(f) < 1<<63 || l.Make(floatSize) }
-
-// floatSize is the memory of the longest float as an integer and as its digits, and what
-// it takes to make them.
-const floatSize = 2 << 10
+// Float counts the work and memory of f as an integer, or of its digits.
+func (l *Limits) Float(f float64) bool { return -1<<63 < f && f < 1<<63 || l.Make(2<<10) }
 
 // numbers counts the work of comparing n and m, which an integer is copied for.
 func (l *Limits) numbers(n, m Number) {

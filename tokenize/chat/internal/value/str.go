@@ -187,10 +187,10 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 	if n > l.Bytes {
 		return nil, LimitError("string of %d bytes, more than %d", n, l.Bytes)
 	}
+	if !l.Make(n + 2*StrSize) {
+		return nil, l.Over()
+	}
 	if tracked == 0 {
-		if !l.Make(n + CallSize) {
-			return nil, l.Over()
-		}
 		if len(parts) == 2 {
 			return &Str{S: parts[0].S + parts[1].S}, nil
 		}
@@ -200,9 +200,6 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 			b.WriteString(p.S)
 		}
 		return &Str{S: b.String()}, nil
-	}
-	if !l.Make(n + CallSize) {
-		return nil, l.Over()
 	}
 	t := Text{B: make([]byte, 0, n), Track: true, Lim: l}
 	for _, p := range parts {

@@ -102,6 +102,8 @@ func unreadKeys(r *rollout.Rollout, v format.Value) []string {
 		{"exit_status", differs("exit_status", r.ExitStatus)},
 		{"failure", v.Path("failure", "reason").Kind() == jsonscan.String && r.Failure == nil},
 		{"steps", marked(v.Get("steps"), "step")},
+		{"notes", marked(v.Get("notes"), "code")},
+		{"origin", v.Path("origin", "format").Kind() == jsonscan.String},
 		{"temperature", v.Get("temperature").Kind() == jsonscan.Number && r.Temperature == nil && !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil && t.Sampling.Temperature != nil })},
 	} {
 		if x.unread {
