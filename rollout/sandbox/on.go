@@ -233,7 +233,7 @@ func (b *Box) reset(ctx context.Context, e Evaluation) (Result, error) {
 	}
 	if len(added) > 0 {
 		slices.Sort(added)
-		if r, err = b.git(ctx, e.Dir, "xargs -0 rm -rf --", []byte(strings.Join(added, "\x00"))); err != nil || r.End != EndExited || r.ExitCode != 0 {
+		if r, err = b.git(ctx, e.Dir, "xargs -0 rm -rf -- && git clean -qffd", []byte(strings.Join(added, "\x00"))); err != nil || r.End != EndExited || r.ExitCode != 0 {
 			return r, err
 		}
 	}

@@ -185,6 +185,9 @@ func (d *Driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	}
 	o.Args = append(o.Args, shell...)
 	r, err := process.Run(ctx, o)
+	if d.options.Engine != Apptainer {
+		r.Peak = 0 // that of docker exec, not of what it started
+	}
 	if d.options.Engine != Apptainer && (err != nil || r.End != sandbox.EndExited) {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()

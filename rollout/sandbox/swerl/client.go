@@ -176,15 +176,15 @@ func (c *Client) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 	if spec.Dir != "" && spec.Dir != sandbox.DefaultDir || c.options.Direct {
 		q.Cwd = cmp.Or(spec.Dir, sandbox.DefaultDir)
 	}
-	path := "/allocate"
+	path, id := "/allocate", func(a answer) string { return a.LeaseID }
 	if c.options.Direct {
-		path, q.InstanceID = "/container/create", nil
+		path, id, q.InstanceID = "/container/create", func(a answer) string { return a.ContainerID }, nil
 	}
 	a, err := c.post(ctx, path, q, c.options.Retries, 5*time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	s := &remote{client: c, id: cmp.Or(a.LeaseID, a.ContainerID), stop: func() {}}
+	s := &remote{client: c, id: id(a), stop: func() {}}
 	if s.id == "" {
 		return nil, rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "%s%s gave no id", c.options.URL, path)
 	}

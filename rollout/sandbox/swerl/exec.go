@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -272,6 +273,9 @@ func (s *ExecServer) diff(ctx context.Context, h *held, q request) (reply, error
 	patch, r, err := h.DiffResult(ctx, q.Cwd)
 	if err != nil {
 		return nil, err
+	}
+	if !utf8.ValidString(patch) {
+		return nil, input("the patch of %s holds bytes that are not UTF-8, and JSON holds no others", q.Cwd).WithFix("leave files of other encodings out of it")
 	}
 	out := reply{"patch": patch, "returncode": r.ExitCode, "error": ""}
 	if r.ExitCode != 0 {
