@@ -28,7 +28,8 @@ type Options struct {
 	Engines []engine.Options
 	Journal string // folder of the record
 	Out     string // folder of the batches
-	// Model makes the prompts, with Exact; else it is not used.
+	// Model makes the prompts, with Exact, and says which ids are none of its tokens:
+	// calls that have such are not trained. nil = neither.
 	Model  *tokenize.Model
 	Exact  bool
 	Prompt prompt.Options
@@ -76,6 +77,9 @@ func Open(o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	o.Record.Journal = s.journal
+	if o.Record.Vocab == 0 && o.Model != nil && o.Model.Tokenizer != nil {
+		o.Record.Vocab = o.Model.Tokenizer.Vocab().Size()
+	}
 	if s.record, err = live.New(o.Record); err != nil {
 		return nil, err
 	}

@@ -76,7 +76,10 @@ func (t *Tree) learn(ctx context.Context, r *rollout.Rollout, i int) error {
 	if turn.Message >= 0 && turn.Message < len(r.Messages) {
 		told = &r.Messages[turn.Message]
 	}
-	return a.reply(turn.Output, told)
+	if err := a.reply(turn.Output, told); err != nil && turn.Incomplete == "" {
+		return err
+	}
+	return nil // ids of an engine that lied spell nothing to go on from
 }
 
 // shown are the messages of a turn's context.

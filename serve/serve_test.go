@@ -1,0 +1,92 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/deliver"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/serve"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/prompt"
+)
+
+// service asks a service of the embedded model, with an engine of that.
+func service(t *testing.T, o serve.Options, f fakeengine.Options) (ask func(method, path, body string) (int, string)) {
+	t.Helper()
+	m, err := embedded.Model()
+	require.NoError(t, err)
+	f.Model = m
+	fake := httptest.NewServer(fakeengine.New(f))
+	t.Cleanup(fake.Close)
+	o.Engines, o.Model, o.Journal, o.Out = []engine.Options{{URL: fake.URL}}, m, t.TempDir(), t.TempDir()
+	o.Groups = deliver.Options{Size: 1, Rows: func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
+		_, err := turnpack.Pipeline{Model: m}.Run(ctx, turnpack.Slice(group), w)
+		return err
+	}}
+	s, err := serve.Open(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	return func(method, path, body string) (int, string) {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+		return w.Code, w.Body.String()
+	}
+}
+
+// Ids that are none of the model's: the call is not trained, and the session goes on.
+func TestIDsOfNoToken(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		ask := service(t, serve.Options{Exact: exact}, fakeengine.Options{Faults: fakeengine.Faults{Beyond: true}, Script: []fakeengine.Reply{{Content: "hello"}}})
+		messages := `{"role":"user","content":"hi"}`
+		for range 3 {
+			code, text := ask("POST", "/rollouts/a/v1/chat/completions", `{"model":"m","messages":[`+messages+`]}`)
+			require.Equal(t, 200, code, "exact %v: %s", exact, text)
+			messages += `,{"role":"assistant","content":"hello"},{"role":"user","content":"and?"}`
+		}
+		_, text := ask("GET", "/rollouts/a/calls", "")
+		require.Equal(t, 3, strings.Count(text, `"state":"incomplete"`), "exact %v: %s", exact, text)
+	}
+}
+
+// Arguments that the model spaces as the template does not: one row for all turns where
+// their spelling is kept, one for each where it is not.
+func TestKeptSpelling(t *testing.T) {
+	for keep, rows := range map[prompt.Keep]int{prompt.KeepNone: 4, prompt.KeepSpelling: 1} {
+		var script []fakeengine.Reply
+		for i := range 4 {
+			script = append(script, fakeengine.Reply{Text: fmt.Sprintf("<tool_call>\n{\"name\":\"bash\",   \"arguments\":{\"command\":\"cat %d\"}}\n</tool_call>", i)})
+		}
+		ask := service(t, serve.Options{Exact: true, Prompt: prompt.Options{Keep: keep}}, fakeengine.Options{Script: script})
+		messages := []any{map[string]any{"role": "user", "content": "hi"}}
+		for range 4 {
+			body, err := json.Marshal(map[string]any{"model": "m", "messages": messages, "tools": []any{map[string]any{"type": "function", "function": map[string]any{"name": "bash", "parameters": map[string]any{"type": "object"}}}}})
+			require.NoError(t, err)
+			code, text := ask("POST", "/rollouts/a/v1/chat/completions", string(body))
+			require.Equal(t, 200, code, text)
+			var got struct{ Choices []struct{ Message json.RawMessage } }
+			require.NoError(t, json.Unmarshal([]byte(text), &got))
+			var said struct {
+				ToolCalls []struct{ ID string } `json:"tool_calls"`
+			}
+			require.NoError(t, json.Unmarshal(got.Choices[0].Message, &said))
+			require.Len(t, said.ToolCalls, 1, text)
+			messages = append(messages, got.Choices[0].Message, map[string]any{"role": "tool", "tool_call_id": said.ToolCalls[0].ID, "content": "ok"})
+		}
+		code, text := ask("POST", "/rollouts/a/end", `{"group":"g","resolved":true}`)
+		require.Equal(t, 200, code, text)
+		require.Contains(t, text, fmt.Sprintf(`"rows":%d,`, rows), keep)
+		_, text = ask("GET", "/metrics", "")
+		require.Contains(t, text, "turnpack_prompts")
+	}
+}
