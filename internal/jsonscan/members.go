@@ -166,6 +166,9 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
 		v = v.numbers()
 		dst = slices.Grow(dst, v.Len())
+		if out, ok := v.appendPlain(dst); ok {
+			return out, Value{}, true
+		}
 	}
 	for _, m := range v.Items() {
 		i, ok := m.Int()
@@ -175,6 +178,45 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 		dst = append(dst, int32(i))
 	}
 	return dst, Value{}, true
+}
+
+// appendPlain appends a packed list of integers of at most nine digits, which is what
+// token ids are; ok is false for any other, and dst as it was.
+func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
+	if v.d == nil {
+		return dst, false
+	}
+	src := v.d.src[v.n.start+1 : v.n.end] // ends with the bracket
+	n := len(dst)
+	for i := 0; ; i++ {
+		for src[i] <= ' ' {
+			i++
+		}
+		negative := src[i] == '-'
+		if negative {
+			i++
+		}
+		x, start := int32(0), i
+		for ; digit(src[i]); i++ {
+			if i-start == 9 {
+				return dst[:n], false
+			}
+			x = 10*x + int32(src[i]-'0')
+		}
+		if negative {
+			x = -x
+		}
+		for src[i] <= ' ' {
+			i++
+		}
+		switch dst = append(dst, x); src[i] {
+		case ',':
+		case ']':
+			return dst, true
+		default: // a fraction or an exponent
+			return dst[:n], false
+		}
+	}
 }
 
 // AppendFloat32 appends a list of finite numbers to dst. When an element is not

@@ -272,3 +272,28 @@ func TestWord(t *testing.T) {
 	require.Same(t, unsafe.StringData(words[0]), unsafe.StringData(v.Word()))
 	require.Zero(t, testing.AllocsPerRun(10, func() { v.Word() }))
 }
+
+func TestAppendInt32(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []int32
+		bad  string
+	}{
+		{`[1,2,3]`, []int32{1, 2, 3}, ""},
+		{"[ -7 ,\t0,\n123456789 ]", []int32{-7, 0, 123456789}, ""},
+		{`[2147483647,-2147483648]`, []int32{2147483647, -2147483648}, ""},
+		{`[1,2147483648]`, []int32{1}, "2147483648"},
+		{`[1,2.0,3e1]`, []int32{1, 2, 30}, ""},
+		{`[1,2.5]`, []int32{1}, "2.5"},
+		{`[1,"2"]`, []int32{1}, `"2"`},
+		{`[]`, nil, ""},
+	} {
+		var d jsonscan.Doc
+		v, err := d.Parse([]byte(c.text), jsonscan.Options{})
+		require.NoError(t, err)
+		got, bad, ok := v.AppendInt32([]int32{9})
+		require.Equal(t, append([]int32{9}, c.want...), got, c.text)
+		require.Equal(t, c.bad, string(bad.Raw()), c.text)
+		require.Equal(t, c.bad == "", ok, c.text)
+	}
+}
