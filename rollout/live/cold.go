@@ -18,6 +18,7 @@ type content struct {
 	turns    []rollout.Turn // by end, so that each prompt is stored against an earlier one
 	owners   []*call        // of turns
 	lengths  []int          // of the full ids of turns
+	ends     []prefix.Place // of them
 	ids      map[string]bool
 	prefixes prefix.Tree
 	messages []rollout.Message

@@ -202,6 +202,7 @@ func (g *run) join(c *call, t *rollout.Turn) {
 func (g *run) addTurn(c *call, t rollout.Turn) error {
 	i, keep := len(g.turns), t.Prompt.Keep
 	g.turns, g.owners, g.lengths = append(g.turns, t), append(g.owners, c), append(g.lengths, c.PromptTokens+c.OutputTokens)
+	g.ends = append(g.ends, prefix.Place{})
 	for base, ok := t.Prompt.Base.Get(); ok && keep > 0; {
 		b := &g.turns[base]
 		if keep >= g.lengths[base] {
@@ -210,12 +211,17 @@ func (g *run) addTurn(c *call, t rollout.Turn) error {
 		keep = min(keep, b.Prompt.Keep)
 		base, ok = b.Prompt.Base.Get()
 	}
-	shared, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens(nil, i)
-	if err != nil {
-		return err
+	at := prefix.Place{}
+	if base, ok := t.Prompt.Base.Get(); ok && t.Prompt.Keep > 0 {
+		if at = g.ends[base]; t.Prompt.Keep < g.lengths[base] || !g.prefixes.Has(at) {
+			shared, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens(nil, i)
+			if err != nil {
+				return err
+			}
+			at, _ = g.prefixes.Match(prefix.Place{}, shared[:t.Prompt.Keep])
+		}
 	}
-	at, _ := g.prefixes.Match(prefix.Place{}, shared[:t.Prompt.Keep])
-	g.prefixes.Add(g.prefixes.Add(at, t.Prompt.Add, i), t.Output, i)
+	g.ends[i] = g.prefixes.Add(g.prefixes.Add(at, t.Prompt.Add, i), t.Output, i)
 	return nil
 }
 

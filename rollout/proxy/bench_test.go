@@ -1,15 +1,22 @@
+//go:build unix
+
 package proxy_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,7 +28,7 @@ import (
 )
 
 // still is an engine that always says the same, at once.
-func still(b *testing.B) *httptest.Server {
+func still() http.Handler {
 	var stream bytes.Buffer
 	prompt := strings.Repeat("7,", 999) + "7"
 	fmt.Fprintf(&stream, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":[%s]}`+"\n\n", prompt)
@@ -33,30 +40,127 @@ func still(b *testing.B) *httptest.Server {
 		fmt.Fprintf(&stream, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"logprobs":{"content":[{"token":" word","logprob":-0.25,"bytes":[32],"top_logprobs":[]}]},"finish_reason":%s,"token_ids":[%d]}]}`+"\n\n", finish, i)
 	}
 	stream.WriteString(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":32,"total_tokens":1032}}` + "\n\ndata: [DONE]\n\n")
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Write(stream.Bytes())
-	}))
-	b.Cleanup(s.Close)
-	return s
+	})
+}
+
+// calls are what clients of a process of its own see.
+type calls struct{ First50, First99, Seconds float64 }
+
+// callsOf asks n streamed replies by some clients, 50 a session.
+func callsOf(url string, clients, n int) (c calls, err error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: clients}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	var next atomic.Int64
+	var mu sync.Mutex
+	var firsts []float64
+	var wg sync.WaitGroup
+	run := strconv.FormatInt(time.Now().UnixNano(), 36)
+	began := time.Now()
+	for range clients {
+		wg.Go(func() {
+			one := make([]byte, 1)
+			for k := int(next.Add(1)); k <= n; k = int(next.Add(1)) {
+				body := fmt.Sprintf(`{"model":"m","stream":true,"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"question %d"}]}`, k)
+				sent := time.Now()
+				res, e := client.Post(fmt.Sprintf("%s/rollouts/%s-%d/v1/chat/completions", url, run, k/50), "application/json", strings.NewReader(body))
+				first := time.Duration(0)
+				if e == nil {
+					_, e = io.ReadFull(res.Body, one)
+					first = time.Since(sent)
+					if e == nil {
+						_, e = io.Copy(io.Discard, res.Body)
+					}
+					res.Body.Close()
+				}
+				mu.Lock()
+				firsts = append(firsts, first.Seconds()*1000)
+				if e != nil {
+					err = e
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(firsts)
+	at := func(q int) float64 { return firsts[min(len(firsts)-1, len(firsts)*q/100)] }
+	return calls{at(50), at(99), time.Since(began).Seconds()}, err
+}
+
+// TestBenchmarkProcess is the engine or the clients of BenchmarkProxy, in a process of
+// its own.
+func TestBenchmarkProcess(t *testing.T) {
+	switch role := os.Getenv("PROXY_BENCHMARK"); role {
+	case "":
+		t.Skip("it is a part of BenchmarkProxy")
+	case "engine":
+		server := httptest.NewServer(still())
+		fmt.Println("at", server.URL)
+		_, err := io.Copy(io.Discard, os.Stdin) // until the benchmark ends
+		require.NoError(t, err)
+	default:
+		var url string
+		var clients, n int
+		_, err := fmt.Sscan(role, &url, &clients, &n)
+		require.NoError(t, err)
+		c, err := callsOf(url, clients, n)
+		require.NoError(t, err)
+		text, err := json.Marshal(c)
+		require.NoError(t, err)
+		fmt.Println("told", string(text))
+	}
+}
+
+func process(b *testing.B, role string) *exec.Cmd {
+	c := exec.Command(os.Args[0], "-test.run=^TestBenchmarkProcess$", "-test.v")
+	c.Env = append(os.Environ(), "PROXY_BENCHMARK="+role)
+	c.Stderr = os.Stderr
+	return c
+}
+
+func after(b *testing.B, text, word string) string {
+	_, rest, ok := strings.Cut(text, word+" ")
+	require.True(b, ok, text)
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
 }
 
 // BenchmarkProxy is a streamed chat call of 1,000 prompt ids and 32 sampled ones through
-// the proxy, in memory and with a journal on disk, by 16 clients and by one. ttfb is the
-// time to the first byte, direct/ that of the engine alone.
+// the proxy, in memory and with a journal on disk. Engine and clients are processes of
+// their own: cpu-ms is what the proxy alone takes of one core for a call. ttfb is the time
+// to the first byte, direct/ that of the engine without a proxy.
 func BenchmarkProxy(b *testing.B) {
+	upstream := process(b, "engine")
+	stop, err := upstream.StdinPipe()
+	require.NoError(b, err)
+	out, err := upstream.StdoutPipe()
+	require.NoError(b, err)
+	require.NoError(b, upstream.Start())
+	b.Cleanup(func() { stop.Close(); _ = upstream.Wait() })
+	said := make([]byte, 4096)
+	text := ""
+	for !strings.Contains(text, "at http") || !strings.HasSuffix(text, "\n") {
+		n, err := out.Read(said)
+		require.NoError(b, err)
+		text += string(said[:n])
+	}
+	engineURL := after(b, text, "at")
 	for _, c := range []struct {
 		name    string
 		journal bool
 		proxy   bool
 		clients int
-	}{{"direct/1", false, false, 1}, {"memory/1", false, true, 1}, {"journal/1", true, true, 1}, {"direct/16", false, false, 16}, {"memory/16", false, true, 16}, {"journal/16", true, true, 16}} {
+	}{{"direct/1", false, false, 1}, {"memory/1", false, true, 1}, {"journal/1", true, true, 1}, {"direct/64", false, false, 64}, {"memory/64", false, true, 64}, {"journal/64", true, true, 64}} {
 		b.Run(c.name, func(b *testing.B) {
-			upstream := still(b)
-			url := upstream.URL
+			b.ReportAllocs()
+			url := engineURL
 			if c.proxy {
 				e, err := engine.New(engine.Options{URL: url})
 				require.NoError(b, err)
@@ -76,53 +180,26 @@ func BenchmarkProxy(b *testing.B) {
 				defer server.Close()
 				url = server.URL
 			}
-			transport := &http.Transport{MaxIdleConnsPerHost: c.clients}
-			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: transport}
-			var next atomic.Int64
-			var mu sync.Mutex
-			var firsts []time.Duration
-			var wg sync.WaitGroup
+			clients := process(b, fmt.Sprint(url, " ", c.clients, " ", b.N))
+			before := used(b)
 			b.ResetTimer()
-			for range c.clients {
-				wg.Go(func() {
-					one := make([]byte, 1)
-					var mine []time.Duration
-					for {
-						n := int(next.Add(1))
-						if n > b.N {
-							break
-						}
-						body := fmt.Sprintf(`{"model":"m","stream":true,"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"question %d"}]}`, n)
-						began := time.Now()
-						res, err := client.Post(fmt.Sprintf("%s/rollouts/r%d/v1/chat/completions", url, n/50), "application/json", strings.NewReader(body))
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						if _, err := io.ReadFull(res.Body, one); err != nil {
-							b.Error(err)
-						}
-						mine = append(mine, time.Since(began))
-						if _, err := io.Copy(io.Discard, res.Body); err != nil {
-							b.Error(err)
-						}
-						res.Body.Close()
-					}
-					mu.Lock()
-					firsts = append(firsts, mine...)
-					mu.Unlock()
-				})
-			}
-			wg.Wait()
+			text, err := clients.Output()
 			b.StopTimer()
-			slices.Sort(firsts)
-			at := func(q int) float64 {
-				return float64(firsts[min(len(firsts)-1, len(firsts)*q/100)].Microseconds()) / 1000
-			}
-			b.ReportMetric(at(50), "ttfb50-ms")
-			b.ReportMetric(at(99), "ttfb99-ms")
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+			require.NoError(b, err, "%s", text)
+			cpu := used(b) - before
+			var seen calls
+			require.NoError(b, json.Unmarshal([]byte(after(b, string(text), "told")), &seen))
+			b.ReportMetric(seen.First50, "ttfb50-ms")
+			b.ReportMetric(seen.First99, "ttfb99-ms")
+			b.ReportMetric(float64(b.N)/seen.Seconds, "calls/s")
+			b.ReportMetric(cpu.Seconds()*1000/float64(b.N), "cpu-ms/call")
 		})
 	}
+}
+
+// used is the processor time of this process.
+func used(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

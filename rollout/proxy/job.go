@@ -325,7 +325,11 @@ func (j *job) begin() error {
 func sampling(f map[string]json.RawMessage) *rollout.Sampling {
 	s := &rollout.Sampling{}
 	number := func(name string, low, high float64) (float64, bool) {
-		x, err := strconv.ParseFloat(string(f[name]), 64)
+		text := f[name]
+		if text == nil {
+			return 0, false
+		}
+		x, err := strconv.ParseFloat(string(text), 64)
 		return x, err == nil && x >= low && x <= high
 	}
 	if x, ok := number("temperature", 0, math.MaxFloat32); ok {
@@ -344,8 +348,10 @@ func sampling(f map[string]json.RawMessage) *rollout.Sampling {
 		t := int32(x)
 		s.TopK = &t
 	}
-	if x, err := strconv.ParseInt(string(f["seed"]), 10, 64); err == nil {
-		s.Seed = &x
+	if text := f["seed"]; text != nil {
+		if x, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+			s.Seed = &x
+		}
 	}
 	if *s == (rollout.Sampling{}) {
 		return nil
@@ -379,29 +385,27 @@ func (j *job) take(c *engine.Chunk) error {
 		}
 		end = end || k.Finish != ""
 	}
-	kept := *c
-	kept.Choices = append([]engine.Choice(nil), c.Choices...)
-	for i := range kept.Choices { // the ids are recorded
+	for i := range c.Choices { // the ids are recorded
 		if !j.call.KeepIDs && !j.call.KeepLogprobs {
-			kept.Choices[i].IDs, kept.Choices[i].Logprobs = nil, nil
+			c.Choices[i].IDs, c.Choices[i].Logprobs = nil, nil
 		}
 	}
-	if !j.call.KeepIDs {
-		kept.Prompt = nil
-		if j.meta.Prompt == nil && c.Prompt != nil {
+	if !j.call.KeepIDs && c.Prompt != nil {
+		if j.meta.Prompt == nil {
 			j.mu.Lock()
 			j.meta.Prompt = c.Prompt
 			j.mu.Unlock()
 		}
+		c.Prompt = nil
 	}
-	j.reply.Add(&kept)
+	j.reply.Add(c)
 	if end || j.held != nil && len(j.calls) == 1 {
-		j.held = append(j.held, &kept)
+		j.held = append(j.held, c)
 		return nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.chunks = append(j.chunks, &kept)
+	j.chunks = append(j.chunks, c)
 	j.wake()
 	return nil
 }
@@ -476,6 +480,9 @@ func (j *job) end() error {
 	})
 }
 
+// outs are buffers of events.
+var outs = sync.Pool{New: func() any { return new([]byte) }}
+
 // tell tells a job's reply to a client as it comes. seen is true when the client has all
 // of it; a problem is returned where nothing was told yet.
 func (h *Handler) tell(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
@@ -503,7 +510,14 @@ func (h *Handler) tell(w http.ResponseWriter, r *http.Request, d wire.Dialect, c
 	}
 	control := http.NewResponseController(w)
 	var write wire.Writer
-	var out []byte
+	room := outs.Get().(*[]byte)
+	out := *room
+	defer func() {
+		if cap(out) <= 64<<10 {
+			*room = out[:0]
+			outs.Put(room)
+		}
+	}()
 	told, headed := 0, false
 	alive := time.NewTimer(h.opts.KeepAlive)
 	defer alive.Stop()

@@ -52,13 +52,16 @@ func appendObject(out []byte, v jsonscan.Value, text []byte, value func(out []by
 	return append(out, '}')
 }
 
-// strip takes what the client did not ask for out of the engine's own words. It is empty
-// where nothing is left.
-func (r *Request) strip(v jsonscan.Value, text []byte, stream bool) []byte {
+// strip appends the engine's own words to dst, of length 0, without what the client did not
+// ask for; nothing where nothing is left.
+func (r *Request) strip(dst []byte, v jsonscan.Value, text []byte, stream bool) []byte {
+	if cap(dst) < len(text) {
+		dst = make([]byte, 0, len(text)+8<<10)
+	}
 	choices := v.Get("choices")
 	usage := r.KeepUsage || !stream
 	if !usage && choices.Len() == 0 && !v.Get("usage").IsNull() {
-		return []byte{}
+		return dst
 	}
 	inner := func(out []byte, k, x jsonscan.Value) ([]byte, bool) {
 		switch {
@@ -71,7 +74,7 @@ func (r *Request) strip(v jsonscan.Value, text []byte, stream bool) []byte {
 		}
 		return append(out, x.Raw()...), true
 	}
-	return appendObject(append(make([]byte, 0, len(text)), '{'), v, text, func(out []byte, k, x jsonscan.Value) ([]byte, bool) {
+	return appendObject(append(dst, '{'), v, text, func(out []byte, k, x jsonscan.Value) ([]byte, bool) {
 		switch {
 		case k.Is("prompt_token_ids"):
 			if !r.KeepIDs {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -12,15 +13,38 @@ import (
 // decoder reads the replies of a server, which are JSON as Python writes it: a NaN among
 // the log probabilities is for the record to judge.
 type decoder struct {
-	doc  jsonscan.Doc
-	kind Kind
-	seen []progress // of /generate, by choice
+	doc   jsonscan.Doc
+	large bool       // it was given more than most events are
+	seen  []progress // of /generate, by choice
+
+	id, model string // of the event before
+	raw       []byte // room for what Request.strip leaves
+}
+
+// decoders are kept for the memory of their documents.
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+func (d *decoder) free() {
+	d.seen, d.id, d.model, d.raw = nil, "", "", nil
+	if d.large {
+		return
+	}
+	decoders.Put(d)
+}
+
+// again is the string v, which is the one before in most events.
+func again(before *string, v jsonscan.Value) string {
+	if !v.Is(*before) {
+		*before = v.String()
+	}
+	return *before
 }
 
 // progress is how far a choice of /generate has come, whose events repeat all of it.
 type progress struct{ ids, text int }
 
 func (d *decoder) parse(text []byte) (jsonscan.Value, error) {
+	d.large = d.large || len(text) > 256<<10
 	v, err := d.doc.Parse(text, jsonscan.Options{NonFinite: true})
 	if err != nil || v.Kind() != jsonscan.Object {
 		return v, broken(err, "its reply is no JSON object: %.200q", text)
@@ -51,9 +75,11 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &Chunk{ID: v.Get("id").String(), Model: v.Get("model").String()}
+	c := &Chunk{ID: again(&d.id, v.Get("id")), Model: again(&d.model, v.Get("model"))}
 	if r.Raw != nil {
-		c.Raw = r.strip(v, text, stream)
+		d.raw = r.strip(d.raw, v, text, stream)
+		c.Raw = d.raw[:len(d.raw):len(d.raw)]
+		d.raw = d.raw[len(d.raw):]
 	}
 	if c.Prompt, err = ids(v.Get("prompt_token_ids")); err != nil {
 		return nil, err

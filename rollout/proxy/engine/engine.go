@@ -13,7 +13,8 @@ import (
 
 // Engine samples replies. Its methods are safe for concurrent use.
 type Engine interface {
-	// Generate asks for a reply and yields what comes, in order, until it is whole.
+	// Generate asks for a reply and yields what comes, in order, until it is whole. A
+	// chunk is yield's to keep and to change.
 	// It ends with an *Error where the engine or the stream fails, and with the error
 	// of yield or of ctx where those end it, which stops the engine, too. Nothing that
 	// was yielded is asked for again.

@@ -158,7 +158,8 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 		return err
 	}
 	defer res.Body.Close()
-	d := decoder{kind: s.opts.Kind}
+	d := decoders.Get().(*decoder)
+	defer d.free()
 	w := watch{r: r, header: parseVersion(res.Header.Get("X-Weight-Version")), finished: make([]bool, r.choices())}
 	decode := func(data []byte) error {
 		var c *Chunk
@@ -191,6 +192,7 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 		return broken(nil, "a stream of events is expected, it answers %q", t)
 	}
 	events := sse.NewReader(res.Body, s.opts.MaxReply)
+	defer events.Free()
 	for {
 		data, err := events.Next()
 		switch {
@@ -205,12 +207,22 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 				return err
 			}
 			s.learn(r, &w)
+			rest(res.Body)
 			return nil
 		}
 		if err := decode(data); err != nil {
 			return err
 		}
 	}
+}
+
+// rest reads what follows the end of a stream, without which its connection cannot serve
+// another call. A server that says nothing more and keeps the stream open is not waited
+// for.
+func rest(body io.ReadCloser) {
+	late := time.AfterFunc(20*time.Millisecond, func() { body.Close() })
+	defer late.Stop()
+	_, _ = io.CopyN(io.Discard, body, 4<<10) // a failure closes the connection
 }
 
 // watch follows a reply: which choices have ended, and how many ids came.

@@ -66,5 +66,9 @@ func (x *Tree) Add(p Place, ids []rollout.TokenID, turn int) Place {
 	return Place{len(x.nodes) - 1, len(ids)}
 }
 
+// Has reports whether p, which was given by Add, is a place still: a node may have been
+// cut before it since.
+func (x *Tree) Has(p Place) bool { return p.at < len(x.nodes) && p.off <= len(x.nodes[p.at].label) }
+
 // Turn is the turn whose ids stand there.
 func (x *Tree) Turn(p Place) int { return x.nodes[p.at].turn }

@@ -69,4 +69,9 @@ func takeSecrets(v any) (took bool) {
 }
 
 // WithoutUser is a URL without the user and password in it.
-func WithoutUser(url string) string { return credentials.ReplaceAllString(url, "//") }
+func WithoutUser(url string) string {
+	if !strings.Contains(url, "@") {
+		return url
+	}
+	return credentials.ReplaceAllString(url, "//")
+}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync"
 )
 
 // ErrLong is the error of an event beyond the bound.
@@ -20,9 +21,23 @@ type Reader struct {
 	cr   bool // the line before ended with a carriage return
 }
 
+var buffers = sync.Pool{New: func() any { return &Reader{r: bufio.NewReaderSize(nil, 32<<10)} }}
+
 // NewReader reads from r; an event has at most max bytes.
 func NewReader(r io.Reader, max int) *Reader {
-	return &Reader{r: bufio.NewReaderSize(r, 32<<10), max: max}
+	x := buffers.Get().(*Reader)
+	x.r.Reset(r)
+	x.max, x.data, x.cr = max, x.data[:0], false
+	return x
+}
+
+// Free gives the reader's memory to later ones. It must not be used after that.
+func (r *Reader) Free() {
+	r.r.Reset(nil)
+	if cap(r.data) > 64<<10 {
+		r.data = nil
+	}
+	buffers.Put(r)
 }
 
 // Next returns the data of the next event, valid until the following call. At the end of
