@@ -74,7 +74,9 @@ func TestKeptSpelling(t *testing.T) {
 			require.NoError(t, err)
 			code, text := ask("POST", "/rollouts/a/v1/chat/completions", string(body))
 			require.Equal(t, 200, code, text)
-			var got struct{ Choices []struct{ Message json.RawMessage } }
+			var got struct {
+				Choices []struct{ Message json.RawMessage }
+			}
 			require.NoError(t, json.Unmarshal([]byte(text), &got))
 			var said struct {
 				ToolCalls []struct{ ID string } `json:"tool_calls"`
