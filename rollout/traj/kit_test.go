@@ -328,6 +328,9 @@ func FuzzImporters(f *testing.F) {
 	for i, s := range shapes {
 		f.Add(uint8(i), []byte(s.text))
 	}
+	for _, s := range frameworks {
+		f.Add(uint8(0), []byte(s.text))
+	}
 	f.Add(uint8(0), []byte(claudeSession))
 	f.Add(uint8(0), []byte(codexSession))
 	formats := append([]string{""}, traj.Formats()...)

@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/claudecode"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/codex"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/finetuning"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/frameworks"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/inspect"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/native"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/nemogym"
@@ -32,7 +33,7 @@ type importer struct {
 
 // table lists the importers. The first match wins, so narrow ones come first.
 func table() []format.Importer {
-	return []format.Importer{
+	return slices.Concat([]format.Importer{
 		native.Importer(),
 		recorded.Journal(),
 		claudecode.Session(),
@@ -52,6 +53,7 @@ func table() []format.Importer {
 		trainers.AReaL(),
 		trainers.TRL(),
 		finetuning.Preference(),
+	}, frameworks.All(), []format.Importer{
 		openclaw.Importer(),
 		sweagent.Mini(),
 		sweagent.MiniList(),
@@ -62,6 +64,7 @@ func table() []format.Importer {
 		openhands.Output(),
 		openhands.Events(),
 		openhands.SDKEvents(),
+		calls.Batch(),
 		calls.CompletionLog(),
 		calls.OpenAI(),
 		calls.Anthropic(),
@@ -76,7 +79,7 @@ func table() []format.Importer {
 		finetuning.Alpaca(),
 		native.Unversioned(),
 		finetuning.Chat(),
-	}
+	})
 }
 
 // Formats lists the names of the importers.

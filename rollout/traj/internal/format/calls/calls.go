@@ -53,13 +53,13 @@ func readCompletionLog(in *format.File, v format.Value) error {
 		}
 	}
 	if isResponsesCall(v, v.Get("response")) {
-		return readResponses(in, v, v.Get("kwargs"), v.Get("response"))
+		return readResponses(in, "", v, v.Get("kwargs"), v.Get("response"))
 	}
 	defs := v.Get("tools")
 	if defs.IsNull() {
 		defs = v.Path("kwargs", "tools") // of V0
 	}
-	return readCompletion(in, v.Get("messages"), defs, v.Get("kwargs"), v.Get("response"))
+	return readCompletion(in, "", v.Get("messages"), defs, v.Get("kwargs"), v.Get("response"))
 }
 
 func readOpenAIWire(in *format.File, v format.Value) error {
@@ -69,15 +69,16 @@ func readOpenAIWire(in *format.File, v format.Value) error {
 		return in.Fail(0, "/response/error", "the call was answered by an error, so there is no reply: %s", cmp.Or(why.Get("message").String(), why.Get("type").String()))
 	}
 	if isResponsesCall(q, v.Get("response")) {
-		return readResponses(in, q, q, v.Get("response"))
+		return readResponses(in, "", q, q, v.Get("response"))
 	}
-	return readCompletion(in, q.Get("messages"), q.Get("tools"), q, v.Get("response"))
+	return readCompletion(in, "", q.Get("messages"), q.Get("tools"), q, v.Get("response"))
 }
 
 // readCompletion makes a rollout of each choice of one chat completion: replies to one
 // prompt, which is a group. A run of joined calls went on from one of them, the first
 // as nearly all clients have it, and its outcome says nothing of the others.
-func readCompletion(in *format.File, list, defs, params, response format.Value) error {
+// id is the record's where it has another than the response.
+func readCompletion(in *format.File, id string, list, defs, params, response format.Value) error {
 	messages, err := in.ChatMessages(list, "/messages")
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func readCompletion(in *format.File, list, defs, params, response format.Value) 
 		in.Note("other_choices", 0, "%d choices were sampled, the first was taken: the outcome of the run is not that of the others", n)
 		n = 1
 	}
-	c := completion{id: format.Identifier(response.Get("id")), messages: slices.Clip(messages), defs: defs, params: params, response: response}
+	c := completion{id: cmp.Or(id, format.Identifier(response.Get("id"))), messages: slices.Clip(messages), defs: defs, params: params, response: response}
 	if n < 2 {
 		_, err := readChoice(in, &c, format.FirstChoice(response), 0)
 		return err
@@ -167,8 +168,8 @@ func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) er
 
 // readResponses makes a rollout of one call of the Responses API: all items of
 // its output are one reply.
-func readResponses(in *format.File, params, settings, response format.Value) error {
-	r := &rollout.Rollout{ID: format.Identifier(response.Get("id")), Index: format.NoIndex, Tools: format.FunctionTools(params.Get("tools")), Temperature: format.Temperature(settings.Get("temperature"))}
+func readResponses(in *format.File, id string, params, settings, response format.Value) error {
+	r := &rollout.Rollout{ID: cmp.Or(id, format.Identifier(response.Get("id"))), Index: format.NoIndex, Tools: format.FunctionTools(params.Get("tools")), Temperature: format.Temperature(settings.Get("temperature"))}
 	x := format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
 	if err := requestKwargs(in, r, settings); err != nil {
 		return err
@@ -198,8 +199,12 @@ func readResponses(in *format.File, params, settings, response format.Value) err
 }
 
 func readAnthropic(in *format.File, v format.Value) error {
-	q, a := v.Get("request"), v.Get("response")
-	r := &rollout.Rollout{ID: format.Identifier(a.Get("id")), Index: format.NoIndex, Tools: format.FunctionTools(q.Get("tools")), Temperature: format.Temperature(q.Get("temperature"))}
+	return readMessages(in, "", v.Get("request"), v.Get("response"))
+}
+
+// readMessages makes a rollout of one call of the Messages API.
+func readMessages(in *format.File, id string, q, a format.Value) error {
+	r := &rollout.Rollout{ID: cmp.Or(id, format.Identifier(a.Get("id"))), Index: format.NoIndex, Tools: format.FunctionTools(q.Get("tools")), Temperature: format.Temperature(q.Get("temperature"))}
 	r.Messages = make([]rollout.Message, 0, q.Get("messages").Len()+2)
 	if s := q.Get("system"); !s.IsNull() {
 		m := rollout.Message{Role: rollout.RoleSystem}
