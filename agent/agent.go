@@ -122,7 +122,8 @@ type Attempt struct {
 	PatchSource string  // submission or git_diff_fallback, "" = there is no patch
 	Error       string  // of the infrastructure, "" = none
 	Commands    []Command
-	Evaluation  *Evaluation // nil = there was none
+	Evaluation  *Evaluation      // nil = there was none
+	Report      *swebench.Report // of the evaluation, as the harness of SWE-bench has it
 }
 
 // Command is what a step ran, as traj.json has it.

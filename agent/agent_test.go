@@ -198,7 +198,7 @@ func TestInfrastructure(t *testing.T) {
 func again(t *testing.T, out *Attempt) {
 	t.Helper()
 	dir := t.TempDir()
-	path, err := out.Save(dir, Artifact{Group: 3, Index: 24, Time: time.Unix(1, 5), Meta: map[string]any{"sampling_params": map[string]any{"temperature": 1.0}}})
+	path, err := out.Save(dir, Artifact{Group: 3, Index: 24, Time: time.Unix(1, 5), Native: dir, Meta: map[string]any{"sampling_params": map[string]any{"temperature": 1.0}}})
 	require.NoError(t, err)
 	require.Equal(t, "demo__pager-1__g3__i24__1000000005", filepath.Base(path))
 	source, err := traj.Open([]string{filepath.Join(path, "traj.json")}, traj.Options{})
@@ -229,7 +229,7 @@ func again(t *testing.T, out *Attempt) {
 			require.JSONEq(t, string(have), string(read.Turns[i].Extra["step_debug"]))
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(path, Rollout))
+	text, err := os.ReadFile(path + ".jsonl")
 	require.NoError(t, err)
 	native, err := jsonl.Parse(text, jsonl.Options{})
 	require.NoError(t, err)

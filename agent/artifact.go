@@ -26,18 +26,21 @@ type Artifact struct {
 	Index      int // over all groups, as swe-rl counts
 	Meta       any // meta.json: an object
 	Time       time.Time
+	// Native is a folder that gets a file with the name of the attempt's folder and
+	// .jsonl, in the native format: all of the attempt, contexts, ids and log
+	// probabilities too, which traj.json does not hold. It is written last: where it is,
+	// the attempt is whole. "" = none.
+	Native string
 }
 
-// Rollout is the file of an attempt's folder that has all of it, in the native format:
-// contexts, ids and log probabilities too. It is written last.
-const Rollout = "rollout.jsonl"
-
-// Save writes the folder of an attempt below dir, as swe-rl does, with one file more
-// (Rollout), and returns its path. A folder with that file is whole.
+// Save writes the folder of an attempt below dir, as swe-rl does, and returns its path.
 func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	r := a.Rollout
 	if r == nil {
 		return "", zero.Value("agent.Attempt", "Agent.Run")
+	}
+	if r.Instance == "" {
+		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Field: "Instance.InstanceID"}, "an attempt without the name of its instance has no folder")
 	}
 	name := clean(r.Instance)
 	info := []member{{"instance_id", r.Instance}, {"exit_status", nilOr(r.ExitStatus)}, {"error", nilOr(a.Error)}, {"steps", len(r.Turns)},
@@ -66,14 +69,10 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	if err != nil {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Artifact.Meta"}, "%w", err)
 	}
-	native, err := jsonl.Append(nil, r)
-	if err != nil {
-		return "", err
-	}
 	files := []struct {
 		name string
 		text []byte
-	}{{"traj.json", traj}, {"meta.json", meta}, {Rollout, append(native, '\n')}}
+	}{{"meta.json", meta}, {"traj.json", traj}}
 	if a.Patch != nil {
 		if err := atomic.WriteFile(filepath.Join(path, "patch.diff"), []byte(*a.Patch), true); err != nil {
 			return "", err
@@ -84,7 +83,14 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 			return "", err
 		}
 	}
-	return path, nil
+	if o.Native == "" {
+		return path, nil
+	}
+	native, err := jsonl.Append(nil, r)
+	if err != nil {
+		return "", err
+	}
+	return path, atomic.WriteFile(filepath.Join(o.Native, name+".jsonl"), append(native, '\n'), true)
 }
 
 // reward is what swe-rl stores: 1 where an evaluation says resolved, else 0.

@@ -62,13 +62,15 @@ func (a *Attempt) Grade(ctx context.Context, box sandbox.Sandbox, in swebench.In
 	case v.Resolved:
 		verdict = rollout.VerdictResolved
 	}
+	applied := verdict != rollout.VerdictApplyFailed
+	a.Report = &swebench.Report{PatchExists: true, PatchApplied: applied, Resolved: verdict == rollout.VerdictResolved, InfraFailure: verdict.Infra()}
 	if v.Reason == "" && !o.ExitCode && len(in.FailToPass)+len(in.PassToPass) > 0 {
 		graded, ok, err := byTests(in, *a.Patch, v)
 		if err != nil {
 			return err
 		}
 		if ok {
-			verdict, reason = graded.Verdict, graded.Reason
+			verdict, reason, a.Report = graded.Verdict, graded.Reason, &graded.Report
 		}
 	}
 	runes := []rune(v.Output)

@@ -12,11 +12,14 @@ import (
 	"syscall"
 
 	"github.com/turnpack/turnpack/examples/swerl/data"
+	"github.com/turnpack/turnpack/examples/swerl/loop"
 )
 
 // commands are the subcommands, each in a file or folder of its own.
 var commands = map[string]func(ctx context.Context, args []string, out io.Writer) error{
 	"data":       data.Main,
+	"eval":       loop.Eval,
+	"rollout":    loop.Rollout,
 	"serve-exec": serveExec,
 	"serve-pool": servePool,
 }
@@ -35,5 +38,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 && commands[args[0]] != nil {
 		return commands[args[0]](ctx, args[1:], out)
 	}
-	return errors.New("expected a subcommand: data swe, data pivot, serve-exec or serve-pool")
+	return errors.New("expected a subcommand: data swe, data pivot, eval, rollout, serve-exec or serve-pool")
 }

@@ -1,0 +1,356 @@
+package loop
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/agent"
+	"github.com/turnpack/turnpack/reward/swebench"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// evaluation are the flags of Eval.
+type evaluation struct {
+	settings
+	model, out     string
+	most, attempts int
+	began          time.Time
+	args           map[string]any
+	mu             sync.Mutex
+	log            *os.File // of results as they come
+}
+
+// result is a line of results.jsonl.
+type result struct {
+	InstanceID  string  `json:"instance_id"`
+	Resolved    bool    `json:"resolved"`
+	ExitStatus  *string `json:"exit_status"`
+	PatchSource *string `json:"patch_source"`
+	Steps       int     `json:"n_steps"`
+	Error       *string `json:"error"`
+	Elapsed     float64 `json:"elapsed"`
+	RunDir      string  `json:"run_dir"`
+	Attempt     *int    `json:"attempt,omitempty"` // where there are several
+}
+
+// kept is a line of progress.jsonl: a result with what the other files need.
+type kept struct {
+	result
+	Number int              `json:"number"` // of the attempt
+	Patch  *string          `json:"patch"`
+	Report *swebench.Report `json:"report"`
+}
+
+// Eval measures a model: results.jsonl, summary.json, and the files of SWE-bench.
+func Eval(ctx context.Context, args []string, out io.Writer) error {
+	c := evaluation{began: time.Now(), args: map[string]any{}}
+	fs := flag.NewFlagSet("swerl eval", flag.ContinueOnError)
+	c.flags(fs, 4, 0)
+	fs.StringVar(&c.model, "model", "", "`name` of the model; openai/ at its front is for other clients")
+	fs.StringVar(&c.out, "output-dir", "", "`folder` of results; one that holds results is gone on with")
+	fs.IntVar(&c.most, "max-tokens", 4096, "tokens of a reply")
+	fs.IntVar(&c.attempts, "attempts", 1, "attempts at an instance, for pass@k")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	err := c.check(fs)
+	if c.model == "" || c.out == "" {
+		err = errors.Join(err, errors.New("--model and --output-dir are needed"))
+	}
+	if c.most < 1 || c.attempts < 1 {
+		err = errors.Join(err, errors.New("--max-tokens and --attempts must be above 0"))
+	}
+	if err != nil {
+		return err
+	}
+	fs.VisitAll(func(f *flag.Flag) {
+		if f.Name != "api-key" {
+			c.args[strings.ReplaceAll(f.Name, "-", "_")] = f.Value.(flag.Getter).Get()
+		}
+	})
+	return c.run(ctx, out)
+}
+
+func (c *evaluation) run(ctx context.Context, out io.Writer) error {
+	tasks, err := c.tasks()
+	if err != nil {
+		return err
+	}
+	boxes, err := c.sandboxes()
+	if err != nil {
+		return err
+	}
+	engines, err := c.engines()
+	if err != nil {
+		return err
+	}
+	defer engines.Close()
+	o, err := c.options(engines, strings.TrimPrefix(c.model, "openai/"), c.most)
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(o)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.out, 0o755); err != nil {
+		return err
+	}
+	have, err := c.resume()
+	if err != nil {
+		return err
+	}
+	defer c.log.Close()
+	total := len(tasks) * c.attempts
+	var todo []int
+	for i := range total {
+		if _, ok := have[c.key(tasks[i/c.attempts], i%c.attempts)]; !ok {
+			todo = append(todo, i)
+		}
+	}
+	say(out, &c.mu, "%d attempts at %d instances, %d are there", total, len(tasks), total-len(todo))
+	err = each(ctx, len(todo), c.concurrent, func(ctx context.Context, i int) error {
+		t, n := tasks[todo[i]/c.attempts], todo[i]%c.attempts
+		began := time.Now()
+		x, err := c.attempt(ctx, a, boxes, agent.Task{ID: c.key(t, n), Instance: t.instance})
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.instance.InstanceID, err)
+		}
+		k, err := c.keep(x, n, began)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		have[c.key(t, n)] = k
+		c.mu.Unlock()
+		say(out, &c.mu, "%s: resolved %t after %d steps, %.1f s", k.InstanceID, k.Resolved, k.Steps, k.Elapsed)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.write(tasks, have, out)
+}
+
+func (c *evaluation) key(t task, n int) string {
+	return t.instance.InstanceID + "#" + strconv.Itoa(n)
+}
+
+// resume reads the results that are there and opens the file for more. Those with an error
+// are tried again; a torn last line is one that did not come to be.
+func (c *evaluation) resume() (map[string]kept, error) {
+	path := filepath.Join(c.out, "progress.jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	have := map[string]kept{}
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	for line := range bytes.Lines(text[:whole]) {
+		var k kept
+		if err := json.Unmarshal(line, &k); err != nil {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path}, "%w", err)
+		}
+		if k.Error == nil {
+			have[k.InstanceID+"#"+strconv.Itoa(k.Number)] = k
+		}
+	}
+	if c.log, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
+		return nil, err
+	}
+	if err = c.log.Truncate(int64(whole)); err == nil {
+		_, err = c.log.Seek(int64(whole), io.SeekStart)
+	}
+	return have, err
+}
+
+// keep writes the folder of an attempt, then its line.
+func (c *evaluation) keep(x *agent.Attempt, n int, began time.Time) (kept, error) {
+	dir, err := x.Save(c.out, agent.Artifact{Evaluation: true, Time: time.Now(),
+		Meta: struct {
+			InstanceID string `json:"instance_id"`
+			Model      string `json:"model"`
+			APIBase    string `json:"api_base"`
+			StepLimit  int    `json:"step_limit"`
+			MaxTokens  int    `json:"max_tokens"`
+		}{x.Rollout.Instance, c.model, c.api, c.steps, c.most}})
+	if err != nil {
+		return kept{}, err
+	}
+	text := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	k := kept{Number: n, Patch: x.Patch, Report: x.Report, result: result{InstanceID: x.Rollout.Instance, Resolved: x.Evaluation != nil && x.Evaluation.Resolved,
+		ExitStatus: text(x.Rollout.ExitStatus), PatchSource: text(x.PatchSource), Steps: len(x.Rollout.Turns), Error: text(x.Error),
+		Elapsed: round(time.Since(began).Seconds(), 1), RunDir: dir}}
+	if c.attempts > 1 {
+		k.Attempt = &n
+	}
+	b, err := json.Marshal(k)
+	if err != nil {
+		return k, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, err := c.log.Write(append(b, '\n')); err != nil {
+		return k, err
+	}
+	return k, c.log.Sync()
+}
+
+// write writes the files of a whole evaluation.
+func (c *evaluation) write(tasks []task, have map[string]kept, out io.Writer) error {
+	var all []kept
+	counts := map[string][2]int{} // attempts that count and resolved ones, by instance
+	var instances []swebench.Instance
+	for _, t := range tasks {
+		instances = append(instances, t.instance)
+		for n := range c.attempts {
+			k := have[c.key(t, n)]
+			all = append(all, k)
+			if x := counts[k.InstanceID]; k.Error == nil {
+				x[0]++
+				if k.Resolved {
+					x[1]++
+				}
+				counts[k.InstanceID] = x
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b kept) int {
+		return cmp.Or(strings.Compare(a.InstanceID, b.InstanceID), a.Number-b.Number)
+	})
+	var lines, predictions []string
+	var first []swebench.Prediction
+	reports := map[string]swebench.Report{}
+	resolved, faults, none, steps, elapsed := 0, 0, 0, 0.0, 0.0
+	for _, k := range all {
+		line, err := json.Marshal(k.result)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, string(line))
+		steps, elapsed = steps+float64(k.Steps), elapsed+k.Elapsed
+		if k.Resolved {
+			resolved++
+		}
+		if k.Error != nil {
+			faults++
+		}
+		if k.PatchSource == nil {
+			none++
+		}
+		if k.Number > 0 { // SWE-bench takes one prediction for an instance
+			continue
+		}
+		p := swebench.Prediction{InstanceID: k.InstanceID, Model: c.model, Patch: k.Patch}
+		if line, err = json.Marshal(p); err != nil {
+			return err
+		}
+		predictions, first = append(predictions, string(line)), append(first, p)
+		if k.Report != nil {
+			reports[k.InstanceID] = *k.Report
+		}
+	}
+	total := float64(len(all))
+	summary := map[string]any{
+		"model": c.model, "data": c.data, "total": len(all), "resolved": resolved, "resolve_rate": round(float64(resolved)/total, 4), "errors": faults, "no_patch": none,
+		"avg_steps": round(steps/total, 1), "avg_elapsed_s": round(elapsed/total, 1), "timestamp": time.Now().Format("2006-01-02T15:04:05.000000"), "args": c.args,
+		"pass_at_k": passes(counts, c.attempts),
+	}
+	mean, low, high := interval(counts)
+	summary["mean"] = map[string]float64{"value": round(mean, 4), "low": round(low, 4), "high": round(high, 4), "instances": float64(len(counts))}
+	text, err := json.MarshalIndent(summary, "", "  ")
+	if err != nil {
+		return err
+	}
+	var report, official bytes.Buffer
+	if err := swebench.WriteReports(&report, reports); err != nil {
+		return err
+	}
+	if err := swebench.Summarize(instances, first, reports, nil).Write(&official); err != nil {
+		return err
+	}
+	for name, b := range map[string][]byte{"results.jsonl": []byte(strings.Join(lines, "\n")), "summary.json": text,
+		"predictions.jsonl": []byte(strings.Join(predictions, "\n") + "\n"), "report.json": report.Bytes(), "report_summary.json": official.Bytes()} {
+		if err := replace(filepath.Join(c.out, name), b); err != nil {
+			return err
+		}
+	}
+	w := bufio.NewWriter(out)
+	fmt.Fprintf(w, "resolved %d of %d attempts; mean %.4f, 95%% interval [%.4f, %.4f]\n", resolved, len(all), mean, low, high)
+	return w.Flush()
+}
+
+// replace writes a file whole or not at all.
+func replace(path string, b []byte) error {
+	if err := os.WriteFile(path+".partial", b, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".partial", path)
+}
+
+func round(x float64, digits int) float64 {
+	p := math.Pow(10, float64(digits))
+	return math.RoundToEven(x*p) / p
+}
+
+// passes is pass@k for k up to n: the mean over instances of the chance that one of k
+// attempts, drawn from those made, is resolved. An instance with fewer attempts that
+// count is in no pass@k beyond them.
+func passes(counts map[string][2]int, n int) map[string]float64 {
+	out := map[string]float64{}
+	for k := 1; k <= n; k++ {
+		sum, instances := 0.0, 0
+		for _, x := range counts {
+			made, good := x[0], x[1]
+			if made < k {
+				continue
+			}
+			fail := 1.0
+			for i := range k {
+				fail *= max(0, float64(made-good-i)) / float64(made-i)
+			}
+			sum, instances = sum+1-fail, instances+1
+		}
+		if instances > 0 {
+			out[strconv.Itoa(k)] = round(sum/float64(instances), 4)
+		}
+	}
+	return out
+}
+
+// interval is the mean over instances of the share of resolved attempts, with a Wilson
+// interval of 95 % in which an instance counts once: attempts at one are not independent.
+func interval(counts map[string][2]int) (mean, low, high float64) {
+	n := float64(len(counts))
+	if n == 0 {
+		return 0, 0, 1
+	}
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		mean += float64(counts[id][1]) / float64(counts[id][0]) / n
+	}
+	const z = 1.959963984540054
+	middle := (mean + z*z/(2*n)) / (1 + z*z/n)
+	half := z / (1 + z*z/n) * math.Sqrt(mean*(1-mean)/n+z*z/(4*n*n))
+	return mean, max(0, middle-half), min(1, middle+half)
+}

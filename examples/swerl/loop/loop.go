@@ -1,0 +1,295 @@
+// Package loop makes attempts at tasks with a policy: for training (Rollout) and for
+// measuring it (Eval).
+package loop
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/agent"
+	"github.com/turnpack/turnpack/reward/swebench"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
+)
+
+// settings are the flags that both commands have.
+type settings struct {
+	data, pool, api, key, kind, config, harness, source, registry string
+	concurrent, instances, steps                                  int
+	timeout, command, evaluation                                  time.Duration
+	temperature                                                   float64
+	exitCode                                                      bool
+}
+
+func (s *settings) flags(fs *flag.FlagSet, concurrent int, temperature float64) {
+	fs.StringVar(&s.data, "data", "", "JSONL `file` of tasks: {\"text\", \"metadata\": {\"instance\", \"data_source\"}}, or instances")
+	fs.StringVar(&s.pool, "pool", "", "base `URL` of the pool (default: SWE_ENV_SERVER_URL, or SWE_ENV_SERVER_HOST and _PORT)")
+	fs.StringVar(&s.api, "api-base", os.Getenv("OPENAI_BASE_URL"), "base `URL` of the engine, with or without /v1; several with commas")
+	fs.StringVar(&s.key, "api-key", os.Getenv("OPENAI_API_KEY"), "`key` of the engine")
+	fs.StringVar(&s.kind, "engine", "vllm", "kind of engine: vllm, sglang; others of OpenAI's shape as vllm")
+	fs.StringVar(&s.config, "config", os.Getenv("SWE_CONFIG_PATH"), "`file` of templates and bounds, a swebench.yaml")
+	fs.StringVar(&s.harness, "harness", "", "tool calls by the schemas of "+strings.Join(agent.Harnesses(), ", ")+" (default: text with bash blocks)")
+	fs.StringVar(&s.source, "data-source", "", "`name` of the data set where a task names none, for image names")
+	fs.StringVar(&s.registry, "registry", "", "registry and owner of images in place of the data set's")
+	fs.IntVar(&s.concurrent, "max-concurrent", concurrent, "attempts at one time")
+	fs.IntVar(&s.instances, "max-instances", 0, "most instances; 0 = all")
+	fs.IntVar(&s.steps, "step-limit", 20, "replies of an attempt")
+	fs.DurationVar(&s.timeout, "timeout", 0, "`time` of an attempt (default: SWE_ROLLOUT_TIMEOUT seconds, or 30m)")
+	fs.DurationVar(&s.command, "command-timeout", 0, "`time` of a command (default: the configuration's, or 3m)")
+	fs.DurationVar(&s.evaluation, "eval-timeout", time.Hour, "`time` of an evaluation")
+	fs.Float64Var(&s.temperature, "temperature", temperature, "of sampling")
+	fs.BoolVar(&s.exitCode, "exit-code", false, "grade by the exit code of the script alone, also where an instance names its tests")
+}
+
+func (s *settings) check(fs *flag.FlagSet) error {
+	var errs []error
+	need := func(name, value string) {
+		if value == "" {
+			errs = append(errs, fmt.Errorf("--%s is needed", name))
+		}
+	}
+	need("data", s.data)
+	need("api-base", s.api)
+	if fs.NArg() > 0 {
+		errs = append(errs, fmt.Errorf("%s takes flags only, found %q", fs.Name(), fs.Arg(0)))
+	}
+	if s.concurrent < 1 || s.instances < 0 || s.steps < 1 || s.timeout < 0 || s.command < 0 || s.evaluation <= 0 || !(s.temperature >= 0) {
+		errs = append(errs, errors.New("--max-concurrent, --step-limit and --eval-timeout must be above 0, other bounds not below"))
+	}
+	if text := os.Getenv("SWE_ROLLOUT_TIMEOUT"); s.timeout == 0 && text != "" {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || n <= 0 {
+			errs = append(errs, fmt.Errorf("SWE_ROLLOUT_TIMEOUT: expected seconds above 0, found %q", text))
+		}
+		s.timeout = time.Duration(n * float64(time.Second))
+	}
+	return errors.Join(errs...)
+}
+
+// environ is a number above 0 of the environment.
+func environ(name string, other int) (int, error) {
+	text := os.Getenv(name)
+	if text == "" {
+		return other, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%s: expected a number above 0, found %q", name, text)
+	}
+	return n, nil
+}
+
+// task is a row of the data.
+type task struct {
+	group    int // its number in the data
+	prompt   string
+	source   string
+	metadata json.RawMessage
+	instance swebench.Instance
+}
+
+// tasks reads the data.
+func (s *settings) tasks() ([]task, error) {
+	text, err := os.ReadFile(s.data)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: s.data}, "%w", err)
+	}
+	var out []task
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		if line = bytes.TrimSpace(line); len(line) == 0 || s.instances > 0 && len(out) == s.instances {
+			continue
+		}
+		t, err := s.task(line)
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: s.data, Line: n}, "%w", err)
+		}
+		t.group = len(out)
+		out = append(out, t)
+	}
+	if len(out) == 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: s.data}, "there is no task")
+	}
+	return out, nil
+}
+
+func (s *settings) task(line []byte) (t task, err error) {
+	var row struct {
+		Text     string `json:"text"`
+		Metadata *struct {
+			Instance json.RawMessage `json:"instance"`
+			Source   string          `json:"data_source"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(line, &row); err != nil {
+		return t, err
+	}
+	instance, source := json.RawMessage(line), s.source
+	if m := row.Metadata; m != nil && m.Instance != nil {
+		instance, source = m.Instance, cmp.Or(source, m.Source)
+	}
+	// A row without lists of tests is graded by its script.
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(instance, &all); err != nil {
+		return t, err
+	}
+	for _, list := range []string{"FAIL_TO_PASS", "PASS_TO_PASS"} {
+		found := false
+		for k, v := range all {
+			found = found || strings.EqualFold(k, list) && string(v) != "null"
+		}
+		if !found {
+			all[list] = json.RawMessage("[]")
+		}
+	}
+	b, err := json.Marshal(all)
+	if err == nil {
+		err = json.Unmarshal(b, &t.instance)
+	}
+	if t.instance.ProblemStatement == "" {
+		t.instance.ProblemStatement = row.Text
+	}
+	t.prompt, t.source = cmp.Or(row.Text, t.instance.ProblemStatement), cmp.Or(source, "swe-gym")
+	t.metadata, _ = json.Marshal(map[string]any{"instance": instance, "data_source": t.source})
+	t.instance.Image = t.instance.ImageName(t.source, s.registry)
+	return t, err
+}
+
+// sandboxes is the pool.
+func (s *settings) sandboxes() (sandbox.Provider, error) {
+	o, err := swerl.Environ(os.Getenv)
+	o.URL = cmp.Or(s.pool, o.URL)
+	if err != nil {
+		return nil, err
+	}
+	return swerl.NewClient(o)
+}
+
+// engines are the servers that answer.
+func (s *settings) engines() (*engine.Pool, error) {
+	var servers []*engine.Server
+	for _, url := range strings.Split(s.api, ",") {
+		x, err := engine.New(engine.Options{URL: strings.TrimSpace(url), Kind: engine.Kind(s.kind), Key: s.key})
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, x)
+	}
+	return engine.NewPool(servers...)
+}
+
+// options are those of the agent.
+func (s *settings) options(engines engine.Engine, model string, most int) (agent.Options, error) {
+	temperature := float32(s.temperature)
+	o := agent.Options{Harness: s.harness, Timeout: s.timeout, Sampling: &rollout.Sampling{Temperature: &temperature}}
+	if s.config != "" {
+		f, err := os.Open(s.config)
+		if err != nil {
+			return o, rollout.Errorf(rollout.KindInput, rollout.Where{File: s.config}, "%w", err)
+		}
+		defer f.Close()
+		if o.Config, err = agent.ReadConfig(f); err != nil {
+			return o, err
+		}
+	}
+	o.Config.StepLimit, o.Config.Timeout = s.steps, cmp.Or(s.command, o.Config.Timeout)
+	fields := map[string]json.RawMessage{}
+	for k, v := range map[string]any{"model": model, "temperature": s.temperature, "max_tokens": most} {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return o, err
+		}
+		fields[k] = b
+	}
+	o.Model = agent.Engine{Engine: engines, Fields: fields}
+	return o, nil
+}
+
+// attempt makes one attempt in one sandbox and has it judged in another.
+func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Provider, t agent.Task) (*agent.Attempt, error) {
+	spec := sandbox.Spec{Image: t.Instance.Image, Instance: t.Instance.InstanceID}
+	box, err := boxes.Create(ctx, spec)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		out := &agent.Attempt{Rollout: &rollout.Rollout{ID: t.ID, Group: t.Group, Index: t.Index, Instance: t.Instance.InstanceID, Metadata: t.Metadata, Turns: []rollout.Turn{}}}
+		out.Fail("allocate_failed", "SWE allocate failed: "+err.Error())
+		return out, nil
+	}
+	t.Sandbox = box
+	out, err := a.Run(ctx, t)
+	end(ctx, box)
+	if err != nil || out.Patch == nil || out.Rollout.Failure != nil {
+		return out, err
+	}
+	spec.Instance += "__eval"
+	fresh, err := boxes.Create(ctx, spec)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		out.Fail("allocate_failed", "SWE allocate failed: "+err.Error())
+		return out, nil
+	}
+	defer end(ctx, fresh)
+	return out, out.Grade(ctx, fresh, t.Instance, agent.GradeOptions{ExitCode: s.exitCode, Timeout: s.evaluation})
+}
+
+// end closes a sandbox, also when ctx is over. One that cannot be closed goes when its
+// lease ends.
+func end(ctx context.Context, box sandbox.Sandbox) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	_ = box.Close(closing)
+}
+
+// each calls do for 0 … n-1, so many at a time, until the first error.
+func each(ctx context.Context, n, concurrent int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(n, concurrent) {
+		wg.Go(func() {
+			for i := range next {
+				if ctx.Err() != nil {
+					continue
+				}
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// say writes a line of progress; who reads them may be gone.
+func say(out io.Writer, mu *sync.Mutex, format string, args ...any) {
+	mu.Lock()
+	defer mu.Unlock()
+	fmt.Fprintf(out, format+"\n", args...)
+}
