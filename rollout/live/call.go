@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/prefix"
+	"github.com/turnpack/turnpack/rollout/live/internal/record"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
@@ -289,7 +291,7 @@ const maxRounding = 1e-3
 // same, and the error is the context's. A reply whose counts differ is recorded as
 // incomplete, which is no error; see State.
 func (c *Call) End(ctx context.Context, r Reply) error {
-	return c.finish(ctx, func(g *run, p *partial) (*entry, error) {
+	return c.finish(ctx, func(g *run, p *partial) (*record.Entry, error) {
 		if n, most := len(r.Blob), g.rec.opts.MaxBlob; n > most {
 			return nil, limit("MaxBlob", "the blob has %d bytes, at most %d are allowed", n, most)
 		}
@@ -300,15 +302,15 @@ func (c *Call) End(ctx context.Context, r Reply) error {
 		if r.Incomplete != "" {
 			p.because("%s", r.Incomplete)
 		}
-		e := &entry{State: StateOK, blob: r.Blob}
+		e := &record.Entry{State: string(StateOK), Blob: r.Blob}
 		switch {
 		case p.why != "":
-			e.State, e.Why = StateIncomplete, p.why
+			e.State, e.Why = string(StateIncomplete), p.why
 		case r.Unseen:
-			e.State, e.Why = StateUnseen, "the client was gone"
+			e.State, e.Why = string(StateUnseen), "the client was gone"
 		}
 		if r.Usage != (Usage{}) {
-			e.Usage = &r.Usage
+			e.Usage = (*record.Usage)(&r.Usage)
 		}
 		t := rollout.Turn{ID: r.ID, FinishReason: r.FinishReason, StopString: r.StopString}
 		g.fill(c.call, e, t, r.Message)
@@ -319,11 +321,11 @@ func (c *Call) End(ctx context.Context, r Reply) error {
 // Abort records that the call ended before its end, with what came, durably. The reason
 // is a few words.
 func (c *Call) Abort(ctx context.Context, reason string) error {
-	return c.finish(ctx, func(g *run, p *partial) (*entry, error) { return g.aborted(c.call, StateAborted, reason), nil })
+	return c.finish(ctx, func(g *run, p *partial) (*record.Entry, error) { return g.aborted(c.call, StateAborted, reason), nil })
 }
 
-func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*entry, error)) error {
-	var t *ticket
+func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*record.Entry, error)) error {
+	var t *log.Ticket
 	err := c.with(func(g *run, p *partial) error {
 		e, err := make(g, p)
 		if err == nil {
@@ -332,7 +334,7 @@ func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*entry
 		return err
 	})
 	if err == nil {
-		err = t.wait(ctx)
+		err = t.Wait(ctx)
 	}
 	if errors.Is(err, ErrUnavailable) {
 		c.session.run.drop(c.call) // what will not be recorded is not trained
@@ -351,21 +353,21 @@ func (c *Call) State() (State, string) {
 }
 
 // aborted is the record of a call that ends with what came.
-func (g *run) aborted(c *call, state State, why string) *entry {
+func (g *run) aborted(c *call, state State, why string) *record.Entry {
 	p := c.live
 	p.check(Usage{}, g.rec.opts.Vocab, false)
-	e := &entry{State: state, Why: strings.ToValidUTF8(why, "\uFFFD")}
+	e := &record.Entry{State: string(state), Why: strings.ToValidUTF8(why, "\uFFFD")}
 	if p.why != "" {
-		e.State, e.Why = StateIncomplete, e.Why+"; "+p.why
+		e.State, e.Why = string(StateIncomplete), e.Why+"; "+p.why
 	}
 	g.fill(c, e, rollout.Turn{FinishReason: "abort"}, nil)
 	return e
 }
 
 // fill completes the record of a reply.
-func (g *run) fill(c *call, e *entry, t rollout.Turn, m *rollout.Message) {
+func (g *run) fill(c *call, e *record.Entry, t rollout.Turn, m *rollout.Message) {
 	p, now := c.live, g.rec.opts.Now()
-	e.Kind, e.Session, e.Call, e.At = kindReply, c.Session, c.ID, now.UnixNano()
+	e.Kind, e.Session, e.Call, e.At = record.Reply, c.Session, c.ID, now.UnixNano()
 	e.First, e.Took = int64(p.first), int64(max(0, now.Sub(p.began)))
 	at, kept := g.prefixes.Match(prefix.Place{}, p.prompt)
 	if kept > 0 {
@@ -382,10 +384,10 @@ func (g *run) fill(c *call, e *entry, t rollout.Turn, m *rollout.Message) {
 			t.Versions = p.versions
 		}
 	}
-	e.body = &rollout.Rollout{ID: c.Session, Turns: []rollout.Turn{t}}
+	e.Body = &rollout.Rollout{ID: c.Session, Turns: []rollout.Turn{t}}
 	if m != nil {
 		reply := *m
 		reply.Role, reply.Sampled = rollout.RoleAssistant, rollout.SampledByPolicy
-		e.body.Messages = []rollout.Message{reply}
+		e.Body.Messages = []rollout.Message{reply}
 	}
 }

@@ -2,12 +2,13 @@ package live
 
 import (
 	"container/list"
+	"context"
 	"sync"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/prefix"
+	"github.com/turnpack/turnpack/rollout/live/internal/record"
 	"github.com/turnpack/turnpack/rollout/live/internal/same"
-	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
 // content is what a run holds of its calls. One that is cold holds none, and reads it
@@ -33,10 +34,12 @@ func newContent() *content {
 }
 
 // take takes in a record that stands in the journal.
-func (g *run) take(e *entry) error {
-	if e.from.Segment > 0 {
-		g.records = append(g.records, e.from)
-		g.size += int64(e.size)
+func (g *run) take(e *record.Entry) error {
+	if e.From.Segment > 0 {
+		g.records = append(g.records, e.From)
+		g.size += int64(e.Size)
+		g.disk += int64(e.Disk)
+		g.rec.held.Add(int64(e.Disk))
 	}
 	return g.apply(e)
 }
@@ -52,19 +55,23 @@ func (g *run) lock() error {
 	return nil
 }
 
-func (g *run) warm() (err error) {
+func (g *run) warm() error {
 	if g.content != nil {
 		return nil
 	}
+	if err := g.last.Wait(context.Background()); err != nil {
+		return err
+	}
 	g.content = newContent()
+	read := reader{dir: g.rec.opts.Journal.dir}
 	for _, at := range g.records {
-		var body []byte
-		var e *entry
-		if body, err = segment.Read(g.rec.opts.Journal.dir, at); err == nil {
-			e, err = decode(body)
+		var e *record.Entry
+		body, err := read.body(at)
+		if err == nil {
+			e, err = record.Decode(body)
 		}
 		if err == nil {
-			e.from = at
+			e.From = at
 			err = g.apply(e)
 		}
 		if err != nil {
@@ -83,7 +90,7 @@ func (g *run) cool() bool {
 		return false
 	}
 	defer g.mu.Unlock()
-	if g.content == nil || g.running > 0 || g.last != nil && !g.last.durable() {
+	if g.content == nil || g.running > 0 || g.last != nil && !g.last.Durable() {
 		return g.content == nil
 	}
 	g.cold = Stats{Calls: map[State]int{}}

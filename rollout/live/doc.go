@@ -33,9 +33,12 @@
 // CRC-32C, body; it is durable (fsync, shared by all that wait) before Begin and End
 // return. New goes on with what the folder holds, which after a kill is every record whose
 // call had returned, and maybe the ones after that. A torn end is cut off; damage before
-// the end is refused with file and byte. When the disk is full or an fsync fails, new
-// calls fail with [ErrUnavailable] and what was recorded stays. Segments whose sessions
-// are all delivered ([Recorder.Deliver]) are removed, oldest first.
+// the end is refused with file and byte. While the disk is full new calls fail with
+// [ErrUnavailable] and the ends of those that run wait; it goes on when there is room.
+// After an fsync that failed nothing is recorded any more, and what was stays. Segments
+// whose sessions are all delivered ([Recorder.Deliver]) are removed, oldest first; where
+// those would take more than their share ([JournalOptions].MaxDelivered), what is held in
+// the oldest ones is copied to the end.
 //
 // Secrets have no place in a [Request]; settings and metadata that are named as headers
 // with keys are not recorded. package rollout/traj reads the folder as a dump, open

@@ -1,9 +1,11 @@
 package live
 
+import "github.com/turnpack/turnpack/rollout/live/internal/log"
+
 // OpenFaulty opens a journal whose files ask fault before each write and fsync.
 func OpenFaulty(dir string, o JournalOptions, fault func(op string) error) (*Journal, error) {
 	open := o.withDefaults().open
-	o.open = func(path string) (segmentFile, error) {
+	o.open = func(path string) (log.File, error) {
 		f, err := open(path)
 		return faulty{f, fault}, err
 	}
@@ -11,21 +13,21 @@ func OpenFaulty(dir string, o JournalOptions, fault func(op string) error) (*Jou
 }
 
 type faulty struct {
-	segmentFile
+	log.File
 	fault func(op string) error
 }
 
 func (f faulty) WriteAt(b []byte, at int64) (int, error) {
 	if err := f.fault("write"); err != nil {
-		n, _ := f.segmentFile.WriteAt(b[:len(b)/2], at) // as a full disk does
+		n, _ := f.File.WriteAt(b[:len(b)/2], at) // as a full disk does
 		return n, err
 	}
-	return f.segmentFile.WriteAt(b, at)
+	return f.File.WriteAt(b, at)
 }
 
 func (f faulty) Sync() error {
 	if err := f.fault("sync"); err != nil {
 		return err
 	}
-	return f.segmentFile.Sync()
+	return f.File.Sync()
 }

@@ -275,6 +275,13 @@ func TestFullDisk(t *testing.T) {
 		mu.Lock()
 		full = true
 		mu.Unlock()
+		if op == "write" {
+			goesOn(t, rec, s, c, func() { mu.Lock(); full = false; mu.Unlock() })
+			require.NoError(t, j.Err())
+			require.NoError(t, j.Close())
+			require.Len(t, told(t, dir)[0].Turns, 3)
+			continue
+		}
 		err = c.End(t.Context(), live.Reply{Output: ids{4}, Logprobs: []float32{-1}})
 		require.ErrorIs(t, err, live.ErrUnavailable, "the client must not be told")
 		require.ErrorIs(t, err, rollout.KindInput)
@@ -296,6 +303,107 @@ func TestFullDisk(t *testing.T) {
 		s, ok := rec.Session("a")
 		require.True(t, ok)
 		ask(t, s, ids{1, 2, 3}, ids{4})
+	}
+}
+
+// goesOn: while the disk is full new calls are refused, and a reply waits for room.
+func goesOn(t *testing.T, rec *live.Recorder, s *live.Session, c *live.Call, room func()) {
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.End(t.Context(), live.Reply{Output: ids{4}, Logprobs: []float32{-1}})
+	}()
+	_, err := rec.Begin(t.Context(), live.Start{ID: "b"})
+	require.ErrorIs(t, err, live.ErrUnavailable)
+	_, err = s.Begin(t.Context(), live.Request{Prompt: ids{1}})
+	require.ErrorIs(t, err, live.ErrUnavailable)
+	select {
+	case <-ended:
+		t.Fatal("the client must not be told")
+	case <-time.After(20 * time.Millisecond):
+	}
+	room()
+	require.NoError(t, <-ended)
+	state, _ := c.State()
+	require.Equal(t, live.StateOK, state)
+	ask(t, s, ids{1, 2, 3, 4}, ids{5})
+}
+
+// An old session that is open, and groups that wait, are copied forward, and a kill
+// before any write leaves the same rollouts.
+func TestCompaction(t *testing.T) {
+	dir, copies := t.TempDir(), t.TempDir()
+	armed, n := false, 0
+	j, err := live.OpenFaulty(dir, live.JournalOptions{SegmentBytes: 6000}, func(string) error {
+		if armed {
+			n++
+			require.NoError(t, os.CopyFS(filepath.Join(copies, fmt.Sprint(n)), os.DirFS(dir)))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	rec, err := live.New(live.Options{Journal: j})
+	require.NoError(t, err)
+	old := begin(t, rec, live.Start{ID: "old"})
+	c, err := old.Begin(t.Context(), live.Request{Prompt: ids{1, 2}, Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}}})
+	require.NoError(t, err)
+	require.NoError(t, c.End(t.Context(), live.Reply{Output: ids{3}, Logprobs: []float32{-1}, Blob: []byte("experts"), FinishReason: "stop"}))
+	ask(t, begin(t, rec, live.Start{ID: "old/sub", Parent: "old"}), ids{1, 2, 3, 4}, ids{5})
+	waits := begin(t, rec, live.Start{ID: "waits", Group: "g"})
+	ask(t, waits, ids{1}, ids{2})
+	_, err = waits.End(t.Context(), solved(true))
+	require.NoError(t, err)
+	require.NoError(t, rec.CompleteGroup(t.Context(), live.Group{Key: "g", Sessions: []string{"waits"}}))
+	want := map[string]string{}
+	for r := range rec.Sessions() {
+		x, err := r.Rollout()
+		require.NoError(t, err)
+		want[x.ID] = lines(t, x)
+	}
+	armed = true
+	for i := range 16 {
+		s := begin(t, rec, live.Start{ID: fmt.Sprint("s", i)})
+		ask(t, s, ids{1, 2, 3}, make(ids, 300))
+		_, err = s.End(t.Context(), solved(true))
+		require.NoError(t, err)
+		require.NoError(t, rec.Deliver(t.Context(), live.Batch{Key: fmt.Sprint("b", i), Digest: "d", Sessions: []string{s.ID()}}))
+	}
+	armed = false
+	require.Less(t, j.Stats().Bytes, int64(40_000), "the folder stays small")
+	same := func(rec *live.Recorder) {
+		t.Helper()
+		for id, line := range want {
+			s, ok := rec.Session(id)
+			require.True(t, ok, id)
+			r, err := s.Rollout()
+			require.NoError(t, err)
+			require.Equal(t, line, lines(t, r))
+		}
+		s, _ := rec.Session("old")
+		blob, err := s.Blob(c.ID())
+		require.NoError(t, err)
+		require.Equal(t, "experts", string(blob))
+		require.Equal(t, []live.Group{{Key: "g", Sessions: []string{"waits"}}}, rec.Groups())
+	}
+	same(rec)
+	ask(t, old, ids{1, 2, 3, 4, 5, 6}, ids{7})
+	require.NoError(t, j.Close())
+	rec, j = recorder(t, dir, live.JournalOptions{}, live.Options{MaxMemory: 1})
+	s, _ := rec.Session("old")
+	require.Len(t, s.Calls(), 3)
+	require.NoError(t, j.Close())
+	require.Greater(t, n, 80)
+	for i := 1; i <= n; i += 1 + i%3 {
+		kept := filepath.Join(copies, fmt.Sprint(i))
+		read := map[string]string{}
+		for _, r := range told(t, kept) {
+			r.Notes = nil
+			read[r.ID] = lines(t, r)
+		}
+		require.Equal(t, want["waits"], read["waits"])
+		require.Equal(t, want["old"], read["old"])
+		rec, j := recorder(t, kept, live.JournalOptions{}, live.Options{})
+		same(rec)
+		require.NoError(t, j.Close())
 	}
 }
 
@@ -330,7 +438,7 @@ func TestNoSecrets(t *testing.T) {
 // Segments go when all their sessions are delivered, and not before; what is left opens.
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
-	rec, j := recorder(t, dir, live.JournalOptions{SegmentBytes: 2 << 10}, live.Options{})
+	rec, j := recorder(t, dir, live.JournalOptions{SegmentBytes: 2 << 10, MaxDelivered: 1}, live.Options{})
 	slow := begin(t, rec, live.Start{ID: "slow"})
 	play := func(id string) {
 		s := begin(t, rec, live.Start{ID: id, Group: "g"})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/log"
 )
 
 // Causes that a caller tells apart with errors.Is. The errors that carry them are
@@ -24,7 +25,7 @@ var (
 	ErrUnknown = errors.New("there is none of that id")
 	// ErrUnavailable: the journal cannot record (full disk, failed fsync, closed). A
 	// service answers 503; what was recorded before stays recorded.
-	ErrUnavailable = errors.New("the journal cannot record")
+	ErrUnavailable = log.ErrUnavailable
 )
 
 // Options of a Recorder. The zero value records in memory, with default bounds.

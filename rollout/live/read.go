@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/record"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
@@ -31,23 +32,55 @@ func (p *player) play(dir string) error {
 }
 
 func (p *player) take(at segment.Place, body []byte) error {
-	e, err := decode(body)
+	e, err := record.Decode(body)
 	if err != nil {
 		return err
 	}
-	e.from = at
-	r := p.rec
+	e.From = at
+	if e.Kind == record.Moved {
+		return p.moved(e)
+	}
+	return p.one(e)
+}
+
+// moved takes in what was copied: it stands for all that was told before.
+func (p *player) moved(e *record.Entry) error {
+	r, bodies, err := p.rec, [][]byte(nil), error(nil)
+	if bodies, err = record.Parts(e.Blob); err != nil || p.skip[e.Session] {
+		return err
+	}
+	if delete(p.orphans, e.Session); e.Session == "" {
+		r.groups, r.groupsAt = nil, 0
+	} else if s := r.sessions[e.Session]; s != nil {
+		r.forget(map[*run]bool{s.run: true}, 0)
+	}
+	for i, body := range bodies {
+		x, err := record.Decode(body)
+		if err != nil {
+			return err
+		}
+		x.From = e.From
+		x.From.Part = i + 1
+		if err := p.one(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *player) one(e *record.Entry) error {
+	r, at := p.rec, e.From
 	s := r.sessions[e.Session]
 	switch e.Kind {
-	case kindGroup:
+	case record.Group:
 		return r.apply(e)
-	case kindDelivered:
+	case record.Delivered:
 		for _, id := range e.Sessions {
 			delete(p.orphans, id)
 			r.past[id] = at.Segment
 		}
 		return r.apply(e)
-	case kindStart:
+	case record.Start:
 		if e.Parent != "" && r.sessions[e.Parent] == nil {
 			return p.orphan(e, at)
 		}
@@ -55,7 +88,7 @@ func (p *player) take(at segment.Place, body []byte) error {
 			return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "the session begins twice")
 		}
 		delete(p.skip, e.Session)
-		if e.body == nil {
+		if e.Body == nil {
 			return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "the start of a session says nothing of it")
 		}
 		return r.start(e)
@@ -63,7 +96,7 @@ func (p *player) take(at segment.Place, body []byte) error {
 	if s == nil {
 		return p.orphan(e, at)
 	}
-	if e.body == nil && e.Kind != kindMark {
+	if e.Body == nil && e.Kind != record.Mark {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "a %s without what it tells", e.Kind)
 	}
 	g := s.run
@@ -85,7 +118,7 @@ func (p *player) take(at segment.Place, body []byte) error {
 }
 
 // orphan notes a record of a session that is not known.
-func (p *player) orphan(e *entry, at segment.Place) error {
+func (p *player) orphan(e *record.Entry, at segment.Place) error {
 	root := cmp.Or(e.Run, e.Session)
 	if _, there := p.orphans[root]; !there && !p.skip[root] {
 		p.orphans[root] = at

@@ -6,8 +6,11 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/log"
+	"github.com/turnpack/turnpack/rollout/live/internal/record"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
@@ -22,6 +25,9 @@ type Recorder struct {
 	delivered map[string]delivery
 	past      map[string]int // session that was delivered → segment of that segment.Place
 	holds     []hold
+	groupsAt  int          // segment of the first record of groups, 0 = none
+	held      atomic.Int64 // bytes of the journal that are of the sessions held
+	compacts  sync.Mutex
 	cache     cache
 }
 
@@ -42,7 +48,7 @@ type Batch struct {
 // hold keeps the segments of a delivery until that is durable.
 type hold struct {
 	first  int
-	ticket *ticket
+	ticket *log.Ticket
 }
 
 type delivery struct {
@@ -62,14 +68,10 @@ func New(o Options) (*Recorder, error) {
 	if j == nil {
 		return r, nil
 	}
-	if j.done == nil {
+	if j.log == nil {
 		return nil, zeroValue("live.Journal", "OpenJournal")
 	}
-	j.mu.Lock()
-	taken := j.taken
-	j.taken = true
-	j.mu.Unlock()
-	if taken {
+	if j.taken.Swap(true) {
 		return nil, input(ErrConflict, rollout.Where{File: j.dir}, "the journal has a recorder: %w", ErrConflict)
 	}
 	p := player{rec: r}
@@ -108,26 +110,26 @@ func (g *run) lost() {
 
 // record makes a record, durable some time later, and takes it in. What is taken in is
 // read from the record, as it is after a restart.
-func (r *Recorder) record(e *entry, newWork bool, apply func(*entry) error) (*ticket, error) {
+func (r *Recorder) record(e *record.Entry, newWork bool, apply func(*record.Entry) error) (*log.Ticket, error) {
 	most := r.opts.MaxBytes
-	if e.Kind == kindReply { // whose ids have a bound of their own
-		t := &e.body.Turns[0]
+	if e.Kind == record.Reply { // whose ids have a bound of their own
+		t := &e.Body.Turns[0]
 		most += 16 * (len(t.Prompt.Add) + 2*len(t.Output))
 	}
-	frame, err := e.encode(most)
+	frame, err := e.Encode(most)
 	if err != nil {
 		return nil, err
 	}
 	if len(frame) > maxRecord {
-		return nil, limit("MaxBytes", "the record of the %s takes %d bytes, at most %d are allowed", e.Kind, len(frame), maxRecord)
+		return nil, record.TooLong(e.Kind, len(frame), maxRecord)
 	}
-	kept, err := decode(frame[segment.FrameHead:])
+	kept, err := record.Decode(frame[segment.FrameHead:])
 	if err != nil {
 		return nil, err
 	}
-	var t *ticket
+	var t *log.Ticket
 	if j := r.opts.Journal; j != nil {
-		if kept.from, t, err = j.enqueue(frame, newWork); err != nil {
+		if kept.From, t, err = j.log.Enqueue(frame, newWork); err != nil {
 			return nil, err
 		}
 	}
@@ -149,13 +151,13 @@ func (r *Recorder) Begin(ctx context.Context, x Start) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.wait(ctx); err != nil {
+	if err := t.WaitNew(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (r *Recorder) begin(x Start) (*Session, *ticket, error) {
+func (r *Recorder) begin(x Start) (*Session, *log.Ticket, error) {
 	if s := r.sessions[x.ID]; s != nil {
 		if x.Parent != s.parent && x.Parent != "" {
 			return nil, nil, input(ErrConflict, rollout.Where{Rollout: x.ID}, "the session's parent is %q, not %q: %w", s.parent, x.Parent, ErrConflict)
@@ -173,9 +175,9 @@ func (r *Recorder) begin(x Start) (*Session, *ticket, error) {
 			return nil, nil, input(ErrConflict, rollout.Where{}, "the id %q of a new session is empty or taken: %w", x.ID, ErrConflict)
 		}
 	}
-	e := &entry{Kind: kindStart, Session: x.ID, Parent: x.Parent, Agent: x.Agent, At: r.opts.Now().UnixNano(),
-		body: &rollout.Rollout{ID: x.ID, Group: x.Group, Index: x.Index, Instance: x.Instance, Metadata: cloneMap(x.Metadata)}}
-	if err := e.body.Check(); err != nil {
+	e := &record.Entry{Kind: record.Start, Session: x.ID, Parent: x.Parent, Agent: x.Agent, At: r.opts.Now().UnixNano(),
+		Body: &rollout.Rollout{ID: x.ID, Group: x.Group, Index: x.Index, Instance: x.Instance, Metadata: cloneMap(x.Metadata)}}
+	if err := e.Body.Check(); err != nil {
 		return nil, nil, err
 	}
 	if parent := r.sessions[x.Parent]; parent != nil {
@@ -191,23 +193,30 @@ func (r *Recorder) begin(x Start) (*Session, *ticket, error) {
 		e.Run = parent.run.id
 	}
 	t, err := r.record(e, true, r.start)
-	return r.sessions[x.ID], t, err
+	if err != nil {
+		return nil, nil, err
+	}
+	s := r.sessions[x.ID]
+	if t != nil {
+		s.run.last = t
+	}
+	return s, t, nil
 }
 
 // start takes in the record of a session that begins.
-func (r *Recorder) start(e *entry) error {
+func (r *Recorder) start(e *record.Entry) error {
 	s := &Session{id: e.Session, parent: e.Parent, agent: e.Agent}
 	if parent := r.sessions[e.Parent]; parent != nil {
 		s.run = parent.run
 		s.run.sessions[s.id] = s
 	} else {
-		e.body.Origin = rollout.Origin{} // it was read nowhere
-		s.run = &run{rec: r, id: s.id, start: e.body, sessions: map[string]*Session{s.id: s}, content: newContent(), first: e.from.Segment}
+		e.Body.Origin = rollout.Origin{} // it was read nowhere
+		s.run = &run{rec: r, id: s.id, start: e.Body, sessions: map[string]*Session{s.id: s}, content: newContent(), first: e.From.Segment}
 		s.run.root = s
 		r.runs = append(r.runs, s.run)
 	}
 	r.sessions[s.id] = s
-	return nil
+	return s.run.take(e)
 }
 
 // Session returns the session of an id.
@@ -235,7 +244,7 @@ func (r *Recorder) Sessions() iter.Seq[*Session] {
 // CompleteGroup records that a group is complete, durably. Its sessions have ended and
 // have no parent. Asked again it does nothing; other sessions are ErrConflict.
 func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
-	return r.settle(ctx, func() (*ticket, error) {
+	return r.settle(ctx, func() (*log.Ticket, error) {
 		for _, old := range r.groups {
 			if old.Key != x.Key {
 				continue
@@ -248,7 +257,7 @@ func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
 		if err := r.all(x.Sessions); err != nil {
 			return nil, err
 		}
-		e := &entry{Kind: kindGroup, Group: x.Key, Sessions: x.Sessions, At: r.opts.Now().UnixNano()}
+		e := &record.Entry{Kind: record.Group, Group: x.Key, Sessions: x.Sessions, At: r.opts.Now().UnixNano()}
 		return r.record(e, false, r.apply)
 	})
 }
@@ -264,7 +273,7 @@ func (r *Recorder) Groups() []Group {
 // so are the files of the journal that no other one needs. A delivery that is recorded
 // does nothing; another digest of its key is ErrConflict.
 func (r *Recorder) Deliver(ctx context.Context, b Batch) error {
-	err := r.settle(ctx, func() (*ticket, error) {
+	err := r.settle(ctx, func() (*log.Ticket, error) {
 		if old, there := r.delivered[b.Key]; there {
 			if old.digest == b.Digest {
 				return nil, nil
@@ -275,7 +284,7 @@ func (r *Recorder) Deliver(ctx context.Context, b Batch) error {
 			return nil, err
 		}
 		first := r.firstSegment()
-		t, err := r.record(&entry{Kind: kindDelivered, Call: b.Key, Digest: b.Digest, Group: b.Group, Sessions: b.Sessions, At: r.opts.Now().UnixNano()}, false, r.apply)
+		t, err := r.record(&record.Entry{Kind: record.Delivered, Call: b.Key, Digest: b.Digest, Group: b.Group, Sessions: b.Sessions, At: r.opts.Now().UnixNano()}, false, r.apply)
 		if t != nil {
 			r.holds = append(r.holds, hold{first, t})
 		}
@@ -285,8 +294,12 @@ func (r *Recorder) Deliver(ctx context.Context, b Batch) error {
 		return err
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.retire()
+	err = r.retire()
+	r.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return r.compact(ctx)
 }
 
 // Delivered is the digest of a batch that was delivered, while the journal holds the
@@ -298,7 +311,7 @@ func (r *Recorder) Delivered(key string) (digest string, ok bool) {
 	return d.digest, ok
 }
 
-func (r *Recorder) settle(ctx context.Context, make func() (*ticket, error)) error {
+func (r *Recorder) settle(ctx context.Context, make func() (*log.Ticket, error)) error {
 	if r.sessions == nil {
 		return zeroValue("live.Recorder", "New")
 	}
@@ -308,7 +321,7 @@ func (r *Recorder) settle(ctx context.Context, make func() (*ticket, error)) err
 	if err != nil {
 		return err
 	}
-	return t.wait(ctx)
+	return t.Wait(ctx)
 }
 
 // all checks that the sessions have ended and are rollouts.
@@ -329,30 +342,40 @@ func (r *Recorder) all(ids []string) error {
 }
 
 // apply takes in a record of several sessions.
-func (r *Recorder) apply(e *entry) error {
-	if e.Kind == kindGroup {
-		r.groups = append(r.groups, Group{e.Group, e.Sessions})
+func (r *Recorder) apply(e *record.Entry) error {
+	if e.Kind == record.Group {
+		if r.groups = append(r.groups, Group{e.Group, e.Sessions}); r.groupsAt == 0 {
+			r.groupsAt = e.From.Segment
+		}
 		return nil
 	}
-	if e.from.Segment > 0 { // memory alone forgets, or it would grow
-		r.delivered[e.Call] = delivery{e.Digest, e.from.Segment}
+	if e.From.Segment > 0 { // memory alone forgets, or it would grow
+		r.delivered[e.Call] = delivery{e.Digest, e.From.Segment}
 	}
 	r.groups = slices.DeleteFunc(r.groups, func(g Group) bool { return g.Key == e.Group && e.Group != "" })
 	gone := map[*run]bool{}
 	for _, id := range e.Sessions {
 		if s := r.sessions[id]; s != nil {
 			gone[s.run] = true
-			r.cache.drop(s.run)
-			for child := range s.run.sessions {
-				delete(r.sessions, child)
-				if e.from.Segment > 0 {
-					r.past[child] = e.from.Segment
-				}
+		}
+	}
+	r.forget(gone, e.From.Segment)
+	return nil
+}
+
+// forget lets runs go, which are delivered where a segment tells it.
+func (r *Recorder) forget(gone map[*run]bool, delivered int) {
+	for g := range gone {
+		r.cache.drop(g)
+		r.held.Add(-g.disk)
+		for child := range g.sessions {
+			delete(r.sessions, child)
+			if delivered > 0 {
+				r.past[child] = delivered
 			}
 		}
 	}
 	r.runs = slices.DeleteFunc(r.runs, func(g *run) bool { return gone[g] })
-	return nil
 }
 
 // retire removes the segments that tell of delivered sessions only. A segment is
@@ -362,7 +385,7 @@ func (r *Recorder) retire() error {
 	if j == nil {
 		return nil
 	}
-	if err := j.retire(first); err != nil {
+	if err := j.log.Retire(first); err != nil {
 		return err
 	}
 	for key, d := range r.delivered {
@@ -382,14 +405,17 @@ func (r *Recorder) retire() error {
 func (r *Recorder) firstSegment() int {
 	first := 0
 	if j := r.opts.Journal; j != nil {
-		first = j.durable()
+		first = j.log.Durable()
 	}
-	r.holds = slices.DeleteFunc(r.holds, func(h hold) bool { return h.ticket.durable() })
+	r.holds = slices.DeleteFunc(r.holds, func(h hold) bool { return h.ticket.Durable() })
 	for _, h := range r.holds {
 		first = min(first, h.first)
 	}
 	for _, g := range r.runs {
 		first = min(first, g.first)
+	}
+	if len(r.groups) > 0 {
+		first = min(first, r.groupsAt)
 	}
 	return first
 }

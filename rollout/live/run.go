@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/prefix"
+	"github.com/turnpack/turnpack/rollout/live/internal/record"
 	"github.com/turnpack/turnpack/rollout/live/internal/same"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
@@ -29,11 +31,12 @@ type run struct {
 	running  int
 	*content                  // nil = it is cold
 	records  []segment.Place  // of all that was taken in
-	size     int64            // of those
-	last     *ticket          // of the last one
+	size     int64            // of those, in memory
+	disk     int64            // and in the journal
+	last     *log.Ticket      // of the last one
 	cold     Stats            // of the calls, while it is cold
 	ending   *rollout.Rollout // nil = it runs
-	settled  *ticket          // of the ending
+	settled  *log.Ticket      // of the ending
 	digest   string           // of the ending
 	first    int              // segment of the first record
 
@@ -44,7 +47,7 @@ type run struct {
 func (g *run) where() rollout.Where { return rollout.Where{Rollout: g.id} }
 
 // record makes a record and takes it in. The lock is held.
-func (g *run) record(e *entry, newWork bool) (*ticket, error) {
+func (g *run) record(e *record.Entry, newWork bool) (*log.Ticket, error) {
 	if e.Session != g.id {
 		e.Run = g.id
 	}
@@ -67,18 +70,20 @@ func (g *run) drop(c *call) {
 }
 
 // apply takes in a record. It fails only where the record contradicts those before.
-func (g *run) apply(e *entry) error {
+func (g *run) apply(e *record.Entry) error {
 	s := g.sessions[e.Session]
 	if s == nil {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "a %s of a session that did not begin", e.Kind)
 	}
 	switch e.Kind {
-	case kindIntent:
+	case record.Start: // taken in by the recorder
+		return nil
+	case record.Intent:
 		return g.intent(s, e)
-	case kindEnd:
+	case record.End:
 		s.ended = true
 		if s.ID() == g.id {
-			g.ending, g.digest = e.body, e.Digest
+			g.ending, g.digest = e.Body, e.Digest
 		} else {
 			s.digest = e.Digest
 		}
@@ -89,20 +94,20 @@ func (g *run) apply(e *entry) error {
 		return rollout.Errorf(rollout.KindFormat, g.where(), "a %s of call %q, which did not begin", e.Kind, e.Call)
 	}
 	switch e.Kind {
-	case kindReply:
+	case record.Reply:
 		return g.reply(c, e)
-	case kindMark:
-		c.State, c.Why = e.State, e.Why
+	case record.Mark:
+		c.State, c.Why = State(e.State), e.Why
 		return nil
 	}
 	return rollout.Errorf(rollout.KindFormat, g.where(), "a record of kind %q", e.Kind)
 }
 
-func (g *run) intent(s *Session, e *entry) error {
-	if len(e.body.Turns) != 1 || g.calls[e.Call] != nil {
+func (g *run) intent(s *Session, e *record.Entry) error {
+	if len(e.Body.Turns) != 1 || g.calls[e.Call] != nil {
 		return rollout.Errorf(rollout.KindFormat, g.where(), "call %q begins twice, or without a turn", e.Call)
 	}
-	t := &e.body.Turns[0]
+	t := &e.Body.Turns[0]
 	c := &call{open: true, turn: -1, context: t.Context, otherTools: e.OtherTools, sampling: t.Sampling, CallInfo: CallInfo{
 		ID: e.Call, Session: e.Session, Agent: t.Agent, Replaces: e.Replaces, Dialect: e.Dialect, Engine: e.Engine,
 		State: StateRunning, Began: time.Unix(0, e.At), Settings: e.Settings,
@@ -113,11 +118,11 @@ func (g *run) intent(s *Session, e *entry) error {
 			old.State, old.Why = StateSuperseded, "call "+c.ID+" replaced it"
 		}
 	}
-	for i := range e.body.Messages {
-		g.addMessage(&e.body.Messages[i])
+	for i := range e.Body.Messages {
+		g.addMessage(&e.Body.Messages[i])
 	}
 	if g.kwargs == nil {
-		g.tools, g.kwargs = e.body.Tools, &rollout.Rollout{TemplateKwargs: e.body.TemplateKwargs}
+		g.tools, g.kwargs = e.Body.Tools, &rollout.Rollout{TemplateKwargs: e.Body.TemplateKwargs}
 	}
 	if c.otherTools && len(g.notes) == 0 {
 		g.notes = append(g.notes, rollout.Note{Code: "tools_differ", Text: fmt.Sprintf("call %q was given other tools or chat-template variables than the first: what it saw cannot be rendered", c.ID)})
@@ -128,18 +133,18 @@ func (g *run) intent(s *Session, e *entry) error {
 	return nil
 }
 
-func (g *run) reply(c *call, e *entry) error {
-	if !c.open || len(e.body.Turns) != 1 {
+func (g *run) reply(c *call, e *record.Entry) error {
+	if !c.open || len(e.Body.Turns) != 1 {
 		return rollout.Errorf(rollout.KindFormat, g.where(), "call %q ends twice, or without a turn", c.ID)
 	}
-	t := e.body.Turns[0]
-	c.open, c.State, c.Why = false, e.State, e.Why
+	t := e.Body.Turns[0]
+	c.open, c.State, c.Why = false, State(e.State), e.Why
 	c.First, c.Took, c.Finish = time.Duration(e.First), time.Duration(e.Took), t.FinishReason
 	if e.Usage != nil {
-		c.Usage = *e.Usage
+		c.Usage = Usage(*e.Usage)
 	}
-	if c.BlobBytes, c.from = len(e.blob), e.from; e.from == (segment.Place{}) {
-		c.blob = bytes.Clone(e.blob)
+	if c.BlobBytes, c.from = len(e.Blob), e.From; e.From == (segment.Place{}) {
+		c.blob = bytes.Clone(e.Blob)
 	}
 	c.live = nil
 	g.running--
@@ -147,8 +152,8 @@ func (g *run) reply(c *call, e *entry) error {
 	if c.otherTools { // what it was sent is known, what it saw is not
 		t.Context = rollout.Context{Unknown: true}
 	}
-	if len(e.body.Messages) > 0 {
-		t.Message = g.addMessage(&e.body.Messages[0])
+	if len(e.Body.Messages) > 0 {
+		t.Message = g.addMessage(&e.Body.Messages[0])
 		if parts := t.Context.Parts; len(parts) == 1 && parts[0] == (rollout.ContextPart{To: t.Message}) {
 			t.Context.Parts = nil // the plain history
 		}

@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
+	"github.com/turnpack/turnpack/rollout/live/internal/log"
+	"github.com/turnpack/turnpack/rollout/live/internal/record"
 )
 
 // Start is what is known of a session when it begins.
@@ -78,9 +81,11 @@ func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.wait(ctx); err != nil {
+	if err := t.WaitNew(ctx); err != nil {
 		// It is not sent. What waits in the journal is written all the same.
-		if c.Abort(context.WithoutCancel(ctx), "it was not sent") != nil {
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		if e := c.Abort(over, "it was not sent"); e != nil && !errors.Is(e, context.Canceled) {
 			g.drop(c.call)
 		}
 		return nil, err
@@ -88,7 +93,7 @@ func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
 	return c, nil
 }
 
-func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *ticket, error) {
+func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log.Ticket, error) {
 	g := s.run
 	if err := s.open(); err != nil {
 		return nil, nil, err
@@ -123,7 +128,7 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *tic
 	}
 	body := &rollout.Rollout{ID: s.id}
 	t.Context.Parts, body.Messages = g.see(r.Messages)
-	e := &entry{Kind: kindIntent, Session: s.id, Call: id, Replaces: r.Replaces, Dialect: r.Dialect, Engine: r.Engine, Settings: r.Settings, At: now.UnixNano(), body: body}
+	e := &record.Entry{Kind: record.Intent, Session: s.id, Call: id, Replaces: r.Replaces, Dialect: r.Dialect, Engine: r.Engine, Settings: r.Settings, At: now.UnixNano(), Body: body}
 	if e.OtherTools = g.otherTools(&r); e.OtherTools || g.kwargs == nil {
 		body.Tools, body.TemplateKwargs = r.Tools, cloneMap(r.TemplateKwargs)
 	}
@@ -159,7 +164,7 @@ func (s *Session) Mark(ctx context.Context, id string, state State, why string) 
 	if err := g.lock(); err != nil {
 		return err
 	}
-	t, err := func() (*ticket, error) {
+	t, err := func() (*log.Ticket, error) {
 		c := g.calls[id]
 		switch {
 		case c == nil:
@@ -174,13 +179,13 @@ func (s *Session) Mark(ctx context.Context, id string, state State, why string) 
 		if g.ending != nil {
 			return nil, s.open()
 		}
-		return g.record(&entry{Kind: kindMark, Session: s.id, Call: id, State: state, Why: why, At: g.rec.opts.Now().UnixNano()}, false)
+		return g.record(&record.Entry{Kind: record.Mark, Session: s.id, Call: id, State: string(state), Why: why, At: g.rec.opts.Now().UnixNano()}, false)
 	}()
 	g.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return t.wait(ctx)
+	return t.Wait(ctx)
 }
 
 // End records the end of the session, durably, and returns its rollout. Calls that run
@@ -200,17 +205,17 @@ func (s *Session) End(ctx context.Context, x Ending) (*rollout.Rollout, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.wait(ctx); err != nil {
+	if err := t.Wait(ctx); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func (s *Session) end(x Ending) (*ticket, *rollout.Rollout, error) {
+func (s *Session) end(x Ending) (*log.Ticket, *rollout.Rollout, error) {
 	g := s.run
 	body := &rollout.Rollout{ID: s.id, Group: x.Group, Index: x.Index, Outcome: x.Outcome, Status: x.Status, ExitStatus: x.ExitStatus, Failure: x.Failure, Metadata: cloneMap(x.Metadata)}
-	e := &entry{Kind: kindEnd, Session: s.id, At: g.rec.opts.Now().UnixNano(), body: body}
-	if err := e.scrub(); err != nil {
+	e := &record.Entry{Kind: record.End, Session: s.id, At: g.rec.opts.Now().UnixNano(), Body: body}
+	if err := e.Scrub(); err != nil {
 		return nil, nil, err
 	}
 	text, err := jsonl.Append(nil, body)
@@ -341,15 +346,16 @@ func (s *Session) Blob(id string) ([]byte, error) {
 	if err := s.run.lock(); err != nil {
 		return nil, err
 	}
+	defer s.run.mu.Unlock()
 	c := s.run.calls[id]
 	if c == nil {
-		s.run.mu.Unlock()
 		return nil, input(ErrUnknown, s.run.where(), "call %q: %w", id, ErrUnknown)
 	}
-	size, kept, from := c.BlobBytes, slices.Clone(c.blob), c.from
-	s.run.mu.Unlock()
-	if size == 0 || kept != nil {
-		return kept, nil
+	if c.BlobBytes == 0 || c.blob != nil {
+		return slices.Clone(c.blob), nil
 	}
-	return s.run.rec.opts.Journal.blob(from)
+	if err := s.run.last.Wait(context.Background()); err != nil {
+		return nil, err
+	}
+	return s.run.rec.opts.Journal.blob(c.from)
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,6 +41,7 @@ var ErrRemoved = errors.New("the segment was removed")
 type Place struct {
 	Segment int
 	Offset  int64
+	Part    int // 1-based, of a record that holds several; 0 = the record itself
 }
 
 // Path is the name of segment n in folder dir.
@@ -127,7 +129,17 @@ func List(dir string) ([]int, error) {
 // segment, where nothing whole follows, and damage elsewhere.
 func ScanOne(dir string, n int, last bool, each func(at Place, body []byte) error) (end, size int64, err error) {
 	path := Path(dir, n)
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, atomic.Locate(rollout.Where{File: path}, err)
+	}
+	defer func() { _ = f.Close() }()
+	return scan(f, n, last, each)
+}
+
+func scan(f *os.File, n int, last bool, each func(at Place, body []byte) error) (end, size int64, err error) {
+	path := f.Name()
+	text, err := io.ReadAll(f)
 	if err != nil {
 		return 0, 0, atomic.Locate(rollout.Where{File: path}, err)
 	}
@@ -140,7 +152,7 @@ func ScanOne(dir string, n int, last bool, each func(at Place, body []byte) erro
 			WithFix("restore the file from a copy; this one is left as it is")
 	}
 	for end = HeadSize; end < size; {
-		at := Place{n, end}
+		at := Place{Segment: n, Offset: end}
 		body := unseal(text[end:], at)
 		if body == nil {
 			break
@@ -174,7 +186,7 @@ func nextWhole(text []byte, n int, from int64) int64 {
 			return -1
 		}
 		from += int64(i)
-		if unseal(text[from:], Place{n, from}) != nil {
+		if unseal(text[from:], Place{Segment: n, Offset: from}) != nil {
 			return from
 		}
 		from++
@@ -193,15 +205,49 @@ func located(err error, path string, offset int64) error {
 	return &c
 }
 
-// Scan gives the records of all segments in a folder in order.
+// Scan gives the records of all segments in a folder in order. They are those of one
+// moment, also where another process writes and removes segments.
 func Scan(dir string, each func(at Place, body []byte) error) error {
-	segments, err := List(dir)
-	for i, n := range segments {
-		if _, _, err = ScanOne(dir, n, i == len(segments)-1, each); err != nil {
-			return err
+	segments, files, err := openAll(dir)
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
 		}
+	}()
+	for i, n := range segments {
+		if err != nil {
+			break
+		}
+		_, _, err = scan(files[i], n, i == len(segments)-1, each)
 	}
 	return err
+}
+
+// openAll opens all segments: one that is removed later can still be read.
+func openAll(dir string) (segments []int, files []*os.File, err error) {
+	for range 100 { // each time a segment was removed in between
+		if segments, err = List(dir); err != nil {
+			return nil, nil, err
+		}
+		for _, n := range segments {
+			var f *os.File
+			if f, err = os.Open(Path(dir, n)); err != nil {
+				break
+			}
+			files = append(files, f)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		for _, f := range files {
+			_ = f.Close()
+		}
+		files = nil
+	}
+	if err != nil {
+		err = atomic.Locate(rollout.Where{File: dir}, err)
+	}
+	return segments, files, err
 }
 
 // Read reads one record again.

@@ -1,4 +1,5 @@
-package live
+// Package record is the records of a journal: what each says, as bytes and back.
+package record
 
 import (
 	"bytes"
@@ -13,18 +14,19 @@ import (
 
 // The kinds of records, part of the file format.
 const (
-	kindStart     = "start"     // of a session
-	kindIntent    = "intent"    // a call, before it is sent
-	kindReply     = "reply"     // the end of a call, whatever its state
-	kindMark      = "mark"      // another state of a call that ended
-	kindEnd       = "end"       // of a session
-	kindGroup     = "group"     // a group that is complete
-	kindDelivered = "delivered" // a batch that a trainer has
+	Start     = "start"     // of a session
+	Intent    = "intent"    // a call, before it is sent
+	Reply     = "reply"     // the end of a call, whatever its state
+	Mark      = "mark"      // another state of a call that ended
+	End       = "end"       // of a session
+	Group     = "group"     // a group that is complete
+	Delivered = "delivered" // a batch that a trainer has
+	Moved     = "moved"     // all records of a rollout, or of the groups, again: those before are not needed
 )
 
-// entry is one record: a head, what the native format can say as a rollout (messages,
+// Entry is one record: a head, what the native format can say as a rollout (messages,
 // a turn, an ending), and the opaque blob of a call.
-type entry struct {
+type Entry struct {
 	Kind     string          `json:"kind"`
 	Session  string          `json:"session,omitempty"`
 	Run      string          `json:"run,omitempty"` // of a session with a parent: the rollout
@@ -35,7 +37,7 @@ type entry struct {
 	Dialect  string          `json:"dialect,omitempty"`
 	Engine   string          `json:"engine,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
-	State    State           `json:"state,omitempty"`
+	State    string          `json:"state,omitempty"`
 	Why      string          `json:"why,omitempty"`
 	// OtherTools: the call is given other tools or template variables than the first.
 	OtherTools bool     `json:"other_tools,omitempty"`
@@ -49,18 +51,25 @@ type entry struct {
 	Digest     string   `json:"digest,omitempty"`
 	Sessions   []string `json:"sessions,omitempty"`
 
-	body *rollout.Rollout
-	blob []byte
-	from segment.Place // where it stands in the journal
-	size int           // about what it takes in memory
+	Body *rollout.Rollout `json:"-"`
+	Blob []byte           `json:"-"`
+	From segment.Place    `json:"-"` // where it stands in the journal
+	Size int              `json:"-"` // about what it takes in memory
+	Disk int              `json:"-"` // what it takes in the journal
 }
 
-// encode writes
+// Usage is what the engine counted.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens,omitempty"`
+	CompletionTokens int `json:"completion_tokens,omitempty"`
+}
+
+// Encode writes, after the room for a frame,
 //
 //	uvarint length of the head, head (JSON), uvarint length of the rollout, rollout
 //	(native JSON), blob
-func (e *entry) encode(limitBytes int) ([]byte, error) {
-	if err := e.scrub(); err != nil {
+func (e *Entry) Encode(limitBytes int) ([]byte, error) {
+	if err := e.Scrub(); err != nil {
 		return nil, err
 	}
 	var head bytes.Buffer
@@ -70,26 +79,32 @@ func (e *entry) encode(limitBytes int) ([]byte, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: e.Session}, "it cannot be recorded: %w", err)
 	}
 	var body []byte
-	if e.body != nil {
+	if e.Body != nil {
 		var err error
-		if body, err = jsonl.Append(nil, e.body); err != nil {
+		if body, err = jsonl.Append(nil, e.Body); err != nil {
 			return nil, err
 		}
 	}
 	if n := head.Len() + len(body); limitBytes > 0 && n > limitBytes {
-		return nil, limit("MaxBytes", "the record of the %s takes %d bytes, at most %d are allowed", e.Kind, n, limitBytes)
+		return nil, TooLong(e.Kind, n, limitBytes)
 	}
-	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+head.Len()+len(body)+len(e.blob))
+	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+head.Len()+len(body)+len(e.Blob))
 	out = binary.AppendUvarint(out, uint64(head.Len()))
 	out = append(out, head.Bytes()...)
 	out = binary.AppendUvarint(out, uint64(len(body)))
 	out = append(out, body...)
-	return append(out, e.blob...), nil
+	return append(out, e.Blob...), nil
 }
 
-// decode reads what encode wrote, after the room for the frame. The blob is a view.
-func decode(b []byte) (*entry, error) {
-	e := &entry{size: len(b) + 400}
+// TooLong is the error of a record beyond Options.MaxBytes.
+func TooLong(kind string, size, most int) error {
+	return rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "MaxBytes"}, "the record of the %s takes %d bytes, at most %d are allowed", kind, size, most).
+		WithFix("raise Options.MaxBytes, or ask for less")
+}
+
+// Decode reads what Encode wrote, after the room for the frame. The blob is a view.
+func Decode(b []byte) (*Entry, error) {
+	e := &Entry{Size: len(b) + 400, Disk: segment.FrameHead + len(b)}
 	head, b, ok := cutPart(b)
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the record is shorter than it says")
@@ -101,13 +116,34 @@ func decode(b []byte) (*entry, error) {
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the record is shorter than it says")
 	}
-	if e.blob = blob; len(body) > 0 {
+	if e.Blob = blob; len(body) > 0 {
 		var err error
-		if e.body, err = jsonl.Parse(body, jsonl.Options{}); err != nil {
+		if e.Body, err = jsonl.Parse(body, jsonl.Options{}); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
+}
+
+// Join makes the blob of a Moved record of the bodies of others.
+func Join(bodies [][]byte) []byte {
+	var out []byte
+	for _, b := range bodies {
+		out = append(binary.AppendUvarint(out, uint64(len(b))), b...)
+	}
+	return out
+}
+
+// Parts are the bodies in the blob of a Moved record.
+func Parts(blob []byte) (bodies [][]byte, err error) {
+	for len(blob) > 0 {
+		part, rest, ok := cutPart(blob)
+		if !ok {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the record is shorter than it says")
+		}
+		bodies, blob = append(bodies, part), rest
+	}
+	return bodies, nil
 }
 
 func cutPart(b []byte) (part, rest []byte, ok bool) {
@@ -118,19 +154,19 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 	return b[size : size+int(n)], b[size+int(n):], true
 }
 
-// scrub takes secrets of requests out: members of the settings and metadata that are
+// Scrub takes secrets of requests out: members of the settings and metadata that are
 // named as headers with keys, and what follows such a name in the words of an error.
 // Messages stay as they were sent.
-func (e *entry) scrub() (err error) {
+func (e *Entry) Scrub() (err error) {
 	if e.Settings, err = secrets.Without("Settings", e.Settings); err != nil {
 		return err
 	}
 	e.Why = secrets.Redact(e.Why)
 	e.Engine = secrets.WithoutUser(e.Engine)
-	if e.body == nil {
+	if e.Body == nil {
 		return nil
 	}
-	for field, m := range map[string]map[string]json.RawMessage{"Metadata": e.body.Metadata, "TemplateKwargs": e.body.TemplateKwargs} {
+	for field, m := range map[string]map[string]json.RawMessage{"Metadata": e.Body.Metadata, "TemplateKwargs": e.Body.TemplateKwargs} {
 		for key, v := range m {
 			if m[key], err = secrets.Without(field+"/"+key, v); err != nil {
 				return err
@@ -140,8 +176,8 @@ func (e *entry) scrub() (err error) {
 			}
 		}
 	}
-	if f := e.body.Failure; f != nil {
-		e.body.Failure = &rollout.Failure{Reason: secrets.Redact(f.Reason), Detail: secrets.Redact(f.Detail)}
+	if f := e.Body.Failure; f != nil {
+		e.Body.Failure = &rollout.Failure{Reason: secrets.Redact(f.Reason), Detail: secrets.Redact(f.Detail)}
 	}
 	return nil
 }
