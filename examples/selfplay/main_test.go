@@ -2,51 +2,252 @@ package main
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/ssr/play"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 )
 
-const want = `injector group inject/toy%2Fcalculator/c0ffee/removal/1
-two files    valid, breaks 2 tests; 2 of 4 solved; injector +0.10
-             a failed repair makes a bug of order 2 that breaks 1 tests
-harmless     check 5 failed (bug breaks tests): too_few_failing; injector -1.0
-no patch     malformed; injector -1.0
-same again   valid, but the same change as an earlier bug
-too easy     valid, breaks 1 tests; 2 of 2 solved; injector -0.80
-`
-
-func TestInMemory(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, play(context.Background(), &out, inMemory))
-	require.Equal(t, want, out.String())
+// project is a repository whose programs are found over a link and must be executable.
+type project struct {
+	t   *testing.T
+	dir string
 }
 
-// TestInProcesses: the process environment judges exactly as the one in memory.
-func TestInProcesses(t *testing.T) {
-	for _, tool := range []string{"sh", "awk", "grep"} {
+func (p project) git(args ...string) string {
+	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t"}, args...)...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, err := cmd.Output()
+	require.NoError(p.t, err, "git %v", args)
+	return string(out)
+}
+
+func (p project) write(name, content string, mode os.FileMode) {
+	path := filepath.Join(p.dir, name)
+	require.NoError(p.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(p.t, os.WriteFile(path, []byte(content), mode))
+	require.NoError(p.t, os.Chmod(path, mode))
+}
+
+// change makes the patches of a bug and of the weakening on top of it.
+func (p project) change(bug, weaken func()) (string, string) {
+	defer p.git("reset", "-q", "--hard", "original")
+	bug()
+	p.git("add", "-A")
+	injected := p.git("diff", "--cached", "original")
+	p.git("commit", "-q", "-m", "bug")
+	weaken()
+	return injected, p.git("diff")
+}
+
+var sums = map[string]string{"add": "$1 + $2", "sub": "$1 - $2", "mul": "$1 * $2", "div": "$1 / $2", "rem": "$1 % $2", "shl": "$1 << $2", "shr": "$1 >> $2", "and": "$1 & $2"}
+
+func program(sum string) string { return "echo $((" + sum + "))\n" }
+
+func test(name, want string) string {
+	return "#!/bin/sh\n[ \"$(lib/current/" + name + ".sh 6 2)\" = " + want + " ]\n"
+}
+
+func newProject(t *testing.T) project {
+	for _, tool := range []string{"git", "bash", "tar", "awk"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("SKIPPED: %s is not installed; install it to run the process environment", tool)
+			t.Skipf("SKIPPED: %s is not installed; install it to play on a repository", tool)
 		}
 	}
-	var out bytes.Buffer
-	require.NoError(t, play(context.Background(), &out, inProcesses))
-	require.Equal(t, want, out.String())
+	p := project{t, t.TempDir()}
+	p.git("init", "-q")
+	for name, sum := range sums {
+		p.write("lib/v1/"+name+".sh", program(sum), 0o755)
+	}
+	require.NoError(t, os.Symlink("v1", filepath.Join(p.dir, "lib/current")))
+	for name, want := range map[string]string{"add": "8", "sub": "4", "mul": "12", "div": "3"} {
+		p.write("tests/"+name, test(name, want), 0o755)
+	}
+	count := filepath.Join(t.TempDir(), "count") // of runs: each gives another result
+	p.write("tests/flaky", "#!/bin/sh\necho >> "+count+"\n[ $(($(wc -l < "+count+") % 2)) = 1 ]\n", 0o755)
+	p.write("run", "for t in tests/*; do if \"$t\" 2>/dev/null; then echo \"$t ok\"; else echo \"$t not ok\"; fi; done\n", 0o755)
+	for _, name := range []string{"README", "docs/add", "docs/sub", "docs/mul", ".gitignore"} {
+		p.write(name, "about\n", 0o644)
+	}
+	p.git("add", "-A")
+	p.git("commit", "-q", "-m", "original")
+	p.git("tag", "original")
+	return p
 }
 
-func TestProcessFailures(t *testing.T) {
-	a := submissions()[0].artifact
-	env := inProcesses(a).(*localEnv)
-	env.shell = []string{"no-such-shell"}
-	_, err := env.Run(context.Background(), ssr.State{Kind: ssr.Original})
-	require.Error(t, err, "a shell that cannot be started is a failure of the environment")
+const parser = "#!/bin/sh\nexec awk 'BEGIN { printf \"{\" } { printf \"%s\\\"%s\\\":\\\"%s\\\"\", sep, $1, ($2 == \"ok\" ? \"passed\" : \"failed\"); sep = \",\" } END { print \"}\" }'\n"
 
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err = inProcesses(a).Run(ctx, ssr.State{Kind: ssr.Original})
-	require.ErrorIs(t, err, context.Canceled)
+func block(command string) string { return "I do this.\n\n```bash\n" + command + "\n```\n" }
+
+// submission is an injector's replies for an artifact; with changes by name of file.
+func submission(bug, weaken string, with map[string]string) []string {
+	files := map[string]string{"test_script.sh": "sh ./run\n", "test_files.txt": "tests/add\ntests/sub\ntests/mul\ntests/div\ntests/flaky\n", "test_parser.py": parser, "bug_inject.diff": bug, "test_weaken.diff": weaken}
+	for name, content := range with {
+		files[name] = content
+	}
+	var b strings.Builder
+	for name, content := range files {
+		fmt.Fprintf(&b, "cat > ~/artifact/%s <<'END-OF-FILE'\n%sEND-OF-FILE\n", name, content)
+	}
+	return []string{block(b.String()), block("SUBMIT")}
+}
+
+// TestRound plays a round on a repository with modes, links and a flaky test: artifacts of
+// each kind are judged right, a failed repair makes a bug of order two, and the rows of
+// both roles pass an audit.
+func TestRound(t *testing.T) {
+	p := newProject(t)
+	gone := func(names ...string) func() {
+		return func() {
+			for _, name := range names {
+				p.write("tests/"+name, "#!/bin/sh\ntrue\n", 0o755)
+			}
+		}
+	}
+	wrong := func(names ...string) func() {
+		return func() {
+			for _, name := range names {
+				p.write("lib/v1/"+name+".sh", "echo 0\n", 0o755)
+			}
+		}
+	}
+	two, twoWeak := p.change(wrong("add", "mul"), gone("add", "mul"))
+	mode, modeWeak := p.change(func() { require.NoError(t, os.Chmod(filepath.Join(p.dir, "lib/v1/sub.sh"), 0o644)) }, gone("sub"))
+	link, linkWeak := p.change(func() {
+		require.NoError(t, os.Remove(filepath.Join(p.dir, "lib/current")))
+		require.NoError(t, os.Symlink("v2", filepath.Join(p.dir, "lib/current")))
+	}, gone("div"))
+	harmless, harmlessWeak := p.change(func() { p.write("README", "more\n", 0o644) }, gone("add"))
+	blind, blindWeak := p.change(wrong("add"), gone("sub"))
+	idle, idleWeak := p.change(func() { wrong("add")(); p.write("docs/add", "more\n", 0o644) }, gone("add"))
+
+	var lines bytes.Buffer
+	enc := json.NewEncoder(&lines)
+	say := func(when string, replies []string) {
+		require.NoError(t, enc.Encode(map[string]any{"when": when, "replies": replies}))
+	}
+	for i, s := range [][]string{
+		submission(two, twoWeak, nil),
+		append([]string{block("ls # the same again")}, submission(two, twoWeak, nil)...),
+		submission(mode, modeWeak, nil),
+		submission(link, linkWeak, nil),
+		{block("SUBMIT")},
+		submission("no patch\n", twoWeak, nil),
+		submission(two, twoWeak, map[string]string{"test_files.txt": "tests/add\ntests/mul\ntests/none\n"}),
+		submission(two, twoWeak, map[string]string{"test_parser.py": "#!/bin/sh\necho what\n"}),
+		submission(two, twoWeak, map[string]string{"test_script.sh": "sh ./run; echo more not ok\n"}),
+		submission(harmless, harmlessWeak, nil),
+		submission(blind, blindWeak, nil),
+		submission(strings.ReplaceAll(two, "$1 + $2", "$1 +  $2"), twoWeak, nil), // does not apply
+		submission(idle, idleWeak, nil),
+		{"No block at all.", block("seq 1 9000"), "```bash\nls\n```\n```bash\nls\n```"}, // never ends
+	} {
+		say(fmt.Sprintf("inject/direct/%d", i), s)
+	}
+	mend := func(name string) string {
+		return "printf '%s\\n' 'echo $((" + sums[name] + "))' > lib/v1/" + name + ".sh; "
+	}
+	say("solve/1/0", []string{block("git log --oneline | wc -l; " + mend("add") + mend("mul")), block("SUBMIT")})
+	say("solve/1/1", []string{block(mend("add") + "echo 'echo 1' > lib/v1/sub.sh"), block("SUBMIT")}) // half, and breaks more
+	for i := range 3 {
+		say(fmt.Sprintf("solve/2/%d", i), []string{block(fmt.Sprintf("chmod +x lib/v1/sub.sh # %d", i)), block("SUBMIT")})
+		say(fmt.Sprintf("solve/4/%d", i), []string{block(mend("sub") + mend("mul") + fmt.Sprint("true ", i)), block("SUBMIT")})
+	}
+	say("solve/3/0", []string{block("rm lib/current; ln -s v1 lib/current"), block("SUBMIT")})
+	say("solve/3/1", []string{block("true 1"), block("true 2"), block("true 3")})
+	say("solve/3/2", []string{block("true 4"), block("SUBMIT")})
+	file := filepath.Join(t.TempDir(), "script.jsonl")
+	require.NoError(t, os.WriteFile(file, lines.Bytes(), 0o644))
+
+	dir := t.TempDir()
+	var out bytes.Buffer
+	args := []string{"--repo", p.dir, "--tests", "sh ./run", "--scripted", file, "--out", dir, "--strategies", "direct", "--proposals", "15", "--attempts", "3", "--step-limit", "3", "--min-changed-files", "1", "--min-passing-tests", "3", "--max-concurrent", "4"}
+	err := run(t.Context(), args, &out)
+	require.NoError(t, err)
+
+	var m play.Metrics
+	text, err := os.ReadFile(filepath.Join(dir, "round1", "metrics.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &m))
+	t.Log(out.String())
+	require.Equal(t, 15, m.Proposals)
+	require.Equal(t, 4, m.Accepted)
+	require.Equal(t, 1, m.Duplicates)
+	require.Equal(t, 3, m.Malformed, "nothing left, a patch that is none, and never submitted")
+	require.Equal(t, 1, m.Lost, "the last has no replies, as if the server were gone")
+	require.Equal(t, map[string]int{"1 test files exist": 1, "2 parser is valid": 1, "3 original tests pass": 1, "5 bug breaks tests": 1, "6 weakening hides the bug": 2, "7 every file matters": 1}, m.FailedAt)
+	require.Equal(t, []string{"tests/flaky"}, m.Flaky)
+	require.Equal(t, map[int]int{1: 3, 2: 1}, m.ByOrder)
+	require.Equal(t, 12, m.Attempts)
+	require.Equal(t, 1, m.AttemptsUp)
+	require.Equal(t, 1+3+1+3, m.Solved)
+	require.Positive(t, m.TokensPerBug)
+
+	f, err := os.Open(filepath.Join(dir, "round1", "rollouts.jsonl"))
+	require.NoError(t, err)
+	defer f.Close()
+	rewards := map[string]any{}
+	for r, err := range jsonl.NewReader(f, jsonl.Options{}).All() {
+		require.NoError(t, err)
+		rewards[r.ID] = nil
+		if r.Outcome.Reward != nil {
+			rewards[r.ID] = *r.Outcome.Reward
+		}
+		if strings.Contains(r.ID, "/inject/") {
+			require.Equal(t, reward.ProposerKey, r.Group)
+		}
+		if r.ID == "r1/solve/1/0" {
+			require.Contains(t, r.Messages[3].Content, "output:\n1\n", "one commit, no history")
+			require.Contains(t, r.Messages[1].Content, "+[ \"$(lib/current/add.sh", "the specification")
+		}
+		if r.ID == "r1/inject/direct/14" {
+			require.Equal(t, rollout.StatusFailed, r.Status)
+		}
+	}
+	half, third, all := 1-1.8/2, 1-1.8/3, -0.8
+	for id, want := range map[string]any{
+		"inject/direct/0": half, "inject/direct/1": half, "inject/direct/2": all, "inject/direct/3": third, "inject/direct/4": -1.0, "inject/direct/13": -1.0, "inject/direct/14": nil,
+		"solve/1/0": 1.0, "solve/1/1": -1.0, "solve/1/2": nil, "solve/2/2": 1.0, "solve/3/0": 1.0, "solve/3/1": -1.0, "solve/3/2": -1.0, "solve/4/0": 1.0,
+	} {
+		got, there := rewards["r1/"+id]
+		require.True(t, there, id)
+		if want == nil {
+			require.Nil(t, got, id)
+		} else {
+			require.InDelta(t, want, got, 1e-12, id)
+		}
+	}
+
+	report, err := audit.Run(t.Context(), []string{filepath.Join(dir, "round1", "rows.parquet")}, audit.Options{})
+	require.NoError(t, err)
+	require.Equal(t, audit.Info, report.Worst(), "%+v", report.Findings)
+
+	// A second round knows the bugs, and their difficulty.
+	store, err := play.OpenStore(filepath.Join(dir, "bugs.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, store.Bugs(), 4)
+	require.Equal(t, 2, store.Bugs()[3].Order)
+	require.InDelta(t, 2.0/3, store.Bugs()[0].Difficulty(), 1e-12)
+	out.Reset()
+	require.NoError(t, run(t.Context(), append(args, "--round", "2", "--proposals", "1"), &out))
+	require.Contains(t, out.String(), "1 accepted (1 known)")
+	require.Contains(t, out.String(), "0 attempts")
+}
+
+func TestMistakes(t *testing.T) {
+	for _, args := range [][]string{{}, {"--repo", "x", "--out", "y"}, {"--repo", "x", "--out", "y", "--api-base", "u", "--scripted", "s"}, {"--nonsense"}} {
+		require.Error(t, run(t.Context(), args, &bytes.Buffer{}))
+	}
 }

@@ -41,6 +41,7 @@ import (
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/reward/ssr/play"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/reward/swebench/logparse"
 	"github.com/turnpack/turnpack/reward/weights"
@@ -96,6 +97,7 @@ var zeros = []any{
 	&overview.Batch{}, &overview.Tally{},
 	&shaping.OffPolicy{}, &shaping.Overlong{}, &shaping.Report{}, &shaping.Keep{}, &shaping.Rules{}, &shaping.Spending{},
 	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Health{}, &ssr.Limits{}, &ssr.MemoryEnv{}, &ssr.Monitor{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},
+	&play.Bug{}, &play.Options{}, &play.Repository{}, &play.Store{},
 	&swebench.Instance{}, &swebench.Lists{}, &swebench.Outcome{}, &swebench.Prediction{}, &swebench.Spec{}, &swebench.Summary{},
 	&logparse.Statuses{},
 	&weights.Aggregation{}, &weights.Totals{},

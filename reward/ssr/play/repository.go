@@ -1,0 +1,363 @@
+package play
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/turnpack/turnpack/reward/patch"
+	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+)
+
+// Repository is what is played on.
+type Repository struct {
+	Name string // "" = the image
+	// Provider gives sandboxes with the repository, of which Image is the name. They need
+	// git, bash, tar and what the tests need.
+	Provider sandbox.Provider
+	Image    string
+	Dir      string // of the repository in a sandbox; "" = sandbox.DefaultDir
+	// Files is the repository at its commit.
+	Files patch.Tree
+	// TestTimeout bounds a run of the test script, with what making the state takes, and one
+	// of the parser; 0 = 90 seconds, the paper's.
+	TestTimeout time.Duration
+	// Repeats is how often the original suite runs to find flaky tests; 0 = 3.
+	Repeats int
+
+	commit string
+	suites *suites
+}
+
+// suites remembers what the original repository gives under a test script.
+type suites struct {
+	mu   sync.Mutex
+	made map[string]*suite
+}
+
+type suite struct {
+	once   sync.Once
+	output string
+	flaky  map[string]bool
+	err    error
+}
+
+// Open looks at the repository: it must be a git repository at a commit, without changes.
+func Open(ctx context.Context, r Repository) (*Repository, error) {
+	if r.Provider == nil || r.Image == "" || len(r.Files) == 0 {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "a repository needs Provider, Image and Files")
+	}
+	if r.TestTimeout <= 0 {
+		r.TestTimeout = 90 * time.Second
+	}
+	if r.Repeats <= 0 {
+		r.Repeats = 3
+	}
+	if r.Name == "" {
+		r.Name = r.Image
+	}
+	if r.Dir == "" {
+		r.Dir = sandbox.DefaultDir
+	}
+	r.suites = &suites{made: map[string]*suite{}}
+	box, err := r.box(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer shut(ctx, box)
+	res, err := box.Exec(ctx, sandbox.Command{Dir: r.Dir, Text: "git rev-parse HEAD && git status --porcelain"})
+	if err != nil {
+		return nil, err
+	}
+	commit, changes, _ := strings.Cut(res.Stdout, "\n")
+	switch {
+	case res.ExitCode != 0:
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Image"}, "%s holds no git repository with a commit: %s", r.Image, strings.TrimSpace(res.Stderr))
+	case changes != "":
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Image"}, "the repository has changes that are not committed: %.200s", changes).WithFix("commit them, or have git ignore them")
+	}
+	r.commit = commit
+	return &r, nil
+}
+
+// Commit is the repository's commit.
+func (r *Repository) Commit() string { return r.commit }
+
+// Flaky lists the tests that were found flaky so far, sorted.
+func (r *Repository) Flaky() []string {
+	if r == nil || r.suites == nil {
+		return nil
+	}
+	r.suites.mu.Lock()
+	defer r.suites.mu.Unlock()
+	all := map[string]bool{}
+	for _, s := range r.suites.made {
+		maps.Copy(all, s.flaky)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+func (r *Repository) box(ctx context.Context) (sandbox.Sandbox, error) {
+	return r.Provider.Create(ctx, sandbox.Spec{Image: r.Image, Dir: r.Dir})
+}
+
+// shut frees a sandbox, also where ctx is over.
+func shut(ctx context.Context, box sandbox.Sandbox) {
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	_ = box.Close(end) // the provider sweeps what stays
+}
+
+// Env is the environment of the checks of a.
+func (r *Repository) Env(a ssr.Artifact) ssr.Env { return env{r, a} }
+
+func notOpen() error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the repository was not opened").WithFix("make it with Open")
+}
+
+type env struct {
+	repo     *Repository
+	artifact ssr.Artifact
+}
+
+// HasFile looks the path up in the repository.
+func (e env) HasFile(_ context.Context, path string) (bool, error) {
+	if e.repo == nil {
+		return false, notOpen()
+	}
+	_, there := e.repo.Files[path]
+	return there, nil
+}
+
+// Run runs the tests in a state. Flaky tests are in no result.
+func (e env) Run(ctx context.Context, state ssr.State) (string, error) {
+	if e.repo == nil || e.repo.suites == nil {
+		return "", notOpen()
+	}
+	s := e.suite(ctx)
+	if s.err != nil || state.Kind == ssr.Original {
+		return s.output, s.err
+	}
+	output, err := e.run(ctx, state)
+	return without(output, s.flaky), err
+}
+
+// suite runs the original suite as often as needed to find flaky tests. The same script
+// and parser are run once for all artifacts.
+func (e env) suite(ctx context.Context) *suite {
+	key := e.artifact.TestScript + "\x00" + e.artifact.TestParser
+	e.repo.suites.mu.Lock()
+	s := e.repo.suites.made[key]
+	if s == nil {
+		s = &suite{}
+		e.repo.suites.made[key] = s
+	}
+	e.repo.suites.mu.Unlock()
+	s.once.Do(func() {
+		var first ssr.Results
+		flaky := map[string]bool{}
+		for i := range e.repo.Repeats {
+			output, err := e.run(ctx, ssr.State{Kind: ssr.Original})
+			if err != nil {
+				s.err = err
+				break
+			}
+			results, reason := ssr.ParseResults(output)
+			if i == 0 {
+				s.output, first = output, results
+			}
+			if first == nil {
+				break // no suite at all: check 2 says why
+			}
+			if reason != "" {
+				s.output = output // it does not always run: no suite to rely on
+				break
+			}
+			for test := range union(first, results) {
+				if first[test] != results[test] {
+					flaky[test] = true
+				}
+			}
+		}
+		s.output = without(s.output, flaky)
+		e.repo.suites.mu.Lock()
+		s.flaky = flaky
+		e.repo.suites.mu.Unlock()
+	})
+	if s.err != nil {
+		e.repo.suites.mu.Lock()
+		if e.repo.suites.made[key] == s {
+			delete(e.repo.suites.made, key) // infrastructure: to be tried again
+		}
+		e.repo.suites.mu.Unlock()
+	}
+	return s
+}
+
+func union(a, b ssr.Results) map[string]bool {
+	all := map[string]bool{}
+	for t := range a {
+		all[t] = true
+	}
+	for t := range b {
+		all[t] = true
+	}
+	return all
+}
+
+// without takes tests out of the output of a parser.
+func without(output string, tests map[string]bool) string {
+	var results map[string]json.RawMessage
+	if len(tests) == 0 || json.Unmarshal([]byte(output), &results) != nil {
+		return output
+	}
+	for t := range tests {
+		delete(results, t)
+	}
+	text, err := json.Marshal(results)
+	if err != nil {
+		return output
+	}
+	return string(text)
+}
+
+// nonce is a word that no script prints by accident.
+func nonce() string {
+	b := make([]byte, 12)
+	_, _ = rand.Read(b) // never fails
+	return "turnpack" + hex.EncodeToString(b)
+}
+
+// errNoState says that the patches of a state do not apply.
+var errNoState = errors.New("a patch does not apply")
+
+// enter puts a sandbox into a state and then runs further commands, in at most the time
+// given. ended is how they ended, with their output in Stdout.
+func (e env) enter(ctx context.Context, box sandbox.Sandbox, state ssr.State, then string, within time.Duration) (ended sandbox.Result, err error) {
+	script, stdin, err := stateScript(e.repo.commit, e.artifact, state)
+	if err != nil {
+		return ended, errNoState
+	}
+	// Where a patch does not apply the script says so by a word, and by another that the
+	// state is made; all else is infrastructure.
+	no, made := nonce(), nonce()
+	text := "NO=" + no + "\n" + script + "echo " + made + "\nset +e\n" + then
+	ended, err = box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: text, Stdin: stdin, Timeout: within, MaxOutput: maxOutput})
+	if err != nil {
+		return ended, err
+	}
+	if _, output, ok := strings.Cut(ended.Stdout, made+"\n"); ok {
+		ended.Stdout = output
+		return ended, nil
+	}
+	if strings.Contains(ended.Stdout, no) {
+		return ended, errNoState
+	}
+	return ended, rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the state %s could not be made (exit status %d %s): %.500s", state, ended.ExitCode, ended.End, ended.Stderr)
+}
+
+func (e env) run(ctx context.Context, state ssr.State) (string, error) {
+	box, err := e.repo.box(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer shut(ctx, box)
+	test, err := e.enter(ctx, box, state, here("test_script.sh", e.artifact.TestScript)+`exec bash "$TMPDIR/test_script.sh" < /dev/null`, e.repo.TestTimeout)
+	if errors.Is(err, errNoState) {
+		return "", nil // no test passes
+	}
+	if err != nil {
+		return "", err
+	}
+	interpreter := "python3 "
+	if strings.HasPrefix(e.artifact.TestParser, "#!") {
+		interpreter = "chmod +x \"$TMPDIR/test_parser\"; exec "
+	}
+	parsed, err := box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: here("test_parser", e.artifact.TestParser) + interpreter + `"$TMPDIR/test_parser"`, Stdin: []byte(test.Output()), Timeout: e.repo.TestTimeout, MaxOutput: maxOutput})
+	return parsed.Stdout, err
+}
+
+// maxOutput bounds the output of tests and of parsers.
+const maxOutput = 16 << 20
+
+// here writes a file below the folder for temporary files.
+func here(name, content string) string {
+	word := nonce()
+	return `export TMPDIR="${TMPDIR:-/tmp}"; cat > "$TMPDIR/` + name + `" <<'` + word + "'\n" + strings.TrimSuffix(content, "\n") + "\n" + word + "\n"
+}
+
+// stateScript is the shell's part of making a state, and the archive of patches that it
+// reads. It does with git what ssr.Artifact.Tree does in memory.
+func stateScript(commit string, a ssr.Artifact, state ssr.State) (string, []byte, error) {
+	var files bytes.Buffer
+	archive := tar.NewWriter(&files)
+	var b strings.Builder
+	n := 0
+	file := func(content string) string {
+		name := fmt.Sprintf("part%d", n)
+		n++
+		// Writing to a buffer does not fail.
+		_ = archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content))})
+		_, _ = archive.Write([]byte(content))
+		return name
+	}
+	apply := func(text string) {
+		if strings.TrimSpace(text) != "" {
+			fmt.Fprintf(&b, "git apply --cached --whitespace=nowarn \"$S/%s\" 2>/dev/null || { echo $NO; exit 0; }\n", file(text))
+		}
+	}
+	restore := func(tree string, names []string) {
+		if len(names) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, `while IFS= read -r -d '' f; do
+git --literal-pathspecs rm -rqf --cached --ignore-unmatch -- "$f"
+git --literal-pathspecs ls-tree -r -z %s -- "$f" | git update-index --replace -z --index-info
+done < "$S/%s"
+`, tree, file(strings.Join(names, "\x00")+"\x00"))
+	}
+	b.WriteString("set -e\nS=$(mktemp -d)\ntar -x -C \"$S\"\n")
+	if state.Kind != ssr.Original {
+		fmt.Fprintf(&b, "export GIT_INDEX_FILE=\"$S/index\"\ngit read-tree %s\n", commit)
+		apply(a.Bug)
+		if state.Kind == ssr.Weakened || state.Kind == ssr.Repaired || len(a.Attempts) > 0 {
+			apply(a.Weaken)
+			b.WriteString("W=$(git write-tree)\n")
+		}
+		for _, attempt := range a.Attempts {
+			apply(attempt)
+		}
+		weaken, err := patch.Parse(a.Weaken)
+		if err != nil {
+			return "", nil, err
+		}
+		switch state.Kind {
+		case ssr.Repaired:
+			apply(state.Fix)
+			restore(commit, a.TestFiles)
+		case ssr.Weakened:
+			restore("$W", a.TestFiles)
+		default:
+			restore(commit, a.TestFiles)
+			restore(commit, weaken.Touched())
+			if state.Kind == ssr.Inverse {
+				restore(commit, []string{state.File})
+			}
+		}
+		b.WriteString("T=$(git write-tree)\nunset GIT_INDEX_FILE\ngit read-tree -u --reset $T\n")
+	}
+	err := archive.Close()
+	return b.String(), files.Bytes(), err
+}

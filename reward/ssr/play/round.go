@@ -1,0 +1,488 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Ask is what the policy is asked: the conversation of a rollout so far.
+type Ask struct {
+	Rollout  string // its id
+	Step     int
+	Messages []rollout.Message // not to be changed
+}
+
+// Answer is the policy's.
+type Answer struct {
+	Text   string
+	Tokens int // that were sampled, 0 unknown
+}
+
+// Options of a round. Policy and Settings are required.
+type Options struct {
+	// Policy is the model that plays both roles. An error of it is one of the
+	// infrastructure: the rollout has no reward. It is called by several goroutines.
+	Policy   func(context.Context, Ask) (Answer, error)
+	Settings ssr.Settings
+	// Tests is the command that runs the repository's tests, told to injectors; "" has
+	// them find out.
+	Tests          string
+	Strategies     []Strategy // nil = all three
+	Proposals      int        // injectors of each strategy; 0 = 4
+	Attempts       int        // solvers of each bug; 0 = 8
+	MinLive        int        // least attempts that must end on their own; 0 = 1
+	Steps          int        // of a rollout; 0 = 20
+	CommandTimeout time.Duration
+	Alpha          *float64 // nil = ssr.DefaultAlpha
+	// FirstOrder makes no bugs of failed repairs.
+	FirstOrder bool
+	Number     int    // of the round, part of ids
+	Workers    int    // rollouts at one time; 0 = 8
+	Store      *Store // of bugs found before, to which those of the round are added; nil for none
+	// Count counts the tokens of a text, where the policy's replies do not tell; nil = 0.
+	Count func(text string) int
+}
+
+// Validate reports every fault.
+func (o Options) Validate() error {
+	errs := []error{o.Settings.Validate()}
+	fault := func(field, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
+	}
+	if o.Policy == nil {
+		fault("Policy", "there is none")
+	}
+	for _, s := range o.Strategies {
+		if strategyTexts[s] == "" {
+			fault("Strategies", "expected removal, history or direct, found %q", s)
+		}
+	}
+	for field, n := range map[string]int{"Proposals": o.Proposals, "Attempts": o.Attempts, "MinLive": o.MinLive, "Steps": o.Steps, "Workers": o.Workers} {
+		if n < 0 {
+			fault(field, "expected a number that is not negative, found %d", n)
+		}
+	}
+	if o.Alpha != nil && !(*o.Alpha >= 0 && *o.Alpha <= 1) {
+		fault("Alpha", "expected 0 to 1, found %v", *o.Alpha)
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&o.Proposals, 4}, {&o.Attempts, 8}, {&o.Steps, 20}, {&o.Workers, 8}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Strategies == nil {
+		o.Strategies = []Strategy{Removal, History, Direct}
+	}
+	if o.Alpha == nil {
+		alpha := ssr.DefaultAlpha
+		o.Alpha = &alpha
+	}
+	return o
+}
+
+// Result of a round.
+type Result struct {
+	// Rollouts are those of both roles, injectors first. Each has a group and a reward, or
+	// the reason why it has none.
+	Rollouts []*rollout.Rollout
+	Bugs     []Bug // that were accepted, in order of their numbers
+	Metrics  Metrics
+}
+
+// Metrics describe a round.
+type Metrics struct {
+	Proposals  int            `json:"proposals"`
+	Accepted   int            `json:"accepted"`
+	Duplicates int            `json:"duplicates"` // of those accepted
+	Lost       int            `json:"lost"`       // proposals without a verdict, by infrastructure
+	Malformed  int            `json:"malformed"`
+	FailedAt   map[string]int `json:"failed_at"` // proposals by the check that failed
+	ByOrder    map[int]int    `json:"bugs_by_order"`
+	Attempts   int            `json:"attempts"`
+	Solved     int            `json:"solved"`
+	AttemptsUp int            `json:"attempts_lost"`
+	// Tokens that the policy wrote, and seconds of its rollouts and their checks, by role.
+	Tokens  map[string]int     `json:"tokens"`
+	Seconds map[string]float64 `json:"seconds"`
+	// TokensPerBug and SecondsPerBug are of injectors, for each accepted bug; 0 without one.
+	TokensPerBug  float64 `json:"tokens_per_accepted_bug"`
+	SecondsPerBug float64 `json:"seconds_per_accepted_bug"`
+	// Gibberish is the share of rollouts whose text looks broken (ssr.Monitor).
+	Gibberish float64  `json:"gibberish_rate"`
+	Flaky     []string `json:"flaky_tests"`
+}
+
+// proposal is what came of one injector.
+type proposal struct {
+	*attempted
+	strategy Strategy
+	artifact *ssr.Artifact
+	verdict  ssr.Verdict
+}
+
+// attempted is a rollout with what it cost.
+type attempted struct {
+	r       *rollout.Rollout
+	tokens  int
+	seconds float64
+	end     ssr.Attempt // of a solver
+	patch   string
+}
+
+// numbered is a bug at work.
+type numbered struct {
+	Bug
+	key       string       // of its solvers' group
+	proposers []*proposal  // more than one where they proposed the same
+	attempts  []*attempted // nil where its difficulty is known from the store
+}
+
+type round struct {
+	Options
+	repo    *Repository
+	metrics Metrics
+	tried   int // bugs that were numbered for their solvers
+}
+
+// Round plays one round. An error ends it: one of the options, of ctx, or a repository of
+// which no sandbox can be had. What infrastructure ends is counted in the metrics.
+func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if repo == nil || repo.suites == nil {
+		return nil, notOpen()
+	}
+	p := &round{Options: o.withDefaults(), repo: repo, metrics: Metrics{FailedAt: map[string]int{}, ByOrder: map[int]int{}, Tokens: map[string]int{}, Seconds: map[string]float64{}}}
+	proposals, err := p.propose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bugs := p.accept(proposals)
+	if err := p.solve(ctx, bugs); err != nil {
+		return nil, err
+	}
+	if !p.FirstOrder {
+		harder, err := p.harder(ctx, bugs)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.solve(ctx, harder); err != nil {
+			return nil, err
+		}
+		bugs = append(bugs, harder...)
+	}
+	return p.settle(proposals, bugs)
+}
+
+// propose runs all injectors and judges what they leave.
+func (p *round) propose(ctx context.Context) ([]*proposal, error) {
+	var out []*proposal
+	for _, s := range p.Strategies {
+		for range p.Proposals {
+			out = append(out, &proposal{strategy: s})
+		}
+	}
+	err := p.each(ctx, len(out), func(ctx context.Context, i int) error {
+		s := out[i].strategy
+		id := fmt.Sprintf("r%d/inject/%s/%d", p.Number, s, i%p.Proposals)
+		var err error
+		out[i].attempted, err = p.rollout(ctx, id, map[string]any{"role": "inject", "strategy": s}, func(a *agent) (err error) {
+			a.r.Group, a.r.Index = reward.ProposerKey, i
+			if out[i].artifact, err = a.inject(ctx, s, p.Tests); err != nil || out[i].artifact == nil {
+				return err
+			}
+			out[i].verdict, err = ssr.Judge(ctx, p.repo.Env(*out[i].artifact), *out[i].artifact, p.repo.Files, p.Settings)
+			return err
+		})
+		return err
+	})
+	return out, err
+}
+
+// rollout runs one agent. What infrastructure ends is a rollout that failed, not an error.
+func (p *round) rollout(ctx context.Context, id string, meta map[string]any, work func(*agent) error) (*attempted, error) {
+	began := time.Now()
+	a, err := p.begin(ctx, p.repo, id, meta)
+	if err != nil {
+		if ctx.Err() != nil || !errors.Is(err, rollout.KindSandbox) {
+			return nil, err
+		}
+		a = &agent{Options: p.Options, repo: p.repo, r: &rollout.Rollout{ID: id}}
+	} else {
+		defer shut(ctx, a.box)
+		err = work(a)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		a.lost(err)
+	}
+	return &attempted{r: a.r, tokens: a.tokens, seconds: time.Since(began).Seconds()}, nil
+}
+
+// each calls work for 0 … n−1, Workers at one time.
+func (p *round) each(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(p.Workers)
+	for i := range n {
+		g.Go(func() error { return work(ctx, i) })
+	}
+	return g.Wait()
+}
+
+// accept counts verdicts and numbers the bugs that are valid, each once.
+func (p *round) accept(proposals []*proposal) []*numbered {
+	var bugs []*numbered
+	seen := map[string]*numbered{}
+	m := &p.metrics
+	for _, x := range proposals {
+		m.Proposals++
+		switch {
+		case x.r.Failure != nil:
+			m.Lost++
+		case x.artifact == nil || x.verdict.Malformed != nil:
+			m.Malformed++
+		case !x.verdict.Valid():
+			failed := x.verdict.Checks[x.verdict.FirstFailing-1]
+			m.FailedAt[fmt.Sprintf("%d %s", failed.Number, failed.Name)]++
+		default:
+			m.Accepted++
+			b, err := p.number(*x.artifact, x.verdict, x.strategy, "")
+			if err != nil { // Judge has parsed its patches
+				continue
+			}
+			if first := seen[b.Fingerprint]; first != nil {
+				m.Duplicates++
+				first.proposers = append(first.proposers, x)
+				continue
+			}
+			b.proposers = append(b.proposers, x)
+			seen[b.Fingerprint] = b
+			bugs = append(bugs, b)
+			if p.known(b) {
+				m.Duplicates++
+			}
+		}
+	}
+	return bugs
+}
+
+func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string) (*numbered, error) {
+	b := &numbered{Bug: Bug{Repository: p.repo.Name, Commit: p.repo.commit, Parent: parent, Order: a.Order(), Strategy: s, Round: p.Number, Broken: v.Broken, Artifact: a}}
+	var err error
+	if b.Fingerprint, err = a.Fingerprint(); err != nil {
+		return nil, err
+	}
+	b.key, err = ssr.SolveKey(ssr.InjectKey(p.repo.Name, p.repo.commit, string(s), p.Number), a)
+	return b, err
+}
+
+// known takes the difficulty of a bug that was there before from the store: it is not
+// solved again.
+func (p *round) known(b *numbered) bool {
+	if p.Store == nil {
+		return false
+	}
+	old, there := p.Store.bugs[b.Bug.key()]
+	if there {
+		b.Bug = old
+	}
+	return there
+}
+
+// solve has solvers try the bugs that nobody has tried.
+func (p *round) solve(ctx context.Context, bugs []*numbered) error {
+	type job struct {
+		bug *numbered
+		i   int
+	}
+	var jobs []job
+	for _, b := range bugs {
+		if b.Live > 0 {
+			continue
+		}
+		b.attempts = make([]*attempted, p.Attempts)
+		p.metrics.ByOrder[b.Order]++
+		for i := range p.Attempts {
+			jobs = append(jobs, job{b, i})
+		}
+	}
+	number := map[*numbered]int{}
+	for _, b := range bugs {
+		if b.attempts != nil {
+			p.tried++
+			number[b] = p.tried
+		}
+	}
+	return p.each(ctx, len(jobs), func(ctx context.Context, k int) error {
+		b, i := jobs[k].bug, jobs[k].i
+		id := fmt.Sprintf("r%d/solve/%d/%d", p.Number, number[b], i)
+		meta := map[string]any{"role": "solve", "bug": b.Fingerprint, "order": b.Order}
+		end, fix := ssr.InfraError, ""
+		x, err := p.rollout(ctx, id, meta, func(a *agent) (err error) {
+			a.r.Group, a.r.Index = b.key, i
+			if fix, err = a.solve(ctx, b.Artifact); err != nil {
+				return err
+			}
+			if end = ssr.Unsolved; fix == "" {
+				return nil
+			}
+			e := p.repo.Env(b.Artifact)
+			output, err := e.Run(ctx, ssr.State{Kind: ssr.Original})
+			if err != nil {
+				return err
+			}
+			original, _ := ssr.ParseResults(output)
+			end, _, err = ssr.Grade(ctx, e, fix, original)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if x.r.Failure != nil {
+			end = ssr.InfraError
+		}
+		x.end, x.patch = end, fix
+		b.attempts[i] = x
+		return nil
+	})
+}
+
+// harder makes bugs of order two: of each bug, the first failed repair that gives one.
+func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, error) {
+	found := make([]*numbered, len(bugs))
+	err := p.each(ctx, len(bugs), func(ctx context.Context, i int) error {
+		b := bugs[i]
+		for _, x := range b.attempts {
+			if x.end != ssr.Unsolved || x.patch == "" {
+				continue
+			}
+			a, err := b.Artifact.Harder(x.patch)
+			if err != nil {
+				continue // of the highest order, or a patch that changes tests only
+			}
+			v, err := ssr.Judge(ctx, p.repo.Env(a), a, p.repo.Files, p.Settings)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil || !v.Valid() {
+				continue
+			}
+			if found[i], err = p.number(a, v, b.Strategy, b.Fingerprint); err != nil {
+				return err
+			}
+			return nil
+		}
+		return nil
+	})
+	seen := map[string]bool{}
+	return slices.DeleteFunc(found, func(b *numbered) bool {
+		if b == nil || seen[b.Fingerprint] {
+			return true
+		}
+		seen[b.Fingerprint] = true
+		return p.known(b)
+	}), err
+}
+
+// settle rewards everybody and sums up.
+func (p *round) settle(proposals []*proposal, bugs []*numbered) (*Result, error) {
+	out := &Result{}
+	m := &p.metrics
+	for _, x := range proposals {
+		out.Rollouts = append(out.Rollouts, p.counted("inject", x.attempted))
+		if x.r.Failure == nil && (x.artifact == nil || !x.verdict.Valid()) {
+			value := ssr.InvalidReward
+			x.r.Outcome.Reward = &value
+			x.r.Outcome.Reason = x.verdict.Reason
+		}
+	}
+	for _, b := range bugs {
+		var ends []ssr.Attempt
+		for _, x := range b.attempts {
+			ends = append(ends, x.end)
+		}
+		if b.attempts != nil {
+			result, err := ssr.Resolve(ends, p.MinLive, *p.Alpha)
+			if err != nil {
+				return nil, err
+			}
+			b.Solved, b.Live = result.Solved, result.Live
+			for i, x := range b.attempts {
+				m.Attempts++
+				switch {
+				case result.Solve[i] == nil:
+					m.AttemptsUp++
+				case x.end == ssr.Solved:
+					m.Solved++
+				}
+				x.r.Outcome.Reward = result.Solve[i]
+				if result.Solve[i] != nil {
+					solved := x.end == ssr.Solved
+					x.r.Outcome.Resolved = &solved
+				}
+				out.Rollouts = append(out.Rollouts, p.counted("solve", x))
+			}
+			if p.Store != nil {
+				p.Store.put(b.Bug)
+			}
+		}
+		for _, x := range b.proposers {
+			if b.Live < max(p.MinLive, 1) {
+				x.r.Status, x.r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "infra_error", Detail: fmt.Sprintf("%d of the bug's attempts ended on their own: its difficulty is not known", b.Live)}
+				continue
+			}
+			value, err := ssr.InjectReward(b.Solved, b.Live, true, *p.Alpha)
+			if err != nil {
+				return nil, err
+			}
+			x.r.Outcome.Reward = &value
+		}
+		out.Bugs = append(out.Bugs, b.Bug)
+	}
+	if m.Accepted > 0 {
+		m.TokensPerBug = float64(m.Tokens["inject"]) / float64(m.Accepted)
+		m.SecondsPerBug = math.Round(1000*m.Seconds["inject"]/float64(m.Accepted)) / 1000
+	}
+	broken := 0
+	for _, r := range out.Rollouts {
+		watch, err := ssr.NewMonitor(ssr.Limits{Window: 1, MaxGrowth: -1})
+		if err != nil {
+			return nil, err
+		}
+		if !watch.AddRollout(r).Stable() {
+			broken++
+		}
+	}
+	if len(out.Rollouts) > 0 {
+		m.Gibberish = float64(broken) / float64(len(out.Rollouts))
+	}
+	m.Flaky = p.repo.Flaky()
+	out.Metrics = *m
+	return out, nil
+}
+
+func (p *round) counted(role string, x *attempted) *rollout.Rollout {
+	p.metrics.Tokens[role] += x.tokens
+	p.metrics.Seconds[role] += x.seconds
+	return x.r
+}

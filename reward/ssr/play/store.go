@@ -1,0 +1,117 @@
+package play
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
+)
+
+// Bug is a valid artifact and how solvers fared.
+type Bug struct {
+	Repository  string       `json:"repository"`
+	Commit      string       `json:"commit"`
+	Fingerprint string       `json:"fingerprint"`
+	Parent      string       `json:"parent,omitempty"` // of a bug of order two
+	Order       int          `json:"order"`
+	Strategy    Strategy     `json:"strategy"`
+	Round       int          `json:"round"`
+	Broken      []string     `json:"broken"` // tests
+	Solved      int          `json:"solved"`
+	Live        int          `json:"live"` // attempts that ended on their own
+	Artifact    ssr.Artifact `json:"artifact"`
+}
+
+// Difficulty is the share of attempts that failed, 1 where there was none.
+func (b Bug) Difficulty() float64 {
+	if b.Live == 0 {
+		return 1
+	}
+	return 1 - float64(b.Solved)/float64(b.Live)
+}
+
+// Store is a file of bugs, each once: one line of JSON for each. It is for one goroutine.
+type Store struct {
+	path string
+	bugs map[string]Bug
+}
+
+// OpenStore reads the bugs of a file, which need not be there yet.
+func OpenStore(path string) (*Store, error) {
+	s := &Store{path: path, bugs: map[string]Bug{}}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+	}
+	defer f.Close()
+	lines := jsonl.NewLines(f, 0)
+	for {
+		line, err := lines.Next()
+		if err == io.EOF {
+			return s, nil
+		}
+		var b Bug
+		if err == nil {
+			err = json.Unmarshal(line.Text, &b)
+		}
+		if err != nil {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Line: line.Number}, "no bug: %w", err)
+		}
+		s.bugs[b.key()] = b
+	}
+}
+
+func (b Bug) key() string { return b.Repository + "\x00" + b.Commit + "\x00" + b.Fingerprint }
+
+// put adds a bug, or counts further attempts at one that is there.
+func (s *Store) put(b Bug) {
+	if known, there := s.bugs[b.key()]; there {
+		known.Solved += b.Solved
+		known.Live += b.Live
+		b = known
+	}
+	s.bugs[b.key()] = b
+}
+
+// Bugs are those of the store by order, the hardest first within one.
+func (s *Store) Bugs() []Bug {
+	if s == nil {
+		return nil
+	}
+	var out []Bug
+	for _, b := range s.bugs {
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b Bug) int {
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(b.Difficulty(), a.Difficulty()), cmp.Compare(a.key(), b.key()))
+	})
+	return out
+}
+
+// Save writes the file anew.
+func (s *Store) Save() error {
+	if s == nil || s.path == "" {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the store was not opened").WithFix("make it with OpenStore")
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, bug := range s.Bugs() {
+		if err := enc.Encode(bug); err != nil {
+			return err
+		}
+	}
+	return atomic.WriteFile(s.path, b.Bytes(), true)
+}
