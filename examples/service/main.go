@@ -67,6 +67,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.StringVar(&c.recipe, "recipe", "", "recipe of rewards, advantages and rows by `name` (turnpack recipe lists them)")
 	fs.BoolVar(&c.Exact, "exact", false, "make prompts here, with the ids that were sampled, and read calls from the text")
 	keep := fs.String("keep", string(prompt.KeepSpelling), "with --exact, `which` sampled ids stay where the template would write something else: none, spelling or all")
+	fs.BoolVar(&c.Prompt.RestoreReasoning, "restore-reasoning", false, "with --exact, replies that an agent sends back without their reasoning get it again")
 	fs.DurationVar(&c.drain, "drain", time.Minute, "`time` that calls have to end after SIGTERM")
 	fs.BoolVar(&c.Groups.Folder, "folder", false, "the trainer takes batches from the folder, and acknowledges none")
 	fs.IntVar(&c.Groups.Size, "group", 8, "rollouts of a group")

@@ -202,6 +202,9 @@ func (g *run) join(c *call, t *rollout.Turn) {
 	}
 }
 
+// prompts is room for the ids of whole prompts, which are looked at and let go.
+var prompts = sync.Pool{New: func() any { return new([]rollout.TokenID) }}
+
 // addTurn puts the ids of a turn after those that it shares with earlier ones, and marks
 // the turns whose whole replies its prompt goes on from.
 func (g *run) addTurn(c *call, t rollout.Turn) error {
@@ -219,10 +222,13 @@ func (g *run) addTurn(c *call, t rollout.Turn) error {
 	at := prefix.Place{}
 	if base, ok := t.Prompt.Base.Get(); ok && t.Prompt.Keep > 0 {
 		if at = g.ends[base]; t.Prompt.Keep < g.lengths[base] || !g.prefixes.Has(at) {
-			shared, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens(nil, i)
+			room := prompts.Get().(*[]rollout.TokenID)
+			defer prompts.Put(room)
+			shared, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens((*room)[:0], i)
 			if err != nil {
 				return err
 			}
+			*room = shared
 			at, _ = g.prefixes.Match(prefix.Place{}, shared[:t.Prompt.Keep])
 		}
 	}

@@ -293,6 +293,9 @@ func version(v jsonscan.Value) *int32 {
 }
 
 func parseVersion(s string) *int32 {
+	if s == "" {
+		return nil
+	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
 		return nil
