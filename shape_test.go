@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -166,6 +167,29 @@ func TestLengthPenalty(t *testing.T) {
 	_, err = p.Run(t.Context(), src, &rows{})
 	require.ErrorContains(t, err, "found -1")
 	require.ErrorContains(t, err, "compares steps")
+}
+
+// A rollout without a reward is told for that, whatever the estimator counts, and one
+// whose advantage only rounding makes differ from 0 tells nothing.
+func TestReasonsOfEstimators(t *testing.T) {
+	src := turnpack.Slice{attempt("a", 0, true), attempt("a", 1, false), attempt("a", 2, true), attempt("a", 3, true)}
+	src[3].Status, src[3].Failure = rollout.StatusFailed, &rollout.Failure{Reason: "the sandbox was lost"}
+	for _, name := range []string{"grpo", "verl_grpo", "nemo_grpo_loo_std", "prime_grpo", "slime_grpo:key"} {
+		e, ok := reward.Preset(strings.TrimSuffix(name, ":key"))
+		require.True(t, ok, name)
+		report, err := turnpack.Pipeline{Model: model(t), Estimator: new(reward.ByKey(e))}.Run(t.Context(), src, &rows{})
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"excluded: infrastructure failure: the sandbox was lost": 1}, report.WithoutRows, name)
+	}
+	tenth := 0.1
+	values := map[string]float64{"a/0": 0.3, "a/1": tenth + 0.2, "b/0": 0, "b/1": 1} // the first two differ by rounding
+	e, _ := reward.Preset("prime_grpo")
+	p := turnpack.Pipeline{Model: model(t), Estimator: &e, Shaping: shaping.Rules{DropZero: true}, Reward: func(r *rollout.Rollout) rollout.Reward {
+		return rollout.Reward{Total: values[r.ID], Outcome: values[r.ID]}
+	}}
+	report, err := p.Run(t.Context(), turnpack.Slice{attempt("a", 0, true), attempt("a", 1, true), attempt("b", 0, true), attempt("b", 1, true)}, &rows{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{shaping.ReasonZero: 2}, report.WithoutRows)
 }
 
 func TestShapedRowSaysSo(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -259,6 +260,9 @@ func (x *run) book(res *result) {
 	}
 }
 
+// zeroAdvantage is the size of an advantage that only rounding makes differ from 0.
+const zeroAdvantage = 1e-12
+
 // encode makes the rows of one rollout.
 func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	res := result{status: r.Status, r: r}
@@ -283,7 +287,12 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	}
 	c := credits{reward: got, applied: applied}
 	switch {
-	case x.NoAdvantages || x.rowless(r.ID):
+	case x.NoAdvantages:
+	case x.rowless(r.ID):
+		if e, ours := x.record(); got.Excluded != "" && ours && e.Population == reward.PopulationValid {
+			res.why = reward.DroppedExcluded + ": " + got.Excluded
+			return res
+		}
 	case x.Tokens != nil || x.stepwise():
 		if c.parts, res.why = x.partsOf(r); res.why != "" {
 			if got.Excluded != "" {
@@ -314,7 +323,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	if x.overrides() != nil {
 		c.flags, res.faults = x.flag(r)
 	}
-	if x.Shaping.DropZero && !x.NoAdvantages && c.parts == nil && c.advantage.Value == 0 && len(c.flags) == 0 && !x.rowless(r.ID) {
+	if x.Shaping.DropZero && !x.NoAdvantages && c.parts == nil && math.Abs(c.advantage.Value) < zeroAdvantage && len(c.flags) == 0 && !x.rowless(r.ID) {
 		res.why = shaping.ReasonZero
 		return res
 	}

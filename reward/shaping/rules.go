@@ -94,7 +94,7 @@ type Rules struct {
 	// unshaped_total_reward).
 	FilterRaw bool
 
-	// DropZero leaves out rollouts whose advantage is 0 (prime-rl 559b44772,
+	// DropZero leaves out rollouts whose advantage is 0, or less than 1e-12 (prime-rl 559b44772,
 	// filter_zero_advantages): they stay in the statistics of their group. Those with
 	// messages that an override is for stay.
 	DropZero bool
