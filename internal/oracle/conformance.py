@@ -494,6 +494,14 @@ def openclaw_recipes():
     return script("diff_openclaw.py", TURNPACK, os.environ["TURNPACK_OPENCLAW"], HERE.parents[1] / "examples" / "tutorial" / "model", 60)
 
 
+def sandboxes():
+    """Client and servers of swe-rl's sandboxes, those of OpenClaw-RL with ours."""
+    need_module("flask", "requests")
+    if not os.environ.get("TURNPACK_OPENCLAW"):
+        raise Skip("TURNPACK_OPENCLAW names no checkout of Gen-Verse/OpenClaw-RL at 0d034dd")
+    return script("diff_sandbox.py")
+
+
 def exports_random():
     """Random batches for every target, read back without turnpack."""
     need_module("pyarrow", "msgspec")
@@ -569,6 +577,7 @@ def steps():
     yield "targets, random batches", exports_random
     yield "recipes, random batches", recipes_random
     yield "recipes of OpenClaw-RL, random batches", openclaw_recipes
+    yield "sandboxes of OpenClaw-RL", sandboxes
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")
     yield "trl loader", go_tests("./export/target", "TRL", "trl", "torch")
