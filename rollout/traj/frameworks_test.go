@@ -68,6 +68,16 @@ var frameworks = []struct {
 		"opencode", "user:q\nfile x\nassistant:a <hm> c=bash({\"command\":\"ls\"})\ntool:o @c\nassistant:b", "0; 0 1 2", "system_not_recorded tools_not_recorded"},
 	{"task/api_conversation_history.json", `[{"role":"user","content":[{"type":"text","text":"q"}]},{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]},{"role":"assistant","content":"b"}]`,
 		"cline", "user:q\nassistant:a c=f({\"x\":1})\ntool:r @c\nassistant:b", "0; 0 1 2", "system_not_recorded tools_not_recorded"},
+	{"x.json", `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"t","spanId":"1","name":"execute_tool f","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]},{"traceId":"t","spanId":"2","name":"chat m","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.request.temperature","value":{"doubleValue":0.5}},{"key":"gen_ai.system_instructions","value":{"stringValue":"[{\"type\":\"text\",\"content\":\"s\"}]"}},{"key":"gen_ai.input.messages","value":{"stringValue":"[{\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"content\":\"q\"}]},{\"role\":\"assistant\",\"parts\":[{\"type\":\"reasoning\",\"content\":\"hm\"},{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"f\",\"arguments\":{\"x\":1}}]},{\"role\":\"tool\",\"parts\":[{\"type\":\"tool_call_response\",\"id\":\"c\",\"response\":{\"r\":1}}]}]"}},{"key":"gen_ai.output.messages","value":{"stringValue":"[{\"role\":\"assistant\",\"parts\":[{\"type\":\"text\",\"content\":\"done\"}],\"finish_reason\":\"stop\"}]"}},{"key":"gen_ai.tool.definitions","value":{"stringValue":"[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}]"}}]}]}]}]}`,
+		"otel-spans", "system:s\nuser:q\nassistant: <hm> c=f({\"x\":1})\ntool:{\"r\":1} @c\nassistant:done", "0 1 2 3", ""},
+	{"x.jsonl", `{"name":"ChatCompletion","context":{"trace_id":"t","span_id":"3"},"attributes":{"openinference.span.kind":"LLM","llm.input_messages.0.message.role":"user","llm.input_messages.0.message.content":"q","llm.input_messages.1.message.role":"assistant","llm.input_messages.1.message.tool_calls.0.tool_call.id":"c","llm.input_messages.1.message.tool_calls.0.tool_call.function.name":"f","llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments":"{}","llm.input_messages.2.message.role":"tool","llm.input_messages.2.message.content":"r","llm.input_messages.2.message.tool_call_id":"c","llm.output_messages.0.message.role":"assistant","llm.output_messages.0.message.content":"a","llm.tools.0.tool.json_schema":"{\"type\":\"function\",\"function\":{\"name\":\"f\"}}","llm.invocation_parameters":"{\"temperature\":0.2}"}}`,
+		"otel-spans", "user:q\nassistant: c=f({})\ntool:r @c\nassistant:a", "0 1 2", ""},
+	{"x.jsonl", `{"id":"run1","run_type":"llm","name":"ChatOpenAI","inputs":{"messages":[[{"lc":1,"type":"constructor","id":["langchain","schema","messages","SystemMessage"],"kwargs":{"content":"s"}},{"lc":1,"type":"constructor","id":["langchain","schema","messages","HumanMessage"],"kwargs":{"content":"q"}}]]},"outputs":{"generations":[[{"text":"a","message":{"lc":1,"type":"constructor","id":["langchain","schema","messages","AIMessage"],"kwargs":{"content":"a","tool_calls":[{"name":"f","args":{},"id":"c"}]}}}]]},"extra":{"invocation_params":{"temperature":1,"tools":[{"type":"function","function":{"name":"f"}}]}}}`,
+		"langsmith", "system:s\nuser:q\nassistant:a c=f({})", "0 1", ""},
+	{"x.jsonl", `{"id":"run2","run_type":"llm","inputs":{"messages":[{"role":"user","content":"q"}],"model":"m"},"outputs":{"choices":[{"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}}`,
+		"langsmith", "user:q\nassistant:a", "0", ""},
+	{"x.jsonl", `{"id":"obs","traceId":"t","type":"GENERATION","model":"m","modelParameters":{"temperature":0.1},"input":{"messages":[{"role":"system","content":"s"},{"role":"user","content":"q"}],"tools":[{"type":"function","function":{"name":"f"}}]},"output":{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}}`,
+		"langfuse", "system:s\nuser:q\nassistant:a c=f({})", "0 1", ""},
 }
 
 func TestFrameworks(t *testing.T) {
@@ -86,15 +96,18 @@ func TestFrameworks(t *testing.T) {
 // What is not understood is refused by its name, and never an empty reply.
 func TestFrameworksRefuse(t *testing.T) {
 	for text, want := range map[string]string{
-		`[{"kind":"request","parts":[{"part_kind":"user-prompt","content":["q",{"url":"x","kind":"image-url"}]}]}]`:                   `a part of kind "image-url" is not understood`,
-		`[{"kind":"response","parts":[{"part_kind":"builtin-tool-call","tool_name":"web"}]}]`:                                         `a part of kind "builtin-tool-call" is not understood`,
-		`{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png"}}]}]}`:                                            `a part of kind "inlineData" is not understood`,
-		`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"audio":{}}]}]}`:                       `a part of kind "audio" is not understood`,
-		`[{"type":"ai","data":{"content":[{"type":"image_url"}]}}]`:                                                                   `a part of kind "image_url" is not understood`,
-		`[{"id":"1","role":"assistant","parts":[{"type":"file","url":"x"}]}]`:                                                         `a part of kind "file" is not understood`,
-		`{"custom_id":"a","response":{"status_code":200,"body":{"id":"x"}}}`:                                                          `none of chat completions`,
-		`{"custom_id":"a","result":{"type":"expired"}}`:                                                                               `request "a" has no reply: it was expired`,
-		`{"custom_id":"a","result":{"type":"errored","error":{"type":"error","error":{"type":"overloaded_error","message":"busy"}}}}`: `so there is no reply: busy`,
+		`[{"kind":"request","parts":[{"part_kind":"user-prompt","content":["q",{"url":"x","kind":"image-url"}]}]}]`:                          `a part of kind "image-url" is not understood`,
+		`[{"kind":"response","parts":[{"part_kind":"builtin-tool-call","tool_name":"web"}]}]`:                                                `a part of kind "builtin-tool-call" is not understood`,
+		`{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png"}}]}]}`:                                                   `a part of kind "inlineData" is not understood`,
+		`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"audio":{}}]}]}`:                              `a part of kind "audio" is not understood`,
+		`[{"type":"ai","data":{"content":[{"type":"image_url"}]}}]`:                                                                          `a part of kind "image_url" is not understood`,
+		`[{"id":"1","role":"assistant","parts":[{"type":"file","url":"x"}]}]`:                                                                `a part of kind "file" is not understood`,
+		`{"spanId":"1","attributes":{"gen_ai.operation.name":"chat"}}`:                                                                       `does not hold its messages`,
+		`{"spanId":"1","attributes":{"gen_ai.input.messages":[],"gen_ai.output.messages":[{"role":"assistant","parts":[{"type":"blob"}]}]}}`: `a part of kind "blob" is not understood`,
+		`{"id":"1","traceId":"t","type":"GENERATION","input":[{"role":"user","content":"q"}],"output":null}`:                                 `expected`,
+		`{"custom_id":"a","response":{"status_code":200,"body":{"id":"x"}}}`:                                                                 `none of chat completions`,
+		`{"custom_id":"a","result":{"type":"expired"}}`:                                                                                      `request "a" has no reply: it was expired`,
+		`{"custom_id":"a","result":{"type":"errored","error":{"type":"error","error":{"type":"overloaded_error","message":"busy"}}}}`:        `so there is no reply: busy`,
 	} {
 		_, _, err := read(t, "x.json", text, stop)
 		require.ErrorContains(t, err, want, text)
@@ -130,7 +143,7 @@ func TestFrameworksPrefixes(t *testing.T) {
 		if strings.HasSuffix(c.name, ".jsonl") && strings.Contains(c.text, "\n") {
 			continue // a session that goes on
 		}
-		for n := range len(c.text) {
+		for n := 0; n < len(c.text); n += 11 {
 			_, report, err := read(t, c.name, c.text[:n], traj.Options{})
 			if err == nil && n > 0 && report.Skipped == 0 {
 				t.Fatalf("%s: the first %d of %d bytes are read as whole", c.format, n, len(c.text))

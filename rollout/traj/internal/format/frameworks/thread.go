@@ -11,7 +11,7 @@ import (
 
 // All are the importers. The first that knows a record reads it.
 func All() []format.Importer {
-	return slices.Concat([]format.Importer{openCode(), cline()}, geminiCLI(), goose(), pydantic(), langChain(), contents(), converse(), vercelUI(), vercel())
+	return slices.Concat([]format.Importer{openCode(), cline()}, geminiCLI(), goose(), pydantic(), langChain(), contents(), converse(), vercelUI(), vercel(), spans())
 }
 
 // A dialect is how a framework writes messages.

@@ -1,0 +1,388 @@
+package frameworks
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// spans reads traces: of each span that is a call of a model, that call.
+func spans() []format.Importer {
+	one := func(name string, match func(v format.Value) bool, read func(in *format.File, v format.Value) error) format.Importer {
+		return format.Importer{Name: name, Call: true, Stateless: true, Read: read, Match: func(v format.Value, _ *format.File) bool { return match(v) }}
+	}
+	return []format.Importer{
+		one("otel-spans", func(v format.Value) bool { return v.Get("resourceSpans").Kind() == jsonscan.Array }, readExport),
+		one("otel-spans", func(v format.Value) bool {
+			return isSpan(v) && (v.Get("attributes").Kind() == jsonscan.Object || v.Get("attributes").Kind() == jsonscan.Array)
+		}, readSpan),
+		one("langsmith", func(v format.Value) bool {
+			return v.Get("run_type").Kind() == jsonscan.String && v.Get("inputs").Kind() == jsonscan.Object
+		}, readLangSmith),
+		one("langfuse", func(v format.Value) bool {
+			return v.Get("traceId").Kind() == jsonscan.String && v.Get("type").Kind() == jsonscan.String && v.Get("input").Kind() != jsonscan.Absent && v.Get("output").Kind() != jsonscan.Absent
+		}, readLangfuse),
+	}
+}
+
+// isSpan knows a span by its ids, however they are spelt.
+func isSpan(v format.Value) bool {
+	for _, id := range []format.Value{v.Get("spanId"), v.Get("span_id"), v.Path("context", "span_id")} {
+		if id.Kind() == jsonscan.String {
+			return true
+		}
+	}
+	return false
+}
+
+func readExport(in *format.File, v format.Value) error {
+	for _, resource := range v.Get("resourceSpans").Items() {
+		for _, scope := range resource.Get("scopeSpans").Items() {
+			for _, span := range scope.Get("spans").Items() {
+				if err := readSpan(in, span); err != nil {
+					if err = in.Failed(err); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// A tree is attributes by the words of their keys.
+type tree struct {
+	raw  json.RawMessage
+	keys []string
+	kids map[string]*tree
+}
+
+func (n *tree) put(path []string, raw json.RawMessage) {
+	for _, word := range path {
+		if n.kids[word] == nil {
+			if n.kids == nil {
+				n.kids = map[string]*tree{}
+			}
+			n.kids[word] = &tree{}
+			n.keys = append(n.keys, word)
+		}
+		n = n.kids[word]
+	}
+	n.raw = raw
+}
+
+// append writes a tree as JSON: a list where the words are numbers.
+func (n *tree) append(b []byte) []byte {
+	if n.kids == nil {
+		return append(b, n.raw...)
+	}
+	numbered := !slices.ContainsFunc(n.keys, func(k string) bool { _, err := strconv.Atoi(k); return err != nil })
+	if numbered {
+		slices.SortFunc(n.keys, func(a, b string) int {
+			x, _ := strconv.Atoi(a)
+			y, _ := strconv.Atoi(b)
+			return x - y
+		})
+	}
+	open, end := byte('{'), byte('}')
+	if numbered {
+		open, end = '[', ']'
+	}
+	b = append(b, open)
+	for i, k := range n.keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if !numbered {
+			b = append(append(b, format.Quote(k)...), ':')
+		}
+		b = n.kids[k].append(b)
+	}
+	return append(b, end)
+}
+
+// attributes are those of a span as one object: written flat, nested, or as the list of
+// the protocol.
+func attributes(in *format.File, v format.Value) (format.Value, error) {
+	var t tree
+	put := func(key string, raw []byte) { t.put(strings.SplitN(key, ".", 32), raw) }
+	list := v.Get("attributes")
+	for key, x := range list.Members() {
+		put(key, x.Clone())
+	}
+	for _, x := range list.Items() {
+		for kind, value := range x.Get("value").Members() {
+			if kind == "stringValue" || kind == "intValue" || kind == "doubleValue" || kind == "boolValue" {
+				put(x.Get("key").String(), value.Clone())
+			}
+		}
+	}
+	text := []byte("{}")
+	if t.kids != nil {
+		text = t.append(nil)
+	}
+	var d jsonscan.Doc
+	out, err := d.Parse(bytes.TrimSpace(text), jsonscan.Options{Depth: in.Settings.Depth, NonFinite: true})
+	if err != nil {
+		return out, in.Fail(0, "/attributes", "the attributes contradict each other: %s", err)
+	}
+	return out, nil
+}
+
+// readSpan reads a span by the conventions of OpenTelemetry for generative AI, or by those
+// of OpenInference. A span that is no call of a model gives nothing.
+func readSpan(in *format.File, v format.Value) error {
+	a, err := attributes(in, v)
+	if err != nil {
+		return err
+	}
+	c := spanCall{in: in, id: format.FirstID(v, "spanId", "span_id")}
+	if c.id == "" {
+		c.id = v.Path("context", "span_id").String()
+	}
+	ai, llm := a.Get("gen_ai"), a.Get("llm")
+	switch {
+	case !ai.Path("output", "messages").IsNull():
+		c.input, c.output, c.system = ai.Path("input", "messages"), ai.Path("output", "messages"), ai.Get("system_instructions")
+		c.tools = ai.Path("tool", "definitions")
+		c.temperature = ai.Path("request", "temperature")
+	case !llm.Get("output_messages").IsNull():
+		c.input, c.output, c.params = llm.Get("input_messages"), llm.Get("output_messages"), llm.Get("invocation_parameters")
+		c.inference = llm.Get("tools")
+	case ai.Kind() == jsonscan.Object && (ai.Path("operation", "name").Is("chat") || !ai.Get("prompt").IsNull()):
+		return in.Fail(0, "/attributes", "the span is a call of a model, and does not hold its messages (gen_ai.output.messages)")
+	default:
+		return nil
+	}
+	return c.read()
+}
+
+func readLangSmith(in *format.File, v format.Value) error {
+	if !v.Get("run_type").Is("llm") {
+		return nil // what calls it makes are runs of their own
+	}
+	inputs, outputs := v.Get("inputs"), v.Get("outputs")
+	c := spanCall{in: in, id: format.FirstID(v, "id"), input: inputs.Get("messages"), output: outputs, params: v.Path("extra", "invocation_params"), tools: inputs.Get("tools")}
+	for _, first := range c.input.Items() {
+		if first.Kind() == jsonscan.Array { // a list for each of a batch
+			c.input = first
+		}
+		break
+	}
+	if generations := outputs.Get("generations"); generations.Kind() == jsonscan.Array {
+		for _, first := range generations.Items() {
+			if c.output = first; first.Kind() == jsonscan.Array {
+				for _, x := range first.Items() {
+					c.output = x
+					break
+				}
+			}
+			break
+		}
+	}
+	return c.read()
+}
+
+func readLangfuse(in *format.File, v format.Value) error {
+	if !v.Get("type").Is("GENERATION") {
+		return nil
+	}
+	c := spanCall{in: in, id: format.FirstID(v, "id"), input: v.Get("input"), output: v.Get("output"), params: v.Get("modelParameters")}
+	var err error
+	if c.input, err = in.ParseInner(c.input, "/input"); err != nil {
+		return err
+	}
+	if list := c.input.Get("messages"); list.Kind() == jsonscan.Array {
+		c.tools, c.input = c.input.Get("tools"), list
+	}
+	return c.read()
+}
+
+// A spanCall is a call of a model as a trace keeps it.
+type spanCall struct {
+	in                            *format.File
+	id                            string
+	input, output, system, params format.Value
+	tools, inference, temperature format.Value
+}
+
+func (c *spanCall) read() error {
+	t := newThread(c.in)
+	t.r.ID = c.id
+	for _, x := range []*format.Value{&c.input, &c.output, &c.system, &c.params} {
+		s, ok := x.Text()
+		if !ok || s == "" || s[0] != '[' && s[0] != '{' {
+			continue
+		}
+		var err error
+		if *x, err = c.in.ParseInner(*x, "/attributes"); err != nil {
+			return err
+		}
+	}
+	if err := c.asked(t); err != nil {
+		return err
+	}
+	format.MarkReplies(t.r.Messages, rollout.SampledPrefilled)
+	at := len(t.r.Messages)
+	if err := c.answered(t); err != nil {
+		return err
+	}
+	if len(t.r.Messages) != at+1 || t.r.Messages[at].Role != rollout.RoleAssistant {
+		return c.in.Fail(rollout.At(at), "/output", "the call has %d replies, expected one", len(t.r.Messages)-at)
+	}
+	t.r.Messages[at].Sampled = rollout.SampledByPolicy
+	if c.tools.IsNull() {
+		c.tools = c.params.Get("tools")
+	}
+	if err := t.tools(c.tools); err != nil {
+		return err
+	}
+	for _, x := range c.inference.Items() {
+		schema, err := c.in.ParseInner(x.Path("tool", "json_schema"), "/attributes/llm.tools")
+		if err != nil {
+			return err
+		}
+		if schema.Kind() == jsonscan.Object {
+			t.r.Tools = append(t.r.Tools, rollout.Tool(schema.Clone()))
+		}
+	}
+	if t.r.Temperature = format.Temperature(c.temperature); t.r.Temperature == nil {
+		t.r.Temperature = format.Temperature(c.params.Get("temperature"))
+	}
+	return t.emit(false)
+}
+
+// asked adds the messages of the request.
+func (c *spanCall) asked(t *thread) error {
+	for _, x := range c.system.Items() {
+		s, ok := x.Get("content").Text()
+		if !ok {
+			return t.unknown("/system_instructions", x.Get("type").String())
+		}
+		t.text(rollout.RoleSystem, s)
+	}
+	if s, ok := c.input.Text(); ok {
+		t.text(rollout.RoleUser, s)
+		return nil
+	}
+	if c.input.Kind() != jsonscan.Array {
+		return c.in.Want(c.input, 0, "/input", "the messages of the request")
+	}
+	for _, x := range c.input.Items() {
+		if err := addSpanMessage(t, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answered adds the reply: a message, a list of one, a completion, or a text.
+func (c *spanCall) answered(t *thread) error {
+	x := c.output
+	if x.Kind() == jsonscan.Array && x.Len() == 1 {
+		for _, first := range x.Items() {
+			x = first
+		}
+	}
+	if x.IsNull() || x.Kind() == jsonscan.Array {
+		return c.in.Fail(t.at(), "/output", "the call has %d replies, expected one", x.Len())
+	}
+	if choice := format.FirstChoice(x); choice.Get("message").Kind() == jsonscan.Object {
+		t.end(choice.Get("finish_reason").String())
+		x = choice.Get("message")
+	} else if m := x.Get("message"); isLangChain(m) {
+		x = m // OpenInference has its messages under that name too
+	}
+	if s, ok := x.Text(); ok {
+		t.text(rollout.RoleAssistant, s)
+		return nil
+	}
+	t.end(x.Get("finish_reason").String())
+	return addSpanMessage(t, x)
+}
+
+// addSpanMessage adds a message in one of the shapes that traces have.
+func addSpanMessage(t *thread, v format.Value) error {
+	i := len(t.r.Messages)
+	if _, _, ok := langChainParts(v); ok && isLangChain(v) {
+		return addLangChain(t, v)
+	}
+	if m := v.Get("message"); m.Kind() == jsonscan.Object && v.Get("role").IsNull() { // OpenInference
+		return addInference(t, m)
+	}
+	role, err := t.in.Speaker(v.Get("role").Word(), i, "/role")
+	if err != nil {
+		return err
+	}
+	if v.Get("parts").Kind() == jsonscan.Array {
+		return addSemantic(t, role, v.Get("parts"))
+	}
+	for _, b := range v.Get("content").Items() {
+		if k := b.Get("type"); k.Is("tool_use") || k.Is("tool_result") || k.Is("thinking") {
+			return t.in.Blocks(t.r, rollout.Message{Role: role}, v.Get("content"))
+		}
+	}
+	m, err := t.in.ChatMessage(v, i)
+	if err == nil {
+		t.r.Messages = append(t.r.Messages, m)
+	}
+	return err
+}
+
+// addSemantic adds the parts of a message of OpenTelemetry.
+func addSemantic(t *thread, role rollout.Role, parts format.Value) error {
+	m := rollout.Message{Role: role}
+	said := role != rollout.RoleTool
+	for _, p := range parts.Items() {
+		switch kind := p.Get("type").Word(); kind {
+		case "text":
+			m.Content += p.Get("content").String()
+			said = true
+		case "reasoning":
+			m.Reasoning += p.Get("content").String()
+		case "tool_call":
+			m.ToolCalls = append(m.ToolCalls, call(p.Get("id").String(), p.Get("name").Word(), p.Get("arguments")))
+		case "tool_call_response":
+			result := p.Get("response")
+			if result.Kind() == jsonscan.Absent {
+				result = p.Get("result")
+			}
+			t.result(p.Get("id").String(), result)
+			said = said && role != rollout.RoleUser
+		default:
+			return t.unknown("/parts", kind)
+		}
+	}
+	if said {
+		t.say(m)
+	}
+	return nil
+}
+
+// addInference adds a message of OpenInference.
+func addInference(t *thread, v format.Value) error {
+	role, err := t.in.Speaker(v.Get("role").Word(), len(t.r.Messages), "/role")
+	if err != nil {
+		return err
+	}
+	m := rollout.Message{Role: role, Content: v.Get("content").String(), ToolCallID: v.Get("tool_call_id").String()}
+	for _, x := range v.Get("contents").Items() {
+		part := x.Get("message_content")
+		if !part.Get("type").Is("text") {
+			return t.unknown("/contents", part.Get("type").String())
+		}
+		m.Content += part.Get("text").String()
+	}
+	for _, x := range v.Get("tool_calls").Items() {
+		c := x.Get("tool_call")
+		m.ToolCalls = append(m.ToolCalls, call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
+	}
+	t.say(m)
+	return nil
+}
