@@ -125,10 +125,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := write(ctx, filepath.Join(*to, fmt.Sprintf("round%d", o.Number)), m, result); err != nil {
+	if err := o.Store.Save(); err != nil {
 		return err
 	}
-	if err := o.Store.Save(); err != nil {
+	if err := write(ctx, filepath.Join(*to, fmt.Sprintf("round%d", o.Number)), m, result); err != nil {
 		return err
 	}
 	x := result.Metrics
