@@ -350,6 +350,11 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 	m.Role, m.Sampled = rollout.RoleAssistant, rollout.SampledByPolicy
 	turn := rollout.Turn{ID: reply.ID, Message: len(x.r.Messages), Step: step, Context: shown.Context, FinishReason: reply.FinishReason,
 		StopString: reply.StopString, Version: reply.Version, Sampling: x.o.Sampling, Incomplete: reply.Incomplete}
+	for i := range x.r.Turns {
+		if x.r.Turns[i].ID == turn.ID {
+			turn.ID = "" // a server that gives one id twice gives none
+		}
+	}
 	if len(reply.Output) > 0 {
 		turn.Output, turn.Logprobs, turn.Prompt = reply.Output, reply.Logprobs, x.ids.Add(reply.Prompt, reply.Output)
 		sampled(&turn, &reply)

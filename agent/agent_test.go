@@ -62,7 +62,7 @@ func (s *script) Reply(_ context.Context, r Request) (live.Reply, error) {
 		return live.Reply{}, errors.New("503 Service Unavailable")
 	}
 	m := s.replies[r.Step]
-	return live.Reply{Message: &m, FinishReason: "stop"}, nil
+	return live.Reply{ID: "same", Message: &m, FinishReason: "stop"}, nil
 }
 
 func says(commands ...string) (out []rollout.Message) {

@@ -44,10 +44,16 @@ type result struct {
 	PatchSource *string `json:"patch_source"`
 	Steps       int     `json:"n_steps"`
 	Error       *string `json:"error"`
-	Elapsed     float64 `json:"elapsed"`
+	Elapsed     seconds `json:"elapsed"`
 	RunDir      string  `json:"run_dir"`
 	Attempt     *int    `json:"attempt,omitempty"` // where there are several
 }
+
+// seconds are written with their tenths, as Python writes a number that is not whole.
+type seconds float64
+
+// MarshalJSON writes the number.
+func (s seconds) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%.1f", float64(s)), nil }
 
 // kept is a line of progress.jsonl: a result with what the other files need.
 type kept struct {
@@ -201,7 +207,7 @@ func (c *evaluation) keep(x *agent.Attempt, n int, began time.Time) (kept, error
 	}
 	k := kept{Number: n, Patch: x.Patch, Report: x.Report, result: result{InstanceID: x.Rollout.Instance, Resolved: x.Evaluation != nil && x.Evaluation.Resolved,
 		ExitStatus: text(x.Rollout.ExitStatus), PatchSource: text(x.PatchSource), Steps: len(x.Rollout.Turns), Error: text(x.Error),
-		Elapsed: round(time.Since(began).Seconds(), 1), RunDir: dir}}
+		Elapsed: seconds(time.Since(began).Seconds()), RunDir: dir}}
 	if c.attempts > 1 {
 		k.Attempt = &n
 	}
@@ -249,7 +255,7 @@ func (c *evaluation) write(tasks []task, have map[string]kept, out io.Writer) er
 			return err
 		}
 		lines = append(lines, string(line))
-		steps, elapsed = steps+float64(k.Steps), elapsed+k.Elapsed
+		steps, elapsed = steps+float64(k.Steps), elapsed+float64(k.Elapsed)
 		if k.Resolved {
 			resolved++
 		}
