@@ -249,6 +249,8 @@ func PrimeSWE() Recipe {
 	r.Name, r.About = "prime-rl-swe@559b44772", "prime-rl's SWE example: as by default, a tenth of the mean reward off for turns and for input tokens, at most 32 versions old"
 	r.Sources["length-penalty"] = example + ": orchestrator.algo.length_penalty; orchestrator/algo/grpo.py: score_group"
 	r.Sources["max-age"] = example + ": max_off_policy_steps"
+	r.Scale.Outcome = reward.ScaleBinary // the penalty is a share of the pass rate
+	r.Sources["scale"] = "prime-rl@559b44772 packages/prime-rl-configs/src/prime_rl/configs/algorithm.py: LinearLengthPenaltyConfig, scaled by the pass rate"
 	r.Shaping.MaxAge = pointer(int32(32))
 	r.Shaping.Spending = &shaping.Spending{Input: 0.1, Turns: 0.1}
 	r.Trainer = append(r.Trainer, Setting{"batch_size", "256", example}, Setting{"group_size", "16", example})

@@ -177,19 +177,19 @@ def binary(rollouts):
 def prime_systems(checkout):
     score = trainers.prime_rl(checkout)
 
-    def compared(rollouts, penalty=None):
+    def compared(rollouts, penalty=None, rewards=signed):
         """Rollouts whose advantage is 0 are filtered."""
         values = [None] * len(rollouts)
         for key in {r[0] for r in rollouts}:
             at = [k for k, r in enumerate(rollouts) if r[0] == key]
             usages = [(sum(r[3]), len(r[3]) + r[6], r[5]) for r in (rollouts[k] for k in at)]
-            for k, value in zip(at, score([signed(rollouts)[k] for k in at], usages, penalty)):
+            for k, value in zip(at, score([rewards(rollouts)[k] for k in at], usages, penalty)):
                 values[k] = value
         left = [k for k, v in enumerate(values) if abs(v) > 1e-9]
         return [rollouts[k] for k in left], every([rollouts[k] for k in left], [values[k] for k in left])
 
     yield ["--recipe", "prime-rl"], compared
-    yield ["--recipe", "prime-rl-swe"], lambda r: compared(r, (0.0, 0.1, 0.1))
+    yield ["--recipe", "prime-rl-swe"], lambda r: compared(r, (0.0, 0.1, 0.1), binary)
     yield ["--recipe", "prime-rl", "--length-penalty", "0.25:0.1:0.3"], lambda r: compared(r, (0.25, 0.1, 0.3))
 
 

@@ -16,6 +16,8 @@ const RuleSpending = "length penalty"
 // the group's mean reward times a weighted sum of its output tokens, its input
 // tokens (total − output) and its turns, each as a share of the group's largest.
 // A group that solves nothing is not penalised.
+// Rewards are meant to be 0 or more: below, the mean of a group may be negative, and the
+// penalty a bonus.
 type Spending struct{ Output, Input, Turns float64 }
 
 // Validate reports a weight that is no finite number of 0 or more.

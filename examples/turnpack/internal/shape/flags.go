@@ -30,7 +30,7 @@ type Flags struct {
 	Overlong        string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." placeholder:"train|mask" group:"Shaping:"`
 	Masked          string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." placeholder:"preset|stay|leave" group:"Shaping:"`
 	MaxAge          string   `help:"Leave out rollouts sampled more than so many policy versions before the newest of the batch; -1 = any." placeholder:"VERSIONS" group:"Shaping:"`
-	LengthPenalty   string   `help:"Take from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each of the group's largest, as prime-rl does." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
+	LengthPenalty   string   `help:"Take from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each of the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
 	MinValid        int      `help:"Leave out groups with fewer valid rollouts." group:"Shaping:"`
 	MinSolved       int      `help:"Leave out groups with fewer solved rollouts; 1 leaves out those that nobody solves." group:"Shaping:"`
 	MinUnsolved     int      `help:"Leave out groups with fewer unsolved rollouts; 1 leaves out those that all solve." group:"Shaping:"`
