@@ -3,6 +3,8 @@ package traj
 import (
 	"errors"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -53,6 +55,11 @@ func (fr *fileReader) run() error {
 		return fr.archive()
 	case ".pt":
 		return readTorch(fr)
+	case ".bin":
+		if strings.HasPrefix(filepath.Base(fr.Name), "rank_") {
+			return rollout.Errorf(rollout.KindFormat, fr.Where, "found packed micro-batches of prime-rl, which do not tell which rollout a token is of").
+				WithFix("name its token_exports/step_*/rank_*.jsonl, or results.jsonl of the rollouts")
+		}
 	case live.Extension:
 		return fr.journal()
 	}

@@ -151,3 +151,9 @@ func TestFrameworksPrefixes(t *testing.T) {
 		}
 	}
 }
+
+func TestPackedBatchesAreRefused(t *testing.T) {
+	_, _, err := read(t, "step_1/rank_0.bin", "\x91\xdc\x00\x10", stop)
+	require.ErrorContains(t, err, "packed micro-batches of prime-rl")
+	require.ErrorContains(t, err, "token_exports")
+}
