@@ -50,6 +50,9 @@ type Options struct {
 	// Sampling is recorded with each call, for a Model that samples so.
 	Sampling *rollout.Sampling
 	Timeout  time.Duration // of an attempt; 0 = 30 min
+	// Blocklist answers commands that it names in place of the sandbox. It is advice to
+	// the model, not security.
+	Blocklist sandbox.Blocklist
 }
 
 // Validate reports all faults at once.
@@ -427,6 +430,9 @@ func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 // command runs a text in the sandbox.
 func (x *run) command(ctx context.Context, text string) (done, error) {
 	c := &x.o.Config
+	if b, ok := x.o.Blocklist.Check(text); !ok {
+		return done{code: 1, output: b.Text()}, nil
+	}
 	r, err := x.task.Sandbox.Exec(ctx, sandbox.Command{Text: text, Dir: c.Dir, Timeout: c.Timeout, Env: c.Env})
 	if err != nil {
 		return done{}, err

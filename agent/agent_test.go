@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/fakeengine"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
@@ -309,6 +312,34 @@ func (m ids) Reply(ctx context.Context, r Request) (live.Reply, error) {
 	}
 	out.Output, out.Logprobs = []rollout.TokenID{7, 8}, []float32{-1, 1e-4}
 	return out, err
+}
+
+// TestEngine: ids, log probabilities and prompts of an engine of vLLM's shape.
+func TestEngine(t *testing.T) {
+	var replies []fakeengine.Reply
+	for _, m := range says("vim a.py", submit) {
+		replies = append(replies, fakeengine.Reply{Content: m.Content})
+	}
+	server := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: replies, Weight: "3"}))
+	defer server.Close()
+	e, err := engine.New(engine.Options{URL: server.URL})
+	require.NoError(t, err)
+	pool, err := engine.NewPool(e)
+	require.NoError(t, err)
+	b := &box{}
+	out := attempt(t, Options{Model: Engine{Engine: pool}, Blocklist: sandbox.DefaultBlocklist()}, b)
+	require.Equal(t, []string{submit}, b.ran)
+	require.Contains(t, out.Rollout.Messages[3].Content, "The command was not run")
+	require.Len(t, out.Rollout.Turns, 2)
+	for i, turn := range out.Rollout.Turns {
+		require.Empty(t, turn.Incomplete)
+		require.Equal(t, int32(3), *turn.Version)
+		require.NotEmpty(t, turn.Output)
+		require.Len(t, turn.Logprobs, len(turn.Output))
+		prompt, err := out.Rollout.PromptTokens(nil, i)
+		require.NoError(t, err)
+		require.NotEmpty(t, prompt)
+	}
 }
 
 func TestJudge(t *testing.T) {
