@@ -20,6 +20,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/exact"
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
@@ -54,7 +55,7 @@ type Service struct {
 	batches *stream.Stream
 	queue   *deliver.Queue
 	engines *engine.Pool
-	exact   *exact
+	exact   *exact.Prompts // nil = the engine makes the prompts
 	proxy   *proxy.Handler
 	watch   sync.WaitGroup
 }
@@ -69,7 +70,7 @@ func Open(o Options) (_ *Service, err error) {
 		}
 	}()
 	if o.Exact {
-		if s.exact, err = newExact(o.Model, o.Prompt); err != nil {
+		if s.exact, err = exact.New(o.Model, exact.Options{Prompt: o.Prompt}); err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +110,12 @@ func (s *Service) deliver(o deliver.Options) (err error) {
 	}
 	if rows := o.Rows; rows != nil && s.exact != nil {
 		o.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
-			return errors.Join(rows(ctx, group, w), s.exact.end(ctx, group))
+			err := rows(ctx, group, w)
+			for _, r := range group {
+				_, ended := s.exact.End(ctx, r)
+				err = errors.Join(err, ended)
+			}
+			return err
 		}
 	}
 	s.queue, err = deliver.New(o)
@@ -145,7 +151,7 @@ func (s *Service) serve(o Options) (err error) {
 		}
 	}
 	if s.exact != nil {
-		p.Prompter, p.Parser = s.exact, s.exact.parser
+		p = s.exact.With(p)
 	}
 	if s.proxy, err = proxy.New(p); err != nil {
 		return err
@@ -172,10 +178,9 @@ func (s *Service) Handler() http.Handler {
 	metrics := func() []control.Metric {
 		all := append(control.Metrics("turnpack_proxy", "", s.proxy.Stats()), control.Metrics("turnpack_delivery", "reason", s.queue.Stats())...)
 		if s.exact != nil {
-			s.exact.mu.Lock()
-			defer s.exact.mu.Unlock()
-			all = append(all, control.Metrics("turnpack_prompts", "reason", s.exact.report)...)
-			all = append(all, control.Metric{Name: "turnpack_prompts_bridged_share", Help: "share of turns whose prompt holds the reply before as it was sampled", Value: s.exact.report.Share()})
+			report := s.exact.Report()
+			all = append(all, control.Metrics("turnpack_prompts", "reason", report)...)
+			all = append(all, control.Metric{Name: "turnpack_prompts_bridged_share", Help: "share of turns whose prompt holds the reply before as it was sampled", Value: report.Share()})
 		}
 		return all
 	}
