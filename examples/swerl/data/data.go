@@ -31,7 +31,7 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 			return pivots(ctx, args[1:], out)
 		}
 	}
-	return errors.New("expected swe or pivot\n" + usage)
+	return fmt.Errorf("expected swe or pivot\n%s", strings.TrimSpace(usage))
 }
 
 // paths is a flag that may be given several times, with commas too.
