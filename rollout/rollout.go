@@ -53,6 +53,11 @@ type Note struct {
 	Text    string `json:"text"`
 }
 
+// NoteUnknownCall is the code of a rollout some of whose tool results answer calls that
+// nobody made, which Validate takes then: a recorder saw what a harness sent, and holds
+// the ids that the model saw.
+const NoteUnknownCall = "unknown_call"
+
 // Turn is one model call.
 type Turn struct {
 	ID string // response id, "" unknown

@@ -22,7 +22,7 @@ func (r *Rollout) Check() error {
 
 // Validate reports every fault of r at once (errors.Join of located KindInput
 // errors): a missing id, messages without a role, sampled marks on what no
-// policy can sample, tool results without a call, equal ids, turns and contexts
+// policy can sample, tool results without a call (see NoteUnknownCall), equal ids, turns and contexts
 // that point outside, token columns of unequal length, numbers and texts that no
 // row can hold (log probabilities and scores that are not finite, bytes that are
 // not UTF-8, metadata that is not JSON) and a status that contradicts the outcome.
@@ -40,6 +40,7 @@ type validator struct {
 	r     *Rollout
 	errs  []error
 	first bool
+	calls bool // results of unknown calls are known
 }
 
 // fault records one fault and reports whether the search goes on.
@@ -89,6 +90,7 @@ func (v *validator) text(at Where, s string) {
 
 func (v *validator) messages() {
 	calls := map[string]bool{}
+	v.calls = slices.ContainsFunc(v.r.Notes, func(n Note) bool { return n.Code == NoteUnknownCall })
 	for i := range v.r.Messages {
 		if v.done() {
 			return
@@ -129,7 +131,7 @@ func (v *validator) message(i int, calls map[string]bool) {
 		}
 		own[c.ID], calls[c.ID] = true, true
 	}
-	if m.Role == RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] {
+	if m.Role == RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] && !v.calls {
 		at.Rollout = v.r.ID
 		v.add(Errorf(KindInput, at, "the tool result answers call %q, which no earlier message made", m.ToolCallID).
 			WithFix("record the call, or take the tool_call_id away where none was made"))

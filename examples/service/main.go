@@ -7,9 +7,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,6 +24,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/internal/flagfile"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -47,9 +46,9 @@ func main() {
 
 // config is what the flags say.
 type config struct {
-	model, engines, kind, listen, recipe string
-	drain                                time.Duration
-	maxAge                               int
+	model, engines, kind, listen, admin, recipe string
+	drain                                       time.Duration
+	maxAge                                      int
 	serve.Options
 }
 
@@ -62,6 +61,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.StringVar(&c.engines, "engine", "", "base `URL` of the engine, without /v1; several with commas")
 	fs.StringVar(&c.kind, "engine-kind", "vllm", "of the engines: vllm or sglang")
 	fs.StringVar(&c.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
+	fs.StringVar(&c.admin, "admin", "", "`address` of pause, metrics, sessions and batches, away from agents; \"\" = that of --listen")
 	fs.StringVar(&c.Journal, "journal", "journal", "`folder` of the record")
 	fs.StringVar(&c.Out, "out", "batches", "`folder` of the batches")
 	fs.StringVar(&c.recipe, "recipe", "", "recipe of rewards, advantages and rows by `name` (turnpack recipe lists them)")
@@ -83,29 +83,12 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.IntVar(&c.Gate.Caps.Tokens, "max-tokens", 0, "sampled tokens after which a rollout is truncated; 0 = any")
 	fs.DurationVar(&c.Gate.Caps.Time, "max-time", 0, "`time` after which a rollout is truncated; 0 = any")
 	fs.BoolVar(&c.Proxy.TokenOnly, "token-only", false, "the id of a session opens nothing, its token is needed")
-	if err := fs.Parse(args); err != nil {
-		return c, err
+	err := fs.Parse(args)
+	if err == nil && *file != "" {
+		err = flagfile.Set(fs, *file)
 	}
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if *file != "" {
-		text, err := os.ReadFile(*file)
-		var values map[string]any
-		if d := json.NewDecoder(bytes.NewReader(text)); err == nil {
-			d.UseNumber() // as they are written
-			err = d.Decode(&values)
-		}
-		if err != nil {
-			return c, fmt.Errorf("%s: %w", *file, err)
-		}
-		for name, v := range values {
-			if !given[name] {
-				err = errors.Join(err, fs.Set(name, fmt.Sprint(v)))
-			}
-		}
-		if err != nil {
-			return c, fmt.Errorf("%s: %w", *file, err)
-		}
+	if err != nil {
+		return c, err
 	}
 	if c.Prompt.Keep = prompt.Keep(*keep); *keep == "none" {
 		c.Prompt.Keep = prompt.KeepNone
@@ -161,25 +144,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	closing, cancel := context.WithCancel(context.Background()) // ends when the drain has taken too long
-	defer cancel()
-	defer func() { err = errors.Join(err, s.Close(closing)) }()
-	l, err := net.Listen("tcp", c.listen)
-	if err != nil {
-		return err
+	context.AfterFunc(ctx, func() { logger.Info("draining") })
+	ready := func(agents net.Addr) {
+		fmt.Fprintln(out, "listening on", agents)
+		logger.Info("ready", "engine", c.engines, "journal", c.Journal, "out", c.Out, "group", c.Groups.Size)
 	}
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
-	fmt.Fprintln(out, "listening on", l.Addr())
-	logger.Info("ready", "engine", c.engines, "journal", c.Journal, "out", c.Out, "group", c.Groups.Size)
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	logger.Info("draining")
-	s.Stop()
-	time.AfterFunc(c.drain, cancel)
-	return errors.Join(server.Shutdown(closing), server.Close())
+	return s.Serve(ctx, serve.Listen{Agents: c.listen, Admin: c.admin, Drain: c.drain, Ready: ready, ErrorsAs: &http.Server{ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn)}})
 }

@@ -27,10 +27,11 @@ type content struct {
 	tools    []rollout.Tool
 	kwargs   *rollout.Rollout // whose TemplateKwargs are those of the rollout, nil = no call yet
 	notes    []rollout.Note
+	called   map[string]bool // ids of tool calls of messages
 }
 
 func newContent() *content {
-	return &content{calls: map[string]*call{}, ids: map[string]bool{}, places: map[same.Digest][]int{}}
+	return &content{calls: map[string]*call{}, ids: map[string]bool{}, places: map[same.Digest][]int{}, called: map[string]bool{}}
 }
 
 // take takes in a record that stands in the journal.

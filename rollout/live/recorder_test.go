@@ -408,3 +408,20 @@ func TestJoins(t *testing.T) {
 	require.Equal(t, []int{0, 0, 2, 0, 0}, drift)
 	require.Equal(t, s.Calls()[0].ID, s.Calls()[2].Base)
 }
+
+// A tool result of a call that nobody made is noted, and the rollout stays.
+func TestUnknownToolCall(t *testing.T) {
+	rec, err := live.New(live.Options{})
+	require.NoError(t, err)
+	s := begin(t, rec, live.Start{ID: "a"})
+	c, err := s.Begin(t.Context(), live.Request{Prompt: ids{1}, Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}, {Role: rollout.RoleTool, ToolCallID: "made-up", Content: "1"}}})
+	require.NoError(t, err)
+	require.NoError(t, c.End(t.Context(), live.Reply{Output: ids{2}, Logprobs: []float32{-1}}))
+	r, err := s.Rollout()
+	require.NoError(t, err)
+	require.NoError(t, r.Validate())
+	require.Len(t, r.Notes, 1)
+	require.Equal(t, rollout.NoteUnknownCall, r.Notes[0].Code)
+	r.Notes = nil
+	require.ErrorContains(t, r.Validate(), "made-up", "elsewhere it is a fault")
+}

@@ -124,8 +124,8 @@ func (g *run) intent(s *Session, e *record.Entry) error {
 	if g.kwargs == nil {
 		g.tools, g.kwargs = e.Body.Tools, &rollout.Rollout{TemplateKwargs: e.Body.TemplateKwargs}
 	}
-	if c.otherTools && len(g.notes) == 0 {
-		g.notes = append(g.notes, rollout.Note{Code: "tools_differ", Text: fmt.Sprintf("call %q was given other tools or chat-template variables than the first: what it saw cannot be rendered", c.ID)})
+	if c.otherTools {
+		g.note("tools_differ", "call %q was given other tools or chat-template variables than the first: what it saw cannot be rendered", c.ID)
 	}
 	g.calls[c.ID] = c
 	g.order = append(g.order, c)
@@ -261,7 +261,20 @@ func (g *run) addMessage(m *rollout.Message) int {
 	d, k := same.DigestOf(m), len(g.messages)
 	g.places[d] = append(g.places[d], k)
 	g.messages = append(g.messages, *m)
+	for i := range m.ToolCalls {
+		g.called[m.ToolCalls[i].ID] = true
+	}
+	if id := m.ToolCallID; m.Role == rollout.RoleTool && id != "" && !g.called[id] {
+		g.note(rollout.NoteUnknownCall, "a tool result answers call %.100q, which no earlier message made", id)
+	}
 	return k
+}
+
+// note keeps the first note of each code.
+func (g *run) note(code, format string, args ...any) {
+	if !slices.ContainsFunc(g.notes, func(n rollout.Note) bool { return n.Code == code }) {
+		g.notes = append(g.notes, rollout.Note{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
 }
 
 // see finds the messages of a request among those held: what it saw as ranges of them,

@@ -76,7 +76,9 @@ type queued struct {
 type Ticket struct {
 	done chan struct{}
 	err  error
-	full chan error // holds why it waits for room; then
+	log  *Log
+	full chan struct{} // closed where it waits for room, or did
+	told bool          // it is closed
 }
 
 // Wait returns when the records are durable. A context that ends it leaves them
@@ -99,9 +101,11 @@ func (t *Ticket) WaitNew(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case err := <-t.full:
-		t.full <- err // for the next one
-		return err
+	case <-t.full:
+		if err := t.log.Err(); err != nil {
+			return err
+		}
+		return t.Wait(ctx) // there is room again
 	case <-t.done:
 		return t.err
 	case <-ctx.Done():
@@ -118,7 +122,9 @@ func (t *Ticket) Durable() bool {
 	}
 }
 
-func newTicket() *Ticket { return &Ticket{done: make(chan struct{}), full: make(chan error, 1)} }
+func (j *Log) newTicket() *Ticket {
+	return &Ticket{log: j, done: make(chan struct{}), full: make(chan struct{})}
+}
 
 // Open opens or makes the journal in folder dir, which it locks against other
 // processes. A torn end, as a killed process leaves it, is cut off; damage before the
@@ -131,7 +137,8 @@ func Open(dir string, o Options) (*Log, error) {
 	if err != nil {
 		return nil, atomic.Locate(rollout.Where{File: dir}, err)
 	}
-	j := &Log{dir: dir, opts: o, lock: lock, wake: make(chan struct{}, 1), round: newTicket(), done: make(chan struct{}), sizes: map[int]int64{}}
+	j := &Log{dir: dir, opts: o, lock: lock, wake: make(chan struct{}, 1), done: make(chan struct{}), sizes: map[int]int64{}}
+	j.round = j.newTicket()
 	if !atomic.Hold(lock) {
 		return nil, errors.Join(unavailable(rollout.Where{File: dir}, "another process has the journal").WithFix("wait for it, or name another folder"), lock.Close())
 	}
@@ -250,7 +257,7 @@ func (j *Log) commit() bool {
 		j.mu.Unlock()
 		return false
 	}
-	j.queue, j.round = nil, newTicket()
+	j.queue, j.round = nil, j.newTicket()
 	j.mu.Unlock()
 	bytes := int64(0)
 	for _, q := range group {
@@ -297,9 +304,9 @@ func (j *Log) waitRoom(err error, round *Ticket) bool {
 	j.full = e.WithFix("make room: what waits is written then")
 	closing := j.closing
 	for _, t := range []*Ticket{round, j.round} {
-		select {
-		case t.full <- j.full:
-		default: // it is told
+		if !t.told {
+			t.told = true
+			close(t.full)
 		}
 	}
 	j.mu.Unlock()

@@ -1,0 +1,33 @@
+// Package flagfile reads flags of a command from a file.
+package flagfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+)
+
+// Set gives the flags that the JSON object in the file names their values; those that
+// the command line gave stay.
+func Set(fs *flag.FlagSet, path string) error {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	text, err := os.ReadFile(path)
+	var values map[string]any
+	if d := json.NewDecoder(bytes.NewReader(text)); err == nil {
+		d.UseNumber() // as they are written
+		err = d.Decode(&values)
+	}
+	for name, v := range values {
+		if !given[name] {
+			err = errors.Join(err, fs.Set(name, fmt.Sprint(v)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Listen says where a service answers. Agents is needed.
+type Listen struct {
+	Agents string // address
+	// Admin is the address where alone is answered what steers and shows the service,
+	// and what hands batches to trainers: agents do not reach it. "" = all at Agents.
+	Admin string
+	Drain time.Duration // that calls have to end
+	// ErrorsAs has the ErrorLog of the servers, nil = that of net/http.
+	ErrorsAs *http.Server
+	Ready    func(a net.Addr) // told the address of agents, nil = nobody is told
+}
+
+// Serve answers until ctx ends, then lets calls end, and closes the service.
+func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
+	if s.proxy == nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "serve.Service"}, "is used as its zero value").WithFix("make it with Open")
+	}
+	if o.Agents == "" {
+		return errors.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Agents"}, "is empty, expected an address"), s.Close(ctx))
+	}
+	closing, cancel := context.WithCancel(context.Background()) // ends when the drain has taken too long
+	defer cancel()
+	defer func() { err = errors.Join(err, s.Close(closing)) }()
+	failed := make(chan error, 2)
+	listen := func(l net.Listener, h http.Handler) *http.Server {
+		x := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+		if o.ErrorsAs != nil {
+			x.ErrorLog = o.ErrorsAs.ErrorLog
+		}
+		go func() { failed <- x.Serve(l) }()
+		return x
+	}
+	agents, err := net.Listen("tcp", o.Agents)
+	if err != nil {
+		return err
+	}
+	var servers []*http.Server
+	if o.Admin == "" {
+		servers = append(servers, listen(agents, s.Handler()))
+	} else {
+		admin, err := net.Listen("tcp", o.Admin)
+		if err != nil {
+			return errors.Join(err, agents.Close())
+		}
+		servers = append(servers, listen(agents, s.Agents()), listen(admin, s.Handler()))
+	}
+	if o.Ready != nil {
+		o.Ready(agents.Addr())
+	}
+	select {
+	case err = <-failed:
+		cancel()
+	case <-ctx.Done():
+		s.Stop()
+		time.AfterFunc(o.Drain, cancel)
+	}
+	for _, x := range servers {
+		err = errors.Join(err, x.Shutdown(closing), x.Close())
+	}
+	return err
+}
+
+// Agents answers agents, and harnesses that end rollouts, and nobody else: nothing there
+// steers the service, tells of other sessions' calls, or takes batches.
+func (s *Service) Agents() http.Handler {
+	all := s.Handler()
+	mux := http.NewServeMux()
+	for _, path := range []string{"/v1/", "/rollouts/{id}/v1/", "POST /rollouts/{id}/end", "GET /healthz"} {
+		mux.Handle(path, all)
+	}
+	return mux
+}

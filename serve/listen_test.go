@@ -1,0 +1,65 @@
+package serve_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/deliver"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/serve"
+)
+
+func open(t *testing.T) *serve.Service {
+	t.Helper()
+	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{}))
+	t.Cleanup(fake.Close)
+	s, err := serve.Open(serve.Options{Engines: []engine.Options{{URL: fake.URL}}, Journal: t.TempDir(), Out: t.TempDir(),
+		Groups: deliver.Options{Size: 1, Rows: func(context.Context, []*rollout.Rollout, *export.Writer) error { return nil }}})
+	require.NoError(t, err)
+	return s
+}
+
+// With an address of its own, what steers the service is not where agents are.
+func TestAdmin(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	admin := free.Addr().String()
+	require.NoError(t, free.Close())
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	s := open(t)
+	go func() {
+		ended <- s.Serve(ctx, serve.Listen{Agents: "127.0.0.1:0", Admin: admin, Drain: time.Second, Ready: func(a net.Addr) { ready <- a.String() }})
+	}()
+	agents := <-ready
+	ask := func(addr, request, body string) int {
+		method, path, _ := strings.Cut(request, " ")
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+path, strings.NewReader(body))
+		require.NoError(t, err)
+		res, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		return res.StatusCode
+	}
+	call := `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+	require.Equal(t, 200, ask(agents, "POST /rollouts/a/v1/chat/completions", call))
+	require.Equal(t, 200, ask(agents, "GET /healthz", ""))
+	for _, x := range []string{"POST /pause", "POST /resume", "GET /metrics", "GET /debug/sessions", "GET /rollouts/a", "GET /rollouts/a/calls", "GET /batches"} {
+		require.Equal(t, 404, ask(agents, x, ""), x)
+	}
+	for _, x := range []string{"GET /metrics", "GET /debug/sessions", "GET /rollouts/a", "GET /rollouts/a/calls"} {
+		require.Equal(t, 200, ask(admin, x, ""), x)
+	}
+	stop()
+	require.NoError(t, <-ended)
+}
