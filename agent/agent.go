@@ -33,6 +33,7 @@ type Request struct {
 	Step     int    // 0-based
 	Messages []rollout.Message
 	Tools    []rollout.Tool
+	Record   *live.Session // of the attempt so far, nil = nobody records it
 }
 
 // Options of an Agent. Model is needed.
@@ -53,6 +54,9 @@ type Options struct {
 	// Blocklist answers commands that it names in place of the sandbox. It is advice to
 	// the model, not security.
 	Blocklist sandbox.Blocklist
+	// NoPatch takes no patch, for work that is something else: the caller looks at the
+	// sandbox and gives the outcome.
+	NoPatch bool
 }
 
 // Validate reports all faults at once.
@@ -189,10 +193,13 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 	}
 	x.say(opening...)
 
+	if e, ok := a.o.Model.(Engine); ok && t.Session != nil {
+		defer e.forget(ctx, t.Session)
+	}
 	limit, cancel := context.WithTimeout(ctx, a.o.Timeout)
 	defer cancel()
 	err = x.steps(limit)
-	if err == nil && x.out.Patch == nil {
+	if err == nil && x.out.Patch == nil && !a.o.NoPatch {
 		err = x.fallback(limit)
 	}
 	if e := ctx.Err(); e != nil {
@@ -208,7 +215,7 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 		x.out.Fail(infra.reason, infra.Error())
 	case err != nil:
 		return nil, err
-	case x.out.Patch == nil:
+	case x.out.Patch == nil && !a.o.NoPatch:
 		none := 0.0
 		x.r.Outcome = rollout.Outcome{Verdict: rollout.VerdictNoPatch, Reason: "the run made no patch", Reward: &none}
 	}
@@ -333,7 +340,7 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 			return nil, err
 		}
 	}
-	reply, err := x.o.Model.Reply(ctx, Request{Session: x.task.ID, Step: step, Messages: shown.Messages, Tools: x.tools})
+	reply, err := x.o.Model.Reply(ctx, Request{Session: x.task.ID, Step: step, Messages: shown.Messages, Tools: x.tools, Record: x.task.Session})
 	if err == nil && reply.Message == nil {
 		err = errors.New("the model gave a reply without a message")
 	}
@@ -447,7 +454,7 @@ func (x *run) command(ctx context.Context, text string) (done, error) {
 // submitted takes the patch that a submission printed.
 func (x *run) submitted(act action, out done) {
 	x.end(Submitted)
-	if act.kind != finish {
+	if act.kind != finish && !x.o.NoPatch {
 		text := strings.TrimLeft(out.output, "\n")
 		text = strings.TrimLeft(strings.TrimPrefix(text, SubmitMark), "\n")
 		x.take(text, "submission")

@@ -24,6 +24,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 	"github.com/turnpack/turnpack/rollout/traj"
+	"github.com/turnpack/turnpack/tokenize/embedded"
+	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
 const aPatch = "diff --git a/pager.py b/pager.py\nindex 1111111..2222222 100644\n--- a/pager.py\n+++ b/pager.py\n@@ -1 +1 @@\n-a\n+b\n"
@@ -420,4 +422,47 @@ func TestOptions(t *testing.T) {
 	_, err = (&Agent{}).Run(t.Context(), Task{})
 	require.Error(t, err)
 	require.Equal(t, "[codex opencode openhands]", fmt.Sprint(Harnesses()))
+}
+
+// TestExact: prompts in ids go on from what was sampled, and calls are read from the text.
+func TestExact(t *testing.T) {
+	model, err := embedded.Model()
+	require.NoError(t, err)
+	var replies []fakeengine.Reply
+	for _, m := range says("ls", submit) {
+		replies = append(replies, fakeengine.Reply{Content: m.Content})
+	}
+	server := httptest.NewServer(fakeengine.New(fakeengine.Options{Model: model, Script: replies}))
+	defer server.Close()
+	e, err := engine.New(engine.Options{URL: server.URL})
+	require.NoError(t, err)
+	prompts, err := exact.New(model, exact.Options{})
+	require.NoError(t, err)
+	rec, err := live.New(live.Options{})
+	require.NoError(t, err)
+	s, err := rec.Begin(t.Context(), live.Start{ID: "x"})
+	require.NoError(t, err)
+	a, err := New(Options{Model: Engine{Engine: e, Exact: prompts}, NoPatch: true})
+	require.NoError(t, err)
+	b := &box{}
+	out, err := a.Run(t.Context(), Task{ID: "x", Sandbox: b, Session: s, Instance: swebench.Instance{ProblemStatement: "p"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"ls", submit}, b.ran)
+	require.Nil(t, out.Patch)
+	require.Equal(t, rollout.Outcome{}, out.Rollout.Outcome, "the caller gives it")
+	require.Len(t, out.Rollout.Turns, 2)
+	first, err := out.Rollout.PromptTokens(nil, 0)
+	require.NoError(t, err)
+	second, err := out.Rollout.PromptTokens(nil, 1)
+	require.NoError(t, err)
+	require.Equal(t, append(first, out.Rollout.Turns[0].Output...), second[:len(first)+len(out.Rollout.Turns[0].Output)])
+	for i, m := range says("ls", submit) {
+		require.Equal(t, m.Content, out.Rollout.Messages[out.Rollout.Turns[i].Message].Content)
+		require.Empty(t, out.Rollout.Turns[i].Incomplete)
+	}
+	report := prompts.Report()
+	require.Positive(t, report.Turns)
+	calls := s.Calls()
+	require.Equal(t, live.StateOK, calls[1].State)
+	require.Equal(t, live.JoinExtends, calls[1].Join)
 }

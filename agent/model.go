@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
+	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
 // Engine is a Model that an inference engine answers: vLLM and SGLang with the ids and log
@@ -15,6 +18,9 @@ import (
 type Engine struct {
 	Engine engine.Engine
 	Fields map[string]json.RawMessage // asked with each call: model, temperature, max_tokens …
+	// Exact makes the prompts in ids, with what was sampled before as it was sampled, of
+	// tasks that have a Session; nil = the engine makes them of the messages.
+	Exact *exact.Prompts
 }
 
 // Reply asks the engine.
@@ -24,7 +30,26 @@ func (m Engine) Reply(ctx context.Context, r Request) (live.Reply, error) {
 	}
 	out := live.Reply{Message: &rollout.Message{Role: rollout.RoleAssistant}}
 	said, versions := out.Message, 0
-	err := m.Engine.Generate(ctx, &engine.Request{Session: r.Session, Messages: r.Messages, Tools: r.Tools, Fields: m.Fields}, func(c *engine.Chunk) error {
+	ask := &engine.Request{Session: r.Session, Messages: r.Messages, Tools: r.Tools, Fields: m.Fields}
+	var parser proxy.Parser
+	if m.Exact != nil && r.Record != nil {
+		ids, err := m.Exact.Prompt(ctx, proxy.Prompt{Session: r.Record, Messages: r.Messages, Tools: r.Tools})
+		if err != nil {
+			return out, err
+		}
+		if parser, err = m.Exact.Parser(r.Tools, ids); err != nil {
+			return out, err
+		}
+		out.Prompt = ids
+		ask.Prompt, ask.Messages, ask.Tools, ask.Fields = ids, nil, nil, maps.Clone(m.Fields)
+		if ask.Fields == nil {
+			ask.Fields = map[string]json.RawMessage{}
+		}
+		for _, name := range []string{"skip_special_tokens", "spaces_between_special_tokens"} { // marks are read here
+			ask.Fields[name] = json.RawMessage("false")
+		}
+	}
+	err := m.Engine.Generate(ctx, ask, func(c *engine.Chunk) error {
 		out.ID = cmp.Or(c.ID, out.ID)
 		if c.Prompt != nil {
 			out.Prompt = c.Prompt
@@ -41,22 +66,44 @@ func (m Engine) Reply(ctx context.Context, r Request) (live.Reply, error) {
 					out.Incomplete = "its weights changed while it was sampled"
 				}
 			}
-			said.Content += k.Text
-			said.Reasoning += k.Reasoning
-			for _, d := range k.Calls {
-				for len(said.ToolCalls) <= d.Index {
-					said.ToolCalls = append(said.ToolCalls, rollout.ToolCall{ArgumentsText: true})
-				}
-				call := &said.ToolCalls[d.Index]
-				call.ID, call.Name = cmp.Or(call.ID, d.ID), cmp.Or(call.Name, d.Name)
-				call.Arguments += d.Arguments
+			if parser != nil {
+				say(said, parser.Push(k.Text))
+			} else {
+				say(said, *k)
 			}
 			out.FinishReason, out.StopString = cmp.Or(k.Finish, out.FinishReason), cmp.Or(k.Stop, out.StopString)
 		}
 		return nil
 	})
+	if parser != nil {
+		say(said, parser.Close())
+	}
 	if len(out.Output) == 0 { // it tells text alone
 		out.Logprobs, out.Prompt = nil, nil
 	}
 	return out, err
+}
+
+// say adds what came to a message.
+func say(m *rollout.Message, c engine.Choice) {
+	m.Content += c.Text
+	m.Reasoning += c.Reasoning
+	for _, d := range c.Calls {
+		for len(m.ToolCalls) <= d.Index {
+			m.ToolCalls = append(m.ToolCalls, rollout.ToolCall{ArgumentsText: true})
+		}
+		call := &m.ToolCalls[d.Index]
+		call.ID, call.Name = cmp.Or(call.ID, d.ID), cmp.Or(call.Name, d.Name)
+		call.Arguments += d.Arguments
+	}
+}
+
+// forget lets go what is held of an attempt for its next prompt.
+func (m Engine) forget(ctx context.Context, s *live.Session) {
+	if m.Exact == nil {
+		return
+	}
+	if r, err := s.Rollout(); err == nil {
+		_, _ = m.Exact.End(context.WithoutCancel(ctx), r) // what was counted of it is all that may be lost
+	}
 }
