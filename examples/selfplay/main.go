@@ -17,19 +17,24 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/prm"
-	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward/patch"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/reward/ssr/play"
+	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
+	"github.com/turnpack/turnpack/rollout/live"
+	proxied "github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/sandbox"
+	"github.com/turnpack/turnpack/rollout/sandbox/container"
 	"github.com/turnpack/turnpack/rollout/sandbox/local"
+	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 	"github.com/turnpack/turnpack/tokenize/engine"
+	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
 func main() {
@@ -42,74 +47,112 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	var o play.Options
+// game is what the flags say.
+type game struct {
+	play.Options
+	repo, dir, image, driver, root, pool, out, model string
+	api, kind, name, scripted                        string
+	temperature                                      float64
+	most, rounds, repeats                            int
+	exact                                            bool
+	timeout                                          time.Duration
+}
+
+func parse(args []string, out io.Writer) (game, error) {
+	var g game
 	var passing, changed, failing int
 	fs := flag.NewFlagSet("selfplay", flag.ContinueOnError)
 	fs.SetOutput(out)
-	repo := fs.String("repo", "", "`folder` of a git repository without changes")
-	fs.StringVar(&o.Tests, "tests", "", "`command` that runs its tests, told to injectors")
-	api := fs.String("api-base", "", "base `URL` of the policy's server, with /v1")
-	name := fs.String("model-name", "policy", "`name` of the policy there")
-	temperature := fs.Float64("temperature", 1, "of sampling")
-	most := fs.Int("max-tokens", 4096, "of a reply")
-	scripted := fs.String("scripted", "", "`file` of replies in place of a policy")
-	model := fs.String("model", "", "Hugging Face model `folder` for the rows (default: the embedded model, for trying)")
-	to := fs.String("out", "", "`folder` to write; its bugs.jsonl is gone on with")
+	fs.StringVar(&g.repo, "repo", "", "`folder` of a git repository without changes")
+	fs.StringVar(&g.Tests, "tests", "", "`command` that runs its tests, told to injectors")
+	fs.StringVar(&g.driver, "driver", "local", "of sandboxes: local (copies of --repo on this machine), docker, podman or apptainer, which need --image")
+	fs.StringVar(&g.pool, "pool", "", "base `URL` of a pool of sandboxes (swerl serve-pool) in place of a driver, with --image")
+	fs.StringVar(&g.image, "image", "", "`name` of an image that holds the repository at the same commit")
+	fs.StringVar(&g.dir, "dir", sandbox.DefaultDir, "`folder` of the repository in the image")
+	fs.StringVar(&g.root, "root", "", "with apptainer, `folder` of .sif files")
+	fs.StringVar(&g.api, "api-base", "", "base `URL` of the policy's engine, with or without /v1; several with commas")
+	fs.StringVar(&g.kind, "engine", "vllm", "kind of engine: vllm, sglang; others of OpenAI's shape as vllm")
+	fs.StringVar(&g.name, "model-name", "policy", "`name` of the policy there")
+	fs.BoolVar(&g.exact, "exact", false, "make prompts here, with the ids that were sampled; needs --model")
+	fs.StringVar(&g.Agent.Harness, "harness", "", "tool calls by the schemas of "+strings.Join(agent.Harnesses(), ", ")+" (default: text with bash blocks)")
+	fs.Float64Var(&g.temperature, "temperature", 1, "of sampling")
+	fs.IntVar(&g.most, "max-tokens", 4096, "of a reply")
+	fs.StringVar(&g.scripted, "scripted", "", "`file` of replies in place of a policy")
+	fs.StringVar(&g.model, "model", "", "Hugging Face model `folder` for the rows (default: the embedded model, for trying)")
+	fs.StringVar(&g.out, "out", "", "`folder` to write; its bugs.jsonl and whole rounds are gone on with")
 	strategies := fs.String("strategies", "removal,history,direct", "of injectors")
-	fs.IntVar(&o.Proposals, "proposals", 4, "injectors of each strategy")
-	fs.IntVar(&o.Attempts, "attempts", 8, "solvers of each bug")
-	fs.IntVar(&o.Steps, "step-limit", 20, "of a rollout")
-	fs.IntVar(&o.Workers, "max-concurrent", 8, "rollouts at one time")
-	fs.IntVar(&o.Number, "round", 1, "`number` of the round")
-	seed := fs.Int64("seed", 0, "of sampling")
+	fs.IntVar(&g.Proposals, "proposals", 4, "injectors of each strategy")
+	fs.IntVar(&g.Attempts, "attempts", 8, "solvers of each bug")
+	fs.IntVar(&g.Agent.Config.StepLimit, "step-limit", 20, "replies of a rollout")
+	fs.DurationVar(&g.Agent.Config.Timeout, "command-timeout", 3*time.Minute, "`time` of a command")
+	fs.DurationVar(&g.Agent.Timeout, "timeout", 30*time.Minute, "`time` of a rollout")
+	fs.IntVar(&g.Workers, "max-concurrent", 8, "rollouts at one time")
+	fs.IntVar(&g.Number, "round", 1, "`number` of the first round")
+	fs.IntVar(&g.rounds, "rounds", 1, "rounds to play, each with the bugs of those before")
 	fs.IntVar(&passing, "min-passing-tests", 4, "the suite must have more tests")
 	fs.IntVar(&changed, "min-changed-files", 2, "least files of a bug")
 	fs.IntVar(&failing, "min-failing-tests", 1, "least tests that a bug breaks")
-	timeout := fs.Duration("test-timeout", 90*time.Second, "of a run of the tests")
-	repeats := fs.Int("repeats", 3, "runs of the original tests that find flaky ones")
+	fs.DurationVar(&g.timeout, "test-timeout", 90*time.Second, "of a run of the tests")
+	fs.IntVar(&g.repeats, "repeats", 3, "runs of the original tests that find flaky ones")
 	if err := fs.Parse(args); err != nil {
+		return g, err
+	}
+	g.Settings = ssr.Settings{MinPassingTests: &passing, MinChangedFiles: &changed, MinFailingTests: &failing}
+	for s := range strings.SplitSeq(*strategies, ",") {
+		g.Strategies = append(g.Strategies, play.Strategy(s))
+	}
+	switch elsewhere := g.driver != "local" || g.pool != ""; {
+	case g.repo == "" || g.out == "" || (g.api == "") == (g.scripted == "") || fs.NArg() > 0:
+		return g, errors.New("--repo, --out and one of --api-base and --scripted are needed, and nothing beside flags")
+	case elsewhere != (g.image != ""):
+		return g, errors.New("--image goes with --pool, or a --driver other than local")
+	case g.exact && (g.model == "" || g.api == ""):
+		return g, errors.New("--exact needs --model and --api-base")
+	case g.rounds < 1 || g.most < 1 || !(g.temperature >= 0):
+		return g, errors.New("--rounds and --max-tokens must be above 0, --temperature not below")
+	}
+	return g, nil
+}
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	g, err := parse(args, out)
+	if err != nil {
 		return err
 	}
-	if *repo == "" || *to == "" || (*api == "") == (*scripted == "") || fs.NArg() > 0 {
-		return errors.New("--repo, --out and one of --api-base and --scripted are needed, and nothing beside flags")
-	}
-	o.Settings = ssr.Settings{MinPassingTests: &passing, MinChangedFiles: &changed, MinFailingTests: &failing}
-	for s := range strings.SplitSeq(*strategies, ",") {
-		o.Strategies = append(o.Strategies, play.Strategy(s))
-	}
-	if *scripted != "" {
-		s, err := readScript(*scripted)
-		if err != nil {
-			return err
-		}
-		o.Policy = s.answer
-	} else {
-		client, err := openai.New(openai.Options{Endpoints: []string{*api}, Model: *name, Temperature: temperature, MaxTokens: *most, OneByOne: true, KeyEnv: "POLICY_API_KEY", Concurrency: o.Workers})
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		o.Policy = served(client, *seed)
-	}
 	m, err := embedded.Model()
-	if *model != "" {
-		m, err = tokenize.Load(*model, tokenize.LoadOptions{})
+	if g.model != "" {
+		m, err = tokenize.Load(g.model, tokenize.LoadOptions{})
 	}
 	if err != nil {
 		return err
 	}
-	o.Count = func(text string) int {
+	policy, err := g.policy(m)
+	if err != nil {
+		return err
+	}
+	g.Agent.Model = policy
+	g.Count = func(text string) int {
 		var e engine.Encoding
 		if m.Tokenizer.Encode(&e, text, engine.EncodeOptions{}) != nil {
 			return 0
 		}
 		return len(e.IDs)
 	}
-	if err := os.MkdirAll(*to, 0o755); err != nil {
+	if err := os.MkdirAll(g.out, 0o755); err != nil {
 		return err
 	}
-	if o.Store, err = play.OpenStore(filepath.Join(*to, "bugs.jsonl")); err != nil {
+	if g.Store, err = play.OpenStore(filepath.Join(g.out, "bugs.jsonl")); err != nil {
+		return err
+	}
+	journal, err := live.OpenJournal(filepath.Join(g.out, "journal"), live.JournalOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, journal.Close()) }()
+	if g.Recorder, err = live.New(live.Options{Journal: journal}); err != nil {
+		return err
+	}
+	if err := forget(ctx, g.Recorder); err != nil {
 		return err
 	}
 	work, err := os.MkdirTemp("", "selfplay-")
@@ -117,53 +160,150 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	r, err := open(ctx, *repo, work, *timeout, *repeats)
+	r, err := g.open(ctx, work)
 	if err != nil {
 		return err
 	}
-	result, err := play.Round(ctx, r, o)
-	if err != nil {
-		return err
+	for range g.rounds {
+		if err := g.round(ctx, m, r, out); err != nil {
+			return err
+		}
+		g.Number++
 	}
-	if err := o.Store.Save(); err != nil {
-		return err
-	}
-	if err := write(ctx, filepath.Join(*to, fmt.Sprintf("round%d", o.Number)), m, result); err != nil {
-		return err
-	}
-	x := result.Metrics
-	fmt.Fprintf(out, "%d proposals: %d accepted (%d known), %d malformed, %v failed a check, %d lost\n%d attempts, %d solved; bugs by order %v; gibberish %.1f%%; flaky tests %v\n",
-		x.Proposals, x.Accepted, x.Duplicates, x.Malformed, x.FailedAt, x.Lost, x.Attempts, x.Solved, x.ByOrder, 100*x.Gibberish, x.Flaky)
-	for _, b := range o.Store.Bugs() {
+	for _, b := range g.Store.Bugs() {
 		fmt.Fprintf(out, "bug %.8s order %d difficulty %.2f breaks %d tests\n", b.Fingerprint, b.Order, b.Difficulty(), len(b.Broken))
 	}
 	return nil
 }
 
-// open makes an image of a folder for the local driver. With containers, take another
-// driver and the name of an image that has the repository.
-func open(ctx context.Context, dir, work string, timeout time.Duration, repeats int) (*play.Repository, error) {
-	dir, err := filepath.Abs(dir)
+// round plays one round, unless it is there.
+func (g *game) round(ctx context.Context, m *tokenize.Model, r *play.Repository, out io.Writer) error {
+	dir := filepath.Join(g.out, fmt.Sprintf("round%d", g.Number))
+	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
+		fmt.Fprintf(out, "round %d is there\n", g.Number)
+		return nil
+	}
+	result, err := play.Round(ctx, r, g.Options)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	image := filepath.Join(work, "repo")
-	if text, err := exec.CommandContext(ctx, "cp", "-a", dir, image).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("copy %s: %w: %s", dir, err, text)
+	if err := write(ctx, dir, m, result, g.Store); err != nil {
+		return err
 	}
-	files, err := patch.ReadDir(image)
-	if err != nil {
-		return nil, err
+	for _, id := range result.Sessions { // the files have them: the journal need not
+		if err := g.Recorder.Deliver(ctx, live.Batch{Key: id, Digest: id, Sessions: []string{id}}); err != nil {
+			return err
+		}
 	}
-	driver, err := local.New(local.Options{Root: work})
-	if err != nil {
-		return nil, err
-	}
-	return play.Open(ctx, play.Repository{Name: filepath.Base(dir), Provider: sandbox.On(driver), Image: "repo", Files: files, TestTimeout: timeout, Repeats: repeats})
+	x := result.Metrics
+	fmt.Fprintf(out, "round %d: %d proposals: %d accepted (%d known), %d malformed, %v failed a check, %d lost\n%d attempts, %d solved; bugs by order %v; gibberish %.1f%%; flaky tests %v\n",
+		g.Number, x.Proposals, x.Accepted, x.Duplicates, x.Malformed, x.FailedAt, x.Lost, x.Attempts, x.Solved, x.ByOrder, 100*x.Gibberish, x.Flaky)
+	return nil
 }
 
-// write makes the files of a round: rollouts, rows under the recipe, and metrics.
-func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Result) (err error) {
+// forget ends the sessions of a process that was killed: their round is played again.
+func forget(ctx context.Context, rec *live.Recorder) error {
+	for s := range rec.Sessions() {
+		if !s.Ended() {
+			if _, err := s.End(ctx, live.Ending{Status: rollout.StatusFailed, Failure: &rollout.Failure{Reason: "killed", Detail: "the process ended before its round"}}); err != nil {
+				return err
+			}
+		}
+		if err := rec.Deliver(ctx, live.Batch{Key: s.ID(), Digest: s.ID(), Sessions: []string{s.ID()}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policy is the model that plays.
+func (g *game) policy(m *tokenize.Model) (agent.Model, error) {
+	if g.scripted != "" {
+		return readScript(g.scripted)
+	}
+	var servers []*proxied.Server
+	for url := range strings.SplitSeq(g.api, ",") {
+		s, err := proxied.New(proxied.Options{URL: strings.TrimSpace(url), Kind: proxied.Kind(g.kind), Key: os.Getenv("POLICY_API_KEY")})
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, s)
+	}
+	pool, err := proxied.NewPool(servers...)
+	if err != nil {
+		return nil, err
+	}
+	e := agent.Engine{Engine: pool, Fields: map[string]json.RawMessage{}}
+	for name, value := range map[string]any{"model": g.name, "temperature": g.temperature, "max_tokens": g.most} {
+		if e.Fields[name], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	if g.exact {
+		if e.Exact, err = exact.New(m, exact.Options{}); err != nil {
+			return nil, err
+		}
+	}
+	temperature := float32(g.temperature)
+	g.Agent.Sampling = &rollout.Sampling{Temperature: &temperature}
+	return e, nil
+}
+
+// open finds the repository: an image made of a folder for the local driver, or one that
+// is there.
+func (g *game) open(ctx context.Context, work string) (*play.Repository, error) {
+	dir, err := filepath.Abs(g.repo)
+	if err != nil {
+		return nil, err
+	}
+	r := play.Repository{Name: filepath.Base(dir), Image: g.image, Dir: g.dir, TestTimeout: g.timeout, Repeats: g.repeats}
+	switch {
+	case g.pool != "":
+		c, err := swerl.NewClient(swerl.ClientOptions{URL: g.pool})
+		if err != nil {
+			return nil, err
+		}
+		r.Provider = c
+	case g.driver == "local":
+		r.Image = "repo"
+		if text, err := exec.CommandContext(ctx, "cp", "-a", dir, filepath.Join(work, r.Image)).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("copy %s: %w: %s", dir, err, text)
+		}
+		dir = filepath.Join(work, r.Image)
+		d, err := local.New(local.Options{Root: work})
+		if err != nil {
+			return nil, err
+		}
+		r.Provider = sandbox.On(d)
+	default:
+		d, err := container.New(container.Options{Engine: container.Engine(g.driver), Root: g.root})
+		if err != nil {
+			return nil, err
+		}
+		r.Provider = sandbox.On(d)
+	}
+	if r.Files, err = patch.ReadDir(dir); err != nil {
+		return nil, err
+	}
+	opened, err := play.Open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	head, err := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "HEAD").Output()
+	if err != nil {
+		return nil, fmt.Errorf("git rev-parse HEAD in %s: %w", g.repo, err)
+	}
+	if commit := strings.TrimSpace(string(head)); commit != opened.Commit() {
+		return nil, fmt.Errorf("the image %s is at commit %s, %s at %s: they must be at the same", g.image, opened.Commit(), g.repo, commit)
+	}
+	return opened, nil
+}
+
+// metricsFile is written last: where it is, the round is whole.
+const metricsFile = "metrics.json"
+
+// write makes the files of a round: rollouts, rows under the recipe, the store, and metrics.
+func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Result, store *play.Store) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -177,13 +317,6 @@ func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Resu
 	if err := os.WriteFile(filepath.Join(dir, "rollouts.jsonl"), text, 0o644); err != nil {
 		return err
 	}
-	metrics, err := json.MarshalIndent(result.Metrics, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "metrics.json"), append(metrics, '\n'), 0o644); err != nil {
-		return err
-	}
 	pipeline, err := turnpack.Pipeline{Model: m}.With(recipe.SSR())
 	if err != nil {
 		return err
@@ -192,10 +325,23 @@ func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Resu
 	if err != nil {
 		return err
 	}
-	if _, err := pipeline.Run(ctx, turnpack.Slice(result.Rollouts), rows); err != nil {
-		return errors.Join(err, rows.Abort())
+	report, err := pipeline.Run(ctx, turnpack.Slice(result.Rollouts), rows)
+	if err != nil || report.Rows == 0 { // nobody has a reward that differs, say
+		err = errors.Join(err, rows.Abort())
+	} else {
+		err = rows.Close()
 	}
-	return rows.Close()
+	if err != nil {
+		return err
+	}
+	if err := store.Save(); err != nil {
+		return err
+	}
+	metrics, err := json.MarshalIndent(result.Metrics, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, metricsFile), append(metrics, '\n'), 0o644)
 }
 
 // script answers with replies from a file: lines {"when": PATTERN, "replies": […]}. The
@@ -223,26 +369,13 @@ func readScript(name string) (script, error) {
 	}
 }
 
-// answer gives the reply of a step.
-func (s script) answer(_ context.Context, ask play.Ask) (play.Answer, error) {
-	_, id, _ := strings.Cut(ask.Rollout, "/")
+// Reply gives the reply of a step.
+func (s script) Reply(_ context.Context, r agent.Request) (live.Reply, error) {
+	_, id, _ := strings.Cut(r.Session, "/")
 	for _, line := range s {
-		if ok, err := filepath.Match(line.When, id); err == nil && ok && ask.Step < len(line.Replies) {
-			return play.Answer{Text: line.Replies[ask.Step]}, nil
+		if ok, err := filepath.Match(line.When, id); err == nil && ok && r.Step < len(line.Replies) {
+			return live.Reply{Message: &rollout.Message{Content: line.Replies[r.Step]}}, nil
 		}
 	}
-	return play.Answer{}, fmt.Errorf("the script has no reply for step %d of %s", ask.Step, id)
-}
-
-// served asks a server with the chat API.
-func served(client *openai.Client, seed int64) func(context.Context, play.Ask) (play.Answer, error) {
-	return func(ctx context.Context, ask play.Ask) (play.Answer, error) {
-		r := prm.Request{ID: prm.VoteID{Rollout: ask.Rollout, Step: ask.Step}}
-		r.Seed = prm.Seed(seed, r.ID)
-		for _, m := range ask.Messages {
-			r.Messages = append(r.Messages, prm.Message{Role: m.Role, Content: m.Content})
-		}
-		reply, err := client.Judge(ctx, r)
-		return play.Answer{Text: reply.Text, Tokens: reply.CompletionTokens}, err
-	}
+	return live.Reply{}, fmt.Errorf("the script has no reply for step %d of %s", r.Step, id)
 }

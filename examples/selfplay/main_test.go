@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,11 +13,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/internal/fakeengine"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/ssr/play"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
+	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
 // project is a repository whose programs are found over a link and must be executable.
@@ -67,7 +71,7 @@ func newProject(t *testing.T) project {
 		}
 	}
 	p := project{t, t.TempDir()}
-	p.git("init", "-q")
+	p.git("init", "-q", "--template=")
 	for name, sum := range sums {
 		p.write("lib/v1/"+name+".sh", program(sum), 0o755)
 	}
@@ -89,6 +93,8 @@ func newProject(t *testing.T) project {
 
 const parser = "#!/bin/sh\nexec awk 'BEGIN { printf \"{\" } { printf \"%s\\\"%s\\\":\\\"%s\\\"\", sep, $1, ($2 == \"ok\" ? \"passed\" : \"failed\"); sep = \",\" } END { print \"}\" }'\n"
 
+var submit = block("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
+
 func block(command string) string { return "I do this.\n\n```bash\n" + command + "\n```\n" }
 
 // submission is an injector's replies for an artifact; with changes by name of file.
@@ -101,7 +107,7 @@ func submission(bug, weaken string, with map[string]string) []string {
 	for name, content := range files {
 		fmt.Fprintf(&b, "cat > ~/artifact/%s <<'END-OF-FILE'\n%sEND-OF-FILE\n", name, content)
 	}
-	return []string{block(b.String()), block("SUBMIT")}
+	return []string{block(b.String()), submit}
 }
 
 // TestRound plays a round on a repository with modes, links and a flaky test: artifacts of
@@ -143,7 +149,7 @@ func TestRound(t *testing.T) {
 		append([]string{block("ls # the same again")}, submission(two, twoWeak, nil)...),
 		submission(mode, modeWeak, nil),
 		submission(link, linkWeak, nil),
-		{block("SUBMIT")},
+		{submit},
 		submission("no patch\n", twoWeak, nil),
 		submission(two, twoWeak, map[string]string{"test_files.txt": "tests/add\ntests/mul\ntests/none\n"}),
 		submission(two, twoWeak, map[string]string{"test_parser.py": "#!/bin/sh\necho what\n"}),
@@ -159,15 +165,15 @@ func TestRound(t *testing.T) {
 	mend := func(name string) string {
 		return "printf '%s\\n' 'echo $((" + sums[name] + "))' > lib/v1/" + name + ".sh; "
 	}
-	say("solve/1/0", []string{block("git log --oneline | wc -l; " + mend("add") + mend("mul")), block("SUBMIT")})
-	say("solve/1/1", []string{block(mend("add") + "echo 'echo 1' > lib/v1/sub.sh"), block("SUBMIT")}) // half, and breaks more
+	say("solve/1/0", []string{block("find \"$TMPDIR\" -type f | wc -l; git log --oneline | wc -l; " + mend("add") + mend("mul")), submit})
+	say("solve/1/1", []string{block(mend("add") + "echo 'echo 1' > lib/v1/sub.sh"), submit}) // half, and breaks more
 	for i := range 3 {
-		say(fmt.Sprintf("solve/2/%d", i), []string{block(fmt.Sprintf("chmod +x lib/v1/sub.sh # %d", i)), block("SUBMIT")})
-		say(fmt.Sprintf("solve/4/%d", i), []string{block(mend("sub") + mend("mul") + fmt.Sprint("true ", i)), block("SUBMIT")})
+		say(fmt.Sprintf("solve/2/%d", i), []string{block(fmt.Sprintf("chmod +x lib/v1/sub.sh # %d", i)), submit})
+		say(fmt.Sprintf("solve/4/%d", i), []string{block(mend("sub") + mend("mul") + fmt.Sprint("true ", i)), submit})
 	}
-	say("solve/3/0", []string{block("rm lib/current; ln -s v1 lib/current"), block("SUBMIT")})
+	say("solve/3/0", []string{block("rm lib/current; ln -s v1 lib/current"), submit})
 	say("solve/3/1", []string{block("true 1"), block("true 2"), block("true 3")})
-	say("solve/3/2", []string{block("true 4"), block("SUBMIT")})
+	say("solve/3/2", []string{block("true 4"), submit})
 	file := filepath.Join(t.TempDir(), "script.jsonl")
 	require.NoError(t, os.WriteFile(file, lines.Bytes(), 0o644))
 
@@ -209,7 +215,7 @@ func TestRound(t *testing.T) {
 			require.Equal(t, reward.ProposerKey, r.Group)
 		}
 		if r.ID == "r1/solve/1/0" {
-			require.Contains(t, r.Messages[3].Content, "output:\n1\n", "one commit, no history")
+			require.Contains(t, r.Messages[3].Content, "<output>\n0\n1\n", "nothing of the bug is left lying about, and one commit, no history")
 			require.Contains(t, r.Messages[1].Content, "+[ \"$(lib/current/add.sh", "the specification")
 		}
 		if r.ID == "r1/inject/direct/14" {
@@ -250,4 +256,57 @@ func TestMistakes(t *testing.T) {
 	for _, args := range [][]string{{}, {"--repo", "x", "--out", "y"}, {"--repo", "x", "--out", "y", "--api-base", "u", "--scripted", "s"}, {"--nonsense"}} {
 		require.Error(t, run(t.Context(), args, &bytes.Buffer{}))
 	}
+}
+
+// TestSampledIDs: rows hold the ids that the engine sampled, with their log probabilities,
+// over several rounds, which go on where they were.
+func TestSampledIDs(t *testing.T) {
+	p := newProject(t)
+	bug, weaken := p.change(func() { p.write("lib/v1/add.sh", "echo 0\n", 0o755) }, func() { p.write("tests/add", "#!/bin/sh\ntrue\n", 0o755) })
+	var script []fakeengine.Reply
+	for _, s := range submission(bug, weaken, nil) {
+		script = append(script, fakeengine.Reply{Content: s})
+	}
+	model, err := embedded.Model()
+	require.NoError(t, err)
+	server := httptest.NewServer(fakeengine.New(fakeengine.Options{Model: model, Name: "policy", Script: script, Weight: "7"}))
+	defer server.Close()
+	dir := t.TempDir()
+	var out bytes.Buffer
+	args := []string{"--repo", p.dir, "--api-base", server.URL + "/v1", "--exact", "--model", "../../tokenize/embedded", "--out", dir, "--strategies", "direct,removal", "--proposals", "1",
+		"--attempts", "1", "--step-limit", "3", "--min-changed-files", "1", "--min-passing-tests", "3", "--repeats", "2", "--rounds", "2"}
+	require.NoError(t, run(t.Context(), args, &out))
+	require.Contains(t, out.String(), "round 1: 2 proposals: 2 accepted (1 known)")
+	require.Contains(t, out.String(), "round 2: 2 proposals: 2 accepted (2 known)", "the second round knows the bug")
+
+	sampled := map[string][]rollout.TokenID{}
+	f, err := os.Open(filepath.Join(dir, "round1", "rollouts.jsonl"))
+	require.NoError(t, err)
+	defer f.Close()
+	for r, err := range jsonl.NewReader(f, jsonl.Options{}).All() {
+		require.NoError(t, err)
+		for _, turn := range r.Turns {
+			require.NotEmpty(t, turn.Output)
+			require.Len(t, turn.Logprobs, len(turn.Output))
+			require.Empty(t, turn.Incomplete)
+			require.EqualValues(t, 7, *turn.Version)
+			sampled[r.ID] = append(sampled[r.ID], turn.Output...)
+		}
+	}
+	require.Len(t, sampled, 3)
+	rows, _, err := export.ReadAll(filepath.Join(dir, "round1", "rows.parquet"))
+	require.NoError(t, err)
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		var trained []rollout.TokenID
+		for i, w := range row.Weight {
+			if w != 0 {
+				trained = append(trained, row.IDs[i])
+			}
+		}
+		require.Equal(t, sampled[row.Rollout], trained, "%s: the whole rollout is one row of what was sampled", row.Rollout)
+	}
+	asked := out.Len()
+	require.NoError(t, run(t.Context(), args, &out))
+	require.Contains(t, out.String()[asked:], "round 1 is there\nround 2 is there\n")
 }

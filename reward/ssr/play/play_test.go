@@ -12,9 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/reward/patch"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 	"github.com/turnpack/turnpack/rollout/sandbox/local"
 )
@@ -111,15 +113,19 @@ func TestSlowTests(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindSandbox)
 }
 
-func silent(context.Context, Ask) (Answer, error) { return Answer{}, nil }
+type silent struct{}
+
+func (silent) Reply(context.Context, agent.Request) (live.Reply, error) {
+	return live.Reply{Message: &rollout.Message{}}, nil
+}
 
 func TestOptions(t *testing.T) {
 	_, err := Round(t.Context(), nil, Options{Strategies: []Strategy{"magic"}, Attempts: -1})
-	for _, want := range []string{"Policy", "magic", "Attempts", "min_passing_tests"} {
+	for _, want := range []string{"Options.Model", "magic", "Attempts", "min_passing_tests"} {
 		require.ErrorContains(t, err, want)
 	}
 	n := 1
-	o := Options{Policy: silent, Settings: ssr.Settings{MinPassingTests: &n, MinChangedFiles: &n, MinFailingTests: &n}}
+	o := Options{Agent: agent.Options{Model: silent{}}, Settings: ssr.Settings{MinPassingTests: &n, MinChangedFiles: &n, MinFailingTests: &n}}
 	_, err = Round(t.Context(), nil, o)
 	require.ErrorContains(t, err, "was not opened")
 	_, err = Open(t.Context(), Repository{})

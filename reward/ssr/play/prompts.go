@@ -3,11 +3,12 @@ package play
 import (
 	"fmt"
 
+	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/reward/ssr"
 )
 
 // PromptVersion names the texts below: a changed text is a new version. Rollouts record it.
-const PromptVersion = "ssr-play-1"
+const PromptVersion = "ssr-play-2"
 
 // Strategy is how an injector makes its bug.
 type Strategy string
@@ -22,11 +23,16 @@ const (
 // artifactFiles are what an injector leaves in ~/artifact.
 var artifactFiles = []string{"test_script.sh", "test_files.txt", "test_parser.py", "bug_inject.diff", "test_weaken.diff"}
 
-const systemPrompt = "You work in a git repository through a shell. In each answer, say briefly what you think, then give exactly one block:\n\n" +
-	"```bash\none or more commands\n```\n\n" +
-	"Each block runs in a new shell in the repository's folder. You then see its exit status and output. When all is done, answer with a block that holds nothing but " + submit + "."
-
-const formatError = "Nothing was run: an answer holds exactly one block that begins with ```bash and ends with ```."
+// systemPrompt says how to work, by the harness of the agent.
+func systemPrompt(harness string) string {
+	if harness != "" {
+		return "You work in a git repository with the tools that you are given. Call a tool in every reply until the work is done, then say that it is: by the tool for it, or by a reply without a call."
+	}
+	return "You work in a git repository through a shell. In each reply, write THOUGHT: and briefly what you think, then give exactly one block:\n\n" +
+		"```bash\none or more commands\n```\n\n" +
+		"Each block runs in a new shell in the repository's folder. You then see its return code and output. When all is done, reply with a block that holds nothing but this:\n\n" +
+		"```bash\necho " + agent.SubmitMark + "\n```"
+}
 
 var strategyTexts = map[Strategy]string{
 	Removal: "Make the bug by taking code away: bodies of functions, branches, checks, whole helpers, in several files that depend on each other. What is left must still look like a repository that somebody could have written.",

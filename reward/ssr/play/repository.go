@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -246,7 +247,7 @@ var errNoState = errors.New("a patch does not apply")
 // enter puts a sandbox into a state and then runs further commands, in at most the time
 // given. ended is how they ended, with their output in Stdout.
 func (e env) enter(ctx context.Context, box sandbox.Sandbox, state ssr.State, then string, within time.Duration) (ended sandbox.Result, err error) {
-	script, stdin, err := stateScript(e.repo.commit, e.artifact, state)
+	script, err := stateScript(e.repo.commit, e.artifact, state)
 	if err != nil {
 		return ended, errNoState
 	}
@@ -254,7 +255,7 @@ func (e env) enter(ctx context.Context, box sandbox.Sandbox, state ssr.State, th
 	// state is made; all else is infrastructure.
 	no, made := nonce(), nonce()
 	text := "NO=" + no + "\n" + script + "echo " + made + "\nset +e\n" + then
-	ended, err = box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: text, Stdin: stdin, Timeout: within, MaxOutput: maxOutput})
+	ended, err = box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: text, Timeout: within, MaxOutput: maxOutput})
 	if err != nil {
 		return ended, err
 	}
@@ -285,7 +286,7 @@ func (e env) run(ctx context.Context, state ssr.State) (string, error) {
 	if strings.HasPrefix(e.artifact.TestParser, "#!") {
 		interpreter = "chmod +x \"$TMPDIR/test_parser\"; exec "
 	}
-	parsed, err := box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: here("test_parser", e.artifact.TestParser) + interpreter + `"$TMPDIR/test_parser"`, Stdin: []byte(test.Output()), Timeout: e.repo.TestTimeout, MaxOutput: maxOutput})
+	parsed, err := box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: here("test_parser", e.artifact.TestParser) + input("test_output", []byte(test.Output())) + interpreter + `"$TMPDIR/test_parser" < "$TMPDIR/test_output"`, Timeout: e.repo.TestTimeout, MaxOutput: maxOutput})
 	return parsed.Stdout, err
 }
 
@@ -298,9 +299,14 @@ func here(name, content string) string {
 	return `export TMPDIR="${TMPDIR:-/tmp}"; cat > "$TMPDIR/` + name + `" <<'` + word + "'\n" + strings.TrimSuffix(content, "\n") + "\n" + word + "\n"
 }
 
-// stateScript is the shell's part of making a state, and the archive of patches that it
-// reads. It does with git what ssr.Artifact.Tree does in memory.
-func stateScript(commit string, a ssr.Artifact, state ssr.State) (string, []byte, error) {
+// input writes a file of any bytes below the folder for temporary files: sandboxes of a
+// pool have no standard input.
+func input(name string, content []byte) string {
+	return `export TMPDIR="${TMPDIR:-/tmp}"; base64 -d > "$TMPDIR/` + name + "\" <<'END'\n" + base64.StdEncoding.EncodeToString(content) + "\nEND\n"
+}
+
+// stateScript makes a state: it does with git what ssr.Artifact.Tree does in memory.
+func stateScript(commit string, a ssr.Artifact, state ssr.State) (string, error) {
 	var files bytes.Buffer
 	archive := tar.NewWriter(&files)
 	var b strings.Builder
@@ -322,13 +328,12 @@ func stateScript(commit string, a ssr.Artifact, state ssr.State) (string, []byte
 		if len(names) == 0 {
 			return
 		}
-		fmt.Fprintf(&b, `while IFS= read -r -d '' f; do
-git --literal-pathspecs rm -rqf --cached --ignore-unmatch -- "$f"
-git --literal-pathspecs ls-tree -r -z %s -- "$f" | git update-index --replace -z --index-info
-done < "$S/%s"
-`, tree, file(strings.Join(names, "\x00")+"\x00"))
+		list := file(strings.Join(names, "\x00") + "\x00")
+		fmt.Fprintf(&b, `mapfile -d '' -t F < "$S/%s"
+git --literal-pathspecs rm -rqf --cached --ignore-unmatch --pathspec-from-file="$S/%s" --pathspec-file-nul
+git --literal-pathspecs ls-tree -r -z %s -- "${F[@]}" | git update-index --replace -z --index-info
+`, list, list, tree)
 	}
-	b.WriteString("set -e\nS=$(mktemp -d)\ntar -x -C \"$S\"\n")
 	if state.Kind != ssr.Original {
 		fmt.Fprintf(&b, "export GIT_INDEX_FILE=\"$S/index\"\ngit read-tree %s\n", commit)
 		apply(a.Bug)
@@ -341,7 +346,7 @@ done < "$S/%s"
 		}
 		weaken, err := patch.Parse(a.Weaken)
 		if err != nil {
-			return "", nil, err
+			return "", err
 		}
 		switch state.Kind {
 		case ssr.Repaired:
@@ -359,5 +364,5 @@ done < "$S/%s"
 		b.WriteString("T=$(git write-tree)\nunset GIT_INDEX_FILE\ngit read-tree -u --reset $T\n")
 	}
 	err := archive.Close()
-	return b.String(), files.Bytes(), err
+	return "set -e\nS=$(mktemp -d)\n" + input("parts.tar", files.Bytes()) + "tar -x -C \"$S\" -f \"$TMPDIR/parts.tar\"\n" + b.String(), err
 }

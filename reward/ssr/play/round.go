@@ -10,64 +10,52 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// Ask is what the policy is asked: the conversation of a rollout so far.
-type Ask struct {
-	Rollout  string // its id
-	Step     int
-	Messages []rollout.Message // not to be changed
-}
-
-// Answer is the policy's.
-type Answer struct {
-	Text   string
-	Tokens int // that were sampled, 0 unknown
-}
-
-// Options of a round. Policy and Settings are required.
+// Options of a round. Agent.Model and Settings are required.
 type Options struct {
-	// Policy is the model that plays both roles. An error of it is one of the
-	// infrastructure: the rollout has no reward. It is called by several goroutines.
-	Policy   func(context.Context, Ask) (Answer, error)
+	// Agent plays both roles: model, harness, window and bounds. Of its Config the
+	// Instance template and the folder are the round's. Its model is asked for the ids of
+	// Result.Rollouts.
+	Agent agent.Options
+	// Recorder has each call on disk while rollouts run; nil = nobody does. Their sessions
+	// end with their rewards.
+	Recorder *live.Recorder
 	Settings ssr.Settings
 	// Tests is the command that runs the repository's tests, told to injectors; "" has
 	// them find out.
-	Tests          string
-	Strategies     []Strategy // nil = all three
-	Proposals      int        // injectors of each strategy; 0 = 4
-	Attempts       int        // solvers of each bug; 0 = 8
-	MinLive        int        // least attempts that must end on their own; 0 = 1
-	Steps          int        // of a rollout; 0 = 20
-	CommandTimeout time.Duration
-	Alpha          *float64 // nil = ssr.DefaultAlpha
+	Tests      string
+	Strategies []Strategy // nil = all three
+	Proposals  int        // injectors of each strategy; 0 = 4
+	Attempts   int        // solvers of each bug; 0 = 8
+	MinLive    int        // least attempts that must end on their own; 0 = 1
+	Alpha      *float64   // nil = ssr.DefaultAlpha
 	// FirstOrder makes no bugs of failed repairs.
 	FirstOrder bool
 	Number     int    // of the round, part of ids
 	Workers    int    // rollouts at one time; 0 = 8
 	Store      *Store // of bugs found before, to which those of the round are added; nil for none
-	// Count counts the tokens of a text, where the policy's replies do not tell; nil = 0.
+	// Count counts the tokens of replies whose ids the engine does not tell; nil = 0.
 	Count func(text string) int
 }
 
 // Validate reports every fault.
 func (o Options) Validate() error {
-	errs := []error{o.Settings.Validate()}
+	errs := []error{o.Settings.Validate(), o.Agent.Validate()}
 	fault := func(field, format string, args ...any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
-	if o.Policy == nil {
-		fault("Policy", "there is none")
 	}
 	for _, s := range o.Strategies {
 		if strategyTexts[s] == "" {
 			fault("Strategies", "expected removal, history or direct, found %q", s)
 		}
 	}
-	for field, n := range map[string]int{"Proposals": o.Proposals, "Attempts": o.Attempts, "MinLive": o.MinLive, "Steps": o.Steps, "Workers": o.Workers} {
+	for field, n := range map[string]int{"Proposals": o.Proposals, "Attempts": o.Attempts, "MinLive": o.MinLive, "Workers": o.Workers} {
 		if n < 0 {
 			fault(field, "expected a number that is not negative, found %d", n)
 		}
@@ -82,7 +70,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&o.Proposals, 4}, {&o.Attempts, 8}, {&o.Steps, 20}, {&o.Workers, 8}} {
+	}{{&o.Proposals, 4}, {&o.Attempts, 8}, {&o.Workers, 8}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -104,6 +92,9 @@ type Result struct {
 	Rollouts []*rollout.Rollout
 	Bugs     []Bug // that were accepted, in order of their numbers
 	Metrics  Metrics
+	// Sessions are those of the rollouts in Options.Recorder: deliver them when the
+	// rollouts are in safety.
+	Sessions []string
 }
 
 // Metrics describe a round.
@@ -140,10 +131,16 @@ type proposal struct {
 // attempted is a rollout with what it cost.
 type attempted struct {
 	r       *rollout.Rollout
+	session *live.Session
 	tokens  int
 	seconds float64
 	end     ssr.Attempt // of a solver
 	patch   string
+}
+
+// ended says that the rollout has no reward: infrastructure or the clock ended it.
+func (x *attempted) ended() bool {
+	return x.r.Failure != nil || x.r.Status == rollout.StatusAborted
 }
 
 // numbered is a bug at work.
@@ -157,6 +154,7 @@ type numbered struct {
 type round struct {
 	Options
 	repo    *Repository
+	agent   *agent.Agent
 	metrics Metrics
 	tried   int // bugs that were numbered for their solvers
 }
@@ -171,6 +169,15 @@ func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
 		return nil, notOpen()
 	}
 	p := &round{Options: o.withDefaults(), repo: repo, metrics: Metrics{FailedAt: map[string]int{}, ByOrder: map[int]int{}, Tokens: map[string]int{}, Seconds: map[string]float64{}}}
+	how := o.Agent
+	how.NoPatch, how.Config.Dir, how.Config.Instance = true, repo.Dir, "{{ task }}"
+	if how.Config.System == "" {
+		how.Config.System = systemPrompt(how.Harness)
+	}
+	var err error
+	if p.agent, err = agent.New(how); err != nil {
+		return nil, err
+	}
 	proposals, err := p.propose(ctx)
 	if err != nil {
 		return nil, err
@@ -189,7 +196,7 @@ func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
 		}
 		bugs = append(bugs, harder...)
 	}
-	return p.settle(proposals, bugs)
+	return p.settle(ctx, proposals, bugs)
 }
 
 // propose runs all injectors and judges what they leave.
@@ -204,8 +211,7 @@ func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 		s := out[i].strategy
 		id := fmt.Sprintf("r%d/inject/%s/%d", p.Number, s, i%p.Proposals)
 		var err error
-		out[i].attempted, err = p.rollout(ctx, id, map[string]any{"role": "inject", "strategy": s}, func(a *agent) (err error) {
-			a.r.Group, a.r.Index = reward.ProposerKey, i
+		out[i].attempted, err = p.rollout(ctx, id, reward.ProposerKey, i, map[string]any{"role": "inject", "strategy": s}, func(a *player) (err error) {
 			if out[i].artifact, err = a.inject(ctx, s, p.Tests); err != nil || out[i].artifact == nil {
 				return err
 			}
@@ -217,26 +223,25 @@ func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 	return out, err
 }
 
-// rollout runs one agent. What infrastructure ends is a rollout that failed, not an error.
-func (p *round) rollout(ctx context.Context, id string, meta map[string]any, work func(*agent) error) (*attempted, error) {
+// rollout runs one player. What infrastructure ends is a rollout that failed, not an error.
+func (p *round) rollout(ctx context.Context, id, group string, index int, meta map[string]any, work func(*player) error) (*attempted, error) {
 	began := time.Now()
-	a, err := p.begin(ctx, p.repo, id, meta)
-	if err != nil {
-		if ctx.Err() != nil || !errors.Is(err, rollout.KindSandbox) {
-			return nil, err
-		}
-		a = &agent{Options: p.Options, repo: p.repo, r: &rollout.Rollout{ID: id}}
-	} else {
-		defer shut(ctx, a.box)
+	a, err := p.begin(ctx, id, group, index, meta)
+	if a.task.Sandbox != nil {
+		defer shut(ctx, a.task.Sandbox)
+	}
+	if err == nil {
 		err = work(a)
+	} else if !errors.Is(err, rollout.KindSandbox) {
+		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnded) {
 		a.lost(err)
 	}
-	return &attempted{r: a.r, tokens: a.tokens, seconds: time.Since(began).Seconds()}, nil
+	return &attempted{r: a.r, session: a.task.Session, tokens: a.sampled(), seconds: time.Since(began).Seconds()}, nil
 }
 
 // each calls work for 0 … n−1, Workers at one time.
@@ -257,7 +262,7 @@ func (p *round) accept(proposals []*proposal) []*numbered {
 	for _, x := range proposals {
 		m.Proposals++
 		switch {
-		case x.r.Failure != nil:
+		case x.ended():
 			m.Lost++
 		case x.artifact == nil || x.verdict.Malformed != nil:
 			m.Malformed++
@@ -338,8 +343,7 @@ func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 		id := fmt.Sprintf("r%d/solve/%d/%d", p.Number, number[b], i)
 		meta := map[string]any{"role": "solve", "bug": b.Fingerprint, "order": b.Order}
 		end, fix := ssr.InfraError, ""
-		x, err := p.rollout(ctx, id, meta, func(a *agent) (err error) {
-			a.r.Group, a.r.Index = b.key, i
+		x, err := p.rollout(ctx, id, b.key, i, meta, func(a *player) (err error) {
 			if fix, err = a.solve(ctx, b.Artifact); err != nil {
 				return err
 			}
@@ -358,7 +362,7 @@ func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 		if err != nil {
 			return err
 		}
-		if x.r.Failure != nil {
+		if x.ended() {
 			end = ssr.InfraError
 		}
 		x.end, x.patch = end, fix
@@ -405,12 +409,12 @@ func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, erro
 }
 
 // settle rewards everybody and sums up.
-func (p *round) settle(proposals []*proposal, bugs []*numbered) (*Result, error) {
+func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbered) (*Result, error) {
 	out := &Result{}
 	m := &p.metrics
 	for _, x := range proposals {
 		out.Rollouts = append(out.Rollouts, p.counted("inject", x.attempted))
-		if x.r.Failure == nil && (x.artifact == nil || !x.verdict.Valid()) {
+		if !x.ended() && (x.artifact == nil || !x.verdict.Valid()) {
 			value := ssr.InvalidReward
 			x.r.Outcome.Reward = &value
 			x.r.Outcome.Reason = x.verdict.Reason
@@ -478,6 +482,23 @@ func (p *round) settle(proposals []*proposal, bugs []*numbered) (*Result, error)
 	}
 	m.Flaky = p.repo.Flaky()
 	out.Metrics = *m
+	everybody := make([]*attempted, 0, len(out.Rollouts))
+	for _, x := range proposals {
+		everybody = append(everybody, x.attempted)
+	}
+	for _, b := range bugs {
+		everybody = append(everybody, b.attempts...)
+	}
+	for _, x := range everybody {
+		if x.session == nil {
+			continue
+		}
+		r := x.r
+		if _, err := x.session.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure, Metadata: r.Metadata}); err != nil {
+			return nil, err
+		}
+		out.Sessions = append(out.Sessions, x.session.ID())
+	}
 	return out, nil
 }
 

@@ -1,0 +1,167 @@
+package play
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing/fstest"
+	"time"
+
+	"github.com/turnpack/turnpack/agent"
+	"github.com/turnpack/turnpack/reward/ssr"
+	"github.com/turnpack/turnpack/reward/swebench"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/sandbox"
+)
+
+// freshCommit replaces the history of a repository by one commit of what git tracks, and
+// prints its name. The clock is not part of it: one state has one commit.
+const freshCommit = `git ls-files -z > "$S/files"
+rm -rf .git
+git init -q --template=
+git --literal-pathspecs add -f --pathspec-from-file="$S/files" --pathspec-file-nul
+GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z git -c user.name=repository -c user.email=repository@localhost commit -q --no-verify -m "The repository"
+git rev-parse HEAD
+`
+
+// player is one rollout at work.
+type player struct {
+	*round
+	task agent.Task
+	r    *rollout.Rollout
+}
+
+// begin starts a rollout in a fresh sandbox, and its record.
+func (p *round) begin(ctx context.Context, id, group string, index int, meta map[string]any) (*player, error) {
+	a := &player{round: p, task: agent.Task{ID: id, Group: group, Index: index, Metadata: map[string]json.RawMessage{},
+		Instance: swebench.Instance{InstanceID: p.repo.Name + "@" + p.repo.commit}}}
+	for key, value := range meta {
+		a.note(key, value)
+	}
+	a.note("prompt_version", PromptVersion)
+	a.r = &rollout.Rollout{ID: id, Group: group, Index: index, Instance: a.task.Instance.InstanceID, Metadata: a.task.Metadata}
+	var err error
+	if a.task.Sandbox, err = p.repo.box(ctx); err != nil || p.Recorder == nil {
+		return a, err
+	}
+	a.task.Session, err = p.Recorder.Begin(ctx, live.Start{ID: id + "#" + strconv.FormatInt(time.Now().UnixNano(), 10), Group: group, Index: index, Instance: a.r.Instance})
+	return a, err
+}
+
+// note is kept with the rollout.
+func (a *player) note(key string, value any) {
+	if text, err := json.Marshal(value); err == nil {
+		a.task.Metadata[key] = text
+	}
+}
+
+// errEnded says that the rollout itself tells why it has no reward.
+var errEnded = errors.New("the rollout was ended")
+
+// talk has the policy work until it submits or its steps are used up.
+func (a *player) talk(ctx context.Context, task string) error {
+	a.task.Instance.ProblemStatement = task
+	out, err := a.agent.Run(ctx, a.task)
+	if err != nil {
+		return err
+	}
+	a.r = out.Rollout
+	if s := a.r.Status; s == rollout.StatusFailed || s == rollout.StatusAborted {
+		return errEnded
+	}
+	return nil
+}
+
+// sampled counts the tokens that the policy wrote.
+func (a *player) sampled() (n int) {
+	for _, t := range a.r.Turns {
+		if len(t.Output) > 0 || a.Count == nil {
+			n += len(t.Output)
+		} else {
+			n += a.Count(a.r.Messages[t.Message].Content)
+		}
+	}
+	return n
+}
+
+// lost marks a rollout that infrastructure ended.
+func (a *player) lost(err error) {
+	a.r.Status, a.r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "infra_error", Detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
+}
+
+// enter prepares the repository and returns what the last commands print.
+func (a *player) enter(ctx context.Context, artifact ssr.Artifact, state ssr.State, last string) (string, error) {
+	res, err := (env{a.repo, artifact}).enter(ctx, a.task.Sandbox, state, "set -e\n"+last+"rm -rf \"$S\" \"$TMPDIR/parts.tar\"\n", 5*time.Minute) // a solver must not find the bug's patch
+	if err == nil && (res.ExitCode != 0 || res.End != sandbox.EndExited) {
+		err = rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the repository could not be prepared (exit status %d %s): %.500s", res.ExitCode, res.End, res.Output())
+	}
+	return res.Stdout, err
+}
+
+// inject has an injector work and reads its artifact; nil is one that is not whole.
+func (a *player) inject(ctx context.Context, strategy Strategy, command string) (*ssr.Artifact, error) {
+	prepare := "mkdir -p ~/artifact\n"
+	if strategy != History {
+		prepare += freshCommit
+	}
+	if _, err := a.enter(ctx, ssr.Artifact{}, ssr.State{Kind: ssr.Original}, prepare); err != nil {
+		return nil, err
+	}
+	if err := a.talk(ctx, injectPrompt(strategy, command, a.Settings)); err != nil {
+		return nil, err
+	}
+	files := fstest.MapFS{}
+	word := nonce()
+	text := "cd ~/artifact || exit\n"
+	for _, name := range artifactFiles {
+		text += fmt.Sprintf("if [ -f %s ]; then cat %s; echo %s %s; fi\n", name, name, word, name)
+	}
+	res, err := a.task.Sandbox.Exec(ctx, sandbox.Command{Dir: a.repo.Dir, Text: text, Timeout: time.Minute, MaxOutput: maxOutput})
+	if err != nil {
+		return nil, err
+	}
+	for rest := res.Stdout; res.LeftOut == 0; {
+		content, after, found := strings.Cut(rest, word+" ")
+		name, after, _ := strings.Cut(after, "\n")
+		if !found {
+			break
+		}
+		files[name] = &fstest.MapFile{Data: []byte(content)}
+		rest = after
+	}
+	artifact, err := ssr.Load(files)
+	if err != nil {
+		a.note("artifact_error", err.Error())
+		return nil, nil
+	}
+	return &artifact, nil
+}
+
+// solve has a solver work on a bug and takes its patch.
+func (a *player) solve(ctx context.Context, bug ssr.Artifact) (string, error) {
+	spec, err := bug.Spec()
+	if err != nil {
+		return "", err
+	}
+	commit, err := a.enter(ctx, bug, ssr.State{Kind: ssr.Weakened}, freshCommit)
+	if err != nil {
+		return "", err
+	}
+	if err := a.talk(ctx, solvePrompt(spec, bug.TestScript)); err != nil {
+		return "", err
+	}
+	res, err := a.task.Sandbox.Exec(ctx, sandbox.Command{Dir: a.repo.Dir, Text: "git add -A && git diff --cached --binary " + strings.TrimSpace(commit), Timeout: time.Minute, MaxOutput: sandbox.MaxPatch})
+	if err != nil {
+		return "", err
+	}
+	if res.ExitCode != 0 || res.LeftOut > 0 || res.End != sandbox.EndExited {
+		a.note("patch_error", fmt.Sprintf("git diff: exit status %d %s: %.2000s", res.ExitCode, res.End, res.Output()))
+		return "", nil // the repository is the policy's to break
+	}
+	a.r.Outcome.Submission = &res.Stdout
+	return res.Stdout, nil
+}
