@@ -151,13 +151,12 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 		Response *struct {
 			Output []pivot.OutputItem `json:"output"`
 		} `json:"response"`
-		Expected *pivot.Action `json:"expected_action"`
 		Metadata json.RawMessage
 	}
-	err := json.Unmarshal(text, &answer)
-	switch {
-	case err != nil && s.Server == "argument_comparison":
+	if err := json.Unmarshal(text, &answer); err != nil {
 		return 0, nil, err
+	}
+	switch {
 	case answer.Output == nil && answer.Response == nil:
 		return 0, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "response.output"}, "the line holds no answer of a model")
 	case answer.Output == nil:
@@ -167,7 +166,7 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 	if json.Unmarshal(answer.Metadata, &recorded) == nil && recorded.TextPrompt {
 		*answer.Output = pivot.WithTextCalls(*answer.Output)
 	}
-	if s.Server == "swe_pivot" {
+	if s.Server == "swe_pivot" { // an expected step of another shape is a failure with reward 0, not a fault of the line
 		var row pivot.Row
 		if err := json.Unmarshal(text, &row); err != nil {
 			return 0, nil, err
@@ -175,9 +174,15 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 		got, err := s.swe.VerifyRow(row, *answer.Output)
 		return got.Reward, got, err
 	}
-	if answer.Expected == nil {
+	var row struct {
+		Expected *pivot.Action `json:"expected_action"`
+	}
+	if err := json.Unmarshal(text, &row); err != nil {
+		return 0, nil, err
+	}
+	if row.Expected == nil {
 		return 0, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "expected_action"}, "the line says of no step what was expected")
 	}
-	got, err := s.comparator.Compare(*answer.Expected, pivot.ActionOf(*answer.Output))
+	got, err := s.comparator.Compare(*row.Expected, pivot.ActionOf(*answer.Output))
 	return got.Reward, got, err
 }

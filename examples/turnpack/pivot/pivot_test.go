@@ -47,38 +47,81 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// The kit's cases, through the command, have the rewards of NeMo-Gym.
+// An expected step that is no call is a failure with reward 0 to swe_pivot, wherever in
+// the line it stands.
+func TestScoreOfNoExpectedCall(t *testing.T) {
+	for _, expected := range []string{`null`, `{"type": "message"}`, `{"type": 3}`, `[]`} {
+		for _, line := range []string{`{"expected_action": ` + expected + `, "response_output": [` + call + `]}`, `{"response_output": [` + call + `], "expected_action": ` + expected + `}`} {
+			code, out, errOut := run(t, line, "score", "--server", "swe_pivot")
+			require.Zero(t, code, "%s: %s", line, errOut)
+			require.Contains(t, out, `"reward":0,`)
+			require.Contains(t, out, `"failure":"expected_action_invalid"`)
+		}
+	}
+}
+
+// kitCase is a line of the kit pivot.
+type kitCase struct {
+	ID       string
+	Config   map[string]any
+	Expected struct{ Reward *float64 }
+}
+
+// The kit's cases, through the command, have the rewards of NeMo-Gym: those whose settings
+// are flags of it.
 func TestScoreAsNeMoGym(t *testing.T) {
-	f, err := os.Open(filepath.Join("..", "..", "..", "..", "shared", "conformance", "pivot", "argument_comparison.jsonl"))
-	if err != nil {
-		t.Skipf("SKIPPED: the conformance kit pivot is not beside the checkout: %v", err)
-	}
-	defer f.Close()
-	var in strings.Builder
-	var want []float64
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var c struct {
-			Config struct {
-				Words float64 `json:"word_count_similarity_threshold"`
-				Count bool    `json:"parallel_tool_call_rewarding"`
+	least := map[string]int{"argument_comparison": 50, "swe_pivot": 50}
+	for server := range least {
+		f, err := os.Open(filepath.Join("..", "..", "..", "..", "shared", "conformance", "pivot", server+".jsonl"))
+		if err != nil {
+			t.Skipf("SKIPPED: the conformance kit pivot is not beside the checkout: %v", err)
+		}
+		defer f.Close()
+		in, want, ids := map[string]*strings.Builder{}, map[string][]float64{}, map[string][]string{}
+		cases := 0
+		s := bufio.NewScanner(f)
+		s.Buffer(nil, 1<<24)
+		for s.Scan() {
+			var c kitCase
+			require.NoError(t, json.Unmarshal(s.Bytes(), &c))
+			mode, ok := c.Config["reward_mode"].(string)
+			if !ok {
+				mode = "binary"
 			}
-			Expected struct{ Reward *float64 }
+			flags := true // what no flag sets must stand at its default
+			for key, value := range c.Config {
+				switch key {
+				case "reward_mode", "allow_subset", "allow_superset", "parallel_tool_call_reward_mode":
+				case "word_count_similarity_threshold":
+					flags = flags && value == 0.0
+				case "parallel_tool_call_rewarding":
+					flags = flags && value == false
+				default:
+					flags = false
+				}
+			}
+			if !flags || c.Expected.Reward == nil {
+				continue
+			}
+			if in[mode] == nil {
+				in[mode] = new(strings.Builder)
+			}
+			in[mode].WriteString(s.Text() + "\n")
+			want[mode], ids[mode] = append(want[mode], *c.Expected.Reward), append(ids[mode], c.ID)
+			cases++
 		}
-		require.NoError(t, json.Unmarshal(s.Bytes(), &c))
-		if c.Config.Words != 0 || c.Config.Count || c.Expected.Reward == nil {
-			continue
+		require.NoError(t, s.Err())
+		require.GreaterOrEqual(t, cases, least[server], server)
+		for mode := range in {
+			code, out, errOut := run(t, in[mode].String(), "score", "--server", server, "--mode", mode)
+			require.Zero(t, code, errOut)
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			require.Len(t, lines, len(want[mode]))
+			for i, line := range lines {
+				var got struct{ Reward float64 }
+				require.NoError(t, json.Unmarshal([]byte(line), &got))
+				require.InDelta(t, want[mode][i], got.Reward, 1e-9, ids[mode][i])
+			}
 		}
-		in.WriteString(s.Text() + "\n")
-		want = append(want, *c.Expected.Reward)
-	}
-	require.NotEmpty(t, want)
-	code, out, errOut := run(t, in.String(), "score")
-	require.Zero(t, code, errOut)
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	require.Len(t, lines, len(want))
-	for i, line := range lines {
-		var got struct{ Reward float64 }
-		require.NoError(t, json.Unmarshal([]byte(line), &got))
-		require.InDelta(t, want[i], got.Reward, 1e-9, line)
 	}
 }
