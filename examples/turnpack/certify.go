@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/certify"
@@ -31,7 +32,7 @@ func (c *certifyCmd) Help() string {
 func (c *certifyCmd) Run(p *program) error {
 	model, err := loadModel(c.Model, c.Template, c.Engine)
 	if err != nil {
-		return &usageError{err}
+		return &cli.UsageError{Err: err}
 	}
 	mode, err := tokenize.ParseMode(c.Mode)
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *certifyCmd) Run(p *program) error {
 	if e, ok := errors.AsType[*rollout.Error](err); ok && (e.Kind == rollout.KindTemplate || e.Kind == rollout.KindLimit) {
 		none := *e
 		none.Where.File = c.Model
-		return &usageError{&none}
+		return &cli.UsageError{Err: &none}
 	}
 	if err != nil {
 		return err

@@ -87,8 +87,8 @@ type convertCmd struct {
 
 // Run converts.
 func (c *convertCmd) Run(p *program) error {
-	if err := c.validate(); err != nil {
-		return &usageError{err}
+	if err := c.Faults(); err != nil {
+		return &cli.UsageError{Err: err}
 	}
 	var model *tokenize.Model // nil: recorded ids alone
 	if c.Model != "" {
@@ -118,11 +118,12 @@ func (c *convertCmd) Run(p *program) error {
 	return errors.Join(err, c.short(s))
 }
 
-// validate reports all flags that are wrong before anything is read.
-func (c *convertCmd) validate() error {
+// Faults reports all flags that are wrong before anything is read.
+func (c *convertCmd) Faults() error {
 	errs := []error{c.check()}
-	_, err := c.flags()
-	errs = append(errs, err)
+	pipe, err := c.flags()
+	pipe.Model = new(tokenize.Model) // what lacks without one is told below, by flag
+	errs = append(errs, cli.Also(err, pipe.Validate()))
 	if c.Model == "" {
 		errs = append(errs, c.withoutModel())
 	}
@@ -130,6 +131,9 @@ func (c *convertCmd) validate() error {
 	errs = append(errs, err)
 	if all := append(traj.Formats(), "auto"); !slices.Contains(all, c.Format) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--format"}, "no dump format is named %q", c.Format).WithFix("choose one of %s", strings.Join(all, ", ")))
+	}
+	if c.GroupBy != "auto" {
+		errs = append(errs, traj.Options{GroupBy: c.GroupBy}.Validate())
 	}
 	if len(c.In)+len(c.More) == 0 {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--in"}, "no dump is named").WithFix("name files or folders"))
@@ -371,7 +375,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	if c.Workers < 0 {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--workers"}, "found %d, expected 0 (one per processor) or more", c.Workers))
 	}
-	return p, errors.Join(append(errs, p.Mask.Validate(), p.Scale.Validate())...)
+	return p, errors.Join(errs...)
 }
 
 // convert writes the batch into dir, nothing on a dry run, and returns what was

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/pivot"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
 	"github.com/turnpack/turnpack/internal/plumb/verbs"
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // Exit codes of every command, beside cli.Interrupted.
@@ -31,11 +29,6 @@ const (
 	// The batch is written, without records that are listed: convert --on-error report.
 	exitLeftOut = 3
 )
-
-// usageError is a mistake that only shows when the command runs.
-type usageError struct{ error }
-
-func (e *usageError) Unwrap() error { return e.error }
 
 // commandLine is what kong parses.
 type commandLine struct {
@@ -98,25 +91,17 @@ func run(p *program, args []string) int {
 		return exit
 	}
 	if err != nil {
-		command := ""
-		if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context.Command() != "" {
-			command, _, _ = strings.Cut(p.Context.Command(), " ")
-			command += " "
-		}
-		fmt.Fprintf(p.errOut, "turnpack: %s\nrun 'turnpack %s--help' for what there is\n", rollout.Printable(err.Error()), command)
-		return exitUsage
+		return cli.Refuse(parser, args, err, p.errOut)
 	}
 	if err := ctx.Run(p); err != nil {
-		for _, line := range flatten(err) {
-			fmt.Fprintf(p.errOut, "turnpack: %v\n", line)
-		}
+		cli.Tell(p.errOut, err)
 		return exitCode(err)
 	}
 	return exitOK
 }
 
 func exitCode(err error) int {
-	if _, ok := errors.AsType[*usageError](err); ok {
+	if _, ok := errors.AsType[*cli.UsageError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*leftOutError](err); ok {
@@ -146,19 +131,4 @@ func help(o kong.HelpOptions, ctx *kong.Context) error {
 		fmt.Fprintf(w, "  %-8s %s\n", c[0], c[1])
 	}
 	return nil
-}
-
-// flatten lists the errors that errors.Join put together.
-func flatten(err error) []error {
-	if usage, ok := err.(*usageError); ok {
-		err = usage.error
-	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []error
-		for _, e := range many.Unwrap() {
-			out = append(out, flatten(e)...)
-		}
-		return out
-	}
-	return []error{cli.Reason(err)}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,8 +25,8 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 		"--target megatron --seq-len 64 --trace on":                  "--trace: does nothing",
 		"--policy-version=-7":                                        "--policy-version: found -7",
 		"--pt":                                                       "--pt: does nothing with --target none",
-		"--step-coef NaN":                                            "StepCoef",
-		"--max-tokens=-1":                                            "lossmask.Policy.MaxTokens",
+		"--step-coef NaN":                                            "--step-coef: NaN is not finite",
+		"--max-tokens=-1":                                            "--max-tokens: limit -1",
 		"--mode whole --window tail:300":                             "--window: does nothing with --mode whole",
 		"--mode perstep --drift splice":                              "--drift: does nothing with --mode perstep",
 		"--edges document":                                           "--edges: merged rows cannot hold tokens that cross turns",
@@ -40,6 +41,43 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 	}
 	_, _, stderr := call(t, "convert", "--model", "nowhere", "--in", "nothing", "--weights", "foo", "--window", "foo", "--estimator", "foo")
 	require.Equal(t, 3, strings.Count(stderr, "turnpack: "), stderr)
+}
+
+// What cannot be read as a value does not hide other faults, and each names its flag as
+// it is typed.
+func TestAllFaultsAtOnce(t *testing.T) {
+	faulty := []string{"--mode=x", "--scale=x", "--truncated-coef=x", "--min-solved=x", "--no-such-flag", "--discount=x", "--keep=x", "--reward-clip=3:1", "--advantage-clip=4:1",
+		"--soft-overlong=1:2:3", "--max-tokens=-1", "--temperature=-1", "--group-by=x", "--recipe=x", "--group-filter=x", "--estimator=x", "--masked=x", "--overlong=x", "--length-of=x",
+		"--reward-affine=x", "--length-penalty=0:0:-1", "--max-age=x", "--min-valid=-1", "--min-unsolved=-1", "--filter-raw", "--step-coef=NaN", "--window=x", "--drift=x",
+		"--invalid-call-advantage=x", "--malformed-thinking-advantage=Inf", "--workers=-1", "--now=x", "--template-kwargs={", "--format=x", "--on-error=x", "--weights=x",
+		"--min-fidelity=3", "--max-stop-loss=-1", "--edges=x", "--target=x"}
+	for _, order := range []func([]string){func([]string) {}, slices.Reverse[[]string]} {
+		order(faulty)
+		code, stdout, stderr := call(t, append([]string{"convert", "--model", "nowhere", "--in", "nothing"}, faulty...)...)
+		require.Equal(t, exitUsage, code)
+		require.Empty(t, stdout)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
+		for _, flag := range faulty {
+			name, _, _ := strings.Cut(flag, "=")
+			n := 0
+			for _, line := range lines {
+				if strings.HasPrefix(line, "turnpack: "+name+":") || strings.HasPrefix(line, "turnpack: "+name+" must be") || strings.HasPrefix(line, "turnpack: unknown flag "+name) {
+					n++
+				}
+			}
+			require.Equal(t, 1, n, "%s in\n%s", flag, stderr)
+		}
+		require.Len(t, lines, len(faulty)+1, stderr)
+		require.Contains(t, lines[len(faulty)], "turnpack convert --help")
+	}
+	code, _, stderr := call(t, "certify", "--mode=x", "--no-such-flag")
+	require.Equal(t, exitUsage, code)
+	for _, what := range []string{"--mode must be one of", "unknown flag --no-such-flag", "missing flags: --model", "run 'turnpack certify --help'"} {
+		require.Contains(t, stderr, what)
+	}
+	code, _, stderr = call(t, "no-such-verb", "--mode=x")
+	require.Equal(t, exitUsage, code)
+	require.Equal(t, 1, strings.Count(stderr, "turnpack: "), stderr)
 }
 
 // A dry run refuses what the run would.

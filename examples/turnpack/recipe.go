@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
@@ -22,7 +23,7 @@ func (c *recipeCmd) Run(p *program) error {
 	}
 	r, err := recipe.Named(c.Name)
 	if err != nil {
-		return &usageError{err}
+		return &cli.UsageError{Err: err}
 	}
 	return shape.Print(p.out, r, c.JSON)
 }

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -28,11 +29,15 @@ func Parse(name, about string, flags any, args []string, stdout, stderr io.Write
 	if err != nil {
 		return Mistake(name, stderr, err), true
 	}
-	_, err = parser.Parse(filesLast(parser.Model.Flags, args))
+	args = filesLast(parser.Model.Flags, args)
+	_, err = parser.Parse(args)
 	if exit >= 0 {
 		return exit, true
 	}
 	if err != nil {
+		if single, _ := singly(parser, args); len(single) > 0 {
+			err = errors.Join(single...)
+		}
 		return Mistake(name, stderr, err), true
 	}
 	return OK, false

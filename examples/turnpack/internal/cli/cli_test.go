@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 		{"an unknown flag", []string{"a", "--m"}, 0, nil, cli.Usage, "turnpack look: unknown flag --m"},
 		{"where help is", []string{"a", "--m"}, 0, nil, cli.Usage, "run 'turnpack look --help'"},
 		{"no number", []string{"--n", "x"}, 0, nil, cli.Usage, `"x"`},
+		{"all flags at once", []string{"--n", "x", "a", "--m"}, 0, nil, cli.Usage, "but got \"x\"\nunknown flag --m"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var f struct {

@@ -157,9 +157,10 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--max-age"}, "found %q, expected a number of versions, or -1", text))
+		} else {
+			age := int32(n)
+			r.MaxAge = &age
 		}
-		age := int32(n)
-		r.MaxAge = &age
 	}
 	if name := given(f.GroupFilter); name != "" {
 		var names []string

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// UsageError is a mistake of the command line that only shows when the command runs.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Faulty is a command that says what is wrong with its flags together.
+type Faulty interface{ Faults() error }
+
+// Refuse says all that is wrong with args, which parser refused with err, and returns the
+// exit code. A parser stops at the first flag, so each is read by itself, and those that can
+// be read are asked what is wrong with them together.
+func Refuse(parser *kong.Kong, args []string, err error, stderr io.Writer) int {
+	printable := func(err error) error { return errors.New(rollout.Printable(err.Error())) } // it quotes the line
+	found, command := []error{printable(err)}, ""
+	if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context.Command() != "" {
+		command, _, _ = strings.Cut(p.Context.Command(), " ")
+		command += " "
+	}
+	if single, rest := singly(parser, args); len(single) > 0 {
+		found = nil
+		for _, err := range single {
+			found = append(found, printable(err))
+		}
+		ctx, err := parser.Parse(rest)
+		if err != nil {
+			found = append(found, printable(err))
+		} else if node := ctx.Selected(); node != nil {
+			if c, ok := node.Target.Addr().Interface().(Faulty); ok {
+				found = append(found, c.Faults())
+			}
+		}
+	}
+	Tell(stderr, errors.Join(found...))
+	fmt.Fprintf(stderr, "run 'turnpack %s--help' for what there is\n", command)
+	return Usage
+}
+
+// singly reads each flag of args alone: the faults, and args without the flags at fault.
+func singly(parser *kong.Kong, args []string) (faults []error, rest []string) {
+	takesValue := map[string]bool{}
+	var known func(n *kong.Node)
+	known = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			takesValue["--"+f.Name] = !f.IsBool()
+		}
+		for _, c := range n.Children {
+			known(c)
+		}
+	}
+	known(parser.Model.Node)
+	var flags [][]string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			rest = append(rest, args[i:]...)
+			break
+		}
+		if !strings.HasPrefix(arg, "-") || arg == "-" {
+			rest = append(rest, arg)
+			continue
+		}
+		n := 1
+		if takesValue[arg] && i+1 < len(args) {
+			n = 2
+		}
+		flags = append(flags, args[i:i+n])
+		i += n - 1
+	}
+	// The command's name and files go before its flags; after "--" there are files only.
+	at := slices.Index(rest, "--")
+	if at < 0 {
+		at = len(rest)
+	}
+	with := func(flag []string) []string { return slices.Concat(rest[:at], flag, rest[at:]) }
+	// A flag alone lacks those that must be given, which is no fault of it.
+	lacks := func(err error) bool { return strings.HasPrefix(err.Error(), "missing flags:") }
+	if _, err := parser.Parse(rest); err != nil && !lacks(err) {
+		return nil, nil // it is not the flags
+	}
+	var good []string
+	for _, flag := range flags {
+		if _, err := parser.Parse(with(flag)); err != nil && !lacks(err) {
+			faults = append(faults, err)
+		} else {
+			good = append(good, flag...)
+		}
+	}
+	return faults, with(good)
+}
+
+// Tell prints the errors that errors.Join put together, each once, faults of flags by the
+// names of the flags.
+func Tell(stderr io.Writer, err error) {
+	told := map[string]bool{}
+	for _, e := range flatten(err) {
+		if line := e.Error(); !told[line] {
+			told[line] = true
+			fmt.Fprintf(stderr, "turnpack: %s\n", line)
+		}
+	}
+}
+
+func flatten(err error) []error {
+	if usage, ok := err.(*UsageError); ok {
+		err = usage.Err
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range many.Unwrap() {
+			out = append(out, flatten(e)...)
+		}
+		return out
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{Reason(asFlag(err))}
+}
+
+// flagOf are the flags that set the fields of the library's records.
+var flagOf = map[string]string{
+	"recipe": "--recipe", "keep": "--keep", "window": "--window", "drift": "--drift", "Shaping.Keep": "--keep", "Shaping.Keep.Best": "--keep",
+	"Clip": "--advantage-clip", "Masked": "--masked", "Cache": "--soft-overlong", "Penalty": "--soft-overlong",
+	"Override.InvalidToolCall": "--invalid-call-advantage", "Override.MalformedThinking": "--malformed-thinking-advantage",
+	"Shaping.TruncatedCoef": "--truncated-coef", "Shaping.LengthOf": "--length-of", "Shaping.Affine": "--reward-affine", "Shaping.Clip": "--reward-clip",
+	"Shaping.Cut": "--overlong", "Shaping.Spending": "--length-penalty", "Shaping.MaxAge": "--max-age", "Shaping.MinValid": "--min-valid",
+	"Shaping.MinSolved": "--min-solved", "Shaping.MinUnsolved": "--min-unsolved", "Shaping.FilterRaw": "--filter-raw",
+	"Pipeline.Shaping.DropZero": "--drop-zero", "Pipeline.Shaping.Spending": "--length-penalty",
+	"Shaping.OffPolicy.MaxError": "--logprob-error", "Shaping.OffPolicy": "--importance-weights",
+	"lossmask.Policy.MaxTokens": "--max-tokens", "Scale.StepCoef": "--step-coef", "Pipeline.Temperature": "--temperature", "Pipeline.PolicyVersion": "--policy-version",
+	"Pipeline.Estimator": "--estimator", "Pipeline.Tokens": "--estimator", "Pipeline.Window": "--window", "tokenize.Options.Edges": "--edges", "tokenize.Options.Kwargs": "--template-kwargs", "Pipeline.Workers": "--workers", "Options.GroupBy": "--group-by", "Options.Format": "--format",
+}
+
+// Also is told with those faults of more that are of no flag that told names already.
+func Also(told, more error) error {
+	all, named := flatten(told), map[string]bool{}
+	for _, err := range all {
+		if e, ok := err.(*rollout.Error); ok {
+			named[e.Where.Field] = true
+		}
+	}
+	for _, err := range flatten(more) {
+		if e, ok := err.(*rollout.Error); !ok || !named[e.Where.Field] {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// asFlag is err, where it is of a field that a flag sets and of no record, of that flag.
+func asFlag(err error) error {
+	e, ok := err.(*rollout.Error)
+	if !ok || e.Where.String() != e.Where.Field || flagOf[e.Where.Field] == "" {
+		return err
+	}
+	named := *e
+	named.Where.Field = flagOf[e.Where.Field]
+	return &named
+}
