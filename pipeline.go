@@ -199,6 +199,9 @@ func (p Pipeline) Validate() error {
 	if p.Shaping.DropZero && (p.Tokens != nil || p.stepwise()) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Shaping.DropZero"}, "it looks at the advantage of a rollout, and the estimator gives each step or token its own").WithFix("leave it out"))
 	}
+	if p.Shaping.Spending != nil && p.Scale.Outcome == reward.ScaleSigned && p.Shaping.Affine == (shaping.Affine{}) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Shaping.Spending"}, "it takes shares of a group's mean reward, and rewards of −1 (scale signed) make that a bonus where it is below 0").WithFix("choose the scale binary"))
+	}
 	if p.Shaping.Spending != nil && p.stepwise() {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Shaping.Spending"}, "it changes the reward of a rollout, and the estimator compares steps").WithFix("leave it out"))
 	}

@@ -88,6 +88,9 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 		for seed := range uint64(4) {
 			src := varied(seed)
 			p := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{}}
+			if rules.Spending != nil {
+				p.Scale.Outcome = reward.ScaleBinary
+			}
 			before, plain := made(t, p, src)
 			p.Shaping = rules
 			after, report := made(t, p, src)
@@ -160,6 +163,24 @@ func TestLengthPenalty(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{shaping.RuleSpending: 3}, report.Shaping.Rewards)
 	require.InDelta(t, mean, report.Overview.Reward.Mean, 1e-12)
+
+	p.Scale.Outcome = reward.ScaleAuto // −1 here, as the verdict is recorded
+	_, err = p.Run(t.Context(), src, &rows{})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, `group "a" has a reward of -1`)
+	require.ErrorContains(t, err, "--scale binary")
+	p.Shaping.Affine = shaping.Affine{Bias: 1, Scale: 0.5}
+	for _, scale := range []reward.OutcomeScale{reward.ScaleAuto, reward.ScaleSigned} {
+		p.Scale.Outcome = scale
+		var moved rows
+		_, err = p.Run(t.Context(), src, &moved)
+		require.NoError(t, err, "rewards of 0 and 1 again")
+		for i := range moved.got {
+			require.InDelta(t, *dst.got[i].Advantage, *moved.got[i].Advantage, 1e-12)
+		}
+	}
+	p.Shaping.Affine = shaping.Affine{}
+	require.ErrorContains(t, p.Validate(), "choose the scale binary", "told before anything is read")
 
 	p.Shaping.Spending.Turns = -1
 	e, _ = reward.Preset("openclaw_step_wise")

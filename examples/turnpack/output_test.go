@@ -29,6 +29,7 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 		"--max-tokens=-1":                                            "--max-tokens: limit -1",
 		"--mode whole --window tail:300":                             "--window: does nothing with --mode whole",
 		"--mode perstep --drift splice":                              "--drift: does nothing with --mode perstep",
+		"--length-penalty 0:0.1:0.1 --scale signed":                  "--length-penalty: it takes shares of a group's mean reward",
 		"--edges document":                                           "--edges: merged rows cannot hold tokens that cross turns",
 		"--workers=-1":                                               "--workers: found -1",
 		"--weights foo --window foo --estimator foo --target nobody": "--target: no trainer is named",

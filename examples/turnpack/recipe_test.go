@@ -107,7 +107,7 @@ func TestShapingFlagsAreRead(t *testing.T) {
 	}
 	code, _, stderr := call(t, "convert", "--recipe", "none such", "--overlong=keep", "--max-age=x", "--model", modelDir(t, nil), goodDump(t))
 	require.Equal(t, exitUsage, code)
-	for _, fault := range []string{"recipe: no recipe is named", "--overlong", "--max-age"} {
+	for _, fault := range []string{"--recipe: no recipe is named", "--overlong", "--max-age"} {
 		require.Contains(t, stderr, fault, "all faults are named")
 	}
 	require.Contains(t, stderr, "nemotron-swe2@7ea279abf")

@@ -190,7 +190,7 @@ def prime_systems(checkout):
 
     yield ["--recipe", "prime-rl"], compared
     yield ["--recipe", "prime-rl-swe"], lambda r: compared(r, (0.0, 0.1, 0.1), binary)
-    yield ["--recipe", "prime-rl", "--length-penalty", "0.25:0.1:0.3"], lambda r: compared(r, (0.25, 0.1, 0.3))
+    yield ["--recipe", "prime-rl", "--scale", "binary", "--length-penalty", "0.25:0.1:0.3"], lambda r: compared(r, (0.25, 0.1, 0.3), binary)
 
 
 def slime_systems(checkout):

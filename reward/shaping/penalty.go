@@ -15,9 +15,9 @@ const RuleSpending = "length penalty"
 // Spending is prime-rl's linear length penalty (559b44772): each reward loses
 // the group's mean reward times a weighted sum of its output tokens, its input
 // tokens (total − output) and its turns, each as a share of the group's largest.
-// A group that solves nothing is not penalised.
-// Rewards are meant to be 0 or more: below, the mean of a group may be negative, and the
-// penalty a bonus.
+// A group that solves nothing is not penalised. prime-rl means the mean as a pass rate:
+// rewards must be 0 or more, since the penalty of a group whose mean is below 0 would be
+// a bonus for length. [Rules.Decide] refuses others.
 type Spending struct{ Output, Input, Turns float64 }
 
 // Validate reports a weight that is no finite number of 0 or more.
@@ -31,9 +31,9 @@ func (s Spending) Validate() error {
 }
 
 // spend changes the rewards of the valid members that are left, group by group.
-func (r *Rules) spend(groups []Group, out [][]Fate, report *Report) {
+func (r *Rules) spend(groups []Group, out [][]Fate, report *Report) error {
 	if r.Spending == nil {
-		return
+		return nil
 	}
 	for i := range groups {
 		var rewards []float64
@@ -41,6 +41,11 @@ func (r *Rules) spend(groups []Group, out [][]Fate, report *Report) {
 		var at []*Member
 		for j := range groups[i].Members {
 			if m := &groups[i].Members[j]; m.valid() && out[i][j].Out == "" {
+				if m.Reward < 0 {
+					return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.Spending"},
+						"group %q has a reward of %g, and the length penalty is a share of the group's mean reward: below 0 it would be a bonus", groups[i].Key, m.Reward).
+						WithFix("use rewards of 0 or more: --scale binary (reward.ScaleBinary), or --reward-affine 1:0.5 for rewards of -1 and 1")
+				}
 				rewards, usage, at = append(rewards, m.Reward), append(usage, m.Usage), append(at, m)
 			}
 		}
@@ -51,6 +56,7 @@ func (r *Rules) spend(groups []Group, out [][]Fate, report *Report) {
 			}
 		}
 	}
+	return nil
 }
 
 // Apply returns the rewards of one group after the penalty. usage has one entry

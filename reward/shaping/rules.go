@@ -405,15 +405,18 @@ func add(m *map[string]int, key string) {
 }
 
 // Decide says of every member of every group whether it gives rows, and books in
-// report what it leaves out; Spending changes the rewards of groups. The result has their shape. Members without a reward
-// are no concern of it but where Keep is set: their fate is the estimator's.
+// report what it leaves out; Spending changes the rewards of groups, and refuses those
+// below 0. The result has their shape. Members without a reward are no concern of it but
+// where Keep is set: their fate is the estimator's.
 func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 	out := make([][]Fate, len(groups))
 	for i := range groups {
 		out[i] = make([]Fate, len(groups[i].Members))
 	}
 	r.age(groups, out, report)
-	r.spend(groups, out, report)
+	if err := r.spend(groups, out, report); err != nil {
+		return nil, err
+	}
 	var left []int // groups that the filter looks at
 	var looks []filter.Group
 	for i := range groups {

@@ -246,6 +246,14 @@ func TestSpendingOfGroups(t *testing.T) {
 	require.Equal(t, []Fate{{}, {}, {Out: ReasonStale}, {}, {}}, out[0])
 	require.Equal(t, Report{Rewards: map[string]int{RuleSpending: 2}, Rollouts: map[string]int{ReasonStale: 1}}, report)
 
+	g.Members[2].Reward, g.Members[3].Reward, g.Members[4].Reward = -1, -1, -1
+	_, err = r.Decide([]Group{g}, &report)
+	require.NoError(t, err, "those that are no part of it may have any reward")
+	g.Members[0].Reward, g.Members[1].Reward = 1, -0.001
+	_, err = r.Decide([]Group{g}, &report)
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, `group "g" has a reward of -0.001`)
+
 	alike := Group{Key: "h", Members: []Member{m(0, 100, 2), m(0, 50, 2)}}
 	_, err = r.Decide([]Group{alike}, &report)
 	require.NoError(t, err)
