@@ -137,6 +137,7 @@ func (s *Service) serve(o Options) (err error) {
 	}
 	p := o.Proxy
 	p.Recorder, p.Engine, p.Enter, p.Turn, p.Answer, p.Version = s.record, s.engines, s.gate.Enter, s.gate.Turn, gate.Answer, s.gate.Version
+	p.Stop, p.Again = s.gate.Stop, s.gate.Again
 	p.Open = func(ctx context.Context, x live.Start) (*live.Session, error) {
 		if x.Parent == "" {
 			if err := s.gate.Session(); err != nil {

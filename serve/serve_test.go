@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/fakeengine"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/serve"
 	"github.com/turnpack/turnpack/tokenize/embedded"
@@ -91,4 +93,50 @@ func TestKeptSpelling(t *testing.T) {
 		_, text = ask("GET", "/metrics", "")
 		require.Contains(t, text, "turnpack_prompts")
 	}
+}
+
+// A trainer changes the weights while replies are sampled: what is recorded is what one
+// reply without a pause would be, and says which weights sampled what.
+func TestContinue(t *testing.T) {
+	reply := fakeengine.Reply{Text: "<think>\n" + strings.Repeat("naïve 🙂 ", 20) + "\n</think>\n\nIt is 你好."}
+	var turns [2]rollout.Turn
+	for i := range turns {
+		ask := service(t, serve.Options{Exact: true}, fakeengine.Options{Script: []fakeengine.Reply{reply}, Faults: fakeengine.Faults{Delay: time.Millisecond}})
+		steer := func(path, body string) {
+			code, text := ask("POST", path, body)
+			require.Equal(t, 200, code, text)
+		}
+		steer("/version", `{"version":1}`)
+		done := make(chan string)
+		go func() {
+			_, text := ask("POST", "/rollouts/a/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
+			done <- text
+		}()
+		text := ""
+		for v := 2; text == ""; v++ {
+			select {
+			case text = <-done:
+			case <-time.After(15 * time.Millisecond):
+				if i == 0 || v > 5 {
+					continue
+				}
+				steer("/pause", `{"policy":"continue"}`)
+				steer("/version", fmt.Sprintf(`{"version":%d}`, v))
+				steer("/resume", "")
+			}
+		}
+		require.Contains(t, text, "It is 你好.")
+		require.Contains(t, text, strings.TrimSpace(strings.Repeat("naïve 🙂 ", 20)))
+		_, line := ask("GET", "/rollouts/a", "")
+		r, err := jsonl.Parse([]byte(strings.TrimSpace(line)), jsonl.Options{})
+		require.NoError(t, err)
+		require.Len(t, r.Turns, 1)
+		require.Empty(t, r.Turns[0].Incomplete)
+		turns[i] = r.Turns[0]
+	}
+	require.Equal(t, turns[0].Output, turns[1].Output)
+	require.Equal(t, turns[0].Logprobs, turns[1].Logprobs)
+	require.Equal(t, turns[0].Prompt, turns[1].Prompt)
+	require.Empty(t, turns[0].Versions)
+	require.Greater(t, len(turns[1].Versions), 1)
 }

@@ -16,9 +16,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -168,6 +170,7 @@ type request struct {
 	Choice    any   `json:"tool_choice"`
 	Generate  *bool `json:"add_generation_prompt"`
 	assistant int
+	sampled   int // ids at the end of the prompt that are the beginning of the reply
 }
 
 // render writes a conversation as the model reads it. Arguments of calls are objects for
@@ -321,6 +324,10 @@ func (s *Server) prompt(q *request, chat bool) ([]rollout.TokenID, error) {
 	}
 	text, err := s.decode(ids)
 	q.assistant = max(0, strings.Count(text, s.begin)-1)
+	for !strings.HasSuffix(text, s.begin) && strings.Contains(text, s.begin) && q.sampled < len(ids) && err == nil {
+		q.sampled++
+		text, err = s.decode(ids[:len(ids)-q.sampled])
+	}
 	return ids, err
 }
 
@@ -421,7 +428,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		for _, t := range tools {
 			names = append(names, t.Function.Name)
 		}
-		text = s.made(hash(s.opts.Seed, prompt, choice), names)
+		text = s.made(hash(s.opts.Seed, prompt[:len(prompt)-q.sampled], choice), names)
 	}
 	x := &sampled{finish: "stop"}
 	cut := len(text)
@@ -451,8 +458,21 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		}
 	}
 	x.text = text[:cut]
+	done := 0 // of a reply that goes on
+	if n := q.sampled; n > 0 && n <= len(x.ids) && slices.Equal(prompt[len(prompt)-n:], x.ids[:n]) {
+		done = n
+		at := x.ends[n-1]
+		for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
+			at-- // the rest of a character is told with its last token
+		}
+		x.text, x.ids, x.ends = x.text[min(at, len(x.text)):], x.ids[n:], x.ends[n:]
+		for i := range x.ends {
+			x.ends[i] = max(0, x.ends[i]-at)
+		}
+		cut -= at
+	}
 	if x.stop == "" {
-		x.ids, x.ends = append(x.ids, s.end()), append(x.ends, len(text))
+		x.ids, x.ends = append(x.ids, s.end()), append(x.ends, len(x.text))
 	}
 	most := q.Max
 	if most == nil {
@@ -463,7 +483,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		x.text = x.text[:min(len(x.text), x.ends[len(x.ends)-1])]
 	}
 	for i, id := range x.ids {
-		x.logprobs = append(x.logprobs, -float64(hash(s.opts.Seed, nil, i, int(id))%4096)/1024)
+		x.logprobs = append(x.logprobs, -float64(hash(s.opts.Seed, nil, done+i, int(id))%4096)/1024)
 	}
 	if s.opts.Faults.NaN {
 		x.logprobs[len(x.logprobs)/2] = math.NaN()

@@ -325,9 +325,11 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		s.asked[k] = a
 	}
 	j := a.job
+	var me *reader
 	switch {
 	case j != nil:
 		h.stats.joined.Add(1)
+		me = j.join()
 	case a.calls != nil:
 		h.stats.replayed.Add(1)
 		calls := a.calls
@@ -344,12 +346,12 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		h.jobs.Add(1)
 		h.mu.Unlock()
 		a.job = j
+		me = j.join() // before its end, or nobody saw it
 		go j.run()
 	}
-	reader := j.join()
 	s.mu.Unlock()
-	p, seen := h.tell(w, r, d, c, j, reader)
-	j.leave(reader, seen)
+	p, seen := h.tell(w, r, d, c, j, me)
+	j.leave(me, seen)
 	return p
 }
 

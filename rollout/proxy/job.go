@@ -2,15 +2,12 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
@@ -30,6 +27,8 @@ type job struct {
 	parsers []Parser
 	reply   wire.Reply
 	held    []*engine.Chunk // the end of the reply, until it is durable
+	rest    *rest           // of a reply that a pause may stop
+	why     string          // the reply is incomplete
 
 	mu      sync.Mutex
 	meta    wire.Meta
@@ -134,31 +133,21 @@ func (j *job) run() {
 
 func (j *job) make() error {
 	o := &j.h.opts
+	leave := func() {}
 	if o.Enter != nil {
-		leave, err := o.Enter(j.ctx, o.Engine.Route(j.call.Session), j.call.Session)
-		if err != nil {
-			return err
-		}
-		defer leave()
-	}
-	if o.Turn != nil {
-		if err := o.Turn(j.ctx, j.s.live); err != nil {
+		var err error
+		if leave, err = o.Enter(j.ctx, o.Engine.Route(j.call.Session), j.call.Session); err != nil {
 			return err
 		}
 	}
-	if err := j.resolve(); err != nil {
-		return err
-	}
-	if err := j.prompt(); err != nil {
-		return err
-	}
-	if err := j.begin(); err != nil {
+	if err := j.prepare(); err != nil {
+		leave()
 		return err
 	}
 	j.mu.Lock()
 	j.meta = wire.Meta{ID: j.calls[0].ID(), Created: time.Now(), Prompt: j.call.Prompt}
 	j.mu.Unlock()
-	err := o.Engine.Generate(j.ctx, &j.call.Request, j.take)
+	err := j.generate(leave)
 	if err == nil {
 		err = j.end()
 	}
@@ -177,190 +166,30 @@ func (j *job) make() error {
 	return err
 }
 
-// resolve puts the messages of the reply that the request goes on from before its own.
-func (j *job) resolve() error {
-	c := j.call
-	if c.Raw == nil {
-		c.Messages = j.s.live.Recall(c.Messages)
-	}
-	if c.Previous == "" {
-		return nil
-	}
-	const prefix = "resp_"
-	id := c.Previous
-	if len(id) > len(prefix) && id[:len(prefix)] == prefix {
-		id = id[len(prefix):]
-	}
-	info, sent, reply, err := j.s.live.Conversation(id)
-	if err != nil || reply == nil || info.Finish == "" {
-		return &wire.Problem{Status: http.StatusBadRequest, Type: "previous_response_not_found", Message: "the session has no reply with the id of previous_response_id"}
-	}
-	if m, ok := readMark(info.Settings); ok && m.Instructions <= len(sent) {
-		sent = sent[m.Instructions:]
-	}
-	own := c.Messages
-	c.Messages = make([]rollout.Message, 0, len(own)+len(sent)+1)
-	c.Messages = append(append(c.Messages, own[:c.Instructions]...), sent...)
-	c.Messages = append(append(c.Messages, *reply), own[c.Instructions:]...)
-	return nil
-}
-
-func kwargs(c *wire.Call) map[string]json.RawMessage {
-	var out map[string]json.RawMessage
-	if json.Unmarshal(c.Fields["chat_template_kwargs"], &out) != nil {
-		return nil
-	}
-	return out
-}
-
-// prompt makes the ids, where they are made here.
-func (j *job) prompt() error {
-	o, c := &j.h.opts, j.call
-	if o.Prompter == nil || len(c.Messages) == 0 || !plainText(c) {
-		return nil
-	}
-	ids, err := o.Prompter.Prompt(j.ctx, Prompt{j.s.live, c.Messages, c.Tools, kwargs(c)})
-	if err != nil || ids == nil {
-		return err
-	}
-	tools := c.Tools
-	if string(c.Fields["tool_choice"]) == `"none"` {
-		tools = nil
-	}
-	for range max(1, c.N) {
-		p, err := o.Parser(tools, ids)
-		if err != nil {
+// prepare makes the prompt and records the intent.
+func (j *job) prepare() error {
+	o := &j.h.opts
+	if o.Turn != nil {
+		if err := o.Turn(j.ctx, j.s.live); err != nil {
 			return err
 		}
-		j.parsers = append(j.parsers, p)
 	}
-	// Of the engine's words nothing is passed on; it tells the marks that are parsed.
-	c.Prompt, c.Raw = ids, nil
-	fields := make(map[string]json.RawMessage, len(c.Fields)+2)
-	for k, v := range c.Fields {
-		fields[k] = v
-	}
-	fields["skip_special_tokens"], fields["spaces_between_special_tokens"] = json.RawMessage("false"), json.RawMessage("false")
-	if c.Settings == nil {
-		c.Settings = c.Fields
-	}
-	c.Fields = fields
-	return nil
-}
-
-// plainText reports whether a call asks for nothing but text and free tool calls.
-func plainText(c *wire.Call) bool {
-	if t := string(c.Fields["tool_choice"]); t != "" && t != "null" && t != `"auto"` && t != `"none"` {
-		return false
-	}
-	for i := range c.Messages {
-		for _, p := range c.Messages[i].Parts {
-			if !p.IsText() {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// begin records the intent of each choice.
-func (j *job) begin() error {
-	c := j.call
-	n := max(1, c.N)
-	settings := c.Settings
-	if settings == nil {
-		settings = c.Fields
-	}
-	m := mark{Key: j.key.text(), Instructions: c.Instructions}
-	if j.asked.body != j.key {
-		m.Body = j.asked.body.text()
-	}
-	if n > 1 {
-		m.Choices = n
-	}
-	if j.parsers != nil {
-		m.Path = "ids"
-	}
-	calls := make([]*live.Call, n)
-	errs := make([]error, n)
-	one := func(i int) {
-		own := m
-		own.Choice = i
-		all := make(map[string]json.RawMessage, len(settings)+1)
-		for k, v := range settings {
-			if k != "chat_template_kwargs" {
-				all[k] = v
-			}
-		}
-		all[markName] = wire.JSON(own)
-		r := live.Request{Messages: c.Messages, Prompt: c.Prompt, Tools: c.Tools, TemplateKwargs: kwargs(c), Sampling: sampling(c.Fields), Dialect: j.d.Name(), Engine: j.h.opts.Engine.Route(c.Session), Settings: wire.JSON(all)}
-		if i == 0 {
-			r.Replaces = j.asked.old
-		}
-		calls[i], errs[i] = j.s.live.Begin(j.ctx, r)
-	}
-	if n == 1 {
-		one(0)
-	} else {
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() { one(i) })
-		}
-		wg.Wait()
-	}
-	if err := errors.Join(errs...); err != nil {
-		for _, c := range calls {
-			if c != nil {
-				_ = c.Abort(context.Background(), "it was not sent") // the first error is told
-			}
-		}
+	if err := j.resolve(); err != nil {
 		return err
 	}
-	j.calls = calls
-	return nil
-}
-
-// sampling reads the settings that shape what is sampled; one that is none is left to the
-// engine to refuse.
-func sampling(f map[string]json.RawMessage) *rollout.Sampling {
-	s := &rollout.Sampling{}
-	number := func(name string, low, high float64) (float64, bool) {
-		text := f[name]
-		if text == nil {
-			return 0, false
-		}
-		x, err := strconv.ParseFloat(string(text), 64)
-		return x, err == nil && x >= low && x <= high
+	if err := j.prompt(); err != nil {
+		return err
 	}
-	if x, ok := number("temperature", 0, math.MaxFloat32); ok {
-		t := float32(x)
-		s.Temperature = &t
-	}
-	if x, ok := number("top_p", math.SmallestNonzeroFloat32, 1); ok {
-		t := float32(x)
-		s.TopP = &t
-	}
-	if x, ok := number("min_p", 0, 1); ok {
-		t := float32(x)
-		s.MinP = &t
-	}
-	if x, ok := number("top_k", -1, math.MaxInt32); ok && x == math.Trunc(x) {
-		t := int32(x)
-		s.TopK = &t
-	}
-	if text := f["seed"]; text != nil {
-		if x, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-			s.Seed = &x
-		}
-	}
-	if *s == (rollout.Sampling{}) {
-		return nil
-	}
-	return s
+	return j.begin()
 }
 
 // take records a chunk and passes it on, its end aside.
 func (j *job) take(c *engine.Chunk) error {
+	if j.rest != nil {
+		if err := j.rest.see(c); err != nil {
+			return err
+		}
+	}
 	if c.Prompt != nil {
 		for _, call := range j.calls {
 			if err := call.Prompt(c.Prompt); err != nil {
@@ -450,7 +279,7 @@ func (j *job) end() error {
 	j.mu.Lock()
 	unseen := len(j.readers) == 0 && !j.seen
 	j.mu.Unlock()
-	why := ""
+	why := j.why
 	if len(j.calls) > 1 && r.Usage.Completion > 0 {
 		sum := 0
 		for _, c := range j.calls {
@@ -478,105 +307,4 @@ func (j *job) end() error {
 		}
 		return c.End(context.Background(), live.Reply{ID: r.ID, Message: k.Message(), FinishReason: k.Finish, StopString: k.Stop, Usage: usage, Unseen: unseen, Incomplete: why})
 	})
-}
-
-// outs are buffers of events.
-var outs = sync.Pool{New: func() any { return new([]byte) }}
-
-// tell tells a job's reply to a client as it comes. seen is true when the client has all
-// of it; a problem is returned where nothing was told yet.
-func (h *Handler) tell(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
-	ctx := r.Context()
-	if !c.Stream {
-		for {
-			chunks, done, p, meta := j.after(0)
-			if done && p != nil {
-				return p, true
-			}
-			if done {
-				body := d.Writer(c, meta).Whole(chunks)
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-				w.Header().Set("X-Request-Id", meta.ID)
-				_, err := w.Write(body)
-				return nil, err == nil && ctx.Err() == nil
-			}
-			select {
-			case <-ctx.Done():
-				return nil, false
-			case <-me.more:
-			}
-		}
-	}
-	control := http.NewResponseController(w)
-	var write wire.Writer
-	room := outs.Get().(*[]byte)
-	out := *room
-	defer func() {
-		if cap(out) <= 64<<10 {
-			*room = out[:0]
-			outs.Put(room)
-		}
-	}()
-	told, headed := 0, false
-	alive := time.NewTimer(h.opts.KeepAlive)
-	defer alive.Stop()
-	for {
-		chunks, done, p, meta := j.after(told)
-		if done && p != nil && !headed {
-			return p, true
-		}
-		out = out[:0]
-		if write == nil && (len(chunks) > 0 || done) && meta.ID != "" {
-			write = d.Writer(c, meta)
-		}
-		for _, x := range chunks {
-			out = write.Chunk(out, x)
-		}
-		told += len(chunks)
-		switch {
-		case done && p != nil && write == nil:
-			out = d.Writer(c, wire.Meta{Created: time.Now()}).Fail(out, p)
-		case done && p != nil:
-			out = write.Fail(out, p)
-		case done:
-			out = write.End(out)
-		}
-		if len(out) > 0 {
-			if !headed {
-				headed = true
-				w.Header().Set("X-Request-Id", meta.ID)
-				stream(w)
-			}
-			if _, err := w.Write(out); err != nil {
-				return nil, false
-			}
-			if !done {
-				if err := control.Flush(); err != nil {
-					return nil, false
-				}
-			}
-			alive.Reset(h.opts.KeepAlive)
-		}
-		if done {
-			return nil, ctx.Err() == nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, false
-		case <-me.more:
-		case <-alive.C:
-			if !headed {
-				headed = true
-				stream(w)
-			}
-			if _, err := w.Write(d.Writer(c, wire.Meta{}).Ping(nil)); err != nil {
-				return nil, false
-			}
-			if err := control.Flush(); err != nil {
-				return nil, false
-			}
-			alive.Reset(h.opts.KeepAlive)
-		}
-	}
 }

@@ -36,6 +36,16 @@ type Options struct {
 	// Enter is asked before a call is sent, and may wait; leave is called at its end
 	// (Gate.Enter of package rollout/live/gate).
 	Enter func(ctx context.Context, engine, session string) (leave func(), err error)
+	// Stop is closed when a pause wants the calls that run to stop. A call that is given
+	// ids ends its request then, leaves, and asks for the rest of its reply, with the ids
+	// sampled so far as the end of the prompt, when Again returns (Gate.Stop, Gate.Again):
+	// one recorded call. It needs Decode, which tells the text of ids, control tokens
+	// included, of which the Parser takes a stop token's for the end. Calls whose text
+	// the engine reads, of several choices, or that stop strings, penalties or a schema
+	// shape, go on to their end.
+	Stop   func() <-chan struct{}
+	Again  func(ctx context.Context, engine, session string) (leave func(), err error)
+	Decode func(ids []rollout.TokenID) (string, error)
 	// Turn is asked before a call begins, with its session (Gate.Turn).
 	Turn func(ctx context.Context, s *live.Session) error
 	// Answer gives the status and the Retry-After of an error of Open, Enter, Turn and
@@ -71,6 +81,9 @@ func (o Options) Validate() error {
 	}
 	if (o.Prompter == nil) != (o.Parser == nil) {
 		fault("Prompter", "Prompter and Parser go together: an engine that is given ids answers text")
+	}
+	if (o.Stop == nil) != (o.Again == nil) {
+		fault("Stop", "Stop and Again go together: a call that stops has to go on")
 	}
 	if o.KeepAlive < 0 || o.MaxBody < 0 || o.MaxCalls < 0 {
 		fault("MaxBody", "a bound is negative, expected 0 for the default or more")

@@ -274,18 +274,6 @@ func (f prompter) Prompt(_ context.Context, p proxy.Prompt) ([]rollout.TokenID, 
 // TestTokenIn: with a prompter and a parser the engine is given ids, and every dialect is
 // served of its text; what needs the engine's own chat goes there.
 func TestTokenIn(t *testing.T) {
-	tokenIn := func(o *proxy.Options) {
-		o.Prompter = prompter(func(p proxy.Prompt) ([]rollout.TokenID, error) {
-			var out []rollout.TokenID
-			for _, m := range p.Messages {
-				for _, b := range []byte("<" + string(m.Role) + ">" + m.Content) {
-					out = append(out, rollout.TokenID(b))
-				}
-			}
-			return out, nil
-		})
-		o.Parser = func([]rollout.Tool, []rollout.TokenID) (proxy.Parser, error) { return &parser{}, nil }
-	}
 	for name, q := range requests {
 		for _, stream := range []string{"", `,"stream":true`} {
 			w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}}, tokenIn)
@@ -297,13 +285,13 @@ func TestTokenIn(t *testing.T) {
 			require.Equal(t, []string{`run {"command": "ls"}`, `run {"command": "cat \"a\""}`}, calls)
 			turn := &w.rollout("r").Turns[0]
 			require.Equal(t, sampled(toolText), turn.Output)
-			require.Equal(t, "<system>Be brief.<user>What is here?", string(bytesOf(turn.Prompt.Add)))
+			require.Equal(t, "<system>Be brief.<user>What is here?<assistant>", string(bytesOf(turn.Prompt.Add)))
 			require.Equal(t, live.StateOK, w.session("r").Calls()[0].State)
 		}
 	}
 	w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}}, tokenIn)
 	_, body := w.ask("/rollouts/r/v1/messages/count_tokens", requests["anthropic"].body+"}")
-	require.EqualValues(t, len("<system>Be brief.<user>What is here?"), parsed(t, body)["input_tokens"])
+	require.EqualValues(t, len("<system>Be brief.<user>What is here?<assistant>"), parsed(t, body)["input_tokens"])
 	_, body = w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`,"tool_choice":"required"}`)
 	require.Equal(t, "tool_calls", at(parsed(t, body), "choices", 0, "finish_reason"))
 	require.Contains(t, string(bytesOf(w.rollout("r").Turns[0].Prompt.Add)), "<tools>", "the engine rendered it")

@@ -58,6 +58,9 @@ func New(m *tokenize.Model, o Options) (*Prompts, error) {
 // With is o with these prompts and parsers.
 func (x *Prompts) With(o proxy.Options) proxy.Options {
 	o.Prompter, o.Parser = x, x.Parser
+	if x.model != nil {
+		o.Decode = x.model.Tokenizer.Decode
+	}
 	return o
 }
 

@@ -6,7 +6,7 @@
 //
 //	GET  /rollouts/{id}        the rollout so far, a line of the native format
 //	GET  /rollouts/{id}/calls  a JSON line a call: id, state, counts, join, drift, version
-//	POST /pause                {"policy": "hold"}, reject or finish
+//	POST /pause                {"policy": "hold"}, reject, finish or continue
 //	POST /resume
 //	POST /version              {"version": 7}
 //	GET  /healthz              200, or 503 with why nothing can be recorded

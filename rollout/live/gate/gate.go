@@ -23,6 +23,9 @@ const (
 	Hold   Policy = "hold"   // they wait for Resume
 	Reject Policy = "reject" // they are refused
 	Finish Policy = "finish" // they wait for Resume, and Pause waits for those that run
+	// Continue is Finish, and calls that run stop where they can, and go on after Resume
+	// from the ids that were sampled.
+	Continue Policy = "continue"
 )
 
 // Options of New. The zero value has the default bounds.
@@ -121,11 +124,13 @@ type Gate struct {
 	sessions map[string]int
 	waiting  []*waiter // in the order in which they came
 	idle     []chan struct{}
+	stop     chan struct{} // closed while the policy is Continue
 	stats    Stats
 }
 
 type waiter struct {
 	engine, session string
+	again           bool          // it ran before, and is not refused
 	admitted        chan struct{} // closed under the lock when it runs
 	refused         error         // set before that: it does not
 }
@@ -149,6 +154,7 @@ func (g *Gate) lock() {
 	o.MaxPerSession = cmp.Or(o.MaxPerSession, 64)
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 4096)
 	o.RetryAfter = cmp.Or(o.RetryAfter, 2*time.Second)
+	g.stop = make(chan struct{})
 	g.engines, g.sessions, g.stats.Refused = map[string]int{}, map[string]int{}, map[string]int64{}
 }
 
@@ -174,11 +180,27 @@ func (g *Gate) Session() error {
 // called, once or more. It waits while a pause holds calls or as many as may be run, and
 // is a Refused where as many as may be wait, and the context's error when that ends.
 func (g *Gate) Enter(ctx context.Context, engine, session string) (leave func(), err error) {
+	return g.enter(ctx, &waiter{engine: engine, session: session, admitted: make(chan struct{})})
+}
+
+// Again is Enter for a call that Stop has stopped and that has left: it is refused by no
+// bound and no pause, and comes before those that have not run.
+func (g *Gate) Again(ctx context.Context, engine, session string) (leave func(), err error) {
+	return g.enter(ctx, &waiter{engine: engine, session: session, again: true, admitted: make(chan struct{})})
+}
+
+func (g *Gate) enter(ctx context.Context, w *waiter) (leave func(), err error) {
 	g.lock()
-	w := &waiter{engine: engine, session: session, admitted: make(chan struct{})}
 	switch {
 	case ctx.Err() != nil:
 		err = ctx.Err()
+	case w.again && !g.fits(w):
+		at := slices.IndexFunc(g.waiting, func(x *waiter) bool { return !x.again })
+		if at < 0 {
+			at = len(g.waiting)
+		}
+		g.waiting = slices.Insert(g.waiting, at, w)
+		g.stats.Waited++
 	case g.paused == Reject:
 		err = g.refuse("paused", "calls are paused while the weights change")
 	case g.fits(w) && !slices.ContainsFunc(g.waiting, g.fits):
@@ -260,22 +282,42 @@ func (g *Gate) next() {
 	})
 }
 
-// Pause begins a pause, or changes the policy of one. With Finish it returns when no call
-// runs; when ctx ends before, the pause holds all the same.
+// set changes the policy, "" = none. The lock is held.
+func (g *Gate) set(p Policy) {
+	switch {
+	case p == Continue && g.paused != Continue:
+		close(g.stop)
+	case p != Continue && g.paused == Continue:
+		g.stop = make(chan struct{})
+	}
+	g.paused = p
+}
+
+// Stop is closed when calls that run are to stop, to leave, and to go on with Again.
+func (g *Gate) Stop() <-chan struct{} {
+	g.lock()
+	defer g.mu.Unlock()
+	return g.stop
+}
+
+// Pause begins a pause, or changes the policy of one. With Finish and Continue it returns
+// when no call runs; when ctx ends before, the pause holds all the same.
 func (g *Gate) Pause(ctx context.Context, p Policy) error {
-	if p != Hold && p != Reject && p != Finish {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "found %q, expected hold, reject or finish", p)
+	if p != Hold && p != Reject && p != Finish && p != Continue {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "found %q, expected hold, reject, finish or continue", p)
 	}
 	g.lock()
-	g.paused = p
+	g.set(p)
 	if p == Reject {
-		for _, w := range g.waiting {
-			w.refused = g.refuse("paused", "calls are paused while the weights change")
-			close(w.admitted)
-		}
-		g.waiting = nil
+		g.waiting = slices.DeleteFunc(g.waiting, func(w *waiter) bool {
+			if !w.again {
+				w.refused = g.refuse("paused", "calls are paused while the weights change")
+				close(w.admitted)
+			}
+			return !w.again
+		})
 	}
-	if p != Finish || g.running == 0 {
+	if p != Finish && p != Continue || g.running == 0 {
 		g.mu.Unlock()
 		return nil
 	}
@@ -294,7 +336,7 @@ func (g *Gate) Pause(ctx context.Context, p Policy) error {
 func (g *Gate) Resume() {
 	g.lock()
 	defer g.mu.Unlock()
-	g.paused = ""
+	g.set("")
 	g.next()
 }
 

@@ -201,3 +201,59 @@ func TestValidate(t *testing.T) {
 	require.ErrorContains(t, err, "MaxCalls")
 	require.ErrorContains(t, err, "Caps.Time")
 }
+
+// Calls that a pause stops leave, and come back before those that wait, whatever the
+// bounds and the policies say meanwhile.
+func TestContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := gate.New(gate.Options{MaxCalls: 1, MaxWaiting: 1})
+		require.NoError(t, err)
+		ctx := t.Context()
+		leave, err := g.Enter(ctx, "e", "a")
+		require.NoError(t, err)
+		stop := g.Stop()
+		paused, order := make(chan error), make(chan string, 2)
+		go func() { paused <- g.Pause(ctx, gate.Continue) }()
+		<-stop
+		go func() {
+			if leave, err := g.Enter(ctx, "e", "b"); err == nil {
+				order <- "b"
+				leave()
+			}
+		}()
+		synctest.Wait()
+		leave()
+		require.NoError(t, <-paused)
+		<-g.Stop()
+		go func() {
+			leave, err := g.Again(ctx, "e", "a")
+			if err == nil {
+				order <- "a"
+				leave()
+			}
+		}()
+		synctest.Wait()
+		require.Equal(t, 2, g.Stats().Waiting)
+		require.NoError(t, g.Pause(ctx, gate.Hold))
+		select {
+		case <-g.Stop():
+			t.Fatal("nothing is to stop")
+		default:
+		}
+		g.Resume()
+		require.Equal(t, "a", <-order)
+		require.Equal(t, "b", <-order)
+
+		require.NoError(t, g.Pause(ctx, gate.Hold))
+		go func() {
+			if _, err := g.Again(ctx, "e", "a"); err == nil {
+				order <- "a"
+			}
+		}()
+		synctest.Wait()
+		require.NoError(t, g.Pause(ctx, gate.Reject))
+		require.Equal(t, 1, g.Stats().Waiting)
+		g.Resume()
+		require.Equal(t, "a", <-order)
+	})
+}

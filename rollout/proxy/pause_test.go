@@ -1,0 +1,232 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/gate"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+)
+
+// pausing is an engine under which the trainer changes the weights after some chunks of a
+// request: it says nothing more until it is stopped.
+type pausing struct {
+	engine.Engine
+	gate   *gate.Gate
+	after  int  // chunks of each request
+	most   int  // pauses
+	ended  bool // all that is sampled comes before the first
+	pauses int
+	asked  []engine.Request
+}
+
+func (p *pausing) Generate(ctx context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
+	p.asked = append(p.asked, *r)
+	n := 0
+	return p.Engine.Generate(ctx, r, func(c *engine.Chunk) error {
+		if n++; n <= p.after || p.pauses >= p.most {
+			return yield(c)
+		}
+		go func() {
+			if p.gate.Pause(context.Background(), gate.Continue) == nil { // no call runs
+				p.pauses++
+				_ = p.gate.SetVersion(int32(p.pauses))
+				p.gate.Resume()
+			}
+		}()
+		if p.ended {
+			time.Sleep(10 * time.Millisecond) // it is not stopped
+			return yield(c)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+}
+
+// tokenIn makes prompts and reads replies as the fake engine without a model does.
+func tokenIn(o *proxy.Options) {
+	o.Prompter = prompter(func(p proxy.Prompt) ([]rollout.TokenID, error) {
+		var out []rollout.TokenID
+		for _, m := range p.Messages {
+			out = append(out, idsOf("<"+string(m.Role)+">"+m.Content)...)
+		}
+		return append(out, idsOf("<assistant>")...), nil
+	})
+	o.Parser = func([]rollout.Tool, []rollout.TokenID) (proxy.Parser, error) { return &parser{}, nil }
+	o.Decode = func(ids []rollout.TokenID) (string, error) {
+		var out []byte
+		for _, id := range ids {
+			if id < 256 {
+				out = append(out, byte(id))
+			}
+		}
+		return strings.ToValidUTF8(string(out), "\uFFFD"), nil
+	}
+}
+
+func idsOf(text string) (out []rollout.TokenID) {
+	for _, b := range []byte(text) {
+		out = append(out, rollout.TokenID(b))
+	}
+	return out
+}
+
+// paused is a world whose engine is under a pausing.
+func paused(t *testing.T, f fakeengine.Options, after, most int) (*world, *pausing) {
+	w := &world{t: t, fake: fakeengine.New(f)}
+	upstream := httptest.NewServer(w.fake)
+	t.Cleanup(upstream.Close)
+	p := &pausing{gate: &gate.Gate{}, after: after, most: most}
+	require.NoError(t, p.gate.SetVersion(0))
+	return w.on(upstream.URL, engine.VLLM, tokenIn, func(o *proxy.Options) {
+		p.Engine, o.Engine = o.Engine, p
+		o.Enter, o.Stop, o.Again, o.Version = p.gate.Enter, p.gate.Stop, p.gate.Again, p.gate.Version
+	}), p
+}
+
+// TestContinue: a reply that pauses stop, after any chunk and within characters, is one
+// call with the ids, the log probabilities and the text of one that nothing stops, and
+// tells which weights sampled what.
+func TestContinue(t *testing.T) {
+	f := fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Event: 3}
+	whole := newWorld(t, f, tokenIn)
+	status, body := whole.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+"}")
+	require.Equal(t, 200, status, body)
+	want := whole.rollout("r").Turns[0]
+	chunks := (len(want.Output) + 2) / 3
+	for name, q := range requests {
+		for _, stream := range []string{"", `,"stream":true`} {
+			for after := 0; after <= chunks; after++ {
+				for _, most := range []int{1, 3} {
+					if name != "chat" && (after%8 != 5 || most > 1) || after == 0 && most > 1 {
+						continue
+					}
+					w, p := paused(t, f, after, most)
+					p.ended = after == chunks
+					status, body := w.ask("/rollouts/r"+q.path, q.body+stream+"}")
+					require.Equal(t, 200, status, body)
+					at := fmt.Sprint(name, stream, " after ", after, " of ", chunks)
+					text, reasoning, calls := told(t, name, stream != "", body)
+					require.Equal(t, "Reading é.", text, at)
+					require.Equal(t, "Look first.", reasoning, at)
+					require.Equal(t, []string{`run {"command": "ls"}`, `run {"command": "cat \"a\""}`}, calls, at)
+					r := w.rollout("r")
+					require.Len(t, r.Turns, 1, at)
+					got := r.Turns[0]
+					require.Equal(t, want.Output, got.Output, at)
+					require.Equal(t, want.Logprobs, got.Logprobs, at)
+					require.Equal(t, want.Prompt.Add, got.Prompt.Add, at)
+					require.NoError(t, r.Check())
+					c := w.session("r").Calls()[0]
+					require.Equal(t, live.StateOK, c.State, "%s: %s", at, c.Why)
+					require.Equal(t, live.Usage{PromptTokens: len(want.Prompt.Add), CompletionTokens: len(want.Output)}, c.Usage, at)
+					if p.ended {
+						require.Len(t, p.asked, 1)
+						continue
+					}
+					require.Equal(t, p.pauses+1, len(p.asked), at)
+					require.NotZero(t, p.pauses, at)
+					if after > 0 {
+						require.Len(t, got.Versions, p.pauses+1, at)
+						for i, run := range got.Versions {
+							require.Equal(t, rollout.VersionRun{From: 3 * after * i, Version: int32(i)}, run, at)
+						}
+						last := p.asked[len(p.asked)-1]
+						require.Equal(t, append(append([]rollout.TokenID{}, want.Prompt.Add...), want.Output[:3*after*p.pauses]...), last.Prompt)
+						if name == "anthropic" {
+							require.Equal(t, fmt.Sprint(4096-3*after*p.pauses), string(last.Fields["max_tokens"]))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// A reply that has all the ids that it may have when the pause comes is not asked for
+// again, and one that depends on more than its ids goes on to its end.
+func TestContinueEnds(t *testing.T) {
+	f := fakeengine.Options{Script: []fakeengine.Reply{{Content: "one two three"}}, Event: 4}
+	q := requests["chat"].body
+	w, p := paused(t, f, 1, 1)
+	p.Engine = endless{p.Engine}
+	_, body := w.ask("/rollouts/r/v1/chat/completions", q+`,"max_tokens":4}`)
+	require.Equal(t, "length", at(parsed(t, body), "choices", 0, "finish_reason"), body)
+	require.EqualValues(t, 4, at(parsed(t, body), "usage", "completion_tokens"))
+	require.Len(t, p.asked, 1)
+	require.Equal(t, live.StateOK, w.session("r").Calls()[0].State)
+
+	for _, more := range []string{`,"stop":["x"]`, `,"n":2`, `,"frequency_penalty":0.5`, `,"response_format":{"type":"json_object"}`} {
+		w := newWorld(t, f, tokenIn, func(o *proxy.Options) {
+			g := &gate.Gate{}
+			o.Enter, o.Stop, o.Again = g.Enter, g.Stop, g.Again
+			o.Engine = &pauseFirst{o.Engine, g}
+		})
+		_, body := w.ask("/rollouts/r/v1/chat/completions", q+more+`}`)
+		require.Equal(t, "one two three", at(parsed(t, body), "choices", 0, "message", "content"), body)
+	}
+}
+
+// endless tells no end of a reply.
+type endless struct{ engine.Engine }
+
+func (e endless) Generate(ctx context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
+	return e.Engine.Generate(ctx, r, func(c *engine.Chunk) error {
+		for i := range c.Choices {
+			c.Choices[i].Finish = ""
+		}
+		return yield(c)
+	})
+}
+
+// pauseFirst pauses before each request.
+type pauseFirst struct {
+	engine.Engine
+	gate *gate.Gate
+}
+
+func (p *pauseFirst) Generate(ctx context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
+	short, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	if err := p.gate.Pause(short, gate.Continue); err != context.DeadlineExceeded {
+		return fmt.Errorf("the call has left: %v", err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return p.Engine.Generate(ctx, r, yield)
+}
+
+// TestContinueUnspelled: ids that do not spell the text that came are not trained.
+func TestContinueUnspelled(t *testing.T) {
+	w, p := paused(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "one two three"}}, Event: 3}, 2, 1)
+	p.Engine = other{p.Engine}
+	w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`}`)
+	c := w.session("r").Calls()[0]
+	require.Equal(t, live.StateIncomplete, c.State)
+	require.Contains(t, c.Why, "do not spell")
+}
+
+// other tells other ids than the text has.
+type other struct{ engine.Engine }
+
+func (o other) Generate(ctx context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
+	return o.Engine.Generate(ctx, r, func(c *engine.Chunk) error {
+		for i := range c.Choices {
+			if ids := c.Choices[i].IDs; len(ids) > 2 {
+				ids[0] = 'x'
+			}
+		}
+		return yield(c)
+	})
+}
