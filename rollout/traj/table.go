@@ -9,6 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/atif"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/calls"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/claudecode"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/clients"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/codex"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/finetuning"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/frameworks"
@@ -36,6 +37,7 @@ func table() []format.Importer {
 	return slices.Concat([]format.Importer{
 		native.Importer(),
 		recorded.Journal(),
+		clients.QwenCode(),
 		claudecode.Session(),
 		claudecode.Stream(),
 		codex.Importer(),
@@ -53,7 +55,7 @@ func table() []format.Importer {
 		trainers.AReaL(),
 		trainers.TRL(),
 		finetuning.Preference(),
-	}, frameworks.All(), []format.Importer{
+	}, clients.All(), frameworks.All(), []format.Importer{
 		openclaw.Importer(),
 		sweagent.Mini(),
 		sweagent.MiniList(),

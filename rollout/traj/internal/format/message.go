@@ -205,9 +205,13 @@ func (in *File) toolCall(v Value, i, k int) (rollout.ToolCall, error) {
 	if c.Name == "" {
 		return c, in.Fail(rollout.At(i), "/tool_calls/"+strconv.Itoa(k), "the tool call has no name")
 	}
-	SetArguments(&c, f.Get("arguments"))
+	arguments := f.Get("arguments")
+	if arguments.Kind() == jsonscan.Absent {
+		arguments = f.Get("args") // of LangChain
+	}
+	SetArguments(&c, arguments)
 	for key, x := range v.Members() {
-		if key != "id" && key != "function" && !x.IsNull() && (!c.Flat || key != "name" && key != "arguments") {
+		if key != "id" && key != "function" && !x.IsNull() && (!c.Flat || key != "name" && key != "arguments" && key != "args") {
 			Keep(&c.Extra, key, x)
 		}
 	}

@@ -55,6 +55,9 @@ func AddParts(m *rollout.Message, more ...rollout.Part) {
 	m.Content, m.NoContent = rollout.JoinText(m.Parts), false
 }
 
+// AddText appends a text to a content as a part of its own.
+func AddText(m *rollout.Message, text string) { AddParts(m, textPart(text)) }
+
 // ResponseEnd is why the model stopped.
 func ResponseEnd(response Value) string {
 	return cmp.Or(response.Path("incomplete_details", "reason").String(), response.Get("status").String())

@@ -6,11 +6,12 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
 // converse reads the messages of Bedrock's Converse API.
 func converse() []format.Importer {
-	return dialect{name: "bedrock-converse", is: isConverse, add: addConverse, list: "messages", all: true}.importers()
+	return thread.Dialect{Name: "bedrock-converse", Is: isConverse, Add: addConverse, List: "messages", All: true}.Importers()
 }
 
 // isConverse knows a message: its blocks have no type, but a key for what they are.
@@ -32,13 +33,13 @@ func isConverse(v format.Value) bool {
 	return false
 }
 
-func addConverse(t *thread, v format.Value) error {
+func addConverse(t *thread.Thread, v format.Value) error {
 	if s, ok := v.Get("content").Text(); ok { // not of the API, but of what is built on it
-		role, err := t.in.Speaker(v.Get("role").Word(), len(t.r.Messages), "/role")
-		t.text(role, s)
+		role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
+		t.Text(role, s)
 		return err
 	}
-	role, err := t.in.Speaker(v.Get("role").Word(), len(t.r.Messages), "/role")
+	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
 	if err != nil {
 		return err
 	}
@@ -49,9 +50,16 @@ func addConverse(t *thread, v format.Value) error {
 		for key, x := range b.Members() {
 			switch key {
 			case "text":
-				texts = append(texts, x.String())
+				s, err := t.Words(b, "text", "/content")
+				if err != nil {
+					return err
+				}
+				texts = append(texts, s)
 			case "toolUse":
-				m.ToolCalls = append(m.ToolCalls, call(x.Get("toolUseId").String(), x.Get("name").Word(), x.Get("input")))
+				if x.Get("name").Kind() != jsonscan.String {
+					return t.In.Want(x.Get("name"), t.At(), "/content/toolUse/name", "the name of a tool")
+				}
+				m.ToolCalls = append(m.ToolCalls, thread.Call(x.Get("toolUseId").String(), x.Get("name").Word(), x.Get("input")))
 			case "toolResult":
 				results++
 				if err := converseResult(t, x); err != nil {
@@ -61,22 +69,22 @@ func addConverse(t *thread, v format.Value) error {
 				if s, ok := x.Path("reasoningText", "text").Text(); ok {
 					thoughts = append(thoughts, s)
 				} else {
-					t.in.NoteRedacted(len(t.r.Messages))
+					t.In.NoteRedacted(len(t.Rollout.Messages))
 				}
 			case "cachePoint":
 			default:
-				return t.unknown("/content/"+key, key)
+				return t.Unknown("/content/"+key, key)
 			}
 		}
 	}
 	m.Content, m.Reasoning = strings.Join(texts, ""), strings.Join(thoughts, "\n")
 	if results == 0 || texts != nil {
-		t.say(m)
+		t.Say(m)
 	}
 	return nil
 }
 
-func converseResult(t *thread, v format.Value) error {
+func converseResult(t *thread.Thread, v format.Value) error {
 	var texts []string
 	for _, b := range v.Get("content").Items() {
 		switch s, ok := b.Get("text").Text(); {
@@ -85,9 +93,9 @@ func converseResult(t *thread, v format.Value) error {
 		case b.Get("json").Kind() != jsonscan.Absent:
 			texts = append(texts, string(b.Get("json").Raw()))
 		default:
-			return t.unknown("/content/toolResult", format.Shape(b))
+			return t.Unknown("/content/toolResult", format.Shape(b))
 		}
 	}
-	t.say(rollout.Message{Role: rollout.RoleTool, ToolCallID: v.Get("toolUseId").String(), Content: strings.Join(texts, "\n")})
+	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: v.Get("toolUseId").String(), Content: strings.Join(texts, "\n")})
 	return nil
 }

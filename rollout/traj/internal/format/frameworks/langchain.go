@@ -1,17 +1,16 @@
 package frameworks
 
 import (
-	"strings"
-
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
 // langChain reads the messages of LangChain: as messages_to_dict, dumpd or the models
 // themselves write them.
 func langChain() []format.Importer {
-	return dialect{name: "langchain", is: isLangChain, add: addLangChain, list: "messages"}.importers()
+	return thread.Dialect{Name: "langchain", Is: isLangChain, Add: addLangChain, List: "messages"}.Importers()
 }
 
 // langChainRoles are the types of messages.
@@ -43,18 +42,18 @@ func isLangChain(v format.Value) bool {
 	return ok && (fields != v || v.Get("role").Kind() == jsonscan.Absent && v.Get("additional_kwargs").Kind() == jsonscan.Object)
 }
 
-func addLangChain(t *thread, v format.Value) error {
+func addLangChain(t *thread.Thread, v format.Value) error {
 	kind, x, ok := langChainParts(v)
 	if !ok {
-		return t.unknown("/type", kind)
+		return t.Unknown("/type", kind)
 	}
 	role := langChainRoles[kind]
 	if role == "" {
 		if kind != "chat" && kind != "ChatMessage" {
-			return t.unknown("/type", kind)
+			return t.Unknown("/type", kind)
 		}
 		var err error
-		if role, err = t.in.Speaker(x.Get("role").Word(), len(t.r.Messages), "/role"); err != nil {
+		if role, err = t.In.Speaker(x.Get("role").Word(), len(t.Rollout.Messages), "/role"); err != nil {
 			return err
 		}
 	}
@@ -66,14 +65,14 @@ func addLangChain(t *thread, v format.Value) error {
 		m.Sampled = rollout.SampledByPolicy
 		more := x.Get("additional_kwargs")
 		for _, c := range x.Get("tool_calls").Items() {
-			m.ToolCalls = append(m.ToolCalls, call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
 		for _, c := range x.Get("invalid_tool_calls").Items() { // whose arguments are no JSON
-			m.ToolCalls = append(m.ToolCalls, call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
 		if len(m.ToolCalls) == 0 {
 			for _, c := range more.Get("tool_calls").Items() {
-				m.ToolCalls = append(m.ToolCalls, call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
+				m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
 			}
 		}
 		m.Reasoning = more.Get("reasoning_content").String()
@@ -81,33 +80,20 @@ func addLangChain(t *thread, v format.Value) error {
 		if reason == "" {
 			reason = x.Path("response_metadata", "stop_reason").String()
 		}
-		t.end(reason)
-		t.unseen[len(t.r.Messages)] = t.lost != ""
+		t.End(reason)
+		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
 	}
 	body := x.Get("content")
 	for _, b := range body.Items() {
 		kind := b.Get("type").Word()
 		if role == rollout.RoleAssistant && b.Kind() == jsonscan.Object && kind != "text" && kind != "tool_use" && kind != "thinking" && kind != "redacted_thinking" {
-			return t.unknown("/content", kind)
+			return t.Unknown("/content", kind)
 		}
 	}
-	if text, ok := bareTexts(body); ok { // texts may stand bare in a list
+	if text, ok := thread.BareTexts(body); ok { // texts may stand bare in a list
 		m.Content = text
-		t.r.Messages = append(t.r.Messages, m)
+		t.Rollout.Messages = append(t.Rollout.Messages, m)
 		return nil
 	}
-	return t.in.Blocks(t.r, m, body)
-}
-
-// bareTexts joins a list of nothing but strings.
-func bareTexts(v format.Value) (text string, ok bool) {
-	var b strings.Builder
-	for _, x := range v.Items() {
-		s, is := x.Text()
-		if !is {
-			return "", false
-		}
-		b.WriteString(s)
-	}
-	return b.String(), v.Kind() == jsonscan.Array
+	return t.In.Blocks(t.Rollout, m, body)
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
 // pydantic reads the messages of pydantic-ai, as ModelMessagesTypeAdapter writes them.
 func pydantic() []format.Importer {
-	return dialect{name: "pydantic-ai", is: isPydantic, add: addPydantic, list: "messages"}.importers()
+	return thread.Dialect{Name: "pydantic-ai", Is: isPydantic, Add: addPydantic, List: "messages"}.Importers()
 }
 
 func isPydantic(v format.Value) bool {
@@ -24,72 +25,107 @@ func isPydantic(v format.Value) bool {
 	return true
 }
 
-func addPydantic(t *thread, v format.Value) error {
+func addPydantic(t *thread.Thread, v format.Value) error {
 	if v.Get("kind").Is("response") {
 		return pydanticReply(t, v)
 	}
 	if s := v.Get("instructions").String(); s != "" {
 		switch {
-		case len(t.r.Messages) == 0:
-			t.text(rollout.RoleSystem, s)
-		case t.r.Messages[0].Role != rollout.RoleSystem || !strings.Contains(t.r.Messages[0].Content, s):
-			t.lose("the instructions change")
+		case len(t.Rollout.Messages) == 0:
+			t.Text(rollout.RoleSystem, s)
+		case t.Rollout.Messages[0].Role != rollout.RoleSystem || !strings.Contains(t.Rollout.Messages[0].Content, s):
+			t.Lose("the instructions change")
 		}
 	}
 	for _, p := range v.Get("parts").Items() {
 		body := p.Get("content")
 		switch kind := p.Get("part_kind").Word(); kind {
 		case "system-prompt":
-			t.text(rollout.RoleSystem, body.String())
-		case "user-prompt":
-			m := rollout.Message{Role: rollout.RoleUser}
-			for _, x := range body.Items() {
-				if x.Kind() != jsonscan.String {
-					return t.unknown("/parts/content", x.Get("kind").String())
-				}
-			}
-			if err := t.in.Content(&m, body, len(t.r.Messages)); err != nil {
+			s, err := t.Words(p, "content", "/parts")
+			if err != nil {
 				return err
 			}
-			t.say(m)
+			if !v.Get("instructions").IsNull() {
+				t.Lose("which of instructions and system prompt stands first depends on the version of the library")
+			}
+			t.Text(rollout.RoleSystem, s)
+		case "user-prompt":
+			m := rollout.Message{Role: rollout.RoleUser}
+			if s, ok := body.Text(); ok {
+				m.Content = s
+				t.Say(m)
+				break
+			}
+			if body.Kind() != jsonscan.Array {
+				return t.In.Want(body, t.At(), "/parts/content", "a text or a list")
+			}
+			var texts []string
+			for _, x := range body.Items() {
+				s, ok := x.Text()
+				if !ok && x.Get("kind").Is("text-content") {
+					s, ok = x.Get("content").Text()
+				}
+				if !ok && x.Get("kind").Is("cache-point") {
+					continue
+				}
+				if !ok {
+					return t.Unknown("/parts/content", x.Get("kind").String())
+				}
+				texts = append(texts, s)
+			}
+			t.SayTexts(m, texts)
+		case "tool-availability-delta":
+			t.Lose("the tools change")
 		case "tool-return":
-			t.result(p.Get("tool_call_id").String(), body)
+			for _, x := range format.Elements(body) {
+				if k := x.Get("kind"); x.Kind() == jsonscan.Object && k.Kind() == jsonscan.String && (k.Is("binary") || k.Is("uploaded-file") || strings.HasSuffix(k.String(), "-url")) {
+					return t.Unknown("/parts/content", k.String())
+				}
+			}
+			t.Result(p.Get("tool_call_id").String(), body)
 		case "retry-prompt":
 			// The words around it are the library's, and differ by version.
 			if p.Get("tool_name").IsNull() {
-				t.text(rollout.RoleUser, format.PlainText(body))
+				t.Text(rollout.RoleUser, format.PlainText(body))
 			} else {
-				t.result(p.Get("tool_call_id").String(), body)
+				t.Result(p.Get("tool_call_id").String(), body)
 			}
-			t.lose("a prompt to try again was shown in words that are not recorded")
+			t.Lose("a prompt to try again was shown in words that are not recorded")
 		default:
-			return t.unknown("/parts", kind)
+			return t.Unknown("/parts", kind)
 		}
 	}
 	return nil
 }
 
-func pydanticReply(t *thread, v format.Value) error {
+func pydanticReply(t *thread.Thread, v format.Value) error {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	var texts, thoughts []string
 	for _, p := range v.Get("parts").Items() {
 		switch kind := p.Get("part_kind").Word(); kind {
 		case "text":
-			texts = append(texts, p.Get("content").String())
+			s, err := t.Words(p, "content", "/parts")
+			if err != nil {
+				return err
+			}
+			texts = append(texts, s)
 		case "thinking":
 			if s := p.Get("content").String(); s != "" {
 				thoughts = append(thoughts, s)
 			} else {
-				t.in.NoteRedacted(len(t.r.Messages))
+				t.In.NoteRedacted(len(t.Rollout.Messages))
 			}
 		case "tool-call":
-			m.ToolCalls = append(m.ToolCalls, call(p.Get("tool_call_id").String(), p.Get("tool_name").Word(), p.Get("args")))
+			m.ToolCalls = append(m.ToolCalls, thread.Call(p.Get("tool_call_id").String(), p.Get("tool_name").Word(), p.Get("args")))
 		default:
-			return t.unknown("/parts", kind)
+			return t.Unknown("/parts", kind)
 		}
 	}
 	m.Content, m.Reasoning = strings.Join(texts, "\n\n"), strings.Join(thoughts, "\n")
-	t.end(v.Get("finish_reason").String())
-	t.say(m)
+	t.End(v.Get("finish_reason").String())
+	if state := v.Get("state"); state.Kind() == jsonscan.String && !state.Is("complete") {
+		t.Cut[len(t.Rollout.Messages)] = "the reply is " + state.String()
+	}
+	t.Say(m)
 	return nil
 }

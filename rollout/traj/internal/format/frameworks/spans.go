@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
 // spans reads traces: of each span that is a call of a model, that call.
@@ -107,6 +108,42 @@ func (n *tree) append(b []byte) []byte {
 	return append(b, end)
 }
 
+// anyValue is a value of the protocol as JSON, nil where there is none: its numbers may be
+// text.
+func anyValue(v format.Value) []byte {
+	for kind, x := range v.Members() {
+		switch kind {
+		case "stringValue", "doubleValue", "boolValue":
+			return x.Clone()
+		case "intValue":
+			if s, ok := x.Text(); ok {
+				return []byte(s)
+			}
+			return x.Clone()
+		case "arrayValue":
+			var list [][]byte
+			for _, y := range x.Get("values").Items() {
+				list = append(list, orNull(anyValue(y)))
+			}
+			return format.Array(list)
+		case "kvlistValue":
+			var o format.Object
+			for _, y := range x.Get("values").Items() {
+				o.Raw(y.Get("key").String(), orNull(anyValue(y.Get("value"))))
+			}
+			return o.End()
+		}
+	}
+	return nil
+}
+
+func orNull(b []byte) []byte {
+	if b == nil {
+		return []byte("null")
+	}
+	return b
+}
+
 // attributes are those of a span as one object: written flat, nested, or as the list of
 // the protocol.
 func attributes(in *format.File, v format.Value) (format.Value, error) {
@@ -117,10 +154,8 @@ func attributes(in *format.File, v format.Value) (format.Value, error) {
 		put(key, x.Clone())
 	}
 	for _, x := range list.Items() {
-		for kind, value := range x.Get("value").Members() {
-			if kind == "stringValue" || kind == "intValue" || kind == "doubleValue" || kind == "boolValue" {
-				put(x.Get("key").String(), value.Clone())
-			}
+		if value := anyValue(x.Get("value")); value != nil {
+			put(x.Get("key").String(), value)
 		}
 	}
 	text := []byte("{}")
@@ -147,14 +182,34 @@ func readSpan(in *format.File, v format.Value) error {
 		c.id = v.Path("context", "span_id").String()
 	}
 	ai, llm := a.Get("gen_ai"), a.Get("llm")
+	if ai.Path("output", "messages").IsNull() { // an event of the span may hold them
+		for _, e := range v.Get("events").Items() {
+			b, err := attributes(in, e)
+			if err != nil {
+				return err
+			}
+			if x := b.Get("gen_ai"); !x.Path("output", "messages").IsNull() {
+				if c.temperature = ai.Path("request", "temperature"); !x.Path("request", "temperature").IsNull() {
+					c.temperature = x.Path("request", "temperature")
+				}
+				ai = x
+				break
+			}
+		}
+	}
 	switch {
 	case !ai.Path("output", "messages").IsNull():
 		c.input, c.output, c.system = ai.Path("input", "messages"), ai.Path("output", "messages"), ai.Get("system_instructions")
 		c.tools = ai.Path("tool", "definitions")
-		c.temperature = ai.Path("request", "temperature")
+		if x := ai.Path("request", "temperature"); !x.IsNull() {
+			c.temperature = x
+		}
+		for _, why := range format.Elements(ai.Path("response", "finish_reasons")) {
+			c.end = why.String()
+		}
 	case !llm.Get("output_messages").IsNull():
 		c.input, c.output, c.params = llm.Get("input_messages"), llm.Get("output_messages"), llm.Get("invocation_parameters")
-		c.inference = llm.Get("tools")
+		c.inference, c.end = llm.Get("tools"), llm.Get("finish_reason").String()
 	case ai.Kind() == jsonscan.Object && (ai.Path("operation", "name").Is("chat") || !ai.Get("prompt").IsNull()):
 		return in.Fail(0, "/attributes", "the span is a call of a model, and does not hold its messages (gen_ai.output.messages)")
 	default:
@@ -210,11 +265,12 @@ type spanCall struct {
 	id                            string
 	input, output, system, params format.Value
 	tools, inference, temperature format.Value
+	end                           string // why the reply ended, where the call says it
 }
 
 func (c *spanCall) read() error {
-	t := newThread(c.in)
-	t.r.ID = c.id
+	t := thread.New(c.in)
+	t.Rollout.ID = c.id
 	for _, x := range []*format.Value{&c.input, &c.output, &c.system, &c.params} {
 		s, ok := x.Text()
 		if !ok || s == "" || s[0] != '[' && s[0] != '{' {
@@ -228,19 +284,29 @@ func (c *spanCall) read() error {
 	if err := c.asked(t); err != nil {
 		return err
 	}
-	format.MarkReplies(t.r.Messages, rollout.SampledPrefilled)
-	at := len(t.r.Messages)
+	format.MarkReplies(t.Rollout.Messages, rollout.SampledPrefilled)
+	at := len(t.Rollout.Messages)
 	if err := c.answered(t); err != nil {
 		return err
 	}
-	if len(t.r.Messages) != at+1 || t.r.Messages[at].Role != rollout.RoleAssistant {
-		return c.in.Fail(rollout.At(at), "/output", "the call has %d replies, expected one", len(t.r.Messages)-at)
+	if len(t.Rollout.Messages) != at+1 || t.Rollout.Messages[at].Role != rollout.RoleAssistant {
+		return c.in.Fail(rollout.At(at), "/output", "the call has %d replies, expected one", len(t.Rollout.Messages)-at)
 	}
-	t.r.Messages[at].Sampled = rollout.SampledByPolicy
+	m := &t.Rollout.Messages[at]
+	m.Sampled = rollout.SampledByPolicy
+	if m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 {
+		return c.in.Fail(rollout.At(at), "/output", "the reply says nothing: %s", format.Shape(c.output))
+	}
+	if t.Ends[at] == "" && c.end != "" {
+		if t.Ends == nil {
+			t.Ends = map[int]string{}
+		}
+		t.Ends[at] = c.end
+	}
 	if c.tools.IsNull() {
 		c.tools = c.params.Get("tools")
 	}
-	if err := t.tools(c.tools); err != nil {
+	if err := t.Tools(c.tools); err != nil {
 		return err
 	}
 	for _, x := range c.inference.Items() {
@@ -249,26 +315,26 @@ func (c *spanCall) read() error {
 			return err
 		}
 		if schema.Kind() == jsonscan.Object {
-			t.r.Tools = append(t.r.Tools, rollout.Tool(schema.Clone()))
+			t.Rollout.Tools = append(t.Rollout.Tools, rollout.Tool(schema.Clone()))
 		}
 	}
-	if t.r.Temperature = format.Temperature(c.temperature); t.r.Temperature == nil {
-		t.r.Temperature = format.Temperature(c.params.Get("temperature"))
+	if t.Rollout.Temperature = format.Temperature(c.temperature); t.Rollout.Temperature == nil {
+		t.Rollout.Temperature = format.Temperature(c.params.Get("temperature"))
 	}
-	return t.emit(false)
+	return t.Emit(false)
 }
 
 // asked adds the messages of the request.
-func (c *spanCall) asked(t *thread) error {
+func (c *spanCall) asked(t *thread.Thread) error {
 	for _, x := range c.system.Items() {
 		s, ok := x.Get("content").Text()
 		if !ok {
-			return t.unknown("/system_instructions", x.Get("type").String())
+			return t.Unknown("/system_instructions", x.Get("type").String())
 		}
-		t.text(rollout.RoleSystem, s)
+		t.Text(rollout.RoleSystem, s)
 	}
 	if s, ok := c.input.Text(); ok {
-		t.text(rollout.RoleUser, s)
+		t.Text(rollout.RoleUser, s)
 		return nil
 	}
 	if c.input.Kind() != jsonscan.Array {
@@ -283,7 +349,7 @@ func (c *spanCall) asked(t *thread) error {
 }
 
 // answered adds the reply: a message, a list of one, a completion, or a text.
-func (c *spanCall) answered(t *thread) error {
+func (c *spanCall) answered(t *thread.Thread) error {
 	x := c.output
 	if x.Kind() == jsonscan.Array && x.Len() == 1 {
 		for _, first := range x.Items() {
@@ -291,32 +357,32 @@ func (c *spanCall) answered(t *thread) error {
 		}
 	}
 	if x.IsNull() || x.Kind() == jsonscan.Array {
-		return c.in.Fail(t.at(), "/output", "the call has %d replies, expected one", x.Len())
+		return c.in.Fail(t.At(), "/output", "the call has %d replies, expected one", x.Len())
 	}
 	if choice := format.FirstChoice(x); choice.Get("message").Kind() == jsonscan.Object {
-		t.end(choice.Get("finish_reason").String())
+		t.End(choice.Get("finish_reason").String())
 		x = choice.Get("message")
 	} else if m := x.Get("message"); isLangChain(m) {
 		x = m // OpenInference has its messages under that name too
 	}
 	if s, ok := x.Text(); ok {
-		t.text(rollout.RoleAssistant, s)
+		t.Text(rollout.RoleAssistant, s)
 		return nil
 	}
-	t.end(x.Get("finish_reason").String())
+	t.End(x.Get("finish_reason").String())
 	return addSpanMessage(t, x)
 }
 
 // addSpanMessage adds a message in one of the shapes that traces have.
-func addSpanMessage(t *thread, v format.Value) error {
-	i := len(t.r.Messages)
+func addSpanMessage(t *thread.Thread, v format.Value) error {
+	i := len(t.Rollout.Messages)
 	if _, _, ok := langChainParts(v); ok && isLangChain(v) {
 		return addLangChain(t, v)
 	}
 	if m := v.Get("message"); m.Kind() == jsonscan.Object && v.Get("role").IsNull() { // OpenInference
 		return addInference(t, m)
 	}
-	role, err := t.in.Speaker(v.Get("role").Word(), i, "/role")
+	role, err := t.In.Speaker(v.Get("role").Word(), i, "/role")
 	if err != nil {
 		return err
 	}
@@ -325,64 +391,105 @@ func addSpanMessage(t *thread, v format.Value) error {
 	}
 	for _, b := range v.Get("content").Items() {
 		if k := b.Get("type"); k.Is("tool_use") || k.Is("tool_result") || k.Is("thinking") {
-			return t.in.Blocks(t.r, rollout.Message{Role: role}, v.Get("content"))
+			return t.In.Blocks(t.Rollout, rollout.Message{Role: role}, v.Get("content"))
 		}
 	}
-	m, err := t.in.ChatMessage(v, i)
+	if v.Get("invalid_tool_calls").Len() > 0 {
+		return t.Unknown("/invalid_tool_calls", "invalid_tool_calls")
+	}
+	m, err := t.In.ChatMessage(v, i)
+	if s := v.Path("additional_kwargs", "reasoning_content").String(); m.Reasoning == "" {
+		m.Reasoning = s
+	}
 	if err == nil {
-		t.r.Messages = append(t.r.Messages, m)
+		t.Rollout.Messages = append(t.Rollout.Messages, m)
 	}
 	return err
 }
 
 // addSemantic adds the parts of a message of OpenTelemetry.
-func addSemantic(t *thread, role rollout.Role, parts format.Value) error {
+func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) error {
 	m := rollout.Message{Role: role}
 	said := role != rollout.RoleTool
 	for _, p := range parts.Items() {
 		switch kind := p.Get("type").Word(); kind {
-		case "text":
-			m.Content += p.Get("content").String()
-			said = true
-		case "reasoning":
-			m.Reasoning += p.Get("content").String()
+		case "text", "reasoning":
+			s, err := t.Words(p, "content", "/parts")
+			if err != nil {
+				return err
+			}
+			if kind == "reasoning" {
+				m.Reasoning += s
+			} else {
+				m.Content, said = m.Content+s, true
+			}
 		case "tool_call":
-			m.ToolCalls = append(m.ToolCalls, call(p.Get("id").String(), p.Get("name").Word(), p.Get("arguments")))
+			if p.Get("name").Kind() != jsonscan.String {
+				return t.In.Want(p.Get("name"), t.At(), "/parts/name", "the name of a tool")
+			}
+			m.ToolCalls = append(m.ToolCalls, thread.Call(p.Get("id").String(), p.Get("name").Word(), p.Get("arguments")))
 		case "tool_call_response":
 			result := p.Get("response")
 			if result.Kind() == jsonscan.Absent {
 				result = p.Get("result")
 			}
-			t.result(p.Get("id").String(), result)
+			t.Result(p.Get("id").String(), result)
 			said = said && role != rollout.RoleUser
 		default:
-			return t.unknown("/parts", kind)
+			return t.Unknown("/parts", kind)
 		}
 	}
 	if said {
-		t.say(m)
+		t.Say(m)
 	}
 	return nil
 }
 
 // addInference adds a message of OpenInference.
-func addInference(t *thread, v format.Value) error {
-	role, err := t.in.Speaker(v.Get("role").Word(), len(t.r.Messages), "/role")
+func addInference(t *thread.Thread, v format.Value) error {
+	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
 	if err != nil {
 		return err
 	}
 	m := rollout.Message{Role: role, Content: v.Get("content").String(), ToolCallID: v.Get("tool_call_id").String()}
+	calls := format.Elements(v.Get("tool_calls"))
+	var ordered []format.Value // the same calls among the contents
+	var texts string
 	for _, x := range v.Get("contents").Items() {
 		part := x.Get("message_content")
-		if !part.Get("type").Is("text") {
-			return t.unknown("/contents", part.Get("type").String())
+		switch kind := part.Get("type").Word(); kind {
+		case "text", "reasoning":
+			s, err := t.Words(part, "text", "/contents")
+			if err != nil {
+				return err
+			}
+			if kind == "reasoning" {
+				m.Reasoning += s
+			} else {
+				texts += s
+			}
+		case "tool_use":
+			ordered = append(ordered, x)
+		default:
+			return t.Unknown("/contents", kind)
 		}
-		m.Content += part.Get("text").String()
 	}
-	for _, x := range v.Get("tool_calls").Items() {
+	if m.Content == "" {
+		m.Content = texts
+	}
+	if len(calls) == 0 {
+		calls = ordered
+	}
+	for _, x := range calls {
 		c := x.Get("tool_call")
-		m.ToolCalls = append(m.ToolCalls, call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
+		if c.Path("function", "name").Kind() != jsonscan.String {
+			return t.In.Want(c.Path("function", "name"), t.At(), "/tool_calls/function/name", "the name of a tool")
+		}
+		m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
 	}
-	t.say(m)
+	if name := v.Get("function_call_name"); name.Kind() == jsonscan.String && len(m.ToolCalls) == 0 {
+		m.ToolCalls = []rollout.ToolCall{thread.Call("", name.Word(), v.Get("function_call_arguments_json"))}
+	}
+	t.Say(m)
 	return nil
 }

@@ -1,19 +1,21 @@
-package frameworks
+package clients
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
 // goose reads the sessions of goose: a message a line after one about the session, or
 // what goose session export prints.
 func goose() []format.Importer {
-	d := dialect{name: "goose", is: isGoose, add: addGoose, list: "conversation", session: true}
-	all := d.importers()
+	d := thread.Dialect{Name: "goose", Is: isGoose, Add: addGoose, List: "conversation", Session: true}
+	all := d.Importers()
 	all[1].Match = func(v format.Value, _ *format.File) bool {
 		return isGoose(v) || v.Get("working_dir").Kind() == jsonscan.String && v.Get("message_count").Kind() == jsonscan.Number
 	}
@@ -31,55 +33,65 @@ func isGoose(v format.Value) bool {
 	return false
 }
 
-func addGoose(t *thread, v format.Value) error {
+func addGoose(t *thread.Thread, v format.Value) error {
 	if v.Get("working_dir").Kind() == jsonscan.String { // the first line
-		t.r.ID = format.FirstID(v, "id")
+		t.Rollout.ID = format.FirstID(v, "id")
 		return nil
 	}
-	role, err := t.in.Speaker(v.Get("role").Word(), len(t.r.Messages), "/role")
+	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
 	if err != nil {
 		return err
 	}
 	if visible, said := v.Path("metadata", "agentVisible").Bool(); said && !visible {
-		t.lose("messages were taken out of what the agent sees")
+		t.Lose("messages were taken out of what the agent sees")
 	}
 	m := rollout.Message{Role: role}
 	said := false
+	var texts []string
 	for _, c := range v.Get("content").Items() {
 		switch kind := c.Get("type").Word(); kind {
 		case "text":
-			m.Content, said = m.Content+c.Get("text").String(), true
+			s, err := t.Words(c, "text", "/content")
+			if err != nil {
+				return err
+			}
+			texts, said = append(texts, s), true
 		case "thinking":
 			m.Reasoning += c.Get("thinking").String()
 		case "redactedThinking":
-			t.in.NoteRedacted(len(t.r.Messages))
+			t.In.NoteRedacted(len(t.Rollout.Messages))
 		case "toolRequest", "frontendToolRequest":
 			x := c.Path("toolCall", "value")
 			if x.Kind() != jsonscan.Object {
-				return t.in.Fail(t.at(), "/content/toolCall", "the call could not be read by goose (%s), so that what was sampled is not recorded", c.Path("toolCall", "error").String())
+				return t.In.Fail(t.At(), "/content/toolCall", "the call could not be read by goose (%s), so that what was sampled is not recorded", c.Path("toolCall", "error").String())
 			}
-			m.ToolCalls = append(m.ToolCalls, call(c.Get("id").String(), x.Get("name").Word(), x.Get("arguments")))
+			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), x.Get("name").Word(), x.Get("arguments")))
 		case "toolResponse":
 			if err := gooseResult(t, c); err != nil {
 				return err
 			}
 		case "toolConfirmationRequest", "actionRequired", "systemNotification": // shown to the user
 		case "summarizationRequested", "contextLengthExceeded", "conversationCompacted":
-			t.lose("the session was compacted")
+			t.Lose("the session was compacted")
 		default:
-			return t.unknown("/content", kind)
+			return t.Unknown("/content", kind)
 		}
 	}
-	if said || m.ToolCalls != nil || m.Reasoning != "" {
-		t.say(m)
+	switch {
+	case role == rollout.RoleUser && said:
+		t.SayTexts(m, texts)
+	case said || m.ToolCalls != nil || m.Reasoning != "":
+		m.Content = strings.Join(texts, "")
+		t.Say(m)
 	}
 	return nil
 }
 
-func gooseResult(t *thread, c format.Value) error {
+func gooseResult(t *thread.Thread, c format.Value) error {
 	v, id := c.Path("toolResult", "value"), c.Get("id").String()
 	if why, ok := c.Path("toolResult", "error").Text(); ok {
-		t.say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: why})
+		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: why})
+		t.Lose("an error of a tool was shown in words that are not recorded")
 		return nil
 	}
 	if list := v.Get("content"); list.Kind() == jsonscan.Array {
@@ -88,7 +100,7 @@ func gooseResult(t *thread, c format.Value) error {
 	var texts []string
 	for _, x := range v.Items() {
 		if !x.Get("type").Is("text") {
-			return t.unknown("/content/toolResult", x.Get("type").String())
+			return t.Unknown("/content/toolResult", x.Get("type").String())
 		}
 		// What is for the user alone is not sent.
 		if audience := x.Path("annotations", "audience"); audience.Len() > 0 && !strings.Contains(string(audience.Raw()), "assistant") {
@@ -96,7 +108,7 @@ func gooseResult(t *thread, c format.Value) error {
 		}
 		texts = append(texts, x.Get("text").String())
 	}
-	t.say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, "\n")})
+	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, "\n")})
 	return nil
 }
 
@@ -106,22 +118,37 @@ func cline() format.Importer {
 	return format.Importer{Name: "cline", Match: func(v format.Value, in *format.File) bool {
 		return in.InList && filepath.Base(in.Name) == "api_conversation_history.json" && v.Get("role").Kind() == jsonscan.String
 	}, Fold: func(in *format.File) format.Folder {
-		return &folder{dialect{session: true, add: addCline}, newThread(in)}
+		t := thread.New(in)
+		if !in.Settings.Alone && clineCut(in) {
+			t.Lose("the client left messages out of what it sent")
+		}
+		return thread.Dialect{Session: true, Add: addCline}.Folder(t)
 	}}
 }
 
-func addCline(t *thread, v format.Value) error {
-	role, err := t.in.Speaker(v.Get("role").Word(), len(t.r.Messages), "/role")
+func addCline(t *thread.Thread, v format.Value) error {
+	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
 	if err != nil {
 		return err
 	}
 	if summary, _ := v.Get("isSummary").Bool(); summary || v.Get("condenseParent").Kind() == jsonscan.String || v.Get("truncationParent").Kind() == jsonscan.String {
-		t.lose("the conversation was condensed")
+		t.Lose("the conversation was condensed")
 	}
 	m := rollout.Message{Role: role}
 	if role == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledByPolicy
-		t.unseen[len(t.r.Messages)] = t.lost != ""
+		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
 	}
-	return t.in.Blocks(t.r, m, v.Get("content"))
+	return t.In.Blocks(t.Rollout, m, v.Get("content"))
+}
+
+// clineCut reports whether the client says, beside the messages, that it left some out of
+// what it sent.
+func clineCut(in *format.File) bool {
+	shown, err := in.Neighbour("ui_messages.json")
+	if err != nil || bytes.Contains(shown, []byte(`"conversationHistoryDeletedRange":[`)) || bytes.Contains(shown, []byte(`"conversationHistoryDeletedRange": [`)) {
+		return true
+	}
+	changed, err := in.Neighbour("context_history.json")
+	return err != nil || len(bytes.TrimSpace(changed)) > len("[]")
 }

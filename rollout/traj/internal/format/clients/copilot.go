@@ -1,0 +1,202 @@
+package clients
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// copilot reads the events of Copilot CLI, ~/.copilot/session-state/*/events.jsonl, and
+// those that copilot --output-format json prints.
+func copilot() format.Importer {
+	return format.Importer{Name: "copilot-cli", Match: isCopilot, Fold: func(in *format.File) format.Folder {
+		return &copilotSession{t: thread.New(in), agents: map[string]*thread.Thread{}, open: map[*thread.Thread]map[string]bool{}, unknown: map[string]bool{}}
+	}}
+}
+
+// copilotAreas begin the types of events that no model is shown.
+var copilotAreas = []string{
+	"session.", "assistant.", "tool.", "permission.", "hook.", "mcp.", "subagent.", "command.", "commands.", "capabilities.", "user_input.", "elicitation.", "sampling.",
+	"external_tool.", "skills.", "custom_agents.", "extensions.", "canvas.", "binary_asset", "pending_messages.", "auto_mode", "exit_plan_mode.", "model_call", "model.",
+	"background_tasks.", "factory", "fusion", "tools.", "custom_notification", "ui.", "managed_settings", "system.notification", "abort", "skill.", "result", "user.message", "system.message",
+}
+
+func isCopilot(v format.Value, _ *format.File) bool {
+	kind := v.Get("type").Word()
+	if v.Get("timestamp").Kind() != jsonscan.String && v.Get("id").Kind() != jsonscan.String {
+		return false
+	}
+	return v.Get("data").Kind() == jsonscan.Object && v.Get("payload").Kind() == jsonscan.Absent &&
+		slices.ContainsFunc(copilotAreas, func(area string) bool { return strings.HasPrefix(kind, area) && strings.Contains(kind, ".") })
+}
+
+type copilotSession struct {
+	t       *thread.Thread
+	order   []string // of sub-agents
+	agents  map[string]*thread.Thread
+	open    map[*thread.Thread]map[string]bool // calls that wait for their results
+	unknown map[string]bool
+}
+
+// of is the thread that an event belongs to: sub-agents have their own.
+func (s *copilotSession) of(v format.Value) *thread.Thread {
+	name := cmp.Or(v.Get("agentId").String(), v.Path("data", "parentToolCallId").String())
+	if name == "" {
+		return s.t
+	}
+	t := s.agents[name]
+	if t == nil {
+		t = thread.New(s.t.In)
+		s.agents[name] = t
+		s.order = append(s.order, name)
+	}
+	return t
+}
+
+func (s *copilotSession) Add(v format.Value) error {
+	t := s.of(v)
+	return t.OrLose(s.add(t, v))
+}
+
+func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
+	data := v.Get("data")
+	switch kind := v.Get("type").Word(); kind {
+	case "session.start", "session.resume":
+		s.t.Rollout.ID = cmp.Or(s.t.Rollout.ID, data.Get("sessionId").String())
+	case "result":
+		s.t.Rollout.ID = cmp.Or(s.t.Rollout.ID, v.Get("sessionId").String())
+	case "system.message":
+		role := rollout.RoleSystem
+		if data.Get("role").Is("developer") {
+			role = "developer"
+		}
+		text, err := t.Words(data, "content", "/data")
+		if err != nil {
+			return err
+		}
+		if n := len(t.Rollout.Messages); n > 0 && t.Rollout.Messages[0].Role == role {
+			if t.Rollout.Messages[0].Content != text {
+				t.Lose("the system prompt changes")
+			}
+			return nil
+		}
+		t.Text(role, text)
+	case "user.message":
+		text, err := t.Words(data, "content", "/data")
+		if err != nil {
+			return err
+		}
+		for _, a := range data.Get("attachments").Items() {
+			if k := a.Get("type"); k.Is("blob") || strings.HasPrefix(a.Get("mimeType").String(), "image/") {
+				return t.Unknown("/data/attachments", "image")
+			}
+		}
+		if sent := data.Get("transformedContent"); sent.Kind() == jsonscan.String {
+			text = sent.String()
+		} else {
+			t.Lose("what the client puts around a prompt is not in the record")
+		}
+		t.Text(rollout.RoleUser, text)
+	case "assistant.message":
+		return s.reply(t, data)
+	case "tool.execution_complete":
+		return s.result(t, data)
+	case "session.truncation", "session.compaction_complete", "session.snapshot_rewind", "session.context_cleared", "session.handoff":
+		if ok, said := data.Get("success").Bool(); !said || ok {
+			t.Lose("the history was cut, cleared or compacted")
+		}
+	case "abort":
+		if n := len(t.Rollout.Messages); n > 0 && t.Rollout.Messages[n-1].Role == rollout.RoleAssistant && len(t.Rollout.Messages[n-1].ToolCalls) == 0 {
+			t.Lose("the run was stopped")
+		}
+	case "skill.invoked":
+		t.Lose("a skill was shown in words that are not recorded")
+	case "system.notification":
+		t.Lose("a notification was shown in words that the client chose")
+	default:
+		if !slices.ContainsFunc(copilotAreas, func(area string) bool { return strings.HasPrefix(kind, area) }) && !s.unknown[kind] {
+			s.unknown[kind] = true
+			t.In.Note("event_unknown", t.At(), "an event of type %q is not understood", kind)
+			t.Lose("an event is not understood")
+		}
+	}
+	return nil
+}
+
+func (s *copilotSession) reply(t *thread.Thread, data format.Value) error {
+	m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: data.Get("reasoningText").String()}
+	if body := data.Get("content"); !body.IsNull() {
+		text, err := t.Words(data, "content", "/data")
+		if err != nil {
+			return err
+		}
+		m.Content = text
+	}
+	for _, c := range data.Get("toolRequests").Items() {
+		if c.Get("name").Kind() != jsonscan.String {
+			return t.In.Want(c.Get("name"), t.At(), "/data/toolRequests/name", "the name of a tool")
+		}
+		m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("toolCallId").String(), c.Get("name").Word(), c.Get("arguments")))
+		if s.open[t] == nil {
+			s.open[t] = map[string]bool{}
+		}
+		s.open[t][c.Get("toolCallId").String()] = true
+	}
+	if m.Reasoning == "" && (data.Get("reasoningOpaque").Kind() == jsonscan.String || data.Get("encryptedContent").Kind() == jsonscan.String) {
+		t.In.NoteRedacted(len(t.Rollout.Messages))
+	}
+	t.Say(m)
+	return nil
+}
+
+func (s *copilotSession) result(t *thread.Thread, data format.Value) error {
+	id := data.Get("toolCallId").String()
+	if byUser, _ := data.Get("isUserRequested").Bool(); byUser || !s.open[t][id] {
+		if byUser {
+			t.Lose("a tool that the user called was shown in words that are not recorded")
+			return nil
+		}
+		if t != s.t && s.open[s.t][id] {
+			t = s.t
+		}
+	}
+	delete(s.open[t], id)
+	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: id}
+	var ok bool
+	if m.Content, ok = data.Path("result", "content").Text(); !ok {
+		if m.Content, ok = data.Path("error", "message").Text(); !ok {
+			return t.In.Want(data.Get("result"), t.At(), "/data/result", "the content of a result or an error")
+		}
+		t.Say(m)
+		t.Lose("an error was shown in words that are not recorded")
+		return nil
+	}
+	t.Say(m)
+	return nil
+}
+
+func (s *copilotSession) Finish() error {
+	session := s.t.Rollout.ID
+	if err := s.t.Emit(true); err != nil {
+		return err
+	}
+	for _, name := range s.order {
+		t := s.agents[name]
+		if len(t.Rollout.Messages) == 0 {
+			continue
+		}
+		t.Rollout.ID = session + "/" + name
+		format.KeepText(&t.Rollout.Metadata, "parent_session", session)
+		if err := t.Emit(true); err != nil {
+			if err = t.In.Failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package clients
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// kimi reads the contexts of Kimi CLI, ~/.kimi/sessions/*/*/context*.jsonl: the messages as
+// they are sent, the system prompt, and marks between them. Kimi begins a new file where
+// it compacts or takes back, so that a file holds what the last reply saw.
+func kimi() format.Importer {
+	return format.Importer{Name: "kimi-cli", Match: isKimi, Fold: func(in *format.File) format.Folder {
+		return &kimiContext{t: thread.New(in)}
+	}}
+}
+
+func isKimi(v format.Value, in *format.File) bool {
+	switch role := v.Get("role"); role.Word() {
+	case "_system_prompt":
+		return v.Get("content").Kind() == jsonscan.String
+	case "_checkpoint":
+		return v.Get("id").Kind() == jsonscan.Number
+	case "_usage":
+		return v.Get("token_count").Kind() == jsonscan.Number
+	default:
+		base := filepath.Base(in.Name)
+		return role.Kind() == jsonscan.String && strings.HasPrefix(base, "context") && filepath.Ext(base) == ".jsonl" && v.Get("messages").Kind() == jsonscan.Absent
+	}
+}
+
+type kimiContext struct {
+	t    *thread.Thread
+	kept bool // what follows a compaction was said before it
+}
+
+// kimiSummary begins the message that a compaction leaves, of which the messages up to the
+// next mark were kept.
+const kimiSummary = "<system>Previous context has been compacted"
+
+func (k *kimiContext) Add(v format.Value) error { return k.t.OrLose(k.add(v)) }
+
+func (k *kimiContext) add(v format.Value) error {
+	t := k.t
+	role := v.Get("role").Word()
+	switch role {
+	case "_checkpoint", "_usage":
+		k.kept = false
+		return nil
+	case "_system_prompt":
+		s, err := t.Words(v, "content", "")
+		if err == nil {
+			t.Text(rollout.RoleSystem, s)
+		}
+		return err
+	}
+	if strings.HasPrefix(role, "_") {
+		return t.Unknown("/role", role)
+	}
+	r, err := t.In.Speaker(role, len(t.Rollout.Messages), "/role")
+	if err != nil {
+		return err
+	}
+	m := rollout.Message{Role: r, Name: v.Get("name").String(), ToolCallID: v.Get("tool_call_id").String()}
+	body := v.Get("content")
+	if s, ok := body.Text(); ok {
+		m.Content = s
+	} else if !body.IsNull() && body.Kind() != jsonscan.Array {
+		return t.In.Want(body, t.At(), "/content", "a text or a list of parts")
+	}
+	var texts []string
+	for _, p := range body.Items() {
+		key := "text"
+		switch kind := p.Get("type").Word(); kind {
+		case "text":
+		case "think":
+			key = "think"
+		default:
+			return t.Unknown("/content", kind)
+		}
+		s, err := t.Words(p, key, "/content")
+		if err != nil {
+			return err
+		}
+		if key == "think" {
+			m.Reasoning += s
+		} else {
+			texts = append(texts, s)
+		}
+	}
+	if r == rollout.RoleUser && len(texts) > 1 {
+		for _, s := range texts {
+			format.AddText(&m, s)
+		}
+	} else if texts != nil {
+		sep := ""
+		if r == rollout.RoleTool {
+			sep = "\n"
+		}
+		m.Content = strings.Join(texts, sep)
+	}
+	for _, c := range v.Get("tool_calls").Items() {
+		f := c.Get("function")
+		if f.Get("name").Kind() != jsonscan.String {
+			return t.In.Want(f.Get("name"), t.At(), "/tool_calls/function/name", "the name of a tool")
+		}
+		m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), f.Get("name").Word(), f.Get("arguments")))
+	}
+	if k.kept = k.kept || r == rollout.RoleUser && strings.HasPrefix(m.Content, kimiSummary); k.kept && r == rollout.RoleAssistant {
+		m.Sampled = rollout.SampledCopied
+	}
+	if cut, _ := v.Get("partial").Bool(); cut && r == rollout.RoleAssistant {
+		t.Cut[len(t.Rollout.Messages)] = "the reply is partial"
+	}
+	// Newer versions send user messages that stand next to each other as one.
+	if n := len(t.Rollout.Messages) - 1; r == rollout.RoleUser && n >= 0 && t.Rollout.Messages[n].Role == r && !kimiNotice(t.Rollout.Messages[n]) && !kimiNotice(m) {
+		format.AddText(&t.Rollout.Messages[n], m.Content)
+		return nil
+	}
+	t.Say(m)
+	return nil
+}
+
+func kimiNotice(m rollout.Message) bool { return strings.HasPrefix(m.Content, "<notification ") }
+
+// Finish emits the messages. The system prompt stands in the file where the version wrote
+// it.
+func (k *kimiContext) Finish() error { return k.t.Emit(true) }

@@ -1,0 +1,214 @@
+package clients
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// openClaw reads the sessions of OpenClaw and of pi, which it runs:
+// ~/.openclaw/agents/*/sessions/*.jsonl and ~/.pi/agent/sessions/**.jsonl.
+func openClaw() format.Importer {
+	return format.Importer{Name: "openclaw-session", Match: isOpenClaw, Fold: func(in *format.File) format.Folder {
+		return &openClawSession{chain: newChain(in)}
+	}}
+}
+
+// openClawAsides are records about a session that no model is shown.
+var openClawAsides = []string{"model_change", "thinking_level_change", "custom", "label", "session_info"}
+
+func isOpenClaw(v format.Value, _ *format.File) bool {
+	if v.Get("timestamp").Kind() != jsonscan.String {
+		return false
+	}
+	switch kind := v.Get("type").Word(); kind {
+	case "session":
+		return v.Get("id").Kind() == jsonscan.String && v.Get("cwd").Kind() == jsonscan.String
+	case "message":
+		m := v.Get("message")
+		return m.Get("role").Kind() == jsonscan.String && m.Get("timestamp").Kind() == jsonscan.Number
+	case "compaction", "branch_summary":
+		return v.Get("summary").Kind() == jsonscan.String
+	default:
+		return slices.Contains(append(openClawAsides, "custom_message"), kind) && v.Get("parentId").Kind() != jsonscan.Absent
+	}
+}
+
+type openClawSession struct {
+	*chain
+	linked bool // records have ids
+}
+
+func (s *openClawSession) Add(v format.Value) error {
+	kind, t := v.Get("type").Word(), s.t
+	if kind == "session" {
+		if id := v.Get("id").String(); t.Rollout.ID == "" {
+			t.Rollout.ID = id
+		}
+		return nil
+	}
+	id, parent := v.Get("id").String(), v.Get("parentId").String()
+	if id == "" { // of the first version, whose records go on from the one before
+		parent = s.leaf
+	}
+	l := &link{}
+	return s.add(id, parent, l, func() error {
+		switch kind {
+		case "message":
+			return s.message(v.Get("message"), l)
+		case "custom_message": // said by an extension in the place of the user
+			return openClawContent(t, rollout.Message{Role: rollout.RoleUser}, v.Get("content"))
+		case "compaction":
+			l.lost = "the session was compacted, and the words around the summary are the client's"
+		case "branch_summary":
+			l.lost = "a branch was summarized in words that the session does not hold"
+		default:
+			if !slices.Contains(openClawAsides, kind) {
+				return t.Unknown("/type", kind)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *openClawSession) message(m format.Value, l *link) error {
+	t := s.t
+	switch role := m.Get("role").Word(); role {
+	case "user":
+		if s.unanswered() {
+			l.lost = "a call without a result was shown with one that the client wrote"
+		}
+		return openClawContent(t, rollout.Message{Role: rollout.RoleUser}, m.Get("content"))
+	case "toolResult":
+		return openClawContent(t, rollout.Message{Role: rollout.RoleTool, ToolCallID: m.Get("toolCallId").String()}, m.Get("content"))
+	case "assistant":
+		return openClawReply(t, m, l)
+	case "bashExecution":
+		if hidden, _ := m.Get("excludeFromContext").Bool(); !hidden {
+			l.lost = "a command of the user was shown in words that the session does not hold"
+		}
+		return nil
+	case "custom", "hookMessage":
+		return openClawContent(t, rollout.Message{Role: rollout.RoleUser}, m.Get("content"))
+	case "branchSummary", "compactionSummary":
+		l.lost = "a summary was shown in words that the session does not hold"
+		return nil
+	default:
+		return t.Unknown("/message/role", role)
+	}
+}
+
+// unanswered reports whether the last reply shown has calls without results.
+func (s *openClawSession) unanswered() bool {
+	results := 0
+	for i := len(s.shown) - 1; i >= 0; i-- {
+		for k := s.shown[i].To - 1; k >= s.shown[i].From; k-- {
+			switch m := &s.t.Rollout.Messages[k]; m.Role {
+			case rollout.RoleTool:
+				results++
+			case rollout.RoleAssistant:
+				return results < len(m.ToolCalls)
+			default:
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// sent is when a reply was made, 0 where that is not told.
+func sent(v format.Value) float64 {
+	f, _ := v.Get("timestamp").Float()
+	return f
+}
+
+// unsentSince is when pi's of a month before did not send replies any more that failed or
+// were stopped, in milliseconds.
+const unsentSince = 1772323200000
+
+// openClawReply adds a reply. One that failed before it said anything was not sent on.
+func openClawReply(t *thread.Thread, v format.Value, l *link) error {
+	m := rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy}
+	var thoughts []string
+	for _, b := range v.Get("content").Items() {
+		var err error
+		s := ""
+		switch kind := b.Get("type").Word(); kind {
+		case "text":
+			s, err = t.Words(b, "text", "/message/content")
+			m.Content += s
+		case "thinking":
+			if hidden, _ := b.Get("redacted").Bool(); hidden {
+				t.In.NoteRedacted(len(t.Rollout.Messages))
+				break
+			}
+			if s, err = t.Words(b, "thinking", "/message/content"); s != "" {
+				thoughts = append(thoughts, s)
+			}
+		case "toolCall":
+			m.ToolCalls = append(m.ToolCalls, thread.Call(b.Get("id").String(), b.Get("name").Word(), b.Get("arguments")))
+		default:
+			err = t.Unknown("/message/content", kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	m.Reasoning = strings.Join(thoughts, "\n")
+	at := len(t.Rollout.Messages)
+	switch why := v.Get("stopReason").Word(); why {
+	case "error", "aborted":
+		if m.Content == "" && m.Reasoning == "" && m.ToolCalls == nil {
+			return nil
+		}
+		// Earlier versions sent what there was of such a reply to some providers.
+		if l.hidden = sent(v) >= unsentSince; !l.hidden {
+			l.lost = "a reply failed or was stopped, and whether later ones saw it depends on the version of the client"
+		}
+		t.Cut[at] = "the reply failed or was stopped (" + why + ")"
+	case "toolUse":
+		t.End("tool_calls")
+	default:
+		t.End(why)
+	}
+	if p := v.Get("provider"); p.Is("openclaw") { // notices of the gateway
+		m.Sampled = rollout.SampledScripted
+		delete(t.Cut, at)
+	}
+	t.Rollout.Messages = append(t.Rollout.Messages, m)
+	return nil
+}
+
+// openClawContent adds a message of texts.
+func openClawContent(t *thread.Thread, m rollout.Message, body format.Value) error {
+	if s, ok := body.Text(); ok {
+		m.Content = s
+		t.Say(m)
+		return nil
+	}
+	if body.Kind() != jsonscan.Array {
+		return t.In.Want(body, t.At(), "/message/content", "a text or a list of blocks")
+	}
+	var texts []string
+	for _, b := range body.Items() {
+		if !b.Get("type").Is("text") {
+			return t.Unknown("/message/content", b.Get("type").Word())
+		}
+		s, err := t.Words(b, "text", "/message/content")
+		if err != nil {
+			return err
+		}
+		texts = append(texts, s)
+	}
+	if m.Role == rollout.RoleTool {
+		texts = []string{strings.Join(texts, "\n")}
+	}
+	t.SayTexts(m, texts)
+	return nil
+}
+
+func (s *openClawSession) Finish() error { return s.finish() }

@@ -1,0 +1,136 @@
+package clients
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// openCode reads what opencode export prints: a session with its messages.
+func openCode() format.Importer {
+	return format.Importer{Name: "opencode", Match: isOpenCode, Read: readOpenCode, Stateless: true}
+}
+
+func isOpenCode(v format.Value, _ *format.File) bool {
+	if v.Get("info").Kind() != jsonscan.Object || v.Get("messages").Kind() != jsonscan.Array {
+		return false
+	}
+	for _, first := range v.Get("messages").Items() {
+		return first.Path("info", "role").Kind() == jsonscan.String && first.Get("parts").Kind() == jsonscan.Array
+	}
+	return strings.HasPrefix(v.Path("info", "id").String(), "ses_")
+}
+
+func readOpenCode(in *format.File, v format.Value) error {
+	t := thread.New(in)
+	t.Rollout.ID = v.Path("info", "id").String()
+	for _, x := range v.Get("messages").Items() {
+		var err error
+		if x.Path("info", "role").Is("assistant") {
+			err = openCodeReply(t, x)
+		} else {
+			err = openCodePrompt(t, x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.Emit(true)
+}
+
+func openCodePrompt(t *thread.Thread, v format.Value) error {
+	var texts []string
+	for _, p := range v.Get("parts").Items() {
+		switch kind := p.Get("type").Word(); kind {
+		case "text":
+			s, err := t.Words(p, "text", "/parts")
+			if err != nil {
+				return err
+			}
+			if ignored, _ := p.Get("ignored").Bool(); !ignored && s != "" {
+				texts = append(texts, s)
+			}
+		case "file": // texts and folders are shown by parts of their own
+			if mime := p.Get("mime"); !mime.Is("text/plain") && !mime.Is("application/x-directory") {
+				return t.Unknown("/parts/mime", mime.String())
+			}
+		case "compaction":
+			t.Lose("the session was compacted")
+		case "agent", "snapshot", "patch":
+		case "subtask":
+			t.Lose("a task was given to another agent")
+		default:
+			return t.Unknown("/parts", kind)
+		}
+	}
+	if texts != nil {
+		t.SayTexts(rollout.Message{Role: rollout.RoleUser}, texts)
+	}
+	return nil
+}
+
+func openCodeReply(t *thread.Thread, v format.Value) error {
+	if summary, _ := v.Path("info", "summary").Bool(); summary {
+		t.Lose("the session was compacted")
+	}
+	s := thread.NewSteps(t)
+	failed := v.Path("info", "error").Kind() == jsonscan.Object
+	for _, p := range v.Get("parts").Items() {
+		if server, _ := p.Path("metadata", "providerExecuted").Bool(); server {
+			return t.Unknown("/parts/metadata/providerExecuted", p.Get("type").Word())
+		}
+		switch kind := p.Get("type").Word(); kind {
+		case "step-start":
+			s.Flush("")
+		case "step-finish":
+			s.Flush(p.Get("reason").String())
+		case "text", "reasoning":
+			text, err := t.Words(p, "text", "/parts")
+			if err != nil {
+				return err
+			}
+			s.Write(text, kind == "reasoning")
+		case "tool":
+			state := p.Get("state")
+			result := state.Get("output")
+			switch status := state.Get("status").Word(); status {
+			case "completed":
+				for _, a := range state.Get("attachments").Items() {
+					return t.Unknown("/parts/state/attachments", a.Get("mime").Word())
+				}
+			case "error":
+				result = state.Get("error")
+				if cut, _ := state.Path("metadata", "interrupted").Bool(); cut {
+					s.Lost = "how a call that was interrupted was shown depends on the version of the client"
+				}
+			case "pending", "running":
+				result = format.Value{}
+				s.Lost = "a call without a result was shown with one that the client wrote"
+			default:
+				return t.Unknown("/parts/state/status", status)
+			}
+			if state.Path("time", "compacted").Kind() == jsonscan.Number {
+				t.Lose("old results of tools were cleared")
+			}
+			s.Call(thread.Call(p.Get("callID").String(), p.Get("tool").Word(), state.Get("input")), result)
+		case "patch", "snapshot", "retry", "agent":
+		case "compaction":
+			t.Lose("the session was compacted")
+		default:
+			return t.Unknown("/parts", kind)
+		}
+	}
+	if failed { // a reply that failed is not sent again, one that was stopped is
+		if s.Message.ToolCalls == nil {
+			s.Cut = "the reply failed or was stopped"
+		}
+		if !v.Path("info", "error", "name").Is("MessageAbortedError") {
+			s.Lost = "a reply that failed is not shown again"
+		}
+	}
+	s.Flush("")
+	return nil
+}

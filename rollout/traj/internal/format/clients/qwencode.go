@@ -1,0 +1,116 @@
+package clients
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// QwenCode reads the sessions of Qwen Code, ~/.qwen/projects/*/chats/*.jsonl: records with
+// contents of Gemini's API that say what they go on from.
+func QwenCode() format.Importer {
+	return format.Importer{Name: "qwen-code", Match: isQwenCode, Fold: func(in *format.File) format.Folder {
+		return &qwenSession{newChain(in)}
+	}}
+}
+
+// qwenAsides are what records of type system may be that no model is shown.
+var qwenAsides = []string{
+	"session_notes", "slash_command", "ui_telemetry", "at_command", "attribution_snapshot", "background_task_completed", "custom_title", "parent_session", "session_source",
+	"session_execution_engine", "omni_recall", "session_model", "session_approval_mode", "rewind", "agent_launch_prompt", "agent_retry", "agent_session_ready",
+	"file_history_snapshot", "user_text_elements", "session_artifact_event", "session_artifact_snapshot", "session_sources_snapshot", "branch_checkpoint", "goal_state",
+	"goal_runtime", "goal_turn_end", "turn_result",
+}
+
+func isQwenCode(v format.Value, _ *format.File) bool {
+	if v.Get("uuid").Kind() != jsonscan.String || v.Get("sessionId").Kind() != jsonscan.String {
+		return false
+	}
+	switch v.Get("type").Word() {
+	case "tool_result":
+		return true
+	case "user", "assistant":
+		return v.Path("message", "parts").Kind() == jsonscan.Array || v.Get("usageMetadata").Kind() == jsonscan.Object
+	case "system":
+		kind := v.Get("subtype").Word()
+		return v.Get("systemPayload").Kind() == jsonscan.Object || kind == "chat_compression" || kind == "agent_bootstrap" || v.Get("userType").Kind() == jsonscan.Absent && slices.Contains(qwenAsides, kind)
+	}
+	return false
+}
+
+type qwenSession struct{ *chain }
+
+func (s *qwenSession) Add(v format.Value) error {
+	t := s.t
+	t.Rollout.ID = cmp.Or(t.Rollout.ID, v.Get("sessionId").String())
+	l := &link{}
+	return s.add(v.Get("uuid").String(), v.Get("parentUuid").String(), l, func() error {
+		switch kind := v.Get("type").Word(); kind {
+		case "user", "assistant", "tool_result":
+			if v.Get("message").IsNull() {
+				return nil // usage alone
+			}
+			return s.content(v.Get("message"), rollout.SampledByPolicy)
+		case "system":
+			return s.system(v, l)
+		default:
+			return t.Unknown("/type", kind)
+		}
+	})
+}
+
+// content adds a content. Replies that say only thoughts are as they were said.
+func (s *qwenSession) content(v format.Value, why rollout.Sampled) error {
+	t, m := s.t, rollout.Message{Role: rollout.RoleUser}
+	if v.Get("parts").Kind() != jsonscan.Array {
+		return t.In.Want(v.Get("parts"), t.At(), "/message/parts", "a list of parts")
+	}
+	switch role := v.Get("role").Word(); role {
+	case "model":
+		m.Role, m.Sampled = rollout.RoleAssistant, why
+	case "user", "tool", "function", "":
+	default:
+		return t.Unknown("/message/role", role)
+	}
+	return thread.ContentParts(t, m, v.Get("parts"))
+}
+
+func (s *qwenSession) system(v format.Value, l *link) error {
+	t, payload := s.t, v.Get("systemPayload")
+	switch kind := v.Get("subtype").Word(); kind {
+	case "chat_compression", "agent_bootstrap":
+		list := payload.Get("compressedHistory")
+		if kind == "agent_bootstrap" {
+			list = payload.Get("history")
+			if s := payload.Get("systemInstruction"); !s.IsNull() {
+				if err := t.Prompt(s); err != nil {
+					return err
+				}
+			}
+		}
+		if list.Kind() != jsonscan.Array {
+			l.lost = "the history was compressed, and what was left is not recorded"
+			return nil
+		}
+		l.resets = true
+		for _, x := range list.Items() {
+			if err := s.content(x, rollout.SampledCopied); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		if !slices.Contains(qwenAsides, kind) && !strings.HasPrefix(kind, "managed_session_") {
+			l.lost = "a record of kind " + kind + " is not understood"
+			t.In.Note("event_unknown", t.At(), "a record of kind %q is not understood", kind)
+		}
+		return nil
+	}
+}
+
+func (s *qwenSession) Finish() error { return s.finish() }

@@ -1,0 +1,117 @@
+package clients
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// trae reads the trajectories of Trae Agent: each call holds the messages that were new to
+// it, and its reply.
+func trae() format.Importer {
+	return format.Importer{Name: "trae-agent", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
+		return v.Get("llm_interactions").Kind() == jsonscan.Array && v.Get("agent_steps").Kind() == jsonscan.Array
+	}, Read: readTrae}
+}
+
+func readTrae(in *format.File, v format.Value) error {
+	var t *thread.Thread
+	n := 0
+	emit := func() error {
+		if t == nil {
+			return nil
+		}
+		if n > 0 {
+			t.Rollout.ID = t.In.Name + "#" + strconv.Itoa(n)
+		}
+		n++
+		t.In.Note("tools_not_recorded", 0, "the trajectory names the tools and does not hold their definitions")
+		in.Leftover(t.Rollout, v, "llm_interactions", "agent_steps", "task", "success", "final_result", "reward", "resolved")
+		return t.Emit(false)
+	}
+	for i, x := range v.Get("llm_interactions").Items() {
+		input := x.Get("input_messages")
+		if input.Kind() != jsonscan.Array {
+			return in.Want(input, 0, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the messages of a call")
+		}
+		for _, first := range input.Items() {
+			if first.Get("role").Is("system") || t == nil { // a conversation begins
+				if err := emit(); err != nil {
+					return err
+				}
+				t = thread.New(in)
+				if done, said := v.Get("success").Bool(); said && done {
+					t.Rollout.Status = rollout.StatusCompleted
+				}
+				t.Rollout.Outcome.Reward, t.Rollout.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+			}
+			break
+		}
+		if t == nil {
+			return in.Fail(0, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the first call has no messages")
+		}
+		for _, m := range input.Items() {
+			if err := addTrae(t, m); err != nil {
+				return err
+			}
+		}
+		reply := x.Get("response")
+		if reply.Kind() != jsonscan.Object {
+			return in.Want(reply, t.At(), "/llm_interactions/"+strconv.Itoa(i)+"/response", "the reply of a call")
+		}
+		m := rollout.Message{Role: rollout.RoleAssistant}
+		if body := reply.Get("content"); !body.IsNull() {
+			s, err := t.Words(reply, "content", "/response")
+			if err != nil {
+				return err
+			}
+			m.Content = s
+		}
+		for _, c := range reply.Get("tool_calls").Items() {
+			m.ToolCalls = append(m.ToolCalls, thread.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments")))
+		}
+		t.End(reply.Get("finish_reason").String())
+		t.Say(m)
+	}
+	return emit()
+}
+
+// addTrae adds a message that was sent. The words around an error are those that the
+// clients of Trae Agent send.
+func addTrae(t *thread.Thread, v format.Value) error {
+	if x := v.Get("tool_result"); x.Kind() == jsonscan.Object {
+		var b strings.Builder
+		if s := x.Get("result").String(); s != "" {
+			b.WriteString(s + "\n")
+		}
+		if s := x.Get("error").String(); s != "" {
+			b.WriteString("Tool call failed with error:\n" + s)
+		}
+		said := strings.TrimSpace(b.String())
+		if ok, _ := x.Get("success").Bool(); !ok && said == "" {
+			said = "Tool execution failed without providing error details."
+		}
+		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: cmp.Or(x.Get("call_id").String(), x.Get("id").String()), Content: said})
+		return nil
+	}
+	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
+	if err != nil {
+		return err
+	}
+	m := rollout.Message{Role: role}
+	if c := v.Get("tool_call"); c.Kind() == jsonscan.Object {
+		m.ToolCalls = []rollout.ToolCall{thread.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments"))}
+	} else if m.Content, err = t.Words(v, "content", ""); err != nil {
+		return err
+	}
+	if role == rollout.RoleAssistant {
+		m.Sampled = rollout.SampledPrefilled
+	}
+	t.Say(m)
+	return nil
+}

@@ -1,0 +1,100 @@
+package frameworks
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// adk reads the sessions of Google's ADK, and lists of their events.
+func adk() []format.Importer {
+	one := func(name string, match func(v format.Value, in *format.File) bool) format.Importer {
+		return format.Importer{Name: name, Match: match}
+	}
+	session := one("google-adk", func(v format.Value, _ *format.File) bool {
+		if v.Get("events").Kind() != jsonscan.Array || v.Get("id").Kind() != jsonscan.String {
+			return false
+		}
+		for _, first := range v.Get("events").Items() {
+			return isADKEvent(first)
+		}
+		return v.Get("app_name").Kind() == jsonscan.String || v.Get("appName").Kind() == jsonscan.String
+	})
+	session.Stateless, session.Read = true, func(in *format.File, v format.Value) error {
+		s := &adkSession{t: thread.New(in)}
+		s.t.Rollout.ID = v.Get("id").String()
+		for _, x := range v.Get("events").Items() {
+			if err := s.add(x); err != nil {
+				return err
+			}
+		}
+		s.t.Rollout.Outcome.Reward, s.t.Rollout.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+		in.Leftover(s.t.Rollout, v, "id", "events", "state", "reward", "resolved")
+		return s.t.Emit(true)
+	}
+	list := one("google-adk", func(v format.Value, _ *format.File) bool { return isADKEvent(v) })
+	list.Fold = func(in *format.File) format.Folder { return &adkSession{t: thread.New(in)} }
+	return []format.Importer{session, list}
+}
+
+func isADKEvent(v format.Value) bool {
+	return v.Get("author").Kind() == jsonscan.String && (v.Get("invocation_id").Kind() == jsonscan.String || v.Get("invocationId").Kind() == jsonscan.String) &&
+		v.Get("timestamp").Kind() == jsonscan.Number
+}
+
+type adkSession struct {
+	t     *thread.Thread
+	agent string // whose replies are read
+}
+
+func (s *adkSession) Add(v format.Value) error { return s.t.OrLose(s.add(v)) }
+func (s *adkSession) Finish() error            { return s.t.Emit(true) }
+
+// add adds what an event says. Of several agents the first is the policy: what others say
+// it is shown in words of its own.
+func (s *adkSession) add(v format.Value) error {
+	t, author := s.t, v.Get("author").Word()
+	if !isADKEvent(v) {
+		return t.In.Fail(t.At(), "", "found %s, expected an event of a session", format.Shape(v))
+	}
+	content := v.Get("content")
+	if part, _ := v.Get("partial").Bool(); part || content.IsNull() {
+		if actions := v.Get("actions"); actions.Get("compaction").Kind() == jsonscan.Object || actions.Get("rewindBeforeInvocationId").Kind() == jsonscan.String || actions.Get("rewind_before_invocation_id").Kind() == jsonscan.String {
+			t.Lose("the history was compacted or taken back")
+		}
+		return nil // a piece of what a later event holds whole, or a change of the state
+	}
+	parts := content.Get("parts")
+	if parts.Kind() != jsonscan.Array {
+		return t.In.Want(parts, t.At(), "/content/parts", "a list of parts")
+	}
+	m := rollout.Message{Role: rollout.RoleUser}
+	if content.Get("role").Is("model") {
+		if author == "user" {
+			return t.In.Fail(t.At(), "/author", "a content of the model was said by the user")
+		}
+		if s.agent == "" {
+			s.agent = author
+		}
+		m.Role = rollout.RoleAssistant
+		if author != s.agent {
+			m.Sampled, m.Name = rollout.SampledOtherAgent, author
+			t.Lose("another agent speaks, and how it was shown is not recorded")
+		}
+		at := len(t.Rollout.Messages)
+		if stopped, _ := v.Get("interrupted").Bool(); stopped {
+			t.Cut[at] = "the reply was interrupted"
+		}
+		t.End(strings.ToLower(cmp.Or(v.Get("finishReason").String(), v.Get("finish_reason").String())))
+	} else if author != "user" && author != s.agent && s.agent != "" {
+		t.Lose("another agent speaks, and how it was shown is not recorded")
+	}
+	if v.Get("errorCode").Kind() == jsonscan.String || v.Get("error_code").Kind() == jsonscan.String {
+		t.Lose("a reply ended in an error")
+	}
+	return thread.ContentParts(t, m, parts)
+}

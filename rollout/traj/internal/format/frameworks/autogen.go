@@ -1,0 +1,118 @@
+package frameworks
+
+import (
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// autoGen reads the contexts of AutoGen's models: lists of messages, records with them, and
+// what save_state of an agent or a team returns, whose agents are a rollout each.
+func autoGen() []format.Importer {
+	d := thread.Dialect{Name: "autogen", Is: isAutoGen, Add: addAutoGen, List: "messages"}
+	state := format.Importer{Name: "autogen", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
+		return v.Path("llm_context", "messages").Kind() == jsonscan.Array || v.Get("type").Is("TeamState") && v.Get("agent_states").Kind() == jsonscan.Object
+	}, Read: readAutoGenState}
+	return append(d.Importers(), state)
+}
+
+var autoGenKinds = map[string]rollout.Role{
+	"SystemMessage": rollout.RoleSystem, "UserMessage": rollout.RoleUser, "AssistantMessage": rollout.RoleAssistant, "FunctionExecutionResultMessage": rollout.RoleTool,
+}
+
+func isAutoGen(v format.Value) bool {
+	role, ok := autoGenKinds[v.Get("type").Word()]
+	return ok && v.Get("content").Kind() != jsonscan.Absent && v.Get("role").Kind() == jsonscan.Absent &&
+		(role == rollout.RoleSystem || role == rollout.RoleTool || v.Get("source").Kind() == jsonscan.String)
+}
+
+func readAutoGenState(in *format.File, v format.Value) error {
+	if v.Get("agent_states").Kind() != jsonscan.Object {
+		return readAutoGenAgent(in, "", v)
+	}
+	for name, x := range v.Get("agent_states").Members() {
+		if inner := x.Get("agent_state"); inner.Kind() == jsonscan.Object {
+			x = inner
+		}
+		if x.Path("llm_context", "messages").Kind() != jsonscan.Array {
+			continue // a manager, or an agent without a model
+		}
+		if err := readAutoGenAgent(in, name, x); err != nil {
+			if err = in.Failed(err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func readAutoGenAgent(in *format.File, name string, v format.Value) error {
+	t := thread.New(in)
+	list := v.Path("llm_context", "messages")
+	if list.Len() == 0 {
+		return nil
+	}
+	for _, x := range list.Items() {
+		if err := addAutoGen(t, x); err != nil {
+			return err
+		}
+	}
+	if name != "" {
+		t.Rollout.ID = name
+		format.KeepText(&t.Rollout.Metadata, "agent", name)
+	}
+	return t.Emit(true) // system messages are the agent's, and not of its context
+}
+
+func addAutoGen(t *thread.Thread, v format.Value) error {
+	kind, body := v.Get("type").Word(), v.Get("content")
+	role, ok := autoGenKinds[kind]
+	if !ok {
+		return t.Unknown("/type", kind)
+	}
+	m := rollout.Message{Role: role}
+	if s := v.Get("source").String(); role == rollout.RoleUser && s != "user" {
+		m.Name = s
+	}
+	if s, ok := body.Text(); ok && role != rollout.RoleTool {
+		m.Content = s
+	} else if body.Kind() != jsonscan.Array {
+		return t.In.Want(body, t.At(), "/content", "a text or a list")
+	}
+	switch role {
+	case rollout.RoleTool:
+		for _, x := range body.Items() {
+			s, err := t.Words(x, "content", "/content")
+			if err != nil {
+				return err
+			}
+			t.Say(rollout.Message{Role: role, ToolCallID: x.Get("call_id").String(), Content: s})
+		}
+		return nil
+	case rollout.RoleAssistant:
+		for _, c := range body.Items() {
+			if c.Get("name").Kind() != jsonscan.String {
+				return t.Unknown("/content", format.Shape(c))
+			}
+			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("arguments")))
+		}
+		// What was thought is told apart by no more than this: a model that calls tools
+		// may have said it beside the calls.
+		if s, ok := v.Get("thought").Text(); ok {
+			if m.Reasoning = s; m.ToolCalls != nil {
+				t.In.Note("thought_beside_calls", t.At(), "AutoGen keeps what was said beside calls and what was thought under one key; it is read as reasoning")
+			}
+		}
+	default:
+		for _, x := range body.Items() {
+			s, ok := x.Text()
+			if !ok {
+				return t.Unknown("/content", "image")
+			}
+			m.Content += s
+		}
+	}
+	t.Say(m)
+	return nil
+}

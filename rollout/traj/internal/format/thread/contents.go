@@ -1,0 +1,87 @@
+package thread
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// ContentParts adds a message of parts, and the results among them before it.
+func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
+	var texts, thoughts []string
+	said := false
+	for _, p := range parts.Items() {
+		known := false
+		for key, x := range p.Members() {
+			switch key {
+			case "text":
+				if x.IsNull() {
+					continue
+				}
+				if x.Kind() != jsonscan.String {
+					return t.In.Want(x, t.At(), "/parts/text", "a text")
+				}
+				known = true
+				if thought, _ := p.Get("thought").Bool(); thought {
+					thoughts = append(thoughts, x.String())
+				} else {
+					texts, said = append(texts, x.String()), true
+				}
+			case "functionCall", "function_call":
+				if x.IsNull() {
+					continue
+				}
+				if x.Get("name").Kind() != jsonscan.String {
+					return t.In.Want(x.Get("name"), t.At(), "/parts/"+key+"/name", "the name of a function")
+				}
+				known, said = true, true
+				m.ToolCalls = append(m.ToolCalls, Call(x.Get("id").String(), x.Get("name").Word(), x.Get("args")))
+			case "functionResponse", "function_response":
+				if x.IsNull() {
+					continue
+				}
+				known = true
+				t.Response(x, "")
+			case "thought", "thoughtSignature", "thought_signature", "videoMetadata", "partMetadata":
+			default:
+				if !x.IsNull() {
+					return t.Unknown("/parts/"+key, key)
+				}
+			}
+		}
+		if !known && p.Get("thoughtSignature").Kind() == jsonscan.Absent {
+			return t.Unknown("/parts", format.Shape(p))
+		}
+	}
+	m.Content, m.Reasoning = strings.Join(texts, ""), strings.Join(thoughts, "")
+	if said || m.Reasoning != "" || m.Role == rollout.RoleAssistant {
+		t.Say(m)
+	}
+	return nil
+}
+
+// Response adds the result of a call. Where it says nothing but an output, that is what
+// it says.
+func (t *Thread) Response(x format.Value, id string) {
+	v := x.Get("response")
+	if out := v.Get("output"); v.Len() == 1 && out.Kind() == jsonscan.String {
+		v = out
+	}
+	t.Result(cmp.Or(x.Get("id").String(), id, x.Get("name").String()), v)
+}
+
+// BareTexts joins a list of nothing but strings.
+func BareTexts(v format.Value) (text string, ok bool) {
+	var b strings.Builder
+	for _, x := range v.Items() {
+		s, is := x.Text()
+		if !is {
+			return "", false
+		}
+		b.WriteString(s)
+	}
+	return b.String(), v.Kind() == jsonscan.Array
+}

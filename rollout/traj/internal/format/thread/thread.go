@@ -1,0 +1,292 @@
+package thread
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+)
+
+// A Dialect is how a framework writes messages.
+type Dialect struct {
+	Name string
+	// Is knows one message.
+	Is func(v format.Value) bool
+	// Add adds what one message says.
+	Add func(t *Thread, v format.Value) error
+	// List names the member of a record that holds the messages.
+	List string
+	// Session says that the client writes its own prompt and tools, and does not keep
+	// them.
+	Session bool
+	// All says that every message tells itself: none is written as in any chat.
+	All bool
+}
+
+// Importers reads records whose list holds such messages, and files that are one list.
+func (d Dialect) Importers() []format.Importer {
+	return []format.Importer{
+		{Name: d.Name, Read: d.read, Stateless: true, Match: func(v format.Value, _ *format.File) bool {
+			list := v.Get(d.List)
+			if list.Kind() != jsonscan.Array {
+				return false
+			}
+			for _, x := range list.Items() {
+				if d.Is(x) {
+					return true
+				}
+				role := x.Get("role")
+				if d.All || role.Kind() != jsonscan.String || x.Get("content").Kind() != jsonscan.String && !role.Is("user") && !role.Is("system") {
+					return false // prompts and texts may be written as in any chat
+				}
+			}
+			return false
+		}},
+		{Name: d.Name, Match: func(v format.Value, in *format.File) bool { return in.InList && d.Is(v) },
+			Fold: func(in *format.File) format.Folder { return d.Folder(New(in)) }},
+	}
+}
+
+// Folder reads a file of nothing but such messages into a thread.
+func (d Dialect) Folder(t *Thread) format.Folder { return &folder{d, t} }
+
+type folder struct {
+	d Dialect
+	t *Thread
+}
+
+func (f *folder) Add(v format.Value) error { return f.t.OrLose(f.d.Add(f.t, v)) }
+func (f *folder) Finish() error            { return f.t.Emit(f.d.Session) }
+
+// OrLose is an error about a message, without which what later turns saw is not known.
+func (t *Thread) OrLose(err error) error {
+	if err != nil {
+		t.Lose("a message is not understood and was left out")
+	}
+	return err
+}
+
+// promptKeys are where a record keeps the system prompt beside the messages.
+var promptKeys = []string{"system", "system_prompt", "systemPrompt", "instructions", "systemInstruction", "system_instruction"}
+
+// read reads a record: its prompt, its messages, its tools, ids and outcome.
+func (d Dialect) read(in *format.File, v format.Value) error {
+	t := New(in)
+	r := t.Rollout
+	r.ID, r.Instance = format.FirstID(v, "traj_id", "trajectory_id", "rollout_id", "id", "session_id", "sessionId", "thread_id"), format.FirstID(v, "instance_id", "task_id")
+	for _, key := range promptKeys {
+		if x := v.Get(key); len(r.Messages) == 0 && !x.IsNull() && !x.Is("") {
+			if err := t.Prompt(x); err != nil {
+				return err
+			}
+		}
+	}
+	for _, x := range v.Get(d.List).Items() {
+		if err := d.Add(t, x); err != nil {
+			return err
+		}
+	}
+	for _, defs := range []format.Value{v.Get("tools"), v.Path("toolConfig", "tools"), v.Path("config", "tools")} {
+		if err := t.Tools(defs); err != nil {
+			return err
+		}
+	}
+	r.Outcome.Reward = in.Reward(v.Get("reward"))
+	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
+	for _, settings := range []format.Value{v, v.Get("inferenceConfig"), v.Get("generationConfig"), v.Get("config")} {
+		if f := format.Temperature(settings.Get("temperature")); r.Temperature == nil {
+			r.Temperature = f
+		}
+	}
+	in.Leftover(r, v, append(slices.Clone(promptKeys), d.List, "id", "traj_id", "instance_id", "tools", "toolConfig", "reward", "resolved")...)
+	return t.Emit(d.Session)
+}
+
+// A Thread is a conversation as it grows.
+type Thread struct {
+	In      *format.File
+	Rollout *rollout.Rollout
+	Lost    string         // why what later turns saw is not known
+	Ends    map[int]string // why replies ended, by message
+	Unseen  map[int]bool   // messages whose turns saw what is not known
+	Cut     map[int]string // why replies are not whole
+}
+
+// New begins one.
+func New(in *format.File) *Thread {
+	return &Thread{In: in, Rollout: &rollout.Rollout{Index: format.NoIndex}, Ends: map[int]string{}, Unseen: map[int]bool{}, Cut: map[int]string{}}
+}
+
+// At is the place of the message that is added next.
+func (t *Thread) At() rollout.Index { return rollout.At(len(t.Rollout.Messages)) }
+
+// Say adds a message.
+func (t *Thread) Say(m rollout.Message) {
+	if m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledUnknown {
+		m.Sampled = rollout.SampledByPolicy
+		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
+	}
+	t.Rollout.Messages = append(t.Rollout.Messages, m)
+}
+
+// SayTexts adds a message of several texts, which stay parts: how they are joined is the
+// template's.
+func (t *Thread) SayTexts(m rollout.Message, texts []string) {
+	for i, s := range texts {
+		if len(texts) == 1 {
+			m.Content = s
+		} else if format.AddText(&m, s); i == 0 {
+			m.NoContent = false
+		}
+	}
+	t.Say(m)
+}
+
+// Text adds a message of one text.
+func (t *Thread) Text(role rollout.Role, text string) {
+	t.Say(rollout.Message{Role: role, Content: text})
+}
+
+// Result adds the result of a call. A value that is no text was shown as JSON.
+func (t *Thread) Result(id string, v format.Value) {
+	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: format.PlainText(v), NoContent: v.IsNull()})
+}
+
+// Words are the text of a part that has to have one.
+func (t *Thread) Words(p format.Value, key, field string) (string, error) {
+	s, ok := p.Get(key).Text()
+	if !ok {
+		return "", t.In.Want(p.Get(key), t.At(), field+"/"+key, "a text")
+	}
+	return s, nil
+}
+
+// Unknown refuses a part that no rule is for.
+func (t *Thread) Unknown(field, kind string) error {
+	return t.In.Fail(t.At(), field, "a part of kind %q is not understood", kind)
+}
+
+// Lose says that what the turns from here on saw is not known.
+func (t *Thread) Lose(why string) {
+	if t.Lost == "" {
+		t.Lost = why
+		t.In.Note("context_lost", t.At(), "%s: what later turns saw is not known", why)
+	}
+}
+
+// Prompt adds the system prompt: a text, a list of texts, or the parts of one.
+func (t *Thread) Prompt(v format.Value) error {
+	var texts []string
+	if parts := v.Get("parts"); parts.Kind() == jsonscan.Array {
+		v = parts
+	}
+	switch v.Kind() {
+	case jsonscan.String:
+		texts = []string{v.String()}
+	case jsonscan.Array:
+		for _, x := range v.Items() {
+			s, ok := x.Text()
+			if !ok {
+				s, ok = x.Get("text").Text()
+			}
+			if !ok && x.Get("cachePoint").Kind() != jsonscan.Object {
+				return t.In.Want(x, t.At(), "/system", "a text")
+			}
+			texts = append(texts, s)
+		}
+	default:
+		return t.In.Want(v, t.At(), "/system", "a text or a list of texts")
+	}
+	if s := strings.Join(texts, ""); s != "" {
+		t.Text(rollout.RoleSystem, s)
+	}
+	return nil
+}
+
+// Tools takes definitions of tools in the shapes of the APIs.
+func (t *Thread) Tools(defs format.Value) error {
+	defs, err := t.In.ParseInner(defs, "/tools")
+	if err != nil {
+		return err
+	}
+	for _, x := range defs.Items() {
+		switch {
+		case x.Get("toolSpec").Kind() == jsonscan.Object: // Bedrock
+			spec := x.Get("toolSpec")
+			t.Define(spec.Get("name"), spec.Get("description"), spec.Path("inputSchema", "json"))
+		case x.Get("functionDeclarations").Kind() == jsonscan.Array: // Gemini
+			for _, f := range x.Get("functionDeclarations").Items() {
+				schema := f.Get("parametersJsonSchema")
+				if schema.IsNull() {
+					schema = f.Get("parameters")
+				}
+				t.Define(f.Get("name"), f.Get("description"), schema)
+			}
+		case x.Get("cachePoint").Kind() == jsonscan.Object:
+		default:
+			t.Rollout.Tools = append(t.Rollout.Tools, format.FunctionTools(defs)...)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (t *Thread) Define(name, description, schema format.Value) {
+	var f, o format.Object
+	f.Text("name", name.String())
+	if s, ok := description.Text(); ok {
+		f.Text("description", s)
+	}
+	if !schema.IsNull() {
+		f.Raw("parameters", schema.Clone())
+	}
+	o.Text("type", "function")
+	o.Raw("function", f.End())
+	t.Rollout.Tools = append(t.Rollout.Tools, o.End())
+}
+
+// Emit completes the rollout.
+func (t *Thread) Emit(session bool) error { return t.EmitWith(session, nil) }
+
+// EmitWith completes a rollout whose contexts are not all the plain history.
+func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) error {
+	r := t.Rollout
+	r.Turns = format.TurnsOf(r.Messages)
+	for i := range r.Turns {
+		turn := &r.Turns[i]
+		turn.Context.Unknown, turn.Context.Parts = t.Unseen[turn.Message], contexts[turn.Message]
+		turn.FinishReason = t.Ends[turn.Message]
+		if turn.Incomplete = t.Cut[turn.Message]; turn.Incomplete != "" {
+			t.In.Note("incomplete", rollout.At(turn.Message), "%s: it is context and never trained", turn.Incomplete)
+		}
+	}
+	if session {
+		if t.In.Settings.System == "" && !slices.ContainsFunc(r.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleSystem }) {
+			t.In.Note("system_not_recorded", 0, "no session holds the system prompt; give it where it is known")
+		}
+		t.In.Note("tools_not_recorded", 0, "no session holds the definitions of tools")
+	}
+	t.In.NoteParts(r)
+	t.In.UnlinkResults(r)
+	return t.In.Emit(r)
+}
+
+func Call(id, name string, arguments format.Value) rollout.ToolCall {
+	c := rollout.ToolCall{ID: id, Name: name}
+	if arguments.IsNull() {
+		c.Arguments = "{}"
+		return c
+	}
+	format.SetArguments(&c, arguments)
+	return c
+}
+
+// End says why the reply that is added next ended.
+func (t *Thread) End(why string) {
+	if why == "" {
+		return
+	}
+	t.Ends[len(t.Rollout.Messages)] = why
+}
