@@ -107,3 +107,22 @@ func (m Engine) forget(ctx context.Context, s *live.Session) {
 		_, _ = m.Exact.End(context.WithoutCancel(ctx), r) // what was counted of it is all that may be lost
 	}
 }
+
+// Abandon ends the sessions of a process that was killed, whose attempts are made again,
+// and lets go of those that had ended, whose attempts are kept elsewhere.
+func Abandon(ctx context.Context, r *live.Recorder) error {
+	if r == nil {
+		return nil
+	}
+	for s := range r.Sessions() {
+		if !s.Ended() {
+			if _, err := s.End(ctx, live.Ending{Status: rollout.StatusFailed, Failure: &rollout.Failure{Reason: "killed", Detail: "the process ended before the attempt"}}); err != nil {
+				return err
+			}
+		}
+		if err := r.Deliver(ctx, live.Batch{Key: s.ID(), Digest: s.ID(), Sessions: []string{s.ID()}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -152,7 +152,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if g.Recorder, err = live.New(live.Options{Journal: journal}); err != nil {
 		return err
 	}
-	if err := forget(ctx, g.Recorder); err != nil {
+	if err := agent.Abandon(ctx, g.Recorder); err != nil {
 		return err
 	}
 	work, err := os.MkdirTemp("", "selfplay-")
@@ -198,21 +198,6 @@ func (g *game) round(ctx context.Context, m *tokenize.Model, r *play.Repository,
 	x := result.Metrics
 	fmt.Fprintf(out, "round %d: %d proposals: %d accepted (%d known), %d malformed, %v failed a check, %d lost\n%d attempts, %d solved; bugs by order %v; gibberish %.1f%%; flaky tests %v\n",
 		g.Number, x.Proposals, x.Accepted, x.Duplicates, x.Malformed, x.FailedAt, x.Lost, x.Attempts, x.Solved, x.ByOrder, 100*x.Gibberish, x.Flaky)
-	return nil
-}
-
-// forget ends the sessions of a process that was killed: their round is played again.
-func forget(ctx context.Context, rec *live.Recorder) error {
-	for s := range rec.Sessions() {
-		if !s.Ended() {
-			if _, err := s.End(ctx, live.Ending{Status: rollout.StatusFailed, Failure: &rollout.Failure{Reason: "killed", Detail: "the process ended before its round"}}); err != nil {
-				return err
-			}
-		}
-		if err := rec.Deliver(ctx, live.Batch{Key: s.ID(), Digest: s.ID(), Sessions: []string{s.ID()}}); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/turnpack/turnpack/agent"
@@ -28,12 +27,8 @@ import (
 // evaluation are the flags of Eval.
 type evaluation struct {
 	settings
-	model, out     string
-	most, attempts int
-	began          time.Time
-	args           map[string]any
-	mu             sync.Mutex
-	log            *os.File // of results as they come
+	args map[string]any
+	log  *os.File // of results as they come
 }
 
 // result is a line of results.jsonl.
@@ -65,24 +60,14 @@ type kept struct {
 
 // Eval measures a model: results.jsonl, summary.json, and the files of SWE-bench.
 func Eval(ctx context.Context, args []string, out io.Writer) error {
-	c := evaluation{began: time.Now(), args: map[string]any{}}
+	c := evaluation{args: map[string]any{}}
 	fs := flag.NewFlagSet("swerl eval", flag.ContinueOnError)
-	c.flags(fs, 4, 0)
+	c.flags(fs, words{"output-dir", "attempts", "max-tokens"}, 1, 4, 0)
 	fs.StringVar(&c.model, "model", "", "`name` of the model; openai/ at its front is for other clients")
-	fs.StringVar(&c.out, "output-dir", "", "`folder` of results; one that holds results is gone on with")
-	fs.IntVar(&c.most, "max-tokens", 4096, "tokens of a reply")
-	fs.IntVar(&c.attempts, "attempts", 1, "attempts at an instance, for pass@k")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	err := c.check(fs)
-	if c.model == "" || c.out == "" {
-		err = errors.Join(err, errors.New("--model and --output-dir are needed"))
-	}
-	if c.most < 1 || c.attempts < 1 {
-		err = errors.Join(err, errors.New("--max-tokens and --attempts must be above 0"))
-	}
-	if err != nil {
+	if err := c.check(fs); err != nil {
 		return err
 	}
 	fs.VisitAll(func(f *flag.Flag) {
@@ -98,23 +83,6 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	boxes, err := c.sandboxes()
-	if err != nil {
-		return err
-	}
-	engines, err := c.engines()
-	if err != nil {
-		return err
-	}
-	defer engines.Close()
-	o, err := c.options(engines, strings.TrimPrefix(c.model, "openai/"), c.most)
-	if err != nil {
-		return err
-	}
-	a, err := agent.New(o)
-	if err != nil {
-		return err
-	}
 	if err := os.MkdirAll(c.out, 0o755); err != nil {
 		return err
 	}
@@ -123,32 +91,24 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer c.log.Close()
-	total := len(tasks) * c.attempts
-	var todo []int
-	for i := range total {
-		if _, ok := have[c.key(tasks[i/c.attempts], i%c.attempts)]; !ok {
-			todo = append(todo, i)
-		}
-	}
-	say(out, &c.mu, "%d attempts at %d instances, %d are there", total, len(tasks), total-len(todo))
-	err = each(ctx, len(todo), c.concurrent, func(ctx context.Context, i int) error {
-		t, n := tasks[todo[i]/c.attempts], todo[i]%c.attempts
+	a := attempts{settings: &c.settings, tasks: tasks, out: out, model: strings.TrimPrefix(c.model, "openai/")}
+	a.have = func(t task, k int) bool { _, ok := have[c.key(t, k)]; return ok }
+	a.one = func(_ context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (string, error) {
 		began := time.Now()
-		x, err := c.attempt(ctx, a, boxes, agent.Task{ID: c.key(t, n), Instance: t.instance})
+		x, err := run(agent.Task{ID: c.key(t, k), Instance: t.instance})
 		if err != nil {
-			return fmt.Errorf("%s: %w", t.instance.InstanceID, err)
+			return "", err
 		}
-		k, err := c.keep(x, n, began)
+		r, err := c.keep(x, k, began)
 		if err != nil {
-			return err
+			return "", err
 		}
-		c.mu.Lock()
-		have[c.key(t, n)] = k
-		c.mu.Unlock()
-		say(out, &c.mu, "%s: resolved %t after %d steps, %.1f s", k.InstanceID, k.Resolved, k.Steps, k.Elapsed)
-		return nil
-	})
-	if err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		have[c.key(t, k)] = r
+		return fmt.Sprintf("%s: resolved %t after %d steps, %.1f s", r.InstanceID, r.Resolved, r.Steps, r.Elapsed), c.line(r)
+	}
+	if err := a.make(ctx); err != nil {
 		return err
 	}
 	return c.write(tasks, have, out)
@@ -186,7 +146,7 @@ func (c *evaluation) resume() (map[string]kept, error) {
 	return have, err
 }
 
-// keep writes the folder of an attempt, then its line.
+// keep writes the folder of an attempt.
 func (c *evaluation) keep(x *agent.Attempt, n int, began time.Time) (kept, error) {
 	dir, err := x.Save(c.out, agent.Artifact{Evaluation: true, Time: time.Now(),
 		Meta: struct {
@@ -208,19 +168,22 @@ func (c *evaluation) keep(x *agent.Attempt, n int, began time.Time) (kept, error
 	k := kept{Number: n, Patch: x.Patch, Report: x.Report, result: result{InstanceID: x.Rollout.Instance, Resolved: x.Evaluation != nil && x.Evaluation.Resolved,
 		ExitStatus: text(x.Rollout.ExitStatus), PatchSource: text(x.PatchSource), Steps: len(x.Rollout.Turns), Error: text(x.Error),
 		Elapsed: seconds(time.Since(began).Seconds()), RunDir: dir}}
-	if c.attempts > 1 {
+	if c.n > 1 {
 		k.Attempt = &n
 	}
+	return k, nil
+}
+
+// line adds a result to the log: it is there from then on.
+func (c *evaluation) line(k kept) error {
 	b, err := json.Marshal(k)
 	if err != nil {
-		return k, err
+		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if _, err := c.log.Write(append(b, '\n')); err != nil {
-		return k, err
+		return err
 	}
-	return k, c.log.Sync()
+	return c.log.Sync()
 }
 
 // write writes the files of a whole evaluation.
@@ -230,7 +193,7 @@ func (c *evaluation) write(tasks []task, have map[string]kept, out io.Writer) er
 	var instances []swebench.Instance
 	for _, t := range tasks {
 		instances = append(instances, t.instance)
-		for n := range c.attempts {
+		for n := range c.n {
 			k := have[c.key(t, n)]
 			all = append(all, k)
 			if x := counts[k.InstanceID]; k.Error == nil {
@@ -281,9 +244,9 @@ func (c *evaluation) write(tasks []task, have map[string]kept, out io.Writer) er
 	summary := map[string]any{
 		"model": c.model, "data": c.data, "total": len(all), "resolved": resolved, "resolve_rate": round(float64(resolved)/total, 4), "errors": faults, "no_patch": none,
 		"avg_steps": round(steps/total, 1), "avg_elapsed_s": round(elapsed/total, 1), "timestamp": time.Now().Format("2006-01-02T15:04:05.000000"), "args": c.args,
-		"pass_at_k": passes(counts, c.attempts),
 	}
-	mean, low, high := interval(counts)
+	summary["pass_at_k"], summary["pass_at_k_interval"] = passes(counts, c.n)
+	mean, low, high := interval(shares(counts))
 	summary["mean"] = map[string]float64{"value": round(mean, 4), "low": round(low, 4), "high": round(high, 4), "instances": float64(len(counts))}
 	text, err := json.MarshalIndent(summary, "", "  ")
 	if err != nil {
@@ -321,14 +284,14 @@ func round(x float64, digits int) float64 {
 }
 
 // passes is pass@k for k up to n: the mean over instances of the chance that one of k
-// attempts, drawn from those made, is resolved. An instance with fewer attempts that
-// count is in no pass@k beyond them.
-func passes(counts map[string][2]int, n int) map[string]float64 {
-	out := map[string]float64{}
+// attempts, drawn from those made, is resolved, with its interval. An instance with fewer
+// attempts that count is in no pass@k beyond them.
+func passes(counts map[string][2]int, n int) (map[string]float64, map[string][2]float64) {
+	values, intervals := map[string]float64{}, map[string][2]float64{}
 	for k := 1; k <= n; k++ {
-		sum, instances := 0.0, 0
-		for _, x := range counts {
-			made, good := x[0], x[1]
+		var all []float64
+		for _, id := range slices.Sorted(maps.Keys(counts)) {
+			made, good := counts[id][0], counts[id][1]
 			if made < k {
 				continue
 			}
@@ -336,27 +299,36 @@ func passes(counts map[string][2]int, n int) map[string]float64 {
 			for i := range k {
 				fail *= max(0, float64(made-good-i)) / float64(made-i)
 			}
-			sum, instances = sum+1-fail, instances+1
+			all = append(all, 1-fail)
 		}
-		if instances > 0 {
-			out[strconv.Itoa(k)] = round(sum/float64(instances), 4)
+		if len(all) > 0 {
+			mean, low, high := interval(all)
+			values[strconv.Itoa(k)], intervals[strconv.Itoa(k)] = round(mean, 4), [2]float64{round(low, 4), round(high, 4)}
 		}
 	}
-	return out
+	return values, intervals
 }
 
-// interval is the mean over instances of the share of resolved attempts, with a Wilson
-// interval of 95 % in which an instance counts once: attempts at one are not independent.
-func interval(counts map[string][2]int) (mean, low, high float64) {
-	n := float64(len(counts))
+// shares are the shares of resolved attempts, by instance.
+func shares(counts map[string][2]int) (all []float64) {
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, float64(counts[id][1])/float64(counts[id][0]))
+	}
+	return all
+}
+
+// interval is the mean over instances of numbers of 0 to 1, with a Wilson interval of 95 %
+// in which an instance counts once: attempts at one are not independent.
+func interval(all []float64) (mean, low, high float64) {
+	n := float64(len(all))
 	if n == 0 {
 		return 0, 0, 1
 	}
-	for _, id := range slices.Sorted(maps.Keys(counts)) {
-		mean += float64(counts[id][1]) / float64(counts[id][0]) / n
+	for _, x := range all {
+		mean += x / n
 	}
 	const z = 1.959963984540054
 	middle := (mean + z*z/(2*n)) / (1 + z*z/n)
-	half := z / (1 + z*z/n) * math.Sqrt(mean*(1-mean)/n+z*z/(4*n*n))
+	half := z / (1 + z*z/n) * math.Sqrt(max(0, mean*(1-mean)/n)+z*z/(4*n*n))
 	return mean, max(0, middle-half), min(1, middle+half)
 }

@@ -25,16 +25,25 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// settings are the flags that both commands have.
+// settings are the flags that both commands have, some by other names.
 type settings struct {
-	data, pool, api, key, kind, config, harness, source, registry string
-	concurrent, instances, steps                                  int
-	timeout, command, evaluation                                  time.Duration
-	temperature                                                   float64
-	exitCode                                                      bool
+	data, pool, api, key, kind, config, harness, source, registry, blocklist, model, out string
+	concurrent, instances, steps, n, most                                                int
+	timeout, command, evaluation                                                         time.Duration
+	temperature                                                                          float64
+	exitCode                                                                             bool
+	words                                                                                words
 }
 
-func (s *settings) flags(fs *flag.FlagSet, concurrent int, temperature float64) {
+// words are what a command calls a flag.
+type words struct{ out, n, most string }
+
+func (s *settings) flags(fs *flag.FlagSet, w words, n, concurrent int, temperature float64) {
+	s.words = w
+	fs.StringVar(&s.out, w.out, "", "`folder` of what comes out; one that holds attempts is gone on with")
+	fs.IntVar(&s.n, w.n, n, "attempts at a task")
+	fs.IntVar(&s.most, w.most, 4096, "tokens of a reply")
+	fs.StringVar(&s.blocklist, "blocklist", "", "commands that are answered with advice in place of being run: default, or a JSON `file` of regular expressions by class; no security")
 	fs.StringVar(&s.data, "data", "", "JSONL `file` of tasks: {\"text\", \"metadata\": {\"instance\", \"data_source\"}}, or instances")
 	fs.StringVar(&s.pool, "pool", "", "base `URL` of the pool (default: SWE_ENV_SERVER_URL, or SWE_ENV_SERVER_HOST and _PORT)")
 	fs.StringVar(&s.api, "api-base", os.Getenv("OPENAI_BASE_URL"), "base `URL` of the engine, with or without /v1; several with commas")
@@ -61,13 +70,15 @@ func (s *settings) check(fs *flag.FlagSet) error {
 			errs = append(errs, fmt.Errorf("--%s is needed", name))
 		}
 	}
+	need("model", s.model)
+	need(s.words.out, s.out)
 	need("data", s.data)
 	need("api-base", s.api)
 	if fs.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("%s takes flags only, found %q", fs.Name(), fs.Arg(0)))
 	}
-	if s.concurrent < 1 || s.instances < 0 || s.steps < 1 || s.timeout < 0 || s.command < 0 || s.evaluation <= 0 || !(s.temperature >= 0) {
-		errs = append(errs, errors.New("--max-concurrent, --step-limit and --eval-timeout must be above 0, other bounds not below"))
+	if s.n < 1 || s.most < 1 || s.concurrent < 1 || s.instances < 0 || s.steps < 1 || s.timeout < 0 || s.command < 0 || s.evaluation <= 0 || !(s.temperature >= 0) {
+		errs = append(errs, fmt.Errorf("--%s, --%s, --max-concurrent, --step-limit and --eval-timeout must be above 0, other bounds not below", s.words.n, s.words.most))
 	}
 	if text := os.Getenv("SWE_ROLLOUT_TIMEOUT"); s.timeout == 0 && text != "" {
 		n, err := strconv.ParseFloat(text, 64)
@@ -193,7 +204,7 @@ func (s *settings) engines() (*engine.Pool, error) {
 }
 
 // options are those of the agent.
-func (s *settings) options(engines engine.Engine, model string, most int) (agent.Options, error) {
+func (s *settings) options(engines engine.Engine, model string) (agent.Options, error) {
 	temperature := float32(s.temperature)
 	o := agent.Options{Harness: s.harness, Timeout: s.timeout, Sampling: &rollout.Sampling{Temperature: &temperature}}
 	if s.config != "" {
@@ -206,9 +217,26 @@ func (s *settings) options(engines engine.Engine, model string, most int) (agent
 			return o, err
 		}
 	}
+	switch s.blocklist {
+	case "":
+	case "default":
+		o.Blocklist = sandbox.DefaultBlocklist()
+	default:
+		text, err := os.ReadFile(s.blocklist)
+		var classes map[string][]string
+		if err == nil {
+			err = json.Unmarshal(text, &classes)
+		}
+		if err == nil {
+			o.Blocklist, err = sandbox.ParseBlocklist(classes)
+		}
+		if err != nil {
+			return o, rollout.Errorf(rollout.KindInput, rollout.Where{File: s.blocklist}, "%w", err)
+		}
+	}
 	o.Config.StepLimit, o.Config.Timeout = s.steps, cmp.Or(s.command, o.Config.Timeout)
 	fields := map[string]json.RawMessage{}
-	for k, v := range map[string]any{"model": model, "temperature": s.temperature, "max_tokens": most} {
+	for k, v := range map[string]any{"model": model, "temperature": s.temperature, "max_tokens": s.most} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return o, err
@@ -292,4 +320,85 @@ func say(out io.Writer, mu *sync.Mutex, format string, args ...any) {
 	mu.Lock()
 	defer mu.Unlock()
 	fmt.Fprintf(out, format+"\n", args...)
+}
+
+// attempts are the n attempts at each task, of which each is made once.
+type attempts struct {
+	*settings
+	tasks []task
+	out   io.Writer
+	mu    sync.Mutex // of out, and of what is kept
+	// model is what the engine calls the policy; "" = the first model that it lists.
+	model string
+	// have says that an attempt is there; prepare adds to the options of the agent.
+	have    func(t task, k int) bool
+	prepare func(*agent.Options) error
+	// one makes an attempt by run, keeps it, and says in a few words what came of it.
+	one func(ctx context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (said string, err error)
+}
+
+// make makes those that are not there.
+func (a *attempts) make(ctx context.Context) error {
+	total := len(a.tasks) * a.n
+	var todo []int
+	for i := range total {
+		if !a.have(a.tasks[i/a.n], i%a.n) {
+			todo = append(todo, i)
+		}
+	}
+	say(a.out, &a.mu, "%d attempts at %d tasks, %d are there", total, len(a.tasks), total-len(todo))
+	if len(todo) == 0 {
+		return nil
+	}
+	boxes, err := a.sandboxes()
+	if err != nil {
+		return err
+	}
+	engines, err := a.engines()
+	if err != nil {
+		return err
+	}
+	defer engines.Close()
+	if a.model == "" {
+		a.model = servedModel(ctx, engines, a.settings.model)
+	}
+	o, err := a.options(engines, a.model)
+	if err == nil && a.prepare != nil {
+		err = a.prepare(&o)
+	}
+	if err != nil {
+		return err
+	}
+	policy, err := agent.New(o)
+	if err != nil {
+		return err
+	}
+	done := 0
+	return each(ctx, len(todo), a.concurrent, func(ctx context.Context, i int) error {
+		t, k := a.tasks[todo[i]/a.n], todo[i]%a.n
+		said, err := a.one(ctx, t, k, func(task agent.Task) (*agent.Attempt, error) { return a.attempt(ctx, policy, boxes, task) })
+		if err != nil {
+			return fmt.Errorf("%s, attempt %d: %w", t.instance.InstanceID, k, err)
+		}
+		a.mu.Lock()
+		done++
+		n := done
+		a.mu.Unlock()
+		say(a.out, &a.mu, "%d/%d %s", n, len(todo), said)
+		return nil
+	})
+}
+
+// servedModel is the first model that an engine lists.
+func servedModel(ctx context.Context, engines *engine.Pool, other string) string {
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	text, err := engines.Models(ctx)
+	if err != nil || json.Unmarshal(text, &list) != nil || len(list.Data) == 0 {
+		return other
+	}
+	return list.Data[0].ID
 }

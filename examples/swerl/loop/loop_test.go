@@ -18,13 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/fakeengine"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/sandbox/local"
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
+
+const row = `{"text":"add subtracts","metadata":{"data_source":"swe-gym","instance":{"instance_id":"demo__calc-1","problem_statement":"add subtracts","image_name":"demo",` +
+	`"log_parser":"parse_log_pytest","FAIL_TO_PASS":["tests.py::test_add"],"PASS_TO_PASS":["tests.py::test_neg"],"eval_script":"cd /testbed && python3 run_tests.py"}}}` + "\n"
 
 const modelFolder = "../../../tokenize/embedded"
 
@@ -126,12 +131,7 @@ func newWorld(t *testing.T) *world {
 		require.NoError(t, pool.Close(ctx))
 		require.NoError(t, node.Close(ctx))
 	})
-	row := map[string]any{"text": "add subtracts", "metadata": map[string]any{"data_source": "swe-gym", "instance": map[string]any{
-		"instance_id": "demo__calc-1", "problem_statement": "add subtracts", "image_name": "demo", "log_parser": "parse_log_pytest",
-		"FAIL_TO_PASS": []string{"tests.py::test_add"}, "PASS_TO_PASS": []string{"tests.py::test_neg"}, "eval_script": "cd /testbed && python3 run_tests.py"}}}
-	b, err := json.Marshal(row)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(w.data, append(b, '\n'), 0o644))
+	require.NoError(t, os.WriteFile(w.data, []byte(row), 0o644))
 	return w
 }
 
@@ -150,12 +150,15 @@ func TestRollout(t *testing.T) {
 	said, err := w.rollout(t, out)
 	require.NoError(t, err, said)
 	require.Contains(t, said, "no_patch 1, resolved 2, unresolved 1")
+	batch, _, err := export.ReadAll(filepath.Join(out, "batches", "data", "batch_000001.parquet"))
+	require.NoError(t, err)
 
 	model, err := embedded.Model()
 	require.NoError(t, err)
 	rows, info, err := export.ReadAll(filepath.Join(out, "rows.parquet"))
 	require.NoError(t, err)
 	require.Equal(t, "swe-rl@0d034dd", info.Metadata["recipe"])
+	require.Equal(t, rows, batch, "the group has a batch")
 	trained := map[string][]string{}
 	sums := map[string]float64{}
 	for _, row := range rows {
@@ -217,6 +220,81 @@ func TestRolloutGoesOn(t *testing.T) {
 	require.Contains(t, said, "no_patch 1, resolved 2, unresolved 1")
 }
 
+// TestGroups: a group has its batch when its last attempt has ended, while others run; one
+// that the infrastructure failed has it when the next run has made it whole.
+func TestGroups(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, os.WriteFile(w.data, []byte(row+strings.Replace(row, "calc-1", "calc-2", 1)), 0o644))
+	w.fail = func(n int) bool { return n > 8 }
+	out := filepath.Join(t.TempDir(), "out")
+	said, err := w.rollout(t, out, "--n", "2")
+	require.NoError(t, err, said)
+	first := strings.Index(said, "batch 1: group group-0")
+	require.Positive(t, first, said)
+	require.Less(t, first, strings.Index(said, "3/4"), said)
+	require.NotContains(t, said, "batch 2")
+	w.fail = nil
+	w.openings = 3
+	time.Sleep(1100 * time.Millisecond) // as below
+	said, err = w.rollout(t, out, "--n", "2")
+	require.NoError(t, err, said)
+	require.Contains(t, said, "batch 2: group group-1")
+}
+
+// TestExactJudgedBlocked: prompts in ids, steps judged while they run, commands that are
+// answered with advice.
+func TestExactJudgedBlocked(t *testing.T) {
+	w := newWorld(t)
+	model, err := embedded.Model()
+	require.NoError(t, err)
+	var script []fakeengine.Reply
+	for _, command := range plans[0] {
+		script = append(script, fakeengine.Reply{Content: "THOUGHT: go on\n\n```bash\n" + command + "\n```"})
+	}
+	engine := httptest.NewServer(fakeengine.New(fakeengine.Options{Model: model, Name: "policy", Script: script}))
+	defer engine.Close()
+	w.api = engine.URL
+	judge := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		var q struct{ N int }
+		if json.NewDecoder(r.Body).Decode(&q) != nil {
+			return
+		}
+		var choices []any
+		for i := range max(1, q.N) {
+			choices = append(choices, map[string]any{"index": i, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": `\boxed{1}`}})
+		}
+		json.NewEncoder(out).Encode(map[string]any{"id": "j", "choices": choices})
+	}))
+	defer judge.Close()
+	list := filepath.Join(t.TempDir(), "block.json")
+	require.NoError(t, os.WriteFile(list, []byte(`{"reading": ["^cat "]}`), 0o644))
+	out := filepath.Join(t.TempDir(), "out")
+	args := []string{"--n", "2", "--exact", "--judge", judge.URL + "/v1", "--judge-model", "judge", "--judge-votes", "2", "--blocklist", list, "--recipe", "swe-rl-prm", "--served-model", "policy"}
+	said, err := w.rollout(t, out, args...)
+	require.NoError(t, err, said)
+	require.Contains(t, said, "6 prompts: 100.0% go on from the ids that were sampled")
+	files, err := filepath.Glob(filepath.Join(out, "rollouts", "*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		r, err := jsonl.Parse(text, jsonl.Options{})
+		require.NoError(t, err)
+		require.Contains(t, r.Messages[3].Content, "The command was not run")
+		require.Len(t, r.Turns, 3)
+		require.Empty(t, r.Turns[2].Incomplete)
+		require.NotEmpty(t, r.Turns[2].Logprobs)
+		require.NotEmpty(t, r.Steps)
+		require.Equal(t, 1.0, *r.Steps[0].Score)
+	}
+	rows, _, err := export.ReadAll(filepath.Join(out, "rows.parquet"))
+	require.NoError(t, err)
+	require.NotEmpty(t, rows)
+	_, err = w.rollout(t, out, append(args, "--blocklist", "none.json")...)
+	require.NoError(t, err, "nothing is to be made, so nothing is read")
+}
+
 func TestEval(t *testing.T) {
 	w := newWorld(t)
 	out := filepath.Join(t.TempDir(), "out")
@@ -262,11 +340,13 @@ func TestEval(t *testing.T) {
 }
 
 func TestStatistics(t *testing.T) {
-	mean, low, high := interval(map[string][2]int{"a": {1, 1}, "b": {1, 0}, "c": {1, 1}, "d": {1, 0}})
+	mean, low, high := interval(shares(map[string][2]int{"a": {1, 1}, "b": {1, 0}, "c": {1, 1}, "d": {1, 0}}))
 	require.InDelta(t, 0.5, mean, 1e-9)
 	require.InDelta(t, 0.1500, low, 1e-4) // Wilson, 2 of 4
 	require.InDelta(t, 0.8500, high, 1e-4)
-	require.Equal(t, map[string]float64{"1": 0.5, "2": 1}, passes(map[string][2]int{"a": {2, 1}}, 3))
+	values, intervals := passes(map[string][2]int{"a": {2, 1}, "b": {1, 0}}, 3)
+	require.Equal(t, map[string]float64{"1": 0.25, "2": 1}, values)
+	require.Equal(t, map[string][2]float64{"1": {0.0267, 0.8021}, "2": {0.2065, 1}}, intervals, "Wilson of 0.25 with 2 instances, of 1 with 1")
 }
 
 func TestFlags(t *testing.T) {

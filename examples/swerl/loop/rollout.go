@@ -21,24 +21,34 @@ import (
 	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/prm"
+	prmjournal "github.com/turnpack/turnpack/prm/journal"
+	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
 // training are the flags of Rollout.
 type training struct {
 	settings
-	model, served, out, recipe, window string
-	n, context, most                   int
+	served, recipe, window, judge, judgeModel string
+	context, votes                            int
+	exact                                     bool
 
+	attempts attempts
+	pipeline turnpack.Pipeline
+	have     map[string]*rollout.Rollout // that are whole, by id
 	recorder *live.Recorder
-	agent    *agent.Agent
-	runs     string // folder of attempts, as swe-rl has them
-	native   string // folder of all of them
-	mu       sync.Mutex
+	prompts  *exact.Prompts // nil = the engine makes them
+	batches  *stream.Stream
+	batch    sync.Mutex // one is made at a time
+	runs     string     // folder of attempts, as swe-rl has them
+	native   string     // folder of all of them
 }
 
 // Rollout makes n attempts at each task, and rows of them.
@@ -49,24 +59,25 @@ func Rollout(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	fs := flag.NewFlagSet("swerl rollout", flag.ContinueOnError)
-	c.flags(fs, concurrent, 1)
+	c.flags(fs, words{"out", "n", "max-new-tokens"}, 8, concurrent, 1)
 	fs.StringVar(&c.model, "model", "", "Hugging Face model `folder`: it counts what the model is shown, and makes the rows")
 	fs.StringVar(&c.served, "served-model", "", "`name` that the engine serves it by (default: the first that it lists)")
-	fs.IntVar(&c.n, "n", 8, "attempts at a task: a group")
 	fs.IntVar(&c.context, "max-context", 16384, "tokens of prompt and reply together")
-	fs.IntVar(&c.most, "max-new-tokens", 4096, "tokens of a reply")
-	fs.StringVar(&c.out, "out", "", "`folder` of attempts, journal and rows; one that holds attempts is gone on with")
 	fs.StringVar(&c.recipe, "recipe", "swe-rl@0d034dd", "`name` of the recipe of the rows")
 	fs.StringVar(&c.window, "window", "", "what the model is shown, as refill:12288 (default: the recipe's, with the budget of --max-context)")
+	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled; the engine must take ids (vLLM, SGLang)")
+	fs.StringVar(&c.judge, "judge", "", "base `URL` of a judge of steps, with /v1, asked while attempts run; several with commas (key: TURNPACK_JUDGE_KEY)")
+	fs.StringVar(&c.judgeModel, "judge-model", "", "`name` of the judge")
+	fs.IntVar(&c.votes, "judge-votes", 3, "votes of a step")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
 	err = c.check(fs)
-	if c.model == "" || c.out == "" {
-		err = errors.Join(err, errors.New("--model and --out are needed"))
+	if c.context <= c.most {
+		err = errors.Join(err, errors.New("--max-context must be above --max-new-tokens"))
 	}
-	if c.n < 1 || c.most < 1 || c.context <= c.most {
-		err = errors.Join(err, errors.New("--n and --max-new-tokens must be above 0, --max-context above --max-new-tokens"))
+	if (c.judge == "") != (c.judgeModel == "") || c.votes < 1 {
+		err = errors.Join(err, errors.New("--judge and --judge-model go together, and --judge-votes must be above 0"))
 	}
 	if err != nil {
 		return err
@@ -74,7 +85,7 @@ func Rollout(ctx context.Context, args []string, out io.Writer) (err error) {
 	return c.run(ctx, out)
 }
 
-func (c *training) run(ctx context.Context, out io.Writer) error {
+func (c *training) run(ctx context.Context, out io.Writer) (err error) {
 	model, err := tokenize.Load(c.model, tokenize.LoadOptions{})
 	if err != nil {
 		return err
@@ -83,10 +94,11 @@ func (c *training) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	pipeline, err := turnpack.Pipeline{Model: model, OnError: rollout.OnErrorSkip, Temperature: float32(c.temperature)}.With(rules)
+	c.pipeline, err = turnpack.Pipeline{Model: model, OnError: rollout.OnErrorSkip, Temperature: float32(c.temperature)}.With(rules)
 	if err != nil {
 		return err
 	}
+	c.pipeline.Window = nil // what was shown is recorded
 	if c.window == "" {
 		name, _, cut := strings.Cut(rules.Window, ":")
 		if c.window = name; cut {
@@ -102,15 +114,77 @@ func (c *training) run(ctx context.Context, out io.Writer) error {
 	if err := errors.Join(os.MkdirAll(c.runs, 0o755), os.MkdirAll(c.native, 0o755)); err != nil {
 		return err
 	}
-	have, err := c.finished()
+	if c.have, err = c.finished(); err != nil {
+		return err
+	}
+	if c.batches, err = stream.Open(filepath.Join(c.out, "batches"), c.export()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.batches.Close()) }()
+	journal, err := live.OpenJournal(filepath.Join(c.out, "journal"), live.JournalOptions{})
 	if err != nil {
 		return err
 	}
-	if err := c.attempts(ctx, model, tasks, have, out); err != nil {
+	defer func() { err = errors.Join(err, journal.Close()) }()
+	if c.recorder, err = live.New(live.Options{Journal: journal}); err != nil {
 		return err
 	}
-	pipeline.Window = nil // what was shown is recorded
-	return c.rows(ctx, pipeline, tasks, have, out)
+	if err := agent.Abandon(ctx, c.recorder); err != nil {
+		return err
+	}
+	var votes *prmjournal.Journal
+	if c.judge != "" {
+		if votes, err = prmjournal.Open(filepath.Join(c.out, "votes.journal"), prmjournal.Options{}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, votes.Close()) }()
+	}
+	c.attempts = attempts{settings: &c.settings, tasks: tasks, out: out, model: c.served, one: c.one}
+	c.attempts.have = func(t task, k int) bool { return c.have[c.id(t, k)] != nil }
+	c.attempts.prepare = func(o *agent.Options) error { return c.prepare(o, model, votes) }
+	for _, t := range tasks { // those whose last attempt a killed process made
+		if err := c.group(ctx, t); err != nil {
+			return err
+		}
+	}
+	if err := c.attempts.make(ctx); err != nil {
+		return err
+	}
+	if c.prompts != nil {
+		p := c.prompts.Report()
+		fmt.Fprintf(out, "%d prompts: %.1f%% go on from the ids that were sampled; others: %v\n", p.Turns, 100*p.Share(), p.Forked)
+	}
+	return c.rows(ctx, out)
+}
+
+// prepare adds window, judge and exact prompts to the agent.
+func (c *training) prepare(o *agent.Options, model *tokenize.Model, votes *prmjournal.Journal) (err error) {
+	if o.Window, err = ctxwindow.Parse(c.window); err != nil {
+		return err
+	}
+	encoder, err := tokenize.NewEncoder(model, tokenize.Options{})
+	if err != nil {
+		return err
+	}
+	o.Counter = func(r *rollout.Rollout) ctxwindow.Counter { return encoder.Counter(r) }
+	if c.exact {
+		if c.prompts, err = exact.New(model, exact.Options{}); err != nil {
+			return err
+		}
+		policy, _ := o.Model.(agent.Engine)
+		policy.Exact = c.prompts
+		o.Model = policy
+	}
+	if c.judge == "" {
+		return nil
+	}
+	warm := 1.0 // as swe-rl asks its judge
+	judge, err := openai.New(openai.Options{Endpoints: strings.Split(c.judge, ","), Model: c.judgeModel, Temperature: &warm, MaxTokens: 4096})
+	if err != nil {
+		return err
+	}
+	o.Judge, err = prm.NewScorer(judge, prm.Options{Prompt: prm.SWERL(), Votes: c.votes, Journal: votes})
+	return err
 }
 
 // finished reads the attempts that are whole. Those that the infrastructure failed are
@@ -141,130 +215,89 @@ func (c *training) id(t task, k int) string {
 	return fmt.Sprintf("%s__g%d__i%d", t.instance.InstanceID, t.group, t.group*c.n+k)
 }
 
-// attempts makes those that are not there, and adds them to have.
-func (c *training) attempts(ctx context.Context, model *tokenize.Model, tasks []task, have map[string]*rollout.Rollout, out io.Writer) (err error) {
-	total := len(tasks) * c.n
-	var todo []int
-	for i := range total {
-		if have[c.id(tasks[i/c.n], i%c.n)] == nil {
-			todo = append(todo, i)
-		}
-	}
-	say(out, &c.mu, "%d attempts at %d tasks, %d are there", total, len(tasks), total-len(todo))
-	if len(todo) == 0 {
-		return nil
-	}
-	boxes, err := c.sandboxes()
-	if err != nil {
-		return err
-	}
-	engines, err := c.engines()
-	if err != nil {
-		return err
-	}
-	defer engines.Close()
-	if c.served == "" {
-		c.served = servedModel(ctx, engines, c.model)
-	}
-	o, err := c.options(engines, c.served, c.most)
-	if err != nil {
-		return err
-	}
-	if o.Window, err = ctxwindow.Parse(c.window); err != nil {
-		return err
-	}
-	encoder, err := tokenize.NewEncoder(model, tokenize.Options{})
-	if err != nil {
-		return err
-	}
-	o.Counter = func(r *rollout.Rollout) ctxwindow.Counter { return encoder.Counter(r) }
-	if c.agent, err = agent.New(o); err != nil {
-		return err
-	}
-	journal, err := live.OpenJournal(filepath.Join(c.out, "journal"), live.JournalOptions{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, journal.Close()) }()
-	if c.recorder, err = live.New(live.Options{Journal: journal}); err != nil {
-		return err
-	}
-	done := 0
-	return each(ctx, len(todo), c.concurrent, func(ctx context.Context, i int) error {
-		t, k := tasks[todo[i]/c.n], todo[i]%c.n
-		r, err := c.one(ctx, t, k, func(task agent.Task) (*agent.Attempt, error) { return c.attempt(ctx, c.agent, boxes, task) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.id(t, k), err)
-		}
-		c.mu.Lock()
-		done++
-		have[r.ID] = r
-		n := done
-		c.mu.Unlock()
-		say(out, &c.mu, "%d/%d %s: %s after %d turns (%s)", n, len(todo), r.ID, r.Outcome.Verdict, len(r.Turns), cmp.Or(r.ExitStatus, "failed"))
-		return nil
-	})
-}
-
-// one makes an attempt, and returns when its files are on disk.
-func (c *training) one(ctx context.Context, t task, k int, make func(agent.Task) (*agent.Attempt, error)) (*rollout.Rollout, error) {
-	began := time.Now()
-	start := live.Start{ID: fmt.Sprintf("%s__%d", c.id(t, k), began.UnixNano()), Group: "group-" + strconv.Itoa(t.group), Index: k, Instance: t.instance.InstanceID}
+// one makes an attempt, and returns when its files are on disk. The last one of a group
+// makes its batch.
+func (c *training) one(ctx context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (string, error) {
+	start := live.Start{ID: fmt.Sprintf("%s__%d", c.id(t, k), time.Now().UnixNano()), Group: "group-" + strconv.Itoa(t.group), Index: k, Instance: t.instance.InstanceID}
 	session, err := c.recorder.Begin(ctx, start)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	x, err := make(agent.Task{ID: c.id(t, k), Group: start.Group, Index: k, Instance: t.instance, Session: session})
+	x, err := run(agent.Task{ID: c.id(t, k), Group: start.Group, Index: k, Instance: t.instance, Session: session})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	meta := map[string]any{"instance_id": t.instance.InstanceID, "sampling_params": map[string]any{"temperature": c.temperature, "max_new_tokens": c.most},
 		"sample_metadata": t.metadata, "sample_prompt": t.prompt, "group_index": t.group, "index": t.group*c.n + k}
 	if _, err := x.Save(c.runs, agent.Artifact{Group: t.group, Index: t.group*c.n + k, Meta: meta, Time: time.Now(), Native: c.native}); err != nil {
-		return nil, err
+		return "", err
 	}
 	r := x.Rollout
 	if _, err := session.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure}); err != nil {
-		return nil, err
+		return "", err
 	}
 	// The files have it: the journal need not.
-	return r, c.recorder.Deliver(ctx, live.Batch{Key: session.ID(), Digest: session.ID(), Sessions: []string{session.ID()}})
+	if err := c.recorder.Deliver(ctx, live.Batch{Key: session.ID(), Digest: session.ID(), Sessions: []string{session.ID()}}); err != nil {
+		return "", err
+	}
+	c.attempts.mu.Lock()
+	c.have[r.ID] = r
+	c.attempts.mu.Unlock()
+	said := fmt.Sprintf("%s: %s after %d turns (%s)", r.ID, r.Outcome.Verdict, len(r.Turns), cmp.Or(r.ExitStatus, "failed"))
+	return said, c.group(ctx, t)
 }
 
-// servedModel is the first model that an engine lists.
-func servedModel(ctx context.Context, engines interface {
-	Models(context.Context) (json.RawMessage, error)
-}, other string) string {
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+// group makes the batch of a group whose attempts are whole. One of which the
+// infrastructure failed some waits for the run that makes them again.
+func (c *training) group(ctx context.Context, t task) error {
+	var group turnpack.Slice
+	c.attempts.mu.Lock()
+	for k := range c.n {
+		if r := c.have[c.id(t, k)]; r != nil && r.Failure == nil {
+			group = append(group, r)
+		}
 	}
-	text, err := engines.Models(ctx)
-	if err != nil || json.Unmarshal(text, &list) != nil || len(list.Data) == 0 {
-		return other
+	c.attempts.mu.Unlock()
+	if len(group) < c.n {
+		return nil
 	}
-	return list.Data[0].ID
+	c.batch.Lock()
+	defer c.batch.Unlock()
+	b, err := c.batches.Add(stream.Key{Group: group[0].Group}, nil, func(w *export.Writer) error {
+		_, err := c.pipeline.Run(ctx, group, w)
+		return err
+	})
+	if err == nil && b.Seq > 0 {
+		say(c.attempts.out, &c.attempts.mu, "batch %d: group %s, %d rows, %d tokens, %d trained", b.Seq, b.Group, b.Rows, b.Tokens, b.Trained)
+	}
+	return err
 }
 
-// rows writes the rows of all groups, and what there is to say of them.
-func (c *training) rows(ctx context.Context, p turnpack.Pipeline, tasks []task, have map[string]*rollout.Rollout, out io.Writer) error {
+func (c *training) export() export.Options {
+	return export.Options{Metadata: map[string]string{"recipe": c.recipe}}
+}
+
+// rows writes the rows of all groups into one file, for trainers and estimators that look
+// at all of them, and what there is to say of them.
+func (c *training) rows(ctx context.Context, out io.Writer) error {
 	var all turnpack.Slice
 	verdicts := map[string]int{}
-	for _, t := range tasks {
+	for _, t := range c.attempts.tasks {
 		for k := range c.n {
-			if r := have[c.id(t, k)]; r != nil {
+			if r := c.have[c.id(t, k)]; r != nil {
 				all = append(all, r)
 				verdicts[r.Outcome.Verdict.String()]++
 			}
 		}
 	}
 	path := filepath.Join(c.out, "rows.parquet")
-	w, err := export.Create(path, export.Options{Force: true, Metadata: map[string]string{"recipe": c.recipe}})
+	o := c.export()
+	o.Force = true
+	w, err := export.Create(path, o)
 	if err != nil {
 		return err
 	}
-	report, err := p.Run(ctx, all, w)
+	report, err := c.pipeline.Run(ctx, all, w)
 	if err != nil {
 		return err
 	}
