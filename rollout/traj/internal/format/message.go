@@ -171,6 +171,13 @@ func (in *File) partText(p *rollout.Part, x Value, i int) error {
 		t = other
 		p.Raw = renamed(x, "content", "text")
 	}
+	if t.Kind() == jsonscan.Absent {
+		for key, y := range x.Members() {
+			if y.Kind() == jsonscan.String && key != "type" && key != "id" {
+				return in.Fail(rollout.At(i), "/content/"+key, "a part of type text has the key %q and no text", key)
+			}
+		}
+	}
 	if t.IsNull() {
 		return nil
 	}
@@ -288,6 +295,9 @@ func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error 
 			if c.Name == "" {
 				return in.Fail(rollout.At(i), "/content", "the tool_use block has no name")
 			}
+			if b.Get("input").Kind() == jsonscan.Absent {
+				return in.Want(b.Get("input"), rollout.At(i), "/content/input", "the input of the tool_use block")
+			}
 			SetArguments(&c, b.Get("input"))
 			same := func(o rollout.ToolCall) bool { return o.ID != "" && o.ID == c.ID }
 			if k := slices.IndexFunc(m.ToolCalls, same); k >= 0 {
@@ -296,7 +306,11 @@ func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error 
 				m.ToolCalls = append(m.ToolCalls, c)
 			}
 		case "thinking":
-			thinking = append(thinking, b.Get("thinking").String())
+			s, ok := b.Get("thinking").Text()
+			if !ok && !b.Get("thinking").IsNull() || b.Get("thinking").Kind() == jsonscan.Absent {
+				return in.Want(b.Get("thinking"), rollout.At(i), "/content/thinking", "the text of the thinking block")
+			}
+			thinking = append(thinking, s)
 		case "redacted_thinking":
 			in.NoteRedacted(i)
 		default:

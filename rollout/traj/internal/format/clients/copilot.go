@@ -65,6 +65,9 @@ func (s *copilotSession) Add(v format.Value) error {
 
 func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 	data := v.Get("data")
+	if data.Kind() != jsonscan.Object && !v.Get("type").Is("result") {
+		return t.In.Want(data, t.At(), "/data", "an object")
+	}
 	switch kind := v.Get("type").Word(); kind {
 	case "session.start", "session.resume":
 		s.t.Rollout.ID = cmp.Or(s.t.Rollout.ID, data.Get("sessionId").String())
@@ -130,7 +133,7 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 
 func (s *copilotSession) reply(t *thread.Thread, data format.Value) error {
 	m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: data.Get("reasoningText").String()}
-	if body := data.Get("content"); !body.IsNull() {
+	if body := data.Get("content"); body.Kind() != jsonscan.Null {
 		text, err := t.Words(data, "content", "/data")
 		if err != nil {
 			return err
@@ -141,7 +144,7 @@ func (s *copilotSession) reply(t *thread.Thread, data format.Value) error {
 		if c.Get("name").Kind() != jsonscan.String {
 			return t.In.Want(c.Get("name"), t.At(), "/data/toolRequests/name", "the name of a tool")
 		}
-		m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("toolCallId").String(), c.Get("name").Word(), c.Get("arguments")))
+		m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("toolCallId").String(), c.Get("name").Word(), c.Get("arguments")))
 		if s.open[t] == nil {
 			s.open[t] = map[string]bool{}
 		}

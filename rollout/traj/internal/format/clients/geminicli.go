@@ -127,7 +127,7 @@ func (s *geminiSession) message(v format.Value) error {
 	case "gemini":
 		m := rollout.Message{Role: rollout.RoleAssistant}
 		for _, c := range v.Get("toolCalls").Items() {
-			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
 		if v.Get("thoughts").Len() > 0 { // summaries of what is hidden
 			format.Keep(&m.Extra, "thoughts", v.Get("thoughts"))

@@ -48,7 +48,7 @@ func addGoose(t *thread.Thread, v format.Value) error {
 	m := rollout.Message{Role: role}
 	said := false
 	var texts []string
-	for _, c := range v.Get("content").Items() {
+	for _, c := range t.Items(v, "content", "") {
 		switch kind := c.Get("type").Word(); kind {
 		case "text":
 			s, err := t.Words(c, "text", "/content")
@@ -57,7 +57,11 @@ func addGoose(t *thread.Thread, v format.Value) error {
 			}
 			texts, said = append(texts, s), true
 		case "thinking":
-			m.Reasoning += c.Get("thinking").String()
+			s, err := t.Words(c, "thinking", "/content")
+			if err != nil {
+				return err
+			}
+			m.Reasoning += s
 		case "redactedThinking":
 			t.In.NoteRedacted(len(t.Rollout.Messages))
 		case "toolRequest", "frontendToolRequest":
@@ -65,7 +69,7 @@ func addGoose(t *thread.Thread, v format.Value) error {
 			if x.Kind() != jsonscan.Object {
 				return t.In.Fail(t.At(), "/content/toolCall", "the call could not be read by goose (%s), so that what was sampled is not recorded", c.Path("toolCall", "error").String())
 			}
-			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), x.Get("name").Word(), x.Get("arguments")))
+			m.ToolCalls = append(m.ToolCalls, t.BareCall(c.Get("id").String(), x.Get("name").Word(), x.Get("arguments")))
 		case "toolResponse":
 			if err := gooseResult(t, c); err != nil {
 				return err
@@ -97,6 +101,9 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 	if list := v.Get("content"); list.Kind() == jsonscan.Array {
 		v = list
 	}
+	if v.Kind() != jsonscan.Array {
+		return t.In.Want(v, t.At(), "/content/toolResult/value", "a list of contents")
+	}
 	var texts []string
 	for _, x := range v.Items() {
 		if !x.Get("type").Is("text") {
@@ -106,7 +113,11 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 		if audience := x.Path("annotations", "audience"); audience.Len() > 0 && !strings.Contains(string(audience.Raw()), "assistant") {
 			continue
 		}
-		texts = append(texts, x.Get("text").String())
+		s, err := t.Words(x, "text", "/content/toolResult")
+		if err != nil {
+			return err
+		}
+		texts = append(texts, s)
 	}
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, "\n")})
 	return nil

@@ -69,7 +69,7 @@ func (k *kimiContext) add(v format.Value) error {
 	body := v.Get("content")
 	if s, ok := body.Text(); ok {
 		m.Content = s
-	} else if !body.IsNull() && body.Kind() != jsonscan.Array {
+	} else if body.Kind() != jsonscan.Null && body.Kind() != jsonscan.Array {
 		return t.In.Want(body, t.At(), "/content", "a text or a list of parts")
 	}
 	var texts []string
@@ -108,7 +108,7 @@ func (k *kimiContext) add(v format.Value) error {
 		if f.Get("name").Kind() != jsonscan.String {
 			return t.In.Want(f.Get("name"), t.At(), "/tool_calls/function/name", "the name of a tool")
 		}
-		m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), f.Get("name").Word(), f.Get("arguments")))
+		m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), f.Get("name").Word(), f.Get("arguments")))
 	}
 	if k.kept = k.kept || r == rollout.RoleUser && strings.HasPrefix(m.Content, kimiSummary); k.kept && r == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledCopied

@@ -134,7 +134,7 @@ const unsentSince = 1772323200000
 func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 	m := rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy}
 	var thoughts []string
-	for _, b := range v.Get("content").Items() {
+	for _, b := range t.Items(v, "content", "/message") {
 		var err error
 		s := ""
 		switch kind := b.Get("type").Word(); kind {
@@ -150,7 +150,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 				thoughts = append(thoughts, s)
 			}
 		case "toolCall":
-			m.ToolCalls = append(m.ToolCalls, thread.Call(b.Get("id").String(), b.Get("name").Word(), b.Get("arguments")))
+			m.ToolCalls = append(m.ToolCalls, t.Call(b.Get("id").String(), b.Get("name").Word(), b.Get("arguments")))
 		default:
 			err = t.Unknown("/message/content", kind)
 		}

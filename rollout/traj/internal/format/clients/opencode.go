@@ -43,7 +43,7 @@ func readOpenCode(in *format.File, v format.Value) error {
 
 func openCodePrompt(t *thread.Thread, v format.Value) error {
 	var texts []string
-	for _, p := range v.Get("parts").Items() {
+	for _, p := range t.Items(v, "parts", "") {
 		switch kind := p.Get("type").Word(); kind {
 		case "text":
 			s, err := t.Words(p, "text", "/parts")
@@ -78,7 +78,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 	}
 	s := thread.NewSteps(t)
 	failed := v.Path("info", "error").Kind() == jsonscan.Object
-	for _, p := range v.Get("parts").Items() {
+	for _, p := range t.Items(v, "parts", "") {
 		if server, _ := p.Path("metadata", "providerExecuted").Bool(); server {
 			return t.Unknown("/parts/metadata/providerExecuted", p.Get("type").Word())
 		}
@@ -115,7 +115,10 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 			if state.Path("time", "compacted").Kind() == jsonscan.Number {
 				t.Lose("old results of tools were cleared")
 			}
-			s.Call(thread.Call(p.Get("callID").String(), p.Get("tool").Word(), state.Get("input")), result)
+			if p.Get("callID").Kind() != jsonscan.String {
+				return t.In.Want(p.Get("callID"), t.At(), "/parts/callID", "the id of a call")
+			}
+			s.Call(t.Call(p.Get("callID").String(), p.Get("tool").Word(), state.Get("input")), result)
 		case "patch", "snapshot", "retry", "agent":
 		case "compaction":
 			t.Lose("the session was compacted")

@@ -73,7 +73,7 @@ func (s *qwenSession) content(v format.Value, why rollout.Sampled) error {
 	switch role := v.Get("role").Word(); role {
 	case "model":
 		m.Role, m.Sampled = rollout.RoleAssistant, why
-	case "user", "tool", "function", "":
+	case "user", "tool", "function":
 	default:
 		return t.Unknown("/message/role", role)
 	}

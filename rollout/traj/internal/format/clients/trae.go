@@ -65,7 +65,7 @@ func readTrae(in *format.File, v format.Value) error {
 			return in.Want(reply, t.At(), "/llm_interactions/"+strconv.Itoa(i)+"/response", "the reply of a call")
 		}
 		m := rollout.Message{Role: rollout.RoleAssistant}
-		if body := reply.Get("content"); !body.IsNull() {
+		if body := reply.Get("content"); body.Kind() != jsonscan.Null {
 			s, err := t.Words(reply, "content", "/response")
 			if err != nil {
 				return err
@@ -73,7 +73,7 @@ func readTrae(in *format.File, v format.Value) error {
 			m.Content = s
 		}
 		for _, c := range reply.Get("tool_calls").Items() {
-			m.ToolCalls = append(m.ToolCalls, thread.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments")))
+			m.ToolCalls = append(m.ToolCalls, t.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments")))
 		}
 		t.End(reply.Get("finish_reason").String())
 		t.Say(m)
@@ -86,6 +86,9 @@ func readTrae(in *format.File, v format.Value) error {
 func addTrae(t *thread.Thread, v format.Value) error {
 	if x := v.Get("tool_result"); x.Kind() == jsonscan.Object {
 		var b strings.Builder
+		if x.Get("result").Kind() == jsonscan.Absent || x.Get("error").Kind() == jsonscan.Absent {
+			return t.In.Want(x.Get("result"), t.At(), "/tool_result", "a result and an error, one of which may be null")
+		}
 		if s := x.Get("result").String(); s != "" {
 			b.WriteString(s + "\n")
 		}
@@ -105,7 +108,7 @@ func addTrae(t *thread.Thread, v format.Value) error {
 	}
 	m := rollout.Message{Role: role}
 	if c := v.Get("tool_call"); c.Kind() == jsonscan.Object {
-		m.ToolCalls = []rollout.ToolCall{thread.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments"))}
+		m.ToolCalls = []rollout.ToolCall{t.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments"))}
 	} else if m.Content, err = t.Words(v, "content", ""); err != nil {
 		return err
 	}

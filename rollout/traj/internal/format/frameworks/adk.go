@@ -90,6 +90,8 @@ func (s *adkSession) add(v format.Value) error {
 			t.Cut[at] = "the reply was interrupted"
 		}
 		t.End(strings.ToLower(cmp.Or(v.Get("finishReason").String(), v.Get("finish_reason").String())))
+	} else if role := content.Get("role").Word(); role != "user" && role != "function" && role != "tool" {
+		return t.Unknown("/content/role", role)
 	} else if author != "user" && author != s.agent && s.agent != "" {
 		t.Lose("another agent speaks, and how it was shown is not recorded")
 	}

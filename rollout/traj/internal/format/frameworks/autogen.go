@@ -95,7 +95,7 @@ func addAutoGen(t *thread.Thread, v format.Value) error {
 			if c.Get("name").Kind() != jsonscan.String {
 				return t.Unknown("/content", format.Shape(c))
 			}
-			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("arguments")))
+			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("arguments")))
 		}
 		// What was thought is told apart by no more than this: a model that calls tools
 		// may have said it beside the calls.

@@ -46,7 +46,7 @@ func addConverse(t *thread.Thread, v format.Value) error {
 	m := rollout.Message{Role: role}
 	var texts, thoughts []string
 	results := 0
-	for _, b := range v.Get("content").Items() {
+	for _, b := range t.Items(v, "content", "") {
 		for key, x := range b.Members() {
 			switch key {
 			case "text":
@@ -59,7 +59,7 @@ func addConverse(t *thread.Thread, v format.Value) error {
 				if x.Get("name").Kind() != jsonscan.String {
 					return t.In.Want(x.Get("name"), t.At(), "/content/toolUse/name", "the name of a tool")
 				}
-				m.ToolCalls = append(m.ToolCalls, thread.Call(x.Get("toolUseId").String(), x.Get("name").Word(), x.Get("input")))
+				m.ToolCalls = append(m.ToolCalls, t.Call(x.Get("toolUseId").String(), x.Get("name").Word(), x.Get("input")))
 			case "toolResult":
 				results++
 				if err := converseResult(t, x); err != nil {
@@ -86,7 +86,7 @@ func addConverse(t *thread.Thread, v format.Value) error {
 
 func converseResult(t *thread.Thread, v format.Value) error {
 	var texts []string
-	for _, b := range v.Get("content").Items() {
+	for _, b := range t.Items(v, "content", "") {
 		switch s, ok := b.Get("text").Text(); {
 		case ok:
 			texts = append(texts, s)

@@ -65,14 +65,14 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 		m.Sampled = rollout.SampledByPolicy
 		more := x.Get("additional_kwargs")
 		for _, c := range x.Get("tool_calls").Items() {
-			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
 		for _, c := range x.Get("invalid_tool_calls").Items() { // whose arguments are no JSON
-			m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
 		if len(m.ToolCalls) == 0 {
 			for _, c := range more.Get("tool_calls").Items() {
-				m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
+				m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
 			}
 		}
 		m.Reasoning = more.Get("reasoning_content").String()

@@ -37,7 +37,7 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 			t.Lose("the instructions change")
 		}
 	}
-	for _, p := range v.Get("parts").Items() {
+	for _, p := range t.Items(v, "parts", "") {
 		body := p.Get("content")
 		switch kind := p.Get("part_kind").Word(); kind {
 		case "system-prompt":
@@ -101,7 +101,7 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 func pydanticReply(t *thread.Thread, v format.Value) error {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	var texts, thoughts []string
-	for _, p := range v.Get("parts").Items() {
+	for _, p := range t.Items(v, "parts", "") {
 		switch kind := p.Get("part_kind").Word(); kind {
 		case "text":
 			s, err := t.Words(p, "content", "/parts")
@@ -116,7 +116,7 @@ func pydanticReply(t *thread.Thread, v format.Value) error {
 				t.In.NoteRedacted(len(t.Rollout.Messages))
 			}
 		case "tool-call":
-			m.ToolCalls = append(m.ToolCalls, thread.Call(p.Get("tool_call_id").String(), p.Get("tool_name").Word(), p.Get("args")))
+			m.ToolCalls = append(m.ToolCalls, t.Call(p.Get("tool_call_id").String(), p.Get("tool_name").Word(), p.Get("args")))
 		default:
 			return t.Unknown("/parts", kind)
 		}

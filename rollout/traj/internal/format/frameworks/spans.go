@@ -427,7 +427,7 @@ func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) error 
 			if p.Get("name").Kind() != jsonscan.String {
 				return t.In.Want(p.Get("name"), t.At(), "/parts/name", "the name of a tool")
 			}
-			m.ToolCalls = append(m.ToolCalls, thread.Call(p.Get("id").String(), p.Get("name").Word(), p.Get("arguments")))
+			m.ToolCalls = append(m.ToolCalls, t.BareCall(p.Get("id").String(), p.Get("name").Word(), p.Get("arguments")))
 		case "tool_call_response":
 			result := p.Get("response")
 			if result.Kind() == jsonscan.Absent {
@@ -477,6 +477,9 @@ func addInference(t *thread.Thread, v format.Value) error {
 	if m.Content == "" {
 		m.Content = texts
 	}
+	if v.Get("content").Kind() == jsonscan.Absent && v.Get("contents").Kind() == jsonscan.Absent && len(calls) == 0 && v.Get("function_call_name").Kind() == jsonscan.Absent {
+		return t.In.Fail(t.At(), "/message", "the message says nothing: %s", format.Shape(v))
+	}
 	if len(calls) == 0 {
 		calls = ordered
 	}
@@ -485,10 +488,10 @@ func addInference(t *thread.Thread, v format.Value) error {
 		if c.Path("function", "name").Kind() != jsonscan.String {
 			return t.In.Want(c.Path("function", "name"), t.At(), "/tool_calls/function/name", "the name of a tool")
 		}
-		m.ToolCalls = append(m.ToolCalls, thread.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
+		m.ToolCalls = append(m.ToolCalls, t.BareCall(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
 	}
 	if name := v.Get("function_call_name"); name.Kind() == jsonscan.String && len(m.ToolCalls) == 0 {
-		m.ToolCalls = []rollout.ToolCall{thread.Call("", name.Word(), v.Get("function_call_arguments_json"))}
+		m.ToolCalls = []rollout.ToolCall{t.BareCall("", name.Word(), v.Get("function_call_arguments_json"))}
 	}
 	t.Say(m)
 	return nil

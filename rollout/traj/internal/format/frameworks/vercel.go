@@ -38,7 +38,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 	}
 	if role != rollout.RoleAssistant {
 		var texts []string
-		for _, p := range v.Get("parts").Items() {
+		for _, p := range t.Items(v, "parts", "") {
 			if kind := p.Get("type").Word(); kind == "text" {
 				s, err := t.Words(p, "text", "/parts")
 				if err != nil {
@@ -53,7 +53,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 		return nil
 	}
 	s := thread.NewSteps(t)
-	for _, p := range v.Get("parts").Items() {
+	for _, p := range t.Items(v, "parts", "") {
 		kind := p.Get("type").Word()
 		if p.Get("state").Is("streaming") || p.Get("state").Is("input-streaming") {
 			s.Cut = "the reply was not whole when it was kept"
@@ -87,10 +87,10 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 			if p.Get("toolCallId").Kind() != jsonscan.String {
 				return t.In.Want(p.Get("toolCallId"), t.At(), "/parts/toolCallId", "the id of a call")
 			}
-			s.Call(thread.Call(p.Get("toolCallId").String(), name, input), result)
+			s.Call(t.Call(p.Get("toolCallId").String(), name, input), result)
 		case kind == "tool-invocation": // of version 4
 			x := p.Get("toolInvocation")
-			s.Call(thread.Call(x.Get("toolCallId").String(), x.Get("toolName").Word(), x.Get("args")), x.Get("result"))
+			s.Call(t.Call(x.Get("toolCallId").String(), x.Get("toolName").Word(), x.Get("args")), x.Get("result"))
 		case strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source"): // shown to the user
 		default:
 			return t.Unknown("/parts", kind)
@@ -125,7 +125,7 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 	}
 	said := role != rollout.RoleTool
 	var texts []string
-	for _, p := range v.Get("content").Items() {
+	for _, p := range t.Items(v, "content", "") {
 		if server, _ := p.Get("providerExecuted").Bool(); server {
 			return t.Unknown("/content/providerExecuted", p.Get("type").Word())
 		}
@@ -150,7 +150,7 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 			if input.Kind() == jsonscan.Absent {
 				input = p.Get("args") // of version 4
 			}
-			m.ToolCalls = append(m.ToolCalls, thread.Call(p.Get("toolCallId").String(), p.Get("toolName").Word(), input))
+			m.ToolCalls = append(m.ToolCalls, t.Call(p.Get("toolCallId").String(), p.Get("toolName").Word(), input))
 		case "tool-result":
 			if err := modelResult(t, p); err != nil {
 				return err

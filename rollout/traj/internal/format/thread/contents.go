@@ -13,6 +13,9 @@ import (
 func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 	var texts, thoughts []string
 	said := false
+	if parts.Kind() != jsonscan.Array {
+		return t.In.Want(parts, t.At(), "/parts", "a list of parts")
+	}
 	for _, p := range parts.Items() {
 		known := false
 		for key, x := range p.Members() {
@@ -38,7 +41,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 					return t.In.Want(x.Get("name"), t.At(), "/parts/"+key+"/name", "the name of a function")
 				}
 				known, said = true, true
-				m.ToolCalls = append(m.ToolCalls, Call(x.Get("id").String(), x.Get("name").Word(), x.Get("args")))
+				m.ToolCalls = append(m.ToolCalls, t.BareCall(x.Get("id").String(), x.Get("name").Word(), x.Get("args")))
 			case "functionResponse", "function_response":
 				if x.IsNull() {
 					continue

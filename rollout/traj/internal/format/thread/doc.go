@@ -3,7 +3,7 @@
 //
 //	t := thread.New(in)
 //	t.Text(rollout.RoleUser, "list the files")
-//	t.Say(rollout.Message{Role: rollout.RoleAssistant, ToolCalls: []rollout.ToolCall{thread.Call("c", "ls", args)}})
+//	t.Say(rollout.Message{Role: rollout.RoleAssistant, ToolCalls: []rollout.ToolCall{t.Call("c", "ls", args)}})
 //	t.Result("c", output)
 //	return t.Emit(false)
 //

@@ -112,6 +112,7 @@ type Thread struct {
 	Ends    map[int]string // why replies ended, by message
 	Unseen  map[int]bool   // messages whose turns saw what is not known
 	Cut     map[int]string // why replies are not whole
+	err     error          // the first fault
 }
 
 // New begins one.
@@ -151,6 +152,9 @@ func (t *Thread) Text(role rollout.Role, text string) {
 
 // Result adds the result of a call. A value that is no text was shown as JSON.
 func (t *Thread) Result(id string, v format.Value) {
+	if v.Kind() == jsonscan.Absent {
+		t.fault(t.In.Want(v, t.At(), "/result", "the result of a call"))
+	}
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: format.PlainText(v), NoContent: v.IsNull()})
 }
 
@@ -250,12 +254,35 @@ func (t *Thread) Define(name, description, schema format.Value) {
 // Emit completes the rollout.
 func (t *Thread) Emit(session bool) error { return t.EmitWith(session, nil) }
 
+// speechless refuses messages that must say something, and results that name no call where
+// calls have names.
+func (t *Thread) speechless() error {
+	named := slices.ContainsFunc(t.Rollout.Messages, func(m rollout.Message) bool {
+		return slices.ContainsFunc(m.ToolCalls, func(c rollout.ToolCall) bool { return c.ID != "" })
+	})
+	for i, m := range t.Rollout.Messages {
+		switch {
+		case m.Role == rollout.RoleTool && m.ToolCallID == "" && named:
+			t.fault(t.In.Fail(rollout.At(i), "", "the result names no call"))
+		case (m.Role == rollout.RoleUser || m.Role == rollout.RoleSystem) && m.NoContent && len(m.Parts) == 0:
+			t.fault(t.In.Fail(rollout.At(i), "/content", "the message has no content"))
+		}
+	}
+	return t.err
+}
+
 // EmitWith completes a rollout whose contexts are not all the plain history.
 func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) error {
 	r := t.Rollout
+	if err := t.speechless(); err != nil {
+		return err
+	}
 	r.Turns = format.TurnsOf(r.Messages)
 	for i := range r.Turns {
 		turn := &r.Turns[i]
+		if m := &r.Messages[turn.Message]; m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && t.Cut[turn.Message] == "" {
+			t.Cut[turn.Message] = "no text and no call of the reply is recorded"
+		}
 		turn.Context.Unknown, turn.Context.Parts = t.Unseen[turn.Message], contexts[turn.Message]
 		turn.FinishReason = t.Ends[turn.Message]
 		if turn.Incomplete = t.Cut[turn.Message]; turn.Incomplete != "" {
@@ -273,14 +300,41 @@ func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) 
 	return t.In.Emit(r)
 }
 
-func Call(id, name string, arguments format.Value) rollout.ToolCall {
+// Call is a call of a tool, whose name and arguments have to be there.
+func (t *Thread) Call(id, name string, arguments format.Value) rollout.ToolCall {
+	if arguments.Kind() == jsonscan.Absent {
+		t.fault(t.In.Want(arguments, t.At(), "/arguments", "the arguments of the call"))
+	}
+	return t.BareCall(id, name, arguments)
+}
+
+// BareCall is a call that may have no arguments.
+func (t *Thread) BareCall(id, name string, arguments format.Value) rollout.ToolCall {
 	c := rollout.ToolCall{ID: id, Name: name}
+	if name == "" {
+		t.fault(t.In.Fail(t.At(), "/name", "the call has no name"))
+	}
 	if arguments.IsNull() {
 		c.Arguments = "{}"
 		return c
 	}
 	format.SetArguments(&c, arguments)
 	return c
+}
+
+// fault keeps the first fault of a message, which refuses the rollout.
+func (t *Thread) fault(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// Items are the elements of a list that has to be there.
+func (t *Thread) Items(v format.Value, key, field string) []format.Value {
+	if v.Get(key).Kind() != jsonscan.Array {
+		t.fault(t.In.Want(v.Get(key), t.At(), field+"/"+key, "a list"))
+	}
+	return format.Elements(v.Get(key))
 }
 
 // End says why the reply that is added next ended.
