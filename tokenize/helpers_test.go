@@ -87,6 +87,12 @@ func encode(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Roll
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, o)
 	require.NoError(t, err)
+	return encodeBy(t, enc, r)
+}
+
+// encodeBy is encode by an encoder that is there.
+func encodeBy(t testing.TB, enc *tokenize.Encoder, r *rollout.Rollout) []rollout.Sequence {
+	t.Helper()
 	seqs, _, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	for i := range seqs {

@@ -5,9 +5,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -318,14 +320,20 @@ func FuzzCuts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, family uint8, text string, seed uint64, in, stream bool) {
 		all := Families()
 		fam, o := all[int(family)%len(all)], Options{InReasoning: in, Stream: stream, Tools: testTools, Stop: []string{"<|im_end|>"}}
-		whole, events := read(t, fam, o, text)
+		var whole Reply
+		var events []Event
+		within := func(f func()) { // a reply is read in time and memory of its length
+			kit.Within(t, 200*time.Millisecond+time.Duration(len(text))*20*time.Microsecond, 4<<20+4000*uint64(len(text)), f)
+		}
+		within(func() { whole, events = read(t, fam, o, text) })
 		require.Equal(t, sum3(whole), joined(events))
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var cuts []int
 		for at := 0; at < len(text); at += 1 + rng.IntN(9) {
 			cuts = append(cuts, at)
 		}
-		reply, events := read(t, fam, o, text, cuts...)
+		var reply Reply
+		within(func() { reply, events = read(t, fam, o, text, cuts...) })
 		require.Equal(t, fmt.Sprintf("%#v", whole), fmt.Sprintf("%#v", reply))
 		require.Equal(t, sum3(whole), joined(events))
 	})

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -28,7 +30,9 @@ func TestScan(t *testing.T) {
 		`{`, `[1,]`, `{"a"}`, `{"a":}`, `{,}`, `{"a":1,}`, `[1 2]`, `{"a":01}`, `{"a":1.}`, `{"a":tru}`, `{"a":NaN}`, `{"a":"` + "\n" + `"}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `[}`, `{a:1}`, `{'a':1}`,
 	} {
 		var j Scan
-		n, done := j.Feed(s)
+		var n int
+		var done bool
+		kit.Within(t, 100*time.Millisecond+time.Duration(len(s))*time.Microsecond, 1<<20+100*uint64(len(s)), func() { n, done = j.Feed(s) })
 		require.Equal(t, json.Valid([]byte(s)), done && strings.TrimSpace(s[n:]) == "", "%s: %d %v %s", s, n, done, j.Broken)
 	}
 	var j Scan
@@ -44,7 +48,9 @@ func FuzzScan(f *testing.F) {
 			return
 		}
 		var j Scan
-		n, done := j.Feed(s)
+		var n int
+		var done bool
+		kit.Within(t, 100*time.Millisecond+time.Duration(len(s))*time.Microsecond, 1<<20+100*uint64(len(s)), func() { n, done = j.Feed(s) })
 		require.Equal(t, json.Valid([]byte(s)), done && strings.Trim(s[n:], Space) == "")
 	})
 }
