@@ -15,6 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -146,29 +147,69 @@ func TestMemoryOfRowsThatDoNotJoin(t *testing.T) {
 	require.Less(t, peak, uint64(4*tokens), "less than their ids alone")
 }
 
-// Rows that are held as runs are written as others are.
+// Rows that are held as runs are written as others are, whatever is made of them.
 func TestRowsAsRuns(t *testing.T) {
-	src := turnpack.Slice{steps("a", 6, 80), steps("b", 1, 80), steps("c", 9, 80)}
-	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
-		write := func(p turnpack.Pipeline) (rows []rollout.Sample) {
-			p.Model, p.TempDir, p.Encode.Mode, p.Mask.TrainSeparator = model(t), t.TempDir(), mode, true
-			var file bytes.Buffer
-			w, err := export.NewWriter(&file, export.Options{Trace: true})
-			require.NoError(t, err)
-			_, err = p.Run(t.Context(), src, w)
-			require.NoError(t, err)
-			require.NoError(t, w.Close())
-			r, err := export.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
-			require.NoError(t, err)
-			for {
-				s, err := r.Read()
-				if err == io.EOF {
-					return rows
-				}
-				require.NoError(t, err)
-				rows = append(rows, s)
+	scored := func(r *rollout.Rollout) *rollout.Rollout {
+		for i := range rollout.TurnsOf(r) {
+			if r.Steps = append(r.Steps, rollout.StepScore{Step: i, Score: new(float64(i%3) - float64(r.ID[0]-'a')/2)}); i == 4 {
+				r.Steps[i].Score = nil
 			}
 		}
-		require.Equal(t, write(turnpack.Pipeline{}), write(turnpack.WithHeldLimit(turnpack.Pipeline{}, 100)), mode)
+		return r
+	}
+	plain := func() turnpack.Slice {
+		return turnpack.Slice{scored(steps("a", 6, 80)), scored(steps("b", 1, 80)), scored(steps("c", 9, 80))}
+	}
+	recorded := func() (src turnpack.Slice) {
+		for i, r := range plain() {
+			r := captured(t, r)
+			for k := range r.Turns {
+				r.Turns[k].Version = new(int32(i))
+				r.Turns[k].Sampling = &rollout.Sampling{Temperature: new(float32(1 + k%2*i))} // c has two
+			}
+			if i == 0 {
+				r.Turns[2].Versions = []rollout.VersionRun{{From: 0, Version: 3}, {From: 1, Version: 4}}
+			}
+			src = append(src, r)
+		}
+		return src
+	}
+	reset, discounted := reward.TokenEstimator{Name: "reset", Center: reward.CenterNone, ResetAtMask: true}, reward.TokenEstimator{Name: "discounted", Center: reward.CenterNone, Discount: 0.9}
+	for name, c := range map[string]struct {
+		src turnpack.Slice
+		set turnpack.Pipeline
+	}{
+		"plain":      {plain(), turnpack.Pipeline{}},
+		"recorded":   {recorded(), turnpack.Pipeline{}},
+		"version":    {plain(), turnpack.Pipeline{PolicyVersion: new(int32(7))}},
+		"steps":      {plain(), turnpack.Pipeline{Estimator: new(preset(t, "openclaw_step_wise")), Scale: reward.OutcomePolicy{StepCoef: 1}}},
+		"tokens":     {plain(), turnpack.Pipeline{Tokens: &reset}},
+		"discounted": {plain(), turnpack.Pipeline{Tokens: &discounted}},
+	} {
+		for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+			write := func(p turnpack.Pipeline) (rows []rollout.Sample, report turnpack.Report) {
+				p.Model, p.TempDir, p.Encode.Mode, p.Mask.TrainSeparator = model(t), t.TempDir(), mode, name != "steps"
+				var file bytes.Buffer
+				w, err := export.NewWriter(&file, export.Options{Trace: true})
+				require.NoError(t, err)
+				report, err = p.Run(t.Context(), c.src, w)
+				require.NoError(t, err, "%s, %s", name, mode)
+				require.NoError(t, w.Close())
+				r, err := export.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+				require.NoError(t, err)
+				for {
+					s, err := r.Read()
+					if err == io.EOF {
+						return rows, report
+					}
+					require.NoError(t, err)
+					rows = append(rows, s)
+				}
+			}
+			want, told := write(c.set)
+			got, again := write(turnpack.WithHeldLimit(c.set, 100))
+			require.Equal(t, want, got, "%s, %s", name, mode)
+			require.Equal(t, told, again, "%s, %s", name, mode)
+		}
 	}
 }

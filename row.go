@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/turnpack/turnpack/internal/rowsteps"
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -26,9 +27,9 @@ type credits struct {
 	n   int
 }
 
-// sample makes the row of a sequence.
-func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *credits) (rollout.Sample, error) {
-	seq, err := lossmask.Apply(seq, x.Mask)
+// sample makes the row of a sequence, which may be held as runs.
+func (x *run) sample(r *rollout.Rollout, key string, made spool.Row, c *credits) (rollout.Sample, error) {
+	seq, err := lossmask.Apply(made.Sequence, x.Mask)
 	if err != nil {
 		return rollout.Sample{}, err
 	}
@@ -42,12 +43,16 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *cr
 		fillVersions(&seq, *x.PolicyVersion)
 	}
 	seq.Group = key
+	trained := func() int {
+		made.Sequence = seq
+		return made.Trained()
+	}
 	if c.parts != nil {
-		var left int
-		if seq, left, err = c.parts(seq); err != nil {
+		before := trained()
+		if seq, _, err = c.parts(seq); err != nil {
 			return rollout.Sample{}, err
 		}
-		c.unscored += int64(left)
+		c.unscored += int64(before - trained())
 	}
 	turns := rollout.TurnsOf(r)
 	trains(&seq, turns)
@@ -60,8 +65,9 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *cr
 		value := c.advantage.Value
 		switch {
 		case c.parts != nil:
-			value = reward.MeanCredit(&seq)
-			c.sum, c.n = c.sum+value*float64(seq.Trained()), c.n+seq.Trained()
+			n := trained()
+			value = made.MeanCredit()
+			c.sum, c.n = c.sum+value*float64(n), c.n+n
 		case len(c.flags) == 0:
 			seq, err = reward.Credit(seq, value)
 		default:
@@ -73,8 +79,8 @@ func (x *run) sample(r *rollout.Rollout, key string, seq rollout.Sequence, c *cr
 		}
 		s.Advantage = &value
 	}
-	s.Sequence = seq
-	if s.Metadata, err = x.metadata(r, &seq, c); err != nil {
+	s.Sequence, made.Sequence = seq, seq
+	if s.Metadata, err = x.metadata(r, &made, c); err != nil {
 		return s, err
 	}
 	return s, nil
@@ -152,7 +158,8 @@ func stepReward(r *rollout.Rollout, turns []rollout.Turn, seq *rollout.Sequence)
 }
 
 // metadata is the recorded object with what the row knows of itself.
-func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence, c *credits) (json.RawMessage, error) {
+func (x *run) metadata(r *rollout.Rollout, row *spool.Row, c *credits) (json.RawMessage, error) {
+	seq := &row.Sequence
 	m := maps.Clone(r.Metadata)
 	if m == nil {
 		m = map[string]json.RawMessage{}
@@ -171,7 +178,7 @@ func (x *run) metadata(r *rollout.Rollout, seq *rollout.Sequence, c *credits) (j
 		own["shaped"] = c.applied
 	}
 	if x.stepwise() && c.parts != nil {
-		own["steps"] = rowsteps.Of(seq, r, reward.StepsOf(r, c.reward.Total, x.Scale.StepCoef))
+		own["steps"] = rowsteps.Of(row, r, reward.StepsOf(r, c.reward.Total, x.Scale.StepCoef))
 	}
 	if r.TemperatureAt(seq.LastTurn) == nil {
 		if own["temperature"] = "assumed"; x.Temperature > 0 {

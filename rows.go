@@ -19,9 +19,8 @@ const (
 // beyond waits in a temporary file.
 const heldLimit = 4 << 20
 
-// hugeRow is the length of a row beyond any model's context by far. From there on a row
-// is held as runs.
-const hugeRow = 1 << 22
+// hugeRow is the length from which on a row is held as runs: beyond any model's context.
+const hugeRow = 1 << 20
 
 // runWriter is a Sink that takes rows as runs, as *export.Writer does.
 type runWriter interface {
@@ -31,9 +30,7 @@ type runWriter interface {
 // rolloutRows are the rows of one rollout, in order. They wait until the last is
 // made: it may fail, and each row says how many tokens all of them train.
 type rolloutRows struct {
-	held    []spool.Row
-	tokens  int // in held
-	stored  *spool.Spool
+	rows    spool.Queue
 	n       int
 	all     int64 // tokens of all rows
 	trained int64
@@ -44,39 +41,19 @@ func (q *rolloutRows) add(s spool.Row, spools *spools) error {
 	q.n++
 	q.all += int64(s.Len())
 	q.trained += int64(s.Trained())
-	if q.stored == nil {
-		q.held = append(q.held, s)
-		if q.tokens += s.Len(); q.tokens <= spools.tokens {
-			return nil
-		}
-		q.stored = spools.open()
-		rows := q.held
-		q.held = nil
-		return q.stored.Add(0, rows...)
-	}
-	return q.stored.Add(0, s)
+	q.rows.Tokens, q.rows.Open = spools.tokens, spools.open
+	return q.rows.Add(s)
 }
 
 // each gives the rows as rollout.FinishRows settles them together, and forgets them.
 func (q *rolloutRows) each(emit func(spool.Row) error) error {
 	i := 0
-	one := func(s spool.Row) error {
+	return q.rows.Each(func(s spool.Row) error {
 		s.SampleIndex, s.IsLast = i, i == q.n-1
 		s.ID, s.RolloutMaskSum = rollout.SampleID(s.Rollout, i), q.trained
 		i++
 		return emit(s)
-	}
-	if q.stored != nil {
-		defer q.stored.Close()
-		return q.stored.Each(0, one)
-	}
-	for _, s := range q.held {
-		if err := one(s); err != nil {
-			return err
-		}
-	}
-	q.held = nil
-	return nil
+	})
 }
 
 // spools makes those of single rollouts.

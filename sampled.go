@@ -12,20 +12,21 @@ import (
 // sequences encodes r. A row holds one temperature: where a sequence has tokens
 // of several, it is given once for each, which trains those alone.
 func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spool.Row) error) (tokenize.Report, error) {
-	if x.byRuns() && !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.Sampling != nil }) {
-		return x.enc.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error {
-			row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids}
-			if lens == nil && seq.Len() >= x.huge() {
-				if runs, ok := spool.Runs(&seq); ok {
-					row = runs
-				}
+	return x.enc.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+		row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids, Logprobs: logprobs}
+		if lens == nil && seq.Len() >= x.huge() && x.byRuns() {
+			if runs, ok := spool.Runs(&seq); ok {
+				row = runs
 			}
-			return yield(row)
-		})
-	}
-	return x.enc.Each(ctx, r, func(seq rollout.Sequence) error {
-		for _, part := range x.byTemperature(r, seq) {
-			if err := yield(spool.Row{Sample: rollout.Sample{Sequence: part}}); err != nil {
+		}
+		if row.Lens != nil && !x.byRuns() {
+			if err := row.CheckWhole(); err != nil {
+				return err
+			}
+			row = spool.Row{Sample: row.Whole()}
+		}
+		for _, part := range x.byTemperature(r, row) {
+			if err := yield(part); err != nil {
 				return err
 			}
 		}
@@ -33,12 +34,12 @@ func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spoo
 	})
 }
 
-// byTemperature is seq, or a copy for each of the temperatures its tokens were
+// byTemperature is row, or a copy for each of the temperatures its tokens were
 // sampled at, in the order they occur.
-func (x *run) byTemperature(r *rollout.Rollout, seq rollout.Sequence) []rollout.Sequence {
+func (x *run) byTemperature(r *rollout.Rollout, row spool.Row) []spool.Row {
 	var unlike []float32
-	for i, t := range seq.Turn {
-		if seq.Flags[i]&rollout.FlagSampled == 0 || i > 0 && t == seq.Turn[i-1] {
+	for i, t := range row.Turn {
+		if row.Flags[i]&rollout.FlagSampled == 0 || i > 0 && t == row.Turn[i-1] {
 			continue
 		}
 		if at := x.temperature(r, int(t)); !slices.Contains(unlike, at) {
@@ -46,25 +47,32 @@ func (x *run) byTemperature(r *rollout.Rollout, seq rollout.Sequence) []rollout.
 		}
 	}
 	if len(unlike) < 2 {
-		return []rollout.Sequence{seq}
+		return []spool.Row{row}
 	}
-	out := make([]rollout.Sequence, len(unlike))
+	out := make([]spool.Row, len(unlike))
 	for k, own := range unlike {
-		c := seq
-		c.Flags, c.Turn, c.Logprob, c.Version = slices.Clone(seq.Flags), slices.Clone(seq.Turn), slices.Clone(seq.Logprob), slices.Clone(seq.Version)
-		for i, t := range seq.Turn {
-			if t < 0 || x.temperature(r, int(t)) == own {
-				continue
+		c := row
+		c.Flags, c.Turn, c.Logprob, c.Version = slices.Clone(row.Flags), slices.Clone(row.Turn), slices.Clone(row.Logprob), slices.Clone(row.Version)
+		if c.Tokens = slices.Clone(row.Tokens); c.Lens != nil { // the writer's to change
+			c.Lens, c.Logprobs = slices.Clone(row.Lens), slices.Clone(row.Logprobs)
+		}
+		logprobs := c.Logprob
+		if c.Lens != nil {
+			logprobs = c.Logprobs
+		}
+		row.Each(func(i, at, n int) {
+			if t := row.Turn[i]; t < 0 || x.temperature(r, int(t)) == own {
+				return
 			}
 			c.Flags[i] &^= rollout.FlagSampled | rollout.FlagStop
 			c.Turn[i] = -1
-			if c.Logprob != nil {
-				c.Logprob[i] = 0
+			if logprobs != nil {
+				clear(logprobs[at : at+n])
 			}
 			if c.Version != nil {
 				c.Version[i] = -1
 			}
-		}
+		})
 		out[k] = c
 	}
 	return out
@@ -92,5 +100,5 @@ func (x *run) huge() int {
 
 // byRuns says whether what is done with a row is the same for all tokens of a run.
 func (x *run) byRuns() bool {
-	return !x.stepwise() && (x.Shaping.OffPolicy == nil || x.TrainLogprobs == nil)
+	return (x.Tokens == nil || !x.Tokens.Discounts()) && (x.Shaping.OffPolicy == nil || x.TrainLogprobs == nil)
 }

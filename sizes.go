@@ -2,8 +2,8 @@ package turnpack
 
 import (
 	"context"
-	"slices"
 
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -34,12 +34,25 @@ type sizes struct {
 }
 
 // Write counts a row.
-func (s *sizes) Write(row rollout.Sample) error {
+func (s *sizes) Write(row rollout.Sample) error { return s.add(&spool.Row{Sample: row}) }
+
+// WriteRuns counts a row given as runs.
+func (s *sizes) WriteRuns(row rollout.Sample, lens []int32, ids []rollout.TokenID, _ []float32) error {
+	return s.add(&spool.Row{Sample: row, Lens: lens, Tokens: ids})
+}
+
+func (s *sizes) add(row *spool.Row) error {
 	n := s.of[row.Rollout]
 	n.Rows++
 	n.Trained += row.Trained()
 	n.All += row.Len()
-	if first := slices.IndexFunc(row.Weight, func(w float32) bool { return w > 0 }); first >= 0 {
+	first := -1
+	row.Each(func(i, at, _ int) {
+		if first < 0 && row.Weight[i] > 0 {
+			first = at
+		}
+	})
+	if first >= 0 {
 		n.Response = max(n.Response, row.Len()-first)
 	}
 	masked := s.mask.RowReason(row.Len(), row.Status) != ""
@@ -49,7 +62,7 @@ func (s *sizes) Write(row rollout.Sample) error {
 	if s.tokens {
 		var one reward.TokenRow
 		if !masked {
-			one = reward.TokenRowOf(&row.Sequence)
+			one = reward.TokenRow{Trained: row.Trained(), Tail: row.Tail()}
 		}
 		n.Tokens = append(n.Tokens, one)
 	}

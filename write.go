@@ -330,7 +330,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	given, reason := 0, ""
 	report, err := x.sequences(ctx, r, func(made spool.Row) error {
 		given++
-		row, err := x.sample(r, key, made.Sequence, &c)
+		row, err := x.sample(r, key, made, &c)
 		if err != nil {
 			return err
 		}

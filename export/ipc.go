@@ -76,7 +76,8 @@ func (e *arrowEncoder) WriteRowGroup(rows int, values []pq.Values) error {
 	}
 	cols := make([]arrow.Array, len(values))
 	for i, c := range e.cols {
-		cols[i] = array.MakeFromData(arrowData(c.Column, &values[i], rows, e.schema.Field(i).Type))
+		v := values[i].Spread()
+		cols[i] = array.MakeFromData(arrowData(c.Column, &v, rows, e.schema.Field(i).Type))
 	}
 	rec := array.NewRecord(e.schema, cols, int64(rows))
 	defer rec.Release()

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -13,8 +12,8 @@ import (
 // each run of tokens that are alike in them, the first token a run by itself, and lens
 // holds the lengths of the runs. ids and logprobs, nil where s has none, are those of
 // the tokens, and the writer's to keep and change. Prompt lengths and sums of s count
-// tokens. A Parquet file gets the row as a row group of its own, in memory of little
-// more than twice its ids; other formats take it as Write does.
+// tokens. The row is a row group of its own: a Parquet file gets it in memory of little
+// more than twice its ids, an Arrow file in that of its columns.
 func (w *Writer) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	switch {
 	case !w.made():
@@ -26,30 +25,53 @@ func (w *Writer) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID
 	return w.err
 }
 
-func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	if err := checkRuns(s, lens, ids, logprobs); err != nil {
+// CheckRuns is Check for a row given as Writer.WriteRuns takes it.
+func (c *Checker) CheckRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	trained, ok, err := c.runs(&s, lens, ids, logprobs)
+	if err != nil {
 		return err
 	}
-	trained, prompt := 0, s.PromptLen
+	if !ok {
+		whole := spool.Whole(s, lens, ids, logprobs)
+		return c.Check(&whole)
+	}
+	c.trained = trained
+	return c.order.add(&s, trained)
+}
+
+// runs checks what concerns one row, of which the rules are the same for a run as for a
+// token. ok is false where the row is to be checked with an entry for each token, which
+// locates what is at fault.
+func (c *Checker) runs(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) (trained int, ok bool, err error) {
+	if err := checkRuns(s, lens, ids, logprobs); err != nil {
+		return 0, false, err
+	}
 	for i, x := range s.Weight {
 		if x > 0 {
 			trained += int(lens[i])
 		}
 	}
-	// The rules are the same for a run as for a token.
-	newGroup := w.check.order.open == nil || w.check.order.group != s.Group
-	newRollout := w.check.order.open == nil || w.check.order.open.Rollout != s.Rollout
+	prompt := s.PromptLen
 	s.PromptLen = runsOf(lens, prompt)
-	_, isParquet := w.out.(*pq.Writer)
-	_, err := w.check.alone(s)
+	_, err = c.alone(s)
 	s.PromptLen = prompt
 	if err == nil {
 		tokens := rollout.Sample{ID: s.ID, Sequence: rollout.Sequence{IDs: ids, Identity: s.Identity}}
 		err = checkTokens(&tokens, Columns{})
 	}
-	if err != nil || !isParquet || len(lens) > len(ids)/4 || w.check.columns.Logprobs && !sampled(s, lens, logprobs) {
+	return trained, err == nil && (!c.columns.Logprobs || sampled(s, lens, logprobs)), nil
+}
+
+func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	newGroup := w.check.order.open == nil || w.check.order.group != s.Group
+	newRollout := w.check.order.open == nil || w.check.order.open.Rollout != s.Rollout
+	trained, ok, err := w.check.runs(s, lens, ids, logprobs)
+	if err != nil {
+		return err
+	}
+	if !ok || len(lens) > len(ids)/4 {
 		whole := spool.Whole(*s, lens, ids, logprobs)
-		return w.write(&whole) // which locates what is at fault
+		return w.write(&whole)
 	}
 	if err := w.check.order.add(s, trained); err != nil {
 		return err

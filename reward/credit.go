@@ -34,23 +34,3 @@ func credit(seq rollout.Sequence, at func(token int) float64) (rollout.Sequence,
 	}
 	return seq.WithCredit(column)
 }
-
-// MeanCredit is the mean credit of the trained tokens, which is that of each where a row
-// has one step; 0 of none.
-func MeanCredit(seq *rollout.Sequence) float64 {
-	sum, n, first := 0.0, 0, float32(0)
-	alike := true
-	for i, w := range seq.Weight {
-		if w > 0 {
-			if n == 0 {
-				first = seq.Credit[i]
-			}
-			alike = alike && seq.Credit[i] == first
-			sum, n = sum+float64(seq.Credit[i]), n+1
-		}
-	}
-	if alike || n == 0 {
-		return float64(first)
-	}
-	return sum / float64(n)
-}

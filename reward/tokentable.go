@@ -10,24 +10,6 @@ import (
 // left out, counts in the mean of its group and in nothing else.
 type TokenRow struct{ Trained, Tail int }
 
-// TokenRowOf counts the trained tokens of a row.
-func TokenRowOf(seq *rollout.Sequence) TokenRow {
-	var out TokenRow
-	last := 0
-	for i, w := range seq.Weight {
-		if w <= 0 {
-			continue
-		}
-		if out.Trained > 0 && i != last+1 {
-			out.Tail = 0
-		}
-		last = i
-		out.Trained++
-		out.Tail++
-	}
-	return out
-}
-
 // TokenTable is TokenAdvantages for a job in two passes: Finish takes the rewards and the
 // lengths of all rows, Credit gives each row its own values. Every row of a rollout is one
 // response with the rollout's reward, as the trainers have it. The zero value is empty.
@@ -108,6 +90,9 @@ func (t *TokenTable) Credit(seq rollout.Sequence) (rollout.Sequence, error) {
 	return CreditTokens(seq, values)
 }
 
+// Discounts says whether trained tokens that stand together have advantages of their own.
+func (e TokenEstimator) Discounts() bool { return e.Discount != 0 && e.Discount != 1 }
+
 // streams is Validate, and refuses what a table cannot give.
 func (e TokenEstimator) streams() error {
 	if err := e.Validate(); err != nil {
@@ -128,7 +113,7 @@ func (e *TokenEstimator) each(row TokenRow, value float64, visit func(v float64,
 		paid = row.Tail
 		visit(0, row.Trained-row.Tail)
 	}
-	if e.Discount == 0 || e.Discount == 1 {
+	if !e.Discounts() {
 		visit(value, paid)
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 // hugeTokens is beyond any model's context by far: of a record of so many tokens,
 // each stage leaves garbage of as much again, which is collected before the next.
+// A merged row of more than a quarter is held as runs.
 const hugeTokens = 4 << 20
 
 // merged joins the turns along shared prefixes.
@@ -54,9 +55,9 @@ func (j *job) merged() error {
 
 // row makes the sequence of one merged row, of very many tokens a window at a time.
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
-	w := &tokens.Window{Row: row, IDs: row.AppendIDs(nil), Completions: j.completions, Told: j.told}
+	w := &tokens.Window{Row: row, IDs: row.AppendIDs(nil), Turns: j.turns, Completions: j.completions, Told: j.told}
 	n := len(w.IDs)
-	if n > j.huge && !slices.ContainsFunc(row.Spans, func(s lineage.Span) bool { return j.turns[s.Turn].Logprobs != nil || j.turns[s.Turn].Version != nil }) {
+	if n > j.huge {
 		out.Tokens = w.IDs
 		for ok := true; ok && w.To < n; {
 			ok = out.Extend(w.Fill(w.To, min(n, w.To+j.window)))
@@ -65,9 +66,12 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 			}
 		}
 	}
-	cols := rollout.Columns{IDs: out.Sequence.IDs, Source: out.Source, Flags: out.Flags, Turn: out.Turn}
+	cols := rollout.Columns{IDs: out.Sequence.IDs, Source: out.Source, Flags: out.Flags, Turn: out.Turn, Version: out.Version}
 	if out.Lens == nil {
 		cols = w.Fill(0, n)
+		cols.Logprob = w.Logprobs()
+	} else if out.Logprobs = w.Logprobs(); out.Logprobs != nil {
+		cols.Logprob = make([]float32, len(out.Lens))
 	}
 	next := 0 // the span that the context at hand leads to
 	k, end := 0, 0
@@ -110,8 +114,6 @@ func (j *job) told(t int) []tokens.Prompt {
 
 // build makes the sequence of a row of its columns.
 func (j *job) build(row *lineage.Row, cols rollout.Columns) (rollout.Sequence, error) {
-	var b rollout.SequenceBuilder
-	b.AddColumns(cols.IDs, cols.Source, cols.Flags, cols.Turn)
 	id := j.identity()
 	repaired := false
 	for _, join := range row.Joins {
@@ -124,28 +126,12 @@ func (j *job) build(row *lineage.Row, cols rollout.Columns) (rollout.Sequence, e
 		}
 		id.FirstTurn, id.LastTurn = min(id.FirstTurn, s.Turn), max(id.LastTurn, s.Turn)
 		id.FirstStep, id.LastStep = min(id.FirstStep, t.Step), max(id.LastStep, t.Step)
-		j.setRecorded(&b, s.Turn, s.From, s.Start, s.Len)
 		if j.recorded(s.Turn) && len(s.Subs) == 0 {
 			j.report.Exact += s.Len
 		}
 	}
 	id.Fidelity = j.fidelity(row.Spans, repaired)
-	return b.Build(id)
-}
-
-// setRecorded copies what the engine recorded of output ids [from, from+n) of a
-// turn to sequence position at.
-func (j *job) setRecorded(b *rollout.SequenceBuilder, turn, from, at, n int) {
-	t := &j.turns[turn]
-	if t.Logprobs != nil {
-		b.SetLogprobs(at, t.Logprobs[from:from+n])
-	}
-	switch {
-	case t.Versions != nil:
-		b.SetVersions(at, t.AppendVersions(nil, from, n))
-	case t.Version != nil:
-		b.SetVersion(at, n, *t.Version)
-	}
+	return cols.Sequence(id, 0)
 }
 
 func (j *job) identity() rollout.Identity {

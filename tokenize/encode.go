@@ -53,7 +53,7 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if opts.Drift.Text == nil && given(model) {
 		opts.Drift.Text = tokens.Spelling(model.Tokenizer.Vocab(), added)
 	}
-	return &Encoder{model: model, opts: opts, added: added, huge: hugeTokens, window: windowTokens, most: maxRowTokens}, nil
+	return &Encoder{model: model, opts: opts, added: added, huge: hugeTokens / 4, window: windowTokens, most: maxRowTokens}, nil
 }
 
 // Encode returns the sequences of r in order, without loss weights, and what was
@@ -75,9 +75,9 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 // given each as soon as it is made, so an error may follow sequences of the same
 // rollout; an error of yield ends the call.
 func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {
-	return e.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error {
+	return e.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 		if lens != nil {
-			seq = spool.Whole(rollout.Sample{Sequence: seq}, lens, ids, nil).Sequence
+			seq = spool.Whole(rollout.Sample{Sequence: seq}, lens, ids, logprobs).Sequence
 		}
 		return yield(seq)
 	})
@@ -85,9 +85,10 @@ func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollo
 
 // EachRuns is Each that may give a sequence of millions of tokens as runs: its columns
 // have then one entry for each run of tokens that are alike in them, the first token a
-// run by itself, lens holds the lengths of the runs, and ids are those of the tokens.
-// lens is nil for others, whose columns are as ever.
-func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error) (Report, error) {
+// run by itself, lens holds the lengths of the runs, and ids and logprobs, nil where the
+// sequence has none, are those of the tokens. lens is nil for others, whose columns are
+// as ever.
+func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error) (Report, error) {
 	if err := e.made(); err != nil {
 		return Report{}, err
 	}
@@ -106,7 +107,7 @@ func (j *job) give(row spool.Row) error {
 	row.SampleIndex = j.given
 	j.given++
 	j.dropFirst(&row.Sequence)
-	return j.yield(row.Sequence, row.Lens, row.Tokens)
+	return j.yield(row.Sequence, row.Lens, row.Tokens, row.Logprobs)
 }
 
 // made is an error for the zero value.
@@ -160,7 +161,7 @@ type job struct {
 	render  *render.Renderer   // nil where there is none
 	replies *completion.Finder // in what render writes
 	report  Report
-	yield   func(rollout.Sequence, []int32, []rollout.TokenID) error
+	yield   func(rollout.Sequence, []int32, []rollout.TokenID, []float32) error
 	given   int // sequences handed out
 	encoded
 }
@@ -260,7 +261,7 @@ func (j *job) encodeTurns() error {
 	defer j.giveBack(free, prompts)
 	matcher := &capturedMatcher{job: j, turn: -1, by: tokens.NewAlignment(j.model.Tokenizer, j.added), attributedTurn: -1}
 	frames := map[string]completion.Frame{}
-	n := len(j.turns)
+	n, shown, checked := len(j.turns), 0, j.most
 	j.encoded = encoded{prompts: make([]tokens.Prompt, n), attributed: make([]bool, n), completions: make([]tokens.Completion, n), plan: make([]lineage.Turn, n)}
 	for i := range j.turns {
 		if err := j.ctx.Err(); err != nil {
@@ -348,6 +349,12 @@ func (j *job) encodeTurns() error {
 			j.report.Rendered += len(c.Cols.IDs)
 		}
 		j.plan[i] = lt
+		if shown += j.prompts[i].N + len(lt.Output); j.opts.Mode == Merged && shown > checked {
+			if err := j.joinable(i + 1); err != nil {
+				return err
+			}
+			checked = 2 * shown
+		}
 		if j.opts.Mode == PerStep {
 			shown := &prompts.Cols
 			if j.attributed[i] && matcher.attributedTurn == i {

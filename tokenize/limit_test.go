@@ -74,4 +74,19 @@ func TestRowTokensAreBounded(t *testing.T) {
 		_, err = tokenize.WithRowTokens(enc, report.RowTokens).Each(t.Context(), r, func(rollout.Sequence) error { return nil })
 		require.NoError(t, err)
 	}
+	// Merged rows that do not join are refused before all turns are encoded: the last of
+	// these is at fault.
+	apart, err := tokenize.Load("embedded", tokenize.LoadOptions{TemplateText: `{% for m in messages %}{{ m.content }}.{% endfor %}{% if add_generation_prompt %}?{% endif %}`})
+	require.NoError(t, err)
+	enc, err = tokenize.NewEncoder(apart, tokenize.Options{})
+	require.NoError(t, err)
+	_, report, err := enc.Encode(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, 10, report.Rows)
+	r.Turns = rollout.TurnsOf(r)
+	r.Turns[9].Logprobs = []float32{-1}
+	for most, want := range map[int]string{report.RowTokens / 4: "limit for one rollout", report.RowTokens: "log probabilities"} {
+		_, err = tokenize.WithRowTokens(enc, most).Each(t.Context(), r, func(rollout.Sequence) error { return nil })
+		require.ErrorContains(t, err, want)
+	}
 }

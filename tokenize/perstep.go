@@ -88,6 +88,16 @@ func (j *job) affordable(n int) error {
 		WithFix("plan a window over the context, or cut the rollout into shorter ones")
 }
 
+// joinable refuses a rollout whose first n turns do not join into affordable rows: those
+// after them make rows longer, or more.
+func (j *job) joinable(n int) error {
+	res, err := lineage.Merge(j.plan[:n], j.opts.Drift)
+	if err != nil {
+		return err
+	}
+	return j.affordable(res.Report.RowTokens)
+}
+
 // readable refuses a rollout beyond maxShownMessages, and one whose rows of single
 // turns would be beyond maxRowTokens.
 func (j *job) readable() error {

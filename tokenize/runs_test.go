@@ -23,10 +23,10 @@ func CheckRuns(t *testing.T, e *Encoder, r *rollout.Rollout) (inRuns int) {
 	for _, window := range []int{1, 7, 64, 1 << 20} {
 		small := &Encoder{model: e.model, opts: e.opts, added: e.added, huge: 20, window: window, most: e.most}
 		var got []rollout.Sequence
-		again, err := small.EachRuns(t.Context(), r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID) error {
+		again, err := small.EachRuns(t.Context(), r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 			if lens != nil {
 				inRuns++
-				seq = spool.Whole(rollout.Sample{Sequence: seq}, lens, ids, nil).Sequence
+				seq = spool.Whole(rollout.Sample{Sequence: seq}, lens, ids, logprobs).Sequence
 			}
 			got = append(got, seq)
 			return nil

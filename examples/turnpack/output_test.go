@@ -87,7 +87,7 @@ func TestDryRunHoldsRowsToTheTarget(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--target trl-async":                                      "log probabilities",
 		"--target areal":                                          "log probabilities",
-		"--target trl --group-by none":                            "log probabilities",
+		"--target trl --group-by none":                            "takes groups of 2 or more",
 		"--seq-len 3":                                             "the limit is 3",
 		"--target slime --weights sequence-mean":                  "",
 		"--weights prompt-mean":                                   "",

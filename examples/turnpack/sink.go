@@ -19,6 +19,7 @@ import (
 // Abort leaves none that looks whole.
 type sink interface {
 	Write(rollout.Sample) error
+	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
 	Close() error
 	Abort() error
 }
@@ -69,7 +70,15 @@ func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts 
 	if err == nil && w != nil && !w.mean() {
 		out.sink = weighing{w, out.sink}
 	}
-	return out, err
+	return f.whole(out), err
+}
+
+// whole is out, where its files hold rows of tokens alone without those of very many.
+func (f *outputFlags) whole(out output) output {
+	if out.sink != nil && (f.packs() || f.Pt) {
+		out.sink = step.Whole{Sink: out.sink}
+	}
+	return out
 }
 
 // plain makes the sink of rows that have their weights, or get them from t.
@@ -102,20 +111,13 @@ func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigher) (ou
 		opts.UnknownStatus = rollout.StatusCompleted
 	}
 	check, err := export.NewChecker(opts)
-	out := output{sink: &step.Groups{Target: t, To: checked{check}, PerStep: f.RolloutsPerStep}, files: func() []string { return nil }}
+	out := output{sink: &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}, files: func() []string { return nil }}
 	out.discard = out.Abort
 	if err == nil && w != nil && !w.mean() {
 		out.sink = weighing{w, out.sink}
 	}
-	return out, err
+	return f.whole(out), err
 }
-
-// checked is the sink of rows that are checked only.
-type checked struct{ *export.Checker }
-
-func (c checked) Write(s rollout.Sample) error { return c.Check(&s) }
-func (c checked) Close() error                 { return c.End() }
-func (c checked) Abort() error                 { return nil }
 
 // maker writes the step files of a trainer's own format, nil for the row schema.
 func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *shard.Maker {

@@ -10,6 +10,7 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/target"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -96,13 +97,25 @@ func (w *weigher) save(path string) error {
 type counter struct{ *weigher }
 
 // Write counts a row.
-func (c counter) Write(s rollout.Sample) error {
+func (c counter) Write(s rollout.Sample) error { return c.row(&spool.Row{Sample: s}) }
+
+// WriteRuns counts a row given as runs.
+func (c counter) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, _ []float32) error {
+	return c.row(&spool.Row{Sample: s, Lens: lens, Tokens: ids})
+}
+
+func (c counter) row(r *spool.Row) error {
 	if c.counted.Columns == nil {
-		has := export.ColumnsOf(&s)
+		has := export.ColumnsOf(&r.Sample)
 		has.Weights = true
 		c.counted.Columns = &has
 	}
-	return c.add(weights.RowOf(&s.Sequence))
+	return c.add(weighed(r))
+}
+
+// weighed is what weights depend on.
+func weighed(r *spool.Row) weights.Row {
+	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
 }
 
 // add counts a row.
@@ -143,10 +156,25 @@ type weighing struct {
 }
 
 // Write passes on the weighted row.
-func (w weighing) Write(s rollout.Sample) (err error) {
-	factor := w.steps[w.stepOf[s.Group]].weights.Weight(weights.RowOf(&s.Sequence), w.how)
-	if s.Sequence, err = weights.Apply(s.Sequence, factor); err != nil {
+func (w weighing) Write(s rollout.Sample) error {
+	err := w.weigh(&spool.Row{Sample: s}, &s)
+	if err != nil {
 		return err
 	}
 	return w.sink.Write(s)
+}
+
+// WriteRuns passes on the weighted row.
+func (w weighing) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	err := w.weigh(&spool.Row{Sample: s, Lens: lens, Tokens: ids}, &s)
+	if err != nil {
+		return err
+	}
+	return w.sink.WriteRuns(s, lens, ids, logprobs)
+}
+
+func (w weighing) weigh(r *spool.Row, s *rollout.Sample) (err error) {
+	factor := w.steps[w.stepOf[s.Group]].weights.Weight(weighed(r), w.how)
+	s.Sequence, err = weights.Apply(s.Sequence, factor)
+	return err
 }

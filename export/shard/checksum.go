@@ -5,42 +5,84 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/spool"
 )
 
 // checksum adds everything that decides the row's bytes.
-func (c *current) checksum(s *rollout.Sample, traced bool) {
-	b := c.buf[:0]
+func (c *current) checksum(r *spool.Row, traced bool) {
+	s := &r.Sample
 	le := binary.LittleEndian
-	b = fmt.Appendf(b, "%q%q%d %d %v %d %d %d %x %x %v %q%q%d %x%q", s.Rollout, s.Group, s.RolloutIndex, s.SampleIndex, s.IsLast, s.FirstStep, s.LastStep,
+	c.buf = fmt.Appendf(c.buf[:0], "%q%q%d %d %v %d %d %d %x %x %v %q%q%d %x%q", s.Rollout, s.Group, s.RolloutIndex, s.SampleIndex, s.IsLast, s.FirstStep, s.LastStep,
 		s.PromptLen, math.Float64bits(s.Reward), math.Float64bits(s.OutcomeReward), s.Status, s.FinishReason, s.MaskReason, s.RolloutMaskSum,
 		math.Float32bits(s.Temperature), s.Metadata)
 	for _, p := range []*float64{s.StepReward, s.Advantage} {
 		if p != nil {
-			b = le.AppendUint64(append(b, 1), math.Float64bits(*p))
+			c.buf = le.AppendUint64(append(c.buf, 1), math.Float64bits(*p))
 		}
-		b = append(b, 0)
+		c.buf = append(c.buf, 0)
 	}
-	for _, ints := range [][]int32{s.IDs, s.Version} {
-		b = le.AppendUint64(b, uint64(len(ints)))
-		for _, v := range ints {
-			b = le.AppendUint32(b, uint32(v))
+	ids, logprobs := s.IDs, s.Logprob
+	if r.Lens != nil {
+		ids, logprobs = r.Tokens, r.Logprobs
+	}
+	c.counted(int64(len(ids)))
+	column(c, ids, nil, func(v int32) uint32 { return uint32(v) })
+	counts := func(there bool) {
+		n := 0
+		if there {
+			n = r.Len()
 		}
+		c.counted(int64(n))
 	}
-	for _, floats := range [][]float32{s.Weight, s.Logprob, s.Credit} {
-		b = le.AppendUint64(b, uint64(len(floats)))
-		for _, v := range floats {
-			b = le.AppendUint32(b, math.Float32bits(v))
-		}
-	}
+	counts(s.Version != nil)
+	column(c, s.Version, r.Lens, func(v int32) uint32 { return uint32(v) })
+	counts(s.Weight != nil)
+	column(c, s.Weight, r.Lens, math.Float32bits)
+	c.counted(int64(len(logprobs)))
+	column(c, logprobs, nil, math.Float32bits)
+	counts(s.Credit != nil)
+	column(c, s.Credit, r.Lens, math.Float32bits)
 	if traced { // else the file holds neither
-		for _, v := range s.Source {
-			b = le.AppendUint32(b, uint32(v))
-		}
-		for _, f := range s.Flags {
-			b = append(b, byte(f))
+		column(c, s.Source, r.Lens, func(v int32) uint32 { return uint32(v) })
+		for i, f := range s.Flags {
+			n := int32(1)
+			if r.Lens != nil {
+				n = r.Lens[i]
+			}
+			for range n {
+				c.buf = append(c.buf, byte(f))
+			}
+			c.sumIfMuch()
 		}
 	}
-	_, _ = c.crc.Write(b)
-	c.buf = b
+	c.sumUp()
+}
+
+// counted adds a length.
+func (c *current) counted(n int64) { c.buf = binary.LittleEndian.AppendUint64(c.buf, uint64(n)) }
+
+// column adds the values of a column, each as often as lens says; nil = once.
+func column[T any](c *current, values []T, lens []int32, bits func(T) uint32) {
+	for i, v := range values {
+		n := int32(1)
+		if lens != nil {
+			n = lens[i]
+		}
+		for range n {
+			c.buf = binary.LittleEndian.AppendUint32(c.buf, bits(v))
+			c.sumIfMuch()
+		}
+	}
+}
+
+// sumIfMuch bounds what waits to be summed up.
+func (c *current) sumIfMuch() {
+	if len(c.buf) > 1<<16 {
+		c.sumUp()
+	}
+}
+
+func (c *current) sumUp() {
+	_, _ = c.crc.Write(c.buf)
+	c.buf = c.buf[:0]
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -92,14 +93,40 @@ func (s *Set) Write(row rollout.Sample) error {
 	case s.err == nil && s.done:
 		return export.ErrClosed
 	case s.err == nil:
-		s.err = s.write(&row)
+		s.err = s.write(&spool.Row{Sample: row})
 	}
 	return s.err
 }
 
+// WriteRuns is Write for a row of very many tokens, as export.Writer.WriteRuns has it.
+// Shards that a Maker writes hold their rows, so they take none of more than
+// 4,194,304 tokens.
+func (s *Set) WriteRuns(row rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	switch {
+	case s.lock == nil:
+		return zeroSet()
+	case s.err == nil && s.done:
+		return export.ErrClosed
+	case s.err == nil:
+		s.err = s.writeRuns(&spool.Row{Sample: row, Lens: lens, Tokens: ids, Logprobs: logprobs})
+	}
+	return s.err
+}
+
+func (s *Set) writeRuns(row *spool.Row) error {
+	if s.opts.Maker == nil {
+		return s.write(row)
+	}
+	if err := row.CheckWhole(); err != nil {
+		return err
+	}
+	return s.write(&spool.Row{Sample: row.Whole()})
+}
+
 func zeroSet() error { return zero.Value("shard.Set", "Create") }
 
-func (s *Set) write(row *rollout.Sample) error {
+func (s *Set) write(r *spool.Row) error {
+	row := &r.Sample
 	if _, past := s.journal.past[row.Rollout]; past {
 		return nil // in a shard that is done
 	}
@@ -120,19 +147,26 @@ func (s *Set) write(row *rollout.Sample) error {
 			return err
 		}
 	}
-	if w := s.cur.w; w != nil {
+	w := s.cur.w
+	if w == nil {
+		s.add(r, newGroup)
+		return nil
+	}
+	if r.Lens == nil {
 		if err := w.Write(*row); err != nil {
 			return err
 		}
+		s.add(r, newGroup)
+		return nil
 	}
-	s.add(row, newGroup)
-	return nil
+	s.add(r, newGroup) // the ids are the writer's then
+	return w.WriteRuns(*row, r.Lens, r.Tokens, r.Logprobs)
 }
 
 // add books a row of the open shard.
-func (s *Set) add(row *rollout.Sample, newGroup bool) {
-	c := s.cur
-	c.checksum(row, s.opts.Export.Trace)
+func (s *Set) add(r *spool.Row, newGroup bool) {
+	c, row := s.cur, &r.Sample
+	c.checksum(r, s.opts.Export.Trace)
 	if s.opts.Maker != nil && !c.done {
 		c.rows = append(c.rows, *row)
 	}
@@ -146,14 +180,14 @@ func (s *Set) add(row *rollout.Sample, newGroup bool) {
 		c.shard.First = id
 	}
 	c.shard.Last = id
-	c.shard.Length.add(float64(row.Len()), first)
+	c.shard.Length.add(float64(r.Len()), first)
 	c.shard.Reward.add(float64(float32(row.Reward)), first)
 	if first {
 		c.shard.Temperature = new(Range)
 	}
 	c.shard.Temperature.add(float64(row.Temperature), first)
-	c.shard.Tokens += int64(row.Len())
-	c.shard.Trained += int64(row.Trained())
+	c.shard.Tokens += int64(r.Len())
+	c.shard.Trained += int64(r.Trained())
 	if newGroup {
 		c.shard.Groups++
 	}
@@ -225,7 +259,7 @@ func (s *Set) writeGroup(rows []rollout.Sample) error {
 		return back(err)
 	}
 	for i := range rows {
-		s.add(&rows[i], i == 0)
+		s.add(&spool.Row{Sample: rows[i]}, i == 0)
 	}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 // row is read. MaxTokens is the pack size and counts L − 1.
 func megatronSpec() spec {
 	return spec{name: "megatron", temperatures: true, keepAborted: true, mean: meanNever,
-		row: func(t *Target, s *rollout.Sample) error {
+		row: func(t *Target, s *rollout.Sample, lens []int32) error {
 			n := s.Len()
 			if n < 2 {
 				return t.refuse(s, export.ColInputIDs, "leave the row out", "a row of one token makes an empty segment")
 			}
-			if t.opts.PadMultiple > 1 {
+			if t.opts.PadMultiple > 1 && lens == nil { // its files hold rows of tokens alone
 				return t.checkEnding(s)
 			}
 			return nil

@@ -10,7 +10,7 @@ import (
 // be cut in silence (set MaxTokens to it).
 func primeRLSpec() spec {
 	return spec{name: "prime-rl", temperatures: true, logprobs: true, advantages: true, weights: true, keepAborted: true, mean: meanWeights,
-		row: func(t *Target, s *rollout.Sample) error {
+		row: func(t *Target, s *rollout.Sample, _ []int32) error {
 			if !(s.Temperature > 0) {
 				return t.refuse(s, export.ColTemperature, "record the temperature the rollout was sampled with", "it divides logits by the temperature, which is %g", s.Temperature)
 			}

@@ -12,7 +12,7 @@ import (
 // it computes those of the policy before the step.
 func skyrlSpec() spec {
 	return spec{name: "skyrl", advantages: true, keepAborted: true, mean: meanAdvantage,
-		row: func(t *Target, s *rollout.Sample) error {
+		row: func(t *Target, s *rollout.Sample, _ []int32) error {
 			if s.Status == rollout.StatusTruncated && s.IsLast {
 				s.FinishReason = "length"
 			} else if s.FinishReason == "" {

@@ -7,7 +7,7 @@ import "github.com/turnpack/turnpack/rollout"
 // last row only: earlier rows are complete steps.
 func slimeSpec() spec {
 	return spec{name: "slime", advantage: true, scalar: true, keepAborted: true, mean: meanNative,
-		row: func(_ *Target, s *rollout.Sample) error {
+		row: func(_ *Target, s *rollout.Sample, _ []int32) error {
 			if s.Status == rollout.StatusTruncated && !s.IsLast {
 				s.Status = rollout.StatusCompleted
 			}

@@ -101,9 +101,9 @@ type spec struct {
 	// divide all logits by one of their own.
 	temperatures bool
 	mean         means
-	// row maps and checks one row, group the rows of a GRPO group; nil does
-	// nothing.
-	row   func(t *Target, s *rollout.Sample) error
+	// row maps and checks one row, group the rows of a GRPO group, of which it does not
+	// ask the columns; nil does nothing.
+	row   func(t *Target, s *rollout.Sample, lens []int32) error
 	group func(t *Target, rows []rollout.Sample) error
 }
 
@@ -158,14 +158,51 @@ func (t *Target) Name() string { return t.name }
 // trainer cannot take, or would train wrongly on, is refused; rollouts left out
 // are counted in Dropped. The input is not changed.
 func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
-	if t.Dropped == nil {
-		t.Dropped = map[string]int{}
-	}
 	rows = slices.Clone(rows)
 	slices.SortStableFunc(rows, func(a, b rollout.Sample) int {
 		return cmp.Or(cmp.Compare(a.RolloutIndex, b.RolloutIndex), cmp.Compare(a.SampleIndex, b.SampleIndex))
 	})
+	var settled []rollout.Sample
+	for i := 0; i < len(rows); {
+		j := i + 1
+		for j < len(rows) && rows[j].Rollout == rows[i].Rollout {
+			j++
+		}
+		kept := rollout.FinishRows(rows[i:j])
+		switch n := j - i - len(kept); {
+		case t.aborted(&rows[i]):
+			kept = rows[i : i+1] // Keep counts it
+		case len(kept) == 0:
+			t.drop("rollout without a trained token", 1)
+		case n > 0:
+			t.drop("row without a trained token", n)
+		}
+		settled = append(settled, kept...)
+		i = j
+	}
+	keep, err := t.Keep(settled)
+	if err != nil {
+		return nil, err
+	}
 	var out []rollout.Sample
+	for i := range settled {
+		if !keep[i] {
+			continue
+		}
+		if err := t.Adapt(&settled[i], nil); err != nil {
+			return nil, err
+		}
+		out = append(out, settled[i])
+	}
+	return out, nil
+}
+
+// Keep says which rows of one group are written, for those who give them to Adapt one
+// after the other: rows in the order of Group, settled by rollout.FinishRows, of which the
+// columns are not asked.
+func (t *Target) Keep(rows []rollout.Sample) (keep []bool, err error) {
+	keep = make([]bool, len(rows))
+	var kept []rollout.Sample
 	for i := 0; i < len(rows); {
 		j := i + 1
 		for j < len(rows) && rows[j].Rollout == rows[i].Rollout {
@@ -174,28 +211,48 @@ func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
 		if rows[i].Group != rows[0].Group {
 			return nil, t.refuse(&rows[i], export.ColGroupID, "give the rows of one group", "rollouts of groups %q and %q came together", rows[0].Group, rows[i].Group)
 		}
-		kept, err := t.rollout(rows[i:j])
+		ok, err := t.rollout(rows[i:j])
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, kept...)
-		i = j
+		for k := i; ok && k < j; k++ {
+			if err := t.oneTemperature(&rows[k]); err != nil {
+				return nil, err
+			}
+			kept = append(kept, rows[k])
+		}
+		for ; i < j; i++ {
+			keep[i] = ok
+		}
 	}
-	if len(out) == 0 {
-		return nil, nil
+	if len(kept) == 0 {
+		return keep, nil
 	}
 	if t.opts.LeaveIncomplete || t.equal {
-		if n := countRollouts(out); n != t.size && t.opts.LeaveIncomplete {
-			t.Dropped["rollout of an incomplete group"] += n
-			return nil, nil
-		} else if err := t.equals(out, n); err != nil {
+		if n := countRollouts(kept); n != t.size && t.opts.LeaveIncomplete {
+			t.drop("rollout of an incomplete group", n)
+			return make([]bool, len(rows)), nil
+		} else if err := t.equals(kept, n); err != nil {
 			return nil, err
 		}
 	}
 	if t.group != nil {
-		return out, t.group(t, out)
+		return keep, t.group(t, kept)
 	}
-	return out, nil
+	return keep, nil
+}
+
+// drop counts what is left out.
+func (t *Target) drop(what string, n int) {
+	if t.Dropped == nil {
+		t.Dropped = map[string]int{}
+	}
+	t.Dropped[what] += n
+}
+
+// aborted reports whether a rollout must not reach the trainer.
+func (t *Target) aborted(s *rollout.Sample) bool {
+	return !t.keepAborted && s.Status == rollout.StatusAborted
 }
 
 func countRollouts(rows []rollout.Sample) int {
@@ -232,42 +289,34 @@ func (t *Target) GoOn(temperature float32, groupSize int) {
 	}
 }
 
-func (t *Target) rollout(rows []rollout.Sample) ([]rollout.Sample, error) {
-	if !t.keepAborted && rows[0].Status == rollout.StatusAborted {
-		t.Dropped["aborted rollout"]++
-		return nil, nil
+// rollout decides on the rows of one.
+func (t *Target) rollout(rows []rollout.Sample) (keep bool, err error) {
+	switch {
+	case t.aborted(&rows[0]):
+		t.drop("aborted rollout", 1)
+	case len(rows) == 1 || !t.oneRow:
+		return true, nil
+	case t.opts.LeaveIncomplete:
+		t.drop("rollout of several rows", 1)
+	default:
+		return false, t.refuse(&rows[1], export.ColSampleIndex, "repair what makes it fork (convert --drift splice or realign), leave it and its group out (convert --group-size N), or use target trl-async",
+			"it takes one row per rollout and this one has %d", len(rows))
 	}
-	kept := rollout.FinishRows(rows)
-	if len(kept) == 0 {
-		t.Dropped["rollout without a trained token"]++
-		return nil, nil
-	}
-	if n := len(rows) - len(kept); n > 0 {
-		t.Dropped["row without a trained token"] += n
-	}
-	if len(kept) > 1 && t.oneRow {
-		if t.opts.LeaveIncomplete {
-			t.Dropped["rollout of several rows"]++
-			return nil, nil
-		}
-		return nil, t.refuse(&kept[1], export.ColSampleIndex, "repair what makes it fork (convert --drift splice or realign), leave it and its group out (convert --group-size N), or use target trl-async",
-			"it takes one row per rollout and this one has %d", len(kept))
-	}
-	for i := range kept {
-		if err := t.adapt(&kept[i]); err != nil {
-			return nil, err
-		}
-	}
-	return kept, nil
+	return false, nil
 }
 
-// adapt maps and checks one settled row.
-func (t *Target) adapt(s *rollout.Sample) error {
-	if t.opts.MaxTokens > 0 && s.Len() > t.opts.MaxTokens {
-		return t.refuse(s, export.ColInputIDs, "raise the trainer's limit, window the context, or leave longer rows out (lossmask.Policy.MaxTokens, convert --max-tokens)", "the row has %d tokens, the limit is %d", s.Len(), t.opts.MaxTokens)
+// Adapt maps and checks one row that is kept. lens are those of export.Writer.WriteRuns where
+// the columns are runs of tokens, nil for others.
+func (t *Target) Adapt(s *rollout.Sample, lens []int32) error {
+	n := s.Len()
+	if lens != nil {
+		n = 0
+		for _, k := range lens {
+			n += int(k)
+		}
 	}
-	if err := t.oneTemperature(s); err != nil {
-		return err
+	if t.opts.MaxTokens > 0 && n > t.opts.MaxTokens {
+		return t.refuse(s, export.ColInputIDs, "raise the trainer's limit, window the context, or leave longer rows out (lossmask.Policy.MaxTokens, convert --max-tokens)", "the row has %d tokens, the limit is %d", n, t.opts.MaxTokens)
 	}
 	if t.opts.RawLogprobs && s.Logprob != nil && s.Temperature != 1 && t.name != "none" && t.name != "megatron" {
 		return t.refuse(s, export.ColLogprobs, "record those after it (vLLM: logprobs_mode processed_logprobs), sample at 1, or leave them out of the dump where the trainer computes its own",
@@ -300,7 +349,7 @@ func (t *Target) adapt(s *rollout.Sample) error {
 		s.Credit = credit
 	}
 	if t.row != nil {
-		return t.row(t, s)
+		return t.row(t, s, lens)
 	}
 	return nil
 }

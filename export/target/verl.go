@@ -16,7 +16,7 @@ func verlSpec() spec {
 		group: func(t *Target, rows []rollout.Sample) error {
 			for i := 1; i < len(rows); i++ {
 				s, before := &rows[i], &rows[i-1]
-				if s.Rollout == before.Rollout && float32(*s.Advantage) != float32(*before.Advantage) {
+				if s.Rollout == before.Rollout && s.Advantage != nil && before.Advantage != nil && float32(*s.Advantage) != float32(*before.Advantage) {
 					return t.refuse(s, export.ColAdvantage, "use an estimator by rollout, or a target that reads advantages per row, such as slime or prime-rl",
 						"it gives all rows of a rollout the score of the last; this row has %g and the one before it %g", *s.Advantage, *before.Advantage)
 				}

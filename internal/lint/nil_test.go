@@ -93,7 +93,7 @@ func TestNilRollouts(t *testing.T) {
 		"tokenize Encoder Counter":     func() error { _, err := enc.Counter(none).Count(ctx, nil); return err },
 		"tokenize Encoder Each":        func() error { _, err := enc.Each(ctx, none, func(rollout.Sequence) error { return nil }); return err },
 		"tokenize Encoder EachRuns": func() error {
-			_, err := enc.EachRuns(ctx, none, func(rollout.Sequence, []int32, []rollout.TokenID) error { return nil })
+			_, err := enc.EachRuns(ctx, none, func(rollout.Sequence, []int32, []rollout.TokenID, []float32) error { return nil })
 			return err
 		},
 		"tokenize Encoder Encode":    func() error { _, _, err := enc.Encode(ctx, none); return err },

@@ -6,6 +6,7 @@ package rowsteps
 import (
 	"encoding/json"
 
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -24,24 +25,24 @@ type Step struct {
 }
 
 // Of lists the steps of a row of r in their order; values are those of r's steps.
-func Of(seq *rollout.Sequence, r *rollout.Rollout, values []reward.StepValue) []Step {
+func Of(row *spool.Row, r *rollout.Rollout, values []reward.StepValue) []Step {
 	turns := rollout.TurnsOf(r)
 	at := map[int]int{}
 	out := []Step{}
-	for i, w := range seq.Weight {
-		t := seq.Turn[i]
-		if w <= 0 || t < 0 || int(t) >= len(turns) {
-			continue
+	row.Each(func(i, from, n int) {
+		t := row.Turn[i]
+		if row.Weight[i] <= 0 || t < 0 || int(t) >= len(turns) {
+			return
 		}
 		step := turns[t].Step
 		k, seen := at[step]
 		if !seen {
 			k = len(out)
 			at[step] = k
-			out = append(out, Step{Step: step, From: i, Advantage: float64(seq.Credit[i])})
+			out = append(out, Step{Step: step, From: from, Advantage: float64(row.Credit[i])})
 		}
-		out[k].To = i + 1
-	}
+		out[k].To = from + n
+	})
 	for _, v := range values {
 		if k, ok := at[v.Step]; ok {
 			out[k].Value = v.Value

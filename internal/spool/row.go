@@ -103,6 +103,71 @@ func (r *Row) Trained() (n int) {
 	return n
 }
 
+// Tail counts the tokens of the last stretch of trained tokens.
+func (r *Row) Tail() (n int) {
+	end := 0 // of the last
+	r.Each(func(i, at, k int) {
+		if r.Weight[i] <= 0 {
+			return
+		}
+		if at != end {
+			n = 0
+		}
+		n, end = n+k, at+k
+	})
+	return n
+}
+
+// MeanCredit is the mean credit of the trained tokens, which is that of each where a row
+// has one step; 0 of none.
+func (r *Row) MeanCredit() float64 {
+	sum, n, first, alike := 0.0, 0, float32(0), true
+	r.Each(func(i, _, k int) {
+		if r.Weight[i] <= 0 {
+			return
+		}
+		if n == 0 {
+			first = r.Credit[i]
+		}
+		alike = alike && r.Credit[i] == first
+		for range k { // as the tokens are added one by one
+			sum += float64(r.Credit[i])
+		}
+		n += k
+	})
+	if alike {
+		return float64(first)
+	}
+	return sum / float64(n)
+}
+
+// Each calls visit for the entries of the columns with the first token of each and the
+// number of its tokens.
+func (r *Row) Each(visit func(entry, at, n int)) {
+	at := 0
+	for i := range r.Sequence.IDs {
+		n := 1
+		if r.Lens != nil {
+			n = int(r.Lens[i])
+		}
+		visit(i, at, n)
+		at += n
+	}
+}
+
+// MaxWhole is the length of the longest row that is held with an entry for each token
+// where it cannot be held as runs: far beyond any model's context.
+const MaxWhole = 1 << 22
+
+// CheckWhole refuses a row that is longer than MaxWhole.
+func (r *Row) CheckWhole() error {
+	if r.Len() <= MaxWhole {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.Rollout}, "a row has %d tokens; rows of more than %d are written as files of the row schema alone, with one advantage for a step or more", r.Len(), MaxWhole).
+		WithFix("leave long rows out (lossmask.Policy.MaxTokens, convert --max-tokens) or plan a window over the context; else choose a target whose files are Parquet and leave discounts out")
+}
+
 // Whole is the row with columns of an entry a token.
 func (r *Row) Whole() rollout.Sample {
 	if r.Lens == nil {

@@ -145,6 +145,27 @@ func (v *Values) Reset() {
 	v.Floats, v.Texts, v.Lens, v.Nulls, v.Runs = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0], nil
 }
 
+// Spread is v with every value as often as it stands.
+func (v *Values) Spread() Values {
+	if v.Runs == nil {
+		return *v
+	}
+	return Values{Bytes: spread(v.Bytes, v.Runs), Ints: spread(v.Ints, v.Runs), Floats: spread(v.Floats, v.Runs), Lens: v.Lens}
+}
+
+func spread[T any](values []T, runs []int32) []T {
+	if len(values) == 0 {
+		return nil
+	}
+	out := make([]T, 0, sum(runs))
+	for i, n := range runs {
+		for range n {
+			out = append(out, values[i])
+		}
+	}
+	return out
+}
+
 // Len is the number of values of kind k.
 func (v *Values) Len(k Kind) int {
 	if v.Runs != nil {

@@ -11,12 +11,13 @@ import (
 type Window struct {
 	Row         *lineage.Row
 	IDs         []rollout.TokenID       // of the row
+	Turns       []rollout.Turn          // whose log probabilities and versions are told
 	Completions []Completion            // by turn, packed
 	Told        func(turn int) []Prompt // the prompts that say what a turn's context holds, nil for none
 	From, To    int
 
-	source, turn []int32
-	flags        []rollout.Flag
+	source, turn, version []int32
+	flags                 []rollout.Flag
 }
 
 // part is [from, to) cut to the window.
@@ -64,7 +65,39 @@ func (w *Window) Fill(from, to int) rollout.Columns {
 			}
 		}
 	}
-	return rollout.Columns{IDs: w.IDs[w.From:w.To], Source: w.source, Flags: w.flags, Turn: w.turn}
+	return rollout.Columns{IDs: w.IDs[w.From:w.To], Source: w.source, Flags: w.flags, Turn: w.turn, Version: w.versions()}
+}
+
+// versions are the policy versions of the window, nil where no turn of the row has one.
+func (w *Window) versions() []int32 {
+	if !slices.ContainsFunc(w.Row.Spans, func(s lineage.Span) bool { return w.Turns[s.Turn].Version != nil || w.Turns[s.Turn].Versions != nil }) {
+		return nil
+	}
+	w.version = slices.Grow(w.version[:0], w.To-w.From)[:w.To-w.From]
+	for i := range w.version {
+		w.version[i] = -1
+	}
+	for _, s := range w.Row.Spans {
+		if from, to := w.part(s.Start, s.Start+s.Len); from < to {
+			w.Turns[s.Turn].AppendVersions(w.version[:from-w.From], s.From+from-s.Start, to-from)
+		}
+	}
+	return w.version
+}
+
+// Logprobs are the log probabilities of the row, nil where no turn has any.
+func (w *Window) Logprobs() (out []float32) {
+	for _, s := range w.Row.Spans {
+		recorded := w.Turns[s.Turn].Logprobs
+		if recorded == nil {
+			continue
+		}
+		if out == nil {
+			out = make([]float32, len(w.IDs))
+		}
+		copy(out[s.Start:s.Start+s.Len], recorded[s.From:])
+	}
+	return out
 }
 
 // context fills source and flags of the context before a span of turn

@@ -17,7 +17,7 @@ func TestTemperatureAcrossRuns(t *testing.T) {
 	row := func(group string, temperature float32) rollout.Sample {
 		s := rollout.Sample{RolloutIndex: 0, Status: rollout.StatusCompleted, Temperature: temperature, Advantage: new(float64)}
 		s.Group, s.Rollout, s.IDs, s.Weight = group, group+"/0", []int32{1, 2}, []float32{0, 1}
-		return s
+		return rollout.FinishRows([]rollout.Sample{s})[0]
 	}
 	options := shard.Options{GroupsPerShard: 1, Source: "one input"}
 	open := func() (*Groups, *shard.Set) {

@@ -2,41 +2,66 @@
 package step
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // Sink is where rows go.
 type Sink interface {
 	Write(rollout.Sample) error
+	// WriteRuns is that of export.Writer.
+	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
 	Close() error
 	Abort() error
 }
 
 // Groups prepares each group for a trainer and divides groups into steps before they
-// are written.
+// are written. Rows come as a turnpack.Pipeline gives them. Those of a group wait until
+// it is whole: as they are up to heldTokens, beyond in a temporary file.
 type Groups struct {
 	Target  *target.Target
 	To      Sink
 	PerStep int          // most rollouts of a step, 0 = any number
 	EndStep func() error // of a set; nil = none is written
+	TempDir string       // "" = the system's
 
-	group  []rollout.Sample
+	group  []rollout.Sample // without columns
+	rows   spool.Queue
 	inStep int // rollouts in the step so far
+	held   int // heldTokens, but for tests
 }
 
+// heldTokens is how many tokens of a group wait in memory with an entry each in every
+// column, heldBytes how many bytes of those beyond.
+const (
+	heldTokens = 1 << 20
+	heldBytes  = 4 << 20
+)
+
 // Write takes the next row.
-func (g *Groups) Write(s rollout.Sample) error {
-	if len(g.group) > 0 && g.group[0].Group != s.Group {
+func (g *Groups) Write(s rollout.Sample) error { return g.add(spool.Row{Sample: s}) }
+
+// WriteRuns takes the next row as runs.
+func (g *Groups) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	return g.add(spool.Row{Sample: s, Lens: lens, Tokens: ids, Logprobs: logprobs})
+}
+
+func (g *Groups) add(row spool.Row) error {
+	if len(g.group) > 0 && g.group[0].Group != row.Group {
 		if err := g.flush(); err != nil {
 			return err
 		}
 	}
-	g.group = append(g.group, s)
-	return nil
+	bare := row.Sample
+	bare.Sequence = rollout.Sequence{Identity: row.Identity}
+	g.group = append(g.group, bare)
+	g.rows.Tokens, g.rows.Open = cmp.Or(g.held, heldTokens), func() *spool.Spool { return spool.New(g.TempDir, heldBytes) }
+	return g.rows.Add(row)
 }
 
 // GoOn tells the target what the shards of an earlier run are like, of which no row comes
@@ -48,20 +73,33 @@ func (g *Groups) GoOn(earlier []shard.Shard) {
 }
 
 func (g *Groups) flush() error {
-	rows, err := g.Target.Group(g.group)
-	g.group = nil
+	keep, err := g.Target.Keep(g.group)
 	if err != nil {
 		return err
 	}
-	if err := g.step(rows); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := g.To.Write(r); err != nil {
-			return err
+	var kept []rollout.Sample
+	for i := range g.group {
+		if keep[i] {
+			kept = append(kept, g.group[i])
 		}
 	}
-	return nil
+	g.group = nil
+	if err := g.step(kept); err != nil {
+		return err
+	}
+	i := 0
+	return g.rows.Each(func(row spool.Row) error {
+		if i++; !keep[i-1] {
+			return nil
+		}
+		if err := g.Target.Adapt(&row.Sample, row.Lens); err != nil {
+			return err
+		}
+		if row.Lens != nil {
+			return g.To.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs)
+		}
+		return g.To.Write(row.Sample)
+	})
 }
 
 // step begins the next step where a group no longer goes into the one that is open.
@@ -99,7 +137,10 @@ func (g *Groups) Close() error {
 }
 
 // Abort drops the output.
-func (g *Groups) Abort() error { return g.To.Abort() }
+func (g *Groups) Abort() error {
+	g.rows.Close()
+	return g.To.Abort()
+}
 
 // Rollouts says how many rollouts the steps of a batch have.
 type Rollouts struct {

@@ -1,0 +1,103 @@
+package step
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/spool"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// long is a row of runs with all that a trainer may ask for, and two agent steps.
+func long(group string, index int) spool.Row {
+	r := spool.Row{Lens: []int32{1, 700, 200, 99}}
+	for i := range int32(1000) {
+		r.Tokens, r.Logprobs = append(r.Tokens, i*7%977), append(r.Logprobs, 0)
+		if i > 700 {
+			r.Logprobs[i] = -float32(i) / 1000
+		}
+	}
+	advantage := 0.5
+	r.Advantage, r.RolloutIndex, r.PromptLen, r.RolloutMaskSum, r.IsLast, r.Status, r.Temperature = &advantage, index, 701, 299, true, rollout.StatusCompleted, 1
+	r.Rollout, r.Group = group+"/"+string(rune('0'+index)), group
+	r.ID = rollout.SampleID(r.Rollout, 0)
+	r.Sequence.IDs, r.Source, r.Turn = []int32{0, 7, 1, 2}, []int32{-1, 0, 1, 2}, []int32{-1, -1, 0, 1}
+	r.Flags, r.Logprob = []rollout.Flag{0, rollout.FlagContent, rollout.FlagSampled, rollout.FlagSampled}, make([]float32, 4)
+	r.Weight, r.Credit, r.Version = []float32{0, 0, 1, 1}, []float32{0, 0, 0.5, 0.5}, []int32{-1, -1, 3, 3}
+	r.Metadata = []byte(`{"turnpack":{"steps":[{"step":0,"from":701,"to":901,"advantage":0.5},{"step":1,"from":901,"to":1000,"advantage":0.5}]}}`)
+	r.FirstStep, r.LastStep = 0, 1
+	return r
+}
+
+// kept takes rows.
+type kept struct {
+	rows []rollout.Sample
+	runs int
+}
+
+func (k *kept) Write(s rollout.Sample) error {
+	k.rows = append(k.rows, s)
+	return nil
+}
+
+func (k *kept) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	k.runs++
+	return k.Write(spool.Whole(s, lens, ids, logprobs))
+}
+
+func (k *kept) Close() error { return nil }
+func (k *kept) Abort() error { return nil }
+
+// Every trainer gets of rows given as runs what it gets of rows, those that wait in a file
+// from among them, and shards of both are the same input to a run that goes on.
+func TestRunsAreRows(t *testing.T) {
+	for _, name := range target.Names() {
+		for _, o := range []target.Options{{}, {GroupSize: 2, LeaveIncomplete: true}, {MeanOverRollouts: true, Totals: target.Totals{Trained: 2000, Rollouts: 3}}} {
+			var made [2]kept
+			sums := [2]string{}
+			for i := range made {
+				one, err := target.New(name, o)
+				if err != nil {
+					continue // it takes no mean
+				}
+				dir := t.TempDir()
+				set, err := shard.Create(dir, shard.Options{Source: "x", Export: export.Options{Trace: true}})
+				require.NoError(t, err)
+				for _, to := range []Sink{&made[i], set} {
+					g := &Groups{Target: one, To: to, TempDir: dir, held: i} // 1: in a file
+					for _, row := range []spool.Row{long("a", 0), long("a", 1), long("b", 0), long("b", 1), long("c", 0)} {
+						if row.Group == "c" && one.Name() == "trl" && !o.LeaveIncomplete {
+							continue // it wants equal groups
+						}
+						if i == 0 {
+							require.NoError(t, g.Write(row.Whole()), name)
+						} else {
+							require.NoError(t, g.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs), name)
+						}
+					}
+					require.NoError(t, g.Close(), name)
+				}
+				sums[i] = set.Manifest().Shards[0].Input
+			}
+			require.Equal(t, made[0].rows, made[1].rows, name)
+			require.Len(t, made[1].rows, made[1].runs)
+			require.Equal(t, sums[0], sums[1], name)
+		}
+	}
+}
+
+// A file that holds rows of tokens alone takes short rows of runs, and refuses very long
+// ones before they are spread.
+func TestWholeRefuses(t *testing.T) {
+	var to kept
+	row := long("a", 0)
+	require.NoError(t, Whole{&to}.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs))
+	require.Equal(t, row.Whole(), to.rows[0])
+	row.Lens[1] += spool.MaxWhole
+	row.Tokens = make([]rollout.TokenID, 1000+spool.MaxWhole)
+	require.ErrorContains(t, Whole{&to}.WriteRuns(row.Sample, row.Lens, row.Tokens, nil), "rows of more than 4194304")
+}
