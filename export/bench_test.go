@@ -245,7 +245,7 @@ func benchLevel() int {
 func TestWriteBenchFile(t *testing.T) {
 	path := os.Getenv("TURNPACK_BENCH_FILE")
 	if path == "" {
-		t.Skip("set TURNPACK_BENCH_FILE to write the benchmark's rows there")
+		t.Skip("SKIPPED: set TURNPACK_BENCH_FILE to write the benchmark's rows there")
 	}
 	w, err := export.Create(path, export.Options{Force: true, ZstdLevel: benchLevel()})
 	if err != nil {

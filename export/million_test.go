@@ -18,7 +18,7 @@ import (
 func TestMillionRows(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("TURNPACK_ROWS"))
 	if n == 0 {
-		t.Skip("set TURNPACK_ROWS, for example to 1000000, to run this test")
+		t.Skip("SKIPPED: set TURNPACK_ROWS, for example to 1000000, to run this test")
 	}
 	rows := fixture(t, 1, 200)
 	long := batch(1, 1)

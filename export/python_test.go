@@ -18,7 +18,7 @@ func python(t testing.TB, args ...string) string {
 	t.Helper()
 	bin := os.Getenv("TURNPACK_PYTHON")
 	if bin == "" {
-		t.Skip("set TURNPACK_PYTHON to a Python with pyarrow, polars, duckdb and datasets to run this test")
+		t.Skip("SKIPPED: set TURNPACK_PYTHON to a Python with pyarrow, polars, duckdb and datasets to run this test")
 	}
 	args[0] = filepath.Join("..", "internal", "oracle", args[0])
 	out, err := exec.Command(bin, args...).CombinedOutput()

@@ -32,7 +32,7 @@ func eachJob(b *testing.B, run func(b *testing.B, n int, keys []string, rewards 
 			order := map[bool]string{false: "grouped", true: "interleaved"}[interleaved]
 			b.Run(fmt.Sprintf("%s/%dM", order, n/1_000_000), func(b *testing.B) {
 				if n > 1_000_000 && testing.Short() {
-					b.Skip("10 M rollouts: run without -short")
+					b.Skip("SKIPPED: 10 M rollouts: run without -short")
 				}
 				keys, rewards := benchRewards(n, interleaved)
 				run(b, n, keys, rewards)

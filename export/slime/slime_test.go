@@ -104,7 +104,7 @@ func TestPrefixesFail(t *testing.T) {
 func TestTorch(t *testing.T) {
 	bin := os.Getenv("TURNPACK_PYTHON")
 	if bin == "" {
-		t.Skip("set TURNPACK_PYTHON to a Python with torch to run this test")
+		t.Skip("SKIPPED: set TURNPACK_PYTHON to a Python with torch to run this test")
 	}
 	if exec.Command(bin, "-c", "import torch").Run() != nil {
 		t.Skip("SKIPPED: the Python named by TURNPACK_PYTHON has no torch: pip install torch there")

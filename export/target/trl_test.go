@@ -20,7 +20,7 @@ import (
 func TestTRLStep(t *testing.T) {
 	bin := os.Getenv("TURNPACK_PYTHON")
 	if bin == "" || exec.Command(bin, "-c", "import importlib.util as u, sys; sys.exit(0 if u.find_spec('trl') else 1)").Run() != nil {
-		t.Skip("set TURNPACK_PYTHON to a Python with trl and torch to run this test")
+		t.Skip("SKIPPED: set TURNPACK_PYTHON to a Python with trl and torch to run this test")
 	}
 	r := rand.New(rand.NewPCG(1, 1))
 	tg, err := target.New("trl", target.Options{})

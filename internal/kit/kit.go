@@ -32,7 +32,7 @@ func Dir(t testing.TB, elem ...string) string {
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("runs on one goroutine: left out of short runs")
+		t.Skip("SKIPPED: runs on one goroutine: left out of short runs")
 	}
 }
 

@@ -99,7 +99,7 @@ func callsOf(url string, clients, n int) (c calls, err error) {
 func TestBenchmarkProcess(t *testing.T) {
 	switch role := os.Getenv("PROXY_BENCHMARK"); role {
 	case "":
-		t.Skip("it is a part of BenchmarkProxy")
+		t.Skip("SKIPPED: it is a part of BenchmarkProxy")
 	case "engine":
 		server := httptest.NewServer(still())
 		fmt.Println("at", server.URL)

@@ -157,7 +157,7 @@ func BenchmarkImportSessions(b *testing.B) {
 func BenchmarkImportFile(b *testing.B) {
 	path := os.Getenv("TURNPACK_IMPORT")
 	if path == "" {
-		b.Skip("set TURNPACK_IMPORT to a file")
+		b.Skip("SKIPPED: set TURNPACK_IMPORT to a file")
 	}
 	size, err := strconv.ParseInt(os.Getenv("TURNPACK_IMPORT_BYTES"), 10, 64)
 	require.NoError(b, err)

@@ -92,7 +92,7 @@ func longChat(n int) []byte {
 func TestLongRecordTakesItsContent(t *testing.T) {
 	kit.OneGoroutine(t)
 	if testing.Short() {
-		t.Skip("reads 200 MB")
+		t.Skip("SKIPPED: reads 200 MB")
 	}
 	path := write(t, t.TempDir(), "x.json", longChat(24_000))
 	for _, stream := range []bool{false, true} {

@@ -486,7 +486,7 @@ func TestOptionsReportAllFaults(t *testing.T) {
 // TestBigListIsStreamed: memory does not grow with the number of elements.
 func TestBigListIsStreamed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("reads 200 MB")
+		t.Skip("SKIPPED: reads 200 MB")
 	}
 	text := strings.Repeat("lorem ipsum\\n", 4000)
 	row := fmt.Sprintf(`{"task_id":1,"trial":0,"reward":1,"traj":[{"role":"user","content":"%s"}]}`, text)

@@ -23,7 +23,7 @@ import (
 func BenchmarkEngines(b *testing.B) {
 	dir := os.Getenv("TURNPACK_CORPUS")
 	if dir == "" {
-		b.Skip("TURNPACK_CORPUS is not set: fill a folder with internal/oracle/bench_bpe.py")
+		b.Skip("SKIPPED: TURNPACK_CORPUS is not set: fill a folder with internal/oracle/bench_bpe.py")
 	}
 	def := definition(b, "qwen3")
 	reference, err := hf.Load("qwen3", def)

@@ -268,7 +268,7 @@ func (s *suite) literal(t *testing.T) {
 // invalid: each maximal invalid subpart counts as U+FFFD, and ranges stay in the text.
 func (s *suite) invalid(t *testing.T) {
 	if s.opts.NoInvalid {
-		t.Skip("the engine has no defined result for invalid UTF-8")
+		t.Skip("SKIPPED: the engine has no defined result for invalid UTF-8")
 	}
 	for _, c := range []struct{ text, as, reason string }{
 		{"\xff", "\uFFFD", "a byte that never occurs"},
@@ -300,7 +300,7 @@ func (s *suite) invalid(t *testing.T) {
 // nul: an ordinary character.
 func (s *suite) nul(t *testing.T) {
 	if s.opts.NoNUL {
-		t.Skip("the engine's texts end at a NUL")
+		t.Skip("SKIPPED: the engine's texts end at a NUL")
 	}
 	cut, whole := s.encode(t, "ab", engine.EncodeOptions{}), s.encode(t, "ab\x00cd\x00", engine.EncodeOptions{})
 	if len(whole.IDs) <= len(cut.IDs) {

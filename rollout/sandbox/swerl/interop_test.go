@@ -18,7 +18,7 @@ import (
 func TestInterop(t *testing.T) {
 	steps, out := os.Getenv("TURNPACK_SANDBOX_STEPS"), os.Getenv("TURNPACK_SANDBOX_OUT")
 	if steps == "" || out == "" {
-		t.Skip("internal/oracle/diff_sandbox.py runs it")
+		t.Skip("SKIPPED: internal/oracle/diff_sandbox.py runs it")
 	}
 	text, err := os.ReadFile(steps)
 	require.NoError(t, err)
