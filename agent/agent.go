@@ -99,7 +99,7 @@ func New(o Options) (*Agent, error) {
 	if o.Harness != "" {
 		a.h = harnesses[o.Harness]
 	}
-	a.o.Config = o.Config.with(Default())
+	a.o.Config = o.Config.with(defaultConfig())
 	a.o.Timeout = cmp.Or(o.Timeout, 30*time.Minute)
 	if o.Window == nil {
 		a.o.Window, a.o.Counter = ctxwindow.None{}, func(*rollout.Rollout) ctxwindow.Counter {
@@ -148,9 +148,9 @@ type Command struct {
 
 // The ends of an attempt, as swe-rl names them. A failed one has none.
 const (
-	Submitted = "submitted"
-	MaxSteps  = "max_steps"
-	TimedOut  = "timeout"
+	submitted = "submitted"
+	maxSteps  = "max_steps"
+	timedOut  = "timeout"
 )
 
 // SubmitMark is what a command that hands in the work prints first.
@@ -208,7 +208,7 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 	var infra *broken
 	switch {
 	case limit.Err() != nil:
-		x.r.Status, x.r.ExitStatus = rollout.StatusAborted, TimedOut
+		x.r.Status, x.r.ExitStatus = rollout.StatusAborted, timedOut
 		x.r.Outcome.Verdict, x.r.Outcome.Reason = rollout.VerdictAgentTimeout, fmt.Sprintf("the attempt took longer than %v", a.o.Timeout)
 		x.out.Patch, x.out.PatchSource, x.out.Error = nil, "", "rollout timed out after "+a.o.Timeout.String()
 	case errors.As(err, &infra):
@@ -265,7 +265,7 @@ func (x *run) steps(ctx context.Context) error {
 		}
 		actions, fault := x.h.read(reply, &x.o.Config)
 		if len(actions) == 0 && fault == "" { // a harness whose model ends by saying so
-			x.end(Submitted)
+			x.end(submitted)
 			return nil
 		}
 		if fault != "" && len(actions) == 0 {
@@ -305,14 +305,14 @@ func (x *run) steps(ctx context.Context) error {
 			return nil
 		}
 	}
-	x.end(MaxSteps)
+	x.end(maxSteps)
 	return nil
 }
 
 // end is the end without a patch of the policy's own: git tells what was changed.
 func (x *run) end(status string) {
 	x.r.ExitStatus = status
-	if x.r.Status = rollout.StatusTruncated; status == Submitted {
+	if x.r.Status = rollout.StatusTruncated; status == submitted {
 		x.r.Status = rollout.StatusCompleted
 	}
 }
@@ -348,7 +348,7 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 		if call != nil {
 			_ = call.Abort(context.WithoutCancel(ctx), "no reply came") // the model's error is the one to tell
 		}
-		x.r.ExitStatus = MaxSteps // as swe-rl stores it
+		x.r.ExitStatus = maxSteps // as swe-rl stores it
 		return nil, &broken{"llm_failed", fmt.Sprintf("LLM call failed at step %d", step), err}
 	}
 	if call != nil {
@@ -453,7 +453,7 @@ func (x *run) command(ctx context.Context, text string) (done, error) {
 
 // submitted takes the patch that a submission printed.
 func (x *run) submitted(act action, out done) {
-	x.end(Submitted)
+	x.end(submitted)
 	if act.kind != finish && !x.o.NoPatch {
 		text := strings.TrimLeft(out.output, "\n")
 		text = strings.TrimLeft(strings.TrimPrefix(text, SubmitMark), "\n")

@@ -99,7 +99,7 @@ func TestTextLoop(t *testing.T) {
 	out := attempt(t, Options{Model: m, Config: Config{StepLimit: 5}}, b)
 	r := out.Rollout
 	require.Equal(t, []string{"ls", "big", submit}, b.ran)
-	require.Equal(t, Submitted, r.ExitStatus)
+	require.Equal(t, submitted, r.ExitStatus)
 	require.Equal(t, rollout.StatusCompleted, r.Status)
 	require.Equal(t, aPatch, *out.Patch)
 	require.Equal(t, "submission", out.PatchSource)
@@ -132,7 +132,7 @@ func TestWindow(t *testing.T) {
 		m := &script{replies: says(strings.Split(strings.Repeat("ls,", 20)[:59], ",")...)}
 		out := attempt(t, Options{Model: m, Window: policy, Counter: words}, b)
 		r := out.Rollout
-		require.Equal(t, MaxSteps, r.ExitStatus)
+		require.Equal(t, maxSteps, r.ExitStatus)
 		require.Equal(t, rollout.StatusTruncated, r.Status)
 		require.Equal(t, "git_diff_fallback", out.PatchSource)
 		require.Len(t, r.Turns, 20)
@@ -169,8 +169,8 @@ func TestInfrastructure(t *testing.T) {
 	}{
 		"exec":     {box{fails: map[string]error{"ls": lost}}, &script{replies: says("ls")}, "infra_error", ""},
 		"diff":     {box{fails: map[string]error{"diff": lost}}, &script{replies: says(submit)}, "diff_failed", ""},
-		"llm":      {box{}, &script{replies: says("ls")}, "llm_failed", MaxSteps},
-		"evaluate": {box{fails: map[string]error{"evaluate": lost}, diff: aPatch}, &script{replies: says(submit)}, "evaluate_failed", Submitted},
+		"llm":      {box{}, &script{replies: says("ls")}, "llm_failed", maxSteps},
+		"evaluate": {box{fails: map[string]error{"evaluate": lost}, diff: aPatch}, &script{replies: says(submit)}, "evaluate_failed", submitted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := attempt(t, Options{Model: c.model}, &c.box)
@@ -375,7 +375,7 @@ func TestHarnesses(t *testing.T) {
 			b := &box{answers: map[string]sandbox.Result{"ls": {Stdout: "pager.py\n"}, read: {Stdout: "YQo=\n"}}, diff: aPatch}
 			out := attempt(t, Options{Model: &script{replies: c.replies}, Harness: name}, b)
 			require.Empty(t, out.Error)
-			require.Equal(t, Submitted, out.Rollout.ExitStatus)
+			require.Equal(t, submitted, out.Rollout.ExitStatus)
 			require.Equal(t, "git_diff_fallback", out.PatchSource)
 			require.NotEmpty(t, out.Rollout.Tools)
 			var got []string

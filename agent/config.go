@@ -46,8 +46,8 @@ var (
 	toolsText string
 )
 
-// Default is the configuration that stands for zero fields.
-func Default() Config {
+// defaultConfig is the configuration that stands for zero fields.
+func defaultConfig() Config {
 	return Config{
 		System: systemText, Instance: instanceText, Observation: observationText, FormatError: formatErrorText,
 		StepLimit: 20, Dir: sandbox.DefaultDir, Timeout: sandbox.DefaultTimeout,

@@ -10,7 +10,7 @@ func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 	}
 	w := make([]float32, seq.Len())
 	last := int32(-1)
-	if p.Select == SelectLastTurn {
+	if p.Select == selectLastTurn {
 		for _, t := range seq.Turn {
 			last = max(last, t)
 		}
@@ -50,11 +50,11 @@ func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 func (p *Policy) takes(seq *rollout.Sequence, i int, last int32) bool {
 	f := seq.Flags[i]
 	switch p.Select {
-	case SelectSampled:
+	case selectSampled:
 		if f&rollout.FlagSampled == 0 {
 			return false
 		}
-	case SelectLastTurn:
+	case selectLastTurn:
 		if f&rollout.FlagSampled == 0 || seq.Turn[i] != last {
 			return false
 		}

@@ -11,16 +11,16 @@ type Select uint8
 
 // The sets.
 const (
-	// SelectSampled takes the tokens the policy model sampled.
-	SelectSampled Select = iota
+	// selectSampled takes the tokens the policy model sampled.
+	selectSampled Select = iota
 	// SelectAssistant takes every token that holds reasoning, content or tool-call
 	// text of an assistant message, sampled or not, and the sampled stop tokens:
 	// imitation of demonstrations beside sampled turns. Package tokenize makes no row
 	// of a rollout without a sampled turn: mark demonstrations sampled to train on
 	// those alone.
 	SelectAssistant
-	// SelectLastTurn takes the sampled tokens of the last turn in the row.
-	SelectLastTurn
+	// selectLastTurn takes the sampled tokens of the last turn in the row.
+	selectLastTurn
 )
 
 // Policy says which tokens train. The zero value is [Sampled]. Fields combine:
@@ -54,7 +54,7 @@ type Policy struct {
 func Sampled() Policy { return Policy{} }
 
 // LastTurn trains the sampled tokens of the last turn of each row.
-func LastTurn() Policy { return Policy{Select: SelectLastTurn} }
+func LastTurn() Policy { return Policy{Select: selectLastTurn} }
 
 // Assistant trains every assistant message of the conversation.
 func Assistant(messages []rollout.Message) Policy {
@@ -75,7 +75,7 @@ func (p Policy) Validate() error {
 	fault := func(field, format string, args ...any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "lossmask.Policy." + field}, format, args...))
 	}
-	if p.Select > SelectLastTurn {
+	if p.Select > selectLastTurn {
 		fault("Select", "value %d is none of the known sets", p.Select)
 	}
 	if p.Select == SelectAssistant && p.Assistant == nil {

@@ -20,7 +20,7 @@ type Agreement struct {
 	// chance gives. nil when there is no step, or every vote has the same value and
 	// chance alone explains everything.
 	Kappa *float64 `json:"kappa"`
-	// Spread is max − min of the votes of a step: its mean and its largest value.
+	// spread is max − min of the votes of a step: its mean and its largest value.
 	MeanSpread float64 `json:"mean_spread"`
 	MaxSpread  float64 `json:"max_spread"`
 	// Failed and Unparsed count votes without a score, over all steps.
@@ -30,8 +30,8 @@ type Agreement struct {
 	NotComputed int `json:"not_computed"`
 }
 
-// Spread is max − min of the valid votes of a step and how many there are.
-func Spread(votes []rollout.Vote) (spread float64, valid int) {
+// spread is max − min of the valid votes of a step and how many there are.
+func spread(votes []rollout.Vote) (spread float64, valid int) {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, v := range votes {
 		if v.Score != nil {
@@ -87,7 +87,7 @@ func (t *Tally) Add(scores []rollout.StepScore) {
 }
 
 func (t *Tally) step(votes []rollout.Vote) {
-	spread, valid := Spread(votes)
+	spread, valid := spread(votes)
 	if valid < 2 {
 		return
 	}

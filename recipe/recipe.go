@@ -223,8 +223,8 @@ func softText(o *shaping.Overlong) string {
 // All lists the recipes.
 func All() []Recipe {
 	return []Recipe{
-		SweRL(), SweRLPRM(), Nemotron22(), NemotronPivot(), SSR(),
-		Slime(), VerlGRPO(), VerlDAPO(), VerlDrGRPO(), PrimeRL(), PrimeSWE(), SkyRL(), AReaL(), TRL(), NeMoRL(),
+		swerl(), SweRLPRM(), nemotron22(), nemotronPivot(), SSR(),
+		slime(), verlGRPO(), dapo(), verlDrGRPO(), primeRL(), primeSWE(), skyRL(), areal(), trl(), neMoRL(),
 	}
 }
 

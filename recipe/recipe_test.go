@@ -85,18 +85,18 @@ func TestValidateReportsAll(t *testing.T) {
 
 // A recipe that changes in any field is another one.
 func TestDigest(t *testing.T) {
-	was := SweRL()
+	was := swerl()
 	for name, change := range map[string]func(*Recipe){
 		"age":    func(r *Recipe) { r.Shaping.MaxAge = nil },
 		"window": func(r *Recipe) { r.Window = "refill:12288" },
-		"bounds": func(r *Recipe) { o := *Nemotron22().Shaping.OffPolicy; r.Shaping.OffPolicy = &o },
+		"bounds": func(r *Recipe) { o := *nemotron22().Shaping.OffPolicy; r.Shaping.OffPolicy = &o },
 		"loss":   func(r *Recipe) { r.Loss = "" },
 	} {
-		r := SweRL()
+		r := swerl()
 		change(&r)
 		require.NotEqual(t, was.Digest(), r.Digest(), name)
 	}
-	require.Equal(t, was.Digest(), SweRL().Digest())
+	require.Equal(t, was.Digest(), swerl().Digest())
 }
 
 // TestDocs: docs/recipes.md is what the recipes say. UPDATE_GOLDEN=1 writes it.

@@ -29,9 +29,9 @@ const (
 // infra is the difference that every recipe has.
 const infra = "a rollout that failed by infrastructure has no reward and leaves its group; the system gives it one"
 
-// SweRL is the training of OpenClaw-RL's swe-rl on 32B models: GRPO on one sample for each
+// swerl is the training of OpenClaw-RL's swe-rl on 32B models: GRPO on one sample for each
 // step, the history cut by its context manager.
-func SweRL() Recipe {
+func swerl() Recipe {
 	return Recipe{
 		Name: "swe-rl@0d034dd5e", About: "OpenClaw-RL swe-rl, 32B on 8 nodes: GRPO over trajectories with dynamic history, constant groups dropped",
 		Source: sweScript,
@@ -62,9 +62,9 @@ func SweRL() Recipe {
 	}
 }
 
-// SweRLPRM is SweRL with judged steps, as the 8B script has it.
+// SweRLPRM is swerl with judged steps, as the 8B script has it.
 func SweRLPRM() Recipe {
-	r := SweRL()
+	r := swerl()
 	r.Name, r.About, r.Source = "swe-rl-prm@0d034dd5e", "OpenClaw-RL swe-rl, 8B with a step judge: outcome + judged step, compared with the same step of the group's other rollouts", swePRM
 	r.Window = "swe-rl:28672"
 	r.Estimator = preset("openclaw_step_wise")
@@ -84,8 +84,8 @@ func SweRLPRM() Recipe {
 	return r
 }
 
-// Nemotron22 is stage 2.2 of the Nemotron 3 Super recipe: agentic SWE-bench tasks.
-func Nemotron22() Recipe {
+// nemotron22 is stage 2.2 of the Nemotron 3 Super recipe: agentic SWE-bench tasks.
+func nemotron22() Recipe {
 	override := -5.0
 	tis := offpolicy.Correction{High: 5}
 	e := preset("nemo_grpo_loo_std")
@@ -123,10 +123,10 @@ func Nemotron22() Recipe {
 	}
 }
 
-// NemotronPivot is stage 2.1 of the Nemotron 3 Super recipe: one step of a SWE task at
+// nemotronPivot is stage 2.1 of the Nemotron 3 Super recipe: one step of a SWE task at
 // a time, rewarded by how its call compares with a recorded one (package reward/pivot).
-func NemotronPivot() Recipe {
-	r := Nemotron22()
+func nemotronPivot() Recipe {
+	r := nemotron22()
 	r.Name, r.About, r.Source = "nemotron-pivot@7ea279abf", "Nemotron 3 Super, RL stage 2.1: single steps rewarded by the recorded call, leave-one-out GRPO as in stage 2.2", nemoSWE1
 	for flag, source := range r.Sources {
 		if len(source) > len(nemoSWE2) && source[:len(nemoSWE2)] == nemoSWE2 {
@@ -165,8 +165,8 @@ func SSR() Recipe {
 	}
 }
 
-// Slime is slime as its arguments have it by default.
-func Slime() Recipe {
+// slime is slime as its arguments have it by default.
+func slime() Recipe {
 	const args = "slime@624b824a8 slime/utils/arguments.py"
 	return Recipe{
 		Name: "slime@624b824a8", About: "slime by default: GRPO with the group's deviation",
@@ -180,8 +180,8 @@ func Slime() Recipe {
 	}
 }
 
-// VerlGRPO is verl's GRPO by default.
-func VerlGRPO() Recipe {
+// verlGRPO is verl's GRPO by default.
+func verlGRPO() Recipe {
 	return Recipe{
 		Name: "verl-grpo@1dda039b9", About: "verl GRPO: deviation of the group, every row counts",
 		Source:    verlConfig,
@@ -194,9 +194,9 @@ func VerlGRPO() Recipe {
 	}
 }
 
-// VerlDAPO is DAPO as verl documents it.
-func VerlDAPO() Recipe {
-	r := VerlGRPO()
+// dapo is DAPO as verl documents it.
+func dapo() Recipe {
+	r := verlGRPO()
 	r.Name, r.About = "verl-dapo@1dda039b9", "verl DAPO: groups of equal accuracy left out, soft overlong punishment, no overlong filtering"
 	r.Source = verlDAPO
 	r.Sources["group-filter"], r.Sources["filter-raw"] = verlDAPO+": filter_groups.metric acc", verlDAPO+": filter_groups.metric acc"
@@ -210,9 +210,9 @@ func VerlDAPO() Recipe {
 	return r
 }
 
-// VerlDrGRPO is Dr. GRPO as verl documents it.
-func VerlDrGRPO() Recipe {
-	r := VerlGRPO()
+// verlDrGRPO is Dr. GRPO as verl documents it.
+func verlDrGRPO() Recipe {
+	r := verlGRPO()
 	r.Name, r.About = "verl-drgrpo@1dda039b9", "verl Dr. GRPO: no division by the deviation, losses over a constant length"
 	r.Source = verlDr
 	r.Sources["estimator"] = verlDr + ": norm_adv_by_std_in_grpo False"
@@ -221,8 +221,8 @@ func VerlDrGRPO() Recipe {
 	return r
 }
 
-// PrimeRL is prime-rl as its configuration has it by default.
-func PrimeRL() Recipe {
+// primeRL is prime-rl as its configuration has it by default.
+func primeRL() Recipe {
 	const configs = "prime-rl@559b44772 packages/prime-rl-configs/src/prime_rl/configs/"
 	return Recipe{
 		Name: "prime-rl@559b44772", About: "prime-rl by default: reward less the group's mean, zero advantages left out, at most 8 versions old",
@@ -241,11 +241,11 @@ func PrimeRL() Recipe {
 	}
 }
 
-// PrimeSWE is prime-rl's training of Nemotron 3 Super on SWE tasks: PrimeRL with a length
+// primeSWE is prime-rl's training of Nemotron 3 Super on SWE tasks: primeRL with a length
 // penalty on turns and on what was read.
-func PrimeSWE() Recipe {
+func primeSWE() Recipe {
 	const example = "prime-rl@559b44772 examples/advanced/nemotron-3-super/swe.toml"
-	r := PrimeRL()
+	r := primeRL()
 	r.Name, r.About = "prime-rl-swe@559b44772", "prime-rl's SWE example: as by default, a tenth of the mean reward off for turns and for input tokens, at most 32 versions old"
 	r.Sources["length-penalty"] = example + ": orchestrator.algo.length_penalty; orchestrator/algo/grpo.py: score_group"
 	r.Sources["max-age"] = example + ": max_off_policy_steps"
@@ -258,8 +258,8 @@ func PrimeSWE() Recipe {
 	return r
 }
 
-// SkyRL is SkyRL as its configuration has it by default.
-func SkyRL() Recipe {
+// skyRL is SkyRL as its configuration has it by default.
+func skyRL() Recipe {
 	const config = "SkyRL@a9564572e skyrl/train/config/config.py"
 	return Recipe{
 		Name: "skyrl@a9564572e", About: "SkyRL by default: GRPO with the group's deviation, no filter",
@@ -274,8 +274,8 @@ func SkyRL() Recipe {
 	}
 }
 
-// AReaL is AReaL's GRPO example.
-func AReaL() Recipe {
+// areal is AReaL's GRPO example.
+func areal() Recipe {
 	const example = "AReaL@4aef98d8d examples/math/gsm8k_grpo.yaml"
 	group := reward.LevelGroup
 	return Recipe{
@@ -292,8 +292,8 @@ func AReaL() Recipe {
 	}
 }
 
-// TRL is TRL's GRPOTrainer by default.
-func TRL() Recipe {
+// trl is TRL's GRPOTrainer by default.
+func trl() Recipe {
 	const config = "trl@f2cd57710 trl/trainer/grpo_config.py"
 	return Recipe{
 		Name: "trl@1.16.0", About: "TRL GRPOTrainer by default: deviation of the group with epsilon 1e-4",
@@ -309,8 +309,8 @@ func TRL() Recipe {
 	}
 }
 
-// NeMoRL is NeMo RL's GRPO example.
-func NeMoRL() Recipe {
+// neMoRL is NeMo RL's GRPO example.
+func neMoRL() Recipe {
 	return Recipe{
 		Name: "nemo-rl@7ea279abf", About: "NeMo RL's GRPO example: leave-one-out baseline and deviation",
 		Source:    nemoLoss,

@@ -38,8 +38,8 @@ type Advantage struct {
 // colon and the reason of the exclusion.
 const (
 	DroppedExcluded  = "excluded"
-	DroppedSingleton = "only rollout of its group"
-	DroppedConstant  = "all rewards of the group are alike"
+	droppedSingleton = "only rollout of its group"
+	droppedConstant  = "all rewards of the group are alike"
 )
 
 // ExcludedMasked is why a rollout leaves the statistics under MaskedLeave.

@@ -54,12 +54,12 @@ func (s OutcomePolicy) Validate() error {
 // Reasons for which Score excludes a rollout. Each is a prefix of
 // rollout.Reward.Excluded; a colon and the particulars may follow.
 const (
-	ExcludedInfra         = "infrastructure failure"
-	ExcludedAborted       = "aborted"
+	excludedInfra         = "infrastructure failure"
+	excludedAborted       = "aborted"
 	ExcludedNoOutcome     = "no outcome recorded"
 	ExcludedOnlyScalar    = ExcludedNoOutcome + ": only a scalar"
 	ExcludedNoReward      = "no reward recorded"
-	ExcludedContradiction = "contradictory outcome"
+	excludedContradiction = "contradictory outcome"
 	ExcludedBadReward     = "unusable reward"
 	ExcludedNoSteps       = "no step score computed"
 )
@@ -161,9 +161,9 @@ func Infrastructure(r *rollout.Rollout) string {
 	}
 	switch {
 	case r.Status == rollout.StatusAborted:
-		return detail(ExcludedAborted)
+		return detail(excludedAborted)
 	case r.Status == rollout.StatusFailed, r.Failure != nil, r.Outcome.Verdict.Infra():
-		return detail(ExcludedInfra)
+		return detail(excludedInfra)
 	}
 	return ""
 }
@@ -181,7 +181,7 @@ func verdict(o rollout.Outcome) rollout.Verdict {
 
 func outcomeValue(o rollout.Outcome, v rollout.Verdict, s OutcomeScale) (value float64, excluded string) {
 	if o.Resolved != nil && *o.Resolved != (v == rollout.VerdictResolved) {
-		return 0, fmt.Sprintf("%s: resolved is %t, verdict is %s", ExcludedContradiction, *o.Resolved, v)
+		return 0, fmt.Sprintf("%s: resolved is %t, verdict is %s", excludedContradiction, *o.Resolved, v)
 	}
 	if o.Reward != nil && !finite(*o.Reward) {
 		return 0, fmt.Sprintf("%s: recorded reward is %g", ExcludedBadReward, *o.Reward)

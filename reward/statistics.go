@@ -199,13 +199,13 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 	}
 	switch {
 	case g.dropped:
-		return dropped(DroppedConstant), nil
+		return dropped(droppedConstant), nil
 	case g.m.N == 1 && s.e.Singleton != SingletonAsIs:
 		switch s.e.Singleton {
 		case SingletonZero:
 			return Advantage{}, nil
 		case SingletonDrop:
-			return dropped(DroppedSingleton), nil
+			return dropped(droppedSingleton), nil
 		case SingletonError:
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"group %q has one rollout, and the estimator %q refuses such groups", key, s.e.Name)

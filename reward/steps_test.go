@@ -44,8 +44,8 @@ func TestConstantBucketsAreDropped(t *testing.T) {
 	dull := StepGroup{Key: "g", Rollouts: []RolloutSteps{{ID: "a", Steps: []StepValue{{0, 1}, {1, 1}}}, {ID: "b", Steps: []StepValue{{0, 1}, {1, 1}}}}}
 	got, report, err := StepAdvantages([]StepGroup{dull}, e)
 	require.NoError(t, err)
-	require.Equal(t, [][]Advantage{{{}, {Dropped: DroppedConstant}}, {{}, {Dropped: DroppedConstant}}}, got[0], "the first bucket is kept when none is left")
-	require.Equal(t, map[string]int{DroppedConstant: 2}, report.Dropped)
+	require.Equal(t, [][]Advantage{{{}, {Dropped: droppedConstant}}, {{}, {Dropped: droppedConstant}}}, got[0], "the first bucket is kept when none is left")
+	require.Equal(t, map[string]int{droppedConstant: 2}, report.Dropped)
 }
 
 func turns() (rollout.Sequence, *rollout.Rollout) {
@@ -64,7 +64,7 @@ func turns() (rollout.Sequence, *rollout.Rollout) {
 
 func TestCreditSteps(t *testing.T) {
 	seq, r := turns()
-	got, leftOut, err := CreditSteps(seq, r, map[int]Advantage{0: {Value: 2}, 4: {Dropped: DroppedConstant}})
+	got, leftOut, err := CreditSteps(seq, r, map[int]Advantage{0: {Value: 2}, 4: {Dropped: droppedConstant}})
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 2, 0, 0}, got.Credit)
 	require.Equal(t, []float32{0, 1, 0, 0}, got.Weight, "steps of which nothing is known are not trained")

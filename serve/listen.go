@@ -54,7 +54,7 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 		if err != nil {
 			return errors.Join(err, agents.Close())
 		}
-		servers = append(servers, listen(agents, s.Agents()), listen(admin, s.Handler()))
+		servers = append(servers, listen(agents, s.agents()), listen(admin, s.Handler()))
 	}
 	if o.Ready != nil {
 		o.Ready(agents.Addr())
@@ -72,9 +72,9 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	return err
 }
 
-// Agents answers agents, and harnesses that end rollouts, and nobody else: nothing there
+// agents answers agents, and harnesses that end rollouts, and nobody else: nothing there
 // steers the service, tells of other sessions' calls, or takes batches.
-func (s *Service) Agents() http.Handler {
+func (s *Service) agents() http.Handler {
 	all := s.Handler()
 	mux := http.NewServeMux()
 	for _, path := range []string{"/v1/", "/rollouts/{id}/v1/", "POST /rollouts/{id}/end", "GET /healthz"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
-	"github.com/turnpack/turnpack/tokenize/chat/origin"
 	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/origin"
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 

@@ -122,3 +122,22 @@ func TestWordsOfOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestSkipsAreLoud: a test that is left out says so in a word that a log is searched for.
+func TestSkipsAreLoud(t *testing.T) {
+	fset, all := sources(t)
+	for _, s := range all {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && (f.Sel.Name == "Skip" || f.Sel.Name == "Skipf") {
+				if text, ok := call.Args[0].(*ast.BasicLit); !ok || !strings.HasPrefix(text.Value, `"SKIPPED`) {
+					t.Errorf(`%s: the reason of a test that is left out begins with "SKIPPED"`, fset.Position(call.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward"
@@ -26,7 +27,6 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 	"github.com/turnpack/turnpack/tokenize/exact"
 	"github.com/turnpack/turnpack/tokenize/prompt"
-	"github.com/turnpack/turnpack/tokenize/swerl"
 )
 
 type mute struct{}
@@ -88,7 +88,7 @@ func TestNilRollouts(t *testing.T) {
 		"tokenize/exact Prompts End":   func() error { _, err := exactly.End(ctx, none); return err },
 		"tokenize/prompt Sessions End": func() error { _, err := prompts.Sessions().End(ctx, none); return err },
 		"tokenize/prompt Tree Learn":   func() error { return prompts.Tree().Learn(ctx, none) },
-		"tokenize/swerl Encode":        func() error { _, err := swerl.Encode(ctx, model, none, swerl.Options{}); return err },
+		"internal/swerl Encode":        func() error { _, err := swerl.Encode(ctx, model, none, swerl.Options{}); return err },
 		"tokenize Encoder Count":       func() error { _, err := enc.Count(ctx, none, nil); return err },
 		"tokenize Encoder Counter":     func() error { _, err := enc.Counter(none).Count(ctx, nil); return err },
 		"tokenize Encoder Each":        func() error { _, err := enc.Each(ctx, none, func(rollout.Sequence) error { return nil }); return err },

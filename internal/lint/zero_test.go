@@ -27,6 +27,7 @@ import (
 	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/export/stream"
 	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/journal"
@@ -43,7 +44,6 @@ import (
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/reward/ssr/play"
 	"github.com/turnpack/turnpack/reward/swebench"
-	"github.com/turnpack/turnpack/reward/swebench/logparse"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
@@ -61,13 +61,11 @@ import (
 	"github.com/turnpack/turnpack/tokenize/bpe"
 	"github.com/turnpack/turnpack/tokenize/certify"
 	"github.com/turnpack/turnpack/tokenize/chat"
-	"github.com/turnpack/turnpack/tokenize/chat/origin"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/exact"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 	"github.com/turnpack/turnpack/tokenize/parse"
 	"github.com/turnpack/turnpack/tokenize/prompt"
-	"github.com/turnpack/turnpack/tokenize/swerl"
 )
 
 // zeros are the exported structs of the library that have methods.
@@ -99,7 +97,6 @@ var zeros = []any{
 	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Health{}, &ssr.Limits{}, &ssr.MemoryEnv{}, &ssr.Monitor{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},
 	&play.Bug{}, &play.Options{}, &play.Repository{}, &play.Store{},
 	&swebench.Instance{}, &swebench.Lists{}, &swebench.Outcome{}, &swebench.Prediction{}, &swebench.Spec{}, &swebench.Summary{},
-	&logparse.Statuses{},
 	&weights.Aggregation{}, &weights.Totals{},
 	&rollout.Columns{}, &rollout.Error{}, &jsonl.Limits{}, &jsonl.Lines{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
 	&live.Call{}, &live.Journal{}, &live.JournalOptions{}, &live.Options{}, &live.Recorder{}, &live.Session{},
@@ -118,7 +115,6 @@ var zeros = []any{
 	&prompt.Options{}, &prompt.Prompt{}, &prompt.Report{}, &prompt.Sessions{}, &prompt.Tree{}, &prompt.Writer{},
 	&bpe.Tokenizer{},
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
-	&origin.Field{},
 	&engine.AddedMatcher{}, &engine.Encoding{},
 	&parse.Options{}, &parse.Parser{}, &parse.Reply{},
 	&lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},

@@ -74,9 +74,9 @@ func (g *Group) live(i int) bool { return g.Live == nil || g.Live[i] }
 // Reasons for dropping.
 const (
 	ReasonAlike   = "all rewards are alike"
-	ReasonFewLive = "too few live rollouts"
-	ReasonTooHard = "mean reward below the band"
-	ReasonTooEasy = "mean reward above the band"
+	reasonFewLive = "too few live rollouts"
+	reasonTooHard = "mean reward below the band"
+	reasonTooEasy = "mean reward above the band"
 	ReasonRow     = "the other rewards are alike"
 )
 
@@ -183,7 +183,7 @@ func (r *Rule) decide(g *Group) Decision {
 		}
 	}
 	if len(live) < r.MinLive {
-		return Decision{Reason: ReasonFewLive}
+		return Decision{Reason: reasonFewLive}
 	}
 	if r.Band != nil && len(live) > 0 {
 		sum := 0.0
@@ -192,9 +192,9 @@ func (r *Rule) decide(g *Group) Decision {
 		}
 		switch mean := sum / float64(len(live)); {
 		case mean < r.Band.Low:
-			return Decision{Reason: ReasonTooHard}
+			return Decision{Reason: reasonTooHard}
 		case mean > r.Band.High:
-			return Decision{Reason: ReasonTooEasy}
+			return Decision{Reason: reasonTooEasy}
 		}
 	}
 	x := g.Rewards

@@ -46,9 +46,9 @@ func TestRules(t *testing.T) {
 	}{
 		{"the only success is not live", Rule{LiveOnly: true}, live, Decision{Reason: ReasonAlike}},
 		{"unless all are looked at", Rule{}, live, Decision{Keep: true}},
-		{"too few live", Rule{MinLive: 4}, live, Decision{Reason: ReasonFewLive}},
-		{"too hard", Rule{Band: &Band{0.1, 0.9}}, live, Decision{Reason: ReasonTooHard}},
-		{"too easy", Rule{Band: &Band{0.1, 0.7}}, Group{Rewards: []float64{1, 1, 1, 0}}, Decision{Reason: ReasonTooEasy}},
+		{"too few live", Rule{MinLive: 4}, live, Decision{Reason: reasonFewLive}},
+		{"too hard", Rule{Band: &Band{0.1, 0.9}}, live, Decision{Reason: reasonTooHard}},
+		{"too easy", Rule{Band: &Band{0.1, 0.7}}, Group{Rewards: []float64{1, 1, 1, 0}}, Decision{Reason: reasonTooEasy}},
 		{"inside the band", Rule{Band: &Band{0.25, 0.25}}, Group{Rewards: []float64{1, 0, 0, 0}}, Decision{Keep: true}},
 		{"on the edge of the band, whatever tenths add up to", Rule{Band: &Band{0.1, 0.3}}, Group{Rewards: append(repeat(1, 3), repeat(0, 7)...)}, Decision{Keep: true}},
 		{"a single reward may stay", Rule{KeepSingle: true}, Group{Rewards: []float64{1}}, Decision{Keep: true}},

@@ -88,7 +88,7 @@ func (d Data) Row(r *rollout.Rollout, c Candidate) (DataRow, error) {
 	}
 	row := DataRow{
 		UUID: r.ID + "#" + strconv.Itoa(c.Turn), AgentRef: d.Agent,
-		Metadata: RowMetadata{Instance: r.Instance, Rollout: r.ID, Turn: c.Turn, Category: ToolFamily(c.Action.Calls[0].Name), Protocol: c.Protocol, TextPrompt: d.Text && c.Protocol != ""},
+		Metadata: RowMetadata{Instance: r.Instance, Rollout: r.ID, Turn: c.Turn, Category: toolFamily(c.Action.Calls[0].Name), Protocol: c.Protocol, TextPrompt: d.Text && c.Protocol != ""},
 	}
 	if r.Outcome.Submission != nil {
 		row.Patch = *r.Outcome.Submission

@@ -34,9 +34,9 @@ var toolNames = []struct {
 	{catPlanning, "task_tracker todo_tracker plan_tracker todo_read todo_write update_plan list_tasks update_tasks read_todos write_todos edit_plan modify_plan"},
 }
 
-// ToolFamily is the family of a tool by its name: edit, bash, search, read, finish, think or
+// toolFamily is the family of a tool by its name: edit, bash, search, read, finish, think or
 // planning, "" for one that is not known.
-func ToolFamily(tool string) string { return string(toolCategory(lower(tool))) }
+func toolFamily(tool string) string { return string(toolCategory(lower(tool))) }
 
 // toolCategory looks a lower-case name up, with or without its underscores.
 func toolCategory(name string) category {

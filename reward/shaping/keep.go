@@ -24,8 +24,8 @@ type Keep struct {
 
 // Reasons of rollouts that are not kept.
 const (
-	ReasonRejected = "rejected by its reward"
-	ReasonNotBest  = "not among the best of its group"
+	reasonRejected = "rejected by its reward"
+	reasonNotBest  = "not among the best of its group"
 )
 
 // ParseKeep reads what String writes: reward>X, reward>=X, resolved, best or best:N, with
@@ -118,8 +118,8 @@ func (k *Keep) apply(groups []Group, out [][]Fate, report *Report) error {
 				out[i][j] = Fate{Out: m.Excluded}
 				add(&report.Rollouts, m.Excluded)
 			case !k.takes(m):
-				out[i][j] = Fate{Out: ReasonRejected, Counts: true}
-				add(&report.Rollouts, ReasonRejected)
+				out[i][j] = Fate{Out: reasonRejected, Counts: true}
+				add(&report.Rollouts, reasonRejected)
 			default:
 				best = append(best, j)
 			}
@@ -138,8 +138,8 @@ func (k *Keep) apply(groups []Group, out [][]Fate, report *Report) error {
 			return 0
 		})
 		for _, j := range best[k.Best:] {
-			out[i][j] = Fate{Out: ReasonNotBest, Counts: true}
-			add(&report.Rollouts, ReasonNotBest)
+			out[i][j] = Fate{Out: reasonNotBest, Counts: true}
+			add(&report.Rollouts, reasonNotBest)
 		}
 	}
 	if scored == 0 && all > 0 {

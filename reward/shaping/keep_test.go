@@ -60,7 +60,7 @@ func TestKeep(t *testing.T) {
 		g.Members[i].Solved = &no
 	}
 	g.Members[1].Solved, g.Members[4].Solved = &yes, nil
-	const r, b, x = ReasonRejected, ReasonNotBest, "no outcome"
+	const r, b, x = reasonRejected, reasonNotBest, "no outcome"
 	require.Equal(t, []string{"", "", r, "", x, ""}, rejected(t, "reward>0", g))
 	require.Equal(t, []string{r, "", r, "", x, ""}, rejected(t, "reward>=1", g))
 	require.Equal(t, []string{r, "", r, "", x, r}, rejected(t, "resolved", g))

@@ -124,15 +124,15 @@ func (a Affine) of(x float64) float64 {
 // Reasons and names of rules, as reports and rows have them.
 const (
 	RuleTruncated = "truncated"
-	RuleStop      = "did not stop"
-	RuleSoft      = "soft overlong"
-	RuleAffine    = "scaled"
-	RuleClip      = "reward clip"
+	ruleStop      = "did not stop"
+	ruleSoft      = "soft overlong"
+	ruleAffine    = "scaled"
+	ruleClip      = "reward clip"
 
-	ReasonStale       = "older than the maximum age"
-	ReasonFewValid    = "too few valid rollouts"
-	ReasonFewSolved   = "too few solved"
-	ReasonFewUnsolved = "too few unsolved"
+	reasonStale       = "older than the maximum age"
+	reasonFewValid    = "too few valid rollouts"
+	reasonFewSolved   = "too few solved"
+	reasonFewUnsolved = "too few unsolved"
 	ReasonZero        = "advantage is 0"
 )
 
@@ -249,7 +249,7 @@ func (f *Facts) finish() string {
 // not.
 func (r *Rules) Masks(f Facts) string {
 	if r.StopProperly && f.finish() != "stop" {
-		return RuleStop
+		return ruleStop
 	}
 	return ""
 }
@@ -274,16 +274,16 @@ func (r *Rules) Shape(total float64, f Facts) (float64, []Applied) {
 	}
 	if r.StopProperly {
 		rewards, _ := ZeroOnNonStop(f.finish(), []float64{total}, nil)
-		step(RuleStop, rewards[0])
+		step(ruleStop, rewards[0])
 	}
 	if r.Soft != nil {
-		step(RuleSoft, total+r.Soft.Punishment(f.Length))
+		step(ruleSoft, total+r.Soft.Punishment(f.Length))
 	}
 	if r.Affine != (Affine{}) {
-		step(RuleAffine, r.Affine.of(total))
+		step(ruleAffine, r.Affine.of(total))
 	}
 	if r.Clip != nil {
-		step(RuleClip, math.Min(math.Max(total, r.Clip.Low), r.Clip.High))
+		step(ruleClip, math.Min(math.Max(total, r.Clip.Low), r.Clip.High))
 	}
 	return total, applied
 }
@@ -445,11 +445,11 @@ func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 		switch {
 		case len(look.Rewards) == 0:
 		case valid < r.MinValid:
-			drop(&groups[i], out[i], ReasonFewValid, report)
+			drop(&groups[i], out[i], reasonFewValid, report)
 		case solved < r.MinSolved:
-			drop(&groups[i], out[i], ReasonFewSolved, report)
+			drop(&groups[i], out[i], reasonFewSolved, report)
 		case unsolved < r.MinUnsolved:
-			drop(&groups[i], out[i], ReasonFewUnsolved, report)
+			drop(&groups[i], out[i], reasonFewUnsolved, report)
 		default:
 			left, looks = append(left, i), append(looks, look)
 		}
@@ -504,8 +504,8 @@ func (r *Rules) age(groups []Group, out [][]Fate, report *Report) {
 			case m.Oldest == nil:
 				report.UnknownAge++
 			case int64(newest)-int64(*m.Oldest) > int64(*r.MaxAge):
-				out[i][j].Out = ReasonStale
-				add(&report.Rollouts, ReasonStale)
+				out[i][j].Out = reasonStale
+				add(&report.Rollouts, reasonStale)
 			}
 		}
 	}

@@ -32,13 +32,13 @@ func TestShape(t *testing.T) {
 		{"nothing", Rules{}, 1, Facts{Status: cut}, 1, nil},
 		{"a cut-off success is worth half", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: cut}, 0.5, []Applied{{RuleTruncated, -0.5}}},
 		{"one that ended keeps its reward", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: done}, 1, nil},
-		{"a call at the end is no stop", Rules{StopProperly: true}, 1, Facts{Status: done, FinishReason: "tool_calls"}, 0, []Applied{{RuleStop, -1}}},
+		{"a call at the end is no stop", Rules{StopProperly: true}, 1, Facts{Status: done, FinishReason: "tool_calls"}, 0, []Applied{{ruleStop, -1}}},
 		{"no reason recorded, completed", Rules{StopProperly: true}, 1, Facts{Status: done}, 1, nil},
-		{"no reason recorded, cut off", Rules{StopProperly: true}, 1, Facts{Status: cut}, 0, []Applied{{RuleStop, -1}}},
-		{"half of the buffer", Rules{Soft: soft}, 1, Facts{Length: 75}, 0.5, []Applied{{RuleSoft, -0.5}}},
-		{"moved, then scaled", Rules{Affine: Affine{Bias: -0.5, Scale: 10}}, 1, Facts{}, 5, []Applied{{RuleAffine, 4}}},
+		{"no reason recorded, cut off", Rules{StopProperly: true}, 1, Facts{Status: cut}, 0, []Applied{{ruleStop, -1}}},
+		{"half of the buffer", Rules{Soft: soft}, 1, Facts{Length: 75}, 0.5, []Applied{{ruleSoft, -0.5}}},
+		{"moved, then scaled", Rules{Affine: Affine{Bias: -0.5, Scale: 10}}, 1, Facts{}, 5, []Applied{{ruleAffine, 4}}},
 		{"the clip comes last", Rules{Soft: soft, Clip: &reward.Range{Low: -0.25, High: 1}}, -1, Facts{Length: 100}, -0.25,
-			[]Applied{{RuleSoft, -1}, {RuleClip, 1.75}}},
+			[]Applied{{ruleSoft, -1}, {ruleClip, 1.75}}},
 	} {
 		require.NoError(t, c.rules.Validate(), c.reason)
 		got, by := c.rules.Shape(c.total, c.facts)
@@ -78,10 +78,10 @@ func TestDecideLeavesNothingInSilence(t *testing.T) {
 	var report Report
 	got, err := rules.Decide(groups, &report)
 	require.NoError(t, err)
-	few, all := Fate{Out: ReasonFewSolved}, Fate{Out: ReasonFewUnsolved}
-	require.Equal(t, [][]Fate{{few, few, few}, {all, all, all}, {{Out: ReasonStale}, {}, {}}, {{Out: ReasonFewValid}, {}}}, got)
-	require.Equal(t, map[string]int{ReasonFewSolved: 1, ReasonFewUnsolved: 1, ReasonFewValid: 1}, report.Groups)
-	require.Equal(t, map[string]int{ReasonFewSolved: 3, ReasonFewUnsolved: 3, ReasonFewValid: 1, ReasonStale: 1}, report.Rollouts)
+	few, all := Fate{Out: reasonFewSolved}, Fate{Out: reasonFewUnsolved}
+	require.Equal(t, [][]Fate{{few, few, few}, {all, all, all}, {{Out: reasonStale}, {}, {}}, {{Out: reasonFewValid}, {}}}, got)
+	require.Equal(t, map[string]int{reasonFewSolved: 1, reasonFewUnsolved: 1, reasonFewValid: 1}, report.Groups)
+	require.Equal(t, map[string]int{reasonFewSolved: 3, reasonFewUnsolved: 3, reasonFewValid: 1, reasonStale: 1}, report.Rollouts)
 	require.Equal(t, 7, report.UnknownAge)
 	n := 0
 	for _, fates := range got {
@@ -91,7 +91,7 @@ func TestDecideLeavesNothingInSilence(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, n, report.Rollouts[ReasonFewSolved]+report.Rollouts[ReasonFewUnsolved]+report.Rollouts[ReasonFewValid]+report.Rollouts[ReasonStale])
+	require.Equal(t, n, report.Rollouts[reasonFewSolved]+report.Rollouts[reasonFewUnsolved]+report.Rollouts[reasonFewValid]+report.Rollouts[reasonStale])
 }
 
 // A filter that asks what the task was worth does not see a length penalty.
@@ -243,8 +243,8 @@ func TestSpendingOfGroups(t *testing.T) {
 		got = append(got, m.Reward)
 	}
 	require.Equal(t, []float64{0.25, 0.5, 0, 1, 1}, got)
-	require.Equal(t, []Fate{{}, {}, {Out: ReasonStale}, {}, {}}, out[0])
-	require.Equal(t, Report{Rewards: map[string]int{RuleSpending: 2}, Rollouts: map[string]int{ReasonStale: 1}}, report)
+	require.Equal(t, []Fate{{}, {}, {Out: reasonStale}, {}, {}}, out[0])
+	require.Equal(t, Report{Rewards: map[string]int{RuleSpending: 2}, Rollouts: map[string]int{reasonStale: 1}}, report)
 
 	g.Members[2].Reward, g.Members[3].Reward, g.Members[4].Reward = -1, -1, -1
 	_, err = r.Decide([]Group{g}, &report)

@@ -49,10 +49,10 @@ func TestOverlongFilter(t *testing.T) {
 	require.Equal(t, 1, got.Trained())
 	got, reason, err = OverlongFilter(rollout.StatusTruncated, seq)
 	require.NoError(t, err)
-	require.Equal(t, MaskOverlong, reason)
+	require.Equal(t, maskOverlong, reason)
 	require.Zero(t, got.Trained())
 	require.Equal(t, 1, seq.Trained(), "the input keeps its weights")
-	require.Equal(t, MaskOverlong, OverlongExclusion(rollout.StatusTruncated))
+	require.Equal(t, maskOverlong, OverlongExclusion(rollout.StatusTruncated))
 	require.Empty(t, OverlongExclusion(rollout.StatusCompleted))
 }
 

@@ -22,8 +22,8 @@ func ZeroOnNonStop(finishReason string, rewards []float64, mask []bool) ([]float
 	return make([]float64, len(rewards)), make([]bool, len(mask))
 }
 
-// MaskOverlong is the mask reason that OverlongFilter records.
-const MaskOverlong = "overlong"
+// maskOverlong is the mask reason that OverlongFilter records.
+const maskOverlong = "overlong"
 
 // OverlongFilter is DAPO's overlong filtering: a rollout that was cut off by a
 // limit is not trained. The masked rollout stays in the baseline of its group,
@@ -33,14 +33,14 @@ func OverlongFilter(status rollout.Status, seq rollout.Sequence) (out rollout.Se
 		return seq, "", nil
 	}
 	out, err = seq.WithWeight(make([]float32, seq.Len()))
-	return out, MaskOverlong, err
+	return out, maskOverlong, err
 }
 
 // OverlongExclusion is the reason for which a cut-off rollout leaves the baseline
 // of its group (an estimator's Excluded field), "" for any other.
 func OverlongExclusion(status rollout.Status) string {
 	if status == rollout.StatusTruncated {
-		return MaskOverlong
+		return maskOverlong
 	}
 	return ""
 }

@@ -3,7 +3,7 @@ package swebench
 import (
 	"strings"
 
-	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -194,13 +194,13 @@ func notARun(cause Cause, infra Infra) (rollout.Verdict, string) {
 		return rollout.VerdictInfraError, infra.Reason
 	}
 	switch cause {
-	case CauseApplyFailed:
+	case causeApplyFailed:
 		return rollout.VerdictApplyFailed, string(cause)
-	case CauseResetFailed:
+	case causeResetFailed:
 		return rollout.VerdictResetFailed, string(cause)
-	case CauseTestsTimeout:
+	case causeTestsTimeout:
 		return rollout.VerdictTestsTimeout, string(cause)
-	case CauseNoMarkers:
+	case causeNoMarkers:
 		return rollout.VerdictNoMarkers, string(cause)
 	}
 	return rollout.VerdictTestsError, string(cause)

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -30,6 +30,9 @@ type Instance struct {
 	Image            string
 }
 
+// Parsers lists the names of the log parsers, sorted.
+func Parsers() []string { return logparse.Names() }
+
 // Spec returns what grading needs. A row without a log parser or an evaluation
 // type gets those that the reference uses for its repository.
 func (in Instance) Spec() (Spec, error) {
@@ -41,7 +44,7 @@ func (in Instance) Spec() (Spec, error) {
 		name, ok := logparse.ForRepo(in.Repo)
 		if !ok {
 			return Spec{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "log_parser"}, "instance %q names no log parser and none is known for repository %q", in.InstanceID, in.Repo).
-				WithFix("set LogParser to one of logparse.Names()")
+				WithFix("set LogParser to one of swebench.Parsers()")
 		}
 		s.Parser = name
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -27,13 +27,13 @@ type Cause string
 // The causes, in the order in which they are looked for.
 const (
 	CauseNone         Cause = ""
-	CauseApplyFailed  Cause = "apply_failed"  // the patch did not apply
-	CauseResetFailed  Cause = "reset_failed"  // the test files could not be reset
-	CauseTestsError   Cause = "tests_error"   // the test command could not run
-	CauseTestsTimeout Cause = "tests_timeout" // the test command ran out of time
-	CauseNoMarkers    Cause = "no_markers"    // the start or the end of the output is missing
-	CauseNoResults    Cause = "no_results"    // no test is named and no runner left a trace
-	CauseExitCode     Cause = "exit_code"     // non-zero exit status, yet no failure reported
+	causeApplyFailed  Cause = "apply_failed"  // the patch did not apply
+	causeResetFailed  Cause = "reset_failed"  // the test files could not be reset
+	causeTestsError   Cause = "tests_error"   // the test command could not run
+	causeTestsTimeout Cause = "tests_timeout" // the test command ran out of time
+	causeNoMarkers    Cause = "no_markers"    // the start or the end of the output is missing
+	causeNoResults    Cause = "no_results"    // no test is named and no runner left a trace
+	causeExitCode     Cause = "exit_code"     // non-zero exit status, yet no failure reported
 )
 
 // Run is what a log says.
@@ -55,7 +55,7 @@ type Run struct {
 type Spec struct {
 	InstanceID string
 	Version    string // used by two JavaScript parsers only
-	Parser     string // name in logparse, "parse_log_pytest"
+	Parser     string // one of Parsers, "parse_log_pytest"
 	EvalType   EvalType
 	FailToPass []string
 	PassToPass []string
@@ -75,7 +75,7 @@ func (s Spec) Validate() error {
 	var errs []error
 	if _, ok := logparse.Lookup(s.Parser); !ok {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "log_parser"}, "instance %q: no log parser %q", s.InstanceID, s.Parser).
-			WithFix("use one of logparse.Names()"))
+			WithFix("use one of swebench.Parsers()"))
 	}
 	switch s.EvalType {
 	case "", PassAndFail, FailOnly:
@@ -100,7 +100,7 @@ func (s Spec) readLog(log string) (Run, error) {
 		return Run{Cause: marks.bad}, nil
 	}
 	if marks.start < 0 || marks.end < 0 {
-		return Run{Cause: CauseNoMarkers}, nil
+		return Run{Cause: causeNoMarkers}, nil
 	}
 	region := log[marks.start:marks.regionEnd]
 
@@ -117,12 +117,12 @@ func (s Spec) readLog(log string) (Run, error) {
 			return Run{}, err
 		}
 		if run.Statuses.Len() == 0 && !suiteRan(log) {
-			return Run{Cause: CauseNoResults}, nil
+			return Run{Cause: causeNoResults}, nil
 		}
 	}
 	run.ExitCode = marks.exitCode
 	if run.ExitCode != nil && *run.ExitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
-		return Run{Cause: CauseExitCode, ExitCode: run.ExitCode}, nil
+		return Run{Cause: causeExitCode, ExitCode: run.ExitCode}, nil
 	}
 	return run, nil
 }
@@ -150,10 +150,10 @@ var failureMarkers = [...]struct {
 	text  string
 	cause Cause
 }{
-	{markerApplyFailed, CauseApplyFailed},
-	{markerResetFailed, CauseResetFailed},
-	{markerTestsErrored, CauseTestsError},
-	{markerTestsTimeout, CauseTestsTimeout},
+	{markerApplyFailed, causeApplyFailed},
+	{markerResetFailed, causeResetFailed},
+	{markerTestsErrored, causeTestsError},
+	{markerTestsTimeout, causeTestsTimeout},
 }
 
 // findMarkers finds all of them in one pass: a log is long and '>' is rare.

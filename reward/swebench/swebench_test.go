@@ -15,7 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/swebench"
-	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
 

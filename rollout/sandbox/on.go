@@ -200,7 +200,7 @@ func (b *Box) Evaluate(ctx context.Context, e Evaluation) (Verdict, error) {
 	if strings.TrimSpace(script) == "" {
 		script = ":" // an empty script is one that succeeds
 	}
-	r, err = b.Exec(ctx, Command{Text: script, Dir: e.Dir, Timeout: e.Timeout, MaxOutput: 8 * max(e.MaxOutput, DefaultMaxOutput)})
+	r, err = b.Exec(ctx, Command{Text: script, Dir: e.Dir, Timeout: e.Timeout, MaxOutput: 8 * max(e.MaxOutput, defaultMaxOutput)})
 	if err != nil {
 		return Verdict{}, err
 	}

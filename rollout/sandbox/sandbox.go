@@ -14,7 +14,7 @@ const (
 	DefaultDir             = "/testbed"
 	DefaultTimeout         = 180 * time.Second
 	DefaultEvaluateTimeout = time.Hour
-	DefaultMaxOutput       = 1 << 20
+	defaultMaxOutput       = 1 << 20
 )
 
 // Provider makes sandboxes: a driver on this machine (On), or servers elsewhere
@@ -57,7 +57,7 @@ type Command struct {
 	Dir       string            // DefaultDir if empty
 	Timeout   time.Duration     // DefaultTimeout if 0
 	Env       map[string]string // added to what the container has
-	MaxOutput int               // bytes kept of each stream, from its begin and end; DefaultMaxOutput if 0
+	MaxOutput int               // bytes kept of each stream, from its begin and end; 1 MiB if 0
 	// Stdin is given to the command. Drivers take it; servers of swe-rl do not.
 	Stdin []byte
 }
@@ -71,7 +71,7 @@ func (c Command) With() Command {
 		c.Timeout = DefaultTimeout
 	}
 	if c.MaxOutput <= 0 {
-		c.MaxOutput = DefaultMaxOutput
+		c.MaxOutput = defaultMaxOutput
 	}
 	return c
 }

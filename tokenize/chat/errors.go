@@ -15,18 +15,18 @@ type Class string
 
 // The classes.
 const (
-	RaiseException Class = "raise_exception" // the template refused the conversation
-	UndefinedError Class = "undefined"       // something missing was used
-	TypeError      Class = "type"            // an operation on the wrong type
-	SecurityError  Class = "security"        // the sandbox forbids it
-	SyntaxError    Class = "syntax"          // the template is malformed
-	OtherError     Class = "other"           // any other Python error
+	raiseException Class = "raise_exception" // the template refused the conversation
+	undefinedError Class = "undefined"       // something missing was used
+	typeError      Class = "type"            // an operation on the wrong type
+	securityError  Class = "security"        // the sandbox forbids it
+	syntaxError    Class = "syntax"          // the template is malformed
+	otherError     Class = "other"           // any other Python error
 	LimitError     Class = "limit"           // one of Limits, or the context
 )
 
 var classes = map[value.Class]Class{
-	value.Raised: RaiseException, value.UndefinedUse: UndefinedError, value.Type: TypeError,
-	value.Security: SecurityError, value.Syntax: SyntaxError, value.Other: OtherError, value.Limit: LimitError,
+	value.Raised: raiseException, value.UndefinedUse: undefinedError, value.Type: typeError,
+	value.Security: securityError, value.Syntax: syntaxError, value.Other: otherError, value.Limit: LimitError,
 }
 
 // Error is the detail of a template failure, found with errors.As. The error
@@ -34,7 +34,7 @@ var classes = map[value.Class]Class{
 // same place.
 type Error struct {
 	Class Class
-	// Message is Jinja's message; for RaiseException exactly the text that the
+	// Message is Jinja's message; for raiseException exactly the text that the
 	// template gave.
 	Message string
 	// Line and Column are 1-based; Column counts characters. 0: no place.

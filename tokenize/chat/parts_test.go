@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/tokenize/chat/origin"
+	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
 // Every text of the input knows its part of the message, however deep it stands and

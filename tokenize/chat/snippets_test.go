@@ -100,7 +100,7 @@ func TestLineOfSyntaxErrors(t *testing.T) {
 		_, err := Compile(c.source, Options{})
 		e, ok := errors.AsType[*Error](err)
 		if assert.True(t, ok, c.reason) {
-			assert.Equal(t, SyntaxError, e.Class, c.reason)
+			assert.Equal(t, syntaxError, e.Class, c.reason)
 			assert.Equal(t, c.line, e.Line, c.reason)
 		}
 	}

@@ -153,7 +153,7 @@ func (p *Parser) beginCall() {
 		}
 	}
 	if !p.schema.Knows(c.name) {
-		p.fault(FaultTool, p.tryAt, index, "the tool %q was not offered", c.name)
+		p.fault(faultTool, p.tryAt, index, "the tool %q was not offered", c.name)
 	}
 	p.out.beginCall(rollout.ToolCall{ID: id, Name: c.name, ArgumentsText: true})
 	p.out.addArguments(c.arguments.String())

@@ -68,10 +68,10 @@ type FaultKind uint8
 
 // The kinds. A fault of the first two makes the reply's tool call invalid.
 const (
-	FaultCall     FaultKind = iota // a call is malformed and stays text
-	FaultTool                      // a call of a tool that was not offered
-	FaultThinking                  // reasoning without its end, or an end without reasoning
-	FaultOrder                     // text after a call: kept as content, where no template writes it
+	faultCall     FaultKind = iota // a call is malformed and stays text
+	faultTool                      // a call of a tool that was not offered
+	faultThinking                  // reasoning without its end, or an end without reasoning
+	faultOrder                     // text after a call: kept as content, where no template writes it
 )
 
 var faultNames = []string{"malformed_call", "unknown_tool", "malformed_thinking", "text_after_call"}
@@ -111,8 +111,8 @@ func (r Reply) Flagged() rollout.Message {
 			m.Extra[key] = json.RawMessage("true")
 		}
 	}
-	mark("is_invalid_tool_call", has(r.Faults, FaultCall) || has(r.Faults, FaultTool))
-	mark("has_malformed_thinking", has(r.Faults, FaultThinking))
+	mark("is_invalid_tool_call", has(r.Faults, faultCall) || has(r.Faults, faultTool))
+	mark("has_malformed_thinking", has(r.Faults, faultThinking))
 	return m
 }
 
@@ -289,7 +289,7 @@ func (p *Parser) Close() ([]Event, Reply) {
 	if p.inReasoning || p.open {
 		p.out.drop()
 		p.out.trim = true
-		p.fault(FaultThinking, p.at, -1, "the reasoning has no end")
+		p.fault(faultThinking, p.at, -1, "the reasoning has no end")
 	}
 	p.out.end(&p.reply)
 	return p.out.take(), p.reply
@@ -390,7 +390,7 @@ func (p *Parser) content(in string, end bool) (int, state) {
 		p.text(in[:i])
 		return i, nil
 	case mark == stray:
-		p.fault(FaultThinking, p.at, -1, "%q ends no reasoning", mark)
+		p.fault(faultThinking, p.at, -1, "%q ends no reasoning", mark)
 		p.text(mark)
 		return len(mark), nil
 	}
@@ -439,7 +439,7 @@ func (p *Parser) text(s string) {
 	}
 	if rest := trimLeft(s); p.out.calls > 0 && !p.out.after && !p.format.textAfter && rest != "" {
 		p.out.after = true
-		p.fault(FaultOrder, p.at+len(s)-len(rest), -1, "text follows a call")
+		p.fault(faultOrder, p.at+len(s)-len(rest), -1, "text follows a call")
 	}
 	p.out.addContent(s)
 }
@@ -454,12 +454,12 @@ func (p *Parser) try() {
 func (p *Parser) fail(format string, args ...any) (int, state) {
 	p.trying, p.between, p.tagged.list = false, false, false
 	if p.call.begun {
-		p.fault(FaultCall, p.tryAt, p.out.calls-1, format, args...)
+		p.fault(faultCall, p.tryAt, p.out.calls-1, format, args...)
 		p.endCall()
 		return 0, (*Parser).resync
 	}
 	if !p.inReasoning {
-		p.fault(FaultCall, p.tryAt, -1, format, args...)
+		p.fault(faultCall, p.tryAt, -1, format, args...)
 	}
 	return p.giveBack()
 }

@@ -30,9 +30,9 @@ func Redraw(sampled string, r Reply, write func(Reply) (string, error)) (*Drift,
 		d.Why = "white space"
 	case m.Reasoning != "" && !strings.Contains(rendered, m.Reasoning):
 		d.Why = "the reasoning is not written"
-	case has(r.Faults, FaultCall):
+	case has(r.Faults, faultCall):
 		d.Why = "a malformed call"
-	case has(r.Faults, FaultOrder):
+	case has(r.Faults, faultOrder):
 		d.Why = "order"
 	case len(m.ToolCalls) > 0 && at >= strings.LastIndex(sampled, m.Content)+len(m.Content):
 		d.Why = "a call"

@@ -3,9 +3,9 @@ package verbs
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/turnpack/turnpack/reward/swebench"
-	"github.com/turnpack/turnpack/reward/swebench/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -25,19 +25,19 @@ type gradeIn struct {
 }
 
 type gradeOut struct {
-	Found       bool                       `json:"found"`
-	StatusMap   map[string]logparse.Status `json:"status_map"`
-	StatusOrder []string                   `json:"status_order"`
-	F2PSuccess  []string                   `json:"f2p_success"`
-	F2PFailure  []string                   `json:"f2p_failure"`
-	P2PSuccess  []string                   `json:"p2p_success"`
-	P2PFailure  []string                   `json:"p2p_failure"`
-	F2PRate     float64                    `json:"f2p_rate"`
-	P2PRate     float64                    `json:"p2p_rate"`
-	Resolution  swebench.Resolution        `json:"resolution_of_lists"`
-	Report      swebench.Report            `json:"report"`
-	Verdict     rollout.Verdict            `json:"verdict"`
-	Reason      string                     `json:"reason"`
+	Found       bool                `json:"found"`
+	StatusMap   any                 `json:"status_map"`
+	StatusOrder []string            `json:"status_order"`
+	F2PSuccess  []string            `json:"f2p_success"`
+	F2PFailure  []string            `json:"f2p_failure"`
+	P2PSuccess  []string            `json:"p2p_success"`
+	P2PFailure  []string            `json:"p2p_failure"`
+	F2PRate     float64             `json:"f2p_rate"`
+	P2PRate     float64             `json:"p2p_rate"`
+	Resolution  swebench.Resolution `json:"resolution_of_lists"`
+	Report      swebench.Report     `json:"report"`
+	Verdict     rollout.Verdict     `json:"verdict"`
+	Reason      string              `json:"reason"`
 }
 
 func gradeLine(_ context.Context, line []byte) (any, error) {
@@ -49,7 +49,7 @@ func gradeLine(_ context.Context, line []byte) (any, error) {
 		InstanceID: in.InstanceID, Version: in.Version, Parser: in.Parser, EvalType: in.EvalType,
 		FailToPass: in.FailToPass, PassToPass: in.PassToPass,
 	}
-	if _, ok := logparse.Lookup(in.Parser); !ok {
+	if !slices.Contains(swebench.Parsers(), in.Parser) {
 		return nil, unsupported("log parser " + in.Parser)
 	}
 	patch := new(string)

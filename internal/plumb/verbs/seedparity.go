@@ -6,9 +6,9 @@ import (
 	"flag"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
-	"github.com/turnpack/turnpack/tokenize/swerl"
 )
 
 type seedMessage struct {

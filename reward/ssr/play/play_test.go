@@ -82,15 +82,15 @@ func TestStates(t *testing.T) {
 			cmd.Dir = dir
 			want, err := cmd.Output()
 			require.NoError(t, err)
-			got, err := r.Env(artifact).Run(t.Context(), state)
+			got, err := r.newEnv(artifact).Run(t.Context(), state)
 			require.NoError(t, err)
 			require.Equal(t, string(want), got, "%s of order %d", state, artifact.Order())
 		}
 	}
-	output, err := r.Env(a).Run(t.Context(), ssr.State{Kind: ssr.Repaired, Fix: "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-no\n+yes\n"})
+	output, err := r.newEnv(a).Run(t.Context(), ssr.State{Kind: ssr.Repaired, Fix: "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-no\n+yes\n"})
 	require.NoError(t, err)
 	require.Empty(t, output, "a patch that does not apply passes no test")
-	there, err := r.Env(a).HasFile(t.Context(), "tests/one")
+	there, err := r.newEnv(a).HasFile(t.Context(), "tests/one")
 	require.NoError(t, err)
 	require.True(t, there)
 
@@ -105,11 +105,11 @@ func TestSlowTests(t *testing.T) {
 	r, _ := onDisk(t, patch.Files(map[string]string{"a": "1\n"}))
 	r.TestTimeout = 3 * time.Second
 	a := ssr.Artifact{TestScript: "echo begun; sleep 60", TestParser: "#!/bin/sh\nexec cat\n"}
-	output, err := r.Env(a).Run(t.Context(), ssr.State{Kind: ssr.Original})
+	output, err := r.newEnv(a).Run(t.Context(), ssr.State{Kind: ssr.Original})
 	require.NoError(t, err)
 	require.Equal(t, "begun\n", output)
 	r.Image = "gone"
-	_, err = r.Env(ssr.Artifact{TestScript: "ls", TestParser: "#!/bin/sh\nexec cat\n"}).Run(t.Context(), ssr.State{Kind: ssr.Original})
+	_, err = r.newEnv(ssr.Artifact{TestScript: "ls", TestParser: "#!/bin/sh\nexec cat\n"}).Run(t.Context(), ssr.State{Kind: ssr.Original})
 	require.ErrorIs(t, err, rollout.KindSandbox)
 }
 

@@ -42,7 +42,7 @@ func (p *round) begin(ctx context.Context, id, group string, index int, meta map
 	for key, value := range meta {
 		a.note(key, value)
 	}
-	a.note("prompt_version", PromptVersion)
+	a.note("prompt_version", promptVersion)
 	a.r = &rollout.Rollout{ID: id, Group: group, Index: index, Instance: a.task.Instance.InstanceID, Metadata: a.task.Metadata}
 	var err error
 	if a.task.Sandbox, err = p.repo.box(ctx); err != nil || p.Recorder == nil {
@@ -105,7 +105,7 @@ func (a *player) enter(ctx context.Context, artifact ssr.Artifact, state ssr.Sta
 // inject has an injector work and reads its artifact; nil is one that is not whole.
 func (a *player) inject(ctx context.Context, strategy Strategy, command string) (*ssr.Artifact, error) {
 	prepare := "mkdir -p ~/artifact\n"
-	if strategy != History {
+	if strategy != history {
 		prepare += freshCommit
 	}
 	if _, err := a.enter(ctx, ssr.Artifact{}, ssr.State{Kind: ssr.Original}, prepare); err != nil {

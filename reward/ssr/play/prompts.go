@@ -7,17 +7,17 @@ import (
 	"github.com/turnpack/turnpack/reward/ssr"
 )
 
-// PromptVersion names the texts below: a changed text is a new version. Rollouts record it.
-const PromptVersion = "ssr-play-2"
+// promptVersion names the texts below: a changed text is a new version. Rollouts record it.
+const promptVersion = "ssr-play-2"
 
 // Strategy is how an injector makes its bug.
 type Strategy string
 
 // The strategies of the paper.
 const (
-	Removal Strategy = "removal" // take code away
-	History Strategy = "history" // undo what the history of the repository repaired
-	Direct  Strategy = "direct"  // write the bug
+	removal Strategy = "removal" // take code away
+	history Strategy = "history" // undo what the history of the repository repaired
+	direct  Strategy = "direct"  // write the bug
 )
 
 // artifactFiles are what an injector leaves in ~/artifact.
@@ -35,9 +35,9 @@ func systemPrompt(harness string) string {
 }
 
 var strategyTexts = map[Strategy]string{
-	Removal: "Make the bug by taking code away: bodies of functions, branches, checks, whole helpers, in several files that depend on each other. What is left must still look like a repository that somebody could have written.",
-	History: "Make the bug out of the repository's own past: look at its history for changes that repaired or extended something, and take parts of them back, adapted so that the code of today still loads.",
-	Direct:  "Make the bug by editing code: a wrong bound, a condition that forgets a case, state that is not updated, two places that no longer agree. Avoid faults that one look at a line gives away.",
+	removal: "Make the bug by taking code away: bodies of functions, branches, checks, whole helpers, in several files that depend on each other. What is left must still look like a repository that somebody could have written.",
+	history: "Make the bug out of the repository's own past: look at its history for changes that repaired or extended something, and take parts of them back, adapted so that the code of today still loads.",
+	direct:  "Make the bug by editing code: a wrong bound, a condition that forgets a case, state that is not updated, two places that no longer agree. Avoid faults that one look at a line gives away.",
 }
 
 // injectPrompt asks for an artifact.

@@ -96,8 +96,8 @@ func Open(ctx context.Context, r Repository) (*Repository, error) {
 // Commit is the repository's commit.
 func (r *Repository) Commit() string { return r.commit }
 
-// Flaky lists the tests that were found flaky so far, sorted.
-func (r *Repository) Flaky() []string {
+// flaky lists the tests that were found flaky so far, sorted.
+func (r *Repository) flaky() []string {
 	if r == nil || r.suites == nil {
 		return nil
 	}
@@ -121,8 +121,8 @@ func shut(ctx context.Context, box sandbox.Sandbox) {
 	_ = box.Close(end) // the provider sweeps what stays
 }
 
-// Env is the environment of the checks of a.
-func (r *Repository) Env(a ssr.Artifact) ssr.Env { return env{r, a} }
+// newEnv is the environment of the checks of a.
+func (r *Repository) newEnv(a ssr.Artifact) ssr.Env { return env{r, a} }
 
 func notOpen() error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the repository was not opened").WithFix("make it with Open")

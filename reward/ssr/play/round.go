@@ -76,7 +76,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	if o.Strategies == nil {
-		o.Strategies = []Strategy{Removal, History, Direct}
+		o.Strategies = []Strategy{removal, history, direct}
 	}
 	if o.Alpha == nil {
 		alpha := ssr.DefaultAlpha
@@ -215,7 +215,7 @@ func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 			if out[i].artifact, err = a.inject(ctx, s, p.Tests); err != nil || out[i].artifact == nil {
 				return err
 			}
-			out[i].verdict, err = ssr.Judge(ctx, p.repo.Env(*out[i].artifact), *out[i].artifact, p.repo.Files, p.Settings)
+			out[i].verdict, err = ssr.Judge(ctx, p.repo.newEnv(*out[i].artifact), *out[i].artifact, p.repo.Files, p.Settings)
 			return err
 		})
 		return err
@@ -350,7 +350,7 @@ func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 			if end = ssr.Unsolved; fix == "" {
 				return nil
 			}
-			e := p.repo.Env(b.Artifact)
+			e := p.repo.newEnv(b.Artifact)
 			output, err := e.Run(ctx, ssr.State{Kind: ssr.Original})
 			if err != nil {
 				return err
@@ -384,7 +384,7 @@ func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, erro
 			if err != nil {
 				continue // of the highest order, or a patch that changes tests only
 			}
-			v, err := ssr.Judge(ctx, p.repo.Env(a), a, p.repo.Files, p.Settings)
+			v, err := ssr.Judge(ctx, p.repo.newEnv(a), a, p.repo.Files, p.Settings)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -480,7 +480,7 @@ func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbe
 	if len(out.Rollouts) > 0 {
 		m.Gibberish = float64(broken) / float64(len(out.Rollouts))
 	}
-	m.Flaky = p.repo.Flaky()
+	m.Flaky = p.repo.flaky()
 	out.Metrics = *m
 	everybody := make([]*attempted, 0, len(out.Rollouts))
 	for _, x := range proposals {

@@ -190,8 +190,8 @@ type Summary struct {
 	Fidelity float64 `json:"fidelity"`
 }
 
-// Summarize looks over the calls of a session.
-func Summarize(s *live.Session) Summary {
+// summarize looks over the calls of a session.
+func summarize(s *live.Session) Summary {
 	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[live.Join]int{}, Fidelity: 1}
 	trained := 0
 	for i, c := range s.Calls() {
@@ -241,7 +241,7 @@ func (c control) sessions(w http.ResponseWriter, r *http.Request) {
 		if len(data.Shown) == sessionsShown {
 			break
 		}
-		data.Shown = append(data.Shown, Summarize(s))
+		data.Shown = append(data.Shown, summarize(s))
 	}
 	if strings.EqualFold(r.URL.Query().Get("format"), "json") {
 		answer(w, data, nil)

@@ -179,7 +179,7 @@ func appendMessage(dst []byte, m *rollout.Message) []byte {
 			if i > 0 {
 				list = append(list, ',')
 			}
-			list = append(list, AppendCall(nil, &m.ToolCalls[i])...)
+			list = append(list, appendCall(nil, &m.ToolCalls[i])...)
 		}
 		set = append(set, member{"tool_calls", append(list, ']')})
 	}
@@ -189,8 +189,8 @@ func appendMessage(dst []byte, m *rollout.Message) []byte {
 	return append(dst, object(withFields(set, m.Extra, func(k string) bool { return k == "reasoning" || k == "reasoning_content" }))...)
 }
 
-// AppendCall appends a tool call as chat completions have it.
-func AppendCall(dst []byte, c *rollout.ToolCall) []byte {
+// appendCall appends a tool call as chat completions have it.
+func appendCall(dst []byte, c *rollout.ToolCall) []byte {
 	arguments := c.Arguments
 	if arguments == "" {
 		arguments = "{}"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
-	"github.com/turnpack/turnpack/tokenize/chat/origin"
+	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
 // Span is where the reply of one message stands in a rendered conversation: the bytes

@@ -11,7 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
-	"github.com/turnpack/turnpack/tokenize/chat/origin"
+	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
 // Renderer renders the contexts of one rollout.

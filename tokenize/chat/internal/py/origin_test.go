@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
-	"github.com/turnpack/turnpack/tokenize/chat/origin"
+	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
 // runsOf writes the origin of a string: [field off:end] for unchanged bytes, {field

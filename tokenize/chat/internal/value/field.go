@@ -1,6 +1,6 @@
 package value
 
-import "github.com/turnpack/turnpack/tokenize/chat/origin"
+import "github.com/turnpack/turnpack/tokenize/internal/origin"
 
 // Field is a place in the input.
 type Field = origin.Field

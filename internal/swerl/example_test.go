@@ -6,7 +6,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/embedded"
-	"github.com/turnpack/turnpack/tokenize/swerl"
+	"github.com/turnpack/turnpack/internal/swerl"
 )
 
 func ExampleEncode() {

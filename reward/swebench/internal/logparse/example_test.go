@@ -3,7 +3,7 @@ package logparse_test
 import (
 	"fmt"
 
-	"github.com/turnpack/turnpack/reward/swebench/logparse"
+	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 )
 
 func ExampleLookup() {

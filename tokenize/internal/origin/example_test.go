@@ -6,7 +6,7 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
-	"github.com/turnpack/turnpack/tokenize/chat/origin"
+	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
 // Which bytes of a rendering are what the user said.

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
-	"github.com/turnpack/turnpack/tokenize/swerl"
+	"github.com/turnpack/turnpack/internal/swerl"
 )
 
 func qwen3(t testing.TB) *tokenize.Model {
