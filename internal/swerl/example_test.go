@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/embedded"
-	"github.com/turnpack/turnpack/internal/swerl"
 )
 
 func ExampleEncode() {

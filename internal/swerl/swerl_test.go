@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
-	"github.com/turnpack/turnpack/internal/swerl"
 )
 
 func qwen3(t testing.TB) *tokenize.Model {
