@@ -216,6 +216,7 @@ type made struct {
 	Notes    []string `json:",omitempty"`
 	Seen     overview.Facts
 	Unscored int64               `json:",omitempty"`
+	NoTrain  int                 `json:",omitempty"`
 	Votes    []rollout.StepScore `json:",omitempty"`
 	// The errors of Report.
 	Unknown    *rollout.Error `json:",omitempty"`
@@ -239,7 +240,7 @@ func (x *run) madeBefore(res *result) bool {
 		}
 	}
 	res.earlier, res.report, res.window, res.masked, res.faults, res.why = &m, m.Report, m.Window, m.Masked, m.Faults, m.Why
-	res.overview, res.votes, res.unscored = m.Seen, m.Votes, m.Unscored
+	res.overview, res.votes, res.unscored, res.noTrain = m.Seen, m.Votes, m.Unscored, m.NoTrain
 	return true
 }
 
@@ -261,7 +262,7 @@ func (x *run) keep(res *result) error {
 		return x.keeper.Keep(res.r.ID, res.rows.n, nil)
 	}
 	m := made{Report: res.report, Window: res.window, Masked: res.masked, Faults: res.faults, Why: res.why,
-		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes, Seen: res.overview, Unscored: res.unscored, Votes: prm.Bare(res.votes),
+		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes, Seen: res.overview, Unscored: res.unscored, NoTrain: res.noTrain, Votes: prm.Bare(res.votes),
 		Unknown: rollout.Plain(res.report.FirstUnknown), Incomplete: rollout.Plain(res.report.FirstIncomplete), Unmarked: rollout.Plain(res.report.FirstUnmarked)}
 	text, err := json.Marshal(&m)
 	if err != nil {

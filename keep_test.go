@@ -145,7 +145,7 @@ func TestMadeHoldsTheResult(t *testing.T) {
 	for f := range reflect.TypeFor[result]().Fields() {
 		fields = append(fields, f.Name)
 	}
-	require.Equal(t, []string{"group", "rows", "report", "window", "masked", "faults", "why", "status", "verdict", "notes", "overview", "votes", "unscored", "err", "r", "earlier"}, fields,
+	require.Equal(t, []string{"group", "rows", "report", "window", "masked", "faults", "why", "status", "verdict", "notes", "overview", "votes", "unscored", "noTrain", "err", "r", "earlier"}, fields,
 		"anything new belongs into made")
 	require.Equal(t, []string{"FirstUnknown", "FirstIncomplete", "FirstUnmarked"}, errorsIn(reflect.TypeFor[made]()), "made has them as JSON holds them")
 	full := made{Masked: map[string]int{"a": 1}, Faults: map[detect.Fault]int{detect.FaultSchema: 2}, Why: "b", Rows: 2, Tokens: 3, Trained: 4,

@@ -102,7 +102,8 @@ type Pipeline struct {
 	Shaping shaping.Rules
 	// TrainLogprobs gives the log probability of each token of a row, which has loss
 	// weights, under the policy that trains: Shaping.OffPolicy compares them with those
-	// recorded. nil leaves the comparison to the trainer. Several goroutines call it.
+	// recorded. nil takes what turns record (Turn.TrainLogprobs); of others the comparison
+	// is left to the trainer. Several goroutines call it.
 	TrainLogprobs func(*rollout.Sequence) ([]float32, error)
 	// NoAdvantages writes rows without rewards or advantages (supervised use):
 	// rollouts without an outcome are kept.

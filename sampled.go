@@ -14,12 +14,12 @@ import (
 func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spool.Row) error) (tokenize.Report, error) {
 	return x.enc.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 		row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids, Logprobs: logprobs}
-		if lens == nil && seq.Len() >= x.huge() && x.byRuns() {
+		if lens == nil && seq.Len() >= x.huge() && x.byRuns(r) {
 			if runs, ok := spool.Runs(&seq); ok {
 				row = runs
 			}
 		}
-		if row.Lens != nil && !x.byRuns() {
+		if row.Lens != nil && !x.byRuns(r) {
 			if err := row.CheckWhole(); err != nil {
 				return err
 			}
@@ -99,6 +99,6 @@ func (x *run) huge() int {
 }
 
 // byRuns says whether what is done with a row is the same for all tokens of a run.
-func (x *run) byRuns() bool {
-	return (x.Tokens == nil || !x.Tokens.Discounts()) && (x.Shaping.OffPolicy == nil || x.TrainLogprobs == nil)
+func (x *run) byRuns(r *rollout.Rollout) bool {
+	return (x.Tokens == nil || !x.Tokens.Discounts()) && (x.Shaping.OffPolicy == nil || x.TrainLogprobs == nil && !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.TrainLogprobs != nil }))
 }

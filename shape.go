@@ -106,12 +106,18 @@ func (s *shaper) leftOut(at rolloutAt) string {
 
 // row masks a row, for the reason given, or bounds how far the policy that trains may
 // be from the one that sampled it.
-func (s *shaper) row(r *rollout.Rollout, row *rollout.Sample) (reason string, err error) {
-	if why := s.rules.Masks(shaping.FactsOf(r)); why != "" || s.rules.OffPolicy == nil || s.train == nil {
+// unknown counts rows that the latter could not be asked of.
+func (s *shaper) row(r *rollout.Rollout, row *rollout.Sample, unknown *int) (reason string, err error) {
+	if why := s.rules.Masks(shaping.FactsOf(r)); why != "" || s.rules.OffPolicy == nil {
 		return why, nil
 	}
-	train, err := s.train(&row.Sequence)
-	if err != nil {
+	var train []float32
+	if s.train == nil {
+		if train = shaping.Recorded(r, &row.Sequence); train == nil {
+			*unknown++
+			return "", nil
+		}
+	} else if train, err = s.train(&row.Sequence); err != nil {
 		return "", err
 	}
 	row.Sequence, reason, err = s.rules.OffPolicy.Apply(row.Sequence, train)

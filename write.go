@@ -35,6 +35,7 @@ type result struct {
 	overview overview.Facts
 	votes    []rollout.StepScore
 	unscored int64
+	noTrain  int // rows without the log probabilities of the policy that trains
 	err      error
 	r        *rollout.Rollout
 	earlier  *made // by an earlier run, in place of rows and report; nil = none
@@ -234,6 +235,7 @@ func (x *run) book(res *result) {
 	count(&x.report.Verdicts, res.verdict.String(), 1)
 	x.report.Encode.Add(res.report)
 	x.report.Window.Add(res.window)
+	x.report.Shaping.NoTrainLogprobs += res.noTrain
 	for reason, n := range res.masked {
 		count(&x.report.MaskedRows, reason, n)
 	}
@@ -334,7 +336,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		if err != nil {
 			return err
 		}
-		why, err := x.shaper.row(r, &row)
+		why, err := x.shaper.row(r, &row, &res.noTrain)
 		if err != nil {
 			return err
 		}
@@ -357,7 +359,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		return nil
 	})
 	if err != nil {
-		res.err, res.masked, res.faults, res.rows = err, nil, nil, rolloutRows{}
+		res.err, res.masked, res.faults, res.rows, res.noTrain = err, nil, nil, rolloutRows{}, 0
 		return res
 	}
 	res.report, res.unscored = report, c.unscored

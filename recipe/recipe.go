@@ -14,6 +14,7 @@ import (
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/offpolicy"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
@@ -144,6 +145,8 @@ func (r Recipe) settings() []Setting {
 		{Flag: "min-unsolved", Value: strconv.Itoa(s.MinUnsolved)},
 		{Flag: "group-filter", Value: group},
 		{Flag: "filter-raw", Value: strconv.FormatBool(s.FilterRaw)},
+		{Flag: "importance-weights", Value: ratiosText(s.OffPolicy)},
+		{Flag: "logprob-error", Value: errorText(s.OffPolicy)},
 		{Flag: "estimator", Value: name},
 		{Flag: "discount", Value: number(discount)},
 		{Flag: "masked", Value: maskedText(e)},
@@ -207,6 +210,24 @@ func spendingText(s *shaping.Spending) string {
 		return "none"
 	}
 	return number(s.Output) + ":" + number(s.Input) + ":" + number(s.Turns)
+}
+
+func ratiosText(o *shaping.OffPolicy) string {
+	if o == nil || o.Weights == nil {
+		return "none"
+	}
+	text := number(o.Weights.Low) + ":" + number(o.Weights.High)
+	if o.Weights.Outside == offpolicy.Zero {
+		text += ":zero"
+	}
+	return text
+}
+
+func errorText(o *shaping.OffPolicy) string {
+	if o == nil || o.MaxError == 0 {
+		return "none"
+	}
+	return number(o.MaxError)
 }
 
 func softText(o *shaping.Overlong) string {

@@ -106,6 +106,8 @@ func nemotron22() Recipe {
 			"soft-overlong":                nemoSWE2 + ": reward_shaping.enabled false",
 			"group-filter":                 nemoSWE2 + ": use_dynamic_sampling false",
 			"max-tokens":                   nemoSWE2 + ": policy.max_total_sequence_length",
+			"importance-weights":           nemoSWE2 + ": loss_fn.truncated_importance_sampling_ratio 5.0, type tis",
+			"logprob-error":                nemoSWE2 + ": grpo.seq_logprob_error_threshold",
 		},
 		Scale:     reward.OutcomePolicy{Outcome: reward.ScaleBinary},
 		Estimator: e,
@@ -119,7 +121,7 @@ func nemotron22() Recipe {
 			{"force_on_policy_ratio", "true", nemoSWE2}, {"ratio_clip_min", "0.2", nemoSWE2}, {"ratio_clip_max", "0.28", nemoSWE2}, {"reference_policy_kl_penalty", "0.0", nemoSWE2},
 			{"num_prompts_per_step", "16", nemoSWE2}, {"num_generations_per_prompt", "32", nemoSWE2}, {"token_level_loss", "true", nemoSWE2},
 		},
-		Differs: []string{infra, "the bounds on importance weights and on log-probability errors are applied where the training policy's log probabilities are given (Pipeline.TrainLogprobs); from dumps, which have none, the trainer applies them"},
+		Differs: []string{infra, "the bounds on importance weights and on log-probability errors are applied where the training policy's log probabilities are there (train_logprobs of native records, prev_logprobs of NeMo RL's dumps, Pipeline.TrainLogprobs); of other rows, which are counted, the trainer applies them"},
 	}
 }
 

@@ -73,8 +73,11 @@ type Turn struct {
 	Prompt PromptIDs
 	Output []TokenID
 	// Logprobs has one natural-log probability per Output token, or is nil.
-	Logprobs     []float32
-	FinishReason string // stop, length, tool_calls, abort, …; "" unknown
+	Logprobs []float32
+	// TrainLogprobs has those of the same tokens under the policy that trains, where a
+	// trainer recorded them; else nil.
+	TrainLogprobs []float32
+	FinishReason  string // stop, length, tool_calls, abort, …; "" unknown
 	// StopString is the text that the request asked to stop at and that ended the
 	// reply, "" where none did: no stop token was sampled then.
 	StopString string

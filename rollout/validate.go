@@ -225,10 +225,15 @@ func (v *validator) tokens(i int, t *Turn, at Where, full []int) {
 	if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
 		v.fault(at, "%d logprobs for %d output ids", len(t.Logprobs), len(t.Output))
 	}
-	for k, lp := range t.Logprobs {
-		if !(lp <= 0 && lp >= -math.MaxFloat32) {
-			v.fault(at, "logprob %g at position %d is not in (-inf, 0]", lp, k)
-			break
+	if t.TrainLogprobs != nil && len(t.TrainLogprobs) != len(t.Output) {
+		v.fault(at, "%d train_logprobs for %d output ids", len(t.TrainLogprobs), len(t.Output))
+	}
+	for _, list := range [][]float32{t.Logprobs, t.TrainLogprobs} {
+		for k, lp := range list {
+			if !(lp <= 0 && lp >= -math.MaxFloat32) {
+				v.fault(at, "logprob %g at position %d is not in (-inf, 0]", lp, k)
+				break
+			}
 		}
 	}
 }

@@ -80,9 +80,8 @@ func (c *convertCmd) recipeMetadata(p *turnpack.Pipeline) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	off := r.Shaping.OffPolicy // no flag changes it
 	r.Mode, r.Window, r.MaxTokens, r.Scale, r.Detector, r.Shaping = p.Encode.Mode, c.Window, p.Mask.MaxTokens, p.Scale, p.Detector, p.Shaping
-	r.Shaping.OffPolicy, r.Estimator = off, reward.GRPO()
+	r.Estimator = reward.GRPO()
 	if p.NoAdvantages {
 		r.Estimator = reward.Estimator{Name: "none"}
 	} else if p.Tokens != nil {

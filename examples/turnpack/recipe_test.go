@@ -50,7 +50,6 @@ func TestRecipeFlags(t *testing.T) {
 		require.NoError(t, err, r.Name)
 		want, err := turnpack.Pipeline{}.With(r)
 		require.NoError(t, err)
-		want.Shaping.OffPolicy = nil // needs what no dump holds
 		require.Equal(t, want.Shaping, got.Shaping, r.Name)
 		require.Equal(t, want.Scale, got.Scale, r.Name)
 		require.Equal(t, want.Detector, got.Detector, r.Name)
@@ -71,7 +70,8 @@ func TestRecipeFlagsWin(t *testing.T) {
 	other := map[string]string{"mode": "merged", "window": "none", "max-tokens": "7", "scale": "partial", "step-coef": "0.5", "infra-unresolved": "true", "truncated-coef": "0.25",
 		"stop-properly": "true", "soft-overlong": "10:5:1", "length-of": "response", "reward-affine": "1:2", "reward-clip": "-3:3", "overlong": "train", "max-age": "5",
 		"min-valid": "2", "min-solved": "2", "min-unsolved": "2", "group-filter": "skyrl", "filter-raw": "true", "estimator": "nemo_grpo_group_std", "masked": "leave",
-		"invalid-call-advantage": "none", "malformed-thinking-advantage": "-1", "detect": "all", "advantage-clip": "none", "drop-zero": "true", "keep": "best:2", "length-penalty": "0.25:0.1:0.1", "discount": "0.9"}
+		"invalid-call-advantage": "none", "malformed-thinking-advantage": "-1", "detect": "all", "advantage-clip": "none", "drop-zero": "true", "keep": "best:2", "length-penalty": "0.25:0.1:0.1", "discount": "0.9",
+		"importance-weights": "0.5:3:zero", "logprob-error": "none"}
 	r, err := recipe.Named("nemotron-swe2")
 	require.NoError(t, err)
 	for _, s := range r.Settings() {
@@ -221,4 +221,67 @@ func TestOpenClawByRecipe(t *testing.T) {
 	require.Equal(t, want, got, "each of them has rows")
 	require.Contains(t, stdout, `"all rewards are alike": 1`)
 	require.Contains(t, stdout, "infrastructure failure")
+}
+
+// What a trainer recorded beside what the engine sampled bounds the rows from a dump: the
+// ratio of the two policies at 5, and a row whose log probabilities differ too much is
+// masked, as nemotron-swe2 has it. Others are left to the trainer, and counted.
+func TestOffPolicyOfDumps(t *testing.T) {
+	type row struct {
+		generation, prev []float64
+		weights          []float32 // nil = masked
+	}
+	ratio := func(x float64) float32 { return float32(math.Exp(x)) }
+	all := []row{
+		{[]float64{-0.5, -1}, []float64{-0.25, -1.5}, []float32{ratio(0.25), ratio(-0.5)}},
+		{[]float64{-2.5, -0.1}, []float64{-0.5, -0.1}, nil}, // mean of e² and 1 is above 2
+		{[]float64{-1, -1}, []float64{-1, -1}, []float32{1, 1}},
+		{[]float64{-1, -1}, []float64{0, 0}, []float32{1, 1}}, // not computed
+	}
+	list := func(x []float64) string { return fmt.Sprintf("[0,0,%g,%g,0]", x[0], x[1]) }
+	var nemo, native []string
+	for i, r := range all {
+		nemo = append(nemo, fmt.Sprintf(`{"rewards":[%d],"input_lengths":[4],"token_ids":[[1,2,3,%d,0]],"token_loss_mask":[[0,0,1,1,0]],"sample_loss_mask":[1.0],"generation_logprobs":[%s],"prev_logprobs":[%s],"idx":%d}`,
+			i%2, 4+i, list(r.generation), list(r.prev), i))
+		train := fmt.Sprintf(`,"train_logprobs":[%g,%g]`, r.prev[0], r.prev[1])
+		if r.prev[0] == 0 {
+			train = ""
+		}
+		native = append(native, fmt.Sprintf(`{"turnpack_version":1,"id":"r%d","group":"g","messages":[{"role":"user","content":"x"}],"status":"completed","outcome":{"reward":%d,"resolved":%t},"turns":[{"prompt_ids":[1,2],"output_ids":[3,%d],"logprobs":[%g,%g]%s,"version":0}]}`,
+			i, i%2, i%2 == 1, 4+i, r.generation[0], r.generation[1], train))
+	}
+	scale := map[string]string{"native": "binary", "nemo-rl": "recorded"}
+	for name, lines := range map[string][]string{"nemo-rl": nemo, "native": native} {
+		for _, flags := range [][]string{{"--recipe", "nemotron-swe2"}, {"--importance-weights", "0:5", "--logprob-error", "2"}} {
+			out := t.TempDir()
+			code, stdout, stderr := call(t, append([]string{"convert", "--in", dump(t, lines...), "--out", out, "--quiet", "--scale", scale[name]}, flags...)...)
+			require.Zero(t, code, "%s %v: %s", name, flags, stderr)
+			require.Contains(t, stdout, "not applied to 1 rows")
+			require.Contains(t, stdout, "log probabilities differ too much")
+			rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+			require.NoError(t, err)
+			require.Len(t, rows, 3)
+			for _, got := range rows {
+				want := all[got.IDs[len(got.IDs)-1]-4].weights
+				require.NotNil(t, want)
+				require.InDeltaSlice(t, []float32{0, 0, want[0], want[1]}, got.Weight, 1e-6, "%s %v", name, flags)
+			}
+		}
+	}
+	out := t.TempDir()
+	code, _, stderr := call(t, "convert", "--in", dump(t, native...), "--out", out, "--quiet", "--recipe", "nemotron-swe2", "--importance-weights=0.9:1.1:zero", "--logprob-error=none")
+	require.Zero(t, code, stderr)
+	rows, info, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	require.Len(t, rows, 3, "a row of which no token is left is none")
+	for _, got := range rows {
+		require.NotEqual(t, int32(4), got.IDs[len(got.IDs)-1])
+	}
+	require.Equal(t, "importance-weights logprob-error", info.Metadata["recipe.changed"])
+	for flag, want := range map[string]string{"--importance-weights=5": "found 1 numbers", "--importance-weights=3:1": "is no interval", "--importance-weights=-1:1": "finite number", "--logprob-error=0.5": "1 or more", "--logprob-error=0": "or none"} {
+		code, _, stderr := call(t, "convert", flag, goodDump(t))
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "turnpack: "+flag[:strings.Index(flag, "=")]+": ", flag)
+		require.Contains(t, stderr, want, flag)
+	}
 }

@@ -122,6 +122,7 @@ func TestNilRollouts(t *testing.T) {
 		"reward/shaping FactsOf":         func() { require.Zero(t, shaping.FactsOf(none)) },
 		"reward/shaping OldestVersion":   func() { require.Nil(t, shaping.OldestVersion(none, nil)) },
 		"reward/shaping MemberOf":        func() { require.Nil(t, shaping.MemberOf(none, rollout.Reward{}, 0, "", nil).Oldest) },
+		"reward/shaping Recorded":        func() { require.Nil(t, shaping.Recorded(none, nil)) },
 		"reward/detect Detector FindAll": func() { require.Empty(t, detect.Detector{}.FindAll(none)) },
 		"tokenize/prompt Sessions Prompt": func() {
 			p, err := prompts.Sessions().Prompt(ctx, none, prompt.Request{})

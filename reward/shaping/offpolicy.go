@@ -3,6 +3,7 @@ package shaping
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/turnpack/turnpack/reward/offpolicy"
 	"github.com/turnpack/turnpack/rollout"
@@ -36,6 +37,35 @@ func (o OffPolicy) Validate() error {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.OffPolicy.MaxError"}, "found %g, expected a finite number of 1 or more, or 0 for no limit", o.MaxError))
 	}
 	return errors.Join(faults...)
+}
+
+// Recorded is the log probability of each sampled token of seq under the policy that
+// trains, as the turns of r record it; nil where one of them does not, or where a token of
+// seq is not the one that was recorded (a drift repair spells it anew).
+func Recorded(r *rollout.Rollout, seq *rollout.Sequence) []float32 {
+	turns := rollout.TurnsOf(r)
+	if seq == nil || seq.Logprob == nil || !slices.ContainsFunc(turns, func(t rollout.Turn) bool { return t.TrainLogprobs != nil }) {
+		return nil
+	}
+	out, at := make([]float32, seq.Len()), map[int32]int{}
+	for i, turn := range seq.Turn {
+		if turn < 0 || seq.Flags[i]&rollout.FlagSampled == 0 {
+			continue
+		}
+		t := &turns[turn]
+		k := at[turn]
+		for k < len(t.TrainLogprobs) && (t.Output[k] != seq.IDs[i] || k < len(t.Logprobs) && t.Logprobs[k] != seq.Logprob[i]) {
+			k++ // given up by a repair
+		}
+		if k >= len(t.TrainLogprobs) {
+			if seq.Weight == nil || seq.Weight[i] > 0 {
+				return nil
+			}
+			continue
+		}
+		out[i], at[turn] = t.TrainLogprobs[k], k+1
+	}
+	return out
 }
 
 // Apply gives seq the bounded ratios, or says why the whole row is masked. train has

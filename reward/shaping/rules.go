@@ -104,7 +104,9 @@ type Rules struct {
 	Keep Keep
 
 	// OffPolicy bounds the difference between the policy that sampled and the one that
-	// trains; nil = not here. It needs the log probabilities of both.
+	// trains; nil = not here. It needs the log probabilities of both, of the latter
+	// those that turns record (Turn.TrainLogprobs) or the pipeline is given; rows
+	// without are left to the trainer, and counted.
 	OffPolicy *OffPolicy
 }
 
@@ -385,6 +387,9 @@ type Report struct {
 	Rollouts map[string]int `json:"rollouts_left_out,omitempty"`
 	// UnknownAge counts rollouts that a maximum age could not be asked of.
 	UnknownAge int `json:"unknown_age,omitempty"`
+	// NoTrainLogprobs counts rows that OffPolicy could not be asked of, since the log
+	// probabilities of the policy that trains are not there: the trainer bounds them.
+	NoTrainLogprobs int `json:"rows_without_train_logprobs,omitempty"`
 	// KeptAlike counts groups that the filter would leave out and kept, since too few
 	// others are there (filter.Rule.KeepAtLeast).
 	KeptAlike int `json:"groups_kept_though_alike,omitempty"`

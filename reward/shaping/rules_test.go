@@ -262,3 +262,28 @@ func TestSpendingOfGroups(t *testing.T) {
 		require.ErrorIs(t, Rules{Spending: &Spending{Input: w}}.Validate(), rollout.KindInput)
 	}
 }
+
+// Recorded finds the tokens of a row in the turns that sampled them, where a repair gave
+// some up too, and says nothing where one of them is not there.
+func TestRecorded(t *testing.T) {
+	r := &rollout.Rollout{Turns: []rollout.Turn{
+		{Message: -1, Output: []int32{7, 7, 8}, Logprobs: []float32{-1, -2, -3}, TrainLogprobs: []float32{-4, -5, -6}},
+		{Message: -1, Output: []int32{7, 9}, Logprobs: []float32{-1, -2}, TrainLogprobs: []float32{-7, -8}},
+	}}
+	on := rollout.FlagSampled
+	seq := rollout.Sequence{IDs: []int32{1, 7, 7, 8, 2, 7, 9}, Source: make([]int32, 7), Turn: []int32{-1, 0, 0, 0, -1, 1, 1}, Flags: []rollout.Flag{0, on, on, on, 0, on, on},
+		Logprob: []float32{0, -1, -2, -3, 0, -1, -2}, Weight: []float32{0, 1, 1, 1, 0, 1, 1}}
+	require.Equal(t, []float32{0, -4, -5, -6, 0, -7, -8}, Recorded(r, &seq))
+	cut := rollout.Sequence{IDs: []int32{7, 8, 9}, Source: make([]int32, 3), Turn: []int32{0, 0, 1}, Flags: []rollout.Flag{on, on, on}, Logprob: []float32{-2, -3, -2}, Weight: []float32{1, 1, 1}}
+	require.Equal(t, []float32{-5, -6, -8}, Recorded(r, &cut))
+	cut.IDs = []int32{7, 5, 9}
+	require.Nil(t, Recorded(r, &cut), "a token that nobody sampled")
+	cut.Weight = []float32{1, 0, 1}
+	require.Equal(t, []float32{-5, 0, -8}, Recorded(r, &cut), "which is not trained")
+	cut.IDs, r.Turns[1].TrainLogprobs = []int32{7, 8, 9}, nil
+	require.Nil(t, Recorded(r, &cut), "of one of the turns they are not known")
+	r.Turns[0].TrainLogprobs = nil
+	require.Nil(t, Recorded(r, &seq))
+	seq.Logprob = nil
+	require.Nil(t, Recorded(r, &seq))
+}

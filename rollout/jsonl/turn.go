@@ -31,6 +31,7 @@ var turnObject = func() *object[rollout.Turn] {
 		column("output_ids", func(t *rollout.Turn) *[]rollout.TokenID { return &t.Output }, (*decoder).ids,
 			func(e *encoder, id rollout.TokenID, _ string) { e.int(int64(id)) }),
 		column("logprobs", func(t *rollout.Turn) *[]float32 { return &t.Logprobs }, (*decoder).logprobs, float32s.write),
+		column("train_logprobs", func(t *rollout.Turn) *[]float32 { return &t.TrainLogprobs }, (*decoder).logprobs, float32s.write),
 		filled("finish_reason", func(t *rollout.Turn) *string { return &t.FinishReason }),
 		filled("stop_string", func(t *rollout.Turn) *string { return &t.StopString }),
 		field[rollout.Turn]{key: "version", own: true, read: readVersion, write: writeVersion},
@@ -50,6 +51,10 @@ var turnObject = func() *object[rollout.Turn] {
 	o.done = func(d *decoder, v jsonscan.Value, t *rollout.Turn) {
 		if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
 			d.fail(rollout.KindInput, v.Get("logprobs"), "/logprobs", "found %d logprobs for %d output_ids, expected one each", len(t.Logprobs), len(t.Output))
+			return
+		}
+		if t.TrainLogprobs != nil && len(t.TrainLogprobs) != len(t.Output) {
+			d.fail(rollout.KindInput, v.Get("train_logprobs"), "/train_logprobs", "found %d train_logprobs for %d output_ids, expected one each", len(t.TrainLogprobs), len(t.Output))
 			return
 		}
 		if v.Get("prompt_ids").Kind() != jsonscan.Array {

@@ -142,7 +142,7 @@ var flagOf = map[string]string{
 	"Shaping.Cut": "--overlong", "Shaping.Spending": "--length-penalty", "Shaping.MaxAge": "--max-age", "Shaping.MinValid": "--min-valid",
 	"Shaping.MinSolved": "--min-solved", "Shaping.MinUnsolved": "--min-unsolved", "Shaping.FilterRaw": "--filter-raw",
 	"Pipeline.Shaping.DropZero": "--drop-zero", "Pipeline.Shaping.Spending": "--length-penalty",
-	"Shaping.OffPolicy.MaxError": "--logprob-error", "Shaping.OffPolicy": "--importance-weights",
+	"Shaping.OffPolicy.MaxError": "--logprob-error", "Shaping.OffPolicy": "--importance-weights", "Low": "--importance-weights", "High": "--importance-weights",
 	"lossmask.Policy.MaxTokens": "--max-tokens", "Scale.StepCoef": "--step-coef", "Pipeline.Temperature": "--temperature", "Pipeline.PolicyVersion": "--policy-version",
 	"Pipeline.Estimator": "--estimator", "Pipeline.Tokens": "--estimator", "Pipeline.Window": "--window", "tokenize.Options.Edges": "--edges", "tokenize.Options.Kwargs": "--template-kwargs", "Pipeline.Workers": "--workers", "Options.GroupBy": "--group-by", "Options.Format": "--format",
 }

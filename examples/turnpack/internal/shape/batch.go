@@ -74,6 +74,9 @@ func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreemen
 		if x.UnknownAge > 0 {
 			row("age not known", "%s rollouts, which stay", cli.Number(x.UnknownAge))
 		}
+		if x.NoTrainLogprobs > 0 {
+			row("off-policy bounds", "not applied to %s rows without log probabilities of the policy that trains", cli.Number(x.NoTrainLogprobs))
+		}
 		if x.KeptAlike > 0 {
 			row("groups kept", "%s, though their rewards are alike: no other is left", cli.Number(x.KeptAlike))
 		}

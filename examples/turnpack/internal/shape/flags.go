@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/offpolicy"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -20,26 +21,28 @@ import (
 type Flags struct {
 	Recipe string `help:"Settings of a system, which the flags beside it change; turnpack recipe lists them." placeholder:"NAME" group:"Rewards:"`
 
-	InfraUnresolved bool     `help:"Count infrastructure failures as unresolved in the mean of their group; they are not trained." group:"Shaping:"`
-	TruncatedCoef   Optional `help:"Multiply the rewards of truncated rollouts by this." placeholder:"NUMBER" group:"Shaping:"`
-	StopProperly    bool     `help:"Reward 0 and no training for rollouts whose last turn did not finish with stop." group:"Shaping:"`
-	SoftOverlong    string   `help:"Punish length: MAX:CACHE:PENALTY in tokens, linear from MAX less CACHE on; :unbounded falls on beyond MAX." placeholder:"MAX:CACHE:PENALTY" group:"Shaping:"`
-	LengthOf        string   `help:"Which length: sampled (trained tokens of all rows) or response (longest row from its first trained token)." placeholder:"sampled|response" group:"Shaping:"`
-	RewardAffine    string   `help:"Rewards become (reward + BIAS)·SCALE." placeholder:"BIAS:SCALE" group:"Shaping:"`
-	RewardClip      string   `help:"Bounds of rewards." placeholder:"LOW:HIGH" group:"Shaping:"`
-	Overlong        string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." placeholder:"train|mask" group:"Shaping:"`
-	Masked          string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." placeholder:"preset|stay|leave" group:"Shaping:"`
-	MaxAge          string   `help:"Leave out rollouts sampled more than so many policy versions before the newest of the batch; -1 = any." placeholder:"VERSIONS" group:"Shaping:"`
-	LengthPenalty   string   `help:"Take from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each of the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
-	MinValid        int      `help:"Leave out groups with fewer valid rollouts." group:"Shaping:"`
-	MinSolved       int      `help:"Leave out groups with fewer solved rollouts; 1 leaves out those that nobody solves." group:"Shaping:"`
-	MinUnsolved     int      `help:"Leave out groups with fewer unsolved rollouts; 1 leaves out those that all solve." group:"Shaping:"`
-	GroupFilter     string   `help:"Leave out groups whose rewards are alike: none, default, or a system's own test, such as slime." placeholder:"NAME" group:"Shaping:"`
-	FilterRaw       bool     `help:"The filter looks at rewards before they are shaped." group:"Shaping:"`
-	Discount        *float64 `help:"Discount of the return per trained token, for estimators of tokens; 1 = none." placeholder:"NUMBER" group:"Shaping:"`
-	AdvantageClip   string   `help:"Bounds of advantages." placeholder:"LOW:HIGH" group:"Shaping:"`
-	Keep            string   `help:"Rejection sampling, for every target: rollouts that give rows, by reward>X, reward>=X, resolved, best (of each group) or best:N; with commas between where all must hold. Those rejected stay in the statistics of their group." placeholder:"RULE" group:"Shaping:"`
-	DropZero        bool     `help:"Leave out rollouts whose advantage is 0." group:"Shaping:"`
+	InfraUnresolved   bool     `help:"Count infrastructure failures as unresolved in the mean of their group; they are not trained." group:"Shaping:"`
+	TruncatedCoef     Optional `help:"Multiply the rewards of truncated rollouts by this." placeholder:"NUMBER" group:"Shaping:"`
+	StopProperly      bool     `help:"Reward 0 and no training for rollouts whose last turn did not finish with stop." group:"Shaping:"`
+	SoftOverlong      string   `help:"Punish length: MAX:CACHE:PENALTY in tokens, linear from MAX less CACHE on; :unbounded falls on beyond MAX." placeholder:"MAX:CACHE:PENALTY" group:"Shaping:"`
+	LengthOf          string   `help:"Which length: sampled (trained tokens of all rows) or response (longest row from its first trained token)." placeholder:"sampled|response" group:"Shaping:"`
+	RewardAffine      string   `help:"Rewards become (reward + BIAS)·SCALE." placeholder:"BIAS:SCALE" group:"Shaping:"`
+	RewardClip        string   `help:"Bounds of rewards." placeholder:"LOW:HIGH" group:"Shaping:"`
+	Overlong          string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." placeholder:"train|mask" group:"Shaping:"`
+	Masked            string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." placeholder:"preset|stay|leave" group:"Shaping:"`
+	MaxAge            string   `help:"Leave out rollouts sampled more than so many policy versions before the newest of the batch; -1 = any." placeholder:"VERSIONS" group:"Shaping:"`
+	LengthPenalty     string   `help:"Take from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each of the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
+	MinValid          int      `help:"Leave out groups with fewer valid rollouts." group:"Shaping:"`
+	MinSolved         int      `help:"Leave out groups with fewer solved rollouts; 1 leaves out those that nobody solves." group:"Shaping:"`
+	MinUnsolved       int      `help:"Leave out groups with fewer unsolved rollouts; 1 leaves out those that all solve." group:"Shaping:"`
+	GroupFilter       string   `help:"Leave out groups whose rewards are alike: none, default, or a system's own test, such as slime." placeholder:"NAME" group:"Shaping:"`
+	FilterRaw         bool     `help:"The filter looks at rewards before they are shaped." group:"Shaping:"`
+	ImportanceWeights string   `help:"Where dumps hold the log probabilities of the policy that trains: multiply loss weights by the ratio to the policy that sampled, bounded (0 = no bound; :zero masks tokens beyond instead)." placeholder:"LOW:HIGH" group:"Shaping:"`
+	LogprobError      Optional `help:"There too: mask rows whose mean of exp(|difference of log probabilities|) is above this; none = no limit." placeholder:"NUMBER" group:"Shaping:"`
+	Discount          *float64 `help:"Discount of the return per trained token, for estimators of tokens; 1 = none." placeholder:"NUMBER" group:"Shaping:"`
+	AdvantageClip     string   `help:"Bounds of advantages." placeholder:"LOW:HIGH" group:"Shaping:"`
+	Keep              string   `help:"Rejection sampling, for every target: rollouts that give rows, by reward>X, reward>=X, resolved, best (of each group) or best:N; with commas between where all must hold. Those rejected stay in the statistics of their group." placeholder:"RULE" group:"Shaping:"`
+	DropZero          bool     `help:"Leave out rollouts whose advantage is 0." group:"Shaping:"`
 }
 
 // Optional is a number that may be none.
@@ -112,6 +115,32 @@ func Choice(flag, text string, names ...string) (int, error) {
 	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %q, expected %s", text, strings.Join(names, " or "))
 }
 
+// offPolicy are the bounds between the policies that sampled and that trains, nil for none.
+func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
+	var o shaping.OffPolicy
+	if x := f.LogprobError.Number; x != nil {
+		o.MaxError = *x
+		if *x == 0 {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--logprob-error"}, "found 0, expected 1 or more, or none")
+		}
+	}
+	if text := given(f.ImportanceWeights); text != "" {
+		text, zero := strings.CutSuffix(text, ":zero")
+		x, err := numbers("--importance-weights", text, 2, 2)
+		if err != nil {
+			return nil, err
+		}
+		o.Weights = &offpolicy.Correction{Low: x[0], High: x[1]}
+		if zero {
+			o.Weights.Outside = offpolicy.Zero
+		}
+	}
+	if o == (shaping.OffPolicy{}) {
+		return nil, nil
+	}
+	return &o, nil
+}
+
 // Rules translates the flags into the record of shaping rules.
 func (f *Flags) Rules() (shaping.Rules, error) {
 	r := shaping.Rules{TruncatedCoef: f.TruncatedCoef.Number, StopProperly: f.StopProperly, MinValid: f.MinValid, MinSolved: f.MinSolved, MinUnsolved: f.MinUnsolved,
@@ -140,6 +169,8 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 		}
 		errs = append(errs, err)
 	}
+	off, err := f.offPolicy()
+	r.OffPolicy, errs = off, append(errs, err)
 	length, err := Choice("--length-of", f.LengthOf, shaping.LengthSampled.String(), shaping.LengthResponse.String())
 	r.LengthOf, errs = shaping.Length(length), append(errs, err)
 	if text := given(f.RewardAffine); text != "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -17,6 +18,7 @@ type sequence struct {
 	ids      []int32
 	sampled  []bool
 	logprobs []float32
+	train    []float32 // the same under the policy that trained on it
 }
 
 // turns makes a turn of each run of sampled tokens.
@@ -38,6 +40,9 @@ func (s *sequence) turns(in *format.File, r *rollout.Rollout) error {
 		}
 		if err := in.TakeIDs(&t, s.ids[:from:from], s.ids[from:i:i], lp); err != nil {
 			return err
+		}
+		if s.train != nil && len(t.Output) > 0 {
+			t.TrainLogprobs = s.train[from:i:i]
 		}
 		r.Turns = append(r.Turns, t)
 	}
@@ -137,6 +142,7 @@ func readNeMoRL(in *format.File, v format.Value) error {
 	if err != nil {
 		return err
 	}
+	s.train = trainLogprobs(in, one(v.Get("prev_logprobs")), s)
 	r := &rollout.Rollout{Index: format.NoIndex, Group: s.group(), Outcome: rollout.Outcome{Reward: in.Reward(one(v.Get("rewards")))}}
 	if f, ok := one(v.Get("sample_loss_mask")).Float(); ok && f == 0 {
 		r.Failure, r.Status = &rollout.Failure{Reason: "masked_by_framework"}, rollout.StatusFailed
@@ -147,6 +153,35 @@ func readNeMoRL(in *format.File, v format.Value) error {
 	}
 	in.Leftover(r, v, "token_ids", "token_loss_mask", "generation_logprobs", "rewards", "prev_logprobs", "advantages", "content", "sample_loss_mask")
 	return in.Emit(r)
+}
+
+// trainLogprobs are the log probabilities of the policy that trained on s, nil where it did
+// not compute them: NeMo RL writes zeros then (force_on_policy_ratio).
+func trainLogprobs(in *format.File, v format.Value, s *sequence) []float32 {
+	if v.IsNull() {
+		return nil
+	}
+	all, _, ok := v.AppendFloat32(nil)
+	if !ok || len(all) < len(s.ids) {
+		in.Note("train_logprobs", 0, "%d log probabilities under the policy that trained for %d tokens: they are not used", len(all), len(s.ids))
+		return nil
+	}
+	computed := false
+	for i, x := range all[:len(s.ids)] {
+		switch {
+		case !s.sampled[i] || x == 0:
+		case x > 0 && x < 1e-3:
+			all[i] = 0 // rounding
+		case !(x <= 0 && x >= -math.MaxFloat32):
+			in.Note("train_logprobs", 0, "the log probability %v of token %d under the policy that trained is none: they are not used", x, i)
+			return nil
+		}
+		computed = computed || s.sampled[i] && x != 0
+	}
+	if !computed {
+		return nil
+	}
+	return all[:len(s.ids)]
 }
 
 // PrimeRL reads token_exports/step_*/rank_*.jsonl.
