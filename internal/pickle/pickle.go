@@ -188,6 +188,12 @@ func (u *unpickler) step() bool {
 		u.push(string(u.take(int(u.take(1)[0]))))
 	case 'T', 'B': // BINSTRING, BINBYTES
 		u.push(append([]byte{}, u.take(u.u32())...))
+	case 0x8e: // BINBYTES8
+		n := binary.LittleEndian.Uint64(u.take(8))
+		if n > uint64(len(u.data)) {
+			u.fail("the data end inside a value")
+		}
+		u.push(append([]byte{}, u.take(int(n))...))
 	case 'U', 'C': // SHORT_BINSTRING, SHORT_BINBYTES
 		u.push(append([]byte{}, u.take(int(u.take(1)[0]))...))
 	default:
@@ -261,21 +267,35 @@ func (u *unpickler) structure(op byte) {
 		}
 		u.push(Object{module + "." + name})
 	case 'R', 0x81: // REDUCE, NEWOBJ
-		u.pop()
-		u.object(u.pop())
+		args := u.pop()
+		u.object(u.pop(), args)
 	case 'Q': // BINPERSID
 		u.pop()
 		u.push(Object{"storage"})
 	case 'b': // BUILD
-		u.pop()
+		if state := u.pop(); isBatch(state) {
+			u.pop()
+			u.push(state)
+		}
 	default:
 		u.fail("operation 0x%02x is not read", op)
 	}
 }
 
-// object replaces a call by its name; an ordered dictionary is a dictionary.
-func (u *unpickler) object(callee any) {
+// isBatch knows the state of a training batch of SkyRL.
+func isBatch(state any) bool {
+	m, ok := state.(map[any]any)
+	return ok && m["batch_dict"] != nil && m["batch_size"] != nil
+}
+
+// object replaces a call by its name; an ordered dictionary is a dictionary, and a training
+// batch of SkyRL its state.
+func (u *unpickler) object(callee, args any) {
 	o, ok := callee.(Object)
+	if list, _ := args.([]any); len(list) == 2 && isBatch(list[1]) {
+		u.push(list[1])
+		return
+	}
 	if ok && o.Class == "collections.OrderedDict" {
 		u.push(map[any]any{})
 		return

@@ -1,6 +1,7 @@
 package traj
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -37,8 +38,8 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	}
 	r.Notes = append(r.Notes, fr.Notes...)
 	fr.Notes = nil
-	if r.Origin.Format == "" {
-		r.Origin = rollout.Origin{File: fr.Name, Line: fr.Where.Line, Index: index, Format: fr.imp.Name}
+	if r.Origin.File == "" {
+		r.Origin = rollout.Origin{File: fr.Name, Line: fr.Where.Line, Index: index, Format: cmp.Or(r.Origin.Format, fr.imp.Name)}
 	}
 	here := rollout.Origin{File: fr.Name, Line: fr.Where.Line, Index: index, Format: fr.imp.Name}
 	if len(r.Messages) > rd.opt.Limits.Messages {

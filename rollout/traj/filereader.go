@@ -55,6 +55,8 @@ func (fr *fileReader) run() error {
 		return fr.archive()
 	case ".pt":
 		return readTorch(fr)
+	case ".pkl":
+		return readSkyRL(fr)
 	case ".bin":
 		if strings.HasPrefix(filepath.Base(fr.Name), "rank_") {
 			return rollout.Errorf(rollout.KindFormat, fr.Where, "found packed micro-batches of prime-rl, which do not tell which rollout a token is of").

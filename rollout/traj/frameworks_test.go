@@ -127,6 +127,12 @@ var frameworks = []struct {
 		"autogen", "system:s\nuser:q\nassistant: <hm> c=f({\"x\": 1})\ntool:r @c\nassistant:done", "0 1; 0 1 2 3", "thought_beside_calls"},
 	{"x.json", `{"type":"TeamState","version":"1.0.0","agent_states":{"boss":{"type":"RoundRobinManagerState","message_thread":[]},"a":{"type":"ChatAgentContainerState","agent_state":{"type":"AssistantAgentState","llm_context":{"messages":[{"content":"q","source":"user","type":"UserMessage"},{"content":"b","thought":null,"source":"a","type":"AssistantMessage"}]}}}}}`,
 		"autogen", "user:q\nassistant:b", "0", "system_not_recorded tools_not_recorded"},
+	{"x.json", `{"response":{"id":"resp_1","object":"response","status":"completed","instructions":"s","temperature":0.5,"tools":[{"type":"function","name":"f","parameters":{}}],"output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}]},"input_items":{"object":"list","has_more":false,"data":[{"type":"function_call_output","call_id":"c","output":"r"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"message","role":"user","content":[{"type":"input_text","text":"q"}]}]}}`,
+		"stored-response", "system:s\nuser:q\nassistant: c=f({})\ntool:r @c\nassistant:done <hm>", "0 1 2 3", ""},
+	{"x.jsonl", `{"id":"resp_2","object":"response","status":"completed","instructions":"s","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}]}`,
+		"stored-response", "system:s\nassistant:done", "?", "request_not_read"},
+	{"x.json", `[{"role":"user","content":"q"},{"id":"rs","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"id":"fc_1","type":"function_call","call_id":"c","name":"f","arguments":"{}","status":"completed"},{"type":"function_call_output","call_id":"c","output":"r"},{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"done","annotations":[]}]},{"role":"user","content":"more"},{"id":"msg_2","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"end"}]}]`,
+		"openai-agents", "user:q\nassistant: <hm> c=f({})\ntool:r @c\nassistant:done\nuser:more\nassistant:end", "0; 0 1 2; 0 1 2 3 4", ""},
 }
 
 func TestFrameworks(t *testing.T) {

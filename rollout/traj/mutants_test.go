@@ -111,7 +111,7 @@ func viewOf(t *testing.T, name, text string) (said, noted string, skipped int64,
 
 // optional are keys whose loss nothing can tell: members of arguments and results, and what
 // a message may lack.
-var optional = regexp.MustCompile(`/(args|input|arguments|functionCall|function_call|response|json|content)/\w+$|additional_kwargs(/\w+)?$|/(annotations|audience|reasoningText|args|arguments|tool_calls|tool_name|instructions|thought|metadata)$|/(content|id)$`)
+var optional = regexp.MustCompile(`/(args|input|arguments|functionCall|function_call|response|json|content)/\w+$|additional_kwargs(/\w+)?$|/(annotations|audience|reasoningText|args|arguments|tool_calls|tool_name|instructions|thought|metadata)$|/(content|id)$|/summary(/0/text)?$`)
 
 // Where one key of a record has another name, or holds something else, nothing is trained
 // that says nothing, and no other words are read without a note or an error.

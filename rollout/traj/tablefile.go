@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/trainers"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
@@ -144,15 +145,56 @@ func readTorch(fr *fileReader) error {
 		fr.unrecognized = append(fr.unrecognized, e)
 		return nil
 	}
-	fr.lined, fr.rows = true, true
 	left := max(1<<24, 64*size)
+	return readSamples(fr, len(*samples), func(b []byte, i int) ([]byte, error) {
+		b, err := pickle.AppendJSON(b, (*samples)[i], left)
+		left -= len(b)
+		return b, err
+	})
+}
+
+// maxBatch bounds the pickle of a training batch, which is in memory whole.
+const maxBatch = 2 << 30
+
+// readSkyRL reads the sequences of a training batch that SkyRL wrote (dump_data_batch).
+func readSkyRL(fr *fileReader) error {
+	if fr.Path != fr.Name {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "a .pkl file cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name the file itself")
+	}
+	info, err := os.Stat(fr.Path)
+	if err == nil && info.Size() > maxBatch {
+		return rollout.Errorf(rollout.KindLimit, fr.Where, "the pickle has %d bytes, at most %d are read", info.Size(), maxBatch)
+	}
+	data, err := os.ReadFile(fr.Path)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+	}
+	v, err := pickle.Load(data)
+	var batch *trainers.SkyRLBatch
+	if err == nil {
+		batch, err = trainers.NewSkyRLBatch(v)
+	}
+	if err != nil {
+		e := rollout.Errorf(rollout.KindFormat, fr.Where, "%w", err).WithFix("name the global_step_*_training_input.pkl of SkyRL's dumped_data")
+		if fr.source.Named {
+			return e
+		}
+		fr.unrecognized = append(fr.unrecognized, e)
+		return nil
+	}
+	return readSamples(fr, batch.Len(), func(b []byte, i int) ([]byte, error) { return batch.AppendRow(b, i), nil })
+}
+
+// readSamples reads n records, which text writes as JSON.
+func readSamples(fr *fileReader, n int, appendText func(b []byte, i int) ([]byte, error)) error {
+	fr.lined, fr.rows = true, true
 	var text []byte
-	for i, x := range *samples {
+	for i := range n {
 		fr.Where = rollout.Where{File: fr.Name, Line: i + 1}
-		if text, err = pickle.AppendJSON(text[:0], x, left); err != nil {
+		var err error
+		if text, err = appendText(text[:0], i); err != nil {
 			return rollout.Errorf(rollout.KindLimit, fr.Where, "%w", err)
 		}
-		left -= len(text)
 		if skipsPast(fr, i+1) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package traj_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -254,5 +255,32 @@ func TestFineTuningLayouts(t *testing.T) {
 	} {
 		_, _, err := read(t, "x.jsonl", pair, stop)
 		require.ErrorContains(t, err, "preference pair")
+	}
+}
+
+// internal/oracle/skyrl_fixture.py wrote the file.
+func TestSkyRLBatches(t *testing.T) {
+	out := all(t, stop, "testdata/skyrl.pkl")
+	require.Len(t, out, 3)
+	type pair = [2][]rollout.TokenID
+	require.Equal(t, []pair{{{1, 2}, {3, 4, 5}}}, tokensOf(t, out[0]))
+	require.Equal(t, []float32{-0.5, -1, -2}, out[0].Turns[0].Logprobs)
+	require.Equal(t, []pair{{{1, 2}, {6}}, {{1, 2, 6, 7}, {8, 9}}}, tokensOf(t, out[1]))
+	require.Equal(t, "masked_by_framework", out[2].Failure.Reason)
+	require.NotEmpty(t, out[2].Turns[0].Incomplete)
+	require.Equal(t, out[0].Group, out[1].Group, "one prompt")
+	for _, r := range out {
+		require.Equal(t, "skyrl", r.Origin.Format)
+		require.NoError(t, r.Validate())
+	}
+
+	whole, err := os.ReadFile("testdata/skyrl.pkl")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for n := 0; n < len(whole); n += 7 {
+		x, err := traj.Open([]string{write(t, dir, "a.pkl", whole[:n])}, stop)
+		require.NoError(t, err)
+		_, err = x.Next()
+		require.Error(t, err, "the first %d of %d bytes", n, len(whole))
 	}
 }

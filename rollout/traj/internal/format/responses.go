@@ -134,8 +134,22 @@ type Items struct {
 	Rollout *rollout.Rollout // to which messages and turns are added
 	Sampled rollout.Sampled  // of the model's items that come next
 	Open    bool             // the last message is a model turn that may grow
+	Left    int              // items that were left in the dump
+	Kind    string           // of the last of those
 	rank    int
 	tokens  bool // the open turn has its token fields
+}
+
+// IsItem knows an item of the Responses API that no message of a chat could be.
+func IsItem(v Value) bool {
+	kind := v.Get("type").String()
+	switch kind {
+	case "message":
+		return v.Get("role").Kind() == jsonscan.String && v.Get("content").Kind() == jsonscan.Array && v.Get("tool_calls").Kind() == jsonscan.Absent
+	case "reasoning":
+		return v.Get("role").Kind() == jsonscan.Absent && (v.Get("summary").Kind() == jsonscan.Array || v.Get("content").Kind() == jsonscan.Array)
+	}
+	return v.Get("role").Kind() == jsonscan.Absent && (isCall(kind) || strings.HasSuffix(kind, "_call_output"))
 }
 
 // Add adds the next item.
@@ -151,6 +165,12 @@ func (x *Items) Add(item Value) error {
 	case kind == "function_call_output" || kind == "custom_tool_call_output":
 		x.Open = false
 		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: item.Get("call_id").String()}
+		if item.Get("output").Kind() == jsonscan.Absent {
+			return x.File.Want(item.Get("output"), rollout.At(i), "/output", "the output of a call")
+		}
+		if m.ToolCallID == "" {
+			return x.File.Want(item.Get("call_id"), rollout.At(i), "/call_id", "the id of the call")
+		}
 		if err := x.File.Content(&m, item.Get("output"), i); err != nil {
 			return err
 		}
@@ -172,6 +192,7 @@ func (x *Items) Add(item Value) error {
 	default:
 		x.Open = x.Open && !strings.HasSuffix(kind, "_output") // results end a turn
 		x.File.Note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", kind)
+		x.Left, x.Kind = x.Left+1, kind
 		return nil
 	}
 	tok := tokensOf(item, 0)
@@ -180,8 +201,13 @@ func (x *Items) Add(item Value) error {
 	}
 	x.rank = rank
 	last := len(x.Rollout.Messages) - 1
-	if _, err := x.File.AddItem(&x.Rollout.Messages[last], item, last); err != nil {
+	known, err := x.File.AddItem(&x.Rollout.Messages[last], item, last)
+	if err != nil {
 		return err
+	}
+	if !known {
+		x.File.Note("item_unknown", rollout.At(last), "an item of type %q was left in the dump", kind)
+		x.Left, x.Kind = x.Left+1, kind
 	}
 	if tok.Present && x.Sampled == rollout.SampledByPolicy {
 		x.tokens = true

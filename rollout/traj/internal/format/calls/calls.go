@@ -185,6 +185,9 @@ func readResponses(in *format.File, id string, params, settings, response format
 	if err != nil {
 		return err
 	}
+	if m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 {
+		return in.Fail(rollout.At(i), "/response/output", "the output says nothing: %s", format.Shape(response.Get("output")))
+	}
 	m.Sampled = rollout.SampledByPolicy
 	r.Messages = append(r.Messages, m)
 	r.ExitStatus = response.Get("status").String()

@@ -40,11 +40,36 @@ func isMiniList(v format.Value, in *format.File) bool {
 type miniList struct {
 	in       *format.File
 	messages []rollout.Message
+	items    *format.Items // of the Responses API, once one was found
+	lost     int           // the first message after one that was left out, 0 = none
 }
 
 func foldMiniList(in *format.File) format.Folder { return &miniList{in: in} }
 
 func (f *miniList) Add(v format.Value) error {
+	err := f.add(v)
+	if err != nil && f.lost == 0 {
+		f.lost = max(1, f.count())
+	}
+	return err
+}
+
+func (f *miniList) count() int {
+	if f.items != nil {
+		return len(f.items.Rollout.Messages)
+	}
+	return len(f.messages)
+}
+
+func (f *miniList) add(v format.Value) error {
+	if f.items == nil && format.IsItem(v) { // a list as OpenAI's Agents SDK keeps it
+		format.MarkReplies(f.messages, rollout.SampledByPolicy)
+		r := &rollout.Rollout{Messages: f.messages, Turns: format.TurnsOf(f.messages), Index: format.NoIndex}
+		f.items = &format.Items{File: f.in, Rollout: r, Sampled: rollout.SampledByPolicy}
+	}
+	if f.items != nil {
+		return f.items.Add(v)
+	}
 	m, err := f.in.ChatMessage(v, len(f.messages))
 	if err != nil {
 		return err
@@ -55,7 +80,24 @@ func (f *miniList) Add(v format.Value) error {
 
 func (f *miniList) Finish() error {
 	format.MarkReplies(f.messages, rollout.SampledByPolicy)
-	return f.in.Emit(&rollout.Rollout{Messages: f.messages, Turns: format.TurnsOf(f.messages), Index: format.NoIndex})
+	r := &rollout.Rollout{Messages: f.messages, Turns: format.TurnsOf(f.messages), Index: format.NoIndex}
+	if f.items != nil {
+		if r = f.items.Rollout; f.items.Left > 0 {
+			return f.in.Fail(0, "/type", "%d items of kinds that are not understood (the last is %q)", f.items.Left, f.items.Kind)
+		}
+		r.Origin.Format = "openai-agents"
+		f.in.NoteParts(r)
+		f.in.UnlinkResults(r)
+	}
+	for i := range r.Turns {
+		t := &r.Turns[i]
+		t.Context.Unknown = f.lost > 0 && t.Message >= f.lost
+		if m := &r.Messages[t.Message]; f.items != nil && m.Content == "" && m.Reasoning == "" && len(m.ToolCalls) == 0 {
+			t.Incomplete = "no text and no call of the reply is recorded"
+			f.in.Note("incomplete", rollout.At(t.Message), "%s: it is context and never trained", t.Incomplete)
+		}
+	}
+	return f.in.Emit(r)
 }
 
 func readMini(in *format.File, v format.Value) error {

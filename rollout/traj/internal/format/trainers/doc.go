@@ -7,7 +7,9 @@
 //	{"id": "task:0", "trajectories": [{"name": "a", "steps": [{"prompt_ids": […], "response_ids": […]}]}]}  rllm: an episode
 //	{"input": "…", "output": "…", "gts": …, "score": 1, "step": 3}                                          verl: rollout_data_dir
 //
-// The first four hold a sequence of tokens and a mask of those that were sampled: each
+//	{"skyrl_sequence": […], "loss_mask": […], "rollout_logprobs": […]}                                     skyrl: a sequence of a pickled batch
+//
+// The first four and the last hold a sequence of tokens and a mask of those that were sampled: each
 // run of them is a turn, whose prompt is all before it. verl, SkyRL, AReaL and TRL write
 // the text that ids were decoded to, without the ids: it is shown, and never trained.
 package trainers
