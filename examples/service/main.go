@@ -56,7 +56,6 @@ func parse(args []string, help io.Writer) (config, error) {
 	var c config
 	fs := flag.NewFlagSet("service", flag.ContinueOnError)
 	fs.SetOutput(help)
-	file := fs.String("config", "", "JSON `file` of flags by name; those given here win")
 	fs.StringVar(&c.model, "model", "", "Hugging Face model `folder`")
 	fs.StringVar(&c.engines, "engine", "", "base `URL` of the engine, without /v1; several with commas")
 	fs.StringVar(&c.kind, "engine-kind", "vllm", "of the engines: vllm or sglang")
@@ -83,11 +82,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.IntVar(&c.Gate.Caps.Tokens, "max-tokens", 0, "sampled tokens after which a rollout is truncated; 0 = any")
 	fs.DurationVar(&c.Gate.Caps.Time, "max-time", 0, "`time` after which a rollout is truncated; 0 = any")
 	fs.BoolVar(&c.Proxy.TokenOnly, "token-only", false, "the id of a session opens nothing, its token is needed")
-	err := fs.Parse(args)
-	if err == nil && *file != "" {
-		err = flagfile.Set(fs, *file)
-	}
-	if err != nil {
+	if err := flagfile.Parse(fs, args); err != nil {
 		return c, err
 	}
 	if c.Prompt.Keep = prompt.Keep(*keep); *keep == "none" {

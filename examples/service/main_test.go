@@ -29,6 +29,7 @@ const modelFolder = "../../tokenize/embedded"
 // TestMain runs the service itself where a test asks for a process of it.
 func TestMain(m *testing.M) {
 	if os.Getenv("SERVICE_PROCESS") != "" {
+		limitFiles(os.Getenv("SERVICE_ROOM"))
 		main()
 		return
 	}

@@ -10,9 +10,17 @@ import (
 	"os"
 )
 
-// Set gives the flags that the JSON object in the file names their values; those that
-// the command line gave stay.
-func Set(fs *flag.FlagSet, path string) error {
+// Parse reads arguments, of which --config names a JSON file of flags by name: those that
+// the command line gives win.
+func Parse(fs *flag.FlagSet, args []string) error {
+	path := fs.String("config", "", "JSON `file` of flags by name; those given here win")
+	if err := fs.Parse(args); err != nil || *path == "" {
+		return err
+	}
+	return set(fs, *path)
+}
+
+func set(fs *flag.FlagSet, path string) error {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	text, err := os.ReadFile(path)

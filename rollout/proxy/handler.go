@@ -237,6 +237,9 @@ func (h *Handler) problem(err error) *wire.Problem {
 		return &wire.Problem{Status: http.StatusServiceUnavailable, RetryAfter: "1", Message: "the call was ended before its reply was whole"}
 	}
 	status, after := h.opts.Answer(err)
+	if errors.Is(err, live.ErrUnavailable) { // where the record is, is not for agents
+		return &wire.Problem{Status: status, RetryAfter: after, Message: live.ErrUnavailable.Error() + " now: ask again later"}
+	}
 	return &wire.Problem{Status: status, RetryAfter: after, Message: rollout.Printable(err.Error())}
 }
 
