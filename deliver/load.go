@@ -52,7 +52,15 @@ func (q *Queue) load() error {
 			return err
 		}
 		if r.Failure != nil && r.Failure.Reason == reasonLate {
-			if err := q.deliverLate(q.ctx, s.ID()); err != nil {
+			e := Ending{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
+			digest, err := "", error(nil) // of one that had failed besides nothing is known
+			if e.Resolved != nil || e.Reward != nil {
+				digest, err = e.digest()
+			}
+			if err != nil {
+				return err
+			}
+			if err := q.deliverLate(q.ctx, s.ID(), digest); err != nil {
 				return err
 			}
 			continue

@@ -292,11 +292,18 @@ func (q *Queue) Ack(ctx context.Context, seq int) error {
 // deliver records that a group is done with.
 func (q *Queue) deliver(ctx context.Context, g *group) error {
 	b := live.Batch{Key: recordKey(g.key), Digest: g.batch.Digest, Group: recordKey(g.key)}
-	if g.empty() {
-		b.Digest = "none"
-	}
+	var n note
 	for _, m := range g.members {
 		b.Sessions = append(b.Sessions, m.id)
+		n.Sessions = append(n.Sessions, noted{m.id, m.ending})
+	}
+	if g.empty() { // what answers its rollouts after a restart
+		n.Why = rollout.Printable(g.why)
+		text, err := json.Marshal(n)
+		if err != nil {
+			return err
+		}
+		b.Digest = string(text)
 	}
 	if err := q.opts.Recorder.Deliver(ctx, b); err != nil {
 		return err

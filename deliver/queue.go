@@ -3,9 +3,11 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +78,8 @@ type note struct {
 	Sessions []noted `json:"sessions"`
 	// Short is when a deadline closed the group, in nanoseconds since 1970; 0 = it was full.
 	Short int64 `json:"short,omitempty"`
+	// Why is that of a group without a batch, whose note is the digest of its delivery.
+	Why string `json:"why,omitempty"`
 }
 
 type noted struct {
@@ -132,7 +136,10 @@ func (q *Queue) groupOf(name string) *group {
 	return g
 }
 
-const reasonLate = "late"
+const (
+	reasonLate = "late"
+	detailLate = "it ended after the deadline of its group"
+)
 
 // End records how a rollout ended and puts it into its group. The rollout that makes the
 // group complete is answered when the batch is there. The same ending again has the same
@@ -187,6 +194,9 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	s, err := q.session(ctx, id, e)
 	if err != nil {
 		q.dropEmpty(g)
+		if answer, ok, err := q.forgotten(id, digest, e.Group); ok {
+			return nil, answer, err
+		}
 		return nil, Answer{}, err
 	}
 	if s.Parent() != "" {
@@ -272,11 +282,11 @@ func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Endi
 		return false, Answer{}, nil
 	}
 	x := ended(s, e, 0)
-	x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reasonLate, Detail: "it ended after the deadline of its group"}
+	x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reasonLate, Detail: detailLate}
 	if _, err := s.End(ctx, x); err != nil {
 		return true, Answer{}, err
 	}
-	err := q.deliverLate(ctx, s.ID())
+	err := q.deliverLate(ctx, s.ID(), digest)
 	answer := Answer{Group: e.Group, LeftOut: x.Failure.Detail}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -288,8 +298,36 @@ func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Endi
 }
 
 // deliverLate has the recorder forget a rollout that is in no group.
-func (q *Queue) deliverLate(ctx context.Context, id string) error {
-	return q.opts.Recorder.Deliver(ctx, live.Batch{Key: "late/" + id, Digest: reasonLate, Sessions: []string{id}})
+func (q *Queue) deliverLate(ctx context.Context, id, digest string) error {
+	return q.opts.Recorder.Deliver(ctx, live.Batch{Key: lateKey(id), Digest: digest, Sessions: []string{id}})
+}
+
+func lateKey(id string) string { return "late/" + id }
+
+// forgotten is the answer for a rollout that got into no batch, and that the recorder has
+// let go: its record tells as long as the journal has it.
+func (q *Queue) forgotten(id, digest, group string) (answer Answer, ok bool, err error) {
+	ending, ok := q.opts.Recorder.Delivered(lateKey(id))
+	answer = Answer{Group: group, LeftOut: detailLate}
+	for k := (stream.Key{Group: group}); !ok; k.Step++ {
+		text, done := q.opts.Recorder.Delivered(recordKey(k))
+		_, batch := q.opts.Stream.Find(k)
+		if !done && !batch {
+			return answer, false, nil
+		}
+		var n note
+		if json.Unmarshal([]byte(text), &n) != nil {
+			continue // the digest of a batch
+		}
+		i := slices.IndexFunc(n.Sessions, func(x noted) bool { return x.ID == id })
+		if ok = i >= 0; ok {
+			ending, answer = n.Sessions[i].Ending, q.answer(group, i, &stream.Batch{}, n.Why)
+		}
+	}
+	if ending != digest && ending != "" {
+		err = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "it ended otherwise: %w", live.ErrConflict)
+	}
+	return answer, true, err
 }
 
 // dropEmpty forgets a group that got no rollout.

@@ -375,6 +375,58 @@ func TestLeftOut(t *testing.T) {
 	require.Zero(t, s.rec.Stats().Sessions, "the refused group is forgotten with it")
 }
 
+// Rollouts that got into no batch, late ones and those of a refused group, have the same
+// answer after they were forgotten and the service began again, and another ending none.
+func TestForgottenAnswers(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	o := deliver.Options{Size: 2, Deadline: 50 * time.Millisecond, Now: func() time.Time { return now.Add(time.Hour) }}
+	o.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
+		if group[0].Group == "bad" {
+			return errors.New("no such task")
+		}
+		return rows(ctx, group, w)
+	}
+	s := start(t, dir, o)
+	ctx := t.Context()
+	want := map[string]deliver.Answer{}
+	end := func(id, group string) {
+		t.Helper()
+		answer, err := s.End(ctx, id, resolved(group, true))
+		require.NoError(t, err)
+		want[id+" "+group] = answer
+	}
+	for _, id := range []string{"a", "late", "bad0", "bad1", "b", "c"} {
+		s.play(t, id, 1)
+	}
+	end("bad0", "bad")
+	end("bad1", "bad")
+	require.Contains(t, want["bad1 bad"].LeftOut, "no such task")
+	_, err := s.End(ctx, "a", resolved("g", true))
+	require.NoError(t, err)
+	b, err := s.Next(ctx, 0)
+	require.NoError(t, err)
+	end("late", "g")
+	require.NotEmpty(t, want["late g"].LeftOut)
+	require.NoError(t, s.Ack(ctx, b.Seq))
+	require.Equal(t, 2, s.rec.Stats().Sessions, "b and c")
+	for range 2 {
+		s.close(t)
+		s = start(t, dir, o)
+		for name, answer := range want {
+			id, group, _ := strings.Cut(name, " ")
+			again, err := s.End(ctx, id, resolved(group, true))
+			require.NoError(t, err, name)
+			require.Equal(t, answer, again, name)
+			_, err = s.End(ctx, id, resolved(group, false))
+			require.ErrorIs(t, err, live.ErrConflict, name)
+		}
+		_, err = s.End(ctx, "nobody", resolved("bad", true))
+		require.ErrorIs(t, err, live.ErrUnknown)
+	}
+	s.close(t)
+}
+
 // A full disk fails no group: it is made when there is room.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
