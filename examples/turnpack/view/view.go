@@ -30,7 +30,7 @@ mask, log probability, advantage or weight, and the distributions of the batch.
 What turnpack audit finds is marked in place. docs/view.md describes the page.`
 
 type viewFlags struct {
-	Batch    []string `arg:"" optional:"" name:"batch" help:"The batch: a file, or a folder with one."`
+	Batch    []string `arg:"" optional:"" name:"batch" help:"The batch: a file, or a folder with one; or the folder of a live journal."`
 	Model    string   `help:"Model folder with the tokenizer the batch was made with (default: the embedded one)." placeholder:"FOLDER"`
 	Template string   `help:"With --model: the chat template that the batch was made with, where convert had one named (name or file)." placeholder:"NAME"`
 	Out      string   `help:"File for the page, - for standard output (default: the batch's name with .html)." placeholder:"FILE"`
@@ -43,7 +43,8 @@ type viewFlags struct {
 // config is a parsed command line.
 type config struct {
 	batch, model, template, out string
-	from, to                    int // rows [from, to), to −1 = all
+	journal                     string // folder that the batch is made of, "" = none
+	from, to                    int    // rows [from, to), to −1 = all
 	audit, force                bool
 	in                          []string
 	tracers                     Tracers
@@ -78,10 +79,16 @@ func (c *config) set(files []string, rows string) error {
 		return fmt.Errorf("expected one batch file, found %d", len(files))
 	}
 	var err error
-	if c.batch, err = cli.One(files[0]); err != nil {
+	if journal(files[0]) {
+		c.journal = filepath.Clean(files[0])
+	} else if c.batch, err = cli.One(files[0]); err != nil {
 		return err
 	}
-	if c.out == "" {
+	switch {
+	case c.out != "":
+	case c.journal != "":
+		c.out = c.journal + ".html"
+	default:
 		c.out = strings.TrimSuffix(c.batch, filepath.Ext(c.batch)) + ".html"
 	}
 	if rows == "" {
@@ -102,6 +109,19 @@ func (c *config) set(files []string, rows string) error {
 }
 
 func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if c.journal != "" {
+		dir, err := os.MkdirTemp("", "turnpack-view-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if c.batch, err = c.recorded(ctx, dir); err != nil {
+			return err
+		}
+		if c.in == nil {
+			c.in = []string{c.journal}
+		}
+	}
 	r, err := tokens.OpenRows(c.batch)
 	if err != nil {
 		return err
