@@ -58,7 +58,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.SetOutput(help)
 	fs.StringVar(&c.model, "model", "", "Hugging Face model `folder`")
 	fs.StringVar(&c.engines, "engine", "", "base `URL` of the engine, without /v1; several with commas")
-	fs.StringVar(&c.kind, "engine-kind", "vllm", "of the engines: vllm or sglang")
+	fs.StringVar(&c.kind, "engine-kind", "vllm", "of the engines: vllm, vllm-tokens (with --exact) or sglang")
 	fs.StringVar(&c.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
 	fs.StringVar(&c.admin, "admin", "", "`address` of pause, metrics, sessions and batches, away from agents; \"\" = that of --listen")
 	fs.StringVar(&c.Journal, "journal", "journal", "`folder` of the record")

@@ -69,7 +69,9 @@ type Options struct {
 	Seed   uint64
 	Event  int    // tokens of an event of a stream, 0 = 1
 	Weight string // weight_version of replies, "" = none
-	Faults Faults
+	// Unstreamed refuses streams of /inference/v1/generate, as its first versions do.
+	Unstreamed bool
+	Faults     Faults
 }
 
 // Server is the engine.
@@ -97,6 +99,7 @@ func New(o Options) *Server {
 	}
 	s.mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, true) })
 	s.mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, false) })
+	s.mux.HandleFunc("POST /inference/v1/generate", s.generate)
 	s.mux.HandleFunc("POST /tokenize", s.tokenize)
 	s.mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"object": "list", "data": []any{map[string]any{"id": o.Name, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 1 << 20}}})
@@ -169,6 +172,7 @@ type request struct {
 	IDs       bool  `json:"return_token_ids"`
 	Choice    any   `json:"tool_choice"`
 	Generate  *bool `json:"add_generation_prompt"`
+	Continue  bool  `json:"continue_final_message"`
 	assistant int
 	sampled   int // ids at the end of the prompt that are the beginning of the reply
 }
@@ -305,8 +309,18 @@ func (s *Server) prompt(q *request, chat bool) ([]rollout.TokenID, error) {
 		if err != nil {
 			return nil, err
 		}
-		var list []struct{ Role string }
+		var list []struct {
+			Role    string
+			Content any
+		}
 		_ = json.Unmarshal(q.Messages, &list) // render has read them
+		if q.Continue {
+			if generate || len(list) == 0 || list[len(list)-1].Role != "assistant" {
+				return nil, fmt.Errorf("continue_final_message needs a last message of the assistant, and no generation prompt")
+			}
+			said, _ := list[len(list)-1].Content.(string)
+			text, q.assistant = text[:strings.LastIndex(text, said)+len(said)], -1
+		}
 		for _, m := range list {
 			if m.Role == "assistant" {
 				q.assistant++

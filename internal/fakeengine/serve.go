@@ -144,6 +144,10 @@ func (w *writer) write(b []byte) {
 }
 
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
+	s.answer(w, r, chat, false)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens bool) {
 	n := s.requests.Add(1)
 	f := &s.opts.Faults
 	if int(n) <= f.Fail {
@@ -179,7 +183,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	if f.Cut > 0 {
 		left = f.Cut
 	}
-	out := &reply{s: s, q: &q, chat: chat, w: &writer{w, r, left}, prompt: prompt, choices: choices, usage: usage,
+	out := &reply{s: s, q: &q, chat: chat, w: &writer{w, r, left}, tokens: tokens, prompt: prompt, choices: choices, usage: usage,
 		id: fmt.Sprintf("%s-%016x", map[bool]string{true: "chatcmpl", false: "cmpl"}[chat], hash(uint64(n), prompt))}
 	if q.Stream {
 		out.stream()
@@ -189,11 +193,44 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	}
 }
 
+// generate is /inference/v1/generate: tokens in, tokens out, and no text.
+func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		Tokens   []rollout.TokenID          `json:"token_ids"`
+		Sampling map[string]json.RawMessage `json:"sampling_params"`
+		Stream   bool                       `json:"stream"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || len(q.Tokens) == 0 {
+		refuse(w, http.StatusBadRequest, "token_ids are expected")
+		return
+	}
+	if q.Stream && s.opts.Unstreamed {
+		refuse(w, http.StatusBadRequest, "Streaming is not yet supported for this endpoint")
+		return
+	}
+	if q.Sampling["stop"] != nil || q.Sampling["logprobs"] == nil {
+		refuse(w, http.StatusBadRequest, "the fake engine has no text to look for stop strings, and wants logprobs")
+		return
+	}
+	delete(q.Sampling, "logprobs")
+	q.Sampling["prompt"], q.Sampling["stream"] = encodeJSON(q.Tokens), encodeJSON(q.Stream)
+	q.Sampling["logprobs"], q.Sampling["return_token_ids"] = json.RawMessage("1"), json.RawMessage("true")
+	q.Sampling["stream_options"] = json.RawMessage(`{"include_usage":true}`)
+	body := bytes.NewReader(encodeJSON(q.Sampling))
+	inner, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "/v1/completions", body)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	s.answer(w, inner, false, true)
+}
+
 // reply is a reply that is written.
 type reply struct {
 	s       *Server
 	q       *request
 	chat    bool
+	tokens  bool // ids alone
 	w       *writer
 	id      string
 	prompt  []rollout.TokenID
@@ -202,6 +239,9 @@ type reply struct {
 }
 
 func (r *reply) head(kind string, choices []any) object {
+	if r.tokens {
+		return object{"request_id", r.id, "choices", choices}
+	}
 	name := map[bool]string{true: "chat." + kind, false: "text_completion"}[r.chat]
 	o := object{"id", r.id, "object", name, "created", 1, "model", r.s.opts.Name, "choices", choices}
 	if v := *r.s.version.Load(); v != "" {
@@ -215,7 +255,7 @@ func (r *reply) logprobs(x *sampled, a, b int) any {
 	if r.q.Logprobs == nil || r.q.Logprobs == false {
 		return nil
 	}
-	if !r.chat {
+	if !r.chat && !r.tokens {
 		tokens, values := []string{}, []any{}
 		for i := a; i < b; i++ {
 			tokens = append(tokens, "token_id:"+strconv.Itoa(int(x.ids[i])))
@@ -275,20 +315,23 @@ func (r *reply) whole() {
 				message = append(message, "reasoning", m[reasoning])
 			}
 			o = object{"index", i, "message", append(message, "tool_calls", toolCalls)}
-		} else {
-			o = object{"index", i, "text", x.text}
+		} else if o = (object{"index", i}); !r.tokens {
+			o = append(o, "text", x.text)
 		}
 		finish, stop := r.finish(x, calls)
 		o = append(o, "logprobs", r.logprobs(x, 0, len(x.ids)), "finish_reason", finish, "stop_reason", stop)
 		if r.q.IDs {
 			o = append(o, "token_ids", r.ids(x, 0, len(x.ids)))
-			if !r.chat {
+			if !r.chat && !r.tokens {
 				o = append(o, "prompt_token_ids", r.prompt)
 			}
 		}
 		list = append(list, o)
 	}
-	o := append(r.head("completion", list), "usage", r.usage)
+	o := r.head("completion", list)
+	if !r.tokens {
+		o = append(o, "usage", r.usage)
+	}
 	if r.chat && r.q.IDs {
 		o = append(o, "prompt_token_ids", r.prompt)
 	}
@@ -357,13 +400,13 @@ func (r *reply) stream() {
 			o := object{"index", i}
 			if r.chat {
 				o = append(o, "delta", delta)
-			} else {
+			} else if !r.tokens {
 				o = append(o, "text", x.text[told:to])
 			}
 			o = append(o, "logprobs", r.logprobs(x, a, b), "finish_reason", finish, "stop_reason", stop)
 			if r.q.IDs {
 				o = append(o, "token_ids", r.ids(x, a, b))
-				if !r.chat && a == 0 {
+				if !r.chat && !r.tokens && a == 0 {
 					o = append(o, "prompt_token_ids", r.prompt)
 				}
 			}

@@ -295,7 +295,7 @@ func (h *Handler) count(w http.ResponseWriter, r *http.Request, c *wire.Call) *w
 	if s != nil {
 		c.Messages = s.Recall(c.Messages)
 	}
-	if h.opts.Prompter != nil {
+	if h.opts.Prompter != nil && plainText(c) {
 		ids, err = h.opts.Prompter.Prompt(r.Context(), Prompt{s, c.Messages, c.Tools, kwargs(c)})
 	}
 	if err == nil && ids == nil {

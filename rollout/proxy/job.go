@@ -27,6 +27,7 @@ type job struct {
 	parsers []Parser
 	reply   wire.Reply
 	held    []*engine.Chunk // the end of the reply, until it is durable
+	text    *speller        // of an engine that tells ids alone
 	rest    *rest           // of a reply that a pause may stop
 	why     string          // the reply is incomplete
 
@@ -185,6 +186,18 @@ func (j *job) prepare() error {
 
 // take records a chunk and passes it on, its end aside.
 func (j *job) take(c *engine.Chunk) error {
+	if c.NoText && (j.rest == nil || j.rest.before == 0) {
+		if j.text == nil {
+			j.text = &speller{decode: j.h.opts.Decode, tail: last(j.call.Prompt)}
+		}
+		for i := range c.Choices {
+			k := &c.Choices[i]
+			var err error
+			if k.Text, err = j.text.push(k.IDs, k.Finish != ""); err != nil {
+				return err
+			}
+		}
+	}
 	if j.rest != nil {
 		if err := j.rest.see(c); err != nil {
 			return err

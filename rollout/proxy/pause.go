@@ -27,20 +27,15 @@ type rest struct {
 	speller
 }
 
-// stateful are the fields by which a reply depends on more than the ids before it: a
-// request for its rest would be answered otherwise.
-var stateful = []string{"stop", "presence_penalty", "frequency_penalty", "bad_words", "use_beam_search", "response_format", "structured_outputs",
+// shaping are the fields by which a reply depends on more than the ids before it.
+var shaping = []string{"stop", "presence_penalty", "frequency_penalty", "bad_words", "use_beam_search", "response_format", "structured_outputs",
 	"guided_json", "guided_regex", "guided_choice", "guided_grammar", "regex", "ebnf", "json_schema"}
 
-// stoppable reports whether a pause may stop the call and ask for its rest later: its ids
-// are known, its text is read here, and they alone decide how it goes on.
-func (j *job) stoppable() bool {
-	o := &j.h.opts
-	if o.Stop == nil || o.Again == nil || o.Decode == nil || len(j.parsers) != 1 {
-		return false
-	}
-	return !slices.ContainsFunc(stateful, func(name string) bool {
-		switch v := string(j.call.Fields[name]); v {
+// stateful reports whether a request for the rest of a reply would be answered otherwise
+// than the whole.
+func stateful(fields map[string]json.RawMessage) bool {
+	return slices.ContainsFunc(shaping, func(name string) bool {
+		switch v := string(fields[name]); v {
 		case "", "null", "0", "0.0", "false", "[]", `""`, `{"type":"text"}`, `{"type": "text"}`:
 			return false
 		}
@@ -52,7 +47,7 @@ func (j *job) stoppable() bool {
 func (j *job) generate(leave func()) error {
 	o := &j.h.opts
 	defer func() { leave() }()
-	if !j.stoppable() {
+	if o.Stop == nil || !j.call.IDsOnly { // what it is does not follow from its ids, or its text is not read here
 		return o.Engine.Generate(j.ctx, &j.call.Request, j.take)
 	}
 	r := j.call.Request

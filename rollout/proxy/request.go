@@ -82,11 +82,16 @@ func (j *job) prompt() error {
 		c.Settings = c.Fields
 	}
 	c.Fields = fields
+	c.IDsOnly = o.Decode != nil && len(j.parsers) == 1 && !stateful(fields)
 	return nil
 }
 
-// plainText reports whether a call asks for nothing but text and free tool calls.
+// plainText reports whether a call asks for nothing but a new message of text and free tool
+// calls.
 func plainText(c *wire.Call) bool {
+	if string(c.Fields["continue_final_message"]) == "true" || string(c.Fields["add_generation_prompt"]) == "false" {
+		return false
+	}
 	if t := string(c.Fields["tool_choice"]); t != "" && t != "null" && t != `"auto"` && t != `"none"` {
 		return false
 	}

@@ -6,7 +6,8 @@
 // that sampled them; text, reasoning and tool calls; the prompt's ids; usage.
 //
 //	vLLM    messages  /v1/chat/completions with return_token_ids
-//	        ids       /v1/completions with return_token_ids
+//	        ids       /v1/completions with return_token_ids, or, as VLLMTokens and where
+//	                  ids are enough, /inference/v1/generate
 //	SGLang  messages  /v1/chat/completions with return_meta_info, never streamed from there
 //	        ids       /generate, whose events repeat what came before or do not
 //

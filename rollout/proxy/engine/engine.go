@@ -50,6 +50,8 @@ type Request struct {
 
 	Stream bool
 	N      int // replies, 0 = 1
+	// IDsOnly: the ids of the reply are enough, see Chunk.NoText.
+	IDsOnly bool
 }
 
 // Chunk is a part of a reply.
@@ -64,6 +66,9 @@ type Chunk struct {
 	// is a whole reply and not an event of a stream.
 	Raw   []byte
 	Whole bool
+	// NoText says that the engine told ids alone, which a Request.IDsOnly allows: the
+	// choices have no text, and no stop string has ended them.
+	NoText bool
 }
 
 // Choice is what a chunk adds to one reply.
@@ -136,11 +141,13 @@ func broken(cause error, format string, args ...any) *Error {
 // Kind is a kind of server.
 type Kind string
 
-// The kinds. Both take messages and ids: vLLM by chat completions and completions, SGLang
-// by chat completions and generate.
+// The kinds. All take messages and ids: vLLM by chat completions and completions, SGLang
+// by chat completions and generate. VLLMTokens is a vLLM whose /inference/v1/generate is
+// asked where ids are enough: tokens in, tokens out, without its detokenizer.
 const (
-	VLLM   Kind = "vllm"
-	SGLang Kind = "sglang"
+	VLLM       Kind = "vllm"
+	VLLMTokens Kind = "vllm-tokens"
+	SGLang     Kind = "sglang"
 )
 
 func (r *Request) choices() int { return max(1, r.N) }

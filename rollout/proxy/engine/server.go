@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,8 +46,8 @@ func (o Options) Validate() error {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		errs = append(errs, optionError("URL", "it has credentials, a query or a fragment").WithFix("set Options.Key"))
 	}
-	if o.Kind != "" && o.Kind != VLLM && o.Kind != SGLang {
-		errs = append(errs, optionError("Kind", "is %q, expected vllm or sglang", o.Kind))
+	if o.Kind != "" && o.Kind != VLLM && o.Kind != VLLMTokens && o.Kind != SGLang {
+		errs = append(errs, optionError("Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
 	}
 	if o.MaxReply < 0 || o.Timeout < 0 {
 		errs = append(errs, optionError("MaxReply", "a bound is negative, expected 0 for the default or more"))
@@ -68,7 +67,8 @@ type Server struct {
 
 	mu     sync.Mutex
 	status Status
-	fails  int // in a row
+	fails  int  // in a row
+	whole  bool // its replies of ids alone are not streamed
 }
 
 // New checks the options and returns a server, without asking it anything.
@@ -154,6 +154,16 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 		return err
 	}
 	res, err := s.send(ctx, http.MethodPost, path, body, stream)
+	if refused, ok := errors.AsType[*Error](err); ok && path == tokensPath && stream && strings.Contains(strings.ToLower(refused.Message), "stream") {
+		// One of a version that does not stream ids tells them all at once.
+		s.mu.Lock()
+		s.whole = true
+		s.mu.Unlock()
+		path, body, stream, err = s.body(r, drops)
+		if err == nil {
+			res, err = s.send(ctx, http.MethodPost, path, body, stream)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -172,6 +182,7 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 		if err != nil {
 			return err
 		}
+		c.NoText = path == tokensPath
 		c.Whole = !stream
 		if err := w.see(c); err != nil {
 			return err
@@ -281,114 +292,6 @@ func (s *Server) learn(r *Request, w *watch) {
 	}
 }
 
-// body is the request in the words of the server, and where it goes.
-func (s *Server) body(r *Request, drops bool) (path string, body []byte, stream bool, err error) {
-	yes := []byte("true")
-	set := []member{{"stream", nil}, {"stream_options", nil}}
-	stream = r.Stream
-	if s.opts.Model != "" {
-		set = append(set, member{"model", quote(s.opts.Model)})
-	}
-	switch {
-	case s.opts.Kind == SGLang && !r.chat():
-		return "/generate", s.generateBody(r), stream, nil
-	case s.opts.Kind == SGLang: // which tells ids of unstreamed replies only
-		path, stream = "/v1/chat/completions", false
-		set = append(set, member{"logprobs", yes}, member{"return_meta_info", yes}, member{"return_prompt_token_ids", yes})
-	case r.chat():
-		path, stream = "/v1/chat/completions", stream && !(drops && len(r.Tools) > 0)
-		set = append(set, member{"logprobs", yes}, member{"return_token_ids", yes})
-	default:
-		path = "/v1/completions"
-		set = append(set, member{"return_token_ids", yes})
-		if n, ok := number(r.Fields["logprobs"]); !ok || n < 0 {
-			set = append(set, member{"logprobs", []byte("0")})
-		}
-	}
-	if stream {
-		set[0].value, set[1].value = yes, []byte(`{"include_usage":true}`)
-	}
-	if r.Raw != nil {
-		var d jsonscan.Doc
-		v, err := d.Parse(r.Raw, jsonscan.Options{})
-		if err != nil {
-			return "", nil, false, &Error{Status: http.StatusBadRequest, Message: "the request is no JSON", Err: err}
-		}
-		return path, edit(v, r.Raw, set), stream, nil
-	}
-	if r.N > 1 {
-		set = append(set, member{"n", []byte(strconv.Itoa(r.N))})
-	}
-	var first []member
-	switch {
-	case r.chat():
-		first = append(first, member{"messages", AppendMessages(nil, r.Messages)})
-		if len(r.Tools) > 0 {
-			first = append(first, member{"tools", list(r.Tools)})
-		}
-	case r.Prompt != nil:
-		first = append(first, member{"prompt", list(r.Prompt)})
-	default:
-		first = append(first, member{"prompt", quote(r.Text)})
-	}
-	leave := func(k string) bool {
-		return slices.ContainsFunc(set, func(m member) bool { return m.key == k }) || !r.chat() && chatOnly[k]
-	}
-	if !r.chat() && r.Prompt != nil {
-		// Without a number completions end after 16 tokens.
-		most := r.Fields["max_tokens"]
-		if most == nil {
-			most = r.Fields["max_completion_tokens"]
-		}
-		if most == nil {
-			most = json.RawMessage("null")
-		}
-		first = append(first, member{"max_tokens", most})
-	}
-	first = withFields(first, r.Fields, leave)
-	return path, object(append(first, set...)), stream, nil
-}
-
-// chatOnly are the fields that completions do not know.
-var chatOnly = map[string]bool{"tools": true, "tool_choice": true, "parallel_tool_calls": true, "max_completion_tokens": true, "top_logprobs": true, "logprobs": true,
-	"chat_template": true, "chat_template_kwargs": true, "reasoning_effort": true, "add_generation_prompt": true, "continue_final_message": true, "include_reasoning": true}
-
-// samplings are the fields of chat completions by their names among SGLang's
-// sampling_params.
-var samplings = map[string]string{"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p", "stop": "stop", "stop_token_ids": "stop_token_ids",
-	"frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty", "repetition_penalty": "repetition_penalty", "min_tokens": "min_new_tokens",
-	"ignore_eos": "ignore_eos", "skip_special_tokens": "skip_special_tokens", "spaces_between_special_tokens": "spaces_between_special_tokens", "no_stop_trim": "no_stop_trim",
-	"seed": "sampling_seed", "regex": "regex", "ebnf": "ebnf", "logit_bias": "logit_bias"}
-
-func (s *Server) generateBody(r *Request) []byte {
-	most := r.Fields["max_tokens"]
-	if most == nil {
-		most = r.Fields["max_completion_tokens"]
-	}
-	if most == nil {
-		most = json.RawMessage("null")
-	}
-	params := []member{{"max_new_tokens", most}}
-	for k, v := range r.Fields {
-		if name := samplings[k]; name != "" && string(v) != "null" {
-			params = append(params, member{name, v})
-		}
-	}
-	if r.N > 1 {
-		params = append(params, member{"n", []byte(strconv.Itoa(r.N))})
-	}
-	set := []member{{"return_logprob", []byte("true")}, {"logprob_start_len", []byte("-1")}, {"sampling_params", object(params)}}
-	if r.Prompt != nil {
-		set = append(set, member{"input_ids", list(r.Prompt)})
-	} else {
-		set = append(set, member{"text", quote(r.Text)})
-	}
-	if r.Stream {
-		set = append(set, member{"stream", []byte("true")})
-	}
-	return object(set)
-}
-
 func number(raw json.RawMessage) (int, bool) {
 	n, err := strconv.Atoi(string(raw))
 	return n, err == nil
@@ -491,8 +394,11 @@ func (s *Server) Tokenize(ctx context.Context, r *Request) ([]rollout.TokenID, e
 		if len(r.Tools) > 0 {
 			set = append(set, member{"tools", list(r.Tools)})
 		}
-		for _, k := range []string{"chat_template", "chat_template_kwargs"} {
+		for _, k := range []string{"chat_template", "chat_template_kwargs", "continue_final_message"} {
 			set = append(set, member{k, r.Fields[k]})
+		}
+		if v := r.Fields["add_generation_prompt"]; v != nil {
+			set[1].value = v
 		}
 	}
 	if model := cmp.Or(s.opts.Model, r.text("model")); model != "" {

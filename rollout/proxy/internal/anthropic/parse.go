@@ -71,7 +71,27 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	case "disabled":
 		c.Fields["chat_template_kwargs"] = json.RawMessage(`{"enable_thinking":false}`)
 	}
-	return c, nil
+	return c, prefill(c)
+}
+
+// prefill has the reply go on from the last message where that is the assistant's.
+func prefill(c *wire.Call) error {
+	if len(c.Messages) == 0 {
+		return wire.Bad("messages has no content")
+	}
+	m := &c.Messages[len(c.Messages)-1]
+	switch {
+	case m.Role != rollout.RoleAssistant:
+		return nil
+	case len(m.ToolCalls) > 0:
+		return wire.Bad("the last message has tool calls without their results")
+	case m.Reasoning != "" || strings.Contains(string(c.Fields["chat_template_kwargs"]), "true"):
+		return wire.Bad("a reply that goes on from the last message, which is the assistant's, cannot think: leave out thinking")
+	case strings.TrimSpace(m.Content) != m.Content || m.Content == "":
+		return wire.Bad("the last message, from which the reply goes on, is empty or begins or ends with white space")
+	}
+	c.Fields["continue_final_message"], c.Fields["add_generation_prompt"] = json.RawMessage("true"), json.RawMessage("false")
+	return nil
 }
 
 func system(c *wire.Call, v jsonscan.Value) error {

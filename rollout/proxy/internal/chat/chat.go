@@ -46,6 +46,11 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	}
 	c.KeepUsage, _ = v.Path("stream_options", "include_usage").Bool()
 	c.KeepIDs, _ = v.Get("return_token_ids").Bool()
+	if on, err := wire.Flag(v, "continue_final_message"); err != nil {
+		return nil, err
+	} else if m := &c.Messages[len(c.Messages)-1]; on && (m.Role != rollout.RoleAssistant || len(m.ToolCalls) > 0) {
+		return nil, wire.Bad("continue_final_message needs text of the assistant as the last message")
+	}
 	c.Fields = wire.Fields(v, "messages", "tools", "n", "stream", "stream_options", "logprobs", "return_token_ids")
 	return c, nil
 }
