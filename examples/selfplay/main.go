@@ -255,7 +255,7 @@ func (g *game) open(ctx context.Context, work string) (*play.Repository, error) 
 			return nil, fmt.Errorf("copy %s: %w: %s", dir, err, text)
 		}
 		dir = filepath.Join(work, r.Image)
-		d, err := local.New(local.Options{Root: work})
+		d, err := local.New(local.Options{Root: work, NoLogin: true})
 		if err != nil {
 			return nil, err
 		}

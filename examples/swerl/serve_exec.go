@@ -20,6 +20,7 @@ type driverFlags struct {
 	name, root, work string
 	memory           int64
 	processes        int
+	noLogin          bool
 }
 
 func (d *driverFlags) add(fs *flag.FlagSet) {
@@ -28,12 +29,13 @@ func (d *driverFlags) add(fs *flag.FlagSet) {
 	fs.StringVar(&d.work, "work", "", "with local, `folder` that containers are copied to; ROOT/.containers if empty")
 	fs.Int64Var(&d.memory, "memory-mib", 4096, "memory of a container")
 	fs.IntVar(&d.processes, "pids", 256, "processes of a container")
+	fs.BoolVar(&d.noLogin, "no-login", false, "with local, commands run in bash -c, which reads no profile of the machine")
 }
 
 func (d *driverFlags) open() (sandbox.Driver, error) {
 	limits := sandbox.Limits{Memory: d.memory << 20, Processes: d.processes}
 	if d.name == "local" {
-		return orNil(local.New(local.Options{Root: d.root, Work: d.work, Limits: limits}))
+		return orNil(local.New(local.Options{Root: d.root, Work: d.work, Limits: limits, NoLogin: d.noLogin}))
 	}
 	return orNil(container.New(container.Options{Engine: container.Engine(d.name), Root: d.root, Limits: limits}))
 }

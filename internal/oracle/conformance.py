@@ -502,6 +502,14 @@ def sandboxes():
     return script("diff_sandbox.py")
 
 
+def swerl_loop():
+    """The agent loop of swe-rl, that of OpenClaw-RL with ours, each on the servers of both."""
+    need_module("flask", "requests", "jinja2", "yaml")
+    if not os.environ.get("TURNPACK_OPENCLAW"):
+        raise Skip("TURNPACK_OPENCLAW names no checkout of Gen-Verse/OpenClaw-RL at 0d034dd")
+    return script("diff_swerl_loop.py")
+
+
 def exports_random():
     """Random batches for every target, read back without turnpack."""
     need_module("pyarrow", "msgspec")
@@ -578,6 +586,7 @@ def steps():
     yield "recipes, random batches", recipes_random
     yield "recipes of OpenClaw-RL, random batches", openclaw_recipes
     yield "sandboxes of OpenClaw-RL", sandboxes
+    yield "agent loop of OpenClaw-RL", swerl_loop
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")
     yield "slime files", go_tests("./export/slime", ".", "torch")
     yield "trl loader", go_tests("./export/target", "TRL", "trl", "torch")

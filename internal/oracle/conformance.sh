@@ -13,7 +13,7 @@
 #   TURNPACK_NEMO_RL   a checkout of NVIDIA-NeMo/RL at 7ea279ab, for its recipes; in the same way
 #   TURNPACK_PRIME_RL, TURNPACK_SLIME, TURNPACK_TRL (PrimeIntellect-ai/prime-rl at 559b4477,
 #                      THUDM/slime at 624b824a, huggingface/trl at f2cd5771)
-#   TURNPACK_OPENCLAW  a checkout of Gen-Verse/OpenClaw-RL at 0d034dd, for its recipes and sandboxes
+#   TURNPACK_OPENCLAW  a checkout of Gen-Verse/OpenClaw-RL at 0d034dd, for its recipes, sandboxes and agent loop
 #   TURNPACK_ONLY      run only the steps whose names contain this
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

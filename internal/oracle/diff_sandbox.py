@@ -84,7 +84,7 @@ class Server:
 
     def __init__(self, args, n):
         self.url = f"http://127.0.0.1:{n}"
-        env = dict(os.environ, PATH=f"{WORK}:{os.environ['PATH']}")
+        env = dict(os.environ, PATH=f"{WORK}:{os.environ['PATH']}", HOME=str(WORK))  # no profile of a user's own
         self.log = open(WORK / f"log-{n}", "w+")
         self.process = subprocess.Popen([str(a) for a in args], env=env, stdout=self.log, stderr=subprocess.STDOUT)
         for _ in range(200):
@@ -209,4 +209,5 @@ def main():
     print(f"{runs} pairings of client, pool and node give the same {len(STEPS)} answers")
 
 
-main()
+if __name__ == "__main__":
+    main()

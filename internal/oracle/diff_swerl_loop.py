@@ -1,17 +1,22 @@
-"""The agent loop of swe-rl (OpenClaw-RL at 0d034dd) against that of `swerl eval`.
+"""The agent loop of swe-rl (OpenClaw-RL at 0d034dd) against that of `swerl eval`, each on
+the servers of both.
 
-    TURNPACK_OPENCLAW=CHECKOUT TURNPACK_SWERL=BINARY python3 internal/oracle/diff_swerl_loop.py
+    TURNPACK_OPENCLAW=CHECKOUT python3 internal/oracle/diff_swerl_loop.py
 
-CHECKOUT is a clone of https://github.com/Gen-Verse/OpenClaw-RL at that commit, BINARY
-`go build ./examples/swerl`. One policy that is scripted, one pool and node of `swerl`
-with a repository in a folder: the reference's own eval_swe.py, with its own client and
-swebench.yaml, then ours with the same file. Messages, commands, patches, rewards and
-results.jsonl must be the same. litellm, slime, httpx and loguru are stand-ins of a few
-lines; needs jinja2, yaml and git.
+CHECKOUT is Gen-Verse/OpenClaw-RL at 0d034dd (git clone, git checkout 0d034dd). One policy
+that is scripted; the reference's own eval_swe.py, with its own client and swebench.yaml,
+and ours with the same file, on its pool and exec server, on ours with the same stand-in
+for docker, and on ours with the local driver. Messages, commands, patches, rewards,
+artifacts and results.jsonl must be the same in all six. litellm, slime, httpx and loguru
+are stand-ins of a few lines; needs flask, requests, jinja2, yaml and git.
 """
 
-import asyncio, contextlib, json, os, pathlib, re, subprocess, sys, tempfile, threading, types, urllib.request
+import asyncio, contextlib, json, os, pathlib, re, shutil, subprocess, sys, threading, types, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import diff_sandbox as boxes
+
+REFERENCE = pathlib.Path(os.environ["TURNPACK_OPENCLAW"]).absolute() / "swe-rl"
 
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git add -A && git diff --cached"
 FIX = "sed -i 's/a - b/a + b/' calc.py"
@@ -68,16 +73,6 @@ def stand_ins(api):
         sys.modules[name] = module
 
 
-@contextlib.contextmanager
-def server(binary, *args):
-    p = subprocess.Popen([binary, *args], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        yield "http://" + p.stdout.readline().split()[-1]
-    finally:
-        p.terminate()
-        p.wait()
-
-
 def runs(folder):
     out, results = {}, []
     for path in pathlib.Path(folder).glob("*/traj.json"):
@@ -86,6 +81,7 @@ def runs(folder):
             del s["start_ts"], s["end_ts"]
         for m in t["messages"]:
             assert set(m) == {"role", "content"}, m
+        t["meta"] = sorted(json.loads(path.with_name("meta.json").read_text()))
         patch = path.with_name("patch.diff")
         result = t["info"].pop("eval_result")
         t["evaluation"] = None if result is None else [result["resolved"], result["returncode"], result["output"]]
@@ -97,54 +93,91 @@ def runs(folder):
     return out, results
 
 
+def theirs(api, args):
+    """eval_swe.py, in a process of its own."""
+    stand_ins(api)
+    sys.path[:0] = [str(REFERENCE), str(REFERENCE / "eval")]
+    sys.argv = ["eval_swe.py", *args]
+    import eval_swe
+    with contextlib.redirect_stdout(None):
+        asyncio.run(eval_swe.main())
+
+
+def task():
+    repo = boxes.WORK / "images" / "calc"
+    repo.mkdir()
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (repo / "run_tests.py").write_text("import sys\nsys.dont_write_bytecode = True\nimport calc\nif calc.add(2, 3) != 5:\n    sys.exit('not 5')\nprint('ok')\n")
+    for args in ["init -q", "add -A", "-c user.name=t -c user.email=t@t commit -qm begin"]:
+        subprocess.run(["git", *args.split()], cwd=repo, check=True)
+    data = boxes.WORK / "data.jsonl"
+    data.write_text("".join(json.dumps({"instance_id": f"demo__{i}", "image_name": "calc", "problem_statement": f"plan number {i} <b> & é", "eval_script": "python3 run_tests.py"}) + "\n" for i in range(len(PLANS))))
+    return data
+
+
+def compare(name, found, wanted):
+    bad = 0
+    for i in sorted(wanted[0]):
+        mine, theirs = found[0].get(i), wanted[0][i]
+        if mine == theirs:
+            continue
+        bad += 1
+        print("DIFFERENT", name, i)
+        for k in theirs[0]:
+            a, b = (mine or [{}])[0].get(k), theirs[0][k]
+            if a != b:
+                print(" ", k, "\n   found    ", str(a)[:2000], "\n   reference", str(b)[:2000])
+        if mine and mine[1] != theirs[1]:
+            print("  patch", mine[1], theirs[1])
+    if found[1] != wanted[1]:
+        bad += 1
+        print("DIFFERENT", name, "results.jsonl", found[1], wanted[1])
+    if set(wanted[2]) - set(found[2]):
+        bad += 1
+        print(name, "summary.json lacks", set(wanted[2]) - set(found[2]))
+    return bad
+
+
 def main():
-    root, binary = pathlib.Path(os.environ["TURNPACK_OPENCLAW"]) / "swe-rl", os.path.abspath(os.environ["TURNPACK_SWERL"])
-    with tempfile.TemporaryDirectory() as tmp:
-        repo = pathlib.Path(tmp, "images", "demo")
-        repo.mkdir(parents=True)
-        (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
-        (repo / "run_tests.py").write_text("import sys\nsys.dont_write_bytecode = True\nimport calc\nassert calc.add(2, 3) == 5\nprint('ok')\n")
-        for args in ["init -q", "add -A", "-c user.name=t -c user.email=t@t commit -qm begin"]:
-            subprocess.run(["git", *args.split()], cwd=repo, check=True)
-        data = pathlib.Path(tmp, "data.jsonl")
-        data.write_text("".join(json.dumps({"instance_id": f"demo__{i}", "image_name": "demo", "problem_statement": f"plan number {i} <b> & é", "eval_script": "cd /testbed && python3 run_tests.py"}) + "\n" for i in range(len(PLANS))))
-        policy = ThreadingHTTPServer(("127.0.0.1", 0), Policy)
-        threading.Thread(target=policy.serve_forever, daemon=True).start()
-        api = f"http://127.0.0.1:{policy.server_port}/v1"
-        with server(binary, "serve-exec", "--listen", "127.0.0.1:0", "--driver", "local", "--root", str(repo.parent)) as node, \
-                server(binary, "serve-pool", "--listen", "127.0.0.1:0", "--nodes", node) as pool:
-            config = str(root / "swebench.yaml")
-            common = ["--data", str(data), "--model", "openai/policy", "--api-base", api, "--max-concurrent", "1"]
-            subprocess.run([binary, "eval", *common, "--pool", pool, "--config", config, "--output-dir", tmp + "/ours"], check=True, stdout=subprocess.DEVNULL)
-            stand_ins(api)
-            sys.path[:0] = [str(root), str(root / "eval")]
-            sys.argv = ["eval_swe.py", *common, "--env-server-url", pool, "--swe-config", config, "--output-dir", tmp + "/theirs"]
-            import eval_swe
-            with contextlib.redirect_stdout(None):
-                asyncio.run(eval_swe.main())
-        policy.shutdown()
-        ours, theirs = runs(tmp + "/ours"), runs(tmp + "/theirs")
-        bad = 0
-        for i in sorted(theirs[0]):
-            if ours[0].get(i) != theirs[0][i]:
-                bad += 1
-                print("DIFFERENT", i)
-                for k in theirs[0][i][0]:
-                    a, b = ours[0][i][0].get(k), theirs[0][i][0][k]
-                    if a != b:
-                        print(" ", k, "\n   ours  ", str(a)[:2000], "\n   theirs", str(b)[:2000])
-                if ours[0][i][1] != theirs[0][i][1]:
-                    print("  patch", ours[0][i][1], theirs[0][i][1])
-        if ours[1] != theirs[1]:
-            bad += 1
-            print("DIFFERENT results.jsonl", ours[1], theirs[1])
-        keys = [sorted(json.loads(pathlib.Path(tmp, d, "summary.json").read_text())) for d in ("ours", "theirs")]
-        if set(keys[1]) - set(keys[0]):
-            bad += 1
-            print("summary.json lacks", set(keys[1]) - set(keys[0]))
-        steps = sum(len(t[0]["messages"]) for t in theirs[0].values())
-        print(f"swe-rl's loop: {len(theirs[0])} attempts, {steps} messages, {bad} differences")
-        sys.exit(bad > 0)
+    boxes.prepare()
+    data = task()
+    policy = ThreadingHTTPServer(("127.0.0.1", 0), Policy)
+    threading.Thread(target=policy.serve_forever, daemon=True).start()
+    api = f"http://127.0.0.1:{policy.server_port}/v1"
+    config = str(REFERENCE / "swebench.yaml")
+    common = ["--data", str(data), "--model", "openai/policy", "--api-base", api, "--max-concurrent", "1"]
+    wanted, bad, pairs = None, 0, 0
+    for node, pool in (("theirs", "theirs"), ("docker", "ours"), ("local", "ours")):
+        e = boxes.exec_server(node)
+        p = boxes.pool_server(pool, e.url)
+        try:
+            for loop in ("theirs", "ours"):
+                out = str(boxes.WORK / f"out-{node}-{loop}")
+                if loop == "theirs":
+                    args = [sys.executable, __file__, "--theirs", api, *common, "--env-server-url", p.url, "--swe-config", config, "--output-dir", out]
+                else:
+                    args = [boxes.WORK / "swerl", "eval", *common, "--pool", p.url, "--config", config, "--output-dir", out]
+                r = subprocess.run([str(a) for a in args], capture_output=True, text=True)
+                if r.returncode:
+                    sys.exit(f"{loop} loop, {node} node: {r.stdout[-2000:]} {r.stderr[-4000:]}")
+                found = (*runs(out), sorted(json.loads(pathlib.Path(out, "summary.json").read_text())))
+                wanted = wanted or found  # the reference on its own servers comes first
+                bad += compare(f"{loop} loop on {node} node, {pool} pool:", found, wanted)
+                pairs += 1
+        finally:
+            p.end()
+            e.end()
+    policy.shutdown()
+    if bad:
+        sys.exit(f"{bad} differences; logs are in {boxes.WORK}")
+    shutil.rmtree(boxes.WORK)
+    steps = sum(len(t[0]["messages"]) for t in wanted[0].values())
+    print(f"{pairs} pairings of loop and servers give the same {len(wanted[0])} attempts, {steps} messages")
 
 
-main()
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--theirs"]:
+        shutil.rmtree(boxes.WORK)
+        theirs(sys.argv[2], sys.argv[3:])
+    else:
+        main()

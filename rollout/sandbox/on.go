@@ -143,7 +143,7 @@ func (b *Box) note(ctx context.Context) error {
 }
 
 // Diff is the patch against the commit that the sandbox began with, so what an agent
-// committed is part of it.
+// committed is part of it. Files that are no text are in it whole.
 func (b *Box) Diff(ctx context.Context, dir string) (string, error) {
 	patch, r, err := b.DiffResult(ctx, dir)
 	if err == nil && (r.ExitCode != 0 || r.End != EndExited) {
@@ -154,7 +154,7 @@ func (b *Box) Diff(ctx context.Context, dir string) (string, error) {
 
 // DiffResult is Diff with what git said.
 func (b *Box) DiffResult(ctx context.Context, dir string) (string, Result, error) {
-	text := "git add -A && git diff --cached"
+	text := "git add -A && git diff --cached --binary"
 	if b.commit != "" && (dir == "" || dir == b.Spec.Dir) {
 		text += " " + b.commit
 	}
@@ -243,7 +243,7 @@ func (b *Box) reset(ctx context.Context, e Evaluation) (Result, error) {
 // validPatch holds what any patch of git has.
 func validPatch(p string) bool {
 	has := func(s string) bool { return strings.Contains(p, s) }
-	return has("diff --git ") && has("+++ b/") && (has("--- a/") || has("--- /dev/null"))
+	return has("diff --git ") && (has("+++ b/") && (has("--- a/") || has("--- /dev/null")) || has("\nGIT binary patch\n"))
 }
 
 // random is n random bytes in hexadecimal.

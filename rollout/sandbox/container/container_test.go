@@ -61,6 +61,7 @@ func driver(t *testing.T, o container.Options) (*container.Driver, program) {
 	name := string(o.Engine)
 	require.NoError(t, os.WriteFile(filepath.Join(p.dir, name), []byte(standIn), 0o755))
 	t.Setenv("PATH", p.dir+":"+os.Getenv("PATH"))
+	t.Setenv("HOME", p.dir) // commands run here, in login shells, which read no profile of the user's
 	p.set(t, "state", "true false\n")
 	d, err := container.New(o)
 	require.NoError(t, err)
@@ -98,7 +99,7 @@ func TestDocker(t *testing.T) {
 func TestTimeoutKillsInsideOfTheContainer(t *testing.T) {
 	d, p := driver(t, container.Options{Engine: container.Docker})
 	file := filepath.Join(t.TempDir(), "beat")
-	r, err := d.Exec(context.Background(), "c", sandbox.Command{Timeout: 300 * time.Millisecond, Text: "trap '' TERM; (setsid sh -c 'while :; do echo x >> " + file + "; sleep 0.02; done' &); sleep 50"})
+	r, err := d.Exec(context.Background(), "c", sandbox.Command{Timeout: time.Second, Text: "trap '' TERM; (setsid sh -c 'while :; do echo x >> " + file + "; sleep 0.02; done' &); sleep 50"})
 	require.NoError(t, err)
 	require.Equal(t, sandbox.EndTimeout, r.End)
 	calls := p.lines(t, "calls")
@@ -167,4 +168,50 @@ func TestApptainer(t *testing.T) {
 	images, err := d.Images(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{"i.sif"}, images)
+}
+
+// TestRealEngine runs the driver on an engine of this machine: an image with bash, git and a
+// repository with a commit in /testbed, as TURNPACK_CONTAINER_IMAGE, and docker, podman or
+// apptainer as TURNPACK_CONTAINER_ENGINE.
+func TestRealEngine(t *testing.T) {
+	engine, image := os.Getenv("TURNPACK_CONTAINER_ENGINE"), os.Getenv("TURNPACK_CONTAINER_IMAGE")
+	if engine == "" || image == "" {
+		t.Skip("SKIPPED: set TURNPACK_CONTAINER_ENGINE and TURNPACK_CONTAINER_IMAGE to run the driver on an engine")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	d, err := container.New(container.Options{Engine: container.Engine(engine), Limits: sandbox.Limits{Memory: 256 << 20}})
+	require.NoError(t, err)
+	b, err := sandbox.On(d).Start(ctx, sandbox.Spec{Image: image, Instance: "i", Lease: "l", Pool: "p"})
+	require.NoError(t, err)
+	defer func() {
+		require.NoError(t, b.Close(ctx))
+		require.NoError(t, b.Close(ctx))
+		list, err := d.Containers(ctx)
+		require.NoError(t, err)
+		for _, c := range list {
+			require.NotEqual(t, b.ID(), c.ID)
+		}
+	}()
+	exec := func(c sandbox.Command) sandbox.Result {
+		r, err := b.Exec(ctx, c)
+		require.NoError(t, err)
+		return r
+	}
+	r := exec(sandbox.Command{Text: "echo $ONE; echo no >&2; cat; exit 3", Env: map[string]string{"ONE": "1 2"}, Stdin: []byte("in")})
+	require.Equal(t, sandbox.Result{ExitCode: 3, Stdout: "1 2\nin", Stderr: "no\n", Peak: r.Peak}, r)
+	begin := time.Now()
+	r = exec(sandbox.Command{Text: "trap '' TERM; setsid sleep 4321 & sleep 4321", Timeout: 2 * time.Second})
+	require.Equal(t, sandbox.EndTimeout, r.End)
+	require.Less(t, time.Since(begin), 30*time.Second)
+	require.Equal(t, "none\n", exec(sandbox.Command{Text: "grep -l 4321 /proc/[0-9]*/cmdline 2>/dev/null | grep -v self | grep -v $$ | wc -l | sed 's/^0$/none/'"}).Stdout)
+	require.Equal(t, sandbox.EndOOM, exec(sandbox.Command{Text: "tail /dev/zero", Timeout: time.Minute}).End)
+	require.Zero(t, exec(sandbox.Command{Text: "echo new > turnpack.txt"}).ExitCode)
+	patch, err := b.Diff(ctx, "")
+	require.NoError(t, err)
+	require.Contains(t, patch, "+++ b/turnpack.txt")
+	v, err := b.Evaluate(ctx, sandbox.Evaluation{Patch: patch, Script: "cat turnpack.txt"})
+	require.NoError(t, err)
+	require.Equal(t, "new\n", v.Output)
+	require.True(t, v.Resolved)
 }

@@ -27,6 +27,8 @@ type Options struct {
 	// Env is added to the environment of commands, which has nothing of this process
 	// but PATH.
 	Env map[string]string
+	// NoLogin runs commands in bash -c: no profile of this machine is read.
+	NoLogin bool
 	// Every is how often memory and processes are looked at; a quarter of a second if 0.
 	Every time.Duration
 }
@@ -191,6 +193,9 @@ func (d *Driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 		return sandbox.Result{ExitCode: 126, Stderr: fmt.Sprintf("chdir to cwd (%q) failed: no such directory\n", c.Dir)}, nil
 	}
 	args, stdin := sandbox.Shell(text, c.Stdin)
+	if d.options.NoLogin {
+		args[1] = "-c"
+	}
 	r, err := process.Run(ctx, process.Options{Args: args, Dir: work, Env: list, Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput,
 		Limits: d.options.Limits, Mark: "SANDBOX_EXEC=" + env["SANDBOX_EXEC"], Every: d.options.Every, Table: &d.table})
 	if repo != sandbox.DefaultDir {

@@ -164,6 +164,41 @@ func TestDiffHasWhatAnAgentCommitted(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
+func TestBinaryFiles(t *testing.T) {
+	b := box(t, local.Options{})
+	require.Zero(t, run(t, b, sandbox.Command{Text: `printf 'a\0\377b' > data.bin`}).ExitCode)
+	patch, err := b.Diff(context.Background(), "")
+	require.NoError(t, err)
+	require.Contains(t, patch, "GIT binary patch")
+	v, err := b.Evaluate(context.Background(), sandbox.Evaluation{Patch: patch, Script: `printf 'a\0\377b' | cmp - data.bin`})
+	require.NoError(t, err)
+	require.True(t, v.Resolved, v)
+}
+
+func TestNoLogin(t *testing.T) {
+	for no, want := range map[bool]string{false: "login_shell    \ton\n", true: "login_shell    \toff\n"} {
+		b := box(t, local.Options{NoLogin: no})
+		require.Equal(t, want, run(t, b, sandbox.Command{Text: "shopt login_shell"}).Stdout)
+		long := "shopt login_shell # " + strings.Repeat("x", 200000)
+		require.Equal(t, want, run(t, b, sandbox.Command{Text: long}).Stdout)
+	}
+}
+
+// TestDiskFull: a sandbox for which there is no room is infrastructure, and leaves nothing.
+func TestDiskFull(t *testing.T) {
+	root, bin := repository(t), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "cp"), []byte("#!/bin/sh\necho 'cp: error writing: No space left on device' >&2\nexit 1\n"), 0o755))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	d, err := local.New(local.Options{Root: root})
+	require.NoError(t, err)
+	_, err = sandbox.On(d).Create(context.Background(), sandbox.Spec{Image: "demo"})
+	require.ErrorIs(t, err, rollout.KindSandbox)
+	require.ErrorContains(t, err, "No space left on device")
+	list, err := d.Containers(context.Background())
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
 func TestEvaluate(t *testing.T) {
 	b := box(t, local.Options{})
 	ctx := context.Background()
