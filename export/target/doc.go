@@ -14,11 +14,14 @@
 //	verl      scalar advantage, logprobs    aborted rollouts left out; advantages that differ between the rows of a rollout; as slime
 //	skyrl     logprobs, reward, is_last     stop reason "length" on truncated rollouts
 //	prime-rl  logprobs, advantages, weights temperature 0; rows over the sequence length
-//	trl       logprobs, advantages          more than one row per rollout, unequal groups, groups of one
+//	trl       advantages, logprobs          more than one row per rollout, unequal groups, groups of one
 //	trl-async logprobs, scalar advantage    as slime
-//	areal     logprobs, versions, advantage aborted rollouts left out; as slime
-//	nemo-rl   logprobs, advantages          weights; several temperatures
+//	areal     versions, advantage, logprobs aborted rollouts left out; as slime
+//	nemo-rl   advantages, logprobs          weights; several temperatures
 //	none      everything                    nothing
+//
+// prime-rl and trl-async refuse rows without log probabilities; the others' trainers can
+// compute those of the policy before the step.
 //
 // All but prime-rl, megatron and none refuse rows sampled at different temperatures.
 package target

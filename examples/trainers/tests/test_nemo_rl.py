@@ -43,9 +43,9 @@ ROWS = [row("a", "a/0", 0, 2, [1, 1], 0.5, 1.0), row("a", "a/0", 1, 3, [1, 0, 0,
 ROWS[3]["advantages"] = [0.0, 2.0, -1.0, 0.5]  # of an estimator of tokens
 
 
-def config(**grpo_settings):
-    settings = dict(async_grpo=None, use_dynamic_sampling=False, val_period=0, val_at_start=False, num_prompts_per_step=1, num_generations_per_prompt=1)
-    return SimpleNamespace(data_plane=None, env={}, policy={"train_global_batch_size": 4}, grpo=SimpleNamespace(**{**settings, **grpo_settings}))
+def config(correction=False, **grpo_settings):
+    settings = dict(seq_logprob_error_threshold=None, async_grpo=None, use_dynamic_sampling=False, val_period=0, val_at_start=False, num_prompts_per_step=1, num_generations_per_prompt=1)
+    return SimpleNamespace(data_plane=None, env={}, policy={"train_global_batch_size": 4}, loss_fn=SimpleNamespace(use_importance_sampling_correction=correction), grpo=SimpleNamespace(**{**settings, **grpo_settings}))
 
 
 @pytest.fixture
@@ -89,3 +89,17 @@ def test_settings_that_leave_rows_out(replayed):
     for setting in ({"use_dynamic_sampling": True}, {"val_period": 5}, {"val_at_start": True}, {"async_grpo": SimpleNamespace(enabled=True)}):
         with pytest.raises(ValueError, match=f"grpo.{next(iter(setting))}"):
             grpo._create_advantage_estimator(config(**setting))
+
+
+def test_rows_of_text(replayed, monkeypatch):
+    """Without log probabilities a row trains the same tokens, and what would read them is refused."""
+    monkeypatch.setattr(nemo_rl, "read_rows", lambda path: [{**r, "logprobs": None} for r in ROWS])
+    grpo._create_advantage_estimator(config())
+    rows, _ = grpo.run_multi_turn_rollout()
+    grpo.add_grpo_token_loss_masks_and_generation_logprobs(rows["message_log"])
+    flat, _ = batched_message_log_to_flat_message(rows["message_log"], pad_value_dict={"token_ids": 0})
+    assert [flat["token_loss_mask"][i, :len(r["loss_mask"])].tolist() for i, r in enumerate(ROWS)] == [r["loss_mask"] for r in ROWS]
+    for settings, why in ((config(correction=True), "use_importance_sampling_correction"), (config(seq_logprob_error_threshold=2.0), "seq_logprob_error_threshold")):
+        grpo._create_advantage_estimator(settings)
+        with pytest.raises(ValueError, match=why):
+            grpo.run_multi_turn_rollout()

@@ -3,6 +3,7 @@
 verl and TRL run where they are installed, slime with TURNPACK_SLIME (a checkout; its train.py needs a GPU, so that one here calls what
 it calls), the files are written by TURNPACK_BIN."""
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -26,11 +27,11 @@ def need(module):
         pytest.skip(f"SKIPPED: no {module} in this Python")
 
 
-def batch(folder, *flags):
+def batch(folder, *flags, dumps=None):
     binary = os.environ.get("TURNPACK_BIN")
     if not binary:
         pytest.skip("SKIPPED: set TURNPACK_BIN to the turnpack command")
-    subprocess.run([binary, "convert", "--model", TUTORIAL / "model", "--in", TUTORIAL / "dumps", "--out", folder / "batch", "--quiet", *flags], check=True, capture_output=True)
+    subprocess.run([binary, "convert", "--model", TUTORIAL / "model", "--in", dumps or TUTORIAL / "dumps", "--out", folder / "batch", "--quiet", *flags], check=True, capture_output=True)
 
 
 def run(command, folder, **env):
@@ -63,10 +64,22 @@ def test_verl(tmp_path):
     assert run(f"{variable} python ask.py", tmp_path).split() == ["turnpack_trainers.verl", "turnpack_trainers.verl.ReplayLoop"]
 
 
-def test_trl(tmp_path):
-    """Two steps on the CPU, and the weights have moved."""
+def texts(folder):
+    """The dumps of the tutorial without ids and log probabilities."""
+    folder.mkdir()
+    for file in (TUTORIAL / "dumps").iterdir():
+        records = [{k: v for k, v in json.loads(line).items() if k != "turns"} for line in file.read_text().splitlines()]
+        (folder / file.name).write_text("".join(json.dumps(r) + "\n" for r in records))
+    return folder
+
+
+@pytest.mark.parametrize("logprobs", [True, False])
+def test_trl(tmp_path, logprobs):
+    """Two steps on the CPU, and the weights have moved; of text alone as well."""
     need("trl")
-    batch(tmp_path, "--target", "trl")
+    batch(tmp_path, "--target", "trl", dumps=None if logprobs else texts(tmp_path / "texts"))
+    import pyarrow.parquet as pq
+    assert (pq.read_table(tmp_path / "batch" / "batch.parquet").column("logprobs").null_count == 0) == logprobs
     (command,) = commands("trl")
     run(command.replace("MODEL", str(TUTORIAL / "model")).replace("…", "--max_steps 2 --use_cpu true --bf16 false --report_to none --learning_rate 1e-3"), tmp_path)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != (TUTORIAL / "model" / "model.safetensors").read_bytes()

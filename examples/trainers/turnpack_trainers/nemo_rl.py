@@ -22,8 +22,8 @@ def messages(row: Row) -> list[dict[str, Any]]:
     edges = [start, *(t for t in range(start + 1, len(mask)) if mask[t] != mask[t - 1]), len(mask)]
     for a, b in zip(edges, edges[1:]):
         message: dict[str, Any] = {"role": "assistant" if mask[a] else "environment", "content": "", "token_ids": ids[a:b]}
-        if mask[a]:
-            message["generation_logprobs"] = torch.tensor(row["logprobs"][a:b], dtype=torch.float32)
+        if mask[a]:  # without them it takes the message for a part of the prompt; of text they are zeros, which settings that read them refuse
+            message["generation_logprobs"] = torch.tensor(row["logprobs"][a:b], dtype=torch.float32) if row["logprobs"] else torch.zeros(b - a)
         log.append(message)
     return log
 
@@ -33,9 +33,13 @@ def advantages(row: Row) -> list[float]:
     return row.get("advantages") or [row["advantage"]] * len(row["input_ids"])
 
 
-def batch(path: str | os.PathLike[str], multiple: int = 1) -> Any:
-    """All rows, and copies of the last one that count for nothing up to a multiple of train_global_batch_size."""
+def batch(path: str | os.PathLike[str], multiple: int = 1, reading: list[str] | None = None) -> Any:
+    """All rows, and copies of the last one that count for nothing up to a multiple of train_global_batch_size; reading
+    names the settings that read log probabilities, under which rows of text are refused."""
     rows = read_rows(path)
+    bare = [r["sample_id"] for r in rows if not r["logprobs"]]
+    if reading and bare:
+        raise ValueError(f"{path}: row {bare[0]} has no log probabilities, and {', '.join(reading)} reads them: turn it off")
     real = len(rows)
     rows += rows[-1:] * (-real % multiple)
 
@@ -78,6 +82,14 @@ def fits(config: Any) -> None:
         raise ValueError(f"{', '.join(faults)}: rows of files are handed out by grpo_train alone, all of them, and are no validation: turn these off")
 
 
+def reads_logprobs(config: Any) -> list[str]:
+    """Settings under which NeMo-RL reads the log probabilities of the policy that sampled; its loss has those that it computes before the step."""
+    return [setting for setting, on in {
+        "loss_fn.use_importance_sampling_correction": config.loss_fn.use_importance_sampling_correction,
+        "grpo.seq_logprob_error_threshold": config.grpo.seq_logprob_error_threshold is not None,
+    }.items() if on]
+
+
 def replay(path: str) -> None:
     """Call it before grpo_train: path names the file of each step, with {step} from 0.
 
@@ -86,16 +98,18 @@ def replay(path: str) -> None:
     """
     from nemo_rl.algorithms import grpo
     step, multiple = 0, 1
+    reading: list[str] = []
 
     def create_estimator(config: Any) -> FileAdvantages:
-        nonlocal multiple
+        nonlocal multiple, reading
         fits(config)
+        reading = reads_logprobs(config)
         multiple = config.policy["train_global_batch_size"]
         return FileAdvantages()
 
     def rollouts(*args: Any, **kwargs: Any) -> tuple[Any, dict[str, float]]:
         nonlocal step
-        rows = batch(path.format(step=step), multiple)
+        rows = batch(path.format(step=step), multiple, reading)
         step += 1
         trained = [sum(len(m["token_ids"]) for m in log if m["role"] == "assistant") for log in rows["message_log"]]
         return rows, {"mean_gen_tokens_per_sample": sum(trained) / len(trained)}

@@ -23,7 +23,7 @@ class RolloutFunction:
     def prompts(self) -> list[dict[str, str]]:
         return [{"prompt": g} for g in self.groups]
 
-    def __call__(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
+    def __call__(self, prompts: list[str], trainer: Any) -> dict[str, Any]:
         for group, asked in Counter(prompts).items():
             if asked != len(self.groups[group]):  # a rollout would be left out or, where processes share a group, be there twice
                 raise ValueError(f"group {group!r} has {len(self.groups[group])} rollouts and {asked} are asked for: set num_generations to the rollouts of a group, "
@@ -35,7 +35,7 @@ class RolloutFunction:
             return list(r[name][r["prompt_len"]:])
 
         return {"prompt_ids": [r["input_ids"][:r["prompt_len"]] for r in rows], "completion_ids": [part("input_ids", r) for r in rows],
-                "logprobs": [part("logprobs", r) for r in rows], "env_mask": [part("loss_mask", r) for r in rows],
+                "logprobs": [part("logprobs", r) for r in rows] if all(r["logprobs"] for r in rows) else None, "env_mask": [part("loss_mask", r) for r in rows],
                 "file_reward": [r["reward"] for r in rows], "file_advantages": [part("advantages", r) for r in rows]}
 
 
@@ -44,14 +44,18 @@ def file_reward(prompts: Any, completions: Any, file_reward: list[float], **kwar
 
 
 class FileAdvantagesTrainer(GRPOTrainer):
-    """Trains on the file's advantages and log probabilities; GRPOTrainer itself makes advantages from the rewards and takes its own as the old policy's."""
+    """Trains on the file's advantages and log probabilities; GRPOTrainer itself makes advantages from the rewards and takes its own as the old policy's.
+
+    Rows of text have no log probabilities: the policy before the step is the old one then, as in GRPOTrainer.
+    """
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)
         advantages = torch.zeros_like(batch["completion_ids"], dtype=torch.float32)
         for row, sample in zip(advantages, inputs):
             row[:len(sample["file_advantages"])] = torch.tensor(sample["file_advantages"])
-        return {**batch, "advantages": advantages, "old_per_token_logps": batch["sampling_per_token_logps"]}
+        old = {"old_per_token_logps": batch["sampling_per_token_logps"]} if "sampling_per_token_logps" in batch else {}
+        return {**batch, "advantages": advantages, **old}
 
 
 def main() -> None:
