@@ -147,31 +147,6 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	return a, nil
 }
 
-// GroupStatistics describes the rewards of one group.
-type GroupStatistics struct {
-	Rewards   int // observations
-	Mean, Std float64
-	Min, Max  float64
-	Constant  bool // within the estimator's tolerance
-	Dropped   bool
-}
-
-// Group describes the rewards added under key; false if there were none.
-func (s *Statistics) Group(key string) (GroupStatistics, bool) {
-	i, ok := s.index[key]
-	if s.e.Grouping == GroupWholeBatch {
-		i, ok = 0, len(s.groups) > 0
-	}
-	if !ok || s.groups[i].m.N == 0 {
-		return GroupStatistics{}, false
-	}
-	g := &s.groups[i]
-	return GroupStatistics{
-		Rewards: g.m.N, Mean: g.m.Mean(), Std: math.Sqrt(g.m.Variance(1)),
-		Min: g.m.Min, Max: g.m.Max, Constant: g.constant, Dropped: g.dropped,
-	}, true
-}
-
 // advantage is the value before normalisation and clip.
 func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, error) {
 	if !s.e.takesPart(r) {

@@ -14,24 +14,7 @@ type SequenceBuilder struct {
 	seq        Sequence
 	hasLogprob bool
 	hasVersion bool
-	reserved   int
 	err        error
-}
-
-// Grow makes room for n more tokens.
-func (b *SequenceBuilder) Grow(n int) {
-	b.reserved = n + len(b.seq.IDs)
-	b.seq.IDs = grow(b.seq.IDs, n)
-	b.seq.Source = grow(b.seq.Source, n)
-	b.seq.Flags = grow(b.seq.Flags, n)
-	b.seq.Turn = grow(b.seq.Turn, n)
-}
-
-func grow[T any](s []T, n int) []T {
-	if cap(s)-len(s) >= n {
-		return s
-	}
-	return append(make([]T, 0, len(s)+n), s...)
 }
 
 // Len is the number of tokens added so far.
@@ -52,7 +35,7 @@ func (b *SequenceBuilder) Add(t Token) {
 }
 
 // AddColumns appends whole columns of equal length. It keeps the first ones, which
-// must not be changed afterwards, where no room was made; others it copies.
+// must not be changed afterwards; others it copies.
 func (b *SequenceBuilder) AddColumns(ids []TokenID, source []int32, flags []Flag, turn []int32) {
 	if b.seq.IDs == nil {
 		b.seq.IDs, b.seq.Source, b.seq.Flags, b.seq.Turn = ids, source, flags, turn
@@ -78,7 +61,7 @@ func (b *SequenceBuilder) SetLogprobs(at int, lp []float32) {
 	}
 	if !b.hasLogprob {
 		b.hasLogprob = true
-		b.seq.Logprob = make([]float32, len(b.seq.IDs), max(b.reserved, len(b.seq.IDs)))
+		b.seq.Logprob = make([]float32, len(b.seq.IDs))
 	}
 	copy(b.seq.Logprob[at:], lp)
 }

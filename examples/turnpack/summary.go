@@ -186,13 +186,11 @@ func skipLines(skips []turnpack.Skip) []skipLine {
 	return out
 }
 
-func named[K interface {
-	comparable
-	fmt.Stringer
-}](counts map[K]int) map[string]int {
+// named is counts by the names of their keys, never nil.
+func named[K ~string](counts map[K]int) map[string]int {
 	out := make(map[string]int, len(counts))
 	for k, n := range counts {
-		out[k.String()] = n
+		out[string(k)] = n
 	}
 	return out
 }

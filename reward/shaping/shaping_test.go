@@ -41,21 +41,6 @@ func TestTruncation(t *testing.T) {
 	require.Equal(t, []bool{true}, m)
 }
 
-func TestOverlongFilter(t *testing.T) {
-	seq := rollout.Sequence{IDs: []int32{1, 2}, Weight: []float32{0, 1}}
-	got, reason, err := OverlongFilter(rollout.StatusCompleted, seq)
-	require.NoError(t, err)
-	require.Empty(t, reason)
-	require.Equal(t, 1, got.Trained())
-	got, reason, err = OverlongFilter(rollout.StatusTruncated, seq)
-	require.NoError(t, err)
-	require.Equal(t, maskOverlong, reason)
-	require.Zero(t, got.Trained())
-	require.Equal(t, 1, seq.Trained(), "the input keeps its weights")
-	require.Equal(t, maskOverlong, OverlongExclusion(rollout.StatusTruncated))
-	require.Empty(t, OverlongExclusion(rollout.StatusCompleted))
-}
-
 func TestRepetition(t *testing.T) {
 	for _, c := range []struct {
 		reason string

@@ -22,29 +22,6 @@ func ZeroOnNonStop(finishReason string, rewards []float64, mask []bool) ([]float
 	return make([]float64, len(rewards)), make([]bool, len(mask))
 }
 
-// maskOverlong is the mask reason that OverlongFilter records.
-const maskOverlong = "overlong"
-
-// OverlongFilter is DAPO's overlong filtering: a rollout that was cut off by a
-// limit is not trained. The masked rollout stays in the baseline of its group,
-// unless its reward is excluded too: see OverlongExclusion.
-func OverlongFilter(status rollout.Status, seq rollout.Sequence) (out rollout.Sequence, maskReason string, err error) {
-	if status != rollout.StatusTruncated {
-		return seq, "", nil
-	}
-	out, err = seq.WithWeight(make([]float32, seq.Len()))
-	return out, maskOverlong, err
-}
-
-// OverlongExclusion is the reason for which a cut-off rollout leaves the baseline
-// of its group (an estimator's Excluded field), "" for any other.
-func OverlongExclusion(status rollout.Status) string {
-	if status == rollout.StatusTruncated {
-		return maskOverlong
-	}
-	return ""
-}
-
 // Repetition is the n-gram repetition penalty of arXiv:2502.03373, appendix C.2,
 // as TRL (1.16.0) computes it on token ids: max × (1 − distinct n-grams / n-grams),
 // 0 for a response shorter than n. max is 0 or less.

@@ -46,9 +46,6 @@ func (b *Builder) begin() {
 	}
 }
 
-// Len returns the number of turns added.
-func (b *Builder) Len() int { return len(b.turns) }
-
 // Add records the next turn and returns its index, which Prompt.Base of later
 // turns may name. On an error, of kind input and located, nothing is recorded.
 func (b *Builder) Add(t Turn) (int, error) {

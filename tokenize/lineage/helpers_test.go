@@ -133,7 +133,7 @@ func checkInvariants(t testing.TB, flats []flat, res *Result) {
 	for k := range res.Rows {
 		row := &res.Rows[k]
 		ids, mask, lps := row.AppendIDs(nil), row.AppendMask(nil), row.AppendLogprobs(nil)
-		require.Len(t, ids, row.Len(), "row %d", k)
+		require.Len(t, ids, row.n, "row %d", k)
 		require.Len(t, mask, len(ids), "row %d", k)
 		require.Len(t, lps, len(ids), "row %d", k)
 		rowTokens += len(ids)

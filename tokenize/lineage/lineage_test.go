@@ -187,7 +187,7 @@ func TestStopRewrites(t *testing.T) {
 		}
 		require.Equal(t, 2, res.Report.Rewrites)
 		require.Zero(t, res.Report.StopsLost)
-		require.Less(t, res.Report.Fidelity(), 1.0, "later spans were sampled behind the other id")
+		require.Less(t, res.Report.Fidelity(), 1.0, "later spans were sampled after the other id")
 	}
 	other := said(cat(ask, answer[:len(answer)-1], user, more), cat(30, stop))
 	require.Len(t, merged(t, Options{Drift: DriftSplice, Text: toyText, StopRewrites: rewrites}, first, other).Rows, 2, "only the named id")
@@ -317,7 +317,7 @@ func TestInputErrors(t *testing.T) {
 			require.True(t, errors.As(err, &e))
 			require.Equal(t, tc.field, e.Where.Field)
 			require.Equal(t, rollout.At(1), e.Where.Turn)
-			require.Equal(t, 1, b.Len(), "a refused turn leaves nothing behind")
+			require.Equal(t, 1, len(b.turns), "a refused turn leaves nothing behind")
 			res, err := b.Finish()
 			require.NoError(t, err)
 			require.Equal(t, 1, res.Report.Rows)

@@ -1,11 +1,6 @@
 package lineage
 
-import (
-	"slices"
-	"strconv"
-
-	"github.com/turnpack/turnpack/rollout"
-)
+import "strconv"
 
 // DriftPolicy says what happens where a recorded prompt does not repeat,
 // token for token, what an earlier turn sampled.
@@ -31,123 +26,67 @@ const (
 )
 
 // JoinKind says how two neighbouring turns of a row hold together.
-type JoinKind uint8
+type JoinKind string
 
 // The kinds of join.
 const (
-	JoinExact   JoinKind = iota // the prompt begins with every id of the turn before
-	JoinSplice                  // same text, declared other spelling
-	JoinRealign                 // the turn before gave up its tail
+	JoinExact   JoinKind = "exact"   // the prompt begins with every id of the turn before
+	JoinSplice  JoinKind = "splice"  // same text, declared other spelling
+	JoinRealign JoinKind = "realign" // the turn before gave up its tail
 )
 
 // BreakReason says why a row starts where it does.
-type BreakReason uint8
+type BreakReason string
 
 // The reasons.
 const (
 	// BreakRoot: no recorded turn shares a sampled prefix.
-	BreakRoot BreakReason = iota
+	BreakRoot BreakReason = "root"
 	// BreakDriftLast: the prompt diverges inside the last response of a row.
-	BreakDriftLast
+	BreakDriftLast BreakReason = "drift_last"
 	// BreakDriftEarlier: it diverges inside a response that the row has gone on from.
-	BreakDriftEarlier
+	BreakDriftEarlier BreakReason = "drift_earlier"
 	// BreakRewrite: it diverges inside context while it repeats elsewhere what a
 	// recorded turn sampled: compaction, window, volatile header.
-	BreakRewrite
+	BreakRewrite BreakReason = "rewrite"
 	// BreakSibling: an exact predecessor exists but already has a successor:
 	// retry, branch.
-	BreakSibling
+	BreakSibling BreakReason = "sibling"
 	// BreakBudget: a repair existed but exceeded a limit.
-	BreakBudget
+	BreakBudget BreakReason = "budget"
 )
 
 // SegmentKind names one part of the partition of a row.
-type SegmentKind uint8
+type SegmentKind string
 
 // The kinds of segment. Only SegSampled is trained.
 const (
-	SegPrompt    SegmentKind = iota // context of the row's first turn
-	SegSampled                      // sampled by a turn this row owns
-	SegContext                      // between two turns: separator, tool output, headers
-	SegReplay                       // sampled by a turn that another row owns (or none)
-	SegRealigned                    // the engine's spelling where sampled tokens were dropped
-	SegScaffold                     // between two turns, written by the template: only where the caller knows it
+	SegPrompt    SegmentKind = "prompt"    // context of the row's first turn
+	SegSampled   SegmentKind = "sampled"   // sampled by a turn this row owns
+	SegContext   SegmentKind = "context"   // between two turns: separator, tool output, headers
+	SegReplay    SegmentKind = "replay"    // sampled by a turn that another row owns (or none)
+	SegRealigned SegmentKind = "realigned" // the engine's spelling where sampled tokens were dropped
+	SegScaffold  SegmentKind = "scaffold"  // between two turns, written by the template: only where the caller knows it
 )
 
 // DropReason says why a sampled token is trained in no row.
-type DropReason uint8
+type DropReason string
 
 // The reasons.
 const (
-	DropRealign DropReason = iota // tail of a response given up by a realigned join
-	DropErase                     // whole response given up by a join (Options.AllowErase)
-	DropTooLong                   // beyond Options.MaxRowTokens
-	DropPolicy                    // its turn was excluded by the caller
-	DropFirst                     // first of a row, so that nothing predicts it: counted where rows are encoded
+	DropRealign DropReason = "realign"  // tail of a response given up by a realigned join
+	DropErase   DropReason = "erase"    // whole response given up by a join (Options.AllowErase)
+	DropTooLong DropReason = "too_long" // beyond Options.MaxRowTokens
+	DropPolicy  DropReason = "policy"   // its turn was excluded by the caller
+	DropFirst   DropReason = "first"    // first of a row, so that nothing predicts it: counted where rows are encoded
 )
 
-var (
-	driftNames   = [...]string{"fork", "splice", "realign", "auto", "refuse"}
-	joinNames    = [...]string{"exact", "splice", "realign"}
-	breakNames   = [...]string{"root", "drift_last", "drift_earlier", "rewrite", "sibling", "budget"}
-	segmentNames = [...]string{"prompt", "sampled", "context", "replay", "realigned", "scaffold"}
-	dropNames    = [...]string{"realign", "erase", "too_long", "policy", "first"}
-)
-
-func nameOf(names []string, what string, i uint8) string {
-	if int(i) < len(names) {
-		return names[i]
-	}
-	return what + "(" + strconv.Itoa(int(i)) + ")"
-}
+var driftNames = [...]string{"fork", "splice", "realign", "auto", "refuse"}
 
 // String returns the lower-case name: fork, splice, realign, auto, refuse.
-func (p DriftPolicy) String() string { return nameOf(driftNames[:], "drift", uint8(p)) }
-
-// String returns the lower-case name: exact, splice, realign.
-func (k JoinKind) String() string { return nameOf(joinNames[:], "join", uint8(k)) }
-
-// String returns the lower-case name: root, drift_last, drift_earlier, rewrite,
-// sibling, budget.
-func (r BreakReason) String() string { return nameOf(breakNames[:], "break", uint8(r)) }
-
-// String returns the lower-case name: prompt, sampled, context, replay,
-// realigned, scaffold.
-func (k SegmentKind) String() string { return nameOf(segmentNames[:], "segment", uint8(k)) }
-
-// String returns the lower-case name: realign, erase, too_long, policy, first.
-func (r DropReason) String() string { return nameOf(dropNames[:], "drop", uint8(r)) }
-
-// MarshalText writes String, so that reports read as words.
-func (k JoinKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// MarshalText writes String, so that reports read as words.
-func (k SegmentKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// MarshalText writes String, so that reports read as words.
-func (r BreakReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// MarshalText writes String, so that reports read as words.
-func (r DropReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (k *JoinKind) UnmarshalText(b []byte) error { return read(k, joinNames[:], "join", b) }
-
-// UnmarshalText reads what MarshalText writes.
-func (k *SegmentKind) UnmarshalText(b []byte) error { return read(k, segmentNames[:], "segment", b) }
-
-// UnmarshalText reads what MarshalText writes.
-func (r *BreakReason) UnmarshalText(b []byte) error { return read(r, breakNames[:], "break", b) }
-
-// UnmarshalText reads what MarshalText writes.
-func (r *DropReason) UnmarshalText(b []byte) error { return read(r, dropNames[:], "drop", b) }
-
-// read finds the value of a name.
-func read[T ~uint8](to *T, names []string, what string, name []byte) error {
-	i := slices.Index(names, string(name))
-	if i < 0 {
-		return rollout.Errorf(rollout.KindFormat, rollout.Where{}, "%q is no name of a %s", name, what)
+func (p DriftPolicy) String() string {
+	if int(p) < len(driftNames) {
+		return driftNames[p]
 	}
-	*to = T(i)
-	return nil
+	return "drift(" + strconv.Itoa(int(p)) + ")"
 }

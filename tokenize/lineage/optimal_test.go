@@ -174,7 +174,7 @@ func TestAnExactJoinGivesWay(t *testing.T) {
 	both := said(cat(ask, 10, 11, 12, more), cat(30, stop))
 	res := merged(t, Options{Drift: DriftRealign, MaxDropTokens: 2}, b, a, both)
 	require.Len(t, res.Rows, 1)
-	require.Equal(t, []Join{{Prev: 0, Turn: 1, Kind: JoinRealign, Dropped: 2}, {Prev: 1, Turn: 2}}, res.Rows[0].Joins)
+	require.Equal(t, []Join{{Prev: 0, Turn: 1, Kind: JoinRealign, Dropped: 2}, {Prev: 1, Turn: 2, Kind: JoinExact}}, res.Rows[0].Joins)
 	require.Len(t, merged(t, Options{Drift: DriftRealign, MaxDropTokens: 1}, b, a, both).Rows, 2)
 }
 

@@ -170,7 +170,7 @@ func (m *merge) explain() {
 // first.
 func (m *merge) contextBreaks(ends []bool) []BreakReason {
 	prompts := m.promptsBelow()
-	out := make([]BreakReason, len(m.trie.nodes))
+	out := filled(len(m.trie.nodes), BreakRoot)
 	for _, x := range m.pre.nodes[1:] {
 		switch p := m.trie.nodes[x].parent; {
 		case prompts[p].other(x)-m.trie.nodes[p].depth <= generationPrompt:

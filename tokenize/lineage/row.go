@@ -75,9 +75,6 @@ type Segment struct {
 	Start, Len int
 }
 
-// Len returns the number of ids in the row.
-func (r *Row) Len() int { return r.n }
-
 // Pieces yields the ids of the row in order without copying them.
 func (r *Row) Pieces() iter.Seq[Piece] { return r.piecesFrom(0) }
 

@@ -162,7 +162,7 @@ func mergeLine(line []byte, opts lineage.Options) (any, error) {
 }
 
 func newMergeRow(r *lineage.Row) mergeRow {
-	out := mergeRow{InputIDs: r.AppendIDs(nil), Break: r.Break.String()}
+	out := mergeRow{InputIDs: r.AppendIDs(nil), Break: string(r.Break)}
 	for _, m := range r.AppendMask(nil) {
 		out.LossMask = append(out.LossMask, int(m))
 	}
