@@ -85,7 +85,7 @@ func free(t *testing.T) string {
 
 // TestKilled: pool, node and client are killed while attempts run. What had finished stays,
 // attempts go on over a pool or a node that is started again, and those of the client are
-// made again.
+// made again. Then each other command runs, all as processes with the flags of the README.
 func TestKilled(t *testing.T) {
 	for _, program := range []string{"git", "bash"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -157,7 +157,8 @@ func TestKilled(t *testing.T) {
 	}))
 	defer api.Close()
 	run := func() *child {
-		return startChild(t, "rollout", "--data", data, "--pool", "http://"+poolAt, "--api-base", api.URL, "--model", "../../tokenize/embedded", "--n", "3", "--max-concurrent", "1", "--out", out)
+		return startChild(t, "rollout", "--data", data, "--pool", "http://"+poolAt, "--api-base", api.URL, "--model", "../../tokenize/embedded", "--n", "3", "--max-concurrent", "1",
+			"--step-limit", "20", "--max-context", "16384", "--max-new-tokens", "4096", "--recipe", "swe-rl@0d034dd", "--out", out)
 	}
 	mu.Lock()
 	client = run()
@@ -193,6 +194,36 @@ func TestKilled(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, rows, 9, "%s: a row for each turn of the three", name)
 	}
+	// The other commands, as they are asked from outside.
+	results := filepath.Join(dir, "results")
+	said, err = startChild(t, "eval", "--data", data, "--pool", "http://"+poolAt, "--api-base", api.URL, "--model", "policy", "--output-dir", results,
+		"--max-concurrent", "2", "--max-instances", "1", "--step-limit", "20", "--max-tokens", "4096", "--attempts", "2").wait()
+	require.NoError(t, err, said)
+	text, err := os.ReadFile(filepath.Join(results, "results.jsonl"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		var keys map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &keys))
+		for _, k := range []string{"instance_id", "resolved", "exit_status", "patch_source", "n_steps", "error", "elapsed", "run_dir"} {
+			require.Contains(t, keys, k)
+		}
+		require.Equal(t, true, keys["resolved"], line)
+	}
+	var summary map[string]any
+	text, err = os.ReadFile(filepath.Join(results, "summary.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &summary))
+	for _, k := range []string{"model", "data", "total", "resolved", "resolve_rate", "errors", "no_patch", "avg_steps", "avg_elapsed_s", "timestamp", "args"} {
+		require.Contains(t, summary, k)
+	}
+	said, err = startChild(t, "data", "swe", "--in", data, "--out", filepath.Join(dir, "swe")).wait()
+	require.NoError(t, err, said)
+	require.FileExists(t, filepath.Join(dir, "swe", "train.jsonl"))
+	said, err = startChild(t, "data", "pivot", "--in", filepath.Join(out, "runs"), "--out", filepath.Join(dir, "pivot")).wait()
+	require.NoError(t, err, said)
+	require.Contains(t, said, "3 trajectories, 0 kept", "of one changed line")
+	require.FileExists(t, filepath.Join(dir, "pivot", "manifest.json"))
+
 	require.Eventually(t, func() bool {
 		left, err := os.ReadDir(filepath.Join(dir, "images", ".containers"))
 		return err == nil && len(left) == 0

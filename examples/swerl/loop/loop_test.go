@@ -29,7 +29,7 @@ import (
 )
 
 const row = `{"text":"add subtracts","metadata":{"data_source":"swe-gym","instance":{"instance_id":"demo__calc-1","problem_statement":"add subtracts","image_name":"demo",` +
-	`"log_parser":"parse_log_pytest","FAIL_TO_PASS":["tests.py::test_add"],"PASS_TO_PASS":["tests.py::test_neg"],"eval_script":"cd /testbed && python3 run_tests.py"}}}` + "\n"
+	`"log_parser":"parse_log_pytest","FAIL_TO_PASS":["tests.py::test_add"],"PASS_TO_PASS":["tests.py::test_neg"],"eval_script":"cd /testbed && if python3 -c 'import pytest' 2>/dev/null; then python3 -m pytest -rA -p no:cacheprovider tests.py; else python3 run_tests.py; fi"}}}` + "\n"
 
 const modelFolder = "../../../tokenize/embedded"
 
@@ -99,7 +99,8 @@ func newWorld(t *testing.T) *world {
 	repo := filepath.Join(dir, "images", "demo")
 	require.NoError(t, os.MkdirAll(repo, 0o755))
 	for name, text := range map[string]string{
-		"calc.py": "def add(a, b):\n    return a - b\n\n\ndef neg(a):\n    return -a\n",
+		"calc.py":  "def add(a, b):\n    return a - b\n\n\ndef neg(a):\n    return -a\n",
+		"tests.py": "import calc\n\n\ndef test_add():\n    assert calc.add(2, 3) == 5\n\n\ndef test_neg():\n    assert calc.neg(2) == -2\n",
 		"run_tests.py": "import calc\n\nok = True\nfor name, good in [('test_add', calc.add(2, 3) == 5), ('test_neg', calc.neg(2) == -2)]:\n" +
 			"    print('PASSED' if good else 'FAILED', 'tests.py::' + name)\n    ok = ok and good\nraise SystemExit(0 if ok else 1)\n",
 	} {
@@ -143,7 +144,8 @@ func (w *world) rollout(t *testing.T, out string, more ...string) (string, error
 	return said.String(), err
 }
 
-// TestRollout: attempts at a real repository, from the data to rows.
+// TestRollout: attempts at a real repository with pytest (or a script that prints as it
+// does, where there is none), from the data to rows.
 func TestRollout(t *testing.T) {
 	w := newWorld(t)
 	out := filepath.Join(t.TempDir(), "out")
@@ -337,6 +339,38 @@ func TestEval(t *testing.T) {
 	asked := w.asked
 	require.Contains(t, run(), "4 are there")
 	require.Equal(t, asked, w.asked)
+}
+
+// TestEvalGoesOn: results with an error are tried again, the others stay.
+func TestEvalGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.fail = func(n int) bool { return n > 3 }
+	out := filepath.Join(t.TempDir(), "out")
+	args := []string{"--data", w.data, "--pool", w.pool, "--api-base", w.api, "--model", "policy", "--output-dir", out, "--attempts", "2", "--max-concurrent", "1"}
+	var said bytes.Buffer
+	require.NoError(t, Eval(t.Context(), args, &said))
+	require.Contains(t, said.String(), "resolved 1 of 2 attempts")
+	w.fail = nil
+	w.openings = 1
+	time.Sleep(1100 * time.Millisecond) // as above
+	said.Reset()
+	require.NoError(t, Eval(t.Context(), args, &said))
+	require.Contains(t, said.String(), "2 attempts at 1 tasks, 1 are there")
+	var summary struct {
+		Errors    int
+		Intervals map[string][2]float64 `json:"pass_at_k_interval"`
+	}
+	text, err := os.ReadFile(filepath.Join(out, "summary.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &summary))
+	require.Zero(t, summary.Errors)
+	require.Len(t, summary.Intervals, 2)
+	for _, name := range []string{"predictions.jsonl", "report.json", "report_summary.json"} {
+		require.FileExists(t, filepath.Join(out, name))
+	}
+	lines, err := os.ReadFile(filepath.Join(out, "results.jsonl"))
+	require.NoError(t, err)
+	require.Equal(t, 1, bytes.Count(lines, []byte("\n")), "two lines, without one at the end, as swe-rl writes them")
 }
 
 func TestStatistics(t *testing.T) {
