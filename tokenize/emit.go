@@ -249,6 +249,7 @@ func (j *job) whole() ([]spool.Row, error) {
 				return nil, err
 			}
 			spans, at = append(spans, span{n, cols.Len(), i}), end
+			cols.Reserve(at, len(doc.Text))
 		} else {
 			spans = append(spans, span{start, end, i})
 		}

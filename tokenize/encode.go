@@ -311,6 +311,9 @@ func (j *job) encodeTurns() error {
 				if j.prompts[i], err = prompts.Encode(text); err != nil {
 					return err
 				}
+				for _, c := range prompts.Shown {
+					j.plan[c.Turn].Output = c.Runs.IDs
+				}
 				matcher.rendered(j.prompts[i].Keep)
 			}
 		}

@@ -3,8 +3,7 @@
 memory.py TURNPACK MODEL [--mb 30] [--contents NAME ...] [--outputs NAME ...] [--dir FOLDER]
 
 Makes dumps of one record each (text, base64 and digits as one observation, digits in 300 observations
-or 300 replies, digits in a SWE-agent trajectory, digits with log probabilities and policy versions of
-the replies' ids, which are known) and converts each into each kind of output. Prints the peak resident
+or 300 replies, digits in a SWE-agent trajectory, and captured ids of replies with log probabilities and policy versions) and converts each into each kind of output. Prints the peak resident
 memory of the command in bytes for a byte of the record, less that of the same command over a record of
 a few bytes, which is the command and the model; "refused" with the error where the output takes no such
 row. MODEL is a folder with a tokenizer.json and a chat template. The folder is removed at the end.
@@ -30,8 +29,9 @@ def digits(n):
 def chat(observations, replies):
     m = []
     for o, r in zip(observations, replies):
-        m += [{"role": "user", "content": o}, {"role": "assistant", "content": r}]
-    return {"id": "r", "instance_id": "g", "messages": m, "reward": 1}
+        m += [{"role": "user", "content": o}, {"role": "assistant", "content": r, "sampled": "sampled"}]
+    steps = [{"step": i, "score": 1 - i % 3} for i in range(len(replies))]
+    return {"id": "r", "group": "g", "status": "completed", "messages": m, "outcome": {"resolved": True}, "steps": steps}
 
 
 def swe_agent(steps, fill, n):
@@ -45,12 +45,14 @@ def swe_agent(steps, fill, n):
 
 
 def captured(n):
-    """Ids of single digits, 15 to 24 in byte-level vocabularies, of 300 replies with what the engine tells of each."""
-    turns, per = [], n // 300 // 17
+    """Ids of digits in byte-level vocabularies, sampled in 300 turns, with what the engine tells of each."""
+    turns, per, seen = [], n // 300 // 24, 0
     for i in range(300):
         out = [15 + rng.randrange(10) for _ in range(per)]
-        turns.append({"message": -1, "prompt_ids": [1, 2, 3] if i == 0 else None, "base": i - 1 if i else None, "output_ids": out, "logprobs": [-rng.random() for _ in out], "version": 3})
-    return turns
+        prompt = {"base": i - 1, "keep": seen, "add": [15, 16]} if i else [15, 16]
+        seen += 2 + per
+        turns.append({"prompt_ids": prompt, "output_ids": out, "logprobs": [-rng.random() for _ in out], "version": 3, "sampling": {"temperature": 1}})
+    return {"id": "r", "group": "g", "status": "completed", "turns": turns, "outcome": {"resolved": True}}
 
 
 CONTENTS = {
@@ -60,6 +62,7 @@ CONTENTS = {
     "digits": lambda n: chat([digits(n)], ["next"]),
     "digits-300": lambda n: chat([digits(n // 300) for _ in range(300)], ["next"] * 300),
     "replies-300": lambda n: chat(["go on"] * 300, [digits(n // 300) for _ in range(300)]),
+    "captured": captured,
     "swe-agent": lambda n: swe_agent(300, digits, n // 2),
 }
 SHARDS = ["--rows-per-shard", "1000"]
@@ -69,7 +72,7 @@ OUTPUTS = {
     "weights": ["--weights", "rollout-mean"],
     "weights+shards": ["--weights", "rollout-mean", *SHARDS],
     "tokens": ["--estimator", "verl_reinforce_pp"],
-    "steps": ["--estimator", "openclaw_step_wise"],
+    "steps": ["--estimator", "openclaw_step_wise", "--step-coef", "1"],
     "versions": ["--policy-version", "3"],
     "whole": ["--mode", "whole"],
     "perstep": ["--mode", "perstep"],
@@ -114,8 +117,15 @@ def main():
         dumps, base = {}, {}
         for c in args.contents:
             dumps[c] = os.path.join(folder, c + (".traj" if c == "swe-agent" else ".jsonl"))
-            with open(dumps[c], "w") as f:
-                json.dump(CONTENTS[c](int(args.mb * 2**20)), f)
+            child = os.fork()  # what this process holds would count as the command's
+            if not child:
+                with open(dumps[c], "w") as f:
+                    json.dump(CONTENTS[c](int(args.mb * 2**20)), f)
+                os._exit(0)
+            os.waitpid(child, 0)
+        rewards = os.path.join(folder, "rewards.jsonl")
+        with open(rewards, "w") as f:
+            f.write('{"rollout_id": "swe-agent.traj#0", "reward": 1}\n')
         small = os.path.join(folder, "small.jsonl")
         with open(small, "w") as f:
             json.dump(chat(["hi"], ["ho"]), f)
@@ -125,7 +135,7 @@ def main():
             line = []
             least = peak(command(small, OUTPUTS[o]), out)[0]
             for c in args.contents:
-                most, seconds, failed = peak(command(dumps[c], OUTPUTS[o]), out)
+                most, seconds, failed = peak(command(dumps[c], OUTPUTS[o] + ["--rewards", rewards] * (c == "swe-agent")), out)
                 took = (most - least) / os.path.getsize(dumps[c])
                 over += bool(args.most and took > args.most)
                 line.append(f"{c} {took:.1f}" + (" refused" if failed else "") + f" ({seconds:.0f} s)")

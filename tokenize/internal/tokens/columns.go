@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -29,6 +30,19 @@ func (c *Columns) Add(id rollout.TokenID, source int32, flags rollout.Flag) {
 // grow makes room for n more.
 func (c *Columns) grow(n int) {
 	c.IDs, c.Source, c.Flags = slices.Grow(c.IDs, n), slices.Grow(c.Source, n), slices.Grow(c.Flags, n)
+}
+
+// Reserve makes room for the tokens of a text of which the first done bytes are encoded,
+// where they are so many that most of them would be moved more than once.
+func (c *Columns) Reserve(done, text int) {
+	more := float64(c.Len()) * float64(text-done) / float64(max(1, done))
+	if c.Len() < hugeIDs/8 || float64(cap(c.IDs)-c.Len()) >= more {
+		return
+	}
+	c.grow(int(more * 17 / 16))
+	if c.Len() > hugeIDs/4 {
+		runtime.GC() // they were there twice
+	}
 }
 
 // extend appends ids and returns where their sources and flags go, which are

@@ -49,6 +49,10 @@ type PromptEncoder struct {
 	Runs     Compact               // else
 	Bytes    int                   // of text that the prompts hold in all, about
 	Done     map[int32]*Completion // completions so far, by message
+	// Shown are the completions that the tokens of the last prompt hold first: their ids
+	// are in the memory of that prompt now.
+	Shown []*Completion
+	shown []int // where they begin
 }
 
 // Encode encodes r. Completions of earlier turns that stand in it keep the ids
@@ -63,6 +67,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 	} else {
 		e.Runs.truncate(keep.Tokens)
 	}
+	e.Shown, e.shown = e.Shown[:0], e.shown[:0]
 	at := keep.At
 	encodeTo := func(to int) error {
 		if at >= to {
@@ -92,6 +97,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 				return Prompt{}, err
 			}
 			if strings.HasPrefix(r.Text[start+len(c.Text):], c.Stop) {
+				e.Shown, e.shown = append(e.Shown, c), append(e.shown, e.len())
 				e.replay(c, start+len(c.Text))
 				at = start + len(c.Text) + len(c.Stop)
 				e.Add(at, e.len())
@@ -102,8 +108,14 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 		return Prompt{}, err
 	}
 	p := Prompt{Keep: keep.Tokens, N: e.len()}
-	if !e.Cols.Viewed {
-		p.Add = e.Runs.Clone(p.Keep, p.N)
+	if e.Cols.Viewed {
+		e.Shown = e.Shown[:0]
+		return p, nil
+	}
+	p.Add = e.Runs.Clone(p.Keep, p.N)
+	for k, c := range e.Shown {
+		from := e.shown[k] - p.Keep
+		c.Runs.IDs = p.Add.IDs[from : from+c.Runs.Len() : from+c.Runs.Len()]
 	}
 	return p, nil
 }
