@@ -12,7 +12,7 @@ HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo service-demo test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clients clean help
+.PHONY: demo service-demo learn test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clients clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -34,6 +34,13 @@ demo: build ## the main job on the embedded tokenizer and sample dump
 service-demo: ## the service with an engine without a model, and Python's openai and anthropic clients as agents (PyPI)
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/service ./examples/service
 	@PYTHON="$${PYTHON:-$$(sh internal/oracle/python.sh live 2>/dev/null || echo python3)}" CGO_ENABLED=0 $(GO) run ./examples/service/demo bin/service tokenize/embedded examples/service/demo/agents.py
+
+# Flags of examples/learn, as in LEARN='--seeds 1 --arms lookup'.
+LEARN ?=
+learn: ## the closed loop on the CPU: a tiny model learns to call a tool, with and without the usual faults (PyPI: torch, once)
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/learn ./examples/learn
+	@rm -rf bin/learned && python="$$(sh internal/oracle/python.sh learn)" && bin/learn --python "$$python" --out bin/learned $(LEARN) && \
+	  "$$python" examples/learn/plot.py bin/learned/results.jsonl --svg bin/learned/learn.svg && echo "bin/learned/learn.svg"
 
 test: ## all tests, those with Python's openai and anthropic clients too where PyPI has them
 	@python=$$(PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=10 sh internal/oracle/python.sh live 2>/dev/null) || \

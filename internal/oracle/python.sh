@@ -2,7 +2,8 @@
 # Prints a Python that has the packages of requirements.txt: TURNPACK_PYTHON if
 # that is set, else a virtual environment made once in the user cache folder.
 # `python.sh seed` prints one with requirements-seed.txt, or TURNPACK_SEED_PYTHON, and
-# `python.sh live` one with requirements-live.txt, or TURNPACK_LIVE_PYTHON.
+# `python.sh live` one with requirements-live.txt, or TURNPACK_LIVE_PYTHON, and
+# `python.sh learn` one with those of examples/learn, or TURNPACK_LEARN_PYTHON.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 given=${TURNPACK_PYTHON:-}
@@ -18,6 +19,11 @@ if [ "${1:-}" = live ]; then
   given=${TURNPACK_LIVE_PYTHON:-}
   wanted=$here/requirements-live.txt
   venv=$venv-live
+fi
+if [ "${1:-}" = learn ]; then
+  given=${TURNPACK_LEARN_PYTHON:-}
+  wanted=$here/../../examples/learn/requirements.txt
+  venv=$venv-learn
 fi
 if [ -n "$given" ]; then
   echo "$given"

@@ -24,8 +24,8 @@ from .files import Expected, Row, check, read_rows
 log = logging.getLogger("turnpack_trainers")
 
 
-def from_service(url: str, after: int = 0, wait: float = 30.0, expected: Expected | None = None) -> Iterator[tuple[int, list[Row]]]:
-    """Asks the service for the batch after each, waits while there is none, and while the service starts again."""
+def _next(url: str, after: int, wait: float, expected: Expected | None) -> tuple[int, list[Row]]:
+    """The batch after one, when it is there."""
     while True:
         try:
             with urllib.request.urlopen(f"{url}/batches?after={after}&wait={wait:g}s", timeout=wait + 60) as answer:
@@ -40,10 +40,28 @@ def from_service(url: str, after: int = 0, wait: float = 30.0, expected: Expecte
             continue
         table = pa.ipc.open_stream(body).read_all()
         said = {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
-        rows, after = table.to_pylist(), int(said["turnpack.group_seq"])
-        check(Path(f"{url}/batches#{after}"), said, rows, expected or Expected.from_environment())
+        rows, seq = table.to_pylist(), int(said["turnpack.group_seq"])
+        check(Path(f"{url}/batches#{seq}"), said, rows, expected or Expected.from_environment())
+        return seq, rows
+
+
+def from_service(url: str, after: int = 0, wait: float = 30.0, expected: Expected | None = None) -> Iterator[tuple[int, list[Row]]]:
+    """Asks the service for the batch after each, waits while there is none, and while the service starts again."""
+    while True:
+        after, rows = _next(url, after, wait, expected)
         yield after, rows
         acknowledge(url, after)
+
+
+def take(url: str, after: int, until: int, wait: float = 30.0, expected: Expected | None = None) -> list[Row]:
+    """The rows of the batches after one and up to another, for a step on several groups. Save the step, then acknowledge."""
+    out: list[Row] = []
+    while after < until:
+        after, rows = _next(url, after, wait, expected)
+        out += rows
+    if after > until:
+        raise ValueError(f"{url} has no batch {until}: the one after is {after}")
+    return out
 
 
 def acknowledge(url: str, seq: int, attempts: int = 60) -> None:

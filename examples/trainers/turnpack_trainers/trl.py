@@ -13,12 +13,19 @@ from .files import Row, read_rows
 
 
 class RolloutFunction:
-    """rollout_func of GRPOTrainer; its prompts are group ids (see prompts), handed out num_generations times each."""
+    """rollout_func of GRPOTrainer; its prompts are group ids (see prompts), handed out num_generations times each.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    It takes a file, or rows as turnpack_trainers.live gives them. With fill, groups that lack rollouts are filled up to the
+    largest with rows that train nothing, and rollouts may have several rows: the advantages have to be those of the file.
+    """
+
+    def __init__(self, source: str | os.PathLike[str] | list[Row], fill: bool = False) -> None:
         self.groups: dict[str, list[Row]] = {}
-        for row in read_rows(path):
+        for row in source if isinstance(source, list) else read_rows(source):
             self.groups.setdefault(row["group_id"], []).append(row)
+        self.size = max(map(len, self.groups.values()), default=0)
+        for group in self.groups.values() if fill else ():
+            group += [_untrained(group[0])] * (self.size - len(group))
 
     def prompts(self) -> list[dict[str, str]]:
         return [{"prompt": g} for g in self.groups]
@@ -37,6 +44,12 @@ class RolloutFunction:
         return {"prompt_ids": [r["input_ids"][:r["prompt_len"]] for r in rows], "completion_ids": [part("input_ids", r) for r in rows],
                 "logprobs": [part("logprobs", r) for r in rows] if all(r["logprobs"] for r in rows) else None, "env_mask": [part("loss_mask", r) for r in rows],
                 "file_reward": [r["reward"] for r in rows], "file_advantages": [part("advantages", r) for r in rows]}
+
+
+def _untrained(row: Row) -> Row:
+    """A row of one token after its prompt, which trains nothing."""
+    n = row["prompt_len"] + 1
+    return row | {"input_ids": row["input_ids"][:n], "loss_mask": [0] * n, "logprobs": [0.0] * n, "advantages": [0.0] * n}
 
 
 def file_reward(prompts: Any, completions: Any, file_reward: list[float], **kwargs: Any) -> list[float]:

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+)
+
+// The task: the user names a key, get tells its value, and the answer is that value and
+// nothing else. There are four keys and four values, drawn anew for each group; get knows
+// the key that was named, and a rollout that asks for another one is over.
+var keys = []string{"aa", "ab", "ba", "bb"}
+
+const schema = `[{"type":"function","function":{"name":"get","description":"Tells the value of a key.","parameters":{"type":"object","properties":{"key":{"type":"string"}},"required":["key"]}}}]`
+
+// task is what the rollouts of a group are about.
+type task struct{ key, value string }
+
+func newTask(r *rand.Rand) task { return task{keys[r.IntN(len(keys))], keys[r.IntN(len(keys))]} }
+
+// grade is 1 for the value and nothing else, a half for one that goes on, else 0.
+func (t task) grade(answer string, ended bool) float64 {
+	switch want := t.value; {
+	case answer == want && ended:
+		return 1
+	case strings.HasPrefix(answer, want):
+		return 0.5
+	}
+	return 0
+}
+
+// agent asks a model through the service, as any client of chat completions does.
+type agent struct {
+	http *http.Client
+	url  string // of the service
+	id   string // of the rollout
+	seed uint64
+	most int // tokens of a reply
+}
+
+type message struct {
+	Role      string `json:"role"`
+	Content   string `json:"content"`
+	Reasoning string `json:"reasoning,omitempty"`
+	Calls     []call `json:"tool_calls,omitempty"`
+	CallID    string `json:"tool_call_id,omitempty"`
+}
+
+type call struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+func (a *agent) post(ctx context.Context, path string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := a.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if text, err = io.ReadAll(res.Body); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", path, res.Status, bytes.TrimSpace(text))
+	}
+	return json.Unmarshal(text, answer)
+}
+
+// ask is one call of the model.
+func (a *agent) ask(ctx context.Context, messages []message, turn int) (m message, ended bool, err error) {
+	var reply struct {
+		Choices []struct {
+			Message message
+			Finish  string `json:"finish_reason"`
+		}
+	}
+	err = a.post(ctx, "/rollouts/"+a.id+"/v1/chat/completions", map[string]any{"model": "learn", "messages": messages, "tools": json.RawMessage(schema), "max_tokens": a.most, "temperature": 1,
+		"seed": hash(a.seed, a.id, turn)}, &reply)
+	if err == nil && len(reply.Choices) != 1 {
+		err = fmt.Errorf("the reply has %d choices", len(reply.Choices))
+	}
+	if err != nil {
+		return m, false, err
+	}
+	return reply.Choices[0].Message, reply.Choices[0].Finish != "length", nil
+}
+
+// play is a rollout: a call of the tool, and an answer. lost says that the tool was gone.
+func (a *agent) play(ctx context.Context, t task, tool func() bool) (reward float64, lost bool, err error) {
+	messages := []message{{Role: "user", Content: t.key}}
+	m, _, err := a.ask(ctx, messages, 0)
+	if err != nil {
+		return 0, false, err
+	}
+	var arguments struct{ Key string }
+	if len(m.Calls) == 0 || m.Calls[0].Function.Name != "get" || json.Unmarshal([]byte(m.Calls[0].Function.Arguments), &arguments) != nil || strings.Contains(m.Content, "<") {
+		return 0, false, nil // it answered without asking
+	}
+	if !tool() {
+		return 0, true, nil
+	}
+	if arguments.Key != t.key {
+		return 0, false, nil
+	}
+	m.Role = "assistant"
+	messages = append(messages, m, message{Role: "tool", Content: t.value, CallID: m.Calls[0].ID})
+	m, ended, err := a.ask(ctx, messages, 1)
+	return t.grade(m.Content, ended && len(m.Calls) == 0), false, err
+}
+
+func hash(seed uint64, id string, turn int) uint32 {
+	h := fnv.New32a()
+	fmt.Fprint(h, seed, id, turn)
+	return h.Sum32() >> 1
+}

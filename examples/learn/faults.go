@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/chat"
+	tokenengine "github.com/turnpack/turnpack/tokenize/engine"
+)
+
+// fault is one of the field's usual faults.
+type fault string
+
+// The faults. The two about groups and lost tools are in loop.go: they need no more than
+// another word to the service.
+const (
+	retokenised   fault = "retokenised"     // replies are kept as text and encoded again
+	stopMasked    fault = "stop-masked"     // the token that ends a reply is not trained
+	byPosition    fault = "by-position"     // groups are cut from the rollouts in the order they arrive
+	infraMinusOne fault = "infra-minus-one" // a lost tool counts as a wrong answer
+	perMessage    fault = "per-message"     // each message is rendered alone, and the pieces joined
+	whole         fault = "whole"           // the conversation is rendered once, when it is over
+)
+
+// recomputes says that the ids are others than those sampled, so the recorded log
+// probabilities fit none: trainers that meet this take their own as the old ones.
+func (f fault) recomputes() bool { return f == retokenised || f == perMessage || f == whole }
+
+// trust counts trained tokens, and those that are the engine's own in its own context.
+type trust struct{ sampled, trained, exact int64 }
+
+func (t *trust) add(o trust) {
+	t.sampled, t.trained, t.exact = t.sampled+o.sampled, t.trained+o.trained, t.exact+o.exact
+}
+
+func (t trust) share() float64 { return float64(t.exact) / float64(max(1, t.trained)) }
+
+// spoiler is a sink that hands rows on, as they are or with a fault.
+type spoiler struct {
+	ctx      context.Context
+	fault    fault
+	model    *tokenize.Model
+	rollouts map[string]*rollout.Rollout
+	w        *export.Writer
+	open     []rollout.Sample // rows of the rollout that is not whole
+	trust    trust
+}
+
+// Write takes a row of the pipeline.
+func (p *spoiler) Write(s rollout.Sample) error {
+	p.open = append(p.open, s)
+	if !s.IsLast {
+		return nil
+	}
+	r, rows := p.rollouts[s.Rollout], p.open
+	p.open = nil
+	made, err := p.spoil(r, rows)
+	if err != nil {
+		return err
+	}
+	for i := range made {
+		if err := errors.Join(p.count(r, &made[i]), p.w.Write(made[i])); err != nil {
+			return err
+		}
+	}
+	for _, t := range r.Turns {
+		p.trust.sampled += int64(len(t.Output))
+	}
+	return nil
+}
+
+func (p *spoiler) spoil(r *rollout.Rollout, rows []rollout.Sample) ([]rollout.Sample, error) {
+	switch p.fault {
+	case stopMasked:
+		for i := range rows {
+			s := &rows[i]
+			s.Weight, s.Credit, s.Logprob = slices.Clone(s.Weight), slices.Clone(s.Credit), slices.Clone(s.Logprob)
+			for t, f := range s.Flags {
+				if f&rollout.FlagStop != 0 {
+					s.Weight[t], s.Credit[t], s.Logprob[t] = 0, 0, 0
+				}
+			}
+		}
+	case retokenised:
+		for i := range rows {
+			segments, err := p.again(&rows[i])
+			if err != nil {
+				return nil, err
+			}
+			rows[i] = made(r, rows[i], segments)
+		}
+	case perMessage, whole:
+		segments, err := p.render(r)
+		if err != nil {
+			return nil, err
+		}
+		rows = []rollout.Sample{made(r, rows[len(rows)-1], segments)} // one row a rollout
+	}
+	return rollout.FinishRows(rows), nil
+}
+
+// segment is a run of tokens: of a turn, or context.
+type segment struct {
+	ids  []rollout.TokenID
+	turn int32 // -1 = context
+}
+
+// again writes each reply of a row as text and encodes that.
+func (p *spoiler) again(s *rollout.Sample) (out []segment, err error) {
+	for from := 0; from < s.Len(); {
+		to := from
+		for to < s.Len() && s.Turn[to] == s.Turn[from] {
+			to++
+		}
+		x := segment{slices.Clone(s.IDs[from:to]), s.Turn[from]}
+		if x.turn >= 0 {
+			text, err := p.model.Tokenizer.Decode(x.ids)
+			if err != nil {
+				return nil, err
+			}
+			if x.ids, err = encode(p.model, text); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, x)
+		from = to
+	}
+	return out, nil
+}
+
+// render writes the messages with the template, at once or each alone, and takes for a
+// reply what stands between an assistant's header and the next end.
+func (p *spoiler) render(r *rollout.Rollout) (out []segment, err error) {
+	pieces := [][]rollout.Message{r.Messages}
+	if p.fault == perMessage {
+		pieces = nil
+		for _, m := range r.Messages {
+			pieces = append(pieces, []rollout.Message{m})
+		}
+	}
+	var ids []rollout.TokenID
+	for _, messages := range pieces {
+		text, err := p.text(messages)
+		if err != nil {
+			return nil, err
+		}
+		more, err := encode(p.model, text)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, more...)
+	}
+	marks, err := encode(p.model, "<|assistant|><think><|end|>")
+	if err != nil {
+		return nil, err
+	}
+	turn := int32(-1)
+	for from := 0; from < len(ids); turn++ {
+		to := from // of the header
+		for to < len(ids) && ids[to] != marks[0] {
+			to++
+		}
+		to = min(to+1, len(ids))
+		if to < len(ids) && ids[to] == marks[1] {
+			to++
+		}
+		out = append(out, segment{ids[from:to], -1})
+		end := to
+		for end < len(ids) && ids[end] != marks[2] {
+			end++
+		}
+		end = min(end+1, len(ids))
+		if to < end {
+			out = append(out, segment{ids[to:end], turn + 1})
+		}
+		from = end
+	}
+	return out, nil
+}
+
+func (p *spoiler) text(messages []rollout.Message) (string, error) {
+	var list []map[string]any
+	for _, m := range messages {
+		x := map[string]any{"role": m.Role, "content": m.Content}
+		if m.Reasoning != "" {
+			x["reasoning_content"] = m.Reasoning
+		}
+		var calls []any
+		for _, c := range m.ToolCalls {
+			calls = append(calls, map[string]any{"type": "function", "function": map[string]any{"name": c.Name, "arguments": json.RawMessage(c.Arguments)}})
+		}
+		if calls != nil {
+			x["tool_calls"] = calls
+		}
+		list = append(list, x)
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return "", err
+	}
+	v, err := chat.ParseJSON(text)
+	if err != nil {
+		return "", err
+	}
+	c, err := chat.NewConversation(v, chat.Null(), chat.Null(), chat.ConversationOptions{NoProvenance: true})
+	if err != nil {
+		return "", err
+	}
+	res, err := p.model.Template.Render(p.ctx, c, chat.Input{})
+	if err != nil {
+		return "", err
+	}
+	return string(res.Text), nil
+}
+
+// made is s with other tokens. Recorded log probabilities go to the tokens of their turn by
+// position, which is what pairing the two lists without looking gives.
+func made(r *rollout.Rollout, s rollout.Sample, segments []segment) rollout.Sample {
+	q := rollout.Sequence{Identity: s.Identity}
+	var version int32 = -1
+	for _, v := range s.Version {
+		version = max(version, v)
+	}
+	var credit float32
+	if s.Advantage != nil {
+		credit = float32(*s.Advantage)
+	}
+	for _, x := range segments {
+		for i, id := range x.ids {
+			q.IDs, q.Turn, q.Source = append(q.IDs, id), append(q.Turn, x.turn), append(q.Source, -1)
+			if x.turn < 0 || int(x.turn) >= len(r.Turns) {
+				q.Flags, q.Logprob, q.Version, q.Weight, q.Credit = append(q.Flags, 0), append(q.Logprob, 0), append(q.Version, -1), append(q.Weight, 0), append(q.Credit, 0)
+				continue
+			}
+			var logprob float32
+			if lp := r.Turns[x.turn].Logprobs; i < len(lp) {
+				logprob = lp[i]
+			}
+			q.Flags, q.Logprob, q.Version, q.Weight, q.Credit = append(q.Flags, rollout.FlagSampled), append(q.Logprob, logprob), append(q.Version, version), append(q.Weight, 1), append(q.Credit, credit)
+		}
+	}
+	s.Sequence, s.PromptLen = q, 0
+	return s
+}
+
+// count looks which trained tokens are those that were sampled, after the prompt that the
+// engine had.
+func (p *spoiler) count(r *rollout.Rollout, s *rollout.Sample) error {
+	for from := 0; from < s.Len(); {
+		to, turn := from, s.Turn[from]
+		for to < s.Len() && s.Turn[to] == turn {
+			to++
+		}
+		var trained int64
+		for t := from; t < to; t++ {
+			if s.Weight[t] > 0 {
+				trained++
+			}
+		}
+		if p.trust.trained += trained; trained > 0 {
+			prompt, err := r.PromptTokens(nil, int(turn))
+			if err != nil {
+				return err
+			}
+			if out := r.Turns[turn].Output; slices.Equal(s.IDs[:from], prompt) && to-from <= len(out) && slices.Equal(s.IDs[from:to], out[:to-from]) {
+				p.trust.exact += trained
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
+func encode(m *tokenize.Model, text string) ([]rollout.TokenID, error) {
+	var e tokenengine.Encoding
+	err := m.Tokenizer.Encode(&e, text, tokenengine.EncodeOptions{})
+	return e.IDs, err
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize"
+)
+
+// python is an interpreter with torch: that of make learn, where it has run.
+func python(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("TURNPACK_LEARN_PYTHON")
+	if path == "" {
+		cache, err := os.UserCacheDir()
+		require.NoError(t, err)
+		path = filepath.Join(cache, "turnpack", "venv-learn", "bin", "python")
+	}
+	if os.Getenv("TURNPACK_LEARN") == "" {
+		t.Skip("SKIPPED: TURNPACK_LEARN is not set: these tests start torch, which takes longer than a test may")
+	}
+	if err := exec.Command(path, "-c", "import torch, transformers, pyarrow").Run(); err != nil {
+		t.Skipf("SKIPPED: %s has no torch, transformers and pyarrow: run make learn once, or name another by TURNPACK_LEARN_PYTHON", path)
+	}
+	return path
+}
+
+func load(t *testing.T, folder string) *tokenize.Model {
+	t.Helper()
+	m, err := tokenize.Load(folder, tokenize.LoadOptions{})
+	require.NoError(t, err)
+	return m
+}
+
+const said = `<tool_call>` + "\n" + `{"name": "get", "arguments": {"key": "ab"}}` + "\n" + `</tool_call>`
+
+// TestVocabulary: a call is one token, and the template writes it so.
+func TestVocabulary(t *testing.T) {
+	for _, folder := range []string{"plain", "reasoning"} {
+		m := load(t, folder)
+		ids, err := encode(m, "a"+said+"bab<|end|>")
+		require.NoError(t, err)
+		require.Equal(t, []rollout.TokenID{0, 7, 1, 3, 11}, ids)
+	}
+}
+
+// recorded is a rollout of two turns as the recorder has it, with sampled ids that spell
+// the answer otherwise than the tokenizer does.
+func recorded(t *testing.T, m *tokenize.Model, reasoning bool) *rollout.Rollout {
+	t.Helper()
+	ids := func(text string) []rollout.TokenID {
+		out, err := encode(m, text)
+		require.NoError(t, err)
+		return out
+	}
+	open, first, shown := "<|assistant|>", said+"<|end|>", "<|assistant|>"+said+"<|end|>"
+	if reasoning {
+		open, first = "<|assistant|><think>", "b</think>"+said+"<|end|>"
+	}
+	answer := append([]rollout.TokenID{0, 1}, ids("<|end|>")...) // a and b, where ab is a token
+	thought := ""
+	if reasoning {
+		answer, thought = append(ids("a</think>"), answer...), "b"
+	}
+	version := int32(3)
+	var x rollout.PromptIDs
+	var index rollout.PromptIndex
+	x = index.Add(ids("<|user|>ab<|end|>"+open), ids(first))
+	turn := func(message int, prompt rollout.PromptIDs, out []rollout.TokenID) rollout.Turn {
+		lp := make([]float32, len(out))
+		for i := range lp {
+			lp[i] = -float32(i+1) / 10
+		}
+		return rollout.Turn{Message: message, Step: message / 2, Prompt: prompt, Output: out, Logprobs: lp, FinishReason: "stop", Version: &version}
+	}
+	reward, one := 1.0, float32(1)
+	r := &rollout.Rollout{ID: "r", Group: "g", Status: rollout.StatusCompleted, Outcome: rollout.Outcome{Reward: &reward}, Temperature: &one, Messages: []rollout.Message{
+		{Role: rollout.RoleUser, Content: "ab"},
+		{Role: rollout.RoleAssistant, Reasoning: thought, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "get", Arguments: `{"key": "ab"}`}}, Sampled: rollout.SampledByPolicy},
+		{Role: rollout.RoleTool, Content: "ab", ToolCallID: "c"},
+		{Role: rollout.RoleAssistant, Content: "ab", Reasoning: strings.Repeat("a", len(thought)), Sampled: rollout.SampledByPolicy},
+	}}
+	r.Turns = append(r.Turns, turn(1, x, ids(first)))
+	r.Turns = append(r.Turns, turn(3, index.Add(ids("<|user|>ab<|end|>"+shown+"<|tool|>ab<|end|>"+open), answer), answer))
+	return r
+}
+
+// TestFaults: what each fault does to the rows, and how many of the trained tokens are the
+// engine's own after it.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		fault    fault
+		folder   string
+		rows     int
+		text     string // trained parts of the last row, in |
+		fidelity float64
+	}{
+		{"", "plain", 1, said + "<|end|>|a·b<|end|>", 1},
+		{stopMasked, "plain", 1, said + "|a·b", 1},
+		{retokenised, "plain", 1, said + "<|end|>|ab<|end|>", 0.5},
+		{"", "reasoning", 2, "a</think>a·b<|end|>", 1},
+		{perMessage, "reasoning", 1, "b</think>" + said + "<|end|>|a</think>ab<|end|>", 4. / 8},
+		{whole, "reasoning", 1, said + "<|end|>|a</think>ab<|end|>", 0},
+	} {
+		t.Run(string(c.fault)+" "+c.folder, func(t *testing.T) {
+			m := load(t, c.folder)
+			r := recorded(t, m, c.folder == "reasoning")
+			path := filepath.Join(t.TempDir(), "b.parquet")
+			w, err := export.Create(path, export.Options{})
+			require.NoError(t, err)
+			p := &spoiler{ctx: t.Context(), fault: c.fault, model: m, rollouts: map[string]*rollout.Rollout{"r": r}, w: w}
+			_, err = turnpack.Pipeline{Model: m, Scale: reward.OutcomePolicy{Outcome: reward.ScaleAuto}}.Run(t.Context(), turnpack.Slice{r}, p)
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+			rows, _, err := export.ReadAll(path)
+			require.NoError(t, err)
+			require.Len(t, rows, c.rows)
+			s := rows[len(rows)-1]
+			var parts []string
+			for i := range s.Len() {
+				if s.Weight[i] == 0 {
+					continue
+				}
+				text, err := m.Tokenizer.Decode(s.IDs[i : i+1])
+				require.NoError(t, err)
+				switch {
+				case s.Weight[i-1] == 0:
+					parts = append(parts, text)
+				case len(text) == 1 && len(parts[len(parts)-1]) > 0 && strings.HasSuffix(parts[len(parts)-1], "a"):
+					parts[len(parts)-1] += "·" + text
+				default:
+					parts[len(parts)-1] += text
+				}
+			}
+			require.Equal(t, c.text, strings.Join(parts, "|"))
+			require.InDelta(t, c.fidelity, p.trust.share(), 1e-9)
+		})
+	}
+}
+
+func TestFlags(t *testing.T) {
+	c, err := parse([]string{"--arms", "lookup,reasoning-whole", "--seeds", "2"}, io.Discard, io.Discard)
+	require.NoError(t, err)
+	require.Len(t, c.arms, 2)
+	for _, args := range [][]string{{"--arms", "x"}, {"--seeds", "0"}, {"--lost", "1"}, {"x"}} {
+		_, err := parse(args, io.Discard, io.Discard)
+		require.Error(t, err, args)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(t.TempDir(), "results.jsonl"), nil, 0o600))
+}
+
+// TestOtherVocabulary: an engine that reads other tokens is refused before the first call.
+func TestOtherVocabulary(t *testing.T) {
+	m := load(t, "plain")
+	same := httptest.NewServer(fakeengine.New(fakeengine.Options{Model: m}))
+	defer same.Close()
+	require.NoError(t, sameVocabulary(t.Context(), same.URL, m))
+	other := httptest.NewServer(fakeengine.New(fakeengine.Options{}))
+	defer other.Close()
+	err := sameVocabulary(t.Context(), other.URL, m)
+	require.ErrorContains(t, err, "another vocabulary: token 0")
+	require.ErrorContains(t, err, "tokenizer.json")
+}
+
+// short is a run of a few steps with torch.
+func short(t *testing.T, steps int) (*worker, arm) {
+	t.Helper()
+	c := config{python: python(t), here: ".", out: t.TempDir(), seeds: 1, parallel: 1, steps: steps, groups: 2, lost: 0.15, log: io.Discard}
+	x := &worker{config: c, engines: map[string]*engine{}, trainers: map[string]*trainer{}}
+	t.Cleanup(x.close)
+	return x, arms[0]
+}
+
+// TestLoop: each arm goes three steps; what the right ones train on is what was sampled, at
+// the recorded log probabilities.
+func TestLoop(t *testing.T) {
+	x, _ := short(t, 3)
+	for _, a := range arms {
+		steps, err := x.loop(t.Context(), a, 0, func(step) error { return nil })
+		require.NoError(t, err, a.Name)
+		require.Len(t, steps, 3)
+		for i, s := range steps {
+			require.Equal(t, i+1, s.Version, a.Name)
+			if a.Fault == "" {
+				require.EqualValues(t, 1, s.Fidelity, a.Name)
+				require.Less(t, s.Largest, 1e-3, a.Name)
+				require.Positive(t, s.Trained, a.Name)
+			}
+		}
+	}
+}
+
+// TestTrainerDies: a trainer that is killed within a step is started again and goes on
+// with its checkpoint; each batch is trained on once, and what the killed step left is gone.
+func TestTrainerDies(t *testing.T) {
+	x, a := short(t, 3)
+	first, err := x.trainer(a.Trainer)
+	require.NoError(t, err)
+	deaths := 0
+	first.begun = func(b answer) {
+		if b.Begun > 2 && deaths == 0 { // the second step
+			deaths++
+			require.NoError(t, first.cmd.Process.Kill())
+		}
+	}
+	steps, err := x.loop(t.Context(), a, 0, func(step) error { return nil })
+	require.NoError(t, err)
+	require.Equal(t, 1, deaths)
+	for i, s := range steps {
+		require.Equal(t, i+1, s.Version, "a step for each, once")
+		require.Equal(t, 2*(i+1), s.Seq)
+	}
+	left, err := filepath.Glob(filepath.Join(x.out, a.Name, "seed-0", "trainer", "*"))
+	require.NoError(t, err)
+	require.Len(t, left, 3, "%v", left)
+}
+
+// TestBad: a half-written checkpoint, weights of another vocabulary, and a batch of an
+// older policy are refused, with the reason.
+func TestBad(t *testing.T) {
+	x, a := short(t, 1)
+	_, err := x.loop(t.Context(), a, 0, func(step) error { return nil })
+	require.NoError(t, err)
+	folder := filepath.Join(x.out, a.Name, "seed-0", "trainer")
+	begin := map[string]any{"model": "plain", "folder": folder, "engine": x.engines["plain"].url, "service": "http://127.0.0.1:1", "seed": 0}
+	again := func() error {
+		trainer, err := startTrainer(&x.config, a.Trainer)
+		require.NoError(t, err)
+		defer trainer.close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = trainer.say(ctx, map[string]any{"run": begin})
+		return err
+	}
+	weights, err := filepath.Glob(filepath.Join(folder, "weights-*"))
+	require.NoError(t, err)
+	whole, err := os.ReadFile(weights[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(weights[0], whole[:len(whole)/2], 0o600))
+	var no *refused
+	err = again()
+	require.ErrorAs(t, err, &no)
+	require.ErrorContains(t, err, "its digest differs")
+	require.NoError(t, os.Remove(weights[0]))
+	require.ErrorContains(t, again(), "it is gone")
+
+	t.Run("another vocabulary", func(t *testing.T) {
+		other := filepath.Join(t.TempDir(), "model")
+		require.NoError(t, os.CopyFS(other, os.DirFS("plain")))
+		text, err := os.ReadFile(filepath.Join(other, "config.json"))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte(strings.Replace(string(text), `"vocab_size": 17`, `"vocab_size": 19`, 1)), 0o600))
+		begin["model"], begin["folder"] = other, t.TempDir()
+		require.ErrorContains(t, again(), "another model or vocabulary")
+	})
+
+	t.Run("an older policy", func(t *testing.T) {
+		x, a := short(t, 1)
+		var old answer
+		_, err := x.loop(t.Context(), a, 1, func(s step) error { old = s.answer; return nil })
+		require.NoError(t, err)
+		// The trainer's version is ahead of the batches: another one trained on since.
+		state := filepath.Join(x.out, a.Name, "seed-1", "trainer", "state.json")
+		var said map[string]any
+		text, err := os.ReadFile(state)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, &said))
+		said["version"], said["seq"] = old.Version+1, 0
+		text, err = json.Marshal(said)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(state, text, 0o600))
+		for _, tr := range x.trainers {
+			tr.close()
+		}
+		clear(x.trainers)
+		_, err = x.loop(t.Context(), a, 1, func(step) error { return nil })
+		require.ErrorAs(t, err, &no)
+		require.ErrorContains(t, err, "the oldest asked for")
+	})
+}

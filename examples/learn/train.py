@@ -1,0 +1,77 @@
+"""A trainer for the loop: batches of the service in, weights to the engine out.
+
+It reads a JSON object a line: {"run": …} begins a run or goes on with one, {"until": SEQ} asks for a step on the batches
+up to SEQ. It answers each with a line. A batch that it cannot train on rightly ends it, with the reason.
+"""
+import json
+import pathlib
+import sys
+import time
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "trainers"))
+import grpo  # noqa: E402
+from state import State, Torn  # noqa: E402
+from turnpack_trainers import live  # noqa: E402
+from turnpack_trainers.files import Expected  # noqa: E402
+
+
+def tell(**what):
+    print(json.dumps(what), flush=True)
+
+
+class Run:
+    def __init__(self, model, folder, engine, service, seed, lr=2e-3, recompute=False):
+        torch.set_num_threads(1)
+        torch.manual_seed(seed)
+        self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model))  # a random start
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=lr, weight_decay=0.0, betas=(0.9, 0.95))
+        self.tokenizer, self.engine, self.service, self.recompute = model, engine, service, recompute
+        self.state = State(folder)
+        resumed = self.state.load(self.model, self.optimizer)
+        if not resumed:
+            self.state.save(self.model, self.optimizer, seq=0, first=True)
+        self.state.publish(engine, service)
+        tell(version=self.state.version, seq=self.state.seq, resumed=resumed, parameters=sum(p.numel() for p in self.model.parameters()))
+
+    def step(self, until):
+        """Trains on the batches up to until, unless the checkpoint has them already."""
+        if self.state.seq < until:
+            begun = time.process_time()
+            # Tokens of another vocabulary or of an older policy are refused here, before the step.
+            expected = Expected(tokenizer=self.tokenizer, min_version=self.state.version)
+            rows = live.take(self.service, self.state.seq, until, expected=expected)
+            rows.sort(key=lambda r: r["sample_id"])
+            tell(begun=until, rows=len(rows))
+            told = self.update(rows)
+            self.state.save(self.model, self.optimizer, until)
+            self.state.publish(self.engine, self.service)
+            told |= {"rows": len(rows), "tokens": sum(len(r["input_ids"]) for r in rows), "trained": sum(sum(r["loss_mask"]) for r in rows), "seconds": time.process_time() - begun}
+        else:
+            told = {"already": True}  # it was killed after the checkpoint and before it could say so
+        live.acknowledge(self.service, self.state.seq)
+        tell(version=self.state.version, seq=self.state.seq, **told)
+
+    def update(self, rows):
+        return grpo.step(self.model, self.optimizer, rows, recompute=self.recompute)
+
+
+def main(kind=Run):
+    run = None
+    tell(ready=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            if "run" in asked:
+                run = kind(**asked["run"])
+            else:
+                run.step(asked["until"])
+        except (Torn, ValueError, RuntimeError, FloatingPointError) as e:
+            tell(refused=f"{e}")
+            sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()
