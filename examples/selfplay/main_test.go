@@ -20,6 +20,8 @@ import (
 	"github.com/turnpack/turnpack/reward/ssr/play"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
+	"github.com/turnpack/turnpack/rollout/sandbox/local"
+	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
@@ -309,4 +311,23 @@ func TestSampledIDs(t *testing.T) {
 	asked := out.Len()
 	require.NoError(t, run(t.Context(), args, &out))
 	require.Contains(t, out.String()[asked:], "round 1 is there\nround 2 is there\n")
+
+	// Sandboxes of a pool, which have no standard input; and check 4 asks for more files.
+	images, err := local.New(local.Options{Root: filepath.Dir(p.dir), Work: t.TempDir()})
+	require.NoError(t, err)
+	node, err := swerl.NewExecServer(t.Context(), swerl.ExecOptions{Driver: images})
+	require.NoError(t, err)
+	nodeServer := httptest.NewServer(node.Handler())
+	defer nodeServer.Close()
+	pool, err := swerl.NewPool(t.Context(), swerl.PoolOptions{Nodes: []string{nodeServer.URL}})
+	require.NoError(t, err)
+	poolServer := httptest.NewServer(pool.Handler())
+	defer poolServer.Close()
+	args = append(args, "--pool", poolServer.URL, "--image", filepath.Base(p.dir), "--min-changed-files", "2", "--strategies", "direct", "--rounds", "1", "--out", t.TempDir())
+	out.Reset()
+	require.NoError(t, run(t.Context(), args, &out))
+	require.Contains(t, out.String(), "0 accepted (0 known), 0 malformed, map[4 ")
+	left, err := images.Containers(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
