@@ -79,6 +79,28 @@ func TestImportReproducesTheKit(t *testing.T) {
 	}
 }
 
+// The fixtures of clients, frameworks and traces against internal/oracle/sessions.py, which
+// reads them without the importers: tools, and what each turn saw.
+func TestImportOfSessions(t *testing.T) {
+	b, err := os.ReadFile("testdata/sessions.jsonl")
+	require.NoError(t, err)
+	var out, errs bytes.Buffer
+	require.Zero(t, Main(context.Background(), []string{"import", "--root", "testdata/sessions", "testdata/sessions"}, nil, &out, &errs), errs.String())
+	got := map[any]map[string]any{}
+	for _, m := range decodeLines(t, out.Bytes()) {
+		got[m["id"]] = m
+		require.Contains(t, m["id"], m["format"], "read as its own format")
+	}
+	want := decodeLines(t, b)
+	require.Len(t, want, 31)
+	require.Len(t, got, len(want))
+	for _, w := range want {
+		for _, key := range []string{"tools_sha256", "contexts_sha256"} {
+			require.Equal(t, w[key], got[w["id"]][key], "%s: %s", w["id"], key)
+		}
+	}
+}
+
 // shortened keeps the first digits of each digest.
 func shortened(list any, digits int) any {
 	out := []any{}
