@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
@@ -108,6 +109,9 @@ func (r *Rows) dictionary(m *message) error {
 
 // Row is the number of the row that Next returned last, from 1.
 func (r *Rows) Row() int { return r.row }
+
+// Given lists texts that are not in the row: none are left out.
+func (r *Rows) Given() (texts []jsonscan.Away, bytes int) { return nil, 0 }
 
 // Next returns the next row, which is valid until the next call, and io.EOF after the
 // last. Other errors are final.

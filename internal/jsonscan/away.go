@@ -17,7 +17,13 @@ type Away struct {
 
 	flags uint8
 	saved int // bytes that the decoded string is shorter by, at least
+	text  string
+	given bool // the decoded string is text, and not in the store
 }
+
+// Given is a string that a writer of JSON has decoded already, for which "" stands at an
+// offset of its text. It has to be UTF-8.
+func Given(at int, s string) Away { return Away{At: at, Len: len(s), text: s, given: true} }
 
 // StringPart checks b, the next bytes of the string a, and adds to a what they
 // say. It returns how many of them are whole characters of the string and
@@ -98,6 +104,11 @@ func (v Value) restore(away []Away) []byte {
 	done := int(v.n.start)
 	for _, a := range away {
 		out = append(out, v.d.src[done:a.At+1]...)
+		if a.given {
+			out = appendEscaped(out, a.text)
+			done = a.At + 1
+			continue
+		}
 		n := len(out)
 		out = out[:n+a.Len]
 		v.d.read(out[n:], a, 0)
@@ -116,6 +127,10 @@ func (v Value) parts(use func(b []byte, last bool) (n int, more bool)) {
 	if !ok {
 		return
 	}
+	if a.given { // as it is: nothing of it is escaped
+		use([]byte(a.text), true)
+		return
+	}
 	if v.d.buf == nil {
 		v.d.buf = make([]byte, window)
 	}
@@ -128,8 +143,38 @@ func (v Value) parts(use func(b []byte, last bool) (n int, more bool)) {
 	}
 }
 
+// appendEscaped writes a string as JSON, without its quotes.
+func appendEscaped(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\r':
+			b = append(b, '\\', 'r')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(b, s[from:]...)
+}
+
 func (v Value) awayText() string {
 	a, _ := v.d.away(v.n.start)
+	if a.given {
+		return a.text
+	}
 	out := make([]byte, 0, a.Len-a.saved)
 	v.parts(func(b []byte, last bool) (int, bool) {
 		if v.n.flags&flagEscaped == 0 {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
 // Rows reads the rows of a file as JSON objects, in order. Of each column it holds a
@@ -25,7 +28,19 @@ type Rows struct {
 	out     []byte
 	most    int
 	err     error
+	gives   bool
+	key     bool            // the key of a map is written
+	given   []jsonscan.Away // the long texts of the row
+	held    int             // their length
 }
+
+// Give leaves long texts out of the rows from here on: "" stands for each, and Given has it
+// as it is, so that it need not be escaped and read again. The texts of a page share its
+// memory, which stays as long as one of them does.
+func (r *Rows) Give() { r.gives = true }
+
+// Given lists the long texts of the row that Next returned last, and their length.
+func (r *Rows) Given() (texts []jsonscan.Away, bytes int) { return r.given, r.held }
 
 // NewRows starts at the first row. A row of more than most bytes is an error; 0 is 1 GiB.
 func NewRows(f *File, most int) (*Rows, error) {
@@ -83,6 +98,7 @@ func (r *Rows) next() error {
 		}
 	}
 	var err error
+	r.given, r.held = r.given[:0], 0
 	if r.out, err = r.members(r.out[:0], r.columns, false); err != nil {
 		return r.located(err)
 	}
@@ -180,6 +196,13 @@ func (r *Rows) content(b []byte, n *node) ([]byte, error) {
 	switch {
 	case n.kids == nil:
 		c := r.cursors[n.from]
+		if s, long := c.longText(n); r.gives && !r.key && long && utf8.ValidString(s) {
+			r.given = append(r.given, jsonscan.Given(len(b), s))
+			if r.held += len(s); r.held > r.most {
+				return b, fmt.Errorf("a row of more than %d bytes", r.most)
+			}
+			return append(b, '"', '"'), c.step()
+		}
 		b, err := c.value(b, n)
 		if err != nil {
 			return b, err
@@ -266,8 +289,9 @@ func (r *Rows) pairs(b []byte, n *node) ([]byte, error) {
 }
 
 func (r *Rows) pair(b []byte, n *node) (out []byte, there bool, err error) {
+	r.key = true
 	b, there, err = r.field(b, n.kids[0])
-	if err != nil {
+	if r.key = false; err != nil {
 		return b, false, err
 	}
 	if !there {

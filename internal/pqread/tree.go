@@ -93,6 +93,15 @@ func (n *node) container() {
 	}
 }
 
+// longText is the text at a cursor where it is one that is worth to be given as it is.
+func (c *cursor) longText(n *node) (string, bool) {
+	if e := &n.schema; e.typ != ByteArray || e.decimal || e.half || c.v >= len(c.out.Texts) || c.def() != c.leaf.maxDef {
+		return "", false
+	}
+	s := c.out.Texts[c.v]
+	return s, len(s) >= 64
+}
+
 // value writes the value at a cursor.
 func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	e, o, v := &n.schema, c.out, c.v

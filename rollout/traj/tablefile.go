@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/arrowfile"
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
@@ -45,6 +46,7 @@ func tableKind(fr *fileReader) string {
 type tableRows interface {
 	Next() ([]byte, error)
 	Row() int
+	Given() (texts []jsonscan.Away, bytes int)
 }
 
 func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, error) {
@@ -59,7 +61,11 @@ func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, 
 	if err != nil {
 		return nil, err
 	}
-	return pqread.NewRows(f, most)
+	rows, err := pqread.NewRows(f, most)
+	if err == nil {
+		rows.Give()
+	}
+	return rows, err
 }
 
 // readTable reads each row of a Parquet or Arrow file as a record: the object of its
@@ -95,14 +101,15 @@ func readTable(fr *fileReader, kind string) error {
 		if err != nil {
 			return notTable(fr, kind, err)
 		}
-		if read += int64(len(text)); read > fr.r.walk.Most(info.Size()) {
+		given, long := rows.Given()
+		if read += int64(len(text) + long); read > fr.r.walk.Most(info.Size()) {
 			return rollout.Errorf(rollout.KindLimit, fr.Where, "the rows so far hold %d bytes, the file %d", read, info.Size()).
 				WithFix("raise Limits.Ratio or Limits.FileBytes if the file is to be trusted")
 		}
 		if skipsPast(fr, fr.Where.Line) {
 			continue
 		}
-		if err = fr.value(source.Value{Text: text, Line: fr.Where.Line, Ended: true}); errors.Is(err, errIgnored) {
+		if err = fr.value(source.Value{Text: text, Line: fr.Where.Line, Ended: true, Away: given}); errors.Is(err, errIgnored) {
 			return nil
 		} else if err != nil {
 			if err = fr.Failed(err); err != nil {
