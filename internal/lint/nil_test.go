@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/export/chats"
 	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/prm"
@@ -54,6 +55,8 @@ func TestNilRollouts(t *testing.T) {
 	require.NoError(t, err)
 	monitor, err := ssr.NewMonitor(ssr.Limits{})
 	require.NoError(t, err)
+	set, err := chats.NewWriter(io.Discard, chats.OpenAI)
+	require.NoError(t, err)
 	var none *rollout.Rollout
 	one := func(yield func(*rollout.Rollout, error) bool) { yield(nil, nil) }
 
@@ -83,6 +86,7 @@ func TestNilRollouts(t *testing.T) {
 		"rollout Rollout Check":        none.Check,
 		"rollout Rollout Validate":     none.Validate,
 		"rollout Rollout PromptTokens": func() error { _, err := none.PromptTokens(nil, 0); return err },
+		"export/chats Writer Write":    func() error { _, err := set.Write(none); return err },
 		"rollout/jsonl Writer Write":   func() error { return jsonl.NewWriter(io.Discard).Write(none) },
 		"rollout/jsonl Append":         func() error { _, err := jsonl.Append(nil, none); return err },
 		"tokenize/exact Prompts End":   func() error { _, err := exactly.End(ctx, none); return err },

@@ -20,6 +20,7 @@ import (
 	"github.com/turnpack/turnpack/deliver"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/export/chats"
 	"github.com/turnpack/turnpack/export/megatron"
 	"github.com/turnpack/turnpack/export/pack"
 	"github.com/turnpack/turnpack/export/primerl"
@@ -79,7 +80,7 @@ var zeros = []any{
 	&pack.Options{},
 	&primerl.Options{},
 	&shard.Options{}, &shard.Set{}, &shard.Shard{},
-	&slime.Writer{},
+	&slime.Writer{}, &chats.Writer{},
 	&target.Options{}, &target.Target{},
 	&lossmask.Policy{},
 	&prm.Aggregate{}, &prm.Builder{}, &prm.Combination{}, &prm.Credit{}, &prm.Live{}, &prm.Options{}, &prm.Prompt{}, &prm.Rule{}, &prm.ScoreRange{}, &prm.Scorer{},

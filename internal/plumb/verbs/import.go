@@ -25,7 +25,8 @@ func importVerb() verb {
 	return verb{name: "import", help: "dump files -> one line of facts per trajectory", setup: func(fs *flag.FlagSet) starter {
 		format := fs.String("format", "auto", "importer to use; auto tells by content")
 		root := fs.String("root", "", "folder that ids are relative to; default: paths as given, below a folder called trajectories if there is one")
-		to := fs.String("to", "facts", "what to print: facts, or the rollouts as native, chat or atif")
+		to := fs.String("to", "facts", "what to print: facts, or the rollouts as native, chat or atif; with --parquet chat or sharegpt")
+		set := fs.String("parquet", "", "write the rollouts to this Parquet file, as --to chat or sharegpt, and print the failures alone")
 		neighbours := fs.Bool("neighbours", false, "also read files beside a trajectory (patch.diff, results.jsonl)")
 		rewards := fs.String("rewards", "", "files or folders of outcomes to join, separated by commas")
 		groupBy := fs.String("group-by", "", "group key: instance, file, prompt, none or metadata:<key>; default: the data's own")
@@ -42,6 +43,9 @@ func importVerb() verb {
 			}
 			if err := opt.Validate(); err != nil {
 				return running{}, err
+			}
+			if *set != "" {
+				return writeSet(opt, *root, *set, *to)
 			}
 			form, ok := importForms[*to]
 			if !ok {

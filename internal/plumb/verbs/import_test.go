@@ -101,6 +101,25 @@ func TestImportOfSessions(t *testing.T) {
 	}
 }
 
+// A Parquet set is read again as it was written; a second one is not written over it.
+func TestImportWritesSets(t *testing.T) {
+	for to, format := range map[string]string{"chat": "openai-chat", "sharegpt": "sharegpt"} {
+		path := filepath.Join(t.TempDir(), "set.parquet")
+		var out, errs bytes.Buffer
+		args := []string{"import", "--to", to, "--parquet", path, "testdata/sessions/26-autogen/x.json"}
+		require.Zero(t, Main(context.Background(), args, nil, &out, &errs), errs.String())
+		require.Empty(t, out.String())
+		require.NotZero(t, Main(context.Background(), args, nil, &out, &errs), "it exists")
+		out.Reset()
+		require.Zero(t, Main(context.Background(), []string{"import", path}, nil, &out, &errs))
+		m := decodeLines(t, out.Bytes())[0]
+		require.Equal(t, format, m["format"])
+		require.Equal(t, "system,user,assistant,tool,assistant", m["roles"])
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, 2, Main(context.Background(), []string{"import", "--to", "atif", "--parquet", "x", "y"}, nil, &out, &errs))
+}
+
 // shortened keeps the first digits of each digest.
 func shortened(list any, digits int) any {
 	out := []any{}

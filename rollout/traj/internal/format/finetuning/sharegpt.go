@@ -88,7 +88,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 		ID:       format.FirstID(v, "id", "uuid"),
 		Instance: format.Identifier(v.Get("instance_id")),
 		Index:    format.NoIndex,
-		Outcome:  rollout.Outcome{Reward: in.Reward(v.Get("reward"))},
+		Outcome:  rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))},
 		Tools:    shareTools(in, v.Get("tools")),
 	}
 	for _, x := range list.Items() {
@@ -109,7 +109,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 	cannedReply(in, r)
 	opinion(in, r, v)
 	emptyReplies(in, r)
-	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), "id", "instance_id", key, "reward", "tools")...)
+	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), "id", "instance_id", key, "reward", "resolved", "tools")...)
 	return in.Emit(r)
 }
 

@@ -1,0 +1,91 @@
+package chats_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export/chats"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+func sample() *rollout.Rollout {
+	solved, reward := true, 0.5
+	return &rollout.Rollout{ID: "a", Instance: "i", Tools: []rollout.Tool{rollout.Tool(`{"type":"function","function":{"name":"f"}}`)},
+		Messages: []rollout.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "q \"é\"\n"},
+			{Role: "assistant", Content: "look", Reasoning: "hm", Sampled: rollout.SampledByPolicy, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "f", Arguments: `{"x":1}`}}},
+			{Role: "tool", ToolCallID: "c", Content: "r"}, {Role: "assistant", Content: "done", Sampled: rollout.SampledByPolicy}},
+		Turns: []rollout.Turn{{Message: 2}, {Message: 4, Step: 1}}, Outcome: rollout.Outcome{Resolved: &solved, Reward: &reward}}
+}
+
+// What is written is read again, in both layouts.
+func TestSetsAreReadAgain(t *testing.T) {
+	for layout, format := range map[chats.Layout]string{chats.OpenAI: "openai-chat", chats.ShareGPT: "sharegpt"} {
+		var b bytes.Buffer
+		w, err := chats.NewWriter(&b, layout)
+		require.NoError(t, err)
+		bare := &rollout.Rollout{ID: "b", Messages: sample().Messages[:2]}
+		for _, r := range []*rollout.Rollout{sample(), bare} {
+			_, err = w.Write(r)
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Close())
+		path := filepath.Join(t.TempDir(), "set.parquet")
+		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+		r, err := traj.Open([]string{path}, traj.Options{OnError: rollout.OnErrorStop})
+		require.NoError(t, err)
+		got, err := r.Next()
+		require.NoError(t, err)
+		require.Equal(t, format, got.Origin.Format)
+		want := sample()
+		require.Len(t, got.Messages, len(want.Messages))
+		for i, m := range want.Messages {
+			g := got.Messages[i]
+			require.Equal(t, m.Role, g.Role)
+			require.Equal(t, m.Content, g.Content)
+			require.Equal(t, m.Reasoning, g.Reasoning)
+			require.Len(t, g.ToolCalls, len(m.ToolCalls))
+			for k, c := range m.ToolCalls {
+				require.Equal(t, c.Name, g.ToolCalls[k].Name)
+				require.JSONEq(t, c.Arguments, g.ToolCalls[k].Arguments)
+			}
+		}
+		require.Len(t, got.Tools, 1)
+		require.True(t, *got.Outcome.Resolved)
+		require.Equal(t, 0.5, *got.Outcome.Reward)
+		second, err := r.Next()
+		require.NoError(t, err)
+		require.Equal(t, "b", second.ID)
+		require.Nil(t, second.Outcome.Reward)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	_, err := chats.NewWriter(&bytes.Buffer{}, 9)
+	require.ErrorContains(t, err, "expected OpenAI or ShareGPT")
+	w, err := chats.NewWriter(&bytes.Buffer{}, chats.ShareGPT)
+	require.NoError(t, err)
+	_, err = w.Write(&rollout.Rollout{ID: "a", Messages: []rollout.Message{{Role: "wizard", Content: "x"}}})
+	require.ErrorContains(t, err, `no speaker for the role "wizard"`)
+	_, err = w.Write(nil)
+	require.Error(t, err)
+}
+
+func ExampleWriter() {
+	var file bytes.Buffer
+	w, err := chats.NewWriter(&file, chats.ShareGPT)
+	if err != nil {
+		panic(err)
+	}
+	notes, err := w.Write(&rollout.Rollout{ID: "a", Messages: []rollout.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "hello", Sampled: rollout.SampledOtherAgent}}})
+	if err == nil {
+		err = w.Close()
+	}
+	fmt.Println(notes[0].Code, err, string(file.Bytes()[:4]))
+	// Output: sampled_mark <nil> PAR1
+}

@@ -1,0 +1,42 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/turnpack/turnpack/export/chats"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+// writeSet writes the rollouts of dumps as a Parquet data set of chats.
+func writeSet(opt traj.Options, root, path, to string) (running, error) {
+	layout, ok := map[string]chats.Layout{"chat": chats.OpenAI, "sharegpt": chats.ShareGPT}[to]
+	if !ok {
+		return running{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--to"}, "found %q, expected chat or sharegpt for a Parquet file", to)
+	}
+	return running{files: func(ctx context.Context, paths []string, emit func(any) error) error {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be written: %w", err)
+		}
+		w, err := chats.NewWriter(file, layout)
+		if err == nil {
+			err = importFiles(ctx, opt, func(r *rollout.Rollout, _ string) (any, error) {
+				_, err := w.Write(r)
+				return nil, err
+			}, root, paths, func(line any) error {
+				if line == nil {
+					return nil // it is in the file
+				}
+				return emit(line)
+			})
+			err = errors.Join(err, w.Close())
+		}
+		if err = errors.Join(err, file.Close()); err != nil {
+			return errors.Join(err, os.Remove(path)) // half a set is none
+		}
+		return nil
+	}}, nil
+}
