@@ -276,7 +276,23 @@ func TestSkyRLBatches(t *testing.T) {
 
 	whole, err := os.ReadFile("testdata/skyrl.pkl")
 	require.NoError(t, err)
+	// In a folder another pickle is passed over, and listed.
 	dir := t.TempDir()
+	write(t, dir, "batch.pkl", whole)
+	write(t, dir, "other.pkl", []byte("\x80\x02}."))
+	x, err := traj.Open([]string{dir}, traj.Options{})
+	require.NoError(t, err)
+	n := 0
+	for _, err := range x.All() {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 3, n)
+	require.Zero(t, x.Report().Skipped)
+	require.Len(t, x.Report().Unread, 1)
+	require.Contains(t, x.Report().Unread[0].Path, "other.pkl")
+
+	dir = t.TempDir()
 	for n := 0; n < len(whole); n += 7 {
 		x, err := traj.Open([]string{write(t, dir, "a.pkl", whole[:n])}, stop)
 		require.NoError(t, err)

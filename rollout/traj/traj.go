@@ -250,7 +250,7 @@ func (r *Reader) readAll() error {
 	return e.WithFix(noneFix)
 }
 
-const noneFix = "name dumps that hold records, or a folder of .json, .jsonl, .ndjson, .traj, .eval, .tpj, .parquet, .arrow, .pt or .zip files, compressed or not"
+const noneFix = "name dumps that hold records, or a folder of .json, .jsonl, .ndjson, .traj, .eval, .tpj, .parquet, .arrow, .pt, .pkl or .zip files, compressed or not"
 
 // flush emits what was collected over several files.
 func (r *Reader) flush() error {

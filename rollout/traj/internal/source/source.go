@@ -80,7 +80,7 @@ func (f *File) Ext() string {
 const Stdin = "-"
 
 // known are the extensions looked at in folders.
-var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".tpj": true, ".zip": true, ".parquet": true, ".arrow": true, ".pt": true}
+var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".tpj": true, ".zip": true, ".parquet": true, ".arrow": true, ".pt": true, ".pkl": true}
 
 // Walker enumerates files.
 type Walker struct {
