@@ -3,7 +3,9 @@ package live_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -304,6 +307,67 @@ func TestFullDisk(t *testing.T) {
 		require.True(t, ok)
 		ask(t, s, ids{1, 2, 3}, ids{4})
 	}
+}
+
+// A disk that is slower than the calls: what waits for it is bounded, new calls beyond that
+// are refused, and the ends of calls that run wait and are recorded.
+func TestLagIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	held := make(chan struct{})
+	var slow atomic.Bool
+	j, err := live.OpenFaulty(dir, live.JournalOptions{MaxQueued: 8 << 10}, func(now string) error {
+		if slow.Load() && now == "sync" {
+			<-held
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	rec, err := live.New(live.Options{Journal: j})
+	require.NoError(t, err)
+	s := begin(t, rec, live.Start{ID: "a"})
+	var running []*live.Call
+	for range 4 {
+		c, err := s.Begin(t.Context(), live.Request{Prompt: ids{1, 2, 3}})
+		require.NoError(t, err)
+		running = append(running, c)
+	}
+	slow.Store(true)
+	ended := make(chan error, len(running))
+	for _, c := range running {
+		go func() {
+			ended <- c.End(t.Context(), live.Reply{Message: &rollout.Message{Content: strings.Repeat("x", 4<<10)}, Output: ids{4}, Logprobs: []float32{-1}})
+		}()
+	}
+	var refused error
+	for deadline := time.Now().Add(10 * time.Second); refused == nil; {
+		require.True(t, time.Now().Before(deadline))
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		if _, err := s.Begin(short, live.Request{Prompt: ids{1}}); !errors.Is(err, context.DeadlineExceeded) {
+			refused = err
+		}
+		cancel()
+	}
+	require.ErrorIs(t, refused, rollout.KindLimit)
+	require.ErrorIs(t, refused, live.ErrUnavailable, "which is 503 to a client")
+	require.Contains(t, refused.Error(), "wait to be written")
+	_, err = rec.Begin(t.Context(), live.Start{ID: "b"})
+	require.ErrorIs(t, err, live.ErrUnavailable)
+	most := j.Stats().Queued
+	require.Less(t, most, int64(8<<10+4*6<<10), "the bound, and the ends of the calls that ran")
+	slow.Store(false)
+	close(held)
+	for range running {
+		require.NoError(t, <-ended)
+	}
+	ask(t, s, ids{1, 2}, ids{4})
+	require.NoError(t, j.Close())
+	whole := 0
+	for _, x := range told(t, dir)[0].Turns {
+		if x.Incomplete == "" {
+			whole++
+		}
+	}
+	require.Equal(t, 5, whole)
 }
 
 // goesOn: while the disk is full new calls are refused, and a reply waits for room.

@@ -1,0 +1,126 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+)
+
+// growing is an engine in this process: the prompt of a session's call is the one before
+// with its reply and 32 ids more, and the reply has 32 ids.
+type growing struct{}
+
+func (growing) Generate(_ context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
+	id, err := strconv.Atoi(r.Session)
+	if err != nil {
+		return err
+	}
+	turn := len(r.Messages) / 2
+	prompt := make([]rollout.TokenID, 64*turn+32)
+	for i := range prompt {
+		prompt[i] = rollout.TokenID(i*7 + id)
+	}
+	output, logprobs := make([]rollout.TokenID, 32), make([]float32, 32)
+	for i := range output {
+		output[i], logprobs[i] = rollout.TokenID((len(prompt)+i)*7+id), -0.125*float32(i%9)
+	}
+	if err := yield(&engine.Chunk{ID: "x", Model: "m", Prompt: prompt, Choices: []engine.Choice{{Text: "look at "}}}); err != nil {
+		return err
+	}
+	return yield(&engine.Chunk{Choices: []engine.Choice{{IDs: output, Logprobs: logprobs, Text: "file " + strconv.Itoa(turn), Finish: "stop"}}, Usage: &engine.Usage{Prompt: len(prompt), Completion: len(output)}})
+}
+
+func (growing) Tokenize(context.Context, *engine.Request) ([]rollout.TokenID, error) { return nil, nil }
+func (growing) Models(context.Context) (json.RawMessage, error)                      { return nil, nil }
+func (growing) Route(string) string                                                  { return "e" }
+func (growing) Status() []engine.Status                                              { return nil }
+
+// TestManySessions: sessions of 50 calls each, by clients of each dialect, recorded with a
+// journal. TURNPACK_SESSIONS says how many, 20 without; 10,000 take less than a GiB.
+func TestManySessions(t *testing.T) {
+	n, turns := 20, 50
+	if s := os.Getenv("TURNPACK_SESSIONS"); s != "" {
+		var err error
+		n, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	j, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})
+	require.NoError(t, err)
+	defer j.Close()
+	recorder, err := live.New(live.Options{Journal: j})
+	require.NoError(t, err)
+	h, err := proxy.New(proxy.Options{Recorder: recorder, Engine: growing{}, Open: recorder.Begin})
+	require.NoError(t, err)
+	defer h.Close()
+	var wg sync.WaitGroup
+	ids := make(chan int)
+	for range 64 {
+		wg.Go(func() {
+			for i := range ids {
+				var messages []byte
+				for turn := range turns {
+					if turn > 0 {
+						messages = append(messages, ',')
+					}
+					messages = append(messages, `{"role":"user","content":"and then `+strconv.Itoa(turn)+`"}`...)
+					path, more := "/v1/chat/completions", ""
+					if i%2 == 1 {
+						path, more = "/v1/messages", `,"max_tokens":64`
+					}
+					if i%4 > 1 {
+						more += `,"stream":true`
+					}
+					body := bytes.Join([][]byte{[]byte(`{"model":"m"` + more + `,"messages":[`), messages, []byte("]}")}, nil)
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/rollouts/"+strconv.Itoa(i)+path, bytes.NewReader(body)))
+					if w.Code != http.StatusOK {
+						t.Errorf("session %d, call %d: %d %s", i, turn, w.Code, w.Body)
+						return
+					}
+					messages = append(messages, `,{"role":"assistant","content":"look at file `+strconv.Itoa(turn)+`"}`...)
+				}
+			}
+		})
+	}
+	for i := range n {
+		ids <- i
+	}
+	close(ids)
+	wg.Wait()
+	stats := recorder.Stats()
+	require.Equal(t, map[live.State]int{live.StateOK: n * turns}, stats.Calls)
+	for _, i := range []int{0, n / 2, n - 1} {
+		s, ok := recorder.Session(strconv.Itoa(i))
+		require.True(t, ok)
+		r, err := s.Rollout()
+		require.NoError(t, err)
+		require.Len(t, r.Turns, turns)
+		full, err := r.PromptTokens(nil, turns-1)
+		require.NoError(t, err)
+		require.Len(t, full, 64*(turns-1)+32)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return // not Linux
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	peak, _, _ = strings.Cut(peak, "kB")
+	kb, err := strconv.Atoi(strings.TrimSpace(peak))
+	require.NoError(t, err)
+	t.Logf("%d sessions of %d calls: %d MiB resident at most, %d MiB of journal", n, turns, kb>>10, j.Stats().Bytes>>20)
+	require.Less(t, kb, 1<<20, "a GiB")
+}
