@@ -1,12 +1,15 @@
 package proxy_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -247,5 +250,85 @@ func TestCutAnywhere(t *testing.T) {
 			require.GreaterOrEqual(t, full, 1)
 			require.LessOrEqual(t, full, 3, "only the end of [DONE] may be missing")
 		}
+	}
+}
+
+// TestSilence: a stream that stops and stays open is an error after a time, and what came is
+// kept.
+func TestSilence(t *testing.T) {
+	stream := recordStream(t)
+	hold := make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, stream[:len(stream)/2])
+		w.(http.Flusher).Flush()
+		<-hold
+	}))
+	defer upstream.Close()
+	defer close(hold)
+	e, err := engine.New(engine.Options{URL: upstream.URL, Silence: 50 * time.Millisecond})
+	require.NoError(t, err)
+	w := (&world{t: t}).on(upstream.URL, engine.VLLM, func(o *proxy.Options) { o.Engine = e })
+	_, body := w.ask("/rollouts/r/v1/chat/completions", cutRequest+`,"stream":true}`)
+	require.Contains(t, body, "says nothing for 50ms")
+	call := w.session("r").Calls()[0]
+	require.Equal(t, live.StateAborted, call.State)
+	require.NotZero(t, call.OutputTokens)
+	require.EqualValues(t, 1, e.Status()[0].Failed)
+}
+
+// TestBadCompletions: nonsense in the dialect of completions.
+func TestBadCompletions(t *testing.T) {
+	w := newWorld(t, fakeengine.Options{})
+	for _, bad := range []string{`{`, `[]`, `{}`, `7`, `{"prompt":7}`, `{"prompt":[]}`, `{"prompt":["a","b"]}`, `{"prompt":[1,"a"]}`, `{"prompt":[1.5]}`, `{"prompt":"a","prompt":"b"}`,
+		`{"prompt":"a","echo":true}`, `{"prompt":"a","best_of":2}`, `{"prompt":"a","suffix":"b"}`, `{"prompt":"a","n":0}`, `{"prompt":"a","stream":"yes"}`} {
+		status, body := w.ask("/rollouts/r/v1/completions", bad)
+		require.Equal(t, 400, status, "%s: %s", bad, body)
+		requireError(t, "completions", body)
+	}
+	require.Zero(t, w.fake.Requests())
+}
+
+// TestTwoHarnesses: two that share a session by mistake each get replies of their own
+// conversation, and each reply is a turn with the prompt that was sampled.
+func TestTwoHarnesses(t *testing.T) {
+	w := newWorld(t, fakeengine.Options{Seed: 3})
+	messages := map[string]string{"a": `{"role":"system","content":"You are a."}`, "b": `{"role":"system","content":"You are b."}`}
+	for turn := range 3 {
+		var wg sync.WaitGroup
+		replies := map[string]string{}
+		var mu sync.Mutex
+		for name := range messages {
+			messages[name] += fmt.Sprintf(`,{"role":"user","content":"%s %d"}`, name, turn)
+			body := `{"model":"m","messages":[` + messages[name] + `]}`
+			wg.Go(func() {
+				status, text := w.ask("/rollouts/r/v1/chat/completions", body)
+				mu.Lock()
+				defer mu.Unlock()
+				if status == 200 {
+					var x struct {
+						Choices []struct{ Message json.RawMessage }
+					}
+					if json.Unmarshal([]byte(text), &x) == nil {
+						replies[name] = string(x.Choices[0].Message)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for name, reply := range replies {
+			messages[name] += "," + reply
+		}
+		require.Len(t, replies, 2)
+	}
+	r := w.rollout("r")
+	require.Len(t, r.Turns, 6)
+	require.NoError(t, r.Check())
+	for i := range r.Turns {
+		require.Empty(t, r.Turns[i].Incomplete)
+		full, err := r.PromptTokens(nil, i)
+		require.NoError(t, err)
+		prompt := string(bytesOf(full))
+		require.NotEqual(t, strings.Contains(prompt, "You are a."), strings.Contains(prompt, "You are b."), "of one conversation alone")
 	}
 }

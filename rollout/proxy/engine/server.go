@@ -34,6 +34,7 @@ type Options struct {
 
 	MaxReply int           // bytes of a reply, and of an event of a stream; 0 = 64 MiB
 	Timeout  time.Duration // of what is asked besides replies; 0 = 10 s
+	Silence  time.Duration // of a stream until its first and its next event, after which it is broken; 0 = 10 min
 }
 
 // Validate reports all faults at once.
@@ -49,7 +50,7 @@ func (o Options) Validate() error {
 	if o.Kind != "" && o.Kind != VLLM && o.Kind != VLLMTokens && o.Kind != SGLang {
 		errs = append(errs, optionError("Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
 	}
-	if o.MaxReply < 0 || o.Timeout < 0 {
+	if o.MaxReply < 0 || o.Timeout < 0 || o.Silence < 0 {
 		errs = append(errs, optionError("MaxReply", "a bound is negative, expected 0 for the default or more"))
 	}
 	return errors.Join(errs...)
@@ -77,6 +78,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	o.Kind, o.MaxReply, o.Timeout = cmp.Or(o.Kind, VLLM), cmp.Or(o.MaxReply, 64<<20), cmp.Or(o.Timeout, 10*time.Second)
+	o.Silence = cmp.Or(o.Silence, 10*time.Minute)
 	s := &Server{opts: o, base: strings.TrimSuffix(strings.TrimRight(o.URL, "/"), "/v1")}
 	client := http.Client{}
 	if o.Client != nil {
@@ -153,6 +155,20 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 	if err != nil {
 		return err
 	}
+	outer := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(s.opts.Silence, func() {
+		if stream {
+			cancel(broken(nil, "its stream says nothing for %s", s.opts.Silence))
+		}
+	})
+	defer silence.Stop()
+	defer func() {
+		if silent, ok := errors.AsType[*Error](context.Cause(ctx)); ok && outer.Err() == nil && errors.Is(err, context.Canceled) {
+			err = silent
+		}
+	}()
 	res, err := s.send(ctx, http.MethodPost, path, body, stream)
 	if refused, ok := errors.AsType[*Error](err); ok && path == tokensPath && stream && strings.Contains(strings.ToLower(refused.Message), "stream") {
 		// One of a version that does not stream ids tells them all at once.
@@ -206,6 +222,7 @@ func (s *Server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 	defer events.Free()
 	for {
 		data, err := events.Next()
+		silence.Reset(s.opts.Silence)
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return ctx.Err()
