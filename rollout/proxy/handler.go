@@ -34,7 +34,7 @@ type Handler struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*session
-	sweep    int // sessions at which those that ended are forgotten
+	sweepAt  int // sessions at which those that are not needed are forgotten
 
 	running atomic.Int64
 	stats   counters
@@ -60,7 +60,7 @@ func New(o Options) (*Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Handler{opts: o.withDefaults(), secret: o.Secret, sessions: map[string]*session{}, sweep: 1024}
+	h := &Handler{opts: o.withDefaults(), secret: o.Secret, sessions: map[string]*session{}, sweepAt: mostIdle}
 	if h.secret == nil {
 		h.secret = []byte(rand.Text())
 	}
@@ -192,6 +192,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path, what strin
 	if err != nil {
 		return h.problem(err)
 	}
+	defer h.release(s)
 	return h.reply(w, r, s, d, call, body)
 }
 
@@ -347,6 +348,7 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 			return &wire.Problem{Status: http.StatusServiceUnavailable, RetryAfter: "5", Message: "the proxy is shutting down"}
 		}
 		h.jobs.Add(1)
+		s.users++
 		h.mu.Unlock()
 		a.job = j
 		me = j.join() // before its end, or nobody saw it

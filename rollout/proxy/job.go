@@ -98,6 +98,7 @@ func (j *job) after(n int) (chunks []*engine.Chunk, done bool, p *wire.Problem, 
 // run makes the call, from its intent to its durable end.
 func (j *job) run() {
 	defer j.h.jobs.Done()
+	defer j.h.release(j.s)
 	defer j.cancel()
 	err := j.make()
 	var p *wire.Problem

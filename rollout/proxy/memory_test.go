@@ -124,3 +124,23 @@ func TestManySessions(t *testing.T) {
 	t.Logf("%d sessions of %d calls: %d MiB resident at most, %d MiB of journal", n, turns, kb>>10, j.Stats().Bytes>>20)
 	require.Less(t, kb, 1<<20, "a GiB")
 }
+
+// TestIdleSessions: a retry of a call of a session that was let go for others is told the
+// recorded reply.
+func TestIdleSessions(t *testing.T) {
+	recorder, err := live.New(live.Options{})
+	require.NoError(t, err)
+	h, err := proxy.New(proxy.Options{Recorder: recorder, Engine: growing{}, Open: recorder.Begin})
+	require.NoError(t, err)
+	defer h.Close()
+	const n = 1500
+	for range 2 {
+		for i := range n {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/rollouts/"+strconv.Itoa(i)+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"x"}]}`)))
+			require.Equal(t, http.StatusOK, w.Code)
+		}
+	}
+	require.EqualValues(t, n, h.Stats().Replayed)
+	require.Equal(t, map[live.State]int{live.StateOK: n}, recorder.Stats().Calls)
+}

@@ -106,7 +106,8 @@ func (h *Handler) identify(r *http.Request, path string) (id, parent string, p *
 // session is what the proxy knows of a session besides its record: which requests are
 // answered, or are being.
 type session struct {
-	live *live.Session
+	live  *live.Session
+	users int // requests and jobs that hold it, under Handler.mu
 
 	mu     sync.Mutex
 	loaded bool
@@ -205,13 +206,43 @@ func (s *session) load() {
 	}
 }
 
-// find returns the session of a request.
+// mostIdle is how many sessions are held of which nothing runs: of others the record tells
+// which requests were answered.
+const mostIdle = 1024
+
+// release is the end of what find began.
+func (h *Handler) release(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.users--
+}
+
+// sweep lets sessions go that ended, and idle ones beyond half of mostIdle. The lock is held.
+func (h *Handler) sweep() {
+	if len(h.sessions) < h.sweepAt {
+		return
+	}
+	for id, x := range h.sessions {
+		if x.users == 0 && (len(h.sessions) > mostIdle/2 || x.live.Ended()) {
+			delete(h.sessions, id)
+		}
+	}
+	h.sweepAt = max(mostIdle, 2*len(h.sessions))
+}
+
+// find returns the session of a request, to be released.
 func (h *Handler) find(r *http.Request, id, parent string) (*session, error) {
 	h.mu.Lock()
 	s := h.sessions[id]
+	if s != nil {
+		s.users++
+	}
 	h.mu.Unlock()
-	if s != nil && !s.live.Ended() && (parent == "" || s.live.Parent() == parent) {
-		return s, nil
+	if s != nil {
+		if !s.live.Ended() && (parent == "" || s.live.Parent() == parent) {
+			return s, nil
+		}
+		h.release(s)
 	}
 	l, ok := h.opts.Recorder.Session(id)
 	switch {
@@ -228,17 +259,11 @@ func (h *Handler) find(r *http.Request, id, parent string) (*session, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.sessions) >= h.sweep {
-		for k, x := range h.sessions {
-			if x.live.Ended() {
-				delete(h.sessions, k)
-			}
-		}
-		h.sweep = max(1024, 2*len(h.sessions))
-	}
+	h.sweep()
 	if s = h.sessions[id]; s == nil || s.live != l {
 		s = &session{live: l}
 		h.sessions[id] = s
 	}
+	s.users++
 	return s, nil
 }
