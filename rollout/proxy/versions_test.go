@@ -1,0 +1,43 @@
+package proxy_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/rollout/proxy"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
+)
+
+// TestVersions: the version of the weights is that of the reply, else of its header, else
+// the one that was set.
+func TestVersions(t *testing.T) {
+	set, header := int32(3), ""
+	fake := fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: "ok"}}})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if header != "" {
+			w.Header().Set("X-Weight-Version", header)
+		}
+		fake.ServeHTTP(w, r)
+	}))
+	defer upstream.Close()
+	w := (&world{t: t}).on(upstream.URL, engine.VLLM, func(o *proxy.Options) { o.Version = func() *int32 { return &set } })
+	for name, q := range requests {
+		for _, stream := range []string{"", `,"stream":true`} {
+			for i, c := range []struct {
+				weight, header string
+				want           int32
+			}{{"5", "4", 5}, {"", "4", 4}, {"", "", 3}, {"step-7", "", 3}} {
+				fake.SetWeight(c.weight)
+				header = c.header
+				id := name + stream[:min(1, len(stream))] + string(rune('a'+i))
+				status, body := w.ask("/rollouts/"+id+q.path, q.body+stream+"}")
+				require.Equal(t, 200, status, body)
+				require.Equal(t, c.want, *w.rollout(id).Turns[0].Version, "%s %+v", id, c)
+			}
+		}
+	}
+}
