@@ -494,6 +494,12 @@ def openclaw_recipes():
     return script("diff_openclaw.py", TURNPACK, os.environ["TURNPACK_OPENCLAW"], HERE.parents[1] / "examples" / "tutorial" / "model", 60)
 
 
+def stage_recipes():
+    """nemotron-pivot against NeMo Gym and NeMo RL, ssr against the paper's formulas, on whole batches."""
+    need_module("torch", "pyarrow", "pydantic")
+    return script("diff_stages.py", TURNPACK, HERE.parents[1] / "examples" / "tutorial" / "model", 40)
+
+
 def sandboxes():
     """Client and servers of swe-rl's sandboxes, those of OpenClaw-RL with ours."""
     need_module("flask", "requests")
@@ -585,6 +591,7 @@ def steps():
     yield "targets, random batches", exports_random
     yield "recipes, random batches", recipes_random
     yield "recipes of OpenClaw-RL, random batches", openclaw_recipes
+    yield "recipes of single steps and self-play, random batches", stage_recipes
     yield "sandboxes of OpenClaw-RL", sandboxes
     yield "agent loop of OpenClaw-RL", swerl_loop
     yield "prime-rl files", go_tests("./export/primerl", ".", "msgspec")

@@ -13,6 +13,7 @@
 #   TURNPACK_NEMO_RL   a checkout of NVIDIA-NeMo/RL at 7ea279ab, for its recipes; in the same way
 #   TURNPACK_PRIME_RL, TURNPACK_SLIME, TURNPACK_TRL (PrimeIntellect-ai/prime-rl at 559b4477,
 #                      THUDM/slime at 624b824a, huggingface/trl at f2cd5771)
+#   TURNPACK_NEMO_GYM  a checkout of NVIDIA-NeMo/Gym at 07d6b0d0, for the recipe of single steps
 #   TURNPACK_OPENCLAW  a checkout of Gen-Verse/OpenClaw-RL at 0d034dd, for its recipes, sandboxes and agent loop
 #   TURNPACK_ONLY      run only the steps whose names contain this
 set -eu

@@ -1,6 +1,6 @@
 """Puts batches through the recipes of OpenClaw-RL and through its own functions.
 
-usage: diff_openclaw.py TURNPACK CHECKOUT MODEL COUNT [SEED]
+usage: diff_openclaw.py TURNPACK CHECKOUT MODEL COUNT [SEED [GOLDEN]]
 
 CHECKOUT is Gen-Verse/OpenClaw-RL at 0d034dd, MODEL the folder of examples/tutorial. Each
 of COUNT random batches has several groups, with token ids, outcomes and scores of steps.
@@ -8,6 +8,8 @@ Three ways must give each trained token the same advantage: the rows of --recipe
 and swe-rl-prm; the functions of slime/ray/rollout.py and backends/megatron_utils/loss.py
 on samples made of the dump by the words of generate_with_swe_remote.py; and the same
 functions on the .pt files of the same recipes, with one row a step and with merged rows.
+GOLDEN is a file for the batches with the advantage of each step that trains
+(recipe/testdata/openclaw.jsonl).
 """
 import ast
 import json
@@ -123,12 +125,16 @@ def of_rows(files):
     return out
 
 
-def check(lines, samples, recipe, estimator):
+def check(lines, samples, recipe, estimator, golden):
     """The number of trained tokens compared."""
     with tempfile.TemporaryDirectory() as tmp:
         (Path(tmp) / "dump.jsonl").write_text("".join(json.dumps(l) + "\n" for l in lines))
         want = reference([s for _, _, s in samples], estimator)
         by_step = {(rollout, step): want[i] for i, (rollout, step, _) in enumerate(samples) if want.get(i)}
+        steps = {}
+        for (rollout, step), values in by_step.items():
+            steps.setdefault(rollout, {})[str(step)] = values[0]
+        golden.append({"recipe": recipe.split("@")[0], "dump": lines, "steps": steps})
         rows = of_rows(ours(tmp, "rows", "--recipe", recipe))
         got = {(rollout, step): values for rollout, step, values in rows}
         # The reference keeps a batch of equal rewards as one group of advantages 0.
@@ -148,10 +154,13 @@ def check(lines, samples, recipe, estimator):
 
 
 def main():
-    tokens = 0
+    tokens, golden = 0, []
     for _ in range(COUNT):
-        tokens += check(*batch(True), "swe-rl-prm@0d034dd", "step_wise")
-        tokens += check(*batch(False), "swe-rl@0d034dd", "grpo")
+        tokens += check(*batch(True), "swe-rl-prm@0d034dd", "step_wise", golden)
+        tokens += check(*batch(False), "swe-rl@0d034dd", "grpo", golden)
+    if len(sys.argv) > 6:
+        with open(sys.argv[6], "a", encoding="utf-8") as f:
+            f.writelines(json.dumps(g) + "\n" for g in golden)
     print(f"{2 * COUNT} batches, {tokens} trained tokens: 0 differ")
 
 
