@@ -307,6 +307,7 @@ func trl() Recipe {
 		Trainer: []Setting{{"loss_type", "dapo", config}, {"epsilon", "0.2", config}, {"beta", "0.0", config},
 			{"vllm_importance_sampling_mode", "sequence_mask, clip_max 3.0", config}},
 		Differs: []string{"groups go by key, where TRL cuts the batch into slices of num_generations",
+			"the losses of other loss_types are averaged as one of dapo (cispo, vespo, bnpo), grpo (sapo) or dr_grpo; luspo, which weighs a sequence by its length, has no aggregation here",
 			"a rollout without a reward stays with advantage 0, as a completion that no function scores does in TRL"},
 	}
 }

@@ -252,7 +252,8 @@ def losses():
         yield "openclaw_sample_mean", lambda m, _, rollouts, longest: torch.stack(sample(list(m), rollouts)) / len(m)
     if checkout := os.environ.get("TURNPACK_TRL"):
         _, reduce = trainers.trl(checkout)
-        for kind, ours in (("dapo", "token-mean"), ("bnpo", "token-mean"), ("grpo", "skyrl_sequence_mean"), ("dr_grpo", "skyrl_seq_mean_token_sum_norm")):
+        for kind, ours in (("dapo", "token-mean"), ("bnpo", "token-mean"), ("grpo", "skyrl_sequence_mean"), ("dr_grpo", "skyrl_seq_mean_token_sum_norm"),
+                           ("sapo", "skyrl_sequence_mean"), ("cispo", "token-mean"), ("vespo", "token-mean")):
             yield ours, lambda m, *_, longest, kind=kind: reduce(kind, m, longest)
     if checkout := os.environ.get("TURNPACK_NEMO_RL"):
         (masked,) = bare(Path(checkout) / "nemo_rl" / "algorithms" / "utils.py", ["masked_mean"], torch=torch, Optional=None)

@@ -90,7 +90,8 @@ def pivot_batch():
                 output = [call(rand.choice(["bash", "view"]), rand.choice(ARGUMENTS))]
             else:
                 output = [said(rand.choice(TEXTS))]
-            if rand.random() < 0.3:
+            # NeMo Gym's server writes an empty message only where the reply has nothing else.
+            if rand.random() < 0.3 and output[0].get("content", [{}])[0].get("text") != "":
                 output.insert(0, {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": rand.choice(["hm", "<think> <think> again"])}]})
             ids = [rand.randrange(4000) for _ in range(rand.randint(1, 5))] + [4089]
             output[-1] |= {"prompt_token_ids": prompt, "generation_token_ids": ids, "generation_log_probs": [-0.5] * len(ids)}
