@@ -96,3 +96,25 @@ func TestWindowCountsInTheSummary(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `context window +cuts the history of 4 turns: \d+ turns of it left out, \d+ messages shortened, [1-9]\d* of them to the note alone`, stdout)
 }
+
+// With --step-coef, a rollout that nobody judged keeps its outcome as reward, and one whose
+// judge failed is left out, named and counted.
+func TestStepCoefOfFailedJudges(t *testing.T) {
+	record := func(k int, steps string) string {
+		return fmt.Sprintf(`{"id":"g-%d","group":"g","status":"completed","temperature":1,"outcome":{"reward":%d},"turns":[{"prompt_ids":[1,2],"output_ids":[3,4]}]%s}`, k, k%2, steps)
+	}
+	in := dump(t, record(0, `,"steps":[{"step":0,"score":1}]`), record(1, ``), record(2, `,"steps":[{"step":0,"reason":"the judge did not answer"}]`))
+	out := t.TempDir()
+	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", out, "--format", "native", "--step-coef", "0.5")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "1 excluded: no step score computed")
+	require.Contains(t, stdout, "(first: g-2)")
+	require.Contains(t, stdout, "of 1 rollouts; ")
+	rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	rewards := map[string]float64{}
+	for _, row := range rows {
+		rewards[row.Rollout] = row.Reward
+	}
+	require.Equal(t, map[string]float64{"g-0": 0.5, "g-1": 1}, rewards)
+}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pq = pytest.importorskip("pyarrow.parquet", reason="SKIPPED: no pyarrow in this Python")
 TRAINERS = Path(__file__).resolve().parents[1]
 TUTORIAL = TRAINERS.parent / "tutorial"
 
@@ -78,11 +79,44 @@ def test_trl(tmp_path, logprobs):
     """Two steps on the CPU, and the weights have moved; of text alone as well."""
     need("trl")
     batch(tmp_path, "--target", "trl", dumps=None if logprobs else texts(tmp_path / "texts"))
-    import pyarrow.parquet as pq
     assert (pq.read_table(tmp_path / "batch" / "batch.parquet").column("logprobs").null_count == 0) == logprobs
     (command,) = commands("trl")
     run(command.replace("MODEL", str(TUTORIAL / "model")).replace("…", "--max_steps 2 --use_cpu true --bf16 false --report_to none --learning_rate 1e-3"), tmp_path)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != (TUTORIAL / "model" / "model.safetensors").read_bytes()
+
+
+AREAL_CONFIG = """
+experiment_name: e
+trial_name: t
+total_train_epochs: 1
+tokenizer_path: model
+cluster: {fileroot: areal}
+train_dataset: {path: none, type: rl, batch_size: 8}
+actor: {backend: "fsdp:d1p1t1", experiment_name: e, trial_name: t, path: model, temperature: "${gconfig.temperature}", reward_scaling: 10.0, reward_bias: -0.5, reward_norm: {mean_level: group, std_level: group, group_size: 2}}
+rollout: {backend: "vllm:d1p1t1", experiment_name: e, trial_name: t, fileroot: areal, tokenizer_path: model}
+gconfig: {n_samples: 2}
+saver: {experiment_name: e, trial_name: t, fileroot: areal}
+recover: {mode: disabled, experiment_name: e, trial_name: t, fileroot: areal}
+evaluator: {experiment_name: e, trial_name: t, fileroot: areal}
+stats_logger: {experiment_name: e, trial_name: t, fileroot: areal}
+"""
+
+
+def test_areal(tmp_path):
+    """AReaL's own configuration takes the command's settings, and they fit the file; without some they do not."""
+    need("areal.trainer")
+    batch(tmp_path, "--target", "areal", "--policy-version", "0")
+    (tmp_path / "CONFIG.yaml").write_text(AREAL_CONFIG)
+    (command,) = commands("areal")
+    rollouts = len(set(pq.read_table(tmp_path / "batch" / "batch.parquet")["rollout_id"].to_pylist()))
+    command = command.replace("ROLLOUTS", str(rollouts)).replace("=T ", "=1 ").replace("…", "")
+    # Its rollout engines need a GPU: the step before them stands for the whole.
+    dry = command.replace("-m turnpack_trainers.areal_main", "dry.py")
+    (tmp_path / "dry.py").write_text("import sys\nfrom turnpack_trainers import areal_main\nconfig, rollouts = areal_main.settings(sys.argv[1:])\nprint(len(rollouts), type(config).__name__)\n")
+    assert run(dry, tmp_path).split()[-2:] == [str(rollouts), "GRPOConfig"]
+    wrong = re.sub(r"\S+(reward_norm|reward_bias|n_samples)=\S+", "", dry)
+    with pytest.raises(AssertionError, match="n_samples=1(.|\n)*actor.reward_norm(.|\n)*actor.reward_bias"):
+        run(wrong, tmp_path)
 
 
 SLIME_MAIN = """

@@ -42,7 +42,7 @@ func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreemen
 		row("temperature", "of %s rollouts not recorded: they count as sampled at --temperature, else at 1", cli.Number(b.NoTemperature))
 	}
 	if b.Judged > 0 && b.Judged < b.Rollouts {
-		row("step scores", "of %s rollouts; with --step-coef the others have their outcome alone as reward", cli.Number(b.Judged))
+		row("step scores", "of %s rollouts; with --step-coef, of the others those that nobody judged have their outcome alone as reward, and those whose judge failed are left out", cli.Number(b.Judged))
 	}
 	for _, d := range []struct {
 		name   string
