@@ -8,16 +8,16 @@ import (
 	"github.com/turnpack/turnpack/internal/spool"
 )
 
-// checksum adds everything that decides the row's bytes.
+// checksum adds everything that decides the row's bytes, numbers as the file holds them.
 func (c *current) checksum(r *spool.Row, traced bool) {
 	s := &r.Sample
 	le := binary.LittleEndian
 	c.buf = fmt.Appendf(c.buf[:0], "%q%q%d %d %v %d %d %d %x %x %v %q%q%d %x%q", s.Rollout, s.Group, s.RolloutIndex, s.SampleIndex, s.IsLast, s.FirstStep, s.LastStep,
-		s.PromptLen, math.Float64bits(s.Reward), math.Float64bits(s.OutcomeReward), s.Status, s.FinishReason, s.MaskReason, s.RolloutMaskSum,
+		s.PromptLen, math.Float32bits(float32(s.Reward)), math.Float32bits(float32(s.OutcomeReward)), s.Status, s.FinishReason, s.MaskReason, s.RolloutMaskSum,
 		math.Float32bits(s.Temperature), s.Metadata)
 	for _, p := range []*float64{s.StepReward, s.Advantage} {
 		if p != nil {
-			c.buf = le.AppendUint64(append(c.buf, 1), math.Float64bits(*p))
+			c.buf = le.AppendUint32(append(c.buf, 1), math.Float32bits(float32(*p)))
 		}
 		c.buf = append(c.buf, 0)
 	}

@@ -7,5 +7,6 @@
 // not, progress.json (the shards that are done) and a lock against a second
 // writer. Shards are cut where a GRPO group ends.
 //
-// [Verify] checks a complete folder against its manifest.
+// [Verify] checks a complete folder against its manifest. [Merge] makes the manifest of
+// shards that were written apart, by several machines.
 package shard

@@ -536,13 +536,7 @@ func (s *Set) complete() error {
 	m := &s.manifest
 	*m = Manifest{SchemaVersion: export.SchemaVersion, Tokenizer: e.Tokenizer, Template: e.Template, Estimator: e.Estimator,
 		Columns: s.progress.Columns, Source: s.opts.Source, Options: s.progress.Options, Shards: s.progress.Shards}
-	for _, sh := range m.Shards {
-		m.Rows += sh.Rows
-		m.Rollouts += sh.Rollouts
-		m.Groups += sh.Groups
-		m.Tokens += sh.Tokens
-		m.Trained += sh.Trained
-	}
+	m.count()
 	if err := s.digests(); err != nil {
 		return err
 	}
