@@ -4,14 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat"
-	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
 // Renderer renders the contexts of one rollout.
@@ -129,85 +126,6 @@ func newAs(ctx context.Context, t *Template, s shape, r *rollout.Rollout, o Opti
 		return nil, err
 	}
 	return x, nil
-}
-
-// messageValue makes the dict that the template is given for m.
-func messageValue(m *rollout.Message, s *shape) (chat.Value, error) {
-	members := make([]chat.Member, 0, 8)
-	add := func(key string, v chat.Value) { members = append(members, chat.Member{Key: key, Value: v}) }
-	add("role", chat.String(string(m.Role)))
-	for i, p := range m.Parts {
-		if !p.IsText() {
-			return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "content"}, "part %d is of type %q: only text can be turned into tokens", i, p.Type).
-				WithFix("put a text in its place, or leave the rollout out")
-		}
-	}
-	// Templates test for an empty text far more often than for a missing one.
-	if len(m.Parts) > 1 && rollout.JoinText(m.Parts) == m.Content { // as it was not shortened
-		add("content", s.textParts(m))
-	} else {
-		add("content", s.text(m.Content))
-	}
-	if m.Reasoning != "" {
-		add("reasoning_content", chat.String(m.Reasoning))
-		if s.reasoning {
-			add("reasoning", chat.String(m.Reasoning))
-		}
-	}
-	if len(m.ToolCalls) > 0 {
-		calls := make([]chat.Value, len(m.ToolCalls))
-		for i, c := range m.ToolCalls {
-			args, err := s.argumentsValue(&c)
-			if err != nil {
-				return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON: %w", i, err)
-			}
-			function := chat.Object(chat.Member{Key: "name", Value: chat.String(c.Name)}, chat.Member{Key: "arguments", Value: args})
-			call := []chat.Member{{Key: "type", Value: chat.String("function")}}
-			if c.ID != "" {
-				call = append(call, chat.Member{Key: "id", Value: chat.String(c.ID)})
-			}
-			calls[i] = chat.Object(append(call, chat.Member{Key: "function", Value: function})...)
-		}
-		add("tool_calls", chat.List(calls...))
-	}
-	if m.ToolCallID != "" {
-		add("tool_call_id", chat.String(m.ToolCallID))
-	}
-	if m.Name != "" {
-		add("name", chat.String(m.Name))
-	}
-	for _, key := range slices.Sorted(maps.Keys(m.Extra)) {
-		if !s.reads(key, m.Extra[key]) {
-			continue
-		}
-		v, err := chat.ParseJSON(m.Extra[key])
-		if err != nil {
-			return chat.Value{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: key}, "not a JSON value: %w", err)
-		}
-		add(key, v)
-	}
-	return chat.Object(members...), nil
-}
-
-// ReadsExtra reports whether the template may read one of the recorded keys of m.
-func (s shape) ReadsExtra(m *rollout.Message) bool {
-	for key, raw := range m.Extra {
-		if s.reads(key, raw) {
-			return true
-		}
-	}
-	return false
-}
-
-// reads reports whether the template may read a recorded key that has no field
-// of its own (tool_plan, prefix). Empty values of those that have one, and
-// reasoning that is no text, are kept for the record alone.
-func (s shape) reads(key string, raw json.RawMessage) bool {
-	switch key {
-	case "name", "tool_call_id", "tool_calls", "reasoning", "reasoning_content", "thinking":
-		return false
-	}
-	return strings.Contains(s.source, key) && string(raw) != "null"
 }
 
 // plain returns how many messages of the plain history are the context of t, if
@@ -392,86 +310,6 @@ func (x *Renderer) Result(c *chat.Conversation, generationPrompt bool) (*chat.Re
 		x.Template.meet(err)
 	}
 	return res, err
-}
-
-// rendered takes over a result; index maps the numbers of its messages to those of
-// the rollout.
-func (x *Renderer) rendered(res *chat.Result, index []int32) Rendering {
-	fields := x.Scratch.Fields
-	x.Scratch.Fields = nil
-	return Rendering{Text: res.Text, Fields: appendFields(fields, res, 0, index)}
-}
-
-// appendFields appends the recorded bytes of a result from byte at on. A role that rollout
-// knows is part of the template's frame: <|user|> is the template's also where it writes
-// <|{{ m.role }}|>.
-func appendFields(out []Field, res *chat.Result, at int, index []int32) []Field {
-	spans := res.FieldsFrom(at)
-	for i := range spans.Len() {
-		from, start, end := spans.At(i)
-		message, part, call := int32(-1), partOther, uint16(0)
-		if m := from.Message; m >= 0 {
-			p := partOf(from)
-			if p == PartRole {
-				if knownRole(res.Text[start:end]) {
-					continue
-				}
-				part = PartRole
-			} else if message = index[m]; message >= 0 {
-				part, call = p, from.Call
-			}
-		}
-		n := len(out)
-		if n > 0 {
-			if last := &out[n-1]; last.End == start && last.Message == message && last.Part == part && last.Call == call {
-				if last.End = end; part == PartRole && knownRole(res.Text[last.Start:end]) { // capitals are a field of their own
-					out = out[:n-1]
-				}
-				continue
-			}
-		}
-		if n == cap(out) {
-			out = slices.Grow(out, 1)
-		}
-		out = out[:n+1]
-		// Field by field: a copy of what was just put together would wait for it.
-		f := &out[n]
-		f.Start, f.End, f.Message, f.Part, f.Call = start, end, message, part, call
-	}
-	return out
-}
-
-// knownRole reports whether role, in capitals or not, is one with a meaning of its own.
-func knownRole(role string) bool {
-	switch rollout.Role(role) {
-	case rollout.RoleSystem, rollout.RoleDeveloper, rollout.RoleUser, rollout.RoleAssistant, rollout.RoleTool:
-		return true
-	}
-	lower := strings.ToLower(role)
-	return lower != role && knownRole(lower)
-}
-
-// partOf is the part of a message that a field of one belongs to. A role is recorded
-// text, but a part of the frame around a message wherever a template writes it, and
-// written by the template itself in a generation prompt.
-func partOf(f *chat.Field) Part {
-	switch f.Part {
-	case origin.PartContent:
-		return PartContent
-	case origin.PartReasoning:
-		return PartReasoning
-	case origin.PartToolCalls:
-		return PartToolCall
-	case origin.PartRole:
-		if !f.IsKey {
-			return PartRole
-		}
-	case origin.PartOther:
-		if up := f.Parent; f.Key == "name" && !f.IsKey && up != nil && up.Parent != nil && up.Parent.Parent == nil {
-			return PartName
-		}
-	}
-	return partOther
 }
 
 // show notes that message m stood in what was rendered, if it is one of the rollout.

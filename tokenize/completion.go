@@ -1,0 +1,169 @@
+package tokenize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+	"github.com/turnpack/turnpack/tokenize/internal/tokens"
+)
+
+// completion fills c with the ids and the text that turn t sampled.
+func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.Rendering, rendered bool, frames map[string]completion.Frame) error {
+	var reply render.Rendering
+	if t.Message >= 0 && rendered {
+		m := &j.r.Messages[t.Message]
+		var err error
+		if reply, c.Stop, err = j.reply(t, m, prompt, frames); err != nil {
+			if t.Output == nil {
+				return err
+			}
+			reply = render.Rendering{}
+		}
+		reply.Before = prompt
+		if j.model.unstopped(t) {
+			c.Stop = ""
+		}
+		if first, _, ok := reply.Extent(c.Message, render.PartScaffold, 0); ok {
+			c.First = first
+			if first == 0 { // the prompt may have written what the content begins with
+				c.First = -max(0, strings.Index(m.Content, reply.Text[:reply.Fields[0].End]))
+			}
+		}
+	}
+	c.Text = strings.Clone(reply.Text) // which may be a part of a growing text
+	if t.Output != nil {
+		return j.capturedCompletion(t, c, &reply)
+	}
+	whole := reply
+	whole.Text += c.Stop
+	if err := j.pieces.Encode(&c.Cols, &whole, 0, len(whole.Text), j.pieces.PrecedingContext(&whole, 0)); err != nil {
+		return err
+	}
+	c.Mark(j.model.IsStop)
+	return c.CheckSampled(j.model.Tokenizer.Vocab(), j.model.IsStop)
+}
+
+// capturedCompletion takes the engine's ids and attributes them by text.
+func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *render.Rendering) error {
+	if !given(j.model) {
+		c.IdsOnly(t.Output, j.model.IsStop)
+		return nil
+	}
+	text, err := j.model.Tokenizer.Decode(t.Output)
+	if err != nil {
+		return err
+	}
+	if c.Stop != "" && j.endsWith(t.Output, c.Stop) {
+		text = strings.TrimSuffix(text, c.Stop)
+	} else {
+		c.Stop = ""
+	}
+	if text != reply.Text {
+		c.Text, c.First = text, 0
+	}
+	whole := *reply
+	whole.Text += c.Stop
+	if err := j.pieces.Encode(&c.Cols, &whole, 0, len(whole.Text), j.pieces.PrecedingContext(&whole, 0)); err != nil {
+		c.Cols = tokens.Columns{} // the ids are known all the same
+	}
+	if !slices.Equal(c.Cols.IDs, t.Output) {
+		c.Cols = tokens.Respelled(j.model.Tokenizer, j.added, c.Message, &c.Cols, t.Output)
+	}
+	c.Mark(j.model.IsStop)
+	return nil
+}
+
+// endsWith reports whether ids end with the added token of that text, which
+// other tokens could spell as well.
+func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
+	if len(ids) == 0 {
+		return false
+	}
+	a, ok := j.added.Find(ids[len(ids)-1])
+	return ok && a.Content == stop
+}
+
+// reply derives the text that turn t sampled, and the text of its stop marker.
+// What frames a reply of text alone is the same after the same generation
+// prompt, so it is asked once for each, with a text that no template rewrites.
+func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *render.Rendering, frames map[string]completion.Frame) (render.Rendering, string, error) {
+	cut := j.model.unstopped(t)
+	f, err := j.plainFrame(t, m, prompt, frames)
+	if err != nil {
+		return render.Rendering{}, "", err
+	}
+	if err := j.rule.Opening().CheckLead(&f); err != nil && t.Output == nil {
+		return render.Rendering{}, "", err
+	}
+	if completion.PlainText(m) {
+		if cut && m.Content == "" {
+			return render.Rendering{}, "", nil
+		}
+		if cut {
+			f.Tail = render.Rendering{}
+		}
+		out := f.Wrap(completion.OpenerTrimmed(prompt.Text, m.Content), int32(t.Message))
+		j.countOpenReasoning(t, prompt.Tail(), out.Text, cut)
+		return out, f.Stop, j.checkReply(t, &out, &f, prompt)
+	}
+	with, turn, err := j.replies.Answered(t, completion.AsSampled(m), prompt)
+	if err != nil {
+		return render.Rendering{}, "", err
+	}
+	out, f := j.rule.SampledText(m, int32(t.Message), prompt, &with, turn, cut)
+	if t.Output != nil {
+		return out, f.Stop, nil
+	}
+	j.countOpenReasoning(t, prompt.Tail(), out.Text, cut)
+	if err := j.checkReplyWritten(m, completion.WrittenOf(&out, int32(t.Message), 0, len(out.Text))); err != nil {
+		return out, f.Stop, err
+	}
+	return out, f.Stop, j.checkReply(t, &out, &f, prompt)
+}
+
+// checkReply checks a reply that is trained from text.
+func (j *job) checkReply(t *rollout.Turn, out *render.Rendering, f *completion.Frame, prompt *render.Rendering) error {
+	if t.Output != nil {
+		return nil
+	}
+	return j.rule.CheckReply(out, int32(t.Message), f, prompt)
+}
+
+// plainFrame is the frame of a reply of text alone that stands where m does.
+func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *render.Rendering, frames map[string]completion.Frame) (completion.Frame, error) {
+	asked := prompt.Tail()
+	own := j.render.Shape.ReadsExtra(m)
+	if f, ok := frames[asked]; ok && !own {
+		return f, nil
+	}
+	probe := rollout.Message{Role: m.Role, Content: "Reply.", Extra: m.Extra}
+	with, turn, err := j.replies.Answered(t, &probe, prompt)
+	if err != nil {
+		return completion.Frame{}, err
+	}
+	_, f := j.rule.SampledText(&probe, int32(t.Message), prompt, &with, turn, false)
+	if !own && !f.Recorded() {
+		frames[strings.Clone(asked)] = f // the prompt's memory is used again
+	}
+	return f, nil
+}
+
+// unstopped reports whether the record of a turn says that no stop token was
+// sampled: a limit cut the reply, a filter or an interruption, or a text that the
+// request asked to stop at. That text may be the stop token's own.
+func (m *Model) unstopped(t *rollout.Turn) bool {
+	switch t.FinishReason {
+	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // of tokens
+		"content_filter", "refusal", // of a filter after the model
+		"abort", "error", "incomplete", "cancelled", "failed", "pause_turn", "insufficient_system_resource": // from outside
+		return true
+	}
+	if t.StopString == "" {
+		return t.FinishReason == "stop_sequence"
+	}
+	_, token := m.rule().Ends().Stops[t.StopString]
+	return !token
+}

@@ -1,0 +1,244 @@
+package parse
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// begin looks whether the reply begins with reasoning, or, where the family has no
+// mark for them, with a call.
+func (p *Parser) begin(in string, end bool) (int, state) {
+	f := p.format
+	if i := len(in) - len(trimLeft(in)); i > 0 {
+		p.text(in[:i])
+		return i, nil
+	}
+	if in == "" {
+		return 0, nil
+	}
+	if think := f.think[0]; think != "" && !p.opts.KeepReasoning && !p.thought {
+		switch {
+		case strings.HasPrefix(in, think):
+			p.out.drop()
+			p.inReasoning, p.thought = true, true
+			return len(think), (*Parser).reasoning
+		case strings.HasPrefix(think, in) && !end:
+			return 0, nil
+		}
+	}
+	return 0, (*Parser).content
+}
+
+// reasoning passes text on until its end mark, or until a call that is whole.
+func (p *Parser) reasoning(in string, end bool) (int, state) {
+	think := p.format.think
+	i, mark := find(in, end, think[1], think[0], p.format.marks)
+	switch {
+	case mark == "":
+		p.text(in[:i])
+		return i, nil
+	case i > 0:
+		p.text(in[:i])
+		return i, nil
+	case mark == think[1]:
+		p.inReasoning = false
+		p.out.endReasoning()
+		return len(mark), (*Parser).begin
+	case mark == think[0]:
+		if p.out.reasoning.Len() > 0 { // a repeated mark at the beginning says nothing
+			p.text(mark)
+		}
+		return len(mark), nil
+	}
+	p.try()
+	return p.format.enter(p, mark)
+}
+
+// content passes text on until the mark of a call.
+func (p *Parser) content(in string, end bool) (int, state) {
+	f := p.format
+	var stray string
+	if !p.opts.KeepReasoning {
+		stray = f.think[1]
+	}
+	i, mark := find(in, end, stray, "", f.marks)
+	switch {
+	case mark == "" || i > 0:
+		p.text(in[:i])
+		return i, nil
+	case mark == stray:
+		p.fault(faultThinking, p.at, -1, "%q ends no reasoning", mark)
+		p.text(mark)
+		return len(mark), nil
+	}
+	p.try()
+	return f.enter(p, mark)
+}
+
+// resync passes on what is left of a malformed call, up to its end mark.
+func (p *Parser) resync(in string, end bool) (int, state) {
+	home := p.home()
+	stop := p.format.end
+	if stop == "" {
+		return 0, home
+	}
+	begins := p.format.begins
+	if begins == nil {
+		begins = p.format.marks
+	}
+	i, mark := find(in, end, stop, p.format.think[1], begins)
+	switch {
+	case mark == "" || i > 0:
+		p.text(in[:i])
+		return i, nil
+	case mark == stop:
+		p.text(mark)
+		return len(mark), home
+	case mark == p.format.another: // the next call of the same block
+		p.try()
+		p.between = true
+		return 0, p.format.block
+	}
+	return 0, home
+}
+
+func (p *Parser) home() state {
+	if p.inReasoning {
+		return (*Parser).reasoning
+	}
+	return (*Parser).content
+}
+
+func (p *Parser) text(s string) {
+	if p.inReasoning {
+		p.out.addReasoning(s)
+		return
+	}
+	if rest := trimLeft(s); p.out.calls > 0 && !p.out.after && !p.format.textAfter && rest != "" {
+		p.out.after = true
+		p.fault(faultOrder, p.at+len(s)-len(rest), -1, "text follows a call")
+	}
+	p.out.addContent(s)
+}
+
+// try begins an attempt at a call.
+func (p *Parser) try() {
+	p.trying, p.between, p.quiet, p.tryAt, p.call = true, false, false, p.at, call{}
+	p.tried.Reset()
+}
+
+// fail ends an attempt: the text read stays text. No byte is consumed.
+func (p *Parser) fail(format string, args ...any) (int, state) {
+	p.trying, p.between, p.tagged.list = false, false, false
+	if p.call.begun {
+		p.fault(faultCall, p.tryAt, p.out.calls-1, format, args...)
+		p.endCall()
+		return 0, (*Parser).resync
+	}
+	if !p.inReasoning {
+		p.fault(faultCall, p.tryAt, -1, format, args...)
+	}
+	return p.giveBack()
+}
+
+// giveBack is fail for text that was no call at all, as an answer in JSON.
+func (p *Parser) giveBack() (int, state) {
+	p.trying, p.between, p.tagged.list = false, false, false
+	at := p.at
+	p.at = p.tryAt
+	p.text(p.tried.String())
+	p.at = at
+	p.tried.Reset()
+	return 0, (*Parser).resync
+}
+
+// cut ends an attempt that the end of the reply cut off.
+func (p *Parser) cut() {
+	if p.call.whole {
+		p.finish()
+	}
+	if p.between {
+		p.trying = false
+		p.state = p.home()
+		return
+	}
+	if p.quiet {
+		_, p.state = p.giveBack()
+		return
+	}
+	_, p.state = p.fail("the reply ends within the call")
+}
+
+// find looks for the first of two marks and a list, and returns where it begins. With
+// none, how much of in certainly belongs to no mark.
+func find(in string, end bool, a, b string, more []string) (int, string) {
+	for i := 0; i < len(in); i++ {
+		c := in[i]
+		if (a == "" || c != a[0]) && (b == "" || c != b[0]) && !beginsOne(more, c) {
+			continue
+		}
+		rest := in[i:]
+		best, part := "", false
+		try := func(m string) {
+			switch {
+			case m == "":
+			case strings.HasPrefix(rest, m):
+				if len(m) > len(best) {
+					best = m
+				}
+			case strings.HasPrefix(m, rest):
+				part = true
+			}
+		}
+		try(a)
+		try(b)
+		for _, m := range more {
+			try(m)
+		}
+		if part && !end {
+			return i, ""
+		}
+		if best != "" {
+			return i, best
+		}
+	}
+	return len(in), ""
+}
+
+func beginsOne(marks []string, c byte) bool {
+	for _, m := range marks {
+		if m[0] == c {
+			return true
+		}
+	}
+	return false
+}
+
+// heldStop is how many bytes at the end of text can be the beginning of a stop text,
+// or all of one.
+func heldStop(text string, stops []string) int {
+	held := 0
+	for _, s := range stops {
+		for n := min(len(s), len(text)); n > held; n-- {
+			if text[len(text)-n:] == s[:n] {
+				held = n
+				break
+			}
+		}
+	}
+	return held
+}
+
+// partOfRune is how many bytes at the end of text begin a character without ending it.
+func partOfRune(text string) int {
+	for n := 1; n <= 3 && n <= len(text); n++ {
+		c := text[len(text)-n]
+		if utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRuneInString(text[len(text)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
