@@ -132,7 +132,7 @@ func TestThousandTurns(t *testing.T) {
 		require.Len(t, seqs, 1)
 		require.Equal(t, 999, seqs[0].LastTurn)
 		t.Logf("tools %v: %v of processor time", tools, kit.CPUTime()-used)
-		require.Less(t, kit.CPUTime()-used, 15*time.Second)
+		require.Less(t, kit.CPUTime()-used, 6*time.Second) // 2.2 s, whatever else runs
 	}
 }
 

@@ -41,7 +41,7 @@ func filled[T any](n int, v T) []T {
 func newMerge(opts Options, t *trie, turns []record) *merge {
 	n := len(turns)
 	m := &merge{opts: opts, trie: t, turns: turns, pre: t.preorder(),
-		succ: filled(n, none), pred: filled(n, none), join: filled(n, joint{kind: JoinExact}), reason: filled(n, BreakRoot),
+		succ: filled(n, none), pred: filled(n, none), join: filled(n, joint{kind: JoinExact}), reason: filled(n, breakRoot),
 		below: make([]int32, len(t.nodes)), owner: filled(len(t.nodes), none)}
 	// Each node on the way back from an output end holds at least one sampled id,
 	// so this is linear in the sampled ids at worst and usually in the turns.

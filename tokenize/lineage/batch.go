@@ -43,7 +43,7 @@ func limitStopLoss(results []*Result, share float64) int {
 	for _, u := range lossy {
 		m := results[u.rollout].merge
 		m.unlink(int32(u.turn))
-		m.reason[u.turn] = BreakBudget
+		m.reason[u.turn] = breakBudget
 		touched[u.rollout] = true
 	}
 	for k, yes := range touched {

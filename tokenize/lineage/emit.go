@@ -17,7 +17,7 @@ func (res *Result) emit() {
 		case r.empty():
 			res.EmptyTurns = append(res.EmptyTurns, i)
 		case r.excluded:
-			res.Dropped = append(res.Dropped, Drop{Turn: i, Len: len(r.output), Reason: DropPolicy})
+			res.Dropped = append(res.Dropped, Drop{Turn: i, Len: len(r.output), Reason: dropPolicy})
 		}
 	}
 	w := &writer{merge: m, res: res}
@@ -64,9 +64,9 @@ func (w *writer) follow(i, j int32) {
 		respelled := w.respelled(i, j, jt.at)
 		join.Dropped = w.cut(w.rowPosition(i, jt.at), func(from int) DropReason {
 			if from == 0 {
-				return DropErase
+				return dropErase
 			}
-			return DropRealign
+			return dropRealign
 		})
 		w.put(link{turn: j, from: jt.at, realigned: respelled})
 	case JoinSplice:
@@ -206,7 +206,7 @@ func (t *trie) appendFirst(dst []rollout.TokenID, at int32, from, n int) []rollo
 // trained any more.
 func (w *writer) finish() {
 	if limit := w.opts.MaxRowTokens; limit > 0 && w.row.n > limit {
-		w.cut(limit, func(int) DropReason { return DropTooLong })
+		w.cut(limit, func(int) DropReason { return dropTooLong })
 		if k := len(w.row.Spans) - 1; k >= 0 {
 			last := w.row.Spans[k]
 			w.cut(last.Start+last.Len, nil) // context after the last trained id serves nothing

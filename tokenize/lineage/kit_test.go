@@ -134,7 +134,7 @@ func TestKitEraseDeclaresWhatItDrops(t *testing.T) {
 			res, err := Merge(c.compact, opts)
 			require.NoError(t, err)
 			checkInvariants(t, c.flats, res)
-			erased += res.Report.DroppedBy[DropErase]
+			erased += res.Report.DroppedBy[dropErase]
 		}
 	}
 	require.Positive(t, erased)

@@ -66,33 +66,33 @@ func TestBreakReasons(t *testing.T) {
 		flats        []flat
 		want         []BreakReason
 	}{
-		{"linear", "an exact join is no break", Options{}, []flat{said(ask, answer), said(follow, answer)}, []BreakReason{BreakRoot}},
+		{"linear", "an exact join is no break", Options{}, []flat{said(ask, answer), said(follow, answer)}, []BreakReason{breakRoot}},
 		{"two agents", "a shared system prompt is no sampled prefix", Options{},
-			[]flat{said(cat(open, user, sep, 1, 2, stop, sep, open, model, sep), cat(10, stop)), said(cat(open, user, sep, 1, 3, stop, sep, open, model, sep), cat(11, stop))}, []BreakReason{BreakRoot, BreakRoot}},
+			[]flat{said(cat(open, user, sep, 1, 2, stop, sep, open, model, sep), cat(10, stop)), said(cat(open, user, sep, 1, 3, stop, sep, open, model, sep), cat(11, stop))}, []BreakReason{breakRoot, breakRoot}},
 		{"drift last", "the last response of a row respelled", Options{},
-			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{BreakRoot, BreakDriftLast}},
+			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{breakRoot, breakDriftLast}},
 		{"drift earlier", "a response respelled that the row has gone on from", Options{},
-			[]flat{said(ask, answer), said(follow, answer), said(cat(ask, respelled, more, answer, more), answer)}, []BreakReason{BreakRoot, BreakDriftEarlier}},
+			[]flat{said(ask, answer), said(follow, answer), said(cat(ask, respelled, more, answer, more), answer)}, []BreakReason{breakRoot, breakDriftEarlier}},
 		{"thinking stripped", "divergence at the first token of the response", Options{},
-			[]flat{said(ask, answer), said(cat(ask, 13, 14, stop, more), answer)}, []BreakReason{BreakRoot, BreakDriftLast}},
+			[]flat{said(ask, answer), said(cat(ask, 13, 14, stop, more), answer)}, []BreakReason{breakRoot, breakDriftLast}},
 		{"retry", "the exact predecessor has gone on with the first try", Options{},
-			[]flat{said(ask, answer), said(follow, cat(30, 31, stop)), said(follow, cat(40, 41, stop))}, []BreakReason{BreakRoot, BreakSibling}},
+			[]flat{said(ask, answer), said(follow, cat(30, 31, stop)), said(follow, cat(40, 41, stop))}, []BreakReason{breakRoot, breakSibling}},
 		{"branch", "other context behind the same predecessor", Options{},
-			[]flat{said(ask, answer), said(follow, cat(30, 31, stop)), said(cat(ask, answer, sep, open, user, sep, 50, stop, sep, open, model, sep), cat(40, stop))}, []BreakReason{BreakRoot, BreakSibling}},
+			[]flat{said(ask, answer), said(follow, cat(30, 31, stop)), said(cat(ask, answer, sep, open, user, sep, 50, stop, sep, open, model, sep), cat(40, stop))}, []BreakReason{breakRoot, breakSibling}},
 		{"volatile header", "the history stands behind another header", Options{},
-			[]flat{said(ask, answer), said(cat(open, user, sep, 99, 2, stop, sep, open, model, sep, answer, more), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
+			[]flat{said(ask, answer), said(cat(open, user, sep, 99, 2, stop, sep, open, model, sep, answer, more), answer)}, []BreakReason{breakRoot, breakRewrite}},
 		{"compaction", "a summary that a turn sampled replaces the history, task included", Options{},
-			[]flat{said(ask, answer), said(follow, cat(60, 61, 62, 63, stop)), said(cat(open, user, sep, 60, 61, 62, 63, stop, sep, open, model, sep), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
+			[]flat{said(ask, answer), said(follow, cat(60, 61, 62, 63, stop)), said(cat(open, user, sep, 60, 61, 62, 63, stop, sep, open, model, sep), answer)}, []BreakReason{breakRoot, breakRewrite}},
 		{"compaction behind the task", "all messages of the first call are there, its response is not", Options{},
-			[]flat{said(ask, answer), said(follow, answer), said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep), answer)}, []BreakReason{BreakRoot, BreakRewrite}},
+			[]flat{said(ask, answer), said(follow, answer), said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep), answer)}, []BreakReason{breakRoot, breakRewrite}},
 		{"retry behind a compaction", "what was rewritten before the exact predecessor does not matter", Options{},
 			[]flat{said(ask, answer), said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep), answer),
 				said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep, answer, more), cat(30, stop)),
-				said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep, answer, more), cat(31, stop))}, []BreakReason{BreakRoot, BreakRewrite, BreakSibling}},
+				said(cat(ask[:8], user, sep, 70, 71, stop, sep, open, model, sep, answer, more), cat(31, stop))}, []BreakReason{breakRoot, breakRewrite, breakSibling}},
 		{"over budget", "a realign existed but exceeded its limit", Options{Drift: DriftRealign, MaxDropTokens: 2},
-			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{BreakRoot, BreakBudget}},
+			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{breakRoot, breakBudget}},
 		{"over splice budget", "same text, too many tokens", Options{Drift: DriftSplice, MaxSubTokens: 1, Text: toyText},
-			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{BreakRoot, BreakBudget}},
+			[]flat{said(ask, answer), said(cat(ask, respelled, more), answer)}, []BreakReason{breakRoot, breakBudget}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			require.Equal(t, tc.want, breaks(merged(t, tc.opts, tc.flats...)), tc.reason)
@@ -199,7 +199,7 @@ func TestRealign(t *testing.T) {
 	for name, text := range map[string]func(rollout.TokenID) string{"by stop token": nil, "by text": toyText} {
 		t.Run(name, func(t *testing.T) {
 			res := merged(t, Options{Drift: DriftRealign, Text: text}, flats...)
-			require.Equal(t, []Drop{{Turn: 0, From: 4, Len: 2, Reason: DropRealign}}, res.Dropped)
+			require.Equal(t, []Drop{{Turn: 0, From: 4, Len: 2, Reason: dropRealign}}, res.Dropped)
 			n := len(ask)
 			require.Equal(t, []Segment{
 				{SegPrompt, -1, 0, n}, {SegSampled, 0, n, 4}, {SegRealigned, -1, n + 4, 3},
@@ -225,7 +225,7 @@ func TestRealign(t *testing.T) {
 	t.Run("unless erasing is allowed, and then not in a circle", func(t *testing.T) {
 		res := merged(t, Options{Drift: DriftRealign, MaxDropTokens: 100, AllowErase: true}, said(ask, answer), said(ask, cat(15, stop)))
 		require.Len(t, res.Rows, 1)
-		require.Equal(t, []Drop{{Turn: 1, From: 0, Len: 2, Reason: DropErase}}, res.Dropped)
+		require.Equal(t, []Drop{{Turn: 1, From: 0, Len: 2, Reason: dropErase}}, res.Dropped)
 	})
 }
 
@@ -258,7 +258,7 @@ func TestExcludedTurnIsContext(t *testing.T) {
 	bad.excluded = true
 	res := merged(t, Options{}, bad, said(cat(ask, answer, more), cat(30, stop)))
 	require.Len(t, res.Rows, 1)
-	require.Equal(t, []Drop{{Turn: 0, Len: 6, Reason: DropPolicy}}, res.Dropped)
+	require.Equal(t, []Drop{{Turn: 0, Len: 6, Reason: dropPolicy}}, res.Dropped)
 	require.Equal(t, SegReplay, res.Rows[0].Segments(nil)[1].Kind)
 }
 
@@ -270,9 +270,9 @@ func TestMaxRowTokens(t *testing.T) {
 		dropped                []Drop
 	}{
 		{n + 6, 1, n + 6, nil},
-		{n + 2, 1, n + 2, []Drop{{1, 2, 4, DropTooLong}}},
-		{n, 1, len(ask) + 6, []Drop{{1, 0, 6, DropTooLong}}},
-		{len(ask), 0, 0, []Drop{{0, 0, 6, DropTooLong}, {1, 0, 6, DropTooLong}}},
+		{n + 2, 1, n + 2, []Drop{{1, 2, 4, dropTooLong}}},
+		{n, 1, len(ask) + 6, []Drop{{1, 0, 6, dropTooLong}}},
+		{len(ask), 0, 0, []Drop{{0, 0, 6, dropTooLong}, {1, 0, 6, dropTooLong}}},
 	} {
 		res := merged(t, Options{MaxRowTokens: tc.limit}, flats...)
 		require.Equal(t, tc.rows, res.Report.Rows)
@@ -370,7 +370,7 @@ func TestMaxStopLossShare(t *testing.T) {
 	require.Equal(t, [3]int{10, 20, 10}, [3]int{rep.Rows, rep.Stops, rep.StopsLost}, "0 is the default: no limit")
 	rep, costs := sum(0.2)
 	require.Equal(t, [2]int{16, 4}, [2]int{rep.Rows, rep.StopsLost})
-	require.Equal(t, 6, rep.Breaks[BreakBudget])
+	require.Equal(t, 6, rep.Breaks[breakBudget])
 	slices.Sort(costs)
 	require.Equal(t, []int{0, 0, 0, 0, 0, 0, 2, 3, 3, 3}, costs, "those that drop least are undone first")
 	rep, _ = sum(-1)
@@ -415,7 +415,7 @@ func TestRewriteAmongRepliesThatEndAlike(t *testing.T) {
 	last := flats[11]
 	note := cat(ask[:3], 300, 301, 302, 303, 304, 305, stop, open, model)
 	cut := cat(note, last.output, more)
-	require.Equal(t, BreakRewrite, merged(t, Options{}, append(flats, said(cut, answer))...).Rows[1].Break)
+	require.Equal(t, breakRewrite, merged(t, Options{}, append(flats, said(cut, answer))...).Rows[1].Break)
 	other := cat(note, cat(100, 200, 10, 11, 12, 14, stop), more)
-	require.Equal(t, BreakRoot, merged(t, Options{}, append(flats, said(other, answer))...).Rows[1].Break, "no turn said that")
+	require.Equal(t, breakRoot, merged(t, Options{}, append(flats, said(other, answer))...).Rows[1].Break, "no turn said that")
 }

@@ -40,20 +40,20 @@ type BreakReason string
 
 // The reasons.
 const (
-	// BreakRoot: no recorded turn shares a sampled prefix.
-	BreakRoot BreakReason = "root"
-	// BreakDriftLast: the prompt diverges inside the last response of a row.
-	BreakDriftLast BreakReason = "drift_last"
-	// BreakDriftEarlier: it diverges inside a response that the row has gone on from.
-	BreakDriftEarlier BreakReason = "drift_earlier"
-	// BreakRewrite: it diverges inside context while it repeats elsewhere what a
+	// breakRoot: no recorded turn shares a sampled prefix.
+	breakRoot BreakReason = "root"
+	// breakDriftLast: the prompt diverges inside the last response of a row.
+	breakDriftLast BreakReason = "drift_last"
+	// breakDriftEarlier: it diverges inside a response that the row has gone on from.
+	breakDriftEarlier BreakReason = "drift_earlier"
+	// breakRewrite: it diverges inside context while it repeats elsewhere what a
 	// recorded turn sampled: compaction, window, volatile header.
-	BreakRewrite BreakReason = "rewrite"
-	// BreakSibling: an exact predecessor exists but already has a successor:
+	breakRewrite BreakReason = "rewrite"
+	// breakSibling: an exact predecessor exists but already has a successor:
 	// retry, branch.
-	BreakSibling BreakReason = "sibling"
-	// BreakBudget: a repair existed but exceeded a limit.
-	BreakBudget BreakReason = "budget"
+	breakSibling BreakReason = "sibling"
+	// breakBudget: a repair existed but exceeded a limit.
+	breakBudget BreakReason = "budget"
 )
 
 // SegmentKind names one part of the partition of a row.
@@ -74,10 +74,10 @@ type DropReason string
 
 // The reasons.
 const (
-	DropRealign DropReason = "realign"  // tail of a response given up by a realigned join
-	DropErase   DropReason = "erase"    // whole response given up by a join (Options.AllowErase)
-	DropTooLong DropReason = "too_long" // beyond Options.MaxRowTokens
-	DropPolicy  DropReason = "policy"   // its turn was excluded by the caller
+	dropRealign DropReason = "realign"  // tail of a response given up by a realigned join
+	dropErase   DropReason = "erase"    // whole response given up by a join (Options.AllowErase)
+	dropTooLong DropReason = "too_long" // beyond Options.MaxRowTokens
+	dropPolicy  DropReason = "policy"   // its turn was excluded by the caller
 	DropFirst   DropReason = "first"    // first of a row, so that nothing predicts it: counted where rows are encoded
 )
 

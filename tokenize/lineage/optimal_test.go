@@ -148,7 +148,7 @@ func TestRepairsAreTheMostAndTheCheapest(t *testing.T) {
 			require.NoError(t, err)
 			checkInvariants(t, flats, res)
 			joins := res.Report.Joins
-			got := bill{joins[JoinExact] + joins[JoinSplice] + joins[JoinRealign], res.Report.DroppedBy[DropRealign], res.Report.Substituted}
+			got := bill{joins[JoinExact] + joins[JoinSplice] + joins[JoinRealign], res.Report.DroppedBy[dropRealign], res.Report.Substituted}
 			require.Equal(t, cheapest(price), got, "seed %d %s", seed, opts.Drift)
 			repaired += joins[JoinSplice] + joins[JoinRealign]
 			exact, err := Merge(plainTurns(flats), Options{})

@@ -40,7 +40,7 @@ type Options struct {
 	// themselves and lose their stop token to realigned joins. Beyond it the
 	// cheapest realigned joins become forks again. Default 1.
 	MaxStopLossShare float64
-	// MaxRowTokens cuts longer rows. What falls off is declared as DropTooLong:
+	// MaxRowTokens cuts longer rows. What falls off is declared as "too_long":
 	// no row of that length could train it in its context. 0 means no limit.
 	MaxRowTokens int
 

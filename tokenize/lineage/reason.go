@@ -144,9 +144,9 @@ func (m *merge) explain() {
 			continue
 		}
 		if k := divergedFrom(outputs[at], next); k != none {
-			m.reason[j] = BreakDriftLast
+			m.reason[j] = breakDriftLast
 			if m.succ[k] != none {
-				m.reason[j] = BreakDriftEarlier
+				m.reason[j] = breakDriftEarlier
 			}
 			continue
 		}
@@ -155,9 +155,9 @@ func (m *merge) explain() {
 		}
 		switch {
 		case quotes.repeats(j, at):
-			m.reason[j] = BreakRewrite
+			m.reason[j] = breakRewrite
 		case ends[m.turns[j].prompt]:
-			m.reason[j] = BreakSibling
+			m.reason[j] = breakSibling
 		default:
 			m.reason[j] = context[next]
 		}
@@ -170,13 +170,13 @@ func (m *merge) explain() {
 // first.
 func (m *merge) contextBreaks(ends []bool) []BreakReason {
 	prompts := m.promptsBelow()
-	out := filled(len(m.trie.nodes), BreakRoot)
+	out := filled(len(m.trie.nodes), breakRoot)
 	for _, x := range m.pre.nodes[1:] {
 		switch p := m.trie.nodes[x].parent; {
 		case prompts[p].other(x)-m.trie.nodes[p].depth <= generationPrompt:
-			out[x] = BreakRewrite
+			out[x] = breakRewrite
 		case ends[p]:
-			out[x] = BreakSibling
+			out[x] = breakSibling
 		default:
 			out[x] = out[p]
 		}
@@ -196,7 +196,7 @@ func divergedFrom(outputs [2]branch, next int32) int32 {
 func (m *merge) refuse() error {
 	var outputs [][2]branch
 	for j := range m.turns {
-		if !m.isHead(int32(j)) || m.reason[j] != BreakDriftLast && m.reason[j] != BreakDriftEarlier {
+		if !m.isHead(int32(j)) || m.reason[j] != breakDriftLast && m.reason[j] != breakDriftEarlier {
 			continue
 		}
 		if outputs == nil {

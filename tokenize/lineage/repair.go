@@ -180,7 +180,7 @@ func (r *repairs) explain(heads, tails []int32) {
 	}
 	for _, j := range heads {
 		if mark[r.turns[j].prompt] == beyond {
-			r.reason[j] = BreakBudget
+			r.reason[j] = breakBudget
 		}
 	}
 }

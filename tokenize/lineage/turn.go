@@ -18,7 +18,7 @@ type Turn struct {
 	// its stop token.
 	Stopped bool
 	// Excluded keeps the turn out of training: it stands as context where later
-	// prompts repeat it and its tokens are declared as DropPolicy.
+	// prompts repeat it and its tokens are declared as "policy".
 	Excluded bool
 }
 
