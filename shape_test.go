@@ -165,9 +165,11 @@ func TestLengthPenalty(t *testing.T) {
 	require.InDelta(t, mean, report.Overview.Reward.Mean, 1e-12)
 
 	p.Scale.Outcome = reward.ScaleAuto // −1 here, as the verdict is recorded
-	_, err = p.Run(t.Context(), src, &rows{})
+	_, err = p.Run(t.Context(), src[1:], &rows{})
+	require.NoError(t, err, "1 and −1 have the mean 0, and nothing is taken")
+	_, err = p.Run(t.Context(), append(src[1:], attempt("a", 3, false)), &rows{})
 	require.ErrorIs(t, err, rollout.KindInput)
-	require.ErrorContains(t, err, `group "a" has a reward of -1`)
+	require.ErrorContains(t, err, `group "a" has a mean reward of -0.3`)
 	require.ErrorContains(t, err, "--scale binary")
 	p.Shaping.Affine = shaping.Affine{Bias: 1, Scale: 0.5}
 	for _, scale := range []reward.OutcomeScale{reward.ScaleAuto, reward.ScaleSigned} {

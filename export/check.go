@@ -46,7 +46,7 @@ func (o *Options) check(s *rollout.Sample, c Columns) (maskFacts, error) {
 		return m, err
 	}
 	if m.weighted && !c.Weights && o.Columns == nil {
-		return m, refuse(s, ColWeights, RuleColumns, -1, "name the file's columns in Options.Columns", "the row has weights other than 0 and 1 and the first row of the file has not")
+		return m, refuse(s, ColWeights, RuleColumns, -1, "set Options.Weighted, or name the file's columns in Options.Columns", "the row has weights other than 0 and 1 and the first row of the file has not")
 	}
 	return m, o.checkRest(s, c, m)
 }

@@ -58,6 +58,7 @@ func (c *Checker) Status(s *rollout.Sample) rollout.Status { return c.opts.statu
 func (c *Checker) start(s *rollout.Sample) {
 	c.started = true
 	c.columns = ColumnsOf(s)
+	c.columns.Weights = c.columns.Weights || c.opts.Weighted
 	if c.opts.Columns != nil {
 		c.columns = *c.opts.Columns
 	}

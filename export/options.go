@@ -79,6 +79,9 @@ type Options struct {
 	// Columns are the optional columns of the file; nil takes those of the first
 	// row, and a later row that has more or fewer is refused.
 	Columns *Columns
+	// Weighted gives the file the column weights though its first row may have no weight
+	// other than 0 and 1, as with importance weights; Columns that are given name it.
+	Weighted bool
 	// Trace adds the columns sources and flags, which say of every token which
 	// message and which part of it the text is from. Every row must know them, as
 	// rows of package tokenize do. Files for trainers do without.

@@ -317,6 +317,11 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, PromptsBy: by, Drift: lineage.Options{Drift: drift, MaxDropTokens: c.MaxDrop, MaxSubTokens: c.MaxSub}}
 	errs = append(errs, c.give(&p.Encode))
+	for flag, limit := range map[string]int{"--max-drop-tokens": c.MaxDrop, "--max-sub-tokens": c.MaxSub} {
+		if limit < -1 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %d, expected -1 (none) or more; 0 is the default", limit))
+		}
+	}
 	overrides := c.InvalidCall.Number != nil || c.MalformedThinking.Number != nil
 	for _, n := range []struct {
 		idle            bool
@@ -403,6 +408,8 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		return nil, nil, err
 	}
 	opts.Metadata = c.outputFlags.metadata(opts.Metadata)
+	off := pipe.Shaping.OffPolicy // a target decides itself what its rows have
+	opts.Weighted = off != nil && off.Weights != nil && c.Target == "none"
 	if weigh != nil {
 		if err := weigh.count(p.ctx, pipe, src, c.counts); err != nil {
 			done()

@@ -31,6 +31,8 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 		"--mode perstep --drift splice":                              "--drift: does nothing with --mode perstep",
 		"--length-penalty 0:0.1:0.1 --scale signed":                  "--length-penalty: it takes shares of a group's mean reward",
 		"--edges document":                                           "--edges: merged rows cannot hold tokens that cross turns",
+		"--drift auto --max-drop-tokens=-2":                          "--max-drop-tokens: found -2, expected -1 (none)",
+		"--drift auto --max-sub-tokens=-8":                           "--max-sub-tokens: found -8, expected -1 (none)",
 		"--workers=-1":                                               "--workers: found -1",
 		"--weights foo --window foo --estimator foo --target nobody": "--target: no trainer is named",
 	} {

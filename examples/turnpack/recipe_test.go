@@ -268,6 +268,26 @@ func TestOffPolicyOfDumps(t *testing.T) {
 			}
 		}
 	}
+	// The first row of a file need not show that it has weights.
+	for _, flags := range [][]string{{"--rows-per-shard", "2"}, {}, {"--dry-run"}} {
+		out := t.TempDir()
+		args := append([]string{"convert", "--in", dump(t, native[2], native[0]), "--out", out, "--quiet", "--importance-weights", "0:5"}, flags...)
+		code, _, stderr := call(t, args...)
+		require.Zero(t, code, "%v: %s", flags, stderr)
+		files, err := filepath.Glob(filepath.Join(out, "batch.parquet"))
+		require.NoError(t, err)
+		shards, err := filepath.Glob(filepath.Join(out, "data", "*.parquet"))
+		require.NoError(t, err)
+		for _, file := range append(files, shards...) {
+			rows, info, err := export.ReadAll(file)
+			require.NoError(t, err)
+			require.True(t, info.Columns.Weights)
+			require.Len(t, rows, 2)
+			require.Equal(t, []float32{0, 0, 1, 1}, rows[0].Weight)
+			require.InDeltaSlice(t, []float32{0, 0, ratio(0.25), ratio(-0.5)}, rows[1].Weight, 1e-6)
+		}
+		require.Equal(t, len(flags) < 1 || flags[0] != "--dry-run", len(files)+len(shards) == 1)
+	}
 	out := t.TempDir()
 	code, _, stderr := call(t, "convert", "--in", dump(t, native...), "--out", out, "--quiet", "--recipe", "nemotron-swe2", "--importance-weights=0.9:1.1:zero", "--logprob-error=none")
 	require.Zero(t, code, stderr)

@@ -84,6 +84,8 @@ func (o *Options) digest() string {
 	columns := "auto"
 	if e.Columns != nil {
 		columns = e.Columns.String()
+	} else if e.Weighted {
+		columns = "auto+" + export.ColWeights
 	}
 	keys := slices.Sorted(func(yield func(string) bool) {
 		for k, v := range e.Metadata {

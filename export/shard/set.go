@@ -336,6 +336,7 @@ func (s *Set) sameColumns(row *rollout.Sample) error {
 		return nil // the maker knows its columns
 	}
 	has := export.ColumnsOf(row)
+	has.Weights = has.Weights || s.opts.Export.Weighted
 	if s.columns == nil {
 		s.columns = s.opts.Export.Columns
 		if s.columns == nil {

@@ -16,8 +16,8 @@ const RuleSpending = "length penalty"
 // the group's mean reward times a weighted sum of its output tokens, its input
 // tokens (total − output) and its turns, each as a share of the group's largest.
 // A group that solves nothing is not penalised. prime-rl means the mean as a pass rate:
-// rewards must be 0 or more, since the penalty of a group whose mean is below 0 would be
-// a bonus for length. [Rules.Decide] refuses others.
+// where it is below 0 the penalty would be a bonus for length, which [Rules.Decide]
+// refuses.
 type Spending struct{ Output, Input, Turns float64 }
 
 // Validate reports a weight that is no finite number of 0 or more.
@@ -41,13 +41,13 @@ func (r *Rules) spend(groups []Group, out [][]Fate, report *Report) error {
 		var at []*Member
 		for j := range groups[i].Members {
 			if m := &groups[i].Members[j]; m.valid() && out[i][j].Out == "" {
-				if m.Reward < 0 {
-					return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.Spending"},
-						"group %q has a reward of %g, and the length penalty is a share of the group's mean reward: below 0 it would be a bonus", groups[i].Key, m.Reward).
-						WithFix("use rewards of 0 or more: --scale binary (reward.ScaleBinary), or --reward-affine 1:0.5 for rewards of -1 and 1")
-				}
 				rewards, usage, at = append(rewards, m.Reward), append(usage, m.Usage), append(at, m)
 			}
+		}
+		if mean := meanOf(rewards); mean < 0 {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.Spending"},
+				"group %q has a mean reward of %g, and the length penalty is a share of it: below 0 it would be a bonus", groups[i].Key, mean).
+				WithFix("use rewards of 0 or more: --scale binary (reward.ScaleBinary), or --reward-affine 1:0.5 for rewards of -1 and 1")
 		}
 		for k, value := range r.Spending.Apply(rewards, usage) {
 			if at[k].Reward != value {
@@ -63,20 +63,15 @@ func (r *Rules) spend(groups []Group, out [][]Fate, report *Report) error {
 // per reward.
 func (s Spending) Apply(rewards []float64, usage []Usage) []float64 {
 	out := make([]float64, len(rewards))
-	if len(rewards) == 0 {
-		return out
-	}
-	mean := 0.0
+	mean := meanOf(rewards)
 	output, input, turns := 1, 1, 1
-	for i, r := range rewards {
-		mean += r
+	for i := range rewards {
 		if i < len(usage) {
 			output = max(output, usage[i].OutputTokens)
 			input = max(input, usage[i].TotalTokens-usage[i].OutputTokens)
 			turns = max(turns, usage[i].Turns)
 		}
 	}
-	mean /= float64(len(rewards))
 	for i, r := range rewards {
 		var u Usage
 		if i < len(usage) {
@@ -88,4 +83,13 @@ func (s Spending) Apply(rewards []float64, usage []Usage) []float64 {
 		out[i] = r - mean*share
 	}
 	return out
+}
+
+// meanOf is the mean of rewards, 0 of none.
+func meanOf(rewards []float64) float64 {
+	sum := 0.0
+	for _, r := range rewards {
+		sum += r
+	}
+	return sum / float64(max(1, len(rewards)))
 }

@@ -411,7 +411,7 @@ func add(m *map[string]int, key string) {
 
 // Decide says of every member of every group whether it gives rows, and books in
 // report what it leaves out; Spending changes the rewards of groups, and refuses those
-// below 0. The result has their shape. Members without a reward are no concern of it but
+// whose mean is below 0. The result has their shape. Members without a reward are no concern of it but
 // where Keep is set: their fate is the estimator's.
 func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
 	out := make([][]Fate, len(groups))

@@ -249,10 +249,14 @@ func TestSpendingOfGroups(t *testing.T) {
 	g.Members[2].Reward, g.Members[3].Reward, g.Members[4].Reward = -1, -1, -1
 	_, err = r.Decide([]Group{g}, &report)
 	require.NoError(t, err, "those that are no part of it may have any reward")
-	g.Members[0].Reward, g.Members[1].Reward = 1, -0.001
+	g.Members[0].Reward, g.Members[1].Reward = 1, -0.5
+	_, err = r.Decide([]Group{g}, &report)
+	require.NoError(t, err)
+	require.Equal(t, -0.5-0.25*(0.25+0.25), g.Members[1].Reward, "what is above 0 is the mean")
+	g.Members[0].Reward, g.Members[1].Reward = 1, -1.5
 	_, err = r.Decide([]Group{g}, &report)
 	require.ErrorIs(t, err, rollout.KindInput)
-	require.ErrorContains(t, err, `group "g" has a reward of -0.001`)
+	require.ErrorContains(t, err, `group "g" has a mean reward of -0.25`)
 
 	alike := Group{Key: "h", Members: []Member{m(0, 100, 2), m(0, 50, 2)}}
 	_, err = r.Decide([]Group{alike}, &report)
