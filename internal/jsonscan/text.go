@@ -51,6 +51,18 @@ func (v Value) Is(s string) bool {
 	return v.String() == s
 }
 
+// Key is the decoded string as bytes, a view of the text where nothing is escaped; nil
+// when it is none.
+func (v Value) Key() []byte {
+	if v.n.kind != String {
+		return nil
+	}
+	if v.n.flags&(flagEscaped|flagAway) != 0 {
+		return []byte(v.String())
+	}
+	return v.d.src[v.n.start+1 : v.n.end-1]
+}
+
 // A Doc keeps this many words, none longer than maxWord bytes.
 const maxWords, maxWord = 1 << 10, 32
 

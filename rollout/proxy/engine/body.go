@@ -53,53 +53,108 @@ func appendObject(out []byte, v jsonscan.Value, text []byte, value func(out []by
 }
 
 // strip appends the engine's own words to dst, of length 0, without what the client did not
-// ask for; nothing where nothing is left.
-func (r *Request) strip(dst []byte, v jsonscan.Value, text []byte, stream bool) []byte {
-	if cap(dst) < len(text) {
-		dst = make([]byte, 0, len(text)+8<<10)
-	}
-	choices := v.Get("choices")
+// ask for; nothing where nothing is left. reply are the members of v.
+func (r *Request) strip(dst []byte, v jsonscan.Value, reply *members, text []byte, stream bool) []byte {
 	usage := r.KeepUsage || !stream
-	if !usage && choices.Len() == 0 && !v.Get("usage").IsNull() {
+	if !usage && reply.choices.Len() == 0 && !reply.usage.IsNull() {
 		return dst
 	}
-	inner := func(out []byte, k, x jsonscan.Value) ([]byte, bool) {
-		switch {
-		case k.Is("token_ids"), k.Is("prompt_token_ids"):
-			return append(out, x.Raw()...), r.KeepIDs
-		case k.Is("meta_info"):
-			return out, false
-		case k.Is("logprobs") && !r.KeepLogprobs:
-			return append(out, "null"...), true
-		}
-		return append(out, x.Raw()...), true
+	if cap(dst) == 0 {
+		dst = make([]byte, 0, 4<<10)
 	}
-	return appendObject(append(dst, '{'), v, text, func(out []byte, k, x jsonscan.Value) ([]byte, bool) {
-		switch {
-		case k.Is("prompt_token_ids"):
-			if !r.KeepIDs {
-				return out, false
+	cut := cutter{out: append(dst, '{'), text: text}
+	for k, x := range v.Fields() {
+		switch string(k.Key()) {
+		case "prompt_token_ids":
+			cut.member(k, x, r.KeepIDs)
+		case "usage":
+			cut.member(k, x, usage)
+		case "choices":
+			if x.Kind() != jsonscan.Array {
+				cut.member(k, x, true)
+				continue
 			}
-		case k.Is("usage"):
-			if !usage {
-				return out, false
-			}
-		case k.Is("choices") && x.Kind() == jsonscan.Array:
-			out = append(out, '[')
+			cut.replace(k, x, "[")
 			for i, c := range x.Items() {
 				if i > 0 {
-					out = append(out, ',')
+					cut.out = append(cut.out, ',')
 				}
 				if c.Kind() == jsonscan.Object {
-					out = appendObject(append(out, '{'), c, text, inner)
+					r.stripChoice(&cut, c)
 				} else {
-					out = append(out, c.Raw()...)
+					cut.out = append(cut.out, c.Raw()...)
 				}
 			}
-			return append(out, ']'), true
+			cut.out = append(cut.out, ']')
+		default:
+			cut.member(k, x, true)
 		}
-		return append(out, x.Raw()...), true
-	})
+	}
+	return cut.close()
+}
+
+func (r *Request) stripChoice(outer *cutter, v jsonscan.Value) {
+	cut := cutter{out: append(outer.out, '{'), text: outer.text}
+	for k, x := range v.Fields() {
+		switch string(k.Key()) {
+		case "token_ids", "prompt_token_ids":
+			cut.member(k, x, r.KeepIDs)
+		case "meta_info":
+			cut.member(k, x, false)
+		case "logprobs":
+			if !r.KeepLogprobs {
+				cut.replace(k, x, "null")
+				continue
+			}
+			cut.member(k, x, true)
+		default:
+			cut.member(k, x, true)
+		}
+	}
+	outer.out = cut.close()
+}
+
+// cutter copies the members of an object, those that stay side by side at once.
+type cutter struct {
+	out, text []byte
+	from, to  int // of the text, to be copied
+}
+
+func (c *cutter) flush() {
+	if c.to > c.from {
+		if c.out[len(c.out)-1] != '{' {
+			c.out = append(c.out, ',')
+		}
+		c.out = append(c.out, c.text[c.from:c.to]...)
+	}
+	c.from, c.to = 0, 0
+}
+
+func (c *cutter) member(key, value jsonscan.Value, keep bool) {
+	switch {
+	case !keep:
+		c.flush()
+	case c.to == 0:
+		c.from = key.Offset()
+		fallthrough
+	default:
+		c.to = value.Offset() + value.Size()
+	}
+}
+
+// replace keeps the key of a member, and puts another value in place of its own.
+func (c *cutter) replace(key, value jsonscan.Value, by string) {
+	if c.to == 0 {
+		c.from = key.Offset()
+	}
+	c.to = value.Offset()
+	c.flush()
+	c.out = append(c.out, by...)
+}
+
+func (c *cutter) close() []byte {
+	c.flush()
+	return append(c.out, '}')
 }
 
 func appendMember(out []byte, m member) []byte {

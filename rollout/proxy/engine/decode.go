@@ -17,15 +17,17 @@ type decoder struct {
 	large bool       // it was given more than most events are
 	seen  []progress // of /generate, by choice
 
-	id, model string // of the event before
-	raw       []byte // room for what Request.strip leaves
+	id, model string            // of the event before
+	raw       []byte            // room for what Request.strip leaves
+	tokens    []rollout.TokenID // and for ids of choices
+	logprobs  []float32
 }
 
 // decoders are kept for the memory of their documents.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) free() {
-	d.seen, d.id, d.model, d.raw = nil, "", "", nil
+	d.seen, d.id, d.model, d.raw, d.tokens, d.logprobs = nil, "", "", nil, nil, nil
 	if d.large {
 		return
 	}
@@ -43,16 +45,75 @@ func again(before *string, v jsonscan.Value) string {
 // progress is how far a choice of /generate has come, whose events repeat all of it.
 type progress struct{ ids, text int }
 
-func (d *decoder) parse(text []byte) (jsonscan.Value, error) {
+func (d *decoder) parse(text []byte) (v jsonscan.Value, m members, err error) {
 	d.large = d.large || len(text) > 256<<10
-	v, err := d.doc.Parse(text, jsonscan.Options{NonFinite: true})
+	v, err = d.doc.Parse(text, jsonscan.Options{NonFinite: true})
 	if err != nil || v.Kind() != jsonscan.Object {
-		return v, broken(err, "its reply is no JSON object: %.200q", text)
+		return v, m, broken(err, "its reply is no JSON object: %.200q", text)
 	}
-	if e := v.Get("error"); !e.IsNull() && v.Get("choices").IsNull() {
-		return v, refusal(http.StatusBadGateway, e)
+	m = membersOf(v)
+	if !m.err.IsNull() && m.choices.IsNull() {
+		return v, m, refusal(http.StatusBadGateway, m.err)
 	}
-	return v, nil
+	return v, m, nil
+}
+
+// members are those of a reply of chat completions or completions.
+type members struct{ id, model, prompt, usage, choices, err, version jsonscan.Value }
+
+func membersOf(v jsonscan.Value) (m members) {
+	for k, x := range v.Fields() {
+		switch string(k.Key()) {
+		case "id":
+			m.id = x
+		case "model":
+			m.model = x
+		case "prompt_token_ids":
+			m.prompt = x
+		case "usage":
+			m.usage = x
+		case "choices":
+			m.choices = x
+		case "error":
+			m.err = x
+		case "weight_version":
+			m.version = x
+		}
+	}
+	return m
+}
+
+// choice are the members of a choice.
+type choice struct{ index, ids, prompt, logprobs, meta, delta, message, text, finish, stop, matched jsonscan.Value }
+
+func choiceOf(v jsonscan.Value) (m choice) {
+	for k, x := range v.Fields() {
+		switch string(k.Key()) {
+		case "index":
+			m.index = x
+		case "token_ids":
+			m.ids = x
+		case "prompt_token_ids":
+			m.prompt = x
+		case "logprobs":
+			m.logprobs = x
+		case "meta_info":
+			m.meta = x
+		case "delta":
+			m.delta = x
+		case "message":
+			m.message = x
+		case "text":
+			m.text = x
+		case "finish_reason":
+			m.finish = x
+		case "stop_reason":
+			m.stop = x
+		case "matched_stop":
+			m.matched = x
+		}
+	}
+	return m
 }
 
 // refusal reads an error object, or what stands in its place.
@@ -71,59 +132,69 @@ func refusal(status int, e jsonscan.Value) *Error {
 // completion reads a reply, or an event of a streamed one, of chat completions and of
 // completions.
 func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, error) {
-	v, err := d.parse(text)
+	v, reply, err := d.parse(text)
 	if err != nil {
 		return nil, err
 	}
-	c := &Chunk{ID: again(&d.id, v.Get("id")), Model: again(&d.model, v.Get("model"))}
+	// Most events have one choice, which stands beside its chunk.
+	room := new(struct {
+		chunk Chunk
+		one   [1]Choice
+	})
+	c := &room.chunk
+	if c.ID, c.Model = again(&d.id, reply.id), again(&d.model, reply.model); reply.choices.Len() > 0 {
+		c.Choices = room.one[:0]
+	}
 	if r.Raw != nil {
-		d.raw = r.strip(d.raw, v, text, stream)
+		d.raw = r.strip(d.raw, v, &reply, text, stream)
 		c.Raw = d.raw[:len(d.raw):len(d.raw)]
 		d.raw = d.raw[len(d.raw):]
 	}
-	if c.Prompt, err = ids(v.Get("prompt_token_ids")); err != nil {
+	if c.Prompt, err = ids(reply.prompt); err != nil {
 		return nil, err
 	}
-	if u := v.Get("usage"); !u.IsNull() {
+	if u := reply.usage; !u.IsNull() {
 		c.Usage = &Usage{Prompt: count(u, "prompt_tokens"), Completion: count(u, "completion_tokens"), Cached: count(u.Get("prompt_tokens_details"), "cached_tokens")}
 	}
-	outer := version(v)
-	for _, x := range v.Get("choices").Items() {
-		k := Choice{Version: version(x.Get("meta_info"))}
+	outer := versionOf(reply.version)
+	for _, v := range reply.choices.Items() {
+		x := choiceOf(v)
+		k := Choice{Version: version(x.meta)}
 		if k.Version == nil {
 			k.Version = outer
 		}
-		k.Index = count(x, "index")
-		if prompt, err := ids(x.Get("prompt_token_ids")); err != nil {
+		k.Index, _ = x.index.Int()
+		if prompt, err := ids(x.prompt); err != nil {
 			return nil, err
 		} else if prompt != nil {
 			c.Prompt = prompt
 		}
-		if k.IDs, err = ids(x.Get("token_ids")); err != nil {
+		if k.IDs, err = d.ids(x.ids); err != nil {
 			return nil, err
 		}
-		logprobs := x.Get("logprobs")
-		switch content, tokens := logprobs.Get("content"), logprobs.Get("token_logprobs"); {
+		switch content, tokens := x.logprobs.Get("content"), x.logprobs.Get("token_logprobs"); {
 		case content.Kind() == jsonscan.Array:
+			k.Logprobs = d.floats(content.Len())
 			for _, t := range content.Items() {
 				k.Logprobs = append(k.Logprobs, float(t.Get("logprob")))
 			}
 		case tokens.Kind() == jsonscan.Array:
+			k.Logprobs = d.floats(tokens.Len())
 			for _, t := range tokens.Items() {
 				k.Logprobs = append(k.Logprobs, float(t))
 			}
 		}
-		if pairs := x.Path("meta_info", "output_token_logprobs"); pairs.Kind() == jsonscan.Array {
+		if pairs := x.meta.Get("output_token_logprobs"); pairs.Kind() == jsonscan.Array {
 			k.IDs, k.Logprobs = nil, nil
 			if err := k.pairs(pairs, 0); err != nil {
 				return nil, err
 			}
 		}
-		m := x.Get("delta")
+		m := x.delta
 		if m.IsNull() {
-			m = x.Get("message")
+			m = x.message
 		}
-		k.Text = m.Get("content").String() + x.Get("text").String()
+		k.Text = m.Get("content").String() + x.text.String()
 		if k.Reasoning = m.Get("reasoning").String(); k.Reasoning == "" {
 			k.Reasoning = m.Get("reasoning_content").String()
 		}
@@ -134,9 +205,9 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 			f := t.Get("function")
 			k.Calls = append(k.Calls, CallDelta{Index: i, ID: t.Get("id").String(), Name: f.Get("name").String(), Arguments: f.Get("arguments").String()})
 		}
-		k.Finish = x.Get("finish_reason").String()
-		for _, name := range []string{"stop_reason", "matched_stop"} {
-			if s := x.Get(name); s.Kind() == jsonscan.String && k.Finish == "stop" {
+		k.Finish = x.finish.String()
+		for _, s := range []jsonscan.Value{x.stop, x.matched} {
+			if s.Kind() == jsonscan.String && k.Finish == "stop" {
 				k.Stop = s.String()
 			}
 		}
@@ -269,6 +340,42 @@ func ids(v jsonscan.Value) ([]rollout.TokenID, error) {
 	return out, nil
 }
 
+// roomFor is how many ids or log probabilities of a reply share their memory.
+const roomFor = 64
+
+// ids are those of a choice, few in most events.
+func (d *decoder) ids(v jsonscan.Value) (out []rollout.TokenID, err error) {
+	n := v.Len()
+	if v.IsNull() || n > roomFor/4 {
+		return ids(v)
+	}
+	if cap(d.tokens)-len(d.tokens) < n {
+		d.tokens = make([]rollout.TokenID, 0, roomFor)
+	}
+	at := len(d.tokens)
+	all, bad, ok := v.AppendInt32(d.tokens)
+	if !ok {
+		return nil, broken(nil, "its ids are no token ids: %.60q", bad.Raw())
+	}
+	d.tokens = all
+	return all[at:len(all):len(all)], nil
+}
+
+// floats is room for n log probabilities.
+func (d *decoder) floats(n int) []float32 {
+	switch {
+	case n == 0:
+		return nil
+	case n > roomFor/4:
+		return make([]float32, 0, n)
+	case cap(d.logprobs)-len(d.logprobs) < n:
+		d.logprobs = make([]float32, 0, roomFor)
+	}
+	at := len(d.logprobs)
+	d.logprobs = d.logprobs[:at+n]
+	return d.logprobs[at : at : at+n]
+}
+
 // float is a number, NaN for anything else.
 func float(v jsonscan.Value) float32 {
 	if f, ok := v.Float(); ok {
@@ -283,8 +390,9 @@ func count(v jsonscan.Value, name string) int {
 }
 
 // version is the weight_version of a reply, where it is a number.
-func version(v jsonscan.Value) *int32 {
-	x := v.Get("weight_version")
+func version(v jsonscan.Value) *int32 { return versionOf(v.Get("weight_version")) }
+
+func versionOf(x jsonscan.Value) *int32 {
 	if n, ok := x.Int(); ok && n >= 0 && n <= math.MaxInt32 {
 		out := int32(n)
 		return &out

@@ -86,7 +86,14 @@ func (r *Reader) line() ([]byte, error) {
 			continue
 		}
 		part, _ = r.r.Peek(r.r.Buffered())
-		if n := bytes.IndexAny(part, "\r\n"); n >= 0 {
+		n := bytes.IndexByte(part, '\n')
+		if n < 0 {
+			n = len(part)
+		}
+		if cr := bytes.IndexByte(part[:n], '\r'); cr >= 0 {
+			n = cr
+		}
+		if n < len(part) {
 			r.cr = part[n] == '\r'
 			line := part[:n]
 			if long != nil {
