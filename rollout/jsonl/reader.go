@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -94,9 +95,19 @@ func Parse(text []byte, opt Options) (*rollout.Rollout, error) {
 		return nil, err
 	}
 	opt.Limits = opt.Limits.withDefaults()
-	r := &Reader{opt: opt}
-	return r.decode(Line{Text: text, Ended: true})
+	r := parsers.Get().(*Reader)
+	r.opt = opt
+	out, err := r.decode(Line{Text: text, Ended: true})
+	if len(text) <= maxParser {
+		parsers.Put(r)
+	}
+	return out, err
 }
+
+// parsers are kept for the memory of their documents, of texts of at most maxParser bytes.
+var parsers = sync.Pool{New: func() any { return new(Reader) }}
+
+const maxParser = 64 << 10
 
 func (r *Reader) decode(line Line) (*rollout.Rollout, error) {
 	where := rollout.Where{File: r.opt.File, Line: line.Number}

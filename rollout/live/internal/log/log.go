@@ -53,6 +53,7 @@ type Log struct {
 	mu             sync.Mutex
 	wake           chan struct{}
 	queue          []queued
+	buf            []byte        // room for what is written at a time, of the commit loop
 	round          *Ticket       // of the records in queue
 	next           segment.Place // where the next record goes
 	first, written int           // segments: the first one, and that of the last durable record
@@ -319,6 +320,9 @@ func (j *Log) waitRoom(err error, round *Ticket) bool {
 // roomPause is how often a journal without room tries again.
 const roomPause = 100 * time.Millisecond
 
+// maxBuf is how much room for what is written at a time is kept.
+const maxBuf = 1 << 20
+
 // write makes records of one segment durable. What a failure leaves is cut off.
 func (j *Log) write(group []queued) error {
 	at := group[0].at
@@ -335,10 +339,13 @@ func (j *Log) write(group []queued) error {
 		}
 		j.file, j.number = f, at.Segment
 	}
-	var buf []byte
+	buf := j.buf[:0]
 	for _, q := range group {
 		segment.Seal(q.frame, q.at)
 		buf = append(buf, q.frame...)
+	}
+	if cap(buf) <= maxBuf {
+		j.buf = buf
 	}
 	_, err := j.file.WriteAt(buf, at.Offset)
 	if err == nil {

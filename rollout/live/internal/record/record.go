@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"sync"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live/internal/secrets"
@@ -72,18 +74,20 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 	if err := e.Scrub(); err != nil {
 		return nil, err
 	}
-	var head bytes.Buffer
-	enc := json.NewEncoder(&head)
+	r := rooms.Get().(*room)
+	defer r.free()
+	head, body := &r.head, r.body[:0]
+	enc := json.NewEncoder(head)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(e); err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: e.Session}, "it cannot be recorded: %w", err)
 	}
-	var body []byte
 	if e.Body != nil {
 		var err error
-		if body, err = jsonl.Append(nil, e.Body); err != nil {
+		if body, err = jsonl.Append(body, e.Body); err != nil {
 			return nil, err
 		}
+		r.body = body
 	}
 	if n := head.Len() + len(body); limitBytes > 0 && n > limitBytes {
 		return nil, TooLong(e.Kind, n, limitBytes)
@@ -94,6 +98,25 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 	out = binary.AppendUvarint(out, uint64(len(body)))
 	out = append(out, body...)
 	return append(out, e.Blob...), nil
+}
+
+// room is memory for one record at a time.
+type room struct {
+	head bytes.Buffer
+	body []byte
+	doc  jsonscan.Doc // of head
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// most is how many bytes of a part are kept room for.
+const most = 64 << 10
+
+func (r *room) free() {
+	if r.head.Cap() <= most && cap(r.body) <= most {
+		r.head.Reset()
+		rooms.Put(r)
+	}
 }
 
 // TooLong is the error of a record beyond Options.MaxBytes.
@@ -109,7 +132,7 @@ func Decode(b []byte) (*Entry, error) {
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the record is shorter than it says")
 	}
-	if err := json.Unmarshal(head, e); err != nil {
+	if err := e.readHead(head); err != nil {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the head of the record is not what it should be: %w", err)
 	}
 	body, blob, ok := cutPart(b)
@@ -123,6 +146,95 @@ func Decode(b []byte) (*Entry, error) {
 		}
 	}
 	return e, nil
+}
+
+// readHead reads a head as json.Unmarshal does, in less time where it is as Encode wrote it.
+func (e *Entry) readHead(head []byte) error {
+	if len(head) > most {
+		return json.Unmarshal(head, e)
+	}
+	r := rooms.Get().(*room)
+	defer r.free()
+	r.head.Write(head)
+	v, err := r.doc.Parse(r.head.Bytes(), jsonscan.Options{})
+	if err != nil || v.Kind() != jsonscan.Object {
+		return json.Unmarshal(head, e)
+	}
+	for k, x := range v.Fields() {
+		if !e.member(string(k.Key()), x) {
+			return json.Unmarshal(head, e)
+		}
+	}
+	return nil
+}
+
+// member takes a member of a head, and reports whether it is one that Encode writes.
+func (e *Entry) member(key string, v jsonscan.Value) (ok bool) {
+	texts := func(s *string) (ok bool) { *s, ok = v.Text(); return ok }
+	number := func(n *int64) bool { i, ok := v.Int(); *n = int64(i); return ok }
+	count := func(n *int) (ok bool) { *n, ok = v.Int(); return ok }
+	switch key {
+	case "kind":
+		return texts(&e.Kind)
+	case "session":
+		return texts(&e.Session)
+	case "run":
+		return texts(&e.Run)
+	case "parent":
+		return texts(&e.Parent)
+	case "agent":
+		return texts(&e.Agent)
+	case "call":
+		return texts(&e.Call)
+	case "replaces":
+		return texts(&e.Replaces)
+	case "dialect":
+		return texts(&e.Dialect)
+	case "engine":
+		return texts(&e.Engine)
+	case "settings":
+		e.Settings = bytes.Clone(v.Raw())
+		return true
+	case "state":
+		return texts(&e.State)
+	case "why":
+		return texts(&e.Why)
+	case "other_tools":
+		e.OtherTools, ok = v.Bool()
+		return ok
+	case "at":
+		return number(&e.At)
+	case "first":
+		return number(&e.First)
+	case "took":
+		return number(&e.Took)
+	case "base":
+		return count(&e.Base)
+	case "keep":
+		return count(&e.Keep)
+	case "usage":
+		e.Usage = &Usage{}
+		for k, x := range v.Fields() {
+			n, whole := x.Int()
+			switch string(k.Key()) {
+			case "prompt_tokens":
+				e.Usage.PromptTokens = n
+			case "completion_tokens":
+				e.Usage.CompletionTokens = n
+			default:
+				return false
+			}
+			if !whole {
+				return false
+			}
+		}
+		return v.Kind() == jsonscan.Object
+	case "group":
+		return texts(&e.Group)
+	case "digest":
+		return texts(&e.Digest)
+	}
+	return false // rare ones
 }
 
 // Join makes the blob of a Moved record of the bodies of others.
