@@ -3,6 +3,7 @@ package turnpack_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -51,21 +52,43 @@ func varied(seed uint64) turnpack.Slice {
 
 // made runs p and returns its rows by id, as JSON holds all of them.
 func made(t *testing.T, p turnpack.Pipeline, src turnpack.Source) (map[string]string, turnpack.Report) {
-	var dst rows
-	report, err := p.Run(t.Context(), src, &dst)
-	require.NoError(t, err)
+	all, report := madeRows(t, p, src)
 	out := map[string]string{}
-	for _, s := range dst.got {
-		b, err := json.Marshal(s)
-		require.NoError(t, err)
-		out[s.ID] = fmt.Sprintf("%s %v %v", b, s.Weight, s.Credit)
+	for id, s := range all {
+		out[id] = text(t, s)
 	}
 	return out, report
 }
 
+// madeRows runs p and returns its rows by id.
+func madeRows(t *testing.T, p turnpack.Pipeline, src turnpack.Source) (map[string]rollout.Sample, turnpack.Report) {
+	var dst rows
+	report, err := p.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	out := map[string]rollout.Sample{}
+	for _, s := range dst.got {
+		out[s.ID] = s
+	}
+	return out, report
+}
+
+// text holds all of a row.
+func text(t *testing.T, s rollout.Sample) string {
+	b, err := json.Marshal(s)
+	require.NoError(t, err)
+	return fmt.Sprintf("%s %v %v", b, s.Weight, s.Credit)
+}
+
+// ownText leaves out what a row has from the other rollouts of its group.
+func ownText(t *testing.T, s rollout.Sample) string {
+	s.Advantage, s.Credit = nil, nil
+	return text(t, s)
+}
+
 // No rule changes a row that it does not name: rows of groups of which no reward
 // changed and no member left are those of a run without rules, and every rollout that
-// has no rows any more is counted.
+// has no rows any more is counted. In the others a row says so itself, or has another
+// advantage and nothing else.
 func TestRulesChangeWhatTheyName(t *testing.T) {
 	all := map[string]shaping.Rules{
 		"truncated":      {TruncatedCoef: ptr(0.5)},
@@ -80,59 +103,123 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 		"alike":          {Filter: &filter.Rule{}},
 		"kept":           {Keep: shaping.Keep{Resolved: true, Best: 2}},
 		"row by row":     {Filter: &filter.Rule{Test: filter.RowDeviation}},
+		"zero":           {DropZero: true},
+		"affine":         {Affine: shaping.Affine{Bias: 1, Scale: 0.5}},
+		"moved":          {Affine: shaping.Affine{Bias: -0.25}},
+		"raw":            {TruncatedCoef: ptr(0.5), Filter: &filter.Rule{}, FilterRaw: true},
+		"raw alone":      {Filter: &filter.Rule{Test: filter.Spread}, FilterRaw: true},
+		"best and zero":  {Keep: shaping.Keep{Best: 3}, DropZero: true},
 		"length penalty": {Spending: &shaping.Spending{Output: 0.25, Input: 0.1, Turns: 0.1}},
 		"every":          {TruncatedCoef: ptr(0.5), Cut: shaping.CutMasked, MaxAge: ptr(int32(2)), MinSolved: 1, Filter: &filter.Rule{}, Clip: &reward.Range{Low: -1, High: 0.75}},
 		"nothing at all": {},
 	}
+	for _, preset := range filter.Presets() {
+		all["filter "+preset.Name] = shaping.Rules{Filter: &preset}
+	}
 	for name, rules := range all {
-		for seed := range uint64(4) {
+		changed, gone := 0, 0
+		for seed := range uint64(3) {
 			src := varied(seed)
 			p := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{}}
 			if rules.Spending != nil {
 				p.Scale.Outcome = reward.ScaleBinary
 			}
-			before, plain := made(t, p, src)
+			before, plain := madeRows(t, p, src)
 			p.Shaping = rules
-			after, report := made(t, p, src)
-			touched := map[string]bool{}
-			for _, r := range src {
-				for id, row := range before {
-					if len(id) > len(r.ID) && id[:len(r.ID)+1] == r.ID+"#" && after[id] != row {
-						touched[r.Group] = true
-					}
+			after, report := madeRows(t, p, src)
+			named, touched := map[string]bool{}, map[string]bool{} // groups
+			said, out := 0, 0
+			for id, was := range before {
+				row, stays := after[id]
+				switch {
+				case !stays:
+					out++
+					named[was.Group], touched[was.Group] = true, true
+				case strings.Contains(string(row.Metadata), `"shaped"`):
+					said++
+					named[was.Group], touched[was.Group] = true, true
+				default:
+					require.Equal(t, ownText(t, was), ownText(t, row), "%s, seed %d: nothing names the row", name, seed)
+					touched[was.Group] = touched[was.Group] || text(t, was) != text(t, row)
 				}
 			}
-			named := 0
+			for id := range after {
+				require.Contains(t, before, id)
+			}
+			for group, is := range touched {
+				require.True(t, !is || named[group] || !rules.On(), "%s, seed %d: group %s changed and nothing in it is named", name, seed, group)
+			}
+			counted := 0
 			for _, n := range report.Shaping.Rewards {
-				named += n
+				counted += n
 			}
-			for _, n := range report.Shaping.Rollouts {
-				named += n
-			}
-			for _, n := range report.MaskedRows {
-				named += n
-			}
-			require.LessOrEqual(t, len(touched), named, "%s, seed %d", name, seed)
-			gone := len(before) - len(after)
+			require.LessOrEqual(t, said, counted, "%s, seed %d", name, seed)
 			listed := 0
 			for why, n := range report.WithoutRows {
 				listed += n - plain.WithoutRows[why]
 			}
-			require.Equal(t, gone, listed, "%s, seed %d: rows that are gone are counted", name, seed)
-			if !rules.On() {
-				require.Equal(t, before, after)
-			}
-			if rules.Cut == shaping.CutMasked && !rules.Shapes() && !rules.Decides() {
-				for id, row := range after {
-					require.Equal(t, before[id], row, "a masked rollout stays in the baseline")
+			require.Equal(t, out, listed, "%s, seed %d: rows that are gone are counted", name, seed)
+			if rewards := rules.Shapes() || rules.Spending != nil; !rewards && rules.MaxAge == nil {
+				for id, row := range after { // masked rollouts, and those that are left out for a group's sake, stay in the baseline
+					require.Equal(t, text(t, before[id]), text(t, row), "%s, seed %d: it changes no row that stays", name, seed)
 				}
 			}
-			if rules.Decides() && !rules.Shapes() && rules.MaxAge == nil && rules.Spending == nil {
-				for id, row := range after {
-					require.Equal(t, before[id], row, "%s: a filter changes no group that stays", name)
+			changed, gone = changed+said, gone+out
+		}
+		require.Equal(t, rules.On(), changed+gone > 0, "%s: the rollouts have what it looks for", name)
+	}
+}
+
+// Bounds on the difference of the policies change the loss weights of the rows that they
+// name, and nothing else: rows of the same policy, and those whose log probabilities are not
+// known, are as without a bound.
+func TestOffPolicyChangesWhatItNames(t *testing.T) {
+	const groups, size = 5, 4
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		delta := map[string]float32{} // by rollout, NaN = not known
+		var src turnpack.Slice
+		for g := range groups {
+			for i := range size {
+				r := idsAndLogprobs(1)[0]
+				r.ID, r.Group, r.Outcome.Resolved = fmt.Sprintf("%d/%d", g, i), fmt.Sprint(g), ptr(rng.IntN(2) == 0)
+				d := []float32{0, 0.25, -0.5, 3, float32(math.NaN())}[rng.IntN(5)]
+				delta[r.ID] = d
+				if d == d {
+					r.Turns[0].TrainLogprobs = []float32{-1 - d, -2 - d}
 				}
+				src = append(src, r)
 			}
 		}
+		weights := offpolicy.Truncated(0, 1.2)
+		p := turnpack.Pipeline{OnError: rollout.OnErrorStop}
+		before, _ := madeRows(t, p, src)
+		p.Shaping.OffPolicy = &shaping.OffPolicy{Weights: &weights, MaxError: 2}
+		after, report := madeRows(t, p, src)
+		masked, unknown := 0, 0
+		for id, was := range before {
+			row, stays := after[id]
+			d := float64(delta[was.Rollout])
+			if d == 3 {
+				require.False(t, stays)
+				masked++
+				continue
+			}
+			require.True(t, stays)
+			if d == 0.25 || d == -0.5 {
+				for i, w := range was.Weight {
+					require.InDelta(t, float64(w)*math.Min(math.Exp(-d), 1.2), float64(row.Weight[i]), 1e-6)
+				}
+				row.Weight = was.Weight
+			}
+			if d != d {
+				unknown++
+			}
+			require.Equal(t, text(t, was), text(t, row), "seed %d, difference %g", seed, d)
+		}
+		require.Equal(t, masked, report.MaskedRows[shaping.ReasonLogprobError])
+		require.Equal(t, masked, len(before)-len(after))
+		require.Equal(t, unknown, report.Shaping.NoTrainLogprobs)
 	}
 }
 

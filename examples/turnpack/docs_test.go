@@ -21,7 +21,7 @@ var fence = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
 func TestDocs(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
-	for _, page := range []struct {
+	pages := []struct {
 		file     string
 		commands int // that must be found, so that no block is passed over
 		there    map[string]string
@@ -30,7 +30,21 @@ func TestDocs(t *testing.T) {
 		{"docs/view.md", 4, nil},
 		{"docs/recipes.md", 11, nil},
 		{"README.md", 4, map[string]string{"Qwen3-8B": "examples/tutorial/model", "dumps": "examples/tutorial/dumps"}},
-	} {
+	}
+	tried := map[string]bool{}
+	for _, page := range pages {
+		tried[page.file] = true
+	}
+	others, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	for _, file := range others {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, block := range fence.FindAllStringSubmatch(string(text), -1) {
+			require.True(t, tried["docs/"+filepath.Base(file)] || len(commands(block[1])) == 0, "%s has commands that are not tried", file)
+		}
+	}
+	for _, page := range pages {
 		t.Run(page.file, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page.file)))
 			require.NoError(t, err)

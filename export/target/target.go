@@ -361,7 +361,7 @@ func (t *Target) oneAdvantage(s *rollout.Sample) error {
 	}
 	for i, w := range s.Weight {
 		if w > 0 && s.Credit[i] != float32(*s.Advantage) {
-			return t.refuse(s, export.ColAdvantages, "encode one row per step, with the step's advantage as the row's own, or use an estimator by rollout",
+			return t.refuse(s, export.ColAdvantages, "use an estimator by rollout or a target that reads advantages per token (skyrl, prime-rl, trl, nemo-rl); one row per step does for an estimator of steps and slime, trl-async or areal",
 				"it reads one advantage per row; token %d has %g and the row %g", i, s.Credit[i], *s.Advantage)
 		}
 	}
