@@ -50,8 +50,17 @@ func (growing) Route(string) string                                             
 func (growing) Status() []engine.Status                                              { return nil }
 
 // TestManySessions: sessions of 50 calls each, by clients of each dialect, recorded with a
-// journal. TURNPACK_SESSIONS says how many, 20 without; 10,000 take less than a GiB.
+// journal. TURNPACK_SESSIONS says how many, 20 without; 10,000 take less than a GiB, one
+// after the other and with all of them open at once.
 func TestManySessions(t *testing.T) {
+	t.Run("one after the other", func(t *testing.T) { manySessions(t, false, 0) })
+	t.Run("turn by turn", func(t *testing.T) { manySessions(t, true, 0) })
+	t.Run("turn by turn, in little memory", func(t *testing.T) { manySessions(t, true, 256<<10) })
+}
+
+// manySessions has one call after the other of a session, or one of each session after the
+// other, with a bound of the recorder's memory, 0 = its default.
+func manySessions(t *testing.T, turnByTurn bool, memory int) {
 	n, turns := 20, 50
 	if s := os.Getenv("TURNPACK_SESSIONS"); s != "" {
 		var err error
@@ -61,46 +70,62 @@ func TestManySessions(t *testing.T) {
 	j, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})
 	require.NoError(t, err)
 	defer j.Close()
-	recorder, err := live.New(live.Options{Journal: j})
+	recorder, err := live.New(live.Options{Journal: j, MaxMemory: memory})
 	require.NoError(t, err)
 	h, err := proxy.New(proxy.Options{Recorder: recorder, Engine: growing{}, Open: recorder.Begin})
 	require.NoError(t, err)
 	defer h.Close()
-	var wg sync.WaitGroup
-	ids := make(chan int)
-	for range 64 {
-		wg.Go(func() {
-			for i := range ids {
-				var messages []byte
-				for turn := range turns {
-					if turn > 0 {
-						messages = append(messages, ',')
-					}
-					messages = append(messages, `{"role":"user","content":"and then `+strconv.Itoa(turn)+`"}`...)
-					path, more := "/v1/chat/completions", ""
-					if i%2 == 1 {
-						path, more = "/v1/messages", `,"max_tokens":64`
-					}
-					if i%4 > 1 {
-						more += `,"stream":true`
-					}
-					body := bytes.Join([][]byte{[]byte(`{"model":"m"` + more + `,"messages":[`), messages, []byte("]}")}, nil)
-					w := httptest.NewRecorder()
-					h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/rollouts/"+strconv.Itoa(i)+path, bytes.NewReader(body)))
-					if w.Code != http.StatusOK {
-						t.Errorf("session %d, call %d: %d %s", i, turn, w.Code, w.Body)
-						return
-					}
-					messages = append(messages, `,{"role":"assistant","content":"look at file `+strconv.Itoa(turn)+`"}`...)
+	// The clients say the same, turn by turn.
+	var said [][]byte
+	for turn := range turns {
+		var m []byte
+		if turn > 0 {
+			m = append(bytes.Clone(said[turn-1]), `,{"role":"assistant","content":"look at file `+strconv.Itoa(turn-1)+`"},`...)
+		}
+		said = append(said, append(m, `{"role":"user","content":"and then `+strconv.Itoa(turn)+`"}`...))
+	}
+	talk := func(i, turn int) {
+		path, more := "/v1/chat/completions", ""
+		if i%2 == 1 {
+			path, more = "/v1/messages", `,"max_tokens":64`
+		}
+		if i%4 > 1 {
+			more += `,"stream":true`
+		}
+		body := bytes.Join([][]byte{[]byte(`{"model":"m"` + more + `,"messages":[`), said[turn], []byte("]}")}, nil)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/rollouts/"+strconv.Itoa(i)+path, bytes.NewReader(body)))
+		if w.Code != http.StatusOK {
+			t.Errorf("session %d, call %d: %d %s", i, turn, w.Code, w.Body)
+		}
+	}
+	each := func(do func(i int)) {
+		var wg sync.WaitGroup
+		ids := make(chan int)
+		for range 64 {
+			wg.Go(func() {
+				for i := range ids {
+					do(i)
 				}
+			})
+		}
+		for i := range n {
+			ids <- i
+		}
+		close(ids)
+		wg.Wait()
+	}
+	if turnByTurn {
+		for turn := range turns {
+			each(func(i int) { talk(i, turn) })
+		}
+	} else {
+		each(func(i int) {
+			for turn := range turns {
+				talk(i, turn)
 			}
 		})
 	}
-	for i := range n {
-		ids <- i
-	}
-	close(ids)
-	wg.Wait()
 	stats := recorder.Stats()
 	require.Equal(t, map[live.State]int{live.StateOK: n * turns}, stats.Calls)
 	for _, i := range []int{0, n / 2, n - 1} {
