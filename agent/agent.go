@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -46,7 +47,8 @@ type Options struct {
 	Window  ctxwindow.Policy
 	Counter func(*rollout.Rollout) ctxwindow.Counter
 	// Judge, when set, is asked about each step as it happens. Its scores are those that
-	// it gives the whole rollout.
+	// it gives the whole rollout. Judged rollouts record the instance's
+	// problem statement (metadata problem_statement), which is the issue that it is shown.
 	Judge *prm.Scorer
 	// Sampling is recorded with each call, for a Model that samples so.
 	Sampling *rollout.Sampling
@@ -184,6 +186,17 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 		return nil, err
 	}
 	if a.o.Judge != nil {
+		if issue, has := t.Instance.ProblemStatement, x.r.Metadata["problem_statement"]; issue != "" && has == nil {
+			text, err := json.Marshal(issue)
+			if err != nil {
+				return nil, err
+			}
+			m := maps.Clone(x.r.Metadata)
+			if m == nil {
+				m = map[string]json.RawMessage{}
+			}
+			m["problem_statement"], x.r.Metadata = text, m
+		}
 		x.judge = a.o.Judge.Live(ctx)
 		defer x.judge.Close()
 	}

@@ -353,6 +353,7 @@ func TestJudge(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, scores, out.Rollout.Steps)
 	require.NotEmpty(t, scores)
+	require.NotEmpty(t, out.Rollout.Metadata["problem_statement"], "the issue that the judge is shown")
 }
 
 func TestHarnesses(t *testing.T) {
