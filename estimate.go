@@ -31,7 +31,7 @@ func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 
 // scoreOf is the reward of r in the first pass, and the rules that shaped it.
 func (x *run) scoreOf(r *rollout.Rollout) (got rollout.Reward, applied []shaping.Applied) {
-	at := x.seen[r.ID]
+	at := x.seen.of(r.ID)
 	if x.Reward == nil {
 		got = reward.Score(r, x.scale())
 	} else {
@@ -64,7 +64,7 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 	if x.Tokens != nil && !x.NoAdvantages {
 		x.report.Reward = reward.ReportOf(rewards, nil)
 		return x.tokens.Finish(*x.Tokens, rewards, func(id string) []reward.TokenRow {
-			at, rows := x.seen[id], x.sizes.of[id].Tokens
+			at, rows := x.seen.of(id), x.sizes.of[id].Tokens
 			if known := rewards[at.group].Rollouts[at.index]; known.MaskedRows == known.Rows || x.shaper.leftOut(at) != "" {
 				return make([]reward.TokenRow, len(rows))
 			}
@@ -156,7 +156,7 @@ func (x *run) advantageOf(key string, known reward.RolloutReward) (reward.Advant
 	if x.stats != nil {
 		return x.stats.Advantage(key, known)
 	}
-	at := x.seen[known.ID]
+	at := x.seen.of(known.ID)
 	return x.advantages[at.group][at.index], nil
 }
 

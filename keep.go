@@ -65,7 +65,7 @@ type gathered struct {
 }
 
 // gatheredVersion changes with what gathered and made hold.
-const gatheredVersion = 2
+const gatheredVersion = 3
 
 // scales says how the rewards of a group came about.
 type scales struct{ ByVerdict, ByNumber bool }
@@ -132,7 +132,7 @@ func (x *run) gatheredBefore() *gathered {
 		x.groupOf[g.Key] = i
 		x.groups = append(x.groups, groupPlan{key: g.Key, count: len(g.Rollouts), byVerdict: got.Scales[i].ByVerdict, byNumber: got.Scales[i].ByNumber})
 		for j, r := range g.Rollouts {
-			x.seen[r.ID] = rolloutAt{int32(i), int32(j)}
+			x.seen.add(r.ID, rolloutAt{int32(i), int32(j)})
 		}
 	}
 	if got.Sizes != nil {
@@ -191,7 +191,7 @@ func (p *passedOver) take() *rollout.Rollout {
 
 // passed is what an earlier run made of a rollout that is not read again.
 func (x *run) passed(r *rollout.Rollout) result {
-	res := result{group: int(x.seen[r.ID].group), r: r}
+	res := result{group: int(x.seen.of(r.ID).group), r: r}
 	if !x.madeBefore(&res) {
 		res.err = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "what an earlier run noted of it cannot be read").
 			WithFix("begin anew: remove the unfinished output, or replace it")

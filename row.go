@@ -57,7 +57,7 @@ func (x *run) sample(r *rollout.Rollout, key string, made spool.Row, c *credits)
 	turns := rollout.TurnsOf(r)
 	trains(&seq, turns)
 	s := rollout.Sample{
-		RolloutIndex: int(x.seen[r.ID].index), Reward: c.reward.Total, OutcomeReward: c.reward.Outcome,
+		RolloutIndex: int(x.seen.of(r.ID).index), Reward: c.reward.Total, OutcomeReward: c.reward.Outcome,
 		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r, seq.LastTurn),
 		StepReward: stepReward(r, turns, &seq),
 	}

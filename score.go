@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -23,10 +24,10 @@ type run struct {
 	report *Report
 	keeper Keeper // nil = none
 
-	groups  []groupPlan          // in order of first appearance
-	groupOf map[string]int       // key → index in groups
-	seen    map[string]rolloutAt // by rollout id
-	sizes   *sizes               // for estimators that count rows or tokens, else nil
+	groups  []groupPlan    // in order of first appearance
+	groupOf map[string]int // key → index in groups
+	seen    roll           // the rollouts by id
+	sizes   *sizes         // for estimators that count rows or tokens, else nil
 	// What the first pass learnt of each rollout, by group and index: rewards that a
 	// function of the user gave, and advantages that an estimator of the user gave.
 	// Those of package reward are computed again in the second pass from stats.
@@ -48,6 +49,24 @@ type run struct {
 // rolloutAt is where a rollout stands: its group and its index inside it.
 type rolloutAt struct{ group, index int32 }
 
+// roll tells where rollouts stand. It knows ids by their hash, so that a million takes
+// little memory: of two ids of one hash the second is refused as the first's.
+type roll struct {
+	at   map[uint64]rolloutAt
+	seed maphash.Seed
+}
+
+func newRoll() roll { return roll{map[uint64]rolloutAt{}, maphash.MakeSeed()} }
+
+func (x *roll) add(id string, at rolloutAt) { x.at[maphash.String(x.seed, id)] = at }
+
+func (x *roll) of(id string) rolloutAt { return x.at[maphash.String(x.seed, id)] }
+
+func (x *roll) has(id string) bool {
+	_, there := x.at[maphash.String(x.seed, id)]
+	return there
+}
+
 // groupPlan is what the first pass learnt about a group.
 type groupPlan struct {
 	key   string
@@ -60,7 +79,7 @@ type groupPlan struct {
 // score is the first pass: rewards, group sizes and what advantages need. A run that
 // goes on takes them from the one before.
 func (x *run) score(ctx context.Context, src Source) error {
-	x.groupOf, x.seen = map[string]int{}, map[string]rolloutAt{}
+	x.groupOf, x.seen = map[string]int{}, newRoll()
 	got := x.gatheredBefore()
 	if got == nil {
 		got = &gathered{}
@@ -112,7 +131,7 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 				into.Members = append(into.Members, nil)
 			}
 		}
-		x.seen[r.ID] = rolloutAt{int32(at), int32(x.groups[at].count)}
+		x.seen.add(r.ID, rolloutAt{int32(at), int32(x.groups[at].count)})
 		x.groups[at].count++
 		got := x.ask(r)
 		if x.Reward != nil {
@@ -163,7 +182,7 @@ func (x *run) conclude(from *gathered) error {
 	x.logprobs, x.versions = from.Logprobs.whole(), from.Versions.whole()
 	x.report.DroppedLogprobs, x.report.DroppedVersions = from.Logprobs.dropped(), from.Versions.dropped()
 	x.report.Groups = len(x.groups)
-	x.report.Rollouts = len(x.seen)
+	x.report.Rollouts = len(x.seen.at)
 	if x.report.Read == 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source holds no rollout").WithFix("check the input path and the format")
 	}
@@ -271,7 +290,7 @@ func (x *run) first(r *rollout.Rollout) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if _, ok := x.seen[r.ID]; ok {
+	if x.seen.has(r.ID) {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, File: r.Origin.File, Line: r.Origin.Line}, "another rollout has the same id").
 			WithFix("give every rollout its own id")
 	}

@@ -62,9 +62,13 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	wg.Go(func() {
 		defer close(queue)
 		defer close(tasks)
-		done := map[string]bool{}
+		done := make([][]bool, len(x.groups))
+		for i, g := range x.groups {
+			done[i] = make([]bool, g.count)
+		}
 		give := func(r *rollout.Rollout, passed bool) bool {
-			done[r.ID] = true
+			at := x.seen.of(r.ID)
+			done[at.group][at.index] = true
 			out := make(chan result, 1)
 			select {
 			case queue <- out:
@@ -83,7 +87,7 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 			if err != nil || r == nil || ctx.Err() != nil {
 				continue // booked in the first pass
 			}
-			if _, ok := x.seen[r.ID]; !ok || done[r.ID] {
+			if at := x.seen.of(r.ID); !x.seen.has(r.ID) || done[at.group][at.index] {
 				continue
 			}
 			if r.Validate() != nil {
@@ -284,7 +288,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	if x.madeBefore(&res) {
 		return res
 	}
-	if res.why = x.shaper.leftOut(x.seen[r.ID]); res.why != "" {
+	if res.why = x.shaper.leftOut(x.seen.of(r.ID)); res.why != "" {
 		return res
 	}
 	c := credits{reward: got, applied: applied}

@@ -69,7 +69,7 @@ def convert(command, kill_at=None):
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     while run.poll() is None:
         rss = max(rss, peak(run.pid))
-        if kill_at and len(glob.glob(out + "/*.parquet")) >= kill_at:
+        if kill_at and len(glob.glob(out + "/**/*.parquet", recursive=True)) >= kill_at:
             run.kill()
         time.sleep(0.02)
     if bool(run.returncode) != bool(kill_at):

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/packed"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -65,7 +66,7 @@ func (r *Roster) Pack(groups []reward.GroupRewards) []byte {
 			dst = binary.AppendVarint(dst, int64(n))
 		}
 	}
-	return dst
+	return packed.Bytes(dst)
 }
 
 // reverse turns the bytes of v around.
@@ -77,7 +78,8 @@ func reverse(v uint64) uint64 {
 
 // Unpack reads what Pack wrote; ok is false where that is damaged.
 func Unpack(b []byte) (r Roster, groups []reward.GroupRewards, ok bool) {
-	damaged := false
+	b, whole := packed.Read(b)
+	damaged := !whole
 	take := func(n int) []byte {
 		if damaged = damaged || n <= 0 || n > len(b); damaged {
 			return nil

@@ -29,12 +29,18 @@ type Spool struct {
 	end  int64
 }
 
-// place is where a row waits: in memory, or at an offset of the file. One that is held
-// as runs has only its tokens there.
+// place is where a row waits: in memory, or at an offset of the file. A million rows may
+// wait, so it is small.
 type place struct {
-	held     []byte
-	runs     *Row
 	at, size int64
+	held     *held // nil = the file has all
+}
+
+// held is what of a row is in memory: all its bytes, or of one that is held as runs all
+// but its tokens.
+type held struct {
+	bytes []byte
+	runs  *Row
 }
 
 // New makes a spool that holds up to limit bytes in memory; what comes beyond waits in
@@ -67,7 +73,7 @@ func (s *Spool) keep(row *Row) (place, error) {
 	n := int64(len(s.row))
 	if s.held+n <= s.limit {
 		s.held += n
-		return place{held: bytes.Clone(s.row)}, nil
+		return place{held: &held{bytes: bytes.Clone(s.row)}}, nil
 	}
 	if err := s.open(); err != nil {
 		return place{}, err
@@ -85,7 +91,7 @@ func (s *Spool) keepRuns(row *Row) (place, error) {
 	}
 	bare := *row
 	bare.Tokens, bare.Logprobs = nil, nil
-	at := place{runs: &bare, at: s.end, size: 4 * int64(len(row.Tokens)+len(row.Logprobs))}
+	at := place{held: &held{runs: &bare}, at: s.end, size: 4 * int64(len(row.Tokens)+len(row.Logprobs))}
 	var b [4]byte
 	for _, id := range row.Tokens {
 		binary.LittleEndian.PutUint32(b[:], uint32(id))
@@ -130,9 +136,9 @@ func (s *Spool) Each(group int, emit func(Row) error) error {
 }
 
 func (s *Spool) load(at place) (Row, error) {
-	if at.held != nil {
-		s.held -= int64(len(at.held))
-		row, err := loadRow(at.held)
+	if at.held != nil && at.held.runs == nil {
+		s.held -= int64(len(at.held.bytes))
+		row, err := loadRow(at.held.bytes)
 		return Row{Sample: row}, err
 	}
 	if err := s.out.Flush(); err != nil {
@@ -141,7 +147,7 @@ func (s *Spool) load(at place) (Row, error) {
 	if at.size > hugeRow {
 		runtime.GC()
 	}
-	if at.runs != nil {
+	if at.held != nil {
 		return s.loadRuns(at)
 	}
 	if int64(cap(s.row)) < at.size {
@@ -157,7 +163,7 @@ func (s *Spool) load(at place) (Row, error) {
 }
 
 func (s *Spool) loadRuns(at place) (Row, error) {
-	row := *at.runs
+	row := *at.held.runs
 	n := sum(row.Lens)
 	row.Tokens = make([]rollout.TokenID, n)
 	if at.size > 4*int64(n) {

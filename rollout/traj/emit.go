@@ -2,7 +2,6 @@ package traj
 
 import (
 	"cmp"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/native"
+	"github.com/turnpack/turnpack/rollout/traj/internal/places"
 )
 
 // Emit completes a rollout and hands it to the consumer: origin, id, group and
@@ -87,9 +87,9 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	if rd.report.Joined > joined { // no other rollout takes that outcome
 		remember(fr, nil)
 	} else {
-		m := emitted{ID: r.ID, Group: r.Group, Index: r.Index}
+		m := places.Place{ID: r.ID, Group: r.Group, Index: r.Index}
 		if rd.registry.apart(name, task) {
-			m.Name, m.Task = name, hex.EncodeToString(task[:])
+			m.Name, m.Task = name, task
 		}
 		remember(fr, &m)
 	}

@@ -2,11 +2,11 @@ package traj
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"iter"
 
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/places"
 )
 
 // memory is what a reading of a source tells a later one of the same input.
@@ -16,71 +16,56 @@ type memory struct {
 	Files  map[string]*fileMemory
 }
 
-// fileMemory are the rollouts of a file by their line, 0 where lines are no records. A
-// file is mixed where a record was read by another importer than the one before, or by
-// one that looks at other records too: it is read again whole.
+// fileMemory are the rollouts of a file. A file is mixed where a record was read by another
+// importer than the one before, or by one that looks at other records too, or out of the
+// order of the lines: it is read again whole.
 type fileMemory struct {
-	Importer int               // its place among all
-	Mixed    bool              `json:",omitempty"`
-	Lines    map[int][]emitted // nil = not to be passed over
-}
-
-// emitted is what a rollout changes in a Reader for those after it.
-type emitted struct {
-	ID    string
-	Group string
-	Index int
-	Name  string `json:",omitempty"` // of its group in its data set, with Task
-	Task  string `json:",omitempty"` // hex
+	Importer int  // its place among all
+	Mixed    bool `json:",omitempty"`
+	places.List
 }
 
 // remember keeps a rollout, or with nil that its record must be read again.
-func remember(fr *fileReader, what *emitted) {
+func remember(fr *fileReader, what *places.Place) {
 	rd := fr.r
 	if rd.kept == nil || fr.imp == nil {
 		return
 	}
 	f := rd.kept[fr.Name]
 	if f == nil {
-		f = &fileMemory{Importer: fr.imp.at, Lines: map[int][]emitted{}}
+		f = &fileMemory{Importer: fr.imp.at}
 		rd.kept[fr.Name] = f
 	}
-	if f.Mixed = f.Mixed || f.Importer != fr.imp.at || !fr.imp.Stateless || fr.joined || rd.opt.Dedup || rd.opt.JoinCalls; f.Mixed {
-		f.Lines = nil
-		return
-	}
 	line := fr.Where.Line
-	before, there := f.Lines[line]
-	if what == nil || there && before == nil {
-		f.Lines[line] = nil
+	if f.Mixed = f.Mixed || f.Importer != fr.imp.at || !fr.imp.Stateless || fr.joined || rd.opt.Dedup || rd.opt.JoinCalls || line < f.Last; f.Mixed {
+		f.List = places.List{}
 		return
 	}
-	f.Lines[line] = append(before, *what)
+	f.Add(line, what)
 }
 
 // skipsPast says that all rollouts of a line, or with 0 of a file, are past, and goes on
-// as if they had been read.
+// as if they had been read. Lines come in their order.
 func skipsPast(fr *fileReader, line int) bool {
 	rd := fr.r
 	if rd.past == nil || fr.fold != nil || line > 0 && fr.imp == nil {
 		return false // the first record of a file names its importer
 	}
 	f := rd.before[fr.Name]
-	if f == nil || f.Mixed || line > 0 && f.Importer != fr.imp.at || line == 0 && len(f.Lines) != 1 {
+	if f == nil || f.Mixed || line > 0 && f.Importer != fr.imp.at || line == 0 && f.Last > 0 {
 		return false
 	}
-	list := f.Lines[line]
+	list := f.Of(line)
 	for _, m := range list {
-		if !rd.past(m.ID) {
+		if m == nil || !rd.past(m.ID) {
 			return false
 		}
 	}
 	for _, m := range list {
 		rd.registry.newID(m.ID)
 		rd.registry.indicesOf(m.Group).take(m.Index)
-		var task [16]byte
-		if n, err := hex.Decode(task[:], []byte(m.Task)); err == nil && n == len(task) {
-			rd.registry.numberOf(m.Name, task)
+		if m.Task != [16]byte{} {
+			rd.registry.numberOf(m.Name, m.Task)
 		}
 		fr.count++
 	}
@@ -88,7 +73,7 @@ func skipsPast(fr *fileReader, line int) bool {
 }
 
 // Memory tells what the latest complete reading found, as JSON. The places of the
-// rollouts, 200 bytes of memory for each, are told once and forgotten: of readings after
+// rollouts, some twenty bytes of memory for each, are told once and forgotten: of readings after
 // that, RolloutsBut passes nothing over.
 func (s *Source) Memory() ([]byte, error) {
 	s.mu.Lock()
@@ -98,6 +83,9 @@ func (s *Source) Memory() ([]byte, error) {
 	}
 	m := memory{Report: *s.report, Files: s.kept}
 	s.kept, s.told = nil, true
+	for _, f := range m.Files {
+		f.Pack()
+	}
 	m.Report.Errors = nil
 	for _, err := range s.report.Errors {
 		m.Errors = append(m.Errors, rollout.Plain(err))
@@ -113,11 +101,20 @@ func (s *Source) RolloutsBut(ctx context.Context, text []byte, past func(id stri
 	if json.Unmarshal(text, &m) != nil {
 		return s.Rollouts(ctx)
 	}
+	for _, f := range m.Files {
+		f.Mixed = !f.Unpack() || f.Mixed
+	}
 	for _, err := range m.Errors {
 		m.Report.Errors = append(m.Report.Errors, err)
 	}
 	s.mu.Lock()
-	s.report, s.kept = &m.Report, m.Files
+	s.report, s.told = &m.Report, true
 	s.mu.Unlock()
-	return s.rollouts(ctx, func(r *Reader) { r.before, r.past = m.Files, past })
+	return s.rollouts(ctx, func(r *Reader) {
+		r.before, r.past = map[string]*fileMemory{}, past
+		for name, f := range m.Files {
+			own := *f
+			r.before[name] = &own
+		}
+	})
 }

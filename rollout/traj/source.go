@@ -74,7 +74,8 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 		}
 		if again == nil {
 			s.mu.Lock()
-			s.report, s.kept = r.Report(), r.kept
+			report := *r.Report() // which would hold the reader
+			s.report, s.kept = &report, r.kept
 			s.mu.Unlock()
 		}
 	}
