@@ -15,6 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/grade"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/heap"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/examples/turnpack/pivot"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
@@ -52,6 +53,7 @@ type program struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the next signal ends the command at once
+	heap.Bound()
 	p := &program{ctx, os.Stdin, os.Stdout, os.Stderr}
 	os.Exit(cli.Await(ctx, func() int { return run(p, os.Args[1:]) }, 3*time.Second, os.Stderr))
 }
