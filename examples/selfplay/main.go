@@ -83,6 +83,7 @@ func parse(args []string, out io.Writer) (game, error) {
 	strategies := fs.String("strategies", "removal,history,direct", "of injectors")
 	fs.IntVar(&g.Proposals, "proposals", 4, "injectors of each strategy")
 	fs.IntVar(&g.Attempts, "attempts", 8, "solvers of each bug")
+	fs.IntVar(&g.Replay, "replay", 0, "bugs of bugs.jsonl that solvers try again each round, beside those that are proposed again")
 	fs.IntVar(&g.Agent.Config.StepLimit, "step-limit", 20, "replies of a rollout")
 	fs.DurationVar(&g.Agent.Config.Timeout, "command-timeout", 3*time.Minute, "`time` of a command")
 	fs.DurationVar(&g.Agent.Timeout, "timeout", 30*time.Minute, "`time` of a rollout")

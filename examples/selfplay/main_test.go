@@ -82,7 +82,7 @@ func newProject(t *testing.T) project {
 		p.write("tests/"+name, test(name, want), 0o755)
 	}
 	count := filepath.Join(t.TempDir(), "count") // of runs: each gives another result
-	p.write("tests/flaky", "#!/bin/sh\necho >> "+count+"\n[ $(($(wc -l < "+count+") % 2)) = 1 ]\n", 0o755)
+	p.write("tests/flaky", "#!/bin/sh\nn=0; [ ! -e "+count+" ] || read n < "+count+"\necho $((n + 1)) > "+count+"\n[ $((n % 2)) = 0 ]\n", 0o755)
 	p.write("run", "for t in tests/*; do if \"$t\" 2>/dev/null; then echo \"$t ok\"; else echo \"$t not ok\"; fi; done\n", 0o755)
 	for _, name := range []string{"README", "docs/add", "docs/sub", "docs/mul", ".gitignore"} {
 		p.write(name, "about\n", 0o644)
@@ -112,45 +112,83 @@ func submission(bug, weaken string, with map[string]string) []string {
 	return []string{block(b.String()), submit}
 }
 
-// TestRound plays a round on a repository with modes, links and a flaky test: artifacts of
-// each kind are judged right, a failed repair makes a bug of order two, and the rows of
-// both roles pass an audit.
-func TestRound(t *testing.T) {
-	p := newProject(t)
-	gone := func(names ...string) func() {
-		return func() {
-			for _, name := range names {
-				p.write("tests/"+name, "#!/bin/sh\ntrue\n", 0o755)
-			}
+// gone has tests say nothing, wrong has programs give 0.
+func (p project) gone(names ...string) func() {
+	return func() {
+		for _, name := range names {
+			p.write("tests/"+name, "#!/bin/sh\ntrue\n", 0o755)
 		}
 	}
-	wrong := func(names ...string) func() {
-		return func() {
-			for _, name := range names {
-				p.write("lib/v1/"+name+".sh", "echo 0\n", 0o755)
-			}
-		}
-	}
-	two, twoWeak := p.change(wrong("add", "mul"), gone("add", "mul"))
-	mode, modeWeak := p.change(func() { require.NoError(t, os.Chmod(filepath.Join(p.dir, "lib/v1/sub.sh"), 0o644)) }, gone("sub"))
-	link, linkWeak := p.change(func() {
-		require.NoError(t, os.Remove(filepath.Join(p.dir, "lib/current")))
-		require.NoError(t, os.Symlink("v2", filepath.Join(p.dir, "lib/current")))
-	}, gone("div"))
-	harmless, harmlessWeak := p.change(func() { p.write("README", "more\n", 0o644) }, gone("add"))
-	blind, blindWeak := p.change(wrong("add"), gone("sub"))
-	idle, idleWeak := p.change(func() { wrong("add")(); p.write("docs/add", "more\n", 0o644) }, gone("add"))
+}
 
-	var lines bytes.Buffer
-	enc := json.NewEncoder(&lines)
-	say := func(when string, replies []string) {
-		require.NoError(t, enc.Encode(map[string]any{"when": when, "replies": replies}))
+func (p project) wrong(names ...string) func() {
+	return func() {
+		for _, name := range names {
+			p.write("lib/v1/"+name+".sh", "echo 0\n", 0o755)
+		}
 	}
+}
+
+// scripted is a file of replies by the id of a rollout.
+type scripted struct {
+	t    *testing.T
+	text bytes.Buffer
+}
+
+func (s *scripted) say(when string, replies ...string) {
+	require.NoError(s.t, json.NewEncoder(&s.text).Encode(map[string]any{"when": when, "replies": replies}))
+}
+
+// play runs the command, with flags that replace those of before.
+func (s *scripted) play(p project, dir string, args ...string) (string, play.Metrics) {
+	file := filepath.Join(s.t.TempDir(), "script.jsonl")
+	require.NoError(s.t, os.WriteFile(file, s.text.Bytes(), 0o644))
+	var out bytes.Buffer
+	require.NoError(s.t, run(s.t.Context(), append([]string{"--repo", p.dir, "--tests", "sh ./run", "--scripted", file, "--out", dir, "--strategies", "direct", "--attempts", "3", "--step-limit", "3",
+		"--repeats", "2", "--min-changed-files", "1", "--min-passing-tests", "3", "--max-concurrent", "4"}, args...), &out))
+	s.t.Log(out.String())
+	rounds, err := filepath.Glob(filepath.Join(dir, "round*", "metrics.json"))
+	require.NoError(s.t, err)
+	text, err := os.ReadFile(rounds[len(rounds)-1])
+	require.NoError(s.t, err)
+	var m play.Metrics
+	require.NoError(s.t, json.Unmarshal(text, &m))
+	return out.String(), m
+}
+
+// rewards are those of a round's rollouts, by id.
+func rewards(t *testing.T, dir string, each func(*rollout.Rollout)) map[string]any {
+	f, err := os.Open(filepath.Join(dir, "rollouts.jsonl"))
+	require.NoError(t, err)
+	defer f.Close()
+	all := map[string]any{}
+	for r, err := range jsonl.NewReader(f, jsonl.Options{}).All() {
+		require.NoError(t, err)
+		all[r.ID] = nil
+		if r.Outcome.Reward != nil {
+			all[r.ID] = *r.Outcome.Reward
+		}
+		if strings.Contains(r.ID, "/inject/") {
+			require.Equal(t, reward.ProposerKey, r.Group)
+		}
+		each(r)
+	}
+	return all
+}
+
+// TestArtifacts: those that are not whole and those that fail a check are judged so, and
+// every injector has its reward but the one that infrastructure ended.
+func TestArtifacts(t *testing.T) {
+	p := newProject(t)
+	p.write("tests/flaky", "#!/bin/sh\ntrue\n", 0o755) // other scripts than one run it at the same time
+	p.git("commit", "-aqm", "steady")
+	p.git("tag", "-f", "original")
+	two, twoWeak := p.change(p.wrong("add", "mul"), p.gone("add", "mul"))
+	harmless, harmlessWeak := p.change(func() { p.write("README", "more\n", 0o644) }, p.gone("add"))
+	blind, blindWeak := p.change(p.wrong("add"), p.gone("sub"))
+	idle, idleWeak := p.change(func() { p.wrong("add")(); p.write("docs/add", "more\n", 0o644) }, p.gone("add"))
+	script := scripted{t: t}
 	for i, s := range [][]string{
-		submission(two, twoWeak, nil),
-		append([]string{block("ls # the same again")}, submission(two, twoWeak, nil)...),
-		submission(mode, modeWeak, nil),
-		submission(link, linkWeak, nil),
 		{submit},
 		submission("no patch\n", twoWeak, nil),
 		submission(two, twoWeak, map[string]string{"test_files.txt": "tests/add\ntests/mul\ntests/none\n"}),
@@ -162,96 +200,124 @@ func TestRound(t *testing.T) {
 		submission(idle, idleWeak, nil),
 		{"No block at all.", block("seq 1 9000"), "```bash\nls\n```\n```bash\nls\n```"}, // never ends
 	} {
-		say(fmt.Sprintf("inject/direct/%d", i), s)
+		script.say(fmt.Sprintf("inject/direct/%d", i), s...)
 	}
-	mend := func(name string) string {
-		return "printf '%s\\n' 'echo $((" + sums[name] + "))' > lib/v1/" + name + ".sh; "
-	}
-	say("solve/1/0", []string{block("find \"$TMPDIR\" -type f | wc -l; git log --oneline | wc -l; " + mend("add") + mend("mul")), submit})
-	say("solve/1/1", []string{block(mend("add") + "echo 'echo 1' > lib/v1/sub.sh"), submit}) // half, and breaks more
-	for i := range 3 {
-		say(fmt.Sprintf("solve/2/%d", i), []string{block(fmt.Sprintf("chmod +x lib/v1/sub.sh # %d", i)), submit})
-		say(fmt.Sprintf("solve/4/%d", i), []string{block(mend("sub") + mend("mul") + fmt.Sprint("true ", i)), submit})
-	}
-	say("solve/3/0", []string{block("rm lib/current; ln -s v1 lib/current"), submit})
-	say("solve/3/1", []string{block("true 1"), block("true 2"), block("true 3")})
-	say("solve/3/2", []string{block("true 4"), submit})
-	file := filepath.Join(t.TempDir(), "script.jsonl")
-	require.NoError(t, os.WriteFile(file, lines.Bytes(), 0o644))
-
 	dir := t.TempDir()
-	var out bytes.Buffer
-	args := []string{"--repo", p.dir, "--tests", "sh ./run", "--scripted", file, "--out", dir, "--strategies", "direct", "--proposals", "15", "--attempts", "3", "--step-limit", "3", "--min-changed-files", "1", "--min-passing-tests", "3", "--max-concurrent", "4"}
-	err := run(t.Context(), args, &out)
-	require.NoError(t, err)
-
-	var m play.Metrics
-	text, err := os.ReadFile(filepath.Join(dir, "round1", "metrics.json"))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &m))
-	t.Log(out.String())
-	require.Equal(t, 15, m.Proposals)
-	require.Equal(t, 4, m.Accepted)
-	require.Equal(t, 1, m.Duplicates)
+	_, m := script.play(p, dir, "--proposals", "11")
+	require.Equal(t, 11, m.Proposals)
+	require.Zero(t, m.Accepted)
 	require.Equal(t, 3, m.Malformed, "nothing left, a patch that is none, and never submitted")
 	require.Equal(t, 1, m.Lost, "the last has no replies, as if the server were gone")
 	require.Equal(t, map[string]int{"1 test files exist": 1, "2 parser is valid": 1, "3 original tests pass": 1, "5 bug breaks tests": 1, "6 weakening hides the bug": 2, "7 every file matters": 1}, m.FailedAt)
-	require.Equal(t, []string{"tests/flaky"}, m.Flaky)
-	require.Equal(t, map[int]int{1: 3, 2: 1}, m.ByOrder)
-	require.Equal(t, 12, m.Attempts)
-	require.Equal(t, 1, m.AttemptsUp)
-	require.Equal(t, 1+3+1+3, m.Solved)
-	require.Positive(t, m.TokensPerBug)
+	got := rewards(t, filepath.Join(dir, "round1"), func(r *rollout.Rollout) {
+		if r.ID == "r1/inject/direct/10" {
+			require.Equal(t, rollout.StatusFailed, r.Status)
+		}
+	})
+	for i := range 10 {
+		require.Equal(t, -1.0, got[fmt.Sprintf("r1/inject/direct/%d", i)])
+	}
+	require.Nil(t, got["r1/inject/direct/10"])
+}
 
-	f, err := os.Open(filepath.Join(dir, "round1", "rollouts.jsonl"))
+// rated lists the bugs of a store with how many attempts solved them.
+func rated(t *testing.T, dir string) map[string]string {
+	store, err := play.OpenStore(filepath.Join(dir, "bugs.jsonl"))
 	require.NoError(t, err)
-	defer f.Close()
-	rewards := map[string]any{}
-	for r, err := range jsonl.NewReader(f, jsonl.Options{}).All() {
-		require.NoError(t, err)
-		rewards[r.ID] = nil
-		if r.Outcome.Reward != nil {
-			rewards[r.ID] = *r.Outcome.Reward
+	all := map[string]string{}
+	for _, b := range store.Bugs() {
+		all[fmt.Sprintf("%d %v", b.Order, b.Broken)] = fmt.Sprintf("%d/%d", b.Solved, b.Live)
+	}
+	return all
+}
+
+// requireRewards compares rewards of rollouts; nil is none.
+func requireRewards(t *testing.T, want, got map[string]any) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for id, value := range want {
+		if value == nil {
+			require.Nil(t, got[id], id)
+		} else {
+			require.InDelta(t, value, got[id], 1e-12, id)
 		}
-		if strings.Contains(r.ID, "/inject/") {
-			require.Equal(t, reward.ProposerKey, r.Group)
-		}
+	}
+}
+
+func (p project) mend(name string) string {
+	return "printf '%s\\n' 'echo $((" + sums[name] + "))' > lib/v1/" + name + ".sh; "
+}
+
+// TestRound: a bug that two propose is one, a failed repair makes a bug of order two, and
+// the rows of both roles pass an audit.
+func TestRound(t *testing.T) {
+	p := newProject(t)
+	two, twoWeak := p.change(p.wrong("add", "mul"), p.gone("add", "mul"))
+	script := scripted{t: t}
+	script.say("inject/direct/0", submission(two, twoWeak, nil)...)
+	script.say("inject/direct/1", append([]string{block("ls # the same again")}, submission(two, twoWeak, nil)...)...)
+	script.say("solve/1/0", block("find \"$TMPDIR\" -type f | wc -l; git log --oneline | wc -l; "+p.mend("add")+p.mend("mul")), submit)
+	script.say("solve/1/1", block(p.mend("add")+"echo 'echo 1' > lib/v1/sub.sh"), submit) // half, and breaks more
+	for i := range 3 {
+		script.say(fmt.Sprintf("solve/2/%d", i), block(p.mend("sub")+p.mend("mul")+fmt.Sprint("true ", i)), submit)
+	}
+
+	dir := t.TempDir()
+	_, m := script.play(p, dir, "--proposals", "2")
+	require.Equal(t, 2, m.Accepted)
+	require.Equal(t, 1, m.Duplicates)
+	require.Equal(t, []string{"tests/flaky"}, m.Flaky)
+	require.Equal(t, map[int]int{1: 1, 2: 1}, m.ByOrder)
+	require.Equal(t, 6, m.Attempts)
+	require.Equal(t, 1, m.AttemptsUp)
+	require.Equal(t, 1+3, m.Solved)
+	require.Positive(t, m.TokensPerBug)
+	got := rewards(t, filepath.Join(dir, "round1"), func(r *rollout.Rollout) {
 		if r.ID == "r1/solve/1/0" {
 			require.Contains(t, r.Messages[3].Content, "<output>\n0\n1\n", "nothing of the bug is left lying about, and one commit, no history")
 			require.Contains(t, r.Messages[1].Content, "+[ \"$(lib/current/add.sh", "the specification")
 		}
-		if r.ID == "r1/inject/direct/14" {
-			require.Equal(t, rollout.StatusFailed, r.Status)
-		}
-	}
-	half, third, all := 1-1.8/2, 1-1.8/3, -0.8
-	for id, want := range map[string]any{
-		"inject/direct/0": half, "inject/direct/1": half, "inject/direct/2": all, "inject/direct/3": third, "inject/direct/4": -1.0, "inject/direct/13": -1.0, "inject/direct/14": nil,
-		"solve/1/0": 1.0, "solve/1/1": -1.0, "solve/1/2": nil, "solve/2/2": 1.0, "solve/3/0": 1.0, "solve/3/1": -1.0, "solve/3/2": -1.0, "solve/4/0": 1.0,
-	} {
-		got, there := rewards["r1/"+id]
-		require.True(t, there, id)
-		if want == nil {
-			require.Nil(t, got, id)
-		} else {
-			require.InDelta(t, want, got, 1e-12, id)
-		}
-	}
-
+	})
+	half := 1 - 1.8/2
+	requireRewards(t, map[string]any{"r1/inject/direct/0": half, "r1/inject/direct/1": half, "r1/solve/1/0": 1.0, "r1/solve/1/1": -1.0, "r1/solve/1/2": nil,
+		"r1/solve/2/0": 1.0, "r1/solve/2/1": 1.0, "r1/solve/2/2": 1.0}, got)
+	require.Equal(t, map[string]string{"1 [tests/add tests/mul]": "1/2", "2 [tests/mul tests/sub]": "3/3"}, rated(t, dir))
 	report, err := audit.Run(t.Context(), []string{filepath.Join(dir, "round1", "rows.parquet")}, audit.Options{})
 	require.NoError(t, err)
 	require.Equal(t, audit.Info, report.Worst(), "%+v", report.Findings)
+}
 
-	// A second round knows the bugs, and their difficulty.
-	store, err := play.OpenStore(filepath.Join(dir, "bugs.jsonl"))
-	require.NoError(t, err)
-	require.Len(t, store.Bugs(), 4)
-	require.Equal(t, 2, store.Bugs()[3].Order)
-	require.InDelta(t, 2.0/3, store.Bugs()[0].Difficulty(), 1e-12)
-	out.Reset()
-	require.NoError(t, run(t.Context(), append(args, "--round", "2", "--proposals", "1"), &out))
-	require.Contains(t, out.String(), "1 accepted (1 known)")
-	require.Contains(t, out.String(), "0 attempts")
+// TestBugsAreSolvedAgain: bugs that are a mode and a link. In a second round one is
+// proposed again and one is replayed, and rewards are of that round's attempts.
+func TestBugsAreSolvedAgain(t *testing.T) {
+	p := newProject(t)
+	mode, modeWeak := p.change(func() { require.NoError(t, os.Chmod(filepath.Join(p.dir, "lib/v1/sub.sh"), 0o644)) }, p.gone("sub"))
+	link, linkWeak := p.change(func() {
+		require.NoError(t, os.Remove(filepath.Join(p.dir, "lib/current")))
+		require.NoError(t, os.Symlink("v2", filepath.Join(p.dir, "lib/current")))
+	}, p.gone("div"))
+	script := scripted{t: t}
+	script.say("inject/direct/0", submission(mode, modeWeak, nil)...)
+	script.say("inject/direct/1", submission(link, linkWeak, nil)...)
+	script.say("solve/1/*", block("chmod +x lib/v1/sub.sh"), submit)
+	script.say("solve/2/0", block("rm lib/current; ln -s v1 lib/current"), submit)
+	script.say("solve/2/1", block("true 1"), block("true 2"), block("true 3"))
+	dir := t.TempDir()
+	_, m := script.play(p, dir, "--proposals", "2", "--attempts", "2")
+	require.Equal(t, 2, m.Accepted)
+	half, all := 1-1.8/2, -0.8
+	got := rewards(t, filepath.Join(dir, "round1"), func(*rollout.Rollout) {})
+	requireRewards(t, map[string]any{"r1/inject/direct/0": all, "r1/inject/direct/1": half, "r1/solve/1/0": 1.0, "r1/solve/1/1": 1.0, "r1/solve/2/0": 1.0, "r1/solve/2/1": -1.0}, got)
+	const moded, linked = "1 [tests/sub]", "1 [tests/add tests/div tests/mul tests/sub]"
+	require.Equal(t, map[string]string{moded: "2/2", linked: "1/2"}, rated(t, dir))
+
+	said, m := script.play(p, dir, "--round", "2", "--proposals", "1", "--attempts", "1", "--replay", "3")
+	require.Contains(t, said, "1 accepted (1 known)")
+	require.Equal(t, 1, m.Replayed, "all that there is")
+	require.Equal(t, 2, m.Attempts)
+	got = rewards(t, filepath.Join(dir, "round2"), func(*rollout.Rollout) {})
+	requireRewards(t, map[string]any{"r2/inject/direct/0": all, "r2/solve/1/0": 1.0, "r2/solve/2/0": 1.0}, got)
+	require.Equal(t, map[string]string{moded: "3/3", linked: "2/3"}, rated(t, dir))
 }
 
 func TestMistakes(t *testing.T) {

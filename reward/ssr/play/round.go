@@ -1,6 +1,7 @@
 package play
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type Options struct {
 	Number     int    // of the round, part of ids
 	Workers    int    // rollouts at one time; 0 = 8
 	Store      *Store // of bugs found before, to which those of the round are added; nil for none
+	// Replay is how many bugs of the store are given to solvers again, beside those that are
+	// proposed again: those with the fewest attempts, of them the hardest.
+	Replay int
 	// Count counts the tokens of replies whose ids the engine does not tell; nil = 0.
 	Count func(text string) int
 }
@@ -55,7 +59,7 @@ func (o Options) Validate() error {
 			fault("Strategies", "expected removal, history or direct, found %q", s)
 		}
 	}
-	for field, n := range map[string]int{"Proposals": o.Proposals, "Attempts": o.Attempts, "MinLive": o.MinLive, "Workers": o.Workers} {
+	for field, n := range map[string]int{"Proposals": o.Proposals, "Attempts": o.Attempts, "MinLive": o.MinLive, "Workers": o.Workers, "Replay": o.Replay} {
 		if n < 0 {
 			fault(field, "expected a number that is not negative, found %d", n)
 		}
@@ -101,7 +105,8 @@ type Result struct {
 type Metrics struct {
 	Proposals  int            `json:"proposals"`
 	Accepted   int            `json:"accepted"`
-	Duplicates int            `json:"duplicates"` // of those accepted
+	Duplicates int            `json:"duplicates"` // of those accepted, known from this round or the store
+	Replayed   int            `json:"replayed"`   // bugs of the store that were tried again unasked
 	Lost       int            `json:"lost"`       // proposals without a verdict, by infrastructure
 	Malformed  int            `json:"malformed"`
 	FailedAt   map[string]int `json:"failed_at"` // proposals by the check that failed
@@ -146,9 +151,9 @@ func (x *attempted) ended() bool {
 // numbered is a bug at work.
 type numbered struct {
 	Bug
-	key       string       // of its solvers' group
-	proposers []*proposal  // more than one where they proposed the same
-	attempts  []*attempted // nil where its difficulty is known from the store
+	key       string      // of its solvers' group
+	proposers []*proposal // more than one where they proposed the same
+	attempts  []*attempted
 }
 
 type round struct {
@@ -182,7 +187,10 @@ func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	bugs := p.accept(proposals)
+	bugs, err := p.replay(p.accept(proposals))
+	if err != nil {
+		return nil, err
+	}
 	if err := p.solve(ctx, bugs); err != nil {
 		return nil, err
 	}
@@ -283,7 +291,7 @@ func (p *round) accept(proposals []*proposal) []*numbered {
 			b.proposers = append(b.proposers, x)
 			seen[b.Fingerprint] = b
 			bugs = append(bugs, b)
-			if p.known(b) {
+			if p.Store.has(b.Bug) { // its difficulty for the policy of today is what counts
 				m.Duplicates++
 			}
 		}
@@ -301,46 +309,46 @@ func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string)
 	return b, err
 }
 
-// known takes the difficulty of a bug that was there before from the store: it is not
-// solved again.
-func (p *round) known(b *numbered) bool {
-	if p.Store == nil {
-		return false
+// replay adds bugs of the store that nobody proposed.
+func (p *round) replay(bugs []*numbered) ([]*numbered, error) {
+	there := map[string]bool{}
+	for _, b := range bugs {
+		there[b.Fingerprint] = true
 	}
-	old, there := p.Store.bugs[b.Bug.key()]
-	if there {
-		b.Bug = old
+	stored := slices.DeleteFunc(p.Store.Bugs(), func(b Bug) bool {
+		return b.Repository != p.repo.Name || b.Commit != p.repo.commit || there[b.Fingerprint]
+	})
+	slices.SortStableFunc(stored, func(a, b Bug) int { return cmp.Compare(a.Live, b.Live) })
+	for _, old := range stored[:min(p.Replay, len(stored))] {
+		b, err := p.number(old.Artifact, ssr.Verdict{Broken: old.Broken}, old.Strategy, old.Parent)
+		if err != nil {
+			return nil, err
+		}
+		bugs = append(bugs, b)
+		p.metrics.Replayed++
 	}
-	return there
+	return bugs, nil
 }
 
-// solve has solvers try the bugs that nobody has tried.
+// solve has solvers try bugs.
 func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 	type job struct {
-		bug *numbered
-		i   int
+		bug       *numbered
+		number, i int
 	}
 	var jobs []job
-	for _, b := range bugs {
-		if b.Live > 0 {
-			continue
-		}
+	first := p.tried + 1
+	p.tried += len(bugs)
+	for n, b := range bugs {
 		b.attempts = make([]*attempted, p.Attempts)
 		p.metrics.ByOrder[b.Order]++
 		for i := range p.Attempts {
-			jobs = append(jobs, job{b, i})
-		}
-	}
-	number := map[*numbered]int{}
-	for _, b := range bugs {
-		if b.attempts != nil {
-			p.tried++
-			number[b] = p.tried
+			jobs = append(jobs, job{b, first + n, i})
 		}
 	}
 	return p.each(ctx, len(jobs), func(ctx context.Context, k int) error {
 		b, i := jobs[k].bug, jobs[k].i
-		id := fmt.Sprintf("r%d/solve/%d/%d", p.Number, number[b], i)
+		id := fmt.Sprintf("r%d/solve/%d/%d", p.Number, jobs[k].number, i)
 		meta := map[string]any{"role": "solve", "bug": b.Fingerprint, "order": b.Order}
 		end, fix := ssr.InfraError, ""
 		x, err := p.rollout(ctx, id, b.key, i, meta, func(a *player) (err error) {
@@ -399,12 +407,15 @@ func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, erro
 		return nil
 	})
 	seen := map[string]bool{}
-	return slices.DeleteFunc(found, func(b *numbered) bool {
-		if b == nil || seen[b.Fingerprint] {
-			return true
-		}
+	for _, b := range bugs { // one that is replayed
 		seen[b.Fingerprint] = true
-		return p.known(b)
+	}
+	return slices.DeleteFunc(found, func(b *numbered) bool {
+		again := b == nil || seen[b.Fingerprint]
+		if !again {
+			seen[b.Fingerprint] = true
+		}
+		return again
 	}), err
 }
 
@@ -425,30 +436,28 @@ func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbe
 		for _, x := range b.attempts {
 			ends = append(ends, x.end)
 		}
-		if b.attempts != nil {
-			result, err := ssr.Resolve(ends, p.MinLive, *p.Alpha)
-			if err != nil {
-				return nil, err
+		result, err := ssr.Resolve(ends, p.MinLive, *p.Alpha)
+		if err != nil {
+			return nil, err
+		}
+		b.Solved, b.Live = result.Solved, result.Live
+		for i, x := range b.attempts {
+			m.Attempts++
+			switch {
+			case result.Solve[i] == nil:
+				m.AttemptsUp++
+			case x.end == ssr.Solved:
+				m.Solved++
 			}
-			b.Solved, b.Live = result.Solved, result.Live
-			for i, x := range b.attempts {
-				m.Attempts++
-				switch {
-				case result.Solve[i] == nil:
-					m.AttemptsUp++
-				case x.end == ssr.Solved:
-					m.Solved++
-				}
-				x.r.Outcome.Reward = result.Solve[i]
-				if result.Solve[i] != nil {
-					solved := x.end == ssr.Solved
-					x.r.Outcome.Resolved = &solved
-				}
-				out.Rollouts = append(out.Rollouts, p.counted("solve", x))
+			x.r.Outcome.Reward = result.Solve[i]
+			if result.Solve[i] != nil {
+				solved := x.end == ssr.Solved
+				x.r.Outcome.Resolved = &solved
 			}
-			if p.Store != nil {
-				p.Store.put(b.Bug)
-			}
+			out.Rollouts = append(out.Rollouts, p.counted("solve", x))
+		}
+		if p.Store != nil {
+			p.Store.put(b.Bug)
 		}
 		for _, x := range b.proposers {
 			if b.Live < max(p.MinLive, 1) {

@@ -75,6 +75,14 @@ func OpenStore(path string) (*Store, error) {
 
 func (b Bug) key() string { return b.Repository + "\x00" + b.Commit + "\x00" + b.Fingerprint }
 
+func (s *Store) has(b Bug) bool {
+	if s == nil {
+		return false
+	}
+	_, there := s.bugs[b.key()]
+	return there
+}
+
 // put adds a bug, or counts further attempts at one that is there.
 func (s *Store) put(b Bug) {
 	if known, there := s.bugs[b.key()]; there {
