@@ -22,13 +22,20 @@ import (
 	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
 // evaluation are the flags of Eval.
 type evaluation struct {
 	settings
-	args map[string]any
-	log  *os.File // of results as they come
+	args     map[string]any
+	log      *os.File // of results as they come
+	exact    bool
+	folder   string         // of the model, with exact
+	recorder *live.Recorder // with exact
+	prompts  *exact.Prompts
 }
 
 // result is a line of results.jsonl.
@@ -64,10 +71,16 @@ func Eval(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("swerl eval", flag.ContinueOnError)
 	c.flags(fs, words{"output-dir", "attempts", "max-tokens"}, 1, 4, 0)
 	fs.StringVar(&c.model, "model", "", "`name` of the model; openai/ at its front is for other clients")
+	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, as a policy that was trained so meets them; needs --model-dir and an engine that takes ids (vLLM, SGLang)")
+	fs.StringVar(&c.folder, "model-dir", "", "Hugging Face model `folder`, with --exact")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	if err := c.check(fs); err != nil {
+	err := c.check(fs)
+	if c.exact != (c.folder != "") {
+		err = errors.Join(err, errors.New("--exact and --model-dir go together"))
+	}
+	if err != nil {
 		return err
 	}
 	fs.VisitAll(func(f *flag.Flag) {
@@ -93,11 +106,29 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 	defer c.log.Close()
 	a := attempts{settings: &c.settings, tasks: tasks, out: out, model: strings.TrimPrefix(c.model, "openai/")}
 	a.have = func(t task, k int) bool { _, ok := have[c.key(t, k)]; return ok }
-	a.one = func(_ context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (string, error) {
+	if c.exact {
+		a.prepare = c.prepare
+	}
+	a.one = func(ctx context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (string, error) {
 		began := time.Now()
-		x, err := run(agent.Task{ID: c.key(t, k), Instance: t.instance})
+		task := agent.Task{ID: c.key(t, k), Instance: t.instance}
+		if c.recorder != nil { // prompts go on from what a session has
+			var err error
+			if task.Session, err = c.recorder.Begin(ctx, live.Start{ID: task.ID, Instance: t.instance.InstanceID}); err != nil {
+				return "", err
+			}
+		}
+		x, err := run(task)
 		if err != nil {
 			return "", err
+		}
+		if task.Session != nil {
+			if _, err := task.Session.End(ctx, live.Ending{Status: x.Rollout.Status, Failure: x.Rollout.Failure}); err != nil {
+				return "", err
+			}
+			if err := c.recorder.Deliver(ctx, live.Batch{Key: task.ID, Digest: task.ID, Sessions: []string{task.ID}}); err != nil {
+				return "", err
+			}
 		}
 		r, err := c.keep(x, k, began)
 		if err != nil {
@@ -111,7 +142,21 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 	if err := a.make(ctx); err != nil {
 		return err
 	}
+	sayPrompts(out, c.prompts)
 	return c.write(tasks, have, out)
+}
+
+// prepare has prompts made here.
+func (c *evaluation) prepare(o *agent.Options) error {
+	model, err := tokenize.Load(c.folder, tokenize.LoadOptions{})
+	if err != nil {
+		return err
+	}
+	if c.recorder, err = live.New(live.Options{}); err != nil {
+		return err
+	}
+	c.prompts, err = exactPrompts(o, model)
+	return err
 }
 
 func (c *evaluation) key(t task, n int) string {

@@ -297,6 +297,33 @@ func TestExactJudgedBlocked(t *testing.T) {
 	require.NoError(t, err, "nothing is to be made, so nothing is read")
 }
 
+// TestEvalExact: an evaluation with prompts in ids, as training makes them.
+func TestEvalExact(t *testing.T) {
+	w := newWorld(t)
+	model, err := embedded.Model()
+	require.NoError(t, err)
+	var script []fakeengine.Reply
+	for _, command := range plans[0] {
+		script = append(script, fakeengine.Reply{Content: "THOUGHT: go on\n\n```bash\n" + command + "\n```"})
+	}
+	fake := fakeengine.New(fakeengine.Options{Model: model, Name: "policy", Script: script})
+	paths := map[string]int{}
+	engine := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		paths[r.URL.Path]++
+		w.mu.Unlock()
+		fake.ServeHTTP(out, r)
+	}))
+	defer engine.Close()
+	var said bytes.Buffer
+	args := []string{"--data", w.data, "--pool", w.pool, "--api-base", engine.URL, "--model", "policy", "--output-dir", t.TempDir(), "--attempts", "2", "--exact"}
+	require.ErrorContains(t, Eval(t.Context(), args, &said), "--model-dir")
+	require.NoError(t, Eval(t.Context(), append(args, "--model-dir", modelFolder), &said))
+	require.Contains(t, said.String(), "6 prompts: 100.0% go on from the ids that were sampled")
+	require.Contains(t, said.String(), "resolved 2 of 2 attempts")
+	require.Equal(t, 6, paths["/v1/completions"], "%v", paths)
+}
+
 func TestEval(t *testing.T) {
 	w := newWorld(t)
 	out := filepath.Join(t.TempDir(), "out")

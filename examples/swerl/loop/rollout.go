@@ -150,10 +150,7 @@ func (c *training) run(ctx context.Context, out io.Writer) (err error) {
 	if err := c.attempts.make(ctx); err != nil {
 		return err
 	}
-	if c.prompts != nil {
-		p := c.prompts.Report()
-		fmt.Fprintf(out, "%d prompts: %.1f%% go on from the ids that were sampled; others: %v\n", p.Turns, 100*p.Share(), p.Forked)
-	}
+	sayPrompts(out, c.prompts)
 	return c.rows(ctx, out)
 }
 
@@ -168,12 +165,9 @@ func (c *training) prepare(o *agent.Options, model *tokenize.Model, votes *prmjo
 	}
 	o.Counter = func(r *rollout.Rollout) ctxwindow.Counter { return encoder.Counter(r) }
 	if c.exact {
-		if c.prompts, err = exact.New(model, exact.Options{}); err != nil {
+		if c.prompts, err = exactPrompts(o, model); err != nil {
 			return err
 		}
-		policy, _ := o.Model.(agent.Engine)
-		policy.Exact = c.prompts
-		o.Model = policy
 	}
 	if c.judge == "" {
 		return nil
@@ -185,6 +179,25 @@ func (c *training) prepare(o *agent.Options, model *tokenize.Model, votes *prmjo
 	}
 	o.Judge, err = prm.NewScorer(judge, prm.Options{Prompt: prm.SWERL(), Votes: c.votes, Journal: votes})
 	return err
+}
+
+// exactPrompts has the agent's engine complete prompts that are made here.
+func exactPrompts(o *agent.Options, model *tokenize.Model) (*exact.Prompts, error) {
+	prompts, err := exact.New(model, exact.Options{})
+	if err != nil {
+		return nil, err
+	}
+	policy, _ := o.Model.(agent.Engine)
+	policy.Exact = prompts
+	o.Model = policy
+	return prompts, nil
+}
+
+func sayPrompts(out io.Writer, prompts *exact.Prompts) {
+	if prompts != nil {
+		p := prompts.Report()
+		fmt.Fprintf(out, "%d prompts: %.1f%% go on from the ids that were sampled; others: %v\n", p.Turns, 100*p.Share(), p.Forked)
+	}
 }
 
 // finished reads the attempts that are whole. Those that the infrastructure failed are
