@@ -131,7 +131,9 @@ func TestPivot(t *testing.T) {
 	for i := range 20 {
 		all.WriteString(dump(fmt.Sprintf("a__b-%d", i), diff(2, 13)))
 	}
-	all.WriteString(dump("small__one-1", diff(1, 40)) + dump("small__two-1", diff(2, 12)) + dump("none__n-1", ""))
+	whole := strings.ReplaceAll(diff(2, 13), "--- a/f0.py", "new file mode 100644\n--- /dev/null")
+	terminal := dump("terminal__t-1", strings.ReplaceAll(whole, "\n", "\r\n"))
+	all.WriteString(dump("small__one-1", diff(1, 40)) + dump("small__two-1", diff(2, 12)) + dump("none__n-1", "") + terminal)
 	in := write(t, "dumps.jsonl", all.String())
 	dir := t.TempDir()
 	out, err := do(t, "pivot", "--in", in, "--out", dir, "--validation", "0.3")
@@ -139,8 +141,8 @@ func TestPivot(t *testing.T) {
 	var m manifest
 	require.NoError(t, json.Unmarshal([]byte(read(t, dir, "manifest.json")), &m))
 	require.Equal(t, map[string]int{"few_files": 1, "few_lines": 1, "no_patch": 1}, m.LeftOut, out)
-	require.Equal(t, 40, m.Candidates, "two steps of each of 20 trajectories")
-	require.Equal(t, map[string]int{"fence": 40}, m.Protocols)
+	require.Equal(t, 42, m.Candidates, "two steps of each of 20 trajectories, and of one whose patch is from a terminal")
+	require.Equal(t, map[string]int{"fence": 42}, m.Protocols)
 	sides := map[string]string{}
 	for _, f := range m.Files {
 		lines := strings.Split(strings.TrimSpace(read(t, dir, f.Name)), "\n")
@@ -157,7 +159,7 @@ func TestPivot(t *testing.T) {
 			require.NotEmpty(t, row.Patch)
 		}
 	}
-	require.Len(t, sides, 20)
+	require.Len(t, sides, 21)
 
 	// Answers whose rewards differ keep their step.
 	var scored strings.Builder

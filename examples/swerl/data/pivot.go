@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/reward/patch"
@@ -223,6 +224,9 @@ func (f *pivotFlags) tooSmall(r *rollout.Rollout, patches map[string]string) str
 		return "no_patch"
 	}
 	p, err := patch.Parse(text)
+	if err != nil { // OpenHands takes it from a terminal, which ends lines by \r\n
+		p, err = patch.Parse(strings.ReplaceAll(text, "\r\n", "\n"))
+	}
 	if err != nil {
 		return "patch_unreadable"
 	}
