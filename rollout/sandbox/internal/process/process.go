@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"time"
 
@@ -54,14 +55,34 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	defer cancel()
 	cmd := exec.Command(o.Args[0], o.Args[1:]...)
 	stdout, stderr := &capped{limit: o.MaxOutput}, &capped{limit: o.MaxOutput}
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = o.Dir, o.Env, stdout, stderr
+	var streams [2]*stream
+	for i, to := range []io.Writer{stdout, stderr} {
+		s, err := openStream(to)
+		if err != nil {
+			if i > 0 {
+				streams[0].started()
+				streams[0].rest(0)
+			}
+			return sandbox.Result{}, lost(err)
+		}
+		streams[i] = s
+	}
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = o.Dir, o.Env, streams[0].in, streams[1].in
 	if o.Stdin != nil {
 		cmd.Stdin = bytes.NewReader(o.Stdin)
 	}
 	// Processes that the command left running hold its pipes: they are closed then.
-	cmd.WaitDelay = 200 * time.Millisecond
+	const patience = 200 * time.Millisecond
+	cmd.WaitDelay = patience
 	group(cmd)
-	if err := cmd.Start(); err != nil {
+	err := cmd.Start()
+	for _, s := range streams {
+		s.started()
+	}
+	if err != nil {
+		for _, s := range streams {
+			s.rest(0)
+		}
 		return sandbox.Result{}, lost(err)
 	}
 	w := &watch{pid: cmd.Process.Pid, options: o}
@@ -70,9 +91,13 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 		defer close(watched)
 		w.until(limited, done)
 	}()
-	err := cmd.Wait()
+	err = cmd.Wait()
 	close(done)
 	<-watched
+	until := time.Now().Add(patience)
+	for _, s := range streams {
+		s.rest(time.Until(until))
+	}
 	r := sandbox.Result{ExitCode: exitCode(cmd), LeftOut: stdout.leftOut() + stderr.leftOut(), Peak: w.peak, End: w.end}
 	r.Stdout, r.Stderr = stdout.text(), stderr.text()
 	if w.end == sandbox.EndTimeout && ctx.Err() != nil {

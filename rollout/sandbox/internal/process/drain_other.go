@@ -1,0 +1,10 @@
+//go:build !unix
+
+package process
+
+import (
+	"io"
+	"os"
+)
+
+func drain(*os.File, io.Writer) {}
