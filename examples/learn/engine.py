@@ -156,10 +156,17 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
-    def answer(self, status, body):
+    def answer(self, status, body, stream=False):
+        """A reply, or a stream with all of it in one event."""
         text = json.dumps(body).encode()
+        if stream:
+            for choice in body["choices"]:
+                choice["delta"] = choice.pop("message", None)
+                for i, call in enumerate((choice["delta"] or {}).get("tool_calls", ())):
+                    call["index"] = i
+            text = b"data: " + json.dumps(body).encode() + b"\n\ndata: [DONE]\n\n"
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -174,8 +181,6 @@ class Handler(BaseHTTPRequestHandler):
         e = self.server.engine
         try:
             q = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if q.get("stream"):
-                raise Refused(400, "replies are not streamed here")
             if self.path == "/update_weights":
                 e.load(q["path"], q["sha256"], q["version"])
                 self.answer(200, {"version": e.version})
@@ -183,7 +188,7 @@ class Handler(BaseHTTPRequestHandler):
                 ids = e.prompt(q)
                 self.answer(200, {"tokens": ids, "count": len(ids)})
             elif self.path in ("/v1/completions", "/v1/chat/completions"):
-                self.answer(200, e.reply(q, "chat" in self.path))
+                self.answer(200, e.reply(q, "chat" in self.path), q.get("stream"))
             else:
                 raise Refused(404, "unknown")
         except Refused as err:

@@ -13,16 +13,19 @@ import (
 )
 
 // The task: the user names a key, get tells its value, and the answer is that value and
-// nothing else. There are four keys and four values, drawn anew for each group; get knows
-// the key that was named, and a rollout that asks for another one is over.
-var keys = []string{"aa", "ab", "ba", "bb"}
+// nothing else. There are two keys and four values, drawn anew for each group; get knows
+// the key that was named, and a rollout that asks for the other one is over.
+var (
+	keys   = []string{"a", "b"}
+	values = []string{"aa", "ab", "ba", "bb"}
+)
 
 const schema = `[{"type":"function","function":{"name":"get","description":"Tells the value of a key.","parameters":{"type":"object","properties":{"key":{"type":"string"}},"required":["key"]}}}]`
 
 // task is what the rollouts of a group are about.
 type task struct{ key, value string }
 
-func newTask(r *rand.Rand) task { return task{keys[r.IntN(len(keys))], keys[r.IntN(len(keys))]} }
+func newTask(r *rand.Rand) task { return task{keys[r.IntN(len(keys))], values[r.IntN(len(values))]} }
 
 // grade is 1 for the value and nothing else, a half for one that goes on, else 0.
 func (t task) grade(answer string, ended bool) float64 {

@@ -13,9 +13,14 @@ def pad(rows, of, fill=0.0):
 
 def logprobs(model, ids, temperature=1.0):
     """The log probability of each token after those before it; the first has none, and 0 stands for it."""
-    logits = model(input_ids=ids).logits[:, :-1] / temperature
-    found = logits.log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0]
-    return torch.cat([found.new_zeros(len(ids), 1), found], 1)
+    return both(model, ids, temperature)[0]
+
+
+def both(model, ids, temperature=1.0):
+    """Log probabilities, and the entropy of what each token was drawn from."""
+    spread = (model(input_ids=ids).logits[:, :-1] / temperature).log_softmax(-1)
+    first = spread.new_zeros(len(ids), 1)
+    return torch.cat([first, spread.gather(2, ids[:, 1:, None])[..., 0]], 1), torch.cat([first, -(spread.exp() * spread).sum(-1)], 1)
 
 
 def drift(mine, recorded, mask):
@@ -24,8 +29,8 @@ def drift(mine, recorded, mask):
     return {"drift": off.mean().item(), "beyond": (off > 1e-3).float().mean().item(), "largest": off.max().item()}
 
 
-def step(model, optimizer, rows, epochs=2, low=0.2, high=0.28, clip=1.0, recompute=False):
-    """One batch: the clipped loss over all trained tokens. recompute takes the trainer's own log probabilities as the old ones."""
+def step(model, optimizer, rows, epochs=2, low=0.2, high=0.28, clip=1.0, entropy=0.0, recompute=False):
+    """One batch: the clipped loss over all trained tokens. entropy keeps the policy open, recompute takes the trainer's own log probabilities as the old ones."""
     ids, mask, advantages, recorded = (pad(rows, c) for c in ("input_ids", "loss_mask", "advantages", "logprobs"))
     with torch.no_grad():
         mine = logprobs(model, ids, rows[0]["temperature"])
@@ -36,9 +41,10 @@ def step(model, optimizer, rows, epochs=2, low=0.2, high=0.28, clip=1.0, recompu
         return told | {"loss": 0.0, "norm": 0.0}
     ids, mask, advantages, old = ids[keep], mask[keep], advantages[keep], old[keep]
     for _ in range(epochs):
-        ratio = (logprobs(model, ids, rows[0]["temperature"]) - old).exp()
+        now, spread = both(model, ids, rows[0]["temperature"])
+        ratio = (now - old).exp()
         gain = torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
-        loss = -(gain * mask).sum() / mask.sum()
+        loss = -((gain + entropy * spread) * mask).sum() / mask.sum()
         optimizer.zero_grad()
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip)

@@ -47,7 +47,7 @@ func load(t *testing.T, folder string) *tokenize.Model {
 	return m
 }
 
-const said = `<tool_call>` + "\n" + `{"name": "get", "arguments": {"key": "ab"}}` + "\n" + `</tool_call>`
+const said = `<tool_call>` + "\n" + `{"name": "get", "arguments": {"key": "b"}}` + "\n" + `</tool_call>`
 
 // TestVocabulary: a call is one token, and the template writes it so.
 func TestVocabulary(t *testing.T) {
@@ -55,7 +55,7 @@ func TestVocabulary(t *testing.T) {
 		m := load(t, folder)
 		ids, err := encode(m, "a"+said+"bab<|end|>")
 		require.NoError(t, err)
-		require.Equal(t, []rollout.TokenID{0, 7, 1, 3, 11}, ids)
+		require.Equal(t, []rollout.TokenID{0, 7, 1, 3, 9}, ids)
 	}
 }
 
@@ -80,7 +80,7 @@ func recorded(t *testing.T, m *tokenize.Model, reasoning bool) *rollout.Rollout 
 	version := int32(3)
 	var x rollout.PromptIDs
 	var index rollout.PromptIndex
-	x = index.Add(ids("<|user|>ab<|end|>"+open), ids(first))
+	x = index.Add(ids("<|user|>b<|end|>"+open), ids(first))
 	turn := func(message int, prompt rollout.PromptIDs, out []rollout.TokenID) rollout.Turn {
 		lp := make([]float32, len(out))
 		for i := range lp {
@@ -90,13 +90,13 @@ func recorded(t *testing.T, m *tokenize.Model, reasoning bool) *rollout.Rollout 
 	}
 	reward, one := 1.0, float32(1)
 	r := &rollout.Rollout{ID: "r", Group: "g", Status: rollout.StatusCompleted, Outcome: rollout.Outcome{Reward: &reward}, Temperature: &one, Messages: []rollout.Message{
-		{Role: rollout.RoleUser, Content: "ab"},
-		{Role: rollout.RoleAssistant, Reasoning: thought, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "get", Arguments: `{"key": "ab"}`}}, Sampled: rollout.SampledByPolicy},
+		{Role: rollout.RoleUser, Content: "b"},
+		{Role: rollout.RoleAssistant, Reasoning: thought, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "get", Arguments: `{"key": "b"}`}}, Sampled: rollout.SampledByPolicy},
 		{Role: rollout.RoleTool, Content: "ab", ToolCallID: "c"},
 		{Role: rollout.RoleAssistant, Content: "ab", Reasoning: strings.Repeat("a", len(thought)), Sampled: rollout.SampledByPolicy},
 	}}
 	r.Turns = append(r.Turns, turn(1, x, ids(first)))
-	r.Turns = append(r.Turns, turn(3, index.Add(ids("<|user|>ab<|end|>"+shown+"<|tool|>ab<|end|>"+open), answer), answer))
+	r.Turns = append(r.Turns, turn(3, index.Add(ids("<|user|>b<|end|>"+shown+"<|tool|>ab<|end|>"+open), answer), answer))
 	return r
 }
 
@@ -264,7 +264,7 @@ func TestBad(t *testing.T) {
 		require.NoError(t, os.CopyFS(other, os.DirFS("plain")))
 		text, err := os.ReadFile(filepath.Join(other, "config.json"))
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte(strings.Replace(string(text), `"vocab_size": 17`, `"vocab_size": 19`, 1)), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte(strings.Replace(string(text), `"vocab_size": 15`, `"vocab_size": 19`, 1)), 0o600))
 		begin["model"], begin["folder"] = other, t.TempDir()
 		require.ErrorContains(t, again(), "another model or vocabulary")
 	})

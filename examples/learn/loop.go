@@ -125,7 +125,7 @@ func (x *worker) loop(ctx context.Context, a arm, seed int, tell func(step) erro
 		return nil, errors.Join(err, l.service.Close(ctx))
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	l.begin = map[string]any{"model": folder, "folder": filepath.Join(dir, "trainer"), "engine": e.url, "service": l.url, "seed": seed, "recompute": a.Fault.recomputes()}
+	l.begin = map[string]any{"model": folder, "folder": filepath.Join(dir, "trainer"), "engine": e.url, "service": l.url, "seed": seed, "steps": x.steps, "recompute": a.Fault.recomputes()}
 	if _, err := l.train(ctx, map[string]any{"run": l.begin}); err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (l *loop) play(ctx context.Context, n int, s *step) error {
 				id := fmt.Sprintf("s%d-g%d-%d", n, g, i)
 				a := &agent{http: l.client, url: l.url, id: id, seed: uint64(l.seed), most: 5}
 				if l.arm.Task == "reasoning" {
-					a.most = 7
+					a.most = 9
 				}
 				reward, lost, err := a.play(ctx, t, func() bool { return there })
 				group := fmt.Sprintf("s%d-g%02d", n, g)

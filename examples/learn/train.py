@@ -23,12 +23,13 @@ def tell(**what):
 
 
 class Run:
-    def __init__(self, model, folder, engine, service, seed, lr=2e-3, recompute=False):
+    def __init__(self, model, folder, engine, service, seed, steps=60, lr=2e-3, entropy=0.1, recompute=False):
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model))  # a random start
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=lr, weight_decay=0.0, betas=(0.9, 0.95))
         self.tokenizer, self.engine, self.service, self.recompute = model, engine, service, recompute
+        self.steps, self.lr, self.entropy = steps, lr, entropy
         self.state = State(folder)
         resumed = self.state.load(self.model, self.optimizer)
         if not resumed:
@@ -45,7 +46,10 @@ class Run:
             rows = live.take(self.service, self.state.seq, until, expected=expected)
             rows.sort(key=lambda r: r["sample_id"])
             tell(begun=until, rows=len(rows))
-            told = self.update(rows)
+            left = 1 - self.state.version / self.steps  # of the run: both go down with it
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.lr * max(0.1, left)
+            told = self.update(rows, self.entropy * max(0.0, left))
             self.state.save(self.model, self.optimizer, until)
             self.state.publish(self.engine, self.service)
             told |= {"rows": len(rows), "tokens": sum(len(r["input_ids"]) for r in rows), "trained": sum(sum(r["loss_mask"]) for r in rows), "seconds": time.process_time() - begun}
@@ -54,8 +58,8 @@ class Run:
         live.acknowledge(self.service, self.state.seq)
         tell(version=self.state.version, seq=self.state.seq, **told)
 
-    def update(self, rows):
-        return grpo.step(self.model, self.optimizer, rows, recompute=self.recompute)
+    def update(self, rows, entropy):
+        return grpo.step(self.model, self.optimizer, rows, entropy=entropy, recompute=self.recompute)
 
 
 def main(kind=Run):

@@ -40,6 +40,7 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 		}
 	}
 	a.finish()
+	a.out.Drift = a.apart.drift()
 	a.out.Findings = a.found.sorted()
 	return a.out, nil
 }
@@ -49,6 +50,7 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 type auditor struct {
 	opts  Options
 	out   *Report
+	apart drifted // over all rows
 	found collector
 
 	path     string
@@ -144,6 +146,7 @@ func (a *auditor) row(r *Row) {
 	a.sampled(r)
 	a.forged(r)
 	a.logprobs(r)
+	a.drift(r)
 	a.advantages(r)
 	a.status(r)
 	a.duplicate(r)
@@ -162,7 +165,7 @@ func (a *auditor) lengths(r *Row) {
 		name string
 		n    int
 		none bool
-	}{{"mask", len(r.Mask), r.Mask == nil}, {"log probabilities", len(r.Logprobs), r.Logprobs == nil}, {"advantages", len(r.Advantages), r.Advantages == nil}} {
+	}{{"mask", len(r.Mask), r.Mask == nil}, {"log probabilities", len(r.Logprobs), r.Logprobs == nil}, {"log probabilities of the trainer", len(r.TrainLogprobs), r.TrainLogprobs == nil}, {"advantages", len(r.Advantages), r.Advantages == nil}} {
 		if !c.none && c.n != len(r.IDs) {
 			a.report(r, "lengths", c.name, -1, 0, "%d %s for %d tokens", c.n, c.name, len(r.IDs))
 		}

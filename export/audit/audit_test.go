@@ -68,6 +68,7 @@ var examples = []struct{ rule, lines string }{
 	{"logprob-on-masked", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"logprobs":[-0.4,0,-0.5]}`},
 	{"logprob-zero", `{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"logprobs":[0,0,0,-0.5]}`},
 	{"logprob-range", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"logprobs":[0,0,0.7]}`},
+	{"logprob-drift", `{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"logprobs":[0,0,-0.5,-1.5],"train_logprobs":[0,0,-0.5,-0.25]}`},
 	{"advantage-on-masked", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"advantages":[1,1,1]}`},
 	{"advantage-not-finite", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"advantages":[0,0,null]}`},
 	{"advantage-sign", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g","rollout_id":"a","reward":1,"advantage":-0.5}` + "\n" + `{"input_ids":[9,11],"loss_mask":[0,1],"group_id":"g","rollout_id":"b","reward":0,"advantages":[0,0.5]}`},
@@ -497,4 +498,27 @@ func TestTableIsClean(t *testing.T) {
 	require.Contains(t, out.String(), `x\x1b[31m.jsonl`)
 	_, err = audit.Run(context.Background(), []string{filepath.Join(t.TempDir(), "none")}, audit.Options{})
 	require.Error(t, err)
+}
+
+// TestTrainersColumn: a column of a trainer beside ours, as pyarrow adds it, is compared
+// with what is recorded; bfloat noise is no finding, and the report has the figures.
+func TestTrainersColumn(t *testing.T) {
+	line := func(mine string) []byte {
+		return []byte(`{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"rollout_log_probs":[-0.5,-1.5],"old_log_probs":` + mine + `,"response_length":2}`)
+	}
+	r := run(t, "rows.jsonl", line("[-0.5,-1.51]"), nil)
+	require.NotContains(t, found(r), "logprob-drift")
+	require.EqualValues(t, 2, r.Drift.Tokens)
+	require.EqualValues(t, 1, r.Drift.Beyond)
+	require.InDelta(t, 0.005, r.Drift.Mean, 1e-9)
+	require.InDelta(t, 0.01, r.Drift.Largest, 1e-9)
+	var out bytes.Buffer
+	require.NoError(t, r.Table(&out))
+	require.Contains(t, out.String(), "mean difference 0.005, 50.0% of 2 trained tokens off by more than 0.001, at most 0.01")
+	g := group(t, run(t, "rows.jsonl", line("[-0.5,-3.5]"), nil), "logprob-drift")
+	require.Equal(t, 1, g.Tokens)
+	require.Equal(t, 3, g.Examples[0].Token)
+	require.Nil(t, run(t, "rows.jsonl", []byte(good), nil).Drift)
+	require.Contains(t, found(run(t, "rows.jsonl", line("[null,-1.5]"), nil)), "logprob-drift", "no number is no agreement")
+	require.Contains(t, found(run(t, "rows.jsonl", line("[-1.5]"), nil)), "lengths")
 }

@@ -19,7 +19,7 @@ import (
 // names are the columns of a file by anyone, under the names in use; "" is
 // missing.
 type names struct {
-	ids, prompt, response, mask, labels, logprobs, advantages                   string
+	ids, prompt, response, mask, labels, logprobs, train, advantages            string
 	sources, flags, segments                                                    string
 	id, group, rollout, reward, advantage, status, finish, promptLen, response1 string
 }
@@ -35,6 +35,7 @@ var known = []struct {
 	{func(n *names) *string { return &n.mask }, []string{"loss_mask", "loss_masks", "response_mask", "completion_mask", "env_mask", "assistant_masks", "mask"}},
 	{func(n *names) *string { return &n.labels }, []string{"labels"}},
 	{func(n *names) *string { return &n.logprobs }, []string{"logprobs", "rollout_logprobs", "rollout_log_probs", "response_logprobs", "old_log_probs", "inference_logprobs"}},
+	{func(n *names) *string { return &n.train }, []string{"train_logprobs", "trainer_logprobs", "recomputed_logprobs", "old_log_probs"}},
 	{func(n *names) *string { return &n.advantages }, []string{"advantages"}},
 	{func(n *names) *string { return &n.sources }, []string{export.ColSources}},
 	{func(n *names) *string { return &n.flags }, []string{export.ColFlags}},
@@ -59,6 +60,9 @@ func namesOf(has func(string) bool) names {
 				break
 			}
 		}
+	}
+	if n.train == n.logprobs { // verl's own beside those of its rollouts, else the only ones
+		n.train = ""
 	}
 	return n
 }
@@ -154,6 +158,7 @@ func (n names) row(c cells) (*Row, error) {
 		}
 	}
 	r.Logprobs, r.Advantages = place(list(n.logprobs), n.logprobs), place(list(n.advantages), n.advantages)
+	r.TrainLogprobs = place(list(n.train), n.train)
 	r.ID, r.Group, r.Rollout = c.text(n.id), c.text(n.group), c.text(n.rollout)
 	r.Status, r.FinishReason = c.text(n.status), c.text(n.finish)
 	if v, ok := c.number(n.reward); ok && n.reward != "" {
@@ -201,14 +206,32 @@ func newParquet(p *pq.File, f *os.File, where rollout.Where) (*parquetSource, er
 
 func (s *parquetSource) close() error { return s.f.Close() }
 
-func (s *parquetSource) next() (*Row, error) {
+// due loads the row group of the next row.
+func (s *parquetSource) due() error {
 	for s.row == s.rows {
 		if s.group == s.p.RowGroups() {
-			return nil, io.EOF
+			return io.EOF
 		}
 		if err := s.load(); err != nil {
-			return nil, err
+			return err
 		}
+	}
+	return nil
+}
+
+// column is one column of the next row, nil where that has none.
+func (s *parquetSource) column(name string) ([]float64, error) {
+	if err := s.due(); err != nil {
+		return nil, err
+	}
+	v, _ := s.numbers(name)
+	s.row++
+	return v, nil
+}
+
+func (s *parquetSource) next() (*Row, error) {
+	if err := s.due(); err != nil {
+		return nil, err
 	}
 	r, err := s.names.row(s)
 	if err != nil {

@@ -59,11 +59,14 @@ type File struct {
 
 // Report is the result of an audit.
 type Report struct {
-	Files    []File  `json:"files"`
-	Rows     int     `json:"rows"`
-	Tokens   int64   `json:"tokens"`
-	Trained  int64   `json:"trained_tokens"`
-	Model    bool    `json:"model"` // whether a Model was given
+	Files   []File `json:"files"`
+	Rows    int    `json:"rows"`
+	Tokens  int64  `json:"tokens"`
+	Trained int64  `json:"trained_tokens"`
+	Model   bool   `json:"model"` // whether a Model was given
+	// Drift compares a trainer's log probabilities with those recorded, nil where no row
+	// has both.
+	Drift    *Drift  `json:"logprob_drift,omitempty"`
 	Findings []Group `json:"findings"`
 }
 
@@ -95,6 +98,9 @@ func (r *Report) Table(w io.Writer) error {
 		share = 100 * float64(r.Trained) / float64(r.Tokens)
 	}
 	fmt.Fprintf(&b, "%d rows, %d tokens, %d trained (%.1f%%)\n", r.Rows, r.Tokens, r.Trained, share)
+	if d := r.Drift; d != nil {
+		fmt.Fprintf(&b, "log probabilities, the trainer's against those recorded: mean difference %.2g, %.1f%% of %d trained tokens off by more than %g, at most %.2g\n", d.Mean, 100*d.Share(), d.Tokens, DriftBound, d.Largest)
+	}
 	if !r.Model {
 		b.WriteString("without a model folder: headers, stop tokens and control tokens are not looked at\n")
 	}

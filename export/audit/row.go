@@ -19,6 +19,9 @@ type Row struct {
 	Mask       []float64
 	Logprobs   []float64
 	Advantages []float64
+	// TrainLogprobs are what a trainer computed for the tokens itself, before its
+	// step, nil where the file has none.
+	TrainLogprobs []float64
 	// Sources and Flags say where each token is from (export.Options.Trace), nil
 	// unknown.
 	Sources []int32

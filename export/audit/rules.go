@@ -47,6 +47,7 @@ func Rules() []Rule {
 		{"logprob-on-masked", Warn, "log probabilities are not 0 on masked tokens", "trainers that sum ratios over all tokens see ratios that were never sampled", "write 0 where the mask is 0", false},
 		{"logprob-zero", Warn, "log probabilities are 0 on trained tokens", "0 says probability 1: importance ratios are wrong for every such token", "record the engine's log probabilities, or leave the column out", false},
 		{"logprob-range", Error, "log probabilities are above 0 or not finite", "ratios overflow and the loss becomes NaN", "write natural logarithms of probabilities", false},
+		{"logprob-drift", Warn, "the trainer's log probabilities are not those recorded", "the trainer sees other contexts, ids, temperature or weights than the policy that sampled: ratios are wrong from the first step", "look at the first token that differs: train on the ids and prompts of the engine, and recompute at the version and temperature that sampled", false},
 		{"advantage-on-masked", Info, "advantages are not 0 on masked tokens", "trainers that average over all tokens count them", "write 0 where the mask is 0", false},
 		{"advantage-not-finite", Error, "advantages are not finite", "the loss becomes NaN", "exclude the rollout from the group's statistics", false},
 		{"advantage-sign", Error, "advantages are against the rewards of their group", "the policy is pushed towards the worst rollouts", "subtract the group's centre from the reward, not the reward from the centre", false},

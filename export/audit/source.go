@@ -45,7 +45,11 @@ func open(path string) (source, string, error) {
 	switch {
 	case bytes.HasPrefix(head, []byte("PAR1")):
 		if r, err := export.Open(path); err == nil {
-			return &schemaSource{r: r, path: path}, "turnpack schema " + r.Info().SchemaVersion + ", Parquet", f.Close()
+			s := &schemaSource{r: r, path: path}
+			if s.beside, err = trainColumn(f, where); s.beside != nil || err != nil {
+				return s, "turnpack schema " + r.Info().SchemaVersion + ", Parquet, and a trainer's log probabilities", err
+			}
+			return s, "turnpack schema " + r.Info().SchemaVersion + ", Parquet", f.Close()
 		}
 		src, err := plainParquet(f, where)
 		if err != nil {
@@ -81,6 +85,17 @@ func open(path string) (source, string, error) {
 		WithFix("give one of these; %s is none", filepath.Base(path)))
 }
 
+// trainColumn reads the log probabilities that a trainer wrote into a file of this module's
+// schema; nil where there are none.
+func trainColumn(f *os.File, where rollout.Where) (*parquetSource, error) {
+	p, err := plainParquet(f, where)
+	if err != nil || p.names.train == "" {
+		return nil, err
+	}
+	p.names = names{train: p.names.train}
+	return p, nil
+}
+
 // plainParquet reads a Parquet file by anyone.
 func plainParquet(f *os.File, where rollout.Where) (*parquetSource, error) {
 	info, err := f.Stat()
@@ -107,15 +122,20 @@ type schemaSource struct {
 	r    *export.Reader
 	path string // of a Parquet file
 	read int
+	// beside has the column of a trainer, nil without one.
+	beside *parquetSource
 	// plain gives the rows from the first row group that breaks the schema on.
 	plain *parquetSource
 }
 
 func (s *schemaSource) close() error {
-	if s.plain != nil {
-		return errors.Join(s.r.Close(), s.plain.close())
+	err := s.r.Close()
+	for _, p := range []*parquetSource{s.plain, s.beside} {
+		if p != nil {
+			err = errors.Join(err, p.close())
+		}
 	}
-	return s.r.Close()
+	return err
 }
 
 func (s *schemaSource) next() (*Row, error) {
@@ -126,7 +146,11 @@ func (s *schemaSource) next() (*Row, error) {
 	switch {
 	case err == nil:
 		s.read++
-		return rowOf(smp), nil
+		row := rowOf(smp)
+		if s.beside != nil {
+			row.TrainLogprobs, err = s.beside.column(s.beside.names.train)
+		}
+		return row, err
 	case err == io.EOF || s.path == "":
 		return nil, err
 	}

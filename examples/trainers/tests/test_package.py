@@ -360,3 +360,17 @@ def test_live_service():
     assert acked == [7]
     assert next(got)[1][0]["rollout_id"] == "g/8" and acked == [7, 8]
     server.shutdown()
+
+
+def test_train_logprobs(tmp_path):
+    """What a trainer computed stands beside what was recorded, and the audit compares the two."""
+    path, out = write(tmp_path / "a.parquet", ROWS), tmp_path / "b.parquet"
+    with pytest.raises(ValueError, match="for each token of 4 rows"):
+        files.write_train_logprobs(path, [[0.0] * 4] * 3, out)
+    files.write_train_logprobs(path, [[0.0, 0.0, -0.5, -0.25]] * 3 + [[0.0, 0.0, -2.5, -0.25]], out)
+    assert [{k: v for k, v in r.items() if k != "train_logprobs"} for r in files.read_rows(out, files.Expected())] == ROWS
+    if "TURNPACK_BIN" not in os.environ:
+        pytest.skip("SKIPPED: TURNPACK_BIN does not name the command")
+    told = json.loads(subprocess.run([os.environ["TURNPACK_BIN"], "audit", str(out), "--json"], capture_output=True, text=True).stdout)
+    assert told["logprob_drift"] == {"tokens": 8, "mean": 0.25, "beyond": 1, "largest": 2}
+    assert [f["rows"] for f in told["findings"] if f["rule"] == "logprob-drift"] == [1]

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 log = logging.getLogger("turnpack_trainers")
@@ -142,3 +143,15 @@ def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) ->
     rollouts = {(r["group_id"], r["rollout_id"]) for r in rows}
     log.info("%s: %d rows, %d rollouts, %d groups", path, len(rows), len(rollouts), len({g for g, _ in rollouts}))
     return rows
+
+
+def write_train_logprobs(path: str | os.PathLike[str], logprobs: list[list[float]], out: str | os.PathLike[str]) -> None:
+    """The file with the log probabilities that a trainer computed before its step, one list a row and a value a token, as the column
+    train_logprobs: turnpack audit and view compare them with those recorded."""
+    with pq.ParquetFile(path) as file:
+        table = file.read()
+    lengths = [len(ids) for ids in table.column("input_ids").to_pylist()]
+    if list(map(len, logprobs)) != lengths:
+        raise ValueError(f"{path}: log probabilities are needed for each token of {len(lengths)} rows, in their order")
+    values = pa.array(logprobs, pa.list_(pa.field("element", pa.float32(), nullable=False)))
+    pq.write_table(table.append_column("train_logprobs", values), out, compression="zstd", store_schema=True)

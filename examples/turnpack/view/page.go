@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -75,6 +76,10 @@ type rowHead struct {
 	Status     string   `json:"status"`
 	Finish     string   `json:"finish"`
 	MaskReason string   `json:"masked"`
+	// Drift is the mean difference between a trainer's log probabilities and those
+	// recorded, and Beyond the share of trained tokens where it is over audit.DriftBound.
+	Drift  *float64 `json:"drift,omitempty"`
+	Beyond *float64 `json:"beyond,omitempty"`
 }
 
 // NewBuilder returns a builder of a page over rows made with model.
@@ -105,6 +110,15 @@ func (b *Builder) Scan(s *rollout.Sample) error {
 		FirstStep: s.FirstStep, LastStep: s.LastStep, Reward: finite(&s.Reward), Outcome: finite(&s.OutcomeReward), StepReward: finite(s.StepReward),
 		Advantage: finite(s.Advantage), Status: s.Status.String(), Finish: s.FinishReason, MaskReason: s.MaskReason})
 	return nil
+}
+
+// Drift adds to the row that was scanned last what a trainer computed, nil = nothing.
+func (b *Builder) Drift(d *audit.Drift) {
+	if d != nil {
+		share := d.Share()
+		r := &b.head.Rows[len(b.head.Rows)-1]
+		r.Drift, r.Beyond = finite(&d.Mean), &share
+	}
 }
 
 // finite is v where JSON can say it.

@@ -135,7 +135,11 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	b := NewBuilder(model, Options{Title: filepath.Base(c.batch), From: c.from, To: c.to})
-	note, err := c.each(ctx, b.Scan)
+	note, err := c.each(ctx, func(s *rollout.Sample, d *audit.Drift) error {
+		err := b.Scan(s)
+		b.Drift(d)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -176,14 +180,14 @@ func (c *config) page(ctx context.Context, b *Builder, w io.Writer) error {
 	if err := b.Begin(w); err != nil {
 		return err
 	}
-	if _, err := c.each(ctx, func(s *rollout.Sample) error { return b.Row(ctx, s) }); err != nil {
+	if _, err := c.each(ctx, func(s *rollout.Sample, _ *audit.Drift) error { return b.Row(ctx, s) }); err != nil {
 		return err
 	}
 	return b.End()
 }
 
 // each gives the rows asked for to f, in order, and says what the file lacks.
-func (c *config) each(ctx context.Context, f func(*rollout.Sample) error) (note string, err error) {
+func (c *config) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift) error) (note string, err error) {
 	r, err := tokens.OpenRows(c.batch)
 	if err != nil {
 		return "", err
@@ -207,7 +211,7 @@ func (c *config) each(ctx context.Context, f func(*rollout.Sample) error) (note 
 		if i < c.from {
 			continue
 		}
-		if err := f(&s); err != nil {
+		if err := f(&s, r.Drift()); err != nil {
 			return "", err
 		}
 	}

@@ -155,6 +155,16 @@ func TestRows(t *testing.T) {
 }
 
 // Findings of the audit stand at their rows.
+// TestDrift: a trainer's own log probabilities are compared with those recorded, row by row.
+func TestDrift(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"logprobs":[0,0,-0.5,-1.5],"train_logprobs":[0,0,-0.5,-1.25]}`+"\n"+
+		`{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"logprobs":[0,0,-0.5,-1.5]}`), 0o600))
+	p := page(t, path)
+	require.Contains(t, contents(p)["head"], `"drift":0.125,"beyond":0.5`)
+	require.Equal(t, 1, strings.Count(contents(p)["head"], `"drift":`), "the second row has none")
+}
+
 func TestFindings(t *testing.T) {
 	m, err := embedded.Model()
 	require.NoError(t, err)

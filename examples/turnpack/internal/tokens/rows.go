@@ -19,6 +19,7 @@ type Rows struct {
 	r       *audit.Reader
 	foreign bool
 	path    string
+	drift   *audit.Drift    // of the last row
 	begun   error           // the file belongs to a set that is not complete
 	has     map[string]bool // columns seen in rows of a file by others
 }
@@ -54,11 +55,16 @@ func (r *Rows) Read() (rollout.Sample, error) {
 	if err != nil {
 		return rollout.Sample{}, err
 	}
+	r.drift = audit.DriftOf(row)
 	if row.Sample != nil {
 		return *row.Sample, nil
 	}
 	return r.sample(row), nil
 }
+
+// Drift compares a trainer's log probabilities of the row that was read last with those
+// recorded, nil where the file has not both.
+func (r *Rows) Drift() *audit.Drift { return r.drift }
 
 // At returns row i, counted from 0.
 func (r *Rows) At(i int) (rollout.Sample, error) {

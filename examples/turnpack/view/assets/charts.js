@@ -5,6 +5,7 @@ const MEASURES = {
   trained: { title: "Trained share", unit: "% of a row's tokens", of: (r) => (r.tokens ? (100 * r.trained) / r.tokens : 0) },
   reward: { title: "Reward", unit: "per row", of: (r) => r.reward },
   adv: { title: "Advantage", unit: "per row", of: (r) => r.adv },
+  drift: { title: "Drift", unit: "mean difference of the trainer's log probabilities from those recorded", of: (r) => (r.drift === undefined ? null : r.drift) },
   steps: { title: "Steps", unit: "agent steps per row", of: (r) => r.last - r.first + 1, whole: true },
 };
 
@@ -149,7 +150,7 @@ function drawBatch() {
     el("div", { class: "cards" }, card(rows.length, "rows"), card(rollouts.size, "rollouts"), card(groups.size, "groups"),
       card(equal, "groups of equal rewards"), card(tokens, "tokens"), card(trained, "trained tokens"), card(percent(trained, tokens), "trained share"),
       card(HEAD.vocab, "distinct tokens")),
-    el("div", { class: "charts" }, ...Object.keys(MEASURES).map(histogram), shares("Status", (r) => r.status), shares("Finish reason", (r) => r.finish)),
+    el("div", { class: "charts" }, ...Object.keys(MEASURES).filter((k) => k !== "drift" || HEAD.rows.some((r) => r.drift !== undefined)).map(histogram), shares("Status", (r) => r.status), shares("Finish reason", (r) => r.finish)),
     ...drawReport(),
     ...drawFindings());
 }

@@ -110,6 +110,7 @@ function drawList() {
     const item = el("div", { class: i === chosen ? "item chosen" : "item", "data-row": i, role: "option", "aria-selected": String(i === chosen), title: name },
       el("b", {}, `${i + HEAD.from} · ${name}`),
       el("small", {}, el("span", {}, `${count(r.tokens)} tok`), el("span", {}, `r ${num(r.reward)}`), r.adv === null ? "" : el("span", {}, `adv ${num(+r.adv.toPrecision(3))}`),
+        r.drift === undefined ? "" : el("span", { title: `the trainer's log probabilities against those recorded: ${(100 * r.beyond).toFixed(1)} % of the trained tokens off by more than 0.001` }, `drift ${r.drift.toExponential(0)}`),
         marks.has(i) ? el("span", { class: "bad" }, `⚠ ${marks.get(i).length}`) : "", filter.found ? el("span", {}, plural(filter.found.get(i), "hit")) : ""),
       bar);
     item.style.top = `${n * ITEM}px`;
