@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -270,26 +271,18 @@ func TestBad(t *testing.T) {
 	})
 
 	t.Run("an older policy", func(t *testing.T) {
-		x, a := short(t, 1)
-		var old answer
-		_, err := x.loop(t.Context(), a, 1, func(s step) error { old = s.answer; return nil })
-		require.NoError(t, err)
-		// The trainer's version is ahead of the batches: another one trained on since.
-		state := filepath.Join(x.out, a.Name, "seed-1", "trainer", "state.json")
-		var said map[string]any
-		text, err := os.ReadFile(state)
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(text, &said))
-		said["version"], said["seq"] = old.Version+1, 0
-		text, err = json.Marshal(said)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(state, text, 0o600))
-		for _, tr := range x.trainers {
-			tr.close()
-		}
-		clear(x.trainers)
-		_, err = x.loop(t.Context(), a, 1, func(step) error { return nil })
+		x, a := short(t, 2)
+		_, err := x.loop(t.Context(), a, 1, func(s step) error { // an engine that goes back to the version before
+			text, err := os.ReadFile(filepath.Join(x.out, a.Name, "seed-1", "trainer", "state.json"))
+			require.NoError(t, err)
+			var said struct{ Weights, Weights_sha256 string }
+			require.NoError(t, json.Unmarshal(text, &said))
+			path, err := filepath.Abs(filepath.Join(x.out, a.Name, "seed-1", "trainer", said.Weights))
+			require.NoError(t, err)
+			var told any
+			return (&agent{http: http.DefaultClient, url: x.engines["plain"].url}).post(t.Context(), "/update_weights", map[string]any{"path": path, "sha256": said.Weights_sha256, "version": 0}, &told)
+		})
 		require.ErrorAs(t, err, &no)
-		require.ErrorContains(t, err, "the oldest asked for")
+		require.ErrorContains(t, err, "trains tokens of policy version 0, 1 is the oldest asked for")
 	})
 }

@@ -78,9 +78,9 @@ func parse(args []string, out, help io.Writer) (config, error) {
 	fs.StringVar(&c.out, "out", "learn", "`folder` for journals, batches, checkpoints and results; it must not hold any")
 	fs.IntVar(&c.seeds, "seeds", 3, "runs of each arm")
 	fs.IntVar(&c.parallel, "parallel", 2, "runs at a time, each with an engine and a trainer")
-	fs.IntVar(&c.steps, "steps", 60, "steps of a run")
+	fs.IntVar(&c.steps, "steps", 100, "steps of a run")
 	fs.IntVar(&c.groups, "groups", 16, "groups of 8 rollouts in a step")
-	fs.Float64Var(&c.lost, "lost", 0.15, "`share` of tool calls whose tool is lost, which is no fault of the policy")
+	fs.Float64Var(&c.lost, "lost", 0.1, "`share` of tool calls whose tool is lost, which is no fault of the policy")
 	names := fs.String("arms", "", "`names` with commas, \"\" = all: "+strings.Join(armNames(), ", "))
 	if err := fs.Parse(args); err != nil {
 		return c, err

@@ -27,6 +27,7 @@ class Run:
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model))  # a random start
+        self.model.model.norm.weight.data.fill_(0.3)  # near uniform, so that each token is tried
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=lr, weight_decay=0.0, betas=(0.9, 0.95))
         self.tokenizer, self.engine, self.service, self.recompute = model, engine, service, recompute
         self.steps, self.lr, self.entropy = steps, lr, entropy
@@ -46,10 +47,10 @@ class Run:
             rows = live.take(self.service, self.state.seq, until, expected=expected)
             rows.sort(key=lambda r: r["sample_id"])
             tell(begun=until, rows=len(rows))
-            left = 1 - self.state.version / self.steps  # of the run: both go down with it
+            done = self.state.version / self.steps  # of the run: the bonus goes first, then the learning rate
             for group in self.optimizer.param_groups:
-                group["lr"] = self.lr * max(0.1, left)
-            told = self.update(rows, self.entropy * max(0.0, left))
+                group["lr"] = self.lr * min(1.0, max(0.1, 3 * (1 - done)))
+            told = self.update(rows, self.entropy * max(0.0, 1 - done / 0.7))
             self.state.save(self.model, self.optimizer, until)
             self.state.publish(self.engine, self.service)
             told |= {"rows": len(rows), "tokens": sum(len(r["input_ids"]) for r in rows), "trained": sum(sum(r["loss_mask"]) for r in rows), "seconds": time.process_time() - begun}
