@@ -115,7 +115,7 @@ func (a *agent) play(ctx context.Context, t task, tool func() bool) (reward floa
 		return 0, false, err
 	}
 	var arguments struct{ Key string }
-	if len(m.Calls) == 0 || m.Calls[0].Function.Name != "get" || json.Unmarshal([]byte(m.Calls[0].Function.Arguments), &arguments) != nil || strings.Contains(m.Content, "<") {
+	if len(m.Calls) == 0 || m.Calls[0].Function.Name != "get" || json.Unmarshal([]byte(m.Calls[0].Function.Arguments), &arguments) != nil {
 		return 0, false, nil // it answered without asking
 	}
 	if !tool() {
@@ -124,7 +124,9 @@ func (a *agent) play(ctx context.Context, t task, tool func() bool) (reward floa
 	if arguments.Key != t.key {
 		return 0, false, nil
 	}
-	m.Role = "assistant"
+	if m.Role = "assistant"; strings.Contains(m.Content, "<") {
+		m.Content = "" // control tokens spelled out: what the agent goes on from has the call alone
+	}
 	messages = append(messages, m, message{Role: "tool", Content: t.value, CallID: m.Calls[0].ID})
 	m, ended, err := a.ask(ctx, messages, 1)
 	return t.grade(m.Content, ended && len(m.Calls) == 0), false, err

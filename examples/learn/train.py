@@ -27,7 +27,7 @@ class Run:
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model))  # a random start
-        self.model.model.norm.weight.data.fill_(0.3)  # near uniform, so that each token is tried
+        self.model.model.norm.weight.data.fill_(0.5)  # near uniform, so that each token is tried
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=lr, weight_decay=0.0, betas=(0.9, 0.95))
         self.tokenizer, self.engine, self.service, self.recompute = model, engine, service, recompute
         self.steps, self.lr, self.entropy = steps, lr, entropy

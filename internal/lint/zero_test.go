@@ -118,7 +118,7 @@ var zeros = []any{
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&engine.AddedMatcher{}, &engine.Encoding{},
 	&parse.Options{}, &parse.Parser{}, &parse.Reply{},
-	&audit.Drift{}, 	&lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
+	&audit.Drift{}, &lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
 	&swerl.Options{},
 }
 
