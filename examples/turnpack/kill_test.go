@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,89 @@ func many(t *testing.T, groups int) string {
 		}
 	}
 	return dump(t, lines...)
+}
+
+// manyAborted is many with groups of four, every third with an aborted rollout, every
+// fourth with one of two rows.
+func manyAborted(t *testing.T, groups int) string {
+	var lines []string
+	for g := range groups {
+		for i := range 4 {
+			status, prompt := "completed", []int{1, 2, g}
+			if i == 3 && g%3 == 0 {
+				status = "aborted"
+			}
+			if i == 2 && g%4 == 0 {
+				prompt = []int{9, 9, g}
+			}
+			b, err := json.Marshal(map[string]any{"id": fmt.Sprint("t", g, "-", i), "group": fmt.Sprint("g", g), "status": status, "temperature": 1, "outcome": map[string]any{"resolved": i == 0},
+				"turns": []map[string]any{{"prompt_ids": []int{1, 2, g}, "output_ids": []int{3, 4 + i}, "logprobs": []float64{-1, -0.5}, "version": 3},
+					{"prompt_ids": append(prompt, 3, 4+i, 7), "output_ids": []int{5}, "logprobs": []float64{-0.25}, "version": 4}}})
+			require.NoError(t, err)
+			lines = append(lines, string(b))
+		}
+	}
+	return dump(t, lines...)
+}
+
+// What a target left out is told alike by a run without a stop, by one that goes on after
+// kills, and by one that finds the batch complete.
+func TestLeftOutForTheTargetAfterKills(t *testing.T) {
+	model, in := modelDir(t, nil), manyAborted(t, 40)
+	for name, x := range map[string]struct {
+		flags []string
+		want  map[string]int
+	}{
+		"areal": {[]string{"--target", "areal", "--rows-per-shard", "6"}, map[string]int{"excluded: aborted": 14}},
+		"slime": {[]string{"--target", "slime", "--groups-per-step", "2", "--pt"}, map[string]int{"excluded: aborted": 14}},
+		"trl": {[]string{"--target", "trl", "--rows-per-shard", "6", "--group-size", "3"},
+			map[string]int{"excluded: aborted": 14, "rollout of several rows": 10, "rollout of an incomplete group": 88}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := func(out string) []string {
+				return append([]string{"convert", "--model", model, "--in", in, "--out", out, "--json", "--format", "native"}, x.flags...)
+			}
+			told := func(out string) map[string]int {
+				text, err := process(args(out)...).Output()
+				require.NoError(t, err, string(text))
+				var s summary
+				require.NoError(t, json.Unmarshal(text, &s))
+				all := maps.Clone(s.WithoutRows)
+				maps.Copy(all, s.Target)
+				return all
+			}
+			whole := filepath.Join(t.TempDir(), "b")
+			begin := time.Now()
+			require.Equal(t, x.want, told(whole))
+			took := time.Since(begin)
+			want := tree(t, whole)
+			require.Equal(t, x.want, told(whole), "of a batch that is complete")
+			code, stdout, stderr := call(t, slices.DeleteFunc(args(whole), func(a string) bool { return a == "--json" })...)
+			require.Equal(t, 0, code, stderr)
+			require.Contains(t, stdout, "already complete")
+			for why, n := range x.want {
+				if !strings.HasPrefix(why, "excluded") { // by the mask, whatever the target
+					require.Contains(t, stdout, fmt.Sprint(n, " ", why))
+				}
+			}
+			went := 0
+			for round := range 2 {
+				out := filepath.Join(t.TempDir(), "b")
+				run := process(args(out)...)
+				require.NoError(t, run.Start())
+				time.Sleep(took * time.Duration(40+30*round) / 100)
+				_ = run.Process.Kill()
+				_ = run.Wait()
+				if files, _ := filepath.Glob(filepath.Join(out, shard.ProgressName)); len(files) > 0 {
+					went++
+				}
+				require.Equal(t, x.want, told(out), "round %d", round)
+				require.Equal(t, want, tree(t, out), "round %d", round)
+			}
+			t.Logf("%d of 2 runs went on from shards", went)
+		})
+	}
 }
 
 // Batches of every form of file are the same bytes after any number of kills as after

@@ -199,7 +199,6 @@ func (r *record) complete(dst destination) (*record, error) {
 // at the same time, stays unless force is set.
 func (r *record) finish(dir string, files []string, s summary, force bool) error {
 	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
-	s.Target = nil
 	r.Summary = s
 	for _, name := range files {
 		f, err := digest(dir, name)

@@ -86,7 +86,7 @@ type summary struct {
 	Batch   *shape.Batch    `json:"batch,omitempty"`
 	Judge   *prm.Agreement  `json:"judge,omitempty"`
 	Shaping *shaping.Report `json:"shaping,omitempty"`
-	Target  map[string]int  `json:"target_left_out,omitempty"` // rollouts and rows, by this run
+	Target  map[string]int  `json:"target_left_out,omitempty"` // rollouts and rows
 	// Unscored counts sampled tokens of steps without an advantage.
 	Unscored int64 `json:"unscored_tokens,omitempty"`
 	// UnwrittenAt lists the first messages that the template left out.

@@ -25,6 +25,14 @@ func Counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// LeftOut ends a sentence by what a target left out, "" for nothing.
+func LeftOut(m map[string]int) string {
+	if len(m) == 0 {
+		return ""
+	}
+	return "; left out for the target: " + Counts(m)
+}
+
 // Share prints part of whole in per cent, and no share of nothing or of all but
 // for exactly that.
 func Share[T int | int64](part, whole T) string {
