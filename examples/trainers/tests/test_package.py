@@ -108,14 +108,65 @@ def test_types():
     assert done.returncode == 0, done.stdout
 
 
-def test_megatron_metadata(tmp_path, monkeypatch):
-    """Shapes of several steps hold for all of them."""
-    for name in ("megatron", "megatron.bridge", "megatron.bridge.data", "megatron.bridge.data.builders", "megatron.bridge.data.builders.gpt_sft", "megatron.bridge.data.packing"):
+@pytest.fixture
+def megatron(monkeypatch):
+    """The module over stand-ins of what it takes from Megatron-Bridge."""
+    def recipe():
+        space = types.SimpleNamespace
+        return space(model=space(seq_length=1, calculate_per_token_loss=False, context_parallel_size=1, tensor_model_parallel_size=2, sequence_parallel=False),
+                     train=space(micro_batch_size=4, train_iters=1), ddp=space(average_in_collective=True), dataset=None)
+
+    def overridden(config, cli_overrides):
+        for override in cli_overrides or ():
+            name, value = override.split("=", 1)
+            *path, last = name.split(".")
+            at = config
+            for part in path:
+                at = getattr(at, part)
+            setattr(at, last, json.loads(value))
+        return config
+
+    names = ["megatron.bridge.data.builders.gpt_sft", "megatron.bridge.data.packing", "megatron.bridge.recipes", "megatron.bridge.training.utils.omegaconf_utils"]
+    for name in dict.fromkeys(".".join(n.split(".")[:k]) for n in names for k in range(1, len(n.split(".")) + 1)):
         module = types.ModuleType(name)
         module.GPTSFTDatasetConfig = module.PackedSequenceSpecs = types.SimpleNamespace
+        module.some_sft_config, module.process_config_with_overrides = recipe, overridden
         monkeypatch.setitem(sys.modules, name, module)
+        if "." in name:
+            parent, _, last = name.rpartition(".")
+            setattr(sys.modules[parent], last, module)
     monkeypatch.delitem(sys.modules, "turnpack_trainers.megatron", raising=False)
-    from turnpack_trainers import megatron
+    import turnpack_trainers.megatron
+    return turnpack_trainers.megatron
+
+
+def test_megatron_command(tmp_path, megatron):
+    """The command of the README sets what packs need, after it what is asked for, and refuses what does not fit packs."""
+    readme = (ROOT / "examples/trainers/megatron/README.md").read_text().replace("\\\n", " ")
+    (command,) = [line for line in readme.splitlines() if line.startswith("    torchrun")]
+    start, arguments = command.replace("…", "").split("-m turnpack_trainers.megatron ")
+    assert start.strip() == "torchrun --nproc-per-node GPUS"
+    arguments = [a.strip("'") for a in arguments.replace("RECIPE", "some_sft_config").replace("LENGTH", "4096").replace("CHECKPOINT", '"c"').replace("STEPS", "7").split()]
+    arguments = [a for a in arguments if not a.startswith("checkpoint.")]
+    config, dry = megatron.settings(arguments)
+    assert (config.model.seq_length, config.train.micro_batch_size, config.train.train_iters, dry) == (4096, 1, 7, False)
+    assert config.model.calculate_per_token_loss and not config.ddp.average_in_collective
+    specs = config.dataset.offline_packing_specs
+    assert (specs.packed_train_data_path, specs.packed_sequence_size, config.dataset.seq_length) == ("batch/*.idx.parquet", 4096, 4096)
+    assert megatron.settings([*arguments, "--dry-run"])[1]
+    for more, why in ((["train.micro_batch_size=2"], "micro_batch_size=2"), (["model.context_parallel_size=2"], "--pad-multiple 4"), (["model.sequence_parallel=true"], "--pad-multiple 2"),
+                      (["model.calculate_per_token_loss=false"], "calculate_per_token_loss"), (['dataset.dataset_kwargs={"answer_only_loss": false}'], "prompts and tool output")):
+        with pytest.raises(ValueError, match=why):
+            megatron.settings([*arguments, *more])
+    assert megatron.settings([*arguments, "model.context_parallel_size=2", "--pad-multiple", "4"])
+    with pytest.raises(ValueError, match="has no 'other'"):
+        megatron.settings([a.replace("some_sft_config", "other") for a in arguments])
+    with pytest.raises(SystemExit):
+        megatron.settings([*arguments, "--unknown", "1"])
+
+
+def test_megatron_metadata(tmp_path, megatron):
+    """Shapes of several steps hold for all of them."""
     convert(tmp_path / "set", "--target", "megatron", "--seq-len", "4096", "--groups-per-step", "2", "--estimator", "none")
     each = [json.loads(p.read_text())[0] for p in sorted((tmp_path / "set").glob("train-*.metadata.json"))]
     assert len(each) == 3

@@ -1,7 +1,8 @@
 """The command lines of the READMEs, as they stand there, in processes of their own: nothing of the package is imported here.
 
 verl and TRL run where they are installed, slime with TURNPACK_SLIME (a checkout; its train.py needs a GPU, so that one here calls what
-it calls), the files are written by TURNPACK_BIN."""
+it calls), the files are written by TURNPACK_BIN. AReaL, SkyRL, NeMo-RL, prime-rl and Megatron-Bridge start engines or GPUs: up to there
+their own configuration classes take the command's settings and are compared with the file."""
 import importlib.util
 import json
 import os
@@ -24,8 +25,20 @@ def commands(trainer):
 
 
 def need(module):
-    if importlib.util.find_spec(module) is None:
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError:  # of what it is a part of
+        found = None
+    if found is None or found.origin is None:  # a folder of READMEs has such a name
         pytest.skip(f"SKIPPED: no {module} in this Python")
+
+
+def checkout(name, trainer):
+    """The checkout that an environment variable names."""
+    path = os.environ.get(name)
+    if not path:
+        pytest.skip(f"SKIPPED: set {name} to a checkout of {trainer}")
+    return Path(path)
 
 
 def batch(folder, *flags, dumps=None):
@@ -142,15 +155,156 @@ for step in range(STEPS):
 
 def test_slime(tmp_path):
     """slime's own loader of functions, Sample and schedule take every step of a batch whose last is short."""
-    checkout = os.environ.get("TURNPACK_SLIME")
-    if not checkout:
-        pytest.skip("SKIPPED: set TURNPACK_SLIME to a checkout of slime")
+    slime = checkout("TURNPACK_SLIME", "slime")
     need("torch")
     batch(tmp_path, "--target", "slime", "--rollouts-per-step", "12")
     steps = len(list((tmp_path / "batch" / "data").iterdir()))
     (tmp_path / "train.py").write_text(SLIME_MAIN.replace("STEPS", str(steps)))
     (command,) = commands("slime")
-    said = run(command.replace(" N ", " 12 ").replace("…", ""), tmp_path, PYTHONPATH=checkout).splitlines()
+    said = run(command.replace(" N ", " 12 ").replace("…", ""), tmp_path, PYTHONPATH=str(slime)).splitlines()
     assert len(said) == steps > 1
     filled = [int(line.split()[-2]) for line in said]
     assert all(" True [12] " in line for line in said) and sum(filled) > 0, said
+
+
+# Python before 3.12: their configuration classes want its TypedDict.
+TYPED_DICT = "import sys, typing\nif sys.version_info < (3, 12):\n    import typing_extensions\n    typing.TypedDict = typing_extensions.TypedDict\n"
+
+
+def groups_of(path):
+    """{group: its rollouts} of a file."""
+    rows, groups = pq.read_table(path, columns=["group_id", "rollout_id"]).to_pylist(), {}
+    for r in rows:
+        groups.setdefault(r["group_id"], set()).add(r["rollout_id"])
+    return groups
+
+
+def test_skyrl(tmp_path):
+    """SkyRL's own configuration takes the command's settings, and they fit the file; without some they do not."""
+    need("skyrl.train.trainer")
+    batch(tmp_path, "--target", "skyrl")
+    file = tmp_path / "batch" / "batch.parquet"
+    groups = groups_of(file)
+    temperature = pq.read_table(file)["temperature"][0].as_py()
+    (command,) = commands("skyrl")
+    command = command.replace("=GROUPS", f"={len(groups)}").replace("=ROLLOUTS", f"={max(map(len, groups.values()))}").replace("=T ", f"={temperature:g} ").replace("…", "")
+    # Its rollout engines need a GPU: the step before them stands for the whole.
+    dry = command.replace("-m skyrl.train.entrypoints.main_base", "dry.py")
+    (tmp_path / "dry.py").write_text(TYPED_DICT + "from turnpack_trainers import skyrl_main\ncfg, path = skyrl_main.settings(sys.argv[1:])\nprint(type(cfg).__name__, cfg.trainer.algorithm.policy_loss_type, path)\n")
+    assert run(dry, tmp_path).split()[-3:] == ["SkyRLTrainConfig", "rollout_is", str(file)]
+    with pytest.raises(AssertionError, match="n_samples_per_prompt="):
+        run(re.sub(r"n_samples_per_prompt=\d+", "n_samples_per_prompt=99", dry), tmp_path)
+
+
+NEMO_RL_MAIN = """
+import argparse, os
+from nemo_rl.algorithms import grpo
+from nemo_rl.utils.config import load_config, parse_hydra_overrides, register_omegaconf_resolvers
+from omegaconf import OmegaConf
+register_omegaconf_resolvers()
+parser = argparse.ArgumentParser()
+parser.add_argument("--config")
+args, overrides = parser.parse_known_args()
+config = grpo.MasterConfig(**OmegaConf.to_container(parse_hydra_overrides(load_config(args.config), overrides), resolve=True))
+estimator = grpo._create_advantage_estimator(config)
+for step in range(config.grpo.max_num_steps):
+    rows, _ = grpo.run_multi_turn_rollout()
+    print(step, rows.size, int(rows["loss_multiplier"].sum()), type(estimator).__name__)
+"""
+
+# What NeMo-RL imports and does not use on the way, and a version of transformers that it refuses.
+NEMO_RL_ABSENT = TYPED_DICT + """
+from unittest.mock import MagicMock
+import importlib
+import datasets, transformers  # they ask for specs, which those that stand in have not
+while True:
+    try:
+        importlib.import_module("nemo_rl.algorithms.grpo")
+        break
+    except AssertionError:
+        sys.modules["transformers"].__version__ = "5.11.0"
+    except ModuleNotFoundError as e:
+        if e.name.startswith("nemo_rl"):
+            raise
+        sys.modules[e.name] = MagicMock(__path__=[], __spec__=None)
+    except ImportError as e:
+        if "TensorBoard" not in str(e):
+            raise
+        sys.modules["torch.utils.tensorboard"] = MagicMock()
+import runpy
+runpy.run_module("turnpack_trainers.nemo_rl", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_nemo_rl(tmp_path):
+    """NeMo-RL's own configuration takes the command's settings, and each step is the rows of its file; settings that are missing are named."""
+    nemo = checkout("TURNPACK_NEMO_RL", "NeMo-RL")
+    for module in ("torch", "transformers", "omegaconf", "hydra", "pydantic"):
+        need(module)
+    batch(tmp_path, "--target", "nemo-rl", "--groups-per-step", "1")
+    files = sorted((tmp_path / "batch" / "data").iterdir())
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "run_grpo.py").write_text(NEMO_RL_MAIN)
+    (tmp_path / "start.py").write_text(NEMO_RL_ABSENT)
+    (command,) = commands("nemo-rl")
+    command = command.replace("-m turnpack_trainers.nemo_rl", "start.py").replace("--config …", f"--config {nemo}/examples/configs/grpo_math_1B.yaml grpo.max_num_steps={len(files)} policy.train_global_batch_size=8")
+    steps = [line.split() for line in run(command, tmp_path, PYTHONPATH=str(nemo)).splitlines() if line.endswith("FileAdvantages")]
+    assert [int(s[2]) for s in steps] == [pq.read_metadata(tmp_path / "batch" / "data" / f"step_{i}.parquet").num_rows for i in range(len(files))]
+    assert all(int(s[1]) % 8 == 0 for s in steps)
+    with pytest.raises(AssertionError, match="grpo.val_period"):
+        run(command.replace("grpo.val_period=0", ""), tmp_path, PYTHONPATH=str(nemo))
+
+
+PRIME_RL_DRY = """
+import sys
+from prime_rl.configs.trainer import TrainerConfig
+from prime_rl.transports.rollouts import setup_micro_batch_receiver
+from prime_rl.utils.config import cli
+config = cli(TrainerConfig)
+assert config.output_dir.name == "batch" and config.data.fake is None
+for rank in range(RANKS):
+    receiver = setup_micro_batch_receiver(config.output_dir, rank, 1, config.rollout_transport)
+    for step in range(config.max_steps):
+        assert receiver.can_receive(), (rank, step)
+        packs = receiver.receive()
+        assert all(len(p.input_ids) <= config.model.seq_len for p in packs)
+        print("rank", rank, "step", step + 1, len(packs), sum(map(sum, (p.loss_mask for p in packs))))
+    assert not receiver.can_receive()
+"""
+
+
+def test_prime_rl(tmp_path):
+    """prime-rl's own configuration takes the command's settings, and its transport reads every step of every rank of the folder that they name."""
+    prime = checkout("TURNPACK_PRIME_RL", "prime-rl")
+    for module in ("pydantic_config", "msgspec", "zmq", "loguru"):
+        need(module)
+    batch(tmp_path, "--target", "prime-rl", "--ranks", "2", "--seq-len", "4096", "--groups-per-step", "1")
+    steps = len(list((tmp_path / "batch" / "rollouts").iterdir()))
+    (command,) = commands("prime-rl")
+    command = command.replace("STEPS", str(steps)).replace("MODEL", str(TUTORIAL / "model")).replace("LENGTH", "4096").replace("…", "")
+    launcher, arguments = command.split("-m prime_rl.trainer.rl.train ")
+    assert launcher == "torchrun --nproc-per-node RANKS "
+    assert (prime / "src/prime_rl/trainer/rl/train.py").is_file()
+    # It needs a GPU for each rank: its configuration and its transport stand for the whole.
+    (tmp_path / "dry.py").write_text(PRIME_RL_DRY.replace("RANKS", "2"))
+    said = run("python dry.py " + arguments, tmp_path, PYTHONPATH=f"{prime}/packages/prime-rl-configs/src:{prime}/src").splitlines()
+    read = [line.split() for line in said if line.startswith("rank")]
+    assert len(read) == 2 * steps and sum(int(r[5]) for r in read) > 0
+    packs = {}
+    for r in read:
+        packs.setdefault(r[3], set()).add(r[4])
+    assert all(len(n) == 1 for n in packs.values()), "ranks take as many packs"
+    with pytest.raises(AssertionError, match="output.dirs"):
+        run("python dry.py " + arguments.replace("--output-dir", "--output-dirs"), tmp_path, PYTHONPATH=f"{prime}/packages/prime-rl-configs/src:{prime}/src")
+
+
+def test_megatron(tmp_path):
+    """Megatron-Bridge's own recipe and configuration take the command's settings; what does not fit packs is refused."""
+    need("megatron.bridge.recipes")
+    batch(tmp_path, "--target", "megatron", "--seq-len", "4096", "--estimator", "none")
+    (command,) = commands("megatron")
+    command = command.replace("torchrun --nproc-per-node GPUS", "python").replace("RECIPE", "llama32_1b_sft_config").replace("LENGTH", "4096").replace("CHECKPOINT", "c").replace("STEPS", "2")
+    said = run(command.replace("…", "--dry-run"), tmp_path)
+    assert "packed_sequence_size: 4096" in said and "train_iters: 2" in said
+    with pytest.raises(AssertionError, match="micro_batch_size=2 does not fit packs"):
+        run(command.replace("…", "train.micro_batch_size=2 --dry-run"), tmp_path)

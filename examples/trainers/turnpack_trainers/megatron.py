@@ -1,10 +1,15 @@
-"""Megatron-Bridge dataset config over packs that export/megatron wrote (supervised training)."""
+"""Megatron-Bridge over packs that export/megatron wrote (supervised training): the dataset's config, and a command that trains on it:
+
+    torchrun --nproc-per-node GPUS -m turnpack_trainers.megatron --recipe llama32_1b_sft_config --train 'batch/*.idx.parquet' --pack-size N ...
+"""
 from __future__ import annotations
 
+import argparse
 import glob
 import json
 import math
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,3 +70,69 @@ def packed_dataset(train: str, pack_size: int, *, pad_multiple: int = 1, metadat
         offline_packing_specs=specs,
         dataset_kwargs={"pad_seq_length_to_mult": math.lcm(16, pad_multiple), "pad_to_max_length": fixed},
     )
+
+
+def fits(config: Any, pack_size: int, pad_multiple: int) -> None:
+    """Refuses settings under which Megatron-Bridge would train on other tokens than the packs say, or with another mean."""
+    faults = []
+    wanted = {"train.micro_batch_size": 1, "dataset.seq_length": pack_size, "dataset.enable_offline_packing": True, "model.calculate_per_token_loss": True,
+              "ddp.average_in_collective": False, "dataset.offline_packing_specs.packed_sequence_size": pack_size}
+    for name, value in wanted.items():
+        at = config
+        for part in name.split("."):
+            at = getattr(at, part)
+        if at != value:
+            faults.append(f"{name}={at} does not fit packs: leave it out ({value})")
+    if not (getattr(config.dataset, "dataset_kwargs", None) or {}).get("answer_only_loss", True):
+        faults.append("dataset.dataset_kwargs.answer_only_loss=false trains prompts and tool output: leave it out")
+    parts = config.model.context_parallel_size
+    cut = 2 * parts if parts > 1 else 1
+    if getattr(config.model, "sequence_parallel", False) and config.model.tensor_model_parallel_size > 1:
+        cut = math.lcm(cut, parts * config.model.tensor_model_parallel_size)
+    if pad_multiple % cut:
+        faults.append(f"context and sequence parallelism cut sequences into {cut} parts: write the packs with convert --pad-multiple {math.lcm(cut, pad_multiple)}, and say so here")
+    if faults:
+        raise ValueError("; ".join(faults))
+
+
+def settings(arguments: Sequence[str]) -> tuple[Any, bool]:
+    """Megatron-Bridge's configuration of a recipe on the packs, and whether it is only to be shown."""
+    from megatron.bridge import recipes
+    from megatron.bridge.training.utils.omegaconf_utils import process_config_with_overrides
+    given = argparse.ArgumentParser(prog="turnpack_trainers.megatron", description="Further arguments are KEY=VALUE of ConfigContainer.", allow_abbrev=False)
+    given.add_argument("--recipe", required=True, help="name of a function of megatron.bridge.recipes, such as llama32_1b_sft_config")
+    given.add_argument("--train", required=True, help="*.idx.parquet file, a glob or a folder of them")
+    given.add_argument("--pack-size", type=int, required=True, help="--seq-len of convert")
+    given.add_argument("--pad-multiple", type=int, default=1, help="that of convert")
+    given.add_argument("--metadata", help="fixed shapes: the metadata file, or a glob of those of several steps")
+    given.add_argument("--validation")
+    given.add_argument("--scratch", default="packed_scratch")
+    given.add_argument("--dry-run", action="store_true", help="show the configuration and train nothing")
+    own, overrides = given.parse_known_args(arguments)
+    unknown = [o for o in overrides if o.startswith("-") or "=" not in o]
+    if unknown:
+        given.error(f"neither a flag nor KEY=VALUE: {' '.join(unknown)}")
+    make = getattr(recipes, own.recipe, None)
+    if not callable(make):
+        raise ValueError(f"megatron.bridge.recipes has no {own.recipe!r}")
+    config = make()
+    config.dataset = packed_dataset(own.train, own.pack_size, pad_multiple=own.pad_multiple, metadata=own.metadata, validation=own.validation, scratch=own.scratch)
+    config.model.seq_length, config.train.micro_batch_size = own.pack_size, 1
+    config.model.calculate_per_token_loss, config.ddp.average_in_collective = True, False  # the mean over trained tokens
+    config = process_config_with_overrides(config, cli_overrides=overrides or None)
+    fits(config, own.pack_size, own.pad_multiple)
+    return config, own.dry_run
+
+
+def main() -> None:
+    config, dry = settings(sys.argv[1:])
+    if dry:
+        config.print_yaml()
+        return
+    from megatron.bridge.training.finetune import finetune
+    from megatron.bridge.training.gpt_step import forward_step
+    finetune(config, forward_step)
+
+
+if __name__ == "__main__":
+    main()

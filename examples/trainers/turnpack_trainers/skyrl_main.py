@@ -91,9 +91,16 @@ def replay(cfg: Any, path: str, expected: Expected) -> None:
     ReplayExp(cfg, path, expected).run()
 
 
-def main() -> None:
+def settings(arguments: list[str]) -> tuple[Any, str]:
+    """SkyRL's configuration and the file, which fit each other."""
     path = os.path.abspath(os.environ["TURNPACK_FILE"])  # workers have other folders and environments
-    cfg = SkyRLTrainConfig.from_cli_overrides([a for a in sys.argv[1:] if not a.startswith("trainer.override_entrypoint=")])
+    cfg = SkyRLTrainConfig.from_cli_overrides([a for a in arguments if not a.startswith("trainer.override_entrypoint=")])
+    fits(read_rows(path), cfg)
+    return cfg, path
+
+
+def main() -> None:
+    cfg, path = settings(sys.argv[1:])
     validate_cfg(cfg)
     initialize_ray(cfg)
     ray.get(replay.remote(cfg, path, Expected.from_environment()))
