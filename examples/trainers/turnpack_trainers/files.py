@@ -17,6 +17,7 @@ import logging
 import os
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import pyarrow.parquet as pq
 log = logging.getLogger("turnpack_trainers")
 Row = dict[str, Any]
 SCHEMA = "1"
+RECORD = ".turnpack.json"  # of the run that made a batch
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,31 @@ def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected)
         raise ValueError(f"{path}: " + "; ".join(faults))
 
 
+@lru_cache(maxsize=None)
+def _left_out(record: Path) -> str:
+    """What the record beside a batch tells of rollouts that are not in it, "" for nothing."""
+    try:
+        summary = json.loads(record.read_text())["summary"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    counts = {**(summary.get("rollouts_without_rows") or {}), **(summary.get("target_left_out") or {})}
+    text = ", ".join(f"{n} {why}" for why, n in counts.items())
+    names = [r["rollout"] for r in summary.get("rollouts_without_rows_listed") or [] if r.get("rollout")]
+    if text and names:
+        text += f" ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
+    if text:
+        log.warning("%s: left out when the batch was made: %s", record.parent, text)
+    return text
+
+
+def tell_left_out(path: Path) -> None:
+    """Warns once of the rollouts that a batch was made without, in the folder of path or the one above its data."""
+    for folder in list(path.absolute().parents)[:2]:
+        if (folder / RECORD).is_file():
+            _left_out(folder / RECORD)
+            return
+
+
 def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) -> list[Row]:
     """All rows of the file, in its order; a file that is not what the trainer expects is refused before its first batch."""
     expected = expected or Expected.from_environment()
@@ -140,6 +167,7 @@ def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) ->
         said |= {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items() if k != b"ARROW:schema"}
         rows: list[Row] = file.read().to_pylist()
     check(path, said, rows, expected)
+    tell_left_out(path)
     rollouts = {(r["group_id"], r["rollout_id"]) for r in rows}
     log.info("%s: %d rows, %d rollouts, %d groups", path, len(rows), len(rollouts), len({g for g, _ in rollouts}))
     return rows
