@@ -1,8 +1,9 @@
 """Dumps through the command, the reader and the trainer's own advantages and loss; each token's gradient against one computed
 from the dump alone. In the dump: a fork, tool output within a row, a rollout cut off, one aborted, one without a reply, ragged
 groups, a group without spread, one of a single rollout, turns of several policy versions. SkyRL's is in test_skyrl.py, NeMo-RL's
-in test_nemo_rl.py, TRL's in internal/oracle/train_trl.py."""
+in test_nemo_rl.py."""
 import asyncio
+import importlib.util
 import json
 import math
 import os
@@ -34,9 +35,9 @@ DUMP = [rollout("ragged", 0, 1.0, FORK), rollout("ragged", 1, 0.0, TOOLS), rollo
         rollout("unsampled", 0, 1.0, [turn([1, 5], [4, 5])]), rollout("unsampled", 1, 0.0, [turn([1, 5], [6])]), rollout("unsampled", 2, 0.0, [])]
 
 
-def expected(per_step):
+def expected(per_step, dump=DUMP):
     """{ids of a row: gradient of each of its tokens} of the clipped token mean, and the log probability recorded for each."""
-    counted = [r for r in DUMP if r["status"] != "aborted" and r["turns"]]
+    counted = [r for r in dump if r["status"] != "aborted" and r["turns"]]
     total = sum(len(t["output_ids"]) for r in counted for t in r["turns"])
     want = {}
     for r in counted:
@@ -146,3 +147,42 @@ def test_areal_of_text(file):
         asyncio.run(areal.ReplayWorkflow().arun_episode(None, episode))
     got = asyncio.run(areal.ReplayWorkflow(recomputed=True).arun_episode(None, episode))
     assert not got["logprobs"].any() and got["loss_mask"].sum() == sum(sum(r["loss_mask"]) for r in episode)
+
+
+def test_trl(tmp_path):
+    """A step of GRPOTrainer and of FileAdvantagesTrainer on a CPU, weight by weight against the gradient of the file's rows, and those against
+    the dump. TRL takes groups of one size, a row each: a rollout cut off, groups that lose one to an abort or have one without a reply,
+    turns of several versions with tool output between; the fork and the group of one are left out."""
+    try:
+        import trl  # noqa: F401
+        from datasets import Dataset  # noqa: F401
+    except ImportError:
+        pytest.skip("SKIPPED: no trl in this Python")
+    if not hasattr(trl, "GRPOTrainer"):  # a folder of READMEs has that name
+        pytest.skip("SKIPPED: no trl in this Python")
+    binary = os.environ.get("TURNPACK_BIN")
+    if not binary:
+        pytest.skip("SKIPPED: set TURNPACK_BIN to the turnpack command")
+    # Near what the model of the step gives, so that the ratio stays inside the clip.
+    dump = [{**r, "turns": [{**t, "logprobs": [-6.2 - 0.02 * i for i in range(len(t["output_ids"]))]} for t in r["turns"]]} for r in DUMP]
+    (tmp_path / "dump.jsonl").write_text("".join(json.dumps(r) + "\n" for r in dump))
+    said = subprocess.run([binary, "convert", "--model", MODEL, "--in", tmp_path / "dump.jsonl", "--out", tmp_path / "batch", "--json", "--format", "native", "--target", "trl", "--group-size", "2"],
+                          check=True, capture_output=True, text=True).stdout
+    summary = json.loads(said)
+    assert summary["target_left_out"] == {"rollout of several rows": 1, "rollout of an incomplete group": 1}
+    assert summary["rollouts_without_rows"] == {"excluded: aborted": 1, "excluded: nothing was sampled": 1}
+    from turnpack_trainers import read_rows
+    rows = read_rows(tmp_path / "batch" / "batch.parquet")
+    want = expected(False, dump)
+    total = sum(len(t["output_ids"]) for r in dump if r["status"] != "aborted" for t in r["turns"])
+    for r in rows:
+        slopes, logprobs = want.pop((r["rollout_id"], tuple(r["input_ids"])))
+        assert [-RATIO * a * m / total for a, m in zip(r["advantages"], r["loss_mask"])] == pytest.approx(slopes, abs=1e-6), r["sample_id"]
+        assert r["logprobs"] == pytest.approx(logprobs)
+    assert {k[0] for k in want} == {"ragged-0", "single-0"}
+    assert {r["status"] for r in rows} == {"completed", "truncated"} and {v for r in rows for v in r["versions"]} == {-1, 3, 4, 5}
+    path = Path(__file__).resolve().parents[3] / "internal" / "oracle" / "train_trl.py"
+    spec = importlib.util.spec_from_file_location("train_trl", path)
+    train_trl = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(train_trl)
+    train_trl.main(tmp_path / "batch" / "batch.parquet")
