@@ -3,6 +3,7 @@ package chat
 // attacks are more of them, each a builtin, a test, a filter or an operator that is given
 // something long again and again.
 var attacks = []struct{ reason, source string }{
+	{"comparing items of dicts", "{% set d = dict.fromkeys(range(100000), 1) %}{% for i in range(100000) %}{% if d.items() == d.items() %}{% endif %}{% endfor %}"},
 	{"map and join of shared texts", grow("s", 9) + "{{ ([ns.s] * 100000)|map('upper')|join }}"},
 	{"map string and join", grow("s", 8) + "{{ ([ns.s] * 100)|map('string')|join|length }}"},
 	{"map trim and join", grow("s", 8) + "{% for i in range(1000) %}{% set x = [ns.s, ns.s]|map('trim')|join %}{% endfor %}"},

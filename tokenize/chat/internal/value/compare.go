@@ -115,6 +115,7 @@ func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 			return a == b, nil
 		}
 		for i := 0; i < x.D.Len(); i++ {
+			l.Spend(40) // an item is a tuple
 			if in, fault := contains(l, y, x.At(i), depth-1); !in || fault != nil {
 				return false, fault
 			}
@@ -264,6 +265,16 @@ func contains(l *Limits, container, x Value, depth int) (bool, *Fault) {
 		if c.Kind == "dict_keys" {
 			v, fault := c.D.Get(l, x)
 			return v != nil, fault
+		}
+		if item, ok := x.(*List); c.Kind == "dict_items" {
+			if !ok || !item.Tuple || len(item.Items) != 2 {
+				return false, nil
+			}
+			v, fault := c.D.Get(l, item.Items[0])
+			if v == nil || fault != nil || Same(v, item.Items[1]) {
+				return v != nil && fault == nil, fault
+			}
+			return equal(l, v, item.Items[1], depth-1)
 		}
 	case *Range:
 		n := NumberOf(x)
