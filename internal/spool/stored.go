@@ -75,6 +75,9 @@ func loadRow(b []byte) (rollout.Sample, error) {
 	if err := json.Unmarshal(b[n:n+int(size)], &h); err != nil {
 		return rollout.Sample{}, err
 	}
+	if string(h.Row.Metadata) == "null" { // as JSON has none
+		h.Row.Metadata = nil
+	}
 	r := storedColumns{rest: b[n+int(size):], len: h.Len}
 	asInt := func(v uint32) int32 { return int32(v) }
 	q := &h.Row.Sequence
