@@ -5,7 +5,6 @@ import "fmt"
 // Class is the cause of a template failure, as Python would name it.
 type Class uint8
 
-// The classes.
 const (
 	Other Class = iota
 	Raised

@@ -3,7 +3,14 @@
 // input each of their bytes came from. What is computed with them is in package py.
 package value
 
-import "math/big"
+import (
+	"math/big"
+
+	"github.com/turnpack/turnpack/tokenize/internal/origin"
+)
+
+// Field is a place in the input.
+type Field = origin.Field
 
 // Value is one of the types of this package, or a callable or context object of
 // the evaluator. Values never change once a template can see them, except
