@@ -18,7 +18,7 @@ var escapes = func() (t [256]string) {
 	return t
 }()
 
-// safePrefix is the Number of leading bytes that need no escape. It looks at eight at a
+// safePrefix is the number of leading bytes that need no escape. It looks at eight at a
 // time: most of what templates write as JSON is text without a quote or a newline.
 func safePrefix(s string) int {
 	const each, high = 0x0101010101010101, 0x8080808080808080
@@ -26,8 +26,7 @@ func safePrefix(s string) int {
 	for ; i+8 <= len(s); i += 8 {
 		w := binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s[i:]), 8))
 		quote, backslash := w^each*'"', w^each*'\\'
-		// The high bit of a byte is set where it is below ' ', a quote or a backslash. A borrow
-		// can set it in a later byte, so that the first one is right.
+		// A byte's high bit is set if it is below ' ', a quote or a backslash; a borrow may set later ones.
 		found := ((w-each*' ')&^w | (quote-each)&^quote | (backslash-each)&^backslash) & high
 		if found != 0 {
 			return i + bits.TrailingZeros64(found)/8
