@@ -88,7 +88,8 @@ func TestDryRunHoldsRowsToTheTarget(t *testing.T) {
 	model, in := modelDir(t, nil), goodDump(t)
 	for flags, want := range map[string]string{
 		"--target trl-async":                                      "log probabilities",
-		"--target areal":                                          "log probabilities",
+		"--target areal":                                          "policy versions",
+		"--target areal --policy-version 3":                       "",
 		"--target trl --group-by none":                            "takes groups of 2 or more",
 		"--seq-len 3":                                             "the limit is 3",
 		"--target slime --weights sequence-mean":                  "",

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -113,5 +112,5 @@ func TestManyAttempts(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 10*time.Second, 20*time.Millisecond, "%d goroutines before", before)
-	t.Log(fmt.Sprintf("%d goroutines before, %d after", before, runtime.NumGoroutine()))
+	t.Logf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 }

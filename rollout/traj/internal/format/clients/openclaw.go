@@ -40,7 +40,6 @@ func isOpenClaw(v format.Value, _ *format.File) bool {
 
 type openClawSession struct {
 	*chain
-	linked bool // records have ids
 }
 
 func (s *openClawSession) Add(v format.Value) error {
