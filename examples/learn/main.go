@@ -66,6 +66,7 @@ type config struct {
 	groups            int
 	lost              float64
 	arms              []arm
+	named             bool // the arms, by the user
 	log               io.Writer
 }
 
@@ -76,7 +77,7 @@ func parse(args []string, out, help io.Writer) (config, error) {
 	fs.StringVar(&c.python, "python", "python3", "`interpreter` with the packages of requirements.txt")
 	fs.StringVar(&c.here, "here", "examples/learn", "`folder` of this program")
 	fs.StringVar(&c.out, "out", "learn", "`folder` for journals, batches, checkpoints and results; it must not hold any")
-	fs.IntVar(&c.seeds, "seeds", 3, "runs of each arm")
+	fs.IntVar(&c.seeds, "seeds", 3, "runs of each arm; where --arms names none, of the first, and one of each other")
 	fs.IntVar(&c.parallel, "parallel", 2, "runs at a time, each with an engine and a trainer")
 	fs.IntVar(&c.steps, "steps", 100, "steps of a run")
 	fs.IntVar(&c.groups, "groups", 16, "groups of 8 rollouts in a step")
@@ -89,7 +90,7 @@ func parse(args []string, out, help io.Writer) (config, error) {
 		return c, errors.New("numbers are at least 1, --lost is in [0, 1), and there is nothing beside flags")
 	}
 	c.arms = arms
-	if *names != "" {
+	if c.named = *names != ""; c.named {
 		c.arms = nil
 		for _, name := range strings.Split(*names, ",") {
 			i := slices.IndexFunc(arms, func(a arm) bool { return a.Name == name })
@@ -131,8 +132,10 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	}
 	jobs := make(chan job, len(c.arms)*c.seeds)
 	for seed := range c.seeds {
-		for _, a := range c.arms {
-			jobs <- job{a, seed}
+		for i, a := range c.arms {
+			if seed == 0 || i == 0 || c.named {
+				jobs <- job{a, seed}
+			}
 		}
 	}
 	close(jobs)
