@@ -97,6 +97,9 @@ func (p *printer) add(name, path string) (int64, error) {
 		return 0, ioError(path, err)
 	}
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) { // a live journal has dropped it
+		return -1, nil
+	}
 	if err != nil {
 		return 0, ioError(path, err)
 	}

@@ -191,6 +191,13 @@ func (w *Walker) folder(root, p string, depth int, yield func(*File, error) bool
 			w.ignore(q, "hidden")
 			continue
 		}
+		if e.Type().IsRegular() && filepath.Ext(q) == ".tpj" { // its journal is read whole, and may have dropped it by then
+			rel, _ := filepath.Rel(root, q) // q lies below root
+			if !w.again(q) && !yield(&File{Name: q, Path: q, Rel: filepath.ToSlash(rel)}, nil) {
+				return false
+			}
+			continue
+		}
 		info, err := os.Stat(q)
 		if err != nil {
 			if !yield(nil, ioError(q, err)) {
