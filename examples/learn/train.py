@@ -23,7 +23,7 @@ def tell(**what):
 
 
 class Run:
-    def __init__(self, model, folder, engine, service, seed, steps=60, lr=2e-3, entropy=0.1, recompute=False):
+    def __init__(self, model, folder, engine, service, seed, steps=60, lr=2e-3, entropy=0.2, recompute=False):
         torch.set_num_threads(1)
         torch.manual_seed(seed)
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(model))  # a random start
