@@ -105,7 +105,7 @@ func (v Value) restore(away []Away) []byte {
 	for _, a := range away {
 		out = append(out, v.d.src[done:a.At+1]...)
 		if a.given {
-			out = appendEscaped(out, a.text)
+			out = AppendEscaped(out, a.text)
 			done = a.At + 1
 			continue
 		}
@@ -141,33 +141,6 @@ func (v Value) parts(use func(b []byte, last bool) (n int, more bool)) {
 			return
 		}
 	}
-}
-
-// appendEscaped writes a string as JSON, without its quotes.
-func appendEscaped(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\t':
-			b = append(b, '\\', 't')
-		case '\r':
-			b = append(b, '\\', 'r')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	return append(b, s[from:]...)
 }
 
 func (v Value) awayText() string {

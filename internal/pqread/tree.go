@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
 // A node is one element of the schema as rows have it.
@@ -210,42 +212,10 @@ func AppendFloat(b []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', -1, bits)
 }
 
-// escapes are the bytes of a string that JSON writes otherwise, or that need a look.
-var escapes = func() (t [256]bool) {
-	for c := range 0x20 {
-		t[c] = true
-	}
-	t['"'], t['\\'] = true, true
-	return t
-}()
-
 // AppendText writes a string. Bytes that are no UTF-8 become U+FFFD.
 func AppendText(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
 	}
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if !escapes[c] {
-			continue
-		}
-		b = append(b, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\t':
-			b = append(b, '\\', 't')
-		case '\r':
-			b = append(b, '\\', 'r')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	return append(append(b, s[from:]...), '"')
+	return append(jsonscan.AppendEscaped(append(b, '"'), s), '"')
 }

@@ -34,36 +34,11 @@ func (e *encoder) key(k string) {
 	e.b = append(e.b, ':')
 }
 
-const hexDigits = "0123456789abcdef"
-
 func (e *encoder) text(s, at string) {
 	if !utf8.ValidString(s) {
 		e.fail(at, "the text is not valid UTF-8")
 	}
-	b := append(e.b, '"')
-	start := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, `\n`...)
-		case '\r':
-			b = append(b, `\r`...)
-		case '\t':
-			b = append(b, `\t`...)
-		default:
-			b = append(b, `\u00`...)
-			b = append(b, hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	e.b = append(append(b, s[start:]...), '"')
+	e.b = append(jsonscan.AppendEscaped(append(e.b, '"'), s), '"')
 }
 
 func (e *encoder) int(i int64) { e.b = strconv.AppendInt(e.b, i, 10) }
