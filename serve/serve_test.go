@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,10 +28,17 @@ import (
 // service asks a service of the embedded model, with an engine of that.
 func service(t *testing.T, o serve.Options, f fakeengine.Options) (ask func(method, path, body string) (int, string)) {
 	t.Helper()
+	return serviceOf(t, o, f, nil)
+}
+
+// serviceOf also counts what the engine sends.
+func serviceOf(t *testing.T, o serve.Options, f fakeengine.Options, sent *atomic.Int64) (ask func(method, path, body string) (int, string)) {
+	t.Helper()
 	m, err := embedded.Model()
 	require.NoError(t, err)
 	f.Model = m
-	fake := httptest.NewServer(fakeengine.New(f))
+	h := fakeengine.New(f)
+	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(flushes{w, sent}, r) }))
 	t.Cleanup(fake.Close)
 	o.Engines, o.Model, o.Journal, o.Out = []engine.Options{{URL: fake.URL}}, m, t.TempDir(), t.TempDir()
 	o.Groups = deliver.Options{Size: 1, Rows: func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
@@ -43,6 +52,19 @@ func service(t *testing.T, o serve.Options, f fakeengine.Options) (ask func(meth
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 		return w.Code, w.Body.String()
+	}
+}
+
+// flushes counts those of a reply, if it is to.
+type flushes struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+func (f flushes) Flush() {
+	f.ResponseWriter.(http.Flusher).Flush()
+	if f.n != nil {
+		f.n.Add(1)
 	}
 }
 
@@ -101,7 +123,8 @@ func TestContinue(t *testing.T) {
 	reply := fakeengine.Reply{Text: "<think>\n" + strings.Repeat("naïve 🙂 ", 20) + "\n</think>\n\nIt is 你好."}
 	var turns [2]rollout.Turn
 	for i := range turns {
-		ask := service(t, serve.Options{Exact: true}, fakeengine.Options{Script: []fakeengine.Reply{reply}, Faults: fakeengine.Faults{Delay: time.Millisecond}})
+		var sent atomic.Int64
+		ask := serviceOf(t, serve.Options{Exact: true}, fakeengine.Options{Script: []fakeengine.Reply{reply}, Faults: fakeengine.Faults{Delay: time.Millisecond}}, &sent)
 		steer := func(path, body string) {
 			code, text := ask("POST", path, body)
 			require.Equal(t, 200, code, text)
@@ -113,15 +136,17 @@ func TestContinue(t *testing.T) {
 			done <- text
 		}()
 		text := ""
-		for v := 2; text == ""; v++ {
+		for v := 2; text == ""; {
 			select {
 			case text = <-done:
-			case <-time.After(15 * time.Millisecond):
-				if i == 0 || v > 5 {
+			case <-time.After(time.Millisecond):
+				if i == 0 || v > 5 || sent.Load() < 30 {
 					continue
 				}
 				steer("/pause", `{"policy":"continue"}`)
 				steer("/version", fmt.Sprintf(`{"version":%d}`, v))
+				sent.Store(0)
+				v++
 				steer("/resume", "")
 			}
 		}

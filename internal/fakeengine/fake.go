@@ -466,7 +466,11 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		if err != nil {
 			return nil, err
 		}
-		x.ids, x.ends = append(x.ids, ids[i]), append(x.ends, min(len(so), cut))
+		end := 0 // of what is text: a part of a character is decoded as another
+		for end < min(len(so), cut) && so[end] == text[end] {
+			end++
+		}
+		x.ids, x.ends = append(x.ids, ids[i]), append(x.ends, end)
 		if x.stop != "" && len(so) >= cut+len(x.stop) {
 			break
 		}
