@@ -2,7 +2,6 @@ package chats
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
@@ -27,10 +26,26 @@ const rowGroup = 32 << 20
 type Writer struct {
 	file   *pq.Writer
 	layout Layout
+	at     map[string]int // of a leaf, by its path
+	leaves []pq.Column
 	values []pq.Values
 	rows   int
 	bytes  int
 	closed bool
+}
+
+// tree is the columns of a layout.
+func tree(layout Layout) []pq.Node {
+	text := func(name string) pq.Node { return pq.Node{Name: name, Kind: pq.Text, Nullable: true} }
+	word := func(name string) pq.Node { return pq.Node{Name: name, Kind: pq.Text} }
+	body := pq.Node{Name: "messages", List: true, Members: []pq.Node{word("role"), text("content"), text("reasoning_content"), text("name"), text("tool_call_id"),
+		{Name: "tool_calls", List: true, Nullable: true, Members: []pq.Node{text("id"), word("type"),
+			{Name: "function", Members: []pq.Node{word("name"), word("arguments")}}}}}}
+	if layout == ShareGPT {
+		body = pq.Node{Name: "conversations", List: true, Members: []pq.Node{word("from"), word("value"), text("reasoning_content")}}
+	}
+	return []pq.Node{word("id"), text("instance_id"), body, text("tools"), text("chat_template_kwargs"),
+		{Name: "resolved", Kind: pq.Bool, Nullable: true}, {Name: "reward", Kind: pq.Float32, Nullable: true}, text("patch"), text("exit_status")}
 }
 
 // NewWriter begins a file on w.
@@ -38,20 +53,19 @@ func NewWriter(w io.Writer, layout Layout) (*Writer, error) {
 	if layout > ShareGPT {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "layout"}, "found %d, expected OpenAI or ShareGPT", layout)
 	}
-	body := "messages"
-	if layout == ShareGPT {
-		body = "conversations"
-	}
-	columns := []pq.Column{{Name: "id", Kind: pq.Text}, {Name: "instance_id", Kind: pq.Text, Nullable: true}, {Name: body, Kind: pq.Text}, {Name: "tools", Kind: pq.Text, Nullable: true},
-		{Name: "chat_template_kwargs", Kind: pq.Text, Nullable: true}, {Name: "resolved", Kind: pq.Bool, Nullable: true}, {Name: "reward", Kind: pq.Float32, Nullable: true}}
-	file, err := pq.NewWriter(w, columns, pq.Config{})
+	file, leaves, err := pq.NewTreeWriter(w, tree(layout), pq.Config{})
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInternal, rollout.Where{}, "the columns are wrong: %w", err)
 	}
-	return &Writer{file: file, layout: layout, values: make([]pq.Values, len(columns))}, nil
+	out := &Writer{file: file, layout: layout, at: map[string]int{}, leaves: leaves, values: make([]pq.Values, len(leaves))}
+	for i, c := range leaves {
+		out.at[c.Name] = i
+	}
+	return out, nil
 }
 
-// Write adds a rollout. The notes name what the row cannot hold.
+// Write adds a rollout. The notes name what the row cannot hold. A rollout that it refuses
+// leaves no trace in the file.
 func (w *Writer) Write(r *rollout.Rollout) ([]rollout.Note, error) {
 	if w.file == nil {
 		return nil, zero.Value("chats.Writer", "NewWriter")
@@ -63,42 +77,122 @@ func (w *Writer) Write(r *rollout.Rollout) ([]rollout.Note, error) {
 	if err != nil {
 		return notes, err
 	}
-	var row struct {
-		Messages, Tools json.RawMessage
-		Kwargs          json.RawMessage `json:"chat_template_kwargs"`
-	}
+	var row record
 	if err := json.Unmarshal(line, &row); err != nil {
 		return notes, rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: r.ID}, "the chat cannot be read again: %w", err)
 	}
+	more, err := row.check(w.layout)
+	if notes = append(notes, more...); err != nil {
+		return notes, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "%w", err)
+	}
+	w.put("id", &r.ID, 0, 0)
+	w.put("instance_id", row.Instance, 0, 0)
 	if w.layout == ShareGPT {
-		if row.Messages, err = shareGPT(row.Messages); err != nil {
-			return notes, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "%w", err)
-		}
+		w.conversation(row.Messages)
+	} else {
+		w.chat(row.Messages)
 	}
-	text := func(k int, s string, null bool) {
-		v := &w.values[k]
-		v.Texts = append(v.Texts, s)
-		w.bytes += len(s)
-		if k != 0 && k != 2 {
-			v.Nulls = append(v.Nulls, null)
-		}
+	w.put("tools", textOf(row.Tools), 0, 0)
+	w.put("chat_template_kwargs", textOf(row.Kwargs), 0, 0)
+	w.put("patch", row.Patch, 0, 0)
+	w.put("exit_status", row.ExitStatus, 0, 0)
+	v := w.level("resolved", row.Resolved != nil, 0, 0)
+	if row.Resolved != nil {
+		v.Bools = append(v.Bools, *row.Resolved)
 	}
-	text(0, r.ID, false)
-	text(1, r.Instance, r.Instance == "")
-	text(2, string(row.Messages), false)
-	text(3, string(row.Tools), row.Tools == nil)
-	text(4, string(row.Kwargs), row.Kwargs == nil)
-	resolved, reward := r.Outcome.Resolved, r.Outcome.Reward
-	w.values[5].Bools, w.values[5].Nulls = append(w.values[5].Bools, resolved != nil && *resolved), append(w.values[5].Nulls, resolved == nil)
-	f := float32(0)
-	if reward != nil {
-		f = float32(*reward)
+	v = w.level("reward", row.Reward != nil, 0, 0)
+	if row.Reward != nil {
+		v.Floats = append(v.Floats, float32(*row.Reward))
 	}
-	w.values[6].Floats, w.values[6].Nulls = append(w.values[6].Floats, f), append(w.values[6].Nulls, reward == nil)
 	if w.rows++; w.bytes >= rowGroup {
 		err = w.flush()
 	}
 	return notes, err
+}
+
+// level adds the levels of a value of a leaf: there, or missing below the depth given.
+func (w *Writer) level(leaf string, there bool, rep, depth uint8) *pq.Values {
+	v := &w.values[w.at[leaf]]
+	if there {
+		depth = uint8(w.leaves[w.at[leaf]].Depth())
+	}
+	v.Rep, v.Def = append(v.Rep, rep), append(v.Def, depth)
+	return v
+}
+
+func (w *Writer) put(leaf string, s *string, rep, depth uint8) {
+	if v := w.level(leaf, s != nil, rep, depth); s != nil {
+		v.Texts = append(v.Texts, *s)
+		w.bytes += len(*s)
+	}
+}
+
+// Of the levels of messages: 0 is an empty list, 1 a message whose member is missing, and
+// of its calls 2 an empty list and 3 a call.
+const (
+	inMessage = 1
+	inCall    = 3
+)
+
+func (w *Writer) chat(messages []message) {
+	const at, calls = "messages.list.element.", "messages.list.element.tool_calls.list.element."
+	leaves := []string{"role", "content", "reasoning_content", "name", "tool_call_id"}
+	ofCall := []string{"id", "type", "function.name", "function.arguments"}
+	none := func(rep, depth uint8) {
+		for _, leaf := range ofCall {
+			w.put(calls+leaf, nil, rep, depth)
+		}
+	}
+	if len(messages) == 0 {
+		for _, leaf := range leaves {
+			w.put(at+leaf, nil, 0, 0)
+		}
+		none(0, 0)
+	}
+	for i, m := range messages {
+		rep := uint8(min(i, 1))
+		for k, s := range []*string{&m.Role, m.text, m.Reasoning, m.Name, m.CallID} {
+			w.put(at+leaves[k], s, rep, inMessage)
+		}
+		if len(m.Calls) == 0 {
+			none(rep, inMessage)
+		}
+		for k, c := range m.Calls {
+			if k > 0 {
+				rep = 2
+			}
+			for j, s := range []*string{c.ID, &c.Type, &c.Function.Name, textOf(c.Function.Arguments)} {
+				w.put(calls+ofCall[j], s, rep, inCall)
+			}
+		}
+	}
+}
+
+func (w *Writer) conversation(messages []message) {
+	rep := uint8(0)
+	say := func(from, value, reasoning *string, depth uint8) {
+		w.put("conversations.list.element.from", from, rep, depth)
+		w.put("conversations.list.element.value", value, rep, depth)
+		w.put("conversations.list.element.reasoning_content", reasoning, rep, depth)
+		rep = 1
+	}
+	for i, m := range messages {
+		from, value := speakers[m.Role], ""
+		if m.text != nil {
+			value = *m.text
+		}
+		again := i > 0 && messages[i-1].Role == m.Role // whose calls would be those of the reply before it
+		if value != "" || m.Reasoning != nil || len(m.Calls) == 0 || again {
+			say(&from, &value, m.Reasoning, inMessage)
+		}
+		if len(m.Calls) > 0 {
+			from, calls := "function_call", callsText(m.Calls)
+			say(&from, &calls, nil, inMessage)
+		}
+	}
+	if rep == 0 {
+		say(nil, nil, nil, 0)
+	}
 }
 
 func (w *Writer) flush() error {
@@ -128,53 +222,4 @@ func (w *Writer) Close() error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the file cannot be written: %w", err)
 	}
 	return nil
-}
-
-// turn is a message of ShareGPT, whose calls are a turn of their own.
-type turn struct {
-	From      string `json:"from"`
-	Value     string `json:"value"`
-	Reasoning string `json:"reasoning_content,omitempty"`
-}
-
-// speakers are the names of roles in conversations.
-var speakers = map[string]string{"user": "human", "assistant": "gpt", "system": "system", "developer": "developer", "tool": "tool"}
-
-func shareGPT(messages []byte) ([]byte, error) {
-	var list []struct {
-		Role             string
-		Content          any
-		ReasoningContent string `json:"reasoning_content"`
-		ToolCalls        []struct {
-			Function json.RawMessage
-		} `json:"tool_calls"`
-	}
-	if err := json.Unmarshal(messages, &list); err != nil {
-		return nil, fmt.Errorf("the messages cannot be read again: %w", err)
-	}
-	out := []turn{}
-	for i, m := range list {
-		from, known := speakers[m.Role]
-		said, isText := m.Content.(string)
-		switch {
-		case !known:
-			return nil, fmt.Errorf("message %d: conversations have no speaker for the role %q", i, m.Role)
-		case !isText && m.Content != nil:
-			return nil, fmt.Errorf("message %d: conversations hold texts alone, and the content is a list of parts", i)
-		}
-		out = append(out, turn{from, said, m.ReasoningContent})
-		if len(m.ToolCalls) == 0 {
-			continue
-		}
-		calls := make([]json.RawMessage, len(m.ToolCalls))
-		for k, c := range m.ToolCalls {
-			calls[k] = c.Function
-		}
-		b, err := json.Marshal(calls)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: the calls cannot be written: %w", i, err)
-		}
-		out = append(out, turn{"function_call", string(b), ""})
-	}
-	return json.Marshal(out)
 }

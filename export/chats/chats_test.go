@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export/chats"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
@@ -61,6 +62,8 @@ func TestSetsAreReadAgain(t *testing.T) {
 		second, err := r.Next()
 		require.NoError(t, err)
 		require.Equal(t, "b", second.ID)
+		require.Len(t, second.Messages, 2)
+		require.Nil(t, second.Tools)
 		require.Nil(t, second.Outcome.Reward)
 	}
 }
@@ -74,6 +77,48 @@ func TestRefused(t *testing.T) {
 	require.ErrorContains(t, err, `no speaker for the role "wizard"`)
 	_, err = w.Write(nil)
 	require.Error(t, err)
+}
+
+// The columns of a chat are lists of structures, as readers of data sets expect. What a
+// message lacks is null, which the reader of rows leaves out.
+func TestRowsAreStructures(t *testing.T) {
+	parts := sample()
+	parts.ID, parts.Messages[1] = "c", rollout.Message{Role: rollout.RoleUser, Parts: []rollout.Part{{Type: "text", Text: "q"}, {Type: "text", Text: "r"}}}
+	parts.Messages[4].ToolCalls = []rollout.ToolCall{{Name: "g", Arguments: "{ \"a\": 1}"}, {Name: "h", Arguments: "broken", ArgumentsText: true}}
+	parts.Messages[4].NoContent, parts.Messages[4].Content = true, ""
+	rows := map[chats.Layout][]string{
+		chats.OpenAI: {`{"role":"user","content":"qr"}`,
+			`{"role":"assistant","content":null,"tool_calls":[` +
+				`{"type":"function","function":{"name":"g","arguments":"{ \"a\": 1}"}},{"type":"function","function":{"name":"h","arguments":"broken"}}]}`},
+		chats.ShareGPT: {`{"from":"human","value":"qr"}`, `{"from":"observation","value":"r"}`,
+			`{"from":"function_call","value":"[{\"name\": \"g\", \"arguments\": { \"a\": 1}}, {\"name\": \"h\", \"arguments\": \"broken\"}]"}`},
+	}
+	for layout, want := range rows {
+		var b bytes.Buffer
+		w, err := chats.NewWriter(&b, layout)
+		require.NoError(t, err)
+		notes, err := w.Write(parts)
+		require.NoError(t, err)
+		require.Equal(t, "parts_joined", notes[0].Code)
+		image := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleUser, Parts: []rollout.Part{{Type: "image", Raw: []byte(`{"type":"image"}`)}}}}}
+		_, err = w.Write(image) // leaves no trace
+		require.ErrorContains(t, err, `the part of type "image"`)
+		_, err = w.Write(&rollout.Rollout{ID: "none"})
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		f, err := pqread.Open(bytes.NewReader(b.Bytes()), int64(b.Len()))
+		require.NoError(t, err)
+		read, err := pqread.NewRows(f, 1<<20)
+		require.NoError(t, err)
+		text, err := read.Next()
+		require.NoError(t, err)
+		for _, x := range want {
+			require.Contains(t, string(text), x)
+		}
+		text, err = read.Next()
+		require.NoError(t, err)
+		require.Contains(t, string(text), `[]`)
+	}
 }
 
 func ExampleWriter() {

@@ -397,6 +397,17 @@ def readers():
         return script("read_parquet.py", *files)
 
 
+def chat_sets():
+    data = SHARED / "data" / "trajectories"
+    need(data / "expected.jsonl")
+    with tempfile.TemporaryDirectory() as tmp:
+        tmp = Path(tmp)
+        (tmp / "lines").write_bytes(subprocess.run([PLUMB, "import", "--to", "chat", data], capture_output=True).stdout)
+        for layout in "chat", "sharegpt":  # rollouts with pictures are refused, by status 1
+            subprocess.run([PLUMB, "import", "--to", layout, "--parquet", tmp / layout, data], capture_output=True)
+        return script("read_chats.py", tmp / "lines", tmp / "chat", tmp / "sharegpt")
+
+
 def merge_random():
     need(KITS / "lineage" / "check.py")
     return script("diff_lineage.py", PLUMB, KITS / "lineage", 300, 1)
@@ -587,6 +598,7 @@ def steps():
     yield "whole and per-step rows, reference path", go_tests("./tokenize", "SeedParity")
     yield "window, reference path", go_tests(".", "WindowParity")
     yield "readers, converted dumps", readers
+    yield "readers, sets of chats", chat_sets
     yield "readers, made rows", go_tests("./export", "Python", "pyarrow", "polars", "duckdb", "datasets")
     yield "targets, random batches", exports_random
     yield "recipes, random batches", recipes_random

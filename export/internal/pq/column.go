@@ -62,6 +62,10 @@ type Column struct {
 	Level int
 	// Stats asks for minimum, maximum and null count in each row group.
 	Stats bool
+
+	// of a leaf of a tree of groups: its highest levels
+	leaf           bool
+	maxRep, topDef int
 }
 
 // Path is the dotted path of the column's leaf.
@@ -74,7 +78,7 @@ func (c Column) Path() string {
 
 // maxDef is the definition level of a value that is there.
 func (c Column) maxDef() int {
-	n := 0
+	n := c.topDef
 	if c.Nullable {
 		n++
 	}
@@ -136,6 +140,8 @@ type Values struct {
 	Runs []int32 // of a list with a dictionary: how often each value stands, nil = once
 	// Nulls has one entry per row of a nullable scalar column.
 	Nulls []bool
+	// Rep and Def are the repetition and definition levels of a leaf of a tree.
+	Rep, Def []uint8
 }
 
 // Reset empties v and keeps its memory.
@@ -143,6 +149,7 @@ func (v *Values) Reset() {
 	v.Bools, v.Bytes, v.Ints, v.Longs = v.Bools[:0], v.Bytes[:0], v.Ints[:0], v.Longs[:0]
 	clear(v.Texts)
 	v.Floats, v.Texts, v.Lens, v.Nulls, v.Runs = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0], nil
+	v.Rep, v.Def = v.Rep[:0], v.Def[:0]
 }
 
 // Spread is v with every value as often as it stands.

@@ -55,6 +55,9 @@ type cut struct {
 // cuts divides a chunk at row borders into pages of about pageBytes, computed
 // from the plain size of the values.
 func cuts(c Column, v *Values, rows, pageBytes int) []cut {
+	if c.leaf {
+		return leafCuts(c, v, pageBytes)
+	}
 	size := 4
 	if c.Kind == Int64 {
 		size = 8

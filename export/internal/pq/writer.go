@@ -72,12 +72,16 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // NewWriter starts a file on w.
 func NewWriter(w io.Writer, columns []Column, cfg Config) (*Writer, error) {
-	if cfg.PageBytes <= 0 {
-		cfg.PageBytes = 8 << 20
-	}
 	root, err := schemaOf(columns)
 	if err != nil {
 		return nil, fmt.Errorf("build the schema: %w", err)
+	}
+	return newWriter(w, root, columns, cfg)
+}
+
+func newWriter(w io.Writer, root *schema.GroupNode, columns []Column, cfg Config) (*Writer, error) {
+	if cfg.PageBytes <= 0 {
+		cfg.PageBytes = 8 << 20
 	}
 	codec := compress.Codecs.Zstd
 	if cfg.Level < 0 {
@@ -88,9 +92,8 @@ func NewWriter(w io.Writer, columns []Column, cfg Config) (*Writer, error) {
 		parquet.WithCreatedBy(createdBy), parquet.WithDictionaryDefault(false))
 	out := &Writer{out: &counter{w: w}, columns: columns, cfg: cfg, encs: map[zstd.EncoderLevel]*zstd.Encoder{}}
 	out.meta = metadata.NewFileMetadataBuilder(schema.NewSchema(root), props, nil)
-	_, err = io.WriteString(out.out, magic)
-	out.err = err
-	return out, err
+	_, out.err = io.WriteString(out.out, magic)
+	return out, out.err
 }
 
 // Written is the number of bytes handed to the destination so far.
@@ -171,6 +174,8 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 	for _, p := range pages {
 		w.raw = w.raw[:0]
 		switch {
+		case c.leaf:
+			w.raw = leafLevels(w.raw, c, v, p)
 		case c.List:
 			w.raw = listLevels(w.raw, v.Lens[p.fromRow:p.toRow], c.maxDef())
 		case c.Nullable:
@@ -236,6 +241,9 @@ func (w *Writer) useEncoder(c Column) error {
 
 func checkShape(c Column, v *Values, rows int) error {
 	want := rows
+	if c.leaf {
+		return checkLeaf(c, v, rows)
+	}
 	if c.List {
 		if len(v.Lens) != rows {
 			return fmt.Errorf("got %d list lengths for %d rows", len(v.Lens), rows)

@@ -1,0 +1,114 @@
+package chats
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// record is a line of traj.AppendChat.
+type record struct {
+	Instance   *string `json:"instance_id"`
+	Messages   []message
+	Tools      json.RawMessage
+	Kwargs     json.RawMessage `json:"chat_template_kwargs"`
+	Resolved   *bool
+	Reward     *float64
+	Patch      *string
+	ExitStatus *string `json:"exit_status"`
+}
+
+type message struct {
+	Role      string
+	Content   json.RawMessage
+	Reasoning *string `json:"reasoning_content"`
+	Name      *string
+	CallID    *string `json:"tool_call_id"`
+	Calls     []call  `json:"tool_calls"`
+
+	text *string // of the content
+}
+
+type call struct {
+	ID       *string
+	Type     string
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+}
+
+// textOf is JSON as text: of a string what it says.
+func textOf(raw json.RawMessage) *string {
+	var s string
+	if raw == nil {
+		return nil
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		s = string(raw)
+	}
+	return &s
+}
+
+// speakers are the names of roles in conversations.
+var speakers = map[string]string{"user": "human", "assistant": "gpt", "system": "system", "developer": "developer", "tool": "observation"}
+
+// check takes the texts of the messages, and refuses what a row cannot hold.
+func (r *record) check(layout Layout) (notes []rollout.Note, err error) {
+	note := func(i int, code, text string) {
+		notes = append(notes, rollout.Note{Code: code, Message: rollout.At(i), Text: text})
+	}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if string(m.Content) == "null" {
+			m.Content = nil
+		}
+		var parts []struct {
+			Type string
+			Text *string
+		}
+		if json.Unmarshal(m.Content, &parts) == nil {
+			var texts []string
+			for _, p := range parts {
+				if p.Text == nil {
+					return notes, fmt.Errorf("message %d: a column of texts cannot hold the part of type %q; write JSON Lines instead", i, p.Type)
+				}
+				texts = append(texts, *p.Text)
+			}
+			s := strings.Join(texts, "")
+			m.text = &s
+			note(i, "parts_joined", "the parts of the content were joined to one text")
+		} else {
+			m.text = textOf(m.Content)
+		}
+		if layout != ShareGPT {
+			continue
+		}
+		if speakers[m.Role] == "" {
+			return notes, fmt.Errorf("message %d: conversations have no speaker for the role %q", i, m.Role)
+		}
+		if m.Name != nil {
+			note(i, "name", "conversations have no names")
+		}
+		if m.CallID != nil {
+			note(i, "call_id", "conversations have no ids of calls: results follow in the order of the calls")
+		}
+	}
+	return notes, nil
+}
+
+// callsText is the calls of a reply as a turn of a conversation, the arguments as they were.
+func callsText(calls []call) string {
+	b := []byte("[")
+	for i, c := range calls {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(jsonscan.AppendEscaped(append(b, `{"name": "`...), c.Function.Name), `", "arguments": `...)
+		b = append(append(b, c.Function.Arguments...), '}')
+	}
+	return string(append(b, ']'))
+}

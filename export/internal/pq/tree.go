@@ -1,0 +1,148 @@
+package pq
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/schema"
+)
+
+// A Node is a column of a tree, or a member of one of its structures.
+type Node struct {
+	Name     string
+	Kind     Kind
+	Nullable bool
+	// List makes a list of what the node is; the elements are never null.
+	List bool
+	// Members make a structure of it, whose kind is then of no account.
+	Members []Node
+}
+
+func (n Node) node() (schema.Node, error) {
+	if n.List {
+		element := n
+		element.Name, element.List, element.Nullable = "element", false, false
+		x, err := element.node()
+		if err != nil {
+			return nil, err
+		}
+		return schema.ListOfWithName(n.Name, x, repetition(n.Nullable), -1)
+	}
+	if n.Members == nil {
+		return Column{Name: n.Name, Kind: n.Kind, Nullable: n.Nullable}.node()
+	}
+	fields := make(schema.FieldList, len(n.Members))
+	for i, m := range n.Members {
+		var err error
+		if fields[i], err = m.node(); err != nil {
+			return nil, err
+		}
+	}
+	return schema.NewGroupNode(n.Name, repetition(n.Nullable), fields, -1)
+}
+
+// leaves are the columns of the values, in the order of the tree.
+func (n Node) leaves(path string, rep, def int) []Column {
+	path += n.Name
+	if n.Nullable {
+		def++
+	}
+	if n.List {
+		path, rep, def = path+".list.element", rep+1, def+1
+	}
+	if n.Members == nil {
+		return []Column{{Name: path, Kind: n.Kind, leaf: true, maxRep: rep, topDef: def}}
+	}
+	var out []Column
+	for _, m := range n.Members {
+		out = append(out, m.leaves(path+".", rep, def)...)
+	}
+	return out
+}
+
+// NewTreeWriter starts a file of nested columns. The values of a row group are those of
+// the leaves, each with its levels: one entry of Rep and Def for each value and for each
+// place where one is missing, and the values that are there.
+func NewTreeWriter(w io.Writer, tree []Node, cfg Config) (*Writer, []Column, error) {
+	var columns []Column
+	fields := make(schema.FieldList, len(tree))
+	for i, n := range tree {
+		var err error
+		if fields[i], err = n.node(); err != nil {
+			return nil, nil, fmt.Errorf("build the schema: %w", err)
+		}
+		columns = append(columns, n.leaves("", 0, 0)...)
+	}
+	root, err := schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
+	if err != nil {
+		return nil, nil, fmt.Errorf("build the schema: %w", err)
+	}
+	out, err := newWriter(w, root, columns, cfg)
+	return out, columns, err
+}
+
+// Depth is the definition level of a value of a leaf that is there.
+func (c Column) Depth() int { return c.topDef }
+
+func checkLeaf(c Column, v *Values, rows int) error {
+	begun, there := 0, 0
+	for i, d := range v.Def {
+		if int(d) == c.topDef {
+			there++
+		}
+		if i < len(v.Rep) && v.Rep[i] == 0 {
+			begun++
+		}
+	}
+	if len(v.Rep) != len(v.Def) || begun != rows || v.Len(c.Kind) != there {
+		return fmt.Errorf("got %d and %d levels of %d rows, and %d values for %d places, in a row group of %d rows", len(v.Rep), len(v.Def), begun, v.Len(c.Kind), there, rows)
+	}
+	return nil
+}
+
+// leafCuts divides a chunk as cuts does.
+func leafCuts(c Column, v *Values, pageBytes int) []cut {
+	var out []cut
+	p, bytes := cut{}, 0
+	for i, d := range v.Def {
+		if v.Rep[i] == 0 && bytes > pageBytes {
+			out = append(out, p)
+			p, bytes = cut{fromRow: i, toRow: i, from: p.to, to: p.to}, 0
+		}
+		p.toRow++ // of a leaf the entries of its levels
+		p.levels++
+		if int(d) != c.topDef {
+			continue
+		}
+		if bytes += 8; c.Kind == Text {
+			bytes += len(v.Texts[p.to])
+		}
+		p.to++
+	}
+	return append(out, p)
+}
+
+// leafLevels writes the levels of a page.
+func leafLevels(dst []byte, c Column, v *Values, p cut) []byte {
+	for k, levels := range [][]uint8{v.Rep[p.fromRow:p.toRow], v.Def[p.fromRow:p.toRow]} {
+		top := c.topDef
+		if k == 0 {
+			top = c.maxRep
+		}
+		if top == 0 {
+			continue
+		}
+		dst = appendLevels(dst, func(h *hybrid) {
+			for i := 0; i < len(levels); {
+				j := i
+				for j < len(levels) && levels[j] == levels[i] {
+					j++
+				}
+				h.run(uint32(levels[i]), j-i)
+				i = j
+			}
+		}, top)
+	}
+	return dst
+}
