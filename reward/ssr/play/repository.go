@@ -98,16 +98,15 @@ func (r *Repository) Commit() string { return r.commit }
 
 // flaky lists the tests that were found flaky so far, sorted.
 func (r *Repository) flaky() []string {
-	if r == nil || r.suites == nil {
-		return nil
-	}
 	r.suites.mu.Lock()
 	defer r.suites.mu.Unlock()
 	all := map[string]bool{}
 	for _, s := range r.suites.made {
 		maps.Copy(all, s.flaky)
 	}
-	return slices.Sorted(maps.Keys(all))
+	out := slices.AppendSeq([]string{}, maps.Keys(all)) // an empty list where there is none
+	slices.Sort(out)
+	return out
 }
 
 func (r *Repository) box(ctx context.Context) (sandbox.Sandbox, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -87,42 +86,6 @@ func (o Options) withDefaults() Options {
 		o.Alpha = &alpha
 	}
 	return o
-}
-
-// Result of a round.
-type Result struct {
-	// Rollouts are those of both roles, injectors first. Each has a group and a reward, or
-	// the reason why it has none.
-	Rollouts []*rollout.Rollout
-	Bugs     []Bug // that were accepted, in order of their numbers
-	Metrics  Metrics
-	// Sessions are those of the rollouts in Options.Recorder: deliver them when the
-	// rollouts are in safety.
-	Sessions []string
-}
-
-// Metrics describe a round.
-type Metrics struct {
-	Proposals  int            `json:"proposals"`
-	Accepted   int            `json:"accepted"`
-	Duplicates int            `json:"duplicates"` // of those accepted, known from this round or the store
-	Replayed   int            `json:"replayed"`   // bugs of the store that were tried again unasked
-	Lost       int            `json:"lost"`       // proposals without a verdict, by infrastructure
-	Malformed  int            `json:"malformed"`
-	FailedAt   map[string]int `json:"failed_at"` // proposals by the check that failed
-	ByOrder    map[int]int    `json:"bugs_by_order"`
-	Attempts   int            `json:"attempts"`
-	Solved     int            `json:"solved"`
-	AttemptsUp int            `json:"attempts_lost"`
-	// Tokens that the policy wrote, and seconds of its rollouts and their checks, by role.
-	Tokens  map[string]int     `json:"tokens"`
-	Seconds map[string]float64 `json:"seconds"`
-	// TokensPerBug and SecondsPerBug are of injectors, for each accepted bug; 0 without one.
-	TokensPerBug  float64 `json:"tokens_per_accepted_bug"`
-	SecondsPerBug float64 `json:"seconds_per_accepted_bug"`
-	// Gibberish is the share of rollouts whose text looks broken (ssr.Monitor).
-	Gibberish float64  `json:"gibberish_rate"`
-	Flaky     []string `json:"flaky_tests"`
 }
 
 // proposal is what came of one injector.
@@ -417,102 +380,4 @@ func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, erro
 		}
 		return again
 	}), err
-}
-
-// settle rewards everybody and sums up.
-func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbered) (*Result, error) {
-	out := &Result{}
-	m := &p.metrics
-	for _, x := range proposals {
-		out.Rollouts = append(out.Rollouts, p.counted("inject", x.attempted))
-		if !x.ended() && (x.artifact == nil || !x.verdict.Valid()) {
-			value := ssr.InvalidReward
-			x.r.Outcome.Reward = &value
-			x.r.Outcome.Reason = x.verdict.Reason
-		}
-	}
-	for _, b := range bugs {
-		var ends []ssr.Attempt
-		for _, x := range b.attempts {
-			ends = append(ends, x.end)
-		}
-		result, err := ssr.Resolve(ends, p.MinLive, *p.Alpha)
-		if err != nil {
-			return nil, err
-		}
-		b.Solved, b.Live = result.Solved, result.Live
-		for i, x := range b.attempts {
-			m.Attempts++
-			switch {
-			case result.Solve[i] == nil:
-				m.AttemptsUp++
-			case x.end == ssr.Solved:
-				m.Solved++
-			}
-			x.r.Outcome.Reward = result.Solve[i]
-			if result.Solve[i] != nil {
-				solved := x.end == ssr.Solved
-				x.r.Outcome.Resolved = &solved
-			}
-			out.Rollouts = append(out.Rollouts, p.counted("solve", x))
-		}
-		if p.Store != nil {
-			p.Store.put(b.Bug)
-		}
-		for _, x := range b.proposers {
-			if b.Live < max(p.MinLive, 1) {
-				x.r.Status, x.r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "infra_error", Detail: fmt.Sprintf("%d of the bug's attempts ended on their own: its difficulty is not known", b.Live)}
-				continue
-			}
-			value, err := ssr.InjectReward(b.Solved, b.Live, true, *p.Alpha)
-			if err != nil {
-				return nil, err
-			}
-			x.r.Outcome.Reward = &value
-		}
-		out.Bugs = append(out.Bugs, b.Bug)
-	}
-	if m.Accepted > 0 {
-		m.TokensPerBug = float64(m.Tokens["inject"]) / float64(m.Accepted)
-		m.SecondsPerBug = math.Round(1000*m.Seconds["inject"]/float64(m.Accepted)) / 1000
-	}
-	broken := 0
-	for _, r := range out.Rollouts {
-		watch, err := ssr.NewMonitor(ssr.Limits{Window: 1, MaxGrowth: -1})
-		if err != nil {
-			return nil, err
-		}
-		if !watch.AddRollout(r).Stable() {
-			broken++
-		}
-	}
-	if len(out.Rollouts) > 0 {
-		m.Gibberish = float64(broken) / float64(len(out.Rollouts))
-	}
-	m.Flaky = p.repo.flaky()
-	out.Metrics = *m
-	everybody := make([]*attempted, 0, len(out.Rollouts))
-	for _, x := range proposals {
-		everybody = append(everybody, x.attempted)
-	}
-	for _, b := range bugs {
-		everybody = append(everybody, b.attempts...)
-	}
-	for _, x := range everybody {
-		if x.session == nil {
-			continue
-		}
-		r := x.r
-		if _, err := x.session.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure, Metadata: r.Metadata}); err != nil {
-			return nil, err
-		}
-		out.Sessions = append(out.Sessions, x.session.ID())
-	}
-	return out, nil
-}
-
-func (p *round) counted(role string, x *attempted) *rollout.Rollout {
-	p.metrics.Tokens[role] += x.tokens
-	p.metrics.Seconds[role] += x.seconds
-	return x.r
 }

@@ -1,0 +1,235 @@
+package shaping
+
+import (
+	"math"
+
+	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// OldestVersion is the oldest policy version that sampled a turn of r, nil where a turn
+// does not record it and stands has none for it.
+func OldestVersion(r *rollout.Rollout, stands *int32) *int32 {
+	var oldest *int32
+	for _, t := range rollout.TurnsOf(r) {
+		v := t.Version
+		if v == nil {
+			v = stands
+		}
+		if v == nil {
+			return nil
+		}
+		if oldest == nil || *v < *oldest {
+			oldest = v
+		}
+		for i := range t.Versions {
+			if t.Versions[i].Version < *oldest {
+				oldest = &t.Versions[i].Version
+			}
+		}
+	}
+	return oldest
+}
+
+// newestVersion is the newest policy version that sampled a turn.
+func newestVersion(r *rollout.Rollout, stands *int32) *int32 {
+	var newest *int32
+	for _, t := range rollout.TurnsOf(r) {
+		v := t.Version
+		if v == nil {
+			v = stands
+		}
+		if v != nil && (newest == nil || *v > *newest) {
+			newest = v
+		}
+		for i := range t.Versions {
+			if newest == nil || t.Versions[i].Version > *newest {
+				newest = &t.Versions[i].Version
+			}
+		}
+	}
+	return newest
+}
+
+// Member is one rollout of a group that is decided on.
+type Member struct {
+	Reward, Raw    float64 // shaped, and before
+	Excluded       string  `json:",omitempty"` // why it has no reward
+	Masked         string  `json:",omitempty"` // why none of its rows trains
+	Solved         *bool   `json:",omitempty"`
+	Oldest, Newest *int32  `json:",omitempty"` // policy versions, nil unknown
+	Usage          Usage   `json:",omitzero"`  // with Rules.Spending
+}
+
+// MemberOf collects what Decide looks at. stands is the policy version of turns that
+// record none, nil for unknown; masked says why none of its rows trains.
+func MemberOf(r *rollout.Rollout, scored rollout.Reward, raw float64, masked string, stands *int32) Member {
+	return Member{Reward: scored.Total, Raw: raw, Excluded: scored.Excluded, Masked: masked, Solved: Solved(scored),
+		Oldest: OldestVersion(r, stands), Newest: newestVersion(r, stands)}
+}
+
+func (m *Member) valid() bool { return m.Excluded == "" && m.Masked == "" }
+
+// Group is the members of one group, in order.
+type Group struct {
+	Key     string
+	Members []Member
+}
+
+// Fate says what becomes of a member. The zero value trains.
+type Fate struct {
+	// Out is why the rollout gives no rows, "" if it does.
+	Out string
+	// Counts says that its reward stays in the statistics all the same.
+	Counts bool
+}
+
+// Report counts what rules did.
+type Report struct {
+	// Rewards counts rollouts whose reward a rule changed, by rule.
+	Rewards map[string]int `json:"rewards_changed,omitempty"`
+	// Groups and Rollouts count those left out, by reason; the rollouts of groups
+	// among them.
+	Groups   map[string]int `json:"groups_left_out,omitempty"`
+	Rollouts map[string]int `json:"rollouts_left_out,omitempty"`
+	// UnknownAge counts rollouts that a maximum age could not be asked of.
+	UnknownAge int `json:"unknown_age,omitempty"`
+	// NoTrainLogprobs counts rows that OffPolicy could not be asked of, since the log
+	// probabilities of the policy that trains are not there: the trainer bounds them.
+	NoTrainLogprobs int `json:"rows_without_train_logprobs,omitempty"`
+	// KeptAlike counts groups that the filter would leave out and kept, since too few
+	// others are there (filter.Rule.KeepAtLeast).
+	KeptAlike int `json:"groups_kept_though_alike,omitempty"`
+}
+
+// Count books rules that changed a reward.
+func (r *Report) Count(applied []Applied) {
+	for _, a := range applied {
+		add(&r.Rewards, a.Rule)
+	}
+}
+
+func add(m *map[string]int, key string) {
+	if *m == nil {
+		*m = map[string]int{}
+	}
+	(*m)[key]++
+}
+
+// Decide says of every member of every group whether it gives rows, and books in
+// report what it leaves out; Spending changes the rewards of groups, and refuses those
+// whose mean is below 0. The result has their shape. Members without a reward are no concern of it but
+// where Keep is set: their fate is the estimator's.
+func (r *Rules) Decide(groups []Group, report *Report) ([][]Fate, error) {
+	out := make([][]Fate, len(groups))
+	for i := range groups {
+		out[i] = make([]Fate, len(groups[i].Members))
+	}
+	r.age(groups, out, report)
+	if err := r.spend(groups, out, report); err != nil {
+		return nil, err
+	}
+	var left []int // groups that the filter looks at
+	var looks []filter.Group
+	for i := range groups {
+		valid, solved, unsolved := 0, 0, 0
+		look := filter.Group{Key: groups[i].Key}
+		for j := range groups[i].Members {
+			m := &groups[i].Members[j]
+			if m.Excluded != "" || out[i][j].Out != "" {
+				continue
+			}
+			value := m.Reward
+			if r.FilterRaw {
+				value = m.Raw
+			}
+			look.Rewards, look.Live = append(look.Rewards, value), append(look.Live, m.valid())
+			if !m.valid() {
+				continue
+			}
+			valid++
+			if m.Solved != nil && *m.Solved {
+				solved++
+			} else {
+				unsolved++
+			}
+		}
+		switch {
+		case len(look.Rewards) == 0:
+		case valid < r.MinValid:
+			drop(&groups[i], out[i], reasonFewValid, report)
+		case solved < r.MinSolved:
+			drop(&groups[i], out[i], reasonFewSolved, report)
+		case unsolved < r.MinUnsolved:
+			drop(&groups[i], out[i], reasonFewUnsolved, report)
+		default:
+			left, looks = append(left, i), append(looks, look)
+		}
+	}
+	if r.Filter == nil {
+		return out, r.Keep.apply(groups, out, report)
+	}
+	decisions, counted, err := filter.Apply(looks, *r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	report.KeptAlike += counted.TakenBack
+	for k, d := range decisions {
+		i := left[k]
+		if !d.Keep {
+			drop(&groups[i], out[i], d.Reason, report)
+			continue
+		}
+		at := 0
+		for j := range out[i] {
+			if groups[i].Members[j].Excluded != "" || out[i][j].Out != "" {
+				continue
+			}
+			// A row that is left out alone was in the baseline before.
+			if d.Rows != nil && !d.Rows[at] {
+				out[i][j] = Fate{Out: filter.ReasonRow, Counts: true}
+				add(&report.Rollouts, filter.ReasonRow)
+			}
+			at++
+		}
+	}
+	return out, r.Keep.apply(groups, out, report)
+}
+
+// age leaves out members that are too old.
+func (r *Rules) age(groups []Group, out [][]Fate, report *Report) {
+	if r.MaxAge == nil {
+		return
+	}
+	newest := int32(math.MinInt32)
+	for i := range groups {
+		for _, m := range groups[i].Members {
+			if m.Newest != nil {
+				newest = max(newest, *m.Newest)
+			}
+		}
+	}
+	for i := range groups {
+		for j, m := range groups[i].Members {
+			switch {
+			case m.Excluded != "":
+			case m.Oldest == nil:
+				report.UnknownAge++
+			case int64(newest)-int64(*m.Oldest) > int64(*r.MaxAge):
+				out[i][j].Out = reasonStale
+				add(&report.Rollouts, reasonStale)
+			}
+		}
+	}
+}
+
+// drop leaves out a group.
+func drop(g *Group, out []Fate, reason string, report *Report) {
+	add(&report.Groups, reason)
+	for j := range out {
+		if g.Members[j].Excluded == "" && out[j].Out == "" {
+			out[j].Out = reason
+			add(&report.Rollouts, reason)
+		}
+	}
+}
