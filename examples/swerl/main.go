@@ -38,5 +38,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 && commands[args[0]] != nil {
 		return commands[args[0]](ctx, args[1:], out)
 	}
-	return errors.New("expected a subcommand: data swe, data pivot, eval, rollout, serve-exec or serve-pool")
+	const verbs = "data swe, data pivot, eval, rollout, serve-exec or serve-pool"
+	if len(args) > 0 && (args[0] == "help" || args[0] == "-h" || args[0] == "-help" || args[0] == "--help") {
+		_, err := fmt.Fprintf(out, "swerl SUBCOMMAND: %s; swerl SUBCOMMAND --help lists its flags\n", verbs)
+		return err
+	}
+	return errors.New("expected a subcommand: " + verbs)
 }
