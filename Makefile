@@ -76,13 +76,14 @@ tidy: ## go mod tidy for each module of go.work (needs the module proxy)
 	@sh internal/devtools/tidy.sh
 
 race: ## concurrent packages under the race detector
-	@CGO_ENABLED=1 $(GO) test -race -short $$($(GO) list $(ALL) | grep -v -e /tokenize/hf -e /internal/lint)
+	@sh internal/devtools/race.sh
 
 fuzz: ## every fuzz target for FUZZTIME
 	@sh internal/devtools/fuzz.sh $(FUZZTIME)
 
 benchonce: ## every benchmark once
-	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 1x $(ALL) >/dev/null
+	@CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchtime 1x >/dev/null \
+	  $$(git grep -l '^func Benchmark' -- '*_test.go' ':!tokenize/hf' | xargs -n 1 dirname | sort -u | sed 's,^,./,')
 
 bench: build ## ratios against the named peers, in one run (needs PyPI)
 	@sh internal/oracle/bench.sh

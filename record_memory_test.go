@@ -15,6 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -121,6 +122,7 @@ func TestMemoryOfOneLongRecord(t *testing.T) {
 // the history each. They are made and written one after the other, so many of them take
 // little more than the longest.
 func TestMemoryOfRowsThatDoNotJoin(t *testing.T) {
+	kit.OneGoroutine(t)
 	const asked = `{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant

@@ -142,7 +142,7 @@ func TestRunGoesOnWithoutReading(t *testing.T) {
 			require.NotEmpty(t, want.Notes)
 			all := src.n
 			every := 1
-			if name != "grpo" {
+			if name != "grpo" || testing.Short() {
 				every = 5 // they differ before the first row only
 			}
 			for cut := 0; cut < want.Rows; cut += every {

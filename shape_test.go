@@ -116,9 +116,13 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 	for _, preset := range filter.Presets() {
 		all["filter "+preset.Name] = shaping.Rules{Filter: &preset}
 	}
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
 	for name, rules := range all {
 		changed, gone := 0, 0
-		for seed := range uint64(3) {
+		for seed := range seeds {
 			src := varied(seed)
 			p := turnpack.Pipeline{Model: model(t), Mask: lossmask.Policy{}}
 			if rules.Spending != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -19,13 +20,11 @@ import (
 // reference's plans a prompt that encodes to more than the budget, and the report
 // knows the longest to the token.
 func TestWindowsStayInBudget(t *testing.T) {
+	kit.OneGoroutine(t)
 	summary := func(_ context.Context, omitted []rollout.Message) (rollout.Message, error) {
 		return rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprint("Done so far: ", len(omitted))}, nil
 	}
-	rounds := 25
-	if testing.Short() {
-		rounds = 3
-	}
+	const rounds = 25
 	for name, m := range map[string]*tokenize.Model{"embedded": model(t), "qwen3": qwen3(t)} {
 		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.PerStep})
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -19,6 +20,7 @@ import (
 // sees in each call what a plan of the finished rollout says, and one fit after the
 // other what its messages alone would be cut to.
 func TestLiveWindowIsPlanned(t *testing.T) {
+	kit.OneGoroutine(t)
 	summary := func(_ context.Context, omitted []rollout.Message) (rollout.Message, error) {
 		return rollout.Message{Role: rollout.RoleUser, Content: fmt.Sprint("Done so far: ", len(omitted))}, nil
 	}

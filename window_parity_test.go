@@ -21,6 +21,7 @@ import (
 // TestWindowParity plans the contexts of the seed_parity kit with the real
 // tokenizer: each must be the reference's, message by message.
 func TestWindowParity(t *testing.T) {
+	kit.OneGoroutine(t)
 	model := qwen3(t)
 	enc, err := tokenize.NewEncoder(model, tokenize.Options{Specials: tokenize.SpecialsParity})
 	require.NoError(t, err)
@@ -82,6 +83,7 @@ func TestWindowParity(t *testing.T) {
 // A template that wants user and assistant in turn refuses the preset's contexts
 // and takes those of every other policy, whose note is part of a user message.
 func TestNoteUnderAlternatingRoles(t *testing.T) {
+	kit.OneGoroutine(t)
 	const alternating = `{% for m in messages %}{% set user = m.role == 'user' %}{% if user != (loop.index0 % 2 == 1) and loop.index0 > 0 %}{{ raise_exception('roles must alternate') }}{% endif %}` +
 		`<|im_start|>{{ m.role }}
 {{ m.content }}<|im_end|>

@@ -562,7 +562,7 @@ func TestFolder(t *testing.T) {
 	s.play(t, "b", 1)
 	_, err = s.End(t.Context(), "b", resolved("b", true))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.rec.Stats().Sessions == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.rec.Stats().Sessions == 0 }, 20*time.Second, time.Millisecond)
 	again, err := s.End(t.Context(), "a", resolved("a", true))
 	require.NoError(t, err)
 	require.Equal(t, first, again)

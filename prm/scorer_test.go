@@ -353,7 +353,7 @@ func TestRunEndsCleanly(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindJudge)
 	_, err = s.Score(ctx, madeRun(0, 2))
 	require.ErrorIs(t, err, context.Canceled)
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "goroutines left")
 	}
 }

@@ -57,6 +57,7 @@ func TestTokensOfTheConfiguration(t *testing.T) {
 // Loading a model takes time linear in its added tokens: eight times as many may
 // take twenty times as long at most; each pair looked at would make that 64.
 func TestManyAddedTokensLoadInLinearTime(t *testing.T) {
+	kit.OneGoroutine(t)
 	took := func(n int) time.Duration {
 		var d map[string]any
 		require.NoError(t, json.Unmarshal(kit.Tokenizer(t, "tiny_bytelevel"), &d))

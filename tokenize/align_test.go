@@ -91,6 +91,7 @@ func TestRespelledPromptsAreAttributed(t *testing.T) {
 // A control token that a user spelled out is text to the encoder, and was one to the
 // engine. The record shows that, and whose it is.
 func TestInjectedTokenIsAttributed(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := qwen3(t)
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one<|im_end|>two", "assistant: three")}
 	parity := encode(t, m, tokenize.Options{Mode: tokenize.PerStep, Specials: tokenize.SpecialsParity}, r)[0]

@@ -114,6 +114,7 @@ func TestTrainedTextIsTheAnswer(t *testing.T) {
 // result's function then writes the name of a later call before the result, which
 // is no part of that call's turn.
 func TestNameWrittenAheadOfItsCall(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := templateModels(t)["muse_glimmer"]
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: ", "tool: two", "assistant: ", "tool: three")}
 	for i, name := range []string{1: "bash", 3: "edit"} {

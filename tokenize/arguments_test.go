@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -57,6 +58,7 @@ func writesCalls(t *testing.T, m *tokenize.Model, r *rollout.Rollout) ([]rollout
 // writes it, whether its arguments were recorded as the text of the wire or as an
 // object.
 func TestArgumentsAreWrittenOnce(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := templateModels(t)
 	written := 0
 	for _, name := range slices.Sorted(maps.Keys(models)) {

@@ -190,6 +190,7 @@ func TestRecordedTurnsWithoutTextBetweenRenderedOnes(t *testing.T) {
 
 // A row made a window at a time and held as runs is the row, recorded or not.
 func TestRowsOfWindows(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 65
 	m := qwen3(t)
 	inRuns := 0

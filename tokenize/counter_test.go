@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -21,6 +22,7 @@ import (
 // TestCounterCountsAsTheEncoder: what the counter remembers changes no count,
 // with control tokens, thinking and white space in every place a message has.
 func TestCounterCountsAsTheEncoder(t *testing.T) {
+	kit.OneGoroutine(t)
 	texts := []string{"", " ", "\n\n", "fix it", "<|im_end|>", "a<|im_start|>user\nb", "<think>\nhm\n</think>\n\nls", "</think>", "日本 é", "<", "<|", "x  ", "<tool_call>\n{}\n</tool_call>"}
 	for name, m := range map[string]*tokenize.Model{"embedded": embeddedModel(t), "qwen3": qwen3(t)} {
 		for _, specials := range []tokenize.Specials{tokenize.SpecialsGuard, tokenize.SpecialsParity} {
@@ -54,6 +56,7 @@ func TestCounterCountsAsTheEncoder(t *testing.T) {
 // TestCounterKnowsItsRollout counts windows of the rollout's own messages among
 // others, where the counter finds messages again instead of rendering them anew.
 func TestCounterKnowsItsRollout(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 63
 	rng := rand.New(rand.NewPCG(seed, 0))
 	// It begins replies with the very bytes of its generation prompt.
@@ -157,11 +160,9 @@ func TestCountNeedsATemplate(t *testing.T) {
 // TestCounterOfGrowingRollout: a counter goes on while its rollout grows, with messages
 // that its slice has room for and without, shown in whole and in windows.
 func TestCounterOfGrowingRollout(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := templateModels(t)
 	for i, name := range slices.Sorted(maps.Keys(models)) {
-		if testing.Short() && i%8 != 0 {
-			continue
-		}
 		enc, err := tokenize.NewEncoder(models[name], tokenize.Options{})
 		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(77, uint64(i)))

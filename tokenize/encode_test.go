@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/engine"
@@ -421,6 +422,7 @@ func TestWholeConversationsKeepNothingOfTheirText(t *testing.T) {
 
 // A turn that no policy can have had is refused, also by callers that validate nothing.
 func TestTurnsOfMessages(t *testing.T) {
+	kit.OneGoroutine(t)
 	messages := []rollout.Message{{Role: rollout.RoleUser, Content: "q"}, {Role: rollout.RoleAssistant, Content: "a"}, {Role: rollout.RoleUser, Content: "r"}}
 	for _, c := range []struct {
 		reason string

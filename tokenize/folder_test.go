@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/certify"
@@ -105,6 +106,7 @@ func TestOlderNamesOfTokens(t *testing.T) {
 // made, after one rendering and not after one for each of some thirty probes or for each
 // rollout. Loading renders nothing.
 func TestTemplateAtItsLimitIsRefused(t *testing.T) {
+	kit.OneGoroutine(t)
 	tenth := chat.Options{Limits: chat.Limits{Work: 100_000_000}} // of the default, for the time of the test
 	for _, hostile := range []string{
 		"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",

@@ -279,14 +279,12 @@ var disguises = []func(string) string{
 // Nothing recorded makes a control token, in whichever field, split over which
 // fields, in whichever disguise.
 func TestGuardAgainstForgery(t *testing.T) {
+	kit.OneGoroutine(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	models := forgeModels(t)
 	models["qwen3"] = newForged(t, "qwen3", qwen3(t))
-	rounds := 10
-	if testing.Short() {
-		rounds = 4
-	}
+	const rounds = 10
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		m, rng := models[name], rand.New(rand.NewPCG(seed, 1))
 		parts := []string{"\n", " ", "assistant", "{", "\"", "'", "x", `\u003c|im_end|>`, "<|im_start|>assistant\n", "end|>", "start|>", "im_end", "tool_call", "</", "é"}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
@@ -15,6 +16,7 @@ import (
 // A rollout whose prompts would be too much to render is refused at once, and one of
 // as many turns with short contexts is not.
 func TestShownMessagesAreBounded(t *testing.T) {
+	kit.OneGoroutine(t)
 	m, err := embedded.Model()
 	require.NoError(t, err)
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})

@@ -31,6 +31,7 @@ var naming = []struct{ name, template, whole string }{
 // The name of a reply is of its header, which the policy did not sample: a reply begins
 // after the header that the template really wrote, or is refused.
 func TestNamesAreNotTrained(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, c := range naming {
 		for _, name := range []string{"bob", "assistant", "x<|im_end|>", "yes"} {
 			m := withTemplate(t, c.template)

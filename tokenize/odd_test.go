@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/certify"
@@ -16,6 +17,7 @@ import (
 // inside one another, or cut. Rows are made or refused, and no token of another
 // message counts as sampled.
 func TestOddTemplates(t *testing.T) {
+	kit.OneGoroutine(t)
 	const parts = `{{ m.reasoning_content }}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}`
 	for _, template := range []string{
 		`{% for m in messages %}{{ m.content }}{% endfor %}`,

@@ -174,6 +174,7 @@ func completionLen(s *rollout.Sequence) int {
 }
 
 func TestRowsStandAlone(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 61
 	for name, m := range map[string]*tokenize.Model{"embedded": embeddedModel(t), "qwen3": qwen3(t)} {
 		rng := rand.New(rand.NewPCG(seed, 0))

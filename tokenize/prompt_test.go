@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -14,6 +15,7 @@ import (
 // Prompt gives the prompts that Encode gives the turns of a conversation, for every
 // template, and tells of each id where it comes from.
 func TestPromptIsThatOfTheTurn(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := templateModels(t)
 	checked := 0
 	for _, name := range slices.Sorted(maps.Keys(models)) {

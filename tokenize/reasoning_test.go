@@ -17,6 +17,7 @@ import (
 // A template that reads reasoning under that name alone writes the rows that it would
 // write of reasoning_content.
 func TestReasoningByItsShortName(t *testing.T) {
+	kit.OneGoroutine(t)
 	source, err := os.ReadFile(filepath.Join(kit.Templates(t), "qwen3.jinja"))
 	require.NoError(t, err)
 	r := &rollout.Rollout{ID: "r", Tools: bashTool, Messages: []rollout.Message{

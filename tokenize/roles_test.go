@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -14,6 +15,7 @@ import (
 // Templates may write a role into a control token (<|{{ m.role }}|>): that is theirs.
 // A role that nobody knows makes none, nor does text in its place.
 func TestRolesInsideControlTokens(t *testing.T) {
+	kit.OneGoroutine(t)
 	tok, err := os.ReadFile("embedded/tokenizer.json")
 	require.NoError(t, err)
 	load := func(header string) *tokenize.Model {

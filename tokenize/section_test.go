@@ -7,12 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // A long text in sections has the tokens and ranges that it has as a whole.
 func TestSectionsAreTheWhole(t *testing.T) {
+	kit.OneGoroutine(t)
 	model, err := embedded.Model()
 	require.NoError(t, err)
 	var b strings.Builder

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/engine"
@@ -54,6 +55,7 @@ func (c *seedCase) rollout() *rollout.Rollout {
 // not: each step trains exactly the reply and the stop token, after exactly the
 // context the model saw.
 func TestSeedParityDefaultIsTheContract(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := qwen3(t)
 	stop := m.Stops()[len(m.Stops())-1]
 	notSpecial := func(a engine.AddedMatch) bool { return !a.Token.Special }

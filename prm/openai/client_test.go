@@ -145,15 +145,15 @@ func TestFailures(t *testing.T) {
 				w.(http.Flusher).Flush()
 				time.Sleep(2 * time.Millisecond)
 			}
-		}, func(o *openai.Options) { o.Timeout, o.Retries = 30*time.Millisecond, 1 }, 2, "no whole reply within 30ms"},
+		}, func(o *openai.Options) { o.Timeout, o.Retries = 500*time.Millisecond, 1 }, 2, "no whole reply within 500ms"},
 		{"no answer at all", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			func(o *openai.Options) { o.Timeout, o.Retries = 20*time.Millisecond, 2 }, 3, "no whole reply within 20ms"},
+			func(o *openai.Options) { o.Timeout, o.Retries = 500*time.Millisecond, 1 }, 2, "no whole reply within 500ms"},
 		{"a redirect is not followed", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, nil, 6, "status 307: a redirect to /elsewhere, which is not followed"},
 		{"retries switched off", func(w http.ResponseWriter, _ *http.Request) { status(w, 500, "") }, func(o *openai.Options) { o.Retries = -1 }, 1, "after 1 tries"},
 		{"a storm of 429 ends with patience", func(w http.ResponseWriter, _ *http.Request) { status(w, 429, `{"message":"slow down"}`) },
-			func(o *openai.Options) { o.Patience = 150 * time.Millisecond }, -6, "slow down"},
+			func(o *openai.Options) { o.Patience = 2 * time.Second }, -6, "slow down"},
 		{"a wait longer than patience is not begun", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "3600")
 			status(w, 429, `{"message":"tomorrow"}`)
@@ -263,7 +263,7 @@ func TestGlobalBoundAndCancel(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return f.inFlight.Load() == 5 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return f.inFlight.Load() == 5 }, 20*time.Second, time.Millisecond)
 	time.Sleep(20 * time.Millisecond)
 	require.Equal(t, int64(5), f.peak.Load(), "never more in flight than the bound")
 	cancel()

@@ -136,7 +136,7 @@ func TestClientGone(t *testing.T) {
 		if abort {
 			want = live.StateAborted
 		}
-		require.Eventually(t, func() bool { return w.session("r").Calls()[0].State == want }, 5*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return w.session("r").Calls()[0].State == want }, 20*time.Second, 5*time.Millisecond)
 		out := w.rollout("r").Turns[0].Output
 		whole := sampled(toolText)
 		if !abort {

@@ -77,8 +77,8 @@ func TestTimeoutKillsWhatIgnoresSignalsAndLeavesTheSession(t *testing.T) {
 	r := run(t, b, sandbox.Command{Text: text, Timeout: 300 * time.Millisecond})
 	require.Equal(t, sandbox.EndTimeout, r.End)
 	require.Equal(t, -1, r.ExitCode)
-	require.Less(t, time.Since(begin), 2*time.Second)
-	require.Eventually(t, func() bool { return alive(long) == 0 }, time.Second, 10*time.Millisecond)
+	require.Less(t, time.Since(begin), 20*time.Second)
+	require.Eventually(t, func() bool { return alive(long) == 0 }, 20*time.Second, 10*time.Millisecond)
 	require.Zero(t, run(t, b, sandbox.Command{Text: "true"}).ExitCode, "the sandbox goes on")
 }
 
@@ -90,7 +90,7 @@ func TestContextKillsToo(t *testing.T) {
 	_, err := b.Exec(ctx, sandbox.Command{Text: "sleep " + long})
 	require.ErrorIs(t, err, rollout.KindSandbox)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Eventually(t, func() bool { return alive(long) == 0 }, time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return alive(long) == 0 }, 20*time.Second, 10*time.Millisecond)
 }
 
 func TestCloseEndsServersLeftRunning(t *testing.T) {

@@ -241,20 +241,20 @@ func TestWire(t *testing.T) {
 func TestLeasesExpire(t *testing.T) {
 	f := &fake{}
 	n := node(t, f, swerl.ExecOptions{})
-	url, _ := pool(t, swerl.PoolOptions{Nodes: []string{n.URL}, TTL: 150 * time.Millisecond})
+	url, _ := pool(t, swerl.PoolOptions{Nodes: []string{n.URL}, TTL: 600 * time.Millisecond})
 	ctx := context.Background()
 	lost, err := client(t, swerl.ClientOptions{URL: url, Heartbeat: -1}).Create(ctx, sandbox.Spec{Image: "i"})
 	require.NoError(t, err)
 	kept, err := client(t, swerl.ClientOptions{URL: url, Heartbeat: 20 * time.Millisecond}).Create(ctx, sandbox.Spec{Image: "i"})
 	require.NoError(t, err)
-	r, err := lost.Exec(ctx, sandbox.Command{Text: "slow", Timeout: time.Second}) // a request of longer than the TTL keeps it
+	r, err := lost.Exec(ctx, sandbox.Command{Text: "slow", Timeout: 1500 * time.Millisecond}) // a request of longer than the TTL keeps it
 	require.NoError(t, err)
 	require.Equal(t, sandbox.EndTimeout, r.End)
 	require.Equal(t, 2, f.count())
-	require.Eventually(t, func() bool { return f.count() == 1 }, 2*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.count() == 1 }, 20*time.Second, 5*time.Millisecond)
 	_, err = lost.Exec(ctx, sandbox.Command{Text: "c"})
 	require.ErrorIs(t, err, rollout.KindSandbox)
-	require.Contains(t, err.Error(), "expired after 150ms")
+	require.Contains(t, err.Error(), "expired after 600ms")
 	_, err = kept.Exec(ctx, sandbox.Command{Text: "c"})
 	require.NoError(t, err)
 	require.NoError(t, lost.Close(ctx))
@@ -314,7 +314,7 @@ func TestContainersThatStayAreNotForgotten(t *testing.T) {
 	f.mu.Lock()
 	f.stuck = false
 	f.mu.Unlock()
-	require.Eventually(t, func() bool { return f.count() == 0 }, 2*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.count() == 0 }, 20*time.Second, 5*time.Millisecond)
 	status, _ = ask(t, "POST", url+"/allocate", `{"image": "i"}`)
 	require.Equal(t, 200, status)
 }
@@ -322,7 +322,7 @@ func TestContainersThatStayAreNotForgotten(t *testing.T) {
 func TestAPoolThatWasKilledHasItsLeases(t *testing.T) {
 	f := &fake{}
 	n := node(t, f, swerl.ExecOptions{})
-	o := swerl.PoolOptions{Nodes: []string{n.URL}, PerNode: 3, TTL: time.Second, Name: "one"}
+	o := swerl.PoolOptions{Nodes: []string{n.URL}, PerNode: 3, TTL: time.Minute, Name: "one"}
 	url, stop := pool(t, o)
 	_, text := ask(t, "POST", url+"/allocate", `{"image": "i"}`)
 	lease := regexp.MustCompile(`swe-lease-\w+`).FindString(text)
@@ -334,11 +334,11 @@ func TestAPoolThatWasKilledHasItsLeases(t *testing.T) {
 	status, _ := ask(t, "POST", url+"/heartbeat", `{"lease_id": "`+lease+`"}`)
 	require.Equal(t, 404, status, "it is not this pool's")
 	stop()
-	o.Name, o.TTL = "one", 100*time.Millisecond
+	o.Name, o.TTL = "one", time.Second
 	url, _ = pool(t, o)
 	status, text = ask(t, "POST", url+"/exec", `{"lease_id": "`+lease+`", "command": "c"}`)
 	require.Equal(t, 200, status, text)
-	require.Eventually(t, func() bool { return f.count() == 1 }, 2*time.Second, 5*time.Millisecond, "and it expires as any other")
+	require.Eventually(t, func() bool { return f.count() == 1 }, 20*time.Second, 5*time.Millisecond, "and it expires as any other")
 }
 
 func TestAPoolThatEndsDestroysItsContainers(t *testing.T) {
@@ -360,7 +360,7 @@ func TestAPoolThatEndsDestroysItsContainers(t *testing.T) {
 
 func TestIdleContainersOfANode(t *testing.T) {
 	f := &fake{}
-	n := node(t, f, swerl.ExecOptions{Idle: 50 * time.Millisecond})
+	n := node(t, f, swerl.ExecOptions{Idle: time.Second})
 	c := client(t, swerl.ClientOptions{URL: n.URL, Direct: true})
 	box, err := c.Create(context.Background(), sandbox.Spec{Image: "i"})
 	require.NoError(t, err)
@@ -368,7 +368,7 @@ func TestIdleContainersOfANode(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sandbox.EndOOM, r.End)
 	require.EqualValues(t, 1<<40, r.Peak)
-	require.Eventually(t, func() bool { return f.count() == 0 }, 2*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.count() == 0 }, 20*time.Second, 5*time.Millisecond)
 	require.NoError(t, box.Close(context.Background()))
 }
 
@@ -428,7 +428,7 @@ func TestManyAttemptsLeakNothing(t *testing.T) {
 		stacks := make([]byte, 4<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		return !bytes.Contains(stacks, []byte("swerl.(*remote)")) && !bytes.Contains(stacks, []byte("swerl.(*Pool).ask"))
-	}, 2*time.Second, 10*time.Millisecond, "%d goroutines before", before)
+	}, 20*time.Second, 10*time.Millisecond, "%d goroutines before", before)
 }
 
 // TestRetries: what is sent again, and what is not.
@@ -495,7 +495,7 @@ func TestRetries(t *testing.T) {
 	begin := time.Now()
 	_, err = client(t, swerl.ClientOptions{URL: gone.URL, Pause: time.Millisecond}).Create(ctx, sandbox.Spec{Image: "i"})
 	require.ErrorIs(t, err, rollout.KindSandbox)
-	require.Less(t, time.Since(begin), time.Second)
+	require.Less(t, time.Since(begin), 20*time.Second)
 }
 
 func TestRequestsHaveTheKeysOfTheReference(t *testing.T) {
