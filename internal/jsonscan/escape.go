@@ -1,5 +1,7 @@
 package jsonscan
 
+import "bytes"
+
 // escapes are the bytes of a string that JSON writes otherwise.
 var escapes = func() (t [256]bool) {
 	for c := range 0x20 {
@@ -35,4 +37,17 @@ func AppendEscaped(b []byte, s string) []byte {
 		}
 	}
 	return append(b, s[from:]...)
+}
+
+// Unquote is the string that a JSON text is, "" where it is something else.
+func Unquote(raw []byte) string {
+	if n := len(raw) - 1; n > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1:n])
+	}
+	var d Doc
+	v, err := d.Parse(raw, Options{})
+	if err != nil {
+		return ""
+	}
+	return v.String()
 }

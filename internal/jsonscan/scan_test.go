@@ -297,3 +297,9 @@ func TestAppendInt32(t *testing.T) {
 		require.Equal(t, c.bad == "", ok, c.text)
 	}
 }
+
+func TestUnquote(t *testing.T) {
+	for text, want := range map[string]string{`"a b"`: "a b", `"a\"bé"`: `a"bé`, ` "x" `: "x", `""`: "", `"`: "", ``: "", `null`: "", `7`: "", `["a"]`: ""} {
+		require.Equal(t, want, jsonscan.Unquote([]byte(text)), text)
+	}
+}

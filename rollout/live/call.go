@@ -69,7 +69,8 @@ type Request struct {
 	Replaces string
 }
 
-// Reply is the end of a call. Ids and log probabilities go after those of Call.Append.
+// Reply is the end of a call. Ids and log probabilities go after those of Call.Append. The
+// prompt is kept, as by Call.Prompt.
 type Reply struct {
 	ID           string            // of the engine's response, "" unknown
 	Message      *rollout.Message  // what the client is told, nil where only ids are known
@@ -179,7 +180,8 @@ func (c *Call) with(do func(g *run, p *partial) error) error {
 }
 
 // Prompt gives the prompt's ids as the engine tells them, where the request had none. It
-// is an incomplete call where they are not those of the request.
+// is an incomplete call where they are not those of the request. The slice is kept, and
+// must not be changed.
 func (c *Call) Prompt(ids []rollout.TokenID) error {
 	return c.with(func(g *run, p *partial) error { return p.take(g, ids, nil, nil, nil) })
 }
@@ -203,10 +205,10 @@ func (p *partial) take(g *run, prompt, ids []rollout.TokenID, logprobs []float32
 	switch {
 	case len(prompt) == 0:
 	case p.prompt == nil:
-		p.prompt = slices.Clone(prompt)
+		p.prompt = prompt
 	case !slices.Equal(p.prompt, prompt):
 		p.because("the prompt that the engine tells is not the one that was sent")
-		p.prompt = slices.Clone(prompt) // what the model saw
+		p.prompt = prompt // what the model saw
 	}
 	if version != nil && len(ids) > 0 {
 		if n := len(p.versions); n == 0 && len(p.output) > 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/record"
-	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
 // Recorder holds the sessions of a service. Its methods are safe for concurrent use.
@@ -123,7 +122,7 @@ func (r *Recorder) record(e *record.Entry, newWork bool, apply func(*record.Entr
 	if len(frame) > maxRecord {
 		return nil, record.TooLong(e.Kind, len(frame), maxRecord)
 	}
-	kept, err := record.Decode(frame[segment.FrameHead:])
+	kept, err := e.Kept(frame)
 	if err != nil {
 		return nil, err
 	}

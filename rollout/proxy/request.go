@@ -44,7 +44,7 @@ func (j *job) resolve() error {
 
 func kwargs(c *wire.Call) map[string]json.RawMessage {
 	var out map[string]json.RawMessage
-	if json.Unmarshal(c.Fields["chat_template_kwargs"], &out) != nil {
+	if raw := c.Fields["chat_template_kwargs"]; raw == nil || json.Unmarshal(raw, &out) != nil {
 		return nil
 	}
 	return out
@@ -135,7 +135,7 @@ func (j *job) begin() error {
 			}
 		}
 		all[markName] = wire.JSON(own)
-		r := live.Request{Messages: c.Messages, Prompt: c.Prompt, Tools: c.Tools, TemplateKwargs: kwargs(c), Sampling: sampling(c.Fields), Dialect: j.d.Name(), Engine: j.h.opts.Engine.Route(c.Session), Settings: wire.JSON(all)}
+		r := live.Request{Messages: c.Messages, Prompt: c.Prompt, Tools: c.Tools, TemplateKwargs: kwargs(c), Sampling: sampling(c.Fields), Dialect: j.d.Name(), Engine: j.h.opts.Engine.Route(c.Session), Settings: wire.Members(all)}
 		if i == 0 {
 			r.Replaces = j.asked.old
 		}

@@ -17,8 +17,12 @@ type decoder struct {
 	large bool       // it was given more than most events are
 	seen  []progress // of /generate, by choice
 
+	choices []choice // of the event at hand
+	cuts    cuts
+
 	id, model string            // of the event before
-	raw       []byte            // room for what Request.strip leaves
+	rooms     []chunkRoom       // for chunks
+	raw       []byte            // room for what strip leaves
 	tokens    []rollout.TokenID // and for ids of choices
 	logprobs  []float32
 }
@@ -27,7 +31,7 @@ type decoder struct {
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) free() {
-	d.seen, d.id, d.model, d.raw, d.tokens, d.logprobs = nil, "", "", nil, nil, nil
+	d.seen, d.id, d.model, d.rooms, d.raw, d.tokens, d.logprobs = nil, "", "", nil, nil, nil, nil
 	if d.large {
 		return
 	}
@@ -45,60 +49,90 @@ func again(before *string, v jsonscan.Value) string {
 // progress is how far a choice of /generate has come, whose events repeat all of it.
 type progress struct{ ids, text int }
 
-func (d *decoder) parse(text []byte) (v jsonscan.Value, m members, err error) {
-	d.large = d.large || len(text) > 256<<10
-	v, err = d.doc.Parse(text, jsonscan.Options{NonFinite: true})
-	if err != nil || v.Kind() != jsonscan.Object {
-		return v, m, broken(err, "its reply is no JSON object: %.200q", text)
-	}
-	m = membersOf(v)
-	if !m.err.IsNull() && m.choices.IsNull() {
-		return v, m, refusal(http.StatusBadGateway, m.err)
-	}
-	return v, m, nil
+// chunkRoom is a chunk and the one choice that most have.
+type chunkRoom struct {
+	chunk Chunk
+	one   [1]Choice
 }
 
-// members are those of a reply of chat completions or completions.
+// chunk is room for one, of which the next ones of a stream share their memory.
+func (d *decoder) chunk(stream bool) *chunkRoom {
+	if len(d.rooms) == 0 {
+		n := 1
+		if stream {
+			n = 8
+		}
+		d.rooms = make([]chunkRoom, n)
+	}
+	room := &d.rooms[0]
+	d.rooms = d.rooms[1:]
+	return room
+}
+
+// members are those of a reply of chat completions or completions, choices aside.
 type members struct{ id, model, prompt, usage, choices, err, version jsonscan.Value }
 
-func membersOf(v jsonscan.Value) (m members) {
+// choice are the members of a choice.
+type choice struct{ index, ids, prompt, logprobs, meta, delta, message, text, finish, stop, matched jsonscan.Value }
+
+// parse reads the members of a reply and, into d.choices, of its choices, and finds what
+// the client did not ask for.
+func (d *decoder) parse(text []byte, r *Request, stream bool) (m members, err error) {
+	d.large = d.large || len(text) > 256<<10
+	v, err := d.doc.Parse(text, jsonscan.Options{NonFinite: true})
+	if err != nil || v.Kind() != jsonscan.Object {
+		return m, broken(err, "its reply is no JSON object: %.200q", text)
+	}
+	d.cuts.reset()
+	d.choices = d.choices[:0]
+	usage := r.KeepUsage || !stream
+	var o neighbours
 	for k, x := range v.Fields() {
+		keep := true
 		switch string(k.Key()) {
 		case "id":
 			m.id = x
 		case "model":
 			m.model = x
 		case "prompt_token_ids":
-			m.prompt = x
+			m.prompt, keep = x, r.KeepIDs
 		case "usage":
-			m.usage = x
+			m.usage, keep = x, usage
 		case "choices":
-			m.choices = x
+			m.choices, d.choices = x, d.choices[:0]
+			for _, c := range x.Items() {
+				d.choice(c, r)
+			}
 		case "error":
 			m.err = x
 		case "weight_version":
 			m.version = x
 		}
+		d.cuts.member(&o, k, x, keep)
 	}
-	return m
+	if !m.err.IsNull() && m.choices.IsNull() {
+		return m, refusal(http.StatusBadGateway, m.err)
+	}
+	return m, nil
 }
 
-// choice are the members of a choice.
-type choice struct{ index, ids, prompt, logprobs, meta, delta, message, text, finish, stop, matched jsonscan.Value }
-
-func choiceOf(v jsonscan.Value) (m choice) {
+func (d *decoder) choice(v jsonscan.Value, r *Request) {
+	d.choices = append(d.choices, choice{})
+	m := &d.choices[len(d.choices)-1]
+	var o neighbours
 	for k, x := range v.Fields() {
+		keep, null := true, false
 		switch string(k.Key()) {
 		case "index":
 			m.index = x
 		case "token_ids":
-			m.ids = x
+			m.ids, keep = x, r.KeepIDs
 		case "prompt_token_ids":
-			m.prompt = x
+			m.prompt, keep = x, r.KeepIDs
 		case "logprobs":
-			m.logprobs = x
+			m.logprobs, null = x, !r.KeepLogprobs
 		case "meta_info":
-			m.meta = x
+			m.meta, keep = x, false
 		case "delta":
 			m.delta = x
 		case "message":
@@ -112,8 +146,11 @@ func choiceOf(v jsonscan.Value) (m choice) {
 		case "matched_stop":
 			m.matched = x
 		}
+		d.cuts.member(&o, k, x, keep)
+		if null {
+			d.cuts.replace(x, "null")
+		}
 	}
-	return m
 }
 
 // refusal reads an error object, or what stands in its place.
@@ -132,23 +169,17 @@ func refusal(status int, e jsonscan.Value) *Error {
 // completion reads a reply, or an event of a streamed one, of chat completions and of
 // completions.
 func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, error) {
-	v, reply, err := d.parse(text)
+	reply, err := d.parse(text, r, stream)
 	if err != nil {
 		return nil, err
 	}
-	// Most events have one choice, which stands beside its chunk.
-	room := new(struct {
-		chunk Chunk
-		one   [1]Choice
-	})
+	room := d.chunk(stream)
 	c := &room.chunk
-	if c.ID, c.Model = again(&d.id, reply.id), again(&d.model, reply.model); reply.choices.Len() > 0 {
+	if c.ID, c.Model = again(&d.id, reply.id), again(&d.model, reply.model); len(d.choices) > 0 {
 		c.Choices = room.one[:0]
 	}
 	if r.Raw != nil {
-		d.raw = r.strip(d.raw, v, &reply, text, stream)
-		c.Raw = d.raw[:len(d.raw):len(d.raw)]
-		d.raw = d.raw[len(d.raw):]
+		c.Raw = d.strip(r, &reply, text, stream)
 	}
 	if c.Prompt, err = ids(reply.prompt); err != nil {
 		return nil, err
@@ -157,8 +188,8 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 		c.Usage = &Usage{Prompt: count(u, "prompt_tokens"), Completion: count(u, "completion_tokens"), Cached: count(u.Get("prompt_tokens_details"), "cached_tokens")}
 	}
 	outer := versionOf(reply.version)
-	for _, v := range reply.choices.Items() {
-		x := choiceOf(v)
+	for i := range d.choices {
+		x := &d.choices[i]
 		k := Choice{Version: version(x.meta)}
 		if k.Version == nil {
 			k.Version = outer

@@ -154,15 +154,6 @@ func (r *Request) choices() int { return max(1, r.N) }
 
 func (r *Request) chat() bool { return r.Prompt == nil && len(r.Messages) > 0 }
 
-// text reads a field that is a string.
-func (r *Request) text(name string) string {
-	var s string
-	if json.Unmarshal(r.Fields[name], &s) != nil {
-		return ""
-	}
-	return s
-}
-
 // clean shortens what an engine says in an error.
 func clean(s string) string {
 	const most = 2000

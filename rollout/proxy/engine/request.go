@@ -121,7 +121,7 @@ func (s *Server) tokensBody(r *Request, stream bool) []byte {
 		}
 	}
 	set := []member{{"token_ids", list(r.Prompt)}, {"sampling_params", object(params)}}
-	if model := cmp.Or(s.opts.Model, r.text("model")); model != "" {
+	if model := cmp.Or(s.opts.Model, jsonscan.Unquote(r.Fields["model"])); model != "" {
 		set = append(set, member{"model", quote(model)})
 	}
 	if stream {

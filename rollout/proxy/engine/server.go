@@ -418,7 +418,7 @@ func (s *Server) Tokenize(ctx context.Context, r *Request) ([]rollout.TokenID, e
 			set[1].value = v
 		}
 	}
-	if model := cmp.Or(s.opts.Model, r.text("model")); model != "" {
+	if model := cmp.Or(s.opts.Model, jsonscan.Unquote(r.Fields["model"])); model != "" {
 		set = append(set, member{"model", quote(model)})
 	}
 	b, err := s.ask(ctx, http.MethodPost, "/tokenize", object(set))

@@ -5,7 +5,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -76,12 +79,8 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 	}
 	r := rooms.Get().(*room)
 	defer r.free()
-	head, body := &r.head, r.body[:0]
-	enc := json.NewEncoder(head)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(e); err != nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: e.Session}, "it cannot be recorded: %w", err)
-	}
+	r.head = e.appendHead(r.head[:0])
+	head, body := r.head, r.body[:0]
 	if e.Body != nil {
 		var err error
 		if body, err = jsonl.Append(body, e.Body); err != nil {
@@ -89,12 +88,12 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 		}
 		r.body = body
 	}
-	if n := head.Len() + len(body); limitBytes > 0 && n > limitBytes {
+	if n := len(head) + len(body); limitBytes > 0 && n > limitBytes {
 		return nil, TooLong(e.Kind, n, limitBytes)
 	}
-	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+head.Len()+len(body)+len(e.Blob))
-	out = binary.AppendUvarint(out, uint64(head.Len()))
-	out = append(out, head.Bytes()...)
+	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+len(head)+len(body)+len(e.Blob))
+	out = binary.AppendUvarint(out, uint64(len(head)))
+	out = append(out, head...)
 	out = binary.AppendUvarint(out, uint64(len(body)))
 	out = append(out, body...)
 	return append(out, e.Blob...), nil
@@ -102,9 +101,8 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 
 // room is memory for one record at a time.
 type room struct {
-	head bytes.Buffer
-	body []byte
-	doc  jsonscan.Doc // of head
+	head, body []byte
+	doc        jsonscan.Doc // of head
 }
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
@@ -113,8 +111,7 @@ var rooms = sync.Pool{New: func() any { return new(room) }}
 const most = 64 << 10
 
 func (r *room) free() {
-	if r.head.Cap() <= most && cap(r.body) <= most {
-		r.head.Reset()
+	if cap(r.head) <= most && cap(r.body) <= most {
 		rooms.Put(r)
 	}
 }
@@ -128,6 +125,36 @@ func TooLong(kind string, size, most int) error {
 // perRecord is about what a record takes in memory besides its bytes: with maps, lists and
 // the index of prompts, a call of two short records was measured to take 3.6 kB.
 const perRecord = 1200
+
+// Kept is e as Decode reads it from the frame that Encode made of it, in less time.
+func (e *Entry) Kept(frame []byte) (*Entry, error) {
+	b := frame[segment.FrameHead:]
+	_, rest, _ := cutPart(b)
+	body, _, _ := cutPart(rest)
+	kept := *e
+	kept.Size, kept.Disk, kept.Body = len(b)+perRecord, len(frame), nil
+	if kept.Settings = bytes.Clone(e.Settings); len(kept.Settings) == 0 {
+		kept.Settings = nil
+	}
+	if e.Usage != nil {
+		u := *e.Usage
+		kept.Usage = &u
+	}
+	if len(e.Sessions) == 0 {
+		kept.Sessions = nil
+	}
+	if len(body) == 0 {
+		return &kept, nil
+	}
+	if len(body) <= most { // no bound of the format is near
+		if kept.Body = plain(e.Body); kept.Body != nil {
+			return &kept, nil
+		}
+	}
+	var err error
+	kept.Body, err = jsonl.Parse(body, jsonl.Options{})
+	return &kept, err
+}
 
 // Decode reads what Encode wrote, after the room for the frame. The blob is a view.
 func Decode(b []byte) (*Entry, error) {
@@ -150,95 +177,6 @@ func Decode(b []byte) (*Entry, error) {
 		}
 	}
 	return e, nil
-}
-
-// readHead reads a head as json.Unmarshal does, in less time where it is as Encode wrote it.
-func (e *Entry) readHead(head []byte) error {
-	if len(head) > most {
-		return json.Unmarshal(head, e)
-	}
-	r := rooms.Get().(*room)
-	defer r.free()
-	r.head.Write(head)
-	v, err := r.doc.Parse(r.head.Bytes(), jsonscan.Options{})
-	if err != nil || v.Kind() != jsonscan.Object {
-		return json.Unmarshal(head, e)
-	}
-	for k, x := range v.Fields() {
-		if !e.member(string(k.Key()), x) {
-			return json.Unmarshal(head, e)
-		}
-	}
-	return nil
-}
-
-// member takes a member of a head, and reports whether it is one that Encode writes.
-func (e *Entry) member(key string, v jsonscan.Value) (ok bool) {
-	texts := func(s *string) (ok bool) { *s, ok = v.Text(); return ok }
-	number := func(n *int64) bool { i, ok := v.Int(); *n = int64(i); return ok }
-	count := func(n *int) (ok bool) { *n, ok = v.Int(); return ok }
-	switch key {
-	case "kind":
-		return texts(&e.Kind)
-	case "session":
-		return texts(&e.Session)
-	case "run":
-		return texts(&e.Run)
-	case "parent":
-		return texts(&e.Parent)
-	case "agent":
-		return texts(&e.Agent)
-	case "call":
-		return texts(&e.Call)
-	case "replaces":
-		return texts(&e.Replaces)
-	case "dialect":
-		return texts(&e.Dialect)
-	case "engine":
-		return texts(&e.Engine)
-	case "settings":
-		e.Settings = bytes.Clone(v.Raw())
-		return true
-	case "state":
-		return texts(&e.State)
-	case "why":
-		return texts(&e.Why)
-	case "other_tools":
-		e.OtherTools, ok = v.Bool()
-		return ok
-	case "at":
-		return number(&e.At)
-	case "first":
-		return number(&e.First)
-	case "took":
-		return number(&e.Took)
-	case "base":
-		return count(&e.Base)
-	case "keep":
-		return count(&e.Keep)
-	case "usage":
-		e.Usage = &Usage{}
-		for k, x := range v.Fields() {
-			n, whole := x.Int()
-			switch string(k.Key()) {
-			case "prompt_tokens":
-				e.Usage.PromptTokens = n
-			case "completion_tokens":
-				e.Usage.CompletionTokens = n
-			default:
-				return false
-			}
-			if !whole {
-				return false
-			}
-		}
-		return v.Kind() == jsonscan.Object
-	case "group":
-		return texts(&e.Group)
-	case "digest":
-		return texts(&e.Digest)
-	}
-	return false // rare ones
 }
 
 // Join makes the blob of a Moved record of the bodies of others.
@@ -272,28 +210,49 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 
 // Scrub takes secrets of requests out: members of the settings and metadata that are
 // named as headers with keys, and what follows such a name in the words of an error.
-// Messages stay as they were sent.
+// Messages stay as they were sent. Names that are no UTF-8 are mended.
 func (e *Entry) Scrub() (err error) {
+	for _, f := range texts {
+		if s := f.of(e); !utf8.ValidString(*s) {
+			*s = strings.ToValidUTF8(*s, "\uFFFD")
+		}
+	}
+	for i, s := range e.Sessions {
+		if !utf8.ValidString(s) {
+			e.Sessions = slices.Clone(e.Sessions)
+			e.Sessions[i] = strings.ToValidUTF8(s, "\uFFFD")
+		}
+	}
 	if e.Settings, err = secrets.Without("Settings", e.Settings); err != nil {
 		return err
 	}
-	e.Why = secrets.Redact(e.Why)
+	if e.Why != "" {
+		e.Why = secrets.Redact(e.Why)
+	}
 	e.Engine = secrets.WithoutUser(e.Engine)
 	if e.Body == nil {
 		return nil
 	}
-	for field, m := range map[string]map[string]json.RawMessage{"Metadata": e.Body.Metadata, "TemplateKwargs": e.Body.TemplateKwargs} {
-		for key, v := range m {
-			if m[key], err = secrets.Without(field+"/"+key, v); err != nil {
-				return err
-			}
-			if secrets.Named(key) {
-				m[key] = json.RawMessage(`"` + secrets.Removed + `"`)
-			}
-		}
+	if err := scrub("Metadata", e.Body.Metadata); err != nil {
+		return err
+	}
+	if err := scrub("TemplateKwargs", e.Body.TemplateKwargs); err != nil {
+		return err
 	}
 	if f := e.Body.Failure; f != nil {
 		e.Body.Failure = &rollout.Failure{Reason: secrets.Redact(f.Reason), Detail: secrets.Redact(f.Detail)}
+	}
+	return nil
+}
+
+func scrub(field string, m map[string]json.RawMessage) (err error) {
+	for key, v := range m {
+		if m[key], err = secrets.Without(field+"/"+key, v); err != nil {
+			return err
+		}
+		if secrets.Named(key) {
+			m[key] = json.RawMessage(`"` + secrets.Removed + `"`)
+		}
 	}
 	return nil
 }

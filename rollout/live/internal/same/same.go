@@ -71,10 +71,10 @@ func JSON(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// Exact is a slice without room to grow.
+// Exact is a slice without much room to grow.
 func Exact[T any](s []T) []T {
-	if s == nil {
-		return nil
+	if s == nil || cap(s)-len(s) <= len(s)/8 {
+		return s
 	}
 	return append(make([]T, 0, len(s)), s...)
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -33,11 +34,7 @@ type Call struct {
 }
 
 // Model is what the client calls the model.
-func (c *Call) Model() string {
-	var s string
-	_ = json.Unmarshal(c.Fields["model"], &s) // no string = no name
-	return s
-}
+func (c *Call) Model() string { return jsonscan.Unquote(c.Fields["model"]) }
 
 // Meta is what a reply says of itself.
 type Meta struct {
@@ -101,6 +98,23 @@ func JSON(v any) []byte {
 		return []byte("null")
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+}
+
+// Members writes an object of values that are JSON, by the names of its members.
+func Members(m map[string]json.RawMessage) []byte {
+	n := 2
+	for k, v := range m {
+		n += len(k) + len(v) + 4
+	}
+	b := append(make([]byte, 0, n), '{')
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(jsonscan.AppendEscaped(append(b, '"'), k), `":`...)
+		b = append(b, m[k]...)
+	}
+	return append(b, '}')
 }
 
 // Object parses a body that must be a JSON object with no member twice: of two, the

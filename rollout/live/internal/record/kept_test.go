@@ -1,0 +1,140 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
+)
+
+// filler fills values at random: about one field in four, so that each is tried alone and
+// with others.
+type filler struct {
+	*rand.Rand
+	all bool
+}
+
+func (f filler) fill(v reflect.Value) {
+	if !f.all && f.IntN(4) > 0 {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString([]string{"", "a", "é<&>\u2028\"\\\n", "assistant", "user", "\xff", "tool"}[f.IntN(7)])
+	case reflect.Bool:
+		v.SetBool(f.IntN(2) == 0)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(f.IntN(5) - 1))
+	case reflect.Uint8:
+		v.SetUint(uint64(f.IntN(4)))
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat([]float64{0, -0.25, 1e-7, 3.4e38}[f.IntN(4)])
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.fill(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			v.SetBytes([]byte([]string{`{"a": [1, "b"]}`, `"x"`, `null`, `{"Authorization":"k"}`, `{"capital":1}`}[f.IntN(5)]))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), f.IntN(3), 4))
+		for i := range v.Len() {
+			f.fill(v.Index(i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		if f.IntN(2) == 0 {
+			v.SetMapIndex(reflect.ValueOf("k"), reflect.ValueOf(json.RawMessage(`[1, 2]`)))
+		}
+	}
+}
+
+// What a recorder keeps of a record is what reading the journal gives, whatever the record
+// says, and most take the short way.
+func TestKeptIsDecoded(t *testing.T) {
+	f := filler{Rand: rand.New(rand.NewPCG(26, 1))}
+	written, short := 0, 0
+	for range 6_000 {
+		e := &Entry{Kind: Reply, Body: &rollout.Rollout{ID: "s", Turns: []rollout.Turn{{Message: -1}}}}
+		for _, part := range []any{e.Body, &e.Body.Turns[0], e} {
+			if f.IntN(3) > 0 {
+				continue
+			}
+			v := reflect.ValueOf(part).Elem()
+			field := v.Field(f.IntN(v.NumField()))
+			if v.Type() != reflect.TypeFor[Entry]() || field.Type() != reflect.TypeFor[segment.Place]() {
+				f.fill(field)
+			}
+		}
+		if f.IntN(2) == 0 {
+			x := &e.Body.Turns
+			if len(*x) > 0 {
+				(*x)[0].Message, (*x)[0].Output, (*x)[0].Logprobs, (*x)[0].Prompt = -1, []rollout.TokenID{1, 2}, []float32{-0.5, -1e-9}, rollout.PromptIDs{Add: []rollout.TokenID{3}}
+				f.fill(reflect.ValueOf(&(*x)[0].Sampling).Elem())
+			}
+			m := rollout.Message{Role: rollout.RoleAssistant, Content: "é"}
+			f.fill(reflect.ValueOf(&m).Elem().Field(f.IntN(9)))
+			e.Body.Messages = append(e.Body.Messages, m)
+		}
+		e.From, e.Size, e.Disk = segment.Place{}, 0, 0
+		frame, err := e.Encode(0)
+		if err != nil {
+			continue
+		}
+		written++
+		want, wrong := Decode(frame[segment.FrameHead:])
+		got, err := e.Kept(frame)
+		require.Equal(t, wrong == nil, err == nil, "%v, %v: %s", wrong, err, frame)
+		if err != nil {
+			continue
+		}
+		if len(want.Blob) == 0 {
+			want.Blob, got.Blob = nil, nil
+		}
+		require.Equal(t, want, got, "%s", frame)
+		if e.Body != nil && plain(e.Body) != nil {
+			short++
+		}
+	}
+	t.Logf("%d written, %d of them by the short way", written, short)
+	require.Greater(t, written, 4_000)
+	require.Greater(t, short, 3_000)
+}
+
+// What appendHead writes is what json.Marshal writes.
+func TestAppendHead(t *testing.T) {
+	f := filler{rand.New(rand.NewPCG(26, 2)), true}
+	for range 2000 {
+		var e Entry
+		v := reflect.ValueOf(&e).Elem()
+		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("json") != "-" && f.IntN(3) == 0 {
+				f.fill(v.Field(i))
+			}
+		}
+		if bytes.Equal(e.Settings, []byte("null")) {
+			continue // Marshal leaves it out of some, and keeps it in others
+		}
+		require.NoError(t, e.Scrub())
+		want, err := json.Marshal(&e)
+		require.NoError(t, err)
+		got := e.appendHead(nil)
+		require.True(t, json.Valid(got), "%s", got)
+		require.JSONEq(t, string(want), string(got))
+		require.Equal(t, members(string(want)), members(string(got)))
+	}
+}
+
+// members counts those of a head.
+func members(head string) int { return strings.Count(head, `":`) }
