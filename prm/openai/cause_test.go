@@ -47,7 +47,7 @@ func TestVoteWithoutATrySaysWhy(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			o := quick(row.urls...)
-			o.EjectAfter, o.EjectFor, o.EjectMax, o.Retries, o.Patience = 1, time.Hour, time.Hour, -1, 200*time.Millisecond
+			o.EjectAfter, o.EjectFor, o.EjectMax, o.Retries, o.Patience = 1, time.Hour, time.Hour, -1, time.Second
 			c := client(t, o)
 			for range row.urls { // each endpoint fails once and is out
 				_, err := c.Judge(t.Context(), request(1))
@@ -73,7 +73,7 @@ func TestPatienceKeepsTheCause(t *testing.T) {
 		return true
 	})
 	o := quick(f.url())
-	o.Patience = 150 * time.Millisecond
+	o.Patience = 2 * time.Second
 	_, err := client(t, o).Judge(t.Context(), request(1))
 	require.ErrorContains(t, err, "out of memory")
 }

@@ -342,7 +342,7 @@ func TestChaos(t *testing.T) {
 		case dice < 28:
 			select {
 			case <-r.Context().Done():
-			case <-time.After(time.Second):
+			case <-time.After(10 * time.Second):
 			}
 			status(w, 504, "late")
 		case dice < 30:
@@ -353,7 +353,7 @@ func TestChaos(t *testing.T) {
 		return true
 	})
 	o := quick(f.url())
-	o.Timeout, o.MaxReply, o.Concurrency, o.Retries = 150*time.Millisecond, 1<<16, 32, 8
+	o.Timeout, o.MaxReply, o.Concurrency, o.Retries = time.Second, 1<<16, 32, 8
 	c := client(t, o)
 	var wg sync.WaitGroup
 	var votes, reasons atomic.Int64
@@ -377,7 +377,7 @@ func TestChaos(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, int64(400), votes.Load()+reasons.Load())
 	require.Greater(t, votes.Load(), int64(360), "nearly every vote comes through")
-	require.Less(t, time.Since(began), 30*time.Second)
+	require.Less(t, time.Since(began), 2*time.Minute)
 	t.Logf("%d votes, %d reasons, %d requests, %s", votes.Load(), reasons.Load(), f.requests.Load(), time.Since(began))
 }
 

@@ -33,6 +33,7 @@ func repeated(n int, part any) []any {
 // them, after less than 4 s of processor time and 256 MB. The longest are tried with
 // TURNPACK_LIMITS=full.
 func TestHostileDefinitions(t *testing.T) {
+	kit.OneGoroutine(t)
 	literal := func(s string) map[string]any { return map[string]any{"String": s} }
 	regex := func(s string) map[string]any { return map[string]any{"Regex": s} }
 	sequence := func(key string, list []any) any { return map[string]any{"type": "Sequence", key: list} }
@@ -145,6 +146,7 @@ func TestHostileDefinitions(t *testing.T) {
 
 // TestHostileDecoders: the same for what tokens become.
 func TestHostileDecoders(t *testing.T) {
+	kit.OneGoroutine(t)
 	double := map[string]any{"type": "Replace", "pattern": map[string]any{"String": "a"}, "content": "aa"}
 	for attack, decoder := range map[string]any{
 		"each letter doubled forty times":     map[string]any{"type": "Sequence", "decoders": repeated(40, double)},

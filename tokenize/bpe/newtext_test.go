@@ -182,6 +182,7 @@ func TestGeneratedTextIsNew(t *testing.T) {
 // TestWorkersEqualFreshOnes: a worker whose tables have been filled, displaced and
 // emptied gives the ids and offsets of one that has seen nothing.
 func TestWorkersEqualFreshOnes(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, name := range []string{"qwen3", "gptoss"} {
 		def := kit.Tokenizer(t, name)
 		used, err := bpe.Parse(name, def)

@@ -92,6 +92,7 @@ func TestNoAllocations(t *testing.T) {
 // TestMarkedBeginnings: the suite, texts in parts above all, with every way in
 // which a SentencePiece style model marks what begins.
 func TestMarkedBeginnings(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, scheme := range []string{"first", "always", "never"} {
 		t.Run(scheme, func(t *testing.T) {
 			tok, err := bpe.Parse(scheme, kit.WithMetaspace(t, kit.Tokenizer(t, "tiny_spm"), scheme))

@@ -379,12 +379,12 @@ func TestManyAttemptsLeakNothing(t *testing.T) {
 	}
 	url, _ := pool(t, swerl.PoolOptions{Nodes: urls, PerNode: 10})
 	before := runtime.NumGoroutine()
-	c := client(t, swerl.ClientOptions{URL: url, Pause: 5 * time.Millisecond})
+	c := client(t, swerl.ClientOptions{URL: url, Pause: 20 * time.Millisecond})
 	var g errgroup.Group
 	var held, most atomic.Int64
 	for i := range 128 {
 		g.Go(func() (err error) {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			box, err := c.Create(ctx, sandbox.Spec{Image: "i", Instance: fmt.Sprint(i)})
 			if err != nil {
