@@ -1,18 +1,19 @@
 package turnpack_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -38,20 +39,8 @@ func trainerBatches(t *testing.T) []trainerBatch {
 }
 
 // goldenLines reads a file of recipe/testdata.
-func goldenLines[T any](t *testing.T, name string) (out []T) {
-	f, err := os.Open(filepath.Join("recipe", "testdata", name))
-	require.NoError(t, err)
-	defer f.Close()
-	s := bufio.NewScanner(f)
-	s.Buffer(nil, 1<<22)
-	for s.Scan() {
-		var b T
-		require.NoError(t, json.Unmarshal(s.Bytes(), &b))
-		out = append(out, b)
-	}
-	require.NoError(t, s.Err())
-	require.NotEmpty(t, out)
-	return out
+func goldenLines[T any](t *testing.T, name string) []T {
+	return slices.Collect(kit.Lines[T](t, filepath.Join("recipe", "testdata", name)))
 }
 
 func (b trainerBatch) rollouts(t *testing.T) turnpack.Slice { return rolloutsOf(t, b.Dump) }

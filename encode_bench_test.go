@@ -1,12 +1,8 @@
 package turnpack_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,24 +23,6 @@ func qwen3(t testing.TB) *tokenize.Model {
 	return m
 }
 
-// kitLines calls each for every line of a gzipped JSONL file of a kit.
-func kitLines[T any](t testing.TB, each func(T), elem ...string) {
-	t.Helper()
-	f, err := os.Open(kit.Dir(t, elem...))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	sc := bufio.NewScanner(z)
-	sc.Buffer(nil, 1<<26)
-	for sc.Scan() {
-		var v T
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &v))
-		each(v)
-	}
-	require.NoError(t, sc.Err())
-}
-
 // trajectory is a run of the mini-swe shape: a task, then steps of a reply and
 // an observation, about 740 tokens each. Texts come from the seed_parity kit in
 // order, so internal/oracle/bench_encode.py can make the same.
@@ -56,9 +34,9 @@ func trajectory(t testing.TB, steps int) *rollout.Rollout {
 		Flavour  string
 		Messages []struct{ Role, Content string }
 	}
-	kitLines(t, func(c seedCase) {
+	for c := range kit.Lines[seedCase](t, kit.Dir(t, "conformance", "seed_parity", "seed_parity.jsonl.gz")) {
 		if !slices.Contains([]string{"plain", "context", "context_small", "unicode", "truncate"}, c.Flavour) {
-			return
+			continue
 		}
 		for i, m := range c.Messages {
 			switch {
@@ -70,7 +48,7 @@ func trajectory(t testing.TB, steps int) *rollout.Rollout {
 				outputs = append(outputs, m.Content)
 			}
 		}
-	}, "conformance", "seed_parity", "seed_parity.jsonl.gz")
+	}
 	text := func(from []string, step, n int) string {
 		parts := []string{fmt.Sprintf("Step %d.", step)}
 		for k := range n {

@@ -1,12 +1,9 @@
 package turnpack_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -48,22 +46,7 @@ type goldenGroup struct {
 }
 
 func goldenBatches(t *testing.T) []golden {
-	f, err := os.Open(filepath.Join("..", "shared", "conformance", "advantages", "cases.jsonl"))
-	if err != nil {
-		t.Skipf("SKIPPED: the conformance kit advantages is not beside the checkout: %v", err)
-	}
-	defer f.Close()
-	var out []golden
-	s := bufio.NewScanner(f)
-	s.Buffer(nil, 1<<24)
-	for s.Scan() {
-		var g golden
-		require.NoError(t, json.Unmarshal(s.Bytes(), &g))
-		out = append(out, g)
-	}
-	require.NoError(t, s.Err())
-	require.NotEmpty(t, out)
-	return out
+	return slices.Collect(kit.Lines[golden](t, kit.Dir(t, "conformance", "advantages", "cases.jsonl")))
 }
 
 // stepsOf is a rollout with a turn of two tokens for each step.

@@ -1,12 +1,8 @@
 package turnpack_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"testing"
 	"testing/fstest"
 
@@ -27,28 +23,20 @@ func TestWindowParity(t *testing.T) {
 	require.NoError(t, err)
 
 	type message struct{ Role, Content string }
-	cases, err := os.Open(kit.Dir(t, "conformance", "seed_parity", "seed_parity.jsonl.gz"))
-	require.NoError(t, err)
-	defer cases.Close()
-	g, err := gzip.NewReader(cases)
-	require.NoError(t, err)
-	sc := bufio.NewScanner(g)
-	sc.Buffer(nil, 1<<26)
-	managed := 0
-	for sc.Scan() {
-		var c struct {
-			ID     string
-			Config struct {
-				MaxInput  int     `json:"max_input_tokens"`
-				HeadRatio float64 `json:"head_ratio"`
-			}
-			Messages []message
-			Steps    []struct {
-				Index   int `json:"step_index"`
-				Context []message
-			}
+	type seedCase struct {
+		ID     string
+		Config struct {
+			MaxInput  int     `json:"max_input_tokens"`
+			HeadRatio float64 `json:"head_ratio"`
 		}
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &c))
+		Messages []message
+		Steps    []struct {
+			Index   int `json:"step_index"`
+			Context []message
+		}
+	}
+	managed := 0
+	for c := range kit.Lines[seedCase](t, kit.Dir(t, "conformance", "seed_parity", "seed_parity.jsonl.gz")) {
 		r := &rollout.Rollout{ID: c.ID}
 		for _, m := range c.Messages {
 			r.Messages = append(r.Messages, rollout.Message{Role: rollout.Role(m.Role), Content: m.Content})
@@ -76,7 +64,6 @@ func TestWindowParity(t *testing.T) {
 		}
 		require.LessOrEqual(t, rep.Windowed, len(c.Steps))
 	}
-	require.NoError(t, sc.Err())
 	require.Equal(t, 63, managed)
 }
 

@@ -1,10 +1,8 @@
 package ctxwindow
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,20 +30,7 @@ type kitCase struct {
 
 func kitCases(t testing.TB) []kitCase {
 	t.Helper()
-	f, err := os.Open(kit.Dir(t, "conformance", "context_manager", "cases.jsonl"))
-	require.NoError(t, err)
-	defer f.Close()
-	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 1<<24)
-	var out []kitCase
-	for sc.Scan() {
-		var c kitCase
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &c))
-		out = append(out, c)
-	}
-	require.NoError(t, sc.Err())
-	require.NotEmpty(t, out)
-	return out
+	return slices.Collect(kit.Lines[kitCase](t, kit.Dir(t, "conformance", "context_manager", "cases.jsonl")))
 }
 
 func (c kitCase) counter() Counter {

@@ -1,11 +1,6 @@
 package tokenize_test
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"io"
-	"os"
 	"strings"
 	"testing"
 
@@ -42,30 +37,6 @@ func qwen3(t testing.TB) *tokenize.Model {
 	}
 	m := *loaded.qwen3
 	return &m
-}
-
-// kitLines decodes a gzipped JSONL file of a kit.
-func kitLines[T any](t testing.TB, elem ...string) []T {
-	t.Helper()
-	f, err := os.Open(kit.Dir(t, elem...))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	var out []T
-	r := bufio.NewReaderSize(z, 1<<20)
-	for {
-		line, err := r.ReadBytes('\n')
-		if len(line) > 1 {
-			var v T
-			require.NoError(t, json.Unmarshal(line, &v))
-			out = append(out, v)
-		}
-		if err == io.EOF {
-			return out
-		}
-		require.NoError(t, err)
-	}
 }
 
 // say builds messages from "role: text" lines; assistant ones are sampled.

@@ -1,6 +1,7 @@
 package tokenize_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,7 +60,7 @@ func TestSeedParityDefaultIsTheContract(t *testing.T) {
 	m := qwen3(t)
 	stop := m.Stops()[len(m.Stops())-1]
 	notSpecial := func(a engine.AddedMatch) bool { return !a.Token.Special }
-	cases := kitLines[seedCase](t, "conformance", "seed_parity", "seed_parity.jsonl.gz")
+	cases := slices.Collect(kit.Lines[seedCase](t, kit.Dir(t, "conformance", "seed_parity", "seed_parity.jsonl.gz")))
 	require.NotEmpty(t, cases)
 	steps, differ := 0, 0
 	for _, c := range cases {

@@ -1,18 +1,17 @@
 package pivot_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -265,16 +264,12 @@ func TestRow(t *testing.T) {
 
 // TestRatio compares with CPython's difflib, see testdata/ratio.py.
 func TestRatio(t *testing.T) {
-	f, err := os.Open("testdata/ratio.jsonl")
-	require.NoError(t, err)
-	defer f.Close()
 	n := 0
-	for sc := bufio.NewScanner(f); sc.Scan(); n++ {
-		var c struct {
-			A, B  string
-			Ratio float64
-		}
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &c))
+	for c := range kit.Lines[struct {
+		A, B  string
+		Ratio float64
+	}](t, "testdata/ratio.jsonl") {
+		n++
 		require.Equal(t, c.Ratio, pivot.Ratio(c.A, c.B), "%q %q", c.A, c.B)
 	}
 	require.Equal(t, 64, n)

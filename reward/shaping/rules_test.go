@@ -1,15 +1,13 @@
 package shaping
 
 import (
-	"bufio"
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
 	"github.com/turnpack/turnpack/reward/offpolicy"
@@ -126,23 +124,6 @@ func TestOffPolicy(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// kitLines reads a file of the conformance kit; without the kit the test says so.
-func kitLines[T any](t *testing.T, name string) []T {
-	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "conformance", "shaping", name))
-	if err != nil {
-		t.Skipf("SKIPPED: the conformance kit shaping/%s is not beside the checkout: %v", name, err)
-	}
-	defer f.Close()
-	var out []T
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var line T
-		require.NoError(t, json.Unmarshal(s.Bytes(), &line))
-		out = append(out, line)
-	}
-	require.NotEmpty(t, out)
-	return out
-}
-
 // Whole batches of the kit through Decide keep what each system keeps.
 func TestDecideAsTheSystems(t *testing.T) {
 	presets := map[string]filter.Rule{}
@@ -157,12 +138,12 @@ func TestDecideAsTheSystems(t *testing.T) {
 		"skyrl_keep_tol0": presets["skyrl@a9564572e"], "skyrl_keep_live_tol1e-6": live,
 		"openclaw_drop_constant_keep": presets["openclaw_drop_constant@0d034dd5e"],
 	}
-	for _, c := range kitLines[struct {
+	for c := range kit.Lines[struct {
 		ID       string
 		Groups   [][]float64
 		Live     [][]bool
 		Expected map[string]json.RawMessage
-	}](t, "group_filters.jsonl") {
+	}](t, kit.Dir(t, "conformance", "shaping", "group_filters.jsonl")) {
 		for name, rule := range rules {
 			var groups []Group
 			for i, rewards := range c.Groups {
@@ -203,7 +184,7 @@ func TestDecideAsTheSystems(t *testing.T) {
 
 // Whole batches of the kit through Shape have the rewards of each system.
 func TestShapeAsTheSystems(t *testing.T) {
-	for _, c := range kitLines[struct {
+	for c := range kit.Lines[struct {
 		ID          string
 		MaxLen      int `json:"max_len"`
 		Cache       int
@@ -212,7 +193,7 @@ func TestShapeAsTheSystems(t *testing.T) {
 		BaseRewards []float64 `json:"base_rewards"`
 		Expected    map[string][]float64
 		Verl, Nemo  []float64
-	}](t, "length.jsonl") {
+	}](t, kit.Dir(t, "conformance", "shaping", "length.jsonl")) {
 		r := Rules{Soft: &Overlong{Max: c.MaxLen, Cache: c.Cache, Penalty: c.Penalty, Unbounded: true}}
 		require.NoError(t, r.Validate())
 		for i, length := range c.Lengths {

@@ -61,7 +61,7 @@ func BenchmarkRender(b *testing.B) {
 		}{{name: "provenance"}, {name: "plain", opts: ConversationOptions{NoProvenance: true}}, {name: "kept", kept: true}, {name: "first", first: true}, {name: "cold", cold: true}} {
 			b.Run(name+"/"+mode.name, func(b *testing.B) {
 				const block = 400
-				in := Input{AddGenerationPrompt: true, Now: kitClock, Kwargs: map[string]Value{"bos_token": String("<s>"), "eos_token": String("</s>")}}
+				in := Input{AddGenerationPrompt: true, Now: kit.TemplateClock, Kwargs: map[string]Value{"bos_token": String("<s>"), "eos_token": String("</s>")}}
 				c := agentConversation(b, mode.opts)
 				timed := func(list ...*Conversation) time.Duration {
 					start := kit.CPUTime()

@@ -263,7 +263,7 @@ func TestExpensiveTemplatesAreBounded(t *testing.T) {
 				}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				_, err = tmpl.RenderVars(t.Context(), vars, Input{Now: kitClock})
+				_, err = tmpl.RenderVars(t.Context(), vars, Input{Now: kit.TemplateClock})
 				runtime.ReadMemStats(&after)
 				made = after.TotalAlloc - before.TotalAlloc
 			})

@@ -13,7 +13,7 @@ import (
 
 func TestKitGoldens(t *testing.T) {
 	n, gens := 0, 0
-	kitCases(t, func(c *kitCase, r *Result, err error) {
+	kitCases(t, func(c *kit.TemplateGolden, r *Result, err error) {
 		n++
 		if !c.OK {
 			checkError(t, c.ID, err, c.Error)
@@ -36,7 +36,7 @@ func TestKitGoldens(t *testing.T) {
 	assert.Equal(t, 1707, gens, "cases with generation spans")
 }
 
-func checkError(t *testing.T, id string, err error, want *kitError) {
+func checkError(t *testing.T, id string, err error, want *struct{ Kind, Message string }) {
 	t.Helper()
 	e, ok := errors.AsType[*Error](err)
 	if !assert.True(t, ok, "%s: expected an error %v, got %v", id, want, err) {
@@ -62,26 +62,24 @@ func checkCover(t *testing.T, id string, r *Result) {
 
 func TestKitSnippets(t *testing.T) {
 	n := 0
-	lines(t, kit.Dir(t, "conformance", "templates", "snippets.jsonl"), func(line []byte) {
+	for c := range kit.Lines[struct {
+		ID, Template string
+		Context      json.RawMessage
+		OK           bool
+		Text         string
+		Error        *struct{ Kind, Message string }
+		Gens         *[][2]int `json:"generation_spans"`
+		Reliable     bool      `json:"generation_spans_reliable"`
+	}](t, kit.Dir(t, "conformance", "templates", "snippets.jsonl")) {
 		n++
-		var c struct {
-			ID, Template string
-			Context      json.RawMessage
-			OK           bool
-			Text         string
-			Error        *kitError
-			Gens         *[][2]int `json:"generation_spans"`
-			Reliable     bool      `json:"generation_spans_reliable"`
-		}
-		require.NoError(t, json.Unmarshal(line, &c))
 		var r *Result
 		tmpl, err := Compile(c.Template, Options{})
 		if err == nil {
-			r, err = tmpl.RenderVars(t.Context(), parse(t, c.Context), Input{Now: kitClock})
+			r, err = tmpl.RenderVars(t.Context(), parse(t, c.Context), Input{Now: kit.TemplateClock})
 		}
 		if !c.OK {
 			checkError(t, c.ID+" "+c.Template, err, c.Error)
-			return
+			continue
 		}
 		if assert.NoError(t, err, c.ID+" "+c.Template) {
 			assert.Equal(t, c.Text, r.Text, c.ID+" "+c.Template)
@@ -90,6 +88,6 @@ func TestKitSnippets(t *testing.T) {
 				assert.ElementsMatch(t, *c.Gens, r.Generation, c.ID)
 			}
 		}
-	})
+	}
 	assert.Equal(t, 478, n, "snippets of the templates kit")
 }

@@ -1,13 +1,11 @@
 package chat
 
 import (
-	"encoding/json"
 	"fmt"
 	"sort"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
 )
@@ -38,13 +36,25 @@ func marked(f *Field) bool {
 	return !(e[2] == "content" && len(e) == 5 && e[4] != "text") && !(f.IsKey && e[len(e)-1] == "text")
 }
 
+type kitField struct {
+	Path   string   `json:"path"`
+	Status string   `json:"status"`
+	Spans  [][4]int `json:"spans"`
+	Outer  [][2]int `json:"outer"`
+	Shared bool     `json:"shared"`
+}
+
+type kitProvenance struct {
+	ID       string     `json:"id"`
+	Fields   []kitField `json:"fields"`
+	Complete bool       `json:"complete"`
+}
+
 func TestKitProvenance(t *testing.T) {
 	want := map[string]*kitProvenance{}
-	lines(t, kit.Dir(t, "conformance", "templates", "provenance.jsonl.gz"), func(line []byte) {
-		p := &kitProvenance{}
-		require.NoError(t, json.Unmarshal(line, p))
+	for p := range kit.Lines[*kitProvenance](t, kit.Dir(t, "conformance", "templates", "provenance.jsonl.gz")) {
 		want[p.ID] = p
-	})
+	}
 	count := map[string]int{}
 	problems := map[string]int{}
 	report := func(id, what string, args ...any) {
@@ -53,7 +63,7 @@ func TestKitProvenance(t *testing.T) {
 			t.Errorf("%s: %s: %s", id, what, fmt.Sprintln(args...))
 		}
 	}
-	kitCases(t, func(c *kitCase, r *Result, err error) {
+	kitCases(t, func(c *kit.TemplateGolden, r *Result, err error) {
 		p := want[c.ID]
 		if p == nil || err != nil {
 			return

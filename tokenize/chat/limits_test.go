@@ -146,7 +146,7 @@ func FuzzRender(f *testing.F) {
 		kit.Within(t, mostTime, mostMemory, func() {
 			var tmpl *Template
 			if tmpl, err = Compile(source, Options{Limits: limits}); err == nil {
-				r, err = tmpl.RenderVars(t.Context(), vars, Input{Now: kitClock})
+				r, err = tmpl.RenderVars(t.Context(), vars, Input{Now: kit.TemplateClock})
 			}
 		})
 		if err == nil {
@@ -214,8 +214,8 @@ func TestTemplatesStayFarBelowLimits(t *testing.T) {
 		}
 		low, err := Compile(tmpl.Source(), Options{Name: name, Limits: l})
 		require.NoError(t, err)
-		want, refused := tmpl.Render(t.Context(), c, Input{Now: kitClock})
-		got, err := low.Render(t.Context(), c, Input{Now: kitClock})
+		want, refused := tmpl.Render(t.Context(), c, Input{Now: kit.TemplateClock})
+		got, err := low.Render(t.Context(), c, Input{Now: kit.TemplateClock})
 		if refused != nil {
 			require.Error(t, err, name)
 			require.Equal(t, refused.Error(), err.Error(), name)

@@ -25,7 +25,7 @@ func TestLongTextsAreWrittenOnce(t *testing.T) {
 	for name, tmpl := range kitTemplates(t) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r, err := tmpl.Render(t.Context(), c, Input{Now: kitClock})
+		r, err := tmpl.Render(t.Context(), c, Input{Now: kit.TemplateClock})
 		runtime.ReadMemStats(&after)
 		if err != nil || len(r.Text) < size/2 {
 			continue

@@ -35,7 +35,7 @@ func TestThousandTurnsMeetNoLimit(t *testing.T) {
 	c := callsConversation(t, 1000)
 	for name, tmpl := range kitTemplates(t) {
 		used := kit.CPUTime()
-		_, err := tmpl.Render(t.Context(), c, Input{Now: kitClock, AddGenerationPrompt: true})
+		_, err := tmpl.Render(t.Context(), c, Input{Now: kit.TemplateClock, AddGenerationPrompt: true})
 		require.NotErrorIs(t, err, rollout.KindLimit, name)
 		if used = kit.CPUTime() - used; used.Milliseconds() > 20 {
 			t.Logf("%s: %v of processor time", name, used)

@@ -7,12 +7,14 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // Into the memory of a result that nobody reads any more, whatever that was, the
 // same is rendered.
 func TestReuseChangesNothingButMemory(t *testing.T) {
-	convs := kitConversations(t)
+	convs := kit.TemplateConversations(t)
 	reused, i, k := 0, 0, 0
 	for _, tmpl := range kitTemplates(t) {
 		if k++; k%8 != 1 {
@@ -21,8 +23,8 @@ func TestReuseChangesNothingButMemory(t *testing.T) {
 		var spent *Result
 		for _, kc := range convs {
 			i++
-			c := kc.prepare(t, i%5 == 0)
-			in := Input{AddGenerationPrompt: i%3 != 0, Now: kitClock}
+			c := prepared(t, kc, i%5 == 0)
+			in := Input{AddGenerationPrompt: i%3 != 0, Now: kit.TemplateClock}
 			want, wantErr := tmpl.Render(t.Context(), c, in)
 			in.Reuse = spent
 			got, err := tmpl.Render(t.Context(), c, in)
@@ -53,7 +55,7 @@ func TestLaterRenderingsLeaveResultsAlone(t *testing.T) {
 	long, short := agentConversation(t, ConversationOptions{}), agentConversation(t, ConversationOptions{}).Prefix(40)
 	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
 		tmpl := kitTemplate(t, name)
-		in := Input{Now: kitClock}
+		in := Input{Now: kit.TemplateClock}
 		spare, err := tmpl.Render(t.Context(), short, in)
 		require.NoError(t, err)
 		var results []*Result

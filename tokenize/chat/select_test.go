@@ -87,7 +87,7 @@ func TestSelectIsNewConversation(t *testing.T) {
 				fetched += len(selected.linked.list)
 			}
 			for n := own.Len(); n >= 0; n -= 1 + rng.IntN(9) {
-				for p, in := range []Input{{Now: kitClock}, {AddGenerationPrompt: true, Now: kitClock}} {
+				for p, in := range []Input{{Now: kit.TemplateClock}, {AddGenerationPrompt: true, Now: kit.TemplateClock}} {
 					note := fmt.Sprintf("%s, seed %d, conversation %d, %d messages %v, prompt %d", names[k], seed, j, n, numbers, p)
 					want, wantErr := tmpl.Render(t.Context(), own.Prefix(n), in)
 					shorter, err := all.Select(numbers[:n:n], more...)

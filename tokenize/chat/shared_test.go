@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // Tools that conversations share are written as if each had its own, and come from
@@ -21,7 +23,7 @@ func TestSharedTools(t *testing.T) {
 			for _, tools := range []Value{tools, shared} {
 				c, err := NewConversation(List(Object(Member{"role", String("user")}, Member{"content", String("Hi.")})), tools, Null(), ConversationOptions{})
 				require.NoError(t, err)
-				r, err := tmpl.Render(t.Context(), c, Input{Now: kitClock})
+				r, err := tmpl.Render(t.Context(), c, Input{Now: kit.TemplateClock})
 				require.NoError(t, err)
 				text = append(text, r.Text)
 				var list []string

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // TestBuiltinsAgainstJinja compares every filter, test, method, operator and
@@ -31,24 +33,22 @@ func TestBuiltinsAgainstJinja(t *testing.T) {
 func compareSnippets(t *testing.T, file string) {
 	var context Value
 	n, bad := 0, 0
-	lines(t, file, func(line []byte) {
-		var c struct {
-			Context  json.RawMessage
-			Template string
-			Text     *string
-			Error    string
-			Message  string
-		}
-		require.NoError(t, json.Unmarshal(line, &c))
+	for c := range kit.Lines[struct {
+		Context  json.RawMessage
+		Template string
+		Text     *string
+		Error    string
+		Message  string
+	}](t, file) {
 		if c.Context != nil {
 			context = parse(t, c.Context)
-			return
+			continue
 		}
 		n++
 		var r *Result
 		tmpl, err := Compile(c.Template, Options{})
 		if err == nil {
-			r, err = tmpl.RenderVars(t.Context(), context, Input{Now: kitClock})
+			r, err = tmpl.RenderVars(t.Context(), context, Input{Now: kit.TemplateClock})
 		}
 		ok := true
 		got := ""
@@ -66,7 +66,7 @@ func compareSnippets(t *testing.T, file string) {
 					t.Errorf("%s\nwant %s: %s\ngot  %s", c.Template, c.Error, c.Message, got)
 				}
 			}
-			return
+			continue
 		}
 		if err != nil || r.Text != *c.Text {
 			bad++
@@ -77,10 +77,10 @@ func compareSnippets(t *testing.T, file string) {
 					t.Errorf("%s\nwant %q\ngot  %q", c.Template, *c.Text, r.Text)
 				}
 			}
-			return
+			continue
 		}
 		checkCover(t, c.Template, r)
-	})
+	}
 	assert.NotZero(t, n)
 	t.Logf("%d snippets, %d differ", n, bad)
 }

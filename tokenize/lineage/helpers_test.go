@@ -1,12 +1,8 @@
 package lineage
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"testing"
 
@@ -84,17 +80,8 @@ type kitCase struct {
 
 func kitCases(t testing.TB) []kitCase {
 	t.Helper()
-	f, err := os.Open(kit.Dir(t, "conformance", "lineage", "cases.jsonl.gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	sc := bufio.NewScanner(z)
-	sc.Buffer(nil, 1<<26)
 	var cases []kitCase
-	for sc.Scan() {
-		var c kitCase
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &c))
+	for c := range kit.Lines[kitCase](t, kit.Dir(t, "conformance", "lineage", "cases.jsonl.gz")) {
 		for _, kt := range c.Turns {
 			var fl flat
 			var base []rollout.TokenID
@@ -115,8 +102,6 @@ func kitCases(t testing.TB) []kitCase {
 		}
 		cases = append(cases, c)
 	}
-	require.NoError(t, sc.Err())
-	require.NotEmpty(t, cases)
 	return cases
 }
 

@@ -1,15 +1,15 @@
 package grade
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/swebench"
 )
 
@@ -50,15 +50,7 @@ func TestGrade(t *testing.T) {
 	code, stdout, stderr := run(t, args...)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "1 of 4 instances resolved, 1 unresolved, 1 without a patch, 0 not graded, 1 without a prediction")
-	var got []result
-	f, err := os.Open(filepath.Join(out, "results.jsonl"))
-	require.NoError(t, err)
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		var r result
-		require.NoError(t, json.Unmarshal(s.Bytes(), &r))
-		got = append(got, r)
-	}
+	got := slices.Collect(kit.Lines[result](t, filepath.Join(out, "results.jsonl")))
 	require.Len(t, got, 3)
 	require.Equal(t, []bool{true, false, false}, []bool{*got[0].Resolved, *got[1].Resolved, *got[2].Resolved})
 	require.Equal(t, "no patch", got[2].Reason)

@@ -35,15 +35,15 @@ var turnExceptions = map[string]bool{
 //   - DeepSeek marks the end of a tool result, which the environment writes.
 func TestKitTurnsAgreeWithGenerationSpans(t *testing.T) {
 	kit.OneGoroutine(t)
-	convs := kitConversations(t)
+	convs := kit.TemplateConversations(t)
 	prompts := map[string]string{}
 	checked := 0
-	kitCases(t, func(c *kitCase, r *chat.Result, err error) {
+	kitCases(t, func(c *kit.TemplateGolden, r *chat.Result, err error) {
 		if err != nil || c.GenerationSpans == nil {
 			return
 		}
 		tmpl := kitTemplate(t, c.Template)
-		conv, in := convs[c.Conversation].prepare(t, !c.DropNullKeys), c.input(t)
+		conv, in := prepared(t, convs[c.Conversation], !c.DropNullKeys), inputOf(t, &c.TemplateSetting)
 		turns, err := Find(t.Context(), tmpl, conv, in, r, nil)
 		require.NoError(t, err)
 		key := fmt.Sprint(c.Template, c.Kwargs)

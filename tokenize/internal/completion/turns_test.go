@@ -67,7 +67,7 @@ func TestTurnsAreAnswers(t *testing.T) {
 	for name, tmpl := range kitTemplates(t) {
 		rng := rand.New(rand.NewPCG(seed, k))
 		k++
-		in := chat.Input{Now: kitClock, Kwargs: map[string]chat.Value{"bos_token": chat.String("<s>"), "eos_token": chat.String("</s>")}}
+		in := chat.Input{Now: kit.TemplateClock, Kwargs: map[string]chat.Value{"bos_token": chat.String("<s>"), "eos_token": chat.String("</s>")}}
 		asking := in
 		asking.AddGenerationPrompt = true
 		for j := range 40 {

@@ -1,15 +1,14 @@
 package logparse_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
-	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -26,19 +25,7 @@ type reference struct {
 }
 
 func references(t testing.TB) []reference {
-	f, err := os.Open("testdata/reference.jsonl")
-	require.NoError(t, err)
-	defer f.Close()
-	var all []reference
-	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 1<<20)
-	for sc.Scan() {
-		var r reference
-		require.NoError(t, json.Unmarshal(sc.Bytes(), &r))
-		all = append(all, r)
-	}
-	require.NoError(t, sc.Err())
-	return all
+	return slices.Collect(kit.Lines[reference](t, "testdata/reference.jsonl"))
 }
 
 func TestReference(t *testing.T) {
