@@ -191,6 +191,7 @@ func TestOneRuleForNative(t *testing.T) {
 		`{"messages":[` + q + `,{"role":"assistant","content":"a","weight":0},` + a + `],` + kwargs + `}`,
 		`{"messages":[` + q + `,` + a + `],` + kwargs + `,"chat_template_kwargs":{"enable_thinking":false,"x":1}}`,
 		`{"request":{"messages":[` + q + `],` + kwargs + `},"response":{"choices":[{"message":` + a + `}]}}`,
+		`{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],` + kwargs + `}`,
 	} {
 		require.Equal(t, "false", string(one(t, "x.jsonl", text).TemplateKwargs["enable_thinking"]), text)
 	}
@@ -199,7 +200,6 @@ func TestOneRuleForNative(t *testing.T) {
 		`{"messages":[` + q + `,` + a + `],` + kwargs + `,"chat_template_kwargs":{"enable_thinking":true}}`:                     "says template_kwargs: enable_thinking",
 		`{"messages":[` + q + `,` + a + `],"template_kwargs":[1]}`:                                                              "/template_kwargs: found a list, expected an object",
 		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},` + kwargs + `}`:                    "says template_kwargs: enable_thinking",
-		`{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],` + kwargs + `}`:                            "says template_kwargs: enable_thinking",
 		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},"tools":[{"function":{}}]}`:         "says tools: ",
 		`{"messages":[` + q + `,` + a + `],"status":"aborted","model":"m"}`:                                                     "says status: aborted",
 		`{"messages":[` + q + `,` + a + `],"status":"Aborted","model":"m"}`:                                                     "says status: aborted",

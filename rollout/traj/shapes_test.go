@@ -74,8 +74,9 @@ var shapes = []struct {
 			require.Equal(t, "h", out[0].Messages[2].Reasoning)
 		}},
 	{"a reply beside the messages", `{"messages":[{"role":"user","content":"q"}],"response":"a"}`, nil, `the key "response" beside them is not understood`, nil},
-	{"parts without a kind are no text that is trained", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"text":"a"}]}]}`,
-		[]string{"openai-chat  unknown: user=q assistant= | sampled | not_text"}, "", nil},
+	{"a part without a kind is the text it holds", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"text":"a"}]}]}`,
+		[]string{"openai-chat  unknown: user=q assistant=a | sampled |"}, "", nil},
+	{"a part without a kind that holds more", `{"messages":[{"role":"user","content":[{"text":"q","picture":"x"}]},{"role":"assistant","content":"a"}]}`, nil, `has the key "picture" and no type`, nil},
 
 	{"a call as a value", `{"conversations":[{"from":"human","value":"q"},{"from":"tool_call","value":{"name":"f","arguments":{}}}]}`,
 		[]string{"sharegpt  unknown: user=q assistant~ | sampled |"}, "", nil},

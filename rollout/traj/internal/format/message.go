@@ -45,7 +45,7 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 	if err := in.Content(&m, body, i); err != nil {
 		return m, err
 	}
-	var refusal, legacy, details Value
+	var refusal, legacy, details, provider Value
 	for key, x := range v.Members() {
 		var err error
 		switch key {
@@ -79,7 +79,7 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 		case "refusal":
 			refusal = x
 		case "reasoning", "reasoning_content", "thinking":
-			if s, ok := readableThinking(x); ok && m.Reasoning == "" {
+			if s, ok := Thinking(x); ok && m.Reasoning == "" {
 				m.Reasoning = s
 			} else if !x.IsNull() && (!ok || s != m.Reasoning) {
 				if ok {
@@ -91,6 +91,9 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 			}
 		case "reasoning_details":
 			details = x
+		case "provider_specific_fields": // of LiteLLM
+			provider = x
+			fallthrough
 		default:
 			if !x.IsNull() {
 				Keep(&m.Extra, key, x)
@@ -103,7 +106,12 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 	if m.Role == rollout.RoleAssistant {
 		in.reasoningDetails(&m, details, at)
 		if m.Reasoning == "" {
-			m.Reasoning, _ = readableThinking(v.Get("thinking_blocks"))
+			m.Reasoning, _ = Thinking(v.Get("thinking_blocks"))
+		}
+		for _, key := range []string{"reasoning_content", "reasoning", "thinking_blocks"} {
+			if m.Reasoning == "" {
+				m.Reasoning, _ = Thinking(provider.Get(key))
+			}
 		}
 	} else if !details.IsNull() {
 		Keep(&m.Extra, "reasoning_details", details)
@@ -146,6 +154,12 @@ func (in *File) Content(m *rollout.Message, v Value, i int) error {
 				p.Type, p.Text = "text", in.Text(x, rollout.At(i), "/content")
 			case jsonscan.Object:
 				p.Type = x.Get("type").Word()
+				if p.Type == "" && !in.OfCall() {
+					var err error
+					if p, err = in.untyped(x, i); err != nil {
+						return err
+					}
+				}
 				if err := in.partText(&p, x, i); err != nil {
 					return err
 				}
@@ -159,6 +173,20 @@ func (in *File) Content(m *rollout.Message, v Value, i int) error {
 		return in.Want(v, rollout.At(i), "/content", "a string, null or a list of parts")
 	}
 	return nil
+}
+
+// untyped is a part that does not say what it is: one with a text is that text.
+func (in *File) untyped(x Value, i int) (rollout.Part, error) {
+	s, ok := x.Get("text").Text()
+	for key, y := range x.Members() {
+		if key != "text" && key != "type" && key != "cache_control" && key != "index" && !y.IsNull() {
+			return rollout.Part{}, in.Fail(rollout.At(i), "/content/"+key, "a part of the content has the key %q and no type", key)
+		}
+	}
+	if !ok {
+		return rollout.Part{}, in.Fail(rollout.At(i), "/content", "a part of the content has neither a type nor a text: %s", Shape(x))
+	}
+	return textPart(s), nil
 }
 
 // partText reads the text of a text part, which some recorders call content.

@@ -131,9 +131,9 @@ func (in *File) refuseUnread(m *rollout.Message, v, body Value, i int) error {
 	return in.Fail(rollout.At(i), "/content", "the message has no content: %s", Shape(v))
 }
 
-// readableThinking is what can be read of thinking: a text, a block that holds one under thinking, text,
+// Thinking is what can be read of thinking: a text, a block that holds one under thinking, text,
 // summary or content, or a list of either. Blocks without one are encrypted.
-func readableThinking(v Value) (text string, ok bool) {
+func Thinking(v Value) (text string, ok bool) {
 	if s, is := v.Text(); is {
 		return s, true
 	}
@@ -160,7 +160,7 @@ func (in *File) reasoningDetails(m *rollout.Message, v Value, at rollout.Index) 
 	if v.IsNull() {
 		return
 	}
-	text, _ := readableThinking(v)
+	text, _ := Thinking(v)
 	for _, b := range v.Items() {
 		if kind := b.Get("type").String(); strings.HasSuffix(kind, "encrypted") && text == "" && m.Reasoning == "" {
 			k, _ := at.Get()

@@ -31,26 +31,30 @@ func definition(v Value) rollout.Tool {
 func FunctionTools(v Value) []rollout.Tool {
 	var out []rollout.Tool
 	for _, t := range v.Items() {
-		if t.Get("function").Kind() == jsonscan.Object || t.Get("name").Kind() != jsonscan.String {
-			out = append(out, definition(t))
-			continue
-		}
-		b := []byte(`{"type":"function","function":{`)
-		comma := ""
-		for key, x := range t.Members() {
-			switch key {
-			case "type", "cache_control":
-				continue
-			case "input_schema":
-				key = "parameters"
-			}
-			if x.IsNull() {
-				continue
-			}
-			b = append(append(append(append(b, comma...), Quote(key)...), ':'), x.Clone()...)
-			comma = ","
-		}
-		out = append(out, append(b, "}}"...))
+		out = append(out, FunctionTool(t))
 	}
 	return out
+}
+
+// FunctionTool is one of them.
+func FunctionTool(t Value) rollout.Tool {
+	if t.Get("function").Kind() == jsonscan.Object || t.Get("name").Kind() != jsonscan.String {
+		return definition(t)
+	}
+	b := []byte(`{"type":"function","function":{`)
+	comma := ""
+	for key, x := range t.Members() {
+		switch key {
+		case "type", "cache_control":
+			continue
+		case "input_schema":
+			key = "parameters"
+		}
+		if x.IsNull() {
+			continue
+		}
+		b = append(append(append(append(b, comma...), Quote(key)...), ':'), x.Clone()...)
+		comma = ","
+	}
+	return append(b, "}}"...)
 }

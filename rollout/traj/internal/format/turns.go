@@ -68,7 +68,7 @@ func FirstChoice(response Value) Value {
 // ReasoningOf is the readable thinking of a completion's message.
 func ReasoningOf(m Value) string {
 	for _, key := range []string{"reasoning_content", "reasoning", "thinking", "reasoning_details"} {
-		if s, _ := readableThinking(m.Get(key)); s != "" {
+		if s, _ := Thinking(m.Get(key)); s != "" {
 			return s
 		}
 	}

@@ -115,7 +115,7 @@ func readChat(in *format.File, v format.Value) error {
 			r.Temperature = t
 		}
 	}
-	for _, key := range []string{"tools", "available_tools", "functions"} {
+	for _, key := range toolKeys {
 		defs, err := in.ParseInner(v.Get(key), "/"+key)
 		if err != nil {
 			in.Note("tools_unreadable", 0, "%s", err)
@@ -123,13 +123,13 @@ func readChat(in *format.File, v format.Value) error {
 		}
 		switch {
 		case r.Tools != nil:
-		case blocks || key == "functions":
+		case blocks || key != "tools" && key != "available_tools":
 			r.Tools = format.FunctionTools(defs)
 		default:
 			r.Tools = format.Tools(defs)
 		}
 	}
-	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), key, "model_patch", "tools", "available_tools", "functions", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
+	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys, toolKeys), key, "model_patch", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
 	for _, key := range []string{"engine", "model"} { // they say whose prompts the record holds
 		x := v.Path("metadata", key)
 		if _, there := r.Metadata[key]; !there && x.Kind() == jsonscan.String {
@@ -140,6 +140,9 @@ func readChat(in *format.File, v format.Value) error {
 	emptyReplies(in, r)
 	return in.Emit(r)
 }
+
+// toolKeys are where a record keeps the definitions of tools.
+var toolKeys = []string{"tools", "available_tools", "functions", "tool_definitions", "tool_defs", "tool_schemas"}
 
 // replyKeys are columns that may hold the reply to messages which hold none.
 var replyKeys = []string{"completion", "response", "output", "reply"}
@@ -158,7 +161,7 @@ func chatOrBlocks(in *format.File, list format.Value, field string, blocks bool)
 		} else {
 			var m rollout.Message
 			m, err = chatEntry(in, x, len(r.Messages))
-			r.Messages = format.AppendMessage(r.Messages, m, x.Get("role").Word())
+			r.Messages = format.AppendMessage(r.Messages, m, format.FirstID(x, "role", "from"))
 		}
 		if err != nil {
 			return nil, nil, err
@@ -188,7 +191,7 @@ func chatBlocks(in *format.File, r *rollout.Rollout, x format.Value) error {
 	i, body := len(r.Messages), x.Get("content")
 	if body.Kind() != jsonscan.Array {
 		m, err := chatEntry(in, x, i)
-		r.Messages = format.AppendMessage(r.Messages, m, x.Get("role").Word())
+		r.Messages = format.AppendMessage(r.Messages, m, format.FirstID(x, "role", "from"))
 		return err
 	}
 	role := rollout.Role(x.Get("role").Word())

@@ -118,9 +118,35 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
+// asMessages is a list of messages that a table holds as JSON text; any other text is what
+// was said.
+func asMessages(in *format.File, x format.Value) format.Value {
+	s, ok := x.Text()
+	if !ok || !strings.HasPrefix(s, "[") && !strings.HasPrefix(s, "{") {
+		return x
+	}
+	inner, err := in.ParseInner(x, "")
+	if err != nil {
+		return x
+	}
+	list := []format.Value{inner}
+	if inner.Kind() == jsonscan.Array {
+		list = format.Elements(inner)
+	}
+	for _, m := range list {
+		if m.Get("role").Kind() != jsonscan.String || m.Get("content").Kind() == jsonscan.Absent && m.Get("tool_calls").Kind() == jsonscan.Absent {
+			return x
+		}
+	}
+	if len(list) == 0 {
+		return x
+	}
+	return inner
+}
+
 // side reads one side, whose messages begin at place i of the rollout.
 func side(in *format.File, v format.Value, key string, role rollout.Role, i int) ([]rollout.Message, error) {
-	x := v.Get(key)
+	x := asMessages(in, v.Get(key))
 	switch x.Kind() {
 	case jsonscan.String:
 		s := in.Text(x, rollout.At(i), "/"+key)

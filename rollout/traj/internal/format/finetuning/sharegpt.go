@@ -104,12 +104,24 @@ func readShareGPT(in *format.File, v format.Value) error {
 	if err := media(in, r, v); err != nil {
 		return err
 	}
+	if err := in.TemplateKwargs(r, v); err != nil {
+		return err
+	}
+	for _, settings := range []format.Value{v, v.Get("sampling_params")} {
+		if t := format.Temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {
+			r.Temperature = t
+		}
+	}
+	r.Outcome.Submission = format.Text(v.Get("patch"))
+	if word, ok := v.Get("exit_status").Text(); ok {
+		r.ExitStatus, r.Status = word, format.StatusOf(word)
+	}
 	episode(in, r, v)
 	r.Turns = format.TurnsOf(r.Messages)
 	cannedReply(in, r)
 	opinion(in, r, v)
 	emptyReplies(in, r)
-	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), "id", "instance_id", key, "reward", "resolved", "tools")...)
+	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), "id", "instance_id", key, "reward", "resolved", "tools", "chat_template_kwargs", "template_kwargs", "patch", "exit_status")...)
 	return in.Emit(r)
 }
 

@@ -1,6 +1,9 @@
 package frameworks
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
@@ -9,7 +12,31 @@ import (
 
 // contents reads the contents of Gemini's API: records with contents, and lists of them.
 func contents() []format.Importer {
-	return thread.Dialect{Name: "gemini-contents", Is: isContent, Add: addContent, List: "contents"}.Importers()
+	return thread.Dialect{Name: "gemini-contents", Is: isContent, Add: addContent, List: "contents", Call: contentsCall}.Importers()
+}
+
+// contentsCall knows a request beside its response, as batches of Vertex AI write them, and a
+// request that the response or its candidates were added to.
+func contentsCall(v format.Value) (c thread.Call, is bool) {
+	response := v
+	if c.Request = v; v.Get("response").Kind() == jsonscan.Object {
+		response = v.Get("response")
+	}
+	if v.Get("request").Kind() == jsonscan.Object {
+		c.Request = v.Get("request")
+	}
+	list := response.Get("candidates")
+	if list.Kind() != jsonscan.Array || c.Request.Get("contents").Kind() != jsonscan.Array {
+		return c, false
+	}
+	for i, x := range format.Elements(list) {
+		if i > 0 {
+			c.Others++
+			continue
+		}
+		c.Reply, c.End = x.Get("content"), strings.ToLower(cmp.Or(x.Get("finishReason").String(), x.Get("finish_reason").String()))
+	}
+	return c, true
 }
 
 // isContent knows a content: its parts have no type, but a key for what they are.

@@ -11,7 +11,23 @@ import (
 
 // converse reads the messages of Bedrock's Converse API.
 func converse() []format.Importer {
-	return thread.Dialect{Name: "bedrock-converse", Is: isConverse, Add: addConverse, List: "messages", All: true}.Importers()
+	return thread.Dialect{Name: "bedrock-converse", Is: isConverse, Add: addConverse, List: "messages", All: true, Call: converseCall}.Importers()
+}
+
+// converseCall knows a request beside its response, together in one object, and as the
+// invocation log of Bedrock writes them.
+func converseCall(v format.Value) (c thread.Call, is bool) {
+	response := v
+	switch {
+	case v.Get("request").Kind() == jsonscan.Object && v.Get("response").Kind() == jsonscan.Object:
+		c.Request, response = v.Get("request"), v.Get("response")
+	case v.Path("input", "inputBodyJson").Kind() == jsonscan.Object:
+		c.Request, response = v.Path("input", "inputBodyJson"), v.Path("output", "outputBodyJson")
+	default:
+		c.Request = v
+	}
+	c.Reply, c.End = response.Path("output", "message"), response.Get("stopReason").String()
+	return c, c.Reply.Kind() == jsonscan.Object && c.Request.Get("messages").Kind() == jsonscan.Array
 }
 
 // isConverse knows a message: its blocks have no type, but a key for what they are.
@@ -21,16 +37,30 @@ func isConverse(v format.Value) bool {
 			return false
 		}
 		for key, x := range b.Members() {
+			if x.IsNull() {
+				continue
+			}
 			switch key {
 			case "text":
-				return b.Len() == 1 && x.Kind() == jsonscan.String
-			case "toolUse", "toolResult", "reasoningContent", "cachePoint", "image", "document":
+				return x.Kind() == jsonscan.String && soleMember(b)
+			case "toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent", "searchResult", "cachePoint", "image", "document", "video", "audio", "toolAddition", "toolRemoval":
 				return x.Kind() == jsonscan.Object
 			}
 			return false
 		}
 	}
 	return false
+}
+
+// soleMember reports whether a block has one member that is not null.
+func soleMember(b format.Value) bool {
+	n := 0
+	for _, x := range b.Members() {
+		if !x.IsNull() {
+			n++
+		}
+	}
+	return n == 1
 }
 
 func addConverse(t *thread.Thread, v format.Value) error {
@@ -47,7 +77,13 @@ func addConverse(t *thread.Thread, v format.Value) error {
 	var texts, thoughts []string
 	results := 0
 	for _, b := range t.Items(v, "content", "") {
+		if !soleMember(b) {
+			return t.Unknown("/content", format.Shape(b))
+		}
 		for key, x := range b.Members() {
+			if x.IsNull() {
+				continue
+			}
 			switch key {
 			case "text":
 				s, err := t.Words(b, "text", "/content")
@@ -70,6 +106,20 @@ func addConverse(t *thread.Thread, v format.Value) error {
 					thoughts = append(thoughts, s)
 				} else {
 					t.In.NoteRedacted(len(t.Rollout.Messages))
+				}
+			case "guardContent": // what a guardrail looks at, shown as it is
+				s, err := t.Words(x.Get("text"), "text", "/content/guardContent")
+				if err != nil {
+					return err
+				}
+				texts = append(texts, s)
+			case "citationsContent":
+				for _, y := range t.Items(x, "content", "/content/citationsContent") {
+					s, err := t.Words(y, "text", "/content/citationsContent")
+					if err != nil {
+						return err
+					}
+					texts = append(texts, s)
 				}
 			case "cachePoint":
 			default:

@@ -1,6 +1,8 @@
 package frameworks
 
 import (
+	"strings"
+
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
@@ -8,16 +10,27 @@ import (
 )
 
 // langChain reads the messages of LangChain: as messages_to_dict, dumpd or the models
-// themselves write them.
+// themselves write them; in a state or a checkpoint of LangGraph; and in a prompt.
 func langChain() []format.Importer {
-	return thread.Dialect{Name: "langchain", Is: isLangChain, Add: addLangChain, List: "messages"}.Importers()
+	return thread.Dialect{Name: "langchain", Is: isLangChain, Add: addLangChain, List: "messages", Call: langChainState}.Importers()
+}
+
+// langChainState finds the messages in a state or a checkpoint of LangGraph, or in a prompt.
+func langChainState(v format.Value) (c thread.Call, is bool) {
+	for _, x := range []format.Value{v.Get("values"), v.Get("channel_values"), v.Path("checkpoint", "channel_values"), v.Get("kwargs")} {
+		if x.Get("messages").Kind() == jsonscan.Array {
+			return thread.Call{Request: x, Plain: true}, true
+		}
+	}
+	return c, false
 }
 
 // langChainRoles are the types of messages.
 var langChainRoles = map[string]rollout.Role{
 	"human": rollout.RoleUser, "HumanMessage": rollout.RoleUser, "ai": rollout.RoleAssistant, "AIMessage": rollout.RoleAssistant, "AIMessageChunk": rollout.RoleAssistant,
 	"system": rollout.RoleSystem, "SystemMessage": rollout.RoleSystem, "tool": rollout.RoleTool, "ToolMessage": rollout.RoleTool, "HumanMessageChunk": rollout.RoleUser,
-	"function": rollout.RoleTool, "FunctionMessage": rollout.RoleTool, "ChatMessage": "", "chat": "", "RemoveMessage": "", "remove": "",
+	"SystemMessageChunk": rollout.RoleSystem, "ToolMessageChunk": rollout.RoleTool, "FunctionMessageChunk": rollout.RoleTool,
+	"function": rollout.RoleTool, "FunctionMessage": rollout.RoleTool, "ChatMessage": "", "ChatMessageChunk": "", "chat": "", "RemoveMessage": "", "remove": "",
 }
 
 // langChainParts tells the type of a message and its fields.
@@ -38,8 +51,11 @@ func langChainParts(v format.Value) (kind string, fields format.Value, ok bool) 
 }
 
 func isLangChain(v format.Value) bool {
-	_, fields, ok := langChainParts(v)
-	return ok && (fields != v || v.Get("role").Kind() == jsonscan.Absent && v.Get("additional_kwargs").Kind() == jsonscan.Object)
+	kind, fields, ok := langChainParts(v)
+	if !ok || fields != v {
+		return ok
+	}
+	return v.Get("role").Kind() == jsonscan.Absent && (v.Get("additional_kwargs").Kind() == jsonscan.Object || strings.ToLower(kind) == kind)
 }
 
 func addLangChain(t *thread.Thread, v format.Value) error {
@@ -49,7 +65,7 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 	}
 	role := langChainRoles[kind]
 	if role == "" {
-		if kind != "chat" && kind != "ChatMessage" {
+		if !strings.HasPrefix(strings.ToLower(kind), "chat") {
 			return t.Unknown("/type", kind)
 		}
 		var err error
@@ -61,34 +77,22 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 	if s := x.Get("name").String(); s != "" && role != rollout.RoleTool {
 		m.Name = s
 	}
+	body := x.Get("content")
 	if role == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledByPolicy
-		more := x.Get("additional_kwargs")
-		for _, c := range x.Get("tool_calls").Items() {
-			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+		if shown, _ := x.Get("example").Bool(); shown {
+			m.Sampled = rollout.SampledDemonstration
 		}
-		for _, c := range x.Get("invalid_tool_calls").Items() { // whose arguments are no JSON
-			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
-		}
-		if len(m.ToolCalls) == 0 {
-			for _, c := range more.Get("tool_calls").Items() {
-				m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
-			}
-		}
-		m.Reasoning = more.Get("reasoning_content").String()
 		reason := x.Path("response_metadata", "finish_reason").String()
 		if reason == "" {
 			reason = x.Path("response_metadata", "stop_reason").String()
 		}
 		t.End(reason)
 		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
-	}
-	body := x.Get("content")
-	for _, b := range body.Items() {
-		kind := b.Get("type").Word()
-		if role == rollout.RoleAssistant && b.Kind() == jsonscan.Object && kind != "text" && kind != "tool_use" && kind != "thinking" && kind != "redacted_thinking" {
-			return t.Unknown("/content", kind)
+		if body.Kind() == jsonscan.Array {
+			return langChainReply(t, m, x)
 		}
+		langChainCalls(t, &m, x)
 	}
 	if text, ok := thread.BareTexts(body); ok { // texts may stand bare in a list
 		m.Content = text
@@ -96,4 +100,94 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 		return nil
 	}
 	return t.In.Blocks(t.Rollout, m, body)
+}
+
+// langChainCalls takes the calls and the reasoning that stand beside the content.
+func langChainCalls(t *thread.Thread, m *rollout.Message, x format.Value) {
+	more := x.Get("additional_kwargs")
+	for _, list := range []string{"tool_calls", "invalid_tool_calls"} { // invalid are those whose arguments are no JSON
+		for _, c := range x.Get(list).Items() {
+			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+		}
+	}
+	if len(m.ToolCalls) == 0 {
+		for _, c := range more.Get("tool_calls").Items() {
+			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
+		}
+	}
+	if f := more.Get("function_call"); len(m.ToolCalls) == 0 && f.Kind() == jsonscan.Object { // of the first calling API
+		m.ToolCalls = append(m.ToolCalls, t.Call("", f.Get("name").Word(), f.Get("arguments")))
+	}
+	for _, key := range []string{"reasoning_content", "reasoning", "thinking", "reasoning_details"} {
+		if s, ok := format.Thinking(more.Get(key)); ok && m.Reasoning == "" {
+			m.Reasoning = s
+		}
+	}
+	if m.Reasoning == "" && more.Path("reasoning", "summary").Kind() == jsonscan.Array {
+		t.In.NoteRedacted(len(t.Rollout.Messages)) // a summary, which another model wrote
+	}
+}
+
+// langChainReply adds a reply whose content is a list: texts, and blocks as providers or
+// LangChain itself write them. Calls stand there again.
+func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
+	langChainCalls(t, &m, x)
+	beside := len(m.ToolCalls) > 0
+	var texts, thoughts []string
+	for _, b := range x.Get("content").Items() {
+		if s, ok := b.Text(); ok {
+			texts = append(texts, s)
+			continue
+		}
+		kind := b.Get("type").Word()
+		switch kind {
+		case "text", "output_text":
+			s, err := t.Words(b, "text", "/content")
+			if err != nil {
+				return err
+			}
+			texts = append(texts, s)
+		case "thinking", "reasoning":
+			s, ok := format.Thinking(b.Get(kind))
+			if !ok {
+				s, ok = format.Thinking(b.Get("content")) // of the Responses API, beside its summary
+			}
+			switch {
+			case ok:
+				thoughts = append(thoughts, s)
+			case kind == "reasoning" && b.Get("reasoning").IsNull():
+				t.In.NoteRedacted(len(t.Rollout.Messages))
+			default:
+				return t.In.Want(b.Get(kind), t.At(), "/content/"+kind, "a text")
+			}
+		case "reasoning_content": // of Bedrock
+			s, err := t.Words(b.Get("reasoning_content"), "text", "/content/reasoning_content")
+			if err != nil {
+				return err
+			}
+			thoughts = append(thoughts, s)
+		case "redacted_thinking":
+			t.In.NoteRedacted(len(t.Rollout.Messages))
+		case "tool_use", "tool_call", "function_call", "input_json_delta":
+			if beside || kind == "input_json_delta" {
+				continue
+			}
+			id, arguments := b.Get("id"), b.Get("args")
+			switch kind {
+			case "tool_use":
+				arguments = b.Get("input")
+			case "function_call":
+				id, arguments = b.Get("call_id"), b.Get("arguments")
+			}
+			m.ToolCalls = append(m.ToolCalls, t.Call(id.String(), b.Get("name").Word(), arguments))
+		default:
+			return t.Unknown("/content", kind)
+		}
+	}
+	m.Content = strings.Join(texts, "")
+	if thoughts != nil {
+		m.Reasoning = strings.Join(thoughts, "\n")
+	}
+	t.Rollout.Messages = append(t.Rollout.Messages, m)
+	return nil
 }

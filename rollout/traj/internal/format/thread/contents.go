@@ -41,21 +41,29 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 					return t.In.Want(x.Get("name"), t.At(), "/parts/"+key+"/name", "the name of a function")
 				}
 				known, said = true, true
+				for _, more := range []string{"partialArgs", "partial_args"} {
+					if !x.Get(more).IsNull() {
+						return t.Unknown("/parts/"+key+"/"+more, more)
+					}
+				}
 				m.ToolCalls = append(m.ToolCalls, t.BareCall(x.Get("id").String(), x.Get("name").Word(), x.Get("args")))
 			case "functionResponse", "function_response":
 				if x.IsNull() {
 					continue
 				}
 				known = true
+				if x.Get("parts").Len() > 0 { // pictures and files
+					return t.Unknown("/parts/"+key+"/parts", "parts")
+				}
 				t.Response(x, "")
-			case "thought", "thoughtSignature", "thought_signature", "videoMetadata", "partMetadata":
+			case "thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata", "part_metadata", "mediaResolution", "media_resolution":
 			default:
 				if !x.IsNull() {
 					return t.Unknown("/parts/"+key, key)
 				}
 			}
 		}
-		if !known && p.Get("thoughtSignature").Kind() == jsonscan.Absent {
+		if !known && p.Get("thoughtSignature").Kind() == jsonscan.Absent && p.Get("thought_signature").Kind() == jsonscan.Absent {
 			return t.Unknown("/parts", format.Shape(p))
 		}
 	}

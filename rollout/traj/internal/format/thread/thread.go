@@ -23,12 +23,33 @@ type Dialect struct {
 	Session bool
 	// All says that every message tells itself: none is written as in any chat.
 	All bool
+	// Call finds the call of a model in a record of one, or the history in what it stands in.
+	Call func(v format.Value) (Call, bool)
+}
+
+// A Call is what a model was asked and what it replied.
+type Call struct {
+	Request, Reply format.Value
+	Plain          bool   // the request is a history and there is no reply
+	End            string // why the reply ended
+	Others         int    // further choices
+}
+
+// call finds the call that a record is, if it is one.
+func (d Dialect) call(v format.Value) (Call, bool) {
+	if d.Call == nil {
+		return Call{}, false
+	}
+	return d.Call(v)
 }
 
 // Importers reads records whose list holds such messages, and files that are one list.
 func (d Dialect) Importers() []format.Importer {
 	return []format.Importer{
 		{Name: d.Name, Read: d.read, Stateless: true, Match: func(v format.Value, _ *format.File) bool {
+			if c, is := d.call(v); is {
+				v = c.Request
+			}
 			list := v.Get(d.List)
 			if list.Kind() != jsonscan.Array {
 				return false
@@ -76,32 +97,70 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 	t := New(in)
 	r := t.Rollout
 	r.ID, r.Instance = format.FirstID(v, "traj_id", "trajectory_id", "rollout_id", "id", "session_id", "sessionId", "thread_id"), format.FirstID(v, "instance_id", "task_id")
-	for _, key := range promptKeys {
-		if x := v.Get(key); len(r.Messages) == 0 && !x.IsNull() && !x.Is("") {
-			if err := t.Prompt(x); err != nil {
-				return err
+	body, call := v, Call{}
+	if c, is := d.call(v); is {
+		body, call = c.Request, c
+	}
+	for _, place := range []format.Value{body, body.Get("config"), v} {
+		for _, key := range promptKeys {
+			if x := place.Get(key); len(r.Messages) == 0 && !x.IsNull() && !x.Is("") {
+				if err := t.Prompt(x); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	for _, x := range v.Get(d.List).Items() {
+	for _, x := range body.Get(d.List).Items() {
 		if err := d.Add(t, x); err != nil {
 			return err
 		}
 	}
-	for _, defs := range []format.Value{v.Get("tools"), v.Path("toolConfig", "tools"), v.Path("config", "tools")} {
-		if err := t.Tools(defs); err != nil {
+	if call.Request.Kind() != jsonscan.Absent && !call.Plain {
+		if err := d.reply(t, call); err != nil {
 			return err
+		}
+	}
+	for _, defs := range []format.Value{body.Get("tools"), body.Path("toolConfig", "tools"), body.Path("config", "tools"), v.Get("tools")} {
+		if len(r.Tools) == 0 {
+			if err := t.Tools(defs); err != nil {
+				return err
+			}
 		}
 	}
 	r.Outcome.Reward = in.Reward(v.Get("reward"))
 	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
-	for _, settings := range []format.Value{v, v.Get("inferenceConfig"), v.Get("generationConfig"), v.Get("config")} {
+	for _, settings := range []format.Value{body, body.Get("inferenceConfig"), body.Get("generationConfig"), body.Get("generation_config"), body.Get("config")} {
 		if f := format.Temperature(settings.Get("temperature")); r.Temperature == nil {
 			r.Temperature = f
 		}
 	}
-	in.Leftover(r, v, append(slices.Clone(promptKeys), d.List, "id", "traj_id", "instance_id", "tools", "toolConfig", "reward", "resolved")...)
+	taken := slices.Clone(promptKeys)
+	if call.Request.Kind() != jsonscan.Absent {
+		taken = append(taken, "request", "response", "input", "output", "candidates", "values", "channel_values", "checkpoint", "kwargs")
+	}
+	in.Leftover(r, v, append(taken, d.List, "id", "traj_id", "instance_id", "tools", "toolConfig", "reward", "resolved")...)
 	return t.Emit(d.Session)
+}
+
+// reply adds the reply of a call, which is all that was sampled in it.
+func (d Dialect) reply(t *Thread, c Call) error {
+	n := len(t.Rollout.Messages)
+	format.MarkReplies(t.Rollout.Messages, rollout.SampledPrefilled)
+	clear(t.Ends)
+	if c.Reply.Kind() != jsonscan.Object {
+		return t.In.Want(c.Reply, t.At(), "/response", "the reply of the model")
+	}
+	t.End(c.End)
+	if err := d.Add(t, c.Reply); err != nil {
+		return err
+	}
+	if len(t.Rollout.Messages) != n+1 || t.Rollout.Messages[n].Role != rollout.RoleAssistant {
+		return t.In.Fail(rollout.At(n), "/response", "what was replied is no message of the model")
+	}
+	if c.Others > 0 {
+		t.In.Note("other_choices", rollout.At(n), "%d choices were sampled, the first was taken", c.Others+1)
+	}
+	return nil
 }
 
 // A Thread is a conversation as it grows.
@@ -195,6 +254,9 @@ func (t *Thread) Prompt(v format.Value) error {
 			if !ok {
 				s, ok = x.Get("text").Text()
 			}
+			if !ok {
+				s, ok = x.Path("guardContent", "text", "text").Text()
+			}
 			if !ok && x.Get("cachePoint").Kind() != jsonscan.Object {
 				return t.In.Want(x, t.At(), "/system", "a text")
 			}
@@ -216,25 +278,44 @@ func (t *Thread) Tools(defs format.Value) error {
 		return err
 	}
 	for _, x := range defs.Items() {
-		switch {
-		case x.Get("toolSpec").Kind() == jsonscan.Object: // Bedrock
-			spec := x.Get("toolSpec")
-			t.Define(spec.Get("name"), spec.Get("description"), spec.Path("inputSchema", "json"))
-		case x.Get("functionDeclarations").Kind() == jsonscan.Array: // Gemini
-			for _, f := range x.Get("functionDeclarations").Items() {
-				schema := f.Get("parametersJsonSchema")
-				if schema.IsNull() {
-					schema = f.Get("parameters")
-				}
-				t.Define(f.Get("name"), f.Get("description"), schema)
-			}
-		case x.Get("cachePoint").Kind() == jsonscan.Object:
-		default:
-			t.Rollout.Tools = append(t.Rollout.Tools, format.FunctionTools(defs)...)
-			return nil
+		if err := t.tool(x); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// tool takes a definition, or the functions of a tool of Gemini.
+func (t *Thread) tool(x format.Value) error {
+	functions, inner := firstOf(x, "functionDeclarations", "function_declarations"), false
+	for _, key := range []string{"name", "function", "type"} {
+		inner = inner || x.Get(key).Kind() != jsonscan.Absent
+	}
+	switch {
+	case x.Get("toolSpec").Kind() == jsonscan.Object: // Bedrock
+		spec := x.Get("toolSpec")
+		t.Define(spec.Get("name"), spec.Get("description"), spec.Path("inputSchema", "json"))
+	case functions.Kind() == jsonscan.Array:
+		for _, f := range functions.Items() {
+			t.Define(f.Get("name"), f.Get("description"), firstOf(f, "parametersJsonSchema", "parameters_json_schema", "parameters"))
+		}
+	case inner || x.Kind() == jsonscan.String:
+		t.Rollout.Tools = append(t.Rollout.Tools, format.FunctionTool(x))
+	case x.Get("cachePoint").Kind() == jsonscan.Object:
+	default:
+		return t.In.Fail(0, "/tools", "a tool of kind %s is not understood", format.Shape(x))
+	}
+	return nil
+}
+
+// firstOf is the first of the members that is there.
+func firstOf(v format.Value, keys ...string) (x format.Value) {
+	for _, key := range keys {
+		if x = v.Get(key); !x.IsNull() {
+			break
+		}
+	}
+	return x
 }
 
 func (t *Thread) Define(name, description, schema format.Value) {

@@ -1,0 +1,71 @@
+package traj_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout/traj"
+)
+
+// variants are one conversation as its framework, its SDK or its users write it.
+var variants = []struct{ shape, text, format, said string }{
+	{"flat and bare", `{"messages":[{"type":"system","content":"s"},{"type":"human","content":"q"},{"type":"ai","content":"a","tool_calls":[{"name":"f","args":{},"id":"c"}]},{"type":"tool","content":"r","tool_call_id":"c"}]}`,
+		"langchain", "system:s\nuser:q\nassistant:a c=f({})\ntool:r @c"},
+	{"a state of LangGraph", `{"values":{"messages":[{"type":"human","content":"q","additional_kwargs":{}},{"type":"ai","content":"a","additional_kwargs":{"function_call":{"name":"f","arguments":"{}"}}}]},"next":[],"reward":1}`,
+		"langchain", "user:q\nassistant:a =f({})"},
+	{"a prompt of LangChain", `{"lc":1,"type":"constructor","id":["langchain","prompts","chat","ChatPromptValue"],"kwargs":{"messages":[{"lc":1,"type":"constructor","id":["langchain","schema","messages","HumanMessage"],"kwargs":{"content":"q"}},` +
+		`{"lc":1,"type":"constructor","id":["langchain","schema","messages","AIMessage"],"kwargs":{"content":"a"}}]}}`, "langchain", "user:q\nassistant:a"},
+	{"blocks of LangChain", `{"messages":[{"type":"human","content":"q"},{"type":"ai","content":[{"type":"reasoning","reasoning":"hm"},{"type":"text","text":"a"},{"type":"tool_call","name":"f","args":{"x":1},"id":"c"}]},{"type":"tool","content":"r","tool_call_id":"c"},` +
+		`{"type":"ai","content":[{"type":"reasoning_content","reasoning_content":{"text":"so"}},"b",{"type":"function_call","name":"f","arguments":"{}","call_id":"d","id":"fc"}],"tool_calls":[{"name":"f","args":{},"id":"d"}]}]}`,
+		"langchain", "user:q\nassistant:a <hm> c=f({\"x\":1})\ntool:r @c\nassistant:b <so> d=f({})"},
+	{"contents in the words of Python", `{"model":"g","contents":[{"role":"user","parts":[{"text":"q","thought":null}]},{"role":"model","parts":[{"function_call":{"id":"c","name":"f","args":{"x":1}},"thought_signature":"z"}]},{"role":"user","parts":[{"function_response":{"id":"c","name":"f","response":{"result":"r"}}}]},{"role":"model","parts":[{"text":"a"}]}],` +
+		`"config":{"system_instruction":"s","temperature":0.5,"tools":[{"google_search":null,"function_declarations":[{"name":"f","parameters_json_schema":{"type":"object"}}]}]}}`,
+		"gemini-contents", "system:s\nuser:q\nassistant: c=f({\"x\":1})\ntool:{\"result\":\"r\"} @c\nassistant:a"},
+	{"a call of Gemini", `{"request":{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"shot"}]},{"role":"user","parts":[{"text":"q2"}]}]},"response":{"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]},"finishReason":"STOP"}]}}`,
+		"gemini-contents", "user:q\nassistant:shot\nuser:q2\nassistant:a"},
+	{"a call of Converse", `{"modelId":"m","messages":[{"role":"user","content":[{"guardContent":{"text":{"text":"q"}}}]}],"output":{"message":{"role":"assistant","content":[{"citationsContent":{"content":[{"text":"a"}],"citations":[]}}]}},"stopReason":"end_turn"}`,
+		"bedrock-converse", "user:q\nassistant:a"},
+	{"the log of Bedrock", `{"schemaType":"ModelInvocationLog","operation":"Converse","input":{"inputBodyJson":{"system":[{"text":"s"}],"messages":[{"role":"user","content":[{"text":"q","image":null}]}]}},"output":{"outputBodyJson":{"output":{"message":{"role":"assistant","content":[{"text":"a"}]}}}}}`,
+		"bedrock-converse", "system:s\nuser:q\nassistant:a"},
+	{"two lists as JSON text", `{"prompt":"[{\"role\":\"user\",\"content\":\"q\"}]","completion":"[{\"role\":\"assistant\",\"content\":\"a\"}]"}`, "prompt-completion", "user:q\nassistant:a"},
+	{"two texts that look so", `{"prompt":"[1]","completion":"{\"role\": 1}"}`, "prompt-completion", "user:[1]\nassistant:{\"role\": 1}"},
+	{"reasoning of LiteLLM", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","provider_specific_fields":{"reasoning_content":"hm"}}]}`, "openai-chat", "user:q\nassistant:a <hm>"},
+	{"calls of speakers beside messages", `{"messages":[{"from":"human","value":"q"},{"from":"gpt","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"r"}]}`,
+		"openai-chat", "user:q\nassistant:a =f({})\ntool:r"},
+}
+
+func TestVariants(t *testing.T) {
+	for _, c := range variants {
+		t.Run(c.shape, func(t *testing.T) {
+			r := one(t, "x.jsonl", c.text)
+			require.Equal(t, c.format, r.Origin.Format)
+			require.Equal(t, c.said, saidAll(r))
+			require.NoError(t, r.Validate())
+		})
+	}
+	call := one(t, "x.jsonl", variants[5].text)
+	require.Len(t, call.Turns, 1) // what the request repeats was not sampled in it
+	require.Equal(t, "stop", call.Turns[0].FinishReason)
+	python := one(t, "x.jsonl", variants[4].text)
+	require.Equal(t, float32(0.5), *python.Temperature)
+	require.Len(t, python.Tools, 1)
+	require.JSONEq(t, `{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}`, string(python.Tools[0]))
+	require.Equal(t, 1.0, *one(t, "x.jsonl", variants[1].text).Outcome.Reward)
+}
+
+// What is not understood is refused with its key.
+func TestVariantsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"messages":[{"type":"human","content":"q"},{"type":"ai","content":[{"type":"server_tool_call","name":"f"}]}]}`:                                          "server_tool_call",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"executable_code":{"code":"1"}}]}]}`:                                       "executable_code",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$"}]}}]}]}`:         "partialArgs",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"a"}]}],"tools":[{"googleSearch":{}}]}`:                             "googleSearch",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]}],"candidates":[{"finishReason":"SAFETY"}]}`:                                                          "the reply of the model",
+		`{"messages":[{"role":"user","content":[{"video":{"format":"mp4"}}]},{"role":"assistant","content":[{"text":"a"}]}]}`:                                     "video",
+		`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"text":"a","toolUse":{"name":"f","toolUseId":"c","input":{}}}]}]}`: "toolUse",
+	} {
+		_, _, err := read(t, "x.jsonl", text, traj.Options{OnError: stop.OnError})
+		require.ErrorContains(t, err, want, text)
+	}
+}
