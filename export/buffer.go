@@ -1,7 +1,9 @@
 package export
 
 import (
-	"slices"
+	"math"
+
+	"github.com/apache/arrow/go/v17/arrow"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/rollout"
@@ -20,10 +22,20 @@ func (b *buffer) reset() {
 	}
 }
 
+// tokens are the ids and log probabilities of a row, and of how many tokens each entry
+// of its other columns tells; nil = of one.
+type tokens struct {
+	lens     []int32
+	ids      []rollout.TokenID
+	logprobs []float32
+}
+
+func tokensOf(s *rollout.Sample) *tokens { return &tokens{nil, s.IDs, s.Logprob} }
+
 // add copies a checked row.
-func (b *buffer) add(s *rollout.Sample, c Columns, status rollout.Status) {
+func (b *buffer) add(s *rollout.Sample, t *tokens, c Columns, status rollout.Status) {
 	b.rows++
-	b.tokens += s.Len()
+	b.tokens += len(t.ids)
 	b.text(iSampleID, s.ID)
 	b.text(iGroupID, s.Group)
 	b.text(iRolloutID, s.Rollout)
@@ -33,7 +45,7 @@ func (b *buffer) add(s *rollout.Sample, c Columns, status rollout.Status) {
 	b.int(iStepFirst, s.FirstStep)
 	b.int(iStepLast, s.LastStep)
 	b.int(iPromptLen, s.PromptLen)
-	b.tokensOf(s, c)
+	b.perToken(s, t, c)
 	b.float(iReward, s.Reward)
 	b.float(iOutcomeReward, s.OutcomeReward)
 	b.optional(iStepReward, s.StepReward)
@@ -50,68 +62,119 @@ func (b *buffer) add(s *rollout.Sample, c Columns, status rollout.Status) {
 	b.textOrNull(iMetadata, string(s.Metadata))
 }
 
-// tokensOf copies the per-token columns. Log probabilities and advantages are
+// perToken copies the columns of tokens. Log probabilities and advantages are
 // zero where nothing is trained, whatever the sequence holds there.
-func (b *buffer) tokensOf(s *rollout.Sample, c Columns) {
-	n := int32(s.Len())
+func (b *buffer) perToken(s *rollout.Sample, t *tokens, c Columns) {
 	length := func(i int, on bool) bool {
 		if !on {
 			b.cols[i].Lens = append(b.cols[i].Lens, -1)
 			return false
 		}
-		b.cols[i].Lens = append(b.cols[i].Lens, n)
+		b.cols[i].Lens = append(b.cols[i].Lens, int32(len(t.ids)))
 		return true
 	}
 	length(iInputIDs, true)
-	b.cols[iInputIDs].Ints = append(b.cols[iInputIDs].Ints, s.IDs...)
+	ids := &b.cols[iInputIDs]
+	if len(t.ids) > hugeRow && len(ids.Ints) == 0 && t.lens != nil { // the writer's to keep
+		ids.Ints = t.ids
+	} else {
+		ids.Ints = append(ids.Ints, t.ids...)
+	}
 	length(iLossMask, true)
-	mask := slices.Grow(b.cols[iLossMask].Bytes, s.Len())
-	at := len(mask)
-	for _, w := range s.Weight {
-		var m int8
-		if w > 0 {
+	mask := &b.cols[iLossMask]
+	trainedRuns(s.Weight, t.lens, func(from, to int, n int32, trained bool) {
+		m := int8(0)
+		if trained {
 			m = 1
 		}
-		mask = append(mask, m)
-	}
-	b.cols[iLossMask].Bytes = mask
-	row := mask[at:]
+		mask.Bytes, mask.Runs = append(mask.Bytes, m), append(mask.Runs, n)
+	})
 	if length(iLogprobs, c.Logprobs) {
-		b.cols[iLogprobs].Floats = appendTrained(b.cols[iLogprobs].Floats, s.Logprob, row)
+		lp := &b.cols[iLogprobs]
+		lp.Floats = append(lp.Floats, t.logprobs...)
+		at := len(lp.Floats) - len(t.logprobs)
+		trainedRuns(s.Weight, t.lens, func(_, _ int, n int32, trained bool) {
+			if !trained {
+				clear(lp.Floats[at : at+int(n)])
+			}
+			at += int(n)
+		})
 	}
 	if length(iWeights, c.Weights) {
-		b.cols[iWeights].Floats = append(b.cols[iWeights].Floats, s.Weight...)
+		floatRuns(&b.cols[iWeights], s.Weight, t.lens)
 	}
 	if length(iAdvantages, c.Advantages) {
-		b.cols[iAdvantages].Floats = appendTrained(b.cols[iAdvantages].Floats, s.Credit, row)
+		to := &b.cols[iAdvantages]
+		trainedRuns(s.Weight, t.lens, func(from, end int, n int32, trained bool) {
+			if trained {
+				floatRuns(to, s.Credit[from:end], t.of(from, end))
+			} else {
+				to.Floats, to.Runs = append(to.Floats, 0), append(to.Runs, n)
+			}
+		})
 	}
 	if length(iVersions, c.Versions) {
-		b.cols[iVersions].Ints = append(b.cols[iVersions].Ints, s.Version...)
+		to := &b.cols[iVersions]
+		to.Ints, to.Runs = appendRuns(to.Ints, to.Runs, s.Version, t.lens, func(v int32) int32 { return v })
 	}
 }
 
 // trace copies where the tokens of a checked row are from.
-func (b *buffer) trace(s *rollout.Sample) {
-	n := int32(s.Len())
+func (b *buffer) trace(s *rollout.Sample, t *tokens) {
+	n := int32(len(t.ids))
 	sources, flags := &b.cols[iSources], &b.cols[iFlags]
 	sources.Lens, flags.Lens = append(sources.Lens, n), append(flags.Lens, n)
-	sources.Ints = append(sources.Ints, s.Source...)
-	flags.Bytes = slices.Grow(flags.Bytes, s.Len())
-	for _, f := range s.Flags {
-		flags.Bytes = append(flags.Bytes, int8(f))
+	sources.Ints, sources.Runs = appendRuns(sources.Ints, sources.Runs, s.Source, t.lens, func(v int32) int32 { return v })
+	flags.Bytes, flags.Runs = appendRuns(flags.Bytes, flags.Runs, s.Flags, t.lens, func(f rollout.Flag) int8 { return int8(f) })
+}
+
+// of is how many tokens entries [from, to) tell of.
+func (t *tokens) of(from, to int) []int32 {
+	if t.lens == nil {
+		return nil
+	}
+	return t.lens[from:to]
+}
+
+// trainedRuns calls visit for the stretches of entries that are all trained or all not,
+// with the number of their tokens.
+func trainedRuns(weights []float32, lens []int32, visit func(from, to int, n int32, trained bool)) {
+	for i := 0; i < len(weights); {
+		from, trained := i, weights[i] > 0
+		for i++; i < len(weights) && (weights[i] > 0) == trained; i++ {
+		}
+		visit(from, i, count(lens, from, i), trained)
 	}
 }
 
-// appendTrained copies v where mask is 1 and puts +0 elsewhere.
-func appendTrained(dst, v []float32, mask []int8) []float32 {
-	at := len(dst)
-	dst = append(dst, v...)
-	for t, m := range mask {
-		if m == 0 {
-			dst[at+t] = 0
+// appendRuns appends what of makes of the values of column, equal neighbours once, and
+// of how many tokens each tells.
+func appendRuns[V comparable, T any](values []T, runs []int32, column []V, lens []int32, of func(V) T) ([]T, []int32) {
+	for i := 0; i < len(column); {
+		from, v := i, column[i]
+		for i++; i < len(column) && column[i] == v; i++ {
 		}
+		values, runs = append(values, of(v)), append(runs, count(lens, from, i))
 	}
-	return dst
+	return values, runs
+}
+
+// floatRuns is appendRuns of floats; their bits tell zero from its negative.
+func floatRuns(to *pq.Values, column []float32, lens []int32) {
+	bits := arrow.Uint32Traits.CastFromBytes(arrow.Float32Traits.CastToBytes(column))
+	to.Floats, to.Runs = appendRuns(to.Floats, to.Runs, bits, lens, math.Float32frombits)
+}
+
+// count is how many tokens entries [from, to) tell of.
+func count(lens []int32, from, to int) int32 {
+	if lens == nil {
+		return int32(to - from)
+	}
+	n := int32(0)
+	for _, k := range lens[from:to] {
+		n += k
+	}
+	return n
 }
 
 func (b *buffer) text(i int, s string) { b.cols[i].Texts = append(b.cols[i].Texts, s) }

@@ -19,7 +19,7 @@ func TestOlderFilesRead(t *testing.T) {
 	s.ID = rollout.SampleID("r", 0)
 	write := func(version string) []byte {
 		var b buffer
-		b.add(&s, Columns{}, s.Status)
+		b.add(&s, tokensOf(&s), Columns{}, s.Status)
 		var cols []pq.Column
 		var values []pq.Values
 		for i, c := range columns() {

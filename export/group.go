@@ -84,7 +84,7 @@ func (w *Writer) WriteGroup(rows []rollout.Sample) error {
 	}
 	for i := range rows {
 		newRollout := i == 0 || rows[i].Rollout != rows[i-1].Rollout
-		if w.err = w.take(&rows[i], rows[i].Sequence.Trained(), i == 0, newRollout); w.err != nil {
+		if w.err = w.take(&rows[i], tokensOf(&rows[i]), rows[i].Sequence.Trained(), i == 0, newRollout); w.err != nil {
 			return w.err
 		}
 	}

@@ -8,12 +8,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// WriteRuns is Write for a row of very many tokens: the columns of s have one entry for
+// hugeRow is the length of a row, beyond any model's context, that is a row group of its
+// own where it comes as runs.
+const hugeRow = 1 << 20
+
+// WriteRuns is Write for a row whose columns are runs: those of s have one entry for
 // each run of tokens that are alike in them, the first token a run by itself, and lens
 // holds the lengths of the runs. ids and logprobs, nil where s has none, are those of
-// the tokens, and the writer's to keep and change. Prompt lengths and sums of s count
-// tokens. The row is a row group of its own: a Parquet file gets it in memory of little
-// more than twice its ids, an Arrow file in that of its columns.
+// the tokens, and the writer's to keep. Prompt lengths and sums of s count
+// tokens. The file is that of Write, but that a row of over a million tokens is a row
+// group of its own: a Parquet file gets it in memory of little more than twice its ids,
+// an Arrow file in that of its columns.
 func (w *Writer) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	switch {
 	case !w.made():
@@ -76,29 +81,15 @@ func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenI
 	if err := w.check.order.add(s, trained); err != nil {
 		return err
 	}
-	if err := w.flush(); err != nil {
-		return err
-	}
-	if err := w.take(s, trained, newGroup, newRollout); err != nil {
-		return err
-	}
-	w.stats.Tokens += int64(len(ids) - s.Len())
-	for i, c := range written(w.check.opts.Trace) {
-		if v := &w.buf.cols[i]; c.List && v.Lens[0] >= 0 {
-			v.Lens[0], v.Runs = int32(len(ids)), lens
+	huge := len(ids) > hugeRow
+	if huge {
+		if err := w.flush(); err != nil {
+			return err
 		}
+		w.buf = &buffer{}
 	}
-	v := &w.buf.cols[iInputIDs]
-	v.Ints, v.Runs = ids, nil
-	if v := &w.buf.cols[iLogprobs]; w.check.columns.Logprobs {
-		at := 0
-		for i, n := range lens {
-			if s.Weight[i] == 0 {
-				clear(logprobs[at : at+int(n)])
-			}
-			at += int(n)
-		}
-		v.Floats, v.Runs = logprobs, nil
+	if err := w.take(s, &tokens{lens, ids, logprobs}, trained, newGroup, newRollout); err != nil || !huge {
+		return err
 	}
 	defer func() { w.buf = &buffer{} }()
 	return w.flush()

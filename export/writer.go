@@ -160,19 +160,19 @@ func (w *Writer) write(s *rollout.Sample) error {
 	if err := w.check.Check(s); err != nil {
 		return err
 	}
-	return w.take(s, w.check.trained, newGroup, newRollout)
+	return w.take(s, tokensOf(s), w.check.trained, newGroup, newRollout)
 }
 
 // take adds a checked row.
-func (w *Writer) take(s *rollout.Sample, trained int, newGroup, newRollout bool) error {
+func (w *Writer) take(s *rollout.Sample, t *tokens, trained int, newGroup, newRollout bool) error {
 	if w.full(newGroup, newRollout) {
 		if err := w.flush(); err != nil {
 			return err
 		}
 	}
-	w.buf.add(s, w.check.columns, w.check.opts.status(s))
+	w.buf.add(s, t, w.check.columns, w.check.opts.status(s))
 	if w.check.opts.Trace {
-		w.buf.trace(s)
+		w.buf.trace(s, t)
 	}
 	w.stats.Rows++
 	if newRollout {
@@ -181,7 +181,7 @@ func (w *Writer) take(s *rollout.Sample, trained int, newGroup, newRollout bool)
 	if newGroup {
 		w.stats.Groups++
 	}
-	w.stats.Tokens += int64(s.Len())
+	w.stats.Tokens += int64(len(t.ids))
 	w.stats.Trained += int64(trained)
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 // hugeTokens is beyond any model's context by far: of a record of so many tokens,
 // each stage leaves garbage of as much again, which is collected before the next.
-// A merged row of more than a quarter is held as runs.
+// A merged row of more than a quarter is made as runs for every caller.
 const hugeTokens = 4 << 20
 
 // merged joins the turns along shared prefixes.
@@ -53,15 +53,16 @@ func (j *job) merged() error {
 	return nil
 }
 
-// row makes the sequence of one merged row, of very many tokens a window at a time.
+// row makes one merged row, as runs where it may be and no log probability is to check.
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
-	w := &tokens.Window{Row: row, IDs: row.AppendIDs(nil), Turns: j.turns, Completions: j.completions, Told: j.told}
-	n := len(w.IDs)
-	if n > j.huge {
+	free := j.take()
+	defer j.freed.Put(free)
+	w := free.window.Of(tokens.Window{Row: row, IDs: row.AppendIDs(nil), Turns: j.turns, Completions: j.completions, Told: j.told})
+	n, logprobs := len(w.IDs), w.Logprobs()
+	if n > j.huge || j.runs && logprobs == nil {
 		out.Tokens = w.IDs
 		for ok := true; ok && w.To < n; {
-			ok = out.Extend(w.Fill(w.To, min(n, w.To+j.window)))
-			if !ok {
+			if ok = out.Extend(w.Fill(w.To, min(n, w.To+j.window))); !ok {
 				out = spool.Row{}
 			}
 		}
@@ -69,27 +70,26 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	cols := rollout.Columns{IDs: out.Sequence.IDs, Source: out.Source, Flags: out.Flags, Turn: out.Turn, Version: out.Version}
 	if out.Lens == nil {
 		cols = w.Fill(0, n)
-		cols.Logprob = w.Logprobs()
-	} else if out.Logprobs = w.Logprobs(); out.Logprobs != nil {
-		cols.Logprob = make([]float32, len(out.Lens))
+		cols.Logprob = logprobs
+	} else if free.window = w.Emptied(); logprobs != nil {
+		out.Logprobs, cols.Logprob = logprobs, make([]float32, len(out.Lens))
 	}
-	next := 0 // the span that the context at hand leads to
-	k, end := 0, 0
-	sourceAt := func(at int) int32 { // for one position after the other
+	next, k, end := 0, 0, 0 // next is the span that the context at hand leads to
+	for _, s := range row.Segments(func(at, to int) (scaffold bool, until int) {
+		for row.Spans[next].Start < at {
+			next++
+		}
+		if !j.attributed[row.Spans[next].Turn] {
+			return false, to
+		}
 		if out.Lens == nil {
-			return cols.Source[at]
+			return cols.Source[at] < 0, at + 1
 		}
 		for end <= at {
 			end += int(out.Lens[k])
 			k++
 		}
-		return cols.Source[k-1]
-	}
-	for _, s := range row.Segments(func(at int) bool {
-		for row.Spans[next].Start < at {
-			next++
-		}
-		return sourceAt(at) < 0 && j.attributed[row.Spans[next].Turn]
+		return cols.Source[k-1] < 0, min(end, to)
 	}) {
 		j.report.segment(s.Kind, s.Len)
 	}
@@ -97,8 +97,7 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	return out, err
 }
 
-// windowTokens is how many tokens of a very long row have columns of an entry each at a
-// time.
+// windowTokens is how many tokens of a row have columns of an entry each at a time.
 const windowTokens = 1 << 20
 
 // told are the prompts that say what the context of turn t holds, nil for none.
@@ -163,6 +162,7 @@ type freed struct {
 
 	rendered render.Memory
 	prompt   tokens.Compact
+	window   tokens.Window
 }
 
 // take returns the memory of an earlier conversation.

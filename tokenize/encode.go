@@ -74,27 +74,27 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 // given each as soon as it is made, so an error may follow sequences of the same
 // rollout; an error of yield ends the call.
 func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {
-	return e.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-		if lens != nil {
-			seq = spool.Whole(rollout.Sample{Sequence: seq}, lens, ids, logprobs).Sequence
-		}
-		return yield(seq)
+	return e.each(ctx, r, false, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+		row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids, Logprobs: logprobs}
+		return yield(row.Whole().Sequence)
 	})
 }
 
-// EachRuns is Each that may give a sequence of millions of tokens as runs: its columns
-// have then one entry for each run of tokens that are alike in them, the first token a
-// run by itself, lens holds the lengths of the runs, and ids and logprobs, nil where the
-// sequence has none, are those of the tokens. lens is nil for others, whose columns are
-// as ever.
+// EachRuns is Each that may give a sequence as runs: its columns have then one entry for
+// each run of tokens that are alike in them, the first token a run by itself, and lens holds
+// their lengths; ids and logprobs, nil for none, are those of the tokens. Else lens is nil.
 func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error) (Report, error) {
+	return e.each(ctx, r, true, yield)
+}
+
+func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield func(rollout.Sequence, []int32, []rollout.TokenID, []float32) error) (Report, error) {
 	if err := e.made(); err != nil {
 		return Report{}, err
 	}
 	if r == nil {
 		return Report{}, zero.Rollout()
 	}
-	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}, yield: yield}
+	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}, runs: runs, yield: yield}
 	if err := j.run(); err != nil {
 		return Report{}, located(err, r.ID)
 	}
@@ -161,7 +161,8 @@ type job struct {
 	replies *completion.Finder // in what render writes
 	report  Report
 	yield   func(rollout.Sequence, []int32, []rollout.TokenID, []float32) error
-	given   int // sequences handed out
+	runs    bool // sequences may be runs
+	given   int  // sequences handed out
 	encoded
 }
 

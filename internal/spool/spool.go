@@ -63,11 +63,11 @@ func (s *Spool) Add(group int, rows ...Row) error {
 }
 
 func (s *Spool) keep(row *Row) (place, error) {
-	if row.Lens != nil {
+	if row.Lens != nil && 4*len(row.Tokens) > hugeRow {
 		return s.keepRuns(row)
 	}
-	var err error
-	if s.row, err = appendRow(s.row[:0], &row.Sample); err != nil {
+	whole, err := row.Whole(), error(nil)
+	if s.row, err = appendRow(s.row[:0], &whole); err != nil {
 		return place{}, err
 	}
 	n := int64(len(s.row))

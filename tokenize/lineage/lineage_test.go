@@ -232,16 +232,20 @@ func TestRealign(t *testing.T) {
 func TestScaffoldIsTheCallersToSay(t *testing.T) {
 	row := merged(t, Options{}, said(ask, answer), said(cat(ask, answer, more), cat(30, stop))).Rows[0]
 	n, asked := len(ask)+len(answer), 0
-	got := row.Segments(func(at int) bool {
+	got := row.Segments(func(at, to int) (bool, int) {
 		asked++
 		require.True(t, at >= n && at < n+len(more), "only ids between turns are in question")
-		return at == n+1
+		require.Equal(t, n+len(more), to)
+		if at > n+1 {
+			return false, to
+		}
+		return at == n+1, at + 1
 	})
 	require.Equal(t, []Segment{
 		{SegPrompt, -1, 0, len(ask)}, {SegSampled, 0, len(ask), len(answer)}, {SegContext, -1, n, 1}, {SegScaffold, -1, n + 1, 1},
 		{SegContext, -1, n + 2, len(more) - 2}, {SegSampled, 1, n + len(more), 2},
 	}, got)
-	require.Equal(t, len(more), asked)
+	require.Equal(t, 3, asked, "once for each run")
 }
 
 func TestReplayNamesItsTurn(t *testing.T) {

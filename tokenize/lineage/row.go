@@ -158,8 +158,8 @@ func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(P
 
 // Segments returns the partition of the row. Ids between turns are SegContext,
 // or SegScaffold where scaffold, if it is not nil, says that the template wrote
-// the id at a row position.
-func (r *Row) Segments(scaffold func(at int) bool) []Segment {
+// the id at a row position, and up to which one, to at most, that goes on.
+func (r *Row) Segments(scaffold func(at, to int) (is bool, until int)) []Segment {
 	var out []Segment
 	add := func(kind SegmentKind, turn, start, n int) {
 		if k := len(out) - 1; k >= 0 && out[k].Kind == kind && out[k].Turn == turn {
@@ -173,12 +173,14 @@ func (r *Row) Segments(scaffold func(at int) bool) []Segment {
 			add(p.Kind, p.Turn, p.Start, len(p.IDs))
 			continue
 		}
-		for at := p.Start; at < p.Start+len(p.IDs); at++ {
+		for at, to := p.Start, p.Start+len(p.IDs); at < to; {
 			kind := SegContext
-			if scaffold(at) {
+			is, until := scaffold(at, to)
+			if is {
 				kind = SegScaffold
 			}
-			add(kind, -1, at, 1)
+			add(kind, -1, at, until-at)
+			at = until
 		}
 	}
 	return out

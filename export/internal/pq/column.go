@@ -137,7 +137,7 @@ type Values struct {
 	Texts  []string
 	// Lens has one entry per row of a list column: its length, −1 = null.
 	Lens []int32
-	Runs []int32 // of a list with a dictionary: how often each value stands, nil = once
+	Runs []int32 // of a list: how often each value stands, nil = once
 	// Nulls has one entry per row of a nullable scalar column.
 	Nulls []bool
 	// Rep and Def are the repetition and definition levels of a leaf of a tree.
@@ -148,7 +148,7 @@ type Values struct {
 func (v *Values) Reset() {
 	v.Bools, v.Bytes, v.Ints, v.Longs = v.Bools[:0], v.Bytes[:0], v.Ints[:0], v.Longs[:0]
 	clear(v.Texts)
-	v.Floats, v.Texts, v.Lens, v.Nulls, v.Runs = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0], nil
+	v.Floats, v.Texts, v.Lens, v.Nulls, v.Runs = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0], v.Runs[:0]
 	v.Rep, v.Def = v.Rep[:0], v.Def[:0]
 }
 

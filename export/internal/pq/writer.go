@@ -168,7 +168,8 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 		}
 	}
 	if dict == nil && v.Runs != nil {
-		return 0, errors.New("the values of runs have no dictionary")
+		whole := v.Spread()
+		vals = &whole
 	}
 	info.DataPageOffset = w.out.n
 	for _, p := range pages {

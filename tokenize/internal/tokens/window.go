@@ -20,6 +20,22 @@ type Window struct {
 	flags                 []rollout.Flag
 }
 
+// Of is o in the memory of w, which is another's then.
+func (w *Window) Of(o Window) *Window {
+	o.source, o.turn, o.version, o.flags = w.source, w.turn, w.version, w.flags
+	*w = Window{}
+	return &o
+}
+
+// Emptied is the memory of w, whose columns nobody reads any more; none of a row that is
+// longer than any model's context.
+func (w *Window) Emptied() Window {
+	if cap(w.source) > hugeIDs/4 {
+		return Window{}
+	}
+	return Window{source: w.source, turn: w.turn, version: w.version, flags: w.flags}
+}
+
 // part is [from, to) cut to the window.
 func (w *Window) part(from, to int) (int, int) { return max(from, w.From), min(to, w.To) }
 
