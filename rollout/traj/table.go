@@ -69,6 +69,8 @@ func table() []format.Importer {
 		openhands.SDKEvents(),
 		calls.Batch(),
 		calls.Stored(),
+		calls.RunState(),
+		calls.AgentsSpan(),
 		calls.CompletionLog(),
 		calls.OpenAI(),
 		calls.Anthropic(),

@@ -31,6 +31,18 @@ var variants = []struct{ shape, text, format, said string }{
 	{"two lists as JSON text", `{"prompt":"[{\"role\":\"user\",\"content\":\"q\"}]","completion":"[{\"role\":\"assistant\",\"content\":\"a\"}]"}`, "prompt-completion", "user:q\nassistant:a"},
 	{"two texts that look so", `{"prompt":"[1]","completion":"{\"role\": 1}"}`, "prompt-completion", "user:[1]\nassistant:{\"role\": 1}"},
 	{"reasoning of LiteLLM", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","provider_specific_fields":{"reasoning_content":"hm"}}]}`, "openai-chat", "user:q\nassistant:a <hm>"},
+	{"tools of results of older verifiers", `{"example_id":1,"task":"t","prompt":[{"role":"user","content":"q"}],"completion":[{"role":"assistant","content":"a"}],"info":{"oai_tools":[{"type":"function","function":{"name":"f"}}]},"metrics":{}}`,
+		"verifiers", "user:q\nassistant:a"},
+	{"a chat of Copilot in VS Code", `{"requesterUsername":"u","responderUsername":"GitHub Copilot","initialLocation":"panel","requests":[{"requestId":"r","message":{"text":"q","parts":[]},"variableData":{"variables":[]},"response":[{"kind":"toolInvocationSerialized"},{"value":"done"}],` +
+		`"result":{"metadata":{"renderedUserMessage":[{"type":1,"text":"<context>c</context>q"},{"type":3,"cacheType":"ephemeral"}],"toolCallRounds":[{"response":"look","toolInputRetry":0,"id":"1","thinking":{"id":"t","text":["h","m"]},"toolCalls":[{"name":"read_file","arguments":"{\"p\": 1}","id":"c"}]},` +
+		`{"response":"done","toolInputRetry":0,"id":"2","toolCalls":[]}],"toolCallResults":{"c":{"$mid":20,"content":[{"$mid":21,"value":"text"}]}}}}},{"requestId":"s","message":"q2","isHidden":true,"response":[{"value":"x"}]},{"requestId":"t","message":{"text":"q3"},"response":[{"value":"b","supportThemeIcons":false}]}]}`,
+		"copilot-chat", "user:<context>c</context>q\nassistant:look <hm> c=read_file({\"p\": 1})\ntool:text @c\nassistant:done\nuser:q3\nassistant:b"},
+	{"the state of a run of the Agents SDK", `{"$schemaVersion":"1.10","current_turn":2,"original_input":"q","model_responses":[],"generated_items":[{"type":"reasoning_item","raw_item":{"type":"reasoning","id":"r","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},"agent":{"name":"A"}},` +
+		`{"type":"tool_call_item","raw_item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},"agent":{"name":"A"}},{"type":"tool_call_output_item","raw_item":{"type":"function_call_output","call_id":"c","output":"r"},"agent":{"name":"A"},"output":"r"},` +
+		`{"type":"message_output_item","raw_item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}]},"agent":{"name":"B"}}],"session_items":[]}`,
+		"openai-agents", "user:q\nassistant: <hm> c=f({})\ntool:r @c\nassistant:a"},
+	{"a span of the Agents SDK", `{"object":"trace.span","id":"s","trace_id":"t","parent_id":null,"span_data":{"type":"generation","model":"m","model_config":{"temperature":0.5},"input":[{"role":"system","content":"s"},{"role":"user","content":"q"}],"output":[{"role":"assistant","content":"a"}]}}`,
+		"openai-agents", "system:s\nuser:q\nassistant:a"},
 	{"calls of speakers beside messages", `{"messages":[{"from":"human","value":"q"},{"from":"gpt","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"r"}]}`,
 		"openai-chat", "user:q\nassistant:a =f({})\ntool:r"},
 }
@@ -51,17 +63,30 @@ func TestVariants(t *testing.T) {
 	require.Equal(t, float32(0.5), *python.Temperature)
 	require.Len(t, python.Tools, 1)
 	require.JSONEq(t, `{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}`, string(python.Tools[0]))
+	for _, c := range variants {
+		switch c.shape {
+		case "a chat of Copilot in VS Code":
+			r := one(t, "x.json", c.text)
+			require.Equal(t, []bool{false, false, true}, []bool{r.Turns[0].Context.Unknown, r.Turns[1].Context.Unknown, r.Turns[2].Context.Unknown}, "what was asked last is not recorded as it was rendered")
+		case "the state of a run of the Agents SDK":
+			require.Len(t, one(t, "x.json", c.text).Turns, 1, "the second agent is another")
+		case "tools of results of older verifiers":
+			require.Len(t, one(t, "x.json", c.text).Tools, 1)
+		}
+	}
 	require.Equal(t, 1.0, *one(t, "x.jsonl", variants[1].text).Outcome.Reward)
 }
 
 // What is not understood is refused with its key.
 func TestVariantsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"messages":[{"type":"human","content":"q"},{"type":"ai","content":[{"type":"server_tool_call","name":"f"}]}]}`:                                          "server_tool_call",
-		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"executable_code":{"code":"1"}}]}]}`:                                       "executable_code",
-		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$"}]}}]}]}`:         "partialArgs",
-		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"a"}]}],"tools":[{"googleSearch":{}}]}`:                             "googleSearch",
-		`{"contents":[{"role":"user","parts":[{"text":"q"}]}],"candidates":[{"finishReason":"SAFETY"}]}`:                                                          "the reply of the model",
+		`{"messages":[{"type":"human","content":"q"},{"type":"ai","content":[{"type":"server_tool_call","name":"f"}]}]}`:                                  "server_tool_call",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"executable_code":{"code":"1"}}]}]}`:                               "executable_code",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$"}]}}]}]}`: "partialArgs",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"a"}]}],"tools":[{"googleSearch":{}}]}`:                     "googleSearch",
+		`{"contents":[{"role":"user","parts":[{"text":"q"}]}],"candidates":[{"finishReason":"SAFETY"}]}`:                                                  "the reply of the model",
+		`{"object":"trace.span","id":"s","trace_id":"t","span_data":{"type":"response","response_id":"r"}}`:                                               "names it and does not hold it",
+		"SQLite format 3\x00": "opencode export ID",
 		`{"messages":[{"role":"user","content":[{"video":{"format":"mp4"}}]},{"role":"assistant","content":[{"text":"a"}]}]}`:                                     "video",
 		`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"text":"a","toolUse":{"name":"f","toolUseId":"c","input":{}}}]}]}`: "toolUse",
 	} {

@@ -57,6 +57,7 @@ func otherFile(name string, head []byte) error {
 		{0, "PAR1", "a Parquet file", "save it as a file by itself, not compressed, and name that"},
 		{0, "ARROW1", "an Arrow file", "save it as a file by itself, not compressed, and name that"},
 		{0, "\xff\xff\xff\xff", "an Arrow stream", "save it as a file by itself, not compressed, and name that"},
+		{0, "SQLite format 3\x00", "a SQLite database", "export what it holds and name that: opencode export ID, goose session export --session-id ID --format json; docs/formats.md has the command for each store"},
 		{257, "ustar", "a tar archive", "unpack it, and name the folder"},
 	} {
 		if len(head) > k.at && bytes.HasPrefix(head[k.at:], []byte(k.magic)) {

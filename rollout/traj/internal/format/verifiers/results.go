@@ -31,12 +31,16 @@ func readResult(in *format.File, v format.Value) error {
 		Index:      format.NoIndex,
 		Group:      "example-" + example,
 		Instance:   cmp.Or(format.Identifier(v.Path("info", "instance_id")), "example-"+example),
-		Tools:      format.FunctionTools(v.Get("tool_defs")),
 		ExitStatus: v.Get("stop_condition").String(),
 		Outcome:    rollout.Outcome{Reward: in.Reward(v.Get("reward"))},
 	}
 	if env := v.Get("task").String(); env != "" {
 		r.Group = env + "/" + r.Group
+	}
+	for _, defs := range []format.Value{v.Get("tool_defs"), v.Get("tools"), v.Path("info", "tool_defs"), v.Path("info", "oai_tools")} { // the last of older versions
+		if r.Tools == nil {
+			r.Tools = format.FunctionTools(defs)
+		}
 	}
 	in.Task = format.TaskOf(r.Group, v.Get("prompt"), v.Get("answer"))
 	ended(in, r, v)
@@ -52,7 +56,7 @@ func readResult(in *format.File, v format.Value) error {
 	if t := format.Temperature(v.Path("sampling_args", "temperature")); t != nil && *t >= 0 {
 		r.Temperature = t
 	}
-	in.Leftover(r, v, "example_id", "prompt", "completion", "reward", "tool_defs", "stop_condition", "trajectory", "task", "is_completed", "is_truncated", "error", "error_chain", "long_error_chain")
+	in.Leftover(r, v, "example_id", "prompt", "completion", "reward", "tool_defs", "tools", "stop_condition", "trajectory", "task", "is_completed", "is_truncated", "error", "error_chain", "long_error_chain")
 	in.NoteParts(r)
 	return in.Emit(r)
 }

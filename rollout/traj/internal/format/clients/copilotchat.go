@@ -1,0 +1,178 @@
+package clients
+
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
+)
+
+// copilotChat reads chats of Copilot in VS Code, as "Export Chat" writes them and
+// chatSessions keeps them. What was said stands in the metadata of a request's result, in
+// rounds of a reply and its calls; the response beside it is what was shown.
+func copilotChat() format.Importer {
+	return format.Importer{Name: "copilot-chat", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
+		return v.Get("requests").Kind() == jsonscan.Array && (v.Get("responderUsername").Kind() == jsonscan.String || v.Get("requesterUsername").Kind() == jsonscan.String)
+	}, Read: readCopilotChat}
+}
+
+func readCopilotChat(in *format.File, v format.Value) error {
+	t := thread.New(in)
+	t.Rollout.ID = v.Get("sessionId").String()
+	t.Rollout.Outcome.Reward, t.Rollout.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+	for _, x := range v.Get("requests").Items() {
+		hidden, _ := x.Get("isHidden").Bool()
+		if hidden || x.Get("shouldBeRemovedOnSend").Kind() == jsonscan.Object {
+			in.Note("rewound", t.At(), "a request that was taken back is left out")
+			continue
+		}
+		if err := copilotRequest(t, x); err != nil {
+			return err
+		}
+	}
+	in.Leftover(t.Rollout, v, "requests", "sessionId", "reward", "resolved")
+	return t.Emit(true)
+}
+
+func copilotRequest(t *thread.Thread, x format.Value) error {
+	meta := x.Path("result", "metadata")
+	said, exact := renderedText(meta.Get("renderedUserMessage"))
+	if !exact {
+		t.Lose("the request is not recorded as it was rendered")
+		text := x.Get("message")
+		if text.Kind() == jsonscan.Object {
+			text = text.Get("text")
+		}
+		s, ok := text.Text()
+		if !ok {
+			return t.In.Want(text, t.At(), "/requests/message", "the text of a request")
+		}
+		said = s
+	}
+	t.Text(rollout.RoleUser, said)
+	stopped, _ := x.Get("isCanceled").Bool()
+	failed := x.Path("result", "errorDetails").Kind() == jsonscan.Object
+	rounds := format.Elements(meta.Get("toolCallRounds"))
+	for i, round := range rounds {
+		if err := copilotRound(t, round, meta.Get("toolCallResults"), (stopped || failed) && i == len(rounds)-1); err != nil {
+			return err
+		}
+	}
+	if len(rounds) == 0 {
+		copilotShown(t, x.Get("response"), stopped || failed)
+	}
+	if failed {
+		t.Lose("a request ended in an error")
+	}
+	if meta.Get("summary").Kind() == jsonscan.Object || meta.Get("summaries").Len() > 0 {
+		t.Lose("the history was summarized")
+	}
+	return nil
+}
+
+// copilotRound adds a reply with its calls, and their results.
+func copilotRound(t *thread.Thread, round, results format.Value, cut bool) error {
+	if round.Get("summary").Kind() == jsonscan.String || round.Get("compaction").Kind() == jsonscan.Object {
+		t.Lose("the history was summarized")
+	}
+	text, err := t.Words(round, "response", "/toolCallRounds")
+	if err != nil {
+		return err
+	}
+	m := rollout.Message{Role: rollout.RoleAssistant, Content: text}
+	if thought := round.Get("thinking"); thought.Kind() == jsonscan.Object {
+		s, ok := format.Thinking(thought.Get("text"))
+		if m.Reasoning = s; !ok {
+			t.In.NoteRedacted(len(t.Rollout.Messages))
+		}
+	}
+	for _, c := range round.Get("toolCalls").Items() {
+		m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("arguments")))
+	}
+	if cut {
+		t.Cut[len(t.Rollout.Messages)] = "the request was stopped or failed"
+	}
+	t.Say(m)
+	for _, c := range m.ToolCalls {
+		result := results.Get(c.ID)
+		if result.Kind() != jsonscan.Object {
+			t.Lose("the result of a call is not recorded")
+			continue
+		}
+		s, exact := resultText(result)
+		if !exact {
+			t.Lose("a result is no text")
+		}
+		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: c.ID, Content: s})
+	}
+	if n, _ := round.Get("toolInputRetry").Int(); n > 0 {
+		t.Lose("a call was asked for again")
+	}
+	if round.Get("hookContext").Kind() == jsonscan.String {
+		t.Lose("a hook told the model something")
+	}
+	return nil
+}
+
+// renderedText is the text of parts as they were sent: of type 1.
+func renderedText(v format.Value) (text string, exact bool) {
+	if s, ok := v.Text(); ok {
+		return s, true
+	}
+	var b strings.Builder
+	for _, p := range v.Items() {
+		s, ok := p.Get("text").Text()
+		if n, _ := p.Get("type").Int(); !ok || n != 1 {
+			if n == 3 { // where a cache may end
+				continue
+			}
+			return "", false
+		}
+		b.WriteString(s)
+	}
+	return b.String(), v.Len() > 0
+}
+
+// resultText is what the texts of a result say. Others are trees of what is rendered.
+func resultText(v format.Value) (text string, exact bool) {
+	var texts []string
+	exact = true
+	for _, p := range v.Get("content").Items() {
+		s, ok := p.Get("value").Text()
+		if !ok {
+			exact = false
+			continue
+		}
+		texts = append(texts, s)
+	}
+	return strings.Join(texts, ""), exact && v.Get("content").Kind() == jsonscan.Array
+}
+
+// copilotShown adds the reply of a request without rounds from what was shown, which is
+// what was said only where it is nothing but text.
+func copilotShown(t *thread.Thread, response format.Value, cut bool) {
+	var text strings.Builder
+	why := ""
+	for _, p := range response.Items() {
+		s, ok := p.Get("value").Text()
+		if kind := p.Get("kind"); !ok || !kind.IsNull() && !kind.Is("markdownContent") {
+			why = "what was shown is not what was said"
+			continue
+		}
+		text.WriteString(s)
+	}
+	if cut {
+		why = "the request was stopped or failed"
+	}
+	if text.Len() == 0 {
+		t.Lose("a reply is not recorded")
+		return
+	}
+	if why != "" {
+		t.Cut[len(t.Rollout.Messages)] = why
+		t.Lose(why)
+	}
+	t.Text(rollout.RoleAssistant, text.String())
+}
