@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 )
@@ -19,6 +20,7 @@ import (
 // A rollout of 200 steps, whose prompts together have 17 million ids, is held in 1.4 MB:
 // its 175,000 distinct ids and 87,000 log probabilities, and little else.
 func TestMemoryIsDistinctIDs(t *testing.T) {
+	kit.OneGoroutine(t)
 	rec, err := live.New(live.Options{})
 	require.NoError(t, err)
 	s := begin(t, rec, live.Start{ID: "a"})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -293,6 +294,7 @@ func TestCodexExec(t *testing.T) {
 // In sessions of any shape a reply saw the chain of records above it, and the results of
 // the calls in that which were there by then.
 func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
+	kit.OneGoroutine(t)
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		type rec struct {

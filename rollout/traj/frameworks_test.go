@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
@@ -194,6 +195,7 @@ func TestBatches(t *testing.T) {
 
 // A beginning of a file is never the whole.
 func TestFrameworksPrefixes(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, c := range frameworks {
 		if strings.HasSuffix(c.name, ".jsonl") && strings.Contains(c.text, "\n") {
 			continue // a session that goes on

@@ -112,6 +112,7 @@ func TestKitThroughTheNativeFormat(t *testing.T) {
 // TestKitValidates: recorded runs have no faults. Results whose call their
 // recorder left out are shown without one, and noted.
 func TestKitValidates(t *testing.T) {
+	kit.OneGoroutine(t)
 	orphans := 0
 	for _, r := range all(t, stop, kit.Dir(t, "data", "trajectories")) {
 		require.NoError(t, r.Validate(), r.ID)
@@ -157,6 +158,7 @@ func withoutExit(r *rollout.Rollout) *rollout.Rollout {
 }
 
 func TestKitThroughTheChatFormat(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, r := range all(t, stop, kit.Dir(t, "data", "trajectories")) {
 		line, _, err := traj.AppendChat(nil, r)
 		require.NoError(t, err)
@@ -175,6 +177,7 @@ func TestKitThroughTheChatFormat(t *testing.T) {
 }
 
 func TestKitThroughATIF(t *testing.T) {
+	kit.OneGoroutine(t)
 	tokens := 0
 	for _, r := range all(t, stop, kit.Dir(t, "data", "trajectories")) {
 		line, _, err := traj.AppendATIF(nil, r)
@@ -204,6 +207,7 @@ func TestKitThroughATIF(t *testing.T) {
 // TestKitPrefixes: no prefix of a dump makes a reader panic, and one that ends
 // inside a record is never read as whole.
 func TestKitPrefixes(t *testing.T) {
+	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
 	files := 0
 	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
@@ -251,6 +255,7 @@ func plain(t testing.TB, p string) string {
 
 // TestFormatOverride: naming the format gives what detection gives.
 func TestFormatOverride(t *testing.T) {
+	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
 	auto := all(t, stop, filepath.Join(dir, "atif"))
 	named := all(t, traj.Options{OnError: rollout.OnErrorStop, Format: "atif"}, filepath.Join(dir, "atif"))
@@ -275,6 +280,7 @@ func TestKitFolderJoins(t *testing.T) {
 
 // TestKitReports: SWE-bench reports join the runs of their instances.
 func TestKitReports(t *testing.T) {
+	kit.OneGoroutine(t)
 	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "mini-swe-agent")
 	rewards, err := traj.LoadRewards([]string{filepath.Join(dir, "reports")})
 	require.NoError(t, err)

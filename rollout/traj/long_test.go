@@ -91,9 +91,6 @@ func longChat(n int) []byte {
 // memory than what it says, from a file and from a stream.
 func TestLongRecordTakesItsContent(t *testing.T) {
 	kit.OneGoroutine(t)
-	if testing.Short() {
-		t.Skip("SKIPPED: reads 200 MB")
-	}
 	path := write(t, t.TempDir(), "x.json", longChat(24_000))
 	for _, stream := range []bool{false, true} {
 		r, err := traj.Open([]string{path}, stop)
@@ -123,6 +120,7 @@ func TestLongRecordTakesItsContent(t *testing.T) {
 }
 
 func TestFaultsOfLongRecords(t *testing.T) {
+	kit.OneGoroutine(t)
 	whole := string(longChat(40))
 	at := strings.LastIndex(whole, "def f")
 	aside := traj.WithHold(stop, 1)

@@ -18,6 +18,7 @@ import (
 // A reading that may pass over rollouts gives the others as they were, in their order,
 // for every recorded dump and whatever is past; and its report is the whole one's.
 func TestRolloutsBut(t *testing.T) {
+	kit.OneGoroutine(t)
 	root := kit.Dir(t, "data", "trajectories")
 	folders, err := os.ReadDir(root)
 	require.NoError(t, err)

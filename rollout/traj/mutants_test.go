@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
@@ -116,6 +117,7 @@ var optional = regexp.MustCompile(`/(args|input|arguments|functionCall|function_
 // Where one key of a record has another name, or holds something else, nothing is trained
 // that says nothing, and no other words are read without a note or an error.
 func TestEveryKeyCounts(t *testing.T) {
+	kit.OneGoroutine(t)
 	for _, c := range frameworks {
 		lines := []string{c.text}
 		if strings.HasSuffix(c.name, ".jsonl") {

@@ -323,6 +323,7 @@ func TestFraming(t *testing.T) {
 // TestLongFirstLine: an object whose first line is longer than what is looked at
 // is not taken for a line.
 func TestLongFirstLine(t *testing.T) {
+	kit.OneGoroutine(t)
 	sample := `{"id":1,"epoch":%d,"input":"q","target":"t","messages":[{"role":"assistant","content":"` + strings.Repeat("a", 300<<10) + `"}]}`
 	log := `{"version":2,"status":"success","eval":{"run_id":"r"},"samples":[` + fmt.Sprintf(sample, 1) + ",\n" + fmt.Sprintf(sample, 2) + `],"stats":{}}`
 	got, _, err := read(t, "x.json", log, stop)

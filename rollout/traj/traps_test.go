@@ -270,6 +270,7 @@ func longRun(messages, characters int) string {
 }
 
 func TestTraps(t *testing.T) {
+	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
 	covered := map[string]bool{}
 	for _, c := range traps {
