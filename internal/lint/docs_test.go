@@ -49,6 +49,39 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestWhereThingsAre: the files and tests that CONTRIBUTING.md names are there.
+func TestWhereThingsAre(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "## Where things are")
+	require.True(t, found)
+	names, seen := regexp.MustCompile("`([^`]+)`"), 0
+	for _, line := range regexp.MustCompile(`(?m)^\| .*/.*$`).FindAllString(table, -1) {
+		folder := ""
+		for _, m := range names.FindAllStringSubmatch(line, -1) {
+			switch name := m[1]; {
+			case strings.HasPrefix(name, "Test"):
+				seen++
+				files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+				require.NoError(t, err)
+				found := false
+				for _, f := range files {
+					b, err := os.ReadFile(f)
+					require.NoError(t, err)
+					found = found || strings.Contains(string(b), "\nfunc "+name+"(t *testing.T)")
+				}
+				require.True(t, found, "%s has no %s", folder, name)
+			case !strings.Contains(name, " "):
+				_, err := os.Stat(filepath.Join(root, filepath.FromSlash(name)))
+				require.NoError(t, err)
+				folder = filepath.FromSlash(name)
+			}
+		}
+	}
+	require.Greater(t, seen, 10)
+}
+
 // TestCommands: the commands that pages show in fences name subcommands and
 // flags that the command's source defines.
 func TestCommands(t *testing.T) {
