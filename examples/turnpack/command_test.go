@@ -18,6 +18,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
@@ -372,6 +373,7 @@ func TestRankFiles(t *testing.T) {
 // Weights make the mean over the trained tokens of each step the mean that was
 // asked for.
 func TestWeights(t *testing.T) {
+	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
 	convert := func(flags ...string) (string, string) {
 		out := t.TempDir()

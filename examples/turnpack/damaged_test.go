@@ -14,6 +14,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 func gzipped(t *testing.T, text []byte) []byte {
@@ -55,6 +57,7 @@ func tarred(t *testing.T, text []byte) []byte {
 // What a stream that is cut short holds before the cut is read, and the run says that
 // there was more. A stream whose bytes are not those that were written gives nothing.
 func TestDamagedDumps(t *testing.T) {
+	kit.Long(t)
 	var lines []string
 	for i := range 400 {
 		// Numbers keep the text from shrinking to a block.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/judge/fake"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 var fence = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
@@ -19,6 +20,7 @@ var fence = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
 // The commands of a page run word by word in a checkout, and print what the
 // page shows after them. A line "…" stands for any lines.
 func TestDocs(t *testing.T) {
+	kit.Long(t)
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	pages := []struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/embedded"
@@ -76,6 +77,7 @@ func TestGates(t *testing.T) {
 
 // Every estimator that the command offers makes a batch.
 func TestEstimatorsOfferedWork(t *testing.T) {
+	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)
 	for _, name := range shape.Estimators() {
 		code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--dry-run", "--estimator", name)

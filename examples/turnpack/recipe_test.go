@@ -16,6 +16,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 )
@@ -67,6 +68,7 @@ func TestRecipeFlags(t *testing.T) {
 
 // Each setting of a recipe is changed by its flag, and the file says which.
 func TestRecipeFlagsWin(t *testing.T) {
+	kit.Long(t)
 	other := map[string]string{"mode": "merged", "window": "none", "max-tokens": "7", "scale": "partial", "step-coef": "0.5", "infra-unresolved": "true", "truncated-coef": "0.25",
 		"stop-properly": "true", "soft-overlong": "10:5:1", "length-of": "response", "reward-affine": "1:2", "reward-clip": "-3:3", "overlong": "train", "max-age": "5",
 		"min-valid": "2", "min-solved": "2", "min-unsolved": "2", "group-filter": "skyrl", "filter-raw": "true", "estimator": "nemo_grpo_group_std", "masked": "leave",

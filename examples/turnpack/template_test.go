@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // namedDir is a model folder whose templates stand under names; each writes its own
@@ -38,6 +40,7 @@ func toolsDump(t *testing.T) string {
 // Batches of folders whose templates have names, from conversion to the tools that
 // read them.
 func TestNamedTemplates(t *testing.T) {
+	kit.Long(t)
 	in := toolsDump(t)
 	for _, c := range []struct {
 		reason    string

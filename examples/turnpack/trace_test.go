@@ -58,6 +58,7 @@ func recordedText(t *testing.T, m *rollout.Message, field string) string {
 // in, for templates that write messages in different ways, all modes, windows,
 // and captured as well as rendered ids.
 func TestTrace(t *testing.T) {
+	kit.Long(t)
 	embedded, err := embeddedModel()
 	require.NoError(t, err)
 	marked := modelDir(t, func(dir string) {

@@ -36,6 +36,14 @@ func OneGoroutine(t testing.TB) {
 	}
 }
 
+// Long skips a long test in short runs: shorter ones run the same goroutines.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: long: left out of short runs")
+	}
+}
+
 // Qwen3 is the Qwen3 model folder of the tokenizers kit.
 func Qwen3(t testing.TB) fstest.MapFS {
 	t.Helper()

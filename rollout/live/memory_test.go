@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 )
@@ -16,6 +17,7 @@ import (
 // TestManySessions: what sessions of 50 calls hold, each of 100 new ids of prompt and 100
 // sampled ones. TURNPACK_SESSIONS says how many, 40 without.
 func TestManySessions(t *testing.T) {
+	kit.Long(t)
 	n, calls := 40, 50
 	if s := os.Getenv("TURNPACK_SESSIONS"); s != "" {
 		var err error

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/proxy"
@@ -53,6 +54,7 @@ func (growing) Status() []engine.Status                                         
 // journal. TURNPACK_SESSIONS says how many, 20 without; 10,000 take less than a GiB, one
 // after the other and with all of them open at once.
 func TestManySessions(t *testing.T) {
+	kit.Long(t)
 	t.Run("one after the other", func(t *testing.T) { manySessions(t, false, 0) })
 	t.Run("turn by turn", func(t *testing.T) { manySessions(t, true, 0) })
 	t.Run("turn by turn, in little memory", func(t *testing.T) { manySessions(t, true, 256<<10) })
