@@ -43,6 +43,9 @@ var variants = []struct{ shape, text, format, said string }{
 		"openai-agents", "user:q\nassistant: <hm> c=f({})\ntool:r @c\nassistant:a"},
 	{"a span of the Agents SDK", `{"object":"trace.span","id":"s","trace_id":"t","parent_id":null,"span_data":{"type":"generation","model":"m","model_config":{"temperature":0.5},"input":[{"role":"system","content":"s"},{"role":"user","content":"q"}],"output":[{"role":"assistant","content":"a"}]}}`,
 		"openai-agents", "system:s\nuser:q\nassistant:a"},
+	{"a dump of verl before it wrote gts", `{"input":"q","output":"a","score":0.5,"step":1}`, "verl", "user:q\nassistant:a"},
+	{"a sample of slime with tools", `{"tokens":[1,2,3],"response":"a","response_length":1,"prompt":[{"role":"user","content":"q"}],"reward":1,"status":"completed","metadata":{"tools":[{"name":"f"}]},"apply_chat_template_kwargs":{"enable_thinking":false}}`,
+		"slime", "user:q\nassistant:a"},
 	{"calls of speakers beside messages", `{"messages":[{"from":"human","value":"q"},{"from":"gpt","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"r"}]}`,
 		"openai-chat", "user:q\nassistant:a =f({})\ntool:r"},
 }
@@ -70,7 +73,7 @@ func TestVariants(t *testing.T) {
 			require.Equal(t, []bool{false, false, true}, []bool{r.Turns[0].Context.Unknown, r.Turns[1].Context.Unknown, r.Turns[2].Context.Unknown}, "what was asked last is not recorded as it was rendered")
 		case "the state of a run of the Agents SDK":
 			require.Len(t, one(t, "x.json", c.text).Turns, 1, "the second agent is another")
-		case "tools of results of older verifiers":
+		case "tools of results of older verifiers", "a sample of slime with tools":
 			require.Len(t, one(t, "x.json", c.text).Tools, 1)
 		}
 	}
@@ -93,4 +96,23 @@ func TestVariantsRefused(t *testing.T) {
 		_, _, err := read(t, "x.jsonl", text, traj.Options{OnError: stop.OnError})
 		require.ErrorContains(t, err, want, text)
 	}
+}
+
+// A store that is a database is named with what to do, by itself and in a folder.
+func TestStoresAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "sessions.db", []byte("SQLite format 3\x00\x10\x00"))
+	write(t, dir, "a.jsonl", []byte(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`))
+	r, err := traj.Open([]string{path}, stop)
+	require.NoError(t, err)
+	_, err = r.Next()
+	require.ErrorContains(t, err, "found a SQLite database")
+	require.ErrorContains(t, err, "goose session export")
+	r, err = traj.Open([]string{dir}, traj.Options{})
+	require.NoError(t, err)
+	for _, err := range r.All() {
+		require.NoError(t, err)
+	}
+	require.Len(t, r.Report().Unread, 1)
+	require.Contains(t, r.Report().Unread[0].Why, "the command that exports")
 }

@@ -47,6 +47,15 @@ func begin(r *bufio.Reader) ([]byte, error) {
 	return head, err
 }
 
+// noDump is why a file of a folder is not read, by its name.
+func noDump(name string) string {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".db", ".sqlite", ".sqlite3", ".vscdb":
+		return "a store that is a database: docs/formats.md has the command that exports what it holds"
+	}
+	return "not a file name of a dump"
+}
+
 // otherFile is the error for a file that begins as one of another kind does which
 // people keep data in.
 func otherFile(name string, head []byte) error {

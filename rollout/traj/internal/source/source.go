@@ -215,7 +215,7 @@ func (w *Walker) folder(root, p string, depth int, yield func(*File, error) bool
 		case !info.Mode().IsRegular():
 			w.ignore(q, "not a regular file")
 		case !known[(&File{Name: q}).Ext()]:
-			w.ignore(q, "not a file name of a dump")
+			w.ignore(q, noDump(q))
 		default:
 			rel, err := filepath.Rel(root, q)
 			if err != nil {

@@ -19,7 +19,7 @@ type layout struct {
 }
 
 var layouts = []layout{
-	{name: "verl", prompt: "input", reply: "output", score: "score", needs: []string{"gts", "step"}},
+	{name: "verl", prompt: "input", reply: "output", score: "score", needs: []string{"score", "step"}},
 	{name: "skyrl", prompt: "input_prompt", reply: "output_response", score: "score", needs: []string{"env_class"}, stop: "stop_reason"},
 	{name: "areal", prompt: "prompt", reply: "completion", score: "reward", needs: []string{"prompt_len", "head_version", "tail_version"}, instance: "task_id"},
 	{name: "trl", prompt: "prompt", reply: "completion", needs: []string{"advantage", "step"}},

@@ -80,10 +80,18 @@ func slimeMessages(in *format.File, r *rollout.Rollout, v format.Value) error {
 	format.MarkReplies(messages, rollout.SampledPrefilled)
 	r.Turns[0].Message = len(messages)
 	r.Messages = append(messages, rollout.Message{Role: rollout.RoleAssistant, Content: v.Get("response").String(), Sampled: rollout.SampledByPolicy})
+	defs := v.Path("metadata", "tools")
 	for name, x := range v.Get("apply_chat_template_kwargs").Members() {
+		if name == "tools" {
+			defs = x
+			continue
+		}
 		format.Keep(&r.TemplateKwargs, name, x)
 	}
-	return nil
+	if defs, err = in.ParseInner(defs, "/metadata/tools"); err == nil {
+		r.Tools = format.FunctionTools(defs)
+	}
+	return err
 }
 
 func slimeOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
