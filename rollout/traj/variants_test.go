@@ -80,6 +80,31 @@ func TestVariants(t *testing.T) {
 	require.Equal(t, 1.0, *one(t, "x.jsonl", variants[1].text).Outcome.Reward)
 }
 
+// What stands beside the messages is read, or kept, wherever a format has them.
+func TestBesideTheMessages(t *testing.T) {
+	const q, a = `{"role":"user","content":"q"}`, `{"role":"assistant","content":"a"}`
+	const beside = `"reward":0.5,"resolved":true,"instance_id":"i","chat_template_kwargs":{"x":1}`
+	for format, text := range map[string]string{
+		"openai-wire":        `{"request":{"messages":[` + q + `],"chat_template_kwargs":{"x":1}},"response":{"choices":[{"message":` + a + `}]},"session":"s",` + beside + `}`,
+		"anthropic-messages": `{"request":{"messages":[` + q + `],"chat_template_kwargs":{"x":1}},"response":{"role":"assistant","content":[{"type":"text","text":"a"}]},` + beside + `}`,
+		"sharegpt":           `{"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],` + beside + `}`,
+		"openai-chat":        `{"messages":[` + q + `,` + a + `],` + beside + `}`,
+		"prompt-completion":  `{"prompt":[` + q + `],"completion":[` + a + `],` + beside + `}`,
+		"alpaca":             `{"instruction":"q","output":"a",` + beside + `}`,
+		"gemini-contents":    `{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"a"}]}],` + beside + `}`,
+		"bedrock-converse":   `{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"text":"a"}]}],` + beside + `}`,
+		"langchain":          `{"messages":[{"type":"human","content":"q"},{"type":"ai","content":"a"}],` + beside + `}`,
+		"verifiers":          `{"example_id":1,"task":"t","info":{"instance_id":"i"},"prompt":[` + q + `],"completion":[` + a + `],"reward":0.5,"resolved":true,"sampling_args":{"extra_body":{"chat_template_kwargs":{"x":1}}}}`,
+	} {
+		r := one(t, "x.jsonl", text)
+		require.Equal(t, format, r.Origin.Format)
+		require.Equal(t, 0.5, *r.Outcome.Reward, format)
+		require.True(t, *r.Outcome.Resolved, format)
+		require.Equal(t, "1", string(r.TemplateKwargs["x"]), format)
+		require.Equal(t, "i", r.Instance, format)
+	}
+}
+
 // What is not understood is refused with its key.
 func TestVariantsRefused(t *testing.T) {
 	for text, want := range map[string]string{

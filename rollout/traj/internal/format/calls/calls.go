@@ -146,8 +146,24 @@ func readChoice(in *format.File, c *completion, choice format.Value, k int) (*ro
 	r.Turns = []rollout.Turn{t}
 	r.Status = format.StatusOf(r.ExitStatus)
 	format.KeepAny(&r.Metadata, "model", c.response.Get("model"))
+	beside(in, r)
 	in.NoteParts(r)
 	return r, in.Emit(r)
+}
+
+// beside takes what a record says of a call beside its request and its response.
+func beside(in *format.File, r *rollout.Rollout) {
+	v := in.Record
+	if v.Get("object").Is("response") { // by itself
+		return
+	}
+	r.Outcome.Reward, r.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+	if r.Instance == "" {
+		r.Instance = format.FirstID(v, "instance_id", "task_id")
+	}
+	if v.Get("request").Kind() == jsonscan.Object { // headers may hold secrets
+		in.Leftover(r, v, "request", "response", "reward", "resolved", "instance_id", "headers", "request_headers", "response_headers")
+	}
 }
 
 // requestKwargs takes over the variables of a request as it was sent: engines give
@@ -197,6 +213,7 @@ func readResponses(in *format.File, id string, params, settings, response format
 	r.Turns = []rollout.Turn{t}
 	r.Status = format.ResponseStatus(r.ExitStatus)
 	format.KeepAny(&r.Metadata, "model", response.Get("model"))
+	beside(in, r)
 	in.NoteParts(r)
 	return in.Emit(r)
 }
@@ -208,6 +225,9 @@ func readAnthropic(in *format.File, v format.Value) error {
 // readMessages makes a rollout of one call of the Messages API.
 func readMessages(in *format.File, id string, q, a format.Value) error {
 	r := &rollout.Rollout{ID: cmp.Or(id, format.Identifier(a.Get("id"))), Index: format.NoIndex, Tools: format.FunctionTools(q.Get("tools")), Temperature: format.Temperature(q.Get("temperature"))}
+	if err := requestKwargs(in, r, q); err != nil {
+		return err
+	}
 	r.Messages = make([]rollout.Message, 0, q.Get("messages").Len()+2)
 	if s := q.Get("system"); !s.IsNull() {
 		m := rollout.Message{Role: rollout.RoleSystem}
@@ -236,6 +256,7 @@ func readMessages(in *format.File, id string, q, a format.Value) error {
 	}
 	r.Turns = []rollout.Turn{t}
 	format.KeepAny(&r.Metadata, "model", a.Get("model"))
+	beside(in, r)
 	in.NoteParts(r)
 	return in.Emit(r)
 }

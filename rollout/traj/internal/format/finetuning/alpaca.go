@@ -1,6 +1,8 @@
 package finetuning
 
 import (
+	"slices"
+
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
@@ -74,15 +76,17 @@ func readAlpaca(in *format.File, v format.Value) error {
 		return in.Want(more, 0, "/input", "a text")
 	}
 	say(rollout.RoleAssistant, v.Get(pair[1]), pair[1])
-	for _, key := range []string{"system", "system_prompt"} {
-		if s := v.Get(key); s.Kind() == jsonscan.String && !s.Is("") && r.Messages[0].Role != rollout.RoleSystem {
-			r.Messages = append([]rollout.Message{{Role: rollout.RoleSystem, Content: s.String()}}, r.Messages...)
-		}
+	if _, err := systemPrompt(in, r, v); err != nil {
+		return err
 	}
+	if err := in.TemplateKwargs(r, v); err != nil {
+		return err
+	}
+	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
 	if err := media(in, r, v); err != nil {
 		return err
 	}
 	in.Note("demonstrations", 0, "the answers of an instruction set were written by somebody, not sampled by the policy: they are not trained unless they are marked as sampled")
-	in.Leftover(r, v, "id", pair[0], pair[1], "input", "history", "system", "system_prompt", "reward")
+	in.Leftover(r, v, append(slices.Clone(systemKeys), "id", pair[0], pair[1], "input", "history", "reward", "resolved", "chat_template_kwargs", "template_kwargs")...)
 	return in.Emit(r)
 }

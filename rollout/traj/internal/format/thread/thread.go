@@ -103,10 +103,18 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 	}
 	for _, place := range []format.Value{body, body.Get("config"), v} {
 		for _, key := range promptKeys {
-			if x := place.Get(key); len(r.Messages) == 0 && !x.IsNull() && !x.Is("") {
-				if err := t.Prompt(x); err != nil {
-					return err
+			x := place.Get(key)
+			if x.IsNull() || x.Is("") {
+				continue
+			}
+			if len(r.Messages) > 0 {
+				if s, ok := x.Text(); ok && s != r.Messages[0].Content {
+					in.Note("system_differs", 0, "the key %q holds another system prompt than a key read before it; the first counts", key)
 				}
+				continue
+			}
+			if err := t.Prompt(x); err != nil {
+				return err
 			}
 		}
 	}
@@ -120,7 +128,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 			return err
 		}
 	}
-	for _, defs := range []format.Value{body.Get("tools"), body.Path("toolConfig", "tools"), body.Path("config", "tools"), v.Get("tools")} {
+	for _, defs := range []format.Value{body.Get("tools"), body.Path("toolConfig", "tools"), body.Path("config", "tools"), v.Get("tools"), body.Get("functions")} {
 		if len(r.Tools) == 0 {
 			if err := t.Tools(defs); err != nil {
 				return err
@@ -129,7 +137,10 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 	}
 	r.Outcome.Reward = in.Reward(v.Get("reward"))
 	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
-	for _, settings := range []format.Value{body, body.Get("inferenceConfig"), body.Get("generationConfig"), body.Get("generation_config"), body.Get("config")} {
+	for _, settings := range []format.Value{body, body.Get("inferenceConfig"), body.Get("generationConfig"), body.Get("generation_config"), body.Get("config"), body.Get("sampling_params")} {
+		if err := in.TemplateKwargs(r, settings); err != nil {
+			return err
+		}
 		if f := format.Temperature(settings.Get("temperature")); r.Temperature == nil {
 			r.Temperature = f
 		}
@@ -138,7 +149,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 	if call.Request.Kind() != jsonscan.Absent {
 		taken = append(taken, "request", "response", "input", "output", "candidates", "values", "channel_values", "checkpoint", "kwargs")
 	}
-	in.Leftover(r, v, append(taken, d.List, "id", "traj_id", "instance_id", "tools", "toolConfig", "reward", "resolved")...)
+	in.Leftover(r, v, append(taken, d.List, "id", "traj_id", "instance_id", "tools", "toolConfig", "functions", "chat_template_kwargs", "template_kwargs", "reward", "resolved")...)
 	return t.Emit(d.Session)
 }
 

@@ -56,7 +56,13 @@ func readResult(in *format.File, v format.Value) error {
 	if t := format.Temperature(v.Path("sampling_args", "temperature")); t != nil && *t >= 0 {
 		r.Temperature = t
 	}
-	in.Leftover(r, v, "example_id", "prompt", "completion", "reward", "tool_defs", "tools", "stop_condition", "trajectory", "task", "is_completed", "is_truncated", "error", "error_chain", "long_error_chain")
+	for _, settings := range []format.Value{v, v.Get("sampling_args")} {
+		if err := in.TemplateKwargs(r, settings); err != nil {
+			return err
+		}
+	}
+	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
+	in.Leftover(r, v, "chat_template_kwargs", "template_kwargs", "resolved", "example_id", "prompt", "completion", "reward", "tool_defs", "tools", "stop_condition", "trajectory", "task", "is_completed", "is_truncated", "error", "error_chain", "long_error_chain")
 	in.NoteParts(r)
 	return in.Emit(r)
 }
