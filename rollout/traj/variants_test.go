@@ -46,6 +46,8 @@ var variants = []struct{ shape, text, format, said string }{
 	{"a dump of verl before it wrote gts", `{"input":"q","output":"a","score":0.5,"step":1}`, "verl", "user:q\nassistant:a"},
 	{"a sample of slime with tools", `{"tokens":[1,2,3],"response":"a","response_length":1,"prompt":[{"role":"user","content":"q"}],"reward":1,"status":"completed","metadata":{"tools":[{"name":"f"}]},"apply_chat_template_kwargs":{"enable_thinking":false}}`,
 		"slime", "user:q\nassistant:a"},
+	{"an input that is a conversation", `{"input":[{"role":"user","content":"q"}],"output":"a","system_prompt":"s","category":"math"}`, "alpaca", "system:s\nuser:q\nassistant:a"},
+	{"thinking of Mistral", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"a"}]}]}`, "openai-chat", "user:q\nassistant:a <hm>"},
 	{"calls of speakers beside messages", `{"messages":[{"from":"human","value":"q"},{"from":"gpt","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"r"}]}`,
 		"openai-chat", "user:q\nassistant:a =f({})\ntool:r"},
 }
@@ -114,6 +116,7 @@ func TestVariantsRefused(t *testing.T) {
 		`{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"a"}]}],"tools":[{"googleSearch":{}}]}`:                     "googleSearch",
 		`{"contents":[{"role":"user","parts":[{"text":"q"}]}],"candidates":[{"finishReason":"SAFETY"}]}`:                                                  "the reply of the model",
 		`{"object":"trace.span","id":"s","trace_id":"t","span_data":{"type":"response","response_id":"r"}}`:                                               "names it and does not hold it",
+		`{"messages":[{"role":"user","content":"q"}],"choices":[{"message":{"role":"assistant","content":"a"}}]}`:                                         `the key "choices" beside them`,
 		"SQLite format 3\x00": "opencode export ID",
 		`{"messages":[{"role":"user","content":[{"video":{"format":"mp4"}}]},{"role":"assistant","content":[{"text":"a"}]}]}`:                                     "video",
 		`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"text":"a","toolUse":{"name":"f","toolUseId":"c","input":{}}}]}]}`: "toolUse",

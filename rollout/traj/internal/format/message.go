@@ -335,6 +335,9 @@ func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error 
 			}
 		case "thinking":
 			s, ok := b.Get("thinking").Text()
+			if b.Get("thinking").Kind() == jsonscan.Array { // texts in a list, as Mistral writes them
+				s, ok = Thinking(b.Get("thinking"))
+			}
 			if !ok && !b.Get("thinking").IsNull() || b.Get("thinking").Kind() == jsonscan.Absent {
 				return in.Want(b.Get("thinking"), rollout.At(i), "/content/thinking", "the text of the thinking block")
 			}

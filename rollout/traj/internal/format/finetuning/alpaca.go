@@ -22,7 +22,21 @@ func isAlpaca(v format.Value, _ *format.File) bool {
 		return false
 	}
 	_, ok := answerOf(v)
-	return ok && pairsOnly(v.Get("history"))
+	return (ok || conversed(v)) && pairsOnly(v.Get("history"))
+}
+
+// conversed knows a record whose input is a conversation that the output answers, as
+// Nemotron's sets of before messages are.
+func conversed(v format.Value) bool {
+	if v.Get("output").Kind() != jsonscan.String || v.Get("input").Kind() != jsonscan.Array || v.Get("instruction").Kind() == jsonscan.String {
+		return false
+	}
+	for _, m := range v.Get("input").Items() {
+		if m.Get("role").Kind() != jsonscan.String || m.Get("content").Kind() == jsonscan.Absent {
+			return false
+		}
+	}
+	return v.Get("input").Len() > 0
 }
 
 func answerOf(v format.Value) (pair [2]string, ok bool) {
@@ -48,6 +62,9 @@ func pairsOnly(v format.Value) bool {
 // policy sampled them.
 func readAlpaca(in *format.File, v format.Value) error {
 	pair, ok := answerOf(v)
+	if conversed(v) {
+		pair, ok = [2]string{"input", "output"}, true
+	}
 	if !ok {
 		return in.Want(v.Get("output"), 0, "/output", "the text of an answer beside an instruction")
 	}
@@ -68,11 +85,22 @@ func readAlpaca(in *format.File, v format.Value) error {
 			say([]rollout.Role{rollout.RoleUser, rollout.RoleAssistant}[k], y, "history")
 		}
 	}
-	say(rollout.RoleUser, v.Get(pair[0]), pair[0])
-	if more := v.Get("input"); more.Kind() == jsonscan.String && !more.Is("") {
-		m := &r.Messages[len(r.Messages)-1]
-		m.Content += "\n" + in.Text(more, rollout.At(len(r.Messages)-1), "/input")
-	} else if more.Kind() != jsonscan.String && !more.IsNull() {
+	more := v.Get("input")
+	switch {
+	case pair[0] == "input":
+		given, _, err := chatOrBlocks(in, more, "/input", format.HoldsBlocks(more))
+		if err != nil {
+			return err
+		}
+		format.MarkReplies(given, rollout.SampledDemonstration)
+		r.Messages = append(r.Messages, given...)
+	case more.IsNull() || more.Kind() == jsonscan.String:
+		say(rollout.RoleUser, v.Get(pair[0]), pair[0])
+		if !more.IsNull() && !more.Is("") {
+			m := &r.Messages[len(r.Messages)-1]
+			m.Content += "\n" + in.Text(more, rollout.At(len(r.Messages)-1), "/input")
+		}
+	default:
 		return in.Want(more, 0, "/input", "a text")
 	}
 	say(rollout.RoleAssistant, v.Get(pair[1]), pair[1])

@@ -145,7 +145,7 @@ func readChat(in *format.File, v format.Value) error {
 var toolKeys = []string{"tools", "available_tools", "functions", "tool_definitions", "tool_defs", "tool_schemas"}
 
 // replyKeys are columns that may hold the reply to messages which hold none.
-var replyKeys = []string{"completion", "response", "output", "reply"}
+var replyKeys = []string{"completion", "response", "output", "reply", "choices", "generations", "responses", "completions", "candidates"}
 
 // chatOrBlocks reads a list of messages and tells which message each entry of the
 // list became: the last one, of an entry that also holds tool results.
