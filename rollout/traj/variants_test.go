@@ -48,6 +48,10 @@ var variants = []struct{ shape, text, format, said string }{
 		"slime", "user:q\nassistant:a"},
 	{"an input that is a conversation", `{"input":[{"role":"user","content":"q"}],"output":"a","system_prompt":"s","category":"math"}`, "alpaca", "system:s\nuser:q\nassistant:a"},
 	{"thinking of Mistral", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"a"}]}]}`, "openai-chat", "user:q\nassistant:a <hm>"},
+	{"a span of OpenLLMetry", `{"traceId":"t","spanId":"s","name":"openai.chat","attributes":{"gen_ai.request.temperature":0.5,"gen_ai.prompt.0.role":"system","gen_ai.prompt.0.content":"s","gen_ai.prompt.1.role":"user","gen_ai.prompt.1.content":"[{\"type\": \"text\", \"text\": \"q\"}]",` +
+		`"gen_ai.prompt.2.role":"assistant","gen_ai.prompt.2.tool_calls.0.id":"c","gen_ai.prompt.2.tool_calls.0.name":"f","gen_ai.prompt.2.tool_calls.0.arguments":"{}","gen_ai.prompt.3.role":"tool","gen_ai.prompt.3.content":"r","gen_ai.prompt.3.tool_call_id":"c",` +
+		`"gen_ai.completion.0.role":"assistant","gen_ai.completion.0.content":"a","gen_ai.completion.0.finish_reason":"stop","llm.request.functions.0.name":"f","llm.request.functions.0.description":"d","llm.request.functions.0.parameters":"{\"type\": \"object\"}"}}`,
+		"otel-spans", "system:s\nuser:q\nassistant: c=f({})\ntool:r @c\nassistant:a"},
 	{"calls of speakers beside messages", `{"messages":[{"from":"human","value":"q"},{"from":"gpt","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"r"}]}`,
 		"openai-chat", "user:q\nassistant:a =f({})\ntool:r"},
 }
@@ -75,6 +79,11 @@ func TestVariants(t *testing.T) {
 			require.Equal(t, []bool{false, false, true}, []bool{r.Turns[0].Context.Unknown, r.Turns[1].Context.Unknown, r.Turns[2].Context.Unknown}, "what was asked last is not recorded as it was rendered")
 		case "the state of a run of the Agents SDK":
 			require.Len(t, one(t, "x.json", c.text).Turns, 1, "the second agent is another")
+		case "a span of OpenLLMetry":
+			r := one(t, "x.json", c.text)
+			require.Equal(t, float32(0.5), *r.Temperature)
+			require.Equal(t, "stop", r.Turns[0].FinishReason)
+			require.JSONEq(t, `{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}`, string(r.Tools[0]))
 		case "tools of results of older verifiers", "a sample of slime with tools":
 			require.Len(t, one(t, "x.json", c.text).Tools, 1)
 		}

@@ -1,10 +1,6 @@
 package frameworks
 
 import (
-	"bytes"
-	"encoding/json"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -57,119 +53,6 @@ func readExport(in *format.File, v format.Value) error {
 	return nil
 }
 
-// A tree is attributes by the words of their keys.
-type tree struct {
-	raw  json.RawMessage
-	keys []string
-	kids map[string]*tree
-}
-
-func (n *tree) put(path []string, raw json.RawMessage) {
-	for _, word := range path {
-		if n.kids[word] == nil {
-			if n.kids == nil {
-				n.kids = map[string]*tree{}
-			}
-			n.kids[word] = &tree{}
-			n.keys = append(n.keys, word)
-		}
-		n = n.kids[word]
-	}
-	n.raw = raw
-}
-
-// append writes a tree as JSON: a list where the words are numbers.
-func (n *tree) append(b []byte) []byte {
-	if n.kids == nil {
-		return append(b, n.raw...)
-	}
-	numbered := !slices.ContainsFunc(n.keys, func(k string) bool { _, err := strconv.Atoi(k); return err != nil })
-	if numbered {
-		slices.SortFunc(n.keys, func(a, b string) int {
-			x, _ := strconv.Atoi(a)
-			y, _ := strconv.Atoi(b)
-			return x - y
-		})
-	}
-	open, end := byte('{'), byte('}')
-	if numbered {
-		open, end = '[', ']'
-	}
-	b = append(b, open)
-	for i, k := range n.keys {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if !numbered {
-			b = append(append(b, format.Quote(k)...), ':')
-		}
-		b = n.kids[k].append(b)
-	}
-	return append(b, end)
-}
-
-// anyValue is a value of the protocol as JSON, nil where there is none: its numbers may be
-// text.
-func anyValue(v format.Value) []byte {
-	for kind, x := range v.Members() {
-		switch kind {
-		case "stringValue", "doubleValue", "boolValue":
-			return x.Clone()
-		case "intValue":
-			if s, ok := x.Text(); ok {
-				return []byte(s)
-			}
-			return x.Clone()
-		case "arrayValue":
-			var list [][]byte
-			for _, y := range x.Get("values").Items() {
-				list = append(list, orNull(anyValue(y)))
-			}
-			return format.Array(list)
-		case "kvlistValue":
-			var o format.Object
-			for _, y := range x.Get("values").Items() {
-				o.Raw(y.Get("key").String(), orNull(anyValue(y.Get("value"))))
-			}
-			return o.End()
-		}
-	}
-	return nil
-}
-
-func orNull(b []byte) []byte {
-	if b == nil {
-		return []byte("null")
-	}
-	return b
-}
-
-// attributes are those of a span as one object: written flat, nested, or as the list of
-// the protocol.
-func attributes(in *format.File, v format.Value) (format.Value, error) {
-	var t tree
-	put := func(key string, raw []byte) { t.put(strings.SplitN(key, ".", 32), raw) }
-	list := v.Get("attributes")
-	for key, x := range list.Members() {
-		put(key, x.Clone())
-	}
-	for _, x := range list.Items() {
-		if value := anyValue(x.Get("value")); value != nil {
-			put(x.Get("key").String(), value)
-		}
-	}
-	text := []byte("{}")
-	if t.kids != nil {
-		text = t.append(nil)
-	}
-	var d jsonscan.Doc
-	out, err := d.Parse(bytes.TrimSpace(text), jsonscan.Options{Depth: in.Settings.Depth, NonFinite: true})
-	if err != nil {
-		return out, in.Fail(0, "/attributes", "the attributes contradict each other: %s", err)
-	}
-	return out, nil
-}
-
 // readSpan reads a span by the conventions of OpenTelemetry for generative AI, or by those
 // of OpenInference. A span that is no call of a model gives nothing.
 func readSpan(in *format.File, v format.Value) error {
@@ -210,6 +93,14 @@ func readSpan(in *format.File, v format.Value) error {
 	case !llm.Get("output_messages").IsNull():
 		c.input, c.output, c.params = llm.Get("input_messages"), llm.Get("output_messages"), llm.Get("invocation_parameters")
 		c.inference, c.end = llm.Get("tools"), llm.Get("finish_reason").String()
+	case ai.Get("prompt").Kind() == jsonscan.Array && ai.Get("completion").Kind() == jsonscan.Array: // of OpenLLMetry
+		c.input, c.output, c.temperature = ai.Get("prompt"), ai.Get("completion"), ai.Path("request", "temperature")
+		c.functions = llm.Path("request", "functions")
+		for _, x := range c.output.Items() {
+			if x.Get("finish_reason").Is("content_filter") {
+				return in.Fail(0, "/attributes/gen_ai.completion", "the reply was filtered, and the span has another text in its place")
+			}
+		}
 	case ai.Kind() == jsonscan.Object && (ai.Path("operation", "name").Is("chat") || !ai.Get("prompt").IsNull()):
 		return in.Fail(0, "/attributes", "the span is a call of a model, and does not hold its messages (gen_ai.output.messages)")
 	default:
@@ -265,7 +156,8 @@ type spanCall struct {
 	id                            string
 	input, output, system, params format.Value
 	tools, inference, temperature format.Value
-	end                           string // why the reply ended, where the call says it
+	functions                     format.Value // of OpenLLMetry
+	end                           string       // why the reply ended, where the call says it
 }
 
 func (c *spanCall) read() error {
@@ -308,6 +200,13 @@ func (c *spanCall) read() error {
 	}
 	if err := t.Tools(c.tools); err != nil {
 		return err
+	}
+	for _, x := range c.functions.Items() {
+		schema, err := c.in.ParseInner(x.Get("parameters"), "/attributes/llm.request.functions")
+		if err != nil {
+			return err
+		}
+		t.Define(x.Get("name"), x.Get("description"), schema)
 	}
 	for _, x := range c.inference.Items() {
 		schema, err := c.in.ParseInner(x.Path("tool", "json_schema"), "/attributes/llm.tools")
@@ -388,6 +287,17 @@ func addSpanMessage(t *thread.Thread, v format.Value) error {
 	}
 	if v.Get("parts").Kind() == jsonscan.Array {
 		return addSemantic(t, role, v.Get("parts"))
+	}
+	body := v.Get("content")
+	if s, ok := body.Text(); ok && strings.HasPrefix(s, `[{"type"`) { // a list as text, which an attribute has to be
+		if list, err := t.In.ParseInner(body, "/content"); err == nil {
+			m, err := t.In.Message(v, i, role, list)
+			if err != nil {
+				return err
+			}
+			m.Content, m.Parts = "", nil
+			return t.In.Blocks(t.Rollout, m, list)
+		}
 	}
 	for _, b := range v.Get("content").Items() {
 		if k := b.Get("type"); k.Is("tool_use") || k.Is("tool_result") || k.Is("thinking") {
