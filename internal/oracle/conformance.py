@@ -550,6 +550,7 @@ def go_tests(package, pattern, *modules):
 def steps():
     yield "import", imports
     yield "contexts", contexts
+    yield "import, variants of formats", lambda: script("diff_variants.py", PLUMB)
     yield "import, random event logs", views_random
     yield "templates, kit", templates_stored
     yield "templates, live", templates_live
