@@ -337,6 +337,9 @@ func FuzzImporters(f *testing.F) {
 	for _, s := range frameworks {
 		f.Add(uint8(0), []byte(s.text))
 	}
+	for _, s := range variants {
+		f.Add(uint8(0), []byte(s.text))
+	}
 	f.Add(uint8(0), []byte(claudeSession))
 	f.Add(uint8(0), []byte(codexSession))
 	formats := append([]string{""}, traj.Formats()...)

@@ -112,13 +112,22 @@ func viewOf(t *testing.T, name, text string) (said, noted string, skipped int64,
 
 // optional are keys whose loss nothing can tell: members of arguments and results, and what
 // a message may lack.
-var optional = regexp.MustCompile(`/(args|input|arguments|functionCall|function_call|response|json|content)/\w+$|additional_kwargs(/\w+)?$|/(annotations|audience|reasoningText|args|arguments|tool_calls|tool_name|instructions|thought|metadata)$|/(content|id)$|/summary(/0/text)?$`)
+var optional = regexp.MustCompile(`/(args|input|arguments|functionCall|function_call|response|json|content)/\w+$|additional_kwargs(/\w+)?$|/(annotations|audience|reasoningText|args|arguments|tool_calls|tool_name|instructions|thought|metadata)$|/(content|id)$|/summary(/0/text)?$` +
+	`|/provider_specific_fields(/\w+)?$|/(thinking|i|system_prompt)$|gen_ai\.prompt\.\d\.(tool_calls\.0\.arguments|content)$`)
 
 // Where one key of a record has another name, or holds something else, nothing is trained
 // that says nothing, and no other words are read without a note or an error.
 func TestEveryKeyCounts(t *testing.T) {
 	kit.OneGoroutine(t)
+	type fixture struct{ name, format, text string }
+	var fixtures []fixture
 	for _, c := range frameworks {
+		fixtures = append(fixtures, fixture{c.name, c.format, c.text})
+	}
+	for _, c := range variants {
+		fixtures = append(fixtures, fixture{"x.jsonl", c.format, c.text})
+	}
+	for _, c := range fixtures {
 		lines := []string{c.text}
 		if strings.HasSuffix(c.name, ".jsonl") {
 			lines = strings.Split(c.text, "\n")

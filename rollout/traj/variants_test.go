@@ -37,6 +37,9 @@ var variants = []struct{ shape, text, format, said string }{
 		`"result":{"metadata":{"renderedUserMessage":[{"type":1,"text":"<context>c</context>q"},{"type":3,"cacheType":"ephemeral"}],"toolCallRounds":[{"response":"look","toolInputRetry":0,"id":"1","thinking":{"id":"t","text":["h","m"]},"toolCalls":[{"name":"read_file","arguments":"{\"p\": 1}","id":"c"}]},` +
 		`{"response":"done","toolInputRetry":0,"id":"2","toolCalls":[]}],"toolCallResults":{"c":{"$mid":20,"content":[{"$mid":21,"value":"text"}]}}}}},{"requestId":"s","message":"q2","isHidden":true,"response":[{"value":"x"}]},{"requestId":"t","message":{"text":"q3"},"response":[{"value":"b","supportThemeIcons":false}]}]}`,
 		"copilot-chat", "user:<context>c</context>q\nassistant:look <hm> c=read_file({\"p\": 1})\ntool:text @c\nassistant:done\nuser:q3\nassistant:b"},
+	{"a chat of VS Code as changes", `{"kind":0,"v":{"version":3,"creationDate":1,"sessionId":"s","requests":[]}}` + "\n" + `{"kind":2,"k":["requests"],"v":[{"requestId":"r","message":{"text":"q"},"response":[]}]}` + "\n" +
+		`{"kind":2,"k":["requests",0,"response"],"v":[{"value":"wrong"},{"value":"gone"}]}` + "\n" + `{"kind":2,"k":["requests",0,"response"],"v":[{"value":"b"}],"i":0}` + "\n" + `{"kind":1,"k":["requests",0,"message","text"],"v":"q2"}` + "\n" + `{"kind":3,"k":["requests",0,"vote"]}`,
+		"copilot-chat", "user:q2\nassistant:b"},
 	{"the state of a run of the Agents SDK", `{"$schemaVersion":"1.10","current_turn":2,"original_input":"q","model_responses":[],"generated_items":[{"type":"reasoning_item","raw_item":{"type":"reasoning","id":"r","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},"agent":{"name":"A"}},` +
 		`{"type":"tool_call_item","raw_item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},"agent":{"name":"A"}},{"type":"tool_call_output_item","raw_item":{"type":"function_call_output","call_id":"c","output":"r"},"agent":{"name":"A"},"output":"r"},` +
 		`{"type":"message_output_item","raw_item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}]},"agent":{"name":"B"}}],"session_items":[]}`,
@@ -126,7 +129,9 @@ func TestVariantsRefused(t *testing.T) {
 		`{"contents":[{"role":"user","parts":[{"text":"q"}]}],"candidates":[{"finishReason":"SAFETY"}]}`:                                                  "the reply of the model",
 		`{"object":"trace.span","id":"s","trace_id":"t","span_data":{"type":"response","response_id":"r"}}`:                                               "names it and does not hold it",
 		`{"messages":[{"role":"user","content":"q"}],"choices":[{"message":{"role":"assistant","content":"a"}}]}`:                                         `the key "choices" beside them`,
-		"SQLite format 3\x00": "opencode export ID",
+		`{"kind":0,"v":{"requests":[]}}` + "\n" + `{"kind":1,"k":["requests",3,"message"],"v":"q"}`:                                                       "the session has no such place",
+		`{"kind":1,"k":["requests"],"v":[]}`: "a change before the session",
+		"SQLite format 3\x00":                "opencode export ID",
 		`{"messages":[{"role":"user","content":[{"video":{"format":"mp4"}}]},{"role":"assistant","content":[{"text":"a"}]}]}`:                                     "video",
 		`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"text":"a","toolUse":{"name":"f","toolUseId":"c","input":{}}}]}]}`: "toolUse",
 	} {

@@ -149,3 +149,20 @@ func (in *File) ContinuesPrefill(t *rollout.Turn, yes bool) {
 		t.Context.Unknown = true
 	}
 }
+
+// EmptyReplies notes sampled replies in which nothing is said: what would be trained
+// of them is their end.
+func (in *File) EmptyReplies(r *rollout.Rollout) {
+	n, first := 0, 0
+	for i := range r.Turns {
+		m := &r.Messages[r.Turns[i].Message]
+		if m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && m.Reasoning == "" && r.Turns[i].Output == nil {
+			if n++; n == 1 {
+				first = r.Turns[i].Message
+			}
+		}
+	}
+	if n > 0 {
+		in.Note("empty_reply", rollout.At(first), "%d replies are recorded as empty: what is trained of them is their end", n)
+	}
+}

@@ -13,6 +13,13 @@ import (
 func (in *File) AddItem(m *rollout.Message, item Value, i int) (bool, error) {
 	switch kind := item.Get("type"); {
 	case kind.Is("reasoning"):
+		for _, key := range []string{"summary", "content"} {
+			for _, x := range item.Get(key).Items() {
+				if x.Kind() == jsonscan.Object && x.Get("text").Kind() != jsonscan.String {
+					return true, in.Want(x.Get("text"), rollout.At(i), "/"+key+"/text", "the text of the reasoning")
+				}
+			}
+		}
 		m.Reasoning += Summary(item)
 	case kind.Is("function_call") || kind.Is("custom_tool_call"):
 		c := rollout.ToolCall{ID: FirstID(item, "call_id", "id"), Name: item.Get("name").Word()}

@@ -70,7 +70,10 @@ func runItems(x *format.Items, items format.Value) error {
 		if raw.Kind() != jsonscan.Object {
 			return x.File.Want(raw, rollout.At(len(x.Rollout.Messages)), "/generated_items/raw_item", "an item of the Responses API")
 		}
-		agent := item.Path("agent", "name").String()
+		agent, named := item.Path("agent", "name").Text()
+		if !named {
+			return x.File.Want(item.Path("agent", "name"), rollout.At(len(x.Rollout.Messages)), "/generated_items/agent/name", "the agent whose item it is")
+		}
 		first = cmp.Or(first, agent)
 		who := rollout.SampledByPolicy
 		if agent != first {
@@ -124,6 +127,9 @@ func readAgentsSpan(in *format.File, v format.Value) error {
 	}
 	if err != nil {
 		return err
+	}
+	if m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 {
+		return in.Fail(rollout.At(i), "/span_data/output", "the reply says nothing: %s", format.Shape(replies[0]))
 	}
 	m.Sampled = rollout.SampledByPolicy
 	settings := data.Get("model_config")

@@ -20,5 +20,5 @@ import (
 // All are the importers but QwenCode, whose records others could be taken for. The first
 // that knows a record reads it.
 func All() []format.Importer {
-	return slices.Concat([]format.Importer{openClaw(), copilot(), kimi(), copilotChat(), trae(), openCode(), cline()}, geminiCLI(), goose())
+	return slices.Concat([]format.Importer{openClaw(), copilot(), kimi(), copilotChat(), copilotLog(), trae(), openCode(), cline()}, geminiCLI(), goose())
 }

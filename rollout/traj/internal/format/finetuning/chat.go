@@ -137,7 +137,7 @@ func readChat(in *format.File, v format.Value) error {
 		}
 	}
 	in.NoteParts(r)
-	emptyReplies(in, r)
+	in.EmptyReplies(r)
 	return in.Emit(r)
 }
 

@@ -114,7 +114,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	}
 	in.Leftover(r, v, slices.Concat(systemKeys, opinionKeys, []string{"prompt", "completion", "reward", "resolved", "id", "instance_id", "tools", "chat_template_kwargs"})...)
 	in.NoteParts(r)
-	emptyReplies(in, r)
+	in.EmptyReplies(r)
 	return in.Emit(r)
 }
 

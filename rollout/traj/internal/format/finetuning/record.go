@@ -116,20 +116,3 @@ func media(in *format.File, r *rollout.Rollout, v format.Value) error {
 	}
 	return nil
 }
-
-// emptyReplies notes sampled replies in which nothing is said: what would be trained
-// of them is their end.
-func emptyReplies(in *format.File, r *rollout.Rollout) {
-	n, first := 0, 0
-	for i := range r.Turns {
-		m := &r.Messages[r.Turns[i].Message]
-		if m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && m.Reasoning == "" && r.Turns[i].Output == nil {
-			if n++; n == 1 {
-				first = r.Turns[i].Message
-			}
-		}
-	}
-	if n > 0 {
-		in.Note("empty_reply", rollout.At(first), "%d replies are recorded as empty: what is trained of them is their end", n)
-	}
-}

@@ -120,7 +120,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 	r.Turns = format.TurnsOf(r.Messages)
 	cannedReply(in, r)
 	opinion(in, r, v)
-	emptyReplies(in, r)
+	in.EmptyReplies(r)
 	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys), "id", "instance_id", key, "reward", "resolved", "tools", "chat_template_kwargs", "template_kwargs", "patch", "exit_status")...)
 	return in.Emit(r)
 }

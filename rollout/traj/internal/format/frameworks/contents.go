@@ -52,6 +52,9 @@ func isContent(v format.Value) bool {
 }
 
 func addContent(t *thread.Thread, v format.Value) error {
+	if v.Get("role").IsNull() && len(t.Rollout.Messages) > 0 && t.Rollout.Messages[len(t.Rollout.Messages)-1].Role != rollout.RoleSystem {
+		return t.In.Want(v.Get("role"), t.At(), "/role", "who speaks: only the first content may leave it out")
+	}
 	m := rollout.Message{Role: rollout.RoleUser}
 	if v.Get("role").Is("model") {
 		m.Role = rollout.RoleAssistant

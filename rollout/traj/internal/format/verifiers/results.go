@@ -64,6 +64,7 @@ func readResult(in *format.File, v format.Value) error {
 	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
 	in.Leftover(r, v, "chat_template_kwargs", "template_kwargs", "resolved", "example_id", "prompt", "completion", "reward", "tool_defs", "tools", "stop_condition", "trajectory", "task", "is_completed", "is_truncated", "error", "error_chain", "long_error_chain")
 	in.NoteParts(r)
+	in.EmptyReplies(r)
 	return in.Emit(r)
 }
 
