@@ -41,8 +41,9 @@ func (s Slice) Rollouts(context.Context) iter.Seq2[*rollout.Rollout, error] {
 
 // Sink takes the rows: groups contiguous, rollouts contiguous inside them. Rows
 // come from one goroutine and are the sink's to keep, columns read-only: rows of
-// one rollout may share them. *export.Writer is one. Rows of millions of tokens go to
-// its method WriteRuns, where a sink has that.
+// one rollout may share them. *export.Writer is one. Rows whose columns are held as runs,
+// which are those of single turns and of millions of tokens, go to its method WriteRuns,
+// where a sink has that.
 type Sink interface {
 	Write(rollout.Sample) error
 }

@@ -12,17 +12,18 @@ import (
 // and the others in a temporary file.
 const (
 	heldTokens   = 1 << 19
-	heldRowBytes = 4 << 20
+	heldRowBytes = 1 << 20
 )
 
 // heldLimit is how many bytes of rows of later groups wait in memory; what comes
 // beyond waits in a temporary file.
 const heldLimit = 4 << 20
 
-// hugeRow is the length from which on a row is held as runs: beyond any model's context.
+// hugeRow is the length from which on any row is held as runs: beyond any model's context.
 const hugeRow = 1 << 20
 
-// runWriter is a Sink that takes rows as runs, as *export.Writer does.
+// runWriter is a Sink that takes rows as runs, as *export.Writer does. It keeps neither
+// ids nor log probabilities.
 type runWriter interface {
 	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
 }
@@ -41,7 +42,7 @@ func (q *rolloutRows) add(s spool.Row, spools *spools) error {
 	q.n++
 	q.all += int64(s.Len())
 	q.trained += int64(s.Trained())
-	q.rows.Tokens, q.rows.Open = spools.tokens, spools.open
+	q.rows.Tokens, q.rows.Prefixes, q.rows.Open = spools.tokens, spools.prefixes, spools.open
 	return q.rows.Add(s)
 }
 
@@ -61,6 +62,9 @@ type spools struct {
 	dir    string
 	tokens int // heldTokens, but for tests
 	bytes  int64
+	// prefixes says that the rows of a rollout begin as the one before.
+	prefixes bool
+
 	mu     sync.Mutex
 	opened []*spool.Spool
 }

@@ -45,7 +45,7 @@ type result struct {
 func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	x.spools = &spools{dir: x.TempDir, tokens: heldTokens, bytes: heldRowBytes}
+	x.spools = &spools{dir: x.TempDir, tokens: heldTokens, bytes: heldRowBytes, prefixes: x.Encode.Mode == tokenize.PerStep}
 	if x.heldLimit != 0 {
 		x.spools.tokens, x.spools.bytes = int(x.heldLimit), x.heldLimit
 	}

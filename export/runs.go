@@ -15,7 +15,7 @@ const hugeRow = 1 << 20
 // WriteRuns is Write for a row whose columns are runs: those of s have one entry for
 // each run of tokens that are alike in them, the first token a run by itself, and lens
 // holds the lengths of the runs. ids and logprobs, nil where s has none, are those of
-// the tokens, and the writer's to keep. Prompt lengths and sums of s count
+// the tokens; the writer keeps neither. Prompt lengths and sums of s count
 // tokens. The file is that of Write, but that a row of over a million tokens is a row
 // group of its own: a Parquet file gets it in memory of little more than twice its ids,
 // an Arrow file in that of its columns.

@@ -82,7 +82,8 @@ func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollo
 
 // EachRuns is Each that may give a sequence as runs: its columns have then one entry for
 // each run of tokens that are alike in them, the first token a run by itself, and lens holds
-// their lengths; ids and logprobs, nil for none, are those of the tokens. Else lens is nil.
+// their lengths; ids and logprobs, nil for none, are those of the tokens, until yield
+// returns. Else lens is nil.
 func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error) (Report, error) {
 	return e.each(ctx, r, true, yield)
 }
@@ -174,9 +175,8 @@ type encoded struct {
 	attributed  []bool          // prompts[i], or respelt[i], says where the ids of turn i come from
 	completions []tokens.Completion
 	plan        []lineage.Turn
-	vacant      int     // incomplete turns without recorded ids
-	foreign     bool    // a turn was left out for ids that the vocabulary lacks
-	outside     []int32 // −1 for each token of the longest
+	vacant      int  // incomplete turns without recorded ids
+	foreign     bool // a turn was left out for ids that the vocabulary lacks
 }
 
 // own fills owner. A turn of another's message would train what the policy did not
@@ -251,7 +251,7 @@ func (j *job) encodeTurns() error {
 	prompts := &tokens.PromptEncoder{Segments: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
 	free := j.take()
 	prompts.Runs, free.prompt = free.prompt, tokens.Compact{}
-	prompts.Cols.Viewed = j.opts.Mode == PerStep
+	prompts.Passing = j.opts.Mode == PerStep
 	for i := range j.r.Messages {
 		prompts.Bytes += len(j.r.Messages[i].Content) + len(j.r.Messages[i].Reasoning)
 	}
@@ -341,7 +341,7 @@ func (j *job) encodeTurns() error {
 			lt.Prompt = rollout.PromptIDs{Base: rollout.At(i - 1), Keep: j.prompts[i].Keep, Add: j.prompts[i].Add.IDs}
 			j.attributed[i] = true
 		default:
-			if lt.Prompt.Add = j.prompts[i].Add.IDs; j.prompts[i].Keep > 0 || prompts.Cols.Viewed {
+			if lt.Prompt.Add = j.prompts[i].Add.IDs; j.prompts[i].Keep > 0 && !prompts.Passing {
 				lt.Prompt.Add = slices.Clone(prompts.IDs())
 			}
 			j.attributed[i] = true
@@ -359,18 +359,11 @@ func (j *job) encodeTurns() error {
 			checked = 2 * shown
 		}
 		if j.opts.Mode == PerStep {
-			shown := &prompts.Cols
-			if j.attributed[i] && matcher.attributedTurn == i {
-				own := matcher.by.Cols.Clone()
-				shown = &tokens.Stack{IDs: own.IDs, Source: own.Source, Flags: own.Flags}
-			}
-			if err := j.step(i, shown); err != nil {
+			if err := j.step(i, &prompts.Runs, matcher); err != nil {
 				return err
 			}
 		}
-		if j.opts.Mode != PerStep {
-			c.Pack()
-		}
+		c.Pack()
 		if t.Message >= 0 {
 			prompts.Done[c.Message] = c
 		}

@@ -1,54 +1,55 @@
 package tokenize
 
 import (
-	"slices"
-
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// step adds the row of turn i: its prompt, if that says where its ids come from, and
-// what was sampled. A row is finished at once, while it is near.
-func (j *job) step(i int, prompt *tokens.Stack) error {
-	c, t, fresh := &j.completions[i].Cols, &j.turns[i], 0
+// step adds the row of turn i: its prompt, the one that was rendered last if that says
+// where its ids come from, and what was sampled. A row is finished at once, while it is
+// near. It costs its runs, and its ids only whoever keeps them.
+func (j *job) step(i int, rendered *tokens.Compact, matcher *capturedMatcher) error {
+	c, t, prompt := &j.completions[i].Cols, &j.turns[i], *rendered
 	if c.Len() == 0 {
 		return nil
 	}
 	switch {
 	case !j.attributed[i]:
-		ids := j.captured(i)
-		prompt = &tokens.Stack{IDs: ids, Source: slices.Repeat([]int32{-1}, len(ids)), Flags: make([]rollout.Flag, len(ids))}
-	case prompt.Viewed: // what stands before was checked in an earlier row
-		fresh = j.prompts[i].Keep
+		prompt = tokens.Unattributed(j.captured(i))
+	case matcher.attributedTurn == i:
+		prompt = tokens.CompactOf(matcher.by.Cols)
 	}
-	row := prompt.Row(*c)
-	end := row.Len()
+	n := prompt.Len()
+	end := n + c.Len()
 	if err := j.affordable(j.report.RowTokens + end); err != nil {
 		return err
 	}
-	n := end - c.Len()
-	for len(j.outside) < end {
-		j.outside = append(j.outside, -1)
+	versioned := t.Version != nil
+	var row spool.Row
+	prompt.Each(0, n, func(from, to int, source int32, flags rollout.Flag) {
+		row.Put(spool.Run{Len: to - from, ID: prompt.IDs[from], Flags: flags, Source: source, Turn: -1, Version: -1}, versioned)
+	})
+	if row.Tokens = append(prompt.IDs, c.IDs...); j.attributed[i] && matcher.attributedTurn != i {
+		rendered.IDs = row.Tokens[:n] // in what may be more memory
 	}
-	cols := rollout.Columns{IDs: row.IDs, Source: row.Source, Flags: row.Flags, Turn: slices.Clone(j.outside[:end])}
-	for k := n; k < end; k++ {
-		cols.Turn[k] = int32(i)
+	versions := t.AppendVersions(nil, 0, c.Len())
+	for k := range c.IDs {
+		row.Put(spool.Run{Len: 1, ID: c.IDs[k], Flags: c.Flags[k], Source: c.Source[k], Turn: int32(i), Version: versions[k]}, versioned)
 	}
+	cols := rollout.Columns{IDs: row.Sequence.IDs, Source: row.Source, Flags: row.Flags, Turn: row.Turn, Version: row.Version}
 	if t.Logprobs != nil {
-		cols.Logprob = make([]float32, end)
-		copy(cols.Logprob[n:], t.Logprobs)
-	}
-	if t.Version != nil {
-		cols.Version = t.AppendVersions(append(make([]int32, 0, end), j.outside[:n]...), 0, end-n)
+		cols.Logprob, row.Logprobs = make([]float32, len(row.Lens)), make([]float32, end)
+		copy(row.Logprobs[n:], t.Logprobs)
 	}
 	id := j.identity()
 	id.FirstTurn, id.LastTurn = i, i
 	id.FirstStep, id.LastStep = t.Step, t.Step
 	id.Fidelity = j.fidelity([]lineage.Span{{Turn: i}}, false)
-	seq, err := cols.Sequence(id, fresh)
-	if err != nil {
+	var err error
+	if row.Sequence, err = cols.Sequence(id, 0); err != nil {
 		return err
 	}
 	j.report.Rows++
@@ -62,7 +63,10 @@ func (j *job) step(i int, prompt *tokens.Stack) error {
 	if j.completions[i].Stopped(j.model.IsStop) {
 		j.report.Stops++
 	}
-	return j.give(rowOf(seq))
+	if !row.Long() {
+		row = spool.Row{Sample: row.Whole()}
+	}
+	return j.give(row)
 }
 
 // maxShownMessages bounds the messages that the turns of one rollout show, each

@@ -2,7 +2,11 @@
 // beyond it in a temporary file.
 package spool
 
-import "github.com/turnpack/turnpack/rollout"
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/rollout"
+)
 
 // Row is a row, or one of so many tokens that its columns are held as runs.
 type Row struct {
@@ -33,27 +37,54 @@ func Runs(seq *rollout.Sequence) (row Row, ok bool) {
 func (r *Row) Extend(seq rollout.Columns) bool {
 	n := len(seq.IDs)
 	for i := 0; i < n; {
-		from := i
-		for i++; i < n && len(r.Lens) > 0 && seq.Flags[i] == seq.Flags[from] && seq.Source[i] == seq.Source[from] && seq.Turn[i] == seq.Turn[from] &&
-			(seq.Version == nil || seq.Version[i] == seq.Version[from]); i++ {
-		}
-		if k := len(r.Lens) - 1; from == 0 && k > 0 && r.Flags[k] == seq.Flags[0] && r.Source[k] == seq.Source[0] && r.Turn[k] == seq.Turn[0] &&
-			(seq.Version == nil || r.Version[k] == seq.Version[0]) {
-			r.Lens[k] += int32(i) // goes on where the last tokens ended
-			continue
-		}
-		r.Lens = append(r.Lens, int32(i-from))
-		if len(r.Lens) > len(r.Tokens)/minRun {
-			return false
-		}
-		r.Sequence.IDs, r.Flags = append(r.Sequence.IDs, seq.IDs[from]), append(r.Flags, seq.Flags[from])
-		r.Source, r.Turn = append(r.Source, seq.Source[from]), append(r.Turn, seq.Turn[from])
+		run := Run{ID: seq.IDs[i], Flags: seq.Flags[i], Source: seq.Source[i], Turn: seq.Turn[i]}
 		if seq.Version != nil {
-			r.Version = append(r.Version, seq.Version[from])
+			run.Version = seq.Version[i]
+		}
+		from := i
+		for i++; i < n && seq.Flags[i] == run.Flags && seq.Source[i] == run.Source && seq.Turn[i] == run.Turn && (seq.Version == nil || seq.Version[i] == run.Version); i++ {
+		}
+		run.Len = i - from
+		if r.Put(run, seq.Version != nil); !r.Long() {
+			return false
 		}
 	}
 	return true
 }
+
+// Run are tokens that follow each other and are alike in all but ids and log
+// probabilities; ID is that of the first.
+type Run struct {
+	Len                   int
+	ID                    rollout.TokenID
+	Flags                 rollout.Flag
+	Source, Turn, Version int32
+}
+
+// Put adds a run to the entries of the columns, which may go on from the last. versioned
+// says that the row has the column Version.
+func (r *Row) Put(run Run, versioned bool) {
+	k := len(r.Lens) - 1
+	if k > 0 && r.Flags[k] == run.Flags && r.Source[k] == run.Source && r.Turn[k] == run.Turn && (!versioned || r.Version[k] == run.Version) {
+		r.Lens[k] += int32(run.Len)
+		return
+	}
+	for n := run.Len; n > 0; n = run.Len {
+		if k < 0 {
+			n = 1
+		}
+		k, run.Len = 0, run.Len-n
+		r.Lens = append(r.Lens, int32(n))
+		r.Sequence.IDs, r.Flags = append(r.Sequence.IDs, run.ID), append(r.Flags, run.Flags)
+		r.Source, r.Turn = append(r.Source, run.Source), append(r.Turn, run.Turn)
+		if versioned {
+			r.Version = append(r.Version, run.Version)
+		}
+	}
+}
+
+// Long says that the runs put so far are worth holding for the tokens of the row.
+func (r *Row) Long() bool { return len(r.Lens) <= len(r.Tokens)/minRun }
 
 // minRun is the least mean length of runs that are held as such.
 const minRun = 16
@@ -168,7 +199,8 @@ func (r *Row) CheckWhole() error {
 		WithFix("leave long rows out (lossmask.Policy.MaxTokens, convert --max-tokens) or plan a window over the context; else choose a target whose files are Parquet and leave discounts out")
 }
 
-// Whole is the row with columns of an entry a token.
+// Whole is the row with columns of an entry a token, in memory of its own where it was
+// held as runs.
 func (r *Row) Whole() rollout.Sample {
 	if r.Lens == nil {
 		return r.Sample
@@ -177,10 +209,10 @@ func (r *Row) Whole() rollout.Sample {
 }
 
 // Whole is s, whose columns have an entry for each of the runs, with an entry for each
-// token.
+// token, in memory of its own.
 func Whole(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprob []float32) rollout.Sample {
 	n := sum(lens)
-	s.IDs, s.Logprob = ids, logprob
+	s.IDs, s.Logprob = slices.Clone(ids), slices.Clone(logprob)
 	s.Flags = spread(s.Flags, lens, n)
 	s.Source, s.Turn, s.Version = spread(s.Source, lens, n), spread(s.Turn, lens, n), spread(s.Version, lens, n)
 	s.Weight, s.Credit = spread(s.Weight, lens, n), spread(s.Credit, lens, n)

@@ -11,9 +11,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// hugeRow is the size of a row beyond any model's context: what made it is garbage of
-// many times its size, and collected before it takes memory again.
-const hugeRow = 16 << 20
+const (
+	// hugeRow is the size of a row beyond any model's context: what made it is garbage of
+	// many times its size, and collected before it takes memory again.
+	hugeRow = 16 << 20
+	// longRow is the length from which on the tokens of a row that is held as runs go to
+	// the file without another copy of them.
+	longRow = 1 << 20
+)
 
 // Spool keeps rows of groups whose turn to be written has not come.
 type Spool struct {
@@ -39,8 +44,9 @@ type place struct {
 // held is what of a row is in memory: all its bytes, or of one that is held as runs all
 // but its tokens.
 type held struct {
-	bytes []byte
-	runs  *Row
+	bytes  []byte
+	runs   *Row
+	tokens int // of runs, in the file; log probabilities follow them
 }
 
 // New makes a spool that holds up to limit bytes in memory; what comes beyond waits in
@@ -63,11 +69,11 @@ func (s *Spool) Add(group int, rows ...Row) error {
 }
 
 func (s *Spool) keep(row *Row) (place, error) {
-	if row.Lens != nil && 4*len(row.Tokens) > hugeRow {
+	if len(row.Tokens) >= longRow {
 		return s.keepRuns(row)
 	}
-	whole, err := row.Whole(), error(nil)
-	if s.row, err = appendRow(s.row[:0], &whole); err != nil {
+	var err error
+	if s.row, err = appendRow(s.row[:0], row); err != nil {
 		return place{}, err
 	}
 	n := int64(len(s.row))
@@ -91,7 +97,7 @@ func (s *Spool) keepRuns(row *Row) (place, error) {
 	}
 	bare := *row
 	bare.Tokens, bare.Logprobs = nil, nil
-	at := place{held: &held{runs: &bare}, at: s.end, size: 4 * int64(len(row.Tokens)+len(row.Logprobs))}
+	at := place{held: &held{runs: &bare, tokens: len(row.Tokens)}, at: s.end, size: 4 * int64(len(row.Tokens)+len(row.Logprobs))}
 	var b [4]byte
 	for _, id := range row.Tokens {
 		binary.LittleEndian.PutUint32(b[:], uint32(id))
@@ -138,8 +144,7 @@ func (s *Spool) Each(group int, emit func(Row) error) error {
 func (s *Spool) load(at place) (Row, error) {
 	if at.held != nil && at.held.runs == nil {
 		s.held -= int64(len(at.held.bytes))
-		row, err := loadRow(at.held.bytes)
-		return Row{Sample: row}, err
+		return loadRow(at.held.bytes)
 	}
 	if err := s.out.Flush(); err != nil {
 		return Row{}, err
@@ -158,20 +163,18 @@ func (s *Spool) load(at place) (Row, error) {
 		return Row{}, err
 	}
 	defer s.dropRow()
-	row, err := loadRow(b)
-	return Row{Sample: row}, err
+	return loadRow(b)
 }
 
 func (s *Spool) loadRuns(at place) (Row, error) {
 	row := *at.held.runs
-	n := sum(row.Lens)
-	row.Tokens = make([]rollout.TokenID, n)
-	if at.size > 4*int64(n) {
-		row.Logprobs = make([]float32, n)
+	row.Tokens = make([]rollout.TokenID, at.held.tokens)
+	if row.Logprob != nil {
+		row.Logprobs = make([]float32, int(at.size/4)-at.held.tokens)
 	}
 	block := make([]byte, 1<<20)
 	var err error
-	read := func(put func(i int, v uint32)) {
+	read := func(n int, put func(i int, v uint32)) {
 		for i := 0; i < n && err == nil; {
 			b := block[:min(len(block), 4*(n-i))]
 			_, err = s.file.ReadAt(b, at.at)
@@ -182,10 +185,8 @@ func (s *Spool) loadRuns(at place) (Row, error) {
 			}
 		}
 	}
-	read(func(i int, v uint32) { row.Tokens[i] = rollout.TokenID(v) })
-	if row.Logprobs != nil {
-		read(func(i int, v uint32) { row.Logprobs[i] = math.Float32frombits(v) })
-	}
+	read(len(row.Tokens), func(i int, v uint32) { row.Tokens[i] = rollout.TokenID(v) })
+	read(len(row.Logprobs), func(i int, v uint32) { row.Logprobs[i] = math.Float32frombits(v) })
 	return row, err
 }
 

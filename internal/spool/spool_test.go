@@ -77,11 +77,11 @@ func TestSpoolSaysWhereItFails(t *testing.T) {
 
 func TestStoredRowIsReadBackOrRefused(t *testing.T) {
 	row := sampleRow(t, "r", 9, false)
-	whole, err := appendRow(nil, &row)
+	whole, err := appendRow(nil, &Row{Sample: row})
 	require.NoError(t, err)
 	got, err := loadRow(whole)
 	require.NoError(t, err)
-	require.Equal(t, row, got)
+	require.Equal(t, Row{Sample: row}, got)
 	require.True(t, math.Signbit(float64(got.Weight[0])))
 	for n := range whole {
 		_, err := loadRow(whole[:n])
@@ -103,7 +103,7 @@ func TestStoredRowIsSmall(t *testing.T) {
 	for i := range row.Source {
 		row.Source[i] = int32(i / 500)
 	}
-	b, err := appendRow(nil, &row)
+	b, err := appendRow(nil, &Row{Sample: row})
 	require.NoError(t, err)
 	require.Less(t, len(b), 4*n+1000)
 }

@@ -20,23 +20,34 @@ type storedHead struct {
 	Row                              rollout.Sample
 	Len                              int
 	Logprob, Version, Weight, Credit bool
+
+	Runs             bool // the row is held as runs
+	Tokens, Logprobs int  // that are stored
 }
 
 // appendRow appends row as loadRow reads it.
-func appendRow(dst []byte, row *rollout.Sample) ([]byte, error) {
-	bare := *row
+func appendRow(dst []byte, row *Row) ([]byte, error) {
+	bare := row.Sample
 	bare.Sequence = rollout.Sequence{Identity: row.Identity}
-	head, err := json.Marshal(storedHead{bare, row.Len(), row.Logprob != nil, row.Version != nil, row.Weight != nil, row.Credit != nil})
+	ids, logprobs := row.IDs, row.Logprob
+	if row.Lens != nil {
+		ids, logprobs = row.Tokens, row.Logprobs
+	}
+	head, err := json.Marshal(storedHead{bare, row.Sample.Len(), row.Logprob != nil, row.Version != nil, row.Weight != nil, row.Credit != nil,
+		row.Lens != nil, len(ids), len(logprobs)})
 	if err != nil {
 		return dst, err
 	}
-	dst = slices.Grow(dst, len(head)+4*(len(row.IDs)+len(row.Logprob))+storedSlack)
+	dst = slices.Grow(dst, len(head)+4*(len(ids)+len(logprobs))+storedSlack)
 	dst = append(binary.AppendUvarint(dst, uint64(len(head))), head...)
-	for _, id := range row.IDs {
+	for _, id := range ids {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(id))
 	}
-	for _, lp := range row.Logprob {
+	for _, lp := range logprobs {
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(lp))
+	}
+	for _, n := range row.Lens {
+		dst = binary.AppendUvarint(dst, uint64(n))
 	}
 	dst = appendRuns(dst, row.Flags, func(f rollout.Flag) uint32 { return uint32(f) })
 	for _, c := range [][]int32{row.Source, row.Turn, row.Version} {
@@ -66,23 +77,33 @@ const storedSlack = 4 << 10
 var errStored = errors.New("the stored row is damaged")
 
 // loadRow reads what appendRow wrote.
-func loadRow(b []byte) (rollout.Sample, error) {
+func loadRow(b []byte) (Row, error) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) {
-		return rollout.Sample{}, errStored
+		return Row{}, errStored
 	}
 	var h storedHead
 	if err := json.Unmarshal(b[n:n+int(size)], &h); err != nil {
-		return rollout.Sample{}, err
+		return Row{}, err
 	}
 	if string(h.Row.Metadata) == "null" { // as JSON has none
 		h.Row.Metadata = nil
 	}
-	r := storedColumns{rest: b[n+int(size):], len: h.Len}
+	r := storedColumns{rest: b[n+int(size):], len: h.Len, damaged: !h.Runs && (h.Tokens != h.Len || h.Logprob && h.Logprobs != h.Len)}
 	asInt := func(v uint32) int32 { return int32(v) }
-	q := &h.Row.Sequence
-	q.IDs = values(&r, true, asInt)
-	q.Logprob = values(&r, h.Logprob, math.Float32frombits)
+	row := Row{Sample: h.Row}
+	q := &row.Sequence
+	q.IDs = values(&r, true, h.Tokens, asInt)
+	q.Logprob = values(&r, h.Logprob, h.Logprobs, math.Float32frombits)
+	if h.Runs {
+		row.Tokens, row.Logprobs = q.IDs, q.Logprob
+		if row.Lens = lengths(&r); !r.damaged {
+			q.IDs = make([]rollout.TokenID, h.Len)
+		}
+		if !r.damaged && h.Logprob {
+			q.Logprob = make([]float32, h.Len)
+		}
+	}
 	q.Flags = runs(&r, true, func(v uint32) rollout.Flag { return rollout.Flag(v) })
 	q.Source = runs(&r, true, asInt)
 	q.Turn = runs(&r, true, asInt)
@@ -90,9 +111,9 @@ func loadRow(b []byte) (rollout.Sample, error) {
 	q.Weight = runs(&r, h.Weight, math.Float32frombits)
 	q.Credit = runs(&r, h.Credit, math.Float32frombits)
 	if r.damaged || len(r.rest) > 0 {
-		return rollout.Sample{}, errStored
+		return Row{}, errStored
 	}
-	return h.Row, nil
+	return row, nil
 }
 
 // storedColumns are the bytes of columns that are still to be read.
@@ -102,20 +123,38 @@ type storedColumns struct {
 	damaged bool
 }
 
-// values reads a column that is written out, nil when it is not there.
-func values[T any](r *storedColumns, there bool, of func(uint32) T) []T {
+// values reads n values that are written out, nil when they are not there.
+func values[T any](r *storedColumns, there bool, n int, of func(uint32) T) []T {
 	if !there || r.damaged {
 		return nil
 	}
-	if r.len < 0 || r.len > len(r.rest)/4 {
+	if n < 0 || n > len(r.rest)/4 {
 		r.damaged = true
 		return nil
 	}
-	out := make([]T, r.len)
+	out := make([]T, n)
 	for i := range out {
 		out[i] = of(binary.LittleEndian.Uint32(r.rest[4*i:]))
 	}
-	r.rest = r.rest[4*r.len:]
+	r.rest = r.rest[4*n:]
+	return out
+}
+
+// lengths reads those of runs.
+func lengths(r *storedColumns) []int32 {
+	if r.damaged || r.len < 0 || r.len > len(r.rest) {
+		r.damaged = true
+		return nil
+	}
+	out := make([]int32, r.len)
+	for i := range out {
+		k, n := binary.Uvarint(r.rest)
+		if n <= 0 || k == 0 || k > math.MaxInt32 {
+			r.damaged = true
+			return nil
+		}
+		out[i], r.rest = int32(k), r.rest[n:]
+	}
 	return out
 }
 

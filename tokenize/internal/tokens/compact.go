@@ -79,12 +79,12 @@ func (c *Compact) put(r run) {
 	}
 }
 
-// replay appends what was sampled as context.
-func (c *Compact) replay(o *Compact) {
+// replay appends o without these flags.
+func (c *Compact) replay(o *Compact, without rollout.Flag) {
 	c.grow(o.Len())
-	o.Each(0, o.Len(), func(_, to int, source int32, flags rollout.Flag) {
-		c.put(run{len(c.IDs) + to, source, flags &^ (rollout.FlagSampled | rollout.FlagStop)})
-	})
+	for _, r := range o.runs {
+		c.put(run{len(c.IDs) + r.end, r.source, r.flags &^ without})
+	}
 	c.IDs = append(c.IDs, o.IDs...)
 }
 
@@ -132,8 +132,12 @@ func (c *Compact) Clone(from, to int) Compact {
 	return out
 }
 
+// Unattributed are ids of which nothing else is known.
+func Unattributed(ids []rollout.TokenID) Compact { return Compact{ids, []run{{len(ids), -1, 0}}} }
+
 // CompactOf is c in memory of its own.
 func CompactOf(c Columns) (out Compact) {
+	out.IDs = make([]rollout.TokenID, 0, c.Len())
 	out.append(c)
 	return out
 }

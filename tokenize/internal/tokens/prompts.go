@@ -9,7 +9,7 @@ import (
 )
 
 // Prompt is an encoded prompt of n tokens: the first keep tokens of the turn before
-// it, then those of add, which Merged rows ask for.
+// it, then those of add, which merged rows ask for.
 type Prompt struct {
 	Keep, N int
 	Add     Compact
@@ -45,8 +45,8 @@ type PromptEncoder struct {
 	Boundaries
 	Segments *SegmentEncoder
 	Apart    bool                  // completions are encoded apart from their prompts
-	Cols     Stack                 // tokens of the last prompt, if its rows are views
-	Runs     Compact               // else
+	Passing  bool                  // nobody asks for a prompt once the next is encoded
+	Runs     Compact               // the tokens of the last prompt
 	Bytes    int                   // of text that the prompts hold in all, about
 	Done     map[int32]*Completion // completions so far, by message
 	// Shown are the completions that the tokens of the last prompt hold first: their ids
@@ -58,15 +58,9 @@ type PromptEncoder struct {
 // Encode encodes r. Completions of earlier turns that stand in it keep the ids
 // that were sampled.
 func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
-	if !e.Cols.Viewed {
-		e.Segments.into = &e.Runs
-	}
+	e.Segments.into = &e.Runs
 	keep := e.Keep(r, e.Segments.Longest)
-	if e.Cols.Viewed {
-		e.Cols.truncate(keep.Tokens)
-	} else {
-		e.Runs.truncate(keep.Tokens)
-	}
+	e.Runs.truncate(keep.Tokens)
 	e.Shown, e.shown = e.Shown[:0], e.shown[:0]
 	at := keep.At
 	encodeTo := func(to int) error {
@@ -74,10 +68,10 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 			return nil
 		}
 		err := e.Segments.Each(&r, at, to, func(s *CachedSegment, end int) {
-			e.reserve(s.cols.Len(), end)
-			e.append(s.cols)
+			e.reserve(s.runs.Len(), end)
+			e.Runs.replay(&s.runs, 0)
 			if end < to {
-				e.Add(end, e.len())
+				e.Add(end, e.Runs.Len())
 			}
 		})
 		at = to
@@ -97,18 +91,19 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 				return Prompt{}, err
 			}
 			if strings.HasPrefix(r.Text[start+len(c.Text):], c.Stop) {
-				e.Shown, e.shown = append(e.Shown, c), append(e.shown, e.len())
-				e.replay(c, start+len(c.Text))
+				e.Shown, e.shown = append(e.Shown, c), append(e.shown, e.Runs.Len())
+				e.reserve(c.Runs.Len(), start+len(c.Text))
+				e.Runs.replay(&c.Runs, rollout.FlagSampled|rollout.FlagStop)
 				at = start + len(c.Text) + len(c.Stop)
-				e.Add(at, e.len())
+				e.Add(at, e.Runs.Len())
 			}
 		}
 	}
 	if err := encodeTo(len(r.Text)); err != nil {
 		return Prompt{}, err
 	}
-	p := Prompt{Keep: keep.Tokens, N: e.len()}
-	if e.Cols.Viewed {
+	p := Prompt{Keep: keep.Tokens, N: e.Runs.Len()}
+	if e.Passing {
 		e.Shown = e.Shown[:0]
 		return p, nil
 	}
@@ -118,13 +113,6 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 		c.Runs.IDs = p.Add.IDs[from : from+c.Runs.Len() : from+c.Runs.Len()]
 	}
 	return p, nil
-}
-
-func (e *PromptEncoder) len() int {
-	if e.Cols.Viewed {
-		return e.Cols.len()
-	}
-	return e.Runs.Len()
 }
 
 // reserve makes room for n more tokens, which end at byte end of a prompt, and where
@@ -139,40 +127,8 @@ func (e *PromptEncoder) reserve(n, end int) {
 	e.Runs.grow(n + int(min(more, 8*float64(have)))*17/16)
 }
 
-func (e *PromptEncoder) append(c Columns) {
-	if e.Cols.Viewed {
-		e.Cols.append(c)
-	} else {
-		e.Runs.append(c)
-	}
-}
-
-// replay appends what was sampled as context.
-func (e *PromptEncoder) replay(c *Completion, at int) {
-	if !e.Cols.Viewed {
-		e.reserve(c.Runs.Len(), at)
-		e.Runs.replay(&c.Runs)
-		return
-	}
-	n := e.Cols.len()
-	e.Cols.append(c.Cols)
-	for i := range e.Cols.Flags[n:] {
-		e.Cols.Flags[n+i] &^= rollout.FlagSampled | rollout.FlagStop
-	}
-}
-
 // IDs are those of the last prompt.
-func (e *PromptEncoder) IDs() []rollout.TokenID {
-	if e.Cols.Viewed {
-		return e.Cols.Columns().IDs
-	}
-	return e.Runs.IDs
-}
+func (e *PromptEncoder) IDs() []rollout.TokenID { return e.Runs.IDs }
 
 // Slice is a part of the last prompt.
-func (e *PromptEncoder) Slice(from, to int) Columns {
-	if e.Cols.Viewed {
-		return e.Cols.Columns().Slice(from, to)
-	}
-	return e.Runs.Slice(from, to)
-}
+func (e *PromptEncoder) Slice(from, to int) Columns { return e.Runs.Slice(from, to) }

@@ -27,8 +27,8 @@ type SegmentEncoder struct {
 	expected int
 
 	counting bool     // stretches keep the number of their tokens only
-	passing  Columns  // of the last one that is not remembered, or counted only
-	into     *Compact // takes the tokens of those that are not remembered, nil = nobody
+	passing  Columns  // of the last one that was encoded
+	into     *Compact // takes the tokens of those that are not remembered, when not counting
 }
 
 const (
@@ -46,7 +46,7 @@ type CachedSegment struct {
 	after   engine.After
 	fields  []render.Field // from the start of the text
 	sampled []bool         // by field
-	cols    Columns
+	runs    Compact        // when not counting
 	Tokens  int
 	next    *CachedSegment // of the same hash
 	at      int            // for the last time: where it is in stretchEncoder.met
@@ -111,21 +111,15 @@ func (e *SegmentEncoder) segment(r *render.Rendering, i, from, to int, after eng
 		}
 		s.fields, s.sampled = append(s.fields, f.Within(from, end)), append(s.sampled, e.byPolicy(f))
 	}
-	if e.into != nil && !e.remembers(text) {
+	if !e.remembers(text) {
 		return s, e.into.encode(e.Encoder, r, from, end, after)
 	}
-	cols := &s.cols
-	if e.counting || !e.remembers(text) {
-		cols = &e.passing
-		cols.Truncate(0)
-	}
-	if err := e.Encode(cols, r, from, end, after); err != nil {
+	e.passing.Truncate(0)
+	if err := e.Encode(&e.passing, r, from, end, after); err != nil {
 		return nil, err
 	}
-	s.Tokens = cols.Len()
-	if !e.remembers(text) {
-		s.cols = *cols
-		return s, nil
+	if s.Tokens = e.passing.Len(); !e.counting {
+		s.runs = CompactOf(e.passing)
 	}
 	if e.bytes += len(text); e.bytes > maxKnown && !e.counting {
 		clear(e.known)

@@ -60,6 +60,7 @@ func (g *Groups) add(row spool.Row) error {
 	bare := row.Sample
 	bare.Sequence = rollout.Sequence{Identity: row.Identity}
 	g.group = append(g.group, bare)
+	g.rows.Prefixes = true
 	g.rows.Tokens, g.rows.Open = cmp.Or(g.held, heldTokens), func() *spool.Spool { return spool.New(g.TempDir, heldBytes) }
 	return g.rows.Add(row)
 }
