@@ -115,13 +115,13 @@ func (fr *fileReader) list(doc format.Value) error {
 }
 
 // keyed reports whether an object is a table of records: every member is one, or
-// a list of messages or events, all of one format.
+// a list of messages or events, all of one format, but for what tells a page of a list.
 func (fr *fileReader) keyed(doc format.Value) bool {
 	if doc.Kind() != jsonscan.Object || doc.Len() == 0 || fr.r.opt.Format != "" && fr.r.opt.Format != "auto" {
 		return false
 	}
 	name := ""
-	for key, x := range doc.Members() {
+	for key, x := range format.Unpaged(doc) {
 		imp := fr.findMember(x)
 		if imp == nil || name != "" && imp.Name != name {
 			return false
@@ -131,7 +131,7 @@ func (fr *fileReader) keyed(doc format.Value) bool {
 		}
 		name = imp.Name
 	}
-	return true
+	return name != ""
 }
 
 func (fr *fileReader) findMember(x format.Value) *importer {
@@ -148,7 +148,7 @@ func (fr *fileReader) findMember(x format.Value) *importer {
 }
 
 // containers are keys that say what a member holds, not what it is about.
-var containers = []string{"trajectory", "trajectories", "attempts", "rollouts", "samples", "simulations", "events", "history", "messages", "data", "items", "results"}
+var containers = []string{"trajectory", "trajectories", "attempts", "rollouts", "samples", "simulations", "events", "history", "messages", "data", "items", "results", "runs"}
 
 // eventContainers are the containers that may hold the messages or events of one run.
 var eventContainers = []string{"trajectory", "events", "history", "items"}
@@ -157,7 +157,7 @@ var eventContainers = []string{"trajectory", "events", "history", "items"}
 // where a record names none.
 func (fr *fileReader) keyedRecords(doc format.Value) error {
 	defer func() { fr.key = "" }()
-	for key, x := range doc.Members() {
+	for key, x := range format.Unpaged(doc) {
 		if fr.key = key; slices.Contains(containers, key) {
 			fr.key = ""
 		}

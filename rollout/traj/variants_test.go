@@ -55,6 +55,7 @@ var variants = []struct{ shape, text, format, said string }{
 		`"gen_ai.prompt.2.role":"assistant","gen_ai.prompt.2.tool_calls.0.id":"c","gen_ai.prompt.2.tool_calls.0.name":"f","gen_ai.prompt.2.tool_calls.0.arguments":"{}","gen_ai.prompt.3.role":"tool","gen_ai.prompt.3.content":"r","gen_ai.prompt.3.tool_call_id":"c",` +
 		`"gen_ai.completion.0.role":"assistant","gen_ai.completion.0.content":"a","gen_ai.completion.0.finish_reason":"stop","llm.request.functions.0.name":"f","llm.request.functions.0.description":"d","llm.request.functions.0.parameters":"{\"type\": \"object\"}"}}`,
 		"otel-spans", "system:s\nuser:q\nassistant: c=f({})\ntool:r @c\nassistant:a"},
+	{"a page of a list", `{"data":[{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}],"meta":{"page":1,"totalItems":1},"has_more":false}`, "openai-chat", "user:q\nassistant:a"},
 	{"calls of speakers beside messages", `{"messages":[{"from":"human","value":"q"},{"from":"gpt","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"r"}]}`,
 		"openai-chat", "user:q\nassistant:a =f({})\ntool:r"},
 }
@@ -130,6 +131,7 @@ func TestVariantsRefused(t *testing.T) {
 		`{"object":"trace.span","id":"s","trace_id":"t","span_data":{"type":"response","response_id":"r"}}`:                                               "names it and does not hold it",
 		`{"messages":[{"role":"user","content":"q"}],"choices":[{"message":{"role":"assistant","content":"a"}}]}`:                                         `the key "choices" beside them`,
 		`{"kind":0,"v":{"requests":[]}}` + "\n" + `{"kind":1,"k":["requests",3,"message"],"v":"q"}`:                                                       "the session has no such place",
+		`{"data":[{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}],"system_prompt":"s"}`:                                  "no known format",
 		`{"kind":1,"k":["requests"],"v":[]}`: "a change before the session",
 		"SQLite format 3\x00":                "opencode export ID",
 		`{"messages":[{"role":"user","content":[{"video":{"format":"mp4"}}]},{"role":"assistant","content":[{"text":"a"}]}]}`:                                     "video",

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,31 @@ func (in *File) UnlinkResults(r *rollout.Rollout) {
 // NoteRedacted notes reasoning that was taken out of the record.
 func (in *File) NoteRedacted(message int) {
 	in.Note("redacted_thinking", rollout.At(message), "the model thought here and the text is not readable")
+}
+
+// pageKeys tell of a page of a list what it is, in answers of APIs.
+var pageKeys = []string{"object", "has_more", "hasMore", "first_id", "last_id", "next", "previous", "next_cursor", "nextCursor", "cursor", "cursors", "page", "limit", "offset",
+	"total", "totalItems", "total_count", "totalPages", "count", "url", "meta", "pagination"}
+
+// Unpaged are the members of an object but for those that tell of a page of a list what it
+// is: a number, a word, or a few of those.
+func Unpaged(v Value) iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for key, x := range v.Members() {
+			if !ofPage(key, x) && !yield(key, x) {
+				return
+			}
+		}
+	}
+}
+
+func ofPage(key string, v Value) bool {
+	for _, x := range v.Members() {
+		if x.Len() > 0 && x.Kind() != jsonscan.String {
+			return false
+		}
+	}
+	return slices.Contains(pageKeys, key) && v.Kind() != jsonscan.Array && v.Size() < 1<<10
 }
 
 // IsImage reports whether a part is a picture of any spelling. Pictures are kept
