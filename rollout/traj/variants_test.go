@@ -55,6 +55,8 @@ var variants = []struct{ shape, text, format, said string }{
 		`"gen_ai.prompt.2.role":"assistant","gen_ai.prompt.2.tool_calls.0.id":"c","gen_ai.prompt.2.tool_calls.0.name":"f","gen_ai.prompt.2.tool_calls.0.arguments":"{}","gen_ai.prompt.3.role":"tool","gen_ai.prompt.3.content":"r","gen_ai.prompt.3.tool_call_id":"c",` +
 		`"gen_ai.completion.0.role":"assistant","gen_ai.completion.0.content":"a","gen_ai.completion.0.finish_reason":"stop","llm.request.functions.0.name":"f","llm.request.functions.0.description":"d","llm.request.functions.0.parameters":"{\"type\": \"object\"}"}}`,
 		"otel-spans", "system:s\nuser:q\nassistant: c=f({})\ntool:r @c\nassistant:a"},
+	{"an observation of Langfuse with a text", `{"id":"g","traceId":"t","type":"GENERATION","input":"q","output":"a"}`, "langfuse", "user:q\nassistant:a"},
+	{"a run of LangSmith with the prompt beside", `{"id":"r","run_type":"llm","inputs":{"system":[{"type":"text","text":"s"}],"messages":[{"role":"user","content":"q"}]},"outputs":{"role":"assistant","content":"a"}}`, "langsmith", "system:s\nuser:q\nassistant:a"},
 	{"a page of a list", `{"data":[{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}],"meta":{"page":1,"totalItems":1},"has_more":false}`, "openai-chat", "user:q\nassistant:a"},
 	{"calls of speakers beside messages", `{"messages":[{"from":"human","value":"q"},{"from":"gpt","value":"a"},{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{}}"},{"from":"observation","value":"r"}]}`,
 		"openai-chat", "user:q\nassistant:a =f({})\ntool:r"},
@@ -117,6 +119,21 @@ func TestBesideTheMessages(t *testing.T) {
 		require.True(t, *r.Outcome.Resolved, format)
 		require.Equal(t, "1", string(r.TemplateKwargs["x"]), format)
 		require.Equal(t, "i", r.Instance, format)
+	}
+}
+
+// An item that is not understood leaves what came after it unknown, and a reply that holds one
+// is no text.
+func TestItemsThatAreLeft(t *testing.T) {
+	const a = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`
+	for text, code := range map[string]string{
+		`{"request":{"input":[{"role":"user","content":"q"},{"type":"computer_call_output","output":{}}]},"response":{"output":[` + a + `]}}`: "item_unknown",
+		`{"request":{"input":"q"},"response":{"output":[{"type":"novelty","x":1},` + a + `]}}`:                                                "not_text",
+		`{"responses_create_params":{"input":"q"},"response":{"output":[{"type":"novelty_output","x":1},` + a + `]},"reward":1}`:              "item_unknown",
+	} {
+		r := one(t, "x.jsonl", text)
+		require.Contains(t, codes(r), code, text)
+		require.Equal(t, code == "item_unknown", r.Turns[0].Context.Unknown, text)
 	}
 }
 

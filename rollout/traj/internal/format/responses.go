@@ -125,8 +125,11 @@ func (in *File) ResponseMessage(items Value, i int) (rollout.Message, error) {
 		if err != nil {
 			return m, err
 		}
-		if !known {
-			in.Note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", item.Get("type").String())
+		if kind := item.Get("type").String(); !known {
+			in.Note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", kind)
+			if kind != "mcp_list_tools" && kind != "" { // what else a model said is a part that no template knows
+				AddParts(&m, rollout.Part{Type: kind, Raw: item.Clone()})
+			}
 		}
 	}
 	return m, nil
@@ -227,7 +230,9 @@ func (x *Items) begin() {
 	x.Open, x.rank, x.tokens = true, 0, false
 	x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleAssistant, Sampled: x.Sampled})
 	if x.Sampled == rollout.SampledByPolicy {
-		x.Rollout.Turns = append(x.Rollout.Turns, rollout.Turn{Message: len(x.Rollout.Messages) - 1, Step: len(x.Rollout.Turns)})
+		t := rollout.Turn{Message: len(x.Rollout.Messages) - 1, Step: len(x.Rollout.Turns)}
+		t.Context.Unknown = x.Left > 0 // the model saw what was left
+		x.Rollout.Turns = append(x.Rollout.Turns, t)
 	}
 }
 

@@ -208,7 +208,7 @@ func readResponses(in *format.File, id string, params, settings, response format
 	r.Messages = append(r.Messages, m)
 	r.ExitStatus = response.Get("status").String()
 	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: format.ResponseEnd(response), Sampling: format.SamplingOf(settings)}
-	t.Context.Unknown = !params.Get("previous_response_id").IsNull()
+	t.Context.Unknown = !params.Get("previous_response_id").IsNull() || x.Left > 0
 	in.Capture(&t, response, i)
 	r.Turns = []rollout.Turn{t}
 	r.Status = format.ResponseStatus(r.ExitStatus)

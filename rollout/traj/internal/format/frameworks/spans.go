@@ -115,6 +115,7 @@ func readLangSmith(in *format.File, v format.Value) error {
 	}
 	inputs, outputs := v.Get("inputs"), v.Get("outputs")
 	c := spanCall{in: in, id: format.FirstID(v, "id"), input: inputs.Get("messages"), output: outputs, params: v.Path("extra", "invocation_params"), tools: inputs.Get("tools")}
+	c.prompt = inputs.Get("system")
 	for _, first := range c.input.Items() {
 		if first.Kind() == jsonscan.Array { // a list for each of a batch
 			c.input = first
@@ -140,10 +141,13 @@ func readLangfuse(in *format.File, v format.Value) error {
 		return nil
 	}
 	c := spanCall{in: in, id: format.FirstID(v, "id"), input: v.Get("input"), output: v.Get("output"), params: v.Get("modelParameters")}
-	var err error
-	if c.input, err = in.ParseInner(c.input, "/input"); err != nil {
-		return err
+	if s, ok := c.input.Text(); ok && s != "" && (s[0] == '[' || s[0] == '{') {
+		var err error
+		if c.input, err = in.ParseInner(c.input, "/input"); err != nil {
+			return err
+		}
 	}
+	c.prompt = c.input.Get("system")
 	if list := c.input.Get("messages"); list.Kind() == jsonscan.Array {
 		c.tools, c.input = c.input.Get("tools"), list
 	}
@@ -157,6 +161,7 @@ type spanCall struct {
 	input, output, system, params format.Value
 	tools, inference, temperature format.Value
 	functions                     format.Value // of OpenLLMetry
+	prompt                        format.Value // the system prompt beside the messages
 	end                           string       // why the reply ended, where the call says it
 }
 
@@ -231,6 +236,11 @@ func (c *spanCall) asked(t *thread.Thread) error {
 			return t.Unknown("/system_instructions", x.Get("type").String())
 		}
 		t.Text(rollout.RoleSystem, s)
+	}
+	if !c.prompt.IsNull() {
+		if err := t.Prompt(c.prompt); err != nil {
+			return err
+		}
 	}
 	if s, ok := c.input.Text(); ok {
 		t.Text(rollout.RoleUser, s)
