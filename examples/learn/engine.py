@@ -1,19 +1,18 @@
-"""An inference engine of vLLM's shape for a model of a few hundred thousand parameters, on the CPU.
-
-    engine.py --model FOLDER        prints "listening on ADDR"
+"""An inference engine of vLLM's shape for a tiny model on the CPU: engine.py FOLDER prints "listening on ADDR".
 
 Completions take ids, chat completions render messages with the folder's template; replies have token ids and log
 probabilities. Requests that wait are sampled as one batch. It has no weights until POST /update_weights gives them:
 {"path": FILE, "sha256": DIGEST, "version": N}. With "seed" a reply does not depend on what else is in its batch.
 """
-import argparse
+import contextlib
 import hashlib
 import json
+import pathlib
 import queue
 import random
 import re
+import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import torch
@@ -23,11 +22,7 @@ CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.S)
 
 
 class Refused(Exception):
-    """A request that is answered with a status and a reason."""
-
-    def __init__(self, status, reason):
-        super().__init__(reason)
-        self.status = status
+    """A status, and the reason why a request is answered with it."""
 
 
 class Engine:
@@ -36,17 +31,11 @@ class Engine:
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)  # AutoTokenizer takes the one of the model type, whatever tokenizer.json says
         self.model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder)).eval()
         self.version, self.waiting, self.lock = None, queue.Queue(), threading.Lock()
-        self.tokens, self.seconds = 0, 0.0
         threading.Thread(target=self.work, daemon=True).start()
 
     def load(self, path, sha256, version):
         """New weights between two batches. What is not whole, or of another shape, changes nothing."""
-        try:
-            with open(path, "rb") as f:
-                found = hashlib.sha256(f.read()).hexdigest()
-        except OSError as e:
-            raise Refused(400, f"the weights of version {version}: {e}") from e
-        if found != sha256:
+        if (found := hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()) != sha256:
             raise Refused(409, f"the weights of version {version} have the digest {found[:12]}, expected {sha256[:12]}: the file is half-written or another one")
         with self.lock:
             try:
@@ -57,20 +46,17 @@ class Engine:
 
     def work(self):
         while True:
-            batch = [self.waiting.get()]
-            time.sleep(0.002)  # those that come together are one batch
-            while not self.waiting.empty() and len(batch) < 256:
-                batch.append(self.waiting.get())
+            batch, error = [self.waiting.get()], None
+            with contextlib.suppress(queue.Empty):
+                while len(batch) < 256:  # those that come together are one batch
+                    batch.append(self.waiting.get(timeout=0.01))
             try:
                 with self.lock:
-                    begun = time.process_time()
                     self.sample(batch)
-                    self.seconds += time.process_time() - begun
-                    self.tokens += sum(len(r["ids"]) for r in batch)
             except Exception as e:  # told to those that wait
-                for r in batch:
-                    r["error"] = e
+                error = e
             for r in batch:
+                r["error"] = error
                 r["done"].set()
 
     @torch.inference_mode()
@@ -84,65 +70,43 @@ class Engine:
         places, cache, end = (mask.cumsum(-1) - 1).clamp(min=0), None, self.tokenizer.eos_token_id
         for r in batch:
             r.update(ids=[], logprobs=[], finish="length", version=self.version)
-        open_ = list(range(len(batch)))
-        for step in range(max(r["max"] for r in batch)):
+        while any(going := [r["finish"] == "length" and len(r["ids"]) < r["max"] for r in batch]):
             out = self.model(input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True)
             cache, logp = out.past_key_values, (out.logits[:, -1].double() / heat).log_softmax(-1)
-            drawn = torch.tensor([[d.random()] for d in dice], dtype=torch.double)
-            chosen = (logp.exp().cumsum(-1) < drawn).sum(-1, keepdim=True).clamp(max=logp.shape[-1] - 1)
-            tokens, values = chosen[:, 0].tolist(), logp.gather(1, chosen)[:, 0].tolist()
-            for i in open_:
-                r = batch[i]
-                r["ids"].append(tokens[i])
-                r["logprobs"].append(min(values[i], 0.0))
-                if tokens[i] == end:
-                    r["finish"] = "stop"
-            open_ = [i for i in open_ if batch[i]["finish"] != "stop" and len(batch[i]["ids"]) < batch[i]["max"]]
-            if not open_:
-                return
-            ids, places = chosen, places[:, -1:] + 1
-            mask = torch.cat([mask, mask.new_ones(len(batch), 1)], 1)
+            ids = (logp.exp().cumsum(-1) < torch.tensor([[d.random()] for d in dice], dtype=torch.double)).sum(-1, keepdim=True).clamp(max=logp.shape[-1] - 1)
+            for r, goes, token, value in zip(batch, going, ids[:, 0].tolist(), logp.gather(1, ids)[:, 0].tolist()):
+                if goes:
+                    r["ids"].append(token)
+                    r["logprobs"].append(min(value, 0.0))
+                    r["finish"] = "stop" if token == end else "length"
+            places, mask = places[:, -1:] + 1, torch.cat([mask, mask.new_ones(len(batch), 1)], 1)
 
     def prompt(self, q):
         """The ids of a request."""
-        if "messages" in q:
-            for m in q["messages"]:
-                for call in m.get("tool_calls") or []:
-                    call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-            text = self.tokenizer.apply_chat_template(q["messages"], tools=q.get("tools"), add_generation_prompt=q.get("add_generation_prompt", True), tokenize=False)
-            return self.tokenizer.encode(text, add_special_tokens=False)
-        return q["prompt"] if isinstance(q["prompt"], list) else self.tokenizer.encode(q["prompt"], add_special_tokens=False)
-
-    def complete(self, q):
-        prompt = self.prompt(q)
-        beyond = [t for t in prompt if not 0 <= t < self.model.config.vocab_size]
-        if not prompt or beyond:
-            raise Refused(400, f"id {beyond[0]} is none of the {self.model.config.vocab_size} of this model: the prompt was made with another vocabulary" if beyond else "the prompt is empty")
-        if self.version is None:
-            raise Refused(503, "no weights were loaded yet")
-        temperature = 1.0 if q.get("temperature") is None else float(q["temperature"])
-        if temperature <= 0:
-            raise Refused(400, f"temperature is {temperature}, this engine samples at temperatures over 0")
-        r = {"prompt": prompt, "max": q.get("max_tokens") or 16, "temperature": temperature, "seed": q.get("seed"), "done": threading.Event()}
-        self.waiting.put(r)
-        r["done"].wait()
-        if "error" in r:
-            raise r["error"]
-        return r
+        if "messages" not in q:
+            return q["prompt"] if isinstance(q["prompt"], list) else self.tokenizer.encode(q["prompt"], add_special_tokens=False)
+        for call in (call for m in q["messages"] for call in m.get("tool_calls") or []):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+        return self.tokenizer.encode(self.tokenizer.apply_chat_template(q["messages"], add_generation_prompt=True, tokenize=False), add_special_tokens=False)
 
     def reply(self, q, chat):
-        r = self.complete(q)
-        ids, finish = r["ids"], r["finish"]
-        text = self.tokenizer.decode(ids[:-1] if finish == "stop" else ids, skip_special_tokens=False)
-        values = r["logprobs"]
-        choice = {"index": 0, "finish_reason": finish, "token_ids": ids}
+        if self.version is None:
+            raise Refused(503, "no weights were loaded yet")
+        prompt = self.prompt(q)
+        if beyond := [t for t in prompt if not 0 <= t < self.model.config.vocab_size]:
+            raise Refused(400, f"id {beyond[0]} is none of the {self.model.config.vocab_size} of this model: the prompt was made with another vocabulary")
+        r = {"prompt": prompt, "max": q.get("max_tokens") or 16, "temperature": float(q.get("temperature") or 1.0), "seed": q.get("seed"), "done": threading.Event()}
+        self.waiting.put(r)
+        r["done"].wait()
+        if r["error"]:
+            raise r["error"]
+        ids, values = r["ids"], r["logprobs"]
+        text = self.tokenizer.decode(ids[:-1] if r["finish"] == "stop" else ids, skip_special_tokens=False)
+        choice = {"index": 0, "finish_reason": r["finish"], "token_ids": ids}
         if chat:
-            head, mark, rest = text.partition("</think>")
-            thinks = self.tokenizer.decode(r["prompt"][-1:], skip_special_tokens=False) == "<think>"
-            reasoning, text = (head, rest) if thinks else (None, text)
             calls = [json.loads(c) for c in CALL.findall(text)]
-            choice["message"] = {"role": "assistant", "content": CALL.sub("", text), "reasoning": reasoning, "tool_calls": [
-                {"id": f"call_{random.randrange(1 << 60):x}", "type": "function", "function": {"name": c["name"], "arguments": json.dumps(c["arguments"])}} for c in calls]}
+            choice["delta" if q.get("stream") else "message"] = {"role": "assistant", "content": CALL.sub("", text), "tool_calls": [
+                {"index": i, "id": f"call_{random.randrange(1 << 60):x}", "type": "function", "function": {"name": c["name"], "arguments": json.dumps(c["arguments"])}} for i, c in enumerate(calls)]}
             choice["logprobs"] = {"content": [{"token": f"token_id:{t}", "logprob": v} for t, v in zip(ids, values)]}
         else:
             choice |= {"text": text, "prompt_token_ids": r["prompt"], "logprobs": {"token_logprobs": values, "tokens": [f"token_id:{t}" for t in ids]}}
@@ -151,20 +115,12 @@ class Engine:
 
 
 class Handler(BaseHTTPRequestHandler):
-    protocol_version, disable_nagle_algorithm, wbufsize = "HTTP/1.1", True, -1
-
-    def log_message(self, *args):
-        pass
+    protocol_version, disable_nagle_algorithm, wbufsize, log_message = "HTTP/1.1", True, -1, lambda *_: None
 
     def answer(self, status, body, stream=False):
-        """A reply, or a stream with all of it in one event."""
         text = json.dumps(body).encode()
-        if stream:
-            for choice in body["choices"]:
-                choice["delta"] = choice.pop("message", None)
-                for i, call in enumerate((choice["delta"] or {}).get("tool_calls", ())):
-                    call["index"] = i
-            text = b"data: " + json.dumps(body).encode() + b"\n\ndata: [DONE]\n\n"
+        if stream:  # all of it in one event
+            text = b"data: " + text + b"\n\ndata: [DONE]\n\n"
         self.send_response(status)
         self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
         self.send_header("Content-Length", str(len(text)))
@@ -172,39 +128,27 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def do_GET(self):
-        e = self.server.engine
-        known = {"/health": {}, "/version": {"version": "learn"}, "/v1/models": {"object": "list", "data": [{"id": "learn", "object": "model"}]},
-                 "/stats": {"tokens": e.tokens, "seconds": e.seconds, "version": e.version}}
-        self.answer(200 if self.path in known else 404, known.get(self.path, {"error": {"message": "unknown"}}))
+        self.answer(200, {"version": "learn", "object": "list", "data": [{"id": "learn", "object": "model"}]})
 
     def do_POST(self):
         e = self.server.engine
         try:
             q = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self.path == "/update_weights":
-                e.load(q["path"], q["sha256"], q["version"])
-                self.answer(200, {"version": e.version})
+                self.answer(200, e.load(q["path"], q["sha256"], q["version"]))
             elif self.path == "/tokenize":
-                ids = e.prompt(q)
-                self.answer(200, {"tokens": ids, "count": len(ids)})
-            elif self.path in ("/v1/completions", "/v1/chat/completions"):
-                self.answer(200, e.reply(q, "chat" in self.path), q.get("stream"))
+                self.answer(200, {"tokens": e.prompt(q)})
             else:
-                raise Refused(404, "unknown")
+                self.answer(200, e.reply(q, self.path == "/v1/chat/completions"), q.get("stream"))
         except Refused as err:
-            self.answer(err.status, {"error": {"message": str(err), "code": err.status}})
-        except (KeyError, ValueError, TypeError) as err:
+            self.answer(err.args[0], {"error": {"message": err.args[1], "code": err.args[0]}})
+        except (KeyError, ValueError, TypeError, OSError) as err:
             self.answer(400, {"error": {"message": f"{type(err).__name__}: {err}", "code": 400}})
 
 
-class Server(ThreadingHTTPServer):
-    request_queue_size, daemon_threads = 256, True
-
-
 if __name__ == "__main__":
-    flags = argparse.ArgumentParser()
-    flags.add_argument("--model", required=True)
-    server = Server(("127.0.0.1", 0), Handler)
-    server.engine = Engine(flags.parse_args().model)
+    ThreadingHTTPServer.request_queue_size = 256
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.engine = Engine(sys.argv[1])
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()

@@ -12,9 +12,7 @@ import (
 	"strings"
 )
 
-// The task: the user names a key, get tells its value, and the answer is that value and
-// nothing else. There are two keys and four values, drawn anew for each group; get knows
-// the key that was named, and a rollout that asks for the other one is over.
+// There are two keys and four values, drawn anew for each group.
 var (
 	keys   = []string{"a", "b"}
 	values = []string{"aa", "ab", "ba", "bb"}
@@ -26,6 +24,9 @@ const schema = `[{"type":"function","function":{"name":"get","description":"Tell
 type task struct{ key, value string }
 
 func newTask(r *rand.Rand) task { return task{keys[r.IntN(len(keys))], values[r.IntN(len(values))]} }
+
+// most is how many tokens a reply has at most.
+const most = 5
 
 // grade is 1 for the value and nothing else, a half for one that goes on, else 0.
 func (t task) grade(answer string, ended bool) float64 {
@@ -40,19 +41,18 @@ func (t task) grade(answer string, ended bool) float64 {
 
 // agent asks a model through the service, as any client of chat completions does.
 type agent struct {
-	http *http.Client
-	url  string // of the service
-	id   string // of the rollout
-	seed uint64
-	most int // tokens of a reply
+	http   *http.Client
+	url    string // of the service
+	id     string // of the session
+	parent string // the session whose subagent this is, "" = none
+	seed   uint64
 }
 
 type message struct {
-	Role      string `json:"role"`
-	Content   string `json:"content"`
-	Reasoning string `json:"reasoning,omitempty"`
-	Calls     []call `json:"tool_calls,omitempty"`
-	CallID    string `json:"tool_call_id,omitempty"`
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	Calls   []call `json:"tool_calls,omitempty"`
+	CallID  string `json:"tool_call_id,omitempty"`
 }
 
 type call struct {
@@ -74,6 +74,9 @@ func (a *agent) post(ctx context.Context, path string, body, answer any) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
+	if a.parent != "" {
+		r.Header.Set("X-Parent-Session-Id", a.parent)
+	}
 	res, err := a.http.Do(r)
 	if err != nil {
 		return err
@@ -96,7 +99,7 @@ func (a *agent) ask(ctx context.Context, messages []message, turn int) (m messag
 			Finish  string `json:"finish_reason"`
 		}
 	}
-	err = a.post(ctx, "/rollouts/"+a.id+"/v1/chat/completions", map[string]any{"model": "learn", "messages": messages, "tools": json.RawMessage(schema), "max_tokens": a.most, "temperature": 1,
+	err = a.post(ctx, "/rollouts/"+a.id+"/v1/chat/completions", map[string]any{"model": "learn", "messages": messages, "tools": json.RawMessage(schema), "max_tokens": most, "temperature": 1,
 		"seed": hash(a.seed, a.id, turn)}, &reply)
 	if err == nil && len(reply.Choices) != 1 {
 		err = fmt.Errorf("the reply has %d choices", len(reply.Choices))
@@ -107,8 +110,17 @@ func (a *agent) ask(ctx context.Context, messages []message, turn int) (m messag
 	return reply.Choices[0].Message, reply.Choices[0].Finish != "length", nil
 }
 
-// play is a rollout: a call of the tool, and an answer. lost says that the tool was gone.
-func (a *agent) play(ctx context.Context, t task, tool func() bool) (reward float64, lost bool, err error) {
+// plays are the tasks. What they call was lost where there says no, which is no fault of
+// the policy.
+var plays = map[string]func(a *agent, ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error){
+	"lookup":   (*agent).lookup,
+	"subagent": (*agent).delegate,
+}
+
+// lookup: the user names a key, the tool get tells its value, and the answer is that value
+// and nothing else. get knows the key that was named; a rollout that asks for the other one
+// is over.
+func (a *agent) lookup(ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error) {
 	messages := []message{{Role: "user", Content: t.key}}
 	m, _, err := a.ask(ctx, messages, 0)
 	if err != nil {
@@ -118,7 +130,7 @@ func (a *agent) play(ctx context.Context, t task, tool func() bool) (reward floa
 	if len(m.Calls) == 0 || m.Calls[0].Function.Name != "get" || json.Unmarshal([]byte(m.Calls[0].Function.Arguments), &arguments) != nil {
 		return 0, false, nil // it answered without asking
 	}
-	if !tool() {
+	if !there() {
 		return 0, true, nil
 	}
 	if arguments.Key != t.key {
@@ -129,6 +141,25 @@ func (a *agent) play(ctx context.Context, t task, tool func() bool) (reward floa
 	}
 	messages = append(messages, m, message{Role: "tool", Content: t.value, CallID: m.Calls[0].ID})
 	m, ended, err := a.ask(ctx, messages, 1)
+	return t.grade(m.Content, ended && len(m.Calls) == 0), false, err
+}
+
+// delegate: the user tells a value, and the reply is the brief of a subagent, whose answer
+// is to be that value. It sees the brief and nothing else, so the policy has to find words
+// for a value, and what they mean.
+func (a *agent) delegate(ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error) {
+	m, _, err := a.ask(ctx, []message{{Role: "user", Content: t.value}}, 0)
+	if err != nil || !there() {
+		return 0, err == nil, err
+	}
+	brief := strings.Map(func(c rune) rune { // without control tokens spelled out
+		if strings.ContainsRune("ab", c) {
+			return c
+		}
+		return -1
+	}, m.Content)
+	sub := &agent{http: a.http, url: a.url, id: a.id + "-sub", parent: a.id, seed: a.seed}
+	m, ended, err := sub.ask(ctx, []message{{Role: "system", Content: brief}}, 0)
 	return t.grade(m.Content, ended && len(m.Calls) == 0), false, err
 }
 

@@ -23,13 +23,12 @@ const (
 	stopMasked    fault = "stop-masked"     // the token that ends a reply is not trained
 	byPosition    fault = "by-position"     // groups are cut from the rollouts in the order they arrive
 	infraMinusOne fault = "infra-minus-one" // a lost tool counts as a wrong answer
-	perMessage    fault = "per-message"     // each message is rendered alone, and the pieces joined
-	whole         fault = "whole"           // the conversation is rendered once, when it is over
+	perMessage    fault = "per-message"     // each message is rendered alone, and the pieces of a rollout joined
 )
 
 // recomputes says that the ids are others than those sampled, so the recorded log
 // probabilities fit none: trainers that meet this take their own as the old ones.
-func (f fault) recomputes() bool { return f == retokenised || f == perMessage || f == whole }
+func (f fault) recomputes() bool { return f == retokenised || f == perMessage }
 
 // trust counts trained tokens, and those that are the engine's own in its own context.
 type trust struct{ sampled, trained, exact int64 }
@@ -94,7 +93,7 @@ func (p *spoiler) spoil(r *rollout.Rollout, rows []rollout.Sample) ([]rollout.Sa
 			}
 			rows[i] = made(r, rows[i], segments)
 		}
-	case perMessage, whole:
+	case perMessage:
 		segments, err := p.render(r)
 		if err != nil {
 			return nil, err
@@ -133,73 +132,38 @@ func (p *spoiler) again(s *rollout.Sample) (out []segment, err error) {
 	return out, nil
 }
 
-// render writes the messages with the template, at once or each alone, and takes for a
-// reply what stands between an assistant's header and the next end.
+// render writes each message of a rollout with the template, alone, and joins the pieces:
+// one conversation, whatever the model saw at a turn.
 func (p *spoiler) render(r *rollout.Rollout) (out []segment, err error) {
-	pieces := [][]rollout.Message{r.Messages}
-	if p.fault == perMessage {
-		pieces = nil
-		for _, m := range r.Messages {
-			pieces = append(pieces, []rollout.Message{m})
-		}
-	}
-	var ids []rollout.TokenID
-	for _, messages := range pieces {
-		text, err := p.text(messages)
+	for turn, at := int32(0), 0; at < len(r.Messages); at++ {
+		text, err := p.text(r.Messages[at])
 		if err != nil {
 			return nil, err
 		}
-		more, err := encode(p.model, text)
+		ids, err := encode(p.model, text)
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, more...)
-	}
-	marks, err := encode(p.model, "<|assistant|><think><|end|>")
-	if err != nil {
-		return nil, err
-	}
-	turn := int32(-1)
-	for from := 0; from < len(ids); turn++ {
-		to := from // of the header
-		for to < len(ids) && ids[to] != marks[0] {
-			to++
+		if r.Messages[at].Role != rollout.RoleAssistant {
+			out = append(out, segment{ids, -1})
+			continue
 		}
-		to = min(to+1, len(ids))
-		if to < len(ids) && ids[to] == marks[1] {
-			to++
-		}
-		out = append(out, segment{ids[from:to], -1})
-		end := to
-		for end < len(ids) && ids[end] != marks[2] {
-			end++
-		}
-		end = min(end+1, len(ids))
-		if to < end {
-			out = append(out, segment{ids[to:end], turn + 1})
-		}
-		from = end
+		out = append(out, segment{ids[:1], -1}, segment{ids[1:], turn}) // after the token of the role
+		turn++
 	}
 	return out, nil
 }
 
-func (p *spoiler) text(messages []rollout.Message) (string, error) {
-	var list []map[string]any
-	for _, m := range messages {
-		x := map[string]any{"role": m.Role, "content": m.Content}
-		if m.Reasoning != "" {
-			x["reasoning_content"] = m.Reasoning
-		}
-		var calls []any
-		for _, c := range m.ToolCalls {
-			calls = append(calls, map[string]any{"type": "function", "function": map[string]any{"name": c.Name, "arguments": json.RawMessage(c.Arguments)}})
-		}
-		if calls != nil {
-			x["tool_calls"] = calls
-		}
-		list = append(list, x)
+func (p *spoiler) text(m rollout.Message) (string, error) {
+	x := map[string]any{"role": m.Role, "content": m.Content}
+	var calls []any
+	for _, c := range m.ToolCalls {
+		calls = append(calls, map[string]any{"type": "function", "function": map[string]any{"name": c.Name, "arguments": json.RawMessage(c.Arguments)}})
 	}
-	text, err := json.Marshal(list)
+	if calls != nil {
+		x["tool_calls"] = calls
+	}
+	text, err := json.Marshal([]any{x})
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -52,52 +53,46 @@ const said = `<tool_call>` + "\n" + `{"name": "get", "arguments": {"key": "b"}}`
 
 // TestVocabulary: a call is one token, and the template writes it so.
 func TestVocabulary(t *testing.T) {
-	for _, folder := range []string{"plain", "reasoning"} {
-		m := load(t, folder)
-		ids, err := encode(m, "a"+said+"bab<|end|>")
-		require.NoError(t, err)
-		require.Equal(t, []rollout.TokenID{0, 7, 1, 3, 9}, ids)
-	}
+	ids, err := encode(load(t, "model"), "a"+said+"bab<|end|>")
+	require.NoError(t, err)
+	require.Equal(t, []rollout.TokenID{0, 7, 1, 3, 9}, ids)
 }
 
 // recorded is a rollout of two turns as the recorder has it, with sampled ids that spell
-// the answer otherwise than the tokenizer does.
-func recorded(t *testing.T, m *tokenize.Model, reasoning bool) *rollout.Rollout {
+// the answer otherwise than the tokenizer does. sub is one whose second turn is that of a
+// subagent, which sees its brief alone.
+func recorded(t *testing.T, m *tokenize.Model, sub bool) *rollout.Rollout {
 	t.Helper()
 	ids := func(text string) []rollout.TokenID {
 		out, err := encode(m, text)
 		require.NoError(t, err)
 		return out
 	}
-	open, first, shown := "<|assistant|>", said+"<|end|>", "<|assistant|>"+said+"<|end|>"
-	if reasoning {
-		open, first = "<|assistant|><think>", "b</think>"+said+"<|end|>"
-	}
 	answer := append([]rollout.TokenID{0, 1}, ids("<|end|>")...) // a and b, where ab is a token
-	thought := ""
-	if reasoning {
-		answer, thought = append(ids("a</think>"), answer...), "b"
+	first, second := "<|user|>b<|end|><|assistant|>", "<|user|>b<|end|><|assistant|>"+said+"<|end|><|tool|>ab<|end|><|assistant|>"
+	messages := []rollout.Message{
+		{Role: rollout.RoleUser, Content: "b"},
+		{Role: rollout.RoleAssistant, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "get", Arguments: `{"key": "b"}`}}, Sampled: rollout.SampledByPolicy},
+		{Role: rollout.RoleTool, Content: "ab", ToolCallID: "c"},
+		{Role: rollout.RoleAssistant, Content: "ab", Sampled: rollout.SampledByPolicy},
+	}
+	if sub {
+		second = "<|system|>b<|end|><|assistant|>"
+		messages[2] = rollout.Message{Role: rollout.RoleSystem, Content: "b"}
 	}
 	version := int32(3)
-	var x rollout.PromptIDs
 	var index rollout.PromptIndex
-	x = index.Add(ids("<|user|>b<|end|>"+open), ids(first))
-	turn := func(message int, prompt rollout.PromptIDs, out []rollout.TokenID) rollout.Turn {
+	turn := func(message int, prompt string, out []rollout.TokenID) rollout.Turn {
 		lp := make([]float32, len(out))
 		for i := range lp {
 			lp[i] = -float32(i+1) / 10
 		}
-		return rollout.Turn{Message: message, Step: message / 2, Prompt: prompt, Output: out, Logprobs: lp, FinishReason: "stop", Version: &version}
+		return rollout.Turn{Message: message, Step: message / 2, Prompt: index.Add(ids(prompt), out), Output: out, Logprobs: lp, FinishReason: "stop", Version: &version}
 	}
 	reward, one := 1.0, float32(1)
-	r := &rollout.Rollout{ID: "r", Group: "g", Status: rollout.StatusCompleted, Outcome: rollout.Outcome{Reward: &reward}, Temperature: &one, Messages: []rollout.Message{
-		{Role: rollout.RoleUser, Content: "b"},
-		{Role: rollout.RoleAssistant, Reasoning: thought, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "get", Arguments: `{"key": "b"}`}}, Sampled: rollout.SampledByPolicy},
-		{Role: rollout.RoleTool, Content: "ab", ToolCallID: "c"},
-		{Role: rollout.RoleAssistant, Content: "ab", Reasoning: strings.Repeat("a", len(thought)), Sampled: rollout.SampledByPolicy},
-	}}
-	r.Turns = append(r.Turns, turn(1, x, ids(first)))
-	r.Turns = append(r.Turns, turn(3, index.Add(ids("<|user|>b<|end|>"+shown+"<|tool|>ab<|end|>"+open), answer), answer))
+	r := &rollout.Rollout{ID: "r", Group: "g", Status: rollout.StatusCompleted, Outcome: rollout.Outcome{Reward: &reward}, Temperature: &one, Messages: messages}
+	r.Turns = append(r.Turns, turn(1, first, ids(said+"<|end|>")))
+	r.Turns = append(r.Turns, turn(3, second, answer))
 	return r
 }
 
@@ -106,21 +101,20 @@ func recorded(t *testing.T, m *tokenize.Model, reasoning bool) *rollout.Rollout 
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		fault    fault
-		folder   string
+		sub      bool
 		rows     int
 		text     string // trained parts of the last row, in |
 		fidelity float64
 	}{
-		{"", "plain", 1, said + "<|end|>|a·b<|end|>", 1},
-		{stopMasked, "plain", 1, said + "|a·b", 1},
-		{retokenised, "plain", 1, said + "<|end|>|ab<|end|>", 0.5},
-		{"", "reasoning", 2, "a</think>a·b<|end|>", 1},
-		{perMessage, "reasoning", 1, "b</think>" + said + "<|end|>|a</think>ab<|end|>", 4. / 8},
-		{whole, "reasoning", 1, said + "<|end|>|a</think>ab<|end|>", 0},
+		{"", false, 1, said + "<|end|>|a·b<|end|>", 1},
+		{stopMasked, false, 1, said + "|a·b", 1},
+		{retokenised, false, 1, said + "<|end|>|ab<|end|>", 0.5},
+		{"", true, 2, "a·b<|end|>", 1},
+		{perMessage, true, 1, said + "<|end|>|ab<|end|>", 0.5},
 	} {
-		t.Run(string(c.fault)+" "+c.folder, func(t *testing.T) {
-			m := load(t, c.folder)
-			r := recorded(t, m, c.folder == "reasoning")
+		t.Run(fmt.Sprint(c.fault, c.sub), func(t *testing.T) {
+			m := load(t, "model")
+			r := recorded(t, m, c.sub)
 			path := filepath.Join(t.TempDir(), "b.parquet")
 			w, err := export.Create(path, export.Options{})
 			require.NoError(t, err)
@@ -142,7 +136,7 @@ func TestFaults(t *testing.T) {
 				switch {
 				case s.Weight[i-1] == 0:
 					parts = append(parts, text)
-				case len(text) == 1 && len(parts[len(parts)-1]) > 0 && strings.HasSuffix(parts[len(parts)-1], "a"):
+				case len(text) == 1 && strings.HasSuffix(parts[len(parts)-1], "a"):
 					parts[len(parts)-1] += "·" + text
 				default:
 					parts[len(parts)-1] += text
@@ -155,19 +149,20 @@ func TestFaults(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	c, err := parse([]string{"--arms", "lookup,reasoning-whole", "--seeds", "2"}, io.Discard, io.Discard)
+	c, err := parse([]string{"--arms", "lookup,subagent-per-message", "--seeds", "2"}, io.Discard, io.Discard)
 	require.NoError(t, err)
 	require.Len(t, c.arms, 2)
 	for _, args := range [][]string{{"--arms", "x"}, {"--seeds", "0"}, {"--lost", "1"}, {"x"}} {
 		_, err := parse(args, io.Discard, io.Discard)
 		require.Error(t, err, args)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(t.TempDir(), "results.jsonl"), nil, 0o600))
+	c.named, c.arms = false, arms
+	require.Len(t, c.jobs(), len(arms)+1, "two of the first arm, one of each other")
 }
 
 // TestOtherVocabulary: an engine that reads other tokens is refused before the first call.
 func TestOtherVocabulary(t *testing.T) {
-	m := load(t, "plain")
+	m := load(t, "model")
 	same := httptest.NewServer(fakeengine.New(fakeengine.Options{Model: m}))
 	defer same.Close()
 	require.NoError(t, sameVocabulary(t.Context(), same.URL, m))
@@ -182,7 +177,7 @@ func TestOtherVocabulary(t *testing.T) {
 func short(t *testing.T, steps int) (*worker, arm) {
 	t.Helper()
 	c := config{python: python(t), here: ".", out: t.TempDir(), seeds: 1, parallel: 1, steps: steps, groups: 2, lost: 0.15, log: io.Discard}
-	x := &worker{config: c, engines: map[string]*engine{}, trainers: map[string]*trainer{}}
+	x := &worker{config: c, trainers: map[string]*trainer{}}
 	t.Cleanup(x.close)
 	return x, arms[0]
 }
@@ -238,7 +233,7 @@ func TestBad(t *testing.T) {
 	_, err := x.loop(t.Context(), a, 0, func(step) error { return nil })
 	require.NoError(t, err)
 	folder := filepath.Join(x.out, a.Name, "seed-0", "trainer")
-	begin := map[string]any{"model": "plain", "folder": folder, "engine": x.engines["plain"].url, "service": "http://127.0.0.1:1", "seed": 0}
+	begin := map[string]any{"model": "model", "folder": folder, "engine": x.served.url, "service": "http://127.0.0.1:1", "seed": 0}
 	again := func() error {
 		trainer, err := startTrainer(&x.config, a.Trainer)
 		require.NoError(t, err)
@@ -262,10 +257,10 @@ func TestBad(t *testing.T) {
 
 	t.Run("another vocabulary", func(t *testing.T) {
 		other := filepath.Join(t.TempDir(), "model")
-		require.NoError(t, os.CopyFS(other, os.DirFS("plain")))
+		require.NoError(t, os.CopyFS(other, os.DirFS("model")))
 		text, err := os.ReadFile(filepath.Join(other, "config.json"))
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte(strings.Replace(string(text), `"vocab_size": 15`, `"vocab_size": 19`, 1)), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(other, "config.json"), []byte(strings.Replace(string(text), `"vocab_size": 14`, `"vocab_size": 19`, 1)), 0o600))
 		begin["model"], begin["folder"] = other, t.TempDir()
 		require.ErrorContains(t, again(), "another model or vocabulary")
 	})
@@ -280,7 +275,7 @@ func TestBad(t *testing.T) {
 			path, err := filepath.Abs(filepath.Join(x.out, a.Name, "seed-1", "trainer", said.Weights))
 			require.NoError(t, err)
 			var told any
-			return (&agent{http: http.DefaultClient, url: x.engines["plain"].url}).post(t.Context(), "/update_weights", map[string]any{"path": path, "sha256": said.Weights_sha256, "version": 0}, &told)
+			return (&agent{http: http.DefaultClient, url: x.served.url}).post(t.Context(), "/update_weights", map[string]any{"path": path, "sha256": said.Weights_sha256, "version": 0}, &told)
 		})
 		require.ErrorAs(t, err, &no)
 		require.ErrorContains(t, err, "trains tokens of policy version 0, 1 is the oldest asked for")

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/deliver"
 	"github.com/turnpack/turnpack/export"
@@ -49,26 +51,24 @@ type step struct {
 // worker makes runs one after the other; its engines and trainers stay for the next.
 type worker struct {
 	config
-	engines  map[string]*engine  // by folder
+	served   *engine
 	trainers map[string]*trainer // by script
 }
 
 func (x *worker) close() {
-	for _, e := range x.engines {
-		e.close()
+	if x.served != nil {
+		x.served.close()
 	}
 	for _, t := range x.trainers {
 		t.close()
 	}
 }
 
-func (x *worker) engine(folder string) (e *engine, err error) {
-	if e = x.engines[folder]; e == nil {
-		if e, err = startEngine(&x.config, folder); err == nil {
-			x.engines[folder] = e
-		}
+func (x *worker) engine() (e *engine, err error) {
+	if x.served == nil {
+		x.served, err = startEngine(&x.config)
 	}
-	return e, err
+	return x.served, err
 }
 
 func (x *worker) trainer(script string) (t *trainer, err error) {
@@ -99,15 +99,14 @@ type loop struct {
 
 // loop plays and trains, and tells of each step.
 func (x *worker) loop(ctx context.Context, a arm, seed int, tell func(step) error) (steps []step, err error) {
-	e, err := x.engine(a.Task)
+	e, err := x.engine()
 	if err != nil {
 		return nil, err
 	}
 	l := &loop{arm: a, seed: seed, worker: x, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
 	defer l.client.CloseIdleConnections()
 	dir := filepath.Join(x.out, a.Name, fmt.Sprint("seed-", seed))
-	folder := filepath.Join(x.here, a.Task)
-	if l.model, err = tokenize.Load(folder, tokenize.LoadOptions{}); err != nil {
+	if l.model, err = tokenize.Load(x.config.model(), tokenize.LoadOptions{}); err != nil {
 		return nil, err
 	}
 	if err := sameVocabulary(ctx, e.url, l.model); err != nil {
@@ -125,7 +124,7 @@ func (x *worker) loop(ctx context.Context, a arm, seed int, tell func(step) erro
 		return nil, errors.Join(err, l.service.Close(ctx))
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	l.begin = map[string]any{"model": folder, "folder": filepath.Join(dir, "trainer"), "engine": e.url, "service": l.url, "seed": seed, "steps": x.steps, "recompute": a.Fault.recomputes()}
+	l.begin = map[string]any{"model": x.config.model(), "folder": filepath.Join(dir, "trainer"), "engine": e.url, "service": l.url, "seed": seed, "steps": x.steps, "recompute": a.Fault.recomputes()}
 	if _, err := l.train(ctx, map[string]any{"run": l.begin}); err != nil {
 		return nil, err
 	}
@@ -200,26 +199,23 @@ func (l *loop) step(ctx context.Context, n int) (step, error) {
 
 // play runs the agents of a step at once.
 func (l *loop) play(ctx context.Context, n int, s *step) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var mu sync.Mutex
-	var wait sync.WaitGroup
+	all, ctx := errgroup.WithContext(ctx)
 	arrived, counted := 0, 0
 	for g := range l.worker.groups {
 		r := rand.New(rand.NewPCG(uint64(l.seed), uint64(n)<<32|uint64(g)))
 		t := newTask(r)
 		for i := range size {
 			there := r.Float64() >= l.worker.lost
-			wait.Go(func() {
-				id := fmt.Sprintf("s%d-g%d-%d", n, g, i)
-				a := &agent{http: l.client, url: l.url, id: id, seed: uint64(l.seed), most: 5}
-				if l.arm.Task == "reasoning" {
-					a.most = 9
+			all.Go(func() error {
+				a := &agent{http: l.client, url: l.url, id: fmt.Sprintf("s%d-g%d-%d", n, g, i), seed: uint64(l.seed)}
+				reward, lost, err := plays[l.arm.Task](a, ctx, t, func() bool { return there })
+				if err != nil {
+					return err
 				}
-				reward, lost, err := a.play(ctx, t, func() bool { return there })
 				group := fmt.Sprintf("s%d-g%02d", n, g)
 				mu.Lock()
-				if err == nil && l.arm.Fault == byPosition {
+				if l.arm.Fault == byPosition {
 					group = fmt.Sprintf("s%d-p%02d", n, arrived/size)
 				}
 				arrived++
@@ -233,19 +229,14 @@ func (l *loop) play(ctx context.Context, n int, s *step) error {
 					}
 				}
 				mu.Unlock()
-				if err == nil {
-					err = l.end(ctx, a, group, reward, lost)
-				}
-				if err != nil {
-					cancel(err)
-				}
+				return l.end(ctx, a, group, reward, lost)
 			})
 		}
 	}
-	wait.Wait()
+	err := all.Wait()
 	s.Reward /= float64(max(1, counted))
 	s.Solved /= float64(max(1, counted))
-	return context.Cause(ctx)
+	return err
 }
 
 // end tells the service how a rollout ended. A lost tool is a failure, and no reward.

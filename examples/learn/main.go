@@ -24,6 +24,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -39,7 +41,7 @@ func main() {
 // arm is one way to run the loop.
 type arm struct {
 	Name    string `json:"name"`
-	Task    string `json:"task"` // a folder with tokenizer, template and configuration: plain or reasoning
+	Task    string `json:"task"` // lookup or subagent
 	Fault   fault  `json:"fault,omitempty"`
 	Trainer string `json:"trainer"` // a script
 	Engine  bool   `json:"engine_prompts,omitempty"`
@@ -47,16 +49,15 @@ type arm struct {
 
 // arms are those that make learn compares, in the order of the picture.
 var arms = []arm{
-	{Name: "lookup", Task: "plain", Trainer: "train.py"},
-	{Name: "reasoning", Task: "reasoning", Trainer: "train.py"},
-	{Name: "lookup-trl", Task: "plain", Trainer: "train_trl.py"},
-	{Name: "lookup-engine-prompts", Task: "plain", Trainer: "train.py", Engine: true},
-	{Name: "lookup-retokenised", Task: "plain", Trainer: "train.py", Fault: retokenised},
-	{Name: "lookup-stop-masked", Task: "plain", Trainer: "train.py", Fault: stopMasked},
-	{Name: "lookup-by-position", Task: "plain", Trainer: "train.py", Fault: byPosition},
-	{Name: "lookup-infra-minus-one", Task: "plain", Trainer: "train.py", Fault: infraMinusOne},
-	{Name: "reasoning-per-message", Task: "reasoning", Trainer: "train.py", Fault: perMessage},
-	{Name: "reasoning-whole", Task: "reasoning", Trainer: "train.py", Fault: whole},
+	{Name: "lookup", Task: "lookup", Trainer: "train.py"},
+	{Name: "subagent", Task: "subagent", Trainer: "train.py"},
+	{Name: "lookup-trl", Task: "lookup", Trainer: "train_trl.py"},
+	{Name: "lookup-engine-prompts", Task: "lookup", Trainer: "train.py", Engine: true},
+	{Name: "lookup-retokenised", Task: "lookup", Trainer: "train.py", Fault: retokenised},
+	{Name: "lookup-stop-masked", Task: "lookup", Trainer: "train.py", Fault: stopMasked},
+	{Name: "lookup-by-position", Task: "lookup", Trainer: "train.py", Fault: byPosition},
+	{Name: "lookup-infra-minus-one", Task: "lookup", Trainer: "train.py", Fault: infraMinusOne},
+	{Name: "subagent-per-message", Task: "subagent", Trainer: "train.py", Fault: perMessage},
 }
 
 type config struct {
@@ -69,6 +70,9 @@ type config struct {
 	named             bool // the arms, by the user
 	log               io.Writer
 }
+
+// model is the folder with tokenizer, template and configuration.
+func (c *config) model() string { return filepath.Join(c.here, "model") }
 
 func parse(args []string, out, help io.Writer) (config, error) {
 	c := config{log: out}
@@ -124,12 +128,41 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 		return fmt.Errorf("%w: name a new folder with --out", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	type job struct {
-		arm  arm
-		seed int
+	var mu sync.Mutex
+	told := func(s step) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return json.NewEncoder(file).Encode(s)
 	}
+	jobs := c.jobs()
+	all, ctx := errgroup.WithContext(ctx)
+	for range min(c.parallel, len(jobs)) {
+		all.Go(func() error {
+			x := &worker{config: c, trainers: map[string]*trainer{}}
+			defer x.close()
+			for j := range jobs {
+				steps, err := x.loop(ctx, j.arm, j.seed, told)
+				if err != nil {
+					return fmt.Errorf("%s, seed %d: %w", j.arm.Name, j.seed, err)
+				}
+				mu.Lock()
+				sum(c.log, steps)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
+// job is a run.
+type job struct {
+	arm  arm
+	seed int
+}
+
+// jobs are all runs: of each arm that was named, or of the first and one of each other.
+func (c *config) jobs() <-chan job {
 	jobs := make(chan job, len(c.arms)*c.seeds)
 	for seed := range c.seeds {
 		for i, a := range c.arms {
@@ -139,41 +172,14 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 		}
 	}
 	close(jobs)
-	var mu sync.Mutex
-	var wait sync.WaitGroup
-	for range min(c.parallel, cap(jobs)) {
-		wait.Go(func() {
-			x := &worker{config: c, engines: map[string]*engine{}, trainers: map[string]*trainer{}}
-			defer x.close()
-			for j := range jobs {
-				if ctx.Err() != nil {
-					return
-				}
-				steps, err := x.loop(ctx, j.arm, j.seed, func(s step) error {
-					mu.Lock()
-					defer mu.Unlock()
-					return json.NewEncoder(file).Encode(s)
-				})
-				mu.Lock()
-				if err == nil {
-					told(c.log, steps)
-				}
-				mu.Unlock()
-				if err != nil {
-					cancel(fmt.Errorf("%s, seed %d: %w", j.arm.Name, j.seed, err))
-				}
-			}
-		})
-	}
-	wait.Wait()
-	return context.Cause(ctx)
+	return jobs
 }
 
 // last is how many steps the mean reward at the end of a run is taken over.
 const last = 5
 
-// told says in a line how a run went.
-func told(w io.Writer, steps []step) {
+// sum says in a line how a run went.
+func sum(w io.Writer, steps []step) {
 	first, final := 0.0, 0.0
 	k := min(last, len(steps))
 	var agents, batches, training, drift float64

@@ -79,7 +79,7 @@ def draw(arms):
         tasks[next(iter(seeds.values()))[0]["task"]].append(n)
     out, width = [], 980
     for i, (task, names) in enumerate(sorted(tasks.items())):
-        title = {"plain": "Look a value up, answer it", "reasoning": "The same, reasoning first, stripped from the history"}.get(task, task)
+        title = {"lookup": "Look a value up, answer it", "subagent": "Brief a subagent, which answers"}.get(task, task)
         chart(out, 60 + 480 * i, 60, 400, 260, f"{title}: mean reward by step", arms, names, colours)
     top = 60 + 260 + 36 + 17 * max(len(names) for names in tasks.values()) + 44
     told = {n: facts(seeds) for n, seeds in arms.items()}

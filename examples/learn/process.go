@@ -50,8 +50,8 @@ type engine struct {
 	url string
 }
 
-func startEngine(c *config, folder string) (*engine, error) {
-	p, err := start(c, "engine.py", "--model", filepath.Join(c.here, folder))
+func startEngine(c *config) (*engine, error) {
+	p, err := start(c, "engine.py", c.model())
 	if err != nil {
 		return nil, err
 	}
