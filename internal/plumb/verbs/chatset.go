@@ -21,10 +21,17 @@ func writeSet(opt traj.Options, root, path, to string) (running, error) {
 		if err != nil {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be written: %w", err)
 		}
+		report := setReport{Set: path, Notes: map[string]int{}}
 		w, err := chats.NewWriter(file, layout)
 		if err == nil {
 			err = importFiles(ctx, opt, func(r *rollout.Rollout, _ string) (any, error) {
-				_, err := w.Write(r)
+				notes, err := w.Write(r)
+				if err == nil {
+					report.Rollouts++
+					for _, n := range notes {
+						report.Notes[n.Code]++
+					}
+				}
 				return nil, err
 			}, root, paths, func(line any) error {
 				if line == nil {
@@ -37,6 +44,13 @@ func writeSet(opt traj.Options, root, path, to string) (running, error) {
 		if err = errors.Join(err, file.Close()); err != nil {
 			return errors.Join(err, os.Remove(path)) // half a set is none
 		}
-		return nil
+		return emit(report)
 	}}, nil
+}
+
+// setReport says what was written, and how often the set could not hold what a rollout has.
+type setReport struct {
+	Set      string         `json:"set"`
+	Rollouts int            `json:"rollouts"`
+	Notes    map[string]int `json:"notes,omitempty"`
 }
