@@ -108,7 +108,7 @@ func TestImportWritesSets(t *testing.T) {
 		var out, errs bytes.Buffer
 		args := []string{"import", "--to", to, "--parquet", path, "testdata/sessions/26-autogen/x.json"}
 		require.Zero(t, Main(context.Background(), args, nil, &out, &errs), errs.String())
-		require.Equal(t, 1.0, decodeLines(t, out.Bytes())[0]["rollouts"])
+		require.Equal(t, json.Number("1"), decodeLines(t, out.Bytes())[0]["rollouts"])
 		require.NotZero(t, Main(context.Background(), args, nil, &out, &errs), "it exists")
 		out.Reset()
 		require.Zero(t, Main(context.Background(), []string{"import", path}, nil, &out, &errs))
