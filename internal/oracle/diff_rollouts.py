@@ -65,7 +65,8 @@ class Case:
     def line(self):
         known = "prefilled" if self.reply else "sampled"
         messages = [dict(m, sampled=known) if m["role"] == "assistant" else m for m in self.messages]
-        return {"id": self.id, "messages": messages + [dict(self.REPLY, sampled="sampled")] * self.reply, "tools": self.tools, "template_kwargs": self.kwargs}
+        return {"id": self.id, "messages": messages + [dict(self.REPLY, sampled="sampled")] * self.reply, "tools": self.tools, "template_kwargs": self.kwargs,
+                "metadata": {"engine": "transformers"}}
 
     def forms(self):
         """The messages as recorded, then in the forms that the encoder may choose for a template."""

@@ -59,7 +59,7 @@ class Rollout:
             if self.r.random() < .05:
                 self.add(self.r.choice(["system", "developer", "tool", "user", "assistant"]))
         known = {"type": "function", "function": {"name": "bash", "description": "Run.", "parameters": {"type": "object", "properties": {"command": {"type": "string", "description": "c"}}}}}
-        self.line = {"id": name, "messages": self.messages, "tools": [known] * tools, "turns": [self.turn(k) for k, m in enumerate(self.messages) if m.get("sampled") == "sampled"]}
+        self.line = {"id": name, "metadata": {"engine": "transformers"}, "messages": self.messages, "tools": [known] * tools, "turns": [self.turn(k) for k, m in enumerate(self.messages) if m.get("sampled") == "sampled"]}
 
     def text(self, most=3):
         t = "".join(self.r.choice(TEXTS) for _ in range(self.r.randint(0, most)))

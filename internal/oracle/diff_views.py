@@ -1,6 +1,6 @@
 """Random event logs of the OpenHands agent SDK: what each turn saw, against the SDK's own View.
 
-usage: diff_views.py TURNPACK PEERS LOGS SEED
+usage: diff_views.py PLUMB PEERS LOGS SEED
 
 PEERS is a folder with the package openhands-sdk, of which the view runs on stand-ins for
 events. Logs hold calls with and without thinking blocks and results, parallel calls,
@@ -22,7 +22,7 @@ import pydantic
 
 import peers
 
-TURNPACK, PEERS, LOGS, SEED = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+PLUMB, PEERS, LOGS, SEED = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 NAMES = ["Event", "LLMConvertibleEvent", "ActionEvent", "ObservationBaseEvent", "MessageEvent", "CondensationSummaryEvent", "CondensationRequest", "Condensation"]
 
 
