@@ -41,6 +41,10 @@ func still() http.Handler {
 	}
 	stream.WriteString(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":32,"total_tokens":1032}}` + "\n\ndata: [DONE]\n\n")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/used" {
+			fmt.Fprint(w, int64(used()))
+			return
+		}
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
 		}
@@ -49,11 +53,12 @@ func still() http.Handler {
 	})
 }
 
-// calls are what clients of a process of its own see.
-type calls struct{ First50, First99, Seconds float64 }
+// calls are what clients of a process of its own see, and their processor time.
+type calls struct{ First50, First99, Seconds, CPU float64 }
 
-// callsOf asks n streamed replies by some clients, 50 a session.
-func callsOf(url string, clients, n int) (c calls, err error) {
+// callsOf asks n streamed replies by some clients, 50 a session: as fast as they can, or as
+// many a second as rate says.
+func callsOf(url string, clients, n, rate int) (c calls, err error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
@@ -68,6 +73,9 @@ func callsOf(url string, clients, n int) (c calls, err error) {
 			one := make([]byte, 1)
 			for k := int(next.Add(1)); k <= n; k = int(next.Add(1)) {
 				body := fmt.Sprintf(`{"model":"m","stream":true,"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"question %d"}]}`, k)
+				if rate > 0 {
+					time.Sleep(time.Until(began.Add(time.Duration(k) * time.Second / time.Duration(rate))))
+				}
 				sent := time.Now()
 				res, e := client.Post(fmt.Sprintf("%s/rollouts/%s-%d/v1/chat/completions", url, run, k/50), "application/json", strings.NewReader(body))
 				first := time.Duration(0)
@@ -91,7 +99,7 @@ func callsOf(url string, clients, n int) (c calls, err error) {
 	wg.Wait()
 	slices.Sort(firsts)
 	at := func(q int) float64 { return firsts[min(len(firsts)-1, len(firsts)*q/100)] }
-	return calls{at(50), at(99), time.Since(began).Seconds()}, err
+	return calls{at(50), at(99), time.Since(began).Seconds(), used().Seconds()}, err
 }
 
 // TestBenchmarkProcess is the engine or the clients of BenchmarkProxy, in a process of
@@ -107,10 +115,10 @@ func TestBenchmarkProcess(t *testing.T) {
 		require.NoError(t, err)
 	default:
 		var url string
-		var clients, n int
-		_, err := fmt.Sscan(role, &url, &clients, &n)
+		var clients, n, rate int
+		_, err := fmt.Sscan(role, &url, &clients, &n, &rate)
 		require.NoError(t, err)
-		c, err := callsOf(url, clients, n)
+		c, err := callsOf(url, clients, n, rate)
 		require.NoError(t, err)
 		text, err := json.Marshal(c)
 		require.NoError(t, err)
@@ -133,9 +141,11 @@ func after(b *testing.B, text, word string) string {
 }
 
 // BenchmarkProxy is a streamed chat call of 1,000 prompt ids and 32 sampled ones through
-// the proxy, in memory and with a journal on disk. Engine and clients are processes of
-// their own: cpu-ms is what the proxy alone takes of one core for a call. ttfb is the time
-// to the first byte, direct/ that of the engine without a proxy.
+// the proxy, in memory and with a journal on disk, by one client, by 64 as fast as they
+// can, and by as many as ask so many calls a second. Engine and clients are processes of
+// their own: proxy-ms, engine-ms and clients-ms are what each takes of one core for a call,
+// busy-% is their sum over what two cores have. ttfb is the time to the first byte, direct/
+// that of the engine without a proxy.
 func BenchmarkProxy(b *testing.B) {
 	upstream := process(b, "engine")
 	stop, err := upstream.StdinPipe()
@@ -152,54 +162,75 @@ func BenchmarkProxy(b *testing.B) {
 		text += string(said[:n])
 	}
 	engineURL := after(b, text, "at")
-	for _, c := range []struct {
-		name    string
-		journal bool
-		proxy   bool
-		clients int
-	}{{"direct/1", false, false, 1}, {"memory/1", false, true, 1}, {"journal/1", true, true, 1}, {"direct/64", false, false, 64}, {"memory/64", false, true, 64}, {"journal/64", true, true, 64}} {
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			url := engineURL
-			if c.proxy {
-				e, err := engine.New(engine.Options{URL: url})
-				require.NoError(b, err)
-				defer e.Close()
-				var o live.Options
-				if c.journal {
-					o.Journal, err = live.OpenJournal(b.TempDir(), live.JournalOptions{})
-					require.NoError(b, err)
-					defer o.Journal.Close()
+	for _, by := range []struct {
+		name          string
+		clients, rate int
+	}{{"1", 1, 0}, {"1000-a-second", 64, 1000}, {"2000-a-second", 64, 2000}, {"3000-a-second", 64, 3000}, {"64", 64, 0}, {"256", 256, 0}} {
+		for _, kind := range []string{"direct", "memory", "journal"} {
+			b.Run(kind+"/"+by.name, func(b *testing.B) {
+				b.ReportAllocs()
+				url := engineURL
+				if kind != "direct" {
+					url = proxyOf(b, engineURL, kind == "journal")
 				}
-				recorder, err := live.New(o)
-				require.NoError(b, err)
-				h, err := proxy.New(proxy.Options{Recorder: recorder, Engine: e, Open: recorder.Begin})
-				require.NoError(b, err)
-				defer h.Close()
-				server := httptest.NewServer(h)
-				defer server.Close()
-				url = server.URL
-			}
-			clients := process(b, fmt.Sprint(url, " ", c.clients, " ", b.N))
-			before := used(b)
-			b.ResetTimer()
-			text, err := clients.Output()
-			b.StopTimer()
-			require.NoError(b, err, "%s", text)
-			cpu := used(b) - before
-			var seen calls
-			require.NoError(b, json.Unmarshal([]byte(after(b, string(text), "told")), &seen))
-			b.ReportMetric(seen.First50, "ttfb50-ms")
-			b.ReportMetric(seen.First99, "ttfb99-ms")
-			b.ReportMetric(float64(b.N)/seen.Seconds, "calls/s")
-			b.ReportMetric(cpu.Seconds()*1000/float64(b.N), "cpu-ms/call")
-		})
+				clients := process(b, fmt.Sprint(url, " ", by.clients, " ", b.N, " ", by.rate))
+				before, engineBefore := used(), usedBy(b, engineURL)
+				b.ResetTimer()
+				text, err := clients.Output()
+				b.StopTimer()
+				require.NoError(b, err, "%s", text)
+				cpu, engineCPU := used()-before, usedBy(b, engineURL)-engineBefore
+				var seen calls
+				require.NoError(b, json.Unmarshal([]byte(after(b, string(text), "told")), &seen))
+				b.ReportMetric(seen.First50, "ttfb50-ms")
+				b.ReportMetric(seen.First99, "ttfb99-ms")
+				b.ReportMetric(float64(b.N)/seen.Seconds, "calls/s")
+				call := func(seconds float64) float64 { return seconds * 1000 / float64(b.N) }
+				b.ReportMetric(call(cpu.Seconds()), "proxy-ms/call")
+				b.ReportMetric(call(engineCPU.Seconds()), "engine-ms/call")
+				b.ReportMetric(call(seen.CPU), "clients-ms/call")
+				b.ReportMetric(100*(cpu.Seconds()+engineCPU.Seconds()+seen.CPU)/seen.Seconds/2, "busy-%")
+			})
+		}
 	}
 }
 
-// used is the processor time of this process.
-func used(b *testing.B) time.Duration {
+// proxyOf serves an engine through a proxy of this process.
+func proxyOf(b *testing.B, engineURL string, journal bool) string {
+	e, err := engine.New(engine.Options{URL: engineURL})
+	require.NoError(b, err)
+	b.Cleanup(e.Close)
+	var o live.Options
+	if journal {
+		o.Journal, err = live.OpenJournal(b.TempDir(), live.JournalOptions{})
+		require.NoError(b, err)
+		b.Cleanup(func() { o.Journal.Close() })
+	}
+	recorder, err := live.New(o)
+	require.NoError(b, err)
+	h, err := proxy.New(proxy.Options{Recorder: recorder, Engine: e, Open: recorder.Begin})
+	require.NoError(b, err)
+	b.Cleanup(h.Close)
+	server := httptest.NewServer(h)
+	b.Cleanup(server.Close)
+	return server.URL
+}
+
+// used is the processor time of this process, usedBy that of the engine's.
+func used() time.Duration {
 	var u syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func usedBy(b *testing.B, engineURL string) time.Duration {
+	res, err := http.Get(engineURL + "/used")
+	require.NoError(b, err)
+	defer res.Body.Close()
+	var n int64
+	_, err = fmt.Fscan(res.Body, &n)
+	require.NoError(b, err)
+	return time.Duration(n)
 }
