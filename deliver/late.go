@@ -1,0 +1,69 @@
+package deliver
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+)
+
+// late ends a rollout that ran when the deadline closed its group.
+func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
+	q.mu.Lock()
+	at, short := q.short[e.Group]
+	q.mu.Unlock()
+	calls := s.Calls()
+	if !short || len(calls) == 0 || !calls[0].Began.Before(at) {
+		return false, Answer{}, nil
+	}
+	x := ended(s, e, 0)
+	x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reasonLate, Detail: detailLate}
+	if _, err := s.End(ctx, x); err != nil {
+		return true, Answer{}, err
+	}
+	err := q.deliverLate(ctx, s.ID(), digest)
+	answer := Answer{Group: e.Group, LeftOut: x.Failure.Detail}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil {
+		q.stats.LeftOut[reasonLate]++
+		q.keep(s.ID(), pastAnswer{digest, answer})
+	}
+	return true, answer, err
+}
+
+// deliverLate has the recorder forget a rollout that is in no group.
+func (q *Queue) deliverLate(ctx context.Context, id, digest string) error {
+	return q.opts.Recorder.Deliver(ctx, live.Batch{Key: lateKey(id), Digest: digest, Sessions: []string{id}})
+}
+
+func lateKey(id string) string { return "late/" + id }
+
+// forgotten is the answer for a rollout that got into no batch, and that the recorder has
+// let go: its record tells as long as the journal has it.
+func (q *Queue) forgotten(id, digest, group string) (answer Answer, ok bool, err error) {
+	ending, ok := q.opts.Recorder.Delivered(lateKey(id))
+	answer = Answer{Group: group, LeftOut: detailLate}
+	for k := (stream.Key{Group: group}); !ok; k.Step++ {
+		text, done := q.opts.Recorder.Delivered(recordKey(k))
+		_, batch := q.opts.Stream.Find(k)
+		if !done && !batch {
+			return answer, false, nil
+		}
+		var n note
+		if json.Unmarshal([]byte(text), &n) != nil {
+			continue // the digest of a batch
+		}
+		i := slices.IndexFunc(n.Sessions, func(x noted) bool { return x.ID == id })
+		if ok = i >= 0; ok {
+			ending, answer = n.Sessions[i].Ending, q.answer(group, i, &stream.Batch{}, n.Why)
+		}
+	}
+	if ending != digest && ending != "" {
+		err = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "it ended otherwise: %w", live.ErrConflict)
+	}
+	return answer, true, err
+}
