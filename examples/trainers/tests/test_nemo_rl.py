@@ -1,6 +1,8 @@
-"""The rows of a file through NeMo-RL's own functions, in the order of grpo_train, to its loss.
+"""The rows of a file through NeMo-RL's own functions, in the order of grpo_train, to its loss: its model workers need GPUs, so the
+model is a tensor of logits.
 
 TURNPACK_NEMO_RL names a checkout of NeMo-RL."""
+import math
 import os
 import sys
 import typing
@@ -8,6 +10,8 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+
+from kit import RATIO, cases, logits_of, near, slopes_of, token_mean
 
 CHECKOUT = os.environ.get("TURNPACK_NEMO_RL")
 if not CHECKOUT:
@@ -17,6 +21,7 @@ pytest.importorskip("transformers")
 if sys.version_info < (3, 12):
     typing.TypedDict = pytest.importorskip("typing_extensions").TypedDict
 sys.path.insert(0, CHECKOUT)
+version, absent = sys.modules["transformers"].__version__, []
 while True:
     try:
         from nemo_rl.algorithms import grpo
@@ -26,9 +31,17 @@ while True:
     except ModuleNotFoundError as e:  # loggers and engines, none of which is called
         if e.name.startswith("nemo_rl"):
             raise
+        absent.append(e.name)
         sys.modules[e.name] = MagicMock(__path__=[], __spec__=None)
+from nemo_rl.algorithms.loss.loss_functions import ClippedPGLossConfig, ClippedPGLossFn  # noqa: E402
+from nemo_rl.algorithms.loss.utils import prepare_loss_input  # noqa: E402
 from nemo_rl.data.llm_message_utils import batched_message_log_to_flat_message  # noqa: E402
+from nemo_rl.distributed.batched_data_dict import BatchedDataDict  # noqa: E402
 from turnpack_trainers import nemo_rl  # noqa: E402
+
+sys.modules["transformers"].__version__ = version
+for name in absent:  # other tests' trainers ask whether they are there
+    del sys.modules[name]
 
 
 def row(group, rollout, index, prompt, mask, advantage, reward, status="completed"):
@@ -48,10 +61,18 @@ def config(correction=False, **grpo_settings):
     return SimpleNamespace(data_plane=None, env={}, policy={"train_global_batch_size": 4}, loss_fn=SimpleNamespace(use_importance_sampling_correction=correction), grpo=SimpleNamespace(**{**settings, **grpo_settings}))
 
 
+batch = cases()
+
+
 @pytest.fixture
-def replayed(monkeypatch):
+def own(monkeypatch):
+    """What replay puts in the place of NeMo-RL's is taken back after the test."""
     for name in ("_create_advantage_estimator", "run_multi_turn_rollout", "run_async_multi_turn_rollout", "calculate_baseline_and_std_per_prompt"):
         monkeypatch.setattr(grpo, name, getattr(grpo, name))
+
+
+@pytest.fixture
+def replayed(own, monkeypatch):
     asked = []
     monkeypatch.setattr(nemo_rl, "read_rows", lambda path: asked.append(path) or [dict(r) for r in ROWS])
     nemo_rl.replay("step_{step}.parquet")
@@ -103,3 +124,39 @@ def test_rows_of_text(replayed, monkeypatch):
         grpo._create_advantage_estimator(settings)
         with pytest.raises(ValueError, match=why):
             grpo.run_multi_turn_rollout()
+
+
+@pytest.mark.parametrize("correction", [False, True], ids=["ratio", "correction"])
+def test_loss_and_gradient(batch, own, monkeypatch, correction):
+    """kit's dump through the command, the reader and ClippedPGLossFn, against a gradient from the dump alone. NeMo-RL clips the ratio to the
+    policy before the step: with the correction that policy is the one that trains, and its weight is the ratio to the one that sampled."""
+    folder, want = batch.convert("nemo-rl")
+    nemo_rl.replay(str(folder / "batch.parquet"))
+    settings = config(correction=correction)
+    settings.policy["train_global_batch_size"] = 16
+    estimator = grpo._create_advantage_estimator(settings)
+    rows, _ = grpo.run_multi_turn_rollout()
+    grpo.add_grpo_token_loss_masks_and_generation_logprobs(rows["message_log"])
+    flat, lengths = batched_message_log_to_flat_message(rows["message_log"], pad_value_dict={"token_ids": 0})
+    data = BatchedDataDict({"input_ids": flat["token_ids"], "input_lengths": lengths, "generation_logprobs": flat["generation_logprobs"],
+                            "token_mask": flat["token_loss_mask"], "sample_mask": rows["loss_multiplier"]})
+    mask = data["token_mask"] * data["sample_mask"].unsqueeze(-1)
+    policy = (data["generation_logprobs"] + math.log(RATIO) * data["token_mask"])
+    data["prev_logprobs"] = policy if correction else data["generation_logprobs"]
+    data["advantages"] = estimator.compute_advantage(prompt_ids=None, rewards=rows["total_reward"], mask=mask, repeated_batch=rows, logprobs_policy=data["prev_logprobs"], logprobs_reference=None)
+    logits = torch.stack([logits_of(torch, ids, p) for ids, p in zip(data["input_ids"].tolist(), policy.tolist())]).requires_grad_()
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda self, *a, **k: self)
+    loss = ClippedPGLossFn(ClippedPGLossConfig(reference_policy_kl_penalty=0.0, use_importance_sampling_correction=correction))
+    given, data = prepare_loss_input(logits, data, loss)
+    loss(**given, data=data, global_valid_seqs=data["sample_mask"].sum(), global_valid_toks=mask[:, 1:].sum())[0].backward()
+    left = token_mean(want)
+    for i, n in enumerate(lengths.tolist()):
+        slopes = slopes_of(logits.grad[i], data["input_ids"][i].tolist(), policy[i].tolist())
+        if not data["sample_mask"][i]:
+            assert not any(slopes), "rows that fill up a batch train nothing"
+            continue
+        found = [key for key, s in left.items() if key[1] == tuple(data["input_ids"][i, :n].tolist()) and s == near(slopes[:n])]
+        assert found and not any(slopes[n:]), (i, slopes)
+        assert data["generation_logprobs"][i, :n].tolist() == near(want[found[0]].logprobs)
+        del left[found[0]]
+    assert not left and logits.grad.abs().sum() > 0

@@ -176,10 +176,10 @@ def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) ->
 def write_train_logprobs(path: str | os.PathLike[str], logprobs: list[list[float]], out: str | os.PathLike[str]) -> None:
     """The file with the log probabilities that a trainer computed before its step, one list a row and a value a token, as the column
     train_logprobs: turnpack audit and view compare them with those recorded."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(os.fspath(path)) as file:
         table = file.read()
-    lengths = [len(ids) for ids in table.column("input_ids").to_pylist()]
+    lengths = [len(ids or ()) for ids in table.column("input_ids").to_pylist()]
     if list(map(len, logprobs)) != lengths:
         raise ValueError(f"{path}: log probabilities are needed for each token of {len(lengths)} rows, in their order")
     values = pa.array(logprobs, pa.list_(pa.field("element", pa.float32(), nullable=False)))
-    pq.write_table(table.append_column("train_logprobs", values), out, compression="zstd", store_schema=True)
+    pq.write_table(table.append_column("train_logprobs", values), os.fspath(out), compression="zstd", store_schema=True)
