@@ -33,7 +33,7 @@ var naming = []struct{ name, template, whole string }{
 func TestNamesAreNotTrained(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, c := range naming {
-		for _, name := range []string{"bob", "assistant", "x<|im_end|>", "yes"} {
+		for _, name := range []string{"bob", "assistant", "x<|im_end|>", "yes", "assistant<|endoftext|>", "assistant<|endoftext|>x", "assistant\n", "assistant\n<think>\n"} {
 			m := withTemplate(t, c.template)
 			r := &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: yes", "user: and", "assistant: yes")}
 			r.Messages[0].Name, r.Messages[1].Name, r.Messages[3].Name = "ann", name, name

@@ -189,24 +189,24 @@ func (rr *Rule) CheckSpan(doc *render.Rendering, i int32, start, end int) error 
 // afterHeader returns where a reply begins whose turn begins at byte start: after a
 // header that the generation prompt lacks, or that holds the name of message i, and
 // then after what the generation prompt ends with. It is start for neither, and where
-// nothing of that prompt stands after the name.
+// nothing of that prompt stands after the name. The name may stand before start and
+// read like the end of the generation prompt, which the template then writes itself.
 func (rr *Rule) afterHeader(doc *render.Rendering, i int32, start, stop int) int {
 	o := rr.Opening()
 	if lead := o.Lead; lead != "" && strings.HasPrefix(doc.Text[start:stop], lead) {
 		return start + len(lead)
 	}
-	for k := doc.FieldAfter(start); k < len(doc.Fields) && doc.Fields[k].Start < stop; k++ {
+	for k := doc.FieldAfter(start - len(o.prompt)); k < len(doc.Fields) && doc.Fields[k].Start < stop; k++ {
 		x := doc.Fields[k]
-		if x.Message != i || x.Part.Text() {
+		if own := x.Message == i && !x.Part.Text(); !own && x.End > start {
 			break
-		}
-		if x.Part != render.PartName {
+		} else if !own || x.Part != render.PartName {
 			continue
 		}
 		for _, opened := range []string{o.prompt, o.header()} {
 			for n := range len(opened) { // the longest end of it first
 				if strings.HasPrefix(doc.Text[x.End:stop], opened[n:]) {
-					return x.End + len(opened) - n
+					return max(start, x.End+len(opened)-n)
 				}
 			}
 		}
