@@ -208,6 +208,11 @@ func TestOneRuleForNative(t *testing.T) {
 		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + a + `}]},"outcome":{"resolved":false}}`:      "says outcome:",
 		`{"request":{"messages":[` + q + `]},"response":{"choices":[{"message":` + shown + `}]}}`:                               "says sampled: demonstration",
 		`{"schema_version":"ATIF-v1.5","agent":{},"steps":[{"step_id":1,"source":"agent","message":"a"}],"status":"truncated"}`: "says status: truncated",
+		`{"messages":[` + q + `,{"role":"assistant","content":"a","sampled":"scriptd"}]}`:                                       "says sampled: scriptd",
+		`{"messages":[` + q + `,{"role":"assistant","content":"a","sampled":false}]}`:                                           "says sampled: false",
+		`{"messages":[` + q + `,` + a + `],"outcome":{"resolved":false,"tests":3}}`:                                             "says outcome: ",
+		`{"messages":[` + q + `,` + a + `],"failure":{"detail":"disk"}}`:                                                        "says failure: disk",
+		`{"messages":[` + q + `,` + a + `],"failure":"disk"}`:                                                                   "says failure: disk",
 	} {
 		_, _, err := read(t, "x.jsonl", text, stop)
 		require.ErrorContains(t, err, want, text)

@@ -24,21 +24,19 @@ func CheckUnread(in *format.File, r *rollout.Rollout) error {
 		if !there {
 			continue
 		}
-		var word string
-		var mark rollout.Sampled
-		if json.Unmarshal(raw, &word) == nil && mark.UnmarshalText([]byte(word)) == nil && mark != r.Messages[i].Sampled {
+		if word, differs := marks(raw, r.Messages[i].Sampled); differs {
 			where.Message, key, says = rollout.At(i), "sampled", word
 		}
 	}
 	o := r.Outcome
-	if isOutcome(v.Get("outcome")) && o.Resolved == nil && o.Reward == nil && o.Verdict == rollout.VerdictUnknown && o.Submission == nil {
+	if holdsOutcome(v.Get("outcome")) && o.Resolved == nil && o.Reward == nil && o.Verdict == rollout.VerdictUnknown && o.Submission == nil {
 		key, says = "outcome", fmt.Sprintf("%.80s", v.Get("outcome").Raw())
 	}
 	if s, ok := statusWord(v.Get("status")); ok && s != rollout.StatusCompleted && r.Failure == nil &&
 		(r.Status == rollout.StatusUnknown || r.Status == rollout.StatusCompleted) {
 		key, says = "status", s.String()
 	}
-	if reason, ok := v.Path("failure", "reason").Text(); ok && r.Failure == nil {
+	if reason, ok := failed(v.Get("failure")); ok && r.Failure == nil {
 		key, says = "failure", reason
 	}
 	for _, t := range v.Get("turns").Items() {
@@ -62,6 +60,34 @@ func CheckUnread(in *format.File, r *rollout.Rollout) error {
 	}
 	return rollout.Errorf(rollout.KindFormat, where, "the record says %s: %s, as the native format does, and was read as %s, which has no such key", key, says, in.Importer.Name).
 		WithFix("write turnpack_version: 1 into native records, or take the key out")
+}
+
+// marks reports whether a mark of who wrote a message says other than have: any word but
+// that of have, also one that the native format does not know, or no where have is yes.
+// Null and other kinds say nothing.
+func marks(raw json.RawMessage, have rollout.Sampled) (word string, differs bool) {
+	if json.Unmarshal(raw, &word) == nil && word != "" {
+		var mark rollout.Sampled
+		return word, mark.UnmarshalText([]byte(word)) != nil || mark != have
+	}
+	no := string(raw) == "false"
+	return string(raw), no && have == rollout.SampledByPolicy
+}
+
+// holdsOutcome knows an object that says how a run did as an outcome does, whatever else
+// it says.
+func holdsOutcome(v format.Value) bool {
+	return isOutcome(v) || v.Get("resolved").Kind() == jsonscan.Bool || v.Get("reward").Kind() == jsonscan.Number || v.Get("verdict").Kind() == jsonscan.String
+}
+
+// failed returns what a failure says, by its reason, its detail or as plain text.
+func failed(v format.Value) (string, bool) {
+	for _, x := range []format.Value{v.Get("reason"), v.Get("detail"), v} {
+		if s, ok := x.Text(); ok && s != "" {
+			return s, true
+		}
+	}
+	return "", false
 }
 
 // definesTools knows a list of tool definitions, by its first.
@@ -96,7 +122,7 @@ func unreadKeys(r *rollout.Rollout, v format.Value) []string {
 		{"index", numbered && index >= 0 && index != r.Index},
 		{"instance", differs("instance", r.Instance)},
 		{"tools", v.Get("tools").Kind() == jsonscan.Array && v.Get("tools").Len() > 0 && r.Tools == nil},
-		{"turns", marked(v.Get("turns"), "message", "output_ids")},
+		{"turns", marked(v.Get("turns"), "message", "output_ids", "prompt_ids", "logprobs", "incomplete")},
 		{"outcome", isOutcome(v.Get("outcome")) && !saysOutcome(r.Outcome, v.Get("outcome"))},
 		{"status", ended && status != r.Status},
 		{"exit_status", differs("exit_status", r.ExitStatus)},
