@@ -205,7 +205,7 @@ func (c *convertCmd) nothingToDo(p *program, made *record, dst destination) erro
 		err = made.Summary.json(p.out)
 	} else {
 		_, err = fmt.Fprintf(p.out, "%s is already complete: %s rows, %s trained tokens, same options and input%s. Nothing to do; --force makes it again.\n",
-			dst, cli.Number(made.Summary.Rows), cli.Number(made.Summary.Trained), cli.LeftOut(made.Summary.Target))
+			rollout.Printable(dst.String()), cli.Number(made.Summary.Rows), cli.Number(made.Summary.Trained), cli.LeftOut(made.Summary.Target))
 	}
 	return errors.Join(err, c.short(&made.Summary))
 }

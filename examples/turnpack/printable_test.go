@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,6 +41,16 @@ func TestVerbsCleanWhatTheyPrint(t *testing.T) {
 	said := clean("convert", "--model", model, "--in", dump(t, line(true, nil), line(false, nil)), "--out", out, "--format", "native")
 	require.FileExists(t, filepath.Join(out, "batch.parquet"), said)
 	batch := filepath.Join(out, "batch.parquet")
+	odd := filepath.Join(t.TempDir(), strings.ReplaceAll(bad, "\x00", ""))
+	again := []string{"convert", "--model", model, "--in", dump(t, line(true, nil)), "--out", odd, "--format", "native"}
+	clean(again...)
+	clean(again...) // is complete
+	clean("diff", filepath.Join(odd, "batch.parquet"), batch)
+	clean("grade", bad, bad)
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, bad, http.StatusBadRequest) }))
+	defer refuses.Close()
+	said = clean("score", "--in", again[4], "--judge", refuses.URL, "--model", "m", "--votes", "1", "--retries", "0", "--out", filepath.Join(t.TempDir(), "o"))
+	require.Contains(t, said, `\x1b]0;own`)
 	for _, c := range [][]string{{"audit", batch}, {"show", batch, "0"}, {"show", batch, "9"}, {"grade", out}, {"pivot", batch}, {"diff", batch, batch}, {"view", batch, "--out", filepath.Join(out, "page.html")}, {"score", "--in", bad, "--out", bad, "--endpoint", bad, "--model", bad}, {"audit", filepath.Join(out, "no"+bad)}, {"show", filepath.Join(out, "no"+bad), "0"}, {"certify", "--model", bad}, {"convert", "--in", bad, "--model", bad}, {bad}} {
 		clean(c...)
 	}

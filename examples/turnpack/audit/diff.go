@@ -54,7 +54,7 @@ func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "turnpack diff:", cli.Reason(err))
 		return cli.Usage
 	}
-	fmt.Fprintf(stdout, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, files[0], d.onlyB, files[1])
+	fmt.Fprintf(stdout, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, rollout.Printable(files[0]), d.onlyB, rollout.Printable(files[1]))
 	if d.differ+d.onlyA+d.onlyB > 0 {
 		return cli.Failed
 	}

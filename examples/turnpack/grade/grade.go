@@ -89,7 +89,7 @@ func (f *flags) grade(ctx context.Context, out, errOut io.Writer) (failed int, e
 		res, err := verdict(byID[p.InstanceID], p, logs[p.InstanceID], reports)
 		if err != nil {
 			failed++
-			fmt.Fprintf(errOut, "turnpack grade: %s: %v\n", p.InstanceID, cli.Reason(err))
+			fmt.Fprintf(errOut, "turnpack grade: %s: %v\n", rollout.Printable(p.InstanceID), cli.Reason(err))
 			res = result{InstanceID: p.InstanceID, Verdict: rollout.VerdictInfraError.String(), Reason: err.Error()}
 		}
 		if err := enc.Encode(res); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/turnpack/turnpack/prm/openai"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // progress shows how far a run is: a bar on a terminal, a line now and then
@@ -109,7 +110,7 @@ func (p *progress) line() string {
 		s += fmt.Sprintf(", cost %.2f", st.Cost)
 	}
 	if err := p.fault(); err != nil {
-		s += fmt.Sprintf(", %d requests failed, the last: %v", st.Failures+st.RateLimited, err)
+		s += fmt.Sprintf(", %d requests failed, the last: %v", st.Failures+st.RateLimited, rollout.Printable(err.Error()))
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/prm/openai"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // watch is the client's hook. A request that fails is tried again for minutes, in
@@ -36,7 +37,7 @@ func (w *watch) Start(ctx context.Context, a openai.Attempt) (context.Context, f
 			w.last = o.Err
 			if !w.answered && !w.told {
 				w.told = true
-				fmt.Fprintf(w.w, "no answer of %s yet: %v; each vote is tried for up to %s (--patience, --retries)\n", a.Endpoint, o.Err, w.patience)
+				fmt.Fprintf(w.w, "no answer of %s yet: %v; each vote is tried for up to %s (--patience, --retries)\n", a.Endpoint, rollout.Printable(o.Err.Error()), w.patience)
 			}
 		}
 	}

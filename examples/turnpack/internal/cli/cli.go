@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // Exit codes of every command.
@@ -75,6 +77,10 @@ func filesLast(known []*kong.Flag, args []string) []string {
 // Mistake says what is wrong with the command line of the subcommand name and returns
 // the exit code.
 func Mistake(name string, stderr io.Writer, err error) int {
-	fmt.Fprintf(stderr, "turnpack %s: %v\nrun 'turnpack %s --help' for the flags\n", name, err, name)
+	lines := strings.Split(err.Error(), "\n") // one for each fault
+	for i := range lines {
+		lines[i] = rollout.Printable(lines[i])
+	}
+	fmt.Fprintf(stderr, "turnpack %s: %s\nrun 'turnpack %s --help' for the flags\n", name, strings.Join(lines, "\n"), name)
 	return Usage
 }
