@@ -27,7 +27,7 @@ TURNPACK, MODEL, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3])
 rand = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
 VOCABULARY, EOS = 4000, 4089
 SEVERAL = ("none", "prime-rl", "megatron")  # which take rows of several temperatures
-LOGPROBS = ("prime-rl", "trl-async", "areal", "nemo-rl")  # whose loaders need them
+LOGPROBS = ("prime-rl", "trl-async")  # whose loaders need them
 
 
 def ids(least, most):
