@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,12 +19,14 @@ func Batches(paths []string) ([]string, error) {
 			continue
 		}
 		n := len(out)
-		for _, pattern := range []string{"*.parquet", "*.arrow", "*.pt", filepath.Join("data", "*.parquet"), filepath.Join("data", "*.arrow"), filepath.Join("rollouts", "step_*", "rank_*.bin"), "rank_*.bin"} {
-			found, err := filepath.Glob(filepath.Join(p, pattern))
+		for _, pattern := range []string{"*.parquet", "*.arrow", "*.pt", "data/*.parquet", "data/*.arrow", "rollouts/step_*/rank_*.bin", "rank_*.bin"} {
+			found, err := fs.Glob(os.DirFS(p), pattern) // the folder's own name is no pattern
 			if err != nil {
 				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be listed: %w", err)
 			}
-			out = append(out, found...)
+			for _, name := range found {
+				out = append(out, filepath.Join(p, filepath.FromSlash(name)))
+			}
 		}
 		if len(out) == n {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "the folder holds no batch").WithFix("name a folder that 'turnpack convert' wrote, or a file")

@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,4 +59,17 @@ func TestMistake(t *testing.T) {
 	var errs strings.Builder
 	require.Equal(t, cli.Usage, cli.Mistake("look", &errs, errors.New("no file")))
 	require.Contains(t, errs.String(), "turnpack look: no file")
+}
+
+// The name of a folder is no pattern, whatever is in it.
+func TestBatchesOfOddFolders(t *testing.T) {
+	for _, name := range []string{"a[1", "a*", "a[b-c]"} {
+		dir := filepath.Join(t.TempDir(), name)
+		want := filepath.Join(dir, "data", "x.parquet")
+		require.NoError(t, os.MkdirAll(filepath.Dir(want), 0o755))
+		require.NoError(t, os.WriteFile(want, nil, 0o600))
+		got, err := cli.Batches([]string{dir})
+		require.NoError(t, err)
+		require.Equal(t, []string{want}, got)
+	}
 }
