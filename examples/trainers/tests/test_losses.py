@@ -1,6 +1,6 @@
 """Dumps through the command, the reader and the trainer's own advantages and loss; each token's gradient against one computed
 from the dump alone (kit.py says what is in the dump), merged and in per-step rows, with scores of the steps in the reward and of
-their own. slime's is in test_losses_slime.py, those of other checkouts in test_losses_checkouts.py, SkyRL's also in test_skyrl.py."""
+their own. slime's is in test_losses_slime.py, those of other checkouts in test_losses_slime.py, test_losses_prime_rl.py and test_nemo_rl.py, SkyRL's also in test_skyrl.py."""
 import asyncio
 import importlib.util
 import json

@@ -235,7 +235,10 @@ def test_slime_steps(tmp_path, monkeypatch, caplog, slime, batch, want):
     assert len(fill) == want - 3 and all(s.loss_mask == [0] and s.rollout_log_probs == [0.0] and s.reward == 0 for s in fill)
     assert [s.index for s in samples] == list(range(len(samples)))
     assert [s.tokens for s in samples if not s.remove_sample] == [r["input_ids"] for r in ROWS]
-    assert slime.use_file_advantages(None, samples)[1] == [0.5] * len(ROWS) + [0.0] * len(fill)
+    assert slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="gspo", normalize_advantages=False), samples)[1] == [0.5] * len(ROWS) + [0.0] * len(fill)
+    for args in ({"advantage_estimator": "ppo"}, {"normalize_advantages": True}, {"custom_advantage_function_path": "a.b"}):
+        with pytest.raises(ValueError, match="in the place of the file's"):
+            slime.use_file_advantages(types.SimpleNamespace(**args), samples)
     assert ("train nothing" in caplog.text) == bool(fill)
     checkout = os.environ.get("TURNPACK_SLIME")
     if not checkout:

@@ -26,9 +26,10 @@ class FileAdvantagesTrainer(RayPPOTrainer):
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         algorithm = cfg.trainer.algorithm
         for setting, on in {"generator.merge_stepwise_output": cfg.generator.merge_stepwise_output, "trainer.algorithm.dynamic_sampling.type": algorithm.dynamic_sampling.type,
-                            "trainer.algorithm.use_kl_in_reward": algorithm.use_kl_in_reward}.items():
+                            "trainer.algorithm.use_kl_in_reward": algorithm.use_kl_in_reward, "trainer.algorithm.zero_variance_filter": algorithm.zero_variance_filter,
+                            "trainer.algorithm.advantage_batch_normalize": getattr(algorithm, "advantage_batch_normalize", False)}.items():  # later releases have it
             if on:
-                raise ValueError(f"{setting} makes other rows or rewards than the file has: leave it out")
+                raise ValueError(f"{setting} makes other rows, rewards or advantages than the file has: leave it out")
         super().__init__(cfg, *args, **kwargs)
 
     def postprocess_generator_output(self, generator_output: Any, uids: list[str], *args: Any, **kwargs: Any) -> Any:

@@ -81,4 +81,10 @@ def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: b
 
 
 def use_file_advantages(args: Any, samples: list[Sample]) -> tuple[list[float], list[float]]:
+    """The rewards, and in the place of what slime makes of them the file's advantages, which its estimators of groups take as they are."""
+    estimator = getattr(args, "advantage_estimator", "grpo")
+    replaced = {f"--advantage-estimator {estimator}": estimator in ("ppo", "reinforce_plus_plus", "reinforce_plus_plus_baseline"),
+                "--normalize-advantages": getattr(args, "normalize_advantages", False), "--custom-advantage-function-path": getattr(args, "custom_advantage_function_path", None)}
+    if faults := [flag for flag, on in replaced.items() if on]:
+        raise ValueError(f"{', '.join(faults)} puts other advantages in the place of the file's: leave it out")
     return [s.reward for s in samples], [s.metadata["advantage"] for s in samples]
