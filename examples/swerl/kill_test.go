@@ -89,7 +89,7 @@ func free(t *testing.T) string {
 func TestKilled(t *testing.T) {
 	for _, program := range []string{"git", "bash"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("SKIPPED: sandboxes need %s", program)
+			t.Skipf("SKIPPED: sandboxes need %s on the PATH: install it to run this test", program)
 		}
 	}
 	dir := t.TempDir()

@@ -169,10 +169,7 @@ func TestConvertByRecipe(t *testing.T) {
 // rollout of a group, (r − mean) / (σ + 1e-6) on all its steps, groups of equal rewards out. A run whose evaluation
 // failed has no outcome, and is in no mean.
 func TestOpenClawByRecipe(t *testing.T) {
-	src := filepath.Join("..", "..", "..", "shared", "data", "trajectories", "openclaw-rl")
-	if _, err := os.Stat(src); err != nil {
-		t.Skipf("SKIPPED: no dumps of swe-rl beside the checkout: %v", err)
-	}
+	src := kit.Dir(t, "data", "trajectories", "openclaw-rl")
 	in := t.TempDir()
 	groups := [][]string{
 		{"train-resolved", "train-unresolved", "train-apply-failed", "train-no-patch", "train-eval-failed", "train-resolved"},

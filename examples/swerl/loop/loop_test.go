@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	for _, program := range []string{"git", "bash", "python3"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("SKIPPED: the loop on a real repository needs %s", program)
+			t.Skipf("SKIPPED: the loop on a real repository needs %s on the PATH: install it to run this test", program)
 		}
 	}
 	dir := t.TempDir()
@@ -243,17 +243,23 @@ func TestGroups(t *testing.T) {
 	require.Contains(t, said, "batch 2: group group-1")
 }
 
-// TestExactJudgedBlocked: prompts in ids, steps judged while they run, commands that are
-// answered with advice.
-func TestExactJudgedBlocked(t *testing.T) {
-	w := newWorld(t)
+// scripted is an engine of the embedded model that follows the first plan.
+func scripted(t *testing.T) *fakeengine.Server {
+	t.Helper()
 	model, err := embedded.Model()
 	require.NoError(t, err)
 	var script []fakeengine.Reply
 	for _, command := range plans[0] {
 		script = append(script, fakeengine.Reply{Content: "THOUGHT: go on\n\n```bash\n" + command + "\n```"})
 	}
-	engine := httptest.NewServer(fakeengine.New(fakeengine.Options{Model: model, Name: "policy", Script: script}))
+	return fakeengine.New(fakeengine.Options{Model: model, Name: "policy", Script: script})
+}
+
+// TestExactJudgedBlocked: prompts in ids, steps judged while they run, commands that are
+// answered with advice.
+func TestExactJudgedBlocked(t *testing.T) {
+	w := newWorld(t)
+	engine := httptest.NewServer(scripted(t))
 	defer engine.Close()
 	w.api = engine.URL
 	judge := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
@@ -300,13 +306,7 @@ func TestExactJudgedBlocked(t *testing.T) {
 // TestEvalExact: an evaluation with prompts in ids, as training makes them.
 func TestEvalExact(t *testing.T) {
 	w := newWorld(t)
-	model, err := embedded.Model()
-	require.NoError(t, err)
-	var script []fakeengine.Reply
-	for _, command := range plans[0] {
-		script = append(script, fakeengine.Reply{Content: "THOUGHT: go on\n\n```bash\n" + command + "\n```"})
-	}
-	fake := fakeengine.New(fakeengine.Options{Model: model, Name: "policy", Script: script})
+	fake := scripted(t)
 	paths := map[string]int{}
 	engine := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()

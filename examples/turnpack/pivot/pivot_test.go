@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 func run(t *testing.T, in string, args ...string) (int, string, string) {
@@ -72,10 +74,8 @@ type kitCase struct {
 func TestScoreAsNeMoGym(t *testing.T) {
 	least := map[string]int{"argument_comparison": 50, "swe_pivot": 50}
 	for server := range least {
-		f, err := os.Open(filepath.Join("..", "..", "..", "..", "shared", "conformance", "pivot", server+".jsonl"))
-		if err != nil {
-			t.Skipf("SKIPPED: the conformance kit pivot is not beside the checkout: %v", err)
-		}
+		f, err := os.Open(kit.Dir(t, "conformance", "pivot", server+".jsonl"))
+		require.NoError(t, err)
 		defer f.Close()
 		in, want, ids := map[string]*strings.Builder{}, map[string][]float64{}, map[string][]string{}
 		cases := 0
