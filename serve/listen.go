@@ -77,8 +77,9 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 func (s *Service) agents() http.Handler {
 	all := s.Handler()
 	mux := http.NewServeMux()
-	for _, path := range []string{"/v1/", "/rollouts/{id}/v1/", "POST /rollouts/{id}/end", "GET /healthz"} {
+	for _, path := range []string{"/v1/", "POST /rollouts/{id}/end", "GET /healthz"} {
 		mux.Handle(path, all)
 	}
+	mux.Handle("/rollouts/{id}/", s.proxy)
 	return mux
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
@@ -36,8 +37,9 @@ type Handler struct {
 	sessions map[string]*session
 	sweepAt  int // sessions at which those that are not needed are forgotten
 
-	running atomic.Int64
-	stats   counters
+	running  atomic.Int64
+	bodyTime time.Duration
+	stats    counters
 }
 
 type counters struct {
@@ -60,7 +62,7 @@ func New(o Options) (*Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	h := &Handler{opts: o.withDefaults(), secret: o.Secret, sessions: map[string]*session{}, sweepAt: mostIdle}
+	h := &Handler{opts: o.withDefaults(), secret: o.Secret, sessions: map[string]*session{}, sweepAt: mostIdle, bodyTime: bodyTime}
 	if h.secret == nil {
 		h.secret = []byte(rand.Text())
 	}
@@ -136,6 +138,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.stats.requests.Add(1)
+	if r.Body != nil && r.Body != http.NoBody {
+		h.hurry(w)
+	}
 	path, what, ok := place(r.URL)
 	d := dialectOf(r)
 	e, there := endpoints[what]
@@ -148,8 +153,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var p *wire.Problem
 	switch {
 	case !ok || !there:
-		p = &wire.Problem{Status: http.StatusNotFound, Message: "there is nothing at this path; see the base URLs /rollouts/ID/v1 and /rollouts/ID"}
-	case r.Method != e.method:
+		p = &wire.Problem{Status: http.StatusNotFound, Message: "there is nothing at this path: the base URL of OpenAI's clients is /rollouts/ID/v1, that of Anthropic's /rollouts/ID"}
+	case r.Method != e.method && !(r.Method == http.MethodHead && e.method == http.MethodGet):
 		w.Header().Set("Allow", e.method)
 		p = &wire.Problem{Status: http.StatusMethodNotAllowed, Message: "the method is " + e.method}
 	}
@@ -173,7 +178,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path, what strin
 		return &wire.Problem{Status: http.StatusTooManyRequests, RetryAfter: "1", Message: "too many requests run: at most " + strconv.Itoa(h.opts.MaxCalls) + " may"}
 	}
 	defer h.running.Add(-1)
-	if r.Method == http.MethodGet {
+	if r.Method != http.MethodPost {
 		return h.models(w, r, id, strings.TrimPrefix(strings.TrimPrefix(what, "models"), "/"))
 	}
 	body, err := h.body(w, r)
@@ -194,25 +199,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path, what strin
 	}
 	defer h.release(s)
 	return h.reply(w, r, s, d, call, body)
-}
-
-func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return nil, &wire.Problem{Status: http.StatusUnsupportedMediaType, Message: "the body is encoded: send it as it is"}
-	}
-	var b bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= h.opts.MaxBody {
-		b.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, h.opts.MaxBody))
-	var long *http.MaxBytesError
-	switch {
-	case errors.As(err, &long):
-		return nil, &wire.Problem{Status: http.StatusRequestEntityTooLarge, Message: "the body has over " + strconv.FormatInt(h.opts.MaxBody, 10) + " bytes"}
-	case err != nil:
-		return nil, &wire.Problem{Status: http.StatusBadRequest, Message: "the body could not be read to its end"}
-	}
-	return b.Bytes(), nil
 }
 
 // problem tells an error for a client.

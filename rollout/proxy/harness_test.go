@@ -130,3 +130,82 @@ func TestCodexShape(t *testing.T) {
 		require.Equal(t, live.StateOK, c.State, c.Why)
 	}
 }
+
+// TestCodexTools: tools of a namespace (a server's, of MCP) and those that stand in the
+// input are told to the engine by one name, and to Codex by theirs; its body comes as zstd.
+func TestCodexTools(t *testing.T) {
+	event := fakeengine.Reply{Calls: []fakeengine.Call{{Name: "mcp__calendar__create_event", Arguments: json.RawMessage(`{"day": "Monday"}`)}, {Name: "close_agent", Arguments: json.RawMessage(`{}`)}}}
+	for _, stream := range []bool{false, true} {
+		w, last := spy(t, event, fakeengine.Reply{Content: "Done."})
+		head := `{"model":"gpt-x","instructions":"You are Codex.","store":false,"tool_choice":"auto","parallel_tool_calls":true,"prompt_cache_key":"k","tools":[
+{"type":"namespace","name":"mcp__calendar__","description":"Plan events.","tools":[{"type":"function","name":"create_event","strict":false,"parameters":{"type":"object","properties":{"day":{"type":"string"}}}},{"type":"local_shell"}]},
+{"type":"tool_search","execution":"client"},{"type":"web_search"}],"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"close_agent","parameters":{"type":"object"}}]},
+{"type":"message","role":"user","content":[{"type":"input_text","text":"Plan."}],"internal_chat_message_metadata_passthrough":{"turn_id":"1"}}`
+		if stream {
+			head = `{"stream":true,` + head[1:]
+		}
+		ask := func(body string) []any {
+			t.Helper()
+			status, answer := w.ask("/rollouts/cx/v1/responses", encoded(t, "zstd", body), "Content-Encoding", "zstd", "Session-Id", "codex")
+			require.Equal(t, 200, status, answer)
+			if !stream {
+				return parsed(t, answer)["output"].([]any)
+			}
+			_, data := events(t, answer)
+			return at(data[len(data)-1], "response", "output").([]any)
+		}
+		items := ask(head + "]}")
+		require.Equal(t, []any{"function_call", "create_event", "mcp__calendar__", `{"day": "Monday"}`}, []any{at(items[0], "type"), at(items[0], "name"), at(items[0], "namespace"), at(items[0], "arguments")})
+		require.Equal(t, []any{"close_agent", nil}, []any{at(items[1], "name"), at(items[1], "namespace")})
+		require.Len(t, last()["tools"], 2)
+		require.Equal(t, "mcp__calendar__create_event", at(last(), "tools", 0, "function", "name"))
+		call := w.session("cx").Calls()[0]
+		require.Contains(t, string(call.Settings), `["local_shell","tool_search","web_search"]`)
+
+		both, err := json.Marshal(items)
+		require.NoError(t, err)
+		items = ask(head + "," + strings.Trim(string(both), "[]") + `,{"type":"function_call_output","call_id":"` + at(items[0], "call_id").(string) + `","output":[{"type":"input_text","text":"ok"},{"type":"input_image","image_url":"data:image/png;base64,AA=="}]},
+{"type":"function_call_output","call_id":"` + at(items[1], "call_id").(string) + `","output":"closed"}]}`)
+		require.Equal(t, "Done.", at(items[0], "content", 0, "text"))
+		require.Equal(t, "mcp__calendar__create_event", at(last(), "messages", 2, "tool_calls", 0, "function", "name"), "as it was sampled")
+		r := w.rollout("cx")
+		require.NoError(t, r.Check())
+		require.Len(t, r.Turns, 2)
+		for _, c := range w.session("cx").Calls() {
+			require.Equal(t, live.StateOK, c.State, c.Why)
+		}
+	}
+}
+
+// TestClaudeCodeLater: what Claude Code sends since: instructions between messages, tools
+// that are loaded when they are asked for, thinking that is not shown, counts of tokens,
+// and a question whether the address is there.
+func TestClaudeCodeLater(t *testing.T) {
+	w, last := spy(t, fakeengine.Reply{Content: "Done."})
+	body := `{"model":"claude-x","max_tokens":32000,"stream":true,"system":[{"type":"text","text":"x-billing: a"},{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral","ttl":"1h"}}],
+"messages":[{"role":"user","content":"Mend it."},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"c2ln"},{"type":"redacted_thinking","data":"b3RoZXI="},{"type":"tool_use","id":"t1","name":"ToolSearch","input":{"query":"x"},"caller":{"type":"direct"}}]},
+{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"tool_reference","tool_name":"Later"}],"cache_control":{"type":"ephemeral"}},
+ {"type":"document","source":{"type":"text","media_type":"text/plain","data":"notes"},"title":"n"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}]},
+{"role":"system","content":"Use the tool."}],
+"tools":[{"name":"Later","description":"","input_schema":{"type":"object","properties":{},"additionalProperties":false},"defer_loading":true,"eager_input_streaming":true}],
+"thinking":{"type":"adaptive","display":"omitted"},"context_management":{"edits":[]},"output_config":{"effort":"high"},"diagnostics":{"previous_message_id":null},"speed":"fast"}`
+	headers := []string{"Anthropic-Beta", "claude-code-20250219,mid-conversation-system-2026-04-07,effort-2025-11-24", "Anthropic-Version", "2023-06-01", "X-App", "cli", "X-Claude-Code-Session-Id", "u"}
+	status, answer := w.ask("/rollouts/cc/v1/messages?beta=true", body, headers...)
+	require.Equal(t, 200, status, answer)
+	require.Contains(t, answer, "event: message_stop")
+	var roles []string
+	for _, m := range last()["messages"].([]any) {
+		roles = append(roles, at(m, "role").(string))
+	}
+	require.Equal(t, []string{"system", "user", "assistant", "tool", "user", "system"}, roles)
+	require.Equal(t, "image_url", at(last(), "messages", 4, "content", 1, "type"))
+	require.Contains(t, string(w.session("cc").Calls()[0].Settings), "diagnostics")
+	status, answer = w.ask("/rollouts/cc/v1/messages/count_tokens?beta=true", strings.Replace(body, `"max_tokens":32000,"stream":true,`, "", 1), headers...)
+	require.Equal(t, 200, status, answer)
+	require.EqualValues(t, w.session("cc").Calls()[0].PromptTokens, parsed(t, answer)["input_tokens"])
+	for _, bad := range []string{`{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`, `{"type":"tool_use","id":"t"}`} { // what no model here said
+		status, answer = w.ask("/rollouts/cc/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[`+bad+`]},{"role":"user","content":"y"}]}`)
+		require.Equal(t, 400, status)
+		requireError(t, "anthropic", answer)
+	}
+}

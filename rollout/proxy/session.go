@@ -82,8 +82,11 @@ func (h *Handler) identify(r *http.Request, path string) (id, parent string, p *
 			}
 		}
 	}
+	if len(r.Header.Values("X-Parent-Session-Id")) > 1 {
+		return refused("X-Parent-Session-Id stands there more than once")
+	}
 	parent = r.Header.Get("X-Parent-Session-Id")
-	for _, name := range []string{path, r.Header.Get("X-Session-Id"), token} {
+	for _, name := range append(r.Header.Values("X-Session-Id"), path, token) {
 		switch {
 		case name == "":
 		case id == "":

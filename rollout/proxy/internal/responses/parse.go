@@ -23,8 +23,18 @@ func (Dialect) Error(p *wire.Problem) []byte { return wire.OpenAI(p) }
 // echo is what a reply says of its request.
 type echo struct {
 	fields map[string]json.RawMessage
-	sealed bool            // the reasoning is wanted in a form that comes back
-	custom map[string]bool // tools whose input is plain text
+	sealed bool                 // the reasoning is wanted in a form that comes back
+	custom map[string]bool      // tools whose input is plain text
+	spaces map[string][2]string // tools of a namespace: it, and their name in it
+	more   []jsonscan.Value     // lists of tools that stand in the input
+}
+
+// flat is the name of a tool of a namespace for engines, which know of none.
+func flat(space, name string) string {
+	if space == "" {
+		return name
+	}
+	return strings.TrimRight(space, "_") + "__" + name
 }
 
 // echoed are the members that a reply repeats, with what stands for an absent one.
@@ -44,7 +54,7 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	}
 	c := &wire.Call{}
 	c.N = 1
-	own := &echo{fields: map[string]json.RawMessage{}, custom: map[string]bool{}}
+	own := &echo{fields: map[string]json.RawMessage{}, custom: map[string]bool{}, spaces: map[string][2]string{}}
 	c.Own = own
 	for _, e := range echoed {
 		own.fields[e.name] = json.RawMessage(e.absent)
@@ -72,7 +82,7 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	if c.Stream, err = wire.Flag(v, "stream"); err != nil {
 		return nil, err
 	}
-	if err := input(c, v.Get("input")); err != nil {
+	if err := input(c, own, v.Get("input")); err != nil {
 		return nil, err
 	}
 	c.Settings = wire.Fields(v, "input", "instructions", "tools")
@@ -100,7 +110,7 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 
 // input reads the items of the conversation. What belongs to one reply (reasoning, text,
 // calls, in this order) becomes one message.
-func input(c *wire.Call, v jsonscan.Value) error {
+func input(c *wire.Call, own *echo, v jsonscan.Value) error {
 	if s, ok := v.Text(); ok {
 		c.Messages = append(c.Messages, rollout.Message{Role: rollout.RoleUser, Content: s})
 		return nil
@@ -145,11 +155,11 @@ func input(c *wire.Call, v jsonscan.Value) error {
 				reply(1).Reasoning = text
 			}
 		case "function_call", "custom_tool_call":
-			call := rollout.ToolCall{ID: id, Name: x.Get("name").String(), Arguments: x.Get("arguments").String(), ArgumentsText: true}
+			call := rollout.ToolCall{ID: id, Name: flat(x.Get("namespace").String(), x.Get("name").String()), Arguments: x.Get("arguments").String(), ArgumentsText: true}
 			if kind == "custom_tool_call" {
 				call.Arguments = string(wire.JSON(map[string]string{"input": x.Get("input").String()}))
 			}
-			if call.Name == "" {
+			if x.Get("name").String() == "" {
 				return wire.Bad("input.%d: a call without a name", i)
 			}
 			m := reply(3)
@@ -161,6 +171,8 @@ func input(c *wire.Call, v jsonscan.Value) error {
 				return wire.Bad("input.%d: %v", i, err)
 			}
 			c.Messages = append(c.Messages, rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: text, Parts: parts})
+		case "additional_tools":
+			own.more = append(own.more, x.Get("tools"))
 		case "item_reference":
 			return wire.Bad("input.%d: items are not kept by reference: send them, or previous_response_id", i)
 		default:
@@ -224,32 +236,23 @@ func reasoning(x jsonscan.Value) string {
 }
 
 func tools(c *wire.Call, own *echo, v jsonscan.Value) error {
-	list := v.Get("tools")
-	if !list.IsNull() && list.Kind() != jsonscan.Array {
-		return wire.Bad("tools is %s, expected a list", list.Word())
-	}
 	var left []string
-	for i, t := range list.Items() {
-		name := t.Get("name").String()
-		switch kind := t.Get("type").String(); kind {
-		case "function":
-			if name == "" {
-				return wire.Bad("tools.%d: it has no name", i)
+	for _, list := range append([]jsonscan.Value{v.Get("tools")}, own.more...) {
+		if !list.IsNull() && list.Kind() != jsonscan.Array {
+			return wire.Bad("tools is %s, expected a list", list.Word())
+		}
+		for i, t := range list.Items() {
+			if !t.Get("type").Is("namespace") {
+				if err := tool(c, own, "", i, t, &left); err != nil {
+					return err
+				}
+				continue
 			}
-			schema := t.Get("parameters").Clone()
-			if string(schema) == "null" {
-				schema = nil
+			for _, x := range t.Get("tools").Items() {
+				if err := tool(c, own, t.Get("name").String(), i, x, &left); err != nil {
+					return err
+				}
 			}
-			c.Tools = append(c.Tools, wire.Function(name, t.Get("description").String(), schema, t.Get("strict")))
-		case "custom":
-			own.custom[name] = true
-			description := t.Get("description").String()
-			if g := t.Path("format", "definition").String(); g != "" {
-				description += "\n\nThe input follows this grammar:\n" + g
-			}
-			c.Tools = append(c.Tools, wire.Function(name, description, []byte(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`), jsonscan.Value{}))
-		default: // it runs at OpenAI: the model here is not told of it
-			left = append(left, kind)
 		}
 	}
 	if left != nil {
@@ -266,5 +269,36 @@ func tools(c *wire.Call, own *echo, v jsonscan.Value) error {
 	case choice.Get("type").Is("function") || choice.Get("type").Is("custom"):
 		c.Fields["tool_choice"] = wire.JSON(map[string]any{"type": "function", "function": map[string]string{"name": choice.Get("name").String()}})
 	}
+	return nil
+}
+
+// tool takes a tool, of a namespace or of none, or what it is of to left.
+func tool(c *wire.Call, own *echo, space string, i int, t jsonscan.Value, left *[]string) error {
+	name, kind := t.Get("name").String(), t.Get("type").String()
+	if kind != "function" && kind != "custom" { // it runs at OpenAI: the model here is not told of it
+		*left = append(*left, kind)
+		return nil
+	}
+	if name == "" {
+		return wire.Bad("tools.%d: it has no name", i)
+	}
+	known := flat(space, name)
+	if space != "" {
+		own.spaces[known] = [2]string{space, name}
+	}
+	description := t.Get("description").String()
+	if kind == "function" {
+		schema := t.Get("parameters").Clone()
+		if string(schema) == "null" {
+			schema = nil
+		}
+		c.Tools = append(c.Tools, wire.Function(known, description, schema, t.Get("strict")))
+		return nil
+	}
+	own.custom[known] = true
+	if g := t.Path("format", "definition").String(); g != "" {
+		description += "\n\nThe input follows this grammar:\n" + g
+	}
+	c.Tools = append(c.Tools, wire.Function(known, description, []byte(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`), jsonscan.Value{}))
 	return nil
 }

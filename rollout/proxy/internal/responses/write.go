@@ -61,6 +61,9 @@ func (w *writer) json(it *item, status string) map[string]any {
 	case "custom_tool_call":
 		out["call_id"], out["name"], out["input"] = it.call, it.name, customInput(text)
 	}
+	if x, ok := w.own.spaces[it.name]; ok {
+		out["namespace"], out["name"] = x[0], x[1]
+	}
 	return out
 }
 

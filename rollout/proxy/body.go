@@ -1,0 +1,97 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
+)
+
+// bodyTime is how long a body may take to come, so that clients that stop within one do
+// not keep the places of others.
+const bodyTime = 5 * time.Minute
+
+// maxWindow is how far back the zstd of a body may point: what decoders are to support at
+// least, by RFC 8878.
+const maxWindow = 8 << 20
+
+// codings are the values of Content-Encoding that are read.
+const codings = "zstd, gzip, deflate"
+
+// body reads a request whole, at most MaxBody bytes of it as sent and as it is read.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	most := h.opts.MaxBody
+	long := &wire.Problem{Status: http.StatusRequestEntityTooLarge, Message: "the body has over " + strconv.FormatInt(most, 10) + " bytes"}
+	if r.ContentLength > most {
+		return nil, long
+	}
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ", ")))
+	in, err := decode(coding, http.MaxBytesReader(w, r.Body, most))
+	var b bytes.Buffer
+	if err == nil {
+		defer in.Close()
+		if n := r.ContentLength; n > 0 {
+			b.Grow(int(n) + bytes.MinRead)
+		}
+		_, err = b.ReadFrom(io.LimitReader(in, most+1))
+	}
+	var beyond *http.MaxBytesError
+	var p *wire.Problem
+	switch {
+	case errors.As(err, &p):
+		w.Header().Set("Accept-Encoding", codings)
+		return nil, p
+	case errors.As(err, &beyond), int64(b.Len()) > most:
+		return nil, long
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &wire.Problem{Status: http.StatusRequestTimeout, Message: "the body did not come within " + h.bodyTime.String()}
+	case err != nil && coding != "":
+		return nil, &wire.Problem{Status: http.StatusBadRequest, Message: "the body is no whole " + coding}
+	case err != nil:
+		return nil, &wire.Problem{Status: http.StatusBadRequest, Message: "the body could not be read to its end"}
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // as hurry
+	return b.Bytes(), nil
+}
+
+// hurry bounds the time in which the body of a request comes. Where it does not, the answer
+// ends the connection; what is no connection needs no bound.
+func (h *Handler) hurry(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.bodyTime))
+}
+
+// decode reads a body of a Content-Encoding.
+func decode(coding string, in io.ReadCloser) (io.ReadCloser, error) {
+	switch coding {
+	case "", "identity":
+		return in, nil
+	case "gzip", "x-gzip":
+		return gzip.NewReader(in)
+	case "zstd":
+		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	case "deflate": // zlib's by RFC 9110; some send it without the head
+		room := bufio.NewReader(in)
+		head, err := room.Peek(2)
+		if err == nil && head[0]&0xf == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
+			return zlib.NewReader(room)
+		}
+		return flate.NewReader(room), nil
+	}
+	return nil, &wire.Problem{Status: http.StatusUnsupportedMediaType, Message: "the body is encoded otherwise than " + codings + ", or more than once"}
+}
