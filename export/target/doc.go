@@ -13,7 +13,7 @@
 //	megatron  mask (SFT)                    weights, rows over the pack size, endings that padding would hide
 //	verl      scalar advantage, logprobs    aborted rollouts left out; advantages that differ between the rows of a rollout; as slime
 //	skyrl     logprobs, reward, is_last     stop reason "length" on truncated rollouts
-//	prime-rl  logprobs, advantages, weights temperature 0; rows over the sequence length
+//	prime-rl  logprobs, advantages, weights rows over the sequence length
 //	trl       advantages, logprobs          more than one row per rollout, unequal groups, groups of one
 //	trl-async logprobs, scalar advantage    as slime
 //	areal     versions, advantage, logprobs aborted rollouts left out; as slime
@@ -23,5 +23,6 @@
 // prime-rl and trl-async refuse rows without log probabilities; the others' trainers can
 // compute those of the policy before the step.
 //
-// All but prime-rl, megatron and none refuse rows sampled at different temperatures.
+// All but prime-rl, megatron and none refuse rows sampled at different temperatures, all but
+// megatron and none those sampled at 0.
 package target

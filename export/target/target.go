@@ -2,6 +2,7 @@ package target
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -299,7 +300,7 @@ func (t *Target) rollout(rows []rollout.Sample) (keep bool, err error) {
 	case t.opts.LeaveIncomplete:
 		t.drop("rollout of several rows", 1)
 	default:
-		return false, t.refuse(&rows[1], export.ColSampleIndex, "repair what makes it fork (convert --drift splice or realign), leave it and its group out (convert --group-size N), or use target trl-async",
+		return false, t.refuse(&rows[1], export.ColSampleIndex, "leave it and its group out (convert --group-size N), or use target trl-async; where ids drift, convert --drift splice or realign joins its rows",
 			"it takes one row per rollout and this one has %d", len(rows))
 	}
 	return false, nil
@@ -318,12 +319,16 @@ func (t *Target) Adapt(s *rollout.Sample, lens []int32) error {
 	if t.opts.MaxTokens > 0 && n > t.opts.MaxTokens {
 		return t.refuse(s, export.ColInputIDs, "raise the trainer's limit, window the context, or leave longer rows out (lossmask.Policy.MaxTokens, convert --max-tokens)", "the row has %d tokens, the limit is %d", n, t.opts.MaxTokens)
 	}
-	if t.opts.RawLogprobs && s.Logprob != nil && s.Temperature != 1 && t.name != "none" && t.name != "megatron" {
+	if t.opts.RawLogprobs && s.Logprob != nil && s.Temperature != 1 && t.compares() {
 		return t.refuse(s, export.ColLogprobs, "record those after it (vLLM: logprobs_mode processed_logprobs), sample at 1, or leave them out of the dump where the trainer computes its own",
 			"its log probabilities are those before the temperature, which is %g, and the trainer compares them with its own at it", s.Temperature)
 	}
+	if !(s.Temperature > 0) && t.compares() {
+		return t.refuse(s, export.ColTemperature, "sample above 0, say what turns without a record were sampled at (convert --temperature), or train on such rows supervised (target megatron)",
+			"it divides logits by the temperature, which is %g", s.Temperature)
+	}
 	if t.logprobs && s.Logprob == nil {
-		return t.refuse(s, export.ColLogprobs, "record log probabilities while sampling", "its loader reads log probabilities and the row has none")
+		return t.refuse(s, export.ColLogprobs, "record log probabilities while sampling, or use a target whose trainer computes those of the policy before the step, such as trl or slime", "its loader reads log probabilities and the row has none")
 	}
 	if (t.advantage || t.advantages) && s.Advantage == nil {
 		return t.refuse(s, export.ColAdvantage, "run an advantage estimator first", "its loader reads the advantage and the row has none")
@@ -354,6 +359,10 @@ func (t *Target) Adapt(s *rollout.Sample, lens []int32) error {
 	return nil
 }
 
+// compares says that the trainer compares log probabilities of its own with those that the
+// rows were sampled with.
+func (t *Target) compares() bool { return t.name != "none" && t.name != "megatron" }
+
 // oneAdvantage refuses a row whose tokens differ in their advantage.
 func (t *Target) oneAdvantage(s *rollout.Sample) error {
 	if s.Credit == nil {
@@ -374,13 +383,25 @@ func (t *Target) oneTemperature(s *rollout.Sample) error {
 		return nil
 	}
 	if t.first == nil {
-		t.first = &rollout.Sample{ID: rollout.SampleID(s.Rollout, s.SampleIndex), Temperature: s.Temperature}
+		t.first = &rollout.Sample{ID: rollout.SampleID(s.Rollout, s.SampleIndex), Temperature: s.Temperature, Metadata: s.Metadata}
 	}
 	if s.Temperature != t.first.Temperature {
-		return t.refuse(s, export.ColTemperature, "convert the dumps of each temperature by themselves, or use a target that reads it per token, such as prime-rl",
+		fix := "convert the dumps of each temperature by themselves, or use a target that reads it per token, such as prime-rl"
+		if assumed(s) || assumed(t.first) {
+			fix = "say what turns without a record were sampled at (convert --temperature); else " + fix
+		}
+		return t.refuse(s, export.ColTemperature, fix,
 			"it trains at one temperature; the row was sampled at %g and row %s at %g", s.Temperature, t.first.ID, t.first.Temperature)
 	}
 	return nil
+}
+
+// assumed says that the dump recorded no temperature for a row.
+func assumed(s *rollout.Sample) bool {
+	var m struct {
+		Turnpack struct{ Temperature string } `json:"turnpack"`
+	}
+	return json.Unmarshal(s.Metadata, &m) == nil && m.Turnpack.Temperature == "assumed"
 }
 
 func (t *Target) fillVersions(s *rollout.Sample) error {

@@ -3,6 +3,7 @@ package target_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,7 +76,11 @@ func TestRefusals(t *testing.T) {
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].RolloutIndex = 0; r[0].SampleIndex = 9 }, export.ColRolloutIndex},
 		{"skyrl", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, export.ColAdvantage},
-		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Temperature = 0 }, export.ColTemperature},
+		{"prime-rl", target.Options{}, func(r []rollout.Sample) { setTemperature(r, 0) }, export.ColTemperature},
+		{"slime", target.Options{}, func(r []rollout.Sample) { setTemperature(r, 0) }, export.ColTemperature},
+		{"nemo-rl", target.Options{}, func(r []rollout.Sample) { setTemperature(r, 0) }, export.ColTemperature},
+		{"megatron", target.Options{}, func(r []rollout.Sample) { setTemperature(r, 0) }, ""},
+		{"none", target.Options{}, func(r []rollout.Sample) { setTemperature(r, 0) }, ""},
 		{"prime-rl", target.Options{MaxTokens: 4}, nil, export.ColInputIDs},
 		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, ""},
 		{"prime-rl", target.Options{}, func(r []rollout.Sample) { r[0].Temperature = 0.5 }, ""},
@@ -178,6 +183,19 @@ func TestLeaveIncomplete(t *testing.T) {
 	}
 	_, err = target.New("trl", target.Options{LeaveIncomplete: true})
 	require.ErrorContains(t, err, "GroupSize")
+}
+
+// Where the temperature of a row is assumed, the refusal of another says how to give it.
+func TestAssumedTemperature(t *testing.T) {
+	for _, said := range []string{"assumed", "given"} {
+		tg, err := target.New("verl", target.Options{})
+		require.NoError(t, err)
+		rows := group()
+		rows[0].Temperature, rows[0].Metadata = 0.5, []byte(`{"turnpack":{"temperature":"`+said+`"}}`)
+		_, err = tg.Group(rows)
+		require.ErrorContains(t, err, "trains at one temperature")
+		require.Equal(t, said == "assumed", strings.Contains(err.Error(), "--temperature"), err)
+	}
 }
 
 // What an earlier run wrote decides for the rows that come after it.

@@ -1,0 +1,201 @@
+// Package weigh gives rows the loss weights of an aggregation.
+package weigh
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/spool"
+	"github.com/turnpack/turnpack/reward/weights"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Weigher gives rows the loss weights of an aggregation. Those depend on all
+// rows of an optimizer step, so a run that weighs goes through the input once
+// more, to count.
+type Weigher struct {
+	how     weights.Aggregation
+	perStep int            // groups of a step, 0 = all
+	stepOf  map[string]int // group → step
+	steps   []stepCounts
+	counted counted
+}
+
+// counted is all that was counted, from which a run that goes on begins.
+type counted struct {
+	Columns *export.Columns // of the first row, with weights
+	Rows    []weights.Row
+}
+
+type stepCounts struct {
+	weights weights.Totals
+	target  target.Totals
+	last    string // rollout counted last; its rows follow one another
+}
+
+// New reads --weights; nil means that weights stay at 0 and 1.
+func New(name string, perStep int) (*Weigher, error) {
+	w := &Weigher{perStep: perStep, stepOf: map[string]int{}}
+	// Weights whose mean over the trained tokens is 1: a trainer that averages over
+	// tokens then gets the mean that was asked for.
+	modes := map[string]weights.Mode{"rollout-mean": weights.RolloutMean, "prompt-mean": weights.PromptMean, "sequence-mean": weights.SequenceMean}
+	if mode, ok := modes[name]; ok {
+		w.how = weights.Aggregation{Mode: mode, PerToken: true}
+		return w, nil
+	}
+	if name == "none" {
+		return nil, nil
+	}
+	how, ok := weights.Preset(name)
+	if !ok || how.MicroBatch > 0 {
+		var presets []string
+		for _, p := range weights.Presets() {
+			if p.MicroBatch == 0 {
+				presets = append(presets, p.Name)
+			}
+		}
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--weights"}, "found %q, expected none, rollout-mean, prompt-mean, sequence-mean or a trainer's own", name).
+			WithFix("those are %s", strings.Join(presets, ", "))
+	}
+	w.how = how
+	return w, nil
+}
+
+// Count goes through the rows of src that t takes, or takes what an earlier run kept at path.
+func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, t *target.Target, path string) error {
+	var before counted
+	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &before) == nil && before.Columns != nil {
+		w.counted.Columns = before.Columns
+		for _, row := range before.Rows {
+			if err := w.add(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := &step.Groups{Target: t, To: counter{w}}
+	if _, err := pipe.Run(ctx, src, rows); err != nil {
+		return err
+	}
+	return rows.Close()
+}
+
+// Columns are those of the first row that was counted, with weights.
+func (w *Weigher) Columns() *export.Columns { return w.counted.Columns }
+
+// Save keeps what was counted at path, "" for nowhere.
+func (w *Weigher) Save(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.Marshal(&w.counted)
+	if err != nil {
+		return err
+	}
+	return atomic.WriteFile(path, text, true)
+}
+
+type counter struct{ *Weigher }
+
+// Write counts a row.
+func (c counter) Write(s rollout.Sample) error { return c.row(&spool.Row{Sample: s}) }
+
+// WriteRuns counts a row given as runs.
+func (c counter) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, _ []float32) error {
+	return c.row(&spool.Row{Sample: s, Lens: lens, Tokens: ids})
+}
+
+// Close does nothing.
+func (c counter) Close() error { return nil }
+
+// Abort does nothing.
+func (c counter) Abort() error { return nil }
+
+func (c counter) row(r *spool.Row) error {
+	if c.counted.Columns == nil {
+		has := export.ColumnsOf(&r.Sample)
+		has.Weights = true
+		c.counted.Columns = &has
+	}
+	return c.add(weighed(r))
+}
+
+// weighed is what weights depend on.
+func weighed(r *spool.Row) weights.Row {
+	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
+}
+
+// add counts a row.
+func (w *Weigher) add(row weights.Row) error {
+	step, ok := w.stepOf[row.Prompt]
+	if !ok {
+		if w.perStep > 0 {
+			step = len(w.stepOf) / w.perStep
+		}
+		w.stepOf[row.Prompt] = step
+		if step == len(w.steps) {
+			w.steps = append(w.steps, stepCounts{})
+		}
+	}
+	n := &w.steps[step]
+	n.target.Trained += int64(row.Trained)
+	if n.last != row.Rollout {
+		n.target.Rollouts++
+		n.last = row.Rollout
+	}
+	w.counted.Rows = append(w.counted.Rows, row)
+	return n.weights.Add(row)
+}
+
+// Mean says whether the weights are those that a target brings into the form its
+// trainer reads.
+func (w *Weigher) Mean() bool {
+	return w != nil && w.how == weights.Aggregation{Mode: weights.RolloutMean, PerToken: true}
+}
+
+// Totals are the counts of the step that a group belongs to.
+func (w *Weigher) Totals(group string) target.Totals { return w.steps[w.stepOf[group]].target }
+
+// Weighing weighs rows on their way to a sink.
+type Weighing struct {
+	*Weigher
+	step.Sink
+}
+
+// Write passes on the weighted row.
+func (w Weighing) Write(s rollout.Sample) error {
+	err := w.weigh(&spool.Row{Sample: s}, &s)
+	if err != nil {
+		return err
+	}
+	return w.Sink.Write(s)
+}
+
+// WriteRuns passes on the weighted row.
+func (w Weighing) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	err := w.weigh(&spool.Row{Sample: s, Lens: lens, Tokens: ids}, &s)
+	if err != nil {
+		return err
+	}
+	return w.Sink.WriteRuns(s, lens, ids, logprobs)
+}
+
+func (w Weighing) weigh(r *spool.Row, s *rollout.Sample) (err error) {
+	step, ok := w.stepOf[s.Group]
+	if !ok {
+		return nil // the target leaves it out
+	}
+	factor := w.steps[step].weights.Weight(weighed(r), w.how)
+	if factor == 0 {
+		return nil // this rollout of the group
+	}
+	s.Sequence, err = weights.Apply(s.Sequence, factor)
+	return err
+}
