@@ -44,13 +44,17 @@ func ParseKeep(text string) (Keep, error) {
 		case part == "best":
 			k.Best = 1
 		case strings.HasPrefix(part, "best:"):
-			if k.Best, err = strconv.Atoi(part[len("best:"):]); k.Best < 1 {
+			var n int
+			if n, err = strconv.Atoi(part[len("best:"):]); n < 1 {
 				err = strconv.ErrRange
 			}
+			if k.Best == 0 || n < k.Best {
+				k.Best = n
+			}
 		case strings.HasPrefix(part, "reward>="):
-			k.AtLeast, err = bound(part[len("reward>="):])
+			k.AtLeast, err = bound(part[len("reward>="):], k.AtLeast)
 		case strings.HasPrefix(part, "reward>"):
-			k.Above, err = bound(part[len("reward>"):])
+			k.Above, err = bound(part[len("reward>"):], k.Above)
 		default:
 			err = strconv.ErrSyntax
 		}
@@ -62,10 +66,14 @@ func ParseKeep(text string) (Keep, error) {
 	return k, nil
 }
 
-func bound(text string) (*float64, error) {
+// bound is the number of a rule, or that of the same rule before where it is larger.
+func bound(text string, before *float64) (*float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
 		err = strconv.ErrRange
+	}
+	if before != nil {
+		x = max(x, *before)
 	}
 	return &x, err
 }
