@@ -217,7 +217,7 @@ func (x *run) noReward() error {
 	if n := x.report.LeftOut; n > 0 {
 		why = append(why, fmt.Sprintf("%d more records cannot be used, the first: %v", n, x.report.Skips[0].Error))
 	}
-	fix := "join recorded results (traj.Options.Rewards, --rewards FILE), or ask for rows without advantages (NoAdvantages, --estimator none)"
+	fix := "join recorded results (traj.Options.Rewards, --rewards FILE), or ask for rows without advantages where nothing reads them (NoAdvantages, --estimator none; targets none and megatron)"
 	switch {
 	case x.Reward != nil:
 		fix = "say in Excluded of fewer rollouts that they have no reward, or ask for rows without advantages (NoAdvantages)"

@@ -16,6 +16,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/weigh"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
@@ -188,6 +189,11 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 		return nil, err
 	}
 	s.read(src, c)
+	if c.Force {
+		if err := replace(dst, files); err != nil {
+			return nil, err
+		}
+	}
 	if err := rec.finish(dst.dir(), files, *s, c.Force); err != nil {
 		return nil, err
 	}
@@ -217,11 +223,11 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	if err != nil {
 		return nil, nil, err
 	}
-	weigh, err := newWeigher(c.Weights, c.GroupsPerStep)
+	weights, err := weigh.New(c.Weights, c.GroupsPerStep)
 	if err != nil {
 		return nil, nil, err
 	}
-	trainer, rules, err := c.target(model, weigh)
+	trainer, rules, err := c.target(model, weights)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -237,18 +243,24 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	opts.Metadata = c.outputFlags.metadata(opts.Metadata)
 	off := pipe.Shaping.OffPolicy // a target decides itself what its rows have
 	opts.Weighted = off != nil && off.Weights != nil && c.Target == "none"
-	if weigh != nil {
-		if err := weigh.count(p.ctx, pipe, src, c.counts); err != nil {
+	if weights != nil {
+		unweighed := rules
+		unweighed.MeanOverRollouts, unweighed.TotalsOf = false, nil
+		counted, err := target.New(c.Target, unweighed)
+		if err == nil {
+			err = weights.Count(p.ctx, pipe, src, counted, c.counts)
+		}
+		if err != nil {
 			done()
 			return nil, nil, err
 		}
 		if c.Target == "none" { // a target decides itself what its rows have
-			opts.Columns = weigh.counted.Columns
+			opts.Columns = weights.Columns()
 		}
 	}
-	dst, undo, err := c.destination(dir, trainer, rules, opts, weigh, p.errOut)
-	if err == nil && weigh != nil {
-		if err = weigh.save(c.counts); err != nil {
+	dst, undo, err := c.destination(dir, trainer, rules, opts, weights, p.errOut)
+	if err == nil && weights != nil {
+		if err = weights.Save(c.counts); err != nil {
 			err = errors.Join(err, dst.Abort())
 		}
 	}
@@ -266,8 +278,13 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		err = lacking(dst.Close(), &report) // of the last group
 	}
 	if err != nil {
+		err = errors.Join(err, dst.fail(p.ctx.Err() != nil))
 		undo()
 		return nil, nil, err
+	}
+	if dst.groups != nil {
+		left := dst.groups.LeftOut()
+		report.Rows, report.Tokens, report.Trained = report.Rows-left.Rows, report.Tokens-left.Tokens, report.Trained-left.Trained
 	}
 	s := summarize(report, time.Since(start), dst.name)
 	s.Target = trainer.Dropped
@@ -280,7 +297,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 
 // destination makes the sink: of files under dir, or of none on a dry run. undo
 // removes the folders that were made for them and are empty again.
-func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigher, errOut io.Writer) (dst output, undo func(), err error) {
+func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher, errOut io.Writer) (dst output, undo func(), err error) {
 	undo = func() {}
 	if c.DryRun {
 		dst, err = c.try(t, opts, w)

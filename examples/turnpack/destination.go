@@ -28,6 +28,8 @@ type destination interface {
 	read(name string) ([]byte, error)
 	// holds says whether a file is there as it was made.
 	holds(f madeFile) (bool, error)
+	// remove removes a file of the place, and folders that are empty without it.
+	remove(name string) error
 	// vacant refuses a place without a record that holds other things.
 	vacant() error
 	// publish makes the files of dir, the record last, part of the place.
@@ -101,6 +103,13 @@ func (f folder) holds(made madeFile) (bool, error) {
 	return is == made, err
 }
 
+func (f folder) remove(name string) error {
+	err := os.Remove(f.join(name))
+	for up := filepath.Dir(name); err == nil && up != "." && os.Remove(f.join(up)) == nil; up = filepath.Dir(up) {
+	}
+	return err
+}
+
 // bucketPlace is a prefix in an object store. Files are made on this machine and
 // sent when all are whole, the record last: who finds it finds them all.
 type bucketPlace struct {
@@ -131,6 +140,10 @@ func (b *bucketPlace) vacant() error {
 
 func (b *bucketPlace) holds(made madeFile) (bool, error) {
 	return blobstore.Holds(b.ctx, b.bucket, path.Join(b.prefix, made.File), made.Bytes, made.SHA256)
+}
+
+func (b *bucketPlace) remove(name string) error {
+	return blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, name))
 }
 
 func (b *bucketPlace) publish(files []string) error {

@@ -25,7 +25,7 @@ func (s *summary) hints() []string {
 		out = append(out, fmt.Sprintf("%s rollouts record a number as their reward: --scale auto takes it", cli.Number(scalar)))
 	}
 	if none > 0 {
-		out = append(out, fmt.Sprintf("%s rollouts record no result: join one with --rewards FILE, or write rows without advantages with --estimator none", cli.Number(none)))
+		out = append(out, fmt.Sprintf("%s rollouts record no result: join one with --rewards FILE, or write rows without advantages with --estimator none, for targets that read none (none, megatron)", cli.Number(none)))
 	}
 	if n := s.Notes["context_not_stored"]; n > 0 && !s.windowed {
 		out = append(out, fmt.Sprintf("%s rollouts do not store the window that the model saw: --window swe-rl:N runs it again", cli.Number(n)))

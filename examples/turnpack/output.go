@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/weigh"
 	"github.com/turnpack/turnpack/export/megatron"
 	"github.com/turnpack/turnpack/export/primerl"
 	"github.com/turnpack/turnpack/export/target"
@@ -136,10 +137,10 @@ func (f *outputFlags) check() error {
 }
 
 // target is the trainer that --target names, with the rules of its rows.
-func (f *outputFlags) target(model *tokenize.Model, w *weigher) (*target.Target, target.Options, error) {
+func (f *outputFlags) target(model *tokenize.Model, w *weigh.Weigher) (*target.Target, target.Options, error) {
 	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple, GroupSize: f.GroupSize, LeaveIncomplete: f.GroupSize > 0, RawLogprobs: f.Logprobs == "raw"}
-	if w.mean() {
-		o.MeanOverRollouts, o.TotalsOf = true, w.totals
+	if w.Mean() {
+		o.MeanOverRollouts, o.TotalsOf = true, w.Totals
 	}
 	var eos rollout.TokenID
 	var ok bool

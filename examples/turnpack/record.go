@@ -195,6 +195,28 @@ func (r *record) complete(dst destination) (*record, error) {
 	return made, nil
 }
 
+// replace removes the files at dst that an earlier run made, as it made them, and this
+// one does not: a trainer would go on reading them.
+func replace(dst destination, files []string) error {
+	var made record
+	text, err := dst.read(recordName)
+	if err != nil || json.Unmarshal(text, &made) != nil {
+		return err // without a record nothing tells whose files are there
+	}
+	for _, f := range made.Files {
+		if slices.Contains(files, f.File) || !filepath.IsLocal(filepath.FromSlash(f.File)) {
+			continue
+		}
+		if same, err := dst.holds(f); err != nil || !same {
+			continue
+		}
+		if err := dst.remove(f.File); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finish adds what the run made in dir. The record of another run, which wrote there
 // at the same time, stays unless force is set.
 func (r *record) finish(dir string, files []string, s summary, force bool) error {

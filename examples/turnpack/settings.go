@@ -12,6 +12,7 @@ import (
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/weigh"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
@@ -30,7 +31,11 @@ func (c *convertCmd) Faults() error {
 	if c.Model == "" {
 		errs = append(errs, c.withoutModel())
 	}
-	_, err = newWeigher(c.Weights, c.GroupsPerStep)
+	if c.Estimator == "none" && c.Target != "none" && c.Target != "megatron" {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, "none gives rows no advantages, and %s trains by them", c.Target).
+			WithFix("leave it out, and join results where the dumps have none (--rewards FILE)"))
+	}
+	_, err = weigh.New(c.Weights, c.GroupsPerStep)
 	errs = append(errs, err)
 	if all := append(traj.Formats(), "auto"); !slices.Contains(all, c.Format) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--format"}, "no dump format is named %q", c.Format).WithFix("choose one of %s", strings.Join(all, ", ")))

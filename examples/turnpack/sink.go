@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/weigh"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/megatron"
 	"github.com/turnpack/turnpack/export/primerl"
@@ -27,24 +29,46 @@ type sink interface {
 // output is a sink with what it makes: name stands for the batch in the
 // summary, files are its files once it is closed, both as seen from the folder.
 // discard is an Abort that leaves nothing that a later run could go on from. set is
-// the set that the files belong to, nil for one file.
+// the set that the files belong to, nil for one file; groups knows what a target left out.
 type output struct {
 	sink
 	name    string
 	files   func() []string
 	discard func() error
 	set     *shard.Set
+	groups  *step.Groups // nil = all rows are written
 }
 
 // resumable is what a run writes to: one that goes on from finished shards knows it.
-func (o *output) resumable() sink {
+func (o *output) resumable() turnpack.Sink {
 	if o.set == nil {
-		return o.sink
+		return rows{o.sink}
 	}
 	return struct {
-		sink
+		rows
 		*keeper
-	}{o.sink, &keeper{o.set}}
+	}{rows{o.sink}, &keeper{o.set}}
+}
+
+// rows is a sink that a run does not abort.
+type rows struct{ to sink }
+
+// Write passes on a row.
+func (r rows) Write(s rollout.Sample) error { return r.to.Write(s) }
+
+// WriteRuns passes on a row.
+func (r rows) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	return r.to.WriteRuns(s, lens, ids, logprobs)
+}
+
+// fail ends the output after an error. Where no shard is done nothing stays, so that other
+// flags can be tried in the same folder; one that was interrupted keeps what it learnt.
+func (o *output) fail(interrupted bool) error {
+	var err error
+	if o.set != nil && o.set.Done() == 0 && !interrupted {
+		err = o.discard()
+	}
+	return errors.Join(err, o.Abort())
 }
 
 // keeper is the part of a set by which a run goes on.
@@ -65,10 +89,10 @@ func (k *keeper) State() []byte { return k.set.State() }
 func (k *keeper) SetState(value []byte) error { return k.set.SetState(value) }
 
 // open makes the sink under dir.
-func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigher) (output, error) {
+func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher) (output, error) {
 	out, err := f.plain(dir, t, o, opts)
-	if err == nil && w != nil && !w.mean() {
-		out.sink = weighing{w, out.sink}
+	if err == nil && w != nil && !w.Mean() {
+		out.sink = weigh.Weighing{Weigher: w, Sink: out.sink}
 	}
 	return f.whole(out), err
 }
@@ -99,22 +123,23 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 			g.EndStep = out.set.EndStep
 			g.GoOn(out.set.Earlier())
 		}
-		out.sink = g
+		out.sink, out.groups = g, g
 	}
 	return out, err
 }
 
 // try makes a sink that refuses the rows that open's would, and writes nothing.
-func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigher) (output, error) {
+func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigh.Weigher) (output, error) {
 	opts.Trace = f.traced()
 	if f.packs() { // such files hold no status
 		opts.UnknownStatus = rollout.StatusCompleted
 	}
 	check, err := export.NewChecker(opts)
-	out := output{sink: &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}, files: func() []string { return nil }}
+	g := &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}
+	out := output{sink: g, groups: g, files: func() []string { return nil }}
 	out.discard = out.Abort
-	if err == nil && w != nil && !w.mean() {
-		out.sink = weighing{w, out.sink}
+	if err == nil && w != nil && !w.Mean() {
+		out.sink = weigh.Weighing{Weigher: w, Sink: out.sink}
 	}
 	return f.whole(out), err
 }
@@ -178,7 +203,7 @@ func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
 		if err != nil {
 			return output{}, err
 		}
-		return output{w, name, func() []string { return []string{name} }, w.Abort, nil}, nil
+		return output{w, name, func() []string { return []string{name} }, w.Abort, nil, nil}, nil
 	}
 	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Source: f.source, Force: opts.Force}
 	if f.steps() {
@@ -203,5 +228,5 @@ func (f *outputFlags) shards(dir string, o shard.Options) (output, error) {
 			}
 		}
 		return append(files, shard.ManifestName)
-	}, set.Discard, set}, nil
+	}, set.Discard, set, nil}, nil
 }

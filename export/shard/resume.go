@@ -67,13 +67,13 @@ func (s *Set) begin() error {
 			return err
 		}
 	case complete && !same:
-		return rollout.Errorf(rollout.KindInput, where, "%w", export.ErrComplete).WithFix("choose another folder or set Options.Force")
+		return rollout.Errorf(rollout.KindInput, where, "%w", export.ErrComplete).WithFix("choose another folder, or replace what is there (Options.Force, convert --force)")
 	case unfinished && p.Options != digest:
 		return rollout.Errorf(rollout.KindInput, where, "%w", export.ErrOtherRun).
-			WithFix("run with the options it was begun with, choose another folder or set Options.Force")
+			WithFix("run with the options it was begun with, choose another folder, or replace what is there (Options.Force, convert --force)")
 	case unfinished && !same:
 		return rollout.Errorf(rollout.KindInput, where, "%w, or of another input", export.ErrOtherRun).
-			WithFix("give the input of the first run, choose another folder or set Options.Force")
+			WithFix("give the input of the first run, choose another folder, or replace what is there (Options.Force, convert --force)")
 	case unfinished:
 		s.goOn(p)
 	default:
@@ -82,7 +82,7 @@ func (s *Set) begin() error {
 		}
 		if _, err := os.Lstat(s.path(filepath.FromSlash(o.name(0)))); err == nil {
 			return rollout.Errorf(rollout.KindInput, where, "%w: %s is there and belongs to no run", export.ErrExists, o.name(0)).
-				WithFix("choose another folder, or set Options.Force to replace it")
+				WithFix("choose another folder, or replace what is there (Options.Force, convert --force)")
 		}
 	}
 	s.progress.Options, s.progress.Source = digest, o.Source

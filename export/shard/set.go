@@ -80,6 +80,9 @@ type current struct {
 // Resumed is the number of shards that an earlier run has finished.
 func (s *Set) Resumed() int { return s.resumed }
 
+// Done is how many shards are done, those of earlier runs among them.
+func (s *Set) Done() int { return len(s.progress.Shards) }
+
 // Earlier describes the shards that an earlier run has finished.
 func (s *Set) Earlier() []Shard { return slices.Clone(s.progress.Shards[:s.resumed]) }
 
@@ -254,7 +257,7 @@ func (s *Set) openMade() error {
 	for _, name := range names {
 		if _, err := os.Lstat(s.path(filepath.FromSlash(name))); err == nil {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.path(name)}, "%w and belongs to no run", export.ErrExists).
-				WithFix("choose another folder, or set Options.Force to replace it")
+				WithFix("choose another folder, or replace what is there (Options.Force, convert --force)")
 		}
 	}
 	return nil
@@ -273,7 +276,7 @@ func (s *Set) finish() error {
 		if old.Input != c.shard.Input || old.Rows != c.shard.Rows {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.path(old.File)},
 				"%w, or with another input: the rows differ from those of the run that wrote this shard (%d rows with checksum %s, now %d with %s)", export.ErrOtherRun, old.Rows, old.Input, c.shard.Rows, c.shard.Input).
-				WithFix("give the input of the first run, or set Options.Force to start anew")
+				WithFix("give the input of the first run, or start anew (Options.Force, convert --force)")
 		}
 	} else if err := s.written(c); err != nil {
 		return err
@@ -377,7 +380,7 @@ func (s *Set) complete() error {
 	}
 	if s.next < s.resumed {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "the input ends after %d of the %d shards of an earlier run", s.next, s.resumed).
-			WithFix("give the input of the first run, or set Options.Force to start anew")
+			WithFix("give the input of the first run, or start anew (Options.Force, convert --force)")
 	}
 	e := s.opts.Export
 	m := &s.manifest

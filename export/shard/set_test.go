@@ -336,3 +336,37 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	_, err = shard.Create(dir, small)
 	require.ErrorContains(t, err, "writable")
 }
+
+// A set that is discarded before its first shard leaves a folder that other options may
+// begin in; one with shards that is aborted does not.
+func TestNothingToGoOnFrom(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		dir := t.TempDir()
+		o := shard.Options{GroupsPerShard: 1, Source: "one"}
+		if made {
+			o.Maker = &shard.Maker{ID: "one", Names: func(i int) []string { return []string{fmt.Sprint(i)} }, Write: func(i int, _ []rollout.Sample) error {
+				return os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), []byte("x"), 0o644)
+			}}
+		}
+		set, err := shard.Create(dir, o)
+		require.NoError(t, err)
+		require.NoError(t, set.SetState([]byte("{}")))
+		require.NoError(t, set.Write(rows(1)[0]))
+		require.Zero(t, set.Done())
+		require.NoError(t, set.Discard())
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+		o.GroupsPerShard = 2
+		set, err = shard.Create(dir, o)
+		require.NoError(t, err)
+		require.NoError(t, set.Write(rows(1)[0]))
+		require.NoError(t, set.EndStep())
+		require.Equal(t, 1, set.Done())
+		require.NoError(t, set.Abort())
+		o.GroupsPerShard = 3
+		_, err = shard.Create(dir, o)
+		require.ErrorIs(t, err, export.ErrOtherRun)
+		require.ErrorContains(t, err, "convert --force")
+	}
+}

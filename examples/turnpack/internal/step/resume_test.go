@@ -40,6 +40,7 @@ func TestTemperatureAcrossRuns(t *testing.T) {
 	require.Equal(t, &shard.Range{Min: float64(float32(0.7)), Max: float64(float32(0.7))}, set.Earlier()[0].Temperature)
 	require.NoError(t, g.Write(row("b", 1)))
 	require.ErrorContains(t, g.Close(), "sampled at 1 and row of an earlier run at 0.7")
+	require.NoError(t, g.Abort())
 	g, _ = open()
 	require.NoError(t, g.Write(row("b", 0.7)))
 	require.NoError(t, g.Close())

@@ -3,7 +3,10 @@ package step
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
@@ -33,8 +36,19 @@ type Groups struct {
 	group  []rollout.Sample // without columns
 	rows   spool.Queue
 	inStep int // rollouts in the step so far
+	some   bool
+	left   Counts
 	held   int // heldTokens, but for tests
 }
+
+// Counts are of rows.
+type Counts struct {
+	Rows            int
+	Tokens, Trained int64
+}
+
+// LeftOut counts the rows that came and that the target left out.
+func (g *Groups) LeftOut() Counts { return g.left }
 
 // heldTokens is how many tokens of a group wait in memory with an entry each in every
 // column, heldBytes how many bytes of those beyond.
@@ -68,6 +82,7 @@ func (g *Groups) add(row spool.Row) error {
 // GoOn tells the target what the shards of an earlier run are like, of which no row comes
 // again.
 func (g *Groups) GoOn(earlier []shard.Shard) {
+	g.some = len(earlier) > 0
 	if len(earlier) > 0 && earlier[0].Temperature != nil && earlier[0].Groups > 0 {
 		g.Target.GoOn(float32(earlier[0].Temperature.Min), earlier[0].Rollouts/earlier[0].Groups)
 	}
@@ -91,8 +106,12 @@ func (g *Groups) flush() error {
 	i := 0
 	return g.rows.Each(func(row spool.Row) error {
 		if i++; !keep[i-1] {
+			g.left.Rows++
+			g.left.Tokens += int64(row.Len())
+			g.left.Trained += int64(row.Trained())
 			return nil
 		}
+		g.some = true
 		if err := g.Target.Adapt(&row.Sample, row.Lens); err != nil {
 			return err
 		}
@@ -127,12 +146,20 @@ func (g *Groups) step(rows []rollout.Sample) error {
 	return g.EndStep()
 }
 
-// Close writes the last group and ends the output.
+// Close writes the last group and ends the output, which the caller aborts after an error.
 func (g *Groups) Close() error {
 	if len(g.group) > 0 {
 		if err := g.flush(); err != nil {
-			return errors.Join(err, g.To.Abort())
+			return err
 		}
+	}
+	if !g.some && len(g.Target.Dropped) > 0 {
+		why := slices.Sorted(maps.Keys(g.Target.Dropped))
+		for i, w := range why {
+			why[i] = fmt.Sprint(g.Target.Dropped[w], " ", w)
+		}
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout is left for the target %s: %s", g.Target.Name(), strings.Join(why, ", ")).
+			WithFix("choose the --group-size that the groups have, or a target that takes such rollouts")
 	}
 	return g.To.Close()
 }
