@@ -229,6 +229,7 @@ func TestShow(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
+	kit.Long(t)
 	model, in := modelDir(t, nil), filepath.Join("demo", "dumps")
 	for _, c := range []struct {
 		name  string

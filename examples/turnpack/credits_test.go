@@ -14,6 +14,7 @@ import (
 	"github.com/turnpack/turnpack/export/primerl"
 	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -113,6 +114,7 @@ func madeBy(t *testing.T, name, out string, pt bool) map[string]float64 {
 // Advantages of steps and of tokens reach every target that can hold them, as they are in
 // rows for none; the others refuse them and say why.
 func TestStepsAndTokensInEveryTarget(t *testing.T) {
+	kit.Long(t)
 	const one, last, row, unread = "it reads one advantage per row", "the score of the last", "it takes one row per rollout", "which reads no advantages"
 	// By target: why it refuses merged rows and rows of one step of an estimator of steps,
 	// then both of one of tokens; "" = it holds them.

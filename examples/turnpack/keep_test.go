@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // kept converts the demo's dumps by a rule, and returns the rewards of the rows by group.
@@ -39,6 +40,7 @@ func kept(t *testing.T, rule string, flags ...string) (map[string][]float64, sum
 // Rejected rollouts give no rows, in supervised batches as in others, and are counted;
 // advantages of those kept are those of the whole group.
 func TestKeep(t *testing.T) {
+	kit.Long(t)
 	all, whole := kept(t, "none", "--estimator", "none")
 	for _, flags := range [][]string{{"--estimator", "none"}, {"--target", "slime"}} {
 		solved, s := kept(t, "resolved", flags...)

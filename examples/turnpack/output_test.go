@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // A flag that the run would pass over, or that it cannot follow, is told before
@@ -85,6 +86,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 
 // A dry run refuses what the run would.
 func TestDryRunHoldsRowsToTheTarget(t *testing.T) {
+	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)
 	for flags, want := range map[string]string{
 		"--target trl-async":                                      "log probabilities",

@@ -10,10 +10,12 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // What a terminal would act on, or hide, in the ids and texts of a dump reaches it from no verb.
 func TestVerbsCleanWhatTheyPrint(t *testing.T) {
+	kit.Long(t)
 	const bad = "a\x1b]0;own\x07\r\u202e\u200b\x00\u009b2J"
 	line := func(resolved bool, more map[string]any) string {
 		r := map[string]any{"id": bad + map[bool]string{true: "1", false: "2"}[resolved], "group_id": "g" + bad, "instance_id": bad, "status": "completed",

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 const runAs = "TURNPACK_TEST_RUN"
@@ -34,6 +35,7 @@ func process(args ...string) *exec.Cmd {
 // Two converts of different dumps to one place: one makes its batch, the other ends
 // with an error that says why.
 func TestTwoConvertsToOnePlace(t *testing.T) {
+	kit.Long(t)
 	model := modelDir(t, nil)
 	dumps := []string{dump(t, chatLine("first", true)), dump(t, chatLine("second", true))}
 	for _, flags := range [][]string{nil, {"--rows-per-shard", "1"}, {"--target", "slime", "--pt"}} {

@@ -45,6 +45,7 @@ func estimatorOf(p turnpack.Pipeline) reward.Estimator {
 // The flags of a recipe make the pipeline that Pipeline.With makes, and say so in the
 // file's metadata.
 func TestRecipeFlags(t *testing.T) {
+	kit.Long(t)
 	for _, r := range recipe.All() {
 		c := parsed(t, "--recipe", r.Name, "dumps")
 		got, err := c.flags()
@@ -117,6 +118,7 @@ func TestShapingFlagsAreRead(t *testing.T) {
 
 // Targets whose trainers take no advantages of a file refuse what would be lost there.
 func TestLostAdvantagesAreRefused(t *testing.T) {
+	kit.Long(t)
 	for _, target := range []string{"megatron"} {
 		for _, flag := range []string{"--estimator=openclaw_step_wise", "--estimator=verl_reinforce_pp", "--advantage-clip=-1:1", "--recipe=swe-rl-prm"} {
 			_, err := parsed(t, "--target="+target, flag, "dumps").flags()
@@ -131,6 +133,7 @@ func TestLostAdvantagesAreRefused(t *testing.T) {
 }
 
 func TestConvertByRecipe(t *testing.T) {
+	kit.Long(t)
 	out := filepath.Join(t.TempDir(), "batch")
 	code, stdout, stderr := call(t, "convert", "--recipe", "verl-grpo", "--json", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
 	require.Zero(t, code, stderr)
@@ -169,6 +172,7 @@ func TestConvertByRecipe(t *testing.T) {
 // rollout of a group, (r − mean) / (σ + 1e-6) on all its steps, groups of equal rewards out. A run whose evaluation
 // failed has no outcome, and is in no mean.
 func TestOpenClawByRecipe(t *testing.T) {
+	kit.Long(t)
 	src := kit.Dir(t, "data", "trajectories", "openclaw-rl")
 	in := t.TempDir()
 	groups := [][]string{
@@ -226,6 +230,7 @@ func TestOpenClawByRecipe(t *testing.T) {
 // ratio of the two policies at 5, and a row whose log probabilities differ too much is
 // masked, as nemotron-swe2 has it. Others are left to the trainer, and counted.
 func TestOffPolicyOfDumps(t *testing.T) {
+	kit.Long(t)
 	type row struct {
 		generation, prev []float64
 		weights          []float32 // nil = masked

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // The same command run again has nothing to do; another one is told what
@@ -107,6 +108,7 @@ func TestOutputInsideInput(t *testing.T) {
 
 // A run that is refused, or fails before it writes, leaves no folder.
 func TestNoEmptyFolder(t *testing.T) {
+	kit.Long(t)
 	groups := dump(t, chatLine("a", true), strings.Replace(chatLine("b", true), "task", "task-2", 1))
 	for flags, want := range map[string]int{
 		"--target nobody": exitUsage, "--pt": exitUsage, "--target trl": exitFailed, "--in nowhere": exitFailed,

@@ -14,12 +14,14 @@ import (
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize"
 )
 
 // Segments are padded with the tokenizer's eos_token, whatever other ids end a
 // completion: the trainer takes no other id for padding.
 func TestPacksArePaddedWithTheTokenizersEOS(t *testing.T) {
+	kit.Long(t)
 	dir := modelDir(t, func(dir string) {
 		m, err := tokenize.Load(dir, tokenize.LoadOptions{})
 		require.NoError(t, err)
@@ -66,6 +68,7 @@ func TestPaddingNeedsAnEOS(t *testing.T) {
 
 // --policy-version reaches the rows of every target that has the column.
 func TestPolicyVersionOfRowsWithoutOne(t *testing.T) {
+	kit.Long(t)
 	for _, flags := range [][]string{{}, {"--weights", "sequence-mean"}, {"--weights", "rollout-mean"}, {"--target", "slime"}, {"--groups-per-step", "1"}} {
 		out := t.TempDir()
 		code, _, stderr := call(t, append([]string{"convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out, "--policy-version", "5"}, flags...)...)
@@ -93,6 +96,7 @@ func TestPolicyVersionOfRowsWithoutOne(t *testing.T) {
 // What stands for an ending that is not recorded counts like a recorded one: it
 // is masked, scored and brought into the trainer's form.
 func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
+	kit.Long(t)
 	in := driftingDump(t) // rollout b has two rows
 	out := t.TempDir()
 	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--out", out, "--target", "slime", "--unknown-status", "truncated")
@@ -123,6 +127,7 @@ func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
 // Steps made by rollouts never pass the number, are filled in .pt files, and the
 // summary tells how many rollouts they have.
 func TestRolloutsPerStep(t *testing.T) {
+	kit.Long(t)
 	model, in := modelDir(t, nil), filepath.Join("demo", "dumps")
 	convert := func(flags ...string) (out, stdout, stderr string) {
 		out = t.TempDir()

@@ -113,6 +113,7 @@ func TestTemplateFile(t *testing.T) {
 // Recorded ids are rows under any template; one that does not write them tells nothing
 // of where their tokens are from, and the command claims nothing.
 func TestPromptsOfOtherText(t *testing.T) {
+	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
 	dumps := filepath.Join(tutorial, "dumps")
 	named := filepath.Join(t.TempDir(), "model")

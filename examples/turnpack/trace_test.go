@@ -159,6 +159,7 @@ func spelled(text []byte) bool {
 // The command finds the dumps and the options of the batch by its record, or by
 // --in, and says what it does not know.
 func TestShowToken(t *testing.T) {
+	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
 	model, dumps := filepath.Join(tutorial, "model"), filepath.Join(tutorial, "dumps")
 	out := t.TempDir()
@@ -195,6 +196,7 @@ func TestShowToken(t *testing.T) {
 // A page names the recorded field and bytes of its tokens where the dumps are
 // known, as show does.
 func TestPageFields(t *testing.T) {
+	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
 	model, out := filepath.Join(tutorial, "model"), t.TempDir()
 	code, _, stderr := call(t, "convert", "--model", model, "--in", filepath.Join(tutorial, "dumps"), "--out", out)
