@@ -22,9 +22,10 @@ META = {"turnpack.schema_version": "1", "turnpack.tokenizer": "sha256:aa", "turn
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def row(group, rollout, index=0, advantage=0.5, version=3):
-    return {"sample_id": f"{rollout}#{index}", "group_id": group, "rollout_id": rollout, "sample_index": index, "prompt_len": 2, "input_ids": [1, 2, 3, 4], "loss_mask": [0, 0, 1, 1],
-            "logprobs": [0.0, 0.0, -0.5, -0.25], "versions": [-1, -1, version, version], "reward": 1.0, "advantage": advantage, "status": "completed"}
+def row(group, rollout, index=0, advantage=0.5, version=3, last=True):
+    return {"sample_id": f"{rollout}#{index}", "group_id": group, "rollout_id": rollout, "sample_index": index, "is_last": last, "prompt_len": 2, "input_ids": [1, 2, 3, 4], "loss_mask": [0, 0, 1, 1],
+            "logprobs": [0.0, 0.0, -0.5, -0.25], "versions": [-1, -1, version, version], "reward": 1.0, "advantage": advantage, "status": "completed", "finish_reason": "stop", "temperature": 1.0,
+            "weights": None, "advantages": None, "metadata": None}
 
 
 def write(path, rows, **meta):
@@ -33,7 +34,7 @@ def write(path, rows, **meta):
     return path
 
 
-ROWS = [row("g0", "g0/0"), row("g0", "g0/0", 1), row("g0", "g0/1"), row("g1", "g1/0")]
+ROWS = [row("g0", "g0/0", last=False), row("g0", "g0/0", 1), row("g0", "g0/1"), row("g1", "g1/0")]
 
 
 @pytest.mark.parametrize("where", ["", "data"])
@@ -93,11 +94,48 @@ def test_rows_that_another_tool_filtered(tmp_path, caplog):
     pq.write_table(pa.Table.from_pylist(rows[2:]), path)
     assert files.read_rows(path, files.Expected()) == rows[2:]
     assert "another tool wrote it" in caplog.text
-    pq.write_table(pa.Table.from_pylist(rows[1:]), path)
-    with pytest.raises(ValueError, match="rollout g0/0 were filtered away"):
-        files.read_rows(path, files.Expected())
+    for torn in (rows[1:], rows[:1] + rows[2:], [*rows, rows[3]], [{**r, "rollout_mask_sum": 9} for r in rows]):
+        for write_torn in (write, lambda path, rows: pq.write_table(pa.Table.from_pylist(rows), path)):  # pyarrow keeps what the file says of itself
+            write_torn(path, torn)
+            with pytest.raises(ValueError, match="were filtered away or come twice"):
+                files.read_rows(path, files.Expected())
     with pytest.raises(ValueError, match="tokenizer"):
         files.read_rows(path, files.Expected(tokenizer="sha256:aa"))
+
+
+def test_rows_that_another_tool_changed(tmp_path, caplog):
+    """Rows that stand apart are put together; a file that lost columns, or all rows, is refused by name."""
+    path = write(tmp_path / "shuffled.parquet", [ROWS[1], ROWS[3], ROWS[2], ROWS[0]])
+    assert files.read_rows(path, files.Expected()) == [ROWS[0], ROWS[1], ROWS[2], ROWS[3]]
+    assert "are put together" in caplog.text
+    pq.write_table(pq.read_table(path).drop_columns(["temperature", "is_last"]), path)
+    with pytest.raises(ValueError, match="lost columns: is_last, temperature"):
+        files.read_rows(path, files.Expected())
+    pq.write_table(pq.read_table(write(path, ROWS)).drop_columns(["weights", "advantages", "versions", "metadata"]), path)
+    assert files.read_rows(path, files.Expected()) == [{**r, "versions": None} for r in ROWS]
+    pq.write_table(pq.read_table(write(path, ROWS)).slice(0, 0), path)
+    with pytest.raises(ValueError, match="holds no row"):
+        files.read_rows(path, files.Expected())
+
+
+def test_what_a_trainer_does_not_read(slime):
+    """Advantages of tokens, weights and missing columns are refused by readers that would train on something else."""
+    each = {**ROWS[2], "advantages": [0.0, 0.0, 0.5, -0.5]}
+    for rows, take, why in (([each], files.advantages_of_rows, "other advantages in some tokens"), ([{**ROWS[2], "advantage": None}], files.advantages_of_rows, "has no advantage"),
+                            ([{**ROWS[2], "advantage": None}], files.advantages_of_tokens, "has no advantage"), ([{**ROWS[2], "weights": [0.0, 0.0, 1.0, 0.5]}], files.advantages_of_rows, "loss weights"),
+                            ([{**ROWS[2], "weights": [0.0, 0.0, 1.0, 0.5]}], files.advantages_of_tokens, "loss weights"), ([{**ROWS[2], "logprobs": None}], files.with_logprobs, "no log probabilities")):
+        with pytest.raises(ValueError, match=why):
+            take(rows)
+    assert files.advantages_of_tokens([dict(ROWS[2])])[0]["advantages"] == [0.0, 0.0, 0.5, 0.5]
+    assert files.advantages_of_tokens([each])[0]["advantages"] == [0.0, 0.0, 0.5, -0.5]
+    assert files.advantages_of_rows([{**ROWS[2], "weights": [0.0, 0.0, 1.0, 1.0]}])
+    assert files.advantages_of_tokens([{**each, "weights": [0.0, 0.0, 1.0, 0.5]}], weights=True)
+    steps = [{"step": 0, "from": 2, "to": 3, "score": 1, "value": 1, "advantage": 0.5}, {"step": 1, "from": 3, "to": 4, "score": 0, "value": 0, "advantage": -0.5}]
+    (scored,) = files.advantages_of_rows([{**each, "outcome_reward": 1.0, "metadata": json.dumps({"turnpack": {"steps": steps}})}])
+    sample = slime.to_sample(scored, 0, 0, 0)
+    assert slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="step_wise"), [sample])
+    with pytest.raises(ValueError, match="OpenClaw-RL alone"):
+        slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="grpo"), [sample])
 
 
 def test_types():
@@ -184,7 +222,7 @@ def test_verl_prompts(tmp_path):
     prompts.write_prompts(path, tmp_path / "prompts.parquet")
     assert [(p["turnpack_group"], p["__rollout_n__"], p["turnpack_file"]) for p in pq.read_table(tmp_path / "prompts.parquet").to_pylist()] == [("g0", 2, str(path)), ("g1", 1, str(path))]
     with pytest.raises(ValueError, match="different advantages"):
-        prompts.load(write(tmp_path / "steps.parquet", [row("g", "r"), row("g", "r", 1, advantage=-1.0)]))
+        prompts.load(write(tmp_path / "steps.parquet", [row("g", "r", last=False), row("g", "r", 1, advantage=-1.0)]))
 
 
 @pytest.fixture

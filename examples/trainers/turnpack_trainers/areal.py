@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from areal.api.workflow_api import RolloutWorkflow
 
-from .files import Row, read_rows
+from .files import Row, advantages_of_rows, read_rows
 
 FIELDS: dict[str, tuple[float, torch.dtype]] = {"input_ids": (0, torch.int32), "loss_mask": (0, torch.int32), "logprobs": (0.0, torch.float32), "versions": (-1, torch.int32)}
 
@@ -15,7 +15,7 @@ FIELDS: dict[str, tuple[float, torch.dtype]] = {"input_ids": (0, torch.int32), "
 def episodes(path: str | os.PathLike[str]) -> list[list[Row]]:
     """The dataset: a list with the rows of each rollout."""
     rollouts: dict[str, list[Row]] = {}
-    for row in read_rows(path):
+    for row in advantages_of_rows(read_rows(path)):
         rollouts.setdefault(row["rollout_id"], []).append(row)
     return list(rollouts.values())
 

@@ -28,6 +28,9 @@ log = logging.getLogger("turnpack_trainers")
 Row = dict[str, Any]
 SCHEMA = "1"
 RECORD = ".turnpack.json"  # of the run that made a batch
+# Columns that a reader looks at and that are never null.
+NEEDED = {"sample_id", "group_id", "rollout_id", "sample_index", "is_last", "prompt_len", "input_ids", "loss_mask", "reward", "status", "finish_reason", "temperature"}
+NULL = dict.fromkeys(("logprobs", "weights", "advantages", "versions", "advantage", "metadata"))  # those that a file may lack
 
 
 @dataclass(frozen=True)
@@ -98,18 +101,73 @@ def wait_for(path: str | os.PathLike[str], seconds: float, poll: float = 0.5) ->
 
 
 def torn(rows: list[Row]) -> list[str]:
-    """Rollouts that do not have all of their rows, where the rows say how many tokens all of them train."""
-    trained: dict[str, int] = {}
+    """Rollouts that do not have each of their rows once: rows are numbered, the last says so, and each says how many tokens all of them train."""
+    rollouts: dict[str, list[Row]] = {}
     for row in rows:
-        trained[row["rollout_id"]] = trained.get(row["rollout_id"], 0) + sum(row["loss_mask"])
-    return [r["rollout_id"] for r in rows if trained[r["rollout_id"]] != r.get("rollout_mask_sum", trained[r["rollout_id"]])]
+        rollouts.setdefault(row["rollout_id"], []).append(row)
+
+    def whole(of: list[Row]) -> bool:
+        trained = sum(sum(r["loss_mask"]) for r in of)
+        return sorted(r["sample_index"] for r in of) == list(range(len(of))) and sum(r["is_last"] for r in of) == 1 and all(r.get("rollout_mask_sum", trained) == trained for r in of)
+
+    return [name for name, of in rollouts.items() if not whole(of)]
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """Rows with those of a group together, and in it those of a rollout in their order, as trainers that count them take them; groups and rollouts stay as they come."""
+    groups: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        groups.setdefault(row["group_id"], {}).setdefault(row["rollout_id"], []).append(row)
+    return [row for rollouts in groups.values() for of in rollouts.values() for row in sorted(of, key=lambda r: int(r["sample_index"]))]
+
+
+def advantages_of_rows(rows: list[Row]) -> list[Row]:
+    """rows, for a trainer that reads one advantage of each: one that says more, or nothing, is refused. Steps in the metadata say it another way (openclaw)."""
+    for row in rows:
+        each, one = row.get("advantages"), row.get("advantage")
+        if one is None:
+            raise ValueError(f"row {row['sample_id']} has no advantage: convert with an estimator and the --target of this trainer")
+        if each and not step_scores(row) and any(m and a != one for a, m in zip(each, row["loss_mask"])):
+            raise ValueError(f"row {row['sample_id']} has other advantages in some tokens than {one:g}, which this trainer would give to all: convert with its --target, which says what it can take")
+    return unweighted(rows)
+
+
+def advantages_of_tokens(rows: list[Row], weights: bool = False) -> list[Row]:
+    """rows, each with an advantage for each token, for a trainer that reads them."""
+    for row in rows:
+        if not row.get("advantages"):
+            if row.get("advantage") is None:
+                raise ValueError(f"row {row['sample_id']} has no advantage: convert with an estimator and the --target of this trainer")
+            row["advantages"] = [row["advantage"] * m for m in row["loss_mask"]]
+    return rows if weights else unweighted(rows)
+
+
+def unweighted(rows: list[Row]) -> list[Row]:
+    """rows, for a trainer that reads no weights."""
+    for row in rows:
+        if row.get("weights") and any(w != m for w, m in zip(row["weights"], row["loss_mask"])):
+            raise ValueError(f"row {row['sample_id']} has loss weights, which this trainer does not read: convert with its --target, which puts those of --weights rollout-mean into the advantages where it can")
+    return rows
+
+
+def with_logprobs(rows: list[Row]) -> list[Row]:
+    """rows, for a trainer that cannot compute the log probabilities of the policy that sampled them."""
+    for row in rows:
+        if not row.get("logprobs"):
+            raise ValueError(f"row {row['sample_id']} has no log probabilities, which this trainer reads: record them while sampling, or train with one that computes its own (slime, verl, SkyRL, TRL)")
+    return rows
+
+
+def step_scores(row: Row) -> list[dict[str, Any]]:
+    """The steps that the metadata of a row tells of, with their scores, spans and advantages."""
+    steps: list[dict[str, Any]] | None = json.loads(row.get("metadata") or "{}").get("turnpack", {}).get("steps")
+    return steps or []
 
 
 def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected) -> None:
     """Refuses a file of another tokenizer, template, recipe or schema, and rows of an older policy."""
-    faults = []
+    faults = [f"rows of rollout {r} were filtered away or come twice, and the others have weights and ends for all of them: filter whole rollouts" for r in torn(rows)[:1]]
     if "turnpack.schema_version" not in said:
-        faults += [f"rows of rollout {r} were filtered away, and its other rows have weights and ends for all of them" for r in torn(rows)[:1]]
         log.warning("%s says nothing of itself: another tool wrote it", path)
     elif said.get("turnpack.schema_version") != SCHEMA:
         faults.append(f"schema version {said.get('turnpack.schema_version')!r}, this package reads {SCHEMA!r}")
@@ -124,7 +182,7 @@ def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected)
         faults.append(f"row {unlike[0]['sample_id']} was sampled at the temperature {unlike[0]['temperature']:g}, the trainer computes at {expected.temperature:g}")
     if expected.min_version is not None:
         for row in rows:
-            versions = [v for v, m in zip(row["versions"] or (), row["loss_mask"]) if m]
+            versions = [v for v, m in zip(row.get("versions") or (), row["loss_mask"]) if m]
             oldest = min(versions, default=-1)
             if any(row["loss_mask"]) and oldest < expected.min_version:
                 faults.append(f"row {row['sample_id']} trains tokens of policy version {'unknown' if oldest < 0 else oldest}, {expected.min_version} is the oldest asked for")
@@ -165,8 +223,16 @@ def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) ->
     with pq.ParquetFile(path) as file:
         said = {k.decode(): v.decode() for k, v in (file.schema_arrow.metadata or {}).items() if not k.startswith(b"ARROW:")}
         said |= {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items() if k != b"ARROW:schema"}
-        rows: list[Row] = file.read().to_pylist()
+        missing = NEEDED - set(file.schema_arrow.names)
+        if missing:
+            raise ValueError(f"{path} is no export file, or lost columns: {', '.join(sorted(missing))}")
+        rows: list[Row] = [{**NULL, **row} for row in file.read().to_pylist()]
+    if not rows:
+        raise ValueError(f"{path} holds no row")
     check(path, said, rows, expected)
+    there, rows = rows, in_order(rows)
+    if any(a is not b for a, b in zip(there, rows)):
+        log.warning("%s: rows of a rollout or group stand apart and are put together", path)
     tell_left_out(path)
     rollouts = {(r["group_id"], r["rollout_id"]) for r in rows}
     log.info("%s: %d rows, %d rollouts, %d groups", path, len(rows), len(rollouts), len({g for g, _ in rollouts}))

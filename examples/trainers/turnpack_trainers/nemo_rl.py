@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from nemo_rl.distributed.batched_data_dict import BatchedDataDict
 
-from .files import Row, read_rows
+from .files import Row, advantages_of_tokens, read_rows
 
 
 def messages(row: Row) -> list[dict[str, Any]]:
@@ -28,15 +28,10 @@ def messages(row: Row) -> list[dict[str, Any]]:
     return log
 
 
-def advantages(row: Row) -> list[float]:
-    """Those of the row's tokens, or the row's for each, in files without the column."""
-    return row.get("advantages") or [row["advantage"]] * len(row["input_ids"])
-
-
 def batch(path: str | os.PathLike[str], multiple: int = 1, reading: list[str] | None = None) -> Any:
     """All rows, and copies of the last one that count for nothing up to a multiple of train_global_batch_size; reading
     names the settings that read log probabilities, under which rows of text are refused."""
-    rows = read_rows(path)
+    rows = advantages_of_tokens(read_rows(path))
     bare = [r["sample_id"] for r in rows if not r["logprobs"]]
     if reading and bare:
         raise ValueError(f"{path}: row {bare[0]} has no log probabilities, and {', '.join(reading)} reads them: turn it off")
@@ -52,7 +47,7 @@ def batch(path: str | os.PathLike[str], multiple: int = 1, reading: list[str] | 
         "loss_multiplier": floats([1.0] * real + [0.0] * (len(rows) - real)),  # rows without a trained token are not in the file
         "total_reward": floats([r["reward"] for r in rows]),
         "truncated": torch.tensor([r["status"] == "truncated" for r in rows]),
-        "token_advantages": torch.nn.utils.rnn.pad_sequence([floats(advantages(r)) for r in rows], batch_first=True),
+        "token_advantages": torch.nn.utils.rnn.pad_sequence([floats(r["advantages"]) for r in rows], batch_first=True),
         "idx": list(range(len(rows))),
     })
 

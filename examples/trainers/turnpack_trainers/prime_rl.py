@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from prime_rl.trainer.batch import build_bin_cost, prepare_batch
 from prime_rl.transports.rollouts import FileSystemMicroBatchSender, TrainingSample
 
-from .files import read_rows
+from .files import advantages_of_tokens, read_rows, with_logprobs
 
 
 def training_samples(path: str | os.PathLike[str], env_name: str = "turnpack") -> Iterator[TrainingSample]:
-    for row in read_rows(path):
+    for row in advantages_of_tokens(with_logprobs(read_rows(path)), weights=True):
         tokens = row["input_ids"]
         yield TrainingSample(
             token_ids=tokens,
@@ -22,6 +22,7 @@ def training_samples(path: str | os.PathLike[str], env_name: str = "turnpack") -
             temperatures=[row["temperature"]] * len(tokens),  # also on context: logits are divided before the sampled token
             env_name=env_name,
             advantages=row["advantages"],
+            rl_weights=row["weights"],
         )
 
 

@@ -11,14 +11,14 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .files import Row, read_rows
+from .files import Row, advantages_of_rows, read_rows
 
 
 @functools.lru_cache(maxsize=2)
 def load(path: str | os.PathLike[str]) -> dict[str, list[list[Row]]]:
     """{group_id: [[row, ...] per rollout]}, file order; `--target verl` has left aborted rollouts out."""
     groups: dict[str, dict[str, list[Row]]] = {}
-    for row in read_rows(path):
+    for row in advantages_of_rows(read_rows(path)):
         rollouts = groups.setdefault(row["group_id"], {})
         rollouts.setdefault(row["rollout_id"], []).append(row)
     for group, rollouts in groups.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 from skyrl.train.generators.base import GeneratorInterface, TrajectoryID
 
-from .files import Expected, Row, read_rows
+from .files import Expected, Row, advantages_of_tokens, read_rows
 
 Item = tuple[list[dict[str, str]], None, dict[str, Any], str]
 
@@ -36,7 +36,7 @@ class ExportGenerator(GeneratorInterface):
 
     def __init__(self, path: str, expected: Expected | None = None) -> None:
         groups: dict[str, dict[str, list[Row]]] = {}
-        for row in read_rows(path, expected):
+        for row in advantages_of_tokens(read_rows(path, expected)):
             groups.setdefault(row["group_id"], {}).setdefault(row["rollout_id"], []).append(row)
         self.groups = {group: list(rollouts.values()) for group, rollouts in groups.items()}
 

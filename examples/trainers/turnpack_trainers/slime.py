@@ -5,7 +5,6 @@
 """
 from __future__ import annotations
 
-import json
 import logging
 import os
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from slime.rollout.base_types import RolloutFnTrainOutput
 from slime.utils.types import Sample
 
-from .files import Row, read_rows
+from .files import Row, advantages_of_rows, read_rows, step_scores
 
 log = logging.getLogger("turnpack_trainers")
 
@@ -37,7 +36,7 @@ def to_sample(row: Row, group: int, index: int, first: int) -> Sample:
 
 def step_wise(row: Row) -> dict[str, Any]:
     """What --advantage-estimator step_wise of OpenClaw-RL reads of a sample: scores and spans of its steps."""
-    steps, start = json.loads(row.get("metadata") or "{}").get("turnpack", {}).get("steps"), row["prompt_len"]
+    steps, start = step_scores(row), row["prompt_len"]
     if not steps:
         return {}
     return {"step_wise": {
@@ -58,9 +57,7 @@ def filler(group: int, index: int, logprobs: bool) -> Sample:
 
 def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> RolloutFnTrainOutput:
     path = os.environ["TURNPACK_FILE"].format(rollout_id=rollout_id)
-    rows = read_rows(path)
-    if not rows:
-        raise ValueError(f"{path} holds no row")
+    rows = advantages_of_rows(read_rows(path))
     groups: list[list[list[Sample]]] = []
     seen_group = seen_rollout = None
     first = rollouts = 0
@@ -85,6 +82,10 @@ def use_file_advantages(args: Any, samples: list[Sample]) -> tuple[list[float], 
     estimator = getattr(args, "advantage_estimator", "grpo")
     replaced = {f"--advantage-estimator {estimator}": estimator in ("ppo", "reinforce_plus_plus", "reinforce_plus_plus_baseline"),
                 "--normalize-advantages": getattr(args, "normalize_advantages", False), "--custom-advantage-function-path": getattr(args, "custom_advantage_function_path", None)}
+    if estimator != "step_wise":
+        for s in samples:
+            if any(a != s.metadata["advantage"] for a in s.metadata.get("step_wise", {}).get("step_advantages", ())):
+                raise ValueError(f"the steps of sample {s.metadata['sample_id']} have advantages of their own, which OpenClaw-RL alone reads (--advantage-estimator step_wise)")
     if faults := [flag for flag, on in replaced.items() if on]:
         raise ValueError(f"{', '.join(faults)} puts other advantages in the place of the file's: leave it out")
     return [s.reward for s in samples], [s.metadata["advantage"] for s in samples]

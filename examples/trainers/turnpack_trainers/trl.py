@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from trl import GRPOTrainer  # type: ignore[attr-defined,unused-ignore]
 
-from .files import Row, read_rows
+from .files import Row, advantages_of_tokens, read_rows
 
 
 class RolloutFunction:
@@ -21,7 +21,7 @@ class RolloutFunction:
 
     def __init__(self, source: str | os.PathLike[str] | list[Row], fill: bool = False) -> None:
         self.groups: dict[str, list[Row]] = {}
-        for row in source if isinstance(source, list) else read_rows(source):
+        for row in advantages_of_tokens(source if isinstance(source, list) else read_rows(source)):
             self.groups.setdefault(row["group_id"], []).append(row)
         self.size = max(map(len, self.groups.values()), default=0)
         for group in self.groups.values() if fill else ():

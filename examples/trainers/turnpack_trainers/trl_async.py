@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
-from .files import read_rows
+from .files import advantages_of_rows, read_rows, with_logprobs
 
 
 class ReplayWorker:
@@ -23,7 +23,7 @@ class ReplayWorker:
 
     def start(self) -> None:
         numbers: dict[str, int] = {}
-        for row in (r for p in self.paths for r in read_rows(p)):
+        for row in (r for p in self.paths for r in advantages_of_rows(with_logprobs(read_rows(p)))):
             self.rollout_buffer.put(RolloutSample(
                 prompt=[], completion=[], input_ids=np.asarray(row["input_ids"]), completion_mask=np.asarray(row["loss_mask"]),
                 old_log_probs=np.asarray(row["logprobs"], np.float32), advantage=float(row["advantage"]), model_version=self.version,
