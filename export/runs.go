@@ -8,15 +8,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// hugeRow is the length of a row, beyond any model's context, that is a row group of its
-// own where it comes as runs.
-const hugeRow = 1 << 20
+// hugeRow is the length of a row that is a row group of its own where it comes as runs.
+const hugeRow = 1 << 18
 
 // WriteRuns is Write for a row whose columns are runs: those of s have one entry for
 // each run of tokens that are alike in them, the first token a run by itself, and lens
 // holds the lengths of the runs. ids and logprobs, nil where s has none, are those of
 // the tokens; the writer keeps neither. Prompt lengths and sums of s count
-// tokens. The file is that of Write, but that a row of over a million tokens is a row
+// tokens. The file is that of Write, but that a row of over 262,144 tokens is a row
 // group of its own: a Parquet file gets it in memory of little more than twice its ids,
 // an Arrow file in that of its columns.
 func (w *Writer) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
@@ -81,7 +80,7 @@ func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenI
 	if err := w.check.order.add(s, trained); err != nil {
 		return err
 	}
-	huge := len(ids) > hugeRow
+	huge := len(ids) > hugeRow*w.grown()
 	if huge {
 		if err := w.flush(); err != nil {
 			return err

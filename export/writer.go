@@ -189,11 +189,13 @@ func (w *Writer) take(s *rollout.Sample, t *tokens, trained int, newGroup, newRo
 // full says whether the buffered rows are to be written before the next one,
 // which starts a group or a rollout or neither.
 func (w *Writer) full(newGroup, newRollout bool) bool {
-	grow := 1 << min(w.stats.RowGroups/1024, 4)
-	tokens, rows := w.check.opts.GroupTokens*grow, w.check.opts.GroupRows*grow
+	tokens, rows := w.check.opts.GroupTokens*w.grown(), w.check.opts.GroupRows*w.grown()
 	reached := func(times int) bool { return w.buf.tokens >= times*tokens || w.buf.rows >= times*rows }
 	return newGroup && reached(1) || newRollout && reached(2) || reached(4)
 }
+
+// grown is how much larger row groups are than at the begin of the file.
+func (w *Writer) grown() int { return 1 << min(w.stats.RowGroups/1024, 4) }
 
 func (w *Writer) flush() error {
 	if w.buf.rows == 0 {

@@ -364,6 +364,9 @@ func (j *job) encodeTurns() error {
 			}
 		}
 		c.Pack()
+		if j.plan[i].Output = c.Runs.IDs; j.opts.Mode == PerStep { // it is given already
+			j.plan[i] = lineage.Turn{}
+		}
 		if t.Message >= 0 {
 			prompts.Done[c.Message] = c
 		}

@@ -34,9 +34,11 @@ type SegmentEncoder struct {
 const (
 	// maxMet bounds stretchEncoder.met, which is then begun anew.
 	maxHistory = 1 << 16
-	// maxKnown bounds the bytes of the stretches that are remembered with their tokens,
-	// and of each: no model reads more at one turn.
+	// maxKnown bounds the bytes of the stretches that are remembered with their tokens.
 	maxKnown = 4 << 20
+	// longestKnown bounds those of each: what is remembered costs its tokens once more, and
+	// few models read as much at one turn.
+	longestKnown = 1 << 20
 )
 
 // CachedSegment is a text with the origin of its bytes, and its tokens.
@@ -132,7 +134,7 @@ func (e *SegmentEncoder) segment(r *render.Rendering, i, from, to int, after eng
 }
 
 // remembers reports whether a stretch of that text is kept for contexts to come.
-func (e *SegmentEncoder) remembers(text string) bool { return e.counting || len(text) <= maxKnown }
+func (e *SegmentEncoder) remembers(text string) bool { return e.counting || len(text) <= longestKnown }
 
 // end returns the end of the first control token of the template after byte from, or
 // to if there is none.
