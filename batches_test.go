@@ -59,6 +59,7 @@ func rolloutsOf(t *testing.T, dump []json.RawMessage) (out turnpack.Slice) {
 }
 
 func TestBatchesOfTrainers(t *testing.T) {
+	kit.Long(t)
 	for n, b := range trainerBatches(t) {
 		require.Len(t, b.Advantages, 11)
 		src := b.rollouts(t)

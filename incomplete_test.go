@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -39,6 +40,7 @@ func captured(t *testing.T, r *rollout.Rollout) *rollout.Rollout {
 // its ids are recorded or not; its text stays context and the other turns are
 // trained.
 func TestIncompleteTurnsAreContext(t *testing.T) {
+	kit.Long(t)
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
 		for name, plant := range map[string]func(r *rollout.Rollout){
 			"text only": func(r *rollout.Rollout) { r.Turns = []rollout.Turn{{Message: 1}, {Message: 3, Step: 1}} },

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/engine"
@@ -20,6 +21,7 @@ import (
 // recorded some turns, in spellings of its own among them, to what the rows per
 // step of the same rollout hold: prompt and completion of every turn.
 func TestMixedRowsKeepTheirPromises(t *testing.T) {
+	kit.Long(t)
 	const seed = 31
 	rounds := 40
 	if testing.Short() {

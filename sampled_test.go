@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -15,6 +16,7 @@ import (
 // a row of their own, so each token is trained once, under the temperature it was
 // sampled at.
 func TestRowsHoldOneTemperature(t *testing.T) {
+	kit.Long(t)
 	hot, cold := &rollout.Sampling{Temperature: new(float32(1))}, &rollout.Sampling{Temperature: new(float32(0.5))}
 	for name, c := range map[string]struct {
 		first, second *rollout.Sampling

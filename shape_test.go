@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
@@ -90,6 +91,7 @@ func ownText(t *testing.T, s rollout.Sample) string {
 // has no rows any more is counted. In the others a row says so itself, or has another
 // advantage and nothing else.
 func TestRulesChangeWhatTheyName(t *testing.T) {
+	kit.Long(t)
 	all := map[string]shaping.Rules{
 		"truncated":      {TruncatedCoef: ptr(0.5)},
 		"stop":           {StopProperly: true},

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
@@ -55,6 +56,7 @@ func tokenAdvantages(t *testing.T, made []rollout.Sample, rewards map[string]flo
 // once, bit for bit: with several rows a rollout, rollouts without a reward, rows that a
 // mask left out, and whatever the number of workers.
 func TestTokenEstimators(t *testing.T) {
+	kit.Long(t)
 	src := varied(5)
 	for i, r := range src {
 		r.Status, r.Failure = rollout.StatusCompleted, nil

@@ -135,6 +135,7 @@ func TestNameWrittenAheadOfItsCall(t *testing.T) {
 // Content may begin with the opener of reasoning that the generation prompt wrote:
 // nobody sampled it.
 func TestOpenerOfThePromptIsNotTrained(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := templateModels(t)["nemotron_3_ultra"]
 	r := &rollout.Rollout{ID: "a", Messages: append(say("user: one", "assistant: <think>\n\nI look.</think>So."), result("call00001", "two"))}
 	r.Messages[1].ToolCalls = []rollout.ToolCall{call("call00001", "{}")}

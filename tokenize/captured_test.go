@@ -103,6 +103,7 @@ func TestStoredPromptsAreComparedAsPlainOnes(t *testing.T) {
 // The context says that a message was shown changed; the engine's ids say that it
 // was not. As many tokens either way: only a comparison from there finds out.
 func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := qwen3(t)
 	r := &rollout.Rollout{ID: "r", Messages: say("user: cat", "assistant: yes", "user: go on", "assistant: done")}
 	r.Turns = []rollout.Turn{{Message: 1}, {Message: 3, Step: 1}}

@@ -216,6 +216,7 @@ func TestRowsStandAloneUnderKitTemplates(t *testing.T) {
 // Turns whose context is unknown give no token to train; the others keep what
 // they have without them.
 func TestTurnsOfUnknownContext(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 62
 	m := embeddedModel(t)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -6,12 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
 func TestStopRewritesOfKitTemplates(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := templateModels(t)
 	for name, m := range models {
 		rewrites, err := m.StopRewrites(t.Context())

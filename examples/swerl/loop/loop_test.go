@@ -19,6 +19,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/fakeengine"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
@@ -208,6 +209,7 @@ func TestRollout(t *testing.T) {
 // TestRolloutGoesOn: an engine that fails makes no negative reward, and the next run makes
 // those attempts again, and only those.
 func TestRolloutGoesOn(t *testing.T) {
+	kit.Long(t)
 	w := newWorld(t)
 	w.fail = func(n int) bool { return n > 3 }
 	out := filepath.Join(t.TempDir(), "out")
@@ -305,6 +307,7 @@ func TestExactJudgedBlocked(t *testing.T) {
 
 // TestEvalExact: an evaluation with prompts in ids, as training makes them.
 func TestEvalExact(t *testing.T) {
+	kit.Long(t)
 	w := newWorld(t)
 	fake := scripted(t)
 	paths := map[string]int{}
@@ -370,6 +373,7 @@ func TestEval(t *testing.T) {
 
 // TestEvalGoesOn: results with an error are tried again, the others stay.
 func TestEvalGoesOn(t *testing.T) {
+	kit.Long(t)
 	w := newWorld(t)
 	w.fail = func(n int) bool { return n > 3 }
 	out := filepath.Join(t.TempDir(), "out")
