@@ -123,7 +123,8 @@ def test_loss_and_gradient(monkeypatch):
 
 def test_settings_that_change_rows_are_refused():
     for change in ({"generator__merge_stepwise_output": True}, {"trainer__algorithm__use_kl_in_reward": True}, {"trainer__algorithm__dynamic_sampling__type": "filter"},
-                   {"trainer__algorithm__zero_variance_filter": True}, {"trainer__algorithm__advantage_batch_normalize": True}):
+                   {"trainer__algorithm__zero_variance_filter": True}, {"trainer__algorithm__advantage_batch_normalize": True},
+                   {"generator__apply_overlong_filtering": True}, {"generator__zero_reward_on_non_stop": True}):
         with pytest.raises(ValueError, match="leave it out"):
             skyrl_main.FileAdvantagesTrainer(config(**change))
 

@@ -166,7 +166,7 @@ def step_scores(row: Row) -> list[dict[str, Any]]:
 
 def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected) -> None:
     """Refuses a file of another tokenizer, template, recipe or schema, and rows of an older policy."""
-    faults = [f"rows of rollout {r} were filtered away or come twice, and the others have weights and ends for all of them: filter whole rollouts" for r in torn(rows)[:1]]
+    faults = []
     if "turnpack.schema_version" not in said:
         log.warning("%s says nothing of itself: another tool wrote it", path)
     elif said.get("turnpack.schema_version") != SCHEMA:
@@ -230,6 +230,8 @@ def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) ->
     if not rows:
         raise ValueError(f"{path} holds no row")
     check(path, said, rows, expected)
+    for rollout in torn(rows):
+        raise ValueError(f"{path}: rows of rollout {rollout} were filtered away or come twice, and the others have weights and ends for all of them: filter whole rollouts")
     there, rows = rows, in_order(rows)
     if any(a is not b for a, b in zip(there, rows)):
         log.warning("%s: rows of a rollout or group stand apart and are put together", path)

@@ -30,6 +30,9 @@ class FileAdvantagesTrainer(RayPPOTrainer):
                             "trainer.algorithm.advantage_batch_normalize": getattr(algorithm, "advantage_batch_normalize", False)}.items():  # later releases have it
             if on:
                 raise ValueError(f"{setting} makes other rows, rewards or advantages than the file has: leave it out")
+        for setting in ("apply_overlong_filtering", "zero_reward_on_non_stop"):  # of SkyRL's own generator, so that they would do nothing
+            if getattr(cfg.generator, setting, False):
+                raise ValueError(f"generator.{setting} looks at replies as SkyRL samples them: leave it out, and convert with --overlong mask or --stop-properly")
         super().__init__(cfg, *args, **kwargs)
 
     def postprocess_generator_output(self, generator_output: Any, uids: list[str], *args: Any, **kwargs: Any) -> Any:
