@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,12 +55,18 @@ func fakeEngine(t testing.TB, o fakeengine.Options) (*fakeengine.Server, string)
 // start runs the service until stop is called, which drains it.
 func start(t *testing.T, dir, engine string, args ...string) (url string, stop func()) {
 	t.Helper()
+	return startWith(t, io.Discard, dir, engine, args...)
+}
+
+// startWith also says where it logs.
+func startWith(t *testing.T, log io.Writer, dir, engine string, args ...string) (url string, stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	done := make(chan error, 1)
 	args = append([]string{"--model", modelFolder, "--engine", engine, "--listen", "127.0.0.1:0", "--journal", filepath.Join(dir, "journal"), "--out", filepath.Join(dir, "out")}, args...)
 	go func() {
-		err := run(ctx, args, w, io.Discard)
+		err := run(ctx, args, w, log)
 		w.CloseWithError(fmt.Errorf("it ended: %v", err))
 		done <- err
 	}()
@@ -234,6 +241,42 @@ func TestContract(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	require.LessOrEqual(t, runtime.NumGoroutine(), before+4)
+}
+
+// lines is a log that is read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// TestLog: the service logs what it serves, each batch, each group of which none can be
+// made, and that it ends, by slog; nothing of a key that a client sent.
+func TestLog(t *testing.T) {
+	_, engine := fakeEngine(t, fakeengine.Options{Seed: 1})
+	var log lines
+	url, stop := startWith(t, &log, t.TempDir(), engine, "--group", "1")
+	play(t, url+"/rollouts/a/v1", "task", "Authorization", "Bearer client-secret")
+	for id, ending := range map[string]string{"a": `{"group":"g","resolved":true}`, "lost": `{"group":"h","failure":"sandbox lost"}`} {
+		status, text := ask(t, "POST", url+"/rollouts/"+id+"/end", ending)
+		require.Equal(t, 200, status, text)
+	}
+	stop()
+	for _, want := range []string{"msg=ready engine=" + engine, `level=INFO msg=batch group=g rollouts=1`, `msg=draining`, `level=ERROR msg=group group=h step=0 error=`} {
+		require.Eventually(t, func() bool { return strings.Contains(log.String(), want) }, time.Minute, time.Millisecond, want)
+	}
+	require.NotContains(t, log.String(), "secret")
 }
 
 func TestFlags(t *testing.T) {

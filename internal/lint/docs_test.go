@@ -49,19 +49,31 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestWhereThingsAre: the files and tests that CONTRIBUTING.md names are there.
+// TestWhereThingsAre: the files and tests that CONTRIBUTING.md and docs/live.md name are
+// there.
 func TestWhereThingsAre(t *testing.T) {
+	for _, page := range []struct {
+		path, heading string
+		least         int
+	}{{"CONTRIBUTING.md", "## Where things are", 10}, {"docs/live.md", "## The record of a call", 100}} {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page.path)))
+		require.NoError(t, err)
+		_, table, found := strings.Cut(string(text), page.heading)
+		require.True(t, found, page.path)
+		require.Greater(t, testsNamed(t, table), page.least, page.path)
+	}
+}
+
+// testsNamed counts the tests that lines of tables name, each after its folder.
+func testsNamed(t *testing.T, text string) (seen int) {
+	t.Helper()
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
-	require.NoError(t, err)
-	_, table, found := strings.Cut(string(text), "## Where things are")
-	require.True(t, found)
-	names, seen := regexp.MustCompile("`([^`]+)`"), 0
-	for _, line := range regexp.MustCompile(`(?m)^\| .*/.*$`).FindAllString(table, -1) {
+	names, test := regexp.MustCompile("`([^`]+)`"), regexp.MustCompile(`^(Test|Fuzz|Benchmark|Example)[A-Z]\w*$`)
+	for _, line := range regexp.MustCompile(`(?m)^\| .*/.*$`).FindAllString(text, -1) {
 		folder := ""
 		for _, m := range names.FindAllStringSubmatch(line, -1) {
 			switch name := m[1]; {
-			case strings.HasPrefix(name, "Test"):
+			case test.MatchString(name):
 				seen++
 				files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
 				require.NoError(t, err)
@@ -69,7 +81,7 @@ func TestWhereThingsAre(t *testing.T) {
 				for _, f := range files {
 					b, err := os.ReadFile(f)
 					require.NoError(t, err)
-					found = found || strings.Contains(string(b), "\nfunc "+name+"(t *testing.T)")
+					found = found || strings.Contains(string(b), "\nfunc "+name+"(")
 				}
 				require.True(t, found, "%s has no %s", folder, name)
 			case !strings.Contains(name, " "):
@@ -79,7 +91,7 @@ func TestWhereThingsAre(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, seen, 10)
+	return seen
 }
 
 // TestCommands: the commands that pages show in fences name subcommands and

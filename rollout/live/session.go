@@ -138,6 +138,7 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log
 		return nil, nil, err
 	}
 	c := g.calls[id]
+	c.Began = now // with the clock that does not jump
 	c.live = &partial{began: now, prompt: slices.Clone(r.Prompt)}
 	return &Call{s, c}, done, nil
 }

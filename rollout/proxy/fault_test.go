@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -84,6 +85,49 @@ func TestEnginesThatLie(t *testing.T) {
 						require.Equal(t, "api_error", at(last, "error", "type"))
 					}
 				})
+			}
+		}
+	}
+}
+
+// TestCompletionsOfLiars: the same in the dialect of completions.
+func TestCompletionsOfLiars(t *testing.T) {
+	for fault, f := range map[string]fakeengine.Faults{"count": {Count: 1}, "duplicate": {Duplicate: true}, "nan": {NaN: true}, "beyond": {Beyond: true}, "garble": {Garble: true}, "cut": {Cut: 2000}} {
+		for _, stream := range []string{"", `,"stream":true`} {
+			if fault == "garble" && stream == "" {
+				continue // it is an event that is no JSON
+			}
+			w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: strings.Repeat("long ", 40)}}, Faults: f, Event: 4})
+			status, answer := w.ask("/rollouts/r/v1/completions", `{"model":"m","prompt":"x","max_tokens":1000`+stream+"}")
+			call := w.session("r").Calls()[0]
+			for _, turn := range w.rollout("r").Turns {
+				require.NotEmpty(t, turn.Incomplete, "it is never trained")
+			}
+			switch {
+			case fault != "garble" && fault != "cut":
+				require.Equal(t, 200, status, answer)
+				require.Equal(t, live.StateIncomplete, call.State, fault+stream)
+				data := []map[string]any{nil}
+				if stream != "" {
+					_, data = events(t, answer)
+				} else {
+					data[0] = parsed(t, answer)
+				}
+				said := ""
+				for _, x := range data {
+					s, _ := at(x, "choices", 0, "text").(string)
+					said += s
+				}
+				require.Equal(t, strings.Repeat("long ", 40), said, fault)
+			case stream == "" || status != 200: // of a stream, nothing was told yet
+				require.Equal(t, 502, status, answer)
+				requireError(t, "completions", answer)
+				require.Equal(t, live.StateAborted, call.State)
+			default:
+				names, data := events(t, answer)
+				require.NotEmpty(t, at(data[len(data)-1], "error", "message"), fault)
+				require.NotContains(t, names, "[DONE]")
+				require.Equal(t, live.StateAborted, call.State)
 			}
 		}
 	}
@@ -253,28 +297,49 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestSilence: a stream that stops and stays open is an error after a time, and what came is
-// kept.
+// TestSilence: a stream that stops and stays open is an error after a time, in each dialect,
+// and what came is kept.
 func TestSilence(t *testing.T) {
 	stream := recordStream(t)
+	texts := regexp.MustCompile(`"delta":\{[^{}]*(\{[^{}]*\}[^{}]*)*\}`).ReplaceAllString(stream, `"text":"x"`)
 	hold := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, stream[:len(stream)/2])
+		if strings.Contains(r.URL.Path, "chat") {
+			fmt.Fprint(w, stream[:len(stream)/2])
+		} else {
+			fmt.Fprint(w, texts[:len(texts)/2])
+		}
 		w.(http.Flusher).Flush()
 		<-hold
 	}))
 	defer upstream.Close()
 	defer close(hold)
-	e, err := engine.New(engine.Options{URL: upstream.URL, Silence: 50 * time.Millisecond})
+	e, err := engine.New(engine.Options{URL: upstream.URL, Silence: 2 * time.Second})
 	require.NoError(t, err)
 	w := (&world{t: t}).on(upstream.URL, engine.VLLM, func(o *proxy.Options) { o.Engine = e })
-	_, body := w.ask("/rollouts/r/v1/chat/completions", cutRequest+`,"stream":true}`)
-	require.Contains(t, body, "says nothing for 50ms")
-	call := w.session("r").Calls()[0]
-	require.Equal(t, live.StateAborted, call.State)
-	require.NotZero(t, call.OutputTokens)
-	require.EqualValues(t, 1, e.Status()[0].Failed)
+	var wg sync.WaitGroup
+	ask := func(name, path, body string) {
+		wg.Go(func() {
+			r := httptest.NewRequest(http.MethodPost, "/rollouts/"+name+path, strings.NewReader(body+`,"stream":true}`))
+			answer := httptest.NewRecorder()
+			w.handler.ServeHTTP(answer, r)
+			if !strings.Contains(answer.Body.String(), "says nothing for 2s") {
+				t.Error(name, answer.Body)
+			}
+		})
+	}
+	for name, q := range requests {
+		ask(name, q.path, q.body)
+	}
+	ask("completions", "/v1/completions", `{"model":"m","prompt":"x"`)
+	wg.Wait()
+	for _, name := range []string{"chat", "responses", "anthropic", "completions"} {
+		call := w.session(name).Calls()[0]
+		require.Equal(t, live.StateAborted, call.State, name)
+		require.NotZero(t, call.OutputTokens, name)
+	}
+	require.NotZero(t, e.Status()[0].Failed)
 }
 
 // TestBadCompletions: nonsense in the dialect of completions.

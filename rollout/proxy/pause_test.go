@@ -1,8 +1,10 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -229,4 +231,30 @@ func (o other) Generate(ctx context.Context, r *engine.Request, yield func(*engi
 		}
 		return yield(c)
 	})
+}
+
+// TestHeldCalls: calls that a pause holds are kept alive in their dialect, and answered when
+// it ends.
+func TestHeldCalls(t *testing.T) {
+	for name, q := range requests {
+		g, err := gate.New(gate.Options{})
+		require.NoError(t, err)
+		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}}, func(o *proxy.Options) { o.Enter, o.KeepAlive = g.Enter, 5*time.Millisecond })
+		require.NoError(t, g.Pause(t.Context(), gate.Hold))
+		res := w.send(t.Context(), "/rollouts/r"+q.path, q.body+`,"stream":true}`)
+		in := bufio.NewReader(res.Body)
+		waited := ""
+		for strings.Count(waited, "\n\n") < 3 { // while it is held
+			line, err := in.ReadString('\n')
+			require.NoError(t, err)
+			waited += line
+		}
+		require.Zero(t, w.fake.Requests())
+		g.Resume()
+		rest, err := io.ReadAll(in)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		text, _, _ := told(t, name, true, string(rest))
+		require.Equal(t, "Reading é.", text)
+	}
 }

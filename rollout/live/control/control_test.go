@@ -96,7 +96,7 @@ func TestEndpoints(t *testing.T) {
 	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		require.Regexp(t, line, l)
 	}
-	for _, want := range []string{"turnpack_recorder_calls{state=\"ok\"} 2\n", "turnpack_journal_segments 1\n", "turnpack_gate_version 7\n", `more_total{why="a\"\n"} 2`, "# TYPE more_total counter\n"} {
+	for _, want := range []string{"turnpack_recorder_calls{state=\"ok\"} 2\n", "turnpack_journal_segments 1\n", "turnpack_journal_queued 0\n", "turnpack_gate_version 7\n", `more_total{why="a\"\n"} 2`, "# TYPE more_total counter\n"} {
 		require.Contains(t, text, want)
 	}
 }

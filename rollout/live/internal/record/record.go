@@ -10,7 +10,6 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live/internal/secrets"
@@ -77,10 +76,16 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 	if err := e.Scrub(); err != nil {
 		return nil, err
 	}
+	var head bytes.Buffer
+	to := json.NewEncoder(&head)
+	to.SetEscapeHTML(false)
+	if err := to.Encode(e); err != nil {
+		return nil, err
+	}
+	head.Truncate(head.Len() - 1) // the line's end
 	r := rooms.Get().(*room)
 	defer r.free()
-	r.head = e.appendHead(r.head[:0])
-	head, body := r.head, r.body[:0]
+	body := r.body[:0]
 	if e.Body != nil {
 		var err error
 		if body, err = jsonl.Append(body, e.Body); err != nil {
@@ -88,22 +93,19 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 		}
 		r.body = body
 	}
-	if n := len(head) + len(body); limitBytes > 0 && n > limitBytes {
+	if n := head.Len() + len(body); limitBytes > 0 && n > limitBytes {
 		return nil, TooLong(e.Kind, n, limitBytes)
 	}
-	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+len(head)+len(body)+len(e.Blob))
-	out = binary.AppendUvarint(out, uint64(len(head)))
-	out = append(out, head...)
+	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+head.Len()+len(body)+len(e.Blob))
+	out = binary.AppendUvarint(out, uint64(head.Len()))
+	out = append(out, head.Bytes()...)
 	out = binary.AppendUvarint(out, uint64(len(body)))
 	out = append(out, body...)
 	return append(out, e.Blob...), nil
 }
 
 // room is memory for one record at a time.
-type room struct {
-	head, body []byte
-	doc        jsonscan.Doc // of head
-}
+type room struct{ body []byte }
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
@@ -111,7 +113,7 @@ var rooms = sync.Pool{New: func() any { return new(room) }}
 const most = 64 << 10
 
 func (r *room) free() {
-	if cap(r.head) <= most && cap(r.body) <= most {
+	if cap(r.body) <= most {
 		rooms.Put(r)
 	}
 }
@@ -126,15 +128,20 @@ func TooLong(kind string, size, most int) error {
 // the index of prompts, a call of two short records was measured to take 3.6 kB.
 const perRecord = 1200
 
-// Kept is e as Decode reads it from the frame that Encode made of it, in less time.
+// Kept is e as Decode reads it from the frame that Encode made of it, in less time: the
+// head is copied, not read.
 func (e *Entry) Kept(frame []byte) (*Entry, error) {
 	b := frame[segment.FrameHead:]
 	_, rest, _ := cutPart(b)
 	body, _, _ := cutPart(rest)
 	kept := *e
-	kept.Size, kept.Disk, kept.Body = len(b)+perRecord, len(frame), nil
-	if kept.Settings = bytes.Clone(e.Settings); len(kept.Settings) == 0 {
-		kept.Settings = nil
+	kept.Size, kept.Disk, kept.Body, kept.Settings = len(b)+perRecord, len(frame), nil, nil
+	if len(e.Settings) > 0 {
+		var settings bytes.Buffer
+		if err := json.Compact(&settings, e.Settings); err != nil {
+			return nil, err
+		}
+		kept.Settings = settings.Bytes()
 	}
 	if e.Usage != nil {
 		u := *e.Usage
@@ -163,7 +170,7 @@ func Decode(b []byte) (*Entry, error) {
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the record is shorter than it says")
 	}
-	if err := e.readHead(head); err != nil {
+	if err := json.Unmarshal(head, e); err != nil {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the head of the record is not what it should be: %w", err)
 	}
 	body, blob, ok := cutPart(b)
@@ -212,10 +219,8 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 // named as headers with keys, and what follows such a name in the words of an error.
 // Messages stay as they were sent. Names that are no UTF-8 are mended.
 func (e *Entry) Scrub() (err error) {
-	for _, f := range texts {
-		if s := f.of(e); !utf8.ValidString(*s) {
-			*s = strings.ToValidUTF8(*s, "\uFFFD")
-		}
+	for _, s := range []*string{&e.Kind, &e.State, &e.Session, &e.Run, &e.Parent, &e.Agent, &e.Call, &e.Replaces, &e.Dialect, &e.Engine, &e.Why, &e.Group, &e.Digest} {
+		*s = strings.ToValidUTF8(*s, "\uFFFD")
 	}
 	for i, s := range e.Sessions {
 		if !utf8.ValidString(s) {

@@ -1,0 +1,73 @@
+package live_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
+)
+
+// All that is told of a call is recorded, and there after a restart.
+func TestRecordOfACall(t *testing.T) {
+	dir := t.TempDir()
+	rec, j := recorder(t, dir, live.JournalOptions{}, live.Options{})
+	parent := begin(t, rec, live.Start{ID: "p", Group: "g"})
+	tool := rollout.Tool(`{"type":"function","function":{"name":"run","parameters":{}}}`)
+	kwargs := map[string]json.RawMessage{"enable_thinking": json.RawMessage("true")}
+	before, err := parent.Begin(t.Context(), live.Request{Prompt: ids{1, 2}, Tools: []rollout.Tool{tool}, TemplateKwargs: kwargs})
+	require.NoError(t, err)
+	require.NoError(t, before.End(t.Context(), live.Reply{Output: ids{3}, Logprobs: []float32{-1}}))
+	s := begin(t, rec, live.Start{ID: "s", Parent: "p", Agent: "reviewer"})
+	first, err := s.Begin(t.Context(), live.Request{Prompt: ids{9}})
+	require.NoError(t, err)
+	require.NoError(t, first.Abort(t.Context(), "the engine was gone"))
+	sampling := &rollout.Sampling{Temperature: new(float32(0.5)), TopP: new(float32(0.9)), MinP: new(float32(0.1)), TopK: new(int32(20)), Seed: new(int64(7))}
+	c, err := s.Begin(t.Context(), live.Request{Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}}, Tools: []rollout.Tool{tool},
+		TemplateKwargs: kwargs, Sampling: sampling, Agent: "critic", Dialect: "chat", Engine: "http://e", Settings: json.RawMessage(`{"user":"u"}`), Replaces: first.ID()})
+	require.NoError(t, err)
+	require.NoError(t, c.Prompt(ids{1, 2, 3, 4}))
+	require.NoError(t, c.Append(ids{5, 6}, []float32{-0.5, -0.25}, new(int32(7))))
+	require.NoError(t, c.Append(ids{8}, []float32{-1}, new(int32(8))))
+	require.NoError(t, c.End(t.Context(), live.Reply{ID: "chatcmpl-1", Message: &rollout.Message{Content: "yes", Reasoning: "hm"}, FinishReason: "stop", StopString: "END",
+		Usage: live.Usage{PromptTokens: 4, CompletionTokens: 3}, Blob: []byte("experts")}))
+	require.NoError(t, s.Mark(t.Context(), c.ID(), live.StateUnseen, "the client was gone"))
+	require.Contains(t, s.Calls()[2].Began.String(), "m=+", "in this process times do not jump")
+	for range 2 {
+		calls := s.Calls()
+		require.Len(t, calls, 3)
+		got := calls[2]
+		require.WithinDuration(t, time.Now(), got.Began, time.Hour)
+		require.Positive(t, got.First)
+		require.GreaterOrEqual(t, got.Took, got.First)
+		got.Began, got.First, got.Took = time.Time{}, 0, 0
+		require.Equal(t, live.CallInfo{ID: c.ID(), Session: "s", Agent: "critic", Attempt: 1, Replaces: first.ID(), Dialect: "chat", Engine: "http://e", State: live.StateUnseen, Why: "the client was gone",
+			PromptTokens: 4, Kept: 3, Join: live.JoinExtends, Base: calls[0].ID, OutputTokens: 3, BlobBytes: 7, Usage: live.Usage{PromptTokens: 4, CompletionTokens: 3}, Finish: "stop", Version: new(int32(7)),
+			Settings: json.RawMessage(`{"user":"u"}`)}, got)
+		require.Equal(t, live.StateSuperseded, calls[1].State)
+		require.Equal(t, "p", s.Parent())
+		blob, err := s.Blob(c.ID())
+		require.NoError(t, err)
+		require.Equal(t, "experts", string(blob))
+		r, err := s.Rollout()
+		require.NoError(t, err)
+		require.Len(t, r.Turns, 2)
+		turn := r.Turns[1]
+		require.Equal(t, ids{5, 6, 8}, ids(turn.Output))
+		require.Equal(t, []float32{-0.5, -0.25, -1}, turn.Logprobs)
+		require.Equal(t, []rollout.VersionRun{{From: 0, Version: 7}, {From: 2, Version: 8}}, turn.Versions)
+		require.Equal(t, rollout.PromptIDs{Base: 1, Keep: 3, Add: ids{4}}, turn.Prompt)
+		require.Equal(t, []string{"chatcmpl-1", "stop", "END", "critic"}, []string{turn.ID, turn.FinishReason, turn.StopString, turn.Agent})
+		require.Equal(t, sampling, turn.Sampling)
+		require.Equal(t, "unseen: the client was gone", turn.Incomplete, "nobody went on from it")
+		require.Equal(t, "hm", r.Messages[turn.Message].Reasoning)
+		require.JSONEq(t, string(tool), string(r.Tools[0]))
+		require.Equal(t, "true", string(r.TemplateKwargs["enable_thinking"]))
+		require.NoError(t, j.Close())
+		rec, j = recorder(t, dir, live.JournalOptions{}, live.Options{})
+		s, _ = rec.Session("s")
+	}
+}
