@@ -6,8 +6,8 @@ import (
 )
 
 // skyrlSpec: SkyRL a9564572. Rollouts are found by (group, rollout_index), rows
-// must be contiguous with is_last on the final one, and the stop reason is what
-// it reads about truncation. It would compare the rewards itself; the trainer of
+// must be contiguous with is_last on the final one; the stop reason, which a generator
+// gives, tells truncation. It would compare the rewards itself; the trainer of
 // turnpack_trainers gives each token the file's advantage. Without log probabilities
 // it computes those of the policy before the step.
 func skyrlSpec() spec {

@@ -103,41 +103,6 @@ def test_rows_that_another_tool_filtered(tmp_path, caplog):
         files.read_rows(path, files.Expected(tokenizer="sha256:aa"))
 
 
-def test_rows_that_another_tool_changed(tmp_path, caplog):
-    """Rows that stand apart are put together; a file that lost columns, or all rows, is refused by name."""
-    path = write(tmp_path / "shuffled.parquet", [ROWS[1], ROWS[3], ROWS[2], ROWS[0]])
-    assert files.read_rows(path, files.Expected()) == [ROWS[0], ROWS[1], ROWS[2], ROWS[3]]
-    assert "are put together" in caplog.text
-    pq.write_table(pq.read_table(path).drop_columns(["temperature", "is_last"]), path)
-    with pytest.raises(ValueError, match="lost columns: is_last, temperature"):
-        files.read_rows(path, files.Expected())
-    pq.write_table(pq.read_table(write(path, ROWS)).drop_columns(["weights", "advantages", "versions", "metadata"]), path)
-    assert files.read_rows(path, files.Expected()) == [{**r, "versions": None} for r in ROWS]
-    pq.write_table(pq.read_table(write(path, ROWS)).slice(0, 0), path)
-    with pytest.raises(ValueError, match="holds no row"):
-        files.read_rows(path, files.Expected())
-
-
-def test_what_a_trainer_does_not_read(slime):
-    """Advantages of tokens, weights and missing columns are refused by readers that would train on something else."""
-    each = {**ROWS[2], "advantages": [0.0, 0.0, 0.5, -0.5]}
-    for rows, take, why in (([each], files.advantages_of_rows, "other advantages in some tokens"), ([{**ROWS[2], "advantage": None}], files.advantages_of_rows, "has no advantage"),
-                            ([{**ROWS[2], "advantage": None}], files.advantages_of_tokens, "has no advantage"), ([{**ROWS[2], "weights": [0.0, 0.0, 1.0, 0.5]}], files.advantages_of_rows, "loss weights"),
-                            ([{**ROWS[2], "weights": [0.0, 0.0, 1.0, 0.5]}], files.advantages_of_tokens, "loss weights"), ([{**ROWS[2], "logprobs": None}], files.with_logprobs, "no log probabilities")):
-        with pytest.raises(ValueError, match=why):
-            take(rows)
-    assert files.advantages_of_tokens([dict(ROWS[2])])[0]["advantages"] == [0.0, 0.0, 0.5, 0.5]
-    assert files.advantages_of_tokens([each])[0]["advantages"] == [0.0, 0.0, 0.5, -0.5]
-    assert files.advantages_of_rows([{**ROWS[2], "weights": [0.0, 0.0, 1.0, 1.0]}])
-    assert files.advantages_of_tokens([{**each, "weights": [0.0, 0.0, 1.0, 0.5]}], weights=True)
-    steps = [{"step": 0, "from": 2, "to": 3, "score": 1, "value": 1, "advantage": 0.5}, {"step": 1, "from": 3, "to": 4, "score": 0, "value": 0, "advantage": -0.5}]
-    (scored,) = files.advantages_of_rows([{**each, "outcome_reward": 1.0, "metadata": json.dumps({"turnpack": {"steps": steps}})}])
-    sample = slime.to_sample(scored, 0, 0, 0)
-    assert slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="step_wise"), [sample])
-    with pytest.raises(ValueError, match="OpenClaw-RL alone"):
-        slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="grpo"), [sample])
-
-
 def test_types():
     """The package passes mypy --strict (pip install './examples/trainers[types]')."""
     pytest.importorskip("mypy", reason="SKIPPED: no mypy in this Python")

@@ -4,12 +4,11 @@
 """
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 from .areal import episodes
-from .files import Row
+from .files import Row, named_file
 
 
 def fits(rollouts: list[list[Row]], config: Any) -> None:
@@ -41,7 +40,7 @@ def settings(arguments: list[str]) -> tuple[Any, list[list[Row]]]:
     """AReaL's configuration and the rollouts of the file, which fit each other."""
     from areal.api.cli_args import GRPOConfig, load_expr_config
     config, _ = load_expr_config(arguments, GRPOConfig)
-    rollouts = episodes(os.environ["TURNPACK_FILE"])
+    rollouts = episodes(named_file())
     fits(rollouts, config)
     return config, rollouts
 

@@ -47,9 +47,31 @@ class Expected:
     @staticmethod
     def from_environment() -> Expected:
         get = os.environ.get
-        oldest, temperature = get("TURNPACK_MIN_VERSION", ""), get("TURNPACK_TEMPERATURE", "")
+
+        def number(name: str) -> float | None:
+            try:
+                return float(get(name, "")) if get(name) else None
+            except ValueError:
+                raise ValueError(f"{name}: {get(name)!r} is no number") from None
+
+        oldest = number("TURNPACK_MIN_VERSION")
         return Expected(get("TURNPACK_TOKENIZER", ""), get("TURNPACK_TEMPLATE", ""), get("TURNPACK_RECIPE", ""),
-                        int(oldest) if oldest else None, float(get("TURNPACK_WAIT", "") or 0), float(temperature) if temperature else None)
+                        None if oldest is None else int(oldest), number("TURNPACK_WAIT") or 0.0, number("TURNPACK_TEMPERATURE"))
+
+
+def named_file(**step: int) -> str:
+    """The file that TURNPACK_FILE names, with the number of the step in the place of {step} (or what the trainer calls it)."""
+    text = os.environ.get("TURNPACK_FILE", "")
+    mark = "".join(f"{{{name}}}" for name in step)
+    if not text:
+        raise ValueError("TURNPACK_FILE names no export file: set it to " + (f"one with {mark} for the number of a step, such as batch/data/step_{mark}.parquet" if step else "it, such as batch/batch.parquet"))
+    try:
+        path = text.format(**step)
+    except (LookupError, ValueError):
+        raise ValueError(f"TURNPACK_FILE={text!r}: " + (f"the number of a step is {mark}" if step else "one file is read, and nothing is put into its name")) from None
+    if path == text and any(step.values()):
+        log.warning("TURNPACK_FILE=%s has no %s: each step trains on the same rows", text, mark)
+    return path
 
 
 def tokenizer_digest(tokenizer: str) -> str:
@@ -216,17 +238,52 @@ def tell_left_out(path: Path) -> None:
             return
 
 
+@lru_cache(maxsize=None)
+def _made(listing: Path, changed: float) -> dict[str, tuple[int, str]]:
+    """{file: (bytes, SHA-256)} of a record or a manifest."""
+    try:
+        said = json.loads(listing.read_text())
+        files = [f for s in said.get("shards") or [] for f in [s, *(s.get("others") or [])]] + (said.get("files") or [])
+        return {f["file"]: (f["bytes"], f["sha256"]) for f in files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def intact(path: Path) -> bool:
+    """Whether a file that the record or manifest of its batch names is as it was made; one that none names is."""
+    for folder in list(path.absolute().parents)[:2]:
+        for listing in (folder / RECORD, folder / "manifest.json"):
+            if not listing.is_file():
+                continue
+            made = _made(listing, listing.stat().st_mtime).get(path.absolute().relative_to(folder).as_posix())
+            if made is None:
+                continue
+            if made[0] != path.stat().st_size:
+                return False
+            digest = hashlib.sha256()
+            with open(path, "rb") as f:
+                while part := f.read(1 << 20):
+                    digest.update(part)
+            return digest.hexdigest() == made[1]
+    return True
+
+
 def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) -> list[Row]:
     """All rows of the file, in its order; a file that is not what the trainer expects is refused before its first batch."""
     expected = expected or Expected.from_environment()
     path = wait_for(path, expected.wait)
-    with pq.ParquetFile(path) as file:
-        said = {k.decode(): v.decode() for k, v in (file.schema_arrow.metadata or {}).items() if not k.startswith(b"ARROW:")}
-        said |= {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items() if k != b"ARROW:schema"}
-        missing = NEEDED - set(file.schema_arrow.names)
-        if missing:
-            raise ValueError(f"{path} is no export file, or lost columns: {', '.join(sorted(missing))}")
-        rows: list[Row] = [{**NULL, **row} for row in file.read().to_pylist()]
+    try:
+        with pq.ParquetFile(path) as file:
+            said = {k.decode(): v.decode() for k, v in (file.schema_arrow.metadata or {}).items() if not k.startswith(b"ARROW:")}
+            said |= {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items() if k != b"ARROW:schema"}
+            missing = NEEDED - set(file.schema_arrow.names)
+            rows: list[Row] = [] if missing else [{**NULL, **row} for row in file.read().to_pylist()]
+    except (pa.ArrowException, OSError) as e:
+        raise ValueError(f"{path} cannot be read as Parquet ({e}): name an export file, or convert again with --force") from e
+    if "turnpack.schema_version" in said and not intact(path):
+        raise ValueError(f"{path} is not as convert made it, by the digest beside it: convert again with --force, or keep what you changed under another name")
+    if missing:
+        raise ValueError(f"{path} is no export file, or lost columns: {', '.join(sorted(missing))}")
     if not rows:
         raise ValueError(f"{path} holds no row")
     check(path, said, rows, expected)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from nemo_rl.distributed.batched_data_dict import BatchedDataDict
 
-from .files import Row, advantages_of_tokens, read_rows
+from .files import Row, advantages_of_tokens, named_file, read_rows
 
 
 def messages(row: Row) -> list[dict[str, Any]]:
@@ -120,6 +120,7 @@ def replay(path: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
+    named_file(step=0)  # there is one
     replay(os.environ["TURNPACK_FILE"])
     sys.argv = sys.argv[1:]
     sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))

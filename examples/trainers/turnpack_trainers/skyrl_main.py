@@ -16,7 +16,7 @@ from skyrl.train.trainer import RayPPOTrainer
 from skyrl.train.utils import validate_cfg
 from skyrl.train.utils.utils import initialize_ray
 
-from .files import Expected, Row, read_rows
+from .files import Expected, Row, named_file, read_rows
 from .skyrl import ExportGenerator, ExportPrompts
 
 
@@ -97,7 +97,7 @@ def replay(cfg: Any, path: str, expected: Expected) -> None:
 
 def settings(arguments: list[str]) -> tuple[Any, str]:
     """SkyRL's configuration and the file, which fit each other."""
-    path = os.path.abspath(os.environ["TURNPACK_FILE"])  # workers have other folders and environments
+    path = os.path.abspath(named_file())  # workers have other folders and environments
     cfg = SkyRLTrainConfig.from_cli_overrides([a for a in arguments if not a.startswith("trainer.override_entrypoint=")])
     fits(read_rows(path), cfg)
     return cfg, path

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import Any
 
 from slime.rollout.base_types import RolloutFnTrainOutput
 from slime.utils.types import Sample
 
-from .files import Row, advantages_of_rows, read_rows, step_scores
+from .files import Row, advantages_of_rows, named_file, read_rows, step_scores
 
 log = logging.getLogger("turnpack_trainers")
 
@@ -56,7 +55,7 @@ def filler(group: int, index: int, logprobs: bool) -> Sample:
 
 
 def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> RolloutFnTrainOutput:
-    path = os.environ["TURNPACK_FILE"].format(rollout_id=rollout_id)
+    path = named_file(rollout_id=rollout_id)
     rows = advantages_of_rows(read_rows(path))
     groups: list[list[list[Sample]]] = []
     seen_group = seen_rollout = None
