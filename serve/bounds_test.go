@@ -157,3 +157,18 @@ func TestReplyIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestSteeringIsBounded: what harnesses, trainers and operators send is bounded, too.
+func TestSteeringIsBounded(t *testing.T) {
+	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{Seed: 2}))
+	t.Cleanup(fake.Close)
+	_, ask := on(t, fake.URL, serve.Options{Groups: deliver.Options{Size: 1}})
+	callOf(t, ask)
+	long := strings.Repeat(" ", 17<<20)
+	for path, body := range map[string]string{"/rollouts/a/end": `{"group":"g","resolved":true`, "/batches/ack": `{"seq":1`, "/pause": `{"policy":"hold"`, "/version": `{"version":1`} {
+		code, text := ask("POST", path, body+long+"}")
+		require.Equal(t, 400, code, text)
+		require.Contains(t, text, "too large", path)
+	}
+	endOf(t, ask)
+}

@@ -35,7 +35,7 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	defer func() { err = errors.Join(err, s.Close(closing)) }()
 	failed := make(chan error, 2)
 	listen := func(l net.Listener, h http.Handler) *http.Server {
-		x := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+		x := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute}
 		if o.ErrorsAs != nil {
 			x.ErrorLog = o.ErrorsAs.ErrorLog
 		}

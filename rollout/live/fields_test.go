@@ -2,6 +2,8 @@ package live_test
 
 import (
 	"encoding/json"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,4 +72,55 @@ func TestRecordOfACall(t *testing.T) {
 		rec, j = recorder(t, dir, live.JournalOptions{}, live.Options{})
 		s, _ = rec.Session("s")
 	}
+}
+
+// A record is durable before its caller goes on, with an fsync of its own or with those
+// that came while another was made.
+func TestSharedSyncs(t *testing.T) {
+	var syncs atomic.Int64
+	held := make(chan struct{})
+	var hold atomic.Bool
+	j, err := live.OpenFaulty(t.TempDir(), live.JournalOptions{}, func(op string) error {
+		if op == "sync" {
+			syncs.Add(1)
+			if hold.Load() {
+				<-held
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	rec, err := live.New(live.Options{Journal: j})
+	require.NoError(t, err)
+	s := begin(t, rec, live.Start{ID: "a"})
+	before := syncs.Load()
+	for range 3 {
+		ask(t, s, ids{1}, ids{2})
+	}
+	require.EqualValues(t, 6, syncs.Load()-before, "alone, each record has its own")
+	before = syncs.Load()
+	hold.Store(true)
+	const n = 32
+	var wg sync.WaitGroup
+	records := j.Stats().Records
+	for range n {
+		wg.Go(func() {
+			c, err := s.Begin(t.Context(), live.Request{Prompt: ids{1}})
+			if err == nil {
+				err = c.End(t.Context(), live.Reply{Output: ids{2}, Logprobs: []float32{-1}})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for j.Stats().Records < records+n {
+		time.Sleep(time.Millisecond)
+	}
+	hold.Store(false)
+	close(held)
+	wg.Wait()
+	require.Less(t, syncs.Load()-before, int64(2*n), "they share")
+	require.GreaterOrEqual(t, syncs.Load()-before, int64(3))
+	require.NoError(t, j.Close())
 }

@@ -185,7 +185,9 @@ func TestEndIsHeld(t *testing.T) {
 		for _, end := range []string{"message_stop", "message_delta", "[DONE]", "response.completed", `"finish_reason":"tool_calls"`} {
 			require.NotContains(t, body, end, name)
 		}
+		asked := w.fake.Requests()
 		status, body := w.ask("/rollouts/r2"+q.path, q.body+`}`)
 		require.Equal(t, 503, status, body)
+		require.Equal(t, asked, w.fake.Requests(), "no intent, no call")
 	}
 }
