@@ -21,7 +21,6 @@ type Counter struct {
 	prepared  rollout.Rollout // r as it was when render was made
 	render    *render.Renderer
 	stretches *tokens.SegmentEncoder
-	counted   tokens.Boundaries // of the context before
 	others    []rollout.Message // of the call under way: those that are not the rollout's
 }
 
@@ -54,7 +53,7 @@ func (c *Counter) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.prepared, c.render, c.counted = prepared, render, tokens.Boundaries{}
+	c.prepared, c.render = prepared, render
 	if c.stretches == nil {
 		c.stretches = tokens.NewSegmentEncoder(c.e.pieces(func(m int32) bool {
 			if m >= otherMessages {
@@ -63,6 +62,7 @@ func (c *Counter) prepare(ctx context.Context) error {
 			return c.r.Messages[m].Sampled == rollout.SampledByPolicy
 		}), true)
 	}
+	c.stretches.Restart()
 	return nil
 }
 
@@ -77,15 +77,7 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 	if err != nil {
 		return 0, err
 	}
-	keep := c.counted.Keep(text, c.stretches.Longest)
-	total := keep.Tokens
-	err = c.stretches.Each(&text, keep.At, len(text.Text), func(s *tokens.CachedSegment, end int) {
-		total += s.Tokens
-		if end < len(text.Text) {
-			c.counted.Add(end, total)
-		}
-	})
-	return total, err
+	return c.stretches.Count(text)
 }
 
 // parts finds messages in the rollout, as far as they are the rollout's own and

@@ -49,6 +49,11 @@ func (j *job) merged() error {
 		if err := j.give(row); err != nil {
 			return err
 		}
+		if row.Lens != nil && cap(row.Tokens) <= maxFreed {
+			free := j.take()
+			free.ids = row.Tokens[:0]
+			j.freed.Put(free)
+		}
 	}
 	return nil
 }
@@ -57,8 +62,9 @@ func (j *job) merged() error {
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	free := j.take()
 	defer j.freed.Put(free)
-	w := free.window.Of(tokens.Window{Row: row, IDs: row.AppendIDs(nil), Turns: j.turns, Completions: j.completions, Told: j.told})
+	w := free.window.Of(tokens.Window{Row: row, IDs: row.AppendIDs(free.ids[:0]), Turns: j.turns, Completions: j.completions, Told: j.told})
 	n, logprobs := len(w.IDs), w.Logprobs()
+	free.ids = nil
 	if n > j.huge || j.runs && logprobs == nil {
 		out.Tokens = w.IDs
 		for ok := true; ok && w.To < n; {
@@ -159,6 +165,7 @@ type freed struct {
 	render.Scratch
 	cols tokens.Columns
 	turn []int32 // by token
+	ids  []rollout.TokenID
 
 	rendered render.Memory
 	prompt   tokens.Compact

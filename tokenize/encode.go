@@ -248,7 +248,7 @@ func (j *job) run() error {
 
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
-	prompts := &tokens.PromptEncoder{Segments: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
+	prompts := &tokens.PromptEncoder{SegmentEncoder: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
 	free := j.take()
 	prompts.Runs, free.prompt = free.prompt, tokens.Compact{}
 	prompts.Passing = j.opts.Mode == PerStep
@@ -261,6 +261,7 @@ func (j *job) encodeTurns() error {
 	defer j.giveBack(free, prompts)
 	matcher := &capturedMatcher{job: j, turn: -1, by: tokens.NewAlignment(j.model.Tokenizer, j.added), attributedTurn: -1}
 	frames := map[string]completion.Frame{}
+	var memory tokens.Columns // of completions
 	n, shown, checked := len(j.turns), 0, j.most
 	j.encoded = encoded{prompts: make([]tokens.Prompt, n), attributed: make([]bool, n), completions: make([]tokens.Completion, n), plan: make([]lineage.Turn, n)}
 	for i := range j.turns {
@@ -273,7 +274,7 @@ func (j *job) encodeTurns() error {
 			where.Message = rollout.At(t.Message)
 		}
 		c := &j.completions[i]
-		*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i)}
+		*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i), Cols: memory}
 		if i > 0 { // where none is rendered, the one before stays the last
 			j.prompts[i].Keep, j.prompts[i].N = j.prompts[i-1].N, j.prompts[i-1].N
 		}
@@ -363,7 +364,7 @@ func (j *job) encodeTurns() error {
 				return err
 			}
 		}
-		c.Pack()
+		memory = c.Pack()
 		if j.plan[i].Output = c.Runs.IDs; j.opts.Mode == PerStep { // it is given already
 			j.plan[i] = lineage.Turn{}
 		}

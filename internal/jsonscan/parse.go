@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -141,6 +142,9 @@ func skipSpace(src []byte, i int) int {
 }
 
 func (d *Doc) add(start int, kind Kind) int {
+	if len(d.nodes) == cap(d.nodes) {
+		d.nodes = slices.Grow(d.nodes, len(d.nodes)) // append alone would move those of a large text more often
+	}
 	d.nodes = append(d.nodes, node{start: uint32(start), kind: kind})
 	return len(d.nodes) - 1
 }

@@ -88,7 +88,7 @@ func (q *Queue) Each(emit func(Row) error) error {
 		}
 		s := all[0]
 		all = all[1:]
-		if s.ids == 0 && len(row.Tokens) > MaxWhole { // no row after it shares its ids
+		if s.ids == 0 {
 			ids = row.Tokens
 		} else {
 			ids = append(ids[:s.ids], row.Tokens...)

@@ -128,6 +128,9 @@ func (e *encoder) run(text string, opts engine.EncodeOptions) error {
 		e.src = norm.Lossy(b)
 	}
 	e.src.After = opts.After
+	if opts.Widths && valid && t.measured && (t.normalizer == nil || e.settled) {
+		e.wide = false
+	}
 	added := opts.Added
 	e.early = t.earlyMatcher.Append(e.early[:0], e.src.Buf, keeper(t.early, &e.src, added))
 	at := 0
@@ -292,23 +295,24 @@ func (e *encoder) encode(text norm.Text) error {
 // scan encodes text with one scanner.
 func (e *encoder) scan(text *norm.Text) error {
 	t, n := e.t, len(text.Buf)
-	if e.wide && len(t.trim) == 0 {
-		if base, plain := text.Unchanged(0, n); plain {
-			for i := 0; i < n; {
-				e.ids, e.offsets, i = e.worker.AppendRanges(e.ids, e.offsets, text.Buf, i, i+sectionBytes, base, t.splitter)
-				if err := e.endSection(); err != nil {
-					return err
-				}
-			}
-			return nil
+	base, plain := text.Unchanged(0, n)
+	if e.wide && (len(t.trim) > 0 || !plain) {
+		first := len(e.ids)
+		e.ids, _ = e.worker.Append(e.ids, text.Buf, 0, n, t.splitter)
+		e.ranges(text, first)
+		return e.endSection()
+	}
+	for i := 0; i < n; {
+		if e.wide {
+			e.ids, e.offsets, i = e.worker.AppendRanges(e.ids, e.offsets, text.Buf, i, i+sectionBytes, base, t.splitter)
+		} else {
+			e.ids, i = e.worker.Append(e.ids, text.Buf, i, i+sectionBytes, t.splitter)
+		}
+		if err := e.endSection(); err != nil {
+			return err
 		}
 	}
-	first := len(e.ids)
-	e.ids = e.worker.Append(e.ids, text.Buf, t.splitter)
-	if e.wide {
-		e.ranges(text, first)
-	}
-	return e.endSection()
+	return nil
 }
 
 // sectionBytes is how much text is encoded before its tokens are handed over.

@@ -157,6 +157,11 @@ func (l *loader) parse(data []byte, digest string) (*Tokenizer, error) {
 // finish derives what is looked up while encoding and decoding.
 func (t *Tokenizer) finish() {
 	t.facts = newFacts(t)
+	t.measured = t.splitter != nil && len(t.trim) == 0 && len(t.respelled) == 0 &&
+		!slices.ContainsFunc(t.facts.added, func(a engine.AddedToken) bool {
+			_, plain := t.model.Vocab.Bytes(int(a.ID)) // the model makes it of other text, too
+			return a.LStrip || a.RStrip || plain && t.model.Width(a.ID) != len(a.Content)
+		})
 	if t.decoder.plainBytes() {
 		t.bytes = sync.OnceValue(func() *byteTable { return newByteTable(t) })
 	}

@@ -24,6 +24,7 @@ type Tokenizer struct {
 	exact      bool            // offsets are not widened to whole characters
 	timed      bool            // text is matched by a pattern that may backtrack
 	trim       []trimmer
+	measured   bool // tokens are the text in pieces of their widths, where the normalizer changes nothing
 	decoder    chain
 	digest     string
 
@@ -41,7 +42,10 @@ type Tokenizer struct {
 	idle []*encoder // those in no call
 }
 
-var _ engine.Tokenizer = (*Tokenizer)(nil)
+var (
+	_ engine.Tokenizer = (*Tokenizer)(nil)
+	_ engine.Measured  = (*Tokenizer)(nil)
+)
 
 // Digest returns "sha256:<hex>" of the file that t was loaded from; for a
 // tiktoken model, of its ranks, patterns and special tokens.
@@ -53,6 +57,22 @@ func (t *Tokenizer) Vocab() engine.Vocab {
 		return &facts{}
 	}
 	return t.facts
+}
+
+// Width implements [engine.Measured].
+func (t *Tokenizer) Width(id rollout.TokenID) int {
+	if t.facts == nil {
+		return 0
+	}
+	if id >= 0 && int(id) < t.model.Vocab.Size() {
+		if n := t.model.Width(id); n > 0 {
+			return n
+		}
+	}
+	if i, ok := t.facts.byID[id]; ok {
+		return len(t.facts.added[i].Content)
+	}
+	return 0
 }
 
 // made is an error for the zero value.

@@ -19,6 +19,12 @@ type Tokenizer interface {
 	Digest() string
 }
 
+// Measured is a Tokenizer that knows how many bytes of a text each token stands for.
+type Measured interface {
+	// Width is that of token id, 0 for one outside the vocabulary.
+	Width(id rollout.TokenID) int
+}
+
 // Vocab answers questions about a vocabulary.
 type Vocab interface {
 	// Size is one more than the largest id.
@@ -67,6 +73,9 @@ type EncodeOptions struct {
 	Added func(m AddedMatch) bool
 	// Offsets asks for byte ranges.
 	Offsets bool
+	// Widths lets a [Measured] tokenizer leave Offsets empty, for all tokens that it hands
+	// over at once, where they are the text cut into pieces of their widths.
+	Widths bool
 	// After says what stands before the text where it is a part of a longer one.
 	After After
 	// Section, where set, may be called with the result while a long text is encoded:

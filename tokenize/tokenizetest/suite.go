@@ -39,6 +39,7 @@ func Run(t *testing.T, tok engine.Tokenizer, opts Options) {
 	s.texts = append(s.texts, s.random(200)...)
 	t.Run("vocabulary", s.vocabulary)
 	t.Run("offsets", s.offsets)
+	t.Run("widths", s.widths)
 	t.Run("append", s.appends)
 	t.Run("added", s.added)
 	t.Run("literal", s.literal)
@@ -161,6 +162,39 @@ func (s *suite) offsets(t *testing.T) {
 				t.Fatalf("%.100q: token %d has range [%d, %d), inside a character", text, i, a, b)
 			}
 			begin = a
+		}
+	}
+}
+
+// widths: a tokenizer that leaves offsets out cuts the text where its widths say, which is
+// where offsets do, but inside characters.
+func (s *suite) widths(t *testing.T) {
+	for _, text := range s.texts {
+		e, short := s.encode(t, text, engine.EncodeOptions{Offsets: true}), s.encode(t, text, engine.EncodeOptions{Offsets: true, Widths: true})
+		if !slices.Equal(e.IDs, short.IDs) {
+			t.Errorf("%.100q: ids with widths differ from ids with offsets", text)
+		}
+		if len(short.Offsets) > 0 {
+			if !slices.Equal(e.Offsets, short.Offsets) {
+				t.Errorf("%.100q: offsets where widths will do differ from others", text)
+			}
+			continue
+		}
+		m, ok := s.tok.(engine.Measured)
+		if !ok && len(e.IDs) > 0 {
+			t.Fatalf("%.100q: no offsets, and no widths of tokens", text)
+		}
+		at := int32(0)
+		for i, id := range e.IDs {
+			end := at + int32(m.Width(id))
+			a, b := e.Offsets[2*i], e.Offsets[2*i+1]
+			if at != a && (a > at || boundary(text, at)) || end != b && (b < end || boundary(text, end)) {
+				t.Fatalf("%.100q: token %d has range [%d, %d) by widths, [%d, %d) by offsets", text, i, at, end, a, b)
+			}
+			at = end
+		}
+		if int(at) != len(text) {
+			t.Errorf("%.100q: the widths of its tokens add up to %d of %d bytes", text, at, len(text))
 		}
 	}
 }

@@ -18,7 +18,7 @@ type Columns struct {
 func (c *Columns) Len() int { return len(c.IDs) }
 
 func (c *Columns) Truncate(n int) {
-	c.IDs, c.Source, c.Flags = c.IDs[:n], c.Source[:n], c.Flags[:n]
+	c.IDs, c.Source, c.Flags = c.IDs[:n], c.Source[:min(n, len(c.Source))], c.Flags[:min(n, len(c.Flags))]
 }
 
 func (c *Columns) Add(id rollout.TokenID, source int32, flags rollout.Flag) {
@@ -45,19 +45,16 @@ func (c *Columns) Reserve(done, text int) {
 	}
 }
 
-// extend appends ids and returns where their sources and flags go, which are
-// still to be set.
-func (c *Columns) extend(ids []rollout.TokenID) (source []int32, flags []rollout.Flag) {
-	from, n := len(c.IDs), len(c.IDs)+len(ids)
-	c.IDs = append(c.IDs, ids...)
-	c.Source, c.Flags = slices.Grow(c.Source, len(ids))[:n], slices.Grow(c.Flags, len(ids))[:n]
-	return c.Source[from:], c.Flags[from:]
-}
+func (c *Columns) room() int { return cap(c.IDs) - len(c.IDs) }
 
-func (c *Columns) append(o Columns) {
-	c.IDs = append(c.IDs, o.IDs...)
-	c.Source = append(c.Source, o.Source...)
-	c.Flags = append(c.Flags, o.Flags...)
+func (c *Columns) takeIDs(ids []rollout.TokenID) { c.IDs = append(c.IDs, ids...) }
+
+func (c *Columns) put(r run) {
+	from := len(c.Source)
+	c.Source, c.Flags = slices.Grow(c.Source, len(c.IDs)-from)[:r.end], slices.Grow(c.Flags, len(c.IDs)-from)[:r.end]
+	for i := from; i < r.end; i++ {
+		c.Source[i], c.Flags[i] = r.source, r.flags
+	}
 }
 
 func (c Columns) Slice(from, to int) Columns {
@@ -66,7 +63,5 @@ func (c Columns) Slice(from, to int) Columns {
 
 // Clone returns c in memory of its own.
 func (c Columns) Clone() Columns {
-	var out Columns
-	out.append(c)
-	return out
+	return Columns{slices.Clone(c.IDs), slices.Clone(c.Source), slices.Clone(c.Flags)}
 }

@@ -6,8 +6,6 @@ import (
 	"sort"
 
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize/engine"
-	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
 // Compact is Columns with runs of tokens of one source and one set of flags: little
@@ -32,7 +30,8 @@ func (c *Compact) Len() int { return len(c.IDs) }
 // Emptied is the memory of c.
 func (c *Compact) Emptied() Compact { return Compact{c.IDs[:0], c.runs[:0]} }
 
-func (c *Compact) truncate(n int) {
+// Truncate drops what comes after the first n tokens.
+func (c *Compact) Truncate(n int) {
 	c.IDs = c.IDs[:n]
 	k := c.runAt(n)
 	if k < len(c.runs) {
@@ -53,11 +52,11 @@ func (c *Compact) runAt(at int) int {
 	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].end > at })
 }
 
-// append takes o.
-func (c *Compact) append(o Columns) {
-	c.grow(o.Len())
-	c.mark(o)
-	c.IDs = append(c.IDs, o.IDs...)
+func (c *Compact) room() int { return cap(c.IDs) - len(c.IDs) }
+
+func (c *Compact) takeIDs(ids []rollout.TokenID) {
+	c.grow(len(ids))
+	c.IDs = append(c.IDs, ids...)
 }
 
 // mark notes the runs of tokens that are still to be appended.
@@ -108,21 +107,6 @@ func (c *Compact) grow(n int) {
 	}
 }
 
-// encode appends the tokens of r.text[from:to], a part at a time.
-func (c *Compact) encode(p *Encoder, r *render.Rendering, from, to int, after engine.After) error {
-	n := c.Len()
-	var part Columns
-	p.into = c
-	err := p.Encode(&part, r, from, to, after)
-	p.into = nil
-	if err != nil {
-		c.truncate(n)
-		return err
-	}
-	c.append(part)
-	return nil
-}
-
 // Clone is [from, to) of c in memory of its own.
 func (c *Compact) Clone(from, to int) Compact {
 	out := Compact{IDs: slices.Clone(c.IDs[from:to])}
@@ -137,8 +121,8 @@ func Unattributed(ids []rollout.TokenID) Compact { return Compact{ids, []run{{le
 
 // CompactOf is c in memory of its own.
 func CompactOf(c Columns) (out Compact) {
-	out.IDs = make([]rollout.TokenID, 0, c.Len())
-	out.append(c)
+	out.mark(c)
+	out.IDs = slices.Clone(c.IDs)
 	return out
 }
 

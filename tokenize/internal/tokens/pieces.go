@@ -14,7 +14,9 @@ import (
 // AddedTokens is what encoding asks about the added tokens of a vocabulary.
 type AddedTokens struct {
 	byID map[rollout.TokenID]engine.AddedToken
-	is   []uint64 // bit set of ids: nearly all tokens are not added ones
+	// lowest is the first added id, and is a bit set of them: nearly all tokens are not added ones.
+	lowest rollout.TokenID
+	is     []uint64
 	// text holds those that the vocabulary spells without them, too.
 	text map[rollout.TokenID]bool
 	// Longest is the longest added token in bytes: how far a match may look ahead.
@@ -26,6 +28,8 @@ type AddedTokens struct {
 	// cuts finds the tokens after which text is encoded by itself.
 	cuts *engine.AddedMatcher
 	cut  map[rollout.TokenID]bool
+	// widths are the bytes that each token stands for, nil where the tokenizer does not say.
+	widths []uint16
 }
 
 func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
@@ -33,8 +37,9 @@ func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 	t := &AddedTokens{byID: map[rollout.TokenID]engine.AddedToken{}, text: map[rollout.TokenID]bool{}, byContent: map[string]engine.AddedToken{}}
 	added := v.Added()
 	highest := rollout.TokenID(0)
+	t.lowest = math.MaxInt32
 	for _, a := range added {
-		highest = max(highest, a.ID)
+		t.lowest, highest = min(t.lowest, a.ID), max(highest, a.ID)
 	}
 	t.is = make([]uint64, highest/64+1) // the vocabulary of no model has every id
 	alone := standAlone(added)
@@ -63,6 +68,7 @@ func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 			cuts = append(cuts, a)
 		}
 	}
+	t.widths = widthsOf(tok)
 	t.cuts, t.cut = engine.NewAddedMatcher(cuts, nil), map[rollout.TokenID]bool{}
 	for _, a := range cuts {
 		t.cut[a.ID] = true
@@ -74,10 +80,34 @@ func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 func (t *AddedTokens) Cuts(id rollout.TokenID) bool { return t.cut[id] }
 
 func (t *AddedTokens) Find(id rollout.TokenID) (engine.AddedToken, bool) {
-	if int(id/64) >= len(t.is) || t.is[id/64]&(1<<(id%64)) == 0 {
+	if !t.has(id) {
 		return engine.AddedToken{}, false
 	}
 	return t.byID[id], true
+}
+
+func (t *AddedTokens) has(id rollout.TokenID) bool {
+	return id >= t.lowest && int(id/64) < len(t.is) && t.is[id/64]&(1<<(id%64)) != 0
+}
+
+// mostMeasured is the size of the largest vocabulary whose widths are kept.
+const mostMeasured = 1 << 20
+
+func widthsOf(tok engine.Tokenizer) []uint16 {
+	t, ok := tok.(engine.Measured)
+	size := tok.Vocab().Size()
+	if !ok || size > mostMeasured {
+		return nil
+	}
+	widths := make([]uint16, size)
+	for id := range widths {
+		n := t.Width(rollout.TokenID(id))
+		if n > math.MaxUint16 {
+			return nil
+		}
+		widths[id] = uint16(n)
+	}
+	return widths
 }
 
 // Encoder turns rendered text into columns. It belongs to one goroutine.
@@ -92,103 +122,155 @@ type Encoder struct {
 	// Buf is the result of one call, or of the last section of a long text where no
 	// more is asked for.
 	Buf   engine.Encoding
-	Whole bool     // buf is to hold the whole text
-	into  *Compact // takes what is encoded, section by section
+	Whole bool // Buf is to hold the whole text, with offsets
+
+	call    call
+	added   func(engine.AddedMatch) bool
+	section func(*engine.Encoding) error
+}
+
+// A Sink takes tokens: their ids, then for one run after the other where they are from.
+type Sink interface {
+	Len() int
+	Truncate(n int)
+	room() int // for more without moving them
+	grow(n int)
+	takeIDs(ids []rollout.TokenID)
+	put(r run)
 }
 
 // NewEncoder returns one for tok and its added tokens; parity honours every
 // occurrence of them.
 func NewEncoder(tok engine.Tokenizer, added *AddedTokens, parity bool) *Encoder {
-	return &Encoder{AddedTokens: added, tok: tok, parity: parity}
+	p := &Encoder{AddedTokens: added, tok: tok, parity: parity}
+	if !parity {
+		p.added = p.mayAdd
+	}
+	p.section = p.takeSection
+	return p
+}
+
+// call is what Encode was asked for, and how far it got.
+type call struct {
+	dst   Sink
+	n     int // tokens of dst before
+	r     *render.Rendering
+	from  int
+	to    int
+	at    int // where the next token begins
+	field int // none before this one holds a token to come
+	match int // nor an added token to come
 }
 
 // Encode appends the tokens of r.text[from:to], which stands after what after
 // says, to dst.
-func (p *Encoder) Encode(dst *Columns, r *render.Rendering, from, to int, after engine.After) error {
+func (p *Encoder) Encode(dst Sink, r *render.Rendering, from, to int, after engine.After) error {
 	p.Buf.Reset()
-	for i := r.FieldAfter(from); p.Written != nil && i < len(r.Fields) && r.Fields[i].Start < to; i++ {
+	first := r.FieldAfter(from)
+	for i := first; p.Written != nil && i < len(r.Fields) && r.Fields[i].Start < to; i++ {
 		if f := r.Fields[i]; f.Message >= 0 && int(f.Message) < len(p.Written) {
 			p.Written[f.Message].Add(f.Part)
 		}
 	}
-	opts := engine.EncodeOptions{Offsets: true, After: after}
-	if !p.parity {
-		at := r.FieldAfter(from)
-		opts.Added = func(m engine.AddedMatch) bool {
-			at = r.FieldAfterNear(at, from+m.Start)
-			return p.trusted(r, at, from+m.End, m.Token)
-		}
-	}
-	n, at, held := dst.Len(), r.FieldAfter(from), 0
-	if p.into != nil {
-		held = p.into.Len()
-	}
-	if !p.Whole {
-		opts.Section = func(section *engine.Encoding) (err error) {
-			done := int(section.Offsets[len(section.Offsets)-1])
-			room := func(have int) int {
-				// As many more as the part so far tells, but no guess from a short one for a long one.
-				made := have + len(section.IDs)
-				return len(section.IDs) + min(8*made, made*(to-from-done)/max(1, done)*17/16)
-			}
-			if p.into != nil {
-				if c := p.into; cap(c.IDs)-c.Len() < len(section.IDs) {
-					c.grow(room(c.Len() - held))
-				}
-				at, err = p.take(dst, section, r, from, at)
-				p.into.append(*dst)
-				dst.Truncate(0)
-				section.Reset()
-				return err
-			}
-			if cap(dst.IDs)-dst.Len() < len(section.IDs) {
-				dst.grow(room(dst.Len() - n))
-			}
-			at, err = p.take(dst, section, r, from, at)
-			section.Reset()
-			return err
-		}
+	p.call = call{dst: dst, n: dst.Len(), r: r, from: from, to: to, at: from, field: first, match: first}
+	opts := engine.EncodeOptions{Offsets: true, Widths: !p.Whole && p.widths != nil, After: after, Added: p.added, Section: p.section}
+	if p.Whole {
+		opts.Section = nil
 	}
 	err := p.tok.Encode(&p.Buf, r.Text[from:to], opts)
 	if err == nil {
-		_, err = p.take(dst, &p.Buf, r, from, at)
+		err = p.take(&p.Buf, to)
 	}
 	if err != nil {
-		dst.Truncate(n)
+		dst.Truncate(p.call.n)
 	}
+	p.call.dst, p.call.r = nil, nil
 	return err
 }
 
-// take appends the tokens of a part of r's text from byte from on to dst. No token of
-// it begins in a field before at, and none of the next part in one before next.
-func (p *Encoder) take(dst *Columns, part *engine.Encoding, r *render.Rendering, from, at int) (next int, err error) {
-	ids, offsets := part.IDs, part.Offsets
-	source, flags := dst.extend(ids)
-	for i := 0; i < len(ids); {
-		at = r.FieldAfterNear(at, from+int(offsets[2*i]))
-		f := render.Field{Start: math.MaxInt, End: math.MaxInt} // after the last
-		if at < len(r.Fields) {
-			f = r.Fields[at]
-		}
-		flag := flagOf(f.Part)
-		for ; i < len(ids); i++ { // tokens before f and in it
-			start, end := from+int(offsets[2*i]), from+int(offsets[2*i+1])
-			if start >= f.End {
-				break
-			}
-			source[i], flags[i] = -1, 0
-			if end > f.Start {
-				source[i], flags[i] = f.Message, flag
-			}
-			if token, special := p.Find(ids[i]); special {
-				flags[i] |= rollout.FlagSpecial
-				if end > f.Start && p.forged(r, at, start, end, token) {
-					return at, forgedError(token, source[i])
-				}
-			}
-		}
+// mayAdd is the guard, as the tokenizer asks it.
+func (p *Encoder) mayAdd(m engine.AddedMatch) bool {
+	c := &p.call
+	c.match = c.r.FieldAfterNear(c.match, c.from+m.Start)
+	return p.trusted(c.r, c.match, c.from+m.End, m.Token)
+}
+
+// takeSection takes the tokens of a section of a long text.
+func (p *Encoder) takeSection(section *engine.Encoding) error {
+	c := &p.call
+	if c.dst.room() < len(section.IDs) {
+		// As many more as the part so far tells, but no guess from a short one for a long one.
+		made, done := c.dst.Len()-c.n, c.at-c.from
+		c.dst.grow(max(len(section.IDs), min(8*made, made*(c.to-c.at)/max(1, done)*17/16)))
 	}
-	return at, nil
+	err := p.take(section, -1)
+	section.Reset()
+	return err
+}
+
+// take appends the next tokens. They end at byte to, -1 where that is not known.
+func (p *Encoder) take(part *engine.Encoding, to int) error {
+	have, dst, r := &p.call, p.call.dst, p.call.r
+	ids, measured := part.IDs, len(part.Offsets) == 0
+	n := dst.Len()
+	dst.takeIDs(ids)
+	f, flags := field(r, have.field)
+	same, tried := run{source: -1}, -1 // the tokens before i that are still to be put, and a field
+	for i := 0; i < len(ids); i++ {
+		start := have.at
+		if measured {
+			have.at += int(p.widths[ids[i]])
+		} else {
+			start, have.at = have.from+int(part.Offsets[2*i]), have.from+int(part.Offsets[2*i+1])
+		}
+		if start >= f.End {
+			have.field = r.FieldAfterNear(have.field, start)
+			f, flags = field(r, have.field)
+		}
+		own := run{source: -1}
+		if have.at > f.Start {
+			own = run{source: f.Message, flags: flags}
+		}
+		special := p.has(ids[i])
+		if special {
+			own.flags |= rollout.FlagSpecial
+			if token := p.byID[ids[i]]; have.at > f.Start && p.forged(r, have.field, start, have.at, token) {
+				return forgedError(token, own.source)
+			}
+		}
+		if own.source != same.source || own.flags != same.flags {
+			if i > 0 {
+				dst.put(same)
+			}
+			same = own
+		}
+		if measured && to >= 0 && tried != have.field && have.at > f.Start && to-f.End < f.End-have.at && !special {
+			// The tokens of a long field are told by the first and by those after the last.
+			tried = have.field
+			if k, at := p.firstAfter(ids[i+1:], f.End, to); k > 0 {
+				i, have.at = i+k, at
+			}
+		}
+		same.end = n + i + 1
+	}
+	if len(ids) > 0 {
+		dst.put(same)
+	}
+	return nil
+}
+
+// firstAfter is the first of the tokens that end at byte to that begins at byte at or after
+// it, and where it begins; 0 where one before it is an added token.
+func (p *Encoder) firstAfter(ids []rollout.TokenID, at, to int) (k, begin int) {
+	k, begin = len(ids), to
+	for k > 0 && begin-int(p.widths[ids[k-1]]) >= at {
+		k--
+		begin -= int(p.widths[ids[k]])
+	}
+	if slices.ContainsFunc(ids[:k], p.has) {
+		return 0, 0
+	}
+	return k, begin
 }
 
 func forgedError(token engine.AddedToken, message int32) error {
@@ -251,6 +333,14 @@ func (p *Encoder) trusted(r *render.Rendering, at, end int, t engine.AddedToken)
 		}
 	}
 	return true
+}
+
+// field is field i of r, or one after its end, and the flags of its tokens.
+func field(r *render.Rendering, i int) (render.Field, rollout.Flag) {
+	if i < len(r.Fields) {
+		return r.Fields[i], flagOf(r.Fields[i].Part)
+	}
+	return render.Field{Start: math.MaxInt, End: math.MaxInt}, 0
 }
 
 // flagOf is the flag of the tokens of a part.

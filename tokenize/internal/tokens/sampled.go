@@ -22,10 +22,12 @@ type Completion struct {
 	Runs  Compact // in place of Cols, once Pack was called
 }
 
-// Pack holds the tokens as ids and runs.
-func (c *Completion) Pack() {
+// Pack holds the tokens as ids and runs, and returns the memory of the columns but ids.
+func (c *Completion) Pack() Columns {
 	c.Runs = packed(c.Cols)
+	free := Columns{nil, c.Cols.Source[:0], c.Cols.Flags[:0]}
 	c.Cols = Columns{}
+	return free
 }
 
 // begin returns where the completion begins in r, given the first byte of its

@@ -120,9 +120,10 @@ func (x *slot) holds(k *key, n int) bool {
 	return (x.a^k.a)|(x.b^k.b)|uint64(x.meta&lengthMask^uint32(n)) == 0
 }
 
-// Append appends the ids of the pieces of s, text of a byte-level model, to dst.
-func (w *Worker) Append(dst []ID, s []byte, sp Splitter) []ID {
-	for i := 0; i < len(s); {
+// Append appends the ids of the pieces of s, text of a byte-level model, to dst. It begins
+// with the piece at byte i, and returns where it ended: soon after byte to, or with s.
+func (w *Worker) Append(dst []ID, s []byte, i, to int, sp Splitter) ([]ID, int) {
+	for i < min(to, len(s)) {
 		for _, end := range sp.Ends(w.ends[:0], s, i) {
 			j := int(end)
 			n := j - i
@@ -148,12 +149,11 @@ func (w *Worker) Append(dst []ID, s []byte, sp Splitter) []ID {
 			i = j
 		}
 	}
-	return dst
+	return dst, i
 }
 
 // AppendRanges is Append with the range in s of each id, plus shift, appended to
-// ranges. It begins with the piece at byte i, and returns where it ended: soon after
-// byte to, or with s.
+// ranges.
 func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, i, to, shift int, sp Splitter) ([]ID, []int32, int) {
 	for i < min(to, len(s)) {
 		for _, end := range sp.Ends(w.ends[:0], s, i) {
