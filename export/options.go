@@ -107,7 +107,7 @@ type Options struct {
 	// reserved.
 	Metadata map[string]string
 	// ZstdLevel is 1 … 22 for every column, -1 writes uncompressed pages; 0 takes
-	// 1 for log probabilities, which hardly compress, and 3 for every other column.
+	// 1 for ids and log probabilities, which compress little, and 3 for every other column.
 	ZstdLevel int
 	// GroupTokens and GroupRows are where a row group is cut, at the next GRPO
 	// group: 0 is 524288 tokens and 64 rows. Both double after every 1024 row

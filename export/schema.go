@@ -65,8 +65,8 @@ func columns() []column {
 	}
 	list := func(name string, k pq.Kind, nullable bool, enc pq.Encoding, unit, doc string) column {
 		level := 0
-		if enc == pq.Split {
-			level = 1 // mantissas do not compress: a higher level only costs time
+		if enc == pq.Split || name == ColInputIDs {
+			level = 1 // mantissas do not compress, and ids a tenth better at 3 for half as much time again
 		}
 		return column{pq.Column{Name: name, Kind: k, List: true, Nullable: nullable, Encoding: enc, Level: level}, unit, doc}
 	}
