@@ -72,6 +72,7 @@ var examples = []struct{ rule, lines string }{
 	{"advantage-on-masked", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"advantages":[1,1,1]}`},
 	{"advantage-not-finite", `{"input_ids":[9,10,11],"loss_mask":[0,0,1],"advantages":[0,0,null]}`},
 	{"advantage-sign", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g","rollout_id":"a","reward":1,"advantage":-0.5}` + "\n" + `{"input_ids":[9,11],"loss_mask":[0,1],"group_id":"g","rollout_id":"b","reward":0,"advantages":[0,0.5]}`},
+	{"torn-rollout", `{"input_ids":[9,10,11],"loss_mask":[0,1,1],"group_id":"g","rollout_id":"a","rollout_mask_sum":5}`},
 	{"trained-twice", `{"input_ids":[9,10,11],"loss_mask":[0,1,1],"group_id":"g","rollout_id":"a"}` + "\n" + `{"input_ids":[9,10,11,12,13],"loss_mask":[0,1,1,0,1],"group_id":"g","rollout_id":"a"}`},
 	{"duplicate-row", `{"input_ids":[9,10],"loss_mask":[0,1]}` + "\n" + `{"input_ids":[9,10],"loss_mask":[0,1]}`},
 	{"group-split", `{"input_ids":[9,10],"loss_mask":[0,1],"group_id":"g"}` + "\n" + `{"input_ids":[9,11],"loss_mask":[0,1],"group_id":"h"}` + "\n" + `{"input_ids":[9,12],"loss_mask":[0,1],"group_id":"g"}`},

@@ -19,9 +19,9 @@ import (
 // names are the columns of a file by anyone, under the names in use; "" is
 // missing.
 type names struct {
-	ids, prompt, response, mask, labels, logprobs, train, advantages            string
-	sources, flags, segments                                                    string
-	id, group, rollout, reward, advantage, status, finish, promptLen, response1 string
+	ids, prompt, response, mask, labels, logprobs, train, advantages                   string
+	sources, flags, segments                                                           string
+	id, group, rollout, reward, advantage, status, finish, promptLen, response1, whole string
 }
 
 // known lists, for each part of a row, the names it goes by.
@@ -49,6 +49,7 @@ var known = []struct {
 	{func(n *names) *string { return &n.finish }, []string{"finish_reason", "stop_reason", "stop_reasons"}},
 	{func(n *names) *string { return &n.promptLen }, []string{"prompt_len", "prompt_length"}},
 	{func(n *names) *string { return &n.response1 }, []string{"response_length"}},
+	{func(n *names) *string { return &n.whole }, []string{export.ColRolloutMaskSum}},
 }
 
 func namesOf(has func(string) bool) names {
@@ -166,6 +167,9 @@ func (n names) row(c cells) (*Row, error) {
 	}
 	if v, ok := c.number(n.advantage); ok && n.advantage != "" {
 		r.Advantage = &v
+	}
+	if v, ok := c.number(n.whole); ok && n.whole != "" {
+		r.whole = &v
 	}
 	return r, nil
 }

@@ -18,6 +18,16 @@ func (a *auditor) endRollout() {
 		return
 	}
 	a.left = rows[0].Rollout
+	if whole := rows[0].whole; whole != nil {
+		n := 0
+		for _, r := range rows {
+			_, trained := count(len(r.IDs), r.trained)
+			n += trained
+		}
+		if float64(n) != *whole {
+			a.report(rows[0], "torn-rollout", export.ColRolloutMaskSum, -1, 0, "the rows of rollout %q train %d tokens, %s says %g", rows[0].Rollout, n, export.ColRolloutMaskSum, *whole)
+		}
+	}
 	for i, r := range rows {
 		for _, p := range rows[:i] {
 			a.twice(p, r)

@@ -38,7 +38,8 @@ type Row struct {
 	// text.
 	Faults []Fault
 
-	unreadable error // why the rows from here on are not of this module's schema
+	whole      *float64 // trained tokens of all rows of its rollout, as a row by others says
+	unreadable error    // why the rows from here on are not of this module's schema
 }
 
 // roles are the recorded roles of the rollout's messages, nil in a row that does not

@@ -1,6 +1,7 @@
 """Files that other tools changed, that are damaged, or that say more than a trainer reads, and variables that name none."""
 import hashlib
 import json
+import sys
 import types
 
 import pytest
@@ -86,3 +87,21 @@ def test_what_a_trainer_does_not_read(slime):
     assert slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="step_wise"), [sample])
     with pytest.raises(ValueError, match="OpenClaw-RL alone"):
         slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="grpo"), [sample])
+
+
+def test_prime_rl_has_the_weights(tmp_path, monkeypatch):
+    """Weights of tokens reach prime-rl's samples, and rows without log probabilities are refused."""
+    for name, member in (("trainer.batch", "build_bin_cost prepare_batch"), ("transports.rollouts", "FileSystemMicroBatchSender TrainingSample")):
+        for part in ("prime_rl", "prime_rl." + name.split(".")[0], "prime_rl." + name):
+            monkeypatch.setitem(sys.modules, part, types.ModuleType(part))
+        vars(sys.modules["prime_rl." + name]).update(dict.fromkeys(member.split(), types.SimpleNamespace))
+    monkeypatch.delitem(sys.modules, "turnpack_trainers.prime_rl", raising=False)
+    from turnpack_trainers import prime_rl
+    weights = [0.0, 0.0, 0.5, 1.5]
+    (sample,) = prime_rl.training_samples(write(tmp_path / "weighed.parquet", [{**ROWS[2], "weights": weights}]))
+    assert (sample.rl_weights, sample.advantages) == (weights, [0.0, 0.0, 0.5, 0.5])
+    (sample,) = prime_rl.training_samples(write(tmp_path / "plain.parquet", [ROWS[2]]))
+    assert sample.rl_weights is None
+    with pytest.raises(ValueError, match="no log probabilities"):
+        list(prime_rl.training_samples(write(tmp_path / "text.parquet", [{**ROWS[2], "logprobs": None}])))
+    sys.modules.pop("turnpack_trainers.prime_rl")

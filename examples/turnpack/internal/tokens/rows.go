@@ -89,6 +89,7 @@ func (r *Rows) sample(row *audit.Row) rollout.Sample {
 	if row.Reward != nil {
 		s.Reward = *row.Reward
 	}
+	s.Advantage = row.Advantage
 	if s.Weight == nil {
 		s.Weight = make([]float32, n)
 	}
