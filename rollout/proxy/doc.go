@@ -22,7 +22,8 @@
 // call that runs, or is told the recorded reply, after a restart, too; where the first one
 // failed it is a new sample that replaces it. A reply whose client is gone is recorded to
 // its end and marked unseen until a retry gets it ([Options].AbortUnseen stops it). Streams
-// are flushed as they come and kept alive. Errors have the shape of the dialect.
+// are flushed as they come and kept alive. Errors have the shape of the dialect. Bodies may
+// be compressed (gzip, zstd, deflate), and are to come within five minutes.
 //
 // # Prompts
 //

@@ -63,7 +63,7 @@ type Options struct {
 	RepeatSamples bool
 
 	KeepAlive time.Duration // of streams; 0 = 5 s
-	MaxBody   int64         // bytes of a request; 0 = 32 MiB
+	MaxBody   int64         // bytes of a request, as sent and decompressed; 0 = 32 MiB
 	MaxCalls  int           // requests that run; 0 = 4,096
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -94,6 +95,7 @@ func (h *Handler) tell(w http.ResponseWriter, r *http.Request, d wire.Dialect, c
 		case <-ctx.Done():
 			return nil, false
 		case <-me.more:
+			runtime.Gosched() // what came at once goes out in one write
 		case <-alive.C:
 			if !headed {
 				headed = true
