@@ -30,6 +30,9 @@ func (s *summary) hints() []string {
 	if n := s.Notes["context_not_stored"]; n > 0 && !s.windowed {
 		out = append(out, fmt.Sprintf("%s rollouts do not store the window that the model saw: --window swe-rl:N runs it again", cli.Number(n)))
 	}
+	if s.unfilled {
+		out = append(out, "slime ends on fewer rollouts than --global-batch-size and drops those beyond a multiple: --rollouts-per-step N fills the file up to it")
+	}
 	if s.undated && s.Rendered > 0 {
 		out = append(out, "the chat template writes the date, and contexts rendered from text say 1 January 1970: give the day of the run with --now")
 	}

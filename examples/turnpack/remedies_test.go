@@ -45,7 +45,7 @@ func TestRemediesWork(t *testing.T) {
 		"forks otherwise":       {append([]string{sampled("b", 0, "", []int{4}, []int{5}), sampled("b", 1, "", []int{4})}, pair...), "--target trl", "trl-async", "--target trl-async"},
 		"singles":               {append([]string{sampled("b", 0, "", []int{4})}, pair...), "--target trl", "--group-size N", "--target trl --group-size 2"},
 		"nothing left":          {pair, "--target trl --group-size 3", "no rollout is left for the target trl: 2 rollout of an incomplete group", "--target trl --group-size 2"},
-		"nothing left in steps": {pair, "--target slime --pt --group-size 3", "choose the --group-size", "--target slime --pt --group-size 2"},
+		"nothing left in steps": {pair, "--target slime --pt --group-size 3", "(they came with 2 rollouts)", "--target slime --pt --group-size 2"},
 		"some temperatures":     {[]string{pair[0], warm(1, "0.7")}, "--target slime --pt", "convert --temperature", "--target slime --pt --temperature 0.7"},
 		"temperatures":          {[]string{warm(0, "0.5"), warm(1, "0.7")}, "--target slime --rollouts-per-step 2", "prime-rl", "--target prime-rl --seq-len 64"},
 		"greedy":                {[]string{warm(0, "0"), warm(1, "0")}, "--target nemo-rl", "target megatron", "--target megatron --seq-len 64"},

@@ -173,6 +173,10 @@ func TestRolloutsPerStep(t *testing.T) {
 		require.Len(t, ids, 5)
 		require.Equal(t, 5-sh.Rollouts, filled)
 	}
+	_, stdout, _ = convert("--rollouts-per-step", "5", "--pt")
+	require.NotContains(t, stdout, "beyond a multiple")
+	_, stdout, _ = convert("--pt")
+	require.Contains(t, stdout, "drops those beyond a multiple: --rollouts-per-step N")
 	_, _, stderr = convert("--rollouts-per-step", "1")
 	require.Contains(t, stderr, "raise it, and the trainer's batch size")
 	_, _, stderr = convert("--rollouts-per-step", "4", "--groups-per-step", "1")

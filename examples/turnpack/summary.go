@@ -97,6 +97,7 @@ type summary struct {
 	windowed bool // contexts were planned in this run, or it has none
 	undated  bool // the template may write a date that nobody gave
 	idsAlone bool // no model was given
+	unfilled bool // a file of slime holds as many rollouts as there are
 }
 
 // windowCounts is what a context window did to the turns.
@@ -202,6 +203,7 @@ func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 	}
 	r := src.Report()
 	s.windowed = c.Window != "none" || c.Mode == "whole"
+	s.unfilled = c.Pt && c.RolloutsPerStep == 0
 	s.Formats, s.Ignored, s.Duplicates = r.Formats, r.IgnoredCount, r.Duplicates
 	s.Joined, s.Unmatched, s.Unrewarded = r.Joined, r.Unmatched, r.Unrewarded
 	s.Unread, s.UnreadKinds = r.UnreadCount, r.UnreadKinds

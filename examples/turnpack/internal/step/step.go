@@ -35,8 +35,9 @@ type Groups struct {
 
 	group  []rollout.Sample // without columns
 	rows   spool.Queue
-	inStep int // rollouts in the step so far
-	some   bool
+	inStep int          // rollouts in the step so far
+	some   bool         // rows were written
+	sizes  map[int]bool // rollouts of the groups that came
 	left   Counts
 	held   int // heldTokens, but for tests
 }
@@ -93,6 +94,10 @@ func (g *Groups) flush() error {
 	if err != nil {
 		return err
 	}
+	if g.sizes == nil {
+		g.sizes = map[int]bool{}
+	}
+	g.sizes[rollouts(g.group)] = true
 	var kept []rollout.Sample
 	for i := range g.group {
 		if keep[i] {
@@ -127,12 +132,7 @@ func (g *Groups) step(rows []rollout.Sample) error {
 	if g.PerStep == 0 || len(rows) == 0 {
 		return nil
 	}
-	n := 1
-	for i := 1; i < len(rows); i++ {
-		if rows[i].Rollout != rows[i-1].Rollout {
-			n++
-		}
-	}
+	n := rollouts(rows)
 	if n > g.PerStep {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[0].Rollout, Field: "--rollouts-per-step"}, "group %q has %d rollouts to train, a step takes %d", rows[0].Group, n, g.PerStep).
 			WithFix("raise it, and the trainer's batch size, to the largest group")
@@ -144,6 +144,17 @@ func (g *Groups) step(rows []rollout.Sample) error {
 		return nil
 	}
 	return g.EndStep()
+}
+
+// rollouts are those of the rows of a group.
+func rollouts(rows []rollout.Sample) int {
+	n := 1
+	for i := 1; i < len(rows); i++ {
+		if rows[i].Rollout != rows[i-1].Rollout {
+			n++
+		}
+	}
+	return n
 }
 
 // Close writes the last group and ends the output, which the caller aborts after an error.
@@ -158,8 +169,9 @@ func (g *Groups) Close() error {
 		for i, w := range why {
 			why[i] = fmt.Sprint(g.Target.Dropped[w], " ", w)
 		}
+		sizes := fmt.Sprint(slices.Sorted(maps.Keys(g.sizes)))
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout is left for the target %s: %s", g.Target.Name(), strings.Join(why, ", ")).
-			WithFix("choose the --group-size that the groups have, or a target that takes such rollouts")
+			WithFix("choose the --group-size that groups have (they came with %s rollouts), or a target that takes such rollouts", strings.ReplaceAll(strings.Trim(sizes, "[]"), " ", ", "))
 	}
 	return g.To.Close()
 }
