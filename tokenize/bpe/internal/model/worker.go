@@ -166,8 +166,9 @@ func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, i, to, shift i
 					*(*[maxShortIDs]ID)(dst[l : l+maxShortIDs]) = x.ids
 					dst = dst[:l+count]
 					ranges = slices.Grow(ranges, 2*maxShortIDs)
-					*(*[2 * maxShortIDs]int32)(ranges[m : m+2*maxShortIDs]) = [2 * maxShortIDs]int32{
-						at, at + int32(meta&31), at + int32(meta>>5&31), at + int32(meta>>10&31), at + int32(meta>>15&31), at + int32(n)}
+					to := (*[2 * maxShortIDs]int32)(ranges[m : m+2*maxShortIDs])
+					to[0], to[1], to[2] = at, at+int32(meta&31), at+int32(meta>>5&31)
+					to[3], to[4], to[5] = at+int32(meta>>10&31), at+int32(meta>>15&31), at+int32(n)
 					ranges = ranges[:m+2*count]
 					i = j
 					continue
