@@ -5,8 +5,8 @@ const (
 	blocksLen = fan * fan * fan
 	// fan is how many places make a block, and how many blocks a row.
 	fan = 8
-	// noPair is the key of a place whose pair does not merge.
-	noPair = ^uint64(0)
+	// noPair is the least key of a place whose pair does not merge.
+	noPair = uint64(noRank) << 32
 )
 
 // blocks is the working memory of inBlocks: the pairs at each place, the best of
@@ -15,7 +15,6 @@ type blocks struct {
 	keys       [blocksLen]uint64 // rank<<32 | place
 	best       [fan * fan]uint64
 	rows       [fan]uint64
-	into       [blocksLen]int32
 	prev, next [blocksLen]int32
 }
 
@@ -41,12 +40,12 @@ func (m *merger) inBlocks(s []sym) []sym {
 	b.fill(m.pairs, s)
 	for {
 		top := least(&b.rows)
-		if top == noPair {
+		if top >= noPair {
 			break
 		}
 		i := uint32(top)
 		j := uint32(b.next[i])
-		s[i].id = b.into[i]
+		s[i].id = m.pairs.into[top>>32]
 		s[i].n += s[j].n
 		s[i].w += s[j].w
 		k, p := b.next[j], b.prev[i]
@@ -54,10 +53,10 @@ func (m *merger) inBlocks(s []sym) []sym {
 		b.keys[i], b.keys[j] = noPair, noPair
 		if int(k) < n {
 			b.prev[k] = int32(i)
-			b.keys[i], b.into[i] = m.pairs.key(s[i].id, s[k].id, i)
+			b.keys[i] = m.pairs.key(s[i].id, s[k].id, i)
 		}
 		if p >= 0 {
-			b.keys[p], b.into[p] = m.pairs.key(s[p].id, s[i].id, uint32(p))
+			b.keys[p] = m.pairs.key(s[p].id, s[i].id, uint32(p))
 			if uint32(p)/fan != i/fan {
 				b.settle(uint32(p))
 			}
@@ -76,7 +75,6 @@ func (m *merger) inBlocks(s []sym) []sym {
 
 // fill lays out the symbols.
 func (b *blocks) fill(pairs *Pairs, s []sym) {
-	first := pairs.first()
 	for k := range b.rows {
 		b.rows[k] = noPair
 	}
@@ -84,9 +82,7 @@ func (b *blocks) fill(pairs *Pairs, s []sym) {
 	for i := range size {
 		b.keys[i], b.prev[i], b.next[i] = noPair, int32(i-1), int32(i+1)
 		if i+1 < len(s) {
-			if rank, into := pairs.findFirst(first, s[i].id, s[i+1].id); rank != noRank {
-				b.keys[i], b.into[i] = uint64(rank)<<32|uint64(i), into
-			}
+			b.keys[i] = pairs.key(s[i].id, s[i+1].id, uint32(i))
 		}
 	}
 	for i := 0; i < size; i += fan {

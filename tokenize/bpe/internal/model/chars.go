@@ -90,16 +90,15 @@ func newChars(m *Model, tokens []charBytes) *chars {
 	for id := range lowest {
 		lowest[id] = noRank
 	}
-	m.Pairs.each(func(s *pairSlot) {
-		a, b := int32(s.key>>32), int32(uint32(s.key))
-		lowest[a], lowest[b] = min(lowest[a], s.rank), min(lowest[b], s.rank)
+	m.Pairs.each(func(a, b int32, rank uint32) {
+		lowest[a], lowest[b] = min(lowest[a], rank), min(lowest[b], rank)
 		x, y := &tokens[a], &tokens[b]
 		if y.first >= 0xC0 && x.last >= utf8.RuneSelf {
 			if y.part {
-				before.add(b, x.last, s.rank)
+				before.add(b, x.last, rank)
 			}
 			if x.part {
-				after.add(a, y.first, s.rank)
+				after.add(a, y.first, rank)
 			}
 		}
 	})
@@ -111,17 +110,17 @@ func newChars(m *Model, tokens []charBytes) *chars {
 		var buf [utf8.UTFMax]byte
 		n := utf8.EncodeRune(buf[:], x.char)
 		one, two, three := m.bytes[buf[0]], m.bytes[buf[1]], m.bytes[buf[2]]
-		rank, token := m.Pairs.find(one, two)
+		rank, token := m.Pairs.merge(one, two)
 		front, back := []int32{one}, []int32{two}
 		if n == 3 {
-			rank23, token23 := m.Pairs.find(two, three)
+			rank23, token23 := m.Pairs.merge(two, three)
 			front, back = []int32{one, token}, []int32{three, token23}
 			var last uint32
 			if rank <= rank23 {
-				last, token = m.Pairs.find(token, three)
+				last, token = m.Pairs.merge(token, three)
 			} else {
 				rank = rank23
-				last, token = m.Pairs.find(one, token23)
+				last, token = m.Pairs.merge(one, token23)
 			}
 			rank = max(rank, last)
 		}
@@ -135,9 +134,8 @@ func newChars(m *Model, tokens []charBytes) *chars {
 	if c == nil {
 		return nil
 	}
-	m.Pairs.each(func(s *pairSlot) {
-		a, b := tokens[int32(s.key>>32)].tail, tokens[int32(uint32(s.key))].head
-		word, bit := seam(a, b)
+	m.Pairs.each(func(a, b int32, _ uint32) {
+		word, bit := seam(tokens[a].tail, tokens[b].head)
 		c.glue[word] |= 1 << bit
 	})
 	return c

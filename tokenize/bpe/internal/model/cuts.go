@@ -36,11 +36,12 @@ func newCuts(m *Model) *cuts {
 	}
 	c := &cuts{glue: map[rune]bool{}}
 	usable := true
-	m.Pairs.each(func(s *pairSlot) {
-		if bytes[int32(s.key>>32)] || bytes[int32(uint32(s.key))] || bytes[int32(s.into)] {
+	m.Pairs.each(func(a, b int32, rank uint32) {
+		into := m.Pairs.into[rank]
+		if bytes[a] || bytes[b] || bytes[into] {
 			usable = false
 		}
-		text, _ := m.Vocab.Bytes(int(s.into))
+		text, _ := m.Vocab.Bytes(int(into))
 		c.learn(string(text))
 	})
 	if !usable {

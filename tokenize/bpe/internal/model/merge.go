@@ -15,14 +15,12 @@ type symbols func(dst []sym, from, to int) []sym
 type merger struct {
 	pairs *Pairs
 	rank  []uint32
-	into  []int32
 	prev  []int32
 	next  []int32
 	heap  []uint64
 	block blocks
 	few   struct { // of shrink
 		keys         [smallLen]uint64
-		into         [smallLen]int32
 		before, next [smallLen]uint8
 	}
 	chunk merged
@@ -106,15 +104,12 @@ func (m *merger) small(dst, symbols []int32) []int32 {
 // in one number, so that the least of them is found without branches.
 func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 	const mask = smallLen - 1
-	keys, into, before, next := &m.few.keys, &m.few.into, &m.few.before, &m.few.next
-	first := m.pairs.first()
+	keys, before, next := &m.few.keys, &m.few.before, &m.few.next
 	for i := range n {
 		before[i&mask], next[i&mask] = uint8(i-1), uint8(i+1)
 		keys[i&mask] = noPair
 		if i+1 < n {
-			if rank, x := m.pairs.findFirst(first, ids[i&mask], ids[(i+1)&mask]); rank != noRank {
-				keys[i&mask], into[i&mask] = uint64(rank)<<32|uint64(i), x
-			}
+			keys[i&mask] = m.pairs.key(ids[i&mask], ids[(i+1)&mask], uint32(i))
 		}
 	}
 	for {
@@ -122,22 +117,22 @@ func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 		for _, k := range keys[:n] {
 			top = min(top, k)
 		}
-		if top == noPair {
+		if top >= noPair {
 			return next
 		}
 		i := int(top) & mask
 		j := int(next[i]) & mask
-		ids[i] = into[i]
+		ids[i] = m.pairs.into[top>>32]
 		k := int(next[j])
 		next[i] = uint8(k)
 		keys[i], keys[j] = noPair, noPair
 		if k < n {
 			before[k&mask] = uint8(i)
-			keys[i], into[i] = m.pairs.key(ids[i], ids[k&mask], uint32(i))
+			keys[i] = m.pairs.key(ids[i], ids[k&mask], uint32(i))
 		}
 		if i > 0 {
 			p := int(before[i]) & mask
-			keys[p], into[p] = m.pairs.key(ids[p], ids[i], uint32(p))
+			keys[p] = m.pairs.key(ids[p], ids[i], uint32(p))
 		}
 	}
 }
@@ -148,16 +143,16 @@ func (m *merger) queue(s []sym) []sym {
 	n := len(s)
 	if cap(m.rank) < n {
 		c := max(n, 4*blocksLen)
-		m.rank, m.into = make([]uint32, c), make([]int32, c)
+		m.rank = make([]uint32, c)
 		m.prev, m.next = make([]int32, c), make([]int32, c)
 	}
-	rank, into, prev, next := m.rank[:n], m.into[:n], m.prev[:n], m.next[:n]
+	rank, prev, next := m.rank[:n], m.prev[:n], m.next[:n]
 	h := m.heap[:0]
 	for i := range s {
 		prev[i], next[i] = int32(i-1), int32(i+1)
 		rank[i] = noRank
 		if i+1 < n {
-			rank[i], into[i] = m.pairs.find(s[i].id, s[i+1].id)
+			rank[i] = m.pairs.find(s[i].id, s[i+1].id)
 			if rank[i] != noRank {
 				h = append(h, uint64(rank[i])<<32|uint64(i))
 			}
@@ -174,7 +169,7 @@ func (m *merger) queue(s []sym) []sym {
 			continue
 		}
 		j := next[i]
-		s[i].id = into[i]
+		s[i].id = m.pairs.into[rank[i]]
 		s[i].n += s[j].n
 		s[i].w += s[j].w
 		s[j].n = 0
@@ -184,7 +179,7 @@ func (m *merger) queue(s []sym) []sym {
 		placed := false
 		if k := next[i]; int(k) < n {
 			prev[k] = i
-			rank[i], into[i] = m.pairs.find(s[i].id, s[k].id)
+			rank[i] = m.pairs.find(s[i].id, s[k].id)
 			if rank[i] != noRank {
 				// the new pair takes the place of the entry just used
 				h[0] = uint64(rank[i])<<32 | uint64(i)
@@ -196,7 +191,7 @@ func (m *merger) queue(s []sym) []sym {
 			h = pop(h)
 		}
 		if k := prev[i]; k >= 0 {
-			rank[k], into[k] = m.pairs.find(s[k].id, s[i].id)
+			rank[k] = m.pairs.find(s[k].id, s[i].id)
 			if rank[k] != noRank {
 				h = push(h, uint64(rank[k])<<32|uint64(k))
 			}

@@ -14,7 +14,7 @@ func naive(p *Pairs, s []sym) []sym {
 	for {
 		best, at, into := uint32(noRank), -1, int32(0)
 		for i := 0; i+1 < len(s); i++ {
-			if r, x := p.find(s[i].id, s[i+1].id); r < best {
+			if r, x := p.merge(s[i].id, s[i+1].id); r < best {
 				best, at, into = r, i, x
 			}
 		}
@@ -27,24 +27,25 @@ func naive(p *Pairs, s []sym) []sym {
 }
 
 // TestMerge compares every way of merging with the definition, on random tables
-// of merges: dense ones, whose tokens grow long, and sparse ones; ids below 256,
-// which the table of first pairs serves, and above.
+// of merges: dense ones, whose tokens grow long, and sparse ones.
 func TestMerge(t *testing.T) {
 	const seed = 20
 	r := rand.New(rand.NewPCG(seed, 0))
 	for round := range 60 {
 		letters := 1 + r.IntN(6)
-		base := int32(r.IntN(2) * 254) // 254: on both sides of the table's end
+		base := int32(r.IntN(2) * 254)
 		tokens := letters
-		pairs := NewPairs(4)
+		pairs, there := NewPairs(4), map[[2]int32]bool{}
 		for rank := range uint32(1 + r.IntN(80)) {
 			a, b := base+int32(r.IntN(tokens)), base+int32(r.IntN(tokens))
-			if old, _ := pairs.find(a, b); old != noRank {
+			if there[[2]int32{a, b}] {
 				continue
 			}
+			there[[2]int32{a, b}] = true
 			pairs.Add(a, b, base+int32(tokens), rank)
 			tokens++
 		}
+		pairs.done()
 		m := &merger{pairs: pairs}
 		merge := func(s []sym) []sym {
 			return m.merge(len(s), func(dst []sym, from, to int) []sym { return append(dst, s[from:to]...) })

@@ -53,6 +53,7 @@ func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) (
 		}
 		m.fallback[b] = m.Vocab.Find([]byte(fmt.Sprintf("<0x%02X>", b)))
 	}
+	m.Pairs.done()
 	for c := range m.ascii {
 		m.ascii[c] = m.Vocab.Find([]byte{byte(c)})
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"sync/atomic"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -118,148 +117,124 @@ func (v *Vocab) Bytes(id int) ([]byte, bool) {
 func (v *Vocab) Len() int  { return v.count }
 func (v *Vocab) Size() int { return len(v.pos) }
 
-// Pairs maps two adjacent tokens to their merge. Most look-ups find nothing; the
-// tags, one byte per slot, answer those without touching the slots, and they are
-// small enough to stay in cache.
+// Pairs maps two adjacent tokens to their merge. What a look-up costs is to wait for
+// memory, so the pairs of a left token lie together: the tokens at hand are looked up
+// again and again, and frequent ones stay in cache.
 type Pairs struct {
-	tags  []uint8 // 0 for a free slot
-	slots []pairSlot
-	count int
-
-	// right has a bit for each hash of the tokens that may come after a token, by its
-	// id: most look-ups end there, on the cache lines of the tokens at hand.
-	right []uint64
-
-	// firstTable answers for the pairs of the first 256 ids, which in byte-level
-	// vocabularies are the bytes, with one access: rank<<32 | into, or noPair.
-	firstTable atomic.Pointer[[1 << 16]uint64]
+	added []addedPair // until done
+	left  []rights    // by left token
+	// slots holds the pairs of each left token in turn, by open addressing: the right
+	// token plus one, then the rank; 0 where it is free.
+	slots []uint64
+	// into has the product of the pairs of a rank.
+	into []int32
 }
 
-type pairSlot struct {
-	key        uint64
-	rank, into uint32
+type addedPair struct {
+	a, b int32
+	rank uint32
+}
+
+// rights says where the pairs of a left token are.
+type rights struct {
+	// may has a bit for each hash of a right token: most look-ups end there.
+	may         uint64
+	first, mask uint32
 }
 
 // noRank is the rank of a pair that does not merge.
 const noRank = ^uint32(0)
 
 // NewPairs makes a table with room for n merges.
-func NewPairs(n int) *Pairs {
-	size := 1 << max(4, bits.Len(uint(n+n/2)))
-	return &Pairs{tags: make([]uint8, size), slots: make([]pairSlot, size)}
-}
+func NewPairs(n int) *Pairs { return &Pairs{added: make([]addedPair, 0, n), into: make([]int32, 0, n)} }
 
-func pairKey(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
-
-// Add sets the merge of a and b. A pair that is there already takes the new rank.
+// Add sets the merge of a and b. A pair that is there already takes the new rank. All
+// merges of a rank have the same product.
 func (p *Pairs) Add(a, b, into int32, rank uint32) {
-	if 4*p.count >= 3*len(p.slots) {
-		old := &Pairs{tags: p.tags, slots: p.slots}
-		grown := NewPairs(len(old.slots)) // twice the slots
-		p.tags, p.slots, p.count = grown.tags, grown.slots, 0
-		old.each(func(s *pairSlot) { p.Add(int32(s.key>>32), int32(uint32(s.key)), int32(s.into), s.rank) })
+	p.added = append(p.added, addedPair{a, b, rank})
+	for int(rank) >= len(p.into) {
+		p.into = append(p.into, -1)
 	}
-	key := pairKey(a, b)
-	i := p.slot(key)
-	if p.tags[i] == 0 {
-		p.count++
-	}
-	for int(a) >= len(p.right) {
-		p.right = append(p.right, make([]uint64, 1+len(p.right))...)
-	}
-	p.right[a] |= rightBit(b)
-	p.tags[i], p.slots[i] = pairTag(pairHash(key)), pairSlot{key, rank, uint32(into)}
+	p.into[rank] = into
 }
 
-func (p *Pairs) each(visit func(*pairSlot)) {
-	for i, tag := range p.tags {
-		if tag != 0 {
-			visit(&p.slots[i])
+// done ends the adding of merges; look-ups come after it.
+func (p *Pairs) done() {
+	most := int32(-1)
+	for _, x := range p.added {
+		most = max(most, x.a)
+	}
+	p.left = make([]rights, most+1)
+	for _, x := range p.added {
+		p.left[x.a].mask++
+	}
+	size := uint32(0)
+	for i := range p.left {
+		if l := &p.left[i]; l.mask > 0 {
+			l.first, l.mask = size, 1<<bits.Len32(l.mask+l.mask/3)-1
+			size += l.mask + 1
+		}
+	}
+	p.slots = make([]uint64, size)
+	for _, x := range p.added {
+		l, h := &p.left[x.a], rightHash(x.b)
+		l.may |= 1 << (h >> 26)
+		*p.slot(l, h>>6, x.b) = uint64(x.b+1)<<32 | uint64(x.rank)
+	}
+	p.added = nil
+}
+
+// slot returns the slot of a right token, or the free one where it would go.
+func (p *Pairs) slot(l *rights, h uint32, b int32) *uint64 {
+	for i := h; ; i++ {
+		if s := &p.slots[l.first+i&l.mask]; *s == 0 || int32(*s>>32) == b+1 {
+			return s
 		}
 	}
 }
 
-func rightBit(b int32) uint64 { return 1 << (uint32(b) * 0x9E3779B1 >> 26) }
-
-func pairHash(key uint64) uint64 { return mix(key^mix2, mix1) }
-
-func pairTag(hash uint64) uint8 { return uint8(hash>>56) | 1 }
-
-// slot returns the slot of a key, or the free one where it would go.
-func (p *Pairs) slot(key uint64) uint64 {
-	h := pairHash(key)
-	mask := uint64(len(p.tags) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
-		if t := p.tags[i]; t == 0 || t == pairTag(h) && p.slots[i].key == key {
-			return i
+// each visits the pairs.
+func (p *Pairs) each(visit func(a, b int32, rank uint32)) {
+	for a, l := range p.left {
+		if l.may == 0 {
+			continue
 		}
-	}
-}
-
-// find returns the rank and the product of a and b, noRank for none. It compares
-// eight tags at once: how many slots a look-up must pass is hard to foresee.
-func (p *Pairs) find(a, b int32) (rank uint32, into int32) {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	if uint(a) >= uint(len(p.right)) || p.right[a]&rightBit(b) == 0 {
-		return noRank, -1
-	}
-	key := pairKey(a, b)
-	h := pairHash(key)
-	i := h & uint64(len(p.tags)-1)
-	for ; i+8 <= uint64(len(p.tags)); i += 8 {
-		group := binary.LittleEndian.Uint64(p.tags[i:])
-		differ := group ^ uint64(pairTag(h))*ones
-		// the lowest zero byte is marked for certain, others may be by mistake
-		for same := (differ - ones) &^ differ & tops; same != 0; same &= same - 1 {
-			if s := &p.slots[i+uint64(bits.TrailingZeros64(same)/8)]; s.key == key {
-				return s.rank, int32(s.into)
+		for _, s := range p.slots[l.first : l.first+l.mask+1] {
+			if s != 0 {
+				visit(int32(a), int32(s>>32)-1, uint32(s))
 			}
 		}
-		if (group-ones)&^group&tops != 0 {
-			return noRank, -1
-		}
 	}
-	if i = p.slot(key); p.tags[i] == 0 {
-		return noRank, -1
-	}
-	return p.slots[i].rank, int32(p.slots[i].into)
 }
 
-// key returns what a place holds for the pair of a and b, and their product.
-func (p *Pairs) key(a, b int32, place uint32) (uint64, int32) {
-	rank, into := p.find(a, b)
-	if rank == noRank {
-		return noPair, -1
+func rightHash(b int32) uint32 { return uint32(b) * 0x9E3779B1 }
+
+// find returns the rank of a and b, noRank for none.
+func (p *Pairs) find(a, b int32) uint32 {
+	if uint(a) >= uint(len(p.left)) {
+		return noRank
 	}
-	return uint64(rank)<<32 | uint64(place), into
+	l, h := &p.left[a], rightHash(b)
+	if l.may>>(h>>26)&1 == 0 {
+		return noRank
+	}
+	if s := *p.slot(l, h>>6, b); s != 0 {
+		return uint32(s)
+	}
+	return noRank
 }
 
-// first returns the table of the first 256 ids. It is made at first use, lest
-// loading pay for it; two callers at once make the same one.
-func (p *Pairs) first() *[1 << 16]uint64 {
-	if t := p.firstTable.Load(); t != nil {
-		return t
+// merge is find with the product, −1 for none.
+func (p *Pairs) merge(a, b int32) (rank uint32, into int32) {
+	if rank = p.find(a, b); rank == noRank {
+		return rank, -1
 	}
-	t := new([1 << 16]uint64)
-	for i := range t {
-		t[i] = noPair
-	}
-	p.each(func(s *pairSlot) {
-		if a, b := s.key>>32, uint64(uint32(s.key)); a < 256 && b < 256 {
-			t[a<<8|b] = uint64(s.rank)<<32 | uint64(s.into)
-		}
-	})
-	p.firstTable.Store(t)
-	return t
+	return rank, p.into[rank]
 }
 
-// findFirst is find by way of the table that first returned.
-func (p *Pairs) findFirst(t *[1 << 16]uint64, a, b int32) (rank uint32, into int32) {
-	if uint32(a) < 256 && uint32(b) < 256 {
-		x := t[uint16(a)<<8|uint16(b)]
-		return uint32(x >> 32), int32(uint32(x))
-	}
-	return p.find(a, b)
+// key returns what a place holds for the pair of a and b: its rank, then the place.
+func (p *Pairs) key(a, b int32, place uint32) uint64 {
+	return uint64(p.find(a, b))<<32 | uint64(place)
 }
 
 // ID is the id type of results.

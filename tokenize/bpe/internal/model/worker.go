@@ -339,7 +339,7 @@ func (w *Worker) part(dst []ID, piece []byte, from, to int) []ID {
 func (w *Worker) merge1(dst []ID, piece []byte) []ID {
 	w.ids = w.m.initial(w.ids[:0], piece)
 	if len(w.ids) == 2 {
-		if rank, into := w.pairs.find(w.ids[0], w.ids[1]); rank != noRank {
+		if rank, into := w.pairs.merge(w.ids[0], w.ids[1]); rank != noRank {
 			return append(dst, into)
 		}
 		return append(dst, w.ids...)
