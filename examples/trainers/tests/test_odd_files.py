@@ -3,6 +3,7 @@ import hashlib
 import json
 import sys
 import types
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -87,6 +88,20 @@ def test_what_a_trainer_does_not_read(slime):
     assert slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="step_wise"), [sample])
     with pytest.raises(ValueError, match="OpenClaw-RL alone"):
         slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="grpo"), [sample])
+
+
+def test_trl_takes_groups_of_one_size(tmp_path, monkeypatch):
+    """The command refuses others before a model is loaded, and names the flag that leaves them out."""
+    for name in ("torch", "trl", "datasets"):
+        monkeypatch.setitem(sys.modules, name, MagicMock(GRPOTrainer=object))
+    monkeypatch.delitem(sys.modules, "turnpack_trainers.trl", raising=False)
+    from turnpack_trainers import trl
+    for rows, sizes in ((ROWS[2:], "1"), ([*ROWS[:3], ROWS[3]], "1, 3")):
+        path = write(tmp_path / f"{len(rows)}.parquet", rows)
+        monkeypatch.setattr(sys, "argv", ["trl", "--file", str(path), "--model", "m"])
+        with pytest.raises(ValueError, match=f"groups have {sizes} rows.*--group-size N"):
+            trl.main()
+    sys.modules.pop("turnpack_trainers.trl")
 
 
 def test_prime_rl_has_the_weights(tmp_path, monkeypatch):

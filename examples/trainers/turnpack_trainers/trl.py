@@ -81,7 +81,10 @@ def main() -> None:
     own, rest = given.parse_known_args()
     function = RolloutFunction(own.file)
     rows = [row for group in function.groups.values() for row in group]
-    size = max(len(group) for group in function.groups.values())
+    sizes = sorted({len(group) for group in function.groups.values()})
+    if len(sizes) > 1 or sizes[0] < 2:
+        raise ValueError(f"{own.file}: groups have {', '.join(map(str, sizes))} rows, and TRL takes groups of one size, 2 or more: convert --target trl --group-size N leaves the others out")
+    size = sizes[0]
     temperatures = {row["temperature"] for row in rows}
     if len(temperatures) > 1:
         raise ValueError(f"{own.file}: rows were sampled at {sorted(temperatures)}, and TRL has one temperature (convert --target trl refuses such rows)")
