@@ -3,6 +3,7 @@ package rollout
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -294,7 +295,10 @@ func (v *validator) ending() {
 	if t := r.Temperature; t != nil && !(*t >= 0 && *t < math.MaxFloat32) {
 		v.fault(Where{Field: "/temperature"}, "temperature %g is not a finite number >= 0", *t)
 	}
-	seen := map[int]bool{}
+	seen, turns := map[int]bool{}, []Turn(nil)
+	if len(r.Steps) > 0 {
+		turns = TurnsOf(r)
+	}
 	for i, s := range r.Steps {
 		w := Where{Field: "/steps/" + strconv.Itoa(i)}
 		if s.Step < 0 {
@@ -304,6 +308,9 @@ func (v *validator) ending() {
 			v.fault(w, "step %d is scored twice", s.Step)
 		}
 		seen[s.Step] = true
+		if fault := withoutTurn(s.Step, turns); fault != "" {
+			v.fault(w, "%s", fault)
+		}
 		if s.Score != nil && !finite32(*s.Score) {
 			v.fault(w, "score %g is not a finite number of 32 bits, as rows hold it", *s.Score)
 		}
@@ -318,6 +325,25 @@ func (v *validator) ending() {
 			v.fault(Where{Field: "/metadata/" + key}, "the value is not JSON")
 		}
 	}
+}
+
+// withoutTurn says that a scored step is none of the turns', "" where it is: it would stand in the
+// comparison of steps without a token to train, as all do that are counted from 1.
+func withoutTurn(step int, turns []Turn) string {
+	if step < 0 {
+		return ""
+	}
+	first, last := math.MaxInt, -1
+	for i := range turns {
+		if turns[i].Step == step {
+			return ""
+		}
+		first, last = min(first, turns[i].Step), max(last, turns[i].Step)
+	}
+	if len(turns) == 0 {
+		return fmt.Sprintf("step %d is scored, and the rollout has no turn", step)
+	}
+	return fmt.Sprintf("step %d is scored, and no turn is of it: those of the rollout are steps %d to %d, counted from 0", step, first, last)
 }
 
 func finite32(x float64) bool {

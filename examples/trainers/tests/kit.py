@@ -2,15 +2,18 @@
 
 In the dump: a fork, tool output within a row, a rollout cut off, one aborted, one without a reply, ragged groups, a group without
 spread, one of a single rollout, turns of several policy versions; in SCORED each step that was sampled has a score as well."""
+import abc
 import importlib.abc
 import importlib.machinery
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
 import types
+import typing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +113,12 @@ def near(values):
     return pytest.approx(values, abs=1e-6)
 
 
+def commands(trainer):
+    """The indented lines of a README that are command lines, whole."""
+    text = (Path(__file__).resolve().parents[1] / trainer / "README.md").read_text().replace("\\\n", " ")
+    return [re.sub(r"\s+", " ", line).strip() for line in text.splitlines() if line.startswith("    ")]
+
+
 def command():
     binary = os.environ.get("TURNPACK_BIN")
     if not binary:
@@ -142,8 +151,9 @@ class Batch:
         """The folder of a batch for a target, and its rows to be."""
         dump = dump or (SCORED if self.scores else DUMP)
         source, out = write_dump(self.folder / "dump.jsonl", dump), self.folder / "batch"
-        subprocess.run([command(), "convert", "--model", MODEL, "--in", source, "--out", out, "--quiet", "--format", "native",
-                        "--mode", "perstep" if self.per_step else "merged", "--target", target, *flags, *FLAGS[self.scores]], check=True, capture_output=True, text=True)
+        done = subprocess.run([command(), "convert", "--model", MODEL, "--in", source, "--out", out, "--quiet", "--format", "native",
+                               "--mode", "perstep" if self.per_step else "merged", "--target", target, *flags, *FLAGS[self.scores]], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
         return out, expected(self.per_step, dump, self.scores)
 
 
@@ -174,7 +184,7 @@ def slopes_of(gradient, ids, policy):
     return [0.0] + [gradient[t, ids[t + 1]].item() / (1 - (math.exp(policy[t + 1]) if policy[t + 1] < 0 else 0.5)) for t in range(len(ids) - 1)]
 
 
-class Stand(type):
+class Stand(abc.ABCMeta):
     """The class of empty classes, whose members are such classes."""
 
     def __getattr__(cls, name):
@@ -186,7 +196,8 @@ class Stand(type):
 
 
 def empty(name, module):
-    return Stand(name, (), {"__init__": lambda self, *a, **k: None, "__module__": module})
+    """Its objects are decorators that change nothing."""
+    return Stand(name, (), {"__init__": lambda self, *a, **k: None, "__call__": lambda self, decorated=None, *a, **k: decorated, "__module__": module})
 
 
 class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -196,7 +207,8 @@ class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.packages = packages
 
     def find_spec(self, name, path=None, target=None):
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.split(".")[0] in self.packages else None
+        absent = any(name == p or name.startswith(p + ".") for p in self.packages)
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if absent else None
 
     def create_module(self, spec):
         module = types.ModuleType(spec.name)
@@ -214,6 +226,13 @@ class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module):
         pass
+
+
+def as_of_python_3_12():
+    """Gives an older Python the names of typing that trainers want."""
+    if sys.version_info < (3, 12):
+        typing_extensions = pytest.importorskip("typing_extensions")
+        typing.TypedDict, typing.override = typing_extensions.TypedDict, typing_extensions.override
 
 
 @pytest.fixture(scope="module")

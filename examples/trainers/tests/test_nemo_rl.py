@@ -5,21 +5,19 @@ TURNPACK_NEMO_RL names a checkout of NeMo-RL."""
 import math
 import os
 import sys
-import typing
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
 
-from kit import RATIO, cases, logits_of, near, slopes_of, token_mean
+from kit import RATIO, as_of_python_3_12, cases, logits_of, near, slopes_of, token_mean
 
 CHECKOUT = os.environ.get("TURNPACK_NEMO_RL")
 if not CHECKOUT:
     pytest.skip("SKIPPED: set TURNPACK_NEMO_RL to a checkout of NeMo-RL", allow_module_level=True)
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-if sys.version_info < (3, 12):
-    typing.TypedDict = pytest.importorskip("typing_extensions").TypedDict
+as_of_python_3_12()
 sys.path.insert(0, CHECKOUT)
 version, absent = sys.modules["transformers"].__version__, []
 while True:
@@ -33,6 +31,11 @@ while True:
             raise
         absent.append(e.name)
         sys.modules[e.name] = MagicMock(__path__=[], __spec__=None)
+    except ImportError as e:
+        if "TensorBoard" not in str(e):
+            raise
+        absent.append("torch.utils.tensorboard")
+        sys.modules[absent[-1]] = MagicMock()
 from nemo_rl.algorithms.loss.loss_functions import ClippedPGLossConfig, ClippedPGLossFn  # noqa: E402
 from nemo_rl.algorithms.loss.utils import prepare_loss_input  # noqa: E402
 from nemo_rl.data.llm_message_utils import batched_message_log_to_flat_message  # noqa: E402

@@ -13,15 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from kit import checkout, commands
+
 pq = pytest.importorskip("pyarrow.parquet", reason="SKIPPED: no pyarrow in this Python")
 TRAINERS = Path(__file__).resolve().parents[1]
 TUTORIAL = TRAINERS.parent / "tutorial"
-
-
-def commands(trainer):
-    """The indented lines of a README that are command lines, whole."""
-    text = (TRAINERS / trainer / "README.md").read_text().replace("\\\n", " ")
-    return [re.sub(r"\s+", " ", line).strip() for line in text.splitlines() if line.startswith("    ")]
 
 
 def need(module):
@@ -31,14 +27,6 @@ def need(module):
         found = None
     if found is None or found.origin is None:  # a folder of READMEs has such a name
         pytest.skip(f"SKIPPED: no {module} in this Python")
-
-
-def checkout(name, trainer):
-    """The checkout that an environment variable names."""
-    path = os.environ.get(name)
-    if not path:
-        pytest.skip(f"SKIPPED: set {name} to a checkout of {trainer}")
-    return Path(path)
 
 
 def batch(folder, *flags, dumps=None):

@@ -1,20 +1,22 @@
 """The rows of a file through SkyRL's own functions, from the generator to the advantages that its workers train on."""
 import asyncio
 import math
-import sys
-import typing
+import shlex
 from types import SimpleNamespace
 
 import pytest
 
-if sys.version_info < (3, 12):  # SkyRL asks for Python 3.12, whose TypedDict pydantic takes
-    typing_extensions = pytest.importorskip("typing_extensions")
-    typing.TypedDict = typing_extensions.TypedDict
+from kit import RATIO, as_of_python_3_12, cases, commands, logits_of, near, slopes_of, token_mean
+
+as_of_python_3_12()  # which SkyRL asks for
 pytest.importorskip("skyrl.train.trainer", reason="SKIPPED: no skyrl in this Python (pip install './examples/trainers[skyrl]')")
 import torch  # noqa: E402
 
 from turnpack_trainers import skyrl, skyrl_main  # noqa: E402
 from skyrl.train.generators.base import TrajectoryID  # noqa: E402
+from skyrl.train.generators.utils import prepare_generator_input  # noqa: E402
+
+batch = cases()
 
 
 def row(group, rollout, index, last, prompt, mask, advantages, reward, temperature=0.7, logprobs=True):
@@ -83,42 +85,48 @@ def test_advantages_reach_the_trainer(monkeypatch, dp, logprobs):
     assert torch.equal(data["advantages"], data["returns"])
 
 
-def test_loss_and_gradient(monkeypatch):
-    """SkyRL's reduction and rollout_is loss over the batch against the token mean computed row by row: a fork, a ragged group, tool output
-    within a row, one rollout that was cut off, one group without spread, advantages by step."""
-    from skyrl.backends.skyrl_train.utils import ppo_utils
-    rows = ROWS + [{**row("c", "c/0", 0, True, 2, [1, 1], [0.0, 0.0], 1.0), "status": "truncated", "finish_reason": "length"}, row("c", "c/1", 0, True, 4, [0, 1], [0.0, 0.0], 1.0)]
-    monkeypatch.setattr(skyrl, "read_rows", lambda *a: rows)
-    generator = skyrl.ExportGenerator("x")
-    ids = [TrajectoryID(g, k) for g in "abc" for k in range(2)]
-    cfg = config(trainer__train_batch_size=3, trainer__policy_mini_batch_size=3)
+@pytest.mark.parametrize("weights", ["none", "rollout-mean"])
+def test_loss_and_gradient(batch, monkeypatch, weights):
+    """kit's dump through the command, the README's settings, dataset and override, to the loss of SkyRL's policy workers: the gradient of
+    each token against one from the dump alone. Its workers need GPUs, so the model is a tensor of logits."""
+    from skyrl.backends.skyrl_train.utils import ppo_utils, torch_utils
+    folder, want = batch.convert("skyrl", "--weights", weights)
+    path, groups = folder / "batch.parquet", {}
+    for name, _ in want:
+        groups.setdefault(name.rsplit("-", 1)[0], set()).add(name)
+    (command,) = commands("skyrl")
+    command = command.replace("=GROUPS", f"={len(groups)}").replace("=ROLLOUTS", f"={max(map(len, groups.values()))}").replace("=T ", "=1 ").replace("…", "")
+    monkeypatch.setenv("TURNPACK_FILE", str(path))
+    cfg, path = skyrl_main.settings([*shlex.split(command.split("main_base ")[1]), f"trainer.policy_mini_batch_size={len(groups)}"])
+    prompts, generator = skyrl.ExportPrompts(path), skyrl.ExportGenerator(path)
+    asked, uids = prepare_generator_input(prompts.collate_fn([prompts[i] for i in range(len(prompts))]), cfg.generator.n_samples_per_prompt, {}, "", "train", 0)
     t = trainer_of(cfg)
-    output = asyncio.run(generator.generate({"trajectory_ids": ids}))
-    output.pop("rollout_metrics")
+    t.generator = generator
+    output = asyncio.run(t.generate(asked))
     output, uids = t.postprocess_generator_output(output, [i.instance_id for i in output["trajectory_ids"]])
     data = t.compute_advantages_and_returns(t.convert_to_training_input(output, uids))
-    width = data["loss_mask"].shape[1]
-    torch.manual_seed(1)
-    policy = [torch.tensor([lp - 0.1 for lp in r["logprobs"]]) + 0.05 * torch.rand(len(r["logprobs"])) for r in rows]
-    batch = torch.zeros(len(rows), width)
-    for i, r in enumerate(rows):
-        n = len(r["input_ids"]) - r["prompt_len"]
-        batch[i, -n:] = policy[i][r["prompt_len"]:]
-    batch.requires_grad_()
-    scaled = ppo_utils.apply_loss_reduction_to_advantages_minibatch(data["advantages"], data["loss_mask"], "token_mean", 1, 1 << 10)
-    off = SimpleNamespace(tis_ratio_type=None, sequence_mask_metric=None, outlier_token_is_threshold_low=None, outlier_token_is_threshold_high=None, token_mask_is_threshold_low=None, token_mask_is_threshold_high=None)
-    settings = SimpleNamespace(eps_clip_low=0.2, eps_clip_high=0.2, off_policy_correction=off)
-    loss, _ = ppo_utils.rollout_is_policy_loss(batch, batch.detach(), scaled, settings, data["loss_mask"], data["rollout_logprobs"])
-    loss.backward()
-    total, want = sum(sum(r["loss_mask"]) for r in rows), 0.0
-    for i, r in enumerate(rows):
-        for k in range(r["prompt_len"], len(r["input_ids"])):
-            at = width - len(r["input_ids"]) + k
-            ratio = math.exp(policy[i][k] - r["logprobs"][k])
-            slope = -r["loss_mask"][k] * (ratio if 0.8 < ratio < 1.2 else 0.0) * r["advantages"][k] / total
-            want += slope * policy[i][k].item()
-            assert batch.grad[i, at].item() == pytest.approx(slope, abs=1e-6), (r["sample_id"], k)
-    assert loss.item() == pytest.approx(want, abs=1e-6) and batch.grad.abs().sum() > 0
+    data = t._normalize_advantages(data, data.metadata["policy_mini_batch_boundaries"], data.metadata["policy_prompt_boundaries"])
+    ids, mask, old = data["sequences"], data["loss_mask"], data["rollout_logprobs"]
+    width = mask.shape[1]
+    policy = torch.zeros(ids.shape)
+    policy[:, -width:] = (old + math.log(RATIO)) * mask
+    logits = torch.stack([logits_of(torch, i, p) for i, p in zip(ids.tolist(), policy.tolist())]).requires_grad_()
+    logprobs = torch_utils.logprobs_from_logits(logits[:, :-1], ids[:, 1:], inplace_backward=False)[:, -width:]
+    loss = ppo_utils.PolicyLossRegistry.get(cfg.trainer.algorithm.policy_loss_type)
+    loss(logprobs, logprobs.detach(), data["advantages"], config=cfg.trainer.algorithm, loss_mask=mask, rollout_logprobs=old)[0].backward()
+    left = token_mean(want)
+    if weights == "rollout-mean":
+        total, rollouts = sum(sum(w.mask) for w in want.values()), len({name for name, _ in want})
+        left = {key: [s * total / want[key].of_rollout / rollouts for s in slopes] for key, slopes in left.items()}
+    assert any(any(slopes) for slopes in left.values())
+    for i, row in enumerate(ids.tolist()):
+        n = int(data["attention_mask"][i].sum())
+        slopes = slopes_of(logits.grad[i], row, policy[i].tolist())
+        found = [key for key, s in left.items() if list(key[1]) == row[-n:] and s == near(slopes[-n:])]
+        assert found and not any(slopes[:-n]), (row, slopes, left)
+        assert ([0.0] * (n - width) + (old * mask)[i].tolist())[-n:] == near(want[found[0]].logprobs)
+        del left[found[0]]
+    assert not left
 
 
 def test_settings_that_change_rows_are_refused():

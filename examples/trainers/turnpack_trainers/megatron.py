@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from megatron.bridge.data.builders.gpt_sft import GPTSFTDatasetConfig
 from megatron.bridge.data.packing import PackedSequenceSpecs
 
@@ -66,25 +67,42 @@ def packed_dataset(train: str, pack_size: int, *, pad_multiple: int = 1, metadat
         dataset_root=scratch,  # must exist in the config, needs no files
         do_validation=validation is not None,
         do_test=False,
+        drop_last=False,  # what is missing of the last step is filled up with packs that train nothing
         enable_offline_packing=True,
         offline_packing_specs=specs,
         dataset_kwargs={"pad_seq_length_to_mult": math.lcm(16, pad_multiple), "pad_to_max_length": fixed},
     )
 
 
+def written(train: str) -> dict[str, set[int]]:
+    """The --seq-len and --pad-multiple that convert had, of all files."""
+    said: dict[str, set[int]] = {"pack_size": set(), "pad_multiple": set()}
+    for path in glob.glob(train, recursive=True):
+        for file in sorted(Path(path).glob("*.idx.p*q*")) if os.path.isdir(path) else [path]:
+            metadata = pq.read_schema(os.fspath(file)).metadata or {}
+            for name, values in said.items():
+                values |= {int(metadata[key]) for key in [b"turnpack." + name.encode()] if key in metadata}
+    return said
+
+
 def fits(config: Any, pack_size: int, pad_multiple: int) -> None:
     """Refuses settings under which Megatron-Bridge would train on other tokens than the packs say, or with another mean."""
     faults = []
+    said = written(str(config.dataset.offline_packing_specs.packed_train_data_path))
+    for name, flag, value in (("pack_size", "--seq-len", pack_size), ("pad_multiple", "--pad-multiple", pad_multiple)):
+        if said[name] - {value}:
+            faults.append(f"the packs were written with {flag} {', '.join(map(str, sorted(said[name])))}, not {value}")
     wanted = {"train.micro_batch_size": 1, "dataset.seq_length": pack_size, "dataset.enable_offline_packing": True, "model.calculate_per_token_loss": True,
-              "ddp.average_in_collective": False, "dataset.offline_packing_specs.packed_sequence_size": pack_size}
+              "ddp.average_in_collective": False, "dataset.drop_last": False, "dataset.max_train_samples": None, "dataset.offline_packing_specs.packed_sequence_size": pack_size}
     for name, value in wanted.items():
         at = config
         for part in name.split("."):
             at = getattr(at, part)
         if at != value:
             faults.append(f"{name}={at} does not fit packs: leave it out ({value})")
-    if not (getattr(config.dataset, "dataset_kwargs", None) or {}).get("answer_only_loss", True):
-        faults.append("dataset.dataset_kwargs.answer_only_loss=false trains prompts and tool output: leave it out")
+    for name, why in (("answer_only_loss", "trains prompts and tool output"), ("return_cu_seqlen", "lets a row see those before it in its pack")):
+        if not (getattr(config.dataset, "dataset_kwargs", None) or {}).get(name, True):
+            faults.append(f"dataset.dataset_kwargs.{name}=false {why}: leave it out")
     parts = config.model.context_parallel_size
     cut = 2 * parts if parts > 1 else 1
     if getattr(config.model, "sequence_parallel", False) and config.model.tensor_model_parallel_size > 1:
