@@ -3,7 +3,6 @@ package rollout
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -295,26 +294,7 @@ func (v *validator) ending() {
 	if t := r.Temperature; t != nil && !(*t >= 0 && *t < math.MaxFloat32) {
 		v.fault(Where{Field: "/temperature"}, "temperature %g is not a finite number >= 0", *t)
 	}
-	seen, turns := map[int]bool{}, []Turn(nil)
-	if len(r.Steps) > 0 {
-		turns = TurnsOf(r)
-	}
-	for i, s := range r.Steps {
-		w := Where{Field: "/steps/" + strconv.Itoa(i)}
-		if s.Step < 0 {
-			v.fault(w, "step is %d, expected 0 or more", s.Step)
-		}
-		if seen[s.Step] {
-			v.fault(w, "step %d is scored twice", s.Step)
-		}
-		seen[s.Step] = true
-		if fault := withoutTurn(s.Step, turns); fault != "" {
-			v.fault(w, "%s", fault)
-		}
-		if s.Score != nil && !finite32(*s.Score) {
-			v.fault(w, "score %g is not a finite number of 32 bits, as rows hold it", *s.Score)
-		}
-	}
+	v.scores()
 	for i, t := range r.Tools {
 		if !json.Valid(t) {
 			v.fault(Where{Field: "/tools/" + strconv.Itoa(i)}, "the tool definition is not JSON")
@@ -327,23 +307,36 @@ func (v *validator) ending() {
 	}
 }
 
-// withoutTurn says that a scored step is none of the turns', "" where it is: it would stand in the
-// comparison of steps without a token to train, as all do that are counted from 1.
-func withoutTurn(step int, turns []Turn) string {
-	if step < 0 {
-		return ""
+// scores checks the scored steps. One that no turn is of would stand in the comparison of
+// steps without a token to train, and all of them would if they counted from 1.
+func (v *validator) scores() {
+	r := v.r
+	if len(r.Steps) == 0 {
+		return
 	}
-	first, last := math.MaxInt, -1
-	for i := range turns {
-		if turns[i].Step == step {
-			return ""
+	first, last, turns := math.MaxInt, -1, map[int]bool{}
+	for _, t := range TurnsOf(r) {
+		turns[t.Step], first, last = true, min(first, t.Step), max(last, t.Step)
+	}
+	seen := map[int]bool{}
+	for i, s := range r.Steps {
+		w := Where{Field: "/steps/" + strconv.Itoa(i)}
+		switch {
+		case s.Step < 0:
+			v.fault(w, "step is %d, expected 0 or more", s.Step)
+		case seen[s.Step]:
+			v.fault(w, "step %d is scored twice", s.Step)
+		case turns[s.Step]:
+		case last < 0:
+			v.fault(w, "step %d is scored, and the rollout has no turn", s.Step)
+		default:
+			v.fault(w, "step %d is scored, and no turn is of it: those of the rollout are steps %d to %d, counted from 0", s.Step, first, last)
 		}
-		first, last = min(first, turns[i].Step), max(last, turns[i].Step)
+		seen[s.Step] = true
+		if s.Score != nil && !finite32(*s.Score) {
+			v.fault(w, "score %g is not a finite number of 32 bits, as rows hold it", *s.Score)
+		}
 	}
-	if len(turns) == 0 {
-		return fmt.Sprintf("step %d is scored, and the rollout has no turn", step)
-	}
-	return fmt.Sprintf("step %d is scored, and no turn is of it: those of the rollout are steps %d to %d, counted from 0", step, first, last)
 }
 
 func finite32(x float64) bool {

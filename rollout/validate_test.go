@@ -100,6 +100,12 @@ func TestValidateFindsEachFault(t *testing.T) {
 		{"reward +Inf", func(r *rollout.Rollout) { r.Outcome.Reward = &inf }},
 		{"temperature -1", func(r *rollout.Rollout) { r.Temperature = &hot }},
 		{"step 3 is scored twice", func(r *rollout.Rollout) { r.Steps = []rollout.StepScore{{Step: 3}, {Step: 3}} }},
+		{"step 2 is scored, and no turn is of it: those of the rollout are steps 0 to 1, counted from 0", func(r *rollout.Rollout) {
+			r.Steps = []rollout.StepScore{{Step: 1}, {Step: 2}}
+		}},
+		{"step 0 is scored, and the rollout has no turn", func(r *rollout.Rollout) {
+			r.Turns, r.Steps = []rollout.Turn{}, []rollout.StepScore{{Step: 0}}
+		}},
 		{"score +Inf", func(r *rollout.Rollout) { r.Steps = []rollout.StepScore{{Score: &inf}} }},
 		{"tool definition is not JSON", func(r *rollout.Rollout) { r.Tools = []json.RawMessage{json.RawMessage("x")} }},
 	} {

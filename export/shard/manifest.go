@@ -61,6 +61,9 @@ type Shard struct {
 	Reward   Range  `json:"reward"`
 	// Temperature is nil in sets of earlier versions.
 	Temperature *Range `json:"temperature,omitempty"`
+	// Versions are those of the policy of trained tokens, -1 = unknown; nil where no row has
+	// any, and in sets of earlier versions.
+	Versions *Range `json:"versions,omitempty"`
 	// Input is a checksum of the rows as given, by which a later run knows that it
 	// has the same input.
 	Input string `json:"input_crc32c"`

@@ -189,6 +189,15 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 		c.shard.Temperature = new(Range)
 	}
 	c.shard.Temperature.add(float64(row.Temperature), first)
+	for i, v := range row.Version { // of runs where the row has runs
+		if row.Weight[i] > 0 {
+			none := c.shard.Versions == nil
+			if none {
+				c.shard.Versions = new(Range)
+			}
+			c.shard.Versions.add(float64(v), none)
+		}
+	}
 	c.shard.Tokens += int64(r.Len())
 	c.shard.Trained += int64(r.Trained())
 	if newGroup {

@@ -58,6 +58,34 @@ func run(dir string, in []rollout.Sample, o shard.Options) (*shard.Set, error) {
 	return s, s.Close()
 }
 
+// A file that cannot say which policy versions it trains is told of in the manifest.
+func TestVersions(t *testing.T) {
+	in := rows(3)
+	written := func() []shard.Shard {
+		dir := t.TempDir()
+		_, err := run(dir, in, shard.Options{GroupsPerShard: 2})
+		require.NoError(t, err)
+		m, err := shard.Read(dir)
+		require.NoError(t, err)
+		return m.Shards
+	}
+	require.Nil(t, written()[0].Versions)
+	for i := range in {
+		in[i].Version = make([]int32, len(in[i].IDs))
+		for k, w := range in[i].Weight {
+			in[i].Version[k] = -1
+			if w > 0 {
+				in[i].Version[k] = int32(5 + i)
+			}
+		}
+	}
+	shards := written()
+	require.Len(t, shards, 2)
+	first := shards[0].Rows
+	require.Equal(t, &shard.Range{Min: 5, Max: float64(4 + first)}, shards[0].Versions)
+	require.Equal(t, &shard.Range{Min: float64(5 + first), Max: float64(4 + len(in))}, shards[1].Versions)
+}
+
 func contents(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
