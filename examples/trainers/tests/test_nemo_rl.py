@@ -50,7 +50,7 @@ for name in absent:  # other tests' trainers ask whether they are there
 def row(group, rollout, index, prompt, mask, advantage, reward, status="completed"):
     n = prompt + len(mask)
     return {"sample_id": f"{rollout}#{index}", "group_id": group, "rollout_id": rollout, "sample_index": index, "prompt_len": prompt, "input_ids": list(range(10, 10 + n)),
-            "loss_mask": [0] * prompt + mask, "logprobs": [0.0] * prompt + [-0.1 * (i + 1) * m for i, m in enumerate(mask)], "reward": reward, "advantage": advantage, "status": status}
+            "loss_mask": [0] * prompt + mask, "logprobs": [0.0] * prompt + [-0.1 * (i + 1) * m for i, m in enumerate(mask)], "reward": reward, "advantage": advantage, "status": status, "temperature": 1.0}
 
 
 # A fork, tool output within a row, a rollout cut off, a ragged group, one of a single rollout.
@@ -60,8 +60,11 @@ ROWS[3]["advantages"] = [0.0, 2.0, -1.0, 0.5]  # of an estimator of tokens
 
 
 def config(correction=False, **grpo_settings):
-    settings = dict(seq_logprob_error_threshold=None, async_grpo=None, use_dynamic_sampling=False, val_period=0, val_at_start=False, num_prompts_per_step=1, num_generations_per_prompt=1)
-    return SimpleNamespace(data_plane=None, env={}, policy={"train_global_batch_size": 4}, loss_fn=SimpleNamespace(use_importance_sampling_correction=correction), grpo=SimpleNamespace(**{**settings, **grpo_settings}))
+    settings = dict(seq_logprob_error_threshold=None, async_grpo=None, use_dynamic_sampling=False, val_period=0, val_at_start=False, val_at_end=False, num_prompts_per_step=1, num_generations_per_prompt=1,
+                    overlong_filtering=False, advantage_clip_low=None, advantage_clip_high=None, invalid_tool_call_advantage=None, malformed_thinking_advantage=None,
+                    reward_scaling=SimpleNamespace(enabled=False), reward_shaping=SimpleNamespace(enabled=False))
+    return SimpleNamespace(data_plane=None, env={}, policy={"train_global_batch_size": 4, "generation": {"temperature": 1.0}}, grpo=SimpleNamespace(**{**settings, **grpo_settings}),
+                           loss_fn=SimpleNamespace(use_importance_sampling_correction=correction, use_kl_in_reward=False))
 
 
 batch = cases()
@@ -110,9 +113,30 @@ def test_rows_and_advantages(replayed):
 
 
 def test_settings_that_leave_rows_out(replayed):
-    for setting in ({"use_dynamic_sampling": True}, {"val_period": 5}, {"val_at_start": True}, {"async_grpo": SimpleNamespace(enabled=True)}):
+    on = SimpleNamespace(enabled=True)
+    for setting in ({"use_dynamic_sampling": True}, {"val_period": 5}, {"val_at_start": True}, {"val_at_end": True}, {"async_grpo": on}, {"overlong_filtering": True}, {"advantage_clip_low": -1.0},
+                    {"advantage_clip_high": 1.0}, {"invalid_tool_call_advantage": -5.0}, {"malformed_thinking_advantage": -5.0}, {"reward_scaling": on}, {"reward_shaping": on}):
         with pytest.raises(ValueError, match=f"grpo.{next(iter(setting))}"):
             grpo._create_advantage_estimator(config(**setting))
+
+
+def test_settings_that_name_other_policies(replayed):
+    settings = config()
+    settings.loss_fn.use_kl_in_reward = True
+    with pytest.raises(ValueError, match="loss_fn.use_kl_in_reward"):
+        grpo._create_advantage_estimator(settings)
+    settings = config()
+    settings.policy["generation"]["temperature"] = 0.7
+    grpo._create_advantage_estimator(settings)
+    with pytest.raises(ValueError, match="temperature 1, and policy.generation.temperature is 0.7"):
+        grpo.run_multi_turn_rollout()
+
+
+def test_settings_are_those_of_nemo_rl():
+    """What is refused are settings that its own configuration has."""
+    own = grpo.MasterConfig.model_fields["grpo"].annotation
+    assert set(vars(config().grpo)) <= set(own.model_fields)
+    assert set(vars(config().loss_fn)) <= set(ClippedPGLossConfig.model_fields)
 
 
 def test_rows_of_text(replayed, monkeypatch):

@@ -181,6 +181,27 @@ def test_megatron_metadata(tmp_path, megatron):
         megatron.packed_dataset("x", 4096, metadata=str(tmp_path / "*.none"), scratch=str(tmp_path))
 
 
+@pytest.mark.parametrize("target, file", [("megatron", "train-00000.idx.parquet"), ("prime-rl", "rollouts/step_1/rank_0.bin")])
+def test_sets_whose_files_say_nothing(tmp_path, caplog, target, file):
+    """The manifest of a set says what its files cannot: tokenizer, template, recipe, temperature, policy."""
+    out = tmp_path / "set"
+    path = out / file
+    convert(out, "--target", target, "--seq-len", "4096", *(["--estimator", "none"] if target == "megatron" else ["--recipe", "prime-rl"]), dumps=ROOT / "examples/tutorial/dumps")
+    manifest = json.loads((out / "manifest.json").read_text())
+    oldest = int(min(s.get("versions", {"min": -1})["min"] for s in manifest["shards"]))
+    right = dict(tokenizer=manifest["tokenizer"], template=manifest["template"], temperature=manifest["shards"][0]["temperature"]["min"], min_version=oldest if oldest >= 0 else None)
+    assert files.check_set(path, files.Expected(**right))["SeqLen"] == 4096
+    assert files.check_set(out, files.Expected(recipe="prime-rl" if target == "prime-rl" else ""))
+    for wrong, why in ((dict(tokenizer="sha256:zz"), "made with the tokenizer sha256:"), (dict(template="sha256:zz"), "made with the template"), (dict(recipe="other"), "made by the recipe"),
+                       (dict(temperature=0.123), f"of {file} was sampled at the temperature"), (dict(min_version=99), f"of {file} trains tokens of policy version")):
+        with pytest.raises(ValueError, match=why):
+            files.check_set(path, files.Expected(**{**right, **wrong}))
+    (out / "manifest.json").unlink()
+    assert files.check_set(path, files.Expected()) == {}
+    with pytest.raises(ValueError, match="no manifest.json yet, which would say its tokenizer"):
+        files.check_set(path, files.Expected(tokenizer="sha256:zz"))
+
+
 def test_verl_prompts(tmp_path):
     prompts.load.cache_clear()
     path = write(tmp_path / "batch.parquet", ROWS)
@@ -239,10 +260,12 @@ def test_slime_steps(tmp_path, monkeypatch, caplog, slime, batch, want):
     assert [s.index for s in samples] == list(range(len(samples)))
     assert [s.tokens for s in samples if not s.remove_sample] == [r["input_ids"] for r in ROWS]
     assert slime.use_file_advantages(types.SimpleNamespace(advantage_estimator="gspo", normalize_advantages=False), samples)[1] == [0.5] * len(ROWS) + [0.0] * len(fill)
-    for args in ({"advantage_estimator": "ppo"}, {"normalize_advantages": True}, {"custom_advantage_function_path": "a.b"}):
+    for args in ({"advantage_estimator": "ppo"}, {"normalize_advantages": True}, {"custom_advantage_function_path": "a.b"}, {"use_opd": True}):
         with pytest.raises(ValueError, match="in the place of the file's"):
             slime.use_file_advantages(types.SimpleNamespace(**args), samples)
     assert ("train nothing" in caplog.text) == bool(fill)
+    with pytest.raises(ValueError, match="temperature 1, and --rollout-temperature is 0.7"):
+        slime.generate_rollout(types.SimpleNamespace(global_batch_size=batch, rollout_temperature=0.7), 7, None)
     checkout = os.environ.get("TURNPACK_SLIME")
     if not checkout:
         pytest.skip("SKIPPED in part: set TURNPACK_SLIME to a checkout of slime to run its own build_dp_schedule")
@@ -258,11 +281,11 @@ def test_slime_steps(tmp_path, monkeypatch, caplog, slime, batch, want):
     assert sizes == [batch] * (want // batch)
 
 
-def convert(out, *flags):
+def convert(out, *flags, dumps=ROOT / "examples/turnpack/demo/dumps"):
     binary = os.environ.get("TURNPACK_BIN")
     if not binary:
         pytest.skip("SKIPPED: set TURNPACK_BIN to the turnpack command")
-    model, dumps = ROOT / "examples/tutorial/model", ROOT / "examples/turnpack/demo/dumps"
+    model = ROOT / "examples/tutorial/model"
     subprocess.run([binary, "convert", "--model", str(model), "--in", str(dumps), "--out", str(out), "--quiet", *flags], check=True, capture_output=True)
     return binary
 

@@ -244,20 +244,20 @@ def test_nemo_rl(tmp_path):
 
 
 PRIME_RL_DRY = """
-import sys
-from prime_rl.configs.trainer import TrainerConfig
+import runpy, sys, types
 from prime_rl.transports.rollouts import setup_micro_batch_receiver
-from prime_rl.utils.config import cli
-config = cli(TrainerConfig)
-assert config.output_dir.name == "batch" and config.data.fake is None
-for rank in range(RANKS):
-    receiver = setup_micro_batch_receiver(config.output_dir, rank, 1, config.rollout_transport)
-    for step in range(config.max_steps):
-        assert receiver.can_receive(), (rank, step)
-        packs = receiver.receive()
-        assert all(len(p.input_ids) <= config.model.seq_len for p in packs)
-        print("rank", rank, "step", step + 1, len(packs), sum(map(sum, (p.loss_mask for p in packs))))
-    assert not receiver.can_receive()
+def train(config):
+    for rank in range(RANKS):
+        receiver = setup_micro_batch_receiver(config.output_dir, rank, 1, config.rollout_transport)
+        for step in range(config.max_steps):
+            assert receiver.can_receive(), (rank, step)
+            packs = receiver.receive()
+            assert all(len(p.input_ids) <= config.model.seq_len for p in packs)
+            print("rank", rank, "step", step + 1, len(packs), sum(map(sum, (p.loss_mask for p in packs))))
+        assert not receiver.can_receive()
+sys.modules["prime_rl.trainer.rl.train"] = types.ModuleType("train")
+sys.modules["prime_rl.trainer.rl.train"].train = train
+runpy.run_module("turnpack_trainers.prime_rl_main", run_name="__main__", alter_sys=True)
 """
 
 
@@ -270,20 +270,25 @@ def test_prime_rl(tmp_path):
     steps = len(list((tmp_path / "batch" / "rollouts").iterdir()))
     (command,) = commands("prime-rl")
     command = command.replace("STEPS", str(steps)).replace("MODEL", str(TUTORIAL / "model")).replace("LENGTH", "4096").replace("…", "")
-    launcher, arguments = command.split("-m prime_rl.trainer.rl.train ")
+    launcher, arguments = command.split("-m turnpack_trainers.prime_rl_main ")
     assert launcher == "torchrun --nproc-per-node RANKS "
     assert (prime / "src/prime_rl/trainer/rl/train.py").is_file()
     # It needs a GPU for each rank: its configuration and its transport stand for the whole.
     (tmp_path / "dry.py").write_text(PRIME_RL_DRY.replace("RANKS", "2"))
-    said = run("python dry.py " + arguments, tmp_path, PYTHONPATH=f"{prime}/packages/prime-rl-configs/src:{prime}/src").splitlines()
+    env = {"PYTHONPATH": f"{prime}/packages/prime-rl-configs/src:{prime}/src", "WORLD_SIZE": "2"}
+    said = run("python dry.py " + arguments, tmp_path, **env).splitlines()
     read = [line.split() for line in said if line.startswith("rank")]
     assert len(read) == 2 * steps and sum(int(r[5]) for r in read) > 0
     packs = {}
     for r in read:
         packs.setdefault(r[3], set()).add(r[4])
     assert all(len(n) == 1 for n in packs.values()), "ranks take as many packs"
-    with pytest.raises(AssertionError, match="output.dirs"):
-        run("python dry.py " + arguments.replace("--output-dir", "--output-dirs"), tmp_path, PYTHONPATH=f"{prime}/packages/prime-rl-configs/src:{prime}/src")
+    for before, after, more, why in (("--output-dir", "--output-dirs", {}, "output.dirs"), (f"--max-steps {steps}", "", {}, f"set --max-steps to {steps}"),
+                                     ("filesystem", "zmq", {}, "type filesystem"), ("4096", "2048", {}, "packed to --seq-len 4096"), ("", "", {"WORLD_SIZE": "4"}, "of 2 ranks, and 4 processes"),
+                                     ("", "", {"TURNPACK_TOKENIZER": "sha256:zz"}, "made with the tokenizer sha256:"), ("", "", {"TURNPACK_TEMPERATURE": "0.7"}, "the temperature 1,"),
+                                     ("", "", {"TURNPACK_MIN_VERSION": "9"}, "policy version (unknown|[0-8]), 9 is the oldest")):
+        with pytest.raises(AssertionError, match=why):
+            run("python dry.py " + arguments.replace(before, after), tmp_path, **{**env, **more})
 
 
 def test_megatron(tmp_path):

@@ -32,7 +32,7 @@ ROWS = [row("a", "a/0", 0, False, 2, [1, 1], [0.5, -5.0], 1.0), row("a", "a/0", 
 
 
 def config(**changes):
-    algorithm = SimpleNamespace(dynamic_sampling=SimpleNamespace(type=None), use_kl_in_reward=False, zero_variance_filter=False, max_seq_len=None,
+    algorithm = SimpleNamespace(temperature=None, policy_loss_type="rollout_is", dynamic_sampling=SimpleNamespace(type=None), use_kl_in_reward=False, zero_variance_filter=False, max_seq_len=None,
                                 off_policy_correction=SimpleNamespace(tis_ratio_type=None, sequence_mask_metric=None))
     trainer = SimpleNamespace(algorithm=algorithm, train_batch_size=2, policy_mini_batch_size=2, critic=SimpleNamespace(model=SimpleNamespace(path=None)))
     generator = SimpleNamespace(step_wise_trajectories=True, merge_stepwise_output=False, n_samples_per_prompt=2, sampling_params=SimpleNamespace(temperature=0.7))
@@ -140,6 +140,6 @@ def test_settings_that_change_rows_are_refused():
 def test_settings_that_do_not_fit():
     skyrl_main.fits(ROWS, config())
     for change, why in (({"trainer__train_batch_size": 4}, "drops 2"), ({"generator__n_samples_per_prompt": 4}, "n_samples_per_prompt=2"),
-                        ({"generator__step_wise_trajectories": False}, "step_wise_trajectories=true"), ({"generator__sampling_params__temperature": 1.0}, r"\[0.7\]")):
+                        ({"generator__step_wise_trajectories": False}, "step_wise_trajectories=true"), ({"generator__sampling_params__temperature": 1.0}, "temperature 0.7, and generator"), ({"trainer__algorithm__temperature": 1.0}, "temperature 0.7, and trainer")):
         with pytest.raises(ValueError, match=why):
             skyrl_main.fits(ROWS, config(**change))

@@ -4,11 +4,14 @@
 """
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
 from .areal import episodes
-from .files import Row, named_file
+from .files import Row, named_file, unlike
+
+log = logging.getLogger("turnpack_trainers")
 
 
 def fits(rollouts: list[list[Row]], config: Any) -> None:
@@ -29,9 +32,9 @@ def fits(rollouts: list[list[Row]], config: Any) -> None:
         faults.append(f"the largest advantage is {highest:g}: set actor.reward_clip above it")
     if any(not r["logprobs"] for rows in rollouts for r in rows) and not actor.recompute_logprob:
         faults.append("the file has no log probabilities: set actor.recompute_logprob=true")
-    temperatures = {float(r["temperature"]) for rows in rollouts for r in rows}
-    if any(abs(t - actor.temperature) > 1e-6 for t in temperatures):
-        faults.append(f"the rows were sampled at {sorted(temperatures)}: set gconfig.temperature (and actor.temperature) to it")
+    faults += unlike([r for rows in rollouts for r in rows], actor.temperature, "actor.temperature (gconfig.temperature)")
+    if actor.recompute_logprob and all(r["logprobs"] for rows in rollouts for r in rows):
+        log.warning("actor.recompute_logprob: the log probabilities of the file are not used, the policy before the step is the old one")
     if faults:
         raise ValueError("; ".join(faults))
 

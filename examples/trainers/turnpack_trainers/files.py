@@ -199,9 +199,9 @@ def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected)
             faults.append(f"it was made with the {what} {said.get('turnpack.' + what) or '(unknown)'}, the trainer has {digest}")
     if expected.recipe and expected.recipe not in (said.get("recipe"), said.get("recipe.digest")):
         faults.append(f"it was made by the recipe {said.get('recipe') or '(none)'}, the trainer expects {expected.recipe}")
-    unlike = [r for r in rows if expected.temperature is not None and abs(r["temperature"] - expected.temperature) > 1e-6]
-    if unlike:
-        faults.append(f"row {unlike[0]['sample_id']} was sampled at the temperature {unlike[0]['temperature']:g}, the trainer computes at {expected.temperature:g}")
+    other = [r for r in rows if expected.temperature is not None and not abs(r["temperature"] - expected.temperature) <= 1e-6]
+    if other:
+        faults.append(f"row {other[0]['sample_id']} was sampled at the temperature {other[0]['temperature']:g}, the trainer computes at {expected.temperature:g}")
     if expected.min_version is not None:
         for row in rows:
             versions = [v for v, m in zip(row.get("versions") or (), row["loss_mask"]) if m]
@@ -211,6 +211,40 @@ def check(path: Path, said: dict[str, str], rows: list[Row], expected: Expected)
                 break
     if faults:
         raise ValueError(f"{path}: " + "; ".join(faults))
+
+
+def unlike(rows: list[Row], temperature: float, setting: str) -> list[str]:
+    """What to say of rows sampled at another temperature than a trainer computes at, nothing where there is none."""
+    other = sorted({float(r["temperature"]) for r in rows if abs(r["temperature"] - temperature) > 1e-6})
+    return [f"rows were sampled at the temperature {', '.join(f'{t:g}' for t in other)}, and {setting} is {temperature:g}: set it to theirs"] if other else []
+
+
+def check_set(path: str | os.PathLike[str], expected: Expected | None = None) -> dict[str, Any]:
+    """Refuses a set (a folder, or a file of one) by its manifest, whose files cannot say these things themselves: those of prime-rl and
+    Megatron-Bridge. Returns the options of convert, where its record is there."""
+    expected, path = expected or Expected.from_environment(), Path(path).absolute()
+    folder = next((f for f in [path, *list(path.parents)[:3]] if (f / "manifest.json").is_file()), None)
+    if folder is None:
+        asked = [name for name, value in vars(expected).items() if name != "wait" and value not in ("", None)]
+        if asked:
+            raise ValueError(f"{path}: its set has no manifest.json yet, which would say its {', '.join(asked)}")
+        return {}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    try:
+        record = json.loads((folder / RECORD).read_text())
+    except FileNotFoundError:
+        record = {}
+    options: dict[str, Any] = record.get("options") or {}
+    said = {"turnpack.schema_version": manifest.get("schema_version", SCHEMA), "turnpack.tokenizer": manifest.get("tokenizer", ""), "turnpack.template": manifest.get("template", ""),
+            "recipe": options.get("Recipe", "")}
+    rows: list[Row] = []
+    for shard in manifest.get("shards") or []:
+        versions = shard.get("versions") or {"min": -1}
+        at = shard.get("temperature") or {"min": float("nan"), "max": float("nan")}
+        rows += [{"sample_id": f"of {shard['file']}", "temperature": at[end], "versions": [int(versions["min"])], "loss_mask": [1]} for end in ("min", "max")]
+    check(folder, said, rows, expected)
+    tell_left_out(folder / RECORD)
+    return options
 
 
 @lru_cache(maxsize=None)

@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 from megatron.bridge.data.builders.gpt_sft import GPTSFTDatasetConfig
 from megatron.bridge.data.packing import PackedSequenceSpecs
 
-from .files import require_complete
+from .files import check_set, require_complete
 
 
 def whole(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """path (a file, a glob or a folder), unless it has a file of a set whose writer has not ended or was killed."""
+    """path (a file, a glob or a folder), unless it has a file of a set whose writer has not ended or was killed, or that is
+    of another tokenizer or policy than TURNPACK_TOKENIZER and the like say."""
     for file in glob.glob(os.fspath(path), recursive=True):
         require_complete(os.path.join(file, "*") if os.path.isdir(file) else file)
+        check_set(file)
     return path
 
 
@@ -89,15 +91,15 @@ def fits(config: Any, pack_size: int, pad_multiple: int) -> None:
     """Refuses settings under which Megatron-Bridge would train on other tokens than the packs say, or with another mean."""
     faults = []
     said = written(str(config.dataset.offline_packing_specs.packed_train_data_path))
-    for name, flag, value in (("pack_size", "--seq-len", pack_size), ("pad_multiple", "--pad-multiple", pad_multiple)):
-        if said[name] - {value}:
-            faults.append(f"the packs were written with {flag} {', '.join(map(str, sorted(said[name])))}, not {value}")
+    for name, flag, given in (("pack_size", "--seq-len", pack_size), ("pad_multiple", "--pad-multiple", pad_multiple)):
+        if said[name] - {given}:
+            faults.append(f"the packs were written with {flag} {', '.join(map(str, sorted(said[name])))}, not {given}")
     wanted = {"train.micro_batch_size": 1, "dataset.seq_length": pack_size, "dataset.enable_offline_packing": True, "model.calculate_per_token_loss": True,
               "ddp.average_in_collective": False, "dataset.drop_last": False, "dataset.max_train_samples": None, "dataset.offline_packing_specs.packed_sequence_size": pack_size}
     for name, value in wanted.items():
         at = config
         for part in name.split("."):
-            at = getattr(at, part)
+            at = getattr(at, part, None)
         if at != value:
             faults.append(f"{name}={at} does not fit packs: leave it out ({value})")
     for name, why in (("answer_only_loss", "trains prompts and tool output"), ("return_cu_seqlen", "lets a row see those before it in its pack")):

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from nemo_rl.distributed.batched_data_dict import BatchedDataDict
 
-from .files import Row, advantages_of_tokens, named_file, read_rows
+from .files import Row, advantages_of_tokens, named_file, read_rows, unlike
 
 
 def messages(row: Row) -> list[dict[str, Any]]:
@@ -28,10 +28,12 @@ def messages(row: Row) -> list[dict[str, Any]]:
     return log
 
 
-def batch(path: str | os.PathLike[str], multiple: int = 1, reading: list[str] | None = None) -> Any:
+def batch(path: str | os.PathLike[str], multiple: int = 1, reading: list[str] | None = None, temperature: float | None = None) -> Any:
     """All rows, and copies of the last one that count for nothing up to a multiple of train_global_batch_size; reading
-    names the settings that read log probabilities, under which rows of text are refused."""
+    names the settings that read log probabilities, under which rows of text are refused, temperature that of the policy."""
     rows = advantages_of_tokens(read_rows(path))
+    if temperature is not None and (faults := unlike(rows, temperature, "policy.generation.temperature")):
+        raise ValueError(f"{path}: {faults[0]}")
     bare = [r["sample_id"] for r in rows if not r["logprobs"]]
     if reading and bare:
         raise ValueError(f"{path}: row {bare[0]} has no log probabilities, and {', '.join(reading)} reads them: turn it off")
@@ -72,7 +74,24 @@ def fits(config: Any) -> None:
         "grpo.use_dynamic_sampling": config.grpo.use_dynamic_sampling,
         "grpo.val_period": config.grpo.val_period > 0,
         "grpo.val_at_start": config.grpo.val_at_start,
+        "grpo.val_at_end": config.grpo.val_at_end,
     }.items() if on]
+    changed = [setting for setting, on in {
+        "grpo.overlong_filtering": config.grpo.overlong_filtering,
+        "grpo.advantage_clip_low": config.grpo.advantage_clip_low is not None,
+        "grpo.advantage_clip_high": config.grpo.advantage_clip_high is not None,
+        "grpo.invalid_tool_call_advantage": config.grpo.invalid_tool_call_advantage is not None,
+        "grpo.malformed_thinking_advantage": config.grpo.malformed_thinking_advantage is not None,
+    }.items() if on]
+    unread = [setting for setting, on in {
+        "grpo.reward_scaling.enabled": config.grpo.reward_scaling.enabled,
+        "grpo.reward_shaping.enabled": config.grpo.reward_shaping.enabled,
+        "loss_fn.use_kl_in_reward": config.loss_fn.use_kl_in_reward,
+    }.items() if on]
+    if changed:
+        raise ValueError(f"{', '.join(changed)}: takes rows out, or puts other advantages in the place of the file's: leave it out (convert has --advantage-clip and --overlong mask)")
+    if unread:
+        raise ValueError(f"{', '.join(unread)}: changes rewards, of which the file's advantages were made before: leave it out")
     if faults:
         raise ValueError(f"{', '.join(faults)}: rows of files are handed out by grpo_train alone, all of them, and are no validation: turn these off")
 
@@ -94,17 +113,19 @@ def replay(path: str) -> None:
     from nemo_rl.algorithms import grpo
     step, multiple = 0, 1
     reading: list[str] = []
+    temperature: float | None = None
 
     def create_estimator(config: Any) -> FileAdvantages:
-        nonlocal multiple, reading
+        nonlocal multiple, reading, temperature
         fits(config)
         reading = reads_logprobs(config)
         multiple = config.policy["train_global_batch_size"]
+        temperature = (config.policy.get("generation") or {}).get("temperature")  # it divides logits by it
         return FileAdvantages()
 
     def rollouts(*args: Any, **kwargs: Any) -> tuple[Any, dict[str, float]]:
         nonlocal step
-        rows = batch(path.format(step=step), multiple, reading)
+        rows = batch(path.format(step=step), multiple, reading, temperature)
         step += 1
         trained = [sum(len(m["token_ids"]) for m in log if m["role"] == "assistant") for log in rows["message_log"]]
         return rows, {"mean_gen_tokens_per_sample": sum(trained) / len(trained)}

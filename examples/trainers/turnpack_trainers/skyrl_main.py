@@ -5,6 +5,7 @@
 """
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Any
@@ -16,8 +17,10 @@ from skyrl.train.trainer import RayPPOTrainer
 from skyrl.train.utils import validate_cfg
 from skyrl.train.utils.utils import initialize_ray
 
-from .files import Expected, Row, named_file, read_rows
+from .files import Expected, Row, named_file, read_rows, unlike
 from .skyrl import ExportGenerator, ExportPrompts
+
+log = logging.getLogger("turnpack_trainers")
 
 
 class FileAdvantagesTrainer(RayPPOTrainer):
@@ -65,9 +68,10 @@ def fits(rows: list[Row], cfg: Any) -> None:
         faults.append(f"the largest group has {most} rollouts: set generator.n_samples_per_prompt={most}")
     if not cfg.generator.step_wise_trajectories and (len(rows) != sum(map(len, groups.values())) or any(len(g) != most for g in groups.values())):
         faults.append("rollouts have several rows, or groups differ in size: set generator.step_wise_trajectories=true")
-    temperatures = {float(row["temperature"]) for row in rows}
-    if any(abs(t - cfg.generator.sampling_params.temperature) > 1e-6 for t in temperatures):
-        faults.append(f"the rows were sampled at {sorted(temperatures)}: set generator.sampling_params.temperature to it")
+    for setting, at in (("generator.sampling_params.temperature", cfg.generator.sampling_params.temperature), ("trainer.algorithm.temperature", cfg.trainer.algorithm.temperature)):
+        faults += unlike(rows, at, setting) if at is not None else []  # the second is the first, unless it is set
+    if cfg.trainer.algorithm.policy_loss_type != "rollout_is" and all(row["logprobs"] for row in rows):
+        log.warning("trainer.algorithm.policy_loss_type=%s: the log probabilities of the file are not used, the policy before the step is the old one", cfg.trainer.algorithm.policy_loss_type)
     if faults:
         raise ValueError("; ".join(faults))
 

@@ -11,7 +11,7 @@ from typing import Any
 from slime.rollout.base_types import RolloutFnTrainOutput
 from slime.utils.types import Sample
 
-from .files import Row, advantages_of_rows, named_file, read_rows, step_scores
+from .files import Row, advantages_of_rows, named_file, read_rows, step_scores, unlike
 
 log = logging.getLogger("turnpack_trainers")
 
@@ -57,6 +57,8 @@ def filler(group: int, index: int, logprobs: bool) -> Sample:
 def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> RolloutFnTrainOutput:
     path = named_file(rollout_id=rollout_id)
     rows = advantages_of_rows(read_rows(path))
+    if faults := unlike(rows, getattr(args, "rollout_temperature", 1.0), "--rollout-temperature"):
+        raise ValueError(f"{path}: {faults[0]}")
     groups: list[list[list[Sample]]] = []
     seen_group = seen_rollout = None
     first = rollouts = 0
@@ -80,7 +82,8 @@ def use_file_advantages(args: Any, samples: list[Sample]) -> tuple[list[float], 
     """The rewards, and in the place of what slime makes of them the file's advantages, which its estimators of groups take as they are."""
     estimator = getattr(args, "advantage_estimator", "grpo")
     replaced = {f"--advantage-estimator {estimator}": estimator in ("ppo", "reinforce_plus_plus", "reinforce_plus_plus_baseline"),
-                "--normalize-advantages": getattr(args, "normalize_advantages", False), "--custom-advantage-function-path": getattr(args, "custom_advantage_function_path", None)}
+                "--normalize-advantages": getattr(args, "normalize_advantages", False), "--custom-advantage-function-path": getattr(args, "custom_advantage_function_path", None),
+                "--use-opd": getattr(args, "use_opd", False)}
     if estimator != "step_wise":
         for s in samples:
             if any(a != s.metadata["advantage"] for a in s.metadata.get("step_wise", {}).get("step_advantages", ())):

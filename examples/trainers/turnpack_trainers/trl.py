@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from trl import GRPOTrainer  # type: ignore[attr-defined,unused-ignore]
 
-from .files import Row, advantages_of_tokens, read_rows
+from .files import Row, advantages_of_tokens, read_rows, unlike
 
 
 class RolloutFunction:
@@ -35,6 +35,10 @@ class RolloutFunction:
             if asked != len(self.groups[group]):  # a rollout would be left out or, where processes share a group, be there twice
                 raise ValueError(f"group {group!r} has {len(self.groups[group])} rollouts and {asked} are asked for: set num_generations to the rollouts of a group, "
                                  "and per_device_train_batch_size * steps_per_generation to a multiple of it")
+        of = [row for group in dict.fromkeys(prompts) for row in self.groups[group]]
+        at: float | None = getattr(trainer, "temperature", None)
+        if at is not None and (faults := unlike(of, at, "temperature")):
+            raise ValueError(faults[0])
         handed = {g: iter(rows) for g, rows in self.groups.items()}
         rows = [next(handed[g]) for g in prompts]
 
@@ -61,6 +65,11 @@ class FileAdvantagesTrainer(GRPOTrainer):
 
     Rows of text have no log probabilities: the policy before the step is the old one then, as in GRPOTrainer.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.mask_truncated_completions:
+            raise ValueError("mask_truncated_completions takes rollouts out that do not end on TRL's own stop token: leave it out (convert has --overlong mask)")
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         batch = super()._generate_and_score_completions(inputs)

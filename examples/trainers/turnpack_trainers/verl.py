@@ -12,7 +12,7 @@ import torch
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
 from verl.trainer.ppo.core_algos import register_adv_est
 
-from .files import Row
+from .files import Row, unlike
 from .prompts import load, write_prompts  # noqa: F401
 
 
@@ -28,11 +28,20 @@ def output(row: Row) -> AgentLoopOutput:
 class ReplayLoop(AgentLoopBase):
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
         rollouts = load(row["turnpack_file"])[row["turnpack_group"]]
-        return [output(r) for r in rollouts[row["session_id"]]]
+        rows = rollouts[row["session_id"]]
+        faults = unlike(rows, sampling_params["temperature"], "actor_rollout_ref.rollout.temperature") if "temperature" in sampling_params else []
+        for part, longest in (("prompt", max(r["prompt_len"] for r in rows)), ("response", max(len(r["input_ids"]) - r["prompt_len"] for r in rows))):
+            if longest > (most := self.rollout_config[f"{part}_length"]):
+                faults.append(f"a {part} of {longest} tokens, and actor_rollout_ref.rollout.{part}_length is {most} (data.max_{part}_length)")
+        if faults:
+            raise ValueError(f"{row['turnpack_file']}: {'; '.join(faults)}")
+        return [output(r) for r in rows]
 
 
 @register_adv_est("turnpack")
-def ready_advantages(token_level_rewards: torch.Tensor, response_mask: torch.Tensor, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def ready_advantages(token_level_rewards: torch.Tensor, response_mask: torch.Tensor, config: Any = None, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    if config is not None and config.get("use_kl_in_reward", False):
+        raise ValueError("algorithm.use_kl_in_reward takes the KL of a rollout's tokens from its reward, which is the file's advantage here: leave it out (actor.use_kl_loss stands beside it)")
     spread = token_level_rewards.sum(dim=-1, keepdim=True) * response_mask
     return spread, spread
 
