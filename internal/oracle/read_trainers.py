@@ -47,6 +47,7 @@ def verl():
     loader.write_prompts(path, prompts)
     want, seen = {tuple(r["input_ids"]): r for r in rows("verl")}, 0
     replay = object.__new__(loader.ReplayLoop)
+    replay.rollout_config = {"prompt_length": 1 << 20, "response_length": 1 << 20, "temperature": next(iter(want.values()))["temperature"]}
     for prompt in pq.read_table(prompts).to_pylist():
         for session in range(prompt["__rollout_n__"]):
             for output in asyncio.run(replay.run({}, session_id=session, **prompt)):

@@ -28,9 +28,9 @@ def test_verl(batch_of_rollouts, tmp_path):
     slopes, path = token_mean(want), folder / "batch.parquet"
     prompts.write_prompts(path, tmp_path / "prompts.parquet")
     loop = object.__new__(verl.ReplayLoop)
-    loop.rollout_config = {"prompt_length": 16, "response_length": 16}
+    loop.rollout_config = {"prompt_length": 16, "response_length": 16, "temperature": 1.0}
     outputs = [(p["turnpack_group"], o) for p in pq.read_table(tmp_path / "prompts.parquet").to_pylist() for k in range(p["__rollout_n__"])
-               for o in asyncio.run(loop.run({"temperature": 1.0}, session_id=k, **p))]
+               for o in asyncio.run(loop.run({}, session_id=k, **p))]
     width = max(len(o.response_ids) for _, o in outputs)
 
     def padded(values):
@@ -42,12 +42,11 @@ def test_verl(batch_of_rollouts, tmp_path):
     policy = (old + math.log(RATIO)).requires_grad_()
     core_algos.compute_policy_loss(old, policy, advantages, mask, cliprange=0.2, cliprange_low=0.2, cliprange_high=0.2, loss_agg_mode="token-mean")[0].backward()
     (first, *_) = pq.read_table(tmp_path / "prompts.parquet").to_pylist()
-    for setting, lengths, why in (({"temperature": 0.7}, {}, "rollout.temperature is 0.7"), ({}, {"prompt_length": 2}, "prompt of [34] tokens, and .*prompt_length is 2"),
-                                  ({}, {"response_length": 1}, r"data.max_response_length")):
+    for setting, why in (({"temperature": 0.7}, "rollout.temperature is 0.7"), ({"prompt_length": 2}, "prompt of [34] tokens, and .*prompt_length is 2"), ({"response_length": 1}, "data.max_response_length")):
         other = object.__new__(verl.ReplayLoop)
-        other.rollout_config = {**loop.rollout_config, **lengths}
+        other.rollout_config = {**loop.rollout_config, **setting}
         with pytest.raises(ValueError, match=why):
-            asyncio.run(other.run(setting, session_id=0, **first))
+            asyncio.run(other.run({}, session_id=0, **first))
     with pytest.raises(ValueError, match="algorithm.use_kl_in_reward"):
         core_algos.get_adv_estimator_fn("turnpack")(token_level_rewards=scores, response_mask=mask, config=AlgoConfig(use_kl_in_reward=True))
     left = dict(want)

@@ -77,9 +77,9 @@ class Logits(torch.nn.Module):
 
     def forward(self, input_ids, position_ids, attention_mask, labels, packed_seq_params, padding_mask):
         logits = torch.randn(input_ids.shape[1], 1, VOCABULARY, requires_grad=True)
-        padded = packed_seq_params.cu_seqlens_q_padded
+        ends, padded = packed_seq_params.cu_seqlens_q, packed_seq_params.cu_seqlens_q_padded
         self.seen.append(({"ids": input_ids[0].tolist(), "labels": labels[0].tolist(), "positions": position_ids[0].tolist(),
-                           "ends": (packed_seq_params.cu_seqlens_q if padded is None else padded).tolist()}, logits))
+                           "ends": (ends if padded is None else padded).tolist(), "lengths": ends.diff().tolist()}, logits))
         return self.loss(logits.clone(), labels.transpose(0, 1)).transpose(0, 1)
 
 
@@ -116,15 +116,16 @@ def steps(m, given):
 
 
 def rows(seen):
-    """(ids of a row and what it is padded with, logits and gradients of its tokens but the last) of each micro-batch."""
+    """(ids of a row and what it is padded with, the tokens that attention sees of it, logits and gradients of all but the last) of each
+    micro-batch."""
     for micro, logits in seen:
-        for a, b in zip(micro["ends"], micro["ends"][1:]):
+        for a, b, n in zip(micro["ends"], micro["ends"][1:], micro["lengths"]):
             ids = [*micro["ids"][a:b], *micro["labels"][b - 1:b]]
             if set(ids) <= {EOS}:
                 assert not logits.grad[a:b].any(), "what fills up a pack trains nothing"
                 continue
             assert micro["labels"][a:b] == ids[1:] and micro["positions"][a:b] == list(range(b - a)), "a row begins anew"
-            yield ids, logits[a:b, 0].detach(), logits.grad[a:b, 0]
+            yield ids, n, logits[a:b, 0].detach(), logits.grad[a:b, 0]
 
 
 @pytest.mark.parametrize("flags", [[], ["--pad-multiple", "4"], ["--metadata"]], ids=["", "padded", "fixed"])
@@ -138,11 +139,12 @@ def test_megatron(batch, megatron, flags):
     for loss, seen in steps(megatron, arguments(folder, packs, size, *([*flags, str(folder / "*.metadata.json")] if shapes else flags), "--scratch", str(folder / "scratch"))):
         assert len(seen) == size
         here = []
-        for ids, logits, gradient in rows(seen):
+        for ids, n, logits, gradient in rows(seen):
             keys = [k for k in left if list(k[1]) == ids[:len(k[1])] and set(ids[len(k[1]):]) <= {EOS} and not any(k == h[0] for h in here)]
             if not gradient.any() and not keys:
                 continue  # a copy of a pack, which fills up the step
             key = max(keys, key=lambda k: len(k[1]))
+            assert n == len(key[1]) - 1, "attention sees the row and no padding"
             here.append((key, logits, gradient))
         total = sum(sum(left[key].mask) for key, _, _ in here)
         losses = []

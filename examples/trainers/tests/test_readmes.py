@@ -167,21 +167,65 @@ def groups_of(path):
     return groups
 
 
+# Its main and its training loop; of its workers and engines, which need GPUs, it is told what they are given. Ray runs what it is given.
+SKYRL_START = """
+import types
+from unittest.mock import MagicMock
+import ray
+def remote(*given, **options):
+    def here(function):
+        function.remote = function
+        return function
+    return here(*given) if given else here
+ray.remote, ray.get, ray.nodes = remote, lambda value: value, list
+from skyrl.train import trainer
+from skyrl.train.entrypoints import main_base
+from skyrl.train.utils import utils
+class Dispatch(MagicMock):
+    def get_lcm_dp_size(self):
+        return 1
+    async def save_weights_for_sampler(self):
+        pass
+    def stage_data(self, model, data, boundaries):
+        for a, b in boundaries:
+            mask = data["loss_mask"][a:b]
+            print("given", model, b - a, int(mask.sum()), float((data["advantages"][a:b].abs() * mask).sum()), float((data["rollout_logprobs"][a:b] * mask).sum()))
+        return [None] * len(boundaries)
+    def forward_backward_from_staged(self, model, chunk):
+        return types.SimpleNamespace(metrics={"policy_loss": 0.0})
+    def optim_step(self, model):
+        return 0.0
+def build_models(self, *workers):
+    self.dispatch, self.ref_model = Dispatch(), None
+workers = types.ModuleType("fsdp_worker")
+workers.PolicyWorker = workers.CriticWorker = workers.RefWorker = None
+sys.modules["skyrl.backends.skyrl_train.workers.fsdp.fsdp_worker"] = workers
+utils.initialize_ray = trainer.RayPPOTrainer.init_weight_sync_state = lambda *a: None
+main_base.BasePPOExp.get_inference_client = lambda self: MagicMock()
+trainer.RayPPOTrainer.build_models = build_models
+main_base.main()
+"""
+
+
 def test_skyrl(tmp_path):
-    """SkyRL's own configuration takes the command's settings, and they fit the file; without some they do not."""
+    """SkyRL's own entry point and training loop run the command to its end, and its workers are given the file's rows; without some
+    settings they do not fit the file."""
     need("skyrl.train.trainer")
     batch(tmp_path, "--target", "skyrl")
     file = tmp_path / "batch" / "batch.parquet"
-    groups = groups_of(file)
-    temperature = pq.read_table(file)["temperature"][0].as_py()
+    groups, rows = groups_of(file), pq.read_table(file).to_pylist()
     (command,) = commands("skyrl")
-    command = command.replace("=GROUPS", f"={len(groups)}").replace("=ROLLOUTS", f"={max(map(len, groups.values()))}").replace("=T ", f"={temperature:g} ").replace("…", "")
-    # Its rollout engines need a GPU: the step before them stands for the whole.
-    dry = command.replace("-m skyrl.train.entrypoints.main_base", "dry.py")
-    (tmp_path / "dry.py").write_text(TYPED_DICT + "from turnpack_trainers import skyrl_main\ncfg, path = skyrl_main.settings(sys.argv[1:])\nprint(type(cfg).__name__, cfg.trainer.algorithm.policy_loss_type, path)\n")
-    assert run(dry, tmp_path).split()[-3:] == ["SkyRLTrainConfig", "rollout_is", str(file)]
+    command = command.replace("=GROUPS", f"={len(groups)}").replace("=ROLLOUTS", f"={max(map(len, groups.values()))}").replace("=T ", f"={rows[0]['temperature']:g} ")
+    command = command.replace("…", f"trainer.policy.model.path={TUTORIAL / 'model'} trainer.logger=console trainer.placement.colocate_all=false data.dataloader.num_workers=0 trainer.ckpt_interval=-1")
+    (tmp_path / "start.py").write_text(TYPED_DICT + SKYRL_START)
+    start = command.replace("-m skyrl.train.entrypoints.main_base", "start.py")
+    (given,) = [line.split() for line in run(start, tmp_path, HOME=str(tmp_path)).splitlines() if line.startswith("given policy")]
+    trained = [(a, p) for r in rows for a, p, m in zip(r["advantages"], r["logprobs"], r["loss_mask"]) if m]
+    assert [int(n) for n in given[2:4]] == [len(rows), len(trained)]
+    assert [float(n) for n in given[4:]] == pytest.approx([sum(abs(a) for a, _ in trained) / len(trained), sum(p for _, p in trained)], rel=1e-4)
+    (tmp_path / "dry.py").write_text(TYPED_DICT + "from turnpack_trainers import skyrl_main\nskyrl_main.settings(sys.argv[1:])\n")
     with pytest.raises(AssertionError, match="n_samples_per_prompt="):
-        run(re.sub(r"n_samples_per_prompt=\d+", "n_samples_per_prompt=99", dry), tmp_path)
+        run(re.sub(r"n_samples_per_prompt=\d+", "n_samples_per_prompt=99", start).replace("start.py", "dry.py"), tmp_path)
 
 
 NEMO_RL_MAIN = """

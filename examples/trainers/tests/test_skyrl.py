@@ -97,7 +97,7 @@ def test_loss_and_gradient(batch, monkeypatch, weights):
     (command,) = commands("skyrl")
     command = command.replace("=GROUPS", f"={len(groups)}").replace("=ROLLOUTS", f"={max(map(len, groups.values()))}").replace("=T ", "=1 ").replace("…", "")
     monkeypatch.setenv("TURNPACK_FILE", str(path))
-    cfg, path = skyrl_main.settings([*shlex.split(command.split("main_base ")[1]), f"trainer.policy_mini_batch_size={len(groups)}"])
+    cfg, path = skyrl_main.settings(shlex.split(command.split("main_base ")[1]))
     prompts, generator = skyrl.ExportPrompts(path), skyrl.ExportGenerator(path)
     asked, uids = prepare_generator_input(prompts.collate_fn([prompts[i] for i in range(len(prompts))]), cfg.generator.n_samples_per_prompt, {}, "", "train", 0)
     t = trainer_of(cfg)
@@ -139,7 +139,7 @@ def test_settings_that_change_rows_are_refused():
 
 def test_settings_that_do_not_fit():
     skyrl_main.fits(ROWS, config())
-    for change, why in (({"trainer__train_batch_size": 4}, "drops 2"), ({"generator__n_samples_per_prompt": 4}, "n_samples_per_prompt=2"),
+    for change, why in (({"trainer__train_batch_size": 4}, "drops 2"), ({"trainer__policy_mini_batch_size": 4}, "policy_mini_batch_size=4 is more"), ({"generator__n_samples_per_prompt": 4}, "n_samples_per_prompt=2"),
                         ({"generator__step_wise_trajectories": False}, "step_wise_trajectories=true"), ({"generator__sampling_params__temperature": 1.0}, "temperature 0.7, and generator"), ({"trainer__algorithm__temperature": 1.0}, "temperature 0.7, and trainer")):
         with pytest.raises(ValueError, match=why):
             skyrl_main.fits(ROWS, config(**change))

@@ -64,6 +64,8 @@ def fits(rows: list[Row], cfg: Any) -> None:
     size, most = cfg.trainer.train_batch_size, max(len(g) for g in groups.values())
     if len(groups) % size:
         faults.append(f"the file has {len(groups)} groups, of which trainer.train_batch_size={size} drops {len(groups) % size}: choose a divisor")
+    if cfg.trainer.policy_mini_batch_size > size:
+        faults.append(f"trainer.policy_mini_batch_size={cfg.trainer.policy_mini_batch_size} is more than trainer.train_batch_size={size}: set it to that, or to a divisor")
     if cfg.generator.n_samples_per_prompt != most:
         faults.append(f"the largest group has {most} rollouts: set generator.n_samples_per_prompt={most}")
     if not cfg.generator.step_wise_trajectories and (len(rows) != sum(map(len, groups.values())) or any(len(g) != most for g in groups.values())):
@@ -87,6 +89,9 @@ class ReplayExp(BasePPOExp):
         fits(read_rows(self.path, self.expected), self.cfg)
         return ExportPrompts(self.path, self.expected)
 
+    def get_eval_dataset(self) -> None:
+        return None
+
     def get_generator(self, cfg: Any, tokenizer: Any, inference_engine_client: Any) -> ExportGenerator:
         return ExportGenerator(self.path, self.expected)
 
@@ -104,6 +109,9 @@ def settings(arguments: list[str]) -> tuple[Any, str]:
     path = os.path.abspath(named_file())  # workers have other folders and environments
     cfg = SkyRLTrainConfig.from_cli_overrides([a for a in arguments if not a.startswith("trainer.override_entrypoint=")])
     fits(read_rows(path), cfg)
+    if cfg.trainer.eval_interval > 0:
+        log.warning("trainer.eval_interval: evaluation is left out, the generator has the rows of the file alone")
+        cfg.trainer.eval_interval, cfg.trainer.eval_before_train = -1, False
     return cfg, path
 
 

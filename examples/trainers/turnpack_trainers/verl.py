@@ -29,7 +29,7 @@ class ReplayLoop(AgentLoopBase):
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
         rollouts = load(row["turnpack_file"])[row["turnpack_group"]]
         rows = rollouts[row["session_id"]]
-        faults = unlike(rows, sampling_params["temperature"], "actor_rollout_ref.rollout.temperature") if "temperature" in sampling_params else []
+        faults = unlike(rows, self.rollout_config["temperature"], "actor_rollout_ref.rollout.temperature")
         for part, longest in (("prompt", max(r["prompt_len"] for r in rows)), ("response", max(len(r["input_ids"]) - r["prompt_len"] for r in rows))):
             if longest > (most := self.rollout_config[f"{part}_length"]):
                 faults.append(f"a {part} of {longest} tokens, and actor_rollout_ref.rollout.{part}_length is {most} (data.max_{part}_length)")
