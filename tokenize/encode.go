@@ -360,6 +360,7 @@ func (j *job) encodeTurns() error {
 			checked = 2 * shown
 		}
 		if j.opts.Mode == PerStep {
+			prompts.Reserve(c.Cols.Len(), len(text.Text)+len(c.Text))
 			if err := j.step(i, &prompts.Runs, matcher); err != nil {
 				return err
 			}

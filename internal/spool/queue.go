@@ -64,8 +64,10 @@ func (q *Queue) share(row *Row) (own int) {
 		for s.ids < min(len(q.last), len(ids)) && q.last[s.ids] == ids[s.ids] {
 			s.ids++
 		}
-		if q.last = append(q.last[:s.ids], ids[s.ids:]...); len(q.last) > MaxWhole {
+		if len(ids) > MaxWhole {
 			q.last = nil
+		} else {
+			q.last = append(q.last[:s.ids], ids[s.ids:]...)
 		}
 	}
 	q.shared = append(q.shared, s)

@@ -48,7 +48,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 			}
 			if at = start; strings.HasPrefix(r.Text[start+len(c.Text):], c.Stop) {
 				e.Shown, e.shown = append(e.Shown, c), append(e.shown, e.Runs.Len())
-				e.reserve(c.Runs.Len(), start+len(c.Text))
+				e.Reserve(c.Runs.Len(), start+len(c.Text))
 				e.Runs.replay(&c.Runs, rollout.FlagSampled|rollout.FlagStop)
 				at, e.tokens = start+len(c.Text)+len(c.Stop), e.Runs.Len()
 				e.list = append(e.list, boundary{At: at, Tokens: e.tokens, begin: -1})

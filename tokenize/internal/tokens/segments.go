@@ -82,12 +82,12 @@ func (e *SegmentEncoder) encode(r *render.Rendering, from, to int) error {
 		s, end := e.find(r, i, from, to, after)
 		b := boundary{begin: from, first: e.tokens, after: after, known: s != nil}
 		if s != nil {
-			e.reserve(s.tokens, end)
+			e.Reserve(s.tokens, end)
 			e.meet(s)
 			e.tokens += s.tokens
 			e.Runs.replay(&s.runs, 0)
 		} else {
-			e.reserve((end-from)/2, end)
+			e.Reserve((end-from)/2, end)
 			n := e.Runs.Len()
 			if err := e.Encode(&e.Runs, r, from, end, after); err != nil {
 				return err
@@ -151,10 +151,10 @@ func (e *SegmentEncoder) Count(r render.Rendering) (int, error) {
 	return e.tokens, err
 }
 
-// reserve makes room for n more tokens, which end at byte end of a context, and where
+// Reserve makes room for n more tokens, which end at byte end of a context, and where
 // they are many for those of the contexts to come: else most of them would be moved more
 // than once.
-func (e *SegmentEncoder) reserve(n, end int) {
+func (e *SegmentEncoder) Reserve(n, end int) {
 	have := e.Runs.Len() + n
 	if have < hugeIDs/4 || cap(e.Runs.IDs) >= have {
 		return

@@ -2,30 +2,23 @@
 package heap
 
 import (
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 )
 
-// Sizes in bytes. What is resident holds the program itself and more beside the limit.
-const (
-	limit = 416 << 20
-	most  = 320 << 20
-	slack = 24 << 20
-)
+// slack is what may be in use beside a quarter more, in bytes.
+const slack = 24 << 20
 
 // Bound has the garbage collected, and given back, before what is in use grows by 24 MiB
 // and a quarter, not by as much again as Go has it: a long record is held a few times at
-// once, its garbage comes in pieces of its size, and they fit no hole. The limit is at most
-// 416 MiB, and beyond 320 MiB in use the collector goes by the growth alone. Who sets GOGC
-// or GOMEMLIMIT decides instead.
+// once, its garbage comes in pieces of its size, and they fit no hole. Who sets GOGC or
+// GOMEMLIMIT decides instead.
 func Bound() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	debug.SetMemoryLimit(limit)
 	again()
 }
 
@@ -50,8 +43,5 @@ func again() {
 // bound is the limit with so much in use, and what the collector itself takes and wastes
 // beside it.
 func bound(inUse, beside uint64) int64 {
-	if inUse > most {
-		return math.MaxInt64
-	}
-	return int64(min(limit, inUse+inUse/4+slack+beside))
+	return int64(inUse + inUse/4 + slack + beside)
 }
