@@ -3,13 +3,16 @@ package openai_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +134,10 @@ func TestKeyInOtherFormsIsRedacted(t *testing.T) {
 	for _, said := range []string{
 		strings.Trim(string(quoted), `"`), strings.ReplaceAll(strings.Trim(string(quoted), `"`), "/", `\/`), url.QueryEscape(key), url.PathEscape(key),
 		base64.StdEncoding.EncodeToString([]byte(key)), base64.RawURLEncoding.EncodeToString([]byte(key)),
+		base64.StdEncoding.EncodeToString([]byte("Bearer " + key)), base64.URLEncoding.EncodeToString([]byte("user:" + key + "\n")), base64.StdEncoding.EncodeToString([]byte("{" + key + "}")),
+		hex.EncodeToString([]byte(key)), fmt.Sprintf("%X", key), strings.ToLower(url.QueryEscape(key)), url.QueryEscape(url.QueryEscape(key)),
+		strconv.Quote(strconv.Quote(key)), html.EscapeString(key), html.EscapeString(html.EscapeString(key)), each(key, `\u%04X`), each(key, `\\x%02x`), each(key, "%%%02x"), each(key, "&#%d;"), each(key, "&#x%02X;"),
+		`sk-\u0076ery\/secret%2B&quot;0123456789`,
 	} {
 		f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool {
 			status(w, 400, "<p>you sent "+said+" here")
@@ -144,6 +151,15 @@ func TestKeyInOtherFormsIsRedacted(t *testing.T) {
 		require.Contains(t, told, "[key]", said)
 		require.NotContains(t, told, strings.TrimRight(said, "=")[8:], said)
 	}
+}
+
+// each is text with every character in a format.
+func each(text, format string) string {
+	var b strings.Builder
+	for _, r := range text {
+		fmt.Fprintf(&b, format, r)
+	}
+	return b.String()
 }
 
 type outcomes struct {

@@ -51,7 +51,8 @@ func New(o Options) (*Client, error) {
 	}
 	for _, raw := range o.Endpoints {
 		raw = strings.TrimRight(raw, "/")
-		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, key: c.key(raw), oneByOne: o.OneByOne})
+		key := c.key(raw)
+		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, key: key, secret: secretOf(key), oneByOne: o.OneByOne})
 	}
 	var err error
 	if c.common, err = c.fixed(); err != nil {

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,8 @@ import (
 type endpoint struct {
 	url string
 	key string // "" none
+
+	secret *regexp.Regexp // what of the key is never told, nil = nothing
 
 	inFlight  int
 	failures  int           // in a row

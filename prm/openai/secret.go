@@ -3,8 +3,9 @@ package openai
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
-	"net/url"
+	"encoding/hex"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,29 +14,68 @@ import (
 // are often given a placeholder ("none", "EMPTY"), which is an ordinary word in replies.
 const leastSecret = 6
 
-// redact removes keys that a server may repeat: as they are, and as JSON, URLs and
-// base64 write them. A key that the server takes apart or turns over is not known.
+// redact removes keys that a server may repeat: as they are, each character as it is or as
+// JSON, URLs or HTML write it, once or within each other, and in base64 and hexadecimal
+// digits, with other text before them too. A key that the server takes apart or turns over
+// is not known.
 func (c *Client) redact(text string) string {
 	for _, e := range c.pool.endpoints {
-		for _, s := range spellings(e.key) {
-			text = strings.ReplaceAll(text, s, "[key]")
+		if e.secret != nil {
+			text = e.secret.ReplaceAllLiteralString(text, "[key]")
 		}
 	}
 	return text
 }
 
-// spellings are the forms of a key in which others may read it, the longest first.
-func spellings(key string) []string {
+// secretOf finds the forms of a key in which others may read it, nil for no secret.
+func secretOf(key string) *regexp.Regexp {
 	if len(key) < leastSecret {
 		return nil
 	}
-	quoted, _ := json.Marshal(key) // a string always encodes
-	inner := string(quoted[1 : len(quoted)-1])
-	raw := []byte(key)
-	all := []string{
-		key, inner, strings.ReplaceAll(inner, "/", `\/`), url.QueryEscape(key), url.PathEscape(key),
-		base64.RawStdEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
-	}
+	all := encoded(key)
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	return slices.Compact(all)
+	for i, s := range all {
+		all[i] = regexp.QuoteMeta(s)
+	}
+	all = append(all, "(?i:"+hex.EncodeToString([]byte(key))+")")
+	var spelt strings.Builder
+	for _, r := range key {
+		spelt.WriteString(anySpelling(r))
+	}
+	return regexp.MustCompile(spelt.String() + "|" + strings.Join(all, "|"))
+}
+
+// encoded is key in base64, at each place that it may have in three bytes. Where it does not
+// begin or end with them, the character that it shares with what stands there is left out.
+func encoded(key string) (all []string) {
+	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			s := e.EncodeToString([]byte(strings.Repeat("x", before) + key))
+			from := (before*8 + 5) / 6
+			to := (before + len(key)) * 8 / 6
+			all = append(all, s[from:to])
+		}
+		all = append(all, e.EncodeToString([]byte(key))) // whole, with what ends it
+	}
+	return all
+}
+
+// anySpelling matches a character as it is or escaped, with any escape of escapes.
+func anySpelling(r rune) string {
+	forms := []string{`\\*` + regexp.QuoteMeta(string(r)), fmt.Sprintf(`\\+(?i:u%04x|u\{0*%[1]x\})`, r), fmt.Sprintf(`&(?:amp;)*#(?:0*%d|[xX]0*(?i:%[1]x));`, r)}
+	percent := ""
+	for _, b := range []byte(string(r)) {
+		percent += fmt.Sprintf(`%%(?:25)*(?i:%02x)`, b)
+	}
+	forms = append(forms, percent)
+	if r < 0x100 {
+		forms = append(forms, fmt.Sprintf(`\\+(?i:x%02x)`, r))
+	}
+	if name := map[rune]string{'"': "quot", '&': "amp", '\'': "apos", '<': "lt", '>': "gt", '/': "sol", '+': "plus", '=': "equals"}[r]; name != "" {
+		forms = append(forms, `&(?:amp;)*`+name+`;`)
+	}
+	if r == ' ' {
+		forms = append(forms, `\+`)
+	}
+	return "(?:" + strings.Join(forms, "|") + ")"
 }
