@@ -282,7 +282,7 @@ func TestExpensiveTemplatesAreBounded(t *testing.T) {
 	for _, x := range expensive {
 		bounded(x.reason, x.source, long)
 	}
-	for _, x := range attacks {
+	for _, x := range append(attacks, mixed...) {
 		bounded(x.reason, x.source, long)
 	}
 	for _, s := range small {
