@@ -98,6 +98,8 @@ func TestDamagedDumps(t *testing.T) {
 		{"zstd with another checksum", "a.jsonl.zst", flip(zstded(t, text), -1), none, "nothing of it was read"},
 		{"zstd changed in the middle", "a.jsonl.zst", flip(zstded(t, text), len(zstded(t, text))/2), none, "nothing of it was read"},
 		{"zip changed in the middle", "a.zip", flip(zipped(t, text), len(zipped(t, text))/3), none, "nothing of it was read"},
+		{"zip whose member ends in other bytes", "a.zip", flip(zipped(t, text), bytes.Index(zipped(t, text), []byte("PK\x07\x08"))-2), none, "nothing of it was read"},
+		{"zip whose directory tells another size", "a.zip", flip(zipped(t, text), bytes.LastIndex(zipped(t, text), []byte("PK\x01\x02"))+27), none, "nothing of it was read"},
 		{"gzip with garbage after it", "a.jsonl.gz", slices.Concat(gzipped(t, text), garbage), none, "nothing of it was read"},
 		{"zstd with garbage after it", "a.jsonl.zst", slices.Concat(zstded(t, text), garbage), none, "nothing of it was read"},
 		{"gzip whose second member is damaged", "a.jsonl.gz", slices.Concat(gzipped(t, half), flip(gzipped(t, other), -6)), none, "nothing of it was read"},

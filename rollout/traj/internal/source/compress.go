@@ -215,6 +215,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	case b.packed != "" && b.out > b.lim.RatioFrom && b.out/b.lim.Ratio > b.in.n:
 		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "%d bytes of %s unfold into more than %d times as many", b.in.n, b.packed, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
 	case err != nil && err != io.EOF && b.packed != "":
+		if b.packed == "zip" && errors.Is(err, io.ErrUnexpectedEOF) { // the directory after the members is there, so nothing was cut off
+			err = errors.New("a member ends before its size, or beyond it")
+		}
 		if _, ok := errors.AsType[*rollout.Error](err); !ok {
 			return n, rollout.Errorf(rollout.KindFormat, rollout.Where{File: b.name}, "the %s stream is broken: %w", b.packed, err)
 		}
