@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
@@ -30,7 +31,7 @@ func (c *demoCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "turnpack convert --model <embedded> --in %s --out %s\n\n", dumps, c.Out)
+	fmt.Fprintf(p.out, "turnpack convert --model <embedded> --in %s --out %s\n\n", rollout.Printable(dumps), rollout.Printable(c.Out))
 	src, err := traj.NewSource([]string{dumps}, traj.Options{})
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (c *demoCmd) Run(p *program) error {
 	if err := (printer{by: "mask", color: show.color(p.out), width: show.width(p.out)}).row(p.out, model, &rows[0]); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "\nThe batch: %s\n", path)
+	fmt.Fprintf(p.out, "\nThe batch: %s\n", rollout.Printable(path))
 	return nil
 }
 

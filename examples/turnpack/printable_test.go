@@ -48,6 +48,8 @@ func TestVerbsCleanWhatTheyPrint(t *testing.T) {
 	clean(again...)
 	clean(again...) // is complete
 	clean("diff", filepath.Join(odd, "batch.parquet"), batch)
+	clean("view", odd)
+	clean("demo", "--out", odd+"demo")
 	clean("grade", bad, bad)
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, bad, http.StatusBadRequest) }))
 	defer refuses.Close()

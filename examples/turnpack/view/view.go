@@ -172,7 +172,7 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if note != "" {
 		fmt.Fprintln(stdout, note)
 	}
-	fmt.Fprintf(stdout, "%s: %d rows\n", c.out, b.Rows())
+	fmt.Fprintf(stdout, "%s: %d rows\n", rollout.Printable(c.out), b.Rows())
 	return nil
 }
 
