@@ -366,9 +366,7 @@ func (j *job) encodeTurns() error {
 			}
 		}
 		memory = c.Pack()
-		if j.plan[i].Output = c.Runs.IDs; j.opts.Mode == PerStep { // it is given already
-			j.plan[i] = lineage.Turn{}
-		}
+		j.plan[i].Output = c.Runs.IDs
 		if t.Message >= 0 {
 			prompts.Done[c.Message] = c
 		}
