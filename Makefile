@@ -92,7 +92,7 @@ conformance: build ## re-derive the goldens with the real systems (needs PyPI; 4
 	@sh internal/oracle/conformance.sh
 
 PYTHON ?= python3
-trainers: build ## the tests of examples/trainers (needs pytest and pyarrow; runs the trainers that are installed; TURNPACK_SLIME, TURNPACK_NEMO_RL, TURNPACK_PRIME_RL=CHECKOUT those)
+trainers: build ## the tests of examples/trainers (needs pytest and pyarrow; runs the trainers that are installed; TURNPACK_SLIME, TURNPACK_NEMO_RL, TURNPACK_PRIME_RL, TURNPACK_MEGATRON_BRIDGE with TURNPACK_MEGATRON_LM=CHECKOUT those)
 	@if $(PYTHON) -c 'import pytest, pyarrow' 2>/dev/null; then \
 	  PYTHONPATH=examples/trainers TURNPACK_BIN=$(CURDIR)/$(BIN) $(PYTHON) -m pytest -q -rs --disable-warnings -p no:cacheprovider examples/trainers/tests; \
 	else echo "SKIPPED: $(PYTHON) has no pytest or no pyarrow: pip install './examples/trainers[test]', or name another by PYTHON=..."; fi

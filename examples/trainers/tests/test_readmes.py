@@ -1,8 +1,8 @@
 """The command lines of the READMEs, as they stand there, in processes of their own: nothing of the package is imported here.
 
 verl and TRL run where they are installed, slime with TURNPACK_SLIME (a checkout; its train.py needs a GPU, so that one here calls what
-it calls), the files are written by TURNPACK_BIN. AReaL, SkyRL, NeMo-RL, prime-rl and Megatron-Bridge start engines or GPUs: up to there
-their own configuration classes take the command's settings and are compared with the file."""
+it calls), the files are written by TURNPACK_BIN. SkyRL's entry point and loop run to their end over workers that stand in. AReaL,
+NeMo-RL, prime-rl and Megatron-Bridge start engines or GPUs: up to there their own configuration classes take the command's settings and are compared with the file."""
 import importlib.util
 import json
 import os
@@ -335,13 +335,30 @@ def test_prime_rl(tmp_path):
             run("python dry.py " + arguments.replace(before, after), tmp_path, **{**env, **more})
 
 
+# Kernels and tools that need a GPU stand in, and the names of a later Python.
+MEGATRON_START = """
+import runpy, sys
+sys.path[:0] = ["TESTS"]
+import torch, transformers, datasets  # they ask for specs of what stands in
+from kit import Absent, as_of_python_3_12
+as_of_python_3_12()
+sys.meta_path.insert(0, Absent("transformer_engine", "modelopt", "diffusers", "megatron.energon"))
+runpy.run_module("turnpack_trainers.megatron", run_name="__main__", alter_sys=True)
+"""
+
+
 def test_megatron(tmp_path):
     """Megatron-Bridge's own recipe and configuration take the command's settings; what does not fit packs is refused."""
-    need("megatron.bridge.recipes")
+    bridge, core = checkout("TURNPACK_MEGATRON_BRIDGE", "Megatron-Bridge"), checkout("TURNPACK_MEGATRON_LM", "Megatron-LM")
+    for module in ("torch", "einops", "transformers", "datasets", "omegaconf", "hydra", "wandb"):
+        need(module)
     batch(tmp_path, "--target", "megatron", "--seq-len", "4096", "--estimator", "none")
+    (tmp_path / "start.py").write_text(MEGATRON_START.replace("TESTS", str(TRAINERS / "tests")))
     (command,) = commands("megatron")
-    command = command.replace("torchrun --nproc-per-node GPUS", "python").replace("RECIPE", "llama32_1b_sft_config").replace("LENGTH", "4096").replace("CHECKPOINT", "c").replace("STEPS", "2")
-    said = run(command.replace("…", "--dry-run"), tmp_path)
-    assert "packed_sequence_size: 4096" in said and "train_iters: 2" in said
+    command = command.replace("torchrun --nproc-per-node GPUS -m turnpack_trainers.megatron", "python start.py")
+    command = command.replace("RECIPE", "vanilla_gpt_pretrain_config").replace("LENGTH", "4096").replace("CHECKPOINT", "c").replace("STEPS", "2")
+    env = {"PYTHONPATH": f"{bridge}/src:{core}"}
+    said = run(command.replace("…", "--dry-run"), tmp_path, **env)
+    assert "packed_sequence_size: 4096" in said and "train_iters: 2" in said and "pretrained_checkpoint: c" in said
     with pytest.raises(AssertionError, match="micro_batch_size=2 does not fit packs"):
-        run(command.replace("…", "train.micro_batch_size=2 --dry-run"), tmp_path)
+        run(command.replace("…", "train.micro_batch_size=2 --dry-run"), tmp_path, **env)
