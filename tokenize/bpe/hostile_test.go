@@ -178,6 +178,7 @@ func TestHostileDecoders(t *testing.T) {
 
 // TestOrdinaryGrowth: what published components do is far within the bound.
 func TestOrdinaryGrowth(t *testing.T) {
+	kit.OneGoroutine(t)
 	tok, err := bpe.Parse("ordinary", small(func(d map[string]any) {
 		d["normalizer"] = map[string]any{"type": "Sequence", "normalizers": []any{
 			map[string]any{"type": "Prepend", "prepend": "\u2581"},

@@ -31,6 +31,7 @@ func TestKit(t *testing.T) {
 }
 
 func TestKitKimi(t *testing.T) {
+	kit.OneGoroutine(t)
 	tok, err := bpe.LoadTiktokenFS(os.DirFS(kit.Fetched(t)), "kimi_k2")
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("SKIPPED FOR LACK OF A TOKENIZER: kimi_k2 is not there; run internal/oracle/tokenizers.sh to fetch it")

@@ -154,6 +154,7 @@ func TestEveryPrefixFails(t *testing.T) {
 }
 
 func TestTiktoken(t *testing.T) {
+	kit.OneGoroutine(t)
 	tok, err := bpe.LoadTiktokenFS(os.DirFS(kit.Fetched(t)), "llama3_tiktoken")
 	if err != nil {
 		t.Skip("SKIPPED FOR LACK OF A TOKENIZER: run internal/oracle/tokenizers.sh to fetch llama3_tiktoken")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestSuite(t *testing.T) {
+	kit.OneGoroutine(t)
 	for name, opts := range map[string]tokenizetest.Options{
 		"tiny_bytelevel": {RoundTrip: true}, "tiny_spm": {}, "qwen3": {RoundTrip: true}, "llama3": {RoundTrip: true},
 		"gptoss": {RoundTrip: true}, "deepseek_v3": {RoundTrip: true}, "llama2": {}, "gemma3": {},

@@ -6,11 +6,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // TestChars: beginning with characters gives what beginning with bytes gives, on
 // random merges of which many join parts of characters with their neighbours.
 func TestChars(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 31
 	r := rand.New(rand.NewPCG(seed, 0))
 	alphabet := []rune("一丁七万丈三上下丌不éèß， a")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // naive applies the merges as the definition says: the lowest rank anywhere,
@@ -29,6 +30,7 @@ func naive(p *Pairs, s []sym) []sym {
 // TestMerge compares every way of merging with the definition, on random tables
 // of merges: dense ones, whose tokens grow long, and sparse ones.
 func TestMerge(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed = 20
 	r := rand.New(rand.NewPCG(seed, 0))
 	for round := range 60 {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // A slot answers for its own piece alone: not for one that differs in a bit, or in its
@@ -39,6 +40,7 @@ func TestSlotHoldsOnePiece(t *testing.T) {
 // others in a bit or a few, in their length, or in one of their two words alone, each
 // gives its own token, however often and in whatever order they come.
 func TestNearEqualPieces(t *testing.T) {
+	kit.OneGoroutine(t)
 	const seed, most = 5, 40_000
 	r := rand.New(rand.NewPCG(seed, 0))
 	v := NewVocab(most, 40*most)
