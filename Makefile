@@ -45,11 +45,11 @@ learn: ## the closed loop on the CPU: a tiny model learns to call a tool, with a
 test: ## all tests, those with Python's openai and anthropic clients too where PyPI has them
 	@python=$$(PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=10 sh internal/oracle/python.sh live 2>/dev/null) || \
 	  echo "SKIPPED: the proxy with Python's openai and anthropic clients: they do not install from here (sh internal/oracle/python.sh live says why)"; \
-	TURNPACK_LIVE_PYTHON=$$python CGO_ENABLED=0 $(GO) test $(ALL)
+	TURNPACK_LIVE_PYTHON=$$python CGO_ENABLED=0 $(GO) test -vet=off $(ALL)
 	@$(MAKE) --no-print-directory hf-test
 
 hf-test: lib ## the tests that link libtokenizers.a
-	@$(HF) $(GO) test -tags turnpack_hf ./tokenize/hf/...
+	@$(HF) $(GO) test -vet=off -tags turnpack_hf ./tokenize/hf/...
 
 check: fmt vet staticcheck notices-current test race cross consumer ## what a change must pass; CI runs fuzz and benchonce too
 

@@ -150,6 +150,7 @@ func TestOpenerOfThePromptIsNotTrained(t *testing.T) {
 // front of it have no text, and though the prompt goes on with an opener that this reply
 // lacks.
 func TestHeaderBehindMessagesWithoutText(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := templateModels(t)
 	for _, name := range []string{"deepseekv3_training", "deepseek_r1_distill_training"} {
 		for _, messages := range [][]string{

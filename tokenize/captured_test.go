@@ -129,6 +129,7 @@ func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
 // Recorded ids hold what the text that the template writes holds, however the engine
 // spelled them and whatever white space it put between the arguments.
 func TestRecordedIDsHoldWhatTheyAreRecordedAs(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := qwen3(t)
 	const head, call, tail = "<think>\nI should look.\n</think>\n\nI look.\n", "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>", "<|im_end|>"
 	other := strings.ReplaceAll(strings.ReplaceAll(call, `: `, `:`), "\n", "")

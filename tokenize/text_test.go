@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -52,6 +53,7 @@ func field(t *testing.T, m *rollout.Message, place string) string {
 // Exact origins are the recorded bytes, whatever the template, and all that a
 // user says has one.
 func TestTexts(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := map[string]*tokenize.Model{"embedded": embeddedModel(t), "plain ChatML": withTemplate(t, chatML)}
 	t.Run("templates", func(t *testing.T) { maps.Copy(models, templateModels(t)) })
 	told := 0

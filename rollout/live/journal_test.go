@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/traj"
@@ -121,6 +122,7 @@ func work(t *testing.T, dir string, out *bufio.Writer) {
 // After any number of kills at any moment the journal tells the same rollouts in the same
 // bytes as without one, and each reply that was durable is there.
 func TestKilledRecorders(t *testing.T) {
+	kit.Long(t)
 	if dir := os.Getenv(killed); dir != "" {
 		work(t, dir, bufio.NewWriter(os.Stdout))
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/turnpack/view"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // browser is a headless Chromium spoken to over a pair of pipes.
@@ -222,10 +223,8 @@ func written(t *testing.T, path string) string {
 
 // The page in a browser: a large batch with a row of 100,000 tokens.
 func TestBrowser(t *testing.T) {
-	rows := 2000
-	if testing.Short() {
-		rows = 40
-	}
+	kit.Long(t)
+	const rows = 2000
 	b := chromium(t, 1400, 900)
 	const long = 13
 	path, ids := batch(t, rows, long)
