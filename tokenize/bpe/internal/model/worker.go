@@ -42,6 +42,9 @@ const (
 	maxShortIDs = 3
 	maxLongKey  = 256
 
+	page     = 4 << 10
+	slotSize = 32
+
 	// partTag is added to the length of a part of a piece, which is another key than a
 	// piece of the same bytes: where merges are ignored it may have other ids.
 	partTag    = maxShortKey
@@ -242,6 +245,9 @@ func (w *Worker) remember(k *key, piece []byte, n int, ids []ID) {
 func (w *Worker) grow() {
 	old := w.slots
 	w.slots, w.used = make([]slot, min(4*len(old), mostSlots)), 0
+	for i := 0; i < len(w.slots); i += page / slotSize {
+		w.slots[i].meta = 0 // read before it is written, a page of new memory costs two faults
+	}
 	for _, x := range old {
 		if x.meta == 0 {
 			continue
