@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/strictjson"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/gate"
 )
@@ -93,13 +95,16 @@ func (q *Queue) serveNext(w http.ResponseWriter, r *http.Request) {
 }
 
 func decode(w http.ResponseWriter, r *http.Request, to any) bool {
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxEnding))
-	in.DisallowUnknownFields()
-	if err := in.Decode(to); err != nil {
-		reply(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request: %v", err))
-		return false
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEnding))
+	if err != nil {
+		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request: %v", err)
+	} else {
+		err = strictjson.Decode(text, to)
 	}
-	return true
+	if err != nil {
+		reply(w, nil, err)
+	}
+	return err == nil
 }
 
 func reply(w http.ResponseWriter, answer any, err error) {

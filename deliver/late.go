@@ -29,7 +29,7 @@ func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Endi
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err == nil {
-		q.stats.LeftOut[reasonLate]++
+		q.leftOut(reasonLate)
 		q.keep(s.ID(), pastAnswer{digest, answer})
 	}
 	return true, answer, err

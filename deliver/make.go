@@ -121,10 +121,22 @@ func (q *Queue) make(g *group) error {
 		q.stats.Trained += b.Trained
 	}
 	for _, reason := range leftOut {
-		q.stats.LeftOut[reason]++
+		q.leftOut(reason)
 	}
 	q.tell()
 	return nil
+}
+
+// maxReasons is how many reasons are counted apart: failures are told in the words of
+// their harness.
+const maxReasons = 64
+
+// leftOut counts a rollout that is left out. The lock is held.
+func (q *Queue) leftOut(reason string) {
+	if _, there := q.stats.LeftOut[reason]; !there && (len(q.stats.LeftOut) >= maxReasons || len(reason) > maxName) {
+		reason = "other"
+	}
+	q.stats.LeftOut[reason]++
 }
 
 // passing says that an error is of the machine, and no fault of the group.

@@ -107,10 +107,16 @@ type Ending struct {
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Validate says what is missing.
+// maxName is the length of the names of groups, and of rollouts that begin with their end.
+const maxName = 256
+
+// Validate says what is missing, or too long.
 func (e Ending) Validate() error {
 	if e.Group == "" || e.Resolved == nil && e.Reward == nil && e.Failure == "" {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "expected a group, and resolved, reward or failure")
+	}
+	if len(e.Group) > maxName {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "group"}, "has %d bytes, at most %d are allowed", len(e.Group), maxName)
 	}
 	return nil
 }

@@ -252,6 +252,9 @@ func (q *Queue) session(ctx context.Context, id string, e Ending) (*live.Session
 		return s, nil
 	}
 	if e.Failure != "" {
+		if len(id) > maxName || rollout.Printable(id) != id {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id[:min(len(id), maxName)]}, "the name is over %d bytes long, or not printable", maxName)
+		}
 		return q.opts.Recorder.Begin(ctx, live.Start{ID: id})
 	}
 	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "no call of it is recorded: %w", live.ErrUnknown)

@@ -115,7 +115,7 @@ func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Export.Metadata = map[string]string{"recipe": c.recipe}
+		c.Export.Metadata = map[string]string{"recipe": c.recipe, "recipe.digest": r.Digest()}
 	}
 	c.Groups.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 		report, err := pipeline.Run(ctx, turnpack.Slice(group), w)

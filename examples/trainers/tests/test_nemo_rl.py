@@ -2,6 +2,7 @@
 model is a tensor of logits.
 
 TURNPACK_NEMO_RL names a checkout of NeMo-RL."""
+import contextlib
 import math
 import os
 import sys
@@ -17,6 +18,8 @@ if not CHECKOUT:
     pytest.skip("SKIPPED: set TURNPACK_NEMO_RL to a checkout of NeMo-RL", allow_module_level=True)
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
+with contextlib.suppress(ImportError):  # it asks whether packages are there for which mocks stand below
+    import datasets  # noqa: F401
 as_of_python_3_12()
 sys.path.insert(0, CHECKOUT)
 version, absent = sys.modules["transformers"].__version__, []

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/strictjson"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live"
@@ -136,12 +137,7 @@ func (c control) steer(r *http.Request, to any) error {
 	if len(bytes.TrimSpace(text.Bytes())) == 0 {
 		return nil
 	}
-	in := json.NewDecoder(&text)
-	in.DisallowUnknownFields()
-	if err := in.Decode(to); err != nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request: %v", err)
-	}
-	return nil
+	return strictjson.Decode(text.Bytes(), to)
 }
 
 func (c control) health(w http.ResponseWriter, _ *http.Request) {

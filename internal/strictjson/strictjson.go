@@ -1,0 +1,113 @@
+// Package strictjson reads the JSON objects of requests, and says in the words of who sent
+// them what is wrong.
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Decode reads one object into what to points at, a struct whose fields have JSON names,
+// or a map. Unlike encoding/json it refuses what follows the object, a key that stands
+// there twice, and one that is unknown or spelled in other letters.
+func Decode(text []byte, to any) error {
+	if err := keys(text, known(reflect.TypeOf(to).Elem())); err != nil {
+		return err
+	}
+	err := json.Unmarshal(text, to)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: wrong.Field}, "found %s, expected %s", wrong.Value, named(wrong.Type.Kind()))
+	}
+	return fault(err)
+}
+
+// known are the keys of a struct, nil = any.
+func known(t reflect.Type) map[string]bool {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	out := map[string]bool{}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		out[name] = true
+	}
+	return out
+}
+
+// keys checks those of the object, and that it is all there is.
+func keys(text []byte, known map[string]bool) error {
+	in := json.NewDecoder(bytes.NewReader(text))
+	open, err := in.Token()
+	if err == io.EOF {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request is empty, expected a JSON object")
+	}
+	if err == nil && open != json.Delim('{') {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request is no JSON object")
+	}
+	seen := map[string]bool{}
+	for err == nil && in.More() {
+		var key json.Token
+		if key, err = in.Token(); err != nil {
+			break
+		}
+		name := key.(string)
+		switch where := (rollout.Where{Field: name}); {
+		case seen[name]:
+			return rollout.Errorf(rollout.KindInput, where, "stands there twice, expected it once")
+		case known != nil && !known[name]:
+			return rollout.Errorf(rollout.KindInput, where, "is unknown, expected %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+		seen[name] = true
+		err = in.Decode(new(json.RawMessage))
+	}
+	if err == nil {
+		_, err = in.Token() // the end of the object
+	}
+	if err != nil {
+		return fault(err)
+	}
+	if rest := bytes.TrimSpace(text[in.InputOffset():]); len(rest) > 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Byte: rollout.At(int(in.InputOffset()))}, "something follows the object, expected one alone")
+	}
+	return nil
+}
+
+// fault locates what is no JSON.
+func fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request is no JSON: %v", err)
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		e = rollout.Errorf(rollout.KindInput, rollout.Where{Byte: rollout.At(int(wrong.Offset))}, "the request is no JSON: %v", err)
+		if strings.Contains(err.Error(), "'N'") || strings.Contains(err.Error(), "'I'") {
+			e = e.WithFix("NaN and Infinity are no numbers of JSON: leave the key out, or say what failed")
+		}
+	}
+	return e
+}
+
+// named is what a field takes.
+func named(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float64:
+		return "a number of 64 bits"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Int32:
+		return "a whole number of 32 bits"
+	case reflect.String:
+		return "a text in quotes"
+	}
+	return "an object"
+}
