@@ -80,6 +80,18 @@ func (v Value) Items() iter.Seq2[int, Value] {
 	}
 }
 
+// Pair returns the elements of a list of two that are not both numbers.
+func (v Value) Pair() (a, b Value, ok bool) {
+	if v.n.kind != Array || v.n.flags&flagPacked != 0 || v.i+1 == v.n.next {
+		return Value{}, Value{}, false
+	}
+	if a = v.d.at(v.i + 1); a.n.next == v.n.next {
+		return Value{}, Value{}, false
+	}
+	b = v.d.at(a.n.next)
+	return a, b, b.n.next == v.n.next
+}
+
 func (v Value) packedItems(yield func(int, Value) bool) {
 	if v.d == nil {
 		return
@@ -122,6 +134,14 @@ func (v Value) Len() int {
 		n++
 	}
 	return n
+}
+
+// Within counts the keys and values in v, at any depth but in lists of numbers.
+func (v Value) Within() int {
+	if v.d == nil || v.n.kind < Array {
+		return 0
+	}
+	return int(v.n.next-v.i) - 1
 }
 
 func sameKey(a, b Value) bool {

@@ -49,6 +49,7 @@ type node struct {
 // Options of Parse.
 type Options struct {
 	Depth     int  // deepest nesting, 0 = 512
+	Values    int  // how many values and keys to make room for at first
 	NonFinite bool // accept NaN, Infinity and -Infinity, as Python writes them
 	// Away lists the strings and lists of numbers whose text was left out of the
 	// parsed one, in order; Store holds it.
@@ -102,8 +103,8 @@ func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 	if len(src) >= math.MaxUint32 {
 		return Value{}, &SyntaxError{0, TooBig, "the text is longer than 4 GiB"}
 	}
-	if d.nodes == nil {
-		d.nodes = make([]node, 0, 8+min(len(src)/16, 1<<10))
+	if n := max(8+min(len(src)/16, 1<<10), opt.Values); d.nodes == nil || cap(d.nodes) < opt.Values {
+		d.nodes = make([]node, 0, n)
 	}
 	i, err := d.value(skipSpace(src, 0), 1)
 	if err != nil {
@@ -135,6 +136,9 @@ func show(c byte) string {
 }
 
 func skipSpace(src []byte, i int) int {
+	for i+8 <= len(src) && binary.LittleEndian.Uint64(src[i:]) == lowBits*' ' {
+		i += 8 // the lines of indented text begin so
+	}
 	for i < len(src) && (src[i] == ' ' || src[i] == '\n' || src[i] == '\r' || src[i] == '\t') {
 		i++
 	}
@@ -365,11 +369,11 @@ const (
 
 // str reads the string at i and adds its node.
 func (d *Doc) str(i int) (int, error) {
-	at := d.add(i, String)
 	end, flags, _, err := scanString(d.src, i+1)
 	if err != nil {
 		return end, err
 	}
+	at := d.add(i, String)
 	if end == i+2 && len(d.opt.Away) > 0 {
 		if a, ok := d.away(uint32(i)); ok {
 			flags = a.flags | flagAway
@@ -417,6 +421,8 @@ func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) 
 			return i, flags, saved, fail(src, i, "control %s inside a string, expected an escape", show(c))
 		case c < utf8.RuneSelf:
 			i++
+		case c >= 0xC2 && c < 0xE0 && i+1 < len(src) && src[i+1]&0xC0 == 0x80:
+			i += 2
 		default:
 			r, n := utf8.DecodeRune(src[i:])
 			if r == utf8.RuneError && n <= 1 {

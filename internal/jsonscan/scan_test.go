@@ -38,11 +38,19 @@ func tree(v jsonscan.Value) any {
 		if v.Len() != len(out) {
 			return "length differs"
 		}
+		if a, b, ok := v.Pair(); ok != (len(out) == 2 && v.Within() >= 2) || ok && !reflect.DeepEqual([]any{tree(a), tree(b)}, out) {
+			return "pair differs"
+		}
 		return out
 	case jsonscan.Object:
 		out := map[string]any{}
+		within := 0
 		for k, m := range v.Members() {
 			out[k] = tree(m)
+			within += 2 + m.Within()
+		}
+		if v.Within() != within {
+			return "count differs"
 		}
 		return out
 	}

@@ -89,9 +89,10 @@ func (v Value) Word() string {
 // LoneSurrogate reports whether the string holds an escape that is half of a
 // surrogate pair.
 func (v Value) LoneSurrogate() bool {
-	if v.n.kind != String || v.n.flags&flagUnicode == 0 {
-		return false
-	}
+	return v.n.kind == String && v.n.flags&flagUnicode != 0 && v.loneSurrogate()
+}
+
+func (v Value) loneSurrogate() bool {
 	found := false
 	scan := func(b []byte, last bool) (n int, more bool) {
 		n, found = findLone(b, last)

@@ -119,10 +119,11 @@ func (v Value) Int() (int, bool) {
 	if v.n.kind != Number || v.n.flags&flagNotFinit != 0 {
 		return 0, false
 	}
-	if i, err := strconv.Atoi(view(v.Raw())); err == nil {
+	text := view(v.parsed())
+	if i, err := strconv.Atoi(text); err == nil {
 		return i, true
 	}
-	f, err := strconv.ParseFloat(view(v.Raw()), 64)
+	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != float64(int(f)) || f > 1<<53 || f < -1<<53 {
 		return 0, false
 	}

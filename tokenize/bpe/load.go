@@ -63,9 +63,19 @@ func Open(name string) (*Tokenizer, error) {
 // used in errors only, and data is not kept. A component that this engine cannot
 // reproduce exactly is a KindTokenizer error that names it.
 func Parse(name string, data []byte) (*Tokenizer, error) {
-	l := &loader{file: name, u: uni.Load()}
-	sum := sha256.Sum256(data)
-	return l.parse(data, "sha256:"+hex.EncodeToString(sum[:]))
+	l := &loader{file: name}
+	digest := make(chan [sha256.Size]byte, 1)
+	go func() { // while the tables are read
+		uni.Load()
+		digest <- sha256.Sum256(data)
+	}()
+	t, err := l.parse(data)
+	sum := <-digest
+	if err != nil {
+		return nil, err
+	}
+	t.digest = "sha256:" + hex.EncodeToString(sum[:])
+	return t, nil
 }
 
 // loader builds a tokenizer from its description.
@@ -110,21 +120,22 @@ func (l *loader) refuse(field, format string, args ...any) *rollout.Error {
 		WithFix("load this tokenizer with the hf engine (tokenize/hf), which has every component of Hugging Face tokenizers")
 }
 
-func (l *loader) parse(data []byte, digest string) (*Tokenizer, error) {
+func (l *loader) parse(data []byte) (*Tokenizer, error) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
-	if !utf8.Valid(data) {
+	var doc jsonscan.Doc
+	file, err := doc.Parse(data, jsonscan.Options{Values: len(data) / 14})
+	if err != nil && !utf8.Valid(data) {
 		return nil, l.damaged("", "the file is not valid UTF-8")
 	}
-	var doc jsonscan.Doc
-	file, err := doc.Parse(data, jsonscan.Options{})
 	if err != nil || file.Kind() != jsonscan.Object {
 		return nil, l.damaged("", "the file is not a tokenizer.json: %w", cmp.Or(err, errors.New("it is no object")))
 	}
+	l.u = uni.Load()
 	m, err := l.readModel(file.Get("model"))
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{u: l.u, digest: digest}
+	t := &Tokenizer{u: l.u}
 	if t.normalizer, err = l.normalizer("/normalizer", file.Get("normalizer").Raw()); err != nil {
 		return nil, err
 	}

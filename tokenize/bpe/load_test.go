@@ -84,6 +84,43 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestDamagedText: what no JSON can be is told apart.
+func TestDamagedText(t *testing.T) {
+	for definition, names := range map[string]string{
+		"{\"model\":\"\xff\"}": "not valid UTF-8",
+		"{\"model\":\"\xc3\"}": "not valid UTF-8",
+		"{\"model\":\"\u00e9":  "byte 12",
+		"[]":                   "it is no object",
+	} {
+		_, err := bpe.Parse("t.json", []byte(definition))
+		require.ErrorIs(t, err, rollout.KindTokenizer)
+		require.ErrorContains(t, err, names)
+	}
+}
+
+// TestOddTables: what stands twice in a vocabulary, and merges that follow neither its
+// order nor one another.
+func TestOddTables(t *testing.T) {
+	for _, c := range []struct {
+		reason, vocab, merges string
+		text                  string
+		ids                   []rollout.TokenID
+	}{
+		{"a spelling moves to its last id", `{"a":0,"b":1,"ab":2,"ab":3,"abb":4}`, `["a b","ab b"]`, "ababb", []rollout.TokenID{3, 4}},
+		{"and back", `{"a":0,"b":1,"ab":2,"ab":3,"ab":2,"aba":3}`, `["a b","ab a"]`, "abab", []rollout.TokenID{2, 2}},
+		{"products in any order", `{"a":0,"b":1,"abab":2,"ab":3,"ba":4}`, `["a b","b a","ab ab"]`, "ababa", []rollout.TokenID{2, 0}},
+		{"a prefix within words", `{"a":0,"##b":1,"ab":2,"##a":3,"aba":4}`, `["a ##b","ab ##a"]`, "abab", []rollout.TokenID{4, 1}},
+	} {
+		definition := `{"model":{"type":"BPE","continuing_subword_prefix":` + map[bool]string{true: `"##"`, false: `null`}[strings.Contains(c.vocab, "#")] +
+			`,"vocab":` + c.vocab + `,"merges":` + c.merges + `}}`
+		tok, err := bpe.Parse("t.json", []byte(definition))
+		require.NoError(t, err, c.reason)
+		ids, err := tok.AppendIDs(nil, c.text)
+		require.NoError(t, err)
+		require.Equal(t, c.ids, ids, c.reason)
+	}
+}
+
 // TestRules: ids and offsets of PyPI tokenizers 0.23.3 for rules that no
 // published definition needs.
 func TestRules(t *testing.T) {

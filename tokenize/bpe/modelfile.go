@@ -53,19 +53,11 @@ func (l *loader) readModel(v jsonscan.Value) (*modelFile, error) {
 // text returns the decoded string v, which shares memory with the file where
 // nothing in it is escaped; false where it is no string of Unicode characters.
 func text(v jsonscan.Value) ([]byte, bool) {
-	if v.Kind() != jsonscan.String || v.LoneSurrogate() {
-		return nil, false
-	}
-	raw := v.Raw()
-	if raw = raw[1 : len(raw)-1]; bytes.IndexByte(raw, '\\') < 0 {
-		return raw, true
-	}
-	s, _ := v.Text()
-	return []byte(s), true
+	return v.Key(), v.Kind() == jsonscan.String && !v.LoneSurrogate()
 }
 
 func (l *loader) readVocab(entries jsonscan.Value) (*model.Vocab, error) {
-	v := model.NewVocab(entries.Len(), entries.Size())
+	v := model.NewVocab(entries.Within()/2, entries.Size())
 	for key, value := range entries.Fields() {
 		id, ok := value.Int()
 		spelling, isText := text(key)
@@ -116,15 +108,11 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 			m.Unk = model.MissingUnk
 		}
 	}
-	if m.Pairs, err = l.readMerges(f.merges, m.Vocab, len(m.Prefix)); err != nil {
-		return nil, err
-	}
+	merges := func() (*model.Pairs, error) { return l.readMerges(f.merges, m.Vocab, len(m.Prefix)) }
 	if spelled {
-		m.Init(norm.ByteChar, unspell)
-	} else {
-		m.Init(nil, nil)
+		return m, m.Init(norm.ByteChar, unspell, merges)
 	}
-	return m, nil
+	return m, m.Init(nil, nil, merges)
 }
 
 // readMerges reads both forms, "a b" and ["a", "b"]. Of equal pairs the last
@@ -132,46 +120,53 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 func (l *loader) readMerges(list jsonscan.Value, v *model.Vocab, prefix int) (*model.Pairs, error) {
 	pairs := model.NewPairs(v.Len()) // few vocabularies have more merges than entries
 	var rank uint32
+	var parts [model.Many][]byte // of the next merges
+	var ids [model.Many]int32
 	var joined []byte
+	n, into := 0, int32(-1)
+	add := func() error {
+		v.FindAll(ids[:n], parts[:n])
+		for i := 0; i < n; i += 2 {
+			a, b, found := parts[i], parts[i+1], ids[i] >= 0 && ids[i+1] >= 0 && len(parts[i+1]) >= prefix
+			if found {
+				joined = append(append(joined[:0], a...), b[prefix:]...)
+				into = v.FindNear(joined, into)
+			}
+			if !found || into < 0 {
+				return l.damaged("/model/merges", "merge %d joins %q and %q, and one of them or the result is not in the vocabulary", rank, a, b)
+			}
+			pairs.Add(ids[i], ids[i+1], into, rank)
+			rank++
+		}
+		n = 0
+		return nil
+	}
 	for _, item := range list.Items() {
-		if line, ok := text(item); ok && bytes.HasPrefix(line, []byte("#version")) {
+		a, ok := text(item)
+		if ok && bytes.HasPrefix(a, []byte("#version")) {
 			continue
 		}
-		a, b, ok := mergeParts(item)
+		var b []byte
+		if ok {
+			a, b, ok = bytes.Cut(a, []byte{' '})
+			ok = ok && bytes.IndexByte(b, ' ') < 0
+		} else if x, y, two := item.Pair(); two {
+			a, ok = text(x)
+			b, two = text(y)
+			ok = ok && two
+		}
+		if n == len(parts) || !ok {
+			if err := add(); err != nil {
+				return nil, err
+			}
+		}
 		if !ok {
 			return nil, l.damaged("/model/merges", "merge %d is %.80s, want two parts with one space between, or a list of two", rank, item.Raw())
 		}
-		ia, ib, into := v.Find(a), v.Find(b), int32(-1)
-		if len(b) >= prefix {
-			joined = append(append(joined[:0], a...), b[prefix:]...)
-			into = v.Find(joined)
-		}
-		if ia < 0 || ib < 0 || into < 0 {
-			return nil, l.damaged("/model/merges", "merge %d joins %q and %q, and one of them or the result is not in the vocabulary", rank, a, b)
-		}
-		pairs.Add(ia, ib, into, rank)
-		rank++
+		parts[n], parts[n+1] = a, b
+		n += 2
 	}
-	return pairs, nil
-}
-
-func mergeParts(item jsonscan.Value) (a, b []byte, ok bool) {
-	if line, ok := text(item); ok {
-		a, b, ok = bytes.Cut(line, []byte{' '})
-		return a, b, ok && bytes.IndexByte(b, ' ') < 0
-	}
-	n := 0
-	ok = item.Kind() == jsonscan.Array
-	for _, part := range item.Items() {
-		spelling, isText := text(part)
-		ok = ok && isText && n < 2
-		if n++; n == 1 {
-			a = spelling
-		} else {
-			b = spelling
-		}
-	}
-	return a, b, ok && n == 2
+	return pairs, add()
 }
 
 // unspell appends the bytes of a byte-level spelling to dst; false, and dst as it

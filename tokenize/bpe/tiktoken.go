@@ -167,8 +167,7 @@ func (l *loader) tiktokenAdded(t *Tokenizer, added []engine.AddedToken) error {
 // token, lowest rank first, so every way to cut a token in two is a merge.
 func (l *loader) ranks(data []byte) (*model.Model, error) {
 	v := model.NewVocab(bytes.Count(data, []byte{'\n'})+1, 2*len(data))
-	type entry struct{ id, n int }
-	var entries []entry
+	var ids []int
 	var raw, spelled []byte
 	for n, line := range bytes.Split(data, []byte{'\n'}) {
 		line = bytes.TrimRight(line, "\r")
@@ -193,28 +192,29 @@ func (l *loader) ranks(data []byte) (*model.Model, error) {
 		if err := v.Add(spelled, id); err != nil {
 			return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: l.file, Line: n + 1}, "%w", err)
 		}
-		entries = append(entries, entry{id, len(raw)})
+		ids = append(ids, id)
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return a.id - b.id })
-	pairs := model.NewPairs(2 * len(entries))
-	for i, e := range entries {
-		if i > 0 && entries[i-1].id == e.id {
-			return nil, l.damaged("", "rank %d occurs twice", e.id)
-		}
-		text, _ := v.Bytes(e.id)
-		for k := 0; k < len(text); {
-			_, size := uni.DecodeRune(text[k:])
-			if k += size; k == len(text) {
-				break
+	slices.Sort(ids)
+	m := &model.Model{Vocab: v, IgnoreMerges: true, Exact: true, Unk: -1}
+	return m, m.Init(norm.ByteChar, unspell, func() (*model.Pairs, error) {
+		pairs := model.NewPairs(2 * len(ids))
+		for i, id := range ids {
+			if i > 0 && ids[i-1] == id {
+				return nil, l.damaged("", "rank %d occurs twice", id)
 			}
-			if a := v.Find(text[:k]); a >= 0 {
-				if b := v.Find(text[k:]); b >= 0 {
-					pairs.Add(a, b, int32(e.id), uint32(e.id))
+			text, _ := v.Bytes(id)
+			for k := 0; k < len(text); {
+				_, size := uni.DecodeRune(text[k:])
+				if k += size; k == len(text) {
+					break
+				}
+				if a := v.Find(text[:k]); a >= 0 {
+					if b := v.Find(text[k:]); b >= 0 {
+						pairs.Add(a, b, int32(id), uint32(id))
+					}
 				}
 			}
 		}
-	}
-	m := &model.Model{Vocab: v, Pairs: pairs, IgnoreMerges: true, Exact: true, Unk: -1}
-	m.Init(norm.ByteChar, unspell)
-	return m, nil
+		return pairs, nil
+	})
 }

@@ -2,6 +2,7 @@ package folder
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -97,10 +98,14 @@ func (l *folder) json(name string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the file is not the JSON it should be: %w", err).
-			WithFix("take the file that was published with the model")
+		return notJSON(name, err)
 	}
 	return nil
+}
+
+func notJSON(name string, err error) error {
+	return rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: name}, "the file is not the JSON it should be: %w", err).
+		WithFix("take the file that was published with the model")
 }
 
 func (l *folder) tokenizer(config *tokenizerConfig) (engine.Tokenizer, error) {
@@ -219,27 +224,50 @@ func (l *folder) bosFromTokenizer(m *Folder) error {
 	if _, ok := m.SpecialTokens["bos_token"]; ok {
 		return nil
 	}
-	type processor struct {
-		Single []struct {
-			SpecialToken *struct{ ID string }
-		}
-		Processors []processor
-	}
-	var f struct {
-		Post *processor `json:"post_processor"`
-	}
 	if b, err := l.read("tokenizer_config.json"); b != nil || err != nil {
 		return err // a folder with a configuration says all it has to say
 	}
-	if err := l.json("tokenizer.json", &f); err != nil || f.Post == nil {
-		return err
+	post, err := l.postProcessor("tokenizer.json")
+	if err != nil {
+		return notJSON("tokenizer.json", err)
 	}
-	for _, p := range append(f.Post.Processors, *f.Post) {
+	for _, p := range append(post.Processors, post) {
 		if len(p.Single) > 0 && p.Single[0].SpecialToken != nil {
 			m.SpecialTokens["bos_token"] = p.Single[0].SpecialToken.ID
 		}
 	}
 	return nil
+}
+
+// processor is what puts tokens around a text.
+type processor struct {
+	Single []struct {
+		SpecialToken *struct{ ID string }
+	}
+	Processors []processor
+}
+
+// postProcessor reads no further than to the post-processor: the large tables come after
+// it, and were read.
+func (l *folder) postProcessor(name string) (post processor, err error) {
+	file, err := l.fsys.Open(path.Join(l.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return post, nil
+	}
+	if err != nil {
+		return post, err
+	}
+	defer file.Close()
+	d := json.NewDecoder(file)
+	for _, err = d.Token(); err == nil && d.More(); {
+		var key json.Token
+		if key, err = d.Token(); key == "post_processor" {
+			return post, d.Decode(&post)
+		}
+		var other json.RawMessage
+		err = cmp.Or(err, d.Decode(&other))
+	}
+	return post, err
 }
 
 // stops finds the ids that end a completion.

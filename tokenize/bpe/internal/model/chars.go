@@ -69,7 +69,23 @@ type charBytes struct {
 	char        rune // 0 for none
 	part        bool // some of the bytes of one
 	first, last byte
-	head, tail  rune // utf8.RuneError where it is not whole
+	head, tail  rune // utf8.RuneError where it is not whole, 0 where it is ASCII
+}
+
+func newCharBytes(b []byte) charBytes {
+	x := charBytes{first: b[0], last: b[len(b)-1]}
+	if x.last >= utf8.RuneSelf {
+		x.tail, _ = utf8.DecodeLastRune(b)
+	}
+	if x.first >= utf8.RuneSelf {
+		var size int
+		x.head, size = utf8.DecodeRune(b)
+		x.part = len(b) < 3 && x.head == utf8.RuneError
+		if size == len(b) && (size == 2 || size == 3) {
+			x.char = x.head
+		}
+	}
+	return x
 }
 
 func seam(a, b rune) (word, bit uint32) {
@@ -90,19 +106,31 @@ func newChars(m *Model, tokens []charBytes) *chars {
 	for id := range lowest {
 		lowest[id] = noRank
 	}
+	first := make([]byte, len(tokens)) // which stays in cache
+	for id := range tokens {
+		first[id] = tokens[id].first
+	}
+	c := new(chars)
 	m.Pairs.each(func(a, b int32, rank uint32) {
-		lowest[a], lowest[b] = min(lowest[a], rank), min(lowest[b], rank)
-		x, y := &tokens[a], &tokens[b]
-		if y.first >= 0xC0 && x.last >= utf8.RuneSelf {
-			if y.part {
-				before.add(b, x.last, rank)
-			}
-			if x.part {
-				after.add(a, y.first, rank)
-			}
+		x := &tokens[a]
+		if x.last < utf8.RuneSelf && first[b] < utf8.RuneSelf {
+			return // neither takes part in what is asked below
 		}
+		lowest[a], lowest[b] = min(lowest[a], rank), min(lowest[b], rank)
+		if first[b] < 0xC0 || x.last < utf8.RuneSelf {
+			return
+		}
+		y := &tokens[b]
+		if y.part {
+			before.add(b, x.last, rank)
+		}
+		if x.part {
+			after.add(a, y.first, rank)
+		}
+		word, bit := seam(x.tail, y.head)
+		c.glue[word] |= 1 << bit
 	})
-	var c *chars
+	any := false
 	for id, x := range tokens {
 		if x.char == 0 {
 			continue
@@ -125,19 +153,13 @@ func newChars(m *Model, tokens []charBytes) *chars {
 			rank = max(rank, last)
 		}
 		if rank < lowest[id] && token == int32(id) {
-			if c == nil {
-				c = new(chars)
-			}
+			any = true
 			c.of[x.char] = charToken{before.above(rank, front...), after.above(rank, back...), token + 1}
 		}
 	}
-	if c == nil {
+	if !any {
 		return nil
 	}
-	m.Pairs.each(func(a, b int32, _ uint32) {
-		word, bit := seam(tokens[a].tail, tokens[b].head)
-		c.glue[word] |= 1 << bit
-	})
 	return c
 }
 

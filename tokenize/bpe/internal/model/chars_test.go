@@ -84,7 +84,7 @@ func TestChars(t *testing.T) {
 				add(join(c), join(d))
 			}
 		}
-		m.Init(spell, unspell)
+		require.NoError(t, m.Init(spell, unspell, func() (*Pairs, error) { return m.Pairs, nil }))
 		require.True(t, m.Raw())
 		if m.chars == nil {
 			continue

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -38,10 +39,31 @@ type Model struct {
 	known []uint64
 }
 
-// Init prepares lookups after the vocabulary and merges are complete. spell, not
-// nil for byte-level models, gives the characters that stand for bytes, and
-// unspell appends a spelling's bytes.
-func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool)) {
+// Init prepares lookups: of Vocab, which is complete, while merges makes the pairs of it,
+// and of both after that. spell, not nil for byte-level models, gives the characters that
+// stand for bytes, and unspell appends a spelling's bytes.
+func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool), merges func() (*Pairs, error)) error {
+	var tokens []charBytes
+	var meanwhile sync.WaitGroup
+	meanwhile.Go(func() { tokens = m.measure(spell, unspell) })
+	var err error
+	if m.Pairs, err = merges(); err == nil {
+		m.Pairs.done()
+	}
+	meanwhile.Wait()
+	if err != nil {
+		return err
+	}
+	if m.raw {
+		m.chars = newChars(m, tokens)
+	} else {
+		m.cuts = newCuts(m)
+	}
+	return nil
+}
+
+// measure fills what depends on the vocabulary alone.
+func (m *Model) measure(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool)) []charBytes {
 	m.raw = spell != nil && m.Prefix == "" && m.Suffix == ""
 	for b := range m.bytes {
 		m.bytes[b] = -1
@@ -53,23 +75,14 @@ func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) (
 		}
 		m.fallback[b] = m.Vocab.Find([]byte(fmt.Sprintf("<0x%02X>", b)))
 	}
-	m.Pairs.done()
 	for c := range m.ascii {
 		m.ascii[c] = m.Vocab.Find([]byte{byte(c)})
 	}
-	m.measure(unspell)
-	for _, w := range m.width {
-		m.widest = max(m.widest, int(w))
-	}
-	if !m.raw {
-		m.cuts = newCuts(m)
-	}
-}
-
-// measure fills width and chars.
-func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 	m.width = make([]int32, m.Vocab.Size())
-	tokens := make([]charBytes, m.Vocab.Size())
+	var tokens []charBytes
+	if m.raw {
+		tokens = make([]charBytes, m.Vocab.Size())
+	}
 	if m.raw && m.IgnoreMerges {
 		m.known = make([]uint64, 1<<knownBits/64)
 	}
@@ -85,29 +98,21 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) {
 			}
 		}
 		m.width[id] = int32(len(b))
+		m.widest = max(m.widest, len(b))
 		if m.known != nil {
 			h := hashBytes(b) >> (64 - knownBits)
 			m.known[h>>6] |= 1 << (h & 63)
 		}
-		if len(b) == 0 {
-			continue
+		if m.raw && len(b) > 0 {
+			tokens[id] = newCharBytes(b)
 		}
-		tokens[id].first, tokens[id].last = b[0], b[len(b)-1]
-		tokens[id].head, _ = utf8.DecodeRune(b)
-		tokens[id].tail, _ = utf8.DecodeLastRune(b)
-		tokens[id].part = len(b) < 3 && b[0] >= utf8.RuneSelf && tokens[id].head == utf8.RuneError
-		if r, size := utf8.DecodeRune(b); size == len(b) && (size == 2 || size == 3) {
-			tokens[id].char = r
-		}
-	}
-	if m.raw {
-		m.chars = newChars(m, tokens)
 	}
 	for _, id := range m.fallback {
 		if !m.raw && m.ByteFallback && id >= 0 {
 			m.width[id] = 1
 		}
 	}
+	return tokens
 }
 
 const knownBits = 21

@@ -19,13 +19,16 @@ const MaxID = 1 << 24
 type Vocab struct {
 	arena []byte
 	pos   []uint64 // by id: offset<<32 | length, +1 in the length for presence
-	table []uint32 // open addressing, id+1
+	table []uint32 // open addressing: bits of the spelling's hash, then id+1
 	count int
+	moved bool // some spelling got another id
 }
 
 const (
 	mix1 = 0x9E3779B97F4A7C15
 	mix2 = 0xD6E8FEB86659FD93
+
+	idBits = 25 // of a slot of the table
 )
 
 func mix(a, b uint64) uint64 {
@@ -40,15 +43,17 @@ func hashBytes(b []byte) uint64 {
 		b = b[8:]
 	}
 	var w uint64
-	for i, c := range b {
-		w |= uint64(c) << (8 * i)
+	if n := len(b); n >= 4 {
+		w = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+	} else if n > 0 {
+		w = uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
 	}
 	return mix(h^w, mix1)
 }
 
 // NewVocab makes an empty vocabulary with room for n entries of bytes in all.
 func NewVocab(n, bytes int) *Vocab {
-	size := 1 << max(4, bits.Len(uint(2*n)))
+	size := 1 << max(4, bits.Len(uint(n+n/2)))
 	return &Vocab{arena: make([]byte, 0, bytes), pos: make([]uint64, 0, n), table: make([]uint32, size)}
 }
 
@@ -58,17 +63,19 @@ func (v *Vocab) Add(spelling []byte, id int) error {
 	if id < 0 || id >= MaxID {
 		return fmt.Errorf("token id %d is outside [0, %d)", id, MaxID)
 	}
-	if v.count*2 >= len(v.table) {
+	if v.count*3 >= len(v.table)*2 {
 		v.grow()
 	}
 	for id >= len(v.pos) {
 		v.pos = append(v.pos, 0)
 	}
-	slot := v.find(spelling)
+	slot, tag := v.find(spelling)
 	if v.table[slot] == 0 {
 		v.count++
+	} else {
+		v.moved = true
 	}
-	v.table[slot] = uint32(id + 1)
+	v.table[slot] = tag | uint32(id+1)
 	v.pos[id] = uint64(len(v.arena))<<32 | uint64(len(spelling)+1)
 	v.arena = append(v.arena, spelling...)
 	return nil
@@ -79,29 +86,78 @@ func (v *Vocab) grow() {
 	v.table = make([]uint32, 2*len(old))
 	for _, e := range old {
 		if e != 0 {
-			b, _ := v.Bytes(int(e - 1))
-			v.table[v.find(b)] = e
+			b, _ := v.Bytes(entryID(e))
+			slot, tag := v.find(b)
+			v.table[slot] = tag | uint32(entryID(e)+1)
 		}
 	}
 }
 
-// find returns the slot of a spelling, or the free slot where it would go.
-func (v *Vocab) find(spelling []byte) int {
+// entryID is the id in a slot, −1 where that is free.
+func entryID(e uint32) int { return int(e&(1<<idBits-1)) - 1 }
+
+// find returns the slot of a spelling, or the free slot where it would go, and the
+// bits of its hash that a slot holds.
+func (v *Vocab) find(spelling []byte) (slot int, tag uint32) {
 	mask := uint64(len(v.table) - 1)
-	for i := hashBytes(spelling) & mask; ; i = (i + 1) & mask {
+	h := hashBytes(spelling)
+	tag = uint32(h>>(32+idBits)) << idBits
+	for i := h & mask; ; i = (i + 1) & mask {
 		e := v.table[i]
 		if e == 0 {
-			return int(i)
+			return int(i), tag
 		}
-		p := v.pos[e-1]
+		if e>>idBits != tag>>idBits {
+			continue // most of what is there by chance is seen to be, without waiting for its spelling
+		}
+		p := v.pos[entryID(e)]
 		if int(uint32(p))-1 == len(spelling) && bytes.Equal(v.arena[p>>32:][:len(spelling)], spelling) {
-			return int(i)
+			return int(i), tag
 		}
 	}
 }
 
 // Find returns the id of a spelling, −1 for none.
-func (v *Vocab) Find(spelling []byte) int32 { return int32(v.table[v.find(spelling)]) - 1 }
+func (v *Vocab) Find(spelling []byte) int32 {
+	slot, _ := v.find(spelling)
+	return int32(entryID(v.table[slot]))
+}
+
+// FindAll is Find for up to Many spellings at once: the waits for memory overlap.
+func (v *Vocab) FindAll(ids []int32, spellings [][]byte) {
+	mask := uint64(len(v.table) - 1)
+	var tags [Many]uint32
+	var pos [Many]uint64
+	for i, s := range spellings {
+		h := hashBytes(s)
+		tags[i] = uint32(h>>(32+idBits))<<idBits ^ v.table[h&mask]
+	}
+	for i := range spellings {
+		ids[i] = int32(entryID(tags[i]))
+		if tags[i]>>idBits == 0 && ids[i] >= 0 {
+			pos[i] = v.pos[ids[i]]
+		}
+	}
+	for i, s := range spellings {
+		if p := pos[i]; int(uint32(p))-1 != len(s) || !bytes.Equal(v.arena[p>>32:][:len(s)], s) {
+			ids[i] = v.Find(s)
+		}
+	}
+}
+
+// Many is how many spellings can be looked up at once.
+const Many = 128
+
+// FindNear is Find for a spelling that probably has the id last or the one after. Files
+// list merges by what they make, so that holds of the next one's.
+func (v *Vocab) FindNear(spelling []byte, last int32) int32 {
+	for id := int(last); id <= int(last)+1 && !v.moved; id++ {
+		if s, ok := v.Bytes(id); ok && bytes.Equal(s, spelling) {
+			return int32(id)
+		}
+	}
+	return v.Find(spelling)
+}
 
 // Bytes returns the spelling of id; the caller must not change it.
 func (v *Vocab) Bytes(id int) ([]byte, bool) {

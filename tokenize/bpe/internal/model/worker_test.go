@@ -94,7 +94,7 @@ func TestNearEqualPieces(t *testing.T) {
 		}
 	}
 	m := &Model{Vocab: v, Pairs: NewPairs(1), Unk: -1, IgnoreMerges: true, Exact: true}
-	m.Init(spell, unspell)
+	require.NoError(t, m.Init(spell, unspell, func() (*Pairs, error) { return m.Pairs, nil }))
 	require.True(t, m.Raw())
 	w := m.NewWorker()
 	for range 20 * most {
