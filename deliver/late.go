@@ -13,10 +13,10 @@ import (
 // late ends a rollout that ran when the deadline closed its group.
 func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
 	q.mu.Lock()
-	at, short := q.short[e.Group]
+	at := q.names.get(e.Group).short
 	q.mu.Unlock()
 	calls := s.Calls()
-	if !short || len(calls) == 0 || !calls[0].Began.Before(at) {
+	if at.IsZero() || len(calls) == 0 || !calls[0].Began.Before(at) {
 		return false, Answer{}, nil
 	}
 	x := ended(s, e, 0)
@@ -47,12 +47,17 @@ func lateKey(id string) string { return "late/" + id }
 func (q *Queue) forgotten(id, digest, group string) (answer Answer, ok bool, err error) {
 	ending, ok := q.opts.Recorder.Delivered(lateKey(id))
 	answer = Answer{Group: group, LeftOut: detailLate}
-	for k := (stream.Key{Group: group}); !ok; k.Step++ {
-		text, done := q.opts.Recorder.Delivered(recordKey(k))
-		_, batch := q.opts.Stream.Find(k)
-		if !done && !batch {
+	q.mu.Lock()
+	k := stream.Key{Group: group, Step: q.names.get(group).step}
+	q.mu.Unlock()
+	for delivered := !ok; delivered; k.Step++ { // those without a batch count only there
+		_, delivered = q.opts.Recorder.Delivered(recordKey(k))
+	}
+	for !ok {
+		if k.Step--; k.Step < 0 {
 			return answer, false, nil
 		}
+		text, _ := q.opts.Recorder.Delivered(recordKey(k))
 		var n note
 		if json.Unmarshal([]byte(text), &n) != nil {
 			continue // the digest of a batch

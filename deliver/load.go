@@ -19,13 +19,19 @@ func (q *Queue) load() error {
 	for _, g := range o.Recorder.Groups() {
 		complete[g.Key] = g
 	}
-	for _, b := range o.Stream.Batches() {
-		q.steps[b.Group] = max(q.steps[b.Group], b.Step+1)
+	for b, err := range o.Stream.Batches() {
+		if err != nil {
+			return err
+		}
+		q.names.atLeast(b.Group, b.Step+1)
 		q.stats.Last = b.Seq
 		if _, waits := complete[recordKey(b.Key)]; !waits {
 			q.acked = b.Seq
 			q.remember(&b)
 		}
+	}
+	if err := q.steps(); err != nil {
+		return err
 	}
 	for _, g := range o.Recorder.Groups() {
 		first, ok := o.Recorder.Session(g.Sessions[0])
@@ -40,7 +46,7 @@ func (q *Queue) load() error {
 		for i, id := range g.Sessions {
 			x.members = append(x.members, &member{id: id, index: i, group: x})
 		}
-		q.steps[x.name] = max(q.steps[x.name], x.key.Step+1)
+		q.names.atLeast(x.name, x.key.Step+1)
 		q.pending = append(q.pending, x)
 	}
 	for s := range o.Recorder.Sessions() {
@@ -127,7 +133,7 @@ func (q *Queue) remember(b *stream.Batch) {
 		return
 	}
 	if n.Short > 0 {
-		q.short[b.Group] = time.Unix(0, n.Short)
+		q.names.set(b.Group, func(x *name) { x.short = time.Unix(0, n.Short) })
 	}
 	for i, s := range n.Sessions {
 		q.keep(s.ID, pastAnswer{s.Ending, q.answer(b.Group, i, b, "")})

@@ -99,7 +99,7 @@ func (q *Queue) make(g *group) error {
 	}
 	defer func() {
 		if q.forgetEmpty(); q.opts.Folder && b.Seq > 0 {
-			if err := q.Ack(q.ctx, b.Seq); err != nil {
+			if err := errors.Join(q.Ack(q.ctx, b.Seq), q.steps()); err != nil {
 				q.opts.Refused(g.key, err) // it goes with the next one
 			}
 		}
@@ -154,7 +154,7 @@ func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
 		n.Sessions = append(n.Sessions, noted{m.id, m.ending})
 	}
 	if len(g.members) < q.opts.Size {
-		n.Short = max(1, q.short[g.name].UnixNano())
+		n.Short = max(1, q.names.get(g.name).short.UnixNano())
 	}
 	q.mu.Unlock()
 	text, err := json.Marshal(n)
@@ -330,6 +330,17 @@ func (q *Queue) deliver(ctx context.Context, g *group) error {
 	q.acked = max(q.acked, g.batch.Seq)
 	q.tell()
 	return nil
+}
+
+// steps writes those whose groups are delivered.
+func (q *Queue) steps() error {
+	q.mu.Lock()
+	acked := q.acked
+	q.mu.Unlock()
+	if q.opts.StepGroups == 0 {
+		return nil
+	}
+	return q.opts.Stream.Steps(q.opts.StepGroups, acked)
 }
 
 // empty says that a group gave no batch.

@@ -38,6 +38,10 @@ type Options struct {
 	// Folder: a batch is delivered when its file is in the folder of the stream, where the
 	// trainer takes it, and Ack is called by nobody.
 	Folder bool
+	// StepGroups is how many groups make a step, which is written as a file of its own,
+	// in place of those of its batches (stream.Stream.Steps), for trainers that read one
+	// for each step; 0 = none are. It implies Folder.
+	StepGroups int
 	// MaxUndelivered is the number of complete groups, not acknowledged, at which Full
 	// says so; 0 = 64.
 	MaxUndelivered int
@@ -69,7 +73,7 @@ func (o Options) Validate() error {
 	for _, f := range []struct {
 		name string
 		n    int
-	}{{"Size", o.Size}, {"Least", o.Least}, {"MaxUndelivered", o.MaxUndelivered}, {"Workers", o.Workers}, {"MaxAnswers", o.MaxAnswers}, {"Deadline", int(o.Deadline)}} {
+	}{{"Size", o.Size}, {"Least", o.Least}, {"MaxUndelivered", o.MaxUndelivered}, {"Workers", o.Workers}, {"MaxAnswers", o.MaxAnswers}, {"StepGroups", o.StepGroups}, {"Deadline", int(o.Deadline)}} {
 		if f.n < 0 {
 			bad(f.name, "is %d, expected 0 for the default or more", f.n)
 		}
@@ -89,6 +93,7 @@ func (o Options) withDefaults() Options {
 	o.MaxUndelivered = cmp.Or(o.MaxUndelivered, 64)
 	o.Workers = cmp.Or(o.Workers, 8)
 	o.MaxAnswers = cmp.Or(o.MaxAnswers, 100_000)
+	o.Folder = o.Folder || o.StepGroups > 0
 	if o.Now == nil {
 		o.Now = time.Now
 	}

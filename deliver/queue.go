@@ -27,12 +27,11 @@ type Queue struct {
 	acking  sync.Mutex
 
 	mu      sync.Mutex
-	changed chan struct{}         // closed at each change that somebody may wait for
-	open    map[string]*group     // by name: lacks rollouts
-	pending []*group              // complete, not acknowledged
-	members map[string]*member    // by rollout, of both
-	steps   map[string]int        // next step of a group
-	short   map[string]time.Time  // groups that a deadline closed
+	changed chan struct{}      // closed at each change that somebody may wait for
+	open    map[string]*group  // by name: lacks rollouts
+	pending []*group           // complete, not acknowledged
+	members map[string]*member // by rollout, of both
+	names   *names
 	past    map[string]pastAnswer // of delivered rollouts
 	order   []string              // of past
 	acked   int
@@ -92,7 +91,7 @@ func New(o Options) (*Queue, error) {
 	}
 	o = o.withDefaults()
 	q := &Queue{opts: o, scoring: make(chan struct{}, o.Workers), changed: make(chan struct{}), open: map[string]*group{}, members: map[string]*member{},
-		steps: map[string]int{}, short: map[string]time.Time{}, past: map[string]pastAnswer{}, stats: Stats{LeftOut: map[string]int{}}}
+		names: newNames(maxNames), past: map[string]pastAnswer{}, stats: Stats{LeftOut: map[string]int{}}}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	if err := q.load(); err != nil {
 		q.stop()
@@ -296,7 +295,7 @@ func (q *Queue) expire(g *group) {
 	q.mu.Lock()
 	closed := g.closed || q.closed
 	if !closed && len(g.members) < q.opts.Size {
-		q.short[g.name] = q.opts.Now()
+		q.names.set(g.name, func(x *name) { x.short = q.opts.Now() })
 	}
 	empty := len(g.members) == 0
 	q.mu.Unlock()
@@ -332,7 +331,7 @@ func (q *Queue) completed(ctx context.Context, g *group) error {
 // is held.
 func (q *Queue) complete(ctx context.Context, g *group) error {
 	q.mu.Lock()
-	key := stream.Key{Group: g.name, Step: q.steps[g.name]}
+	key := stream.Key{Group: g.name, Step: q.names.get(g.name).step}
 	q.mu.Unlock()
 	for {
 		if _, taken := q.opts.Recorder.Delivered(recordKey(key)); !taken {
@@ -353,7 +352,7 @@ func (q *Queue) complete(ctx context.Context, g *group) error {
 	if g.timer != nil {
 		g.timer.Stop()
 	}
-	q.steps[g.name] = key.Step + 1
+	q.names.atLeast(g.name, key.Step+1)
 	delete(q.open, g.name)
 	q.pending = append(q.pending, g)
 	q.begin(g)

@@ -69,6 +69,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.BoolVar(&c.Prompt.RestoreReasoning, "restore-reasoning", false, "with --exact, replies that an agent sends back without their reasoning get it again")
 	fs.DurationVar(&c.drain, "drain", time.Minute, "`time` that calls have to end after SIGTERM")
 	fs.BoolVar(&c.Groups.Folder, "folder", false, "the trainer takes batches from the folder, and acknowledges none")
+	fs.IntVar(&c.Groups.StepGroups, "groups-per-step", 0, "groups of a step, which is a file in steps/ for trainers that read one for each; 0 = the trainer takes batches")
 	fs.IntVar(&c.Groups.Size, "group", 8, "rollouts of a group")
 	fs.DurationVar(&c.Groups.Deadline, "deadline", 0, "`time` of a group from its first end; 0 = none")
 	fs.IntVar(&c.Groups.Least, "least", 1, "rollouts that a group needs at its deadline")
@@ -119,7 +120,7 @@ func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
 	}
 	c.Groups.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 		report, err := pipeline.Run(ctx, turnpack.Slice(group), w)
-		log.Info("batch", "group", group[0].Group, "rollouts", report.Rollouts, "left_out", report.LeftOut, "rows", report.Rows, "tokens", report.Tokens, "trained", report.Trained)
+		log.Info("batch", "group", group[0].Group, "rollouts", report.Rollouts, "left_out", report.LeftOut, "rows", report.Rows, "tokens", report.Tokens, "trained", report.Trained, "dropped_versions", report.DroppedVersions)
 		return err
 	}
 	c.Groups.Refused = func(key stream.Key, err error) {

@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"bytes"
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,16 +58,25 @@ type Stream struct {
 
 	mu      sync.Mutex
 	index   *os.File
-	size    int64 // of the index
-	batches []Batch
-	keys    map[Key]int // → batches, of those whose file is there
+	size    int64       // of the index
+	batches []Batch     // the last ones, without notes
+	most    int         // of batches, and once more before the older ones go
+	keys    map[Key]int // → number, of those batches whose file is there
 	last    int         // number
 	fault   error       // sticky: the index cannot be written
+
+	steps *steps // nil = none are made
 }
+
+// held is how many batches are known at least without reading the index, the last ones.
+// What is asked for is not delivered yet, and much less waits for a trainer.
+const held = 50_000
 
 // Open opens or makes the folder, which it locks against other writers. The options are
 // those of each file.
-func Open(dir string, o export.Options) (*Stream, error) {
+func Open(dir string, o export.Options) (*Stream, error) { return open(dir, o, held) }
+
+func open(dir string, o export.Options, most int) (*Stream, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -78,7 +88,7 @@ func Open(dir string, o export.Options) (*Stream, error) {
 	if err != nil {
 		return nil, atomic.Locate(where, err)
 	}
-	s := &Stream{dir: dir, opts: o, lock: lock, keys: map[Key]int{}}
+	s := &Stream{dir: dir, opts: o, lock: lock, most: most, keys: map[Key]int{}}
 	if !atomic.Hold(lock) {
 		e := rollout.Errorf(rollout.KindInput, where, "%w", export.ErrLocked).WithFix("wait for it, or name another folder")
 		return nil, errors.Join(e, lock.Close())
@@ -95,37 +105,57 @@ func (s *Stream) load() (err error) {
 	if s.index, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
-	text, err := io.ReadAll(s.index)
+	size, err := s.index.Seek(0, io.SeekEnd)
 	if err != nil {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
+	in := bufio.NewReader(io.NewSectionReader(s.index, 0, size))
 	for line := 1; ; line++ {
-		end := bytes.IndexByte(text, '\n')
-		if end < 0 {
+		text, err := in.ReadBytes('\n')
+		if err == io.EOF {
 			break // nothing, or a line that a kill cut
 		}
+		if err != nil {
+			return atomic.Locate(rollout.Where{File: path}, err)
+		}
 		var b Batch
-		if err := json.Unmarshal(text[:end], &b); err != nil || b.Seq <= s.last || !filepath.IsLocal(b.File) {
+		if err := json.Unmarshal(text, &b); err != nil || b.Seq <= s.last || !filepath.IsLocal(b.File) {
 			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Line: line}, "it is no batch after number %d", s.last).
 				WithFix("name another folder, or take the line out")
 		}
-		text = text[end+1:]
+		end := s.size + int64(len(text))
 		_, missing := os.Stat(s.path(&b))
-		if missing != nil && len(text) == 0 && s.halfDone(&b) {
+		if missing != nil && end == size && s.halfDone(&b) {
 			break // killed before the file got its name
 		}
-		s.size += int64(end) + 1
-		s.last = b.Seq
-		if missing == nil {
-			s.keys[b.Key] = len(s.batches)
-		}
-		s.batches = append(s.batches, b)
+		s.size = end
+		s.know(b, missing == nil)
 	}
 	if err := errors.Join(s.index.Truncate(s.size), atomic.SyncDir(s.dir)); err != nil {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
 	atomic.Sweep(filepath.Join(s.dir, DataFolder), "")
 	return removed(s.path(&Batch{File: s.name(s.last + 1)})) // of a batch that failed
+}
+
+// know takes in a batch, and forgets old ones. The lock is held, or nobody else knows the
+// stream.
+func (s *Stream) know(b Batch, there bool) {
+	b.Note = nil
+	s.last = b.Seq
+	s.batches = append(s.batches, b)
+	if there {
+		s.keys[b.Key] = b.Seq
+	}
+	if len(s.batches) < 2*s.most {
+		return
+	}
+	for _, old := range s.batches[:s.most] {
+		if s.keys[old.Key] == old.Seq {
+			delete(s.keys, old.Key)
+		}
+	}
+	s.batches = slices.Clone(s.batches[s.most:])
 }
 
 // halfDone says that the file of b was being written when the writer was killed.
@@ -214,9 +244,7 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 		return err
 	}
 	s.size += int64(len(line))
-	s.last = b.Seq
-	s.keys[b.Key] = len(s.batches)
-	s.batches = append(s.batches, *b)
+	s.know(*b, true)
 	return nil
 }
 
@@ -238,22 +266,51 @@ func (d *digester) Write(b []byte) (int, error) {
 	return d.file.Write(b)
 }
 
-// Find returns the batch of a key, if its file is there.
+// Find returns the batch of a key, without its note, if its file was there and it is one
+// of the last 50,000.
 func (s *Stream) Find(key Key) (Batch, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i, ok := s.keys[key]
+	seq, ok := s.keys[key]
+	if !ok {
+		return Batch{}, false
+	}
+	return s.batch(seq)
+}
+
+// batch is the one of a number. The lock is held.
+func (s *Stream) batch(seq int) (Batch, bool) {
+	i, ok := slices.BinarySearchFunc(s.batches, seq, func(b Batch, seq int) int { return b.Seq - seq })
 	if !ok {
 		return Batch{}, false
 	}
 	return s.batches[i], true
 }
 
-// Batches are all that were ever added, by their numbers; the files of some may be gone.
-func (s *Stream) Batches() []Batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.batches)
+// Batches reads all that were ever added from the index, by their numbers; the files of
+// some may be gone.
+func (s *Stream) Batches() iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		s.mu.Lock()
+		in := bufio.NewReader(io.NewSectionReader(s.index, 0, s.size))
+		s.mu.Unlock()
+		for {
+			text, err := in.ReadBytes('\n')
+			if err == io.EOF {
+				return
+			}
+			var b Batch
+			if err == nil {
+				err = json.Unmarshal(text, &b)
+			}
+			if err != nil {
+				err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, IndexName)}, err)
+			}
+			if !yield(b, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Path is the file of a batch.
@@ -264,11 +321,7 @@ func (s *Stream) Path(b Batch) string { return s.path(&b) }
 // the same each time.
 func (s *Stream) WriteArrow(w io.Writer, seq int) error {
 	s.mu.Lock()
-	i, ok := slices.BinarySearchFunc(s.batches, seq, func(b Batch, seq int) int { return b.Seq - seq })
-	var b Batch
-	if ok {
-		b = s.batches[i]
-	}
+	b, ok := s.batch(seq)
 	s.mu.Unlock()
 	if !ok {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "there is no batch %d", seq)
@@ -289,16 +342,25 @@ func (s *Stream) WriteArrow(w io.Writer, seq int) error {
 	if err != nil {
 		return err
 	}
+	if err := copyRows(out, r, func(*rollout.Sample) {}); err != nil {
+		return errors.Join(err, out.Abort())
+	}
+	return out.Close()
+}
+
+// copyRows writes all rows of a file, as change leaves them.
+func copyRows(to *export.Writer, from *export.Reader, change func(*rollout.Sample)) error {
 	for {
-		row, err := r.Read()
+		row, err := from.Read()
 		if err == io.EOF {
-			return out.Close()
+			return nil
 		}
 		if err == nil {
-			err = out.Write(row)
+			change(&row)
+			err = to.Write(row)
 		}
 		if err != nil {
-			return errors.Join(err, out.Abort())
+			return err
 		}
 	}
 }

@@ -29,7 +29,7 @@ class OnCPU(torch.overrides.TorchFunctionMode):
 @pytest.fixture(scope="module")
 def megatron(taken_in, patched):  # noqa: F811
     bridge, core = checkout("TURNPACK_MEGATRON_BRIDGE", "Megatron-Bridge"), checkout("TURNPACK_MEGATRON_LM", "Megatron-LM")
-    for module in ("einops", "transformers", "datasets", "omegaconf", "hydra", "wandb"):
+    for module in ("einops", "transformers", "datasets", "omegaconf", "hydra", "wandb", "tensorboard"):
         pytest.importorskip(module, reason=f"SKIPPED: no {module} in this Python")
     as_of_python_3_12()
     taken_in(["megatron"], [bridge / "src", core], "transformer_engine", "modelopt", "diffusers", "megatron.energon")

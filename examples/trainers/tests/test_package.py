@@ -37,6 +37,20 @@ def write(path, rows, **meta):
 ROWS = [row("g0", "g0/0", last=False), row("g0", "g0/0", 1), row("g0", "g0/1"), row("g1", "g1/0")]
 
 
+def test_steps_of_two_tokenizers(tmp_path):
+    """Files of one set have one tokenizer, without any setting; other files beside them are none of the set."""
+    write(tmp_path / "step_00.parquet", ROWS)
+    write(tmp_path / "other.parquet", ROWS, **{"turnpack.tokenizer": "sha256:zz"})
+    write(tmp_path / "step_9.parquet", ROWS)
+    last = write(tmp_path / "step_10.parquet", ROWS, **{"turnpack.tokenizer": "sha256:zz"})
+    for name in ("step_00", "other", "step_9"):
+        assert files.read_rows(tmp_path / f"{name}.parquet", files.Expected()) == ROWS
+    with pytest.raises(ValueError, match="step_00.parquet beside it with sha256:aa: a trainer has one"):
+        files.read_rows(last, files.Expected())
+    (tmp_path / "step_00.parquet").write_bytes(b"")
+    assert files.read_rows(last, files.Expected()) == ROWS  # its own reading tells of the broken one
+
+
 @pytest.mark.parametrize("where", ["", "data"])
 def test_unfinished_sets(tmp_path, where):
     """Sets of both layouts are refused until they are complete; who waits takes the steps that are done."""
@@ -417,7 +431,7 @@ def test_live_service():
             if len(asked) == 2:
                 self.send_response(204)
                 return self.end_headers()
-            table = pa.Table.from_pylist([row("g", f"g/{after}")]).replace_schema_metadata({**META, "turnpack.group_seq": str(after + 1)})
+            table = pa.Table.from_pylist([row("g", f"g/{after}")]).replace_schema_metadata({**META, "turnpack.group_seq": str(after + 1), "turnpack.tokenizer": f"sha256:{after // 9}"})
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
@@ -439,6 +453,8 @@ def test_live_service():
     assert [next(got)[0], next(got)[0]] == [7, 8]
     assert acked == [7]
     assert next(got)[1][0]["rollout_id"] == "g/8" and acked == [7, 8]
+    with pytest.raises(ValueError, match="sha256:1, and one before it with sha256:0: a trainer has one"):
+        next(got)
     server.shutdown()
 
 

@@ -350,7 +350,7 @@ runpy.run_module("turnpack_trainers.megatron", run_name="__main__", alter_sys=Tr
 def test_megatron(tmp_path):
     """Megatron-Bridge's own recipe and configuration take the command's settings; what does not fit packs is refused."""
     bridge, core = checkout("TURNPACK_MEGATRON_BRIDGE", "Megatron-Bridge"), checkout("TURNPACK_MEGATRON_LM", "Megatron-LM")
-    for module in ("torch", "einops", "transformers", "datasets", "omegaconf", "hydra", "wandb"):
+    for module in ("torch", "einops", "transformers", "datasets", "omegaconf", "hydra", "wandb", "tensorboard"):
         need(module)
     batch(tmp_path, "--target", "megatron", "--seq-len", "4096", "--estimator", "none")
     (tmp_path / "start.py").write_text(MEGATRON_START.replace("TESTS", str(TRAINERS / "tests")))

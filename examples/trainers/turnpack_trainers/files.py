@@ -15,6 +15,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -302,14 +303,42 @@ def intact(path: Path) -> bool:
     return True
 
 
+def _said(file: pq.ParquetFile) -> dict[str, str]:
+    """What a file says of itself."""
+    said = {k.decode(): v.decode() for k, v in (file.schema_arrow.metadata or {}).items() if not k.startswith(b"ARROW:")}
+    return said | {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items() if k != b"ARROW:schema"}
+
+
+def one_tokenizer(path: Path, said: dict[str, str], other: str, of_other: dict[str, str]) -> None:
+    """Refuses a file, or batch, of another tokenizer than one before it that the same training reads."""
+    mine, others = said.get("turnpack.tokenizer"), of_other.get("turnpack.tokenizer")
+    if mine and others and mine != others:
+        raise ValueError(f"{path} was made with the tokenizer {mine}, and {other} with {others}: a trainer has one, so convert again, or keep the files of each in a folder of their own")
+
+
+def like_siblings(path: Path, said: dict[str, str]) -> None:
+    """Refuses a file whose first sibling, which differs in numbers of its name alone, has another tokenizer."""
+
+    def numberless(name: str) -> str:
+        return re.sub(r"\d+", "#", name)
+
+    first = min(f.name for f in path.absolute().parent.iterdir() if numberless(f.name) == numberless(path.name))
+    if first != path.name:
+        try:
+            with pq.ParquetFile(path.parent / first) as file:
+                of_first = _said(file)
+        except (pa.ArrowException, OSError):
+            return  # its own reading says so
+        one_tokenizer(path, said, f"{first} beside it", of_first)
+
+
 def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) -> list[Row]:
     """All rows of the file, in its order; a file that is not what the trainer expects is refused before its first batch."""
     expected = expected or Expected.from_environment()
     path = wait_for(path, expected.wait)
     try:
         with pq.ParquetFile(path) as file:
-            said = {k.decode(): v.decode() for k, v in (file.schema_arrow.metadata or {}).items() if not k.startswith(b"ARROW:")}
-            said |= {k.decode(): v.decode() for k, v in (file.metadata.metadata or {}).items() if k != b"ARROW:schema"}
+            said = _said(file)
             missing = NEEDED - set(file.schema_arrow.names)
             rows: list[Row] = [] if missing else [{**NULL, **row} for row in file.read().to_pylist()]
     except (pa.ArrowException, OSError) as e:
@@ -321,6 +350,7 @@ def read_rows(path: str | os.PathLike[str], expected: Expected | None = None) ->
     if not rows:
         raise ValueError(f"{path} holds no row")
     check(path, said, rows, expected)
+    like_siblings(path, said)
     for rollout in torn(rows):
         raise ValueError(f"{path}: rows of rollout {rollout} were filtered away or come twice, and the others have weights and ends for all of them: filter whole rollouts")
     there, rows = rows, in_order(rows)

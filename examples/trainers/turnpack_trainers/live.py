@@ -9,6 +9,7 @@ A trainer that was killed starts with the number in its checkpoint: a batch that
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import logging
 import time
@@ -16,16 +17,17 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from .files import Expected, Row, check, read_rows
+from .files import Expected, Row, check, one_tokenizer, read_rows
 
 log = logging.getLogger("turnpack_trainers")
 
 
-def _next(url: str, after: int, wait: float, expected: Expected | None) -> tuple[int, list[Row]]:
-    """The batch after one, when it is there."""
+def _next(url: str, after: int, wait: float, expected: Expected | None, before: dict[str, str]) -> tuple[int, list[Row]]:
+    """The batch after one, when it is there; before has what those before it said of themselves."""
     while True:
         try:
             with urllib.request.urlopen(f"{url}/batches?after={after}&wait={wait:g}s", timeout=wait + 60) as answer:
@@ -41,14 +43,18 @@ def _next(url: str, after: int, wait: float, expected: Expected | None) -> tuple
         table = pa.ipc.open_stream(body).read_all()
         said = {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
         rows, seq = table.to_pylist(), int(said["turnpack.group_seq"])
-        check(Path(f"{url}/batches#{seq}"), said, rows, expected or Expected.from_environment())
+        name = Path(f"{url}/batches#{seq}")
+        check(name, said, rows, expected or Expected.from_environment())
+        one_tokenizer(name, said, "one before it", before)
+        before.update(said)
         return seq, rows
 
 
 def from_service(url: str, after: int = 0, wait: float = 30.0, expected: Expected | None = None) -> Iterator[tuple[int, list[Row]]]:
     """Asks the service for the batch after each, waits while there is none, and while the service starts again."""
+    before: dict[str, str] = {}
     while True:
-        after, rows = _next(url, after, wait, expected)
+        after, rows = _next(url, after, wait, expected, before)
         yield after, rows
         acknowledge(url, after)
 
@@ -56,8 +62,9 @@ def from_service(url: str, after: int = 0, wait: float = 30.0, expected: Expecte
 def take(url: str, after: int, until: int, wait: float = 30.0, expected: Expected | None = None) -> list[Row]:
     """The rows of the batches after one and up to another, for a step on several groups. Save the step, then acknowledge."""
     out: list[Row] = []
+    before: dict[str, str] = {}
     while after < until:
-        after, rows = _next(url, after, wait, expected)
+        after, rows = _next(url, after, wait, expected, before)
         out += rows
     if after > until:
         raise ValueError(f"{url} has no batch {until}: the one after is {after}")
@@ -76,16 +83,26 @@ def acknowledge(url: str, seq: int, attempts: int = 60) -> None:
             time.sleep(1)
 
 
+def _due(index: Path, at: int, after: int) -> Iterator[tuple[dict[str, Any], int]]:
+    """The batches after one, by their lines from a byte on, each with the byte after its line."""
+    if index.exists():
+        with index.open("rb") as lines:
+            lines.seek(at)
+            while (line := lines.readline()).endswith(b"\n"):
+                if (batch := json.loads(line))["seq"] > after:
+                    yield batch, lines.tell()
+
+
 def from_folder(folder: str, after: int = 0, poll: float = 0.5, expected: Expected | None = None) -> Iterator[tuple[int, list[Row]]]:
     """Reads the batches that the service writes into its folder (--folder), as they get their names."""
-    index = Path(folder) / "batches.jsonl"
+    at = 0
     while True:
-        lines = index.read_bytes().split(b"\n")[:-1] if index.exists() else []
-        due = [b for b in map(json.loads, lines) if b["seq"] > after]
-        if not due or not (Path(folder) / due[0]["file"]).exists():
+        due = list(itertools.islice(_due(Path(folder) / "batches.jsonl", at, after), 2))
+        if not due or not (Path(folder) / due[0][0]["file"]).exists():
             if len(due) > 1:
-                raise FileNotFoundError(f"{folder}: {due[0]['file']} was removed, and batch {after} is the last that was trained on")
+                raise FileNotFoundError(f"{folder}: {due[0][0]['file']} was removed, and batch {after} is the last that was trained on")
             time.sleep(poll)
             continue
-        after = due[0]["seq"]
-        yield after, read_rows(Path(folder) / due[0]["file"], expected)
+        batch, at = due[0]
+        after = batch["seq"]
+        yield after, read_rows(Path(folder) / batch["file"], expected)

@@ -1,0 +1,70 @@
+package deliver_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/deliver"
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Groups become files of steps as they are complete, with the rewards that their
+// rollouts ended with and the version of each token, after a restart too.
+func TestStepFiles(t *testing.T) {
+	dir := t.TempDir()
+	o := deliver.Options{Size: 2, StepGroups: 2, Refused: func(_ stream.Key, err error) { t.Error(err) }}
+	o.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
+		_, err := turnpack.Pipeline{Scale: reward.OutcomePolicy{Outcome: reward.ScaleAuto}}.Run(ctx, turnpack.Slice(group), w)
+		return err
+	}
+	s := start(t, dir, o)
+	end := func(group int) {
+		t.Helper()
+		for i := range 2 {
+			id, reward := fmt.Sprintf("%d#%d", group, i), float64(group)+0.25*float64(i)
+			s.play(t, id, int32(10*group+i))
+			_, err := s.End(t.Context(), id, deliver.Ending{Group: fmt.Sprint(group), Reward: &reward})
+			require.NoError(t, err)
+		}
+	}
+	step := func(n int) string {
+		return filepath.Join(dir, "out", stream.StepsFolder, fmt.Sprintf("step_%d.parquet", n))
+	}
+	written := func(path string) func() bool {
+		return func() bool { _, err := os.Stat(path); return err == nil }
+	}
+	end(0)
+	end(1)
+	end(2)
+	require.Eventually(t, written(step(0)), 20*time.Second, time.Millisecond)
+	require.NoFileExists(t, step(1))
+	s.close(t)
+	s = start(t, dir, o)
+	end(3)
+	require.Eventually(t, written(step(1)), 20*time.Second, time.Millisecond)
+	s.close(t)
+	for n := range 2 {
+		rows, _, err := export.ReadAll(step(n))
+		require.NoError(t, err)
+		require.Len(t, rows, 4)
+		for i, r := range rows {
+			group, index := 2*n+i/2, i%2
+			require.Equal(t, fmt.Sprintf("%d#%d", group, index), r.Rollout)
+			require.InDelta(t, float64(group)+0.25*float64(index), r.Reward, 1e-6)
+			require.Equal(t, []int32{-1, -1, -1, int32(10*group + index), int32(10*group + index)}, r.Version)
+		}
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "out", stream.DataFolder))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -1,0 +1,167 @@
+package stream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Names of the files of steps.
+const (
+	StepsFolder = "steps"
+	stepsName   = "steps.json"
+)
+
+// steps says which batches a step is made of.
+type steps struct {
+	Groups int `json:"groups"` // batches of a step
+	After  int `json:"after"`  // number of the last batch before those of step 0
+	Next   int `json:"next"`   // step to write
+}
+
+// from is the number of the last batch before those of the next step.
+func (p *steps) from() int { return p.After + p.Next*p.Groups }
+
+// Steps writes the steps of that many batches each whose batches have numbers up to
+// upTo, and removes the files of these batches: steps/step_0.parquet and so on, as
+// trainers read that take a file for a step. The first step begins after the batch upTo
+// of the first time it is asked. A kill at any moment loses no step and writes none
+// otherwise. Another number of batches than the folder's is refused.
+func (s *Stream) Steps(groups, upTo int) error {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if err := s.loadSteps(groups, upTo); err != nil {
+		return err
+	}
+	for s.steps.from()+groups <= upTo {
+		if err := s.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadSteps reads what the folder says of its steps, or says it.
+func (s *Stream) loadSteps(groups, upTo int) error {
+	if s.steps != nil && s.steps.Groups == groups {
+		return nil
+	}
+	p, where := steps{Groups: groups, After: upTo}, rollout.Where{File: filepath.Join(s.dir, stepsName)}
+	text, err := os.ReadFile(where.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = errors.Join(os.MkdirAll(filepath.Join(s.dir, StepsFolder), 0o755), s.saveSteps(p))
+	case err == nil:
+		err = json.Unmarshal(text, &p)
+	}
+	if err != nil {
+		return atomic.Locate(where, err)
+	}
+	if p.Groups != groups || groups < 1 {
+		return rollout.Errorf(rollout.KindInput, where, "its steps have %d groups each, not %d", p.Groups, groups).WithFix("keep their number, or name another folder")
+	}
+	atomic.Sweep(filepath.Join(s.dir, StepsFolder), "")
+	s.steps = &p
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.batches { // a kill left those of a step that is written
+		if b := &s.batches[i]; b.Seq > p.After && b.Seq <= p.from() {
+			err = errors.Join(err, removed(s.path(b)))
+		}
+	}
+	return err
+}
+
+func (s *Stream) saveSteps(p steps) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return atomic.WriteFile(filepath.Join(s.dir, stepsName), append(text, '\n'), true)
+}
+
+// step writes the next one. Files that somebody removed are not in it.
+func (s *Stream) step() error {
+	p, from := *s.steps, s.steps.from()
+	var files []string
+	s.mu.Lock()
+	for seq := from + 1; seq <= from+p.Groups; seq++ {
+		if b, known := s.batch(seq); known {
+			if _, missing := os.Stat(s.path(&b)); missing == nil {
+				files = append(files, s.path(&b))
+			}
+		}
+	}
+	s.mu.Unlock()
+	path := filepath.Join(s.dir, StepsFolder, fmt.Sprintf("step_%d%s", p.Next, filepath.Ext(s.name(0))))
+	if _, missing := os.Stat(path); missing != nil && len(files) > 0 { // else a kill came after it
+		if err := s.join(path, files); err != nil {
+			return err
+		}
+	}
+	p.Next++
+	if err := s.saveSteps(p); err != nil {
+		return err
+	}
+	s.steps = &p
+	for _, file := range files {
+		if err := removed(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join writes the rows of files as one file.
+func (s *Stream) join(path string, files []string) (err error) {
+	o := s.opts
+	o.KeepTail, o.KeepUntrained = true, true // what the files have
+	o.Columns, o.Trace = &export.Columns{}, true
+	var in []*export.Reader
+	defer func() {
+		for _, r := range in {
+			_ = r.Close()
+		}
+	}()
+	for _, file := range files {
+		r, err := export.Open(file)
+		if err != nil {
+			return err
+		}
+		in = append(in, r)
+		info := r.Info()
+		if len(in) == 1 {
+			o.Tokenizer, o.Template, o.Estimator, o.Metadata = info.Tokenizer, info.Template, info.Estimator, info.Metadata
+		}
+		if info.Tokenizer != o.Tokenizer || info.Template != o.Template {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "was made with another tokenizer or template than %s, and both would be in one step", filepath.Base(files[0])).
+				WithFix("give each model a folder of its own; to go on in this one, move the files of the step away")
+		}
+		c := info.Columns
+		o.Columns.Logprobs, o.Columns.Weights, o.Columns.Advantages = o.Columns.Logprobs || c.Logprobs, o.Columns.Weights || c.Weights, o.Columns.Advantages || c.Advantages
+		o.Columns.Versions, o.Columns.Advantage = o.Columns.Versions || c.Versions, o.Columns.Advantage || c.Advantage
+		o.Trace = o.Trace && info.Trace
+	}
+	w, err := export.Create(path, o)
+	if err != nil {
+		return err
+	}
+	for _, r := range in {
+		if err := copyRows(w, r, func(x *rollout.Sample) {
+			if o.Columns.Versions && x.Version == nil { // none was known yet
+				x.Version = slices.Repeat([]int32{-1}, x.Len())
+			}
+		}); err != nil {
+			return errors.Join(err, w.Abort())
+		}
+	}
+	return w.Close()
+}

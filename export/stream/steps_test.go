@@ -1,0 +1,172 @@
+package stream_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/export/stream"
+)
+
+// groups are those of a step, with the recipe that its file tells.
+func groups(t *testing.T, dir string, step int) (out []string) {
+	t.Helper()
+	rows, info, err := export.ReadAll(filepath.Join(dir, stream.StepsFolder, fmt.Sprintf("step_%d.parquet", step)))
+	require.NoError(t, err)
+	require.Equal(t, "r", info.Metadata["recipe"])
+	require.Equal(t, "sha256:aa", info.Tokenizer)
+	for _, r := range rows {
+		out = append(out, r.Group)
+	}
+	return out
+}
+
+func files(t *testing.T, dir, folder string) (out []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, folder))
+	require.NoError(t, err)
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// fill adds batches from one number to another.
+func fill(t *testing.T, s *stream.Stream, from, to int) {
+	t.Helper()
+	for i := from; i <= to; i++ {
+		_, err := add(s, fmt.Sprint("g", i), int32(i))
+		require.NoError(t, err)
+	}
+}
+
+// A step has the batches of its number in their order, and takes their place.
+func TestSteps(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	fill(t, s, 1, 2)
+	require.NoError(t, s.Steps(3, 1), "what came before is in no step")
+	fill(t, s, 3, 8)
+	require.NoError(t, s.Steps(3, 6), "the second one is not delivered")
+	require.Equal(t, []string{"g2", "g3", "g4"}, groups(t, dir, 0))
+	require.Equal(t, []string{"step_0.parquet"}, files(t, dir, stream.StepsFolder))
+	require.Equal(t, []string{"batch_000001.parquet", "batch_000005.parquet", "batch_000006.parquet", "batch_000007.parquet", "batch_000008.parquet"}, files(t, dir, stream.DataFolder))
+	require.NoError(t, s.Steps(3, 8))
+	require.NoError(t, s.Steps(3, 8), "again")
+	require.Equal(t, []string{"g5", "g6", "g7"}, groups(t, dir, 1))
+	require.Equal(t, []string{"batch_000001.parquet", "batch_000008.parquet"}, files(t, dir, stream.DataFolder))
+	require.ErrorContains(t, s.Steps(2, 8), "its steps have 3 groups each, not 2")
+
+	// The trainer takes them away; another process goes on.
+	require.NoError(t, os.Remove(filepath.Join(dir, stream.StepsFolder, "step_1.parquet")))
+	require.NoError(t, s.Close())
+	s = open(t, dir)
+	fill(t, s, 9, 10)
+	require.NoError(t, s.Steps(3, 10))
+	require.Equal(t, []string{"g8", "g9", "g10"}, groups(t, dir, 2))
+	require.Equal(t, []string{"step_0.parquet", "step_2.parquet"}, files(t, dir, stream.StepsFolder))
+	require.NoError(t, s.Close())
+	s = open(t, dir)
+	require.ErrorContains(t, s.Steps(2, 10), "keep their number")
+}
+
+// What a kill leaves at any place of a step is made whole.
+func TestStepsAfterAKill(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, dir string, before map[string][]byte){
+		"before the step": func(t *testing.T, dir string, before map[string][]byte) {
+			require.NoError(t, os.Remove(filepath.Join(dir, stream.StepsFolder, "step_1.parquet")))
+			restore(t, dir, before)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, stream.StepsFolder, ".step_1.parquet.17.partial"), []byte("half"), 0o600))
+		},
+		"before it is counted": restore,
+		"before files are removed": func(t *testing.T, dir string, before map[string][]byte) {
+			delete(before, "steps.json")
+			delete(before, "data/batch_000003.parquet")
+			restore(t, dir, before)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			require.NoError(t, s.Steps(2, 0))
+			fill(t, s, 1, 4)
+			require.NoError(t, s.Steps(2, 3))
+			before := map[string][]byte{}
+			for _, name := range []string{"steps.json", "data/batch_000003.parquet", "data/batch_000004.parquet"} {
+				var err error
+				before[name], err = os.ReadFile(filepath.Join(dir, name))
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.Steps(2, 4))
+			require.NoError(t, s.Close())
+			want, err := os.ReadFile(filepath.Join(dir, stream.StepsFolder, "step_1.parquet"))
+			require.NoError(t, err)
+			leave(t, dir, before)
+
+			s = open(t, dir)
+			require.NoError(t, s.Steps(2, 4))
+			got, err := os.ReadFile(filepath.Join(dir, stream.StepsFolder, "step_1.parquet"))
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.Equal(t, []string{"step_0.parquet", "step_1.parquet"}, files(t, dir, stream.StepsFolder))
+			require.Empty(t, files(t, dir, stream.DataFolder))
+			fill(t, s, 5, 6)
+			require.NoError(t, s.Steps(2, 6))
+			require.Equal(t, []string{"g5", "g6"}, groups(t, dir, 2))
+		})
+	}
+}
+
+func restore(t *testing.T, dir string, before map[string][]byte) {
+	for name, text := range before {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+}
+
+// Batches of two tokenizers make no step.
+func TestStepsOfTwoModels(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	require.NoError(t, s.Steps(2, 0))
+	fill(t, s, 1, 1)
+	_, err := s.Add(stream.Key{Group: "b"}, nil, func(w *export.Writer) error {
+		x := row("b", 1)
+		x.Tokenizer = "sha256:other"
+		return w.Write(x)
+	})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Steps(2, 2), "another tokenizer")
+	require.Len(t, files(t, dir, stream.DataFolder), 2, "nothing is lost")
+}
+
+// Old batches are known to the index alone.
+func TestOldBatchesAreForgotten(t *testing.T) {
+	dir := t.TempDir()
+	s, err := stream.OpenKeeping(dir, export.Options{}, 2)
+	require.NoError(t, err)
+	check := func(known int) {
+		t.Helper()
+		require.Len(t, all(t, s), 9)
+		for i := 1; i <= 9; i++ {
+			b, there := s.Find(stream.Key{Group: fmt.Sprint("g", i)})
+			require.Equal(t, i > 9-known, there, i)
+			if there {
+				require.Equal(t, i, b.Seq)
+			}
+		}
+	}
+	fill(t, s, 1, 9)
+	check(3)
+	require.NoError(t, s.Close())
+	s, err = stream.OpenKeeping(dir, export.Options{}, 4)
+	require.NoError(t, err)
+	check(5)
+	again, err := add(s, "g8", 8)
+	require.NoError(t, err)
+	require.Equal(t, 8, again.Seq)
+	require.NoError(t, s.Close())
+}
