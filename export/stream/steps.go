@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -36,6 +37,9 @@ func (p *steps) from() int { return p.After + p.Next*p.Groups }
 // of the first time it is asked. A kill at any moment loses no step and writes none
 // otherwise. Another number of batches than the folder's is refused.
 func (s *Stream) Steps(groups, upTo int) error {
+	if s.keys == nil {
+		return zero.Value("stream.Stream", "Open")
+	}
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	if err := s.loadSteps(groups, upTo); err != nil {

@@ -72,6 +72,7 @@ func TestSteps(t *testing.T) {
 	require.NoError(t, s.Close())
 	s = open(t, dir)
 	require.ErrorContains(t, s.Steps(2, 10), "keep their number")
+	require.ErrorContains(t, new(stream.Stream).Steps(2, 10), "Open")
 }
 
 // What a kill leaves at any place of a step is made whole.
