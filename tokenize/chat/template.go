@@ -161,7 +161,15 @@ type Input struct {
 	// memory becomes that of this one, the bytes of its Text included. It must
 	// not be used again.
 	Reuse *Result
+	// Replay saves work where the same messages are rendered again and again with more
+	// after them; nil for none. The result is the same.
+	Replay *Replay
 }
+
+// Replay is what the last rendering that had it as its Input.Replay wrote for each message.
+// The zero value is ready to be used, for one rendering at a time. The result of the last
+// one may be given to Reuse once the next has ended.
+type Replay struct{ passes eval.Replay }
 
 // Render renders a conversation. It is the text that transformers'
 // apply_chat_template(tokenize=False) gives, byte for byte. Errors are
@@ -179,11 +187,17 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 			return nil, err
 		}
 	}
-	r, err := t.run(ctx, t.input(c, messages, in), in.Reuse)
+	run := t.input(c, messages, in)
+	if in.Replay != nil && !in.ContinueFinalMessage {
+		run.Replay = &in.Replay.passes
+	}
+	r, err := t.run(ctx, run, in.Reuse)
 	if err != nil {
 		return nil, err
 	}
-	t.link(c, r)
+	if t.link(c, r) && run.Replay != nil {
+		run.Replay.Forget()
+	}
 	if in.ContinueFinalMessage {
 		if err := t.cut(r, cont); err != nil {
 			return nil, err
@@ -203,11 +217,15 @@ func (t *Template) made(c *Conversation) error {
 	return nil
 }
 
-// link gives the names of called functions in r to the messages that answer the calls.
-func (t *Template) link(c *Conversation, r *Result) {
-	if l := c.linked; t.links && l != nil && l.named(c.Len()) {
-		l.link(c, r.runs, r.Extents)
+// link gives the names of called functions in r to the messages that answer the calls, and
+// reports whether there are any.
+func (t *Template) link(c *Conversation, r *Result) bool {
+	l := c.linked
+	if !t.links || l == nil || !l.named(c.Len()) {
+		return false
 	}
+	l.link(c, r.runs, r.Extents)
+	return true
 }
 
 // input is what a run over messages of c sees.
@@ -266,7 +284,12 @@ func (t *Template) run(ctx context.Context, in eval.Input, reuse *Result) (*Resu
 		in.Into = &value.Memory{B: reuse.buf, Runs: reuse.runs}
 	}
 	var r *Result
-	if failure := t.prog.Run(ctx, in, func(out *eval.Output) { r = newResult(out, reuse) }); failure != nil {
+	done := func(out *eval.Output) {
+		if r = newResult(out, reuse); in.Replay != nil {
+			in.Replay.Wrote(value.Memory{B: r.buf, Runs: r.runs})
+		}
+	}
+	if failure := t.prog.Run(ctx, in, done); failure != nil {
 		return nil, t.fail(failure.Fault, failure.Pos)
 	}
 	return r, nil

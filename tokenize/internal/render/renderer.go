@@ -31,6 +31,7 @@ type Renderer struct {
 	place   []int
 	Last    *chat.Result // that was rendered last
 	Scratch Scratch      // memory for the next rendering
+	replay  chat.Replay  // of prompts
 	Memory
 }
 
@@ -212,10 +213,13 @@ func (x *Renderer) Prompt(t *rollout.Turn) (Rendering, error) {
 		return Rendering{}, err
 	}
 	x.Scratch, x.prompts[0] = x.prompts[0], Scratch{}
-	out, err := x.Run(c, index, true)
+	in := x.Input(true)
+	in.Replay = &x.replay // the last prompt is in prompts[1]
+	res, err := x.run(c, in)
 	if err != nil { // the last prompt stays the last
 		return Rendering{}, err
 	}
+	out := x.rendered(res, index)
 	x.prompts[0], x.prompts[1] = x.prompts[1], Scratch{Result: x.Last, Fields: out.Fields[:0]}
 	if n, ok := x.plain(t); ok {
 		x.showPlain(n)
@@ -297,12 +301,15 @@ func (x *Renderer) Run(c *chat.Conversation, index []int32, generationPrompt boo
 }
 
 func (x *Renderer) Result(c *chat.Conversation, generationPrompt bool) (*chat.Result, error) {
+	return x.run(c, x.Input(generationPrompt))
+}
+
+func (x *Renderer) run(c *chat.Conversation, in chat.Input) (*chat.Result, error) {
 	if x.probe {
 		if err := x.Template.Limit(); err != nil {
 			return nil, err
 		}
 	}
-	in := x.Input(generationPrompt)
 	in.Reuse, x.Scratch.Result = x.Scratch.Result, nil
 	res, err := x.Template.Chat.Render(x.Ctx, c, in)
 	x.Last = res

@@ -39,7 +39,7 @@ func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, dept
 		return
 	}
 	if utf8.RuneCount(line.B) <= pprintWidth-indent-allowance || ownRepr(v) {
-		t.Text(line)
+		t.Text(line, 0)
 		return
 	}
 	newline := func(n int) {
@@ -89,7 +89,7 @@ func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, dept
 	case *value.Str:
 		pprintStr(x, t, c, indent, allowance, depth)
 	default:
-		t.Text(line)
+		t.Text(line, 0)
 	}
 }
 
@@ -210,7 +210,7 @@ func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, de
 		chunks = append(chunks, repr(line.Slice(from, len(line.S))))
 	}
 	if len(chunks) == 1 {
-		t.Text(chunks[0])
+		t.Text(chunks[0], 0)
 		return
 	}
 	if depth == 0 {
@@ -221,7 +221,7 @@ func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, de
 			t.Lit("\n")
 			t.Blanks(indent)
 		}
-		t.Text(c)
+		t.Text(c, 0)
 	}
 	if depth == 0 {
 		t.Lit(")")

@@ -166,7 +166,8 @@ type macroCode struct {
 	caller, kwargs, varargs int
 	accessesCaller          bool
 	explicitCaller          bool
-	steps                   int // of the parameters
+	steps                   int  // of the parameters
+	alone                   bool // it reads nothing outside of it but inputs
 }
 
 type param struct {
@@ -208,10 +209,10 @@ func (m *Macro) Call(_ *rt.Context, a rt.Args) value.Value { return m.call(a, fa
 // call calls the macro. With direct it writes to the current output and returns nil.
 func (m *Macro) call(a rt.Args, direct bool) value.Value {
 	x, c := m.x, m.code
-	if !x.Make(rt.ObjectSize + 16*len(c.fn.order)) {
+	if !x.Make(rt.ObjectSize + 16*len(c.fn.Order)) {
 		return rt.Stopped
 	}
-	act := &activation{slots: make([]value.Value, len(c.fn.order)), up: m.act}
+	act := &activation{slots: make([]value.Value, len(c.fn.Order)), up: m.act}
 	if !x.Step(c.steps+len(a.Kw)*(1+len(c.params))/nodesAStep) || !m.bind(a, act) || !x.descend() {
 		return rt.Stopped
 	}

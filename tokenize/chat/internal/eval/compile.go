@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/turnpack/turnpack/tokenize/chat/internal/scope"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -22,27 +23,27 @@ type Program struct {
 
 // functionCode is the code of one function (see scope.go).
 type functionCode struct {
-	fn    *function
+	fn    *scope.Function
 	loads []loadCode
 	body  []stmt
 }
 
 type blockCode struct {
 	functionCode
-	self, super *variable
+	self, super *scope.Variable
 }
 
 // loadCode initialises one variable when its scope is entered.
 type loadCode struct {
 	slot  int
-	kind  loadKind
-	depth int // of loadAlias: functions to go up
-	from  int // of loadAlias: slot; of loadResolve: index into Program.resolve
+	kind  scope.Kind
+	depth int // of scope.Alias: functions to go up
+	from  int // of scope.Alias: slot; of scope.Resolve: index into Program.resolve
 }
 
 // Compile turns a parsed template into a program. Errors are *syntax.Error.
 func Compile(body []syntax.Stmt) (*Program, error) {
-	c := &compiler{prog: &Program{blocks: map[string]*blockCode{}}, resolveIndex: map[string]int{}}
+	c := &compiler{prog: &Program{blocks: map[string]*blockCode{}}, resolveIndex: map[string]int{}, stored: map[string]int{}, alone: map[*scope.Variable]bool{}}
 	c.template(body)
 	if c.err != nil {
 		return nil, c.err
@@ -56,12 +57,15 @@ type compiler struct {
 	err          *syntax.Error
 	hasBlocks    bool
 	blockDefs    []*syntax.Block
-	nodes        int // of the statement that is being compiled: see chargeStmt
+	nodes        int                      // of the statement that is being compiled: see chargeStmt
+	pass         *scope.Pass              // what is being compiled is a part of, else nil
+	stored       map[string]int           // how often the template sets a name
+	alone        map[*scope.Variable]bool // macros that read nothing outside, and are set once
 }
 
 // frame is the place in the program that is being compiled.
 type frame struct {
-	*scope
+	*scope.Scope
 	top  bool // statements here store into the exported names
 	soft bool // inside a branch: an unknown filter fails when reached
 	loop bool // break and continue are allowed
@@ -70,11 +74,11 @@ type frame struct {
 func (f frame) branch() frame { f.soft = true; return f }
 
 func (f frame) inner() frame {
-	return frame{scope: newScope(f.fn, f.scope), loop: f.loop}
+	return frame{Scope: scope.New(f.Fn, f.Scope), loop: f.loop}
 }
 
 func (f frame) function() frame {
-	return frame{scope: newScope(newFunction(f.fn), f.scope)}
+	return frame{Scope: scope.New(scope.NewFunction(f.Fn), f.Scope)}
 }
 
 func (c *compiler) fail(pos syntax.Pos, msg string, args ...any) {
@@ -92,63 +96,71 @@ func (c *compiler) failPython(pos syntax.Pos, msg string, args ...any) {
 
 func (c *compiler) template(body []syntax.Stmt) {
 	seen := map[string]bool{}
-	walkStmts(body, func(*syntax.Name) {}, func(s syntax.Stmt) {
-		if b, ok := s.(*syntax.Block); ok {
-			if seen[b.Name] {
-				c.fail(b.At(), "block '%s' defined twice", b.Name)
+	set := func(n *syntax.Name) {
+		if n.Store {
+			c.stored[n.Name]++
+		}
+	}
+	syntax.Walk(body, set, func(s syntax.Stmt) {
+		switch s := s.(type) {
+		case *syntax.Macro:
+			c.stored[s.Name]++
+		case *syntax.Block:
+			if seen[s.Name] {
+				c.fail(s.At(), "block '%s' defined twice", s.Name)
 			}
-			seen[b.Name] = true
-			c.blockDefs = append(c.blockDefs, b)
+			seen[s.Name] = true
+			c.blockDefs = append(c.blockDefs, s)
 		}
 	})
 	c.hasBlocks = len(seen) > 0
-	f := frame{scope: newScope(newFunction(nil), nil), top: true}
-	var self *variable
-	if mentions(body, "self")["self"] {
-		self = f.param("self")
+	f := frame{Scope: scope.New(scope.NewFunction(nil), nil), top: true}
+	var self *scope.Variable
+	if syntax.Mentions(body, "self")["self"] {
+		self = f.Param("self")
 	}
-	f.stmts(body)
-	code := &functionCode{fn: f.fn, body: c.body(body, f)}
-	code.loads = c.loads(f.scope)
+	f.Stmts(body)
+	code := &functionCode{fn: f.Fn, body: c.body(body, f)}
+	code.loads = c.loads(f.Scope)
 	if self != nil {
-		code.body = append([]stmt{&selfStmt{self.slot}}, code.body...)
+		code.body = append([]stmt{&selfStmt{self.Slot}}, code.body...)
 	}
 	c.prog.root = code
 	for _, def := range c.blockDefs {
 		b := &blockCode{}
-		bf := frame{scope: newScope(newFunction(nil), nil)}
-		m := mentions(def.Body, "self", "super")
+		bf := frame{Scope: scope.New(scope.NewFunction(nil), nil)}
+		m := syntax.Mentions(def.Body, "self", "super")
 		if m["self"] {
-			b.self = bf.param("self")
+			b.self = bf.Param("self")
 		}
 		if m["super"] {
-			b.super = bf.param("super")
+			b.super = bf.Param("super")
 		}
-		bf.stmts(def.Body)
-		b.fn = bf.fn
+		bf.Stmts(def.Body)
+		b.fn = bf.Fn
 		b.body = c.body(def.Body, bf)
-		b.loads = c.loads(bf.scope)
+		b.loads = c.loads(bf.Scope)
 		c.prog.blocks[def.Name] = b
 	}
 }
 
-func (c *compiler) loads(s *scope) []loadCode {
+func (c *compiler) loads(s *scope.Scope) []loadCode {
 	var out []loadCode
-	for _, v := range s.fn.order { // a fixed order
-		l, ok := s.loads[v]
-		if !ok || l.kind == loadParam {
+	for _, v := range s.Fn.Order { // a fixed order
+		l, ok := s.Loads[v]
+		if !ok || l.Kind == scope.Param {
 			continue
 		}
-		code := loadCode{slot: v.slot, kind: l.kind}
-		switch l.kind {
-		case loadAlias:
-			code.depth, code.from = distance(s.fn, l.from.fn), l.from.slot
-		case loadResolve:
-			i, ok := c.resolveIndex[v.name]
+		code := loadCode{slot: v.Slot, kind: l.Kind}
+		switch l.Kind {
+		case scope.Alias:
+			code.depth, code.from = distance(s.Fn, l.From.Fn), l.From.Slot
+		case scope.Resolve:
+			i, ok := c.resolveIndex[v.Name]
 			if !ok {
 				i = len(c.prog.resolve)
-				c.resolveIndex[v.name] = i
-				c.prog.resolve = append(c.prog.resolve, v.name)
+				c.resolveIndex[v.Name] = i
+				c.prog.resolve = append(c.prog.resolve, v.Name)
 			}
 			code.from = i
 		}
@@ -158,19 +170,19 @@ func (c *compiler) loads(s *scope) []loadCode {
 }
 
 // slots lists all variables that a scope starts, for clearing them at its end.
-func slots(s *scope) []int {
+func slots(s *scope.Scope) []int {
 	var out []int
-	for _, v := range s.fn.order {
-		if _, ok := s.loads[v]; ok {
-			out = append(out, v.slot)
+	for _, v := range s.Fn.Order {
+		if _, ok := s.Loads[v]; ok {
+			out = append(out, v.Slot)
 		}
 	}
 	return out
 }
 
-func distance(from, to *function) int {
+func distance(from, to *scope.Function) int {
 	n := 0
-	for ; from != to; from = from.parent {
+	for ; from != to; from = from.Parent {
 		n++
 	}
 	return n
@@ -223,19 +235,19 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 		return append(out, c.set(n, f))
 	case *syntax.SetBlock:
 		in := f.inner()
-		in.stmts(n.Body)
+		in.Stmts(n.Body)
 		st := &setBlockStmt{scopeCode: scopeCode{}, target: c.target(n.Target, f), export: c.exports(n.Target, f)}
 		st.body = c.body(n.Body, in)
 		if n.Filter != nil {
 			st.filter = c.filter(n.Filter, in)
 		}
-		st.loads, st.clear = c.loads(in.scope), slots(in.scope)
+		st.loads, st.clear = c.loads(in.Scope), slots(in.Scope)
 		return append(out, st)
 	case *syntax.If:
 		b := f.branch()
 		st := &ifStmt{}
 		for _, x := range append([]*syntax.If{n}, n.Elifs...) {
-			st.tests = append(st.tests, condition(c.expr(x.Test, b)))
+			st.tests = append(st.tests, c.cond(x.Test, b))
 			st.bodies = append(st.bodies, c.body(x.Body, b))
 		}
 		st.els = c.body(n.Else, b)
@@ -243,8 +255,9 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 	case *syntax.For:
 		return append(out, c.forLoop(n, f))
 	case *syntax.Macro:
-		st := &macroStmt{code: c.macro(n.At(), n.Name, &n.Signature, n.Body, f), slot: f.find(n.Name).slot}
-		st.depth = distance(f.fn, f.find(n.Name).fn)
+		st := &macroStmt{code: c.macro(n.At(), n.Name, &n.Signature, n.Body, f), slot: f.Find(n.Name).Slot}
+		st.depth = distance(f.Fn, f.Find(n.Name).Fn)
+		c.alone[f.Find(n.Name)] = st.code.alone && c.stored[n.Name] == 1
 		if f.top && c.hasBlocks {
 			st.export = n.Name
 		}
@@ -262,42 +275,42 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 		return append(out, &generationStmt{c.macro(n.At(), "", &syntax.Signature{}, n.Body, f)})
 	case *syntax.FilterBlock:
 		in := f.inner()
-		in.stmts(n.Body)
-		in.exprs(n.Filter)
+		in.Stmts(n.Body)
+		in.Exprs(n.Filter)
 		st := &filterBlockStmt{}
 		st.body = c.body(n.Body, in)
 		st.filter = c.filter(n.Filter, in)
-		st.loads, st.clear = c.loads(in.scope), slots(in.scope)
+		st.loads, st.clear = c.loads(in.Scope), slots(in.Scope)
 		return append(out, st)
 	case *syntax.With:
 		in := f.inner()
 		for _, t := range n.Targets {
-			in.target(t, true)
+			in.Target(t, true)
 		}
-		in.stmts(n.Body)
+		in.Stmts(n.Body)
 		st := &withStmt{}
 		for i, t := range n.Targets {
 			st.targets = append(st.targets, c.target(t, in))
 			st.values = append(st.values, c.expr(n.Values[i], f))
 		}
 		st.body = c.body(n.Body, in)
-		st.loads, st.clear = c.loads(in.scope), slots(in.scope)
+		st.loads, st.clear = c.loads(in.Scope), slots(in.Scope)
 		return append(out, st)
 	case *syntax.Scope:
 		in := f.inner()
-		in.exprs(n.Autoescape)
-		in.stmts(n.Body)
+		in.Exprs(n.Autoescape)
+		in.Stmts(n.Body)
 		c.prog.markup = true
 		st := &autoescapeStmt{on: c.expr(n.Autoescape, in)}
 		st.body = c.body(n.Body, in)
-		st.loads, st.clear = c.loads(in.scope), slots(in.scope)
+		st.loads, st.clear = c.loads(in.Scope), slots(in.Scope)
 		return append(out, st)
 	case *syntax.Block:
 		st := &blockStmt{name: n.Name}
 		if n.Scoped {
 			st.locals = map[string]*nameExpr{}
-			for s := f.scope; s != nil; s = s.parent {
-				for name := range s.stores {
+			for s := f.Scope; s != nil; s = s.Parent {
+				for name := range s.Stores {
 					if st.locals[name] == nil {
 						st.locals[name] = c.name(name, 0, f)
 					}
@@ -329,7 +342,7 @@ func (c *compiler) exports(target syntax.Expr, f frame) []string {
 		return nil
 	}
 	var names []string
-	walkExpr(target, func(n *syntax.Name) { names = append(names, n.Name) })
+	syntax.EachName(target, func(n *syntax.Name) { names = append(names, n.Name) })
 	return names
 }
 
@@ -348,8 +361,8 @@ func (c *compiler) target(e syntax.Expr, f frame) target {
 	c.nodes++
 	switch n := e.(type) {
 	case *syntax.Name:
-		v := f.find(n.Name)
-		return &nameTarget{v.slot, distance(f.fn, v.fn), n.Name}
+		v := f.Find(n.Name)
+		return &nameTarget{v.Slot, distance(f.Fn, v.Fn), n.Name}
 	case *syntax.NSRef:
 		return &attrTarget{n.At(), c.name(n.Name, n.At(), f), n.Attr}
 	case *syntax.Tuple:
@@ -370,7 +383,7 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 	}
 	body.loop = true
 	test := f.function()
-	els := frame{scope: newScope(body.fn, f.scope), loop: f.loop && !n.Recursive}
+	els := frame{Scope: scope.New(body.Fn, f.Scope), loop: f.loop && !n.Recursive}
 	st := &forStmt{pos: n.At(), recursive: n.Recursive, loopSlot: -1}
 	scoped := false
 	check := func(nm *syntax.Name) {
@@ -378,23 +391,27 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 			c.fail(nm.At(), "Can't assign to special loop variable in for-loop target")
 		}
 	}
-	walkStmts([]syntax.Stmt{n}, check, func(s syntax.Stmt) {
+	syntax.Walk([]syntax.Stmt{n}, check, func(s syntax.Stmt) {
 		if b, ok := s.(*syntax.Block); ok {
 			scoped = scoped || b.Scoped
 		}
 	})
-	if n.Recursive || scoped || mentions(n.Body, "loop")["loop"] {
-		st.loopSlot = body.param("loop").slot
+	if n.Recursive || scoped || syntax.Mentions(n.Body, "loop")["loop"] {
+		st.loopSlot = body.Param("loop").Slot
 	}
-	body.target(n.Target, true)
-	body.stmts(n.Body)
+	body.Target(n.Target, true)
+	body.Stmts(n.Body)
 	st.iter = c.expr(n.Iter, f)
 	if n.Test != nil {
-		test.target(n.Target, true)
-		test.exprs(n.Test)
+		test.Target(n.Target, true)
+		test.Exprs(n.Test)
 		st.test = &testCode{}
 		st.test.steps = 1 + c.size(func() { st.test.target, st.test.test = c.target(n.Target, test), c.expr(n.Test, test) })/nodesAStep
-		st.test.fn, st.test.loads = test.fn, c.loads(test.scope)
+		st.test.fn, st.test.loads = test.Fn, c.loads(test.Scope)
+	}
+	replays := c.pass == nil && f.Fn.Parent == nil && !f.loop && !c.hasBlocks && c.stored["loop"] == 0 && n.Test == nil && !n.Recursive && len(n.Else) == 0
+	if replays {
+		c.pass = &scope.Pass{Scope: body.Scope, Loop: true}
 	}
 	st.steps = 1 + c.size(func() { st.target = c.target(n.Target, body) })/nodesAStep
 	if t, ok := st.target.(*nameTarget); ok {
@@ -403,19 +420,23 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		st.single = -1
 	}
 	st.body = c.body(n.Body, body)
-	if st.single >= 0 && st.loopSlot < 0 {
-		st.idle = c.idle(n, body)
+	if st.single >= 0 {
+		st.idle, st.settles = c.idle(n, body), min(len(n.Body)-1, 1)
 	}
-	st.loads = c.loads(body.scope)
+	if replays {
+		st.replays = !c.pass.Open && st.single >= 0 && st.idle == nil
+		c.pass = nil
+	}
+	st.loads = c.loads(body.Scope)
 	if !n.Recursive || len(n.Else) > 0 {
-		st.clear = slots(body.scope)
+		st.clear = slots(body.Scope)
 	}
 	if len(n.Else) > 0 {
-		els.stmts(n.Else)
+		els.Stmts(n.Else)
 		st.els = c.body(n.Else, els)
-		st.elsLoads = c.loads(els.scope)
+		st.elsLoads = c.loads(els.Scope)
 	}
-	st.fn = body.fn
+	st.fn = body.Fn
 	return st
 }
 
@@ -423,6 +444,11 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 func (c *compiler) macro(pos syntax.Pos, name string, sig *syntax.Signature, body []syntax.Stmt, f frame) *macroCode {
 	m := f.function()
 	code := &macroCode{name: name, pos: pos, caller: -1, kwargs: -1, varargs: -1}
+	if c.pass == nil {
+		p := &scope.Pass{Scope: m.Scope}
+		c.pass = p
+		defer func() { c.pass, code.alone = nil, !p.Open }()
+	}
 	special := map[string]bool{}
 	seen := map[string]bool{}
 	for i, p := range sig.Params {
@@ -436,33 +462,33 @@ func (c *compiler) macro(pos syntax.Pos, name string, sig *syntax.Signature, bod
 				special["caller without default"] = true
 			}
 		}
-		code.params = append(code.params, param{name: p.Name, slot: m.param(p.Name).slot})
+		code.params = append(code.params, param{name: p.Name, slot: m.Param(p.Name).Slot})
 	}
-	m.exprs(sig.Defaults...)
-	found := mentions(body, "caller", "kwargs", "varargs")
+	m.Exprs(sig.Defaults...)
+	found := syntax.Mentions(body, "caller", "kwargs", "varargs")
 	if found["caller"] {
 		if special["caller without default"] {
 			c.fail(pos, `When defining macros or call blocks the special "caller" argument must be omitted or be given a default.`)
 		}
 		code.accessesCaller = true
 		if !code.explicitCaller {
-			code.caller = m.param("caller").slot
+			code.caller = m.Param("caller").Slot
 		}
 	}
 	if found["kwargs"] && !seen["kwargs"] {
-		code.kwargs = m.param("kwargs").slot
+		code.kwargs = m.Param("kwargs").Slot
 	}
 	if found["varargs"] && !seen["varargs"] {
-		code.varargs = m.param("varargs").slot
+		code.varargs = m.Param("varargs").Slot
 	}
-	m.stmts(body)
+	m.Stmts(body)
 	first := len(sig.Params) - len(sig.Defaults)
 	code.steps = (len(code.params) + c.size(func() {
 		for i := first; i < len(code.params); i++ {
 			code.params[i].def = c.expr(sig.Defaults[i-first], m)
 		}
 	})) / nodesAStep
-	code.fn, code.body = m.fn, c.body(body, m)
-	code.loads = c.loads(m.scope)
+	code.fn, code.body = m.Fn, c.body(body, m)
+	code.loads = c.loads(m.Scope)
 	return code
 }

@@ -10,13 +10,14 @@ import (
 )
 
 func (c *compiler) name(name string, pos syntax.Pos, f frame) *nameExpr {
-	v := f.find(name)
+	v := f.Find(name)
 	if v == nil { // Jinja's analysis does not look at the filters of a set block
 		c.failPython(pos, "Tried to resolve a name to a reference that was unknown to the frame ('%s')", name)
-		f.load(name)
-		v = f.find(name)
+		f.Load(name)
+		v = f.Find(name)
 	}
-	return &nameExpr{slot: v.slot, depth: distance(f.fn, v.fn), missing: &value.Undefined{Name: value.Lit(name)}}
+	c.pass.Read(f.Scope, name)
+	return &nameExpr{slot: v.Slot, depth: distance(f.Fn, v.Fn), missing: &value.Undefined{Name: value.Lit(name)}}
 }
 
 func (c *compiler) exprs(list []syntax.Expr, f frame) []expr {
@@ -95,7 +96,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		return &dictExpr{n.At(), c.exprs(n.Keys, f), c.exprs(n.Values, f)}
 	case *syntax.Cond:
 		b := f.branch()
-		out := &condExpr{test: condition(c.expr(n.Test, b)), then: c.expr(n.Then, b)}
+		out := &condExpr{test: c.cond(n.Test, b), then: c.expr(n.Then, b)}
 		if n.Else != nil {
 			out.els = c.expr(n.Else, b)
 		} else {
@@ -128,7 +129,9 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
-		return &attrExpr{pos: n.At(), owner: c.variable(n.X, f), name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
+		var of owner
+		c.aside(c.pass.Counts(n, f.Scope), func() { of = c.variable(n.X, f) })
+		return &attrExpr{pos: n.At(), owner: of, name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
 			plain: !object.IsDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
@@ -147,7 +150,10 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Slice:
 		c.failPython(n.At(), "invalid syntax")
 	case *syntax.Call:
-		out := &callExpr{pos: n.At(), fn: c.expr(n.Fn, f), args: c.args(&n.Args, f)}
+		out := &callExpr{pos: n.At()}
+		name, ok := n.Fn.(*syntax.Name)
+		c.aside(ok && c.alone[f.Find(name.Name)], func() { out.fn = c.expr(n.Fn, f) })
+		out.args = c.args(&n.Args, f)
 		if a, ok := out.fn.(*attrExpr); ok {
 			out.method = a
 		}

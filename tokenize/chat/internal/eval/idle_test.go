@@ -77,7 +77,7 @@ func TestIdleLoopsAsInFull(t *testing.T) {
 		var b strings.Builder
 		for range rng.IntN(3) {
 			b.WriteString(pick("{% set ns.a = true %}", "{% set ns.b = not ns.b %}", "{% set ns.c = i %}", "{% set x = i %}", "{{ i }},", "{% break %}", "{% continue %}", "{% set ns.a = x %}",
-				"{% set ns = namespace(a=ns.b, b=t, c=n) %}", "{% set y = 1 %}{% set ns.c = y %}", "{% macro x() %}m{{ i }}{% endmacro %}{% set ns.c = x %}"))
+				"{% set ns = namespace(a=ns.b, b=t, c=n) %}", "{% set ns.c = k %}", "{% set y = 1 %}{% set ns.c = y %}", "{% macro x() %}m{{ i }}{% endmacro %}{% set ns.c = x %}"))
 			if depth > 0 && rng.IntN(3) == 0 {
 				b.WriteString("{% if " + test() + " %}" + body(depth-1) + "{% endif %}")
 			}
@@ -89,7 +89,8 @@ func TestIdleLoopsAsInFull(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("{% set ns = namespace(a=" + pick("t", "false", "n") + ", b=" + pick("t", "false") + ", c=" + pick("n", "l", "0") + ") %}")
 		head := "{% for i in " + pick("l", "range(5)", "range(3, -1, -1)", "l[::-1]", "l|map(attribute='role')", "l|map('int')|select", "'abc'", "l[0]", "[]", "[1, u, 0]") + pick("", "", "", " if "+test()) + " %}"
-		b.WriteString(head + "{% if " + test() + " %}" + pick(body(1), body(1), "") + pick("", "", "{% elif "+test()+" %}"+body(1), "{% else %}"+body(0)) + "{% endif %}" + pick("", "", "", " ", "{% set x = 2 %}"))
+		numbers := pick("", "", "{% set k = (l|length - 1) - loop.index0 %}", "{% set k = 3 - loop.index %}{% set q = 1 + 2 %}", "{% set k = u + loop.index0 %}", "{% set k = 'a' + loop.index0 %}", "{% set k = l|length %}{% set k = t + loop.index %}", "{% set k = i %}", "{% set k = l|length // loop.index0 %}")
+		b.WriteString(head + numbers + "{% if " + test() + " %}" + pick(body(1), body(1), "") + pick("", "", "{% elif "+test()+" %}"+body(1), "{% else %}"+body(0)) + "{% endif %}" + pick("", "", "", " ", "{% set x = 2 %}"))
 		b.WriteString(pick("", "{% else %}none") + "{% endfor %}|{{ ns.a }}|{{ ns.b }}|{{ ns.c }}|{{ i }}|{{ x }}|{{ y }}")
 		source := b.String()
 		p, full := compile(t, source), compile(t, source)
@@ -116,6 +117,7 @@ func TestIdleLoopsEnd(t *testing.T) {
 	for _, source := range []string{
 		"{% set ns = namespace(f=false) %}{% for i in range(4000) %}{% if not ns.f %}{% set ns.f = true %}{% endif %}{% endfor %}",
 		"{% set ns = namespace(f=false) %}{% for i in range(4000) %}{% if ns.f %}{% elif i > 1 %}{% set ns.f = true %}{% endif %}{% endfor %}",
+		"{% set ns = namespace(f=false) %}{% for i in range(4000) %}{% set j = 4000 - loop.index0 %}{% if not ns.f %}{% set ns.f = j %}{% endif %}{% endfor %}",
 		"{% set ns = namespace(f=true) %}{% for i in range(4000) %}{% if ns.f and i > 1 %}{% set ns.f = false %}{% endif %}{% endfor %}",
 	} {
 		got := outcome(t, compile(t, source), 3000)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/scope"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -17,8 +18,10 @@ type forStmt struct {
 	single    int  // slot of a plain name as target, else -1
 	loopSlot  int  // slot of the loop object, -1 when the body does not use it
 	idle      cond // once true, all passes from then on do nothing; nil where unknown
+	settles   int  // the first pass before which idle may be asked
+	replays   bool // see Replay
 	recursive bool
-	fn        *function // of the body
+	fn        *scope.Function // of the body
 	loads     []loadCode
 	clear     []int
 	body      []stmt
@@ -28,7 +31,7 @@ type forStmt struct {
 
 // testCode is the condition of "for … if …".
 type testCode struct {
-	fn     *function
+	fn     *scope.Function
 	loads  []loadCode
 	target target
 	test   expr
@@ -66,10 +69,10 @@ func (s *forStmt) recurse(x *exec, v value.Value, up *activation, depth int) sig
 		return halt
 	}
 	saved := x.act
-	if !x.Make(rt.ObjectSize + 16*len(s.fn.order)) {
+	if !x.Make(rt.ObjectSize + 16*len(s.fn.Order)) {
 		return halt
 	}
-	x.act = &activation{slots: make([]value.Value, len(s.fn.order)), up: up}
+	x.act = &activation{slots: make([]value.Value, len(s.fn.Order)), up: up}
 	sig := s.loop(x, v, depth, up)
 	x.act = saved
 	x.depth--
@@ -123,6 +126,10 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 	slots := x.act.slots
 	completed := false
+	replays := messages && s.replays && x.replay != nil && !x.Escape && l.next == nil && l.numbers == nil && !l.backward
+	if replays {
+		replays = x.replay.resume(x, s, l)
+	}
 	for ; ; l.i++ {
 		if l.i >= len(l.items) && !l.has(l.i) {
 			break
@@ -131,6 +138,9 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 			return halt
 		}
 		item := l.item(l.i)
+		if replays {
+			x.replay.watch(x)
+		}
 		if s.single >= 0 {
 			slots[s.single] = item
 		} else {
@@ -142,7 +152,7 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 		if len(s.loads) > 0 {
 			x.enter(s.loads)
 		}
-		if s.idle != nil && l.next == nil && s.idle.truth(x) && x.Err == nil { // reading on could fail
+		if s.idle != nil && l.i >= s.settles && l.next == nil && s.idle.truth(x) && x.Err == nil { // reading on could fail
 			completed = true
 			break
 		}
@@ -151,6 +161,9 @@ func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 			sig = x.message(item, s.body)
 		} else {
 			sig = x.run(s.body)
+		}
+		if replays {
+			replays = x.replay.note(x, item, sig)
 		}
 		if sig == halt {
 			return halt
@@ -241,11 +254,11 @@ func (l *Loop) filter(x *exec, t *testCode) {
 	i := 0
 	l.items, l.numbers = nil, nil
 	l.next = func() value.Value {
-		for source.has(i) && x.Step(t.steps) && x.Make(rt.ObjectSize+16*len(t.fn.order)) {
+		for source.has(i) && x.Step(t.steps) && x.Make(rt.ObjectSize+16*len(t.fn.Order)) {
 			item := source.item(i)
 			i++
 			saved := x.act
-			x.act = &activation{slots: make([]value.Value, len(t.fn.order)), up: up}
+			x.act = &activation{slots: make([]value.Value, len(t.fn.Order)), up: up}
 			x.enter(t.loads)
 			t.target.assign(x, item)
 			ok := value.Truth(t.test.eval(x))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/builtin"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/scope"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -20,6 +21,7 @@ type Input struct {
 	// Into is for an output that outlives the run: memory that nobody reads any more, or
 	// none, for new memory. With nil the output goes away with the run.
 	Into   *value.Memory
+	Replay *Replay // of the run before, and for the next; may be nil
 	Limits *rt.Limits
 }
 
@@ -73,6 +75,8 @@ type exec struct {
 	output   Output
 	near     []uint8 // where the look-ups of the program found their keys last
 	usual    int     // number of runs in the output before
+	replay   *Replay // as the input's
+	noting   bool    // a pass, for it
 }
 
 // Run renders the program and hands what it wrote to done, which copies what it
@@ -84,7 +88,7 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	}
 	x.start(ctx, &in)
 	if x.top.slots == nil {
-		x.top.slots = make([]value.Value, len(p.root.fn.order))
+		x.top.slots = make([]value.Value, len(p.root.fn.Order))
 	}
 	x.call(p.root, &x.top)
 	x.joined()
@@ -92,6 +96,9 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	var failure *Error
 	if x.Err != nil {
 		failure = &Error{*x.Err, x.errPos}
+		if x.replay != nil {
+			x.replay.Forget()
+		}
 	} else {
 		x.usual = len(x.root.Runs)
 		done(&x.output)
@@ -123,11 +130,14 @@ func (x *exec) start(ctx context.Context, in *Input) {
 			x.inputs[i] = x.Lib.Globals[name]
 		}
 	}
+	if x.noting, x.replay = false, in.Replay; x.replay != nil {
+		x.replay.begin(x)
+	}
 }
 
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
-	x.act, x.exported, x.unjoined = nil, nil, nil
+	x.act, x.exported, x.unjoined, x.replay = nil, nil, nil, nil
 	x.missing = value.Undefined{}
 	clear(x.inputs)
 	clear(x.top.slots)
@@ -156,9 +166,9 @@ func (x *exec) enter(loads []loadCode) {
 	for i := range loads {
 		l := &loads[i]
 		switch l.kind {
-		case loadResolve:
+		case scope.Resolve:
 			slots[l.slot] = x.lookup(l.from)
-		case loadAlias:
+		case scope.Alias:
 			slots[l.slot] = x.act.outer(l.depth).slots[l.from]
 		default:
 			slots[l.slot] = nil

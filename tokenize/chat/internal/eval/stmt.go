@@ -178,8 +178,8 @@ func (s *setStmt) exec(x *exec) signal {
 
 func (x *exec) export(names []string) {
 	for _, name := range names {
-		if v := x.prog.root.fn.vars[varKey{0, name}]; v != nil {
-			x.exported[name] = x.act.slots[v.slot]
+		if v := x.prog.root.fn.Global(name); v != nil {
+			x.exported[name] = x.act.slots[v.Slot]
 		}
 	}
 }
@@ -322,15 +322,15 @@ func (x *exec) block(name string) {
 	if !x.descend() {
 		return
 	}
-	if !x.Make(rt.ObjectSize + 16*len(b.fn.order)) {
+	if !x.Make(rt.ObjectSize + 16*len(b.fn.Order)) {
 		return
 	}
-	a := &activation{slots: make([]value.Value, len(b.fn.order))}
+	a := &activation{slots: make([]value.Value, len(b.fn.Order))}
 	if b.self != nil {
-		a.slots[b.self.slot] = &selfRef{x}
+		a.slots[b.self.Slot] = &selfRef{x}
 	}
 	if b.super != nil {
-		a.slots[b.super.slot] = &value.Undefined{Hint: "there is no parent block called '" + name + "'.", Name: value.Lit("super")}
+		a.slots[b.super.Slot] = &value.Undefined{Hint: "there is no parent block called '" + name + "'.", Name: value.Lit("super")}
 	}
 	x.call(&b.functionCode, a)
 	x.depth--

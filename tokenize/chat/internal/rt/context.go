@@ -52,6 +52,18 @@ func (x *Context) Start(ctx context.Context, limits *Limits, track bool, now fun
 	x.Err, x.pause, x.Escape = nil, checkEvery, false
 }
 
+// Mark is how far a run got: what it counted, and that nothing failed.
+type Mark struct {
+	used  value.Limits
+	pause int
+}
+
+// Mark returns where a run is that has not failed, and Back goes back there.
+func (x *Context) Mark() Mark { return Mark{*x.Lim, x.pause} }
+
+// Back makes what was counted, and a failure, since m undone.
+func (x *Context) Back(m Mark) { *x.Lim, x.pause, x.Err = m.used, m.pause, nil }
+
 // Forget drops all references to the data of the run.
 func (x *Context) Forget() {
 	x.ctx, x.Now = nil, nil

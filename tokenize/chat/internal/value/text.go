@@ -27,6 +27,7 @@ type Text struct {
 	Track bool
 	Gens  [][2]int // generation blocks, as byte ranges
 	Lim   *Limits  // counts what is written; nil for none
+	Grown int64    // bytes that were made for it, so far
 
 	lent, idle Memory // what t writes into until it is Reset, and what it had before
 }
@@ -63,8 +64,7 @@ func (t *Text) Finish() Memory {
 		t.B = nil
 		return m
 	}
-	// In this form nothing of the copy is cleared first: not even, as by append,
-	// what a large size is rounded up to.
+	// This form clears nothing of the copy first, as append does what it rounds up to.
 	from := t.B
 	b := make([]byte, len(from))
 	copy(b, from)
@@ -99,7 +99,7 @@ func (t *Text) grow(n int) bool {
 			room += room / 2
 		}
 	}
-	if t.Lim != nil && !t.Lim.Make(room) {
+	if t.Grown += int64(room); t.Lim != nil && !t.Lim.Make(room) {
 		return false
 	}
 	t.B = append(make([]byte, 0, room), t.B...)
@@ -112,7 +112,7 @@ func (t *Text) growRuns(n int) bool {
 		return true
 	}
 	room := max(2*cap(t.Runs), len(t.Runs)+n)
-	if t.Lim != nil && !t.Lim.Make(RunSize*room) {
+	if t.Grown += int64(RunSize * room); t.Lim != nil && !t.Lim.Make(RunSize*room) {
 		return false
 	}
 	t.Runs = append(make([]Run, 0, room), t.Runs...)
@@ -196,10 +196,10 @@ func (t *Text) grows(r *Run, at int32) bool {
 	return true
 }
 
-// runs records origins whose places count from the end of t. None of them goes on
-// with the one before it in the list.
-func (t *Text) runs(list []Run) {
-	at := int32(len(t.B))
+// runs records origins whose places count from byte from of a text that is appended. None
+// of them goes on with the one before it in the list.
+func (t *Text) runs(list []Run, from int) {
+	at := int32(len(t.B) - from)
 	if len(list) > 0 && t.grows(&list[0], at) {
 		list = list[1:]
 	}
@@ -207,9 +207,9 @@ func (t *Text) runs(list []Run) {
 		return
 	}
 	// Places are set after the copy: one that was just written would hold it up.
-	from := len(t.Runs)
+	first := len(t.Runs)
 	t.Runs = append(t.Runs, list...)
-	for i := from; i < len(t.Runs); i++ {
+	for i := first; i < len(t.Runs); i++ {
 		t.Runs[i].At += at
 	}
 }
@@ -228,7 +228,7 @@ func (t *Text) Str(s *Str) {
 	if s.parts != nil {
 		t.gens(s.parts.gens)
 		if t.Track {
-			t.runs(s.parts.runs)
+			t.runs(s.parts.runs, 0)
 		}
 	}
 	if t.Track && s.F != nil && s.S != "" {
@@ -289,11 +289,11 @@ func (t *Text) Changed(text string, s *Str, i, j int) {
 	t.put(text)
 }
 
-// Text appends another text.
-func (t *Text) Text(o *Text) {
+// Text appends another text, the places of whose runs count from byte from of it.
+func (t *Text) Text(o *Text, from int) {
 	t.gens(o.Gens)
 	if t.Track {
-		t.runs(o.Runs)
+		t.runs(o.Runs, from)
 	}
 	t.put(unsafe.String(unsafe.SliceData(o.B), len(o.B)))
 }
