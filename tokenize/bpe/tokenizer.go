@@ -1,6 +1,7 @@
 package bpe
 
 import (
+	"math"
 	"sync"
 
 	"github.com/turnpack/turnpack/internal/zero"
@@ -38,6 +39,9 @@ type Tokenizer struct {
 	facts *facts
 	bytes func() *byteTable // what each id decodes to, where that is a matter of bytes; made at first use
 
+	measure sync.Once
+	widths  []uint16 // by id, since measure
+
 	mu   sync.Mutex
 	idle []*encoder // those in no call
 }
@@ -59,20 +63,37 @@ func (t *Tokenizer) Vocab() engine.Vocab {
 	return t.facts
 }
 
-// Width implements [engine.Measured].
-func (t *Tokenizer) Width(id rollout.TokenID) int {
-	if t.facts == nil {
-		return 0
+// Widths implements [engine.Measured]. They are made at the first call.
+func (t *Tokenizer) Widths() []uint16 {
+	t.measure.Do(func() { t.widths = t.measureAll() })
+	return t.widths
+}
+
+// mostMeasured is the size of the largest vocabulary whose widths are kept.
+const mostMeasured = 1 << 20
+
+func (t *Tokenizer) measureAll() []uint16 {
+	size := t.Vocab().Size()
+	if t.facts == nil || size > mostMeasured {
+		return nil
 	}
-	if id >= 0 && int(id) < t.model.Vocab.Size() {
-		if n := t.model.Width(id); n > 0 {
-			return n
+	widths := make([]uint16, size)
+	for id := range widths {
+		n := 0
+		if id < t.model.Vocab.Size() {
+			n = t.model.Width(model.ID(id))
 		}
+		if n == 0 {
+			if i, ok := t.facts.byID[rollout.TokenID(id)]; ok {
+				n = len(t.facts.added[i].Content)
+			}
+		}
+		if n > math.MaxUint16 {
+			return nil
+		}
+		widths[id] = uint16(n)
 	}
-	if i, ok := t.facts.byID[id]; ok {
-		return len(t.facts.added[i].Content)
-	}
-	return 0
+	return widths
 }
 
 // made is an error for the zero value.

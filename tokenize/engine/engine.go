@@ -21,8 +21,9 @@ type Tokenizer interface {
 
 // Measured is a Tokenizer that knows how many bytes of a text each token stands for.
 type Measured interface {
-	// Width is that of token id, 0 for one outside the vocabulary.
-	Width(id rollout.TokenID) int
+	// Widths holds them by id, the same slice at each call, not to be written to; nil where
+	// a token has more than fit.
+	Widths() []uint16
 }
 
 // Vocab answers questions about a vocabulary.

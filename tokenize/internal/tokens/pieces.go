@@ -68,7 +68,9 @@ func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 			cuts = append(cuts, a)
 		}
 	}
-	t.widths = widthsOf(tok)
+	if m, ok := tok.(engine.Measured); ok {
+		t.widths = m.Widths()
+	}
 	t.cuts, t.cut = engine.NewAddedMatcher(cuts, nil), map[rollout.TokenID]bool{}
 	for _, a := range cuts {
 		t.cut[a.ID] = true
@@ -88,26 +90,6 @@ func (t *AddedTokens) Find(id rollout.TokenID) (engine.AddedToken, bool) {
 
 func (t *AddedTokens) has(id rollout.TokenID) bool {
 	return id >= t.lowest && int(id/64) < len(t.is) && t.is[id/64]&(1<<(id%64)) != 0
-}
-
-// mostMeasured is the size of the largest vocabulary whose widths are kept.
-const mostMeasured = 1 << 20
-
-func widthsOf(tok engine.Tokenizer) []uint16 {
-	t, ok := tok.(engine.Measured)
-	size := tok.Vocab().Size()
-	if !ok || size > mostMeasured {
-		return nil
-	}
-	widths := make([]uint16, size)
-	for id := range widths {
-		n := t.Width(rollout.TokenID(id))
-		if n > math.MaxUint16 {
-			return nil
-		}
-		widths[id] = uint16(n)
-	}
-	return widths
 }
 
 // Encoder turns rendered text into columns. It belongs to one goroutine.

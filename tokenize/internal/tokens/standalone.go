@@ -13,7 +13,7 @@ func standAlone(added []engine.AddedToken) []bool {
 		at := int32(0)
 		alone[i] = a.Content != ""
 		for k := 0; k < len(a.Content); k++ {
-			at = t.edges[edge{at, a.Content[k]}]
+			at = t.edges[edge(at, a.Content[k])]
 			if n := &t.nodes[at]; k+1 < len(a.Content) && n.endsToken {
 				alone[i] = false
 			}
@@ -27,14 +27,12 @@ func standAlone(added []engine.AddedToken) []bool {
 
 // contentTrie holds the beginnings of added tokens as nodes; node 0 is empty.
 type contentTrie struct {
-	edges map[edge]int32
+	edges map[uint64]int32 // by edge
 	nodes []contentNode
 }
 
-type edge struct {
-	from int32
-	by   byte
-}
+// edge is the key of the step from a node by a byte: maps of such are fast.
+func edge(from int32, by byte) uint64 { return uint64(from)<<8 | uint64(by) }
 
 // contentNode is a beginning of some token.
 type contentNode struct {
@@ -49,17 +47,17 @@ type contentNode struct {
 }
 
 func newContentTrie(added []engine.AddedToken) *contentTrie {
-	t := &contentTrie{edges: map[edge]int32{}, nodes: make([]contentNode, 1)}
+	t := &contentTrie{edges: map[uint64]int32{}, nodes: make([]contentNode, 1)}
 	deepest := int32(0)
 	for _, a := range added {
 		at := int32(0)
 		for k := 0; k < len(a.Content); k++ {
-			e := edge{at, a.Content[k]}
+			e := edge(at, a.Content[k])
 			next, ok := t.edges[e]
 			if !ok {
 				next = int32(len(t.nodes))
 				t.edges[e] = next
-				t.nodes = append(t.nodes, contentNode{parent: at, by: e.by, depth: int32(k + 1)})
+				t.nodes = append(t.nodes, contentNode{parent: at, by: a.Content[k], depth: int32(k + 1)})
 				t.nodes[at].inside = true
 				deepest = max(deepest, int32(k+1))
 			}
@@ -77,7 +75,7 @@ func newContentTrie(added []engine.AddedToken) *contentTrie {
 			continue
 		}
 		for s := t.nodes[n.parent].suffix; ; s = t.nodes[s].suffix {
-			if next, ok := t.edges[edge{s, n.by}]; ok {
+			if next, ok := t.edges[edge(s, n.by)]; ok {
 				n.suffix = next
 				t.nodes[next].inside = true
 				break
