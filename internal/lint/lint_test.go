@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,10 +27,24 @@ type source struct {
 	file *ast.File
 }
 
+// tree is the Go files of the repository.
+type tree struct {
+	set   *token.FileSet
+	files []source
+}
+
+// sources are the files of the tree, parsed once for all tests, which only read them.
 func sources(t *testing.T) (*token.FileSet, []source) {
+	t.Helper()
+	all, err := parsed()
+	require.NoError(t, err)
+	require.NotEmpty(t, all.files)
+	return all.set, all.files
+}
+
+var parsed = sync.OnceValues(func() (tree, error) {
 	root := filepath.Join("..", "..")
-	fset := token.NewFileSet()
-	var out []source
+	out := tree{set: token.NewFileSet()}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -48,18 +63,16 @@ func sources(t *testing.T) (*token.FileSet, []source) {
 		if err != nil {
 			return err
 		}
-		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		f, err := parser.ParseFile(out.set, path, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		out = append(out, source{path: rel, dir: filepath.ToSlash(filepath.Dir(rel)), test: strings.HasSuffix(name, "_test.go"), file: f})
+		out.files = append(out.files, source{path: rel, dir: filepath.ToSlash(filepath.Dir(rel)), test: strings.HasSuffix(name, "_test.go"), file: f})
 		return nil
 	})
-	require.NoError(t, err)
-	require.NotEmpty(t, out)
-	return fset, out
-}
+	return out, err
+})
 
 // verbs are the packages that must not import each other.
 var verbs = []string{"tokenize", "lossmask", "ctxwindow", "reward", "prm", "export"}
