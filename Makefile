@@ -5,14 +5,18 @@ BIN := bin/turnpack
 PLUMB := bin/plumb
 TURNPACK := ./examples/turnpack
 # The packages of the three modules of go.work: the library, the object stores, the command.
-ALL := ./... ./export/blobstore/... ./examples/turnpack/...
+ALL := ./examples/turnpack/... ./export/blobstore/... ./...
+# Without the folder in what is compiled, another checkout compiles only what differs.
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+# Twice as many packages at once as processors, so that none idles while tests wait.
+TEST := $(GO) test -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) * 2))
 # Only tokenize/hf links the static library; the tag keeps it out of every other build.
 LIBDIR = $$(sh internal/libtokenizers/build.sh)
 HF := CGO_ENABLED=1 CGO_LDFLAGS="-L$(LIBDIR)"
 # A smoke test in `make check`; give a time, as in FUZZTIME=60s, to search.
 FUZZTIME ?= 2000x
 
-.PHONY: demo service-demo learn test check notices notices-current tidy bench conformance trainers build build-hf lib fmt vet staticcheck race fuzz benchonce cross consumer hf-test beam clients clean help
+.PHONY: demo service-demo learn test check notices notices-current tidy bench conformance trainers build build-hf lib fmt analyse race fuzz benchonce cross consumer hf-test beam clients clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -45,22 +49,22 @@ learn: ## the closed loop on the CPU: a tiny model learns to call a tool, with a
 test: ## all tests, those with Python's openai and anthropic clients too where PyPI has them
 	@python=$$(PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=10 sh internal/oracle/python.sh live 2>/dev/null) || \
 	  echo "SKIPPED: the proxy with Python's openai and anthropic clients: they do not install from here (sh internal/oracle/python.sh live says why)"; \
-	TURNPACK_LIVE_PYTHON=$$python CGO_ENABLED=0 $(GO) test -vet=off $(ALL)
+	TURNPACK_LIVE_PYTHON=$$python CGO_ENABLED=0 $(TEST) $(ALL)
 	@$(MAKE) --no-print-directory hf-test
 
 hf-test: lib ## the tests that link libtokenizers.a
 	@$(HF) $(GO) test -vet=off -tags turnpack_hf ./tokenize/hf/...
 
-check: fmt vet staticcheck notices-current test race cross consumer ## what a change must pass; CI runs fuzz and benchonce too
+check: fmt analyse notices-current test race cross consumer ## what a change must pass; CI runs fuzz and benchonce too
 
 fmt: ## fail on files that gofmt would change
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 
-vet:
-	@CGO_ENABLED=0 $(GO) vet $(ALL)
-
-staticcheck: ## the pinned linter of internal/devtools
-	@CGO_ENABLED=0 $$(GOWORK=off $(GO) tool -modfile=internal/devtools/go.mod -n staticcheck) $(ALL)
+# Memory for time: analyse and cross read all packages once and end.
+READER := GOGC=400 CGO_ENABLED=0
+analyse: ## the checks of staticcheck, pinned by internal/devtools, and of go vet
+	@GOWORK=off CGO_ENABLED=0 $(GO) build -C internal/devtools -buildvcs=false -o $(CURDIR)/bin/analyse ./analyse
+	@$(READER) bin/analyse $(ALL)
 
 NOTICES := internal/devtools/notices.go
 CRATES := internal/devtools/crates.go
@@ -98,8 +102,8 @@ trainers: build ## the tests of examples/trainers (needs pytest and pyarrow; run
 	else echo "SKIPPED: $(PYTHON) has no pytest or no pyarrow: pip install './examples/trainers[test]', or name another by PYTHON=..."; fi
 
 cross: ## type-check everything, tests too, for the other systems, without cgo
-	@GOWORK=off CGO_ENABLED=0 $(GO) build -C internal/devtools -o $(CURDIR)/bin/cross ./cross
-	@bin/cross $(ALL)
+	@GOWORK=off CGO_ENABLED=0 $(GO) build -C internal/devtools -buildvcs=false -o $(CURDIR)/bin/cross ./cross
+	@$(READER) bin/cross $(ALL)
 
 consumer: ## a module that imports the library as a user would
 	@cd internal/testdata/consumer && GOWORK=off CGO_ENABLED=0 $(GO) test ./...

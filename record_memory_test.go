@@ -156,6 +156,7 @@ func TestMemoryOfRowsThatDoNotJoin(t *testing.T) {
 
 // Rows that are held as runs are written as others are, whatever is made of them.
 func TestRowsAsRuns(t *testing.T) {
+	kit.Long(t)
 	scored := func(r *rollout.Rollout) *rollout.Rollout {
 		for i := range rollout.TurnsOf(r) {
 			if r.Steps = append(r.Steps, rollout.StepScore{Step: i, Score: new(float64(i%3) - float64(r.ID[0]-'a')/2)}); i == 4 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -101,6 +102,7 @@ func withoutCauses(r Report) Report {
 // only records of shards that are not done, and gives the bytes and the reports, its own
 // and that of its source, of a run without a cut.
 func TestRunGoesOnWithoutReading(t *testing.T) {
+	kit.Long(t)
 	model, err := embedded.Model()
 	require.NoError(t, err)
 	folder := t.TempDir()

@@ -168,6 +168,7 @@ func TestHeaderBehindMessagesWithoutText(t *testing.T) {
 // The header of a message without text is not the one of a reply after it for which the
 // template writes none.
 func TestReplyWithoutHeaderBehindMessagesWithoutText(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := templateModels(t)["deepseekv3"]
 	first, second := reply("", "two", call("call00001", "{}")), reply("", "", call("call00002", "{}"))
 	r := &rollout.Rollout{ID: "a", Messages: append(say("user: one"), first, result("call00001", "three"))}
@@ -181,6 +182,7 @@ func TestReplyWithoutHeaderBehindMessagesWithoutText(t *testing.T) {
 // Text in parts is text: white space at its ends and an empty reply are trained as those
 // of a plain one.
 func TestReplyInParts(t *testing.T) {
+	kit.OneGoroutine(t)
 	models := templateModels(t)
 	for _, name := range []string{"qwen3", "llama3_1", "gemma3", "cohere"} {
 		for _, text := range []string{"", " \n", "  two\n"} {

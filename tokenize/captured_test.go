@@ -172,6 +172,7 @@ func TestRecordedIDsHoldWhatTheyAreRecordedAs(t *testing.T) {
 // Recorded turns whose context is not known, or that are token ids alone, may stand
 // between turns that are rendered.
 func TestRecordedTurnsWithoutTextBetweenRenderedOnes(t *testing.T) {
+	kit.OneGoroutine(t)
 	m := qwen3(t)
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: two", "user: three", "assistant: four", "user: five", "assistant: six")}
 	r.Messages[1].Reasoning = "so" // which later prompts lack

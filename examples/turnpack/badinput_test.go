@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // Each bad input gives one clear error and leaves no file that looks whole.
 func TestBadInput(t *testing.T) {
+	kit.Long(t)
 	good := goodDump(t)
 	for _, c := range []struct {
 		name  string
@@ -56,6 +58,7 @@ func TestBadInput(t *testing.T) {
 // Bad records are left out, counted and listed, and the batch is finished. Only
 // how the command ends differs, unless it was asked to stop at the first.
 func TestOnError(t *testing.T) {
+	kit.Long(t)
 	in := dump(t, chatLine("a", true), `{"messages": [`, chatLine("b", false), `{"messages": [{"content": "x"}]}`)
 	for _, c := range []struct {
 		reason string
@@ -137,6 +140,7 @@ func TestSummaryHelps(t *testing.T) {
 // What the template is given beside the conversation comes from flags where the
 // dump does not record it, and a date that nobody gave is pointed at.
 func TestTemplateVariables(t *testing.T) {
+	kit.Long(t)
 	const template = `{{ strftime_now("%Y-%m-%d") }} {{ mode }}
 {% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}<|im_end|>

@@ -10,10 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
 func TestCertifyExitCodes(t *testing.T) {
+	kit.Long(t)
 	template := func(text string) func(string) {
 		return func(dir string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(text), 0o644))

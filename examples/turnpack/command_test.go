@@ -211,6 +211,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestShow(t *testing.T) {
+	kit.Long(t)
 	out := t.TempDir()
 	code, _, stderr := call(t, "demo", "--out", out)
 	require.Zero(t, code, stderr)
@@ -267,6 +268,7 @@ func TestTargets(t *testing.T) {
 // The colour modes of show: what colours a token, and what the rules tell where
 // there is no colour.
 func TestShowModes(t *testing.T) {
+	kit.Long(t)
 	out := t.TempDir()
 	code, _, stderr := call(t, "demo", "--out", out)
 	require.Zero(t, code, stderr)
@@ -332,6 +334,7 @@ func TestHelpListsEveryCommand(t *testing.T) {
 // Rank files of prime-rl are shown, audited and put on a page like other files;
 // their rows are those that were packed.
 func TestRankFiles(t *testing.T) {
+	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
 	model, out, plain := filepath.Join(tutorial, "model"), t.TempDir(), t.TempDir()
 	for dir, flags := range map[string][]string{out: {"--target", "prime-rl", "--seq-len", "2048", "--pad-multiple", "512"}, plain: nil} {
@@ -436,6 +439,7 @@ func TestWeights(t *testing.T) {
 // A mistake is answered with what was expected, what was found and what to do,
 // and with the exit status of its kind.
 func TestMistakes(t *testing.T) {
+	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)
 	batch := filepath.Join(t.TempDir(), "batch")
 	code, _, stderr := call(t, "convert", "--model", model, "--in", in, "--out", batch, "--rows-per-shard", "1", "--group-by", "none", "--estimator", "none")
@@ -531,6 +535,7 @@ func TestTabs(t *testing.T) {
 // Messages at fault get the advantage of their own, in the columns that hold one for
 // each token; a target that cannot hold it is refused.
 func TestAdvantageOfMessagesAtFault(t *testing.T) {
+	kit.Long(t)
 	record := func(answer string, resolved bool) string {
 		return fmt.Sprintf(`{"instance_id": "task", "resolved": %t, "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}, {"role": "user", "content": "z"}, {"role": "assistant", "content": %q}]}`, resolved, answer)
 	}

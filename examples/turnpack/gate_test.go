@@ -37,6 +37,7 @@ func driftingDump(t *testing.T) string {
 }
 
 func TestGates(t *testing.T) {
+	kit.Long(t)
 	for _, tc := range []struct {
 		name  string
 		in    string

@@ -46,6 +46,7 @@ func TestConvertTrainingRuns(t *testing.T) {
 // Files of a folder that were not read are named and counted by kind, and the exit
 // status says that something is missing, until that is accepted.
 func TestUnreadFilesChangeTheStatus(t *testing.T) {
+	kit.Long(t)
 	in := goodDump(t)
 	for i := range 12 {
 		require.NoError(t, os.WriteFile(filepath.Join(in, fmt.Sprintf("n%02d.md", i)), nil, 0o644))
@@ -70,6 +71,7 @@ func TestUnreadFilesChangeTheStatus(t *testing.T) {
 
 // A system prompt from a file is part of what the batch was made from.
 func TestSystemFile(t *testing.T) {
+	kit.Long(t)
 	file := filepath.Join(t.TempDir(), "system.txt")
 	require.NoError(t, os.WriteFile(file, []byte("Answer in rhymes."), 0o644))
 	in, out, model := goodDump(t), t.TempDir(), modelDir(t, nil)

@@ -12,6 +12,7 @@ import (
 // A flag that the run would pass over, or that it cannot follow, is told before
 // anything is read, and all of them at once.
 func TestOutputFlagsAreChecked(t *testing.T) {
+	kit.Long(t)
 	for flags, want := range map[string]string{
 		"--target prime-rl": "--seq-len: prime-rl packs rows by it",
 		"--target megatron": "--seq-len: megatron packs rows by it",

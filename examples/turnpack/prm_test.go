@@ -16,6 +16,7 @@ import (
 	"github.com/turnpack/turnpack/examples/judge/fake"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
@@ -67,6 +68,7 @@ func judgedDumps(t *testing.T) map[string]string {
 // same step of the group's other rollouts by (value − mean) / (σ₀ + 1e-6); buckets of one
 // value are left out, unless all are.
 func TestProcessRewardsToRows(t *testing.T) {
+	kit.Long(t)
 	for name, in := range judgedDumps(t) {
 		judge := httptest.NewServer(fake.New(fake.Options{}))
 		defer judge.Close()

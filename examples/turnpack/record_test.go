@@ -24,6 +24,7 @@ import (
 // The same command run again has nothing to do; another one is told what
 // differs, and neither changes a byte.
 func TestRunAgain(t *testing.T) {
+	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)
 	for _, form := range []struct {
 		reason string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/internal/kit"
 )
 
 // sampled is a rollout of a call for each output, after prompts of their own; more are
@@ -26,6 +27,7 @@ func sampled(group string, k int, more string, outputs ...[]int) string {
 
 // What a refusal names as its remedy works in the same folder, whatever was begun there.
 func TestRemediesWork(t *testing.T) {
+	kit.Long(t)
 	model := modelDir(t, nil)
 	pair := []string{sampled("a", 0, "", []int{4, 5}), sampled("a", 1, "", []int{5, 4})}
 	warm := func(k int, temperature string) string {
@@ -70,6 +72,7 @@ func TestRemediesWork(t *testing.T) {
 // A batch that replaces another leaves none of its files for a trainer to read, and what is
 // not of the batch stays.
 func TestForceReplacesTheWholeBatch(t *testing.T) {
+	kit.Long(t)
 	model, in, out := modelDir(t, nil), many(t, 4), filepath.Join(t.TempDir(), "b")
 	run := func(flags string) {
 		t.Helper()
@@ -100,6 +103,7 @@ func TestForceReplacesTheWholeBatch(t *testing.T) {
 // The summary counts the rows that are written, and weights are those of the rollouts that
 // are: what a target leaves out is in neither, nor in the steps.
 func TestCountsOfWhatATargetLeavesOut(t *testing.T) {
+	kit.Long(t)
 	model, in := modelDir(t, nil), manyAborted(t, 12)
 	for _, flags := range []string{"--target trl", "--target trl --weights rollout-mean", "--weights rollout-mean", "--weights prompt-mean"} {
 		out := filepath.Join(t.TempDir(), "b")

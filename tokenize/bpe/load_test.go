@@ -247,6 +247,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzRoundTrip(f *testing.F) {
+	kit.OneGoroutine(f)
 	tok := load(f, "gptoss")
 	f.Add("hello\x00 \u00e9e\u0301\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -93,6 +93,7 @@ func nearEqual(r *rand.Rand, words []string, n int, yield func(text string) bool
 // ones, gives what one gives that has encoded nothing. TURNPACK_TEXTS sets how many
 // texts for each tokenizer (1,000,000 is a run by hand).
 func TestRememberedPieces(t *testing.T) {
+	kit.OneGoroutine(t) // for each tokenizer
 	texts := 6_000
 	if v := os.Getenv("TURNPACK_TEXTS"); v != "" {
 		var err error
