@@ -151,7 +151,9 @@ func (v *validator) turns() {
 		case t.Message < -1 || t.Message >= len(v.r.Messages):
 			v.fault(at, "the turn names message %d of %d", t.Message, len(v.r.Messages))
 		case t.Message == -1 && t.Output == nil:
-			v.fault(at, "the turn has neither a message nor output ids")
+			at.Rollout = v.r.ID
+			v.add(Errorf(KindInput, at, "the turn has neither a message nor output ids").
+				WithFix("take the turn out where nothing was sampled, and let the rollout's status say how it ended"))
 		case t.Message >= 0:
 			if role := v.r.Messages[t.Message].Role; role != RoleAssistant {
 				v.fault(at, "the turn's message %d has role %q, expected assistant", t.Message, role)

@@ -459,6 +459,7 @@ func TestMistakes(t *testing.T) {
 		{"convert --model " + model + " --in " + in + " --estimator verl_reinforce_pp --discount 0 --advantage-clip=-1:1", exitUsage, []string{"--discount", "above 0", "--advantage-clip"}},
 		{"convert --model " + model + " --in " + in + " --discount 0.9", exitUsage, []string{"--discount", "does nothing with --estimator grpo"}},
 		{"convert --model " + model + " --in " + in + " --format swe", exitUsage, []string{"--format", `"swe"`, "swe-agent"}},
+		{"convert --model " + model + " --keep= --rewards=", exitUsage, []string{"--keep: is empty, expected a value", "--rewards: is empty", "convert --help"}},
 		{"convert --model x --mode sideways", exitUsage, []string{"--mode", "merged", "sideways", "convert --help"}},
 		{"conver", exitUsage, []string{"convert", "turnpack --help"}},
 		{"show nowhere.parquet", exitFailed, []string{"nowhere.parquet", "cannot be opened: no such file", "(check the path"}},

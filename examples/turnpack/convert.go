@@ -29,7 +29,7 @@ import (
 type convertCmd struct {
 	Model    string   `help:"Model folder: tokenizer.json and a chat template; none will do for dumps with the engine's token ids of every turn." type:"path"`
 	Template string   `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash); else tool_use, where there is one, for rollouts with tools, and the default one." placeholder:"NAME|FILE"`
-	In       []string `help:"Dump files or folders; more may follow as arguments." type:"path"`
+	In       []string `help:"Dump file or folder; again for more, which may follow as arguments." sep:"none" type:"path"`
 	More     []string `arg:"" optional:"" name:"dumps" help:"Dump files or folders." type:"path"`
 	Out      string   `help:"Output folder, or s3://BUCKET/PREFIX; a batch of one file is batch.parquet in it." default:"batch"`
 	Force    bool     `help:"Replace an output that exists."`
@@ -40,7 +40,7 @@ type convertCmd struct {
 	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls" group:"Reading:"`
 	Dedup   bool     `help:"Leave out rollouts that equal an earlier one." group:"Reading:"`
 	System  string   `help:"File with the system prompt of rollouts that record none; {policy} in it stands for the policy that a tau2-bench file holds." type:"path" placeholder:"FILE" group:"Reading:"`
-	Rewards []string `help:"Files of recorded results to join: results.jsonl, evaluation reports, CSV or JSONL." type:"path" group:"Reading:"`
+	Rewards []string `help:"File of recorded results to join, again for more: results.jsonl, evaluation reports, CSV or JSONL." sep:"none" type:"path" group:"Reading:"`
 
 	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged" group:"Rows:"`
 	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard" group:"Rows:"`

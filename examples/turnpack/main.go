@@ -88,7 +88,7 @@ func run(p *program, args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	ctx, err := parser.Parse(args)
+	ctx, err := cli.Read(parser, args)
 	if exit >= 0 {
 		return exit
 	}

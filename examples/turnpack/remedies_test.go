@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -134,4 +135,19 @@ func TestCountsOfWhatATargetLeavesOut(t *testing.T) {
 			require.InDelta(t, 1, all/float64(part.Trained), 1e-5, "%s, %s", flags, part.File)
 		}
 	}
+}
+
+// A path with a comma is one path, whichever flag names it.
+func TestPathsWithCommas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a,b")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	in, rewards, out := filepath.Join(dir, "x,y.jsonl"), filepath.Join(dir, "r,s.jsonl"), filepath.Join(t.TempDir(), "b")
+	require.NoError(t, os.WriteFile(in, []byte(sampled("a", 0, "", []int{4, 5})+"\n"+sampled("a", 1, "", []int{5, 4})+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(rewards, []byte(`{"id": "a-0", "reward": 0.25}`+"\n"+`{"id": "a-1", "reward": 0.75}`+"\n"), 0o600))
+	code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", in, "--rewards", rewards, "--out", out, "--quiet", "--format", "native")
+	require.Zero(t, code, stderr)
+	rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.InDelta(t, 0.25, rows[0].Reward, 1e-6)
 }

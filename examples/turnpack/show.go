@@ -18,7 +18,7 @@ type showCmd struct {
 	Template string   `help:"With --model and --token: the chat template that the batch was made with, where convert had one named." placeholder:"NAME|FILE"`
 	By       string   `help:"Colour tokens by: mask, source, logprob, advantage." enum:"mask,source,logprob,advantage" default:"mask"`
 	Token    int      `help:"Print what is known of one token, counted from 0: its bytes, the message, field and bytes it is recorded in, and why it is trained or not." default:"-1"`
-	In       []string `help:"With --token: the dumps that the batch was made of, where its record does not name them." type:"path"`
+	In       []string `help:"With --token: the dumps that the batch was made of, where its record does not name them." sep:"none" type:"path"`
 	Color    string   `help:"Colour: auto, always, never." enum:"auto,always,never" default:"auto"`
 	Width    int      `help:"Columns of the terminal; 0 asks it." default:"0"`
 }

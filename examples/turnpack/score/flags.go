@@ -41,7 +41,7 @@ type scoreFlags struct {
 	Judge   []string `help:"Base URL of an OpenAI-compatible server, such as http://host:8000/v1; again or with commas for several." placeholder:"URL"`
 	Model   string   `help:"Name of the judge model." placeholder:"NAME"`
 	KeyEnv  string   `name:"key-env" help:"Environment variable with the API key (default TURNPACK_JUDGE_KEY)." placeholder:"VARIABLE"`
-	In      []string `help:"Rollouts or dumps to read: paths, or - for standard input." placeholder:"PATHS"`
+	In      []string `help:"Rollouts or dumps to read: a path, again for more, or - for standard input." sep:"none" placeholder:"PATH"`
 	Format  string   `help:"Dump format (default: told by content)."`
 	Out     string   `help:"File for the scored rollouts, native JSONL; - for standard output." default:"-" placeholder:"FILE"`
 	Journal string   `help:"File that keeps the votes, so that a stopped run resumes." placeholder:"FILE"`

@@ -32,7 +32,7 @@ func Parse(name, about string, flags any, args []string, stdout, stderr io.Write
 		return Mistake(name, stderr, err), true
 	}
 	args = filesLast(parser.Model.Flags, args)
-	_, err = parser.Parse(args)
+	_, err = Read(parser, args)
 	if exit >= 0 {
 		return exit, true
 	}

@@ -32,6 +32,8 @@ func TestParse(t *testing.T) {
 		{"an unknown flag", []string{"a", "--m"}, 0, nil, cli.Usage, "turnpack look: unknown flag --m"},
 		{"where help is", []string{"a", "--m"}, 0, nil, cli.Usage, "run 'turnpack look --help'"},
 		{"no number", []string{"--n", "x"}, 0, nil, cli.Usage, `"x"`},
+		{"an empty value", []string{"--n", "", "a", "--m"}, 0, nil, cli.Usage, "--n: is empty, expected a value (leave the flag out"},
+		{"an empty file name", []string{"a", ""}, 0, nil, cli.Usage, "name of a file is empty"},
 		{"all flags at once", []string{"--n", "x", "a", "--m"}, 0, nil, cli.Usage, "but got \"x\"\nunknown flag --m"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

@@ -29,7 +29,11 @@ func Refuse(parser *kong.Kong, args []string, err error, stderr io.Writer) int {
 	printable := func(err error) error { return errors.New(rollout.Printable(err.Error())) } // it quotes the line
 	found, command := []error{printable(err)}, ""
 	if p, ok := errors.AsType[*kong.ParseError](err); ok && p.Context.Command() != "" {
-		command, _, _ = strings.Cut(p.Context.Command(), " ")
+		command, _, _ = strings.Cut(p.Context.Command()+" ", " ")
+	} else if ctx, err := parser.Parse(args); err == nil {
+		command, _, _ = strings.Cut(ctx.Command()+" ", " ")
+	}
+	if command != "" {
 		command += " "
 	}
 	if single, rest := singly(parser, args); len(single) > 0 {
@@ -51,8 +55,36 @@ func Refuse(parser *kong.Kong, args []string, err error, stderr io.Writer) int {
 	return Usage
 }
 
-// singly reads each flag of args alone: the faults, and args without the flags at fault.
-func singly(parser *kong.Kong, args []string) (faults []error, rest []string) {
+// Read parses args, and refuses flags that are given an empty text: it would count as not
+// given, or as the folder at hand, where a variable of the shell is not set.
+func Read(parser *kong.Kong, args []string) (*kong.Context, error) {
+	ctx, err := parser.Parse(args)
+	if err != nil {
+		return ctx, err
+	}
+	flags, rest := split(parser, args)
+	for _, flag := range flags {
+		err = errors.Join(err, empty(flag))
+	}
+	if slices.Contains(rest, "") {
+		err = errors.Join(err, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the name of a file is empty").WithFix("leave it out"))
+	}
+	return ctx, err
+}
+
+func empty(flag []string) error {
+	name, value, given := strings.Cut(flag[0], "=")
+	if len(flag) == 2 {
+		value, given = flag[1], true
+	}
+	if !given || value != "" {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is empty, expected a value").WithFix("leave the flag out for its default")
+}
+
+// split takes args apart: each flag with its value, and the rest.
+func split(parser *kong.Kong, args []string) (flags [][]string, rest []string) {
 	takesValue := map[string]bool{}
 	var known func(n *kong.Node)
 	known = func(n *kong.Node) {
@@ -64,12 +96,10 @@ func singly(parser *kong.Kong, args []string) (faults []error, rest []string) {
 		}
 	}
 	known(parser.Model.Node)
-	var flags [][]string
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {
-			rest = append(rest, args[i:]...)
-			break
+			return flags, append(rest, args[i:]...)
 		}
 		if !strings.HasPrefix(arg, "-") || arg == "-" {
 			rest = append(rest, arg)
@@ -82,6 +112,12 @@ func singly(parser *kong.Kong, args []string) (faults []error, rest []string) {
 		flags = append(flags, args[i:i+n])
 		i += n - 1
 	}
+	return flags, rest
+}
+
+// singly reads each flag of args alone: the faults, and args without the flags at fault.
+func singly(parser *kong.Kong, args []string) (faults []error, rest []string) {
+	flags, rest := split(parser, args)
 	// The command's name and files go before its flags; after "--" there are files only.
 	at := slices.Index(rest, "--")
 	if at < 0 {
@@ -95,7 +131,11 @@ func singly(parser *kong.Kong, args []string) (faults []error, rest []string) {
 	}
 	var good []string
 	for _, flag := range flags {
-		if _, err := parser.Parse(with(flag)); err != nil && !lacks(err) {
+		_, err := parser.Parse(with(flag))
+		if err != nil && lacks(err) {
+			err = nil
+		}
+		if err = errors.Join(err, empty(flag)); err != nil {
 			faults = append(faults, err)
 		} else {
 			good = append(good, flag...)
