@@ -21,7 +21,4 @@
 // Arguments written as JSON are kept verbatim. Families that write each parameter
 // apart have no types: the schema of the tool gives them, in the order of vLLM. The
 // page docs/parsers.md lists where vLLM and SGLang differ and what is done here.
-//
-// [Redraw] tells whether rendering the reply again gives the sampled text: where it
-// does not, the next prompt drifts from what was sampled.
 package parse

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -325,4 +326,8 @@ func (p *Parser) gather(in string, end bool) (int, state) {
 		p.format = &format{}
 	}
 	return len(in), nil
+}
+
+func has(faults []Fault, k FaultKind) bool {
+	return slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == k })
 }
