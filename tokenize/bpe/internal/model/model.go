@@ -133,21 +133,29 @@ func (m *Model) Width(id ID) int { return int(m.width[id]) }
 // appendRanges appends the ranges of ids, those of piece, plus shift: of whole
 // characters, unless the model has exact ranges.
 func (m *Model) appendRanges(dst []int32, ids []ID, piece []byte, shift int32) []int32 {
-	at := 0
+	at, begin := 0, 0
 	for _, id := range ids {
-		a, b := at, at+int(m.width[id])
-		at = b
-		if !m.Exact {
-			for inside(piece, a) {
-				a--
-			}
-			for inside(piece, b) {
-				b++
-			}
-		}
-		dst = append(dst, shift+int32(a), shift+int32(b))
+		at += m.Width(id)
+		end, next := m.seam(piece, at)
+		dst = append(dst, shift+int32(begin), shift+int32(end))
+		begin = next
 	}
 	return dst
+}
+
+// seam returns where the range of a token that ends at a byte of piece ends, and the
+// range of the next one begins.
+func (m *Model) seam(piece []byte, at int) (end, begin int) {
+	end, begin = at, at
+	if !m.Exact {
+		for inside(piece, begin) {
+			begin--
+		}
+		for inside(piece, end) {
+			end++
+		}
+	}
+	return end, begin
 }
 
 // inside reports whether byte i of s is in the middle of a character.

@@ -193,8 +193,6 @@ type addedPair struct {
 
 // rights says where the pairs of a left token are.
 type rights struct {
-	// may has a bit for each hash of a right token: most look-ups end there.
-	may         uint64
 	first, mask uint32
 }
 
@@ -224,7 +222,7 @@ func (p *Pairs) done() {
 	for _, x := range p.added {
 		p.left[x.a].mask++
 	}
-	size := uint32(0)
+	size := uint32(1) // the first slot stays free
 	for i := range p.left {
 		if l := &p.left[i]; l.mask > 0 {
 			l.first, l.mask = size, 1<<bits.Len32(l.mask+l.mask/3)-1
@@ -233,9 +231,7 @@ func (p *Pairs) done() {
 	}
 	p.slots = make([]uint64, size)
 	for _, x := range p.added {
-		l, h := &p.left[x.a], rightHash(x.b)
-		l.may |= 1 << (h >> 26)
-		*p.slot(l, h>>6, x.b) = uint64(x.b+1)<<32 | uint64(x.rank)
+		*p.slot(&p.left[x.a], rightHash(x.b), x.b) = uint64(x.b+1)<<32 | uint64(x.rank)
 	}
 	p.added = nil
 }
@@ -252,9 +248,6 @@ func (p *Pairs) slot(l *rights, h uint32, b int32) *uint64 {
 // each visits the pairs.
 func (p *Pairs) each(visit func(a, b int32, rank uint32)) {
 	for a, l := range p.left {
-		if l.may == 0 {
-			continue
-		}
 		for _, s := range p.slots[l.first : l.first+l.mask+1] {
 			if s != 0 {
 				visit(int32(a), int32(s>>32)-1, uint32(s))
@@ -263,18 +256,14 @@ func (p *Pairs) each(visit func(a, b int32, rank uint32)) {
 	}
 }
 
-func rightHash(b int32) uint32 { return uint32(b) * 0x9E3779B1 }
+func rightHash(b int32) uint32 { return uint32(b) * 0x9E3779B1 >> 6 }
 
 // find returns the rank of a and b, noRank for none.
 func (p *Pairs) find(a, b int32) uint32 {
 	if uint(a) >= uint(len(p.left)) {
 		return noRank
 	}
-	l, h := &p.left[a], rightHash(b)
-	if l.may>>(h>>26)&1 == 0 {
-		return noRank
-	}
-	if s := *p.slot(l, h>>6, b); s != 0 {
+	if s := *p.slot(&p.left[a], rightHash(b), b); s != 0 {
 		return uint32(s)
 	}
 	return noRank

@@ -11,9 +11,9 @@ import (
 //
 // A piece of up to 16 bytes that gives up to 3 ids lies in a slot of 32 bytes, in one
 // of two places, where the newest of two displaces the other's successor. So does a
-// part of a piece, see parts. Those of more bytes, up to 256, or more ids lie in a
-// store that is emptied when full. Both grow with what they hold; together they take
-// at most 10 MiB.
+// part of a piece, see parts. Pieces of more bytes, up to 256, lie in a store that is
+// emptied when full, and so do the ids where they are more. Both grow with what they
+// hold; together they take at most 10 MiB.
 type Worker struct {
 	m *Model
 	merger
@@ -24,15 +24,14 @@ type Worker struct {
 	used  int
 	long  longStore
 	ends  [256]int32
-	spans []int32 // of one piece
-	ids   []ID    // of one piece
+	ids   []ID // of one piece
 }
 
 // slot holds a piece and its ids; two neighbours share a cache line.
 type slot struct {
-	a, b uint64 // the bytes of the piece, then zeros
-	ids  [maxShortIDs]ID
-	meta uint32 // see shortMeta; 0 for a free slot
+	a, b uint64          // the bytes of the piece, then zeros
+	ids  [maxShortIDs]ID // of more, where longStore holds them
+	meta uint32          // bytes, ids (0 for more than 3), ranges: see remember; 0 for a free slot
 }
 
 const (
@@ -137,8 +136,8 @@ func (w *Worker) Append(dst []ID, s []byte, i, to int, sp Splitter) ([]ID, int) 
 			}
 			k := keyOf(s, i, n)
 			x := w.find(&k, n)
-			if x == nil {
-				dst = w.appendNew(dst, s[i:j], &k)
+			if x == nil || x.count() == 0 {
+				dst = w.appendNew(dst, s[i:j], &k, x)
 				i = j
 				continue
 			}
@@ -163,7 +162,8 @@ func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, i, to, shift i
 			j, at, first := int(end), int32(shift+i), len(dst)
 			if n := j - i; n <= maxShortKey {
 				k := keyOf(s, i, n)
-				if x := w.find(&k, n); x != nil {
+				x := w.find(&k, n)
+				if x != nil && x.count() > 0 {
 					count, meta, l, m := x.count(), x.meta>>7, len(dst), len(ranges)
 					dst = slices.Grow(dst, maxShortIDs)
 					*(*[maxShortIDs]ID)(dst[l : l+maxShortIDs]) = x.ids
@@ -176,7 +176,7 @@ func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, i, to, shift i
 					i = j
 					continue
 				}
-				dst = w.appendNew(dst, s[i:j], &k)
+				dst = w.appendNew(dst, s[i:j], &k, x)
 			} else {
 				dst = w.appendLong(dst, s[i:j])
 			}
@@ -194,50 +194,57 @@ func (w *Worker) AppendPiece(dst []ID, piece []byte) []ID {
 		return w.appendLong(dst, piece)
 	}
 	k := keyOf(piece, 0, n)
-	if x := w.find(&k, n); x != nil {
+	x := w.find(&k, n)
+	if x != nil && x.count() > 0 {
 		return append(dst, x.ids[:x.count()]...)
 	}
-	return w.appendNew(dst, piece, &k)
+	return w.appendNew(dst, piece, &k, x)
 }
 
 func (x *slot) count() int { return int(x.meta >> 5 & 3) }
 
-// appendNew encodes a short piece that is not remembered, and remembers it.
-func (w *Worker) appendNew(dst []ID, piece []byte, k *key) []ID {
-	if ids := w.long.find(piece, k.hash); ids != nil {
-		return append(dst, ids...)
+// appendNew encodes a short piece that is not remembered, and remembers it; or one of
+// many ids, in slot x.
+func (w *Worker) appendNew(dst []ID, piece []byte, k *key, x *slot) []ID {
+	if x != nil {
+		if ids := w.long.held(x.ids); ids != nil {
+			return append(dst, ids...)
+		}
 	}
 	first := len(dst)
 	dst = w.merged(dst, piece)
-	if ids := dst[first:]; len(ids) <= maxShortIDs {
-		w.remember(k, piece, len(piece), ids)
-	} else {
-		w.long.put(piece, k.hash, ids)
-	}
+	w.remember(k, piece, len(piece), dst[first:], x)
 	return dst
 }
 
-// remember puts a piece of up to 3 ids, or a part of one, into a slot.
-func (w *Worker) remember(k *key, piece []byte, n int, ids []ID) {
-	if w.used++; 2*w.used > len(w.slots) && len(w.slots) < mostSlots {
-		w.grow()
-	}
-	pair := w.place(k.hash)
-	x := &pair[0]
-	if x.meta != 0 {
-		x = &pair[1]
-	}
-	*x = slot{a: k.a, b: k.b, meta: uint32(n) | uint32(len(ids))<<5}
-	copy(x.ids[:], ids)
-	// where the ranges end and begin: four places of 5 bits, those of the last id and
-	// what follows it are the end of the piece
-	w.spans = w.m.appendRanges(w.spans[:0], ids, piece, 0)
-	for k := range 4 {
-		at := int32(len(piece))
-		if k+1 < len(w.spans) {
-			at = w.spans[k+1]
+// remember puts a piece, or a part of one, into slot x, nil for a new one.
+func (w *Worker) remember(k *key, piece []byte, n int, ids []ID, x *slot) {
+	if x == nil {
+		if w.used++; 2*w.used > len(w.slots) && len(w.slots) < mostSlots {
+			w.grow()
 		}
-		x.meta |= uint32(at) << (7 + 5*k)
+		pair := w.place(k.hash)
+		if x = &pair[0]; x.meta != 0 {
+			x = &pair[1]
+		}
+	}
+	*x = slot{a: k.a, b: k.b, meta: uint32(n)}
+	if len(ids) > maxShortIDs {
+		x.ids = w.long.hold(ids)
+		return
+	}
+	copy(x.ids[:], ids)
+	x.meta |= uint32(len(ids)) << 5
+	// where the first range ends, the next one begins and ends, and the last one
+	// begins, of 5 bits each; of fewer ids that is the end of the piece
+	at := 0
+	for i := range maxShortIDs - 1 {
+		end, begin := len(piece), len(piece)
+		if i+1 < len(ids) {
+			at += w.m.Width(ids[i])
+			end, begin = w.m.seam(piece, at)
+		}
+		x.meta |= uint32(end|begin<<5) << (7 + 10*i)
 	}
 }
 
@@ -336,7 +343,7 @@ func (w *Worker) part(dst []ID, piece []byte, from, to int) []ID {
 	first := len(dst)
 	dst = w.merge1(dst, part)
 	if ids := dst[first:]; len(ids) <= maxShortIDs {
-		w.remember(&k, part, n+partTag, ids)
+		w.remember(&k, part, n+partTag, ids, nil)
 	}
 	return dst
 }
@@ -366,10 +373,11 @@ func (w *Worker) merge1(dst []ID, piece []byte) []ID {
 
 // longStore remembers texts and their ids. It is emptied when full.
 type longStore struct {
-	slots []longSlot
-	used  int
-	text  []byte
-	ids   []ID
+	slots   []longSlot
+	used    int
+	text    []byte
+	ids     []ID
+	emptied int32 // how often
 }
 
 type longSlot struct {
@@ -413,9 +421,8 @@ func (s *longStore) put(text []byte, h uint64, ids []ID) {
 	switch {
 	case s.slots == nil:
 		s.slots = make([]longSlot, firstLong)
-	case len(s.text)+len(text) > mostLongText, len(s.ids)+len(ids) > mostLongIDs, 2*s.used > mostLong:
-		clear(s.slots)
-		s.used, s.text, s.ids = 0, s.text[:0], s.ids[:0]
+	case len(s.text)+len(text) > mostLongText, 2*s.used > mostLong:
+		s.empty()
 	case 2*s.used > len(s.slots):
 		old := s.slots
 		s.slots = make([]longSlot, 2*len(old))
@@ -425,8 +432,32 @@ func (s *longStore) put(text []byte, h uint64, ids []ID) {
 			}
 		}
 	}
-	*s.slot(text, h) = longSlot{hash: h, text: uint32(len(s.text)), id: uint32(len(s.ids)), size: uint16(len(text)), count: uint16(len(ids))}
+	at := s.hold(ids)
+	*s.slot(text, h) = longSlot{hash: h, text: uint32(len(s.text)), id: uint32(at[0]), size: uint16(len(text)), count: uint16(len(ids))}
 	s.text = append(s.text, text...)
-	s.ids = append(s.ids, ids...)
 	s.used++
+}
+
+func (s *longStore) empty() {
+	clear(s.slots)
+	s.used, s.text, s.ids = 0, s.text[:0], s.ids[:0]
+	s.emptied++
+}
+
+// hold stores ids and says where: their place, how many, and how often s was emptied.
+func (s *longStore) hold(ids []ID) [3]ID {
+	if len(s.ids)+len(ids) > mostLongIDs {
+		s.empty()
+	}
+	at := ID(len(s.ids))
+	s.ids = append(s.ids, ids...)
+	return [3]ID{at, ID(len(ids)), s.emptied}
+}
+
+// held returns what hold stored, nil if s was emptied since.
+func (s *longStore) held(at [3]ID) []ID {
+	if at[2] != s.emptied {
+		return nil
+	}
+	return s.ids[at[0]:][:at[1]:at[1]]
 }

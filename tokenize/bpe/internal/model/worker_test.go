@@ -103,3 +103,38 @@ func TestNearEqualPieces(t *testing.T) {
 		require.Equal(t, []ID{ID(id)}, w.AppendPiece(nil, pieces[id]), "seed %d: %x", seed, pieces[id])
 	}
 }
+
+// TestManyIDs: pieces of more ids than a slot holds give theirs, whether they are new,
+// met again, or met after the store of such ids was emptied.
+func TestManyIDs(t *testing.T) {
+	kit.OneGoroutine(t)
+	const size, pieces = 300, 150_000
+	v := NewVocab(size, 4*size)
+	spell := func(b byte) rune { return rune(b) + 0x100 }
+	for b := range 256 {
+		require.NoError(t, v.Add([]byte(string(spell(byte(b)))), b))
+	}
+	m := &Model{Vocab: v, Unk: -1, Exact: true}
+	unspell := func(dst, s []byte) ([]byte, bool) {
+		for _, c := range string(s) {
+			dst = append(dst, byte(c-0x100))
+		}
+		return dst, true
+	}
+	require.NoError(t, m.Init(spell, unspell, func() (*Pairs, error) { return NewPairs(1), nil }))
+	w := m.NewWorker()
+	r := rand.New(rand.NewPCG(6, 0))
+	var got []ID
+	for i := range 2 * pieces {
+		n := i % pieces
+		if i%2 == 0 {
+			n = r.IntN(64) // met again and again
+		}
+		piece := []byte{byte(n), byte(n >> 8), byte(n >> 16), 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43}[:4+n%13]
+		got = w.AppendPiece(got[:0], piece)
+		if !slices.EqualFunc(got, piece, func(id ID, b byte) bool { return id == ID(b) }) {
+			require.Fail(t, "differs", "piece %d, %x: %v", i, piece, got)
+		}
+	}
+	require.Positive(t, w.long.emptied)
+}
