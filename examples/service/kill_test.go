@@ -149,8 +149,9 @@ func persist(stop *atomic.Bool, url, body string) (string, error) {
 	return "", errors.New("stopped")
 }
 
-// workload plays groups of rollouts and returns what the trainer took.
-func workload(t *testing.T, dir, engine string, groups, size, kills int, seed uint64) taken {
+// workload plays groups of rollouts and returns what the trainer took; with steps it takes
+// files of so many groups.
+func workload(t *testing.T, dir, engine string, groups, size, kills, steps int) taken {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -158,10 +159,12 @@ func workload(t *testing.T, dir, engine string, groups, size, kills int, seed ui
 	require.NoError(t, l.Close())
 	url, file := "http://"+addr, filepath.Join(dir, "trainer.json")
 	service := &process{t: t, env: "SERVICE_PROCESS", args: []string{"--model", modelFolder, "--engine", engine, "--listen", addr,
-		"--journal", filepath.Join(dir, "journal"), "--out", filepath.Join(dir, "out"), "--group", strconv.Itoa(size)}}
+		"--journal", filepath.Join(dir, "journal"), "--out", filepath.Join(dir, "out"), "--group", strconv.Itoa(size), "--groups-per-step", strconv.Itoa(steps)}}
 	trainer := &process{t: t, env: "TRAINER_PROCESS", args: []string{url, file}}
 	service.start()
-	trainer.start()
+	if steps == 0 {
+		trainer.start()
+	}
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	places := make(chan struct{}, 8)
@@ -201,7 +204,7 @@ func workload(t *testing.T, dir, engine string, groups, size, kills int, seed ui
 			}
 		})
 	}
-	r := rand.New(rand.NewPCG(seed, 7))
+	r := rand.New(rand.NewPCG(1, 7))
 	running := 0
 	for range kills {
 		if left.Load() > 0 {
@@ -209,7 +212,7 @@ func workload(t *testing.T, dir, engine string, groups, size, kills int, seed ui
 		}
 		time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
 		victim := service
-		if r.IntN(3) == 0 {
+		if steps == 0 && r.IntN(3) == 0 {
 			victim = trainer
 		}
 		victim.kill()
@@ -221,7 +224,9 @@ func workload(t *testing.T, dir, engine string, groups, size, kills int, seed ui
 	finished.Stop()
 	var got taken
 	for range 3000 {
-		if text, err := os.ReadFile(file); err == nil {
+		if steps > 0 {
+			got = stepFiles(t, filepath.Join(dir, "out", stream.StepsFolder))
+		} else if text, err := os.ReadFile(file); err == nil {
 			got = taken{}
 			require.NoError(t, json.Unmarshal(text, &got))
 		}
@@ -230,9 +235,32 @@ func workload(t *testing.T, dir, engine string, groups, size, kills int, seed ui
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	trainer.kill()
+	if steps == 0 {
+		trainer.kill()
+	}
 	service.kill()
 	return got
+}
+
+// stepFiles is what the files of steps in a folder have, in the order of the steps.
+func stepFiles(t *testing.T, dir string) taken {
+	t.Helper()
+	got := taken{Rows: map[string]string{}}
+	for {
+		rows, _, err := export.ReadAll(filepath.Join(dir, fmt.Sprintf("step_%d.parquet", got.Seq)))
+		if errors.Is(err, os.ErrNotExist) {
+			return got
+		}
+		require.NoError(t, err)
+		for _, row := range rows {
+			require.Empty(t, got.Rows[row.ID], "row %s comes twice", row.ID)
+			got.Rows[row.ID] = rowDigest(&row)
+			if n := len(got.Groups); n == 0 || got.Groups[n-1] != row.Group {
+				got.Groups = append(got.Groups, row.Group)
+			}
+		}
+		got.Seq++
+	}
 }
 
 // TestKills: the service and its trainer are killed at random, and the trainer gets what it
@@ -240,15 +268,21 @@ func workload(t *testing.T, dir, engine string, groups, size, kills int, seed ui
 func TestKills(t *testing.T) {
 	kills, err := strconv.Atoi(cmp.Or(os.Getenv("TURNPACK_KILLS"), "4"))
 	require.NoError(t, err)
-	groups, size := 2+kills, 4
+	groups, size := 2+kills+kills%2, 4
 	_, engine := fakeEngine(t, fakeengine.Options{Faults: fakeengine.Faults{Delay: 4 * time.Millisecond}})
 	want := workload(t, t.TempDir(), engine, groups, size, 0, 0)
 	require.Len(t, want.Groups, groups)
 	require.GreaterOrEqual(t, len(want.Rows), groups*size)
 	dir := t.TempDir()
-	got := workload(t, dir, engine, groups, size, kills, 1)
+	got := workload(t, dir, engine, groups, size, kills, 0)
 	require.ElementsMatch(t, want.Groups, got.Groups)
 	require.Equal(t, want.Rows, got.Rows)
+
+	// Files of steps have the same rows, killed as often.
+	steps := workload(t, t.TempDir(), engine, groups, size, kills, 2)
+	require.Equal(t, groups/2, steps.Seq)
+	require.ElementsMatch(t, want.Groups, steps.Groups)
+	require.Equal(t, want.Rows, steps.Rows)
 
 	// The folder has the same batches, and they are the bytes that were taken.
 	batches, err := stream.Open(filepath.Join(dir, "out"), export.Options{})
