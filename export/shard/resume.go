@@ -22,15 +22,27 @@ func Create(dir string, o Options) (*Set, error) {
 	if o.RowsPerShard == 0 && o.BytesPerShard == 0 && o.GroupsPerShard == 0 && o.Maker == nil {
 		o.BytesPerShard = defaultBytes
 	}
-	l, err := acquire(dir)
+	l, err := claim(dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &Set{dir: dir, opts: o, lock: l, seen: map[[16]byte]struct{}{}}
 	if err := s.begin(); err != nil {
-		return nil, errors.Join(err, s.journal.close(), l.release())
+		return nil, errors.Join(err, s.journal.close(), atomic.Release(l))
 	}
 	return s, nil
+}
+
+// claim keeps a second writer out of a folder.
+func claim(dir string) (*os.File, error) {
+	f, err := atomic.Claim(filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrExist) {
+		return nil, busy(dir)
+	}
+	if err != nil {
+		return nil, atomic.Locate(rollout.Where{File: dir}, err)
+	}
+	return f, nil
 }
 
 func busy(dir string) error {

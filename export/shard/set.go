@@ -25,7 +25,7 @@ import (
 type Set struct {
 	dir  string
 	opts Options
-	lock *lock
+	lock *os.File
 	err  error
 	done bool
 
@@ -380,7 +380,7 @@ func (s *Set) leave() error {
 		err = s.cur.file.Abort()
 		s.vacate(s.cur.shard.File)
 	}
-	return errors.Join(err, s.journal.close(), s.lock.release())
+	return errors.Join(err, s.journal.close(), atomic.Release(s.lock))
 }
 
 func (s *Set) complete() error {

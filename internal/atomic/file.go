@@ -193,6 +193,17 @@ func WriteFile(path string, data []byte, force bool) error {
 // locks it always does.
 func Hold(f *os.File) bool { return hold(f) }
 
+// Lock is Hold for a file that may have got another name, with the reason where it did
+// not: a file system without locks is one.
+func Lock(f *os.File) error { return lock(f) }
+
+// Claim makes the file path, which stands for something that one process at a time may
+// have, and locks it: fs.ErrExist says that another one has it. [Release] gives it back.
+func Claim(path string) (*os.File, error) { return claim(path) }
+
+// Release removes a file that Claim made.
+func Release(f *os.File) error { return release(f) }
+
 // SyncDir makes a rename in dir survive a power loss.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)

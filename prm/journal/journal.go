@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -92,7 +93,7 @@ func Open(path string, o Options) (*Journal, error) {
 func (j *Journal) where() rollout.Where { return rollout.Where{File: j.path} }
 
 func (j *Journal) load() error {
-	if err := lock(j.file); err != nil {
+	if err := atomic.Lock(j.file); err != nil {
 		return rollout.Errorf(rollout.KindInput, j.where(), "lock the vote journal: %w", err).WithFix("wait for the other process or use another file")
 	}
 	end, err := j.scan(bufio.NewReaderSize(j.file, 1<<20))
