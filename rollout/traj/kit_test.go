@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestKitThroughTheNativeFormat(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, back, len(dumps))
 	for i := range dumps {
-		if d := cmp.Diff(dumps[i], back[i], cmpopts.EquateEmpty()); d != "" {
+		if d := differ(dumps[i], back[i], cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("%s changed: %.2000s", dumps[i].ID, d)
 		}
 	}
@@ -362,7 +363,7 @@ func FuzzImporters(f *testing.F) {
 			if err != nil {
 				t.Fatalf("stored but not read: %v\n%s", err, line)
 			}
-			if d := cmp.Diff(x, back, cmpopts.EquateEmpty()); d != "" {
+			if d := differ(x, back, cmpopts.EquateEmpty()); d != "" {
 				t.Fatalf("changed: %s", d)
 			}
 			for _, write := range []func([]byte, *rollout.Rollout) ([]byte, []rollout.Note, error){traj.AppendChat, traj.AppendATIF} {
@@ -372,4 +373,12 @@ func FuzzImporters(f *testing.F) {
 			}
 		}
 	})
+}
+
+// differ is cmp.Diff, which takes its time over values that are equal.
+func differ(want, got any, opts ...cmp.Option) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got, opts...)
 }

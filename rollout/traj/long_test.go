@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
@@ -66,7 +65,7 @@ func sameContent(t *testing.T, name string, want, got []*rollout.Rollout) {
 		want, got := *want[i], *got[i]
 		want.ID, want.Group, want.Index, want.Origin = "", "", 0, rollout.Origin{}
 		got.ID, got.Group, got.Index, got.Origin = "", "", 0, rollout.Origin{}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := differ(want, got); d != "" {
 			t.Fatalf("%s: %.1000s", name, d)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
@@ -58,7 +57,7 @@ func TestRolloutsBut(t *testing.T) {
 						left = left[1:]
 						passed++
 					}
-					require.Empty(t, cmp.Diff(left[0], r), r.ID)
+					require.Empty(t, differ(left[0], r), r.ID)
 					left = left[1:]
 				}
 				for _, r := range left {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestKitGoldens(t *testing.T) {
+	kit.OneGoroutine(t)
 	n, gens := 0, 0
 	kitCases(t, func(c *kit.TemplateGolden, r *Result, err error) {
 		n++

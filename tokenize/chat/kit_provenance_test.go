@@ -51,6 +51,7 @@ type kitProvenance struct {
 }
 
 func TestKitProvenance(t *testing.T) {
+	kit.OneGoroutine(t)
 	want := map[string]*kitProvenance{}
 	for p := range kit.Lines[*kitProvenance](t, kit.Dir(t, "conformance", "templates", "provenance.jsonl.gz")) {
 		want[p.ID] = p

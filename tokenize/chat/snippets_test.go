@@ -19,6 +19,7 @@ import (
 // diff_language.py). TURNPACK_SNIPPETS names another file of that form, such as a
 // fuzzing run.
 func TestBuiltinsAgainstJinja(t *testing.T) {
+	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
 	require.NoError(t, err)
 	if f := os.Getenv("TURNPACK_SNIPPETS"); f != "" {

@@ -260,6 +260,7 @@ func scripted(t *testing.T) *fakeengine.Server {
 // TestExactJudgedBlocked: prompts in ids, steps judged while they run, commands that are
 // answered with advice.
 func TestExactJudgedBlocked(t *testing.T) {
+	kit.Long(t)
 	w := newWorld(t)
 	engine := httptest.NewServer(scripted(t))
 	defer engine.Close()
