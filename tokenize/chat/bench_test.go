@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // agentConversation is a tool conversation of 30 assistant turns, about 33 kB of
@@ -95,6 +97,53 @@ func BenchmarkRender(b *testing.B) {
 					best = min(best, sum)
 				}
 				b.ReportMetric(float64(best.Nanoseconds())/block, "cpu-ns/render")
+			})
+		}
+	}
+}
+
+// BenchmarkPrompts renders the 30 prompts of the conversation one after the other, as an
+// Encoder does: "each" from its first message, "replay" after the one before it. With
+// "questions" the tools' results are messages of the user, as some harnesses write them.
+func BenchmarkPrompts(b *testing.B) {
+	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
+		tmpl := kitTemplate(b, name)
+		for _, mode := range []string{"each", "replay", "questions/each", "questions/replay"} {
+			b.Run(name+"/"+mode, func(b *testing.B) {
+				c := agentConversation(b, ConversationOptions{})
+				if strings.HasPrefix(mode, "questions") {
+					var messages []Value
+					for i := range c.Len() {
+						message := c.messages.Items[i].(*value.Dict)
+						role := map[string]string{"system": "system", "assistant": "assistant"}[c.Role(i)]
+						messages = append(messages, Object(Member{"role", String(cmp.Or(role, "user"))}, Member{"content", Value{message.GetString("content")}}))
+					}
+					var err error
+					c, err = NewConversation(List(messages...), Null(), Null(), ConversationOptions{})
+					require.NoError(b, err)
+				}
+				in := Input{AddGenerationPrompt: true, Now: kit.TemplateClock, Kwargs: map[string]Value{"bos_token": String("<s>"), "eos_token": String("</s>")}}
+				var spent [2]*Result
+				best := time.Duration(math.MaxInt64)
+				for b.Loop() {
+					start := kit.CPUTime()
+					const rollouts = 20
+					for range rollouts {
+						if in.Replay = nil; strings.HasSuffix(mode, "replay") {
+							in.Replay = &Replay{}
+						}
+						for n := 2; n < c.Len(); n += 2 {
+							in.Reuse = spent[0]
+							r, err := tmpl.Render(b.Context(), c.Prefix(n), in)
+							if err != nil {
+								b.Fatal(err)
+							}
+							spent[0], spent[1] = spent[1], r
+						}
+					}
+					best = min(best, (kit.CPUTime()-start)/rollouts)
+				}
+				b.ReportMetric(float64(best.Nanoseconds()), "cpu-ns/rollout")
 			})
 		}
 	}

@@ -20,7 +20,7 @@
 // escapes, raise_exception, strftime_now. Values print, compare and compute as
 // Python's do. It follows Jinja where it differs from Python: which variable a
 // name means is decided per scope, as Jinja's compiler decides it
-// (internal/eval/scope.go tells the rules).
+// (internal/scope tells the rules).
 //
 // Left out: complex numbers, set operations on dict views, \N{name} escapes, the
 // filters and globals that give random results (they are errors), and the effects of

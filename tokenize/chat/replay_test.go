@@ -46,7 +46,7 @@ func TestReplayChangesNothing(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	every := 1
+	every := 3
 	if testing.Short() {
 		every = 10
 	}

@@ -166,8 +166,7 @@ type macroCode struct {
 	caller, kwargs, varargs int
 	accessesCaller          bool
 	explicitCaller          bool
-	steps                   int  // of the parameters
-	alone                   bool // it reads nothing outside of it but inputs
+	steps                   int // of the parameters
 }
 
 type param struct {

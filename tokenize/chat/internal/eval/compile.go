@@ -21,7 +21,7 @@ type Program struct {
 	idle    sync.Pool // of *exec: memory for the next run
 }
 
-// functionCode is the code of one function (see scope.go).
+// functionCode is the code of one function (see package scope).
 type functionCode struct {
 	fn    *scope.Function
 	loads []loadCode
@@ -43,7 +43,7 @@ type loadCode struct {
 
 // Compile turns a parsed template into a program. Errors are *syntax.Error.
 func Compile(body []syntax.Stmt) (*Program, error) {
-	c := &compiler{prog: &Program{blocks: map[string]*blockCode{}}, resolveIndex: map[string]int{}, stored: map[string]int{}, alone: map[*scope.Variable]bool{}}
+	c := &compiler{prog: &Program{blocks: map[string]*blockCode{}}, resolveIndex: map[string]int{}}
 	c.template(body)
 	if c.err != nil {
 		return nil, c.err
@@ -57,10 +57,8 @@ type compiler struct {
 	err          *syntax.Error
 	hasBlocks    bool
 	blockDefs    []*syntax.Block
-	nodes        int                      // of the statement that is being compiled: see chargeStmt
-	pass         *scope.Pass              // what is being compiled is a part of, else nil
-	stored       map[string]int           // how often the template sets a name
-	alone        map[*scope.Variable]bool // macros that read nothing outside, and are set once
+	nodes        int         // of the statement that is being compiled: see chargeStmt
+	pass         *scope.Pass // what is being compiled is a part of, else nil
 }
 
 // frame is the place in the program that is being compiled.
@@ -96,21 +94,13 @@ func (c *compiler) failPython(pos syntax.Pos, msg string, args ...any) {
 
 func (c *compiler) template(body []syntax.Stmt) {
 	seen := map[string]bool{}
-	set := func(n *syntax.Name) {
-		if n.Store {
-			c.stored[n.Name]++
-		}
-	}
-	syntax.Walk(body, set, func(s syntax.Stmt) {
-		switch s := s.(type) {
-		case *syntax.Macro:
-			c.stored[s.Name]++
-		case *syntax.Block:
-			if seen[s.Name] {
-				c.fail(s.At(), "block '%s' defined twice", s.Name)
+	syntax.Walk(body, func(*syntax.Name) {}, func(s syntax.Stmt) {
+		if b, ok := s.(*syntax.Block); ok {
+			if seen[b.Name] {
+				c.fail(b.At(), "block '%s' defined twice", b.Name)
 			}
-			seen[s.Name] = true
-			c.blockDefs = append(c.blockDefs, s)
+			seen[b.Name] = true
+			c.blockDefs = append(c.blockDefs, b)
 		}
 	})
 	c.hasBlocks = len(seen) > 0
@@ -257,7 +247,6 @@ func (c *compiler) stmt(out []stmt, s syntax.Stmt, f frame) []stmt {
 	case *syntax.Macro:
 		st := &macroStmt{code: c.macro(n.At(), n.Name, &n.Signature, n.Body, f), slot: f.Find(n.Name).Slot}
 		st.depth = distance(f.Fn, f.Find(n.Name).Fn)
-		c.alone[f.Find(n.Name)] = st.code.alone && c.stored[n.Name] == 1
 		if f.top && c.hasBlocks {
 			st.export = n.Name
 		}
@@ -385,15 +374,18 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 	test := f.function()
 	els := frame{Scope: scope.New(body.Fn, f.Scope), loop: f.loop && !n.Recursive}
 	st := &forStmt{pos: n.At(), recursive: n.Recursive, loopSlot: -1}
-	scoped := false
+	scoped, replays := false, true
 	check := func(nm *syntax.Name) {
 		if nm.Store && nm.Name == "loop" {
 			c.fail(nm.At(), "Can't assign to special loop variable in for-loop target")
 		}
 	}
 	syntax.Walk([]syntax.Stmt{n}, check, func(s syntax.Stmt) {
-		if b, ok := s.(*syntax.Block); ok {
-			scoped = scoped || b.Scoped
+		switch s := s.(type) {
+		case *syntax.Block:
+			scoped = scoped || s.Scoped
+		case *syntax.Macro:
+			replays = replays && s.Name != "loop"
 		}
 	})
 	if n.Recursive || scoped || syntax.Mentions(n.Body, "loop")["loop"] {
@@ -409,9 +401,9 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 		st.test.steps = 1 + c.size(func() { st.test.target, st.test.test = c.target(n.Target, test), c.expr(n.Test, test) })/nodesAStep
 		st.test.fn, st.test.loads = test.Fn, c.loads(test.Scope)
 	}
-	replays := c.pass == nil && f.Fn.Parent == nil && !f.loop && !c.hasBlocks && c.stored["loop"] == 0 && n.Test == nil && !n.Recursive && len(n.Else) == 0
+	replays = replays && c.pass == nil && f.Fn.Parent == nil && !f.loop && !c.hasBlocks && n.Test == nil && !n.Recursive && len(n.Else) == 0
 	if replays {
-		c.pass = &scope.Pass{Scope: body.Scope, Loop: true}
+		c.pass = &scope.Pass{Scope: body.Scope}
 	}
 	st.steps = 1 + c.size(func() { st.target = c.target(n.Target, body) })/nodesAStep
 	if t, ok := st.target.(*nameTarget); ok {
@@ -444,11 +436,6 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 func (c *compiler) macro(pos syntax.Pos, name string, sig *syntax.Signature, body []syntax.Stmt, f frame) *macroCode {
 	m := f.function()
 	code := &macroCode{name: name, pos: pos, caller: -1, kwargs: -1, varargs: -1}
-	if c.pass == nil {
-		p := &scope.Pass{Scope: m.Scope}
-		c.pass = p
-		defer func() { c.pass, code.alone = nil, !p.Open }()
-	}
 	special := map[string]bool{}
 	seen := map[string]bool{}
 	for i, p := range sig.Params {

@@ -150,10 +150,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Slice:
 		c.failPython(n.At(), "invalid syntax")
 	case *syntax.Call:
-		out := &callExpr{pos: n.At()}
-		name, ok := n.Fn.(*syntax.Name)
-		c.aside(ok && c.alone[f.Find(name.Name)], func() { out.fn = c.expr(n.Fn, f) })
-		out.args = c.args(&n.Args, f)
+		out := &callExpr{pos: n.At(), fn: c.expr(n.Fn, f), args: c.args(&n.Args, f)}
 		if a, ok := out.fn.(*attrExpr); ok {
 			out.method = a
 		}

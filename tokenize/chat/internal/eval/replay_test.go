@@ -99,16 +99,15 @@ func TestWhatIsReplayed(t *testing.T) {
 		{"an input that only the pass mentions", "{% for m in messages %}{{ tick() }}{% if not loop.last and k %}{{ m.role }}{% endif %}{% endfor %}", 3},
 		{"what was found before the loop", "{% set ns = namespace(n=messages|length) %}{% for m in messages %}{{ tick() }}{% if loop.index > ns.n - 3 %}late{% endif %}{% endfor %}", 5},
 		{"its own variables", "{% set ns = namespace(a=1) %}{% for m in messages %}{{ tick() }}{% set n2 = namespace(a=m.role) %}{% set n2.a = n2.a + 'x' %}{{ n2.a }}{% endfor %}", 2},
-		{"a macro that reads nothing else", "{% macro f(m) %}{{ m.role }}{{ k }}{% endmacro %}{% for m in messages %}{{ tick() }}{{ f(m) }}{% endfor %}", 2},
 		{"the first of two loops", "{% for m in messages %}{{ tick() }}{{ m.role }}{% endfor %}{% for m in messages %}{{ m.role }}{% endfor %}", 2},
 		{"an end at the fourth", "{% for m in messages %}{{ tick() }}{{ m.role }}{% if loop.index == 4 %}{% break %}{% endif %}{% endfor %}", 1},
 		{"other messages", "{% for m in messages %}{{ tick() }}{{ messages[0].role }}{% endfor %}", 6},
 		{"a state that passes hand on", "{% set ns = namespace(a='') %}{% for m in messages %}{{ tick() }}{{ ns.a }}{% set ns.a = m.role %}{% endfor %}", 6},
+		{"a macro", "{% macro f(m) %}{{ m.role }}{{ k }}{% endmacro %}{% for m in messages %}{{ tick() }}{{ f(m) }}{% endfor %}", 6},
 		{"a state that a macro reads", "{% set ns = namespace(a=messages|length) %}{% macro f(m) %}{{ ns.a }}{% endmacro %}{% for m in messages %}{{ tick() }}{{ f(m) }}{% endfor %}", 6},
-		{"a macro of which there are two", "{% macro f(m) %}1{% endmacro %}{% if messages|length > 4 %}{% macro f(m) %}2{% endmacro %}{% endif %}{% for m in messages %}{{ tick() }}{{ f(m) }}{% endfor %}", 6},
 		{"a condition in a macro of the pass", "{% for m in messages %}{{ tick() }}{% macro f() %}{% if loop.last %}.{% endif %}{% endmacro %}{{ f() }}{% endfor %}", 6},
 		{"an iterator that a condition uses up", "{% set it = messages|map(attribute='role') %}{% for m in messages %}{{ tick() }}{% if 'user' in it %}u{% endif %}{% endfor %}", 6},
-		{"a loop by the name of loop", "{% macro loop() %}{% endmacro %}{% for m in messages %}{{ tick() }}{% if loop.last %}.{% endif %}{% endfor %}", 6},
+		{"a loop by the name of loop", "{% for m in messages %}{{ tick() }}{% macro loop() %}{% endmacro %}{% if loop.last %}.{% endif %}{% endfor %}", 6},
 		{"generation", "{% for m in messages %}{{ tick() }}{% generation %}{{ m.role }}{% endgeneration %}{% endfor %}", 6},
 		{"backwards", "{% for m in messages[::-1] %}{{ tick() }}{{ m.role }}{% endfor %}", 6},
 		{"an origin across passes", "{% for m in messages %}{{ tick() }}{{ k[loop.index:loop.index + 1] }}{% endfor %}", 6},
@@ -148,9 +147,9 @@ func conversationTemplate(rng *rand.Rand) string {
 		return pick(s, s, s, "not ("+s+")")
 	}
 	common := []string{"{{ m.role }}", "{{ m.content }}", "<{{ m.role }}>{{ m['content'] | trim }}\n", "{{ loop.index }}", "{{ 'a' + m.role + m.content }}", "{% set x = m.content %}", "{% set x = x ~ '!' %}", "{{ x }}", "{{ m | tojson }}", "{{ k }}",
-		"{% for i in m.calls %}{{ loop.index }}{{ i }}{% if loop.last %};{% endif %}{% endfor %}", "{{ alone(m) }}", "{% set y %}{{ m.role }}{% endset %}{{ y|upper }}", "{% filter upper %}{{ m.content }}{% endfilter %}", "{% set n2 = namespace(v=m.role) %}{% set n2.v = n2.v + 'x' %}{{ n2.v }}",
+		"{% for i in m.calls %}{{ loop.index }}{{ i }}{% if loop.last %};{% endif %}{% endfor %}", "{% set y %}{{ m.role }}{% endset %}{{ y|upper }}", "{% filter upper %}{{ m.content }}{% endfilter %}", "{% set n2 = namespace(v=m.role) %}{% set n2.v = n2.v + 'x' %}{{ n2.v }}",
 		"{% macro inner(a) %}{{ a }}{{ m.role }}{% endmacro %}{{ inner(1) }}", "{{ m.role if loop.first else 'later' }}", "{{ m.content if " + test() + " else '-' }}"}
-	rare := []string{"{{ ns.last }}", "{% set ns.seen = true %}", "{% set ns.a = m.role %}", "{{ loop.last }}", "{{ messages|length }}", "{{ messages[loop.index0 - 1].content }}", "{{ outer }}", "{{ near(m) }}", "{{ j() }}", "{{ c.next() }}", "{% set z = 1 %}", "{{ z }}",
+	rare := []string{"{{ ns.last }}", "{% set ns.seen = true %}", "{% set ns.a = m.role %}", "{{ loop.last }}", "{{ messages|length }}", "{{ messages[loop.index0 - 1].content }}", "{{ outer }}", "{{ near(m) }}", "{{ alone(m) }}", "{{ j() }}", "{{ c.next() }}", "{% set z = 1 %}", "{{ z }}",
 		"{% break %}", "{% continue %}", "{% generation %}{{ m.content }}{% endgeneration %}", "{{ loop.cycle('a', 'b') }}", "{% for f in messages[loop.index:] %}{{ f.role }}{% endfor %}", "{{ it|first }}", "{{ strftime_now('%Y') }}", "{{ raise() }}", "{% set outer = m.role %}",
 		"{{ loop }}", "{{ self }}", "{% with w = ns.last %}{{ w }}{% endwith %}", "{% call alone(m) %}{{ ns.last }}{% endcall %}", "{% for m in messages %}{{ loop.index }}{% endfor %}", "{{ messages[-1].content }}", "{% set loop2 = loop %}{{ loop2.last }}", "{% autoescape true %}{{ m.content }}{{ outer }}{% endautoescape %}"}
 	var body func(depth int) string

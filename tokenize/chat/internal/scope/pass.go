@@ -2,13 +2,11 @@ package scope
 
 import "github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 
-// Pass is the body of a loop over messages, or of a macro, while it is compiled: what it
-// does follows from its item or arguments, its index, inputs, and conditions about what is
-// outside, unless it reads what is outside in another way.
+// Pass is the body of a loop while it is compiled: what it does follows from its item, its
+// index, inputs, and conditions about what is outside, unless it is Open.
 type Pass struct {
 	*Scope
-	Loop bool // else a macro, whose conditions nobody can ask again
-	Open bool // it reads what is outside
+	Open bool // it reads what is outside in another way
 }
 
 // reads says of a name that is read at s whether the pass takes part in its value, or
@@ -45,7 +43,7 @@ func (p *Pass) Counts(e *syntax.Getattr, s *Scope) bool {
 		s = s.Parent
 	}
 	v := s.refs["loop"]
-	return s == p.Scope && p.Loop && v != nil && s.Loads[v].Kind == Param
+	return s == p.Scope && v != nil && s.Loads[v].Kind == Param
 }
 
 // Read notes that a name is read at s; p may be nil.
@@ -62,7 +60,7 @@ const maxSettled = 32
 // part. To ask it twice is as good as once.
 func (p *Pass) Asks(e syntax.Expr, s *Scope) bool {
 	left := maxSettled
-	if !p.Loop || s.Fn != p.Fn || !settled(e, &left) {
+	if s.Fn != p.Fn || !settled(e, &left) {
 		return false
 	}
 	alone, about := true, false
