@@ -2,12 +2,15 @@
 package flagfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+
+	"github.com/turnpack/turnpack/internal/strictjson"
 )
 
 // Parse reads arguments, of which --config names a JSON file of flags by name: those that
@@ -24,18 +27,34 @@ func set(fs *flag.FlagSet, path string) error {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	text, err := os.ReadFile(path)
-	var values map[string]any
-	if d := json.NewDecoder(bytes.NewReader(text)); err == nil {
-		d.UseNumber() // as they are written
-		err = d.Decode(&values)
+	var values map[string]json.RawMessage
+	if err == nil {
+		err = strictjson.Decode(text, &values)
 	}
-	for name, v := range values {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !given[name] {
-			err = errors.Join(err, fs.Set(name, fmt.Sprint(v)))
+			err = errors.Join(err, setOne(fs, name, values[name]))
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// setOne sets a flag to a text, or to a number or a truth as it is written.
+func setOne(fs *flag.FlagSet, name string, value json.RawMessage) error {
+	text := string(value)
+	switch text[0] {
+	case '"':
+		if err := json.Unmarshal(value, &text); err != nil {
+			return err
+		}
+	case '[', '{', 'n':
+		return fmt.Errorf("%s: found %s, expected a text, a number, true or false", name, text)
+	}
+	if err := fs.Set(name, text); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

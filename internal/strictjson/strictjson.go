@@ -1,4 +1,4 @@
-// Package strictjson reads the JSON objects of requests, and says in the words of who sent
+// Package strictjson reads the JSON objects of requests and settings, and says to who wrote
 // them what is wrong.
 package strictjson
 
@@ -47,10 +47,10 @@ func keys(text []byte, known map[string]bool) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	open, err := in.Token()
 	if err == io.EOF {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request is empty, expected a JSON object")
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the text is empty, expected a JSON object")
 	}
 	if err == nil && open != json.Delim('{') {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request is no JSON object")
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the text is no JSON object")
 	}
 	seen := map[string]bool{}
 	for err == nil && in.More() {
@@ -85,9 +85,9 @@ func fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request is no JSON: %v", err)
+	e := rollout.Errorf(rollout.KindInput, rollout.Where{}, "the text is no JSON: %v", err)
 	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
-		e = rollout.Errorf(rollout.KindInput, rollout.Where{Byte: rollout.At(int(wrong.Offset))}, "the request is no JSON: %v", err)
+		e = rollout.Errorf(rollout.KindInput, rollout.Where{Byte: rollout.At(int(wrong.Offset))}, "the text is no JSON: %v", err)
 		if strings.Contains(err.Error(), "'N'") || strings.Contains(err.Error(), "'I'") {
 			e = e.WithFix("NaN and Infinity are no numbers of JSON: leave the key out, or say what failed")
 		}
