@@ -62,13 +62,14 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	wg.Go(func() {
 		defer close(queue)
 		defer close(tasks)
-		done := make([][]bool, len(x.groups))
+		first, all := make([]int, len(x.groups)), 0 // places of a group in done
 		for i, g := range x.groups {
-			done[i] = make([]bool, g.count)
+			first[i], all = all, all+g.count
 		}
+		done := make([]bool, all)
 		give := func(r *rollout.Rollout, passed bool) bool {
 			at := x.seen.of(r.ID)
-			done[at.group][at.index] = true
+			done[first[at.group]+int(at.index)] = true
 			out := make(chan result, 1)
 			select {
 			case queue <- out:
@@ -87,7 +88,7 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 			if err != nil || r == nil || ctx.Err() != nil {
 				continue // booked in the first pass
 			}
-			if at := x.seen.of(r.ID); !x.seen.has(r.ID) || done[at.group][at.index] {
+			if at := x.seen.of(r.ID); !x.seen.has(r.ID) || done[first[at.group]+int(at.index)] {
 				continue
 			}
 			if r.Validate() != nil {

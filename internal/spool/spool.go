@@ -25,8 +25,12 @@ type Spool struct {
 	dir   string // of the temporary file, "" = the system's
 	limit int64
 
-	waiting map[int][]place // by group, in the order added
-	held    int64           // bytes in memory
+	waiting map[int]line // by group
+	places  []*[pageRows]place
+	used    int32           // places that were ever taken
+	free    int32           // the first of those that wait to be taken again, by next
+	rows    map[int32]*held // in memory, by place
+	held    int64           // bytes of them
 	row     []byte          // the row being stored
 
 	file *os.File
@@ -34,12 +38,21 @@ type Spool struct {
 	end  int64
 }
 
-// place is where a row waits: in memory, or at an offset of the file. A million rows may
-// wait, so it is small.
+// line says where the first and the last row of a group wait.
+type line struct{ first, last int32 }
+
+// place is where a row waits in the file, unless all of it is in memory, and which place
+// comes next in its group. A million rows may wait: places are small and hold no pointers,
+// which the collector would follow over and over. Place 0 stands for none.
 type place struct {
 	at, size int64
-	held     *held // nil = the file has all
+	next     int32
 }
+
+func (s *Spool) place(k int32) *place { return &s.places[k/pageRows][k%pageRows] }
+
+// pageRows is for how many rows places are made at once.
+const pageRows = 1 << 8
 
 // held is what of a row is in memory: all its bytes, or of one that is held as runs all
 // but its tokens.
@@ -52,52 +65,77 @@ type held struct {
 // New makes a spool that holds up to limit bytes in memory; what comes beyond waits in
 // a temporary file in dir.
 func New(dir string, limit int64) *Spool {
-	return &Spool{dir: dir, limit: limit, waiting: map[int][]place{}}
+	return &Spool{dir: dir, limit: limit, waiting: map[int]line{}, rows: map[int32]*held{}}
 }
 
 // Add keeps rows of a group. Rows of a group come back in the order added.
 func (s *Spool) Add(group int, rows ...Row) error {
 	for i := range rows {
-		at, err := s.keep(&rows[i])
+		at, in, err := s.keep(&rows[i])
 		if err != nil {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[i].Rollout}, "rows that wait to be written cannot be kept: %w", err).
 				WithFix("free space in the folder for temporary files (Pipeline.TempDir)")
 		}
-		s.waiting[group] = append(s.waiting[group], at)
+		s.line(group, at, in)
 	}
 	return nil
 }
 
-func (s *Spool) keep(row *Row) (place, error) {
+// line puts a row at the end of a group's line.
+func (s *Spool) line(group int, at place, in *held) {
+	k := s.free
+	if k > 0 {
+		s.free = s.place(k).next
+	} else {
+		s.used++
+		if k = s.used; int(k)/pageRows == len(s.places) {
+			s.places = append(s.places, new([pageRows]place))
+		}
+	}
+	*s.place(k) = at
+	if in != nil {
+		s.rows[k] = in
+	}
+	l, ok := s.waiting[group]
+	if ok {
+		s.place(l.last).next = k
+	} else {
+		l.first = k
+	}
+	l.last = k
+	s.waiting[group] = l
+}
+
+func (s *Spool) keep(row *Row) (place, *held, error) {
 	if len(row.Tokens) >= longRow {
 		return s.keepRuns(row)
 	}
 	var err error
 	if s.row, err = appendRow(s.row[:0], row); err != nil {
-		return place{}, err
+		return place{}, nil, err
 	}
 	n := int64(len(s.row))
 	if s.held+n <= s.limit {
 		s.held += n
-		return place{held: &held{bytes: bytes.Clone(s.row)}}, nil
+		return place{}, &held{bytes: bytes.Clone(s.row)}, nil
 	}
 	if err := s.open(); err != nil {
-		return place{}, err
+		return place{}, nil, err
 	}
 	_, err = s.out.Write(s.row)
 	s.end += n
 	s.dropRow()
-	return place{at: s.end - n, size: n}, err
+	return place{at: s.end - n, size: n}, nil, err
 }
 
 // keepRuns writes the tokens of a row to the file and holds the rest.
-func (s *Spool) keepRuns(row *Row) (place, error) {
+func (s *Spool) keepRuns(row *Row) (place, *held, error) {
 	if err := s.open(); err != nil {
-		return place{}, err
+		return place{}, nil, err
 	}
 	bare := *row
 	bare.Tokens, bare.Logprobs = nil, nil
-	at := place{held: &held{runs: &bare, tokens: len(row.Tokens)}, at: s.end, size: 4 * int64(len(row.Tokens)+len(row.Logprobs))}
+	at := place{at: s.end, size: 4 * int64(len(row.Tokens)+len(row.Logprobs))}
 	var b [4]byte
 	for _, id := range row.Tokens {
 		binary.LittleEndian.PutUint32(b[:], uint32(id))
@@ -109,7 +147,7 @@ func (s *Spool) keepRuns(row *Row) (place, error) {
 	}
 	s.end += at.size
 	_, err := s.out.Write(nil)
-	return at, err
+	return at, &held{runs: &bare, tokens: len(row.Tokens)}, err
 }
 
 func (s *Spool) open() error {
@@ -127,8 +165,13 @@ func (s *Spool) open() error {
 
 // Each gives the rows of a group in order and forgets them.
 func (s *Spool) Each(group int, emit func(Row) error) error {
-	for _, at := range s.waiting[group] {
-		row, err := s.load(at)
+	k := s.waiting[group].first
+	delete(s.waiting, group)
+	for k > 0 {
+		at, in := *s.place(k), s.rows[k]
+		delete(s.rows, k)
+		s.place(k).next, s.free = s.free, k
+		row, err := s.load(at, in)
 		if err != nil {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{}, "rows that waited to be written cannot be read back: %w", err).
 				WithFix("leave the folder for temporary files alone while a run lasts")
@@ -136,15 +179,15 @@ func (s *Spool) Each(group int, emit func(Row) error) error {
 		if err := emit(row); err != nil {
 			return err
 		}
+		k = at.next
 	}
-	delete(s.waiting, group)
 	return nil
 }
 
-func (s *Spool) load(at place) (Row, error) {
-	if at.held != nil && at.held.runs == nil {
-		s.held -= int64(len(at.held.bytes))
-		return loadRow(at.held.bytes)
+func (s *Spool) load(at place, in *held) (Row, error) {
+	if in != nil && in.runs == nil {
+		s.held -= int64(len(in.bytes))
+		return loadRow(in.bytes)
 	}
 	if err := s.out.Flush(); err != nil {
 		return Row{}, err
@@ -152,8 +195,8 @@ func (s *Spool) load(at place) (Row, error) {
 	if at.size > hugeRow {
 		runtime.GC()
 	}
-	if at.held != nil {
-		return s.loadRuns(at)
+	if in != nil {
+		return s.loadRuns(at, in)
 	}
 	if int64(cap(s.row)) < at.size {
 		s.row = make([]byte, at.size)
@@ -166,11 +209,11 @@ func (s *Spool) load(at place) (Row, error) {
 	return loadRow(b)
 }
 
-func (s *Spool) loadRuns(at place) (Row, error) {
-	row := *at.held.runs
-	row.Tokens = make([]rollout.TokenID, at.held.tokens)
+func (s *Spool) loadRuns(at place, in *held) (Row, error) {
+	row := *in.runs
+	row.Tokens = make([]rollout.TokenID, in.tokens)
 	if row.Logprob != nil {
-		row.Logprobs = make([]float32, int(at.size/4)-at.held.tokens)
+		row.Logprobs = make([]float32, int(at.size/4)-in.tokens)
 	}
 	block := make([]byte, 1<<20)
 	var err error

@@ -69,6 +69,39 @@ func TestSpoolKeepsRowsAndOrder(t *testing.T) {
 	}
 }
 
+// TestPlacesAreUsedAgain: groups come and go in any order, more rows wait than a page of
+// places holds, and no more pages are made than rows wait at once.
+func TestPlacesAreUsedAgain(t *testing.T) {
+	s := New(t.TempDir(), 20000)
+	defer s.Close()
+	row := sampleRow(t, "r", 3, true)
+	next, total := map[int]int{}, 0
+	for k := range 8 * pageRows {
+		g := k * k % 11
+		row.ID = fmt.Sprint(g, "#", next[g])
+		require.NoError(t, s.Add(g, Row{Sample: row}))
+		next[g]++
+		if total++; k%97 != 0 && total < 2*pageRows-1 {
+			continue
+		}
+		for g := range next {
+			got := 0
+			require.NoError(t, s.Each(g, func(r Row) error {
+				require.Equal(t, fmt.Sprint(g, "#", got), r.ID)
+				got++
+				return nil
+			}))
+			require.Equal(t, next[g], got)
+			delete(next, g)
+			if total -= got; k%3 == 0 {
+				break // others wait on
+			}
+		}
+	}
+	require.LessOrEqual(t, len(s.places), 2)
+	require.Equal(t, total > 0, len(s.waiting) > 0)
+}
+
 func TestSpoolSaysWhereItFails(t *testing.T) {
 	s := New("/nonexistent/folder", 0)
 	err := s.Add(1, Row{Sample: sampleRow(t, "r", 3, true)})

@@ -98,7 +98,7 @@ func part(n, of int) float64 {
 // Tally collects a Batch. The zero value is ready; it is not safe for concurrent use.
 type Tally struct {
 	rollouts, graded, resolved, truncated, judged, cold   int
-	groups                                                map[int]*Solves
+	groups                                                map[int]Solves
 	reward, steps, rows, tokens, trained, advantageValues sample
 }
 
@@ -114,18 +114,15 @@ func (t *Tally) Add(r Facts) {
 	if r.Solved != nil {
 		t.graded++
 		if t.groups == nil {
-			t.groups = map[int]*Solves{}
+			t.groups = map[int]Solves{}
 		}
 		g := t.groups[r.Group]
-		if g == nil {
-			g = new(Solves)
-			t.groups[r.Group] = g
-		}
 		g.Of++
 		if *r.Solved {
 			t.resolved++
 			g.Solved++
 		}
+		t.groups[r.Group] = g
 	}
 	if r.Reward != nil {
 		t.reward.add(*r.Reward)

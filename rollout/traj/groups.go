@@ -19,12 +19,13 @@ type registry struct {
 	groupBy string              // Options.GroupBy
 	ids     map[uint64]struct{} // hashes
 	seed    maphash.Seed        // of ids and of the paths of unread files
-	groups  map[string]*indices
+	groups  map[string]int      // in places
+	places  []indices
 	tasks   map[string][][16]byte // of a group name, in the order met
 }
 
 func newRegistry(groupBy string) registry {
-	return registry{groupBy: groupBy, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), groups: map[string]*indices{}, tasks: map[string][][16]byte{}}
+	return registry{groupBy: groupBy, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), groups: map[string]int{}, tasks: map[string][][16]byte{}}
 }
 
 // identify gives the rollout an id that no other has. Ids are remembered by their
@@ -88,12 +89,12 @@ func (x *registry) numberOf(name string, task [16]byte) int {
 }
 
 func (x *registry) indicesOf(group string) *indices {
-	places := x.groups[group]
-	if places == nil {
-		places = &indices{}
-		x.groups[group] = places
+	k, ok := x.groups[group]
+	if !ok {
+		k = len(x.places)
+		x.groups[group], x.places = k, append(x.places, indices{})
 	}
-	return places
+	return &x.places[k]
 }
 
 func (x *registry) group(r *rollout.Rollout) error {
