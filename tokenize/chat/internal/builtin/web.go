@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
@@ -15,10 +16,15 @@ import (
 
 var (
 	// Python's \w, \d and [a-z] without case know more than ASCII.
-	urlPattern     = regexp.MustCompile(unicodeClasses.Replace(`(?i)^((https?://|www\.)(([\w%-]+\.)+)?([<a-z>]{2,63}|xn--[\w%]{2,59})|([\w%-]{2,63}\.)+(com|net|<i>nt|edu|gov|org|<i>nfo|m<i>l)|(https?://)((([\d]{1,3})(\.[\d]{1,3}){3})|(\[([\da-f]{0,4}:){2}([\da-f]{0,4}:?){1,6}\])))(?::[\d]{1,5})?(?:[/?#]\S*)?$`))
-	mailPattern    = regexp.MustCompile(unicodeClasses.Replace(`^\S+@[\w][\w.-]*\.[\w]+$`))
+	urlPattern     = pattern(`(?i)^((https?://|www\.)(([\w%-]+\.)+)?([<a-z>]{2,63}|xn--[\w%]{2,59})|([\w%-]{2,63}\.)+(com|net|<i>nt|edu|gov|org|<i>nfo|m<i>l)|(https?://)((([\d]{1,3})(\.[\d]{1,3}){3})|(\[([\da-f]{0,4}:){2}([\da-f]{0,4}:?){1,6}\])))(?::[\d]{1,5})?(?:[/?#]\S*)?$`)
+	mailPattern    = pattern(`^\S+@[\w][\w.-]*\.[\w]+$`)
 	unicodeClasses = strings.NewReplacer(`\w`, `\p{L}\p{N}_`, `\d`, `\p{Nd}`, `<a-z>`, `a-z\x{130}\x{131}`, `<i>`, `[i\x{130}\x{131}]`)
 )
+
+// pattern is compiled when it is first asked for: few templates make links.
+func pattern(p string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(unicodeClasses.Replace(p)) })
+}
 
 func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	attrs, ok := linkAttrs(x, p[1], p[2], p[3])
@@ -36,7 +42,7 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 			if !ok {
 				return rt.Stopped
 			}
-			if !schemePattern.MatchString(s.S) {
+			if !schemePattern().MatchString(s.S) {
 				return x.Failf(value.Other, "%s is not a valid URI scheme prefix.", value.ReprString(s))
 			}
 			schemes = append(schemes, s.S)
@@ -95,7 +101,7 @@ func linkAttrs(x *rt.Context, nofollow, target, rel value.Value) (*value.Str, bo
 	return s, x.Err == nil
 }
 
-var schemePattern = regexp.MustCompile(unicodeClasses.Replace(`^[\w.+-]{2,}:/{0,2}$`))
+var schemePattern = pattern(`^[\w.+-]{2,}:/{0,2}$`)
 
 // linkWord is what urlize makes of one word: all of it, or, of a link with
 // attributes, what stands before and after them.
@@ -131,16 +137,16 @@ func linkWord(x *rt.Context, word string, limit value.Value, schemes []string) (
 		}
 	}
 	switch {
-	case urlPattern.MatchString(middle):
+	case urlPattern().MatchString(middle):
 		href := middle
 		if !strings.HasPrefix(middle, "https://") && !strings.HasPrefix(middle, "http://") {
 			href = "https://" + middle
 		}
 		return head + `<a href="` + href + `"`, `>` + shownURL(x, middle, limit) + `</a>` + tail, true
-	case strings.HasPrefix(middle, "mailto:") && mailPattern.MatchString(middle[7:]):
+	case strings.HasPrefix(middle, "mailto:") && mailPattern().MatchString(middle[7:]):
 		middle = `<a href="` + middle + `">` + middle[7:] + `</a>`
 	case strings.Contains(middle, "@") && !strings.HasPrefix(middle, "www.") && !strings.HasPrefix(middle, "@") &&
-		!strings.Contains(middle, ":") && mailPattern.MatchString(middle):
+		!strings.Contains(middle, ":") && mailPattern().MatchString(middle):
 		middle = `<a href="mailto:` + middle + `">` + middle + `</a>`
 	default:
 		for _, s := range schemes {
