@@ -113,7 +113,11 @@ func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 	if l.i = n; n > 0 {
 		p := &r.passes[n-1]
 		lim, grown := t.Lim, t.Grown
-		t.Lim = nil // the text was counted
+		t.Lim = nil                                     // the text was counted
+		if need := len(t.B) + p.text; need > cap(t.B) { // more comes after it
+			t.B = append(make([]byte, 0, need+need/2), t.B...)
+			t.Grown += int64(cap(t.B))
+		}
 		t.Text(&value.Text{B: r.text.B[r.start : r.start+p.text], Runs: r.text.Runs[r.first : r.first+p.runs]}, r.start)
 		t.Lim = lim
 		x.Make(int(t.Grown - grown))
