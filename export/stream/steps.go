@@ -59,6 +59,9 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 		return nil
 	}
 	p, where := steps{Groups: groups, After: upTo}, rollout.Where{File: filepath.Join(s.dir, stepsName)}
+	if groups < 1 || upTo < 0 {
+		return rollout.Errorf(rollout.KindInput, where, "steps of %d groups from batch %d on, expected 1 or more and 0 or more", groups, upTo)
+	}
 	text, err := os.ReadFile(where.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,7 +72,7 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	if err != nil {
 		return atomic.Locate(where, err)
 	}
-	if p.Groups != groups || groups < 1 {
+	if p.Groups != groups {
 		return rollout.Errorf(rollout.KindInput, where, "its steps have %d groups each, not %d", p.Groups, groups).WithFix("keep their number, or name another folder")
 	}
 	atomic.Sweep(filepath.Join(s.dir, StepsFolder), "")

@@ -49,6 +49,7 @@ func TestSteps(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	fill(t, s, 1, 2)
+	require.ErrorContains(t, s.Steps(0, 1), "expected 1 or more")
 	require.NoError(t, s.Steps(3, 1), "what came before is in no step")
 	fill(t, s, 3, 8)
 	require.NoError(t, s.Steps(3, 6), "the second one is not delivered")
