@@ -9,9 +9,9 @@ import (
 )
 
 // slack is what may be in use beside a quarter more, in bytes.
-const slack = 16 << 20
+const slack = 10 << 20
 
-// Bound has the garbage collected, and given back, before what is in use grows by 16 MiB
+// Bound has the garbage collected, and given back, before what is in use grows by 10 MiB
 // and a quarter, not by as much again as Go has it: a long record is held a few times at
 // once, its garbage comes in pieces of its size, and they fit no hole. Who sets GOGC or
 // GOMEMLIMIT decides instead.
