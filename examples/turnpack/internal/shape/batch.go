@@ -50,8 +50,8 @@ func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreemen
 		places int
 	}{{"reward", b.Reward, 3}, {"advantage", b.Advantage, 3}, {"steps", b.Steps, 0}, {"tokens of a rollout", b.Tokens, 0}, {"trained tokens of one", b.Trained, 0}} {
 		if x := d.of; x.N > 0 {
-			at := func(v float64) string { return strconv.FormatFloat(v, 'f', d.places, 64) }
-			row(d.name, "mean %s ± %s, min %s, median %s, max %s", strconv.FormatFloat(x.Mean, 'f', max(1, d.places), 64), strconv.FormatFloat(x.Std, 'f', max(1, d.places), 64), at(x.Min), at(x.Median), at(x.Max))
+			some := max(1, d.places)
+			row(d.name, "mean %s ± %s, min %s, median %s, max %s", fixed(x.Mean, some), fixed(x.Std, some), fixed(x.Min, d.places), fixed(x.Median, d.places), fixed(x.Max, d.places))
 		}
 	}
 	if j != nil && j.Steps > 0 {
@@ -94,4 +94,13 @@ func solves(all []overview.Solves) string {
 		parts = append(parts, fmt.Sprintf("%d/%d: %s", s.Solved, s.Of, cli.Number(s.Groups)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// fixed is v with so many decimal places, without the sign of a zero.
+func fixed(v float64, places int) string {
+	s := strconv.FormatFloat(v, 'f', places, 64)
+	if strings.Trim(s, "-0.") == "" {
+		return strings.TrimPrefix(s, "-")
+	}
+	return s
 }
