@@ -26,7 +26,7 @@ build: ## build the command and plumb without cgo into bin/
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(PLUMB) ./internal/plumb
 
 lib: ## build or download libtokenizers.a into the user cache directory
-	@sh internal/libtokenizers/build.sh
+	@dir="$$(sh internal/libtokenizers/build.sh)" && echo "libtokenizers.a is in $$dir"
 
 build-hf: lib ## build both with the Hugging Face engine into bin/turnpack-hf and bin/plumb-hf
 	@$(HF) $(GO) build -tags turnpack_hf -o $(BIN)-hf $(TURNPACK)
@@ -47,6 +47,7 @@ learn: ## the closed loop on the CPU: a tiny model learns to call a tool, with a
 	  "$$python" examples/learn/plot.py bin/learned/results.jsonl --svg bin/learned/learn.svg && echo "bin/learned/learn.svg"
 
 test: ## all tests, those with Python's openai and anthropic clients too where PyPI has them
+	@[ -d ../shared ] || echo "SKIPPED: the conformance kits and recorded dumps: there is no folder shared beside the checkout; tests with what the checkout holds run"
 	@python=$$(PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=10 sh internal/oracle/python.sh live 2>/dev/null) || \
 	  echo "SKIPPED: the proxy with Python's openai and anthropic clients: they do not install from here (sh internal/oracle/python.sh live says why)"; \
 	TURNPACK_LIVE_PYTHON=$$python CGO_ENABLED=0 $(TEST) $(ALL)
