@@ -204,7 +204,7 @@ func dapo() Recipe {
 	r.Sources["group-filter"], r.Sources["filter-raw"] = verlDAPO+": filter_groups.metric acc", verlDAPO+": filter_groups.metric acc"
 	r.Sources["soft-overlong"] = verlDAPO + ": max_response_length 20480, overlong_buffer len 4096, penalty_factor 1.0"
 	r.Sources["length-of"] = "verl@1dda039b9 verl/workers/reward_manager/dapo.py: valid_response_length"
-	r.Sources["overlong"] = verlDAPO + ": overlong filtering is not implemented"
+	r.Sources["overlong"] = verlDAPO + ": verl itself filters none"
 	r.Shaping = shaping.Rules{Filter: filterOf("verl@1dda039b9"), FilterRaw: true, LengthOf: shaping.LengthResponse,
 		Soft: &shaping.Overlong{Max: 20480, Cache: 4096, Penalty: 1, Unbounded: true}}
 	r.Trainer = []Setting{{"clip_ratio_low", "0.2", verlDAPO}, {"clip_ratio_high", "0.28", verlDAPO}, {"loss_agg_mode", "token-mean", verlDAPO}}

@@ -34,7 +34,7 @@ func python(t *testing.T) string {
 		path = filepath.Join(cache, "turnpack", "venv-learn", "bin", "python")
 	}
 	if os.Getenv("TURNPACK_LEARN") == "" {
-		t.Skip("SKIPPED: TURNPACK_LEARN is not set: these tests start torch, which takes longer than a test may")
+		t.Skip("SKIPPED: these tests start torch, which takes longer than a test may: run make learn once, then set TURNPACK_LEARN=1 to run them")
 	}
 	if err := exec.Command(path, "-c", "import torch, transformers, pyarrow").Run(); err != nil {
 		t.Skipf("SKIPPED: %s has no torch, transformers and pyarrow: run make learn once, or name another by TURNPACK_LEARN_PYTHON", path)

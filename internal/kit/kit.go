@@ -32,7 +32,7 @@ func Dir(t testing.TB, elem ...string) string {
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("SKIPPED: runs on one goroutine: left out of short runs")
+		t.Skip("SKIPPED: it runs on one goroutine; run without -short")
 	}
 }
 
@@ -40,7 +40,7 @@ func OneGoroutine(t testing.TB) {
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("SKIPPED: long: left out of short runs")
+		t.Skip("SKIPPED: it is long; run without -short")
 	}
 }
 

@@ -22,9 +22,18 @@ func (s *sameRendering) check(t *testing.T, tmpl *Template, c *Conversation, in 
 	in.Replay, in.Reuse = &s.replay, s.spent[0]
 	got, err := tmpl.Render(t.Context(), c, in)
 	s.spent[0] = nil
+	if sameResult(t, want, got, wantErr, err) {
+		s.spent[0], s.spent[1] = s.spent[1], got
+	}
+}
+
+// sameResult requires that got is want, or fails as that does, and reports whether there
+// is a result.
+func sameResult(t *testing.T, want, got *Result, wantErr, err error) bool {
+	t.Helper()
 	if wantErr != nil {
 		require.EqualError(t, err, wantErr.Error())
-		return
+		return false
 	}
 	require.NoError(t, err)
 	require.Equal(t, want.Text, got.Text)
@@ -34,7 +43,7 @@ func (s *sameRendering) check(t *testing.T, tmpl *Template, c *Conversation, in 
 	for i := range want.Extents {
 		require.Equal(t, want.Extents[i], got.Extents[i])
 	}
-	s.spent[0], s.spent[1] = s.spent[1], got
+	return true
 }
 
 // A conversation that grows, whose prompts are rendered one after the other, is written as

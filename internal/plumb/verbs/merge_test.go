@@ -30,7 +30,7 @@ func TestMergeKit(t *testing.T) {
 	cases := filepath.Join(dir, "cases.jsonl.gz")
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("SKIPPED: the kit's checker needs python3 on the PATH")
+		t.Skip("SKIPPED: the kit's checker needs python3 on the PATH: install it to run this test")
 	}
 	for _, tc := range []struct {
 		mode    string
