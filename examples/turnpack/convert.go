@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/ahead"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
@@ -84,21 +85,21 @@ func (c *convertCmd) Run(p *program) error {
 	if err := c.Faults(); err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	var model *tokenize.Model // nil: recorded ids alone
-	if c.Model != "" {
-		var err error
-		if model, err = loadModel(c.Model, c.Template, c.Engine); err != nil {
-			return err
-		}
-	}
 	dumps, err := c.dumps()
 	if err != nil {
 		return err
 	}
 	in := append(c.In, c.More...)
-	src, err := traj.NewSource(in, dumps)
+	src, err := ahead.New(p.ctx, in, dumps, c.Out)
 	if err != nil {
 		return err
+	}
+	defer src.Stop()
+	var model *tokenize.Model // nil: recorded ids alone
+	if c.Model != "" {
+		if model, err = loadModel(c.Model, c.Template, c.Engine); err != nil {
+			return err
+		}
 	}
 	s, err := c.into(p, model, src, in)
 	if err != nil || s == nil {
@@ -146,10 +147,10 @@ func unjoined(r *traj.Report) error {
 
 // into makes the batch where --out says, unless the same run has made it
 // already; then there is no summary.
-func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, in []string) (*summary, error) {
+func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, in []string) (*summary, error) {
 	if c.DryRun {
 		s, _, err := c.convert(p, model, src, "")
-		return s.read(src, c), err
+		return s.read(src.Source, c), err
 	}
 	dst, err := open(p.ctx, c.Out, p.errOut)
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *traj.Source, i
 		}
 		return nil, err
 	}
-	s.read(src, c)
+	s.read(src.Source, c)
 	if c.Force {
 		if err := replace(dst, files); err != nil {
 			return nil, err

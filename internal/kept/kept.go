@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// limit is about how many bytes of rollouts are held.
-const limit = 64 << 20
+// Limit is about how many bytes of rollouts are held.
+const Limit = 64 << 20
 
 // Rollouts are those of an input, or none where they take more memory than the limit.
 type Rollouts struct {
@@ -27,9 +27,9 @@ func (k *Rollouts) Add(r *rollout.Rollout) {
 	}
 	most := k.Limit
 	if most == 0 {
-		most = limit
+		most = Limit
 	}
-	if k.size += footprint(r); k.size > most {
+	if k.size += Size(r); k.size > most {
 		k.held, k.over = nil, true
 		return
 	}
@@ -51,8 +51,8 @@ func (k *Rollouts) All() iter.Seq2[*rollout.Rollout, error] {
 	}
 }
 
-// footprint is about the memory that r takes.
-func footprint(r *rollout.Rollout) int64 {
+// Size is about the memory that r takes.
+func Size(r *rollout.Rollout) int64 {
 	n := 1024 + mapped(r.Extra) + mapped(r.Metadata) + mapped(r.TemplateKwargs) + 128*len(r.Notes)
 	for _, t := range r.Tools {
 		n += len(t)
