@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/arrowfile"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // arrowSchema is the schema of cols as Arrow has it, with file metadata kv and,
 // for each column, its unit and meaning.
-func arrowSchema(cols []column, kv []pq.KV) *arrow.Schema {
+func arrowSchema(cols []column, kv []pqread.KV) *arrow.Schema {
 	var fields []arrow.Field
 	for _, c := range cols {
 		t := arrowType(c.Kind)
@@ -57,7 +58,7 @@ func arrowType(k pq.Kind) arrow.DataType {
 
 // arrowSchemaBytes is the value of ARROW:schema, from which readers take the
 // column metadata: the schema message of an IPC stream, in base64.
-func arrowSchemaBytes(cols []column, kv []pq.KV) (string, error) {
+func arrowSchemaBytes(cols []column, kv []pqread.KV) (string, error) {
 	var buf bytes.Buffer
 	w := ipc.NewWriter(&buf, ipc.WithSchema(arrowSchema(cols, kv)))
 	if err := w.Close(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -33,7 +34,7 @@ func TestOlderFilesRead(t *testing.T) {
 		w, err := pq.NewWriter(&out, cols, pq.Config{})
 		require.NoError(t, err)
 		require.NoError(t, w.WriteRowGroup(1, values))
-		require.NoError(t, w.Close([]pq.KV{{Key: MetaSchemaVersion, Value: version}}))
+		require.NoError(t, w.Close([]pqread.KV{{Key: MetaSchemaVersion, Value: version}}))
 		return out.Bytes()
 	}
 	data := write("1")

@@ -7,10 +7,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// FlushedSuffix ends the name of a file that is being written and holds what
-// Writer.Flush made durable.
-const FlushedSuffix = atomic.FlushedSuffix
-
 // Create starts the file path. The bytes go to a temporary file beside it;
 // Close flushes them to the disk, moves the file to its name and flushes the
 // folder, so that path is either absent (or the old file) or complete. Unless

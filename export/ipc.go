@@ -12,6 +12,7 @@ import (
 
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/arrowfile"
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 // arrowEncoder writes row groups as Arrow record batches. The schema, which
@@ -21,7 +22,7 @@ type arrowEncoder struct {
 	cols   []column
 	file   bool
 	zstd   bool
-	kv     func() []pq.KV
+	kv     func() []pqread.KV
 	schema *arrow.Schema
 	w      interface {
 		Write(arrow.Record) error
@@ -88,7 +89,7 @@ func (e *arrowEncoder) WriteRowGroup(rows int, values []pq.Values) error {
 }
 
 // Close ends the file; its metadata went out with the schema.
-func (e *arrowEncoder) Close([]pq.KV) error {
+func (e *arrowEncoder) Close([]pqread.KV) error {
 	if err := e.start(); err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func valueBuffers(k pq.Kind, v *pq.Values) []*memory.Buffer {
 // arrowSource reads Arrow files and streams.
 type arrowSource struct{ *arrowfile.File }
 
-func (s arrowSource) metadata() []pq.KV { return s.Metadata() }
+func (s arrowSource) metadata() []pqread.KV { return s.Metadata() }
 
 func (s arrowSource) rows() int64 { return s.Rows() }
 
@@ -173,4 +174,4 @@ func (s arrowSource) check(c column) (missing bool, mismatch string) {
 	return !ok, ""
 }
 
-func (s arrowSource) next(names []string) ([]*pq.Chunk, int, error) { return s.Next(names) }
+func (s arrowSource) next(names []string) ([]*pqread.Chunk, int, error) { return s.Next(names) }

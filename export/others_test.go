@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/arrowfile"
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 // table is what internal/oracle/write_tables.py says of a table, and what wrote
@@ -34,7 +34,7 @@ type tableColumn struct {
 	Texts        []string
 }
 
-func joined(kind string, list bool, chunks []*pq.Chunk) tableColumn {
+func joined(kind string, list bool, chunks []*pqread.Chunk) tableColumn {
 	out := tableColumn{Kind: kind, List: list, Lens: []int32{}, Nulls: []bool{}, Bools: []bool{}, Numbers: []int64{}, Texts: []string{}}
 	for _, c := range chunks {
 		out.NullElements += c.NullElements
@@ -82,12 +82,12 @@ func TestPythonTables(t *testing.T) {
 }
 
 func readParquet(t *testing.T, r io.ReaderAt, size int64, want *table) {
-	f, err := pq.Open(r, size)
+	f, err := pqread.Open(r, size)
 	require.NoError(t, err)
 	require.Empty(t, f.Skipped)
 	require.Len(t, f.Leaves, len(want.Columns))
 	for _, leaf := range f.Leaves {
-		var chunks []*pq.Chunk
+		var chunks []*pqread.Chunk
 		for g := range f.RowGroups() {
 			c, err := f.Read(g, leaf)
 			require.NoError(t, err, leaf.Name)
@@ -112,7 +112,7 @@ func readArrow(t *testing.T, r io.ReaderAt, size int64, want *table) {
 		require.Equal(t, c.List, typ.List, name)
 		names = append(names, name)
 	}
-	chunks := make([][]*pq.Chunk, len(names))
+	chunks := make([][]*pqread.Chunk, len(names))
 	for {
 		next, _, err := f.Next(names)
 		if err == io.EOF {

@@ -32,23 +32,23 @@ type Reader struct {
 
 // A source gives row groups of one file format.
 type source interface {
-	metadata() []pq.KV
+	metadata() []pqread.KV
 	// rows is the number of rows of the file, −1 when only its end tells.
 	rows() int64
 	// check compares a column of the file with the schema's.
 	check(c column) (missing bool, mismatch string)
 	// next decodes the named columns of the next row group; a column that the file
 	// lacks is nil. The end is io.EOF.
-	next(names []string) (chunks []*pq.Chunk, rows int, err error)
+	next(names []string) (chunks []*pqread.Chunk, rows int, err error)
 }
 
 // parquetSource reads Parquet files.
 type parquetSource struct {
-	*pq.File
+	*pqread.File
 	at int
 }
 
-func (s *parquetSource) metadata() []pq.KV { return s.Metadata() }
+func (s *parquetSource) metadata() []pqread.KV { return s.Metadata() }
 
 func (s *parquetSource) rows() (n int64) {
 	for g := range s.RowGroups() {
@@ -72,11 +72,11 @@ func (s *parquetSource) check(c column) (missing bool, mismatch string) {
 	return false, ""
 }
 
-func (s *parquetSource) next(names []string) ([]*pq.Chunk, int, error) {
+func (s *parquetSource) next(names []string) ([]*pqread.Chunk, int, error) {
 	if s.at == s.RowGroups() {
 		return nil, 0, io.EOF
 	}
-	out := make([]*pq.Chunk, len(names))
+	out := make([]*pqread.Chunk, len(names))
 	for i, name := range names {
 		leaf, ok := s.Leaf(name)
 		if !ok {
@@ -123,11 +123,7 @@ func Open(path string) (*Reader, error) {
 	if err != nil {
 		return nil, errors.Join(rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "open: %w", err), f.Close())
 	}
-	size := info.Size()
-	if strings.HasSuffix(path, FlushedSuffix) { // rows may have come after the last flush
-		size = pq.Whole(f, size)
-	}
-	r, err := newReader(f, size, rollout.Where{File: path})
+	r, err := newReader(f, info.Size(), rollout.Where{File: path})
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -166,7 +162,7 @@ func openSource(r io.ReaderAt, size int64) (source, error) {
 		}
 		return arrowSource{f}, nil
 	default:
-		f, err := pq.Open(r, size)
+		f, err := pqread.Open(r, size)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +170,7 @@ func openSource(r io.ReaderAt, size int64) (source, error) {
 	}
 }
 
-func (r *Reader) describe(kv []pq.KV) error {
+func (r *Reader) describe(kv []pqread.KV) error {
 	names, seq := "", ""
 	info := &r.info
 	known := map[string]*string{
@@ -328,7 +324,7 @@ func (r *Reader) load() ([]rollout.Sample, error) {
 
 // rowCursor walks the dense values of a row group.
 type rowCursor struct {
-	chunks []*pq.Chunk
+	chunks []*pqread.Chunk
 	at     [numColumns]int // next dense value
 }
 

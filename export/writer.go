@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -35,7 +36,6 @@ var (
 // Writer writes rows to one Parquet or Arrow file. Every row is checked against the
 // rules of the schema before it is taken. Write takes row by row, and the first that
 // is refused ends the file: later calls say so and Close leaves nothing.
-// WriteGroup takes a group at once or refuses it alone, for streams that go on.
 //
 // Memory is bounded by one row group plus 16 bytes and a map slot for each
 // group and rollout seen. A Writer must not be used concurrently.
@@ -61,23 +61,12 @@ type plain struct{ io.Writer }
 
 func (plain) Commit() error { return nil }
 
-// Flush reaches what buffers or keeps files.
-func (p plain) Flush() error {
-	switch w := p.Writer.(type) {
-	case interface{ Flush() error }:
-		return w.Flush()
-	case interface{ Sync() error }:
-		return w.Sync()
-	}
-	return nil
-}
-
 func (plain) Abort() error { return nil }
 
 // An encoder lays row groups out in one file format.
 type encoder interface {
 	WriteRowGroup(rows int, values []pq.Values) error
-	Close(kv []pq.KV) error
+	Close(kv []pqread.KV) error
 	Written() int64
 }
 
@@ -104,7 +93,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	cols := written(o.Trace)
 	if o.Format != FormatParquet {
 		w.out = &arrowEncoder{out: &byteCounter{w: s}, cols: cols, file: o.Format == FormatArrowFile, zstd: o.ZstdLevel >= 0,
-			kv: func() []pq.KV { return fileMetadata(w.check.opts, w.check.columns) }}
+			kv: func() []pqread.KV { return fileMetadata(w.check.opts, w.check.columns) }}
 		return w, nil
 	}
 	physical := make([]pq.Column, len(cols))
@@ -269,7 +258,7 @@ func (w *Writer) Abort() error {
 	return w.sink.Abort()
 }
 
-func (w *Writer) metadata() ([]pq.KV, error) {
+func (w *Writer) metadata() ([]pqread.KV, error) {
 	meta := fileMetadata(w.check.opts, w.check.columns)
 	if w.check.opts.Format != FormatParquet {
 		return meta, nil
@@ -278,22 +267,22 @@ func (w *Writer) metadata() ([]pq.KV, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(meta, pq.KV{Key: "ARROW:schema", Value: schema}), nil
+	return append(meta, pqread.KV{Key: "ARROW:schema", Value: schema}), nil
 }
 
 // fileMetadata is the metadata of a file in a fixed order.
-func fileMetadata(o Options, c Columns) []pq.KV {
-	kv := []pq.KV{{Key: MetaSchemaVersion, Value: SchemaVersion}, {Key: MetaColumns, Value: o.InUse(c)}}
-	for _, e := range []pq.KV{{Key: MetaTokenizer, Value: o.Tokenizer}, {Key: MetaTemplate, Value: o.Template}, {Key: MetaEstimator, Value: o.Estimator}} {
+func fileMetadata(o Options, c Columns) []pqread.KV {
+	kv := []pqread.KV{{Key: MetaSchemaVersion, Value: SchemaVersion}, {Key: MetaColumns, Value: o.InUse(c)}}
+	for _, e := range []pqread.KV{{Key: MetaTokenizer, Value: o.Tokenizer}, {Key: MetaTemplate, Value: o.Template}, {Key: MetaEstimator, Value: o.Estimator}} {
 		if e.Value != "" {
 			kv = append(kv, e)
 		}
 	}
 	if o.GroupSeq > 0 {
-		kv = append(kv, pq.KV{Key: MetaGroupSeq, Value: strconv.Itoa(o.GroupSeq)})
+		kv = append(kv, pqread.KV{Key: MetaGroupSeq, Value: strconv.Itoa(o.GroupSeq)})
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
-		kv = append(kv, pq.KV{Key: k, Value: o.Metadata[k]})
+		kv = append(kv, pqread.KV{Key: k, Value: o.Metadata[k]})
 	}
 	return kv
 }

@@ -470,7 +470,7 @@ func TestUnfinishedSet(t *testing.T) {
 	for g := range 3 {
 		s := rollout.Sample{Status: rollout.StatusCompleted}
 		s.Group, s.Rollout, s.IDs, s.Weight = fmt.Sprint(g), fmt.Sprint(g), []int32{1, int32(g)}, []float32{0, 1}
-		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
+		require.NoError(t, set.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
 	}
 	look := func() []string {
 		r, err := audit.Run(context.Background(), []string{filepath.Join(dir, "data", "part-00001.parquet")}, audit.Options{})

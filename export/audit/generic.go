@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/internal/pq"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -189,18 +189,18 @@ func unshift(mask, starts []float64) []float64 {
 
 // parquetSource reads Parquet by anyone.
 type parquetSource struct {
-	p      *pq.File
+	p      *pqread.File
 	f      *os.File
 	where  rollout.Where
 	names  names
 	group  int
 	row    int // next row of the loaded group
 	rows   int // rows of the loaded group
-	chunks map[string]*pq.Chunk
+	chunks map[string]*pqread.Chunk
 	at     map[string][]int // start of each row's values
 }
 
-func newParquet(p *pq.File, f *os.File, where rollout.Where) (*parquetSource, error) {
+func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*parquetSource, error) {
 	n := namesOf(func(name string) bool { _, ok := p.Leaf(name); return ok })
 	if !n.complete() {
 		return nil, noIDs(where, "the file")
@@ -246,7 +246,7 @@ func (s *parquetSource) next() (*Row, error) {
 }
 
 func (s *parquetSource) load() error {
-	s.chunks, s.at = map[string]*pq.Chunk{}, map[string][]int{}
+	s.chunks, s.at = map[string]*pqread.Chunk{}, map[string][]int{}
 	for _, k := range known {
 		name := *k.to(&s.names)
 		leaf, ok := s.p.Leaf(name)
@@ -276,7 +276,7 @@ func (s *parquetSource) load() error {
 	return nil
 }
 
-func (s *parquetSource) values(name string) (c *pq.Chunk, from, to int, ok bool) {
+func (s *parquetSource) values(name string) (c *pqread.Chunk, from, to int, ok bool) {
 	c = s.chunks[name]
 	if c == nil || c.Lens != nil && c.Lens[s.row] < 0 || c.Lens == nil && c.Nulls[s.row] {
 		return nil, 0, 0, false

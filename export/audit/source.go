@@ -12,9 +12,9 @@ import (
 	"slices"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/export/primerl"
 	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -102,7 +102,7 @@ func plainParquet(f *os.File, where rollout.Where) (*parquetSource, error) {
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, where, "open: %w", err)
 	}
-	p, err := pq.Open(f, info.Size())
+	p, err := pqread.Open(f, info.Size())
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindFormat, where, "not a complete Parquet file: %v", err).WithFix("write the file again")
 	}

@@ -79,14 +79,6 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// Flush is an error: an object is durable when it is closed, and not before.
-func (w *Writer) Flush() error {
-	if w.obj == nil {
-		return zero.Value("blobstore.Writer", "Create")
-	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{File: w.key}, "a store shows an object only when it is whole").WithFix("write an object for each part")
-}
-
 // Abort drops the object; after Close it does nothing, and a Close after it returns
 // export.ErrAborted.
 func (w *Writer) Abort() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/export/pack"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -230,7 +231,7 @@ func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, erro
 				return err
 			}
 		}
-		return w.Close([]pq.KV{{Key: "turnpack.pack_size", Value: fmt.Sprint(o.PackSize)}, {Key: "turnpack.pad_multiple", Value: fmt.Sprint(o.multiple())}})
+		return w.Close([]pqread.KV{{Key: "turnpack.pack_size", Value: fmt.Sprint(o.PackSize)}, {Key: "turnpack.pad_multiple", Value: fmt.Sprint(o.multiple())}})
 	}()
 	if err != nil {
 		return st, errors.Join(atomic.Locate(rollout.Where{File: path}, err), f.Abort())

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/export/megatron"
+	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -97,7 +97,7 @@ func TestPacks(t *testing.T) {
 		require.NoError(t, err)
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
-		f, err := pq.Open(bytes.NewReader(data), int64(len(data)))
+		f, err := pqread.Open(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err)
 		byID := map[string]rollout.Sample{}
 		for _, s := range rows {
@@ -106,7 +106,7 @@ func TestPacks(t *testing.T) {
 		trained, packs := 0, 0
 		most, least, longest := 0, o.PackSize, 0
 		for g := range f.RowGroups() {
-			read := func(i int) *pq.Chunk {
+			read := func(i int) *pqread.Chunk {
 				c, err := f.Read(g, f.Leaves[i])
 				require.NoError(t, err)
 				return c

@@ -2,94 +2,11 @@ package shard
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 )
-
-// WriteGroup adds all rows of one group to the shard that is open, or begins the next
-// one; a group that is refused leaves the set as it was, and the next can be written.
-func (s *Set) WriteGroup(rows []rollout.Sample) error {
-	switch {
-	case s.lock == nil:
-		return zeroSet()
-	case s.err == nil && s.done:
-		return export.ErrClosed
-	case s.err != nil || len(rows) == 0:
-		return s.err
-	}
-	err := s.writeGroup(rows)
-	if _, refused := errors.AsType[*export.RefusedError](err); !refused {
-		s.err = err
-	}
-	return err
-}
-
-func (s *Set) writeGroup(rows []rollout.Sample) error {
-	if s.cur != nil && s.full() {
-		if err := s.finish(); err != nil {
-			return err
-		}
-	}
-	group, open := s.group, s.rollout
-	s.group, s.rollout = "", ""
-	columns, fresh := s.columns, s.cur == nil
-	tokenizer, template := s.opts.Export.Tokenizer, s.opts.Export.Template
-	var added [][16]byte
-	back := func(err error) error {
-		for _, k := range added {
-			delete(s.seen, k)
-		}
-		s.group, s.rollout, s.columns = group, open, columns
-		s.opts.Export.Tokenizer, s.opts.Export.Template = tokenizer, template
-		if c := s.cur; fresh && c != nil { // it has the columns of the refused group
-			if s.cur = nil; c.file != nil {
-				err = errors.Join(err, c.file.Abort())
-			}
-		}
-		return err
-	}
-	for i := range rows {
-		row := &rows[i]
-		for _, k := range [][16]byte{s.key("g", row.Group), s.key("r", row.Rollout)} {
-			if _, there := s.seen[k]; !there {
-				added = append(added, k)
-			}
-		}
-		if err := errors.Join(s.unique(row, i == 0), s.sameColumns(row)); err != nil {
-			return back(err)
-		}
-	}
-	if s.cur == nil {
-		if err := s.open(&rows[0]); err != nil {
-			return back(err)
-		}
-	}
-	if err := s.cur.group(rows, s.opts.Export); err != nil {
-		return back(err)
-	}
-	for i := range rows {
-		s.add(&spool.Row{Sample: rows[i]}, i == 0)
-	}
-	return nil
-}
-
-// group writes a group, or checks it where the shard is not written row by row.
-func (c *current) group(rows []rollout.Sample, o export.Options) (err error) {
-	if c.w != nil {
-		return c.w.WriteGroup(rows)
-	}
-	if c.check == nil {
-		if c.check, err = export.NewChecker(o); err != nil {
-			return err
-		}
-	}
-	return c.check.CheckGroup(slices.Clone(rows))
-}
 
 // EndStep ends the shard that is open: it is durable, readable and in the progress
 // file when EndStep returns. The next row begins the next training step, in which the

@@ -69,7 +69,6 @@ type current struct {
 	done    bool             // by an earlier run
 	w       *export.Writer   // nil when done and with a Maker
 	rows    []rollout.Sample // for a Maker
-	check   *export.Checker  // of groups, where there is no writer
 	members []member
 	file    *atomic.File
 	sum     hash.Hash

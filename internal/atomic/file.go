@@ -15,9 +15,6 @@ import (
 // TempSuffix ends the name of a file that is being written.
 const TempSuffix = ".partial"
 
-// FlushedSuffix ends the name of a file that is being written and that Flush shows.
-const FlushedSuffix = ".flushed"
-
 // ErrExists is the cause of the error about an output that is there already.
 var ErrExists = errors.New("the output exists")
 
@@ -25,7 +22,6 @@ var ErrExists = errors.New("the output exists")
 type File struct {
 	f     *os.File
 	path  string
-	name  string // that it has now
 	force bool
 	done  bool
 }
@@ -45,16 +41,12 @@ func Create(path string, force bool) (*File, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, Locate(where, err)
 	}
-	if _, err := os.Lstat(path + FlushedSuffix); err == nil && !force {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path + FlushedSuffix}, "%w: an unfinished file of another writer", ErrExists).
-			WithFix("if none is at work read what it holds, then move or remove it, or force the output")
-	}
 	Sweep(filepath.Dir(path), filepath.Base(path))
 	f, err := createTemp(path)
 	if err != nil {
 		return nil, Locate(where, err)
 	}
-	return &File{f: f, path: path, name: f.Name(), force: force}, nil
+	return &File{f: f, path: path, force: force}, nil
 }
 
 func exists(path string) error {
@@ -68,35 +60,6 @@ func (f *File) Write(b []byte) (int, error) {
 		err = Locate(rollout.Where{File: f.path}, err)
 	}
 	return n, err
-}
-
-// Flush makes what was written durable, and the first time shows the file as its path
-// with FlushedSuffix, where a killed writer leaves it.
-func (f *File) Flush() error {
-	if f.done {
-		return nil
-	}
-	err := f.f.Sync()
-	if shown := f.path + FlushedSuffix; err == nil && f.name != shown {
-		if err = f.f.Chmod(0o644); err == nil {
-			err = f.move(shown)
-		}
-		if err == nil {
-			f.name, err = shown, SyncDir(filepath.Dir(shown))
-		}
-	}
-	if err != nil {
-		return Locate(rollout.Where{File: f.path}, err)
-	}
-	return nil
-}
-
-// move gives the file the name to; without force it replaces nothing.
-func (f *File) move(to string) error {
-	if f.force {
-		return os.Rename(f.name, to)
-	}
-	return link(f.name, to)
 }
 
 // Commit flushes the file and moves it to its path; on an error it removes it.
@@ -120,7 +83,12 @@ func (f *File) finish() error {
 	if err := f.f.Sync(); err != nil {
 		return err
 	}
-	if err := publish(f.f, func() error { return f.move(f.path) }); err != nil {
+	// Without force nothing is replaced.
+	move := link
+	if f.force {
+		move = os.Rename
+	}
+	if err := publish(f.f, func() error { return move(f.f.Name(), f.path) }); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(f.path))
@@ -170,8 +138,8 @@ func (f *File) Abort() error {
 	}
 	f.done = true
 	_ = f.f.Close()
-	if err := os.Remove(f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Locate(rollout.Where{File: f.name}, err)
+	if err := os.Remove(f.f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Locate(rollout.Where{File: f.f.Name()}, err)
 	}
 	return nil
 }

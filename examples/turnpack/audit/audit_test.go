@@ -76,7 +76,7 @@ func TestDiffOfUnfinishedSet(t *testing.T) {
 	for _, g := range []string{"a", "b"} {
 		s := rollout.Sample{Status: rollout.StatusCompleted}
 		s.Group, s.Rollout, s.IDs, s.Weight = g, g, []int32{1, 2}, []float32{0, 1}
-		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
+		require.NoError(t, set.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
 	}
 	a := filepath.Join(dir, "data", "part-00000.parquet")
 	var out, errs bytes.Buffer

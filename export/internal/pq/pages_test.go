@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 // pageV2 is an uncompressed version 2 page of two 32-bit numbers after two
@@ -21,7 +23,7 @@ func TestPageV2(t *testing.T) {
 		want     string
 	}{{10, 2, ""}, {10, 11, "ends before"}, {1, 2, "ends before"}, {9, 2, "says it holds 7 bytes"}, {11, 2, "says it holds 9 bytes"}, {10, 1, "ends before"}, {10, 0, "ends before"}} {
 		data := oneChunk(t, Column{Name: "n", Kind: Int32, Nullable: true}, Config{Level: -1}, 2, pageV2(c.raw, c.def))
-		f, err := Open(bytes.NewReader(data), int64(len(data)))
+		f, err := pqread.Open(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err)
 		got, err := f.Read(0, f.Leaves[0])
 		if c.want != "" {
@@ -29,6 +31,6 @@ func TestPageV2(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, &Chunk{Ints: []int32{5, 6}, Nulls: []bool{false, false}}, got)
+		require.Equal(t, &pqread.Chunk{Ints: []int32{5, 6}, Nulls: []bool{false, false}}, got)
 	}
 }

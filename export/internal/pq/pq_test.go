@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 var testColumns = []Column{
@@ -64,12 +66,12 @@ func write(t testing.TB, groups [][]Values, rows []int, cfg Config) []byte {
 	for i, g := range groups {
 		require.NoError(t, w.WriteRowGroup(rows[i], g))
 	}
-	require.NoError(t, w.Close([]KV{{Key: "k", Value: "v"}, {Key: "a"}}))
+	require.NoError(t, w.Close([]pqread.KV{{Key: "k", Value: "v"}, {Key: "a"}}))
 	require.EqualValues(t, buf.Len(), w.Written())
 	return buf.Bytes()
 }
 
-func requireChunk(t testing.TB, c Column, want *Values, got *Chunk) {
+func requireChunk(t testing.TB, c Column, want *Values, got *pqread.Chunk) {
 	dense := want
 	if !c.List && c.Nullable {
 		dense = want.dense()
@@ -124,11 +126,11 @@ func TestRoundTrip(t *testing.T) {
 			groups, rows = append(groups, randomRows(r, n)), append(rows, n)
 		}
 		data := write(t, groups, rows, cfg)
-		f, err := Open(bytes.NewReader(data), int64(len(data)))
+		f, err := pqread.Open(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err, "seed %d", seed)
 		require.Empty(t, f.Skipped)
 		require.Equal(t, len(groups), f.RowGroups())
-		require.Equal(t, []KV{{Key: "k", Value: "v"}, {Key: "a"}}, f.Metadata())
+		require.Equal(t, []pqread.KV{{Key: "k", Value: "v"}, {Key: "a"}}, f.Metadata())
 		for g := range groups {
 			require.Equal(t, rows[g], f.Rows(g))
 			for i, c := range testColumns {
@@ -141,7 +143,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func readAll(data []byte) error {
-	f, err := Open(bytes.NewReader(data), int64(len(data)))
+	f, err := pqread.Open(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/metadata"
 	"github.com/apache/arrow/go/v17/parquet/schema"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/turnpack/turnpack/internal/pqread"
 )
 
 const (
@@ -98,9 +100,6 @@ func newWriter(w io.Writer, root *schema.GroupNode, columns []Column, cfg Config
 
 // Written is the number of bytes handed to the destination so far.
 func (w *Writer) Written() int64 { return w.out.n }
-
-// RowGroups is the number of row groups written so far.
-func (w *Writer) RowGroups() int { return w.groups }
 
 // WriteRowGroup writes one row group of the given number of rows; values holds
 // one entry per column.
@@ -284,7 +283,7 @@ func (w *Writer) page(dict bool, values int, enc parquet.Encoding) (int64, error
 
 // Close writes the footer with the given metadata, in order. It does not close
 // the destination. Only the first call writes.
-func (w *Writer) Close(kv []KV) error {
+func (w *Writer) Close(kv []pqread.KV) error {
 	if w.closed || w.err != nil {
 		return w.err
 	}
@@ -296,17 +295,7 @@ func (w *Writer) Close(kv []KV) error {
 	return w.err
 }
 
-// Flush writes a footer for the row groups so far, by which the bytes up to it are a
-// whole file. The footers of Flush stay in the file; readers of a later one pass them
-// over.
-func (w *Writer) Flush(kv []KV) error {
-	if w.err == nil && !w.closed {
-		w.err = w.finish(kv)
-	}
-	return w.err
-}
-
-func (w *Writer) finish(kv []KV) error {
+func (w *Writer) finish(kv []pqread.KV) error {
 	m, err := w.meta.Snapshot()
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func TestRowsOfUnfinishedSet(t *testing.T) {
 	for _, g := range []string{"a", "b"} {
 		s := rollout.Sample{Status: rollout.StatusCompleted}
 		s.Group, s.Rollout, s.IDs, s.Weight = g, g, []int32{1, 2}, []float32{0, 1}
-		require.NoError(t, set.WriteGroup(rollout.FinishRows([]rollout.Sample{s})))
+		require.NoError(t, set.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
 	}
 	note := func() string {
 		r, err := tokens.OpenRows(filepath.Join(dir, "data", "part-00000.parquet"))
