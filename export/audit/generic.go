@@ -3,15 +3,16 @@ package audit
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -83,13 +84,6 @@ func (n names) complete() bool { return n.ids != "" || n.prompt != "" && n.respo
 func noIDs(where rollout.Where, what string) error {
 	return rollout.Errorf(rollout.KindFormat, where, "%s has no token ids", what).
 		WithFix("give a file with input_ids (or tokens, or prompt_ids and response_ids) and a loss mask")
-}
-
-// cells gives the values of one row of any source.
-type cells interface {
-	numbers(name string) ([]float64, bool) // false = missing or null
-	number(name string) (float64, bool)
-	text(name string) string
 }
 
 // row puts a row together.
@@ -189,15 +183,12 @@ func unshift(mask, starts []float64) []float64 {
 
 // parquetSource reads Parquet by anyone.
 type parquetSource struct {
-	p      *pqread.File
-	f      *os.File
-	where  rollout.Where
-	names  names
-	group  int
-	row    int // next row of the loaded group
-	rows   int // rows of the loaded group
-	chunks map[string]*pqread.Chunk
-	at     map[string][]int // start of each row's values
+	p     *pqread.File
+	f     *os.File
+	where rollout.Where
+	names names
+	rows  *pqread.Rows
+	doc   jsonscan.Doc
 }
 
 func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*parquetSource, error) {
@@ -205,132 +196,54 @@ func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*parquetSource
 	if !n.complete() {
 		return nil, noIDs(where, "the file")
 	}
-	return &parquetSource{p: p, f: f, where: where, names: n}, nil
+	rows, err := pqread.NewRows(p, 0)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err)
+	}
+	return &parquetSource{p: p, f: f, where: where, names: n, rows: rows}, nil
 }
 
 func (s *parquetSource) close() error { return s.f.Close() }
 
-// due loads the row group of the next row.
-func (s *parquetSource) due() error {
-	for s.row == s.rows {
-		if s.group == s.p.RowGroups() {
-			return io.EOF
-		}
-		if err := s.load(); err != nil {
-			return err
-		}
+// cells are those of the next row.
+func (s *parquetSource) cells() (cells, error) {
+	text, err := s.rows.Next()
+	if err == io.EOF {
+		return cells{}, io.EOF
 	}
-	return nil
+	var v jsonscan.Value
+	if err == nil {
+		v, err = s.doc.Parse(text, jsonscan.Options{NonFinite: true})
+	}
+	if err != nil {
+		return cells{}, rollout.Errorf(rollout.KindFormat, s.where, "%v", err).WithFix("the file is damaged: write it again")
+	}
+	return cells{v, func(name string) bool {
+		leaf, _ := s.p.Leaf(name)
+		return leaf.Type == pqread.Float
+	}}, nil
 }
 
 // column is one column of the next row, nil where that has none.
 func (s *parquetSource) column(name string) ([]float64, error) {
-	if err := s.due(); err != nil {
+	c, err := s.cells()
+	if err != nil {
 		return nil, err
 	}
-	v, _ := s.numbers(name)
-	s.row++
+	v, _ := c.numbers(name)
 	return v, nil
 }
 
 func (s *parquetSource) next() (*Row, error) {
-	if err := s.due(); err != nil {
+	c, err := s.cells()
+	if err != nil {
 		return nil, err
 	}
-	r, err := s.names.row(s)
+	r, err := s.names.row(c)
 	if err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, s.where, "row group %d, row %d: %v", s.group-1, s.row, err)
+		return nil, rollout.Errorf(rollout.KindFormat, s.where, "row %d: %v", s.rows.Row()-1, err)
 	}
-	s.row++
 	return r, nil
-}
-
-func (s *parquetSource) load() error {
-	s.chunks, s.at = map[string]*pqread.Chunk{}, map[string][]int{}
-	for _, k := range known {
-		name := *k.to(&s.names)
-		leaf, ok := s.p.Leaf(name)
-		if !ok {
-			continue
-		}
-		c, err := s.p.Read(s.group, leaf)
-		if err != nil {
-			w := s.where
-			w.Field = name
-			return rollout.Errorf(rollout.KindFormat, w, "row group %d: %v", s.group, err).WithFix("the file is damaged: write it again")
-		}
-		at, sum := make([]int, 0, s.p.Rows(s.group)+1), 0
-		for i := range s.p.Rows(s.group) {
-			at = append(at, sum)
-			switch {
-			case c.Lens != nil:
-				sum += int(max(0, c.Lens[i]))
-			case !c.Nulls[i]:
-				sum++
-			}
-		}
-		s.chunks[name], s.at[name] = c, append(at, sum)
-	}
-	s.row, s.rows = 0, s.p.Rows(s.group)
-	s.group++
-	return nil
-}
-
-func (s *parquetSource) values(name string) (c *pqread.Chunk, from, to int, ok bool) {
-	c = s.chunks[name]
-	if c == nil || c.Lens != nil && c.Lens[s.row] < 0 || c.Lens == nil && c.Nulls[s.row] {
-		return nil, 0, 0, false
-	}
-	return c, s.at[name][s.row], s.at[name][s.row+1], true
-}
-
-func (s *parquetSource) numbers(name string) ([]float64, bool) {
-	c, from, to, ok := s.values(name)
-	if !ok {
-		return nil, false
-	}
-	out := make([]float64, 0, to-from)
-	for i := from; i < to; i++ {
-		switch {
-		case c.Ints != nil:
-			out = append(out, float64(c.Ints[i]))
-		case c.Longs != nil:
-			out = append(out, float64(c.Longs[i]))
-		case c.Floats != nil:
-			out = append(out, float64(c.Floats[i]))
-		case c.Doubles != nil:
-			out = append(out, c.Doubles[i])
-		case c.Bools != nil:
-			v := 0.0
-			if c.Bools[i] {
-				v = 1
-			}
-			out = append(out, v)
-		}
-	}
-	return out, true
-}
-
-func (s *parquetSource) number(name string) (float64, bool) {
-	v, ok := s.numbers(name)
-	if !ok || len(v) != 1 {
-		return 0, false
-	}
-	return v[0], true
-}
-
-func (s *parquetSource) text(name string) string {
-	c, from, to, ok := s.values(name)
-	if !ok || to != from+1 {
-		return ""
-	}
-	if c.Texts != nil {
-		return c.Texts[from]
-	}
-	if v, ok := s.number(name); ok {
-		return fmt.Sprint(v)
-	}
-	return ""
 }
 
 // jsonSource reads JSON Lines.
@@ -339,6 +252,7 @@ type jsonSource struct {
 	r     *bufio.Reader
 	where rollout.Where
 	line  int
+	doc   jsonscan.Doc
 }
 
 func (s *jsonSource) close() error { return s.f.Close() }
@@ -358,15 +272,18 @@ func (s *jsonSource) next() (*Row, error) {
 		if line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\ufeff")); len(line) == 0 {
 			continue
 		}
-		var cells jsonCells
-		if err := json.Unmarshal(line, &cells); err != nil {
+		v, err := s.doc.Parse(line, jsonscan.Options{})
+		if err == nil && v.Kind() != jsonscan.Object {
+			err = fmt.Errorf("found %s", v.Kind())
+		}
+		if err != nil {
 			return nil, rollout.Errorf(rollout.KindFormat, where, "not a JSON object: %v", err).WithFix("give one row a line")
 		}
-		n := namesOf(func(name string) bool { _, ok := cells[name]; return ok })
+		n := namesOf(func(name string) bool { return v.Get(name).Kind() != jsonscan.Absent })
 		if !n.complete() {
 			return nil, noIDs(where, "the row")
 		}
-		r, err := n.row(cells)
+		r, err := n.row(cells{v: v})
 		if err != nil {
 			return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err)
 		}
@@ -374,45 +291,58 @@ func (s *jsonSource) next() (*Row, error) {
 	}
 }
 
-// jsonCells is one line's object.
-type jsonCells map[string]json.RawMessage
+// cells are the values of one row.
+type cells struct {
+	v jsonscan.Value
+	// single says which columns hold numbers of 32 bits, of which the text is the shortest;
+	// nil = none.
+	single func(name string) bool
+}
 
-func (c jsonCells) numbers(name string) ([]float64, bool) {
-	var mixed []any
-	if json.Unmarshal(c[name], &mixed) != nil || mixed == nil {
+// numbers are the numbers and truth values of a list, false where it is missing or null.
+func (c cells) numbers(name string) ([]float64, bool) {
+	list := c.v.Get(name)
+	if list.Kind() != jsonscan.Array {
 		return nil, false
 	}
-	out := make([]float64, len(mixed))
-	for i, v := range mixed {
-		switch v := v.(type) {
-		case float64:
-			out[i] = v
-		case bool:
-			if v {
-				out[i] = 1
-			}
-		default:
-			out[i] = math.NaN()
+	single := c.single != nil && c.single(name)
+	out := make([]float64, 0, list.Len())
+	for _, v := range list.Items() {
+		x, ok := number(v, single)
+		switch set, truth := v.Bool(); {
+		case truth && set:
+			x = 1
+		case !ok && !truth:
+			x = math.NaN()
 		}
+		out = append(out, x)
 	}
 	return out, true
 }
 
-func (c jsonCells) number(name string) (float64, bool) {
-	var v *float64
-	if json.Unmarshal(c[name], &v) != nil || v == nil {
-		return 0, false
-	}
-	return *v, true
+func (c cells) number(name string) (float64, bool) {
+	return number(c.v.Get(name), c.single != nil && c.single(name))
 }
 
-func (c jsonCells) text(name string) string {
-	var s string
-	if json.Unmarshal(c[name], &s) == nil {
+// number is a JSON number, or one of the words for what is none.
+func number(v jsonscan.Value, single bool) (float64, bool) {
+	if v.Kind() != jsonscan.Number {
+		return 0, false
+	}
+	bits := 64
+	if single {
+		bits = 32
+	}
+	x, err := strconv.ParseFloat(string(v.Raw()), bits)
+	return x, err == nil
+}
+
+func (c cells) text(name string) string {
+	if s, ok := c.v.Get(name).Text(); ok {
 		return s
 	}
-	if v, ok := c.number(name); ok {
-		return fmt.Sprint(v)
+	if x, ok := c.number(name); ok {
+		return fmt.Sprint(x)
 	}
 	return ""
 }
