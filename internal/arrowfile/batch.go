@@ -39,10 +39,11 @@ func newBatch(t table, body []byte, fileSize int64, unpack *decompressor) (*batc
 // columns decodes the named fields and passes over the others.
 func (b *batch) columns(fields []field, names []string) ([]*pqread.Chunk, error) {
 	out := make([]*pqread.Chunk, len(names))
-	for _, f := range fields {
+	for k := range fields {
+		f := &fields[k]
 		i := slices.Index(names, f.name)
 		if i < 0 || out[i] != nil || f.typ.Other != "" {
-			if err := b.skip(f); err != nil {
+			if err := b.skip(*f); err != nil {
 				return nil, err
 			}
 			continue
@@ -145,136 +146,61 @@ func (b *batch) validity(n, nulls int) ([]byte, error) {
 func bit(bitmap []byte, i int) bool { return bitmap == nil || bitmap[i/8]>>(i%8)&1 == 1 }
 
 // column decodes a column into the form that Parquet columns are read into.
-func (b *batch) column(f field) (*pqread.Chunk, error) {
-	n, nulls, err := b.nextNode()
+func (b *batch) column(f *field) (*pqread.Chunk, error) {
+	a, err := b.series(f)
 	if err != nil {
 		return nil, err
 	}
-	if n != b.rows {
-		return nil, fmt.Errorf("it holds %d rows, its record batch %d", n, b.rows)
-	}
-	valid, err := b.validity(n, nulls)
-	if err != nil {
-		return nil, err
+	if a.n != b.rows {
+		return nil, fmt.Errorf("it holds %d rows, its record batch %d", a.n, b.rows)
 	}
 	out := &pqread.Chunk{}
 	if !f.typ.List {
-		if err := b.values(out, f.typ.Kind, 0, n, valid); err != nil {
-			return nil, err
-		}
-		out.Nulls = make([]bool, n)
+		out.Nulls = make([]bool, a.n)
 		for i := range out.Nulls {
-			out.Nulls[i] = !bit(valid, i)
+			if out.Nulls[i] = !bit(a.valid, i); !out.Nulls[i] {
+				a.appendTo(out, i)
+			}
 		}
 		return out, nil
 	}
-	offsets, err := b.offsets(n)
-	if err != nil {
-		return nil, err
-	}
-	out.Lens = make([]int32, n)
+	elements := a.kids[0]
+	out.Lens = make([]int32, a.n)
 	for i := range out.Lens {
-		out.Lens[i] = offsets.at(i+1) - offsets.at(i)
-		if !bit(valid, i) {
-			if out.Lens[i] != 0 {
+		from, to := a.end(i), a.end(i+1)
+		if !bit(a.valid, i) {
+			if out.Lens[i] = -1; to > from {
 				return nil, errors.New("a null list holds values")
 			}
-			out.Lens[i] = -1
+			continue
 		}
-	}
-	children, nulls, err := b.nextNode()
-	if err != nil {
-		return nil, err
-	}
-	from, to := int(offsets.at(0)), int(offsets.at(n))
-	if to > children {
-		return nil, fmt.Errorf("its lists end at value %d of %d", to, children)
-	}
-	if valid, err = b.validity(children, nulls); err != nil {
-		return nil, err
-	}
-	if valid != nil {
-		leaveOutNulls(out, offsets, valid)
-	}
-	return out, b.values(out, f.typ.Kind, from, to, valid)
-}
-
-// leaveOutNulls takes null elements out of the lengths of their lists.
-func leaveOutNulls(out *pqread.Chunk, offsets offsets, valid []byte) {
-	for i := range out.Lens {
-		for v := offsets.at(i); v < offsets.at(i+1); v++ {
-			if !bit(valid, int(v)) {
-				out.Lens[i]--
+		for v := from; v < to; v++ {
+			if bit(elements.valid, v) {
+				elements.appendTo(out, v)
+				out.Lens[i]++
+			} else {
 				out.NullElements++
 			}
 		}
 	}
+	return out, nil
 }
 
-// offsets are where values begin and the last one ends; they never fall.
-type offsets []byte
-
-func (o offsets) at(i int) int32 {
-	if len(o) == 0 { // as some writers leave those of no values
-		return 0
-	}
-	return int32(binary.LittleEndian.Uint32(o[4*i:]))
-}
-
-// offsets reads those of n values.
-func (b *batch) offsets(n int) (offsets, error) {
-	need := 4 * (n + 1)
-	if n == 0 {
-		need = 0
-	}
-	data, err := b.nextBuffer(need)
-	if err != nil {
-		return nil, err
-	}
-	o := offsets(data[:min(len(data), 4*(n+1))/4*4])
-	for i, last := 0, int32(0); i <= n; i++ {
-		if o.at(i) < last {
-			return nil, errors.New("the offsets contradict each other")
-		}
-		last = o.at(i)
-	}
-	return o, nil
-}
-
-// values appends those of [from, to) that are there.
-func (b *batch) values(out *pqread.Chunk, k Kind, from, to int, valid []byte) error {
+// appendTo appends value i of a column of a known kind.
+func (a *series) appendTo(out *pqread.Chunk, i int) {
 	le := binary.LittleEndian
-	var ends offsets
-	need := map[Kind]int{Bool: (to + 7) / 8, Int8: to, Int32: 4 * to, Int64: 8 * to, Float32: 4 * to}[k]
-	if k == Text {
-		var err error
-		if ends, err = b.offsets(to); err != nil {
-			return err
-		}
-		need = int(ends.at(to))
+	switch a.f.typ.Kind {
+	case Bool:
+		out.Bools = append(out.Bools, bit(a.data, i))
+	case Int8:
+		out.Ints = append(out.Ints, int32(int8(a.data[i])))
+	case Int32:
+		out.Ints = append(out.Ints, int32(le.Uint32(a.data[4*i:])))
+	case Int64:
+		out.Longs = append(out.Longs, int64(le.Uint64(a.data[8*i:])))
+	case Float32:
+		out.Floats = append(out.Floats, math.Float32frombits(le.Uint32(a.data[4*i:])))
+	case Text:
+		out.Texts = append(out.Texts, string(a.data[a.end(i):a.end(i+1)]))
 	}
-	data, err := b.nextBuffer(need)
-	if err != nil {
-		return err
-	}
-	for i := from; i < to; i++ {
-		if !bit(valid, i) {
-			continue
-		}
-		switch k {
-		case Bool:
-			out.Bools = append(out.Bools, bit(data, i))
-		case Int8:
-			out.Ints = append(out.Ints, int32(int8(data[i])))
-		case Int32:
-			out.Ints = append(out.Ints, int32(le.Uint32(data[4*i:])))
-		case Int64:
-			out.Longs = append(out.Longs, int64(le.Uint64(data[8*i:])))
-		case Float32:
-			out.Floats = append(out.Floats, math.Float32frombits(le.Uint32(data[4*i:])))
-		case Text:
-			out.Texts = append(out.Texts, string(data[ends.at(i):ends.at(i+1)]))
-		}
-	}
-	return nil
 }
