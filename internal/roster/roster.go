@@ -4,7 +4,9 @@
 package roster
 
 import (
-	"encoding/binary"
+	"cmp"
+	"encoding/gob"
+	"io"
 	"math"
 
 	"github.com/turnpack/turnpack/internal/packed"
@@ -36,107 +38,59 @@ func (r *Roster) Add(group int, from rollout.Origin) {
 	r.Entries = append(r.Entries, Entry{int32(group), file, int32(from.Line)})
 }
 
-// Pack writes r and the rewards of its rollouts: first the files and the keys of the
-// groups, then the rollouts.
-func (r *Roster) Pack(groups []reward.GroupRewards) []byte {
-	dst := binary.AppendUvarint(nil, uint64(len(r.Files)))
-	text := func(s string) { dst = append(binary.AppendUvarint(dst, uint64(len(s))), s...) }
-	for _, file := range r.Files {
-		text(file)
-	}
-	dst = binary.AppendUvarint(dst, uint64(len(groups)))
-	for i := range groups {
-		text(groups[i].Key)
-	}
-	dst = binary.AppendUvarint(dst, uint64(len(r.Entries)))
-	next := make([]int, len(groups))
-	line := int64(0)
-	for _, e := range r.Entries {
-		r := &groups[e.Group].Rollouts[next[e.Group]]
-		next[e.Group]++
-		dst = binary.AppendUvarint(binary.AppendUvarint(dst, uint64(e.Group)), uint64(e.File))
-		dst = binary.AppendVarint(dst, int64(e.Line)-line)
-		line = int64(e.Line)
-		text(r.ID)
-		text(r.Excluded)
-		for _, v := range []float64{r.Reward, r.Baseline} { // mostly a short fraction, whose last bits are zero
-			dst = binary.AppendUvarint(dst, reverse(math.Float64bits(v)))
-		}
-		for _, n := range []int{r.Rows, r.MaskedRows, r.Length} {
-			dst = binary.AppendVarint(dst, int64(n))
-		}
-	}
-	return packed.Bytes(dst)
+// header is what a packed roster begins with; a row for each entry follows.
+type header struct {
+	Files, Groups []string
+	Rows          int
 }
 
-// reverse turns the bytes of v around.
-func reverse(v uint64) uint64 {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], v)
-	return binary.BigEndian.Uint64(b[:])
+// row is an entry with its reward.
+type row struct {
+	Entry
+	ID, Excluded     string
+	Reward, Baseline uint64 // bits
+	Counts           [3]int
+}
+
+// Pack writes r and the rewards of its rollouts.
+func (r *Roster) Pack(groups []reward.GroupRewards) []byte {
+	h := header{Files: r.Files, Rows: len(r.Entries)}
+	for i := range groups {
+		h.Groups = append(h.Groups, groups[i].Key)
+	}
+	return packed.Write(func(w io.Writer) error {
+		enc := gob.NewEncoder(w)
+		err := enc.Encode(&h)
+		next := make([]int, len(groups))
+		for _, e := range r.Entries {
+			r := &groups[e.Group].Rollouts[next[e.Group]]
+			next[e.Group]++
+			err = cmp.Or(err, enc.Encode(&row{e, r.ID, r.Excluded, math.Float64bits(r.Reward), math.Float64bits(r.Baseline), [3]int{r.Rows, r.MaskedRows, r.Length}}))
+		}
+		return err
+	})
 }
 
 // Unpack reads what Pack wrote; ok is false where that is damaged.
 func Unpack(b []byte) (r Roster, groups []reward.GroupRewards, ok bool) {
-	b, whole := packed.Read(b)
-	damaged := !whole
-	take := func(n int) []byte {
-		if damaged = damaged || n <= 0 || n > len(b); damaged {
-			return nil
-		}
-		out := b[:n]
-		b = b[n:]
-		return out
-	}
-	unsigned := func() uint64 {
-		v, n := binary.Uvarint(b)
-		take(n)
-		return v
-	}
-	signed := func() int64 {
-		v, n := binary.Varint(b)
-		take(n)
-		return v
-	}
-	text := func() string {
-		n := unsigned()
-		if n == 0 || n > uint64(len(b)) {
-			damaged = damaged || n > 0
-			return ""
-		}
-		return string(take(int(n)))
-	}
-	count := func() int { // each takes a byte at least
-		n := unsigned()
-		if damaged = damaged || n > uint64(len(b)); damaged {
-			return 0
-		}
-		return int(n)
-	}
-	r.Files = make([]string, count())
-	for i := range r.Files {
-		r.Files[i] = text()
-	}
-	groups = make([]reward.GroupRewards, count())
-	for i := range groups {
-		groups[i].Key = text()
-	}
-	r.Entries = make([]Entry, count())
-	line := int64(0)
-	for i := range r.Entries {
-		group, file := unsigned(), unsigned()
-		line += signed()
-		if damaged = damaged || group >= uint64(len(groups)) || file >= uint64(len(r.Files)); damaged {
-			return Roster{}, nil, false
-		}
-		r.Entries[i] = Entry{int32(group), int32(file), int32(line)}
-		one := reward.RolloutReward{ID: text(), Excluded: text()}
-		one.Reward, one.Baseline = math.Float64frombits(reverse(unsigned())), math.Float64frombits(reverse(unsigned()))
-		one.Rows, one.MaskedRows, one.Length = int(signed()), int(signed()), int(signed())
-		groups[group].Rollouts = append(groups[group].Rollouts, one)
-	}
-	if damaged || len(b) > 0 {
+	dec := gob.NewDecoder(packed.Reader(b))
+	var h header
+	if dec.Decode(&h) != nil {
 		return Roster{}, nil, false
 	}
-	return r, groups, true
+	r.Files, groups = h.Files, make([]reward.GroupRewards, len(h.Groups))
+	for i, key := range h.Groups {
+		groups[i].Key = key
+	}
+	for range h.Rows {
+		var x row
+		if dec.Decode(&x) != nil || uint32(x.Group) >= uint32(len(groups)) || uint32(x.File) >= uint32(len(r.Files)) {
+			return Roster{}, nil, false
+		}
+		r.Entries = append(r.Entries, x.Entry)
+		g := &groups[x.Group]
+		g.Rollouts = append(g.Rollouts, reward.RolloutReward{ID: x.ID, Excluded: x.Excluded, Reward: math.Float64frombits(x.Reward), Baseline: math.Float64frombits(x.Baseline),
+			Rows: x.Counts[0], MaskedRows: x.Counts[1], Length: x.Counts[2]})
+	}
+	return r, groups, dec.Decode(new(row)) == io.EOF
 }
